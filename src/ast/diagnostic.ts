@@ -1,0 +1,80 @@
+/**
+ * Diagnostics are data; `render.ts` is the one place that turns them into text.
+ *
+ * A user can cause an `SptError`; an `InternalError` is a bug of the compiler. Every room throws `SptError`
+ * with at least a code and a message; rooms that know the place add spans, rooms that know the names add
+ * candidates.
+ */
+
+/** A half-open range of characters `[start, end)` in the source called `source`. */
+export interface Span {
+  readonly source: string
+  readonly start: number
+  readonly end: number
+}
+
+/** A source text by name; what a renderer needs to draw frames. */
+export interface Source {
+  readonly name: string
+  readonly text: string
+}
+
+export type Severity = 'error' | 'warning' | 'note'
+
+export interface Label {
+  readonly span: Span
+  readonly text: string
+}
+
+export interface Diagnostic {
+  /** `room/what`, stable: `parse/unexpected`, `check/unknown-name`, `schedule/not-nested`, `io/truncated`. */
+  readonly code: string
+  readonly severity?: Severity
+  /** One sentence: what is wrong, with the names involved. */
+  readonly message: string
+  readonly span?: Span
+  /** Further places that matter (a declaration, an earlier step). */
+  readonly labels?: readonly Label[]
+  /** What would have been accepted here. */
+  readonly expected?: string
+  /** The name that was looked up and the names that exist: the renderer adds "did you mean". */
+  readonly lookup?: { readonly name: string; readonly candidates: readonly string[] }
+  /** What to try. */
+  readonly hint?: string
+  /** Preformatted blocks, such as the loops as they are now. */
+  readonly notes?: readonly string[]
+}
+
+/** An error that a user's program, data or call caused. */
+export class SptError extends Error {
+  override readonly name = 'SptError'
+  readonly diagnostics: readonly Diagnostic[]
+
+  constructor(diagnostics: Diagnostic | readonly Diagnostic[]) {
+    const list = Array.isArray(diagnostics)
+      ? (diagnostics as readonly Diagnostic[])
+      : [diagnostics as Diagnostic]
+    super(list.map((d) => `${d.code}: ${d.message}`).join('\n'))
+    this.diagnostics = list
+  }
+}
+
+/** A broken invariant of the compiler itself: never the user's fault. */
+export class InternalError extends Error {
+  override readonly name = 'InternalError'
+}
+
+/** Throws a user error. */
+export function fail(diagnostic: Diagnostic): never {
+  throw new SptError(diagnostic)
+}
+
+/** States an invariant of the compiler. */
+export function invariant(condition: unknown, message: string): asserts condition {
+  if (!condition) throw new InternalError(message)
+}
+
+/** For exhaustive switches. */
+export function unreachable(value: never): never {
+  throw new InternalError(`unreachable: ${JSON.stringify(value)}`)
+}

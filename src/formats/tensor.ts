@@ -1,0 +1,45 @@
+/** Values as a user hands them over: coordinates, dense arrays, or arrays that are already in storage order. */
+import type { Dtype } from '../ir/dtype.ts'
+
+/** f16 and bf16 travel as their bit patterns in `Uint16Array`; bool as 0/1 in `Uint8Array`. */
+export type ValueArray =
+  | Float64Array
+  | Float32Array
+  | Int32Array
+  | Uint32Array
+  | Int16Array
+  | Uint16Array
+  | Int8Array
+  | Uint8Array
+
+/** Element e is at `(coords[0][e], coords[1][e], …)`; any order, duplicates are summed. */
+export interface CoordTensor {
+  readonly kind: 'coords'
+  readonly shape: readonly number[]
+  readonly coords: readonly Int32Array[]
+  /** One per element; `null` for a pattern, whose values are all 1. */
+  readonly values: ValueArray | null
+  readonly dtype: Dtype
+}
+
+/** Row-major. */
+export interface DenseTensor {
+  readonly kind: 'dense'
+  readonly shape: readonly number[]
+  readonly values: ValueArray
+  readonly dtype: Dtype
+}
+
+/**
+ * Ready-made arrays of an axis tree, bound as they are after validation: per axis its `indptr` and/or
+ * `indices`, and the values in position order.
+ */
+export interface StoredTensor {
+  readonly kind: 'stored'
+  readonly shape: readonly number[]
+  readonly arrays: Readonly<Record<string, { readonly indptr?: Int32Array; readonly indices?: Int32Array }>>
+  readonly values: ValueArray | null
+  readonly dtype: Dtype
+}
+
+export type Tensor = CoordTensor | DenseTensor | StoredTensor

@@ -1,0 +1,93 @@
+/**
+ * Axes: how coordinates are stored. An axis is a level of a tree; a root has no parent, a child has one
+ * segment of coordinates per position of its parent.
+ *
+ * | kind            | arrays            | positions under one parent position p | coordinate at position q      |
+ * |-----------------|-------------------|----------------------------------------|-------------------------------|
+ * | dense_fixed     | none              | extent                                 | q (relative)                  |
+ * | dense_variable  | indptr            | indptr[p+1] - indptr[p]                | q - indptr[p]                 |
+ * | sparse_fixed    | indices           | width                                  | indices[q]; `extent` = padding |
+ * | sparse_variable | indptr + indices  | indptr[p+1] - indptr[p]                | indices[q]                    |
+ *
+ * (SparseTIR, ASPLOS 2023, section 3.1; level properties as in Chou et al., OOPSLA 2018.)
+ */
+import type { Span } from '../ast/diagnostic.ts'
+import type { Expr } from './expr.ts'
+
+interface AxisBase {
+  readonly name: string
+  readonly span?: Span | undefined
+}
+
+/** Coordinates 0 … extent-1, all present. */
+export interface DenseFixed extends AxisBase {
+  readonly kind: 'dense_fixed'
+  readonly extent: Expr
+}
+
+/** Ragged: coordinates 0 … length(p)-1 under parent position p; `extent` bounds the lengths. */
+export interface DenseVariable extends AxisBase {
+  readonly kind: 'dense_variable'
+  readonly parent: string
+  readonly extent: Expr
+}
+
+/** Exactly `width` positions under each parent position; a position that holds nothing has the coordinate `extent` and comes last. */
+export interface SparseFixed extends AxisBase {
+  readonly kind: 'sparse_fixed'
+  readonly parent: string
+  readonly extent: Expr
+  readonly width: Expr
+  readonly ordered: boolean
+  readonly unique: boolean
+}
+
+/** A compressed level. Without a parent it is one segment (its indptr is `[0, n]`). */
+export interface SparseVariable extends AxisBase {
+  readonly kind: 'sparse_variable'
+  readonly parent: string | null
+  readonly extent: Expr
+  readonly ordered: boolean
+  readonly unique: boolean
+}
+
+/** One loop over all positions of the last member; `members` is a parent → child chain from a root. */
+export interface FusedAxis extends AxisBase {
+  readonly kind: 'fused'
+  readonly members: readonly string[]
+}
+
+/** `base`, entered by the *coordinate* of `parent` instead of by a position of its own parent (two-hop structures). */
+export interface AttachedAxis extends AxisBase {
+  readonly kind: 'attached'
+  readonly base: string
+  readonly parent: string
+}
+
+/** Positions 0 … extent-1 of the root `list`; the coordinate is `buffer[position]`, a coordinate of `base`. */
+export interface GatheredAxis extends AxisBase {
+  readonly kind: 'gathered'
+  readonly base: string
+  readonly buffer: string
+}
+
+/** Axes that own storage. */
+export type StoredAxis = DenseFixed | DenseVariable | SparseFixed | SparseVariable
+/** Axes that are views of others and can be iterated, not stored. */
+export type DerivedAxis = FusedAxis | AttachedAxis | GatheredAxis
+export type Axis = StoredAxis | DerivedAxis
+
+export const isStored = (a: Axis): a is StoredAxis =>
+  a.kind !== 'fused' && a.kind !== 'attached' && a.kind !== 'gathered'
+export const parentOf = (a: Axis): string | null =>
+  a.kind === 'dense_fixed' || a.kind === 'fused' || a.kind === 'gathered' ? null : a.parent
+export const hasIndptr = (a: Axis): a is DenseVariable | SparseVariable =>
+  a.kind === 'dense_variable' || a.kind === 'sparse_variable'
+export const hasIndices = (a: Axis): a is SparseFixed | SparseVariable =>
+  a.kind === 'sparse_fixed' || a.kind === 'sparse_variable'
+
+/** Names of the arrays an axis owns, as buffers of Stages II and III and as keys of bound arrays. */
+export const indptrOf = (axis: string): string => `${axis}_indptr`
+export const indicesOf = (axis: string): string => `${axis}_indices`
+/** Name of the derived size parameter that counts all positions of a variable axis. */
+export const countOf = (axis: string): string => `${axis}_count`

@@ -1,0 +1,468 @@
+/**
+ * Expressions: one algebra for all three stages. Nodes are plain frozen data (JSON in, JSON out) and are built
+ * only by the constructors below, which fold constants and drop neutral elements; an unchanged node keeps its
+ * identity.
+ *
+ * What `load` and `search` mean by stage:
+ * - I: `index` are coordinates, one per dimension of the buffer; `search` does not occur.
+ * - II: `index` are positions, one per tree of the buffer's axes; searches and index-array loads occur.
+ * - III: `index` is one flat element address; `search` is gone (a loop computed it).
+ */
+import { invariant, type Span } from '../ast/diagnostic.ts'
+import { type Dtype, isFloat, isInt, join } from './dtype.ts'
+
+/** Integer `div` and `mod` round towards minus infinity; `quo` and `rem` (Stage III) towards zero. */
+export type ArithOp = 'add' | 'sub' | 'mul' | 'div' | 'mod' | 'quo' | 'rem' | 'min' | 'max'
+export type LogicOp = 'and' | 'or'
+export type CompareOp = 'lt' | 'le' | 'gt' | 'ge' | 'eq' | 'ne'
+export type BinaryOp = ArithOp | LogicOp | CompareOp
+
+export const MATH_FNS = [
+  'exp',
+  'log',
+  'sqrt',
+  'rsqrt',
+  'abs',
+  'sin',
+  'cos',
+  'tanh',
+  'sigmoid',
+  'floor',
+  'ceil',
+  'round',
+  'pow',
+  'erf',
+  'sign',
+] as const
+export type MathFn = (typeof MATH_FNS)[number]
+export const MATH_ARITY: Readonly<Record<MathFn, number>> = {
+  exp: 1,
+  log: 1,
+  sqrt: 1,
+  rsqrt: 1,
+  abs: 1,
+  sin: 1,
+  cos: 1,
+  tanh: 1,
+  sigmoid: 1,
+  floor: 1,
+  ceil: 1,
+  round: 1,
+  pow: 2,
+  erf: 1,
+  sign: 1,
+}
+
+/** The hardware indices that a bound loop becomes in Stage III. */
+export const THREAD_AXES = ['block.x', 'block.y', 'block.z', 'thread.x', 'thread.y', 'thread.z'] as const
+export type ThreadAxis = (typeof THREAD_AXES)[number]
+
+interface Node {
+  readonly dtype: Dtype
+  readonly span?: Span | undefined
+}
+
+/** A literal; `±Infinity` and NaN are allowed for floats. JSON writes them as strings (see `serialize.ts`). */
+export interface Const extends Node {
+  readonly kind: 'const'
+  readonly value: number
+}
+/** A size, scalar parameter, loop variable or `let`; names are unique in a kernel. */
+export interface Var extends Node {
+  readonly kind: 'var'
+  readonly name: string
+}
+/** A hardware index (Stage III). */
+export interface Builtin extends Node {
+  readonly kind: 'builtin'
+  readonly axis: ThreadAxis
+}
+export interface Unary extends Node {
+  readonly kind: 'unary'
+  readonly op: 'neg' | 'not'
+  readonly x: Expr
+}
+export interface Binary extends Node {
+  readonly kind: 'binary'
+  readonly op: BinaryOp
+  readonly a: Expr
+  readonly b: Expr
+}
+export interface Call extends Node {
+  readonly kind: 'call'
+  readonly fn: MathFn
+  readonly args: readonly Expr[]
+}
+/** Only the chosen branch is evaluated: loads in the other may be out of range. */
+export interface Select extends Node {
+  readonly kind: 'select'
+  readonly cond: Expr
+  readonly then: Expr
+  readonly else: Expr
+}
+export interface Cast extends Node {
+  readonly kind: 'cast'
+  readonly x: Expr
+}
+export interface Load extends Node {
+  readonly kind: 'load'
+  readonly buffer: string
+  readonly index: readonly Expr[]
+}
+/**
+ * The first position p in `[lo, hi)` of the one-dimensional buffer with `buffer[p] >= value` (`lower`) or
+ * `buffer[p] > value` (`upper`), by bisection; `linear` finds the first equal one and needs no order. `hi`
+ * where there is none.
+ */
+export interface Search extends Node {
+  readonly kind: 'search'
+  readonly method: 'lower' | 'upper' | 'linear'
+  readonly buffer: string
+  readonly lo: Expr
+  readonly hi: Expr
+  readonly value: Expr
+}
+
+export type Expr = Const | Var | Builtin | Unary | Binary | Call | Select | Cast | Load | Search
+
+const freeze = <T extends Expr>(node: T): T => Object.freeze(node)
+
+export function constant(value: number, dtype: Dtype = 'i32', span?: Span): Const {
+  invariant(isFloat(dtype) || Number.isInteger(value), `${value} is no ${dtype}`)
+  return freeze({ kind: 'const', value, dtype, span })
+}
+export const int = (value: number): Const => constant(value, 'i32')
+export const bool = (value: boolean): Const => constant(value ? 1 : 0, 'bool')
+
+export function variable(name: string, dtype: Dtype = 'i32', span?: Span): Var {
+  invariant(name.length > 0, 'a variable needs a name')
+  return freeze({ kind: 'var', name, dtype, span })
+}
+
+export const builtin = (axis: ThreadAxis): Builtin => freeze({ kind: 'builtin', axis, dtype: 'i32' })
+
+export function load(buffer: string, index: readonly Expr[], dtype: Dtype, span?: Span): Load {
+  return freeze({ kind: 'load', buffer, index: Object.freeze([...index]), dtype, span })
+}
+
+export function search(method: Search['method'], buffer: string, lo: Expr, hi: Expr, value: Expr): Search {
+  return freeze({ kind: 'search', method, buffer, lo, hi, value, dtype: 'i32' })
+}
+
+export function neg(x: Expr, span?: Span): Expr {
+  if (x.kind === 'const') return constant(-x.value, x.dtype, span)
+  if (x.kind === 'unary' && x.op === 'neg') return x.x
+  return freeze({ kind: 'unary', op: 'neg', x, dtype: x.dtype, span })
+}
+
+export function not(x: Expr, span?: Span): Expr {
+  if (x.kind === 'const') return bool(x.value === 0)
+  if (x.kind === 'unary' && x.op === 'not') return x.x
+  return freeze({ kind: 'unary', op: 'not', x, dtype: 'bool', span })
+}
+
+export function call(fn: MathFn, args: readonly Expr[], span?: Span): Call {
+  invariant(args.length === MATH_ARITY[fn], `${fn} takes ${MATH_ARITY[fn]} arguments`)
+  const t = args.map((a) => a.dtype).reduce(join)
+  const keeps = fn === 'abs' || fn === 'sign'
+  return freeze({
+    kind: 'call',
+    fn,
+    args: Object.freeze([...args]),
+    dtype: keeps || isFloat(t) ? t : 'f32',
+    span,
+  })
+}
+
+export function select(cond: Expr, then: Expr, otherwise: Expr, span?: Span): Expr {
+  if (cond.kind === 'const') return cond.value !== 0 ? then : otherwise
+  if (sameExpr(then, otherwise)) return then
+  return freeze({
+    kind: 'select',
+    cond,
+    then,
+    else: otherwise,
+    dtype: then.dtype === otherwise.dtype ? then.dtype : join(then.dtype, otherwise.dtype),
+    span,
+  })
+}
+
+export function cast(x: Expr, dtype: Dtype, span?: Span): Expr {
+  if (x.dtype === dtype) return x
+  if (
+    x.kind === 'const' &&
+    (isFloat(dtype) ? dtype !== 'f16' && dtype !== 'bf16' : Number.isInteger(x.value) && isInt(dtype))
+  )
+    return constant(dtype === 'f32' ? Math.fround(x.value) : x.value, dtype, span)
+  return freeze({ kind: 'cast', x, dtype, span })
+}
+
+const COMPARE: ReadonlySet<string> = new Set(['lt', 'le', 'gt', 'ge', 'eq', 'ne'])
+export const isCompare = (op: BinaryOp): op is CompareOp => COMPARE.has(op)
+
+/** The type of `a op b`. */
+export function binaryType(op: BinaryOp, a: Dtype, b: Dtype): Dtype {
+  return isCompare(op) || op === 'and' || op === 'or' ? 'bool' : a === b ? a : join(a, b)
+}
+
+const is = (e: Expr, value: number): boolean => e.kind === 'const' && e.value === value
+
+function foldInt(op: BinaryOp, a: number, b: number): number | undefined {
+  switch (op) {
+    case 'add':
+      return a + b
+    case 'sub':
+      return a - b
+    case 'mul':
+      return a * b
+    case 'div':
+      return b === 0 ? undefined : Math.floor(a / b)
+    case 'mod':
+      return b === 0 ? undefined : a - b * Math.floor(a / b)
+    case 'quo':
+      return b === 0 ? undefined : Math.trunc(a / b)
+    case 'rem':
+      return b === 0 ? undefined : a % b
+    case 'min':
+      return Math.min(a, b)
+    case 'max':
+      return Math.max(a, b)
+    default:
+      return undefined
+  }
+}
+
+function foldCompare(op: BinaryOp, a: number, b: number): boolean | undefined {
+  switch (op) {
+    case 'lt':
+      return a < b
+    case 'le':
+      return a <= b
+    case 'gt':
+      return a > b
+    case 'ge':
+      return a >= b
+    case 'eq':
+      return a === b
+    case 'ne':
+      return a !== b
+    case 'and':
+      return a !== 0 && b !== 0
+    case 'or':
+      return a !== 0 || b !== 0
+    default:
+      return undefined
+  }
+}
+
+/**
+ * `a op b`. Integer constants fold and neutral elements vanish; floating-point arithmetic is left alone, since
+ * its rounding, infinities and NaN are the program's.
+ */
+export function binary(op: BinaryOp, a: Expr, b: Expr, span?: Span): Expr {
+  const dtype = binaryType(op, a.dtype, b.dtype)
+  const make = (): Expr => freeze({ kind: 'binary', op, a, b, dtype, span })
+  if (a.kind === 'const' && b.kind === 'const') {
+    const c = foldCompare(op, a.value, b.value)
+    if (c !== undefined) return bool(c)
+    if (isInt(dtype)) {
+      const v = foldInt(op, a.value, b.value)
+      if (v !== undefined && Number.isSafeInteger(v) && v >= -2147483648 && v <= 4294967295)
+        return constant(v, dtype, span)
+    }
+    return make()
+  }
+  if (op === 'and')
+    return is(a, 1) ? b : is(b, 1) ? a : is(a, 0) || is(b, 0) ? bool(false) : sameExpr(a, b) ? a : make()
+  if (op === 'or')
+    return is(a, 0) ? b : is(b, 0) ? a : is(a, 1) || is(b, 1) ? bool(true) : sameExpr(a, b) ? a : make()
+  if (!isInt(dtype) || a.dtype !== b.dtype) return make()
+  switch (op) {
+    case 'add':
+      if (is(a, 0)) return b
+      if (is(b, 0)) return a
+      if (b.kind === 'binary' && b.op === 'sub' && sameExpr(b.b, a)) return b.a
+      if (a.kind === 'binary' && a.op === 'sub' && sameExpr(a.b, b)) return a.a
+      if (b.kind === 'const' && a.kind === 'binary' && a.op === 'add' && a.b.kind === 'const')
+        return binary('add', a.a, constant(a.b.value + b.value, dtype))
+      return make()
+    case 'sub':
+      if (is(b, 0)) return a
+      if (sameExpr(a, b)) return constant(0, dtype)
+      if (a.kind === 'binary' && a.op === 'add' && sameExpr(a.a, b)) return a.b
+      if (a.kind === 'binary' && a.op === 'add' && sameExpr(a.b, b)) return a.a
+      return make()
+    case 'mul':
+      return is(a, 1) ? b : is(b, 1) ? a : is(a, 0) || is(b, 0) ? constant(0, dtype) : make()
+    case 'div':
+    case 'quo':
+      return is(b, 1) ? a : make()
+    case 'mod':
+    case 'rem':
+      return is(b, 1) ? constant(0, dtype) : make()
+    case 'min':
+    case 'max':
+      return sameExpr(a, b) ? a : make()
+    default:
+      return make()
+  }
+}
+
+export const add = (a: Expr, b: Expr): Expr => binary('add', a, b)
+export const sub = (a: Expr, b: Expr): Expr => binary('sub', a, b)
+export const mul = (a: Expr, b: Expr): Expr => binary('mul', a, b)
+export const div = (a: Expr, b: Expr): Expr => binary('div', a, b)
+export const mod = (a: Expr, b: Expr): Expr => binary('mod', a, b)
+export const min = (a: Expr, b: Expr): Expr => binary('min', a, b)
+export const max = (a: Expr, b: Expr): Expr => binary('max', a, b)
+export const lt = (a: Expr, b: Expr): Expr => binary('lt', a, b)
+export const ge = (a: Expr, b: Expr): Expr => binary('ge', a, b)
+export const eq = (a: Expr, b: Expr): Expr => binary('eq', a, b)
+export const and = (a: Expr, b: Expr): Expr => binary('and', a, b)
+export const all = (terms: readonly Expr[]): Expr => terms.reduce(and, bool(true))
+/** ceil(a / b) for a >= 0, b > 0. */
+export const ceildiv = (a: Expr, b: Expr): Expr => (is(b, 1) ? a : div(add(a, sub(b, int(1))), b))
+
+/** The direct operands of a node, in evaluation order. */
+export function children(e: Expr): readonly Expr[] {
+  switch (e.kind) {
+    case 'const':
+    case 'var':
+    case 'builtin':
+      return []
+    case 'unary':
+    case 'cast':
+      return [e.x]
+    case 'binary':
+      return [e.a, e.b]
+    case 'call':
+      return e.args
+    case 'select':
+      return [e.cond, e.then, e.else]
+    case 'load':
+      return e.index
+    case 'search':
+      return [e.lo, e.hi, e.value]
+  }
+}
+
+/** Rebuilds a node over new operands through the normalising constructors; the same operands give the same node. */
+export function withChildren(e: Expr, xs: readonly Expr[]): Expr {
+  const old = children(e)
+  if (old.every((c, k) => c === xs[k])) return e
+  switch (e.kind) {
+    case 'const':
+    case 'var':
+    case 'builtin':
+      return e
+    case 'unary':
+      return e.op === 'neg' ? neg(xs[0]!, e.span) : not(xs[0]!, e.span)
+    case 'cast':
+      return cast(xs[0]!, e.dtype, e.span)
+    case 'binary':
+      return binary(e.op, xs[0]!, xs[1]!, e.span)
+    case 'call':
+      return call(e.fn, xs, e.span)
+    case 'select':
+      return select(xs[0]!, xs[1]!, xs[2]!, e.span)
+    case 'load':
+      return load(e.buffer, xs, e.dtype, e.span)
+    case 'search':
+      return search(e.method, e.buffer, xs[0]!, xs[1]!, xs[2]!)
+  }
+}
+
+/** Bottom-up rewrite; `visit` returns `undefined` for "unchanged". Shared subtrees are rewritten once. */
+export function rewriteExpr(
+  e: Expr,
+  visit: (e: Expr) => Expr | undefined,
+  memo: Map<Expr, Expr> = new Map(),
+): Expr {
+  const done = memo.get(e)
+  if (done) return done
+  const rebuilt = withChildren(
+    e,
+    children(e).map((c) => rewriteExpr(c, visit, memo)),
+  )
+  const result = visit(rebuilt) ?? rebuilt
+  memo.set(e, result)
+  return result
+}
+
+/** Replaces variables by name. */
+export function substitute(e: Expr, map: ReadonlyMap<string, Expr>): Expr {
+  if (map.size === 0) return e
+  return rewriteExpr(e, (x) => (x.kind === 'var' ? map.get(x.name) : undefined))
+}
+
+export function someExpr(e: Expr, test: (e: Expr) => boolean): boolean {
+  return test(e) || children(e).some((c) => someExpr(c, test))
+}
+
+export function walkExpr(e: Expr, visit: (e: Expr) => void): void {
+  visit(e)
+  for (const c of children(e)) walkExpr(c, visit)
+}
+
+const freeCache = new WeakMap<Expr, ReadonlySet<string>>()
+/** Names of the variables an expression mentions; hardware indices count by their axis name. */
+export function freeVars(e: Expr): ReadonlySet<string> {
+  const known = freeCache.get(e)
+  if (known) return known
+  let out: ReadonlySet<string>
+  if (e.kind === 'var') out = new Set([e.name])
+  else if (e.kind === 'builtin') out = new Set([e.axis])
+  else {
+    const set = new Set<string>()
+    for (const c of children(e)) for (const v of freeVars(c)) set.add(v)
+    out = set
+  }
+  freeCache.set(e, out)
+  return out
+}
+
+export const mentions = (e: Expr, name: string): boolean => freeVars(e).has(name)
+
+const keyCache = new WeakMap<Expr, string>()
+/** A text that is equal exactly for structurally equal expressions (spans aside). */
+export function keyOf(e: Expr): string {
+  const known = keyCache.get(e)
+  if (known) return known
+  let key: string
+  switch (e.kind) {
+    case 'const':
+      key = `${Object.is(e.value, -0) ? '-0' : e.value}:${e.dtype}`
+      break
+    case 'var':
+      key = `${e.name}:${e.dtype}`
+      break
+    case 'builtin':
+      key = `@${e.axis}`
+      break
+    case 'unary':
+      key = `(${e.op} ${keyOf(e.x)})`
+      break
+    case 'cast':
+      key = `(${e.dtype} ${keyOf(e.x)})`
+      break
+    case 'binary':
+      key = `(${e.op} ${keyOf(e.a)} ${keyOf(e.b)})`
+      break
+    case 'call':
+      key = `(${e.fn} ${e.args.map(keyOf).join(' ')})`
+      break
+    case 'select':
+      key = `(? ${keyOf(e.cond)} ${keyOf(e.then)} ${keyOf(e.else)})`
+      break
+    case 'load':
+      key = `${e.buffer}[${e.index.map(keyOf).join(',')}]`
+      break
+    case 'search':
+      key = `(${e.method} ${e.buffer} ${keyOf(e.lo)} ${keyOf(e.hi)} ${keyOf(e.value)})`
+      break
+  }
+  keyCache.set(e, key)
+  return key
+}
+
+export const sameExpr = (a: Expr, b: Expr): boolean => a === b || keyOf(a) === keyOf(b)

@@ -1,0 +1,165 @@
+/**
+ * Stages II and III share one statement algebra; `verify2.ts` and `verify3.ts` say which nodes each stage
+ * admits. Nodes are plain frozen data. Statements see the `let`s and `alloc`s before them in the same body.
+ *
+ * Stage II, positions: `for` nests whose indices are positions, one per tree of a buffer's axes. Reductions
+ * carry their initialisation with them (`init`), guards sit on the loop that makes them decidable, bound loops
+ * are still loops. All of scheduling happens here.
+ *
+ * Stage III, memory: flat buffers, explicit initialisation, `if`s for guards, hardware indices for bound
+ * loops, barriers, one top-level launch for each nest. This is what a backend prints.
+ */
+import type { Span } from '../ast/diagnostic.ts'
+import type { Dtype } from './dtype.ts'
+import type { Expr, Load, ThreadAxis } from './expr.ts'
+import type { Monoid } from './monoid.ts'
+import type { Param, Role } from './stage1.ts'
+
+/** Where a buffer lives. */
+export type Scope = 'global' | 'shared' | 'register'
+
+/** A buffer of Stage II (several dimensions) or Stage III (one: its length in elements). */
+export interface Buffer {
+  readonly name: string
+  readonly dtype: Dtype
+  readonly scope: Scope
+  /** `index`: an indptr or indices array of an axis (i32). */
+  readonly role: Role | 'index'
+  readonly shape: readonly Expr[]
+  readonly fill: number
+  readonly accumulate: Dtype
+  readonly span?: Span | undefined
+}
+
+/** How a loop runs. `unroll` without a factor unrolls whole. */
+export type LoopMode =
+  | { readonly kind: 'serial' }
+  | { readonly kind: 'bind'; readonly to: ThreadAxis }
+  | { readonly kind: 'unroll'; readonly factor: number | null }
+  | { readonly kind: 'vectorize' }
+
+/** `for var in 0 .. extent`; the body runs where all `guards` hold. */
+export interface For {
+  readonly kind: 'for'
+  /** Unique in the kernel; the loop's identity, by which handles find it. */
+  readonly var: string
+  /** What the user calls it, with `nest` to tell equal names apart (`agg.i`). */
+  readonly name: string
+  readonly nest: string
+  readonly extent: Expr
+  /** True where iterations combine into the same elements (a reduction loop). */
+  readonly reduce: boolean
+  readonly guards: readonly Expr[]
+  readonly mode: LoopMode
+  readonly body: readonly Stmt[]
+  readonly span?: Span | undefined
+}
+
+export interface If {
+  readonly kind: 'if'
+  readonly cond: Expr
+  readonly then: readonly Stmt[]
+  readonly else: readonly Stmt[]
+  readonly span?: Span | undefined
+}
+
+/** `buffer[index] = value`. */
+export interface Store {
+  readonly kind: 'store'
+  readonly buffer: string
+  readonly index: readonly Expr[]
+  readonly value: Expr
+  readonly span?: Span | undefined
+}
+
+/**
+ * `targets = targets ∘ values`. With `init` the targets start at the identity: lowering places that before the
+ * outermost enclosing reduction loop. `atomic`: other threads may update the same element at the same time.
+ */
+export interface Reduce {
+  readonly kind: 'reduce'
+  readonly reducer: Monoid
+  readonly targets: readonly Load[]
+  readonly values: readonly Expr[]
+  readonly init: boolean
+  readonly atomic: boolean
+  readonly span?: Span | undefined
+}
+
+/** A buffer that exists for the rest of the body. A register or shared buffer has constant shape. */
+export interface Alloc {
+  readonly kind: 'alloc'
+  readonly buffer: Buffer
+  readonly span?: Span | undefined
+}
+
+/** Stage III: an immutable scalar for the rest of the body. */
+export interface Let {
+  readonly kind: 'let'
+  readonly name: string
+  readonly dtype: Dtype
+  readonly value: Expr
+  readonly span?: Span | undefined
+}
+
+/** Stage III: all threads of a block arrive, and their shared-memory writes are seen. */
+export interface Barrier {
+  readonly kind: 'barrier'
+  readonly span?: Span | undefined
+}
+
+/** Stage III: `while (cond) body`, made by searches. */
+export interface While {
+  readonly kind: 'while'
+  readonly cond: Expr
+  readonly body: readonly Stmt[]
+  readonly span?: Span | undefined
+}
+
+/** All of `buffer` becomes `value`; top level only. */
+export interface Fill {
+  readonly kind: 'fill'
+  readonly buffer: string
+  readonly value: Expr
+  readonly span?: Span | undefined
+}
+
+export type Stmt = For | If | Store | Reduce | Alloc | Let | Barrier | While | Fill
+
+/** Stage II. Each top-level loop nest becomes a launch; `local` global-scope buffers are the plan's temporaries. */
+export interface Kernel2 {
+  readonly stage: 2
+  readonly name: string
+  /** The user's sizes and scalars, then the derived counts (`j_count`). */
+  readonly params: readonly Param[]
+  readonly buffers: readonly Buffer[]
+  readonly body: readonly Stmt[]
+  readonly span?: Span | undefined
+}
+
+/** One kernel launch. `grid` is over params; `block` is constant. The body uses hardware indices. */
+export interface Launch {
+  readonly kind: 'launch'
+  readonly name: string
+  readonly grid: readonly [Expr, Expr, Expr]
+  readonly block: readonly [number, number, number]
+  readonly body: readonly Stmt[]
+}
+
+/** Zero bytes over a whole buffer. */
+export interface Clear {
+  readonly kind: 'clear'
+  readonly buffer: string
+}
+
+export type PlanStep = Clear | Launch
+
+/** Stage III: what to allocate and what to run, in order, for any sizes. */
+export interface Plan {
+  readonly stage: 3
+  readonly name: string
+  readonly params: readonly Param[]
+  /** One dimension each: the length in elements. `local` ones are temporaries. */
+  readonly buffers: readonly Buffer[]
+  readonly steps: readonly PlanStep[]
+}

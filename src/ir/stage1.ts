@@ -1,0 +1,127 @@
+/**
+ * Stage I, coordinates: what the text says, resolved and typed. Index expressions are coordinates. The
+ * reference interprets this stage; formats and the Stage I steps rewrite it.
+ */
+import type { Span } from '../ast/diagnostic.ts'
+import type { Axis } from './axis.ts'
+import type { Dtype } from './dtype.ts'
+import type { Expr, Load } from './expr.ts'
+import type { Monoid } from './monoid.ts'
+
+/** A non-negative i32 that shapes depend on (`size`), or a scalar operand of the arithmetic. */
+export interface Param {
+  readonly name: string
+  readonly kind: 'size' | 'scalar'
+  readonly dtype: Dtype
+  /** `measured`: not the user's but found while a format is built (the width of an ELL, say). */
+  readonly measured?: boolean | undefined
+  readonly span?: Span | undefined
+}
+
+/** `in` is read only, `out` written only (as far as the caller sees), `local` a temporary of the kernel. */
+export type Role = 'in' | 'out' | 'inout' | 'local'
+
+/** A tensor over axes, one dimension an axis; every sparse or variable axis comes after its parent. */
+export interface Buffer1 {
+  readonly name: string
+  readonly dtype: Dtype
+  readonly axes: readonly string[]
+  readonly role: Role
+  /** What an absent coordinate reads. */
+  readonly fill: number
+  /** Type in which reductions into this buffer accumulate. */
+  readonly accumulate: Dtype
+  readonly span?: Span | undefined
+}
+
+export type IterKind = 'S' | 'R'
+
+/** One iterator: `name` stands for the coordinate of `axis` in the body. */
+export interface Iter {
+  readonly name: string
+  readonly axis: string
+  /** S: different values write different elements (checked). R: they combine through a reducer. */
+  readonly kind: IterKind
+  readonly span?: Span | undefined
+}
+
+/**
+ * The body runs once for each combination of the iterators' stored coordinates that satisfies `where`, in no
+ * particular order. `where` is produced by coordinate maps (a padded block leaves the tensor).
+ */
+export interface Iteration {
+  readonly kind: 'iterate'
+  readonly name: string
+  readonly iters: readonly Iter[]
+  readonly where: readonly Expr[]
+  readonly body: readonly Stmt1[]
+  readonly span?: Span | undefined
+}
+
+/** An element of a buffer, as a target. */
+export type Access = Load
+
+/** `targets = values`, each to its element. */
+export interface Assign {
+  readonly kind: 'assign'
+  readonly targets: readonly Access[]
+  readonly values: readonly Expr[]
+  readonly span?: Span | undefined
+}
+
+/** `targets = targets ∘ values` with the reducer's combine; a tuple reducer has one target per component. */
+export interface Reduce1 {
+  readonly kind: 'reduce'
+  readonly reducer: Monoid
+  readonly targets: readonly Access[]
+  readonly values: readonly Expr[]
+  readonly span?: Span | undefined
+}
+
+/** A named value; visible to the statements after it in the same body. */
+export interface Let1 {
+  readonly kind: 'let'
+  readonly name: string
+  readonly value: Expr
+  readonly span?: Span | undefined
+}
+
+export interface If1 {
+  readonly kind: 'if'
+  readonly cond: Expr
+  readonly then: readonly Stmt1[]
+  readonly else: readonly Stmt1[]
+  readonly span?: Span | undefined
+}
+
+export type Stmt1 = Iteration | Assign | Reduce1 | Let1 | If1
+
+/**
+ * How a tensor bound in the caller's coordinates reaches a reformatted buffer: `new[map(x)] = old[x]`.
+ * Recorded by `as`, carried out when data are bound.
+ */
+export interface Reformat {
+  /** Format text as written, for reports: `bsr(16)`. */
+  readonly format: string
+  /** Axes replaced, in the order of the format's `over` list, and the axes that stand in for them. */
+  readonly from: readonly Axis[]
+  readonly to: readonly string[]
+  /** Old coordinates by old axis name → one expression per new axis. */
+  readonly map: readonly Expr[]
+  /** New coordinates by new axis name → one expression per old axis. */
+  readonly inverse: readonly Expr[]
+  /** Buffers (by name) whose axes were replaced, with the axes they had. */
+  readonly buffers: readonly { readonly name: string; readonly axes: readonly string[] }[]
+}
+
+export interface Kernel1 {
+  readonly stage: 1
+  readonly name: string
+  readonly params: readonly Param[]
+  readonly axes: readonly Axis[]
+  readonly buffers: readonly Buffer1[]
+  readonly body: readonly Stmt1[]
+  /** In the order they were applied. */
+  readonly reformats: readonly Reformat[]
+  readonly span?: Span | undefined
+}

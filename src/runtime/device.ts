@@ -1,0 +1,120 @@
+/**
+ * What a device must be able to do. A backend prints a `CompiledPlan`'s text; a device compiles and runs it.
+ * Implementations: `cpu.ts`, `webgpu.ts`, `cuda/`. None of them knows formats, schedules or loops.
+ */
+import type { Dtype } from '../ir/dtype.ts'
+
+export type DeviceKind = 'cpu' | 'webgpu' | 'cuda'
+
+/** A typed-array view of host memory. */
+export type HostArray =
+  | Float64Array
+  | Float32Array
+  | Int32Array
+  | Uint32Array
+  | Int16Array
+  | Uint16Array
+  | Int8Array
+  | Uint8Array
+
+/** Limits a plan has to respect. All sizes in bytes unless said; `Infinity` where there is none. */
+export interface DeviceLimits {
+  readonly maxBufferBytes: number
+  /** Largest range one kernel argument may cover (WebGPU: maxStorageBufferBindingSize). */
+  readonly maxBindingBytes: number
+  /** Storage buffers one launch may use. */
+  readonly maxBuffersPerLaunch: number
+  readonly maxThreadsPerBlock: number
+  readonly maxBlockDim: readonly [number, number, number]
+  /** Blocks in each dimension of the physical grid. */
+  readonly maxGridDim: readonly [number, number, number]
+  readonly maxSharedBytes: number
+}
+
+/** Device memory. Opaque to callers; `bytes` is what was asked for. */
+export interface DeviceBuffer {
+  readonly bytes: number
+  readonly label: string
+  free(): void
+}
+
+/** How an argument is passed to a launch, in the order of the entry's signature. */
+export type ArgSpec =
+  | {
+      readonly kind: 'buffer'
+      readonly name: string
+      readonly dtype: Dtype
+      readonly access: 'read' | 'read_write'
+    }
+  /** Scalars are passed by value (CUDA, JS) or through one uniform block (WGSL), in this order. */
+  | { readonly kind: 'scalar'; readonly name: string; readonly dtype: Dtype }
+
+/** One entry point of a printed module. */
+export interface Entry {
+  readonly name: string
+  readonly args: readonly ArgSpec[]
+  readonly block: readonly [number, number, number]
+  /** Dynamic shared memory, bytes (CUDA). Static shared memory is in the text. */
+  readonly sharedBytes: number
+}
+
+/** A printed module: one text, one or more entry points. */
+export interface ModuleText {
+  readonly target: 'js' | 'wgsl' | 'cuda'
+  readonly name: string
+  readonly text: string
+  readonly entries: readonly Entry[]
+}
+
+/** An argument's value at launch time. */
+export type ArgValue = DeviceBuffer | number
+
+export type Command =
+  | { readonly kind: 'clear'; readonly buffer: DeviceBuffer }
+  | {
+      readonly kind: 'launch'
+      readonly module: CompiledModule
+      readonly entry: string
+      /** Physical grid, each at least 1 and within `limits.maxGridDim`. */
+      readonly grid: readonly [number, number, number]
+      readonly args: readonly ArgValue[]
+    }
+
+/** A compiled module. */
+export interface CompiledModule {
+  readonly text: ModuleText
+  /** Per entry, where the device tells: registers, shared and local bytes. */
+  readonly resources?: Readonly<Record<string, Readonly<Record<string, number>>>>
+  release(): void
+}
+
+export interface Device {
+  readonly kind: DeviceKind
+  /** The adapter's or chip's name. */
+  readonly name: string
+  readonly limits: DeviceLimits
+  /** Capabilities by name: `shader-f16`, `subgroups`, `timestamp-query`, `sm_90`. */
+  readonly features: ReadonlySet<string>
+  /** Throws `device/out-of-memory` or `device/buffer-too-large`. Contents are undefined (tests poison them). */
+  alloc(bytes: number, label: string): DeviceBuffer
+  upload(buffer: DeviceBuffer, data: HostArray, byteOffset?: number): Promise<void>
+  /** Reads `bytes` (default: all) back. */
+  download(buffer: DeviceBuffer, bytes?: number): Promise<ArrayBuffer>
+  /** Throws `device/compile` with the target compiler's log and the offending line. */
+  compile(module: ModuleText): Promise<CompiledModule>
+  /** Runs commands in order; resolves when all have finished, rejects with the faulting kernel's name. */
+  run(commands: readonly Command[]): Promise<void>
+  /** Milliseconds of each of `repeats` runs, by device events where there are any. No warm-up of its own. */
+  time(commands: readonly Command[], repeats: number): Promise<number[]>
+  dispose(): Promise<void>
+}
+
+/** Why a device is or is not here, for `spt doctor`. */
+export interface DeviceReport {
+  readonly kind: DeviceKind
+  readonly available: boolean
+  readonly name?: string
+  readonly reason?: string
+  readonly hint?: string
+  readonly facts: Readonly<Record<string, string>>
+}
