@@ -1,0 +1,461 @@
+/**
+ * The AST: what a `.spt` file says, before any name is resolved. Plain data, one `kind` and one `span` a node;
+ * every name that occurs in the source is an `Ident` with a span of its own.
+ *
+ * The parser guarantees what the types cannot say: as many iteration kinds as iterators, the number of arguments
+ * each axis kind takes, two names after `split … ->`, literals that are finite or `inf`/`nan` and never negative
+ * (`-1` is `neg` of 1). Whether a name exists, and what it means, is for elaboration.
+ */
+import type { Span } from './diagnostic.ts'
+
+export const SCALAR_TYPES = ['f64', 'f32', 'f16', 'bf16', 'i32', 'u32', 'i8', 'u8', 'bool'] as const
+export type ScalarType = (typeof SCALAR_TYPES)[number]
+
+export const ROLES = ['in', 'out', 'inout', 'local'] as const
+export type Role = (typeof ROLES)[number]
+
+export const BIND_TARGETS = ['block.x', 'block.y', 'block.z', 'thread.x', 'thread.y', 'thread.z'] as const
+export type BindTarget = (typeof BIND_TARGETS)[number]
+
+interface Node {
+  readonly span: Span
+}
+
+/** A comment as written, delimiters included, without the line break. */
+export interface Comment extends Node {
+  readonly text: string
+}
+
+/** Comments around a node, for the printer; nothing else looks at them. */
+export interface Trivia {
+  /** A blank line stands before the node and its comments. */
+  readonly blank?: boolean
+  /** On the lines before the node. */
+  readonly before?: readonly Comment[]
+  /** On the line where the node ends. */
+  readonly after?: readonly Comment[]
+  /** On the line where the node's block opens. */
+  readonly open?: readonly Comment[]
+  /** Before the brace that closes the node's block; of a file: at its end. */
+  readonly end?: readonly Comment[]
+  /** The same two for the `else` block. */
+  readonly openElse?: readonly Comment[]
+  readonly endElse?: readonly Comment[]
+}
+
+/** What stands on lines of its own and can carry comments. */
+interface Item extends Node {
+  readonly trivia?: Trivia | undefined
+}
+
+export interface Ident extends Node {
+  readonly name: string
+}
+export interface TypeName extends Node {
+  readonly name: ScalarType
+}
+
+// Files --------------------------------------------------------------------------------------------------------
+
+export interface File extends Item {
+  readonly kind: 'file'
+  readonly imports: readonly Import[]
+  readonly decls: readonly Decl[]
+}
+
+/** `import "path"` (`names` is null: every name) or `import { a, b as c } from "path"`. */
+export interface Import extends Item {
+  readonly kind: 'import'
+  readonly path: { readonly value: string; readonly span: Span }
+  readonly names: readonly ImportName[] | null
+}
+export interface ImportName extends Node {
+  readonly name: Ident
+  /** The name it has here; the same node as `name` where it is not renamed. */
+  readonly local: Ident
+}
+
+export type Decl = Kernel | Monoid | Format | Schedule
+
+// Kernels ------------------------------------------------------------------------------------------------------
+
+export interface Kernel extends Item {
+  readonly kind: 'kernel'
+  readonly name: Ident
+  readonly params: readonly Param[]
+  /** In source order. */
+  readonly members: readonly Member[]
+}
+export type Member = AxisDecl | BufferDecl | Iterate
+
+/** `type` is `size` or the type of a scalar operand. */
+export interface Param extends Node {
+  readonly name: Ident
+  readonly type: { readonly name: ScalarType | 'size'; readonly span: Span }
+}
+
+export interface AxisDecl extends Item {
+  readonly kind: 'axis'
+  readonly name: Ident
+  readonly def: AxisDef
+}
+
+export interface DenseFixedDef extends Node {
+  readonly kind: 'dense_fixed'
+  readonly extent: Expr
+}
+/** `extent` bounds the lengths. */
+export interface DenseVariableDef extends Node {
+  readonly kind: 'dense_variable'
+  readonly parent: Ident
+  readonly extent: Expr
+}
+export interface SparseFixedDef extends Node {
+  readonly kind: 'sparse_fixed'
+  readonly parent: Ident
+  readonly extent: Expr
+  readonly width: Expr
+  readonly ordered: boolean
+  readonly unique: boolean
+}
+export interface SparseVariableDef extends Node {
+  readonly kind: 'sparse_variable'
+  readonly parent: Ident | null
+  readonly extent: Expr
+  readonly ordered: boolean
+  readonly unique: boolean
+}
+/** Two members at least. */
+export interface FusedDef extends Node {
+  readonly kind: 'fused'
+  readonly members: readonly Ident[]
+}
+export interface AttachedDef extends Node {
+  readonly kind: 'attached'
+  readonly base: Ident
+  readonly parent: Ident
+}
+export interface GatheredDef extends Node {
+  readonly kind: 'gathered'
+  readonly base: Ident
+  readonly buffer: Ident
+}
+export type AxisDef =
+  | DenseFixedDef
+  | DenseVariableDef
+  | SparseFixedDef
+  | SparseVariableDef
+  | FusedDef
+  | AttachedDef
+  | GatheredDef
+
+export interface BufferDecl extends Item {
+  readonly kind: 'buffer'
+  readonly name: Ident
+  readonly type: TypeName
+  /** None: a scalar buffer. */
+  readonly axes: readonly Ident[]
+  readonly role: { readonly name: Role; readonly span: Span }
+  /** A literal, possibly negated (see `literalValue`); null where not given. */
+  readonly fill: Expr | null
+  readonly accumulate: TypeName | null
+}
+
+// Statements ---------------------------------------------------------------------------------------------------
+
+export type Stmt = Iterate | Assign | Reduce | Let | If
+
+/** `iterate NAME [iters] as KINDS { body }`; no iterators: the body runs once. */
+export interface Iterate extends Item {
+  readonly kind: 'iterate'
+  readonly name: Ident
+  readonly iters: readonly Iter[]
+  readonly body: readonly Stmt[]
+}
+
+/** `name in axis`; where only the axis is written, both are the same node. `mode` is its letter after `as`. */
+export interface Iter extends Node {
+  readonly name: Ident
+  readonly axis: Ident
+  readonly mode: 'S' | 'R'
+}
+
+/** `target = value`, or tuples of both; as many values as targets. */
+export interface Assign extends Item {
+  readonly kind: 'assign'
+  readonly targets: readonly Access[]
+  readonly values: readonly Expr[]
+}
+
+/** `target REDUCER= value`; the reducer is one of `+ * min max and or` or the name of a monoid. */
+export interface Reduce extends Item {
+  readonly kind: 'reduce'
+  readonly reducer: Ident
+  readonly targets: readonly Access[]
+  readonly values: readonly Expr[]
+}
+
+export interface Let extends Item {
+  readonly kind: 'let'
+  readonly name: Ident
+  readonly value: Expr
+}
+
+/** `else if` is an `else` whose only statement is an `if`. */
+export interface If extends Item {
+  readonly kind: 'if'
+  readonly cond: Expr
+  readonly then: readonly Stmt[]
+  readonly else: readonly Stmt[]
+}
+
+// Expressions --------------------------------------------------------------------------------------------------
+
+export type BinaryOp =
+  | 'or'
+  | 'and'
+  | 'lt'
+  | 'le'
+  | 'gt'
+  | 'ge'
+  | 'eq'
+  | 'ne'
+  | 'add'
+  | 'sub'
+  | 'mul'
+  | 'div'
+  | 'mod'
+export type UnaryOp = 'neg' | 'not'
+
+/** Never negative. `float`: written with a point or an exponent, or `inf` or `nan`. */
+export interface NumberLit extends Node {
+  readonly kind: 'number'
+  readonly value: number
+  readonly float: boolean
+}
+export interface BoolLit extends Node {
+  readonly kind: 'bool'
+  readonly value: boolean
+}
+/** A size, scalar parameter, iterator, `let`, or a parameter of a format or schedule. */
+export interface Name extends Node {
+  readonly kind: 'name'
+  readonly name: string
+}
+/** `a.m`: component `m` of operand `a` of a monoid. */
+export interface Field extends Node {
+  readonly kind: 'field'
+  readonly object: Ident
+  readonly field: Ident
+}
+/** `A[e, …]`; `s[]` is the element of a scalar buffer. */
+export interface Access extends Node {
+  readonly kind: 'access'
+  readonly buffer: Ident
+  readonly index: readonly Expr[]
+}
+/** Everything called by name: math functions, `min max select ceildiv`, casts. */
+export interface Call extends Node {
+  readonly kind: 'call'
+  readonly fn: Ident
+  readonly args: readonly Expr[]
+}
+export interface Unary extends Node {
+  readonly kind: 'unary'
+  readonly op: UnaryOp
+  readonly x: Expr
+}
+export interface Binary extends Node {
+  readonly kind: 'binary'
+  readonly op: BinaryOp
+  readonly a: Expr
+  readonly b: Expr
+}
+export type Expr = NumberLit | BoolLit | Name | Field | Access | Call | Unary | Binary
+
+// Monoids and formats ------------------------------------------------------------------------------------------
+
+/** `combine (left, right) = (result…)`; as many components in `identity` and `result` as there are fields. */
+export interface Monoid extends Item {
+  readonly kind: 'monoid'
+  readonly name: Ident
+  readonly fields: readonly MonoidField[]
+  readonly identity: readonly Expr[]
+  readonly left: Ident
+  readonly right: Ident
+  readonly result: readonly Expr[]
+}
+export interface MonoidField extends Node {
+  readonly name: Ident
+  readonly type: TypeName
+}
+
+export interface Format extends Item {
+  readonly kind: 'format'
+  readonly name: Ident
+  readonly params: readonly FormatParam[]
+  readonly over: readonly Ident[]
+  readonly axes: readonly AxisDecl[]
+  readonly map: CoordMap
+  readonly inverse: CoordMap
+}
+/** `b`, `b = 16`, or `w: size` (measured while the format is built, unless given). */
+export interface FormatParam extends Node {
+  readonly name: Ident
+  readonly default: Expr | null
+  readonly measured: boolean
+}
+/** `map (from) -> (to)` or `inverse (from) -> (to)`. */
+export interface CoordMap extends Item {
+  readonly from: readonly Ident[]
+  readonly to: readonly Expr[]
+}
+
+// Schedules ----------------------------------------------------------------------------------------------------
+
+/** `schedule kernel.name(params) { steps }`. */
+export interface Schedule extends Item {
+  readonly kind: 'schedule'
+  readonly kernel: Ident
+  readonly name: Ident
+  readonly params: readonly ScheduleParam[]
+  readonly steps: readonly Step[]
+}
+export interface ScheduleParam extends Node {
+  readonly name: Ident
+  readonly default: Expr | null
+}
+
+/** A loop or iterator by name, `produce.i` where several iterations have one of that name. */
+export interface LoopRef extends Node {
+  readonly nest: Ident | null
+  readonly name: Ident
+}
+
+/** `A as bsr(16)`. */
+export interface AsStep extends Item {
+  readonly kind: 'as'
+  readonly buffer: Ident
+  readonly format: Ident
+  readonly args: readonly Expr[]
+}
+/** `reorder (f, j)`. */
+export interface ReorderStep extends Item {
+  readonly kind: 'reorder'
+  readonly loops: readonly LoopRef[]
+}
+/** `fuse (i, j) -> ij`. */
+export interface FuseStep extends Item {
+  readonly kind: 'fuse'
+  readonly loops: readonly LoopRef[]
+  readonly into: Ident | null
+}
+/** `attach k to e`. */
+export interface AttachStep extends Item {
+  readonly kind: 'attach'
+  readonly loop: LoopRef
+  readonly to: LoopRef
+}
+/** `split i by 8 -> (io, ii)`; two names. */
+export interface SplitStep extends Item {
+  readonly kind: 'split'
+  readonly loop: LoopRef
+  readonly by: Expr
+  readonly into: readonly [Ident, Ident] | null
+}
+/** `tile (i, f) by (8, 32) -> (io, fo, ii, fi)`; a factor for each loop, two names for each. */
+export interface TileStep extends Item {
+  readonly kind: 'tile'
+  readonly loops: readonly LoopRef[]
+  readonly by: readonly Expr[]
+  readonly into: readonly Ident[] | null
+}
+/** `bind io to block.x, ii to thread.x`. */
+export interface BindStep extends Item {
+  readonly kind: 'bind'
+  readonly binds: readonly Binding[]
+}
+export interface Binding extends Node {
+  readonly loop: LoopRef
+  readonly to: { readonly name: BindTarget; readonly span: Span }
+}
+/** `unroll j by 4`; without `by`, whole. */
+export interface UnrollStep extends Item {
+  readonly kind: 'unroll'
+  readonly loop: LoopRef
+  readonly by: Expr | null
+}
+/** `vectorize f`. */
+export interface VectorizeStep extends Item {
+  readonly kind: 'vectorize'
+  readonly loop: LoopRef
+}
+/** `cache_read B at jo in shared -> Bs`. */
+export interface CacheReadStep extends Item {
+  readonly kind: 'cache_read'
+  readonly buffer: Ident
+  readonly at: LoopRef
+  readonly memory: Ident
+  readonly into: Ident | null
+}
+/** `cache_write C at i in register -> Cr`. */
+export interface CacheWriteStep extends Item {
+  readonly kind: 'cache_write'
+  readonly buffer: Ident
+  readonly at: LoopRef
+  readonly memory: Ident
+  readonly into: Ident | null
+}
+/** `compute_at produce at i`. */
+export interface ComputeAtStep extends Item {
+  readonly kind: 'compute_at'
+  readonly iteration: Ident
+  readonly at: LoopRef
+}
+/** `fission i after produce`. */
+export interface FissionStep extends Item {
+  readonly kind: 'fission'
+  readonly loop: LoopRef
+  readonly after: Ident
+}
+/** `rfactor ji -> Cp`. */
+export interface RfactorStep extends Item {
+  readonly kind: 'rfactor'
+  readonly loop: LoopRef
+  readonly into: Ident | null
+}
+/** `atomic C`. */
+export interface AtomicStep extends Item {
+  readonly kind: 'atomic'
+  readonly buffer: Ident
+}
+/** `use rowwise(8)`. */
+export interface UseStep extends Item {
+  readonly kind: 'use'
+  readonly schedule: Ident
+  readonly args: readonly Expr[]
+}
+export type Step =
+  | AsStep
+  | ReorderStep
+  | FuseStep
+  | AttachStep
+  | SplitStep
+  | TileStep
+  | BindStep
+  | UnrollStep
+  | VectorizeStep
+  | CacheReadStep
+  | CacheWriteStep
+  | ComputeAtStep
+  | FissionStep
+  | RfactorStep
+  | AtomicStep
+  | UseStep
+
+/** The value of a literal, negated or not; undefined for anything else. */
+export function literalValue(e: Expr): number | boolean | undefined {
+  if (e.kind === 'number' || e.kind === 'bool') return e.value
+  if (e.kind === 'unary' && e.op === 'neg' && e.x.kind === 'number') return -e.x.value
+  return undefined
+}
