@@ -1,0 +1,364 @@
+/**
+ * Walking and rewriting statement trees of Stages II and III. Every rewriter keeps the identity of what it does
+ * not change, so passes can test `===` for "nothing happened" and share memo tables.
+ */
+import { invariant, unreachable } from '../ast/diagnostic.ts'
+import { children, type Expr, freeVars, type Load, load, rewriteExpr, variable } from './expr.ts'
+import type { For, Reduce, Stmt, Store } from './loops.ts'
+
+export type Body = readonly Stmt[]
+
+/** The list with `f` over each element; the same list when every element stays itself. */
+export function mapSame<T>(xs: readonly T[], f: (x: T, k: number) => T): readonly T[] {
+  let out: T[] | undefined
+  xs.forEach((x, k) => {
+    const y = f(x, k)
+    if (y !== x && !out) out = xs.slice(0, k)
+    out?.push(y)
+  })
+  return out ? Object.freeze(out) : xs
+}
+
+/** Freezes a statement that a pass just built. */
+export const stmt = <T extends Stmt>(s: T): T => Object.freeze(s)
+
+/** The nested bodies of a statement. */
+export function bodiesOf(s: Stmt): readonly Body[] {
+  switch (s.kind) {
+    case 'for':
+    case 'while':
+      return [s.body]
+    case 'if':
+      return [s.then, s.else]
+    default:
+      return []
+  }
+}
+
+/** Rebuilds a statement over new nested bodies, in the order of `bodiesOf`. */
+export function withBodies(s: Stmt, bodies: readonly Body[]): Stmt {
+  switch (s.kind) {
+    case 'for':
+    case 'while':
+      return bodies[0] === s.body ? s : stmt({ ...s, body: bodies[0]! })
+    case 'if': {
+      const then = bodies[0]!
+      const otherwise = bodies[1]!
+      return then === s.then && otherwise === s.else ? s : stmt({ ...s, then, else: otherwise })
+    }
+    default:
+      return s
+  }
+}
+
+/** The direct expressions of a statement, nested bodies aside; a reduction's targets count by their indices. */
+export function exprsOf(s: Stmt): readonly Expr[] {
+  switch (s.kind) {
+    case 'for':
+      return [s.extent, ...s.guards]
+    case 'if':
+    case 'while':
+      return [s.cond]
+    case 'store':
+      return [...s.index, s.value]
+    case 'reduce':
+      return [...s.targets.flatMap((t) => t.index), ...s.values]
+    case 'alloc':
+      return s.buffer.shape
+    case 'let':
+    case 'fill':
+      return [s.value]
+    case 'barrier':
+      return []
+    default:
+      return unreachable(s)
+  }
+}
+
+/** Maps the direct expressions of a statement (what `exprsOf` lists). */
+export function mapExprs(s: Stmt, f: (e: Expr) => Expr): Stmt {
+  switch (s.kind) {
+    case 'for': {
+      const extent = f(s.extent)
+      const guards = mapSame(s.guards, f)
+      return extent === s.extent && guards === s.guards ? s : stmt({ ...s, extent, guards })
+    }
+    case 'if':
+    case 'while': {
+      const cond = f(s.cond)
+      return cond === s.cond ? s : stmt({ ...s, cond })
+    }
+    case 'store': {
+      const index = mapSame(s.index, f)
+      const value = f(s.value)
+      return index === s.index && value === s.value ? s : stmt({ ...s, index, value })
+    }
+    case 'reduce': {
+      const targets = mapSame(s.targets, (t) => {
+        const index = mapSame(t.index, f)
+        return index === t.index ? t : load(t.buffer, index, t.dtype, t.span)
+      })
+      const values = mapSame(s.values, f)
+      return targets === s.targets && values === s.values ? s : stmt({ ...s, targets, values })
+    }
+    case 'alloc': {
+      const shape = mapSame(s.buffer.shape, f)
+      return shape === s.buffer.shape ? s : stmt({ ...s, buffer: Object.freeze({ ...s.buffer, shape }) })
+    }
+    case 'let':
+    case 'fill': {
+      const value = f(s.value)
+      return value === s.value ? s : stmt({ ...s, value })
+    }
+    case 'barrier':
+      return s
+    default:
+      return unreachable(s)
+  }
+}
+
+/** `undefined` means unchanged; a statement may become several or none. */
+export interface Rewriter {
+  /** Called bottom-up, after the nested bodies and expressions were rewritten. */
+  readonly stmt?: (s: Stmt) => Stmt | Body | undefined
+  /** Called bottom-up on every expression node; reduction targets are visited by their indices only. */
+  readonly expr?: (e: Expr) => Expr | undefined
+}
+
+export function rewriteStmts(body: Body, visitor: Rewriter): Body {
+  const memo = new Map<Expr, Expr>()
+  const onExpr = visitor.expr
+  const expr = onExpr ? (e: Expr): Expr => rewriteExpr(e, onExpr, memo) : undefined
+  const go = (list: Body): Body => {
+    let out: Stmt[] | undefined
+    list.forEach((s, k) => {
+      const outer = expr ? mapExprs(s, expr) : s
+      const rebuilt = withBodies(outer, bodiesOf(outer).map(go))
+      const result = visitor.stmt?.(rebuilt) ?? rebuilt
+      if (result !== s && !out) out = list.slice(0, k)
+      if (!out) return
+      if (Array.isArray(result)) out.push(...(result as Body))
+      else out.push(result as Stmt)
+    })
+    return out ? Object.freeze(out) : list
+  }
+  return go(body)
+}
+
+/** Calls `visit` on every statement, outer before inner, with the loops around it; `false` skips what is inside. */
+export function walkStmts(
+  body: Body,
+  visit: (s: Stmt, path: readonly For[]) => unknown,
+  path: readonly For[] = [],
+): void {
+  for (const s of body) {
+    if (visit(s, path) === false) continue
+    const inner = s.kind === 'for' ? [...path, s] : path
+    for (const b of bodiesOf(s)) walkStmts(b, visit, inner)
+  }
+}
+
+/** Calls `visit` on every expression node of every statement (reduction targets by their indices). */
+export function walkExprs(
+  body: Body,
+  visit: (e: Expr, s: Stmt, path: readonly For[]) => void,
+  path: readonly For[] = [],
+): void {
+  walkStmts(
+    body,
+    (s, p) => {
+      const go = (e: Expr): void => {
+        visit(e, s, p)
+        for (const c of children(e)) go(c)
+      }
+      for (const e of exprsOf(s)) go(e)
+    },
+    path,
+  )
+}
+
+/** Replaces variables by name. Names are unique in a kernel, so nothing is captured. */
+export function substituteStmts(body: Body, map: ReadonlyMap<string, Expr>): Body {
+  if (map.size === 0) return body
+  return rewriteStmts(body, { expr: (e) => (e.kind === 'var' ? map.get(e.name) : undefined) })
+}
+
+/** Renames the variables that statements bind (loops and lets), uses included. */
+export function renameBound(body: Body, rename: ReadonlyMap<string, string>): Body {
+  const dtypes = new Map<string, Expr>()
+  walkStmts(body, (s) => {
+    if (s.kind === 'for' && rename.has(s.var)) dtypes.set(s.var, variable(rename.get(s.var)!))
+    if (s.kind === 'let' && rename.has(s.name)) dtypes.set(s.name, variable(rename.get(s.name)!, s.dtype))
+  })
+  return rewriteStmts(body, {
+    expr: (e) => (e.kind === 'var' ? dtypes.get(e.name) : undefined),
+    stmt: (s) => {
+      if (s.kind === 'for' && rename.has(s.var)) return stmt({ ...s, var: rename.get(s.var)! })
+      if (s.kind === 'let' && rename.has(s.name)) return stmt({ ...s, name: rename.get(s.name)! })
+      return undefined
+    },
+  })
+}
+
+/** Every access to `from` (loads, searches, writes, allocations, fills) goes to `to` instead. */
+export function renameBuffer(body: Body, from: string, to: string): Body {
+  return rewriteStmts(body, {
+    expr: (e) => {
+      if (e.kind === 'load' && e.buffer === from) return load(to, e.index, e.dtype, e.span)
+      if (e.kind === 'search' && e.buffer === from) return Object.freeze({ ...e, buffer: to })
+      return undefined
+    },
+    stmt: (s) => {
+      if ((s.kind === 'store' || s.kind === 'fill') && s.buffer === from) return stmt({ ...s, buffer: to })
+      if (s.kind === 'alloc' && s.buffer.name === from)
+        return stmt({ ...s, buffer: Object.freeze({ ...s.buffer, name: to }) })
+      if (s.kind === 'reduce' && s.targets.some((t) => t.buffer === from))
+        return stmt({
+          ...s,
+          targets: s.targets.map((t) => (t.buffer === from ? load(to, t.index, t.dtype, t.span) : t)),
+        })
+      return undefined
+    },
+  })
+}
+
+export interface Found {
+  readonly loop: For
+  /** The loops around it, outermost first. */
+  readonly path: readonly For[]
+  /** The body it stands in, and where. */
+  readonly siblings: Body
+  readonly index: number
+}
+
+/** The loop with this variable. */
+export function findLoop(body: Body, name: string, path: readonly For[] = []): Found | undefined {
+  for (const [index, s] of body.entries()) {
+    if (s.kind === 'for' && s.var === name) return { loop: s, path, siblings: body, index }
+    const inner = s.kind === 'for' ? [...path, s] : path
+    for (const b of bodiesOf(s)) {
+      const found = findLoop(b, name, inner)
+      if (found) return found
+    }
+  }
+  return undefined
+}
+
+/** All loops, outer before inner. */
+export function loopsOf(body: Body): readonly For[] {
+  const out: For[] = []
+  walkStmts(body, (s) => {
+    if (s.kind === 'for') out.push(s)
+  })
+  return out
+}
+
+/** Replaces one statement, found by identity, by what `f` makes of it. */
+export function replaceStmt(body: Body, target: Stmt, f: (s: Stmt) => Stmt | Body): Body {
+  let done = false
+  const go = (list: Body): Body => {
+    for (const [k, s] of list.entries()) {
+      if (done) break
+      if (s === target) {
+        done = true
+        const result = f(s)
+        const parts: Body = Array.isArray(result) ? (result as Body) : [result as Stmt]
+        return Object.freeze([...list.slice(0, k), ...parts, ...list.slice(k + 1)])
+      }
+      const bodies = bodiesOf(s)
+      const next = bodies.map(go)
+      if (next.some((b, n) => b !== bodies[n]))
+        return Object.freeze([...list.slice(0, k), withBodies(s, next), ...list.slice(k + 1)])
+    }
+    return list
+  }
+  const out = go(body)
+  invariant(done, 'the statement to replace is not in this body')
+  return out
+}
+
+/** Replaces the loop with this variable by what `f` makes of it. */
+export function replaceLoop(body: Body, name: string, f: (loop: For) => Stmt | Body): Body {
+  const found = findLoop(body, name)
+  invariant(found, `no loop ${name}`)
+  return replaceStmt(body, found.loop, (s) => f(s as For))
+}
+
+/** Names bound anywhere inside: loop variables and lets. */
+export function boundVarsOf(body: Body): ReadonlySet<string> {
+  const out = new Set<string>()
+  walkStmts(body, (s) => {
+    if (s.kind === 'for') out.add(s.var)
+    if (s.kind === 'let') out.add(s.name)
+  })
+  return out
+}
+
+/** Names that are used inside and bound outside (params included). */
+export function freeVarsOf(body: Body): ReadonlySet<string> {
+  const used = new Set<string>()
+  walkStmts(body, (s) => {
+    for (const e of exprsOf(s)) for (const v of freeVars(e)) used.add(v)
+  })
+  for (const v of boundVarsOf(body)) used.delete(v)
+  return used
+}
+
+/** One read or write of a buffer element. */
+export interface BufferAccess {
+  readonly buffer: string
+  /** Empty for a whole-buffer `fill`; a search is a read with no index. */
+  readonly index: readonly Expr[]
+  readonly mode: 'read' | 'write'
+  /** `whole`: a fill, or a search over a range. */
+  readonly whole: boolean
+  /** The statement that reads or writes. */
+  readonly stmt: Stmt
+  /** The loops around the statement, as far as they are in the body asked about. */
+  readonly path: readonly For[]
+}
+
+/**
+ * Every access in evaluation order of the tree. A reduction's targets are writes only (that they also read
+ * is in the nature of the statement); loads in loop extents, guards and conditions count, as reads.
+ */
+export function accessesOf(body: Body): readonly BufferAccess[] {
+  const out: BufferAccess[] = []
+  walkStmts(body, (s, path) => {
+    const read = (e: Expr): void => {
+      if (e.kind === 'load')
+        out.push({ buffer: e.buffer, index: e.index, mode: 'read', whole: false, stmt: s, path })
+      if (e.kind === 'search')
+        out.push({ buffer: e.buffer, index: [], mode: 'read', whole: true, stmt: s, path })
+      for (const c of children(e)) read(c)
+    }
+    for (const e of exprsOf(s)) read(e)
+    for (const t of targetsOf(s))
+      out.push({ buffer: t.buffer, index: t.index, mode: 'write', whole: false, stmt: s, path })
+    if (s.kind === 'fill')
+      out.push({ buffer: s.buffer, index: [], mode: 'write', whole: true, stmt: s, path })
+  })
+  return out
+}
+
+/** The elements a statement itself writes (a fill aside). */
+export function targetsOf(s: Stmt): readonly (Load | Store)[] {
+  return s.kind === 'store' ? [s] : s.kind === 'reduce' ? s.targets : []
+}
+
+/** Names of the buffers read inside (reduction targets aside). */
+export const readsOf = (body: Body): ReadonlySet<string> =>
+  new Set(accessesOf(body).flatMap((a) => (a.mode === 'read' ? [a.buffer] : [])))
+
+/** Names of the buffers written inside: stores, reductions, fills. */
+export const writesOf = (body: Body): ReadonlySet<string> =>
+  new Set(accessesOf(body).flatMap((a) => (a.mode === 'write' ? [a.buffer] : [])))
+
+/** The reductions inside that carry their initialisation, with the loops around them. */
+export function initsOf(body: Body): readonly { readonly reduce: Reduce; readonly path: readonly For[] }[] {
+  const out: { reduce: Reduce; path: readonly For[] }[] = []
+  walkStmts(body, (s, path) => {
+    if (s.kind === 'reduce' && s.init) out.push({ reduce: s, path })
+  })
+  return out
+}
