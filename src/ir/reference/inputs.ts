@@ -1,0 +1,70 @@
+/** What the reference takes and gives: plain coordinates and numbers, no storage. */
+
+/** Dense values, row-major; only for a buffer all of whose axes are `dense_fixed`. */
+export type RefDense = ArrayLike<number>
+
+/** Element e is at `(coords[0][e], coords[1][e], …)` in any order; values `null` are all 1. */
+export interface RefCoords {
+  readonly coords: readonly ArrayLike<number>[]
+  readonly values: ArrayLike<number> | null
+  /**
+   * Elements with equal coordinates add up (`sum`, the default) or stay entries of their own (`keep`), which
+   * takes a `nonunique` axis and a buffer over one tree.
+   */
+  readonly duplicates?: 'sum' | 'keep'
+}
+
+export type RefTensor = RefDense | RefCoords
+
+export interface RefInputs {
+  /** Sizes and scalar parameters by name. */
+  readonly params: Readonly<Record<string, number>>
+  /** `in` and `inout` buffers by name; an `inout` that is missing starts at its fill value. */
+  readonly buffers: Readonly<Record<string, RefTensor>>
+  /**
+   * Structure that no input brings: coordinates on the chain from the root to the axis named, one column an
+   * axis. What several tensors and structures say about a tree is united.
+   */
+  readonly structure?: Readonly<Record<string, { readonly coords: readonly ArrayLike<number>[] }>>
+}
+
+export interface RefOptions {
+  /**
+   * Computes only some coordinates of a spatial root axis that all outputs are indexed by, where that is
+   * provably sound; everything otherwise (`RefOutputs.sampled` says which).
+   */
+  readonly sample?: { readonly fraction?: number; readonly count?: number; readonly seed: number }
+}
+
+/** All dense; row-major. */
+export interface RefDenseResult {
+  readonly kind: 'dense'
+  readonly shape: readonly number[]
+  readonly values: Float64Array
+}
+
+/** The stored coordinates, tree by tree in lexicographic order, and their values. */
+export interface RefSparseResult {
+  readonly kind: 'sparse'
+  readonly shape: readonly number[]
+  readonly coords: readonly Int32Array[]
+  readonly values: Float64Array
+}
+
+export type RefResult = RefDenseResult | RefSparseResult
+
+/** Outputs are exact where their coordinate on dimension `dims[buffer]` is one of `coordinates` (ascending). */
+export interface RefSample {
+  readonly axis: string
+  readonly coordinates: Int32Array
+  readonly dims: Readonly<Record<string, number>>
+}
+
+export interface RefOutputs {
+  /** `out` and `inout` buffers by name. */
+  readonly buffers: Readonly<Record<string, RefResult>>
+  /** `null`: every coordinate was computed. */
+  readonly sampled: RefSample | null
+}
+
+export const isCoords = (t: RefTensor): t is RefCoords => 'coords' in t
