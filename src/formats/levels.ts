@@ -1,0 +1,159 @@
+/** One level of a tree from entries in order: its arrays, and the position of each entry on it. */
+import { fail } from '../ast/diagnostic.ts'
+import type { DenseVariable, SparseFixed, SparseVariable } from '../ir/axis.ts'
+import { allocate, type Level, tooLarge } from './storage.ts'
+
+/** Entries in lexicographic order. `order[s]` is the input entry at place s (`null`: s itself), `at[s]` its position. */
+export interface Sweep {
+  readonly order: Int32Array | null
+  readonly at: Int32Array
+}
+
+export interface LevelInput {
+  readonly extent: number
+  /** Positions of the parent; 1 for a root. */
+  readonly parents: number
+  /** Parent position at each place; `null` for a root: all 0. */
+  readonly at: Int32Array | null
+  /** Coordinate on this axis at each place. */
+  readonly column: Int32Array
+  /** What a nonunique axis takes for a new position: 1 at the place; `null`: every place. */
+  readonly fresh: Uint8Array | null
+}
+
+interface Made {
+  readonly level: Level
+  readonly at: Int32Array
+}
+
+/** indptr from counts shifted by one place. */
+function scan(indptr: Int32Array, axis: string): number {
+  let total = 0
+  for (let p = 1; p < indptr.length; p++) {
+    total += indptr[p]!
+    if (total > 2147483647) tooLarge(total, `positions of axis ${axis}`)
+    indptr[p] = total
+  }
+  return total
+}
+
+/** Ragged: each segment is as long as given, or as its largest coordinate needs. */
+export function denseVariable(axis: DenseVariable, input: LevelInput, lengths: Int32Array | undefined): Made {
+  const { extent, parents, column } = input
+  const at = input.at!
+  const n = column.length
+  const indptr = allocate(parents + 1, `positions of axis ${axis.parent}`)
+  if (lengths) {
+    if (!(lengths instanceof Int32Array) || lengths.length !== parents)
+      fail({
+        code: 'bind/lengths',
+        message: `axis ${axis.name} has ${lengths.length} given lengths for ${parents} positions of ${axis.parent}`,
+        expected: `an Int32Array of ${parents} lengths`,
+        hint: 'give one length for every parent position, or none at all',
+      })
+    for (let p = 0; p < parents; p++) {
+      const length = lengths[p]!
+      if (length < 0 || length > extent)
+        fail({
+          code: 'bind/lengths',
+          message: `axis ${axis.name} has the given length ${length} at position ${p} of ${axis.parent}`,
+          expected: `lengths from 0 to ${extent}`,
+          hint: 'bind a larger size or shorter lengths',
+        })
+      indptr[p + 1] = length
+    }
+    for (let s = 0; s < n; s++)
+      if (column[s]! >= lengths[at[s]!]!)
+        fail({
+          code: 'bind/lengths',
+          message: `axis ${axis.name} holds the coordinate ${column[s]} at position ${at[s]} of ${axis.parent}, whose given length is ${lengths[at[s]!]}`,
+          expected: 'coordinates below the length',
+          hint: 'give longer lengths, or leave them to be measured',
+        })
+  } else
+    for (let s = 0; s < n; s++) {
+      const p = at[s]! + 1
+      if (column[s]! >= indptr[p]!) indptr[p] = column[s]! + 1
+    }
+  const positions = scan(indptr, axis.name)
+  const out = allocate(n, 'entries')
+  for (let s = 0; s < n; s++) out[s] = indptr[at[s]!]! + column[s]!
+  return { level: { axis, extent, width: null, positions, indptr, indices: null }, at: out }
+}
+
+/** Compressed: one position for each coordinate, or for each entry where the axis is nonunique. */
+export function sparseVariable(axis: SparseVariable, input: LevelInput): Made {
+  const { extent, parents, column, at: parent, fresh } = input
+  const n = column.length
+  const indptr = allocate(parents + 1, `positions of axis ${axis.parent ?? axis.name}`)
+  const at = allocate(n, 'entries')
+  const indices = allocate(n, `positions of axis ${axis.name}`)
+  let q = -1
+  let p0 = -1
+  let c0 = -1
+  for (let s = 0; s < n; s++) {
+    const p = parent ? parent[s]! : 0
+    const c = column[s]!
+    if (p !== p0 || c !== c0 || (!axis.unique && (fresh === null || fresh[s] === 1))) {
+      q++
+      indices[q] = c
+      indptr[p + 1]!++
+      p0 = p
+      c0 = c
+    }
+    at[s] = q
+  }
+  const positions = scan(indptr, axis.name)
+  return {
+    level: { axis, extent, width: null, positions, indptr, indices: trim(indices, positions) },
+    at,
+  }
+}
+
+/** Fixed width: what a segment does not fill is padding, the coordinate `extent`, last. */
+export function sparseFixed(axis: SparseFixed, input: LevelInput, given: number | undefined): Made {
+  const { extent, parents, column, fresh } = input
+  const parent = input.at!
+  const n = column.length
+  const at = allocate(n, 'entries')
+  let widest = 0
+  let widestAt = 0
+  let rank = -1
+  let p0 = -1
+  let c0 = -1
+  for (let s = 0; s < n; s++) {
+    const p = parent[s]!
+    const c = column[s]!
+    if (p !== p0) rank = 0
+    else if (c !== c0 || (!axis.unique && (fresh === null || fresh[s] === 1))) rank++
+    if (rank >= widest) {
+      widest = rank + 1
+      widestAt = p
+    }
+    p0 = p
+    c0 = c
+    at[s] = rank
+  }
+  const width = given ?? widest
+  if (!Number.isInteger(width) || width < widest)
+    fail({
+      code: 'bind/width',
+      message: Number.isInteger(width)
+        ? `axis ${axis.name} has the width ${width}, but position ${widestAt} of ${axis.parent} stores ${widest} coordinates`
+        : `axis ${axis.name} has the width ${width}`,
+      expected: `an integer width of at least ${widest}`,
+      hint: 'leave the width to be measured, or use sparse_variable',
+    })
+  const positions = parents * width
+  const indices = allocate(positions, `positions of axis ${axis.name}`)
+  indices.fill(extent)
+  for (let s = 0; s < n; s++) {
+    const q = parent[s]! * width + at[s]!
+    at[s] = q
+    indices[q] = column[s]!
+  }
+  return { level: { axis, extent, width, positions, indptr: null, indices }, at }
+}
+
+/** A copy without the unused tail, unless there is none. */
+const trim = (a: Int32Array, n: number): Int32Array => (a.length === n ? a : a.slice(0, n))

@@ -1,0 +1,202 @@
+/** The checks of one level's ready-made arrays; each failure names the axis, the position and the value found. */
+import { fail } from '../ast/diagnostic.ts'
+import type { SparseFixed, SparseVariable, StoredAxis } from '../ir/axis.ts'
+import { segment } from './expand.ts'
+import { type Level, MAX_POSITIONS, tooLarge } from './storage.ts'
+
+export interface IndexArrays {
+  readonly indptr?: Int32Array
+  readonly indices?: Int32Array
+}
+
+/** A level over validated arrays. `parent` is `null` for a root. */
+export function bindLevel(
+  axis: StoredAxis,
+  extent: number,
+  parent: Level | null,
+  arrays: IndexArrays,
+  given: number | undefined,
+): Level {
+  const parents = parent?.positions ?? 1
+  const make = (positions: number, width: number | null = null, indptr: Int32Array | null = null): Level => {
+    if (positions > MAX_POSITIONS) tooLarge(positions, `positions of axis ${axis.name}`)
+    return { axis, extent, width, positions, indptr, indices: arrays.indices ?? null }
+  }
+  switch (axis.kind) {
+    case 'dense_fixed':
+      return make(extent)
+    case 'dense_variable': {
+      const indptr = required(axis, 'indptr', arrays.indptr)
+      checkIndptr(axis, indptr, parents, null)
+      checkLengths(axis.name, axis.parent, indptr, extent)
+      const level = make(indptr[parents]!, null, indptr)
+      checkUnderPadding(level, parent)
+      return level
+    }
+    case 'sparse_variable': {
+      const indices = required(axis, 'indices', arrays.indices)
+      const indptr =
+        axis.parent === null && arrays.indptr === undefined
+          ? Int32Array.of(0, indices.length)
+          : required(axis, 'indptr', arrays.indptr)
+      checkIndptr(axis, indptr, parents, indices.length)
+      const level = make(indices.length, null, indptr)
+      checkIndices(axis, level, parents)
+      checkUnderPadding(level, parent)
+      return level
+    }
+    case 'sparse_fixed': {
+      const indices = required(axis, 'indices', arrays.indices)
+      const level = make(indices.length, checkWidth(axis, indices.length, parents, given))
+      checkIndices(axis, level, parents)
+      checkUnderPadding(level, parent)
+      return level
+    }
+  }
+}
+
+function required(axis: StoredAxis, which: 'indptr' | 'indices', array: Int32Array | undefined): Int32Array {
+  if (array === undefined)
+    fail({
+      code: 'bind/missing-array',
+      message: `axis ${axis.name} is ${axis.kind} and needs ${which}`,
+      expected: `arrays.${axis.name}.${which}, an Int32Array`,
+      hint: 'bind the array, or bind coordinates and let the structure be built',
+    })
+  if (!(array instanceof Int32Array))
+    fail({
+      code: 'bind/array-type',
+      message: `${which} of axis ${axis.name} is ${Object.prototype.toString.call(array).slice(8, -1)}`,
+      expected: 'Int32Array',
+      hint: 'copy it with Int32Array.from; positions above 2^31 - 1 cannot be bound',
+    })
+  return array
+}
+
+function checkIndptr(axis: StoredAxis, indptr: Int32Array, parents: number, count: number | null): void {
+  if (indptr.length !== parents + 1)
+    fail({
+      code: 'bind/indptr-length',
+      message: `indptr of axis ${axis.name} has ${indptr.length} elements`,
+      expected: `${parents + 1}: one more than the positions of its parent`,
+      hint: 'check the sizes and the parent of the axis',
+    })
+  if (indptr[0] !== 0)
+    fail({
+      code: 'bind/indptr-start',
+      message: `indptr of axis ${axis.name} starts at ${indptr[0]}`,
+      expected: '0',
+      hint: 'subtract the first element from all of them (1-based arrays start at 1)',
+    })
+  for (let p = 0; p < parents; p++)
+    if (indptr[p + 1]! < indptr[p]!)
+      fail({
+        code: 'bind/indptr-order',
+        message: `indptr of axis ${axis.name} falls from ${indptr[p]} to ${indptr[p + 1]} at position ${p + 1}`,
+        expected: 'elements that never fall',
+        hint:
+          indptr[p + 1]! < 0
+            ? 'a negative element is a sum that overflowed 32 bits: the tensor is too large'
+            : 'indptr holds running sums of segment lengths',
+      })
+  if (count !== null && indptr[parents] !== count)
+    fail({
+      code: 'bind/indptr-end',
+      message: `indptr of axis ${axis.name} ends at ${indptr[parents]}, and there are ${count} indices`,
+      expected: `${count}`,
+      hint: 'the last element counts all indices; cut unused tails off',
+    })
+}
+
+function checkLengths(name: string, parent: string, indptr: Int32Array, extent: number): void {
+  for (let p = 0; p + 1 < indptr.length; p++)
+    if (indptr[p + 1]! - indptr[p]! > extent)
+      fail({
+        code: 'bind/lengths',
+        message: `axis ${name} has the length ${indptr[p + 1]! - indptr[p]!} at position ${p} of ${parent}`,
+        expected: `at most ${extent}`,
+        hint: 'bind a larger size',
+      })
+}
+
+function checkWidth(axis: SparseFixed, count: number, parents: number, given: number | undefined): number {
+  const width = given ?? (parents === 0 ? 0 : count / parents)
+  if (Number.isInteger(width) && width >= 0 && width * parents === count) return width
+  return fail({
+    code: given === undefined ? 'bind/indices-length' : 'bind/width',
+    message: `axis ${axis.name} has ${count} indices for ${parents} positions of ${axis.parent}`,
+    expected:
+      given === undefined ? `a multiple of ${parents}` : `${given * parents}: the width ${given} each`,
+    hint: 'every segment has the same width; fill short ones with the extent',
+  })
+}
+
+/** Range, order, uniqueness; padding only on fixed levels, and last. */
+function checkIndices(axis: SparseFixed | SparseVariable, level: Level, parents: number): void {
+  const indices = level.indices!
+  const { extent } = level
+  const top = axis.kind === 'sparse_fixed' ? extent : extent - 1
+  for (let q = 0; q < indices.length; q++)
+    if (indices[q]! < 0 || indices[q]! > top)
+      fail({
+        code: 'bind/index-range',
+        message: `indices of axis ${axis.name} hold ${indices[q]} at position ${q}, and the extent is ${extent}`,
+        expected:
+          axis.kind === 'sparse_fixed'
+            ? `0 to ${extent - 1}, or ${extent} for padding`
+            : `0 to ${extent - 1}`,
+        hint:
+          axis.kind === 'sparse_fixed' && indices[q] === -1
+            ? `padding is marked by the extent (${extent}) here, not by -1`
+            : 'bind a larger size, or subtract 1 where indices count from 1',
+      })
+  // Where coordinates repeat out of order, the segment's set is kept by the last segment that saw each one.
+  const seen = !axis.ordered && axis.unique ? new Map<number, number>() : null
+  for (let p = 0; p < parents; p++) {
+    const [lo, hi] = segment(level, p)
+    for (let q = lo; q < hi; q++) {
+      const c = indices[q]!
+      const before = q > lo ? indices[q - 1]! : -1
+      if (before === extent && c !== extent)
+        fail({
+          code: 'bind/padding',
+          message: `indices of axis ${axis.name} hold ${c} at position ${q}, after padding`,
+          expected: 'padding at the end of a segment',
+          hint: 'move the padding behind the stored coordinates',
+        })
+      if (c === extent) continue
+      if (axis.ordered && c < before)
+        fail({
+          code: 'bind/unsorted',
+          message: `indices of axis ${axis.name} fall from ${before} to ${c} at position ${q}`,
+          expected: 'ascending coordinates in each segment',
+          hint: `sort the segments, or declare ${axis.name} unordered`,
+        })
+      if (axis.unique && (axis.ordered ? q > lo && c === before : seen!.get(c) === p))
+        fail({
+          code: 'bind/duplicate',
+          message: `indices of axis ${axis.name} hold ${c} again at position ${q}`,
+          expected: 'each coordinate once in a segment',
+          hint: `add the duplicates up, or declare ${axis.name} nonunique`,
+        })
+      seen?.set(c, p)
+    }
+  }
+}
+
+/** Under padding there is nothing but padding: its values would otherwise belong to no coordinate. */
+function checkUnderPadding(level: Level, parent: Level | null): void {
+  if (parent?.axis.kind !== 'sparse_fixed') return
+  for (let p = 0; p < parent.positions; p++) {
+    if (parent.indices![p] !== parent.extent) continue
+    const [lo, hi] = segment(level, p)
+    for (let q = lo; q < hi; q++)
+      if (level.indices?.[q] !== level.extent || level.width === null)
+        fail({
+          code: 'bind/padding',
+          message: `axis ${level.axis.name} stores position ${q} under the padding at position ${p} of ${parent.axis.name}`,
+          expected: 'an empty segment, or padding',
+          hint: 'a padded position has no children',
+        })
+  }
+}
