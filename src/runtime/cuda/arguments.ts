@@ -1,0 +1,108 @@
+/**
+ * Packing a launch's arguments. Every argument has one 8-byte slot; `pointers[i]` is the address of slot i, so
+ * the list of pointers that `cuLaunchKernel` takes is written once and each launch only fills slots. The driver
+ * reads them before the call returns, so one block serves all launches.
+ */
+import { fail } from '../../ast/diagnostic.ts'
+import { type Dtype, INT_RANGE } from '../../ir/dtype.ts'
+import type { ArgSpec, ArgValue, Entry } from '../device.ts'
+
+/** CUDA's limit is 4 KiB of parameters on every chip; 8-byte slots make that 512. */
+export const MAX_ARGUMENTS = 512
+
+/** How a scalar is passed: the C type of the parameter in a printed kernel's signature. */
+export const SCALAR_C_TYPE: Readonly<Record<Dtype, 'int' | 'unsigned' | 'float' | 'double'>> = {
+  i32: 'int',
+  u32: 'unsigned',
+  f32: 'float',
+  f64: 'double',
+  f16: 'float',
+  bf16: 'float',
+  i8: 'int',
+  u8: 'int',
+  bool: 'int',
+}
+
+export class ArgumentBlock {
+  readonly pointers: BigUint64Array
+  readonly #u64: BigUint64Array
+  readonly #i32: Int32Array
+  readonly #u32: Uint32Array
+  readonly #f32: Float32Array
+  readonly #f64: Float64Array
+
+  /** `addressOf` gives the address of a host block that never moves. */
+  constructor(addressOf: (block: ArrayBuffer) => bigint) {
+    const slots = new ArrayBuffer(MAX_ARGUMENTS * 8)
+    const base = addressOf(slots)
+    this.pointers = BigUint64Array.from({ length: MAX_ARGUMENTS }, (_, i) => base + BigInt(8 * i))
+    this.#u64 = new BigUint64Array(slots)
+    this.#i32 = new Int32Array(slots)
+    this.#u32 = new Uint32Array(slots)
+    this.#f32 = new Float32Array(slots)
+    this.#f64 = new Float64Array(slots)
+  }
+
+  setPointer(slot: number, address: bigint): void {
+    this.#u64[slot] = address
+  }
+
+  setScalar(slot: number, dtype: Dtype, value: number): void {
+    const type = SCALAR_C_TYPE[dtype]
+    if (type === 'double') this.#f64[slot] = value
+    else if (type === 'float') this.#f32[2 * slot] = value
+    else if (type === 'int') this.#i32[2 * slot] = value
+    else this.#u32[2 * slot] = value
+  }
+}
+
+const isInteger = (dtype: Dtype): dtype is keyof typeof INT_RANGE => dtype in INT_RANGE
+
+/** Refuses a scalar that its type cannot hold. */
+export function checkScalar(kernel: string, spec: ArgSpec, value: number): void {
+  const { dtype, name } = spec
+  if (dtype === 'bool') {
+    if (value === 0 || value === 1) return
+  } else if (isInteger(dtype)) {
+    const [low, high] = INT_RANGE[dtype]
+    if (Number.isInteger(value) && value >= low && value <= high) return
+  } else return
+  const range = dtype === 'bool' ? '0 or 1' : `an integer in ${INT_RANGE[dtype as 'i32'].join(' .. ')}`
+  fail({
+    code: 'device/bad-argument',
+    message: `kernel '${kernel}': scalar '${name}' of type ${dtype} cannot be ${value}`,
+    expected: range,
+  })
+}
+
+/** Fills the block. `addressOf` resolves a buffer, refusing those that are freed or another device's. */
+export function packArguments(
+  block: ArgumentBlock,
+  entry: Entry,
+  args: readonly ArgValue[],
+  addressOf: (value: Exclude<ArgValue, number>, spec: ArgSpec) => bigint,
+): void {
+  if (args.length !== entry.args.length) {
+    fail({
+      code: 'device/bad-argument',
+      message: `kernel '${entry.name}' takes ${entry.args.length} arguments, not ${args.length}`,
+      expected: entry.args.map((a) => a.name).join(', ') || 'no arguments',
+    })
+  }
+  for (let slot = 0; slot < args.length; slot++) {
+    const spec = entry.args[slot]!
+    const value = args[slot]!
+    if (spec.kind === 'scalar' && typeof value === 'number') {
+      checkScalar(entry.name, spec, value)
+      block.setScalar(slot, spec.dtype, value)
+    } else if (spec.kind === 'buffer' && typeof value === 'object' && value !== null) {
+      block.setPointer(slot, addressOf(value, spec))
+    } else {
+      fail({
+        code: 'device/bad-argument',
+        message: `kernel '${entry.name}': argument '${spec.name}' is ${typeof value === 'number' ? 'a number' : `a ${typeof value}`}`,
+        expected: spec.kind === 'scalar' ? `a number of type ${spec.dtype}` : 'a buffer of this device',
+      })
+    }
+  }
+}

@@ -1,0 +1,84 @@
+/** NVRTC's log, read into places and shown with the lines it is about. */
+import { type Diagnostic, type Span, SptError } from '../../ast/diagnostic.ts'
+import type { ModuleText } from '../device.ts'
+
+export interface LogMessage {
+  readonly severity: 'error' | 'warning'
+  /** 1-based line of the text; undefined for what concerns the whole (ptxas, options). */
+  readonly line?: number
+  readonly text: string
+}
+
+const AT_LINE = /^(.*)\((\d+)\): (catastrophic error|error|warning)(?: #\d+(?:-D)?)?: (.*)$/
+const OVERALL = /^(?:ptxas|nvrtc|nvlink)\s*:?\s*(error|fatal|warning)\s*:\s*(.*)$/
+
+/** `file` is the name the program was given; a place in a header keeps its header's name in the text. */
+export function parseLog(log: string, file: string): LogMessage[] {
+  const messages: LogMessage[] = []
+  for (const raw of log.split('\n')) {
+    const row = raw.trimEnd()
+    const at = AT_LINE.exec(row)
+    if (at) {
+      const severity = at[3] === 'warning' ? 'warning' : 'error'
+      const own = at[1] === file
+      messages.push(
+        own
+          ? { severity, line: Number(at[2]), text: at[4]! }
+          : { severity, text: `${at[1]}(${at[2]}): ${at[4]}` },
+      )
+      continue
+    }
+    const overall = OVERALL.exec(row)
+    if (overall) {
+      const severity = overall[1] === 'warning' ? 'warning' : 'error'
+      messages.push({ severity, text: overall[2]! })
+    }
+  }
+  return messages
+}
+
+/** The lines around `line`, numbered, the line itself marked. */
+export function excerpt(text: string, line: number, around = 2): string {
+  const lines = text.split('\n')
+  const first = Math.max(1, line - around)
+  const last = Math.min(lines.length, line + around)
+  const width = String(last).length
+  const rows: string[] = []
+  for (let n = first; n <= last; n++) {
+    rows.push(`${n === line ? '>' : ' '} ${String(n).padStart(width)} | ${lines[n - 1] ?? ''}`)
+  }
+  return rows.join('\n')
+}
+
+function spanOfLine(source: string, text: string, line: number): Span {
+  const lines = text.split('\n')
+  const index = Math.min(Math.max(line, 1), lines.length) - 1
+  let start = 0
+  for (let i = 0; i < index; i++) start += lines[i]!.length + 1
+  return { source, start, end: start + lines[index]!.length }
+}
+
+const MAX_LOG = 4000
+
+/** The error for a text that did not compile; `file` is the name its log uses. */
+export function compileError(module: ModuleText, file: string, log: string, status: string): SptError {
+  const errors = parseLog(log, file).filter((m) => m.severity === 'error')
+  const first = errors.find((m) => m.line !== undefined) ?? errors[0]
+  const notes: string[] = []
+  if (first?.line !== undefined) notes.push(excerpt(module.text, first.line))
+  const cut = log.trim()
+  if (cut) notes.push(cut.length > MAX_LOG ? `${cut.slice(0, MAX_LOG)}\n… (${cut.length} characters)` : cut)
+  const where = first?.line === undefined ? '' : ` line ${first.line}:`
+  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : ''
+  const diagnostic: Diagnostic = {
+    code: 'device/compile',
+    message: `CUDA module '${module.name}':${where} ${first?.text ?? status}${more}`,
+    expected: 'CUDA C++ that NVRTC accepts',
+    notes,
+  }
+  return new SptError(
+    first?.line === undefined
+      ? diagnostic
+      : { ...diagnostic, span: spanOfLine(file, module.text, first.line) },
+  )
+}

@@ -1,0 +1,75 @@
+/** From a printed module to an image the driver loads: cache, headers, NVRTC. */
+import { SptError } from '../../ast/diagnostic.ts'
+import type { ModuleText } from '../device.ts'
+import { cacheKey, type KernelCache } from './cache.ts'
+import { absent } from './errors.ts'
+import { includeCandidates, includedHeaders, type Machine, resolveHeaders } from './libraries.ts'
+import { BASE_OPTIONS, type CompileTarget, chooseTarget, type Nvrtc } from './nvrtc.ts'
+
+/** Raised when what is cached for the same text would no longer be right. */
+const CACHE_FORMAT = '1'
+
+export interface Image {
+  readonly bytes: Uint8Array
+  readonly cached: boolean
+}
+
+export interface KernelCompiler {
+  readonly target: CompileTarget
+  /** Rejects with `device/compile` or `device/header-missing`. `fresh` skips the cache and rewrites it. */
+  image(module: ModuleText, fresh?: boolean): Promise<Image>
+}
+
+export function openCompiler(
+  nvrtc: Nvrtc,
+  chip: { readonly name: string; readonly major: number; readonly minor: number },
+  cache: KernelCache,
+  machine: Machine,
+  include: readonly string[] = [],
+): KernelCompiler {
+  const target = chooseTarget(chip, nvrtc)
+  if (!target) {
+    throw absent({
+      message: `NVRTC ${nvrtc.major}.${nvrtc.minor} no longer compiles for ${chip.name} (compute capability ${chip.major}.${chip.minor})`,
+      expected: `one of ${nvrtc.supported.join(', ')} or newer`,
+      hint: 'install an older CUDA toolkit and name its NVRTC with SPT_NVRTC',
+    })
+  }
+  const folders = [...include, ...includeCandidates(machine, nvrtc.path)]
+
+  function optionsFor(module: ModuleText): string[] {
+    const headers = includedHeaders(module.text)
+    const found = resolveHeaders(machine, headers, folders)
+    if (found.missing.length > 0) {
+      throw new SptError({
+        code: 'device/header-missing',
+        message: `CUDA module '${module.name}' includes ${found.missing.join(', ')}, which is not installed`,
+        expected: "CUDA's headers beside NVRTC, in CUDA_HOME/include or in the NVIDIA wheels",
+        hint: 'install the CUDA toolkit or the Python wheel nvidia-cuda-runtime, or set CUDA_HOME',
+        notes: [`looked in:\n${folders.map((f) => `  ${f}`).join('\n')}`],
+      })
+    }
+    return [...BASE_OPTIONS, ...found.include.map((folder) => `-I${folder}`)]
+  }
+
+  return {
+    target,
+    async image(module, fresh = false) {
+      const options = optionsFor(module)
+      const key = cacheKey([
+        CACHE_FORMAT,
+        module.name,
+        module.text,
+        target.arch,
+        target.output,
+        `${nvrtc.major}.${nvrtc.minor}`,
+        ...options,
+      ])
+      const stored = fresh ? undefined : await cache.load(key)
+      if (stored) return { bytes: stored, cached: true }
+      const bytes = await nvrtc.compile(module, target, options)
+      await cache.store(key, bytes)
+      return { bytes, cached: false }
+    },
+  }
+}

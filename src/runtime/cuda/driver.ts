@@ -1,0 +1,193 @@
+/**
+ * The CUDA driver API: one table of the calls used, by the names the library exports. They exist with these
+ * names and signatures from CUDA 11 to 13.
+ *
+ * Conventions: a handle (context, stream, event, module, function) and a device address are bigints; an out
+ * parameter is a one-element view that the call fills; host memory is a typed array passed as it is.
+ *
+ * Threads: all calls are made on the thread of JavaScript, and the context is made current before each group of
+ * calls, since another library in the process may have changed it. Waiting polls (`device.ts`), so no call blocks
+ * that thread for as long as a kernel runs.
+ */
+import type { HostArray } from '../device.ts'
+import { absent, CUDA, CudaCallError, meaning } from './errors.ts'
+import type { Ffi } from './ffi.ts'
+import { driverCandidates, type Machine } from './libraries.ts'
+
+export type Handle = bigint
+type Out64 = BigUint64Array
+type Out32 = Int32Array
+type Host = HostArray | ArrayBuffer
+
+/** Every call returns a `CUresult`. */
+export interface DriverCalls {
+  cuInit(flags: number): number
+  cuDriverGetVersion(version: Out32): number
+  cuDeviceGetCount(count: Out32): number
+  cuDeviceGet(device: Out32, ordinal: number): number
+  cuDeviceGetName(name: Uint8Array, length: number, device: number): number
+  cuDeviceGetAttribute(value: Out32, attribute: number, device: number): number
+  cuDeviceTotalMem_v2(bytes: Out64, device: number): number
+  cuDevicePrimaryCtxRetain(context: Out64, device: number): number
+  cuDevicePrimaryCtxRelease_v2(device: number): number
+  cuCtxSetCurrent(context: Handle): number
+  cuMemGetInfo_v2(free: Out64, total: Out64): number
+  cuMemAlloc_v2(address: Out64, bytes: number): number
+  cuMemFree_v2(address: bigint): number
+  cuMemcpyHtoDAsync_v2(to: bigint, from: Host, bytes: number, stream: Handle): number
+  cuMemcpyDtoHAsync_v2(to: Host, from: bigint, bytes: number, stream: Handle): number
+  cuMemsetD8Async(to: bigint, value: number, bytes: number, stream: Handle): number
+  cuStreamCreate(stream: Out64, flags: number): number
+  cuStreamQuery(stream: Handle): number
+  cuStreamSynchronize(stream: Handle): number
+  cuStreamDestroy_v2(stream: Handle): number
+  cuEventCreate(event: Out64, flags: number): number
+  cuEventRecord(event: Handle, stream: Handle): number
+  cuEventElapsedTime(milliseconds: Float32Array, start: Handle, end: Handle): number
+  cuEventDestroy_v2(event: Handle): number
+  cuModuleLoadData(module: Out64, image: Uint8Array): number
+  cuModuleUnload(module: Handle): number
+  cuModuleGetFunction(fn: Out64, module: Handle, name: string): number
+  cuFuncGetAttribute(value: Out32, attribute: number, fn: Handle): number
+  cuFuncSetAttribute(fn: Handle, attribute: number, value: number): number
+  cuLaunchKernel(
+    fn: Handle,
+    gridX: number,
+    gridY: number,
+    gridZ: number,
+    blockX: number,
+    blockY: number,
+    blockZ: number,
+    sharedBytes: number,
+    stream: Handle,
+    pointers: BigUint64Array,
+    extra: null,
+  ): number
+  cuGetErrorName(code: number, name: Out64): number
+  cuGetErrorString(code: number, text: Out64): number
+}
+
+/** Parameter lists in koffi's types: `uintptr_t` for handles and addresses, `void *` for host memory. */
+const PARAMETERS: Readonly<Record<keyof DriverCalls, string>> = {
+  cuInit: 'uint32_t',
+  cuDriverGetVersion: 'void *',
+  cuDeviceGetCount: 'void *',
+  cuDeviceGet: 'void *, int32_t',
+  cuDeviceGetName: 'void *, int32_t, int32_t',
+  cuDeviceGetAttribute: 'void *, int32_t, int32_t',
+  cuDeviceTotalMem_v2: 'void *, int32_t',
+  cuDevicePrimaryCtxRetain: 'void *, int32_t',
+  cuDevicePrimaryCtxRelease_v2: 'int32_t',
+  cuCtxSetCurrent: 'uintptr_t',
+  cuMemGetInfo_v2: 'void *, void *',
+  cuMemAlloc_v2: 'void *, size_t',
+  cuMemFree_v2: 'uint64_t',
+  cuMemcpyHtoDAsync_v2: 'uint64_t, void *, size_t, uintptr_t',
+  cuMemcpyDtoHAsync_v2: 'void *, uint64_t, size_t, uintptr_t',
+  cuMemsetD8Async: 'uint64_t, uint8_t, size_t, uintptr_t',
+  cuStreamCreate: 'void *, uint32_t',
+  cuStreamQuery: 'uintptr_t',
+  cuStreamSynchronize: 'uintptr_t',
+  cuStreamDestroy_v2: 'uintptr_t',
+  cuEventCreate: 'void *, uint32_t',
+  cuEventRecord: 'uintptr_t, uintptr_t',
+  cuEventElapsedTime: 'void *, uintptr_t, uintptr_t',
+  cuEventDestroy_v2: 'uintptr_t',
+  cuModuleLoadData: 'void *, void *',
+  cuModuleUnload: 'uintptr_t',
+  cuModuleGetFunction: 'void *, uintptr_t, str',
+  cuFuncGetAttribute: 'void *, int32_t, uintptr_t',
+  cuFuncSetAttribute: 'uintptr_t, int32_t, int32_t',
+  cuLaunchKernel:
+    'uintptr_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uintptr_t, void *, void *',
+  cuGetErrorName: 'int32_t, void *',
+  cuGetErrorString: 'int32_t, void *',
+}
+
+export interface CudaDriver {
+  readonly path: string
+  readonly calls: DriverCalls
+  addressOf(block: ArrayBuffer): bigint
+  readString(address: bigint): string
+}
+
+/** Throws `CudaCallError` where `code` is not success. */
+export function check(driver: CudaDriver, call: keyof DriverCalls, code: number): void {
+  if (code !== CUDA.SUCCESS) throw callError(driver, call, code)
+}
+
+export function callError(driver: CudaDriver, call: keyof DriverCalls, code: number): CudaCallError {
+  const text = (which: 'cuGetErrorName' | 'cuGetErrorString'): string => {
+    const pointer = new BigUint64Array(1)
+    return driver.calls[which](code, pointer) === CUDA.SUCCESS ? driver.readString(pointer[0]!) : ''
+  }
+  return new CudaCallError(call, code, text('cuGetErrorName') || 'CUDA_ERROR', text('cuGetErrorString'))
+}
+
+const DRIVER_HINT =
+  'install the NVIDIA driver for this GPU (in a container: run it with the NVIDIA container runtime), or name the library with SPT_LIBCUDA'
+
+/** Loads and binds the driver's library. Throws `device/absent` where there is none. */
+export function loadDriver(ffi: Ffi, machine: Machine, explicit?: string): CudaDriver {
+  const tried: string[] = []
+  for (const path of driverCandidates(machine, explicit)) {
+    try {
+      return bindDriver(ffi, path)
+    } catch (cause) {
+      tried.push(`${path}: ${cause instanceof Error ? cause.message : String(cause)}`)
+    }
+  }
+  throw absent({
+    message: 'there is no usable NVIDIA driver: libcuda.so.1 could not be loaded',
+    hint: DRIVER_HINT,
+    notes: tried,
+  })
+}
+
+function bindDriver(ffi: Ffi, path: string): CudaDriver {
+  const library = ffi.load(path)
+  const calls: Partial<Record<keyof DriverCalls, unknown>> = {}
+  for (const [name, parameters] of Object.entries(PARAMETERS) as [keyof DriverCalls, string][]) {
+    const bound = library.bind(`int32_t ${name}(${parameters})`)
+    if (!bound) throw new Error(`it has no ${name}: the driver is older than CUDA 11`)
+    calls[name] = bound
+  }
+  return {
+    path,
+    calls: calls as unknown as DriverCalls,
+    addressOf: (block) => ffi.addressOf(block),
+    readString: (address) => ffi.readString(address),
+  }
+}
+
+/** `cuInit` and the number of devices. Throws `device/absent` where there is none to use. */
+export function initDriver(driver: CudaDriver): { readonly devices: number; readonly version: number } {
+  const code = driver.calls.cuInit(0)
+  const none = (message: string, hint: string): never => {
+    throw absent({ message, hint })
+  }
+  if (code !== CUDA.SUCCESS) {
+    const error = callError(driver, 'cuInit', code)
+    none(
+      `the NVIDIA driver (${driver.path}) did not start: ${meaning(code, error.text)} (${error.codeName}, ${code})`,
+      code === CUDA.STUB_LIBRARY
+        ? DRIVER_HINT
+        : 'check that nvidia-smi shows a GPU and that CUDA_VISIBLE_DEVICES does not hide it',
+    )
+  }
+  const count = new Int32Array(1)
+  check(driver, 'cuDeviceGetCount', driver.calls.cuDeviceGetCount(count))
+  if (count[0] === 0) {
+    none(
+      'the NVIDIA driver is there but shows no device',
+      'check that nvidia-smi shows a GPU and that CUDA_VISIBLE_DEVICES does not hide it',
+    )
+  }
+  const version = new Int32Array(1)
+  check(driver, 'cuDriverGetVersion', driver.calls.cuDriverGetVersion(version))
+  return { devices: count[0]!, version: version[0]! }
+}
+
+/** 13020 → `13.2`. */
+export const showVersion = (version: number): string =>
+  `${Math.floor(version / 1000)}.${Math.floor((version % 1000) / 10)}`

@@ -1,0 +1,150 @@
+/** CUDA's result codes in words, and which of them mean what to a caller. */
+import { type Diagnostic, SptError } from '../../ast/diagnostic.ts'
+
+/** `CUresult` values that this runtime tells apart; the driver names the others. */
+export const CUDA = {
+  SUCCESS: 0,
+  OUT_OF_MEMORY: 2,
+  STUB_LIBRARY: 34,
+  NO_DEVICE: 100,
+  INVALID_DEVICE: 101,
+  INVALID_IMAGE: 200,
+  NO_BINARY_FOR_GPU: 209,
+  UNSUPPORTED_PTX_VERSION: 222,
+  NOT_FOUND: 500,
+  NOT_READY: 600,
+  ILLEGAL_ADDRESS: 700,
+  LAUNCH_OUT_OF_RESOURCES: 701,
+  LAUNCH_TIMEOUT: 702,
+  ASSERT: 710,
+  HARDWARE_STACK_ERROR: 714,
+  ILLEGAL_INSTRUCTION: 715,
+  MISALIGNED_ADDRESS: 716,
+  INVALID_ADDRESS_SPACE: 717,
+  INVALID_PC: 718,
+  LAUNCH_FAILED: 719,
+  SYSTEM_NOT_READY: 802,
+  SYSTEM_DRIVER_MISMATCH: 803,
+  UNKNOWN: 999,
+} as const
+
+const MEANING: Readonly<Record<number, string>> = {
+  [CUDA.OUT_OF_MEMORY]: 'the device has not enough free memory',
+  [CUDA.STUB_LIBRARY]: 'the library is the stub that toolkits ship for linking, not the driver',
+  [CUDA.NO_DEVICE]: 'the driver sees no CUDA device',
+  [CUDA.INVALID_DEVICE]: 'there is no device of that number',
+  [CUDA.INVALID_IMAGE]: 'the compiled kernel is not valid for this driver',
+  [CUDA.NO_BINARY_FOR_GPU]: 'the compiled kernel is for another chip',
+  [CUDA.UNSUPPORTED_PTX_VERSION]: 'NVRTC is newer than the driver',
+  [CUDA.NOT_FOUND]: 'the module has no entry of that name',
+  [CUDA.ILLEGAL_ADDRESS]: 'a kernel read or wrote memory that is not allocated',
+  [CUDA.LAUNCH_OUT_OF_RESOURCES]: 'a block needs more registers or threads than a multiprocessor has',
+  [CUDA.LAUNCH_TIMEOUT]: 'a kernel ran longer than the system allows',
+  [CUDA.ASSERT]: 'an assertion in a kernel failed',
+  [CUDA.HARDWARE_STACK_ERROR]: 'a kernel overran its stack',
+  [CUDA.ILLEGAL_INSTRUCTION]: 'a kernel met an illegal instruction',
+  [CUDA.MISALIGNED_ADDRESS]: 'a kernel read or wrote at an address that is not aligned for its type',
+  [CUDA.INVALID_ADDRESS_SPACE]: 'a kernel used an address of another memory space',
+  [CUDA.INVALID_PC]: 'a kernel jumped outside its code',
+  [CUDA.LAUNCH_FAILED]: 'a kernel failed while it ran',
+  [CUDA.SYSTEM_NOT_READY]: 'the system has not finished its set-up (fabric manager)',
+  [CUDA.SYSTEM_DRIVER_MISMATCH]: 'the driver library and the kernel module are of different versions',
+}
+
+const STICKY = new Set<number>([
+  CUDA.ILLEGAL_ADDRESS,
+  CUDA.LAUNCH_TIMEOUT,
+  CUDA.ASSERT,
+  CUDA.HARDWARE_STACK_ERROR,
+  CUDA.ILLEGAL_INSTRUCTION,
+  CUDA.MISALIGNED_ADDRESS,
+  CUDA.INVALID_ADDRESS_SPACE,
+  CUDA.INVALID_PC,
+  CUDA.LAUNCH_FAILED,
+  CUDA.UNKNOWN,
+])
+
+/** Whether a context is unusable after this code: every later call returns it again. */
+export const isSticky = (code: number): boolean => STICKY.has(code)
+
+/** What a code means, in a user's words; the driver's text where this table has none. */
+export const meaning = (code: number, driverText = ''): string =>
+  MEANING[code] ?? (driverText || 'an error of the CUDA driver')
+
+/** A failed driver call. Internal to this folder: what leaves it is an `SptError`. */
+export class CudaCallError extends Error {
+  override readonly name = 'CudaCallError'
+  readonly call: string
+  readonly code: number
+  /** The driver's name of the code, such as `CUDA_ERROR_ILLEGAL_ADDRESS`. */
+  readonly codeName: string
+  readonly text: string
+
+  constructor(call: string, code: number, codeName: string, text: string) {
+    super(`${call}: ${codeName} (${code}): ${text}`)
+    this.call = call
+    this.code = code
+    this.codeName = codeName
+    this.text = text
+  }
+}
+
+const MIB = 2 ** 20
+/** Bytes with their size in MiB, where that says more. */
+export const showBytes = (bytes: number): string =>
+  bytes < MIB ? `${bytes} bytes` : `${bytes} bytes (${(bytes / MIB).toFixed(1)} MiB)`
+
+export interface MemoryState {
+  readonly asked: number
+  readonly label: string
+  readonly free: number
+  readonly total: number
+  /** Bytes this device object holds. */
+  readonly held: number
+}
+
+export function outOfMemory(state: MemoryState): SptError {
+  return new SptError({
+    code: 'device/out-of-memory',
+    message:
+      `no device memory for '${state.label}': ${showBytes(state.asked)} asked, ` +
+      `${showBytes(state.free)} free of ${showBytes(state.total)}, ${showBytes(state.held)} held by this program`,
+    expected: 'an allocation that fits in free device memory',
+    hint: 'free buffers that are no longer needed, use smaller inputs, or stop other programs on this device',
+  })
+}
+
+/** A fault while kernels ran. `kernels` are those that may have caused it, in launch order. */
+export function faulted(error: CudaCallError, kernels: readonly string[], exact: boolean): SptError {
+  const names = [...new Set(kernels)]
+  const shown = names.slice(0, 8).map((n) => `'${n}'`)
+  if (names.length > shown.length) shown.push(`${names.length - shown.length} more`)
+  const where = exact
+    ? `kernel ${shown[0]}`
+    : names.length === 1
+      ? `kernel ${shown[0]} (the only kernel in flight)`
+      : names.length === 0
+        ? 'no kernel was in flight'
+        : `one of the kernels in flight: ${shown.join(', ')}`
+  return new SptError({
+    code: 'device/fault',
+    message: `${error.codeName}: ${meaning(error.code, error.text)}; ${where}`,
+    expected: 'kernels that stay inside their buffers',
+    hint:
+      exact || names.length === 1
+        ? 'this device object cannot be used any more; start a new process'
+        : 'set SPT_CUDA_SYNC=1 (or syncEachLaunch) to learn which one; this device object cannot be used any more, start a new process',
+  })
+}
+
+/** Any other failed call. */
+export function callFailed(error: CudaCallError, during: string): SptError {
+  return new SptError({
+    code: 'device/cuda',
+    message: `${during}: ${meaning(error.code, error.text)} (${error.call}: ${error.codeName}, ${error.code})`,
+    hint: 'spt doctor shows the driver, the device and NVRTC with their versions',
+  })
+}
+
+export const absent = (diagnostic: Pick<Diagnostic, 'message'> & Partial<Diagnostic>): SptError =>
+  new SptError({ code: 'device/absent', ...diagnostic })

@@ -1,0 +1,32 @@
+/** The CUDA device, through the driver API and NVRTC. Node only. */
+import { cacheFolder, openCache } from './cache.ts'
+import { readChip } from './chip.ts'
+import { openCompiler } from './compiler.ts'
+import { CudaDevice } from './device.ts'
+import { CudaCallError, callFailed } from './errors.ts'
+import { thisMachine } from './libraries.ts'
+import { type CudaOptions, checkOrdinal, findTools } from './report.ts'
+
+export type { Chip } from './chip.ts'
+export { CudaDevice } from './device.ts'
+export { type CudaOptions, reportCuda } from './report.ts'
+
+/**
+ * Opens a CUDA device. Rejects with `device/absent` where the driver, a device or NVRTC is missing, saying which
+ * and what to do; `reportCuda` gives the same without rejecting.
+ */
+export async function createCudaDevice(options: CudaOptions = {}): Promise<CudaDevice> {
+  const machine = thisMachine()
+  const { driver, devices, nvrtc } = await findTools(options, machine)
+  const ordinal = options.ordinal ?? 0
+  checkOrdinal(ordinal, devices)
+  try {
+    const chip = readChip(driver, ordinal)
+    const cache = openCache(cacheFolder(options.cacheDir, machine.env, machine.home))
+    const compiler = openCompiler(nvrtc, chip, cache, machine, options.include)
+    const syncEachLaunch = options.syncEachLaunch ?? machine.env.SPT_CUDA_SYNC === '1'
+    return new CudaDevice({ driver, chip, compiler, syncEachLaunch })
+  } catch (error) {
+    throw error instanceof CudaCallError ? callFailed(error, `opening CUDA device ${ordinal}`) : error
+  }
+}

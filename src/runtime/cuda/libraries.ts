@@ -1,0 +1,209 @@
+/**
+ * Where CUDA's libraries and headers may lie. Pure but for the file system it is handed, so that the search
+ * itself is tested without any of them installed.
+ */
+import { existsSync, readdirSync, realpathSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { dirname, join } from 'node:path'
+
+/** What the search reads of the machine. */
+export interface Machine {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly home: string
+  exists(path: string): boolean
+  /** Names in a folder; empty where it cannot be read. */
+  list(folder: string): readonly string[]
+  /** The path with symbolic links followed; the path itself where it cannot be. */
+  real(path: string): string
+}
+
+export function thisMachine(): Machine {
+  return {
+    env: process.env,
+    home: homedir(),
+    exists: existsSync,
+    list: (folder) => {
+      try {
+        return readdirSync(folder)
+      } catch {
+        return []
+      }
+    },
+    real: (path) => {
+      try {
+        return realpathSync(path)
+      } catch {
+        return path
+      }
+    },
+  }
+}
+
+const unique = (paths: readonly string[]): string[] => [...new Set(paths.filter((p) => p !== ''))]
+
+/** Newest first: `cuda-13.0` before `cuda-12.9`, `libnvrtc.so.13` before `.12`. */
+const newestFirst = (names: readonly string[]): string[] =>
+  [...names].sort((a, b) => b.localeCompare(a, 'en', { numeric: true }))
+
+/**
+ * The driver's library, in the order to try. A bare name goes through the system's loader; the others are
+ * folders that containers and WSL mount without telling it.
+ */
+export function driverCandidates(machine: Machine, explicit?: string): string[] {
+  if (explicit) return [explicit]
+  const given = machine.env.SPT_LIBCUDA
+  if (given) return [given]
+  const folders = ['/usr/local/nvidia/lib64', '/usr/lib/wsl/lib', '/usr/lib/x86_64-linux-gnu', '/usr/lib64']
+  return ['libcuda.so.1', ...folders.map((f) => join(f, 'libcuda.so.1')).filter((p) => machine.exists(p))]
+}
+
+/** `site-packages` folders of the Python installations in sight: an active environment's before the system's. */
+export function sitePackages(machine: Machine): string[] {
+  const { env } = machine
+  const prefixes = [env.VIRTUAL_ENV, env.CONDA_PREFIX].filter((p): p is string => !!p)
+  for (const folder of (env.PATH ?? '').split(':')) {
+    if (folder.startsWith('/') && machine.exists(join(folder, 'python3'))) prefixes.push(dirname(folder))
+  }
+  prefixes.push(join(machine.home, '.local'), '/usr/local', '/usr')
+  const sites = (env.PYTHONPATH ?? '').split(':').filter((p) => p.startsWith('/'))
+  for (const prefix of unique(prefixes)) {
+    const lib = join(prefix, 'lib')
+    for (const version of newestFirst(machine.list(lib)).filter((n) => /^python3(\.\d+)?$/.test(n))) {
+      sites.push(join(lib, version, 'site-packages'), join(lib, version, 'dist-packages'))
+    }
+  }
+  return unique(sites).filter((p) => machine.exists(p))
+}
+
+/** The folders that the NVIDIA wheels of CUDA 13 (`cu13`), 12 and 11 unpack into. */
+function wheelFolders(machine: Machine, leaf: 'lib' | 'include'): string[] {
+  const folders: string[] = []
+  for (const site of sitePackages(machine)) {
+    const nvidia = join(site, 'nvidia')
+    const joint = newestFirst(machine.list(nvidia).filter((n) => /^cu\d+$/.test(n)))
+    const parts = leaf === 'lib' ? ['cuda_nvrtc'] : ['cuda_runtime', 'cuda_nvrtc', 'cuda_cccl']
+    for (const name of [...joint, ...parts]) folders.push(join(nvidia, name, leaf))
+  }
+  return folders
+}
+
+/** Toolkit roots a user named, then those of the usual places. */
+function toolkits(machine: Machine): { named: string[]; usual: string[] } {
+  const { env } = machine
+  const named = unique([env.CUDA_HOME ?? '', env.CUDA_PATH ?? ''])
+  const usual = newestFirst(machine.list('/usr/local').filter((n) => /^cuda-\d/.test(n)))
+  return {
+    named,
+    usual: unique(['/usr/local/cuda', ...usual.map((n) => join('/usr/local', n)), '/opt/cuda']),
+  }
+}
+
+const LIB_FOLDERS = ['lib64', 'lib', 'targets/x86_64-linux/lib', 'targets/sbsa-linux/lib']
+
+/**
+ * NVRTC's library, in the order to try: what was named, the toolkit that was named, an active Python or Conda
+ * environment's wheels, the loader's names, the usual toolkit folders.
+ */
+export function nvrtcCandidates(machine: Machine, explicit?: string): string[] {
+  const named = explicit ?? machine.env.SPT_NVRTC
+  if (named) return [named]
+  const inFolder = (folder: string): string[] =>
+    newestFirst(machine.list(folder).filter((n) => /^libnvrtc\.so(\.\d+)*$/.test(n))).map((n) =>
+      join(folder, n),
+    )
+  const { named: homes, usual } = toolkits(machine)
+  const conda = machine.env.CONDA_PREFIX ? [join(machine.env.CONDA_PREFIX, 'lib')] : []
+  const found = (folders: readonly string[]): string[] => folders.flatMap(inFolder)
+  const libsOf = (roots: readonly string[]): string[] =>
+    roots.flatMap((root) => LIB_FOLDERS.map((leaf) => join(root, leaf)))
+  const byLoader = ['libnvrtc.so', 'libnvrtc.so.13', 'libnvrtc.so.12', 'libnvrtc.so.11.2']
+  const all = [
+    ...found(libsOf(homes)),
+    ...found(conda),
+    ...found(wheelFolders(machine, 'lib')),
+    ...byLoader,
+    ...found(libsOf(usual)),
+  ]
+  const seen = new Set<string>()
+  return all.filter((path) => {
+    const key = path.startsWith('/') ? machine.real(path) : path
+    if (seen.has(key)) return false
+    seen.add(key)
+    return true
+  })
+}
+
+/**
+ * NVRTC opens its own part `libnvrtc-builtins` by bare name, and in a wheel's folder the loader does not find it;
+ * loading it first by its path settles that.
+ */
+export function builtinsBeside(machine: Machine, nvrtc: string): string[] {
+  if (!nvrtc.startsWith('/')) return []
+  const folders = unique([dirname(nvrtc), dirname(machine.real(nvrtc))])
+  return folders.flatMap((folder) =>
+    machine
+      .list(folder)
+      .filter((n) => /^libnvrtc-builtins\.so\.[\d.]+$/.test(n))
+      .map((n) => join(folder, n)),
+  )
+}
+
+/**
+ * Folders that hold CUDA's headers, nearest to the NVRTC in use first, so that headers and compiler match.
+ * `nvrtc` is its path, or a bare name where the loader found it.
+ */
+export function includeCandidates(machine: Machine, nvrtc: string | undefined): string[] {
+  const beside: string[] = []
+  if (nvrtc?.startsWith('/')) {
+    for (const path of [nvrtc, machine.real(nvrtc)]) {
+      const lib = dirname(path)
+      beside.push(
+        join(lib, '../include'),
+        join(lib, '../../cuda_runtime/include'),
+        join(lib, '../../../include'),
+      )
+    }
+  }
+  const { named, usual } = toolkits(machine)
+  const { CONDA_PREFIX } = machine.env
+  const conda = CONDA_PREFIX
+    ? [join(CONDA_PREFIX, 'include'), join(CONDA_PREFIX, 'targets/x86_64-linux/include')]
+    : []
+  const ofRoots = (roots: readonly string[]): string[] => roots.map((root) => join(root, 'include'))
+  return unique([
+    ...beside,
+    ...ofRoots(named),
+    ...conda,
+    ...wheelFolders(machine, 'include'),
+    ...ofRoots(usual),
+    '/usr/include',
+  ])
+}
+
+/** The headers a text asks for, without duplicates. */
+export function includedHeaders(text: string): string[] {
+  const names: string[] = []
+  for (const match of text.matchAll(/^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]/gm)) names.push(match[1]!)
+  return unique(names)
+}
+
+/** The folders to pass with `-I` for some headers, or those that were not found anywhere. */
+export function resolveHeaders(
+  machine: Machine,
+  headers: readonly string[],
+  folders: readonly string[],
+): { readonly include: readonly string[]; readonly missing: readonly string[] } {
+  const include: string[] = []
+  const missing: string[] = []
+  for (const header of headers) {
+    const folder = folders.find((f) => machine.exists(join(f, header)))
+    if (folder === undefined) missing.push(header)
+    else {
+      include.push(folder)
+      // From CUDA 13 on, what the headers include themselves (`nv/target`) lies one folder down.
+      const cccl = join(folder, 'cccl')
+      if (machine.exists(cccl)) include.push(cccl)
+    }
+  }
+  return { include: unique(include), missing }
+}

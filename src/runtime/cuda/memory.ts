@@ -1,0 +1,96 @@
+/** Device memory: allocation with its numbers, and the checks of ranges. */
+import { fail } from '../../ast/diagnostic.ts'
+import type { DeviceBuffer } from '../device.ts'
+import { type CudaDriver, check } from './driver.ts'
+import { CUDA, outOfMemory, showBytes } from './errors.ts'
+
+/** What an empty buffer gets, so that every buffer has an address of its own. */
+const EMPTY_BYTES = 256
+
+export class CudaBuffer implements DeviceBuffer {
+  readonly bytes: number
+  readonly label: string
+  readonly address: bigint
+  freed = false
+  readonly #release: (buffer: CudaBuffer) => void
+
+  constructor(bytes: number, label: string, address: bigint, release: (buffer: CudaBuffer) => void) {
+    this.bytes = bytes
+    this.label = label
+    this.address = address
+    this.#release = release
+  }
+
+  free(): void {
+    if (!this.freed) this.#release(this)
+  }
+}
+
+export class CudaMemory {
+  readonly live = new Set<CudaBuffer>()
+  held = 0
+  readonly #driver: CudaDriver
+  readonly #total: number
+
+  constructor(driver: CudaDriver, total: number) {
+    this.#driver = driver
+    this.#total = total
+  }
+
+  /** The context must be current. Throws `device/out-of-memory` or `device/buffer-too-large`. */
+  alloc(bytes: number, label: string, release: (buffer: CudaBuffer) => void): CudaBuffer {
+    if (!Number.isSafeInteger(bytes) || bytes < 0) {
+      fail({
+        code: 'device/bad-size',
+        message: `buffer '${label}' cannot have ${bytes} bytes`,
+        expected: 'a whole number of bytes, 0 or more',
+      })
+    }
+    if (bytes > this.#total) {
+      fail({
+        code: 'device/buffer-too-large',
+        message: `buffer '${label}' of ${showBytes(bytes)} is larger than the device's memory`,
+        expected: `at most ${showBytes(this.#total)}`,
+      })
+    }
+    const out = new BigUint64Array(1)
+    const code = this.#driver.calls.cuMemAlloc_v2(out, Math.max(bytes, EMPTY_BYTES))
+    if (code === CUDA.OUT_OF_MEMORY) throw outOfMemory(this.state(bytes, label))
+    check(this.#driver, 'cuMemAlloc_v2', code)
+    const buffer = new CudaBuffer(bytes, label, out[0]!, release)
+    this.live.add(buffer)
+    this.held += bytes
+    return buffer
+  }
+
+  /** Returns the driver's code. */
+  free(buffer: CudaBuffer): number {
+    buffer.freed = true
+    this.live.delete(buffer)
+    this.held -= buffer.bytes
+    return this.#driver.calls.cuMemFree_v2(buffer.address)
+  }
+
+  state(asked: number, label: string) {
+    const [free, total] = [new BigUint64Array(1), new BigUint64Array(1)]
+    const known = this.#driver.calls.cuMemGetInfo_v2(free, total) === CUDA.SUCCESS
+    return {
+      asked,
+      label,
+      free: known ? Number(free[0]!) : 0,
+      total: known ? Number(total[0]!) : this.#total,
+      held: this.held,
+    }
+  }
+}
+
+/** Refuses a range that is not inside the buffer. */
+export function checkRange(buffer: CudaBuffer, offset: number, bytes: number, verb: string): void {
+  const ok = Number.isSafeInteger(offset) && offset >= 0 && Number.isSafeInteger(bytes) && bytes >= 0
+  if (ok && offset + bytes <= buffer.bytes) return
+  fail({
+    code: 'device/out-of-range',
+    message: `cannot ${verb} ${bytes} bytes at offset ${offset}: buffer '${buffer.label}' has ${buffer.bytes} bytes`,
+    expected: 'a range inside the buffer',
+  })
+}

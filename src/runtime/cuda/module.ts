@@ -1,0 +1,137 @@
+/** A module in device memory: its entries' handles, their use of the chip, and the checks they allow. */
+import { fail } from '../../ast/diagnostic.ts'
+import type { CompiledModule, Entry, ModuleText } from '../device.ts'
+import type { Chip } from './chip.ts'
+import { type CudaDriver, callError, check, type Handle } from './driver.ts'
+import { CUDA } from './errors.ts'
+
+/** `CUfunction_attribute`. */
+const ATTRIBUTE = {
+  maxThreads: 0,
+  shared: 1,
+  constant: 2,
+  local: 3,
+  registers: 4,
+  maxDynamicShared: 8,
+} as const
+
+export interface LoadedEntry {
+  readonly entry: Entry
+  readonly fn: Handle
+}
+
+/** What `cuFuncGetAttribute` tells; bytes but for `registers` (per thread) and `maxThreads` (per block). */
+export interface EntryResources extends Readonly<Record<string, number>> {
+  readonly registers: number
+  readonly shared: number
+  readonly local: number
+  readonly constant: number
+  readonly maxThreads: number
+}
+
+export class CudaModule implements CompiledModule {
+  readonly text: ModuleText
+  readonly resources: Readonly<Record<string, EntryResources>>
+  /** Whether the image came from the disk cache. */
+  readonly cached: boolean
+  readonly entries: ReadonlyMap<string, LoadedEntry>
+  readonly handle: Handle
+  released = false
+  readonly #unload: (module: CudaModule) => void
+
+  constructor(
+    driver: CudaDriver,
+    chip: Chip,
+    text: ModuleText,
+    image: { readonly bytes: Uint8Array; readonly cached: boolean },
+    unload: (module: CudaModule) => void,
+  ) {
+    this.text = text
+    this.cached = image.cached
+    this.#unload = unload
+    const out = new BigUint64Array(1)
+    check(driver, 'cuModuleLoadData', driver.calls.cuModuleLoadData(out, image.bytes))
+    this.handle = out[0]!
+    try {
+      const entries = new Map<string, LoadedEntry>()
+      const resources: Record<string, EntryResources> = {}
+      for (const entry of text.entries) {
+        const fn = findFunction(driver, this.handle, text.name, entry.name)
+        const used = readResources(driver, fn)
+        prepare(driver, chip, entry, fn, used)
+        entries.set(entry.name, { entry, fn })
+        resources[entry.name] = used
+      }
+      this.entries = entries
+      this.resources = resources
+    } catch (error) {
+      driver.calls.cuModuleUnload(this.handle)
+      throw error
+    }
+  }
+
+  release(): void {
+    if (!this.released) this.#unload(this)
+  }
+}
+
+function findFunction(driver: CudaDriver, module: Handle, moduleName: string, name: string): Handle {
+  const out = new BigUint64Array(1)
+  const code = driver.calls.cuModuleGetFunction(out, module, name)
+  if (code === CUDA.NOT_FOUND) {
+    fail({
+      code: 'device/no-entry',
+      message: `CUDA module '${moduleName}' defines no kernel '${name}'`,
+      expected: `extern "C" __global__ void ${name}(…)`,
+    })
+  }
+  check(driver, 'cuModuleGetFunction', code)
+  return out[0]!
+}
+
+function readResources(driver: CudaDriver, fn: Handle): EntryResources {
+  const out = new Int32Array(1)
+  const read = (attribute: keyof typeof ATTRIBUTE): number => {
+    check(driver, 'cuFuncGetAttribute', driver.calls.cuFuncGetAttribute(out, ATTRIBUTE[attribute], fn))
+    return out[0]!
+  }
+  return {
+    registers: read('registers'),
+    shared: read('shared'),
+    local: read('local'),
+    constant: read('constant'),
+    maxThreads: read('maxThreads'),
+  }
+}
+
+/** Checks that a block of this entry fits the chip, and raises its limit of dynamic shared memory if needed. */
+function prepare(driver: CudaDriver, chip: Chip, entry: Entry, fn: Handle, used: EntryResources): void {
+  const threads = entry.block[0] * entry.block[1] * entry.block[2]
+  const wide = entry.block.findIndex((n, d) => !Number.isInteger(n) || n < 1 || n > chip.maxBlockDim[d]!)
+  if (threads > used.maxThreads || wide >= 0) {
+    const byRegisters = used.maxThreads < chip.maxThreadsPerBlock && wide < 0
+    fail({
+      code: 'device/block-too-large',
+      message:
+        `kernel '${entry.name}': a block of ${entry.block.join(' x ')} threads does not fit` +
+        (byRegisters ? ` with ${used.registers} registers a thread` : ''),
+      expected: `at most ${used.maxThreads} threads, ${chip.maxBlockDim.join(' x ')} by dimension`,
+      hint: 'bind fewer threads, or split the loop that is bound',
+    })
+  }
+  const shared = used.shared + entry.sharedBytes
+  if (shared > chip.sharedPerBlockOptin || used.shared > chip.sharedPerBlock) {
+    fail({
+      code: 'device/shared-too-large',
+      message:
+        `kernel '${entry.name}' needs ${shared} bytes of shared memory a block ` +
+        `(${used.shared} static, ${entry.sharedBytes} dynamic)`,
+      expected: `at most ${chip.sharedPerBlockOptin} bytes, of them ${chip.sharedPerBlock} static`,
+      hint: 'use smaller tiles',
+    })
+  }
+  if (shared > chip.sharedPerBlock) {
+    const code = driver.calls.cuFuncSetAttribute(fn, ATTRIBUTE.maxDynamicShared, entry.sharedBytes)
+    if (code !== CUDA.SUCCESS) throw callError(driver, 'cuFuncSetAttribute', code)
+  }
+}

@@ -1,0 +1,178 @@
+/** NVRTC: CUDA C++ to machine code. It needs no device, so it works (and is tested) without one. */
+import type { ModuleText } from '../device.ts'
+import { compileError } from './compile-log.ts'
+import { absent } from './errors.ts'
+import type { CFunction, CLibrary, Ffi } from './ffi.ts'
+import { builtinsBeside, type Machine, nvrtcCandidates } from './libraries.ts'
+
+export interface CompileTarget {
+  /** `sm_90a`, `sm_80`, or `compute_90` for text that the driver translates for a newer chip. */
+  readonly arch: string
+  readonly output: 'cubin' | 'ptx'
+}
+
+export interface Nvrtc {
+  readonly path: string
+  readonly major: number
+  readonly minor: number
+  /** Compute capabilities it compiles for: 75, 80, 90. */
+  readonly supported: readonly number[]
+  /** Rejects with `device/compile`. The result is a CUBIN, or PTX with its terminating NUL. */
+  compile(module: ModuleText, target: CompileTarget, options: readonly string[]): Promise<Uint8Array>
+}
+
+/** The options every text is compiled with. */
+export const BASE_OPTIONS: readonly string[] = ['--std=c++17', '-lineinfo']
+
+/**
+ * What to compile for on a chip: its own architecture with the instructions only it has (`a`, from 9.0 on),
+ * else PTX of the newest architecture that NVRTC knows below it. Undefined where NVRTC knows no such one.
+ */
+export function chooseTarget(
+  chip: { readonly major: number; readonly minor: number },
+  nvrtc: Pick<Nvrtc, 'major' | 'supported'>,
+): CompileTarget | undefined {
+  const cc = chip.major * 10 + chip.minor
+  // NVRTC 11.8 knows 9.0 but not yet its `a`.
+  const suffix = cc >= 90 && nvrtc.major >= 12 ? 'a' : ''
+  if (nvrtc.supported.includes(cc)) return { arch: `sm_${cc}${suffix}`, output: 'cubin' }
+  const below = nvrtc.supported.filter((s) => s < cc)
+  if (below.length === 0) return undefined
+  // Machine code runs on later chips of the same generation; across generations only PTX does.
+  const best = Math.max(...below)
+  return Math.floor(best / 10) === chip.major
+    ? { arch: `sm_${best}`, output: 'cubin' }
+    : { arch: `compute_${best}`, output: 'ptx' }
+}
+
+const PARAMETERS = {
+  nvrtcVersion: 'void *, void *',
+  nvrtcGetNumSupportedArchs: 'void *',
+  nvrtcGetSupportedArchs: 'void *',
+  nvrtcCreateProgram: 'void *, void *, str, int32_t, void *, void *',
+  nvrtcCompileProgram: 'uintptr_t, int32_t, const char **',
+  nvrtcGetProgramLogSize: 'uintptr_t, void *',
+  nvrtcGetProgramLog: 'uintptr_t, void *',
+  nvrtcGetCUBINSize: 'uintptr_t, void *',
+  nvrtcGetCUBIN: 'uintptr_t, void *',
+  nvrtcGetPTXSize: 'uintptr_t, void *',
+  nvrtcGetPTX: 'uintptr_t, void *',
+  nvrtcDestroyProgram: 'void *',
+} as const
+type Calls = Record<keyof typeof PARAMETERS, CFunction & { readonly async: (...args: unknown[]) => void }>
+
+const BUILTINS_FAILED = 7
+const incomplete = (path: string, log: string): Error =>
+  absent({
+    message: `NVRTC (${path}) lacks its own part libnvrtc-builtins of the same version`,
+    hint: 'install the whole CUDA toolkit or the wheel nvidia-cuda-nvrtc, or name another library with SPT_NVRTC',
+    notes: [log.replaceAll('\0', '').trim()],
+  })
+
+/** `nvrtcResult`. */
+const STATUS: Readonly<Record<number, string>> = {
+  1: 'out of memory',
+  2: 'the program could not be created',
+  3: 'invalid input',
+  4: 'invalid program',
+  5: 'invalid option',
+  6: 'compilation failed',
+  [BUILTINS_FAILED]: 'built-in operations failed',
+  11: 'internal error',
+}
+
+const statusText = (code: number): string => STATUS[code] ?? `NVRTC error ${code}`
+
+function bind(library: CLibrary): Calls {
+  const calls: Partial<Calls> = {}
+  for (const [name, parameters] of Object.entries(PARAMETERS) as [keyof Calls, string][]) {
+    const bound = library.bind(`int32_t ${name}(${parameters})`)
+    if (!bound) throw new Error(`it has no ${name}: NVRTC 11.2 or later is needed`)
+    calls[name] = bound
+  }
+  return calls as Calls
+}
+
+export function openNvrtc(library: CLibrary): Nvrtc {
+  const calls = bind(library)
+  const expect = (call: keyof Calls, code: number): void => {
+    if (code !== 0) throw new Error(`${call}: ${statusText(code)}`)
+  }
+  const [major, minor] = [new Int32Array(1), new Int32Array(1)]
+  expect('nvrtcVersion', calls.nvrtcVersion(major, minor))
+  const count = new Int32Array(1)
+  expect('nvrtcGetNumSupportedArchs', calls.nvrtcGetNumSupportedArchs(count))
+  const supported = new Int32Array(count[0]!)
+  expect('nvrtcGetSupportedArchs', calls.nvrtcGetSupportedArchs(supported))
+
+  const read = (size: keyof Calls, get: keyof Calls, program: bigint): Uint8Array => {
+    const bytes = new BigUint64Array(1)
+    expect(size, calls[size](program, bytes))
+    const data = new Uint8Array(Number(bytes[0]!))
+    if (data.length > 0) expect(get, calls[get](program, data))
+    return data
+  }
+
+  async function compile(module: ModuleText, target: CompileTarget, options: readonly string[]) {
+    const file = `${module.name}.cu`
+    const source = Buffer.from(`${module.text}\0`)
+    const handle = new BigUint64Array(1)
+    const created = calls.nvrtcCreateProgram(handle, source, file, 0, null, null)
+    if (created !== 0) throw compileError(module, file, '', statusText(created))
+    const program = handle[0]!
+    try {
+      const all = [`--gpu-architecture=${target.arch}`, ...options]
+      // On a thread of its own: NVRTC needs no context, and a large text takes seconds.
+      const status = await new Promise<number>((resolve, reject) =>
+        calls.nvrtcCompileProgram.async(program, all.length, all, (error: unknown, code: number) =>
+          error ? reject(error) : resolve(code),
+        ),
+      )
+      if (status !== 0) {
+        const log = new TextDecoder().decode(read('nvrtcGetProgramLogSize', 'nvrtcGetProgramLog', program))
+        if (status === BUILTINS_FAILED) throw incomplete(library.path, log)
+        throw compileError(module, file, log.replaceAll('\0', ''), statusText(status))
+      }
+      return target.output === 'cubin'
+        ? read('nvrtcGetCUBINSize', 'nvrtcGetCUBIN', program)
+        : read('nvrtcGetPTXSize', 'nvrtcGetPTX', program)
+    } finally {
+      calls.nvrtcDestroyProgram(handle)
+    }
+  }
+
+  return {
+    path: library.path,
+    major: major[0]!,
+    minor: minor[0]!,
+    supported: [...supported],
+    compile,
+  }
+}
+
+/**
+ * Loads the first NVRTC that the driver can take code from (its CUDA major not above the driver's). Throws
+ * `device/absent` where there is none.
+ */
+export function loadNvrtc(ffi: Ffi, machine: Machine, driverVersion: number, explicit?: string): Nvrtc {
+  const tried: string[] = []
+  const driverMajor = Math.floor(driverVersion / 1000)
+  for (const path of nvrtcCandidates(machine, explicit)) {
+    try {
+      for (const part of builtinsBeside(machine, path)) ffi.load(part)
+      const nvrtc = openNvrtc(ffi.load(path))
+      if (nvrtc.major <= driverMajor) return nvrtc
+      tried.push(
+        `${path}: NVRTC ${nvrtc.major}.${nvrtc.minor} is newer than the driver's CUDA ${driverMajor}`,
+      )
+    } catch (cause) {
+      tried.push(`${path}: ${cause instanceof Error ? cause.message : String(cause)}`)
+    }
+  }
+  throw absent({
+    message: 'the GPU is there, but NVRTC (libnvrtc.so), which compiles kernels for it, could not be loaded',
+    expected: `NVRTC 11.2 or later, of CUDA ${driverMajor} at most`,
+    hint: 'install the CUDA toolkit, or the Python wheel nvidia-cuda-nvrtc, or name the library with SPT_NVRTC',
+    notes: tried,
+  })
+}

@@ -1,0 +1,102 @@
+/** Whether CUDA can be used here, and if not, why and what to do. */
+import { SptError } from '../../ast/diagnostic.ts'
+import type { DeviceReport } from '../device.ts'
+import { cacheFolder } from './cache.ts'
+import { chipFacts, readChip } from './chip.ts'
+import { type CudaDriver, initDriver, loadDriver, showVersion } from './driver.ts'
+import { absent, CudaCallError, callFailed } from './errors.ts'
+import { type Ffi, loadFfi } from './ffi.ts'
+import { includeCandidates, type Machine, resolveHeaders, thisMachine } from './libraries.ts'
+import { chooseTarget, loadNvrtc, type Nvrtc } from './nvrtc.ts'
+
+/** Which device and libraries; all optional. */
+export interface CudaOptions {
+  /** The device's number in the driver's order; 0. */
+  readonly ordinal?: number
+  /** Path of the driver's library; else `SPT_LIBCUDA`, else the system's. */
+  readonly libcuda?: string
+  /** Path of NVRTC; else `SPT_NVRTC`, else what the search finds. */
+  readonly nvrtc?: string
+  /** Folders with headers that texts include, before those that are found. */
+  readonly include?: readonly string[]
+  /** Folder of compiled kernels, `false` for none; else `SPT_CACHE_DIR`, else the system's cache folder. */
+  readonly cacheDir?: string | false
+  /** Wait after each launch, so that a fault names its kernel; else `SPT_CUDA_SYNC=1`. */
+  readonly syncEachLaunch?: boolean
+}
+
+/** What was found, in the order it is looked for; each step throws `device/absent` with its reason. */
+export interface CudaTools {
+  readonly ffi: Ffi
+  readonly driver: CudaDriver
+  readonly driverVersion: number
+  readonly devices: number
+  readonly nvrtc: Nvrtc
+}
+
+/** `found` is told each step's facts as soon as they are known, so that a report can show how far it got. */
+export async function findTools(
+  options: CudaOptions,
+  machine: Machine = thisMachine(),
+  found: (facts: Record<string, string>) => void = () => {},
+): Promise<CudaTools> {
+  if (process.platform !== 'linux') {
+    throw absent({
+      message: `the CUDA device is supported on Linux only, not on ${process.platform}`,
+      hint: 'use the webgpu or cpu device; on Windows, WSL 2 runs the CUDA device',
+    })
+  }
+  const ffi = await loadFfi()
+  found({ koffi: ffi.version })
+  const driver = loadDriver(ffi, machine, options.libcuda)
+  found({ driver: driver.path })
+  const { devices, version } = initDriver(driver)
+  found({ 'driver CUDA': showVersion(version), devices: String(devices) })
+  const nvrtc = loadNvrtc(ffi, machine, version, options.nvrtc)
+  found({ NVRTC: `${nvrtc.major}.${nvrtc.minor} (${nvrtc.path})` })
+  return { ffi, driver, driverVersion: version, devices, nvrtc }
+}
+
+export function checkOrdinal(ordinal: number, devices: number): void {
+  if (Number.isInteger(ordinal) && ordinal >= 0 && ordinal < devices) return
+  throw absent({
+    message: `there is no CUDA device ${ordinal}: the driver shows ${devices}`,
+    expected: `a number from 0 to ${devices - 1}`,
+    hint: 'CUDA_VISIBLE_DEVICES may hide devices',
+  })
+}
+
+/** Never rejects: what is missing is in `reason` and `hint`. */
+export async function reportCuda(
+  options: CudaOptions = {},
+  machine: Machine = thisMachine(),
+): Promise<DeviceReport> {
+  const facts: Record<string, string> = {}
+  try {
+    const tools = await findTools(options, machine, (more) => Object.assign(facts, more))
+    const ordinal = options.ordinal ?? 0
+    checkOrdinal(ordinal, tools.devices)
+    const chip = readChip(tools.driver, ordinal)
+    const target = chooseTarget(chip, tools.nvrtc)
+    const folders = [...(options.include ?? []), ...includeCandidates(machine, tools.nvrtc.path)]
+    const headers = resolveHeaders(machine, ['cuda_fp16.h'], folders)
+    Object.assign(facts, chipFacts(chip), {
+      'compiles for': target?.arch ?? 'nothing: NVRTC does not know this chip',
+      headers: headers.include[0] ?? 'not found: kernels with f16 or bf16 cannot be compiled',
+      cache: cacheFolder(options.cacheDir, machine.env, machine.home) ?? 'off',
+    })
+    return { kind: 'cuda', available: target !== undefined, name: chip.name, facts }
+  } catch (error) {
+    const known = error instanceof CudaCallError ? callFailed(error, 'looking for CUDA') : error
+    const diagnostic = known instanceof SptError ? known.diagnostics[0] : undefined
+    const reason = diagnostic?.message ?? (error instanceof Error ? error.message : String(error))
+    for (const [i, note] of (diagnostic?.notes ?? []).entries()) facts[`tried ${i + 1}`] = note
+    return {
+      kind: 'cuda',
+      available: false,
+      reason,
+      ...(diagnostic?.hint === undefined ? {} : { hint: diagnostic.hint }),
+      facts,
+    }
+  }
+}
