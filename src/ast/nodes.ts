@@ -24,11 +24,13 @@ interface Node {
 /** A comment as written, delimiters included, without the line break. */
 export interface Comment extends Node {
   readonly text: string
+  /** A blank line stands before it. */
+  readonly blank?: boolean
 }
 
 /** Comments around a node, for the printer; nothing else looks at them. */
 export interface Trivia {
-  /** A blank line stands before the node and its comments. */
+  /** A blank line stands before the node, after its comments. */
   readonly blank?: boolean
   /** On the lines before the node. */
   readonly before?: readonly Comment[]
@@ -284,6 +286,8 @@ export interface Monoid extends Item {
   readonly left: Ident
   readonly right: Ident
   readonly result: readonly Expr[]
+  /** Comments of the two lines. */
+  readonly parts?: { readonly identity?: Trivia; readonly combine?: Trivia } | undefined
 }
 export interface MonoidField extends Node {
   readonly name: Ident

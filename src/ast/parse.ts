@@ -1,0 +1,620 @@
+/** Text → AST. The only file that touches Ohm: actions over the grammar's concrete syntax tree. */
+import type { IterationNode, Node } from 'ohm-js'
+import grammar, { type SptActionDict } from '../../grammar/spt.ohm-bundle.js'
+import { axisDef } from './axisdef.ts'
+import { Attacher, type BlockSlot, type Slot, Writable } from './comments.ts'
+import { fail, type Source, type Span, SptError } from './diagnostic.ts'
+import { explain } from './explain.ts'
+import * as ast from './nodes.ts'
+import { MAX_HEIGHT, MAX_NESTING, scan, tooDeep } from './scan.ts'
+
+/** What the actions need besides their node; one for each call of `parse`, which is synchronous. */
+interface Context {
+  readonly name: string
+  readonly slots: Map<object, Slot>
+  readonly heights: WeakMap<ast.Expr, number>
+}
+let cx: Context
+
+// Reading children ---------------------------------------------------------------------------------------------
+
+const get = <T>(n: Node): T => n.ast() as T
+const all = <T>(n: Node): T[] => n.children.map((c) => get<T>(c))
+const list = <T>(n: Node): T[] => all(n.asIteration())
+const maybe = <T>(n: IterationNode): T | null => (n.children[0] ? get<T>(n.children[0]) : null)
+const maybeList = <T>(n: IterationNode): T[] => (n.children[0] ? get<T[]>(n.children[0]) : [])
+const spanOf = (n: Node): Span => ({ source: cx.name, start: n.source.startIdx, end: n.source.endIdx })
+const between = (a: Span, b: Span): Span => ({ source: cx.name, start: a.start, end: b.end })
+const word = (n: Node): ast.Ident => ({ name: n.sourceString, span: spanOf(n) })
+
+/** Registers a node that can carry comments. */
+function item<T extends { readonly span: Span }>(node: T, blocks: readonly BlockSlot[] = []): T {
+  cx.slots.set(node, { span: node.span, blocks, trivia: new Writable() })
+  return node
+}
+const slotOf = (node: object): Slot => cx.slots.get(node)!
+const slotsOf = (nodes: readonly object[]): Slot[] => nodes.map(slotOf)
+
+interface Braces {
+  readonly open: Node
+  readonly close: Node
+}
+function block(
+  { open, close }: Braces,
+  slots: readonly Slot[],
+  owner: Writable,
+  which: 'then' | 'else' = 'then',
+): BlockSlot {
+  return { span: between(spanOf(open), spanOf(close)), slots, owner, which }
+}
+/** A node with one block. */
+function blockItem<T extends { readonly span: Span }>(node: T, braces: Braces, slots: readonly Slot[]): T {
+  const trivia = new Writable()
+  cx.slots.set(node, { span: node.span, blocks: [block(braces, slots, trivia)], trivia })
+  return node
+}
+
+// Checks that the grammar leaves to us -------------------------------------------------------------------------
+
+/** Gives an expression its height, and refuses trees that could exhaust the stack of what walks them. */
+function grown<T extends ast.Expr>(e: T, ...parts: readonly ast.Expr[]): T {
+  let height = 0
+  for (const p of parts) height = Math.max(height, cx.heights.get(p) ?? 0)
+  if (height >= MAX_HEIGHT) tooDeep(e.span)
+  cx.heights.set(e, height + 1)
+  return e
+}
+
+function chain(first: Node, ops: IterationNode, rest: IterationNode): ast.Expr {
+  return ops.children.reduce<ast.Expr>((a, op, k) => {
+    const b = get<ast.Expr>(rest.children[k]!)
+    return binary(op, a, b)
+  }, get(first))
+}
+
+const OPS: Readonly<Record<string, ast.BinaryOp>> = {
+  or: 'or',
+  and: 'and',
+  '<': 'lt',
+  '<=': 'le',
+  '>': 'gt',
+  '>=': 'ge',
+  '==': 'eq',
+  '!=': 'ne',
+  '+': 'add',
+  '-': 'sub',
+  '*': 'mul',
+  '/': 'div',
+  '%': 'mod',
+}
+const binary = (op: Node, a: ast.Expr, b: ast.Expr): ast.Expr =>
+  grown({ kind: 'binary', op: OPS[op.sourceString]!, a, b, span: between(a.span, b.span) }, a, b)
+
+function prefixed(op: ast.UnaryOp, ops: IterationNode, x: Node): ast.Expr {
+  return ops.children.reduceRight<ast.Expr>(
+    (e, o) => grown({ kind: 'unary', op, x: e, span: between(spanOf(o), e.span) }, e),
+    get(x),
+  )
+}
+
+function typeName<T extends string>(n: Node, types: readonly T[]): { readonly name: T; readonly span: Span } {
+  const { name, span } = get<ast.Ident>(n)
+  const known = types.find((t) => t === name)
+  if (known) return { name: known, span }
+  fail({
+    code: 'parse/type',
+    message: `there is no type \`${name}\` here`,
+    span,
+    lookup: { name, candidates: types },
+  })
+}
+
+/** Names after `->`, as many as the step makes. */
+function into(names: readonly ast.Ident[] | null, count: number, n: Node): readonly ast.Ident[] | null {
+  if (names && names.length !== count)
+    fail({
+      code: 'parse/arity',
+      message: `this step makes ${count} loops and names ${names.length}`,
+      span: between(names[0]!.span, names.at(-1)!.span),
+      expected: `${count} names after \`->\``,
+      labels: [{ span: spanOf(n), text: 'the step' }],
+    })
+  return names
+}
+
+function components(targets: Node, values: Node): { targets: ast.Access[]; values: ast.Expr[] } {
+  const result = { targets: get<ast.Access[]>(targets), values: get<ast.Expr[]>(values) }
+  if (result.targets.length !== result.values.length)
+    fail({
+      code: 'parse/arity',
+      message: `${result.targets.length} target${result.targets.length === 1 ? '' : 's'}, but ${result.values.length} value${result.values.length === 1 ? '' : 's'}`,
+      span: spanOf(values),
+      labels: [{ span: spanOf(targets), text: 'the targets' }],
+      expected: 'a value for each target',
+    })
+  return result
+}
+
+function number(n: Node): ast.NumberLit {
+  const text = n.sourceString
+  const value = Number(text)
+  const float = /[.eE]/.test(text)
+  if (float ? !Number.isFinite(value) : !Number.isSafeInteger(value))
+    fail({
+      code: 'parse/number',
+      message: `\`${text}\` is too large`,
+      span: spanOf(n),
+      hint: float
+        ? 'for infinity, write `inf`'
+        : 'for a large floating-point number, write a point or an exponent',
+    })
+  return { kind: 'number', value, float, span: spanOf(n) }
+}
+
+interface BufferOption {
+  readonly key: 'fill' | 'accumulate'
+  readonly value: ast.Expr | ast.TypeName
+  readonly span: Span
+}
+function option<T>(options: readonly BufferOption[], key: BufferOption['key']): T | null {
+  const [first, second] = options.filter((o) => o.key === key)
+  if (second) fail({ code: 'parse/duplicate', message: `\`${key}\` is given twice`, span: second.span })
+  return first ? (first.value as T) : null
+}
+
+interface BlockNode {
+  readonly stmts: readonly ast.Stmt[]
+  readonly braces: Braces
+}
+interface Branch {
+  readonly cond: ast.Expr
+  readonly body: BlockNode
+  readonly span: Span
+}
+
+/** An `if` with its `else if`s: each of those is the only statement in the `else` of the one before. */
+function ifChain(first: Branch, rest: readonly Branch[], last: BlockNode | null, end: number): ast.If {
+  const branches = [first, ...rest]
+  if (branches.length > MAX_NESTING) tooDeep(branches[MAX_NESTING]!.span)
+  let tail: ast.If | undefined
+  let blocks: BlockSlot[] = []
+  for (const b of branches.toReversed()) {
+    const trivia = new Writable()
+    const own = [block(b.body.braces, slotsOf(b.body.stmts), trivia)]
+    if (!tail && last) own.push(block(last.braces, slotsOf(last.stmts), trivia, 'else'))
+    blocks = [...own, ...blocks]
+    const otherwise = tail ? [tail] : (last?.stmts ?? [])
+    const span = { ...b.span, end }
+    // biome-ignore lint/suspicious/noThenProperty: the branch of an `if`; nodes are never awaited
+    tail = { kind: 'if', cond: b.cond, then: b.body.stmts, else: otherwise, span }
+    cx.slots.set(tail, { span, blocks, trivia })
+  }
+  return tail!
+}
+
+// The actions, in the grammar's order --------------------------------------------------------------------------
+
+type Actions = SptActionDict<unknown>
+
+const files: Actions = {
+  File(tops) {
+    const nodes = all<ast.Import | ast.Decl>(tops)
+    const imports = nodes.filter((n) => n.kind === 'import')
+    const decls = nodes.filter((n) => n.kind !== 'import')
+    return { nodes, imports, decls }
+  },
+  Top: (node, _) => get(node),
+  Import(_, names, _from, path) {
+    const span = spanOf(path)
+    return item<ast.Import>({
+      kind: 'import',
+      path: { value: path.sourceString.slice(1, -1), span },
+      names: maybe(names),
+      span: spanOf(this),
+    })
+  },
+  ImportNames: (_, names, _close) => list(names),
+  ImportName(name, _, as): ast.ImportName {
+    const id = get<ast.Ident>(name)
+    return { name: id, local: maybe(as) ?? id, span: spanOf(this) }
+  },
+}
+
+const kernels: Actions = {
+  Kernel(_, name, params, open, members, close) {
+    const body = all<ast.Member>(members)
+    return blockItem<ast.Kernel>(
+      { kind: 'kernel', name: get(name), params: get(params), members: body, span: spanOf(this) },
+      { open, close },
+      slotsOf(body),
+    )
+  },
+  Params: (_, params, _close) => list(params),
+  Param(name, _, type): ast.Param {
+    return { name: get(name), type: typeName(type, ['size', ...ast.SCALAR_TYPES]), span: spanOf(this) }
+  },
+  Member: (node, _) => get(node),
+  Axis(_, name, _eq, kind, _open, args, close, modifiers) {
+    const mods = modifiers.children.map(word)
+    const span = between(spanOf(kind), mods.at(-1)?.span ?? spanOf(close))
+    const def = axisDef({ kind: word(kind), args: list(args), modifiers: mods, span })
+    return item<ast.AxisDecl>({ kind: 'axis', name: get(name), def, span: spanOf(this) })
+  },
+  Buffer(_, name, _colon, type, _open, axes, _close, role, options) {
+    const opts = all<BufferOption>(options)
+    return item<ast.BufferDecl>({
+      kind: 'buffer',
+      name: get(name),
+      type: typeName(type, ast.SCALAR_TYPES),
+      axes: list(axes),
+      role: { name: role.sourceString as ast.Role, span: spanOf(role) },
+      fill: option(opts, 'fill'),
+      accumulate: option(opts, 'accumulate'),
+      span: spanOf(this),
+    })
+  },
+  BufferOption_fill(_, minus, literal): BufferOption {
+    return { key: 'fill', value: prefixed('neg', minus, literal), span: spanOf(this) }
+  },
+  BufferOption_accumulate(_, type): BufferOption {
+    return { key: 'accumulate', value: typeName(type, ast.SCALAR_TYPES), span: spanOf(this) }
+  },
+}
+
+const statements: Actions = {
+  Iterate(_, name, _open, iters, close, _as, kinds, body) {
+    const letters = kinds.children[0]
+    const given = letters?.sourceString ?? ''
+    const names = list<Omit<ast.Iter, 'mode'>>(iters)
+    if (given.length !== names.length || !/^[SR]*$/.test(given))
+      fail({
+        code: 'parse/iterator-kinds',
+        message: letters
+          ? `\`${given}\` does not say what ${names.length} iterator${names.length === 1 ? ' does' : 's do'}`
+          : 'it is not said what each iterator does',
+        span: letters ? spanOf(letters) : spanOf(close),
+        expected: `\`as\` and ${names.length} letter${names.length === 1 ? '' : 's'}, each \`S\` or \`R\``,
+        hint: '`S` where different values write different elements, `R` where they combine through a reducer',
+      })
+    const { stmts, braces } = get<BlockNode>(body)
+    return blockItem<ast.Iterate>(
+      {
+        kind: 'iterate',
+        name: get(name),
+        iters: names.map((n, k) => ({ ...n, mode: given[k] as 'S' | 'R' })),
+        body: stmts,
+        span: spanOf(this),
+      },
+      braces,
+      slotsOf(stmts),
+    )
+  },
+  Iter(name, _, axis): Omit<ast.Iter, 'mode'> {
+    const id = get<ast.Ident>(name)
+    return { name: id, axis: maybe(axis) ?? id, span: spanOf(this) }
+  },
+  Block: (open, stmts, close): BlockNode => ({ stmts: all(stmts), braces: { open, close } }),
+  Stmt: (node, _) => get(node),
+  Let(_, name, _eq, value) {
+    return item<ast.Let>({ kind: 'let', name: get(name), value: get(value), span: spanOf(this) })
+  },
+  If(_, _open, cond, _close, body, rest, last) {
+    const first = { cond: get<ast.Expr>(cond), body: get<BlockNode>(body), span: spanOf(this) }
+    return ifChain(first, all(rest), maybe(last), this.source.endIdx)
+  },
+  ElseIf(_, kwIf, _open, cond, _close, body): Branch {
+    return { cond: get(cond), body: get(body), span: between(spanOf(kwIf), spanOf(this)) }
+  },
+  Else: (_, body) => get(body),
+  Update(targets, op, values) {
+    const span = spanOf(this)
+    const reducer = op.sourceString.slice(0, -1)
+    const parts = components(targets, values)
+    if (reducer === '') return item<ast.Assign>({ kind: 'assign', ...parts, span })
+    const at = spanOf(op)
+    return item<ast.Reduce>({
+      kind: 'reduce',
+      reducer: { name: reducer, span: { ...at, end: at.end - 1 } },
+      ...parts,
+      span,
+    })
+  },
+  Targets_tuple: (_, targets, _close) => list(targets),
+  Targets_one: (target) => [get(target)],
+  Values_tuple: (_, first, _comma, rest, _close) => [get(first), ...list(rest)],
+  Values_one: (value) => [get(value)],
+}
+
+const expressions: Actions = {
+  Expr: chain,
+  And: chain,
+  Not: (ops, x) => prefixed('not', ops, x),
+  Compare(a, op, b) {
+    return op.children[0] ? binary(op.children[0], get(a), get(b.children[0]!)) : get(a)
+  },
+  Sum: chain,
+  Product: chain,
+  Unary: (ops, x) => prefixed('neg', ops, x),
+  Primary_call(fn, _, args, _close): ast.Call {
+    const parts = list<ast.Expr>(args)
+    return grown({ kind: 'call', fn: word(fn), args: parts, span: spanOf(this) }, ...parts)
+  },
+  Primary_field(object, _, field): ast.Field {
+    return { kind: 'field', object: get(object), field: get(field), span: spanOf(this) }
+  },
+  Primary_name: (name): ast.Name => ({ kind: 'name', name: name.sourceString, span: spanOf(name) }),
+  Primary_paren(_, e, _close): ast.Expr {
+    const inner = get<ast.Expr>(e)
+    return grown({ ...inner, span: spanOf(this) }, inner)
+  },
+  Access(buffer, _, index, _close): ast.Access {
+    const parts = list<ast.Expr>(index)
+    return grown({ kind: 'access', buffer: get(buffer), index: parts, span: spanOf(this) }, ...parts)
+  },
+  number(_i, _p, _f, _e, _s, _d) {
+    return number(this)
+  },
+  word(_) {
+    const text = this.sourceString
+    const span = spanOf(this)
+    if (text === 'true' || text === 'false') return { kind: 'bool', value: text === 'true', span }
+    return {
+      kind: 'number',
+      value: text === 'inf' ? Number.POSITIVE_INFINITY : Number.NaN,
+      float: true,
+      span,
+    }
+  },
+  ident(_) {
+    return word(this)
+  },
+}
+
+const formats: Actions = {
+  Monoid(_, name, _p, fields, _q, open, identity, _s, combine, _t, close) {
+    const parts = { identity: get<ast.Expr[]>(identity), ...get<Combine>(combine) }
+    const node: ast.Monoid = {
+      kind: 'monoid',
+      name: get(name),
+      fields: list<ast.Param>(fields).map((f): ast.MonoidField => {
+        const type = f.type.name
+        if (type !== 'size') return { ...f, type: { name: type, span: f.type.span } }
+        return fail({
+          code: 'parse/type',
+          message: 'a component cannot be a `size`',
+          span: f.type.span,
+          hint: 'write `i32`',
+        })
+      }),
+      ...parts,
+      span: spanOf(this),
+    }
+    for (const key of ['identity', 'result'] as const)
+      if (node[key].length !== node.fields.length)
+        fail({
+          code: 'parse/arity',
+          message: `\`${node.name.name}\` has ${node.fields.length} component${node.fields.length === 1 ? '' : 's'}, not ${node[key].length}`,
+          span: spanOf(key === 'identity' ? identity : combine),
+          labels: [{ span: node.name.span, text: 'the monoid' }],
+          expected: 'a value for each component',
+        })
+    const lines = [identity, combine].map((n) => item({ span: spanOf(n) }))
+    blockItem(node, { open, close }, slotsOf(lines))
+    const [first, second] = slotsOf(lines)
+    monoidLines.set(node, [first!.trivia, second!.trivia])
+    return node
+  },
+  Identity: (_, values) => get(values),
+  Combine: (_, _open, left, _comma, right, _close, _eq, result): Combine => ({
+    left: get(left),
+    right: get(right),
+    result: get(result),
+  }),
+  Format(_, name, params, _over, over, open, items, close) {
+    const body = all<ast.AxisDecl | MapItem>(items)
+    const axes = body.filter((n): n is ast.AxisDecl => 'kind' in n)
+    const one = (which: 'map' | 'inverse'): ast.CoordMap => {
+      const found = body.filter((n): n is MapItem => 'which' in n && n.which === which)
+      if (found[1])
+        fail({ code: 'parse/duplicate', message: `\`${which}\` is given twice`, span: found[1].node.span })
+      if (!found[0])
+        fail({
+          code: 'parse/missing',
+          message: `format \`${name.sourceString}\` has no \`${which}\``,
+          span: spanOf(name),
+          expected:
+            which === 'map'
+              ? '`map (i, …) -> (…)`, from old coordinates to new'
+              : '`inverse (io, …) -> (…)`, from new coordinates to old',
+        })
+      return found[0].node
+    }
+    return blockItem<ast.Format>(
+      {
+        kind: 'format',
+        name: get(name),
+        params: maybeList(params),
+        over: get(over),
+        axes,
+        map: one('map'),
+        inverse: one('inverse'),
+        span: spanOf(this),
+      },
+      { open, close },
+      slotsOf(body.map((n) => ('which' in n ? n.node : n))),
+    )
+  },
+  FormatParams: (_, params, _close) => list(params),
+  FormatParam_default(name, _, value): ast.FormatParam {
+    return { name: get(name), default: get(value), measured: false, span: spanOf(this) }
+  },
+  FormatParam_measured(name, _, _size): ast.FormatParam {
+    return { name: get(name), default: null, measured: true, span: spanOf(this) }
+  },
+  FormatParam_plain(name): ast.FormatParam {
+    return { name: get(name), default: null, measured: false, span: spanOf(this) }
+  },
+  FormatItem: (node, _) => get(node),
+  CoordMap(which, from, _, _open, to, _close): MapItem {
+    const node = item<ast.CoordMap>({ from: get(from), to: list(to), span: spanOf(this) })
+    return { which: which.sourceString as MapItem['which'], node }
+  },
+  Names: (_, names, _close) => list(names),
+}
+
+interface MapItem {
+  readonly which: 'map' | 'inverse'
+  readonly node: ast.CoordMap
+}
+type Combine = Pick<ast.Monoid, 'left' | 'right' | 'result'>
+const monoidLines = new WeakMap<ast.Monoid, readonly [Writable, Writable]>()
+
+const schedules: Actions = {
+  Schedule(_, kernel, _dot, name, params, open, steps, close) {
+    const body = all<ast.Step>(steps)
+    return blockItem<ast.Schedule>(
+      {
+        kind: 'schedule',
+        kernel: get(kernel),
+        name: get(name),
+        params: maybeList(params),
+        steps: body,
+        span: spanOf(this),
+      },
+      { open, close },
+      slotsOf(body),
+    )
+  },
+  ScheduleParams: (_, params, _close) => list(params),
+  ScheduleParam(name, _, value): ast.ScheduleParam {
+    return { name: get(name), default: maybe(value), span: spanOf(this) }
+  },
+  Step(node, _) {
+    return item({ ...get<ast.Step>(node), span: spanOf(node) })
+  },
+  StepAs(buffer, _, format, args) {
+    return { kind: 'as', buffer: get(buffer), format: get(format), args: maybeList(args) }
+  },
+  StepWord_split(_, loop, by, _arrow, names) {
+    return { kind: 'split', loop: get(loop), by: get(by), into: into(maybe(names), 2, this) }
+  },
+  StepWord_bind: (_, binds) => ({ kind: 'bind', binds: list(binds) }),
+  StepWord_reorder: (_, loops) => ({ kind: 'reorder', loops: get(loops) }),
+  StepWord_fuse: (_, loops, name) => ({ kind: 'fuse', loops: get(loops), into: maybe(name) }),
+  StepWord_tile(_, loops, kwBy, _open, by, close, _arrow, names) {
+    const tiled = get<ast.LoopRef[]>(loops)
+    const factors = list<ast.Expr>(by)
+    if (tiled.length !== factors.length)
+      fail({
+        code: 'parse/arity',
+        message: `${tiled.length} loop${tiled.length === 1 ? '' : 's'}, but ${factors.length} factor${factors.length === 1 ? '' : 's'}`,
+        span: between(spanOf(kwBy), spanOf(close)),
+        labels: [{ span: spanOf(loops), text: 'the loops' }],
+        expected: 'a factor for each loop',
+      })
+    return { kind: 'tile', loops: tiled, by: factors, into: into(maybe(names), 2 * tiled.length, this) }
+  },
+  StepWord_unroll: (_, loop, by) => ({ kind: 'unroll', loop: get(loop), by: maybe(by) }),
+  StepWord_vectorize: (_, loop) => ({ kind: 'vectorize', loop: get(loop) }),
+  StepWord_cacheRead: (_, buffer, at, _in, memory, name) => ({
+    kind: 'cache_read',
+    buffer: get(buffer),
+    at: get(at),
+    memory: get(memory),
+    into: maybe(name),
+  }),
+  StepWord_cacheWrite: (_, buffer, at, _in, memory, name) => ({
+    kind: 'cache_write',
+    buffer: get(buffer),
+    at: get(at),
+    memory: get(memory),
+    into: maybe(name),
+  }),
+  StepWord_computeAt: (_, iteration, at) => ({ kind: 'compute_at', iteration: get(iteration), at: get(at) }),
+  StepWord_fission: (_, loop, _after, after) => ({ kind: 'fission', loop: get(loop), after: get(after) }),
+  StepWord_rfactor: (_, loop, name) => ({ kind: 'rfactor', loop: get(loop), into: maybe(name) }),
+  StepWord_atomic: (_, buffer) => ({ kind: 'atomic', buffer: get(buffer) }),
+  StepWord_attach: (_, loop, _to, to) => ({ kind: 'attach', loop: get(loop), to: get(to) }),
+  StepWord_use: (_, schedule, args) => ({ kind: 'use', schedule: get(schedule), args: maybeList(args) }),
+  Binding(loop, _, target): ast.Binding {
+    const name = ast.BIND_TARGETS.find((t) => t === target.sourceString)
+    if (!name)
+      fail({
+        code: 'parse/bind-target',
+        message: `\`${target.sourceString}\` is no hardware axis`,
+        span: spanOf(target),
+        lookup: { name: target.sourceString, candidates: ast.BIND_TARGETS },
+      })
+    return { loop: get(loop), to: { name, span: spanOf(target) }, span: spanOf(this) }
+  },
+  Loops: (_, loops, _close) => list(loops),
+  Loop(first, _, second): ast.LoopRef {
+    const name = maybe<ast.Ident>(second)
+    const id = get<ast.Ident>(first)
+    return name ? { nest: id, name, span: spanOf(this) } : { nest: null, name: id, span: spanOf(this) }
+  },
+  At: (_, loop) => get(loop),
+  By: (_, factor) => get(factor),
+  Into: (_, name) => get(name),
+  Args: (_, args, _close) => list(args),
+}
+
+const semantics = grammar.createSemantics()
+semantics.addOperation<unknown>('ast', {
+  ...files,
+  ...kernels,
+  ...statements,
+  ...expressions,
+  ...formats,
+  ...schedules,
+})
+
+/** What Ohm knows of a failed match; the method is public in its documentation and absent from its types. */
+interface Failures {
+  getRightmostFailures(): readonly { getText(): string }[]
+}
+
+/**
+ * Reads a file. Throws `SptError` with one diagnostic, whose span lies in `source`, for text that is not in the
+ * language; never anything else.
+ */
+export function parse(source: Source): ast.File {
+  const comments = scan(source)
+  const outer = cx
+  cx = { name: source.name, slots: new Map(), heights: new WeakMap() }
+  try {
+    const match = grammar.match(source.text)
+    if (match.failed()) {
+      const failures = (match as unknown as Failures).getRightmostFailures().map((f) => f.getText())
+      fail(explain(source, match.getRightmostFailurePosition(), failures))
+    }
+    const { nodes, imports, decls } = semantics(match).ast() as {
+      nodes: readonly (ast.Import | ast.Decl)[]
+      imports: readonly ast.Import[]
+      decls: readonly ast.Decl[]
+    }
+    const trivia = new Writable()
+    new Attacher(source.text, comments).file(slotsOf(nodes), trivia)
+    for (const [node, slot] of cx.slots) setTrivia(node, slot.trivia.value)
+    const end = trivia.value
+    const span = { source: source.name, start: 0, end: source.text.length }
+    return { kind: 'file', imports, decls, span, ...(end && { trivia: end }) }
+  } catch (e) {
+    if (e instanceof SptError || !(e instanceof RangeError)) throw e
+    return tooDeep({ source: source.name, start: 0, end: 0 })
+  } finally {
+    cx = outer
+  }
+}
+
+/** Nodes are still ours here: nobody has seen them. */
+function setTrivia(node: object, trivia: ast.Trivia | undefined): void {
+  if (trivia) (node as { trivia?: ast.Trivia }).trivia = trivia
+  const lines = monoidLines.get(node as ast.Monoid)
+  const [identity, combine] = lines?.map((w) => w.value) ?? []
+  if (identity || combine)
+    (node as { parts?: ast.Monoid['parts'] }).parts = {
+      ...(identity && { identity }),
+      ...(combine && { combine }),
+    }
+}

@@ -1,0 +1,122 @@
+/**
+ * One walk over the characters before the grammar sees them: finds the comments (the parser drops them, the printer
+ * needs them) and refuses what a grammar explains badly: unbalanced brackets, open comments, bottomless nesting.
+ */
+import { fail, type Source, type Span } from './diagnostic.ts'
+import type { Comment } from './nodes.ts'
+
+/** Characters of one file; data files are read by `io`, and Ohm keeps about 2 KB for each character. */
+export const MAX_SOURCE = 400_000
+/** Brackets within brackets; the parser descends once for each. */
+export const MAX_NESTING = 64
+
+const CLOSER: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}' }
+
+interface Open {
+  readonly char: string
+  readonly at: number
+}
+
+export function scan(source: Source): readonly Comment[] {
+  const { name, text } = source
+  const span = (start: number, end: number): Span => ({ source: name, start, end })
+  if (text.length > MAX_SOURCE)
+    fail({
+      code: 'parse/too-large',
+      message: `${name} has ${text.length} characters; a program may have ${MAX_SOURCE}`,
+      hint: 'is this a data file? Those are bound with --bind NAME=PATH',
+    })
+  const comments: Comment[] = []
+  const stack: Open[] = []
+  let suspect: Open | undefined
+  let p = 0
+  while (p < text.length) {
+    const c = text[p]!
+    if (c === '/' && text[p + 1] === '/') {
+      const newline = text.indexOf('\n', p)
+      let end = newline < 0 ? text.length : newline
+      if (text[end - 1] === '\r') end--
+      comments.push({ text: text.slice(p, end).trimEnd(), span: span(p, end) })
+      p = newline < 0 ? text.length : newline
+    } else if (c === '/' && text[p + 1] === '*') {
+      const close = text.indexOf('*/', p + 2)
+      if (close < 0)
+        fail({
+          code: 'parse/open-comment',
+          message: 'this comment is never closed',
+          span: span(p, p + 2),
+          expected: '`*/` before the end of the file',
+        })
+      comments.push({ text: text.slice(p, close + 2).replaceAll('\r\n', '\n'), span: span(p, close + 2) })
+      p = close + 2
+    } else if (c === '"') {
+      p = endOfString(text, p)
+    } else {
+      if (c in CLOSER) {
+        stack.push({ char: c, at: p })
+        if (stack.length > MAX_NESTING) tooDeep(span(p, p + 1))
+      } else if (c === ')' || c === ']' || c === '}') {
+        const open = stack.pop()
+        if (!open)
+          fail({
+            code: 'parse/unopened',
+            message: `\`${c}\` closes nothing`,
+            span: span(p, p + 1),
+            hint: 'remove it, or add what it should close',
+          })
+        if (CLOSER[open.char] !== c) unclosed(open, span(p, p + 1), span)
+        if (c === '}' && !suspect && indentOf(text, p) < indentOf(text, open.at)) suspect = open
+      }
+      p++
+    }
+  }
+  const last = stack.pop()
+  if (last) unclosed(suspect ?? last, span(text.length, text.length), span)
+  return comments
+}
+
+/** Past the closing quote; a string that its line does not close ends with the line, and the grammar refuses it. */
+function endOfString(text: string, start: number): number {
+  for (let p = start + 1; p < text.length; p++) {
+    if (text[p] === '"') return p + 1
+    if (text[p] === '\n') return p
+  }
+  return text.length
+}
+
+function unclosed(open: Open, end: Span, span: (start: number, end: number) => Span): never {
+  fail({
+    code: 'parse/unclosed',
+    message: `\`${open.char}\` is never closed`,
+    span: span(open.at, open.at + 1),
+    labels: [
+      {
+        span: end,
+        text:
+          end.start === end.end ? 'the file ends here' : `\`${CLOSER[open.char]}\` is missing before this`,
+      },
+    ],
+    expected: `\`${CLOSER[open.char]}\``,
+  })
+}
+
+export function tooDeep(span: Span): never {
+  fail({
+    code: 'parse/too-deep',
+    message: 'this is nested too deeply',
+    span,
+    expected: `at most ${MAX_NESTING} brackets within brackets, and expressions of at most ${MAX_HEIGHT} levels`,
+    hint: 'name parts of it with `let`',
+  })
+}
+
+/** Levels of one expression tree: what walks it by recursion must not run out of stack. */
+export const MAX_HEIGHT = 400
+
+/** Blanks before the first character of the line that holds `at`. */
+function indentOf(text: string, at: number): number {
+  const start = text.lastIndexOf('\n', at - 1) + 1
+  let p = start
+  while (text[p] === ' ' || text[p] === '\t') p++
+  return p - start
+}
