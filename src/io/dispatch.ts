@@ -1,0 +1,166 @@
+/** One table from file endings to readers and writers; runs in browsers. */
+import { fail } from '../ast/diagnostic.ts'
+import type { Tensor } from '../formats/tensor.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import { readEdges } from './edges.ts'
+import { gzip, inflate, MAX_EXPANSION } from './inflate.ts'
+import { toCoords } from './matrix.ts'
+import { readMatrixMarket } from './matrix-market.ts'
+import { matrixMarketChunks } from './matrix-market-write.ts'
+import { readNpy } from './npy.ts'
+import { npyChunks } from './npy-write.ts'
+import { openNpz } from './npz.ts'
+import { readNpzTensor } from './npz-tensor.ts'
+import { npzArrays, npzChunks } from './npz-write.ts'
+import { readSmtx } from './smtx.ts'
+import type { ByteSource, Chunks } from './source.ts'
+
+export interface ReadOptions {
+  /** Element type to read the values as; default: the nearest to the file's. */
+  readonly dtype?: Dtype | undefined
+  /** Sizes: given to files that do not tell (edge lists, coordinate arrays), checked against all others. */
+  readonly shape?: readonly number[] | undefined
+  /** What to read of an `.npz`: an array, a prefix, or coordinate arrays joined by commas. */
+  readonly address?: string | undefined
+}
+
+interface Input {
+  readonly source: ByteSource
+  /** The text, expanded where the file is `.gz`. */
+  readonly chunks: Chunks
+  readonly maxBytes: number
+  readonly options: ReadOptions
+}
+
+interface FileFormat {
+  readonly endings: readonly string[]
+  /** Whether `.gz` may follow the ending. */
+  readonly text: boolean
+  readonly read: (input: Input) => Promise<Tensor>
+  readonly write?: (tensor: Tensor) => Chunks
+}
+
+const textOptions = ({ source, maxBytes, options }: Input) => ({
+  name: source.name,
+  dtype: options.dtype,
+  shape: options.shape,
+  maxBytes,
+})
+
+function wrongKind(ending: string, tensor: Tensor, instead: string): never {
+  return fail({
+    code: 'io/kind',
+    message: `a ${tensor.kind === 'dense' ? 'dense' : 'sparse'} tensor${tensor.kind === 'stored' ? ' in storage order' : ''} cannot be written as ${ending}`,
+    hint: `Write ${instead}.`,
+  })
+}
+
+const FORMATS: readonly FileFormat[] = [
+  {
+    endings: ['.mtx'],
+    text: true,
+    read: (input) => readMatrixMarket(input.chunks, textOptions(input)),
+    write: (tensor) =>
+      tensor.kind === 'stored' ? wrongKind('.mtx', tensor, '.npz') : matrixMarketChunks(tensor),
+  },
+  {
+    endings: ['.npz'],
+    text: false,
+    read: async ({ source, options }) => readNpzTensor(await openNpz(source), options.address, options),
+    write: (tensor) => npzChunks(npzArrays(tensor)),
+  },
+  {
+    endings: ['.npy'],
+    text: false,
+    read: ({ source, options }) =>
+      readNpy(source.stream(), { name: source.name, dtype: options.dtype, bytes: source.size }),
+    write: (tensor) =>
+      tensor.kind === 'dense'
+        ? npyChunks(tensor.values, tensor.shape, tensor.dtype)
+        : wrongKind('.npy', tensor, '.npz or .mtx'),
+  },
+  {
+    endings: ['.smtx'],
+    text: true,
+    read: async (input) => toCoords(await readSmtx(input.chunks, textOptions(input)), input.source.name),
+  },
+  {
+    endings: ['.el', '.tsv', '.csv', '.txt'],
+    text: true,
+    read: (input) => readEdges(input.chunks, textOptions(input)),
+  },
+]
+
+/** The endings that can be read, for messages and help. */
+export const READABLE: readonly string[] = FORMATS.flatMap((f) =>
+  f.endings.flatMap((e) => (f.text ? [e, `${e}.gz`] : [e])),
+)
+export const WRITABLE: readonly string[] = FORMATS.filter((f) => f.write).flatMap((f) =>
+  f.endings.flatMap((e) => (f.text ? [e, `${e}.gz`] : [e])),
+)
+
+const GZ = '.gz'
+
+interface Found {
+  readonly format: FileFormat
+  readonly packed: boolean
+}
+
+function find(name: string): Found | undefined {
+  const lower = name.toLowerCase()
+  const packed = lower.endsWith(GZ)
+  const plain = packed ? lower.slice(0, -GZ.length) : lower
+  const format = FORMATS.find((f) => f.endings.some((e) => plain.endsWith(e)))
+  return format && (!packed || format.text) ? { format, packed } : undefined
+}
+
+function unknownEnding(name: string, endings: readonly string[], action: string): never {
+  return fail({
+    code: 'io/unknown-extension',
+    message: `cannot tell from '${name}' what kind of file to ${action}`,
+    expected: endings.join(' '),
+  })
+}
+
+/** Throws `io/unknown-extension`. */
+export function checkReadable(name: string): void {
+  if (!find(name)) unknownEnding(name, READABLE, 'read')
+}
+
+/** `file.npz#address` in its two parts; other names are left whole. */
+export function splitAddress(path: string): { readonly path: string; readonly address?: string } {
+  const match = /^(.*\.npz)#([^#]+)$/is.exec(path)
+  return match ? { path: match[1]!, address: match[2]! } : { path }
+}
+
+function checkShape(tensor: Tensor, shape: readonly number[] | undefined, name: string): Tensor {
+  if (shape && (shape.length !== tensor.shape.length || shape.some((n, k) => n !== tensor.shape[k])))
+    fail({
+      code: 'io/shape-mismatch',
+      message: `${name} has the shape ${tensor.shape.join(' × ') || 'of a scalar'}`,
+      expected: shape.join(' × ') || 'a scalar',
+    })
+  return tensor
+}
+
+/** Reads any supported file; the ending of the source's name decides. Throws `SptError` with codes `io/…`. */
+export async function readTensorFrom(source: ByteSource, options: ReadOptions = {}): Promise<Tensor> {
+  const found = find(source.name) ?? unknownEnding(source.name, READABLE, 'read')
+  const { name, size } = source
+  if (size === 0) fail({ code: 'io/empty', message: `${name} is empty` })
+  const tensor = await found.format.read({
+    source,
+    chunks: found.packed ? inflate(source.stream(), 'gzip', name) : source.stream(),
+    maxBytes: found.packed ? size * MAX_EXPANSION : size,
+    options,
+  })
+  return checkShape(tensor, options.shape, name)
+}
+
+/** The bytes of a file called `name` that holds the tensor. Throws `io/unknown-extension`, `io/kind`, `io/rank`. */
+export function tensorChunks(name: string, tensor: Tensor): Chunks {
+  const found = find(name)
+  if (!found?.format.write) return unknownEnding(name, WRITABLE, 'write')
+  const chunks = found.format.write(tensor)
+  return found.packed ? gzip(chunks) : chunks
+}

@@ -1,0 +1,49 @@
+/** Files ↔ tensors, in Node. Browsers import `dispatch.ts` and the formats' own files, which need no file system. */
+import type { Tensor } from '../formats/tensor.ts'
+import { checkReadable, type ReadOptions, readTensorFrom, splitAddress, tensorChunks } from './dispatch.ts'
+import type { SparseMatrix } from './matrix.ts'
+import { withFile, writeFile } from './node.ts'
+import { openNpz } from './npz.ts'
+import { readNpzMatrix } from './npz-tensor.ts'
+
+export { READABLE, type ReadOptions, readTensorFrom, tensorChunks, WRITABLE } from './dispatch.ts'
+export { type EdgeOptions, readEdges } from './edges.ts'
+export { decodeBf16, decodeF16, encodeBf16, encodeF16 } from './half.ts'
+export { type BlockMatrix, type CompressedMatrix, type SparseMatrix, toCoords, toStored } from './matrix.ts'
+export { readMatrixMarket, type TextOptions } from './matrix-market.ts'
+export { matrixMarketChunks } from './matrix-market-write.ts'
+export { withFile, writeFile } from './node.ts'
+export { type NpyOptions, readNpy } from './npy.ts'
+export { npyChunks } from './npy-write.ts'
+export { type Npz, openNpz } from './npz.ts'
+export { readNpzMatrix, readNpzTensor } from './npz-tensor.ts'
+export { type NamedArray, npzArrays, npzChunks } from './npz-write.ts'
+export { readSmtx } from './smtx.ts'
+export { type ByteSource, blobSource, bytesSource, type Chunks } from './source.ts'
+export { convertValues, valueArray } from './values.ts'
+
+/**
+ * Reads a tensor: `.mtx .smtx .el .tsv .csv .txt` (each also `.gz`), `.npy`, `.npz`. Sparse files give coordinates,
+ * dense ones row-major values. Within an `.npz`: `f.npz#name` an array, `f.npz#prefix` the matrix stored as
+ * `prefix_indptr …`, `f.npz#a,b,c` a pattern with those coordinates. Throws `SptError` with codes `io/…`.
+ */
+export function readTensor(path: string, options: ReadOptions = {}): Promise<Tensor> {
+  const split = splitAddress(path)
+  checkReadable(split.path)
+  return withFile(split.path, (source) =>
+    readTensorFrom(source, { ...options, address: split.address ?? options.address }),
+  )
+}
+
+/** The sparse matrix in an `.npz` as it is stored (csr, csc, bsr or coo), for `toStored`. */
+export function readSparse(path: string, options: ReadOptions = {}): Promise<SparseMatrix> {
+  const split = splitAddress(path)
+  return withFile(split.path, async (source) =>
+    readNpzMatrix(await openNpz(source), split.address ?? options.address, options),
+  )
+}
+
+/** Writes a tensor as `.npy`, `.npz`, `.mtx` or `.mtx.gz`. Throws `SptError` with codes `io/…`. */
+export async function writeTensor(path: string, tensor: Tensor): Promise<void> {
+  await writeFile(path, tensorChunks(path, tensor))
+}

@@ -1,0 +1,42 @@
+/** Expands gzip (RFC 1952) and raw deflate (RFC 1951) streams with the platform's own decompressor. */
+import { fail, SptError } from '../ast/diagnostic.ts'
+import { through } from './pipe.ts'
+import type { Chunks } from './source.ts'
+
+/** Deflate codes 258 bytes in two bits at best: no stream expands further than this. */
+export const MAX_EXPANSION = 1032
+
+/** Node's zlib names a stream that stops in the middle; browsers only say TypeError. */
+const ENDED_EARLY = 'Z_BUF_ERROR'
+
+function broken(name: string, format: string, error: unknown): never {
+  if (error instanceof SptError) throw error
+  if ((error as { code?: unknown } | null)?.code === ENDED_EARLY)
+    return fail({
+      code: 'io/truncated',
+      message: `${name}: the ${format} data end too early`,
+      hint: 'Was the file downloaded or copied whole?',
+    })
+  const reason = error instanceof Error ? error.message : String(error)
+  return fail({ code: 'io/corrupt', message: `${name}: not whole and valid ${format} data (${reason})` })
+}
+
+/**
+ * The expanded bytes. gzip: every member, lengths and CRCs checked. Throws `io/truncated` and `io/corrupt`, and
+ * whatever the source throws as an `SptError`.
+ */
+export async function* inflate(
+  chunks: Chunks,
+  format: 'gzip' | 'deflate-raw',
+  name: string,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* through(chunks, new DecompressionStream(format))
+  } catch (error) {
+    broken(name, format === 'gzip' ? 'gzip' : 'deflate', error)
+  }
+}
+
+/** The chunks as a gzip file. */
+export const gzip = (chunks: Chunks): AsyncGenerator<Uint8Array> =>
+  through(chunks, new CompressionStream('gzip'))

@@ -1,0 +1,265 @@
+/** Reads Matrix Market, streaming: memory for the arrays, never for the text. */
+import { fail } from '../ast/diagnostic.ts'
+import type { CoordTensor, DenseTensor, ValueArray } from '../formats/tensor.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import { blocks } from './blocks.ts'
+import { type Banner, type Header, parseBanner, parseSizes } from './matrix-market-header.ts'
+import { Numbers } from './number.ts'
+import { allocate, type Chunks } from './source.ts'
+import { encoder, isChecked, misfit, valueArray } from './values.ts'
+
+export interface TextOptions {
+  /** What diagnostics call the file. */
+  readonly name?: string
+  /** Element type of the values; default f64 for real, i32 for integer, f32 for patterns (which store none). */
+  readonly dtype?: Dtype | undefined
+  /** No more bytes of text than this will come: refuses headers that promise more before allocating. */
+  readonly maxBytes?: number | undefined
+}
+
+const PERCENT = 37
+const DEFAULT_DTYPE = { real: 'f64', integer: 'i32', pattern: 'f32' } as const
+const MAX_LINE = 200
+
+/** Takes blocks of whole lines. One instance reads one file. */
+class Parser {
+  private readonly name: string
+  private readonly options: TextOptions
+  private readonly numbers = new Numbers()
+  private line = 0
+  private banner: Banner | null = null
+  private header: Header | null = null
+  private dtype: Dtype = 'f64'
+  private rows: Int32Array = new Int32Array(0)
+  private cols: Int32Array = new Int32Array(0)
+  private values: ValueArray | null = null
+  /** Entries read, and elements stored for them. */
+  private read = 0
+  private stored = 0
+  /** Which triangles of a symmetric file have been seen: with both, mirroring would count elements twice. */
+  private lower = false
+  private upper = false
+  /** Next element of an array file, down the columns. */
+  private row = 0
+  private col = 0
+
+  constructor(options: TextOptions) {
+    this.name = options.name ?? 'matrix'
+    this.options = options
+  }
+
+  push(block: Uint8Array): void {
+    const n = this.numbers
+    n.reset(block)
+    while (this.header === null && n.pos < n.end) this.headerLine(n)
+    if (this.header === null) return
+    if (this.header.layout === 'coordinate') this.coordinates(n, this.header)
+    else this.elements(n, this.header)
+  }
+
+  private headerLine(n: Numbers): void {
+    this.line++
+    const start = n.pos
+    n.skipLine()
+    const text = new TextDecoder().decode(n.bytes.subarray(start, Math.min(n.pos, start + MAX_LINE)))
+    if (this.banner === null) this.banner = parseBanner(text, this.name)
+    else if (text.trim() !== '' && !text.trimStart().startsWith('%'))
+      this.open(parseSizes(text, this.line, this.banner, this.name))
+  }
+
+  private open(header: Header): void {
+    this.header = header
+    const { name } = this
+    const { maxBytes } = this.options
+    // The shortest line of an entry: `1 1\n`, `1 1 1\n`, `1\n`; the last newline may be missing.
+    const shortest = header.layout === 'array' ? 2 : header.field === 'pattern' ? 4 : 6
+    if (maxBytes !== undefined && header.entries * shortest > maxBytes + 1)
+      fail({
+        code: 'io/too-few-entries',
+        message: `${name}:${this.line}: ${header.entries} entries are promised, but the file is too short to hold them`,
+        hint: 'The file may be truncated, or its size line wrong.',
+      })
+    this.dtype = this.options.dtype ?? DEFAULT_DTYPE[header.field]
+    if (header.layout === 'array') {
+      this.values = valueArray(this.dtype, header.rows * header.cols, name)
+      this.row = header.symmetry === 'skew-symmetric' ? 1 : 0
+      return
+    }
+    const capacity = header.entries * (header.symmetry === 'general' ? 1 : 2)
+    this.rows = allocate(Int32Array, capacity, name, 'row indices')
+    this.cols = allocate(Int32Array, capacity, name, 'column indices')
+    if (header.field !== 'pattern') this.values = valueArray(this.dtype, capacity, name)
+  }
+
+  private coordinates(n: Numbers, header: Header): void {
+    const { rows, cols, values, dtype } = this
+    const { entries, field } = header
+    const encode = encoder(dtype)
+    const general = header.symmetry === 'general'
+    let k = this.stored
+    while (n.pos < n.end) {
+      if (!this.content(n)) continue
+      if (this.read === entries) this.tooMany(entries)
+      const i = n.int()
+      if (!n.ok || i < 1 || i > header.rows) this.badIndex(n, i, 'row', header.rows)
+      n.skipBlanks()
+      const j = n.int()
+      if (!n.ok || j < 1 || j > header.cols) this.badIndex(n, j, 'column', header.cols)
+      rows[k] = i - 1
+      cols[k] = j - 1
+      let v = 1
+      if (values !== null) {
+        n.skipBlanks()
+        v = field === 'real' ? n.float() : this.integer(n)
+        if (!n.ok) this.notNumber(n, field === 'real' ? 'a number' : 'a whole number')
+        values[k] = this.fit(encode(v), v)
+      }
+      k++
+      if (!general) {
+        this.mirrorable(i, j, header)
+        if (i !== j) {
+          rows[k] = j - 1
+          cols[k] = i - 1
+          if (values !== null) {
+            const m = header.symmetry === 'symmetric' ? v : -v
+            values[k] = this.fit(encode(m), m)
+          }
+          k++
+        }
+      }
+      this.read++
+      this.endOfLine(n)
+    }
+    this.stored = k
+  }
+
+  private elements(n: Numbers, header: Header): void {
+    const values = this.values!
+    const encode = encoder(this.dtype)
+    const { rows, cols, entries, field, symmetry } = header
+    while (n.pos < n.end) {
+      if (!this.content(n)) continue
+      if (this.read === entries) this.tooMany(entries)
+      const v = field === 'real' ? n.float() : this.integer(n)
+      if (!n.ok) this.notNumber(n, field === 'real' ? 'a number' : 'a whole number')
+      values[this.row * cols + this.col] = this.fit(encode(v), v)
+      if (symmetry !== 'general' && this.row !== this.col) {
+        const m = symmetry === 'symmetric' ? v : -v
+        values[this.col * cols + this.row] = this.fit(encode(m), m)
+      }
+      if (++this.row === rows) {
+        this.col++
+        this.row = symmetry === 'general' ? 0 : symmetry === 'symmetric' ? this.col : this.col + 1
+      }
+      this.read++
+      this.endOfLine(n)
+    }
+  }
+
+  /** Starts a line; false where it is blank or a comment, which is then skipped. */
+  private content(n: Numbers): boolean {
+    this.line++
+    if (n.skipBlanks() && n.bytes[n.pos] !== PERCENT) return true
+    n.skipLine()
+    return false
+  }
+
+  private endOfLine(n: Numbers): void {
+    if (n.skipBlanks() && n.bytes[n.pos] !== PERCENT)
+      this.fail('io/extra-text', `unexpected '${n.token()}' after the entry`, 'one entry a line')
+    n.skipLine()
+  }
+
+  /** Integers beyond 2^53 are read again as floats, which are exactly rounded. */
+  private integer(n: Numbers): number {
+    const start = n.pos
+    const v = n.int()
+    if (!n.ok || Number.isSafeInteger(v)) return v
+    n.pos = start
+    return n.float()
+  }
+
+  private fit(encoded: number, value: number): number {
+    if (Number.isNaN(encoded) && isChecked(this.dtype)) misfit(`${this.name}:${this.line}`, value, this.dtype)
+    return encoded
+  }
+
+  private mirrorable(i: number, j: number, header: Header): void {
+    if (i === j && header.symmetry === 'skew-symmetric')
+      this.fail(
+        'io/symmetry',
+        `the diagonal of a skew-symmetric matrix is zero and not stored, but (${i}, ${j}) is`,
+      )
+    if (i > j) this.lower = true
+    if (i < j) this.upper = true
+    if (this.lower && this.upper)
+      this.fail(
+        'io/symmetry',
+        `(${i}, ${j}) is in the other triangle than the entries before it`,
+        `one triangle of a ${header.symmetry} matrix; the other one is its mirror image`,
+      )
+  }
+
+  private badIndex(n: Numbers, index: number, what: string, size: number): never {
+    if (!n.ok) return this.notNumber(n, `a ${what} index`)
+    return this.fail(
+      'io/index-range',
+      `the ${what} index ${index} is out of range`,
+      `1 to ${size}`,
+      index === 0 ? 'Matrix Market counts from 1.' : undefined,
+    )
+  }
+
+  private notNumber(n: Numbers, what: string): never {
+    const token = n.token()
+    if (token === '') return this.fail('io/missing-number', `the line ends where ${what} should be`)
+    return this.fail('io/not-a-number', `'${token}' is not ${what}`)
+  }
+
+  private tooMany(entries: number): never {
+    return this.fail('io/too-many-entries', `more entries than the ${entries} that the size line promises`)
+  }
+
+  private fail(code: string, message: string, expected?: string, hint?: string): never {
+    return fail({
+      code,
+      message: `${this.name}:${this.line}: ${message}`,
+      ...(expected && { expected }),
+      ...(hint && { hint }),
+    })
+  }
+
+  finish(): CoordTensor | DenseTensor {
+    const { header, dtype, stored } = this
+    if (this.banner === null) return this.fail('io/empty', 'the file is empty', 'a %%MatrixMarket line')
+    if (header === null) return this.fail('io/size-line', 'the file ends before the size line')
+    if (this.read < header.entries)
+      return fail({
+        code: 'io/too-few-entries',
+        message: `${this.name}:${this.line}: the file ends after ${this.read} of ${header.entries} entries`,
+        hint: 'The file may be truncated, or its size line wrong.',
+      })
+    const shape = [header.rows, header.cols]
+    if (header.layout === 'array') return { kind: 'dense', shape, values: this.values!, dtype }
+    // One array after the other, so that the untrimmed ones can go.
+    if (stored < this.rows.length) {
+      this.rows = this.rows.slice(0, stored)
+      this.cols = this.cols.slice(0, stored)
+      this.values = this.values?.slice(0, stored) ?? null
+    }
+    return { kind: 'coords', shape, coords: [this.rows, this.cols], values: this.values, dtype }
+  }
+}
+
+/**
+ * A Matrix Market file as coordinates (`coordinate`, in file order, symmetry expanded) or as a row-major dense
+ * tensor (`array`). Throws `SptError` with codes `io/…` and the line for everything that is wrong with it.
+ */
+export async function readMatrixMarket(
+  chunks: Chunks,
+  options: TextOptions = {},
+): Promise<CoordTensor | DenseTensor> {
+  const parser = new Parser(options)
+  for await (const block of blocks(chunks, 'line', options.name ?? 'matrix')) parser.push(block)
+  return parser.finish()
+}

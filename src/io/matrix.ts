@@ -1,0 +1,112 @@
+/** Sparse matrices as files store them, before anybody names axes; and what they are as tensors. */
+import { fail } from '../ast/diagnostic.ts'
+import type { CoordTensor, StoredTensor, ValueArray } from '../formats/tensor.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import { allocate } from './source.ts'
+
+/** Rows (csr) or columns (csc) compressed: segment s holds `indices[indptr[s] … indptr[s+1]-1]`. */
+export interface CompressedMatrix {
+  readonly kind: 'csr' | 'csc'
+  readonly shape: readonly [number, number]
+  readonly indptr: Int32Array
+  readonly indices: Int32Array
+  /** `null` for a pattern. */
+  readonly values: ValueArray | null
+  readonly dtype: Dtype
+}
+
+/** Block rows compressed; `values` holds one row-major `block` after the other. */
+export interface BlockMatrix {
+  readonly kind: 'bsr'
+  readonly shape: readonly [number, number]
+  readonly block: readonly [number, number]
+  readonly indptr: Int32Array
+  readonly indices: Int32Array
+  readonly values: ValueArray | null
+  readonly dtype: Dtype
+}
+
+export type SparseMatrix = CompressedMatrix | BlockMatrix | CoordTensor
+
+/** Segments, and the extent of the indices in them. */
+function extents(m: CompressedMatrix | BlockMatrix): readonly [number, number] {
+  if (m.kind === 'bsr') return [m.shape[0] / m.block[0], m.shape[1] / m.block[1]]
+  return m.kind === 'csr' ? m.shape : [m.shape[1], m.shape[0]]
+}
+
+/** The matrix itself. Throws `io/indptr` and `io/index-range`, naming the first offender. */
+export function checkCompressed<M extends CompressedMatrix | BlockMatrix>(m: M, name: string): M {
+  const [segments, extent] = extents(m)
+  const { indptr, indices } = m
+  const wrong = (message: string): never => fail({ code: 'io/indptr', message: `${name}: ${message}` })
+  if (indptr.length !== segments + 1)
+    wrong(
+      `indptr has ${indptr.length} elements, ${segments} ${m.kind === 'csc' ? 'columns' : 'rows'} need ${segments + 1}`,
+    )
+  if (indptr[0] !== 0) wrong(`indptr starts with ${indptr[0]}, not 0`)
+  for (let s = 0; s < segments; s++)
+    if (indptr[s + 1]! < indptr[s]!) wrong(`indptr falls from ${indptr[s]} to ${indptr[s + 1]} at ${s + 1}`)
+  if (indptr[segments] !== indices.length)
+    wrong(`indptr ends with ${indptr[segments]}, but there are ${indices.length} indices`)
+  for (let e = 0; e < indices.length; e++)
+    if (indices[e]! < 0 || indices[e]! >= extent)
+      fail({
+        code: 'io/index-range',
+        message: `${name}: the index ${indices[e]} (element ${e} of indices) is out of range`,
+        expected: `0 to ${extent - 1}`,
+      })
+  const stored = indices.length * (m.kind === 'bsr' ? m.block[0] * m.block[1] : 1)
+  if (m.values !== null && m.values.length !== stored)
+    fail({
+      code: 'io/data-length',
+      message: `${name}: ${m.values.length} values for ${stored} stored elements`,
+    })
+  return m
+}
+
+/** For each index the number of its segment. */
+function segmentOf(indptr: Int32Array, count: number, name: string): Int32Array {
+  const out = allocate(Int32Array, count, name, 'row indices')
+  for (let s = 0; s + 1 < indptr.length; s++) out.fill(s, indptr[s]!, indptr[s + 1]!)
+  return out
+}
+
+function blockCoords(m: BlockMatrix, name: string): CoordTensor {
+  const [r, c] = m.block
+  const blocks = m.indices.length
+  const rows = allocate(Int32Array, blocks * r * c, name, 'row indices')
+  const cols = allocate(Int32Array, blocks * r * c, name, 'column indices')
+  let e = 0
+  for (let s = 0; s + 1 < m.indptr.length; s++)
+    for (let b = m.indptr[s]!; b < m.indptr[s + 1]!; b++)
+      for (let i = 0; i < r; i++)
+        for (let j = 0; j < c; j++) {
+          rows[e] = s * r + i
+          cols[e++] = m.indices[b]! * c + j
+        }
+  return { kind: 'coords', shape: m.shape, coords: [rows, cols], values: m.values, dtype: m.dtype }
+}
+
+/** Every stored element with its coordinates, in storage order; the values are shared, not copied. */
+export function toCoords(m: SparseMatrix, name = 'matrix'): CoordTensor {
+  if (m.kind === 'coords') return m
+  if (m.kind === 'bsr') return blockCoords(m, name)
+  const segments = segmentOf(m.indptr, m.indices.length, name)
+  const coords = m.kind === 'csr' ? [segments, m.indices] : [m.indices, segments]
+  return { kind: 'coords', shape: m.shape, coords, values: m.values, dtype: m.dtype }
+}
+
+/**
+ * The same arrays as ready-made storage of the compressed axis called `axis`. The shape is in storage order:
+ * (rows, columns) for csr, (columns, rows) for csc, (block rows, block columns, r, c) for bsr.
+ */
+export function toStored(m: CompressedMatrix | BlockMatrix, axis: string): StoredTensor {
+  const [segments, extent] = extents(m)
+  return {
+    kind: 'stored',
+    shape: m.kind === 'bsr' ? [segments, extent, ...m.block] : [segments, extent],
+    arrays: { [axis]: { indptr: m.indptr, indices: m.indices } },
+    values: m.values,
+    dtype: m.dtype,
+  }
+}

@@ -1,0 +1,126 @@
+/** Files of Node as sources and sinks; with `index.ts` the only files of this room that import node modules. */
+import type { Stats } from 'node:fs'
+import { type FileHandle, open, readdir, stat } from 'node:fs/promises'
+import { basename, dirname, extname } from 'node:path'
+import { type Diagnostic, fail, SptError } from '../ast/diagnostic.ts'
+import { type ByteSource, CHUNK_BYTES, type Chunks } from './source.ts'
+
+/** What a failed call of the file system means to the user. */
+export function fileDiagnostic(error: unknown, path: string, action: 'read' | 'write'): Diagnostic {
+  const { code, message } = error as NodeJS.ErrnoException
+  switch (code) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return action === 'read'
+        ? { code: 'io/not-found', message: `there is no file '${path}'` }
+        : {
+            code: 'io/not-found',
+            message: `there is no folder '${dirname(path)}' to write '${basename(path)}' into`,
+            hint: 'Create it first.',
+          }
+    case 'EISDIR':
+      return { code: 'io/is-folder', message: `'${path}' is a folder`, expected: 'a file' }
+    case 'EACCES':
+    case 'EPERM':
+    case 'EROFS':
+      return { code: 'io/permission', message: `no permission to ${action} '${path}'` }
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return { code: 'io/no-space', message: `no space left to write '${path}'` }
+    default:
+      return { code: `io/${action}`, message: `cannot ${action} '${path}': ${message ?? String(error)}` }
+  }
+}
+
+/** Runs `work`, turning the file system's errors into diagnostics. */
+async function guarded<T>(path: string, action: 'read' | 'write', work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    const { syscall, code } = (error ?? {}) as NodeJS.ErrnoException
+    // Node refuses some paths (a NUL character) before it calls the system.
+    if (typeof syscall !== 'string' && code !== 'ERR_INVALID_ARG_VALUE') throw error
+    throw new SptError(fileDiagnostic(error, path, action))
+  }
+}
+
+async function missing(path: string): Promise<never> {
+  const neighbours = await readdir(dirname(path)).catch((): string[] => [])
+  const candidates = neighbours.filter((n) => extname(n) === extname(path))
+  return fail({
+    code: 'io/not-found',
+    message: `there is no file '${path}'`,
+    lookup: { name: basename(path), candidates },
+  })
+}
+
+async function regular(path: string): Promise<Stats> {
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return missing(path)
+    throw error
+  })
+  if (found.isDirectory())
+    fail({ code: 'io/is-folder', message: `'${path}' is a folder`, expected: 'a file' })
+  // Pipes and devices have no size and cannot be read at random.
+  if (!found.isFile()) fail({ code: 'io/not-a-file', message: `'${path}' is not a regular file` })
+  if (found.size === 0) fail({ code: 'io/empty', message: `'${path}' is empty` })
+  return found
+}
+
+function handleSource(handle: FileHandle, path: string, size: number): ByteSource {
+  const read = async (start: number, end: number): Promise<Uint8Array> => {
+    const bytes = new Uint8Array(Math.max(0, Math.min(end, size) - start))
+    let at = 0
+    while (at < bytes.length) {
+      const { bytesRead } = await handle.read(bytes, at, bytes.length - at, start + at)
+      if (bytesRead === 0) break
+      at += bytesRead
+    }
+    return bytes.subarray(0, at)
+  }
+  return {
+    name: basename(path),
+    size,
+    read: (start, end) => guarded(path, 'read', () => read(start, end)),
+    async *stream() {
+      const buffer = new Uint8Array(CHUNK_BYTES)
+      for (let at = 0; at < size; ) {
+        const { bytesRead } = await guarded(path, 'read', () => handle.read(buffer, 0, CHUNK_BYTES, at))
+        if (bytesRead === 0) return
+        at += bytesRead
+        yield buffer.subarray(0, bytesRead)
+      }
+    },
+  }
+}
+
+/**
+ * Runs `use` on the open file and closes it. Throws `io/not-found`, `io/is-folder`, `io/not-a-file`, `io/empty`,
+ * `io/permission`, `io/read`.
+ */
+export function withFile<T>(path: string, use: (source: ByteSource) => Promise<T>): Promise<T> {
+  return guarded(path, 'read', async () => {
+    const { size } = await regular(path)
+    const handle = await open(path, 'r')
+    try {
+      return await use(handleSource(handle, path, size))
+    } finally {
+      await handle.close()
+    }
+  })
+}
+
+/** Writes the chunks, one after the other. Throws `io/not-found`, `io/is-folder`, `io/permission`, `io/no-space`, `io/write`. */
+export function writeFile(path: string, chunks: Chunks): Promise<void> {
+  return guarded(path, 'write', async () => {
+    const handle = await open(path, 'w')
+    try {
+      for await (const chunk of chunks) {
+        let at = 0
+        while (at < chunk.length) at += (await handle.write(chunk, at, chunk.length - at)).bytesWritten
+      }
+    } finally {
+      await handle.close()
+    }
+  })
+}

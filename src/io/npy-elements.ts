@@ -1,0 +1,93 @@
+/** Element types of `.npy` files: which of ours each becomes, and how it is read and written. */
+import { fail } from '../ast/diagnostic.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import { decodeF16 } from './half.ts'
+
+export interface ElementType {
+  /** Type letter and bytes, as in numpy's descriptors: `f8`, `i4`, `b1`, `S3`. */
+  readonly code: string
+  readonly bytes: number
+  readonly littleEndian: boolean
+  /** What it becomes unless told otherwise; `null` for text. */
+  readonly dtype: Dtype | null
+}
+
+type Read = (view: DataView, at: number, littleEndian: boolean) => number
+
+interface Known {
+  readonly dtype: Dtype
+  /** True where the stored bits are those of `dtype`. */
+  readonly same: boolean
+  readonly read: Read
+}
+
+const TWO32 = 4294967296
+
+/** Beyond 2^53 the sum rounds to the nearest double, which no integer type of ours holds. */
+const read64 =
+  (signed: boolean): Read =>
+  (v, at, le) => {
+    const high = le ? at + 4 : at
+    return (signed ? v.getInt32(high, le) : v.getUint32(high, le)) * TWO32 + v.getUint32(le ? at : at + 4, le)
+  }
+
+const KNOWN: Readonly<Record<string, Known>> = {
+  f8: { dtype: 'f64', same: true, read: (v, at, le) => v.getFloat64(at, le) },
+  f4: { dtype: 'f32', same: true, read: (v, at, le) => v.getFloat32(at, le) },
+  f2: { dtype: 'f16', same: true, read: (v, at, le) => decodeF16(v.getUint16(at, le)) },
+  i8: { dtype: 'i32', same: false, read: read64(true) },
+  u8: { dtype: 'u32', same: false, read: read64(false) },
+  i4: { dtype: 'i32', same: true, read: (v, at, le) => v.getInt32(at, le) },
+  u4: { dtype: 'u32', same: true, read: (v, at, le) => v.getUint32(at, le) },
+  i2: { dtype: 'i32', same: false, read: (v, at, le) => v.getInt16(at, le) },
+  u2: { dtype: 'i32', same: false, read: (v, at, le) => v.getUint16(at, le) },
+  i1: { dtype: 'i8', same: true, read: (v, at) => v.getInt8(at) },
+  u1: { dtype: 'u8', same: true, read: (v, at) => v.getUint8(at) },
+  // Not `same`: only 0 and 1 are trusted to be stored, and a file may hold anything.
+  b1: { dtype: 'bool', same: false, read: (v, at) => (v.getUint8(at) ? 1 : 0) },
+}
+
+/** Descriptors that `.npy` files of our types carry. bf16 has none: it is written as f32, which holds it exactly. */
+export const DESCRIPTORS: Readonly<Record<Dtype, string>> = {
+  f64: '<f8',
+  f32: '<f4',
+  f16: '<f2',
+  bf16: '<f4',
+  i32: '<i4',
+  u32: '<u4',
+  i8: '|i1',
+  u8: '|u1',
+  bool: '|b1',
+}
+
+const REFUSED: Readonly<Record<string, string>> = {
+  c: 'complex numbers: no element type holds them',
+  O: 'Python objects (pickled), which only Python can read',
+  M: 'dates',
+  m: 'time spans',
+  V: 'raw or structured records',
+  f: 'extended-precision floats',
+}
+
+/** The element type of a descriptor such as `<f8`. Throws `io/unsupported`. */
+export function elementType(descriptor: string, name: string): ElementType {
+  const [, order = '', letter = '', digits = ''] = /^([<>|=]?)([A-Za-z?])(\d*)$/.exec(descriptor) ?? []
+  const code = letter + digits
+  const bytes = letter === 'U' ? 4 * Number(digits) : Number(digits)
+  const littleEndian = order !== '>'
+  const known = Object.hasOwn(KNOWN, code) ? KNOWN[code] : undefined
+  if (known) return { code, bytes, littleEndian, dtype: known.dtype }
+  if ((letter === 'S' || letter === 'U') && digits !== '' && bytes <= 1 << 16)
+    return { code, bytes, littleEndian, dtype: null }
+  const reason = REFUSED[letter]
+  return fail({
+    code: 'io/unsupported',
+    message: `${name}: elements of type '${descriptor}'${reason ? ` (${reason})` : ''} are not supported`,
+    expected: Object.keys(KNOWN).join(', '),
+  })
+}
+
+/** How numbers of this type are read; `same`: the bytes are already those of `dtype`. */
+export function elementReader(type: ElementType): { readonly read: Read; readonly same: boolean } {
+  return KNOWN[type.code]!
+}

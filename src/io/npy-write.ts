@@ -1,0 +1,40 @@
+/** Writes `.npy`, version 1, C order, little-endian. */
+import type { ValueArray } from '../formats/tensor.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import { DESCRIPTORS } from './npy-elements.ts'
+import { HOST_IS_LITTLE_ENDIAN } from './source.ts'
+import { convertValues } from './values.ts'
+
+/** Data begin at a multiple of this, so that the file can be mapped into memory. */
+const ALIGN = 64
+
+function header(descriptor: string, shape: readonly number[]): Uint8Array {
+  const sizes = shape.length === 1 ? `${shape[0]},` : shape.join(', ')
+  const text = `{'descr': '${descriptor}', 'fortran_order': False, 'shape': (${sizes}), }`
+  const length = Math.ceil((10 + text.length + 1) / ALIGN) * ALIGN - 10
+  const out = new Uint8Array(10 + length).fill(32)
+  out.set([0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, 1, 0, length & 255, length >> 8])
+  out.set(new TextEncoder().encode(text), 10)
+  out[out.length - 1] = 10
+  return out
+}
+
+function littleEndian(values: ValueArray): Uint8Array {
+  const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength)
+  if (HOST_IS_LITTLE_ENDIAN || values.BYTES_PER_ELEMENT === 1) return bytes
+  const out = bytes.slice()
+  for (let at = 0; at < out.length; at += values.BYTES_PER_ELEMENT)
+    out.subarray(at, at + values.BYTES_PER_ELEMENT).reverse()
+  return out
+}
+
+/** The file in two chunks: header and elements. `values` in row-major order; bf16 is written as f32. */
+export function npyChunks(values: ValueArray, shape: readonly number[], dtype: Dtype): Uint8Array[] {
+  const stored = dtype === 'bf16' ? convertValues(values, 'bf16', 'f32', 'array') : values
+  return [header(DESCRIPTORS[dtype], shape), littleEndian(stored)]
+}
+
+/** A zero-dimensional array of ASCII bytes, as scipy names its formats. */
+export function npyBytesChunks(text: string): Uint8Array[] {
+  return [header(`|S${text.length}`, []), new TextEncoder().encode(text)]
+}

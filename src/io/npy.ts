@@ -1,0 +1,241 @@
+/**
+ * Reads `.npy` (NEP 1, versions 1, 2 and 3), streaming: bytes go straight into the array of the wanted type.
+ */
+import { fail } from '../ast/diagnostic.ts'
+import type { DenseTensor, ValueArray } from '../formats/tensor.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import { type ElementType, elementReader, elementType } from './npy-elements.ts'
+import { type Chunks, HOST_IS_LITTLE_ENDIAN } from './source.ts'
+import { encoder, isChecked, misfit, valueArray } from './values.ts'
+
+export interface NpyHeader {
+  readonly descriptor: string
+  readonly fortranOrder: boolean
+  readonly shape: readonly number[]
+}
+
+export interface NpyOptions {
+  readonly name?: string
+  /** Convert to this element type while reading; default: the nearest to the file's. */
+  readonly dtype?: Dtype | undefined
+  /** Bytes of the whole file, where known: a header that promises another size is refused before allocating. */
+  readonly bytes?: number | undefined
+}
+
+const MAGIC = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59] as const
+/** Headers of shapes are short; a longer one is a structured type, which is refused anyway. */
+const MAX_HEADER_BYTES = 1 << 16
+
+/** Reads Python's `{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }`. Throws `io/npy-header`. */
+export function parseNpyHeader(text: string, name: string): NpyHeader {
+  const wrong = (what: string): never =>
+    fail({
+      code: 'io/npy-header',
+      message: `${name}: the .npy header ${what}`,
+      expected: "{'descr': …, 'fortran_order': …, 'shape': (…)}",
+    })
+  if (/'descr'\s*:\s*[[(]/.test(text))
+    fail({
+      code: 'io/unsupported',
+      message: `${name}: structured elements are not supported`,
+      hint: 'Save each field as an array.',
+    })
+  const descriptor = /'descr'\s*:\s*(?:'([^']*)'|"([^"]*)")/.exec(text)
+  const order = /'fortran_order'\s*:\s*(True|False)/.exec(text)
+  const shapeText = /'shape'\s*:\s*\(([^()]*)\)/.exec(text)
+  if (!descriptor) return wrong('names no element type')
+  if (!order) return wrong('names no storage order')
+  if (!shapeText) return wrong('names no shape')
+  const items = shapeText[1]!.split(',').map((s) => s.trim())
+  if (items.at(-1) === '') items.pop()
+  const shape = items.map((item) => {
+    if (!/^\d+L?$/.test(item)) return wrong(`has the size '${item}' in its shape`)
+    return Number.parseInt(item, 10)
+  })
+  if (!Number.isSafeInteger(shape.reduce((a, b) => a * b, 1)))
+    return wrong('promises more elements than can exist')
+  return { descriptor: descriptor[1] ?? descriptor[2]!, fortranOrder: order[1] === 'True', shape }
+}
+
+/** Elements in Fortran order, moved to C order. */
+function toRowMajor(values: ValueArray, shape: readonly number[], dtype: Dtype, name: string): ValueArray {
+  // With at most one dimension that is not 1 the orders agree.
+  if (shape.filter((n) => n !== 1).length < 2) return values
+  const out = valueArray(dtype, values.length, name)
+  const strides: number[] = []
+  let stride = 1
+  for (const n of shape) {
+    strides.push(stride)
+    stride *= n
+  }
+  const at = shape.map(() => 0)
+  let from = 0
+  for (let e = 0; e < out.length; e++) {
+    out[e] = values[from]!
+    for (let k = shape.length - 1; k >= 0; k--) {
+      from += strides[k]!
+      if (++at[k]! < shape[k]!) break
+      from -= strides[k]! * shape[k]!
+      at[k] = 0
+    }
+  }
+  return out
+}
+
+/** Takes the file in pieces of any size. */
+class Decoder {
+  private readonly name: string
+  private readonly options: NpyOptions
+  private carry: Uint8Array = new Uint8Array(0)
+  private header: NpyHeader | null = null
+  private type: ElementType | null = null
+  private dtype: Dtype = 'u8'
+  private values: ValueArray = new Uint8Array(0)
+  private done = 0
+
+  constructor(options: NpyOptions) {
+    this.name = options.name ?? 'array'
+    this.options = options
+  }
+
+  push(chunk: Uint8Array): void {
+    let bytes = chunk
+    if (this.carry.length > 0) {
+      bytes = new Uint8Array(this.carry.length + chunk.length)
+      bytes.set(this.carry)
+      bytes.set(chunk, this.carry.length)
+    }
+    const used = this.header === null ? this.open(bytes) : 0
+    const left = this.header === null ? bytes : bytes.subarray(used + this.elements(bytes.subarray(used)))
+    this.carry = left.slice()
+  }
+
+  /** Reads the header if it is all there; the bytes it took. */
+  private open(b: Uint8Array): number {
+    const { name } = this
+    for (let k = 0; k < Math.min(b.length, MAGIC.length); k++)
+      if (b[k] !== MAGIC[k])
+        fail({
+          code: 'io/npy-header',
+          message: `${name}: not a .npy file (it does not start with \\x93NUMPY)`,
+        })
+    if (b.length < 8) return 0
+    const version = b[6]!
+    if (version < 1 || version > 3)
+      fail({
+        code: 'io/unsupported',
+        message: `${name}: version ${version} of .npy`,
+        expected: 'version 1, 2 or 3',
+      })
+    const start = version === 1 ? 10 : 12
+    if (b.length < start) return 0
+    const length =
+      version === 1 ? b[8]! + b[9]! * 256 : new DataView(b.buffer, b.byteOffset).getUint32(8, true)
+    if (length > MAX_HEADER_BYTES)
+      fail({ code: 'io/npy-header', message: `${name}: a .npy header of ${length} bytes` })
+    const end = start + length
+    if (b.length < end) return 0
+    const header = parseNpyHeader(
+      new TextDecoder(version === 3 ? 'utf-8' : 'latin1').decode(b.subarray(start, end)),
+      name,
+    )
+    const type = elementType(header.descriptor, name)
+    const count = header.shape.reduce((p, n) => p * n, 1)
+    const { bytes } = this.options
+    if (bytes !== undefined && end + count * type.bytes > bytes) this.short(count, 0)
+    this.header = header
+    this.type = type
+    this.dtype = type.dtype === null ? 'u8' : (this.options.dtype ?? type.dtype)
+    this.values = valueArray(this.dtype, type.dtype === null ? count * type.bytes : count, name)
+    return end
+  }
+
+  /** Decodes whole elements; the bytes it took. */
+  private elements(b: Uint8Array): number {
+    const type = this.type!
+    const { values, dtype, name } = this
+    const size = type.dtype === null ? 1 : type.bytes
+    const count = Math.floor(b.length / size)
+    const from = this.done
+    if (from + count > values.length || (from + count === values.length && b.length > count * size))
+      fail({
+        code: 'io/extra-data',
+        message: `${name}: more bytes follow the ${values.length} elements that the header promises`,
+        hint: 'Save one array to a file, or several as .npz.',
+      })
+    this.done = from + count
+    const plain = type.dtype === null || (type.dtype === dtype && elementReader(type).same)
+    if (plain && (size === 1 || type.littleEndian === HOST_IS_LITTLE_ENDIAN)) {
+      new Uint8Array(values.buffer, values.byteOffset, values.byteLength).set(
+        b.subarray(0, count * size),
+        from * size,
+      )
+      return count * size
+    }
+    const view = new DataView(b.buffer, b.byteOffset, b.byteLength)
+    const { read } = elementReader(type)
+    const encode = encoder(dtype)
+    const checked = isChecked(dtype)
+    const le = type.littleEndian
+    for (let e = 0; e < count; e++) {
+      const v = read(view, e * size, le)
+      const w = encode(v)
+      if (checked && Number.isNaN(w)) misfit(`${name}, element ${from + e}`, v, dtype)
+      values[from + e] = w
+    }
+    return count * size
+  }
+
+  private short(count: number, have: number): never {
+    return fail({
+      code: 'io/truncated',
+      message: `${this.name}: the file ends before the ${count} elements that the header promises (after ${have})`,
+      hint: 'Was the file downloaded or copied whole?',
+    })
+  }
+
+  finish(): NpyArray {
+    const { header, type, name } = this
+    if (header === null || type === null)
+      return fail({ code: 'io/truncated', message: `${name}: the file ends inside the .npy header` })
+    if (this.done < this.values.length || this.carry.length > 0) this.short(this.values.length, this.done)
+    if (type.dtype === null) return { header, type, dtype: null, bytes: this.values as Uint8Array }
+    const { dtype } = this
+    const values = header.fortranOrder ? toRowMajor(this.values, header.shape, dtype, name) : this.values
+    return { header, type, dtype, values }
+  }
+}
+
+/** Numbers in row-major order, or text as raw bytes. */
+export type NpyArray =
+  | {
+      readonly header: NpyHeader
+      readonly type: ElementType
+      readonly dtype: Dtype
+      readonly values: ValueArray
+    }
+  | {
+      readonly header: NpyHeader
+      readonly type: ElementType
+      readonly dtype: null
+      readonly bytes: Uint8Array
+    }
+
+/** Any array. Throws `io/npy-header`, `io/unsupported`, `io/truncated`, `io/extra-data`, `io/value-range`. */
+export async function readNpyArray(chunks: Chunks, options: NpyOptions = {}): Promise<NpyArray> {
+  const decoder = new Decoder(options)
+  for await (const chunk of chunks) decoder.push(chunk)
+  return decoder.finish()
+}
+
+/** An array of numbers as a row-major dense tensor; 64-bit integers become 32-bit ones where they fit. */
+export async function readNpy(chunks: Chunks, options: NpyOptions = {}): Promise<DenseTensor> {
+  return denseOf(await readNpyArray(chunks, options), options.name ?? 'array')
+}
+
+/** Throws `io/unsupported` for text. */
+export function denseOf(array: NpyArray, name: string): DenseTensor {
+  if (array.dtype === null)
+    return fail({ code: 'io/unsupported', message: `${name} holds text, not numbers` })
+  return { kind: 'dense', shape: array.header.shape, values: array.values, dtype: array.dtype }
+}

@@ -1,0 +1,92 @@
+/** Addresses within `.npz` files: the part behind `#` in `graph.npz#rel,src,dst`. */
+import { fail } from '../ast/diagnostic.ts'
+import type { CoordTensor, Tensor } from '../formats/tensor.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import { type SparseMatrix, toCoords } from './matrix.ts'
+import type { Npz } from './npz.ts'
+import { checkCoords, hasMatrix, matrixGroups, readMatrix } from './scipy.ts'
+
+export interface AddressOptions {
+  readonly dtype?: Dtype | undefined
+  /** Sizes of a tensor made of coordinate arrays; default: the largest coordinate of each, plus one. */
+  readonly shape?: readonly number[] | undefined
+}
+
+/** What an archive offers: names of matrix groups, then of arrays. */
+const addresses = (npz: Npz): string[] => [...matrixGroups(npz), ...npz.names]
+
+function unknown(npz: Npz, address: string): never {
+  const candidates = addresses(npz)
+  return fail({
+    code: 'io/unknown-array',
+    message: `${npz.name} has no array or matrix '${address}'`,
+    lookup: { name: address, candidates },
+    expected: candidates.join(', '),
+  })
+}
+
+async function fromColumns(
+  npz: Npz,
+  names: readonly string[],
+  options: AddressOptions,
+): Promise<CoordTensor> {
+  for (const name of names) if (!npz.has(name)) unknown(npz, name)
+  const coords = await Promise.all(names.map((name) => npz.integers(name)))
+  const largest = (c: Int32Array): number => c.reduce((a, b) => Math.max(a, b), -1)
+  if (options.shape && options.shape.length !== names.length)
+    fail({
+      code: 'io/shape',
+      message: `${npz.name}#${names.join(',')}: ${options.shape.length} sizes for ${names.length} dimensions`,
+    })
+  const shape = options.shape ?? coords.map((c) => largest(c) + 1)
+  return checkCoords(
+    { kind: 'coords', shape, coords, values: null, dtype: options.dtype ?? 'f32' },
+    names.map((name) => `${npz.name}#${name}`),
+  )
+}
+
+/** Prefix of the group that `address` names: none for the file itself, `feature_` for `feature`. */
+const prefixOf = (address: string | undefined): string => (address === undefined ? '' : `${address}_`)
+
+/**
+ * The tensor at `address`: `name` is an array, `prefix` a sparse matrix stored as `prefix_indptr` and so on,
+ * `a,b,c` a pattern whose coordinates are those arrays. Without an address: the file's sparse matrix, or its
+ * only array. Throws `io/unknown-array`, `io/ambiguous`, and what reading throws.
+ */
+export async function readNpzTensor(
+  npz: Npz,
+  address: string | undefined,
+  options: AddressOptions,
+): Promise<Tensor> {
+  if (address?.includes(','))
+    return fromColumns(
+      npz,
+      address.split(',').map((s) => s.trim()),
+      options,
+    )
+  if (address !== undefined && npz.has(address)) return npz.dense(address, options.dtype)
+  const prefix = prefixOf(address)
+  if (hasMatrix(npz, prefix)) return toCoords(await readMatrix(npz, prefix, options), npz.name)
+  if (address !== undefined) return unknown(npz, address)
+  const [only] = npz.names
+  if (only !== undefined && npz.names.length === 1) return npz.dense(only, options.dtype)
+  if (only === undefined) return fail({ code: 'io/empty', message: `${npz.name} holds no arrays` })
+  const candidates = addresses(npz)
+  return fail({
+    code: 'io/ambiguous',
+    message: `${npz.name} holds several arrays and no scipy matrix`,
+    expected: candidates.map((c) => `${npz.name}#${c}`).join(', '),
+    hint: `Name one, or join coordinate arrays: ${npz.name}#${npz.names.slice(0, 2).join(',')}.`,
+  })
+}
+
+/** The sparse matrix of a file or of the group `address`, as it is stored. Throws `io/unknown-array`. */
+export async function readNpzMatrix(
+  npz: Npz,
+  address?: string,
+  options: AddressOptions = {},
+): Promise<SparseMatrix> {
+  const prefix = prefixOf(address)
+  if (!hasMatrix(npz, prefix)) return unknown(npz, address ?? 'indptr')
+  return readMatrix(npz, prefix, options)
+}

@@ -1,0 +1,119 @@
+/** Writes `.npz`: named arrays, and tensors in the layout of scipy's `save_npz` where there is one. */
+import { Zip, ZipDeflate, ZipPassThrough } from 'fflate'
+import { fail } from '../ast/diagnostic.ts'
+import type { CoordTensor, StoredTensor, Tensor, ValueArray } from '../formats/tensor.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import { npyBytesChunks, npyChunks } from './npy-write.ts'
+import { encoder, valueArray } from './values.ts'
+
+/** An array to be written; text becomes a zero-dimensional array of bytes. */
+export type NamedArray =
+  | { readonly values: ValueArray; readonly shape: readonly number[]; readonly dtype: Dtype }
+  | { readonly text: string }
+
+const PIECE = 1 << 20
+/** fflate writes no zip64. */
+const MAX_BYTES = 0xffffffff
+/** Equal tensors make equal files. */
+const NO_DATE = new Date(1980, 0, 1)
+
+/** The archive in chunks. Throws `io/too-large` from 4 GiB on. */
+export function* npzChunks(
+  arrays: Readonly<Record<string, NamedArray>>,
+  compress = true,
+): Generator<Uint8Array> {
+  const ready: Uint8Array[] = []
+  let total = 0
+  const zip = new Zip((error, chunk) => {
+    if (error) throw error
+    ready.push(chunk)
+  })
+  for (const [name, array] of Object.entries(arrays)) {
+    const entry = compress ? new ZipDeflate(`${name}.npy`) : new ZipPassThrough(`${name}.npy`)
+    entry.mtime = NO_DATE
+    zip.add(entry)
+    const chunks =
+      'text' in array ? npyBytesChunks(array.text) : npyChunks(array.values, array.shape, array.dtype)
+    for (const chunk of chunks) {
+      total += chunk.length
+      if (total > MAX_BYTES)
+        fail({
+          code: 'io/too-large',
+          message: 'a .npz of 4 GiB or more cannot be written',
+          hint: 'Write .npy or .mtx.',
+        })
+      for (let at = 0; at < chunk.length; at += PIECE) {
+        entry.push(chunk.subarray(at, at + PIECE))
+        yield* ready.splice(0)
+      }
+    }
+    entry.push(new Uint8Array(0), true)
+  }
+  zip.end()
+  yield* ready
+}
+
+const ints = (values: Int32Array, shape: readonly number[] = [values.length]): NamedArray => ({
+  values,
+  shape,
+  dtype: 'i32',
+})
+const sizes = (shape: readonly number[]): NamedArray => ints(Int32Array.from(shape))
+
+/** scipy's files always have values: a pattern's are ones. */
+function dataOf(tensor: CoordTensor | StoredTensor, count: number): NamedArray {
+  const { dtype } = tensor
+  const values = tensor.values ?? valueArray(dtype, count, 'data').fill(encoder(dtype)(1))
+  return { values, shape: [values.length], dtype }
+}
+
+function coordArrays(tensor: CoordTensor): Record<string, NamedArray> {
+  const { coords, shape } = tensor
+  const count = coords[0]?.length ?? 0
+  const rest = { format: { text: 'coo' }, shape: sizes(shape), data: dataOf(tensor, count) }
+  if (coords.length === 2) return { row: ints(coords[0]!), col: ints(coords[1]!), ...rest }
+  const all = new Int32Array(coords.length * count)
+  coords.forEach((c, k) => {
+    all.set(c, k * count)
+  })
+  return { coords: ints(all, [coords.length, count]), ...rest }
+}
+
+function storedArrays(tensor: StoredTensor): Record<string, NamedArray> {
+  const axes = Object.entries(tensor.arrays)
+  const { shape } = tensor
+  const [first] = axes
+  const { indptr, indices } = first?.[1] ?? {}
+  if (axes.length === 1 && shape.length === 2 && indptr && indices && indptr.length === shape[0]! + 1)
+    return {
+      indices: ints(indices),
+      indptr: ints(indptr),
+      format: { text: 'csr' },
+      shape: sizes(shape),
+      data: dataOf(tensor, indices.length),
+    }
+  const out: Record<string, NamedArray> = {}
+  for (const [axis, arrays] of axes) {
+    if (arrays.indptr) out[`${axis}_indptr`] = ints(arrays.indptr)
+    if (arrays.indices) out[`${axis}_indices`] = ints(arrays.indices)
+  }
+  const { values, dtype } = tensor
+  if (values) out.data = { values, shape: [values.length], dtype }
+  out.shape = sizes(shape)
+  return out
+}
+
+/**
+ * The arrays a tensor is written as: `arr_0` for a dense one (numpy's name), scipy's coo for coordinates, scipy's
+ * csr for one compressed axis below a dense one, and otherwise each axis' arrays by name, `data` and `shape`.
+ */
+export function npzArrays(tensor: Tensor): Record<string, NamedArray> {
+  switch (tensor.kind) {
+    case 'dense':
+      return { arr_0: { values: tensor.values, shape: tensor.shape, dtype: tensor.dtype } }
+    case 'coords':
+      return coordArrays(tensor)
+    case 'stored':
+      return storedArrays(tensor)
+  }
+}

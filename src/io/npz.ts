@@ -1,0 +1,91 @@
+/** Reads `.npz`: a zip archive with one `.npy` entry an array. Arrays are read when asked for. */
+import { fail } from '../ast/diagnostic.ts'
+import type { DenseTensor, ValueArray } from '../formats/tensor.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import { denseOf, readNpyArray } from './npy.ts'
+import type { ByteSource } from './source.ts'
+import { type ZipEntry, zipBytes, zipEntries } from './zip.ts'
+
+export interface Npz {
+  /** The file's name, for diagnostics. */
+  readonly name: string
+  /** The arrays, in the file's order. */
+  readonly names: readonly string[]
+  has(array: string): boolean
+  /** An array of numbers. Throws `io/unknown-array`, `io/unsupported` for text, and what `.npy` reading throws. */
+  dense(array: string, dtype?: Dtype): Promise<DenseTensor>
+  /** A one-dimensional array of whole numbers that fit 32 bits. Throws `io/not-integers`, `io/rank`, `io/value-range`. */
+  integers(array: string): Promise<Int32Array>
+  /** ASCII or UTF-32 text, padding dropped. Throws `io/unsupported` for numbers. */
+  text(array: string): Promise<string>
+}
+
+const SUFFIX = '.npy'
+
+/** Opens an archive; reads its directory only. */
+export async function openNpz(source: ByteSource): Promise<Npz> {
+  const entries = new Map<string, ZipEntry>()
+  for (const e of await zipEntries(source))
+    if (e.name.endsWith(SUFFIX)) entries.set(e.name.slice(0, -SUFFIX.length), e)
+  const names = [...entries.keys()]
+  const read = async (array: string, dtype?: Dtype) => {
+    const entry = entries.get(array)
+    if (!entry)
+      return fail({
+        code: 'io/unknown-array',
+        message: `${source.name} has no array '${array}'`,
+        lookup: { name: array, candidates: names },
+        expected: names.join(', '),
+      })
+    return readNpyArray(zipBytes(source, entry), {
+      name: `${source.name}#${array}`,
+      dtype,
+      bytes: entry.size,
+    })
+  }
+  return {
+    name: source.name,
+    names,
+    has: (array) => entries.has(array),
+    dense: async (array, dtype) => denseOf(await read(array, dtype), `${source.name}#${array}`),
+    async integers(array) {
+      const label = `${source.name}#${array}`
+      const found = await read(array, 'i32')
+      if (found.dtype === null || !/^[iu]/.test(found.type.code))
+        return fail({
+          code: 'io/not-integers',
+          message: `${label} holds '${found.header.descriptor}'`,
+          expected: 'integers',
+        })
+      if (found.header.shape.length !== 1) wrongRank(label, found.header.shape, 1)
+      return found.values as Int32Array
+    },
+    async text(array) {
+      const found = await read(array)
+      if (found.dtype !== null)
+        return fail({ code: 'io/unsupported', message: `${source.name}#${array} holds numbers, not text` })
+      // UTF-32 text of a format's name is ASCII with three zero bytes a letter.
+      return new TextDecoder('latin1').decode(found.bytes).replaceAll('\0', '')
+    },
+  }
+}
+
+/** Throws `io/rank`. */
+export function wrongRank(label: string, shape: readonly number[], expected: number): never {
+  return fail({
+    code: 'io/rank',
+    message: `${label} has ${shape.length} dimensions (${shape.join(' × ') || 'a scalar'})`,
+    expected: `${expected} dimension${expected === 1 ? '' : 's'}`,
+  })
+}
+
+/** Values of a one-dimensional array. */
+export async function vector(
+  npz: Npz,
+  array: string,
+  dtype?: Dtype,
+): Promise<{ values: ValueArray; dtype: Dtype }> {
+  const found = await npz.dense(array, dtype)
+  if (found.shape.length !== 1) wrongRank(`${npz.name}#${array}`, found.shape, 1)
+  return { values: found.values, dtype: found.dtype }
+}

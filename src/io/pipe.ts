@@ -1,0 +1,52 @@
+/** Sends a stream through one of the platform's transforms (compression, decompression). */
+import type { Chunks } from './source.ts'
+
+/**
+ * What comes out of `pair` when `chunks` go in. Errors of either end reject; a reader that stops early closes
+ * both.
+ */
+export async function* through(
+  chunks: Chunks,
+  pair: { readonly readable: ReadableStream; readonly writable: WritableStream },
+): AsyncGenerator<Uint8Array> {
+  const writer = pair.writable.getWriter()
+  const reader = pair.readable.getReader()
+  let sourceError: { readonly error: unknown } | null = null
+  const pump = async (): Promise<void> => {
+    const iterator =
+      Symbol.asyncIterator in chunks ? chunks[Symbol.asyncIterator]() : chunks[Symbol.iterator]()
+    for (;;) {
+      let next: IteratorResult<Uint8Array>
+      try {
+        next = await iterator.next()
+      } catch (error) {
+        sourceError = { error }
+        await writer.abort(error).catch(() => undefined)
+        return
+      }
+      try {
+        // Copied: the transform may keep a chunk longer than its producer allows.
+        if (next.done) return await writer.close()
+        await writer.write(next.value.slice())
+      } catch {
+        // The transform failed or was cancelled: its reader is told.
+        await iterator.return?.()
+        return
+      }
+    }
+  }
+  const pumped = pump()
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) break
+      yield value
+    }
+  } catch (error) {
+    await pumped
+    throw (sourceError as { error: unknown } | null)?.error ?? error
+  } finally {
+    await reader.cancel().catch(() => undefined)
+    await pumped
+  }
+}

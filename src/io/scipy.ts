@@ -1,0 +1,127 @@
+/**
+ * Sparse matrices in `.npz` files: what scipy's `save_npz` writes (csr, csc, bsr, coo), and groups of arrays
+ * with a common prefix (`feature_indptr`, `feature_indices`, `feature_data`, `feature_shape`).
+ */
+import { fail } from '../ast/diagnostic.ts'
+import type { CoordTensor, ValueArray } from '../formats/tensor.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import { checkCompressed, type SparseMatrix } from './matrix.ts'
+import { type Npz, vector, wrongRank } from './npz.ts'
+
+export interface MatrixOptions {
+  /** Element type to read the values as; of a pattern, which stores none, the type it is given (default f32). */
+  readonly dtype?: Dtype | undefined
+}
+
+const COMPRESSED = ['csr', 'csc', 'bsr'] as const
+
+/** Whether the arrays whose names start with `prefix` make a sparse matrix. */
+export function hasMatrix(npz: Npz, prefix = ''): boolean {
+  const has = (...names: string[]): boolean => names.every((n) => npz.has(prefix + n))
+  return has('shape') && (has('indptr', 'indices') || has('row', 'col') || has('coords') || has('format'))
+}
+
+/** The prefixes, without their underscore, whose groups make a sparse matrix. */
+export function matrixGroups(npz: Npz): string[] {
+  return npz.names
+    .filter((n) => n.endsWith('_shape') && hasMatrix(npz, n.slice(0, -'shape'.length)))
+    .map((n) => n.slice(0, -'_shape'.length))
+}
+
+async function formatOf(npz: Npz, prefix: string): Promise<string> {
+  if (npz.has(`${prefix}format`)) return npz.text(`${prefix}format`)
+  return npz.has(`${prefix}indptr`) ? 'csr' : 'coo'
+}
+
+async function shapeOf(npz: Npz, prefix: string): Promise<number[]> {
+  const shape = [...(await npz.integers(`${prefix}shape`))]
+  if (shape.some((n) => n < 0))
+    fail({ code: 'io/shape', message: `${npz.name}#${prefix}shape has a negative size: ${shape.join(', ')}` })
+  return shape
+}
+
+async function coordinates(npz: Npz, prefix: string, rank: number): Promise<Int32Array[]> {
+  if (!npz.has(`${prefix}coords`))
+    return Promise.all(['row', 'col'].map((name) => npz.integers(prefix + name)))
+  const { shape, values } = await npz.dense(`${prefix}coords`, 'i32')
+  if (shape.length !== 2 || shape[0] !== rank) wrongRank(`${npz.name}#${prefix}coords`, shape, 2)
+  const n = shape[1]!
+  return Array.from({ length: rank }, (_, k) => (values as Int32Array).subarray(k * n, (k + 1) * n))
+}
+
+/** Throws `io/index-range`, `io/data-length`. */
+export function checkCoords(tensor: CoordTensor, labels: readonly string[]): CoordTensor {
+  const { coords, shape, values } = tensor
+  coords.forEach((c, k) => {
+    if (c.length !== coords[0]!.length)
+      fail({
+        code: 'io/data-length',
+        message: `${labels[k]} has ${c.length} elements, ${labels[0]} has ${coords[0]!.length}`,
+      })
+    for (let e = 0; e < c.length; e++)
+      if (c[e]! < 0 || c[e]! >= shape[k]!)
+        fail({
+          code: 'io/index-range',
+          message: `${labels[k]}: the index ${c[e]} (element ${e}) is out of range`,
+          expected: `0 to ${shape[k]! - 1}`,
+        })
+  })
+  if (values !== null && values.length !== (coords[0]?.length ?? 0))
+    fail({
+      code: 'io/data-length',
+      message: `${labels[0]}: ${values.length} values for ${coords[0]?.length} elements`,
+    })
+  return tensor
+}
+
+/**
+ * The matrix of the arrays whose names start with `prefix`, as it is stored. `format` may be missing (csr or coo,
+ * as the arrays tell), `data` too (a pattern). Throws `io/…` where arrays are missing or do not fit together.
+ */
+export async function readMatrix(npz: Npz, prefix = '', options: MatrixOptions = {}): Promise<SparseMatrix> {
+  const format = await formatOf(npz, prefix)
+  const shape = await shapeOf(npz, prefix)
+  const label = prefix === '' ? npz.name : `${npz.name}#${prefix.replace(/_$/, '')}`
+  const kind = COMPRESSED.find((k) => k === format)
+  if (!kind && format !== 'coo')
+    return fail({
+      code: 'io/unsupported',
+      message: `${label}: the sparse format '${format}' is not supported`,
+      expected: 'csr, csc, bsr or coo',
+      hint: 'In Python: save_npz(file, matrix.tocsr()).',
+    })
+  let values: ValueArray | null = null
+  let dtype: Dtype = options.dtype ?? 'f32'
+  const data = `${prefix}data`
+  if (kind === 'bsr') {
+    const dense = await npz.dense(data, options.dtype)
+    if (dense.shape.length !== 3) wrongRank(`${npz.name}#${data}`, dense.shape, 3)
+    const [r, c] = [dense.shape[1]!, dense.shape[2]!]
+    const [m, n] = pair(shape, label)
+    if (r === 0 || c === 0 || m % r !== 0 || n % c !== 0)
+      fail({ code: 'io/shape', message: `${label}: blocks of ${r} × ${c} do not tile ${m} × ${n}` })
+    const [indptr, indices] = await structure(npz, prefix)
+    const { values, dtype } = dense
+    return checkCompressed({ kind, shape: [m, n], block: [r, c], indptr, indices, values, dtype }, label)
+  }
+  if (npz.has(data)) ({ values, dtype } = await vector(npz, data, options.dtype))
+  if (kind) {
+    const [indptr, indices] = await structure(npz, prefix)
+    return checkCompressed({ kind, shape: pair(shape, label), indptr, indices, values, dtype }, label)
+  }
+  const coords = await coordinates(npz, prefix, shape.length)
+  if (coords.length !== shape.length) wrongRank(label, shape, coords.length)
+  return checkCoords(
+    { kind: 'coords', shape, coords, values, dtype },
+    coords.map((_, k) => `${label}, dimension ${k}`),
+  )
+}
+
+async function structure(npz: Npz, prefix: string): Promise<[Int32Array, Int32Array]> {
+  return [await npz.integers(`${prefix}indptr`), await npz.integers(`${prefix}indices`)]
+}
+
+function pair(shape: readonly number[], label: string): [number, number] {
+  if (shape.length !== 2) wrongRank(label, shape, 2)
+  return [shape[0]!, shape[1]!]
+}

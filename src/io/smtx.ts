@@ -1,0 +1,114 @@
+/**
+ * Reads `.smtx`, the text format of the Deep Learning Matrix Collection (Gale et al., SC 2020): `rows, cols, nnz`,
+ * then a line with the row offsets and one with the column indices. Lines may be as long as the matrix is large,
+ * so the file is read number by number.
+ */
+import { fail } from '../ast/diagnostic.ts'
+import { blocks } from './blocks.ts'
+import { type CompressedMatrix, checkCompressed } from './matrix.ts'
+import type { TextOptions } from './matrix-market.ts'
+import { Numbers } from './number.ts'
+import { allocate, type Chunks } from './source.ts'
+
+const INT32_MAX = 2147483647
+const SIZES = ['rows', 'columns', 'nonzeros'] as const
+const COMMA = 44
+
+/** Takes blocks of whole numbers; one instance reads one file. */
+class Parser {
+  private readonly name: string
+  private readonly options: TextOptions
+  private readonly numbers = new Numbers()
+  private readonly sizes: number[] = []
+  private indptr = new Int32Array(0)
+  private indices = new Int32Array(0)
+  private read = 0
+  private line = 1
+
+  constructor(options: TextOptions) {
+    this.name = options.name ?? 'matrix'
+    this.options = options
+  }
+
+  push(block: Uint8Array): void {
+    const n = this.numbers
+    n.reset(block)
+    while (this.nextToken(n)) {
+      const v = n.int()
+      if (!n.ok) this.fail('io/not-a-number', `'${n.token()}' is not a whole number`)
+      if (v < 0 || v > INT32_MAX) this.fail('io/index-range', `${v} is out of range`, `0 to ${INT32_MAX}`)
+      if (this.sizes.length < SIZES.length) this.size(v)
+      else this.element(v)
+    }
+  }
+
+  private nextToken(n: Numbers): boolean {
+    for (;;) {
+      if (n.skipBlanks()) {
+        if (n.bytes[n.pos] !== COMMA) return true
+        n.pos++
+      } else if (n.pos >= n.end) return false
+      else {
+        this.line++
+        n.pos++
+      }
+    }
+  }
+
+  private size(v: number): void {
+    this.sizes.push(v)
+    if (this.sizes.length < SIZES.length) return
+    const [rows, , nonzeros] = this.sizes as [number, number, number]
+    const { maxBytes } = this.options
+    if (maxBytes !== undefined && (rows + 1 + nonzeros) * 2 > maxBytes)
+      this.fail(
+        'io/too-few-entries',
+        `${rows} rows and ${nonzeros} nonzeros are promised, but the file is too short to hold them`,
+      )
+    this.indptr = allocate(Int32Array, rows + 1, this.name, 'row offsets')
+    this.indices = allocate(Int32Array, nonzeros, this.name, 'column indices')
+  }
+
+  private element(v: number): void {
+    const at = this.read++
+    if (at < this.indptr.length) this.indptr[at] = v
+    else if (at < this.indptr.length + this.indices.length) this.indices[at - this.indptr.length] = v
+    else
+      this.fail(
+        'io/too-many-entries',
+        `more numbers than ${this.indptr.length} offsets and ${this.indices.length} indices`,
+      )
+  }
+
+  private fail(code: string, message: string, expected?: string): never {
+    return fail({ code, message: `${this.name}:${this.line}: ${message}`, ...(expected && { expected }) })
+  }
+
+  finish(): CompressedMatrix {
+    const [rows, cols] = this.sizes
+    if (this.sizes.length < SIZES.length)
+      return this.fail('io/size-line', 'the file ends within its sizes', SIZES.join(', '))
+    const promised = this.indptr.length + this.indices.length
+    if (this.read < promised)
+      this.fail('io/too-few-entries', `the file ends after ${this.read} of ${promised} offsets and indices`)
+    const { indptr, indices } = this
+    return checkCompressed(
+      {
+        kind: 'csr',
+        shape: [rows!, cols!],
+        indptr,
+        indices,
+        values: null,
+        dtype: this.options.dtype ?? 'f32',
+      },
+      this.name,
+    )
+  }
+}
+
+/** A pattern in CSR. Throws `io/size-line`, `io/not-a-number`, `io/too-…-entries`, `io/indptr`, `io/index-range`. */
+export async function readSmtx(chunks: Chunks, options: TextOptions = {}): Promise<CompressedMatrix> {
+  const parser = new Parser(options)
+  for await (const block of blocks(chunks, 'token', options.name ?? 'matrix')) parser.push(block)
+  return parser.finish()
+}

@@ -1,0 +1,80 @@
+/**
+ * Where bytes come from. Readers take a `ByteSource` (a file, a browser `File`, bytes in memory) or a plain
+ * stream of chunks; nothing here knows a file system.
+ */
+import { fail } from '../ast/diagnostic.ts'
+
+/** A chunk is only valid until the next one is asked for: the producer may reuse its memory. */
+export type Chunks = AsyncIterable<Uint8Array> | Iterable<Uint8Array>
+
+/** Bytes that can be read in order and at random. */
+export interface ByteSource {
+  /** What diagnostics call it; its ending decides the format. */
+  readonly name: string
+  /** Bytes. */
+  readonly size: number
+  /** The bytes `[start, end)`, clipped to the source. */
+  read(start: number, end: number): Promise<Uint8Array>
+  stream(): AsyncIterable<Uint8Array>
+}
+
+/** 256 KiB: large enough that per-chunk costs vanish, small beside any array. */
+export const CHUNK_BYTES = 1 << 18
+
+/** Bytes in memory as a source. */
+export function bytesSource(name: string, bytes: Uint8Array): ByteSource {
+  return {
+    name,
+    size: bytes.length,
+    read: async (start, end) => bytes.subarray(start, end),
+    async *stream() {
+      for (let at = 0; at < bytes.length; at += CHUNK_BYTES) yield bytes.subarray(at, at + CHUNK_BYTES)
+    },
+  }
+}
+
+/** The part of a browser's `Blob` that is needed. */
+export interface BlobLike {
+  readonly size: number
+  slice(start: number, end: number): { arrayBuffer(): Promise<ArrayBuffer> }
+}
+
+/** A browser `File` or `Blob` as a source; read piecewise, never whole. */
+export function blobSource(name: string, blob: BlobLike): ByteSource {
+  const read = async (start: number, end: number): Promise<Uint8Array> =>
+    new Uint8Array(await blob.slice(start, Math.min(end, blob.size)).arrayBuffer())
+  return {
+    name,
+    size: blob.size,
+    read,
+    async *stream() {
+      for (let at = 0; at < blob.size; at += CHUNK_BYTES) yield await read(at, at + CHUNK_BYTES)
+    },
+  }
+}
+
+/** The file's part of a path: what diagnostics show. */
+export const baseName = (path: string): string =>
+  path.slice(Math.max(path.lastIndexOf('/'), path.lastIndexOf('\\')) + 1)
+
+/** A typed array of `length` elements, or `io/too-large` where the host cannot hold it. */
+export function allocate<T>(
+  make: { new (length: number): T },
+  length: number,
+  name: string,
+  what: string,
+): T {
+  try {
+    return new make(length)
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    return fail({
+      code: 'io/too-large',
+      message: `${name}: cannot allocate ${what} of ${length} elements`,
+      hint: 'The header may be wrong; otherwise split the file or use a machine with more memory.',
+    })
+  }
+}
+
+/** Typed arrays have the host's byte order; files have their own. */
+export const HOST_IS_LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1
