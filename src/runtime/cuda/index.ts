@@ -17,10 +17,10 @@ export { type CudaOptions, reportCuda } from './report.ts'
  */
 export async function createCudaDevice(options: CudaOptions = {}): Promise<CudaDevice> {
   const machine = thisMachine()
-  const { driver, devices, nvrtc } = await findTools(options, machine)
   const ordinal = options.ordinal ?? 0
-  checkOrdinal(ordinal, devices)
   try {
+    const { driver, devices, nvrtc } = await findTools(options, machine)
+    checkOrdinal(ordinal, devices)
     const chip = readChip(driver, ordinal)
     const cache = openCache(cacheFolder(options.cacheDir, machine.env, machine.home))
     const compiler = openCompiler(nvrtc, chip, cache, machine, options.include)
