@@ -9,8 +9,9 @@ import { lexicographic } from './order.ts'
 import { allocate, type Storage } from './storage.ts'
 
 /**
- * Value position of each entry of `coords` (one array for each axis of the storage). The k-th of equal entries gets
- * the k-th of equal stored coordinates, or the last.
+ * Value position of each entry of `coords` (one array for each axis of the storage). Where the structure stores
+ * equal coordinates several times, the k-th of equal entries gets the k-th of them, or the last; in a storage of
+ * several trees all get the first.
  * @throws SptError `bind/absent-coordinate`, `bind/coordinates`, `bind/coordinate-range`
  */
 export function locate(storage: Storage, coords: readonly Int32Array[]): Int32Array {
@@ -24,13 +25,18 @@ export function locate(storage: Storage, coords: readonly Int32Array[]): Int32Ar
     const at =
       tree.length === 1 && levels.get(tree[0]!)!.axis.kind === 'dense_fixed'
         ? keys[0]!
-        : merge(storage, tree, keys)
+        : merge(storage, tree, keys, storage.trees.length === 1)
     for (let e = 0; e < n; e++) out[e] = out[e]! * size + at[e]!
   }
   return out
 }
 
-function merge(storage: Storage, tree: readonly string[], keys: readonly Int32Array[]): Int32Array {
+function merge(
+  storage: Storage,
+  tree: readonly string[],
+  keys: readonly Int32Array[],
+  apart: boolean,
+): Int32Array {
   const maxima = tree.map((name) => Math.max(0, storage.levels.get(name)!.extent - 1))
   const stored = expandTree(storage, tree)
   const have = lexicographic(stored.coords, maxima)
@@ -49,7 +55,7 @@ function merge(storage: Storage, tree: readonly string[], keys: readonly Int32Ar
   for (let s = 0; s < n; s++) {
     const e = want.order ? want.order[s]! : s
     if (s > 0 && want.columns.every((c) => c[s - 1] === c[s])) {
-      if (at + 1 < m && compare(at + 1, s) === 0) at++
+      if (apart && at + 1 < m && compare(at + 1, s) === 0) at++
     } else while (at < m && compare(at, s) < 0) at++
     if (at >= m || compare(at, s) !== 0) absent(tree, keys, e)
     out[e] = stored.positions[have.order ? have.order[at]! : at]!

@@ -1,0 +1,170 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { buildStorage } from '../../src/formats/build.ts'
+import { toCoords } from '../../src/formats/coords.ts'
+import { locate } from '../../src/formats/locate.ts'
+import { scatterValues } from '../../src/formats/scatter.ts'
+import { type Level, restrict, type Storage } from '../../src/formats/storage.ts'
+import type { StoredTensor } from '../../src/formats/tensor.ts'
+import { validateStored } from '../../src/formats/validate.ts'
+import { hasIndices, parentOf } from '../../src/ir/axis.ts'
+import { type Case, cases, lines } from './arbitrary.ts'
+
+const build = (c: Case): Storage => buildStorage({ axes: c.axes, extents: c.extents, coords: c.coords })
+
+const arraysOf = (s: Storage): StoredTensor['arrays'] =>
+  Object.fromEntries(
+    [...s.levels].map(([name, l]) => [
+      name,
+      { ...(l.indptr ? { indptr: l.indptr } : {}), ...(l.indices ? { indices: l.indices } : {}) },
+    ]),
+  )
+
+/** The definition of the axis kinds, read off `ir/axis.ts`: all positions under p with the coordinate c. */
+function positionsWith(level: Level, p: number, c: number): number[] {
+  const { axis, indptr, indices, width } = level
+  const [lo, hi] =
+    axis.kind === 'dense_fixed'
+      ? [0, level.extent]
+      : axis.kind === 'sparse_fixed'
+        ? [p * width!, (p + 1) * width!]
+        : [indptr![p]!, indptr![p + 1]!]
+  const found: number[] = []
+  for (let q = lo; q < hi; q++) if ((indices ? indices[q]! : q - lo) === c) found.push(q)
+  return found
+}
+
+/** All addresses of the element at the given coordinates, by the definition of the layout. */
+function addresses(s: Storage, at: ReadonlyMap<string, number>): number[] {
+  let result = [0]
+  for (const tree of s.trees) {
+    let reached = [0]
+    for (const axis of tree) {
+      const level = s.levels.get(axis)!
+      reached = reached.flatMap((p) => positionsWith(level, p, at.get(axis)!))
+    }
+    const size = s.levels.get(tree[tree.length - 1]!)!.positions
+    result = result.flatMap((a) => reached.map((p) => a * size + p))
+  }
+  return result
+}
+
+const nonunique = (c: Case): boolean => c.axes.some((a) => hasIndices(a) && !a.unique)
+
+const entryCoords = (c: Case, e: number): Map<string, number> =>
+  new Map(c.axes.map((a, k) => [a.name, c.coords[k]![e]!]))
+
+describe('random axis forests', () => {
+  const seen = new Set<string>()
+
+  it('storage to coordinates inverts coordinates to storage', () => {
+    fc.assert(
+      fc.property(cases, (c) => {
+        for (const a of c.axes) seen.add(`${a.kind}${'unique' in a && !a.unique ? ' nonunique' : ''}`)
+        const s = build(c)
+        const stored = scatterValues(s, { coords: c.coords, values: c.values, dtype: 'f64' }, 'f64', 0)
+        const back = toCoords(s, stored, 'f64', { drop: 0 })
+        expect(lines(back.coords, back.values!, true)).toEqual(lines(c.coords, c.values, c.apart))
+        expect(back.shape).toEqual(c.shape)
+      }),
+      { numRuns: 2000 },
+    )
+    expect([...seen].sort()).toEqual([
+      'dense_fixed',
+      'dense_variable',
+      'sparse_fixed',
+      'sparse_fixed nonunique',
+      'sparse_variable',
+      'sparse_variable nonunique',
+    ])
+  })
+
+  it('one tree lists its elements in lexicographic order', () => {
+    fc.assert(
+      fc.property(
+        // Copies of a nonunique coordinate stand side by side, each with all that is under it.
+        cases.filter((c) => !nonunique(c) && c.axes.filter((a) => parentOf(a) === null).length === 1),
+        (c) => {
+          const s = build(c)
+          const ones = new Float64Array(s.size).fill(1)
+          const back = toCoords(s, ones, 'f64')
+          const rows = Array.from(back.values!, (_, e) => back.coords.map((x) => x[e]!))
+          const sorted = [...rows].sort((a, b) => a.map((x, k) => x - b[k]!).find((d) => d !== 0) ?? 0)
+          expect(rows).toEqual(sorted)
+        },
+      ),
+      { numRuns: 500 },
+    )
+  })
+
+  it('the position of an entry is where the definition of the layout puts it', () => {
+    fc.assert(
+      fc.property(cases, (c) => {
+        const s = build(c)
+        const used = new Set<number>()
+        for (let e = 0; e < c.values.length; e++) {
+          const position = s.entries!.positions ? s.entries!.positions[e]! : e
+          expect(addresses(s, entryCoords(c, e))).toContain(position)
+          used.add(position)
+        }
+        if (c.apart) expect(used.size).toBe(c.values.length)
+        else expect(used.size).toBe(new Set(lines(c.coords, c.values, false)).size)
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  it('the structure does not depend on the order of the entries', () => {
+    fc.assert(
+      fc.property(cases, (c) => {
+        const reversed = { ...c, coords: c.coords.map((x) => x.slice().reverse()) }
+        expect(arraysOf(build(reversed))).toEqual(arraysOf(build(c)))
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('what is built is valid, is bound without a copy, and gives the positions back', () => {
+    fc.assert(
+      fc.property(cases, (c) => {
+        const s = build(c)
+        const stored = scatterValues(s, { coords: c.coords, values: c.values, dtype: 'f64' }, 'f64', 0)
+        const arrays = arraysOf(s)
+        const bound = validateStored(c.axes, c.extents, {
+          kind: 'stored',
+          shape: c.shape,
+          arrays,
+          values: stored,
+          dtype: 'f64',
+        })
+        expect(bound.size).toBe(s.size)
+        for (const [name, l] of bound.levels) {
+          expect(l.indices).toBe(s.levels.get(name)!.indices)
+          expect(l.indptr).toBe(s.levels.get(name)!.indptr)
+          if (c.coords[0]!.length > 0) expect(l.width).toBe(s.levels.get(name)!.width)
+        }
+        const found = [...locate(bound, c.coords)]
+        const known = s.entries!.positions ? [...s.entries!.positions] : found.map((_, e) => e)
+        if (!nonunique(c)) expect(found).toEqual(known)
+        for (let e = 0; e < found.length; e++) expect(addresses(s, entryCoords(c, e))).toContain(found[e])
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  it('a buffer over the first axes of the trees has one element for each of their positions', () => {
+    fc.assert(
+      fc.property(cases, fc.nat(), (c, cut) => {
+        const s = build(c)
+        const names = c.axes.map((a) => a.name).slice(0, 1 + (cut % c.axes.length))
+        const part = restrict(s, names)
+        const coords = c.coords.slice(0, names.length)
+        const out = scatterValues(s, { coords, values: c.values, dtype: 'f64' }, 'f64', 0, '+', names)
+        expect(out.length).toBe(part.size)
+        const back = toCoords(s, out, 'f64', { axes: names, drop: 0 })
+        expect(lines(back.coords, back.values!, false)).toEqual(lines(coords, c.values, false))
+      }),
+      { numRuns: 1000 },
+    )
+  })
+})
