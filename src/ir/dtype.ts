@@ -17,6 +17,7 @@ export const DTYPE_BYTES: Readonly<Record<Dtype, number>> = {
 }
 
 export const isFloat = (t: Dtype): boolean => t === 'f64' || t === 'f32' || t === 'f16' || t === 'bf16'
+export const isHalf = (t: Dtype): t is 'f16' | 'bf16' => t === 'f16' || t === 'bf16'
 export const isInt = (t: Dtype): boolean => t === 'i32' || t === 'u32' || t === 'i8' || t === 'u8'
 export const isDtype = (s: string): s is Dtype => (DTYPES as readonly string[]).includes(s)
 
@@ -50,3 +51,7 @@ export function join(a: Dtype, b: Dtype): Dtype {
   const t = RANK[a] > RANK[b] ? a : b
   return t === 'i8' || t === 'u8' ? 'i32' : t
 }
+
+/** The type a value of `t` has in registers: 32 bits at least. */
+export const computeType = (t: Dtype): Dtype =>
+  t === 'f16' || t === 'bf16' ? 'f32' : t === 'i8' || t === 'u8' ? 'i32' : t

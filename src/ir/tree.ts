@@ -185,13 +185,13 @@ export function substituteStmts(body: Body, map: ReadonlyMap<string, Expr>): Bod
 
 /** Renames the variables that statements bind (loops and lets), uses included. */
 export function renameBound(body: Body, rename: ReadonlyMap<string, string>): Body {
-  const dtypes = new Map<string, Expr>()
+  const uses = new Map<string, Expr>()
   walkStmts(body, (s) => {
-    if (s.kind === 'for' && rename.has(s.var)) dtypes.set(s.var, variable(rename.get(s.var)!))
-    if (s.kind === 'let' && rename.has(s.name)) dtypes.set(s.name, variable(rename.get(s.name)!, s.dtype))
+    if (s.kind === 'for' && rename.has(s.var)) uses.set(s.var, variable(rename.get(s.var)!))
+    if (s.kind === 'let' && rename.has(s.name)) uses.set(s.name, variable(rename.get(s.name)!, s.dtype))
   })
   return rewriteStmts(body, {
-    expr: (e) => (e.kind === 'var' ? dtypes.get(e.name) : undefined),
+    expr: (e) => (e.kind === 'var' ? uses.get(e.name) : undefined),
     stmt: (s) => {
       if (s.kind === 'for' && rename.has(s.var)) return stmt({ ...s, var: rename.get(s.var)! })
       if (s.kind === 'let' && rename.has(s.name)) return stmt({ ...s, name: rename.get(s.name)! })
@@ -354,11 +354,56 @@ export const readsOf = (body: Body): ReadonlySet<string> =>
 export const writesOf = (body: Body): ReadonlySet<string> =>
   new Set(accessesOf(body).flatMap((a) => (a.mode === 'write' ? [a.buffer] : [])))
 
-/** The reductions inside that carry their initialisation, with the loops around them. */
+/**
+ * The reductions inside that carry their initialisation. `path`: the loops around each, from the innermost
+ * allocation of its targets inwards (from the top for global buffers): the initialisation stands before the
+ * outermost reduction loop of this path, or before the statement itself where there is none.
+ */
 export function initsOf(body: Body): readonly { readonly reduce: Reduce; readonly path: readonly For[] }[] {
   const out: { reduce: Reduce; path: readonly For[] }[] = []
-  walkStmts(body, (s, path) => {
-    if (s.kind === 'reduce' && s.init) out.push({ reduce: s, path })
-  })
+  const go = (list: Body, path: readonly For[], scope: ReadonlyMap<string, number>): void => {
+    const allocs = new Map(scope)
+    for (const s of list) {
+      if (s.kind === 'alloc') allocs.set(s.buffer.name, path.length)
+      if (s.kind === 'reduce' && s.init)
+        out.push({
+          reduce: s,
+          path: path.slice(Math.max(...s.targets.map((t) => allocs.get(t.buffer) ?? 0))),
+        })
+      for (const b of bodiesOf(s)) go(b, s.kind === 'for' ? [...path, s] : path, allocs)
+    }
+  }
+  go(body, [], new Map())
   return out
 }
+
+/**
+ * The loops that an initialisation repeats: those of `inside` (the path from the outermost reduction loop
+ * inwards) that run over different elements and that the targets depend on, directly or through the extents of
+ * such loops; each with the guards that speak of nothing but these loops and what is around them.
+ */
+export function initLoops(reduce: Reduce, inside: readonly For[]): readonly For[] {
+  const needed = closeOver(
+    inside.filter((l) => !l.reduce),
+    reduce.targets.flatMap((t) => t.index),
+  )
+  const hidden = new Set(inside.map((l) => l.var))
+  for (const l of needed) hidden.delete(l.var)
+  return needed.map((l) => ({
+    ...l,
+    guards: l.guards.filter((g) => ![...freeVars(g)].some((v) => hidden.has(v))),
+  }))
+}
+
+/** The loops whose variables `exprs` mention, and those that the extents of such loops mention; in path order. */
+export function closeOver(path: readonly For[], exprs: readonly Expr[]): readonly For[] {
+  const names = new Set<string>()
+  for (const e of exprs) for (const v of freeVars(e)) names.add(v)
+  for (let k = path.length - 1; k >= 0; k--)
+    if (names.has(path[k]!.var)) for (const v of freeVars(path[k]!.extent)) names.add(v)
+  return path.filter((l) => names.has(l.var))
+}
+
+/** Whether a barrier stands anywhere inside. */
+export const hasBarrier = (body: Body): boolean =>
+  body.some((s) => s.kind === 'barrier' || bodiesOf(s).some(hasBarrier))

@@ -2,7 +2,7 @@
  * What a device must be able to do. A backend prints a `CompiledPlan`'s text; a device compiles and runs it.
  * Implementations: `cpu.ts`, `webgpu.ts`, `cuda/`. None of them knows formats, schedules or loops.
  */
-import type { Dtype } from '../ir/dtype.ts'
+import type { ModuleText } from '../backends/module.ts'
 
 export type DeviceKind = 'cpu' | 'webgpu' | 'cuda'
 
@@ -38,33 +38,7 @@ export interface DeviceBuffer {
   free(): void
 }
 
-/** How an argument is passed to a launch, in the order of the entry's signature. */
-export type ArgSpec =
-  | {
-      readonly kind: 'buffer'
-      readonly name: string
-      readonly dtype: Dtype
-      readonly access: 'read' | 'read_write'
-    }
-  /** Scalars are passed by value (CUDA, JS) or through one uniform block (WGSL), in this order. */
-  | { readonly kind: 'scalar'; readonly name: string; readonly dtype: Dtype }
-
-/** One entry point of a printed module. */
-export interface Entry {
-  readonly name: string
-  readonly args: readonly ArgSpec[]
-  readonly block: readonly [number, number, number]
-  /** Dynamic shared memory, bytes (CUDA). Static shared memory is in the text. */
-  readonly sharedBytes: number
-}
-
-/** A printed module: one text, one or more entry points. */
-export interface ModuleText {
-  readonly target: 'js' | 'wgsl' | 'cuda'
-  readonly name: string
-  readonly text: string
-  readonly entries: readonly Entry[]
-}
+export type { ArgSpec, Entry, ModuleText } from '../backends/module.ts'
 
 /** An argument's value at launch time. */
 export type ArgValue = DeviceBuffer | number
@@ -95,7 +69,15 @@ export interface Device {
   readonly limits: DeviceLimits
   /** Capabilities by name: `shader-f16`, `subgroups`, `timestamp-query`, `sm_90`. */
   readonly features: ReadonlySet<string>
-  /** Throws `device/out-of-memory` or `device/buffer-too-large`. Contents are undefined (tests poison them). */
+  /**
+   * How elements lie in device memory: `native` (the default) as `DTYPE_BYTES` says; `words` one 32-bit word
+   * each (`widen.ts`), and no f64.
+   */
+  readonly storage?: 'native' | 'words'
+  /**
+   * Throws `device/out-of-memory` or `device/buffer-too-large`. Contents are undefined (tests poison them). A
+   * device that learns of exhaustion later (WebGPU) rejects the first transfer or run that needs the buffer.
+   */
   alloc(bytes: number, label: string): DeviceBuffer
   upload(buffer: DeviceBuffer, data: HostArray, byteOffset?: number): Promise<void>
   /** Reads `bytes` (default: all) back. */

@@ -1,0 +1,71 @@
+/**
+ * A plan → the texts of its launches, with the signature of each entry. Everything a device needs to run the
+ * plan and nothing that only the compiler knows.
+ */
+import { fail } from '../ast/diagnostic.ts'
+import { type Expr, freeVars, walkExpr } from '../ir/expr.ts'
+import type { Buffer, Launch, Plan } from '../ir/loops.ts'
+import { accessesOf, exprsOf, walkStmts } from '../ir/tree.ts'
+import type { ArgSpec, ModuleText } from './module.ts'
+import { cudaModule } from './modules/cuda.ts'
+import { jsModule } from './modules/js.ts'
+import { wgslModules } from './modules/wgsl.ts'
+
+/** What one launch touches. */
+export interface LaunchUse {
+  readonly launch: Launch
+  readonly buffers: readonly { readonly buffer: Buffer; readonly access: 'read' | 'read_write' }[]
+  readonly scalars: Plan['params']
+}
+
+/** Which buffers and parameters each launch of the plan uses, in the plan's order. */
+export function usesOf(plan: Plan): LaunchUse[] {
+  return plan.steps.flatMap((step) => (step.kind === 'launch' ? [useOf(plan, step)] : []))
+}
+
+function useOf(plan: Plan, launch: Launch): LaunchUse {
+  const read = new Set<string>()
+  const written = new Set<string>()
+  for (const a of accessesOf(launch.body)) (a.mode === 'write' ? written : read).add(a.buffer)
+  const vars = new Set<string>()
+  walkStmts(launch.body, (s) => {
+    for (const e of exprsOf(s)) walkExpr(e, (x) => x.kind === 'var' && vars.add(x.name))
+  })
+  // The kernel decodes its block index from the grid's extents.
+  for (const g of launch.grid) for (const v of freeVars(g as Expr)) vars.add(v)
+  return {
+    launch,
+    buffers: plan.buffers.flatMap((buffer): LaunchUse['buffers'] =>
+      written.has(buffer.name)
+        ? [{ buffer, access: 'read_write' }]
+        : read.has(buffer.name)
+          ? [{ buffer, access: 'read' }]
+          : [],
+    ),
+    scalars: plan.params.filter((p) => vars.has(p.name)),
+  }
+}
+
+export const argsOf = (use: LaunchUse): ArgSpec[] => [
+  ...use.buffers.map(
+    (b): ArgSpec => ({ kind: 'buffer', name: b.buffer.name, dtype: b.buffer.dtype, access: b.access }),
+  ),
+  ...use.scalars.map((p): ArgSpec => ({ kind: 'scalar', name: p.name, dtype: p.dtype })),
+]
+
+/** Prints all launches of a plan for a target: one module, or (WGSL) one for each launch. */
+export function emit(plan: Plan, target: ModuleText['target']): ModuleText[] {
+  const uses = usesOf(plan)
+  if (target === 'js') return [jsModule(plan, uses)]
+  if (target === 'cuda') return [cudaModule(plan, uses)]
+  const wide = plan.buffers.find((b) => b.dtype === 'f64') ?? plan.params.find((p) => p.dtype === 'f64')
+  if (wide)
+    fail({
+      code: 'emit/no-f64',
+      message: `${wide.name} is f64, which WGSL does not have`,
+      ...(wide.span ? { span: wide.span } : {}),
+      expected: 'f32, f16, bf16, i32, u32, i8, u8 or bool',
+      hint: 'declare it f32, or run the kernel on cpu or cuda',
+    })
+  return wgslModules(plan, uses)
+}

@@ -1,0 +1,30 @@
+/** Printed modules: what a backend hands to a device. */
+import type { Dtype } from '../ir/dtype.ts'
+
+/** How an argument is passed to a launch, in the order of the entry's signature. */
+export type ArgSpec =
+  | {
+      readonly kind: 'buffer'
+      readonly name: string
+      readonly dtype: Dtype
+      readonly access: 'read' | 'read_write'
+    }
+  /** Scalars are passed by value (CUDA, JS) or through one uniform block (WGSL), in this order. */
+  | { readonly kind: 'scalar'; readonly name: string; readonly dtype: Dtype }
+
+/** One entry point of a printed module. */
+export interface Entry {
+  readonly name: string
+  readonly args: readonly ArgSpec[]
+  readonly block: readonly [number, number, number]
+  /** Dynamic shared memory, bytes (CUDA). Static shared memory is in the text. */
+  readonly sharedBytes: number
+}
+
+/** A printed module: one text, one or more entry points. */
+export interface ModuleText {
+  readonly target: 'js' | 'wgsl' | 'cuda'
+  readonly name: string
+  readonly text: string
+  readonly entries: readonly Entry[]
+}

@@ -1,0 +1,98 @@
+/**
+ * Stage III → WGSL: one module for each launch, since a binding has one type in a module. Buffers are bindings
+ * 0 … n-1 of group 0 in the order of the entry's arguments; scalars share one uniform block, the next binding.
+ */
+import { computeType } from '../../ir/dtype.ts'
+import type { Expr } from '../../ir/expr.ts'
+import type { Plan } from '../../ir/loops.ts'
+import { argsOf, type LaunchUse } from '../emit.ts'
+import { blockDecode } from '../grid.ts'
+import { Mangler } from '../mangle.ts'
+import type { ModuleText } from '../module.ts'
+import { Printer } from '../printer.ts'
+import type { Helpers } from '../target.ts'
+import { atomicWord, WGSL, WGSL_MEMORY } from '../targets/wgsl.ts'
+
+export const wgslModules = (plan: Plan, uses: readonly LaunchUse[]): ModuleText[] =>
+  uses.map((use) => wgslModule(plan, use))
+
+function wgslModule(plan: Plan, use: LaunchUse): ModuleText {
+  const { launch } = use
+  const helpers: Helpers = new Map()
+  const mangler = new Mangler(WGSL.reserved)
+  const entry = mangler.name(launch.name)
+  const args = argsOf(use)
+  const field = new Map(use.scalars.map((p) => [p.name, mangler.name(`${p.name}`)]))
+  const bool = new Set(use.scalars.filter((p) => p.dtype === 'bool').map((p) => p.name))
+  const param = (name: string): string | undefined =>
+    field.has(name)
+      ? bool.has(name)
+        ? `(params.${field.get(name)} != 0u)`
+        : `params.${field.get(name)}`
+      : undefined
+  const printer = new Printer(
+    { target: WGSL, mangler, helpers, buffers: new Map(plan.buffers.map((b) => [b.name, b])), param },
+    launch,
+  )
+  const body = printer.body(launch.body, '  ')
+  const bindings = use.buffers.map(({ buffer, access }, k) => {
+    const ref = printer.ref(buffer.name)
+    const element = ref.atomic ? `atomic<${atomicWord(buffer.dtype)}>` : WGSL_MEMORY[buffer.dtype]
+    return `@group(0) @binding(${k}) var<storage, ${access}> ${ref.name}: array<${element}>;`
+  })
+  const block =
+    use.scalars.length === 0
+      ? []
+      : [
+          `struct Params {\n${use.scalars.map((p) => `  ${field.get(p.name)}: ${p.dtype === 'bool' ? 'u32' : WGSL.type(computeType(p.dtype))},`).join('\n')}\n}`,
+          `@group(0) @binding(${use.buffers.length}) var<uniform> params: Params;`,
+        ]
+  const shared = printer.shared.map((b) => {
+    const ref = printer.ref(b.name)
+    return `var<workgroup> ${ref.name}: array<${ref.atomic ? `atomic<${atomicWord(b.dtype)}>` : WGSL_MEMORY[b.dtype]}, ${printer.expr(b.shape[0]!).replace(/i$/, '')}>;`
+  })
+  const total = launch.grid.filter((e) => !(e.kind === 'const' && e.value === 1))
+  const linear = total.length > 0
+  const decode = blockDecode(launch.grid, (e: Expr) => printer.expr(e), body).map(
+    ({ axis, value }) => `  let ${axis} = ${value('linear')};`,
+  )
+  const product = total
+    .map((e) => (e.kind === 'const' || e.kind === 'var' ? printer.expr(e) : `(${printer.expr(e)})`))
+    .join(' * ')
+  const prologue = linear
+    ? [
+        // A grid beyond one dimension's limit is folded into two; the fold's remainder has nothing to do.
+        '  let linear = i32(group.x + group.y * groups.x);',
+        `  if (linear >= ${product}) {`,
+        '    return;',
+        '  }',
+        ...decode,
+      ]
+    : decode
+  const usesLocal = body.some((l) => l.includes('local.'))
+  const inputs = [
+    ...(usesLocal ? ['@builtin(local_invocation_id) local: vec3<u32>'] : []),
+    ...(linear
+      ? ['@builtin(workgroup_id) group: vec3<u32>', '@builtin(num_workgroups) groups: vec3<u32>']
+      : []),
+  ]
+  const text = [
+    ...block,
+    bindings.join('\n'),
+    ...(shared.length > 0 ? [shared.join('\n')] : []),
+    ...helpers.values(),
+    [
+      `@compute @workgroup_size(${launch.block.join(', ')})`,
+      `fn ${entry}(${inputs.join(', ')}) {`,
+      ...prologue,
+      ...body,
+      '}',
+    ].join('\n'),
+  ].join('\n\n')
+  return {
+    target: 'wgsl',
+    name: launch.name,
+    text: `${text}\n`,
+    entries: [{ name: entry, args, block: launch.block, sharedBytes: 0 }],
+  }
+}

@@ -1,0 +1,244 @@
+/** Stage III statements and expressions → C-like text. Differences between targets are in their tables. */
+import { InternalError, invariant } from '../ast/diagnostic.ts'
+import { computeType } from '../ir/dtype.ts'
+import { type BinaryOp, type Expr, isCompare, someExpr, substitute, variable } from '../ir/expr.ts'
+import type { Buffer, Launch, Reduce, Stmt } from '../ir/loops.ts'
+import { isBuiltinReducer } from '../ir/monoid.ts'
+import { type Body, walkStmts } from '../ir/tree.ts'
+import type { Mangler } from './mangle.ts'
+import type { BufferRef, Helpers, Target } from './target.ts'
+
+const SYMBOL: Readonly<Record<Exclude<BinaryOp, 'min' | 'max' | 'div' | 'mod'>, readonly [string, number]>> =
+  {
+    or: ['||', 1],
+    and: ['&&', 2],
+    eq: ['==', 3],
+    ne: ['!=', 3],
+    lt: ['<', 4],
+    le: ['<=', 4],
+    gt: ['>', 4],
+    ge: ['>=', 4],
+    add: ['+', 5],
+    sub: ['-', 5],
+    mul: ['*', 6],
+    quo: ['/', 6],
+    rem: ['%', 6],
+  }
+const UNARY = 7
+const ATOM = 9
+
+type Text = readonly [text: string, precedence: number]
+
+export interface PrintContext {
+  readonly target: Target
+  readonly mangler: Mangler
+  readonly helpers: Helpers
+  /** All buffers of the plan; allocations are added as they are met. */
+  readonly buffers: ReadonlyMap<string, Buffer>
+  /** How a parameter is spelled inside a kernel. */
+  readonly param: (name: string) => string | undefined
+}
+
+export class Printer {
+  readonly #c: PrintContext
+  readonly #target: Target
+  readonly #buffers: Map<string, Buffer>
+  readonly #atomic: ReadonlySet<string>
+  /** Shared-memory allocations met on the way, for targets that declare them at module scope. */
+  readonly shared: Buffer[] = []
+
+  constructor(context: PrintContext, launch: Launch) {
+    this.#c = context
+    this.#target = context.target
+    this.#buffers = new Map(context.buffers)
+    this.#atomic = atomicBuffers(launch)
+  }
+
+  body(list: Body, indent: string): string[] {
+    return list.flatMap((s) => this.#statement(s, indent))
+  }
+
+  expr(e: Expr): string {
+    return this.#print(e)[0]
+  }
+
+  ref(name: string): BufferRef {
+    const buffer = this.#buffers.get(name)
+    invariant(buffer, `no buffer ${name}`)
+    return { name: this.#c.mangler.name(name), buffer, atomic: this.#atomic.has(name) }
+  }
+
+  #statement(s: Stmt, indent: string): string[] {
+    const t = this.#target
+    const deeper = `${indent}  `
+    switch (s.kind) {
+      case 'for': {
+        const name = this.#c.mangler.name(s.var)
+        return [
+          `${indent}${t.forHeader(name, this.expr(s.extent))} {`,
+          ...this.body(s.body, deeper),
+          `${indent}}`,
+        ]
+      }
+      case 'while':
+        return [`${indent}${t.whileHeader(this.expr(s.cond))} {`, ...this.body(s.body, deeper), `${indent}}`]
+      case 'if': {
+        const lines = [`${indent}if (${this.expr(s.cond)}) {`, ...this.body(s.then, deeper)]
+        if (s.else.length > 0) lines.push(`${indent}} else {`, ...this.body(s.else, deeper))
+        return [...lines, `${indent}}`]
+      }
+      case 'let':
+        return [`${indent}${t.let(this.#c.mangler.name(s.name), computeType(s.dtype), this.expr(s.value))}`]
+      case 'alloc':
+        return this.#alloc(s.buffer, indent)
+      case 'store':
+        return [`${indent}${this.#assign(s.buffer, s.index, this.expr(s.value))}`]
+      case 'reduce':
+        return this.#reduce(s).map((l) => indent + l)
+      case 'barrier':
+        return [`${indent}${t.barrier}`]
+      case 'fill':
+        throw new InternalError('a fill is a launch of its own')
+    }
+  }
+
+  #alloc(buffer: Buffer, indent: string): string[] {
+    this.#buffers.set(buffer.name, buffer)
+    const length = buffer.shape[0]
+    invariant(length?.kind === 'const', `the length of ${buffer.name} is not constant`)
+    const name = this.#c.mangler.name(buffer.name)
+    if (buffer.scope === 'register')
+      return [indent + this.#target.register(name, computeType(buffer.dtype), length.value)]
+    this.shared.push(buffer)
+    const text = this.#target.shared(name, buffer.dtype, length.value)
+    return text === null ? [] : [indent + text]
+  }
+
+  #assign(buffer: string, index: readonly Expr[], value: string): string {
+    const ref = this.ref(buffer)
+    if (isScalar(ref.buffer)) return `${ref.name} = ${value};`
+    if (ref.buffer.scope === 'register') return `${ref.name}[${this.expr(index[0]!)}] = ${value};`
+    return this.#target.store(ref, this.expr(index[0]!), value, this.#c.helpers)
+  }
+
+  #reduce(r: Reduce): readonly string[] {
+    const t = r.targets[0]
+    invariant(r.atomic && t && r.targets.length === 1, 'only atomic updates of one element are left')
+    const ref = this.ref(t.buffer)
+    const index = this.expr(t.index[0]!)
+    const value = this.expr(r.values[0]!)
+    const native = isBuiltinReducer(r.reducer.name)
+      ? this.#target.atomic(ref, index, r.reducer.name, value, this.#c.helpers)
+      : null
+    if (native !== null) return [native]
+    const combine = (old: string): string => {
+      const map = new Map<string, Expr>([
+        [r.reducer.left[0]!.name, variable(`@${old}`, computeType(t.dtype))],
+        [r.reducer.right[0]!.name, r.values[0]!],
+      ])
+      return this.expr(substitute(r.reducer.result[0]!, map))
+    }
+    return this.#target.atomicLoop(ref, index, combine, this.#c.helpers)
+  }
+
+  #print(e: Expr): Text {
+    const t = this.#target
+    const h = this.#c.helpers
+    switch (e.kind) {
+      case 'const': {
+        const text = t.literal(e, h)
+        return [text, text.startsWith('-') ? UNARY : ATOM]
+      }
+      case 'var':
+        // A name with `@` is the text's own, as it is.
+        return [
+          e.name.startsWith('@') ? e.name.slice(1) : (this.#c.param(e.name) ?? this.#c.mangler.name(e.name)),
+          ATOM,
+        ]
+      case 'builtin':
+        return [t.builtin(e.axis), ATOM]
+      case 'unary':
+        return [(e.op === 'neg' ? '-' : '!') + this.#operand(e.x, UNARY + 1), UNARY]
+      case 'binary':
+        return this.#binary(e.op, e.a, e.b, e)
+      case 'call':
+        return [
+          t.call(
+            e.fn,
+            e.args.map((a) => this.expr(a)),
+            computeType(e.dtype),
+            h,
+          ),
+          ATOM,
+        ]
+      case 'select':
+        return [t.select(this.expr(e.cond), this.expr(e.then), this.expr(e.else)), ATOM]
+      case 'cast':
+        return [t.cast(this.expr(e.x), e.x.dtype, e.dtype, h), ATOM]
+      case 'load': {
+        const ref = this.ref(e.buffer)
+        if (isScalar(ref.buffer)) return [ref.name, ATOM]
+        const index = this.expr(e.index[0]!)
+        if (ref.buffer.scope === 'register') return [`${ref.name}[${index}]`, ATOM]
+        return [t.load(ref, index, h), ATOM]
+      }
+      case 'search':
+        throw new InternalError('searches are loops by now')
+    }
+  }
+
+  #binary(op: BinaryOp, a: Expr, b: Expr, e: Expr): Text {
+    const dtype = computeType(e.dtype)
+    const special = this.#target.binary(
+      op,
+      this.#operand(a, ATOM),
+      this.#operand(b, ATOM),
+      dtype,
+      computeType(a.dtype),
+      this.#mayWrap(e),
+      this.#c.helpers,
+    )
+    if (special !== null) return [special, ATOM]
+    invariant(op !== 'min' && op !== 'max', `${this.#target.name} has no operator ${op}`)
+    // What is left of div and mod is floating-point.
+    const [symbol, p] = op === 'div' ? SYMBOL.quo : op === 'mod' ? SYMBOL.rem : SYMBOL[op]
+    const mixed = (x: Expr): boolean =>
+      x.kind === 'binary' &&
+      (op === 'and' || op === 'or' || isCompare(op)) &&
+      (x.op === 'and' || x.op === 'or') &&
+      x.op !== op
+    const side = (x: Expr, least: number): string => this.#operand(x, mixed(x) ? ATOM : least)
+    // Operators of equal rank group to the left; comparisons do not chain.
+    return [
+      `${side(a, isCompare(op) ? p + 1 : p)} ${symbol} ${side(b, op === 'and' || op === 'or' ? p : p + 1)}`,
+      p,
+    ]
+  }
+
+  /** Text of an operand that binds at least as tightly as `least`. */
+  #operand(e: Expr, least: number): string {
+    const [text, p] = this.#print(e)
+    return p >= least ? text : `(${text})`
+  }
+
+  /** Whether 32-bit arithmetic may leave its range: true of data, never of addresses (plans check their sizes). */
+  #mayWrap(e: Expr): boolean {
+    if (e.dtype === 'u32') return true
+    return someExpr(
+      e,
+      (x) => x.kind === 'load' && x.dtype !== 'bool' && this.#buffers.get(x.buffer)?.role !== 'index',
+    )
+  }
+}
+
+/** A register buffer of one element is a variable. */
+const isScalar = (b: Buffer): boolean =>
+  b.scope === 'register' && b.shape[0]?.kind === 'const' && b.shape[0].value === 1
+
+function atomicBuffers(launch: Launch): ReadonlySet<string> {
+  const out = new Set<string>()
+  walkStmts(launch.body, (s) => {
+    if (s.kind === 'reduce' && s.atomic) for (const t of s.targets) out.add(t.buffer)
+  })
+  return out
+}

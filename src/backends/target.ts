@@ -1,0 +1,60 @@
+/**
+ * What sets one C-like target apart from the next: a table of spellings. `printer.ts` does everything else.
+ * Registers hold values of `computeType`; only buffers have narrow elements.
+ */
+import type { Dtype } from '../ir/dtype.ts'
+import type { BinaryOp, Const, MathFn, ThreadAxis } from '../ir/expr.ts'
+import type { Buffer } from '../ir/loops.ts'
+
+/** Where helper functions that a text turns out to need are collected, by name. */
+export type Helpers = Map<string, string>
+
+/** A buffer as the text under construction knows it. */
+export interface BufferRef {
+  readonly name: string
+  readonly buffer: Buffer
+  /** Updated atomically in this launch: every access goes through the target's atomics. */
+  readonly atomic: boolean
+}
+
+export interface Target {
+  readonly name: 'js' | 'wgsl' | 'cuda'
+  /** Words a name must not be, with those the text itself uses. */
+  readonly reserved: ReadonlySet<string>
+  /** Type of a value in registers. */
+  readonly type: (t: Dtype) => string
+  readonly literal: (c: Const, helpers: Helpers) => string
+  /** `null`: the printer's C spelling will do. Operands are parenthesised already. */
+  readonly binary: (
+    op: BinaryOp,
+    a: string,
+    b: string,
+    dtype: Dtype,
+    operand: Dtype,
+    wraps: boolean,
+    helpers: Helpers,
+  ) => string | null
+  readonly call: (fn: MathFn, args: readonly string[], dtype: Dtype, helpers: Helpers) => string
+  readonly select: (cond: string, then: string, otherwise: string) => string
+  readonly cast: (x: string, from: Dtype, to: Dtype, helpers: Helpers) => string
+  readonly load: (b: BufferRef, index: string, helpers: Helpers) => string
+  readonly store: (b: BufferRef, index: string, value: string, helpers: Helpers) => string
+  readonly builtin: (axis: ThreadAxis) => string
+  readonly let: (name: string, dtype: Dtype, value: string) => string
+  /** A mutable scalar or a private array of constant length. */
+  readonly register: (name: string, dtype: Dtype, length: number) => string
+  /** `null`: declared elsewhere (module scope). */
+  readonly shared: (name: string, dtype: Dtype, length: number) => string | null
+  readonly forHeader: (name: string, extent: string) => string
+  readonly whileHeader: (cond: string) => string
+  readonly barrier: string
+  /** An atomic update by a native instruction, or `null` where there is none for it. */
+  readonly atomic: (b: BufferRef, index: string, op: string, value: string, helpers: Helpers) => string | null
+  /** An atomic update by compare-and-swap; `combine` prints old ∘ value. */
+  readonly atomicLoop: (
+    b: BufferRef,
+    index: string,
+    combine: (old: string) => string,
+    helpers: Helpers,
+  ) => readonly string[]
+}

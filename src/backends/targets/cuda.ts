@@ -1,0 +1,192 @@
+/** CUDA C++ for NVRTC and nvcc, with no headers: half types are unpacked by hand. */
+import { type Dtype, isFloat, isHalf } from '../../ir/dtype.ts'
+import type { MathFn } from '../../ir/expr.ts'
+import type { Helpers, Target } from '../target.ts'
+
+const RESERVED = new Set(
+  `alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires return short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq blockIdx blockDim threadIdx gridDim warpSize main expf logf sqrtf rsqrtf fabsf sinf cosf tanhf floorf ceilf rintf powf erff exp log sqrt rsqrt fabs sin cos tanh floor ceil rint pow erf min max abs atomicAdd atomicMin atomicMax atomicCAS linux unix block_x block_y block_z old_bits seen`.split(
+    ' ',
+  ),
+)
+
+/** Element types in memory and in parameter lists. */
+export const CUDA_MEMORY: Readonly<Record<Dtype, string>> = {
+  f64: 'double',
+  f32: 'float',
+  f16: 'unsigned short',
+  bf16: 'unsigned short',
+  i32: 'int',
+  u32: 'unsigned',
+  i8: 'signed char',
+  u8: 'unsigned char',
+  bool: 'unsigned char',
+}
+
+const REGISTER: Readonly<Record<Dtype, string>> = {
+  ...CUDA_MEMORY,
+  f16: 'float',
+  bf16: 'float',
+  i8: 'int',
+  u8: 'int',
+  bool: 'bool',
+}
+
+const HELPER: Readonly<Record<string, string>> = {
+  f16_to_f32:
+    'static __device__ __forceinline__ float f16_to_f32(unsigned short h) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h)); return f; }',
+  f32_to_f16:
+    'static __device__ __forceinline__ unsigned short f32_to_f16(float f) { unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f)); return h; }',
+  bf16_to_f32:
+    'static __device__ __forceinline__ float bf16_to_f32(unsigned short h) { return __uint_as_float((unsigned)h << 16); }',
+  f32_to_bf16: `static __device__ __forceinline__ unsigned short f32_to_bf16(float f) {
+  unsigned u = __float_as_uint(f);
+  return f != f ? 0x7fc0 : (unsigned short)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
+}`,
+  sign: 'template <typename T> static __device__ __forceinline__ T sign_of(T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : x; }',
+}
+
+const need = (helpers: Helpers, name: string): void => void helpers.set(name, HELPER[name]!)
+
+const MATH: Readonly<Record<MathFn, string>> = {
+  exp: 'exp',
+  log: 'log',
+  sqrt: 'sqrt',
+  rsqrt: 'rsqrt',
+  abs: 'fabs',
+  sin: 'sin',
+  cos: 'cos',
+  tanh: 'tanh',
+  sigmoid: '',
+  floor: 'floor',
+  ceil: 'ceil',
+  round: 'rint',
+  pow: 'pow',
+  erf: 'erf',
+  sign: '',
+}
+
+const NATIVE_ATOMIC: Readonly<Record<string, readonly [fn: string, types: readonly Dtype[]]>> = {
+  '+': ['atomicAdd', ['f32', 'f64', 'i32', 'u32']],
+  min: ['atomicMin', ['i32', 'u32']],
+  max: ['atomicMax', ['i32', 'u32']],
+}
+
+const fromMemory = (t: Dtype, text: string, helpers: Helpers): string => {
+  if (isHalf(t)) {
+    need(helpers, `${t}_to_f32`)
+    return `${t}_to_f32(${text})`
+  }
+  return t === 'bool' ? `(${text} != 0)` : t === 'i8' || t === 'u8' ? `(int)${text}` : text
+}
+
+const toMemory = (t: Dtype, text: string, helpers: Helpers): string => {
+  if (isHalf(t)) {
+    need(helpers, `f32_to_${t}`)
+    return `f32_to_${t}(${text})`
+  }
+  return t === 'bool'
+    ? `(unsigned char)(${text} ? 1 : 0)`
+    : t === 'i8' || t === 'u8'
+      ? `(${CUDA_MEMORY[t]})(${text})`
+      : text
+}
+
+export const CUDA: Target = {
+  name: 'cuda',
+  reserved: new Set([...RESERVED, ...Object.keys(HELPER), 'sign_of']),
+  type: (t) => REGISTER[t],
+  literal: ({ value, dtype }) => {
+    if (dtype === 'bool') return value !== 0 ? 'true' : 'false'
+    if (!isFloat(dtype))
+      return dtype === 'u32' ? `${value}u` : value === -2147483648 ? '(-2147483647 - 1)' : String(value)
+    const wide = dtype === 'f64'
+    if (Number.isNaN(value))
+      return wide ? '__longlong_as_double(0x7ff8000000000000ll)' : '__int_as_float(0x7fc00000)'
+    if (!Number.isFinite(value))
+      return `${value < 0 ? '-' : ''}${wide ? '__longlong_as_double(0x7ff0000000000000ll)' : '__int_as_float(0x7f800000)'}`
+    const text = Object.is(value, -0) ? '-0.0' : /[.e]/.test(String(value)) ? String(value) : `${value}.0`
+    return wide ? text : `${text}f`
+  },
+  binary: (op, a, b, dtype, operand) => {
+    if (op === 'min' || op === 'max') {
+      if (dtype === 'f32') return `f${op}f(${a}, ${b})`
+      return dtype === 'f64' ? `f${op}(${a}, ${b})` : `${op}(${a}, ${b})`
+    }
+    if (op === 'mod' && isFloat(operand))
+      return operand === 'f64' ? `(${a} - ${b} * floor(${a} / ${b}))` : `(${a} - ${b} * floorf(${a} / ${b}))`
+    return null
+  },
+  call: (fn, args, dtype, helpers) => {
+    const f = dtype === 'f64' ? '' : 'f'
+    if (fn === 'sigmoid')
+      return dtype === 'f64' ? `(1.0 / (1.0 + exp(-(${args[0]}))))` : `(1.0f / (1.0f + expf(-(${args[0]}))))`
+    if (fn === 'sign') {
+      need(helpers, 'sign')
+      return `sign_of(${args[0]})`
+    }
+    if (fn === 'abs' && !isFloat(dtype)) return dtype === 'u32' ? args[0]! : `abs(${args[0]})`
+    return `${MATH[fn]}${f}(${args.join(', ')})`
+  },
+  select: (c, a, b) => `(${c} ? ${a} : ${b})`,
+  cast: (x, from, to, helpers) => {
+    if (to === 'bool') return `(${x} != 0)`
+    if (isHalf(to)) return fromMemory(to, toMemory(to, x, helpers), helpers)
+    if (to === 'i8' || to === 'u8') return `(int)(${CUDA_MEMORY[to]})(${x})`
+    return from === 'bool' ? `(${REGISTER[to]})(${x} ? 1 : 0)` : `(${REGISTER[to]})(${x})`
+  },
+  load: ({ name, buffer }, index, helpers) => fromMemory(buffer.dtype, `${name}[${index}]`, helpers),
+  store: ({ name, buffer }, index, value, helpers) =>
+    `${name}[${index}] = ${toMemory(buffer.dtype, value, helpers)};`,
+  builtin: (axis) =>
+    axis.startsWith('thread') ? `(int)threadIdx.${axis.slice(-1)}` : axis.replace('.', '_'),
+  let: (name, dtype, value) => `const ${REGISTER[dtype]} ${name} = ${value};`,
+  register: (name, dtype, length) =>
+    length === 1 ? `${REGISTER[dtype]} ${name};` : `${REGISTER[dtype]} ${name}[${length}];`,
+  shared: (name, dtype, length) => `__shared__ ${CUDA_MEMORY[dtype]} ${name}[${length}];`,
+  forHeader: (name, extent) => `for (int ${name} = 0; ${name} < ${extent}; ++${name})`,
+  whileHeader: (cond) => `while (${cond})`,
+  barrier: '__syncthreads();',
+  atomic: ({ name, buffer }, index, op, value) => {
+    const native = NATIVE_ATOMIC[op]
+    return native?.[1].includes(buffer.dtype) ? `${native[0]}(&${name}[${index}], ${value});` : null
+  },
+  atomicLoop: ({ name, buffer }, index, combine, helpers) => {
+    const wide = buffer.dtype === 'f64'
+    const word = wide ? 'unsigned long long' : 'unsigned'
+    const decode = (bits: string): string =>
+      wide
+        ? `__longlong_as_double(${bits})`
+        : buffer.dtype === 'f32'
+          ? `__uint_as_float(${bits})`
+          : buffer.dtype === 'i32'
+            ? `(int)${bits}`
+            : bits
+    const encode = (v: string): string =>
+      wide
+        ? `__double_as_longlong(${v})`
+        : buffer.dtype === 'f32'
+          ? `__float_as_uint(${v})`
+          : `(unsigned)(${v})`
+    if (['f64', 'f32', 'i32', 'u32'].includes(buffer.dtype))
+      return [
+        '{',
+        `  ${word}* cell = (${word}*)&${name}[${index}];`,
+        `  ${word} old_bits = *cell, seen;`,
+        `  do { seen = old_bits; old_bits = atomicCAS(cell, seen, (${word})${encode(combine(decode('seen')))}); } while (old_bits != seen);`,
+        '}',
+      ]
+    // Elements narrower than a word: the word around the element is swapped.
+    const bytes = isHalf(buffer.dtype) ? 2 : 1
+    const mask = bytes === 2 ? '0xffffu' : '0xffu'
+    const type = CUDA_MEMORY[buffer.dtype]
+    return [
+      '{',
+      `  const unsigned long long byte = (unsigned long long)&${name}[${index}];`,
+      '  unsigned* cell = (unsigned*)(byte & ~3ull);',
+      '  const unsigned shift = (unsigned)(byte & 3ull) * 8u;',
+      '  unsigned old_bits = *cell, seen;',
+      `  do { seen = old_bits; const ${type} element = (${type})((seen >> shift) & ${mask}); old_bits = atomicCAS(cell, seen, (seen & ~(${mask} << shift)) | (((unsigned)(${toMemory(buffer.dtype, combine(fromMemory(buffer.dtype, 'element', helpers)), helpers)}) & ${mask}) << shift)); } while (old_bits != seen);`,
+      '}',
+    ]
+  },
+}

@@ -1,0 +1,168 @@
+/**
+ * JavaScript over typed arrays. Numbers are doubles: f32 arithmetic is at least as exact as asked and rounds when
+ * it is stored; i32 multiplication goes through `Math.imul`.
+ */
+import { type Dtype, isFloat, isHalf } from '../../ir/dtype.ts'
+import type { MathFn } from '../../ir/expr.ts'
+import type { Helpers, Target } from '../target.ts'
+
+const RESERVED = new Set(
+  `abstract arguments await boolean break byte case catch char class const continue debugger default delete do double else enum eval export extends false final finally float for function goto if implements import in instanceof int interface let long native new null package private protected public return short static super switch synchronized this throw throws transient true try typeof undefined var void volatile while with yield async of get set Math NaN Infinity Number Object Array Float64Array Float32Array Int32Array Uint32Array Int16Array Uint16Array Int8Array Uint8Array DataView globalThis block_x block_y block_z thread_x thread_y thread_z`.split(
+    ' ',
+  ),
+)
+
+const ARRAY: Readonly<Record<Dtype, string>> = {
+  f64: 'Float64Array',
+  // Private and shared f32 arrays keep doubles' precision; memory rounds.
+  f32: 'Float64Array',
+  f16: 'Float64Array',
+  bf16: 'Float64Array',
+  i32: 'Int32Array',
+  u32: 'Uint32Array',
+  i8: 'Int32Array',
+  u8: 'Int32Array',
+  bool: 'Uint8Array',
+}
+
+const MATH: Readonly<Record<MathFn, (...x: string[]) => string>> = {
+  exp: (x) => `Math.exp(${x})`,
+  log: (x) => `Math.log(${x})`,
+  sqrt: (x) => `Math.sqrt(${x})`,
+  rsqrt: (x) => `(1 / Math.sqrt(${x}))`,
+  abs: (x) => `Math.abs(${x})`,
+  sin: (x) => `Math.sin(${x})`,
+  cos: (x) => `Math.cos(${x})`,
+  tanh: (x) => `Math.tanh(${x})`,
+  sigmoid: (x) => `(1 / (1 + Math.exp(-(${x}))))`,
+  floor: (x) => `Math.floor(${x})`,
+  ceil: (x) => `Math.ceil(${x})`,
+  round: (x) => `round_half_even(${x})`,
+  pow: (x, y) => `Math.pow(${x}, ${y})`,
+  erf: (x) => `erf(${x})`,
+  sign: (x) => `Math.sign(${x})`,
+}
+
+const HELPER: Readonly<Record<string, string>> = {
+  f16_to_f32: `const f16_to_f32 = (h) => {
+  const e = (h >> 10) & 31, m = h & 1023, s = h & 32768 ? -1 : 1
+  if (e === 0) return s * m * 5.9604644775390625e-8
+  return e === 31 ? (m ? NaN : s * Infinity) : s * (1 + m / 1024) * 2 ** (e - 15)
+}`,
+  bits: 'const f32_view = new Float32Array(1), u32_view = new Uint32Array(f32_view.buffer)',
+  f32_to_f16: `const f32_to_f16 = (x) => {
+  f32_view[0] = x
+  const u = u32_view[0], s = (u >>> 16) & 32768, a = u & 0x7fffffff
+  if (a >= 0x7f800000) return s | (a > 0x7f800000 ? 0x7e00 : 0x7c00)
+  if (a >= 0x477ff000) return s | 0x7c00
+  if (a < 0x38800000) {
+    const t = Math.abs(f32_view[0]) * 16777216, r = Math.floor(t), d = t - r
+    return s | (r + (d > 0.5 || (d === 0.5 && (r & 1)) ? 1 : 0))
+  }
+  return s | ((a - 0x38000000 + 0xfff + ((a >>> 13) & 1)) >>> 13)
+}`,
+  bf16_to_f32: 'const bf16_to_f32 = (h) => { u32_view[0] = h << 16; return f32_view[0] }',
+  f32_to_bf16: `const f32_to_bf16 = (x) => {
+  f32_view[0] = x
+  const u = u32_view[0]
+  return x !== x ? 0x7fc0 : ((u + 0x7fff + ((u >>> 16) & 1)) >>> 16) & 0xffff
+}`,
+  round_half_even: `const round_half_even = (x) => {
+  const f = Math.floor(x), d = x - f
+  return d < 0.5 ? f : d > 0.5 ? f + 1 : f % 2 === 0 ? f : f + 1
+}`,
+  // Abramowitz and Stegun 7.1.26 is too coarse for f64: the series and the continued fraction are exact to rounding.
+  erf: `const erf = (x) => {
+  const a = Math.abs(x)
+  if (a !== a) return x
+  if (a > 6) return Math.sign(x)
+  if (a < 2.5) {
+    let term = a, sum = a
+    for (let n = 1; n < 80; n++) { term *= (-a * a) / n; sum += term / (2 * n + 1) }
+    return Math.sign(x) * sum * 1.1283791670955126
+  }
+  let f = a
+  for (let k = 60; k > 0; k--) f = a + k / 2 / f
+  return Math.sign(x) * (1 - Math.exp(-a * a) / (f * 1.772453850905516))
+}`,
+}
+
+const need = (helpers: Helpers, ...names: string[]): void => {
+  for (const n of names) helpers.set(n, HELPER[n]!)
+}
+
+const loadHalf = (t: 'f16' | 'bf16', bits: string, helpers: Helpers): string => {
+  if (t === 'bf16') need(helpers, 'bits')
+  need(helpers, `${t}_to_f32`)
+  return `${t}_to_f32(${bits})`
+}
+
+const storeHalf = (t: 'f16' | 'bf16', value: string, helpers: Helpers): string => {
+  need(helpers, 'bits', `f32_to_${t}`)
+  return `f32_to_${t}(${value})`
+}
+
+export const JS: Target = {
+  name: 'js',
+  reserved: new Set([...RESERVED, ...Object.keys(HELPER), 'f32_view', 'u32_view']),
+  type: () => '',
+  literal: (c) =>
+    c.dtype === 'bool' ? (c.value !== 0 ? 'true' : 'false') : Object.is(c.value, -0) ? '-0' : String(c.value),
+  binary: (op, a, b, dtype, operand, wraps) => {
+    if (op === 'min' || op === 'max') return `Math.${op}(${a}, ${b})`
+    if (op === 'eq') return `(${a} === ${b})`
+    if (op === 'ne') return `(${a} !== ${b})`
+    if (isFloat(operand)) return op === 'mod' ? `(${a} - ${b} * Math.floor(${a} / ${b}))` : null
+    const end = dtype === 'u32' ? '>>> 0' : '| 0'
+    if (op === 'mul') return dtype === 'u32' ? `(Math.imul(${a}, ${b}) >>> 0)` : `Math.imul(${a}, ${b})`
+    if (op === 'quo') return `((${a} / ${b}) ${end})`
+    if (op === 'rem') return `(${a} % ${b} ${end})`
+    if ((op === 'add' || op === 'sub') && wraps) return `((${a} ${op === 'add' ? '+' : '-'} ${b}) ${end})`
+    return null
+  },
+  call: (fn, args, _dtype, helpers) => {
+    if (fn === 'round') need(helpers, 'round_half_even')
+    if (fn === 'erf') need(helpers, 'erf')
+    return MATH[fn](...args)
+  },
+  select: (c, a, b) => `(${c} ? ${a} : ${b})`,
+  cast: (x, from, to, helpers) => {
+    if (to === 'bool') return `(${x} !== 0)`
+    if (from === 'bool') return `(${x} ? 1 : 0)`
+    if (to === 'f32') return isFloat(from) && from !== 'f64' ? x : `Math.fround(${x})`
+    if (isHalf(to)) return loadHalf(to, storeHalf(to, x, helpers), helpers)
+    if (to === 'f64') return x
+    if (to === 'i8') return `((${x}) << 24 >> 24)`
+    if (to === 'u8') return `((${x}) & 255)`
+    return to === 'u32' ? `((${x}) >>> 0)` : `((${x}) | 0)`
+  },
+  load: ({ name, buffer }, index, helpers) => {
+    if (buffer.dtype === 'bool') return `(${name}[${index}] !== 0)`
+    if (isHalf(buffer.dtype) && buffer.scope === 'global')
+      return loadHalf(buffer.dtype, `${name}[${index}]`, helpers)
+    return `${name}[${index}]`
+  },
+  store: ({ name, buffer }, index, value, helpers) => {
+    if (isHalf(buffer.dtype) && buffer.scope === 'global')
+      return `${name}[${index}] = ${storeHalf(buffer.dtype, value, helpers)};`
+    return `${name}[${index}] = ${buffer.dtype === 'bool' ? `${value} ? 1 : 0` : value};`
+  },
+  builtin: (axis) => axis.replace('.', '_'),
+  let: (name, _dtype, value) => `const ${name} = ${value};`,
+  register: (name, dtype, length) =>
+    length === 1
+      ? `let ${name} = ${dtype === 'bool' ? 'false' : '0'};`
+      : `const ${name} = new ${ARRAY[dtype]}(${length});`,
+  shared: () => null,
+  forHeader: (name, extent) => `for (let ${name} = 0; ${name} < ${extent}; ${name}++)`,
+  whileHeader: (cond) => `while (${cond})`,
+  barrier: 'yield;',
+  // Threads take turns only at barriers, so a plain update is atomic.
+  atomic: () => null,
+  atomicLoop: (ref, index, combine, helpers) => [
+    JS.store(ref, index, combine(JS.load(ref, index, helpers)), helpers),
+  ],
+}
+
+/** The typed array that shared memory of `dtype` lives in. */
+export const sharedArray = (dtype: Dtype): string => ARRAY[dtype]

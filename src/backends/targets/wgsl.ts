@@ -1,0 +1,184 @@
+/**
+ * WGSL. Elements narrower than 32 bits are stored widened, a word each (the webgpu device converts at its
+ * border), and rounded when they are written. Infinities cannot be literals: helpers make them at run time.
+ */
+import { type Dtype, isFloat } from '../../ir/dtype.ts'
+import type { MathFn } from '../../ir/expr.ts'
+import type { BufferRef, Helpers, Target } from '../target.ts'
+
+const RESERVED = new Set(
+  `alias break case const const_assert continue continuing default diagnostic discard else enable false fn for if let loop override requires return struct switch true var while NULL Self abstract active alignas alignof as asm asm_fragment async attribute auto await become cast catch class co_await co_return co_yield coherent column_major common compile compile_fragment concept const_cast consteval constexpr constinit crate debugger decltype delete demote demote_to_helper do dynamic_cast enum explicit export extends extern external fallthrough filter final finally friend from fxgroup get goto groupshared highp impl implements import inline instanceof interface layout lowp macro macro_rules match mediump meta mod module move mut mutable namespace new nil noexcept noinline nointerpolation non_coherent noncoherent noperspective null nullptr of operator package packoffset partition pass patch pixelfragment precise precision premerge priv protected pub public readonly ref regardless register reinterpret_cast require resource restrict self set shared sizeof smooth snorm static static_assert static_cast std subroutine super target template this thread_local throw trait try type typedef typeid typename typeof union unless unorm unsafe unsized use using varying virtual volatile wgsl where with writeonly yield array atomic bool f16 f32 i32 u32 mat2x2 mat2x3 mat2x4 mat3x2 mat3x3 mat3x4 mat4x2 mat4x3 mat4x4 vec2 vec3 vec4 ptr sampler texture_1d texture_2d bitcast all any select abs acos asin atan ceil clamp cos cosh cross degrees determinant distance dot exp exp2 floor fma fract inverseSqrt ldexp length log log2 max min mix modf normalize pow radians reflect refract round sign sin sinh smoothstep sqrt step tan tanh transpose trunc workgroupBarrier storageBarrier atomicAdd atomicLoad atomicStore params group local main function private storage uniform workgroup read write read_write block_x block_y block_z`.split(
+    ' ',
+  ),
+)
+
+const REGISTER: Readonly<Record<Dtype, string>> = {
+  f64: 'f32',
+  f32: 'f32',
+  f16: 'f32',
+  bf16: 'f32',
+  i32: 'i32',
+  u32: 'u32',
+  i8: 'i32',
+  u8: 'i32',
+  bool: 'bool',
+}
+
+/** Element type of a storage or workgroup array. */
+export const WGSL_MEMORY: Readonly<Record<Dtype, string>> = {
+  f64: 'f32',
+  f32: 'f32',
+  f16: 'f32',
+  bf16: 'f32',
+  i32: 'i32',
+  u32: 'u32',
+  i8: 'i32',
+  u8: 'u32',
+  bool: 'u32',
+}
+
+const HELPER: Readonly<Record<string, string>> = {
+  inf: 'fn inf() -> f32 {\n  var bits = 0x7f800000u;\n  return bitcast<f32>(bits);\n}',
+  nan: 'fn nan() -> f32 {\n  var bits = 0x7fc00000u;\n  return bitcast<f32>(bits);\n}',
+  round_bf16:
+    'fn round_bf16(x: f32) -> f32 {\n  let u = bitcast<u32>(x);\n  let r = (u + 0x7fffu + ((u >> 16u) & 1u)) & 0xffff0000u;\n  return bitcast<f32>(select(r, u, (u & 0x7fffffffu) > 0x7f800000u));\n}',
+  // quantizeToF16 leaves values beyond the range undefined.
+  round_f16:
+    'fn round_f16(x: f32) -> f32 {\n  if (abs(x) >= 65520.0) {\n    return sign(x) * inf();\n  }\n  return select(quantizeToF16(x), x, x != x);\n}',
+  erf: `fn erf(x: f32) -> f32 {
+  let a = abs(x);
+  if (a < 1.0) {
+    let s = x * x;
+    return x * (1.1283791671 + s * (-0.3761263890 + s * (0.1128379165 + s * (-0.0268661706 + s * (0.0052239776 + s * (-0.0008548327 + s * (0.0001205533 - s * 0.0000149257)))))));
+  }
+  let t = 1.0 / (1.0 + 0.5 * a);
+  let p = -1.26551223 + t * (1.00002368 + t * (0.37409196 + t * (0.09678418 + t * (-0.18628806 + t * (0.27886807 + t * (-1.13520398 + t * (1.48851587 + t * (-0.82215223 + t * 0.17087277))))))));
+  return sign(x) * (1.0 - t * exp(-a * a + p));
+}`,
+}
+
+const need = (helpers: Helpers, name: string): void => {
+  if (name === 'round_f16') need(helpers, 'inf')
+  helpers.set(name, HELPER[name]!)
+}
+
+const MATH: Readonly<Record<MathFn, string>> = {
+  exp: 'exp',
+  log: 'log',
+  sqrt: 'sqrt',
+  rsqrt: 'inverseSqrt',
+  abs: 'abs',
+  sin: 'sin',
+  cos: 'cos',
+  tanh: 'tanh',
+  sigmoid: '',
+  floor: 'floor',
+  ceil: 'ceil',
+  round: 'round',
+  pow: 'pow',
+  erf: 'erf',
+  sign: 'sign',
+}
+
+const round = (t: Dtype, x: string, helpers: Helpers): string => {
+  if (t === 'f16' || t === 'bf16') {
+    need(helpers, `round_${t}`)
+    return `round_${t}(${x})`
+  }
+  return t === 'i8' ? `((${x} << 24u) >> 24u)` : t === 'u8' ? `(${x} & 255)` : x
+}
+
+/** An atomic buffer is an array of words; its element is the word's bits. */
+export const atomicWord = (t: Dtype): 'i32' | 'u32' => (t === 'i32' || t === 'i8' ? 'i32' : 'u32')
+
+function decode(t: Dtype, word: string): string {
+  if (isFloat(t)) return `bitcast<f32>(${word})`
+  return t === 'bool' ? `(${word} != 0u)` : t === 'u8' ? `i32(${word})` : word
+}
+
+function encode(t: Dtype, value: string, helpers: Helpers): string {
+  const rounded = round(t, value, helpers)
+  if (isFloat(t)) return `bitcast<u32>(${rounded})`
+  return t === 'bool' ? `select(0u, 1u, ${rounded})` : t === 'u8' ? `u32(${rounded})` : rounded
+}
+
+const NATIVE: Readonly<Record<string, string>> = { '+': 'atomicAdd', min: 'atomicMin', max: 'atomicMax' }
+
+const at = (b: BufferRef, index: string): string => `${b.name}[${index}]`
+
+export const WGSL: Target = {
+  name: 'wgsl',
+  reserved: new Set([...RESERVED, ...Object.keys(HELPER)]),
+  type: (t) => REGISTER[t],
+  literal: ({ value, dtype }, helpers) => {
+    if (dtype === 'bool') return value !== 0 ? 'true' : 'false'
+    if (!isFloat(dtype))
+      return dtype === 'u32' ? `${value}u` : value === -2147483648 ? '(-2147483647i - 1i)' : `${value}i`
+    if (Number.isNaN(value)) {
+      need(helpers, 'nan')
+      return 'nan()'
+    }
+    // What f32 cannot hold is infinite, and what it flushes is zero; WGSL refuses either as a literal.
+    const rounded = Math.fround(value)
+    if (!Number.isFinite(rounded)) {
+      need(helpers, 'inf')
+      return value < 0 ? '-inf()' : 'inf()'
+    }
+    const text = Object.is(rounded, -0) ? '-0.0' : String(rounded)
+    return `${/[.e]/.test(text) ? text : `${text}.0`}f`
+  },
+  binary: (op, a, b, _dtype, operand) => {
+    if (op === 'min' || op === 'max') return operand === 'bool' ? null : `${op}(${a}, ${b})`
+    if (op === 'mod' && isFloat(operand)) return `(${a} - ${b} * floor(${a} / ${b}))`
+    return null
+  },
+  call: (fn, args, _dtype, helpers) => {
+    if (fn === 'sigmoid') return `(1.0 / (1.0 + exp(-(${args[0]}))))`
+    if (fn === 'erf') need(helpers, 'erf')
+    return `${MATH[fn]}(${args.join(', ')})`
+  },
+  select: (c, a, b) => `select(${b}, ${a}, ${c})`,
+  cast: (x, from, to, helpers) => {
+    if (to === 'bool')
+      return from === 'u32' ? `(${x} != 0u)` : isFloat(from) ? `(${x} != 0.0)` : `(${x} != 0)`
+    if (to === 'i8' || to === 'u8') return round(to, `i32(${x})`, helpers)
+    return round(to, `${REGISTER[to]}(${x})`, helpers)
+  },
+  load: (b, index) => {
+    if (b.atomic) return decode(b.buffer.dtype, `atomicLoad(&${at(b, index)})`)
+    return b.buffer.dtype === 'bool'
+      ? `(${at(b, index)} != 0u)`
+      : b.buffer.dtype === 'u8'
+        ? `i32(${at(b, index)})`
+        : at(b, index)
+  },
+  store: (b, index, value, helpers) => {
+    const t = b.buffer.dtype
+    if (b.atomic) return `atomicStore(&${at(b, index)}, ${encode(t, value, helpers)});`
+    return `${at(b, index)} = ${t === 'bool' || t === 'u8' ? encode(t, value, helpers) : round(t, value, helpers)};`
+  },
+  builtin: (axis) => (axis.startsWith('thread') ? `i32(local.${axis.slice(-1)})` : axis.replace('.', '_')),
+  let: (name, _dtype, value) => `let ${name} = ${value};`,
+  register: (name, dtype, length) =>
+    `var ${name}: ${length === 1 ? REGISTER[dtype] : `array<${REGISTER[dtype]}, ${length}>`};`,
+  shared: () => null,
+  forHeader: (name, extent) => `for (var ${name} = 0i; ${name} < ${extent}; ${name}++)`,
+  whileHeader: (cond) => `while (${cond})`,
+  barrier: 'workgroupBarrier();',
+  atomic: (b, index, op, value) => {
+    const t = b.buffer.dtype
+    return (t === 'i32' || t === 'u32') && NATIVE[op] ? `${NATIVE[op]}(&${at(b, index)}, ${value});` : null
+  },
+  atomicLoop: (b, index, combine, helpers) => {
+    const t = b.buffer.dtype
+    const cell = at(b, index)
+    return [
+      'loop {',
+      `  let old_word = atomicLoad(&${cell});`,
+      `  if (atomicCompareExchangeWeak(&${cell}, old_word, ${encode(t, combine(decode(t, 'old_word')), helpers)}).exchanged) {`,
+      '    break;',
+      '  }',
+      '}',
+    ]
+  },
+}

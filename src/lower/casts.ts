@@ -1,0 +1,74 @@
+/**
+ * Invariant reached: both operands of every operation have the type it computes in, so that targets without
+ * implicit conversions print what the IR says. Types narrower than 32 bits are computed in 32 (`computeType`);
+ * only memory and explicit casts round to them.
+ */
+
+import type { Dtype } from '../ir/dtype.ts'
+import { computeType, join } from '../ir/dtype.ts'
+import { call, cast, children, type Expr, isCompare, withChildren } from '../ir/expr.ts'
+import type { Buffer } from '../ir/loops.ts'
+import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
+
+export function explicitCasts(body: Body, buffers: readonly Buffer[]): Body {
+  const types = new Map<string, Dtype>(buffers.map((b) => [b.name, b.dtype]))
+  walkStmts(body, (s) => {
+    if (s.kind === 'alloc') types.set(s.buffer.name, s.buffer.dtype)
+  })
+  return rewriteStmts(body, {
+    expr: convert,
+    stmt: (s) => {
+      if (s.kind === 'store')
+        return stmt({
+          ...s,
+          index: s.index.map((e) => to(e, 'i32')),
+          value: to(s.value, types.get(s.buffer)!),
+        })
+      if (s.kind === 'reduce')
+        return stmt({ ...s, values: s.values.map((v, k) => to(v, s.targets[k]!.dtype)) })
+      if (s.kind === 'if' || s.kind === 'while') return stmt({ ...s, cond: to(s.cond, 'bool') })
+      if (s.kind === 'let') return stmt({ ...s, value: to(s.value, s.dtype) })
+      return undefined
+    },
+  })
+}
+
+/** `e` as a value of `dtype`'s compute type. */
+function to(e: Expr, dtype: Dtype): Expr {
+  const target = computeType(dtype)
+  return computeType(e.dtype) === target ? e : cast(e, target)
+}
+
+function convert(e: Expr): Expr | undefined {
+  switch (e.kind) {
+    case 'binary': {
+      if (e.op === 'and' || e.op === 'or') return over(e, 'bool')
+      const operands = isCompare(e.op)
+        ? e.a.dtype === e.b.dtype
+          ? e.a.dtype
+          : join(e.a.dtype, e.b.dtype)
+        : e.dtype
+      return over(e, operands)
+    }
+    case 'call':
+      return call(
+        e.fn,
+        e.args.map((a) => to(a, e.dtype)),
+        e.span,
+      )
+    case 'select':
+      return withChildren(e, [to(e.cond, 'bool'), to(e.then, e.dtype), to(e.else, e.dtype)])
+    case 'load':
+      return over(e, 'i32')
+    case 'unary':
+      return e.op === 'not' ? over(e, 'bool') : undefined
+    default:
+      return undefined
+  }
+}
+
+const over = (e: Expr, dtype: Dtype): Expr =>
+  withChildren(
+    e,
+    children(e).map((c) => to(c, dtype)),
+  )

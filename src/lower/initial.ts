@@ -1,0 +1,140 @@
+/**
+ * How each written buffer comes to its initial value, decided on Stage I: every element exactly once, empty
+ * rows included.
+ *
+ * The first writer of a buffer decides. If it visits every element (its index is the buffer's own axes, each by
+ * an S iterator over that whole axis) a reduction initialises in its own nest and an assignment needs nothing.
+ * Otherwise the whole buffer is filled before anything runs: with the reducer's identity, or the fill value.
+ */
+import { invariant } from '../ast/diagnostic.ts'
+import type { Axis } from '../ir/axis.ts'
+import { ceildiv, constant, type Expr, keyOf, sameExpr } from '../ir/expr.ts'
+import type { Assign, Buffer1, Iter, Iteration, Kernel1, Reduce1, Stmt1 } from '../ir/stage1.ts'
+
+export interface Initialisation {
+  /** Reductions that start their targets at the identity inside their own nest. */
+  readonly inNest: ReadonlySet<Reduce1>
+  /** Buffers to fill first, with what. */
+  readonly fills: readonly { readonly buffer: string; readonly value: Expr }[]
+}
+
+interface Writer {
+  readonly stmt: Assign | Reduce1
+  readonly target: number
+  readonly enclosing: readonly Iteration[]
+  readonly conditional: boolean
+}
+
+export function deriveInitialisation(kernel: Kernel1): Initialisation {
+  const first = firstWriters(kernel)
+  const inNest = new Set<Reduce1>()
+  const fills: { buffer: string; value: Expr }[] = []
+  const covered = (w: Writer): boolean => covers(kernel, w)
+  for (const buffer of kernel.buffers) {
+    if (buffer.role === 'in' || buffer.role === 'inout') continue
+    const w = first.get(buffer.name)
+    if (!w) {
+      fills.push({ buffer: buffer.name, value: constant(buffer.fill, buffer.dtype) })
+      continue
+    }
+    if (w.stmt.kind === 'assign') {
+      if (!covered(w)) fills.push({ buffer: buffer.name, value: constant(buffer.fill, buffer.dtype) })
+      continue
+    }
+    // A tuple starts in its nest only as a whole: all its targets are first written here and covered.
+    const whole = w.stmt.targets.every((t, k) => {
+      const other = first.get(t.buffer)
+      return other?.stmt === w.stmt && covers(kernel, { ...w, target: k })
+    })
+    if (whole) inNest.add(w.stmt)
+    else fills.push({ buffer: buffer.name, value: retyped(w.stmt.reducer.identity[w.target]!, buffer) })
+  }
+  return { inNest, fills }
+}
+
+const retyped = (identity: Expr, buffer: Buffer1): Expr =>
+  identity.kind === 'const' ? constant(identity.value, buffer.dtype) : identity
+
+function firstWriters(kernel: Kernel1): ReadonlyMap<string, Writer> {
+  const first = new Map<string, Writer>()
+  const visit = (body: readonly Stmt1[], enclosing: readonly Iteration[], conditional: boolean): void => {
+    for (const s of body) {
+      if (s.kind === 'iterate') visit(s.body, [...enclosing, s], conditional)
+      else if (s.kind === 'if') {
+        visit(s.then, enclosing, true)
+        visit(s.else, enclosing, true)
+      } else if (s.kind !== 'let')
+        s.targets.forEach((t, target) => {
+          if (!first.has(t.buffer)) first.set(t.buffer, { stmt: s, target, enclosing, conditional })
+        })
+    }
+  }
+  visit(kernel.body, [], false)
+  return first
+}
+
+function covers(kernel: Kernel1, w: Writer): boolean {
+  if (w.conditional) return false
+  const target = w.stmt.targets[w.target]!
+  const buffer = kernel.buffers.find((b) => b.name === target.buffer)
+  invariant(buffer, `no buffer ${target.buffer}`)
+  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
+  const iters = new Map<string, Iter>(w.enclosing.flatMap((it) => it.iters.map((x) => [x.name, x] as const)))
+  const where = w.enclosing.flatMap((it) => it.where)
+  const used = new Set<Expr>()
+  const bare = target.index.every((e, k) => {
+    const axis = axes.get(buffer.axes[k]!)!
+    return coversAxis(e, axis, axes, iters, where, used)
+  })
+  // A condition that does more than trim a blocked index leaves elements out.
+  return bare && where.every((c) => used.has(c) || !mentionsSpatial(c, iters, target.index))
+}
+
+function coversAxis(
+  e: Expr,
+  axis: Axis,
+  axes: ReadonlyMap<string, Axis>,
+  iters: ReadonlyMap<string, Iter>,
+  where: readonly Expr[],
+  used: Set<Expr>,
+): boolean {
+  const spatial = (x: Expr): Axis | undefined => {
+    const it = x.kind === 'var' ? iters.get(x.name) : undefined
+    return it?.kind === 'S' ? axes.get(it.axis) : undefined
+  }
+  const own = spatial(e)
+  if (own) {
+    if (own.name === axis.name) return true
+    return own.kind === 'dense_fixed' && axis.kind === 'dense_fixed' && sameExpr(own.extent, axis.extent)
+  }
+  // io * b + ii over ceildiv(extent, b) × b, trimmed by `io * b + ii < extent`.
+  if (axis.kind !== 'dense_fixed' || e.kind !== 'binary' || e.op !== 'add') return false
+  const outer = e.a
+  if (outer.kind !== 'binary' || outer.op !== 'mul') return false
+  const io = spatial(outer.a)
+  const ii = spatial(e.b)
+  if (io?.kind !== 'dense_fixed' || ii?.kind !== 'dense_fixed') return false
+  if (!sameExpr(ii.extent, outer.b) || !sameExpr(io.extent, ceildiv(axis.extent, outer.b))) return false
+  const trim = where.find(
+    (c) => c.kind === 'binary' && c.op === 'lt' && keyOf(c.a) === keyOf(e) && sameExpr(c.b, axis.extent),
+  )
+  if (trim) used.add(trim)
+  return trim !== undefined
+}
+
+/** Whether a condition restricts iterators that the target's index uses. */
+function mentionsSpatial(cond: Expr, iters: ReadonlyMap<string, Iter>, index: readonly Expr[]): boolean {
+  const names = new Set<string>()
+  const collect = (e: Expr): void => {
+    if (e.kind === 'var' && iters.get(e.name)?.kind === 'S') names.add(e.name)
+    if (e.kind === 'binary') {
+      collect(e.a)
+      collect(e.b)
+    } else if (e.kind === 'load') e.index.forEach(collect)
+  }
+  for (const e of index) collect(e)
+  const indexNames = new Set(names)
+  names.clear()
+  collect(cond)
+  return [...names].some((n) => indexNames.has(n))
+}

@@ -1,0 +1,288 @@
+/**
+ * Invariant reached: each top-level nest is a launch (or a clear); bound loops are hardware indices; guards are
+ * `if`s; memory that threads share is written by the threads that own the element and no others.
+ */
+import { fail, InternalError } from '../ast/diagnostic.ts'
+import {
+  add,
+  all,
+  binary,
+  builtin,
+  type Expr,
+  eq,
+  int,
+  lt,
+  max,
+  mul,
+  rewriteExpr,
+  sameExpr,
+  select,
+  someExpr,
+  THREAD_AXES,
+  type ThreadAxis,
+  variable,
+} from '../ir/expr.ts'
+import type { Buffer, Fill, For, Kernel2, Launch, PlanStep, Stmt } from '../ir/loops.ts'
+import { accessesOf, type Body, hasBarrier, stmt, substituteStmts, walkStmts } from '../ir/tree.ts'
+import { insertBarriers } from './barriers.ts'
+import type { Names } from './names.ts'
+
+/** Threads of a fill kernel's blocks. */
+const FILL_THREADS = 256
+
+export function makeLaunches(kernel: Kernel2, names: Names): PlanStep[] {
+  const steps: PlanStep[] = []
+  const bound = kernel.body.some((s) => anyBinding(s))
+  for (const s of kernel.body) {
+    const name = `${kernel.name}_${steps.length}`
+    if (s.kind === 'fill') {
+      if (isZero(s.value)) steps.push({ kind: 'clear', buffer: s.buffer })
+      else steps.push(launchOf([fillNest(s, kernel, names, bound)], name))
+    } else steps.push(launchOf([s], name))
+  }
+  return steps
+}
+
+const isZero = (e: Expr): boolean => e.kind === 'const' && Object.is(e.value, 0)
+
+function anyBinding(s: Stmt): boolean {
+  let found = false
+  walkStmts([s], (x) => {
+    if (x.kind === 'for' && x.mode.kind === 'bind') found = true
+  })
+  return found
+}
+
+/** A buffer set to a value, over flat positions: parallel where the kernel is. */
+function fillNest(s: Fill, kernel: Kernel2, names: Names, parallel: boolean): Stmt {
+  const buffer = kernel.buffers.find((b) => b.name === s.buffer) as Buffer
+  const total = buffer.shape.reduce(mul, int(1))
+  const base = { kind: 'for', name: 'fill', nest: 'fill', reduce: false } as const
+  const store = (p: Expr): Stmt => stmt({ kind: 'store', buffer: s.buffer, index: [p], value: s.value })
+  const p = names.fresh('p')
+  if (!parallel)
+    return stmt<For>({
+      ...base,
+      var: p,
+      extent: total,
+      guards: [],
+      mode: { kind: 'serial' },
+      body: [store(variable(p))],
+    })
+  const block = names.fresh('p_block')
+  const at = add(mul(variable(block), int(FILL_THREADS)), variable(p))
+  const inner = stmt<For>({
+    ...base,
+    var: p,
+    extent: int(FILL_THREADS),
+    guards: [lt(at, total)],
+    mode: { kind: 'bind', to: 'thread.x' },
+    body: [store(at)],
+  })
+  const blocks: Expr = {
+    kind: 'binary',
+    op: 'div',
+    a: add(total, int(FILL_THREADS - 1)),
+    b: int(FILL_THREADS),
+    dtype: 'i32',
+  }
+  return stmt<For>({
+    ...base,
+    var: block,
+    extent: blocks,
+    guards: [],
+    mode: { kind: 'bind', to: 'block.x' },
+    body: [inner],
+  })
+}
+
+type Extents = ReadonlyMap<ThreadAxis, Expr>
+
+function launchOf(nest: Body, name: string): Launch {
+  const body = insertBarriers(nest)
+  const extents = collectExtents(body)
+  const extent = (axis: ThreadAxis): Expr => extents.get(axis) ?? int(1)
+  const threads = (axis: ThreadAxis): number => {
+    const e = extent(axis)
+    if (e.kind !== 'const') throw new InternalError(`the extent of ${axis} is not constant`)
+    return Math.max(1, e.value)
+  }
+  return {
+    kind: 'launch',
+    name,
+    grid: [hostExtent(extent('block.x')), hostExtent(extent('block.y')), hostExtent(extent('block.z'))],
+    block: [threads('thread.x'), threads('thread.y'), threads('thread.z')],
+    body: new Binder(extents, body).run(),
+  }
+}
+
+/** Grid sizes are over sizes, which are not negative: truncating division will do. */
+const hostExtent = (e: Expr): Expr =>
+  rewriteExpr(e, (x) =>
+    x.kind === 'binary' && (x.op === 'div' || x.op === 'mod')
+      ? binary(x.op === 'div' ? 'quo' : 'rem', x.a, x.b)
+      : undefined,
+  )
+
+/** The largest extent bound to each axis. */
+function collectExtents(body: Body): Extents {
+  const out = new Map<ThreadAxis, Expr>()
+  walkStmts(body, (s) => {
+    if (s.kind !== 'for' || s.mode.kind !== 'bind') return
+    const known = out.get(s.mode.to)
+    out.set(s.mode.to, known && !sameExpr(known, s.extent) ? max(known, s.extent) : s.extent)
+  })
+  for (const [axis, e] of out)
+    if (e.kind === 'binary' && e.op === 'max' && e.a.kind === 'const' && e.b.kind === 'const')
+      out.set(axis, int(Math.max(e.a.value, e.b.value)))
+  return out
+}
+
+class Binder {
+  readonly #extents: Extents
+  readonly #body: Body
+  readonly #scopes = new Map<string, Buffer['scope']>()
+
+  constructor(extents: Extents, body: Body) {
+    this.#extents = extents
+    this.#body = body
+    walkStmts(body, (s) => {
+      if (s.kind === 'alloc') this.#scopes.set(s.buffer.name, s.buffer.scope)
+    })
+  }
+
+  run(): Body {
+    return this.#list(this.#body, new Set())
+  }
+
+  #list(body: Body, on: ReadonlySet<ThreadAxis>): Body {
+    return body.flatMap((s) => this.#statement(s, on))
+  }
+
+  #statement(s: Stmt, on: ReadonlySet<ThreadAxis>): Body {
+    const owners = this.#owners(s, on)
+    if (owners.length > 0)
+      return [
+        branch(
+          all(owners.map((a) => eq(builtin(a), int(0)))),
+          this.#statement(s, new Set([...on, ...owners])),
+        ),
+      ]
+    switch (s.kind) {
+      case 'for':
+        return this.#loop(s, on)
+      case 'if': {
+        const then = this.#list(s.then, on)
+        const otherwise = this.#list(s.else, on)
+        if (!hasBarrier(then) && !hasBarrier(otherwise)) return [stmt({ ...s, then, else: otherwise })]
+        if (!divergent(s.cond)) return [stmt({ ...s, then, else: otherwise })]
+        return [
+          ...predicate(then, s.cond),
+          ...predicate(otherwise, { kind: 'unary', op: 'not', x: s.cond, dtype: 'bool' }),
+        ]
+      }
+      default:
+        return [s]
+    }
+  }
+
+  #loop(loop: For, on: ReadonlySet<ThreadAxis>): Body {
+    if (loop.mode.kind !== 'bind') {
+      const body = this.#list(loop.body, on)
+      return [stmt({ ...loop, guards: [], body: guard(loop.guards, body) })]
+    }
+    const axis = loop.mode.to
+    const whole = this.#extents.get(axis)!
+    const index = builtin(axis)
+    const map = new Map<string, Expr>([[loop.var, index]])
+    // The loop variable is gone: what it bounded has to be re-said of the hardware index.
+    const inner = substituteStmts(loop.body, map)
+    const guards = (substituteStmts([{ ...loop, body: [] }], map)[0] as For).guards
+    const range = sameExpr(whole, loop.extent) ? [] : [lt(index, loop.extent)]
+    return guard([...range, ...guards], this.#list(inner, new Set([...on, axis])))
+  }
+
+  /**
+   * The launch's axes that no loop in or around this statement is bound to, if the statement changes memory
+   * that others see: one index of each such axis does it.
+   */
+  #owners(s: Stmt, on: ReadonlySet<ThreadAxis>): ThreadAxis[] {
+    if (s.kind === 'alloc' || s.kind === 'let' || s.kind === 'barrier') return []
+    const inside = new Set<ThreadAxis>()
+    walkStmts([s], (x) => {
+      if (x.kind === 'for' && x.mode.kind === 'bind') inside.add(x.mode.to)
+    })
+    const idle = THREAD_AXES.filter((a) => this.#extents.has(a) && !on.has(a) && !inside.has(a))
+    if (idle.length === 0 || hasBarrier([s])) return []
+    const local = new Set<string>()
+    walkStmts([s], (x) => {
+      if (x.kind === 'alloc') local.add(x.buffer.name)
+    })
+    const written = accessesOf([s]).filter((a) => a.mode === 'write' && !local.has(a.buffer))
+    const scopeOf = (b: string): Buffer['scope'] => this.#scopes.get(b) ?? 'global'
+    // Registers are each thread's own: all threads must run what fills them.
+    if (written.some((a) => scopeOf(a.buffer) === 'register')) return []
+    const global = written.some((a) => scopeOf(a.buffer) === 'global')
+    const shared = written.some((a) => scopeOf(a.buffer) === 'shared')
+    return idle.filter((a) => (a.startsWith('thread') ? global || shared : global && !shared))
+  }
+}
+
+const branch = (cond: Expr, then: Body): Stmt => stmt({ kind: 'if', cond, then, else: [] })
+
+/** Whether threads of one block may disagree on it. */
+const divergent = (e: Expr): boolean =>
+  someExpr(e, (x) => x.kind === 'builtin' && x.axis.startsWith('thread'))
+
+/** `body` where all conditions hold. A barrier stays outside of conditions that threads may disagree on. */
+function guard(conditions: readonly Expr[], body: Body): Body {
+  if (conditions.length === 0) return body
+  const cond = all(conditions)
+  if (!hasBarrier(body) || !divergent(cond)) return [branch(cond, body)]
+  return predicate(body, cond)
+}
+
+/** Pushes a condition down past barriers, so that every thread reaches each of them. */
+function predicate(body: Body, cond: Expr): Body {
+  const out: Stmt[] = []
+  let run: Stmt[] = []
+  const flush = (): void => {
+    if (run.length > 0) out.push(branch(cond, run))
+    run = []
+  }
+  for (const s of body) {
+    if (s.kind === 'alloc') {
+      flush()
+      out.push(s)
+    } else if (s.kind === 'let') {
+      flush()
+      out.push(stmt({ ...s, value: select(cond, s.value, zeroOf(s.value)) }))
+    } else if (!hasBarrier([s])) run.push(s)
+    else {
+      flush()
+      if (s.kind === 'for') {
+        if (divergent(s.extent)) refuseDivergent(s)
+        out.push(stmt({ ...s, body: predicate(s.body, cond) }))
+      } else if (s.kind === 'if') {
+        if (divergent(s.cond)) {
+          out.push(...predicate(s.then, all([cond, s.cond])))
+          out.push(...predicate(s.else, all([cond, { kind: 'unary', op: 'not', x: s.cond, dtype: 'bool' }])))
+        } else out.push(stmt({ ...s, then: predicate(s.then, cond), else: predicate(s.else, cond) }))
+      } else out.push(s)
+    }
+  }
+  flush()
+  return out
+}
+
+const zeroOf = (e: Expr): Expr => ({ kind: 'const', value: 0, dtype: e.dtype })
+
+function refuseDivergent(loop: For): never {
+  fail({
+    code: 'schedule/divergent-barrier',
+    message: `threads of a block run loop ${loop.name} a different number of times, and there is a barrier inside`,
+    ...(loop.span ? { span: loop.span } : {}),
+    expected: 'a loop around a barrier whose trip count is the same for all threads of a block',
+    hint: `bind the loop that decides how long ${loop.name} is to a block axis, or cache in registers instead of shared memory`,
+  })
+}

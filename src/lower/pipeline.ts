@@ -1,0 +1,84 @@
+/**
+ * Lowering as one flat list. Each pass states in its file the invariant it reaches; the order is here.
+ */
+
+import type { Kernel2, Launch, Plan } from '../ir/loops.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
+import type { Body } from '../ir/tree.ts'
+import { explicitCasts } from './casts.ts'
+import { lowerDivisions } from './divisions.ts'
+import { flatBuffer, flatten } from './flatten.ts'
+import { hoist } from './hoist.ts'
+import { makeLaunches } from './launches.ts'
+import type { Names } from './names.ts'
+import { namesOf } from './names-of.ts'
+import { placeInit } from './place-init.ts'
+import { lowerToPositions } from './positions/index.ts'
+import { lowerReductions } from './reductions.ts'
+import { lowerSearches } from './searches.ts'
+import { unrollLoops } from './unroll.ts'
+
+/** Stage II → Stage II. */
+export const LOOP_PASSES: readonly { readonly name: string; readonly run: (k: Kernel2) => Kernel2 }[] = [
+  { name: 'place-init', run: placeInit },
+]
+
+interface Context {
+  readonly kernel: Kernel2
+  readonly names: Names
+}
+
+/** On the body of each launch, once it has launches. */
+export const LAUNCH_PASSES: readonly {
+  readonly name: string
+  readonly run: (body: Body, c: Context) => Body
+}[] = [
+  { name: 'flatten', run: (b, c) => flatten(b, c.kernel.buffers) },
+  { name: 'reductions', run: (b, c) => lowerReductions(b, c.names) },
+  { name: 'unroll', run: (b, c) => unrollLoops(b, c.names) },
+  { name: 'divisions', run: (b, c) => lowerDivisions(b, c.kernel.params, c.kernel.buffers) },
+  { name: 'casts', run: (b, c) => explicitCasts(b, c.kernel.buffers) },
+  { name: 'hoist', run: (b, c) => hoist(b, c.names) },
+  { name: 'searches', run: (b, c) => lowerSearches(b, c.names) },
+]
+
+/** Called after every pass: for verifiers in tests, timing, and `spt show`. */
+export type Observer = (pass: string, result: Kernel2 | Plan) => void
+
+/** Stage I → II. */
+export { lowerToPositions }
+
+/** Stage II → III. */
+export function lowerToMemory(kernel: Kernel2, observe?: Observer): Plan {
+  let loops = kernel
+  for (const pass of LOOP_PASSES) {
+    loops = pass.run(loops)
+    observe?.(pass.name, loops)
+  }
+  const names = namesOf(loops)
+  const context: Context = { kernel: loops, names }
+  let plan: Plan = {
+    stage: 3,
+    name: kernel.name,
+    params: loops.params,
+    buffers: loops.buffers.map(flatBuffer),
+    steps: makeLaunches(loops, names),
+  }
+  observe?.('launches', plan)
+  for (const pass of LAUNCH_PASSES) {
+    plan = {
+      ...plan,
+      steps: plan.steps.map((s) => (s.kind === 'launch' ? runPass(s, pass.run, context) : s)),
+    }
+    observe?.(pass.name, plan)
+  }
+  return plan
+}
+
+const runPass = (l: Launch, run: (body: Body, c: Context) => Body, c: Context): Launch => ({
+  ...l,
+  body: run(l.body, c),
+})
+
+/** Stage I → III, unscheduled. */
+export const lower = (kernel: Kernel1): Plan => lowerToMemory(lowerToPositions(kernel))

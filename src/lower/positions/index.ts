@@ -1,0 +1,222 @@
+/**
+ * Stage I → II: each iteration becomes a nest of loops over positions, every coordinate an expression of loop
+ * variables and index arrays. Nothing is hoisted here: statements stay closed over loop variables, so that any
+ * loop step can move them; Stage III shares what is common.
+ */
+import { InternalError, invariant } from '../../ast/diagnostic.ts'
+import { countOf, hasIndices, hasIndptr, indicesOf, indptrOf, isStored } from '../../ir/axis.ts'
+import { add, all, constant, type Expr, freeVars, int, load, rewriteExpr } from '../../ir/expr.ts'
+import type { Buffer, For, Kernel2, Stmt } from '../../ir/loops.ts'
+import type { Access, Iteration, Kernel1, Param, Stmt1 } from '../../ir/stage1.ts'
+import { deriveInitialisation } from '../initial.ts'
+import { Names } from '../names.ts'
+import { locate, type Place, whenPresent } from './access.ts'
+import { openIterator } from './iterate.ts'
+import { Levels } from './levels.ts'
+import { emptyScope, type Scope, withFacts, withValue } from './scope.ts'
+
+/** Lowers a Stage I kernel to loops over positions. */
+export function lowerToPositions(kernel: Kernel1): Kernel2 {
+  return new PositionLowering(kernel).run()
+}
+
+class PositionLowering {
+  readonly #kernel: Kernel1
+  readonly #levels: Levels
+  readonly #names: Names
+  readonly #init: ReturnType<typeof deriveInitialisation>
+  readonly #buffers: ReadonlyMap<string, Kernel1['buffers'][number]>
+
+  constructor(kernel: Kernel1) {
+    this.#kernel = kernel
+    this.#levels = new Levels(kernel.axes)
+    this.#init = deriveInitialisation(kernel)
+    this.#buffers = new Map(kernel.buffers.map((b) => [b.name, b]))
+    this.#names = new Names([
+      ...kernel.params.map((p) => p.name),
+      ...kernel.buffers.map((b) => b.name),
+      ...kernel.axes.flatMap((a) => [indptrOf(a.name), indicesOf(a.name), countOf(a.name)]),
+    ])
+  }
+
+  run(): Kernel2 {
+    const fills: Stmt[] = this.#init.fills.map((f) => ({ kind: 'fill', buffer: f.buffer, value: f.value }))
+    const body = this.#kernel.body.flatMap((s) => this.#statement(s, emptyScope(), this.#kernel.name))
+    const kernel = this.#kernel
+    return {
+      stage: 2,
+      name: kernel.name,
+      params: this.#params(),
+      buffers: this.#bufferList(),
+      body: [...fills, ...body],
+      span: kernel.span,
+    }
+  }
+
+  #params(): Param[] {
+    const counts = this.#kernel.axes
+      .filter((a) => isStored(a) && hasIndptr(a))
+      .map(
+        (a): Param => ({ name: countOf(a.name), kind: 'size', dtype: 'i32', measured: true, span: a.span }),
+      )
+    return [...this.#kernel.params, ...counts]
+  }
+
+  #bufferList(): Buffer[] {
+    const out: Buffer[] = this.#kernel.buffers.map((b) => ({
+      name: b.name,
+      dtype: b.dtype,
+      scope: 'global',
+      role: b.role,
+      shape: this.#levels.shape(b.axes),
+      fill: b.fill,
+      accumulate: b.accumulate,
+      span: b.span,
+    }))
+    const index = (name: string, length: Expr): Buffer => ({
+      name,
+      dtype: 'i32',
+      scope: 'global',
+      role: 'index',
+      shape: [length],
+      fill: 0,
+      accumulate: 'i32',
+    })
+    for (const a of this.#kernel.axes) {
+      if (!isStored(a)) continue
+      if (hasIndptr(a))
+        out.push(
+          index(indptrOf(a.name), add(a.parent === null ? int(1) : this.#levels.positions(a.parent), int(1))),
+        )
+      if (hasIndices(a)) out.push(index(indicesOf(a.name), this.#levels.positions(a.name)))
+    }
+    return out
+  }
+
+  #statement(s: Stmt1, scope: Scope, nest: string): Stmt[] {
+    switch (s.kind) {
+      case 'iterate':
+        return this.#iteration(s, scope)
+      case 'assign': {
+        return s.targets.flatMap((t, k) => {
+          const place = this.#place(t, scope)
+          return guarded(place.present, [
+            {
+              kind: 'store',
+              buffer: t.buffer,
+              index: place.index,
+              value: this.#expr(s.values[k]!, scope),
+              span: s.span,
+            },
+          ])
+        })
+      }
+      case 'reduce': {
+        const places = s.targets.map((t) => this.#place(t, scope))
+        const targets = s.targets.map((t, k) => load(t.buffer, places[k]!.index, t.dtype, t.span))
+        const values = s.values.map((v) => this.#expr(v, scope))
+        const init = this.#init.inNest.has(s)
+        return guarded(
+          places.flatMap((p) => p.present),
+          [{ kind: 'reduce', reducer: s.reducer, targets, values, init, atomic: false, span: s.span }],
+        )
+      }
+      case 'if': {
+        const cond = this.#expr(s.cond, scope)
+        const inner = withFacts(scope)
+        inner.facts.holds(cond)
+        return [
+          {
+            kind: 'if',
+            cond,
+            then: this.#body(s.then, inner, nest),
+            else: this.#body(s.else, scope, nest),
+            span: s.span,
+          },
+        ]
+      }
+      case 'let':
+        throw new InternalError('lets are bound where their body is lowered')
+    }
+  }
+
+  #body(body: readonly Stmt1[], scope: Scope, nest: string): Stmt[] {
+    const out: Stmt[] = []
+    let inner = scope
+    for (const s of body) {
+      if (s.kind === 'let') inner = withValue(inner, s.name, this.#expr(s.value, inner))
+      else out.push(...this.#statement(s, inner, nest))
+    }
+    return out
+  }
+
+  #iteration(it: Iteration, outer: Scope): Stmt[] {
+    let scope = outer
+    const loops: Omit<For, 'body'>[] = []
+    for (const iter of it.iters) {
+      const axis = this.#levels.axis(iter.axis)
+      const loopVar = this.#names.fresh(iter.name)
+      const opened = openIterator(this.#levels, scope, axis, iter.name, loopVar, (b) => this.#lengthOf(b))
+      scope = opened.scope
+      for (const g of opened.guards) scope.facts.holds(g)
+      loops.push({
+        kind: 'for',
+        var: loopVar,
+        name: iter.name,
+        nest: it.name,
+        extent: opened.extent,
+        reduce: iter.kind === 'R',
+        guards: opened.guards,
+        mode: { kind: 'serial' },
+        span: iter.span,
+      })
+    }
+    const where = it.where.map((c) => this.#expr(c, scope))
+    const outside: Expr[] = []
+    for (const c of where) {
+      scope.facts.holds(c)
+      const at = loops.findLastIndex((l) => freeVars(c).has(l.var))
+      if (at < 0) outside.push(c)
+      else loops[at] = { ...loops[at]!, guards: [...loops[at]!.guards, c] }
+    }
+    const innermost = this.#body(it.body, scope, it.name)
+    const nest = loops.reduceRight<readonly Stmt[]>((body, loop) => [{ ...loop, body } as For], innermost)
+    return guarded(outside, nest)
+  }
+
+  #lengthOf(buffer: string): Expr {
+    const b = this.#buffers.get(buffer)
+    invariant(b, `no buffer ${buffer}`)
+    return this.#levels.shape(b.axes).reduce((a, c) => (a.kind === 'const' && a.value === 1 ? c : a), int(1))
+  }
+
+  #place(access: Access, scope: Scope): Place {
+    const b = this.#buffers.get(access.buffer)
+    invariant(b, `no buffer ${access.buffer}`)
+    return locate(
+      this.#levels,
+      scope,
+      b.axes,
+      access.index.map((e) => this.#expr(e, scope)),
+    )
+  }
+
+  #expr(e: Expr, scope: Scope): Expr {
+    return rewriteExpr(e, (x) => {
+      if (x.kind === 'var') return scope.values.get(x.name)
+      if (x.kind === 'load') {
+        const b = this.#buffers.get(x.buffer)
+        invariant(b, `no buffer ${x.buffer}`)
+        const place = locate(this.#levels, scope, b.axes, x.index)
+        return whenPresent(place, load(x.buffer, place.index, b.dtype, x.span), constant(b.fill, b.dtype))
+      }
+      return undefined
+    })
+  }
+}
+
+/** `body` under conditions, each tested only where those before it hold. */
+function guarded(conditions: readonly Expr[], body: readonly Stmt[]): Stmt[] {
+  if (conditions.length === 0) return [...body]
+  return [{ kind: 'if', cond: all(conditions), then: body, else: [] }]
+}

@@ -1,0 +1,92 @@
+/**
+ * Where the positions of an axis lie: the arithmetic of the axis kinds (`ir/axis.ts`), as expressions. The one
+ * place that knows how a level is laid out; iteration and access both build on it.
+ */
+import { invariant } from '../../ast/diagnostic.ts'
+import { type Axis, countOf, indicesOf, indptrOf, isStored, type StoredAxis } from '../../ir/axis.ts'
+import { add, type Expr, int, load, mul, sub, variable } from '../../ir/expr.ts'
+
+export class Levels {
+  readonly #axes: ReadonlyMap<string, Axis>
+
+  constructor(axes: readonly Axis[]) {
+    this.#axes = new Map(axes.map((a) => [a.name, a]))
+  }
+
+  axis(name: string): Axis {
+    const a = this.#axes.get(name)
+    invariant(a, `no axis ${name}`)
+    return a
+  }
+
+  stored(name: string): StoredAxis {
+    const a = this.axis(name)
+    invariant(isStored(a), `axis ${name} has no storage`)
+    return a
+  }
+
+  /** How many positions the axis has under all positions of its parent together. */
+  positions(name: string): Expr {
+    const a = this.stored(name)
+    switch (a.kind) {
+      case 'dense_fixed':
+        return a.extent
+      case 'dense_variable':
+      case 'sparse_variable':
+        return variable(countOf(a.name))
+      case 'sparse_fixed':
+        return mul(this.positions(a.parent), a.width)
+    }
+  }
+
+  /** First position under parent position `parent`, and how many there are. A root has one segment. */
+  segment(a: StoredAxis, parent: Expr | null): { readonly base: Expr; readonly length: Expr } {
+    switch (a.kind) {
+      case 'dense_fixed':
+        return { base: int(0), length: a.extent }
+      case 'sparse_fixed':
+        invariant(parent, `axis ${a.name} entered without its parent`)
+        return { base: mul(parent, a.width), length: a.width }
+      case 'dense_variable':
+      case 'sparse_variable': {
+        if (parent === null) return { base: int(0), length: variable(countOf(a.name)) }
+        const at = (p: Expr): Expr => load(indptrOf(a.name), [p], 'i32')
+        const base = at(parent)
+        return { base, length: sub(at(add(parent, int(1))), base) }
+      }
+    }
+  }
+
+  /** The coordinate at absolute position `offset` (relative position `relative` in its segment). */
+  coordinate(a: StoredAxis, offset: Expr, relative: Expr): Expr {
+    return a.kind === 'dense_fixed' || a.kind === 'dense_variable'
+      ? relative
+      : load(indicesOf(a.name), [offset], 'i32')
+  }
+
+  /** One group of axes for each tree, in order of the roots' first appearance. */
+  trees(axes: readonly string[]): readonly (readonly string[])[] {
+    const trees: string[][] = []
+    const treeOf = new Map<string, string[]>()
+    for (const name of axes) {
+      const a = this.stored(name)
+      const parent = a.kind === 'dense_fixed' ? null : a.parent
+      const tree = parent === null ? undefined : treeOf.get(parent)
+      if (tree) {
+        tree.push(name)
+        treeOf.set(name, tree)
+      } else {
+        invariant(parent === null, `axis ${name} comes before its parent`)
+        const fresh = [name]
+        trees.push(fresh)
+        treeOf.set(name, fresh)
+      }
+    }
+    return trees
+  }
+
+  /** The shape of a buffer in positions: one dimension for each tree, in order of the roots' first appearance. */
+  shape(axes: readonly string[]): Expr[] {
+    return this.trees(axes).map((tree) => this.positions(tree[tree.length - 1]!))
+  }
+}

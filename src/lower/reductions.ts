@@ -1,0 +1,34 @@
+/**
+ * Invariant reached: a reduction is a load, a combine and a store; only atomic ones are left, over one element.
+ */
+import { cast, type Expr, load, substitute } from '../ir/expr.ts'
+import type { Reduce, Stmt } from '../ir/loops.ts'
+import { type Body, rewriteStmts, stmt } from '../ir/tree.ts'
+import type { Names } from './names.ts'
+
+export function lowerReductions(body: Body, names: Names): Body {
+  return rewriteStmts(body, {
+    stmt: (s) => (s.kind === 'reduce' && !s.atomic ? combine(s, names) : undefined),
+  })
+}
+
+function combine(r: Reduce, names: Names): Stmt[] {
+  const map = new Map<string, Expr>()
+  r.targets.forEach((t, k) => {
+    map.set(r.reducer.left[k]!.name, cast(load(t.buffer, t.index, t.dtype), r.reducer.left[k]!.dtype))
+    map.set(r.reducer.right[k]!.name, cast(r.values[k]!, r.reducer.right[k]!.dtype))
+  })
+  const results = r.reducer.result.map((e, k) => cast(substitute(e, map), r.targets[k]!.dtype))
+  const store = (k: number, value: Expr): Stmt =>
+    stmt({ kind: 'store', buffer: r.targets[k]!.buffer, index: r.targets[k]!.index, value, span: r.span })
+  if (results.length === 1) return [store(0, results[0]!)]
+  // All components are computed from the old ones before any is replaced.
+  const lets = results.map((value): Stmt & { kind: 'let' } => ({
+    kind: 'let',
+    name: names.fresh('next'),
+    dtype: value.dtype,
+    value,
+    span: r.span,
+  }))
+  return [...lets, ...lets.map((l, k) => store(k, { kind: 'var', name: l.name, dtype: l.dtype }))]
+}

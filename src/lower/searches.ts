@@ -1,0 +1,96 @@
+/**
+ * Invariant reached: no `search` is left; each is a bisection (or a scan, where there is no order) that runs
+ * just before the statement that needs its result. Searching has no effect and its bounds are in range by
+ * construction, so it may run where its result is then not used.
+ */
+import {
+  add,
+  binary,
+  type Expr,
+  int,
+  keyOf,
+  load,
+  lt,
+  rewriteExpr,
+  type Search,
+  someExpr,
+  sub,
+  variable,
+} from '../ir/expr.ts'
+import type { Buffer, Stmt } from '../ir/loops.ts'
+import { type Body, exprsOf, mapExprs, rewriteStmts, stmt } from '../ir/tree.ts'
+import type { Names } from './names.ts'
+
+export function lowerSearches(body: Body, names: Names): Body {
+  return rewriteStmts(body, {
+    stmt: (s) => {
+      if (!exprsOf(s).some((e) => someExpr(e, (x) => x.kind === 'search'))) return undefined
+      const before: Stmt[] = []
+      const done = new Map<string, Expr>()
+      const replaced = mapExprs(s, (e) =>
+        rewriteExpr(e, (x) => {
+          if (x.kind !== 'search') return undefined
+          const known = done.get(keyOf(x))
+          if (known) return known
+          const result = s.kind === 'let' && s.value === x ? s.name : names.fresh('found')
+          const at = variable(result)
+          before.push(...emit(x, result, names))
+          done.set(keyOf(x), at)
+          return at
+        }),
+      )
+      // `let x = search` is the search's own result.
+      if (replaced.kind === 'let' && replaced.value.kind === 'var' && replaced.value.name === replaced.name)
+        return before
+      return [...before, replaced]
+    },
+  })
+}
+
+const scalar = (name: string): Buffer => ({
+  name,
+  dtype: 'i32',
+  scope: 'register',
+  role: 'local',
+  shape: [int(1)],
+  fill: 0,
+  accumulate: 'i32',
+})
+
+function emit(s: Search, result: string, names: Names): Stmt[] {
+  const lo = names.fresh('lo')
+  const hi = names.fresh('hi')
+  const get = (b: string): Expr => load(b, [int(0)], 'i32')
+  const set = (b: string, value: Expr): Stmt => stmt({ kind: 'store', buffer: b, index: [int(0)], value })
+  const declare = (b: string, value: Expr): Stmt[] => [
+    stmt({ kind: 'alloc', buffer: scalar(b) }),
+    set(b, value),
+  ]
+  const at = (p: Expr): Expr => load(s.buffer, [p], s.value.dtype)
+  const loop = (body: readonly Stmt[], cond: Expr): Stmt => stmt({ kind: 'while', cond, body })
+  const end: Stmt = stmt({ kind: 'let', name: result, dtype: 'i32', value: get(lo) })
+  if (s.method === 'linear') {
+    const differs = binary('and', lt(get(lo), s.hi), binary('ne', at(get(lo)), s.value))
+    return [...declare(lo, s.lo), loop([set(lo, add(get(lo), int(1)))], differs), end]
+  }
+  const mid = names.fresh('mid')
+  const m = variable(mid)
+  const goRight = binary(s.method === 'lower' ? 'lt' : 'le', at(m), s.value)
+  return [
+    ...declare(lo, s.lo),
+    ...declare(hi, s.hi),
+    loop(
+      [
+        stmt({
+          kind: 'let',
+          name: mid,
+          dtype: 'i32',
+          value: add(get(lo), binary('quo', sub(get(hi), get(lo)), int(2))),
+        }),
+        stmt({ kind: 'if', cond: goRight, then: [set(lo, add(m, int(1)))], else: [set(hi, m)] }),
+      ],
+      lt(get(lo), get(hi)),
+    ),
+    end,
+  ]
+}
