@@ -1,0 +1,203 @@
+/**
+ * Stage II as text: what `spt show --stage 2` and the refusals of schedule steps print.
+ *
+ * ```
+ * for io in 0..ceildiv(m, 8)  @block.x
+ *   for ii in 0..8  where io * 8 + ii < m
+ *     for j in 0..j_indptr[io * 8 + ii + 1] - j_indptr[io * 8 + ii]  reduce
+ *       y[io * 8 + ii] += A[j_indptr[io * 8 + ii] + j]  init
+ * ```
+ */
+import { unreachable } from '../ast/diagnostic.ts'
+import type { BinaryOp, Expr, Load } from './expr.ts'
+import type { Buffer, For, Kernel2, LoopMode, Stmt } from './loops.ts'
+
+const INFIX: Partial<Record<BinaryOp, readonly [string, number]>> = {
+  or: ['or', 1],
+  and: ['and', 2],
+  lt: ['<', 4],
+  le: ['<=', 4],
+  gt: ['>', 4],
+  ge: ['>=', 4],
+  eq: ['==', 4],
+  ne: ['!=', 4],
+  add: ['+', 5],
+  sub: ['-', 5],
+  mul: ['*', 6],
+  div: ['/', 6],
+  mod: ['%', 6],
+}
+const NOT_LEVEL = 3
+const NEG_LEVEL = 7
+
+function printConst(value: number): string {
+  if (Number.isNaN(value)) return 'nan'
+  if (value === Number.POSITIVE_INFINITY) return 'inf'
+  if (value === Number.NEGATIVE_INFINITY) return '-inf'
+  return Object.is(value, -0) ? '-0' : String(value)
+}
+
+/** `(a + (c - 1)) / c` as it was written: `ceildiv(a, c)`. */
+function asCeildiv(e: Expr): readonly [Expr, Expr] | undefined {
+  if (e.kind !== 'binary' || e.op !== 'div' || e.b.kind !== 'const') return undefined
+  const { a, b } = e
+  const sum = a.kind === 'binary' && a.op === 'add' && a.b.kind === 'const' && a.b.value === b.value - 1
+  return sum && b.value > 1 ? [a.a, b] : undefined
+}
+
+/** One expression, with the fewest parentheses; `level` is the binding strength of what stands around it. */
+export function printExpr(e: Expr, level = 0): string {
+  const wrap = (own: number, text: string): string => (own < level ? `(${text})` : text)
+  const args = (xs: readonly Expr[]): string => xs.map((x) => printExpr(x)).join(', ')
+  switch (e.kind) {
+    case 'const':
+      if (e.dtype === 'bool') return e.value !== 0 ? 'true' : 'false'
+      return e.value < 0 || Object.is(e.value, -0)
+        ? wrap(NEG_LEVEL, printConst(e.value))
+        : printConst(e.value)
+    case 'var':
+      return e.name
+    case 'builtin':
+      return e.axis
+    case 'unary':
+      return e.op === 'neg'
+        ? wrap(NEG_LEVEL, `-${printExpr(e.x, NEG_LEVEL + 1)}`)
+        : wrap(NOT_LEVEL, `not ${printExpr(e.x, NOT_LEVEL)}`)
+    case 'binary': {
+      const up = asCeildiv(e)
+      if (up) return `ceildiv(${args(up)})`
+      const infix = INFIX[e.op]
+      if (!infix) return `${e.op}(${args([e.a, e.b])})`
+      const [op, own] = infix
+      return wrap(own, `${printExpr(e.a, own)} ${op} ${printExpr(e.b, own + 1)}`)
+    }
+    case 'call':
+      return `${e.fn}(${args(e.args)})`
+    case 'select':
+      return `select(${args([e.cond, e.then, e.else])})`
+    case 'cast':
+      return `${e.dtype}(${printExpr(e.x)})`
+    case 'load':
+      return `${e.buffer}[${args(e.index)}]`
+    case 'search':
+      return `search_${e.method}(${e.buffer}, ${args([e.lo, e.hi, e.value])})`
+    default:
+      return unreachable(e)
+  }
+}
+
+export function printMode(mode: LoopMode): string {
+  switch (mode.kind) {
+    case 'serial':
+      return ''
+    case 'bind':
+      return `  @${mode.to}`
+    case 'unroll':
+      return mode.factor === null ? '  @unroll' : `  @unroll(${mode.factor})`
+    case 'vectorize':
+      return '  @vectorize'
+    default:
+      return unreachable(mode)
+  }
+}
+
+/** The head line of a loop. A variable that differs from the user's name is followed by that name. */
+export function printLoop(loop: For): string {
+  const called = loop.var === loop.name ? '' : ` (${loop.nest}.${loop.name})`
+  const where =
+    loop.guards.length > 0 ? `  where ${loop.guards.map((g) => printExpr(g, 2)).join(' and ')}` : ''
+  const reduce = loop.reduce ? '  reduce' : ''
+  return `for ${loop.var}${called} in 0..${printExpr(loop.extent, 6)}${reduce}${printMode(loop.mode)}${where}`
+}
+
+export function printBuffer(b: Buffer): string {
+  const scope = b.scope === 'global' ? '' : `  ${b.scope}`
+  const fill = b.fill === 0 ? '' : `  fill ${printConst(b.fill)}`
+  const accumulate = b.accumulate === b.dtype ? '' : `  accumulate ${b.accumulate}`
+  return `${b.name}: ${b.dtype}[${b.shape.map((e) => printExpr(e)).join(', ')}] ${b.role}${scope}${fill}${accumulate}`
+}
+
+export interface PrintOptions {
+  /** Loop variables whose lines get a `>`. */
+  readonly mark?: readonly string[]
+  /** Leave out the signature and the buffers. */
+  readonly bodyOnly?: boolean
+}
+
+function printTarget(t: Pick<Load, 'buffer' | 'index'>): string {
+  return `${t.buffer}[${t.index.map((e) => printExpr(e)).join(', ')}]`
+}
+
+function lines(body: readonly Stmt[], indent: string, out: string[], mark: ReadonlySet<string>): void {
+  const gutter = (on: boolean): string => (mark.size === 0 ? '' : on ? '> ' : '  ')
+  const line = (text: string, on = false): void => {
+    out.push(`${gutter(on)}${indent}${text}`)
+  }
+  const deeper = `${indent}  `
+  for (const s of body) {
+    switch (s.kind) {
+      case 'for':
+        line(printLoop(s), mark.has(s.var))
+        lines(s.body, deeper, out, mark)
+        break
+      case 'if':
+        line(`if ${printExpr(s.cond)}`)
+        lines(s.then, deeper, out, mark)
+        if (s.else.length > 0) {
+          line('else')
+          lines(s.else, deeper, out, mark)
+        }
+        break
+      case 'store':
+        line(`${printTarget(s)} = ${printExpr(s.value)}`)
+        break
+      case 'reduce': {
+        const tuple = s.targets.length > 1
+        const targets = s.targets.map(printTarget).join(', ')
+        const values = s.values.map((e) => printExpr(e)).join(', ')
+        const name = ` ${s.reducer.name}=`
+        line(
+          `${tuple ? `(${targets})` : targets}${name} ${tuple ? `(${values})` : values}` +
+            `${s.init ? '  init' : ''}${s.atomic ? '  atomic' : ''}`,
+        )
+        break
+      }
+      case 'alloc':
+        line(
+          `alloc ${s.buffer.name}: ${s.buffer.dtype}[${s.buffer.shape.map((e) => printExpr(e)).join(', ')}] ${s.buffer.scope}`,
+        )
+        break
+      case 'let':
+        line(`let ${s.name} = ${printExpr(s.value)}`)
+        break
+      case 'barrier':
+        line('barrier')
+        break
+      case 'while':
+        line(`while ${printExpr(s.cond)}`)
+        lines(s.body, deeper, out, mark)
+        break
+      case 'fill':
+        line(`fill ${s.buffer} = ${printExpr(s.value)}`)
+        break
+      default:
+        unreachable(s)
+    }
+  }
+}
+
+/** The statements as text, one line each, without a final line break. */
+export function printBody(body: readonly Stmt[], options: Pick<PrintOptions, 'mark'> = {}): string {
+  const out: string[] = []
+  lines(body, '', out, new Set(options.mark ?? []))
+  return out.join('\n')
+}
+
+/** A Stage II kernel as text, without a final line break. */
+export function print2(kernel: Kernel2, options: PrintOptions = {}): string {
+  if (options.bodyOnly) return printBody(kernel.body, options)
+  const params = kernel.params.map((p) => `${p.name}: ${p.kind === 'size' ? 'size' : p.dtype}`).join(', ')
+  const out = [`kernel ${kernel.name}(${params})`, ...kernel.buffers.map((b) => `  ${printBuffer(b)}`)]
+  lines(kernel.body, '', out, new Set(options.mark ?? []))
+  return out.join('\n')
+}
