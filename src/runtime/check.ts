@@ -1,0 +1,181 @@
+/**
+ * What every device checks before it touches memory or launches: the same codes and sentences everywhere.
+ * Devices add what only they know (the target compiler's log, the driver's faults).
+ */
+import { fail, invariant } from '../ast/diagnostic.ts'
+import { INT_RANGE } from '../ir/dtype.ts'
+import type {
+  ArgSpec,
+  ArgValue,
+  Command,
+  CompiledModule,
+  DeviceBuffer,
+  DeviceLimits,
+  Entry,
+  ModuleText,
+} from './device.ts'
+
+/** `live`: usable; `freed`: `free()` or `release()` was called; `foreign`: another device's. */
+export type HandleState = 'live' | 'freed' | 'foreign'
+
+/** What a device knows of the handles it is given. */
+export interface HandleStates {
+  buffer(buffer: DeviceBuffer): HandleState
+  module(module: CompiledModule): HandleState
+}
+
+const mib = (bytes: number): string =>
+  bytes < 2 ** 20 ? `${bytes} bytes` : `${bytes} bytes (${(bytes / 2 ** 20).toFixed(1)} MiB)`
+
+/** Throws `device/buffer-too-large` where a buffer of this size could not be allocated or bound. */
+export function checkAlloc(bytes: number, label: string, limits: DeviceLimits): void {
+  invariant(Number.isInteger(bytes) && bytes >= 0, `${label} cannot have ${bytes} bytes`)
+  const limit = Math.min(limits.maxBufferBytes, limits.maxBindingBytes, Number.MAX_SAFE_INTEGER)
+  if (bytes <= limit) return
+  const which = limits.maxBindingBytes < limits.maxBufferBytes ? 'one kernel argument' : 'one buffer'
+  fail({
+    code: 'device/buffer-too-large',
+    message: `${label} needs ${mib(bytes)}; this device allows ${mib(limit)} in ${which}`,
+    expected: `at most ${limit} bytes`,
+    hint: 'run on a device with more memory to an argument (cpu, cuda), or partition the tensor',
+  })
+}
+
+/** Throws `device/range` where `bytes` bytes from `byteOffset` on do not lie in the buffer. */
+export function checkRange(buffer: DeviceBuffer, byteOffset: number, bytes: number, what: string): void {
+  const whole = Number.isSafeInteger(byteOffset) && Number.isSafeInteger(bytes)
+  if (whole && byteOffset >= 0 && bytes >= 0 && byteOffset + bytes <= buffer.bytes) return
+  fail({
+    code: 'device/range',
+    message: `${what} ${bytes} bytes at offset ${byteOffset} does not fit ${buffer.label}, which has ${buffer.bytes} bytes`,
+    expected: `offset + length <= ${buffer.bytes}`,
+  })
+}
+
+/** Throws `device/freed-buffer` or `device/foreign-buffer`. `where` says in what call the buffer turned up. */
+export function checkBuffer(buffer: DeviceBuffer, state: HandleState, where: string): void {
+  if (state === 'freed')
+    fail({
+      code: 'device/freed-buffer',
+      message: `${where}: the buffer ${buffer.label} has been freed`,
+      hint: 'free buffers only after the last command that uses them',
+    })
+  if (state === 'foreign')
+    fail({
+      code: 'device/foreign-buffer',
+      message: `${where}: the buffer ${buffer.label} was allocated by another device`,
+      hint: 'download it there and upload it here',
+    })
+}
+
+/** Throws `device/target` where a module was printed for another kind of device. */
+export function checkTarget(module: ModuleText, target: ModuleText['target']): void {
+  if (module.target !== target)
+    fail({
+      code: 'device/target',
+      message: `the module ${module.name} is ${module.target} text; this device compiles ${target}`,
+      hint: `emit it for the target ${target}`,
+    })
+}
+
+/** Throws `device/over-limit` where an entry's block cannot run here. */
+export function checkEntry(module: ModuleText, entry: Entry, limits: DeviceLimits): void {
+  const refuse = (what: string, got: string, limit: string): never =>
+    fail({
+      code: 'device/over-limit',
+      message: `the kernel ${entry.name} of ${module.name} ${what} ${got}; this device allows ${limit}`,
+      expected: `at most ${limit}`,
+    })
+  const threads = entry.block[0] * entry.block[1] * entry.block[2]
+  if (threads > limits.maxThreadsPerBlock)
+    refuse('has', `${threads} threads a block (${entry.block.join(' × ')})`, `${limits.maxThreadsPerBlock}`)
+  if (entry.block.some((n, k) => n > limits.maxBlockDim[k]!))
+    refuse('has blocks of', entry.block.join(' × '), limits.maxBlockDim.join(' × '))
+  const buffers = entry.args.filter((a) => a.kind === 'buffer').length
+  if (buffers > limits.maxBuffersPerLaunch)
+    refuse('takes', `${buffers} buffers`, `${limits.maxBuffersPerLaunch}`)
+  if (entry.sharedBytes > limits.maxSharedBytes)
+    refuse('uses', `${entry.sharedBytes} bytes of shared memory`, `${limits.maxSharedBytes}`)
+}
+
+function checkModule(module: CompiledModule, state: HandleState): void {
+  if (state === 'live') return
+  fail({
+    code: `device/${state === 'freed' ? 'released' : 'foreign'}-module`,
+    message: `the module ${module.text.name} ${state === 'freed' ? 'has been released' : 'was compiled by another device'}`,
+    hint: 'compile its text on this device',
+  })
+}
+
+function checkScalar(kernel: string, spec: ArgSpec & { kind: 'scalar' }, value: number): void {
+  const range = INT_RANGE[spec.dtype as keyof typeof INT_RANGE] as readonly [number, number] | undefined
+  if (range && !(Number.isInteger(value) && value >= range[0] && value <= range[1]))
+    fail({
+      code: 'device/arguments',
+      message: `${kernel}: ${value} is no ${spec.dtype}, the type of the argument ${spec.name}`,
+      expected: `an integer from ${range[0]} to ${range[1]}`,
+    })
+}
+
+function checkArgs(kernel: string, entry: Entry, args: readonly ArgValue[], states: HandleStates): void {
+  if (args.length !== entry.args.length)
+    fail({
+      code: 'device/arguments',
+      message: `${kernel} takes ${entry.args.length} arguments and got ${args.length}`,
+      expected: entry.args.map((a) => a.name).join(', '),
+    })
+  entry.args.forEach((spec, k) => {
+    const value = args[k]!
+    const got = typeof value === 'number' ? 'scalar' : 'buffer'
+    if (got !== spec.kind)
+      fail({
+        code: 'device/arguments',
+        message: `${kernel}: the argument ${spec.name} is a ${spec.kind}, not a ${got}`,
+      })
+    if (typeof value !== 'number') checkBuffer(value, states.buffer(value), kernel)
+    else if (spec.kind === 'scalar') checkScalar(kernel, spec, value)
+  })
+}
+
+/**
+ * Checks commands in order: entries exist, arguments fit their specs and are live, grids are within limits.
+ * Codes: `device/unknown-entry`, `device/arguments`, `device/grid`, `device/released-module`,
+ * `device/foreign-module`, and those of `checkBuffer`.
+ */
+export function checkCommands(
+  commands: readonly Command[],
+  limits: DeviceLimits,
+  states: HandleStates,
+): void {
+  for (const c of commands) {
+    if (c.kind === 'clear') {
+      checkBuffer(c.buffer, states.buffer(c.buffer), 'clear')
+      continue
+    }
+    checkModule(c.module, states.module(c.module))
+    const entries = c.module.text.entries
+    const entry = entries.find((e) => e.name === c.entry)
+    if (!entry)
+      fail({
+        code: 'device/unknown-entry',
+        message: `the module ${c.module.text.name} has no kernel ${c.entry}`,
+        lookup: { name: c.entry, candidates: entries.map((e) => e.name) },
+      })
+    if (c.grid.some((n, k) => !Number.isInteger(n) || n < 1 || n > limits.maxGridDim[k]!))
+      fail({
+        code: 'device/grid',
+        message: `${c.entry} cannot be launched on ${c.grid.join(' × ')} blocks`,
+        expected: `1 to ${limits.maxGridDim.join(', ')} blocks in each dimension`,
+      })
+    checkArgs(c.entry, entry, c.args, states)
+  }
+}
+
+/** The error of any call after `dispose()`. */
+export function failDisposed(device: string, call: string): never {
+  return fail({
+    code: 'device/disposed',
+    message: `${call}: the device ${device} has been disposed of`,
+    hint: 'make a new device',
+  })
+}

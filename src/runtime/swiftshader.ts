@@ -1,0 +1,156 @@
+/**
+ * A Vulkan driver for machines without a GPU (Node only): SwiftShader, taken from the npm package
+ * `@sparticuz/chromium`, which carries it beside its browser. Nothing is downloaded: the package's archive is
+ * unpacked once into a cache folder.
+ */
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { brotliDecompressSync } from 'node:zlib'
+
+const PACKAGE = '@sparticuz/chromium'
+const LOADER = 'libvulkan.so.1'
+const ICD = 'vk_swiftshader_icd.json'
+const FILES = ['libvk_swiftshader.so', LOADER, ICD]
+
+/** Where the unpacked driver lies. */
+export interface SwiftShader {
+  readonly dir: string
+  /** A Vulkan loader, for machines that have none. */
+  readonly loader: string
+  /** The description of the driver, for `VK_DRIVER_FILES`. */
+  readonly icd: string
+  readonly version: string
+}
+
+/** Why there is none, and what to do. */
+export interface Missing {
+  readonly reason: string
+  readonly hint: string
+}
+
+export const isMissing = (x: SwiftShader | Missing): x is Missing => 'reason' in x
+
+let found: SwiftShader | Missing | undefined
+
+/** Finds and, the first time, unpacks SwiftShader. */
+export function findSwiftShader(): SwiftShader | Missing {
+  found ??= locate()
+  return found
+}
+
+function locate(): SwiftShader | Missing {
+  if (process.platform !== 'linux' || process.arch !== 'x64')
+    return {
+      reason: `the packaged software driver is for Linux on x64, not ${process.platform} on ${process.arch}`,
+      hint: 'use a GPU, or the cpu device',
+    }
+  const archive = findArchive()
+  if (!archive)
+    return {
+      reason: `the npm package ${PACKAGE}, which carries a software driver, is not installed`,
+      hint: `npm install ${PACKAGE}`,
+    }
+  const problems: string[] = []
+  for (const base of cacheFolders(archive.path)) {
+    try {
+      const dir = unpack(archive.path, base, archive.version)
+      return { dir, loader: join(dir, LOADER), icd: join(dir, ICD), version: archive.version }
+    } catch (e) {
+      problems.push((e as Error).message)
+    }
+  }
+  return {
+    reason: `SwiftShader of ${PACKAGE} could not be unpacked: ${problems.join('; ')}`,
+    hint: 'make the folder for temporary files writable',
+  }
+}
+
+/** The package as seen from this file, then as seen from the current folder. */
+function findArchive(): { path: string; version: string } | undefined {
+  for (const from of [import.meta.url, pathToFileURL(join(process.cwd(), 'package.json')).href]) {
+    try {
+      const root = dirname(dirname(createRequire(from).resolve(PACKAGE)))
+      const path = join(root, 'bin', 'swiftshader.tar.br')
+      if (!existsSync(path)) continue
+      const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+      return { path, version }
+    } catch {
+      // Not installed there.
+    }
+  }
+  return undefined
+}
+
+/** The cache beside the package, then one for temporary files that only this user can write. */
+function cacheFolders(archive: string): string[] {
+  const parts = archive.split('/')
+  const modules = parts.lastIndexOf('node_modules')
+  const beside = modules < 0 ? [] : [join(parts.slice(0, modules + 1).join('/'), '.cache', 'sparsetile')]
+  return [...beside, join(tmpdir(), `sparsetile-${process.getuid?.() ?? 'cache'}`)]
+}
+
+/** Unpacks into a fresh folder and moves it into place in one step, so that nobody sees half of it. */
+function unpack(archive: string, base: string, version: string): string {
+  const dir = join(base, `swiftshader-${version}`)
+  mkdirSync(base, { recursive: true, mode: 0o700 })
+  checkOwner(base)
+  if (FILES.every((f) => existsSync(join(dir, f)))) return dir
+  const fresh = mkdtempSync(join(base, 'unpack-'))
+  try {
+    const entries = readTar(brotliDecompressSync(readFileSync(archive)))
+    for (const name of FILES) {
+      const bytes = entries.get(name)
+      if (!bytes) throw new Error(`${basename(archive)} holds no ${name}`)
+      writeFileSync(join(fresh, name), bytes)
+    }
+    chmodSync(fresh, 0o755)
+    renameSync(fresh, dir)
+  } catch (e) {
+    rmSync(fresh, { recursive: true, force: true })
+    // Another process may have been quicker.
+    if (!FILES.every((f) => existsSync(join(dir, f)))) throw e
+  }
+  return dir
+}
+
+/** Code is loaded from here: nobody else may be able to put it there. */
+function checkOwner(dir: string): void {
+  const s = statSync(dir)
+  const uid = process.getuid?.()
+  if (uid !== undefined && s.uid !== uid && s.uid !== 0) throw new Error(`${dir} belongs to another user`)
+  if ((s.mode & 0o002) !== 0) throw new Error(`${dir} can be written by everybody`)
+}
+
+const BLOCK = 512
+
+/** The regular files of a ustar archive by base name. */
+export function readTar(tar: Uint8Array): Map<string, Uint8Array> {
+  const text = (at: number, length: number): string => {
+    const field = new TextDecoder('latin1').decode(tar.subarray(at, at + length))
+    const end = field.indexOf('\0')
+    return end < 0 ? field : field.slice(0, end)
+  }
+  const files = new Map<string, Uint8Array>()
+  for (let at = 0; at + BLOCK <= tar.length && tar[at] !== 0; ) {
+    const size = Number.parseInt(text(at + 124, 12), 8)
+    if (!(size >= 0) || at + BLOCK + size > tar.length) throw new Error('the archive is damaged')
+    const type = text(at + 156, 1)
+    if (type === '0' || type === '')
+      files.set(basename(text(at, 100)), tar.subarray(at + BLOCK, at + BLOCK + size))
+    at += BLOCK * (1 + Math.ceil(size / BLOCK))
+  }
+  return files
+}

@@ -1,0 +1,160 @@
+/**
+ * WebGPU in Node: Dawn, from the optional npm package `webgpu`, on the machine's GPU or, where there is none,
+ * on SwiftShader. The environment variable `SPT_WEBGPU` chooses: `auto` (default), `hardware` (never the
+ * software driver) or `swiftshader` (never the GPU).
+ */
+import { SptError } from '../ast/diagnostic.ts'
+import type { Device, DeviceReport } from './device.ts'
+import type { Missing } from './swiftshader.ts'
+import { adapterLimits, adapterName } from './webgpu/limits.ts'
+import { createWebGpuDevice, type WebGpuOptions } from './webgpu.ts'
+import { findVulkan, withSwiftShader } from './webgpu-vulkan.ts'
+
+export const WEBGPU_CHOICES = ['auto', 'hardware', 'swiftshader'] as const
+export type WebGpuChoice = (typeof WEBGPU_CHOICES)[number]
+
+export interface NodeWebGpuOptions extends WebGpuOptions {
+  /** Default: `SPT_WEBGPU`, else `auto`. */
+  readonly choice?: WebGpuChoice
+  /**
+   * Bounds checks that the driver adds to every access (default: on, as in every browser). Without them a
+   * kernel that reads out of range is undefined behaviour.
+   */
+  readonly robustness?: boolean
+  /** Further Dawn toggles to enable, such as `allow_unsafe_apis`. */
+  readonly toggles?: readonly string[]
+}
+
+/** An adapter and the `GPU` it came from. An adapter makes one device. */
+export interface Found {
+  readonly gpu: GPU
+  readonly adapter: GPUAdapter
+  /** How the adapter was reached. */
+  readonly driver: string
+}
+
+/**
+ * By driver and flags. Dawn crashes or hangs once the object that `create` returned is collected, so none ever
+ * is; and one serves all devices.
+ */
+const kept = new Map<string, GPU>()
+
+/** A device on the adapter that `choice` allows. Throws `device/absent` with the reason where there is none. */
+export async function createNodeWebGpu(options: NodeWebGpuOptions = {}): Promise<Device> {
+  const found = await findAdapter(options)
+  if ('reason' in found)
+    throw new SptError({
+      code: 'device/absent',
+      message: `no WebGPU device: ${found.reason}`,
+      hint: found.hint,
+    })
+  return createWebGpuDevice(found.gpu, { ...options, adapter: found.adapter })
+}
+
+/** Whether there is a WebGPU device, which one, and what to do where there is none. */
+export async function reportWebGpu(options: NodeWebGpuOptions = {}): Promise<DeviceReport> {
+  const facts: Record<string, string> = {}
+  const report = (rest: Omit<DeviceReport, 'kind' | 'facts'>): DeviceReport => ({
+    kind: 'webgpu',
+    ...rest,
+    facts,
+  })
+  try {
+    const found = await findAdapter(options)
+    facts.choice = choiceOf(options)
+    if ('reason' in found) return report({ available: false, reason: found.reason, hint: found.hint })
+    const { adapter } = found
+    const limits = adapterLimits(adapter)
+    facts.driver = found.driver
+    facts.software = adapter.info.isFallbackAdapter ? 'yes' : 'no'
+    facts.features = ['shader-f16', 'subgroups', 'timestamp-query']
+      .filter((f) => adapter.features.has(f))
+      .join(', ')
+    facts['largest buffer'] = `${limits.maxStorageBufferBindingSize! / 2 ** 20} MiB`
+    facts['buffers per launch'] = `${limits.maxStorageBuffersPerShaderStage}`
+    facts['threads per block'] = `${limits.maxComputeInvocationsPerWorkgroup}`
+    facts['shared memory'] = `${limits.maxComputeWorkgroupStorageSize! / 2 ** 10} KiB`
+    return report({ available: true, name: adapterName(adapter.info) })
+  } catch (e) {
+    if (!(e instanceof SptError)) throw e
+    const [first] = e.diagnostics
+    return report({
+      available: false,
+      reason: first!.message,
+      ...(first!.hint === undefined ? {} : { hint: first!.hint }),
+    })
+  }
+}
+
+function choiceOf(options: NodeWebGpuOptions): WebGpuChoice {
+  const choice = options.choice ?? process.env.SPT_WEBGPU ?? 'auto'
+  if ((WEBGPU_CHOICES as readonly string[]).includes(choice)) return choice as WebGpuChoice
+  throw new SptError({
+    code: 'device/unknown-choice',
+    message: `SPT_WEBGPU is ${JSON.stringify(choice)}`,
+    expected: WEBGPU_CHOICES.join(', '),
+    lookup: { name: choice, candidates: WEBGPU_CHOICES },
+  })
+}
+
+/** Why an earlier search found no GPU; it would find none again. */
+let noHardware: string | undefined
+/** Searches wait for each other: one that tries SwiftShader changes the environment for a moment. */
+let searching: Promise<unknown> = Promise.resolve()
+
+/** The adapter that `choice` allows, or why there is none. */
+export async function findAdapter(options: NodeWebGpuOptions = {}): Promise<Found | Missing> {
+  const choice = choiceOf(options)
+  const search = searching.then(() => findNow(options, choice))
+  searching = search.catch(() => undefined)
+  return search
+}
+
+async function findNow(options: NodeWebGpuOptions, choice: WebGpuChoice): Promise<Found | Missing> {
+  let create: (flags: string[]) => GPU
+  try {
+    ;({ create } = await import('webgpu'))
+  } catch (e) {
+    return {
+      reason: `the npm package webgpu (Dawn) cannot be loaded: ${(e as Error).message.split('\n')[0]}`,
+      hint: 'npm install webgpu',
+    }
+  }
+  const request = async (driver: string): Promise<Found | undefined> => {
+    const asked = flags(options)
+    const key = [driver, ...asked].join('\n')
+    const gpu = kept.get(key) ?? create(asked)
+    kept.set(key, gpu)
+    const adapter = await gpu.requestAdapter({
+      powerPreference: options.powerPreference ?? 'high-performance',
+      forceFallbackAdapter: options.forceFallbackAdapter ?? false,
+    })
+    return adapter ? { gpu, adapter, driver } : undefined
+  }
+  if (choice !== 'swiftshader') {
+    if (noHardware === undefined) {
+      const vulkan = await findVulkan()
+      const found = 'reason' in vulkan ? undefined : await request(vulkan.driver)
+      if (found && !(choice === 'hardware' && found.adapter.info.isFallbackAdapter)) return found
+      noHardware = 'reason' in vulkan ? vulkan.reason : 'Dawn finds no adapter that it can use'
+    }
+    if (choice === 'hardware')
+      return {
+        reason: noHardware,
+        hint: 'install the GPU driver with its Vulkan part, or use SPT_WEBGPU=auto',
+      }
+  }
+  const software = await withSwiftShader(request)
+  if (software === undefined)
+    return { reason: 'SwiftShader is installed and Dawn refuses it', hint: 'use the cpu device' }
+  if (!('reason' in software) || choice === 'swiftshader') return software
+  return { reason: `${noHardware}; ${software.reason}`, hint: software.hint }
+}
+
+function flags(options: NodeWebGpuOptions): string[] {
+  // NVIDIA's f16 works, but Dawn hides it behind this toggle; other drivers ignore it.
+  const enabled = ['vulkan_enable_f16_on_nvidia', ...(options.toggles ?? [])]
+  if (options.robustness === false) enabled.push('disable_robustness')
+  // Quantised to 65 µs, timestamps could not tell kernels apart.
+  return [`enable-dawn-features=${enabled.join()}`, 'disable-dawn-features=timestamp_quantization']
+}

@@ -1,0 +1,190 @@
+/**
+ * The WebGPU device, for browsers (`navigator.gpu`) and for Node (`webgpu-node.ts` brings a `GPU`). Elements
+ * narrower than 32 bits are stored as 32-bit words (`widen.ts`); f64 does not exist here.
+ */
+import { SptError } from '../ast/diagnostic.ts'
+import { checkCommands } from './check.ts'
+import type {
+  Command,
+  CompiledModule,
+  Device,
+  DeviceBuffer,
+  DeviceLimits,
+  HostArray,
+  ModuleText,
+} from './device.ts'
+import { Launcher, type Stamps } from './webgpu/launch.ts'
+import { adapterFeatures, adapterLimits, adapterName, deviceLimits } from './webgpu/limits.ts'
+import { Memory } from './webgpu/memory.ts'
+import { compileModule, GpuModule } from './webgpu/module.ts'
+import { firstLine, Session, validationError } from './webgpu/session.ts'
+import { Clock, REPEATS_PER_CLOCK } from './webgpu/timing.ts'
+
+export interface WebGpuOptions {
+  /** Which adapter to prefer; default `high-performance`. */
+  readonly powerPreference?: GPUPowerPreference
+  /** Only a software adapter. */
+  readonly forceFallbackAdapter?: boolean
+  /** Further features to switch on where the adapter has them (experimental names are allowed). */
+  readonly features?: readonly string[]
+  /** An adapter that was picked already. */
+  readonly adapter?: GPUAdapter
+}
+
+/**
+ * A device on the adapter that `gpu` picks, with all the limits the adapter has and `shader-f16`, `subgroups`
+ * and `timestamp-query` where it has them. Throws `device/absent` where there is no adapter.
+ */
+export async function createWebGpuDevice(gpu: GPU, options: WebGpuOptions = {}): Promise<Device> {
+  const adapter =
+    options.adapter ??
+    (await gpu.requestAdapter({
+      powerPreference: options.powerPreference ?? 'high-performance',
+      forceFallbackAdapter: options.forceFallbackAdapter ?? false,
+    }))
+  if (!adapter)
+    throw new SptError({
+      code: 'device/absent',
+      message: 'WebGPU has no adapter here',
+      hint: 'check that the browser has WebGPU enabled and the GPU driver is up to date',
+    })
+  const name = adapterName(adapter.info)
+  let device: GPUDevice
+  try {
+    device = await adapter.requestDevice({
+      label: 'sparsetile',
+      requiredFeatures: adapterFeatures(adapter, options.features ?? []),
+      requiredLimits: adapterLimits(adapter),
+    })
+  } catch (e) {
+    throw new SptError({
+      code: 'device/absent',
+      message: `the adapter ${name} gave no device: ${firstLine((e as Error).message)}`,
+    })
+  }
+  return new WebGpuDevice(device, name)
+}
+
+class WebGpuDevice implements Device {
+  readonly kind = 'webgpu'
+  readonly storage = 'words'
+  readonly name: string
+  readonly limits: DeviceLimits
+  readonly features: ReadonlySet<string>
+  readonly #session: Session
+  readonly #memory: Memory
+  readonly #launcher: Launcher
+
+  constructor(device: GPUDevice, name: string) {
+    this.name = name
+    this.limits = deviceLimits(device.limits)
+    this.features = new Set(device.features)
+    this.#session = new Session(device, name)
+    this.#memory = new Memory(this.#session, this.limits)
+    this.#launcher = new Launcher(this.#session)
+  }
+
+  alloc(bytes: number, label: string): DeviceBuffer {
+    return this.#memory.alloc(bytes, label)
+  }
+
+  async upload(buffer: DeviceBuffer, data: HostArray, byteOffset?: number): Promise<void> {
+    await this.#memory.upload(buffer, data, byteOffset)
+  }
+
+  async download(buffer: DeviceBuffer, bytes?: number): Promise<ArrayBuffer> {
+    return this.#memory.download(buffer, bytes)
+  }
+
+  async compile(module: ModuleText): Promise<CompiledModule> {
+    return compileModule(this.#session, this.limits, module)
+  }
+
+  async run(commands: readonly Command[]): Promise<void> {
+    const call = describe(commands)
+    await this.#check(commands, call)
+    await this.#submit(commands, call)
+  }
+
+  async time(commands: readonly Command[], repeats: number): Promise<number[]> {
+    const call = describe(commands)
+    await this.#check(commands, call)
+    const times: number[] = []
+    while (times.length < repeats) {
+      const chunk = Math.min(repeats - times.length, REPEATS_PER_CLOCK)
+      times.push(...(await this.#timeChunk(commands, chunk, call)))
+    }
+    return times
+  }
+
+  async dispose(): Promise<void> {
+    await this.#session.dispose()
+  }
+
+  /** All that can be known before a submission; afterwards only the driver can refuse it. */
+  async #check(commands: readonly Command[], call: string): Promise<void> {
+    this.#session.alive(call)
+    const check = (): void =>
+      checkCommands(commands, this.limits, {
+        buffer: (b) => this.#memory.state(b),
+        module: (m) => {
+          if (!(m instanceof GpuModule) || m.session !== this.#session) return 'foreign'
+          return m.released ? 'freed' : 'live'
+        },
+      })
+    check()
+    for (const c of commands)
+      for (const a of c.kind === 'clear' ? [c.buffer] : c.args)
+        if (typeof a !== 'number') await this.#memory.own(a, call).ready()
+    // The caller may have freed something while the allocations were being confirmed.
+    check()
+  }
+
+  async #submit(commands: readonly Command[], call: string, stamps?: Stamps): Promise<void> {
+    const { failure } = this.#session.scoped(() => this.#launcher.submit(commands, stamps))
+    const done = this.#session.device.queue.onSubmittedWorkDone()
+    const [failed] = await this.#session.wait(Promise.all([failure, done]), call)
+    if (!failed) return
+    if (failed.kind === 'validation') throw validationError(culprit(commands, failed.message), failed.message)
+    throw new SptError({
+      code: 'device/out-of-memory',
+      message: `${call}: the device ran out of memory: ${firstLine(failed.message)}`,
+      hint: 'free buffers that are no longer used, or run on a device with more memory',
+    })
+  }
+
+  /** Repeats wait for each other, so that one's end is not another's beginning. */
+  async #timeChunk(commands: readonly Command[], repeats: number, call: string): Promise<number[]> {
+    const wall: number[] = []
+    const clock = this.features.has('timestamp-query') ? new Clock(this.#session, repeats) : undefined
+    try {
+      for (let k = 0; k < repeats; k++) {
+        const stamps = clock && { querySet: clock.querySet, begin: 2 * k, end: 2 * k + 1 }
+        const start = performance.now()
+        await this.#submit(commands, call, stamps)
+        wall.push(performance.now() - start)
+      }
+      const times = (await clock?.read(call)) ?? wall
+      // A browser may coarsen timestamps until short runs take no time at all.
+      return times.map((t, k) => (t > 0 ? t : wall[k]!))
+    } finally {
+      clock?.free()
+    }
+  }
+}
+
+const kernels = (commands: readonly Command[]): string[] => [
+  ...new Set(commands.flatMap((c) => (c.kind === 'launch' ? [c.entry] : []))),
+]
+
+/** A submission in words, for errors that concern all of it. */
+function describe(commands: readonly Command[]): string {
+  const names = kernels(commands)
+  return names.length > 0 ? `run ${names.join(', ')}` : 'run'
+}
+
+/** The kernel that a message of WebGPU names, or all of them. */
+function culprit(commands: readonly Command[], message: string): string {
+  const named = kernels(commands).find((k) => message.includes(`"${k}"`) || message.includes(`.${k}"`))
+  return named === undefined ? describe(commands) : `run ${named}`
+}

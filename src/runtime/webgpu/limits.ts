@@ -1,0 +1,69 @@
+/** What is asked of an adapter, and what its device then offers. */
+import type { DeviceLimits } from '../device.ts'
+
+/** Limits that matter to compute; each is raised to what the adapter has. */
+const WANTED = [
+  'maxBufferSize',
+  'maxStorageBufferBindingSize',
+  'maxStorageBuffersPerShaderStage',
+  'maxUniformBufferBindingSize',
+  'maxBindingsPerBindGroup',
+  'maxComputeWorkgroupStorageSize',
+  'maxComputeInvocationsPerWorkgroup',
+  'maxComputeWorkgroupSizeX',
+  'maxComputeWorkgroupSizeY',
+  'maxComputeWorkgroupSizeZ',
+  'maxComputeWorkgroupsPerDimension',
+] as const
+
+/** Features that are switched on where the adapter has them. */
+const USEFUL = ['shader-f16', 'subgroups', 'timestamp-query'] as const
+
+/** The largest limits an adapter grants, by name. */
+export function adapterLimits(adapter: GPUAdapter): Record<string, number> {
+  const limits: Record<string, number> = {}
+  for (const name of WANTED) {
+    const value: number | undefined = adapter.limits[name]
+    if (value !== undefined) limits[name] = value
+  }
+  return limits
+}
+
+/** The useful features, and `extra` ones (experimental names among them), that the adapter offers. */
+export function adapterFeatures(adapter: GPUAdapter, extra: readonly string[]): GPUFeatureName[] {
+  return [...new Set<string>([...USEFUL, ...extra])].filter((f) =>
+    adapter.features.has(f),
+  ) as GPUFeatureName[]
+}
+
+/** Buffers are rounded up to this many bytes. */
+export const BUFFER_ALIGN = 16
+const wholeBuffers = (bytes: number): number => bytes - (bytes % BUFFER_ALIGN)
+
+/** A device's limits in the runtime's terms. */
+export function deviceLimits(limits: GPUSupportedLimits): DeviceLimits {
+  const grid = limits.maxComputeWorkgroupsPerDimension
+  return {
+    maxBufferBytes: wholeBuffers(limits.maxBufferSize),
+    maxBindingBytes: wholeBuffers(limits.maxStorageBufferBindingSize),
+    maxBuffersPerLaunch: limits.maxStorageBuffersPerShaderStage,
+    maxThreadsPerBlock: limits.maxComputeInvocationsPerWorkgroup,
+    maxBlockDim: [
+      limits.maxComputeWorkgroupSizeX,
+      limits.maxComputeWorkgroupSizeY,
+      limits.maxComputeWorkgroupSizeZ,
+    ],
+    maxGridDim: [grid, grid, grid],
+    maxSharedBytes: limits.maxComputeWorkgroupStorageSize,
+  }
+}
+
+/** A readable name: the device, its architecture or its vendor, whichever is told first, then the driver. */
+export function adapterName(info: GPUAdapterInfo): string {
+  const chip = [info.device, [info.vendor, info.architecture].filter(Boolean).join(' ')]
+    .map((s) => s.replace(/^[-\s]+|[-\s]+$/g, ''))
+    .find((s) => s.length > 0)
+  const driver = info.description.trim()
+  if (chip === undefined) return driver || 'WebGPU adapter'
+  return driver && driver !== chip ? `${chip} (${driver})` : chip
+}

@@ -1,0 +1,203 @@
+/**
+ * Device memory. WebGPU learns that memory ran out only after `createBuffer` has returned, so a buffer carries
+ * its fate along and the first use that depends on it reports it. Sizes are rounded up to 16 bytes: empty
+ * bindings are not allowed, copies move whole words, and an `array<vec4<f32>>` view then covers every element.
+ */
+import { SptError } from '../../ast/diagnostic.ts'
+import { checkAlloc, checkBuffer, checkRange, type HandleState } from '../check.ts'
+import type { DeviceBuffer, DeviceLimits, HostArray } from '../device.ts'
+import { BUFFER_ALIGN } from './limits.ts'
+import { type Session, validationError } from './session.ts'
+
+/** The numbers of `GPUBufferUsage`, which is no global outside browsers. */
+export const USAGE = {
+  mapRead: 0x1,
+  copySrc: 0x4,
+  copyDst: 0x8,
+  uniform: 0x40,
+  storage: 0x80,
+  queryResolve: 0x200,
+} as const
+const MAP_READ = 0x1
+
+/** Transfers are cut into pieces of this size: the API stages each piece in memory of its own. */
+const PIECE = 16 * 2 ** 20
+/** Pieces under way before an upload waits for them. */
+const PIECES_IN_FLIGHT = 4
+
+const roundUp = (n: number, to: number): number => Math.ceil(n / to) * to
+
+let nextId = 0
+
+export class GpuBuffer implements DeviceBuffer {
+  readonly id = nextId++
+  readonly bytes: number
+  readonly label: string
+  readonly session: Session
+  readonly gpu: GPUBuffer
+  freed = false
+  /** Resolves once the device has said whether there was memory for it; `undefined` when there was. */
+  readonly fate: Promise<SptError | undefined>
+  #known = false
+  /** Called when the buffer goes: what was cached for it goes too. */
+  readonly onFree = new Set<() => void>()
+
+  constructor(session: Session, bytes: number, label: string) {
+    this.session = session
+    this.bytes = bytes
+    this.label = label
+    const { value, failure } = session.scoped(() =>
+      session.device.createBuffer({
+        label,
+        size: Math.max(roundUp(bytes, BUFFER_ALIGN), BUFFER_ALIGN),
+        usage: USAGE.storage | USAGE.copySrc | USAGE.copyDst,
+      }),
+    )
+    this.gpu = value
+    this.fate = failure.then((f) => {
+      this.#known = f === undefined
+      if (f === undefined) return undefined
+      return f.kind === 'memory' ? outOfMemory(label, bytes) : validationError(`alloc ${label}`, f.message)
+    })
+  }
+
+  /** Rejects with `device/out-of-memory` where there was no memory for this buffer. */
+  async ready(): Promise<void> {
+    if (this.#known) return
+    const failed = await this.session.wait(this.fate, `alloc ${this.label}`)
+    // A fresh error each time: the same allocation may fail several calls.
+    if (failed) throw new SptError(failed.diagnostics)
+  }
+
+  free(): void {
+    if (this.freed) return
+    this.freed = true
+    this.gpu.destroy()
+    for (const drop of this.onFree) drop()
+    this.onFree.clear()
+  }
+}
+
+function outOfMemory(label: string, bytes: number): SptError {
+  return new SptError({
+    code: 'device/out-of-memory',
+    message: `the device has no memory left for ${label} (${bytes} bytes)`,
+    hint: 'free buffers that are no longer used, or run on a device with more memory',
+  })
+}
+
+export class Memory {
+  readonly #session: Session
+  readonly #limits: DeviceLimits
+
+  constructor(session: Session, limits: DeviceLimits) {
+    this.#session = session
+    this.#limits = limits
+  }
+
+  state(buffer: DeviceBuffer): HandleState {
+    if (!(buffer instanceof GpuBuffer) || buffer.session !== this.#session) return 'foreign'
+    return buffer.freed ? 'freed' : 'live'
+  }
+
+  /** The buffer behind a handle, live and of this device. */
+  own(buffer: DeviceBuffer, where: string): GpuBuffer {
+    checkBuffer(buffer, this.state(buffer), where)
+    return buffer as GpuBuffer
+  }
+
+  alloc(bytes: number, label: string): GpuBuffer {
+    this.#session.alive(`alloc ${label}`)
+    checkAlloc(bytes, label, this.#limits)
+    return new GpuBuffer(this.#session, bytes, label)
+  }
+
+  async upload(handle: DeviceBuffer, data: HostArray, byteOffset = 0): Promise<void> {
+    const call = `upload to ${handle.label}`
+    this.#session.alive(call)
+    const buffer = this.own(handle, call)
+    checkRange(buffer, byteOffset, data.byteLength, 'uploading')
+    await buffer.ready()
+    const source = new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
+    const start = byteOffset - (byteOffset % 4)
+    const end = roundUp(byteOffset + source.length, 4)
+    // Whole words in the middle go as they are; a word at either end that is only partly new keeps its rest.
+    const head = Math.min(start === byteOffset ? 0 : 4 - (byteOffset % 4), source.length)
+    const tail = head === source.length ? 0 : (source.length - head) % 4
+    if (head > 0) await this.#patch(buffer, start, byteOffset - start, source.subarray(0, head), call)
+    if (tail > 0) await this.#patch(buffer, end - 4, 0, source.subarray(source.length - tail), call)
+    await this.#write(buffer, byteOffset + head, source.subarray(head, source.length - tail), call)
+  }
+
+  async #patch(
+    buffer: GpuBuffer,
+    wordOffset: number,
+    within: number,
+    bytes: Uint8Array,
+    call: string,
+  ): Promise<void> {
+    const word = new Uint8Array(await this.#read(buffer, wordOffset, 4, call))
+    word.set(bytes, within)
+    await this.#write(buffer, wordOffset, word, call)
+  }
+
+  async #write(buffer: GpuBuffer, offset: number, source: Uint8Array, call: string): Promise<void> {
+    const { device } = this.#session
+    for (let done = 0, piece = 1; done < source.length; done += PIECE, piece++) {
+      const part = source.subarray(done, done + PIECE)
+      this.own(buffer, call)
+      const { failure } = this.#session.scoped(() =>
+        device.queue.writeBuffer(
+          buffer.gpu,
+          offset + done,
+          part.buffer as ArrayBuffer,
+          part.byteOffset,
+          part.length,
+        ),
+      )
+      const last = done + PIECE >= source.length
+      if (!last && piece % PIECES_IN_FLIGHT !== 0) continue
+      const failed = await this.#session.wait(failure, call)
+      if (failed?.kind === 'memory') throw outOfMemory(`the transfer to ${buffer.label}`, part.length)
+      if (failed) throw validationError(call, failed.message)
+      if (!last) await this.#session.wait(device.queue.onSubmittedWorkDone(), call)
+    }
+  }
+
+  async download(handle: DeviceBuffer, bytes = handle.bytes): Promise<ArrayBuffer> {
+    const call = `download from ${handle.label}`
+    this.#session.alive(call)
+    const buffer = this.own(handle, call)
+    checkRange(buffer, 0, bytes, 'downloading')
+    await buffer.ready()
+    return this.#read(buffer, 0, bytes, call)
+  }
+
+  async #read(buffer: GpuBuffer, offset: number, bytes: number, call: string): Promise<ArrayBuffer> {
+    const out = new Uint8Array(bytes)
+    if (bytes === 0) return out.buffer
+    const { device } = this.#session
+    const size = Math.min(roundUp(bytes, 4), PIECE)
+    const { value: staging, failure } = this.#session.scoped(() =>
+      device.createBuffer({ label: call, size, usage: USAGE.mapRead | USAGE.copyDst }),
+    )
+    try {
+      const failed = await this.#session.wait(failure, call)
+      if (failed) throw outOfMemory(`the transfer from ${buffer.label}`, size)
+      for (let done = 0; done < bytes; done += PIECE) {
+        this.own(buffer, call)
+        const part = Math.min(bytes - done, PIECE)
+        const padded = roundUp(part, 4)
+        const encoder = device.createCommandEncoder({ label: call })
+        encoder.copyBufferToBuffer(buffer.gpu, offset + done, staging, 0, padded)
+        device.queue.submit([encoder.finish()])
+        await this.#session.wait(staging.mapAsync(MAP_READ, 0, padded), call)
+        out.set(new Uint8Array(staging.getMappedRange(0, padded), 0, part), done)
+        staging.unmap()
+      }
+    } finally {
+      staging.destroy()
+    }
+    return out.buffer
+  }
+}

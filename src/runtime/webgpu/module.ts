@@ -1,0 +1,155 @@
+/**
+ * Compiles a WGSL module. The calling convention of an entry: its buffer arguments are bindings 0, 1, … of
+ * group 0 in their order (`read` → `var<storage, read>`, `read_write` → `var<storage, read_write>`), and all
+ * its scalars are 4-byte members, in their order, of one uniform structure at the binding after the last buffer.
+ */
+import { type Diagnostic, SptError } from '../../ast/diagnostic.ts'
+import { checkEntry, checkTarget } from '../check.ts'
+import type { ArgSpec, CompiledModule, DeviceLimits, Entry, ModuleText } from '../device.ts'
+import { wordDtype } from '../widen.ts'
+import { firstLine, type Session } from './session.ts'
+
+/** `GPUShaderStage.COMPUTE`, which is no global outside browsers. */
+const COMPUTE = 0x4
+
+/** One entry point, ready to be launched. */
+export interface GpuEntry {
+  readonly spec: Entry
+  readonly pipeline: GPUComputePipeline
+  readonly layout: GPUBindGroupLayout
+  readonly buffers: readonly (ArgSpec & { kind: 'buffer' })[]
+  readonly scalars: readonly (ArgSpec & { kind: 'scalar' })[]
+  /** Size of the uniform structure, padded to 16 bytes; 0 without scalars. */
+  readonly uniformBytes: number
+  /** By the ids of the buffers bound. */
+  readonly bindGroups: Map<string, BoundGroup>
+}
+
+/** A bind group that lasts until one of its buffers is freed or the module is released: then `drop` is called. */
+export interface BoundGroup {
+  readonly group: GPUBindGroup
+  drop(): void
+}
+
+export class GpuModule implements CompiledModule {
+  readonly text: ModuleText
+  readonly session: Session
+  readonly entries: ReadonlyMap<string, GpuEntry>
+  released = false
+
+  constructor(session: Session, text: ModuleText, entries: ReadonlyMap<string, GpuEntry>) {
+    this.session = session
+    this.text = text
+    this.entries = entries
+  }
+
+  release(): void {
+    this.released = true
+    for (const e of this.entries.values()) for (const g of e.bindGroups.values()) g.drop()
+  }
+}
+
+export async function compileModule(
+  session: Session,
+  limits: DeviceLimits,
+  module: ModuleText,
+): Promise<GpuModule> {
+  const call = `compile ${module.name}`
+  session.alive(call)
+  checkTarget(module, 'wgsl')
+  for (const entry of module.entries) {
+    checkEntry(module, entry, limits)
+    for (const arg of entry.args) wordDtype(arg.dtype, `${entry.name}: ${arg.name}`)
+    checkUniforms(session, module, entry)
+  }
+  const { value: shader, failure } = session.scoped(() =>
+    session.device.createShaderModule({ label: module.name, code: module.text }),
+  )
+  const [info, failed] = await session.wait(Promise.all([shader.getCompilationInfo(), failure]), call)
+  const errors = info.messages.filter((m) => m.type === 'error')
+  if (errors.length > 0) throw new SptError(errors.map((m) => textError(module, m)))
+  if (failed) throw new SptError(plainError(module, failed.message))
+  const entries = await Promise.all(module.entries.map((e) => makeEntry(session, module, shader, e, call)))
+  return new GpuModule(session, module, new Map(entries.map((e) => [e.spec.name, e])))
+}
+
+function checkUniforms(session: Session, module: ModuleText, entry: Entry): void {
+  const bytes = 4 * entry.args.filter((a) => a.kind === 'scalar').length
+  const limit = session.device.limits.maxUniformBufferBindingSize
+  if (bytes > limit)
+    throw new SptError({
+      code: 'device/over-limit',
+      message: `the kernel ${entry.name} of ${module.name} takes ${bytes} bytes of scalars; this device allows ${limit}`,
+    })
+}
+
+async function makeEntry(
+  session: Session,
+  module: ModuleText,
+  shader: GPUShaderModule,
+  spec: Entry,
+  call: string,
+): Promise<GpuEntry> {
+  const { device } = session
+  const buffers = spec.args.filter((a) => a.kind === 'buffer')
+  const scalars = spec.args.filter((a) => a.kind === 'scalar')
+  const uniformBytes = Math.ceil(scalars.length / 4) * 16
+  const label = `${module.name}.${spec.name}`
+  const bindings: GPUBindGroupLayoutEntry[] = buffers.map((a, binding) => ({
+    binding,
+    visibility: COMPUTE,
+    buffer: { type: a.access === 'read' ? 'read-only-storage' : 'storage' },
+  }))
+  if (uniformBytes > 0)
+    bindings.push({
+      binding: buffers.length,
+      visibility: COMPUTE,
+      // One bind group then serves every value of the scalars.
+      buffer: { type: 'uniform', hasDynamicOffset: true, minBindingSize: uniformBytes },
+    })
+  const { value, failure } = session.scoped(() => {
+    const layout = device.createBindGroupLayout({ label, entries: bindings })
+    const made = device.createComputePipelineAsync({
+      label,
+      layout: device.createPipelineLayout({ label, bindGroupLayouts: [layout] }),
+      compute: { module: shader, entryPoint: spec.name },
+    })
+    // Its rejection is a value here, so that waiting for the device's end cannot leave it unhandled.
+    const pipeline = made.catch((e: unknown) => (e instanceof Error ? e : new Error(String(e))))
+    return { layout, pipeline }
+  })
+  const [pipeline, failed] = await session.wait(Promise.all([value.pipeline, failure]), call)
+  if (pipeline instanceof Error) throw new SptError(plainError(module, pipeline.message, spec.name))
+  if (failed) throw new SptError(plainError(module, failed.message, spec.name))
+  return { spec, pipeline, layout: value.layout, buffers, scalars, uniformBytes, bindGroups: new Map() }
+}
+
+const CONTEXT_LINES = 2
+
+/** An error at a place in the text, shown with the lines around it. */
+function textError(module: ModuleText, m: GPUCompilationMessage): Diagnostic {
+  const lines = module.text.split('\n')
+  const shown: string[] = []
+  const width = String(m.lineNum + CONTEXT_LINES).length
+  for (let n = m.lineNum - CONTEXT_LINES; n <= m.lineNum + CONTEXT_LINES; n++) {
+    const line = lines[n - 1]
+    if (line === undefined) continue
+    shown.push(`${String(n).padStart(width)} | ${line}`)
+    if (n === m.lineNum && m.linePos > 0)
+      shown.push(`${' '.repeat(width)} | ${' '.repeat(m.linePos - 1)}${'^'.repeat(Math.max(m.length, 1))}`)
+  }
+  return {
+    code: 'device/compile',
+    message: `WGSL of ${module.name}, line ${m.lineNum}, column ${m.linePos}: ${firstLine(m.message)}`,
+    notes: [shown.join('\n')],
+  }
+}
+
+function plainError(module: ModuleText, message: string, entry?: string): Diagnostic {
+  const what = entry === undefined ? module.name : `${module.name}, kernel ${entry}`
+  return {
+    code: 'device/compile',
+    message: `WGSL of ${what}: ${firstLine(message)}`,
+    notes: [message.trim()],
+  }
+}
