@@ -1,6 +1,7 @@
 /** A syntax error in human words: what the grammar's failures at one place amount to, and the mistake it may be. */
 import type { Diagnostic, Source } from './diagnostic.ts'
 import { ROLES } from './nodes.ts'
+import { nearest, orList } from './suggest.ts'
 
 /** Failures that together mean one thing: where all of `when` are expected, `instead` replaces all of `of`. */
 interface Group {
@@ -43,19 +44,17 @@ const GROUPS: readonly Group[] = [
   { when: ['a modifier'], of: ['a modifier'], instead: '`unordered` or `nonunique`' },
 ]
 
-/** "`a`, `b` or `c`". */
-export function orList(words: readonly string[]): string {
-  return words.length < 2 ? (words[0] ?? '') : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`
-}
+/** What white space and the ends of statements add to every set of failures, and negative conditions. */
+const noise = (failure: string): boolean => /^(not |"(\/|;|\s|\\[nrt])"$)/.test(failure)
 
 function condense(failures: readonly string[]): string[] {
-  let set = new Set(failures.filter((f) => !f.startsWith('not ') && f !== '";"'))
+  let set = new Set(failures)
   for (const { when, of, instead } of GROUPS) {
     if (!when.every((w) => set.has(w))) continue
     set = new Set([...set].filter((f) => !of.includes(f)))
     set.add(instead)
   }
-  if (set.size > 1) set.delete('end of input')
+  for (const dull of ['end of input', '"."', '"["']) if (set.size > 1) set.delete(dull)
   const rank = (f: string): number => (f.startsWith('"') ? 1 : 0)
   return [...set]
     .sort((a, b) => rank(a) - rank(b))
@@ -147,6 +146,10 @@ const HINTS: readonly Hint[] = [
     text: 'elements are in square brackets: `C[i, j]`',
   },
   {
+    when: (p) => p.found === '=' && p.expected.includes('`[`'),
+    text: 'an element of a scalar buffer is written `s[]`; a new name begins with `let`',
+  },
+  {
     when: (p) => /^\.[0-9]/.test(p.found),
     text: 'write the zero: `0.5`',
   },
@@ -164,9 +167,40 @@ const HINTS: readonly Hint[] = [
   },
 ]
 
+/** A misspelt word that begins a line reads as a name, and fails after it: what must follow a name, and the words. */
+const LEADS: readonly {
+  readonly expected: string
+  readonly what: string
+  readonly words: readonly string[]
+}[] = [
+  { expected: '"as"', what: 'step', words: unquoted(STEP_WORDS) },
+  { expected: '"["', what: 'statement', words: ['let', 'if', 'iterate'] },
+]
+
+function unquoted(failures: readonly string[]): string[] {
+  return failures.flatMap((f) => /^"([a-z_]+)"$/.exec(f)?.[1] ?? [])
+}
+
+function misspelt(at: number, source: Source, failures: readonly string[]): Diagnostic | undefined {
+  const lead = LEADS.find((l) => failures.length === 1 && failures[0] === l.expected)
+  const before = source.text.slice(Math.max(0, at - 80), at).trimEnd()
+  const name = /[A-Za-z_]\w*$/.exec(before)?.[0]
+  if (!lead || !name || nearest(name, lead.words).length === 0) return undefined
+  const end = Math.max(0, at - 80) + before.length
+  return {
+    code: 'parse/unexpected',
+    message: `there is no ${lead.what} \`${name}\``,
+    span: { source: source.name, start: end - name.length, end },
+    lookup: { name, candidates: lead.words },
+  }
+}
+
 /** The diagnostic for failures at `at`; texts are Ohm's: descriptions, or terminals in double quotes. */
-export function explain(source: Source, at: number, failures: readonly string[]): Diagnostic {
+export function explain(source: Source, at: number, all: readonly string[]): Diagnostic {
   const { name, text } = source
+  const failures = all.filter((f) => !noise(f))
+  const lead = misspelt(at, source, failures)
+  if (lead) return lead
   const found = tokenAt(text, at)
   const expected = condense(failures)
   const place: Place = {
@@ -176,7 +210,7 @@ export function explain(source: Source, at: number, failures: readonly string[])
     expected,
   }
   const hint = SPELLED[found] ?? HINTS.find((h) => h.when(place))?.text
-  const words = failures.flatMap((f) => /^"([a-z_]+)"$/.exec(f)?.[1] ?? [])
+  const words = unquoted(failures)
   if (failures.includes('a role')) words.push(...ROLES)
   if (failures.includes('a modifier')) words.push('unordered', 'nonunique')
   return {
@@ -184,7 +218,7 @@ export function explain(source: Source, at: number, failures: readonly string[])
     message: found === '' ? 'the file ends too early' : `unexpected \`${found}\``,
     span: { source: name, start: at, end: at + found.length },
     ...(expected.length > 0 && { expected: orList(expected) }),
-    ...(/^[A-Za-z]/.test(found) && words.length > 0 && { lookup: { name: found, candidates: words } }),
+    ...(nearest(found, words).length > 0 && { lookup: { name: found, candidates: words } }),
     ...(hint && { hint }),
   }
 }

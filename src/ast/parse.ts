@@ -185,7 +185,6 @@ function ifChain(first: Branch, rest: readonly Branch[], last: BlockNode | null,
     blocks = [...own, ...blocks]
     const otherwise = tail ? [tail] : (last?.stmts ?? [])
     const span = { ...b.span, end }
-    // biome-ignore lint/suspicious/noThenProperty: the branch of an `if`; nodes are never awaited
     tail = { kind: 'if', cond: b.cond, then: b.body.stmts, else: otherwise, span }
     cx.slots.set(tail, { span, blocks, trivia })
   }
@@ -571,7 +570,7 @@ semantics.addOperation<unknown>('ast', {
 
 /** What Ohm knows of a failed match; the method is public in its documentation and absent from its types. */
 interface Failures {
-  getRightmostFailures(): readonly { getText(): string }[]
+  getRightmostFailures(): readonly { toString(): string }[]
 }
 
 /**
@@ -585,7 +584,7 @@ export function parse(source: Source): ast.File {
   try {
     const match = grammar.match(source.text)
     if (match.failed()) {
-      const failures = (match as unknown as Failures).getRightmostFailures().map((f) => f.getText())
+      const failures = (match as unknown as Failures).getRightmostFailures().map(String)
       fail(explain(source, match.getRightmostFailurePosition(), failures))
     }
     const { nodes, imports, decls } = semantics(match).ast() as {

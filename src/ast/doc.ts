@@ -1,0 +1,80 @@
+/** A small layout algebra: a group stands on one line if it fits, else all its own breaks become line breaks. */
+
+export type Doc =
+  | string
+  | readonly Doc[]
+  | { readonly kind: 'line'; readonly flat: string }
+  | { readonly kind: 'group'; readonly doc: Doc }
+  | { readonly kind: 'nest'; readonly doc: Doc }
+
+const INDENT = 2
+
+/** A space, or a line break. */
+export const line: Doc = { kind: 'line', flat: ' ' }
+/** Nothing, or a line break. */
+export const softline: Doc = { kind: 'line', flat: '' }
+export const group = (...doc: Doc[]): Doc => ({ kind: 'group', doc })
+export const nest = (...doc: Doc[]): Doc => ({ kind: 'nest', doc })
+
+/** `open a, b, c close`, one item a line where they do not fit on one. */
+export function bracketed(open: string, items: readonly Doc[], close: string): Doc {
+  if (items.length === 0) return open + close
+  return group(open, nest(softline, commas(items)), softline, close)
+}
+
+export const commas = (items: readonly Doc[]): Doc =>
+  items.flatMap((d, k) => (k === 0 ? [d] : [',', line, d]))
+
+type Frame = readonly [indent: number, flat: boolean, doc: Doc]
+
+/** Lays a document out in lines of at most `width` characters, where breaks allow; it starts at `indent`. */
+export function layout(doc: Doc, indent: number, width: number): string {
+  let out = ''
+  let column = indent
+  const stack: Frame[] = [[indent, false, doc]]
+  for (let top = stack.pop(); top; top = stack.pop()) {
+    const [i, flat, d] = top
+    if (typeof d === 'string') {
+      out += d
+      column += d.length
+    } else if (isList(d)) {
+      for (let k = d.length - 1; k >= 0; k--) stack.push([i, flat, d[k]!])
+    } else if (d.kind === 'nest') {
+      stack.push([i + INDENT, flat, d.doc])
+    } else if (d.kind === 'group') {
+      stack.push([i, flat || fits(d.doc, stack, width - column), d.doc])
+    } else if (flat) {
+      out += d.flat
+      column += d.flat.length
+    } else {
+      out += `\n${' '.repeat(i)}`
+      column = i
+    }
+  }
+  return out
+}
+
+const isList = (d: Doc): d is readonly Doc[] => Array.isArray(d)
+
+/** Whether `doc` on one line, with what follows it up to the next line break, is at most `room` long. */
+function fits(doc: Doc, rest: readonly Frame[], room: number): boolean {
+  const stack: (readonly [boolean, Doc])[] = [[true, doc]]
+  let left = room
+  let below = rest.length
+  while (left >= 0) {
+    let top = stack.pop()
+    if (!top) {
+      if (below === 0) return true
+      const frame = rest[--below]!
+      top = [frame[1], frame[2]]
+    }
+    const [flat, d] = top
+    if (typeof d === 'string') left -= d.length
+    else if (isList(d)) for (let k = d.length - 1; k >= 0; k--) stack.push([flat, d[k]!])
+    else if (d.kind === 'line') {
+      if (!flat) return true
+      left -= d.flat.length
+    } else stack.push([flat, d.doc])
+  }
+  return false
+}

@@ -1,0 +1,212 @@
+/** Source lines with marks under them, in the manner of rustc. */
+import type { Severity } from './diagnostic.ts'
+import type { Paint } from './render.ts'
+
+/** A marked range `[start, end)` of characters. */
+export interface Mark {
+  readonly start: number
+  readonly end: number
+  readonly text: string
+  readonly primary: boolean
+}
+
+const TAB = 4
+/** Lines of a long mark, or between two marks, that are shown; the rest is left out. */
+const SHOWN = 3
+/** Columns of a line that are shown around a mark, in lines longer than that. */
+const LINE = 160
+
+/** A source cut into lines; `\n` and `\r\n` end one. */
+export class Text {
+  readonly length: number
+  private readonly text: string
+  private readonly starts: number[] = [0]
+
+  constructor(text: string) {
+    this.text = text
+    this.length = text.length
+    for (let p = text.indexOf('\n'); p >= 0; p = text.indexOf('\n', p + 1)) this.starts.push(p + 1)
+  }
+
+  /** The line (from 0) that holds offset `at`; offsets outside of the text are moved to its nearest end. */
+  lineOf(at: number): number {
+    let lo = 0
+    let hi = this.starts.length
+    while (hi - lo > 1) {
+      const mid = (lo + hi) >> 1
+      if (this.starts[mid]! <= at) lo = mid
+      else hi = mid
+    }
+    return lo
+  }
+
+  start(line: number): number {
+    return this.starts[line]!
+  }
+
+  line(line: number): string {
+    const end = this.starts[line + 1]
+    return this.text.slice(this.starts[line]!, end === undefined ? undefined : end - 1).replace(/\r$/, '')
+  }
+
+  numberWidth(marks: readonly Mark[]): number {
+    return String(Math.max(...marks.map((m) => this.lineOf(Math.max(m.start, m.end - 1)))) + 1).length
+  }
+}
+
+/** One line and column, from 1; columns count characters, not code units. */
+export function position(text: Text, at: number): { readonly line: number; readonly column: number } {
+  const line = text.lineOf(at)
+  const column = [...text.line(line).slice(0, Math.max(0, at - text.start(line)))].length + 1
+  return { line: line + 1, column }
+}
+
+/** Width on a terminal of one character: wide for East Asian scripts and emoji, none for combining marks. */
+function widthOf(char: string): number {
+  const c = char.codePointAt(0)!
+  if (c < 0x300) return 1
+  if (/\p{Mn}|\p{Me}|\u200d|\ufe0f/u.test(char)) return 0
+  const wide =
+    (c >= 0x1100 && c <= 0x115f) ||
+    (c >= 0x2e80 && c <= 0xa4cf) ||
+    (c >= 0xac00 && c <= 0xd7a3) ||
+    (c >= 0xf900 && c <= 0xfaff) ||
+    (c >= 0xfe30 && c <= 0xfe6f) ||
+    (c >= 0xff00 && c <= 0xff60) ||
+    (c >= 0xffe0 && c <= 0xffe6) ||
+    (c >= 0x1f300 && c <= 0x1faff) ||
+    (c >= 0x20000 && c <= 0x3fffd)
+  return wide ? 2 : 1
+}
+
+interface Shown {
+  readonly text: string
+  /** Terminal column of each offset in the line, and of its end. */
+  readonly columns: readonly number[]
+}
+
+/** A line as it appears: tabs expanded, control characters replaced. */
+function shown(line: string): Shown {
+  const columns: number[] = []
+  let text = ''
+  let column = 0
+  for (const char of line) {
+    for (let k = 0; k < char.length; k++) columns.push(column)
+    if (char === '\t') {
+      const n = TAB - (column % TAB)
+      text += ' '.repeat(n)
+      column += n
+    } else {
+      const visible = /\p{Cc}|\p{Cs}/u.test(char) ? '\ufffd' : char
+      text += visible
+      column += widthOf(visible)
+    }
+  }
+  columns.push(column)
+  return { text, columns }
+}
+
+/** The part of one mark that lies on one line, in terminal columns. */
+interface Piece {
+  readonly from: number
+  readonly to: number
+  readonly text: string
+  readonly primary: boolean
+}
+
+/** The frame of one source: its place, then the marked lines, numbers right-aligned in `width`. */
+export function frame(
+  name: string,
+  text: Text,
+  marks: readonly Mark[],
+  width: number,
+  severity: Severity,
+  paint: Paint,
+): string[] {
+  const clamped = marks.map((m) => clamp(m, text.length))
+  const first = clamped[0]!
+  const { line, column } = position(text, first.start)
+  const bar = (number: string): string => paint('frame', `${number.padStart(width)} |`)
+  const out = [`${' '.repeat(width)}${paint('frame', '-->')} ${name}:${line}:${column}`, bar('')]
+  const pieces = piecesOf(text, clamped)
+  let previous: number | undefined
+  for (const n of [...pieces.keys()].sort((a, b) => a - b)) {
+    if (previous !== undefined && n === previous + 2)
+      out.push(`${bar(String(n))} ${cut(shown(text.line(n - 1)).text, 0)}`)
+    else if (previous !== undefined && n > previous + 1) out.push(paint('frame', '...'))
+    const s = shown(text.line(n))
+    const own = pieces.get(n)!
+    const shift = shiftFor(s, own)
+    out.push(`${bar(String(n + 1))} ${cut(s.text, shift)}`)
+    for (const row of markRows(own, shift, severity, paint)) out.push(`${bar('')} ${row}`)
+    previous = n
+  }
+  return out
+}
+
+function clamp(m: Mark, length: number): Mark {
+  const start = Math.min(Math.max(0, m.start), length)
+  return { ...m, start, end: Math.min(Math.max(start, m.end), length) }
+}
+
+/** What is marked on which line; of a mark over many lines only the first and last, with its text on the last. */
+function piecesOf(text: Text, marks: readonly Mark[]): Map<number, Piece[]> {
+  const result = new Map<number, Piece[]>()
+  for (const m of marks) {
+    const from = text.lineOf(m.start)
+    const to = text.lineOf(Math.max(m.start, m.end - 1))
+    for (let n = from; n <= to; n++) {
+      if (to - from >= SHOWN && n !== from && n !== to) continue
+      const content = text.line(n)
+      const { columns } = shown(content)
+      const at = (offset: number): number =>
+        columns[Math.min(Math.max(0, offset - text.start(n)), content.length)]!
+      const indent = columns[content.length - content.trimStart().length]!
+      const a = n === from ? at(m.start) : Math.min(indent, at(m.end))
+      const b = n === to ? at(m.end) : columns[content.length]!
+      if (n !== from && n !== to && content.trim() === '') continue
+      const list = result.get(n) ?? []
+      list.push({ from: a, to: Math.max(b, a + 1), text: n === to ? m.text : '', primary: m.primary })
+      result.set(n, list)
+    }
+  }
+  return result
+}
+
+/** How many columns to leave out at the left so that the marks of a very long line are seen. */
+function shiftFor(s: Shown, pieces: readonly Piece[]): number {
+  const from = Math.min(...pieces.map((p) => p.from))
+  return s.columns.at(-1)! <= LINE || from < LINE - 40 ? 0 : from - 40
+}
+
+function cut(text: string, shift: number): string {
+  const chars = [...text]
+  if (shift === 0 && chars.length <= LINE) return text
+  const head = shift > 0 ? '…' : ''
+  const body = chars.slice(shift + head.length, shift + LINE)
+  return head + body.join('') + (chars.length > shift + LINE ? '…' : '')
+}
+
+/** Marks side by side where they do not overlap; texts that do not fit beside the marks hang below them. */
+function markRows(pieces: readonly Piece[], shift: number, severity: Severity, paint: Paint): string[] {
+  const sorted = pieces
+    .map((p) => ({ ...p, from: p.from - shift, to: Math.min(p.to - shift, LINE + 1) }))
+    .sort((a, b) => a.from - b.from || a.to - b.to)
+  const rows: (typeof sorted)[] = []
+  for (const p of sorted) {
+    const row = rows.find((r) => r.at(-1)!.to < p.from && r.at(-1)!.text === '')
+    if (row) row.push(p)
+    else rows.push([p])
+  }
+  return rows.map((row) => {
+    let column = 0
+    let out = ''
+    for (const p of row) {
+      const style = p.primary ? severity : 'frame'
+      const mark = (p.primary ? '^' : '-').repeat(Math.max(1, p.to - p.from))
+      out += ' '.repeat(p.from - column) + paint(style, mark) + (p.text ? paint(style, ` ${p.text}`) : '')
+      column = p.from + mark.length
+    }
+    return out
+  })
+}

@@ -1,0 +1,100 @@
+/** Expressions as documents: parentheses only where the grammar needs them. */
+import { bracketed, type Doc, group, line, nest } from './doc.ts'
+import type { BinaryOp, Expr, NumberLit } from './nodes.ts'
+
+const SYMBOL: Readonly<Record<BinaryOp, string>> = {
+  or: 'or',
+  and: 'and',
+  lt: '<',
+  le: '<=',
+  gt: '>',
+  ge: '>=',
+  eq: '==',
+  ne: '!=',
+  add: '+',
+  sub: '-',
+  mul: '*',
+  div: '/',
+  mod: '%',
+}
+
+/** How tightly an expression holds together; the grammar's levels. */
+const OR = 1
+const AND = 2
+const NOT = 3
+const COMPARE = 4
+const SUM = 5
+const PRODUCT = 6
+const UNARY = 7
+const PRIMARY = 8
+
+const LEVEL: Readonly<Record<BinaryOp, number>> = {
+  or: OR,
+  and: AND,
+  lt: COMPARE,
+  le: COMPARE,
+  gt: COMPARE,
+  ge: COMPARE,
+  eq: COMPARE,
+  ne: COMPARE,
+  add: SUM,
+  sub: SUM,
+  mul: PRODUCT,
+  div: PRODUCT,
+  mod: PRODUCT,
+}
+
+function levelOf(e: Expr): number {
+  if (e.kind === 'binary') return LEVEL[e.op]
+  if (e.kind === 'unary') return e.op === 'not' ? NOT : UNARY
+  return PRIMARY
+}
+
+/** `e`, in parentheses where it holds less tightly than `level`. */
+function at(level: number, e: Expr): Doc {
+  return levelOf(e) < level ? group('(', nest(exprDoc(e)), ')') : exprDoc(e)
+}
+
+export function numberText({ value, float }: NumberLit): string {
+  if (value === Number.POSITIVE_INFINITY) return 'inf'
+  if (Number.isNaN(value)) return 'nan'
+  const text = String(value)
+  return float && /^\d+$/.test(text) ? `${text}.0` : text
+}
+
+export function exprDoc(e: Expr): Doc {
+  switch (e.kind) {
+    case 'number':
+      return numberText(e)
+    case 'bool':
+      return String(e.value)
+    case 'name':
+      return e.name
+    case 'field':
+      return `${e.object.name}.${e.field.name}`
+    case 'access':
+      return bracketed(`${e.buffer.name}[`, e.index.map(exprDoc), ']')
+    case 'call':
+      return bracketed(`${e.fn.name}(`, e.args.map(exprDoc), ')')
+    case 'unary':
+      // `--x` would read as one sign.
+      return e.op === 'not' ? ['not ', at(NOT, e.x)] : ['-', at(e.x.kind === 'unary' ? PRIMARY : UNARY, e.x)]
+    case 'binary':
+      return chainDoc(e)
+  }
+}
+
+/** `a + b - c`: operands of one level side by side, a line break before any operator. */
+function chainDoc(e: Expr & { kind: 'binary' }): Doc {
+  const level = LEVEL[e.op]
+  const tail: Doc[] = []
+  let first: Expr = e
+  for (; first.kind === 'binary' && LEVEL[first.op] === level; first = first.a) {
+    tail.unshift([line, `${SYMBOL[first.op]} `, at(level + 1, first.b)])
+    if (level === COMPARE) {
+      first = first.a
+      break
+    }
+  }
+  return group(at(level === COMPARE ? level + 1 : level, first), nest(...tail))
+}

@@ -1,0 +1,78 @@
+/** Diagnostics → text: the one place that draws them. */
+import type { Diagnostic, Severity, Source, Span } from './diagnostic.ts'
+import { frame, type Mark, Text } from './frame.ts'
+import { suggestion } from './suggest.ts'
+
+export interface RenderOptions {
+  /** ANSI colours. */
+  readonly color?: boolean
+}
+
+const COLORS = { error: '31', warning: '33', note: '36', strong: '1', frame: '34', help: '32' } as const
+export type Paint = (style: keyof typeof COLORS, text: string) => string
+
+const plain: Paint = (_, text) => text
+const ansi: Paint = (style, text) => (text === '' ? '' : `\u001b[${COLORS[style]}m${text}\u001b[0m`)
+
+/**
+ * Text for a terminal, one block for each diagnostic with a blank line between; no line break at the end. Spans
+ * whose source is not given are named without their lines.
+ */
+export function render(
+  diagnostics: readonly Diagnostic[],
+  sources: readonly Source[] | ReadonlyMap<string, Source>,
+  options: RenderOptions = {},
+): string {
+  const paint = options.color ? ansi : plain
+  const texts = new Map<string, Text>()
+  for (const s of sources.values()) texts.set(s.name, new Text(s.text))
+  return diagnostics.map((d) => one(d, texts, paint)).join('\n\n')
+}
+
+function one(d: Diagnostic, texts: ReadonlyMap<string, Text>, paint: Paint): string {
+  const severity: Severity = d.severity ?? 'error'
+  const lines = [`${paint(severity, `${severity}[${d.code}]`)}${paint('strong', `: ${d.message}`)}`]
+  const frames = framesOf(d, severity, texts, paint)
+  lines.push(...frames)
+  const margin = frames.length > 0 ? `${' '.repeat(marginOf(frames[0]!))} ` : '  '
+  const add = (title: string, text: string): void => {
+    const [first = '', ...rest] = text.split('\n')
+    lines.push(`${margin}${paint('frame', '=')} ${paint('strong', `${title}:`)} ${first}`)
+    for (const r of rest) lines.push(`${margin}  ${r}`)
+  }
+  if (d.expected) add('expected', d.expected)
+  const guess = d.lookup && suggestion(d.lookup.name, d.lookup.candidates)
+  if (guess) add(guess.title, guess.text)
+  if (d.hint) add('hint', d.hint)
+  for (const n of d.notes ?? []) add('note', n.includes('\n') ? `\n${n}` : n)
+  return lines.map((l) => l.trimEnd()).join('\n')
+}
+
+/** Columns before the arrow or bar of a frame. */
+const marginOf = (first: string): number => stripAnsi(first).indexOf('-->')
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the escape character of our own colours
+const stripAnsi = (text: string): string => text.replace(/\u001b\[\d+m/g, '')
+
+/** A frame for each source that is mentioned, the primary one first. */
+function framesOf(
+  d: Diagnostic,
+  severity: Severity,
+  texts: ReadonlyMap<string, Text>,
+  paint: Paint,
+): string[] {
+  const bySource = new Map<string, Mark[]>()
+  const add = (span: Span, text: string, primary: boolean): void => {
+    const marks = bySource.get(span.source) ?? []
+    marks.push({ start: span.start, end: span.end, text, primary })
+    bySource.set(span.source, marks)
+  }
+  if (d.span) add(d.span, '', true)
+  for (const l of d.labels ?? []) add(l.span, l.text, false)
+  const width = Math.max(1, ...[...bySource].map(([name, marks]) => texts.get(name)?.numberWidth(marks) ?? 1))
+  return [...bySource].flatMap(([name, marks]) => {
+    const text = texts.get(name)
+    return text
+      ? frame(name, text, marks, width, severity, paint)
+      : [`${' '.repeat(width)}${paint('frame', '-->')} ${name}`]
+  })
+}

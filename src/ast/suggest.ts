@@ -1,0 +1,55 @@
+/** "Did you mean": names close to one that was looked up in vain. */
+
+/** "`a`, `b` or `c`". */
+export function orList(words: readonly string[]): string {
+  return words.length < 2 ? (words[0] ?? '') : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`
+}
+
+const FEW = 8
+
+/** A name close to what was looked up, else the candidates where they are few. */
+export function suggestion(
+  name: string,
+  candidates: readonly string[],
+): { readonly title: string; readonly text: string } | undefined {
+  const best = nearest(name, candidates).slice(0, 3)
+  if (best.length > 0) return { title: 'did you mean', text: `${orList(best.map((c) => `\`${c}\``))}?` }
+  const unique = [...new Set(candidates)].filter((c) => c !== name)
+  if (unique.length === 0 || unique.length > FEW) return undefined
+  return { title: 'there is', text: unique.map((c) => `\`${c}\``).join(', ') }
+}
+
+/** The candidates that are closest to `name`, all equally so, and close enough to be what was meant. */
+export function nearest(name: string, candidates: readonly string[]): readonly string[] {
+  const limit = Math.max(1, Math.floor(name.length / 3))
+  const near = [...new Set(candidates)]
+    .filter((c) => c !== name)
+    .map((c) => ({ c, d: c.toLowerCase() === name.toLowerCase() ? 0 : distance(name, c, limit) }))
+    .filter(({ d }) => d <= limit)
+  const best = Math.min(...near.map(({ d }) => d))
+  return near
+    .filter(({ d }) => d === best)
+    .map(({ c }) => c)
+    .sort()
+}
+
+/** Edits (insert, delete, replace, swap of neighbours) from `a` to `b`; more than `limit` is only known to be more. */
+export function distance(a: string, b: string, limit = Number.POSITIVE_INFINITY): number {
+  if (Math.abs(a.length - b.length) > limit) return limit + 1
+  let before: number[] = []
+  let last = Array.from({ length: b.length + 1 }, (_, j) => j)
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const same = a[i - 1] === b[j - 1]
+      let d = Math.min(last[j]! + 1, row[j - 1]! + 1, last[j - 1]! + (same ? 0 : 1))
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
+        d = Math.min(d, before[j - 2]! + 1)
+      row.push(d)
+    }
+    if (Math.min(...row) > limit) return limit + 1
+    before = last
+    last = row
+  }
+  return last[b.length]!
+}

@@ -1,0 +1,361 @@
+/** Generated ASTs in the parser's normal form: what `parse` can return, spans aside. */
+import fc from 'fast-check'
+import type * as ast from '../../src/ast/nodes.ts'
+import { BIND_TARGETS, ROLES, SCALAR_TYPES } from '../../src/ast/nodes.ts'
+
+const span = { source: 'generated', start: 0, end: 0 }
+type Arb<T> = fc.Arbitrary<T>
+
+const RESERVED = new Set('let if else iterate as and or not true false inf nan'.split(' '))
+/** Contextual keywords are names too, and so are words that begin with a keyword. */
+const WORDS =
+  'a b i j A B x1 _ in out size map by at to over fill axis buffer kernel split bind use unordered letter iffy ' +
+  'asx andor informal nano notes format from inverse combine identity accumulate local S R after'
+const name = fc.oneof(
+  { weight: 4, arbitrary: fc.constantFrom(...WORDS.split(' ')) },
+  { weight: 1, arbitrary: fc.stringMatching(/^[A-Za-z_][A-Za-z0-9_]{0,8}$/).filter((s) => !RESERVED.has(s)) },
+)
+export const ident: Arb<ast.Ident> = name.map((n) => ({ name: n, span }))
+const idents = (minLength: number, maxLength = 3): Arb<ast.Ident[]> =>
+  fc.array(ident, { minLength, maxLength })
+const typeName: Arb<ast.TypeName> = fc.constantFrom(...SCALAR_TYPES).map((t) => ({ name: t, span }))
+
+// Comments -----------------------------------------------------------------------------------------------------
+
+const lineComment = fc.stringMatching(/^\/\/[ -~]{0,8}$/).map((t) => t.trimEnd())
+const blockComment = fc.constantFrom('/* c */', '/**/', '/* a\n   b */', '/* // */', '/* "é😀{ */')
+const anyComment = fc.oneof(lineComment, blockComment)
+const comment = (text: string, blank: boolean): ast.Comment => ({ text, span, ...(blank && { blank }) })
+
+/** Comments on lines of their own; the first one's blank line counts only where something stands before it. */
+const ownLines = (first: boolean): Arb<ast.Comment[]> =>
+  fc
+    .array(fc.record({ text: anyComment, blank: fc.boolean() }), { maxLength: 2 })
+    .map((list) => list.map((c, k) => comment(c.text, c.blank && !(first && k === 0))))
+/** Comments at the end of a line: only the last may be a line comment. */
+const sameLine: Arb<ast.Comment[]> = fc
+  .tuple(fc.array(blockComment, { maxLength: 1 }), fc.option(lineComment, { nil: undefined }))
+  .map(([blocks, last]) => [...blocks, ...(last === undefined ? [] : [last])].map((t) => comment(t, false)))
+
+const rarely = <T>(a: Arb<T>, otherwise: T): Arb<T> =>
+  fc.oneof({ weight: 5, arbitrary: fc.constant(otherwise) }, { weight: 1, arbitrary: a })
+
+interface Place {
+  readonly first: boolean
+  /** The node has a block, or an `if` two. */
+  readonly blocks: 0 | 1 | 2
+  /** Whether its blocks hold anything. */
+  readonly filled: readonly boolean[]
+}
+export function trivia({ first, blocks, filled }: Place): Arb<ast.Trivia | undefined> {
+  return fc
+    .record({
+      blank: rarely(fc.boolean(), false),
+      before: rarely(ownLines(first), []),
+      after: rarely(sameLine, []),
+      open: blocks > 0 ? rarely(sameLine, []) : fc.constant([]),
+      end: blocks > 0 ? rarely(ownLines(!filled[0]), []) : fc.constant([]),
+      openElse: blocks > 1 ? rarely(sameLine, []) : fc.constant([]),
+      endElse: blocks > 1 ? rarely(ownLines(!filled[1]), []) : fc.constant([]),
+    })
+    .map((t) => {
+      const lists = Object.entries(t).filter(([, v]) => Array.isArray(v) && v.length > 0)
+      const blank = t.blank && !(first && t.before.length === 0)
+      if (lists.length === 0 && !blank) return undefined
+      return { ...(blank && { blank }), ...Object.fromEntries(lists) }
+    })
+}
+
+const with_ = <T extends object>(node: T, t: ast.Trivia | undefined): T => (t ? { ...node, trivia: t } : node)
+
+/** Gives each of a list of siblings its comments. */
+function dressed<T extends { readonly trivia?: ast.Trivia | undefined }>(
+  nodes: readonly T[],
+  place: (n: T) => Pick<Place, 'blocks' | 'filled'>,
+  separate = false,
+): Arb<T[]> {
+  if (nodes.length === 0) return fc.constant([])
+  return fc
+    .tuple(...nodes.map((n, k) => trivia({ first: separate || k === 0, ...place(n) })))
+    .map((ts) => nodes.map((n, k) => with_(n, ts[k])))
+}
+const plain = (): Pick<Place, 'blocks' | 'filled'> => ({ blocks: 0, filled: [] })
+
+// Expressions --------------------------------------------------------------------------------------------------
+
+const number: Arb<ast.NumberLit> = fc
+  .oneof(
+    fc.nat(1000).map((value) => ({ value, float: false })),
+    fc.constantFrom(Number.MAX_SAFE_INTEGER, 0).map((value) => ({ value, float: false })),
+    fc
+      .double({ min: 0, noNaN: true, noDefaultInfinity: true })
+      .map((value) => ({ value: Math.abs(value), float: true })),
+    fc
+      .constantFrom(Number.POSITIVE_INFINITY, Number.NaN, 1, 1e21, 1e-7, 0.5, 5e-324)
+      .map((value) => ({ value, float: true })),
+  )
+  .map((n) => ({ kind: 'number', ...n, span }))
+
+const BINARY = ['or', 'and', 'lt', 'le', 'gt', 'ge', 'eq', 'ne', 'add', 'sub', 'mul', 'div', 'mod'] as const
+
+export const { expr, access } = fc.letrec<{ expr: ast.Expr; access: ast.Access }>((tie) => ({
+  access: fc.record({
+    kind: fc.constant('access' as const),
+    buffer: ident,
+    index: fc.array(tie('expr'), { maxLength: 3 }),
+    span: fc.constant(span),
+  }),
+  expr: fc.oneof(
+    { maxDepth: 4, depthIdentifier: 'expr' },
+    number,
+    fc.boolean().map((value): ast.Expr => ({ kind: 'bool', value, span })),
+    name.map((n): ast.Expr => ({ kind: 'name', name: n, span })),
+    fc.record({ object: ident, field: ident }).map((f): ast.Expr => ({ kind: 'field', ...f, span })),
+    fc
+      .record({ op: fc.constantFrom(...BINARY), a: tie('expr'), b: tie('expr') })
+      .map((e): ast.Expr => ({ kind: 'binary', ...e, span })),
+    fc
+      .record({ op: fc.constantFrom('neg' as const, 'not' as const), x: tie('expr') })
+      .map((e): ast.Expr => ({ kind: 'unary', ...e, span })),
+    fc
+      .record({ fn: ident, args: fc.array(tie('expr'), { maxLength: 3 }) })
+      .map((e): ast.Expr => ({ kind: 'call', ...e, span })),
+    tie('access'),
+  ),
+}))
+const literal: Arb<ast.Expr> = fc
+  .tuple(fc.boolean(), number)
+  .map(([negated, x]) => (negated ? { kind: 'unary', op: 'neg', x, span } : x))
+
+// Statements ---------------------------------------------------------------------------------------------------
+
+const iter: Arb<ast.Iter> = fc
+  .record({
+    name: ident,
+    axis: fc.option(ident, { nil: undefined }),
+    mode: fc.constantFrom('S' as const, 'R' as const),
+  })
+  .map(({ name: n, axis, mode }) => ({ name: n, axis: axis ?? n, mode, span }))
+const reducer: Arb<ast.Ident> = fc.oneof(
+  ident,
+  fc.constantFrom('+', '*', 'min', 'max', 'and', 'or').map((n) => ({ name: n, span })),
+)
+const update: Arb<ast.Stmt> = fc
+  .tuple(
+    fc.array(fc.tuple(access, expr), { minLength: 1, maxLength: 2 }),
+    fc.option(reducer, { nil: undefined }),
+  )
+  .map(([pairs, r]) => {
+    const parts = { targets: pairs.map(([t]) => t), values: pairs.map(([, v]) => v), span }
+    return r ? { kind: 'reduce', reducer: r, ...parts } : { kind: 'assign', ...parts }
+  })
+
+function stmtPlace(s: ast.Stmt | ast.Member): Pick<Place, 'blocks' | 'filled'> {
+  if (s.kind === 'iterate') return { blocks: 1, filled: [s.body.length > 0] }
+  if (s.kind === 'if') return { blocks: s.else.length > 0 ? 2 : 1, filled: [s.then.length > 0, true] }
+  return plain()
+}
+
+const { iterate } = fc.letrec<{ stmts: ast.Stmt[]; iterate: ast.Iterate; stmt: ast.Stmt }>((tie) => ({
+  iterate: fc
+    .record({ name: ident, iters: fc.array(iter, { maxLength: 3 }), body: tie('stmts') })
+    .map((s) => ({ kind: 'iterate', ...s, span })),
+  stmt: fc.oneof(
+    { maxDepth: 2, depthIdentifier: 'stmt' },
+    update,
+    fc.record({ name: ident, value: expr }).map((s): ast.Stmt => ({ kind: 'let', ...s, span })),
+    tie('iterate'),
+    fc
+      .record({ cond: expr, then: tie('stmts'), else: tie('stmts') })
+      .map((s): ast.Stmt => ({ kind: 'if', ...s, span })),
+  ),
+  stmts: fc.array(tie('stmt'), { maxLength: 2 }).chain((list) => dressed(list, stmtPlace)),
+}))
+
+// Declarations -------------------------------------------------------------------------------------------------
+
+const flags = { ordered: fc.boolean(), unique: fc.boolean() }
+const def: Arb<ast.AxisDef> = fc.oneof(
+  fc.record({ extent: expr }).map((d): ast.AxisDef => ({ kind: 'dense_fixed', ...d, span })),
+  fc
+    .record({ parent: ident, extent: expr })
+    .map((d): ast.AxisDef => ({ kind: 'dense_variable', ...d, span })),
+  fc
+    .record({ parent: ident, extent: expr, width: expr, ...flags })
+    .map((d): ast.AxisDef => ({ kind: 'sparse_fixed', ...d, span })),
+  fc
+    .record({ parent: fc.option(ident), extent: expr, ...flags })
+    .map((d): ast.AxisDef => ({ kind: 'sparse_variable', ...d, span })),
+  idents(2).map((members): ast.AxisDef => ({ kind: 'fused', members, span })),
+  fc.record({ base: ident, parent: ident }).map((d): ast.AxisDef => ({ kind: 'attached', ...d, span })),
+  fc.record({ base: ident, buffer: ident }).map((d): ast.AxisDef => ({ kind: 'gathered', ...d, span })),
+)
+const axis: Arb<ast.AxisDecl> = fc.record({ name: ident, def }).map((a) => ({ kind: 'axis', ...a, span }))
+const buffer: Arb<ast.BufferDecl> = fc
+  .record({
+    name: ident,
+    type: typeName,
+    axes: idents(0),
+    role: fc.constantFrom(...ROLES).map((r) => ({ name: r, span })),
+    fill: fc.option(literal),
+    accumulate: fc.option(typeName),
+  })
+  .map((b) => ({ kind: 'buffer', ...b, span }))
+const param: Arb<ast.Param> = fc
+  .record({ name: ident, type: fc.constantFrom('size' as const, ...SCALAR_TYPES) })
+  .map((p) => ({ name: p.name, type: { name: p.type, span }, span }))
+
+const kernel: Arb<ast.Kernel> = fc
+  .record({
+    name: ident,
+    params: fc.array(param, { maxLength: 3 }),
+    members: fc
+      .array(fc.oneof<Arb<ast.Member>[]>(axis, buffer, iterate), { maxLength: 4 })
+      .chain((list) => dressed(list, stmtPlace)),
+  })
+  .map((k) => ({ kind: 'kernel', ...k, span }))
+
+const monoid: Arb<ast.Monoid> = fc.integer({ min: 1, max: 3 }).chain((n) =>
+  fc
+    .record({
+      name: ident,
+      fields: fc.array(fc.record({ name: ident, type: typeName, span: fc.constant(span) }), {
+        minLength: n,
+        maxLength: n,
+      }),
+      identity: fc.array(expr, { minLength: n, maxLength: n }),
+      left: ident,
+      right: ident,
+      result: fc.array(expr, { minLength: n, maxLength: n }),
+      lines: fc.tuple(
+        trivia({ first: true, blocks: 0, filled: [] }),
+        trivia({ first: false, blocks: 0, filled: [] }),
+      ),
+    })
+    .map(({ lines: [identity, combine], ...m }) => ({
+      kind: 'monoid',
+      ...m,
+      ...((identity || combine) && {
+        parts: { ...(identity && { identity }), ...(combine && { combine }) },
+      }),
+      span,
+    })),
+)
+
+const coordMap = (first: boolean): Arb<ast.CoordMap> =>
+  fc
+    .record({
+      from: idents(1),
+      to: fc.array(expr, { minLength: 1, maxLength: 3 }),
+      t: trivia({ first, blocks: 0, filled: [] }),
+    })
+    .map(({ t, ...m }) => with_({ ...m, span }, t))
+const formatParam: Arb<ast.FormatParam> = fc
+  .record({ name: ident, default: fc.option(expr), measured: fc.boolean() })
+  .map((p) => ({ ...p, measured: p.measured && p.default === null, span }))
+const format: Arb<ast.Format> = fc
+  .array(axis, { maxLength: 3 })
+  .chain((list) => dressed(list, plain))
+  .chain((axes) =>
+    fc.record({
+      kind: fc.constant('format' as const),
+      name: ident,
+      params: fc.array(formatParam, { maxLength: 2 }),
+      over: idents(1),
+      axes: fc.constant(axes),
+      map: coordMap(axes.length === 0),
+      inverse: coordMap(false),
+      span: fc.constant(span),
+    }),
+  )
+
+// Schedules ----------------------------------------------------------------------------------------------------
+
+const loop: Arb<ast.LoopRef> = fc.record({ nest: fc.option(ident), name: ident, span: fc.constant(span) })
+const args = fc.array(expr, { maxLength: 2 })
+const two: Arb<readonly [ast.Ident, ast.Ident]> = fc.tuple(ident, ident)
+const loops = fc.array(loop, { minLength: 1, maxLength: 3 })
+const cache = { buffer: ident, at: loop, memory: ident, into: fc.option(ident) }
+/** One generator for each kind, so that none can be forgotten. */
+export const STEPS: {
+  readonly [K in ast.Step['kind']]: Arb<Omit<Extract<ast.Step, { kind: K }>, 'kind' | 'span'>>
+} = {
+  as: fc.record({ buffer: ident, format: ident, args }),
+  reorder: fc.record({ loops }),
+  fuse: fc.record({ loops, into: fc.option(ident) }),
+  attach: fc.record({ loop, to: loop }),
+  split: fc.record({ loop, by: expr, into: fc.option(two) }),
+  tile: fc.tuple(loops, fc.boolean()).chain(([ls, named]) =>
+    fc.record({
+      loops: fc.constant(ls),
+      by: fc.array(expr, { minLength: ls.length, maxLength: ls.length }),
+      into: named ? idents(2 * ls.length, 2 * ls.length) : fc.constant(null),
+    }),
+  ),
+  bind: fc.record({
+    binds: fc.array(
+      fc
+        .record({ loop, to: fc.constantFrom(...BIND_TARGETS) })
+        .map((b) => ({ loop: b.loop, to: { name: b.to, span }, span })),
+      { minLength: 1, maxLength: 2 },
+    ),
+  }),
+  unroll: fc.record({ loop, by: fc.option(expr) }),
+  vectorize: fc.record({ loop }),
+  cache_read: fc.record(cache),
+  cache_write: fc.record(cache),
+  compute_at: fc.record({ iteration: ident, at: loop }),
+  fission: fc.record({ loop, after: ident }),
+  rfactor: fc.record({ loop, into: fc.option(ident) }),
+  atomic: fc.record({ buffer: ident }),
+  use: fc.record({ schedule: ident, args }),
+}
+export const step: Arb<ast.Step> = fc.oneof(
+  ...Object.entries(STEPS).map(([kind, a]) =>
+    (a as Arb<object>).map((fields) => ({ kind, ...fields, span }) as ast.Step),
+  ),
+)
+const schedule: Arb<ast.Schedule> = fc
+  .record({
+    kernel: ident,
+    name: ident,
+    params: fc.array(fc.record({ name: ident, default: fc.option(expr), span: fc.constant(span) }), {
+      maxLength: 2,
+    }),
+    steps: fc.array(step, { maxLength: 5 }).chain((list) => dressed(list, plain)),
+  })
+  .map((s) => ({ kind: 'schedule', ...s, span }))
+
+// Files --------------------------------------------------------------------------------------------------------
+
+const importDecl: Arb<ast.Import> = fc
+  .record({
+    path: fc.stringMatching(/^[ -~é]{0,8}$/).map((p) => p.replaceAll('"', '')),
+    names: fc.option(
+      fc.array(
+        fc
+          .record({ name: ident, local: fc.option(ident, { nil: undefined }) })
+          .map((n) => ({ name: n.name, local: n.local ?? n.name, span })),
+        { minLength: 1, maxLength: 3 },
+      ),
+    ),
+  })
+  .map((i) => ({ kind: 'import', path: { value: i.path, span }, names: i.names, span }))
+
+export const decl: Arb<ast.Decl> = fc.oneof<Arb<ast.Decl>[]>(kernel, monoid, format, schedule)
+
+function topPlace(d: ast.Import | ast.Decl): Pick<Place, 'blocks' | 'filled'> {
+  if (d.kind === 'import') return plain()
+  const filled = d.kind === 'kernel' ? d.members.length : d.kind === 'schedule' ? d.steps.length : 1
+  return { blocks: 1, filled: [filled > 0] }
+}
+
+export const file: Arb<ast.File> = fc
+  .record({
+    imports: fc.array(importDecl, { maxLength: 2 }).chain((list) => dressed(list, topPlace, true)),
+    decls: fc.array(decl, { maxLength: 3 }).chain((list) => dressed(list, topPlace, true)),
+    end: rarely(ownLines(true), []),
+  })
+  .map(({ imports, decls, end }) =>
+    with_({ kind: 'file' as const, imports, decls, span }, end.length > 0 ? { end } : undefined),
+  )
