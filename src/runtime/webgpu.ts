@@ -15,7 +15,7 @@ import type {
 } from './device.ts'
 import { Launcher, type Stamps } from './webgpu/launch.ts'
 import { adapterFeatures, adapterLimits, adapterName, deviceLimits } from './webgpu/limits.ts'
-import { Memory } from './webgpu/memory.ts'
+import { type GpuBuffer, Memory } from './webgpu/memory.ts'
 import { compileModule, GpuModule } from './webgpu/module.ts'
 import { firstLine, Session, validationError } from './webgpu/session.ts'
 import { Clock, REPEATS_PER_CLOCK } from './webgpu/timing.ts'
@@ -133,9 +133,12 @@ class WebGpuDevice implements Device {
         },
       })
     check()
+    const unsure = new Set<GpuBuffer>()
     for (const c of commands)
       for (const a of c.kind === 'clear' ? [c.buffer] : c.args)
-        if (typeof a !== 'number') await this.#memory.own(a, call).ready()
+        if (typeof a !== 'number' && !(a as GpuBuffer).known) unsure.add(a as GpuBuffer)
+    if (unsure.size === 0) return
+    for (const b of unsure) await b.ready()
     // The caller may have freed something while the allocations were being confirmed.
     check()
   }

@@ -81,8 +81,7 @@ describe('what only WebGPU does', () => {
       4 |   let fine = 1.0;
       5 |   y[0] = fine + nowhere;
         |                 ^^^^^^^
-      6 | }
-      7 | ",
+      6 | }",
         ],
       }
     `)

@@ -38,7 +38,8 @@ export class GpuBuffer implements DeviceBuffer {
   freed = false
   /** Resolves once the device has said whether there was memory for it; `undefined` when there was. */
   readonly fate: Promise<SptError | undefined>
-  #known = false
+  /** True once the device has said that the memory is there. */
+  known = false
   /** Called when the buffer goes: what was cached for it goes too. */
   readonly onFree = new Set<() => void>()
 
@@ -55,7 +56,7 @@ export class GpuBuffer implements DeviceBuffer {
     )
     this.gpu = value
     this.fate = failure.then((f) => {
-      this.#known = f === undefined
+      this.known = f === undefined
       if (f === undefined) return undefined
       return f.kind === 'memory' ? outOfMemory(label, bytes) : validationError(`alloc ${label}`, f.message)
     })
@@ -63,7 +64,7 @@ export class GpuBuffer implements DeviceBuffer {
 
   /** Rejects with `device/out-of-memory` where there was no memory for this buffer. */
   async ready(): Promise<void> {
-    if (this.#known) return
+    if (this.known) return
     const failed = await this.session.wait(this.fate, `alloc ${this.label}`)
     // A fresh error each time: the same allocation may fail several calls.
     if (failed) throw new SptError(failed.diagnostics)

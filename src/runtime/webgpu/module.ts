@@ -133,7 +133,7 @@ function textError(module: ModuleText, m: GPUCompilationMessage): Diagnostic {
   const width = String(m.lineNum + CONTEXT_LINES).length
   for (let n = m.lineNum - CONTEXT_LINES; n <= m.lineNum + CONTEXT_LINES; n++) {
     const line = lines[n - 1]
-    if (line === undefined) continue
+    if (line === undefined || (line === '' && n === lines.length)) continue
     shown.push(`${String(n).padStart(width)} | ${line}`)
     if (n === m.lineNum && m.linePos > 0)
       shown.push(`${' '.repeat(width)} | ${' '.repeat(m.linePos - 1)}${'^'.repeat(Math.max(m.length, 1))}`)
