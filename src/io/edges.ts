@@ -152,7 +152,7 @@ class Parser {
     }
     const size = this.options.shape?.[dimension] ?? MAX_ID + 1
     if (id < 0 || id >= size)
-      this.fail('io/index-range', `the ${what} ${id} is out of range`, `0 to ${size - 1}`)
+      this.fail('io/index-range', `the ${what} ${n.lastToken()} is out of range`, `0 to ${size - 1}`)
   }
 
   private fail(code: string, message: string, expected?: string): never {

@@ -204,7 +204,7 @@ class Parser {
     if (!n.ok) return this.notNumber(n, `a ${what} index`)
     return this.fail(
       'io/index-range',
-      `the ${what} index ${index} is out of range`,
+      `the ${what} index ${n.lastToken()} is out of range`,
       `1 to ${size}`,
       index === 0 ? 'Matrix Market counts from 1.' : undefined,
     )

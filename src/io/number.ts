@@ -215,4 +215,10 @@ export class Numbers {
     const s = text(this.bytes, this.pos, p)
     return this.ends(p) ? s : `${s}…`
   }
+  /** The token that has just been read, as written. */
+  lastToken(): string {
+    let start = this.pos
+    while (start > 0 && this.bytes[start - 1]! > 32 && this.bytes[start - 1] !== 44) start--
+    return text(this.bytes, start, Math.min(this.pos, start + 40))
+  }
 }

@@ -36,7 +36,8 @@ class Parser {
     while (this.nextToken(n)) {
       const v = n.int()
       if (!n.ok) this.fail('io/not-a-number', `'${n.token()}' is not a whole number`)
-      if (v < 0 || v > INT32_MAX) this.fail('io/index-range', `${v} is out of range`, `0 to ${INT32_MAX}`)
+      if (v < 0 || v > INT32_MAX)
+        this.fail('io/index-range', `${n.lastToken()} is out of range`, `0 to ${INT32_MAX}`)
       if (this.sizes.length < SIZES.length) this.size(v)
       else this.element(v)
     }

@@ -1,0 +1,97 @@
+import { test as prop } from '@fast-check/vitest'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { Numbers } from '../../src/io/number.ts'
+import { bytesOf } from './support.ts'
+
+function float(text: string): number {
+  const n = new Numbers()
+  n.reset(bytesOf(text))
+  const v = n.float()
+  expect(n.ok, text).toBe(true)
+  expect(n.pos).toBe(text.length)
+  return v
+}
+
+function refuses(text: string, how: 'float' | 'int'): boolean {
+  const n = new Numbers()
+  n.reset(bytesOf(text))
+  n[how]()
+  return !n.ok && n.pos === 0
+}
+
+const digits = (maxLength: number) =>
+  fc.array(fc.nat(9), { minLength: 1, maxLength }).map((list) => list.join(''))
+
+describe('floats are exactly rounded', () => {
+  prop.prop([fc.double()], { numRuns: 3000 })('shortest decimals of doubles', (v) => {
+    expect(float(Object.is(v, -0) ? '-0' : String(v).toLowerCase())).toBe(v)
+  })
+  prop.prop([fc.double({ noNaN: true, noDefaultInfinity: true }), fc.integer({ min: 15, max: 30 })], {
+    numRuns: 3000,
+  })('16 to 31 digits', (v, n) => {
+    expect(float(v.toExponential(n))).toBe(Number(v.toExponential(n)))
+  })
+  prop.prop([digits(40), digits(40), fc.integer({ min: -60, max: 60 }), fc.boolean()], { numRuns: 5000 })(
+    'any digits, point and exponent agree with Number',
+    (a, b, e, minus) => {
+      const text = `${minus ? '-' : ''}${a}.${b}e${e}`
+      expect(float(text)).toBe(Number(text))
+    },
+  )
+  // Half-way cases, where one digit more decides: the tail has to be seen.
+  prop.prop([fc.integer({ min: 2 ** 52, max: 2 ** 53 - 2 }), fc.integer({ min: 1, max: 9 })], {
+    numRuns: 2000,
+  })('next to half-way cases', (m, d) => {
+    for (const tail of ['5', `5${'0'.repeat(9)}${d}`, `4${'9'.repeat(9)}${d}`]) {
+      const text = `${m}.${tail}`
+      expect(float(text)).toBe(Number(text))
+    }
+  })
+  test('forms', () => {
+    expect(float('1d3')).toBe(1000)
+    expect(float('-1.5D-2')).toBe(-0.015)
+    expect(float('+.5')).toBe(0.5)
+    expect(float('5.')).toBe(5)
+    expect(float('-0')).toBe(-0)
+    expect(float('1e400')).toBe(Number.POSITIVE_INFINITY)
+    expect(float('1e-400')).toBe(0)
+    expect(float('2.2250738585072011e-308')).toBe(Number('2.2250738585072011e-308'))
+    expect(float('-Inf')).toBe(Number.NEGATIVE_INFINITY)
+    expect(float('infinity')).toBe(Number.POSITIVE_INFINITY)
+    expect(float('NaN')).toBe(Number.NaN)
+  })
+  test('what is no number is refused, the cursor stays', () => {
+    for (const text of [
+      '',
+      '-',
+      '.',
+      'e5',
+      '1e',
+      '1e+',
+      '1.2.3',
+      '0x10',
+      '1_000',
+      'infinit',
+      'nano',
+      '--1',
+      '1-',
+    ])
+      expect(refuses(text, 'float'), text).toBe(true)
+  })
+})
+
+describe('integers', () => {
+  prop.prop([fc.maxSafeInteger()])('read as they print', (v) => {
+    const n = new Numbers()
+    n.reset(bytesOf(`${v} 7`))
+    expect(n.int()).toBe(v)
+    expect(n.skipBlanks()).toBe(true)
+    expect(n.int()).toBe(7)
+    expect(n.skipBlanks()).toBe(false)
+  })
+  test('what is no integer is refused', () => {
+    for (const text of ['', '-', '1.5', '1e3', 'a', '1a', '+-1'])
+      expect(refuses(text, 'int'), text).toBe(true)
+  })
+})
