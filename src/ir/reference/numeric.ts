@@ -1,7 +1,7 @@
 /**
  * Arithmetic of the reference: floats in float64 without rounding to narrower types; integers exact, wrapping
- * to their type. Integer division floors; by zero, quotient and remainder are 0. Float `%` keeps the sign of
- * the dividend. Casts from float to integer truncate and saturate, NaN gives 0. `round` takes ties to even.
+ * to their type. Division and modulo of integers floor, and give 0 where the divisor is 0; `%` of floats floors
+ * too. Casts from float to integer truncate and saturate, NaN gives 0. `round` takes ties to even.
  */
 import { InternalError } from '../../ast/diagnostic.ts'
 import { type Dtype, INT_RANGE, isFloat } from '../dtype.ts'
@@ -39,7 +39,7 @@ const FLOAT: Readonly<Record<ArithOp, Binary>> = {
   sub: (a, b) => a - b,
   mul: (a, b) => a * b,
   div: (a, b) => a / b,
-  mod: (a, b) => a % b,
+  mod: (a, b) => a - b * Math.floor(a / b),
   quo: (a, b) => Math.trunc(a / b),
   rem: (a, b) => a % b,
   min: Math.min,

@@ -1,0 +1,62 @@
+/** The name space of one kernel: parameters, axes and buffers, and who took a name first. */
+import type { Span } from '../../ast/diagnostic.ts'
+import type * as Ast from '../../ast/nodes.ts'
+import type { Axis, StoredAxis } from '../axis.ts'
+import { isStored, parentOf } from '../axis.ts'
+import type { Expr } from '../expr.ts'
+import type { Monoid } from '../monoid.ts'
+import type { Buffer1, Param } from '../stage1.ts'
+import type { Report } from './report.ts'
+
+export interface Declared {
+  readonly report: Report
+  readonly params: Map<string, Param>
+  readonly axes: Map<string, Axis>
+  readonly buffers: Map<string, Buffer1>
+  /** Declared, but with an error of its own: uses of it are silent. */
+  readonly broken: Set<string>
+  /** Where each name was declared first. */
+  readonly places: Map<string, { readonly what: string; readonly span: Span }>
+  /** The monoid of that name in the kernel's file. */
+  readonly monoid: (name: Ast.Ident) => Monoid | null
+}
+
+/** Takes a name; an error if it is taken. */
+export function declare(d: Declared, name: Ast.Ident, what: string): boolean {
+  const before = d.places.get(name.name)
+  if (!before) {
+    d.places.set(name.name, { what, span: name.span })
+    return true
+  }
+  d.report.error({
+    code: 'check/duplicate',
+    message: `${name.name} is declared twice in this kernel`,
+    span: name.span,
+    labels: [{ span: before.span, text: `the ${before.what} ${name.name} is declared here` }],
+    hint: 'parameters, axes, buffers and iterations of a kernel share one name space',
+  })
+  return false
+}
+
+export function storedAxis(d: Declared, name: string): StoredAxis | null {
+  const a = d.axes.get(name)
+  return a && isStored(a) ? a : null
+}
+
+/** The axis whose coordinates an axis goes through: itself, or the base of a view. */
+export function coordinateAxis(d: Declared, a: Axis): StoredAxis | null {
+  if (isStored(a)) return a
+  return a.kind === 'fused' ? null : storedAxis(d, a.base)
+}
+
+/** The extent of the coordinates of an axis. */
+export function extentOf(d: Declared, a: Axis): Expr | null {
+  return coordinateAxis(d, a)?.extent ?? null
+}
+
+/** Names from the root to the axis. */
+export function chainOf(d: Declared, a: StoredAxis): readonly string[] {
+  const parent = parentOf(a)
+  const up = parent === null ? null : storedAxis(d, parent)
+  return up ? [...chainOf(d, up), a.name] : [a.name]
+}

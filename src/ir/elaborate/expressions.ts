@@ -1,0 +1,250 @@
+/** Expressions: AST → typed IR. What a name, an access or a field means is the caller's (`Names`). */
+import { type Span, unreachable } from '../../ast/diagnostic.ts'
+import type * as Ast from '../../ast/nodes.ts'
+import { DTYPES, isDtype, isFloat, isInt, join } from '../dtype.ts'
+import {
+  type BinaryOp,
+  binary,
+  bool,
+  call,
+  cast,
+  ceildiv,
+  constant,
+  type Expr,
+  isCompare,
+  MATH_ARITY,
+  MATH_FNS,
+  type MathFn,
+  neg,
+  not,
+  select,
+} from '../expr.ts'
+import type { Report } from './report.ts'
+import { convert, meet, plain, settle, type Typed } from './types.ts'
+
+/** What names mean in some place; each reports its own errors and gives `null` then. */
+export interface Names {
+  name(e: Ast.Name): Typed | null
+  access(e: Ast.Access): Typed | null
+  field(e: Ast.Field): Typed | null
+}
+
+const isMath = (name: string): name is MathFn => (MATH_FNS as readonly string[]).includes(name)
+export const FUNCTIONS: readonly string[] = [...MATH_FNS, 'min', 'max', 'select', 'ceildiv', ...DTYPES]
+
+export function elaborateExpr(e: Ast.Expr, names: Names, report: Report): Typed | null {
+  switch (e.kind) {
+    case 'number':
+      return e.float
+        ? { expr: constant(e.value, 'f32', e.span), literal: 'float' }
+        : { expr: constant(e.value, 'i32', e.span), literal: 'int' }
+    case 'bool':
+      return plain(bool(e.value))
+    case 'name':
+      return names.name(e)
+    case 'access':
+      return names.access(e)
+    case 'field':
+      return names.field(e)
+    case 'unary':
+      return unary(e, names, report)
+    case 'binary': {
+      const a = elaborateExpr(e.a, names, report)
+      const b = elaborateExpr(e.b, names, report)
+      return a && b ? operate(e.op, a, b, { whole: e.span, a: e.a.span, b: e.b.span }, report) : null
+    }
+    case 'call':
+      return callOf(e, names, report)
+    default:
+      return unreachable(e)
+  }
+}
+
+/** With a type of its own: an open literal becomes i32 or f32. */
+export function settled(e: Ast.Expr, names: Names, report: Report): Expr | null {
+  const t = elaborateExpr(e, names, report)
+  return t && settle(t, e.span, report)
+}
+
+function unary(e: Ast.Unary, names: Names, report: Report): Typed | null {
+  const x = elaborateExpr(e.x, names, report)
+  if (!x) return null
+  if (e.op === 'not') {
+    const b = truth(x, e.x.span, report)
+    return b && plain(not(b, e.span))
+  }
+  if (x.expr.dtype === 'bool')
+    return report.error({
+      code: 'check/operand',
+      message: 'a truth value has no negative',
+      span: e.span,
+      hint: 'did you mean `not`?',
+    })
+  return { expr: neg(x.expr, e.span), literal: x.literal }
+}
+
+/** A condition. */
+export function truth(t: Typed, span: Span, report: Report): Expr | null {
+  if (t.expr.dtype === 'bool') return t.expr
+  return report.error({
+    code: 'check/condition',
+    message: `this must be true or false, and it is ${t.literal ? 'a number' : t.expr.dtype}`,
+    span,
+    expected: 'a comparison or a value of type bool',
+    hint: 'compare it: `… != 0`',
+  })
+}
+
+interface Places {
+  readonly whole: Span
+  readonly a: Span
+  readonly b: Span
+}
+
+function operate(op: BinaryOp, a: Typed, b: Typed, at: Places, report: Report): Typed | null {
+  if (op === 'and' || op === 'or') {
+    const x = truth(a, at.a, report)
+    const y = truth(b, at.b, report)
+    return x && y && plain(binary(op, x, y, at.whole))
+  }
+  if (a.literal && b.literal && !isCompare(op)) return fold(op, a, b, at, report)
+  const both = meet(a, b, at, report)
+  if (!both) return null
+  const [x, y] = both
+  if (isCompare(op)) return plain(binary(op, x, y, at.whole))
+  if (x.dtype === 'bool')
+    return report.error({
+      code: 'check/operand',
+      message: 'truth values do not add or multiply',
+      span: at.whole,
+      hint: 'use `and`, `or`, `select`, or convert with i32(…)',
+    })
+  if ((op === 'div' || op === 'mod') && isInt(x.dtype) && y.kind === 'const' && y.value === 0)
+    return divisionByZero(at.b, report)
+  return plain(binary(op, x, y, at.whole))
+}
+
+const divisionByZero = (span: Span, report: Report): null =>
+  report.error({ code: 'check/division-by-zero', message: 'an integer is divided by 0', span })
+
+/** Two literals make a literal. */
+function fold(op: BinaryOp, a: Typed, b: Typed, at: Places, report: Report): Typed | null {
+  const x = (a.expr as { value: number }).value
+  const y = (b.expr as { value: number }).value
+  const integer = a.literal === 'int' && b.literal === 'int'
+  if (integer && (op === 'div' || op === 'mod') && y === 0) return divisionByZero(at.b, report)
+  if (integer && op === 'div' && x % y !== 0)
+    return report.error({
+      code: 'check/integer-division',
+      message: `${x} / ${y} is ${Math.floor(x / y)} on integers`,
+      span: at.whole,
+      hint: `write ${x}.0 / ${y} for the fraction`,
+    })
+  const value = {
+    add: x + y,
+    sub: x - y,
+    mul: x * y,
+    div: x / y,
+    mod: x - y * Math.floor(x / y),
+    min: Math.min(x, y),
+    max: Math.max(x, y),
+  }[op as 'add' | 'sub' | 'mul' | 'div' | 'mod' | 'min' | 'max']
+  return { expr: constant(value, integer ? 'i32' : 'f32', at.whole), literal: integer ? 'int' : 'float' }
+}
+
+function callOf(e: Ast.Call, names: Names, report: Report): Typed | null {
+  const fn = e.fn.name
+  const range: readonly [number, number] | null =
+    fn === 'min' || fn === 'max'
+      ? [2, 64]
+      : fn === 'select'
+        ? [3, 3]
+        : fn === 'ceildiv'
+          ? [2, 2]
+          : isDtype(fn)
+            ? [1, 1]
+            : isMath(fn)
+              ? [MATH_ARITY[fn], MATH_ARITY[fn]]
+              : null
+  if (!range)
+    return report.error({
+      code: 'check/unknown-function',
+      message: `there is no function ${fn}`,
+      span: e.fn.span,
+      lookup: { name: fn, candidates: FUNCTIONS },
+    })
+  if (e.args.length < range[0] || e.args.length > range[1])
+    return report.error({
+      code: 'check/arguments',
+      message: `${fn} is called with ${e.args.length} argument${e.args.length === 1 ? '' : 's'}`,
+      span: e.span,
+      expected: range[0] === range[1] ? `${range[0]}` : `${range[0]} or more`,
+    })
+  const args = e.args.map((x) => elaborateExpr(x, names, report))
+  if (args.some((x) => x === null)) return null
+  const xs = args as Typed[]
+  const spans = e.args.map((x) => x.span)
+  if (isDtype(fn)) {
+    const c = convert(xs[0]!, fn, e.span, report)
+    return c && plain(c)
+  }
+  if (isMath(fn)) return math(fn, xs, spans, e.span, report)
+  if (fn === 'select') return choose(xs, spans, e.span, report)
+  if (fn === 'ceildiv') return divideUp(xs, spans, e.span, report)
+  let out: Typed | null = xs[0]!
+  for (let k = 1; k < xs.length && out; k++)
+    out = operate(fn as 'min' | 'max', out, xs[k]!, { whole: e.span, a: spans[0]!, b: spans[k]! }, report)
+  return out
+}
+
+function math(
+  fn: MathFn,
+  xs: readonly Typed[],
+  spans: readonly Span[],
+  whole: Span,
+  report: Report,
+): Typed | null {
+  const exact = fn === 'abs' || fn === 'sign'
+  let args: Expr[]
+  if (xs.length === 2) {
+    const both = meet(xs[0]!, xs[1]!, { a: spans[0]!, b: spans[1]! }, report)
+    if (!both) return null
+    args = [...both]
+  } else {
+    const x = exact || xs[0]!.literal !== 'int' ? settle(xs[0]!, spans[0]!, report) : xs[0]!.expr
+    if (!x) return null
+    args = [x]
+  }
+  if (args[0]!.dtype === 'bool')
+    return report.error({
+      code: 'check/operand',
+      message: `${fn} takes a number, not a truth value`,
+      span: whole,
+    })
+  if (!exact) args = args.map((x) => (isFloat(x.dtype) ? x : cast(x, 'f32')))
+  return plain(call(fn, args, whole))
+}
+
+function choose(xs: readonly Typed[], spans: readonly Span[], whole: Span, report: Report): Typed | null {
+  const cond = truth(xs[0]!, spans[0]!, report)
+  const [, a, b] = xs as readonly [Typed, Typed, Typed]
+  const same = a.literal === null && b.literal === null && a.expr.dtype === b.expr.dtype
+  const both = same ? ([a.expr, b.expr] as const) : meet(a, b, { a: spans[1]!, b: spans[2]! }, report)
+  return cond && both && plain(select(cond, both[0], both[1], whole))
+}
+
+function divideUp(xs: readonly Typed[], spans: readonly Span[], whole: Span, report: Report): Typed | null {
+  const both = meet(xs[0]!, xs[1]!, { a: spans[0]!, b: spans[1]! }, report)
+  if (!both) return null
+  const [a, b] = both
+  if (!isInt(join(a.dtype, b.dtype)))
+    return report.error({
+      code: 'check/operand',
+      message: 'ceildiv takes integers',
+      span: whole,
+      hint: 'use ceil(a / b)',
+    })
+  if (b.kind === 'const' && b.value === 0) return divisionByZero(spans[1]!, report)
+  if (a.dtype === 'i32') return plain(ceildiv(a, b))
+  return plain(binary('div', binary('add', a, binary('sub', b, constant(1, b.dtype))), b, whole))
+}

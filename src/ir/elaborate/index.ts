@@ -1,0 +1,86 @@
+/** Elaboration: what a program's text says, resolved, typed and checked. AST → Stage I. */
+import type * as Ast from '../../ast/nodes.ts'
+import { type Program, scopeOf } from '../../ast/program.ts'
+import type { Format } from '../format.ts'
+import type { Monoid } from '../monoid.ts'
+import type { Kernel1 } from '../stage1.ts'
+import { elaborateFormat } from './formats.ts'
+import { elaborateKernel } from './kernels.ts'
+import { elaborateMonoid } from './monoids.ts'
+import { Report } from './report.ts'
+import { ambiguity, elaborateSchedule, type Schedule } from './schedules.ts'
+
+export type { Schedule, ScheduleParam } from './schedules.ts'
+
+/** Everything the entry file can name, under the names it has there. */
+export interface Elaborated {
+  readonly kernels: ReadonlyMap<string, Kernel1>
+  readonly formats: ReadonlyMap<string, Format>
+  readonly monoids: ReadonlyMap<string, Monoid>
+  /** By kernel, then by name. */
+  readonly schedules: ReadonlyMap<string, ReadonlyMap<string, Schedule>>
+}
+
+/** Remembers what each declaration became, so that two ways to it give one result and one error. */
+function memo<K, V>(make: (key: K) => V): (key: K) => V {
+  const done = new Map<K, V>()
+  return (key) => {
+    if (!done.has(key)) done.set(key, make(key))
+    return done.get(key)!
+  }
+}
+
+/**
+ * Elaborates all kernels, formats, monoids and schedules that the entry file declares or imports. Throws an
+ * `SptError` with every error found (`check/…`).
+ */
+export function elaborate(program: Program): Elaborated {
+  const report = new Report()
+  const monoidOf = memo((m: Ast.Monoid) => elaborateMonoid(m, report))
+  const formatOf = memo((f: Ast.Format) => elaborateFormat(f, report))
+  const kernelNames = new Map([...program.kernels].map(([name, k]) => [k, name]))
+  const kernelOf = memo((k: Ast.Kernel) => {
+    const scope = scopeOf(program, k)
+    const find = (id: Ast.Ident): Monoid | null => {
+      const decl = scope.monoids.get(id.name)
+      if (decl) return monoidOf(decl)
+      const several = scope.ambiguous.get(id.name)
+      if (several) return report.error(ambiguity(id, several))
+      return report.error({
+        code: 'check/unknown-reducer',
+        message: `there is no reducer ${id.name}`,
+        span: id.span,
+        expected: '+ * min max and or, or the name of a monoid',
+        lookup: { name: id.name, candidates: ['min', 'max', 'and', 'or', ...scope.monoids.keys()] },
+      })
+    }
+    return elaborateKernel(kernelNames.get(k) ?? k.name.name, k, find, report)
+  })
+  const scheduleOf = (s: Ast.Schedule, path: readonly Ast.Schedule[]): Schedule | null => {
+    const scope = scopeOf(program, s)
+    const decl = scope.kernels.get(s.kernel.name)
+    if (!decl)
+      return report.error({
+        code: 'check/unknown-kernel',
+        message: `there is no kernel ${s.kernel.name}`,
+        span: s.kernel.span,
+        lookup: { name: s.kernel.name, candidates: [...scope.kernels.keys()] },
+      })
+    const kernel = kernelOf(decl)
+    return elaborateSchedule(s, { report, scope, kernel, format: formatOf, schedule: scheduleOf }, path)
+  }
+  const all = <D, V>(decls: ReadonlyMap<string, D>, make: (d: D) => V | null): Map<string, V> => {
+    const out = new Map<string, V>()
+    for (const [name, decl] of decls) {
+      const value = make(decl)
+      if (value !== null) out.set(name, value)
+    }
+    return out
+  }
+  const monoids = all(program.monoids, monoidOf)
+  const formats = all(program.formats, formatOf)
+  const kernels = all(program.kernels, kernelOf)
+  const schedules = all(program.schedules, (own) => all(own, (s) => scheduleOf(s, [])))
+  report.finish()
+  return { kernels, formats, monoids, schedules }
+}

@@ -1,0 +1,114 @@
+/**
+ * Which iterators an index tells apart. An index names coordinate c on its dimensions D if elements that agree
+ * on D agree on c: bare, alone in a linear form, as a digit of a mixed-radix number (`i * b + ii` with
+ * ii < b), or by quotient and remainder (`i / b`, `i % b`).
+ */
+import type { Axis } from '../axis.ts'
+import { type Expr, keyOf, mul, sameExpr } from '../expr.ts'
+import type { Access } from './accesses.ts'
+import { linearOf } from './linear.ts'
+
+/** Coordinate name → dimensions that determine it. */
+export type Determined = ReadonlyMap<string, readonly number[]>
+
+interface Known {
+  readonly name: string
+  readonly axis: Axis
+}
+
+export function determined(a: Access, dims: readonly string[], axes: ReadonlyMap<string, Axis>): Determined {
+  const coords = new Map<string, Known>(a.around.flatMap((o) => o.coords).map((c) => [c.name, c]))
+  const out = new Map<string, readonly number[]>()
+  a.index.forEach((e, d) => {
+    for (const name of alone(e, dims[d], coords, axes)) if (!out.has(name)) out.set(name, [d])
+  })
+  for (const [name, pair] of quotients(a.index, coords, axes)) if (!out.has(name)) out.set(name, pair)
+  return out
+}
+
+/** The stored axis whose coordinates an iterator runs over. */
+function storedOf(c: Known, axes: ReadonlyMap<string, Axis>): Axis | undefined {
+  return c.axis.kind === 'attached' || c.axis.kind === 'gathered' ? axes.get(c.axis.base) : c.axis
+}
+
+/** Whether different steps of the iterator have different coordinates, its parents being the same. */
+function distinct(c: Known, axes: ReadonlyMap<string, Axis>): boolean {
+  const axis = storedOf(c, axes)
+  // A list may name a coordinate twice.
+  if (!axis || c.axis.kind === 'gathered') return false
+  return !('unique' in axis) || axis.unique
+}
+
+/** Names that the expression of one dimension determines. */
+function alone(
+  e: Expr,
+  dim: string | undefined,
+  coords: ReadonlyMap<string, Known>,
+  axes: ReadonlyMap<string, Axis>,
+): readonly string[] {
+  const bare = e.kind === 'var' ? coords.get(e.name) : undefined
+  // On its own axis even a repeated coordinate is an element of its own.
+  if (bare && bare.axis.kind !== 'gathered' && storedOf(bare, axes)?.name === dim) return [bare.name]
+  const form = linearOf(e, new Set(coords.keys()))
+  if (!form) return []
+  const names = [...form.terms.keys()]
+  if (!names.every((n) => distinct(coords.get(n)!, axes))) return []
+  if (names.length === 1) {
+    const c = form.terms.get(names[0]!)!
+    return c.kind === 'const' ? names : []
+  }
+  return digits(form.terms, coords, axes) ? names : []
+}
+
+/** Every coefficient is the product of those below and their extents: digits of a mixed-radix number. */
+function digits(
+  terms: ReadonlyMap<string, Expr>,
+  coords: ReadonlyMap<string, Known>,
+  axes: ReadonlyMap<string, Axis>,
+): boolean {
+  const rest = new Map(terms)
+  const least = [...rest]
+    .filter(([, c]) => c.kind === 'const' && c.value > 0)
+    .sort((a, b) => (a[1] as { value: number }).value - (b[1] as { value: number }).value)[0]
+  if (!least) return false
+  let [name, coefficient] = least
+  for (;;) {
+    rest.delete(name)
+    if (rest.size === 0) return true
+    const axis = storedOf(coords.get(name)!, axes)
+    if (!axis || !('extent' in axis)) return false
+    const radix = mul(axis.extent, coefficient)
+    const next = [...rest].find(
+      ([, c]) =>
+        sameExpr(c, radix) ||
+        sameExpr(c, mul(coefficient, axis.extent)) ||
+        (c.kind === 'const' &&
+          radix.kind === 'const' &&
+          c.value >= radix.value &&
+          noneSmaller(c.value, rest)),
+    )
+    if (!next) return false
+    ;[name, coefficient] = next
+  }
+}
+
+const noneSmaller = (value: number, rest: ReadonlyMap<string, Expr>): boolean =>
+  [...rest.values()].every((c) => c.kind === 'const' && c.value >= value)
+
+/** `x / c` on one dimension and `x % c` on another. */
+function quotients(
+  index: readonly Expr[],
+  coords: ReadonlyMap<string, Known>,
+  axes: ReadonlyMap<string, Axis>,
+): readonly (readonly [string, readonly number[]])[] {
+  const out: (readonly [string, readonly number[]])[] = []
+  index.forEach((q, d) => {
+    if (q.kind !== 'binary' || q.op !== 'div') return
+    const r = index.findIndex(
+      (x) => x.kind === 'binary' && x.op === 'mod' && keyOf(x.a) === keyOf(q.a) && keyOf(x.b) === keyOf(q.b),
+    )
+    if (r < 0) return
+    for (const name of alone(q.a, undefined, coords, axes)) out.push([name, [d, r]])
+  })
+  return out
+}

@@ -1,0 +1,116 @@
+/** Which types meet, and which values fit where. Literals have no type of their own until they meet one. */
+import type { Span } from '../../ast/diagnostic.ts'
+import { type Dtype, INT_RANGE, isFloat, isInt, join } from '../dtype.ts'
+import { cast, constant, type Expr } from '../expr.ts'
+import type { Report } from './report.ts'
+
+/** `literal`: a number as written, whose type is still open; `expr` is then a constant. */
+export interface Typed {
+  readonly expr: Expr
+  readonly literal: 'int' | 'float' | null
+}
+
+export const plain = (expr: Expr): Typed => ({ expr, literal: null })
+
+const INTO: Readonly<Record<Dtype, readonly Dtype[]>> = {
+  bool: ['u8', 'i8', 'u32', 'i32', 'f16', 'bf16', 'f32', 'f64'],
+  u8: ['u32', 'i32', 'f16', 'bf16', 'f32', 'f64'],
+  i8: ['i32', 'f16', 'bf16', 'f32', 'f64'],
+  u32: ['f32', 'f64'],
+  i32: ['f32', 'f64'],
+  f16: ['f32', 'f64'],
+  bf16: ['f32', 'f64'],
+  f32: ['f64'],
+  f64: [],
+}
+
+/** Whether a value of type `from` goes into `to` without being asked: nothing but precision of large integers is lost. */
+export const fits = (from: Dtype, to: Dtype): boolean => from === to || INTO[from].includes(to)
+
+function literalAs(value: number, to: Dtype, span: Span, report: Report): Expr | null {
+  if (isFloat(to)) return constant(value, to, span)
+  if (!isInt(to) || !Number.isInteger(value))
+    return report.error({
+      code: 'check/literal-type',
+      message: `${show(value)} is no ${to}`,
+      span,
+      expected: to,
+    })
+  const [lo, hi] = INT_RANGE[to as 'i32']
+  if (value < lo || value > hi)
+    return report.error({
+      code: 'check/literal-range',
+      message: `${value} is out of the range of ${to}`,
+      span,
+      expected: `${lo} … ${hi}`,
+    })
+  return constant(value, to, span)
+}
+
+const show = (value: number): string =>
+  Number.isFinite(value) ? String(value) : Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf'
+
+/** A literal becomes i32 or f32; other expressions stay. */
+export function settle(t: Typed, span: Span, report: Report): Expr | null {
+  if (t.literal === null || t.expr.kind !== 'const') return t.expr
+  return literalAs(t.expr.value, t.literal === 'int' ? 'i32' : 'f32', span, report)
+}
+
+/** The value as a `to`, where it fits; `what` names the place for the message. */
+export function coerce(t: Typed, to: Dtype, what: string, span: Span, report: Report): Expr | null {
+  const { expr, literal } = t
+  if (literal !== null && expr.kind === 'const') {
+    if (literal === 'int' || isFloat(to)) return literalAs(expr.value, to, span, report)
+    return report.error({
+      code: 'check/literal-type',
+      message: `${what} is ${to}, and ${show(expr.value)} is a floating-point number`,
+      span,
+      expected: to,
+    })
+  }
+  if (fits(expr.dtype, to)) return cast(expr, to, span)
+  return report.error({
+    code: 'check/lossy',
+    message: `${what} is ${to}, and this value is ${expr.dtype}`,
+    span,
+    expected: `a value of type ${to}`,
+    hint: to === 'bool' ? 'compare it: `… != 0`' : `convert it explicitly: ${to}(…)`,
+  })
+}
+
+/** An explicit conversion `to(e)`. */
+export function convert(t: Typed, to: Dtype, span: Span, report: Report): Expr | null {
+  if (t.literal !== null && t.expr.kind === 'const' && (t.literal === 'int' || isFloat(to)) && to !== 'bool')
+    return literalAs(t.expr.value, to, span, report)
+  return cast(t.expr, to, span)
+}
+
+/** Both operands in the type they meet in; a literal takes the type of the other operand. */
+export function meet(
+  a: Typed,
+  b: Typed,
+  at: { a: Span; b: Span },
+  report: Report,
+): readonly [Expr, Expr] | null {
+  const left = openTo(a, b, at.a, report)
+  const right = openTo(b, a, at.b, report)
+  if (!left || !right) return null
+  const dtype = join(left.dtype, right.dtype)
+  return [cast(left, dtype), cast(right, dtype)]
+}
+
+/** The operand, given a type by the other one if it is a literal. */
+function openTo(t: Typed, other: Typed, span: Span, report: Report): Expr | null {
+  if (t.literal === null || t.expr.kind !== 'const') return t.expr
+  if (other.literal !== null)
+    return literalAs(
+      t.expr.value,
+      t.literal === 'float' || other.literal === 'float' ? 'f32' : 'i32',
+      span,
+      report,
+    )
+  const to = other.expr.dtype
+  // A fraction makes integers meet it in f32; an integer makes truth values meet it in i32.
+  if (t.literal === 'float') return literalAs(t.expr.value, isFloat(to) ? to : 'f32', span, report)
+  return literalAs(t.expr.value, to === 'bool' ? 'i32' : to, span, report)
+}
