@@ -100,7 +100,7 @@ export function packArguments(
     } else {
       fail({
         code: 'device/bad-argument',
-        message: `kernel '${entry.name}': argument '${spec.name}' is ${typeof value === 'number' ? 'a number' : `a ${typeof value}`}`,
+        message: `kernel '${entry.name}': argument '${spec.name}' is ${typeof value === 'number' ? 'a number' : 'a buffer'}`,
         expected: spec.kind === 'scalar' ? `a number of type ${spec.dtype}` : 'a buffer of this device',
       })
     }

@@ -1,0 +1,243 @@
+/** A CUDA driver of JavaScript: device memory is host memory, a kernel is a function, a fault is sticky. */
+import type { Chip } from '../../src/runtime/cuda/chip.ts'
+import type { KernelCompiler } from '../../src/runtime/cuda/compiler.ts'
+import { CudaDevice } from '../../src/runtime/cuda/device.ts'
+import type { CudaDriver, DriverCalls } from '../../src/runtime/cuda/driver.ts'
+import type { ArgSpec, Entry, ModuleText } from '../../src/runtime/device.ts'
+
+/** What a kernel of the fake sees: its arguments' slots and the memory behind an address. */
+export interface FakeLaunch {
+  readonly grid: readonly number[]
+  readonly block: readonly number[]
+  readonly sharedBytes: number
+  slot(index: number): DataView
+  memory(address: bigint): Uint8Array
+}
+/** Returns the code of a fault, or nothing. */
+export type FakeKernel = (launch: FakeLaunch) => number | undefined
+
+export const FAKE_CHIP: Chip & { readonly device: number } = {
+  device: 0,
+  ordinal: 0,
+  name: 'fake',
+  major: 9,
+  minor: 0,
+  multiprocessors: 4,
+  warpSize: 32,
+  maxThreadsPerBlock: 1024,
+  maxThreadsPerMultiprocessor: 2048,
+  maxBlockDim: [1024, 1024, 64],
+  maxGridDim: [2147483647, 65535, 65535],
+  sharedPerBlock: 49152,
+  sharedPerBlockOptin: 232448,
+  sharedPerMultiprocessor: 233472,
+  registersPerBlock: 65536,
+  registersPerMultiprocessor: 65536,
+  l2Bytes: 2 ** 22,
+  memoryBytes: 2 ** 20,
+}
+
+/** Fills an out parameter; success. */
+export function put(out: Int32Array | Float32Array, value: number): 0
+export function put(out: BigUint64Array, value: bigint): 0
+export function put(out: { [index: number]: number | bigint }, value: number | bigint): 0 {
+  out[0] = value
+  return 0
+}
+
+const STRING_BASE = 0x5000n
+const SLOT_BASE = 0x9000_0000n
+
+export class FakeDriver implements CudaDriver {
+  readonly path = 'fake'
+  readonly log: string[] = []
+  readonly memory = new Map<bigint, Uint8Array>()
+  readonly kernels = new Map<string, FakeKernel>()
+  /** What `cuFuncGetAttribute` answers by attribute. */
+  readonly attributes = new Map<number, number>([
+    [0, 1024],
+    [4, 32],
+  ])
+  /** Calls that fail, by name, once each. */
+  readonly failing = new Map<keyof DriverCalls, number>()
+  /** How often the stream is still busy when asked. */
+  busy = 0
+  sticky = 0
+  #next = 0x1000_0000n
+  #slots = new ArrayBuffer(0)
+  #current = 0n
+  #functions: string[] = []
+  #events = 0
+  #strings: string[] = []
+
+  readonly calls: DriverCalls = this.#table()
+
+  get held(): number {
+    return [...this.memory.values()].reduce((sum, block) => sum + block.length, 0)
+  }
+
+  addressOf(block: ArrayBuffer): bigint {
+    this.#slots = block
+    return SLOT_BASE
+  }
+
+  readString(address: bigint): string {
+    return this.#strings[Number(address - STRING_BASE)] ?? ''
+  }
+
+  #text(text: string, out: BigUint64Array): number {
+    out[0] = STRING_BASE + BigInt(this.#strings.push(text) - 1)
+    return 0
+  }
+
+  #block(address: bigint): Uint8Array {
+    for (const [base, block] of this.memory) {
+      if (address >= base && address <= base + BigInt(block.length)) {
+        return block.subarray(Number(address - base))
+      }
+    }
+    throw new Error(`no memory at ${address}`)
+  }
+
+  #table(): DriverCalls {
+    const host = (h: ArrayBufferView | ArrayBuffer): Uint8Array =>
+      ArrayBuffer.isView(h) ? new Uint8Array(h.buffer, h.byteOffset, h.byteLength) : new Uint8Array(h)
+    const table: DriverCalls = {
+      cuInit: () => 0,
+      cuDriverGetVersion: (v) => put(v, 13000),
+      cuDeviceGetCount: (c) => put(c, 1),
+      cuDeviceGet: (d, ordinal) => put(d, ordinal),
+      cuDeviceGetName: () => 0,
+      cuDeviceGetAttribute: (v, a) => put(v, a),
+      cuDeviceTotalMem_v2: (b) => put(b, 2n ** 20n),
+      cuDevicePrimaryCtxRetain: (c) => put(c, 77n),
+      cuDevicePrimaryCtxRelease_v2: () => 0,
+      cuCtxSetCurrent: (c) => {
+        this.#current = c
+        return 0
+      },
+      cuMemGetInfo_v2: (free, total) => {
+        free[0] = BigInt(FAKE_CHIP.memoryBytes - this.held)
+        total[0] = BigInt(FAKE_CHIP.memoryBytes)
+        return 0
+      },
+      cuMemAlloc_v2: (out, bytes) => {
+        if (bytes === 0) return 1
+        if (this.held + bytes > FAKE_CHIP.memoryBytes) return 2
+        out[0] = this.#next
+        this.memory.set(this.#next, new Uint8Array(bytes).fill(0xa5))
+        this.#next += 2n ** 24n
+        return 0
+      },
+      cuMemFree_v2: (address) => (this.memory.delete(address) ? 0 : 1),
+      cuMemcpyHtoDAsync_v2: (to, from, bytes) => {
+        this.#block(to).set(host(from).subarray(0, bytes))
+        return 0
+      },
+      cuMemcpyDtoHAsync_v2: (to, from, bytes) => {
+        host(to).set(this.#block(from).subarray(0, bytes))
+        return 0
+      },
+      cuMemsetD8Async: (to, value, bytes) => {
+        this.#block(to).fill(value, 0, bytes)
+        return 0
+      },
+      cuStreamCreate: (s) => put(s, 88n),
+      cuStreamQuery: () => (this.busy-- > 0 ? 600 : this.sticky),
+      cuStreamSynchronize: () => {
+        this.busy = 0
+        return this.sticky
+      },
+      cuStreamDestroy_v2: () => 0,
+      cuEventCreate: (e) => put(e, BigInt(++this.#events)),
+      cuEventRecord: () => 0,
+      cuEventElapsedTime: (ms, start, end) => put(ms, Number(end - start)),
+      cuEventDestroy_v2: () => 0,
+      cuModuleLoadData: (m) => put(m, 99n),
+      cuModuleUnload: () => 0,
+      cuModuleGetFunction: (fn, _module, name) => {
+        if (!this.kernels.has(name)) return 500
+        fn[0] = BigInt(this.#functions.push(name))
+        return 0
+      },
+      cuFuncGetAttribute: (v, a) => put(v, this.attributes.get(a) ?? 0),
+      cuFuncSetAttribute: () => 0,
+      cuLaunchKernel: (fn, gx, gy, gz, bx, by, bz, sharedBytes, _stream, pointers) => {
+        const code = this.kernels.get(this.#functions[Number(fn) - 1]!)!({
+          grid: [gx, gy, gz],
+          block: [bx, by, bz],
+          sharedBytes,
+          slot: (i) => new DataView(this.#slots, Number(pointers[i]! - SLOT_BASE), 8),
+          memory: (address) => this.#block(address),
+        })
+        this.sticky ||= code ?? 0
+        return 0
+      },
+      cuGetErrorName: (code, out) => this.#text(`CODE_${code}`, out),
+      cuGetErrorString: (code, out) => this.#text(`text of ${code}`, out),
+    }
+    const free = new Set([
+      'cuGetErrorName',
+      'cuGetErrorString',
+      'cuCtxSetCurrent',
+      'cuDevicePrimaryCtxRetain',
+    ])
+    const wrapped = Object.entries(table).map(([name, call]) => [
+      name,
+      (...args: never[]): number => {
+        this.log.push(name)
+        const planned = this.failing.get(name as keyof DriverCalls)
+        if (planned !== undefined) {
+          this.failing.delete(name as keyof DriverCalls)
+          return planned
+        }
+        if (/^cu(Mem|Stream|Event|Module|Func|Launch)/.test(name) && !free.has(name)) {
+          if (this.#current !== 77n) return 201
+          if (this.sticky) return this.sticky
+        }
+        return (call as (...a: never[]) => number)(...args)
+      },
+    ])
+    return Object.fromEntries(wrapped)
+  }
+}
+
+/** Images are the texts themselves; `images` counts what was asked for. */
+export class FakeCompiler implements KernelCompiler {
+  readonly target = { arch: 'sm_90a', output: 'cubin' } as const
+  readonly images: { readonly name: string; readonly fresh: boolean }[] = []
+  cached = false
+
+  async image(module: ModuleText, fresh = false) {
+    this.images.push({ name: module.name, fresh })
+    return { bytes: new TextEncoder().encode(module.text), cached: this.cached && !fresh }
+  }
+}
+
+export function fakeDevice(syncEachLaunch = false) {
+  const driver = new FakeDriver()
+  const compiler = new FakeCompiler()
+  const device = new CudaDevice({ driver, chip: FAKE_CHIP, compiler, syncEachLaunch })
+  return { driver, compiler, device }
+}
+
+export const buffer = (name: string): ArgSpec => ({
+  kind: 'buffer',
+  name,
+  dtype: 'f32',
+  access: 'read_write',
+})
+export const scalar = (name: string, dtype: ArgSpec['dtype'] = 'i32'): ArgSpec => ({
+  kind: 'scalar',
+  name,
+  dtype,
+})
+
+export function fakeModule(name: string, args: readonly ArgSpec[], change: Partial<Entry> = {}): ModuleText {
+  return {
+    target: 'cuda',
+    name,
+    text: `void ${name}`,
+    entries: [{ name, args, block: [32, 1, 1], sharedBytes: 0, ...change }],
+  }
+}
