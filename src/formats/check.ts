@@ -1,11 +1,10 @@
 /** Input checks that building and locating share. */
 import { fail } from '../ast/diagnostic.ts'
-import type { StoredAxis } from '../ir/axis.ts'
 import { extentOf } from './storage.ts'
 
 /** The largest coordinate of each axis. @throws SptError `bind/coordinates`, `bind/coordinate-range`, `bind/extent` */
 export function checkCoords(
-  axes: readonly StoredAxis[],
+  axes: readonly { readonly name: string }[],
   extents: ReadonlyMap<string, number>,
   coords: readonly Int32Array[],
 ): number[] {

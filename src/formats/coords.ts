@@ -38,25 +38,28 @@ export function toCoords(
   const kept = options.drop === undefined ? null : keep(values, dtype, place.at, options.drop)
   const n = kept ? kept.length : place.at.length
   const out = newValues(dtype, n)
-  const coords = part.axes.map(() => allocate(n, 'coordinates'))
   for (let k = 0; k < n; k++) out[k] = values[place.at[kept ? kept[k]! : k]!]!
-  let column = 0
   const byAxis = new Map<string, Int32Array>()
   trees.forEach(({ coords: own }, t) => {
     // Over all combinations in row-major order, member k of tree t stands at every k·after, `size` apart.
     const after = place.after[t]!
     const size = trees[t]!.positions.length
     own.forEach((c, depth) => {
+      const name = part.trees[t]![depth]!
+      if (trees.length === 1 && !kept) {
+        byAxis.set(name, c)
+        return
+      }
       const to = allocate(n, 'coordinates')
-      for (let k = 0; k < n; k++) to[k] = c[Math.floor((kept ? kept[k]! : k) / after) % size]!
-      byAxis.set(part.trees[t]![depth]!, to)
+      if (trees.length === 1) for (let k = 0; k < n; k++) to[k] = c[kept![k]!]!
+      else for (let k = 0; k < n; k++) to[k] = c[Math.floor((kept ? kept[k]! : k) / after) % size]!
+      byAxis.set(name, to)
     })
   })
-  for (const axis of part.axes) coords[column++] = byAxis.get(axis.name)!
   return {
     kind: 'coords',
     shape: part.axes.map((a) => part.levels.get(a.name)!.extent),
-    coords,
+    coords: part.axes.map((a) => byAxis.get(a.name)!),
     values: out,
     dtype,
   }
@@ -84,13 +87,14 @@ function addresses(storage: Storage, trees: readonly Expanded[]) {
   return { at, after }
 }
 
-/** Places whose value is not `drop`. */
-function keep(values: ValueArray, dtype: Dtype, at: Int32Array, drop: number): Int32Array {
+/** Places whose value is not `drop`; place k has the element `at[k]` (`null`: k itself). */
+function keep(values: ValueArray, dtype: Dtype, at: Int32Array | null, drop: number): Int32Array {
   const read = decoder(dtype)
-  const out = allocate(at.length, 'stored elements')
+  const count = at ? at.length : values.length
+  const out = allocate(count, 'stored elements')
   let n = 0
-  for (let k = 0; k < at.length; k++) {
-    const bits = values[at[k]!]!
+  for (let k = 0; k < count; k++) {
+    const bits = values[at ? at[k]! : k]!
     const x = read ? read(bits) : bits
     if (x !== drop && !(Number.isNaN(x) && Number.isNaN(drop))) out[n++] = k
   }
@@ -112,12 +116,7 @@ export function coordsOfDense(tensor: DenseTensor, fill = 0): CoordTensor {
       expected: `${size} values`,
       hint: 'give the values in row-major order',
     })
-  const kept = keep(
-    values,
-    dtype,
-    Int32Array.from({ length: size }, (_, k) => k),
-    fill,
-  )
+  const kept = keep(values, dtype, null, fill)
   const coords = shape.map(() => allocate(kept.length, 'coordinates'))
   const out = newValues(dtype, kept.length)
   for (let k = 0; k < kept.length; k++) {

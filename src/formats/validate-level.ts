@@ -150,8 +150,7 @@ function checkIndices(axis: SparseFixed | SparseVariable, level: Level, parents:
             ? `padding is marked by the extent (${extent}) here, not by -1`
             : 'bind a larger size, or subtract 1 where indices count from 1',
       })
-  // Where coordinates repeat out of order, the segment's set is kept by the last segment that saw each one.
-  const seen = !axis.ordered && axis.unique ? new Map<number, number>() : null
+  const seen = !axis.ordered && axis.unique ? lastSegments(extent) : null
   for (let p = 0; p < parents; p++) {
     const [lo, hi] = segment(level, p)
     for (let q = lo; q < hi; q++) {
@@ -172,15 +171,32 @@ function checkIndices(axis: SparseFixed | SparseVariable, level: Level, parents:
           expected: 'ascending coordinates in each segment',
           hint: `sort the segments, or declare ${axis.name} unordered`,
         })
-      if (axis.unique && (axis.ordered ? q > lo && c === before : seen!.get(c) === p))
+      if (axis.unique && (axis.ordered ? q > lo && c === before : seen!(c, p) === p))
         fail({
           code: 'bind/duplicate',
           message: `indices of axis ${axis.name} hold ${c} again at position ${q}`,
           expected: 'each coordinate once in a segment',
           hint: `add the duplicates up, or declare ${axis.name} nonunique`,
         })
-      seen?.set(c, p)
     }
+  }
+}
+
+/** Returns the segment that saw a coordinate last (-1: none), and notes that `segment` has seen it. */
+function lastSegments(extent: number): (c: number, segment: number) => number {
+  if (extent <= 2 ** 24) {
+    const last = new Int32Array(extent).fill(-1)
+    return (c, segment) => {
+      const before = last[c]!
+      last[c] = segment
+      return before
+    }
+  }
+  const last = new Map<number, number>()
+  return (c, segment) => {
+    const before = last.get(c) ?? -1
+    last.set(c, segment)
+    return before
   }
 }
 
