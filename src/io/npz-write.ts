@@ -76,7 +76,9 @@ function coordArrays(tensor: CoordTensor): Record<string, NamedArray> {
   coords.forEach((c, k) => {
     all.set(c, k * count)
   })
-  return { coords: ints(all, [coords.length, count]), ...rest }
+  // scipy has other than two dimensions in its arrays only, not in its matrices.
+  const isArray: NamedArray = { values: Uint8Array.of(1), shape: [], dtype: 'bool' }
+  return { coords: ints(all, [coords.length, count]), ...rest, _is_array: isArray }
 }
 
 function storedArrays(tensor: StoredTensor): Record<string, NamedArray> {

@@ -108,3 +108,7 @@ export function coordsArb(rank: number, dtypes: readonly Dtype[]): fc.Arbitrary<
         }))
     })
 }
+
+/** Whether two arrays hold the same bytes (`toEqual` takes seconds for long ones). */
+export const sameBytes = (a: ArrayBufferView, b: ArrayBufferView): boolean =>
+  Buffer.from(a.buffer, a.byteOffset, a.byteLength).equals(Buffer.from(b.buffer, b.byteOffset, b.byteLength))

@@ -1,0 +1,131 @@
+import { test as prop } from '@fast-check/vitest'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { type EdgeOptions, readEdges } from '../../src/io/edges.ts'
+import { toCoords } from '../../src/io/matrix.ts'
+import { readSmtx } from '../../src/io/smtx.ts'
+import { bytesOf, coordsArb, elements, pieces, problem, sameBytes, survives } from './support.ts'
+
+const edges = (text: string, options: EdgeOptions = {}) =>
+  readEdges([bytesOf(text)], { name: 'a.el', ...options })
+const smtx = (text: string, maxBytes?: number) => readSmtx([bytesOf(text)], { name: 'a.smtx', maxBytes })
+
+describe('edge lists', () => {
+  const separators = fc.constantFrom(' ', '\t', ',', ', ', ' \t ')
+  const ends = fc.constantFrom('\n', '\r\n', '\n\n', '\n# a comment\n', ' \n% another\n')
+  prop.prop([coordsArb(2, ['f64', 'i32']), separators, ends, fc.boolean(), fc.integer({ min: 1, max: 50 })])(
+    'any separator, line end and cut',
+    async (tensor, separator, end, header, size) => {
+      const { coords, values, shape, dtype } = tensor
+      const lines = Array.from(coords[0]!, (r, e) =>
+        [r, coords[1]![e], ...(values ? [Object.is(values[e], -0) ? '-0' : values[e]] : [])].join(separator),
+      )
+      const text = `${header ? `source${separator}target${end}` : ''}${lines.map((l) => l + end).join('')}`
+      const read = await readEdges(pieces(bytesOf(text), size), { shape, dtype })
+      // Without an edge nothing tells whether there would be weights.
+      expect(read).toEqual(lines.length > 0 ? tensor : { ...tensor, values: null })
+      const n = Math.max(-1, ...coords[0]!, ...coords[1]!) + 1
+      expect((await edges(text, { dtype })).shape).toEqual([n, n])
+    },
+  )
+  test('weights are f64 unless told, patterns f32', async () => {
+    expect(await edges('0 1 0.1\n')).toMatchObject({ dtype: 'f64', values: Float64Array.of(0.1) })
+    expect(await edges('0 1\n')).toMatchObject({ dtype: 'f32', values: null })
+    expect(await edges('0 1 3', { dtype: 'i8' })).toMatchObject({ dtype: 'i8', values: Int8Array.of(3) })
+  })
+  test('columns grow past their first block', async () => {
+    const count = 200_000
+    const text = Array.from({ length: count }, (_, e) => `${e} ${(e * 7) % count}`).join('\n')
+    const t = await edges(text)
+    expect(
+      sameBytes(
+        t.coords[0]!,
+        Int32Array.from({ length: count }, (_, e) => e),
+      ),
+    ).toBe(true)
+    expect(
+      sameBytes(
+        t.coords[1]!,
+        Int32Array.from({ length: count }, (_, e) => (e * 7) % count),
+      ),
+    ).toBe(true)
+  })
+  test.each([
+    ['0 1\n1\n', {}, 'io/missing-number: a.el:2: the target is missing'],
+    ['0 1\n\n1 x\n', {}, "io/not-a-number: a.el:3: 'x' is not a node's number"],
+    ['a b\nc d\n', {}, "io/not-a-number: a.el:2: 'c' is not a node's number"],
+    ['0.5 1\n', {}, "io/not-a-number: a.el:1: '0.5' is not a node's number"],
+    ['0 1\n-1 0\n', {}, 'io/index-range: a.el:2: the source -1 is out of range'],
+    ['0 3\n', { shape: [3, 3] }, 'io/index-range: a.el:1: the target 3 is out of range'],
+    ['0 2147483647\n', {}, 'io/index-range: a.el:1: the target 2147483647 is out of range'],
+    ['0 1\n0 1 2\n', {}, 'io/columns: a.el:2: this line has more than the 2 columns before it'],
+    ['0 1 2\n0 1\n', {}, 'io/columns: a.el:2: this line has fewer than the 3 columns before it'],
+    ['0 1 2 3\n', {}, "io/columns: a.el:1: unexpected '3'"],
+    ['0 1 x\n', {}, "io/not-a-number: a.el:1: 'x' is not a number"],
+    ['0,1,\n', {}, 'io/missing-number: a.el:1: the line ends after a comma'],
+    ['0 1 1.5\n', { dtype: 'i32' }, 'io/value-range: a.el:1: the value 1.5 does not fit i32'],
+    ['0 1\n', { shape: [3] }, 'io/shape: a.el: an edge list cannot have the shape 3'],
+  ] satisfies [string, EdgeOptions, string][])('%j is refused', async (text, options, message) => {
+    expect(await problem(() => edges(text, options))).toBe(message)
+  })
+})
+
+describe('smtx', () => {
+  const csrArb = fc.tuple(fc.array(fc.array(fc.nat(6), { maxLength: 5 }), { maxLength: 6 }), fc.nat(3))
+  prop.prop([csrArb, fc.integer({ min: 1, max: 40 })])(
+    'reads what is written, in any cut',
+    async ([rows, more], size) => {
+      const indptr = [0]
+      for (const r of rows) indptr.push(indptr.at(-1)! + r.length)
+      const indices = rows.flat()
+      const text = `${rows.length}, ${7 + more}, ${indices.length}\n${indptr.join(' ')} \n${indices.join(' ')} \n`
+      const bytes = bytesOf(text)
+      const matrix = await readSmtx(pieces(bytes, size), { maxBytes: bytes.length })
+      expect(matrix).toEqual({
+        kind: 'csr',
+        shape: [rows.length, 7 + more],
+        indptr: Int32Array.from(indptr),
+        indices: Int32Array.from(indices),
+        values: null,
+        dtype: 'f32',
+      })
+      expect(elements(toCoords(matrix))).toEqual(rows.flatMap((r, i) => r.map((j) => `${i},${j}=1`)).sort())
+    },
+  )
+  test.each([
+    ['2, 3\n', 'io/size-line: a.smtx:2: the file ends within its sizes'],
+    ['2, x, 1\n', "io/not-a-number: a.smtx:1: 'x' is not a whole number"],
+    ['2, -3, 1\n', 'io/index-range: a.smtx:1: -3 is out of range'],
+    ['2, 3000000000, 1\n', 'io/index-range: a.smtx:1: 3000000000 is out of range'],
+    ['2, 3, 1\n0 1 1\n', 'io/too-few-entries: a.smtx:3: the file ends after 3 of 4 offsets and indices'],
+    ['2, 3, 1\n0 1 1\n2 1\n', 'io/too-many-entries: a.smtx:3: more numbers than 3 offsets and 1 indices'],
+    ['2, 3, 1\n0 1 1\n3\n', 'io/index-range: a.smtx: the index 3 (element 0 of indices) is out of range'],
+    ['2, 3, 1\n0 1 0\n2\n', 'io/indptr: a.smtx: indptr falls from 1 to 0 at 2'],
+    ['2, 3, 2\n0 1 1\n2 1\n', 'io/indptr: a.smtx: indptr ends with 1, but there are 2 indices'],
+  ])('%j is refused', async (text, message) => {
+    expect(await problem(() => smtx(text))).toBe(message)
+  })
+  test('sizes that the file cannot hold are refused before anything is allocated', async () => {
+    expect(await problem(() => smtx('2147483647, 3, 2147483647\n0 1', 30))).toContain(
+      'the file is too short to hold them',
+    )
+  })
+})
+
+test('every prefix and every changed byte: a tensor or a diagnostic', async () => {
+  const readers = [
+    ['0,1,1.5\n2,0,-1\n', (b: Uint8Array) => readEdges([b])],
+    ['2, 3, 2\n0 1 2\n2 0\n', (b: Uint8Array) => readSmtx([b], { maxBytes: b.length })],
+  ] as const
+  for (const [text, read] of readers) {
+    const bytes = bytesOf(text)
+    for (let n = 0; n < bytes.length; n++) {
+      await survives(() => read(bytes.subarray(0, n)))
+      for (const value of [0, 9, 10, 32, 35, 44, 45, 46, 48, 57, 101, 255]) {
+        const changed = bytes.slice()
+        changed[n] = value
+        await survives(() => read(changed))
+      }
+    }
+  }
+})
