@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Device } from '../../src/runtime/device.ts'
+import { Session } from '../../src/runtime/webgpu/session.ts'
 import { createWebGpuDevice } from '../../src/runtime/webgpu.ts'
 import { createNodeWebGpu, findAdapter, reportWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { ARGS, codeOf, deviceSuite, failure, iota } from '../support/device-suite.ts'
@@ -185,6 +186,20 @@ describe('what only WebGPU does', () => {
     expect(await codeOf(() => device.compile(WGSL_TEXTS.blocks.module))).toBe('device/lost')
     y.free()
     await device.dispose()
+  })
+
+  test('a wait that the API never settles ends with the device', async () => {
+    const never = new Promise(() => {})
+    for (const end of ['lost', 'disposed'] as const) {
+      const { device, raw } = await openDevice()
+      const session = new Session(raw, 'it')
+      const waiting = failure(() => session.wait(never, 'read x'))
+      if (end === 'lost') raw.destroy()
+      else await session.dispose()
+      expect((await waiting)[0]!.code).toBe(`device/${end}`)
+      expect(await codeOf(() => session.wait(never, 'read x'))).toBe(`device/${end}`)
+      await device.dispose()
+    }
   })
 
   test('dispose ends what is under way', async () => {

@@ -274,7 +274,10 @@ export function deviceSuite(name: string, makeDevice: () => Promise<Device>, tex
         const x = await filled(Float32Array.of(1), 'x')
         const ys = Array.from({ length: 300 }, (_, k) => device.alloc(4, `y${k}`))
         const commands = await Promise.all(ys.map((y, k) => launch(texts.scale, 'scale', 1, [x, k, y, 1])))
+        // A short list before a long one and after it: what was prepared for one must not serve the other wrongly.
+        await device.run(commands.slice(0, 2))
         await device.run(commands)
+        await device.run([commands[7]!, commands[3]!])
         await device.run(commands.slice(100))
         const got: number[] = []
         for (const y of ys) got.push((await floats(y))[0]!)

@@ -93,8 +93,8 @@ export class Session {
   async dispose(): Promise<void> {
     if (this.#disposed) return
     this.#disposed = true
+    // The loss that this announces ends every wait.
     this.device.destroy()
-    for (const wake of [...this.#waiting]) wake()
     await this.device.lost
   }
 }
