@@ -51,6 +51,8 @@ export interface For {
   readonly reduce: boolean
   readonly guards: readonly Expr[]
   readonly mode: LoopMode
+  /** The threads of a block share the iterations out among themselves by their indices: all must take part. */
+  readonly cooperative?: boolean | undefined
   readonly body: readonly Stmt[]
   readonly span?: Span | undefined
 }

@@ -41,10 +41,11 @@ export function insertBarriers(body: Body): Body {
 }
 
 /** Whether the work of the statement is spread over the threads of a block below it. */
-export function spreads(s: Stmt): boolean {
+function spreads(s: Stmt): boolean {
   let found = false
   walkStmts([s], (x) => {
-    if (x.kind === 'for' && x.mode.kind === 'bind' && x.mode.to.startsWith('thread')) found = true
+    if (x.kind === 'for' && (x.cooperative || (x.mode.kind === 'bind' && x.mode.to.startsWith('thread'))))
+      found = true
   })
   return found
 }

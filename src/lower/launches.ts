@@ -188,7 +188,7 @@ class Binder {
 
   #loop(loop: For, on: ReadonlySet<ThreadAxis>): Body {
     if (loop.mode.kind !== 'bind') {
-      const body = this.#list(loop.body, on)
+      const body = this.#list(loop.body, loop.cooperative ? new Set(THREAD_AXES) : on)
       return [stmt({ ...loop, guards: [], body: guard(loop.guards, body) })]
     }
     const axis = loop.mode.to
@@ -213,7 +213,7 @@ class Binder {
       if (x.kind === 'for' && x.mode.kind === 'bind') inside.add(x.mode.to)
     })
     const idle = THREAD_AXES.filter((a) => this.#extents.has(a) && !on.has(a) && !inside.has(a))
-    if (idle.length === 0 || hasBarrier([s])) return []
+    if (idle.length === 0 || hasBarrier([s]) || isCooperative(s)) return []
     const local = new Set<string>()
     walkStmts([s], (x) => {
       if (x.kind === 'alloc') local.add(x.buffer.name)
@@ -226,6 +226,15 @@ class Binder {
     const shared = written.some((a) => scopeOf(a.buffer) === 'shared')
     return idle.filter((a) => (a.startsWith('thread') ? global || shared : global && !shared))
   }
+}
+
+/** Whether all threads of the block have to take part in the statement. */
+function isCooperative(s: Stmt): boolean {
+  let found = false
+  walkStmts([s], (x) => {
+    if (x.kind === 'for' && x.cooperative) found = true
+  })
+  return found
 }
 
 const branch = (cond: Expr, then: Body): Stmt => stmt({ kind: 'if', cond, then, else: [] })
@@ -257,6 +266,10 @@ function predicate(body: Body, cond: Expr): Body {
     } else if (s.kind === 'let') {
       flush()
       out.push(stmt({ ...s, value: select(cond, s.value, zeroOf(s.value)) }))
+    } else if (isCooperative(s) && !hasBarrier([s])) {
+      // Its own conditions were copied with it; a thread that sat out would leave its elements unfilled.
+      flush()
+      out.push(s)
     } else if (!hasBarrier([s])) run.push(s)
     else {
       flush()

@@ -5,7 +5,9 @@
 import type { Kernel2, Launch, Plan } from '../ir/loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Body } from '../ir/tree.ts'
+import { reduceAcrossThreads } from './across-threads.ts'
 import { explicitCasts } from './casts.ts'
+import { cooperate } from './cooperate.ts'
 import { lowerDivisions } from './divisions.ts'
 import { flatBuffer, flatten } from './flatten.ts'
 import { hoist } from './hoist.ts'
@@ -20,6 +22,8 @@ import { unrollLoops } from './unroll.ts'
 
 /** Stage II → Stage II. */
 export const LOOP_PASSES: readonly { readonly name: string; readonly run: (k: Kernel2) => Kernel2 }[] = [
+  { name: 'across-threads', run: reduceAcrossThreads },
+  { name: 'cooperate', run: cooperate },
   { name: 'place-init', run: placeInit },
 ]
 

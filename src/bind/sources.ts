@@ -1,0 +1,168 @@
+/** Bound and random tensors as columns of coordinates, in the caller's axes. */
+import { invariant } from '../ast/diagnostic.ts'
+import { coordsOfDense, toCoords } from '../formats/coords.ts'
+import type { Tensor } from '../formats/tensor.ts'
+import { storedValues, validateStored } from '../formats/validate.ts'
+import { evaluate } from '../ir/evaluate.ts'
+import { freeVars } from '../ir/expr.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
+import { allAxesOf, callerAxesOf, chainTo, isStructured, leafChains, storedAxis } from './axes.ts'
+import { Random, randomCoords, randomDense, randomValues, seedFor } from './random.ts'
+import { axesOfBinding } from './sizes.ts'
+import type { Source } from './types.ts'
+
+export const extentsOf = (kernel: Kernel1, params: ReadonlyMap<string, number>): Map<string, number> => {
+  const out = new Map<string, number>()
+  for (const a of allAxesOf(kernel).values()) {
+    if (a.kind === 'fused' || a.kind === 'attached' || a.kind === 'gathered') continue
+    if ([...freeVars(a.extent)].every((v) => params.has(v)))
+      out.set(a.name, Math.max(0, evaluate(a.extent, params)))
+  }
+  return out
+}
+
+/** Columns of one bound tensor. */
+export function sourceOf(
+  kernel: Kernel1,
+  name: string,
+  tensor: Tensor,
+  params: ReadonlyMap<string, number>,
+): Source {
+  const axes = axesOfBinding(kernel, name)
+  if (tensor.kind === 'coords') return { name, axes, columns: tensor.coords, tensor }
+  if (tensor.kind === 'dense') {
+    const t = coordsOfDense(tensor)
+    return { name, axes, columns: t.coords, tensor: t }
+  }
+  const all = allAxesOf(kernel)
+  const stored = axes.map((a) => storedAxis(all, a))
+  const storage = validateStored(stored, extentsOf(kernel, params), tensor)
+  const t = toCoords(storage, storedValues(storage, tensor, 0), tensor.dtype)
+  return { name, axes, columns: t.coords, tensor: t }
+}
+
+/** Structure and values for the inputs that nobody bound. */
+export function randomSources(
+  kernel: Kernel1,
+  bound: readonly Source[],
+  dense: ReadonlyMap<string, Tensor>,
+  params: ReadonlyMap<string, number>,
+  seed: number,
+): { sources: Source[]; dense: Map<string, Tensor> } {
+  const axes = allAxesOf(kernel)
+  const extents = extentsOf(kernel, params)
+  const extent = (a: string): number => extents.get(a) ?? 0
+  const sources: Source[] = []
+  const newDense = new Map<string, Tensor>()
+  const callerBuffers = kernel.buffers.map((b) => ({ b, over: callerAxesOf(kernel, b) }))
+  // Structure first: one source for each chain that nothing bound says anything about.
+  const used = new Set(callerBuffers.flatMap((x) => x.over))
+  for (const chain of leafChains([...axes.values()])) {
+    const leaf = chain.findLast((a) => used.has(a))
+    if (leaf === undefined || !isStructured(axes, leaf)) continue
+    const needed = chainTo(axes, leaf)
+    if ([...bound, ...sources].some((s) => needed.every((a) => s.axes.includes(a)))) continue
+    const random = new Random(seedFor(seed, leaf))
+    const kinds = needed.map((a) => {
+      const axis = storedAxis(axes, a)
+      if (axis.kind === 'dense_fixed') return 'dense' as const
+      if (axis.kind === 'dense_variable') return 'ragged' as const
+      if (axis.kind === 'sparse_variable') return 'sparse' as const
+      return [...freeVars(axis.width)].every((v) => params.has(v))
+        ? evaluate(axis.width, params)
+        : ('sparse' as const)
+    })
+    sources.push({
+      name: leaf,
+      axes: needed,
+      columns: randomCoords(needed.map(extent), kinds, random),
+      tensor: null,
+    })
+  }
+  for (const { b, over } of callerBuffers) {
+    if (b.role !== 'in' && b.role !== 'inout') continue
+    if (dense.has(b.name) || bound.some((s) => s.name === b.name)) continue
+    const random = new Random(seedFor(seed, b.name))
+    if (!over.some((a) => isStructured(axes, a))) {
+      newDense.set(b.name, randomDense(over.map(extent), b.dtype, random))
+      continue
+    }
+    const columns = fullColumns(over, axes, extents, [...bound, ...sources])
+    const n = columns[0]?.length ?? 0
+    const values = randomValues(b.dtype, n, random)
+    sources.push({
+      name: b.name,
+      axes: over,
+      columns,
+      tensor: { kind: 'coords', shape: over.map(extent), coords: columns, values, dtype: b.dtype },
+    })
+  }
+  return { sources, dense: newDense }
+}
+
+/** Every coordinate a buffer over these axes stores: what sources say of its structured chains, times the dense ones. */
+export function fullColumns(
+  over: readonly string[],
+  axes: ReturnType<typeof allAxesOf>,
+  extents: ReadonlyMap<string, number>,
+  sources: readonly Source[],
+): Int32Array[] {
+  const groups: { names: readonly string[]; columns: readonly Int32Array[] }[] = []
+  const done = new Set<string>()
+  for (const a of over) {
+    if (done.has(a)) continue
+    const leaf = over.findLast((x) => chainTo(axes, x)[0] === chainTo(axes, a)[0])!
+    const chain = chainTo(axes, leaf)
+    for (const x of chain) done.add(x)
+    if (!isStructured(axes, leaf)) {
+      const n = extents.get(leaf) ?? 0
+      groups.push({ names: chain, columns: [Int32Array.from({ length: n }, (_, c) => c)] })
+      continue
+    }
+    const from = sources.filter((s) => chain.every((x) => s.axes.includes(x)))
+    invariant(from.length > 0, `nothing gives the structure of axis ${leaf}`)
+    groups.push({
+      names: chain,
+      columns: distinct(chain.map((x) => concat(from.map((s) => s.columns[s.axes.indexOf(x)]!)))),
+    })
+  }
+  const total = groups.reduce((n, g) => n * (g.columns[0]?.length ?? 0), 1)
+  const byName = new Map<string, Int32Array>()
+  let after = total
+  for (const g of groups) {
+    const size = g.columns[0]?.length ?? 0
+    after = size === 0 ? 0 : after / size
+    g.names.forEach((name, k) => {
+      const from = g.columns[k]!
+      byName.set(
+        name,
+        Int32Array.from({ length: total }, (_, e) => from[Math.floor(e / after) % size]!),
+      )
+    })
+  }
+  return over.map((a) => byName.get(a)!)
+}
+
+export function concat(parts: readonly Int32Array[]): Int32Array {
+  if (parts.length === 1) return parts[0]!
+  const out = new Int32Array(parts.reduce((n, p) => n + p.length, 0))
+  let at = 0
+  for (const p of parts) {
+    out.set(p, at)
+    at += p.length
+  }
+  return out
+}
+
+/** Sorted rows, each once. */
+function distinct(columns: readonly Int32Array[]): Int32Array[] {
+  const n = columns[0]?.length ?? 0
+  const order = Array.from({ length: n }, (_, e) => e)
+  const compare = (x: number, y: number): number => {
+    for (const c of columns) if (c[x] !== c[y]) return c[x]! - c[y]!
+    return 0
+  }
+  order.sort(compare)
+  const kept = order.filter((e, k) => k === 0 || compare(e, order[k - 1]!) !== 0)
+  return columns.map((c) => Int32Array.from(kept, (e) => c[e]!))
+}

@@ -1,0 +1,229 @@
+/**
+ * Invariant reached: no reduction loop is bound to threads, except around atomic updates of memory.
+ *
+ * Each thread reduces its share into registers; the shares meet in shared memory, where the upper half of the
+ * threads is folded onto the lower half until one is left, which updates the target (Harris, "Optimizing
+ * parallel reduction in CUDA"). Barriers come with `barriers.ts`.
+ */
+import { fail } from '../ast/diagnostic.ts'
+import {
+  add,
+  and,
+  constant,
+  type Expr,
+  eq,
+  int,
+  load,
+  lt,
+  mentions,
+  mul,
+  substitute,
+  variable,
+} from '../ir/expr.ts'
+import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
+import { type Body, replaceLoop, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
+import type { Names } from './names.ts'
+import { namesOf } from './names-of.ts'
+
+export function reduceAcrossThreads(kernel: Kernel2): Kernel2 {
+  const names = namesOf(kernel)
+  let body: Body = kernel.body
+  for (;;) {
+    const found = next(body)
+    if (!found) return body === kernel.body ? kernel : { ...kernel, body }
+    body = rewrite(body, found.reduce, found.path, names)
+  }
+}
+
+const onThreads = (l: For): boolean => l.mode.kind === 'bind' && l.mode.to.startsWith('thread')
+
+function next(body: Body): { reduce: Reduce; path: readonly For[] } | undefined {
+  let out: { reduce: Reduce; path: readonly For[] } | undefined
+  walkStmts(body, (s, path) => {
+    if (!out && s.kind === 'reduce' && path.some((l) => l.reduce && onThreads(l))) out = { reduce: s, path }
+  })
+  return out
+}
+
+function rewrite(body: Body, reduce: Reduce, path: readonly For[], names: Names): Body {
+  // A reduction loop on blocks stays outside: its blocks meet through the atomic update at the end.
+  const first = path.findIndex((l) => l.reduce && !(l.mode.kind === 'bind' && l.mode.to.startsWith('block')))
+  const root = path[first]!
+  const inside = path.slice(first)
+  const depends = (l: For): boolean => reduce.targets.some((t) => t.index.some((e) => mentions(e, l.var)))
+  const folded = inside.filter((l) => l.reduce && onThreads(l))
+  const kept = inside.filter((l) => !l.reduce && depends(l))
+  const serial = kept.filter((l) => !onThreads(l))
+  const others = [...path.slice(0, first).filter(onThreads), ...kept.filter(onThreads)]
+  for (const l of inside)
+    if (l.reduce && depends(l)) refuse(l, `the element that is reduced into changes with ${l.name}`)
+  for (const l of serial)
+    if (l.extent.kind !== 'const')
+      refuse(
+        l,
+        `loop ${l.name} inside the reduction has no constant extent, so a thread cannot keep its share in registers`,
+      )
+
+  const extent = (l: For): Expr => l.extent
+  const local = (scope: Buffer['scope'], shape: readonly Expr[], k: number): Buffer => {
+    const dtype = reduce.targets[k]!.dtype
+    const base = `${reduce.targets[k]!.buffer}_${scope === 'shared' ? 'shares' : 'share'}`
+    return {
+      name: names.fresh(base),
+      dtype,
+      scope,
+      role: 'local',
+      shape: shape.length > 0 ? shape : [int(1)],
+      fill: 0,
+      accumulate: dtype,
+    }
+  }
+  const shares = reduce.targets.map((_, k) => local('register', serial.map(extent), k))
+  const meeting = reduce.targets.map((_, k) =>
+    local('shared', [...others.map(extent), folded.map(extent).reduce(mul, int(1))], k),
+  )
+  const shareIndex = (map: ReadonlyMap<string, Expr>): Expr[] =>
+    serial.length > 0 ? serial.map((l) => substitute(variable(l.var), map)) : [int(0)]
+  const none: ReadonlyMap<string, Expr> = new Map()
+  const identity = (k: number): Expr => {
+    const e = reduce.reducer.identity[k]!
+    return e.kind === 'const' ? constant(e.value, reduce.targets[k]!.dtype) : e
+  }
+
+  // 1. Each thread's share starts at the identity and takes the place of the target.
+  const start = nest(serial, names, (map) =>
+    shares.map((b, k) =>
+      stmt<Stmt>({ kind: 'store', buffer: b.name, index: shareIndex(map), value: identity(k) }),
+    ),
+  )
+  const own: Reduce = stmt({
+    ...reduce,
+    init: false,
+    atomic: false,
+    targets: shares.map((b) => load(b.name, shareIndex(none), b.dtype)),
+  })
+
+  // 2. The shares meet; each phase is a nest of its own over all threads, so that barriers fall between them.
+  const total = folded.reduce((n, l) => n * (l.extent.kind === 'const' ? l.extent.value : 1), 1)
+  const phase = (
+    map: ReadonlyMap<string, Expr>,
+    make: (rank: Expr, cell: (rank: Expr) => Expr[], inner: ReadonlyMap<string, Expr>) => Stmt[],
+  ): Stmt[] =>
+    nest(
+      [...kept.filter(onThreads), ...folded].map((l) => ({
+        ...l,
+        reduce: false,
+        guards: folded.includes(l) ? [] : l.guards,
+      })),
+      names,
+      (inner) => {
+        const all = new Map([...map, ...inner])
+        const at = (l: For): Expr => substitute(variable(l.var), all)
+        const rank = folded.reduce<Expr>((sum, l) => add(mul(sum, l.extent), at(l)), int(0))
+        return make(rank, (r) => [...others.map(at), r], all)
+      },
+    )
+  const meet = (map: ReadonlyMap<string, Expr>): Stmt[] => {
+    const out = phase(map, (rank, cell, all) =>
+      meeting.map((b, k) =>
+        stmt({
+          kind: 'store',
+          buffer: b.name,
+          index: cell(rank),
+          value: load(shares[k]!.name, shareIndex(all), shares[k]!.dtype),
+        }),
+      ),
+    )
+    for (let half = 2 ** Math.ceil(Math.log2(total)) / 2; half >= 1; half /= 2)
+      out.push(
+        ...phase(map, (rank, cell) => {
+          const other = add(rank, int(half))
+          const fold: Stmt = stmt({
+            ...reduce,
+            init: false,
+            atomic: false,
+            targets: meeting.map((b) => load(b.name, cell(rank), b.dtype)),
+            values: meeting.map((b) => load(b.name, cell(other), b.dtype)),
+          })
+          return [
+            stmt({
+              kind: 'if',
+              cond: and(lt(rank, int(half)), lt(other, int(total))),
+              then: [fold],
+              else: [],
+            }),
+          ]
+        }),
+      )
+    out.push(
+      ...phase(map, (rank, cell, all) => {
+        const result = meeting.map((b) => load(b.name, cell(int(0)), b.dtype))
+        const targets = reduce.targets.map((t) =>
+          load(
+            t.buffer,
+            t.index.map((e) => substitute(e, all)),
+            t.dtype,
+          ),
+        )
+        return [
+          stmt({
+            kind: 'if',
+            cond: eq(rank, int(0)),
+            then: [stmt({ ...reduce, targets, values: result })],
+            else: [],
+          }),
+        ]
+      }),
+    )
+    return out
+  }
+  const finish = [
+    ...meeting.map((buffer): Stmt => stmt({ kind: 'alloc', buffer })),
+    ...nest(serial, names, meet),
+  ]
+  const before = [...shares.map((buffer): Stmt => stmt({ kind: 'alloc', buffer })), ...start]
+  const replaced = replaceStmt(body, reduce, () => own)
+  return replaceLoop(replaced, root.var, (loop) => [...before, settled(loop, folded), ...finish])
+}
+
+/** The loops on threads no longer reduce into anything that others see. */
+function settled(loop: For, folded: readonly For[]): For {
+  const vars = new Set(folded.map((l) => l.var))
+  const visit = (s: Stmt): Stmt => {
+    if (s.kind === 'if') return stmt({ ...s, then: s.then.map(visit), else: s.else.map(visit) })
+    if (s.kind !== 'for') return s
+    return stmt({ ...s, reduce: vars.has(s.var) ? false : s.reduce, body: s.body.map(visit) })
+  }
+  return visit(loop) as For
+}
+
+/** Copies of loops around what `make` gives for the copies' variables. */
+function nest(
+  loops: readonly For[],
+  names: Names,
+  make: (map: ReadonlyMap<string, Expr>) => readonly Stmt[],
+): Stmt[] {
+  const map = new Map<string, Expr>()
+  const copies = loops.map((l): For => {
+    const name = names.fresh(l.var)
+    map.set(l.var, variable(name))
+    return {
+      ...l,
+      var: name,
+      extent: substitute(l.extent, map),
+      guards: l.guards.filter((g) => mentions(g, l.var)).map((g) => substitute(g, map)),
+    }
+  })
+  return [...copies.reduceRight<readonly Stmt[]>((body, l) => [stmt({ ...l, body })], make(map))]
+}
+
+function refuse(loop: For, why: string): never {
+  fail({
+    code: 'schedule/cross-thread',
+    message: `a reduction over threads cannot be completed: ${why}`,
+    ...(loop.span ? { span: loop.span } : {}),
+    expected:
+      'spatial loops inside a reduction over threads that are constant, or bound to threads themselves',
+    hint: `move ${loop.name} outside of the reduction, split it by a constant, or bind it to a thread axis`,
+  })
+}
