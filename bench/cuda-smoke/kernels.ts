@@ -121,6 +121,17 @@ ${TYPES.map(([d]) => `  ${d}_y[i] = ${d}_x[i];`).join('\n')}
     [256, 1, 1],
     160 * 1024,
   ),
+  wide: moduleOf(
+    'wide',
+    [['y', 'f32', 'out']],
+    `extern "C" __global__ void wide(float* y) {
+  __shared__ float tile[24 * 1024];
+  for (int i = threadIdx.x; i < 24 * 1024; i += blockDim.x) tile[i] = i;
+  __syncthreads();
+  for (int i = threadIdx.x; i < 24 * 1024; i += blockDim.x) y[i] = tile[24 * 1024 - 1 - i];
+}
+`,
+  ),
   step: moduleOf(
     'step',
     [

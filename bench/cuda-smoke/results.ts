@@ -1,4 +1,5 @@
 /** What kernels compute, exactly. */
+import { SptError } from '../../src/ast/diagnostic.ts'
 import { type CudaDevice, createCudaDevice } from '../../src/runtime/cuda/index.ts'
 import type { DeviceBuffer } from '../../src/runtime/device.ts'
 import { check, equal, expect, F32, I32, iota, launcher, put, refused } from './harness.ts'
@@ -51,6 +52,21 @@ export async function results(device: CudaDevice): Promise<void> {
     const [dx, dy] = [await put(device, x, 'x'), device.alloc(x.byteLength, 'y')]
     await device.run([(await launcher(device, KERNELS.reverse))([1, 1, 1], dx, dy, x.length)])
     return equal(await F32(device, dy), x.slice().reverse())
+  })
+  await check('96 KiB of static shared memory: right, or refused', async () => {
+    const n = 24 * 1024
+    const dy = device.alloc(4 * n, 'y')
+    try {
+      await device.run([(await launcher(device, KERNELS.wide))([1, 1, 1], dy)])
+    } catch (error) {
+      if (error instanceof SptError) return `refused: ${error.message}`
+      throw error
+    }
+    equal(
+      await F32(device, dy),
+      Float32Array.from({ length: n }, (_, i) => n - 1 - i),
+    )
+    return 'right'
   })
   await check('20,000 launches in order', async () => {
     const dy = await put(device, Int32Array.of(0), 'y')

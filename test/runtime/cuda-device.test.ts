@@ -191,8 +191,12 @@ describe('modules', () => {
     expect(await code(() => device.compile(fakeModule('k', [], { sharedBytes: 232449 })))).toBe(
       'device/shared-too-large',
     )
-    expect(driver.log.filter((c) => c === 'cuModuleLoadData')).toHaveLength(4)
-    expect(driver.log.filter((c) => c === 'cuModuleUnload')).toHaveLength(4)
+    driver.attributes.set(1, 232448)
+    expect(await code(() => device.compile(fakeModule('k', [], { sharedBytes: 1 })))).toBe(
+      'device/shared-too-large',
+    )
+    expect(driver.log.filter((c) => c === 'cuModuleLoadData')).toHaveLength(5)
+    expect(driver.log.filter((c) => c === 'cuModuleUnload')).toHaveLength(5)
     expect(await code(() => device.compile({ ...fakeModule('k', []), target: 'wgsl' }))).toBe(
       'device/wrong-target',
     )

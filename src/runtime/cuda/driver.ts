@@ -2,7 +2,7 @@
  * The CUDA driver API: one table of the calls used, by the names the library exports. They exist with these
  * names and signatures from CUDA 11 to 13.
  *
- * Conventions: a handle (context, stream, event, module, function) and a device address are bigints; an out
+ * How values pass: a handle (context, stream, event, module, function) and a device address are bigints; an out
  * parameter is a one-element view that the call fills; host memory is a typed array passed as it is.
  *
  * Threads: all calls are made on the thread of JavaScript, and the context is made current before each group of

@@ -120,17 +120,17 @@ function prepare(driver: CudaDriver, chip: Chip, entry: Entry, fn: Handle, used:
     })
   }
   const shared = used.shared + entry.sharedBytes
-  if (shared > chip.sharedPerBlockOptin || used.shared > chip.sharedPerBlock) {
+  if (shared > chip.sharedPerBlockOptin) {
     fail({
       code: 'device/shared-too-large',
       message:
         `kernel '${entry.name}' needs ${shared} bytes of shared memory a block ` +
         `(${used.shared} static, ${entry.sharedBytes} dynamic)`,
-      expected: `at most ${chip.sharedPerBlockOptin} bytes, of them ${chip.sharedPerBlock} static`,
+      expected: `at most ${chip.sharedPerBlockOptin} bytes`,
       hint: 'use smaller tiles',
     })
   }
-  if (shared > chip.sharedPerBlock) {
+  if (shared > chip.sharedPerBlock && entry.sharedBytes > 0) {
     const code = driver.calls.cuFuncSetAttribute(fn, ATTRIBUTE.maxDynamicShared, entry.sharedBytes)
     if (code !== CUDA.SUCCESS) throw callError(driver, 'cuFuncSetAttribute', code)
   }
