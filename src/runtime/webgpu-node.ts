@@ -91,8 +91,9 @@ function choiceOf(options: NodeWebGpuOptions): WebGpuChoice {
   if ((WEBGPU_CHOICES as readonly string[]).includes(choice)) return choice as WebGpuChoice
   throw new SptError({
     code: 'device/unknown-choice',
-    message: `SPT_WEBGPU is ${JSON.stringify(choice)}`,
+    message: `there is no WebGPU driver ${JSON.stringify(choice)} to choose (SPT_WEBGPU)`,
     expected: WEBGPU_CHOICES.join(', '),
+    hint: 'unset it to use the GPU where there is one and the software driver elsewhere',
     lookup: { name: choice, candidates: WEBGPU_CHOICES },
   })
 }

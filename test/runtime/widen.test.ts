@@ -50,6 +50,8 @@ describe.each(FORMATS)('$dtype', ({ dtype, fraction, bias, bits }) => {
 
   test('every midpoint of neighbours goes to the even one, and what is beside it to the nearer', () => {
     const infinity = bits(Infinity)
+    const word = new Float32Array(1)
+    const wordBits = new Uint32Array(word.buffer)
     for (let p = 0; p < infinity; p++) {
       const low = defined(p, fraction, bias)
       // The successor of the largest finite value stands for infinity when rounding.
@@ -64,6 +66,16 @@ describe.each(FORMATS)('$dtype', ({ dtype, fraction, bias, bits }) => {
       ]
       const want = [even, even, p, p + 1]
       if (got.some((g, k) => g !== want[k])) expect({ p, got }).toEqual({ p, got: want })
+      // The f32 words next to the midpoint.
+      word[0] = middle
+      for (const [step, near] of [
+        [-1, p],
+        [1, p + 1],
+      ] as const) {
+        const beside = Uint32Array.of(wordBits[0]! + step)
+        const found = deviceToHost(dtype, beside.buffer)[0]
+        if (found !== near) expect({ p, step, found }).toEqual({ p, step, found: near })
+      }
       if (bits(-middle) !== even + 0x8000) expect(bits(-middle)).toBe(even + 0x8000)
     }
   })
