@@ -49,6 +49,8 @@ export interface Diagnostic {
 export class SptError extends Error {
   override readonly name = 'SptError'
   readonly diagnostics: readonly Diagnostic[]
+  /** The texts that the spans point into, where whoever threw knew them; for renderers. */
+  sources: ReadonlyMap<string, Source> | undefined
 
   constructor(diagnostics: Diagnostic | readonly Diagnostic[]) {
     const list = Array.isArray(diagnostics)

@@ -1,5 +1,5 @@
 /** A syntax error in human words: what the grammar's failures at one place amount to, and the mistake it may be. */
-import type { Diagnostic, Source } from './diagnostic.ts'
+import type { Diagnostic, Source, Span } from './diagnostic.ts'
 import { ROLES } from './nodes.ts'
 import { nearest, orList } from './suggest.ts'
 
@@ -39,8 +39,18 @@ const GROUPS: readonly Group[] = [
   { when: ['"split"', '"bind"'], of: [...STEP_WORDS, 'a name'], instead: 'a step' },
   { when: ['"let"', '"if"'], of: ['"let"', '"if"', '"iterate"', '"("', 'a name'], instead: 'a statement' },
   { when: ['an operator'], of: ['"["', '"."', '"("'], instead: 'an operator' },
+  {
+    when: ['a literal', 'a number', 'an expression'],
+    of: ['a literal', 'a number', 'an expression'],
+    instead: 'a number, `inf`, `nan`, `true` or `false`',
+  },
   { when: ['a role'], of: ['a role'], instead: 'a role (`in`, `out`, `inout` or `local`)' },
   { when: ['iteration kinds'], of: ['iteration kinds'], instead: 'one `S` or `R` for each iterator' },
+  {
+    when: ['a hardware axis'],
+    of: ['a hardware axis'],
+    instead: 'a hardware axis (`block.x` … `thread.z`)',
+  },
   { when: ['a modifier'], of: ['a modifier'], instead: '`unordered` or `nonunique`' },
 ]
 
@@ -55,9 +65,9 @@ function condense(failures: readonly string[]): string[] {
     set.add(instead)
   }
   for (const dull of ['end of input', '"."', '"["']) if (set.size > 1) set.delete(dull)
-  const rank = (f: string): number => (f.startsWith('"') ? 1 : 0)
+  const rank = (f: string): number => (!f.startsWith('"') ? 0 : /^"\w/.test(f) ? 1 : 2)
   return [...set]
-    .sort((a, b) => rank(a) - rank(b))
+    .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))
     .map((f) =>
       f === 'end of input'
         ? 'the end of the file'
@@ -137,17 +147,24 @@ const HINTS: readonly Hint[] = [
     text: 'comparisons do not chain: write `a < b and b < c`',
   },
   {
-    when: (p) =>
-      p.found === '(' && p.expected.includes('an operator') && /[A-Za-z0-9_]\s$/.test(`${p.before} `),
-    text: 'the parenthesis of a call follows the name directly: `exp(x)`',
-  },
-  {
     when: (p) => p.found === '(' && p.expected.includes('an assignment'),
     text: 'elements are in square brackets: `C[i, j]`',
   },
   {
-    when: (p) => p.found === '=' && p.expected.includes('`[`'),
+    when: (p) => /^[=+*]$/.test(p.found) && p.expected.includes('`[`'),
     text: 'an element of a scalar buffer is written `s[]`; a new name begins with `let`',
+  },
+  {
+    when: (p) => p.expected.includes('`axis`') && /^(let\b|if\b|\(|\w+\s*\[)/.test(p.rest),
+    text: 'statements stand in an iteration: `iterate NAME [i, j] as SR { … }`',
+  },
+  {
+    when: (p) => p.expected.includes('`.`') && /\bschedule\s+\w+$/.test(p.before),
+    text: 'the name of a schedule begins with its kernel: `schedule k.gpu`',
+  },
+  {
+    when: (p) => p.found === '"' && p.expected.includes('a path in quotes'),
+    text: 'the quotes are not closed on this line',
   },
   {
     when: (p) => /^\.[0-9]/.test(p.found),
@@ -195,6 +212,23 @@ function misspelt(at: number, source: Source, failures: readonly string[]): Diag
   }
 }
 
+/** `exp (x)`: read as a name, then a tuple of targets; said where the parenthesis stands. */
+function spacedCall(at: number, source: Source, expected: readonly string[]): Diagnostic | undefined {
+  if (!expected.some((e) => e === 'a name' || e === '`[`' || e === 'an assignment')) return undefined
+  const end = source.text.slice(0, at).trimEnd().length
+  const start = source.text.lastIndexOf('\n', end - 1) + 1
+  const match = /[=(,+\-*/%<>]\s*([A-Za-z_]\w*)[ \t]+\(/.exec(source.text.slice(start, end))
+  const name = match?.[1]
+  if (!match || !name || RESERVED.test(name)) return undefined
+  const paren = start + match.index + match[0].length
+  return {
+    code: 'parse/unexpected',
+    message: `unexpected \`(\` after \`${name}\``,
+    span: { source: source.name, start: paren - 1, end: paren },
+    hint: `the parenthesis of a call follows the name directly: \`${name}(…)\``,
+  }
+}
+
 /** The diagnostic for failures at `at`; texts are Ohm's: descriptions, or terminals in double quotes. */
 export function explain(source: Source, at: number, all: readonly string[]): Diagnostic {
   const { name, text } = source
@@ -203,6 +237,8 @@ export function explain(source: Source, at: number, all: readonly string[]): Dia
   if (lead) return lead
   const found = tokenAt(text, at)
   const expected = condense(failures)
+  const call = spacedCall(at, source, expected)
+  if (call) return call
   const place: Place = {
     found,
     before: text.slice(Math.max(0, at - 200), at).trimEnd(),
@@ -216,9 +252,14 @@ export function explain(source: Source, at: number, all: readonly string[]): Dia
   return {
     code: 'parse/unexpected',
     message: found === '' ? 'the file ends too early' : `unexpected \`${found}\``,
-    span: { source: name, start: at, end: at + found.length },
+    span: found === '' ? endOf(source) : { source: name, start: at, end: at + found.length },
     ...(expected.length > 0 && { expected: orList(expected) }),
     ...(nearest(found, words).length > 0 && { lookup: { name: found, candidates: words } }),
     ...(hint && { hint }),
   }
+}
+
+function endOf({ name, text }: Source): Span {
+  const end = text.trimEnd().length
+  return { source: name, start: end, end }
 }

@@ -1,6 +1,6 @@
-/** What the names of a program mean, over all its files. Built by `loadFiles` and `programOf`. */
-import type { Source } from './diagnostic.ts'
-import type { Decl, File, Format, Kernel, Monoid, Schedule } from './nodes.ts'
+/** What the names of a program mean, over all its files. Built by `link`. */
+import { fail, type Source } from './diagnostic.ts'
+import type { Decl, File, Format, Ident, Kernel, Monoid, Schedule } from './nodes.ts'
 
 /**
  * The names one file can use: its own declarations, what it imports, and the schedules of its kernels. Names
@@ -12,7 +12,7 @@ export interface Scope {
   readonly formats: ReadonlyMap<string, Format>
   readonly monoids: ReadonlyMap<string, Monoid>
   readonly schedules: ReadonlyMap<string, ReadonlyMap<string, Schedule>>
-  /** Names that two imported files declare, in none of the maps above; using one is an error. */
+  /** Names that several imported files declare, in none of the maps above; using one is an error. */
   readonly ambiguous: ReadonlyMap<string, readonly Decl[]>
 }
 
@@ -30,4 +30,35 @@ export interface Program extends Scope {
 /** The scope in which the names inside a declaration are resolved. */
 export function scopeOf(program: Program, decl: Decl): Scope {
   return program.scopes.get(decl.span.source) ?? program
+}
+
+interface Kinds {
+  readonly kernels: Kernel
+  readonly formats: Format
+  readonly monoids: Monoid
+}
+
+/** What a name of the source means in a scope; throws where it means nothing, or two things. */
+export function resolve<K extends keyof Kinds>(scope: Scope, kind: K, id: Ident): Kinds[K] {
+  const found = (scope[kind] as ReadonlyMap<string, Kinds[K]>).get(id.name)
+  if (found) return found
+  const several = scope.ambiguous.get(id.name)
+  if (several)
+    fail({
+      code: 'link/ambiguous-name',
+      message: `several files declare \`${id.name}\``,
+      span: id.span,
+      labels: several.map((d) => ({ span: d.name.span, text: 'one of them' })),
+      hint: `import the one that is meant by name: \`import { ${id.name} } from "…"\``,
+    })
+  const what = kind.slice(0, -1)
+  const other = (['kernels', 'formats', 'monoids'] as const).find((k) => scope[k].has(id.name))
+  fail({
+    code: 'link/unknown-name',
+    message: other
+      ? `\`${id.name}\` is a ${other.slice(0, -1)}, not a ${what}`
+      : `there is no ${what} \`${id.name}\``,
+    span: id.span,
+    lookup: { name: id.name, candidates: [...scope[kind].keys()] },
+  })
 }

@@ -57,7 +57,7 @@ export function scan(source: Source): readonly Comment[] {
         if (stack.length > MAX_NESTING) tooDeep(span(p, p + 1))
       } else if (c === ')' || c === ']' || c === '}') {
         const open = stack.pop()
-        if (!open)
+        if (!open || (CLOSER[open.char] !== c && !opened(stack, c)))
           fail({
             code: 'parse/unopened',
             message: `\`${c}\` closes nothing`,
@@ -71,8 +71,17 @@ export function scan(source: Source): readonly Comment[] {
     }
   }
   const last = stack.pop()
-  if (last) unclosed(suspect ?? last, span(text.length, text.length), span)
+  const end = text.trimEnd().length
+  if (last) unclosed(suspect ?? last, span(end, end), span)
   return comments
+}
+
+/** Whether a bracket that `closer` closes is open in the innermost braces; `}` closes whatever is left open in it. */
+function opened(stack: readonly Open[], closer: string): boolean {
+  if (closer === '}') return true
+  for (let k = stack.length - 1; k >= 0 && stack[k]!.char !== '{'; k--)
+    if (CLOSER[stack[k]!.char] === closer) return true
+  return false
 }
 
 /** Past the closing quote; a string that its line does not close ends with the line, and the grammar refuses it. */

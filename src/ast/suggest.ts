@@ -5,7 +5,8 @@ export function orList(words: readonly string[]): string {
   return words.length < 2 ? (words[0] ?? '') : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`
 }
 
-const FEW = 8
+/** So many names can be listed. */
+const FEW = 10
 
 /** A name close to what was looked up, else the candidates where they are few. */
 export function suggestion(
@@ -16,7 +17,7 @@ export function suggestion(
   if (best.length > 0) return { title: 'did you mean', text: `${orList(best.map((c) => `\`${c}\``))}?` }
   const unique = [...new Set(candidates)].filter((c) => c !== name)
   if (unique.length === 0 || unique.length > FEW) return undefined
-  return { title: 'there is', text: unique.map((c) => `\`${c}\``).join(', ') }
+  return { title: 'known', text: unique.map((c) => `\`${c}\``).join(', ') }
 }
 
 /** The candidates that are closest to `name`, all equally so, and close enough to be what was meant. */

@@ -10,7 +10,7 @@ describe('print', () => {
       fc.property(file, (f) => {
         expect(bare(read(print(f)))).toEqual(bare(f))
       }),
-      { numRuns: 12000 },
+      { numRuns: 400 },
     )
   })
 
@@ -23,7 +23,7 @@ describe('print', () => {
         expect(bare(first)).toEqual(bare(s))
         expect(second!.kind === 'split' && bare(second.by)).toEqual(bare(e))
       }),
-      { numRuns: 5000 },
+      { numRuns: 300 },
     )
   })
 

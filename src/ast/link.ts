@@ -1,0 +1,181 @@
+/** Files → scopes: what each name means in each file. */
+import { type Diagnostic, type Source, SptError } from './diagnostic.ts'
+import type { Decl, File, Format, Ident, Import, Kernel, Monoid, Schedule } from './nodes.ts'
+import type { Program, Scope } from './program.ts'
+import { resolvePath } from './resolve-path.ts'
+
+/** What a file can import from another by name. */
+type Named = Kernel | Format | Monoid
+
+interface Linking {
+  readonly files: ReadonlyMap<string, File>
+  /** Declarations of each file. */
+  readonly declared: ReadonlyMap<string, ReadonlyMap<string, Named>>
+  readonly problems: Diagnostic[]
+}
+
+/**
+ * The program whose entry is the file `entry`; `files` holds all that they import. Throws one `SptError` with all
+ * duplicate, missing and unknown names.
+ */
+export function link(
+  entry: string,
+  files: ReadonlyMap<string, File>,
+  sources: ReadonlyMap<string, Source>,
+): Program {
+  const problems: Diagnostic[] = []
+  const declared = new Map([...files].map(([path, file]) => [path, declarations(file, problems)]))
+  const linking = { files, declared, problems }
+  const names = new Map([...files].map(([path, file]) => [path, namesOf(path, file, linking)]))
+  const attached = new Map(
+    [...files].map(([path, file]) => [path, attachments(file, names.get(path)!, problems)]),
+  )
+  const scopes = new Map(
+    [...files].map(([path, file]) => [path, scopeFor(path, file, names.get(path)!, attached, problems)]),
+  )
+  if (problems.length > 0) throw new SptError(problems)
+  return { ...scopes.get(entry)!, entry, files, sources, scopes }
+}
+
+function duplicate(problems: Diagnostic[], what: string, again: Ident, first: Ident): void {
+  problems.push({
+    code: 'link/duplicate-name',
+    message: `${what} is declared twice`,
+    span: again.span,
+    labels: [{ span: first.span, text: 'first here' }],
+    hint: 'rename one of them; an import can: `import { x as y } from "…"`',
+  })
+}
+
+function declarations(file: File, problems: Diagnostic[]): Map<string, Named> {
+  const result = new Map<string, Named>()
+  for (const d of file.decls) {
+    if (d.kind === 'schedule') continue
+    const first = result.get(d.name.name)
+    if (first) duplicate(problems, `\`${d.name.name}\``, d.name, first.name)
+    else result.set(d.name.name, d)
+  }
+  return result
+}
+
+interface Names {
+  readonly known: ReadonlyMap<string, Named>
+  readonly ambiguous: ReadonlyMap<string, readonly Named[]>
+}
+
+/** Names declared here or imported by name come before those of whole files. */
+function namesOf(path: string, file: File, linking: Linking): Names {
+  const known = new Map(linking.declared.get(path))
+  const owners = new Map<string, Ident>([...known].map(([name, d]) => [name, d.name]))
+  for (const i of file.imports) {
+    for (const n of i.names ?? []) {
+      const decl = imported(path, i, n.name, linking)
+      const first = owners.get(n.local.name)
+      if (first && known.get(n.local.name) !== decl)
+        duplicate(linking.problems, `\`${n.local.name}\``, n.local, first)
+      if (!decl || first) continue
+      known.set(n.local.name, decl)
+      owners.set(n.local.name, n.local)
+    }
+  }
+  const loose = new Map<string, Set<Named>>()
+  for (const i of file.imports) {
+    if (i.names) continue
+    for (const [name, d] of linking.declared.get(resolvePath(path, i.path.value)) ?? []) {
+      if (owners.has(name)) continue
+      loose.set(name, (loose.get(name) ?? new Set()).add(d))
+    }
+  }
+  const ambiguous = new Map<string, readonly Named[]>()
+  for (const [name, decls] of loose) {
+    const [only] = decls
+    if (decls.size === 1) known.set(name, only!)
+    else ambiguous.set(name, [...decls])
+  }
+  return { known, ambiguous }
+}
+
+function imported(path: string, i: Import, name: Ident, linking: Linking): Named | undefined {
+  const target = resolvePath(path, i.path.value)
+  const there = linking.declared.get(target)
+  const found = there?.get(name.name)
+  if (found || !there) return found
+  const passes = linking.files
+    .get(target)!
+    .imports.find((j) => j.names?.some((n) => n.local.name === name.name))
+  linking.problems.push({
+    code: 'link/missing-name',
+    message: `\`${i.path.value}\` does not declare \`${name.name}\``,
+    span: name.span,
+    lookup: { name: name.name, candidates: [...there.keys()] },
+    ...(passes && { hint: `it imports that name from \`${passes.path.value}\`: import it from there` }),
+  })
+  return undefined
+}
+
+/** The schedules that a file declares, by the kernel they are for. */
+type Attached = ReadonlyMap<Kernel, readonly Schedule[]>
+
+function attachments(file: File, { known }: Names, problems: Diagnostic[]): Attached {
+  const result = new Map<Kernel, Schedule[]>()
+  for (const s of file.decls) {
+    if (s.kind !== 'schedule') continue
+    const kernel = known.get(s.kernel.name)
+    if (kernel?.kind !== 'kernel') {
+      problems.push({
+        code: 'link/unknown-name',
+        message: kernel
+          ? `\`${s.kernel.name}\` is a ${kernel.kind}, not a kernel`
+          : `there is no kernel \`${s.kernel.name}\``,
+        span: s.kernel.span,
+        lookup: {
+          name: s.kernel.name,
+          candidates: [...known].flatMap(([name, d]) => (d.kind === 'kernel' ? [name] : [])),
+        },
+        hint: 'a schedule belongs to a kernel of its file or of one that it imports',
+      })
+      continue
+    }
+    const list = result.get(kernel) ?? []
+    list.push(s)
+    result.set(kernel, list)
+  }
+  return result
+}
+
+function scopeFor(
+  path: string,
+  file: File,
+  { known, ambiguous }: Names,
+  attached: ReadonlyMap<string, Attached>,
+  problems: Diagnostic[],
+): Scope {
+  const whole = file.imports.flatMap((i) => (i.names ? [] : [resolvePath(path, i.path.value)]))
+  const schedules = new Map<string, ReadonlyMap<string, Schedule>>()
+  for (const [name, d] of known) {
+    if (d.kind !== 'kernel') continue
+    const own = new Map<string, Schedule>()
+    for (const from of new Set([d.span.source, ...whole, path]))
+      for (const s of attached.get(from)?.get(d) ?? []) {
+        const first = own.get(s.name.name)
+        if (first) conflict(problems, s, first, path)
+        else own.set(s.name.name, s)
+      }
+    schedules.set(name, own)
+  }
+  const of = <D extends Named>(kind: D['kind']): ReadonlyMap<string, D> =>
+    new Map([...known].filter((e): e is [string, D] => e[1].kind === kind))
+  return {
+    kernels: of<Kernel>('kernel'),
+    formats: of<Format>('format'),
+    monoids: of<Monoid>('monoid'),
+    schedules,
+    ambiguous: ambiguous as ReadonlyMap<string, readonly Decl[]>,
+  }
+}
+
+/** Reported once: in the file that declares both, or in the one that sees both. */
+function conflict(problems: Diagnostic[], again: Schedule, first: Schedule, path: string): void {
+  if (again.span.source === first.span.source && again.span.source !== path) return
+  duplicate(problems, `schedule \`${again.kernel.name}.${again.name.name}\``, again.name, first.name)
+}

@@ -1,0 +1,20 @@
+/** Paths between files, as text: no file system is asked. */
+
+const ROOTED = /^(?:[A-Za-z][A-Za-z0-9+.-]*:\/{0,2}|\/)/
+
+/**
+ * The path that `path`, written in the file `from`, names. What begins with `/` or a scheme (`https:`, `std:`) is
+ * taken as it is; anything else is relative to the folder of `from`.
+ */
+export function resolvePath(from: string, path: string): string {
+  const base = ROOTED.test(path) ? '' : from.replaceAll('\\', '/').replace(/[^/]*$/, '')
+  const whole = (base + path).replaceAll('\\', '/')
+  const root = ROOTED.exec(whole)?.[0] ?? ''
+  const out: string[] = []
+  for (const part of whole.slice(root.length).split('/')) {
+    if (part === '' || part === '.') continue
+    if (part === '..' && out.length > 0 && out.at(-1) !== '..') out.pop()
+    else if (part !== '..' || root === '') out.push(part)
+  }
+  return root + out.join('/')
+}
