@@ -30,10 +30,10 @@ export function declare(d: Declared, name: Ast.Ident, what: string): boolean {
   }
   d.report.error({
     code: 'check/duplicate',
-    message: `${name.name} is declared twice in this kernel`,
+    message: `${name.name} is declared twice`,
     span: name.span,
     labels: [{ span: before.span, text: `the ${before.what} ${name.name} is declared here` }],
-    hint: 'parameters, axes, buffers and iterations of a kernel share one name space',
+    hint: 'what a kernel or format declares shares one name space',
   })
   return false
 }

@@ -73,7 +73,9 @@ function coordMap(
       expected: `${to.length}, one for each of (${to.join(', ')})`,
     })
   const own = m.from.map((i) => i.name)
-  const twice = m.from.find((i, k) => own.indexOf(i.name) !== k || params.includes(i.name))
+  const twice = m.from.find(
+    (i, k) => own.indexOf(i.name) !== k || (params.includes(i.name) && !from.includes(i.name)),
+  )
   if (twice)
     return report.error({
       code: 'check/duplicate',

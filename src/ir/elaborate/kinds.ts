@@ -3,7 +3,7 @@
  * written in another, so steps can run in any order or at once. R: steps combine through one reducer, and no
  * partial value is seen.
  */
-import type { Diagnostic } from '../../ast/diagnostic.ts'
+import type { Diagnostic, Label } from '../../ast/diagnostic.ts'
 import type { Axis } from '../axis.ts'
 import { sameExpr } from '../expr.ts'
 import type { Buffer1, Kernel1 } from '../stage1.ts'
@@ -35,8 +35,7 @@ export function checkKinds(kernel: Body): readonly Diagnostic[] {
 
 const place = (a: Access): Pick<Diagnostic, 'span'> => (a.span ? { span: a.span } : {})
 
-const labelsOf = (o: OpenIter, text: string): Pick<Diagnostic, 'labels'> =>
-  o.iter.span ? { labels: [{ span: o.iter.span, text }] } : {}
+const labelOf = (o: OpenIter, text: string): Label[] => (o.iter.span ? [{ span: o.iter.span, text }] : [])
 
 function checkTarget(
   w: Access,
@@ -45,34 +44,35 @@ function checkTarget(
   axes: ReadonlyMap<string, Axis>,
 ): readonly Diagnostic[] {
   const out: Diagnostic[] = []
+  const missing: { readonly o: OpenIter; readonly name: string; readonly axis: Axis }[] = []
   for (const o of w.around) {
-    const { iter } = o
-    if (iter.kind === 'R') {
-      if (w.mode === 'assign')
-        out.push({
-          code: 'check/assign-in-reduction',
-          message: `${w.buffer} is assigned under the R iterator ${iter.name}, so the last of its values would win`,
-          ...place(w),
-          ...labelsOf(o, `${iter.name} is R here`),
-          hint: `reduce (\`+=\`, \`max=\`, …), make ${iter.name} an S iterator that the target is indexed by, or assign in an iteration of its own`,
-        })
-      continue
-    }
-    const missing = o.coords.filter((c) => !by.has(c.name))
-    if (missing.length === 0) continue
-    const [first] = missing
-    const used = w.index.some((e) => e.kind === 'var' && e.name === first!.name)
-    out.push({
-      code: 'check/spatial',
-      message: `different values of the S iterator ${first!.name} may write the same element of ${w.buffer}`,
-      ...place(w),
-      ...labelsOf(o, `${iter.name} is S here`),
-      expected: `a target that uses ${first!.name} as a bare index, or in a way that is provably one to one`,
-      hint: used
-        ? repeats(first!.axis, axes, buffer)
-        : `make ${iter.name} an R iterator and reduce, or index ${w.buffer} by ${first!.name}`,
-    })
+    if (o.iter.kind === 'S')
+      for (const c of o.coords) {
+        if (!by.has(c.name)) missing.push({ o, ...c })
+      }
+    else if (w.mode === 'assign')
+      out.push({
+        code: 'check/assign-in-reduction',
+        message: `${w.buffer} is assigned under the R iterator ${o.iter.name}, so the last of its values would win`,
+        ...place(w),
+        labels: labelOf(o, `${o.iter.name} is R here`),
+        hint: `reduce (\`+=\`, \`max=\`, …), make ${o.iter.name} an S iterator that the target is indexed by, or assign in an iteration of its own`,
+      })
   }
+  const [first] = missing
+  if (!first) return out
+  const names = missing.map((m) => m.name).join(', ')
+  const used = w.index.some((e) => e.kind === 'var' && e.name === first.name)
+  out.push({
+    code: 'check/spatial',
+    message: `different values of the S iterator${missing.length > 1 ? 's' : ''} ${names} may write the same element of ${w.buffer}`,
+    ...place(w),
+    labels: missing.flatMap((m) => labelOf(m.o, `${m.o.iter.name} is S here`)),
+    expected: `a target that uses ${names} as bare ${missing.length > 1 ? 'indices' : 'index'}, or in a way that is provably one to one`,
+    hint: used
+      ? repeats(first.axis, axes, buffer)
+      : `reduce over ${names} with ${missing.length > 1 ? 'R iterators' : 'an R iterator'}, or index ${w.buffer} by ${missing.length > 1 ? 'them' : 'it'}`,
+  })
   return out
 }
 
@@ -103,13 +103,13 @@ function checkPair(w: { access: Access; by: Determined }, x: Access): Diagnostic
   return null
 }
 
-const other = (a: Access, text: string): Diagnostic['labels'] => (a.span ? [{ span: a.span, text }] : [])
+const other = (a: Access, text: string): Label[] => (a.span ? [{ span: a.span, text }] : [])
 
 const crossed = (w: Access, x: Access, o: OpenIter, name: string): Diagnostic => ({
   code: 'check/carried',
   message: `${w.buffer} is ${x.mode === 'read' ? 'read' : 'written'} at other coordinates than it is written at in the same step of ${name}`,
   ...place(x),
-  labels: other(w, `written here, at ${name}`)!,
+  labels: other(w, `written here, at ${name}`),
   expected: `steps of ${o.iter.name} that do not depend on each other`,
   hint: 'split the iteration in two, the second after the first',
 })
@@ -118,7 +118,7 @@ const partial = (w: Access, x: Access, o: OpenIter): Diagnostic => ({
   code: 'check/partial-read',
   message: `${x.buffer} is read while ${o.iter.name} still reduces into it`,
   ...place(x),
-  labels: other(w, 'reduced here')!,
+  labels: other(w, 'reduced here'),
   hint: `read it after the iteration over ${o.iter.name}`,
 })
 
@@ -126,6 +126,6 @@ const mixed = (w: Access, x: Access, o: OpenIter): Diagnostic => ({
   code: 'check/mixed-reducers',
   message: `${x.buffer} is reduced with ${w.reducer} and with ${x.reducer} over the same iterator ${o.iter.name}`,
   ...place(x),
-  labels: other(w, `reduced with ${w.reducer} here`)!,
+  labels: other(w, `reduced with ${w.reducer} here`),
   hint: 'the result would depend on the order: use an iteration for each, or one monoid',
 })

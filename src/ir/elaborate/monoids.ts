@@ -32,13 +32,6 @@ export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {
       message: `both operands of combine are called ${m.left.name}`,
       span: m.right.span,
     })
-  for (const part of ['identity', 'result'] as const)
-    if (m[part].length !== m.fields.length)
-      report.error({
-        code: 'check/monoid-arity',
-        message: `monoid ${m.name.name} has ${m.fields.length} component${m.fields.length === 1 ? '' : 's'}, and its ${part === 'identity' ? 'identity' : 'combine'} has ${m[part].length}`,
-        span: m[part][0]?.span ?? m.span,
-      })
   const vars = (side: Ast.Ident): Var[] =>
     m.fields.map((f) => variable(`${side.name}.${f.name.name}`, f.type.name) as Var)
   const values = (exprs: readonly Ast.Expr[], names: Names): (Expr | null)[] =>

@@ -2,6 +2,7 @@
 import { unreachable } from '../../ast/diagnostic.ts'
 import type * as Ast from '../../ast/nodes.ts'
 import { isStored, parentOf } from '../axis.ts'
+import type { Dtype } from '../dtype.ts'
 import { cast, type Expr, type Load } from '../expr.ts'
 import { BUILTIN_REDUCERS, builtinMonoid, isBuiltinReducer, type Monoid } from '../monoid.ts'
 import type { Iter, Iteration, Stmt1 } from '../stage1.ts'
@@ -17,14 +18,11 @@ export function elaborateBody(d: Declared, body: readonly Ast.Stmt[], outer: Sco
   for (const s of body) {
     if (s.kind === 'let') {
       const value = settled(s.value, bodyNames(d, scope), d.report)
+      const own = free(d, scope, s.name, 'let')
       // A `let` with a wrong value still has a name, of which nothing more is said.
-      if (!value) d.broken.add(s.name.name)
-      if (!free(d, scope, s.name, 'let') || !value) continue
-      scope = [
-        ...scope,
-        { what: 'let', name: s.name.name, span: s.name.span, dtype: value.dtype, axis: null },
-      ]
-      out.push({ kind: 'let', name: s.name.name, value, span: s.span })
+      if (value) scope = [...scope, letOf(s.name, value.dtype)]
+      else d.broken.add(s.name.name)
+      if (value && own) out.push({ kind: 'let', name: s.name.name, value, span: s.span })
       continue
     }
     const built = statement(d, s, scope)
@@ -32,6 +30,14 @@ export function elaborateBody(d: Declared, body: readonly Ast.Stmt[], outer: Sco
   }
   return out
 }
+
+const letOf = (name: Ast.Ident, dtype: Dtype): Seen => ({
+  what: 'let',
+  name: name.name,
+  span: name.span,
+  dtype,
+  axis: null,
+})
 
 /** Iterators and `let`s take names that nothing in sight has. */
 function free(d: Declared, scope: Scope, name: Ast.Ident, what: 'let' | 'iterator', own?: string): boolean {
