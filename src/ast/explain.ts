@@ -100,18 +100,20 @@ interface Hint {
 }
 
 const RESERVED = /^(let|if|else|iterate|as|and|or|not|true|false|inf|nan)$/
-const SPELLED: Readonly<Record<string, string>> = {
-  '&&': 'write `and`',
-  '||': 'write `or`',
-  '!': 'write `not`',
-  '&': 'write `and`',
-  '|': 'write `or`',
-  '**': 'write `pow(x, y)`',
-  '^': 'write `pow(x, y)`',
-  '?': 'write `select(condition, a, b)`',
-  "'": 'paths stand in double quotes',
-  '#': 'comments begin with `//`',
-}
+const SPELLED: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    '&&': 'write `and`',
+    '||': 'write `or`',
+    '!': 'write `not`',
+    '&': 'write `and`',
+    '|': 'write `or`',
+    '**': 'write `pow(x, y)`',
+    '^': 'write `pow(x, y)`',
+    '?': 'write `select(condition, a, b)`',
+    "'": 'paths stand in double quotes',
+    '#': 'comments begin with `//`',
+  }),
+)
 
 const HINTS: readonly Hint[] = [
   {
@@ -152,7 +154,7 @@ const HINTS: readonly Hint[] = [
   },
   {
     when: (p) => /^[=+*]$/.test(p.found) && p.expected.includes('`[`'),
-    text: 'an element of a scalar buffer is written `s[]`; a new name begins with `let`',
+    text: 'an element is written `y[i]`, that of a scalar buffer `s[]`; a new name begins with `let`',
   },
   {
     when: (p) => p.expected.includes('`axis`') && /^(let\b|if\b|\(|\w+\s*\[)/.test(p.rest),
@@ -245,7 +247,7 @@ export function explain(source: Source, at: number, all: readonly string[]): Dia
     rest: text.slice(at, at + 200),
     expected,
   }
-  const hint = SPELLED[found] ?? HINTS.find((h) => h.when(place))?.text
+  const hint = SPELLED.get(found) ?? HINTS.find((h) => h.when(place))?.text
   const words = unquoted(failures)
   if (failures.includes('a role')) words.push(...ROLES)
   if (failures.includes('a modifier')) words.push('unordered', 'nonunique')

@@ -1,0 +1,205 @@
+import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { SptError } from '../../src/ast/diagnostic.ts'
+import type { Expr, File } from '../../src/ast/nodes.ts'
+import { literalValue } from '../../src/ast/nodes.ts'
+import { print, printExpr } from '../../src/ast/print.ts'
+import { MAX_HEIGHT, MAX_NESTING } from '../../src/ast/scan.ts'
+import { file } from './arbitrary.ts'
+import { complaint, read } from './support.ts'
+
+const LANGUAGE = readFileSync(new URL('../../docs/language.md', import.meta.url), 'utf8')
+const EXAMPLES = [...LANGUAGE.matchAll(/^```(?:spt)?\n(.*?)^```$/gms)].map((m) => m[1]!)
+const STEPS = [...LANGUAGE.matchAll(/^\| (\w+) \| (`.*)\|$/gm)].flatMap(([, word, forms]) =>
+  [...forms!.matchAll(/`([^`]+)`/g)].map(([, form]) => [word!, form!] as const),
+)
+
+function exprOf(text: string): Expr {
+  const [k] = read(`kernel k() { axis i = dense_fixed(${text}) }`).decls
+  const [axis] = k?.kind === 'kernel' ? k.members : []
+  if (axis?.kind !== 'axis' || axis.def.kind !== 'dense_fixed') throw new Error('no axis')
+  return axis.def.extent
+}
+/** With all parentheses. */
+function grouped(e: Expr): string {
+  if (e.kind === 'binary') return `(${grouped(e.a)} ${e.op} ${grouped(e.b)})`
+  if (e.kind === 'unary') return `(${e.op} ${grouped(e.x)})`
+  return printExpr(e)
+}
+
+describe('the language page', () => {
+  test.each(EXAMPLES)('%s', (text) => {
+    expect(read(text).imports.length + read(text).decls.length).toBeGreaterThan(0)
+  })
+
+  test.each(STEPS.filter(([, form]) => !form.includes('…')))('step %s: %s', (word, form) => {
+    const [s] = read(`schedule k.s { ${form} }`).decls
+    expect(s?.kind === 'schedule' && s.steps.map((x) => x.kind)).toEqual([word])
+  })
+
+  test('is not empty', () => {
+    expect(EXAMPLES.length).toBeGreaterThan(4)
+    expect(STEPS.length).toBeGreaterThan(16)
+  })
+})
+
+describe('expressions', () => {
+  test.each([
+    ['a or b and c', '(a or (b and c))'],
+    ['not a < b and c', '((not (a lt b)) and c)'],
+    ['a - b - c', '((a sub b) sub c)'],
+    ['a + b * c % d', '(a add ((b mul c) mod d))'],
+    ['-a * b', '((neg a) mul b)'],
+    ['a - -b', '(a sub (neg b))'],
+    ['a - 1 < b / 2', '((a sub 1) lt (b div 2))'],
+    ['not not a == b', '(not (not (a eq b)))'],
+    ['-(a + b)', '(neg (a add b))'],
+    ['(a or b) and c', '((a or b) and c)'],
+    ['notes + order + android + inform', '(((notes add order) add android) add inform)'],
+  ])('%s', (text, expected) => {
+    expect(grouped(exprOf(text))).toBe(expected)
+  })
+
+  test.each([
+    ['1', 1, false],
+    ['1.5', 1.5, true],
+    ['1e-3', 0.001, true],
+    ['2E+2', 200, true],
+    ['-inf', Number.NEGATIVE_INFINITY, undefined],
+    ['nan', Number.NaN, true],
+    ['true', true, undefined],
+  ])('literal %s', (text, value, float) => {
+    const e = exprOf(text)
+    expect(literalValue(e)).toEqual(value)
+    if (float !== undefined) expect(e).toMatchObject({ float })
+  })
+})
+
+describe('spans', () => {
+  const inside = (node: unknown, text: string, outer: { start: number; end: number }): number => {
+    if (Array.isArray(node)) return node.reduce((n, x) => n + inside(x, text, outer), 0)
+    if (typeof node !== 'object' || node === null) return 0
+    const { span, name } = node as { span?: { start: number; end: number }; name?: unknown }
+    if (!span) return Object.values(node).reduce((n: number, x) => n + inside(x, text, outer), 0)
+    expect(span.start).toBeGreaterThanOrEqual(outer.start)
+    expect(span.end).toBeLessThanOrEqual(outer.end)
+    const slice = text.slice(span.start, span.end)
+    expect(slice.trim()).toBe(slice)
+    if (typeof name === 'string') expect(slice).toBe(name)
+    const children = Object.entries(node).filter(
+      ([key]) => key !== 'span' && key !== 'trivia' && key !== 'parts',
+    )
+    return children.reduce((n, [, x]) => n + inside(x, text, span), 1)
+  }
+
+  test('lie in those of their parents, without white space around; that of a name is its text', () => {
+    let nodes = 0
+    fc.assert(
+      fc.property(file, (f) => {
+        const text = print(f)
+        const again: File = read(text)
+        for (const d of [...again.imports, ...again.decls]) nodes += inside(d, text, again.span)
+      }),
+      { numRuns: 100 },
+    )
+    expect(nodes).toBeGreaterThan(1000)
+  })
+})
+
+describe('bounds', () => {
+  const within = (body: string): string => `kernel k() { axis i = dense_fixed(${body}) }`
+  test('deep nesting is accepted up to the limit and refused beyond, however deep', () => {
+    const nested = (n: number): string => within('('.repeat(n) + 1 + ')'.repeat(n))
+    expect(read(nested(MAX_NESTING - 2)).decls).toHaveLength(1)
+    for (const n of [MAX_NESTING, 10_000, 100_000])
+      expect(complaint(nested(n))).toContain('nested too deeply')
+    for (const open of ['a[', 'f(', '{'])
+      expect(complaint(within(open.repeat(10_000)))).toContain('nested too deeply')
+  })
+
+  test.each(['1 + ', '-', 'not ', '1 < 2 and ', '2 * '])('a chain of %s', (op) => {
+    expect(read(within(`${op.repeat(100)}1`)).decls).toHaveLength(1)
+    expect(complaint(within(`${op.repeat(10_000)}1`))).toContain('nested too deeply')
+  })
+
+  test('the tallest expression can be printed and read back', () => {
+    const tall = within(`1${' + 1'.repeat(MAX_HEIGHT - 1)}`)
+    expect(print(read(print(read(tall))))).toBe(print(read(tall)))
+  })
+
+  test('a chain of else if', () => {
+    const chain = (n: number): string =>
+      `kernel k() { iterate a [] { if (a) {}${' else if (b) {}'.repeat(n)} else { s[] = 1 } } }`
+    expect(print(read(chain(20)))).toContain('} else if (b) {}')
+    expect(complaint(chain(10_000))).toContain('nested too deeply')
+  })
+
+  test('a data file is refused before it is parsed', () => {
+    expect(complaint('1 2 3\n'.repeat(100_000))).toContain('is this a data file?')
+  })
+})
+
+describe('any text at all', () => {
+  /** Only an `SptError` whose spans lie in the text may come out. */
+  const holds = (text: string): boolean => {
+    try {
+      read(text)
+      return true
+    } catch (e) {
+      if (!(e instanceof SptError)) throw e
+      expect(complaint(text)).toContain('error[parse/')
+      for (const { span } of e.diagnostics.flatMap((d) => [d, ...(d.labels ?? [])])) {
+        if (!span) continue
+        expect(span.start).toBeLessThanOrEqual(span.end)
+        expect(span.end).toBeLessThanOrEqual(text.length)
+      }
+      return false
+    }
+  }
+
+  test('random characters', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 60 }), (text) => {
+        holds(text)
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test('random tokens', () => {
+    const token = fc.constantFrom(
+      ...(
+        'kernel monoid format schedule import k i A ( ) [ ] { } , ; : . -> = == += lse= < + - * / % and or not inf 1 2.5 1e3 ' +
+        'let if else iterate as SR axis dense_fixed buffer f32 size in out fill map inverse over split by bind to block.x " // /* */ \n 😀'
+      ).split(' '),
+    )
+    fc.assert(
+      fc.property(fc.array(token, { maxLength: 40 }), (tokens) => {
+        holds(tokens.join(' '))
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test('programs with a mutation', () => {
+    let accepted = 0
+    let refused = 0
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...EXAMPLES),
+        fc.nat(),
+        fc.nat(12),
+        fc.oneof(fc.string({ maxLength: 3 }), fc.constantFrom('(', '}', '=', ' ', '\n', '/*', 'x', '-')),
+        (text, at, length, insert) => {
+          const p = at % text.length
+          if (holds(text.slice(0, p) + insert + text.slice(p + length))) accepted++
+          else refused++
+        },
+      ),
+      { numRuns: 600 },
+    )
+    expect(accepted).toBeGreaterThan(10)
+    expect(refused).toBeGreaterThan(200)
+  })
+})

@@ -1,0 +1,304 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { Diagnostic } from '../../src/ast/diagnostic.ts'
+import { render } from '../../src/ast/render.ts'
+import { distance, suggestion } from '../../src/ast/suggest.ts'
+
+/** Marks `«…»` (primary) and `‹label:…›` in a text as spans. */
+function marked(text: string): { source: { name: string; text: string }; diagnostic: Diagnostic } {
+  let out = ''
+  let start = 0
+  let span: Diagnostic['span']
+  const labels: { span: NonNullable<Diagnostic['span']>; text: string }[] = []
+  const open: { at: number; text: string }[] = []
+  for (let p = 0; p < text.length; p++) {
+    const c = text[p]!
+    if (c === '«') start = out.length
+    else if (c === '»') span = { source: 't.spt', start, end: out.length }
+    else if (c === '‹') {
+      const colon = text.indexOf(':', p)
+      open.push({ at: out.length, text: text.slice(p + 1, colon) })
+      p = colon
+    } else if (c === '›') {
+      const o = open.pop()!
+      labels.push({ span: { source: 't.spt', start: o.at, end: out.length }, text: o.text })
+    } else out += c
+  }
+  const diagnostic: Diagnostic = { code: 'a/b', message: 'wrong', ...(span && { span }), labels }
+  return { source: { name: 't.spt', text: out }, diagnostic }
+}
+const draw = (text: string): string => {
+  const { source, diagnostic } = marked(text)
+  return render([diagnostic], [source])
+}
+
+describe('frames', () => {
+  test('one span', () => {
+    expect(draw('let «x» = 1\n')).toMatchInlineSnapshot(`
+      "error[a/b]: wrong
+       --> t.spt:1:5
+        |
+      1 | let x = 1
+        |     ^"
+    `)
+  })
+  test('labels beside and under each other', () => {
+    expect(draw('let ‹here:x› = «y»\n')).toMatchInlineSnapshot(`
+      "error[a/b]: wrong
+       --> t.spt:1:9
+        |
+      1 | let x = y
+        |     - here
+        |         ^"
+    `)
+    expect(draw('‹all:let ‹inner:x› = «y››\n'.replace('››', '»›'))).toMatchInlineSnapshot(`
+      "error[a/b]: wrong
+       --> t.spt:1:9
+        |
+      1 | let x = y
+        | --------- all
+        |     - inner
+        |         ^"
+    `)
+  })
+  test('lines apart', () => {
+    expect(draw('‹one:a›\nb\n«c»\nd\ne\n‹two:f›')).toMatchInlineSnapshot(`
+      "error[a/b]: wrong
+       --> t.spt:3:1
+        |
+      1 | a
+        | - one
+      2 | b
+      3 | c
+        | ^
+      ...
+      6 | f
+        | - two"
+    `)
+  })
+  test('a span of several lines, short and long', () => {
+    expect(draw('  if «{\n\n    b\n  } else»\n')).toMatchInlineSnapshot(`
+      "error[a/b]: wrong
+       --> t.spt:1:6
+        |
+      1 |   if {
+        |      ^
+      ...
+      4 |   } else
+        |   ^^^^^^"
+    `)
+    expect(draw('  ‹the loop:if {\n1\n2\n3\n4\n5\n  }›\n')).toMatchInlineSnapshot(`
+      "error[a/b]: wrong
+       --> t.spt:1:3
+        |
+      1 |   if {
+        |   ----
+      ...
+      7 |   }
+        |   - the loop"
+    `)
+  })
+  test('tabs, carriage returns, wide and combining characters', () => {
+    expect(draw('\tlet\t«x» = 1\r\n')).toMatchInlineSnapshot(`
+      "error[a/b]: wrong
+       --> t.spt:1:6
+        |
+      1 |     let x = 1
+        |         ^"
+    `)
+    expect(draw('// 漢字 😀 e\u0301 «here» \n')).toMatchInlineSnapshot(`
+      "error[a/b]: wrong
+       --> t.spt:1:12
+        |
+      1 | // 漢字 😀 é here
+        |              ^^^^"
+    `)
+    expect(draw('a\u0007«b»')).toMatchInlineSnapshot(`
+      "error[a/b]: wrong
+       --> t.spt:1:3
+        |
+      1 | a�b
+        |   ^"
+    `)
+  })
+  test('the end of the file, with and without a line break, and an empty file', () => {
+    expect(draw('kernel«»')).toMatchInlineSnapshot(`
+      "error[a/b]: wrong
+       --> t.spt:1:7
+        |
+      1 | kernel
+        |       ^"
+    `)
+    expect(draw('kernel\n«»')).toMatchInlineSnapshot(`
+      "error[a/b]: wrong
+       --> t.spt:2:1
+        |
+      2 |
+        | ^"
+    `)
+    expect(draw('«»')).toMatchInlineSnapshot(`
+      "error[a/b]: wrong
+       --> t.spt:1:1
+        |
+      1 |
+        | ^"
+    `)
+  })
+  test('a very long line is cut around the mark', () => {
+    const lines = draw(`${'x'.repeat(500)} «here» ${'y'.repeat(500)}`).split('\n')
+    expect(Math.max(...lines.map((l) => l.length))).toBeLessThan(180)
+    const at = lines[3]!.indexOf('here')
+    expect(at).toBeGreaterThan(0)
+    expect(lines[4]!.indexOf('^^^^')).toBe(at)
+  })
+  test('line numbers of different widths, several files, a file without text', () => {
+    const span = (source: string, start: number) => ({ source, start, end: start + 1 })
+    expect(
+      render(
+        [
+          {
+            code: 'a/b',
+            severity: 'warning',
+            message: 'three files',
+            span: span('a', 20),
+            labels: [
+              { span: span('a', 0), text: 'first' },
+              { span: span('b', 0), text: 'second' },
+              { span: span('c', 0), text: 'third' },
+            ],
+          },
+        ],
+        [
+          { name: 'a', text: 'x\n'.repeat(12) },
+          { name: 'b', text: 'y' },
+        ],
+      ),
+    ).toMatchInlineSnapshot(`
+      "warning[a/b]: three files
+        --> a:11:1
+         |
+       1 | x
+         | - first
+      ...
+      11 | x
+         | ^
+        --> b:1:1
+         |
+       1 | y
+         | - second
+        --> c"
+    `)
+  })
+})
+
+describe('around the frame', () => {
+  test('expected, did you mean, hint, notes', () => {
+    const { source, diagnostic } = marked('«smal»')
+    expect(
+      render(
+        [
+          {
+            ...diagnostic,
+            expected: 'a size',
+            lookup: { name: 'smal', candidates: ['small', 'large'] },
+            hint: 'try',
+            notes: ['short', 'for i\n  for j'],
+          },
+          { code: 'c/d', severity: 'note', message: 'no span', hint: 'two\nlines' },
+        ],
+        [source],
+      ),
+    ).toMatchInlineSnapshot(`
+      "error[a/b]: wrong
+       --> t.spt:1:1
+        |
+      1 | smal
+        | ^^^^
+        = expected: a size
+        = did you mean: \`small\`?
+        = hint: try
+        = note: short
+        = note:
+          for i
+            for j
+
+      note[c/d]: no span
+        = hint: two
+          lines"
+    `)
+  })
+
+  test('colours change nothing else', () => {
+    const { source, diagnostic } = marked('a\n‹x:b› «c»\n')
+    const d = { ...diagnostic, hint: 'h', notes: ['a\nb'] }
+    const colored = render([d], [source], { color: true })
+    expect(colored).toContain('\u001b[31m')
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences are what is tested
+    expect(colored.replace(/\u001b\[\d+m/g, '')).toBe(render([d], [source]))
+  })
+
+  test('any spans in any text are drawn, each mark under its line', () => {
+    const range = fc.tuple(fc.nat(80), fc.nat(80))
+    const unit = fc.constantFrom('a', ' ', '\t', '\n', '\r\n', '😀', '漢', '\u0301', '\ud800', '\0')
+    fc.assert(
+      fc.property(
+        fc.array(unit, { maxLength: 60 }),
+        range,
+        fc.array(range, { maxLength: 3 }),
+        (chars, first, more) => {
+          const span = ([a, b]: readonly [number, number]) => ({
+            source: 't',
+            start: Math.min(a, b),
+            end: Math.max(a, b),
+          })
+          const out = render(
+            [
+              {
+                code: 'a/b',
+                message: 'm',
+                span: span(first),
+                labels: more.map((r, k) => ({ span: span(r), text: `l${k}` })),
+              },
+            ],
+            [{ name: 't', text: chars.join('') }],
+          )
+          expect(out).toContain('^')
+          more.forEach((_, k) => {
+            expect(out).toContain(`l${k}`)
+          })
+          expect(out).not.toMatch(/[\t\r\0]/)
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+})
+
+describe('did you mean', () => {
+  test.each([
+    ['splti', ['split', 'bind'], 'did you mean `split`?'],
+    ['A', ['a', 'b'], 'did you mean `a`?'],
+    ['abc', ['abd', 'abe', 'zzz'], 'did you mean `abd` or `abe`?'],
+    ['zzz', ['aaa', 'bbb', 'aaa'], 'known `aaa`, `bbb`'],
+    ['zzz', [], ''],
+    ['zzz', Array.from({ length: 20 }, (_, k) => `name${k}`), ''],
+  ])('%s among %s: %s', (name, candidates, expected) => {
+    const s = suggestion(name, candidates)
+    expect(s ? `${s.title} ${s.text}` : '').toBe(expected)
+  })
+
+  test('distance is a metric on edits', () => {
+    const word = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 8 })
+    fc.assert(
+      fc.property(word, word, fc.nat(8), (a, b, k) => {
+        const d = distance(a, b)
+        expect(d === 0).toBe(a === b)
+        expect(distance(b, a)).toBe(d)
+        expect(d).toBeLessThanOrEqual(Math.max(a.length, b.length))
+        expect(distance(a, b, k) <= k).toBe(d <= k)
+      }),
+    )
+    expect(distance('spilt', 'split')).toBe(1)
+    expect(distance('kitten', 'sitting')).toBe(3)
+  })
+})
