@@ -142,6 +142,28 @@ describe('matrices', () => {
   })
 })
 
+describe('blocks as COO', () => {
+  it('gives each block its own position, shared by its elements', () => {
+    const axes = [
+      sparseVariable('io', null, { unique: false }),
+      sparseFixed('jo', 'io'),
+      denseFixed('ii'),
+      denseFixed('ji'),
+    ]
+    // Blocks (0, 0) with three entries, two of them equal, (0, 2) and (1, 0).
+    const at = [
+      [0, 0, 1, 0, 0],
+      [0, 2, 0, 0, 0],
+      [1, 0, 0, 0, 1],
+      [0, 1, 1, 0, 0],
+    ].map((c) => Int32Array.from(c))
+    const s = build(axes, [2, 3, 2, 2], at)
+    expect(arrays(s, 'io')[1]).toEqual([0, 0, 1])
+    expect(arrays(s, 'jo')).toEqual([null, [0, 2, 0]])
+    expect(place(s, at)).toEqual([5, 0, 4 + 3, 0, 0, 1, 0, 0, 0, 2, 0, 0])
+  })
+})
+
 describe('more dimensions', () => {
   const i = Int32Array.of(1, 0, 1, 1, 0)
   const j = Int32Array.of(0, 2, 0, 2, 2)
