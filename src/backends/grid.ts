@@ -37,3 +37,16 @@ export function blockDecode(
     })
   return out
 }
+
+/**
+ * A one-dimensional grid of `total` blocks within a device's limits, folded into two dimensions where one does not
+ * hold it; `undefined` where two do not either. WGSL texts undo the fold.
+ */
+export function physicalGrid(
+  total: number,
+  max: readonly [number, number, number],
+): [number, number, number] | undefined {
+  if (total <= max[0]) return [total, 1, 1]
+  const rows = Math.ceil(total / max[0])
+  return rows <= max[1] ? [max[0], rows, 1] : undefined
+}

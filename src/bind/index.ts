@@ -66,7 +66,9 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs): Bound {
       arrays.set(b.name, convert(storedValues(storage, bound, b.fill), bound.dtype, b.dtype))
     else {
       const source = sources.find((s) => s.name === b.name)
-      if (source.tensor?.kind !== 'coords') arrays.set(b.name, filled(b.dtype, storage.size, b.fill))
+      const tensor = source?.tensor
+      if (source === undefined || tensor?.kind !== 'coords')
+        arrays.set(b.name, filled(b.dtype, storage.size, b.fill))
       else {
         const columns = structure.columns.get(source)!
         const coords = b.axes.map((a) => columns.get(a)!)
@@ -74,7 +76,7 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs): Bound {
           b.name,
           scatterValues(
             storage,
-            { coords, values: source.tensor.values, dtype: source.tensor.dtype },
+            { coords, values: tensor.values, dtype: tensor.dtype },
             b.dtype,
             b.fill,
           ),

@@ -1,0 +1,96 @@
+/**
+ * May a format store coordinates that the tensor does not hold? Only if visiting them changes nothing: with the
+ * fill value in place of the tensor, every reduction must combine its identity, and an assignment to a tensor of
+ * another format must not happen at all.
+ */
+import { fail } from '../../ast/diagnostic.ts'
+import type { FormatInstance } from '../../formats/instantiate.ts'
+import type { StoredAxis } from '../../ir/axis.ts'
+import { constant, type Expr, freeVars, keyOf, rewriteExpr } from '../../ir/expr.ts'
+import type { Buffer1, Kernel1, Stmt1 } from '../../ir/stage1.ts'
+
+export interface Padding {
+  readonly over: readonly StoredAxis[]
+  readonly leaving: ReadonlySet<string>
+  readonly changed: readonly Buffer1[]
+  readonly instance: FormatInstance
+}
+
+/** Whether the format's axes hold coordinates beyond those of the tensor (blocks, dense levels). */
+export function padsWithFill(p: Padding): boolean {
+  const dense = new Set(p.over.filter((a) => a.kind === 'dense_fixed').map((a) => a.name))
+  return p.instance.order.some((name, k) => {
+    const axis = p.instance.axes.find((a) => a.name === name)!
+    return (
+      (axis.kind === 'dense_fixed' || axis.kind === 'dense_variable') &&
+      [...freeVars(p.instance.map[k]!)].some((v) => p.over.some((a) => a.name === v) && !dense.has(v))
+    )
+  })
+}
+
+export function checkPadding(kernel: Kernel1, p: Padding, at: object): void {
+  if (!padsWithFill(p)) return
+  const fills = new Map(
+    p.changed.filter((b) => b.role === 'in').map((b) => [b.name, constant(b.fill, b.dtype)]),
+  )
+  const visit = (body: readonly Stmt1[], inside: boolean): void => {
+    for (const s of body) {
+      if (s.kind === 'iterate') visit(s.body, inside || s.iters.some((x) => p.leaving.has(x.axis)))
+      else if (s.kind === 'if') {
+        visit(s.then, inside)
+        visit(s.else, inside)
+      } else if (s.kind !== 'let' && inside) {
+        s.targets.forEach((t, k) => {
+          const inFormat = p.changed.some((b) => b.name === t.buffer)
+          const value = absorb(inlineLets(s.values[k]!, body), fills)
+          if (s.kind === 'reduce' ? !isIdentity(value, s.reducer.identity[k]!) : !inFormat)
+            refuse(kernel, p, t.buffer, at)
+        })
+      }
+    }
+  }
+  visit(kernel.body, false)
+}
+
+function inlineLets(e: Expr, body: readonly Stmt1[]): Expr {
+  const lets = new Map<string, Expr>()
+  for (const s of body)
+    if (s.kind === 'let')
+      lets.set(
+        s.name,
+        rewriteExpr(s.value, (x) => (x.kind === 'var' ? lets.get(x.name) : undefined)),
+      )
+  return lets.size === 0 ? e : rewriteExpr(e, (x) => (x.kind === 'var' ? lets.get(x.name) : undefined))
+}
+
+/** The value with the fill in place of the tensor: 0 · x is 0 (a skipped zero is structural), x + 0 is x. */
+function absorb(e: Expr, fills: ReadonlyMap<string, Expr>): Expr {
+  const zero = (x: Expr): boolean => x.kind === 'const' && x.value === 0
+  return rewriteExpr(e, (x) => {
+    if (x.kind === 'load') return fills.get(x.buffer)
+    if (x.kind === 'cast') return x.x.kind === 'const' ? constant(x.x.value, x.dtype) : undefined
+    if (x.kind === 'select') return keyOf(x.then) === keyOf(x.else) ? x.then : undefined
+    if (x.kind !== 'binary') return undefined
+    if (x.op === 'mul' && (zero(x.a) || zero(x.b))) return constant(0, x.dtype)
+    if (x.op === 'div' && zero(x.a)) return constant(0, x.dtype)
+    if (x.op === 'add' && zero(x.a)) return x.b
+    if ((x.op === 'add' || x.op === 'sub') && zero(x.b)) return x.a
+    return undefined
+  })
+}
+
+const isIdentity = (value: Expr, identity: Expr): boolean =>
+  value.kind === 'const' && identity.kind === 'const' && value.value === identity.value
+
+function refuse(kernel: Kernel1, p: Padding, target: string, at: object): never {
+  const dense = p.instance.order.filter(
+    (n) => p.instance.axes.find((a) => a.name === n)?.kind === 'dense_fixed',
+  )
+  fail({
+    code: 'schedule/format-padding',
+    message: `${p.instance.text} stores coordinates that are absent from ${p.changed.map((b) => b.name).join(', ')}, and visiting them would change ${target} of ${kernel.name}`,
+    ...at,
+    expected: 'a reduction that combines its identity where the tensor has its fill value',
+    hint: `the padding comes from the dense axes ${dense.join(', ')}: choose a format that stores only what is there (csr, ell, dcsr)`,
+  })
+}
