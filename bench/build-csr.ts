@@ -1,5 +1,6 @@
 /**
- * Building structures from coordinates: `node bench/build-csr.ts [entries]` (default 10 million). Prints a table;
+ * Building structures from coordinates: run with a loader of TypeScript, or compiled; the argument is the
+ * number of entries (default 10 million). Prints a table;
  * times are the best of three runs, in milliseconds.
  */
 import { buildStorage } from '../src/formats/build.ts'
