@@ -1,7 +1,6 @@
 /**
- * Building structures from coordinates: run with a loader of TypeScript, or compiled; the argument is the
- * number of entries (default 10 million). Prints a table;
- * times are the best of three runs, in milliseconds.
+ * Building structures from coordinates: `node dist/bench/build-csr.js [entries]` after a build (default 10 million).
+ * Prints a table; times are the best of three runs, in milliseconds.
  */
 import { buildStorage } from '../src/formats/build.ts'
 import { scatterValues } from '../src/formats/scatter.ts'
