@@ -2,17 +2,31 @@
 import type { IterationNode, Node } from 'ohm-js'
 import grammar, { type SptActionDict } from '../../grammar/spt.ohm-bundle.js'
 import { axisDef } from './axisdef.ts'
+import {
+  type BufferOption,
+  bindTarget,
+  Heights,
+  into,
+  iterKinds,
+  type MapItem,
+  monoidField,
+  numberLit,
+  option,
+  sameNumber,
+  theMap,
+  typeName,
+} from './checks.ts'
 import { Attacher, type BlockSlot, type Slot, Writable } from './comments.ts'
 import { fail, type Source, type Span, SptError } from './diagnostic.ts'
 import { explain } from './explain.ts'
 import * as ast from './nodes.ts'
-import { MAX_HEIGHT, MAX_NESTING, scan, tooDeep } from './scan.ts'
+import { MAX_NESTING, scan, tooDeep } from './scan.ts'
 
 /** What the actions need besides their node; one for each call of `parse`, which is synchronous. */
 interface Context {
   readonly name: string
   readonly slots: Map<object, Slot>
-  readonly heights: WeakMap<ast.Expr, number>
+  readonly heights: Heights
 }
 let cx: Context
 
@@ -54,16 +68,9 @@ function blockItem<T extends { readonly span: Span }>(node: T, braces: Braces, s
   return node
 }
 
-// Checks that the grammar leaves to us -------------------------------------------------------------------------
+// Expressions and branches -------------------------------------------------------------------------------------
 
-/** Gives an expression its height, and refuses trees that could exhaust the stack of what walks them. */
-function grown<T extends ast.Expr>(e: T, ...parts: readonly ast.Expr[]): T {
-  let height = 0
-  for (const p of parts) height = Math.max(height, cx.heights.get(p) ?? 0)
-  if (height >= MAX_HEIGHT) tooDeep(e.span)
-  cx.heights.set(e, height + 1)
-  return e
-}
+const grown = <T extends ast.Expr>(e: T, ...parts: readonly ast.Expr[]): T => cx.heights.grown(e, parts)
 
 function chain(first: Node, ops: IterationNode, rest: IterationNode): ast.Expr {
   return ops.children.reduce<ast.Expr>((a, op, k) => {
@@ -95,71 +102,6 @@ function prefixed(op: ast.UnaryOp, ops: IterationNode, x: Node): ast.Expr {
     (e, o) => grown({ kind: 'unary', op, x: e, span: between(spanOf(o), e.span) }, e),
     get(x),
   )
-}
-
-function typeName<T extends string>(n: Node, types: readonly T[]): { readonly name: T; readonly span: Span } {
-  const { name, span } = get<ast.Ident>(n)
-  const known = types.find((t) => t === name)
-  if (known) return { name: known, span }
-  fail({
-    code: 'parse/type',
-    message: `there is no type \`${name}\` here`,
-    span,
-    lookup: { name, candidates: types },
-  })
-}
-
-/** Names after `->`, as many as the step makes. */
-function into(names: readonly ast.Ident[] | null, count: number, n: Node): readonly ast.Ident[] | null {
-  if (names && names.length !== count)
-    fail({
-      code: 'parse/arity',
-      message: `this step makes ${count} loops and names ${names.length}`,
-      span: between(names[0]!.span, names.at(-1)!.span),
-      expected: `${count} names after \`->\``,
-      labels: [{ span: spanOf(n), text: 'the step' }],
-    })
-  return names
-}
-
-function components(targets: Node, values: Node): { targets: ast.Access[]; values: ast.Expr[] } {
-  const result = { targets: get<ast.Access[]>(targets), values: get<ast.Expr[]>(values) }
-  if (result.targets.length !== result.values.length)
-    fail({
-      code: 'parse/arity',
-      message: `${result.targets.length} target${result.targets.length === 1 ? '' : 's'}, but ${result.values.length} value${result.values.length === 1 ? '' : 's'}`,
-      span: spanOf(values),
-      labels: [{ span: spanOf(targets), text: 'the targets' }],
-      expected: 'a value for each target',
-    })
-  return result
-}
-
-function number(n: Node): ast.NumberLit {
-  const text = n.sourceString
-  const value = Number(text)
-  const float = /[.eE]/.test(text)
-  if (float ? !Number.isFinite(value) : !Number.isSafeInteger(value))
-    fail({
-      code: 'parse/number',
-      message: `\`${text}\` is too large`,
-      span: spanOf(n),
-      hint: float
-        ? 'for infinity, write `inf`'
-        : 'for a large floating-point number, write a point or an exponent',
-    })
-  return { kind: 'number', value, float, span: spanOf(n) }
-}
-
-interface BufferOption {
-  readonly key: 'fill' | 'accumulate'
-  readonly value: ast.Expr | ast.TypeName
-  readonly span: Span
-}
-function option<T>(options: readonly BufferOption[], key: BufferOption['key']): T | null {
-  const [first, second] = options.filter((o) => o.key === key)
-  if (second) fail({ code: 'parse/duplicate', message: `\`${key}\` is given twice`, span: second.span })
-  return first ? (first.value as T) : null
 }
 
 interface BlockNode {
@@ -230,7 +172,7 @@ const kernels: Actions = {
   },
   Params: (_, params, _close) => list(params),
   Param(name, _, type): ast.Param {
-    return { name: get(name), type: typeName(type, ['size', ...ast.SCALAR_TYPES]), span: spanOf(this) }
+    return { name: get(name), type: typeName(get(type), ['size', ...ast.SCALAR_TYPES]), span: spanOf(this) }
   },
   Member: (node, _) => get(node),
   Axis(_, name, _eq, kind, _open, args, close, modifiers) {
@@ -244,7 +186,7 @@ const kernels: Actions = {
     return item<ast.BufferDecl>({
       kind: 'buffer',
       name: get(name),
-      type: typeName(type, ast.SCALAR_TYPES),
+      type: typeName(get(type), ast.SCALAR_TYPES),
       axes: list(axes),
       role: { name: role.sourceString as ast.Role, span: spanOf(role) },
       fill: option(opts, 'fill'),
@@ -256,31 +198,21 @@ const kernels: Actions = {
     return { key: 'fill', value: prefixed('neg', minus, literal), span: spanOf(this) }
   },
   BufferOption_accumulate(_, type): BufferOption {
-    return { key: 'accumulate', value: typeName(type, ast.SCALAR_TYPES), span: spanOf(this) }
+    return { key: 'accumulate', value: typeName(get(type), ast.SCALAR_TYPES), span: spanOf(this) }
   },
 }
 
 const statements: Actions = {
   Iterate(_, name, _open, iters, close, _as, kinds, body) {
     const letters = kinds.children[0]
-    const given = letters?.sourceString ?? ''
     const names = list<Omit<ast.Iter, 'mode'>>(iters)
-    if (given.length !== names.length || !/^[SR]*$/.test(given))
-      fail({
-        code: 'parse/iterator-kinds',
-        message: letters
-          ? `\`${given}\` does not say what ${names.length} iterator${names.length === 1 ? ' does' : 's do'}`
-          : 'it is not said what each iterator does',
-        span: letters ? spanOf(letters) : spanOf(close),
-        expected: `\`as\` and ${names.length} letter${names.length === 1 ? '' : 's'}, each \`S\` or \`R\``,
-        hint: '`S` where different values write different elements, `R` where they combine through a reducer',
-      })
+    const modes = iterKinds(letters ? word(letters) : null, names.length, spanOf(close))
     const { stmts, braces } = get<BlockNode>(body)
     return blockItem<ast.Iterate>(
       {
         kind: 'iterate',
         name: get(name),
-        iters: names.map((n, k) => ({ ...n, mode: given[k] as 'S' | 'R' })),
+        iters: names.map((n, k) => ({ ...n, mode: modes[k]! })),
         body: stmts,
         span: spanOf(this),
       },
@@ -308,7 +240,11 @@ const statements: Actions = {
   Update(targets, op, values) {
     const span = spanOf(this)
     const reducer = op.sourceString.slice(0, -1)
-    const parts = components(targets, values)
+    const parts = { targets: get<ast.Access[]>(targets), values: get<ast.Expr[]>(values) }
+    sameNumber(
+      { what: 'target', length: parts.targets.length, span: spanOf(targets) },
+      { what: 'value', length: parts.values.length, span: spanOf(values) },
+    )
     if (reducer === '') return item<ast.Assign>({ kind: 'assign', ...parts, span })
     const at = spanOf(op)
     return item<ast.Reduce>({
@@ -351,7 +287,7 @@ const expressions: Actions = {
     return grown({ kind: 'access', buffer: get(buffer), index: parts, span: spanOf(this) }, ...parts)
   },
   number(_i, _p, _f, _e, _s, _d) {
-    return number(this)
+    return numberLit(this.sourceString, spanOf(this))
   },
   word(_) {
     const text = this.sourceString
@@ -370,33 +306,22 @@ const expressions: Actions = {
 }
 
 const formats: Actions = {
-  Monoid(_, name, _p, fields, _q, open, identity, _s, combine, _t, close) {
+  Monoid(_, name, opening, fields, closing, open, identity, _s, combine, _t, close) {
     const parts = { identity: get<ast.Expr[]>(identity), ...get<Combine>(combine) }
     const node: ast.Monoid = {
       kind: 'monoid',
       name: get(name),
-      fields: list<ast.Param>(fields).map((f): ast.MonoidField => {
-        const type = f.type.name
-        if (type !== 'size') return { ...f, type: { name: type, span: f.type.span } }
-        return fail({
-          code: 'parse/type',
-          message: 'a component cannot be a `size`',
-          span: f.type.span,
-          hint: 'write `i32`',
-        })
-      }),
+      fields: list<ast.Param>(fields).map(monoidField),
       ...parts,
       span: spanOf(this),
     }
-    for (const key of ['identity', 'result'] as const)
-      if (node[key].length !== node.fields.length)
-        fail({
-          code: 'parse/arity',
-          message: `\`${node.name.name}\` has ${node.fields.length} component${node.fields.length === 1 ? '' : 's'}, not ${node[key].length}`,
-          span: spanOf(key === 'identity' ? identity : combine),
-          labels: [{ span: node.name.span, text: 'the monoid' }],
-          expected: 'a value for each component',
-        })
+    const fieldCount = {
+      what: 'component',
+      length: node.fields.length,
+      span: between(spanOf(opening), spanOf(closing)),
+    }
+    sameNumber(fieldCount, { what: 'value', length: node.identity.length, span: spanOf(identity) })
+    sameNumber(fieldCount, { what: 'value', length: node.result.length, span: spanOf(combine) })
     const lines = [identity, combine].map((n) => item({ span: spanOf(n) }))
     blockItem(node, { open, close }, slotsOf(lines))
     const [first, second] = slotsOf(lines)
@@ -411,32 +336,16 @@ const formats: Actions = {
   }),
   Format(_, name, params, _over, over, open, items, close) {
     const body = all<ast.AxisDecl | MapItem>(items)
-    const axes = body.filter((n): n is ast.AxisDecl => 'kind' in n)
-    const one = (which: 'map' | 'inverse'): ast.CoordMap => {
-      const found = body.filter((n): n is MapItem => 'which' in n && n.which === which)
-      if (found[1])
-        fail({ code: 'parse/duplicate', message: `\`${which}\` is given twice`, span: found[1].node.span })
-      if (!found[0])
-        fail({
-          code: 'parse/missing',
-          message: `format \`${name.sourceString}\` has no \`${which}\``,
-          span: spanOf(name),
-          expected:
-            which === 'map'
-              ? '`map (i, …) -> (…)`, from old coordinates to new'
-              : '`inverse (io, …) -> (…)`, from new coordinates to old',
-        })
-      return found[0].node
-    }
+    const id = get<ast.Ident>(name)
     return blockItem<ast.Format>(
       {
         kind: 'format',
-        name: get(name),
+        name: id,
         params: maybeList(params),
         over: get(over),
-        axes,
-        map: one('map'),
-        inverse: one('inverse'),
+        axes: body.filter((n): n is ast.AxisDecl => 'kind' in n),
+        map: theMap(body, 'map', id),
+        inverse: theMap(body, 'inverse', id),
         span: spanOf(this),
       },
       { open, close },
@@ -461,10 +370,6 @@ const formats: Actions = {
   Names: (_, names, _close) => list(names),
 }
 
-interface MapItem {
-  readonly which: 'map' | 'inverse'
-  readonly node: ast.CoordMap
-}
 type Combine = Pick<ast.Monoid, 'left' | 'right' | 'result'>
 const monoidLines = new WeakMap<ast.Monoid, readonly [Writable, Writable]>()
 
@@ -495,7 +400,7 @@ const schedules: Actions = {
     return { kind: 'as', buffer: get(buffer), format: get(format), args: maybeList(args) }
   },
   StepWord_split(_, loop, by, _arrow, names) {
-    return { kind: 'split', loop: get(loop), by: get(by), into: into(maybe(names), 2, this) }
+    return { kind: 'split', loop: get(loop), by: get(by), into: into(maybe(names), 2, spanOf(this)) }
   },
   StepWord_bind: (_, binds) => ({ kind: 'bind', binds: list(binds) }),
   StepWord_reorder: (_, loops) => ({ kind: 'reorder', loops: get(loops) }),
@@ -503,15 +408,16 @@ const schedules: Actions = {
   StepWord_tile(_, loops, kwBy, _open, by, close, _arrow, names) {
     const tiled = get<ast.LoopRef[]>(loops)
     const factors = list<ast.Expr>(by)
-    if (tiled.length !== factors.length)
-      fail({
-        code: 'parse/arity',
-        message: `${tiled.length} loop${tiled.length === 1 ? '' : 's'}, but ${factors.length} factor${factors.length === 1 ? '' : 's'}`,
-        span: between(spanOf(kwBy), spanOf(close)),
-        labels: [{ span: spanOf(loops), text: 'the loops' }],
-        expected: 'a factor for each loop',
-      })
-    return { kind: 'tile', loops: tiled, by: factors, into: into(maybe(names), 2 * tiled.length, this) }
+    sameNumber(
+      { what: 'loop', length: tiled.length, span: spanOf(loops) },
+      { what: 'factor', length: factors.length, span: between(spanOf(kwBy), spanOf(close)) },
+    )
+    return {
+      kind: 'tile',
+      loops: tiled,
+      by: factors,
+      into: into(maybe(names), 2 * tiled.length, spanOf(this)),
+    }
   },
   StepWord_unroll: (_, loop, by) => ({ kind: 'unroll', loop: get(loop), by: maybe(by) }),
   StepWord_vectorize: (_, loop) => ({ kind: 'vectorize', loop: get(loop) }),
@@ -536,15 +442,7 @@ const schedules: Actions = {
   StepWord_attach: (_, loop, _to, to) => ({ kind: 'attach', loop: get(loop), to: get(to) }),
   StepWord_use: (_, schedule, args) => ({ kind: 'use', schedule: get(schedule), args: maybeList(args) }),
   Binding(loop, _, target): ast.Binding {
-    const name = ast.BIND_TARGETS.find((t) => t === target.sourceString)
-    if (!name)
-      fail({
-        code: 'parse/bind-target',
-        message: `\`${target.sourceString}\` is no hardware axis`,
-        span: spanOf(target),
-        lookup: { name: target.sourceString, candidates: ast.BIND_TARGETS },
-      })
-    return { loop: get(loop), to: { name, span: spanOf(target) }, span: spanOf(this) }
+    return { loop: get(loop), to: bindTarget(target.sourceString, spanOf(target)), span: spanOf(this) }
   },
   Loops: (_, loops, _close) => list(loops),
   Loop(first, _, second): ast.LoopRef {
@@ -580,7 +478,7 @@ interface Failures {
 export function parse(source: Source): ast.File {
   const comments = scan(source)
   const outer = cx
-  cx = { name: source.name, slots: new Map(), heights: new WeakMap() }
+  cx = { name: source.name, slots: new Map(), heights: new Heights() }
   try {
     const match = grammar.match(source.text)
     if (match.failed()) {

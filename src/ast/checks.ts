@@ -1,0 +1,161 @@
+/** What the grammar leaves to be checked: words among many, numbers of things, the range of literals. */
+import { fail, type Span } from './diagnostic.ts'
+import type { AxisDecl, BindTarget, CoordMap, Expr, Ident, Monoid, NumberLit, Param } from './nodes.ts'
+import { BIND_TARGETS } from './nodes.ts'
+import { MAX_HEIGHT, tooDeep } from './scan.ts'
+
+/** Counts the levels of expression trees, and refuses those that could exhaust the stack of what walks them. */
+export class Heights {
+  private readonly known = new WeakMap<Expr, number>()
+
+  grown<T extends Expr>(e: T, parts: readonly Expr[]): T {
+    let height = 0
+    for (const p of parts) height = Math.max(height, this.known.get(p) ?? 0)
+    if (height >= MAX_HEIGHT) tooDeep(e.span)
+    this.known.set(e, height + 1)
+    return e
+  }
+}
+
+/** One of a few words, such as a type. */
+export function typeName<T extends string>(
+  id: Ident,
+  types: readonly T[],
+): { readonly name: T; readonly span: Span } {
+  const known = types.find((t) => t === id.name)
+  if (known) return { name: known, span: id.span }
+  fail({
+    code: 'parse/type',
+    message: `there is no type \`${id.name}\` here`,
+    span: id.span,
+    lookup: { name: id.name, candidates: types },
+  })
+}
+
+export function bindTarget(text: string, span: Span): { readonly name: BindTarget; readonly span: Span } {
+  const name = BIND_TARGETS.find((t) => t === text)
+  if (name) return { name, span }
+  fail({
+    code: 'parse/bind-target',
+    message: `\`${text}\` is no hardware axis`,
+    span,
+    lookup: { name: text, candidates: BIND_TARGETS },
+  })
+}
+
+export const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`
+
+/** A list as it stands in the source: how many of what, and where. */
+interface Counted {
+  readonly what: string
+  readonly length: number
+  readonly span: Span
+}
+
+/** As many `given` as there are `wanted`. */
+export function sameNumber(wanted: Counted, given: Counted): void {
+  if (wanted.length === given.length) return
+  fail({
+    code: 'parse/arity',
+    message: `${count(wanted.length, wanted.what)}, but ${count(given.length, given.what)}`,
+    span: given.span,
+    labels: [{ span: wanted.span, text: `the ${wanted.what}${wanted.length === 1 ? '' : 's'}` }],
+    expected: `a ${given.what} for each ${wanted.what}`,
+  })
+}
+
+/** Names after `->`, as many as the step makes. */
+export function into(names: readonly Ident[] | null, made: number, step: Span): readonly Ident[] | null {
+  if (names && names.length !== made)
+    fail({
+      code: 'parse/arity',
+      message: `this step makes ${made} loops and names ${names.length}`,
+      span: { ...step, start: names[0]!.span.start, end: names.at(-1)!.span.end },
+      expected: `${made} names after \`->\``,
+      labels: [{ span: step, text: 'the step' }],
+    })
+  return names
+}
+
+export function numberLit(text: string, span: Span): NumberLit {
+  const value = Number(text)
+  const float = /[.eE]/.test(text)
+  if (float ? !Number.isFinite(value) : !Number.isSafeInteger(value))
+    fail({
+      code: 'parse/number',
+      message: `\`${text}\` is too large`,
+      span,
+      hint: float
+        ? 'for infinity, write `inf`'
+        : 'for a large floating-point number, write a point or an exponent',
+    })
+  return { kind: 'number', value, float, span }
+}
+
+/** The kinds of iterators, one letter each. */
+export function iterKinds(letters: Ident | null, iterators: number, missing: Span): readonly ('S' | 'R')[] {
+  const given = letters?.name ?? ''
+  if (given.length !== iterators || !/^[SR]*$/.test(given))
+    fail({
+      code: 'parse/iterator-kinds',
+      message: letters
+        ? `\`${given}\` does not say what ${iterators} iterator${iterators === 1 ? ' does' : 's do'}`
+        : 'it is not said what each iterator does',
+      span: letters?.span ?? missing,
+      expected:
+        iterators === 0
+          ? 'no `as`: there are no iterators'
+          : `\`as\` and ${count(iterators, 'letter')}, each \`S\` or \`R\``,
+      hint: '`S` where different values write different elements, `R` where they combine through a reducer',
+    })
+  return [...given] as ('S' | 'R')[]
+}
+
+export interface BufferOption {
+  readonly key: 'fill' | 'accumulate'
+  readonly value: unknown
+  readonly span: Span
+}
+
+/** The value of an option that may be given once. */
+export function option<T>(options: readonly BufferOption[], key: BufferOption['key']): T | null {
+  const [first, second] = options.filter((o) => o.key === key)
+  if (second) fail({ code: 'parse/duplicate', message: `\`${key}\` is given twice`, span: second.span })
+  return first ? (first.value as T) : null
+}
+
+export function monoidField({ name, type, span }: Param): Monoid['fields'][number] {
+  if (type.name !== 'size') return { name, type: { name: type.name, span: type.span }, span }
+  fail({
+    code: 'parse/type',
+    message: 'a component cannot be a `size`',
+    span: type.span,
+    hint: 'write `i32`',
+  })
+}
+
+export interface MapItem {
+  readonly which: 'map' | 'inverse'
+  readonly node: CoordMap
+}
+
+/** The one `map` or `inverse` of a format. */
+export function theMap(
+  items: readonly (AxisDecl | MapItem)[],
+  which: MapItem['which'],
+  format: Ident,
+): CoordMap {
+  const [first, second] = items.filter((n): n is MapItem => 'which' in n && n.which === which)
+  if (second)
+    fail({ code: 'parse/duplicate', message: `\`${which}\` is given twice`, span: second.node.span })
+  if (first) return first.node
+  fail({
+    code: 'parse/missing',
+    message: `format \`${format.name}\` has no \`${which}\``,
+    span: format.span,
+    expected:
+      which === 'map'
+        ? '`map (i, …) -> (…)`, from old coordinates to new'
+        : '`inverse (io, …) -> (…)`, from new coordinates to old',
+  })
+}
