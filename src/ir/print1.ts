@@ -7,7 +7,7 @@ import type { Axis } from './axis.ts'
 import { type Dtype, isFloat } from './dtype.ts'
 import type { BinaryOp, Const, Expr } from './expr.ts'
 import { isBuiltinReducer, type Monoid } from './monoid.ts'
-import type { Buffer1, Iteration, Kernel1, Stmt1 } from './stage1.ts'
+import type { Buffer1, If1, Iteration, Kernel1, Stmt1 } from './stage1.ts'
 
 const INFIX: Partial<Record<BinaryOp, readonly [string, number]>> = {
   or: ['or', 1],
@@ -153,6 +153,21 @@ export function printIterationHead(s: Iteration): string {
   return `iterate ${s.name} [${iters}]${kinds}${where}`
 }
 
+function ifBodies(s: If1, indent: string, out: string[]): void {
+  body(s.then, `${indent}  `, out)
+  const [only] = s.else
+  if (only?.kind === 'if' && s.else.length === 1) {
+    out.push(`${indent}} else if (${printExpr1(only.cond)}) {`)
+    ifBodies(only, indent, out)
+    return
+  }
+  if (s.else.length > 0) {
+    out.push(`${indent}} else {`)
+    body(s.else, `${indent}  `, out)
+  }
+  out.push(`${indent}}`)
+}
+
 function body(list: readonly Stmt1[], indent: string, out: string[]): void {
   const inner = `${indent}  `
   for (const s of list) {
@@ -164,12 +179,7 @@ function body(list: readonly Stmt1[], indent: string, out: string[]): void {
         break
       case 'if':
         out.push(`${indent}if (${printExpr1(s.cond)}) {`)
-        body(s.then, inner, out)
-        if (s.else.length > 0) {
-          out.push(`${indent}} else {`)
-          body(s.else, inner, out)
-        }
-        out.push(`${indent}}`)
+        ifBodies(s, indent, out)
         break
       case 'let':
         out.push(`${indent}let ${s.name} = ${printExpr1(s.value)}`)

@@ -128,6 +128,6 @@ function checkShape(d: Declared, scope: Scope, e: Ast.Expr, dimension: string): 
       ...(seen.axis.span ? [{ span: seen.axis.span, text: `${seen.name} comes from here` }] : []),
       ...(axis.span ? [{ span: axis.span, text: `${dimension} has another extent` }] : []),
     ],
-    hint: 'give both axes the same size; an index that may leave the range on purpose is an expression, such as i + 0',
+    hint: 'give both axes the same size, or an extent that covers both, such as max(m, n)',
   })
 }
