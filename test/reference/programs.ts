@@ -53,7 +53,7 @@ function value(names: readonly string[], reads: readonly string[], type: string)
   )
   const right = fc.oneof(
     { weight: 4, arbitrary: leaf },
-    { weight: 1, arbitrary: fc.integer({ min: 1, max: 9 }).map(cast) },
+    { weight: 1, arbitrary: fc.integer({ min: 1, max: 9 }).map((c) => cast(`${c}`)) },
     { weight: 1, arbitrary: fc.integer({ min: 1, max: 9 }).map((c) => `(-${c})`) },
   )
   const ops = type === 'i32' ? ['+', '-', '*', '/', '%'] : ['+', '-', '*']

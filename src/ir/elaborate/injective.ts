@@ -3,7 +3,7 @@
  * on D agree on c: bare, alone in a linear form, as a digit of a mixed-radix number (`i * b + ii` with
  * ii < b), or by quotient and remainder (`i / b`, `i % b`).
  */
-import type { Axis } from '../axis.ts'
+import { type Axis, isStored } from '../axis.ts'
 import { type Expr, keyOf, mul, sameExpr } from '../expr.ts'
 import type { Access } from './accesses.ts'
 import { linearOf } from './linear.ts'
@@ -19,6 +19,7 @@ interface Known {
 export function determined(a: Access, dims: readonly string[], axes: ReadonlyMap<string, Axis>): Determined {
   const coords = new Map<string, Known>(a.around.flatMap((o) => o.coords).map((c) => [c.name, c]))
   const out = new Map<string, readonly number[]>()
+  for (const c of coords.values()) if (single(c, axes)) out.set(c.name, [])
   a.index.forEach((e, d) => {
     for (const name of alone(e, dims[d], coords, axes)) if (!out.has(name)) out.set(name, [d])
   })
@@ -39,6 +40,13 @@ function distinct(c: Known, axes: ReadonlyMap<string, Axis>): boolean {
   return !('unique' in axis) || axis.unique
 }
 
+/** One coordinate at most, which nothing needs to tell apart. */
+function single(c: Known, axes: ReadonlyMap<string, Axis>): boolean {
+  const axis = storedOf(c, axes)
+  if (!axis || c.axis.kind === 'gathered' || !isStored(axis)) return false
+  return distinct(c, axes) && axis.extent.kind === 'const' && axis.extent.value <= 1
+}
+
 /** Names that the expression of one dimension determines. */
 function alone(
   e: Expr,
@@ -51,13 +59,14 @@ function alone(
   if (bare && bare.axis.kind !== 'gathered' && storedOf(bare, axes)?.name === dim) return [bare.name]
   const form = linearOf(e, new Set(coords.keys()))
   if (!form) return []
-  const names = [...form.terms.keys()]
+  const terms = new Map([...form.terms].filter(([name]) => !single(coords.get(name)!, axes)))
+  const names = [...terms.keys()]
   if (!names.every((n) => distinct(coords.get(n)!, axes))) return []
   if (names.length === 1) {
-    const c = form.terms.get(names[0]!)!
+    const c = terms.get(names[0]!)!
     return c.kind === 'const' ? names : []
   }
-  return digits(form.terms, coords, axes) ? names : []
+  return digits(terms, coords, axes) ? names : []
 }
 
 /** Every coefficient is the product of those below and their extents: digits of a mixed-radix number. */
@@ -76,7 +85,7 @@ function digits(
     rest.delete(name)
     if (rest.size === 0) return true
     const axis = storedOf(coords.get(name)!, axes)
-    if (!axis || !('extent' in axis)) return false
+    if (!axis || !isStored(axis)) return false
     const radix = mul(axis.extent, coefficient)
     const next = [...rest].find(
       ([, c]) =>

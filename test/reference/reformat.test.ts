@@ -1,0 +1,108 @@
+/** Kernels over other formats take and give the caller's coordinates. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { Axis, StoredAxis } from '../../src/ir/axis.ts'
+import { add, ceildiv, div, int, lt, mod, mul, variable } from '../../src/ir/expr.ts'
+import type { Format } from '../../src/ir/format.ts'
+import { reference } from '../../src/ir/reference/index.ts'
+import type { Kernel1 } from '../../src/ir/stage1.ts'
+import { verify1 } from '../../src/ir/verify1.ts'
+import { kernelOf, read } from '../elaborate/support.ts'
+import { at, dense, iterate, reduce, sparse, v } from './build.ts'
+
+const csr = kernelOf(`
+  kernel k(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = sparse_variable(i, n)
+    axis c = dense_fixed(n)
+    buffer A: i32[i, j] in
+    buffer x: i32[c] in
+    buffer y: i32[i] out
+    buffer D: i32[i, j] out
+    iterate sum [i, j] as SR { y[i] += A[i, j] * x[j] }
+    iterate scale [i, j] as SS { D[i, j] = A[i, j] * x[j] }
+  }`)
+
+/** The same over blocks of b × b, as a schedule would rewrite it. */
+function blocked(b: number): Kernel1 {
+  const B = int(b)
+  const [i, j] = ['i', 'j'].map((n) => csr.axes.find((a) => a.name === n)!) as [StoredAxis, StoredAxis]
+  const to: Axis[] = [
+    dense('io', ceildiv(v('m'), B)),
+    sparse('jo', 'io', ceildiv(v('n'), B)),
+    dense('ii', B),
+    dense('ji', B),
+  ]
+  const row = add(mul(v('io'), B), v('ii'))
+  const col = add(mul(v('jo'), B), v('ji'))
+  const where = [lt(row, v('m')), lt(col, v('n'))]
+  const over = ['io', 'jo', 'ii', 'ji']
+  const product = mul(at('A', over, 'i32'), at('x', [col], 'i32'))
+  return {
+    ...csr,
+    axes: [...csr.axes, ...to],
+    buffers: csr.buffers.map((buffer) => ('AD'.includes(buffer.name) ? { ...buffer, axes: over } : buffer)),
+    body: [
+      iterate('io, jo, ii, ji', 'SRSR', [reduce(at('y', [row], 'i32'), '+', product)], where),
+      iterate(
+        'io, jo, ii, ji',
+        'SSSS',
+        [{ kind: 'assign', targets: [at('D', over, 'i32')], values: [product] }],
+        where,
+      ),
+    ],
+    reformats: [
+      {
+        format: `bsr(${b})`,
+        from: [i, j],
+        to: over,
+        map: [div(v('i'), B), div(v('j'), B), mod(v('i'), B), mod(v('j'), B)],
+        inverse: [row, col],
+        buffers: ['A', 'D'].map((name) => ({ name, axes: ['i', 'j'] })),
+      },
+    ],
+  }
+}
+
+test('a block format gives the same result in the same coordinates', () => {
+  const matrices = fc
+    .record({ m: fc.nat(7), n: fc.nat(7), b: fc.integer({ min: 1, max: 4 }) })
+    .chain(({ m, n, b }) => {
+      const cell =
+        m * n === 0 ? fc.constant<number[]>([]) : fc.uniqueArray(fc.nat(m * n - 1), { maxLength: 12 })
+      const numbers = fc.array(fc.integer({ min: -9, max: 9 }), { minLength: n, maxLength: n })
+      return fc.record({ m: fc.constant(m), n: fc.constant(n), b: fc.constant(b), cells: cell, x: numbers })
+    })
+  fc.assert(
+    fc.property(matrices, ({ m, n, b, cells, x }) => {
+      const A = {
+        coords: [cells.map((e) => Math.floor(e / n)), cells.map((e) => e % n)],
+        values: cells.map((e) => (e % 5) + 1),
+      }
+      const inputs = { params: { m, n }, buffers: { A, x } }
+      const kernel = blocked(b)
+      verify1(kernel)
+      expect(reference(kernel, inputs)).toEqual(reference(csr, inputs))
+    }),
+  )
+})
+
+test('a format is elaborated with the names it declares', () => {
+  const format = read(`format bsr(b, w: size, c = 2 * b) over (i, j) {
+    axis jo = sparse_fixed(io, ceildiv(j, b), w)
+    axis io = dense_fixed(ceildiv(i, b))
+    axis ii = dense_fixed(b)
+    axis ji = dense_fixed(b)
+    map (r, s) -> (s / b, r / b, r % b, s % b)
+    inverse (jo, io, p, q) -> (io * b + p, jo * b + q)
+  }`).formats.get('bsr') as Format
+  expect(format.axes.map((a) => a.name)).toEqual(['io', 'jo', 'ii', 'ji'])
+  expect(format.order).toEqual(['jo', 'io', 'ii', 'ji'])
+  expect(format.params.map((p) => [p.name, p.measured, p.default !== null])).toEqual([
+    ['b', false, false],
+    ['w', true, false],
+    ['c', false, true],
+  ])
+  expect(format.map[0]).toMatchObject({ op: 'div', a: { name: 'j' }, b: { name: 'b' } })
+  expect(format.inverse[1]).toMatchObject({ op: 'add', b: variable('ji') })
+})
