@@ -107,7 +107,7 @@ export function printLoop(loop: For): string {
   const where =
     loop.guards.length > 0 ? `  where ${loop.guards.map((g) => printExpr(g, 2)).join(' and ')}` : ''
   const reduce = loop.reduce ? '  reduce' : ''
-  return `for ${loop.var}${called} in 0..${printExpr(loop.extent, 6)}${reduce}${printMode(loop.mode)}${where}`
+  return `for ${loop.var}${called} in 0..${printExpr(loop.extent)}${reduce}${printMode(loop.mode)}${where}`
 }
 
 export function printBuffer(b: Buffer): string {

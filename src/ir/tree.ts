@@ -354,18 +354,20 @@ export const readsOf = (body: Body): ReadonlySet<string> =>
 export const writesOf = (body: Body): ReadonlySet<string> =>
   new Set(accessesOf(body).flatMap((a) => (a.mode === 'write' ? [a.buffer] : [])))
 
-/**
- * The reductions inside that carry their initialisation. `path`: the loops around each, from the innermost
- * allocation of its targets inwards (from the top for global buffers): the initialisation stands before the
- * outermost reduction loop of this path, or before the statement itself where there is none.
- */
-export function initsOf(body: Body): readonly { readonly reduce: Reduce; readonly path: readonly For[] }[] {
-  const out: { reduce: Reduce; path: readonly For[] }[] = []
+/** A reduction, and the loops around it from the innermost allocation of its targets inwards. */
+export interface FoundReduce {
+  readonly reduce: Reduce
+  readonly path: readonly For[]
+}
+
+/** All reductions inside; the path of one into global buffers begins at the top. */
+export function reductionsOf(body: Body): readonly FoundReduce[] {
+  const out: FoundReduce[] = []
   const go = (list: Body, path: readonly For[], scope: ReadonlyMap<string, number>): void => {
     const allocs = new Map(scope)
     for (const s of list) {
       if (s.kind === 'alloc') allocs.set(s.buffer.name, path.length)
-      if (s.kind === 'reduce' && s.init)
+      if (s.kind === 'reduce')
         out.push({
           reduce: s,
           path: path.slice(Math.max(...s.targets.map((t) => allocs.get(t.buffer) ?? 0))),
@@ -376,6 +378,12 @@ export function initsOf(body: Body): readonly { readonly reduce: Reduce; readonl
   go(body, [], new Map())
   return out
 }
+
+/**
+ * The reductions that carry their initialisation: it stands before the outermost reduction loop of the path, or
+ * before the statement itself where there is none.
+ */
+export const initsOf = (body: Body): readonly FoundReduce[] => reductionsOf(body).filter((r) => r.reduce.init)
 
 /**
  * The loops that an initialisation repeats: those of `inside` (the path from the outermost reduction loop

@@ -1,0 +1,124 @@
+/**
+ * Legality checks shared by the primitives: one function per question, with the text of its refusal. A check
+ * returns when all is well.
+ */
+import { type Expr, freeVars, someExpr } from '../ir/expr.ts'
+import type { For } from '../ir/loops.ts'
+import { printExpr } from '../ir/print2.ts'
+import type { Found } from '../ir/tree.ts'
+import type { Context } from './context.ts'
+import { iterationsOf } from './depend.ts'
+
+/** The loop has not been bound, unrolled or vectorised yet. */
+export function checkSerial(cx: Context, loop: For, verb: string): void {
+  const { mode } = loop
+  if (mode.kind === 'serial') return
+  const how =
+    mode.kind === 'bind' ? `bound to ${mode.to}` : mode.kind === 'unroll' ? 'unrolled' : 'vectorised'
+  cx.refuse({
+    code: 'not-serial',
+    message: `${loop.name} is already ${how}`,
+    loops: [loop],
+    hint: `${verb} it first, then bind, unroll or vectorise`,
+  })
+}
+
+/** The step argument is a whole number of at least `low`. */
+export function checkFactor(cx: Context, value: number, low: number, what: string, loop?: For): void {
+  if (Number.isInteger(value) && value >= low && value <= 1 << 20) return
+  cx.refuse({
+    code: 'bad-factor',
+    message: `${what} is ${value}`,
+    ...(loop ? { loops: [loop] } : {}),
+    expected: `a whole number from ${low} to ${1 << 20}`,
+  })
+}
+
+/** The loops stand directly inside of each other, nothing beside them; returned outermost first. */
+export function checkPerfectChain(cx: Context, found: readonly Found[], verb: string): readonly For[] {
+  const sorted = [...found].sort((a, b) => a.path.length - b.path.length)
+  const loops = sorted.map((f) => f.loop)
+  if (new Set(loops.map((l) => l.var)).size !== loops.length)
+    cx.refuse({ code: 'repeated-loop', message: `${verb} names a loop twice`, loops })
+  const outermost = sorted[0]!
+  const innermost = sorted.at(-1)!
+  const chain: readonly For[] = [...innermost.path, innermost.loop].slice(outermost.path.length)
+  const outside = loops.find((l) => !chain.includes(l))
+  if (outside)
+    cx.refuse({
+      code: 'not-nested',
+      message: `${outside.name} and ${innermost.loop.name} are not inside of one another`,
+      loops: [outside, innermost.loop],
+      expected: 'loops of one nest',
+    })
+  for (const [k, l] of chain.entries()) {
+    const next = chain[k + 1]
+    if (!next || (l.body.length === 1 && l.body[0] === next)) continue
+    const direct = l.body.includes(next)
+    cx.refuse({
+      code: 'not-perfect',
+      message: direct
+        ? `${l.name} has other statements beside ${next.name}`
+        : `${next.name} stands under a condition inside of ${l.name}`,
+      loops: [l, next],
+      expected: 'loops with nothing between them',
+      ...(direct ? { hint: `fission ${l.name} separates the statements, where that is legal` } : {}),
+    })
+  }
+  return chain
+}
+
+/** The extent of `inner` does not depend on any of `outer`. */
+export function checkRectangular(cx: Context, outer: readonly For[], inner: For, verb: string): void {
+  const on = outer.find((l) => freeVars(inner.extent).has(l.var))
+  if (!on) return
+  cx.refuse({
+    code: 'not-rectangular',
+    message: `${verb}: the extent of ${inner.name}, ${printExpr(inner.extent)}, depends on ${on.name}`,
+    loops: [on, inner],
+    expected: `a loop whose extent is the same in every iteration of ${on.name}`,
+  })
+}
+
+/** Iterations of the loop may run in any order (what they combine, they combine by a reducer). */
+export function checkOrderFree(cx: Context, loop: For, verb: string): void {
+  const { dependence } = iterationsOf(cx.kernel, loop)
+  if (!dependence) return
+  cx.refuse({
+    code: 'order-matters',
+    message: `${verb} would change the order of ${loop.name}: ${dependence.reason}`,
+    loops: [loop],
+    expected: 'a loop whose iterations are independent or combine by one reducer',
+  })
+}
+
+/** The extent is a literal; returned. */
+export function checkConstantExtent(cx: Context, loop: For, why: string): number {
+  if (loop.extent.kind === 'const') return loop.extent.value
+  return cx.refuse({
+    code: 'extent-not-constant',
+    message: `${why}, and the extent of ${loop.name} is ${printExpr(loop.extent)}`,
+    loops: [loop],
+    hint: `split ${loop.name} by a constant and use the inner loop`,
+  })
+}
+
+/** Whether an expression is over parameters alone: known before anything runs. */
+export function overParams(cx: Context, e: Expr): boolean {
+  const params = new Set(cx.kernel.params.map((p) => p.name))
+  return (
+    [...freeVars(e)].every((v) => params.has(v)) &&
+    !someExpr(e, (x) => x.kind === 'load' || x.kind === 'search')
+  )
+}
+
+/** Whether iterations of the loop may combine into common elements: such a loop is refused. */
+export function checkNoReduction(cx: Context, loop: For, verb: string, hint: string): void {
+  if (!loop.reduce) return
+  cx.refuse({
+    code: 'reduction-loop',
+    message: `${verb}: iterations of ${loop.name} combine into the same elements`,
+    loops: [loop],
+    hint,
+  })
+}

@@ -1,0 +1,180 @@
+/** What a primitive sees: the kernel, names looked up as the user means them, fresh names, refusals. */
+import { type Diagnostic, fail, type Span } from '../ast/diagnostic.ts'
+import type { Buffer, For, Kernel2 } from '../ir/loops.ts'
+import { print2 } from '../ir/print2.ts'
+import { type Body, type Found, findLoop, loopsOf, walkStmts } from '../ir/tree.ts'
+import type { LoopRef } from './steps.ts'
+
+/** What became of a loop that a step replaced. */
+export interface Consumed {
+  readonly var: string
+  readonly name: string
+  readonly nest: string
+  readonly how: 'split' | 'fused' | 'tiled' | 'merged'
+  /** Names of the loops that stand in for it. */
+  readonly into: readonly string[]
+  /** The number of the step, from 1. */
+  readonly step: number
+}
+
+export interface Refusal {
+  readonly code: string
+  readonly message: string
+  /** Loops to mark in the print. */
+  readonly loops?: readonly For[]
+  readonly expected?: string
+  readonly hint?: string
+  readonly lookup?: Diagnostic['lookup']
+}
+
+export class Context {
+  readonly kernel: Kernel2
+  readonly consumed: readonly Consumed[]
+  readonly span: Span | undefined
+  readonly #taken: Set<string>
+
+  constructor(kernel: Kernel2, consumed: readonly Consumed[], span: Span | undefined) {
+    this.kernel = kernel
+    this.consumed = consumed
+    this.span = span
+    this.#taken = namesIn(kernel)
+    for (const c of consumed) this.#taken.add(c.var)
+  }
+
+  /** The same context over a kernel that this step has already changed. */
+  on(kernel: Kernel2, consumed: readonly Consumed[] = []): Context {
+    return new Context(kernel, [...this.consumed, ...consumed], this.span)
+  }
+
+  /** A refusal shows the loops as they are now. */
+  refuse(r: Refusal): never {
+    fail({
+      code: `schedule/${r.code}`,
+      message: r.message,
+      ...(this.span ? { span: this.span } : {}),
+      ...(r.expected ? { expected: r.expected } : {}),
+      ...(r.hint ? { hint: r.hint } : {}),
+      ...(r.lookup ? { lookup: r.lookup } : {}),
+      notes: [print2(this.kernel, { mark: (r.loops ?? []).map((l) => l.var), bodyOnly: true })],
+    })
+  }
+
+  /** The loop a user or a handle means. */
+  loop(ref: LoopRef): Found {
+    const found = findLoop(this.kernel.body, typeof ref === 'string' ? this.#resolve(ref).var : ref.var)
+    if (found) return found
+    const gone = typeof ref === 'string' ? undefined : this.consumed.find((c) => c.var === ref.var)
+    if (gone) this.#refuseConsumed(gone)
+    return this.#refuseUnknown(typeof ref === 'string' ? ref : ref.var)
+  }
+
+  #resolve(name: string): For {
+    const loops = loopsOf(this.kernel.body)
+    const dot = name.indexOf('.')
+    const [nest, own] = dot < 0 ? [undefined, name] : [name.slice(0, dot), name.slice(dot + 1)]
+    let matches = loops.filter((l) => l.name === own && (nest === undefined || l.nest === nest))
+    // The loops of a cached copy carry the names of those they copy for; a bare name means the kernel's own.
+    if (nest === undefined && matches.length > 1) {
+      const copies = allocations(this.kernel.body)
+      const originals = matches.filter((l) => !copies.has(l.nest))
+      if (originals.length > 0) matches = originals
+    }
+    if (matches.length > 1)
+      this.refuse({
+        code: 'ambiguous-loop',
+        message: `${matches.length} loops are called ${name}`,
+        loops: matches,
+        expected: `one of ${[...new Set(matches.map((l) => `${l.nest}.${l.name}`))].join(', ')}`,
+      })
+    const match = matches[0]
+    if (match) return match
+    const gone = this.consumed.findLast((c) => c.name === own && (nest === undefined || c.nest === nest))
+    if (gone) this.#refuseConsumed(gone)
+    return this.#refuseUnknown(name)
+  }
+
+  #refuseConsumed(gone: Consumed): never {
+    this.refuse({
+      code: 'consumed-loop',
+      message: `${gone.name} was ${gone.how} into ${gone.into.join(', ')} by step ${gone.step}`,
+      loops: loopsOf(this.kernel.body).filter((l) => l.nest === gone.nest && gone.into.includes(l.name)),
+      expected: gone.into.length > 1 ? `one of ${gone.into.join(', ')}` : gone.into[0]!,
+    })
+  }
+
+  #refuseUnknown(name: string): never {
+    const loops = loopsOf(this.kernel.body)
+    const several = (l: For): boolean => loops.filter((x) => x.name === l.name).length > 1
+    const candidates = [...new Set(loops.map((l) => (several(l) ? `${l.nest}.${l.name}` : l.name)))]
+    this.refuse({
+      code: 'unknown-loop',
+      message: `there is no loop ${name}`,
+      expected: candidates.length > 0 ? `one of ${candidates.join(', ')}` : 'a kernel with loops',
+      lookup: { name, candidates },
+    })
+  }
+
+  /** A buffer of the kernel or an allocation, by name. */
+  buffer(name: string): Buffer {
+    const all = [...this.kernel.buffers, ...allocations(this.kernel.body).values()]
+    const found = all.find((b) => b.name === name)
+    if (found) return found
+    const candidates = all.map((b) => b.name)
+    return this.refuse({
+      code: 'unknown-buffer',
+      message: `there is no buffer ${name}`,
+      expected: `one of ${candidates.join(', ')}`,
+      lookup: { name, candidates },
+    })
+  }
+
+  /** `base`, or `base_2` and so on where it is taken. */
+  fresh(base: string): string {
+    let name = base
+    for (let k = 2; this.#taken.has(name); k++) name = `${base}_${k}`
+    this.#taken.add(name)
+    return name
+  }
+
+  /** Takes the name a user chose for a buffer, or refuses it. */
+  claim(name: string): string {
+    if (this.#taken.has(name))
+      this.refuse({ code: 'name-taken', message: `the name ${name} is taken`, hint: 'choose another name' })
+    this.#taken.add(name)
+    return name
+  }
+
+  /** Refuses user names for new loops that this nest already uses. */
+  claimLoops(nest: string, names: readonly string[], replaced: readonly For[]): void {
+    const gone = new Set(replaced.map((l) => l.var))
+    const others = loopsOf(this.kernel.body).filter((l) => l.nest === nest && !gone.has(l.var))
+    for (const [k, name] of names.entries()) {
+      if (!/^[A-Za-z_]\w*$/.test(name))
+        this.refuse({ code: 'bad-name', message: `${JSON.stringify(name)} is no name for a loop` })
+      const clash = others.find((l) => l.name === name)
+      if (clash || names.indexOf(name) !== k)
+        this.refuse({
+          code: 'name-taken',
+          message: `${nest} already has a loop ${name}`,
+          loops: clash ? [clash] : replaced,
+          hint: 'choose another name',
+        })
+    }
+  }
+}
+
+/** Buffers that statements allocate, by name. */
+export function allocations(body: Body): ReadonlyMap<string, Buffer> {
+  const out = new Map<string, Buffer>()
+  walkStmts(body, (s) => {
+    if (s.kind === 'alloc') out.set(s.buffer.name, s.buffer)
+  })
+  return out
+}
+
+function namesIn(kernel: Kernel2): Set<string> {
+  const out = new Set([...kernel.params.map((p) => p.name), ...kernel.buffers.map((b) => b.name)])
+  for (const l of loopsOf(kernel.body)) out.add(l.var)
+  for (const name of allocations(kernel.body).keys()) out.add(name)
+  return out
+}

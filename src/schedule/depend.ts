@@ -1,0 +1,151 @@
+/**
+ * Dependences between the iterations of a loop.
+ *
+ * The contract of Stage II that this rests on: where `for.reduce` is false, one writing statement writes
+ * different elements in different iterations, whatever the loops around and inside do (Stage I checks it);
+ * where it is true, what is written in common is combined by a reducer.
+ */
+import { type Expr, freeVars, keyOf, mentions, someExpr } from '../ir/expr.ts'
+import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
+import { accessesOf, type BufferAccess, loopsOf, walkStmts } from '../ir/tree.ts'
+import { blockOf, type Space } from './linear.ts'
+
+/** The index arrays that binding validates to be monotone. */
+export function monotone(kernel: Kernel2): ReadonlySet<string> {
+  return new Set(
+    kernel.buffers.filter((b: Buffer) => b.role === 'index' && b.name.endsWith('_indptr')).map((b) => b.name),
+  )
+}
+
+export function spaceIn(kernel: Kernel2, loop: For): Space {
+  return { inner: new Map(loopsOf(loop.body).map((l) => [l.var, l])), indptr: monotone(kernel) }
+}
+
+/** Buffers allocated inside: each iteration has its own. */
+export function allocatedIn(body: readonly Stmt[]): ReadonlySet<string> {
+  const out = new Set<string>()
+  walkStmts(body, (s) => {
+    if (s.kind === 'alloc') out.add(s.buffer.name)
+  })
+  return out
+}
+
+/** What one iteration of a loop shares with the others through memory, buffer by buffer. */
+export interface Shared {
+  readonly buffer: string
+  readonly accesses: readonly BufferAccess[]
+  /** Iterations touch different elements, provably, without the contract. */
+  readonly disjoint: boolean
+  /** Some index reads memory that the loop writes, so its value is not known to stay. */
+  readonly moving: boolean
+}
+
+/** The buffers that a loop's body writes and that outlive an iteration, with all accesses to them inside. */
+export function writtenIn(kernel: Kernel2, loop: For): readonly Shared[] {
+  const all = accessesOf([loop])
+  const local = allocatedIn(loop.body)
+  const written = new Set(all.flatMap((a) => (a.mode === 'write' && !local.has(a.buffer) ? [a.buffer] : [])))
+  const space = spaceIn(kernel, loop)
+  return [...written].map((buffer) => {
+    const accesses = all.filter((a) => a.buffer === buffer)
+    const moving = accesses.some((a) => a.index.some((e) => loadsFrom(e, written)))
+    return { buffer, accesses, moving, disjoint: !moving && sameBlock(accesses, loop.var, space) }
+  })
+}
+
+const loadsFrom = (e: Expr, buffers: ReadonlySet<string>): boolean =>
+  someExpr(e, (x) => (x.kind === 'load' || x.kind === 'search') && buffers.has(x.buffer))
+
+/** Some dimension keeps every access within one block per iteration. */
+function sameBlock(accesses: readonly BufferAccess[], v: string, space: Space): boolean {
+  const first = accesses[0]
+  if (!first || accesses.some((a) => a.whole)) return false
+  return first.index.some((e, d) => {
+    const block = blockOf(e, v, space)
+    return block !== undefined && accesses.every((a) => blockOf(a.index[d]!, v, space) === block)
+  })
+}
+
+/**
+ * By the contract, what one statement writes differs from iteration to iteration. That carries over to the
+ * other accesses if all agree in the dimensions that mention the loop and the others are the same set in every
+ * iteration.
+ */
+function sameByContract(shared: Shared, loop: For, space: Space): boolean {
+  const { accesses } = shared
+  const v = loop.var
+  const first = accesses[0]!
+  if (loop.reduce || shared.moving || accesses.some((a) => a.whole)) return false
+  let own = false
+  for (const [d, e] of first.index.entries()) {
+    const mine = accesses.some((a) => mentions(a.index[d]!, v))
+    if (mine) {
+      own = true
+      const fixed = [...freeVars(e)].every((x) => !space.inner.has(x))
+      if (!fixed || accesses.some((a) => keyOf(a.index[d]!) !== keyOf(e))) return false
+    } else if (accesses.some((a) => variesWith(a.index[d]!, v, space))) return false
+  }
+  return own
+}
+
+/** Whether the values an expression runs through depend on `v`, through extents and guards of inner loops. */
+function variesWith(e: Expr, v: string, space: Space, seen: Set<string> = new Set()): boolean {
+  for (const x of freeVars(e)) {
+    if (x === v) return true
+    const loop = space.inner.get(x)
+    if (!loop || seen.has(x)) continue
+    seen.add(x)
+    if ([loop.extent, ...loop.guards].some((y) => variesWith(y, v, space, seen))) return true
+  }
+  return false
+}
+
+/** How the writes of a buffer combine, where all of them are reductions of one kind: a text, else `undefined`. */
+function reductionKind(accesses: readonly BufferAccess[]): string | undefined {
+  let kind: string | undefined
+  for (const a of accesses) {
+    if (a.mode !== 'write' || a.stmt.kind !== 'reduce') return undefined
+    const own = `${a.stmt.reducer.name}(${a.stmt.targets.map((t) => t.buffer).join(',')})`
+    if (kind !== undefined && own !== kind) return undefined
+    kind = own
+  }
+  return kind
+}
+
+const writersOf = (accesses: readonly BufferAccess[]): ReadonlySet<Stmt> =>
+  new Set(accesses.flatMap((a) => (a.mode === 'write' ? [a.stmt] : [])))
+
+/** One iteration depends on another: the order matters. */
+export interface Dependence {
+  readonly buffer: string
+  readonly reason: string
+}
+
+export interface IterationFacts {
+  /** The first dependence that ties iterations to their order. */
+  readonly dependence?: Dependence
+  /** Reductions that combine iterations into common elements. */
+  readonly combining: readonly Reduce[]
+}
+
+/** Whether the iterations of a loop may run in any order, and what they combine. */
+export function iterationsOf(kernel: Kernel2, loop: For): IterationFacts {
+  const space = spaceIn(kernel, loop)
+  const combining: Reduce[] = []
+  for (const shared of writtenIn(kernel, loop)) {
+    const { buffer, accesses } = shared
+    if (shared.disjoint) continue
+    const tied = (reason: string): IterationFacts => ({ dependence: { buffer, reason }, combining })
+    const reads = accesses.some((a) => a.mode === 'read')
+    if (sameByContract(shared, loop, space)) continue
+    if (reads) return tied(`iterations read what others write to ${buffer}`)
+    if (!loop.reduce && writersOf(accesses).size === 1) continue
+    if (reductionKind(accesses) === undefined)
+      return tied(`iterations write the same elements of ${buffer} other than by one reducer`)
+    const reductions = [...writersOf(accesses)] as Reduce[]
+    if (!loop.reduce && reductions.some((r) => r.init))
+      return tied(`every iteration starts elements of ${buffer} anew`)
+    combining.push(...reductions)
+  }
+  return { combining }
+}

@@ -1,0 +1,289 @@
+/**
+ * What one iteration of a loop touches of a buffer: the elements named by one index expression, as the loops
+ * inside run. Caching copies exactly these, by clones of those loops, so gathers need no intervals.
+ */
+import {
+  children,
+  type Expr,
+  freeVars,
+  int,
+  keyOf,
+  lt,
+  rewriteExpr,
+  someExpr,
+  substitute,
+  variable,
+} from '../ir/expr.ts'
+import type { Buffer, For, Stmt } from '../ir/loops.ts'
+import { printExpr } from '../ir/print2.ts'
+import {
+  type Body,
+  closeOver,
+  exprsOf,
+  type Found,
+  mapExprs,
+  stmt,
+  targetsOf,
+  withBodies,
+} from '../ir/tree.ts'
+import { checkConstantExtent } from './checks.ts'
+import type { Context } from './context.ts'
+import { linear } from './linear.ts'
+import type { CacheScope } from './steps.ts'
+
+/** Elements of one cached buffer beyond which no thread or block can hold it. */
+const SIZE_LIMIT: Readonly<Record<CacheScope, number>> = { register: 1024, shared: 65536 }
+
+/** One access inside of the loop. */
+export interface Use {
+  readonly mode: 'read' | 'write'
+  readonly index: readonly Expr[]
+  /** The loops around it, from the loop's body inwards. */
+  readonly path: readonly For[]
+  /** Under an `if`, a branch of a `select`, or behind `and` / `or`: it may not happen. */
+  readonly conditional: boolean
+  readonly stmt: Stmt
+  /** Which statement of the loop's body it belongs to. */
+  readonly child: number
+}
+
+/** All accesses to a buffer in a body, searches included (with no index). */
+export function usesOf(body: Body, buffer: string): readonly Use[] {
+  const out: Use[] = []
+  const go = (list: Body, path: readonly For[], conditional: boolean, top: number | undefined): void => {
+    list.forEach((s, k) => {
+      const child = top ?? k
+      const expr = (e: Expr, within: readonly For[], maybe: boolean): void => {
+        const use = (index: readonly Expr[]): void => {
+          out.push({ mode: 'read', index, path: within, conditional: maybe, stmt: s, child })
+        }
+        if (e.kind === 'load' && e.buffer === buffer) use(e.index)
+        if (e.kind === 'search' && e.buffer === buffer) use([])
+        const lazy = e.kind === 'select' || (e.kind === 'binary' && (e.op === 'and' || e.op === 'or'))
+        for (const [n, c] of children(e).entries()) expr(c, within, maybe || (lazy && n > 0))
+      }
+      const inner = s.kind === 'for' ? [...path, s] : path
+      if (s.kind === 'for') {
+        expr(s.extent, path, conditional)
+        for (const [n, g] of s.guards.entries()) expr(g, inner, conditional || n > 0)
+        go(s.body, inner, conditional, child)
+        return
+      }
+      for (const e of exprsOf(s)) expr(e, path, conditional)
+      for (const t of targetsOf(s))
+        if (t.buffer === buffer)
+          out.push({ mode: 'write', index: t.index, path, conditional, stmt: s, child })
+      if (s.kind === 'if') {
+        go(s.then, path, true, child)
+        go(s.else, path, true, child)
+      }
+    })
+  }
+  go(body, [], false, undefined)
+  return out
+}
+
+export interface Footprint {
+  /** Thread-bound loops around, each a dimension of a shared copy. */
+  readonly threads: readonly For[]
+  /** Loops inside, each a dimension; of the first use, which stands for all. */
+  readonly loops: readonly For[]
+  readonly index: readonly Expr[]
+  readonly shape: readonly number[]
+  /** What has to hold for a load outside of the loops that are not copied. */
+  readonly conditions: readonly Expr[]
+}
+
+/** The loops inside that decide which element an index names. */
+const neededBy = (use: Pick<Use, 'index' | 'path'>): readonly For[] => closeOver(use.path, use.index)
+
+/** Equal for uses that touch the same elements, whatever their loops are called. */
+function signature(use: Use): string {
+  const loops = neededBy(use)
+  const map = new Map<string, Expr>(loops.map((l, k) => [l.var, variable(`#${k}`)]))
+  const key = (e: Expr): string => keyOf(substitute(e, map))
+  return [...use.index.map(key), ...loops.flatMap((l) => ['for', key(l.extent), ...l.guards.map(key)])].join(
+    ' ; ',
+  )
+}
+
+/** Checks that the uses agree on one set of elements of constant size, and describes it. */
+export function footprint(
+  cx: Context,
+  at: Found,
+  buffer: Buffer,
+  uses: readonly Use[],
+  scope: CacheScope,
+): Footprint {
+  const first = uses[0]!
+  const { loop } = at
+  if (uses.some((u) => u.index.length === 0))
+    cx.refuse({
+      code: 'searched',
+      message: `${buffer.name} is searched inside of ${loop.name}, not only indexed`,
+      loops: [loop],
+    })
+  const other = uses.find((u) => signature(u) !== signature(first))
+  if (other)
+    cx.refuse({
+      code: 'different-elements',
+      message: `accesses to ${buffer.name} inside of ${loop.name} touch different elements`,
+      loops: [loop],
+      expected: `one index expression, where there are ${[...new Set(uses.map((u) => printIndex(buffer, u)))].join(' and ')}`,
+      hint: 'cache further inside, where only one of them is left',
+    })
+  const loops = neededBy(first)
+  checkGuards(cx, loop, first, loops)
+  const around = [...at.path, loop].filter((l) => l.mode.kind === 'bind' && l.mode.to.startsWith('thread'))
+  const speaksOf = [...first.index, ...loops.flatMap((l) => l.guards)]
+  const threads = scope === 'shared' ? around.filter((l) => speaksOf.some((e) => freeVars(e).has(l.var))) : []
+  const why = `a copy in ${scope === 'shared' ? 'shared memory' : 'registers'} has constant size`
+  const sizes = [...threads, ...loops].map((l) => Math.max(1, checkConstantExtent(cx, l, why)))
+  const total = sizes.reduce((a, b) => a * b, 1)
+  if (total > SIZE_LIMIT[scope])
+    cx.refuse({
+      code: 'too-large',
+      message: `a copy of ${sizes.join(' × ')} elements of ${buffer.name} is too large for ${scope} memory`,
+      loops: [loop, ...loops],
+      expected: `at most ${SIZE_LIMIT[scope]} elements`,
+      hint: 'split the loops and cache further inside',
+    })
+  return { threads, loops, index: first.index, shape: sizes.length > 0 ? sizes : [1], conditions: [] }
+}
+
+const printIndex = (buffer: Buffer, u: Use): string =>
+  `${buffer.name}[${u.index.map((e) => printExpr(e)).join(', ')}]`
+
+/** The guards of the copied loops must be decidable where the copy is. */
+function checkGuards(cx: Context, loop: For, use: Use, loops: readonly For[]): void {
+  const hidden = use.path.filter((l) => !loops.includes(l))
+  for (const l of loops) {
+    const by = hidden.find((h) => l.guards.some((g) => freeVars(g).has(h.var)))
+    if (by)
+      cx.refuse({
+        code: 'guard-not-decidable',
+        message: `which iterations of ${l.name} run depends on ${by.name}, and the copy stands outside of it`,
+        loops: [loop, by, l],
+        hint: `cache at ${by.name} instead`,
+      })
+  }
+}
+
+/**
+ * A read happens only where the loops around it run; its copy stands outside of those that are not needed to
+ * name the element. Where the index itself reads memory, what these loops protected has to be said again: that
+ * they run at all. One list of conditions for all uses, over the loops of the first.
+ */
+export function readConditions(cx: Context, at: Found, uses: readonly Use[]): readonly Expr[] {
+  const template = neededBy(uses[0]!)
+  const lists = uses.map((u) => {
+    const map = new Map<string, Expr>(neededBy(u).map((l, k) => [l.var, variable(template[k]!.var)]))
+    return conditionsOf(cx, at, u).map((e) => substitute(e, map))
+  })
+  if (lists.some((l) => l.length === 0)) return []
+  const key = (l: readonly Expr[]): string => l.map(keyOf).join(' ; ')
+  if (lists.some((l) => key(l) !== key(lists[0]!)))
+    cx.refuse({
+      code: 'guard-not-decidable',
+      message: `the reads inside of ${at.loop.name} happen under different conditions`,
+      loops: [at.loop],
+      hint: 'cache further inside, where only one of them is left',
+    })
+  return lists[0]!
+}
+
+function conditionsOf(cx: Context, at: Found, use: Use): readonly Expr[] {
+  const needed = neededBy(use)
+  const hidden = use.path.filter((l) => !needed.includes(l))
+  const names = new Set(hidden.map((l) => l.var))
+  const gathers = use.index.some((e) => someExpr(e, (x) => x.kind === 'load' || x.kind === 'search'))
+  const out: Expr[] = []
+  const refuse = (l: For, e: Expr): never =>
+    cx.refuse({
+      code: 'guard-not-decidable',
+      message: `${printExpr(e)} decides whether the element is read, and the copy stands outside of ${l.name}`,
+      loops: [at.loop, l],
+      hint: `cache at ${l.name} instead`,
+    })
+  const positive = (l: For, e: Expr): void => {
+    if (dependsOn(e, names)) refuse(l, e)
+    if (e.kind !== 'const' || e.value <= 0) out.push(lt(int(0), e))
+  }
+  for (const l of hidden) {
+    if (gathers) positive(l, l.extent)
+    for (const g of l.guards) {
+      // `hidden loops < bound`: holds in their first iteration where the bound is positive.
+      const sum = g.kind === 'binary' && g.op === 'lt' ? linear(g.a) : undefined
+      if (g.kind !== 'binary' || !sum || sum.constant !== 0 || [...freeVars(g.a)].some((v) => !names.has(v)))
+        refuse(l, g)
+      else if (gathers) positive(l, g.b)
+    }
+  }
+  return out
+}
+
+const dependsOn = (e: Expr, names: ReadonlySet<string>): boolean => [...freeVars(e)].some((v) => names.has(v))
+
+/** The element of the copy that an access at `path` means. */
+export function localIndex(print: Footprint, use: Pick<Use, 'index' | 'path'>): readonly Expr[] {
+  const vars = [...print.threads, ...neededBy(use)].map((l) => variable(l.var))
+  return vars.length > 0 ? vars : [int(0)]
+}
+
+/**
+ * Clones of the loops around what `make` returns for the copy's and the buffer's element. Clones carry the
+ * users' names under the copy's name (`Bs.f`). In registers a thread-bound loop stays on its threads, so that
+ * each fills its own; in shared memory the nest is serial and lowering deals it out.
+ */
+export function copyNest(
+  cx: Context,
+  print: Footprint,
+  name: string,
+  scope: CacheScope,
+  make: (local: readonly Expr[], element: (e: Expr) => Expr) => Stmt,
+): Stmt {
+  const map = new Map<string, Expr>()
+  const clones = print.loops.map((l): For => {
+    const fresh = cx.fresh(l.name)
+    map.set(l.var, variable(fresh))
+    const mode = scope === 'register' && l.mode.kind === 'bind' ? l.mode : ({ kind: 'serial' } as const)
+    return {
+      ...l,
+      var: fresh,
+      nest: name,
+      mode,
+      extent: substitute(l.extent, map),
+      guards: l.guards.map((g) => substitute(g, map)),
+    }
+  })
+  const vars = [...print.threads.map((l) => variable(l.var)), ...clones.map((l) => variable(l.var))]
+  const core = make(vars.length > 0 ? vars : [int(0)], (e) => substitute(e, map))
+  const nest = clones.reduceRight<Stmt>((inside, l) => stmt<For>({ ...l, body: [inside] }), core)
+  return print.conditions.reduceRight<Stmt>((inside, cond) => {
+    const then = [inside]
+    return stmt({ kind: 'if', cond: substitute(cond, map), then, else: [] })
+  }, nest)
+}
+
+/** Rewrites the loads of a buffer, each with the loops around it. */
+export function replaceLoads(
+  body: Body,
+  buffer: string,
+  by: (index: readonly Expr[], path: readonly For[]) => Expr,
+): Body {
+  const go = (list: Body, path: readonly For[]): Body =>
+    list.map((s) => {
+      const inner = s.kind === 'for' ? [...path, s] : path
+      const expr = (e: Expr, within: readonly For[]): Expr =>
+        rewriteExpr(e, (x) => (x.kind === 'load' && x.buffer === buffer ? by(x.index, within) : undefined))
+      let out = s
+      if (s.kind === 'for')
+        out = stmt<For>({ ...s, extent: expr(s.extent, path), guards: s.guards.map((g) => expr(g, inner)) })
+      else out = mapExprs(s, (e) => expr(e, path))
+      return withBodies(
+        out,
+        s.kind === 'for' ? [go(s.body, inner)] : s.kind === 'if' ? [go(s.then, path), go(s.else, path)] : [],
+      )
+    })
+  return go(body, [])
+}

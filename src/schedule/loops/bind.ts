@@ -1,0 +1,83 @@
+import type { ThreadAxis } from '../../ir/expr.ts'
+import type { For } from '../../ir/loops.ts'
+import { printExpr } from '../../ir/print2.ts'
+import { type Body, type Found, loopsOf, replaceLoop, stmt } from '../../ir/tree.ts'
+import { checkConstantExtent, checkOrderFree, checkSerial, overParams } from '../checks.ts'
+import type { Context } from '../context.ts'
+import { iterationsOf } from '../depend.ts'
+import type { Primitive } from '../primitive.ts'
+import { rowSums } from '../samples.ts'
+import type { BindStep } from '../steps.ts'
+
+/**
+ * `bind i to block.x`: iterations run in parallel, one a block or one a thread. A thread axis has a constant
+ * extent, a block axis one over parameters; block-bound loops stand outermost. Iterations must not depend on
+ * each other. What iterations combine is reduced across the threads of a block; across blocks only atomically.
+ */
+export const bind: Primitive<BindStep> = {
+  kind: 'bind',
+  apply(cx, step) {
+    let here = cx
+    const found = step.bindings.map((b) => ({ ...cx.loop(b.loop), to: b.to }))
+    for (const f of found.sort((a, b) => a.path.length - b.path.length)) {
+      const body = bindLoop(here, here.loop({ var: f.loop.var }), f.to)
+      here = here.on({ ...here.kernel, body })
+    }
+    return { body: here.kernel.body }
+  },
+  example: {
+    before: rowSums,
+    step: { kind: 'bind', bindings: [{ loop: 'i', to: 'block.x' }] },
+    after: `\
+for i in 0..m  @block.x
+  for j in 0..j_indptr[i + 1] - j_indptr[i]  reduce
+    y[i] += A[j_indptr[i] + j]  init`,
+  },
+}
+
+function bindLoop(cx: Context, { loop, path }: Found, to: ThreadAxis): Body {
+  checkSerial(cx, loop, 'bind')
+  checkAxisFree(cx, loop, path, to)
+  if (to.startsWith('thread')) checkConstantExtent(cx, loop, `${to} needs a constant extent`)
+  else checkBlockExtent(cx, loop, to)
+  checkOrderFree(cx, loop, 'bind')
+  if (to.startsWith('block')) checkAtomic(cx, loop, to)
+  return replaceLoop(cx.kernel.body, loop.var, (l) => stmt({ ...l, mode: { kind: 'bind', to } }))
+}
+
+/** One loop an axis on every path from the outside in. */
+function checkAxisFree(cx: Context, loop: For, path: readonly For[], to: ThreadAxis): void {
+  const other = [...path, ...loopsOf(loop.body)].find((l) => l.mode.kind === 'bind' && l.mode.to === to)
+  if (!other) return
+  cx.refuse({
+    code: 'axis-taken',
+    message: `${other.name} is already bound to ${to}`,
+    loops: [other, loop],
+    hint: `bind ${loop.name} to another axis`,
+  })
+}
+
+function checkBlockExtent(cx: Context, loop: For, to: ThreadAxis): void {
+  if (overParams(cx, loop.extent)) return
+  cx.refuse({
+    code: 'extent-not-known',
+    message: `${to} needs an extent that is known before the launch, and that of ${loop.name} is ${printExpr(loop.extent)}`,
+    loops: [loop],
+    expected: 'an extent over sizes',
+    hint: `bind a loop around ${loop.name}, or fuse the axes so that one loop runs over all positions`,
+  })
+}
+
+/** Blocks cannot wait for each other: what they combine, they combine atomically. */
+function checkAtomic(cx: Context, loop: For, to: ThreadAxis): void {
+  const { combining } = iterationsOf(cx.kernel, loop)
+  const plain = combining.find((r) => !r.atomic)
+  if (!plain) return
+  const target = plain.targets[0]!.buffer
+  cx.refuse({
+    code: 'blocks-combine',
+    message: `iterations of ${loop.name} combine into the same elements of ${target}, and ${to} would run them on different blocks`,
+    loops: [loop],
+    hint: `atomic ${target} first, or rfactor ${loop.name}`,
+  })
+}

@@ -1,0 +1,240 @@
+import { cast, type Expr, int, load } from '../../ir/expr.ts'
+import type { Buffer, For, Reduce, Stmt, Store } from '../../ir/loops.ts'
+import { type BuiltinReducer, builtinMonoid, isBuiltinReducer, type Monoid } from '../../ir/monoid.ts'
+import { type Body, type Found, replaceLoop, replaceStmt, stmt } from '../../ir/tree.ts'
+import type { Context } from '../context.ts'
+import { allocatedIn, writtenIn } from '../depend.ts'
+import {
+  copyNest,
+  type Footprint,
+  footprint,
+  localIndex,
+  replaceLoads,
+  type Use,
+  usesOf,
+} from '../footprint.ts'
+import type { Primitive } from '../primitive.ts'
+import { featureMajor } from '../samples.ts'
+import type { CacheWriteStep } from '../steps.ts'
+
+/**
+ * `cache_write C at i in register -> Cr`: what an iteration of `i` writes to `C` goes to a local buffer, which
+ * is written back at the end of the iteration. The local has one dimension for each inner loop that the index
+ * depends on (constant extents).
+ *
+ * A reduction that is complete within one iteration starts at the identity in the local and is stored; one
+ * that goes on in other iterations is combined into `C` by its reducer. All targets of a tuple move together.
+ */
+export const cacheWrite: Primitive<CacheWriteStep> = {
+  kind: 'cache_write',
+  apply(cx, step) {
+    const at = cx.loop(step.at)
+    const { loop } = at
+    const asked = cx.buffer(step.buffer)
+    const uses = usesOf(loop.body, asked.name)
+    const writer = checkOneWriter(cx, loop, asked, uses)
+    const targets = writer.kind === 'store' ? [writer] : writer.targets
+    const buffers = targets.map((t) => cx.buffer(t.buffer))
+    const all = buffers.map((b) => usesOf(loop.body, b.name))
+    for (const [k, list] of all.entries()) checkOneWriter(cx, loop, buffers[k]!, list)
+    const prints = buffers.map((b, k) => footprint(cx, at, b, writesFirst(all[k]!), step.scope))
+    checkSameLoops(cx, loop, prints, buffers)
+    const use = all[0]!.find((u) => u.mode === 'write')!
+    if (writer.kind === 'store') checkEveryElement(cx, loop, use, prints[0]!, asked)
+    for (const l of prints[0]!.loops) if (l.reduce) refuseScatter(cx, loop, l, asked)
+    const whole = writer.kind === 'store' || (writer.init && completeIn(cx, at, buffers))
+    for (const [k, list] of all.entries()) checkReads(cx, loop, buffers[k]!, list, use.child, whole)
+
+    const locals = buffers.map((b, k): Buffer => {
+      const named = step.into && (buffers.length === 1 ? step.into : `${step.into}_${b.name}`)
+      const dtype = localType(b, writer)
+      return Object.freeze({
+        ...b,
+        name: named ? cx.claim(named) : cx.fresh(`${b.name}_${step.scope}`),
+        dtype,
+        accumulate: dtype,
+        scope: step.scope,
+        role: 'local',
+        shape: prints[k]!.shape.map(int),
+        fill: 0,
+      })
+    })
+    const inner = localWriter(
+      writer,
+      locals,
+      prints.map((p) => localIndex(p, use)),
+    )
+    let body: Body = replaceStmt(loop.body, writer, () => inner)
+    buffers.forEach((b, k) => {
+      body = replaceLoads(body, b.name, (index, path) =>
+        cast(load(locals[k]!.name, localIndex(prints[k]!, { index, path }), locals[k]!.dtype), b.dtype),
+      )
+    })
+    const back = copyBack(cx, writer, buffers, locals, prints, step.scope, whole)
+    return {
+      body: replaceLoop(cx.kernel.body, loop.var, (l) =>
+        stmt({
+          ...l,
+          body: [...locals.map((b) => stmt<Stmt>({ kind: 'alloc', buffer: b })), ...body, ...back],
+        }),
+      ),
+    }
+  },
+  example: {
+    before: featureMajor,
+    step: { kind: 'cache_write', buffer: 'C', at: 'f', scope: 'register', into: 'Cr' },
+    after: `\
+for i in 0..m
+  for f in 0..32
+    alloc Cr: f32[1] register
+    for j in 0..j_indptr[i + 1] - j_indptr[i]  reduce
+      Cr[0] += A[j_indptr[i] + j] * B[j_indices[j_indptr[i] + j], f]  init
+    C[i, f] = Cr[0]`,
+  },
+}
+
+const writesFirst = (uses: readonly Use[]): readonly Use[] =>
+  [...uses].sort((a, b) => (a.mode === b.mode ? 0 : a.mode === 'write' ? -1 : 1))
+
+function checkOneWriter(cx: Context, loop: For, buffer: Buffer, uses: readonly Use[]): Store | Reduce {
+  const writes = uses.filter((u) => u.mode === 'write')
+  const writer = writes[0]?.stmt
+  if (allocatedIn(loop.body).has(buffer.name) || (writer?.kind !== 'store' && writer?.kind !== 'reduce'))
+    return cx.refuse({
+      code: 'not-written',
+      message: `${loop.name} does not write ${buffer.name} from outside`,
+      loops: [loop],
+      hint: 'cache at a loop around the writes',
+    })
+  if (writes.length > 1)
+    cx.refuse({
+      code: 'several-writers',
+      message: `${writes.length} statements inside of ${loop.name} write ${buffer.name}`,
+      loops: [loop],
+      hint: 'cache further inside, where only one of them is left',
+    })
+  return writer
+}
+
+/** The targets of a tuple are combined together, so one nest has to reach all of them. */
+function checkSameLoops(
+  cx: Context,
+  loop: For,
+  prints: readonly Footprint[],
+  buffers: readonly Buffer[],
+): void {
+  const names = (p: Footprint): string => p.loops.map((l) => l.var).join(', ')
+  const other = prints.findIndex((p) => names(p) !== names(prints[0]!))
+  if (other >= 0)
+    cx.refuse({
+      code: 'different-elements',
+      message: `${buffers[0]!.name} and ${buffers[other]!.name} are reduced together but depend on different loops inside of ${loop.name}`,
+      loops: [loop],
+    })
+}
+
+/** A store has to happen for every element that is written back. */
+function checkEveryElement(cx: Context, loop: For, use: Use, print: Footprint, buffer: Buffer): void {
+  const extra = use.path.find((l) => !print.loops.includes(l))
+  if (!use.conditional && !extra) return
+  cx.refuse({
+    code: 'not-every-element',
+    message: extra
+      ? `${buffer.name} is stored inside of ${extra.name}, which may not run, and would be written back anyway`
+      : `whether ${loop.name} stores ${buffer.name} depends on a condition, and it would be written back anyway`,
+    loops: extra ? [loop, extra] : [loop],
+  })
+}
+
+function refuseScatter(cx: Context, loop: For, by: For, buffer: Buffer): never {
+  return cx.refuse({
+    code: 'scattered',
+    message: `the element of ${buffer.name} changes with the reduction loop ${by.name}`,
+    loops: [loop, by],
+    hint: `cache at ${by.name} instead`,
+  })
+}
+
+/** No reduction loop around combines other iterations into the same elements. */
+function completeIn(cx: Context, at: Found, buffers: readonly Buffer[]): boolean {
+  return [...at.path, at.loop].every(
+    (l) =>
+      !l.reduce ||
+      writtenIn(cx.kernel, l).every((w) => w.disjoint || !buffers.some((b) => b.name === w.buffer)) ||
+      buffers.every((b) => allocatedIn(l.body).has(b.name)),
+  )
+}
+
+/** Reads see the local: after it is complete, and only where the local holds all there is. */
+function checkReads(
+  cx: Context,
+  loop: For,
+  buffer: Buffer,
+  uses: readonly Use[],
+  writerChild: number,
+  whole: boolean,
+): void {
+  const early = uses.find((u) => u.mode === 'read' && (!whole || u.child <= writerChild))
+  if (!early) return
+  cx.refuse({
+    code: 'read-too',
+    message: whole
+      ? `${loop.name} reads ${buffer.name} before it is complete`
+      : `${loop.name} reads ${buffer.name}, which iterations of other loops go on writing`,
+    loops: [loop],
+    hint: 'cache at the loop around the write alone',
+  })
+}
+
+/** Reductions by a built-in reducer accumulate in the type the buffer asks for. */
+const localType = (b: Buffer, writer: Store | Reduce): Buffer['dtype'] =>
+  writer.kind === 'reduce' && isBuiltinReducer(writer.reducer.name) ? b.accumulate : b.dtype
+
+function localWriter(
+  writer: Store | Reduce,
+  locals: readonly Buffer[],
+  index: readonly (readonly Expr[])[],
+): Stmt {
+  if (writer.kind === 'store') return stmt({ ...writer, buffer: locals[0]!.name, index: index[0]! })
+  const dtype = locals[0]!.dtype
+  const retyped = dtype !== writer.targets[0]!.dtype
+  const reducer: Monoid = retyped
+    ? builtinMonoid(writer.reducer.name as BuiltinReducer, dtype)
+    : writer.reducer
+  return stmt({
+    ...writer,
+    reducer,
+    targets: locals.map((b, k) => load(b.name, index[k]!, b.dtype)),
+    values: retyped ? writer.values.map((v) => cast(v, dtype)) : writer.values,
+    init: true,
+    atomic: writer.atomic && locals[0]!.scope === 'shared',
+  })
+}
+
+function copyBack(
+  cx: Context,
+  writer: Store | Reduce,
+  buffers: readonly Buffer[],
+  locals: readonly Buffer[],
+  prints: readonly Footprint[],
+  scope: CacheWriteStep['scope'],
+  whole: boolean,
+): readonly Stmt[] {
+  const value = (k: number, index: readonly Expr[]): Expr =>
+    cast(load(locals[k]!.name, index, locals[k]!.dtype), buffers[k]!.dtype)
+  if (writer.kind === 'store' || whole)
+    return buffers.map((b, k) =>
+      copyNest(cx, prints[k]!, locals[k]!.name, scope, (index, element) =>
+        stmt({ kind: 'store', buffer: b.name, index: prints[k]!.index.map(element), value: value(k, index) }),
+      ),
+    )
+  return [
+    copyNest(cx, prints[0]!, locals[0]!.name, scope, (index, element) =>
+      stmt({
+        ...writer,
+        targets: buffers.map((b, k) => load(b.name, prints[k]!.index.map(element), b.dtype)),
+        values: buffers.map((_, k) => value(k, index)),
+      }),
+    ),
+  ]
+}

@@ -1,0 +1,108 @@
+import { variable } from '../../ir/expr.ts'
+import type { For, Stmt } from '../../ir/loops.ts'
+import { accessesOf, type Body, replaceLoop, stmt, substituteStmts } from '../../ir/tree.ts'
+import { checkSerial } from '../checks.ts'
+import { allocations, type Context } from '../context.ts'
+import { writtenIn } from '../depend.ts'
+import type { Primitive } from '../primitive.ts'
+import { twoPhases } from '../samples.ts'
+import type { FissionStep } from '../steps.ts'
+
+/**
+ * `fission i after produce`: the statements of `i` up to `produce` and those after it get a loop each. All
+ * iterations of the first part then run before any of the second; so what one part writes and the other
+ * touches has to be different elements in different iterations, or combined by one reducer.
+ */
+export const fission: Primitive<FissionStep> = {
+  kind: 'fission',
+  apply(cx, step) {
+    const { loop } = cx.loop(step.loop)
+    checkSerial(cx, loop, 'fission')
+    const count = splitPoint(cx, loop, step.after)
+    const [first, second] = [loop.body.slice(0, count), loop.body.slice(count)]
+    checkNoCommonAllocation(cx, loop, first, second)
+    checkIndependentParts(cx, loop, first, second)
+    const copy = cx.fresh(loop.var)
+    const nest = nestOf(second) ?? `${loop.nest}_rest`
+    const taken = nest === loop.nest ? `${loop.nest}_rest` : nest
+    const map = new Map([[loop.var, variable(copy)]])
+    return {
+      body: replaceLoop(cx.kernel.body, loop.var, (l) => [
+        stmt({ ...l, body: first }),
+        stmt<For>({ ...(substituteStmts([{ ...l, body: second }], map)[0] as For), var: copy, nest: taken }),
+      ]),
+    }
+  },
+  example: {
+    before: twoPhases,
+    step: { kind: 'fission', loop: 'i', after: 'produce' },
+    after: `\
+for i in 0..m
+  for k in 0..d
+    T[i, k] = X[i, k] * X[i, k]
+for i_2 (consume.i) in 0..m
+  for k2 (consume.k) in 0..d  reduce
+    y[i_2] += T[i_2, k2]  init`,
+  },
+}
+
+const nestOf = (body: Body): string | undefined => body.find((s): s is For => s.kind === 'for')?.nest
+
+/** How many statements stay in the first loop. */
+function splitPoint(cx: Context, loop: For, after: string | number): number {
+  const n = loop.body.length
+  const nests = [...new Set(loop.body.flatMap((s) => (s.kind === 'for' ? [s.nest] : [])))]
+  const belongs = (s: Stmt): boolean => s.kind === 'for' && s.nest === after
+  const count = typeof after === 'number' ? after : loop.body.findLastIndex(belongs) + 1
+  if (typeof after === 'string' && count === 0)
+    cx.refuse({
+      code: 'unknown-nest',
+      message: `${loop.name} holds no nest ${after}`,
+      loops: [loop],
+      ...(nests.length > 0 ? { expected: `one of ${nests.join(', ')}` } : {}),
+      lookup: { name: after, candidates: nests },
+    })
+  if (!Number.isInteger(count) || count < 1 || count >= n)
+    cx.refuse({
+      code: 'nothing-to-separate',
+      message: `${loop.name} has ${n} statement${n === 1 ? '' : 's'}, and ${after} leaves one part empty`,
+      loops: [loop],
+      ...(n > 1 ? { expected: `a place after one of the first ${n - 1} statements` } : {}),
+    })
+  return count
+}
+
+function checkNoCommonAllocation(cx: Context, loop: For, first: Body, second: Body): void {
+  const local = allocations(first.filter((s) => s.kind === 'alloc'))
+  const used = accessesOf(second).find((a) => local.has(a.buffer))
+  if (!used) return
+  cx.refuse({
+    code: 'local-between-parts',
+    message: `both parts of ${loop.name} use ${used.buffer}, which each iteration has for itself`,
+    loops: [loop],
+    hint: `separate the loop before ${used.buffer} is cached`,
+  })
+}
+
+function checkIndependentParts(cx: Context, loop: For, first: Body, second: Body): void {
+  const [a, b] = [accessesOf(first), accessesOf(second)]
+  for (const w of writtenIn(cx.kernel, loop)) {
+    const before = a.filter((x) => x.buffer === w.buffer)
+    const after = b.filter((x) => x.buffer === w.buffer)
+    if (w.disjoint || before.length === 0 || after.length === 0) continue
+    const all = [...before, ...after]
+    const kinds = new Set(
+      all.map((x) => (x.stmt.kind === 'reduce' && x.mode === 'write' ? x.stmt.reducer.name : '')),
+    )
+    const starts = after.some((x) => x.stmt.kind === 'reduce' && x.stmt.init)
+    const restarts = !loop.reduce && all.some((x) => x.stmt.kind === 'reduce' && x.stmt.init)
+    const single = all.every((x) => x.stmt.kind === 'reduce' && x.stmt.targets.length === 1)
+    if (kinds.size === 1 && !kinds.has('') && single && !starts && !restarts) continue
+    cx.refuse({
+      code: 'order-matters',
+      message: `the parts of ${loop.name} meet in elements of ${w.buffer} that different iterations share`,
+      loops: [loop],
+      expected: `${w.buffer} indexed by ${loop.name} in the same way on both sides`,
+    })
+  }
+}

@@ -1,0 +1,80 @@
+import { div, type Expr, mod, mul, variable } from '../../ir/expr.ts'
+import type { For } from '../../ir/loops.ts'
+import { replaceLoop, stmt, substituteStmts } from '../../ir/tree.ts'
+import { checkPerfectChain, checkRectangular, checkSerial } from '../checks.ts'
+import { gone, type Primitive } from '../primitive.ts'
+import { featureMajor } from '../samples.ts'
+import type { FuseStep } from '../steps.ts'
+
+/**
+ * `fuse (i, f) -> g`: loops that stand directly inside of each other become one over the product of their
+ * extents, in the same order. Refused where an inner extent depends on an outer loop (ragged rows: a fused
+ * *axis* covers that), and where only some of the loops are reductions.
+ */
+export const fuse: Primitive<FuseStep> = {
+  kind: 'fuse',
+  apply(cx, step) {
+    const found = step.loops.map((r) => cx.loop(r))
+    if (found.length < 2)
+      cx.refuse({
+        code: 'too-few-loops',
+        message: 'fuse needs at least two loops',
+        loops: found.map((f) => f.loop),
+      })
+    const chain = checkPerfectChain(cx, found, 'fuse')
+    const loops = found.map((f) => f.loop)
+    if (chain.length !== loops.length || chain.some((l, k) => l !== loops[k]))
+      cx.refuse({
+        code: 'not-adjacent',
+        message: `fuse takes loops in the order they stand, without one between them`,
+        loops: chain,
+        expected: `fuse (${chain.map((l) => l.name).join(', ')})`,
+      })
+    for (const [k, l] of chain.entries()) {
+      checkSerial(cx, l, 'fuse')
+      checkRectangular(cx, chain.slice(0, k), l, 'fuse')
+    }
+    const mixed = chain.find((l) => l.reduce !== chain[0]!.reduce)
+    if (mixed)
+      cx.refuse({
+        code: 'mixed-reduction',
+        message: `of ${chain.map((l) => l.name).join(', ')} only some are reductions`,
+        loops: chain,
+        hint: 'fuse loops of one kind; reorder brings them together',
+      })
+    const name = step.into ?? chain.map((l) => l.name).join('_')
+    cx.claimLoops(chain[0]!.nest, [name], chain)
+    const fused = cx.fresh(name)
+    return {
+      body: replaceLoop(cx.kernel.body, chain[0]!.var, () => fuseLoops(chain, name, fused)),
+      gone: chain.map((l) => gone(l, 'fused', [name])),
+    }
+  },
+  example: {
+    before: featureMajor,
+    step: { kind: 'fuse', loops: ['i', 'f'], into: 'g' },
+    after: `\
+for g in 0..m * 32
+  for j in 0..j_indptr[g / 32 + 1] - j_indptr[g / 32]  reduce
+    C[g / 32, g % 32] += A[j_indptr[g / 32] + j] * B[j_indices[j_indptr[g / 32] + j], g % 32]  init`,
+  },
+}
+
+function fuseLoops(chain: readonly For[], name: string, fused: string): For {
+  const innermost = chain.at(-1)!
+  const map = new Map<string, Expr>()
+  let rest: Expr = variable(fused)
+  for (const l of chain.slice(1).reverse()) {
+    map.set(l.var, mod(rest, l.extent))
+    rest = div(rest, l.extent)
+  }
+  map.set(chain[0]!.var, rest)
+  const inside = substituteStmts([{ ...innermost, guards: chain.flatMap((l) => l.guards) }], map)[0] as For
+  return stmt<For>({
+    ...inside,
+    var: fused,
+    name,
+    nest: chain[0]!.nest,
+    extent: chain.map((l) => l.extent).reduce(mul),
+  })
+}

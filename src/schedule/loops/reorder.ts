@@ -1,0 +1,73 @@
+import { freeVars } from '../../ir/expr.ts'
+import type { For, Stmt } from '../../ir/loops.ts'
+import { replaceLoop, stmt } from '../../ir/tree.ts'
+import { checkOrderFree, checkPerfectChain, checkRectangular } from '../checks.ts'
+import type { Context } from '../context.ts'
+import type { Primitive } from '../primitive.ts'
+import { rowProduct } from '../samples.ts'
+import type { ReorderStep } from '../steps.ts'
+
+/**
+ * `reorder (f, j)`: the loops named take each other's places, in the order given; loops between them that are
+ * not named stay where they are. Guards move to the innermost loop they speak of. Refused where a loop would
+ * leave one that its extent depends on, and where the order of iterations matters.
+ */
+export const reorder: Primitive<ReorderStep> = {
+  kind: 'reorder',
+  apply(cx, step) {
+    const found = step.loops.map((r) => cx.loop(r))
+    if (found.length < 2)
+      cx.refuse({
+        code: 'too-few-loops',
+        message: 'reorder needs at least two loops',
+        loops: found.map((f) => f.loop),
+      })
+    const chain = checkPerfectChain(cx, found, 'reorder')
+    return {
+      body: reorderChain(
+        cx,
+        chain,
+        found.map((f) => f.loop),
+      ),
+    }
+  },
+  example: {
+    before: rowProduct,
+    step: { kind: 'reorder', loops: ['f', 'j'] },
+    after: `\
+for i in 0..m
+  for f in 0..32
+    for j in 0..j_indptr[i + 1] - j_indptr[i]  reduce
+      C[i, f] += A[j_indptr[i] + j] * B[j_indices[j_indptr[i] + j], f]  init`,
+  },
+}
+
+function reorderChain(cx: Context, chain: readonly For[], wanted: readonly For[]): readonly Stmt[] {
+  const queue = [...wanted]
+  const next = chain.map((l) => (wanted.includes(l) ? queue.shift()! : l))
+  const first = next.findIndex((l, k) => l !== chain[k])
+  if (first < 0) return cx.kernel.body
+  const last = next.findLastIndex((l, k) => l !== chain[k])
+  for (const [k, l] of next.entries()) {
+    const left = next.slice(k + 1).filter((x) => chain.indexOf(x) < chain.indexOf(l))
+    checkRectangular(cx, left, l, 'reorder')
+  }
+  for (const l of chain.slice(first, last)) checkOrderFree(cx, l, 'reorder')
+  const placed = placeGuards(chain, next)
+  const body = chain.at(-1)!.body
+  const nest = placed.reduceRight<readonly Stmt[]>((inside, l) => [stmt<For>({ ...l, body: inside })], body)
+  return replaceLoop(cx.kernel.body, chain[0]!.var, () => nest)
+}
+
+/**
+ * Each guard on the innermost loop that it mentions, so that it is decided as early as it can be and everything
+ * it protects is inside; guards keep their relative order.
+ */
+function placeGuards(chain: readonly For[], next: readonly For[]): readonly For[] {
+  const guards = chain.flatMap((l) => l.guards.map((g) => ({ guard: g, home: l })))
+  const placeOf = (g: (typeof guards)[number]): For =>
+    next.findLast((l) => freeVars(g.guard).has(l.var)) ?? g.home
+  return next.map((l) =>
+    stmt<For>({ ...l, guards: guards.filter((g) => placeOf(g) === l).map((g) => g.guard) }),
+  )
+}

@@ -1,0 +1,201 @@
+import { type Expr, freeVars, load, substitute, variable } from '../../ir/expr.ts'
+import type { Buffer, For, Reduce, Stmt } from '../../ir/loops.ts'
+import { printExpr } from '../../ir/print2.ts'
+import {
+  accessesOf,
+  closeOver,
+  type Found,
+  type FoundReduce,
+  findLoop,
+  reductionsOf,
+  replaceStmt,
+  stmt,
+  walkStmts,
+} from '../../ir/tree.ts'
+import { checkNoReduction, checkSerial, overParams } from '../checks.ts'
+import type { Context } from '../context.ts'
+import type { Primitive } from '../primitive.ts'
+import { columnSplit } from '../samples.ts'
+import type { RfactorStep } from '../steps.ts'
+
+/**
+ * `rfactor ji -> yp`: partial results. The reduction into `y` becomes one into `yp`, which has `ji` as a
+ * further dimension, so that `ji` runs over different elements; a second nest right after combines the
+ * partial results. The loop's extent is constant or over sizes.
+ */
+export const rfactor: Primitive<RfactorStep> = {
+  kind: 'rfactor',
+  apply(cx, step) {
+    const at = cx.loop(step.loop)
+    const { loop } = at
+    checkSerial(cx, loop, 'rfactor')
+    if (!loop.reduce)
+      cx.refuse({
+        code: 'no-reduction',
+        message: `iterations of ${loop.name} combine nothing`,
+        loops: [loop],
+        expected: 'a reduction loop',
+      })
+    if (!overParams(cx, loop.extent))
+      cx.refuse({
+        code: 'extent-not-known',
+        message: `partial results need a dimension, and the extent of ${loop.name} is ${printExpr(loop.extent)}`,
+        loops: [loop],
+        hint: `split ${loop.name} by a constant and rfactor the inner loop`,
+      })
+    const { reduce, path } = onlyReduction(cx, at)
+    const root = path.find((l) => l.reduce)!
+    const inside = path.slice(path.indexOf(root))
+    checkFree(cx, inside, loop, reduce)
+    const again = closeOver(
+      inside.filter((l) => !l.reduce),
+      reduce.targets.flatMap((t) => t.index),
+    )
+    checkRepeatable(cx, inside, again)
+
+    const partials = reduce.targets.map((t, k): Buffer => {
+      const of = cx.buffer(t.buffer)
+      const named = step.into && (reduce.targets.length === 1 ? step.into : `${step.into}_${of.name}`)
+      return Object.freeze({
+        ...of,
+        name: named ? cx.claim(named) : cx.fresh(`${of.name}_partial`),
+        role: 'local',
+        shape: [...of.shape, loop.extent],
+        fill: 0,
+        dtype: reduce.targets[k]!.dtype,
+        accumulate: of.accumulate,
+      })
+    })
+    const own: Reduce = stmt({
+      ...reduce,
+      init: true,
+      atomic: false,
+      targets: reduce.targets.map((t, k) =>
+        load(partials[k]!.name, [...t.index, variable(loop.var)], t.dtype),
+      ),
+    })
+    const replaced = replaceStmt(cx.kernel.body, reduce, () => own)
+    const spatial = replaceStmt(replaced, findLoop(replaced, loop.var)!.loop, (l) =>
+      stmt<For>({ ...(l as For), reduce: false }),
+    )
+    const second = combineNest(cx, loop, again, reduce, partials, inside)
+    const body = replaceStmt(spatial, findLoop(spatial, root.var)!.loop, (l) => [l, second])
+    return { body, buffers: partials }
+  },
+  example: {
+    before: columnSplit,
+    step: { kind: 'rfactor', loop: 'ji', into: 'yp' },
+    after: `\
+for i in 0..m
+  for jo in 0..ceildiv(j_indptr[i + 1] - j_indptr[i], 32)  reduce
+    for ji in 0..32  where jo * 32 + ji < j_indptr[i + 1] - j_indptr[i]
+      yp[i, ji] += A[j_indptr[i] + (jo * 32 + ji)]  init
+  for ji_2 (yp.ji) in 0..32  reduce
+    y[i] += yp[i, ji_2]  init`,
+  },
+}
+
+/** The one statement of the loop, with the loops around it. */
+function onlyReduction(cx: Context, at: Found): FoundReduce {
+  const found = reductionsOf(cx.kernel.body).find((r) => r.path.includes(at.loop))
+  let others = 0
+  walkStmts(at.loop.body, (s) => {
+    if (s.kind !== 'for') others++
+  })
+  if (!found || others !== 1)
+    return cx.refuse({
+      code: 'not-one-reduction',
+      message: `${at.loop.name} holds ${others} statements`,
+      loops: [at.loop],
+      expected: 'a loop around one reduction and nothing else',
+      hint: 'fission separates statements, where that is legal',
+    })
+  const local = found.reduce.targets.find((t) => cx.buffer(t.buffer).scope !== 'global')
+  if (local)
+    cx.refuse({
+      code: 'local-target',
+      message: `${local.buffer} is cached already`,
+      loops: [at.loop],
+      hint: 'rfactor first, then cache',
+    })
+  return found
+}
+
+/**
+ * The partial results are complete after the outermost reduction loop; nothing inside of it may look at the
+ * target before, and it must not be spread over threads or blocks that would have to wait.
+ */
+function checkFree(cx: Context, inside: readonly For[], loop: For, reduce: Reduce): void {
+  const root = inside[0]!
+  const bound = inside.find((l) => l.mode.kind === 'bind')
+  if (bound)
+    cx.refuse({
+      code: 'not-serial',
+      message: `${bound.name} is already bound, and the second nest would come after it`,
+      loops: [bound, loop],
+      hint: 'rfactor first, then bind',
+    })
+  const targets = new Set(reduce.targets.map((t) => t.buffer))
+  const other = accessesOf([root]).find((a) => targets.has(a.buffer) && a.stmt !== reduce)
+  if (other)
+    cx.refuse({
+      code: 'target-in-use',
+      message: `${root.name} uses ${other.buffer} in another statement before all of it is combined`,
+      loops: [root],
+    })
+  for (const l of inside)
+    if (l.reduce && reduce.targets.some((t) => t.index.some((e) => freeVars(e).has(l.var))))
+      checkNoReduction(cx, l, `the element that is reduced into changes with ${l.name}`, 'use atomic instead')
+}
+
+/** The second nest repeats spatial loops: their extents must not depend on loops that it lacks. */
+function checkRepeatable(cx: Context, inside: readonly For[], again: readonly For[]): void {
+  const lacking = inside.filter((l) => !again.includes(l))
+  for (const l of again) {
+    const on = lacking.find((x) => freeVars(l.extent).has(x.var))
+    if (on)
+      cx.refuse({
+        code: 'not-rectangular',
+        message: `the extent of ${l.name}, ${printExpr(l.extent)}, depends on the reduction loop ${on.name}`,
+        loops: [on, l],
+      })
+  }
+}
+
+function combineNest(
+  cx: Context,
+  loop: For,
+  again: readonly For[],
+  reduce: Reduce,
+  partials: readonly Buffer[],
+  inside: readonly For[],
+): Stmt {
+  const loops = [...again, loop]
+  const hidden = new Set(inside.filter((l) => !loops.includes(l)).map((l) => l.var))
+  const map = new Map(loops.map((l) => [l.var, variable(cx.fresh(l.var))]))
+  const guards = loops.flatMap((l) => l.guards).filter((g) => ![...freeVars(g)].some((v) => hidden.has(v)))
+  const innermost = (g: Expr): For | undefined => loops.findLast((l) => freeVars(g).has(l.var))
+  const clones = loops.map(
+    (l): For => ({
+      ...l,
+      var: map.get(l.var)!.name,
+      nest: partials[0]!.name,
+      extent: substitute(l.extent, map),
+      guards: guards.filter((g) => innermost(g) === l).map((g) => substitute(g, map)),
+    }),
+  )
+  const core: Reduce = stmt({
+    ...reduce,
+    targets: reduce.targets.map((t) =>
+      load(
+        t.buffer,
+        t.index.map((e) => substitute(e, map)),
+        t.dtype,
+      ),
+    ),
+    values: reduce.targets.map((t, k) =>
+      load(partials[k]!.name, [...t.index.map((e) => substitute(e, map)), map.get(loop.var)!], t.dtype),
+    ),
+  })
+  return clones.reduceRight<Stmt>((body: Stmt, l): Stmt => stmt<For>({ ...l, body: [body] }), core)
+}

@@ -1,0 +1,65 @@
+import { add, ceildiv, type Expr, int, lt, mul, variable } from '../../ir/expr.ts'
+import type { For } from '../../ir/loops.ts'
+import { replaceLoop, stmt, substituteStmts } from '../../ir/tree.ts'
+import { checkFactor, checkSerial } from '../checks.ts'
+import { gone, type Primitive } from '../primitive.ts'
+import { rowSums } from '../samples.ts'
+import type { SplitStep } from '../steps.ts'
+
+/**
+ * `split i by c -> (io, ii)`: `i` becomes `io * c + ii`, with `ii` in `0..c`. The order stays, so it is always
+ * legal for a loop that is still serial. Where the extent is no evident multiple of `c`, the inner loop is
+ * guarded; whatever depended on `i` stays inside of the guard.
+ */
+export const split: Primitive<SplitStep> = {
+  kind: 'split',
+  apply(cx, step) {
+    const { loop } = cx.loop(step.loop)
+    checkSerial(cx, loop, 'split')
+    checkFactor(cx, step.by, 1, 'the factor of a split', loop)
+    const names = step.into ?? [`${loop.name}o`, `${loop.name}i`]
+    cx.claimLoops(loop.nest, names, [loop])
+    const [outer, inner] = names.map((n) => cx.fresh(n)) as [string, string]
+    return {
+      body: replaceLoop(cx.kernel.body, loop.var, (l) => splitLoop(l, step.by, names, [outer, inner])),
+      gone: [gone(loop, 'split', names)],
+    }
+  },
+  example: {
+    before: rowSums,
+    step: { kind: 'split', loop: 'i', by: 8 },
+    after: `\
+for io in 0..ceildiv(m, 8)
+  for ii in 0..8  where io * 8 + ii < m
+    for j in 0..j_indptr[io * 8 + ii + 1] - j_indptr[io * 8 + ii]  reduce
+      y[io * 8 + ii] += A[j_indptr[io * 8 + ii] + j]  init`,
+  },
+}
+
+function splitLoop(
+  loop: For,
+  by: number,
+  names: readonly [string, string] | readonly string[],
+  vars: readonly [string, string],
+): For {
+  const whole = add(mul(variable(vars[0]), int(by)), variable(vars[1]))
+  const map = new Map<string, Expr>([[loop.var, whole]])
+  const inner = substituteStmts([{ ...loop, extent: int(by) }], map)[0] as For
+  const range = isMultiple(loop.extent, by) ? [] : [lt(whole, loop.extent)]
+  return stmt<For>({
+    ...loop,
+    var: vars[0],
+    name: names[0]!,
+    extent: ceildiv(loop.extent, int(by)),
+    guards: [],
+    body: [stmt<For>({ ...inner, var: vars[1], name: names[1]!, guards: [...range, ...inner.guards] })],
+  })
+}
+
+/** Evidently divisible: literals, products with such a literal, sums of multiples. */
+function isMultiple(e: Expr, by: number): boolean {
+  if (e.kind === 'const') return e.value % by === 0
+  if (e.kind !== 'binary') return false
+  if (e.op === 'mul') return isMultiple(e.a, by) || isMultiple(e.b, by)
+  return (e.op === 'add' || e.op === 'sub') && isMultiple(e.a, by) && isMultiple(e.b, by)
+}

@@ -1,0 +1,59 @@
+import { checkPerfectChain } from '../checks.ts'
+import type { Gone, Primitive } from '../primitive.ts'
+import { elementwise } from '../samples.ts'
+import type { TileStep } from '../steps.ts'
+import { reorder } from './reorder.ts'
+import { split } from './split.ts'
+
+/**
+ * `tile (i, f) by (8, 32) -> (io, fo, ii, fi)`: splits each loop and brings the inner loops inside. Legal where
+ * the splits and the reorder are.
+ */
+export const tile: Primitive<TileStep> = {
+  kind: 'tile',
+  apply(cx, step) {
+    const n = step.loops.length
+    const found = step.loops.map((r) => cx.loop(r))
+    if (n < 1 || step.by.length !== n || (step.into && step.into.length !== 2 * n))
+      cx.refuse({
+        code: 'bad-arguments',
+        message: `tile has ${n} loops, ${step.by.length} factors and ${step.into?.length ?? 2 * n} names`,
+        loops: found.map((f) => f.loop),
+        expected: `as many factors as loops, and twice as many names`,
+      })
+    const chain = checkPerfectChain(cx, found, 'tile')
+    const loops = found.map((f) => f.loop)
+    if (chain.filter((l) => loops.includes(l)).some((l, k) => l !== loops[k]))
+      cx.refuse({
+        code: 'not-adjacent',
+        message: 'tile takes loops in the order they stand',
+        loops: chain,
+        expected: `the order ${chain.map((l) => l.name).join(', ')}`,
+      })
+    let here = cx
+    const outers: string[] = []
+    const inners: string[] = []
+    const replaced: Gone[] = []
+    for (const [k, l] of loops.entries()) {
+      const into = [step.into?.[k] ?? `${l.name}o`, step.into?.[n + k] ?? `${l.name}i`] as const
+      const outcome = split.apply(here, { kind: 'split', loop: { var: l.var }, by: step.by[k]!, into })
+      here = here.on({ ...here.kernel, body: outcome.body })
+      outers.push(`${l.nest}.${into[0]}`)
+      inners.push(`${l.nest}.${into[1]}`)
+      replaced.push({ ...outcome.gone![0]!, how: 'tiled' })
+    }
+    if (n === 1) return { body: here.kernel.body, gone: replaced }
+    const { body } = reorder.apply(here, { kind: 'reorder', loops: [...outers, ...inners] })
+    return { body, gone: replaced }
+  },
+  example: {
+    before: elementwise,
+    step: { kind: 'tile', loops: ['i', 'f'], by: [8, 32] },
+    after: `\
+for io in 0..ceildiv(m, 8)
+  for fo in 0..ceildiv(d, 32)
+    for ii in 0..8  where io * 8 + ii < m
+      for fi in 0..32  where fo * 32 + fi < d
+        Y[io * 8 + ii, fo * 32 + fi] = X[io * 8 + ii, fo * 32 + fi] + X[io * 8 + ii, fo * 32 + fi]`,
+  },
+}

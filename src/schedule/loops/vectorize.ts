@@ -1,0 +1,53 @@
+import { loopsOf, replaceLoop, stmt } from '../../ir/tree.ts'
+import { checkConstantExtent, checkNoReduction, checkOrderFree, checkSerial } from '../checks.ts'
+import type { Primitive } from '../primitive.ts'
+import { fourWide } from '../samples.ts'
+import type { VectorizeStep } from '../steps.ts'
+
+const LANES = [2, 4, 8]
+
+/**
+ * `vectorize f`: the iterations of an innermost loop of 2, 4 or 8 run as the lanes of one. Refused for
+ * reductions (lanes would combine into one element) and where iterations depend on each other.
+ */
+export const vectorize: Primitive<VectorizeStep> = {
+  kind: 'vectorize',
+  apply(cx, step) {
+    const { loop } = cx.loop(step.loop)
+    checkSerial(cx, loop, 'vectorize')
+    const lanes = checkConstantExtent(cx, loop, 'a vector has 2, 4 or 8 lanes')
+    if (!LANES.includes(lanes))
+      cx.refuse({
+        code: 'bad-lanes',
+        message: `${loop.name} has ${lanes} iterations`,
+        loops: [loop],
+        expected: 'an extent of 2, 4 or 8',
+        hint: `split ${loop.name} by 4 and vectorize the inner loop`,
+      })
+    const inner = loopsOf(loop.body)
+    if (inner.length > 0)
+      cx.refuse({
+        code: 'not-innermost',
+        message: `${loop.name} is not innermost`,
+        loops: [loop, ...inner],
+        hint: `reorder brings ${loop.name} inside`,
+      })
+    checkNoReduction(
+      cx,
+      loop,
+      'vectorize',
+      `rfactor ${loop.name} first, or vectorize a loop over different elements`,
+    )
+    checkOrderFree(cx, loop, 'vectorize')
+    const mode = { kind: 'vectorize' } as const
+    return { body: replaceLoop(cx.kernel.body, loop.var, (l) => stmt({ ...l, mode })) }
+  },
+  example: {
+    before: fourWide,
+    step: { kind: 'vectorize', loop: 'f' },
+    after: `\
+for i in 0..m
+  for f in 0..4  @vectorize
+    Y[i, f] = X[i, f] + X[i, f]`,
+  },
+}

@@ -1,0 +1,186 @@
+/**
+ * What must hold of bound loops and of memory that threads own or share, whatever step came last. Checked on the
+ * kernel that a step proposes; the refusal shows the kernel as it is.
+ */
+import { type Expr, freeVars, mentions, substitute, type ThreadAxis, variable } from '../ir/expr.ts'
+import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
+import { accessesOf, type BufferAccess, bodiesOf, loopsOf, walkStmts } from '../ir/tree.ts'
+import type { Context } from './context.ts'
+import { monotone } from './depend.ts'
+import { blockOf, type Space } from './linear.ts'
+
+/** Threads that one block may have on any device that is meant. */
+const THREAD_LIMIT = 1024
+
+export function checkParallel(cx: Context, next: Kernel2): void {
+  checkBlocks(cx, next)
+  checkThreadCount(cx, next)
+  checkVectors(cx, next)
+  checkAllocations(cx, next)
+}
+
+const boundTo = (l: For, what: 'block' | 'thread'): boolean =>
+  l.mode.kind === 'bind' && l.mode.to.startsWith(what)
+
+/** Blocks run in no order and share no barrier: their loops stand outermost, with nothing beside them. */
+function checkBlocks(cx: Context, next: Kernel2): void {
+  walkStmts(next.body, (s, path) => {
+    if (s.kind !== 'for' || !boundTo(s, 'block')) return
+    const beside = path.find((l) => !boundTo(l, 'block') || l.body.length > 1)
+    if (beside)
+      cx.refuse({
+        code: 'block-not-outermost',
+        message: boundTo(beside, 'block')
+          ? `${beside.name} has other statements beside the block-bound loop ${s.name}`
+          : `${s.name} is bound to a block axis inside of ${beside.name}, which is not`,
+        loops: [beside, s],
+        expected: 'block-bound loops outermost, directly inside of each other',
+        hint: `reorder ${s.name} outwards, or bind it to a thread axis`,
+      })
+  })
+}
+
+function checkThreadCount(cx: Context, next: Kernel2): void {
+  for (const top of next.body) {
+    const extents = new Map<ThreadAxis, number>()
+    const bound = loopsOf([top]).filter((l) => boundTo(l, 'thread'))
+    for (const l of bound) {
+      if (l.mode.kind !== 'bind' || l.extent.kind !== 'const') continue
+      extents.set(l.mode.to, Math.max(extents.get(l.mode.to) ?? 1, l.extent.value))
+    }
+    const threads = [...extents.values()].reduce((x, y) => x * y, 1)
+    if (threads > THREAD_LIMIT)
+      cx.refuse({
+        code: 'too-many-threads',
+        message: `a block would have ${threads} threads`,
+        loops: bound,
+        expected: `at most ${THREAD_LIMIT}`,
+        hint: 'split a loop and bind the smaller one',
+      })
+  }
+}
+
+function checkVectors(cx: Context, next: Kernel2): void {
+  for (const l of loopsOf(next.body))
+    if (l.mode.kind === 'vectorize' && loopsOf(l.body).length > 0)
+      cx.refuse({
+        code: 'not-innermost',
+        message: `the vector loop ${l.name} has to stay innermost`,
+        loops: [l],
+      })
+}
+
+function checkAllocations(cx: Context, next: Kernel2): void {
+  const go = (body: readonly Stmt[], path: readonly For[]): void => {
+    body.forEach((s, k) => {
+      if (s.kind === 'alloc') {
+        const scope = body.slice(k + 1)
+        if (s.buffer.scope === 'register') checkRegisters(cx, next, s.buffer, scope)
+        else checkShared(cx, next, s.buffer, scope, path)
+      }
+      for (const b of bodiesOf(s)) go(b, s.kind === 'for' ? [...path, s] : path)
+    })
+  }
+  go(next.body, [])
+}
+
+/**
+ * Each thread has registers of its own: where the accesses to a register buffer are spread over threads, every
+ * one has to reach the elements of its own thread only. A reduction whose loop is bound to threads is carried
+ * out by all of them together, and all get its result.
+ */
+function checkRegisters(cx: Context, next: Kernel2, buffer: Buffer, scope: readonly Stmt[]): void {
+  const accesses = accessesOf(scope).filter((a) => a.buffer === buffer.name)
+  const spread = accesses.map((a) => threadsAround(a))
+  const axes = new Set(spread.flatMap((m) => [...m.keys()]))
+  for (const axis of axes) {
+    const blocks = accesses.map((a, k) => ownBlocks(a, spread[k]!.get(axis), axis, spaceOf(next, a)))
+    const common = blocks[0]!.map((b, d) => b !== undefined && blocks.every((other) => other[d] === b))
+    if (common.some(Boolean)) continue
+    const loops = [...new Set(spread.flatMap((m) => m.get(axis) ?? []))]
+    cx.refuse({
+      code: 'registers-of-other-threads',
+      message: `${loops.map((l) => l.name).join(', ')} would spread ${buffer.name} over threads, and registers belong to one thread`,
+      loops,
+      hint: `keep ${buffer.name} in shared memory, or put the loop outside of where ${buffer.name} is cached`,
+    })
+  }
+}
+
+/** Thread-bound loops around an access below the allocation, by axis; a collective reduction's own aside. */
+function threadsAround(a: BufferAccess): ReadonlyMap<ThreadAxis, For> {
+  const collective = a.mode === 'write' && a.stmt.kind === 'reduce'
+  const out = new Map<ThreadAxis, For>()
+  for (const l of a.path)
+    if (l.mode.kind === 'bind' && boundTo(l, 'thread') && !(collective && l.reduce)) out.set(l.mode.to, l)
+  return out
+}
+
+/** Per dimension, the block of elements that one thread of `axis` reaches, as a text; see `blockOf`. */
+function ownBlocks(
+  a: BufferAccess,
+  loop: For | undefined,
+  axis: ThreadAxis,
+  space: Space,
+): readonly (string | undefined)[] {
+  if (!loop || a.whole) return a.index.map(() => undefined)
+  const map = new Map<string, Expr>([[loop.var, variable(axis)]])
+  const extent = loop.extent.kind === 'const' ? loop.extent.value : '?'
+  return a.index.map((e) => {
+    const block = blockOf(substitute(e, map), axis, space)
+    return block && `${block} of ${extent}`
+  })
+}
+
+/** All loops around the access count as inner: their values are not known to be the same elsewhere. */
+const spaceOf = (kernel: Kernel2, a: BufferAccess): Space => ({
+  inner: new Map(a.path.map((l) => [l.var, l])),
+  indptr: monotone(kernel),
+})
+
+/**
+ * Threads of a block share one copy: where the allocation is inside of a thread-bound loop, its accesses stay
+ * in a part of its own for each thread, or every thread writes the same values.
+ */
+function checkShared(
+  cx: Context,
+  next: Kernel2,
+  buffer: Buffer,
+  scope: readonly Stmt[],
+  path: readonly For[],
+): void {
+  const accesses = accessesOf(scope).filter((a) => a.buffer === buffer.name)
+  for (const t of path.filter((l) => boundTo(l, 'thread'))) {
+    const own = buffer.shape.some((_, d) => {
+      const blocks = accesses.map((a) => blockOf(a.index[d]!, t.var, spaceOf(next, a)))
+      return blocks[0] !== undefined && blocks.every((b) => b === blocks[0])
+    })
+    if (own || sameForAll(accesses, t)) continue
+    cx.refuse({
+      code: 'shared-by-threads',
+      message: `threads of ${t.name} would write different values to the same elements of ${buffer.name}`,
+      loops: [t],
+      hint: `bind ${t.name} before ${buffer.name} is cached, or cache in registers`,
+    })
+  }
+}
+
+/** Whether what is written, and where, is the same in every iteration of `t`. */
+function sameForAll(accesses: readonly BufferAccess[], t: For): boolean {
+  return accesses
+    .filter((a) => a.mode === 'write')
+    .every((a) => {
+      if (a.stmt.kind !== 'store') return false
+      const loops = new Map(a.path.map((l) => [l.var, l]))
+      const seen = new Set<string>()
+      const varies = (e: Expr): boolean =>
+        mentions(e, t.var) ||
+        [...freeVars(e)].some((v) => {
+          const l = loops.get(v)
+          if (!l || seen.has(v)) return false
+          seen.add(v)
+          return [l.extent, ...l.guards].some(varies)
+        })
+      return ![...a.stmt.index, a.stmt.value, ...a.path.flatMap((l) => [l.extent, ...l.guards])].some(varies)
+    })
+}

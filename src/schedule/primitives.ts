@@ -1,0 +1,32 @@
+/** The primitives on loops, by step. */
+import { atomic } from './loops/atomic.ts'
+import { bind } from './loops/bind.ts'
+import { cacheRead } from './loops/cache-read.ts'
+import { cacheWrite } from './loops/cache-write.ts'
+import { computeAt } from './loops/compute-at.ts'
+import { fission } from './loops/fission.ts'
+import { fuse } from './loops/fuse.ts'
+import { reorder } from './loops/reorder.ts'
+import { rfactor } from './loops/rfactor.ts'
+import { split } from './loops/split.ts'
+import { tile } from './loops/tile.ts'
+import { unroll } from './loops/unroll.ts'
+import { vectorize } from './loops/vectorize.ts'
+import type { Primitive } from './primitive.ts'
+import type { LoopStep } from './steps.ts'
+
+export const PRIMITIVES: { readonly [K in LoopStep['kind']]: Primitive<Extract<LoopStep, { kind: K }>> } = {
+  split,
+  fuse,
+  reorder,
+  tile,
+  bind,
+  unroll,
+  vectorize,
+  cache_read: cacheRead,
+  cache_write: cacheWrite,
+  compute_at: computeAt,
+  fission,
+  rfactor,
+  atomic,
+}

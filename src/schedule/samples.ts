@@ -1,0 +1,142 @@
+/** Small kernels that the documentation examples of the primitives start from. */
+import { add, ceildiv, lt, mul, sub } from '../ir/expr.ts'
+import type { Kernel2 } from '../ir/loops.ts'
+import { at, buffer, expr, kernel2, loop, reduce, store } from './build.ts'
+
+const position = add(at('j_indptr', ['i'], 'i32'), expr('j'))
+const length = sub(at('j_indptr', [add(expr('i'), expr(1))], 'i32'), at('j_indptr', ['i'], 'i32'))
+const column = at('j_indices', [position], 'i32')
+const strip = add(mul(expr('jo'), expr(32)), expr('ji'))
+const rows = [
+  buffer('j_indptr', [add(expr('m'), expr(1))], 'index'),
+  buffer('j_indices', ['j_count'], 'index'),
+]
+
+/** `y[i] += A[i, j]` over compressed rows. */
+export const rowSums: Kernel2 = kernel2(
+  'rows',
+  ['m', 'j_count'],
+  [...rows, buffer('A', ['j_count'], 'in'), buffer('y', ['m'], 'out')],
+  [loop('i', 'm', [loop('j', length, [reduce(at('y', ['i']), '+', at('A', [position]))], { reduce: true })])],
+)
+
+/** `C[i, f] += A[i, j] * B[j, f]` over compressed rows, 32 features. */
+export const rowProduct: Kernel2 = kernel2(
+  'rows',
+  ['m', 'n', 'j_count'],
+  [...rows, buffer('A', ['j_count'], 'in'), buffer('B', ['n', 32], 'in'), buffer('C', ['m', 32], 'out')],
+  [
+    loop('i', 'm', [
+      loop(
+        'j',
+        length,
+        [loop('f', 32, [reduce(at('C', ['i', 'f']), '+', mul(at('A', [position]), at('B', [column, 'f'])))])],
+        { reduce: true },
+      ),
+    ]),
+  ],
+)
+
+/** The same with the feature loop outside of the reduction. */
+export const featureMajor: Kernel2 = {
+  ...rowProduct,
+  body: [
+    loop('i', 'm', [
+      loop('f', 32, [
+        loop(
+          'j',
+          length,
+          [reduce(at('C', ['i', 'f']), '+', mul(at('A', [position]), at('B', [column, 'f'])))],
+          {
+            reduce: true,
+          },
+        ),
+      ]),
+    ]),
+  ],
+}
+
+const doubled = (d: string | number): Kernel2 =>
+  kernel2(
+    'dense',
+    d === 'd' ? ['m', 'd'] : ['m'],
+    [buffer('X', ['m', d], 'in'), buffer('Y', ['m', d], 'out')],
+    [
+      loop('i', 'm', [
+        loop('f', d, [store(at('Y', ['i', 'f']), add(at('X', ['i', 'f']), at('X', ['i', 'f'])))]),
+      ]),
+    ],
+  )
+
+/** `Y[i, f] = X[i, f] + X[i, f]`, dense. */
+export const elementwise: Kernel2 = doubled('d')
+/** The same, four wide. */
+export const fourWide: Kernel2 = doubled(4)
+
+/** `T[i, k] = X[i, k] * X[i, k]`, then `y[i] += T[i, k]`. */
+export const twoNests: Kernel2 = kernel2(
+  'two',
+  ['m', 'd'],
+  [buffer('X', ['m', 'd'], 'in'), buffer('T', ['m', 'd'], 'local'), buffer('y', ['m'], 'out')],
+  [
+    loop(
+      'i',
+      'm',
+      [
+        loop('k', 'd', [store(at('T', ['i', 'k']), mul(at('X', ['i', 'k']), at('X', ['i', 'k'])))], {
+          nest: 'produce',
+        }),
+      ],
+      { nest: 'produce' },
+    ),
+    loop(
+      'i2',
+      'm',
+      [
+        loop('k2', 'd', [reduce(at('y', ['i2']), '+', at('T', ['i2', 'k2']))], {
+          name: 'k',
+          nest: 'consume',
+          reduce: true,
+        }),
+      ],
+      { name: 'i', nest: 'consume' },
+    ),
+  ],
+)
+
+/** Both phases of `twoNests` in one loop over the rows. */
+export const twoPhases: Kernel2 = {
+  ...twoNests,
+  body: [
+    loop('i', 'm', [
+      loop('k', 'd', [store(at('T', ['i', 'k']), mul(at('X', ['i', 'k']), at('X', ['i', 'k'])))], {
+        nest: 'produce',
+      }),
+      loop('k2', 'd', [reduce(at('y', ['i']), '+', at('T', ['i', 'k2']))], {
+        name: 'k',
+        nest: 'consume',
+        reduce: true,
+      }),
+    ]),
+  ],
+}
+
+/** `rowSums` with its reduction loop split by 32. */
+export const columnSplit: Kernel2 = {
+  ...rowSums,
+  body: [
+    loop('i', 'm', [
+      loop(
+        'jo',
+        ceildiv(length, expr(32)),
+        [
+          loop('ji', 32, [reduce(at('y', ['i']), '+', at('A', [add(at('j_indptr', ['i'], 'i32'), strip)]))], {
+            reduce: true,
+            guards: [lt(strip, length)],
+          }),
+        ],
+        { reduce: true },
+      ),
+    ]),
+  ],
+}

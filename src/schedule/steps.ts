@@ -1,0 +1,153 @@
+/**
+ * Steps on loops (Stage II) as plain data: what a `.spt` schedule and the TypeScript calls both become, what a
+ * trace holds, and what JSON carries.
+ */
+import type { Span } from '../ast/diagnostic.ts'
+import type { ThreadAxis } from '../ir/expr.ts'
+
+/**
+ * A loop: by the user's name (`i`, or `nest.i` where several nests have one), or, from a handle, by its
+ * variable.
+ */
+export type LoopRef = string | { readonly var: string }
+
+/** Where a cached copy lives. */
+export type CacheScope = 'shared' | 'register'
+
+interface At {
+  readonly span?: Span | undefined
+}
+
+/** `split i by 8 -> (io, ii)` */
+export interface SplitStep extends At {
+  readonly kind: 'split'
+  readonly loop: LoopRef
+  readonly by: number
+  /** Names of the outer and the inner loop; `i` gives `io`, `ii`. */
+  readonly into?: readonly [string, string] | undefined
+}
+/** `fuse (i, f) -> g` on loops */
+export interface FuseStep extends At {
+  readonly kind: 'fuse'
+  readonly loops: readonly LoopRef[]
+  readonly into?: string | undefined
+}
+/** `reorder (f, j)` on loops: the new order, outermost first */
+export interface ReorderStep extends At {
+  readonly kind: 'reorder'
+  readonly loops: readonly LoopRef[]
+}
+/** `tile (i, f) by (8, 32) -> (io, fo, ii, fi)` */
+export interface TileStep extends At {
+  readonly kind: 'tile'
+  readonly loops: readonly LoopRef[]
+  readonly by: readonly number[]
+  /** All outer names, then all inner names. */
+  readonly into?: readonly string[] | undefined
+}
+/** `bind io to block.x, ii to thread.y` */
+export interface BindStep extends At {
+  readonly kind: 'bind'
+  readonly bindings: readonly { readonly loop: LoopRef; readonly to: ThreadAxis }[]
+}
+/** `unroll j` or `unroll j by 4` */
+export interface UnrollStep extends At {
+  readonly kind: 'unroll'
+  readonly loop: LoopRef
+  readonly by?: number | undefined
+}
+/** `vectorize f` */
+export interface VectorizeStep extends At {
+  readonly kind: 'vectorize'
+  readonly loop: LoopRef
+}
+/** `cache_read B at jo in shared -> Bs` */
+export interface CacheReadStep extends At {
+  readonly kind: 'cache_read'
+  readonly buffer: string
+  readonly at: LoopRef
+  readonly scope: CacheScope
+  readonly into?: string | undefined
+}
+/** `cache_write C at i in register -> Cr` */
+export interface CacheWriteStep extends At {
+  readonly kind: 'cache_write'
+  readonly buffer: string
+  readonly at: LoopRef
+  readonly scope: CacheScope
+  readonly into?: string | undefined
+}
+/** `compute_at produce at i` */
+export interface ComputeAtStep extends At {
+  readonly kind: 'compute_at'
+  readonly nest: string
+  readonly at: LoopRef
+}
+/** `fission i after produce` */
+export interface FissionStep extends At {
+  readonly kind: 'fission'
+  readonly loop: LoopRef
+  /** A nest inside of the loop by name, or how many of its statements the first loop keeps. */
+  readonly after: string | number
+}
+/** `rfactor ji -> Cp` */
+export interface RfactorStep extends At {
+  readonly kind: 'rfactor'
+  readonly loop: LoopRef
+  readonly into?: string | undefined
+}
+/** `atomic C` */
+export interface AtomicStep extends At {
+  readonly kind: 'atomic'
+  readonly buffer: string
+}
+
+export type LoopStep =
+  | SplitStep
+  | FuseStep
+  | ReorderStep
+  | TileStep
+  | BindStep
+  | UnrollStep
+  | VectorizeStep
+  | CacheReadStep
+  | CacheWriteStep
+  | ComputeAtStep
+  | FissionStep
+  | RfactorStep
+  | AtomicStep
+
+const refText = (r: LoopRef): string => (typeof r === 'string' ? r : r.var)
+
+/** A step as the language writes it. */
+export function printStep(s: LoopStep): string {
+  const list = (xs: readonly LoopRef[]): string => `(${xs.map(refText).join(', ')})`
+  const into = (name: string | undefined): string => (name === undefined ? '' : ` -> ${name}`)
+  switch (s.kind) {
+    case 'split':
+      return `split ${refText(s.loop)} by ${s.by}${into(s.into && `(${s.into.join(', ')})`)}`
+    case 'fuse':
+      return `fuse ${list(s.loops)}${into(s.into)}`
+    case 'reorder':
+      return `reorder ${list(s.loops)}`
+    case 'tile':
+      return `tile ${list(s.loops)} by (${s.by.join(', ')})${into(s.into && `(${s.into.join(', ')})`)}`
+    case 'bind':
+      return `bind ${s.bindings.map((b) => `${refText(b.loop)} to ${b.to}`).join(', ')}`
+    case 'unroll':
+      return `unroll ${refText(s.loop)}${s.by === undefined ? '' : ` by ${s.by}`}`
+    case 'vectorize':
+      return `vectorize ${refText(s.loop)}`
+    case 'cache_read':
+    case 'cache_write':
+      return `${s.kind} ${s.buffer} at ${refText(s.at)} in ${s.scope}${into(s.into)}`
+    case 'compute_at':
+      return `compute_at ${s.nest} at ${refText(s.at)}`
+    case 'fission':
+      return `fission ${refText(s.loop)} after ${s.after}`
+    case 'rfactor':
+      return `rfactor ${refText(s.loop)}${into(s.into)}`
+    case 'atomic':
+      return `atomic ${s.buffer}`
+  }
+}

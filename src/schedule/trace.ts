@@ -1,0 +1,67 @@
+/** Traces of loop steps as JSON. */
+import { fail } from '../ast/diagnostic.ts'
+import type { LoopStep } from './steps.ts'
+
+/** A trace as JSON; spans, which belong to a source text, stay behind. */
+export const traceToJson = (trace: readonly LoopStep[]): string =>
+  JSON.stringify(trace.map(({ span: _, ...step }) => step))
+
+/** Reads what `traceToJson` wrote. Throws `SptError` (`schedule/bad-trace`) on anything else. */
+export function traceFromJson(text: string): readonly LoopStep[] {
+  let data: unknown
+  try {
+    data = JSON.parse(text)
+  } catch {
+    data = undefined
+  }
+  const bad = (what: string): never =>
+    fail({ code: 'schedule/bad-trace', message: what, expected: 'a list of steps as JSON' })
+  if (!Array.isArray(data)) return bad('this is no trace of a schedule')
+  data.forEach((s: unknown, k) => {
+    const problem = stepProblem(s)
+    if (problem) bad(`step ${k + 1} of the trace: ${problem}`)
+  })
+  return data as LoopStep[]
+}
+
+const isName = (x: unknown): boolean => typeof x === 'string'
+const isRef = (x: unknown): boolean =>
+  isName(x) || (typeof x === 'object' && x !== null && isName((x as { var?: unknown }).var))
+const isNumber = (x: unknown): boolean => typeof x === 'number'
+const listOf = (test: (x: unknown) => boolean) => (x: unknown) => Array.isArray(x) && x.every(test)
+const optional = (test: (x: unknown) => boolean) => (x: unknown) => x === undefined || test(x)
+const isBinding = (x: unknown): boolean => {
+  const b = x as { loop?: unknown; to?: unknown } | null
+  return typeof b === 'object' && b !== null && isRef(b.loop) && /^(block|thread)\.[xyz]$/.test(String(b.to))
+}
+const isScope = (x: unknown): boolean => x === 'shared' || x === 'register'
+const cacheFields = { buffer: isName, at: isRef, scope: isScope, into: optional(isName) }
+
+const FIELDS: { readonly [K in LoopStep['kind']]: Readonly<Record<string, (x: unknown) => boolean>> } = {
+  split: {
+    loop: isRef,
+    by: isNumber,
+    into: optional((x) => listOf(isName)(x) && (x as unknown[]).length === 2),
+  },
+  fuse: { loops: listOf(isRef), into: optional(isName) },
+  reorder: { loops: listOf(isRef) },
+  tile: { loops: listOf(isRef), by: listOf(isNumber), into: optional(listOf(isName)) },
+  bind: { bindings: listOf(isBinding) },
+  unroll: { loop: isRef, by: optional(isNumber) },
+  vectorize: { loop: isRef },
+  cache_read: cacheFields,
+  cache_write: cacheFields,
+  compute_at: { nest: isName, at: isRef },
+  fission: { loop: isRef, after: (x) => isName(x) || isNumber(x) },
+  rfactor: { loop: isRef, into: optional(isName) },
+  atomic: { buffer: isName },
+}
+
+function stepProblem(s: unknown): string | undefined {
+  if (typeof s !== 'object' || s === null) return 'this is no step'
+  const step = s as Readonly<Record<string, unknown>>
+  const fields = Object.hasOwn(FIELDS, String(step.kind)) ? FIELDS[step.kind as LoopStep['kind']] : undefined
+  if (!fields) return `there is no step ${JSON.stringify(step.kind)}`
+  const wrong = Object.entries(fields).find(([name, test]) => !test(step[name]))
+  return wrong && `${String(step.kind)} has no proper ${wrong[0]}`
+}

@@ -1,0 +1,15 @@
+import { describe, expect, test } from 'vitest'
+import { printBody } from '../../src/ir/print2.ts'
+import { verify2 } from '../../src/ir/verify2.ts'
+import { PRIMITIVES } from '../../src/schedule/primitives.ts'
+import { apply, start } from '../../src/schedule/state.ts'
+
+describe('every primitive does what its documentation shows', () => {
+  for (const [kind, { example }] of Object.entries(PRIMITIVES))
+    test(kind, () => {
+      verify2(example.before)
+      const { kernel } = apply(start(example.before), example.step)
+      expect(printBody(kernel.body)).toBe(example.after)
+      verify2(kernel)
+    })
+})
