@@ -153,7 +153,7 @@ export class Numbers {
           head = head * 10 + d
           if (head > 0) digits++
         } else {
-          if (digits < 2 * DIGITS_PER_PART) tail = tail * 10 + d
+          tail = tail * 10 + d
           digits++
         }
       } else if (c === 46 && !point) point = true

@@ -11,7 +11,6 @@ export async function* through(
 ): AsyncGenerator<Uint8Array> {
   const writer = pair.writable.getWriter()
   const reader = pair.readable.getReader()
-  let sourceError: { readonly error: unknown } | null = null
   const pump = async (): Promise<void> => {
     const iterator =
       Symbol.asyncIterator in chunks ? chunks[Symbol.asyncIterator]() : chunks[Symbol.iterator]()
@@ -20,7 +19,6 @@ export async function* through(
       try {
         next = await iterator.next()
       } catch (error) {
-        sourceError = { error }
         await writer.abort(error).catch(() => undefined)
         return
       }
@@ -42,9 +40,6 @@ export async function* through(
       if (done) break
       yield value
     }
-  } catch (error) {
-    await pumped
-    throw (sourceError as { error: unknown } | null)?.error ?? error
   } finally {
     await reader.cancel().catch(() => undefined)
     await pumped

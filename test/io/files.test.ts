@@ -26,7 +26,7 @@ import {
 } from '../../src/io/index.ts'
 import { inflate } from '../../src/io/inflate.ts'
 import { fileDiagnostic } from '../../src/io/node.ts'
-import { bytesOf, collect, elements, pieces, problem, survives } from './support.ts'
+import { bytesOf, collect, elements, pieces, problem, sameBytes, survives } from './support.ts'
 
 const CORA = fileURLToPath(new URL('../../data/cora.mtx', import.meta.url))
 let folder = ''
@@ -82,6 +82,24 @@ describe('write, then read, by ending', () => {
   test.each(['a.mtx', 'a.mtx.gz', 'a.npz', 'a.npy'])('dense %s', async (name) => {
     await writeTensor(at(name), dense)
     expect(await readTensor(at(name))).toEqual(dense)
+  })
+  test.each(['big.mtx', 'big.mtx.gz', 'big.npz'])('larger than any chunk: %s', async (name) => {
+    const ids = Int32Array.from({ length: 120_000 }, (_, e) => (e * 7919) % 100_003)
+    const values = Float64Array.from(ids, (v) => v / 7)
+    await writeTensor(at(name), {
+      kind: 'coords',
+      shape: [100_003, 100_003],
+      coords: [ids, ids],
+      values,
+      dtype: 'f64',
+    })
+    const t = await readTensor(at(name))
+    if (t.kind !== 'coords') throw new Error(t.kind)
+    expect([...t.coords, t.values!].map((a, k) => sameBytes(a, [ids, ids, values][k]!))).toEqual([
+      true,
+      true,
+      true,
+    ])
   })
   test('the shape is checked where the file tells one', async () => {
     await writeTensor(at('shape.npy'), dense)

@@ -197,6 +197,13 @@ describe('diagnostics name the line', () => {
   test.each(Object.entries(cases))('%s', async (_, [text, message]) => {
     expect(await problem(() => read(text))).toBe(message)
   })
+  test('however the stream is cut', async () => {
+    const text = `${coo}% a\n\n3 3 4\n1 1 1\n%\n2 2 2\n\n3 x 3\n`
+    for (let size = 1; size <= text.length; size++)
+      expect(await problem(() => readMatrixMarket(pieces(bytesOf(text), size)))).toBe(
+        "io/not-a-number: matrix:9: 'x' is not a column index",
+      )
+  })
   test('a size line that the file cannot hold is refused before anything is allocated', async () => {
     const text = `${coo}2147483647 2147483647 2147483647\n1 1 1\n`
     expect(await problem(() => read(text, { maxBytes: text.length }))).toContain(

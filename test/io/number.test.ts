@@ -48,6 +48,34 @@ describe('floats are exactly rounded', () => {
       expect(float(text)).toBe(Number(text))
     }
   })
+  // The hardest inputs: the midpoint of two doubles, cut off after 30 digits.
+  prop.prop([fc.double({ min: 1e-13, max: 1e43, noNaN: true }), fc.integer({ min: 17, max: 30 })], {
+    numRuns: 5000,
+  })('midpoints of doubles, truncated and one unit more', (v, length) => {
+    // v = m · 2^e exactly; the midpoint to the next double is (2m + 1) · 2^(e - 1).
+    const e = Math.floor(Math.log2(v)) - 52
+    const odd = 2n * BigInt(v / 2 ** e) + 1n
+    const shift = BigInt(Math.abs(e - 1))
+    // As an integer of so many digits after the point.
+    const places = e < 1 ? shift : 0n
+    const exact = e < 1 ? odd * 5n ** shift : odd << shift
+    const all = exact.toString()
+    const cut = BigInt(all.slice(0, length))
+    for (const kept of [cut, cut + 1n]) {
+      const text = `${kept}e${all.length - Math.min(length, all.length) - Number(places)}`
+      expect(float(text)).toBe(Number(text))
+    }
+  })
+  test('midpoints that double-double arithmetic alone gets wrong', () => {
+    for (const text of [
+      '202663683421302434991501719368e7',
+      '834059323741177516058087348938e-23',
+      '320790747346751943026533068596e7',
+      '505756022697637708915863186121e-25',
+      '435091874465328884940168514985e5',
+    ])
+      expect(float(text)).toBe(Number(text))
+  })
   test('forms', () => {
     expect(float('1d3')).toBe(1000)
     expect(float('-1.5D-2')).toBe(-0.015)
