@@ -140,6 +140,24 @@ describe('accesses', () => {
     const out = reference(k, { params: sizes, buffers: { A } })
     expect([...out.buffers.B!.values]).toEqual([-1, 2, -1, -1, -1, -1, 3, -1, -1, 5, 6, -1])
   })
+  test('the same axis twice: an element is where its own indices say', () => {
+    // y[i] = Σ over rows p and their columns j of A[i, j]: j belongs to p, not to i
+    const k = kernel(
+      [size('m'), size('n')],
+      [dense('i', m), sparse('j', 'i', n)],
+      [buffer('A', ['i', 'j'], 'in'), buffer('y', ['i'], 'out')],
+      [iterate('i, p in i, j', 'SRR', [reduce(at('y', ['i']), '+', at('A', ['i', 'j']))])],
+    )
+    const times = [2, 2, 2]
+    const rows = [
+      [1, 0, 2],
+      [0, 0, 0],
+      [0, 3, 0],
+      [4, 5, 6],
+    ] // prettier-ignore
+    const expected = rows.map((r) => r.reduce((s, c, j) => s + c * times[j]!, 0))
+    expect([...reference(k, { params: sizes, buffers: { A } }).buffers.y!.values]).toEqual(expected)
+  })
   test('indirect indices', () => {
     const k = kernel(
       [size('m')],
@@ -279,6 +297,24 @@ describe('samples', () => {
       for (const c of out.sampled!.coordinates) expect(out.buffers.y!.values[c]).toBe(whole[c])
       expect(out.buffers.y!.values.filter((q) => q !== 0).length).toBeLessThanOrEqual(9)
     }
+  })
+  test('coordinates that see each other are never sampled', () => {
+    const shifted = (back: number) =>
+      kernel(
+        [size('m')],
+        [dense('i', m)],
+        [buffer('x', ['i'], 'in'), buffer('t', ['i'], 'local'), buffer('y', ['i'], 'out')],
+        [
+          iterate('i', 'S', [assign(at('t', ['i']), at('x', ['i']))]),
+          iterate('i', 'S', [assign(at('y', ['i']), at('t', [back === 0 ? 'i' : add(v('i'), int(-back))]))]),
+        ],
+      )
+    const values = { params: { m: 9 }, buffers: { x: [1, 2, 3, 4, 5, 6, 7, 8, 9] } }
+    const sample = { count: 2, seed: 3 }
+    expect(reference(shifted(0), values, { sample }).sampled?.coordinates).toHaveLength(2)
+    const whole = reference(shifted(1), values, { sample })
+    expect(whole.sampled).toBeNull()
+    expect([...whole.buffers.y!.values]).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8])
   })
   test('a scalar output is never sampled', () => {
     const total = kernel(

@@ -8,7 +8,7 @@ import { reference } from '../../src/ir/reference/index.ts'
 import type { Kernel1 } from '../../src/ir/stage1.ts'
 import { verify1 } from '../../src/ir/verify1.ts'
 import { kernelOf, read } from '../elaborate/support.ts'
-import { at, dense, iterate, reduce, sparse, v } from './build.ts'
+import { assign, at, dense, iterate, reduce, sparse, v } from './build.ts'
 
 const csr = kernelOf(`
   kernel k(m: size, n: size) {
@@ -85,6 +85,39 @@ test('a block format gives the same result in the same coordinates', () => {
       expect(reference(kernel, inputs)).toEqual(reference(csr, inputs))
     }),
   )
+})
+
+test('padding of a dense buffer stays out of the result', () => {
+  const plain = kernelOf(`kernel k(m: size) {
+    axis i = dense_fixed(m)
+    buffer x: i32[i] in
+    buffer y: i32[i] out
+    iterate it [i] as S { y[i] = x[i] + 1 }
+  }`)
+  const row = add(mul(v('io'), int(4)), v('ii'))
+  const tiled: Kernel1 = {
+    ...plain,
+    axes: [...plain.axes, dense('io', ceildiv(v('m'), int(4))), dense('ii', int(4))],
+    buffers: plain.buffers.map((b) => ({ ...b, axes: ['io', 'ii'] })),
+    body: [
+      iterate('io, ii', 'SS', [
+        assign(at('y', ['io', 'ii'], 'i32'), add(at('x', ['io', 'ii'], 'i32'), int(1))),
+      ]),
+    ],
+    reformats: [
+      {
+        format: 'tiles(4)',
+        from: [plain.axes[0]!],
+        to: ['io', 'ii'],
+        map: [div(v('i'), int(4)), mod(v('i'), int(4))],
+        inverse: [row],
+        buffers: ['x', 'y'].map((name) => ({ name, axes: ['i'] })),
+      },
+    ],
+  }
+  verify1(tiled)
+  const inputs = { params: { m: 6 }, buffers: { x: [1, 2, 3, 4, 5, 6] } }
+  expect(reference(tiled, inputs)).toEqual(reference(plain, inputs))
 })
 
 test('a format is elaborated with the names it declares', () => {
