@@ -85,6 +85,8 @@ function tokenAt(text: string, at: number): string {
   return TOKEN.exec(text)?.[0] ?? ''
 }
 
+const short = (token: string): string => (token.length > 40 ? `${token.slice(0, 40)}…` : token)
+
 interface Place {
   readonly found: string
   /** The text before the place, on its line and before, without trailing blanks. */
@@ -253,7 +255,7 @@ export function explain(source: Source, at: number, all: readonly string[]): Dia
   if (failures.includes('a modifier')) words.push('unordered', 'nonunique')
   return {
     code: 'parse/unexpected',
-    message: found === '' ? 'the file ends too early' : `unexpected \`${found}\``,
+    message: found === '' ? 'the file ends too early' : `unexpected \`${short(found)}\``,
     span: found === '' ? endOf(source) : { source: name, start: at, end: at + found.length },
     ...(expected.length > 0 && { expected: orList(expected) }),
     ...(nearest(found, words).length > 0 && { lookup: { name: found, candidates: words } }),

@@ -393,6 +393,7 @@ const schedules: Actions = {
   ScheduleParam(name, _, value): ast.ScheduleParam {
     return { name: get(name), default: maybe(value), span: spanOf(this) }
   },
+  Steps: (steps) => all(steps),
   Step(node, _) {
     return item({ ...get<ast.Step>(node), span: spanOf(node) })
   },
@@ -471,37 +472,50 @@ interface Failures {
   getRightmostFailures(): readonly { toString(): string }[]
 }
 
-/**
- * Reads a file. Throws `SptError` with one diagnostic, whose span lies in `source`, for text that is not in the
- * language; never anything else.
- */
-export function parse(source: Source): ast.File {
+/** Matches a text with a rule, gives `use` what its action made, and hangs the comments where `use` says. */
+function reading<T>(source: Source, rule: string, use: (made: unknown, attach: Attacher) => T): T {
   const comments = scan(source)
   const outer = cx
   cx = { name: source.name, slots: new Map(), heights: new Heights() }
   try {
-    const match = grammar.match(source.text)
+    const match = grammar.match(source.text, rule)
     if (match.failed()) {
       const failures = (match as unknown as Failures).getRightmostFailures().map(String)
       fail(explain(source, match.getRightmostFailurePosition(), failures))
     }
-    const { nodes, imports, decls } = semantics(match).ast() as {
-      nodes: readonly (ast.Import | ast.Decl)[]
-      imports: readonly ast.Import[]
-      decls: readonly ast.Decl[]
-    }
-    const trivia = new Writable()
-    new Attacher(source.text, comments).file(slotsOf(nodes), trivia)
+    const result = use(semantics(match).ast(), new Attacher(source.text, comments))
     for (const [node, slot] of cx.slots) setTrivia(node, slot.trivia.value)
-    const end = trivia.value
-    const span = { source: source.name, start: 0, end: source.text.length }
-    return { kind: 'file', imports, decls, span, ...(end && { trivia: end }) }
+    return result
   } catch (e) {
     if (e instanceof SptError || !(e instanceof RangeError)) throw e
     return tooDeep({ source: source.name, start: 0, end: 0 })
   } finally {
     cx = outer
   }
+}
+
+/**
+ * Reads a file. Throws `SptError` with one diagnostic, whose span lies in `source`, for text that is not in the
+ * language; never anything else.
+ */
+export function parse(source: Source): ast.File {
+  return reading(source, 'File', (made, attach) => {
+    const { nodes, imports, decls } = made as {
+      readonly nodes: readonly (ast.Import | ast.Decl)[]
+      readonly imports: readonly ast.Import[]
+      readonly decls: readonly ast.Decl[]
+    }
+    const trivia = new Writable()
+    attach.file(slotsOf(nodes), trivia)
+    const end = trivia.value
+    const span = { source: source.name, start: 0, end: source.text.length }
+    return { kind: 'file', imports, decls, span, ...(end && { trivia: end }) }
+  })
+}
+
+/** Reads the steps of a schedule without its braces, as `printStep` writes them: one, or several. Throws like `parse`. */
+export function parseSteps(source: Source): readonly ast.Step[] {
+  return reading(source, 'Steps', (made) => made as readonly ast.Step[])
 }
 
 /** Nodes are still ours here: nobody has seen them. */

@@ -77,7 +77,7 @@ export function exprDoc(e: Expr): Doc {
     case 'call':
       return bracketed(`${e.fn.name}(`, e.args.map(exprDoc), ')')
     case 'unary':
-      // `--x` would read as one sign.
+      // `-(-x)`: two signs in a row look like one.
       return e.op === 'not' ? ['not ', at(NOT, e.x)] : ['-', at(e.x.kind === 'unary' ? PRIMARY : UNARY, e.x)]
     case 'binary':
       return chainDoc(e)

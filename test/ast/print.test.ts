@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { parseSteps } from '../../src/ast/parse.ts'
 import { print, printExpr, printStep } from '../../src/ast/print.ts'
 import { expr, file, STEPS, step } from './arbitrary.ts'
 import { bare, read } from './support.ts'
@@ -25,6 +26,53 @@ describe('print', () => {
       }),
       { numRuns: 300 },
     )
+  })
+
+  test('a list of steps reads back without its schedule', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 5 }), (steps) => {
+        const text = steps.map(printStep).join('\n')
+        expect(bare(parseSteps({ name: 'trace', text }))).toEqual(bare(steps))
+      }),
+    )
+  })
+
+  test('long lines are broken where they can be', () => {
+    const text = `monoid lse(m: f32, s: f32) { identity (-inf, 0) combine (a, b) = (max(a.m, b.m),
+      select(a.m > b.m, a.s + b.s * exp(b.m - a.m), select(b.m == -inf, 0, b.s + a.s * exp(a.m - b.m)))) }
+      kernel k(first_parameter: size, second_parameter: size, third_parameter: size, fourth: size) {
+      axis i = dense_fixed(first_parameter) axis longer = sparse_variable(i, second_parameter) unordered
+      buffer A: f32[i] in buffer Longer: bf16[i, longer] out fill -1 accumulate f32
+      iterate sum [i, j in longer] as SR { if (not(-(-i) < 1) and (i + 1) * 2 == i - (j - 1)) {} else { if (true) {
+      Longer[i,j] += A[i] * first_value_with_a_long_name + A[j] * second_value_with_a_long_name + A[i] } } } }`
+    expect(print(read(text))).toMatchInlineSnapshot(`
+      "monoid lse(m: f32, s: f32) {
+        identity (-inf, 0)
+        combine (a, b) = (
+          max(a.m, b.m),
+          select(
+            a.m > b.m,
+            a.s + b.s * exp(b.m - a.m),
+            select(b.m == -inf, 0, b.s + a.s * exp(a.m - b.m))
+          )
+        )
+      }
+
+      kernel k(first_parameter: size, second_parameter: size, third_parameter: size, fourth: size) {
+        axis i      = dense_fixed(first_parameter)
+        axis longer = sparse_variable(i, second_parameter) unordered
+        buffer A:      f32[i]          in
+        buffer Longer: bf16[i, longer] out fill -1 accumulate f32
+        iterate sum [i, j in longer] as SR {
+          if (not -(-i) < 1 and (i + 1) * 2 == i - (j - 1)) {} else if (true) {
+            Longer[i, j] += A[i] * first_value_with_a_long_name
+              + A[j] * second_value_with_a_long_name
+              + A[i]
+          }
+        }
+      }
+      "
+    `)
   })
 
   test.each(Object.keys(STEPS))('%s is generated', (kind) => {
