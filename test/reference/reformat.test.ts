@@ -88,35 +88,33 @@ test('a block format gives the same result in the same coordinates', () => {
 })
 
 test('padding of a dense buffer stays out of the result', () => {
-  const plain = kernelOf(`kernel k(m: size) {
+  const plain = kernelOf(`kernel k(m: size, n: size) {
+    axis r = dense_fixed(n)
     axis i = dense_fixed(m)
-    buffer x: i32[i] in
-    buffer y: i32[i] out
-    iterate it [i] as S { y[i] = x[i] + 1 }
+    buffer x: i32[r, i] in
+    buffer y: i32[r, i] out
+    iterate it [r, i] as SS { y[r, i] = x[r, i] + 1 }
   }`)
   const row = add(mul(v('io'), int(4)), v('ii'))
+  const over = ['r', 'io', 'ii']
   const tiled: Kernel1 = {
     ...plain,
     axes: [...plain.axes, dense('io', ceildiv(v('m'), int(4))), dense('ii', int(4))],
-    buffers: plain.buffers.map((b) => ({ ...b, axes: ['io', 'ii'] })),
-    body: [
-      iterate('io, ii', 'SS', [
-        assign(at('y', ['io', 'ii'], 'i32'), add(at('x', ['io', 'ii'], 'i32'), int(1))),
-      ]),
-    ],
+    buffers: plain.buffers.map((b) => ({ ...b, axes: over })),
+    body: [iterate('r, io, ii', 'SSS', [assign(at('y', over, 'i32'), add(at('x', over, 'i32'), int(1)))])],
     reformats: [
       {
         format: 'tiles(4)',
-        from: [plain.axes[0]!],
+        from: [plain.axes[1]!],
         to: ['io', 'ii'],
         map: [div(v('i'), int(4)), mod(v('i'), int(4))],
         inverse: [row],
-        buffers: ['x', 'y'].map((name) => ({ name, axes: ['i'] })),
+        buffers: ['x', 'y'].map((name) => ({ name, axes: ['r', 'i'] })),
       },
     ],
   }
   verify1(tiled)
-  const inputs = { params: { m: 6 }, buffers: { x: [1, 2, 3, 4, 5, 6] } }
+  const inputs = { params: { m: 3, n: 2 }, buffers: { x: [1, 2, 3, 4, 5, 6] } }
   expect(reference(tiled, inputs)).toEqual(reference(plain, inputs))
 })
 
