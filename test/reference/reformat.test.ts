@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Axis, StoredAxis } from '../../src/ir/axis.ts'
-import { add, ceildiv, div, int, lt, mod, mul, variable } from '../../src/ir/expr.ts'
+import { add, ceildiv, div, int, lt, mod, mul, sub, variable } from '../../src/ir/expr.ts'
 import type { Format } from '../../src/ir/format.ts'
 import { reference } from '../../src/ir/reference/index.ts'
 import type { Kernel1 } from '../../src/ir/stage1.ts'
@@ -95,7 +95,9 @@ test('padding of a dense buffer stays out of the result', () => {
     buffer y: i32[r, i] out
     iterate it [r, i] as SS { y[r, i] = x[r, i] + 1 }
   }`)
-  const row = add(mul(v('io'), int(4)), v('ii'))
+  // Rows in tiles of four, from the end: padding has negative coordinates.
+  const last = sub(v('m'), int(1))
+  const fromEnd = sub(last, v('i'))
   const over = ['r', 'io', 'ii']
   const tiled: Kernel1 = {
     ...plain,
@@ -107,8 +109,8 @@ test('padding of a dense buffer stays out of the result', () => {
         format: 'tiles(4)',
         from: [plain.axes[1]!],
         to: ['io', 'ii'],
-        map: [div(v('i'), int(4)), mod(v('i'), int(4))],
-        inverse: [row],
+        map: [div(fromEnd, int(4)), mod(fromEnd, int(4))],
+        inverse: [sub(last, add(mul(v('io'), int(4)), v('ii')))],
         buffers: ['x', 'y'].map((name) => ({ name, axes: ['r', 'i'] })),
       },
     ],
