@@ -8,7 +8,6 @@ import { readNpzMatrix } from './npz-tensor.ts'
 
 export { READABLE, type ReadOptions, readTensorFrom, tensorChunks, WRITABLE } from './dispatch.ts'
 export { type EdgeOptions, readEdges } from './edges.ts'
-export { decodeBf16, decodeF16, encodeBf16, encodeF16 } from './half.ts'
 export { type BlockMatrix, type CompressedMatrix, type SparseMatrix, toCoords, toStored } from './matrix.ts'
 export { readMatrixMarket, type TextOptions } from './matrix-market.ts'
 export { matrixMarketChunks } from './matrix-market-write.ts'

@@ -1,7 +1,7 @@
 /** Element types of `.npy` files: which of ours each becomes, and how it is read and written. */
 import { fail } from '../ast/diagnostic.ts'
+import { fromF16 } from '../formats/half.ts'
 import type { Dtype } from '../ir/dtype.ts'
-import { decodeF16 } from './half.ts'
 
 export interface ElementType {
   /** Type letter and bytes, as in numpy's descriptors: `f8`, `i4`, `b1`, `S3`. */
@@ -34,7 +34,7 @@ const read64 =
 const KNOWN: Readonly<Record<string, Known>> = {
   f8: { dtype: 'f64', same: true, read: (v, at, le) => v.getFloat64(at, le) },
   f4: { dtype: 'f32', same: true, read: (v, at, le) => v.getFloat32(at, le) },
-  f2: { dtype: 'f16', same: true, read: (v, at, le) => decodeF16(v.getUint16(at, le)) },
+  f2: { dtype: 'f16', same: true, read: (v, at, le) => fromF16(v.getUint16(at, le)) },
   i8: { dtype: 'i32', same: false, read: read64(true) },
   u8: { dtype: 'u32', same: false, read: read64(false) },
   i4: { dtype: 'i32', same: true, read: (v, at, le) => v.getInt32(at, le) },

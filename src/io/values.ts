@@ -1,25 +1,14 @@
 /** Arrays of element types, and conversion between them. */
 import { fail } from '../ast/diagnostic.ts'
+import { fromBf16, fromF16, toBf16, toF16 } from '../formats/half.ts'
 import type { ValueArray } from '../formats/tensor.ts'
+import { arrayClass } from '../formats/values.ts'
 import { type Dtype, INT_RANGE } from '../ir/dtype.ts'
-import { decodeBf16, decodeF16, encodeBf16, encodeF16 } from './half.ts'
 import { allocate } from './source.ts'
-
-const ARRAYS = {
-  f64: Float64Array,
-  f32: Float32Array,
-  f16: Uint16Array,
-  bf16: Uint16Array,
-  i32: Int32Array,
-  u32: Uint32Array,
-  i8: Int8Array,
-  u8: Uint8Array,
-  bool: Uint8Array,
-} as const satisfies Record<Dtype, new (n: number) => ValueArray>
 
 /** Zeros. Throws `io/too-large` where the host cannot hold them. */
 export function valueArray(dtype: Dtype, length: number, name: string): ValueArray {
-  return allocate<ValueArray>(ARRAYS[dtype], length, name, `${dtype} values`)
+  return allocate<ValueArray>(arrayClass(dtype), length, name, `${dtype} values`)
 }
 
 /**
@@ -34,9 +23,9 @@ export function encoder(dtype: Dtype): Encode {
     case 'f32':
       return (v) => v
     case 'f16':
-      return encodeF16
+      return toF16
     case 'bf16':
-      return encodeBf16
+      return toBf16
     case 'bool':
       return (v) => (v !== 0 ? 1 : 0)
     default: {
@@ -51,7 +40,7 @@ export const isChecked = (dtype: Dtype): boolean => dtype in INT_RANGE
 
 /** What a `dtype` array holds → the number. */
 export function decoder(dtype: Dtype): (stored: number) => number {
-  return dtype === 'f16' ? decodeF16 : dtype === 'bf16' ? decodeBf16 : (v) => v
+  return dtype === 'f16' ? fromF16 : dtype === 'bf16' ? fromBf16 : (v) => v
 }
 
 /** Throws `io/value-range`. */
