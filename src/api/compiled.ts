@@ -1,0 +1,170 @@
+/** A compiled kernel, and the same with data. */
+
+import { fail } from '../ast/diagnostic.ts'
+import { allAxesOf, storedAxis } from '../bind/axes.ts'
+import { type Bound, bindInputs } from '../bind/index.ts'
+import { axesOfBinding } from '../bind/sizes.ts'
+import type { Compilation } from '../compile.ts'
+import { Executable, type Program } from '../execute.ts'
+import type { Tensor, ValueArray } from '../formats/tensor.ts'
+import { convert } from '../formats/values.ts'
+import { evaluate } from '../ir/evaluate.ts'
+import { freeVars } from '../ir/expr.ts'
+import type { Device } from '../runtime/device.ts'
+import { type Verification, verify } from '../verify.ts'
+import { type Bindable, dtypeOf, isTensor } from './tensors.ts'
+
+export interface RunInputs {
+  /** Buffers (and axes, for structure alone) by name. */
+  readonly tensors?: Readonly<Record<string, Bindable>>
+  /** Sizes and scalars by name. */
+  readonly params?: Readonly<Record<string, number>>
+  /** Random values for what is not bound. */
+  readonly seed?: number
+}
+
+export class CompiledKernel {
+  readonly compilation: Compilation
+  readonly program: Program
+
+  constructor(compilation: Compilation, program: Program) {
+    this.compilation = compilation
+    this.program = program
+  }
+
+  get device(): Device {
+    return this.program.device
+  }
+
+  /** Binds data on the host: builds formats, checks everything. */
+  bind(inputs: RunInputs): Bound {
+    const tensors: Record<string, Tensor> = {}
+    const flat: [string, ValueArray | readonly number[]][] = []
+    for (const [name, value] of Object.entries(inputs.tensors ?? {})) {
+      if (isTensor(value)) tensors[name] = value
+      else flat.push([name, value as ValueArray | readonly number[]])
+    }
+    for (const [name, values] of flat)
+      tensors[name] = this.#shaped(name, values, tensors, inputs.params ?? {})
+    return bindInputs(this.compilation.kernel, {
+      tensors,
+      params: inputs.params ?? {},
+      ...(inputs.seed === undefined ? {} : { seed: inputs.seed }),
+    })
+  }
+
+  /** Binds data and brings it to the device. */
+  async prepare(inputs: RunInputs | Bound): Promise<PreparedKernel> {
+    const bound = 'storages' in inputs ? inputs : this.bind(inputs)
+    return new PreparedKernel(this, await Executable.create(this.program, bound))
+  }
+
+  /** Runs once: prepares, runs, reads all outputs, frees. */
+  async run(inputs: RunInputs): Promise<Record<string, Tensor>> {
+    const prepared = await this.prepare(inputs)
+    try {
+      await prepared.run()
+      return await prepared.outputs()
+    } finally {
+      prepared.free()
+    }
+  }
+
+  release(): void {
+    this.program.release()
+  }
+
+  /** Bare values take the shape that sizes and the other tensors give their buffer. */
+  #shaped(
+    name: string,
+    values: ValueArray | readonly number[],
+    tensors: Readonly<Record<string, Tensor>>,
+    given: Readonly<Record<string, number>>,
+  ): Tensor {
+    const kernel = this.compilation.kernel
+    const axes = allAxesOf(kernel)
+    const known = new Map(Object.entries(given))
+    for (const [other, t] of Object.entries(tensors))
+      axesOfBinding(kernel, other).forEach((a, k) => {
+        const extent = storedAxis(axes, a).extent
+        if (extent.kind === 'var') known.set(extent.name, t.shape[k]!)
+      })
+    const array = Array.isArray(values) ? Float64Array.from(values as number[]) : (values as ValueArray)
+    const over = axesOfBinding(kernel, name).map((a) => storedAxis(axes, a).extent)
+    const open = over.flatMap((e) => [...freeVars(e)].filter((v) => !known.has(v)))
+    if (open.length > 1 || (open.length === 1 && over.filter((e) => freeVars(e).has(open[0]!)).length > 1))
+      fail({
+        code: 'bind/missing-size',
+        message: `the shape of ${name} is open: ${[...new Set(open)].join(', ')} have no values`,
+        expected: 'sizes, or tensors that give them',
+        hint: `bind dense(shape, values), or give ${open[0]}`,
+      })
+    const rest = over
+      .filter((e) => open.length === 0 || !freeVars(e).has(open[0]!))
+      .reduce((n, e) => n * evaluate(e, known), 1)
+    const shape = over.map((e) =>
+      open.length === 1 && freeVars(e).has(open[0]!)
+        ? rest === 0
+          ? 0
+          : Math.floor(array.length / rest)
+        : evaluate(e, known),
+    )
+    const buffer = kernel.buffers.find((b) => b.name === name)
+    const bits = array instanceof Uint16Array || array instanceof Int16Array
+    const dtype = bits && buffer ? buffer.dtype : dtypeOf(array)
+    const isBool = buffer?.dtype === 'bool' && array instanceof Uint8Array
+    return {
+      kind: 'dense',
+      shape,
+      values: isBool
+        ? array
+        : dtype === buffer?.dtype
+          ? array
+          : buffer
+            ? convert(array, dtype, buffer.dtype)
+            : array,
+      dtype: buffer?.dtype ?? dtype,
+    }
+  }
+}
+
+export class PreparedKernel {
+  readonly kernel: CompiledKernel
+  readonly executable: Executable
+
+  constructor(kernel: CompiledKernel, executable: Executable) {
+    this.kernel = kernel
+    this.executable = executable
+  }
+
+  /** Runs all launches; resolves when they have finished. */
+  run(): Promise<void> {
+    return this.executable.run()
+  }
+
+  /** Milliseconds of each of `repeats` runs, by device events where there are any. */
+  time(repeats: number): Promise<number[]> {
+    return this.executable.time(repeats)
+  }
+
+  /** An output, in the coordinates of the kernel as written. */
+  read(name: string): Promise<Tensor> {
+    return this.executable.read(name)
+  }
+
+  async outputs(): Promise<Record<string, Tensor>> {
+    const out: Record<string, Tensor> = {}
+    for (const b of this.kernel.compilation.source.buffers)
+      if (b.role === 'out' || b.role === 'inout') out[b.name] = await this.read(b.name)
+    return out
+  }
+
+  /** Runs on poisoned memory and compares every output with the reference. */
+  verify(): Promise<Verification> {
+    return verify(this.kernel.compilation.source, this.executable)
+  }
+
+  free(): void {
+    this.executable.free()
+  }
+}

@@ -1,0 +1,244 @@
+/** Kernels and schedules as values: every call gives a new kernel and leaves the old one as it was. */
+import { fail } from '../ast/diagnostic.ts'
+import type { ModuleText } from '../backends/module.ts'
+import { Compilation } from '../compile.ts'
+import { compileOn } from '../execute.ts'
+import type { Schedule } from '../ir/elaborate/index.ts'
+import type { ThreadAxis } from '../ir/expr.ts'
+import type { Format } from '../ir/format.ts'
+import { print1 } from '../ir/print1.ts'
+import { print2 } from '../ir/print2.ts'
+import { print3 } from '../ir/print3.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
+import type { Device } from '../runtime/device.ts'
+import { type Step, stepsOf } from '../schedule/resolve.ts'
+import { handle } from '../schedule/state.ts'
+import { type CacheScope, type LoopRef, type LoopStep, printStep } from '../schedule/steps.ts'
+import { CompiledKernel } from './compiled.ts'
+
+/** What a kernel can name: formats and schedules of its program. */
+export interface Surroundings {
+  readonly formats: ReadonlyMap<string, Format>
+  readonly schedules: ReadonlyMap<string, Schedule>
+}
+
+/** A step as JSON carries it: formats by name. */
+export type TraceStep =
+  | {
+      readonly kind: 'as'
+      readonly buffer: string
+      readonly format: string
+      readonly args: readonly number[]
+    }
+  | { readonly kind: 'coords'; readonly step: object }
+  | { readonly kind: 'loops'; readonly step: LoopStep }
+
+type Factor = number
+
+export class Kernel {
+  readonly #c: Compilation
+  readonly #around: Surroundings
+
+  constructor(compilation: Compilation, around: Surroundings) {
+    this.#c = compilation
+    this.#around = around
+  }
+
+  static of(kernel: Kernel1, around: Surroundings): Kernel {
+    return new Kernel(Compilation.of(kernel), around)
+  }
+
+  get name(): string {
+    return this.#c.source.name
+  }
+
+  /** The compilation behind it: stages, plan, texts. */
+  get compilation(): Compilation {
+    return this.#c
+  }
+
+  /** Names of the schedules that the program has for it. */
+  get schedules(): readonly string[] {
+    return [...this.#around.schedules.keys()]
+  }
+
+  /** All steps of a schedule of the program; arguments by place, the rest take their defaults. */
+  schedule(name: string, ...args: (number | undefined)[]): Kernel {
+    const s = this.#around.schedules.get(name)
+    if (!s)
+      return fail({
+        code: 'api/unknown-schedule',
+        message: `kernel ${this.name} has no schedule ${name}`,
+        lookup: { name, candidates: this.schedules },
+        expected:
+          this.schedules.length > 0 ? `one of ${this.schedules.join(', ')}` : 'a kernel with schedules',
+        hint: 'declare it in the program, or apply steps',
+      })
+    return this.apply(stepsOf(s, args))
+  }
+
+  apply(steps: readonly Step[]): Kernel {
+    return this.#with(steps.reduce((c, s) => c.step(s), this.#c))
+  }
+
+  /** Stores `buffer` (and what shares its structure) in a format of the program, or one of another program's. */
+  as(buffer: string, format: string | Format, ...args: Factor[]): Kernel {
+    const f = typeof format === 'string' ? this.#around.formats.get(format) : format
+    if (!f)
+      return fail({
+        code: 'api/unknown-format',
+        message: `there is no format ${String(format)}`,
+        lookup: { name: String(format), candidates: [...this.#around.formats.keys()] },
+        expected: `one of ${[...this.#around.formats.keys()].join(', ')}`,
+        hint: 'import the file that declares it',
+      })
+    return this.#with(this.#c.onCoords({ kind: 'as', buffer, format: f, args }))
+  }
+
+  /** Stage I until the first step on loops, Stage II after it. */
+  reorder(...loops: LoopRef[]): Kernel {
+    if (this.#c.onLoops) return this.#loop({ kind: 'reorder', loops })
+    return this.#with(this.#c.onCoords({ kind: 'reorder', loops: names(loops) }))
+  }
+
+  fuse(loops: readonly LoopRef[], into?: string): Kernel {
+    const named = into === undefined ? {} : { into }
+    if (this.#c.onLoops) return this.#loop({ kind: 'fuse', loops, ...named })
+    return this.#with(this.#c.onCoords({ kind: 'fuse', loops: names(loops), ...named }))
+  }
+
+  attach(loop: string, to: string): Kernel {
+    return this.#with(this.#c.onCoords({ kind: 'attach', loop, to }))
+  }
+
+  split(loop: LoopRef, by: Factor, into?: readonly [string, string]): Kernel {
+    return this.#loop({ kind: 'split', loop, by, ...(into ? { into } : {}) })
+  }
+
+  tile(loops: readonly LoopRef[], by: readonly Factor[], into?: readonly string[]): Kernel {
+    return this.#loop({ kind: 'tile', loops, by, ...(into ? { into } : {}) })
+  }
+
+  /** `bind({ io: 'block.x', ii: 'thread.x' })`, or pairs where loops are handles. */
+  bind(loops: Readonly<Record<string, ThreadAxis>> | readonly (readonly [LoopRef, ThreadAxis])[]): Kernel {
+    const pairs: readonly (readonly [LoopRef, ThreadAxis])[] = Array.isArray(loops)
+      ? loops
+      : Object.entries(loops as Record<string, ThreadAxis>)
+    return this.#loop({ kind: 'bind', bindings: pairs.map(([loop, to]) => ({ loop, to })) })
+  }
+
+  unroll(loop: LoopRef, by?: Factor): Kernel {
+    return this.#loop({ kind: 'unroll', loop, ...(by === undefined ? {} : { by }) })
+  }
+
+  vectorize(loop: LoopRef): Kernel {
+    return this.#loop({ kind: 'vectorize', loop })
+  }
+
+  cache_read(buffer: string, at: LoopRef, scope: CacheScope, into?: string): Kernel {
+    return this.#loop({ kind: 'cache_read', buffer, at, scope, ...(into === undefined ? {} : { into }) })
+  }
+
+  cache_write(buffer: string, at: LoopRef, scope: CacheScope, into?: string): Kernel {
+    return this.#loop({ kind: 'cache_write', buffer, at, scope, ...(into === undefined ? {} : { into }) })
+  }
+
+  compute_at(nest: string, at: LoopRef): Kernel {
+    return this.#loop({ kind: 'compute_at', nest, at })
+  }
+
+  fission(loop: LoopRef, after: string | number): Kernel {
+    return this.#loop({ kind: 'fission', loop, after })
+  }
+
+  rfactor(loop: LoopRef, into?: string): Kernel {
+    return this.#loop({ kind: 'rfactor', loop, ...(into === undefined ? {} : { into }) })
+  }
+
+  atomic(buffer: string): Kernel {
+    return this.#loop({ kind: 'atomic', buffer })
+  }
+
+  /** Outermost spatial loops over threads where nothing is bound: what a GPU runs when no schedule says better. */
+  parallel(): Kernel {
+    return this.#with(this.#c.parallel())
+  }
+
+  /** Without the latest step. */
+  undo(): Kernel {
+    return this.#with(this.#c.undo())
+  }
+
+  /** A loop by name, good through later steps that rename or nest it. */
+  loop(name: string): LoopRef {
+    return handle(this.#c.state, name)
+  }
+
+  /** The steps so far, as the language writes them. */
+  get trace(): readonly string[] {
+    return [...this.#c.coordSteps.map(printCoord), ...this.#c.loopSteps.map(printStep)]
+  }
+
+  /** The steps so far as JSON; `replay` takes them back. */
+  toJSON(): TraceStep[] {
+    return [
+      ...this.#c.coordSteps.map((s): TraceStep => {
+        const { span: _, ...rest } = s
+        return rest.kind === 'as' ? { ...rest, format: rest.format.name } : { kind: 'coords', step: rest }
+      }),
+      ...this.#c.loopSteps.map((s): TraceStep => {
+        const { span: _, ...rest } = s
+        return { kind: 'loops', step: rest as LoopStep }
+      }),
+    ]
+  }
+
+  /** Applies a trace that `toJSON` gave. */
+  replay(trace: readonly TraceStep[]): Kernel {
+    return trace.reduce<Kernel>((k, s) => {
+      if (s.kind === 'as') return k.as(s.buffer, s.format, ...s.args)
+      return k.#with(s.kind === 'coords' ? k.#c.onCoords(s.step as never) : k.#c.onLoop(s.step))
+    }, this)
+  }
+
+  /** The kernel as it is now, at a stage: 1 coordinates, 2 positions, 3 memory. */
+  show(stage: 1 | 2 | 3): string {
+    return stage === 1 ? print1(this.#c.kernel) : stage === 2 ? print2(this.#c.loops) : print3(this.#c.plan)
+  }
+
+  /** The texts of its launches for a target. */
+  emit(target: ModuleText['target']): readonly ModuleText[] {
+    return this.#c.texts(target)
+  }
+
+  /** Compiles for a device. On devices with threads a kernel that binds none runs as `parallel()` does. */
+  async compile(device: Device): Promise<CompiledKernel> {
+    const k = device.kind === 'cpu' ? this : this.parallel()
+    return new CompiledKernel(k.#c, await compileOn(device, k.#c.plan))
+  }
+
+  #loop(step: LoopStep): Kernel {
+    return this.#with(this.#c.onLoop(step))
+  }
+
+  #with(c: Compilation): Kernel {
+    return c === this.#c ? this : new Kernel(c, this.#around)
+  }
+}
+
+function names(loops: readonly LoopRef[]): string[] {
+  return loops.map((l) => (typeof l === 'string' ? l : l.var))
+}
+
+function printCoord(s: Compilation['coordSteps'][number]): string {
+  switch (s.kind) {
+    case 'as':
+      return `${s.buffer} as ${s.format.name}${s.args.length > 0 ? `(${s.args.join(', ')})` : ''}`
+    case 'reorder':
+      return `reorder (${s.loops.join(', ')})`
+    case 'fuse':
+      return `fuse (${s.loops.join(', ')})${s.into ? ` -> ${s.into}` : ''}`
+    case 'attach':
+      return `attach ${s.loop} to ${s.to}`
+  }
+}

@@ -1,0 +1,52 @@
+/** Programs: text or files, elaborated. */
+import { fail } from '../ast/diagnostic.ts'
+import type { Program as Parsed } from '../ast/program.ts'
+import { loadProgram, programOf, type ReadText } from '../ast/resolve-imports.ts'
+import { type Elaborated, elaborate } from '../ir/elaborate/index.ts'
+import type { Format } from '../ir/format.ts'
+import { Kernel } from './kernel.ts'
+
+export class SptProgram {
+  readonly #e: Elaborated
+  /** Sources by name, for rendering diagnostics. */
+  readonly sources: Parsed['sources']
+
+  constructor(parsed: Parsed) {
+    this.sources = parsed.sources
+    this.#e = elaborate(parsed)
+  }
+
+  get kernels(): readonly string[] {
+    return [...this.#e.kernels.keys()]
+  }
+
+  get formats(): ReadonlyMap<string, Format> {
+    return this.#e.formats
+  }
+
+  /** A kernel by name; the only one where there is one. */
+  kernel(name?: string): Kernel {
+    const chosen = name ?? (this.kernels.length === 1 ? this.kernels[0] : undefined)
+    const k = chosen === undefined ? undefined : this.#e.kernels.get(chosen)
+    if (!k)
+      return fail({
+        code: 'api/unknown-kernel',
+        message:
+          name === undefined
+            ? `the program has ${this.kernels.length} kernels`
+            : `the program has no kernel ${name}`,
+        ...(name === undefined ? {} : { lookup: { name, candidates: this.kernels } }),
+        expected: this.kernels.length > 0 ? `one of ${this.kernels.join(', ')}` : 'a kernel',
+        hint: 'say which kernel',
+      })
+    return Kernel.of(k, { formats: this.#e.formats, schedules: this.#e.schedules.get(chosen!) ?? new Map() })
+  }
+}
+
+/** A program from its text alone. @throws SptError with every error found */
+export const parseProgram = (text: string, name = 'text.spt'): SptProgram =>
+  new SptProgram(programOf({ name, text }))
+
+/** A program from a file and what it imports, through a reader. */
+export const readProgram = async (path: string, read: ReadText): Promise<SptProgram> =>
+  new SptProgram(await loadProgram(path, read))

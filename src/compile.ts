@@ -1,0 +1,125 @@
+/**
+ * The driver: interleaves steps and lowering. Steps on coordinates, Stage I → II, steps on loops, Stage II → III.
+ * Values are immutable; lowering is done when somebody asks for what it gives, once.
+ */
+import { emit } from './backends/emit.ts'
+import type { ModuleText } from './backends/module.ts'
+import type { Kernel2, Plan } from './ir/loops.ts'
+import type { Kernel1 } from './ir/stage1.ts'
+import { lowerToMemory, lowerToPositions, type Observer } from './lower/pipeline.ts'
+import { automatic } from './schedule/automatic.ts'
+import { applyCoordStep } from './schedule/coords/index.ts'
+import type { CoordStep } from './schedule/coords/steps.ts'
+import type { Step } from './schedule/resolve.ts'
+import { apply, type ScheduleState, start, undo } from './schedule/state.ts'
+import type { LoopStep } from './schedule/steps.ts'
+
+/** A kernel under a schedule. */
+export class Compilation {
+  /** The kernel as written: what the reference runs. */
+  readonly source: Kernel1
+  readonly coordSteps: readonly CoordStep[]
+  readonly #kernels: readonly Kernel1[]
+  readonly #loops: ScheduleState | null
+  #lowered: ScheduleState | undefined
+  #plan: Plan | undefined
+  readonly #texts = new Map<ModuleText['target'], ModuleText[]>()
+
+  private constructor(
+    source: Kernel1,
+    coordSteps: readonly CoordStep[],
+    kernels: readonly Kernel1[],
+    loops: ScheduleState | null,
+  ) {
+    this.source = source
+    this.coordSteps = coordSteps
+    this.#kernels = kernels
+    this.#loops = loops
+  }
+
+  static of(kernel: Kernel1): Compilation {
+    return new Compilation(kernel, [], [kernel], null)
+  }
+
+  /** Whether a step on loops has been applied: `reorder` and `fuse` act on loops from then on. */
+  get onLoops(): boolean {
+    return this.#loops !== null
+  }
+
+  /** Stage I, with all steps on coordinates applied. */
+  get kernel(): Kernel1 {
+    return this.#kernels[this.#kernels.length - 1]!
+  }
+
+  get state(): ScheduleState {
+    this.#lowered ??= this.#loops ?? start(lowerToPositions(this.kernel))
+    return this.#lowered
+  }
+
+  /** Stage II, with all steps applied. */
+  get loops(): Kernel2 {
+    return this.state.kernel
+  }
+
+  /** Stage III. */
+  get plan(): Plan {
+    this.#plan ??= lowerToMemory(this.loops)
+    return this.#plan
+  }
+
+  get loopSteps(): readonly LoopStep[] {
+    return this.state.trace
+  }
+
+  /** Stage III, with every pass reported. */
+  observe(observer: Observer): Plan {
+    return lowerToMemory(this.loops, observer)
+  }
+
+  texts(target: ModuleText['target']): ModuleText[] {
+    let known = this.#texts.get(target)
+    if (!known) {
+      known = emit(this.plan, target)
+      this.#texts.set(target, known)
+    }
+    return known
+  }
+
+  /** @throws SptError `schedule/…` where the step is not legal */
+  step(s: Step): Compilation {
+    return s.stage === 1 ? this.onCoords(s.step) : this.onLoop(s.step)
+  }
+
+  onCoords(s: CoordStep): Compilation {
+    return new Compilation(
+      this.source,
+      [...this.coordSteps, s],
+      [...this.#kernels, applyCoordStep(this.kernel, s)],
+      null,
+    )
+  }
+
+  onLoop(s: LoopStep): Compilation {
+    return new Compilation(this.source, this.coordSteps, this.#kernels, apply(this.state, s))
+  }
+
+  /** Without the latest step; itself where there is none. */
+  undo(): Compilation {
+    if (this.#loops && this.#loops.trace.length > 0) {
+      const before = undo(this.#loops)
+      return new Compilation(
+        this.source,
+        this.coordSteps,
+        this.#kernels,
+        before.trace.length > 0 ? before : null,
+      )
+    }
+    if (this.coordSteps.length === 0) return this
+    return new Compilation(this.source, this.coordSteps.slice(0, -1), this.#kernels.slice(0, -1), null)
+  }
+
+  /** Bound to threads where nothing is yet: what a GPU runs when no schedule says better. */
+  parallel(): Compilation {
+    return automatic(this.loops).reduce<Compilation>((c, s) => c.onLoop(s), this)
+  }
+}

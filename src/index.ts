@@ -1,0 +1,56 @@
+/** sparsetile in any JavaScript host: programs from text, the cpu device, the browser's GPU. */
+import { parseProgram, readProgram, type SptProgram } from './api/program.ts'
+import { fail } from './ast/diagnostic.ts'
+import type { ReadText } from './ast/resolve-imports.ts'
+import { createCpuDevice } from './runtime/cpu.ts'
+import type { Device } from './runtime/device.ts'
+import { createWebGpuDevice } from './runtime/webgpu.ts'
+
+export { CompiledKernel, PreparedKernel, type RunInputs } from './api/compiled.ts'
+export { Kernel, type TraceStep } from './api/kernel.ts'
+export { SptProgram } from './api/program.ts'
+export { type Bindable, coords, dense, stored } from './api/tensors.ts'
+export { type Diagnostic, type Span, SptError } from './ast/diagnostic.ts'
+export { render } from './ast/render.ts'
+export type { ModuleText } from './backends/module.ts'
+export type { CoordTensor, DenseTensor, StoredTensor, Tensor, ValueArray } from './formats/tensor.ts'
+export type { Dtype } from './ir/dtype.ts'
+export type { Device, DeviceLimits } from './runtime/device.ts'
+export type { Verification } from './verify.ts'
+
+/**
+ * Loads a program: its text, or a path that `read` (default: `fetch`) gives the text of.
+ * @throws SptError with every error found; `render` prints it
+ */
+export async function load(
+  textOrPath: string,
+  options: { readonly read?: ReadText; readonly name?: string } = {},
+): Promise<SptProgram> {
+  if (!isPath(textOrPath)) return parseProgram(textOrPath, options.name)
+  return readProgram(textOrPath, options.read ?? fetchText)
+}
+
+/** A single line that ends in `.spt` is a path; anything else is a program. */
+export const isPath = (s: string): boolean => !s.includes('\n') && /\.spt$/.test(s.trim())
+
+async function fetchText(path: string): Promise<string> {
+  const response = await fetch(path)
+  if (!response.ok) throw new Error(`${response.status} ${response.statusText}`)
+  return response.text()
+}
+
+export const devices = {
+  cpu: async (): Promise<Device> => createCpuDevice(),
+  /** The host's GPU, through `navigator.gpu`. @throws SptError `device/absent` */
+  webgpu: async (): Promise<Device> => {
+    const { gpu } = (globalThis as { navigator?: { gpu?: GPU } }).navigator ?? {}
+    if (!gpu)
+      return fail({
+        code: 'device/absent',
+        message: 'this host has no WebGPU (navigator.gpu)',
+        expected: 'a browser with WebGPU',
+        hint: 'use a current browser over https or on localhost, or devices.cpu()',
+      })
+    return createWebGpuDevice(gpu)
+  },
+}

@@ -1,0 +1,23 @@
+/** Rewriting Stage I bodies. */
+import { type Expr, type Load, rewriteExpr } from './expr.ts'
+import type { Stmt1 } from './stage1.ts'
+
+/** Every expression through `visit` (bottom-up, `undefined` = unchanged), targets and `where`s included. */
+export function rewriteBody1(body: readonly Stmt1[], visit: (e: Expr) => Expr | undefined): Stmt1[] {
+  return body.map((s) => rewriteStmt1(s, visit))
+}
+
+function rewriteStmt1(s: Stmt1, visit: (e: Expr) => Expr | undefined): Stmt1 {
+  const expr = (e: Expr): Expr => rewriteExpr(e, visit)
+  switch (s.kind) {
+    case 'iterate':
+      return { ...s, where: s.where.map(expr), body: rewriteBody1(s.body, visit) }
+    case 'assign':
+    case 'reduce':
+      return { ...s, targets: s.targets.map((t) => expr(t) as Load), values: s.values.map(expr) }
+    case 'let':
+      return { ...s, value: expr(s.value) }
+    case 'if':
+      return { ...s, cond: expr(s.cond), then: rewriteBody1(s.then, visit), else: rewriteBody1(s.else, visit) }
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * `attach k to e`: where an iteration joins two structures by comparing coordinates (`if (p == e)`), iterator k
+ * enters its axis directly by e's coordinate, and the iterator p over its parent, with the comparison, is gone
+ * (SparseTIR's attach, as a step that cannot change the result).
+ */
+import { type AttachedAxis, parentOf } from '../../ir/axis.ts'
+import { type Expr, mentions, sameExpr, variable } from '../../ir/expr.ts'
+import { rewriteBody1 } from '../../ir/rewrite1.ts'
+import type { If1, Kernel1 } from '../../ir/stage1.ts'
+import { findIters, refuse, replaceIteration } from './find.ts'
+import type { AttachIter } from './steps.ts'
+
+export function applyAttach(kernel: Kernel1, step: AttachIter): Kernel1 {
+  const { iteration, iters } = findIters(kernel, [step.loop, step.to], step.span)
+  const [k, e] = [iters[0]!, iters[1]!]
+  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
+  const base = axes.get(k.axis)!
+  const parent =
+    base.kind === 'fused' || base.kind === 'attached' || base.kind === 'gathered' ? null : parentOf(base)
+  const p = iteration.iters.find((x) => x.axis === parent)
+  if (!parent || !p)
+    return refuse(kernel, step.span, {
+      code: 'no-parent',
+      message: `the axis of ${k.name} has no parent that this iteration runs over`,
+      expected: 'an iterator over a child of an iterated axis',
+    })
+  const only = iteration.body.length === 1 ? iteration.body[0] : undefined
+  const joined = only?.kind === 'if' && only.else.length === 0 ? join(only, p.name, e.name) : false
+  if (!joined || only?.kind !== 'if')
+    return refuse(kernel, step.span, {
+      code: 'no-join',
+      message: `nothing says that ${p.name} and ${e.name} are the same coordinate`,
+      expected: `a body of the form if (${p.name} == ${e.name}) { … }`,
+      hint: 'attach replaces such a comparison; without it the result would change',
+    })
+  const parentAxis = axes.get(parent)!
+  const target = axes.get(e.axis)!
+  if (
+    parentAxis.kind !== 'dense_fixed' ||
+    !('extent' in target) ||
+    !sameExpr(parentAxis.extent, target.extent)
+  )
+    return refuse(kernel, step.span, {
+      code: 'extent-differs',
+      message: `coordinates of ${e.name} and positions of ${p.name} do not have the same extent`,
+      expected: `${parent} a dense root with the extent of ${e.axis}`,
+    })
+  if (e.kind === 'R' && p.kind === 'S')
+    return refuse(kernel, step.span, {
+      code: 'spatial-lost',
+      message: `${p.name} is spatial and ${e.name} is a reduction: elements indexed by ${p.name} would be combined`,
+      expected: `${e.name} spatial, or ${p.name} a reduction`,
+    })
+  let name = `${k.axis}_at_${e.name}`
+  for (let n = 2; axes.has(name); n++) name = `${k.axis}_at_${e.name}_${n}`
+  const attached: AttachedAxis = { kind: 'attached', name, base: base.name, parent: e.axis }
+  const body = rewriteBody1(only.then, (x) =>
+    x.kind === 'var' && x.name === p.name ? variable(e.name) : undefined,
+  )
+  const where = rewriteBody1([{ ...iteration, body: [] }], (x) =>
+    x.kind === 'var' && x.name === p.name ? variable(e.name) : undefined,
+  )
+  const first = where[0]
+  const rest = iteration.iters.filter((x) => x !== p && x !== k)
+  const at = rest.indexOf(e) + 1
+  const by = {
+    ...iteration,
+    where: first?.kind === 'iterate' ? first.where : iteration.where,
+    iters: [...rest.slice(0, at), { ...k, axis: name }, ...rest.slice(at)],
+    body,
+  }
+  return { ...kernel, axes: [...kernel.axes, attached], body: replaceIteration(kernel.body, iteration, by) }
+}
+
+function join(s: If1, p: string, e: string): boolean {
+  const c: Expr = s.cond
+  const is = (x: Expr, name: string): boolean => x.kind === 'var' && x.name === name
+  return (
+    c.kind === 'binary' &&
+    c.op === 'eq' &&
+    mentions(c, p) &&
+    ((is(c.a, p) && is(c.b, e)) || (is(c.a, e) && is(c.b, p)))
+  )
+}

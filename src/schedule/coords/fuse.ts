@@ -1,0 +1,77 @@
+/**
+ * `fuse (i, j)` on iterators: one iterator over all stored positions of the last axis; the coordinates of the outer
+ * ones are recovered from it (SparseTIR's sparse_fuse). The iterators must be a whole parent → child chain from a
+ * root: a gap would lose an axis.
+ */
+import { parentOf } from '../../ir/axis.ts'
+import { variable } from '../../ir/expr.ts'
+import { rewriteBody1 } from '../../ir/rewrite1.ts'
+import type { Iter, Kernel1 } from '../../ir/stage1.ts'
+import { findIters, iterationsOf, refuse, replaceIteration } from './find.ts'
+import type { FuseIters } from './steps.ts'
+
+export function applyFuse(kernel: Kernel1, step: FuseIters): Kernel1 {
+  const { iteration, iters } = findIters(kernel, step.loops, step.span)
+  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
+  const chain = iters.map((x) => axes.get(x.axis)!)
+  chain.forEach((axis, k) => {
+    const parent =
+      axis.kind === 'fused' || axis.kind === 'attached' || axis.kind === 'gathered'
+        ? undefined
+        : parentOf(axis)
+    const wanted = k === 0 ? null : chain[k - 1]!.name
+    if (parent !== wanted)
+      refuse(kernel, step.span, {
+        code: 'not-a-chain',
+        message:
+          k === 0
+            ? `axis ${axis.name} is not a root`
+            : `axis ${axis.name} is not stored under axis ${wanted}`,
+        expected: 'iterators over a parent → child chain of axes that starts at a root, none left out',
+        hint: parent
+          ? `axis ${axis.name} is under ${parent}: fuse that too`
+          : 'to fuse independent loops, put the step after the first step on loops',
+      })
+  })
+  const name = step.into ?? iters.map((x) => x.name).join('')
+  const taken = [
+    ...kernel.axes.map((a) => a.name),
+    ...kernel.params.map((p) => p.name),
+    ...kernel.buffers.map((b) => b.name),
+    ...iterationsOf(kernel.body).flatMap((it) => it.iters.map((x) => x.name)),
+  ]
+  if (taken.includes(name))
+    refuse(kernel, step.span, {
+      code: 'name-taken',
+      message: `the name ${name} is taken`,
+      expected: 'a new name',
+      hint: `write fuse (${step.loops.join(', ')}) -> another`,
+    })
+  const other = iteration.iters.find((x) => !iters.includes(x) && chain.some((a) => a.name === x.name))
+  if (other)
+    refuse(kernel, step.span, {
+      code: 'name-taken',
+      message: `iterator ${other.name} has the name of axis ${other.name}, which is fused`,
+      expected: 'iterators named apart from fused axes',
+      hint: `rename iterator ${other.name}`,
+    })
+  const fused: Iter = {
+    name,
+    axis: name,
+    kind: iters.every((x) => x.kind === 'S') ? 'S' : 'R',
+    span: iters[0]!.span,
+  }
+  // Inside, members go by their axes' names.
+  const rename = new Map(iters.map((x) => [x.name, variable(x.axis)]))
+  const first = iteration.iters.findIndex((x) => iters.includes(x))
+  const rest = iteration.iters.filter((x) => !iters.includes(x))
+  const before = iteration.iters.slice(0, first).filter((x) => !iters.includes(x)).length
+  const [renamed] = rewriteBody1([iteration], (e) => (e.kind === 'var' ? rename.get(e.name) : undefined))
+  if (renamed?.kind !== 'iterate') return kernel
+  const by = { ...renamed, iters: [...rest.slice(0, before), fused, ...rest.slice(before)] }
+  return {
+    ...kernel,
+    axes: [...kernel.axes, { kind: 'fused', name, members: chain.map((a) => a.name) }],
+    body: replaceIteration(kernel.body, iteration, by),
+  }
+}

@@ -1,0 +1,123 @@
+/**
+ * Comparing what a device computed with the reference. Outputs are poisoned before the run, so that an element
+ * nobody writes is found; a NaN only passes where the reference has one.
+ */
+import { referenceInputs } from './bind/read.ts'
+import type { Executable } from './execute.ts'
+import type { Tensor } from './formats/tensor.ts'
+import { decoder } from './formats/values.ts'
+import { type Dtype, isFloat } from './ir/dtype.ts'
+import { type RefResult, reference } from './ir/reference/index.ts'
+import type { Kernel1 } from './ir/stage1.ts'
+
+export interface Verification {
+  readonly ok: boolean
+  /** Largest |x - r| / max(|r|, scale of r), over all outputs; the scale is the root mean square. */
+  readonly maxRelativeError: number
+  readonly maxAbsoluteError: number
+  /** What is wrong, for people: one line an output that disagrees. */
+  readonly problems: readonly string[]
+}
+
+/** Rounding of one operation, and slack for sums of many: relative error up to TOLERANCE passes. */
+const TOLERANCE: Readonly<Record<Dtype, number>> = {
+  f64: 1e-9,
+  f32: 2e-4,
+  f16: 2e-2,
+  bf16: 1e-1,
+  i32: 0,
+  u32: 0,
+  i8: 0,
+  u8: 0,
+  bool: 0,
+}
+
+export async function verify(source: Kernel1, executable: Executable): Promise<Verification> {
+  await executable.reset()
+  await executable.poison()
+  await executable.run()
+  const expected = reference(source, referenceInputs(source, executable.bound)).buffers
+  let relative = 0
+  let absolute = 0
+  const problems: string[] = []
+  for (const [name, want] of Object.entries(expected)) {
+    const got = await executable.read(name)
+    const c = compare(name, got, want)
+    relative = Math.max(relative, c.relative)
+    absolute = Math.max(absolute, c.absolute)
+    if (c.problem) problems.push(c.problem)
+  }
+  return { ok: problems.length === 0, maxRelativeError: relative, maxAbsoluteError: absolute, problems }
+}
+
+interface Comparison {
+  readonly relative: number
+  readonly absolute: number
+  readonly problem: string | null
+}
+
+function compare(name: string, got: Tensor, want: RefResult): Comparison {
+  const wrong = (problem: string): Comparison => ({
+    relative: Number.POSITIVE_INFINITY,
+    absolute: Number.POSITIVE_INFINITY,
+    problem: `${name}: ${problem}`,
+  })
+  const values = got.values!
+  if (values.length !== want.values.length)
+    return wrong(`${values.length} values, the reference has ${want.values.length}`)
+  if (want.kind === 'sparse' && got.kind === 'coords')
+    for (const [d, column] of want.coords.entries()) {
+      const at = column.findIndex((c, e) => c !== got.coords[d]![e])
+      if (at >= 0)
+        return wrong(
+          `entry ${at} is at ${got.coords.map((c) => c[at]).join(', ')}, the reference has ${want.coords.map((c) => c[at]).join(', ')}`,
+        )
+    }
+  const read = decoder(got.dtype)
+  let square = 0
+  let finite = 0
+  for (const r of want.values)
+    if (Number.isFinite(r)) {
+      square += r * r
+      finite++
+    }
+  const scale = finite > 0 ? Math.sqrt(square / finite) : 0
+  let relative = 0
+  let absolute = 0
+  let worst = -1
+  for (let e = 0; e < values.length; e++) {
+    const x = read ? read(values[e]!) : values[e]!
+    const r = want.values[e]!
+    if (x === r || (Number.isNaN(x) && Number.isNaN(r))) continue
+    const error = Math.abs(x - r)
+    const part = Number.isFinite(error)
+      ? error / Math.max(Math.abs(r), scale, Number.MIN_VALUE)
+      : Number.POSITIVE_INFINITY
+    if (!Number.isNaN(error)) absolute = Math.max(absolute, error)
+    if (part > relative) {
+      relative = part
+      worst = e
+    }
+  }
+  const tolerance = isFloat(got.dtype) ? TOLERANCE[got.dtype] : 0
+  if (relative <= tolerance) return { relative, absolute, problem: null }
+  const at =
+    want.kind === 'sparse'
+      ? want.coords.map((c) => c[worst]).join(', ')
+      : unflatten(worst, want.shape).join(', ')
+  return {
+    relative,
+    absolute,
+    problem: `${name}[${at}] is ${read ? read(values[worst]!) : values[worst]}, the reference has ${want.values[worst]} (relative error ${relative.toExponential(2)}, allowed ${tolerance})`,
+  }
+}
+
+function unflatten(at: number, shape: readonly number[]): number[] {
+  const out: number[] = []
+  let rest = at
+  for (let d = shape.length - 1; d >= 0; d--) {
+    out.unshift(rest % shape[d]!)
+    rest = Math.floor(rest / shape[d]!)
+  }
+  return out
+}
