@@ -51,7 +51,10 @@ export interface SparseVariable extends AxisBase {
   readonly unique: boolean
 }
 
-/** One loop over all positions of the last member; `members` is a parent → child chain from a root. */
+/**
+ * One loop over all positions of the last member; `members` is a parent → child chain from a root. An iterator
+ * over it has no coordinate of its own: the members' names stand for theirs.
+ */
 export interface FusedAxis extends AxisBase {
   readonly kind: 'fused'
   readonly members: readonly string[]

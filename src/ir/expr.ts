@@ -9,7 +9,7 @@
  * - III: `index` is one flat element address; `search` is gone (a loop computed it).
  */
 import { invariant, type Span } from '../ast/diagnostic.ts'
-import { type Dtype, isFloat, isInt, join } from './dtype.ts'
+import { type Dtype, INT_RANGE, isFloat, isInt, join } from './dtype.ts'
 
 /** Integer `div` and `mod` round towards minus infinity; `quo` and `rem` (Stage III) towards zero. */
 export type ArithOp = 'add' | 'sub' | 'mul' | 'div' | 'mod' | 'quo' | 'rem' | 'min' | 'max'
@@ -127,6 +127,10 @@ export type Expr = Const | Var | Builtin | Unary | Binary | Call | Select | Cast
 
 const freeze = <T extends Expr>(node: T): T => Object.freeze(node)
 
+/** Whether an exact result is a value of the integer type: others are left to wrap at run time. */
+const inRange = (v: number, dtype: Dtype): boolean =>
+  isInt(dtype) && v >= INT_RANGE[dtype as 'i32'][0] && v <= INT_RANGE[dtype as 'i32'][1]
+
 export function constant(value: number, dtype: Dtype = 'i32', span?: Span): Const {
   invariant(isFloat(dtype) || Number.isInteger(value), `${value} is no ${dtype}`)
   return freeze({ kind: 'const', value, dtype, span })
@@ -150,7 +154,8 @@ export function search(method: Search['method'], buffer: string, lo: Expr, hi: E
 }
 
 export function neg(x: Expr, span?: Span): Expr {
-  if (x.kind === 'const') return constant(-x.value, x.dtype, span)
+  if (x.kind === 'const' && (isFloat(x.dtype) || inRange(-x.value, x.dtype)))
+    return constant(-x.value, x.dtype, span)
   if (x.kind === 'unary' && x.op === 'neg') return x.x
   return freeze({ kind: 'unary', op: 'neg', x, dtype: x.dtype, span })
 }
@@ -191,7 +196,9 @@ export function cast(x: Expr, dtype: Dtype, span?: Span): Expr {
   if (x.dtype === dtype) return x
   if (
     x.kind === 'const' &&
-    (isFloat(dtype) ? dtype !== 'f16' && dtype !== 'bf16' : Number.isInteger(x.value) && isInt(dtype))
+    (isFloat(dtype)
+      ? dtype !== 'f16' && dtype !== 'bf16'
+      : Number.isInteger(x.value) && inRange(x.value, dtype))
   )
     return constant(dtype === 'f32' ? Math.fround(x.value) : x.value, dtype, span)
   return freeze({ kind: 'cast', x, dtype, span })
@@ -267,8 +274,7 @@ export function binary(op: BinaryOp, a: Expr, b: Expr, span?: Span): Expr {
     if (c !== undefined) return bool(c)
     if (isInt(dtype)) {
       const v = foldInt(op, a.value, b.value)
-      if (v !== undefined && Number.isSafeInteger(v) && v >= -2147483648 && v <= 4294967295)
-        return constant(v, dtype, span)
+      if (v !== undefined && inRange(v, dtype)) return constant(v, dtype, span)
     }
     return make()
   }

@@ -80,7 +80,9 @@ function unary(e: Ast.Unary, names: Names, report: Report): Typed | null {
       span: e.span,
       hint: 'did you mean `not`?',
     })
-  return { expr: neg(x.expr, e.span), literal: x.literal }
+  if (x.literal !== null && x.expr.kind === 'const')
+    return { expr: constant(-x.expr.value, x.expr.dtype, e.span), literal: x.literal }
+  return plain(neg(x.expr, e.span))
 }
 
 /** A condition. */
@@ -149,6 +151,12 @@ function fold(op: BinaryOp, a: Typed, b: Typed, at: Places, report: Report): Typ
     min: Math.min(x, y),
     max: Math.max(x, y),
   }[op as 'add' | 'sub' | 'mul' | 'div' | 'mod' | 'min' | 'max']
+  if (integer && !Number.isSafeInteger(value))
+    return report.error({
+      code: 'check/literal-range',
+      message: `${value} is out of the range of any integer type`,
+      span: at.whole,
+    })
   return { expr: constant(value, integer ? 'i32' : 'f32', at.whole), literal: integer ? 'int' : 'float' }
 }
 

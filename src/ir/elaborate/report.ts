@@ -19,10 +19,13 @@ export class Report {
     return this.#list.length
   }
 
-  /** Throws if anything was recorded: the first errors, in the order of the text. */
+  /** Throws if anything was recorded: the first errors, file by file in the order of the text. */
   finish(): void {
     if (this.#list.length === 0) return
+    const sources = [...new Set(this.#list.map((d) => d.span?.source))]
+    const file = (d: Diagnostic): number => sources.indexOf(d.span?.source)
     const place = (d: Diagnostic): number => d.span?.start ?? 0
-    throw new SptError(this.#list.toSorted((a, b) => place(a) - place(b)).slice(0, MAX_ERRORS))
+    const order = this.#list.toSorted((a, b) => file(a) - file(b) || place(a) - place(b))
+    throw new SptError(order.slice(0, MAX_ERRORS))
   }
 }

@@ -37,7 +37,7 @@ export function allAxes(kernel: Kernel1): ReadonlyMap<string, Axis> {
 function bindParams(kernel: Kernel1, inputs: RefInputs): ReadonlyMap<string, Cell> {
   const cells = new Map<string, Cell>()
   for (const p of kernel.params) {
-    const v = inputs.params[p.name]
+    const v = Object.hasOwn(inputs.params, p.name) ? inputs.params[p.name] : undefined
     if (v === undefined) {
       if (p.measured) continue
       return fail({

@@ -1,0 +1,95 @@
+/** Programs of several files, and the kernels that are shipped. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { SptError } from '../../src/ast/diagnostic.ts'
+import { loadProgram } from '../../src/ast/resolve-imports.ts'
+import { type Elaborated, elaborate } from '../../src/ir/elaborate/index.ts'
+import { print1 } from '../../src/ir/print1.ts'
+import { verify1 } from '../../src/ir/verify1.ts'
+import { kernelOf } from './support.ts'
+
+const load = async (files: Record<string, string>): Promise<Elaborated> =>
+  elaborate(
+    await loadProgram('main.spt', async (path) => {
+      const text = files[path]
+      if (text === undefined) throw new Error(`no ${path}`)
+      return text
+    }),
+  )
+
+const LIBRARY = `
+  monoid largest(v: f32, at: i32) {
+    identity (-inf, -1)
+    combine (a, b) = (max(a.v, b.v), select(a.v < b.v, b.at, a.at))
+  }
+  format rows over (i, j) {
+    axis io = dense_fixed(i)
+    axis jo = sparse_variable(io, j)
+    map (i, j) -> (i, j)
+    inverse (io, jo) -> (io, jo)
+  }
+  kernel argmax(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = sparse_variable(i, n)
+    buffer A: f32[i, j] in
+    buffer v: f32[i] out
+    buffer p: i32[i] out
+    iterate it [i, j] as SR { (v[i], p[i]) largest= (A[i, j], j) }
+  }
+  schedule argmax.base(n = 4, k) { A as rows(); split i by n * k }
+  schedule argmax.fast() { use base(2, 3); bind i to block.x }`
+
+test('a kernel brings its monoid, its schedules and their formats, under any name', async () => {
+  const all = await load({
+    'main.spt': 'import { argmax as best } from "./library.spt"',
+    'library.spt': LIBRARY,
+  })
+  expect([...all.kernels.keys()]).toEqual(['best'])
+  expect(all.kernels.get('best')!.name).toBe('best')
+  expect([...all.formats.keys()]).toEqual([])
+  const schedules = all.schedules.get('best')!
+  expect([...schedules.keys()]).toEqual(['base', 'fast'])
+  expect(schedules.get('base')!.formats.get('rows')!.over).toEqual(['i', 'j'])
+  expect(schedules.get('fast')!.uses.get('base')!.steps).toHaveLength(2)
+})
+
+test('a name that two files declare is an error where it is used', async () => {
+  const monoid = (name: string) => `monoid ${name}(v: f32) { identity 0; combine (a, b) = a.v + b.v }`
+  const files = {
+    'main.spt': `import "./a.spt"
+      import "./b.spt"
+      kernel k(m: size) {
+        axis i = dense_fixed(m)
+        buffer x: f32[i] in
+        buffer y: f32[] out
+        iterate it [i] as R { y[] total= x[i] }
+      }`,
+    'a.spt': monoid('total'),
+    'b.spt': monoid('total'),
+  }
+  await expect(load(files)).rejects.toThrow('check/ambiguous')
+  await expect(load({ ...files, 'b.spt': monoid('other') })).resolves.toBeDefined()
+})
+
+test('errors of several files are all reported', async () => {
+  const files = {
+    'main.spt': 'import "./b.spt"\nkernel k(m: size) { axis i = dense_fixed(mm) }',
+    'b.spt': 'kernel l(m: size) { axis i = dense_fixed(nn) }',
+  }
+  const error = await load(files).catch((e: unknown) => e)
+  expect(error).toBeInstanceOf(SptError)
+  expect((error as SptError).diagnostics.map((d) => d.span?.source).sort()).toEqual(['b.spt', 'main.spt'])
+})
+
+describe('shipped kernels', () => {
+  const folder = new URL('../../kernels/', import.meta.url)
+  const names = readdirSync(folder).filter((f) => f.endsWith('.spt'))
+  const shipped = Object.fromEntries(names.map((n) => [n, readFileSync(new URL(n, folder), 'utf8')]))
+  test.each(names)('%s is accepted, verified, printed and read back', async (name) => {
+    const all = elaborate(await loadProgram(name, async (path) => shipped[path]!))
+    for (const kernel of all.kernels.values()) {
+      verify1(kernel)
+      expect(print1(kernelOf(print1(kernel)))).toBe(print1(kernel))
+    }
+  })
+})
