@@ -1,0 +1,49 @@
+/** Rules of the house: imports run one way, and the compiler knows no operator. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { violations } from '../scripts/layers.mjs'
+
+const files = (dir: string): string[] =>
+  readdirSync(dir, { withFileTypes: true }).flatMap((e) =>
+    e.isDirectory() ? files(join(dir, e.name)) : [join(dir, e.name)],
+  )
+
+test('imports run one way', () => {
+  expect(violations()).toEqual([])
+})
+
+test('no operator is named in src', () => {
+  const kernels = readdirSync('kernels').map((f) => f.replace(/\.spt$/, ''))
+  const declared = readdirSync('kernels').flatMap((f) =>
+    [...readFileSync(join('kernels', f), 'utf8').matchAll(/^kernel\s+(\w+)/gm)].map((m) => m[1]!),
+  )
+  const ordinary = new Set([
+    'formats',
+    'scatter',
+    'gather',
+    'transpose',
+    'copy',
+    'narrow',
+    'pool',
+    'fused',
+    'gathered',
+    'hypergraph',
+  ])
+  const words = [...new Set([...kernels, ...declared].map((w) => w.toLowerCase()))].filter(
+    (w) => !ordinary.has(w),
+  )
+  expect(words.length).toBeGreaterThan(0)
+  const pattern = new RegExp(
+    `(?<![a-z])(${[...words, 'spmm', 'spmv', 'sddmm', 'softmax', 'gemm', 'mttkrp', 'rgcn', 'attention'].join('|')})(?![a-z])`,
+    'i',
+  )
+  const found = files('src')
+    .filter((f) => f.endsWith('.ts'))
+    .flatMap((f) =>
+      readFileSync(f, 'utf8')
+        .split('\n')
+        .flatMap((line, k) => (pattern.test(line) ? [`${f}:${k + 1}: ${line.trim()}`] : [])),
+    )
+  expect(found).toEqual([])
+})
