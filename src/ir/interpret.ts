@@ -30,6 +30,12 @@ const poison = (t: Dtype): number =>
   isFloat(t) ? Number.NaN : t === 'bool' ? 1 : t === 'u32' || t === 'i32' ? 1234567 : 77
 
 /**
+ * In which order the iterations of bound and vector loops run: they have none, so `backward` must give the same
+ * results as `forward`.
+ */
+export type Order = 'forward' | 'backward'
+
+/**
  * Runs `kernel` in place on `buffers` (one array for each of `kernel.buffers`; a missing `local` is allocated).
  * Throws `InternalError` naming the access where an index is out of its buffer.
  */
@@ -37,8 +43,9 @@ export function interpret(
   kernel: Kernel2,
   buffers: ReadonlyMap<string, Cells>,
   params: ReadonlyMap<string, number>,
+  order: Order = 'forward',
 ): void {
-  new Interpreter(kernel, buffers, params).run()
+  new Interpreter(kernel, buffers, params, order).run()
 }
 
 class Interpreter {
@@ -47,8 +54,15 @@ class Interpreter {
   readonly #inits: ReadonlyMap<string, readonly Reduce[]>
   readonly #paths = new Map<Reduce, readonly For[]>()
   readonly #program: Action
+  readonly #order: Order
 
-  constructor(kernel: Kernel2, buffers: ReadonlyMap<string, Cells>, params: ReadonlyMap<string, number>) {
+  constructor(
+    kernel: Kernel2,
+    buffers: ReadonlyMap<string, Cells>,
+    params: ReadonlyMap<string, number>,
+    order: Order,
+  ) {
+    this.#order = order
     for (const p of kernel.params) {
       const value = params.get(p.name)
       invariant(value !== undefined, `no value for parameter ${p.name}`)
@@ -142,10 +156,11 @@ class Interpreter {
     const extent = this.#expr(s.extent)
     const guards = s.guards.map((g) => this.#expr(g))
     const body = inside()
+    const backward = this.#order === 'backward' && (s.mode.kind === 'bind' || s.mode.kind === 'vectorize')
     return () => {
       const n = extent()
       for (let k = 0; k < n; k++) {
-        slot.value = k
+        slot.value = backward ? n - 1 - k : k
         if (guards.every((g) => g() !== 0)) body()
       }
     }

@@ -25,6 +25,7 @@ import {
   stmt,
   targetsOf,
   withBodies,
+  writesOf,
 } from '../ir/tree.ts'
 import { checkConstantExtent } from './checks.ts'
 import type { Context } from './context.ts'
@@ -153,6 +154,22 @@ export function footprint(
 
 const printIndex = (buffer: Buffer, u: Use): string =>
   `${buffer.name}[${u.index.map((e) => printExpr(e)).join(', ')}]`
+
+/** What names the elements does not change from the statement `from` of the loop's body on. */
+export function checkStable(cx: Context, loop: For, print: Footprint, from: number): void {
+  const naming = [...print.index, ...print.loops.flatMap((l) => [l.extent, ...l.guards])]
+  const written = writesOf(loop.body.slice(from))
+  const reads = (e: Expr, name: string): boolean =>
+    someExpr(e, (x) => (x.kind === 'load' || x.kind === 'search') && x.buffer === name)
+  const by = [...written].find((name) => naming.some((e) => reads(e, name)))
+  if (by === undefined) return
+  cx.refuse({
+    code: 'moving-index',
+    message: `${loop.name} writes ${by}, which names the elements to copy`,
+    loops: [loop],
+    hint: 'cache further inside',
+  })
+}
 
 /** The guards of the copied loops must be decidable where the copy is. */
 function checkGuards(cx: Context, loop: For, use: Use, loops: readonly For[]): void {

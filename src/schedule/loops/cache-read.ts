@@ -3,6 +3,7 @@ import type { Buffer } from '../../ir/loops.ts'
 import { replaceLoop, stmt } from '../../ir/tree.ts'
 import { allocatedIn } from '../depend.ts'
 import {
+  checkStable,
   copyNest,
   type Footprint,
   footprint,
@@ -16,8 +17,8 @@ import { featureMajor } from '../samples.ts'
 import type { CacheReadStep } from '../steps.ts'
 
 /**
- * `cache_read B at jo in shared -> Bs`: at the start of each iteration of `jo`, what the iteration reads of `B`
- * is copied, and read from the copy. The copy has one dimension for each inner loop that the index depends on
+ * `cache_read B at jo in shared -> Bs`: in each iteration of `jo`, what the iteration reads of `B` is copied
+ * before the first use, and read from the copy. The copy has one dimension for each inner loop that the index depends on
  * (constant extents), so gathers (`B[j_indices[…], f]`) are copied like the rest. A shared copy has a dimension
  * for each thread-bound loop around, too, that the index depends on.
  *
@@ -60,6 +61,9 @@ export const cacheRead: Primitive<CacheReadStep> = {
         hint: `cache at ${recursive.name}, or further inside`,
       })
     const print: Footprint = { ...plain, conditions: readConditions(cx, at, uses) }
+    // Just before the first use: copies that the index itself reads from stand before it.
+    const first = Math.min(...uses.map((u) => u.child))
+    checkStable(cx, loop, print, first)
     const name = step.into ? cx.claim(step.into) : cx.fresh(`${buffer.name}_${step.scope}`)
     const local: Buffer = Object.freeze({
       ...buffer,
@@ -83,7 +87,10 @@ export const cacheRead: Primitive<CacheReadStep> = {
     )
     return {
       body: replaceLoop(cx.kernel.body, loop.var, (l) =>
-        stmt({ ...l, body: [stmt({ kind: 'alloc', buffer: local }), copy, ...body] }),
+        stmt({
+          ...l,
+          body: [...body.slice(0, first), stmt({ kind: 'alloc', buffer: local }), copy, ...body.slice(first)],
+        }),
       ),
     }
   },

@@ -5,6 +5,7 @@ import { type Body, type Found, replaceLoop, replaceStmt, stmt } from '../../ir/
 import type { Context } from '../context.ts'
 import { allocatedIn, writtenIn } from '../depend.ts'
 import {
+  checkStable,
   copyNest,
   type Footprint,
   footprint,
@@ -40,9 +41,12 @@ export const cacheWrite: Primitive<CacheWriteStep> = {
     const prints = buffers.map((b, k) => footprint(cx, at, b, writesFirst(all[k]!), step.scope))
     checkSameLoops(cx, loop, prints, buffers)
     const use = all[0]!.find((u) => u.mode === 'write')!
-    if (writer.kind === 'store') checkEveryElement(cx, loop, use, prints[0]!, asked)
+    for (const p of prints) checkStable(cx, loop, p, use.child)
     for (const l of prints[0]!.loops) if (l.reduce) refuseScatter(cx, loop, l, asked)
     const whole = writer.kind === 'store' || (writer.init && completeIn(cx, at, buffers))
+    // Without a reduction loop inside, an initialisation stands at the statement, and happens only with it.
+    const startsAlone = use.path.every((l) => !l.reduce)
+    if (writer.kind === 'store' || (whole && startsAlone)) checkEveryElement(cx, loop, use, prints[0]!, asked)
     for (const [k, list] of all.entries()) checkReads(cx, loop, buffers[k]!, list, use.child, whole)
 
     const locals = buffers.map((b, k): Buffer => {
@@ -59,12 +63,19 @@ export const cacheWrite: Primitive<CacheWriteStep> = {
         fill: 0,
       })
     })
+    const hidden = use.conditional || use.path.some((l) => !prints[0]!.loops.includes(l))
     const inner = localWriter(
       writer,
       locals,
       prints.map((p) => localIndex(p, use)),
     )
-    let body: Body = replaceStmt(loop.body, writer, () => inner)
+    const before: Stmt[] = []
+    let own = inner
+    if (inner.kind === 'reduce' && !whole && startsAlone && hidden) {
+      own = stmt({ ...inner, init: false })
+      before.push(...identities(cx, inner, locals, prints, step.scope))
+    }
+    let body: Body = replaceStmt(loop.body, writer, () => own)
     buffers.forEach((b, k) => {
       body = replaceLoads(body, b.name, (index, path) =>
         cast(load(locals[k]!.name, localIndex(prints[k]!, { index, path }), locals[k]!.dtype), b.dtype),
@@ -75,7 +86,7 @@ export const cacheWrite: Primitive<CacheWriteStep> = {
       body: replaceLoop(cx.kernel.body, loop.var, (l) =>
         stmt({
           ...l,
-          body: [...locals.map((b) => stmt<Stmt>({ kind: 'alloc', buffer: b })), ...body, ...back],
+          body: [...locals.map((b) => stmt<Stmt>({ kind: 'alloc', buffer: b })), ...before, ...body, ...back],
         }),
       ),
     }
@@ -194,7 +205,7 @@ function localWriter(
   writer: Store | Reduce,
   locals: readonly Buffer[],
   index: readonly (readonly Expr[])[],
-): Stmt {
+): Store | Reduce {
   if (writer.kind === 'store') return stmt({ ...writer, buffer: locals[0]!.name, index: index[0]! })
   const dtype = locals[0]!.dtype
   const retyped = dtype !== writer.targets[0]!.dtype
@@ -210,6 +221,20 @@ function localWriter(
     atomic: writer.atomic && locals[0]!.scope === 'shared',
   })
 }
+
+/** Locals that start at the identity whether or not anything is combined. */
+const identities = (
+  cx: Context,
+  writer: Reduce,
+  locals: readonly Buffer[],
+  prints: readonly Footprint[],
+  scope: CacheWriteStep['scope'],
+): readonly Stmt[] =>
+  locals.map((b, k) =>
+    copyNest(cx, prints[k]!, b.name, scope, (index) =>
+      stmt({ kind: 'store', buffer: b.name, index, value: cast(writer.reducer.identity[k]!, b.dtype) }),
+    ),
+  )
 
 function copyBack(
   cx: Context,

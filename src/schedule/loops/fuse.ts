@@ -1,7 +1,8 @@
-import { div, type Expr, mod, mul, variable } from '../../ir/expr.ts'
+import { div, type Expr, mentions, mod, mul, variable } from '../../ir/expr.ts'
 import type { For } from '../../ir/loops.ts'
 import { replaceLoop, stmt, substituteStmts } from '../../ir/tree.ts'
 import { checkPerfectChain, checkRectangular, checkSerial } from '../checks.ts'
+import type { Context } from '../context.ts'
 import { gone, type Primitive } from '../primitive.ts'
 import { featureMajor } from '../samples.ts'
 import type { FuseStep } from '../steps.ts'
@@ -45,8 +46,10 @@ export const fuse: Primitive<FuseStep> = {
     const name = step.into ?? chain.map((l) => l.name).join('_')
     cx.claimLoops(chain[0]!.nest, [name], chain)
     const fused = cx.fresh(name)
+    const loop = fuseLoops(chain, name, fused)
+    checkGuardsSpeakOf(cx, loop, chain)
     return {
-      body: replaceLoop(cx.kernel.body, chain[0]!.var, () => fuseLoops(chain, name, fused)),
+      body: replaceLoop(cx.kernel.body, chain[0]!.var, () => loop),
       gone: chain.map((l) => gone(l, 'fused', [name])),
     }
   },
@@ -58,6 +61,17 @@ for g in 0..m * 32
   for j in 0..j_indptr[g / 32 + 1] - j_indptr[g / 32]  reduce
     C[g / 32, g % 32] += A[j_indptr[g / 32] + j] * B[j_indices[j_indptr[g / 32] + j], g % 32]  init`,
   },
+}
+
+/** A loop of one iteration vanishes from its guards, which then belong further out. */
+function checkGuardsSpeakOf(cx: Context, fused: For, chain: readonly For[]): void {
+  if (fused.guards.every((g) => mentions(g, fused.var))) return
+  cx.refuse({
+    code: 'nothing-to-fuse',
+    message: `a guard of ${chain.map((l) => l.name).join(', ')} would not depend on the fused loop`,
+    loops: chain,
+    hint: 'leave out loops of one iteration',
+  })
 }
 
 function fuseLoops(chain: readonly For[], name: string, fused: string): For {

@@ -58,6 +58,7 @@ function splitLoop(
 
 /** Evidently divisible: literals, products with such a literal, sums of multiples. */
 function isMultiple(e: Expr, by: number): boolean {
+  if (by === 1) return true
   if (e.kind === 'const') return e.value % by === 0
   if (e.kind !== 'binary') return false
   if (e.op === 'mul') return isMultiple(e.a, by) || isMultiple(e.b, by)

@@ -1,0 +1,58 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { SptError } from '../../src/ast/diagnostic.ts'
+import { print2 } from '../../src/ir/print2.ts'
+import { verify2 } from '../../src/ir/verify2.ts'
+import { apply, replay, type ScheduleState, start, undo } from '../../src/schedule/state.ts'
+import { printStep } from '../../src/schedule/steps.ts'
+import { traceFromJson, traceToJson } from '../../src/schedule/trace.ts'
+import { type Sample, run, samples } from '../support/kernel2.ts'
+import { choices, stepFor } from '../support/steps.ts'
+
+/** Applies random steps, skipping what is refused; anything but an `SptError` fails the test. */
+function schedule(
+  { kernel }: Sample,
+  numbers: readonly (readonly number[])[],
+  each: (state: ScheduleState) => void = () => {},
+): ScheduleState {
+  let state = start(kernel)
+  for (const n of numbers) {
+    const step = stepFor(state, n)
+    try {
+      state = apply(state, step)
+    } catch (e) {
+      if (!(e instanceof SptError)) throw e
+      expect(e.diagnostics[0]!.code).toMatch(/^schedule\//)
+      continue
+    }
+    each(state)
+  }
+  return state
+}
+
+const many = fc.array(choices, { minLength: 4, maxLength: 24 })
+
+describe('legal steps', () => {
+  test('never change a result, whatever order bound loops run in', () => {
+    const reached = new Map<string, number>()
+    fc.assert(
+      fc.property(samples, many, (sample, numbers) => {
+        verify2(sample.kernel)
+        const expected = run(sample.kernel, sample.data)
+        const final = schedule(sample, numbers, (s) => {
+          const text = `${s.trace.map(printStep).join('; ')}\n${print2(s.kernel, { bodyOnly: true })}`
+          try {
+            verify2(s.kernel)
+            expect(run(s.kernel, sample.data)).toEqual(expected)
+            expect(run(s.kernel, sample.data, 'backward')).toEqual(expected)
+          } catch (e) {
+            throw new Error(`after ${text}\n${e instanceof Error ? e.message : e}`)
+          }
+        })
+        for (const s of final.trace) reached.set(s.kind, (reached.get(s.kind) ?? 0) + 1)
+      }),
+      { numRuns: 1500 },
+    )
+    console.log(reached)
+  })
+})

@@ -1,0 +1,78 @@
+/** Random steps on whatever kernel there is; most are refused. */
+import fc from 'fast-check'
+import { THREAD_AXES } from '../../src/ir/expr.ts'
+import { loopsOf } from '../../src/ir/tree.ts'
+import { loopNames, type ScheduleState } from '../../src/schedule/state.ts'
+import type { LoopStep } from '../../src/schedule/steps.ts'
+
+/** Numbers that choose one step. */
+export const choices = fc.array(fc.nat({ max: 9999 }), { minLength: 6, maxLength: 6 })
+
+const KINDS: readonly LoopStep['kind'][] = [
+  'split',
+  'split',
+  'fuse',
+  'reorder',
+  'reorder',
+  'tile',
+  'bind',
+  'bind',
+  'unroll',
+  'vectorize',
+  'cache_read',
+  'cache_read',
+  'cache_write',
+  'cache_write',
+  'compute_at',
+  'fission',
+  'rfactor',
+  'atomic',
+]
+
+export function stepFor(state: ScheduleState, [kind, a, b, c, e, f]: readonly number[]): LoopStep {
+  const loops = loopsOf(state.kernel.body)
+  const names = loopNames(state)
+  const name = (n: number): string => names[n % Math.max(1, names.length)] ?? 'i'
+  const nests = [...new Set(loops.map((l) => l.nest))]
+  const buffers = state.kernel.buffers.map((x) => x.name)
+  const pick = <T>(xs: readonly T[], n: number): T => xs[n % xs.length]!
+  /** A loop and one directly inside of it, where there is one. */
+  const inside = (n: number): readonly string[] => {
+    const k = n % Math.max(1, loops.length)
+    const child = loops[k]?.body.find((s) => s.kind === 'for')
+    const index = loops.findIndex((l) => l === child)
+    return index < 0 ? [name(k), name(k + 1)] : [name(k), name(index)]
+  }
+  const scope = pick(['register', 'shared'] as const, c!)
+  switch (pick(KINDS, kind!)) {
+    case 'split':
+      return { kind: 'split', loop: name(a!), by: 1 + (b! % 4) }
+    case 'fuse':
+      return { kind: 'fuse', loops: inside(a!) }
+    case 'reorder': {
+      const pair = inside(a!)
+      if (b! % 2 === 0) return { kind: 'reorder', loops: [...pair].reverse() }
+      return { kind: 'reorder', loops: [name(a!), name(b!), name(c!)].filter((x, k, l) => l.indexOf(x) === k) }
+    }
+    case 'tile':
+      return { kind: 'tile', loops: inside(a!), by: [1 + (b! % 3), 1 + (c! % 3)] }
+    case 'bind':
+      return { kind: 'bind', bindings: [{ loop: name(a!), to: pick(THREAD_AXES, b!) }] }
+    case 'unroll':
+      return { kind: 'unroll', loop: name(a!), ...(b! % 2 ? { by: 2 + (c! % 3) } : {}) }
+    case 'vectorize':
+      return { kind: 'vectorize', loop: name(a!) }
+    case 'cache_read':
+      return { kind: 'cache_read', buffer: pick(buffers, a!), at: name(b!), scope }
+    case 'cache_write':
+      return { kind: 'cache_write', buffer: pick(buffers.slice(-5), a!), at: name(b!), scope }
+    case 'compute_at':
+      return { kind: 'compute_at', nest: pick(['produce', ...nests], a!), at: name(b!) }
+    case 'fission':
+      return { kind: 'fission', loop: name(a!), after: e! % 2 ? 1 + (f! % 2) : pick(['produce', ...nests], c!) }
+    case 'rfactor':
+      return { kind: 'rfactor', loop: name(a!) }
+    case 'atomic':
+      return { kind: 'atomic', buffer: pick(buffers, a!) }
+  }
+}
