@@ -10,7 +10,8 @@ import { type Expr, type Load, load, type Search, type Select } from './expr.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt, Store } from './loops.ts'
 import { printExpr } from './print2.ts'
 import { arithmetic, COMPARE, convert, mathOf, wrap } from './reference/numeric.ts'
-import { initLoops, initsOf } from './tree.ts'
+import { Threads } from './threads.ts'
+import { initLoops, reductionsOf } from './tree.ts'
 
 /** Row-major elements of a buffer. */
 export type Cells = { readonly length: number; [k: number]: number }
@@ -30,10 +31,10 @@ const poison = (t: Dtype): number =>
   isFloat(t) ? Number.NaN : t === 'bool' ? 1 : t === 'u32' || t === 'i32' ? 1234567 : 77
 
 /**
- * In which order the iterations of bound and vector loops run: they have none, so `backward` must give the same
- * results as `forward`.
+ * How bound and vector loops run. They have no order, so `backward` must give the same results as `forward`;
+ * and `threads` gives each thread registers of its own, as devices do (see `threads.ts`).
  */
-export type Order = 'forward' | 'backward'
+export type Order = 'forward' | 'backward' | 'threads'
 
 /**
  * Runs `kernel` in place on `buffers` (one array for each of `kernel.buffers`; a missing `local` is allocated).
@@ -55,6 +56,7 @@ class Interpreter {
   readonly #paths = new Map<Reduce, readonly For[]>()
   readonly #program: Action
   readonly #order: Order
+  readonly #threads: Threads
 
   constructor(
     kernel: Kernel2,
@@ -63,6 +65,7 @@ class Interpreter {
     order: Order,
   ) {
     this.#order = order
+    this.#threads = new Threads(kernel.body, order === 'threads')
     for (const p of kernel.params) {
       const value = params.get(p.name)
       invariant(value !== undefined, `no value for parameter ${p.name}`)
@@ -77,8 +80,9 @@ class Interpreter {
       this.#cells.set(b.name, { buffer: b, sizes, data })
     }
     const inits = new Map<string, Reduce[]>()
-    for (const { reduce, path } of initsOf(kernel.body)) {
+    for (const { reduce, path } of reductionsOf(kernel.body)) {
       this.#paths.set(reduce, path)
+      if (!reduce.init) continue
       const outermost = path.find((l) => l.reduce)
       if (outermost) inits.set(outermost.var, [...(inits.get(outermost.var) ?? []), reduce])
     }
@@ -118,13 +122,13 @@ class Interpreter {
       case 'store': {
         const value = this.#expr(s.value)
         const write = this.#writer(s, s.value.dtype)
-        return () => write(value())
+        return this.#threads.statement(() => write(value()), this.#inRegisters(s.buffer))
       }
       case 'reduce':
         return this.#reduce(s)
       case 'alloc': {
         const cell = this.#alloc(s.buffer)
-        const length = cell.sizes.reduce((x, y) => x * y, 1)
+        const length = cell.sizes.reduce((x, y) => x * y, this.#copies(s.buffer))
         return () => {
           cell.data = new Array<number>(length).fill(poison(s.buffer.dtype))
         }
@@ -155,12 +159,13 @@ class Interpreter {
   #loop(s: For, slot: { value: number }, inside: () => Action): Action {
     const extent = this.#expr(s.extent)
     const guards = s.guards.map((g) => this.#expr(g))
-    const body = inside()
+    const { inner: body, enter } = this.#threads.inside(s, inside)
     const backward = this.#order === 'backward' && (s.mode.kind === 'bind' || s.mode.kind === 'vectorize')
     return () => {
       const n = extent()
       for (let k = 0; k < n; k++) {
         slot.value = backward ? n - 1 - k : k
+        enter(k)
         if (guards.every((g) => g() !== 0)) body()
       }
     }
@@ -184,14 +189,18 @@ class Interpreter {
       const write = this.#writer(t, s.reducer.identity[k]!.dtype)
       return (): void => write(value())
     })
-    return () => {
+    const all = (): void => {
       for (const w of writes) w()
     }
+    return this.#threads.statement(
+      all,
+      s.targets.some((t) => this.#inRegisters(t.buffer)),
+    )
   }
 
   #reduce(s: Reduce): Action {
-    const path = this.#paths.get(s)
-    const init = path && !path.some((l) => l.reduce) ? this.#identity(s) : undefined
+    const path = this.#paths.get(s)!
+    const init = s.init && !path.some((l) => l.reduce) ? this.#identity(s) : undefined
     const values = s.values.map((v, k) => this.#converted(v, s.reducer.right[k]!.dtype))
     const old = s.targets.map((t, k) =>
       this.#converted(load(t.buffer, t.index, t.dtype), s.reducer.left[k]!.dtype),
@@ -204,11 +213,8 @@ class Interpreter {
     ])
     const results = s.reducer.result.map((e) => this.#expr(e, operands))
     const writes = s.targets.map((t, k) => this.#writer(t, s.reducer.result[k]!.dtype))
-    return () => {
-      init?.()
-      values.forEach((v, k) => {
-        right[k]!.value = v()
-      })
+    const together = path.filter((l) => l.reduce)
+    const combine = this.#threads.atFirst(together, () => {
       old.forEach((v, k) => {
         left[k]!.value = v()
       })
@@ -216,7 +222,31 @@ class Interpreter {
       writes.forEach((w, k) => {
         w(next[k]!)
       })
+    })
+    const action = (): void => {
+      values.forEach((v, k) => {
+        right[k]!.value = v()
+      })
+      combine()
     }
+    const own = this.#threads.statement(
+      action,
+      s.targets.some((t) => this.#inRegisters(t.buffer)),
+    )
+    if (!init) return own
+    return () => {
+      init()
+      own()
+    }
+  }
+
+  #inRegisters(buffer: string): boolean {
+    return this.#cell(buffer).buffer.scope === 'register'
+  }
+
+  /** How many threads have a copy of the buffer. */
+  #copies(buffer: Buffer): number {
+    return buffer.scope === 'register' ? this.#threads.count : 1
   }
 
   #cell(name: string): Cell {
@@ -239,8 +269,9 @@ class Interpreter {
     const cell = this.#cell(t.buffer)
     const index = t.index.map((e) => this.#expr(e))
     const text = `${t.buffer}[${t.index.map((e) => printExpr(e)).join(', ')}]`
+    const own = cell.buffer.scope === 'register'
     return () => {
-      let flat = 0
+      let flat = own ? this.#threads.rank() : 0
       for (let d = 0; d < index.length; d++) {
         const k = index[d]!()
         const n = cell.sizes[d]!

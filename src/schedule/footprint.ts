@@ -9,6 +9,7 @@ import {
   int,
   keyOf,
   lt,
+  mentions,
   rewriteExpr,
   someExpr,
   substitute,
@@ -226,17 +227,31 @@ function conditionsOf(cx: Context, at: Found, use: Use): readonly Expr[] {
     if (dependsOn(e, names)) refuse(l, e)
     if (e.kind !== 'const' || e.value <= 0) out.push(lt(int(0), e))
   }
+  const outside = (e: Expr): boolean =>
+    use.index.every((x) => ![...freeVars(e)].some((v) => freeVars(x).has(v)))
   for (const l of hidden) {
     if (gathers) positive(l, l.extent)
     for (const g of l.guards) {
-      // `hidden loops < bound`: holds in their first iteration where the bound is positive.
-      const sum = g.kind === 'binary' && g.op === 'lt' ? linear(g.a) : undefined
-      if (g.kind !== 'binary' || !sum || sum.constant !== 0 || [...freeVars(g.a)].some((v) => !names.has(v)))
-        refuse(l, g)
-      else if (gathers) positive(l, g.b)
+      const bound = g.kind === 'binary' && g.op === 'lt' ? g.b : undefined
+      // A bound on other variables than those of the element says nothing about a plain address.
+      if (!gathers && bound && outside(g)) continue
+      const first = g.kind === 'binary' && g.op === 'lt' ? atFirst(g.a, names) : undefined
+      if (!bound || !first || needed.some((x) => mentions(first, x.var))) return refuse(l, g)
+      if (first.kind === 'const' && first.value === 0) positive(l, bound)
+      else if (dependsOn(bound, names)) refuse(l, g)
+      else out.push(lt(first, bound))
     }
   }
   return out
+}
+
+/** A sum with the loops `names` in their first iteration, where it is then the smallest. */
+function atFirst(e: Expr, names: ReadonlySet<string>): Expr | undefined {
+  const rises = [...linear(e).terms.values()].every(
+    (t) => !dependsOn(t.term, names) || (t.term.kind === 'var' && t.coefficient > 0),
+  )
+  if (!rises) return undefined
+  return substitute(e, new Map([...names].map((n) => [n, int(0)])))
 }
 
 const dependsOn = (e: Expr, names: ReadonlySet<string>): boolean => [...freeVars(e)].some((v) => names.has(v))
@@ -274,12 +289,24 @@ export function copyNest(
     }
   })
   const vars = [...print.threads.map((l) => variable(l.var)), ...clones.map((l) => variable(l.var))]
+  const conditional = (conditions: readonly Expr[], inside: Stmt): Stmt =>
+    conditions.reduceRight<Stmt>((s, cond) => {
+      const then = [s]
+      return stmt({ kind: 'if', cond: substitute(cond, map), then, else: [] })
+    }, inside)
+  const own = new Set(map.keys())
   const core = make(vars.length > 0 ? vars : [int(0)], (e) => substitute(e, map))
-  const nest = clones.reduceRight<Stmt>((inside, l) => stmt<For>({ ...l, body: [inside] }), core)
-  return print.conditions.reduceRight<Stmt>((inside, cond) => {
-    const then = [inside]
-    return stmt({ kind: 'if', cond: substitute(cond, map), then, else: [] })
-  }, nest)
+  const nest = clones.reduceRight<Stmt>(
+    (inside, l) => stmt<For>({ ...l, body: [inside] }),
+    conditional(
+      print.conditions.filter((c) => dependsOn(c, own)),
+      core,
+    ),
+  )
+  return conditional(
+    print.conditions.filter((c) => !dependsOn(c, own)),
+    nest,
+  )
 }
 
 /** Rewrites the loads of a buffer, each with the loops around it. */

@@ -3,8 +3,8 @@
  * kernel that a step proposes; the refusal shows the kernel as it is.
  */
 import { type Expr, freeVars, mentions, substitute, type ThreadAxis, variable } from '../ir/expr.ts'
-import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
-import { accessesOf, type BufferAccess, bodiesOf, loopsOf, walkStmts } from '../ir/tree.ts'
+import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
+import { accessesOf, type BufferAccess, bodiesOf, loopsOf, reductionsOf, walkStmts } from '../ir/tree.ts'
 import type { Context } from './context.ts'
 import { monotone } from './depend.ts'
 import { blockOf, type Space } from './linear.ts'
@@ -71,11 +71,13 @@ function checkVectors(cx: Context, next: Kernel2): void {
 }
 
 function checkAllocations(cx: Context, next: Kernel2): void {
+  const paths: Paths = new Map(reductionsOf(next.body).map((r) => [r.reduce, r.path]))
+  const partial = partialRegisters(next, paths)
   const go = (body: readonly Stmt[], path: readonly For[]): void => {
     body.forEach((s, k) => {
       if (s.kind === 'alloc') {
         const scope = body.slice(k + 1)
-        if (s.buffer.scope === 'register') checkRegisters(cx, next, s.buffer, scope)
+        if (s.buffer.scope === 'register') checkRegisters(cx, next, s.buffer, scope, partial, paths)
         else checkShared(cx, next, s.buffer, scope, path)
       }
       for (const b of bodiesOf(s)) go(b, s.kind === 'for' ? [...path, s] : path)
@@ -85,15 +87,60 @@ function checkAllocations(cx: Context, next: Kernel2): void {
 }
 
 /**
- * Each thread has registers of its own: where the accesses to a register buffer are spread over threads, every
- * one has to reach the elements of its own thread only. A reduction whose loop is bound to threads is carried
- * out by all of them together, and all get its result.
+ * Registers that hold their value on one thread of an axis only, by axis: what threads reduce together arrives
+ * at one of them, and so does what is computed from it outside of loops on that axis.
  */
-function checkRegisters(cx: Context, next: Kernel2, buffer: Buffer, scope: readonly Stmt[]): void {
+function partialRegisters(next: Kernel2, paths: Paths): ReadonlyMap<ThreadAxis, ReadonlySet<string>> {
+  const registers = new Set<string>()
+  walkStmts(next.body, (s) => {
+    if (s.kind === 'alloc' && s.buffer.scope === 'register') registers.add(s.buffer.name)
+  })
+  const all = accessesOf(next.body)
+  const out = new Map<ThreadAxis, Set<string>>()
+  for (const a of all)
+    for (const axis of collectiveAxes(a, paths)) out.set(axis, (out.get(axis) ?? new Set()).add(a.buffer))
+  for (const [axis, held] of out)
+    for (let grown = true; grown; ) {
+      grown = false
+      for (const a of all) {
+        if (a.mode !== 'write' || !registers.has(a.buffer) || held.has(a.buffer)) continue
+        if (!accessesOf([a.stmt]).some((x) => x.mode === 'read' && held.has(x.buffer))) continue
+        held.add(a.buffer)
+        grown = true
+      }
+    }
+  return out
+}
+
+/** The axes whose threads carry out a reduction together. */
+function collectiveAxes(a: BufferAccess, paths: Paths): readonly ThreadAxis[] {
+  if (a.mode !== 'write' || a.stmt.kind !== 'reduce' || a.stmt.atomic) return []
+  const path = paths.get(a.stmt) ?? []
+  return path.flatMap((l) => (l.mode.kind === 'bind' && boundTo(l, 'thread') && l.reduce ? [l.mode.to] : []))
+}
+
+/** The loops around each reduction, from the allocation of its targets inwards. */
+type Paths = ReadonlyMap<Reduce, readonly For[]>
+
+/**
+ * Each thread has registers of its own. Where accesses to a register buffer are spread over threads, either
+ * every one reaches the elements of its own thread only, or all threads compute the same outside of loops on
+ * that axis and only read inside.
+ */
+function checkRegisters(
+  cx: Context,
+  next: Kernel2,
+  buffer: Buffer,
+  scope: readonly Stmt[],
+  partial: ReadonlyMap<ThreadAxis, ReadonlySet<string>>,
+  paths: Paths,
+): void {
   const accesses = accessesOf(scope).filter((a) => a.buffer === buffer.name)
-  const spread = accesses.map((a) => threadsAround(a))
+  const spread = accesses.map((a) => threadsAround(a, paths))
   const axes = new Set(spread.flatMap((m) => [...m.keys()]))
   for (const axis of axes) {
+    const repeated = accesses.every((a, k) => a.mode === 'read' || !spread[k]!.has(axis))
+    if (repeated && !partial.get(axis)?.has(buffer.name)) continue
     const blocks = accesses.map((a, k) => ownBlocks(a, spread[k]!.get(axis), axis, spaceOf(next, a)))
     const common = blocks[0]!.map((b, d) => b !== undefined && blocks.every((other) => other[d] === b))
     if (common.some(Boolean)) continue
@@ -108,11 +155,12 @@ function checkRegisters(cx: Context, next: Kernel2, buffer: Buffer, scope: reado
 }
 
 /** Thread-bound loops around an access below the allocation, by axis; a collective reduction's own aside. */
-function threadsAround(a: BufferAccess): ReadonlyMap<ThreadAxis, For> {
-  const collective = a.mode === 'write' && a.stmt.kind === 'reduce'
+function threadsAround(a: BufferAccess, paths: Paths): ReadonlyMap<ThreadAxis, For> {
+  const collective = collectiveAxes(a, paths)
   const out = new Map<ThreadAxis, For>()
   for (const l of a.path)
-    if (l.mode.kind === 'bind' && boundTo(l, 'thread') && !(collective && l.reduce)) out.set(l.mode.to, l)
+    if (l.mode.kind === 'bind' && boundTo(l, 'thread') && !collective.includes(l.mode.to))
+      out.set(l.mode.to, l)
   return out
 }
 

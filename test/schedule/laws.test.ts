@@ -45,13 +45,14 @@ describe('legal steps', () => {
             verify2(s.kernel)
             expect(run(s.kernel, sample.data)).toEqual(expected)
             expect(run(s.kernel, sample.data, 'backward')).toEqual(expected)
+            expect(run(s.kernel, sample.data, 'threads')).toEqual(expected)
           } catch (e) {
             throw new Error(`after ${text}\n${e instanceof Error ? e.message : e}`)
           }
         })
         for (const s of final.trace) reached.set(s.kind, (reached.get(s.kind) ?? 0) + 1)
       }),
-      { numRuns: 1500 },
+      { numRuns: Number(process.env.RUNS ?? 1500) },
     )
     console.log(reached)
   })

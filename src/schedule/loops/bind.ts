@@ -1,4 +1,4 @@
-import type { ThreadAxis } from '../../ir/expr.ts'
+import { mentions, type ThreadAxis } from '../../ir/expr.ts'
 import type { For } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print2.ts'
 import { type Body, type Found, loopsOf, replaceLoop, stmt } from '../../ir/tree.ts'
@@ -42,6 +42,7 @@ function bindLoop(cx: Context, { loop, path }: Found, to: ThreadAxis): Body {
   else checkBlockExtent(cx, loop, to)
   checkOrderFree(cx, loop, 'bind')
   if (to.startsWith('block')) checkAtomic(cx, loop, to)
+  else checkTogether(cx, loop, path)
   return replaceLoop(cx.kernel.body, loop.var, (l) => stmt({ ...l, mode: { kind: 'bind', to } }))
 }
 
@@ -80,4 +81,22 @@ function checkAtomic(cx: Context, loop: For, to: ThreadAxis): void {
     loops: [loop],
     hint: `atomic ${target} first, or rfactor ${loop.name}`,
   })
+}
+
+/**
+ * What threads combine arrives after the outermost reduction loop: nothing inside of it may look at it before,
+ * and the elements must not change with those loops.
+ */
+function checkTogether(cx: Context, loop: For, path: readonly For[]): void {
+  const plain = iterationsOf(cx.kernel, loop).combining.filter((r) => !r.atomic)
+  if (plain.length === 0) return
+  for (const l of path) if (l.reduce) checkOrderFree(cx, l, `bind ${loop.name}`)
+  for (const l of [...path, loop])
+    if (l.reduce && plain.some((r) => r.targets.some((t) => t.index.some((e) => mentions(e, l.var)))))
+      cx.refuse({
+        code: 'scattered',
+        message: `the element that threads would combine changes with the reduction loop ${l.name}`,
+        loops: [l, loop],
+        hint: 'make the updates atomic first',
+      })
 }

@@ -30,6 +30,8 @@ export const cacheRead: Primitive<CacheReadStep> = {
     const at = cx.loop(step.at)
     const { loop } = at
     const buffer = cx.buffer(step.buffer)
+    if (buffer.scope === 'register')
+      cx.refuse({ code: 'in-registers', message: `${buffer.name} is in registers already`, loops: [loop] })
     const uses = usesOf(loop.body, buffer.name)
     if (uses.length === 0 || allocatedIn(loop.body).has(buffer.name))
       cx.refuse({

@@ -1,0 +1,105 @@
+/**
+ * Which thread runs what, for interpreting bound loops as a device does: registers exist once per thread, a
+ * statement outside of loops on some thread axis is run by all threads of that axis where it fills registers
+ * and by the first one where others see it, and what threads reduce together arrives at the first of them.
+ */
+import type { ThreadAxis } from './expr.ts'
+import type { For, Stmt } from './loops.ts'
+import { type Body, walkStmts } from './tree.ts'
+
+interface Axis {
+  readonly extent: number
+  value: number
+}
+
+export class Threads {
+  readonly #axes = new Map<ThreadAxis, Axis>()
+  /** Axes of the loops around what is being compiled. */
+  readonly #around: ThreadAxis[] = []
+
+  /** With `enabled` false there is one thread. */
+  constructor(body: Body, enabled: boolean) {
+    if (!enabled) return
+    walkStmts(body, (s: Stmt) => {
+      const axis = s.kind === 'for' ? threadAxis(s) : undefined
+      if (s.kind !== 'for' || axis === undefined || s.extent.kind !== 'const') return
+      const extent = Math.max(1, s.extent.value, this.#axes.get(axis)?.extent ?? 1)
+      this.#axes.set(axis, { extent, value: 0 })
+    })
+  }
+
+  get count(): number {
+    return [...this.#axes.values()].reduce((n, a) => n * a.extent, 1)
+  }
+
+  /** The number of the current thread. */
+  rank(): number {
+    let rank = 0
+    for (const a of this.#axes.values()) rank = rank * a.extent + a.value
+    return rank
+  }
+
+  /** Compiles what is inside of a loop, and says how to enter an iteration. */
+  inside<T>(loop: For, compile: () => T): { readonly inner: T; readonly enter: (k: number) => void } {
+    const name = threadAxis(loop)
+    const axis = name === undefined ? undefined : this.#axes.get(name)
+    if (name === undefined || !axis) return { inner: compile(), enter: () => {} }
+    this.#around.push(name)
+    const inner = compile()
+    this.#around.pop()
+    return {
+      inner,
+      enter: (k) => {
+        axis.value = k
+      },
+    }
+  }
+
+  /** `action` as a statement here: by all threads of the axes that no loop around is on, or by the first. */
+  statement(action: () => void, byAll: boolean): () => void {
+    const idle = [...this.#axes].flatMap(([name, a]) => (this.#around.includes(name) ? [] : [a]))
+    if (idle.length === 0) return action
+    const reset = (): void => {
+      for (const a of idle) a.value = 0
+    }
+    if (!byAll)
+      return () => {
+        reset()
+        action()
+      }
+    const count = idle.reduce((n, a) => n * a.extent, 1)
+    return () => {
+      for (let k = 0; k < count; k++) {
+        let rest = k
+        for (const a of idle) {
+          a.value = rest % a.extent
+          rest = Math.floor(rest / a.extent)
+        }
+        action()
+      }
+      reset()
+    }
+  }
+
+  /** `action` at the first thread of the axes of these loops. */
+  atFirst(loops: readonly For[], action: () => void): () => void {
+    const axes = loops.flatMap((l) => {
+      const name = threadAxis(l)
+      const axis = name === undefined ? undefined : this.#axes.get(name)
+      return axis ? [axis] : []
+    })
+    if (axes.length === 0) return action
+    return () => {
+      const before = axes.map((a) => a.value)
+      for (const a of axes) a.value = 0
+      action()
+      axes.forEach((a, k) => {
+        a.value = before[k]!
+      })
+    }
+  }
+}
+
+function threadAxis(loop: For): ThreadAxis | undefined {
+  return loop.mode.kind === 'bind' && loop.mode.to.startsWith('thread') ? loop.mode.to : undefined
+}
