@@ -174,6 +174,8 @@ export class Printer {
       case 'select':
         return [t.select(this.expr(e.cond), this.expr(e.then), this.expr(e.else)), ATOM]
       case 'cast':
+        // Widening in name only: registers hold the wide value already.
+        if (computeType(e.x.dtype) === e.dtype) return this.#print(e.x)
         return [t.cast(this.expr(e.x), e.x.dtype, e.dtype, h), ATOM]
       case 'load': {
         const ref = this.ref(e.buffer)
@@ -210,7 +212,7 @@ export class Printer {
     const side = (x: Expr, least: number): string => this.#operand(x, mixed(x) ? ATOM : least)
     // Operators of equal rank group to the left; comparisons do not chain.
     return [
-      `${side(a, isCompare(op) ? p + 1 : p)} ${symbol} ${side(b, op === 'and' || op === 'or' ? p : p + 1)}`,
+      `${side(a, isCompare(op) ? SYMBOL.add[1] : p)} ${symbol} ${side(b, isCompare(op) ? SYMBOL.add[1] : op === 'and' || op === 'or' ? p : p + 1)}`,
       p,
     ]
   }

@@ -22,6 +22,7 @@ import {
 } from '../ir/expr.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { type Body, replaceLoop, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
+import { outsideLifetime } from './lifetime.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
 
@@ -36,21 +37,33 @@ export function reduceAcrossThreads(kernel: Kernel2): Kernel2 {
 }
 
 const onThreads = (l: For): boolean => l.mode.kind === 'bind' && l.mode.to.startsWith('thread')
+const onBlocks = (l: For): boolean => l.mode.kind === 'bind' && l.mode.to.startsWith('block')
 
 function next(body: Body): { reduce: Reduce; path: readonly For[] } | undefined {
   let out: { reduce: Reduce; path: readonly For[] } | undefined
   walkStmts(body, (s, path) => {
-    if (!out && s.kind === 'reduce' && path.some((l) => l.reduce && onThreads(l))) out = { reduce: s, path }
+    if (out || s.kind !== 'reduce') return
+    const inside = path.slice(outsideLifetime(s, path))
+    if (!inside.some((l) => l.reduce && onThreads(l))) return
+    if (!(s.atomic && scatters(s, inside))) out = { reduce: s, path }
   })
   return out
 }
 
+const elementChanges = (reduce: Reduce, l: For): boolean =>
+  reduce.targets.some((t) => t.index.some((e) => mentions(e, l.var)))
+
+/** Which element is updated changes with a reduction loop: every update is atomic, and there are no shares. */
+const scatters = (reduce: Reduce, path: readonly For[]): boolean =>
+  path.some((l) => l.reduce && !onBlocks(l) && elementChanges(reduce, l))
+
 function rewrite(body: Body, reduce: Reduce, path: readonly For[], names: Names): Body {
   // A reduction loop on blocks stays outside: its blocks meet through the atomic update at the end.
-  const first = path.findIndex((l) => l.reduce && !(l.mode.kind === 'bind' && l.mode.to.startsWith('block')))
+  const outside = outsideLifetime(reduce, path)
+  const first = path.findIndex((l, k) => k >= outside && l.reduce && !onBlocks(l))
   const root = path[first]!
   const inside = path.slice(first)
-  const depends = (l: For): boolean => reduce.targets.some((t) => t.index.some((e) => mentions(e, l.var)))
+  const depends = (l: For): boolean => elementChanges(reduce, l)
   const folded = inside.filter((l) => l.reduce && onThreads(l))
   const kept = inside.filter((l) => !l.reduce && depends(l))
   const serial = kept.filter((l) => !onThreads(l))

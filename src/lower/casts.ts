@@ -22,7 +22,7 @@ export function explicitCasts(body: Body, buffers: readonly Buffer[]): Body {
         return stmt({
           ...s,
           index: s.index.map((e) => to(e, 'i32')),
-          value: to(s.value, types.get(s.buffer)!),
+          value: stored(s.value, types.get(s.buffer)!),
         })
       if (s.kind === 'reduce')
         return stmt({ ...s, values: s.values.map((v, k) => to(v, s.targets[k]!.dtype)) })
@@ -37,6 +37,14 @@ export function explicitCasts(body: Body, buffers: readonly Buffer[]): Body {
 function to(e: Expr, dtype: Dtype): Expr {
   const target = computeType(dtype)
   return computeType(e.dtype) === target ? e : cast(e, target)
+}
+
+/** A value on its way to memory, which rounds by itself. */
+function stored(e: Expr, dtype: Dtype): Expr {
+  return to(
+    e.kind === 'cast' && e.dtype === dtype && computeType(e.x.dtype) === computeType(dtype) ? e.x : e,
+    dtype,
+  )
 }
 
 function convert(e: Expr): Expr | undefined {

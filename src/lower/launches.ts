@@ -2,9 +2,8 @@
  * Invariant reached: each top-level nest is a launch (or a clear); bound loops are hardware indices; guards are
  * `if`s; memory that threads share is written by the threads that own the element and no others.
  */
-import { fail, InternalError } from '../ast/diagnostic.ts'
+import { fail, InternalError, invariant } from '../ast/diagnostic.ts'
 import {
-  add,
   all,
   binary,
   builtin,
@@ -13,31 +12,27 @@ import {
   int,
   lt,
   max,
-  mul,
   rewriteExpr,
   sameExpr,
   select,
   someExpr,
   THREAD_AXES,
   type ThreadAxis,
-  variable,
 } from '../ir/expr.ts'
 import type { Buffer, Fill, For, Kernel2, Launch, PlanStep, Stmt } from '../ir/loops.ts'
 import { accessesOf, type Body, hasBarrier, stmt, substituteStmts, walkStmts } from '../ir/tree.ts'
 import { insertBarriers } from './barriers.ts'
+import { flatNest, isParallel } from './flat-nest.ts'
 import type { Names } from './names.ts'
-
-/** Threads of a fill kernel's blocks. */
-const FILL_THREADS = 256
 
 export function makeLaunches(kernel: Kernel2, names: Names): PlanStep[] {
   const steps: PlanStep[] = []
-  const bound = kernel.body.some((s) => anyBinding(s))
+  const parallel = isParallel(kernel.body)
   for (const s of kernel.body) {
     const name = `${kernel.name}_${steps.length}`
     if (s.kind === 'fill') {
       if (isZero(s.value)) steps.push({ kind: 'clear', buffer: s.buffer })
-      else steps.push(launchOf([fillNest(s, kernel, names, bound)], name))
+      else steps.push(launchOf([fillNest(s, kernel, names, parallel)], name))
     } else steps.push(launchOf([s], name))
   }
   return steps
@@ -45,55 +40,13 @@ export function makeLaunches(kernel: Kernel2, names: Names): PlanStep[] {
 
 const isZero = (e: Expr): boolean => e.kind === 'const' && Object.is(e.value, 0)
 
-function anyBinding(s: Stmt): boolean {
-  let found = false
-  walkStmts([s], (x) => {
-    if (x.kind === 'for' && x.mode.kind === 'bind') found = true
-  })
-  return found
-}
-
-/** A buffer set to a value, over flat positions: parallel where the kernel is. */
+/** A buffer set to a value. */
 function fillNest(s: Fill, kernel: Kernel2, names: Names, parallel: boolean): Stmt {
-  const buffer = kernel.buffers.find((b) => b.name === s.buffer) as Buffer
-  const total = buffer.shape.reduce(mul, int(1))
-  const base = { kind: 'for', name: 'fill', nest: 'fill', reduce: false } as const
-  const store = (p: Expr): Stmt => stmt({ kind: 'store', buffer: s.buffer, index: [p], value: s.value })
-  const p = names.fresh('p')
-  if (!parallel)
-    return stmt<For>({
-      ...base,
-      var: p,
-      extent: total,
-      guards: [],
-      mode: { kind: 'serial' },
-      body: [store(variable(p))],
-    })
-  const block = names.fresh('p_block')
-  const at = add(mul(variable(block), int(FILL_THREADS)), variable(p))
-  const inner = stmt<For>({
-    ...base,
-    var: p,
-    extent: int(FILL_THREADS),
-    guards: [lt(at, total)],
-    mode: { kind: 'bind', to: 'thread.x' },
-    body: [store(at)],
-  })
-  const blocks: Expr = {
-    kind: 'binary',
-    op: 'div',
-    a: add(total, int(FILL_THREADS - 1)),
-    b: int(FILL_THREADS),
-    dtype: 'i32',
-  }
-  return stmt<For>({
-    ...base,
-    var: block,
-    extent: blocks,
-    guards: [],
-    mode: { kind: 'bind', to: 'block.x' },
-    body: [inner],
-  })
+  const buffer = kernel.buffers.find((b) => b.name === s.buffer)
+  invariant(buffer, `no buffer ${s.buffer}`)
+  return flatNest(buffer, 'fill', names, parallel, (p) =>
+    stmt({ kind: 'store', buffer: s.buffer, index: [p], value: s.value }),
+  )
 }
 
 type Extents = ReadonlyMap<ThreadAxis, Expr>

@@ -5,6 +5,7 @@
 import type { Kernel2, Launch, Plan } from '../ir/loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Body } from '../ir/tree.ts'
+import { accumulateWide } from './accumulate.ts'
 import { reduceAcrossThreads } from './across-threads.ts'
 import { explicitCasts } from './casts.ts'
 import { cooperate } from './cooperate.ts'
@@ -22,6 +23,7 @@ import { unrollLoops } from './unroll.ts'
 
 /** Stage II → Stage II. */
 export const LOOP_PASSES: readonly { readonly name: string; readonly run: (k: Kernel2) => Kernel2 }[] = [
+  { name: 'accumulate', run: accumulateWide },
   { name: 'across-threads', run: reduceAcrossThreads },
   { name: 'cooperate', run: cooperate },
   { name: 'place-init', run: placeInit },

@@ -10,6 +10,7 @@ import { invariant } from '../ast/diagnostic.ts'
 import { constant, type Expr, freeVars, type Load, mentions, substitute, variable } from '../ir/expr.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { type Body, initsOf, replaceLoop, replaceStmt, stmt } from '../ir/tree.ts'
+import { outsideLifetime } from './lifetime.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
 
@@ -22,7 +23,7 @@ export function placeInit(kernel: Kernel2): Kernel2 {
     if (!found) break
     const { reduce, path } = found
     const plain = stmt<Reduce>({ ...reduce, init: false })
-    const at = path.findIndex((l) => l.reduce)
+    const at = path.findIndex((l, k) => l.reduce && k >= outsideLifetime(reduce, path))
     if (at < 0) {
       body = replaceStmt(body, reduce, () => [...identities(reduce), plain])
       continue

@@ -34,11 +34,13 @@ export function openIterator(
       const base = levels.stored(axis.base)
       const extent = extentOfBuffer(axis.buffer)
       inner.facts.coordinate(v, extent)
-      return {
-        extent,
-        guards: rangeGuards(coordinate, base.extent),
-        scope: bound(inner, name, coordinate, base.extent),
-      }
+      // Only what is attached to the list looks for it: by its coordinate.
+      const opened = withAxis(bound(inner, name, coordinate, base.extent), axis.name, {
+        parent: null,
+        offset: v,
+        coordinate,
+      })
+      return { extent, guards: rangeGuards(coordinate, base.extent), scope: opened }
     }
     case 'attached': {
       const base = levels.stored(axis.base)

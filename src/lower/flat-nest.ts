@@ -1,0 +1,64 @@
+/** A loop over all elements of a buffer by flat address: what fills and whole-buffer copies are. */
+import { add, type Expr, int, lt, mul, variable } from '../ir/expr.ts'
+import type { Buffer, For, Stmt } from '../ir/loops.ts'
+import { stmt, walkStmts } from '../ir/tree.ts'
+import type { Names } from './names.ts'
+
+/** Threads of such a kernel's blocks. */
+const THREADS = 256
+
+/** Whether anything in the bodies is bound to hardware: then these nests are too. */
+export function isParallel(body: readonly Stmt[]): boolean {
+  let found = false
+  walkStmts(body, (s) => {
+    if (s.kind === 'for' && s.mode.kind === 'bind') found = true
+  })
+  return found
+}
+
+/** `each(p)` for every flat address p of the buffer. */
+export function flatNest(
+  buffer: Buffer,
+  nest: string,
+  names: Names,
+  parallel: boolean,
+  each: (p: Expr) => Stmt,
+): For {
+  const total = buffer.shape.reduce(mul, int(1))
+  const base = { kind: 'for', name: nest, nest, reduce: false } as const
+  const p = names.fresh('p')
+  if (!parallel)
+    return stmt<For>({
+      ...base,
+      var: p,
+      extent: total,
+      guards: [],
+      mode: { kind: 'serial' },
+      body: [each(variable(p))],
+    })
+  const block = names.fresh('p_block')
+  const at = add(mul(variable(block), int(THREADS)), variable(p))
+  const inner = stmt<For>({
+    ...base,
+    var: p,
+    extent: int(THREADS),
+    guards: [lt(at, total)],
+    mode: { kind: 'bind', to: 'thread.x' },
+    body: [each(at)],
+  })
+  const blocks: Expr = {
+    kind: 'binary',
+    op: 'div',
+    a: add(total, int(THREADS - 1)),
+    b: int(THREADS),
+    dtype: 'i32',
+  }
+  return stmt<For>({
+    ...base,
+    var: block,
+    extent: blocks,
+    guards: [],
+    mode: { kind: 'bind', to: 'block.x' },
+    body: [inner],
+  })
+}
