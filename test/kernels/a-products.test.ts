@@ -1,0 +1,94 @@
+/** Sparse matrix times vector and matrix, sampled products, dense products. */
+import { readTensor } from '../../src/node.ts'
+import {
+  integers,
+  type KernelCase,
+  kernelSuite,
+  matrix,
+  normals,
+  type Pattern,
+  patterns,
+} from '../support/kernels.ts'
+
+const cora = await readTensor('data/cora.mtx')
+const exact = (p: Pattern, inputs: KernelCase['inputs']): KernelCase => ({
+  name: p.name,
+  inputs,
+  exact: true,
+})
+
+kernelSuite({
+  file: 'kernels/spmv.spt',
+  cases: () => [
+    ...patterns().map((p) =>
+      exact(p, { tensors: { A: matrix(p, integers(p.rows.length, 2)), x: integers(p.n, 3) } }),
+    ),
+    { name: 'cora', inputs: { tensors: { A: cora, x: integers(2708, 3) } }, exact: true },
+  ],
+})
+
+kernelSuite({
+  file: 'kernels/spmm.spt',
+  cases: (kernel) => [
+    ...patterns().flatMap((p, k) =>
+      [[1, 33, 40, 7][k % 4]!, 0].slice(0, k === 5 ? 2 : 1).map((d): KernelCase => {
+        const B = integers(p.n * d, 3)
+        const params = { d, n: p.n }
+        const inputs = { tensors: { A: matrix(p, integers(p.rows.length, 2)), B }, params }
+        return { name: `${p.name}, d = ${d}`, inputs, exact: kernel !== 'spmm_mean' }
+      }),
+    ),
+    {
+      name: 'cora',
+      inputs: { tensors: { A: cora, B: integers(2708 * 20, 3) } },
+      exact: kernel !== 'spmm_mean',
+    },
+  ],
+})
+
+kernelSuite({
+  file: 'kernels/sddmm.spt',
+  cases: (kernel) => [
+    ...patterns().map((p, k): KernelCase => {
+      const d = [5, 33, 0, 16][k % 4]!
+      const where = kernel === 'sddmm' ? { A: matrix(p, integers(p.rows.length, 2)) } : { j: matrix(p, null) }
+      return exact(
+        { ...p, name: `${p.name}, d = ${d}` },
+        { tensors: { ...where, X: integers(p.m * d, 3), Y: integers(p.n * d, 4) }, params: { d } },
+      )
+    }),
+    {
+      name: 'cora',
+      inputs: {
+        tensors: {
+          [kernel === 'sddmm' ? 'A' : 'j']: cora,
+          X: integers(2708 * 20, 3),
+          Y: integers(2708 * 20, 4),
+        },
+      },
+      exact: true,
+    },
+  ],
+})
+
+kernelSuite({
+  file: 'kernels/gemm.spt',
+  cases: () =>
+    [
+      [1, 1, 1],
+      [33, 70, 17],
+      [64, 32, 48],
+      [5, 100, 0],
+      [0, 3, 4],
+      [3, 0, 4],
+    ].flatMap(([m, n, k]): KernelCase[] =>
+      [integers, normals].map((values) => ({
+        name: `${m} × ${n} × ${k}`,
+        inputs: {
+          tensors: { A: values(m! * k!, 1), B: values(k! * n!, 2) },
+          params: { m: m!, n: n!, k: k!, alpha: -2 },
+        },
+        exact: values === integers,
+      })),
+    ),
+})

@@ -1,0 +1,155 @@
+/**
+ * One suite for every kernel file: all schedules on all devices against the reference, on the cases a test gives,
+ * and their CUDA text through nvcc where there is one.
+ */
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { RunInputs } from '../../src/api/compiled.ts'
+import { Random } from '../../src/bind/random.ts'
+import { coords, type Device, devices, load, type SptProgram } from '../../src/node.ts'
+
+export interface KernelCase {
+  readonly name: string
+  readonly inputs: RunInputs
+  /** Values are integers, and so are all results: they must be equal, not close. */
+  readonly exact?: boolean
+}
+
+/** A sparse matrix by coordinates: rows and columns of its elements. */
+export interface Pattern {
+  readonly name: string
+  readonly m: number
+  readonly n: number
+  readonly rows: Int32Array
+  readonly cols: Int32Array
+}
+
+/** Elements where `keep` says so. */
+function patternOf(name: string, m: number, n: number, keep: (i: number, j: number) => boolean): Pattern {
+  const rows: number[] = []
+  const cols: number[] = []
+  for (let i = 0; i < m; i++)
+    for (let j = 0; j < n; j++)
+      if (keep(i, j)) {
+        rows.push(i)
+        cols.push(j)
+      }
+  return { name, m, n, rows: Int32Array.from(rows), cols: Int32Array.from(cols) }
+}
+
+/** The shapes that break things: without elements, rows or columns; one row; empty and full rows; odd sizes. */
+export function patterns(seed = 1): Pattern[] {
+  const random = new Random(seed)
+  const chance = (p: number) => (): boolean => random.next() < p
+  const sparse = chance(0.2)
+  return [
+    patternOf('without elements', 5, 7, () => false),
+    patternOf('0 × 6', 0, 6, () => false),
+    patternOf('6 × 0', 6, 0, () => false),
+    patternOf('one row', 1, 70, chance(0.5)),
+    patternOf('one column', 37, 1, chance(0.5)),
+    patternOf('empty rows', 41, 23, (i) => i % 3 === 1 && sparse()),
+    patternOf('one dense row', 19, 150, (i) => i === 11 || random.next() < 0.03),
+    patternOf('wide', 13, 90, sparse),
+    patternOf('tall', 131, 10, sparse),
+    patternOf('whole tiles', 32, 32, sparse),
+  ]
+}
+
+/** Whole numbers from -3 to 3, as floats; never 0, so that every element counts. */
+export function integers(length: number, seed: number): Float32Array {
+  const random = new Random(seed)
+  return Float32Array.from({ length }, () => (random.below(3) + 1) * (random.next() < 0.5 ? -1 : 1))
+}
+
+/** Normal floats. */
+export function normals(length: number, seed: number): Float32Array {
+  const random = new Random(seed)
+  return Float32Array.from({ length }, () => random.normal())
+}
+
+/** A pattern with values as a tensor; without them, structure alone. */
+export const matrix = (p: Pattern, values: Float32Array | null) =>
+  coords([p.m, p.n], [p.rows, p.cols], values)
+
+export interface KernelSuite {
+  /** Path of the `.spt` file. */
+  readonly file: string
+  /** Cases of one of its kernels. */
+  readonly cases: (kernel: string) => readonly KernelCase[]
+}
+
+/** Tests of one file. Every kernel needs schedules for the CPU and for GPUs. */
+export function kernelSuite({ file, cases }: KernelSuite): void {
+  describe(file, () => {
+    let program: SptProgram
+    const present: Device[] = []
+    beforeAll(async () => {
+      program = await load(file)
+      present.push(await devices.cpu(), await devices.webgpu())
+    })
+    afterAll(async () => {
+      for (const d of present) await d.dispose()
+    })
+
+    test('every kernel has a CPU and a GPU schedule', () => {
+      for (const name of program.kernels)
+        expect(program.kernel(name).schedules, name).toEqual(expect.arrayContaining(['cpu', 'gpu']))
+    })
+
+    for (const device of [0, 1])
+      test(`agrees with the reference on ${['cpu', 'webgpu'][device]}`, async () => {
+        for (const name of program.kernels) {
+          const list = cases(name)
+          expect(list.length, `cases of ${name}`).toBeGreaterThan(0)
+          for (const schedule of [null, ...program.kernel(name).schedules]) {
+            const kernel = program.kernel(name)
+            const compiled = await (schedule === null ? kernel : kernel.schedule(schedule)).compile(
+              present[device]!,
+            )
+            for (const c of list) {
+              const what = `${name}.${schedule ?? '(none)'}: ${c.name}`
+              const prepared = await compiled.prepare(c.inputs)
+              const v = await prepared.verify()
+              prepared.free()
+              expect(v.problems, what).toEqual([])
+              if (c.exact) expect(v.maxAbsoluteError, what).toBe(0)
+            }
+            compiled.release()
+          }
+        }
+      })
+
+    test('its CUDA text compiles', ({ skip }) => {
+      const found = spawnSync('nvcc', ['--version'])
+      if (found.status !== 0) skip('nvcc is not installed: the CUDA text was printed, not compiled')
+      const texts = program.kernels.flatMap((name) =>
+        program.kernel(name).schedules.map((s) => program.kernel(name).schedule(s).emit('cuda')),
+      )
+      expect(nvcc(texts.flat().map((t) => t.text))).toBe('')
+    })
+  })
+}
+
+/** Compiles texts in one go, each in a name space of its own; returns what the compiler said where it refused. */
+export function nvcc(texts: readonly string[]): string {
+  const includes = new Set<string>()
+  const parts = texts.map((text, k) => {
+    const lines = text.split('\n')
+    for (const l of lines) if (l.startsWith('#include')) includes.add(l)
+    const rest = lines.filter((l) => !l.startsWith('#include')).join('\n')
+    return `namespace n${k} {\n${rest.replaceAll('extern "C" ', '')}}\n`
+  })
+  const folder = mkdtempSync(join(tmpdir(), 'spt-nvcc-'))
+  try {
+    const source = join(folder, 'all.cu')
+    writeFileSync(source, `${[...includes].join('\n')}\n${parts.join('\n')}`)
+    const r = spawnSync('nvcc', ['-arch=sm_90', '-cubin', '-o', '/dev/null', source], { encoding: 'utf8' })
+    return r.status === 0 ? '' : `${r.stdout}${r.stderr}` || `nvcc ended with ${r.status}`
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
