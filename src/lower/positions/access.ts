@@ -25,15 +25,21 @@ export function locate(
 ): Place {
   invariant(axes.length === coords.length, 'one coordinate an axis')
   const present: Expr[] = []
-  const offsets = new Map<string, Expr>()
+  const offsets = new Map<string, Found>()
   axes.forEach((name, k) => {
     const axis = levels.stored(name)
     const parent = axis.kind === 'dense_fixed' || axis.parent === null ? null : offsets.get(axis.parent)
     invariant(parent !== undefined, `axis ${name} comes before its parent`)
     offsets.set(name, step(levels, scope, axis, parent, coords[k]!, present))
   })
-  const index = levels.trees(axes).map((tree) => offsets.get(tree[tree.length - 1]!)!)
+  const index = levels.trees(axes).map((tree) => offsets.get(tree[tree.length - 1]!)!.at)
   return { index, present }
+}
+
+/** A position; with `end` where several positions from `at` on have the same coordinate (a nonunique axis). */
+interface Found {
+  readonly at: Expr
+  readonly end: Expr | null
 }
 
 /** One level down. Pushes the conditions under which the returned position is real. */
@@ -41,10 +47,11 @@ function step(
   levels: Levels,
   scope: Scope,
   axis: StoredAxis,
-  parent: Expr | null,
+  above: Found | null,
   coord: Expr,
   present: Expr[],
-): Expr {
+): Found {
+  const parent = above?.at ?? null
   const opened = scope.open
     .get(axis.name)
     ?.findLast(
@@ -52,28 +59,32 @@ function step(
         sameExpr(o.coordinate, coord) &&
         (o.parent === null ? parent === null : parent !== null && sameExpr(o.parent, parent)),
     )
-  if (opened) return opened.offset
+  if (opened) return { at: opened.offset, end: null }
   if (axis.kind === 'dense_fixed') {
     present.push(...rangeChecks(scope, coord, axis.extent))
-    return coord
+    return { at: coord, end: null }
   }
   // A segment of an absent parent is empty: neither its bounds nor its contents are read.
   const certain = all(present)
-  const segment = levels.segment(axis, parent)
+  const segment = levels.segment(axis, parent, above?.end ?? null)
   const lo = select(certain, segment.base, int(0))
   const length = select(certain, segment.length, int(0))
   if (axis.kind === 'dense_variable') {
     present.push(...rangeChecks(scope, coord, length))
-    return add(lo, coord)
+    return { at: add(lo, coord), end: null }
   }
   const hi = add(lo, length)
-  const found = search(axis.ordered ? 'lower' : 'linear', indicesOf(axis.name), lo, hi, coord)
+  // The segments of several parents follow each other, each ordered by itself only.
+  const ordered = axis.ordered && !above?.end
+  const find = (method: 'lower' | 'upper' | 'linear'): Expr =>
+    search(method, indicesOf(axis.name), lo, hi, coord)
+  const found = find(ordered ? 'lower' : 'linear')
   present.push(lt(found, hi))
-  if (axis.ordered) present.push(eq(load(indicesOf(axis.name), [found], 'i32'), coord))
+  if (ordered) present.push(eq(load(indicesOf(axis.name), [found], 'i32'), coord))
   // A padding position carries the extent as its coordinate and must not be found by asking for it.
   if (axis.kind === 'sparse_fixed' && !scope.facts.below(coord, axis.extent))
     present.push(lt(coord, axis.extent))
-  return found
+  return { at: found, end: ordered && !axis.unique ? find('upper') : null }
 }
 
 function rangeChecks(scope: Scope, e: Expr, extent: Expr): Expr[] {

@@ -39,20 +39,27 @@ export class Levels {
     }
   }
 
-  /** First position under parent position `parent`, and how many there are. A root has one segment. */
-  segment(a: StoredAxis, parent: Expr | null): { readonly base: Expr; readonly length: Expr } {
+  /**
+   * First position under parent position `parent` (up to parent position `end`, if it is given), and how many there
+   * are. A root has one segment.
+   */
+  segment(
+    a: StoredAxis,
+    parent: Expr | null,
+    end: Expr | null = null,
+  ): { readonly base: Expr; readonly length: Expr } {
     switch (a.kind) {
       case 'dense_fixed':
         return { base: int(0), length: a.extent }
       case 'sparse_fixed':
         invariant(parent, `axis ${a.name} entered without its parent`)
-        return { base: mul(parent, a.width), length: a.width }
+        return { base: mul(parent, a.width), length: end ? mul(sub(end, parent), a.width) : a.width }
       case 'dense_variable':
       case 'sparse_variable': {
         if (parent === null) return { base: int(0), length: variable(countOf(a.name)) }
         const at = (p: Expr): Expr => load(indptrOf(a.name), [p], 'i32')
         const base = at(parent)
-        return { base, length: sub(at(add(parent, int(1))), base) }
+        return { base, length: sub(at(end ?? add(parent, int(1))), base) }
       }
     }
   }

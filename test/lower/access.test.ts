@@ -1,0 +1,49 @@
+/** Reading tensors at coordinates other than their iterators': presence, duplicates, order. */
+import { expect, test } from 'vitest'
+import { coords, devices, load } from '../../src/node.ts'
+
+const TEXT = (axes: string): string => `
+kernel read(m: size, n: size, q: size) {
+  ${axes}
+  axis k = dense_fixed(q)
+  buffer A: i32[i, j] in fill -1
+  buffer R: i32[k] in
+  buffer S: i32[k] in
+  buffer out_: i32[k] out
+  iterate look [k] as S { out_[k] = A[R[k], S[k]] }
+}`
+
+const STRUCTURES = {
+  csr: 'axis i = dense_fixed(m)\n axis j = sparse_variable(i, n)',
+  dcsr: 'axis i = sparse_variable(m)\n axis j = sparse_variable(i, n)',
+  ell: 'axis i = dense_fixed(m)\n axis j = sparse_fixed(i, n, 3)',
+  coo: 'axis i = sparse_variable(m) nonunique\n axis j = sparse_fixed(i, n, 1)',
+  'unordered rows': 'axis i = dense_fixed(m)\n axis j = sparse_variable(i, n) unordered',
+}
+
+for (const [name, axes] of Object.entries(STRUCTURES))
+  test(`${name}: an absent or impossible coordinate reads the fill value`, async () => {
+    const program = await load(TEXT(axes))
+    const rows = [0, 0, 0, 2, 2, 3]
+    const columns = [1, 3, 4, 0, 4, 2]
+    const values = [10, 11, 12, 13, 14, 15]
+    const at: [number, number][] = []
+    for (let r = -1; r <= 5; r++) for (let c = -1; c <= 5; c++) at.push([r, c])
+    const want = at.map(([r, c]) => {
+      const e = rows.findIndex((x, k) => x === r && columns[k] === c)
+      return e < 0 ? -1 : values[e]!
+    })
+    for (const device of [await devices.cpu(), await devices.webgpu()]) {
+      const compiled = await program.kernel().compile(device)
+      const { out_ } = await compiled.run({
+        tensors: {
+          A: coords([4, 5], [rows, columns], Int32Array.from(values)),
+          R: Int32Array.from(at, (x) => x[0]),
+          S: Int32Array.from(at, (x) => x[1]),
+        },
+        params: {},
+      })
+      expect([...out_!.values!]).toEqual(want)
+      await device.dispose()
+    }
+  })
