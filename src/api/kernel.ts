@@ -62,19 +62,19 @@ export class Kernel {
     return [...this.#around.schedules.keys()]
   }
 
-  /** All steps of a schedule of the program; arguments by place, the rest take their defaults. */
+  /** The parameters of a schedule of the program, in order; those without a default need an argument. */
+  parameters(schedule: string): readonly { readonly name: string; readonly required: boolean }[] {
+    return this.#schedule(schedule).params.map((p) => ({ name: p.name, required: p.default === null }))
+  }
+
+  /** The steps of a schedule of the program; arguments by place, the rest take their defaults. */
+  steps(name: string, ...args: (number | undefined)[]): readonly Step[] {
+    return stepsOf(this.#schedule(name), args)
+  }
+
+  /** Applies a schedule of the program: `apply(steps(name, …))`. */
   schedule(name: string, ...args: (number | undefined)[]): Kernel {
-    const s = this.#around.schedules.get(name)
-    if (!s)
-      return fail({
-        code: 'api/unknown-schedule',
-        message: `kernel ${this.name} has no schedule ${name}`,
-        lookup: { name, candidates: this.schedules },
-        expected:
-          this.schedules.length > 0 ? `one of ${this.schedules.join(', ')}` : 'a kernel with schedules',
-        hint: 'declare it in the program, or apply steps',
-      })
-    return this.apply(stepsOf(s, args))
+    return this.apply(this.steps(name, ...args))
   }
 
   apply(steps: readonly Step[]): Kernel {
@@ -215,6 +215,20 @@ export class Kernel {
   async compile(device: Device): Promise<CompiledKernel> {
     const k = device.kind === 'cpu' ? this : this.parallel()
     return new CompiledKernel(k.#c, await compileOn(device, k.#c.plan))
+  }
+
+  #schedule(name: string): Schedule {
+    return (
+      this.#around.schedules.get(name) ??
+      fail({
+        code: 'api/unknown-schedule',
+        message: `kernel ${this.name} has no schedule ${name}`,
+        lookup: { name, candidates: this.schedules },
+        expected:
+          this.schedules.length > 0 ? `one of ${this.schedules.join(', ')}` : 'a kernel with schedules',
+        hint: 'declare it in the program, or apply steps',
+      })
+    )
   }
 
   #loop(step: LoopStep): Kernel {

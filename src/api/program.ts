@@ -1,5 +1,5 @@
 /** Programs: text or files, elaborated. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail, SptError } from '../ast/diagnostic.ts'
 import type { Program as Parsed } from '../ast/program.ts'
 import { loadProgram, programOf, type ReadText } from '../ast/resolve-imports.ts'
 import { type Elaborated, elaborate } from '../ir/elaborate/index.ts'
@@ -13,7 +13,12 @@ export class SptProgram {
 
   constructor(parsed: Parsed) {
     this.sources = parsed.sources
-    this.#e = elaborate(parsed)
+    try {
+      this.#e = elaborate(parsed)
+    } catch (e) {
+      if (e instanceof SptError) e.sources ??= parsed.sources
+      throw e
+    }
   }
 
   get kernels(): readonly string[] {

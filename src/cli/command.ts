@@ -1,0 +1,104 @@
+/** A subcommand as a value: what it takes, what help says of it, what it does. */
+import type { Io } from './io.ts'
+import { misused } from './usage.ts'
+
+export interface OptionSpec {
+  /** `--bind <NAME=PATH>`, or `--json` for one without a value. */
+  readonly flags: string
+  readonly about: string
+  /** May be given several times. */
+  readonly repeats?: boolean
+}
+
+export interface CommandSpec {
+  readonly name: string
+  /** Positional arguments as help shows them. */
+  readonly args: string
+  /** How many there may be. */
+  readonly count: readonly [number, number]
+  readonly summary: string
+  readonly options: readonly OptionSpec[]
+  /** Paragraphs below the options in help. */
+  readonly notes?: readonly string[]
+  readonly examples: readonly string[]
+  /** Gives the exit code. */
+  readonly run: (call: Call) => Promise<number>
+}
+
+/** One call of a command. */
+export class Call {
+  readonly command: string
+  readonly args: readonly string[]
+  readonly io: Io
+  readonly #options: ReadonlyMap<string, readonly string[]>
+
+  constructor(
+    command: string,
+    args: readonly string[],
+    options: ReadonlyMap<string, readonly string[]>,
+    io: Io,
+  ) {
+    this.command = command
+    this.args = args
+    this.#options = options
+    this.io = io
+  }
+
+  /** Whether an option without a value was given. */
+  flag(name: string): boolean {
+    return this.#options.has(name)
+  }
+
+  /** The value of an option that can be given once. */
+  one(name: string): string | undefined {
+    return this.#options.get(name)?.[0]
+  }
+
+  many(name: string): readonly string[] {
+    return this.#options.get(name) ?? []
+  }
+
+  /** One of a few words. */
+  choice<T extends string>(name: string, words: readonly T[]): T | undefined {
+    const value = this.one(name)
+    if (value === undefined || (words as readonly string[]).includes(value)) return value as T | undefined
+    return misused({
+      command: this.command,
+      message: `--${name} ${value} is not possible`,
+      expected: words.join(', '),
+      lookup: { name: value, candidates: words },
+    })
+  }
+
+  /** An integer in a range. */
+  integer(name: string, least: number, most: number): number | undefined {
+    const text = this.one(name)
+    if (text === undefined) return undefined
+    const value = /^[+-]?\d+$/.test(text) ? Number(text) : Number.NaN
+    if (value >= least && value <= most) return value
+    return misused({
+      command: this.command,
+      message: `--${name} ${text} is not possible`,
+      expected: `an integer from ${least} to ${most}`,
+    })
+  }
+
+  /** `NAME=VALUE` pairs, each name once. */
+  pairs(name: string, value: string): Map<string, string> {
+    const out = new Map<string, string>()
+    for (const text of this.many(name)) {
+      const at = text.indexOf('=')
+      const key = text.slice(0, Math.max(0, at)).trim()
+      if (at <= 0 || key === '' || at === text.length - 1)
+        misused({
+          command: this.command,
+          message: `--${name} ${text} is incomplete`,
+          expected: `--${name} NAME=${value}`,
+        })
+      if (out.has(key))
+        misused({ command: this.command, message: `--${name} ${key} is given twice`, expected: 'one value' })
+      out.set(key, text.slice(at + 1))
+    }
+    return out
+  }
+}

@@ -1,0 +1,55 @@
+import { cpus, totalmem } from 'node:os'
+import { reportCuda } from '../../runtime/cuda/index.ts'
+import type { DeviceReport } from '../../runtime/device.ts'
+import { reportWebGpu } from '../../runtime/webgpu-node.ts'
+import type { CommandSpec } from '../command.ts'
+import { EXIT } from '../failure.ts'
+import { version } from '../version.ts'
+
+export const doctor: CommandSpec = {
+  name: 'doctor',
+  args: '',
+  count: [0, 0],
+  summary: 'Say which devices there are, why not, and what to do',
+  options: [{ flags: '--json', about: 'One JSON object: { version, node, platform, devices }' }],
+  notes: [
+    'SPT_WEBGPU=hardware or swiftshader chooses the WebGPU driver; SPT_LIBCUDA and SPT_NVRTC name libraries.',
+  ],
+  examples: ['spt doctor', 'spt doctor --json'],
+  async run(call) {
+    const reports = [reportCpu(), await reportWebGpu(), await reportCuda()]
+    const host = {
+      version: version(),
+      node: process.version,
+      platform: `${process.platform}-${process.arch}`,
+    }
+    if (call.flag('json')) call.io.out(`${JSON.stringify({ ...host, devices: reports })}\n`)
+    else {
+      call.io.out(`sparsetile ${host.version}, Node ${host.node}, ${host.platform}\n\n`)
+      call.io.out(`${reports.map(text).join('\n\n')}\n`)
+    }
+    return EXIT.ok
+  },
+}
+
+function reportCpu(): DeviceReport {
+  const list = cpus()
+  const facts = {
+    processor: list[0]?.model.trim() || 'unknown',
+    memory: `${(totalmem() / 2 ** 30).toFixed(1)} GiB`,
+  }
+  return { kind: 'cpu', available: true, name: 'JavaScript', facts }
+}
+
+function text(r: DeviceReport): string {
+  const rows = [
+    ...(r.reason === undefined ? [] : [['reason', r.reason]]),
+    ...(r.hint === undefined ? [] : [['try', r.hint]]),
+    ...Object.entries(r.facts),
+  ] as [string, string][]
+  const width = Math.max(0, ...rows.map(([k]) => k.length))
+  return [
+    `${r.kind.padEnd(8)}${r.available ? `yes  ${r.name ?? ''}` : 'no'}`,
+    ...rows.map(([k, v]) => `        ${k.padEnd(width)}  ${v}`),
+  ].join('\n')
+}

@@ -1,0 +1,58 @@
+import { writeFile } from 'node:fs/promises'
+import { SptError } from '../../ast/diagnostic.ts'
+import { parse } from '../../ast/parse.ts'
+import { print } from '../../ast/print.ts'
+import { fileDiagnostic } from '../../io/node.ts'
+import type { CommandSpec } from '../command.ts'
+import { EXIT, showDiagnostics } from '../failure.ts'
+import { readText } from '../program.ts'
+
+export const fmt: CommandSpec = {
+  name: 'fmt',
+  args: 'FILE…',
+  count: [1, Number.POSITIVE_INFINITY],
+  summary: 'Write programs in the canonical layout',
+  options: [
+    { flags: '--check', about: 'Write nothing; list the files that are not in it, and exit 1 for them' },
+  ],
+  notes: [
+    'Files are rewritten in place; `-` reads standard input and writes standard output. Comments stay.',
+  ],
+  examples: ['spt fmt kernel.spt', 'spt fmt --check kernels/*.spt', 'spt fmt - < kernel.spt'],
+  async run(call) {
+    const { args, io } = call
+    let code: number = EXIT.ok
+    for (const path of args) {
+      try {
+        const stdin = path === '-'
+        const before = stdin ? await io.stdin() : await readText(path)
+        const after = format(stdin ? '<stdin>' : path, before)
+        if (call.flag('check')) {
+          if (after === before) continue
+          code = EXIT.failed
+          io.out(`${stdin ? '<stdin>' : path}\n`)
+        } else if (stdin) io.out(after)
+        else if (after !== before) await write(path, after)
+      } catch (error) {
+        if (!(error instanceof SptError)) throw error
+        showDiagnostics(error, io)
+        code = EXIT.failed
+      }
+    }
+    return code
+  },
+}
+
+function format(name: string, text: string): string {
+  try {
+    return print(parse({ name, text }))
+  } catch (error) {
+    if (error instanceof SptError) error.sources ??= new Map([[name, { name, text }]])
+    throw error
+  }
+}
+
+const write = (path: string, text: string): Promise<void> =>
+  writeFile(path, text).catch((error: unknown) => {
+    throw new SptError(fileDiagnostic(error, path, 'write'))
+  })

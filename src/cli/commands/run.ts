@@ -1,0 +1,139 @@
+import { bindInputs } from '../../bind/index.ts'
+import { READABLE, WRITABLE, writeTensor } from '../../io/index.ts'
+import type { Kernel1 } from '../../ir/stage1.ts'
+import { devices } from '../../node.ts'
+import type { Device, DeviceKind } from '../../runtime/device.ts'
+import type { Verification } from '../../verify.ts'
+import type { Call, CommandSpec } from '../command.ts'
+import { EXIT } from '../failure.ts'
+import { chosenKernel, loadFile, scheduleCall, scheduled, within } from '../program.ts'
+import { checkNames, checkOutputs, numbers, readInputs } from '../run/inputs.ts'
+import { human, json, type Report } from '../run/report.ts'
+import { sparseSizes } from '../run/sparse.ts'
+
+const DEFAULT_REPEAT = 3
+const MAX_REPEAT = 1_000_000
+
+export const run: CommandSpec = {
+  name: 'run',
+  args: 'FILE',
+  count: [1, 1],
+  summary: 'Run a kernel on data',
+  options: [
+    { flags: '--kernel <K>', about: 'Which kernel (default: the only one, or the one called like its file)' },
+    {
+      flags: '--schedule <S>',
+      about: 'Its name, or gpu(8, 32) with arguments (default: cpu on cpu, gpu on the others, if there)',
+    },
+    {
+      flags: '--bind <NAME=PATH>',
+      about: 'Data of a buffer, or of an axis (structure alone)',
+      repeats: true,
+    },
+    { flags: '--size <NAME=N>', about: 'A size or a scalar', repeats: true },
+    { flags: '--device <D>', about: 'cpu, webgpu or cuda (default: cpu)' },
+    { flags: '--verify', about: 'Compare every output with the reference; exit 1 where they differ' },
+    { flags: '--repeat <N>', about: `Timed runs, after one that is not (default: ${DEFAULT_REPEAT})` },
+    { flags: '--seed <N>', about: 'Of the random data of what is not bound (default: 0)' },
+    { flags: '--out <NAME=PATH>', about: 'Write an output', repeats: true },
+    { flags: '--json', about: 'One JSON object instead of the table; times in milliseconds' },
+  ],
+  notes: [
+    `Reads ${READABLE.join(' ')}; writes ${WRITABLE.join(' ')}.\nWithin an .npz: PATH#array, PATH#prefix of a scipy matrix, or PATH#rows,columns for coordinates.`,
+    'Sizes come from the shapes of what is bound; --size gives the others.',
+  ],
+  examples: [
+    'spt run kernel.spt --bind A=graph.mtx --size d=64 --verify',
+    'spt run kernel.spt --bind A=graph.npz#adjacency --size d=64 --device webgpu --repeat 20 --json',
+    'spt run kernel.spt --bind A=a.mtx --bind B=b.npy --out C=c.npy',
+  ],
+  async run(call) {
+    const kind = call.choice('device', ['cpu', 'webgpu', 'cuda'] as const) ?? 'cpu'
+    const repeat = call.integer('repeat', 1, MAX_REPEAT) ?? DEFAULT_REPEAT
+    const seed = call.integer('seed', 0, 2 ** 32 - 1) ?? 0
+    const asked = scheduleCall(call)
+    const files = call.pairs('bind', 'PATH')
+    const params = numbers(call)
+    const outs = call.pairs('out', 'PATH')
+
+    const started = performance.now()
+    const program = await loadFile(call.args[0]!)
+    const parsed = performance.now()
+    return within(program, async () => {
+      const source = chosenKernel(program, call)
+      const { kernel, schedule } = scheduled(source, asked, kind === 'cpu' ? 'cpu' : 'gpu')
+      const runs = kind === 'cpu' ? kernel : kernel.parallel()
+      void runs.compilation.plan
+      const lowered = performance.now()
+      const stage1 = runs.compilation.kernel
+      checkNames(stage1, files.keys(), params.keys())
+      await checkOutputs(stage1, outs)
+      const tensors = await readInputs(stage1, files, params)
+      const bound = bindInputs(stage1, { tensors, params: Object.fromEntries(params), seed })
+      const device = await open(kind)
+      try {
+        const compiling = performance.now()
+        const compiled = await runs.compile(device)
+        const compile = performance.now() - compiling
+        const prepared = await compiled.prepare(bound)
+        await prepared.run()
+        const times = await prepared.time(repeat)
+        const verification = call.flag('verify') ? await prepared.verify() : null
+        if (outs.size > 0) {
+          // Repeated runs have gone on from their own results where a buffer is inout.
+          await prepared.executable.reset()
+          await prepared.run()
+          for (const [name, path] of outs) await writeTensor(path, await prepared.read(name))
+        }
+        const report: Report = {
+          kernel: source.name,
+          device: kind,
+          deviceName: device.name,
+          schedule,
+          sizes: sizesOf(stage1, bound.params),
+          ...sparseSizes(bound),
+          bytes: prepared.executable.bytes,
+          time: {
+            parse: parsed - started,
+            lower: lowered - parsed,
+            build: bound.buildTime,
+            compile,
+            run: median(times),
+          },
+          repeat,
+          random: randomNames(stage1, files),
+          seed,
+          verification,
+          written: [...outs],
+        }
+        prepared.free()
+        compiled.release()
+        call.io.out(call.flag('json') ? json(report) : human(report))
+        return verdict(call, verification)
+      } finally {
+        await device.dispose()
+      }
+    })
+  },
+}
+
+const open = (kind: DeviceKind): Promise<Device> => devices[kind]()
+
+function verdict(call: Call, v: Verification | null): number {
+  if (v === null || v.ok) return EXIT.ok
+  const lines = v.problems.map((p) => `  = ${p}\n`).join('')
+  call.io.err(`error[run/wrong-result]: the results differ from the reference\n${lines}`)
+  return EXIT.failed
+}
+
+/** The upper of the two in the middle. */
+const median = (times: readonly number[]): number =>
+  times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)] ?? 0
+
+const sizesOf = (kernel: Kernel1, params: ReadonlyMap<string, number>): Record<string, number> =>
+  Object.fromEntries(kernel.params.filter((p) => !p.measured).map((p) => [p.name, params.get(p.name) ?? 0]))
+
+const randomNames = (kernel: Kernel1, files: ReadonlyMap<string, string>): string[] =>
+  kernel.buffers
+    .filter((b) => (b.role === 'in' || b.role === 'inout') && !files.has(b.name))
+    .map((b) => b.name)

@@ -1,0 +1,105 @@
+import type { Kernel } from '../../api/kernel.ts'
+import { fail } from '../../ast/diagnostic.ts'
+import type { Kernel2, Plan } from '../../ir/loops.ts'
+import { print2 } from '../../ir/print2.ts'
+import { print3 } from '../../ir/print3.ts'
+import { LAUNCH_PASSES, LOOP_PASSES } from '../../lower/pipeline.ts'
+import type { Call, CommandSpec } from '../command.ts'
+import { EXIT } from '../failure.ts'
+import { chosenKernel, loadFile, type ScheduleCall, scheduleCall, scheduled, within } from '../program.ts'
+import { misused } from '../usage.ts'
+
+type Stage = 1 | 2 | 3
+
+/** Passes by the stage that their result is at. */
+const LOOPS = ['positions', ...LOOP_PASSES.map((p) => p.name)]
+const MEMORY = ['launches', ...LAUNCH_PASSES.map((p) => p.name)]
+
+export const show: CommandSpec = {
+  name: 'show',
+  args: 'FILE',
+  count: [1, 1],
+  summary: 'Print a kernel at a stage of its compilation',
+  options: [
+    { flags: '--kernel <K>', about: 'Which kernel (default: the only one, or the one called like its file)' },
+    {
+      flags: '--schedule <S>',
+      about: 'Under this schedule: its name, or gpu(8, 32) with arguments (default: none)',
+    },
+    { flags: '--stage <N>', about: '1 coordinates, 2 positions, 3 memory (default: 1, or that of the pass)' },
+    {
+      flags: '--after <STEP>',
+      about: "As it is after the schedule's step of that number, or after a lowering pass",
+    },
+  ],
+  notes: [
+    `Step 0 is the kernel as written; steps are counted as they run, those of a \`use\` included.\nPasses to stage 2: ${LOOPS.join(', ')}.\nPasses to stage 3: ${MEMORY.join(', ')}.`,
+  ],
+  examples: [
+    'spt show kernel.spt',
+    'spt show kernel.spt --schedule gpu --stage 2 --after 3',
+    'spt show kernel.spt --schedule gpu --after hoist',
+  ],
+  async run(call) {
+    const wanted = call.choice('stage', ['1', '2', '3'] as const)
+    const stage = wanted === undefined ? undefined : (Number(wanted) as Stage)
+    const asked = scheduleCall(call)
+    const after = call.one('after')
+    const program = await loadFile(call.args[0]!)
+    const text = await within(program, () => {
+      const kernel = chosenKernel(program, call)
+      if (after === undefined) return scheduled(kernel, asked, undefined).kernel.show(stage ?? 1)
+      if (/^\d+$/.test(after)) {
+        const under = asked ? firstSteps(kernel, Number(after), asked) : noSteps(kernel, after)
+        return under.show(stage ?? 1)
+      }
+      return afterPass(call, scheduled(kernel, asked, undefined).kernel, after, stage)
+    })
+    call.io.out(`${text.trimEnd()}\n`)
+    return EXIT.ok
+  },
+}
+
+function firstSteps(kernel: Kernel, count: number, { name, args }: ScheduleCall): Kernel {
+  const steps = kernel.steps(name, ...args)
+  if (count > steps.length)
+    fail({
+      code: 'show/no-step',
+      message: `there is no step ${count}: schedule ${name} has ${steps.length}`,
+      expected: `0 to ${steps.length}`,
+    })
+  return kernel.apply(steps.slice(0, count))
+}
+
+function noSteps(kernel: Kernel, after: string): Kernel {
+  if (after === '0') return kernel
+  return fail({
+    code: 'show/no-step',
+    message: `there is no step ${after}: no schedule is given`,
+    hint: `choose one with --schedule${kernel.schedules.length > 0 ? `: ${kernel.schedules.join(', ')}` : ''}`,
+  })
+}
+
+function afterPass(call: Call, kernel: Kernel, pass: string, stage: Stage | undefined): string {
+  const names = [...LOOPS, ...MEMORY]
+  if (!names.includes(pass))
+    misused({
+      command: call.command,
+      message: `there is no step or pass ${pass}`,
+      expected: `a number, or one of ${names.join(', ')}`,
+      lookup: { name: pass, candidates: names },
+    })
+  const at = LOOPS.includes(pass) ? 2 : 3
+  if (stage !== undefined && stage !== at)
+    misused({
+      command: call.command,
+      message: `pass ${pass} gives stage ${at}, not ${stage}`,
+      hint: 'leave out --stage',
+    })
+  if (pass === 'positions') return kernel.show(2)
+  let result: Kernel2 | Plan | undefined
+  kernel.compilation.observe((name, now) => {
+    if (name === pass) result = now
+  })
+  return result!.stage === 2 ? print2(result as Kernel2) : print3(result as Plan)
+}

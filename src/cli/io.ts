@@ -1,0 +1,38 @@
+/** What a command may touch of its process: tests give their own. */
+
+export interface Io {
+  out(text: string): void
+  err(text: string): void
+  /** All of standard input. */
+  stdin(): Promise<string>
+  /** Whether what is written there may have ANSI colours. */
+  readonly color: { readonly out: boolean; readonly err: boolean }
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+const colors = (stream: NodeJS.WriteStream): boolean =>
+  stream.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb'
+
+/** A closed pipe on standard output (`spt … | head`) ends the process quietly, as it ends other tools. */
+function quietOnClosedPipe(stream: NodeJS.WriteStream): void {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(0)
+    throw error
+  })
+}
+
+export function processIo(): Io {
+  quietOnClosedPipe(process.stdout)
+  quietOnClosedPipe(process.stderr)
+  return {
+    out: (text) => void process.stdout.write(text),
+    err: (text) => void process.stderr.write(text),
+    async stdin() {
+      const chunks: Buffer[] = []
+      for await (const chunk of process.stdin) chunks.push(chunk as Buffer)
+      return Buffer.concat(chunks).toString('utf8')
+    },
+    color: { out: colors(process.stdout), err: colors(process.stderr) },
+    env: process.env,
+  }
+}

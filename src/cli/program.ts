@@ -1,0 +1,87 @@
+/** Programs for commands: read from files, with their errors complete. */
+import { readFile } from 'node:fs/promises'
+import { basename } from 'node:path'
+import type { Kernel } from '../api/kernel.ts'
+import { readProgram, type SptProgram } from '../api/program.ts'
+import { SptError } from '../ast/diagnostic.ts'
+import { fileDiagnostic } from '../io/node.ts'
+import type { Call } from './command.ts'
+import { misused } from './usage.ts'
+
+/** The text of a file. Throws `SptError` `io/…`. */
+export async function readText(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    throw new SptError(fileDiagnostic(error, path, 'read'))
+  }
+}
+
+/** Reads a program with what it imports. */
+export function loadFile(path: string): Promise<SptProgram> {
+  let entry = true
+  return readProgram(path, async (file) => {
+    // The parser of imports adds the place to plain errors.
+    const first = entry
+    entry = false
+    return readText(file).catch((error: SptError) => {
+      throw first ? error : new Error(error.diagnostics[0]!.message)
+    })
+  })
+}
+
+/** Gives errors the texts of the program, so that their spans are shown. */
+export async function within<T>(program: SptProgram, work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof SptError) error.sources ??= program.sources
+    throw error
+  }
+}
+
+/** The kernel that `--kernel` names; without it the only one, or the one that is called like its file. */
+export function chosenKernel(program: SptProgram, call: Call): Kernel {
+  const asked = call.one('kernel')
+  const own = basename(call.args[0]!, '.spt').replaceAll('-', '_')
+  return program.kernel(
+    asked ?? (program.kernels.length > 1 && program.kernels.includes(own) ? own : undefined),
+  )
+}
+
+export interface ScheduleCall {
+  readonly name: string
+  readonly args: readonly number[]
+}
+
+/** `S` or `S(1, 2)`. */
+export function scheduleCall(call: Call): ScheduleCall | undefined {
+  const text = call.one('schedule')
+  if (text === undefined) return undefined
+  const match = /^\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*$/.exec(text)
+  const list = match?.[2]?.trim() ?? ''
+  const args = list === '' ? [] : list.split(',').map((a) => a.trim())
+  if (!match || args.some((a) => !/^[+-]?\d+$/.test(a) || !Number.isSafeInteger(Number(a))))
+    return misused({
+      command: call.command,
+      message: `--schedule ${text} is no schedule`,
+      expected: 'a name, or a name with integers: gpu(8, 32)',
+    })
+  return { name: match[1]!, args: args.map(Number) }
+}
+
+/** The kernel under the schedule that was asked for, else under the one called `fallback` if it has that. */
+export function scheduled(
+  kernel: Kernel,
+  asked: ScheduleCall | undefined,
+  fallback: string | undefined,
+): { readonly kernel: Kernel; readonly schedule: string | null } {
+  if (asked)
+    return {
+      kernel: kernel.schedule(asked.name, ...asked.args),
+      schedule: asked.args.length > 0 ? `${asked.name}(${asked.args.join(', ')})` : asked.name,
+    }
+  if (fallback !== undefined && kernel.schedules.includes(fallback))
+    return { kernel: kernel.schedule(fallback), schedule: fallback }
+  return { kernel, schedule: null }
+}

@@ -1,0 +1,99 @@
+/** `--bind`, `--size` and `--out`, checked by name before any file is read. */
+import { access, constants, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { fail, SptError } from '../../ast/diagnostic.ts'
+import { allAxesOf, storedAxis } from '../../bind/axes.ts'
+import { axesOfBinding } from '../../bind/sizes.ts'
+import type { Tensor } from '../../formats/tensor.ts'
+import { readTensor, WRITABLE } from '../../io/index.ts'
+import { fileDiagnostic } from '../../io/node.ts'
+import { evaluate } from '../../ir/evaluate.ts'
+import { freeVars } from '../../ir/expr.ts'
+import type { Kernel1 } from '../../ir/stage1.ts'
+import type { Call } from '../command.ts'
+import { misused } from '../usage.ts'
+
+const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i
+const WORDS: Readonly<Record<string, number>> = {
+  inf: Number.POSITIVE_INFINITY,
+  '-inf': Number.NEGATIVE_INFINITY,
+  nan: Number.NaN,
+  true: 1,
+  false: 0,
+}
+
+/** `--size` as numbers. */
+export function numbers(call: Call): Map<string, number> {
+  const out = new Map<string, number>()
+  for (const [name, text] of call.pairs('size', 'N')) {
+    const word = text.trim().toLowerCase()
+    const value = NUMBER.test(word) ? Number(word) : Object.hasOwn(WORDS, word) ? WORDS[word] : undefined
+    if (value === undefined)
+      misused({
+        command: call.command,
+        message: `--size ${name}=${text} is no number`,
+        expected: `--size ${name}=N`,
+      })
+    out.set(name, value!)
+  }
+  return out
+}
+
+/** Throws `bind/unknown-name`, `bind/unknown-size`. */
+export function checkNames(kernel: Kernel1, bound: Iterable<string>, sizes: Iterable<string>): void {
+  for (const name of bound) axesOfBinding(kernel, name)
+  const candidates = kernel.params.filter((p) => !p.measured).map((p) => p.name)
+  for (const name of sizes)
+    if (!candidates.includes(name))
+      fail({
+        code: 'bind/unknown-size',
+        message: `kernel ${kernel.name} has no size or scalar ${name}`,
+        lookup: { name, candidates },
+      })
+}
+
+/** Throws `run/unknown-output`, and `io/…` where the file could not be written once the kernel has run. */
+export async function checkOutputs(kernel: Kernel1, outs: ReadonlyMap<string, string>): Promise<void> {
+  const candidates = kernel.buffers.filter((b) => b.role === 'out' || b.role === 'inout').map((b) => b.name)
+  for (const [name, path] of outs) {
+    if (!candidates.includes(name))
+      fail({
+        code: 'run/unknown-output',
+        message: `kernel ${kernel.name} has no output ${name}`,
+        lookup: { name, candidates },
+        expected: candidates.join(', '),
+        hint: '--out takes buffers with the role out or inout',
+      })
+    if (!WRITABLE.some((e) => path.toLowerCase().endsWith(e)))
+      fail({
+        code: 'io/unknown-extension',
+        message: `cannot tell from '${path}' what kind of file to write`,
+        expected: WRITABLE.join(' '),
+      })
+    try {
+      const there = await stat(path).catch(() => null)
+      if (there?.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
+      await access(there ? path : dirname(path), constants.W_OK)
+    } catch (error) {
+      throw new SptError(fileDiagnostic(error, path, 'write'))
+    }
+  }
+}
+
+/** Reads what is bound. Files that do not tell their shape (edge lists, coordinate arrays) get it from `--size`. */
+export async function readInputs(
+  kernel: Kernel1,
+  files: ReadonlyMap<string, string>,
+  sizes: ReadonlyMap<string, number>,
+): Promise<Record<string, Tensor>> {
+  const axes = allAxesOf(kernel)
+  const tensors: [string, Tensor][] = []
+  for (const [name, path] of files) {
+    const extents = axesOfBinding(kernel, name).map((a) => storedAxis(axes, a).extent)
+    const known = extents.every((e) => [...freeVars(e)].every((v) => sizes.has(v)))
+    const shape = known ? extents.map((e) => evaluate(e, sizes)) : undefined
+    const valid = shape?.every((n) => Number.isInteger(n) && n >= 0)
+    tensors.push([name, await readTensor(path, valid ? { shape } : {})])
+  }
+  return Object.fromEntries(tensors)
+}

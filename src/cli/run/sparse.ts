@@ -1,0 +1,44 @@
+/** How much the sparse tensors of a run hold. */
+import { allAxesOf, callerAxesOf, isStructured } from '../../bind/axes.ts'
+import type { Bound } from '../../bind/index.ts'
+
+export interface SparseSizes {
+  /** Entries of each sparse tensor, in the coordinates of the kernel as written. */
+  readonly nnz: Readonly<Record<string, number>>
+  /** Elements stored for each, padding of its format included. */
+  readonly stored: Readonly<Record<string, number>>
+}
+
+export function sparseSizes(bound: Bound): SparseSizes {
+  const { kernel } = bound
+  const axes = allAxesOf(kernel)
+  const nnz: [string, number][] = []
+  const stored: [string, number][] = []
+  for (const b of kernel.buffers) {
+    const over = callerAxesOf(kernel, b)
+    if (b.role === 'local' || !over.some((a) => isStructured(axes, a))) continue
+    const { size } = bound.storages.get(b.name)!
+    stored.push([b.name, size])
+    nnz.push([b.name, over.join() === b.axes.join() ? size : (entries(bound, over) ?? size)])
+  }
+  return { nnz: Object.fromEntries(nnz), stored: Object.fromEntries(stored) }
+}
+
+/** Different coordinates of the sources on these axes; nothing where none is on all of them. */
+function entries(bound: Bound, over: readonly string[]): number | undefined {
+  const from = bound.sources().filter((s) => over.every((a) => s.axes.includes(a)))
+  if (from.length === 0) return undefined
+  const columns = from.map((s) => over.map((a) => s.columns[s.axes.indexOf(a)]!))
+  const keys = new Float64Array(columns.reduce((n, c) => n + c[0]!.length, 0))
+  // One number for each coordinate; where that cannot be exact, equal coordinates are counted apart.
+  const extents = over.map((_, d) =>
+    columns.reduce((m, c) => c[d]!.reduce((a, x) => Math.max(a, x + 1), m), 1),
+  )
+  if (extents.reduce((a, b) => a * b, 1) > Number.MAX_SAFE_INTEGER) return keys.length
+  let at = 0
+  for (const c of columns)
+    for (let e = 0; e < c[0]!.length; e++)
+      keys[at++] = c.reduce((key, column, d) => key * extents[d]! + column[e]!, 0)
+  keys.sort()
+  return keys.reduce((n, key, e) => n + (e === 0 || key !== keys[e - 1] ? 1 : 0), 0)
+}

@@ -1,0 +1,37 @@
+/** Wrong usage: what was typed cannot be a command. Exit code 2; everything else that users cause is 1. */
+import { suggestion } from '../ast/suggest.ts'
+
+export interface UsageProblem {
+  readonly message: string
+  /** The command it is about. */
+  readonly command?: string | undefined
+  readonly expected?: string
+  readonly lookup?: { readonly name: string; readonly candidates: readonly string[] }
+  readonly hint?: string
+}
+
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+  readonly problem: UsageProblem
+
+  constructor(problem: UsageProblem) {
+    super(problem.message)
+    this.problem = problem
+  }
+}
+
+export function misused(problem: UsageProblem): never {
+  throw new UsageError(problem)
+}
+
+export function renderUsage({ message, command, expected, lookup, hint }: UsageProblem): string {
+  const name = command === undefined ? 'spt' : `spt ${command}`
+  const guess = lookup && suggestion(lookup.name, lookup.candidates)
+  return [
+    `${name}: ${message}`,
+    ...(expected === undefined ? [] : [`  expected: ${expected}`]),
+    ...(guess ? [`  ${guess.title}: ${guess.text}`] : []),
+    ...(hint === undefined ? [] : [`  hint: ${hint}`]),
+    `  help: ${name} --help`,
+  ].join('\n')
+}
