@@ -10,11 +10,13 @@ import type { Bound } from './bind/index.ts'
 import { readTensor } from './bind/read.ts'
 import type { Tensor, ValueArray } from './formats/tensor.ts'
 import { newValues } from './formats/values.ts'
-import { DTYPE_BYTES, type Dtype } from './ir/dtype.ts'
+import type { Dtype } from './ir/dtype.ts'
 import { evaluate } from './ir/evaluate.ts'
 import type { Buffer, Launch, Plan } from './ir/loops.ts'
+import { checkLimits, elementBytes } from './limits.ts'
+import { type Arena, packBuffers } from './lower/pack.ts'
 import type { Command, CompiledModule, Device, DeviceBuffer, HostArray } from './runtime/device.ts'
-import { deviceToHost, hostToDevice, WORD_BYTES } from './runtime/widen.ts'
+import { deviceToHost, hostToDevice } from './runtime/widen.ts'
 
 const MAX_ELEMENTS = 2 ** 31 - 1
 
@@ -24,22 +26,27 @@ export const targetOf = (device: Device): ModuleText['target'] =>
 /** A plan compiled for a device: serves any data of its formats. */
 export interface Program {
   readonly device: Device
+  /** As the device runs it: arrays may have been packed. */
   readonly plan: Plan
+  readonly arenas: readonly Arena[]
   readonly texts: readonly ModuleText[]
   /** By entry name. */
   readonly modules: ReadonlyMap<string, CompiledModule>
   release(): void
 }
 
-/** Compiles the texts of a plan. @throws SptError `device/compile`, `emit/…` */
-export async function compileOn(device: Device, plan: Plan): Promise<Program> {
+/** Compiles the texts of a plan. @throws SptError `device/compile`, `emit/…`, `plan/…` */
+export async function compileOn(device: Device, whole: Plan): Promise<Program> {
+  const packed = packBuffers(whole, device.limits.maxBuffersPerLaunch)
+  const { plan, arenas } = packed
+  checkLimits(device, packed)
   const texts = emit(plan, targetOf(device))
-  for (const t of texts) for (const e of t.entries) checkBlock(device, e.name, e.block)
   const compiled = await Promise.all(texts.map((t) => device.compile(t)))
   const modules = new Map(compiled.flatMap((m) => m.text.entries.map((e) => [e.name, m] as const)))
   return {
     device,
     plan,
+    arenas,
     texts,
     modules,
     release() {
@@ -48,16 +55,11 @@ export async function compileOn(device: Device, plan: Plan): Promise<Program> {
   }
 }
 
-function checkBlock(device: Device, name: string, block: readonly [number, number, number]): void {
-  const threads = block[0] * block[1] * block[2]
-  const { maxThreadsPerBlock, maxBlockDim } = device.limits
-  if (threads > maxThreadsPerBlock || block.some((n, k) => n > maxBlockDim[k]!))
-    fail({
-      code: 'plan/block-too-large',
-      message: `${name} has blocks of ${block.join(' × ')} threads; ${device.name} allows ${maxThreadsPerBlock} (${maxBlockDim.join(', ')} in each dimension)`,
-      expected: `at most ${maxThreadsPerBlock} threads`,
-      hint: 'bind shorter loops to thread axes: split by a smaller factor',
-    })
+/** Where a buffer of the kernel lies: from element `at` of device memory on. */
+interface Place {
+  readonly buffer: Buffer
+  readonly memory: DeviceBuffer
+  readonly at: number
 }
 
 /** Data on a device, ready to run. */
@@ -65,6 +67,7 @@ export class Executable {
   readonly program: Program
   readonly bound: Bound
   readonly #memory: ReadonlyMap<string, DeviceBuffer>
+  readonly #places: ReadonlyMap<string, Place>
   readonly #commands: readonly Command[]
   /** Bytes on the device. */
   readonly bytes: number
@@ -73,6 +76,7 @@ export class Executable {
     this.program = program
     this.bound = bound
     this.#memory = memory
+    this.#places = placesOf(program, bound, memory)
     this.#commands = commandsOf(program, bound, memory)
     this.bytes = [...memory.values()].reduce((n, b) => n + b.bytes, 0)
   }
@@ -82,7 +86,7 @@ export class Executable {
     const memory = new Map<string, DeviceBuffer>()
     try {
       for (const b of program.plan.buffers)
-        memory.set(b.name, program.device.alloc(byteLength(program.device, b, bound), b.name))
+        memory.set(b.name, program.device.alloc(byteLength(program.device, b, bound), labelOf(program, b)))
       const executable = new Executable(program, bound, memory)
       await executable.reset()
       return executable
@@ -94,20 +98,15 @@ export class Executable {
 
   /** Uploads all inputs again: an `inout` buffer starts over. */
   async reset(): Promise<void> {
-    const { device, plan } = this.program
-    for (const b of plan.buffers) {
-      const values = this.bound.arrays.get(b.name)
-      if (values && values.length > 0)
-        await device.upload(this.#memory.get(b.name)!, toDevice(device, b.dtype, values))
+    for (const [name, place] of this.#places) {
+      const values = this.bound.arrays.get(name)
+      if (values) await this.#upload(place, values)
     }
   }
 
   /** New values for one input, in storage order. */
   async write(name: string, values: ValueArray): Promise<void> {
-    const { device, plan } = this.program
-    const b = plan.buffers.find((x) => x.name === name)
-    invariant(b, `no buffer ${name}`)
-    if (values.length > 0) await device.upload(this.#buffer(name), toDevice(device, b.dtype, values))
+    await this.#upload(this.#place(name), values)
   }
 
   run(): Promise<void> {
@@ -121,14 +120,14 @@ export class Executable {
 
   /** The values of a buffer in storage order. */
   async values(name: string): Promise<ValueArray> {
-    const { device, plan } = this.program
-    const b = plan.buffers.find((x) => x.name === name)
-    invariant(b, `no buffer ${name}`)
-    const n = elements(b, this.bound)
-    if (n === 0) return newValues(b.dtype, 0)
-    const bytes = await device.download(this.#buffer(name), byteLength(device, b, this.bound))
-    if (device.storage === 'words') return deviceToHost(b.dtype, bytes, n) as ValueArray
-    return view(b.dtype, bytes, n)
+    const { device } = this.program
+    const { buffer, memory, at } = this.#place(name)
+    const n = elements(buffer, this.bound)
+    if (n === 0) return newValues(buffer.dtype, 0)
+    const unit = elementBytes(device, buffer)
+    const bytes = (await device.download(memory, (at + n) * unit)).slice(at * unit)
+    if (device.storage === 'words') return deviceToHost(buffer.dtype, bytes, n) as ValueArray
+    return view(buffer.dtype, bytes, n)
   }
 
   /** An output in the caller's coordinates. */
@@ -142,7 +141,7 @@ export class Executable {
     for (const b of plan.buffers) {
       if (b.role !== 'out' && b.role !== 'local') continue
       const bytes = byteLength(device, b, this.bound)
-      if (bytes > 0) await device.upload(this.#buffer(b.name), new Uint8Array(bytes).fill(0xff))
+      if (bytes > 0) await device.upload(this.#place(b.name).memory, new Uint8Array(bytes).fill(0xff))
     }
   }
 
@@ -150,11 +149,45 @@ export class Executable {
     for (const b of this.#memory.values()) b.free()
   }
 
-  #buffer(name: string): DeviceBuffer {
-    const b = this.#memory.get(name)
-    invariant(b, `no buffer ${name}`)
-    return b
+  async #upload({ buffer, memory, at }: Place, values: ValueArray): Promise<void> {
+    const { device } = this.program
+    if (values.length > 0)
+      await device.upload(memory, toDevice(device, buffer.dtype, values), at * elementBytes(device, buffer))
   }
+
+  #place(name: string): Place {
+    const place = this.#places.get(name)
+    invariant(place, `no buffer ${name}`)
+    return place
+  }
+}
+
+/** An arena goes by what it holds: its own name says nothing to a user. */
+const labelOf = (program: Program, b: Buffer): string =>
+  program.arenas
+    .find((a) => a.buffer.name === b.name)
+    ?.members.map((m) => m.buffer.name)
+    .join(' + ') ?? b.name
+
+function placesOf(
+  program: Program,
+  bound: Bound,
+  memory: ReadonlyMap<string, DeviceBuffer>,
+): ReadonlyMap<string, Place> {
+  const arenas = new Set(program.arenas.map((a) => a.buffer.name))
+  const whole = program.plan.buffers
+    .filter((b) => !arenas.has(b.name))
+    .map((buffer): Place => ({ buffer, memory: memory.get(buffer.name)!, at: 0 }))
+  const packed = program.arenas.flatMap((a) =>
+    a.members.map(
+      ({ buffer, offset }): Place => ({
+        buffer,
+        memory: memory.get(a.buffer.name)!,
+        at: evaluate(offset, bound.params),
+      }),
+    ),
+  )
+  return new Map([...whole, ...packed].map((p) => [p.buffer.name, p]))
 }
 
 function elements(b: Buffer, bound: Bound): number {
@@ -170,7 +203,7 @@ function elements(b: Buffer, bound: Bound): number {
 }
 
 const byteLength = (device: Device, b: Buffer, bound: Bound): number =>
-  elements(b, bound) * (device.storage === 'words' ? WORD_BYTES : DTYPE_BYTES[b.dtype])
+  elements(b, bound) * elementBytes(device, b)
 
 const toDevice = (device: Device, dtype: Dtype, values: ValueArray): HostArray =>
   device.storage === 'words' ? hostToDevice(dtype, values) : values
@@ -193,6 +226,10 @@ const view = (dtype: Dtype, bytes: ArrayBuffer, length: number): ValueArray =>
 function commandsOf(program: Program, bound: Bound, memory: ReadonlyMap<string, DeviceBuffer>): Command[] {
   const { plan, device } = program
   const commands: Command[] = []
+  const bases = program.arenas.flatMap((a) =>
+    a.members.map((m) => [m.base, evaluate(m.offset, bound.params)] as const),
+  )
+  const params = new Map([...bound.params, ...bases])
   const entries = program.texts.flatMap((t) => t.entries)
   let next = 0
   for (const step of plan.steps) {
@@ -204,17 +241,7 @@ function commandsOf(program: Program, bound: Bound, memory: ReadonlyMap<string, 
     const entry = entries[next++]!
     const grid = gridOf(device, step, bound)
     if (!grid) continue
-    const buffers = entry.args.filter((a) => a.kind === 'buffer').length
-    if (buffers > device.limits.maxBuffersPerLaunch)
-      fail({
-        code: 'plan/too-many-buffers',
-        message: `${entry.name} uses ${buffers} buffers; ${device.name} allows ${device.limits.maxBuffersPerLaunch} in one launch`,
-        expected: `at most ${device.limits.maxBuffersPerLaunch}`,
-        hint: 'split the kernel into iterations that use fewer tensors, or run it on cpu or cuda',
-      })
-    const args = entry.args.map((a) =>
-      a.kind === 'buffer' ? memory.get(a.name)! : bound.params.get(a.name)!,
-    )
+    const args = entry.args.map((a) => (a.kind === 'buffer' ? memory.get(a.name)! : params.get(a.name)!))
     commands.push({ kind: 'launch', module: program.modules.get(entry.name)!, entry: entry.name, grid, args })
   }
   return commands

@@ -1,0 +1,63 @@
+/** What a device cannot launch is refused when a plan is compiled for it, with the kernel's and buffers' names. */
+import { fail } from './ast/diagnostic.ts'
+import { DTYPE_BYTES } from './ir/dtype.ts'
+import type { Buffer, Launch, Plan } from './ir/loops.ts'
+import { walkStmts } from './ir/tree.ts'
+import { buffersOf, type PackedPlan } from './lower/pack.ts'
+import type { Device } from './runtime/device.ts'
+import { WORD_BYTES } from './runtime/widen.ts'
+
+/** Bytes of one element of `b` in the device's memory. */
+export const elementBytes = (device: Device, b: Buffer): number =>
+  device.storage === 'words' ? WORD_BYTES : DTYPE_BYTES[b.dtype]
+
+/** @throws SptError `plan/block-too-large`, `plan/shared-too-large`, `plan/too-many-buffers` */
+export function checkLimits(device: Device, packed: PackedPlan): void {
+  for (const step of packed.plan.steps) {
+    if (step.kind === 'clear') continue
+    checkBlock(device, step)
+    checkShared(device, step)
+    checkBuffers(device, packed.plan, step)
+  }
+}
+
+function checkBlock(device: Device, { name, block }: Launch): void {
+  const threads = block[0] * block[1] * block[2]
+  const { maxThreadsPerBlock, maxBlockDim } = device.limits
+  if (threads > maxThreadsPerBlock || block.some((n, k) => n > maxBlockDim[k]!))
+    fail({
+      code: 'plan/block-too-large',
+      message: `${name} has blocks of ${block.join(' × ')} threads; ${device.name} allows ${maxThreadsPerBlock} (${maxBlockDim.join(', ')} in each dimension)`,
+      expected: `at most ${maxThreadsPerBlock} threads`,
+      hint: 'bind shorter loops to thread axes: split by a smaller factor',
+    })
+}
+
+function checkShared(device: Device, launch: Launch): void {
+  const sizes: { readonly name: string; readonly bytes: number }[] = []
+  walkStmts(launch.body, (s) => {
+    const length = s.kind === 'alloc' && s.buffer.scope === 'shared' ? s.buffer.shape[0] : undefined
+    if (s.kind === 'alloc' && length?.kind === 'const')
+      sizes.push({ name: s.buffer.name, bytes: length.value * elementBytes(device, s.buffer) })
+  })
+  const total = sizes.reduce((n, b) => n + b.bytes, 0)
+  if (total > device.limits.maxSharedBytes)
+    fail({
+      code: 'plan/shared-too-large',
+      message: `${launch.name} needs ${total} bytes of shared memory (${sizes.map((b) => `${b.name} ${b.bytes}`).join(', ')}); ${device.name} has ${device.limits.maxSharedBytes} for a block`,
+      expected: `at most ${device.limits.maxSharedBytes} bytes`,
+      hint: 'cache a smaller tile: split the loops inside the cached one by smaller factors',
+    })
+}
+
+function checkBuffers(device: Device, plan: Plan, launch: Launch): void {
+  const used = buffersOf(plan, launch)
+  const limit = device.limits.maxBuffersPerLaunch
+  if (used.length > limit)
+    fail({
+      code: 'plan/too-many-buffers',
+      message: `${launch.name} uses ${used.length} buffers (${used.map((b) => b.name).join(', ')}); ${device.name} allows ${limit} in one launch`,
+      expected: `at most ${limit}, arrays of one type that are only read counting as one`,
+      hint: 'split the kernel into iterations that write fewer tensors, or run it on cpu or cuda',
+    })
+}

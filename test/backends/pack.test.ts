@@ -1,0 +1,241 @@
+import { fc, test } from '@fast-check/vitest'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
+import { evaluate } from '../../src/ir/evaluate.ts'
+import { interpretPlan } from '../../src/ir/interpret3.ts'
+import { verify3 } from '../../src/ir/verify3.ts'
+import { buffersOf, packBuffers } from '../../src/lower/pack.ts'
+import { coords, dense, devices, load, SptError } from '../../src/node.ts'
+import type { Device } from '../../src/runtime/device.ts'
+
+/** `k` sparse operands of one launch: 3 k + 1 buffers; `values` may give some of them other types. */
+function text(k: number, values: readonly string[] = []): string {
+  const ks = Array.from({ length: k }, (_, n) => n)
+  return `kernel many(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis c = dense_fixed(n)
+${ks.map((n) => `  axis j${n} = sparse_variable(i, n)\n  buffer A${n}: ${values[n] ?? 'f32'}[i, j${n}] in`).join('\n')}
+  buffer C: f32[i, c] out
+  iterate all [i, c] as SS {
+    C[i, c] = ${ks.map((n) => `${n + 1} * f32(A${n}[i, c])`).join(' + ')}
+  }
+}`
+}
+
+const M = 5
+const N = 7
+
+/** Integer entries, of which no two share a coordinate. */
+const matrix = fc
+  .uniqueArray(fc.tuple(fc.nat(M - 1), fc.nat(N - 1)), { maxLength: 12, selector: (p) => p.join() })
+  .chain((at) =>
+    fc.tuple(fc.constant(at), fc.array(fc.integer({ min: -9, max: 9 }), { minLength: 12, maxLength: 12 })),
+  )
+
+type Matrix = [[number, number][], number[]]
+
+const tensorOf = ([at, values]: Matrix) =>
+  coords([M, N], [at.map((p) => p[0]), at.map((p) => p[1])], values.slice(0, at.length))
+
+function expected(operands: readonly Matrix[]): number[] {
+  const out = new Array<number>(M * N).fill(0)
+  operands.forEach(([at, values], k) => {
+    at.forEach(([i, c], e) => {
+      out[i * N + c]! += (k + 1) * values[e]!
+    })
+  })
+  return out
+}
+
+const inputs = (operands: readonly Matrix[]) => ({
+  tensors: Object.fromEntries(operands.map((o, k) => [`A${k}`, tensorOf(o)])),
+  params: { m: M, n: N },
+})
+
+const limited = (device: Device, maxBuffersPerLaunch: number): Device => ({
+  ...device,
+  limits: { ...device.limits, maxBuffersPerLaunch },
+})
+
+describe('packing', () => {
+  test.prop([fc.array(matrix, { minLength: 2, maxLength: 6 }), fc.integer({ min: 3, max: 20 })], {
+    numRuns: 40,
+  })('changes neither the result nor, where it succeeds, exceeds the limit', async (operands, limit) => {
+    const cpu = limited(await devices.cpu(), limit)
+    const kernel = (await load(text(operands.length))).kernel()
+    const compiled = await kernel.compile(cpu)
+    const { plan } = compiled.program
+    verify3(plan)
+    for (const s of plan.steps)
+      if (s.kind === 'launch') expect(buffersOf(plan, s).length).toBeLessThanOrEqual(limit)
+    const { C } = await compiled.run(inputs(operands))
+    expect([...C!.values!]).toEqual(expected(operands))
+  })
+
+  test('leaves a plan that fits as it is, and packs index arrays before values, no more than needed', async () => {
+    const { plan } = (await load(text(3))).kernel().compilation
+    expect(packBuffers(plan, 10)).toEqual({ plan, arenas: [] })
+    const names = (limit: number): string[][] =>
+      packBuffers(plan, limit).arenas.map((a) => a.members.map((m) => m.buffer.name))
+    expect(names(9)).toEqual([['j0_indptr', 'j0_indices']])
+    expect(names(5)).toEqual([
+      ['j0_indptr', 'j0_indices', 'j1_indptr', 'j1_indices', 'j2_indptr', 'j2_indices'],
+    ])
+    expect(names(4)).toContainEqual(['A0', 'A1'])
+    expect(names(3)).toContainEqual(['A0', 'A1', 'A2'])
+  })
+
+  test('gives each array its place, behind the ones before it', async () => {
+    const { plan } = (await load(text(3))).kernel().compilation
+    const { arenas } = packBuffers(plan, 3)
+    const params = new Map([
+      ['m', 4],
+      ['n', 9],
+      ['j0_count', 10],
+      ['j1_count', 0],
+      ['j2_count', 7],
+    ])
+    for (const a of arenas) {
+      let at = 0
+      for (const m of a.members) {
+        expect(evaluate(m.offset, params)).toBe(at)
+        at += evaluate(m.buffer.shape[0]!, params)
+      }
+      expect(evaluate(a.buffer.shape[0]!, params)).toBe(at)
+    }
+  })
+
+  test('runs in the interpreter of plans as well', async () => {
+    const { plan } = (await load(text(2))).kernel().compilation
+    const { plan: packed, arenas } = packBuffers(plan, 4)
+    const arrays: Record<string, number[]> = {
+      j0_indptr: [0, 1, 2],
+      j0_indices: [1, 0],
+      j1_indptr: [0, 0, 2],
+      j1_indices: [0, 1],
+      A0: [5, 6],
+      A1: [7, 8],
+    }
+    const params = new Map([
+      ['m', 2],
+      ['n', 2],
+      ['j0_count', 2],
+      ['j1_count', 2],
+    ])
+    const memory = new Map<string, number[]>()
+    for (const b of packed.buffers) {
+      const arena = arenas.find((a) => a.buffer.name === b.name)
+      memory.set(
+        b.name,
+        arena ? arena.members.flatMap((m) => arrays[m.buffer.name]!) : (arrays[b.name] ?? [0, 0, 0, 0]),
+      )
+    }
+    for (const a of arenas) for (const m of a.members) params.set(m.base, evaluate(m.offset, params))
+    interpretPlan(packed, memory, params)
+    expect(memory.get('C')).toEqual([0, 5, 6 + 14, 16])
+  })
+
+  test('what cannot be brought together is refused, with the names', async () => {
+    const writes = `kernel outputs(n: size) {
+  axis i = dense_fixed(n)
+  buffer x: f32[i] in
+${[0, 1, 2, 3].map((k) => `  buffer y${k}: f32[i] out`).join('\n')}
+  iterate all [i] as S { ${[0, 1, 2, 3].map((k) => `y${k}[i] = ${k} * x[i]`).join('\n')} }
+}`
+    const kernel = (await load(writes)).kernel()
+    const failed = await kernel.compile(limited(await devices.cpu(), 4)).catch((e: unknown) => e)
+    expect(failed).toBeInstanceOf(SptError)
+    const [d] = (failed as SptError).diagnostics
+    expect(d!.code).toBe('plan/too-many-buffers')
+    expect(d!.message).toContain('x, y0, y1, y2, y3')
+  })
+
+  test('new values of a packed input reach their place and no other', async () => {
+    const operands: Matrix[] = [
+      [[[0, 0]], [3]],
+      [
+        [
+          [1, 1],
+          [2, 2],
+        ],
+        [4, 5],
+      ],
+      [[[3, 3]], [6]],
+    ]
+    const compiled = await (await load(text(3))).kernel().compile(limited(await devices.cpu(), 3))
+    const prepared = await compiled.prepare(inputs(operands))
+    await prepared.executable.write('A1', Float32Array.of(7, 8))
+    await prepared.run()
+    operands[1]![1] = [7, 8]
+    expect([...(await prepared.read('C')).values!]).toEqual(expected(operands))
+    expect([...(await prepared.executable.values('A1'))]).toEqual([7, 8])
+    expect([...(await prepared.executable.values('j2_indices'))]).toEqual([3])
+    await prepared.executable.reset()
+    await prepared.run()
+    operands[1]![1] = [4, 5]
+    expect([...(await prepared.read('C')).values!]).toEqual(expected(operands))
+    prepared.free()
+  })
+})
+
+describe('on webgpu', () => {
+  let device: Device
+  beforeAll(async () => {
+    device = await devices.webgpu()
+  })
+  afterAll(() => device.dispose())
+
+  const sample: Matrix[] = Array.from({ length: 9 }, (_, k) => [
+    k === 6
+      ? []
+      : [
+          [k % M, (2 * k) % N],
+          [(k + 1) % M, (3 * k + 1) % N],
+        ],
+    [k - 6, 2 * k + 1],
+  ])
+
+  test('more operands than bindings: exact results', async () => {
+    const { maxBuffersPerLaunch } = device.limits
+    for (const k of [4, 9]) {
+      const compiled = await (await load(text(k))).kernel().compile(device)
+      const buffers = compiled.program.texts.map(
+        (t) => t.entries[0]!.args.filter((a) => a.kind === 'buffer').length,
+      )
+      expect(Math.max(...buffers)).toBeLessThanOrEqual(maxBuffersPerLaunch)
+      expect(compiled.program.arenas.length > 0).toBe(3 * k + 1 > maxBuffersPerLaunch)
+      const { C } = await compiled.run(inputs(sample.slice(0, k)))
+      expect([...C!.values!]).toEqual(expected(sample.slice(0, k)))
+      compiled.release()
+    }
+  })
+
+  test('operands of several types, in as few bindings as a browser has', async () => {
+    const types = ['f32', 'f16', 'i8', 'f32', 'i32', 'f16', 'i8', 'u8']
+    const compiled = await (await load(text(8, types))).kernel().compile(limitedGpu(device, 8))
+    const prepared = await compiled.prepare({ ...inputs(sample.slice(0, 7)), seed: 5 })
+    expect(await prepared.verify()).toMatchObject({ ok: true, maxAbsoluteError: 0 })
+    prepared.free()
+  })
+
+  test('a dense operand beside packed ones', async () => {
+    const source = text(5)
+      .replace('  buffer C:', '  buffer B: f32[c] in\n  buffer C:')
+      .replace('C[i, c] =', 'C[i, c] = B[c] +')
+    const compiled = await (await load(source)).kernel().compile(device)
+    const b = Array.from({ length: N }, (_, k) => 100 * k)
+    const all = inputs(sample.slice(0, 5))
+    const { C } = await compiled.run({ ...all, tensors: { ...all.tensors, B: dense([N], b) } })
+    expect([...C!.values!]).toEqual(expected(sample.slice(0, 5)).map((v, p) => v + b[p % N]!))
+  })
+})
+
+/** The same device under a smaller limit: its methods stay its own. */
+function limitedGpu(device: Device, maxBuffersPerLaunch: number): Device {
+  return new Proxy(device, {
+    get: (target, key) => {
+      if (key === 'limits') return { ...target.limits, maxBuffersPerLaunch }
+      const value = Reflect.get(target, key, target) as unknown
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+}
