@@ -5,11 +5,11 @@ import { applyMap } from '../formats/coordmap.ts'
 import { type Level, makeStorage, type Storage, treesOf } from '../formats/storage.ts'
 import type { Tensor } from '../formats/tensor.ts'
 import { validateStored } from '../formats/validate.ts'
-import { isStored } from '../ir/axis.ts'
+import { isStored, type StoredAxis } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import { allAxesOf, leafChains, storedAxis } from './axes.ts'
+import { allAxesOf, isStructured, leafChains, storedAxis } from './axes.ts'
 import { concat } from './sources.ts'
 import type { Source } from './types.ts'
 
@@ -42,6 +42,14 @@ export interface Structure {
   readonly columns: ReadonlyMap<Source, ReadonlyMap<string, Int32Array>>
 }
 
+const sameArray = (x: Int32Array | null, y: Int32Array | null): boolean =>
+  x === y || (x !== null && y !== null && x.length === y.length && x.every((v, k) => v === y[k]))
+
+const sameLevel = (x: Level, y: Level): boolean =>
+  x.positions === y.positions && sameArray(x.indptr, y.indptr) && sameArray(x.indices, y.indices)
+
+const isRepeating = (a: StoredAxis): boolean => 'unique' in a && !a.unique
+
 /** Builds the levels of all axes and the storage of all buffers. `ready` tensors are used as they are. */
 export function buildStructure(
   kernel: Kernel1,
@@ -62,7 +70,7 @@ export function buildStructure(
       const level = storage.levels.get(name)
       if (!level) continue
       const known = levels.get(name)
-      if (known && known.positions !== level.positions)
+      if (known && !sameLevel(known, level))
         fail({
           code: 'bind/structure-differs',
           message: `two tensors give axis ${name} different structure (${known.positions} and ${level.positions} positions)`,
@@ -86,8 +94,28 @@ export function buildStructure(
   }
   const columns = new Map(sources.map((s) => [s, mapped(kernel, s, params, extents)] as const))
   const build = (over: readonly string[], coords: readonly Int32Array[]): Storage =>
-    buildStorage({ axes: over.map((a) => storedAxis(axes, a)), extents, coords, widths })
-  for (const chain of leafChains(kernel.axes.filter(isStored))) {
+    buildStorage({
+      axes: over.map((a) => storedAxis(axes, a)),
+      extents,
+      coords,
+      widths,
+      known: new Map([...levels].filter(([, l]) => !isRepeating(l.axis))),
+    })
+  /** Axes that several chains or shorter tensors share hold what all of them need. */
+  const shared = (chain: readonly string[]): void => {
+    chain.forEach((a, depth) => {
+      const prefix = chain.slice(0, depth + 1)
+      if (levels.has(a) || !isStructured(axes, a) || prefix.length === chain.length) return
+      const from = sources.filter((s) => prefix.every((x) => columns.get(s)!.has(x)))
+      if (from.every((s) => chain.every((x) => columns.get(s)!.has(x)))) return
+      if (prefix.some((x) => isRepeating(storedAxis(axes, x)))) return
+      const union = prefix.map((x) => concat(from.map((s) => columns.get(s)!.get(x)!)))
+      adopt(build(prefix, union), prefix)
+    })
+  }
+  const chains = leafChains(kernel.axes.filter(isStored))
+  for (const chain of chains) shared(chain)
+  for (const chain of chains) {
     if (chain.every((a) => levels.has(a))) continue
     const from = sources.filter((s) => chain.every((a) => columns.get(s)!.has(a)))
     const only = from.length === 1 ? from[0]! : undefined

@@ -4,7 +4,14 @@
  */
 import { hasIndices, type StoredAxis } from '../ir/axis.ts'
 import { checkCoords } from './check.ts'
-import { denseVariable, type LevelInput, type Sweep, sparseFixed, sparseVariable } from './levels.ts'
+import {
+  denseVariable,
+  findInLevel,
+  type LevelInput,
+  type Sweep,
+  sparseFixed,
+  sparseVariable,
+} from './levels.ts'
 import { lexicographic } from './order.ts'
 import {
   allocate,
@@ -27,6 +34,8 @@ export interface BuildInput {
   readonly widths?: ReadonlyMap<string, number> | undefined
   /** dense_variable axes with given lengths, one for each parent position; the others are as long as they must. */
   readonly lengths?: ReadonlyMap<string, Int32Array> | undefined
+  /** Axes whose level is there already: entries are found in it. No nonunique ones. */
+  readonly known?: ReadonlyMap<string, Level> | undefined
 }
 
 /**
@@ -35,7 +44,7 @@ export interface BuildInput {
  * stores the union of what the entries need of it. O(entries × axes + positions) time.
  *
  * @throws SptError `bind/coordinates`, `bind/coordinate-range`, `bind/extent`, `bind/width`, `bind/lengths`,
- * `bind/axis-order`, `bind/branching`, `bind/too-large`, `bind/out-of-memory`
+ * `bind/axis-order`, `bind/branching`, `bind/absent-coordinate`, `bind/too-large`, `bind/out-of-memory`
  */
 export function buildStorage(input: BuildInput): Storage {
   const { axes, coords } = input
@@ -84,6 +93,13 @@ function buildTree(
       at = column
       levels.set(axis.name, { axis, extent, width: null, positions: extent, indptr: null, indices: null })
       parents = extent
+      return
+    }
+    const known = input.known?.get(axis.name)
+    if (known) {
+      at = findInLevel(known, at, column)
+      levels.set(axis.name, known)
+      parents = known.positions
       return
     }
     const given: LevelInput = { extent, parents, at, column, fresh }

@@ -155,5 +155,37 @@ export function sparseFixed(axis: SparseFixed, input: LevelInput, given: number 
   return { level: { axis, extent, width, positions, indptr: null, indices }, at }
 }
 
+/** Positions of coordinates in a finished level, by binary search, or one by one where it is not ordered. */
+export function findInLevel(level: Level, parents: Int32Array | null, column: Int32Array): Int32Array {
+  const { axis, indptr, indices, width } = level
+  const n = column.length
+  const out = allocate(n, 'entries')
+  for (let s = 0; s < n; s++) {
+    const p = parents ? parents[s]! : 0
+    const lo = indptr ? indptr[p]! : p * (width ?? 0)
+    const hi = indptr ? indptr[p + 1]! : lo + (width ?? 0)
+    const c = column[s]!
+    let q = lo
+    if (!indices) q = lo + c
+    else if ('ordered' in axis && axis.ordered) {
+      let end = hi
+      while (q < end) {
+        const middle = (q + end) >>> 1
+        if (indices[middle]! < c) q = middle + 1
+        else end = middle
+      }
+    } else while (q < hi && indices[q] !== c) q++
+    if (q >= hi || (indices && indices[q] !== c))
+      fail({
+        code: 'bind/absent-coordinate',
+        message: `axis ${axis.name} does not store the coordinate ${c} at position ${p} of its parent, which another tensor has there`,
+        expected: 'one structure for each axis',
+        hint: 'declare an axis of its own for the second tensor, or build the structure from the union of both',
+      })
+    out[s] = q
+  }
+  return out
+}
+
 /** A copy without the unused tail, unless there is none. */
 const trim = (a: Int32Array, n: number): Int32Array => (a.length === n ? a : a.slice(0, n))
