@@ -167,11 +167,13 @@ export interface BufferDecl extends Item {
 
 export type Stmt = Iterate | Assign | Reduce | Let | If
 
-/** `iterate NAME [iters] as KINDS { body }`; no iterators: the body runs once. */
+/** `iterate NAME [iters] as KINDS where (cond) { body }`; no iterators: the body runs once. */
 export interface Iterate extends Item {
   readonly kind: 'iterate'
   readonly name: Ident
   readonly iters: readonly Iter[]
+  /** The body runs only where this holds. */
+  readonly where: Expr | null
   readonly body: readonly Stmt[]
 }
 

@@ -203,7 +203,8 @@ const kernels: Actions = {
 }
 
 const statements: Actions = {
-  Iterate(_, name, _open, iters, close, _as, kinds, body) {
+  Where: (_, _open, cond, _close) => get(cond),
+  Iterate(_, name, _open, iters, close, _as, kinds, where, body) {
     const letters = kinds.children[0]
     const names = list<Omit<ast.Iter, 'mode'>>(iters)
     const modes = iterKinds(letters ? word(letters) : null, names.length, spanOf(close))
@@ -213,6 +214,7 @@ const statements: Actions = {
         kind: 'iterate',
         name: get(name),
         iters: names.map((n, k) => ({ ...n, mode: modes[k]! })),
+        where: maybe(where),
         body: stmts,
         span: spanOf(this),
       },

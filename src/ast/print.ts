@@ -296,7 +296,8 @@ function iterateHead(s: Iterate): Doc {
     i.name.name === i.axis.name ? i.name.name : `${i.name.name} in ${i.axis.name}`,
   )
   const kinds = s.iters.length > 0 ? ` as ${s.iters.map((i) => i.mode).join('')}` : ''
-  return [`iterate ${s.name.name} `, bracketed('[', iters, ']'), kinds]
+  const where: Doc = s.where ? [' where (', exprDoc(s.where), ')'] : ''
+  return [`iterate ${s.name.name} `, bracketed('[', iters, ']'), kinds, where]
 }
 
 // Schedules ----------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 /**
- * Stage I as `.spt` text, the monoids it uses included. Reading it back gives an equivalent kernel, unless a
- * format was applied: then `where` guards appear, which the surface language does not have.
+ * Stage I as `.spt` text, the monoids it uses included. Reading it back gives an equivalent kernel; what
+ * formats replaced (`reformats`) is not part of the text.
  */
 import { unreachable } from '../ast/diagnostic.ts'
 import type { Axis } from './axis.ts'

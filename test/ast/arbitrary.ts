@@ -158,7 +158,12 @@ function stmtPlace(s: ast.Stmt | ast.Member): Pick<Place, 'blocks' | 'filled'> {
 
 const { iterate } = fc.letrec<{ stmts: ast.Stmt[]; iterate: ast.Iterate; stmt: ast.Stmt }>((tie) => ({
   iterate: fc
-    .record({ name: ident, iters: fc.array(iter, { maxLength: 3 }), body: tie('stmts') })
+    .record({
+      name: ident,
+      iters: fc.array(iter, { maxLength: 3 }),
+      where: fc.option(expr, { nil: null }),
+      body: tie('stmts'),
+    })
     .map((s) => ({ kind: 'iterate', ...s, span })),
   stmt: fc.oneof(
     { maxDepth: 2, depthIdentifier: 'stmt' },

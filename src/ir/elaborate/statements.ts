@@ -92,9 +92,20 @@ export function elaborateIteration(d: Declared, s: Ast.Iterate, outer: Scope): I
     // Names that did not open are not reported again inside.
     for (const it of s.iters) if (!find(scope, it.name.name)) d.broken.add(it.name.name)
   }
+  const where = s.where ? conditions(d, s.where, scope) : []
   const body = elaborateBody(d, s.body, scope)
+  if (!where) return null
   if (!fresh || iters.some((x) => x === null)) return null
-  return { kind: 'iterate', name: s.name.name, iters: iters as Iter[], where: [], body, span: s.span }
+  return { kind: 'iterate', name: s.name.name, iters: iters as Iter[], where, body, span: s.span }
+}
+
+/** The conjuncts of a `where`. */
+function conditions(d: Declared, e: Ast.Expr, scope: Scope): readonly Expr[] | null {
+  const t = elaborateExpr(e, bodyNames(d, scope), d.report)
+  const cond = t && truth(t, e.span, d.report)
+  const split = (c: Expr): Expr[] =>
+    c.kind === 'binary' && c.op === 'and' ? [...split(c.a), ...split(c.b)] : [c]
+  return cond && split(cond)
 }
 
 /** The names an iterator brings: its own, or those of the members of a fused axis. */
