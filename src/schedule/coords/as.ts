@@ -2,11 +2,6 @@
  * `A as bsr(16)`: stores the tensors that share A's structure in another format (SparseTIR's decompose_format,
  * section 3.2.2, for one part). The old axes leave the kernel; every iteration over them runs over the new axes,
  * with the old coordinates computed by the format's inverse map; every access goes through its map.
- *
- *     iterate sum [i, j] as SR { y[i] += A[i, j] * x[j] }
- *     -- A as bsr(2) -->
- *     iterate sum [io, jo, ii, ji] as SRSR where (io * 2 + ii < m, jo * 2 + ji < n)
- *       { y[io * 2 + ii] += A[io, jo, ii, ji] * x[jo * 2 + ji] }
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { instantiateFormat } from '../../formats/instantiate.ts'
@@ -26,7 +21,7 @@ import {
 import type { Format } from '../../ir/format.ts'
 import type { Buffer1, Iter, Iteration, Kernel1, Reformat, Stmt1 } from '../../ir/stage1.ts'
 import { checkPadding } from './padding.ts'
-import type { AsStep } from './steps.ts'
+import type { AsStep, CoordExample } from './steps.ts'
 
 export function applyAs(kernel: Kernel1, step: AsStep): Kernel1 {
   const at = step.span ? { span: step.span } : {}
@@ -81,7 +76,7 @@ export function applyAs(kernel: Kernel1, step: AsStep): Kernel1 {
         hint: `choose a format that is also over ${a.name}`,
       })
   }
-  const context: Rewrite = { over, leaving, instance, rename: renamed }
+  const context: Rewrite = { over, leaving, instance, rename: renamed, at }
   const buffers = kernel.buffers.map((b) =>
     b.axes.some((a) => leaving.has(a)) ? replaceAxes(b, context, at) : b,
   )
@@ -96,7 +91,11 @@ export function applyAs(kernel: Kernel1, step: AsStep): Kernel1 {
     buffers: changed.map((b) => ({ name: b.name, axes: b.axes })),
   }
   const touched = new Map(changed.map((b) => [b.name, b]))
-  const body = rewriteBody(kernel.body, context, touched, { values: new Map(), placed: new Set() })
+  const body = rewriteBody(kernel.body, context, touched, {
+    values: new Map(),
+    placed: new Set(),
+    axes: new Set(),
+  })
   return {
     ...kernel,
     params: [...kernel.params, ...instance.measured],
@@ -113,6 +112,8 @@ interface Rewrite {
   readonly leaving: ReadonlySet<string>
   readonly instance: ReturnType<typeof instantiateFormat>
   readonly rename: ReadonlyMap<string, string>
+  /** Where the step stands, for refusals. */
+  readonly at: object
 }
 
 const leaves = (a: StoredAxis, over: readonly StoredAxis[]): boolean =>
@@ -169,6 +170,8 @@ function replaceAxes(b: Buffer1, c: Rewrite, at: object): Buffer1 {
 interface Open {
   readonly values: ReadonlyMap<string, Expr>
   readonly placed: ReadonlySet<string>
+  /** Old axes whose coordinates are known. */
+  readonly axes: ReadonlySet<string>
 }
 
 function rewriteBody(
@@ -226,8 +229,9 @@ function rewriteIteration(
     const wanted = new Set(
       old.flatMap((x) => [...freeVars(c.instance.inverse[c.over.findIndex((a) => a.name === x.axis)]!)]),
     )
-    for (const name of ordered(c, wanted)) {
-      if (placed.has(name)) continue
+    const names = ordered(c, wanted).filter((name) => !placed.has(name))
+    checkDetermined(it, c, wanted, names, new Set([...open.axes, ...old.map((x) => x.axis)]))
+    for (const name of names) {
       placed.add(name)
       const user = old.find((x) =>
         freeVars(c.instance.inverse[c.over.findIndex((a) => a.name === x.axis)]!).has(name),
@@ -254,8 +258,36 @@ function rewriteIteration(
     ...it,
     iters,
     where: [...it.where.map((w) => through(w, c, touched, values)), ...where],
-    body: rewriteBody(it.body, c, touched, { values, placed }),
+    body: rewriteBody(it.body, c, touched, {
+      values,
+      placed,
+      axes: new Set([...open.axes, ...ofAxis.keys()]),
+    }),
   }
+}
+
+/** Each combination of the old coordinates is one of the new: the others of the format have no say in them. */
+function checkDetermined(
+  it: Iteration,
+  c: Rewrite,
+  wanted: ReadonlySet<string>,
+  names: readonly string[],
+  open: ReadonlySet<string>,
+): void {
+  const old = c.over.map((a) => a.name)
+  const free = names.find((name) => {
+    const map = c.instance.map[c.instance.order.indexOf(name)]!
+    return !wanted.has(name) || [...freeVars(map)].some((v) => old.includes(v) && !open.has(v))
+  })
+  if (free === undefined) return
+  const missing = old.filter((a) => !open.has(a))
+  fail({
+    code: 'schedule/format-partial',
+    message: `iteration ${it.name} is over ${[...open].join(', ')} alone, and ${c.instance.text} has no axes for ${open.size > 1 ? 'them' : 'it'} without ${missing.join(', ')}`,
+    ...c.at,
+    expected: `iterations over all of ${old.join(', ')}, or a format whose outer axes are those of ${[...open].join(', ')}`,
+    hint: 'choose another format, or an iteration over an axis of its own',
+  })
 }
 
 /** An outer iteration over a kept axis belongs to the structure if an inner one enters what leaves. */
@@ -344,4 +376,41 @@ function iterNames(body: readonly Stmt1[]): string[] {
           ? [s.name]
           : [],
   )
+}
+
+export const example: CoordExample = {
+  before: `format blocks(b) over (i, j) {
+  axis io = dense_fixed(ceildiv(i, b))
+  axis jo = sparse_variable(io, ceildiv(j, b))
+  axis ii = dense_fixed(b)
+  axis ji = dense_fixed(b)
+  map (i, j) -> (i / b, j / b, i % b, j % b)
+  inverse (io, jo, ii, ji) -> (io * b + ii, jo * b + ji)
+}
+kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  buffer A: f32[i, j] in
+  buffer x: f32[jd] in
+  buffer y: f32[i] out
+  iterate sum [i, j] as SR {
+    y[i] += A[i, j] * x[j]
+  }
+}`,
+  steps: 'A as blocks(2)',
+  after: `kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis jd = dense_fixed(n)
+  axis io = dense_fixed(ceildiv(m, 2))
+  axis jo = sparse_variable(io, ceildiv(n, 2))
+  axis ii = dense_fixed(2)
+  axis ji = dense_fixed(2)
+  buffer A: f32[io, jo, ii, ji] in
+  buffer x: f32[jd] in
+  buffer y: f32[i] out
+  iterate sum [io, jo, ii, ji] as SRSR where (io * 2 + ii < m and jo * 2 + ji < n) {
+    y[io * 2 + ii] += A[io, jo, ii, ji] * x[jo * 2 + ji]
+  }
+}`,
 }

@@ -8,7 +8,7 @@ import { type Expr, mentions, sameExpr, variable } from '../../ir/expr.ts'
 import { rewriteBody1 } from '../../ir/rewrite1.ts'
 import type { If1, Kernel1 } from '../../ir/stage1.ts'
 import { findIters, refuse, replaceIteration } from './find.ts'
-import type { AttachIter } from './steps.ts'
+import type { AttachIter, CoordExample } from './steps.ts'
 
 export function applyAttach(kernel: Kernel1, step: AttachIter): Kernel1 {
   const { iteration, iters } = findIters(kernel, [step.loop, step.to], step.span)
@@ -81,4 +81,39 @@ function join(s: If1, p: string, e: string): boolean {
     mentions(c, p) &&
     ((is(c.a, p) && is(c.b, e)) || (is(c.a, e) && is(c.b, p)))
   )
+}
+
+export const example: CoordExample = {
+  before: `kernel k(m: size, n: size, q: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis p = dense_fixed(n)
+  axis v = sparse_variable(p, q)
+  axis u = dense_fixed(q)
+  buffer A: f32[i, j] in
+  buffer H: f32[p, v] in
+  buffer x: f32[u] in
+  buffer y: f32[i] out
+  iterate hop [i, j, p, v] as SRRR {
+    if (p == j) {
+      y[i] += A[i, j] * H[p, v] * x[v]
+    }
+  }
+}`,
+  steps: 'attach v to j',
+  after: `kernel k(m: size, n: size, q: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis p = dense_fixed(n)
+  axis v = sparse_variable(p, q)
+  axis u = dense_fixed(q)
+  axis v_at_j = attached(v, j)
+  buffer A: f32[i, j] in
+  buffer H: f32[p, v] in
+  buffer x: f32[u] in
+  buffer y: f32[i] out
+  iterate hop [i, j, v in v_at_j] as SRR {
+    y[i] += A[i, j] * H[j, v] * x[v]
+  }
+}`,
 }

@@ -8,7 +8,7 @@ import { variable } from '../../ir/expr.ts'
 import { rewriteBody1 } from '../../ir/rewrite1.ts'
 import type { Iter, Kernel1 } from '../../ir/stage1.ts'
 import { findIters, iterationsOf, refuse, replaceIteration } from './find.ts'
-import type { FuseIters } from './steps.ts'
+import type { CoordExample, FuseIters } from './steps.ts'
 
 export function applyFuse(kernel: Kernel1, step: FuseIters): Kernel1 {
   const { iteration, iters } = findIters(kernel, step.loops, step.span)
@@ -74,4 +74,31 @@ export function applyFuse(kernel: Kernel1, step: FuseIters): Kernel1 {
     axes: [...kernel.axes, { kind: 'fused', name, members: chain.map((a) => a.name) }],
     body: replaceIteration(kernel.body, iteration, by),
   }
+}
+
+export const example: CoordExample = {
+  before: `kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  buffer A: f32[i, j] in
+  buffer x: f32[jd] in
+  buffer B: f32[i, j] out
+  iterate scale [r in i, j] as SS {
+    B[r, j] = A[r, j] * x[j]
+  }
+}`,
+  steps: 'fuse (r, j) -> e',
+  after: `kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  axis e = fused(i, j)
+  buffer A: f32[i, j] in
+  buffer x: f32[jd] in
+  buffer B: f32[i, j] out
+  iterate scale [e] as S {
+    B[i, j] = A[i, j] * x[j]
+  }
+}`,
 }

@@ -6,7 +6,7 @@
 import { parentOf } from '../../ir/axis.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import { findIters, refuse, replaceIteration } from './find.ts'
-import type { ReorderIters } from './steps.ts'
+import type { CoordExample, ReorderIters } from './steps.ts'
 
 export function applyReorder(kernel: Kernel1, step: ReorderIters): Kernel1 {
   const { iteration, iters } = findIters(kernel, step.loops, step.span)
@@ -32,4 +32,28 @@ export function applyReorder(kernel: Kernel1, step: ReorderIters): Kernel1 {
       })
   })
   return { ...kernel, body: replaceIteration(kernel.body, iteration, { ...iteration, iters: order }) }
+}
+
+export const example: CoordExample = {
+  before: `kernel k(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis f = dense_fixed(d)
+  buffer A: f32[i, j] in
+  buffer y: f32[i, f] out
+  iterate sum [i, j, f] as SRS {
+    y[i, f] += A[i, j]
+  }
+}`,
+  steps: 'reorder (f, j)',
+  after: `kernel k(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis f = dense_fixed(d)
+  buffer A: f32[i, j] in
+  buffer y: f32[i, f] out
+  iterate sum [i, f, j] as SSR {
+    y[i, f] += A[i, j]
+  }
+}`,
 }

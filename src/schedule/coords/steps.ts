@@ -33,3 +33,10 @@ export interface AttachIter extends At {
 
 /** Iterators are named as in loops: `i`, or `iteration.i` where several iterations have one. */
 export type CoordStep = AsStep | ReorderIters | FuseIters | AttachIter
+
+/** Documentation that a test runs: `steps` turn the only kernel of `before` into one that prints as `after`. */
+export interface CoordExample {
+  readonly before: string
+  readonly steps: string
+  readonly after: string
+}
