@@ -2,12 +2,20 @@
  * Comparing what a device computed with the reference. Outputs are poisoned before the run, so that an element
  * nobody writes is found; a NaN only passes where the reference has one.
  */
+
+import type { Bound } from './bind/index.ts'
 import { referenceInputs } from './bind/read.ts'
 import type { Executable } from './execute.ts'
 import type { Tensor } from './formats/tensor.ts'
 import { decoder } from './formats/values.ts'
 import { type Dtype, isFloat } from './ir/dtype.ts'
-import { type RefResult, reference } from './ir/reference/index.ts'
+import {
+  type RefOptions,
+  type RefOutputs,
+  type RefResult,
+  type RefSample,
+  reference,
+} from './ir/reference/index.ts'
 import type { Kernel1 } from './ir/stage1.ts'
 
 export interface Verification {
@@ -17,6 +25,8 @@ export interface Verification {
   readonly maxAbsoluteError: number
   /** What is wrong, for people: one line an output that disagrees. */
   readonly problems: readonly string[]
+  /** Where only some coordinates were compared: which. */
+  readonly sampled: RefSample | null
 }
 
 /** Rounding of one operation, and slack for sums of many: relative error up to TOLERANCE passes. */
@@ -32,22 +42,50 @@ const TOLERANCE: Readonly<Record<Dtype, number>> = {
   bool: 0,
 }
 
-export async function verify(source: Kernel1, executable: Executable): Promise<Verification> {
+/** What the reference computes from the data of an executable; a sample of it where that is asked for and sound. */
+export const expectedOf = (source: Kernel1, bound: Bound, options: RefOptions = {}): RefOutputs =>
+  reference(source, referenceInputs(source, bound), options)
+
+/** Runs on poisoned memory and compares every output with the reference. */
+export const verify = (
+  source: Kernel1,
+  executable: Executable,
+  options: RefOptions = {},
+): Promise<Verification> => verifyAgainst(executable, expectedOf(source, executable.bound, options))
+
+/** The same with results of the reference at hand. */
+export async function verifyAgainst(executable: Executable, expected: RefOutputs): Promise<Verification> {
   await executable.reset()
   await executable.poison()
   await executable.run()
-  const expected = reference(source, referenceInputs(source, executable.bound)).buffers
+  const { sampled } = expected
   let relative = 0
   let absolute = 0
   const problems: string[] = []
-  for (const [name, want] of Object.entries(expected)) {
+  for (const [name, want] of Object.entries(expected.buffers)) {
     const got = await executable.read(name)
-    const c = compare(name, got, want)
+    const c = compare(name, got, want, chosen(name, want, sampled))
     relative = Math.max(relative, c.relative)
     absolute = Math.max(absolute, c.absolute)
     if (c.problem) problems.push(c.problem)
   }
-  return { ok: problems.length === 0, maxRelativeError: relative, maxAbsoluteError: absolute, problems }
+  return {
+    ok: problems.length === 0,
+    maxRelativeError: relative,
+    maxAbsoluteError: absolute,
+    problems,
+    sampled,
+  }
+}
+
+/** Whether an element of an output is one that the reference computed. */
+function chosen(name: string, want: RefResult, sampled: RefSample | null): (element: number) => boolean {
+  const dim = sampled?.dims[name]
+  if (!sampled || dim === undefined) return () => true
+  const computed = new Set(sampled.coordinates)
+  if (want.kind === 'sparse') return (e) => computed.has(want.coords[dim]![e]!)
+  const stride = want.shape.slice(dim + 1).reduce((a, b) => a * b, 1)
+  return (e) => computed.has(Math.floor(e / stride) % want.shape[dim]!)
 }
 
 interface Comparison {
@@ -56,7 +94,12 @@ interface Comparison {
   readonly problem: string | null
 }
 
-function compare(name: string, got: Tensor, want: RefResult): Comparison {
+function compare(
+  name: string,
+  got: Tensor,
+  want: RefResult,
+  computed: (element: number) => boolean,
+): Comparison {
   const wrong = (problem: string): Comparison => ({
     relative: Number.POSITIVE_INFINITY,
     absolute: Number.POSITIVE_INFINITY,
@@ -76,8 +119,8 @@ function compare(name: string, got: Tensor, want: RefResult): Comparison {
   const read = decoder(got.dtype)
   let square = 0
   let finite = 0
-  for (const r of want.values)
-    if (Number.isFinite(r)) {
+  for (const [e, r] of want.values.entries())
+    if (Number.isFinite(r) && computed(e)) {
       square += r * r
       finite++
     }
@@ -88,7 +131,7 @@ function compare(name: string, got: Tensor, want: RefResult): Comparison {
   for (let e = 0; e < values.length; e++) {
     const x = read ? read(values[e]!) : values[e]!
     const r = want.values[e]!
-    if (x === r || (Number.isNaN(x) && Number.isNaN(r))) continue
+    if (x === r || (Number.isNaN(x) && Number.isNaN(r)) || !computed(e)) continue
     const error = Math.abs(x - r)
     const part = Number.isFinite(error)
       ? error / Math.max(Math.abs(r), scale, Number.MIN_VALUE)

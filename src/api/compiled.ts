@@ -10,6 +10,7 @@ import type { Tensor, ValueArray } from '../formats/tensor.ts'
 import { convert } from '../formats/values.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr.ts'
+import type { RefOptions } from '../ir/reference/index.ts'
 import type { Device } from '../runtime/device.ts'
 import { type Verification, verify } from '../verify.ts'
 import { type Bindable, dtypeOf, isTensor } from './tensors.ts'
@@ -159,9 +160,12 @@ export class PreparedKernel {
     return out
   }
 
-  /** Runs on poisoned memory and compares every output with the reference. */
-  verify(): Promise<Verification> {
-    return verify(this.kernel.compilation.source, this.executable)
+  /**
+   * Runs on poisoned memory and compares every output with the reference; with `sample`, a random sample of the
+   * coordinates of one axis where each can be computed by itself.
+   */
+  verify(options: RefOptions = {}): Promise<Verification> {
+    return verify(this.kernel.compilation.source, this.executable, options)
   }
 
   free(): void {
