@@ -2,8 +2,8 @@
  * A schedule as a value: the kernel as it is now, the steps that made it, and what became of loops that steps
  * replaced. States are immutable; a trace replays on any kernel with the same names, and travels as JSON.
  */
-import { applyPatches, castDraft, enablePatches, type Patch, produceWithPatches } from 'immer'
-import { fail, SptError } from '../ast/diagnostic.ts'
+import { castDraft, produce } from 'immer'
+import { SptError } from '../ast/diagnostic.ts'
 import type { Kernel2 } from '../ir/loops.ts'
 import { loopsOf } from '../ir/tree.ts'
 import { type Consumed, Context } from './context.ts'
@@ -11,40 +11,36 @@ import { checkParallel } from './parallel.ts'
 import type { Outcome, Primitive } from './primitive.ts'
 import { PRIMITIVES } from './primitives.ts'
 import { type LoopRef, type LoopStep, printStep } from './steps.ts'
+import { checkStep } from './trace.ts'
 
-enablePatches()
-
-interface Now {
+export interface ScheduleState {
   readonly kernel: Kernel2
   /** The steps applied, in order. */
   readonly trace: readonly LoopStep[]
   /** Loops that no longer exist, in the order they went. */
   readonly consumed: readonly Consumed[]
-}
-
-export interface ScheduleState extends Now {
-  /** What takes back each step, latest last. */
-  readonly inverse: readonly (readonly Patch[])[]
+  /** What this state came from by its latest step; the two share all that the step left alone. */
+  readonly before: ScheduleState | null
 }
 
 export const start = (kernel: Kernel2): ScheduleState =>
-  Object.freeze({ kernel, trace: [], consumed: [], inverse: [] })
+  Object.freeze({ kernel, trace: [], consumed: [], before: null })
 
 /** The state after one more step. Throws `SptError` (`schedule/…`) where the step is not legal. */
 export function apply(state: ScheduleState, step: LoopStep): ScheduleState {
+  checkStep(step)
   const number = state.trace.length + 1
   const cx = new Context(state.kernel, state.consumed, step.span)
   try {
     const outcome = run(cx, step)
     const kernel = nextKernel(state.kernel, outcome)
     checkParallel(cx, kernel)
-    const now: Now = { kernel: state.kernel, trace: state.trace, consumed: state.consumed }
-    const [next, , inverse] = produceWithPatches(now, (draft) => {
+    const next = produce(state, (draft) => {
       draft.kernel = castDraft(kernel)
       draft.trace.push(castDraft(step))
       for (const g of outcome.gone ?? []) draft.consumed.push(castDraft({ ...g, step: number }))
     })
-    return Object.freeze({ ...next, inverse: [...state.inverse, inverse] })
+    return Object.freeze({ ...next, before: state })
   } catch (e) {
     if (!(e instanceof SptError)) throw e
     throw new SptError(
@@ -53,16 +49,8 @@ export function apply(state: ScheduleState, step: LoopStep): ScheduleState {
   }
 }
 
-function run<S extends LoopStep>(cx: Context, step: S): Outcome {
-  const primitive = (PRIMITIVES as Readonly<Record<string, unknown>>)[step.kind] as Primitive<S> | undefined
-  if (!primitive)
-    fail({
-      code: 'schedule/unknown-step',
-      message: `there is no step ${JSON.stringify(step.kind)}`,
-      lookup: { name: String(step.kind), candidates: Object.keys(PRIMITIVES) },
-    })
-  return primitive.apply(cx, step)
-}
+const run = <S extends LoopStep>(cx: Context, step: S): Outcome =>
+  (PRIMITIVES[step.kind] as unknown as Primitive<S>).apply(cx, step)
 
 const nextKernel = (kernel: Kernel2, outcome: Outcome): Kernel2 =>
   Object.freeze({
@@ -72,13 +60,7 @@ const nextKernel = (kernel: Kernel2, outcome: Outcome): Kernel2 =>
   })
 
 /** The state before the latest step; the same state where there is none. */
-export function undo(state: ScheduleState): ScheduleState {
-  const inverse = state.inverse.at(-1)
-  if (!inverse) return state
-  const now: Now = { kernel: state.kernel, trace: state.trace, consumed: state.consumed }
-  const before = applyPatches(now, [...inverse])
-  return Object.freeze({ ...before, inverse: state.inverse.slice(0, -1) })
-}
+export const undo = (state: ScheduleState): ScheduleState => state.before ?? state
 
 /** All steps of a trace, in order. */
 export const replay = (kernel: Kernel2, trace: readonly LoopStep[]): ScheduleState =>

@@ -1,4 +1,4 @@
-/** Traces of loop steps as JSON. */
+/** Loop steps from outside: what is a step at all, and traces as JSON. */
 import { fail } from '../ast/diagnostic.ts'
 import type { LoopStep } from './steps.ts'
 
@@ -64,4 +64,16 @@ function stepProblem(s: unknown): string | undefined {
   if (!fields) return `there is no step ${JSON.stringify(step.kind)}`
   const wrong = Object.entries(fields).find(([name, test]) => !test(step[name]))
   return wrong && `${String(step.kind)} has no proper ${wrong[0]}`
+}
+
+/** Refuses what is no step, which only untyped callers can pass. */
+export function checkStep(step: unknown): void {
+  const problem = stepProblem(step)
+  if (problem === undefined) return
+  const kind = (step as { kind?: unknown } | null)?.kind
+  fail({
+    code: 'schedule/bad-step',
+    message: problem,
+    ...(typeof kind === 'string' ? { lookup: { name: kind, candidates: Object.keys(FIELDS) } } : {}),
+  })
 }

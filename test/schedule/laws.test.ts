@@ -3,10 +3,11 @@ import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { print2 } from '../../src/ir/print2.ts'
 import { verify2 } from '../../src/ir/verify2.ts'
+import { PRIMITIVES } from '../../src/schedule/primitives.ts'
 import { apply, replay, type ScheduleState, start, undo } from '../../src/schedule/state.ts'
 import { printStep } from '../../src/schedule/steps.ts'
 import { traceFromJson, traceToJson } from '../../src/schedule/trace.ts'
-import { type Sample, run, samples } from '../support/kernel2.ts'
+import { run, type Sample, samples } from '../support/kernel2.ts'
 import { choices, stepFor } from '../support/steps.ts'
 
 /** Applies random steps, skipping what is refused; anything but an `SptError` fails the test. */
@@ -30,6 +31,9 @@ function schedule(
   return state
 }
 
+/** RUNS in the environment asks for a longer search. */
+const RUNS = Number(process.env.RUNS ?? 1500)
+
 const many = fc.array(choices, { minLength: 4, maxLength: 24 })
 
 describe('legal steps', () => {
@@ -52,8 +56,27 @@ describe('legal steps', () => {
         })
         for (const s of final.trace) reached.set(s.kind, (reached.get(s.kind) ?? 0) + 1)
       }),
-      { numRuns: Number(process.env.RUNS ?? 1500) },
+      { numRuns: RUNS },
     )
-    console.log(reached)
+    for (const kind of Object.keys(PRIMITIVES)) expect.soft(reached.get(kind) ?? 0, kind).toBeGreaterThan(0)
+  })
+
+  test('come back: undo, replay and JSON', () => {
+    fc.assert(
+      fc.property(samples, many, (sample, numbers) => {
+        const states = [start(sample.kernel)]
+        const final = schedule(sample, numbers, (s) => states.push(s))
+        for (let s = final, k = states.length - 1; k > 0; k--) {
+          s = undo(s)
+          expect(s.kernel).toBe(states[k - 1]!.kernel)
+          expect(s.trace).toEqual(states[k - 1]!.trace)
+          expect(s.consumed).toEqual(states[k - 1]!.consumed)
+        }
+        const trace = traceFromJson(traceToJson(final.trace))
+        expect(trace).toEqual(final.trace)
+        expect(replay(sample.kernel, trace).kernel).toEqual(final.kernel)
+      }),
+      { numRuns: 200 },
+    )
   })
 })

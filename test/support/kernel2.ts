@@ -3,8 +3,8 @@ import fc from 'fast-check'
 import { add, constant, type Expr, type Load, load, lt, max, mul, sub, variable } from '../../src/ir/expr.ts'
 import { interpret, type Order } from '../../src/ir/interpret.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../src/ir/loops.ts'
-import { print2 } from '../../src/ir/print2.ts'
 import { builtinMonoid, type Monoid } from '../../src/ir/monoid.ts'
+import { print2 } from '../../src/ir/print2.ts'
 import { at, buffer, expr, kernel2, loop, reduce, store, when } from '../../src/schedule/build.ts'
 
 export interface Data {
@@ -24,7 +24,8 @@ export function run(kernel: Kernel2, data: Data, order: Order = 'forward'): Reco
   const arrays = new Map([...data.arrays].map(([name, cells]) => [name, [...cells]]))
   interpret(kernel, arrays, data.params, order)
   const out: Record<string, number[]> = {}
-  for (const b of kernel.buffers) if (b.role === 'out' || b.role === 'inout') out[b.name] = arrays.get(b.name)!
+  for (const b of kernel.buffers)
+    if (b.role === 'out' || b.role === 'inout') out[b.name] = arrays.get(b.name)!
   return out
 }
 
@@ -46,14 +47,12 @@ const shapes: fc.Arbitrary<Shape> = fc
     symbolic: fc.boolean(),
   })
   .chain((s) =>
-    fc
-      .array(fc.integer({ min: 0, max: 5 }), { minLength: s.m, maxLength: s.m })
-      .chain((lengths) => {
-        const count = lengths.reduce((a, b) => a + b, 0)
-        return fc
-          .array(fc.integer({ min: 0, max: s.n - 1 }), { minLength: count, maxLength: count })
-          .map((columns) => ({ ...s, lengths, columns }))
-      }),
+    fc.array(fc.integer({ min: 0, max: 5 }), { minLength: s.m, maxLength: s.m }).chain((lengths) => {
+      const count = lengths.reduce((a, b) => a + b, 0)
+      return fc
+        .array(fc.integer({ min: 0, max: s.n - 1 }), { minLength: count, maxLength: count })
+        .map((columns) => ({ ...s, lengths, columns }))
+    }),
   )
 
 const LENGTH = (i: Expr): Expr => sub(at('j_indptr', [add(i, expr(1))], 'i32'), at('j_indptr', [i], 'i32'))
@@ -237,7 +236,12 @@ function build(s: Shape, seed: number): Sample {
     buffer('S', ['j_count'], 'local'),
     ...OUTS.map((name) => buffer(name, ['m', d], 'out')),
   ]
-  const kernel = kernel2('random', s.symbolic ? ['m', 'n', 'j_count', 'd'] : ['m', 'n', 'j_count'], buffers, body)
+  const kernel = kernel2(
+    'random',
+    s.symbolic ? ['m', 'n', 'j_count', 'd'] : ['m', 'n', 'j_count'],
+    buffers,
+    body,
+  )
   const indptr = [0]
   for (const l of s.lengths) indptr.push(indptr.at(-1)! + l)
   const values = (n: number): number[] => Array.from({ length: n }, () => dice.below(7) - 3)
@@ -266,4 +270,3 @@ export const samples: fc.Arbitrary<Sample> = fc.tuple(shapes, fc.nat()).map(([s,
   // What fast-check shows of a counterexample.
   return Object.assign(sample, { [fc.toStringMethod]: () => print2(sample.kernel, { bodyOnly: true }) })
 })
-

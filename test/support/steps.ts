@@ -52,7 +52,10 @@ export function stepFor(state: ScheduleState, [kind, a, b, c, e, f]: readonly nu
     case 'reorder': {
       const pair = inside(a!)
       if (b! % 2 === 0) return { kind: 'reorder', loops: [...pair].reverse() }
-      return { kind: 'reorder', loops: [name(a!), name(b!), name(c!)].filter((x, k, l) => l.indexOf(x) === k) }
+      return {
+        kind: 'reorder',
+        loops: [name(a!), name(b!), name(c!)].filter((x, k, l) => l.indexOf(x) === k),
+      }
     }
     case 'tile':
       return { kind: 'tile', loops: inside(a!), by: [1 + (b! % 3), 1 + (c! % 3)] }
@@ -69,7 +72,11 @@ export function stepFor(state: ScheduleState, [kind, a, b, c, e, f]: readonly nu
     case 'compute_at':
       return { kind: 'compute_at', nest: pick(['produce', ...nests], a!), at: name(b!) }
     case 'fission':
-      return { kind: 'fission', loop: name(a!), after: e! % 2 ? 1 + (f! % 2) : pick(['produce', ...nests], c!) }
+      return {
+        kind: 'fission',
+        loop: name(a!),
+        after: e! % 2 ? 1 + (f! % 2) : pick(['produce', ...nests], c!),
+      }
     case 'rfactor':
       return { kind: 'rfactor', loop: name(a!) }
     case 'atomic':

@@ -1,6 +1,6 @@
 import { div, type Expr, mentions, mod, mul, variable } from '../../ir/expr.ts'
 import type { For } from '../../ir/loops.ts'
-import { replaceLoop, stmt, substituteStmts } from '../../ir/tree.ts'
+import { loopsOf, replaceLoop, stmt, substituteStmts } from '../../ir/tree.ts'
 import { checkPerfectChain, checkRectangular, checkSerial } from '../checks.ts'
 import type { Context } from '../context.ts'
 import { gone, type Primitive } from '../primitive.ts'
@@ -63,12 +63,18 @@ for g in 0..m * 32
   },
 }
 
-/** A loop of one iteration vanishes from its guards, which then belong further out. */
+/**
+ * A loop of one iteration vanishes from expressions. A guard that lost its last mention of a reduction loop would
+ * no longer be left out where an initialisation repeats the loops around it, so such loops are not fused.
+ */
 function checkGuardsSpeakOf(cx: Context, fused: For, chain: readonly For[]): void {
-  if (fused.guards.every((g) => mentions(g, fused.var))) return
+  const before = [...chain.flatMap((l) => l.guards), ...loopsOf(chain.at(-1)!.body).flatMap((l) => l.guards)]
+  const after = [...fused.guards, ...loopsOf(fused.body).flatMap((l) => l.guards)]
+  const spoke = before.map((g) => chain.some((l) => mentions(g, l.var)))
+  if (after.every((g, k) => !spoke[k] || mentions(g, fused.var))) return
   cx.refuse({
     code: 'nothing-to-fuse',
-    message: `a guard of ${chain.map((l) => l.name).join(', ')} would not depend on the fused loop`,
+    message: `a guard inside of ${chain.map((l) => l.name).join(', ')} would not depend on the fused loop`,
     loops: chain,
     hint: 'leave out loops of one iteration',
   })

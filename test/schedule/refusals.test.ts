@@ -1,0 +1,260 @@
+/** What each primitive refuses, and how the refusal reads. */
+import { describe, expect, test } from 'vitest'
+import { type Diagnostic, SptError } from '../../src/ast/diagnostic.ts'
+import { add, lt, mul, select } from '../../src/ir/expr.ts'
+import type { Kernel2 } from '../../src/ir/loops.ts'
+import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/build.ts'
+import {
+  elementwise,
+  featureMajor,
+  fourWide,
+  rowProduct,
+  rowSums,
+  twoNests,
+  twoPhases,
+} from '../../src/schedule/samples.ts'
+import { replay } from '../../src/schedule/state.ts'
+import type { LoopStep } from '../../src/schedule/steps.ts'
+import { traceFromJson } from '../../src/schedule/trace.ts'
+import { pair } from '../support/kernel2.ts'
+
+function refusal(kernel: Kernel2, ...steps: LoopStep[]): Diagnostic {
+  try {
+    replay(kernel, steps)
+  } catch (e) {
+    if (e instanceof SptError) return e.diagnostics[0]!
+    throw e
+  }
+  throw new Error('nothing was refused')
+}
+
+const split = (loop: string, by: number, into?: [string, string]): LoopStep => ({
+  kind: 'split',
+  loop,
+  by,
+  into,
+})
+const bind = (loop: string, to: 'block.x' | 'block.y' | 'thread.x' | 'thread.y'): LoopStep => ({
+  kind: 'bind',
+  bindings: [{ loop, to }],
+})
+const reorder = (...loops: string[]): LoopStep => ({ kind: 'reorder', loops })
+
+/** `S[i] = X[i] + S[i - 1]` in all but name: each iteration reads what the one before wrote. */
+const chain = kernel2(
+  'chain',
+  ['m'],
+  [buffer('S', [add(expr('m'), expr(1)), 4], 'inout')],
+  [
+    loop('i', 'm', [
+      loop('f', 4, [
+        store(at('S', [add(expr('i'), expr(1)), 'f']), add(at('S', ['i', 'f']), at('S', ['i', 'f']))),
+      ]),
+    ]),
+  ],
+)
+
+/** A tuple reduction over a dense row. */
+const tuple = kernel2(
+  'tuple',
+  ['m'],
+  [buffer('X', ['m', 8], 'in'), buffer('s', ['m'], 'out'), buffer('t', ['m'], 'out')],
+  [
+    loop('i', 'm', [
+      loop(
+        'k',
+        8,
+        [
+          {
+            kind: 'reduce',
+            reducer: pair,
+            targets: [at('s', ['i']), at('t', ['i'])],
+            values: [at('X', ['i', 'k']), at('X', ['i', 'k'])],
+            init: true,
+            atomic: false,
+          },
+        ],
+        { reduce: true },
+      ),
+    ]),
+  ],
+)
+
+/** A read that only happens where a condition holds, and two reads of different elements. */
+const guarded = kernel2(
+  'guarded',
+  ['m'],
+  [buffer('X', ['m', 8], 'in'), buffer('Y', ['m', 8], 'out')],
+  [
+    loop('i', 'm', [
+      loop('f', 8, [
+        store(at('Y', ['i', 'f']), select(lt(expr('f'), expr(4)), at('X', ['i', 'f']), at('Y', ['i', 'f']))),
+      ]),
+    ]),
+  ],
+)
+const twoReads = kernel2(
+  'reads',
+  ['m'],
+  [buffer('X', ['m', 8], 'in'), buffer('Y', ['m', 8], 'out')],
+  [loop('i', 'm', [loop('f', 8, [store(at('Y', ['i', 'f']), add(at('X', ['i', 'f']), at('X', ['i', 0])))])])],
+)
+
+/** `y[idx[i]] += X[i]`: iterations may meet in one element. */
+const scatter = kernel2(
+  'scatter',
+  ['m', 'n'],
+  [buffer('idx', ['m'], 'in', { dtype: 'i32' }), buffer('X', ['m'], 'in'), buffer('y', ['n'], 'inout')],
+  [loop('i', 'm', [reduce(at('y', [at('idx', ['i'], 'i32')]), '+', at('X', ['i']), {})], { reduce: true })],
+)
+
+const cases: readonly (readonly [string, Kernel2, readonly LoopStep[]])[] = [
+  ['unknown-loop', rowSums, [split('q', 8)]],
+  ['consumed-loop', rowSums, [split('i', 8), split('i', 4)]],
+  ['ambiguous-loop', twoNests, [split('i', 8)]],
+  ['bad-factor', rowSums, [split('i', 0)]],
+  ['bad-factor', rowSums, [split('i', 2.5)]],
+  ['name-taken', rowSums, [split('i', 8, ['j', 'ii'])]],
+  ['bad-name', rowSums, [split('i', 8, ['1x', 'ii'])]],
+  ['not-serial', rowSums, [bind('i', 'block.x'), split('i', 8)]],
+  ['not-rectangular', rowSums, [{ kind: 'fuse', loops: ['i', 'j'] }]],
+  ['not-adjacent', featureMajor, [{ kind: 'fuse', loops: ['f', 'i'] }]],
+  ['mixed-reduction', rowProduct, [{ kind: 'fuse', loops: ['j', 'f'] }]],
+  ['not-rectangular', rowProduct, [reorder('j', 'i')]],
+  ['not-nested', twoNests, [reorder('produce.i', 'consume.i')]],
+  ['not-perfect', twoPhases, [reorder('i', 'produce.k')]],
+  ['order-matters', chain, [reorder('f', 'i')]],
+  ['order-matters', chain, [bind('i', 'block.x')]],
+  ['bad-arguments', elementwise, [{ kind: 'tile', loops: ['i', 'f'], by: [8] }]],
+  ['extent-not-known', rowProduct, [bind('j', 'block.x')]],
+  ['extent-not-constant', rowProduct, [bind('i', 'thread.x')]],
+  ['axis-taken', rowProduct, [bind('i', 'block.x'), bind('f', 'block.x')]],
+  ['block-not-outermost', rowProduct, [bind('f', 'block.x')]],
+  ['too-many-threads', elementwise, [split('i', 2048), bind('ii', 'thread.x')]],
+  ['blocks-combine', scatter, [bind('i', 'block.x')]],
+  ['extent-not-constant', rowSums, [{ kind: 'unroll', loop: 'j' }]],
+  ['too-many-copies', elementwise, [split('f', 4096), { kind: 'unroll', loop: 'fi' }]],
+  ['bad-lanes', rowProduct, [{ kind: 'vectorize', loop: 'f' }]],
+  ['not-innermost', elementwise, [split('i', 4), { kind: 'vectorize', loop: 'ii' }]],
+  ['reduction-loop', rowSums, [split('j', 4), { kind: 'vectorize', loop: 'ji' }]],
+  ['not-innermost', fourWide, [{ kind: 'vectorize', loop: 'f' }, reorder('f', 'i')]],
+  ['unknown-buffer', rowSums, [{ kind: 'atomic', buffer: 'z' }]],
+  ['no-reduction', elementwise, [{ kind: 'atomic', buffer: 'Y' }]],
+  ['no-atomics', tuple, [{ kind: 'atomic', buffer: 's' }]],
+  ['not-read', twoNests, [{ kind: 'cache_read', buffer: 'X', at: 'consume.i', scope: 'register' }]],
+  ['extent-not-constant', rowProduct, [{ kind: 'cache_read', buffer: 'B', at: 'i', scope: 'shared' }]],
+  ['conditional-read', guarded, [{ kind: 'cache_read', buffer: 'X', at: 'i', scope: 'register' }]],
+  ['different-elements', twoReads, [{ kind: 'cache_read', buffer: 'X', at: 'i', scope: 'register' }]],
+  ['written-too', guarded, [{ kind: 'cache_read', buffer: 'Y', at: 'f', scope: 'register' }]],
+  ['read-too', guarded, [{ kind: 'cache_write', buffer: 'Y', at: 'f', scope: 'register' }]],
+  ['not-written', rowSums, [{ kind: 'cache_write', buffer: 'A', at: 'i', scope: 'register' }]],
+  [
+    'too-large',
+    twoReads,
+    [split('i', 512), { kind: 'cache_write', buffer: 'Y', at: 'io', scope: 'register' }],
+  ],
+  [
+    'registers-of-other-threads',
+    rowProduct,
+    [{ kind: 'cache_write', buffer: 'C', at: 'i', scope: 'register' }, bind('f', 'thread.x')],
+  ],
+  ['unknown-nest', twoNests, [{ kind: 'compute_at', nest: 'make', at: 'consume.i' }]],
+  ['not-before', twoNests, [{ kind: 'compute_at', nest: 'consume', at: 'produce.i' }]],
+  ['output-needed', outputs(), [{ kind: 'compute_at', nest: 'produce', at: 'consume.i' }]],
+  ['computed-again', columns(), [{ kind: 'compute_at', nest: 'produce', at: 'consume.k' }]],
+  ['nothing-to-separate', rowSums, [{ kind: 'fission', loop: 'i', after: 1 }]],
+  ['unknown-nest', twoPhases, [{ kind: 'fission', loop: 'i', after: 'make' }]],
+  ['extent-not-known', rowSums, [{ kind: 'rfactor', loop: 'j' }]],
+  ['no-reduction', rowSums, [{ kind: 'rfactor', loop: 'i' }]],
+]
+
+/** `twoNests` whose intermediate leaves the kernel. */
+function outputs(): Kernel2 {
+  return { ...twoNests, buffers: twoNests.buffers.map((b) => (b.name === 'T' ? { ...b, role: 'out' } : b)) }
+}
+
+/** Every row of the consumer reads the same elements. */
+function columns(): Kernel2 {
+  return kernel2(
+    'columns',
+    ['m', 'd'],
+    [buffer('X', ['d'], 'in'), buffer('T', ['d'], 'local'), buffer('y', ['m'], 'out')],
+    [
+      loop('k', 'd', [store(at('T', ['k']), mul(at('X', ['k']), at('X', ['k'])))], { nest: 'produce' }),
+      loop(
+        'i',
+        'm',
+        [
+          loop('k2', 'd', [reduce(at('y', ['i']), '+', at('T', ['k2']))], {
+            name: 'k',
+            nest: 'consume',
+            reduce: true,
+          }),
+        ],
+        { nest: 'consume' },
+      ),
+    ],
+  )
+}
+
+describe('refusals', () => {
+  test.each(cases)('%s', (code, kernel, steps) => {
+    const d = refusal(kernel, ...steps)
+    expect(d.code).toBe(`schedule/${code}`)
+    expect(d.message).toContain(`(step ${steps.length}: `)
+  })
+
+  test.each([
+    ['no step', null],
+    ['an unknown kind', { kind: 'wish' }],
+    ['a missing field', { kind: 'split', loop: 'i' }],
+    ['a wrong field', { kind: 'bind', bindings: [{ loop: 'i', to: 'warp' }] }],
+    ['an inherited name', { kind: 'toString' }],
+  ])('of %s from untyped callers', (_, step) => {
+    expect(refusal(rowSums, step as LoopStep).code).toBe('schedule/bad-step')
+    expect(() => traceFromJson(JSON.stringify([step]))).toThrow(SptError)
+  })
+
+  test('of what is no trace', () => {
+    for (const text of ['', '{', '{}', '3', 'null']) expect(() => traceFromJson(text)).toThrow(SptError)
+  })
+
+  test('show the loops as they are, the offending ones marked, and what would be legal', () => {
+    const d = refusal(rowProduct, split('i', 8), reorder('j', 'ii'))
+    expect(d).toMatchInlineSnapshot(`
+      {
+        "code": "schedule/not-rectangular",
+        "expected": "a loop whose extent is the same in every iteration of ii",
+        "message": "reorder: the extent of j, j_indptr[io * 8 + ii + 1] - j_indptr[io * 8 + ii], depends on ii (step 2: reorder (j, ii))",
+        "notes": [
+          "  for io in 0..ceildiv(m, 8)
+      >   for ii in 0..8  where io * 8 + ii < m
+      >     for j in 0..j_indptr[io * 8 + ii + 1] - j_indptr[io * 8 + ii]  reduce
+              for f in 0..32
+                C[io * 8 + ii, f] += A[j_indptr[io * 8 + ii] + j] * B[j_indices[j_indptr[io * 8 + ii] + j], f]  init",
+        ],
+      }
+    `)
+  })
+
+  test('say what became of a loop', () => {
+    const d = refusal(rowSums, split('i', 8), bind('i', 'block.x'))
+    expect(d.message).toMatchInlineSnapshot(`"i was split into io, ii by step 1 (step 2: bind i to block.x)"`)
+    expect(d.expected).toMatchInlineSnapshot(`"one of io, ii"`)
+  })
+
+  test('list the names where one is ambiguous, and the nearest where it is unknown', () => {
+    expect(refusal(twoNests, split('k', 8)).expected).toMatchInlineSnapshot(`"one of produce.k, consume.k"`)
+    expect(refusal(twoNests, split('produce.q', 8)).lookup).toMatchInlineSnapshot(`
+      {
+        "candidates": [
+          "produce.i",
+          "produce.k",
+          "consume.i",
+          "consume.k",
+        ],
+        "name": "produce.q",
+      }
+    `)
+  })
+})
