@@ -1,12 +1,15 @@
 /** Stage III → CUDA C++: one `extern "C"` kernel for each launch. The physical grid is one-dimensional. */
+import { invariant } from '../../ast/diagnostic.ts'
+import { DTYPE_BYTES } from '../../ir/dtype.ts'
 import type { Expr } from '../../ir/expr.ts'
 import type { Launch, Plan } from '../../ir/loops.ts'
+import { walkStmts } from '../../ir/tree.ts'
 import { argsOf, type LaunchUse } from '../emit.ts'
 import { blockDecode } from '../grid.ts'
 import { Mangler } from '../mangle.ts'
 import type { Entry, ModuleText } from '../module.ts'
 import { Printer } from '../printer.ts'
-import type { Helpers } from '../target.ts'
+import type { Helpers, Target } from '../target.ts'
 import { CUDA, CUDA_MEMORY } from '../targets/cuda.ts'
 
 export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
@@ -18,15 +21,18 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
     const { launch } = use
     const mangler = new Mangler(CUDA.reserved)
     const entry = mangler.name(launch.name)
-    const printer = new Printer({ target: CUDA, mangler, helpers, buffers, param: () => undefined }, launch)
+    const shared = sharedMemory(launch)
+    const target = shared.bytes > STATIC_LIMIT ? shared.dynamic : CUDA
+    const printer = new Printer({ target, mangler, helpers, buffers, param: () => undefined }, launch)
     const args = argsOf(use)
     const parameters = args.map((a) => {
       const name = mangler.name(a.name)
       if (a.kind === 'scalar') return `${CUDA.type(a.dtype)} ${name}`
       return `${a.access === 'read' ? 'const ' : ''}${CUDA_MEMORY[a.dtype]}* __restrict__ ${name}`
     })
-    kernels.push(kernelText(launch, entry, parameters, printer))
-    entries.push({ name: entry, args, block: launch.block, sharedBytes: 0 })
+    const sharedBytes = target === CUDA ? 0 : shared.bytes
+    kernels.push(kernelText(launch, entry, parameters, printer, sharedBytes > 0))
+    entries.push({ name: entry, args, block: launch.block, sharedBytes })
   }
   return {
     target: 'cuda',
@@ -36,7 +42,42 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
   }
 }
 
-function kernelText(launch: Launch, name: string, parameters: readonly string[], printer: Printer): string {
+/** Bytes of shared memory that declarations in the text may take; more is given at launch. */
+const STATIC_LIMIT = 48 * 1024
+const SHARED_ALIGN = 16
+
+/** How much shared memory a launch uses, and the target that carves it out of one dynamic array. */
+function sharedMemory(launch: Launch): { readonly bytes: number; readonly dynamic: Target } {
+  const offsets: number[] = []
+  let bytes = 0
+  walkStmts(launch.body, (s) => {
+    if (s.kind !== 'alloc' || s.buffer.scope !== 'shared') return
+    offsets.push(bytes)
+    const length = s.buffer.shape[0]
+    invariant(length?.kind === 'const', `the length of ${s.buffer.name} is not constant`)
+    bytes += Math.ceil((length.value * DTYPE_BYTES[s.buffer.dtype]) / SHARED_ALIGN) * SHARED_ALIGN
+  })
+  const next = offsets.values()
+  return {
+    bytes,
+    dynamic: {
+      ...CUDA,
+      // Allocations are printed in the order they are met here.
+      shared: (name, dtype) => {
+        const type = CUDA_MEMORY[dtype]
+        return `${type}* const ${name} = (${type}*)(shared_memory + ${next.next().value});`
+      },
+    },
+  }
+}
+
+function kernelText(
+  launch: Launch,
+  name: string,
+  parameters: readonly string[],
+  printer: Printer,
+  dynamic: boolean,
+): string {
   const threads = launch.block.reduce((a, b) => a * b, 1)
   const body = printer.body(launch.body, '  ')
   const decode = blockDecode(launch.grid, (e: Expr) => printer.expr(e), body).map(
@@ -46,6 +87,7 @@ function kernelText(launch: Launch, name: string, parameters: readonly string[],
     `extern "C" __global__ void __launch_bounds__(${threads}) ${name}(`,
     `  ${parameters.join(',\n  ')}`,
     ') {',
+    ...(dynamic ? [`  extern __shared__ __align__(${SHARED_ALIGN}) unsigned char shared_memory[];`] : []),
     ...decode,
     ...body,
     '}',
