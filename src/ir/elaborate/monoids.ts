@@ -3,6 +3,7 @@ import type * as Ast from '../../ast/nodes.ts'
 import { type Expr, type Var, variable } from '../expr.ts'
 import { isBuiltinReducer, type Monoid } from '../monoid.ts'
 import { elaborateExpr, type Names } from './expressions.ts'
+import { violation } from './monoid-laws.ts'
 import type { Report } from './report.ts'
 import { coerce, plain } from './types.ts'
 
@@ -43,7 +44,7 @@ export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {
   const identity = values(m.identity, constants(report))
   const result = values(m.result, operands(m, report))
   if (report.count > before || [...identity, ...result].some((e) => e === null)) return null
-  return {
+  const monoid: Monoid = {
     name: m.name.name,
     fields: m.fields.map((f) => ({ name: f.name.name, dtype: f.type.name })),
     identity: identity as Expr[],
@@ -52,6 +53,16 @@ export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {
     result: result as Expr[],
     span: m.name.span,
   }
+  const wrong = violation(monoid)
+  if (wrong)
+    report.error({
+      code: 'check/monoid-law',
+      message: `${monoid.name} is no reducer: ${wrong}`,
+      span: m.name.span,
+      expected: 'an associative and commutative combine, and an identity that changes nothing',
+      hint: 'schedules combine values in any order and grouping, so these laws have to hold',
+    })
+  return monoid
 }
 
 /** An identity mentions nothing. */
