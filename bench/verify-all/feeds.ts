@@ -1,0 +1,191 @@
+/** What each kernel of `kernels/` is run on: the inputs that a data set gives it. The rest is random from a seed. */
+import type { RunInputs } from '../../src/api/compiled.ts'
+import type { CoordTensor, Tensor } from '../../src/formats/tensor.ts'
+import { coords } from '../../src/node.ts'
+import { type DataSet, elements, type KernelMap, type Matrix, type Triples } from './data.ts'
+
+export interface Feed {
+  readonly data: string
+  readonly inputs: RunInputs
+  /** Multiply-adds, roughly: how long the reference takes. */
+  readonly work: number
+}
+
+const SEED = 7
+/** Multiply-adds that feature widths are chosen for. */
+const BUDGET = 4e6
+
+/** The largest of some feature widths that keeps the work in the budget. */
+const width = (n: number, most = 32): number =>
+  [32, 20, 16, 8, 4, 2, 1].find((d) => d <= most && n * d <= BUDGET) ?? 1
+
+const feed = (
+  data: string,
+  work: number,
+  tensors: Readonly<Record<string, Tensor | Int32Array>>,
+  params: Readonly<Record<string, number>> = {},
+): Feed => ({ data, work, inputs: { tensors, params, seed: SEED } })
+
+const pattern = (t: CoordTensor): CoordTensor => ({ ...t, values: null })
+
+/** Where the matrix goes: values of a buffer, or structure of an axis. */
+const withMatrix =
+  (name: string, sizes: (d: number) => Readonly<Record<string, number>>) =>
+  (m: Matrix): Feed => {
+    const n = elements(m)
+    const d = width(n)
+    return feed(
+      m.name,
+      n * d,
+      { [name]: name.length > 1 || name === 'A' ? m.tensor : pattern(m.tensor) },
+      sizes(d),
+    )
+  }
+const featured = (d: number) => ({ d })
+
+/** The pattern of b × b blocks that have elements. */
+function blocked(t: CoordTensor, b: number): CoordTensor {
+  const [m, n] = t.shape.map((x) => Math.ceil(x / b)) as [number, number]
+  const keys = new Set<number>()
+  for (let e = 0; e < t.coords[0]!.length; e++)
+    keys.add(Math.floor(t.coords[0]![e]! / b) * n + Math.floor(t.coords[1]![e]! / b))
+  const sorted = [...keys].sort((x, y) => x - y)
+  return coords([m, n], [sorted.map((k) => Math.floor(k / n)), sorted.map((k) => k % n)])
+}
+
+const blocks =
+  (b: number) =>
+  (m: Matrix): Feed => {
+    const jo = blocked(m.tensor, b)
+    const n = 2 * jo.coords[0]!.length * b * b
+    const d = width(n, 16)
+    return feed(m.name, n * d, { jo }, { batch: 2, b, d })
+  }
+
+/** Segments as long as the matrix' rows. */
+function ragged(m: Matrix, d: number): { p: CoordTensor; longest: number } {
+  const [rows] = m.tensor.coords
+  const seen = new Int32Array(m.tensor.shape[0]!)
+  const at = Int32Array.from(rows!, (r) => seen[r]!++)
+  const longest = Math.max(
+    1,
+    seen.reduce((a, b) => Math.max(a, b), 0),
+  )
+  return { p: coords([seen.length, longest], [rows!, at]), longest: longest * Math.sign(d + 1) }
+}
+
+const segments = (m: Matrix): Feed => {
+  const n = elements(m)
+  const d = width(n)
+  return feed(m.name, n * d, { p: ragged(m, d).p }, { d })
+}
+
+const relational =
+  (name: string, wide: (n: number, t: Triples) => number) =>
+  (t: Triples): Feed => {
+    const n = elements(t)
+    const d = wide(n, t)
+    return feed(t.name, n * d * d, { [name]: t.tensor }, { d, e: d })
+  }
+
+function convolution(k: KernelMap): Feed {
+  const offset = Int32Array.from(k.lengths.flatMap((n, o) => Array<number>(n).fill(o)))
+  const within = Int32Array.from(k.lengths.flatMap((n) => Array.from({ length: n }, (_, p) => p)))
+  const pairs = Math.max(...k.lengths)
+  const list = (values: Int32Array): CoordTensor =>
+    coords([k.lengths.length, pairs], [offset, within], values, 'i32')
+  const voxels =
+    1 +
+    Math.max(
+      k.imap.reduce((a, b) => Math.max(a, b), 0),
+      k.omap.reduce((a, b) => Math.max(a, b), 0),
+    )
+  const c = 4
+  return feed(
+    k.name,
+    k.imap.length * c * c,
+    { imap: list(k.imap), omap: list(k.omap) },
+    { voxels, out_voxels: voxels, channels: c, out_channels: c },
+  )
+}
+
+const matrixKernels: Readonly<Record<string, (m: Matrix) => Feed | null>> = {
+  spmv: (m) => feed(m.name, elements(m), { A: m.tensor }),
+  softmax: (m) => feed(m.name, 3 * elements(m), { A: m.tensor }),
+  spmm: withMatrix('A', featured),
+  spmm_max: withMatrix('A', featured),
+  spmm_mean: withMatrix('A', featured),
+  sddmm: withMatrix('A', featured),
+  sddmm_pattern: withMatrix('j', featured),
+  attention: withMatrix('j', (d) => ({ d, e: d, scale: 0.25 })),
+  attention_online: withMatrix('j', (d) => ({ d, e: d, scale: 0.25 })),
+  segment_sum: segments,
+  segment_max: segments,
+  block_spmm: (m) => blocks(blockOf(m))(m),
+  block_sddmm: (m) => blocks(blockOf(m))(m),
+  csr_to_bsr: (m) =>
+    feed(m.name, elements(m), { A: m.tensor, jo: blocked(m.tensor, blockOf(m)) }, { b: blockOf(m) }),
+  gather_scatter: withMatrix('A', featured),
+  edge_scores: withMatrix('j', featured),
+  spmm_transposed: withMatrix('A', featured),
+  spmm_half: withMatrix('j', featured),
+  spmm_i8: withMatrix('j', (d) => ({ d, scale: 0.5 })),
+  pool_max: withMatrix('j', featured),
+  pool_min: withMatrix('j', featured),
+  pool_any: withMatrix('j', featured),
+  pool_all: withMatrix('j', featured),
+  push: (m) => {
+    const rows = m.tensor.shape[0]!
+    const active = Int32Array.from({ length: Math.ceil(rows / 3) }, (_, k) => (k * 7) % rows)
+    const d = width(elements(m))
+    return feed(m.name, (elements(m) * d) / 3, { A: m.tensor, active }, { d })
+  },
+  hypergraph: (m) => {
+    const [rows, cols] = m.tensor.coords
+    const degree = new Int32Array(m.tensor.shape[0]!)
+    for (const r of rows!) degree[r]!++
+    const pairs = cols!.reduce((sum, c) => sum + degree[c]!, 0)
+    if (pairs > 2e7) return null
+    const d = width(pairs, 8)
+    return feed(m.name, pairs * d, { e: pattern(m.tensor), u: pattern(m.tensor) }, { d })
+  },
+}
+
+/** The natural block size of the structured matrices; 4 where there is none. */
+const blockOf = (m: Matrix): number => (/ldg/.test(m.name) ? 21 : /bcsstk/.test(m.name) ? 3 : 4)
+
+const root = (n: number): number => Math.max(1, Math.floor(Math.sqrt(BUDGET / n)))
+const tripleKernels: Readonly<Record<string, (t: Triples) => Feed>> = {
+  rgcn: relational('A', (n) => Math.min(16, root(n))),
+  rgcn_transform: relational('A', (_, t) => Math.min(16, root(t.tensor.shape[0]! * t.tensor.shape[1]!))),
+  rgcn_aggregate: relational('A', (n) => Math.min(16, root(n))),
+  mttkrp: (t) => feed(t.name, elements(t) * width(elements(t)), { A: fibres(t) }, { d: width(elements(t)) }),
+  ttm: (t) => feed(t.name, elements(t) * width(elements(t)), { A: fibres(t) }, { d: width(elements(t)) }),
+}
+
+/** Node, relation, node: rows that are uneven. */
+const fibres = ({ tensor: t }: Triples): CoordTensor =>
+  coords([t.shape[1]!, t.shape[0]!, t.shape[2]!], [t.coords[1]!, t.coords[0]!, t.coords[2]!])
+
+/** Kernels without sparse data, and whatever is not known here: random. */
+const randomSizes: Readonly<Record<string, readonly Readonly<Record<string, number>>[]>> = {
+  gemm: [
+    { m: 128, n: 128, k: 128, alpha: 2 },
+    { m: 131, n: 67, k: 200, alpha: -1 },
+  ],
+  ragged_bmm: [{ batches: 12, m: 40, n: 36, l: 50 }],
+}
+
+/** All that a kernel can be run on. `params` are its sizes and scalars, for kernels that this file does not know. */
+export function feedsOf(kernel: string, params: readonly string[], data: readonly DataSet[]): Feed[] {
+  const random = randomSizes[kernel]
+  if (random) return random.map((sizes) => feed(`random ${Object.values(sizes).join(' × ')}`, 3e6, {}, sizes))
+  const out = data.flatMap((d): (Feed | null)[] => {
+    if (d.kind === 'matrix') return [matrixKernels[kernel]?.(d) ?? null]
+    if (d.kind === 'triples') return [tripleKernels[kernel]?.(d) ?? null]
+    return [kernel === 'convolution' ? convolution(d) : null]
+  })
+  const found = out.filter((f) => f !== null)
+  const known = kernel in matrixKernels || kernel in tripleKernels || kernel === 'convolution'
+  return known ? found : [feed('random', 1e5, {}, Object.fromEntries(params.map((p) => [p, 24])))]
+}
