@@ -1,0 +1,113 @@
+/**
+ * Memory that remembers who touched what since when, so that a race is found wherever it could happen and not
+ * only where it did. Two accesses of one element race if one of them writes, not both are atomic, and they are
+ * by different blocks of a launch, or by different threads of a block with no barrier between them.
+ */
+import { InternalError } from '../ast/diagnostic.ts'
+import { type Dtype, isFloat } from './dtype.ts'
+import type { Cells } from './interpret.ts'
+import type { Buffer } from './loops.ts'
+
+/** A thread of a launch, and how many barriers it has passed. */
+export interface Who {
+  readonly block: number
+  readonly thread: number
+  epoch: number
+}
+
+/** What unwritten memory holds: no value that a kernel would compute. */
+export const poison = (t: Dtype): number =>
+  isFloat(t) ? Number.NaN : t === 'bool' ? 1 : t === 'u32' || t === 'i32' ? 1234567 : 77
+
+const NOBODY = -1
+const SEVERAL = -2
+
+/** The latest accesses of one kind to one element. */
+interface Touch {
+  /** Of all of the launch: one block, nobody or several. */
+  block: number
+  /** Of the latest epoch of the latest block. */
+  thread: number
+  last: number
+  epoch: number
+}
+
+const untouched = (): Touch => ({ block: NOBODY, thread: NOBODY, last: NOBODY, epoch: NOBODY })
+
+interface Element {
+  readonly read: Touch
+  readonly write: Touch
+  readonly atomic: Touch
+}
+
+export class Memory {
+  readonly buffer: Buffer
+  readonly #cells: Cells
+  #elements = new Map<number, Element>()
+
+  constructor(buffer: Buffer, cells: Cells) {
+    this.buffer = buffer
+    this.#cells = cells
+  }
+
+  get length(): number {
+    return this.#cells.length
+  }
+
+  /** A launch starts: what came before it has happened. */
+  begin(): void {
+    this.#elements = new Map()
+  }
+
+  clear(): void {
+    for (let k = 0; k < this.#cells.length; k++) this.#cells[k] = 0
+  }
+
+  read(k: number, who: Who, atomic: boolean): number {
+    if (this.buffer.scope !== 'register' && this.buffer.role !== 'in' && this.buffer.role !== 'index') {
+      const e = this.#element(k)
+      this.#check(k, who, e.write, 'write')
+      if (!atomic) this.#check(k, who, e.atomic, 'atomic update')
+      touch(atomic ? e.atomic : e.read, who)
+    }
+    return this.#cells[k]!
+  }
+
+  write(k: number, value: number, who: Who, atomic: boolean): void {
+    if (this.buffer.scope !== 'register') {
+      const e = this.#element(k)
+      this.#check(k, who, e.write, 'write')
+      this.#check(k, who, e.read, 'read')
+      if (!atomic) this.#check(k, who, e.atomic, 'atomic update')
+      touch(atomic ? e.atomic : e.write, who)
+    }
+    this.#cells[k] = value
+  }
+
+  #element(k: number): Element {
+    let e = this.#elements.get(k)
+    if (!e) {
+      e = { read: untouched(), write: untouched(), atomic: untouched() }
+      this.#elements.set(k, e)
+    }
+    return e
+  }
+
+  #check(k: number, who: Who, t: Touch, what: string): void {
+    if (t.block === NOBODY) return
+    const other = t.block !== who.block
+    const race = other || (t.epoch === who.epoch && t.thread !== who.thread)
+    if (race)
+      throw new InternalError(
+        `${this.buffer.name}[${k}]: thread ${who.thread} of block ${who.block} races with a ${what} by ${other ? 'another block' : `thread ${t.thread}`}`,
+      )
+  }
+}
+
+function touch(t: Touch, who: Who): void {
+  if (t.last !== who.block || t.epoch !== who.epoch) t.thread = who.thread
+  else if (t.thread !== who.thread) t.thread = SEVERAL
+  t.block = t.block === NOBODY || t.block === who.block ? who.block : SEVERAL
+  t.last = who.block
+  t.epoch = who.epoch
+}

@@ -1,0 +1,72 @@
+/**
+ * Whether all threads of a block reach every barrier together, by what the text says alone: no condition and no
+ * trip count around a barrier may differ between them. This is what WGSL's uniformity analysis asks for, too.
+ */
+import { children, type Expr } from './expr.ts'
+import type { Stmt } from './loops.ts'
+import { printExpr } from './print2.ts'
+import { type Body, hasBarrier, walkStmts } from './tree.ts'
+
+/**
+ * What is wrong with the barriers of a launch, or nothing. `readOnly` says which buffers the launch does not
+ * write: what it loads from them at a uniform index is uniform.
+ */
+export function uniformBarriers(body: Body, readOnly: (buffer: string) => boolean): string | undefined {
+  /** Variables and register arrays that may differ between the threads of a block. */
+  const varying = new Set<string>()
+  const registers = new Set<string>()
+  walkStmts(body, (s) => {
+    if (s.kind === 'alloc' && s.buffer.scope === 'register') registers.add(s.buffer.name)
+  })
+  const differs = (e: Expr): boolean => {
+    if (e.kind === 'var') return varying.has(e.name)
+    if (e.kind === 'builtin') return e.axis.startsWith('thread')
+    if (e.kind === 'load' || e.kind === 'search')
+      if (registers.has(e.buffer) ? varying.has(e.buffer) : !readOnly(e.buffer)) return true
+    return children(e).some(differs)
+  }
+  const visit = (list: Body, around: Expr | undefined): string | undefined => {
+    for (const s of list) {
+      const problem = statement(s, around)
+      if (problem) return problem
+    }
+    return undefined
+  }
+  const statement = (s: Stmt, around: Expr | undefined): string | undefined => {
+    switch (s.kind) {
+      case 'barrier':
+        return (
+          around && `a barrier depends on ${printExpr(around)}, which differs between the threads of a block`
+        )
+      case 'let':
+        if (around || differs(s.value)) varying.add(s.name)
+        return undefined
+      case 'for': {
+        const own = differs(s.extent) ? s.extent : around
+        if (own) varying.add(s.var)
+        return visit(s.body, own)
+      }
+      case 'while':
+        if (hasBarrier(s.body)) return 'a barrier stands inside of a search'
+        return visit(s.body, differs(s.cond) ? s.cond : around)
+      case 'store':
+        if (around || differs(s.value) || s.index.some(differs)) varying.add(s.buffer)
+        return undefined
+      case 'reduce':
+        for (const t of s.targets) varying.add(t.buffer)
+        return undefined
+      case 'if': {
+        const own = differs(s.cond) ? s.cond : around
+        return visit(s.then, own) ?? visit(s.else, own)
+      }
+      default:
+        return undefined
+    }
+  }
+  // What varies grows until nothing is added: a loop's later stores reach its earlier loads.
+  for (;;) {
+    const before = varying.size
+    const problem = visit(body, undefined)
+    if (problem || varying.size === before) return problem
+  }
+}

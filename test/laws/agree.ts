@@ -1,0 +1,129 @@
+/** One program, one schedule, one set of data: every stage and device against the reference. */
+import { SptError } from '../../src/ast/diagnostic.ts'
+import { type Bound, bindInputs } from '../../src/bind/index.ts'
+import { readTensor } from '../../src/bind/read.ts'
+import type { Compilation } from '../../src/compile.ts'
+import { compileOn, Executable } from '../../src/execute.ts'
+import type { Tensor } from '../../src/formats/tensor.ts'
+import { decoder, encoder, newValues } from '../../src/formats/values.ts'
+import { evaluate } from '../../src/ir/evaluate.ts'
+import { type Cells, interpret } from '../../src/ir/interpret.ts'
+import { interpretPlan } from '../../src/ir/interpret3.ts'
+import type { Buffer } from '../../src/ir/loops.ts'
+import { poison } from '../../src/ir/races.ts'
+import { type RefResult, reference } from '../../src/ir/reference/index.ts'
+import { verify1 } from '../../src/ir/verify1.ts'
+import { verify2 } from '../../src/ir/verify2.ts'
+import { verify3 } from '../../src/ir/verify3.ts'
+import type { Device } from '../../src/runtime/device.ts'
+import type { Sample } from '../support/program-gen.ts'
+
+export type Expected = Readonly<Record<string, RefResult>>
+
+/** What the kernel as written computes, from the raw coordinates: nothing is shared with binding. */
+export const expectedOf = (sample: Sample, c: Compilation): Expected =>
+  reference(c.source, sample.reference).buffers
+
+export const bind = (sample: Sample, c: Compilation): Bound =>
+  bindInputs(c.kernel, { tensors: sample.tensors, params: sample.params })
+
+/** Verifiers after every pass; the interpreters of Stages II and III. */
+export function agreeOnStages(c: Compilation, bound: Bound, expected: Expected): void {
+  verify1(c.kernel)
+  verify2(c.loops)
+  for (const order of ['forward', 'backward'] as const) {
+    const memory = memoryOf(c.loops.buffers, bound)
+    interpret(c.loops, memory, bound.params, order)
+    compare(`stage 2 ${order}`, bound, memory, expected)
+  }
+  const plan = c.observe((pass, result) => {
+    if (result.stage === 2) verify2(result)
+    else verify3(result, pass)
+  })
+  const memory = memoryOf(plan.buffers, bound)
+  interpretPlan(plan, memory, bound.params)
+  compare('stage 3', bound, memory, expected)
+}
+
+/** Runs on a device, on poisoned memory. `false` where the device has limits that the schedule exceeds. */
+export async function agreeOnDevice(
+  device: Device,
+  c: Compilation,
+  bound: Bound,
+  expected: Expected,
+): Promise<boolean> {
+  let program: Awaited<ReturnType<typeof compileOn>>
+  try {
+    program = await compileOn(device, c.plan)
+  } catch (e) {
+    if (e instanceof SptError && LIMITS.has(e.diagnostics[0]!.code)) return false
+    throw e
+  }
+  try {
+    const executable = await Executable.create(program, bound).catch((e: unknown) => {
+      if (e instanceof SptError && LIMITS.has(e.diagnostics[0]!.code)) return undefined
+      throw e
+    })
+    if (!executable) return false
+    try {
+      await executable.poison()
+      await executable.run()
+      for (const [name, want] of Object.entries(expected))
+        same(`${device.kind} ${name}`, await executable.read(name), want)
+    } finally {
+      executable.free()
+    }
+  } catch (e) {
+    const texts = program.texts.map((t) => t.text).join('\n')
+    throw new Error(`${e instanceof Error ? e.message : e}\n${texts}`)
+  } finally {
+    program.release()
+  }
+  return true
+}
+
+const LIMITS = new Set([
+  'plan/block-too-large',
+  'plan/too-many-buffers',
+  'plan/grid-too-large',
+  'emit/no-f64',
+])
+
+function memoryOf(buffers: readonly Buffer[], bound: Bound): Map<string, Cells> {
+  const out = new Map<string, Cells>()
+  for (const b of buffers) {
+    const n = b.shape.reduce((size, e) => size * Math.max(0, evaluate(e, bound.params)), 1)
+    const given = bound.arrays.get(b.name)
+    const read = decoder(b.dtype)
+    const cells = given
+      ? Array.from(given, (x) => (read ? read(x) : x))
+      : new Array<number>(n).fill(poison(b.dtype))
+    if (cells.length !== n) throw new Error(`${b.name} is bound to ${cells.length} elements, not ${n}`)
+    out.set(b.name, cells)
+  }
+  return out
+}
+
+function compare(what: string, bound: Bound, memory: ReadonlyMap<string, Cells>, expected: Expected): void {
+  for (const [name, want] of Object.entries(expected)) {
+    const buffer = bound.kernel.buffers.find((b) => b.name === name)!
+    const cells = memory.get(name)!
+    const values = newValues(buffer.dtype, cells.length)
+    const write = encoder(buffer.dtype)
+    for (let k = 0; k < cells.length; k++) values[k] = write ? write(cells[k]!, k) : cells[k]!
+    same(`${what} ${name}`, readTensor(bound, name, values), want)
+  }
+}
+
+/** Equal to the last bit; both zeros are equal. */
+function same(what: string, got: Tensor, want: RefResult): void {
+  const read = decoder(got.dtype)
+  const values = Array.from(got.values!, (x) => (read ? read(x) : x) + 0)
+  const wanted = Array.from(want.values, (x) => x + 0)
+  const coords = got.kind === 'coords' ? got.coords.map((x) => [...x].join(' ')).join('; ') : ''
+  const wantedCoords = want.kind === 'sparse' ? want.coords.map((x) => [...x].join(' ')).join('; ') : ''
+  if (coords !== wantedCoords)
+    throw new Error(`${what}: coordinates ${coords}, the reference has ${wantedCoords}`)
+  const differs = values.length !== wanted.length || values.some((x, k) => !Object.is(x, wanted[k]))
+  if (differs) throw new Error(`${what}: ${values.join(' ')}, the reference has ${wanted.join(' ')}`)
+}

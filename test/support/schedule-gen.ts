@@ -1,0 +1,208 @@
+/** Random schedules: candidate steps on whatever the kernel is now; those that are legal are kept. */
+import { SptError } from '../../src/ast/diagnostic.ts'
+import type { Compilation } from '../../src/compile.ts'
+import type { Format } from '../../src/ir/format.ts'
+import type { For } from '../../src/ir/loops.ts'
+import { loopsOf } from '../../src/ir/tree.ts'
+import { iterationsOf } from '../../src/schedule/coords/find.ts'
+import type { CoordStep } from '../../src/schedule/coords/steps.ts'
+import { type LoopStep, printStep } from '../../src/schedule/steps.ts'
+import type { Choices } from './choices.ts'
+
+export interface Scheduled {
+  readonly compilation: Compilation
+  /** Kinds of the accepted steps, by stage: `coords.fuse`, `fuse`. */
+  readonly accepted: readonly string[]
+  readonly trace: readonly string[]
+}
+
+/** `steps` candidates; refusals have to be `SptError`s. */
+export function schedule(
+  c: Choices,
+  start: Compilation,
+  formats: ReadonlyMap<string, Format>,
+  steps: number,
+): Scheduled {
+  let compilation = start
+  const accepted: string[] = []
+  const trace: string[] = []
+  const attempt = (name: string, text: string, f: () => Compilation): void => {
+    try {
+      const next = f()
+      // Stage II is made from the new kernel: it has to exist.
+      void next.loops
+      compilation = next
+      accepted.push(name)
+      trace.push(text)
+    } catch (e) {
+      if (!(e instanceof SptError)) throw withTrace(e, [...trace, `${text}  (this step)`])
+    }
+  }
+  for (let n = c.pick([0, 0, 1, 2, 3]); n > 0; n--) {
+    const s = coordStep(c, compilation, formats)
+    if (s) attempt(`coords.${s.kind}`, coordText(s), () => compilation.onCoords(s))
+  }
+  for (let n = c.below(steps + 1); n > 0; n--)
+    for (const s of loopSteps(c, compilation)) attempt(s.kind, printStep(s), () => compilation.onLoop(s))
+  return { compilation, accepted, trace }
+}
+
+export function withTrace(e: unknown, trace: readonly string[]): Error {
+  const text = e instanceof Error ? (e.stack ?? e.message) : String(e)
+  return new Error(`under the schedule\n  ${trace.join('\n  ')}\n${text}`)
+}
+
+const coordText = (s: CoordStep): string =>
+  s.kind === 'as'
+    ? `${s.buffer} as ${s.format.name}(${s.args.join(', ')})`
+    : s.kind === 'attach'
+      ? `attach ${s.loop} to ${s.to}`
+      : `${s.kind} (${s.loops.join(', ')})  on coordinates`
+
+function coordStep(c: Choices, k: Compilation, formats: ReadonlyMap<string, Format>): CoordStep | undefined {
+  const kernel = k.kernel
+  const its = iterationsOf(kernel.body)
+  const it = its.length > 0 ? c.pick(its) : undefined
+  const names = it?.iters.map((x) => (its.length > 1 ? `${it.name}.${x.name}` : x.name)) ?? []
+  switch (c.pick(['as', 'reorder', 'fuse', 'attach', 'as'] as const)) {
+    case 'as': {
+      const sparse = kernel.buffers.filter((b) => b.axes.length > 1)
+      if (sparse.length === 0) return undefined
+      const format = c.pick([...formats.values()])
+      const args = format.params.filter((p) => !p.measured).map(() => c.pick([2, 3, 1]))
+      return { kind: 'as', buffer: c.pick(sparse).name, format, args }
+    }
+    case 'reorder':
+      return names.length > 1 ? { kind: 'reorder', loops: c.shuffle(names) } : undefined
+    case 'fuse': {
+      const at = c.below(Math.max(1, names.length - 1))
+      return names.length > 1 ? { kind: 'fuse', loops: names.slice(at, at + 2 + c.below(2)) } : undefined
+    }
+    case 'attach':
+      return names.length > 1 ? { kind: 'attach', loop: c.pick(names), to: c.pick(names) } : undefined
+  }
+}
+
+const BLOCKS = ['block.x', 'block.y', 'block.z'] as const
+const THREADS = ['thread.x', 'thread.y', 'thread.z'] as const
+
+/** One step, or a few that belong together. */
+function loopSteps(c: Choices, k: Compilation): LoopStep[] {
+  const body = k.loops.body
+  const loops = loopsOf(body)
+  if (loops.length === 0) return []
+  const ref = (l: For): { var: string } => ({ var: l.var })
+  const free = loops.filter((l) => l.mode.kind === 'serial')
+  const any = (): For => c.pick(free.length > 0 ? free : loops)
+  const buffers = k.loops.buffers.filter((b) => b.role !== 'index').map((b) => b.name)
+  const locals = k.loops.buffers.filter((b) => b.role === 'out' || b.role === 'inout' || b.role === 'local')
+  const nests = [...new Set(loops.map((l) => l.nest))]
+  const child = (l: For): For | undefined =>
+    l.body.find((s): s is For => s.kind === 'for' && s.mode.kind === 'serial')
+  const scope = (): 'register' | 'shared' => c.pick(['register', 'shared'])
+  const chain = (l: For, most: number): For[] => {
+    const out = [l]
+    for (let next = child(l); next && out.length < most; next = child(next)) out.push(next)
+    return out
+  }
+  const split = (l: For, by: number): LoopStep => ({
+    kind: 'split',
+    loop: ref(l),
+    by,
+    into: [`${l.var}_a`, `${l.var}_b`],
+  })
+  switch (
+    c.pick([
+      'parallel',
+      'threads',
+      'split',
+      'bind',
+      'reorder',
+      'fuse',
+      'tile',
+      'unroll',
+      'vectorize',
+      'cache_read',
+      'cache_write',
+      'compute_at',
+      'fission',
+      'rfactor',
+      'atomic',
+      'cache_read',
+      'cache_write',
+      'block',
+      'scatter',
+    ] as const)
+  ) {
+    case 'parallel': {
+      // The outermost loop over blocks of threads.
+      const l = free.find((x) => !x.reduce) ?? any()
+      const by = c.pick([2, 4, 3, 1])
+      return [
+        split(l, by),
+        {
+          kind: 'bind',
+          bindings: [
+            { loop: `${l.nest}.${l.var}_a`, to: c.pick(BLOCKS) },
+            { loop: `${l.nest}.${l.var}_b`, to: c.pick(THREADS) },
+          ],
+        },
+      ]
+    }
+    case 'threads': {
+      // A strip of any loop, reductions too, over threads.
+      const l = any()
+      return [
+        split(l, c.pick([2, 4, 3])),
+        { kind: 'bind', bindings: [{ loop: `${l.nest}.${l.var}_b`, to: c.pick(THREADS) }] },
+      ]
+    }
+    case 'block':
+      return [{ kind: 'bind', bindings: [{ loop: ref(free[0] ?? loops[0]!), to: c.pick(BLOCKS) }] }]
+    case 'scatter': {
+      const l = any()
+      return [
+        ...(locals.length > 0 ? [{ kind: 'atomic', buffer: c.pick(locals).name } as const] : []),
+        { kind: 'bind', bindings: [{ loop: ref(l), to: c.pick([...BLOCKS, ...THREADS]) }] },
+      ]
+    }
+    case 'split':
+      return [split(any(), c.pick([2, 3, 4, 1]))]
+    case 'bind':
+      return [{ kind: 'bind', bindings: [{ loop: ref(any()), to: c.pick([...THREADS, ...BLOCKS]) }] }]
+    case 'reorder':
+      return [{ kind: 'reorder', loops: c.shuffle(chain(any(), 2 + c.below(3))).map(ref) }]
+    case 'fuse':
+      return [{ kind: 'fuse', loops: chain(any(), 2 + c.below(2)).map(ref) }]
+    case 'tile': {
+      const list = chain(any(), 2)
+      return [{ kind: 'tile', loops: list.map(ref), by: list.map(() => c.pick([2, 3])) }]
+    }
+    case 'unroll':
+      return [{ kind: 'unroll', loop: ref(any()), ...(c.chance(60) ? { by: 2 + c.below(2) } : {}) }]
+    case 'vectorize': {
+      const l = any()
+      if (c.chance(70)) return [split(l, c.pick([2, 4])), { kind: 'vectorize', loop: `${l.nest}.${l.var}_b` }]
+      return [{ kind: 'vectorize', loop: ref(l) }]
+    }
+    case 'cache_read':
+      return [{ kind: 'cache_read', buffer: c.pick(buffers), at: ref(c.pick(loops)), scope: scope() }]
+    case 'cache_write':
+      return locals.length > 0
+        ? [{ kind: 'cache_write', buffer: c.pick(locals).name, at: ref(c.pick(loops)), scope: scope() }]
+        : []
+    case 'compute_at':
+      return [{ kind: 'compute_at', nest: c.pick(nests), at: ref(any()) }]
+    case 'fission':
+      return [{ kind: 'fission', loop: ref(any()), after: c.chance(50) ? c.pick(nests) : 1 + c.below(2) }]
+    case 'rfactor':
+      return [
+        {
+          kind: 'rfactor',
+          loop: ref(c.pick(loops.filter((l) => l.reduce).length > 0 ? loops.filter((l) => l.reduce) : loops)),
+        },
+      ]
+    case 'atomic':
+      return locals.length > 0 ? [{ kind: 'atomic', buffer: c.pick(locals).name }] : []
+  }
+}
