@@ -1,5 +1,5 @@
 /** Reducers: an associative, commutative combine with an identity, over one value or a tuple. */
-import type { Span } from '../ast/diagnostic.ts'
+import { InternalError, type Span } from '../ast/diagnostic.ts'
 import { type Dtype, INT_RANGE, isFloat } from './dtype.ts'
 import { binary, bool, constant, type Expr, type Var, variable } from './expr.ts'
 
@@ -61,5 +61,15 @@ export function builtinMonoid(reducer: BuiltinReducer, dtype: Dtype): Monoid {
     left: [a],
     right: [b],
     result: [binary(OP[reducer], a, b)],
+  }
+}
+
+/** A built-in reducer combining in a wider type; what nothing was reduced into is still the narrow identity. */
+export function widened(narrow: Monoid, dtype: Dtype): Monoid {
+  const { name } = narrow
+  if (!isBuiltinReducer(name)) throw new InternalError(`${name} has types of its own`)
+  return {
+    ...builtinMonoid(name, dtype),
+    identity: narrow.identity.map((e) => (e.kind === 'const' ? constant(e.value, dtype) : e)),
   }
 }

@@ -2,9 +2,10 @@
  * Invariant reached: every reduction accumulates in the type its buffer asks for. Where a schedule does not keep
  * the accumulator in registers, it is a temporary of that type, rounded into the buffer at the end.
  */
-import { constant, load } from '../ir/expr.ts'
+
+import { constant, div, type Expr, load, mod } from '../ir/expr.ts'
 import type { Buffer, Kernel2, Stmt } from '../ir/loops.ts'
-import { builtinMonoid, isBuiltinReducer } from '../ir/monoid.ts'
+import { isBuiltinReducer, widened } from '../ir/monoid.ts'
 import { type Body, renameBuffer, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 import { flatNest, isParallel } from './flat-nest.ts'
 import { namesOf } from './names-of.ts'
@@ -26,17 +27,24 @@ export function accumulateWide(kernel: Kernel2): Kernel2 {
     temporaries.push(temporary)
     const renamed = retype(renameBuffer(body, b.name, name), temporary)
     const copy = (to: Buffer, from: Buffer): Stmt =>
-      flatNest(b, `${b.name}_round`, names, parallel, (p) =>
-        stmt({
-          kind: 'store',
-          buffer: to.name,
-          index: [p],
-          value: load(from.name, [p], from.dtype),
-        }),
-      )
+      flatNest(b, `${b.name}_round`, names, parallel, (p) => {
+        const index = unflattened(p, b.shape)
+        return stmt({ kind: 'store', buffer: to.name, index, value: load(from.name, index, from.dtype) })
+      })
     body = [...(b.role === 'inout' ? [copy(temporary, b)] : []), ...renamed, copy(b, temporary)]
   }
   return { ...kernel, buffers: [...kernel.buffers, ...temporaries], body }
+}
+
+/** The index of the element at a flat address. */
+function unflattened(p: Expr, shape: readonly Expr[]): Expr[] {
+  const out: Expr[] = []
+  let rest = p
+  for (let k = shape.length - 1; k >= 0; k--) {
+    out.unshift(k === 0 ? rest : mod(rest, shape[k]!))
+    rest = div(rest, shape[k]!)
+  }
+  return out
 }
 
 /** Accesses that were renamed have the type of the temporary, and what reduces into it combines in that type. */
@@ -53,7 +61,7 @@ function retype(body: Body, to: Buffer): Body {
         return stmt({
           ...s,
           targets,
-          reducer: isBuiltinReducer(name) ? builtinMonoid(name, to.dtype) : s.reducer,
+          reducer: isBuiltinReducer(name) ? widened(s.reducer, to.dtype) : s.reducer,
         })
       }
       if (s.kind === 'fill' && s.buffer === to.name && s.value.kind === 'const')

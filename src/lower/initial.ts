@@ -41,10 +41,11 @@ export function deriveInitialisation(kernel: Kernel1): Initialisation {
       if (!covered(w)) fills.push({ buffer: buffer.name, value: constant(buffer.fill, buffer.dtype) })
       continue
     }
-    // A tuple starts in its nest only as a whole: all its targets are first written here and covered.
+    // A tuple starts in its nest only as a whole: all its targets are new, first written here and covered.
     const whole = w.stmt.targets.every((t, k) => {
       const other = first.get(t.buffer)
-      return other?.stmt === w.stmt && covers(kernel, { ...w, target: k })
+      const role = kernel.buffers.find((b) => b.name === t.buffer)?.role
+      return role !== 'inout' && other?.stmt === w.stmt && covers(kernel, { ...w, target: k })
     })
     if (whole) inNest.add(w.stmt)
     else fills.push({ buffer: buffer.name, value: retyped(w.stmt.reducer.identity[w.target]!, buffer) })

@@ -2,12 +2,12 @@
  * JavaScript over typed arrays. Numbers are doubles: f32 arithmetic is at least as exact as asked and rounds when
  * it is stored; i32 multiplication goes through `Math.imul`.
  */
-import { type Dtype, isFloat, isHalf } from '../../ir/dtype.ts'
+import { type Dtype, INT_RANGE, isFloat, isHalf, isInt } from '../../ir/dtype.ts'
 import type { MathFn } from '../../ir/expr.ts'
 import type { Helpers, Target } from '../target.ts'
 
 const RESERVED = new Set(
-  `abstract arguments await boolean break byte case catch char class const continue debugger default delete do double else enum eval export extends false final finally float for function goto if implements import in instanceof int interface let long native new null package private protected public return short static super switch synchronized this throw throws transient true try typeof undefined var void volatile while with yield async of get set Math NaN Infinity Number Object Array Float64Array Float32Array Int32Array Uint32Array Int16Array Uint16Array Int8Array Uint8Array DataView globalThis block_x block_y block_z thread_x thread_y thread_z`.split(
+  `abstract arguments await boolean break byte case catch char class const continue debugger default delete do double else enum eval export extends false final finally float for function goto if implements import in instanceof int interface let long native new null package private protected public return short static super switch synchronized this throw throws transient true try typeof undefined var void volatile while with yield async of get set Math NaN Infinity Number Object Array Float64Array Float32Array Int32Array Uint32Array Int16Array Uint16Array Int8Array Uint8Array DataView globalThis thread waiting block_x block_y block_z thread_x thread_y thread_z`.split(
     ' ',
   ),
 )
@@ -102,6 +102,12 @@ const storeHalf = (t: 'f16' | 'bf16', value: string, helpers: Helpers): string =
   return `f32_to_${t}(${value})`
 }
 
+/** A float as an integer: towards zero, at the ends of the range where it is beyond, NaN as 0. */
+const saturated = (x: string, to: Dtype): string => {
+  const [lo, hi] = INT_RANGE[to as keyof typeof INT_RANGE]
+  return `(Math.trunc(Math.min(${hi}, Math.max(${lo}, ${x}))) || 0)`
+}
+
 export const JS: Target = {
   name: 'js',
   reserved: new Set([...RESERVED, ...Object.keys(HELPER), 'f32_view', 'u32_view']),
@@ -132,6 +138,7 @@ export const JS: Target = {
     if (to === 'f32') return isFloat(from) && from !== 'f64' ? x : `Math.fround(${x})`
     if (isHalf(to)) return loadHalf(to, storeHalf(to, x, helpers), helpers)
     if (to === 'f64') return x
+    if (isFloat(from) && isInt(to)) return saturated(x, to)
     if (to === 'i8') return `((${x}) << 24 >> 24)`
     if (to === 'u8') return `((${x}) & 255)`
     return to === 'u32' ? `((${x}) >>> 0)` : `((${x}) | 0)`

@@ -2,12 +2,12 @@
  * WGSL. Elements narrower than 32 bits are stored widened, a word each (the webgpu device converts at its
  * border), and rounded when they are written. Infinities cannot be literals: helpers make them at run time.
  */
-import { type Dtype, isFloat } from '../../ir/dtype.ts'
+import { type Dtype, INT_RANGE, isFloat, isInt } from '../../ir/dtype.ts'
 import type { MathFn } from '../../ir/expr.ts'
 import type { BufferRef, Helpers, Target } from '../target.ts'
 
 const RESERVED = new Set(
-  `alias break case const const_assert continue continuing default diagnostic discard else enable false fn for if let loop override requires return struct switch true var while NULL Self abstract active alignas alignof as asm asm_fragment async attribute auto await become cast catch class co_await co_return co_yield coherent column_major common compile compile_fragment concept const_cast consteval constexpr constinit crate debugger decltype delete demote demote_to_helper do dynamic_cast enum explicit export extends extern external fallthrough filter final finally friend from fxgroup get goto groupshared highp impl implements import inline instanceof interface layout lowp macro macro_rules match mediump meta mod module move mut mutable namespace new nil noexcept noinline nointerpolation non_coherent noncoherent noperspective null nullptr of operator package packoffset partition pass patch pixelfragment precise precision premerge priv protected pub public readonly ref regardless register reinterpret_cast require resource restrict self set shared sizeof smooth snorm static static_assert static_cast std subroutine super target template this thread_local throw trait try type typedef typeid typename typeof union unless unorm unsafe unsized use using varying virtual volatile wgsl where with writeonly yield array atomic bool f16 f32 i32 u32 mat2x2 mat2x3 mat2x4 mat3x2 mat3x3 mat3x4 mat4x2 mat4x3 mat4x4 vec2 vec3 vec4 ptr sampler texture_1d texture_2d bitcast all any select abs acos asin atan ceil clamp cos cosh cross degrees determinant distance dot exp exp2 floor fma fract inverseSqrt ldexp length log log2 max min mix modf normalize pow radians reflect refract round sign sin sinh smoothstep sqrt step tan tanh transpose trunc workgroupBarrier storageBarrier atomicAdd atomicLoad atomicStore params group local main function private storage uniform workgroup read write read_write block_x block_y block_z`.split(
+  `alias break case const const_assert continue continuing default diagnostic discard else enable false fn for if let loop override requires return struct switch true var while NULL Self abstract active alignas alignof as asm asm_fragment async attribute auto await become cast catch class co_await co_return co_yield coherent column_major common compile compile_fragment concept const_cast consteval constexpr constinit crate debugger decltype delete demote demote_to_helper do dynamic_cast enum explicit export extends extern external fallthrough filter final finally friend from fxgroup get goto groupshared highp impl implements import inline instanceof interface layout lowp macro macro_rules match mediump meta mod module move mut mutable namespace new nil noexcept noinline nointerpolation non_coherent noncoherent noperspective null nullptr of operator package packoffset partition pass patch pixelfragment precise precision premerge priv protected pub public readonly ref regardless register reinterpret_cast require resource restrict self set shared sizeof smooth snorm static static_assert static_cast std subroutine super target template this thread_local throw trait try type typedef typeid typename typeof union unless unorm unsafe unsized use using varying virtual volatile wgsl where with writeonly yield array atomic bool f16 f32 i32 u32 mat2x2 mat2x3 mat2x4 mat3x2 mat3x3 mat3x4 mat4x2 mat4x3 mat4x4 vec2 vec3 vec4 ptr sampler texture_1d texture_2d bitcast all any select abs acos asin atan ceil clamp cos cosh cross degrees determinant distance dot exp exp2 floor fma fract inverseSqrt ldexp length log log2 max min mix modf normalize pow radians reflect refract round sign sin sinh smoothstep sqrt step tan tanh transpose trunc workgroupBarrier storageBarrier atomicAdd atomicLoad atomicStore params group local main function private storage uniform workgroup read write read_write linear groups old_word block_x block_y block_z`.split(
     ' ',
   ),
 )
@@ -37,7 +37,7 @@ export const WGSL_MEMORY: Readonly<Record<Dtype, string>> = {
   bool: 'u32',
 }
 
-const HELPER: Readonly<Record<string, string>> = {
+const HELPER: Record<string, string> = {
   inf: 'fn inf() -> f32 {\n  var bits = 0x7f800000u;\n  return bitcast<f32>(bits);\n}',
   nan: 'fn nan() -> f32 {\n  var bits = 0x7fc00000u;\n  return bitcast<f32>(bits);\n}',
   round_bf16:
@@ -56,6 +56,17 @@ const HELPER: Readonly<Record<string, string>> = {
   return sign(x) * (1.0 - t * exp(-a * a + p));
 }`,
 }
+
+/** A float as an integer: towards zero, at the ends of the range where it is beyond, NaN as 0. */
+const saturating = (to: 'i32' | 'u32' | 'i8' | 'u8'): string => {
+  const [lo, hi] = INT_RANGE[to]
+  const type = REGISTER[to]
+  const end = (x: number): string => (x === -2147483648 ? 'i32(-2147483648)' : `${type}(${x})`)
+  // No f32 lies between the largest one that a 32-bit type holds and its end.
+  return `fn to_${to}(x: f32) -> ${type} {\n  let whole = select(${type}(clamp(x, ${lo}.0, ${hi}.0)), ${end(hi)}, x >= ${hi}.0);\n  return select(select(whole, ${end(lo)}, x <= ${lo}.0), ${end(0)}, x != x);\n}`
+}
+
+for (const t of ['i32', 'u32', 'i8', 'u8'] as const) HELPER[`to_${t}`] = saturating(t)
 
 const need = (helpers: Helpers, name: string): void => {
   if (name === 'round_f16') need(helpers, 'inf')
@@ -141,6 +152,10 @@ export const WGSL: Target = {
   cast: (x, from, to, helpers) => {
     if (to === 'bool')
       return from === 'u32' ? `(${x} != 0u)` : isFloat(from) ? `(${x} != 0.0)` : `(${x} != 0)`
+    if (isFloat(from) && isInt(to)) {
+      need(helpers, `to_${to}`)
+      return `to_${to}(${x})`
+    }
     if (to === 'i8' || to === 'u8') return round(to, `i32(${x})`, helpers)
     return round(to, `${REGISTER[to]}(${x})`, helpers)
   },

@@ -87,6 +87,21 @@ function step(
   return { at: found, end: ordered && !axis.unique ? find('upper') : null }
 }
 
+/** The segment of a child of a root at a coordinate of that root; an absent coordinate has an empty one. */
+export function segmentAt(
+  levels: Levels,
+  scope: Scope,
+  axis: StoredAxis,
+  root: StoredAxis,
+  coord: Expr,
+): { readonly parent: Expr; readonly base: Expr; readonly length: Expr } {
+  const present: Expr[] = []
+  const found = step(levels, scope, root, null, coord, present)
+  const certain = all(present)
+  const { base, length } = levels.segment(axis, found.at, found.end)
+  return { parent: found.at, base: select(certain, base, int(0)), length: select(certain, length, int(0)) }
+}
+
 function rangeChecks(scope: Scope, e: Expr, extent: Expr): Expr[] {
   const checks: Expr[] = []
   if (!scope.facts.nonNegative(e)) checks.push(ge(e, int(0)))

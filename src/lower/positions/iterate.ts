@@ -5,6 +5,7 @@
 import { invariant } from '../../ast/diagnostic.ts'
 import { type Axis, indptrOf, type StoredAxis } from '../../ir/axis.ts'
 import { add, div, type Expr, int, load, lt, search, sub, variable } from '../../ir/expr.ts'
+import { segmentAt } from './access.ts'
 import type { Levels } from './levels.ts'
 import { type Scope, withAxis, withFacts, withValue } from './scope.ts'
 
@@ -45,12 +46,15 @@ export function openIterator(
     case 'attached': {
       const base = levels.stored(axis.base)
       const parent = innermost(inner, levels, axis.parent)
-      return openSegment(levels, inner, base, parent.coordinate, name, v)
+      invariant(base.kind !== 'dense_fixed' && base.parent, `axis ${base.name} has a parent`)
+      const root = levels.stored(base.parent)
+      const segment = segmentAt(levels, inner, base, root, parent.coordinate)
+      return openSegment(levels, inner, base, segment, name, v)
     }
     default: {
       const parentName = axis.kind === 'dense_fixed' ? null : axis.parent
       const parent = parentName === null ? null : innermost(inner, levels, parentName).offset
-      return openSegment(levels, inner, axis, parent, name, v)
+      return openSegment(levels, inner, axis, { parent, ...levels.segment(axis, parent) }, name, v)
     }
   }
 }
@@ -59,11 +63,11 @@ function openSegment(
   levels: Levels,
   scope: Scope,
   axis: StoredAxis,
-  parent: Expr | null,
+  segment: { readonly parent: Expr | null; readonly base: Expr; readonly length: Expr },
   name: string,
   v: Expr,
 ): Opened {
-  const { base, length } = levels.segment(axis, parent)
+  const { parent, base, length } = segment
   const offset = add(base, v)
   const coordinate = levels.coordinate(axis, offset, v)
   scope.facts.coordinate(v, length)

@@ -66,7 +66,9 @@ export function applyAs(kernel: Kernel1, step: AsStep): Kernel1 {
       ? leaving.has(parentOf(a) ?? '') && !leaving.has(a.name)
         ? parentOf(a)
         : null
-      : [...('members' in a ? a.members : [a.base])].find((x) => leaving.has(x))
+      : ('members' in a ? a.members : 'parent' in a ? [a.base, a.parent] : [a.base]).find((x) =>
+          leaving.has(x),
+        )
     if (uses)
       fail({
         code: 'schedule/format-children',
