@@ -11,7 +11,17 @@ import { exprsOf, targetsOf, writesOf } from './tree.ts'
 import { uniformBarriers } from './uniform.ts'
 
 /** The passes in order; each name stands for what it reaches and for all before it. */
-const PASSES = ['launches', 'flatten', 'reductions', 'unroll', 'divisions', 'casts', 'hoist', 'searches']
+const PASSES = [
+  'launches',
+  'flatten',
+  'reductions',
+  'unroll',
+  'scalars',
+  'divisions',
+  'casts',
+  'hoist',
+  'searches',
+]
 
 interface Scope {
   readonly vars: ReadonlyMap<string, Dtype>

@@ -15,9 +15,11 @@ import { hoist } from './hoist.ts'
 import { makeLaunches } from './launches.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
+import { partitionLoops } from './partition.ts'
 import { placeInit } from './place-init.ts'
 import { lowerToPositions } from './positions/index.ts'
 import { lowerReductions } from './reductions.ts'
+import { scalars } from './scalars.ts'
 import { lowerSearches } from './searches.ts'
 import { unrollLoops } from './unroll.ts'
 
@@ -27,6 +29,7 @@ export const LOOP_PASSES: readonly { readonly name: string; readonly run: (k: Ke
   { name: 'across-threads', run: reduceAcrossThreads },
   { name: 'cooperate', run: cooperate },
   { name: 'place-init', run: placeInit },
+  { name: 'partition', run: partitionLoops },
 ]
 
 interface Context {
@@ -42,6 +45,7 @@ export const LAUNCH_PASSES: readonly {
   { name: 'flatten', run: (b, c) => flatten(b, c.kernel.buffers) },
   { name: 'reductions', run: (b, c) => lowerReductions(b, c.names) },
   { name: 'unroll', run: (b, c) => unrollLoops(b, c.names) },
+  { name: 'scalars', run: (b, c) => scalars(b, c.names) },
   { name: 'divisions', run: (b, c) => lowerDivisions(b, c.kernel.params, c.kernel.buffers) },
   { name: 'casts', run: (b, c) => explicitCasts(b, c.kernel.buffers) },
   { name: 'hoist', run: (b, c) => hoist(b, c.names) },

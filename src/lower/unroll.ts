@@ -1,38 +1,60 @@
 /**
  * Invariant reached: no loop asks to be unrolled or vectorised. A constant loop becomes copies of its body; a
  * factor makes a main loop of that many copies and a loop for what is left over.
+ *
+ * A register array that an unrolled loop runs over is accessed at constants there. The other constant loops over
+ * it are unrolled as well: one index that is not constant, and the array is no longer in registers.
  */
 import { invariant } from '../ast/diagnostic.ts'
-import { add, div, type Expr, int, mod, mul, variable } from '../ir/expr.ts'
+import { add, div, int, mentions, mod, mul, variable } from '../ir/expr.ts'
 import type { For } from '../ir/loops.ts'
-import {
-  type Body,
-  boundVarsOf,
-  renameBound,
-  renameBuffer,
-  rewriteStmts,
-  stmt,
-  substituteStmts,
-  walkStmts,
-} from '../ir/tree.ts'
+import { accessesOf, type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
+import { bodyAt } from './clone.ts'
 import type { Names } from './names.ts'
 
+/** Longest loop that is unrolled without being asked. */
+const LONGEST = 64
+
 export function unrollLoops(body: Body, names: Names): Body {
+  const implied = alongside(body)
   return rewriteStmts(body, {
     stmt: (s) => {
-      if (s.kind !== 'for' || (s.mode.kind !== 'unroll' && s.mode.kind !== 'vectorize')) return undefined
+      if (s.kind !== 'for') return undefined
+      if (s.mode.kind === 'serial' && !implied.has(s.var)) return undefined
       const factor = s.mode.kind === 'unroll' ? s.mode.factor : null
       return factor === null ? whole(s, names) : byFactor(s, factor, names)
     },
   })
 }
 
+/** The serial loops that run over register arrays which loops unrolled whole run over. */
+function alongside(body: Body): ReadonlySet<string> {
+  const registers = new Set<string>()
+  walkStmts(body, (s) => {
+    if (s.kind === 'alloc' && s.buffer.scope === 'register') registers.add(s.buffer.name)
+  })
+  const uses = accessesOf(body).filter((a) => registers.has(a.buffer))
+  const over = (a: (typeof uses)[number]): readonly For[] =>
+    a.path.filter((l) => a.index.some((e) => mentions(e, l.var)))
+  const unrolled = new Set(uses.filter((a) => over(a).some((l) => isWhole(l))).map((a) => a.buffer))
+  const out = new Set<string>()
+  for (const a of uses) {
+    if (!unrolled.has(a.buffer)) continue
+    for (const l of over(a))
+      if (l.mode.kind === 'serial' && l.extent.kind === 'const' && l.extent.value <= LONGEST) out.add(l.var)
+  }
+  return out
+}
+
+const isWhole = (l: For): boolean =>
+  l.mode.kind === 'vectorize' || (l.mode.kind === 'unroll' && l.mode.factor === null)
+
 function whole(loop: For, names: Names): Body {
   invariant(
     loop.extent.kind === 'const' && loop.guards.length === 0,
     'only a constant loop without guards unrolls whole',
   )
-  return Array.from({ length: loop.extent.value }, (_, k) => copy(loop, int(k), names)).flat()
+  return Array.from({ length: loop.extent.value }, (_, k) => bodyAt(loop, int(k), names)).flat()
 }
 
 function byFactor(loop: For, factor: number, names: Names): Body {
@@ -41,7 +63,7 @@ function byFactor(loop: For, factor: number, names: Names): Body {
   const rest = names.fresh(loop.var)
   const serial = { kind: 'serial' } as const
   const copies = Array.from({ length: factor }, (_, k) =>
-    copy(loop, add(mul(variable(main), count), int(k)), names),
+    bodyAt(loop, add(mul(variable(main), count), int(k)), names),
   ).flat()
   const done = mul(div(loop.extent, count), count)
   return [
@@ -59,19 +81,7 @@ function byFactor(loop: For, factor: number, names: Names): Body {
       extent: mod(loop.extent, count),
       guards: [],
       mode: serial,
-      body: copy(loop, add(done, variable(rest)), names),
+      body: bodyAt(loop, add(done, variable(rest)), names),
     }),
   ]
-}
-
-/** The body at one value of the loop variable, with its own names for what it binds. */
-function copy(loop: For, value: Expr, names: Names): Body {
-  let body = substituteStmts(loop.body, new Map([[loop.var, value]]))
-  body = renameBound(body, new Map([...boundVarsOf(body)].map((v) => [v, names.fresh(v)])))
-  const locals: string[] = []
-  walkStmts(body, (s) => {
-    if (s.kind === 'alloc') locals.push(s.buffer.name)
-  })
-  for (const name of locals) body = renameBuffer(body, name, names.fresh(name))
-  return body
 }
