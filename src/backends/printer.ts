@@ -157,8 +157,11 @@ export class Printer {
         ]
       case 'builtin':
         return [t.builtin(e.axis), ATOM]
-      case 'unary':
+      case 'unary': {
+        const special = e.op === 'neg' ? t.neg(this.#operand(e.x, ATOM), computeType(e.dtype)) : null
+        if (special !== null) return [special, ATOM]
         return [(e.op === 'neg' ? '-' : '!') + this.#operand(e.x, UNARY + 1), UNARY]
+      }
       case 'binary':
         return this.#binary(e.op, e.a, e.b, e)
       case 'call':

@@ -24,6 +24,8 @@ export interface Target {
   /** Type of a value in registers. */
   readonly type: (t: Dtype) => string
   readonly literal: (c: Const, helpers: Helpers) => string
+  /** `null`: a minus sign will do. The operand is parenthesised already. */
+  readonly neg: (x: string, dtype: Dtype) => string | null
   /** `null`: the printer's C spelling will do. Operands are parenthesised already. */
   readonly binary: (
     op: BinaryOp,

@@ -1,5 +1,5 @@
 /** CUDA C++ for NVRTC and nvcc, with no headers: half types are unpacked by hand. */
-import { type Dtype, isFloat, isHalf } from '../../ir/dtype.ts'
+import { type Dtype, INT_RANGE, isFloat, isHalf, isInt } from '../../ir/dtype.ts'
 import type { MathFn } from '../../ir/expr.ts'
 import type { Helpers, Target } from '../target.ts'
 
@@ -41,6 +41,14 @@ const HELPER: Readonly<Record<string, string>> = {
   f32_to_bf16: `static __device__ __forceinline__ unsigned short f32_to_bf16(float f) {
   unsigned u = __float_as_uint(f);
   return f != f ? 0x7fc0 : (unsigned short)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
+}`,
+  // fminf and fmaxf drop NaN.
+  min_of:
+    'template <typename T> static __device__ __forceinline__ T min_of(T a, T b) { return a != a || a < b ? a : b; }',
+  max_of:
+    'template <typename T> static __device__ __forceinline__ T max_of(T a, T b) { return a != a || a > b ? a : b; }',
+  to_int: `template <typename T, typename F> static __device__ __forceinline__ T to_int(F x, F lo, F hi, T least, T most) {
+  return x != x ? T(0) : x <= lo ? least : x >= hi ? most : T(x);
 }`,
   sign: 'template <typename T> static __device__ __forceinline__ T sign_of(T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : x; }',
 }
@@ -107,10 +115,12 @@ export const CUDA: Target = {
     const text = Object.is(value, -0) ? '-0.0' : /[.e]/.test(String(value)) ? String(value) : `${value}.0`
     return wide ? text : `${text}f`
   },
-  binary: (op, a, b, dtype, operand) => {
+  neg: () => null,
+  binary: (op, a, b, dtype, operand, _wraps, helpers) => {
     if (op === 'min' || op === 'max') {
-      if (dtype === 'f32') return `f${op}f(${a}, ${b})`
-      return dtype === 'f64' ? `f${op}(${a}, ${b})` : `${op}(${a}, ${b})`
+      if (!isFloat(dtype)) return `${op}(${a}, ${b})`
+      need(helpers, `${op}_of`)
+      return `${op}_of(${a}, ${b})`
     }
     if (op === 'mod' && isFloat(operand))
       return operand === 'f64' ? `(${a} - ${b} * floor(${a} / ${b}))` : `(${a} - ${b} * floorf(${a} / ${b}))`
@@ -131,6 +141,14 @@ export const CUDA: Target = {
   cast: (x, from, to, helpers) => {
     if (to === 'bool') return `(${x} != 0)`
     if (isHalf(to)) return fromMemory(to, toMemory(to, x, helpers), helpers)
+    if (isFloat(from) && isInt(to)) {
+      need(helpers, 'to_int')
+      const [lo, hi] = INT_RANGE[to as keyof typeof INT_RANGE]
+      const f = from === 'f64' ? '' : 'f'
+      const end = (n: number): string =>
+        to === 'u32' ? `${n}u` : n === -2147483648 ? '(-2147483647 - 1)' : `${n}`
+      return `to_int<${REGISTER[to]}>(${x}, ${lo}.0${f}, ${hi}.0${f}, ${end(lo)}, ${end(hi)})`
+    }
     if (to === 'i8' || to === 'u8') return `(int)(${CUDA_MEMORY[to]})(${x})`
     return from === 'bool' ? `(${REGISTER[to]})(${x} ? 1 : 0)` : `(${REGISTER[to]})(${x})`
   },

@@ -114,6 +114,7 @@ export const JS: Target = {
   type: () => '',
   literal: (c) =>
     c.dtype === 'bool' ? (c.value !== 0 ? 'true' : 'false') : Object.is(c.value, -0) ? '-0' : String(c.value),
+  neg: (x, dtype) => (dtype === 'i32' ? `(-${x} | 0)` : dtype === 'u32' ? `(-${x} >>> 0)` : null),
   binary: (op, a, b, dtype, operand, wraps) => {
     if (op === 'min' || op === 'max') return `Math.${op}(${a}, ${b})`
     if (op === 'eq') return `(${a} === ${b})`
@@ -126,7 +127,9 @@ export const JS: Target = {
     if ((op === 'add' || op === 'sub') && wraps) return `((${a} ${op === 'add' ? '+' : '-'} ${b}) ${end})`
     return null
   },
-  call: (fn, args, _dtype, helpers) => {
+  call: (fn, args, dtype, helpers) => {
+    // The smallest integer has no opposite.
+    if (fn === 'abs' && dtype === 'i32') return `(${MATH.abs(...args)} | 0)`
     if (fn === 'round') need(helpers, 'round_half_even')
     if (fn === 'erf') need(helpers, 'erf')
     return MATH[fn](...args)
