@@ -12,9 +12,11 @@ import type { Tensor, ValueArray } from './formats/tensor.ts'
 import { newValues } from './formats/values.ts'
 import type { Dtype } from './ir/dtype.ts'
 import { evaluate } from './ir/evaluate.ts'
+import { freeVars } from './ir/expr.ts'
 import type { Buffer, Launch, Plan } from './ir/loops.ts'
 import { checkLimits, elementBytes } from './limits.ts'
 import { type Arena, packBuffers } from './lower/pack.ts'
+import { checkAlloc } from './runtime/check.ts'
 import type { Command, CompiledModule, Device, DeviceBuffer, HostArray } from './runtime/device.ts'
 import { deviceToHost, hostToDevice } from './runtime/widen.ts'
 
@@ -190,7 +192,10 @@ function placesOf(
   return new Map([...whole, ...packed].map((p) => [p.buffer.name, p]))
 }
 
-function elements(b: Buffer, bound: Bound): number {
+/** What sizes are known by. */
+type Sized = Pick<Bound, 'params'>
+
+function elements(b: Buffer, bound: Sized): number {
   const n = b.shape.reduce((size, e) => size * Math.max(0, evaluate(e, bound.params)), 1)
   if (n > MAX_ELEMENTS)
     fail({
@@ -202,8 +207,24 @@ function elements(b: Buffer, bound: Bound): number {
   return n
 }
 
-const byteLength = (device: Device, b: Buffer, bound: Bound): number =>
+const byteLength = (device: Device, b: Buffer, bound: Sized): number =>
   elements(b, bound) * elementBytes(device, b)
+
+/**
+ * Buffers whose lengths these sizes give, against the limits of the device: before data of those sizes are made.
+ * Their bytes in total.
+ * @throws SptError `plan/too-large`, `device/buffer-too-large`
+ */
+export function checkFits({ device, plan }: Program, params: ReadonlyMap<string, number>): number {
+  let total = 0
+  for (const b of plan.buffers) {
+    if (b.shape.some((e) => [...freeVars(e)].some((v) => !params.has(v)))) continue
+    const bytes = byteLength(device, b, { params })
+    checkAlloc(bytes, b.name, device.limits)
+    total += bytes
+  }
+  return total
+}
 
 const toDevice = (device: Device, dtype: Dtype, values: ValueArray): HostArray =>
   device.storage === 'words' ? hostToDevice(dtype, values) : values

@@ -3,9 +3,9 @@
 import { fail } from '../ast/diagnostic.ts'
 import { allAxesOf, storedAxis } from '../bind/axes.ts'
 import { type Bound, bindInputs } from '../bind/index.ts'
-import { axesOfBinding } from '../bind/sizes.ts'
+import { axesOfBinding, bindParams } from '../bind/sizes.ts'
 import type { Compilation } from '../compile.ts'
-import { Executable, type Program } from '../execute.ts'
+import { checkFits, Executable, type Program } from '../execute.ts'
 import type { Tensor, ValueArray } from '../formats/tensor.ts'
 import { convert } from '../formats/values.ts'
 import { evaluate } from '../ir/evaluate.ts'
@@ -39,19 +39,43 @@ export class CompiledKernel {
 
   /** Binds data on the host: builds formats, checks everything. */
   bind(inputs: RunInputs): Bound {
+    const { tensors, params, seed } = this.#inputs(inputs)
+    this.#fits(tensors, params)
+    return bindInputs(this.compilation.kernel, { tensors, params, ...(seed === undefined ? {} : { seed }) })
+  }
+
+  /**
+   * Bytes that the buffers of these inputs take, as far as sizes alone tell. Makes no data.
+   * @throws SptError `bind/…`, `plan/too-large`, `device/buffer-too-large`
+   */
+  estimate(inputs: RunInputs): number {
+    const { tensors, params } = this.#inputs(inputs)
+    return this.#fits(tensors, params)
+  }
+
+  #fits(tensors: Readonly<Record<string, Tensor>>, params: Readonly<Record<string, number>>): number {
+    const known = bindParams(
+      this.compilation.kernel,
+      new Map(Object.entries(tensors)),
+      new Map(Object.entries(params)),
+    )
+    return checkFits(this.program, known)
+  }
+
+  #inputs(inputs: RunInputs): {
+    readonly tensors: Record<string, Tensor>
+    readonly params: Readonly<Record<string, number>>
+    readonly seed: number | undefined
+  } {
+    const params = inputs.params ?? {}
     const tensors: Record<string, Tensor> = {}
     const flat: [string, ValueArray | readonly number[]][] = []
     for (const [name, value] of Object.entries(inputs.tensors ?? {})) {
       if (isTensor(value)) tensors[name] = value
       else flat.push([name, value as ValueArray | readonly number[]])
     }
-    for (const [name, values] of flat)
-      tensors[name] = this.#shaped(name, values, tensors, inputs.params ?? {})
-    return bindInputs(this.compilation.kernel, {
-      tensors,
-      params: inputs.params ?? {},
-      ...(inputs.seed === undefined ? {} : { seed: inputs.seed }),
-    })
+    for (const [name, values] of flat) tensors[name] = this.#shaped(name, values, tensors, params)
+    return { tensors, params, seed: inputs.seed }
   }
 
   /** Binds data and brings it to the device. */

@@ -1,4 +1,5 @@
 /** A subcommand as a value: what it takes, what help says of it, what it does. */
+import { nearest } from '../ast/suggest.ts'
 import type { Io } from './io.ts'
 import { misused } from './usage.ts'
 
@@ -66,7 +67,9 @@ export class Call {
       command: this.command,
       message: `--${name} ${value} is not possible`,
       expected: words.join(', '),
-      lookup: { name: value, candidates: words },
+      ...(nearest(value, words).length > 0 && value.length > 1
+        ? { lookup: { name: value, candidates: words } }
+        : {}),
     })
   }
 

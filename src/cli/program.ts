@@ -3,18 +3,24 @@ import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { Kernel } from '../api/kernel.ts'
 import { readProgram, type SptProgram } from '../api/program.ts'
-import { SptError } from '../ast/diagnostic.ts'
+import { fail, SptError } from '../ast/diagnostic.ts'
 import { fileDiagnostic } from '../io/node.ts'
 import type { Call } from './command.ts'
 import { misused } from './usage.ts'
 
-/** The text of a file. Throws `SptError` `io/…`. */
+/** The text of a program. Throws `SptError` `io/…`. */
 export async function readText(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
     throw new SptError(fileDiagnostic(error, path, 'read'))
-  }
+  })
+  if (text.includes('\0'))
+    fail({
+      code: 'io/not-text',
+      message: `'${path}' is not a text`,
+      expected: 'a program (.spt)',
+      hint: 'data are bound with spt run --bind NAME=PATH',
+    })
+  return text
 }
 
 /** Reads a program with what it imports. */
@@ -43,6 +49,12 @@ export async function within<T>(program: SptProgram, work: () => T | Promise<T>)
 /** The kernel that `--kernel` names; without it the only one, or the one that is called like its file. */
 export function chosenKernel(program: SptProgram, call: Call): Kernel {
   const asked = call.one('kernel')
+  if (program.kernels.length === 0)
+    fail({
+      code: 'run/no-kernel',
+      message: `'${call.args[0]}' declares no kernel and imports none`,
+      hint: 'spt check says what a program declares',
+    })
   const own = basename(call.args[0]!, '.spt').replaceAll('-', '_')
   return program.kernel(
     asked ?? (program.kernels.length > 1 && program.kernels.includes(own) ? own : undefined),

@@ -1,4 +1,5 @@
-import { bindInputs } from '../../bind/index.ts'
+import { totalmem } from 'node:os'
+import { fail } from '../../ast/diagnostic.ts'
 import { READABLE, WRITABLE, writeTensor } from '../../io/index.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import { devices } from '../../node.ts'
@@ -8,7 +9,7 @@ import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { chosenKernel, loadFile, scheduleCall, scheduled, within } from '../program.ts'
 import { checkNames, checkOutputs, numbers, readInputs } from '../run/inputs.ts'
-import { human, json, type Report } from '../run/report.ts'
+import { human, json, type Report, size } from '../run/report.ts'
 import { sparseSizes } from '../run/sparse.ts'
 
 const DEFAULT_REPEAT = 3
@@ -69,12 +70,14 @@ export const run: CommandSpec = {
       checkNames(stage1, files.keys(), params.keys())
       await checkOutputs(stage1, outs)
       const tensors = await readInputs(stage1, files, params)
-      const bound = bindInputs(stage1, { tensors, params: Object.fromEntries(params), seed })
       const device = await open(kind)
       try {
         const compiling = performance.now()
         const compiled = await runs.compile(device)
         const compile = performance.now() - compiling
+        const inputs = { tensors, params: Object.fromEntries(params), seed }
+        checkMemory(compiled.estimate(inputs))
+        const bound = compiled.bind(inputs)
         const prepared = await compiled.prepare(bound)
         await prepared.run()
         const times = await prepared.time(repeat)
@@ -124,6 +127,18 @@ function verdict(call: Call, v: Verification | null): number {
   const lines = v.problems.map((p) => `  = ${p}\n`).join('')
   call.io.err(`error[run/wrong-result]: the results differ from the reference\n${lines}`)
   return EXIT.failed
+}
+
+/** Data lie in this machine's memory twice for a while: as they are made, and as the device has them. */
+function checkMemory(bytes: number): void {
+  const have = totalmem()
+  if (2 * bytes > have)
+    fail({
+      code: 'run/out-of-memory',
+      message: `the tensors take ${size(bytes)}, and this machine has ${size(have)} of memory`,
+      expected: 'twice the size of the tensors',
+      hint: 'use smaller sizes, or a sparse axis instead of a dense one',
+    })
 }
 
 /** The upper of the two in the middle. */

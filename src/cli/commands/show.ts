@@ -86,7 +86,7 @@ function afterPass(call: Call, kernel: Kernel, pass: string, stage: Stage | unde
     misused({
       command: call.command,
       message: `there is no step or pass ${pass}`,
-      expected: `a number, or one of ${names.join(', ')}`,
+      expected: 'the number of a step, or a pass as the help lists them',
       lookup: { name: pass, candidates: names },
     })
   const at = LOOPS.includes(pass) ? 2 : 3

@@ -49,7 +49,7 @@ const list = (record: Readonly<Record<string, number>>): string =>
     .map(([name, n]) => `${name} = ${Number.isInteger(n) ? count(n) : n}`)
     .join(', ')
 
-function size(bytes: number): string {
+export function size(bytes: number): string {
   const units = ['bytes', 'KiB', 'MiB', 'GiB']
   const k = bytes < 1024 ? 0 : Math.min(3, Math.floor(Math.log2(bytes) / 10))
   return `${k === 0 ? count(bytes) : (bytes / 2 ** (10 * k)).toFixed(1)} ${units[k]}`

@@ -1,0 +1,191 @@
+/** Command lines that are wrong in one way each. `{x}` in arguments is the file `x` of the test's folder. */
+import { npzChunks } from '../../src/io/npz-write.ts'
+import { MATRIX, PROGRAM } from './support.ts'
+
+const bytes = (chunks: Iterable<Uint8Array>): Uint8Array => Buffer.concat([...chunks])
+
+function csr(parts: {
+  indptr?: number[]
+  indices?: number[]
+  data?: number[]
+  shape?: number[]
+}): Uint8Array {
+  const { indptr = [0, 2, 2, 4], indices = [0, 2, 1, 3], data = [1, 2, 3, 4], shape = [3, 4] } = parts
+  const ints = (x: number[]) => ({ values: Int32Array.from(x), shape: [x.length], dtype: 'i32' as const })
+  return bytes(
+    npzChunks({
+      indices: ints(indices),
+      indptr: ints(indptr),
+      format: { text: 'csr' },
+      shape: ints(shape),
+      data: { values: Float32Array.from(data), shape: [data.length], dtype: 'f32' },
+    }),
+  )
+}
+
+const npz = csr({})
+const WIDE = `kernel wide(n: size) {
+  axis i = dense_fixed(n)
+  axis j = dense_fixed(n)
+  buffer A: f64[i] in
+  buffer C: f64[i, j] out
+  iterate s [i, j] as SS {
+    C[i, j] = A[i]
+  }
+}
+`
+const THREADS = `${PROGRAM}
+schedule mul.wide {
+  split i by 1024 -> (io, ii)
+  bind io to block.x, ii to thread.x
+}
+
+schedule mul.illegal {
+  split j by 4
+  split ghost by 2
+}
+
+schedule mul.late {
+  split i by 4
+  attach i to j
+}
+`
+const SEVERAL = `kernel one(n: size) {
+  axis i = dense_fixed(n)
+  buffer C: f32[i] out
+  iterate s [i] as S { C[i] = 1 }
+}
+
+kernel two(n: size) {
+  axis i = dense_fixed(n)
+  buffer C: f32[i] out
+  iterate s [i] as S { C[i] = 2 }
+}
+`
+const MTX = '%%MatrixMarket matrix coordinate real general\n'
+
+export const FILES: Readonly<Record<string, string | Uint8Array>> = {
+  'mul.spt': PROGRAM,
+  'threads.spt': THREADS,
+  'several.spt': SEVERAL,
+  'wide.spt': WIDE,
+  'imports.spt': 'import "./nowhere.spt"\n',
+  'empty.spt': '',
+  'a.mtx': MATRIX,
+  'other.mtx': `${MTX}3 5 1\n1 5 1\n`,
+  'cut.mtx': `${MTX}3 4 4\n1 1 1.5\n1 3`,
+  'few.mtx': `${MTX}3 4 4\n1 1 1.5\n`,
+  'many.mtx': `${MTX}3 4 1\n1 1 1.5\n2 2 1\n`,
+  'range.mtx': `${MTX}3 4 1\n4 1 1.5\n`,
+  'zero.mtx': `${MTX}3 4 1\n0 1 1.5\n`,
+  'word.mtx': `${MTX}3 4 1\n1 1 one\n`,
+  'banner.mtx': '3 4 1\n1 1 1\n',
+  'complex.mtx': '%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 1 2\n',
+  'empty.mtx': '',
+  'vector.npz': bytes(npzChunks({ x: { values: Float32Array.of(1, 2, 3), shape: [3], dtype: 'f32' } })),
+  'cut.npz': npz.slice(0, npz.length - 40),
+  'text.npz': 'this is no archive',
+  'monotone.npz': csr({ indptr: [0, 3, 2, 4] }),
+  'first.npz': csr({ indptr: [1, 2, 2, 4] }),
+  'last.npz': csr({ indptr: [0, 2, 2, 5] }),
+  'rows.npz': csr({ indptr: [0, 2, 4] }),
+  'column.npz': csr({ indices: [0, 4, 1, 3] }),
+  'negative.npz': csr({ indices: [0, -1, 1, 3] }),
+  'values.npz': csr({ data: [1, 2, 3] }),
+  'graph.npz': npz,
+  'a.xyz': 'x',
+}
+
+/** What a case is about, and its command line. */
+export const CASES: Readonly<Record<string, string>> = {
+  // Usage
+  'command misspelt': 'rum {mul.spt}',
+  'command is a file': '{mul.spt}',
+  'option before the command': '--verify run {mul.spt}',
+  'option misspelt': 'run {mul.spt} --verfy',
+  'option of another command': 'check {mul.spt} --stage 2',
+  'option without its value': 'run {mul.spt} --bind',
+  'option followed by an option': 'run {mul.spt} --size --json',
+  'option with an empty value': 'run {mul.spt} --device=',
+  'flag with a value': 'run {mul.spt} --json=yes',
+  'option twice': 'run {mul.spt} --device cpu --device webgpu',
+  'no file': 'run --json',
+  'two files': 'run {mul.spt} {several.spt}',
+  'bind without a path': 'run {mul.spt} --bind A',
+  'bind without a name': 'run {mul.spt} --bind =a.mtx',
+  'bind twice': 'run {mul.spt} --bind A=x.mtx --bind A=y.mtx',
+  'size no number': 'run {mul.spt} --size d=many',
+  'size empty': 'run {mul.spt} --size d=',
+  'repeat no number': 'run {mul.spt} --repeat often',
+  'repeat zero': 'run {mul.spt} --repeat 0',
+  'seed negative': 'run {mul.spt} --seed -1',
+  'device unknown': 'run {mul.spt} --device gpu',
+  'target unknown': 'emit {mul.spt} --target metal',
+  'target missing': 'emit {mul.spt}',
+  'stage unknown': 'show {mul.spt} --stage 4',
+  'pass unknown': 'show {mul.spt} --after unrol',
+  'pass of another stage': 'show {mul.spt} --after flatten --stage 2',
+  'schedule no call': 'run {mul.spt} --schedule gpu(8',
+  'schedule with a fraction': 'run {mul.spt} --schedule gpu(0.5)',
+  // Names
+  'file missing': 'run {nothing.spt}',
+  'file a folder': 'check {}',
+  'file not a program': 'check {graph.npz}',
+  'import missing': 'check {imports.spt}',
+  'program empty': 'run {empty.spt}',
+  'kernel unknown': 'run {several.spt} --kernel tow',
+  'kernel not said': 'run {several.spt}',
+  'schedule unknown': 'run {mul.spt} --schedule gpus',
+  'schedule of too many arguments': 'run {mul.spt} --schedule gpu(1,2)',
+  'schedule of too few arguments': 'run {mul.spt} --schedule blocks',
+  'step unknown': 'show {mul.spt} --schedule gpu --after 9',
+  'step without schedule': 'show {mul.spt} --after 1',
+  'buffer unknown': 'run {mul.spt} --bind a={a.mtx}',
+  'size unknown': 'run {mul.spt} --bind A={a.mtx} --size D=4',
+  'output unknown': 'run {mul.spt} --out A={out.npy}',
+  // Sizes
+  'sizes missing': 'run {mul.spt}',
+  'scalar missing': 'run {mul.spt} --bind A={a.mtx} --size d=2',
+  'size negative': 'run {mul.spt} --bind A={a.mtx} --size d=-2 --size alpha=1',
+  'size a fraction': 'run {mul.spt} --bind A={a.mtx} --size d=2.5 --size alpha=1',
+  'size too large': 'run {mul.spt} --bind A={a.mtx} --size d=3000000000 --size alpha=1',
+  'size against data': 'run {mul.spt} --bind A={a.mtx} --size m=4 --size d=2 --size alpha=1',
+  'elements too many': 'run {mul.spt} --bind A={a.mtx} --size d=2000000000 --size alpha=1',
+  // Data
+  'data missing': 'run {mul.spt} --bind A={b.mtx}',
+  'data a folder': 'run {mul.spt} --bind A={}',
+  'data of no known kind': 'run {mul.spt} --bind A={a.xyz}',
+  'mtx empty': 'run {mul.spt} --bind A={empty.mtx}',
+  'mtx cut': 'run {mul.spt} --bind A={cut.mtx}',
+  'mtx of too few entries': 'run {mul.spt} --bind A={few.mtx}',
+  'mtx of too many entries': 'run {mul.spt} --bind A={many.mtx}',
+  'mtx row out of range': 'run {mul.spt} --bind A={range.mtx}',
+  'mtx row zero': 'run {mul.spt} --bind A={zero.mtx}',
+  'mtx value a word': 'run {mul.spt} --bind A={word.mtx}',
+  'mtx without banner': 'run {mul.spt} --bind A={banner.mtx}',
+  'mtx complex': 'run {mul.spt} --bind A={complex.mtx}',
+  'npz cut': 'run {mul.spt} --bind A={cut.npz}',
+  'npz text': 'run {mul.spt} --bind A={text.npz}',
+  'npz member unknown': 'run {mul.spt} --bind A={graph.npz}#weights',
+  'csr indptr falls': 'run {mul.spt} --bind A={monotone.npz}',
+  'csr indptr starts late': 'run {mul.spt} --bind A={first.npz}',
+  'csr indptr ends late': 'run {mul.spt} --bind A={last.npz}',
+  'csr indptr of other rows': 'run {mul.spt} --bind A={rows.npz}',
+  'csr index out of range': 'run {mul.spt} --bind A={column.npz}',
+  'csr index negative': 'run {mul.spt} --bind A={negative.npz}',
+  'csr values too few': 'run {mul.spt} --bind A={values.npz}',
+  'rank wrong': 'run {mul.spt} --bind A={vector.npz}',
+  'shapes differ': 'run {mul.spt} --bind A={a.mtx} --bind j={other.mtx} --size d=2 --size alpha=1',
+  // Outputs
+  'output in no folder': 'run {mul.spt} --out C={nowhere/c.npy}',
+  'output a folder': 'run {mul.spt} --out C={folder.npy}',
+  'output of no known kind': 'run {mul.spt} --out C={c.txt}',
+  'emit into no folder': 'emit {mul.spt} --target js --out {nowhere/c.js}',
+  // Schedules and devices
+  'step not legal': 'run {threads.spt} --kernel mul --schedule illegal --bind A={a.mtx}',
+  'step too late': 'run {threads.spt} --kernel mul --schedule late',
+  'factor zero': 'show {mul.spt} --schedule blocks(0) --stage 2',
+  'factor negative': 'show {mul.spt} --schedule blocks(-3) --stage 2',
+  'wgsl without f64': 'emit {wide.spt} --target wgsl',
+  'webgpu without f64': 'run {wide.spt} --device webgpu --size n=4',
+}

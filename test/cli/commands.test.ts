@@ -1,0 +1,352 @@
+/** Each command does what it says, on standard output and by its exit code. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { afterAll, describe, expect, test } from 'vitest'
+import { readTensor, writeTensor } from '../../src/io/index.ts'
+import { Folder, MATRIX, PROGRAM, spt } from './support.ts'
+
+const folder = new Folder()
+afterAll(() => folder.remove())
+const program = folder.file('mul.spt', PROGRAM)
+const matrix = folder.file('a.mtx', MATRIX)
+const bound = ['--bind', `A=${matrix}`, '--size', 'd=3', '--size', 'alpha=2']
+
+describe('spt', () => {
+  test.each([['--help'], ['-h'], ['help']])('%s shows all commands', async (flag) => {
+    const { code, out, err } = await spt([flag])
+    expect(code).toBe(0)
+    expect(err).toBe('')
+    for (const c of ['run', 'check', 'fmt', 'show', 'emit', 'doctor'])
+      expect(out).toMatch(new RegExp(`^  ${c}`, 'm'))
+  })
+
+  test.each(['run', 'check', 'fmt', 'show', 'emit', 'doctor'])('%s --help', async (command) => {
+    const { code, out } = await spt([command, '--help'])
+    expect(code).toBe(0)
+    expect(out).toContain(`Usage: spt ${command}`)
+    expect((await spt(['help', command])).out).toBe(out)
+  })
+
+  test('no command: help, and wrong usage', async () => {
+    const { code, out, err } = await spt([])
+    expect([code, out]).toEqual([2, ''])
+    expect(err).toContain('Usage: spt <command>')
+  })
+
+  test('--version is that of the package', async () => {
+    const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
+    expect(await spt(['--version'])).toEqual({ code: 0, out: `sparsetile ${version}\n`, err: '' })
+  })
+})
+
+describe('spt check', () => {
+  test('says what a program declares', async () => {
+    const { code, out, err } = await spt(['check', program])
+    expect([code, err]).toEqual([0, ''])
+    expect(folder.plain(out)).toBe('FOLDER/mul.spt: ok, kernel mul (schedules gpu, blocks)\n')
+  })
+
+  test('goes on after a file with errors', async () => {
+    const bad = folder.file('bad.spt', 'kernel k() { axis }')
+    const { code, out, err } = await spt(['check', bad, program])
+    expect(code).toBe(1)
+    expect(err).toContain('error[parse/')
+    expect(out).toContain('mul.spt: ok')
+  })
+
+  test('finds steps that are not legal', async () => {
+    const bad = folder.file('illegal.spt', `${PROGRAM}\nschedule mul.bad {\n  vectorize j\n}\n`)
+    const { code, err } = await spt(['check', bad])
+    expect(code).toBe(1)
+    expect(err).toContain('illegal.spt:26:')
+    expect(err).toContain('vectorize j')
+  })
+})
+
+describe('spt fmt', () => {
+  const messy = PROGRAM.replaceAll(/ +/g, ' ').replace('kernel', '// what it does\nkernel')
+
+  test('rewrites in place, once, and keeps comments', async () => {
+    const path = folder.file('messy.spt', messy)
+    expect(await spt(['fmt', path])).toEqual({ code: 0, out: '', err: '' })
+    const formatted = readFileSync(path, 'utf8')
+    expect(formatted).toContain('// what it does\nkernel mul(')
+    expect(formatted).toContain('\n  axis i  = dense_fixed(m)\n')
+    expect(await spt(['fmt', path, '--check'])).toEqual({ code: 0, out: '', err: '' })
+  })
+
+  test('--check lists and leaves alone', async () => {
+    const path = folder.file('messy2.spt', messy)
+    expect(await spt(['fmt', '--check', path, program])).toEqual({ code: 1, out: `${path}\n`, err: '' })
+    expect(readFileSync(path, 'utf8')).toBe(messy)
+  })
+
+  test('- is standard input', async () => {
+    const { code, out } = await spt(['fmt', '-'], { stdin: messy })
+    expect(code).toBe(0)
+    expect(out).toContain('  axis i  = dense_fixed(m)')
+    expect((await spt(['fmt', '--check', '-'], { stdin: out })).code).toBe(0)
+    expect(await spt(['fmt', '-', '--check'], { stdin: messy })).toMatchObject({ code: 1, out: '<stdin>\n' })
+  })
+
+  test('a file with an error stays as it is', async () => {
+    const path = folder.file('broken.spt', 'kernel {')
+    expect((await spt(['fmt', path])).code).toBe(1)
+    expect(readFileSync(path, 'utf8')).toBe('kernel {')
+  })
+})
+
+describe('spt show', () => {
+  const show = async (...args: string[]): Promise<string> => {
+    const { code, out, err } = await spt(['show', program, ...args])
+    expect([code, err]).toEqual([0, ''])
+    return out
+  }
+
+  test('each stage', async () => {
+    expect(await show()).toContain('iterate sum [i, j, f] as SRS')
+    expect(await show('--stage', '1')).toBe(await show())
+    expect(await show('--stage=2')).toContain('for i in 0..m')
+    expect(await show('--stage', '3')).toMatch(/^plan mul\(/)
+  })
+
+  test('after each step of a schedule', async () => {
+    const at = (n: number) => show('--schedule', 'gpu(8)', '--stage', '2', '--after', String(n))
+    expect(await at(0)).toBe(await show('--stage', '2'))
+    expect(await at(1)).toMatch(/for f in .*\n\s+for j in/)
+    expect(await at(2)).toContain('for ii in 0..8')
+    expect(await at(2)).not.toContain('block.x')
+    expect(await at(4)).toBe(await show('--schedule', 'gpu(8)', '--stage', '2'))
+    expect(await at(4)).toContain('block.x')
+  })
+
+  test('after each pass', async () => {
+    expect(await show('--after', 'positions')).toBe(await show('--stage', '2'))
+    expect(await show('--after', 'place-init')).toMatch(/^kernel mul/)
+    expect(await show('--after', 'launches', '--stage', '3')).toMatch(/^plan mul/)
+    expect(await show('--after', 'searches')).toBe(await show('--stage', '3'))
+    expect(await show('--after', 'flatten')).not.toBe(await show('--stage', '3'))
+  })
+})
+
+describe('spt emit', () => {
+  test.each([
+    ['wgsl', '@compute @workgroup_size(1, 4, 1)'],
+    ['cuda', 'extern "C" __global__'],
+    ['js', 'export function mul_0'],
+  ])('%s', async (target, text) => {
+    const { code, out, err } = await spt(['emit', program, '--target', target])
+    expect([code, err]).toEqual([0, ''])
+    expect(out).toContain(text)
+    expect(out).toContain('A: f32[]')
+  })
+
+  test('a kernel without a schedule still runs in parallel on GPUs', async () => {
+    const path = folder.file('plain.spt', PROGRAM.slice(0, PROGRAM.indexOf('schedule')))
+    expect((await spt(['emit', path, '--target', 'cuda'])).out).toContain('blocks of 64 × 1 × 1 threads')
+  })
+
+  test('several modules: headers on standard output, files in a folder', async () => {
+    const two = folder.file(
+      'two.spt',
+      `kernel two(n: size) {
+  axis i = dense_fixed(n)
+  buffer A: f32[i] in
+  buffer T: f32[i] local
+  buffer C: f32[i] out
+  iterate first [i] as S { T[i] = A[i] + 1 }
+  iterate second [i] as S { C[i] = T[i] * 2 }
+}`,
+    )
+    const { out } = await spt(['emit', two, '--target', 'wgsl'])
+    expect(out.match(/^\/\/ ==== module .*$/gm)).toEqual([
+      '// ==== module 1 of 2: two_0 ====',
+      '// ==== module 2 of 2: two_1 ====',
+    ])
+    const { code, err } = await spt(['emit', two, '--target', 'wgsl', '--out', folder.at('shaders/')])
+    expect(code).toBe(0)
+    expect(folder.plain(err)).toBe('wrote FOLDER/shaders/two_0.wgsl\nwrote FOLDER/shaders/two_1.wgsl\n')
+    expect(readFileSync(folder.at('shaders/two_1.wgsl'), 'utf8')).toContain('fn two_1')
+    expect((await spt(['emit', two, '--target', 'cuda', '--out', folder.at('two.cu')])).code).toBe(0)
+    expect(readFileSync(folder.at('two.cu'), 'utf8')).toMatch(/two_0\([\s\S]*two_1\(/)
+  })
+})
+
+describe('spt run', () => {
+  const json = async (...args: string[]): Promise<Record<string, unknown>> => {
+    const { code, out, err } = await spt(['run', program, ...bound, '--json', ...args])
+    expect([code, err]).toEqual([0, ''])
+    expect(out.trim().split('\n')).toHaveLength(1)
+    return JSON.parse(out) as Record<string, unknown>
+  }
+
+  test('--json: one object, these keys', async () => {
+    const r = await json('--verify', '--repeat', '2')
+    expect(Object.keys(r)).toEqual([
+      'kernel',
+      'device',
+      'schedule',
+      'sizes',
+      'nnz',
+      'bytes',
+      'time',
+      'verify',
+    ])
+    expect(r).toMatchObject({
+      kernel: 'mul',
+      device: 'cpu',
+      schedule: null,
+      sizes: { m: 3, n: 4, d: 3, alpha: 2 },
+      nnz: { A: 4 },
+      verify: { ok: true },
+    })
+    const time = r.time as Record<string, number>
+    expect(Object.keys(time)).toEqual(['parse', 'lower', 'build', 'compile', 'run'])
+    for (const t of Object.values(time)) expect(t).toBeGreaterThanOrEqual(0)
+    const verify = r.verify as Record<string, unknown>
+    expect(Object.keys(verify)).toEqual(['ok', 'maxRelativeError', 'maxAbsoluteError'])
+    // 4 values and 4 indices, 4 row starts, 4 × 3 of B and 3 × 3 of C.
+    expect(r.bytes).toBe(4 * (4 + 4 + 4 + 12 + 9))
+    expect((await json()).verify).toBe(null)
+  })
+
+  test('the schedule is that of the device, or the one that is asked for', async () => {
+    expect((await json('--schedule', 'blocks(2)', '--verify')).schedule).toBe('blocks(2)')
+    const gpu = await json('--device', 'webgpu', '--verify')
+    expect(gpu).toMatchObject({ device: 'webgpu', schedule: 'gpu', verify: { ok: true } })
+  })
+
+  test('a table for people', async () => {
+    const { code, out } = await spt(['run', program, ...bound, '--verify', '--seed', '7'])
+    expect(code).toBe(0)
+    expect(out).toMatch(/^kernel {4}mul$/m)
+    expect(out).toMatch(/^random {4}B \(seed 7\)$/m)
+    expect(out).toMatch(/^nnz {7}A = 4$/m)
+    expect(out).toMatch(/^verify {4}agrees with the reference/m)
+  })
+
+  test('--out writes what the kernel computed from --bind', async () => {
+    const b = folder.file(
+      'b.mtx',
+      `%%MatrixMarket matrix array real general\n4 2\n${[1, 2, 3, 4, 5, 6, 7, 8].join('\n')}\n`,
+    )
+    const c = folder.at('c.npy')
+    const run = ['run', program, '--bind', `A=${matrix}`, '--bind', `B=${b}`, '--size', 'alpha=1']
+    const { code } = await spt([...run, '--out', `C=${c}`, '--repeat', '5'])
+    expect(code).toBe(0)
+    const t = await readTensor(c)
+    expect(t.shape).toEqual([3, 2])
+    // Row 0: 1.5 * B0 - 2 * B2, row 2: 4 * B1 + 0.5 * B3.
+    expect([...t.values!]).toEqual([1.5 - 6, 7.5 - 14, 0, 0, 8 + 2, 24 + 4])
+  })
+
+  test('the same seed gives the same data, another seed others', async () => {
+    const values = async (seed: string): Promise<number[]> => {
+      const c = folder.at(`c${seed}.npy`)
+      await spt(['run', program, ...bound, '--seed', seed, '--out', `C=${c}`])
+      return [...(await readTensor(c)).values!]
+    }
+    const first = await values('1')
+    expect(await values('1')).toEqual(first)
+    expect(await values('2')).not.toEqual(first)
+  })
+
+  test('an inout buffer is written out as after one run', async () => {
+    const path = folder.file(
+      'step.spt',
+      'kernel step(n: size) {\n  axis i = dense_fixed(n)\n  buffer X: f32[i] inout\n  iterate s [i] as S { X[i] = X[i] + 1 }\n}',
+    )
+    const npy = folder.at('x.npy')
+    await writeTensor(npy, { kind: 'dense', shape: [2], values: Float32Array.of(1, 2), dtype: 'f32' })
+    const after = folder.at('x2.npy')
+    const { code } = await spt([
+      'run',
+      path,
+      '--bind',
+      `X=${npy}`,
+      '--repeat',
+      '7',
+      '--verify',
+      '--out',
+      `X=${after}`,
+    ])
+    expect(code).toBe(0)
+    expect([...(await readTensor(after)).values!]).toEqual([2, 3])
+  })
+
+  test('an axis takes structure without values', async () => {
+    const { code, out } = await spt([
+      'run',
+      program,
+      '--bind',
+      `j=${matrix}`,
+      '--size',
+      'd=2',
+      '--size',
+      'alpha=1',
+      '--json',
+      '--verify',
+    ])
+    expect(code).toBe(0)
+    expect(JSON.parse(out)).toMatchObject({ nnz: { A: 4 }, sizes: { m: 3, n: 4 }, verify: { ok: true } })
+  })
+
+  test('d = 0 and m = 0 are sizes', async () => {
+    expect(await json('--verify')).toMatchObject({ verify: { ok: true } })
+    const zero = [
+      'run',
+      program,
+      '--bind',
+      `A=${matrix}`,
+      '--size',
+      'd=0',
+      '--size',
+      'alpha=1',
+      '--verify',
+      '--json',
+    ]
+    expect(JSON.parse((await spt(zero)).out)).toMatchObject({ sizes: { d: 0 }, verify: { ok: true } })
+    for (const device of ['cpu', 'webgpu']) {
+      const sizes = ['m=0', 'n=0', 'd=5', 'alpha=1'].flatMap((s) => ['--size', s])
+      const { code, out } = await spt(['run', program, ...sizes, '--device', device, '--verify', '--json'])
+      expect(code).toBe(0)
+      expect(JSON.parse(out)).toMatchObject({ sizes: { m: 0 }, nnz: { A: 0 }, verify: { ok: true } })
+    }
+  })
+})
+
+describe('spt doctor', () => {
+  test('names every kind of device, with reason and remedy where there is none', async () => {
+    const { code, out } = await spt(['doctor', '--json'])
+    expect(code).toBe(0)
+    const { devices } = JSON.parse(out) as { devices: Record<string, unknown>[] }
+    expect(devices.map((d) => d.kind)).toEqual(['cpu', 'webgpu', 'cuda'])
+    for (const d of devices)
+      if (!d.available) {
+        expect(d.reason).toEqual(expect.any(String))
+        expect(d.hint).toEqual(expect.any(String))
+      }
+    const text = (await spt(['doctor'])).out
+    expect(text).toMatch(/^cpu {5}yes/m)
+    expect(text).toMatch(/^webgpu {2}(yes|no)/m)
+    expect(text).toMatch(/^cuda {4}(yes|no)/m)
+  })
+})
+
+test('colours only where asked', async () => {
+  const path = folder.file('color.spt', 'kernel {')
+  expect((await spt(['check', path])).err).not.toContain('\u001b')
+  expect((await spt(['check', path], { color: true })).err).toContain('\u001b[31m')
+})
+
+test('files and options can come in any order, and after --', async () => {
+  const path = folder.at('-odd.spt')
+  writeFileSync(path, PROGRAM)
+  const cwd = process.cwd()
+  process.chdir(folder.path)
+  try {
+    expect((await spt(['check', '--', '-odd.spt'])).code).toBe(0)
+    expect((await spt(['show', '--stage', '2', 'mul.spt'])).code).toBe(0)
+  } finally {
+    process.chdir(cwd)
+  }
+})
