@@ -7,12 +7,14 @@ import type { Kernel1 } from '../ir/stage1.ts'
 import type { Body } from '../ir/tree.ts'
 import { accumulateWide } from './accumulate.ts'
 import { reduceAcrossThreads } from './across-threads.ts'
+import { settleBranches } from './branches.ts'
 import { explicitCasts } from './casts.ts'
 import { cooperate } from './cooperate.ts'
 import { lowerDivisions } from './divisions.ts'
 import { flatBuffer, flatten } from './flatten.ts'
 import { hoist } from './hoist.ts'
 import { makeLaunches } from './launches.ts'
+import { markLostWrites } from './lost-writes.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
 import { partitionLoops } from './partition.ts'
@@ -29,6 +31,7 @@ export const LOOP_PASSES: readonly { readonly name: string; readonly run: (k: Ke
   { name: 'across-threads', run: reduceAcrossThreads },
   { name: 'cooperate', run: cooperate },
   { name: 'place-init', run: placeInit },
+  { name: 'lost-writes', run: markLostWrites },
   { name: 'partition', run: partitionLoops },
 ]
 
@@ -45,6 +48,7 @@ export const LAUNCH_PASSES: readonly {
   { name: 'flatten', run: (b, c) => flatten(b, c.kernel.buffers) },
   { name: 'reductions', run: (b, c) => lowerReductions(b, c.names) },
   { name: 'unroll', run: (b, c) => unrollLoops(b, c.names) },
+  { name: 'branches', run: (b) => settleBranches(b) },
   { name: 'scalars', run: (b, c) => scalars(b, c.names) },
   { name: 'divisions', run: (b, c) => lowerDivisions(b, c.kernel.params, c.kernel.buffers) },
   { name: 'casts', run: (b, c) => explicitCasts(b, c.kernel.buffers) },
@@ -73,6 +77,7 @@ export function lowerToMemory(kernel: Kernel2, observe?: Observer): Plan {
     params: loops.params,
     buffers: loops.buffers.map(flatBuffer),
     steps: makeLaunches(loops, names),
+    ...(loops.lostWrites ? { lostWrites: loops.lostWrites } : {}),
   }
   observe?.('launches', plan)
   for (const pass of LAUNCH_PASSES) {
