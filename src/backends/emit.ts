@@ -2,9 +2,9 @@
  * A plan → the texts of its launches, with the signature of each entry. Everything a device needs to run the
  * plan and nothing that only the compiler knows.
  */
-import { fail } from '../ast/diagnostic.ts'
+import { fail, type Span } from '../ast/diagnostic.ts'
 import { type Expr, freeVars, walkExpr } from '../ir/expr.ts'
-import type { Buffer, Launch, Plan } from '../ir/loops.ts'
+import type { Buffer, Launch, Plan, PlanStep } from '../ir/loops.ts'
 import { accessesOf, exprsOf, walkStmts } from '../ir/tree.ts'
 import type { ArgSpec, ModuleText } from './module.ts'
 import { cudaModule } from './modules/cuda.ts'
@@ -58,14 +58,32 @@ export function emit(plan: Plan, target: ModuleText['target']): ModuleText[] {
   const uses = usesOf(plan)
   if (target === 'js') return [jsModule(plan, uses)]
   if (target === 'cuda') return [cudaModule(plan, uses)]
-  const wide = plan.buffers.find((b) => b.dtype === 'f64') ?? plan.params.find((p) => p.dtype === 'f64')
-  if (wide)
-    fail({
-      code: 'emit/no-f64',
-      message: `${wide.name} is f64, which WGSL does not have`,
-      ...(wide.span ? { span: wide.span } : {}),
-      expected: 'f32, f16, bf16, i32, u32, i8, u8 or bool',
-      hint: 'declare it f32, or run the kernel on cpu or cuda',
-    })
+  refuseF64(plan)
   return wgslModules(plan, uses)
+}
+
+/** WGSL has no 64-bit floats, in memory or in registers. */
+function refuseF64(plan: Plan): void {
+  const named = plan.buffers.find((b) => b.dtype === 'f64') ?? plan.params.find((p) => p.dtype === 'f64')
+  const where = named ?? plan.steps.flatMap(f64Inside)[0]
+  if (!where) return
+  fail({
+    code: 'emit/no-f64',
+    message: `${named ? `${named.name} is` : `${plan.name} computes in`} f64, which WGSL does not have`,
+    ...(where.span ? { span: where.span } : {}),
+    expected: 'f32, f16, bf16, i32, u32, i8, u8 or bool',
+    hint: named
+      ? 'declare it f32, or run the kernel on cpu or cuda'
+      : 'cast to f32 and accumulate in f32, or run the kernel on cpu or cuda',
+  })
+}
+
+function f64Inside(step: PlanStep): { readonly span?: Span | undefined }[] {
+  const found: { readonly span?: Span | undefined }[] = []
+  if (step.kind === 'launch')
+    walkStmts(step.body, (s) => {
+      if (s.kind === 'alloc' && s.buffer.dtype === 'f64') found.push(s)
+      for (const e of exprsOf(s)) walkExpr(e, (x) => void (x.dtype === 'f64' && found.push(x)))
+    })
+  return found
 }

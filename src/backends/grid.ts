@@ -38,6 +38,9 @@ export function blockDecode(
   return out
 }
 
+/** Blocks that a 32-bit index can count, with what the fold adds. */
+const MAX_BLOCKS = 2 ** 31 - 1
+
 /**
  * A one-dimensional grid of `total` blocks within a device's limits, folded into two dimensions where one does not
  * hold it; `undefined` where two do not either. WGSL texts undo the fold.
@@ -46,7 +49,10 @@ export function physicalGrid(
   total: number,
   max: readonly [number, number, number],
 ): [number, number, number] | undefined {
+  if (total > MAX_BLOCKS) return undefined
   if (total <= max[0]) return [total, 1, 1]
   const rows = Math.ceil(total / max[0])
-  return rows <= max[1] ? [max[0], rows, 1] : undefined
+  // Rows of equal length: fewer than `rows` blocks have nothing to do.
+  const columns = Math.ceil(total / rows)
+  return rows <= max[1] && rows * columns <= MAX_BLOCKS ? [columns, rows, 1] : undefined
 }

@@ -1,0 +1,203 @@
+/** What a device cannot hold or launch: folded where that helps, else refused by name before anything runs. */
+import { fc, test } from '@fast-check/vitest'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
+import { physicalGrid } from '../../src/backends/grid.ts'
+import { dense, devices, load, SptError } from '../../src/node.ts'
+import type { Device } from '../../src/runtime/device.ts'
+
+let device: Device
+beforeAll(async () => {
+  device = await devices.webgpu()
+})
+afterAll(() => device.dispose())
+
+async function refusal(run: () => Promise<unknown>): Promise<{ code: string; message: string }> {
+  const e: unknown = await run().catch((x: unknown) => x)
+  expect(e).toBeInstanceOf(SptError)
+  return (e as SptError).diagnostics[0]!
+}
+
+const ROWS = `kernel rows(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis f = dense_fixed(n)
+  buffer x: f32[i, f] in
+  buffer y: f32[i, f] out
+  iterate body [i, f] as SS { y[i, f] = x[i, f] + i }
+}`
+
+describe('grids', () => {
+  const max = fc.tuple(fc.integer({ min: 1, max: 70 }), fc.integer({ min: 1, max: 70 }), fc.constant(1))
+  test.prop([fc.integer({ min: 1, max: 6000 }), max])(
+    'a fold holds every block and little more',
+    (total, limits) => {
+      const grid = physicalGrid(total, limits)
+      if (!grid) expect(total).toBeGreaterThan(limits[0] * limits[1])
+      else {
+        expect(grid[0]).toBeLessThanOrEqual(limits[0])
+        expect(grid[1]).toBeLessThanOrEqual(limits[1])
+        expect(grid[0] * grid[1] - total).toBeLessThan(grid[1])
+        expect(grid[0] * grid[1]).toBeGreaterThanOrEqual(total)
+      }
+    },
+  )
+
+  test('no fold holds more blocks than their index can count', () => {
+    expect(physicalGrid(2 ** 31, [65535, 65535, 65535])).toBeUndefined()
+    expect(physicalGrid(2 ** 31 - 1, [2 ** 31 - 1, 65535, 65535])).toEqual([2 ** 31 - 1, 1, 1])
+  })
+
+  test('more blocks than one dimension of the device holds', async () => {
+    const m = device.limits.maxGridDim[0] + 4321
+    const x = Float32Array.from({ length: m }, (_, k) => k % 1000)
+    const compiled = await (await load(ROWS)).kernel().bind({ i: 'block.x' }).compile(device)
+    const { y } = await compiled.run({ tensors: { x: dense([m, 1], x) } })
+    expect(y!.values).toEqual(x.map((v, k) => v + k))
+  })
+
+  test('three logical dimensions, of which one is longer than the device allows', async () => {
+    const source = `kernel box(a: size, b: size, c: size) {
+  axis i = dense_fixed(a)
+  axis j = dense_fixed(b)
+  axis k = dense_fixed(c)
+  buffer y: i32[i, j, k] out
+  iterate body [i, j, k] as SSS { y[i, j, k] = (i * 1000 + j) * 10 + k }
+}`
+    const kernel = (await load(source)).kernel()
+    for (const [a, b, c] of [
+      [3, 5, 7],
+      [70_001, 2, 3],
+      [2, 70_001, 3],
+      [2, 3, 70_001],
+      [1, 9, 1],
+    ] as const)
+      for (const axes of [
+        { i: 'block.x', j: 'block.y', k: 'block.z' },
+        { i: 'block.z', j: 'block.x', k: 'block.y' },
+      ] as const) {
+        const compiled = await kernel.bind(axes).compile(device)
+        const { y } = await compiled.run({ params: { a, b, c } })
+        const got = y!.values!
+        let wrong = 0
+        for (let p = 0; p < got.length; p++) {
+          const [i, j, k] = [Math.floor(p / (b * c)), Math.floor(p / c) % b, p % c]
+          if (got[p] !== (i * 1000 + j) * 10 + k) wrong++
+        }
+        expect({ sizes: [a, b, c], axes, wrong }).toEqual({ sizes: [a, b, c], axes, wrong: 0 })
+        compiled.release()
+      }
+  })
+
+  test('too many blocks are refused with the launch and the number', async () => {
+    const source = `kernel wide(a: size, b: size) {
+  axis i = dense_fixed(a)
+  axis j = dense_fixed(b)
+  buffer y: f32[] out
+  iterate body [i, j] as RR { y[] += 1 }
+}`
+    const kernel = (await load(source)).kernel().atomic('y').bind({ i: 'block.x', j: 'block.y' })
+    const compiled = await kernel.compile(device)
+    const d = await refusal(() => compiled.prepare({ params: { a: 2 ** 20, b: 2 ** 12 } }))
+    expect(d.code).toBe('plan/grid-too-large')
+    expect(d.message).toContain(`wide_1 needs ${2 ** 32} blocks`)
+  })
+})
+
+describe('memory', () => {
+  test('a buffer over the limit of a binding is refused by name, before anything is uploaded', async () => {
+    const source = `kernel ones(n: size) {
+  axis i = dense_fixed(n)
+  buffer giant: f32[i] out
+  iterate body [i] as S { giant[i] = 1 }
+}`
+    const compiled = await (await load(source)).kernel().compile(device)
+    const n = Math.floor(device.limits.maxBindingBytes / 4) + 1
+    const d = await refusal(() => compiled.prepare({ params: { n } }))
+    expect(d.code).toBe('device/buffer-too-large')
+    expect(d.message).toContain('giant')
+    expect((await refusal(() => compiled.prepare({ params: { n: 2 ** 31 - 1 } }))).code).toBe(
+      'device/buffer-too-large',
+    )
+  })
+
+  test('more elements than addresses reach are refused by name', async () => {
+    const source =
+      'kernel square(n: size) { axis i = dense_fixed(n) axis j = dense_fixed(n) buffer y: u8[i, j] out iterate b [i, j] as SS { y[i, j] = 1 } }'
+    const cpu = await (await load(source)).kernel().compile(await devices.cpu())
+    const large = await refusal(() => cpu.prepare({ params: { n: 46_341 } }))
+    expect(large.code).toBe('plan/too-large')
+    expect(large.message).toContain('y has 2147488281 elements')
+  })
+
+  const cached = (width: number): string => `kernel reuse(m: size) {
+  axis i = dense_fixed(m)
+  axis c = dense_fixed(${width})
+  axis o = dense_fixed(4)
+  buffer x: f32[i, c] in
+  buffer w: f32[c, o] in
+  buffer y: f32[i, o] out
+  iterate body [i, o, c] as SSR { y[i, o] += x[i, c] * w[c, o] }
+}`
+
+  test('shared memory over the limit is refused when compiling, with the names and the bytes', async () => {
+    const words = device.limits.maxSharedBytes / 4
+    const schedule = async (width: number) =>
+      (await load(cached(width)))
+        .kernel()
+        .bind({ i: 'block.x', o: 'thread.x' })
+        .cache_read('x', 'i', 'shared', 'tile')
+    const d = await refusal(async () => (await schedule(words + 1)).compile(device))
+    expect(d.code).toBe('plan/shared-too-large')
+    expect(d.message).toContain(
+      `reuse_0 needs ${4 * words + 4} bytes of shared memory (tile ${4 * words + 4})`,
+    )
+    const prepared = await (await (await schedule(words)).compile(device)).prepare({
+      params: { m: 2 },
+      seed: 1,
+    })
+    expect((await prepared.verify()).ok).toBe(true)
+    prepared.free()
+  })
+
+  test('blocks of too many threads are refused when compiling', async () => {
+    const threads = device.limits.maxThreadsPerBlock + 1
+    const kernel = (await load(ROWS))
+      .kernel()
+      .split('i', threads, ['io', 'ii'])
+      .bind({ io: 'block.x', ii: 'thread.x' })
+    const d = await refusal(() => kernel.compile(device))
+    expect(d.code).toBe('plan/block-too-large')
+    expect(d.message).toContain(`${threads} × 1 × 1`)
+  })
+
+  test('f64 is refused with what to do instead', async () => {
+    const source =
+      'kernel wide(n: size) { axis i = dense_fixed(n) buffer precise: f64[i] out iterate b [i] as S { precise[i] = 1 } }'
+    const d = await refusal(async () => (await load(source)).kernel().compile(device))
+    expect(d).toMatchObject({ code: 'emit/no-f64', message: expect.stringContaining('precise is f64') })
+    const scalar =
+      'kernel scaled(n: size, alpha: f64) { axis i = dense_fixed(n) buffer y: f32[i] out iterate b [i] as S { y[i] = f32(alpha) } }'
+    expect((await refusal(async () => (await load(scalar)).kernel().compile(device))).message).toContain(
+      'alpha is f64',
+    )
+    const inside =
+      'kernel cast(n: size) { axis i = dense_fixed(n) buffer y: f32[i] out iterate b [i] as S { y[i] = f32(f64(i) / 3) } }'
+    expect((await refusal(async () => (await load(inside)).kernel().compile(device))).code).toBe(
+      'emit/no-f64',
+    )
+  })
+})
+
+test('empty outputs, empty inputs and empty grids', async () => {
+  for (const d of [device, await devices.cpu()]) {
+    const compiled = await (await load(ROWS)).kernel().compile(d)
+    for (const [m, n] of [
+      [0, 3],
+      [3, 0],
+      [0, 0],
+    ] as const) {
+      const { y } = await compiled.run({ tensors: { x: dense([m, n], []) } })
+      expect(y).toMatchObject({ shape: [m, n], values: new Float32Array(0) })
+    }
+    compiled.release()
+  }
+})
