@@ -111,13 +111,17 @@ export class Executable {
     await this.#upload(this.#place(name), values)
   }
 
-  run(): Promise<void> {
-    return this.program.device.run(this.#commands)
+  /** @throws SptError `run/lost-writes` where a write found no element; the outputs lack it, the rest is there */
+  async run(): Promise<void> {
+    await this.program.device.run(this.#commands)
+    await this.#checkLostWrites()
   }
 
-  /** Milliseconds of each of `repeats` runs. */
-  time(repeats: number): Promise<number[]> {
-    return this.program.device.time(this.#commands, repeats)
+  /** Milliseconds of each of `repeats` runs. @throws SptError `run/lost-writes` */
+  async time(repeats: number): Promise<number[]> {
+    const times = await this.program.device.time(this.#commands, repeats)
+    await this.#checkLostWrites()
+    return times
   }
 
   /** The values of a buffer in storage order. */
@@ -130,6 +134,20 @@ export class Executable {
     const bytes = (await device.download(memory, (at + n) * unit)).slice(at * unit)
     if (device.storage === 'words') return deviceToHost(buffer.dtype, bytes, n) as ValueArray
     return view(buffer.dtype, bytes, n)
+  }
+
+  async #checkLostWrites(): Promise<void> {
+    const { plan } = this.program
+    if (!plan.lostWrites) return
+    const status = await this.values(plan.lostWrites.buffer)
+    const lost = plan.lostWrites.targets.filter((_, k) => status[k] !== 0)
+    if (lost.length > 0)
+      fail({
+        code: 'run/lost-writes',
+        message: `${plan.name} writes elements of ${lost.join(' and ')} that do not exist`,
+        expected: 'writes to coordinates that the buffer holds',
+        hint: `bind ${lost.join(' and ')} with a structure that holds all that is written, or guard the write with if`,
+      })
   }
 
   /** An output in the caller's coordinates. */

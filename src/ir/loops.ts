@@ -62,6 +62,8 @@ export interface If {
   readonly cond: Expr
   readonly then: readonly Stmt[]
   readonly else: readonly Stmt[]
+  /** Stage II: the condition says that an element of this buffer exists; where it fails, a write to it is lost. */
+  readonly absent?: string | undefined
   readonly span?: Span | undefined
 }
 
@@ -136,7 +138,14 @@ export interface Kernel2 {
   readonly params: readonly Param[]
   readonly buffers: readonly Buffer[]
   readonly body: readonly Stmt[]
+  readonly lostWrites?: LostWrites | undefined
   readonly span?: Span | undefined
+}
+
+/** After a run, word k of `buffer` is not 0 if a write to `targets[k]` found no element. */
+export interface LostWrites {
+  readonly buffer: string
+  readonly targets: readonly string[]
 }
 
 /** One kernel launch. `grid` is over params; `block` is constant. The body uses hardware indices. */
@@ -164,4 +173,5 @@ export interface Plan {
   /** One dimension each: the length in elements. `local` ones are temporaries. */
   readonly buffers: readonly Buffer[]
   readonly steps: readonly PlanStep[]
+  readonly lostWrites?: LostWrites | undefined
 }

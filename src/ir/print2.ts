@@ -141,7 +141,7 @@ function lines(body: readonly Stmt[], indent: string, out: string[], mark: Reado
         lines(s.body, deeper, out, mark)
         break
       case 'if':
-        line(`if ${printExpr(s.cond)}`)
+        line(`if ${printExpr(s.cond)}${s.absent === undefined ? '' : `  or lost ${s.absent}`}`)
         lines(s.then, deeper, out, mark)
         if (s.else.length > 0) {
           line('else')

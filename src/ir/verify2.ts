@@ -59,6 +59,8 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
         break
       case 'if':
         invariant(s.cond.dtype === 'bool', `${describe(s)}: the condition is ${s.cond.dtype}`)
+        if (s.absent !== undefined)
+          invariant(here.buffers.has(s.absent), `${describe(s)}: no buffer ${s.absent} to lose writes to`)
         verifyBody(s.then, here, cx)
         verifyBody(s.else, here, cx)
         break
@@ -188,7 +190,11 @@ function verifyExpr(e: Expr, scope: Scope, where: string): void {
       break
     }
     case 'builtin':
-      holds(false, 'does not occur in Stage II')
+      // Threads deal out the rounds of a cooperative loop by their own indices.
+      holds(
+        scope.path.some((l) => l.cooperative),
+        'does not occur in Stage II',
+      )
       break
     case 'binary':
       holds(e.op !== 'quo' && e.op !== 'rem', `${e.op} does not occur in Stage II`)

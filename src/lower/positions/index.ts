@@ -100,15 +100,14 @@ class PositionLowering {
       case 'assign': {
         return s.targets.flatMap((t, k) => {
           const place = this.#place(t, scope)
-          return guarded(place.present, [
-            {
-              kind: 'store',
-              buffer: t.buffer,
-              index: place.index,
-              value: this.#expr(s.values[k]!, scope),
-              span: s.span,
-            },
-          ])
+          const store: Stmt = {
+            kind: 'store',
+            buffer: t.buffer,
+            index: place.index,
+            value: this.#expr(s.values[k]!, scope),
+            span: s.span,
+          }
+          return guarded(place.present, [store], t.buffer)
         })
       }
       case 'reduce': {
@@ -119,6 +118,7 @@ class PositionLowering {
         return guarded(
           places.flatMap((p) => p.present),
           [{ kind: 'reduce', reducer: s.reducer, targets, values, init, atomic: false, span: s.span }],
+          targets[places.findIndex((p) => p.present.length > 0)]?.buffer,
         )
       }
       case 'if': {
@@ -215,8 +215,8 @@ class PositionLowering {
   }
 }
 
-/** `body` under conditions, each tested only where those before it hold. */
-function guarded(conditions: readonly Expr[], body: readonly Stmt[]): Stmt[] {
+/** `body` under conditions, each tested only where those before it hold; `absent` is what they say exists. */
+function guarded(conditions: readonly Expr[], body: readonly Stmt[], absent?: string): Stmt[] {
   if (conditions.length === 0) return [...body]
-  return [{ kind: 'if', cond: all(conditions), then: body, else: [] }]
+  return [{ kind: 'if', cond: all(conditions), then: body, else: [], ...(absent ? { absent } : {}) }]
 }

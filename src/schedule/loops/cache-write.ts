@@ -1,7 +1,8 @@
 import { cast, type Expr, int, load } from '../../ir/expr.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../../ir/loops.ts'
-import { type BuiltinReducer, builtinMonoid, isBuiltinReducer, type Monoid } from '../../ir/monoid.ts'
+import { isBuiltinReducer, type Monoid, widened } from '../../ir/monoid.ts'
 import { type Body, type Found, replaceLoop, replaceStmt, stmt } from '../../ir/tree.ts'
+import { type Condition, conditionsAround, hoistable } from '../conditions.ts'
 import type { Context } from '../context.ts'
 import { allocatedIn, writtenIn } from '../depend.ts'
 import {
@@ -70,6 +71,12 @@ export const cacheWrite: Primitive<CacheWriteStep> = {
       prints.map((p) => localIndex(p, use)),
     )
     const before: Stmt[] = []
+    // The element may exist only under conditions, and it is written back under the same.
+    const conditions = hoistable(
+      conditionsAround(loop.body, writer),
+      use.path.filter((l) => !prints[0]!.loops.includes(l)),
+      loop.body,
+    )
     let own = inner
     if (inner.kind === 'reduce' && !whole && startsAlone && hidden) {
       own = stmt({ ...inner, init: false })
@@ -81,7 +88,7 @@ export const cacheWrite: Primitive<CacheWriteStep> = {
         cast(load(locals[k]!.name, localIndex(prints[k]!, { index, path }), locals[k]!.dtype), b.dtype),
       )
     })
-    const back = copyBack(cx, writer, buffers, locals, prints, step.scope, whole)
+    const back = copyBack(cx, writer, buffers, locals, prints, step.scope, whole, conditions)
     return {
       body: replaceLoop(cx.kernel.body, loop.var, (l) =>
         stmt({
@@ -209,9 +216,7 @@ function localWriter(
   if (writer.kind === 'store') return stmt({ ...writer, buffer: locals[0]!.name, index: index[0]! })
   const dtype = locals[0]!.dtype
   const retyped = dtype !== writer.targets[0]!.dtype
-  const reducer: Monoid = retyped
-    ? builtinMonoid(writer.reducer.name as BuiltinReducer, dtype)
-    : writer.reducer
+  const reducer: Monoid = retyped ? widened(writer.reducer, dtype) : writer.reducer
   return stmt({
     ...writer,
     reducer,
@@ -244,6 +249,7 @@ function copyBack(
   prints: readonly Footprint[],
   scope: CacheWriteStep['scope'],
   whole: boolean,
+  conditions: readonly Condition[],
 ): readonly Stmt[] {
   const value = (k: number, index: readonly Expr[]): Expr =>
     cast(load(locals[k]!.name, index, locals[k]!.dtype), buffers[k]!.dtype)
@@ -254,12 +260,17 @@ function copyBack(
       ),
     )
   return [
-    copyNest(cx, prints[0]!, locals[0]!.name, scope, (index, element) =>
-      stmt({
+    copyNest(cx, prints[0]!, locals[0]!.name, scope, (index, element) => {
+      const combine: Stmt = stmt({
         ...writer,
         targets: buffers.map((b, k) => load(b.name, prints[k]!.index.map(element), b.dtype)),
         values: buffers.map((_, k) => value(k, index)),
-      }),
-    ),
+      })
+      return conditions.reduceRight<Stmt>(
+        (then, { cond, absent }) =>
+          stmt({ kind: 'if', cond: element(cond), then: [then], else: [], ...(absent ? { absent } : {}) }),
+        combine,
+      )
+    }),
   ]
 }

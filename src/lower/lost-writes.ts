@@ -1,0 +1,64 @@
+/**
+ * Invariant reached: a write whose element does not exist leaves a mark. The condition that skips it (`If.absent`)
+ * gets an `else` that sets the buffer's word in a status buffer of the plan; whoever runs the plan reads it
+ * afterwards. A reduction that would combine the identity loses nothing and leaves none. Plans without such writes
+ * stay as they are.
+ */
+import { binary, type Expr, int, load } from '../ir/expr.ts'
+import type { Buffer, If, Kernel2, Stmt } from '../ir/loops.ts'
+import { builtinMonoid } from '../ir/monoid.ts'
+import { rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
+import { namesOf } from './names-of.ts'
+
+export function markLostWrites(kernel: Kernel2): Kernel2 {
+  const targets = new Set<string>()
+  walkStmts(kernel.body, (s) => {
+    if (s.kind === 'if' && s.absent !== undefined) targets.add(s.absent)
+  })
+  if (targets.size === 0) return kernel
+  const list = [...targets]
+  const status: Buffer = Object.freeze({
+    name: namesOf(kernel).fresh('lost_writes'),
+    dtype: 'i32',
+    scope: 'global',
+    role: 'local',
+    shape: [int(list.length)],
+    fill: 0,
+    accumulate: 'i32',
+  })
+  const mark = (buffer: string): Stmt =>
+    stmt({
+      kind: 'reduce',
+      reducer: builtinMonoid('max', 'i32'),
+      targets: [load(status.name, [int(list.indexOf(buffer))], 'i32')],
+      values: [int(1)],
+      init: false,
+      // Every thread that sets the word sets it to the same value, but memory models want to hear it said.
+      atomic: true,
+    })
+  const body = rewriteStmts(kernel.body, {
+    stmt: (s) => {
+      if (s.kind !== 'if' || s.absent === undefined) return undefined
+      const { absent, ...rest } = s
+      const loses = losing(s)
+      const marked = loses
+        ? stmt<If>({ kind: 'if', cond: loses, then: [mark(absent)], else: [] })
+        : mark(absent)
+      return stmt<If>({ ...rest, else: [...s.else, marked] })
+    },
+  })
+  return {
+    ...kernel,
+    buffers: [...kernel.buffers, status],
+    body: [stmt({ kind: 'fill', buffer: status.name, value: int(0) }), ...body],
+    lostWrites: { buffer: status.name, targets: list },
+  }
+}
+
+/** Whether skipping the statement loses anything, where that depends on values; `undefined`: it does. */
+function losing(s: If): Expr | undefined {
+  const [only] = s.then
+  if (s.then.length !== 1 || only?.kind !== 'reduce') return undefined
+  const { values, reducer } = only
+  return values.map((v, k) => binary('ne', v, reducer.identity[k]!)).reduce((a, b) => binary('or', a, b))
+}

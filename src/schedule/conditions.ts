@@ -1,0 +1,53 @@
+/** The conditions a statement stands under, and which of them can be said again outside of some loops. */
+import { all, type Expr, freeVars, not, someExpr } from '../ir/expr.ts'
+import type { For, Stmt } from '../ir/loops.ts'
+import { type Body, bodiesOf, writesOf } from '../ir/tree.ts'
+
+export interface Condition {
+  readonly cond: Expr
+  /** What an `if` says exists: `If.absent`. */
+  readonly absent?: string | undefined
+}
+
+/** The conditions of the `if`s around a statement of a body, from the outside in. */
+export function conditionsAround(body: Body, inner: Stmt): readonly Condition[] {
+  const find = (list: Body): readonly Condition[] | undefined => {
+    for (const s of list) {
+      if (s === inner) return []
+      for (const b of bodiesOf(s)) {
+        const within = find(b)
+        if (!within) continue
+        if (s.kind !== 'if') return within
+        return b === s.then
+          ? [{ cond: s.cond, absent: s.absent }, ...within]
+          : [{ cond: not(s.cond) }, ...within]
+      }
+    }
+    return undefined
+  }
+  return find(body) ?? []
+}
+
+/**
+ * What of the conditions holds for all iterations of the loops `hidden` alike: the conjuncts that mention none of
+ * them and read nothing that the body writes. Those that say that an element exists are always among them, where
+ * its index is free of these loops.
+ */
+export function hoistable(
+  conditions: readonly Condition[],
+  hidden: readonly For[],
+  body: Body,
+): readonly Condition[] {
+  const vars = new Set(hidden.map((l) => l.var))
+  const written = writesOf(body)
+  const stays = (e: Expr): boolean =>
+    ![...freeVars(e)].some((v) => vars.has(v)) &&
+    !someExpr(e, (x) => (x.kind === 'load' || x.kind === 'search') && written.has(x.buffer))
+  return conditions.flatMap(({ cond, absent }) => {
+    const kept = conjuncts(cond).filter(stays)
+    return kept.length > 0 ? [{ cond: all(kept), absent }] : []
+  })
+}
+
+const conjuncts = (e: Expr): readonly Expr[] =>
+  e.kind === 'binary' && e.op === 'and' ? [...conjuncts(e.a), ...conjuncts(e.b)] : [e]

@@ -1,0 +1,166 @@
+/** A write to an element that does not exist ends the run with an error, on every device and under schedules. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { RunInputs } from '../../src/api/compiled.ts'
+import { SptError } from '../../src/ast/diagnostic.ts'
+import { print2 } from '../../src/ir/print2.ts'
+import { lower } from '../../src/lower/pipeline.ts'
+import { coords, type Device, dense, devices, type Kernel, load } from '../../src/node.ts'
+
+type Tensors = NonNullable<RunInputs['tensors']>
+type Params = NonNullable<RunInputs['params']>
+
+const SOURCE = `
+kernel store(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis k = sparse_variable(i, n)
+  buffer A: f32[i, j] in
+  buffer B: f32[i, k] out
+  iterate copy [i, j] as SS { B[i, j] = A[i, j] }
+}
+kernel combine(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis k = sparse_variable(i, n)
+  axis f = dense_fixed(d)
+  buffer A: f32[i, j] in
+  buffer X: f32[f] in
+  buffer B: f32[i, k] out
+  iterate sum [i, j, f] as SSR { B[i, j] += A[i, j] * X[f] }
+}
+kernel scatter(n: size, m: size, d: size) {
+  axis p = dense_fixed(n)
+  axis y = dense_fixed(m)
+  axis f = dense_fixed(d)
+  buffer to: i32[p] in
+  buffer X: f32[p, f] in
+  buffer Y: f32[y] out
+  iterate add [p, f] as RR { Y[to[p]] += X[p, f] }
+}
+kernel guarded(n: size, m: size) {
+  axis p = dense_fixed(n)
+  axis y = dense_fixed(m)
+  buffer to: i32[p] in
+  buffer X: f32[p] in
+  buffer Y: f32[y] out
+  iterate add [p] as R {
+    if (to[p] >= 0 and to[p] < m) { Y[to[p]] += X[p] }
+  }
+}
+schedule combine.cached() { cache_write B at j in register }
+schedule combine.gpu() { cache_write B at j in register; bind i to block.x }
+schedule scatter.cached() { cache_write Y at p in register }
+schedule scatter.gpu() {
+  cache_write Y at p in register
+  atomic Y
+  split p by 4 -> (po, pi)
+  bind po to block.x, pi to thread.x
+}
+`
+
+let program: Awaited<ReturnType<typeof load>>
+const present: Device[] = []
+beforeAll(async () => {
+  program = await load(SOURCE)
+  present.push(await devices.cpu(), await devices.webgpu())
+})
+afterAll(async () => {
+  for (const d of present) await d.dispose()
+})
+
+const pattern = (columns: readonly (readonly [number, number])[], values: readonly number[] | null = null) =>
+  coords([3, 5], [columns.map((c) => c[0]), columns.map((c) => c[1])], values && Float32Array.from(values))
+
+/** What the run of a kernel ends with: its outputs, or the code and message of the error. */
+async function outcome(kernel: Kernel, device: Device, tensors: Tensors, params: Params): Promise<unknown> {
+  const compiled = await kernel.compile(device)
+  try {
+    const out = await compiled.run({ tensors, params })
+    return Object.values(out).map((t) => [...t.values!])
+  } catch (e) {
+    if (!(e instanceof SptError)) throw e
+    return e.diagnostics.map((d) => `${d.code}: ${d.message}`)
+  } finally {
+    compiled.release()
+  }
+}
+
+async function everywhere(name: string, tensors: Tensors, params: Params = {}): Promise<unknown[]> {
+  const kernel = program.kernel(name)
+  const out: unknown[] = []
+  for (const schedule of [null, ...kernel.schedules])
+    for (const d of present)
+      out.push(await outcome(schedule === null ? kernel : kernel.schedule(schedule), d, tensors, params))
+  return out
+}
+
+const at = [
+  [0, 1],
+  [0, 4],
+  [2, 0],
+] as const
+
+describe('lost writes', () => {
+  test('an assignment to a coordinate that the target lacks', async () => {
+    const lacks = { A: pattern(at, [1, 2, 3]), k: pattern([at[0], at[2], [1, 1]]) }
+    for (const o of await everywhere('store', lacks))
+      expect(o).toEqual(['run/lost-writes: store writes elements of B that do not exist'])
+    const holds = { A: pattern(at, [1, 2, 3]), k: pattern([...at, [1, 1]]) }
+    for (const o of await everywhere('store', holds)) expect(o).toEqual([[1, 2, 0, 3]])
+  })
+
+  test('a reduction, also where a schedule keeps it in registers', async () => {
+    const X = dense([2], Float32Array.of(1, 2))
+    const lacks = { A: pattern(at, [1, 2, 3]), X, k: pattern([at[0], at[2]]) }
+    for (const o of await everywhere('combine', lacks))
+      expect(o).toEqual(['run/lost-writes: combine writes elements of B that do not exist'])
+    const holds = { A: pattern(at, [1, 2, 3]), X, k: pattern(at) }
+    for (const o of await everywhere('combine', holds)) expect(o).toEqual([[3, 6, 9]])
+  })
+
+  test('a reduction that would combine the identity loses nothing', async () => {
+    const X = dense([2], Float32Array.of(1, 2))
+    const lacks = { A: pattern(at, [1, 0, 3]), X, k: pattern([at[0], at[2]]) }
+    for (const o of await everywhere('combine', lacks)) expect(o).toEqual([[3, 9]])
+  })
+
+  test('an indirect index beyond the target: the rest is there', async () => {
+    const X = Float32Array.from({ length: 12 }, (_, e) => e + 1)
+    const kernel = program.kernel('scatter')
+    for (const outside of [-1, 3, 1000000])
+      for (const schedule of [null, ...kernel.schedules])
+        for (const d of present) {
+          const what = `${outside} ${schedule} ${d.kind}`
+          const compiled = await (schedule === null ? kernel : kernel.schedule(schedule)).compile(d)
+          const to = Int32Array.of(0, 1, 2, outside, 1, 0)
+          const prepared = await compiled.prepare({ tensors: { to, X }, params: { m: 3, d: 2 } })
+          await expect(prepared.run(), what).rejects.toThrow('scatter writes elements of Y that do not exist')
+          expect([...(await prepared.read('Y')).values!], what).toEqual([26, 26, 11])
+          prepared.free()
+          compiled.release()
+        }
+  })
+
+  test('what is written back from registers stands under the same condition', () => {
+    expect(
+      print2(program.kernel('scatter').schedule('cached').compilation.loops, { bodyOnly: true }),
+    ).toMatchInlineSnapshot(`
+      "fill Y = 0
+      for p in 0..n  reduce
+        alloc Y_register: f32[1] register
+        for f in 0..d  reduce
+          if to[p] >= 0 and to[p] < m  or lost Y
+            Y_register[0] += X[p, f]  init
+        if to[p] >= 0 and to[p] < m  or lost Y
+          Y[to[p]] += Y_register[0]"
+    `)
+  })
+
+  test('a condition of the program that leaves them out is no loss, and costs nothing', async () => {
+    const to = Int32Array.of(2, -1, 0, 3)
+    for (const o of await everywhere('guarded', { to, X: Float32Array.of(1, 2, 3, 4) }, { m: 3 }))
+      expect(o).toEqual([[3, 0, 1]])
+    expect(lower(program.kernel('guarded').compilation.kernel).lostWrites).toBeUndefined()
+    expect(lower(program.kernel('store').compilation.kernel).lostWrites?.targets).toEqual(['B'])
+  })
+})

@@ -1,0 +1,97 @@
+/** Kernels over trees of three levels: relations, sparse tensors, ragged batches. */
+import { coords } from '../../src/node.ts'
+import { integers, type KernelCase, kernelSuite } from '../support/kernels.ts'
+import { type Points, points, tensors, withIntegers } from './b-data.ts'
+
+kernelSuite({
+  file: 'kernels/relational.spt',
+  cases: () =>
+    tensors().map((p, k): KernelCase => {
+      const [r, , n] = p.shape as [number, number, number]
+      const [d, e] = [
+        [5, 33],
+        [0, 3],
+        [3, 0],
+        [1, 8],
+      ][k % 4] as [number, number]
+      return {
+        name: `${p.name}, ${d} → ${e}`,
+        inputs: {
+          tensors: { A: withIntegers(p, 2), X: integers(n * d, 3), W: integers(r * d * e, 4) },
+          params: { d, e },
+        },
+        exact: true,
+      }
+    }),
+})
+
+kernelSuite({
+  file: 'kernels/tensor.spt',
+  cases: (kernel) =>
+    tensors().map((p, k): KernelCase => {
+      const [, n, l] = p.shape as [number, number, number]
+      const d = [5, 33, 0, 8][k % 4]!
+      const factors: Record<string, Float32Array> =
+        kernel === 'mttkrp' ? { B: integers(n * d, 3), C: integers(l * d, 4) } : { U: integers(l * d, 3) }
+      return {
+        name: `${p.name}, d = ${d}`,
+        inputs: { tensors: { A: withIntegers(p, 2), ...factors }, params: { d } },
+        exact: true,
+      }
+    }),
+})
+
+/** Batches of `rows × columns` as one tensor, ragged in both; `sizes` are [m, l, n] of each batch. */
+function batches(name: string, sizes: readonly (readonly [number, number, number])[]): KernelCase {
+  const largest = (d: 0 | 1 | 2): number => Math.max(0, ...sizes.map((s) => s[d]))
+  const [m, l, n] = [largest(0), largest(1), largest(2)]
+  const all = (rows: 0 | 1, cols: 1 | 2): Points =>
+    points(name, [sizes.length, largest(rows), largest(cols)], ([b, i, j]) => {
+      const s = sizes[b!]!
+      return i! < s[rows] && j! < s[cols]
+    })
+  const structure = points(
+    name,
+    [sizes.length, m, n],
+    ([b, i, j]) => i! < sizes[b!]![0] && j! < sizes[b!]![2],
+  )
+  return {
+    name,
+    inputs: {
+      tensors: {
+        A: withIntegers(all(0, 1), 2),
+        B: withIntegers(all(1, 2), 3),
+        o: coords(structure.shape, structure.columns),
+      },
+      params: { batches: sizes.length, m, l, n },
+    },
+    exact: true,
+  }
+}
+
+kernelSuite({
+  file: 'kernels/ragged.spt',
+  cases: () => [
+    batches('no batch', []),
+    batches('one batch', [[3, 4, 5]]),
+    batches('empty batches', [
+      [0, 0, 0],
+      [2, 3, 4],
+      [0, 2, 1],
+    ]),
+    batches('nothing to add up', [
+      [2, 0, 3],
+      [1, 2, 2],
+    ]),
+    batches('no columns', [
+      [2, 3, 0],
+      [3, 2, 1],
+    ]),
+    batches('odd sizes', [
+      [5, 7, 37],
+      [1, 40, 3],
+      [9, 2, 33],
+      [4, 4, 32],
+    ]),
+  ],
+})
