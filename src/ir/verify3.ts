@@ -16,6 +16,7 @@ const PASSES = [
   'flatten',
   'reductions',
   'unroll',
+  'branches',
   'scalars',
   'divisions',
   'casts',

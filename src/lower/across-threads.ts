@@ -9,6 +9,7 @@ import { fail } from '../ast/diagnostic.ts'
 import {
   add,
   and,
+  bool,
   constant,
   type Expr,
   eq,
@@ -21,28 +22,48 @@ import {
   variable,
 } from '../ir/expr.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
-import { type Body, replaceLoop, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
+import {
+  type Body,
+  bodiesOf,
+  mapSame,
+  reductionsOf,
+  replaceLoop,
+  replaceStmt,
+  stmt,
+  walkStmts,
+  withBodies,
+} from '../ir/tree.ts'
 import { outsideLifetime } from './lifetime.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
 
 export function reduceAcrossThreads(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
+  const shares = new Set<string>()
   let body: Body = kernel.body
   for (;;) {
-    const found = next(body)
-    if (!found) return body === kernel.body ? kernel : { ...kernel, body }
-    body = rewrite(body, found.reduce, found.path, names)
+    const found = latest(body, shares)
+    if (!found) break
+    body = rewrite(body, found.reduce, found.path, names, shares)
   }
+  if (shares.size === 0) return kernel
+  return { ...kernel, body: body.map((s) => settled(s, shares)) }
 }
 
 const onThreads = (l: For): boolean => l.mode.kind === 'bind' && l.mode.to.startsWith('thread')
 const onBlocks = (l: For): boolean => l.mode.kind === 'bind' && l.mode.to.startsWith('block')
 
-function next(body: Body): { reduce: Reduce; path: readonly For[] } | undefined {
+/**
+ * The last reduction over threads that is not into shares yet. What is completed after a loop comes before what
+ * an earlier turn put there, so going backwards keeps the order, and the first keeps its initialisation first.
+ */
+function latest(
+  body: Body,
+  shares: ReadonlySet<string>,
+): { reduce: Reduce; path: readonly For[] } | undefined {
   let out: { reduce: Reduce; path: readonly For[] } | undefined
   walkStmts(body, (s, path) => {
-    if (out || s.kind !== 'reduce') return
+    if (s.kind !== 'reduce' || s.targets.some((t) => shares.has(t.buffer))) return
     const inside = path.slice(outsideLifetime(s, path))
     if (!inside.some((l) => l.reduce && onThreads(l))) return
     if (!(s.atomic && scatters(s, inside))) out = { reduce: s, path }
@@ -57,7 +78,7 @@ const elementChanges = (reduce: Reduce, l: For): boolean =>
 const scatters = (reduce: Reduce, path: readonly For[]): boolean =>
   path.some((l) => l.reduce && !onBlocks(l) && elementChanges(reduce, l))
 
-function rewrite(body: Body, reduce: Reduce, path: readonly For[], names: Names): Body {
+function rewrite(body: Body, reduce: Reduce, path: readonly For[], names: Names, done: Set<string>): Body {
   // A reduction loop on blocks stays outside: its blocks meet through the atomic update at the end.
   const outside = outsideLifetime(reduce, path)
   const first = path.findIndex((l, k) => k >= outside && l.reduce && !onBlocks(l))
@@ -195,19 +216,27 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], names: Names)
     ...nest(serial, names, meet),
   ]
   const before = [...shares.map((buffer): Stmt => stmt({ kind: 'alloc', buffer })), ...start]
+  for (const b of [...shares, ...meeting]) done.add(b.name)
   const replaced = replaceStmt(body, reduce, () => own)
-  return replaceLoop(replaced, root.var, (loop) => [...before, settled(loop, folded), ...finish])
+  return replaceLoop(replaced, root.var, (loop) => {
+    const whole = [...before, loop, ...finish]
+    // At the top, what belongs together stays in one statement, and so in one launch.
+    return first === 0 ? [stmt({ kind: 'if', cond: bool(true), then: whole, else: [] })] : whole
+  })
 }
 
 /** The loops on threads no longer reduce into anything that others see. */
-function settled(loop: For, folded: readonly For[]): For {
-  const vars = new Set(folded.map((l) => l.var))
-  const visit = (s: Stmt): Stmt => {
-    if (s.kind === 'if') return stmt({ ...s, then: s.then.map(visit), else: s.else.map(visit) })
-    if (s.kind !== 'for') return s
-    return stmt({ ...s, reduce: vars.has(s.var) ? false : s.reduce, body: s.body.map(visit) })
+function settled(s: Stmt, shares: ReadonlySet<string>): Stmt {
+  const visit = (x: Stmt): Stmt => {
+    const rebuilt = withBodies(
+      x,
+      bodiesOf(x).map((b) => mapSame(b, visit)),
+    )
+    if (rebuilt.kind !== 'for' || !rebuilt.reduce || !onThreads(rebuilt)) return rebuilt
+    const own = reductionsOf(rebuilt.body).every((r) => r.reduce.targets.every((t) => shares.has(t.buffer)))
+    return own ? stmt({ ...rebuilt, reduce: false }) : rebuilt
   }
-  return visit(loop) as For
+  return visit(s)
 }
 
 /** Copies of loops around what `make` gives for the copies' variables. */

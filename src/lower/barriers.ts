@@ -1,72 +1,70 @@
 /**
- * Invariant reached: between a write of memory that threads of a block share and any later access to it by
- * another thread of the block stands a barrier.
+ * Invariant reached: between a write of memory that threads of a block share and any access to it by another
+ * thread of the block stands a barrier.
  *
- * Two siblings need one if one writes a shared or global buffer that the other touches and the work of either
- * is spread over threads below this point (a thread-bound loop inside, or a cooperative copy): before it, each
- * thread only sees elements it owns. A serial loop needs one at its end where the next round's writes could
- * overtake this round's reads.
+ * Siblings get one where the later touches what the earlier may have left to another thread (`owners.ts`). A
+ * serial loop gets one at its end where a round may touch what another thread touches in the next one.
  */
-import type { Stmt } from '../ir/loops.ts'
+import type { ThreadAxis } from '../ir/expr.ts'
+import type { For, Stmt } from '../ir/loops.ts'
 import { accessesOf, type Body, bodiesOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import { type Block, mayMeet } from './owners.ts'
 
 const BARRIER: Stmt = stmt({ kind: 'barrier' })
 
-export function insertBarriers(body: Body): Body {
+/** `indptr`: buffers that are known to be monotone. */
+export function insertBarriers(body: Body, indptr: ReadonlySet<string>): Body {
   const registers = new Set<string>()
+  const axes = new Set<ThreadAxis>()
   walkStmts(body, (s) => {
     if (s.kind === 'alloc' && s.buffer.scope === 'register') registers.add(s.buffer.name)
+    const axis = threadAxis(s)
+    if (axis) axes.add(axis)
   })
-  const visit = (list: Body): Body => {
-    const inner = mapSame(list, (s) => withBodies(s, bodiesOf(s).map(visit)))
-    const out: Stmt[] = []
-    let since: Stmt[] = []
-    for (const s of inner) {
-      if (since.some((before) => conflict(before, s, registers))) {
-        out.push(BARRIER)
-        since = []
-      }
-      out.push(s)
-      since.push(s)
+  return axes.size === 0 ? body : between(body, { axes: [...axes], registers, indptr })
+}
+
+function threadAxis(s: Stmt): ThreadAxis | undefined {
+  return s.kind === 'for' && s.mode.kind === 'bind' && s.mode.to.startsWith('thread') ? s.mode.to : undefined
+}
+
+function between(list: Body, block: Block): Body {
+  const inner = mapSame(list, (s) => {
+    const axis = threadAxis(s)
+    const inside = axis ? { ...block, axes: block.axes.filter((a) => a !== axis) } : block
+    const rebuilt = withBodies(
+      s,
+      bodiesOf(s).map((b) => between(b, inside)),
+    )
+    return rebuilt.kind === 'for' && rebuilt.mode.kind !== 'bind' ? closed(rebuilt, inside) : rebuilt
+  })
+  const out: Stmt[] = []
+  let since: Stmt[] = []
+  for (const s of inner) {
+    if (since.some((before) => conflict([before], [s], block))) {
+      out.push(BARRIER)
+      since = []
     }
-    return out.length === inner.length ? inner : Object.freeze(out)
+    out.push(s)
+    since.push(s)
   }
-  const closeLoops = (list: Body): Body =>
-    mapSame(list, (s) => {
-      const rebuilt = withBodies(s, bodiesOf(s).map(closeLoops))
-      if (rebuilt.kind !== 'for' || rebuilt.mode.kind === 'bind') return rebuilt
-      return wraps(rebuilt.body, registers) ? stmt({ ...rebuilt, body: [...rebuilt.body, BARRIER] }) : rebuilt
-    })
-  return closeLoops(visit(body))
+  return out.length === inner.length ? inner : Object.freeze(out)
 }
 
-/** Whether the work of the statement is spread over the threads of a block below it. */
-function spreads(s: Stmt): boolean {
-  let found = false
-  walkStmts([s], (x) => {
-    if (x.kind === 'for' && (x.cooperative || (x.mode.kind === 'bind' && x.mode.to.startsWith('thread'))))
-      found = true
-  })
-  return found
+const conflict = (a: Body, b: Body, block: Block): boolean => {
+  const second = accessesOf(b)
+  return accessesOf(a).some((x) => second.some((y) => mayMeet(x, y, block)))
 }
 
-function conflict(a: Stmt, b: Stmt, registers: ReadonlySet<string>): boolean {
-  if (!spreads(a) && !spreads(b)) return false
-  const first = accessesOf([a])
-  const second = accessesOf([b])
-  return first.some(
-    (x) =>
-      !registers.has(x.buffer) &&
-      second.some((y) => y.buffer === x.buffer && (x.mode === 'write' || y.mode === 'write')),
-  )
-}
-
-/** Whether the end of one round can run into the start of the next. */
-function wraps(body: Body, registers: ReadonlySet<string>): boolean {
-  if (!body.some((s) => s.kind === 'barrier')) return false
-  const firstBarrier = body.findIndex((s) => s.kind === 'barrier')
-  const lastBarrier = body.findLastIndex((s) => s.kind === 'barrier')
-  const head = body.slice(0, firstBarrier)
-  const tail = body.slice(lastBarrier + 1)
-  return tail.some((a) => head.some((b) => conflict(a, b, registers)))
+/** The loop, with a barrier at its end where one round may meet the next. */
+function closed(loop: For, block: Block): For {
+  // Threads that share the rounds out among themselves touch what they touch in one round only.
+  if (loop.cooperative) return loop
+  const first = loop.body.findIndex((s) => s.kind === 'barrier')
+  const last = loop.body.findLastIndex((s) => s.kind === 'barrier')
+  // Seen from two rounds, the loop's own variable has two values: it is part of the paths.
+  const round = (body: Body): Body => [{ ...loop, body }]
+  const tail = round(loop.body.slice(last + 1))
+  const head = round(first < 0 ? loop.body : loop.body.slice(0, first))
+  return conflict(tail, head, block) ? stmt({ ...loop, body: [...loop.body, BARRIER] }) : loop
 }

@@ -8,9 +8,9 @@ import {
   builtin,
   div,
   type Expr,
+  freeVars,
   int,
   lt,
-  mentions,
   mod,
   mul,
   substitute,
@@ -18,11 +18,12 @@ import {
   type ThreadAxis,
   variable,
 } from '../ir/expr.ts'
-import type { For, Kernel2, Stmt } from '../ir/loops.ts'
+import type { For, Kernel2, Stmt, Store } from '../ir/loops.ts'
 import {
   accessesOf,
   type Body,
   bodiesOf,
+  exprsOf,
   mapSame,
   stmt,
   substituteStmts,
@@ -52,21 +53,28 @@ function distribute(top: Stmt, names: Names): Stmt {
       threads.set(s.mode.to, Math.max(threads.get(s.mode.to) ?? 1, s.extent.value))
   })
   if (shared.size === 0 || threads.size === 0) return top
-  const visit = (s: Stmt, bound: readonly string[]): Stmt => {
-    if (s.kind === 'for' && fillsShared(s, shared) && !bound.some((v) => mentionsVar(s, v)))
-      return spread(s, threads, names) ?? s
+  const visit = (s: Stmt, bound: ReadonlyMap<ThreadAxis, string>): Stmt => {
+    if (fillsShared(s, shared)) {
+      const used = usedVars(s)
+      // A thread whose index the elements depend on has its own; the others divide the work.
+      const free = new Map([...threads].filter(([axis]) => !used.has(bound.get(axis) ?? '')))
+      if (free.size > 0) return spread(s, free, names)
+    }
     const inner =
-      s.kind === 'for' && s.mode.kind === 'bind' && s.mode.to.startsWith('thread') ? [...bound, s.var] : bound
+      s.kind === 'for' && s.mode.kind === 'bind' && s.mode.to.startsWith('thread')
+        ? new Map(bound).set(s.mode.to, s.var)
+        : bound
     return withBodies(
       s,
       bodiesOf(s).map((b) => mapSame(b, (x) => visit(x, inner))),
     )
   }
-  return visit(top, [])
+  return visit(top, new Map())
 }
 
-/** All it writes is shared memory declared outside, and none of it is on threads yet. */
-function fillsShared(s: For, shared: ReadonlySet<string>): boolean {
+/** A loop or store all of whose writes go to shared memory declared outside, none of it on threads yet. */
+function fillsShared(s: Stmt, shared: ReadonlySet<string>): s is For | Store {
+  if (s.kind !== 'for' && s.kind !== 'store') return false
   let onThreads = false
   walkStmts([s], (x) => {
     if (x.kind === 'for' && x.mode.kind === 'bind') onThreads = true
@@ -77,11 +85,19 @@ function fillsShared(s: For, shared: ReadonlySet<string>): boolean {
   )
 }
 
-const mentionsVar = (s: Stmt, name: string): boolean =>
-  accessesOf([s]).some((a) => a.index.some((e) => mentions(e, name)))
+function usedVars(s: Stmt): ReadonlySet<string> {
+  const out = new Set<string>()
+  walkStmts([s], (x) => {
+    for (const e of exprsOf(x)) for (const v of freeVars(e)) out.add(v)
+  })
+  return out
+}
 
-/** The chain of constant loops at the top of the nest as one index dealt out to threads. */
-function spread(s: For, threads: ReadonlyMap<ThreadAxis, number>, names: Names): Stmt | undefined {
+/**
+ * The chain of constant loops at the top of the nest as one index dealt out to threads; without such loops one
+ * thread does it all.
+ */
+function spread(s: For | Store, threads: ReadonlyMap<ThreadAxis, number>, names: Names): Stmt {
   const chain: For[] = []
   let body: Body = [s]
   for (;;) {
@@ -90,7 +106,6 @@ function spread(s: For, threads: ReadonlyMap<ThreadAxis, number>, names: Names):
     chain.push(only)
     body = only.body
   }
-  if (chain.length === 0) return undefined
   const total = chain.reduce((n, l) => n * (l.extent.kind === 'const' ? l.extent.value : 1), 1)
   let count = 1
   let thread: Expr = int(0)
@@ -117,13 +132,16 @@ function spread(s: For, threads: ReadonlyMap<ThreadAxis, number>, names: Names):
   const guarded: Body =
     conditions.length > 0 ? [stmt({ kind: 'if', cond: all(conditions), then: inner, else: [] })] : inner
   return stmt<For>({
-    ...s,
+    kind: 'for',
     var: round,
     name: 'round',
+    nest: chain[0]?.nest ?? 'copy',
+    reduce: false,
     extent: int(Math.ceil(total / count)),
     guards: [],
     mode: { kind: 'serial' },
     cooperative: true,
     body: guarded,
+    span: s.span,
   })
 }

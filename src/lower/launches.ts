@@ -28,12 +28,15 @@ import type { Names } from './names.ts'
 export function makeLaunches(kernel: Kernel2, names: Names): PlanStep[] {
   const steps: PlanStep[] = []
   const parallel = isParallel(kernel.body)
+  const indptr = new Set(
+    kernel.buffers.flatMap((b) => (b.role === 'index' && b.name.endsWith('_indptr') ? [b.name] : [])),
+  )
   for (const s of kernel.body) {
     const name = `${kernel.name}_${steps.length}`
     if (s.kind === 'fill') {
       if (isZero(s.value)) steps.push({ kind: 'clear', buffer: s.buffer })
-      else steps.push(launchOf([fillNest(s, kernel, names, parallel)], name))
-    } else steps.push(launchOf([s], name))
+      else steps.push(launchOf([fillNest(s, kernel, names, parallel)], name, indptr))
+    } else steps.push(launchOf([s], name, indptr))
   }
   return steps
 }
@@ -51,8 +54,8 @@ function fillNest(s: Fill, kernel: Kernel2, names: Names, parallel: boolean): St
 
 type Extents = ReadonlyMap<ThreadAxis, Expr>
 
-function launchOf(nest: Body, name: string): Launch {
-  const body = insertBarriers(nest)
+function launchOf(nest: Body, name: string, indptr: ReadonlySet<string>): Launch {
+  const body = insertBarriers(nest, indptr)
   const extents = collectExtents(body)
   const extent = (axis: ThreadAxis): Expr => extents.get(axis) ?? int(1)
   const threads = (axis: ThreadAxis): number => {
@@ -125,6 +128,7 @@ class Binder {
       case 'for':
         return this.#loop(s, on)
       case 'if': {
+        if (s.cond.kind === 'const') return this.#list(s.cond.value !== 0 ? s.then : s.else, on)
         const then = this.#list(s.then, on)
         const otherwise = this.#list(s.else, on)
         if (!hasBarrier(then) && !hasBarrier(otherwise)) return [stmt({ ...s, then, else: otherwise })]

@@ -154,7 +154,7 @@ ${body.map((l) => `  ${l}`).join('\n')}
         kind = c.pick(['sparse_variable', 'sparse_variable', 'sparse_fixed', 'dense_variable'])
         decl =
           kind === 'sparse_fixed'
-            ? `sparse_fixed(${parent}, ${size}, ${size})${flags()}`
+            ? `sparse_fixed(${parent}, ${size}, 16)${flags()}`
             : `${kind}(${parent}, ${size})${kind === 'sparse_variable' ? flags() : ''}`
       }
       this.#uses.add(kind)

@@ -43,6 +43,8 @@ export function applyAs(kernel: Kernel1, step: AsStep): Kernel1 {
     ...kernel.params.map((p) => p.name),
     ...kernel.buffers.map((b) => b.name),
     ...iterNames(kernel.body),
+    // Names of earlier formats are still in use: data reach the kernel through them.
+    ...kernel.reformats.flatMap((r) => [...r.from.map((a) => a.name), ...r.to]),
   ])
   const leaving = new Set(over.filter((a) => leaves(a, over)).map((a) => a.name))
   const renamed = new Map<string, string>()
