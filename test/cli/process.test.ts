@@ -1,0 +1,46 @@
+/** The built command as a process of its own: what only a process can get wrong. Needs `npm run build`. */
+import { spawnSync } from 'node:child_process'
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { afterAll, expect, test } from 'vitest'
+import { Folder, PROGRAM } from './support.ts'
+
+const command = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url))
+const folder = new Folder()
+const program = folder.file('mul.spt', PROGRAM)
+afterAll(() => folder.remove())
+
+const spawned = (...args: string[]) =>
+  spawnSync(process.execPath, [command, ...args], { encoding: 'utf8', timeout: 60_000 })
+
+test('it is built, executable, and has a shebang', () => {
+  expect(existsSync(command), 'npm run build first').toBe(true)
+  expect(statSync(command).mode & 0o111).toBe(0o111)
+  expect(readFileSync(command, 'utf8')).toMatch(/^#!\/usr\/bin\/env node\n/)
+})
+
+test('the exit code and both streams arrive, and the process ends, with a GPU too', () => {
+  const sizes = ['m=5', 'n=6', 'd=3', 'alpha=2'].flatMap((s) => ['--size', s])
+  for (const device of ['cpu', 'webgpu']) {
+    const r = spawned('run', program, ...sizes, '--device', device, '--verify', '--json')
+    expect([r.status, r.stderr]).toEqual([0, ''])
+    expect(JSON.parse(r.stdout)).toMatchObject({ kernel: 'mul', device, verify: { ok: true } })
+  }
+})
+
+test('an error is one diagnostic: exit 1, nothing on standard output, no stack', () => {
+  const r = spawned('run', program)
+  expect([r.status, r.stdout]).toEqual([1, ''])
+  expect(r.stderr).toMatch(/^error\[bind\/missing-size\]/)
+  expect(r.stderr).not.toMatch(/^\s+at /m)
+  expect(spawned('rnu').status).toBe(2)
+})
+
+test('a reader that stops early ends it quietly', () => {
+  // More than a pipe holds, so that writing fails.
+  const kernels = Array.from({ length: 400 }, (_, k) => PROGRAM.replaceAll(/\bmul\b/g, `mul_${k}`))
+  const large = folder.file('large.spt', kernels.join('\n'))
+  const pipe = `"${process.execPath}" "${command}" fmt - < "${large}" | head -c 10; echo " \${PIPESTATUS[0]}"`
+  const r = spawnSync('bash', ['-c', pipe], { encoding: 'utf8', timeout: 60_000 })
+  expect([r.stdout, r.stderr]).toEqual(['kernel mul 0\n', ''])
+})
