@@ -150,7 +150,7 @@ describe('memory', () => {
     expect(d.message).toContain(
       `reuse_0 needs ${4 * words + 4} bytes of shared memory (tile ${4 * words + 4})`,
     )
-    const prepared = await (await (await schedule(words)).compile(device)).prepare({
+    const prepared = await (await (await schedule(words / 16)).compile(device)).prepare({
       params: { m: 2 },
       seed: 1,
     })
