@@ -289,6 +289,9 @@ export function binary(op: BinaryOp, a: Expr, b: Expr, span?: Span): Expr {
       if (is(b, 0)) return a
       if (b.kind === 'binary' && b.op === 'sub' && sameExpr(b.b, a)) return b.a
       if (a.kind === 'binary' && a.op === 'sub' && sameExpr(a.b, b)) return a.a
+      // Constants come last, so that neighbouring elements share the rest of their address.
+      if (b.kind === 'binary' && b.op === 'add' && b.b.kind === 'const' && a.kind !== 'const')
+        return binary('add', binary('add', a, b.a), b.b)
       if (b.kind === 'const' && a.kind === 'binary' && a.op === 'add' && a.b.kind === 'const')
         return binary('add', a.a, constant(a.b.value + b.value, dtype))
       return make()
