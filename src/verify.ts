@@ -27,6 +27,8 @@ export interface Verification {
   readonly problems: readonly string[]
   /** Where only some coordinates were compared: which. */
   readonly sampled: RefSample | null
+  /** Milliseconds of the run that was compared, on the host's clock: a first run. */
+  readonly runTime: number
 }
 
 /** Rounding of one operation, and slack for sums of many: relative error up to TOLERANCE passes. */
@@ -57,7 +59,9 @@ export const verify = (
 export async function verifyAgainst(executable: Executable, expected: RefOutputs): Promise<Verification> {
   await executable.reset()
   await executable.poison()
+  const start = performance.now()
   await executable.run()
+  const runTime = performance.now() - start
   const { sampled } = expected
   let relative = 0
   let absolute = 0
@@ -75,6 +79,7 @@ export async function verifyAgainst(executable: Executable, expected: RefOutputs
     maxAbsoluteError: absolute,
     problems,
     sampled,
+    runTime,
   }
 }
 

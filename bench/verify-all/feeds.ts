@@ -53,13 +53,18 @@ function blocked(t: CoordTensor, b: number): CoordTensor {
   return coords([m, n], [sorted.map((k) => Math.floor(k / n)), sorted.map((k) => k % n)])
 }
 
+/** Stored elements for each nonzero beyond which a matrix does not suit blocks of this size. */
+const MOST_PADDING = 5
+
 const blocks =
   (b: number) =>
-  (m: Matrix): Feed => {
+  (m: Matrix): Feed | null => {
     const jo = blocked(m.tensor, b)
-    const n = 2 * jo.coords[0]!.length * b * b
-    const d = width(n, 16)
-    return feed(m.name, n * d, { jo }, { batch: 2, b, d })
+    const n = jo.coords[0]!.length * b * b
+    if (n > MOST_PADDING * elements(m)) return null
+    const batch = n < 100_000 ? 2 : 1
+    const d = width(4 * batch * n, 16)
+    return feed(m.name, batch * n * d, { jo }, { batch, b, d })
   }
 
 /** Segments as long as the matrix' rows. */
