@@ -10,6 +10,7 @@ import type { Bound } from './bind/index.ts'
 import { readTensor } from './bind/read.ts'
 import type { Tensor, ValueArray } from './formats/tensor.ts'
 import { newValues } from './formats/values.ts'
+import { arrayClass } from './ir/arrays.ts'
 import type { Dtype } from './ir/dtype.ts'
 import { evaluate } from './ir/evaluate.ts'
 import { freeVars } from './ir/expr.ts'
@@ -247,20 +248,8 @@ export function checkFits({ device, plan }: Program, params: ReadonlyMap<string,
 const toDevice = (device: Device, dtype: Dtype, values: ValueArray): HostArray =>
   device.storage === 'words' ? hostToDevice(dtype, values) : values
 
-const VIEW = {
-  f64: Float64Array,
-  f32: Float32Array,
-  f16: Uint16Array,
-  bf16: Uint16Array,
-  i32: Int32Array,
-  u32: Uint32Array,
-  i8: Int8Array,
-  u8: Uint8Array,
-  bool: Uint8Array,
-} as const
-
 const view = (dtype: Dtype, bytes: ArrayBuffer, length: number): ValueArray =>
-  new VIEW[dtype](bytes, 0, length)
+  new (arrayClass(dtype))(bytes, 0, length)
 
 function commandsOf(program: Program, bound: Bound, memory: ReadonlyMap<string, DeviceBuffer>): Command[] {
   const { plan, device } = program

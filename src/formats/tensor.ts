@@ -1,16 +1,9 @@
 /** Values as a user hands them over: coordinates, dense arrays, or arrays that are already in storage order. */
+import type { TypedArray } from '../ir/arrays.ts'
 import type { Dtype } from '../ir/dtype.ts'
 
 /** f16 and bf16 travel as their bit patterns in `Uint16Array`; bool as 0/1 in `Uint8Array`. */
-export type ValueArray =
-  | Float64Array
-  | Float32Array
-  | Int32Array
-  | Uint32Array
-  | Int16Array
-  | Uint16Array
-  | Int8Array
-  | Uint8Array
+export type ValueArray = TypedArray
 
 /** Element e is at `(coords[0][e], coords[1][e], …)`; any order, duplicates are summed. */
 export interface CoordTensor {

@@ -1,29 +1,17 @@
 /** Value arrays by element type, and conversion between types through float64. */
 import { fail } from '../ast/diagnostic.ts'
+import { arrayClass } from '../ir/arrays.ts'
 import { type Dtype, INT_RANGE } from '../ir/dtype.ts'
-import { fromBf16, fromF16, toBf16, toF16 } from './half.ts'
+import { fromBf16, fromF16, toBf16, toF16 } from '../ir/half.ts'
 import { outOfMemory } from './storage.ts'
 import type { ValueArray } from './tensor.ts'
 
-const ARRAY = {
-  f64: Float64Array,
-  f32: Float32Array,
-  f16: Uint16Array,
-  bf16: Uint16Array,
-  i32: Int32Array,
-  u32: Uint32Array,
-  i8: Int8Array,
-  u8: Uint8Array,
-  bool: Uint8Array,
-} as const
-
-/** The array class that carries a type: `Float32Array` for f32, `Uint16Array` (bits) for f16. */
-export const arrayClass = (dtype: Dtype): (typeof ARRAY)[Dtype] => ARRAY[dtype]
+export { arrayClass } from '../ir/arrays.ts'
 
 /** A zeroed array. @throws SptError `bind/out-of-memory` */
 export function newValues(dtype: Dtype, length: number): ValueArray {
   try {
-    return new ARRAY[dtype](length)
+    return new (arrayClass(dtype))(length)
   } catch (e) {
     return outOfMemory(e, length, `${dtype} values`)
   }
@@ -85,12 +73,12 @@ export function filled(dtype: Dtype, length: number, value: number): ValueArray 
 
 /** The array's class must carry the type it is said to have. @throws SptError `bind/value-type` */
 export function checkValueArray(values: ValueArray, dtype: Dtype): void {
-  if (values instanceof ARRAY[dtype]) return
+  if (values instanceof arrayClass(dtype)) return
   fail({
     code: 'bind/value-type',
     message: `the values of type ${dtype} are in ${className(values)}`,
-    expected: ARRAY[dtype].name,
-    hint: `copy them into a ${ARRAY[dtype].name}, or state another type`,
+    expected: arrayClass(dtype).name,
+    hint: `copy them into a ${arrayClass(dtype).name}, or state another type`,
   })
 }
 

@@ -1,7 +1,7 @@
 /** Element types of `.npy` files: which of ours each becomes, and how it is read and written. */
 import { fail } from '../ast/diagnostic.ts'
-import { fromF16 } from '../formats/half.ts'
 import type { Dtype } from '../ir/dtype.ts'
+import { fromF16 } from '../ir/half.ts'
 
 export interface ElementType {
   /** Type letter and bytes, as in numpy's descriptors: `f8`, `i4`, `b1`, `S3`. */

@@ -1,9 +1,9 @@
 /** Arrays of element types, and conversion between them. */
 import { fail } from '../ast/diagnostic.ts'
-import { fromBf16, fromF16, toBf16, toF16 } from '../formats/half.ts'
 import type { ValueArray } from '../formats/tensor.ts'
 import { arrayClass } from '../formats/values.ts'
 import { type Dtype, INT_RANGE } from '../ir/dtype.ts'
+import { fromBf16, fromF16, toBf16, toF16 } from '../ir/half.ts'
 import { allocate } from './source.ts'
 
 /** Zeros. Throws `io/too-large` where the host cannot hold them. */

@@ -3,19 +3,12 @@
  * Implementations: `cpu.ts`, `webgpu.ts`, `cuda/`. None of them knows formats, schedules or loops.
  */
 import type { ModuleText } from '../backends/module.ts'
+import type { TypedArray } from '../ir/arrays.ts'
 
 export type DeviceKind = 'cpu' | 'webgpu' | 'cuda'
 
 /** A typed-array view of host memory. */
-export type HostArray =
-  | Float64Array
-  | Float32Array
-  | Int32Array
-  | Uint32Array
-  | Int16Array
-  | Uint16Array
-  | Int8Array
-  | Uint8Array
+export type HostArray = TypedArray
 
 /** Limits a plan has to respect. All sizes in bytes unless said; `Infinity` where there is none. */
 export interface DeviceLimits {

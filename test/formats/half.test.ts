@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { fromBf16, fromF16, toBf16, toF16 } from '../../src/formats/half.ts'
+import { fromBf16, fromF16, toBf16, toF16 } from '../../src/ir/half.ts'
 
 const types = [
   { name: 'f16', to: toF16, from: fromF16, inf: 0x7c00, max: 65504 },

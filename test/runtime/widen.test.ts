@@ -2,16 +2,9 @@ import { fc, test } from '@fast-check/vitest'
 import { describe, expect } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import type { Dtype } from '../../src/ir/dtype.ts'
+import { fromBf16, fromF16, toBf16, toF16 } from '../../src/ir/half.ts'
 import type { HostArray } from '../../src/runtime/device.ts'
-import {
-  bf16Bits,
-  deviceToHost,
-  f16Bits,
-  floatOfBits,
-  hostToDevice,
-  roundTo,
-  wordDtype,
-} from '../../src/runtime/widen.ts'
+import { deviceToHost, hostToDevice, roundTo, wordDtype } from '../../src/runtime/widen.ts'
 
 const PATTERNS = Uint16Array.from({ length: 65536 }, (_, k) => k)
 
@@ -27,20 +20,20 @@ function defined(bits: number, fractionBits: number, bias: number): number {
 }
 
 const FORMATS = [
-  { dtype: 'f16', fraction: 10, bias: 15, bits: f16Bits },
-  { dtype: 'bf16', fraction: 7, bias: 127, bits: bf16Bits },
+  { dtype: 'f16', fraction: 10, bias: 15, bits: toF16, value: fromF16 },
+  { dtype: 'bf16', fraction: 7, bias: 127, bits: toBf16, value: fromBf16 },
 ] as const
 
 const narrow = (dtype: Dtype, x: number): number => deviceToHost(dtype, Float32Array.of(x).buffer)[0]!
 
-describe.each(FORMATS)('$dtype', ({ dtype, fraction, bias, bits }) => {
+describe.each(FORMATS)('$dtype', ({ dtype, fraction, bias, bits, value }) => {
   const wide = hostToDevice(dtype, PATTERNS)
 
   test('widening gives the value that the format defines, for every pattern', () => {
     for (let p = 0; p < 65536; p++) {
       if (!Object.is(wide[p], defined(p, fraction, bias)))
         expect({ p, got: wide[p] }).toEqual({ p, got: defined(p, fraction, bias) })
-      if (!Object.is(floatOfBits(dtype, p), wide[p]!)) expect(floatOfBits(dtype, p)).toBe(wide[p])
+      if (!Object.is(value(p), wide[p]!)) expect(value(p)).toBe(wide[p])
     }
   })
 
@@ -81,7 +74,7 @@ describe.each(FORMATS)('$dtype', ({ dtype, fraction, bias, bits }) => {
   })
 
   test.prop([fc.float()])('rounding a number and narrowing its f32 word agree', (x) => {
-    if (Number.isNaN(x)) expect(floatOfBits(dtype, bits(x))).toBeNaN()
+    if (Number.isNaN(x)) expect(value(bits(x))).toBeNaN()
     else expect(narrow(dtype, x)).toBe(bits(x))
   })
 

@@ -1,0 +1,88 @@
+/**
+ * The 16-bit floating-point types as bit patterns: IEEE 754 binary16 and bfloat16. Widening is exact; narrowing
+ * rounds once, to nearest, ties to even.
+ */
+
+const f64 = new Float64Array(1)
+const words = new Uint32Array(f64.buffer)
+const f32 = new Float32Array(f64.buffer)
+
+/** The bits of the nearest float with `fraction` fraction bits and least normal exponent `low`. */
+function roundBits(x: number, fraction: number, low: number, high: number): number {
+  f64[0] = x
+  const sign = words[1]! >>> 31 ? 0x8000 : 0
+  const infinity = (high - low + 2) << fraction
+  if (Number.isNaN(x)) return infinity | (1 << (fraction - 1))
+  const exponent = ((words[1]! >>> 20) & 0x7ff) - 1023
+  if (exponent > high) return sign | infinity
+  const e = Math.max(exponent, low)
+  // Scaling by a power of two is exact, and adding 2^52 rounds a smaller double to an integer, ties to even.
+  const steps = Math.abs(x) * 2 ** (fraction - e) + 2 ** 52 - 2 ** 52
+  // A carry out of the fraction lands in the exponent field, up to infinity: that is the right neighbour.
+  return sign | (((e - low) << fraction) + steps)
+}
+
+/** The f16 bit pattern nearest to a double. */
+export const toF16 = (x: number): number => roundBits(x, 10, -14, 15)
+/** The bf16 bit pattern nearest to a double. */
+export const toBf16 = (x: number): number => roundBits(x, 7, -126, 127)
+
+let table: Uint32Array | undefined
+/** The f32 bits of each f16 pattern. */
+export function f16ToF32Bits(): Uint32Array {
+  return (table ??= Uint32Array.from({ length: 65536 }, (_, h) => {
+    const sign = (h & 0x8000) << 16
+    const exponent = (h >>> 10) & 31
+    const fraction = h & 0x3ff
+    if (exponent === 31) return sign | 0x7f800000 | (fraction << 13)
+    if (exponent !== 0) return sign | ((exponent + 112) << 23) | (fraction << 13)
+    if (fraction === 0) return sign
+    // A subnormal: its leading one moves to the implicit place.
+    const shift = Math.clz32(fraction) - 21
+    return sign | ((113 - shift) << 23) | (((fraction << shift) & 0x3ff) << 13)
+  }))
+}
+
+/** The value of an f16 bit pattern. */
+export function fromF16(bits: number): number {
+  words[0] = f16ToF32Bits()[bits]!
+  return f32[0]!
+}
+
+/** The value of a bf16 bit pattern. */
+export function fromBf16(bits: number): number {
+  words[0] = bits << 16
+  return f32[0]!
+}
+
+/** f32 bits to f16 bits, NaN payloads kept where they fit. */
+export function f32BitsToF16(bits: number): number {
+  const sign = (bits >>> 16) & 0x8000
+  const abs = bits & 0x7fffffff
+  if (abs > 0x7f800000) {
+    const payload = (abs >>> 13) & 0x3ff
+    return sign | 0x7c00 | (payload === 0 ? 0x200 : payload)
+  }
+  // 65520 lies halfway between the largest f16 and the next power of two, and ties go to the even one.
+  if (abs >= 0x477ff000) return sign | 0x7c00
+  if (abs >= 0x38800000) {
+    const rebased = abs - 0x38000000
+    return sign | ((rebased + 0xfff + ((rebased >>> 13) & 1)) >>> 13)
+  }
+  if (abs <= 0x33000000) return sign
+  const shift = 126 - (abs >>> 23)
+  const mantissa = (abs & 0x7fffff) | 0x800000
+  const kept = mantissa >>> shift
+  const rest = mantissa & ((1 << shift) - 1)
+  const half = 1 << (shift - 1)
+  return sign | (rest > half || (rest === half && (kept & 1) === 1) ? kept + 1 : kept)
+}
+
+/** f32 bits to bf16 bits, NaN payloads kept where they fit. */
+export function f32BitsToBf16(bits: number): number {
+  if ((bits & 0x7fffffff) > 0x7f800000) {
+    const top = bits >>> 16
+    return (top & 0x7f) === 0 ? top | 0x40 : top
+  }
+  return (bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16
+}
