@@ -17,6 +17,7 @@ const PASSES = [
   'reductions',
   'unroll',
   'branches',
+  'unswitch',
   'scalars',
   'divisions',
   'casts',

@@ -4,10 +4,10 @@
  *
  * Only expressions over what the launch does not write move. They leave loops freely: an access is in range
  * by the ranges of the variables in its own index, or by a condition that mentions them. So an expression
- * with loads stays inside every condition that shares a variable with it, and inside the branch of a `select`.
+ * with loads stays inside every condition that shares a variable with one of them, and inside the branch of a `select`.
  */
 import { InternalError } from '../ast/diagnostic.ts'
-import { children, type Expr, freeVars, keyOf, someExpr, variable, withChildren } from '../ir/expr.ts'
+import { children, type Expr, freeVars, keyOf, variable, withChildren } from '../ir/expr.ts'
 import type { Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, mapExprs, stmt, walkStmts, writesOf } from '../ir/tree.ts'
 import type { Names } from './names.ts'
@@ -69,7 +69,7 @@ class Hoister {
   #next = 0
   #statements = 0
   readonly #movable = new WeakMap<Expr, boolean>()
-  readonly #loads = new WeakMap<Expr, boolean>()
+  readonly #loadVars = new WeakMap<Expr, ReadonlySet<string>>()
   readonly #costs = new WeakMap<Expr, number>()
 
   constructor(body: Body, names: Names) {
@@ -155,12 +155,16 @@ class Hoister {
     const vars = freeVars(e)
     const leaves = (s: Scope): boolean => {
       for (const v of s.binds) if (vars.has(v)) return false
-      if (s.kind === 'body' || !this.#hasLoad(e)) return true
-      for (const v of s.conditionVars) if (vars.has(v)) return false
+      if (s.kind === 'body') return true
+      const accessed = this.#varsOfLoads(e)
+      for (const v of s.conditionVars) if (accessed.has(v)) return false
       return true
     }
     let s = scope
     while (s.parent && leaves(s)) s = s.parent
+    // Where an enclosing body computes the same anyway, its value serves.
+    const key = keyOf(e)
+    for (let outer = s.parent; outer; outer = outer.parent) if (outer.users.has(key)) return outer
     return s.kind === 'lazy' ? undefined : s
   }
 
@@ -175,11 +179,13 @@ class Hoister {
     return known
   }
 
-  #hasLoad(e: Expr): boolean {
-    let known = this.#loads.get(e)
+  /** The variables that the accesses in `e` depend on. */
+  #varsOfLoads(e: Expr): ReadonlySet<string> {
+    if (e.kind === 'load') return freeVars(e)
+    let known = this.#loadVars.get(e)
     if (known === undefined) {
-      known = someExpr(e, (x) => x.kind === 'load')
-      this.#loads.set(e, known)
+      known = new Set(children(e).flatMap((c) => [...this.#varsOfLoads(c)]))
+      this.#loadVars.set(e, known)
     }
     return known
   }

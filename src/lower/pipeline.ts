@@ -24,6 +24,7 @@ import { lowerReductions } from './reductions.ts'
 import { scalars } from './scalars.ts'
 import { lowerSearches } from './searches.ts'
 import { unrollLoops } from './unroll.ts'
+import { unswitch } from './unswitch.ts'
 
 /** Stage II → Stage II. */
 export const LOOP_PASSES: readonly { readonly name: string; readonly run: (k: Kernel2) => Kernel2 }[] = [
@@ -49,6 +50,7 @@ export const LAUNCH_PASSES: readonly {
   { name: 'reductions', run: (b, c) => lowerReductions(b, c.names) },
   { name: 'unroll', run: (b, c) => unrollLoops(b, c.names) },
   { name: 'branches', run: (b) => settleBranches(b) },
+  { name: 'unswitch', run: (b, c) => unswitch(b, c.names) },
   { name: 'scalars', run: (b, c) => scalars(b, c.names) },
   { name: 'divisions', run: (b, c) => lowerDivisions(b, c.kernel.params, c.kernel.buffers) },
   { name: 'casts', run: (b, c) => explicitCasts(b, c.kernel.buffers) },
