@@ -25,7 +25,6 @@ export function mayMeet(x: BufferAccess, y: BufferAccess, block: Block): boolean
   if (x.buffer !== y.buffer || block.registers.has(x.buffer)) return false
   if (x.mode === 'read' && y.mode === 'read') return false
   if (isAtomic(x) && isAtomic(y)) return false
-  if (block.axes.length === 0) return false
   if (isDealtOut(x) || isDealtOut(y)) return true
   const proved = new Set<ThreadAxis>()
   const open = new Set<ThreadAxis>()

@@ -8,7 +8,7 @@ import { compileTarget, type Target } from './access.ts'
 import { compileExpr, type Thunk } from './expressions.ts'
 import { arithmetic, wrap } from './numeric.ts'
 import { type Cell, type Context, innermost, type Open, type Scope, withCell, withOpen } from './scope.ts'
-import { findNode, type Level } from './structure.ts'
+import { coordinateOf, findNode, type Level } from './structure.ts'
 
 type Run = () => void
 
@@ -285,18 +285,26 @@ function segmentLoop(open: Open, keep: Restriction | null): Loop {
   const segments = start.length - 1
   const entry = parent ? (open.attached ? parent.coord : parent.node) : { v: 0 }
   const root = open.attached ? level.parent : null
-  return (inner) => () => {
-    let p = entry.v
-    if (root) p = findNode(root, 0, p)
-    if (p < 0 || p >= segments) return
-    const lo = start[p]!
-    const hi = start[p + 1]!
-    for (let q = lo; q < hi; q++) {
-      const c = coords ? coords[q]! : q - lo
-      if (keep && !keep.mask[c]) continue
-      coord.v = c
-      node.v = q
-      inner()
+  return (inner) => {
+    const segment = (p: number): void => {
+      if (p < 0 || p >= segments) return
+      const lo = start[p]!
+      const hi = start[p + 1]!
+      for (let q = lo; q < hi; q++) {
+        const c = coords ? coords[q]! : q - lo
+        if (keep && !keep.mask[c]) continue
+        coord.v = c
+        node.v = q
+        inner()
+      }
+    }
+    if (!root) return () => segment(entry.v)
+    return () => {
+      const c = entry.v
+      let p = findNode(root, 0, c)
+      if (p < 0) return
+      // A nonunique root has several nodes of one coordinate, next to each other.
+      for (; p < root.count && coordinateOf(root, 0, p) === c; p++) segment(p)
     }
   }
 }

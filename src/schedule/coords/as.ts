@@ -234,7 +234,9 @@ function rewriteIteration(
       old.flatMap((x) => [...freeVars(c.instance.inverse[c.over.findIndex((a) => a.name === x.axis)]!)]),
     )
     const names = ordered(c, wanted).filter((name) => !placed.has(name))
-    checkDetermined(it, c, wanted, names, new Set([...open.axes, ...old.map((x) => x.axis)]))
+    const known = new Set([...open.axes, ...old.map((x) => x.axis)])
+    checkDetermined(it, c, wanted, names, known)
+    checkAllVisited(it, c, names, known)
     for (const name of names) {
       placed.add(name)
       const user = old.find((x) =>
@@ -291,6 +293,29 @@ function checkDetermined(
     ...c.at,
     expected: `iterations over all of ${old.join(', ')}, or a format whose outer axes are those of ${[...open].join(', ')}`,
     hint: 'choose another format, or an iteration over an axis of its own',
+  })
+}
+
+/** An iteration over dense axes alone visits every coordinate; a sparse axis would pass some over. */
+function checkAllVisited(
+  it: Iteration,
+  c: Rewrite,
+  names: readonly string[],
+  open: ReadonlySet<string>,
+): void {
+  const dense = c.over.filter((a) => a.kind === 'dense_fixed').map((a) => a.name)
+  // Over all of the format's dimensions, what is left out is `padding.ts`'s question.
+  if ([...open].some((a) => !dense.includes(a)) || c.over.every((a) => open.has(a.name))) return
+  const sparse = names.find((n) => c.instance.axes.find((a) => a.name === n)?.kind !== 'dense_fixed')
+  const only = (body: readonly Stmt1[]): boolean =>
+    body.every((s) => s.kind === 'iterate' && (s.iters.some((x) => c.leaving.has(x.axis)) || only(s.body)))
+  if (sparse === undefined || only(it.body)) return
+  fail({
+    code: 'schedule/format-partial',
+    message: `iteration ${it.name} is over all of ${[...open].join(', ')}, and ${c.instance.text} holds only some of it (axis ${sparse})`,
+    ...c.at,
+    expected: `a format with dense axes for ${[...open].join(', ')}`,
+    hint: 'choose another format, or put what is done for every coordinate into an iteration of its own',
   })
 }
 

@@ -1,5 +1,5 @@
 /**
- * May a format store coordinates that the tensor does not hold? Only if visiting them changes nothing: with the
+ * May a format store coordinates that the tensor does not hold, or leave out some that were visited? Only if visiting them changes nothing: with the
  * fill value in place of the tensor, every reduction must combine its identity, and an assignment to a tensor of
  * another format must not happen at all.
  */
@@ -28,8 +28,15 @@ export function padsWithFill(p: Padding): boolean {
   })
 }
 
+/** Whether the format leaves out coordinates that were all visited: a dense tensor under sparse axes. */
+const leavesOut = (p: Padding): boolean =>
+  p.over.every((a) => a.kind === 'dense_fixed') && p.instance.axes.some((a) => a.kind !== 'dense_fixed')
+
 export function checkPadding(kernel: Kernel1, p: Padding, at: object): void {
-  if (!padsWithFill(p)) return
+  const out = leavesOut(p)
+  if (!padsWithFill(p) && !out) return
+  const kept = out ? p.changed.find((b) => b.role !== 'in') : undefined
+  if (kept) refuseOutput(kernel, p, kept, at)
   const fills = new Map(
     p.changed.filter((b) => b.role === 'in').map((b) => [b.name, constant(b.fill, b.dtype)]),
   )
@@ -43,7 +50,7 @@ export function checkPadding(kernel: Kernel1, p: Padding, at: object): void {
         s.targets.forEach((t, k) => {
           const inFormat = p.changed.some((b) => b.name === t.buffer)
           const value = absorb(inlineLets(s.values[k]!, body), fills)
-          if (s.kind === 'reduce' ? !isIdentity(value, s.reducer.identity[k]!) : !inFormat)
+          if (s.kind === 'reduce' ? !isIdentity(value, s.reducer.identity[k]!) : out || !inFormat)
             refuse(kernel, p, t.buffer, at)
         })
       }
@@ -81,6 +88,16 @@ function absorb(e: Expr, fills: ReadonlyMap<string, Expr>): Expr {
 
 const isIdentity = (value: Expr, identity: Expr): boolean =>
   value.kind === 'const' && identity.kind === 'const' && value.value === identity.value
+
+function refuseOutput(kernel: Kernel1, p: Padding, b: Buffer1, at: object): never {
+  fail({
+    code: 'schedule/format-output',
+    message: `${b.name} of ${kernel.name} is dense, and ${p.instance.text} would leave out what nobody says it holds`,
+    ...at,
+    expected: 'a format of dense axes for a dense tensor that is written',
+    hint: `declare ${b.name} over sparse axes, or keep it as it is`,
+  })
+}
 
 function refuse(kernel: Kernel1, p: Padding, target: string, at: object): never {
   const dense = p.instance.order.filter(

@@ -3,7 +3,7 @@
  * (SparseTIR's sparse_reorder). Spatial iterators write different elements and reductions commute, so any order in
  * which every axis comes after its parent is legal.
  */
-import { parentOf } from '../../ir/axis.ts'
+import { type Axis, parentOf } from '../../ir/axis.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import { findIters, refuse, replaceIteration } from './find.ts'
 import type { CoordExample, ReorderIters } from './steps.ts'
@@ -22,7 +22,7 @@ export function applyReorder(kernel: Kernel1, step: ReorderIters): Kernel1 {
   order.forEach((x, k) => {
     const axis = axes.get(x.axis)
     const parent = axis ? parentOf(axis) : null
-    const late = parent === null ? undefined : order.slice(k + 1).find((y) => y.axis === parent)
+    const late = parent === null ? undefined : order.slice(k + 1).find((y) => opens(axes.get(y.axis), parent))
     if (late)
       refuse(kernel, step.span, {
         code: 'parent-first',
@@ -33,6 +33,10 @@ export function applyReorder(kernel: Kernel1, step: ReorderIters): Kernel1 {
   })
   return { ...kernel, body: replaceIteration(kernel.body, iteration, { ...iteration, iters: order }) }
 }
+
+/** An iterator over a fused axis opens all its members. */
+const opens = (axis: Axis | undefined, name: string): boolean =>
+  axis !== undefined && (axis.name === name || (axis.kind === 'fused' && axis.members.includes(name)))
 
 export const example: CoordExample = {
   before: `kernel k(m: size, n: size, d: size) {
