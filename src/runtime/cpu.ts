@@ -1,55 +1,72 @@
 /** The cpu device: emitted JavaScript over typed arrays, on the calling thread. Works in any JavaScript host. */
 import { fail, invariant } from '../ast/diagnostic.ts'
+import { arrayClass } from '../ir/arrays.ts'
 import type { Dtype } from '../ir/dtype.ts'
-import type { Command, CompiledModule, Device, DeviceBuffer, HostArray, ModuleText } from './device.ts'
+import {
+  checkAlloc,
+  checkBuffer,
+  checkCommands,
+  checkEntry,
+  checkRange,
+  checkTarget,
+  failDisposed,
+  type HandleState,
+} from './check.ts'
+import type {
+  Command,
+  CompiledModule,
+  Device,
+  DeviceBuffer,
+  DeviceLimits,
+  HostArray,
+  ModuleText,
+} from './device.ts'
 
-type View = HostArray
-type Fn = (...args: (View | number | boolean)[]) => void
+type Fn = (...args: (HostArray | number | boolean)[]) => void
 
 /** Largest ArrayBuffer of current engines. */
 const MAX_BUFFER = 2 ** 33
+/** Entries loop over the grid themselves, in 32-bit indices. */
+const MAX_GRID = 2 ** 31 - 1
 
-const VIEW: Readonly<Record<Dtype, new (b: ArrayBuffer) => View>> = {
-  f64: Float64Array,
-  f32: Float32Array,
-  f16: Uint16Array,
-  bf16: Uint16Array,
-  i32: Int32Array,
-  u32: Uint32Array,
-  i8: Int8Array,
-  u8: Uint8Array,
-  bool: Uint8Array,
+const LIMITS: DeviceLimits = {
+  maxBufferBytes: MAX_BUFFER,
+  maxBindingBytes: MAX_BUFFER,
+  maxBuffersPerLaunch: Number.POSITIVE_INFINITY,
+  maxThreadsPerBlock: 1024,
+  maxBlockDim: [1024, 1024, 64],
+  maxGridDim: [MAX_GRID, MAX_GRID, MAX_GRID],
+  maxSharedBytes: 2 ** 30,
 }
 
 class CpuBuffer implements DeviceBuffer {
   readonly bytes: number
   readonly label: string
+  readonly owner: object
   #memory: ArrayBuffer | null
-  readonly #views = new Map<Dtype, View>()
+  readonly #views = new Map<Dtype, HostArray>()
 
-  constructor(bytes: number, label: string) {
+  constructor(bytes: number, label: string, owner: object) {
     this.bytes = bytes
     this.label = label
+    this.owner = owner
     // A whole number of 8-byte words, so that a view of any type covers it.
     this.#memory = new ArrayBuffer(Math.ceil(bytes / 8) * 8)
   }
 
-  get memory(): ArrayBuffer {
-    return (
-      this.#memory ??
-      fail({
-        code: 'device/freed',
-        message: `buffer ${this.label} is used after it was freed`,
-        hint: 'allocate it again',
-      })
-    )
+  get freed(): boolean {
+    return this.#memory === null
   }
 
-  view(dtype: Dtype): View {
-    const memory = this.memory
+  get memory(): ArrayBuffer {
+    invariant(this.#memory, `${this.label} was freed`)
+    return this.#memory
+  }
+
+  view(dtype: Dtype): HostArray {
     let v = this.#views.get(dtype)
     if (!v) {
-      v = new VIEW[dtype](memory)
+      v = new (arrayClass(dtype))(this.memory)
       this.#views.set(dtype, v)
     }
     return v
@@ -61,98 +78,115 @@ class CpuBuffer implements DeviceBuffer {
   }
 }
 
-interface CpuModule extends CompiledModule {
+class CpuModule implements CompiledModule {
+  readonly text: ModuleText
+  readonly owner: object
   readonly functions: Readonly<Record<string, Fn>>
+  released = false
+
+  constructor(text: ModuleText, owner: object) {
+    this.text = text
+    this.owner = owner
+    this.functions = functionsOf(text)
+  }
+
+  release(): void {
+    this.released = true
+  }
 }
 
 /** Creates the cpu device. It needs `new Function`, which a page's content security policy can forbid. */
-export function createCpuDevice(): Device {
-  let disposed = false
-  const alive = (): void => {
-    if (disposed)
-      fail({ code: 'device/disposed', message: 'the cpu device was disposed', hint: 'create a new device' })
-  }
-  const runAll = (commands: readonly Command[]): void => {
-    alive()
-    for (const c of commands) {
-      if (c.kind === 'clear') new Uint8Array((c.buffer as CpuBuffer).memory).fill(0)
-      else launch(c)
+export const createCpuDevice = (): Device => new CpuDevice()
+
+class CpuDevice implements Device {
+  readonly kind = 'cpu'
+  readonly name = 'JavaScript'
+  readonly limits = LIMITS
+  readonly features: ReadonlySet<string> = new Set(['f64'])
+  #disposed = false
+
+  alloc(bytes: number, label: string): DeviceBuffer {
+    this.#alive(`alloc ${label}`)
+    checkAlloc(bytes, label, this.limits)
+    try {
+      return new CpuBuffer(bytes, label, this)
+    } catch {
+      return fail({
+        code: 'device/out-of-memory',
+        message: `no memory for the ${bytes} bytes of ${label}`,
+        hint: 'use a smaller size, or free buffers',
+      })
     }
   }
-  return {
-    kind: 'cpu',
-    name: 'JavaScript',
-    limits: {
-      maxBufferBytes: MAX_BUFFER,
-      maxBindingBytes: MAX_BUFFER,
-      maxBuffersPerLaunch: Number.POSITIVE_INFINITY,
-      maxThreadsPerBlock: 1024,
-      maxBlockDim: [1024, 1024, 64],
-      maxGridDim: [2 ** 31 - 1, 2 ** 31 - 1, 2 ** 31 - 1],
-      maxSharedBytes: 2 ** 30,
-    },
-    features: new Set(['f64']),
-    alloc(bytes, label) {
-      alive()
-      if (bytes > MAX_BUFFER)
-        fail({
-          code: 'device/buffer-too-large',
-          message: `${label} needs ${bytes} bytes; the cpu device's largest buffer is ${MAX_BUFFER}`,
-          hint: 'use a smaller size',
-        })
-      try {
-        return new CpuBuffer(bytes, label)
-      } catch {
-        return fail({
-          code: 'device/out-of-memory',
-          message: `no memory for the ${bytes} bytes of ${label}`,
-          hint: 'use a smaller size, or free buffers',
-        })
-      }
-    },
-    async upload(buffer, data, byteOffset = 0) {
-      alive()
-      const memory = (buffer as CpuBuffer).memory
-      if (byteOffset + data.byteLength > buffer.bytes)
-        fail({
-          code: 'device/out-of-range',
-          message: `${data.byteLength} bytes at ${byteOffset} do not fit ${buffer.label} (${buffer.bytes} bytes)`,
-          hint: 'upload at most what was allocated',
-        })
-      new Uint8Array(memory).set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), byteOffset)
-    },
-    async download(buffer, bytes = buffer.bytes) {
-      alive()
-      return (buffer as CpuBuffer).memory.slice(0, bytes)
-    },
-    async compile(module) {
-      alive()
-      return compile(module)
-    },
-    async run(commands) {
-      runAll(commands)
-    },
-    async time(commands, repeats) {
-      const times: number[] = []
-      for (let k = 0; k < repeats; k++) {
-        const start = performance.now()
-        runAll(commands)
-        times.push(performance.now() - start)
-      }
-      return times
-    },
-    async dispose() {
-      disposed = true
-    },
+
+  async upload(buffer: DeviceBuffer, data: HostArray, byteOffset = 0): Promise<void> {
+    const memory = this.#own(buffer, `upload to ${buffer.label}`)
+    checkRange(buffer, byteOffset, data.byteLength, 'uploading')
+    new Uint8Array(memory).set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), byteOffset)
+  }
+
+  async download(buffer: DeviceBuffer, bytes = buffer.bytes): Promise<ArrayBuffer> {
+    const memory = this.#own(buffer, `download from ${buffer.label}`)
+    checkRange(buffer, 0, bytes, 'downloading')
+    return memory.slice(0, bytes)
+  }
+
+  async compile(module: ModuleText): Promise<CompiledModule> {
+    this.#alive(`compile ${module.name}`)
+    checkTarget(module, 'js')
+    for (const entry of module.entries) checkEntry(module, entry, this.limits)
+    return new CpuModule(module, this)
+  }
+
+  async run(commands: readonly Command[]): Promise<void> {
+    this.#check(commands)
+    execute(commands)
+  }
+
+  async time(commands: readonly Command[], repeats: number): Promise<number[]> {
+    this.#check(commands)
+    return Array.from({ length: repeats }, () => {
+      const start = performance.now()
+      execute(commands)
+      return performance.now() - start
+    })
+  }
+
+  async dispose(): Promise<void> {
+    this.#disposed = true
+  }
+
+  #alive(call: string): void {
+    if (this.#disposed) failDisposed(this.name, call)
+  }
+
+  #bufferState(b: DeviceBuffer): HandleState {
+    if (!(b instanceof CpuBuffer) || b.owner !== this) return 'foreign'
+    return b.freed ? 'freed' : 'live'
+  }
+
+  #own(buffer: DeviceBuffer, call: string): ArrayBuffer {
+    this.#alive(call)
+    checkBuffer(buffer, this.#bufferState(buffer), call)
+    return (buffer as CpuBuffer).memory
+  }
+
+  #check(commands: readonly Command[]): void {
+    this.#alive('run')
+    checkCommands(commands, this.limits, {
+      buffer: (b) => this.#bufferState(b),
+      module: (m) => {
+        if (!(m instanceof CpuModule) || m.owner !== this) return 'foreign'
+        return m.released ? 'freed' : 'live'
+      },
+    })
   }
 }
 
-function compile(module: ModuleText): CpuModule {
-  invariant(module.target === 'js', `the cpu device runs js, not ${module.target}`)
+function functionsOf(module: ModuleText): Readonly<Record<string, Fn>> {
   const text = `"use strict";\n${module.text.replace(/^export /gm, '')}\nreturn { ${module.entries.map((e) => e.name).join(', ')} };`
   try {
-    const functions = new Function(text)() as Record<string, Fn>
-    return { text: module, functions, release() {} }
+    return new Function(text)() as Record<string, Fn>
   } catch (error) {
     return fail({
       code: 'device/compile',
@@ -165,16 +199,22 @@ function compile(module: ModuleText): CpuModule {
   }
 }
 
-function launch(c: Extract<Command, { kind: 'launch' }>): void {
-  const module = c.module as CpuModule
-  const entry = module.text.entries.find((e) => e.name === c.entry)
-  const fn = module.functions[c.entry]
-  invariant(entry && fn, `no entry ${c.entry}`)
-  const args = entry.args.map((spec, k) => {
-    const value = c.args[k]
-    if (spec.kind === 'buffer') return (value as CpuBuffer).view(spec.dtype)
-    return spec.dtype === 'bool' ? value !== 0 : (value as number)
-  })
-  // Entries loop over the grid themselves.
-  fn(...args)
+/** Runs commands that were checked. */
+function execute(commands: readonly Command[]): void {
+  for (const c of commands) {
+    if (c.kind === 'clear') {
+      new Uint8Array((c.buffer as CpuBuffer).memory).fill(0)
+      continue
+    }
+    const module = c.module as CpuModule
+    const entry = module.text.entries.find((e) => e.name === c.entry)
+    const fn = module.functions[c.entry]
+    invariant(entry && fn, `no entry ${c.entry}`)
+    const args = entry.args.map((spec, k) => {
+      const value = c.args[k]
+      if (spec.kind === 'buffer') return (value as CpuBuffer).view(spec.dtype)
+      return spec.dtype === 'bool' ? value !== 0 : (value as number)
+    })
+    fn(...args)
+  }
 }

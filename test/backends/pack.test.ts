@@ -51,11 +51,6 @@ const inputs = (operands: readonly Matrix[]) => ({
   params: { m: M, n: N },
 })
 
-const limited = (device: Device, maxBuffersPerLaunch: number): Device => ({
-  ...device,
-  limits: { ...device.limits, maxBuffersPerLaunch },
-})
-
 describe('packing', () => {
   test.prop([fc.array(matrix, { minLength: 2, maxLength: 6 }), fc.integer({ min: 3, max: 20 })], {
     numRuns: 40,
@@ -211,7 +206,7 @@ describe('on webgpu', () => {
 
   test('operands of several types, in as few bindings as a browser has', async () => {
     const types = ['f32', 'f16', 'i8', 'f32', 'i32', 'f16', 'i8', 'u8']
-    const compiled = await (await load(text(8, types))).kernel().compile(limitedGpu(device, 8))
+    const compiled = await (await load(text(8, types))).kernel().compile(limited(device, 8))
     const prepared = await compiled.prepare({ ...inputs(sample.slice(0, 7)), seed: 5 })
     expect(await prepared.verify()).toMatchObject({ ok: true, maxAbsoluteError: 0 })
     prepared.free()
@@ -230,7 +225,7 @@ describe('on webgpu', () => {
 })
 
 /** The same device under a smaller limit: its methods stay its own. */
-function limitedGpu(device: Device, maxBuffersPerLaunch: number): Device {
+function limited(device: Device, maxBuffersPerLaunch: number): Device {
   return new Proxy(device, {
     get: (target, key) => {
       if (key === 'limits') return { ...target.limits, maxBuffersPerLaunch }

@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest'
+import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { codeOf, deviceSuite } from '../support/device-suite.ts'
+import { JS_TEXTS } from '../support/js-texts.ts'
+
+deviceSuite('cpu', async () => createCpuDevice(), JS_TEXTS)
+
+test('a page that forbids new functions is told so', async () => {
+  const original = globalThis.Function
+  globalThis.Function = function Forbidden() {
+    throw new EvalError('unsafe-eval is not allowed')
+  } as unknown as FunctionConstructor
+  try {
+    expect(await codeOf(() => createCpuDevice().compile(JS_TEXTS.scale.module))).toBe('device/compile')
+    await createCpuDevice()
+      .compile(JS_TEXTS.scale.module)
+      .catch((e: { diagnostics: { hint: string }[] }) => {
+        expect(e.diagnostics[0]!.hint).toContain('unsafe-eval')
+      })
+  } finally {
+    globalThis.Function = original
+  }
+})
