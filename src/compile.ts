@@ -2,6 +2,7 @@
  * The driver: interleaves steps and lowering. Steps on coordinates, Stage I → II, steps on loops, Stage II → III.
  * Values are immutable; lowering is done when somebody asks for what it gives, once.
  */
+import { fail } from './ast/diagnostic.ts'
 import { emit } from './backends/emit.ts'
 import type { ModuleText } from './backends/module.ts'
 import type { Kernel2, Plan } from './ir/loops.ts'
@@ -91,6 +92,15 @@ export class Compilation {
   }
 
   onCoords(s: CoordStep): Compilation {
+    // The loops would have to be made anew, and the steps on them would be lost.
+    if (this.#loops)
+      fail({
+        code: 'schedule/too-late',
+        message: `${s.kind} acts on coordinates and comes after a step on loops`,
+        ...(s.span ? { span: s.span } : {}),
+        expected: `${s.kind} before the first step on loops`,
+        hint: 'move it to the front',
+      })
     return new Compilation(
       this.source,
       [...this.coordSteps, s],

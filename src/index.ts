@@ -31,7 +31,8 @@ export async function load(
 }
 
 /** A single line that ends in `.spt` is a path; anything else is a program. */
-export const isPath = (s: string): boolean => !s.includes('\n') && /\.spt$/.test(s.trim())
+export const isPath = (s: string): boolean =>
+  typeof s === 'string' && !s.includes('\n') && /\.spt$/.test(s.trim())
 
 async function fetchText(path: string): Promise<string> {
   const response = await fetch(path)

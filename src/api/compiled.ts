@@ -13,7 +13,8 @@ import { freeVars } from '../ir/expr.ts'
 import type { RefOptions } from '../ir/reference/index.ts'
 import type { Device } from '../runtime/device.ts'
 import { type Verification, verify } from '../verify.ts'
-import { type Bindable, dtypeOf, isTensor } from './tensors.ts'
+import { checkTensor, expectArgument, isRecord, isTyped, numbersOf } from './check.ts'
+import { type Bindable, dtypeOf } from './tensors.ts'
 
 export interface RunInputs {
   /** Buffers (and axes, for structure alone) by name. */
@@ -23,6 +24,8 @@ export interface RunInputs {
   /** Random values for what is not bound. */
   readonly seed?: number
 }
+
+const isBound = (x: RunInputs | Bound): x is Bound => isRecord(x) && 'storages' in x
 
 export class CompiledKernel {
   readonly compilation: Compilation
@@ -67,20 +70,34 @@ export class CompiledKernel {
     readonly params: Readonly<Record<string, number>>
     readonly seed: number | undefined
   } {
-    const params = inputs.params ?? {}
+    expectArgument(isRecord(inputs), 'what is bound', inputs, '{ tensors, params, seed }')
+    const { params = {}, seed } = inputs
+    expectArgument(isRecord(params), 'params', params, 'numbers by name')
+    for (const [name, value] of Object.entries(params))
+      expectArgument(typeof value === 'number', `the value of ${name}`, value, 'a number')
+    expectArgument(
+      seed === undefined || Number.isSafeInteger(seed),
+      'the seed',
+      seed,
+      'an integer, or none for no random data',
+    )
+    const given = inputs.tensors ?? {}
+    expectArgument(isRecord(given), 'tensors', given, 'tensors or values by name')
     const tensors: Record<string, Tensor> = {}
     const flat: [string, ValueArray | readonly number[]][] = []
-    for (const [name, value] of Object.entries(inputs.tensors ?? {})) {
-      if (isTensor(value)) tensors[name] = value
-      else flat.push([name, value as ValueArray | readonly number[]])
+    for (const [name, value] of Object.entries(given)) {
+      if (!Array.isArray(value) && !isTyped(value)) {
+        checkTensor(name, value)
+        tensors[name] = value
+      } else flat.push([name, value as ValueArray | readonly number[]])
     }
     for (const [name, values] of flat) tensors[name] = this.#shaped(name, values, tensors, params)
-    return { tensors, params, seed: inputs.seed }
+    return { tensors, params, seed }
   }
 
   /** Binds data and brings it to the device. */
   async prepare(inputs: RunInputs | Bound): Promise<PreparedKernel> {
-    const bound = 'storages' in inputs ? inputs : this.bind(inputs)
+    const bound = isBound(inputs) ? inputs : this.bind(inputs)
     return new PreparedKernel(this, await Executable.create(this.program, bound))
   }
 
@@ -112,9 +129,10 @@ export class CompiledKernel {
     for (const [other, t] of Object.entries(tensors))
       axesOfBinding(kernel, other).forEach((a, k) => {
         const extent = storedAxis(axes, a).extent
-        if (extent.kind === 'var') known.set(extent.name, t.shape[k]!)
+        const size = t.shape[k]
+        if (extent.kind === 'var' && size !== undefined) known.set(extent.name, size)
       })
-    const array = Array.isArray(values) ? Float64Array.from(values as number[]) : (values as ValueArray)
+    const array = Array.isArray(values) ? numbersOf(values, name) : (values as ValueArray)
     const over = axesOfBinding(kernel, name).map((a) => storedAxis(axes, a).extent)
     const open = over.flatMap((e) => [...freeVars(e)].filter((v) => !known.has(v)))
     if (open.length > 1 || (open.length === 1 && over.filter((e) => freeVars(e).has(open[0]!)).length > 1))
@@ -136,7 +154,8 @@ export class CompiledKernel {
     )
     const buffer = kernel.buffers.find((b) => b.name === name)
     const bits = array instanceof Uint16Array || array instanceof Int16Array
-    const dtype = bits && buffer ? buffer.dtype : dtypeOf(array)
+    const half = buffer?.dtype === 'f16' || buffer?.dtype === 'bf16'
+    const dtype = bits && half ? buffer.dtype : dtypeOf(array)
     const isBool = buffer?.dtype === 'bool' && array instanceof Uint8Array
     return {
       kind: 'dense',
@@ -168,12 +187,21 @@ export class PreparedKernel {
   }
 
   /** Milliseconds of each of `repeats` runs, by device events where there are any. */
-  time(repeats: number): Promise<number[]> {
+  async time(repeats: number): Promise<number[]> {
+    expectArgument(Number.isInteger(repeats) && repeats >= 1, 'repeats', repeats, 'an integer from 1 on')
     return this.executable.time(repeats)
   }
 
   /** An output, in the coordinates of the kernel as written. */
-  read(name: string): Promise<Tensor> {
+  async read(name: string): Promise<Tensor> {
+    const candidates = this.kernel.compilation.source.buffers.map((b) => b.name)
+    if (!candidates.includes(name))
+      return fail({
+        code: 'api/unknown-buffer',
+        message: `kernel ${this.kernel.compilation.source.name} has no buffer ${name}`,
+        lookup: { name: String(name), candidates },
+        expected: `one of ${candidates.join(', ')}`,
+      })
     return this.executable.read(name)
   }
 

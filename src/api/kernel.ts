@@ -14,6 +14,7 @@ import type { Device } from '../runtime/device.ts'
 import { type Step, stepsOf } from '../schedule/resolve.ts'
 import { handle } from '../schedule/state.ts'
 import { type CacheScope, type LoopRef, type LoopStep, printStep } from '../schedule/steps.ts'
+import { expectArgument, isRecord } from './check.ts'
 import { CompiledKernel } from './compiled.ts'
 
 /** What a kernel can name: formats and schedules of its program. */
@@ -78,13 +79,19 @@ export class Kernel {
   }
 
   apply(steps: readonly Step[]): Kernel {
+    expectArgument(
+      Array.isArray(steps) && steps.every((s) => isRecord(s) && (s.stage === 1 || s.stage === 2)),
+      'what is applied',
+      steps,
+      'a list of steps, as steps() gives them',
+    )
     return this.#with(steps.reduce((c, s) => c.step(s), this.#c))
   }
 
   /** Stores `buffer` (and what shares its structure) in a format of the program, or one of another program's. */
   as(buffer: string, format: string | Format, ...args: Factor[]): Kernel {
     const f = typeof format === 'string' ? this.#around.formats.get(format) : format
-    if (!f)
+    if (!f || !isRecord(f) || !Array.isArray(f.axes) || !Array.isArray(f.params))
       return fail({
         code: 'api/unknown-format',
         message: `there is no format ${String(format)}`,
@@ -123,7 +130,15 @@ export class Kernel {
   bind(loops: Readonly<Record<string, ThreadAxis>> | readonly (readonly [LoopRef, ThreadAxis])[]): Kernel {
     const pairs: readonly (readonly [LoopRef, ThreadAxis])[] = Array.isArray(loops)
       ? loops
-      : Object.entries(loops as Record<string, ThreadAxis>)
+      : isRecord(loops)
+        ? Object.entries(loops as Record<string, ThreadAxis>)
+        : []
+    expectArgument(
+      pairs.length > 0 && pairs.every((p) => Array.isArray(p)),
+      'what is bound',
+      loops,
+      "loops with thread axes: { io: 'block.x', ii: 'thread.x' }",
+    )
     return this.#loop({ kind: 'bind', bindings: pairs.map(([loop, to]) => ({ loop, to })) })
   }
 
@@ -171,6 +186,7 @@ export class Kernel {
 
   /** A loop by name, good through later steps that rename or nest it. */
   loop(name: string): LoopRef {
+    expectArgument(typeof name === 'string', 'the name of a loop', name, 'a string')
     return handle(this.#c.state, name)
   }
 
@@ -195,24 +211,44 @@ export class Kernel {
 
   /** Applies a trace that `toJSON` gave. */
   replay(trace: readonly TraceStep[]): Kernel {
+    expectArgument(
+      Array.isArray(trace) && trace.every(isRecord),
+      'a trace',
+      trace,
+      'a list of steps, as toJSON gives it',
+    )
     return trace.reduce<Kernel>((k, s) => {
-      if (s.kind === 'as') return k.as(s.buffer, s.format, ...s.args)
+      expectArgument(
+        s.kind === 'as' || s.kind === 'coords' || s.kind === 'loops',
+        'the kind of a step in a trace',
+        s.kind,
+        'as, coords or loops',
+      )
+      if (s.kind === 'as') return k.as(s.buffer, s.format, ...(Array.isArray(s.args) ? s.args : []))
       return k.#with(s.kind === 'coords' ? k.#c.onCoords(s.step as never) : k.#c.onLoop(s.step))
     }, this)
   }
 
   /** The kernel as it is now, at a stage: 1 coordinates, 2 positions, 3 memory. */
   show(stage: 1 | 2 | 3): string {
+    expectArgument([1, 2, 3].includes(stage), 'the stage', stage, '1, 2 or 3')
     return stage === 1 ? print1(this.#c.kernel) : stage === 2 ? print2(this.#c.loops) : print3(this.#c.plan)
   }
 
   /** The texts of its launches for a target. */
   emit(target: ModuleText['target']): readonly ModuleText[] {
+    expectArgument(['js', 'wgsl', 'cuda'].includes(target), 'the target', target, 'js, wgsl or cuda')
     return this.#c.texts(target)
   }
 
   /** Compiles for a device. On devices with threads a kernel that binds none runs as `parallel()` does. */
   async compile(device: Device): Promise<CompiledKernel> {
+    expectArgument(
+      isRecord(device) && typeof device.compile === 'function' && isRecord(device.limits),
+      'the device',
+      device,
+      'a device: await devices.cpu(), devices.webgpu() or devices.cuda()',
+    )
     const k = device.kind === 'cpu' ? this : this.parallel()
     return new CompiledKernel(k.#c, await compileOn(device, k.#c.plan))
   }
@@ -240,8 +276,10 @@ export class Kernel {
   }
 }
 
+/** Iterators of Stage I have names only; what else is given is refused with the step. */
 function names(loops: readonly LoopRef[]): string[] {
-  return loops.map((l) => (typeof l === 'string' ? l : l.var))
+  expectArgument(Array.isArray(loops), 'what is to be fused', loops, "a list of loops: ['i', 'j']")
+  return loops.map((l) => (isRecord(l) ? (l as { var: string }).var : (l as string)))
 }
 
 function printCoord(s: Compilation['coordSteps'][number]): string {

@@ -4,6 +4,7 @@ import type { Program as Parsed } from '../ast/program.ts'
 import { loadProgram, programOf, type ReadText } from '../ast/resolve-imports.ts'
 import { type Elaborated, elaborate } from '../ir/elaborate/index.ts'
 import type { Format } from '../ir/format.ts'
+import { expectArgument, show } from './check.ts'
 import { Kernel } from './kernel.ts'
 
 export class SptProgram {
@@ -49,9 +50,17 @@ export class SptProgram {
 }
 
 /** A program from its text alone. @throws SptError with every error found */
-export const parseProgram = (text: string, name = 'text.spt'): SptProgram =>
-  new SptProgram(programOf({ name, text }))
+export function parseProgram(text: string, name = 'text.spt'): SptProgram {
+  expectArgument(typeof text === 'string', 'a program', text, 'its text, or the path of a .spt file')
+  return new SptProgram(programOf({ name, text }))
+}
 
 /** A program from a file and what it imports, through a reader. */
 export const readProgram = async (path: string, read: ReadText): Promise<SptProgram> =>
-  new SptProgram(await loadProgram(path, read))
+  new SptProgram(
+    await loadProgram(path, async (file) => {
+      const text: unknown = await read(file)
+      if (typeof text !== 'string') throw new Error(`the reader gave ${show(text)}, no text`)
+      return text
+    }),
+  )

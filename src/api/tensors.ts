@@ -1,7 +1,17 @@
 /** Tensors from what callers have at hand: arrays, typed arrays, tensors. */
 import { fail } from '../ast/diagnostic.ts'
 import type { CoordTensor, DenseTensor, StoredTensor, Tensor, ValueArray } from '../formats/tensor.ts'
+import { checkValueArray, convert } from '../formats/values.ts'
 import type { Dtype } from '../ir/dtype.ts'
+import {
+  checkDtype,
+  checkShape,
+  coordinatesOf,
+  expectArgument,
+  isRecord,
+  isTyped,
+  numbersOf,
+} from './check.ts'
 
 const NATURAL: readonly (readonly [new (n: number) => ValueArray, Dtype])[] = [
   [Float64Array, 'f64'],
@@ -16,6 +26,12 @@ const NATURAL: readonly (readonly [new (n: number) => ValueArray, Dtype])[] = [
 export function dtypeOf(values: ValueArray): Dtype {
   const found = NATURAL.find(([type]) => values instanceof type)
   if (found) return found[1]
+  if (!(values instanceof Uint16Array || values instanceof Int16Array))
+    return fail({
+      code: 'tensor/dtype',
+      message: `no type has its values in ${Object.prototype.toString.call(values).slice(8, -1)}`,
+      expected: NATURAL.map(([type]) => type.name).join(', '),
+    })
   return fail({
     code: 'tensor/dtype',
     message: 'a 16-bit array can hold f16 or bf16',
@@ -24,8 +40,26 @@ export function dtypeOf(values: ValueArray): Dtype {
   })
 }
 
-const typed = (values: ValueArray | readonly number[]): ValueArray =>
-  Array.isArray(values) ? Float64Array.from(values as number[]) : (values as ValueArray)
+const typed = (values: ValueArray | readonly number[], what: string): ValueArray => {
+  if (Array.isArray(values)) return numbersOf(values, what)
+  expectArgument(isTyped(values), `the values of ${what}`, values, 'a typed array or a list of numbers')
+  return values as ValueArray
+}
+
+/** Values as a type: plain numbers are converted, typed arrays have to be of it. */
+function element(values: ValueArray, dtype: Dtype | undefined): { values: ValueArray; dtype: Dtype } {
+  if (dtype === undefined) return { values, dtype: dtypeOf(values) }
+  checkDtype(dtype)
+  if (values instanceof Float64Array && dtype !== 'f64')
+    return { values: convert(values, 'f64', dtype), dtype }
+  checkValueArray(values, dtype)
+  return { values, dtype }
+}
+
+function pattern(dtype: Dtype = 'f32'): { values: null; dtype: Dtype } {
+  checkDtype(dtype)
+  return { values: null, dtype }
+}
 
 /** A dense tensor, row-major; plain numbers are f64. */
 export function dense(
@@ -33,7 +67,8 @@ export function dense(
   values: ValueArray | readonly number[],
   dtype?: Dtype,
 ): DenseTensor {
-  const array = typed(values)
+  checkShape(shape)
+  const array = typed(values, 'a dense tensor')
   const size = shape.reduce((a, b) => a * b, 1)
   if (array.length !== size)
     fail({
@@ -42,7 +77,7 @@ export function dense(
       expected: `${size} values`,
       hint: 'give the values in row-major order',
     })
-  return { kind: 'dense', shape, values: array, dtype: dtype ?? dtypeOf(array) }
+  return { kind: 'dense', shape, ...element(array, dtype) }
 }
 
 /** A sparse tensor by coordinates, one array for each dimension, in any order; equal coordinates add up. */
@@ -52,7 +87,9 @@ export function coords(
   values: ValueArray | readonly number[] | null = null,
   dtype?: Dtype,
 ): CoordTensor {
-  const list = columns.map((c) => (c instanceof Int32Array ? c : Int32Array.from(c)))
+  checkShape(shape)
+  expectArgument(Array.isArray(columns), 'the coordinates', columns, 'one list for each dimension')
+  const list = columns.map((c, d) => coordinatesOf(c, `the coordinates of dimension ${d}`))
   if (list.length !== shape.length || list.some((c) => c.length !== list[0]?.length))
     fail({
       code: 'tensor/coords',
@@ -60,14 +97,14 @@ export function coords(
       expected: `${shape.length} arrays of one length`,
       hint: 'give one array for each dimension',
     })
-  const array = values === null ? null : typed(values)
-  return {
-    kind: 'coords',
-    shape,
-    coords: list,
-    values: array,
-    dtype: dtype ?? (array ? dtypeOf(array) : 'f32'),
-  }
+  const array = values === null ? null : typed(values, 'a sparse tensor')
+  if (array && array.length !== (list[0]?.length ?? 1))
+    fail({
+      code: 'tensor/length',
+      message: `${array.length} values for ${list[0]?.length ?? 1} entries`,
+      expected: 'one value for each entry',
+    })
+  return { kind: 'coords', shape, coords: list, ...(array ? element(array, dtype) : pattern(dtype)) }
 }
 
 /** Ready-made arrays of an axis tree, such as a CSR's: used as they are, after validation. */
@@ -77,10 +114,11 @@ export function stored(
   values: ValueArray | null = null,
   dtype?: Dtype,
 ): StoredTensor {
-  return { kind: 'stored', shape, arrays, values, dtype: dtype ?? (values ? dtypeOf(values) : 'f32') }
+  checkShape(shape)
+  expectArgument(isRecord(arrays), 'the arrays', arrays, 'arrays by axis: { j: { indptr, indices } }')
+  const array = values === null ? null : typed(values, 'a stored tensor')
+  return { kind: 'stored', shape, arrays, ...(array ? element(array, dtype) : pattern(dtype)) }
 }
 
 /** What can be bound to a buffer: a tensor, or values that fit a dense one. */
 export type Bindable = Tensor | ValueArray | readonly number[]
-
-export const isTensor = (b: Bindable): b is Tensor => !Array.isArray(b) && !ArrayBuffer.isView(b)

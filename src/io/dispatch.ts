@@ -107,6 +107,8 @@ interface Found {
 }
 
 function find(name: string): Found | undefined {
+  if (typeof name !== 'string')
+    fail({ code: 'io/path', message: `a path is ${typeof name}`, expected: 'a string' })
   const lower = name.toLowerCase()
   const packed = lower.endsWith(GZ)
   const plain = packed ? lower.slice(0, -GZ.length) : lower

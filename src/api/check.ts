@@ -1,0 +1,126 @@
+/** Calls from JavaScript, where no compiler has looked at the arguments. */
+import { fail } from '../ast/diagnostic.ts'
+import type { Tensor, ValueArray } from '../formats/tensor.ts'
+import { DTYPE_BYTES } from '../ir/dtype.ts'
+
+export function show(x: unknown): string {
+  if (typeof x === 'string') return JSON.stringify(x.length > 40 ? `${x.slice(0, 40)}…` : x)
+  if (Array.isArray(x)) return 'a list'
+  if (typeof x === 'object' && x !== null) return 'an object'
+  return typeof x === 'function' ? 'a function' : String(x)
+}
+
+/** @throws SptError `api/argument` */
+export function expectArgument(
+  holds: boolean,
+  what: string,
+  got: unknown,
+  expected: string,
+  hint?: string,
+): void {
+  if (holds) return
+  fail({
+    code: 'api/argument',
+    message: `${what} is ${show(got)}`,
+    expected,
+    ...(hint === undefined ? {} : { hint }),
+  })
+}
+
+export const isRecord = (x: unknown): x is Readonly<Record<string, unknown>> =>
+  typeof x === 'object' && x !== null && !Array.isArray(x) && !ArrayBuffer.isView(x) && !(x instanceof Map)
+
+/** Sizes of a tensor. @throws SptError `tensor/shape` */
+export function checkShape(shape: unknown): asserts shape is readonly number[] {
+  if (Array.isArray(shape) && shape.every((n) => Number.isInteger(n) && n >= 0)) return
+  fail({
+    code: 'tensor/shape',
+    message: `a shape is ${Array.isArray(shape) ? `[${shape.map(show).join(', ')}]` : show(shape)}`,
+    expected: 'a list of integers that are not negative',
+  })
+}
+
+/** @throws SptError `tensor/dtype` */
+export function checkDtype(dtype: unknown): void {
+  if (typeof dtype === 'string' && Object.hasOwn(DTYPE_BYTES, dtype)) return
+  const candidates = Object.keys(DTYPE_BYTES)
+  fail({
+    code: 'tensor/dtype',
+    message: `there is no type ${show(dtype)}`,
+    lookup: { name: String(dtype), candidates },
+    expected: candidates.join(', '),
+  })
+}
+
+/** Plain numbers as f64. @throws SptError `tensor/values` */
+export function numbersOf(values: readonly unknown[], what: string): Float64Array {
+  const bad = values.findIndex((v) => typeof v !== 'number')
+  if (bad >= 0)
+    fail({
+      code: 'tensor/values',
+      message: `value ${bad} of ${what} is ${show(values[bad])}`,
+      expected: 'numbers',
+    })
+  return Float64Array.from(values as number[])
+}
+
+/** Integers as i32. @throws SptError `tensor/coords` */
+export function coordinatesOf(values: unknown, what: string): Int32Array {
+  if (values instanceof Int32Array) return values
+  const list = Array.isArray(values) || (ArrayBuffer.isView(values) && !(values instanceof DataView))
+  if (!list)
+    fail({ code: 'tensor/coords', message: `${what} is ${show(values)}`, expected: 'a list of integers' })
+  const array = values as ArrayLike<unknown>
+  const out = new Int32Array(array.length)
+  for (let e = 0; e < array.length; e++) {
+    const c = array[e]
+    out[e] = typeof c === 'number' ? c : Number.NaN
+    if (out[e] !== c)
+      fail({
+        code: 'tensor/coords',
+        message: `entry ${e} of ${what} is ${show(c)}`,
+        expected: 'a 32-bit integer',
+      })
+  }
+  return out
+}
+
+/** What `dense`, `coords`, `stored` or a reader made, or an object of the same form. @throws SptError */
+export function checkTensor(name: string, t: unknown): asserts t is Tensor {
+  expectArgument(
+    isRecord(t) && (t.kind === 'dense' || t.kind === 'coords' || t.kind === 'stored'),
+    `what is bound to ${name}`,
+    t,
+    'a tensor, a typed array or a list of numbers',
+    'make one with dense, coords, stored or readTensor',
+  )
+  const { kind, shape, values, dtype, coords, arrays } = t as Readonly<Record<string, unknown>>
+  checkShape(shape)
+  checkDtype(dtype)
+  const typed = ArrayBuffer.isView(values) && !(values instanceof DataView)
+  expectArgument(
+    typed || ((values === null || values === undefined) && kind !== 'dense'),
+    `the values of ${name}`,
+    values,
+    'a typed array of its type',
+    'dense and coords take lists of numbers too',
+  )
+  if (kind === 'coords')
+    expectArgument(
+      Array.isArray(coords) &&
+        coords.length === (shape as readonly number[]).length &&
+        coords.every((c) => c instanceof Int32Array),
+      `the coordinates of ${name}`,
+      coords,
+      'one Int32Array for each dimension',
+    )
+  if (kind === 'stored')
+    expectArgument(
+      isRecord(arrays),
+      `the arrays of ${name}`,
+      arrays,
+      'arrays by axis: { j: { indptr, indices } }',
+    )
+}
+
+export const isTyped = (x: unknown): x is ValueArray => ArrayBuffer.isView(x) && !(x instanceof DataView)

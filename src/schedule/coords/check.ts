@@ -1,0 +1,55 @@
+/** Steps on coordinates from callers without types: what is a step at all. */
+import { fail } from '../../ast/diagnostic.ts'
+import { INT_RANGE } from '../../ir/dtype.ts'
+import type { CoordStep } from './steps.ts'
+
+type Test = (x: unknown) => boolean
+
+const isName: Test = (x) => typeof x === 'string'
+const isNewName: Test = (x) => x === undefined || (typeof x === 'string' && /^[A-Za-z_]\w*$/.test(x))
+const namesOf =
+  (least: number): Test =>
+  (x) =>
+    Array.isArray(x) && x.length >= least && x.every(isName)
+const isFormat: Test = (x) => {
+  const f = x as { axes?: unknown; params?: unknown } | null
+  return typeof f === 'object' && f !== null && Array.isArray(f.axes) && Array.isArray(f.params)
+}
+const [LEAST, MOST] = INT_RANGE.i32
+const areIntegers: Test = (x) =>
+  Array.isArray(x) && x.every((n) => Number.isInteger(n) && n >= LEAST && n <= MOST)
+
+const FIELDS: { readonly [K in CoordStep['kind']]: Readonly<Record<string, readonly [Test, string]>> } = {
+  as: {
+    buffer: [isName, 'a name'],
+    format: [isFormat, 'a format'],
+    args: [areIntegers, 'a list of 32-bit integers'],
+  },
+  reorder: { loops: [namesOf(1), 'a list of names'] },
+  fuse: { loops: [namesOf(2), 'a list of two names or more'], into: [isNewName, 'a name'] },
+  attach: { loop: [isName, 'a name'], to: [isName, 'a name'] },
+}
+
+/** @throws SptError `schedule/bad-step` */
+export function checkCoordStep(step: CoordStep): void {
+  const s: unknown = step
+  if (typeof s !== 'object' || s === null)
+    fail({ code: 'schedule/bad-step', message: 'this is no step', expected: 'an object with a kind' })
+  const { kind } = s as { kind?: unknown }
+  const name = String(kind)
+  if (!Object.hasOwn(FIELDS, name))
+    fail({
+      code: 'schedule/bad-step',
+      message: `there is no step ${JSON.stringify(kind)} on coordinates`,
+      lookup: { name, candidates: Object.keys(FIELDS) },
+      expected: Object.keys(FIELDS).join(', '),
+    })
+  for (const [field, [test, expected]] of Object.entries(FIELDS[name as CoordStep['kind']]))
+    if (!test((s as Record<string, unknown>)[field]))
+      fail({
+        code: 'schedule/bad-step',
+        message: `${name} has no proper ${field}`,
+        ...(step.span ? { span: step.span } : {}),
+        expected,
+      })
+}

@@ -1,0 +1,121 @@
+/** Kernels on data: from arrays to results, on every device that is here. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  type Bindable,
+  type CompiledKernel,
+  coords,
+  type Device,
+  dense,
+  devices,
+  type Kernel,
+  stored,
+  type Tensor,
+} from '../../src/node.ts'
+import { kernel } from './support.ts'
+
+const A = coords(
+  [3, 4],
+  [
+    [2, 0, 0, 2],
+    [3, 2, 0, 1],
+  ],
+  [5, 2, 1, 4],
+)
+const B = [1, 2, 3, 4, 5, 6, 7, 8]
+/** Rows of A times B by hand: 1 * B0 + 2 * B2, none, 4 * B1 + 5 * B3. */
+const C = [1 + 10, 2 + 12, 0, 0, 12 + 35, 16 + 40]
+
+describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
+  let device: Device
+  let k: Kernel
+  let compiled: CompiledKernel
+  beforeAll(async () => {
+    device = await devices[kind]()
+    k = await kernel()
+    compiled = await k.compile(device)
+  })
+  afterAll(() => device.dispose())
+
+  const values = (t: Tensor | undefined): number[] => [...t!.values!]
+
+  test.each<[string, Record<'A' | 'B', Bindable>]>([
+    ['plain numbers', { A, B }],
+    ['typed arrays', { A, B: Float32Array.from(B) }],
+    ['another type of array', { A, B: Float64Array.from(B) }],
+    ['a dense tensor', { A, B: dense([4, 2], B) }],
+    [
+      'a dense tensor where a sparse one is stored',
+      { A: dense([3, 4], [1, 0, 2, 0, 0, 0, 0, 0, 0, 4, 0, 5]), B },
+    ],
+    [
+      'ready-made arrays',
+      {
+        A: stored(
+          [3, 4],
+          { j: { indptr: Int32Array.of(0, 2, 2, 4), indices: Int32Array.of(0, 2, 1, 3) } },
+          Float32Array.of(1, 2, 4, 5),
+        ),
+        B,
+      },
+    ],
+  ])('%s as inputs', async (_, tensors) => {
+    const out = await compiled.run({ tensors, params: { d: 2 } })
+    expect(Object.keys(out)).toEqual(['C'])
+    expect(out.C).toMatchObject({ kind: 'dense', shape: [3, 2], dtype: 'f32' })
+    expect(values(out.C)).toEqual(C)
+  })
+
+  test('one compiled kernel serves every size', async () => {
+    for (const d of [0, 1, 5]) {
+      const prepared = await compiled.prepare({ tensors: { A }, params: { d }, seed: 3 })
+      expect(await prepared.verify()).toMatchObject({ ok: true })
+      expect((await prepared.read('C')).shape).toEqual([3, d])
+      prepared.free()
+    }
+    const empty = await compiled.run({
+      tensors: { A: coords([0, 0], [[], []], []) },
+      params: { d: 3 },
+      seed: 1,
+    })
+    expect(values(empty.C)).toEqual([])
+  })
+
+  test('every schedule and format gives the same', async () => {
+    for (const x of [k.schedule('gpu', 2), k.as('A', 'bsr', 2), k.as('A', 'bsr', 3).split('io', 2)]) {
+      const c = await x.compile(device)
+      expect(values((await c.run({ tensors: { A, B }, params: { d: 2 } })).C)).toEqual(C)
+      c.release()
+    }
+  })
+
+  test('time, read and verify of one preparation; the caller keeps its arrays', async () => {
+    const b = Float32Array.from(B)
+    const prepared = await compiled.prepare({ tensors: { A, B: b }, params: { d: 2 } })
+    const times = await prepared.time(3)
+    expect(times).toHaveLength(3)
+    expect(times.every((t) => t >= 0)).toBe(true)
+    expect(await prepared.verify()).toEqual(
+      expect.objectContaining({ ok: true, maxAbsoluteError: 0, problems: [] }),
+    )
+    expect(values(await prepared.read('C'))).toEqual(C)
+    expect([...b]).toEqual(B)
+    expect(values(A)).toEqual([5, 2, 1, 4])
+    prepared.free()
+  })
+
+  test('the same seed gives the same random data', async () => {
+    const run = async (seed: number) =>
+      values((await compiled.run({ tensors: { A }, params: { d: 2 }, seed })).C)
+    expect(await run(1)).toEqual(await run(1))
+    expect(await run(1)).not.toEqual(await run(2))
+  })
+
+  test('how much memory, before there is any', () => {
+    expect(compiled.estimate({ tensors: { A }, params: { d: 2 } })).toBeGreaterThanOrEqual(
+      4 * (4 * 2 + 3 * 2),
+    )
+    expect(() => compiled.estimate({ tensors: { A }, params: { d: 1_000_000_000 } })).toThrow(
+      /plan\/too-large/,
+    )
+  })
+})
