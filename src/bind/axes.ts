@@ -1,6 +1,6 @@
 /** The caller's view of a kernel: the axes buffers were declared over, before formats replaced them. */
 import { invariant } from '../ast/diagnostic.ts'
-import { type Axis, isStored, parentOf, type StoredAxis } from '../ir/axis.ts'
+import { type Axis, chainTo, isStored, parentOf, type StoredAxis } from '../ir/axis.ts'
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
 
 /** The axes a buffer was declared over. */
@@ -21,12 +21,6 @@ export function storedAxis(axes: ReadonlyMap<string, Axis>, name: string): Store
   const a = axes.get(name)
   invariant(a && isStored(a), `axis ${name} has no storage`)
   return a
-}
-
-/** The axis with its ancestors, root first. */
-export function chainTo(axes: ReadonlyMap<string, Axis>, name: string): readonly string[] {
-  const parent = parentOf(storedAxis(axes, name))
-  return parent === null ? [name] : [...chainTo(axes, parent), name]
 }
 
 /** Whether the axis, or an ancestor of it, is anything but a dense root. */

@@ -4,6 +4,7 @@ import { toCoords } from '../formats/coords.ts'
 import { positionsOf } from '../formats/scatter.ts'
 import type { Tensor, ValueArray } from '../formats/tensor.ts'
 import { decoder, newValues } from '../formats/values.ts'
+import { chainTo } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { RefInputs, RefTensor } from '../ir/reference/index.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
@@ -54,7 +55,7 @@ export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {
     } else {
       const axis = buffer ? leafOf(kernel, s.axes) : s.name
       if (axis !== undefined) {
-        const keep = chain(kernel, axis).map((a) => s.columns[s.axes.indexOf(a)]!)
+        const keep = chainTo(allAxesOf(kernel), axis).map((a) => s.columns[s.axes.indexOf(a)]!)
         structure[axis] = { coords: keep }
       }
     }
@@ -62,13 +63,6 @@ export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {
   const params: Record<string, number> = {}
   for (const p of kernel.params) params[p.name] = bound.params.get(p.name) ?? 0
   return { params, buffers, structure }
-}
-
-const chain = (kernel: Kernel1, axis: string): readonly string[] => {
-  const a = kernel.axes.find((x) => x.name === axis)!
-  return a.kind === 'dense_fixed' || !('parent' in a) || a.parent === null
-    ? [axis]
-    : [...chain(kernel, a.parent), axis]
 }
 
 const leafOf = (kernel: Kernel1, over: readonly string[]): string | undefined => {

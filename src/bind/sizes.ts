@@ -1,11 +1,12 @@
 /** Sizes: given, or read off the shapes of what is bound. Two sources of one size have to agree. */
 import { type Diagnostic, fail, SptError } from '../ast/diagnostic.ts'
 import type { Tensor } from '../formats/tensor.ts'
+import { chainTo } from '../ir/axis.ts'
 import { INT_RANGE, isFloat } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { type Expr, freeVars } from '../ir/expr.ts'
 import type { Kernel1, Param } from '../ir/stage1.ts'
-import { allAxesOf, callerAxesOf, chainTo, storedAxis } from './axes.ts'
+import { allAxesOf, callerAxesOf, storedAxis } from './axes.ts'
 
 const MAX_SIZE = 2 ** 31 - 1
 

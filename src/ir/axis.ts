@@ -84,6 +84,14 @@ export const isStored = (a: Axis): a is StoredAxis =>
   a.kind !== 'fused' && a.kind !== 'attached' && a.kind !== 'gathered'
 export const parentOf = (a: Axis): string | null =>
   a.kind === 'dense_fixed' || a.kind === 'fused' || a.kind === 'gathered' ? null : a.parent
+
+/** The names from the root down to a stored axis. */
+export function chainTo(axes: ReadonlyMap<string, Axis>, name: string): readonly string[] {
+  const axis = axes.get(name)
+  const parent = axis ? parentOf(axis) : null
+  return parent === null ? [name] : [...chainTo(axes, parent), name]
+}
+
 export const hasIndptr = (a: Axis): a is DenseVariable | SparseVariable =>
   a.kind === 'dense_variable' || a.kind === 'sparse_variable'
 export const hasIndices = (a: Axis): a is SparseFixed | SparseVariable =>

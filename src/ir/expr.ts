@@ -214,7 +214,8 @@ export function binaryType(op: BinaryOp, a: Dtype, b: Dtype): Dtype {
 
 const is = (e: Expr, value: number): boolean => e.kind === 'const' && e.value === value
 
-function foldInt(op: BinaryOp, a: number, b: number): number | undefined {
+/** `a op b` in exact integers; nothing where the divisor is 0 or `op` gives a truth value. */
+export function foldInt(op: BinaryOp, a: number, b: number): number | undefined {
   switch (op) {
     case 'add':
       return a + b
@@ -239,7 +240,7 @@ function foldInt(op: BinaryOp, a: number, b: number): number | undefined {
   }
 }
 
-function foldCompare(op: BinaryOp, a: number, b: number): boolean | undefined {
+export function foldCompare(op: BinaryOp, a: number, b: number): boolean | undefined {
   switch (op) {
     case 'lt':
       return a < b

@@ -5,25 +5,11 @@
 import { unreachable } from '../ast/diagnostic.ts'
 import type { Axis } from './axis.ts'
 import { type Dtype, isFloat } from './dtype.ts'
-import type { BinaryOp, Const, Expr } from './expr.ts'
+import type { Const, Expr } from './expr.ts'
+import { INFIX } from './infix.ts'
 import { isBuiltinReducer, type Monoid } from './monoid.ts'
 import type { Buffer1, If1, Iteration, Kernel1, Stmt1 } from './stage1.ts'
 
-const INFIX: Partial<Record<BinaryOp, readonly [string, number]>> = {
-  or: ['or', 1],
-  and: ['and', 2],
-  lt: ['<', 4],
-  le: ['<=', 4],
-  gt: ['>', 4],
-  ge: ['>=', 4],
-  eq: ['==', 4],
-  ne: ['!=', 4],
-  add: ['+', 5],
-  sub: ['-', 5],
-  mul: ['*', 6],
-  div: ['/', 6],
-  mod: ['%', 6],
-}
 const NOT = 3
 const COMPARE = 4
 const NEG = 7

@@ -9,24 +9,10 @@
  * ```
  */
 import { unreachable } from '../ast/diagnostic.ts'
-import type { BinaryOp, Expr, Load } from './expr.ts'
+import type { Expr, Load } from './expr.ts'
+import { INFIX } from './infix.ts'
 import type { Buffer, For, Kernel2, LoopMode, Stmt } from './loops.ts'
 
-const INFIX: Partial<Record<BinaryOp, readonly [string, number]>> = {
-  or: ['or', 1],
-  and: ['and', 2],
-  lt: ['<', 4],
-  le: ['<=', 4],
-  gt: ['>', 4],
-  ge: ['>=', 4],
-  eq: ['==', 4],
-  ne: ['!=', 4],
-  add: ['+', 5],
-  sub: ['-', 5],
-  mul: ['*', 6],
-  div: ['/', 6],
-  mod: ['%', 6],
-}
 const NOT_LEVEL = 3
 const NEG_LEVEL = 7
 

@@ -3,7 +3,7 @@ import { fail, type Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import type { Schedule } from '../ir/elaborate/index.ts'
 import { evaluate } from '../ir/evaluate.ts'
-import type { ThreadAxis } from '../ir/expr.ts'
+import { foldInt, type ThreadAxis } from '../ir/expr.ts'
 import type { Format } from '../ir/format.ts'
 import type { CoordStep } from './coords/steps.ts'
 import type { CacheScope, LoopStep } from './steps.ts'
@@ -191,20 +191,7 @@ function arithmetic(e: Ast.Expr, values: Values): number {
       const a = arithmetic(e.a, values)
       const b = arithmetic(e.b, values)
       if ((e.op === 'div' || e.op === 'mod') && b === 0) return bad(e, 'it divides by 0')
-      switch (e.op) {
-        case 'add':
-          return a + b
-        case 'sub':
-          return a - b
-        case 'mul':
-          return a * b
-        case 'div':
-          return Math.floor(a / b)
-        case 'mod':
-          return a - b * Math.floor(a / b)
-        default:
-          return bad(e, 'it is a condition')
-      }
+      return foldInt(e.op, a, b) ?? bad(e, 'it is a condition')
     }
     case 'call': {
       const xs = e.args.map((x) => arithmetic(x, values))
