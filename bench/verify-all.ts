@@ -20,9 +20,9 @@ import { readData } from './verify-all/data.ts'
 import { type Feed, feedsOf } from './verify-all/feeds.ts'
 
 /** Multiply-adds beyond which the reference computes a sample. */
-const SAMPLE_BEYOND = 4e6
+const SAMPLE_BEYOND = 2e6
 /** Milliseconds beyond which a case is left out on a device without a GPU, by what smaller data took. */
-const PATIENCE = 3000
+const PATIENCE = 1500
 /** Refusals that say what a device cannot do, not that something is wrong. */
 const LIMITS = new Set([
   'device/buffer-too-large',

@@ -13,7 +13,7 @@ export interface Feed {
 
 const SEED = 7
 /** Multiply-adds that feature widths are chosen for. */
-const BUDGET = 4e6
+const BUDGET = 2e6
 
 /** The largest of some feature widths that keeps the work in the budget. */
 const width = (n: number, most = 32): number =>

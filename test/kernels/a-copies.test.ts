@@ -1,0 +1,75 @@
+/** Copies that stand outside of loops whose bounds they do not need, on sizes where those bounds cut. */
+import { fc, test } from '@fast-check/vitest'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
+import { type Device, devices, type Kernel, load } from '../../src/node.ts'
+import { integers, matrix, patterns } from '../support/kernels.ts'
+
+const spmm = (await load('kernels/spmm.spt')).kernel('spmm')
+const gemm = (await load('kernels/gemm.spt')).kernel('gemm')
+
+/** A's row is read under loops over features, whose bound the copy has to repeat for the gather's sake. */
+const outsideFeatures = (cols: number, tile: number, scope: 'register' | 'shared'): Kernel =>
+  spmm
+    .split('f', cols, ['fo', 'fi'])
+    .split('j', tile, ['jo', 'ji'])
+    .reorder('i', 'fo', 'jo', 'fi', 'ji')
+    .cache_read('A', 'jo', scope)
+
+/** Tiles of both matrices under loops over the other one's rest. */
+const tiles = (block: number, depth: number, scope: 'register' | 'shared'): Kernel =>
+  gemm
+    .tile(['i', 'j'], [block, block], ['io', 'jo', 'ii', 'ji'])
+    .split('p', depth, ['po', 'pi'])
+    .reorder('io', 'jo', 'po', 'pi', 'ii', 'ji')
+    .cache_read('A', 'po', scope)
+    .cache_read('B', 'po', scope)
+
+const scopes = fc.constantFrom('register' as const, 'shared' as const)
+const small = fc.integer({ min: 1, max: 9 })
+
+describe('copies under the bounds of other loops', () => {
+  let cpu: Device
+  beforeAll(async () => {
+    cpu = await devices.cpu()
+  })
+  afterAll(() => cpu.dispose())
+
+  test.prop([fc.nat(9), small, small, fc.nat(20), scopes], { numRuns: 40 })(
+    'of what is gathered',
+    async (which, cols, tile, d, scope) => {
+      const p = patterns()[which]!
+      const prepared = await (await outsideFeatures(cols, tile, scope).compile(cpu)).prepare({
+        tensors: { A: matrix(p, integers(p.rows.length, 2)), B: integers(p.n * d, 3) },
+        params: { d, n: p.n },
+      })
+      const v = await prepared.verify()
+      expect([v.problems, v.maxAbsoluteError]).toEqual([[], 0])
+    },
+  )
+
+  test.prop([small, small, scopes, fc.nat(20), fc.nat(20), fc.nat(20)], { numRuns: 40 })(
+    'of what is addressed directly',
+    async (block, depth, scope, m, n, k) => {
+      const prepared = await (await tiles(block, depth, scope).compile(cpu)).prepare({
+        tensors: { A: integers(m * k, 2), B: integers(k * n, 3) },
+        params: { m, n, k, alpha: 2 },
+      })
+      const v = await prepared.verify()
+      expect([v.problems, v.maxAbsoluteError]).toEqual([[], 0])
+    },
+  )
+
+  /** The bound of a thread's own features is repeated where the outer part of it decides. */
+  test('the copy asks whether the first of the inner iterations happens', () => {
+    expect(outsideFeatures(4, 8, 'register').show(2)).toContain('if fo * 4 < d')
+  })
+})
+
+describe('updates by threads of elements that change with their loop', () => {
+  test('are refused until they are atomic', () => {
+    const share = (k: Kernel): Kernel => k.split('ij', 8, ['o', 's']).bind({ s: 'thread.x' })
+    const fused = spmm.fuse(['i', 'j'], 'ij')
+    expect(() => share(fused)).toThrow(/schedule\/scattered/)
+    expect(share(fused.atomic('C')).emit('cuda')[0]!.text).toContain('atomicAdd')
+  })
+})
