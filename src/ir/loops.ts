@@ -53,6 +53,8 @@ export interface For {
   readonly mode: LoopMode
   /** The threads of a block share the iterations out among themselves by their indices: all must take part. */
   readonly cooperative?: boolean | undefined
+  /** Of a cooperative loop: the axes it is shared out along; elements may depend on the indices of others. */
+  readonly along?: readonly ThreadAxis[] | undefined
   readonly body: readonly Stmt[]
   readonly span?: Span | undefined
 }

@@ -141,6 +141,7 @@ function spread(s: For | Store, threads: ReadonlyMap<ThreadAxis, number>, names:
     guards: [],
     mode: { kind: 'serial' },
     cooperative: true,
+    along: [...threads.keys()],
     body: guarded,
     span: s.span,
   })

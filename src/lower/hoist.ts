@@ -181,7 +181,7 @@ class Hoister {
 
   /** The variables that the accesses in `e` depend on. */
   #varsOfLoads(e: Expr): ReadonlySet<string> {
-    if (e.kind === 'load') return freeVars(e)
+    if (e.kind === 'load' || e.kind === 'search') return freeVars(e)
     let known = this.#loadVars.get(e)
     if (known === undefined) {
       known = new Set(children(e).flatMap((c) => [...this.#varsOfLoads(c)]))

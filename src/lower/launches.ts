@@ -9,6 +9,7 @@ import {
   builtin,
   type Expr,
   eq,
+  freeVars,
   int,
   lt,
   max,
@@ -131,7 +132,7 @@ class Binder {
         if (s.cond.kind === 'const') return this.#list(s.cond.value !== 0 ? s.then : s.else, on)
         const then = this.#list(s.then, on)
         const otherwise = this.#list(s.else, on)
-        if (!hasBarrier(then) && !hasBarrier(otherwise)) return [stmt({ ...s, then, else: otherwise })]
+        if (!needsAll(then) && !needsAll(otherwise)) return [stmt({ ...s, then, else: otherwise })]
         if (!divergent(s.cond)) return [stmt({ ...s, then, else: otherwise })]
         return [
           ...predicate(then, s.cond),
@@ -204,11 +205,25 @@ const divergent = (e: Expr): boolean =>
 function guard(conditions: readonly Expr[], body: Body): Body {
   if (conditions.length === 0) return body
   const cond = all(conditions)
-  if (!hasBarrier(body) || !divergent(cond)) return [branch(cond, body)]
+  if (!needsAll(body) || !divergent(cond)) return [branch(cond, body)]
   return predicate(body, cond)
 }
 
-/** Pushes a condition down past barriers, so that every thread reaches each of them. */
+/** Whether threads meet inside: at a barrier, or to share work out. */
+const needsAll = (body: Body): boolean => hasBarrier(body) || body.some(isCooperative)
+
+/**
+ * What holds of all threads that share a loop out, or of none. The rest is about elements that the loop does not
+ * depend on; a thread that sat out for it would leave its share undone.
+ */
+function conditionsOfAll(cond: Expr, loop: For): Expr[] {
+  const along: ReadonlySet<string> = new Set(loop.along)
+  const parts = (e: Expr): Expr[] =>
+    e.kind === 'binary' && e.op === 'and' ? [...parts(e.a), ...parts(e.b)] : [e]
+  return parts(cond).filter((c) => ![...freeVars(c)].some((v) => along.has(v)))
+}
+
+/** Pushes a condition down past barriers and shared work, so that every thread reaches them. */
 function predicate(body: Body, cond: Expr): Body {
   const out: Stmt[] = []
   let run: Stmt[] = []
@@ -223,11 +238,10 @@ function predicate(body: Body, cond: Expr): Body {
     } else if (s.kind === 'let') {
       flush()
       out.push(stmt({ ...s, value: select(cond, s.value, zeroOf(s.value)) }))
-    } else if (isCooperative(s) && !hasBarrier([s])) {
-      // Its own conditions were copied with it; a thread that sat out would leave its elements unfilled.
+    } else if (s.kind === 'for' && s.cooperative) {
       flush()
-      out.push(s)
-    } else if (!hasBarrier([s])) run.push(s)
+      out.push(...guard(conditionsOfAll(cond, s), [stmt({ ...s, cooperative: undefined })]))
+    } else if (!needsAll([s])) run.push(s)
     else {
       flush()
       if (s.kind === 'for') {
