@@ -10,13 +10,19 @@ export class Mangler {
   name(original: string): string {
     const known = this.#map.get(original)
     if (known) return known
+    const name = this.unique(original)
+    this.#map.set(original, name)
+    return name
+  }
+
+  /** A name of the text's own: what the kernel calls by the same name gets another. */
+  unique(original: string): string {
     let base = original.replace(/[^A-Za-z0-9_]/g, '_')
     // WGSL refuses a leading `__` and a lone `_`; a leading digit is refused everywhere.
     if (/^(_|[0-9])/.test(base)) base = `v${base}`
     let name = base
     for (let k = 1; this.#used.has(name); k++) name = `${base}_${k}`
     this.#used.add(name)
-    this.#map.set(original, name)
     return name
   }
 }

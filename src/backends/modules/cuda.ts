@@ -20,7 +20,7 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
   for (const use of uses) {
     const { launch } = use
     const mangler = new Mangler(CUDA.reserved)
-    const entry = mangler.name(launch.name)
+    const entry = mangler.unique(launch.name)
     const shared = sharedMemory(launch)
     const target = shared.bytes > STATIC_LIMIT ? shared.dynamic : CUDA
     const printer = new Printer({ target, mangler, helpers, buffers, param: () => undefined }, launch)

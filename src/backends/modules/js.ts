@@ -17,7 +17,7 @@ export function jsModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
   for (const use of uses) {
     const { launch } = use
     const mangler = new Mangler(JS.reserved)
-    const entry = mangler.name(launch.name)
+    const entry = mangler.unique(launch.name)
     const printer = new Printer({ target: JS, mangler, helpers, buffers, param: () => undefined }, launch)
     const args = argsOf(use)
     const parameters = args.map((a) => mangler.name(a.name))

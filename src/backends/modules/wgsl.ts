@@ -20,7 +20,7 @@ function wgslModule(plan: Plan, use: LaunchUse): ModuleText {
   const { launch } = use
   const helpers: Helpers = new Map()
   const mangler = new Mangler(WGSL.reserved)
-  const entry = mangler.name(launch.name)
+  const entry = mangler.unique(launch.name)
   const args = argsOf(use)
   const field = new Map(use.scalars.map((p) => [p.name, mangler.name(`${p.name}`)]))
   const bool = new Set(use.scalars.filter((p) => p.dtype === 'bool').map((p) => p.name))

@@ -1,0 +1,31 @@
+/** Whether CUDA text compiles: through nvcc, where there is one. Nothing runs. */
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** Why nothing can be compiled here, or `null`. */
+export const noNvcc: string | null =
+  spawnSync('nvcc', ['--version']).status === 0 ? null : 'there is no nvcc on this machine'
+
+/** Compiles each text to PTX; gives the log of the first that fails, or ''. */
+export function compileCuda(texts: readonly string[]): string {
+  const dir = mkdtempSync(join(tmpdir(), 'nvcc-'))
+  try {
+    const files = texts.map((text, k) => {
+      const file = join(dir, `k${k}.cu`)
+      writeFileSync(file, text)
+      return file
+    })
+    execFileSync('nvcc', ['-ptx', '-arch=sm_90', '--std=c++17', '-odir', dir, ...files], {
+      cwd: dir,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    return ''
+  } catch (e) {
+    const { stderr, stdout } = e as { stderr?: Buffer; stdout?: Buffer }
+    return `${stderr ?? ''}${stdout ?? ''}` || String(e)
+  } finally {
+    rmSync(dir, { recursive: true, force: true })
+  }
+}
