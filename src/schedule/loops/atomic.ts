@@ -4,12 +4,10 @@ import type { Primitive } from '../primitive.ts'
 import { rowSums } from '../samples.ts'
 import type { AtomicStep } from '../steps.ts'
 
-/** Element types with atomic updates, directly or by compare-and-swap on a word. */
-const ATOMIC_TYPES = ['f32', 'f64', 'i32', 'u32']
-
 /**
  * `atomic C`: reductions into `C` update it atomically, so that loops which combine into its elements may be
- * bound to blocks. For one-element reducers over types of 32 bits or more; the order of combining is free then.
+ * bound to blocks. For reducers of one element; the order of combining is free then. Types narrower than a word, and
+ * reducers without an instruction of their own, are updated by compare-and-swap on the word around the element.
  */
 export const atomic: Primitive<AtomicStep> = {
   kind: 'atomic',
@@ -20,12 +18,6 @@ export const atomic: Primitive<AtomicStep> = {
         code: 'not-shared',
         message: `${buffer.name} is in registers, which no other thread reaches`,
         expected: 'a buffer in global or shared memory',
-      })
-    if (!ATOMIC_TYPES.includes(buffer.dtype))
-      cx.refuse({
-        code: 'no-atomics',
-        message: `there are no atomic updates of ${buffer.dtype}`,
-        expected: `a buffer of ${ATOMIC_TYPES.join(', ')}`,
       })
     let reductions = 0
     walkStmts(cx.kernel.body, (s) => {
