@@ -139,7 +139,7 @@ const matrixKernels: Readonly<Record<string, (m: Matrix) => Feed | null>> = {
   pool_min: withMatrix('j', featured),
   pool_any: withMatrix('j', featured),
   pool_all: withMatrix('j', featured),
-  push: (m) => {
+  frontier_push: (m) => {
     const rows = m.tensor.shape[0]!
     const active = Int32Array.from({ length: Math.ceil(rows / 3) }, (_, k) => (k * 7) % rows)
     const d = width(elements(m))

@@ -57,7 +57,7 @@ kernelSuite({
 })
 
 kernelSuite({
-  file: 'kernels/narrow.spt',
+  file: 'kernels/narrow-types.spt',
   cases: (kernel) =>
     patterns().flatMap((p, k): KernelCase[] => {
       const d = [1, 33, 0, 7][k % 4]!

@@ -45,7 +45,7 @@ kernelSuite({
 })
 
 kernelSuite({
-  file: 'kernels/transposed.spt',
+  file: 'kernels/spmm-transposed.spt',
   cases: () =>
     patterns().map((p, k): KernelCase => {
       const d = [1, 33, 0, 7][k % 4]!
@@ -82,7 +82,7 @@ kernelSuite({
 })
 
 kernelSuite({
-  file: 'kernels/edges.spt',
+  file: 'kernels/edge-parallel.spt',
   cases: (kernel) =>
     patterns().map((p, k): KernelCase => {
       const d = [1, 33, 0, 16][k % 4]!
@@ -110,7 +110,7 @@ function blocksOf(p: Pattern, b: number) {
 }
 
 kernelSuite({
-  file: 'kernels/convert.spt',
+  file: 'kernels/csr-to-bsr.spt',
   cases: () =>
     patterns().flatMap((p) =>
       [1, 4, 16].map(

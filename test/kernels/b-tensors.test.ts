@@ -4,7 +4,7 @@ import { integers, type KernelCase, kernelSuite } from '../support/kernels.ts'
 import { type Points, points, tensors, withIntegers } from './b-data.ts'
 
 kernelSuite({
-  file: 'kernels/relational.spt',
+  file: 'kernels/rgcn.spt',
   cases: () =>
     tensors().map((p, k): KernelCase => {
       const [r, , n] = p.shape as [number, number, number]
@@ -26,7 +26,7 @@ kernelSuite({
 })
 
 kernelSuite({
-  file: 'kernels/tensor.spt',
+  file: 'kernels/tensor-products.spt',
   cases: (kernel) =>
     tensors().map((p, k): KernelCase => {
       const [, n, l] = p.shape as [number, number, number]
@@ -70,7 +70,7 @@ function batches(name: string, sizes: readonly (readonly [number, number, number
 }
 
 kernelSuite({
-  file: 'kernels/ragged.spt',
+  file: 'kernels/ragged-bmm.spt',
   cases: () => [
     batches('no batch', []),
     batches('one batch', [[3, 4, 5]]),
