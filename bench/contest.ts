@@ -36,3 +36,23 @@ export const timed = (run: () => void) => (): number => {
   run()
   return performance.now() - start
 }
+
+/**
+ * Two entries alone, in the order a b b a, `rounds` times after warming up: the median over rounds of a's time over b's.
+ * What is neighbouring in time meets the same machine, so this is steadier than the ratio of two medians.
+ */
+export async function duel(
+  a: () => number | Promise<number>,
+  b: () => number | Promise<number>,
+  rounds: number,
+): Promise<number> {
+  const ratios: number[] = []
+  for (let k = -2; k < rounds; k++) {
+    const a1 = await a()
+    const b1 = await b()
+    const b2 = await b()
+    const a2 = await a()
+    if (k >= 0) ratios.push((a1 + a2) / (b1 + b2))
+  }
+  return median(ratios)
+}

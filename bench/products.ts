@@ -1,12 +1,14 @@
 /**
  * Emitted JavaScript against loops written by hand, and (the sparse-dense product) against ml-sparse-matrix:
  * `npm run build && node dist/bench/products.js [--data PATH] [--d 64] [--repeats 21] [--schedules cpu,none]
- * [--kernels spmm,spmv,sddmm] [--no-ml] [--json PATH]`. Values are small integers, so that all results are equal.
+ * [--kernels spmm,spmv,sddmm] [--library] [--json PATH]`. Values are small integers, so that all results are equal.
  */
 
+import { basename } from 'node:path'
 import type { CoordTensor, Tensor } from '../src/formats/tensor.ts'
 import { devices, load, type PreparedKernel, readTensor, type ValueArray } from '../src/node.ts'
-import { contest, type Result, timed } from './contest.ts'
+import { contest, duel, type Result, timed } from './contest.ts'
+import { type LibraryFigure, mlSparseMatrix } from './library.ts'
 import * as peers from './peers.ts'
 import { count, isMain, option, packageFile, table, writeJson } from './support.ts'
 
@@ -16,9 +18,11 @@ export interface ProductFigure {
   readonly d: number
   readonly ours: readonly Result[]
   readonly peers: readonly Result[]
-  /** The best schedule's median over the fastest peer's. */
+  /** The fastest peer, and the best schedule's time over its time. */
+  readonly peer: string
   readonly ratio: number
-  readonly note?: string
+  /** The product with ml-sparse-matrix, where it was asked for. */
+  readonly library?: LibraryFigure
 }
 
 export interface Options {
@@ -26,6 +30,7 @@ export interface Options {
   readonly d: number
   readonly repeats: number
   readonly schedules: readonly string[]
+  readonly library: boolean
 }
 
 interface Problem {
@@ -36,7 +41,7 @@ interface Problem {
 const small = (e: number): number => ((e * 7919) % 13) - 6
 
 /** The matrix of a file, with small integer values. */
-async function problem(path: string): Promise<Problem> {
+export async function problem(path: string): Promise<Problem> {
   const t: Tensor = await readTensor(path)
   if (t.kind !== 'coords' || t.shape.length !== 2) throw new Error(`${path} is no sparse matrix`)
   const [i, j] = t.coords as [Int32Array, Int32Array]
@@ -102,9 +107,14 @@ async function compete(
   const results = await contest(entries, o.repeats)
   const mine = results.filter((r) => r.name.startsWith('ours '))
   const theirs = results.filter((r) => !r.name.startsWith('ours '))
-  const least = (rs: readonly Result[]): number => Math.min(...rs.map((r) => r.median))
-  return { kernel, data: o.data, d: o.d, ours: mine, peers: theirs, ratio: least(mine) / least(theirs) }
+  const us = fastest(mine)
+  const peer = fastest(theirs)
+  const ratio = await duel(entries[us.name]!, entries[peer.name]!, o.repeats)
+  return { kernel, data: basename(o.data), d: o.d, ours: mine, peers: theirs, peer: peer.name, ratio }
 }
+
+const fastest = (results: readonly Result[]): Result =>
+  results.reduce((a, b) => (b.median < a.median ? b : a))
 
 function same(got: ValueArray, want: Float32Array, what: string): void {
   if (got.length !== want.length) throw new Error(`${what}: ${got.length} values, not ${want.length}`)
@@ -119,12 +129,13 @@ export async function spmmFigure(o: Options): Promise<ProductFigure> {
   const C = new Float32Array(A.rows * d)
   peers.spmmPlain(A, B, C, d)
   const ours = await prepare('spmm.spt', 'spmm', o.schedules, { A: tensor, B }, { d })
-  return compete('spmm', o, ours, 'C', C, {
+  const figure = await compete('spmm', o, ours, 'C', C, {
     'plain loop': () => peers.spmmPlain(A, B, C, d),
     'features unrolled by 4': () => peers.spmmUnrolled(A, B, C, d),
     '4 local sums': () => peers.spmmLocals4(A, B, C, d),
     '8 local sums': () => peers.spmmLocals8(A, B, C, d),
   })
+  return o.library ? { ...figure, library: mlSparseMatrix(A, B, d, C) } : figure
 }
 
 export async function spmvFigure(o: Options): Promise<ProductFigure> {
@@ -157,12 +168,16 @@ export const productOptions = (): Options => ({
   d: count('d', 64),
   repeats: count('repeats', 21),
   schedules: (option('schedules') ?? 'cpu').split(','),
+  library: process.argv.includes('--library'),
 })
 
 export const productTable = (figures: readonly ProductFigure[]): string =>
   table(
     ['kernel', 'what', 'median ms', 'best ms'],
-    figures.flatMap((f) => [...f.ours, ...f.peers].map((r) => [f.kernel, r.name, r.median, r.best])),
+    figures.flatMap((f) => [
+      ...[...f.ours, ...f.peers].map((r) => [f.kernel, r.name, r.median, r.best]),
+      ...(f.library ? [[f.kernel, f.library.name, f.library.median, f.library.best]] : []),
+    ]),
   )
 
 if (isMain(import.meta.url)) {
@@ -172,6 +187,7 @@ if (isMain(import.meta.url)) {
     figures.push(await FIGURES[k as keyof typeof FIGURES](o))
   console.log(`${o.data}, d = ${o.d}, median of ${o.repeats} interleaved runs\n`)
   console.log(productTable(figures))
-  for (const f of figures) console.log(`${f.kernel}: ${f.ratio.toFixed(2)} × the fastest loop by hand`)
+  for (const f of figures)
+    console.log(`${f.kernel}: ${f.ratio.toFixed(2)} × the time of ${f.peer}, the fastest loop by hand`)
   writeJson(figures)
 }
