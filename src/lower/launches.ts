@@ -240,7 +240,9 @@ function predicate(body: Body, cond: Expr): Body {
       out.push(stmt({ ...s, value: select(cond, s.value, zeroOf(s.value)) }))
     } else if (s.kind === 'for' && s.cooperative) {
       flush()
-      out.push(...guard(conditionsOfAll(cond, s), [stmt({ ...s, cooperative: undefined })]))
+      // It stays cooperative: conditions further out are judged the same way.
+      const agreed = conditionsOfAll(cond, s)
+      out.push(agreed.length > 0 ? branch(all(agreed), [s]) : s)
     } else if (!needsAll([s])) run.push(s)
     else {
       flush()
