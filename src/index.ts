@@ -1,5 +1,5 @@
 /** sparsetile in any JavaScript host: programs from text, the cpu device, the browser's GPU. */
-import { parseProgram, readProgram, type SptProgram } from './api/program.ts'
+import { isPath, parseProgram, readProgram, type SptProgram } from './api/program.ts'
 import { fail } from './ast/diagnostic.ts'
 import type { ReadText } from './ast/resolve-imports.ts'
 import { createCpuDevice } from './runtime/cpu.ts'
@@ -29,10 +29,6 @@ export async function load(
   if (!isPath(textOrPath)) return parseProgram(textOrPath, options.name)
   return readProgram(textOrPath, options.read ?? fetchText)
 }
-
-/** A single line that ends in `.spt` is a path; anything else is a program. */
-export const isPath = (s: string): boolean =>
-  typeof s === 'string' && !s.includes('\n') && /\.spt$/.test(s.trim())
 
 async function fetchText(path: string): Promise<string> {
   const response = await fetch(path)

@@ -1,8 +1,7 @@
 /** sparsetile in Node: the same with files, Dawn and CUDA. */
 import { readFile } from 'node:fs/promises'
-import { parseProgram, readProgram, type SptProgram } from './api/program.ts'
+import { isPath, parseProgram, readProgram, type SptProgram } from './api/program.ts'
 import type { ReadText } from './ast/resolve-imports.ts'
-import { isPath } from './index.ts'
 import { createCpuDevice } from './runtime/cpu.ts'
 import { type CudaOptions, createCudaDevice } from './runtime/cuda/index.ts'
 import type { Device } from './runtime/device.ts'

@@ -7,6 +7,7 @@ export function show(x: unknown): string {
   if (typeof x === 'string') return JSON.stringify(x.length > 40 ? `${x.slice(0, 40)}…` : x)
   if (Array.isArray(x)) return 'a list'
   if (typeof x === 'object' && x !== null) return 'an object'
+  if (typeof x === 'bigint') return `${x}n`
   return typeof x === 'function' ? 'a function' : String(x)
 }
 
@@ -21,7 +22,7 @@ export function expectArgument(
   if (holds) return
   fail({
     code: 'api/argument',
-    message: `${what} is ${show(got)}`,
+    message: `${what} cannot be ${show(got)}`,
     expected,
     ...(hint === undefined ? {} : { hint }),
   })

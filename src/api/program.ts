@@ -64,3 +64,7 @@ export const readProgram = async (path: string, read: ReadText): Promise<SptProg
       return text
     }),
   )
+
+/** A single line that ends in `.spt` is a path; anything else is a program. */
+export const isPath = (s: string): boolean =>
+  typeof s === 'string' && !s.includes('\n') && /\.spt$/.test(s.trim())

@@ -1,0 +1,209 @@
+/**
+ * Calls as JavaScript can make them, wrong in one way each: always an `SptError`, never a `TypeError`.
+ * `UPDATE_GOLDEN=1 npx vitest run test/api/misuse` writes what they say anew; read the difference.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import * as api from '../../src/node.ts'
+import { complaint, TEXT } from './support.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: calls that TypeScript would refuse are what is tested
+type Loose = any
+const loose: Loose = api
+
+interface Scene {
+  readonly p: Loose
+  readonly k: Loose
+  /** Compiled, and prepared. */
+  readonly c: Loose
+  readonly run: Loose
+}
+const A = api.coords(
+  [3, 4],
+  [
+    [0, 0, 2],
+    [0, 2, 1],
+  ],
+  [1, 2, 3],
+)
+const B = new Float32Array(8).fill(1)
+const params = { d: 2 }
+const bind = (B: unknown) => (s: Scene) => s.c.bind({ tensors: { A, B }, params })
+const bindA = (A: unknown) => (s: Scene) => s.c.bind({ tensors: { A, B }, params })
+const replay =
+  (...steps: unknown[]) =>
+  (s: Scene) =>
+    s.k.replay(steps)
+
+const CASES: Readonly<Record<string, (s: Scene) => unknown>> = {
+  'load()': () => loose.load(),
+  'load(42)': () => loose.load(42),
+  "load('')": async () => (await api.load('')).kernel(),
+  'load of an import without a path': () => api.load('import "./x.spt"'),
+  "load('nowhere.spt')": () => api.load('nowhere.spt', { read: () => Promise.reject(new Error('not here')) }),
+  'load with a reader that reads nothing': () => loose.load('nowhere.spt', { read: () => 5 }),
+  'kernel(3)': ({ p }) => p.kernel(3),
+  "kernel('__proto__')": ({ p }) => p.kernel('__proto__'),
+  "schedule('gup')": ({ k }) => k.schedule('gup'),
+  'schedule()': ({ k }) => k.schedule(),
+  "schedule('gpu', 'x')": ({ k }) => k.schedule('gpu', 'x'),
+  "schedule('gpu', 1.5)": ({ k }) => k.schedule('gpu', 1.5),
+  "schedule('gpu', -1)": ({ k }) => k.schedule('gpu', -1),
+  "schedule('gpu', 1, 2)": ({ k }) => k.schedule('gpu', 1, 2),
+  "schedule('blocked')": ({ k }) => k.schedule('blocked'),
+  "parameters('gup')": ({ k }) => k.parameters('gup'),
+  'apply(5)': ({ k }) => k.apply(5),
+  'apply([null])': ({ k }) => k.apply([null]),
+  'apply of an unknown step on loops': ({ k }) => k.apply([{ stage: 2, step: { kind: 'splt' } }]),
+  'apply of an unknown step on coordinates': ({ k }) => k.apply([{ stage: 1, step: { kind: 'az' } }]),
+  'as()': ({ k }) => k.as(),
+  "as('A', 'bsrr', 2)": ({ k }) => k.as('A', 'bsrr', 2),
+  "as('A', {}, 2)": ({ k }) => k.as('A', {}, 2),
+  "as('A', 'bsr')": ({ k }) => k.as('A', 'bsr'),
+  "as('A', 'bsr', 'x')": ({ k }) => k.as('A', 'bsr', 'x'),
+  "as('A', 'bsr', 2.5)": ({ k }) => k.as('A', 'bsr', 2.5),
+  "as('A', 'bsr', 0)": ({ k }) => k.as('A', 'bsr', 0),
+  "as('A', 'bsr', -2)": ({ k }) => k.as('A', 'bsr', -2),
+  "as('A', 'bsr', Infinity)": ({ k }) => k.as('A', 'bsr', Number.POSITIVE_INFINITY),
+  "as('Z', 'bsr', 2)": ({ k }) => k.as('Z', 'bsr', 2),
+  'reorder()': ({ k }) => k.reorder(),
+  "reorder('i', 'zz')": ({ k }) => k.reorder('i', 'zz'),
+  'reorder(1, 2)': ({ k }) => k.reorder(1, 2),
+  'fuse()': ({ k }) => k.fuse(),
+  "fuse('i', 'j')": ({ k }) => k.fuse('i', 'j'),
+  "fuse(['i'])": ({ k }) => k.fuse(['i']),
+  'fuse([null, null])': ({ k }) => k.fuse([null, null]),
+  "fuse(['i', 'j'], 'two words')": ({ k }) => k.fuse(['i', 'j'], 'two words'),
+  'attach(1, 2)': ({ k }) => k.attach(1, 2),
+  'split()': ({ k }) => k.split(),
+  "split('i')": ({ k }) => k.split('i'),
+  "split('i', 0)": ({ k }) => k.split('i', 0),
+  "split('i', 2, ['x'])": ({ k }) => k.split('i', 2, ['x']),
+  "split({ var: 'zz' }, 2)": ({ k }) => k.split({ var: 'zz' }, 2),
+  "tile(['i', 'f'], 2)": ({ k }) => k.tile(['i', 'f'], 2),
+  'bind()': ({ k }) => k.bind(),
+  'bind({})': ({ k }) => k.bind({}),
+  'bind([5])': ({ k }) => k.bind([5]),
+  "bind({ i: 'blok.x' })": ({ k }) => k.bind({ i: 'blok.x' }),
+  "unroll('i', -1)": ({ k }) => k.unroll('i', -1),
+  'vectorize()': ({ k }) => k.vectorize(),
+  "cache_read('Z', 'i', 'shared')": ({ k }) => k.cache_read('Z', 'i', 'shared'),
+  "cache_read('B', 'i', 'zz')": ({ k }) => k.cache_read('B', 'i', 'zz'),
+  'cache_write()': ({ k }) => k.cache_write(),
+  "compute_at('zz', 'i')": ({ k }) => k.compute_at('zz', 'i'),
+  "fission('i', 5)": ({ k }) => k.fission('i', 5),
+  "rfactor('i')": ({ k }) => k.rfactor('i'),
+  'atomic()': ({ k }) => k.atomic(),
+  'loop()': ({ k }) => k.loop(),
+  "loop('zz')": ({ k }) => k.loop('zz'),
+  "replay('x')": ({ k }) => k.replay('x'),
+  'replay([null])': replay(null),
+  'replay of an unknown kind': replay({ kind: 'zz' }),
+  'replay of half a step on coordinates': replay({ kind: 'coords', step: { kind: 'reorder' } }),
+  'replay of half a step on loops': replay({ kind: 'loops', step: { kind: 'split' } }),
+  'replay of no step': replay({ kind: 'loops' }),
+  'replay of a format without arguments': replay({ kind: 'as', buffer: 'A', format: 'bsr' }),
+  'show(9)': ({ k }) => k.show(9),
+  "emit('metal')": ({ k }) => k.emit('metal'),
+  'compile()': ({ k }) => k.compile(),
+  'compile({})': ({ k }) => k.compile({}),
+  'bind of nothing': ({ c }) => c.bind(),
+  'bind without sizes': ({ c }) => c.bind({}),
+  'bind of an unknown name': ({ c }) => c.bind({ tensors: { Z: B } }),
+  'bind of an unknown size': ({ c }) => c.bind({ params: { D: 1 } }),
+  'bind of a Map': ({ c }) => c.bind({ tensors: new Map([['A', A]]), params }),
+  'bind of a string size': ({ c }) => c.bind({ tensors: { A, B }, params: { d: '2' } }),
+  'bind of a negative size': ({ c }) => c.bind({ tensors: { A }, params: { d: -2 }, seed: 1 }),
+  'bind of a seed that is no number': ({ c }) => c.bind({ tensors: { A }, params, seed: 'x' }),
+  'bind without B': ({ c }) => c.bind({ tensors: { A }, params }),
+  'bind of too few values': bind(new Float32Array(7)),
+  'bind where the shape is open': ({ c }) => c.bind({ tensors: { B }, params: {} }),
+  'bind of a string': bind('x'),
+  'bind of null': bind(null),
+  'bind of an object': bind({}),
+  'bind of words': bind(['a', 2, 3, 4, 5, 6, 7, 8]),
+  'bind of 16 bits to f32': bind(new Uint16Array(8)),
+  'bind of 64-bit integers': bind(new BigInt64Array(8)),
+  'bind of a view': bind(new DataView(new ArrayBuffer(8))),
+  'bind of a tensor with a list as values': bind({ kind: 'dense', shape: [4, 2], values: [1], dtype: 'f32' }),
+  'bind of half a tensor': bindA({ kind: 'coords', shape: [3, 4], values: null, dtype: 'f32' }),
+  'bind of one dimension': bindA(api.dense([12], new Float32Array(12))),
+  'bind of a coordinate out of range': bindA(api.coords([3, 4], [[0], [7]], [1])),
+  'bind of a negative coordinate': bindA(api.coords([3, 4], [[0], [-1]], [1])),
+  'bind of stored arrays that are missing': bindA(api.stored([3, 4], {}, new Float32Array(1))),
+  'bind of stored indices that fall': bindA(
+    api.stored(
+      [3, 4],
+      { j: { indptr: Int32Array.of(0, 2, 2, 2), indices: Int32Array.of(2, 1) } },
+      new Float32Array(2),
+    ),
+  ),
+  'dense()': () => loose.dense(),
+  'dense(2, …)': () => loose.dense(2, [1, 2]),
+  'dense([-1, -2], …)': () => api.dense([-1, -2], [1, 2]),
+  'dense([0.5, 2], …)': () => api.dense([0.5, 2], [1]),
+  'dense of too few values': () => api.dense([2, 2], [1]),
+  'dense of a string': () => loose.dense([2], 'ab'),
+  'dense of undefined': () => loose.dense([1], [undefined]),
+  "dense as 'f31'": () => loose.dense([1], [1], 'f31'),
+  'dense of 16 bits without a type': () => loose.dense([2], new Uint16Array(2)),
+  'dense of another type': () => api.dense([2], new Float32Array(2), 'i32'),
+  'dense of fractions as i32': () => api.dense([1], [0.5], 'i32'),
+  'coords()': () => loose.coords(),
+  'coords of one dimension too few': () => api.coords([2, 2], [[0]], [1]),
+  'coords of a fraction': () => api.coords([2, 2], [[0], [0.5]], [1]),
+  'coords over 32 bits': () => api.coords([2, 2], [[0], [4e9]], [1]),
+  'coords of 64-bit integers': () => loose.coords([2, 2], [[0], new BigInt64Array(1)]),
+  'coords of one value too many': () => api.coords([2, 2], [[0], [0]], [1, 2]),
+  'stored()': () => loose.stored(),
+  "read('Z')": ({ run }) => run.read('Z'),
+  'time(-1)': ({ run }) => run.time(-1),
+  'readTensor(5)': () => loose.readTensor(5),
+  "readTensor('x.doc')": () => api.readTensor('x.doc'),
+  'writeTensor()': () => loose.writeTensor(),
+}
+
+let scene: Scene
+let device: api.Device
+beforeAll(async () => {
+  device = await api.devices.cpu()
+  const p = await api.load(TEXT)
+  const c = await p.kernel().compile(device)
+  scene = { p, k: p.kernel(), c, run: await c.prepare({ tensors: { A, B }, params }) }
+})
+afterAll(() => device.dispose())
+
+const GOLDEN = new URL('./misuse.golden', import.meta.url)
+const update = Boolean(process.env.UPDATE_GOLDEN)
+const golden = new Map(
+  update
+    ? []
+    : readFileSync(GOLDEN, 'utf8')
+        .split(/^## /m)
+        .slice(1)
+        .map((s) => [s.slice(0, s.indexOf('\n')), s.slice(s.indexOf('\n') + 1)] as const),
+)
+
+describe('misuse', () => {
+  test.each(Object.keys(CASES))('%s', async (name) => {
+    const said = `${await complaint(() => CASES[name]!(scene))}\n\n`
+    if (update) golden.set(name, said)
+    expect(said).toBe(golden.get(name))
+  })
+
+  test('the golden file has these cases and no others', () => {
+    if (update) writeFileSync(GOLDEN, [...golden].map(([name, said]) => `## ${name}\n${said}`).join(''))
+    expect([...golden.keys()]).toEqual(Object.keys(CASES))
+  })
+
+  test('what is freed is not used again', async () => {
+    const run = await scene.c.prepare({ tensors: { A, B }, params })
+    run.free()
+    expect(await complaint(() => run.run())).toMatch(/^device\/freed/)
+    run.free()
+    const gone = await api.devices.cpu()
+    const compiled = await (await api.load(TEXT)).kernel().compile(gone)
+    await gone.dispose()
+    expect(await complaint(() => compiled.run({ tensors: { A, B }, params }))).toMatch(/^device\/disposed/)
+  })
+})

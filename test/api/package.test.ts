@@ -1,0 +1,120 @@
+/** The package as others see it: what a browser bundles, and what Node imports once it is built. */
+import { spawnSync } from 'node:child_process'
+import { symlinkSync } from 'node:fs'
+import { gzipSync } from 'node:zlib'
+import { build } from 'esbuild'
+import { afterAll, describe, expect, test } from 'vitest'
+import { Folder } from '../cli/support.ts'
+import { TEXT } from './support.ts'
+
+const folder = new Folder()
+afterAll(() => folder.remove())
+const root = process.cwd()
+
+describe('in a browser', async () => {
+  const { outputFiles, metafile, warnings } = await build({
+    entryPoints: ['src/index.ts'],
+    bundle: true,
+    platform: 'browser',
+    format: 'esm',
+    target: 'es2022',
+    minify: true,
+    write: false,
+    metafile: true,
+  })
+  const text = outputFiles[0]!.text
+
+  test('bundles without anything of Node', () => {
+    expect(warnings).toEqual([])
+    const imports = Object.values(metafile.inputs).flatMap((i) => i.imports.map((x) => x.path))
+    expect(imports.filter((p) => p.startsWith('node:'))).toEqual([])
+    const inputs = Object.keys(metafile.inputs)
+    expect(inputs.filter((p) => /\/(io|cli|cuda)\/|-node\./.test(p))).toEqual([])
+  })
+
+  test('stays small', () => {
+    const size = gzipSync(text, { level: 9 }).length
+    // 160 kB when this was written, most of it the parser's grammar machinery and the schedule.
+    expect(size).toBeLessThan(200_000)
+  })
+
+  test('runs', async () => {
+    const path = folder.file('bundle.mjs', text)
+    const { load, devices, coords } = (await import(
+      /* @vite-ignore */ path
+    )) as typeof import('../../src/index.ts')
+    const compiled = await (await load(TEXT)).kernel().compile(await devices.cpu())
+    const tensors = { A: coords([1, 2], [[0], [1]], [3]), B: [5, 7] }
+    expect([...(await compiled.run({ tensors, params: { d: 1 } })).C!.values!]).toEqual([21])
+  })
+})
+
+describe('built, in Node', () => {
+  const consumer = (name: string, content: string): string => folder.file(name, content)
+  folder.file('package.json', '{ "type": "module" }')
+  folder.file('node_modules/.keep', '')
+  symlinkSync(root, folder.at('node_modules/sparsetile'))
+
+  test('runs by its name, and ships its kernels', () => {
+    const script = consumer(
+      'main.js',
+      `import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import * as api from 'sparsetile'
+const path = fileURLToPath(import.meta.resolve('sparsetile/kernels/formats.spt'))
+const program = await api.load(path)
+const compiled = await (await api.load(${JSON.stringify(TEXT)})).kernel().compile(await api.devices.cpu())
+const tensors = { A: api.coords([1, 2], [[0], [1]], [3]), B: [5, 7] }
+const { C } = await compiled.run({ tensors, params: { d: 1 } })
+console.log(JSON.stringify({ names: Object.keys(api).sort(), formats: program.formats.size, C: [...C.values] }))
+`,
+    )
+    const r = spawnSync(process.execPath, [script], { encoding: 'utf8' })
+    expect(r.stderr).toBe('')
+    const said = JSON.parse(r.stdout) as { names: string[]; formats: number; C: number[] }
+    expect(said.C).toEqual([21])
+    expect(said.formats).toBeGreaterThan(0)
+    expect(said.names).toEqual([
+      'CompiledKernel',
+      'Kernel',
+      'PreparedKernel',
+      'SptError',
+      'SptProgram',
+      'coords',
+      'dense',
+      'devices',
+      'load',
+      'readTensor',
+      'render',
+      'stored',
+      'writeTensor',
+    ])
+  })
+
+  test('has types that a strict consumer compiles against', () => {
+    consumer(
+      'main.ts',
+      `import { devices, type Kernel, load, type Tensor } from 'sparsetile'
+const kernel: Kernel = (await load('k.spt')).kernel().split('i', 8, ['io', 'ii']).bind({ io: 'block.x' })
+const compiled = await kernel.compile(await devices.cuda({ ordinal: 0 }))
+const out: Record<string, Tensor> = await compiled.run({ params: { d: 1 }, seed: 1 })
+export const shape: readonly number[] | undefined = out.C?.shape
+// @ts-expect-error no such thread axis
+kernel.bind({ io: 'blok.x' })
+`,
+    )
+    const options = {
+      module: 'nodenext',
+      target: 'es2022',
+      strict: true,
+      noEmit: true,
+      skipLibCheck: true,
+      types: [],
+    }
+    consumer('tsconfig.json', JSON.stringify({ compilerOptions: options, files: ['main.ts'] }))
+    const tsc = `${root}/node_modules/typescript/bin/tsc`
+    const r = spawnSync(process.execPath, [tsc, '-p', folder.path], { encoding: 'utf8' })
+    expect(r.stdout).toBe('')
+    expect(r.status).toBe(0)
+  })
+})

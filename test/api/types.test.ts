@@ -1,0 +1,91 @@
+/** The public types: checked by `npm run types`, since a wrong one does not compile. */
+import { expectTypeOf, test } from 'vitest'
+import type * as Browser from '../../src/index.ts'
+import type * as Node from '../../src/node.ts'
+import {
+  type Bindable,
+  type CompiledKernel,
+  type CoordTensor,
+  coords,
+  type DenseTensor,
+  type Device,
+  dense,
+  devices,
+  type Kernel,
+  load,
+  type ModuleText,
+  type PreparedKernel,
+  readTensor,
+  type SptProgram,
+  type StoredTensor,
+  stored,
+  type Tensor,
+  type Verification,
+  writeTensor,
+} from '../../src/node.ts'
+
+test('from text to results', () => {
+  expectTypeOf(load).returns.resolves.toEqualTypeOf<SptProgram>()
+  expectTypeOf(load).parameter(0).toBeString()
+  expectTypeOf<SptProgram['kernel']>().returns.toEqualTypeOf<Kernel>()
+  expectTypeOf<Kernel['compile']>().parameters.toEqualTypeOf<[device: Device]>()
+  expectTypeOf<Kernel['compile']>().returns.resolves.toEqualTypeOf<CompiledKernel>()
+  expectTypeOf<CompiledKernel['prepare']>().returns.resolves.toEqualTypeOf<PreparedKernel>()
+  expectTypeOf<CompiledKernel['run']>().returns.resolves.toEqualTypeOf<Record<string, Tensor>>()
+  expectTypeOf<PreparedKernel['verify']>().returns.resolves.toEqualTypeOf<Verification>()
+  expectTypeOf<PreparedKernel['read']>().returns.resolves.toEqualTypeOf<Tensor>()
+  expectTypeOf<Kernel['emit']>().returns.toEqualTypeOf<readonly ModuleText[]>()
+})
+
+test('every step gives a kernel, so that calls chain', () => {
+  type Step = Extract<
+    keyof Kernel,
+    | ('as' | 'reorder' | 'fuse' | 'attach' | 'split' | 'tile' | 'bind' | 'unroll' | 'vectorize')
+    | ('cache_read' | 'cache_write' | 'compute_at' | 'fission' | 'rfactor' | 'atomic')
+    | ('parallel' | 'undo' | 'schedule' | 'apply' | 'replay')
+  >
+  expectTypeOf<ReturnType<Kernel[Step]>>().toEqualTypeOf<Kernel>()
+})
+
+test('arguments are as narrow as the language', () => {
+  const wrong = (k: Kernel): void => {
+    // @ts-expect-error no such thread axis
+    k.bind({ i: 'blok.x' })
+    // @ts-expect-error no such memory
+    k.cache_read('A', 'i', 'texture')
+    // @ts-expect-error two names
+    k.split('i', 8, ['io'])
+    // @ts-expect-error a factor
+    k.split('i')
+    // @ts-expect-error no such stage
+    k.show(4)
+    // @ts-expect-error no such target
+    k.emit('metal')
+    // @ts-expect-error loops are strings or handles
+    k.fuse([1, 2])
+  }
+  expectTypeOf(wrong).toBeFunction()
+  expectTypeOf<Kernel['loop']>().returns.toExtend<Parameters<Kernel['unroll']>[0]>()
+})
+
+test('tensors', () => {
+  expectTypeOf(dense).returns.toEqualTypeOf<DenseTensor>()
+  expectTypeOf(coords).returns.toEqualTypeOf<CoordTensor>()
+  expectTypeOf(stored).returns.toEqualTypeOf<StoredTensor>()
+  expectTypeOf<Tensor['kind']>().toEqualTypeOf<'dense' | 'coords' | 'stored'>()
+  expectTypeOf<Float32Array>().toExtend<Bindable>()
+  expectTypeOf<number[]>().toExtend<Bindable>()
+  expectTypeOf<string>().not.toExtend<Bindable>()
+  expectTypeOf<BigInt64Array>().not.toExtend<Bindable>()
+  expectTypeOf(readTensor).returns.resolves.toEqualTypeOf<Tensor>()
+  expectTypeOf(writeTensor).parameters.toEqualTypeOf<[path: string, tensor: Tensor]>()
+})
+
+test('devices, in Node and in browsers', () => {
+  expectTypeOf(devices.cpu).returns.resolves.toEqualTypeOf<Device>()
+  expectTypeOf<keyof typeof devices>().toEqualTypeOf<'cpu' | 'webgpu' | 'cuda'>()
+  expectTypeOf<keyof (typeof Browser)['devices']>().toEqualTypeOf<'cpu' | 'webgpu'>()
+  // What works in a browser works in Node.
+  expectTypeOf<Exclude<keyof typeof Browser, keyof typeof Node>>().toBeNever()
+  expectTypeOf<Device['kind']>().toEqualTypeOf<'cpu' | 'webgpu' | 'cuda'>()
+})
