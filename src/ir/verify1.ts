@@ -189,7 +189,7 @@ class Verifier {
       for (const name of brought) {
         check(!types.has(name), `iterator ${name} of ${s.name} hides something`)
         check(
-          name === it.axis || a.kind === 'fused' || !this.#declared.has(name),
+          name === it.axis || a.kind === 'fused' || views(a, name) || !this.#declared.has(name),
           `iterator ${name} hides something`,
         )
         types.set(name, 'i32')
@@ -298,3 +298,6 @@ function verifyMonoid(m: Monoid): void {
       check(x.kind !== 'load', `monoid ${m.name} reads memory`)
     })
 }
+
+/** An iterator over an attached axis may go by the name of the axis it enters. */
+const views = (a: Axis, name: string): boolean => a.kind === 'attached' && a.base === name

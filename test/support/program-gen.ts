@@ -117,7 +117,7 @@ ${body.map((l) => `  ${l}`).join('\n')}
   /** `base`, or a word that some target reserves. */
   #name(base: string): string {
     let name = base
-    if (this.#c.chance(6)) {
+    if (this.#c.chance(4)) {
       name = this.#c.pick(KEYWORDS)
       this.#uses.add('keyword')
     }
@@ -249,7 +249,16 @@ ${body.map((l) => `  ${l}`).join('\n')}
   #open(main: readonly Coordinate[], second: readonly Coordinate[] | undefined): Coordinate[] {
     const c = this.#c
     let out: Coordinate[] = [...main]
-    const how = c.pick(['chain', 'chain', 'chain', 'fused', 'attached', 'gathered', 'prefix'] as const)
+    const how = c.pick([
+      'chain',
+      'chain',
+      'chain',
+      'fused',
+      'attached',
+      'gathered',
+      'prefix',
+      'join',
+    ] as const)
     this.#head = out.map((x) => x.name)
     if (how === 'fused' && main.length > 1) {
       const axis = this.#name('fu')
@@ -290,11 +299,18 @@ ${body.map((l) => `  ${l}`).join('\n')}
       out = [...from, { name: axis, size: target[1]!.size, axis: '', kind: 'R' }]
       this.#head = out.map((x) => x.name)
       this.#uses.add('attached')
+    } else if (how === 'join' && main.length > 1 && second) {
+      // Two structures compared coordinate by coordinate: what `attach` makes one of.
+      const joined = second.map((x): Coordinate => ({ ...x, kind: 'R' }))
+      out = [...main, ...joined]
+      this.#head = out.map((x) => x.name)
+      this.#join = `${joined[0]!.name} == ${main.at(-1)!.name}`
+      this.#uses.add('join')
     } else if (how === 'prefix') {
       out = main.slice(0, 1 + c.below(main.length))
       this.#head = out.map((x) => x.name)
     }
-    if (c.chance(60)) {
+    if (this.#join === '' && c.chance(60)) {
       const axis = this.#denseAxis('d')
       const renamed = c.chance(15) ? this.#name('f') : axis
       const at = c.below(this.#head.length + 1)
@@ -318,6 +334,8 @@ ${body.map((l) => `  ${l}`).join('\n')}
   }
 
   #head: string[] = []
+  /** A condition around the whole body. */
+  #join = ''
   #fusedMembers = 0
   #fusedAt = 0
 
@@ -511,28 +529,28 @@ ${body.map((l) => `  ${l}`).join('\n')}
     }
     const y2 = pair ? out('Y', 'out') : ''
     const element = (b: string): string => `${b}[${target.index.join(', ')}]`
-    const indexed = this.#indexed(target, open)
     const update = (e: () => string): string =>
       pair
         ? `(${element(y)}, ${element(y2)}) pair= (${e()}, ${e()})`
-        : `${indexed ?? element(y)} ${reduces ? (/\w/.test(reducer) ? `${reducer}` : reducer) : ''}= ${e()}`
-    const inner: string[] = []
+        : `${element(y)} ${reduces ? reducer : ''}= ${e()}`
+    const written: string[] = []
     let value = (): string => this.#value(open)
     if (c.chance(25)) {
       const t = this.#name('t')
-      inner.push(`let ${t} = ${this.#value(open)}`)
+      written.push(`let ${t} = ${this.#value(open)}`)
       this.#uses.add('let')
       const plain = value
       value = () => (c.chance(50) ? t : plain())
     }
     const shape = c.pick(['plain', 'plain', 'plain', 'if', 'else'] as const)
-    if (shape === 'plain') inner.push(update(value))
+    if (shape === 'plain') written.push(update(value))
     else {
       this.#uses.add(shape)
-      inner.push(
+      written.push(
         `if (${this.#condition(open)}) { ${update(value)} }${shape === 'else' ? ` else { ${update(value)} }` : ''}`,
       )
     }
+    const inner = this.#join === '' ? written : [`if (${this.#join}) {`, ...written.map((l) => `  ${l}`), '}']
     const name = this.#name('first')
     const kinds = this.#kinds(open)
     if (later === 'nested' && this.#fusedMembers === 0 && open.length > 1 && open[0]!.kind === 'S')
@@ -542,18 +560,8 @@ ${body.map((l) => `  ${l}`).join('\n')}
       ...inner.map((l) => `  ${l}`),
       '}',
     ]
-    if (later === 'map' || later === 'rows') lines.push(...this.#later(y, target, later, element(y)))
+    if (later === 'map' || later === 'rows') lines.push(...this.#later(y, target, later))
     return lines
-  }
-
-  /** Another way to say which element: provably one to one. */
-  #indexed(
-    target: { axes: string[]; index: string[]; sizes: Size[] },
-    open: readonly Coordinate[],
-  ): string | undefined {
-    void target
-    void open
-    return undefined
   }
 
   /** The first iterator in an iteration of its own, the rest inside of it, and something after them. */
@@ -576,7 +584,6 @@ ${body.map((l) => `  ${l}`).join('\n')}
     y: string,
     target: { axes: string[]; index: string[]; sizes: Size[] },
     how: 'map' | 'rows',
-    _element: string,
   ): string[] {
     const c = this.#c
     const iters = target.axes.map((a) => a)

@@ -79,7 +79,7 @@ function coordStep(c: Choices, k: Compilation, formats: ReadonlyMap<string, Form
       return names.length > 1 ? { kind: 'fuse', loops: names.slice(at, at + 2 + c.below(2)) } : undefined
     }
     case 'attach':
-      return names.length > 1 ? { kind: 'attach', loop: c.pick(names), to: c.pick(names) } : undefined
+      return names.length > 2 ? { kind: 'attach', loop: names.at(-1)!, to: names.at(-3)! } : undefined
   }
 }
 
@@ -191,10 +191,15 @@ function loopSteps(c: Choices, k: Compilation): LoopStep[] {
       return locals.length > 0
         ? [{ kind: 'cache_write', buffer: c.pick(locals).name, at: ref(c.pick(loops)), scope: scope() }]
         : []
-    case 'compute_at':
-      return [{ kind: 'compute_at', nest: c.pick(nests), at: ref(any()) }]
-    case 'fission':
-      return [{ kind: 'fission', loop: ref(any()), after: c.chance(50) ? c.pick(nests) : 1 + c.below(2) }]
+    case 'compute_at': {
+      const later = loops.filter((l) => l.nest !== nests[0])
+      return [{ kind: 'compute_at', nest: nests[0]!, at: ref(c.pick(later.length > 0 ? later : loops)) }]
+    }
+    case 'fission': {
+      const several = loops.filter((l) => l.body.length > 1)
+      const l = c.pick(several.length > 0 ? several : loops)
+      return [{ kind: 'fission', loop: ref(l), after: c.chance(30) ? c.pick(nests) : 1 + c.below(2) }]
+    }
     case 'rfactor':
       return [
         {

@@ -127,7 +127,9 @@ function openIter(d: Declared, it: Ast.Iter, scope: Scope): readonly Seen[] | nu
     dtype: 'i32',
     axis: of,
   })
-  if (!free(d, scope, it.name, 'iterator', axis.name)) return null
+  // An attached axis is a view of its base, and an iterator over it may go by either name.
+  const own = axis.kind === 'attached' && it.name.name === axis.base ? axis.base : axis.name
+  if (!free(d, scope, it.name, 'iterator', own)) return null
   if (axis.kind === 'fused') {
     const members = axis.members.map((m) => ({ name: m, span: it.axis.span }))
     if (!members.every((m) => free(d, scope, m, 'iterator', m.name))) return null

@@ -1,0 +1,237 @@
+/** What the laws have found, each at its smallest. */
+import { expect, test } from 'vitest'
+import type { Kernel } from '../../src/api/kernel.ts'
+import { parseProgram } from '../../src/api/program.ts'
+import { coords, dense } from '../../src/api/tensors.ts'
+import { SptError } from '../../src/ast/diagnostic.ts'
+import { bindInputs, type Inputs } from '../../src/bind/index.ts'
+import { referenceInputs } from '../../src/bind/read.ts'
+import { reference } from '../../src/ir/reference/index.ts'
+import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { FORMATS } from '../support/program-parts.ts'
+import { agreeOnDevice, agreeOnStages } from './agree.ts'
+
+const kernel = (text: string): Kernel => parseProgram(`${FORMATS}\n${text}`).kernel()
+
+/** Every stage and the cpu compute what the reference does. */
+async function agree(k: Kernel, inputs: Inputs): Promise<void> {
+  const c = k.compilation
+  const bound = bindInputs(c.kernel, inputs)
+  const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
+  agreeOnStages(c, bound, expected)
+  expect(await agreeOnDevice(createCpuDevice(), c, bound, expected)).toBe(true)
+}
+
+const refusal = (f: () => unknown): string => {
+  try {
+    f()
+  } catch (e) {
+    if (e instanceof SptError) return e.diagnostics[0]!.code
+    throw e
+  }
+  return 'accepted'
+}
+
+const sums = `kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis c = dense_fixed(n)
+  buffer A: f32[i, j] in
+  buffer x: f32[c] in
+  buffer y: f32[i] out
+  iterate sum [i, j] as SR { if (j > 1) { y[i] += A[i, j] * x[j] } else { y[i] += x[j] } }
+}`
+const sparse = coords(
+  [3, 4],
+  [
+    [0, 0, 2, 2, 2],
+    [0, 3, 1, 2, 3],
+  ],
+  [1, 2, 3, 4, 5],
+)
+const sumInputs: Inputs = { tensors: { A: sparse, x: dense([4], [1, -2, 3, 4]) } }
+
+test('attached axes are entered by coordinate where their parent is a sparse root', () =>
+  agree(
+    kernel(`kernel k(m: size, n: size) {
+      axis i = sparse_variable(m)
+      axis j = sparse_variable(i, n)
+      axis r = dense_fixed(m)
+      axis at = attached(j, r)
+      axis c = dense_fixed(n)
+      buffer A: f32[i, j] in
+      buffer y: f32[c] out
+      iterate sum [r, at] as RR { y[at] += A[r, at] }
+    }`),
+    { tensors: { A: sparse } },
+  ))
+
+test('casts of floats to integers saturate', () =>
+  agree(
+    kernel(`kernel k(m: size) {
+      axis i = dense_fixed(m)
+      buffer x: f32[i] in
+      buffer a: u32[i] out
+      buffer b: i8[i] out
+      iterate all [i] as S { a[i] = u32(x[i])  b[i] = i8(x[i]) }
+    }`),
+    { tensors: { x: dense([5], [-3.5, 300, 5e9, Number.NaN, 7.9]) } },
+  ))
+
+test('an inout target of a tuple is not reset', () =>
+  agree(
+    parseProgram(`monoid two(s: i32, m: i32) {
+        identity (0, -2147483647)
+        combine (a, b) = (a.s + b.s, max(a.m, b.m))
+      }
+      kernel k(m: size, n: size) {
+        axis i = dense_fixed(m)
+        axis f = dense_fixed(n)
+        buffer x: i32[i] in
+        buffer s: i32[f] inout
+        buffer t: i32[f] out
+        iterate sum [f, i] as SR { (s[f], t[f]) two= (x[i], x[i]) }
+      }`).kernel(),
+    { tensors: { x: dense([3], Int32Array.of(1, 2, 3)), s: dense([2], Int32Array.of(10, 20)) } },
+  ))
+
+test('nothing reduced in a wider type is the identity of the buffer', () =>
+  agree(
+    kernel(`kernel k(m: size, n: size) {
+      axis i = dense_fixed(m)
+      axis f = dense_fixed(n)
+      buffer x: i8[i] in
+      buffer y: i8[f] out accumulate i32
+      iterate sum [f, i] as SR { y[f] max= x[i] }
+    }`),
+    { tensors: { x: dense([0], new Int8Array(0)) }, params: { n: 2 } },
+  ))
+
+test('reductions across threads: two into one element, at the top, on a strip', () =>
+  agree(kernel(sums).split('j', 2, ['jo', 'ji']).bind({ ji: 'thread.x' }), sumInputs))
+
+test('threads that touch the same elements in different rounds wait for each other', () =>
+  agree(
+    kernel(`kernel k(m: size, n: size) {
+      axis i = dense_fixed(m)
+      axis j = sparse_fixed(i, n, 4)
+      axis c = dense_fixed(n)
+      buffer A: f32[i, j] in
+      buffer y: f32[c] out
+      iterate sum [i, j] as RS { y[j] += A[i, j] }
+    }`)
+      .split('j', 2, ['jo', 'ji'])
+      .bind({ ji: 'thread.x' }),
+    { tensors: { A: sparse } },
+  ))
+
+test('a shared copy of one element is made by one thread, in every round anew', () =>
+  agree(
+    kernel(`kernel k(m: size, n: size) {
+      axis i = dense_fixed(m)
+      axis f = dense_fixed(n)
+      buffer x: f32[f] in
+      buffer y: f32[i, f] out
+      iterate all [i, f] as SS { y[i, f] = x[f] }
+    }`)
+      .split('i', 4, ['io', 'ii'])
+      .bind({ io: 'block.x', ii: 'thread.x' })
+      .cache_read('x', 'f', 'shared'),
+    { tensors: { x: dense([3], [1, 2, 3]) }, params: { m: 6 } },
+  ))
+
+test('a copy that depends on some threads is shared out among the others, within range', () =>
+  agree(
+    kernel(`kernel k(m: size, n: size) {
+      axis i = dense_fixed(m)
+      axis f = dense_fixed(n)
+      buffer x: f32[f] in
+      buffer y: f32[i, f] out
+      iterate all [i, f] as SS { y[i, f] = x[f] }
+    }`)
+      .split('i', 2, ['io', 'ii'])
+      .bind({ io: 'block.x', ii: 'thread.y' })
+      .split('f', 2, ['fo', 'fi'])
+      .bind({ fi: 'thread.x' })
+      .cache_read('x', 'fi', 'shared'),
+    { tensors: { x: dense([7], [1, 2, 3, 4, 5, 6, 7]) }, params: { m: 3 } },
+  ))
+
+test('a format on top of formats keeps their names apart', () =>
+  agree(
+    kernel(sums.replace('else { y[i] += x[j] } ', '')).as('A', 'csr').as('A', 'csr').as('A', 'ell'),
+    sumInputs,
+  ))
+
+test('formats that would lose or repeat coordinates are refused', () => {
+  const nested = kernel(`kernel k(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = sparse_variable(i, n)
+    buffer A: f32[i, j] in
+    buffer y: f32[i] out
+    buffer z: f32[i] out
+    iterate rows [i] as S {
+      iterate sum [j] as R { y[i] += A[i, j] }
+      z[i] = 1
+    }
+  }`)
+  expect(refusal(() => nested.as('A', 'dcsr'))).toBe('schedule/format-partial')
+  expect(refusal(() => nested.as('A', 'csc'))).toBe('schedule/format-partial')
+  const written = kernel(`kernel k(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis f = dense_fixed(n)
+    buffer y: f32[i, f] out
+    iterate all [i, f] as SS { y[i, f] = 1 }
+  }`)
+  expect(refusal(() => written.as('y', 'csr'))).toBe('schedule/format-output')
+})
+
+test('searches stay inside of the conditions that make their bounds real', () =>
+  agree(
+    kernel(`kernel k(m: size, n: size) {
+      axis i = dense_fixed(m)
+      axis j = sparse_fixed(i, n, 4)
+      buffer A: f32[i, j] in
+      buffer y: f32[i] out
+      iterate all [i] as S { y[i] = A[i, n - 1 - i] }
+    }`).split('i', 2, ['io', 'ii']),
+    { tensors: { A: sparse } },
+  ))
+
+test('an attached iterator keeps its name, and the kernel can be read back', () => {
+  const k = kernel(`kernel k(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = sparse_variable(i, n)
+    axis p = dense_fixed(n)
+    axis v = sparse_variable(p, m)
+    buffer A: f32[i, j] in
+    buffer H: f32[p, v] in
+    buffer y: f32[i] out
+    iterate hop [i, j, p, v] as SRRR { if (p == j) { y[i] += A[i, j] * H[p, v] } }
+  }`).attach('v', 'j')
+  expect(parseProgram(k.show(1)).kernel().show(1)).toBe(k.show(1))
+  return agree(k, {
+    tensors: {
+      A: sparse,
+      H: coords(
+        [4, 3],
+        [
+          [0, 3, 3],
+          [1, 0, 2],
+        ],
+        [1, 2, 3],
+      ),
+    },
+  })
+})
+
+test('names of the text around a kernel are names like others', () =>
+  agree(
+    kernel(`kernel linear(groups: size) {
+      axis thread = dense_fixed(groups)
+      buffer waiting: f32[thread] in
+      buffer old_word: f32[thread] out
+      iterate main [thread] as S { old_word[thread] = waiting[thread] }
+    }`),
+    { tensors: { waiting: dense([3], [1, 2, 3]) } },
+  ))

@@ -1,0 +1,66 @@
+/** What the law tests share: how a case is made from numbers, and how many there are. */
+import fc from 'fast-check'
+import { parseProgram } from '../../src/api/program.ts'
+import { SptError } from '../../src/ast/diagnostic.ts'
+import type { Bound } from '../../src/bind/index.ts'
+import type { Compilation } from '../../src/compile.ts'
+import { Choices, choiceNumbers } from '../support/choices.ts'
+import { generate, type Sample } from '../support/program-gen.ts'
+import { type Scheduled, schedule } from '../support/schedule-gen.ts'
+import { bind, type Expected, expectedOf } from './agree.ts'
+
+/** Cases: `SPT_LAW_RUNS` for long runs, `SPT_LAW_SEED` for other ones. */
+export const runs = (usual: number): number => Number(process.env.SPT_LAW_RUNS ?? usual)
+
+export const parameters = (usual: number): fc.Parameters<[readonly number[]]> => ({
+  numRuns: runs(usual),
+  seed: Number(process.env.SPT_LAW_SEED ?? 20),
+  // Shrinking a program takes a while; what is found by then is small enough to read.
+  interruptAfterTimeLimit: 90_000 + runs(usual) * 400,
+})
+
+export const numbers = fc.noBias(choiceNumbers(700))
+
+export interface Case {
+  readonly sample: Sample
+  readonly scheduled: Scheduled
+  readonly compilation: Compilation
+  readonly bound: Bound
+  readonly expected: Expected
+}
+
+/** A program, data and a schedule; nothing where the program is not legal. */
+export function caseOf(choices: readonly number[], steps: number): Case | undefined {
+  const c = new Choices(choices)
+  const sample = generate(c)
+  let program: ReturnType<typeof parseProgram>
+  try {
+    program = parseProgram(sample.text)
+  } catch (e) {
+    if (e instanceof SptError) return undefined
+    throw e
+  }
+  const source = program.kernel().compilation
+  const expected = expectedOf(sample, source)
+  const scheduled = schedule(c, source, program.formats, steps)
+  const { compilation } = scheduled
+  return { sample, scheduled, compilation, bound: bind(sample, compilation), expected }
+}
+
+/** Refusals that come only when threads are laid out: a schedule that asks for what a block cannot do. */
+const LATE = new Set(['schedule/cross-thread', 'schedule/divergent-barrier'])
+
+/** Runs `check`; whether the schedule can be carried out at all. A failure tells the whole case. */
+export async function carriedOut(k: Case, check: () => void | Promise<void>): Promise<boolean> {
+  try {
+    await check()
+    return true
+  } catch (e) {
+    if (e instanceof SptError && LATE.has(e.diagnostics[0]!.code)) return false
+    const { text, params, reference } = k.sample
+    const kernel = text.slice(text.search(/^(monoid|kernel)/m))
+    const data = JSON.stringify({ params, buffers: reference.buffers })
+    const what = e instanceof Error ? (e.stack ?? e.message) : String(e)
+    throw new Error(`${what}\n\n${kernel}\n${data}\n\n${k.scheduled.trace.join('\n')}`)
+  }
+}

@@ -1,0 +1,32 @@
+/** The same law on WebGPU (SwiftShader where there is no GPU): fewer cases, since each launch is compiled. */
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Device } from '../../src/runtime/device.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { agreeOnDevice } from './agree.ts'
+import { carriedOut, caseOf, numbers, parameters, runs } from './law.ts'
+
+const CASES = 60
+let device: Device
+
+beforeAll(async () => {
+  device = await createNodeWebGpu()
+}, 120_000)
+afterAll(async () => {
+  await device.dispose()
+})
+
+test('webgpu agrees with the reference, under every legal schedule', async () => {
+  let ran = 0
+  await fc.assert(
+    fc.asyncProperty(numbers, async (choices) => {
+      const k = caseOf(choices, 12)
+      if (!k) return
+      await carriedOut(k, async () => {
+        if (await agreeOnDevice(device, k.compilation, k.bound, k.expected)) ran++
+      })
+    }),
+    parameters(CASES),
+  )
+  expect(ran).toBeGreaterThan(0.5 * runs(CASES))
+}, 3_600_000)
