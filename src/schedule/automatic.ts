@@ -10,8 +10,11 @@ import type { LoopStep } from './steps.ts'
 
 const THREADS = 64
 
-/** Steps for the nests of a kernel that binds nothing; none if it binds anything. */
-export function automatic(kernel: Kernel2): LoopStep[] {
+/**
+ * Steps for each nest of a kernel that binds nothing; none if it binds anything. Steps that are refused belong to
+ * a nest whose iterations are not known to be independent: it stays on one thread.
+ */
+export function automatic(kernel: Kernel2): LoopStep[][] {
   if (loopsOf(kernel.body).some((l) => l.mode.kind === 'bind')) return []
   const params = new Set(kernel.params.map((p) => p.name))
   return kernel.body.flatMap((s: Stmt) => {
@@ -19,15 +22,17 @@ export function automatic(kernel: Kernel2): LoopStep[] {
     const outer = `${s.var}_block`
     const inner = `${s.var}_thread`
     return [
-      { kind: 'split', loop: { var: s.var }, by: THREADS, into: [outer, inner] },
-      {
-        kind: 'bind',
-        bindings: [
-          { loop: `${s.nest}.${outer}`, to: 'block.x' },
-          { loop: `${s.nest}.${inner}`, to: 'thread.x' },
-        ],
-      },
-    ] satisfies LoopStep[]
+      [
+        { kind: 'split', loop: { var: s.var }, by: THREADS, into: [outer, inner] },
+        {
+          kind: 'bind',
+          bindings: [
+            { loop: `${s.nest}.${outer}`, to: 'block.x' },
+            { loop: `${s.nest}.${inner}`, to: 'thread.x' },
+          ],
+        },
+      ] satisfies LoopStep[],
+    ]
   })
 }
 

@@ -21,6 +21,7 @@ import {
 import type { Format } from '../../ir/format.ts'
 import type { Buffer1, Iter, Iteration, Kernel1, Reformat, Stmt1 } from '../../ir/stage1.ts'
 import { checkPadding } from './padding.ts'
+import { withRepeats } from './repeats.ts'
 import type { AsStep, CoordExample } from './steps.ts'
 
 export function applyAs(kernel: Kernel1, step: AsStep): Kernel1 {
@@ -100,7 +101,7 @@ export function applyAs(kernel: Kernel1, step: AsStep): Kernel1 {
     placed: new Set(),
     axes: new Set(),
   })
-  return {
+  const next: Kernel1 = {
     ...kernel,
     params: [...kernel.params, ...instance.measured],
     axes: [...kernel.axes.filter((a) => !leaving.has(a.name)), ...instance.axes],
@@ -108,6 +109,7 @@ export function applyAs(kernel: Kernel1, step: AsStep): Kernel1 {
     body,
     reformats: [...kernel.reformats, reformat],
   }
+  return withRepeats(next, instance.axes, instance.text, at)
 }
 
 interface Rewrite {
