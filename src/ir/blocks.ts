@@ -15,8 +15,9 @@ export interface Space {
  * different values are disjoint; `undefined` where that is not evident. Two accesses with equal texts in one
  * dimension touch a common element only in the same iteration of `v`.
  *
- * Recognised, with `inner` the loops inside of `v`: sums `c·v + rest + outer` with `0 <= rest < c`, and
- * segments `indptr[x] + rest` with `0 <= rest < indptr[x + 1] - indptr[x]` whose `x` is such a sum.
+ * Recognised, with `inner` the loops inside of `v`: sums `c·v + rest + outer` with `0 <= rest < c`, rows
+ * `x·w + rest` with `0 <= rest < w`, and segments `indptr[x] + rest` with `0 <= rest < indptr[x + 1] - indptr[x]`,
+ * whose `x` is such a sum.
  */
 export function blockOf(e: Expr, v: string, { inner, indptr }: Space): string | undefined {
   const sum = linear(e)
@@ -45,6 +46,14 @@ export function blockOf(e: Expr, v: string, { inner, indptr }: Space): string | 
     if (!block || !indptr.has(mine.term.buffer) || !withinSegment(rest, mine.term, inner)) return undefined
     return `${mine.term.buffer}[${block}]`
   }
+  if (mine.term.kind === 'binary' && mine.term.op === 'mul') {
+    const { a: row, b: width } = mine.term
+    const varies = mentions(width, v) || [...freeVars(width)].some((x) => inner.has(x))
+    if (mine.coefficient !== 1 || outer.size > 0 || sum.constant !== 0 || varies) return undefined
+    const block = blockOf(row, v, { inner, indptr })
+    const isWidth = (x: Expr): boolean => keyOf(x) === keyOf(width)
+    return block && within(rest, isWidth, inner) ? `(${block})·${keyOf(width)}` : undefined
+  }
   if (mine.term.kind !== 'var') return undefined
   if (mine.coefficient === 1 && rest.length === 0) return `1·${v} + ${base(sum.constant)}`
   let [low, high] = [sum.constant, sum.constant]
@@ -70,13 +79,10 @@ export function segmentOf(e: Expr, { inner, indptr }: Space): { buffer: string; 
   return undefined
 }
 
-/** Whether `0 <= rest < indptr[x + 1] - indptr[x]`, by the extent of one loop or by a guard. */
-function withinSegment(
-  rest: readonly { readonly term: Expr; readonly coefficient: number }[],
-  start: Expr & { kind: 'load' },
-  inner: Loops,
-): boolean {
-  if (rest.length === 0 || rest.some((t) => t.coefficient < 0 || !nonNegative(t.term, inner))) return false
+type Rest = readonly { readonly term: Expr; readonly coefficient: number }[]
+
+/** Whether `0 <= rest < indptr[x + 1] - indptr[x]`. */
+function withinSegment(rest: Rest, start: Expr & { kind: 'load' }, inner: Loops): boolean {
   const isLength = (e: Expr): boolean => {
     if (e.kind !== 'binary' || e.op !== 'sub' || keyOf(e.b) !== keyOf(start) || e.a.kind !== 'load')
       return false
@@ -84,6 +90,12 @@ function withinSegment(
     const next = linear(e.a.index[0]!)
     return linearKey({ ...next, constant: next.constant - 1 }) === linearKey(linear(start.index[0]!))
   }
+  return within(rest, isLength, inner)
+}
+
+/** Whether `0 <= rest <` a bound that `isLength` recognises, by the extent of one loop or by a guard. */
+function within(rest: Rest, isLength: (e: Expr) => boolean, inner: Loops): boolean {
+  if (rest.length === 0 || rest.some((t) => t.coefficient < 0 || !nonNegative(t.term, inner))) return false
   const position = linearKey({ terms: new Map(rest.map((t) => [keyOf(t.term), t])), constant: 0 })
   const only = rest[0]!
   if (rest.length === 1 && only.coefficient === 1 && only.term.kind === 'var') {
