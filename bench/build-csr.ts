@@ -1,13 +1,25 @@
 /**
- * Building structures from coordinates: `node dist/bench/build-csr.js [entries]` after a build (default 10 million).
- * Prints a table; times are the best of three runs, in milliseconds.
+ * Building structures from coordinates: `npm run build && node dist/bench/build-csr.js [--entries 10000000]
+ * [--trees CSR,DCSR,ELL,COO] [--json PATH]`. Prints a table; times are medians of three runs after a first one, in
+ * milliseconds.
  */
 import { buildStorage } from '../src/formats/build.ts'
 import { scatterValues } from '../src/formats/scatter.ts'
 import type { StoredAxis } from '../src/ir/axis.ts'
 import { int } from '../src/ir/expr.ts'
+import { count, median, option, table, writeJson } from './support.ts'
 
-const entries = Number(process.argv[2] ?? 10_000_000)
+export interface BuildFigure {
+  readonly tree: string
+  readonly order: 'shuffled' | 'sorted'
+  readonly entries: number
+  /** Milliseconds: the structure, and then the values (f32). */
+  readonly structure: number
+  readonly values: number
+}
+
+const entries = count('entries', 10_000_000)
+const wanted = option('trees')?.split(',')
 const rows = Math.max(1, Math.round(entries / 10))
 const extents = new Map([
   ['i', rows],
@@ -65,24 +77,34 @@ const key = Float64Array.from(
 ).sort()
 const sorted = [Int32Array.from(key, (k) => Math.floor(k / rows)), Int32Array.from(key, (k) => k % rows)]
 
-const best = (f: () => void): number => {
-  let least = Number.POSITIVE_INFINITY
+const typical = (f: () => void): number => {
+  f()
+  const times: number[] = []
   for (let k = 0; k < 3; k++) {
     const t = performance.now()
     f()
-    least = Math.min(least, performance.now() - t)
+    times.push(performance.now() - t)
   }
-  return Math.round(least)
+  return median(times)
 }
 
-console.log(`${entries} entries, ${rows} x ${rows}`)
-console.log('tree  order      structure  values (f32)')
-for (const [name, axes] of Object.entries(trees))
-  for (const [order, coords] of Object.entries({ shuffled, sorted })) {
+const figures: BuildFigure[] = []
+for (const [tree, axes] of Object.entries(trees))
+  for (const [order, coords] of Object.entries({ shuffled, sorted }) as [
+    'shuffled' | 'sorted',
+    Int32Array[],
+  ][]) {
+    if (wanted && !wanted.includes(tree)) continue
     let storage = buildStorage({ axes, extents, coords })
-    const structure = best(() => (storage = buildStorage({ axes, extents, coords })))
-    const scatter = best(() => scatterValues(storage, { coords, values, dtype: 'f32' }, 'f32', 0))
-    console.log(
-      `${name.padEnd(6)}${order.padEnd(11)}${String(structure).padStart(6)} ms ${String(scatter).padStart(8)} ms`,
-    )
+    const structure = typical(() => (storage = buildStorage({ axes, extents, coords })))
+    const scatter = typical(() => scatterValues(storage, { coords, values, dtype: 'f32' }, 'f32', 0))
+    figures.push({ tree, order, entries, structure, values: scatter })
   }
+console.log(`${entries} entries, ${rows} x ${rows}; milliseconds\n`)
+console.log(
+  table(
+    ['tree', 'order', 'structure', 'values (f32)', 'together'],
+    figures.map((f) => [f.tree, f.order, f.structure, f.values, f.structure + f.values]),
+  ),
+)
+writeJson(figures)

@@ -1,17 +1,16 @@
 /**
- * Reading a 100 MB Matrix Market file: `npm run build && node dist/bench/read-mtx.js [megabytes]`. Each file is
- * written to the temporary folder, read in a process of its own (so that its peak memory is its own), and removed.
+ * Reading a 100 MB Matrix Market file: `npm run build && node dist/bench/read-mtx.js [--megabytes 100] [--json PATH]`.
+ * Each file is written to the temporary folder, read in a process of its own (so that its peak memory is its own), and removed.
  */
-import { spawnSync } from 'node:child_process'
 import { rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { readTensor, writeFile } from '../src/io/index.ts'
+import { child, count, median, option, table, writeJson } from './support.ts'
 
 const MB = 1e6
 const SIZE = 1 << 20
-const REPEATS = 3
+const REPEATS = 5
 
 /** A fixed sequence of numbers in [0, 1) (a 32-bit linear congruential generator). */
 function random(seed: number): () => number {
@@ -45,57 +44,73 @@ function* text(field: string, entries: number): Generator<Uint8Array> {
   }
 }
 
-/** The child: reads the file and reports the best time, the arrays' bytes and how far memory rose above them. */
+interface Times {
+  readonly first: number
+  readonly typical: number
+  readonly peak: number
+  readonly arrays: number
+}
+
+/** The child: reads the file and reports times, the arrays' bytes and how far memory rose above what was there. */
 async function read(path: string): Promise<void> {
   const before = process.resourceUsage().maxRSS * 1024
-  let best = Number.POSITIVE_INFINITY
-  let first = 0
+  const times: number[] = []
   let peak = 0
   let arrays = 0
   for (let k = 0; k < REPEATS; k++) {
     const start = performance.now()
     const tensor = await readTensor(path)
-    const ms = performance.now() - start
-    best = Math.min(best, ms)
+    times.push(performance.now() - start)
     if (k > 0 || tensor.kind !== 'coords') continue
-    first = ms
     peak = process.resourceUsage().maxRSS * 1024 - before
     arrays = tensor.coords.reduce((sum, c) => sum + c.byteLength, tensor.values?.byteLength ?? 0)
   }
-  process.stdout.write(JSON.stringify({ first, best, peak, arrays }))
+  const report: Times = { first: times[0]!, typical: median(times), peak, arrays }
+  process.stdout.write(JSON.stringify(report))
 }
 
-async function main(megabytes: number): Promise<void> {
-  console.log('field            |  file MB | first MB/s | best MB/s | arrays MB | peak / arrays')
-  console.log('-----------------|----------|------------|-----------|-----------|--------------')
-  for (const field of Object.keys(FIELDS)) {
-    const path = join(tmpdir(), `sparsetile-bench-${process.pid}.mtx`)
-    try {
-      const perLine = [...text(field, 10000)].reduce((sum, c) => sum + c.length, 0) / 10000
-      await writeFile(path, text(field, Math.round((megabytes * MB) / perLine)))
-      const bytes = statSync(path).size
-      const child = spawnSync(process.execPath, [fileURLToPath(import.meta.url), '--read', path], {
-        encoding: 'utf8',
-      })
-      if (child.status !== 0) throw new Error(child.stderr)
-      const { first, best, peak, arrays } = JSON.parse(child.stdout) as Record<string, number>
-      const rate = (ms: number): string => (bytes / MB / (ms / 1000)).toFixed(0)
-      console.log(
-        [
-          field.padEnd(16),
-          (bytes / MB).toFixed(1).padStart(8),
-          rate(first!).padStart(10),
-          rate(best!).padStart(9),
-          (arrays! / MB).toFixed(1).padStart(9),
-          (peak! / arrays!).toFixed(2).padStart(13),
-        ].join(' | '),
-      )
-    } finally {
-      rmSync(path, { force: true })
+export interface ReadFigure {
+  readonly field: string
+  readonly megabytes: number
+  /** MB/s of the first read of a process, and of the median of all. */
+  readonly first: number
+  readonly median: number
+  readonly arraysMegabytes: number
+  /** How far memory rose in the first read, over the bytes of the arrays. */
+  readonly peakOverArrays: number
+}
+
+async function measure(field: string, megabytes: number): Promise<ReadFigure> {
+  const path = join(tmpdir(), `sparsetile-bench-${process.pid}.mtx`)
+  try {
+    const perLine = [...text(field, 10000)].reduce((sum, c) => sum + c.length, 0) / 10000
+    await writeFile(path, text(field, Math.round((megabytes * MB) / perLine)))
+    const bytes = statSync(path).size
+    const { first, typical, peak, arrays } = child<Times>(['--read', path], import.meta.url)
+    const rate = (ms: number): number => bytes / MB / (ms / 1000)
+    return {
+      field,
+      megabytes: bytes / MB,
+      first: rate(first),
+      median: rate(typical),
+      arraysMegabytes: arrays / MB,
+      peakOverArrays: peak / arrays,
     }
+  } finally {
+    rmSync(path, { force: true })
   }
 }
 
-const [option, path] = process.argv.slice(2)
-if (option === '--read') await read(path!)
-else await main(Number(option ?? 100))
+const path = option('read')
+if (path) await read(path)
+else {
+  const figures: ReadFigure[] = []
+  for (const field of Object.keys(FIELDS)) figures.push(await measure(field, count('megabytes', 100)))
+  console.log(
+    table(
+      ['field', 'file MB', 'first MB/s', 'median MB/s', 'arrays MB', 'peak / arrays'],
+      figures.map((f) => [f.field, f.megabytes, f.first, f.median, f.arraysMegabytes, f.peakOverArrays]),
+    ),
+  )
+  writeJson(figures)
+}

@@ -33,12 +33,15 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
 }
 
-/** Runs this program again in a process of its own and reads the JSON it prints. */
-export function child<T>(args: readonly string[], url: string): T {
+/** Runs a program of this folder in a process of its own; what it prints. */
+export function run(args: readonly string[], url: string): string {
   const done = spawnSync(process.execPath, [fileURLToPath(url), ...args], { encoding: 'utf8' })
-  if (done.status !== 0) throw new Error(done.stderr || `${args.join(' ')} failed`)
-  return JSON.parse(done.stdout) as T
+  if (done.status !== 0) throw new Error(done.stderr || `${fileURLToPath(url)} ${args.join(' ')} failed`)
+  return done.stdout
 }
+
+/** The same for one that prints JSON. */
+export const child = <T>(args: readonly string[], url: string): T => JSON.parse(run(args, url)) as T
 
 export const machine = (): string =>
   `${cpus()[0]?.model ?? 'unknown'} × ${cpus().length}, Node ${process.version}`
