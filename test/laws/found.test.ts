@@ -235,3 +235,29 @@ test('names of the text around a kernel are names like others', () =>
     }`),
     { tensors: { waiting: dense([3], [1, 2, 3]) } },
   ))
+
+test('what is looked up under a nonunique axis may lie under another entry of the same coordinate', () =>
+  agree(
+    kernel(`kernel k(m: size, n: size, p: size) {
+      axis i = dense_fixed(m)
+      axis j = sparse_variable(i, n) nonunique
+      axis k = sparse_variable(j, p)
+      axis q = dense_fixed(p)
+      buffer A: i32[i, j, k] in
+      buffer y: i32[q] out
+      iterate sum [q, i, j] as SRR { y[q] += A[i, j, q] }
+    }`),
+    {
+      tensors: {
+        A: coords(
+          [2, 2, 3],
+          [
+            [0, 0, 0, 1],
+            [1, 1, 0, 0],
+            [0, 2, 1, 1],
+          ],
+          Int32Array.of(1, 2, 3, 4),
+        ),
+      },
+    },
+  ))

@@ -7,7 +7,7 @@ import { invariant } from '../../ast/diagnostic.ts'
 import { indicesOf, type StoredAxis } from '../../ir/axis.ts'
 import { add, all, and, type Expr, eq, ge, int, load, lt, sameExpr, search, select } from '../../ir/expr.ts'
 import type { Levels } from './levels.ts'
-import type { Scope } from './scope.ts'
+import type { OpenAxis, Scope } from './scope.ts'
 
 export interface Place {
   /** One position for each tree of the buffer. */
@@ -26,15 +26,53 @@ export function locate(
   invariant(axes.length === coords.length, 'one coordinate an axis')
   const present: Expr[] = []
   const offsets = new Map<string, Found>()
+  const loose = looseAxes(levels, scope, axes, coords)
   axes.forEach((name, k) => {
     const axis = levels.stored(name)
     const parent = axis.kind === 'dense_fixed' || axis.parent === null ? null : offsets.get(axis.parent)
     invariant(parent !== undefined, `axis ${name} comes before its parent`)
-    offsets.set(name, step(levels, scope, axis, parent, coords[k]!, present))
+    offsets.set(name, step(levels, scope, axis, parent, coords[k]!, present, loose.has(name)))
   })
   const index = levels.trees(axes).map((tree) => offsets.get(tree[tree.length - 1]!)!.at)
   return { index, present }
 }
+
+/**
+ * Axes whose open iterators do not decide where the element is: from the first nonunique axis on, unless every
+ * index down the tree is the open iterator of its axis. Other entries of the same coordinates may hold it.
+ */
+function looseAxes(
+  levels: Levels,
+  scope: Scope,
+  axes: readonly string[],
+  coords: readonly Expr[],
+): ReadonlySet<string> {
+  const out = new Set<string>()
+  for (const tree of levels.trees(axes)) {
+    const stored = tree.map((name) => levels.stored(name))
+    const first = stored.findIndex((a) => 'unique' in a && !a.unique)
+    if (first < 0) continue
+    let parent: Expr | null = null
+    let stands = true
+    for (const axis of stored) {
+      const open: OpenAxis | undefined = openedAt(scope, axis, parent, coords[axes.indexOf(axis.name)]!)
+      if (!open) stands = false
+      parent = open?.offset ?? null
+    }
+    if (!stands) for (const axis of stored.slice(first)) out.add(axis.name)
+  }
+  return out
+}
+
+/** The iterator over the axis that stands at this coordinate under this parent position. */
+const openedAt = (scope: Scope, axis: StoredAxis, parent: Expr | null, coord: Expr): OpenAxis | undefined =>
+  scope.open
+    .get(axis.name)
+    ?.findLast(
+      (o) =>
+        sameExpr(o.coordinate, coord) &&
+        (o.parent === null ? parent === null : parent !== null && sameExpr(o.parent, parent)),
+    )
 
 /** A position; with `end` where several positions from `at` on have the same coordinate (a nonunique axis). */
 interface Found {
@@ -50,15 +88,10 @@ function step(
   above: Found | null,
   coord: Expr,
   present: Expr[],
+  loose: boolean,
 ): Found {
   const parent = above?.at ?? null
-  const opened = scope.open
-    .get(axis.name)
-    ?.findLast(
-      (o) =>
-        sameExpr(o.coordinate, coord) &&
-        (o.parent === null ? parent === null : parent !== null && sameExpr(o.parent, parent)),
-    )
+  const opened = loose ? undefined : openedAt(scope, axis, parent, coord)
   if (opened) return { at: opened.offset, end: null }
   if (axis.kind === 'dense_fixed') {
     present.push(...rangeChecks(scope, coord, axis.extent))
@@ -96,7 +129,7 @@ export function segmentAt(
   coord: Expr,
 ): { readonly parent: Expr; readonly base: Expr; readonly length: Expr } {
   const present: Expr[] = []
-  const found = step(levels, scope, root, null, coord, present)
+  const found = step(levels, scope, root, null, coord, present, 'unique' in root && !root.unique)
   const certain = all(present)
   const { base, length } = levels.segment(axis, found.at, found.end)
   return { parent: found.at, base: select(certain, base, int(0)), length: select(certain, length, int(0)) }
