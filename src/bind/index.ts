@@ -74,12 +74,7 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs): Bound {
         const coords = b.axes.map((a) => columns.get(a)!)
         arrays.set(
           b.name,
-          scatterValues(
-            storage,
-            { coords, values: tensor.values, dtype: tensor.dtype },
-            b.dtype,
-            b.fill,
-          ),
+          scatterValues(storage, { coords, values: tensor.values, dtype: tensor.dtype }, b.dtype, b.fill),
         )
       }
     }
