@@ -1,7 +1,8 @@
 /** Each command does what it says, on standard output and by its exit code. */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test, vi } from 'vitest'
 import { readTensor, writeTensor } from '../../src/io/index.ts'
+import { PreparedKernel } from '../../src/node.ts'
 import { Folder, MATRIX, PROGRAM, spt } from './support.ts'
 
 const folder = new Folder()
@@ -138,6 +139,8 @@ describe('spt emit', () => {
     expect([code, err]).toEqual([0, ''])
     expect(out).toContain(text)
     expect(out).toContain('A: f32[]')
+    if (target !== 'js')
+      expect(out).toMatch(/^\/\/ {3}in \(.*m.*\) \* \(d\) \* \(1\) blocks of 1 × 4 × 1 threads$/m)
   })
 
   test('a kernel without a schedule still runs in parallel on GPUs', async () => {
@@ -311,6 +314,36 @@ describe('spt run', () => {
       expect(code).toBe(0)
       expect(JSON.parse(out)).toMatchObject({ sizes: { m: 0 }, nnz: { A: 0 }, verify: { ok: true } })
     }
+  })
+})
+
+describe('a wrong result', () => {
+  test('exits 1 and says where', async () => {
+    const verify = vi.spyOn(PreparedKernel.prototype, 'verify').mockResolvedValueOnce({
+      ok: false,
+      maxRelativeError: Number.POSITIVE_INFINITY,
+      maxAbsoluteError: 2,
+      problems: ['C[1, 2] is 5, the reference has 7'],
+      sampled: null,
+      runTime: 1,
+    })
+    const { code, out, err } = await spt(['run', program, ...bound, '--verify', '--json'])
+    verify.mockRestore()
+    expect(code).toBe(1)
+    expect(err).toContain('error[run/wrong-result]')
+    expect(err).toContain('C[1, 2] is 5, the reference has 7')
+    expect((JSON.parse(out) as { verify: unknown }).verify).toEqual({
+      ok: false,
+      maxRelativeError: 'Infinity',
+      maxAbsoluteError: 2,
+    })
+  })
+
+  test('a large problem is verified on a sample, and the table says so', async () => {
+    const args = ['m=40000', 'n=3', 'd=900', 'alpha=1'].flatMap((s) => ['--size', s])
+    const { code, out } = await spt(['run', program, ...args, '--verify', '--repeat', '1'])
+    expect(code).toBe(0)
+    expect(out).toMatch(/^verify {4}agrees .*, on 1,000 coordinates of i$/m)
   })
 })
 

@@ -3,6 +3,8 @@ import { extname, join } from 'node:path'
 import { SptError } from '../../ast/diagnostic.ts'
 import type { ArgSpec, Entry, ModuleText } from '../../backends/module.ts'
 import { fileDiagnostic } from '../../io/node.ts'
+import type { Clear, Launch, Plan } from '../../ir/loops.ts'
+import { printExpr } from '../../ir/print2.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { chosenKernel, loadFile, scheduleCall, scheduled, within } from '../program.ts'
@@ -38,16 +40,17 @@ export const emit: CommandSpec = {
       return misused({ command: 'emit', message: '--target is missing', expected: 'wgsl, cuda or js' })
     const asked = scheduleCall(call)
     const program = await loadFile(call.args[0]!)
-    const modules = await within(program, () => {
+    const texts = await within(program, () => {
       const { kernel } = scheduled(chosenKernel(program, call), asked, target === 'js' ? 'cpu' : 'gpu')
-      return (target === 'js' ? kernel : kernel.parallel()).emit(target)
+      const emitted = target === 'js' ? kernel : kernel.parallel()
+      return withPlan(emitted.emit(target), emitted.compilation.plan)
     })
     const out = call.one('out')
     if (out === undefined) {
-      call.io.out(together(modules))
+      call.io.out(together(texts))
       return EXIT.ok
     }
-    const written = await write(out, modules, TARGETS[target]).catch((error: unknown) => {
+    const written = await write(out, texts, TARGETS[target]).catch((error: unknown) => {
       throw new SptError(fileDiagnostic(error, out, 'write'))
     })
     for (const path of written) call.io.err(`wrote ${path}\n`)
@@ -55,41 +58,58 @@ export const emit: CommandSpec = {
   },
 }
 
-async function write(out: string, modules: readonly ModuleText[], ending: string): Promise<string[]> {
+interface Text {
+  readonly name: string
+  readonly text: string
+}
+
+/** Texts with what whoever launches them has to know, as comments in front. */
+function withPlan(modules: readonly ModuleText[], plan: Plan): Text[] {
+  let at = 0
+  return modules.map((m) => {
+    const lines: string[] = []
+    // Steps in order: those before a module's last entry belong to its text.
+    for (const e of m.entries) {
+      for (; plan.steps[at]?.kind === 'clear'; at++)
+        lines.push(`// fill ${(plan.steps[at] as Clear).buffer} with zero bytes`)
+      lines.push(signature(m, e, plan.steps[at++] as Launch))
+    }
+    return { name: m.name, text: `${lines.join('\n')}\n${m.text}` }
+  })
+}
+
+function signature(m: ModuleText, e: Entry, launch: Launch): string {
+  const argument = (a: ArgSpec): string =>
+    a.kind === 'buffer'
+      ? `${a.name}: ${a.dtype}[]${a.access === 'read' ? '' : ' (written)'}`
+      : `${a.name}: ${a.dtype}`
+  const call = `// ${e.name}(${e.args.map(argument).join(', ')})`
+  if (m.target === 'js') return call
+  const blocks = launch.grid.map((x) => `(${printExpr(x)})`).join(' * ')
+  return `${call}\n//   in ${blocks} blocks of ${e.block.join(' × ')} threads`
+}
+
+async function write(out: string, texts: readonly Text[], ending: string): Promise<string[]> {
   const isFolder =
     /[/\\]$/.test(out) || extname(out) === '' || (await stat(out).catch(() => null))?.isDirectory()
   if (!isFolder) {
-    await writeFile(out, together(modules))
+    await writeFile(out, together(texts))
     return [out]
   }
   await mkdir(out, { recursive: true })
   const paths: string[] = []
-  for (const m of modules) {
-    const path = join(out, `${m.name}${ending}`)
-    await writeFile(path, `${signatures(m)}${m.text}`)
+  for (const t of texts) {
+    const path = join(out, `${t.name}${ending}`)
+    await writeFile(path, t.text)
     paths.push(path)
   }
   return paths
 }
 
 /** One text; several modules each under a line of their own. */
-function together(modules: readonly ModuleText[]): string {
-  return modules
-    .map((m, k) => {
-      const head = modules.length > 1 ? `// ==== module ${k + 1} of ${modules.length}: ${m.name} ====\n` : ''
-      return `${head}${signatures(m)}${m.text}`
-    })
+const together = (texts: readonly Text[]): string =>
+  texts
+    .map(({ name, text }, k) =>
+      texts.length > 1 ? `// ==== module ${k + 1} of ${texts.length}: ${name} ====\n${text}` : text,
+    )
     .join('\n')
-}
-
-/** What whoever launches the text has to know, as comments. */
-const signatures = (m: ModuleText): string => m.entries.map((e) => signature(m, e)).join('')
-
-function signature(m: ModuleText, e: Entry): string {
-  const argument = (a: ArgSpec): string =>
-    a.kind === 'buffer'
-      ? `${a.name}: ${a.dtype}[]${a.access === 'read' ? '' : ' (written)'}`
-      : `${a.name}: ${a.dtype}`
-  const block = m.target === 'js' ? '' : `, blocks of ${e.block.join(' × ')} threads`
-  return `// ${e.name}(${e.args.map(argument).join(', ')})${block}\n`
-}

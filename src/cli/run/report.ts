@@ -68,7 +68,8 @@ function sparse(r: Report): string {
 
 function verdict(v: Verification): string {
   const errors = `relative error ${v.maxRelativeError.toExponential(1)}, absolute ${v.maxAbsoluteError.toExponential(1)}`
-  return `${v.ok ? 'agrees with the reference' : 'DIFFERS from the reference'} (${errors})`
+  const part = v.sampled ? `, on ${count(v.sampled.coordinates.length)} coordinates of ${v.sampled.axis}` : ''
+  return `${v.ok ? 'agrees with the reference' : 'DIFFERS from the reference'} (${errors})${part}`
 }
 
 export function human(r: Report): string {
