@@ -1,4 +1,4 @@
-// After tsc: the command becomes executable, and what a clone's own `npx spt` looks for exists.
+// After tsc: the command is what its package says it is, and executable.
 import { chmodSync, readFileSync } from 'node:fs'
 
 const command = new URL('../dist/src/cli/main.js', import.meta.url)
