@@ -37,7 +37,17 @@ export const WGSL_MEMORY: Readonly<Record<Dtype, string>> = {
   bool: 'u32',
 }
 
-const HELPER: Record<string, string> = {
+/** A float as an integer: towards zero, at the ends of the range where it is beyond, NaN as 0. */
+const saturating = (to: 'i32' | 'u32' | 'i8' | 'u8'): string => {
+  const [lo, hi] = INT_RANGE[to]
+  const type = REGISTER[to]
+  const end = (x: number): string => (x === -2147483648 ? 'i32(-2147483648)' : `${type}(${x})`)
+  // No f32 lies between the largest one that a 32-bit type holds and its end.
+  return `fn to_${to}(x: f32) -> ${type} {\n  let whole = select(${type}(clamp(x, ${lo}.0, ${hi}.0)), ${end(hi)}, x >= ${hi}.0);\n  return select(select(whole, ${end(lo)}, x <= ${lo}.0), ${end(0)}, is_nan(x));\n}`
+}
+
+const HELPER: Readonly<Record<string, string>> = {
+  ...Object.fromEntries((['i32', 'u32', 'i8', 'u8'] as const).map((t) => [`to_${t}`, saturating(t)])),
   inf: 'fn inf() -> f32 {\n  var bits = 0x7f800000u;\n  return bitcast<f32>(bits);\n}',
   nan: 'fn nan() -> f32 {\n  var bits = 0x7fc00000u;\n  return bitcast<f32>(bits);\n}',
   round_bf16:
@@ -106,17 +116,6 @@ const HELPER: Record<string, string> = {
   return sign(x) * (1.0 - t * exp(-a * a + p));
 }`,
 }
-
-/** A float as an integer: towards zero, at the ends of the range where it is beyond, NaN as 0. */
-const saturating = (to: 'i32' | 'u32' | 'i8' | 'u8'): string => {
-  const [lo, hi] = INT_RANGE[to]
-  const type = REGISTER[to]
-  const end = (x: number): string => (x === -2147483648 ? 'i32(-2147483648)' : `${type}(${x})`)
-  // No f32 lies between the largest one that a 32-bit type holds and its end.
-  return `fn to_${to}(x: f32) -> ${type} {\n  let whole = select(${type}(clamp(x, ${lo}.0, ${hi}.0)), ${end(hi)}, x >= ${hi}.0);\n  return select(select(whole, ${end(lo)}, x <= ${lo}.0), ${end(0)}, is_nan(x));\n}`
-}
-
-for (const t of ['i32', 'u32', 'i8', 'u8'] as const) HELPER[`to_${t}`] = saturating(t)
 
 /** Adds a helper, after those that its text calls. */
 function need(helpers: Helpers, name: string): void {

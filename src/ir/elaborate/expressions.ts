@@ -1,7 +1,7 @@
 /** Expressions: AST → typed IR. What a name, an access or a field means is the caller's (`Names`). */
 import { type Span, unreachable } from '../../ast/diagnostic.ts'
 import type * as Ast from '../../ast/nodes.ts'
-import { DTYPES, isDtype, isFloat, isInt, join } from '../dtype.ts'
+import { computeType, DTYPES, isDtype, isFloat, isInt, join } from '../dtype.ts'
 import {
   type BinaryOp,
   binary,
@@ -82,8 +82,11 @@ function unary(e: Ast.Unary, names: Names, report: Report): Typed | null {
     })
   if (x.literal !== null && x.expr.kind === 'const')
     return { expr: constant(-x.expr.value, x.expr.dtype, e.span), literal: x.literal }
-  return plain(neg(x.expr, e.span))
+  return plain(neg(wide(x.expr), e.span))
 }
+
+/** Integers narrower than 32 bits are computed in 32, alone as well as with another operand. */
+const wide = (x: Expr): Expr => (isInt(x.dtype) ? cast(x, computeType(x.dtype)) : x)
 
 /** A condition. */
 export function truth(t: Typed, span: Span, report: Report): Expr | null {
@@ -229,7 +232,7 @@ function math(
       message: `${fn} takes a number, not a truth value`,
       span: whole,
     })
-  if (!exact) args = args.map((x) => (isFloat(x.dtype) ? x : cast(x, 'f32')))
+  args = args.map((x) => (exact ? wide(x) : isFloat(x.dtype) ? x : cast(x, 'f32')))
   return plain(call(fn, args, whole))
 }
 
