@@ -6,8 +6,8 @@
  *     [--kernels FOLDER] [--json PATH] [--minutes N]
  *
  * Exits with 1 where anything disagrees or fails. What a device's limits refuse (a buffer that is too large) is
- * listed and counted apart, and so is what would take long on a
- * device without a GPU, and, after N minutes, all that is left for these. Large results are compared on a random sample of rows, where rows are independent.
+ * listed and counted apart, and so is what would take long on a device without a GPU and, after N minutes, all that
+ * is left for those. Large results are compared on a random sample of rows, where rows are independent.
  */
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
