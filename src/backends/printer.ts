@@ -96,7 +96,7 @@ export class Printer {
       case 'reduce':
         return this.#reduce(s).map((l) => indent + l)
       case 'barrier':
-        return [`${indent}${t.barrier}`]
+        return [s.global && t.globalBarrier ? t.globalBarrier : t.barrier].map((l) => indent + l)
       case 'fill':
         throw new InternalError('a fill is a launch of its own')
     }

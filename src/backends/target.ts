@@ -50,6 +50,8 @@ export interface Target {
   readonly forHeader: (name: string, extent: string) => string
   readonly whileHeader: (cond: string) => string
   readonly barrier: string
+  /** For targets whose barrier says nothing of global memory. */
+  readonly globalBarrier?: string
   /** An atomic update by a native instruction, or `null` where there is none for it. */
   readonly atomic: (b: BufferRef, index: string, op: string, value: string, helpers: Helpers) => string | null
   /** An atomic update by compare-and-swap; `combine` prints old ∘ value. */

@@ -111,6 +111,8 @@ export interface Let {
 /** Stage III: all threads of a block arrive, and their shared-memory writes are seen. */
 export interface Barrier {
   readonly kind: 'barrier'
+  /** What was written to global memory has to be seen as well. */
+  readonly global?: boolean | undefined
   readonly span?: Span | undefined
 }
 

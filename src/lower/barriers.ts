@@ -10,18 +10,20 @@ import type { For, Stmt } from '../ir/loops.ts'
 import { accessesOf, type Body, bodiesOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { type Block, mayMeet } from './owners.ts'
 
-const BARRIER: Stmt = stmt({ kind: 'barrier' })
+const barrier = (global: boolean): Stmt => stmt(global ? { kind: 'barrier', global } : { kind: 'barrier' })
 
 /** `indptr`: buffers that are known to be monotone. */
 export function insertBarriers(body: Body, indptr: ReadonlySet<string>): Body {
   const registers = new Set<string>()
+  const shared = new Set<string>()
   const axes = new Set<ThreadAxis>()
   walkStmts(body, (s) => {
     if (s.kind === 'alloc' && s.buffer.scope === 'register') registers.add(s.buffer.name)
+    if (s.kind === 'alloc' && s.buffer.scope === 'shared') shared.add(s.buffer.name)
     const axis = threadAxis(s)
     if (axis) axes.add(axis)
   })
-  return axes.size === 0 ? body : between(body, { axes: [...axes], registers, indptr })
+  return axes.size === 0 ? body : between(body, { axes: [...axes], registers, shared, indptr })
 }
 
 function threadAxis(s: Stmt): ThreadAxis | undefined {
@@ -41,8 +43,9 @@ function between(list: Body, block: Block): Body {
   const out: Stmt[] = []
   let since: Stmt[] = []
   for (const s of inner) {
-    if (since.some((before) => conflict([before], [s], block))) {
-      out.push(BARRIER)
+    const met = since.flatMap((before) => meetings([before], [s], block))
+    if (met.length > 0) {
+      out.push(barrierFor(met, block))
       since = []
     }
     out.push(s)
@@ -51,10 +54,14 @@ function between(list: Body, block: Block): Body {
   return out.length === inner.length ? inner : Object.freeze(out)
 }
 
-const conflict = (a: Body, b: Body, block: Block): boolean => {
+/** The buffers in which work of `a` may meet work of `b` in another thread. */
+function meetings(a: Body, b: Body, block: Block): readonly string[] {
   const second = accessesOf(b)
-  return accessesOf(a).some((x) => second.some((y) => mayMeet(x, y, block)))
+  return accessesOf(a).flatMap((x) => (second.some((y) => mayMeet(x, y, block)) ? [x.buffer] : []))
 }
+
+const barrierFor = (met: readonly string[], block: Block): Stmt =>
+  barrier(met.some((b) => !block.shared.has(b)))
 
 /** The loop, with a barrier at its end where one round may meet the next. */
 function closed(loop: For, block: Block): For {
@@ -66,5 +73,6 @@ function closed(loop: For, block: Block): For {
   const round = (body: Body): Body => [{ ...loop, body }]
   const tail = round(loop.body.slice(last + 1))
   const head = round(first < 0 ? loop.body : loop.body.slice(0, first))
-  return conflict(tail, head, block) ? stmt({ ...loop, body: [...loop.body, BARRIER] }) : loop
+  const met = meetings(tail, head, block)
+  return met.length > 0 ? stmt({ ...loop, body: [...loop.body, barrierFor(met, block)] }) : loop
 }

@@ -13,6 +13,8 @@ export interface Block {
   readonly axes: readonly ThreadAxis[]
   /** Buffers of the launch that each thread has its own copy of. */
   readonly registers: ReadonlySet<string>
+  /** Buffers of the launch in memory of the block. */
+  readonly shared: ReadonlySet<string>
   /** Buffers that are validated to be monotone. */
   readonly indptr: ReadonlySet<string>
 }

@@ -184,6 +184,14 @@ test('formats that would lose or repeat coordinates are refused', () => {
     iterate all [i, f] as SS { y[i, f] = 1 }
   }`)
   expect(refusal(() => written.as('y', 'csr'))).toBe('schedule/format-output')
+  const ragged = kernel(`kernel k(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = dense_variable(i, n)
+    buffer A: f32[i, j] in
+    buffer y: f32[i] out
+    iterate sum [i, j] as SR { y[i] += A[i, j] + 1 }
+  }`)
+  expect(refusal(() => ragged.as('A', 'csr'))).toBe('schedule/format-padding')
 })
 
 test('searches stay inside of the conditions that make their bounds real', () =>

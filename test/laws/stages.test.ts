@@ -48,6 +48,7 @@ test('every stage and the cpu agree with the reference, under every legal schedu
     }),
     parameters(CASES),
   )
+  if (process.env.SPT_LAW_SHOW) console.log([...seen].map((x) => x.join(' ')).join(', '))
   expect(made).toBeGreaterThan(0.8 * runs(CASES))
   expect(carried).toBeGreaterThan(0.9 * made)
   if (runs(CASES) >= CASES) expect(COVERED.filter((u) => (seen.get(u) ?? 0) < 2)).toEqual([])

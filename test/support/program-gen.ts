@@ -81,7 +81,7 @@ class Generator {
     const c = this.#c
     const main = this.#tree('', c.pick([2, 2, 2, 3, 1]), 'm')
     this.#sparseInput('A', main)
-    const second = c.chance(30) ? this.#tree('b', 2, main.at(-1)!.size) : undefined
+    const second = c.chance(40) ? this.#tree('b', 2, main.at(-1)!.size) : undefined
     if (second) this.#sparseInput('B', second)
     const opened = this.#open(main, second)
     const vectors = 1 + c.below(2)
@@ -507,7 +507,7 @@ ${body.map((l) => `  ${l}`).join('\n')}
     const pair = this.#reducer === 'pair' && reduces
     const reducer = this.#reducer === 'pair' ? 'max' : this.#reducer
     this.#uses.add(reduces ? (pair ? 'pair' : reducer) : 'assign')
-    const later = c.pick(['none', 'none', 'map', 'rows', 'nested'] as const)
+    const later = c.pick(['none', 'map', 'rows', 'nested'] as const)
     const out = (base: string, r: string): string =>
       this.#buffer(base, type, target.axes, r, type !== 'bool' && c.chance(12))
     const local = (later === 'map' || later === 'rows') && !pair && c.chance(60)

@@ -64,7 +64,9 @@ function coordStep(c: Choices, k: Compilation, formats: ReadonlyMap<string, Form
   const its = iterationsOf(kernel.body)
   const it = its.length > 0 ? c.pick(its) : undefined
   const names = it?.iters.map((x) => (its.length > 1 ? `${it.name}.${x.name}` : x.name)) ?? []
-  switch (c.pick(['as', 'reorder', 'fuse', 'attach', 'as'] as const)) {
+  const only = it?.body.length === 1 ? it.body[0] : undefined
+  const joins = only?.kind === 'if' && only.cond.kind === 'binary' && only.cond.op === 'eq'
+  switch (c.pick(joins ? (['attach'] as const) : (['as', 'reorder', 'fuse', 'attach', 'as'] as const))) {
     case 'as': {
       const sparse = kernel.buffers.filter((b) => b.axes.length > 1)
       if (sparse.length === 0) return undefined
@@ -132,6 +134,8 @@ function loopSteps(c: Choices, k: Compilation): LoopStep[] {
       'cache_write',
       'block',
       'scatter',
+      'fission',
+      'compute_at',
     ] as const)
   ) {
     case 'parallel': {

@@ -239,6 +239,7 @@ export const WGSL: Target = {
   forHeader: (name, extent) => `for (var ${name} = 0i; ${name} < ${extent}; ${name}++)`,
   whileHeader: (cond) => `while (${cond})`,
   barrier: 'workgroupBarrier();',
+  globalBarrier: 'storageBarrier(); workgroupBarrier();',
   atomic: (b, index, op, value) => {
     const t = b.buffer.dtype
     return (t === 'i32' || t === 'u32') && NATIVE[op] ? `${NATIVE[op]}(&${at(b, index)}, ${value});` : null

@@ -28,9 +28,13 @@ export function padsWithFill(p: Padding): boolean {
   })
 }
 
-/** Whether the format leaves out coordinates that were all visited: a dense tensor under sparse axes. */
+/**
+ * Whether the format may leave out coordinates that were all visited: a dense tensor under sparse axes, or what
+ * lies between the elements of a ragged row, of which a format is only told the elements.
+ */
 const leavesOut = (p: Padding): boolean =>
-  p.over.every((a) => a.kind === 'dense_fixed') && p.instance.axes.some((a) => a.kind !== 'dense_fixed')
+  p.over.some((a) => a.kind === 'dense_variable') ||
+  (p.over.every((a) => a.kind === 'dense_fixed') && p.instance.axes.some((a) => a.kind !== 'dense_fixed'))
 
 export function checkPadding(kernel: Kernel1, p: Padding, at: object): void {
   const out = leavesOut(p)
@@ -51,7 +55,7 @@ export function checkPadding(kernel: Kernel1, p: Padding, at: object): void {
           const inFormat = p.changed.some((b) => b.name === t.buffer)
           const value = absorb(inlineLets(s.values[k]!, body), fills)
           if (s.kind === 'reduce' ? !isIdentity(value, s.reducer.identity[k]!) : out || !inFormat)
-            refuse(kernel, p, t.buffer, at)
+            refuse(kernel, p, t.buffer, out, at)
         })
       }
     }
@@ -92,20 +96,29 @@ const isIdentity = (value: Expr, identity: Expr): boolean =>
 function refuseOutput(kernel: Kernel1, p: Padding, b: Buffer1, at: object): never {
   fail({
     code: 'schedule/format-output',
-    message: `${b.name} of ${kernel.name} is dense, and ${p.instance.text} would leave out what nobody says it holds`,
+    message: `${b.name} of ${kernel.name} is written at every coordinate of its dense axes, and ${p.instance.text} would leave out some`,
     ...at,
     expected: 'a format of dense axes for a dense tensor that is written',
     hint: `declare ${b.name} over sparse axes, or keep it as it is`,
   })
 }
 
-function refuse(kernel: Kernel1, p: Padding, target: string, at: object): never {
+function refuse(kernel: Kernel1, p: Padding, target: string, out: boolean, at: object): never {
   const dense = p.instance.order.filter(
     (n) => p.instance.axes.find((a) => a.name === n)?.kind === 'dense_fixed',
   )
+  const names = p.changed.map((b) => b.name).join(', ')
+  if (out)
+    fail({
+      code: 'schedule/format-padding',
+      message: `${p.instance.text} leaves out coordinates of ${names} that hold its fill value, and passing them over would change ${target} of ${kernel.name}`,
+      ...at,
+      expected: 'a reduction that combines its identity where the tensor has its fill value',
+      hint: `keep ${names} as it is, or declare it over sparse axes`,
+    })
   fail({
     code: 'schedule/format-padding',
-    message: `${p.instance.text} stores coordinates that are absent from ${p.changed.map((b) => b.name).join(', ')}, and visiting them would change ${target} of ${kernel.name}`,
+    message: `${p.instance.text} stores coordinates that are absent from ${names}, and visiting them would change ${target} of ${kernel.name}`,
     ...at,
     expected: 'a reduction that combines its identity where the tensor has its fill value',
     hint: `the padding comes from the dense axes ${dense.join(', ')}: choose a format that stores only what is there (csr, ell, dcsr)`,
