@@ -244,6 +244,18 @@ test('names of the text around a kernel are names like others', () =>
     { tensors: { waiting: dense([3], [1, 2, 3]) } },
   ))
 
+test('what lies under unordered duplicates cannot be looked up', () => {
+  const k = kernel(`kernel k(m: size, n: size) {
+    axis i = sparse_variable(m) unordered nonunique
+    axis j = sparse_variable(i, n)
+    axis r = dense_fixed(m)
+    buffer A: f32[i, j] in
+    buffer y: f32[r] out
+    iterate all [r] as S { y[r] = A[r, 0] }
+  }`)
+  expect(refusal(() => k.show(2))).toBe('lower/unordered-lookup')
+})
+
 test('what is looked up under a nonunique axis may lie under another entry of the same coordinate', () =>
   agree(
     kernel(`kernel k(m: size, n: size, p: size) {

@@ -34,13 +34,16 @@ export function caseOf(choices: readonly number[], steps: number): Case | undefi
   const c = new Choices(choices)
   const sample = generate(c)
   let program: ReturnType<typeof parseProgram>
+  let source: Compilation
   try {
     program = parseProgram(sample.text)
+    source = program.kernel().compilation
+    // Looking up what lies under unordered duplicates is refused here.
+    void source.loops
   } catch (e) {
     if (e instanceof SptError) return undefined
     throw e
   }
-  const source = program.kernel().compilation
   const expected = expectedOf(sample, source)
   const scheduled = schedule(c, source, program.formats, steps)
   const { compilation } = scheduled

@@ -7,6 +7,8 @@ import { agreeOnDevice } from './agree.ts'
 import { carriedOut, caseOf, numbers, parameters, runs } from './law.ts'
 
 const CASES = 60
+/** SwiftShader needs minutes and gigabytes for long texts (unrolled searches): those run on the other devices. */
+const MAX_TEXT = 12_000
 let device: Device
 
 beforeAll(async () => {
@@ -23,6 +25,9 @@ test('webgpu agrees with the reference, under every legal schedule', async () =>
       const k = caseOf(choices, 12)
       if (!k) return
       await carriedOut(k, async () => {
+        const { buffers, params } = k.compilation.plan
+        const f64 = [...buffers, ...params].some((x) => x.dtype === 'f64')
+        if (f64 || k.compilation.texts('wgsl').some((t) => t.text.length > MAX_TEXT)) return
         if (await agreeOnDevice(device, k.compilation, k.bound, k.expected)) ran++
       })
     }),

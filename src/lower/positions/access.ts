@@ -3,7 +3,7 @@
  * coordinate made explicit). Where the index is the open iterator of the same axis, its position is known;
  * elsewhere a dense coordinate is its own position after a range check, and a sparse one is searched.
  */
-import { invariant } from '../../ast/diagnostic.ts'
+import { fail, invariant } from '../../ast/diagnostic.ts'
 import { indicesOf, type StoredAxis } from '../../ir/axis.ts'
 import { add, all, and, type Expr, eq, ge, int, load, lt, sameExpr, search, select } from '../../ir/expr.ts'
 import type { Levels } from './levels.ts'
@@ -59,9 +59,23 @@ function looseAxes(
       if (!open) stands = false
       parent = open?.offset ?? null
     }
-    if (!stands) for (const axis of stored.slice(first)) out.add(axis.name)
+    if (stands) continue
+    for (const axis of stored.slice(first)) out.add(axis.name)
+    for (const axis of stored.slice(0, -1)) checkTogether(axis)
   }
   return out
+}
+
+/** Entries of one coordinate have to lie together for what is under them to be found by that coordinate. */
+function checkTogether(axis: StoredAxis): void {
+  if (!('unique' in axis) || axis.unique || axis.ordered) return
+  fail({
+    code: 'lower/unordered-lookup',
+    message: `axis ${axis.name} is nonunique and unordered, so entries of one coordinate lie apart, and what is under them cannot be looked up`,
+    ...(axis.span ? { span: axis.span } : {}),
+    expected: `accesses at the iterators of ${axis.name} and of the axes under it`,
+    hint: `iterate ${axis.name}, or declare it ordered`,
+  })
 }
 
 /** The iterator over the axis that stands at this coordinate under this parent position. */
@@ -128,6 +142,7 @@ export function segmentAt(
   root: StoredAxis,
   coord: Expr,
 ): { readonly parent: Expr; readonly base: Expr; readonly length: Expr } {
+  checkTogether(root)
   const present: Expr[] = []
   const found = step(levels, scope, root, null, coord, present, 'unique' in root && !root.unique)
   const certain = all(present)
