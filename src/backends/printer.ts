@@ -46,6 +46,8 @@ export class Printer {
   readonly #atomic: ReadonlySet<string>
   /** Shared-memory allocations met on the way, for targets that declare them at module scope. */
   readonly shared: Buffer[] = []
+  /** Declarations of private arrays, for targets that make them at a thread's head. */
+  readonly arrays: string[] = []
 
   constructor(context: PrintContext, launch: Launch) {
     this.#c = context
@@ -107,8 +109,12 @@ export class Printer {
     const length = buffer.shape[0]
     invariant(length?.kind === 'const', `the length of ${buffer.name} is not constant`)
     const name = this.#c.mangler.name(buffer.name)
-    if (buffer.scope === 'register')
-      return [indent + this.#target.register(name, computeType(buffer.dtype), length.value)]
+    if (buffer.scope === 'register') {
+      const text = this.#target.register(name, computeType(buffer.dtype), length.value)
+      if (!this.#target.arraysAtHead || length.value === 1) return [indent + text]
+      this.arrays.push(text)
+      return []
+    }
     this.shared.push(buffer)
     const text = this.#target.shared(name, buffer.dtype, length.value)
     return text === null ? [] : [indent + text]

@@ -45,6 +45,8 @@ export interface Target {
   readonly let: (name: string, dtype: Dtype, value: string) => string
   /** A mutable scalar or a private array of constant length. */
   readonly register: (name: string, dtype: Dtype, length: number) => string
+  /** Private arrays are objects: one for each thread, made before its loops, not one for each round. */
+  readonly arraysAtHead?: boolean
   /** `null`: declared elsewhere (module scope). */
   readonly shared: (name: string, dtype: Dtype, length: number) => string | null
   readonly forHeader: (name: string, extent: string) => string

@@ -66,6 +66,7 @@ function functionText(
     return [
       head,
       ...pad(constants, '  '),
+      ...pad(printer.arrays, '  '),
       ...open(loops, '  '),
       ...pad(pad(shared, '  '), by),
       ...pad(body, by),
@@ -85,6 +86,7 @@ function functionText(
       [
         ...pad(shared, '  '),
         `  const thread = function* (${threads.join(', ')}) {`,
+        ...pad(printer.arrays, '    '),
         ...pad(body, '  '),
         '  };',
         '  let waiting = [];',

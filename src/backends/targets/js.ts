@@ -159,6 +159,7 @@ export const JS: Target = {
   },
   builtin: (axis) => axis.replace('.', '_'),
   let: (name, _dtype, value) => `const ${name} = ${value};`,
+  arraysAtHead: true,
   register: (name, dtype, length) =>
     length === 1
       ? `let ${name} = ${dtype === 'bool' ? 'false' : '0'};`
