@@ -13,6 +13,7 @@ import {
   constant,
   type Expr,
   eq,
+  freeVars,
   int,
   load,
   lt,
@@ -86,7 +87,12 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], names: Names,
   const inside = path.slice(first)
   const depends = (l: For): boolean => elementChanges(reduce, l)
   const folded = inside.filter((l) => l.reduce && onThreads(l))
-  const kept = inside.filter((l) => !l.reduce && depends(l))
+  const hidden = new Set(inside.map((l) => l.var))
+  for (const l of inside) if (!l.reduce && depends(l)) hidden.delete(l.var)
+  // Conditions on reduction loops decide what is combined, not where: copies of the other loops go without.
+  const kept = inside
+    .filter((l) => !l.reduce && depends(l))
+    .map((l) => ({ ...l, guards: l.guards.filter((g) => ![...freeVars(g)].some((v) => hidden.has(v))) }))
   const serial = kept.filter((l) => !onThreads(l))
   const others = [...path.slice(0, first).filter(onThreads), ...kept.filter(onThreads)]
   for (const l of inside)

@@ -281,3 +281,38 @@ test('what is looked up under a nonunique axis may lie under another entry of th
       },
     },
   ))
+
+test('conditions on reduction loops stay with them when shares are completed', () =>
+  agree(
+    kernel(`kernel k(l: size) {
+      axis g = dense_fixed(l)
+      buffer x: i32[g] in
+      buffer y: i32[] out
+      iterate sum [g] as R { y[] += x[g] }
+    }`)
+      .split('g', 2, ['a', 'b'])
+      .split('a', 2, ['c', 'e'])
+      .rfactor('e')
+      .split('c', 2, ['h', 't'])
+      .bind({ t: 'thread.x' }),
+    {
+      tensors: {
+        x: dense(
+          [11],
+          Int32Array.from({ length: 11 }, (_, k) => k),
+        ),
+      },
+    },
+  ))
+
+test('rows under duplicates of one coordinate cannot be looked up', () => {
+  const k = kernel(`kernel k(m: size, n: size) {
+    axis i = sparse_variable(m) nonunique
+    axis j = dense_variable(i, n)
+    axis r = dense_fixed(m)
+    buffer A: f32[i, j] in
+    buffer y: f32[r] out
+    iterate all [r] as S { y[r] = A[r, 1] }
+  }`)
+  expect(refusal(() => k.show(2))).toBe('lower/unordered-lookup')
+})

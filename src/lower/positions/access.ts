@@ -78,6 +78,17 @@ function checkTogether(axis: StoredAxis): void {
   })
 }
 
+/** Each of several parents has a row of its own, and which of them holds a coordinate is no sum. */
+function refuseRagged(axis: StoredAxis): never {
+  fail({
+    code: 'lower/unordered-lookup',
+    message: `axis ${axis.name} has rows under several entries of one coordinate, and what they hold cannot be looked up`,
+    ...(axis.span ? { span: axis.span } : {}),
+    expected: `accesses at the iterators of ${axis.name} and of the axes above it`,
+    hint: `iterate ${axis.name}, or declare it sparse`,
+  })
+}
+
 /** The iterator over the axis that stands at this coordinate under this parent position. */
 const openedAt = (scope: Scope, axis: StoredAxis, parent: Expr | null, coord: Expr): OpenAxis | undefined =>
   scope.open
@@ -117,6 +128,7 @@ function step(
   const lo = select(certain, segment.base, int(0))
   const length = select(certain, segment.length, int(0))
   if (axis.kind === 'dense_variable') {
+    if (above?.end) refuseRagged(axis)
     present.push(...rangeChecks(scope, coord, length))
     return { at: add(lo, coord), end: null }
   }
@@ -145,6 +157,7 @@ export function segmentAt(
   checkTogether(root)
   const present: Expr[] = []
   const found = step(levels, scope, root, null, coord, present, 'unique' in root && !root.unique)
+  if (axis.kind === 'dense_variable' && found.end) refuseRagged(axis)
   const certain = all(present)
   const { base, length } = levels.segment(axis, found.at, found.end)
   return { parent: found.at, base: select(certain, base, int(0)), length: select(certain, length, int(0)) }
