@@ -8,7 +8,7 @@ import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { agreeOnDevice, agreeOnStages } from './agree.ts'
 import { carriedOut, caseOf, numbers, parameters, runs } from './law.ts'
 
-const CASES = 220
+const CASES = 500
 
 /** What has to occur in cases that were carried out, at the usual number of cases and more. */
 const COVERED = [

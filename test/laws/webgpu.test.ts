@@ -6,7 +6,7 @@ import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { agreeOnDevice } from './agree.ts'
 import { carriedOut, caseOf, numbers, parameters, runs } from './law.ts'
 
-const CASES = 60
+const CASES = 120
 /** SwiftShader needs minutes and gigabytes for long texts (unrolled searches): those run on the other devices. */
 const MAX_TEXT = 12_000
 let device: Device
