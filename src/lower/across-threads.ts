@@ -89,10 +89,12 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], names: Names,
   const folded = inside.filter((l) => l.reduce && onThreads(l))
   const hidden = new Set(inside.map((l) => l.var))
   for (const l of inside) if (!l.reduce && depends(l)) hidden.delete(l.var)
-  // Conditions on reduction loops decide what is combined, not where: copies of the other loops go without.
-  const kept = inside
-    .filter((l) => !l.reduce && depends(l))
-    .map((l) => ({ ...l, guards: l.guards.filter((g) => ![...freeVars(g)].some((v) => hidden.has(v))) }))
+  // Conditions on reduction loops decide what is combined, not where; the others decide what is updated at the end.
+  const spatial = inside.filter((l) => !l.reduce && depends(l))
+  const conditions = spatial
+    .flatMap((l) => l.guards)
+    .filter((g) => ![...freeVars(g)].some((v) => hidden.has(v)))
+  const kept = spatial.map((l): For => ({ ...l, guards: [] }))
   const serial = kept.filter((l) => !onThreads(l))
   const others = [...path.slice(0, first).filter(onThreads), ...kept.filter(onThreads)]
   for (const l of inside)
@@ -208,7 +210,7 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], names: Names,
         return [
           stmt({
             kind: 'if',
-            cond: eq(rank, int(0)),
+            cond: conditions.reduce((c, g) => and(c, substitute(g, all)), eq(rank, int(0))),
             then: [stmt({ ...reduce, targets, values: result })],
             else: [],
           }),

@@ -147,6 +147,7 @@ class Binder {
   #loop(loop: For, on: ReadonlySet<ThreadAxis>): Body {
     if (loop.mode.kind !== 'bind') {
       const body = this.#list(loop.body, loop.cooperative ? new Set(THREAD_AXES) : on)
+      if (needsAll(body) && divergent(loop.extent)) refuseDivergent(loop)
       return [stmt({ ...loop, guards: [], body: guard(loop.guards, body) })]
     }
     const axis = loop.mode.to

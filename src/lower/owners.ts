@@ -28,6 +28,9 @@ export function mayMeet(x: BufferAccess, y: BufferAccess, block: Block): boolean
   if (x.mode === 'read' && y.mode === 'read') return false
   if (isAtomic(x) && isAtomic(y)) return false
   if (isDealtOut(x) || isDealtOut(y)) return true
+  // Rounds of spatial loops write different elements; memory of the block is used anew in every round.
+  if (x.stmt === y.stmt && !block.shared.has(x.buffer) && [...x.path, ...y.path].every((l) => !l.reduce))
+    if (x.mode === 'write' && y.mode === 'write') return false
   const proved = new Set<ThreadAxis>()
   const open = new Set<ThreadAxis>()
   for (const axis of block.axes) {

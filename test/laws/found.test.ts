@@ -316,3 +316,27 @@ test('rows under duplicates of one coordinate cannot be looked up', () => {
   }`)
   expect(refusal(() => k.show(2))).toBe('lower/unordered-lookup')
 })
+
+test('what threads complete together, they update within range', () =>
+  agree(
+    kernel(`kernel k(l: size) {
+      axis g = dense_fixed(l)
+      buffer x: i32[g] in
+      buffer y: i32[] out
+      iterate sum [g] as R { y[] += x[g] }
+    }`)
+      .split('g', 6, ['a', 'b'])
+      .rfactor('b')
+      .split('sum.b', 4, ['c', 't'])
+      .bind({ 'sum.t': 'thread.x' })
+      .split('sum.a', 2, ['h', 'u'])
+      .bind({ 'sum.u': 'thread.y' }),
+    {
+      tensors: {
+        x: dense(
+          [31],
+          Int32Array.from({ length: 31 }, (_, k) => k),
+        ),
+      },
+    },
+  ))
