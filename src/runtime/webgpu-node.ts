@@ -70,7 +70,7 @@ export async function reportWebGpu(options: NodeWebGpuOptions = {}): Promise<Dev
     facts.features = ['shader-f16', 'subgroups', 'timestamp-query']
       .filter((f) => adapter.features.has(f))
       .join(', ')
-    facts['largest buffer'] = `${limits.maxStorageBufferBindingSize! / 2 ** 20} MiB`
+    facts['largest buffer'] = `${Math.round(limits.maxStorageBufferBindingSize! / 2 ** 20)} MiB`
     facts['buffers per launch'] = `${limits.maxStorageBuffersPerShaderStage}`
     facts['threads per block'] = `${limits.maxComputeInvocationsPerWorkgroup}`
     facts['shared memory'] = `${limits.maxComputeWorkgroupStorageSize! / 2 ** 10} KiB`

@@ -13,6 +13,7 @@ import { blockOf, type Space } from './linear.ts'
 const THREAD_LIMIT = 1024
 
 export function checkParallel(cx: Context, next: Kernel2): void {
+  checkAxes(cx, next)
   checkBlocks(cx, next)
   checkThreadCount(cx, next)
   checkVectors(cx, next)
@@ -21,6 +22,22 @@ export function checkParallel(cx: Context, next: Kernel2): void {
 
 const boundTo = (l: For, what: 'block' | 'thread'): boolean =>
   l.mode.kind === 'bind' && l.mode.to.startsWith(what)
+
+/** One index cannot be two loops' at once, wherever a step moved them. */
+function checkAxes(cx: Context, next: Kernel2): void {
+  walkStmts(next.body, (s, path) => {
+    if (s.kind !== 'for' || s.mode.kind !== 'bind') return
+    const { to } = s.mode
+    const outer = path.find((l) => l.mode.kind === 'bind' && l.mode.to === to)
+    if (outer)
+      cx.refuse({
+        code: 'axis-taken',
+        message: `${s.name} and ${outer.name} around it are both bound to ${to}`,
+        loops: [outer, s],
+        hint: 'bind one of them to another axis',
+      })
+  })
+}
 
 /** Blocks run in no order and share no barrier: their loops stand outermost, with nothing beside them. */
 function checkBlocks(cx: Context, next: Kernel2): void {
@@ -99,7 +116,7 @@ function partialRegisters(next: Kernel2, paths: Paths): ReadonlyMap<ThreadAxis, 
   const out = new Map<ThreadAxis, Set<string>>()
   for (const a of all)
     for (const axis of collectiveAxes(a, paths)) out.set(axis, (out.get(axis) ?? new Set()).add(a.buffer))
-  for (const [axis, held] of out)
+  for (const held of out.values())
     for (let grown = true; grown; ) {
       grown = false
       for (const a of all) {
