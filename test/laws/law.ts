@@ -50,8 +50,8 @@ export function caseOf(choices: readonly number[], steps: number): Case | undefi
   return { sample, scheduled, compilation, bound: bind(sample, compilation), expected }
 }
 
-/** Refusals that come only when threads are laid out: a schedule that asks for what a block cannot do. */
-const LATE = new Set(['schedule/cross-thread', 'schedule/divergent-barrier'])
+/** Refusals that come only when threads are laid out or a device is known: what a block or a target cannot do. */
+const LATE = new Set(['schedule/cross-thread', 'schedule/divergent-barrier', 'emit/no-f64'])
 
 /** Runs `check`; whether the schedule can be carried out at all. A failure tells the whole case. */
 export async function carriedOut(k: Case, check: () => void | Promise<void>): Promise<boolean> {
