@@ -18,6 +18,11 @@ function rewriteStmt1(s: Stmt1, visit: (e: Expr) => Expr | undefined): Stmt1 {
     case 'let':
       return { ...s, value: expr(s.value) }
     case 'if':
-      return { ...s, cond: expr(s.cond), then: rewriteBody1(s.then, visit), else: rewriteBody1(s.else, visit) }
+      return {
+        ...s,
+        cond: expr(s.cond),
+        then: rewriteBody1(s.then, visit),
+        else: rewriteBody1(s.else, visit),
+      }
   }
 }

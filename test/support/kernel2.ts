@@ -1,6 +1,6 @@
 /** Random Stage II kernels with integer data, and running them. */
 import fc from 'fast-check'
-import { add, constant, type Expr, type Load, load, lt, max, mul, sub, variable } from '../../src/ir/expr.ts'
+import { add, constant, type Expr, type Load, lt, max, mul, sub, variable } from '../../src/ir/expr.ts'
 import { interpret, type Order } from '../../src/ir/interpret.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../src/ir/loops.ts'
 import { builtinMonoid, type Monoid } from '../../src/ir/monoid.ts'

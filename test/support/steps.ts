@@ -40,7 +40,7 @@ export function stepFor(state: ScheduleState, [kind, a, b, c, e, f]: readonly nu
   const inside = (n: number): readonly string[] => {
     const k = n % Math.max(1, loops.length)
     const child = loops[k]?.body.find((s) => s.kind === 'for')
-    const index = loops.findIndex((l) => l === child)
+    const index = child ? loops.indexOf(child) : -1
     return index < 0 ? [name(k), name(k + 1)] : [name(k), name(index)]
   }
   const scope = pick(['register', 'shared'] as const, c!)
