@@ -46,12 +46,6 @@ export function print(file: File): string {
   return p.text
 }
 
-export function printDecl(d: Decl): string {
-  const p = new Printer()
-  decl(p, d)
-  return p.text.trimEnd()
-}
-
 export const printExpr = (e: Expr): string => layout(exprDoc(e), 0, Number.POSITIVE_INFINITY)
 
 /** One step on one line, as schedules and traces show it. */

@@ -53,10 +53,6 @@ export function blobSource(name: string, blob: BlobLike): ByteSource {
   }
 }
 
-/** The file's part of a path: what diagnostics show. */
-export const baseName = (path: string): string =>
-  path.slice(Math.max(path.lastIndexOf('/'), path.lastIndexOf('\\')) + 1)
-
 /** A typed array of `length` elements, or `io/too-large` where the host cannot hold it. */
 export function allocate<T>(
   make: { new (length: number): T },

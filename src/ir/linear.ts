@@ -36,8 +36,6 @@ export function linearKey(l: Linear): string {
   return [...parts, String(l.constant)].join(' + ')
 }
 
-export const sameSum = (a: Expr, b: Expr): boolean => linearKey(linear(a)) === linearKey(linear(b))
-
 /** Loops by variable: the ones whose ranges may be used. */
 export type Loops = ReadonlyMap<string, For>
 

@@ -158,25 +158,6 @@ export function walkStmts(
   }
 }
 
-/** Calls `visit` on every expression node of every statement (reduction targets by their indices). */
-export function walkExprs(
-  body: Body,
-  visit: (e: Expr, s: Stmt, path: readonly For[]) => void,
-  path: readonly For[] = [],
-): void {
-  walkStmts(
-    body,
-    (s, p) => {
-      const go = (e: Expr): void => {
-        visit(e, s, p)
-        for (const c of children(e)) go(c)
-      }
-      for (const e of exprsOf(s)) go(e)
-    },
-    path,
-  )
-}
-
 /** Replaces variables by name. Names are unique in a kernel, so nothing is captured. */
 export function substituteStmts(body: Body, map: ReadonlyMap<string, Expr>): Body {
   if (map.size === 0) return body

@@ -13,8 +13,4 @@ export class Names {
     this.#taken.add(name)
     return name
   }
-
-  has(name: string): boolean {
-    return this.#taken.has(name)
-  }
 }

@@ -10,7 +10,6 @@ import { invariant } from '../ast/diagnostic.ts'
 import { constant, type Expr, freeVars, type Load, mentions, substitute, variable } from '../ir/expr.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { type Body, initsOf, replaceLoop, replaceStmt, stmt } from '../ir/tree.ts'
-import { outsideLifetime } from './lifetime.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
 
@@ -23,7 +22,7 @@ export function placeInit(kernel: Kernel2): Kernel2 {
     if (!found) break
     const { reduce, path } = found
     const plain = stmt<Reduce>({ ...reduce, init: false })
-    const at = path.findIndex((l, k) => l.reduce && k >= outsideLifetime(reduce, path))
+    const at = path.findIndex((l) => l.reduce)
     if (at < 0) {
       body = replaceStmt(body, reduce, () => [...identities(reduce), plain])
       continue
