@@ -26,7 +26,7 @@ const extents = new Map([
   ['j', rows],
 ])
 
-const i: StoredAxis = { kind: 'dense_fixed', name: 'i', extent: int(rows) }
+const i: StoredAxis = { kind: 'dense_fixed', parent: null, name: 'i', extent: int(rows) }
 const sparse = (name: string, parent: string | null): StoredAxis => ({
   kind: 'sparse_variable',
   name,

@@ -68,7 +68,7 @@ export function randomSources(
       const axis = storedAxis(axes, a)
       if (axis.kind === 'dense_fixed') return 'dense' as const
       if (axis.kind === 'dense_variable') return 'ragged' as const
-      if (axis.kind === 'sparse_variable') return 'sparse' as const
+      if (axis.kind === 'sparse_variable' || axis.kind === 'bitmap') return 'sparse' as const
       return [...freeVars(axis.width)].every((v) => params.has(v))
         ? evaluate(axis.width, params)
         : ('sparse' as const)

@@ -24,13 +24,14 @@ export function mapped(
   for (const r of kernel.reformats) {
     const inputs = r.from.map((a) => a.name)
     if (!inputs.every((a) => columns.has(a))) continue
-    const outputs = r.to.map((name) => ({ name, extent: extents.get(name) ?? 2 ** 31 - 1 }))
+    const { order, map } = r.instance.parts[0]!.instance
+    const outputs = order.map((name) => ({ name, extent: extents.get(name) ?? 2 ** 31 - 1 }))
     const results = applyMap(
-      { map: r.map, inputs, sizes: params, outputs },
+      { map, inputs, sizes: params, outputs },
       inputs.map((a) => columns.get(a)!),
     )
     columns = new Map([...columns].filter(([a]) => !inputs.includes(a)))
-    for (const [k, name] of r.to.entries()) columns.set(name, results[k]!)
+    for (const [k, name] of order.entries()) columns.set(name, results[k]!)
   }
   return columns
 }

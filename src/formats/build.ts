@@ -108,7 +108,7 @@ function buildTree(
         ? denseVariable(axis, given, input.lengths?.get(axis.name))
         : axis.kind === 'sparse_fixed'
           ? sparseFixed(axis, given, input.widths?.get(axis.name))
-          : sparseVariable(axis, given)
+          : sparseVariable(axis as Extract<StoredAxis, { kind: 'sparse_variable' }>, given)
     levels.set(axis.name, made.level)
     at = made.at
     parents = made.level.positions

@@ -1,25 +1,10 @@
 /** A format with its arguments, over the axes of one kernel. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail, type Span } from '../ast/diagnostic.ts'
 import type { StoredAxis } from '../ir/axis.ts'
 import { type Expr, substitute, variable, walkExpr } from '../ir/expr.ts'
-import type { Format } from '../ir/format.ts'
-import type { Param } from '../ir/stage1.ts'
+import type { Format, FormatInstance } from '../ir/format.ts'
 
-/** The axes that stand in for `over`, and how coordinates go between the two. */
-export interface FormatInstance {
-  /** As written, for reports: `bsr(16)`. */
-  readonly text: string
-  /** Parents first. Extents and widths are over the kernel's sizes and `measured`. */
-  readonly axes: readonly StoredAxis[]
-  /** Names of the new axes in the order of `map`. */
-  readonly order: readonly string[]
-  /** Over the names of the old axes: one coordinate for each axis of `order`. */
-  readonly map: readonly Expr[]
-  /** Over the names of the new axes: one coordinate for each old axis. */
-  readonly inverse: readonly Expr[]
-  /** Size parameters that are found while a tensor is brought into the format. */
-  readonly measured: readonly Param[]
-}
+export type { FormatInstance } from '../ir/format.ts'
 
 /**
  * Replaces the format's parameters by arguments, its dimensions by `over`, and its axis names by `rename` of them
@@ -56,6 +41,13 @@ export function instantiateFormat(
     order: format.order.map(rename),
     map: format.map.map((e) => substitute(e, coordinates)),
     inverse: format.inverse.map((e) => substitute(e, positions)),
+    constants: new Map([...values].flatMap(([n, e]) => (e.kind === 'const' ? [[n, e.value] as const] : []))),
+    names: new Map(format.order.map((n) => [n, rename(n)])),
+    sorts: [],
+    queries: [],
+    where: null,
+    tables: [],
+    claims: [],
     measured,
   }
   for (const a of instance.axes) {
@@ -81,13 +73,13 @@ function bindParams(format: Format, args: readonly Expr[], rename: (name: string
       hint: 'parameters with a default and measured ones (`w: size`) may be left out, from the end',
     })
   const values = new Map<string, Expr>()
-  const measured: Param[] = []
+  const measured: { name: string; span?: Span | undefined }[] = []
   format.params.forEach((p, k) => {
     const given = args[k] ?? (p.default === null ? null : substitute(p.default, values))
     if (given) values.set(p.name, given)
     else {
       const name = rename(p.name)
-      measured.push({ name, kind: 'size', dtype: 'i32', measured: true, span: p.span })
+      measured.push({ name, span: p.span })
       values.set(p.name, variable(name))
     }
   })
@@ -107,11 +99,13 @@ function renameAxis(
   const extent = substitute(axis.extent, extents)
   switch (axis.kind) {
     case 'dense_fixed':
-      return { ...axis, name, extent }
+      return { ...axis, name, extent, parent: axis.parent === null ? null : rename(axis.parent) }
     case 'dense_variable':
       return { ...axis, name, extent, parent: rename(axis.parent) }
     case 'sparse_fixed':
       return { ...axis, name, extent, parent: rename(axis.parent), width: substitute(axis.width, extents) }
+    case 'bitmap':
+      return { ...axis, name, extent, parent: rename(axis.parent) }
     case 'sparse_variable':
       return { ...axis, name, extent, parent: axis.parent === null ? null : rename(axis.parent) }
   }

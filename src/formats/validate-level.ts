@@ -1,5 +1,5 @@
 /** The checks of one level's ready-made arrays; each failure names the axis, the position and the value found. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail, InternalError } from '../ast/diagnostic.ts'
 import type { SparseFixed, SparseVariable, StoredAxis } from '../ir/axis.ts'
 import { segment } from './expand.ts'
 import { type Level, MAX_POSITIONS, tooLarge } from './storage.ts'
@@ -23,6 +23,8 @@ export function bindLevel(
     return { axis, extent, width, positions, indptr, indices: arrays.indices ?? null }
   }
   switch (axis.kind) {
+    case 'bitmap':
+      throw new InternalError('bitmap')
     case 'dense_fixed':
       return make(extent)
     case 'dense_variable': {

@@ -4,10 +4,11 @@
  *
  * | kind            | arrays            | positions under one parent position p | coordinate at position q      |
  * |-----------------|-------------------|----------------------------------------|-------------------------------|
- * | dense_fixed     | none              | extent                                 | q (relative)                  |
+ * | dense_fixed     | none              | extent                                 | q - p·extent                  |
  * | dense_variable  | indptr            | indptr[p+1] - indptr[p]                | q - indptr[p]                 |
  * | sparse_fixed    | indices           | width                                  | indices[q]; `extent` = padding |
  * | sparse_variable | indptr + indices  | indptr[p+1] - indptr[p]                | indices[q]                    |
+ * | bitmap          | indptr + mask     | bits set in the mask of p              | which bit                     |
  *
  * (SparseTIR, ASPLOS 2023, section 3.1; level properties as in Chou et al., OOPSLA 2018.)
  */
@@ -19,9 +20,10 @@ interface AxisBase {
   readonly span?: Span | undefined
 }
 
-/** Coordinates 0 … extent-1, all present. */
+/** Coordinates 0 … extent-1, all present: of a root once, of a child under every position of its parent. */
 export interface DenseFixed extends AxisBase {
   readonly kind: 'dense_fixed'
+  readonly parent: string | null
   readonly extent: Expr
 }
 
@@ -52,6 +54,16 @@ export interface SparseVariable extends AxisBase {
 }
 
 /**
+ * Coordinates under a parent position as bits of a mask, `ceildiv(extent, 32)` words each, lowest bit first; the
+ * positions that exist are packed. Ordered and unique; `extent` is a constant.
+ */
+export interface Bitmap extends AxisBase {
+  readonly kind: 'bitmap'
+  readonly parent: string
+  readonly extent: Expr
+}
+
+/**
  * One loop over all positions of the last member; `members` is a parent → child chain from a root. An iterator
  * over it has no coordinate of its own: the members' names stand for theirs.
  */
@@ -75,7 +87,7 @@ export interface GatheredAxis extends AxisBase {
 }
 
 /** Axes that own storage. */
-export type StoredAxis = DenseFixed | DenseVariable | SparseFixed | SparseVariable
+export type StoredAxis = DenseFixed | DenseVariable | SparseFixed | SparseVariable | Bitmap
 /** Axes that are views of others and can be iterated, not stored. */
 export type DerivedAxis = FusedAxis | AttachedAxis | GatheredAxis
 export type Axis = StoredAxis | DerivedAxis
@@ -83,7 +95,7 @@ export type Axis = StoredAxis | DerivedAxis
 export const isStored = (a: Axis): a is StoredAxis =>
   a.kind !== 'fused' && a.kind !== 'attached' && a.kind !== 'gathered'
 export const parentOf = (a: Axis): string | null =>
-  a.kind === 'dense_fixed' || a.kind === 'fused' || a.kind === 'gathered' ? null : a.parent
+  a.kind === 'fused' || a.kind === 'gathered' ? null : a.parent
 
 /** The names from the root down to a stored axis. */
 export function chainTo(axes: ReadonlyMap<string, Axis>, name: string): readonly string[] {
@@ -92,13 +104,15 @@ export function chainTo(axes: ReadonlyMap<string, Axis>, name: string): readonly
   return parent === null ? [name] : [...chainTo(axes, parent), name]
 }
 
-export const hasIndptr = (a: Axis): a is DenseVariable | SparseVariable =>
-  a.kind === 'dense_variable' || a.kind === 'sparse_variable'
+export const isDenseRoot = (a: Axis): boolean => a.kind === 'dense_fixed' && a.parent === null
+export const hasIndptr = (a: Axis): a is DenseVariable | SparseVariable | Bitmap =>
+  a.kind === 'dense_variable' || a.kind === 'sparse_variable' || a.kind === 'bitmap'
 export const hasIndices = (a: Axis): a is SparseFixed | SparseVariable =>
   a.kind === 'sparse_fixed' || a.kind === 'sparse_variable'
 
 /** Names of the arrays an axis owns, as buffers of Stages II and III and as keys of bound arrays. */
 export const indptrOf = (axis: string): string => `${axis}_indptr`
 export const indicesOf = (axis: string): string => `${axis}_indices`
+export const maskOf = (axis: string): string => `${axis}_mask`
 /** Name of the derived size parameter that counts all positions of a variable axis. */
 export const countOf = (axis: string): string => `${axis}_count`

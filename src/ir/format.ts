@@ -1,32 +1,246 @@
-/** Formats as values: the typed description that `as` instantiates and that conversions are generated from. */
+/**
+ * Formats as values: the typed descriptions that `as` instantiates and that conversions are generated from.
+ *
+ * A `Format` says how coordinates are stored; a `Composition` says which part of a tensor goes to which format.
+ * What depends on the stored coordinates themselves (a row's length, an element's rank in its row) is a *query*:
+ * a named column with one value for each stored coordinate, which maps and selections use like any variable
+ * (attribute queries and counters as in Chou, Kjolstad and Amarasinghe, PLDI 2020, sections 3 and 5).
+ */
 import type { Span } from '../ast/diagnostic.ts'
 import type { StoredAxis } from './axis.ts'
 import type { Expr } from './expr.ts'
 
-/** A constant; `measured`: found while a tensor is brought into the format, unless given. */
+/**
+ * `integer` and `real`: constants. `list`: ascending integers, the boundaries of segments. `set`: coordinates of
+ * the dimensions that the format is over (a mask). Lists and sets come with the data, under their names.
+ */
+export type FormatParamKind = 'integer' | 'real' | 'list' | 'set'
+
+/** `measured`: an integer that is found while a tensor is brought into the format, unless given. */
 export interface FormatParam {
   readonly name: string
+  readonly kind: FormatParamKind
   /** Over the parameters before it; `null` where an argument must be given. */
   readonly default: Expr | null
   readonly measured: boolean
   readonly span?: Span | undefined
 }
 
+/**
+ * A value for each stored coordinate of the scope: what reaches the format or composition that asks. `of` and `by`
+ * are over dimensions, parameters and the queries before. All i32, but `value`, which is f64.
+ */
+export type Query = { readonly name: string; readonly span?: Span | undefined } & (
+  | {
+      /** How many different tuples `of` there are among coordinates with the same `by`. */
+      readonly kind: 'count'
+      readonly of: readonly Expr[]
+      readonly by: readonly Expr[]
+    }
+  | {
+      /** How many different tuples `of` are (lexicographically) smaller, among coordinates with the same `by`. */
+      readonly kind: 'rank'
+      readonly of: readonly Expr[]
+      readonly by: readonly Expr[]
+    }
+  | {
+      /** Place by decreasing magnitude of the value among coordinates with the same `by`; ties by coordinate. */
+      readonly kind: 'largest'
+      readonly by: readonly Expr[]
+    }
+  /** The value (1 in a pattern); sums of duplicates. */
+  | { readonly kind: 'value' }
+  /** 1 where the set has the coordinate, else 0. */
+  | { readonly kind: 'held'; readonly set: string }
+  /** Place of a coordinate in a sort. */
+  | { readonly kind: 'place'; readonly sort: string; readonly of: Expr }
+  /** The segment k of a list with `list[k] <= of < list[k + 1]`. */
+  | { readonly kind: 'find'; readonly list: string; readonly of: Expr }
+)
+
+/**
+ * `sort i by key within w -> (place, at)`: a permutation of all coordinates of a dimension (stored or not). In
+ * each window of `within` coordinates (`null`: all of them), ascending by key, ties by coordinate. Maps use
+ * `place[i]` (a query), inverses `at[x]` (a load of the table `at`).
+ */
+export interface Sort {
+  readonly place: string
+  readonly at: string
+  readonly dim: string
+  /** Over `dim`, parameters and `queries`, whose `by` are over `dim` alone: a coordinate with nothing counts 0. */
+  readonly key: Expr
+  readonly queries: readonly Query[]
+  readonly within: Expr | null
+  readonly span?: Span | undefined
+}
+
 /** All expressions are i32. Variables are parameters and, by place, what each field says. */
 export interface Format {
+  readonly kind: 'format'
   readonly name: string
   readonly params: readonly FormatParam[]
   /** The dimensions that the format replaces. */
   readonly over: readonly string[]
+  readonly sorts: readonly Sort[]
+  /** What `map` and `where` ask of the coordinates that the format holds; in order. */
+  readonly queries: readonly Query[]
   /**
    * Parents first, otherwise as declared. In extents and widths a name of `over` is the extent of that
-   * dimension. `order` has the declared order, which `map` and `inverse` follow.
+   * dimension, and `LIST_segments` the number of segments of a list parameter. `order` has the declared order,
+   * which `map` and `inverse` follow.
    */
   readonly axes: readonly StoredAxis[]
   readonly order: readonly string[]
   /** One coordinate for each axis of `order`; a name of `over` is the coordinate on that dimension. */
   readonly map: readonly Expr[]
-  /** One coordinate for each name of `over`; an axis name is the coordinate on that axis. */
+  /** One coordinate for each name of `over`; an axis name is the coordinate on that axis. Loads of tables and lists. */
   readonly inverse: readonly Expr[]
+  /** Coordinates that it can hold (bool, over `over` and `queries`); `null`: all. */
+  readonly where: Expr | null
+  /** The text claims these of every segment: `full` (no coordinate absent), `compact` (no padding). Checked. */
+  readonly claims: readonly { readonly axis: string; readonly claim: 'full' | 'compact' }[]
   readonly span?: Span | undefined
+}
+
+/** A format with arguments, over the parameters of what encloses it; a list or set is passed on by name. */
+export interface FormatUse {
+  readonly format: AnyFormat
+  readonly args: readonly Expr[]
+  readonly span?: Span | undefined
+}
+
+export type PartRule =
+  | {
+      /**
+       * What `where` selects of the scope, and the format's own `where` admits. `null` on both: the rest, which
+       * only the last rule of a list can be.
+       */
+      readonly kind: 'part'
+      /** `null`: the format's name. */
+      readonly name: string | null
+      readonly use: FormatUse
+      readonly queries: readonly Query[]
+      readonly where: Expr | null
+      readonly span?: Span | undefined
+    }
+  | {
+      /** `partition j into c`: c ranges of `ceildiv(extent, c)` coordinates, each with parts of its own. */
+      readonly kind: 'partition'
+      readonly dim: string
+      readonly into: Expr
+      /** Name under which `parts` know the number of the range; `null`: none. */
+      readonly as: string | null
+      readonly parts: readonly PartRule[]
+      readonly span?: Span | undefined
+    }
+  | {
+      /**
+       * `bucket i by length into w1, w2, …`: segments (all with the same `dims`) by their number of stored
+       * coordinates: to the first width that holds them. `split`: longer ones are cut into pieces of the last
+       * width, and the last piece goes by its own length; without it they are refused.
+       */
+      readonly kind: 'bucket'
+      readonly dims: readonly string[]
+      /** Ascending. `doubling`: from the width before, doubled as often as it takes up to this one. */
+      readonly widths: readonly {
+        readonly value: Expr
+        readonly power: Expr | null
+        readonly doubling: boolean
+      }[]
+      /** Name under which `parts` know the bucket's width. */
+      readonly as: string
+      readonly split: boolean
+      readonly parts: readonly PartRule[]
+      readonly span?: Span | undefined
+    }
+
+/** Parts that hold each coordinate of their scope exactly once. */
+export interface Composition {
+  readonly kind: 'composition'
+  readonly name: string
+  readonly params: readonly FormatParam[]
+  readonly over: readonly string[]
+  readonly parts: readonly PartRule[]
+  readonly span?: Span | undefined
+}
+
+export type AnyFormat = Format | Composition
+
+// Instances: formats with their arguments over the axes of one kernel --------------------------------------------
+
+/** An i32 array that inverse maps load: the `at` of a sort, or a list. Its fill is the extent of what it names. */
+export interface Table {
+  readonly name: string
+  readonly of: 'sort' | 'list'
+  readonly length: Expr
+  readonly fill: Expr
+}
+
+/** The axes that stand in for `over`, and how coordinates go between the two. Expressions are over the old axes' names. */
+export interface FormatInstance {
+  /** As written, for reports: `bsr(16)`. */
+  readonly text: string
+  /** Arguments by parameter name, for schedules (`p.width`); integers and reals that are constants. */
+  readonly constants: ReadonlyMap<string, number>
+  /** Parents first. Extents and widths are over the kernel's sizes and `measured`. */
+  readonly axes: readonly StoredAxis[]
+  /** Names of the new axes in the order of `map`. */
+  readonly order: readonly string[]
+  /** Format axis name → name in the kernel. */
+  readonly names: ReadonlyMap<string, string>
+  readonly sorts: readonly Sort[]
+  readonly queries: readonly Query[]
+  /** Over the names of the old axes and queries: one coordinate for each axis of `order`. */
+  readonly map: readonly Expr[]
+  /** Over the names of the new axes: one coordinate for each old axis. */
+  readonly inverse: readonly Expr[]
+  readonly where: Expr | null
+  readonly tables: readonly Table[]
+  readonly claims: Format['claims']
+  /** Size parameters that are found while a tensor is brought into the format. */
+  readonly measured: readonly { readonly name: string; readonly span?: Span | undefined }[]
+}
+
+/**
+ * Which part a coordinate goes to, from the root down. Queries of a node are over what reaches it.
+ * `index`: to the child of that number; disjoint by construction, a number out of range leaks (`total`: cannot be).
+ * `cases`: to the only child whose condition holds; a `null` condition, last, takes the rest.
+ */
+export type PartTree =
+  | { readonly kind: 'leaf'; readonly part: number }
+  | {
+      readonly kind: 'index'
+      readonly text: string
+      readonly queries: readonly Query[]
+      readonly index: Expr
+      readonly total: boolean
+      readonly children: readonly PartTree[]
+      readonly span?: Span | undefined
+    }
+  | {
+      readonly kind: 'cases'
+      readonly queries: readonly Query[]
+      readonly cases: readonly {
+        readonly text: string
+        readonly where: Expr | null
+        readonly child: PartTree
+      }[]
+      readonly span?: Span | undefined
+    }
+
+export interface PartInstance {
+  /** Unique among the parts: `p0_w4`, `bsr`; empty where there is one part. */
+  readonly label: string
+  readonly instance: FormatInstance
+}
+
+/** A format or composition over the axes of one kernel: `as` in full. */
+export interface Instance {
+  readonly text: string
+  readonly over: readonly StoredAxis[]
+  readonly tree: PartTree
+  /** In the order in which their iterations run. */
+  readonly parts: readonly PartInstance[]
+  /** List and set parameters that the data bring, by name. */
+  readonly given: readonly { readonly name: string; readonly kind: 'list' | 'set' }[]
 }

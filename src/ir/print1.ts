@@ -90,7 +90,8 @@ export function printAxis(a: Axis): string {
   const args = ((): readonly string[] => {
     switch (a.kind) {
       case 'dense_fixed':
-        return [printExpr1(a.extent)]
+        return [...(a.parent === null ? [] : [a.parent]), printExpr1(a.extent)]
+      case 'bitmap':
       case 'dense_variable':
         return [a.parent, printExpr1(a.extent)]
       case 'sparse_fixed':

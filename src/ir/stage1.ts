@@ -6,6 +6,7 @@ import type { Span } from '../ast/diagnostic.ts'
 import type { Axis } from './axis.ts'
 import type { Dtype } from './dtype.ts'
 import type { Expr, Load } from './expr.ts'
+import type { Instance } from './format.ts'
 import type { Monoid } from './monoid.ts'
 
 /** A non-negative i32 that shapes depend on (`size`), or a scalar operand of the arithmetic. */
@@ -31,6 +32,8 @@ export interface Buffer1 {
   readonly fill: number
   /** Type in which reductions into this buffer accumulate. */
   readonly accumulate: Dtype
+  /** A table of a format (`ir/format.ts`): made while data are bound, nothing a caller brings. */
+  readonly table?: boolean | undefined
   readonly span?: Span | undefined
 }
 
@@ -97,21 +100,21 @@ export interface If1 {
 export type Stmt1 = Iteration | Assign | Reduce1 | Let1 | If1
 
 /**
- * How a tensor bound in the caller's coordinates reaches a reformatted buffer: `new[map(x)] = old[x]`.
- * Recorded by `as`, carried out when data are bound.
+ * How a tensor bound in the caller's coordinates reaches reformatted buffers: each stored coordinate goes to one
+ * part, there to `map` of it. Recorded by `as`, carried out when data are bound.
  */
 export interface Reformat {
   /** Format text as written, for reports: `bsr(16)`. */
   readonly format: string
-  /** Axes replaced, in the order of the format's `over` list, and the axes that stand in for them. */
+  /** Axes replaced, in the order of the format's `over` list. */
   readonly from: readonly Axis[]
-  readonly to: readonly string[]
-  /** Old coordinates by old axis name → one expression per new axis. */
-  readonly map: readonly Expr[]
-  /** New coordinates by new axis name → one expression per old axis. */
-  readonly inverse: readonly Expr[]
-  /** Buffers (by name) whose axes were replaced, with the axes they had. */
-  readonly buffers: readonly { readonly name: string; readonly axes: readonly string[] }[]
+  readonly instance: Instance
+  /** Buffers whose axes were replaced, with the axes they had; part k of it is the buffer `parts[k]`. */
+  readonly buffers: readonly {
+    readonly name: string
+    readonly axes: readonly string[]
+    readonly parts: readonly string[]
+  }[]
 }
 
 export interface Kernel1 {

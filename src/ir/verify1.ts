@@ -45,8 +45,10 @@ export function verify1(kernel: Kernel1): void {
   const scope: Scope = { types: new Map(kernel.params.map((p) => [p.name, p.dtype])), open: new Set() }
   new Verifier(axes, buffers, names).body(kernel.body, scope)
   for (const r of kernel.reformats) {
-    check(r.map.length === r.to.length, `reformat ${r.format} maps to ${r.map.length} of ${r.to.length} axes`)
-    check(r.inverse.length === r.from.length, `reformat ${r.format} has ${r.inverse.length} inverses`)
+    for (const { instance: f } of r.instance.parts) {
+      check(f.map.length === f.order.length, `${f.text} maps to ${f.map.length} of ${f.order.length} axes`)
+      check(f.inverse.length === r.from.length, `${f.text} has ${f.inverse.length} inverses`)
+    }
   }
   const [wrong] = checkKinds(kernel)
   check(!wrong, wrong ? `${wrong.code}: ${wrong.message}` : '')

@@ -5,6 +5,7 @@ import { int } from '../../src/ir/expr.ts'
 
 export const denseFixed = (name: string, extent = 0): StoredAxis => ({
   kind: 'dense_fixed',
+  parent: null,
   name,
   extent: int(extent),
 })

@@ -13,12 +13,16 @@ import { denseFixed, lines, sparseFixed, sparseVariable } from './arbitrary.ts'
 const v = variable
 const param = (name: string, more: Partial<FormatParam> = {}): FormatParam => ({
   name,
+  kind: 'integer',
   default: null,
   measured: false,
   ...more,
 })
 
+const PLAIN = { kind: 'format', sorts: [], queries: [], where: null, claims: [] } as const
+
 const bsr: Format = {
+  ...PLAIN,
   name: 'bsr',
   params: [param('b')],
   over: ['i', 'j'],
@@ -34,6 +38,7 @@ const bsr: Format = {
 }
 
 const ell: Format = {
+  ...PLAIN,
   name: 'ell',
   params: [param('w', { measured: true })],
   over: ['i', 'j'],
@@ -65,7 +70,7 @@ describe('instantiateFormat', () => {
 
   it('measures what is neither given nor has a default', () => {
     const open = instantiateFormat(ell, [], over, (n) => `A_${n}`)
-    expect(open.measured.map((p) => [p.name, p.measured])).toEqual([['A_w', true]])
+    expect(open.measured.map((p) => p.name)).toEqual(['A_w'])
     expect(open.axes[1]).toMatchObject({ width: v('A_w') })
     expect(instantiateFormat(ell, [int(3)], over).axes[1]).toMatchObject({ width: int(3) })
     const half = param('c', { default: div(v('b'), int(2)) })

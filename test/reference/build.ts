@@ -7,7 +7,12 @@ import type { Buffer1, Iteration, Kernel1, Param, Role, Stmt1 } from '../../src/
 
 export const v = (name: string, dtype: Dtype = 'i32'): Expr => variable(name, dtype)
 export const size = (name: string): Param => ({ name, kind: 'size', dtype: 'i32' })
-export const dense = (name: string, extent: Expr): Axis => ({ kind: 'dense_fixed', name, extent })
+export const dense = (name: string, extent: Expr): Axis => ({
+  kind: 'dense_fixed',
+  parent: null,
+  name,
+  extent,
+})
 export const sparse = (
   name: string,
   parent: string | null,

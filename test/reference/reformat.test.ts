@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Axis, StoredAxis } from '../../src/ir/axis.ts'
-import { add, ceildiv, div, int, lt, mod, mul, sub, variable } from '../../src/ir/expr.ts'
-import type { Format } from '../../src/ir/format.ts'
+import { add, ceildiv, div, type Expr, int, lt, mod, mul, sub, variable } from '../../src/ir/expr.ts'
+import type { Format, Instance } from '../../src/ir/format.ts'
 import { reference } from '../../src/ir/reference/index.ts'
 import type { Kernel1 } from '../../src/ir/stage1.ts'
 import { verify1 } from '../../src/ir/verify1.ts'
@@ -55,14 +55,39 @@ function blocked(b: number): Kernel1 {
       {
         format: `bsr(${b})`,
         from: [i, j],
-        to: over,
-        map: [div(v('i'), B), div(v('j'), B), mod(v('i'), B), mod(v('j'), B)],
-        inverse: [row, col],
-        buffers: ['A', 'D'].map((name) => ({ name, axes: ['i', 'j'] })),
+        instance: one(over, [div(v('i'), B), div(v('j'), B), mod(v('i'), B), mod(v('j'), B)], [row, col]),
+        buffers: ['A', 'D'].map((name) => ({ name, axes: ['i', 'j'], parts: [name] })),
       },
     ],
   }
 }
+
+const one = (order: readonly string[], map: readonly Expr[], inverse: readonly Expr[]): Instance => ({
+  text: '',
+  over: [],
+  tree: { kind: 'leaf', part: 0 },
+  parts: [
+    {
+      label: '',
+      instance: {
+        text: '',
+        constants: new Map(),
+        axes: [],
+        order,
+        names: new Map(),
+        sorts: [],
+        queries: [],
+        map,
+        inverse,
+        where: null,
+        tables: [],
+        claims: [],
+        measured: [],
+      },
+    },
+  ],
+  given: [],
+})
 
 test('a block format gives the same result in the same coordinates', () => {
   const matrices = fc
@@ -108,10 +133,12 @@ test('padding of a dense buffer stays out of the result', () => {
       {
         format: 'tiles(4)',
         from: [plain.axes[1]!],
-        to: ['io', 'ii'],
-        map: [div(fromEnd, int(4)), mod(fromEnd, int(4))],
-        inverse: [sub(last, add(mul(v('io'), int(4)), v('ii')))],
-        buffers: ['x', 'y'].map((name) => ({ name, axes: ['r', 'i'] })),
+        instance: one(
+          ['io', 'ii'],
+          [div(fromEnd, int(4)), mod(fromEnd, int(4))],
+          [sub(last, add(mul(v('io'), int(4)), v('ii')))],
+        ),
+        buffers: ['x', 'y'].map((name) => ({ name, axes: ['r', 'i'], parts: [name] })),
       },
     ],
   }

@@ -133,7 +133,7 @@ function build(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
   switch (def.kind) {
     case 'dense_fixed': {
       const extent = extentExpr(def.extent, names, report)
-      return extent && { ...base, kind: def.kind, extent }
+      return extent && { ...base, kind: def.kind, parent: null, extent }
     }
     case 'dense_variable': {
       const parent = find(d, def.parent, false)

@@ -26,7 +26,7 @@ export function elaborateFormat(f: Ast.Format, report: Report): Format | null {
     const known = new Set(params.map((q) => q.name))
     const fallback =
       p.default && integer(p.default, coordinates(known, 'parameters before it', report), report)
-    params.push({ name: p.name.name, default: fallback, measured: p.measured, span: p.span })
+    params.push({ name: p.name.name, kind: 'integer', default: fallback, measured: p.measured, span: p.span })
   }
   for (const o of f.over) declare(d, o, 'dimension')
   const over = f.over.map((o) => o.name)
@@ -45,7 +45,21 @@ export function elaborateFormat(f: Ast.Format, report: Report): Format | null {
   const inverse = coordMap(f, f.inverse, 'inverse', order, over, names, report)
   if (report.count > before || !map || !inverse) return null
   const axes = [...d.axes.values()].filter((a): a is StoredAxis => isStored(a))
-  return { name: f.name.name, params, over, axes, order, map, inverse, span: f.name.span }
+  return {
+    kind: 'format',
+    name: f.name.name,
+    params,
+    over,
+    sorts: [],
+    queries: [],
+    axes,
+    order,
+    map,
+    inverse,
+    where: null,
+    claims: [],
+    span: f.name.span,
+  }
 }
 
 /** The operands of a coordinate map may be renamed; the value has the names that the format declares. */

@@ -5,6 +5,7 @@
 import { invariant } from '../../ast/diagnostic.ts'
 import type { Axis } from '../axis.ts'
 import type { Expr } from '../expr.ts'
+import type { FormatInstance } from '../format.ts'
 import type { Reformat } from '../stage1.ts'
 import type { Source } from './structure.ts'
 
@@ -16,6 +17,9 @@ export interface Columns {
   readonly columns: readonly Int32Array[]
   readonly length: number
 }
+
+/** Compositions are bound part by part, as tensors of their own. */
+const single = (r: Reformat): FormatInstance => r.instance.parts[0]!.instance
 
 const touches = (c: Columns, r: Reformat): boolean => r.from.every((a) => c.axes.includes(a.name))
 
@@ -53,8 +57,8 @@ export function forward(c: Columns, reformats: readonly Reformat[], evaluate: Ev
         ? translate(
             now,
             r.from.map((a) => a.name),
-            r.to,
-            r.map,
+            single(r).order,
+            single(r).map,
             evaluate,
           )
         : now,
@@ -72,9 +76,9 @@ export function backward(
   const keep = new Uint8Array(c.length).fill(1)
   let now = c
   for (const r of reformats.toReversed()) {
-    if (!r.to.every((name) => now.axes.includes(name))) continue
+    if (!single(r).order.every((name) => now.axes.includes(name))) continue
     const names = r.from.map((a) => a.name)
-    now = translate(now, r.to, names, r.inverse, evaluate)
+    now = translate(now, single(r).order, names, single(r).inverse, evaluate)
     r.from.forEach((a) => {
       const extent = extentOf(a)
       const column = now.columns[now.axes.indexOf(a.name)]!

@@ -163,7 +163,7 @@ function buildLevel(
       )
     return { ...base, count: start[parents]!, start, coord: null }
   }
-  if (!axis.unique) return buildNonunique(base, sources, below, under, start, placed)
+  if ('unique' in axis && !axis.unique) return buildNonunique(base, sources, below, under, start, placed)
   // key = parent · extent + coordinate, exact in float64 for any sizes that toType in memory
   const keys = new Float64Array(sources.reduce((n, s) => n + s.length, 0))
   const keyed = new Map<Source, Float64Array>()

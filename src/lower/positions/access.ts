@@ -132,6 +132,7 @@ function step(
     present.push(...rangeChecks(scope, coord, length))
     return { at: add(lo, coord), end: null }
   }
+  invariant(axis.kind !== 'bitmap', 'bitmap')
   const hi = add(lo, length)
   // The segments of several parents follow each other, each ordered by itself only.
   const ordered = axis.ordered && !above?.end

@@ -31,6 +31,7 @@ export class Levels {
     switch (a.kind) {
       case 'dense_fixed':
         return a.extent
+      case 'bitmap':
       case 'dense_variable':
       case 'sparse_variable':
         return variable(countOf(a.name))
@@ -54,6 +55,7 @@ export class Levels {
       case 'sparse_fixed':
         invariant(parent, `axis ${a.name} entered without its parent`)
         return { base: mul(parent, a.width), length: end ? mul(sub(end, parent), a.width) : a.width }
+      case 'bitmap':
       case 'dense_variable':
       case 'sparse_variable': {
         if (parent === null) return { base: int(0), length: variable(countOf(a.name)) }

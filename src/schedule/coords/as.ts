@@ -35,7 +35,10 @@ export function applyAs(kernel: Kernel1, step: AsStep): Kernel1 {
     ...kernel.buffers.map((b) => b.name),
     ...iterNames(kernel.body),
     // Names of earlier formats are still in use: data reach the kernel through them.
-    ...kernel.reformats.flatMap((r) => [...r.from.map((a) => a.name), ...r.to]),
+    ...kernel.reformats.flatMap((r) => [
+      ...r.from.map((a) => a.name),
+      ...r.instance.parts.flatMap((p) => p.instance.order),
+    ]),
   ])
   const leaving = new Set(over.filter((a) => leaves(a, over)).map((a) => a.name))
   const renamed = new Map<string, string>()
@@ -80,16 +83,28 @@ export function applyAs(kernel: Kernel1, step: AsStep): Kernel1 {
   const reformat: Reformat = {
     format: instance.text,
     from: over,
-    to: instance.order,
-    map: instance.map,
-    inverse: instance.inverse,
-    buffers: changed.map((b) => ({ name: b.name, axes: b.axes })),
+    instance: {
+      text: instance.text,
+      over,
+      tree: { kind: 'leaf', part: 0 },
+      parts: [{ label: '', instance }],
+      given: [],
+    },
+    buffers: changed.map((b) => ({ name: b.name, axes: b.axes, parts: [b.name] })),
   }
   const touched = new Map(changed.map((b) => [b.name, b]))
   const body = rewriteBody(kernel.body, context, touched)
   const next: Kernel1 = {
     ...kernel,
-    params: [...kernel.params, ...instance.measured],
+    params: [
+      ...kernel.params,
+      ...instance.measured.map((p) => ({
+        ...p,
+        kind: 'size' as const,
+        dtype: 'i32' as const,
+        measured: true,
+      })),
+    ],
     axes: [...kernel.axes.filter((a) => !leaving.has(a.name)), ...instance.axes],
     buffers,
     body,
