@@ -168,10 +168,14 @@ export type AnyFormat = Format | Composition
 
 // Instances: formats with their arguments over the axes of one kernel --------------------------------------------
 
-/** An i32 array that inverse maps load: the `at` of a sort, or a list. Its fill is the extent of what it names. */
+/**
+ * An i32 array that maps and inverse maps load by its `name`: the `at` of a sort, or a list. Its fill is the extent
+ * of what it names. `source` is the `at` as in `sorts`, or the list's name among the given.
+ */
 export interface Table {
   readonly name: string
   readonly of: 'sort' | 'list'
+  readonly source: string
   readonly length: Expr
   readonly fill: Expr
 }
