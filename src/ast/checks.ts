@@ -1,6 +1,6 @@
 /** What the grammar leaves to be checked: words among many, numbers of things, the range of literals. */
 import { fail, type Span } from './diagnostic.ts'
-import type { AxisDecl, BindTarget, CoordMap, Expr, Ident, Monoid, NumberLit, Param } from './nodes.ts'
+import type { BindTarget, Expr, Ident, Monoid, NumberLit, Param } from './nodes.ts'
 import { BIND_TARGETS } from './nodes.ts'
 import { MAX_HEIGHT, tooDeep } from './scan.ts'
 
@@ -131,31 +131,5 @@ export function monoidField({ name, type, span }: Param): Monoid['fields'][numbe
     message: 'a component cannot be a `size`',
     span: type.span,
     hint: 'write `i32`',
-  })
-}
-
-export interface MapItem {
-  readonly which: 'map' | 'inverse'
-  readonly node: CoordMap
-}
-
-/** The one `map` or `inverse` of a format. */
-export function theMap(
-  items: readonly (AxisDecl | MapItem)[],
-  which: MapItem['which'],
-  format: Ident,
-): CoordMap {
-  const [first, second] = items.filter((n): n is MapItem => 'which' in n && n.which === which)
-  if (second)
-    fail({ code: 'parse/duplicate', message: `\`${which}\` is given twice`, span: second.node.span })
-  if (first) return first.node
-  fail({
-    code: 'parse/missing',
-    message: `format \`${format.name}\` has no \`${which}\``,
-    span: format.span,
-    expected:
-      which === 'map'
-        ? '`map (i, …) -> (…)`, from old coordinates to new'
-        : '`inverse (io, …) -> (…)`, from new coordinates to old',
   })
 }

@@ -96,14 +96,27 @@ export interface Param extends Node {
   readonly type: { readonly name: ScalarType | 'size'; readonly span: Span }
 }
 
+export const AXIS_CLAIMS = ['full', 'compact'] as const
+export interface AxisClaim extends Node {
+  readonly name: (typeof AXIS_CLAIMS)[number]
+}
+
 export interface AxisDecl extends Item {
   readonly kind: 'axis'
   readonly name: Ident
   readonly def: AxisDef
+  /** Each at most once. */
+  readonly claims: readonly AxisClaim[]
 }
 
 export interface DenseFixedDef extends Node {
   readonly kind: 'dense_fixed'
+  readonly parent: Ident | null
+  readonly extent: Expr
+}
+export interface BitmapDef extends Node {
+  readonly kind: 'bitmap'
+  readonly parent: Ident
   readonly extent: Expr
 }
 /** `extent` bounds the lengths. */
@@ -147,6 +160,7 @@ export type AxisDef =
   | DenseVariableDef
   | SparseFixedDef
   | SparseVariableDef
+  | BitmapDef
   | FusedDef
   | AttachedDef
   | GatheredDef
@@ -258,11 +272,13 @@ export interface Access extends Node {
   readonly buffer: Ident
   readonly index: readonly Expr[]
 }
-/** Everything called by name: math functions, `min max select ceildiv`, casts. */
+/** Everything called by name: math functions, `min max select ceildiv`, casts, queries. */
 export interface Call extends Node {
   readonly kind: 'call'
   readonly fn: Ident
   readonly args: readonly Expr[]
+  /** Of a query, what stands after `by`; at least one. */
+  readonly by?: readonly Expr[] | undefined
 }
 export interface Unary extends Node {
   readonly kind: 'unary'
@@ -296,25 +312,89 @@ export interface MonoidField extends Node {
   readonly type: TypeName
 }
 
+/** How coordinates are stored, or which of them go to which other formats. */
 export interface Format extends Item {
   readonly kind: 'format'
   readonly name: Ident
   readonly params: readonly FormatParam[]
   readonly over: readonly Ident[]
+  readonly body: Description | Composition
+}
+export interface Description {
+  readonly kind: 'description'
+  readonly sorts: readonly Sort[]
   readonly axes: readonly AxisDecl[]
   readonly map: CoordMap
   readonly inverse: CoordMap
+  readonly where: Holds | null
 }
-/** `b`, `b = 16`, or `w: size` (measured while the format is built, unless given). */
+/** One rule at least. */
+export interface Composition {
+  readonly kind: 'composition'
+  readonly rules: readonly Rule[]
+}
+
+export const FORMAT_PARAM_TYPES = ['size', 'real', 'list', 'set'] as const
+/** `b`, `b = 16`, `t: real`, `t: real = 0.5`, `rows: list`, `m: set`, `w: size` (measured, unless given). */
 export interface FormatParam extends Node {
   readonly name: Ident
+  readonly type: 'integer' | (typeof FORMAT_PARAM_TYPES)[number]
+  /** Only of integers and reals. */
   readonly default: Expr | null
-  readonly measured: boolean
+}
+/** `sort dim by key within w -> (place, at)`. */
+export interface Sort extends Item {
+  readonly dim: Ident
+  readonly by: Expr
+  readonly within: Expr | null
+  readonly place: Ident
+  readonly at: Ident
+}
+/** `where (cond)`: what a format can hold. */
+export interface Holds extends Item {
+  readonly cond: Expr
 }
 /** `map (from) -> (to)` or `inverse (from) -> (to)`. */
 export interface CoordMap extends Item {
   readonly from: readonly Ident[]
   readonly to: readonly Expr[]
+}
+
+export type Rule = PartRule | PartitionRule | BucketRule
+/** `bsr(16)`. */
+export interface FormatUse extends Node {
+  readonly format: Ident
+  readonly args: readonly Expr[]
+}
+/** `part name = bsr(16) where (cond)`. */
+export interface PartRule extends Item {
+  readonly kind: 'part'
+  readonly name: Ident | null
+  readonly use: FormatUse
+  readonly where: Expr | null
+}
+/** `partition j into c as p { rules }`; one rule at least. */
+export interface PartitionRule extends Item {
+  readonly kind: 'partition'
+  readonly dim: Ident
+  readonly into: Expr
+  readonly as: Ident | null
+  readonly rules: readonly Rule[]
+}
+/** `bucket i by length into 1, 2 .. 2^k as width split { rules }`; one rule and one dimension at least. */
+export interface BucketRule extends Item {
+  readonly kind: 'bucket'
+  readonly dims: readonly Ident[]
+  readonly widths: readonly Width[]
+  readonly as: Ident
+  readonly split: boolean
+  readonly rules: readonly Rule[]
+}
+/** `value`, or `value ^ power`; `doubling`: after `..`. The first is not. */
+export interface Width extends Node {
+  readonly value: Expr
+  readonly power: Expr | null
+  readonly doubling: boolean
 }
 
 // Schedules ----------------------------------------------------------------------------------------------------
@@ -338,12 +418,31 @@ export interface LoopRef extends Node {
   readonly name: Ident
 }
 
-/** `A as bsr(16)`. */
+/** `A as bsr(16)`, or a composition in place: `A as bsr(16) where (cond) + csr`. One part at least. */
 export interface AsStep extends Item {
   readonly kind: 'as'
   readonly buffer: Ident
-  readonly format: Ident
-  readonly args: readonly Expr[]
+  readonly parts: readonly AsPart[]
+}
+export interface AsPart extends FormatUse {
+  readonly where: Expr | null
+}
+/** `each part of A as p { steps }`. */
+export interface EachStep extends Item {
+  readonly kind: 'each'
+  readonly buffer: Ident
+  readonly as: Ident
+  readonly steps: readonly Step[]
+}
+/** `merge parts of A`. */
+export interface MergePartsStep extends Item {
+  readonly kind: 'merge_parts'
+  readonly buffer: Ident
+}
+/** `merge (first, second)`: nests by name; one at least. */
+export interface MergeStep extends Item {
+  readonly kind: 'merge'
+  readonly nests: readonly Ident[]
 }
 /** `reorder (f, j)`. */
 export interface ReorderStep extends Item {
@@ -443,6 +542,9 @@ export interface UseStep extends Item {
 }
 export type Step =
   | AsStep
+  | EachStep
+  | MergePartsStep
+  | MergeStep
   | ReorderStep
   | FuseStep
   | AttachStep

@@ -8,17 +8,16 @@ import {
   Heights,
   into,
   iterKinds,
-  type MapItem,
   monoidField,
   numberLit,
   option,
   sameNumber,
-  theMap,
   typeName,
 } from './checks.ts'
 import { Attacher, type BlockSlot, type Slot, Writable } from './comments.ts'
 import { fail, type Source, type Span, SptError } from './diagnostic.ts'
 import { explain } from './explain.ts'
+import { axisClaims, type FormatItem, formatBody, formatParam, someRules } from './format-items.ts'
 import * as ast from './nodes.ts'
 import { MAX_NESTING, scan, tooDeep } from './scan.ts'
 
@@ -176,10 +175,12 @@ const kernels: Actions = {
   },
   Member: (node, _) => get(node),
   Axis(_, name, _eq, kind, _open, args, close, modifiers) {
-    const mods = modifiers.children.map(word)
+    const words = modifiers.children.map(word)
+    const claims = axisClaims(words)
+    const mods = words.filter((w) => !claims.some((c) => c.name === w.name))
     const span = between(spanOf(kind), mods.at(-1)?.span ?? spanOf(close))
     const def = axisDef({ kind: word(kind), args: list(args), modifiers: mods, span })
-    return item<ast.AxisDecl>({ kind: 'axis', name: get(name), def, span: spanOf(this) })
+    return item<ast.AxisDecl>({ kind: 'axis', name: get(name), def, claims, span: spanOf(this) })
   },
   Buffer(_, name, _colon, type, _open, axes, _close, role, options) {
     const opts = all<BufferOption>(options)
@@ -272,9 +273,15 @@ const expressions: Actions = {
   Sum: chain,
   Product: chain,
   Unary: (ops, x) => prefixed('neg', ops, x),
-  Primary_call(fn, _, args, _close): ast.Call {
+  Primary_by(fn, _, _by, by, _close): ast.Call {
+    const parts = list<ast.Expr>(by)
+    return grown({ kind: 'call', fn: word(fn), args: [], by: parts, span: spanOf(this) }, ...parts)
+  },
+  Primary_call(fn, _, args, _by, by, _close): ast.Call {
     const parts = list<ast.Expr>(args)
-    return grown({ kind: 'call', fn: word(fn), args: parts, span: spanOf(this) }, ...parts)
+    const groups = by.children[0] ? list<ast.Expr>(by.children[0]) : []
+    const call = { kind: 'call' as const, fn: word(fn), args: parts, span: spanOf(this) }
+    return grown(groups.length > 0 ? { ...call, by: groups } : call, ...parts, ...groups)
   },
   Primary_field(object, _, field): ast.Field {
     return { kind: 'field', object: get(object), field: get(field), span: spanOf(this) }
@@ -337,41 +344,93 @@ const formats: Actions = {
     result: get(result),
   }),
   Format(_, name, params, _over, over, open, items, close) {
-    const body = all<ast.AxisDecl | MapItem>(items)
+    const body = all<FormatItem>(items)
     const id = get<ast.Ident>(name)
-    return blockItem<ast.Format>(
-      {
-        kind: 'format',
-        name: id,
-        params: maybeList(params),
-        over: get(over),
-        axes: body.filter((n): n is ast.AxisDecl => 'kind' in n),
-        map: theMap(body, 'map', id),
-        inverse: theMap(body, 'inverse', id),
-        span: spanOf(this),
-      },
-      { open, close },
-      slotsOf(body.map((n) => ('which' in n ? n.node : n))),
-    )
+    const node = {
+      kind: 'format' as const,
+      name: id,
+      params: maybeList<ast.FormatParam>(params),
+      over: get<ast.Ident[]>(over),
+      body: formatBody(body, id),
+      span: spanOf(this),
+    }
+    return blockItem<ast.Format>(node, { open, close }, slotsOf(body.map((n) => n.node)))
   },
   FormatParams: (_, params, _close) => list(params),
-  FormatParam_default(name, _, value): ast.FormatParam {
-    return { name: get(name), default: get(value), measured: false, span: spanOf(this) }
+  FormatParam(name, _colon, type, _eq, value): ast.FormatParam {
+    const id = get<ast.Ident>(name)
+    return formatParam(id, type.children[0] ? word(type.children[0]) : null, maybe(value), spanOf(this))
   },
-  FormatParam_measured(name, _, _size): ast.FormatParam {
-    return { name: get(name), default: null, measured: true, span: spanOf(this) }
+  FormatItem(node, _) {
+    const made = get<FormatItem | ast.AxisDecl | ast.Rule>(node)
+    if ('what' in made) return made
+    return made.kind === 'axis' ? { what: 'axis', node: made } : { what: 'rule', node: made }
   },
-  FormatParam_plain(name): ast.FormatParam {
-    return { name: get(name), default: null, measured: false, span: spanOf(this) }
-  },
-  FormatItem: (node, _) => get(node),
-  CoordMap(which, from, _, _open, to, _close): MapItem {
+  CoordMap(which, from, _, _open, to, _close): FormatItem {
     const node = item<ast.CoordMap>({ from: get(from), to: list(to), span: spanOf(this) })
-    return { which: which.sourceString as MapItem['which'], node }
+    return { what: which.sourceString as 'map' | 'inverse', node }
+  },
+  Sort(_, dim, _by, by, _within, within, _arrow, _open, place, _comma, at, _close): FormatItem {
+    const names = { dim: get<ast.Ident>(dim), place: get<ast.Ident>(place), at: get<ast.Ident>(at) }
+    const node = item<ast.Sort>({ ...names, by: get(by), within: maybe(within), span: spanOf(this) })
+    return { what: 'sort', node }
+  },
+  Holds(where): FormatItem {
+    return { what: 'where', node: item<ast.Holds>({ cond: get(where), span: spanOf(this) }) }
+  },
+  Rule: (node, _) => get(node),
+  Rules: (open, rules, close): RulesNode => ({ rules: all(rules), braces: { open, close } }),
+  Part(_, name, _eq, use, where) {
+    const parts = { name: maybe<ast.Ident>(name), use: get<ast.FormatUse>(use) }
+    return item<ast.PartRule>({ kind: 'part', ...parts, where: maybe(where), span: spanOf(this) })
+  },
+  Partition(word, dim, _into, into, _as, as, rules) {
+    const { rules: inside, braces } = get<RulesNode>(rules)
+    const node: ast.PartitionRule = {
+      kind: 'partition',
+      dim: get(dim),
+      into: get(into),
+      as: maybe(as),
+      rules: someRules(inside, 'partition', spanOf(word)),
+      span: spanOf(this),
+    }
+    return blockItem(node, braces, slotsOf(inside))
+  },
+  Bucket(word, dims, _by, _length, _into, first, ops, more, _as, as, split, rules) {
+    const { rules: inside, braces } = get<RulesNode>(rules)
+    const rest = all<Omit<ast.Width, 'doubling'>>(more)
+    const node: ast.BucketRule = {
+      kind: 'bucket',
+      dims: get(dims),
+      widths: [
+        { ...get<Omit<ast.Width, 'doubling'>>(first), doubling: false },
+        ...rest.map((w, k) => ({ ...w, doubling: ops.children[k]!.sourceString === '..' })),
+      ],
+      as: get(as),
+      split: split.children.length > 0,
+      rules: someRules(inside, 'bucket', spanOf(word)),
+      span: spanOf(this),
+    }
+    return blockItem(node, braces, slotsOf(inside))
+  },
+  Dims_several: (names) => get(names),
+  Dims_one: (name) => [get(name)],
+  Width_power(value, _, power): Omit<ast.Width, 'doubling'> {
+    return { value: get(value), power: get(power), span: spanOf(this) }
+  },
+  Width_plain(value): Omit<ast.Width, 'doubling'> {
+    return { value: get(value), power: null, span: spanOf(this) }
+  },
+  FormatUse(format, args): ast.FormatUse {
+    return { format: get(format), args: maybeList(args), span: spanOf(this) }
   },
   Names: (_, names, _close) => list(names),
 }
 
+interface RulesNode {
+  readonly rules: readonly ast.Rule[]
+  readonly braces: Braces
+}
 type Combine = Pick<ast.Monoid, 'left' | 'right' | 'result'>
 const monoidLines = new WeakMap<ast.Monoid, readonly [Writable, Writable]>()
 
@@ -397,10 +456,19 @@ const schedules: Actions = {
   },
   Steps: (steps) => all(steps),
   Step(node, _) {
-    return item({ ...get<ast.Step>(node), span: spanOf(node) })
+    const made = get<ast.Step>(node)
+    return made.kind === 'each' ? made : item({ ...made, span: spanOf(node) })
   },
-  StepAs(buffer, _, format, args) {
-    return { kind: 'as', buffer: get(buffer), format: get(format), args: maybeList(args) }
+  StepAs: (buffer, _, parts) => ({ kind: 'as', buffer: get(buffer), parts: get(parts) }),
+  AsParts: (parts) => list(parts),
+  AsPart(use, where): ast.AsPart {
+    return { ...get<ast.FormatUse>(use), where: maybe(where), span: spanOf(this) }
+  },
+  StepEach(_, _part, _of, buffer, _as, as, open, steps, close) {
+    const inside = all<ast.Step>(steps)
+    const names = { buffer: get<ast.Ident>(buffer), as: get<ast.Ident>(as) }
+    const node: ast.EachStep = { kind: 'each', ...names, steps: inside, span: spanOf(this) }
+    return blockItem(node, { open, close }, slotsOf(inside))
   },
   StepWord_split(_, loop, by, _arrow, names) {
     return { kind: 'split', loop: get(loop), by: get(by), into: into(maybe(names), 2, spanOf(this)) }
@@ -443,6 +511,8 @@ const schedules: Actions = {
   StepWord_rfactor: (_, loop, name) => ({ kind: 'rfactor', loop: get(loop), into: maybe(name) }),
   StepWord_atomic: (_, buffer) => ({ kind: 'atomic', buffer: get(buffer) }),
   StepWord_attach: (_, loop, _to, to) => ({ kind: 'attach', loop: get(loop), to: get(to) }),
+  StepWord_mergeParts: (_, _parts, _of, buffer) => ({ kind: 'merge_parts', buffer: get(buffer) }),
+  StepWord_merge: (_, nests) => ({ kind: 'merge', nests: get(nests) }),
   StepWord_use: (_, schedule, args) => ({ kind: 'use', schedule: get(schedule), args: maybeList(args) }),
   Binding(loop, _, target): ast.Binding {
     return { loop: get(loop), to: bindTarget(target.sourceString, spanOf(target)), span: spanOf(this) }

@@ -1,6 +1,6 @@
 /** Expressions as documents: parentheses only where the grammar needs them. */
-import { bracketed, type Doc, group, line, nest } from './doc.ts'
-import type { BinaryOp, Expr, NumberLit } from './nodes.ts'
+import { bracketed, commas, type Doc, group, line, nest, softline } from './doc.ts'
+import type { BinaryOp, Call, Expr, NumberLit } from './nodes.ts'
 
 const SYMBOL: Readonly<Record<BinaryOp, string>> = {
   or: 'or',
@@ -75,7 +75,7 @@ export function exprDoc(e: Expr): Doc {
     case 'access':
       return bracketed(`${e.buffer.name}[`, e.index.map(exprDoc), ']')
     case 'call':
-      return bracketed(`${e.fn.name}(`, e.args.map(exprDoc), ')')
+      return e.by ? queryDoc(e, e.by) : bracketed(`${e.fn.name}(`, e.args.map(exprDoc), ')')
     case 'unary':
       // `-(-x)`: two signs in a row look like one.
       return e.op === 'not' ? ['not ', at(NOT, e.x)] : ['-', at(e.x.kind === 'unary' ? PRIMARY : UNARY, e.x)]
@@ -83,6 +83,26 @@ export function exprDoc(e: Expr): Doc {
       return chainDoc(e)
   }
 }
+
+/** `f(a, b by c)`. Without operands, `by -x` would read as a difference: the first group is in parentheses then. */
+function queryDoc({ fn, args }: Call, by: readonly Expr[]): Doc {
+  const [first, ...rest] = by.map(exprDoc)
+  const open = args.length === 0 && by[0] !== undefined && beginsWithMinus(by[0])
+  const groups: Doc = [
+    open ? ['by (', first ?? '', ')'] : ['by ', first ?? ''],
+    ...rest.map((d) => [',', line, d]),
+  ]
+  const operands: Doc = args.length === 0 ? '' : [commas(args.map(exprDoc)), line]
+  return group(`${fn.name}(`, nest(softline, operands, groups), softline, ')')
+}
+
+function beginsWithMinus(e: Expr): boolean {
+  return e.kind === 'unary' ? e.op === 'neg' : e.kind === 'binary' && beginsWithMinus(e.a)
+}
+
+/** `value`, or `value ^ power`. */
+export const widthDoc = (value: Expr, power: Expr | null): Doc =>
+  power ? [at(PRIMARY, value), '^', at(PRIMARY, power)] : exprDoc(value)
 
 /** `a + b - c`: operands of one level side by side, a line break before any operator. */
 function chainDoc(e: Expr & { kind: 'binary' }): Doc {

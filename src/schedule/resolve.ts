@@ -84,10 +84,14 @@ function convert(
       return coord({
         kind: 'as',
         buffer: step.buffer.name,
-        format: formats.get(step.format.name)!,
-        args: step.args.map((a) => integer(a, values)),
+        format: formats.get(step.parts[0]!.format.name)!,
+        args: step.parts[0]!.args.map((a) => integer(a, values)),
         span,
       })
+    case 'each':
+    case 'merge':
+    case 'merge_parts':
+      return fail({ code: 'schedule/unsupported', message: `${step.kind} is not expanded`, span })
     case 'attach':
       early('attach')
       return coord({ kind: 'attach', loop: ref(step.loop), to: ref(step.to), span })

@@ -11,6 +11,8 @@ import { plain } from './types.ts'
 
 export function elaborateFormat(f: Ast.Format, report: Report): Format | null {
   const before = report.count
+  if (f.body.kind === 'composition') return null
+  const { body } = f
   const d: Declared = {
     report,
     params: new Map(),
@@ -26,13 +28,19 @@ export function elaborateFormat(f: Ast.Format, report: Report): Format | null {
     const known = new Set(params.map((q) => q.name))
     const fallback =
       p.default && integer(p.default, coordinates(known, 'parameters before it', report), report)
-    params.push({ name: p.name.name, kind: 'integer', default: fallback, measured: p.measured, span: p.span })
+    params.push({
+      name: p.name.name,
+      kind: 'integer',
+      default: fallback,
+      measured: p.type === 'size',
+      span: p.span,
+    })
   }
   for (const o of f.over) declare(d, o, 'dimension')
   const over = f.over.map((o) => o.name)
   const names = params.map((p) => p.name)
-  declareAxes(d, f.axes, sizeNames(new Set([...names, ...over]), 'its parameters and dimensions', report))
-  for (const a of f.axes)
+  declareAxes(d, body.axes, sizeNames(new Set([...names, ...over]), 'its parameters and dimensions', report))
+  for (const a of body.axes)
     if (a.def.kind === 'fused' || a.def.kind === 'attached' || a.def.kind === 'gathered')
       report.error({
         code: 'check/format-view',
@@ -40,9 +48,9 @@ export function elaborateFormat(f: Ast.Format, report: Report): Format | null {
         span: a.span,
         expected: 'dense and sparse axes',
       })
-  const order = f.axes.map((a) => a.name.name)
-  const map = coordMap(f, f.map, 'map', over, order, names, report)
-  const inverse = coordMap(f, f.inverse, 'inverse', order, over, names, report)
+  const order = body.axes.map((a) => a.name.name)
+  const map = coordMap(f, body.map, 'map', over, order, names, report)
+  const inverse = coordMap(f, body.inverse, 'inverse', order, over, names, report)
   if (report.count > before || !map || !inverse) return null
   const axes = [...d.axes.values()].filter((a): a is StoredAxis => isStored(a))
   return {

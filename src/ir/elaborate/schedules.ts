@@ -80,8 +80,10 @@ export function elaborateSchedule(
     if ((step.kind === 'cache_read' || step.kind === 'cache_write' || step.kind === 'rfactor') && step.into)
       made.add(step.into.name)
     if (step.kind === 'as') {
-      const format = findFormat(step, r)
-      if (format) formats.set(step.format.name, format)
+      for (const part of step.parts) {
+        const format = findFormat(part, r)
+        if (format) formats.set(part.format.name, format)
+      }
     }
     if (step.kind === 'use') {
       const used = findSchedule(s, step, r, [...path, s])
@@ -95,6 +97,7 @@ export function elaborateSchedule(
 function argumentsOf(step: Ast.Step): readonly Ast.Expr[] {
   switch (step.kind) {
     case 'as':
+      return step.parts.flatMap((p) => p.args)
     case 'use':
       return step.args
     case 'split':
@@ -156,7 +159,7 @@ export const ambiguity = (name: Ast.Ident, decls: readonly Ast.Decl[]) => ({
   hint: 'import it by name, and rename one: import { name as other } from "…"',
 })
 
-function findFormat(step: Ast.AsStep, r: Resolve): Format | null {
+function findFormat(step: Ast.AsPart, r: Resolve): Format | null {
   const { name } = step.format
   const decl = r.scope.formats.get(name)
   if (!decl) {
@@ -169,7 +172,7 @@ function findFormat(step: Ast.AsStep, r: Resolve): Format | null {
       })
     return null
   }
-  const params = decl.params.map((p) => ({ default: p.default, measured: p.measured }))
+  const params = decl.params.map((p) => ({ default: p.default, measured: p.type === 'size' }))
   const fits = checkArguments(`format ${name}`, step.args.length, params, step.span, r.report)
   return fits ? r.format(decl) : null
 }

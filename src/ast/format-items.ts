@@ -1,0 +1,135 @@
+/** What stands in a format, and what makes of it a description or a composition. */
+import { fail, type Span } from './diagnostic.ts'
+import type {
+  AxisClaim,
+  AxisDecl,
+  Composition,
+  CoordMap,
+  Description,
+  Expr,
+  FormatParam,
+  Holds,
+  Ident,
+  Rule,
+  Sort,
+} from './nodes.ts'
+import { AXIS_CLAIMS, FORMAT_PARAM_TYPES } from './nodes.ts'
+
+/** One line or block of a format's body. */
+export type FormatItem =
+  | { readonly what: 'axis'; readonly node: AxisDecl }
+  | { readonly what: 'map' | 'inverse'; readonly node: CoordMap }
+  | { readonly what: 'sort'; readonly node: Sort }
+  | { readonly what: 'where'; readonly node: Holds }
+  | { readonly what: 'rule'; readonly node: Rule }
+
+export function formatBody(items: readonly FormatItem[], format: Ident): Description | Composition {
+  const rules = items.filter((i) => i.what === 'rule')
+  const other = items.find((i) => i.what !== 'rule')
+  const [rule] = rules
+  if (rule && other)
+    fail({
+      code: 'parse/mixed-format',
+      message: `format \`${format.name}\` has parts and a description of its own`,
+      span: headOf(other),
+      labels: [{ span: headOf(rule), text: 'it is composed of parts here' }],
+      expected: 'either parts, or axes with `map` and `inverse`',
+      hint: 'describe what is stored in a format of its own, and name that in a `part`',
+    })
+  if (rule) return { kind: 'composition', rules: rules.map((i) => i.node) }
+  return {
+    kind: 'description',
+    sorts: items.flatMap((i) => (i.what === 'sort' ? [i.node] : [])),
+    axes: items.flatMap((i) => (i.what === 'axis' ? [i.node] : [])),
+    map: theMap(items, 'map', format),
+    inverse: theMap(items, 'inverse', format),
+    where: theWhere(items),
+  }
+}
+
+/** Its first word, so that a diagnostic does not mark a whole block. */
+function headOf(item: FormatItem): Span {
+  const { span } = item.node
+  const words = { axis: 4, map: 3, inverse: 7, sort: 4, where: 5, rule: 0 }
+  const length =
+    item.what === 'rule' ? { part: 4, partition: 9, bucket: 6 }[item.node.kind] : words[item.what]
+  return { ...span, end: span.start + length }
+}
+
+/** The one `map` or `inverse` of a format. */
+function theMap(items: readonly FormatItem[], which: 'map' | 'inverse', format: Ident): CoordMap {
+  const [first, second] = items.flatMap((i) =>
+    i.what === which && (i.what === 'map' || i.what === 'inverse') ? [i.node] : [],
+  )
+  if (second) fail({ code: 'parse/duplicate', message: `\`${which}\` is given twice`, span: second.span })
+  if (first) return first
+  fail({
+    code: 'parse/missing',
+    message: `format \`${format.name}\` has no \`${which}\``,
+    span: format.span,
+    expected:
+      which === 'map'
+        ? '`map (i, …) -> (…)`, from old coordinates to new'
+        : '`inverse (io, …) -> (…)`, from new coordinates to old',
+    ...(items.length === 0 && { hint: 'or parts: `part NAME = FORMAT(…) where (…)`' }),
+  })
+}
+
+function theWhere(items: readonly FormatItem[]): Holds | null {
+  const [first, second] = items.flatMap((i) => (i.what === 'where' ? [i.node] : []))
+  if (second)
+    fail({
+      code: 'parse/duplicate',
+      message: '`where` is given twice',
+      span: second.span,
+      hint: 'join the conditions with `and`',
+    })
+  return first ?? null
+}
+
+export function formatParam(name: Ident, type: Ident | null, value: Expr | null, span: Span): FormatParam {
+  if (!type) return { name, type: 'integer', default: value, span }
+  const known = FORMAT_PARAM_TYPES.find((t) => t === type.name)
+  if (!known)
+    fail({
+      code: 'parse/type',
+      message: `a parameter of a format cannot be \`${type.name}\``,
+      span: type.span,
+      expected: '`size`, `real`, `list` or `set`; without a type it is an integer',
+      lookup: { name: type.name, candidates: FORMAT_PARAM_TYPES },
+    })
+  if (value && known !== 'real')
+    fail({
+      code: 'parse/default',
+      message: `a parameter of type \`${known}\` has no default`,
+      span: value.span,
+      hint:
+        known === 'size'
+          ? 'a `size` that is not given is measured; without `: size` it is an integer with a default'
+          : 'left out, it has the parameter’s own name in the data',
+    })
+  return { name, type: known, default: value, span }
+}
+
+/** The claims among the words after an axis. */
+export function axisClaims(words: readonly Ident[]): readonly AxisClaim[] {
+  const claims = words.flatMap(({ name, span }) => {
+    const known = AXIS_CLAIMS.find((c) => c === name)
+    return known ? [{ name: known, span }] : []
+  })
+  const twice = claims.find((c, k) => claims.findIndex((d) => d.name === c.name) !== k)
+  if (twice)
+    fail({ code: 'parse/duplicate', message: `\`${twice.name}\` is written twice`, span: twice.span })
+  return claims
+}
+
+/** The rules of a block, of which there must be some: what no part takes would be lost. */
+export function someRules(rules: readonly Rule[], what: string, span: Span): readonly Rule[] {
+  if (rules.length > 0) return rules
+  fail({
+    code: 'parse/missing',
+    message: `this \`${what}\` has no parts`,
+    span,
+    expected: '`part FORMAT(…)`, or a further `partition` or `bucket`',
+  })
+}

@@ -1,0 +1,81 @@
+/** Formats: descriptions, in one order of their parts, and compositions. */
+import { type Doc, group, line, nest } from './doc.ts'
+import type {
+  Composition,
+  CoordMap,
+  Description,
+  Expr,
+  Format,
+  FormatParam,
+  FormatUse,
+  Rule,
+  Trivia,
+} from './nodes.ts'
+import { exprDoc, widthDoc } from './print-expr.ts'
+import { axisDoc, exprs, names, optional, run, tuple } from './print-parts.ts'
+import type { Printer } from './printer.ts'
+
+export function printFormat(p: Printer, f: Format): void {
+  const head = [`format ${f.name.name}`, optional(f.params.map(paramDoc)), ' over ', tuple(names(f.over))]
+  p.block(f.trivia, true, head, () =>
+    f.body.kind === 'composition' ? rules(p, f.body.rules) : description(p, f.body),
+  )
+}
+
+function paramDoc(x: FormatParam): Doc {
+  const head = x.type === 'integer' ? x.name.name : `${x.name.name}: ${x.type}`
+  return x.default ? [`${head} = `, exprDoc(x.default)] : head
+}
+
+function description(p: Printer, d: Description): void {
+  const lines: (readonly [Trivia | undefined, Doc])[] = []
+  for (const s of d.sorts) {
+    const within: Doc = s.within ? [' within ', exprDoc(s.within)] : ''
+    const to = ` -> (${s.place.name}, ${s.at.name})`
+    lines.push([s.trivia, [`sort ${s.dim.name} by `, exprDoc(s.by), within, to]])
+  }
+  d.axes.forEach((a, k) => {
+    lines.push([a.trivia, axisDoc(a, run(d.axes, k))])
+  })
+  const map = (word: string, m: CoordMap): Doc => [word, tuple(names(m.from)), ' -> ', tuple(exprs(m.to))]
+  lines.push([d.map.trivia, map('map ', d.map)], [d.inverse.trivia, map('inverse ', d.inverse)])
+  if (d.where) lines.push([d.where.trivia, ['where (', exprDoc(d.where.cond), ')']])
+  lines.forEach(([trivia, doc], k) => {
+    p.item(trivia, k === 0, doc)
+  })
+}
+
+function rules(p: Printer, list: Composition['rules']): void {
+  list.forEach((r, k) => {
+    if (r.kind === 'part') p.item(r.trivia, k === 0, ruleHead(r))
+    else p.block(r.trivia, k === 0, ruleHead(r), () => rules(p, r.rules))
+  })
+}
+
+export const useDoc = (u: FormatUse): Doc => [u.format.name, optional(exprs(u.args))]
+export const whereDoc = (e: Expr | null): Doc => (e ? [' where (', exprDoc(e), ')'] : '')
+
+function ruleHead(r: Rule): Doc {
+  switch (r.kind) {
+    case 'part':
+      return ['part ', r.name ? `${r.name.name} = ` : '', useDoc(r.use), whereDoc(r.where)]
+    case 'partition':
+      return [`partition ${r.dim.name} into `, exprDoc(r.into), r.as ? ` as ${r.as.name}` : '']
+    case 'bucket': {
+      const [only, ...more] = names(r.dims)
+      const dims: Doc = more.length > 0 || only === undefined ? tuple(names(r.dims)) : only
+      const widths = r.widths.map((w, k): Doc => {
+        const width = widthDoc(w.value, w.power)
+        return k === 0 ? width : [w.doubling ? [line, '.. '] : [',', line], width]
+      })
+      return group(
+        ['bucket ', dims, ' by length into ', nest(...widths)],
+        ` as ${r.as.name}${r.split ? ' split' : ''}`,
+      )
+    }
+  }
+}
+
+/** `part` of rules on one line, as in a schedule: `bsr(16) where (…) + csr`. */
+export const partsDoc = (parts: readonly (FormatUse & { readonly where: Expr | null })[]): Doc =>
+  group(nest(...parts.map((a, k): Doc => [k === 0 ? '' : [line, '+ '], useDoc(a), whereDoc(a.where)])))

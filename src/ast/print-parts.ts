@@ -1,0 +1,59 @@
+/** Documents for what several declarations have: names, tuples, axes. */
+import { bracketed, type Doc } from './doc.ts'
+import type { AxisDecl, AxisDef, Expr, Ident, Trivia } from './nodes.ts'
+import { exprDoc } from './print-expr.ts'
+
+export const names = (list: readonly Ident[]): string[] => list.map((n) => n.name)
+export const tuple = (list: readonly Doc[]): Doc => bracketed('(', list, ')')
+/** `(…)`, or nothing for no parameters. */
+export const optional = (list: readonly Doc[]): Doc => (list.length === 0 ? '' : tuple(list))
+export const exprs = (list: readonly Expr[]): Doc[] => list.map(exprDoc)
+
+/** One value bare, several as a tuple. */
+export const values = (list: readonly Expr[]): Doc =>
+  list.length === 1 ? exprDoc(list[0]!) : tuple(exprs(list))
+
+/** The neighbours of `list[k]` that are of its kind, with no blank line or comment line between. */
+export function run<T extends { readonly kind: string; readonly trivia?: Trivia | undefined }, M extends T>(
+  list: readonly T[],
+  k: number,
+): M[] {
+  const breaks = (n: T): boolean => Boolean(n.trivia?.blank || n.trivia?.before)
+  const kind = list[k]!.kind
+  let start = k
+  while (start > 0 && !breaks(list[start]!) && list[start - 1]!.kind === kind) start--
+  let end = k + 1
+  while (end < list.length && list[end]!.kind === kind && !breaks(list[end]!)) end++
+  return list.slice(start, end) as M[]
+}
+
+export const widest = (texts: readonly string[]): number => Math.max(...texts.map((t) => t.length))
+
+export function axisDoc(a: AxisDecl, peers: readonly AxisDecl[]): Doc {
+  const name = a.name.name.padEnd(widest(peers.map((x) => x.name.name)))
+  return [`axis ${name} = `, axisDefDoc(a.def), ...a.claims.map((c) => ` ${c.name}`)]
+}
+
+function axisDefDoc(d: AxisDef): Doc {
+  const of = (...args: Doc[]): Doc => bracketed(`${d.kind}(`, args, ')')
+  switch (d.kind) {
+    case 'dense_fixed':
+      return of(...(d.parent ? [d.parent.name] : []), exprDoc(d.extent))
+    case 'dense_variable':
+    case 'bitmap':
+      return of(d.parent.name, exprDoc(d.extent))
+    case 'sparse_fixed':
+      return [of(d.parent.name, exprDoc(d.extent), exprDoc(d.width)), modifiers(d)]
+    case 'sparse_variable':
+      return [of(...(d.parent ? [d.parent.name] : []), exprDoc(d.extent)), modifiers(d)]
+    case 'fused':
+      return of(...names(d.members))
+    case 'attached':
+      return of(d.base.name, d.parent.name)
+    case 'gathered':
+      return of(d.base.name, d.buffer.name)
+  }
+}
+
+const modifiers = (d: { readonly ordered: boolean; readonly unique: boolean }): string =>
+  (d.ordered ? '' : ' unordered') + (d.unique ? '' : ' nonunique')

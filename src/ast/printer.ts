@@ -1,0 +1,102 @@
+/** Lines, blocks and their comments: what every printed declaration is made of. */
+import { bracketed, type Doc, layout } from './doc.ts'
+import type { Comment, If, Stmt, Trivia } from './nodes.ts'
+import { exprDoc } from './print-expr.ts'
+
+/** Characters of a line, where it can be broken. */
+const WIDTH = 100
+
+/** Text under construction: whole lines, indented. */
+export class Printer {
+  text = ''
+  private indent = 0
+
+  private line(text: string): void {
+    this.text += `${' '.repeat(this.indent)}${text}\n`
+  }
+
+  /** A blank line, unless at the beginning. */
+  gap(): void {
+    if (this.text !== '') this.text += '\n'
+  }
+
+  comments(list: readonly Comment[] | undefined, first: boolean): void {
+    list?.forEach((c, k) => {
+      if (c.blank && !(first && k === 0)) this.gap()
+      this.line(c.text)
+    })
+  }
+
+  private leading(t: Trivia | undefined, first: boolean): void {
+    this.comments(t?.before, first)
+    if (t?.blank && !(first && !t.before?.length)) this.gap()
+  }
+
+  /** A line of its own (or several, where it is too long) with its comments; `first` of its block. */
+  item(t: Trivia | undefined, first: boolean, doc: Doc): void {
+    this.leading(t, first)
+    this.line(layout(doc, this.indent, WIDTH) + trailing(t?.after))
+  }
+
+  /** `head { … }` with its comments. */
+  block(t: Trivia | undefined, first: boolean, head: Doc, body: () => void): void {
+    this.leading(t, first)
+    this.braces(layout(head, this.indent, WIDTH), t?.open, t?.end, body)
+    this.close(t?.after)
+  }
+
+  /** `head {`, the body, the comments at its end, and the indented brace with no line break. */
+  braces(
+    head: string,
+    open: readonly Comment[] | undefined,
+    end: readonly Comment[] | undefined,
+    body: () => void,
+  ): void {
+    this.text += `${this.atLineStart ? ' '.repeat(this.indent) : ''}${head} {${trailing(open)}\n`
+    const before = this.text.length
+    this.indent += 2
+    body()
+    this.comments(end, this.text.length === before)
+    this.indent -= 2
+    if (this.text.length === before && !open?.length) this.text = `${this.text.trimEnd()}}`
+    else this.text += `${' '.repeat(this.indent)}}`
+  }
+
+  close(after: readonly Comment[] | undefined): void {
+    this.text += `${trailing(after)}\n`
+  }
+
+  private get atLineStart(): boolean {
+    return this.text === '' || this.text.endsWith('\n')
+  }
+
+  /** `if` with all its branches; `stmts` prints what is in them. */
+  if(s: If, first: boolean, stmts: (list: readonly Stmt[]) => void): void {
+    this.leading(s.trivia, first)
+    this.ifTail(s, stmts)
+    this.close(s.trivia?.after)
+  }
+
+  private ifTail(s: If, stmts: (list: readonly Stmt[]) => void): void {
+    const head = layout(['if ', bracketed('(', [exprDoc(s.cond)], ')')], this.indent, WIDTH)
+    const t = s.trivia
+    this.braces(head, t?.open, t?.end, () => stmts(s.then))
+    if (s.else.length === 0 && !t?.openElse && !t?.endElse) return
+    this.text += ' else'
+    const [only] = s.else
+    if (s.else.length === 1 && only?.kind === 'if' && chains(s, only)) {
+      this.text += ' '
+      this.ifTail(only, stmts)
+    } else this.braces('', t?.openElse, t?.endElse, () => stmts(s.else))
+  }
+}
+
+/** Whether an `if` alone in an `else` may stand as `else if`: no comment would lose its place. */
+function chains(outer: If, inner: If): boolean {
+  const { openElse, endElse } = outer.trivia ?? {}
+  const { before, after } = inner.trivia ?? {}
+  return !openElse && !endElse && !before && !after
+}
+
+const trailing = (after: readonly Comment[] | undefined): string =>
+  (after ?? []).map((c) => ` ${c.text}`).join('')
