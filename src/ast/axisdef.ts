@@ -24,11 +24,16 @@ interface Rule {
 
 const RULES: Readonly<Record<AxisDef['kind'], Rule>> = {
   dense_fixed: {
-    form: 'dense_fixed(extent)',
+    form: 'dense_fixed(extent)` or, under a parent, `dense_fixed(parent, extent)',
     min: 1,
-    max: 1,
+    max: 2,
     sparse: false,
-    make: ({ args, span }) => ({ kind: 'dense_fixed', extent: args[0]!, span }),
+    make: (p) => ({
+      kind: 'dense_fixed',
+      parent: p.args.length === 2 ? axisName(p, 0) : null,
+      extent: p.args.at(-1)!,
+      span: p.span,
+    }),
   },
   dense_variable: {
     form: 'dense_variable(parent, max)',
@@ -63,6 +68,13 @@ const RULES: Readonly<Record<AxisDef['kind'], Rule>> = {
       ...flags,
       span: p.span,
     }),
+  },
+  bitmap: {
+    form: 'bitmap(parent, extent)',
+    min: 2,
+    max: 2,
+    sparse: false,
+    make: (p) => ({ kind: 'bitmap', parent: axisName(p, 0), extent: p.args[1]!, span: p.span }),
   },
   fused: {
     form: 'fused(root, child, …)',

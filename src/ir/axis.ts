@@ -104,6 +104,10 @@ export function chainTo(axes: ReadonlyMap<string, Axis>, name: string): readonly
   return parent === null ? [name] : [...chainTo(axes, parent), name]
 }
 
+/** Whether the axis and all above it hold every coordinate: its positions need no arrays. */
+export function isDenseChain(axes: ReadonlyMap<string, Axis>, name: string): boolean {
+  return chainTo(axes, name).every((a) => axes.get(a)?.kind === 'dense_fixed')
+}
 export const isDenseRoot = (a: Axis): boolean => a.kind === 'dense_fixed' && a.parent === null
 export const hasIndptr = (a: Axis): a is DenseVariable | SparseVariable | Bitmap =>
   a.kind === 'dense_variable' || a.kind === 'sparse_variable' || a.kind === 'bitmap'

@@ -8,7 +8,7 @@
  */
 import { invariant } from '../ast/diagnostic.ts'
 import type { Axis } from '../ir/axis.ts'
-import { ceildiv, constant, type Expr, keyOf, sameExpr } from '../ir/expr.ts'
+import { ceildiv, constant, type Expr, keyOf, mentions, sameExpr } from '../ir/expr.ts'
 import type { Assign, Buffer1, Iter, Iteration, Kernel1, Reduce1, Stmt1 } from '../ir/stage1.ts'
 
 export interface Initialisation {
@@ -88,7 +88,15 @@ function covers(kernel: Kernel1, w: Writer): boolean {
     return coversAxis(e, axis, axes, iters, where, used)
   })
   // A condition that does more than trim a blocked index leaves elements out.
-  return bare && where.every((c) => used.has(c) || !mentionsSpatial(c, iters, target.index))
+  if (!bare || !where.every((c) => used.has(c) || !mentionsSpatial(c, iters, target.index))) return false
+  return [...iters.values()].every((it) => runsFor(it, target.index, axes))
+}
+
+/** Whether an iterator has a step for each element: the index speaks of it, or it is combined over, or it surely has one. */
+function runsFor(it: Iter, index: readonly Expr[], axes: ReadonlyMap<string, Axis>): boolean {
+  if (it.kind === 'R' || index.some((e) => mentions(e, it.name))) return true
+  const axis = axes.get(it.axis)
+  return axis?.kind === 'dense_fixed' && axis.extent.kind === 'const' && axis.extent.value > 0
 }
 
 function coversAxis(

@@ -92,8 +92,6 @@ export function declareAxes(d: Declared, decls: readonly Ast.AxisDecl[], names: 
 
 function refersTo(def: Ast.AxisDef): readonly Ast.Ident[] {
   switch (def.kind) {
-    case 'dense_fixed':
-      return []
     case 'fused':
       return def.members
     case 'attached':
@@ -132,9 +130,12 @@ function build(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
   const { report } = d
   switch (def.kind) {
     case 'dense_fixed': {
+      const parent = def.parent ? find(d, def.parent, false) : null
       const extent = extentExpr(def.extent, names, report)
-      return extent && { ...base, kind: def.kind, parent: null, extent }
+      if ((def.parent && !parent) || !extent) return null
+      return { ...base, kind: def.kind, parent: parent?.name ?? null, extent }
     }
+    case 'bitmap':
     case 'dense_variable': {
       const parent = find(d, def.parent, false)
       const extent = extentExpr(def.extent, names, report)

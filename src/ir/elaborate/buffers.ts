@@ -1,7 +1,7 @@
 /** Buffers of a kernel, and the lists of gathered axes, which are buffers. */
 import type * as Ast from '../../ast/nodes.ts'
 import { literalValue } from '../../ast/nodes.ts'
-import { isStored, parentOf } from '../axis.ts'
+import { isDenseRoot, isStored, parentOf } from '../axis.ts'
 import { DTYPE_BYTES, type Dtype, isFloat, isInt } from '../dtype.ts'
 import { constant } from '../expr.ts'
 import { chainOf, type Declared, declare } from './declared.ts'
@@ -144,13 +144,13 @@ export function checkGathered(d: Declared, decls: readonly Ast.AxisDecl[]): void
       continue
     }
     const axis = list.axes.length === 1 ? d.axes.get(list.axes[0]!) : undefined
-    if (list.dtype !== 'i32' || list.role !== 'in' || axis?.kind !== 'dense_fixed')
+    if (list.dtype !== 'i32' || list.role !== 'in' || !axis || !isDenseRoot(axis))
       d.report.error({
         code: 'check/gathered-list',
         message: `${list.name} cannot list the coordinates of ${def.base.name}`,
         span: def.buffer.span,
         ...(list.span ? { labels: [{ span: list.span, text: 'declared here' }] } : {}),
-        expected: 'an i32 buffer of role `in` over one dense_fixed axis',
+        expected: 'an i32 buffer of role `in` over one dense_fixed root',
       })
   }
 }

@@ -1,6 +1,6 @@
 /** From what the caller hands over to placed tensors. */
 import { fail, invariant } from '../../ast/diagnostic.ts'
-import { type Axis, isStored, parentOf, type StoredAxis } from '../axis.ts'
+import { type Axis, chainTo, isDenseChain, isStored, parentOf, type StoredAxis } from '../axis.ts'
 import { type Expr, freeVars } from '../expr.ts'
 import type { Buffer1, Kernel1 } from '../stage1.ts'
 import { compileExpr, type Thunk } from './expressions.ts'
@@ -9,7 +9,7 @@ import { wrap } from './numeric.ts'
 import { type Columns, type Evaluate, forward } from './reformat.ts'
 import type { Cell, Context, Scope } from './scope.ts'
 import { allocate, at, place, type Tensor } from './storage.ts'
-import { buildLevels, type Level, type Source } from './structure.ts'
+import { buildLevels, chainOf, type Source } from './structure.ts'
 
 export interface Bound {
   readonly ctx: Context
@@ -89,7 +89,7 @@ export function bind(kernel: Kernel1, inputs: RefInputs): Bound {
 
   const given = kernel.buffers.flatMap((b) => bindBuffer(kernel, b, inputs, axes, extentOf))
   const extra = Object.entries(inputs.structure ?? {}).map(([name, s]) => {
-    const chain = chainTo(name, axes)
+    const chain = structureOf(name, axes)
     return toSource(`the structure of ${name}`, chain, { coords: s.coords, values: null }, chain.length > 0)
   })
   const callers = [...given.flatMap((g) => (g.source ? [g.source] : [])), ...extra]
@@ -111,7 +111,7 @@ export function bind(kernel: Kernel1, inputs: RefInputs): Bound {
       t.data.set(Float64Array.from(g.values!, toType))
     }
   }
-  checkStructure(kernel, callers, translated, levels, tensors)
+  checkStructure(kernel, callers, translated, tensors)
   const ctx: Context = { axes: new Map(kernel.axes.map((a) => [a.name, a])), levels, tensors }
   return { ctx, scope, evaluate, extentOf, sources: callers }
 }
@@ -146,7 +146,7 @@ function bindBuffer(
   const shape = names.map((n) => {
     const a = axes.get(n)
     invariant(a, `no axis ${n}`)
-    if (a.kind !== 'dense_fixed')
+    if (!isDenseChain(axes, n))
       fail({
         code: 'reference/dense-value',
         message: `buffer ${b.name} is over the ${a.kind} axis ${n}; its value is a list of coordinates`,
@@ -160,7 +160,8 @@ function bindBuffer(
       message: `buffer ${b.name} has ${t.length} values for the shape [${shape.join(', ')}]`,
       expected: `${size} values`,
     })
-  if (names.join() === b.axes.join()) return [{ buffer: b, source: null, values: t }]
+  if (names.join() === b.axes.join() && isTreeByTree(names, axes))
+    return [{ buffer: b, source: null, values: t }]
   return [{ buffer: b, source: denseSource(b.name, names, shape, size), values: t satisfies RefDense }]
 }
 
@@ -190,37 +191,43 @@ function denseSource(name: string, axes: readonly string[], shape: readonly numb
   return { name, axes, columns, length: size, keep: false }
 }
 
-function chainTo(name: string, axes: ReadonlyMap<string, Axis>): readonly string[] {
+function structureOf(name: string, axes: ReadonlyMap<string, Axis>): readonly string[] {
   const a = axes.get(name)
-  if (!a || !isStored(a))
-    return fail({
-      code: 'reference/structure',
-      message: `there is no axis ${name} to give a structure to`,
-      lookup: { name, candidates: [...axes.values()].filter(isStored).map((x) => x.name) },
-    })
-  const parent = parentOf(a)
-  return parent === null ? [name] : [...chainTo(parent, axes), name]
+  if (a && isStored(a)) return chainTo(axes, name)
+  return fail({
+    code: 'reference/structure',
+    message: `there is no axis ${name} to give a structure to`,
+    lookup: { name, candidates: [...axes.values()].filter(isStored).map((x) => x.name) },
+  })
 }
 
 const oneTree = (names: readonly string[], axes: ReadonlyMap<string, Axis>): boolean =>
   names.filter((n) => parentOf(axes.get(n)!) === null).length <= 1
+
+/** Whether the axes of each tree stand together: the order of dimensions is then that of the elements. */
+const isTreeByTree = (names: readonly string[], axes: ReadonlyMap<string, Axis>): boolean =>
+  names.every((n, k) => {
+    const parent = parentOf(axes.get(n)!)
+    return parent === null || names[k - 1] === parent
+  })
 
 /** A tree that holds an output but that nobody described is a mistake of the caller, not an empty tree. */
 function checkStructure(
   kernel: Kernel1,
   callers: readonly Source[],
   translated: ReadonlyMap<Source, Source>,
-  levels: ReadonlyMap<string, Level>,
   tensors: ReadonlyMap<string, Tensor>,
 ): void {
   const known = new Set(callers.flatMap((s) => translated.get(s)!.axes))
   for (const b of kernel.buffers)
-    for (const leaf of tensors.get(b.name)!.leaves)
-      if (levels.get(leaf.axis.name)!.start && !known.has(leaf.axis.name))
+    for (const leaf of tensors.get(b.name)!.leaves) {
+      const axis = chainOf(leaf).findLast((l) => l.axis.kind !== 'dense_fixed')?.axis
+      if (axis && !known.has(axis.name))
         fail({
           code: 'reference/missing-structure',
-          message: `no input says which coordinates axis ${leaf.axis.name} of buffer ${b.name} holds`,
-          ...at(leaf.axis.span),
-          hint: `give the structure of ${leaf.axis.name}`,
+          message: `no input says which coordinates axis ${axis.name} of buffer ${b.name} holds`,
+          ...at(axis.span),
+          hint: `give the structure of ${axis.name}`,
         })
+    }
 }

@@ -2,6 +2,7 @@
  * The reference: what a kernel means, computed over coordinates. It interprets Stage I and shares nothing with
  * the rooms it judges: structure is built by its own sorting, coordinates are looked up, loops are closures.
  */
+import { chainTo, isDenseChain } from '../axis.ts'
 import { constant, type Expr } from '../expr.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../stage1.ts'
 import { allAxes, type Bound, bind, callerAxes } from './bind.ts'
@@ -103,14 +104,14 @@ function readBack(
   const columns = { axes: t.buffer.axes, columns: coordinatesOf(t), length: t.data.length }
   const { columns: old, keep } = backward(columns, kernel.reformats, bound.evaluate, bound.extentOf)
   const ordered = names.map((n) => old.columns[old.axes.indexOf(n)]!)
-  const sparse = names.filter((n) => axes.get(n)!.kind !== 'dense_fixed')
+  const sparse = names.filter((n) => !isDenseChain(axes, n))
   if (sparse.length === 0) {
     const values = new Float64Array(shape.reduce((n, x) => n * x, 1)).fill(t.buffer.fill)
     for (let e = 0; e < old.length; e++)
       if (keep[e]) values[ordered.reduce((a, c, k) => a * shape[k]! + c[e]!, 0)] = t.data[e]!
     return { kind: 'dense', shape, values }
   }
-  const inTree = names.filter((n) => sparse.some((s) => chain(s, axes).includes(n)))
+  const inTree = names.filter((n) => sparse.some((s) => chainTo(axes, s).includes(n)))
   const tree = inTree.map((n) => ordered[names.indexOf(n)]!)
   const holds = membership(inTree, bound.sources)
   const kept: number[] = []
@@ -125,10 +126,4 @@ function readBack(
     coords: ordered.map((c) => Int32Array.from(kept, (e) => c[e]!)),
     values: Float64Array.from(kept, (e) => t.data[e]!),
   }
-}
-
-function chain(name: string, axes: ReturnType<typeof allAxes>): readonly string[] {
-  const a = axes.get(name)!
-  const parent = a.kind === 'dense_fixed' || !('parent' in a) ? null : a.parent
-  return parent === null ? [name] : [...chain(parent, axes), name]
 }

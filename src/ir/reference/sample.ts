@@ -3,7 +3,7 @@
  * every top-level iteration runs over the axis with an S iterator, and every element that the kernel writes is
  * written and read at that iterator, bare, on the same dimension.
  */
-import { type Axis, parentOf } from '../axis.ts'
+import { type Axis, isStored, parentOf } from '../axis.ts'
 import { type Expr, type Load, walkExpr } from '../expr.ts'
 import type { Iter, Kernel1, Stmt1 } from '../stage1.ts'
 import type { RefOptions } from './inputs.ts'
@@ -19,7 +19,7 @@ export interface Sampling {
 export function samplingOf(kernel: Kernel1): Sampling | null {
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   for (const a of kernel.axes) {
-    const root = a.kind === 'dense_fixed' || (a.kind === 'sparse_variable' && parentOf(a) === null)
+    const root = isStored(a) && parentOf(a) === null
     const found = root ? tryAxis(kernel, a.name, axes) : null
     if (found) return found
   }

@@ -111,7 +111,12 @@ export function coordinatesOf(t: Tensor): Int32Array[] {
 }
 
 export function resultOf(t: Tensor, shape: readonly number[]): RefResult {
-  return t.leaves.every(isDense)
-    ? { kind: 'dense', shape, values: t.data }
-    : { kind: 'sparse', shape, coords: coordinatesOf(t), values: t.data }
+  if (!t.leaves.every(isDense)) return { kind: 'sparse', shape, coords: coordinatesOf(t), values: t.data }
+  if (t.dims.flat().every((d, k) => d === k)) return { kind: 'dense', shape, values: t.data }
+  // Trees that interleave: elements lie tree by tree.
+  const values = new Float64Array(t.data.length)
+  const coords = coordinatesOf(t)
+  for (let e = 0; e < values.length; e++)
+    values[coords.reduce((a, c, k) => a * shape[k]! + c[e]!, 0)] = t.data[e]!
+  return { kind: 'dense', shape, values }
 }

@@ -4,7 +4,7 @@
  * sorting and uniting coordinate columns; deliberately unlike the compiler's own builders.
  */
 import { fail, invariant } from '../../ast/diagnostic.ts'
-import { type Axis, isStored, parentOf, type StoredAxis } from '../axis.ts'
+import { type Axis, isDenseRoot, isStored, parentOf, type StoredAxis } from '../axis.ts'
 
 /** Coordinates that some tensor or structure stores, one column for each axis it is over. */
 export interface Source {
@@ -22,13 +22,15 @@ export interface Level {
   readonly extent: number
   /** Number of nodes. */
   readonly count: number
-  /** Nodes under parent node p (0 for a root) are `start[p] … start[p+1]-1`; `null` for `dense_fixed`. */
+  /** Nodes under parent node p (0 for a root) are `start[p] … start[p+1]-1`; `null` for a dense root. */
   readonly start: Float64Array | null
   /** Coordinate of each node; `null` where nodes are contiguous coordinates from 0. */
   readonly coord: Int32Array | null
 }
 
-export const isDense = (l: Level): boolean => l.axis.kind === 'dense_fixed'
+/** Whether it and all above it hold every coordinate. */
+export const isDense = (l: Level): boolean =>
+  l.axis.kind === 'dense_fixed' && (l.parent === null || isDense(l.parent))
 export const isUnique = (l: Level): boolean => !('unique' in l.axis) || l.axis.unique
 
 /** Coordinate of node `q` that lies under parent node `p`. */
@@ -140,13 +142,22 @@ function buildLevel(
 ): Level {
   const columnOf = (s: Source): Int32Array => s.columns[s.axes.indexOf(axis.name)]!
   const parents = parent ? parent.count : 1
-  if (axis.kind === 'dense_fixed') {
+  if (isDenseRoot(axis)) {
     for (const s of sources) placed.set(s, Float64Array.from(columnOf(s)))
     return { axis, parent, extent, count: extent, start: null, coord: null }
   }
   const under = (s: Source, e: number): number => (parentNodes ? parentNodes.get(s)![e]! : 0)
   const start = new Float64Array(parents + 1)
   const base = { axis, parent, extent }
+  if (axis.kind === 'dense_fixed') {
+    for (let p = 0; p <= parents; p++) start[p] = p * extent
+    for (const s of sources)
+      placed.set(
+        s,
+        Float64Array.from(columnOf(s), (c, e) => under(s, e) * extent + c),
+      )
+    return { ...base, count: parents * extent, start, coord: null }
+  }
   if (axis.kind === 'dense_variable') {
     for (const s of sources) {
       const column = columnOf(s)

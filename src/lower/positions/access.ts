@@ -4,7 +4,7 @@
  * elsewhere a dense coordinate is its own position after a range check, and a sparse one is searched.
  */
 import { fail, invariant } from '../../ast/diagnostic.ts'
-import { indicesOf, type StoredAxis } from '../../ir/axis.ts'
+import { hasIndices, indicesOf, type StoredAxis } from '../../ir/axis.ts'
 import { add, all, and, type Expr, eq, ge, int, load, lt, sameExpr, search, select } from '../../ir/expr.ts'
 import type { Levels } from './levels.ts'
 import type { OpenAxis, Scope } from './scope.ts'
@@ -29,7 +29,7 @@ export function locate(
   const loose = looseAxes(levels, scope, axes, coords)
   axes.forEach((name, k) => {
     const axis = levels.stored(name)
-    const parent = axis.kind === 'dense_fixed' || axis.parent === null ? null : offsets.get(axis.parent)
+    const parent = axis.parent === null ? null : offsets.get(axis.parent)
     invariant(parent !== undefined, `axis ${name} comes before its parent`)
     offsets.set(name, step(levels, scope, axis, parent, coords[k]!, present, loose.has(name)))
   })
@@ -119,8 +119,9 @@ function step(
   const opened = loose ? undefined : openedAt(scope, axis, parent, coord)
   if (opened) return { at: opened.offset, end: null }
   if (axis.kind === 'dense_fixed') {
+    if (above?.end) refuseRagged(axis)
     present.push(...rangeChecks(scope, coord, axis.extent))
-    return { at: coord, end: null }
+    return { at: add(levels.segment(axis, parent).base, coord), end: null }
   }
   // A segment of an absent parent is empty: neither its bounds nor its contents are read.
   const certain = all(present)
@@ -158,7 +159,7 @@ export function segmentAt(
   checkTogether(root)
   const present: Expr[] = []
   const found = step(levels, scope, root, null, coord, present, 'unique' in root && !root.unique)
-  if (axis.kind === 'dense_variable' && found.end) refuseRagged(axis)
+  if (found.end && !hasIndices(axis)) refuseRagged(axis)
   const certain = all(present)
   const { base, length } = levels.segment(axis, found.at, found.end)
   return { parent: found.at, base: select(certain, base, int(0)), length: select(certain, length, int(0)) }

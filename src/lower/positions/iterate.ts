@@ -4,7 +4,7 @@
  */
 import { invariant } from '../../ast/diagnostic.ts'
 import { type Axis, indptrOf, type StoredAxis } from '../../ir/axis.ts'
-import { add, div, type Expr, int, load, lt, search, sub, variable } from '../../ir/expr.ts'
+import { add, div, type Expr, int, load, lt, mod, search, sub, variable } from '../../ir/expr.ts'
 import { segmentAt } from './access.ts'
 import type { Levels } from './levels.ts'
 import { type Scope, withAxis, withFacts, withValue } from './scope.ts'
@@ -46,14 +46,13 @@ export function openIterator(
     case 'attached': {
       const base = levels.stored(axis.base)
       const parent = innermost(inner, levels, axis.parent)
-      invariant(base.kind !== 'dense_fixed' && base.parent, `axis ${base.name} has a parent`)
+      invariant(base.parent !== null, `axis ${base.name} has a parent`)
       const root = levels.stored(base.parent)
       const segment = segmentAt(levels, inner, base, root, parent.coordinate)
       return openSegment(levels, inner, base, segment, name, v)
     }
     default: {
-      const parentName = axis.kind === 'dense_fixed' ? null : axis.parent
-      const parent = parentName === null ? null : innermost(inner, levels, parentName).offset
+      const parent = axis.parent === null ? null : innermost(inner, levels, axis.parent).offset
       return openSegment(levels, inner, axis, { parent, ...levels.segment(axis, parent) }, name, v)
     }
   }
@@ -92,6 +91,7 @@ function openFused(levels: Levels, scope: Scope, members: readonly string[], loo
     const axis = chain[k]!
     const offset = offsets[0]!
     if (axis.kind === 'sparse_fixed') offsets.unshift(div(offset, axis.width))
+    else if (axis.kind === 'dense_fixed') offsets.unshift(div(offset, axis.extent))
     else {
       const segments = add(levels.positions(chain[k - 1]!.name), int(1))
       offsets.unshift(sub(search('upper', indptrOf(axis.name), int(0), segments, offset), int(1)))
@@ -102,7 +102,10 @@ function openFused(levels: Levels, scope: Scope, members: readonly string[], loo
   chain.forEach((axis, k) => {
     const parent = k === 0 ? null : offsets[k - 1]!
     const offset = offsets[k]!
-    const relative = sub(offset, levels.segment(axis, parent).base)
+    const relative =
+      axis.kind === 'dense_fixed' && parent !== null
+        ? mod(offset, axis.extent)
+        : sub(offset, levels.segment(axis, parent).base)
     const coordinate = levels.coordinate(axis, offset, relative)
     out.facts.coordinate(offset, levels.positions(axis.name))
     guards.push(...paddingGuards(axis, coordinate))

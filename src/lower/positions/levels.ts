@@ -30,7 +30,7 @@ export class Levels {
     const a = this.stored(name)
     switch (a.kind) {
       case 'dense_fixed':
-        return a.extent
+        return a.parent === null ? a.extent : mul(this.positions(a.parent), a.extent)
       case 'bitmap':
       case 'dense_variable':
       case 'sparse_variable':
@@ -51,7 +51,7 @@ export class Levels {
   ): { readonly base: Expr; readonly length: Expr } {
     switch (a.kind) {
       case 'dense_fixed':
-        return { base: int(0), length: a.extent }
+        return { base: parent === null ? int(0) : mul(parent, a.extent), length: a.extent }
       case 'sparse_fixed':
         invariant(parent, `axis ${a.name} entered without its parent`)
         return { base: mul(parent, a.width), length: end ? mul(sub(end, parent), a.width) : a.width }
@@ -79,7 +79,7 @@ export class Levels {
     const treeOf = new Map<string, string[]>()
     for (const name of axes) {
       const a = this.stored(name)
-      const parent = a.kind === 'dense_fixed' ? null : a.parent
+      const { parent } = a
       const tree = parent === null ? undefined : treeOf.get(parent)
       if (tree) {
         tree.push(name)
