@@ -4,19 +4,25 @@
  */
 import { hasIndices, type StoredAxis } from '../ir/axis.ts'
 import { checkCoords } from './check.ts'
+import { type Claim, checkClaim } from './claims.ts'
+import { findInLevel } from './find.ts'
 import {
+  bitmap,
+  denseFixed,
   denseVariable,
-  findInLevel,
   type LevelInput,
+  type Made,
   type Sweep,
   sparseFixed,
   sparseVariable,
 } from './levels.ts'
-import { lexicographic } from './order.ts'
+import { lexicographic, type Ordered } from './order.ts'
+import { newPositions } from './runs.ts'
 import {
   allocate,
   elementCount,
   extentOf,
+  gather,
   type Level,
   makeStorage,
   type Storage,
@@ -36,15 +42,20 @@ export interface BuildInput {
   readonly lengths?: ReadonlyMap<string, Int32Array> | undefined
   /** Axes whose level is there already: entries are found in it. No nonunique ones. */
   readonly known?: ReadonlyMap<string, Level> | undefined
+  /** Whether equal coordinates share a position under `nonunique` axes too. Otherwise each entry has its own. */
+  readonly duplicates?: 'share' | undefined
+  /** What the text says of every segment of an axis; checked. */
+  readonly claims?: readonly { readonly axis: string; readonly claim: Claim }[] | undefined
 }
 
 /**
  * Builds the structure that stores the given coordinates. Entries come in any order; equal coordinates share a
- * position, except on a `nonunique` axis of a buffer with one tree, where each entry has its own. Each tree
- * stores the union of what the entries need of it. O(entries × axes + positions) time.
+ * position, except under a `nonunique` axis of a buffer with one tree, where each entry has its own unless
+ * `duplicates` says otherwise. Each tree stores the union of what the entries need of it. O(entries × axes + positions) time.
  *
  * @throws SptError `bind/coordinates`, `bind/coordinate-range`, `bind/extent`, `bind/width`, `bind/lengths`,
- * `bind/axis-order`, `bind/branching`, `bind/absent-coordinate`, `bind/too-large`, `bind/out-of-memory`
+ * `bind/axis-order`, `bind/branching`, `bind/absent-coordinate`, `bind/too-large`, `bind/out-of-memory`,
+ * `format/claim`
  */
 export function buildStorage(input: BuildInput): Storage {
   const { axes, coords } = input
@@ -56,7 +67,14 @@ export function buildStorage(input: BuildInput): Storage {
   const last: Level[] = []
   for (const tree of trees) {
     const columns = tree.map((a) => column.get(a.name)!)
-    const sweep = buildTree(tree, input, columns, maxima, trees.length === 1, levels)
+    const sweep = buildTree(
+      tree,
+      input,
+      columns,
+      maxima,
+      trees.length === 1 && input.duplicates !== 'share',
+      levels,
+    )
     const level = levels.get(tree[tree.length - 1]!.name)!
     last.push(level)
     elementCount(last)
@@ -71,58 +89,74 @@ function buildTree(
   input: BuildInput,
   columns: readonly number[],
   maxima: readonly number[],
-  alone: boolean,
+  keep: boolean,
   levels: Map<string, Level>,
 ): Sweep {
   const keys = columns.map((k) => input.coords[k]!)
-  // Dense levels place entries by arithmetic: only stored coordinates need an order.
-  const { order, columns: sorted } = tree.some(hasIndices)
-    ? lexicographic(
-        keys,
-        columns.map((k) => maxima[k]!),
-      )
-    : { order: null, columns: keys }
-  const apart = tree.some((a) => hasIndices(a) && !a.unique)
-  const fresh = apart && !alone ? tupleStarts(sorted) : null
+  const { order, columns: sorted } = inOrder(
+    tree,
+    keys,
+    columns.map((k) => maxima[k]!),
+  )
+  const fresh = newPositions(tree, sorted, input.widths ?? new Map(), keep)
   let at: Int32Array | null = null
   let parents = 1
   tree.forEach((axis, depth) => {
     const extent = extentOf(input.extents, axis.name)
     const column = sorted[depth]!
-    if (axis.kind === 'dense_fixed') {
-      at = column
-      levels.set(axis.name, { axis, extent, width: null, positions: extent, indptr: null, indices: null })
-      parents = extent
-      return
-    }
     const known = input.known?.get(axis.name)
     if (known) {
       at = findInLevel(known, at, column)
       levels.set(axis.name, known)
-      parents = known.positions
-      return
+    } else {
+      const made = makeLevel(axis, { extent, parents, at, column, fresh: fresh[depth]! }, input)
+      levels.set(axis.name, made.level)
+      at = made.at
     }
-    const given: LevelInput = { extent, parents, at, column, fresh }
-    const made =
-      axis.kind === 'dense_variable'
-        ? denseVariable(axis, given, input.lengths?.get(axis.name))
-        : axis.kind === 'sparse_fixed'
-          ? sparseFixed(axis, given, input.widths?.get(axis.name))
-          : sparseVariable(axis as Extract<StoredAxis, { kind: 'sparse_variable' }>, given)
-    levels.set(axis.name, made.level)
-    at = made.at
-    parents = made.level.positions
+    parents = levels.get(axis.name)!.positions
   })
+  for (const { axis, claim } of input.claims ?? [])
+    if (tree.some((a) => a.name === axis))
+      checkClaim(
+        tree.map((a) => levels.get(a.name)!),
+        axis,
+        claim,
+      )
   return { order, at: at! }
 }
 
-/** 1 where a tuple differs from the one before it. */
-function tupleStarts(columns: readonly Int32Array[]): Uint8Array {
-  const n = columns[0]!.length
-  const fresh = new Uint8Array(n)
-  if (n > 0) fresh[0] = 1
-  for (const c of columns) for (let s = 1; s < n; s++) if (c[s - 1] !== c[s]) fresh[s] = 1
-  return fresh
+function makeLevel(axis: StoredAxis, given: LevelInput, input: BuildInput): Made {
+  switch (axis.kind) {
+    case 'dense_fixed':
+      return denseFixed(axis, given)
+    case 'dense_variable':
+      return denseVariable(axis, given, input.lengths?.get(axis.name))
+    case 'sparse_fixed':
+      return sparseFixed(axis, given, input.widths?.get(axis.name))
+    case 'sparse_variable':
+      return sparseVariable(axis, given)
+    case 'bitmap':
+      return bitmap(axis, given)
+  }
+}
+
+/**
+ * Entries in the order that the levels need. Only stored coordinates need one: other levels place entries by
+ * arithmetic, so the axes under the last one with indices take no part, unless entries of equal coordinates are
+ * kept apart.
+ */
+function inOrder(
+  tree: readonly StoredAxis[],
+  keys: readonly Int32Array[],
+  maxima: readonly number[],
+): Ordered {
+  const depth = tree.some((a) => hasIndices(a) && !a.unique)
+    ? keys.length
+    : tree.findLastIndex(hasIndices) + 1
+  if (depth === 0) return { order: null, columns: keys }
+  const { order, columns } = lexicographic(keys.slice(0, depth), maxima.slice(0, depth))
+  if (depth === keys.length || !order) return { order, columns: [...columns, ...keys.slice(depth)] }
+  return { order, columns: [...columns, ...keys.slice(depth).map((key) => gather(key, order))] }
 }
 
 /** Positions by entry, in an array of their own; `null` where entry e has position e, unless `whole`. */

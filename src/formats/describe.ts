@@ -1,6 +1,9 @@
 /** What a structure costs, as data. */
+
+import { parentOf } from '../ir/axis.ts'
 import { DTYPE_BYTES, type Dtype } from '../ir/dtype.ts'
 import { segment } from './expand.ts'
+import { chainOf, paddedPositions } from './padding.ts'
 import type { Level, Storage } from './storage.ts'
 
 export interface LevelReport {
@@ -9,7 +12,7 @@ export interface LevelReport {
   readonly extent: number
   readonly width: number | null
   readonly positions: number
-  /** Positions that hold no coordinate. */
+  /** Positions that hold no coordinate, or stand under one that holds none. */
   readonly padding: number
   /** Segments (parent positions), the empty ones, and the most positions in one, padding left out. */
   readonly segments: number
@@ -18,6 +21,7 @@ export interface LevelReport {
   /** Bytes. */
   readonly indptrBytes: number
   readonly indicesBytes: number
+  readonly maskBytes: number
 }
 
 export interface StorageReport {
@@ -33,14 +37,21 @@ export interface StorageReport {
 
 /** Counts and bytes of a storage, with values of type `dtype`. O(positions). */
 export function describe(storage: Storage, dtype: Dtype): StorageReport {
+  const padding = new Map<string, Uint8Array | null>()
+  for (const tree of storage.trees) {
+    const found = paddedPositions(chainOf(storage, tree))
+    for (const [d, name] of tree.entries()) padding.set(name, found[d]!)
+  }
   const levels = storage.axes.map((axis) => {
-    const level = storage.levels.get(axis.name)!
-    const parent = axis.kind === 'dense_fixed' || axis.parent === null ? null : axis.parent
-    return levelReport(level, parent === null ? 1 : storage.levels.get(parent)!.positions)
+    const parent = parentOf(axis)
+    return levelReport(
+      storage.levels.get(axis.name)!,
+      parent === null ? 1 : storage.levels.get(parent)!.positions,
+      padding.get(axis.name)!,
+    )
   })
-  const structureBytes = levels.reduce((sum, l) => sum + l.indptrBytes + l.indicesBytes, 0)
+  const structureBytes = levels.reduce((sum, l) => sum + l.indptrBytes + l.indicesBytes + l.maskBytes, 0)
   const valueBytes = storage.size * DTYPE_BYTES[dtype]
-  // Padding of an inner level has only padding under it, so the last level of a tree shows it all.
   let held = 1
   for (const tree of storage.trees) {
     const last = levels.find((l) => l.axis === tree[tree.length - 1])!
@@ -56,14 +67,14 @@ export function describe(storage: Storage, dtype: Dtype): StorageReport {
   }
 }
 
-function levelReport(level: Level, segments: number): LevelReport {
+function levelReport(level: Level, segments: number, padded: Uint8Array | null): LevelReport {
   let padding = 0
   let emptySegments = 0
   let longestSegment = 0
   for (let p = 0; p < segments; p++) {
     const [lo, hi] = segment(level, p)
     let length = hi - lo
-    if (level.width !== null) for (let q = hi; q > lo && level.indices![q - 1] === level.extent; q--) length--
+    if (padded) for (let q = lo; q < hi; q++) length -= padded[q]!
     padding += hi - lo - length
     if (length === 0) emptySegments++
     if (length > longestSegment) longestSegment = length
@@ -80,5 +91,6 @@ function levelReport(level: Level, segments: number): LevelReport {
     longestSegment,
     indptrBytes: level.indptr?.byteLength ?? 0,
     indicesBytes: level.indices?.byteLength ?? 0,
+    maskBytes: level.mask?.byteLength ?? 0,
   }
 }

@@ -1,7 +1,8 @@
 /** One level of a tree from entries in order: its arrays, and the position of each entry on it. */
 import { fail } from '../ast/diagnostic.ts'
-import type { DenseVariable, SparseFixed, SparseVariable } from '../ir/axis.ts'
-import { allocate, type Level, tooLarge } from './storage.ts'
+import type { Bitmap, DenseFixed, DenseVariable, SparseFixed, SparseVariable } from '../ir/axis.ts'
+import { bitCount } from './bits.ts'
+import { allocate, type Level, MAX_POSITIONS, tooLarge, wordsOf } from './storage.ts'
 
 /** Entries in lexicographic order. `order[s]` is the input entry at place s (`null`: s itself), `at[s]` its position. */
 export interface Sweep {
@@ -17,11 +18,11 @@ export interface LevelInput {
   readonly at: Int32Array | null
   /** Coordinate on this axis at each place. */
   readonly column: Int32Array
-  /** What a nonunique axis takes for a new position: 1 at the place; `null`: every place. */
+  /** Where a nonunique axis begins a new position: 1 at the place; `null`: every place. */
   readonly fresh: Uint8Array | null
 }
 
-interface Made {
+export interface Made {
   readonly level: Level
   readonly at: Int32Array
 }
@@ -35,6 +36,48 @@ function scan(indptr: Int32Array, axis: string): number {
     indptr[p] = total
   }
   return total
+}
+
+/** All coordinates under every parent position: arithmetic alone. */
+export function denseFixed(axis: DenseFixed, input: LevelInput): Made {
+  const { extent, parents, at: parent, column } = input
+  const positions = parents * extent
+  if (positions > MAX_POSITIONS) tooLarge(positions, `positions of axis ${axis.name}`)
+  const level: Level = { axis, extent, width: null, positions, indptr: null, indices: null, mask: null }
+  if (parent === null) return { level, at: column }
+  const at = allocate(column.length, 'entries')
+  for (let s = 0; s < column.length; s++) at[s] = parent[s]! * extent + column[s]!
+  return { level, at }
+}
+
+/** Bits of a mask; needs no order of the entries. */
+export function bitmap(axis: Bitmap, input: LevelInput): Made {
+  const { extent, parents, column } = input
+  const parent = input.at!
+  const words = wordsOf(extent)
+  const mask = allocate(parents * words, `mask words of axis ${axis.name}`)
+  const n = column.length
+  for (let s = 0; s < n; s++) {
+    const c = column[s]!
+    mask[parent[s]! * words + (c >>> 5)]! |= 1 << (c & 31)
+  }
+  const indptr = allocate(parents + 1, `positions of axis ${axis.parent}`)
+  const before = allocate(mask.length, `mask words of axis ${axis.name}`)
+  let total = 0
+  for (let p = 0; p < parents; p++) {
+    for (let w = p * words; w < (p + 1) * words; w++) {
+      before[w] = total
+      total += bitCount(mask[w]!)
+    }
+    indptr[p + 1] = total
+  }
+  const at = allocate(n, 'entries')
+  for (let s = 0; s < n; s++) {
+    const c = column[s]!
+    const w = parent[s]! * words + (c >>> 5)
+    at[s] = before[w]! + bitCount(mask[w]! & ((1 << (c & 31)) - 1))
+  }
+  return { level: { axis, extent, width: null, positions: total, indptr, indices: null, mask }, at }
 }
 
 /** Ragged: each segment is as long as given, or as its largest coordinate needs. */
@@ -78,7 +121,7 @@ export function denseVariable(axis: DenseVariable, input: LevelInput, lengths: I
   const positions = scan(indptr, axis.name)
   const out = allocate(n, 'entries')
   for (let s = 0; s < n; s++) out[s] = indptr[at[s]!]! + column[s]!
-  return { level: { axis, extent, width: null, positions, indptr, indices: null }, at: out }
+  return { level: { axis, extent, width: null, positions, indptr, indices: null, mask: null }, at: out }
 }
 
 /** Compressed: one position for each coordinate, or for each entry where the axis is nonunique. */
@@ -105,7 +148,7 @@ export function sparseVariable(axis: SparseVariable, input: LevelInput): Made {
   }
   const positions = scan(indptr, axis.name)
   return {
-    level: { axis, extent, width: null, positions, indptr, indices: trim(indices, positions) },
+    level: { axis, extent, width: null, positions, indptr, indices: trim(indices, positions), mask: null },
     at,
   }
 }
@@ -152,39 +195,7 @@ export function sparseFixed(axis: SparseFixed, input: LevelInput, given: number 
     at[s] = q
     indices[q] = column[s]!
   }
-  return { level: { axis, extent, width, positions, indptr: null, indices }, at }
-}
-
-/** Positions of coordinates in a finished level, by binary search, or one by one where it is not ordered. */
-export function findInLevel(level: Level, parents: Int32Array | null, column: Int32Array): Int32Array {
-  const { axis, indptr, indices, width } = level
-  const n = column.length
-  const out = allocate(n, 'entries')
-  for (let s = 0; s < n; s++) {
-    const p = parents ? parents[s]! : 0
-    const lo = indptr ? indptr[p]! : p * (width ?? 0)
-    const hi = indptr ? indptr[p + 1]! : lo + (width ?? 0)
-    const c = column[s]!
-    let q = lo
-    if (!indices) q = lo + c
-    else if ('ordered' in axis && axis.ordered) {
-      let end = hi
-      while (q < end) {
-        const middle = (q + end) >>> 1
-        if (indices[middle]! < c) q = middle + 1
-        else end = middle
-      }
-    } else while (q < hi && indices[q] !== c) q++
-    if (q >= hi || (indices && indices[q] !== c))
-      fail({
-        code: 'bind/absent-coordinate',
-        message: `axis ${axis.name} does not store the coordinate ${c} at position ${p} of its parent, which another tensor has there`,
-        expected: 'one structure for each axis',
-        hint: 'declare an axis of its own for the second tensor, or build the structure from the union of both',
-      })
-    out[s] = q
-  }
-  return out
+  return { level: { axis, extent, width, positions, indptr: null, indices, mask: null }, at }
 }
 
 /** A copy without the unused tail, unless there is none. */

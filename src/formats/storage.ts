@@ -24,7 +24,12 @@ export interface Level {
   readonly positions: number
   readonly indptr: Int32Array | null
   readonly indices: Int32Array | null
+  /** bitmap only: `wordsOf(extent)` words for each parent position, lowest bit first. */
+  readonly mask: Int32Array | null
 }
+
+/** Mask words of one bitmap segment. */
+export const wordsOf = (extent: number): number => Math.ceil(extent / 32)
 
 /** Which value position each input entry has; kept by `buildStorage` so that values follow without a search. */
 export interface Entries {
@@ -144,6 +149,13 @@ export function allocate(length: number, what: string): Int32Array {
   } catch (e) {
     return outOfMemory(e, length, what)
   }
+}
+
+/** `from[at[s]]` at each place s. */
+export function gather(from: Int32Array, at: Int32Array): Int32Array {
+  const out = allocate(at.length, 'coordinates')
+  for (let s = 0; s < at.length; s++) out[s] = from[at[s]!]!
+  return out
 }
 
 export function outOfMemory(e: unknown, length: number, what: string): never {

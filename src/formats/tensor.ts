@@ -24,13 +24,18 @@ export interface DenseTensor {
 }
 
 /**
- * Ready-made arrays of an axis tree, bound as they are after validation: per axis its `indptr` and/or
- * `indices`, and the values in position order.
+ * Ready-made arrays of an axis tree, bound as they are after validation: per axis its `indptr`, `indices` and
+ * `mask`, as its kind has them, and the values in position order.
  */
 export interface StoredTensor {
   readonly kind: 'stored'
   readonly shape: readonly number[]
-  readonly arrays: Readonly<Record<string, { readonly indptr?: Int32Array; readonly indices?: Int32Array }>>
+  readonly arrays: Readonly<
+    Record<
+      string,
+      { readonly indptr?: Int32Array; readonly indices?: Int32Array; readonly mask?: Int32Array }
+    >
+  >
   readonly values: ValueArray | null
   readonly dtype: Dtype
 }

@@ -1,38 +1,55 @@
 /** The checks of one level's ready-made arrays; each failure names the axis, the position and the value found. */
-import { fail, InternalError } from '../ast/diagnostic.ts'
-import type { SparseFixed, SparseVariable, StoredAxis } from '../ir/axis.ts'
+import { fail } from '../ast/diagnostic.ts'
+import { type Bitmap, parentOf, type SparseFixed, type SparseVariable, type StoredAxis } from '../ir/axis.ts'
+import { bitCount } from './bits.ts'
 import { segment } from './expand.ts'
-import { type Level, MAX_POSITIONS, tooLarge } from './storage.ts'
+import { type Level, MAX_POSITIONS, tooLarge, wordsOf } from './storage.ts'
 
 export interface IndexArrays {
   readonly indptr?: Int32Array
   readonly indices?: Int32Array
+  readonly mask?: Int32Array
 }
 
-/** A level over validated arrays. `parent` is `null` for a root. */
+/** A level over validated arrays. `parent` is `null` for a root; `padded` says which of its positions are padding. */
 export function bindLevel(
   axis: StoredAxis,
   extent: number,
   parent: Level | null,
   arrays: IndexArrays,
   given: number | undefined,
+  padded: Uint8Array | null,
 ): Level {
   const parents = parent?.positions ?? 1
   const make = (positions: number, width: number | null = null, indptr: Int32Array | null = null): Level => {
     if (positions > MAX_POSITIONS) tooLarge(positions, `positions of axis ${axis.name}`)
-    return { axis, extent, width, positions, indptr, indices: arrays.indices ?? null }
+    return {
+      axis,
+      extent,
+      width,
+      positions,
+      indptr,
+      indices: arrays.indices ?? null,
+      mask: arrays.mask ?? null,
+    }
   }
   switch (axis.kind) {
-    case 'bitmap':
-      throw new InternalError('bitmap')
     case 'dense_fixed':
-      return make(extent)
+      return make(parents * extent)
+    case 'bitmap': {
+      const indptr = required(axis, 'indptr', arrays.indptr)
+      checkIndptr(axis, indptr, parents, null)
+      checkMask(axis, required(axis, 'mask', arrays.mask), indptr, extent, parents)
+      const level = make(indptr[parents]!, null, indptr)
+      checkUnderPadding(level, padded)
+      return level
+    }
     case 'dense_variable': {
       const indptr = required(axis, 'indptr', arrays.indptr)
       checkIndptr(axis, indptr, parents, null)
       checkLengths(axis.name, axis.parent, indptr, extent)
       const level = make(indptr[parents]!, null, indptr)
-      checkUnderPadding(level, parent)
+      checkUnderPadding(level, padded)
       return level
     }
     case 'sparse_variable': {
@@ -44,20 +61,20 @@ export function bindLevel(
       checkIndptr(axis, indptr, parents, indices.length)
       const level = make(indices.length, null, indptr)
       checkIndices(axis, level, parents)
-      checkUnderPadding(level, parent)
+      checkUnderPadding(level, padded)
       return level
     }
     case 'sparse_fixed': {
       const indices = required(axis, 'indices', arrays.indices)
       const level = make(indices.length, checkWidth(axis, indices.length, parents, given))
       checkIndices(axis, level, parents)
-      checkUnderPadding(level, parent)
+      checkUnderPadding(level, padded)
       return level
     }
   }
 }
 
-function required(axis: StoredAxis, which: 'indptr' | 'indices', array: Int32Array | undefined): Int32Array {
+function required(axis: StoredAxis, which: keyof IndexArrays, array: Int32Array | undefined): Int32Array {
   if (array === undefined)
     fail({
       code: 'bind/missing-array',
@@ -203,18 +220,55 @@ function lastSegments(extent: number): (c: number, segment: number) => number {
 }
 
 /** Under padding there is nothing but padding: its values would otherwise belong to no coordinate. */
-function checkUnderPadding(level: Level, parent: Level | null): void {
-  if (parent?.axis.kind !== 'sparse_fixed') return
-  for (let p = 0; p < parent.positions; p++) {
-    if (parent.indices![p] !== parent.extent) continue
+function checkUnderPadding(level: Level, padded: Uint8Array | null): void {
+  if (!padded) return
+  for (let p = 0; p < padded.length; p++) {
+    if (padded[p] === 0) continue
     const [lo, hi] = segment(level, p)
     for (let q = lo; q < hi; q++)
       if (level.indices?.[q] !== level.extent || level.width === null)
         fail({
           code: 'bind/padding',
-          message: `axis ${level.axis.name} stores position ${q} under the padding at position ${p} of ${parent.axis.name}`,
+          message: `axis ${level.axis.name} stores position ${q} under the padding at position ${p} of ${parentOf(level.axis)}`,
           expected: 'an empty segment, or padding',
           hint: 'a padded position has no children',
         })
+  }
+}
+
+/** Length, no bits from `extent` on, and an indptr that counts the bits. */
+function checkMask(
+  axis: Bitmap,
+  mask: Int32Array,
+  indptr: Int32Array,
+  extent: number,
+  parents: number,
+): void {
+  const words = wordsOf(extent)
+  if (mask.length !== parents * words)
+    fail({
+      code: 'bind/mask-length',
+      message: `mask of axis ${axis.name} has ${mask.length} words for ${parents} positions of ${axis.parent}`,
+      expected: `${parents * words}: ${words} of 32 bits for each`,
+      hint: 'every parent position has a whole number of words',
+    })
+  const rest = extent & 31
+  for (let p = 0; p < parents; p++) {
+    let bits = 0
+    for (let w = p * words; w < (p + 1) * words; w++) bits += bitCount(mask[w]!)
+    if (rest !== 0 && mask[(p + 1) * words - 1]! >>> rest !== 0)
+      fail({
+        code: 'bind/mask-range',
+        message: `mask of axis ${axis.name} has bits from ${extent} on at position ${p} of ${axis.parent}, and the extent is ${extent}`,
+        expected: `bits 0 to ${extent - 1}`,
+        hint: 'clear the unused bits of the last word',
+      })
+    if (bits !== indptr[p + 1]! - indptr[p]!)
+      fail({
+        code: 'bind/mask-count',
+        message: `mask of axis ${axis.name} has ${bits} bits at position ${p} of ${axis.parent}, where indptr counts ${indptr[p + 1]! - indptr[p]!}`,
+        expected: 'as many bits as positions',
+        hint: 'indptr holds running sums of the bits of each parent position',
+      })
   }
 }

@@ -2,6 +2,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import { hasIndices, hasIndptr, parentOf, type StoredAxis } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
+import { chainOf, padded, paddedPositions } from './padding.ts'
 import { extentOf, type Level, makeStorage, type Storage, treesOf } from './storage.ts'
 import type { StoredTensor, ValueArray } from './tensor.ts'
 import { bindLevel, type IndexArrays } from './validate-level.ts'
@@ -19,8 +20,8 @@ export interface ValidateOptions {
  *
  * @throws SptError `bind/shape`, `bind/missing-array`, `bind/extra-array`, `bind/array-type`, `bind/indptr-length`,
  * `bind/indptr-start`, `bind/indptr-order`, `bind/indptr-end`, `bind/lengths`, `bind/indices-length`,
- * `bind/index-range`, `bind/unsorted`, `bind/duplicate`, `bind/padding`, `bind/width`, `bind/values-length`,
- * `bind/value-type`, `bind/too-large`, `bind/extent`, `bind/axis-order`, `bind/branching`
+ * `bind/index-range`, `bind/unsorted`, `bind/duplicate`, `bind/padding`, `bind/mask-length`, `bind/mask-range`,
+ * `bind/mask-count`, `bind/width`, `bind/values-length`, `bind/value-type`, `bind/too-large`, `bind/extent`, `bind/axis-order`, `bind/branching`
  */
 export function validateStored(
   axes: readonly StoredAxis[],
@@ -32,18 +33,20 @@ export function validateStored(
   checkShape(axes, extents, tensor.shape)
   checkNames(axes, tensor.arrays)
   const levels = new Map<string, Level>()
+  const padding = new Map<string, Uint8Array | null>()
   for (const axis of axes) {
     const parent = parentOf(axis)
-    levels.set(
-      axis.name,
-      bindLevel(
-        axis,
-        extentOf(extents, axis.name),
-        parent === null ? null : levels.get(parent)!,
-        tensor.arrays[axis.name] ?? {},
-        options.widths?.get(axis.name),
-      ),
+    const above = (parent !== null && padding.get(parent)) || null
+    const level = bindLevel(
+      axis,
+      extentOf(extents, axis.name),
+      parent === null ? null : levels.get(parent)!,
+      tensor.arrays[axis.name] ?? {},
+      options.widths?.get(axis.name),
+      above,
     )
+    levels.set(axis.name, level)
+    padding.set(axis.name, padded(level, above))
   }
   const storage = makeStorage(axes, trees, levels, null)
   if (options.dtype !== undefined && options.dtype !== tensor.dtype)
@@ -65,11 +68,11 @@ export function storedValues(storage: Storage, tensor: StoredTensor, fill: numbe
   let size = storage.size
   for (const tree of storage.trees) {
     const last = storage.levels.get(tree[tree.length - 1]!)!
-    // Padding of an inner level has only padding under it, so the last level shows it all.
     size = last.positions === 0 ? 0 : size / last.positions
-    if (last.axis.kind !== 'sparse_fixed') continue
+    const padding = paddedPositions(chainOf(storage, tree)).at(-1)
+    if (!padding) continue
     for (let k = 0; k < ones.length; k++)
-      if (last.indices![Math.floor(k / size) % last.positions] === last.extent) ones[k] = absent!
+      if (padding[Math.floor(k / size) % last.positions] === 1) ones[k] = absent!
   }
   return ones
 }
@@ -103,11 +106,19 @@ function checkNames(axes: readonly StoredAxis[], arrays: StoredTensor['arrays'])
     const extra: (keyof IndexArrays)[] = []
     if (own.indptr && !hasIndptr(axis)) extra.push('indptr')
     if (own.indices && !hasIndices(axis)) extra.push('indices')
+    if (own.mask && axis.kind !== 'bitmap') extra.push('mask')
     if (extra.length > 0)
       fail({
         code: 'bind/extra-array',
         message: `axis ${name} is ${axis.kind} and has no ${extra.join(' and no ')}`,
-        expected: hasIndptr(axis) ? 'indptr' : hasIndices(axis) ? 'indices' : 'no arrays',
+        expected:
+          axis.kind === 'bitmap'
+            ? 'indptr and mask'
+            : hasIndptr(axis)
+              ? 'indptr'
+              : hasIndices(axis)
+                ? 'indices'
+                : 'no arrays',
         hint: 'leave the array out, or declare the axis with the kind that the arrays have',
       })
   }

@@ -66,7 +66,7 @@ describe('matrices', () => {
 
   it('COO: every entry its own row position', () => {
     const axes = [sparseVariable('i', null, { unique: false }), sparseFixed('j', 'i')]
-    const s = build(axes, shape, [rows, cols])
+    const s = build(axes, shape, [rows, cols], { widths: new Map([['j', 1]]) })
     expect(arrays(s, 'i')).toEqual([
       [0, 5],
       [0, 0, 2, 2, 3],
@@ -78,7 +78,7 @@ describe('matrices', () => {
   it('COO keeps duplicates apart, also for another tensor with the same ones', () => {
     const axes = [sparseVariable('i', null, { unique: false }), sparseFixed('j', 'i')]
     const twice = [Int32Array.of(1, 0, 1), Int32Array.of(2, 0, 2)]
-    const s = build(axes, [2, 3], twice)
+    const s = build(axes, [2, 3], twice, { widths: new Map([['j', 1]]) })
     expect(s.size).toBe(3)
     expect([...s.entries!.positions!]).toEqual([1, 0, 2])
     expect([
@@ -157,7 +157,7 @@ describe('blocks as COO', () => {
       [1, 0, 0, 0, 1],
       [0, 1, 1, 0, 0],
     ].map((c) => Int32Array.from(c))
-    const s = build(axes, [2, 3, 2, 2], at)
+    const s = build(axes, [2, 3, 2, 2], at, { widths: new Map([['jo', 1]]) })
     expect(arrays(s, 'io')[1]).toEqual([0, 0, 1])
     expect(arrays(s, 'jo')).toEqual([null, [0, 2, 0]])
     expect(place(s, at)).toEqual([5, 0, 4 + 3, 0, 0, 1, 0, 0, 0, 2, 0, 0])

@@ -1,0 +1,18 @@
+/** Bits of 32-bit words, as bitmap axes use them. */
+
+/** How many bits of a word are set. */
+export function bitCount(word: number): number {
+  let x = word - ((word >>> 1) & 0x55555555)
+  x = (x & 0x33333333) + ((x >>> 2) & 0x33333333)
+  x = (x + (x >>> 4)) & 0x0f0f0f0f
+  return Math.imul(x, 0x01010101) >>> 24
+}
+
+/** How many of the bits below `bit` are set in the words from `from` on. */
+export function bitsBelow(mask: Int32Array, from: number, bit: number): number {
+  let n = 0
+  const last = from + (bit >>> 5)
+  for (let w = from; w < last; w++) n += bitCount(mask[w]!)
+  const rest = bit & 31
+  return rest === 0 ? n : n + bitCount(mask[last]! & ((1 << rest) - 1))
+}

@@ -1,0 +1,81 @@
+/** Where nonunique axes begin new positions. */
+import { hasIndices, type StoredAxis } from '../ir/axis.ts'
+
+const repeats = (a: StoredAxis): boolean => hasIndices(a) && !a.unique
+
+/**
+ * For each nonunique axis of a tree, 1 where an entry needs a new position although its coordinate is that of the
+ * entry before; `null`: everywhere. With a `sparse_fixed` child a position takes `widths` different child
+ * coordinates (any number where the width is still to be measured), without one it takes one tuple. Entries of
+ * equal tuples have a position each where they are kept apart (`keep`).
+ *
+ * @param sorted columns of the tree's axes, entries in lexicographic order
+ */
+export function newPositions(
+  tree: readonly StoredAxis[],
+  sorted: readonly Int32Array[],
+  widths: ReadonlyMap<string, number>,
+  keep: boolean,
+): readonly (Uint8Array | null)[] {
+  const out: (Uint8Array | null)[] = tree.map(() => null)
+  let tuples: Uint8Array | null = null
+  // A child begins new positions inside a run of its parent: the deepest axis first.
+  for (let d = tree.length - 1; d >= 0; d--) {
+    if (!repeats(tree[d]!)) continue
+    const child = tree[d + 1]
+    if (keep && child?.kind !== 'sparse_fixed') continue
+    tuples ??= changes(sorted, sorted.length)
+    out[d] = tuples
+    if (child?.kind === 'sparse_fixed')
+      out[d] = runs(
+        changes(sorted, d + 1),
+        childStarts(sorted[d + 1]!, repeats(child), out[d + 1]!),
+        keep && !repeats(child) ? tuples : null,
+        widths.get(child.name) ?? 0,
+      )
+  }
+  return out
+}
+
+/** 1 where the child needs another position: another coordinate, or one that it begins anew. */
+function childStarts(column: Int32Array, repeating: boolean, fresh: Uint8Array | null): Uint8Array {
+  const out = repeating ? (fresh?.slice() ?? new Uint8Array(column.length).fill(1)) : null
+  if (out && !fresh) return out
+  const starts = out ?? new Uint8Array(column.length)
+  for (let s = 1; s < column.length; s++) if (column[s] !== column[s - 1]) starts[s] = 1
+  return starts
+}
+
+/** 1 where one of the first `depth` columns differs from the place before. */
+function changes(columns: readonly Int32Array[], depth: number): Uint8Array {
+  const n = columns[0]!.length
+  const out = new Uint8Array(n)
+  if (n > 0) out[0] = 1
+  for (let k = 0; k < depth; k++) {
+    const c = columns[k]!
+    for (let s = 1; s < n; s++) if (c[s - 1] !== c[s]) out[s] = 1
+  }
+  return out
+}
+
+/**
+ * Cuts runs of equal coordinates (which begin at 1s of `own`, written to) after `width` child positions (0: never),
+ * and where a tuple comes again.
+ */
+function runs(own: Uint8Array, child: Uint8Array, tuples: Uint8Array | null, width: number): Uint8Array {
+  let rank = 0
+  for (let s = 0; s < own.length; s++) {
+    if (own[s] === 1) rank = 0
+    else if (tuples !== null && tuples[s] === 0) {
+      own[s] = 1
+      rank = 0
+    } else if (child[s] === 1) {
+      rank++
+      if (rank === width) {
+        own[s] = 1
+        rank = 0
+      }
+    }
+  }
+  return own
+}
