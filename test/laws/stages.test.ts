@@ -13,7 +13,15 @@ const CASES = 500
 /** What has to occur in cases that were carried out, at the usual number of cases and more. */
 const COVERED = [
   // axes
-  ...['dense_fixed', 'dense_variable', 'sparse_fixed', 'sparse_variable', 'sparse root', 'depth 3'],
+  ...[
+    'dense_fixed',
+    'dense_variable',
+    'sparse_fixed',
+    'sparse_variable',
+    'sparse root',
+    'depth 3',
+    'dense child',
+  ],
   ...['fused', 'attached', 'gathered', 'unordered', 'nonunique', 'sparse output', 'join'],
   // types and reducers
   ...['f64', 'f32', 'f16', 'bf16', 'i32', 'u32', 'i8', 'u8', 'bool'],

@@ -34,9 +34,9 @@ export function brute(kernel: Kernel1, inputs: RefInputs): Record<string, Tensor
     const a = axes.get(name) as Extract<Axis, { extent: Expr }>
     const c = path[path.length - 1]!
     if (c < 0 || c >= number(a.extent)) return false
-    if (a.kind === 'dense_fixed') return true
     const names = chain(name)
     if (names.length > 1 && !exists(names[names.length - 2]!, path.slice(0, -1))) return false
+    if (a.kind === 'dense_fixed') return true
     return kernel.buffers.some((b) => {
       const given = inputs.buffers[b.name]
       if (!given || !('coords' in given) || !b.axes.includes(name)) return false

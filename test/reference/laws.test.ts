@@ -54,6 +54,8 @@ test('the reference agrees with brute force', () => {
       'assign',
       'attached',
       'chain',
+      'dense_fixed(i, n)',
+      'dense_fixed(j, p)',
       'dense_fixed(m)',
       'dense_variable(i, n)',
       'dense_variable(j, p)',

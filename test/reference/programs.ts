@@ -10,8 +10,14 @@ export interface Sample {
 }
 
 const ROOTS = ['dense_fixed(m)', 'sparse_variable(m)'] as const
-const CHILDREN = ['sparse_variable(i, n)', 'sparse_fixed(i, n, n)', 'dense_variable(i, n)'] as const
+const CHILDREN = [
+  'sparse_variable(i, n)',
+  'sparse_fixed(i, n, n)',
+  'dense_variable(i, n)',
+  'dense_fixed(i, n)',
+] as const
 const GRANDCHILDREN = [
+  'dense_fixed(j, p)',
   'sparse_variable(j, p)',
   'sparse_fixed(j, p, p)',
   'dense_variable(j, p)',

@@ -151,11 +151,20 @@ ${body.map((l) => `  ${l}`).join('\n')}
         kind = sparse ? 'sparse root' : 'dense_fixed'
         decl = sparse ? `sparse_variable(${size})${flags()}` : `dense_fixed(${size})`
       } else {
-        kind = c.pick(['sparse_variable', 'sparse_variable', 'sparse_fixed', 'dense_variable'])
+        kind = c.pick([
+          'sparse_variable',
+          'sparse_variable',
+          'sparse_variable',
+          'sparse_fixed',
+          'dense_variable',
+          'dense child',
+        ])
         decl =
-          kind === 'sparse_fixed'
-            ? `sparse_fixed(${parent}, ${size}, 16)${flags()}`
-            : `${kind}(${parent}, ${size})${kind === 'sparse_variable' ? flags() : ''}`
+          kind === 'dense child'
+            ? `dense_fixed(${parent}, ${size})`
+            : kind === 'sparse_fixed'
+              ? `sparse_fixed(${parent}, ${size}, 16)${flags()}`
+              : `${kind}(${parent}, ${size})${kind === 'sparse_variable' ? flags() : ''}`
       }
       this.#uses.add(kind)
       this.#uses.add(`depth ${level + 1}`)
