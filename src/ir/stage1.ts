@@ -109,6 +109,8 @@ export interface Reformat {
   /** Axes replaced, in the order of the format's `over` list. */
   readonly from: readonly Axis[]
   readonly instance: Instance
+  /** The buffer that the step names, whose values queries see; the first of `buffers` where it is left out. */
+  readonly named?: string | undefined
   /** Buffers whose axes were replaced, with the axes they had; part k of it is the buffer `parts[k]`. */
   readonly buffers: readonly {
     readonly name: string
