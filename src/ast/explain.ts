@@ -1,6 +1,6 @@
 /** A syntax error in human words: what the grammar's failures at one place amount to, and the mistake it may be. */
 import type { Diagnostic, Source, Span } from './diagnostic.ts'
-import { ROLES } from './nodes.ts'
+import { AXIS_CLAIMS, ROLES } from './nodes.ts'
 import { nearest, orList } from './suggest.ts'
 
 /** Failures that together mean one thing: where all of `when` are expected, `instead` replaces all of `of`. */
@@ -27,6 +27,8 @@ const STEP_WORDS = [
   'atomic',
   'attach',
   'use',
+  'each',
+  'merge',
 ].map((w) => `"${w}"`)
 
 const GROUPS: readonly Group[] = [
@@ -51,7 +53,7 @@ const GROUPS: readonly Group[] = [
     of: ['a hardware axis'],
     instead: 'a hardware axis (`block.x` … `thread.z`)',
   },
-  { when: ['a modifier'], of: ['a modifier'], instead: '`unordered` or `nonunique`' },
+  { when: ['a modifier'], of: ['a modifier'], instead: '`unordered`, `nonunique`, `full` or `compact`' },
 ]
 
 /** What white space and the ends of statements add to every set of failures, and negative conditions. */
@@ -110,7 +112,7 @@ const SPELLED: ReadonlyMap<string, string> = new Map(
     '&': 'write `and`',
     '|': 'write `or`',
     '**': 'write `pow(x, y)`',
-    '^': 'write `pow(x, y)`',
+    '^': 'write `pow(x, y)`; the widths of a `bucket` have `2^k`',
     '?': 'write `select(condition, a, b)`',
     "'": 'paths stand in double quotes',
     '#': 'comments begin with `//`',
@@ -252,7 +254,7 @@ export function explain(source: Source, at: number, all: readonly string[]): Dia
   const hint = SPELLED.get(found) ?? HINTS.find((h) => h.when(place))?.text
   const words = unquoted(failures)
   if (failures.includes('a role')) words.push(...ROLES)
-  if (failures.includes('a modifier')) words.push('unordered', 'nonunique')
+  if (failures.includes('a modifier')) words.push('unordered', 'nonunique', ...AXIS_CLAIMS)
   return {
     code: 'parse/unexpected',
     message: found === '' ? 'the file ends too early' : `unexpected \`${short(found)}\``,

@@ -305,7 +305,7 @@ export interface Monoid extends Item {
   readonly right: Ident
   readonly result: readonly Expr[]
   /** Comments of the two lines. */
-  readonly parts?: { readonly identity?: Trivia; readonly combine?: Trivia } | undefined
+  readonly lines?: { readonly identity?: Trivia; readonly combine?: Trivia } | undefined
 }
 export interface MonoidField extends Node {
   readonly name: Ident

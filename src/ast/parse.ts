@@ -596,7 +596,7 @@ function setTrivia(node: object, trivia: ast.Trivia | undefined): void {
   const lines = monoidLines.get(node as ast.Monoid)
   const [identity, combine] = lines?.map((w) => w.value) ?? []
   if (identity || combine)
-    (node as { parts?: ast.Monoid['parts'] }).parts = {
+    (node as { lines?: ast.Monoid['lines'] }).lines = {
       ...(identity && { identity }),
       ...(combine && { combine }),
     }

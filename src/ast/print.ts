@@ -94,8 +94,8 @@ function bufferDoc(b: BufferDecl, peers: readonly BufferDecl[]): Doc {
 function monoid(p: Printer, m: Monoid): void {
   const fields = m.fields.map((f) => `${f.name.name}: ${f.type.name}`)
   p.block(m.trivia, true, [`monoid ${m.name.name}`, tuple(fields)], () => {
-    p.item(m.parts?.identity, true, ['identity ', values(m.identity)])
-    p.item(m.parts?.combine, false, [`combine (${m.left.name}, ${m.right.name}) = `, values(m.result)])
+    p.item(m.lines?.identity, true, ['identity ', values(m.identity)])
+    p.item(m.lines?.combine, false, [`combine (${m.left.name}, ${m.right.name}) = `, values(m.result)])
   })
 }
 

@@ -1,6 +1,6 @@
 /** Generated ASTs in the parser's normal form: what `parse` can return, spans aside. */
 import fc from 'fast-check'
-import type * as ast from '../../src/ast/nodes.ts'
+import * as ast from '../../src/ast/nodes.ts'
 import { BIND_TARGETS, ROLES, SCALAR_TYPES } from '../../src/ast/nodes.ts'
 
 const span = { source: 'generated', start: 0, end: 0 }
@@ -10,7 +10,8 @@ const RESERVED = new Set('let if else iterate as and or not true false inf nan'.
 /** Contextual keywords are names too, and so are words that begin with a keyword. */
 const WORDS =
   'a b i j A B x1 _ in out size map by at to over fill axis buffer kernel split bind use unordered letter iffy ' +
-  'asx andor informal nano notes format from inverse combine identity accumulate local S R after'
+  'asx andor informal nano notes format from inverse combine identity accumulate local S R after part where ' +
+  'partition bucket sort within length into full compact each merge parts of real list set value count'
 const name = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(...WORDS.split(' ')) },
   { weight: 1, arbitrary: fc.stringMatching(/^[A-Za-z_][A-Za-z0-9_]{0,8}$/).filter((s) => !RESERVED.has(s)) },
@@ -118,8 +119,12 @@ export const { expr, access } = fc.letrec<{ expr: ast.Expr; access: ast.Access }
       .record({ op: fc.constantFrom('neg' as const, 'not' as const), x: tie('expr') })
       .map((e): ast.Expr => ({ kind: 'unary', ...e, span })),
     fc
-      .record({ fn: ident, args: fc.array(tie('expr'), { maxLength: 3 }) })
-      .map((e): ast.Expr => ({ kind: 'call', ...e, span })),
+      .record({
+        fn: ident,
+        args: fc.array(tie('expr'), { maxLength: 3 }),
+        by: rarely(fc.array(tie('expr'), { minLength: 1, maxLength: 2 }), undefined),
+      })
+      .map(({ by, ...e }): ast.Expr => ({ kind: 'call', ...e, ...(by && { by }), span })),
     tie('access'),
   ),
 }))
@@ -181,7 +186,10 @@ const { iterate } = fc.letrec<{ stmts: ast.Stmt[]; iterate: ast.Iterate; stmt: a
 
 const flags = { ordered: fc.boolean(), unique: fc.boolean() }
 const def: Arb<ast.AxisDef> = fc.oneof(
-  fc.record({ extent: expr }).map((d): ast.AxisDef => ({ kind: 'dense_fixed', ...d, span })),
+  fc
+    .record({ parent: fc.option(ident), extent: expr })
+    .map((d): ast.AxisDef => ({ kind: 'dense_fixed', ...d, span })),
+  fc.record({ parent: ident, extent: expr }).map((d): ast.AxisDef => ({ kind: 'bitmap', ...d, span })),
   fc
     .record({ parent: ident, extent: expr })
     .map((d): ast.AxisDef => ({ kind: 'dense_variable', ...d, span })),
@@ -195,7 +203,12 @@ const def: Arb<ast.AxisDef> = fc.oneof(
   fc.record({ base: ident, parent: ident }).map((d): ast.AxisDef => ({ kind: 'attached', ...d, span })),
   fc.record({ base: ident, buffer: ident }).map((d): ast.AxisDef => ({ kind: 'gathered', ...d, span })),
 )
-const axis: Arb<ast.AxisDecl> = fc.record({ name: ident, def }).map((a) => ({ kind: 'axis', ...a, span }))
+const claims = fc
+  .subarray([...ast.AXIS_CLAIMS])
+  .map((list) => list.map((c): ast.AxisClaim => ({ name: c, span })))
+const axis: Arb<ast.AxisDecl> = fc
+  .record({ name: ident, def, claims: rarely(claims, []) })
+  .map((a) => ({ kind: 'axis', ...a, span }))
 const buffer: Arb<ast.BufferDecl> = fc
   .record({
     name: ident,
@@ -241,7 +254,7 @@ const monoid: Arb<ast.Monoid> = fc.integer({ min: 1, max: 3 }).chain((n) =>
       kind: 'monoid',
       ...m,
       ...((identity || combine) && {
-        parts: { ...(identity && { identity }), ...(combine && { combine }) },
+        lines: { ...(identity && { identity }), ...(combine && { combine }) },
       }),
       span,
     })),
@@ -256,23 +269,74 @@ const coordMap = (first: boolean): Arb<ast.CoordMap> =>
     })
     .map(({ t, ...m }) => with_({ ...m, span }, t))
 const formatParam: Arb<ast.FormatParam> = fc
-  .record({ name: ident, default: fc.option(expr), measured: fc.boolean() })
-  .map((p) => ({ ...p, measured: p.measured && p.default === null, span }))
-const format: Arb<ast.Format> = fc
-  .array(axis, { maxLength: 3 })
-  .chain((list) => dressed(list, plain))
-  .chain((axes) =>
+  .record({
+    name: ident,
+    type: fc.constantFrom('integer' as const, ...ast.FORMAT_PARAM_TYPES),
+    default: fc.option(expr),
+  })
+  .map((p) => ({ ...p, default: p.type === 'integer' || p.type === 'real' ? p.default : null, span }))
+
+const line = trivia({ first: false, blocks: 0, filled: [] })
+const sort: Arb<ast.Sort> = fc
+  .record({ dim: ident, by: expr, within: fc.option(expr), place: ident, at: ident })
+  .map((s) => ({ ...s, span }))
+const holds: Arb<ast.Holds> = fc.tuple(expr, line).map(([cond, t]) => with_({ cond, span }, t))
+const description: Arb<ast.Description> = fc
+  .tuple(
+    rarely(fc.array(sort, { minLength: 1, maxLength: 2 }), []).chain((list) => dressed(list, plain)),
+    fc.array(axis, { maxLength: 3 }),
+  )
+  .chain(([sorts, axes]) =>
     fc.record({
-      kind: fc.constant('format' as const),
-      name: ident,
-      params: fc.array(formatParam, { maxLength: 2 }),
-      over: idents(1),
-      axes: fc.constant(axes),
-      map: coordMap(axes.length === 0),
+      kind: fc.constant('description' as const),
+      sorts: fc.constant(sorts),
+      axes: dressed(axes, plain),
+      map: coordMap(axes.length + sorts.length === 0),
       inverse: coordMap(false),
-      span: fc.constant(span),
+      where: fc.option(holds),
     }),
   )
+
+const use = { format: ident, args: fc.array(expr, { maxLength: 2 }) }
+const formatUse: Arb<ast.FormatUse> = fc.record(use).map((u) => ({ ...u, span }))
+const width: Arb<ast.Width> = fc
+  .record({ value: expr, power: fc.option(expr), doubling: fc.boolean() })
+  .map((w) => ({ ...w, span }))
+const rulePlace = (r: ast.Rule): Pick<Place, 'blocks' | 'filled'> =>
+  r.kind === 'part' ? plain() : { blocks: 1, filled: [true] }
+const { rules } = fc.letrec<{ rules: ast.Rule[]; rule: ast.Rule }>((tie) => ({
+  rule: fc.oneof(
+    { maxDepth: 2, depthIdentifier: 'rule' },
+    fc
+      .record({ name: fc.option(ident), use: formatUse, where: fc.option(expr) })
+      .map((r): ast.Rule => ({ kind: 'part', ...r, span })),
+    fc
+      .record({ dim: ident, into: expr, as: fc.option(ident), rules: tie('rules') })
+      .map((r): ast.Rule => ({ kind: 'partition', ...r, span })),
+    fc
+      .record({
+        dims: idents(1, 2),
+        widths: fc
+          .array(width, { minLength: 1, maxLength: 3 })
+          .map((list) => list.map((w, k) => (k === 0 ? { ...w, doubling: false } : w))),
+        as: ident,
+        split: fc.boolean(),
+        rules: tie('rules'),
+      })
+      .map((r): ast.Rule => ({ kind: 'bucket', ...r, span })),
+  ),
+  rules: fc.array(tie('rule'), { minLength: 1, maxLength: 2 }).chain((list) => dressed(list, rulePlace)),
+}))
+const composition: Arb<ast.Composition> = rules.map((list) => ({ kind: 'composition', rules: list }))
+
+const format: Arb<ast.Format> = fc
+  .record({
+    name: ident,
+    params: fc.array(formatParam, { maxLength: 2 }),
+    over: idents(1),
+    body: fc.oneof<Arb<ast.Format['body']>[]>(description, composition),
+  })
+  .map((f) => ({ kind: 'format', ...f, span }))
 
 // Schedules ----------------------------------------------------------------------------------------------------
 
@@ -283,9 +347,19 @@ const loops = fc.array(loop, { minLength: 1, maxLength: 3 })
 const cache = { buffer: ident, at: loop, memory: ident, into: fc.option(ident) }
 /** One generator for each kind, so that none can be forgotten. */
 export const STEPS: {
-  readonly [K in ast.Step['kind']]: Arb<Omit<Extract<ast.Step, { kind: K }>, 'kind' | 'span'>>
+  readonly [K in Exclude<ast.Step['kind'], 'each'>]: Arb<
+    Omit<Extract<ast.Step, { kind: K }>, 'kind' | 'span'>
+  >
 } = {
-  as: fc.record({ buffer: ident, format: ident, args }),
+  as: fc.record({
+    buffer: ident,
+    parts: fc.array(
+      fc.record({ ...use, where: fc.option(expr) }).map((p) => ({ ...p, span })),
+      { minLength: 1, maxLength: 3 },
+    ),
+  }),
+  merge: fc.record({ nests: idents(1) }),
+  merge_parts: fc.record({ buffer: ident }),
   reorder: fc.record({ loops }),
   fuse: fc.record({ loops, into: fc.option(ident) }),
   attach: fc.record({ loop, to: loop }),
@@ -315,11 +389,36 @@ export const STEPS: {
   atomic: fc.record({ buffer: ident }),
   use: fc.record({ schedule: ident, args }),
 }
-export const step: Arb<ast.Step> = fc.oneof(
+const plainStep: Arb<ast.Step> = fc.oneof(
   ...Object.entries(STEPS).map(([kind, a]) =>
     (a as Arb<object>).map((fields) => ({ kind, ...fields, span }) as ast.Step),
   ),
 )
+const stepPlace = (s: ast.Step): Pick<Place, 'blocks' | 'filled'> =>
+  s.kind === 'each' ? { blocks: 1, filled: [s.steps.length > 0] } : plain()
+/** `each part`, with comments in it or, to fit on one line, without. */
+const each = (inside: (list: ast.Step[]) => Arb<ast.Step[]>): Arb<ast.Step> =>
+  fc.letrec<{ each: ast.Step; steps: ast.Step[] }>((tie) => ({
+    each: fc
+      .record({ buffer: ident, as: ident, steps: tie('steps') })
+      .map((s): ast.Step => ({ kind: 'each', ...s, span })),
+    steps: fc
+      .array(fc.oneof({ maxDepth: 1, depthIdentifier: 'each' }, plainStep, tie('each')), { maxLength: 3 })
+      .chain(inside),
+  })).each
+export const step: Arb<ast.Step> = fc.oneof(
+  { weight: 9, arbitrary: plainStep },
+  { weight: 1, arbitrary: each(fc.constant) },
+)
+const dressedSteps = fc
+  .array(
+    fc.oneof(
+      { weight: 6, arbitrary: plainStep },
+      { weight: 1, arbitrary: each((list) => dressed(list, stepPlace)) },
+    ),
+    { maxLength: 5 },
+  )
+  .chain((list) => dressed(list, stepPlace))
 const schedule: Arb<ast.Schedule> = fc
   .record({
     kernel: ident,
@@ -327,7 +426,7 @@ const schedule: Arb<ast.Schedule> = fc
     params: fc.array(fc.record({ name: ident, default: fc.option(expr), span: fc.constant(span) }), {
       maxLength: 2,
     }),
-    steps: fc.array(step, { maxLength: 5 }).chain((list) => dressed(list, plain)),
+    steps: dressedSteps,
   })
   .map((s) => ({ kind: 'schedule', ...s, span }))
 

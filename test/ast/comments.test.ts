@@ -19,7 +19,7 @@ describe('fmt', () => {
         const clean = print(
           JSON.parse(
             JSON.stringify(f, (k, v) =>
-              k === 'trivia' || k === 'parts' ? undefined : v === Infinity ? 7 : v,
+              k === 'trivia' || k === 'lines' ? undefined : v === Infinity ? 7 : v,
             ),
           ),
         )

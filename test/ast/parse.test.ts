@@ -88,7 +88,7 @@ describe('spans', () => {
     expect(slice.trim()).toBe(slice)
     if (typeof name === 'string') expect(slice).toBe(name)
     const children = Object.entries(node).filter(
-      ([key]) => key !== 'span' && key !== 'trivia' && key !== 'parts',
+      ([key]) => key !== 'span' && key !== 'trivia' && key !== 'lines',
     )
     return children.reduce((n, [, x]) => n + inside(x, text, span), 1)
   }

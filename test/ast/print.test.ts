@@ -75,8 +75,8 @@ describe('print', () => {
     `)
   })
 
-  test.each(Object.keys(STEPS))('%s is generated', (kind) => {
-    const seen = fc.sample(step, { numRuns: 400, seed: 1 }).map((s) => s.kind as string)
+  test.each([...Object.keys(STEPS), 'each'])('%s is generated', (kind) => {
+    const seen = fc.sample(step, { numRuns: 600, seed: 1 }).map((s) => s.kind as string)
     expect(seen).toContain(kind)
   })
 })
