@@ -142,6 +142,8 @@ export interface Kernel2 {
   readonly params: readonly Param[]
   readonly buffers: readonly Buffer[]
   readonly body: readonly Stmt[]
+  /** Index buffers that are validated to ascend from end to end, with repeats; left out: none is known to. */
+  readonly ascending?: readonly string[] | undefined
   readonly lostWrites?: LostWrites | undefined
   readonly span?: Span | undefined
 }

@@ -49,6 +49,9 @@ class PositionLowering {
       params: this.#params(),
       buffers: this.#bufferList(),
       body: [...fills, ...body],
+      ascending: kernel.axes.flatMap((a) =>
+        a.kind === 'sparse_variable' && a.parent === null && a.ordered ? [indicesOf(a.name)] : [],
+      ),
       span: kernel.span,
     }
   }
