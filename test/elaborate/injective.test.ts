@@ -15,6 +15,9 @@ const term = fc.oneof(
   fc
     .tuple(fc.constantFrom(...names), fc.constantFrom('/', '%'), fc.integer({ min: 1, max: 4 }))
     .map((t) => t.join(' ')),
+  fc
+    .tuple(fc.constantFrom(...names), fc.integer({ min: -4, max: 4 }), fc.constantFrom(...names), factor)
+    .map(([x, by, y, c]) => `${x} * ${by} + ${y} / 2 - c % 2 * ${c}`),
   fc.constantFrom(...names),
   fc.tuple(fc.constantFrom(...names), fc.constantFrom(...names)).map(([x, y]) => `${x} * ${y}`),
 )
@@ -55,7 +58,13 @@ test('an accepted target writes each element once', () => {
           }
       expect(seen.size).toBe(p * q * r)
     }),
-    { numRuns: 2000, examples: [[{ extents: [3, 2, 4], index: ['a * 8 + b * 4 + c'] }]] },
+    {
+      numRuns: 2000,
+      examples: [
+        [{ extents: [3, 2, 4], index: ['a * 8 + b * 4 + c'] }],
+        [{ extents: [3, 4, 1], index: ['a * 2 + b / 2', 'b'] }],
+      ],
+    },
   )
   expect(accepted).toBeGreaterThan(100)
 })

@@ -1,10 +1,10 @@
 /**
  * Which iterators an index tells apart. An index names coordinate c on its dimensions D if elements that agree
  * on D agree on c: bare, alone in a linear form, as a digit of a mixed-radix number (`i * b + ii` with
- * ii < b), or by quotient and remainder (`i / b`, `i % b`).
+ * ii < b), by quotient and remainder (`i / b`, `i % b`), or as where a permutation is loaded (`row[i * b + ii]`).
  */
 import { type Axis, isStored } from '../axis.ts'
-import { type Expr, keyOf, mul, sameExpr } from '../expr.ts'
+import { type Expr, keyOf, mentions, mul, sameExpr } from '../expr.ts'
 import type { Access } from './accesses.ts'
 import { linearOf } from './linear.ts'
 
@@ -16,12 +16,20 @@ interface Known {
   readonly axis: Axis
 }
 
-export function determined(a: Access, dims: readonly string[], axes: ReadonlyMap<string, Axis>): Determined {
+/** `permutations`: buffers whose elements differ (`Buffer1.distinct`). */
+export function determined(
+  a: Access,
+  dims: readonly string[],
+  axes: ReadonlyMap<string, Axis>,
+  permutations: ReadonlySet<string> = new Set(),
+): Determined {
   const coords = new Map<string, Known>(a.around.flatMap((o) => o.coords).map((c) => [c.name, c]))
   const out = new Map<string, readonly number[]>()
   for (const c of coords.values()) if (single(c, axes)) out.set(c.name, [])
-  a.index.forEach((e, d) => {
-    for (const name of alone(e, dims[d], coords, axes)) if (!out.has(name)) out.set(name, [d])
+  a.index.forEach((x, d) => {
+    const permuted = x.kind === 'load' && permutations.has(x.buffer)
+    const [e, dim] = permuted ? [x.index[0]!, undefined] : [x, dims[d]]
+    for (const name of alone(e, dim, coords, axes)) if (!out.has(name)) out.set(name, [d])
   })
   for (const [name, pair] of quotients(a.index, coords, axes)) if (!out.has(name)) out.set(name, pair)
   return out
@@ -58,7 +66,7 @@ function alone(
   // On its own axis even a repeated coordinate is an element of its own.
   if (bare && bare.axis.kind !== 'gathered' && storedOf(bare, axes)?.name === dim) return [bare.name]
   const form = linearOf(e, new Set(coords.keys()))
-  if (!form) return []
+  if (!form) return leading(e, coords, axes)
   const terms = new Map([...form.terms].filter(([name]) => !single(coords.get(name)!, axes)))
   const names = [...terms.keys()]
   if (!names.every((n) => distinct(coords.get(n)!, axes))) return []
@@ -66,7 +74,56 @@ function alone(
     const c = terms.get(names[0]!)!
     return c.kind === 'const' ? names : []
   }
-  return digits(terms, coords, axes) ? names : []
+  return digits(terms, coords, axes) ? names : leading(e, coords, axes)
+}
+
+/** `c·v + rest` where `rest` stays within c values, whatever else they depend on: v is the leading digit. */
+function leading(
+  e: Expr,
+  coords: ReadonlyMap<string, Known>,
+  axes: ReadonlyMap<string, Axis>,
+): readonly string[] {
+  const terms = termsOf(e, 1)
+  const first = terms.reduce<(typeof terms)[number] | undefined>(
+    (best, t) => (t.term.kind === 'var' && t.by > (best?.by ?? 0) ? t : best),
+    undefined,
+  )
+  const c = first?.term.kind === 'var' ? coords.get(first.term.name) : undefined
+  if (!first || !c || !distinct(c, axes)) return []
+  let spread = 0
+  for (const t of terms) {
+    if (t === first || t.term.kind === 'const') continue
+    if (first.term.kind === 'var' && mentions(t.term, first.term.name)) return []
+    const most = largest(t.term, coords, axes)
+    if (most === null) return []
+    spread += Math.abs(t.by) * most
+  }
+  return spread < first.by ? [c.name] : []
+}
+
+/** The summands of `e · by`, each with a constant factor. */
+function termsOf(e: Expr, by: number): { readonly by: number; readonly term: Expr }[] {
+  if (e.kind === 'binary' && (e.op === 'add' || e.op === 'sub'))
+    return [...termsOf(e.a, by), ...termsOf(e.b, e.op === 'add' ? by : -by)]
+  if (e.kind === 'binary' && e.op === 'mul' && e.b.kind === 'const') return termsOf(e.a, by * e.b.value)
+  return [{ by, term: e }]
+}
+
+/** The largest value of a term that is never negative; `null` where that is not evident. */
+function largest(
+  e: Expr,
+  coords: ReadonlyMap<string, Known>,
+  axes: ReadonlyMap<string, Axis>,
+): number | null {
+  if (e.kind === 'var') {
+    const c = coords.get(e.name)
+    const axis = c && storedOf(c, axes)
+    return axis && isStored(axis) && axis.extent.kind === 'const' ? Math.max(0, axis.extent.value - 1) : null
+  }
+  if (e.kind !== 'binary' || e.b.kind !== 'const' || e.b.value <= 0) return null
+  if (e.op === 'mod') return e.b.value - 1
+  const a = e.op === 'div' || e.op === 'mul' ? largest(e.a, coords, axes) : null
+  return a === null ? null : e.op === 'mul' ? a * e.b.value : Math.floor(a / e.b.value)
 }
 
 /** Every coefficient is the product of those below and their extents: digits of a mixed-radix number. */

@@ -16,9 +16,10 @@ type Body = Pick<Kernel1, 'axes' | 'buffers' | 'body'>
 export function checkKinds(kernel: Body): readonly Diagnostic[] {
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const buffers = new Map(kernel.buffers.map((b) => [b.name, b]))
+  const permutations = new Set(kernel.buffers.filter((b) => b.distinct).map((b) => b.name))
   const all = accessesOf(kernel.body, axes).map((access) => {
     const buffer = buffers.get(access.buffer)
-    return { access, buffer, by: determined(access, buffer?.axes ?? [], axes) }
+    return { access, buffer, by: determined(access, buffer?.axes ?? [], axes, permutations) }
   })
   const out: Diagnostic[] = []
   const writes = all.filter((x) => x.access.mode !== 'read')
