@@ -1,6 +1,6 @@
 /** Values of expressions over parameters: grid sizes, buffer lengths, extents. */
 import { InternalError } from '../ast/diagnostic.ts'
-import { type Expr, foldCompare, foldInt } from './expr.ts'
+import { type Expr, foldBits, foldCompare, foldInt, isBitFn } from './expr.ts'
 
 /** Evaluates an integer expression over sizes; x / 0 is 0, as in kernels. */
 export function evaluate(e: Expr, params: ReadonlyMap<string, number>): number {
@@ -24,6 +24,13 @@ export function evaluate(e: Expr, params: ReadonlyMap<string, number>): number {
       return evaluate(e.cond, params) !== 0 ? evaluate(e.then, params) : evaluate(e.else, params)
     case 'cast':
       return evaluate(e.x, params)
+    case 'call': {
+      const [x = 0, y = 0] = e.args.map((a) => evaluate(a, params))
+      if (isBitFn(e.fn)) return foldBits(e.fn, x, y)
+      if (e.fn === 'abs') return Math.abs(x) | 0
+      if (e.fn === 'sign') return Math.sign(x)
+      break
+    }
     default:
       break
   }

@@ -33,6 +33,8 @@ export const MATH_FNS = [
   'pow',
   'erf',
   'sign',
+  'popcount',
+  'shift_left',
 ] as const
 export type MathFn = (typeof MATH_FNS)[number]
 export const MATH_ARITY: Readonly<Record<MathFn, number>> = {
@@ -51,7 +53,12 @@ export const MATH_ARITY: Readonly<Record<MathFn, number>> = {
   pow: 2,
   erf: 1,
   sign: 1,
+  popcount: 1,
+  shift_left: 2,
 }
+/** Of i32, bit by bit: how many bits are set, and a shift by `n mod 32` places. */
+export const isBitFn = (fn: MathFn): fn is 'popcount' | 'shift_left' =>
+  fn === 'popcount' || fn === 'shift_left'
 
 /** The hardware indices that a bound loop becomes in Stage III. */
 export const THREAD_AXES = ['block.x', 'block.y', 'block.z', 'thread.x', 'thread.y', 'thread.z'] as const
@@ -166,8 +173,15 @@ export function not(x: Expr, span?: Span): Expr {
   return freeze({ kind: 'unary', op: 'not', x, dtype: 'bool', span })
 }
 
-export function call(fn: MathFn, args: readonly Expr[], span?: Span): Call {
+export function call(fn: MathFn, args: readonly Expr[], span?: Span): Expr {
   invariant(args.length === MATH_ARITY[fn], `${fn} takes ${MATH_ARITY[fn]} arguments`)
+  if (isBitFn(fn)) {
+    const [x, n] = args
+    // A target may refuse a constant shift that loses bits.
+    if (x?.kind === 'const' && (!n || n.kind === 'const'))
+      return constant(foldBits(fn, x.value, n?.value ?? 0), 'i32', span)
+    return freeze({ kind: 'call', fn, args: Object.freeze([...args]), dtype: 'i32', span })
+  }
   const t = args.map((a) => a.dtype).reduce(join)
   const keeps = fn === 'abs' || fn === 'sign'
   return freeze({
@@ -238,6 +252,14 @@ export function foldInt(op: BinaryOp, a: number, b: number): number | undefined 
     default:
       return undefined
   }
+}
+
+/** The bits of an i32; the count clears the lowest bit set in each step (Kernighan). */
+export function foldBits(fn: 'popcount' | 'shift_left', x: number, n: number): number {
+  if (fn === 'shift_left') return x << n
+  let count = 0
+  for (let rest = x; rest !== 0; rest &= rest - 1) count++
+  return count
 }
 
 export function foldCompare(op: BinaryOp, a: number, b: number): boolean | undefined {

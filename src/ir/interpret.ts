@@ -328,9 +328,9 @@ class Interpreter {
         return this.#binary(e.op, go(e.a), go(e.b), e.dtype)
       case 'call': {
         const [x, y] = e.args.map(go)
-        const f = e.fn === 'pow' ? undefined : mathOf(e.fn)
+        const f = mathOf(e.fn)
         const toType = round(e.dtype, wrap(e.dtype))
-        return f ? () => toType(f(x!())) : () => toType(x!() ** y!())
+        return y ? () => toType(f(x!(), y())) : () => toType(f(x!(), 0))
       }
       case 'select':
         return this.#select(e, go)

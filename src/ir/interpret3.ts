@@ -312,8 +312,9 @@ function compileExpr(e: Expr): Value {
     case 'call': {
       const [x, y] = e.args.map(compileExpr)
       const type = computeType(e.dtype)
-      const fn = e.fn === 'pow' ? undefined : mathOf(e.fn)
-      return fn ? (f) => round(type, wrap(type)(fn(x!(f)))) : (f) => round(type, x!(f) ** y!(f))
+      const fn = mathOf(e.fn)
+      const toType = wrap(type)
+      return (f) => round(type, toType(fn(x!(f), y ? y(f) : 0)))
     }
     case 'select': {
       const cond = compileExpr(e.cond)

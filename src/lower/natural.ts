@@ -33,6 +33,8 @@ export function naturals(
         return nonNegative(e.lo)
       case 'select':
         return nonNegative(e.then) && nonNegative(e.else)
+      case 'call':
+        return e.fn === 'popcount'
       case 'binary':
         if (e.op === 'max') return nonNegative(e.a) || nonNegative(e.b)
         if (e.op === 'mod') return nonNegative(e.b)

@@ -183,6 +183,19 @@ describe.each(['cpu', 'webgpu'])('%s', (kind) => {
     )
   })
 
+  test('bits of integers', async () => {
+    const words = [0, 1, 2, 3, 255, -1, -2, 2147483647, -2147483648, 0x55555555, -0x55555556, 65537]
+    const counts = await run('popcount(x)', 'i32', 'i32', [words, words])
+    expect([...counts]).toEqual(words.map((x) => (x >>> 0).toString(2).replaceAll('0', '').length))
+    const [a, b] = pairs(words)
+    const places = b.map((_, k) => k % 37)
+    const shifted = await run('shift_left(x, y)', 'i32', 'i32', [a, places])
+    const wide = (x: number, n: number): number => Number(BigInt.asIntN(32, BigInt(x) << BigInt(n % 32)))
+    expect([...shifted]).toEqual(a.map((x, k) => wide(x, places[k]!)))
+    const constants = await run('shift_left(-1, 3) + popcount(-1) + 0 * x', 'i32', 'i32', [[7], [7]])
+    expect([...constants]).toEqual([24])
+  })
+
   test('powers, of negative numbers too', async () => {
     const [a, b] = pairs([0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, 10, Infinity, -Infinity, Number.NaN])
     expectClose(

@@ -71,6 +71,8 @@ const MATH: Readonly<Record<MathFn, string>> = {
   pow: 'pow',
   erf: 'erf',
   sign: '',
+  popcount: '',
+  shift_left: '',
 }
 
 const NATIVE_ATOMIC: Readonly<Record<string, readonly [fn: string, types: readonly Dtype[]]>> = {
@@ -134,6 +136,8 @@ export const CUDA: Target = {
       need(helpers, 'sign')
       return `sign_of(${args[0]})`
     }
+    if (fn === 'popcount') return `__popc(${args[0]})`
+    if (fn === 'shift_left') return `(int)((unsigned)(${args[0]}) << ((${args[1]}) & 31))`
     if (fn === 'abs' && !isFloat(dtype)) return dtype === 'u32' ? args[0]! : `abs(${args[0]})`
     return `${MATH[fn]}${f}(${args.join(', ')})`
   },

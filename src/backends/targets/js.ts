@@ -41,6 +41,8 @@ const MATH: Readonly<Record<MathFn, (...x: string[]) => string>> = {
   pow: (x, y) => `Math.pow(${x}, ${y})`,
   erf: (x) => `erf(${x})`,
   sign: (x) => `Math.sign(${x})`,
+  popcount: (x) => `popcount(${x})`,
+  shift_left: (x, n) => `((${x}) << (${n}))`,
 }
 
 const HELPER: Readonly<Record<string, string>> = {
@@ -66,6 +68,11 @@ const HELPER: Readonly<Record<string, string>> = {
   f32_view[0] = x
   const u = u32_view[0]
   return x !== x ? 0x7fc0 : ((u + 0x7fff + ((u >>> 16) & 1)) >>> 16) & 0xffff
+}`,
+  popcount: `const popcount = (x) => {
+  x -= (x >>> 1) & 0x55555555
+  x = (x & 0x33333333) + ((x >>> 2) & 0x33333333)
+  return Math.imul((x + (x >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24
 }`,
   round_half_even: `const round_half_even = (x) => {
   const f = Math.floor(x), d = x - f
@@ -131,7 +138,7 @@ export const JS: Target = {
     // The smallest integer has no opposite.
     if (fn === 'abs' && dtype === 'i32') return `(${MATH.abs(...args)} | 0)`
     if (fn === 'round') need(helpers, 'round_half_even')
-    if (fn === 'erf') need(helpers, 'erf')
+    if (fn === 'erf' || fn === 'popcount') need(helpers, fn)
     return MATH[fn](...args)
   },
   select: (c, a, b) => `(${c} ? ${a} : ${b})`,

@@ -126,7 +126,7 @@ function need(helpers: Helpers, name: string): void {
   helpers.set(name, text)
 }
 
-const MATH: Readonly<Record<Exclude<MathFn, 'sigmoid'>, string>> = {
+const MATH: Readonly<Record<Exclude<MathFn, 'sigmoid' | 'shift_left'>, string>> = {
   exp: 'exp_f32',
   log: 'log_f32',
   sqrt: 'sqrt',
@@ -141,6 +141,7 @@ const MATH: Readonly<Record<Exclude<MathFn, 'sigmoid'>, string>> = {
   pow: 'pow_f32',
   erf: 'erf',
   sign: 'sign_f32',
+  popcount: 'countOneBits',
 }
 
 /** A call of a helper of the text. */
@@ -207,6 +208,7 @@ export const WGSL: Target = {
   call: (fn, args, dtype, helpers) => {
     if (fn === 'sigmoid') return `(1.0 / (1.0 + ${help(helpers, 'exp_f32', `-(${args[0]})`)}))`
     if (!isFloat(dtype) && fn === 'sign') return dtype === 'u32' ? `min(${args[0]}, 1u)` : `sign(${args[0]})`
+    if (fn === 'shift_left') return `((${args[0]}) << (u32(${args[1]}) & 31u))`
     const name = MATH[fn]
     return name in HELPER ? help(helpers, name, ...args) : `${name}(${args.join(', ')})`
   },

@@ -11,6 +11,7 @@ import {
   ceildiv,
   constant,
   type Expr,
+  isBitFn,
   isCompare,
   MATH_ARITY,
   MATH_FNS,
@@ -20,7 +21,7 @@ import {
   select,
 } from '../expr.ts'
 import type { Report } from './report.ts'
-import { convert, meet, plain, settle, type Typed } from './types.ts'
+import { coerce, convert, meet, plain, settle, type Typed } from './types.ts'
 
 /** What names mean in some place; each reports its own errors and gives `null` then. */
 export interface Names {
@@ -215,6 +216,10 @@ function math(
   whole: Span,
   report: Report,
 ): Typed | null {
+  if (isBitFn(fn)) {
+    const bits = xs.map((x, k) => coerce(x, 'i32', `an operand of ${fn}`, spans[k]!, report))
+    return bits.every((x) => x !== null) ? plain(call(fn, bits, whole)) : null
+  }
   const exact = fn === 'abs' || fn === 'sign'
   let args: Expr[]
   if (xs.length === 2) {

@@ -31,10 +31,9 @@ export function compileExpr(e: Expr, scope: Scope, ctx: Context): Thunk {
     case 'call': {
       const args = e.args.map(go)
       const [x, y] = args
-      if (e.fn === 'pow') return () => x!() ** y!()
       const fn = mathOf(e.fn)
       const toType = wrap(e.dtype)
-      return () => toType(fn(x!()))
+      return y ? () => toType(fn(x!(), y())) : () => toType(fn(x!(), 0))
     }
     case 'select': {
       const [cond, a, b] = [go(e.cond), go(e.then), go(e.else)]

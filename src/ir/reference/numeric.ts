@@ -3,9 +3,8 @@
  * to their type. Division and modulo of integers floor, and give 0 where the divisor is 0; `%` of floats floors
  * too. Casts from float to integer truncate and saturate, NaN gives 0. `round` takes ties to even.
  */
-import { InternalError } from '../../ast/diagnostic.ts'
 import { type Dtype, INT_RANGE, isFloat } from '../dtype.ts'
-import type { ArithOp, CompareOp, MathFn } from '../expr.ts'
+import { type ArithOp, type CompareOp, foldBits, type MathFn } from '../expr.ts'
 
 export type Binary = (a: number, b: number) => number
 
@@ -95,7 +94,7 @@ function roundEven(x: number): number {
   return d < 0.5 || (d === 0.5 && f % 2 === 0) ? f : f + 1
 }
 
-const MATH: Readonly<Record<Exclude<MathFn, 'pow'>, (x: number) => number>> = {
+const MATH: Readonly<Record<MathFn, Binary>> = {
   exp: Math.exp,
   log: Math.log,
   sqrt: Math.sqrt,
@@ -108,11 +107,12 @@ const MATH: Readonly<Record<Exclude<MathFn, 'pow'>, (x: number) => number>> = {
   floor: Math.floor,
   ceil: Math.ceil,
   round: roundEven,
+  pow: (x, y) => x ** y,
   erf,
   sign: Math.sign,
+  popcount: (x) => foldBits('popcount', x, 0),
+  shift_left: (x, n) => foldBits('shift_left', x, n),
 }
 
-export function mathOf(fn: MathFn): (x: number) => number {
-  if (fn === 'pow') throw new InternalError('pow takes two arguments')
-  return MATH[fn]
-}
+/** A function of one argument ignores the second. */
+export const mathOf = (fn: MathFn): Binary => MATH[fn]

@@ -31,6 +31,7 @@ export function locate(
     const axis = levels.stored(name)
     const parent = axis.parent === null ? null : offsets.get(axis.parent)
     invariant(parent !== undefined, `axis ${name} comes before its parent`)
+    if (parent?.end && !followed(levels, axis, axes)) refuseSeveral(axis)
     offsets.set(name, step(levels, scope, axis, parent, coords[k]!, present, loose.has(name)))
   })
   const index = levels.trees(axes).map((tree) => offsets.get(tree[tree.length - 1]!)!.at)
@@ -78,14 +79,23 @@ function checkTogether(axis: StoredAxis): void {
   })
 }
 
-/** Each of several parents has a row of its own, and which of them holds a coordinate is no sum. */
-function refuseRagged(axis: StoredAxis): never {
+/**
+ * Whether a lookup can go on under several parents of one coordinate. It follows the first position that it
+ * finds: right only where all below that position holds every coordinate.
+ */
+function followed(levels: Levels, axis: StoredAxis, axes: readonly string[]): boolean {
+  if (axis.kind === 'dense_variable' || axis.kind === 'bitmap') return false
+  const tree = levels.trees(axes).find((t) => t.includes(axis.name))!
+  return tree.slice(tree.indexOf(axis.name) + 1).every((a) => levels.stored(a).kind === 'dense_fixed')
+}
+
+function refuseSeveral(axis: StoredAxis): never {
   fail({
     code: 'lower/unordered-lookup',
-    message: `axis ${axis.name} has rows under several entries of one coordinate, and what they hold cannot be looked up`,
+    message: `axis ${axis.name} lies under several entries of one coordinate, and what they hold cannot be looked up`,
     ...(axis.span ? { span: axis.span } : {}),
     expected: `accesses at the iterators of ${axis.name} and of the axes above it`,
-    hint: `iterate ${axis.name}, or declare it sparse`,
+    hint: `iterate ${axis.name} and the axes above it`,
   })
 }
 
@@ -119,7 +129,6 @@ function step(
   const opened = loose ? undefined : openedAt(scope, axis, parent, coord)
   if (opened) return { at: opened.offset, end: null }
   if (axis.kind === 'dense_fixed') {
-    if (above?.end) refuseRagged(axis)
     present.push(...rangeChecks(scope, coord, axis.extent))
     return { at: add(levels.segment(axis, parent).base, coord), end: null }
   }
@@ -129,7 +138,6 @@ function step(
   const lo = select(certain, segment.base, int(0))
   const length = select(certain, segment.length, int(0))
   if (axis.kind === 'dense_variable') {
-    if (above?.end) refuseRagged(axis)
     present.push(...rangeChecks(scope, coord, length))
     return { at: add(lo, coord), end: null }
   }
@@ -159,7 +167,7 @@ export function segmentAt(
   checkTogether(root)
   const present: Expr[] = []
   const found = step(levels, scope, root, null, coord, present, 'unique' in root && !root.unique)
-  if (found.end && !hasIndices(axis)) refuseRagged(axis)
+  if (found.end && !hasIndices(axis)) refuseSeveral(axis)
   const certain = all(present)
   const { base, length } = levels.segment(axis, found.at, found.end)
   return { parent: found.at, base: select(certain, base, int(0)), length: select(certain, length, int(0)) }
