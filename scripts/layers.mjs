@@ -15,11 +15,25 @@ export const ROOMS = {
   backends: ['ast', 'ir'],
   runtime: ['ast', 'ir', 'backends'],
   bind: ['ast', 'ir', 'formats'],
+  convert: ['ast', 'ir', 'formats', 'lower', 'backends', 'runtime'],
   io: ['ast', 'ir', 'formats'],
   // Files directly in src: the driver and what runs its results.
-  '.': ['ast', 'ir', 'formats', 'schedule', 'lower', 'backends', 'runtime', 'bind', 'io', 'api'],
-  api: ['ast', 'ir', 'formats', 'schedule', 'lower', 'backends', 'runtime', 'bind', '.'],
-  cli: ['ast', 'ir', 'formats', 'schedule', 'lower', 'backends', 'runtime', 'bind', 'io', 'api', '.'],
+  '.': ['ast', 'ir', 'formats', 'schedule', 'lower', 'backends', 'runtime', 'bind', 'convert', 'io', 'api'],
+  api: ['ast', 'ir', 'formats', 'schedule', 'lower', 'backends', 'runtime', 'bind', 'convert', '.'],
+  cli: [
+    'ast',
+    'ir',
+    'formats',
+    'schedule',
+    'lower',
+    'backends',
+    'runtime',
+    'bind',
+    'convert',
+    'io',
+    'api',
+    '.',
+  ],
 }
 
 const files = (dir) =>

@@ -1,0 +1,140 @@
+/** Statements of generated kernels: one thread for each index, scalars in registers, serial loops. */
+import type { Dtype } from '../ir/dtype.ts'
+import { add, constant, type Expr, eq, int, load, lt, mul, select, variable } from '../ir/expr.ts'
+import type { Buffer, For, Kernel2, LoopMode, Stmt } from '../ir/loops.ts'
+import { builtinMonoid } from '../ir/monoid.ts'
+import { type LaunchSpec, THREADS } from './queue.ts'
+
+const SERIAL: LoopMode = { kind: 'serial' }
+
+export function loop(
+  name: string,
+  extent: Expr,
+  body: (v: Expr) => readonly Stmt[],
+  mode: LoopMode = SERIAL,
+  guards: readonly Expr[] = [],
+): For {
+  return Object.freeze({
+    kind: 'for',
+    var: name,
+    name,
+    nest: '',
+    extent,
+    reduce: false,
+    guards,
+    mode,
+    body: body(variable(name)),
+  })
+}
+
+export const store = (buffer: string, index: Expr, value: Expr): Stmt =>
+  Object.freeze({ kind: 'store', buffer, index: [index], value })
+
+export const when = (cond: Expr, then: readonly Stmt[], otherwise: readonly Stmt[] = []): Stmt =>
+  Object.freeze({ kind: 'if', cond, then, else: otherwise })
+
+/** `buffer[index] = buffer[index] op value`, whoever else does the same. */
+export const atomic = (op: '+' | 'max', buffer: string, index: Expr, value: Expr): Stmt =>
+  Object.freeze({
+    kind: 'reduce',
+    reducer: builtinMonoid(op, value.dtype),
+    targets: [load(buffer, [index], value.dtype)],
+    values: [value],
+    init: false,
+    atomic: true,
+  })
+
+/** Registers of one thread. */
+export interface Register {
+  readonly declare: Stmt
+  readonly at: (k: Expr) => Expr
+  readonly put: (k: Expr, value: Expr) => Stmt
+}
+
+export function registers(name: string, length: number, dtype: Dtype = 'i32'): Register {
+  const buffer: Buffer = {
+    name,
+    dtype,
+    scope: 'register',
+    role: 'local',
+    shape: [int(length)],
+    fill: 0,
+    accumulate: dtype,
+  }
+  return {
+    declare: Object.freeze({ kind: 'alloc', buffer }),
+    at: (k) => load(name, [k], dtype),
+    put: (k, value) => store(name, k, value),
+  }
+}
+
+/** One register. */
+export interface Scalar {
+  readonly declare: readonly Stmt[]
+  readonly value: Expr
+  readonly set: (value: Expr) => Stmt
+}
+
+export function scalar(name: string, initial: Expr): Scalar {
+  const r = registers(name, 1, initial.dtype)
+  return {
+    declare: [r.declare, r.put(int(0), initial)],
+    value: r.at(int(0)),
+    set: (value) => r.put(int(0), value),
+  }
+}
+
+/** 1 where the condition holds. */
+export const flag = (cond: Expr): Expr => select(cond, int(1), int(0))
+/** Element `e` of a column of i32. */
+export const get = (buffer: string, e: Expr): Expr => load(buffer, [e], 'i32')
+export const next = (e: Expr): Expr => add(e, int(1))
+export const before = (e: Expr): Expr => add(e, int(-1))
+export const isFirst = (e: Expr): Expr => eq(e, int(0))
+export const zero = (dtype: Dtype): Expr => constant(0, dtype)
+
+/** The kernel of a launch: threads in blocks of `block`. */
+export function kernelOf(spec: LaunchSpec, name: string, block: number): Kernel2 {
+  const threads = variable(THREADS)
+  const sizes = [THREADS, ...Object.keys(spec.sizes ?? {})]
+  const body = loop(
+    'x_block',
+    { kind: 'binary', op: 'div', a: add(threads, int(block - 1)), b: int(block), dtype: 'i32' },
+    (b) => {
+      const at = (t: Expr): Expr => add(mul(b, int(block)), t)
+      const t = variable('x_thread')
+      return [
+        loop('x_thread', int(block), () => spec.body(at(t)), { kind: 'bind', to: 'thread.x' }, [
+          lt(at(t), threads),
+        ]),
+      ]
+    },
+    { kind: 'bind', to: 'block.x' },
+  )
+  const columns = Object.entries(spec.columns)
+  return {
+    stage: 2,
+    name,
+    params: [
+      ...sizes.map((n) => ({ name: n, kind: 'size' as const, dtype: 'i32' as const })),
+      ...columns.map(([n]) => ({ name: `${n}_length`, kind: 'size' as const, dtype: 'i32' as const })),
+    ],
+    buffers: columns.map(([n, use]) => ({
+      name: n,
+      dtype: use.column.dtype,
+      scope: 'global',
+      role:
+        use.access === 'natural'
+          ? 'index'
+          : use.access === 'read'
+            ? 'in'
+            : use.access === 'write'
+              ? 'out'
+              : 'inout',
+      shape: [variable(`${n}_length`)],
+      fill: 0,
+      accumulate: use.column.dtype,
+    })),
+    body: [body],
+  }
+}

@@ -1,0 +1,160 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { get, store } from '../../src/convert/kernel.ts'
+import { type Column, natural, Queue, read, write } from '../../src/convert/queue.ts'
+import { reduce, scan } from '../../src/convert/scan.ts'
+import { radixSort, type Segments } from '../../src/convert/sort.ts'
+import { eq, int } from '../../src/ir/expr.ts'
+import type { Device } from '../../src/runtime/device.ts'
+import { DEVICES } from './devices.ts'
+
+const lengths = fc.oneof(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 0, max: 3000 }))
+const column = (max: number): fc.Arbitrary<Int32Array> =>
+  lengths.chain((n) =>
+    fc.int32Array({ min: 0, max, minLength: n, maxLength: n }).map((a) => Int32Array.from(a)),
+  )
+
+describe.each(DEVICES)('columns on $kind', ({ kind, open }) => {
+  let device: Device
+  let q: Queue
+  beforeAll(async () => {
+    device = await open()
+    q = new Queue(device)
+  }, 120_000)
+  afterAll(async () => {
+    await q.dispose()
+    await device.dispose()
+  })
+  const numRuns = kind === 'cpu' ? 60 : 12
+  const order = async (values: Int32Array, bits: number, segments: Segments | null) => {
+    const keys = await q.upload(values, 'i32')
+    const columns = { keys: natural(keys) }
+    const made = radixSort(
+      q,
+      values.length,
+      [{ key: 'keys', bits, columns, value: (e) => get('keys', e) }],
+      segments,
+    )
+    const out = made ? [...((await q.download(made)) as Int32Array)] : [...values.keys()]
+    q.release(keys, made)
+    return out
+  }
+
+  test('a scan gives to each element what came before', async () => {
+    await fc.assert(
+      fc.asyncProperty(column(50), fc.constantFrom('+' as const, 'max' as const), async (values, op) => {
+        const from = await q.upload(values, 'i32')
+        const to = q.column(values.length)
+        const total = q.cells()
+        scan(q, {
+          key: 'test',
+          n: values.length,
+          op,
+          columns: { from: read(from), to: write(to) },
+          value: (e) => get('from', e),
+          body: (e, before) => [store('to', e, before)],
+          total,
+        })
+        let sum = 0
+        const expected = [...values].map((v) => {
+          const before = sum
+          sum = op === '+' ? sum + v : Math.max(sum, v)
+          return before
+        })
+        expect([...(await q.download(to))]).toEqual(expected)
+        expect(await q.numbers([total])).toEqual([sum])
+        q.release(from, to)
+      }),
+      { numRuns },
+    )
+  })
+
+  test('a scan starts over where a segment begins', async () => {
+    await fc.assert(
+      fc.asyncProperty(column(6), async (values) => {
+        const from = await q.upload(values, 'i32')
+        const to = q.column(values.length)
+        scan(q, {
+          key: 'segments',
+          n: values.length,
+          op: '+',
+          columns: { from: read(from), to: write(to) },
+          value: (e) => get('from', e),
+          reset: (e) => eq(get('from', e), int(0)),
+          body: (e, before) => [store('to', e, before)],
+        })
+        let sum = 0
+        const expected = [...values].map((v) => {
+          if (v === 0) sum = 0
+          sum += v
+          return sum - v
+        })
+        expect([...(await q.download(to))]).toEqual(expected)
+        q.release(from, to)
+      }),
+      { numRuns },
+    )
+  })
+
+  test('several reductions at once', async () => {
+    await fc.assert(
+      fc.asyncProperty(column(1000), fc.constantFrom('+' as const, 'max' as const), async (values, op) => {
+        const from = await q.upload(values, 'i32')
+        const cells = q.cells(2)
+        reduce(q, {
+          key: 'test',
+          n: values.length,
+          op,
+          columns: { from: read(from) },
+          values: (e) => [get('from', e), e],
+          count: 2,
+          cells,
+        })
+        const fold = (xs: readonly number[]): number =>
+          xs.reduce((a, b) => (op === '+' ? a + b : Math.max(a, b)), 0)
+        expect(await q.numbers([cells, cells + 1])).toEqual([fold([...values]), fold([...values.keys()])])
+        q.release(from)
+      }),
+      { numRuns },
+    )
+  })
+
+  test('a sort is stable and orders by the key', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 0, max: 17 }), fc.func(fc.nat()), lengths, async (bits, f, n) => {
+        const values = Int32Array.from({ length: n }, (_, e) => f(e) % 2 ** bits)
+        const expected = [...values.keys()].sort((a, b) => values[a]! - values[b]! || a - b)
+        expect(await order(values, bits, null)).toEqual(expected)
+      }),
+      { numRuns },
+    )
+  })
+
+  test('segments are sorted within themselves', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.oneof(fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: 900 })), {
+          minLength: 1,
+          maxLength: 12,
+        }),
+        fc.integer({ min: 1, max: 14 }),
+        fc.func(fc.nat()),
+        async (sizes, bits, f) => {
+          const starts = [0]
+          for (const s of sizes) starts.push(starts.at(-1)! + s)
+          const n = starts.at(-1)!
+          const values = Int32Array.from({ length: n }, (_, e) => f(e) % 2 ** bits)
+          const at = await q.upload(Int32Array.from(starts), 'i32')
+          const expected = sizes.flatMap((s, k) =>
+            Array.from({ length: s }, (_, e) => starts[k]! + e).sort(
+              (a, b) => values[a]! - values[b]! || a - b,
+            ),
+          )
+          expect(await order(values, bits, { starts: at, count: sizes.length })).toEqual(expected)
+          q.release(at)
+        },
+      ),
+      { numRuns },
+    )
+  })
+})
