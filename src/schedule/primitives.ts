@@ -3,9 +3,11 @@ import { atomic } from './loops/atomic.ts'
 import { bind } from './loops/bind.ts'
 import { cacheRead } from './loops/cache-read.ts'
 import { cacheWrite } from './loops/cache-write.ts'
+import { combine } from './loops/combine.ts'
 import { computeAt } from './loops/compute-at.ts'
 import { fission } from './loops/fission.ts'
 import { fuse } from './loops/fuse.ts'
+import { merge } from './loops/merge.ts'
 import { reorder } from './loops/reorder.ts'
 import { rfactor } from './loops/rfactor.ts'
 import { split } from './loops/split.ts'
@@ -29,4 +31,6 @@ export const PRIMITIVES: { readonly [K in LoopStep['kind']]: Primitive<Extract<L
   fission,
   rfactor,
   atomic,
+  combine,
+  merge,
 }

@@ -1,12 +1,14 @@
 /** Small kernels that the documentation examples of the primitives start from. */
-import { add, ceildiv, lt, mul, sub } from '../ir/expr.ts'
+import { add, ceildiv, constant, lt, mul, sub } from '../ir/expr.ts'
 import type { Kernel2 } from '../ir/loops.ts'
+import { stmt } from '../ir/tree.ts'
 import { at, buffer, expr, kernel2, loop, reduce, store } from './build.ts'
 
 const position = add(at('j_indptr', ['i'], 'i32'), expr('j'))
 const length = sub(at('j_indptr', [add(expr('i'), expr(1))], 'i32'), at('j_indptr', ['i'], 'i32'))
 const column = at('j_indices', [position], 'i32')
 const strip = add(mul(expr('jo'), expr(32)), expr('ji'))
+const row = add(mul(expr('a'), expr(8)), expr('b'))
 const rows = [
   buffer('j_indptr', [add(expr('m'), expr(1))], 'index'),
   buffer('j_indices', ['j_count'], 'index'),
@@ -139,4 +141,86 @@ export const columnSplit: Kernel2 = {
       ),
     ]),
   ],
+}
+
+/** `X2 = X + X` with a block for each row, and `y` the sums of the rows of `V` with a thread for each row. */
+export const boundNests: Kernel2 = kernel2(
+  'two',
+  ['m', 'n', 'd'],
+  [
+    buffer('X', ['m', 32], 'in'),
+    buffer('V', ['n', 'd'], 'in'),
+    buffer('X2', ['m', 32], 'out'),
+    buffer('y', ['n'], 'out'),
+  ],
+  [
+    loop(
+      'i',
+      'm',
+      [
+        loop('k', 32, [store(at('X2', ['i', 'k']), add(at('X', ['i', 'k']), at('X', ['i', 'k'])))], {
+          nest: 'double',
+          mode: { kind: 'bind', to: 'thread.x' },
+        }),
+      ],
+      { nest: 'double', mode: { kind: 'bind', to: 'block.x' } },
+    ),
+    loop(
+      'a',
+      ceildiv(expr('n'), expr(8)),
+      [
+        loop(
+          'b',
+          8,
+          [
+            loop('j', 'd', [reduce(at('y', [row]), '+', at('V', [row, 'j']))], {
+              nest: 'sum',
+              reduce: true,
+            }),
+          ],
+          { nest: 'sum', guards: [lt(row, expr('n'))], mode: { kind: 'bind', to: 'thread.x' } },
+        ),
+      ],
+      { nest: 'sum', mode: { kind: 'bind', to: 'block.x' } },
+    ),
+  ],
+)
+
+/** `y[i_indices[i]] += A[i, j]`: a list of rows, some of them several times, with four elements each. */
+export const rowList: Kernel2 = {
+  ...kernel2(
+    'list',
+    ['m', 'i_count'],
+    [
+      buffer('i_indices', ['i_count'], 'index'),
+      buffer('A', [mul(expr('i_count'), expr(4))], 'in'),
+      buffer('y', ['m'], 'out'),
+    ],
+    [
+      stmt({ kind: 'fill', buffer: 'y', value: constant(0, 'f32') }),
+      loop(
+        'i',
+        'i_count',
+        [
+          loop(
+            'j',
+            4,
+            [
+              reduce(
+                at('y', [at('i_indices', ['i'], 'i32')]),
+                '+',
+                at('A', [add(mul(expr('i'), expr(4)), expr('j'))]),
+                {
+                  init: false,
+                },
+              ),
+            ],
+            { reduce: true },
+          ),
+        ],
+        { reduce: true },
+      ),
+    ],
+  ),
+  ascending: ['i_indices'],
 }

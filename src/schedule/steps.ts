@@ -102,6 +102,17 @@ export interface AtomicStep extends At {
   readonly buffer: string
 }
 
+/** `combine C`: partial results, and passes that add them in a fixed order */
+export interface CombineStep extends At {
+  readonly kind: 'combine'
+  readonly buffer: string
+}
+/** `merge (a, b)`: nests in one launch */
+export interface MergeStep extends At {
+  readonly kind: 'merge'
+  readonly nests: readonly string[]
+}
+
 export type LoopStep =
   | SplitStep
   | FuseStep
@@ -116,6 +127,8 @@ export type LoopStep =
   | FissionStep
   | RfactorStep
   | AtomicStep
+  | CombineStep
+  | MergeStep
 
 const refText = (r: LoopRef): string => (typeof r === 'string' ? r : r.var)
 
@@ -149,5 +162,9 @@ export function printStep(s: LoopStep): string {
       return `rfactor ${refText(s.loop)}${into(s.into)}`
     case 'atomic':
       return `atomic ${s.buffer}`
+    case 'combine':
+      return `combine ${s.buffer}`
+    case 'merge':
+      return `merge ${list(s.nests)}`
   }
 }

@@ -55,6 +55,8 @@ const FIELDS: { readonly [K in LoopStep['kind']]: Readonly<Record<string, (x: un
   fission: { loop: isRef, after: (x) => isName(x) || isNumber(x) },
   rfactor: { loop: isRef, into: optional(isName) },
   atomic: { buffer: isName },
+  combine: { buffer: isName },
+  merge: { nests: listOf(isName) },
 }
 
 function stepProblem(s: unknown): string | undefined {

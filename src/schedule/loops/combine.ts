@@ -1,0 +1,319 @@
+import {
+  add,
+  type Expr,
+  freeVars,
+  int,
+  load,
+  mentions,
+  someExpr,
+  sub,
+  substitute,
+  variable,
+} from '../../ir/expr.ts'
+import type { Buffer, For, Kernel2, Reduce, Stmt } from '../../ir/loops.ts'
+import { printExpr } from '../../ir/print2.ts'
+import { accessesOf, closeOver, initLoops, reductionsOf, rewriteStmts, stmt } from '../../ir/tree.ts'
+import { overParams } from '../checks.ts'
+import { conditionsAround } from '../conditions.ts'
+import type { Context } from '../context.ts'
+import type { Primitive } from '../primitive.ts'
+import { rowList } from '../samples.ts'
+import { firstWith } from '../segments.ts'
+import type { CombineStep } from '../steps.ts'
+import { rfactor } from './rfactor.ts'
+
+/**
+ * `combine C`: nests that update `C` may run their iterations at once, and at once with each other, without
+ * atomics and with the same result in every run. What iterations of a nest would combine goes to a temporary, an
+ * element for each position of the loops that they meet in, and a nest after it adds the positions of an element in
+ * their order: one element a thread where the list of elements ascends. A nest whose iterations do not meet is left
+ * as it is; further ones have their results added in the order of the nests.
+ */
+export const combine: Primitive<CombineStep> = {
+  kind: 'combine',
+  apply(cx, step) {
+    const { name, scope } = cx.buffer(step.buffer)
+    if (scope !== 'global')
+      cx.refuse({
+        code: 'local-target',
+        message: `${name} is in ${scope === 'shared' ? 'shared memory' : 'registers'}`,
+        expected: 'a buffer in global memory',
+      })
+    const tops = cx.kernel.body.flatMap((top) =>
+      reductionsOf([top]).flatMap(({ reduce, path }) =>
+        reduce.targets.some((t) => t.buffer === name) ? [{ top, reduce, path }] : [],
+      ),
+    )
+    if (tops.length === 0) cx.refuse({ code: 'no-reduction', message: `nothing reduces into ${name}` })
+    let here = cx
+    let plain: Stmt | undefined
+    const buffers: Buffer[] = []
+    for (const update of tops) {
+      const meets = update.path.some((l) => l.reduce && elementChanges(update.reduce, l))
+      const root = update.path[0]
+      const factored = !meets && root?.reduce === true
+      if (!meets && !factored && plain === undefined) {
+        plain = update.top
+        continue
+      }
+      const outcome = factored
+        ? rfactor.apply(here, { kind: 'rfactor', loop: { var: root.var } })
+        : partial(here, update)
+      buffers.push(...(outcome.buffers ?? []))
+      here = here.on({
+        ...here.kernel,
+        body: outcome.body,
+        buffers: [...here.kernel.buffers, ...(outcome.buffers ?? [])],
+      })
+    }
+    return { body: here.kernel.body, buffers }
+  },
+  example: {
+    before: rowList,
+    step: { kind: 'combine', buffer: 'y' },
+    after: `\
+fill y = 0
+for i in 0..i_count
+  for j in 0..4  reduce
+    y_partial[i] += A[i * 4 + j]  init
+for row in 0..m
+  for i_2 (y_partial.i) in 0..search_lower(i_indices, 0, i_count, row + 1) - search_lower(i_indices, 0, i_count, row)  reduce
+    y[row] += y_partial[search_lower(i_indices, 0, i_count, row) + i_2]`,
+  },
+}
+
+/** A reduction, the statement of the kernel that it is in, and the loops around it. */
+interface Update {
+  readonly top: Stmt
+  readonly reduce: Reduce
+  readonly path: readonly For[]
+}
+
+const elementChanges = (reduce: Reduce, l: For): boolean =>
+  reduce.targets.some((t) => t.index.some((e) => mentions(e, l.var)))
+
+const loads = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'load' || x.kind === 'search')
+
+/** The update with a temporary in between. */
+function partial(cx: Context, update: Update): { body: readonly Stmt[]; buffers: readonly Buffer[] } {
+  const { top, reduce, path } = update
+  checkAlone(cx, update)
+  // Dimensions that iterations meet in, or that are listed, make room for the loops that run through them.
+  const meeting = path.filter((l) => l.reduce && elementChanges(reduce, l))
+  const replaced = (e: Expr): boolean =>
+    meeting.length > 0 ? meeting.some((l) => mentions(e, l.var)) : loads(e)
+  const through = path.filter((l) =>
+    reduce.targets.some((t) => t.index.some((e) => replaced(e) && mentions(e, l.var))),
+  )
+  for (const l of through) checkExtent(cx, l)
+  const partials = reduce.targets.map((t): Buffer => {
+    const of = cx.buffer(t.buffer)
+    return Object.freeze({
+      ...of,
+      name: cx.fresh(`${of.name}_partial`),
+      role: 'local',
+      shape: [
+        ...through.map((l) => l.extent),
+        ...t.index.flatMap((e, d) => (replaced(e) ? [] : [of.shape[d]!])),
+      ],
+    })
+  })
+  const index = (t: Reduce['targets'][number]): Expr[] => [
+    ...through.map((l) => variable(l.var)),
+    ...t.index.filter((e) => !replaced(e)),
+  ]
+  const spatial = new Set(meeting.map((l) => l.var))
+  const own: Reduce = stmt({
+    ...reduce,
+    init: true,
+    atomic: false,
+    targets: reduce.targets.map((t, k) => load(partials[k]!.name, index(t), t.dtype)),
+  })
+  const rewritten = rewriteStmts([top], {
+    stmt: (s) => {
+      if (s === reduce) return own
+      return s.kind === 'for' && spatial.has(s.var) ? stmt<For>({ ...s, reduce: false }) : undefined
+    },
+  })
+  checkInit(cx, own, rewritten)
+  const second = passOf(cx, update, through, partials, index)
+  return {
+    body: cx.kernel.body.flatMap((s) => (s === top ? [...rewritten, second] : [s])),
+    buffers: partials,
+  }
+}
+
+function checkAlone(cx: Context, { top, reduce, path }: Update): void {
+  if (reduce.atomic)
+    cx.refuse({
+      code: 'atomic-already',
+      message: `${reduce.targets[0]!.buffer} is updated atomically`,
+      expected: 'one of atomic and combine',
+    })
+  const bound = path.find((l) => l.reduce && l.mode.kind !== 'serial' && elementChanges(reduce, l))
+  if (bound)
+    cx.refuse({
+      code: 'not-serial',
+      message: `${bound.name} is already bound`,
+      loops: [bound],
+      hint: 'combine first, then bind',
+    })
+  const targets = new Set(reduce.targets.map((t) => t.buffer))
+  const other = accessesOf([top]).find((a) => targets.has(a.buffer) && a.stmt !== reduce)
+  if (other)
+    cx.refuse({
+      code: 'target-in-use',
+      message: `another statement of the nest uses ${other.buffer} before all of it is combined`,
+      loops: path.slice(0, 1),
+    })
+}
+
+function checkExtent(cx: Context, l: For): void {
+  if (overParams(cx, l.extent)) return
+  cx.refuse({
+    code: 'extent-not-known',
+    message: `partial results need a dimension for ${l.name}, and its extent is ${printExpr(l.extent)}`,
+    loops: [l],
+    expected: 'an extent over sizes',
+    hint: `fuse ${l.name} with the loops around it on coordinates, or use atomic`,
+  })
+}
+
+/** The temporary's elements start before the outermost reduction loop, under copies of the loops inside. */
+function checkInit(cx: Context, own: Reduce, rewritten: readonly Stmt[]): void {
+  const path = reductionsOf(rewritten).find((r) => r.reduce === own)!.path
+  const inside = path.slice(path.findIndex((l) => l.reduce))
+  if (!inside.some((l) => l.reduce)) return
+  const hidden = inside.filter((l) => l.reduce)
+  const on = initLoops(own, inside).find((l) => hidden.some((h) => freeVars(l.extent).has(h.var)))
+  if (on)
+    cx.refuse({
+      code: 'not-rectangular',
+      message: `the extent of ${on.name}, ${printExpr(on.extent)}, depends on a reduction loop around it`,
+      loops: [on],
+    })
+}
+
+/** The nest that adds partial results to their elements. */
+function passOf(
+  cx: Context,
+  { top, reduce, path }: Update,
+  through: readonly For[],
+  partials: readonly Buffer[],
+  index: (t: Reduce['targets'][number]) => Expr[],
+): Stmt {
+  const again = closeOver(path, [
+    ...reduce.targets.flatMap((t) => t.index),
+    ...through.map((l) => variable(l.var)),
+  ])
+  const conditions = [
+    ...conditionsAround([top], reduce).map((c) => c.cond),
+    ...again.flatMap((l) => l.guards),
+  ]
+  checkRestated(cx, path, again, conditions)
+  const nest = partials[0]!.name
+  const list = ascendingList(cx.kernel, reduce, again)
+  const rectangular = again
+    .filter((l) => l.reduce)
+    .every((r) => again.every((l) => !mentions(l.extent, r.var)))
+  const order = rectangular ? [...again.filter((l) => !l.reduce), ...again.filter((l) => l.reduce)] : again
+  const map = new Map<string, Expr>(order.map((l) => [l.var, variable(cx.fresh(l.var))]))
+  const row = list && variable(cx.fresh('row'))
+  const clones = order.map((l): For => {
+    const renamed = map.get(l.var)!
+    const own = list?.loop === l && row
+    return {
+      ...l,
+      var: (renamed as Expr & { kind: 'var' }).name,
+      nest,
+      mode: { kind: 'serial' },
+      guards: [],
+      extent: own ? sub(list.first(add(row, int(1))), list.first(row)) : substitute(l.extent, map),
+    }
+  })
+  if (list && row) {
+    map.set(list.loop.var, add(list.first(row), map.get(list.loop.var)!))
+    clones.unshift({
+      kind: 'for',
+      var: row.name,
+      name: 'row',
+      nest,
+      extent: list.extent,
+      reduce: false,
+      guards: [],
+      mode: { kind: 'serial' },
+      body: [],
+    })
+  }
+  const element = (t: Reduce['targets'][number]): Expr[] =>
+    t.index.map((e) => (row && list && mentions(e, list.loop.var) ? row : substitute(e, map)))
+  const core: Reduce = stmt({
+    ...reduce,
+    targets: reduce.targets.map((t) => load(t.buffer, element(t), t.dtype)),
+    values: reduce.targets.map((t, k) =>
+      load(
+        partials[k]!.name,
+        index(t).map((e) => substitute(e, map)),
+        t.dtype,
+      ),
+    ),
+  })
+  return guardedNest(
+    clones,
+    conditions.map((c) => substitute(c, map)),
+    core,
+  )
+}
+
+/** Loops around a statement, each condition at the innermost loop that it mentions. */
+function guardedNest(loops: readonly For[], conditions: readonly Expr[], core: Stmt): Stmt {
+  const home = (c: Expr): For | undefined => loops.findLast((l) => mentions(c, l.var)) ?? loops[0]
+  return loops.reduceRight<Stmt>(
+    (body, l) => stmt<For>({ ...l, guards: conditions.filter((c) => home(c) === l), body: [body] }),
+    core,
+  )
+}
+
+/** What decides whether an update happens has to be said again of the loops that are left. */
+function checkRestated(
+  cx: Context,
+  path: readonly For[],
+  again: readonly For[],
+  conditions: readonly Expr[],
+): void {
+  const hidden = path.filter((l) => !again.includes(l))
+  const lost = conditions.find((c) => hidden.some((l) => mentions(c, l.var)))
+  const written = new Set(
+    cx.kernel.buffers.filter((b) => b.role !== 'in' && b.role !== 'index').map((b) => b.name),
+  )
+  const moving = conditions.find((c) =>
+    someExpr(c, (x) => (x.kind === 'load' || x.kind === 'search') && written.has(x.buffer)),
+  )
+  const problem = lost ?? moving
+  if (problem)
+    cx.refuse({
+      code: 'condition-inside',
+      message: `whether elements are updated depends on ${printExpr(problem)}, which partial results do not know`,
+      loops: hidden.filter((l) => mentions(problem, l.var)),
+      hint: 'use atomic',
+    })
+}
+
+/** The one loop that elements meet in, where the elements it runs through ascend. */
+function ascendingList(
+  kernel: Kernel2,
+  reduce: Reduce,
+  again: readonly For[],
+): { loop: For; first: (row: Expr) => Expr; extent: Expr } | undefined {
+  const [loop, other] = again.filter((l) => l.reduce)
+  if (!loop || other || again.some((l) => l !== loop && mentions(l.extent, loop.var))) return undefined
+  const places = reduce.targets.flatMap((t) =>
+    t.index.flatMap((e, d) => (mentions(e, loop.var) ? [{ e, buffer: t.buffer, d }] : [])),
+  )
+  const [place] = places
+  if (!place || places.length !== reduce.targets.length) return undefined
+  if (places.some((p) => printExpr(p.e) !== printExpr(place.e))) return undefined
+  const first = firstWith(place.e, loop.var, kernel)
+  const extent = kernel.buffers.find((b) => b.name === place.buffer)?.shape[place.d]
+  return first && extent ? { loop, first, extent } : undefined
+}

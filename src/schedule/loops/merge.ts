@@ -1,0 +1,265 @@
+import type { Diagnostic } from '../../ast/diagnostic.ts'
+import { add, all, div, type Expr, int, lt, mod, mul, sub, variable } from '../../ir/expr.ts'
+import type { Fill, For, Reduce, Stmt } from '../../ir/loops.ts'
+import { type Body, rewriteStmts, stmt, substituteStmts, walkStmts, writesOf } from '../../ir/tree.ts'
+import type { Context } from '../context.ts'
+import { atOnce, inAnyOrder } from '../nests.ts'
+import { gone, type Primitive } from '../primitive.ts'
+import { boundNests } from '../samples.ts'
+import type { MergeStep } from '../steps.ts'
+
+/**
+ * `merge (a, b)`: nests on blocks become one launch (horizontal fusion): their ranges of blocks follow each other
+ * on `block.x`, and a block finds its nest by comparing its number; a nest without blocks takes none. The nests
+ * must not use what another writes, but for updates that are atomic on both sides. What a nest starts at an
+ * identity that another nest updates as well is filled before.
+ */
+export const merge: Primitive<MergeStep> = {
+  kind: 'merge',
+  apply(cx, step) {
+    if (step.nests.length < 2 || new Set(step.nests).size < step.nests.length)
+      cx.refuse({
+        code: 'nothing-to-merge',
+        message: step.nests.length < 2 ? 'merge is given one nest' : 'merge is given a nest twice',
+        expected: 'two different nests at least',
+      })
+    const members = step.nests.map((name) => memberOf(cx, name))
+    checkTogether(cx, members)
+    const at = placeFor(cx, members)
+    const { plain, fills } = withoutInits(cx, members, at)
+    const name = nestName(cx, step.nests)
+    const block = cx.fresh(`${name}_block`)
+    const merged = stmt<For>({
+      kind: 'for',
+      var: block,
+      name: 'block',
+      nest: name,
+      extent: plain.map((m) => m.blocks).reduce(add),
+      reduce: plain.some((m) => m.loops.some((l) => l.reduce)),
+      guards: [],
+      mode: { kind: 'bind', to: 'block.x' },
+      body: select(plain, variable(block)),
+      span: step.span,
+    })
+    const old = new Set<Stmt>(members.map((m) => m.top))
+    return {
+      body: cx.kernel.body.flatMap((s, k) => {
+        if (k === at) return [...fills, merged]
+        return old.has(s) ? [] : [s]
+      }),
+      gone: members.flatMap((m) => m.loops.map((l) => gone(l, 'merged', ['block']))),
+    }
+  },
+  example: {
+    before: boundNests,
+    step: { kind: 'merge', nests: ['double', 'sum'] },
+    after: `\
+for merged_block (merged.block) in 0..m + ceildiv(n, 8)  @block.x
+  if merged_block < m
+    for k in 0..32  @thread.x
+      X2[merged_block, k] = X[merged_block, k] + X[merged_block, k]
+  else
+    for b in 0..8  @thread.x  where (merged_block - m) * 8 + b < n
+      for j in 0..d  reduce
+        y[(merged_block - m) * 8 + b] += V[(merged_block - m) * 8 + b, j]  init`,
+  },
+}
+
+/** A nest that takes part. */
+interface Member {
+  readonly name: string
+  readonly top: For
+  /** Where it stands in the kernel. */
+  readonly at: number
+  /** Its loops on blocks, outermost first, and how many blocks they are together. */
+  readonly loops: readonly For[]
+  readonly blocks: Expr
+}
+
+function memberOf(cx: Context, name: string): Member {
+  const tops = cx.kernel.body.flatMap((s, at) =>
+    s.kind === 'for' && s.nest === name ? [{ top: s, at }] : [],
+  )
+  const candidates = [...new Set(cx.kernel.body.flatMap((s) => (s.kind === 'for' ? [s.nest] : [])))]
+  const [only, other] = tops
+  if (!only)
+    return cx.refuse({
+      code: 'unknown-nest',
+      message: `there is no nest ${name} outside of all loops`,
+      ...(candidates.length > 0 ? { expected: `one of ${candidates.join(', ')}` } : {}),
+      lookup: { name, candidates },
+    })
+  if (other)
+    return cx.refuse({
+      code: 'ambiguous-nest',
+      message: `${tops.length} loops outside of all others belong to ${name}`,
+      loops: tops.map((t) => t.top),
+    })
+  const loops = blockLoops(only.top)
+  if (loops.length === 0)
+    return cx.refuse({
+      code: 'not-on-blocks',
+      message: `no loop of ${name} is bound to a block axis`,
+      loops: [only.top],
+      hint: `bind ${only.top.name} to block.x first`,
+    })
+  return { name, ...only, loops, blocks: loops.map((l) => l.extent).reduce(mul) }
+}
+
+const onBlocks = (s: Stmt | undefined): s is For =>
+  s?.kind === 'for' && s.mode.kind === 'bind' && s.mode.to.startsWith('block')
+
+function blockLoops(top: For): readonly For[] {
+  const out: For[] = []
+  for (let s: Stmt | undefined = top; onBlocks(s); s = s.body[0]) out.push(s)
+  return out
+}
+
+/** No nest may meet another in memory but by atomic updates. */
+function checkTogether(cx: Context, members: readonly Member[]): void {
+  for (const [k, a] of members.entries())
+    for (const b of members.slice(k + 1)) {
+      const conflict = atOnce(a.top, b.top)
+      if (!conflict) continue
+      const { buffer } = conflict
+      const why: Record<typeof conflict.kind, { message: string } & Pick<Diagnostic, 'hint'>> = {
+        reads: {
+          message: `${a.name} and ${b.name} would run at once, and one reads ${buffer}, which the other writes`,
+          hint: 'leave them launches of their own, or compute_at one inside of the other',
+        },
+        writes: {
+          message: `${a.name} and ${b.name} would run at once, and both write ${buffer} other than by one reducer`,
+          hint: 'leave them launches of their own',
+        },
+        combines: {
+          message: `${a.name} and ${b.name} would run at once, and both combine into ${buffer}`,
+          hint: `atomic ${buffer} or combine ${buffer} first, or leave them launches of their own`,
+        },
+      }
+      cx.refuse({ code: 'nests-meet', ...why[conflict.kind], loops: [a.top, b.top] })
+    }
+}
+
+/** Where all of them can stand: at the first, or else at the last, with nothing between that one may not pass. */
+function placeFor(cx: Context, members: readonly Member[]): number {
+  const places = members.map((m) => m.at)
+  const [first, last] = [Math.min(...places), Math.max(...places)]
+  const others = cx.kernel.body.flatMap((s, at) =>
+    at > first && at < last && !places.includes(at) ? [{ s, at }] : [],
+  )
+  let between: { member: Member; other: Stmt; buffer: string } | undefined
+  for (const place of [first, last]) {
+    const inTheWay = members.flatMap((member) =>
+      others.flatMap(({ s, at }) => {
+        const passes = place === first ? at < member.at : at > member.at
+        const conflict = passes ? inAnyOrder(member.top, s) : undefined
+        return conflict ? [{ member, other: s, buffer: conflict.buffer }] : []
+      }),
+    )
+    if (inTheWay.length === 0) return place
+    between ??= inTheWay[0]
+  }
+  return cx.refuse({
+    code: 'order-matters',
+    message: `${between!.member.name} cannot be moved to the others: what stands between them uses ${between!.buffer} too`,
+    loops: [between!.member.top, ...(between!.other.kind === 'for' ? [between!.other] : [])],
+    expected: 'nests that follow each other, or independent ones between them',
+  })
+}
+
+/**
+ * Identities that cannot be set by the nest any more: another nest updates the elements at the same time, or the
+ * blocks of the merged loop combine. They are filled before.
+ */
+function withoutInits(
+  cx: Context,
+  members: readonly Member[],
+  at: number,
+): { plain: readonly Member[]; fills: readonly Fill[] } {
+  const combining = members.some((m) => m.loops.some((l) => l.reduce))
+  const fills = new Map<string, Fill>()
+  const global = new Set(cx.kernel.buffers.map((b) => b.name))
+  const plain = members.map((m) => {
+    const others = members.filter((o) => o !== m)
+    const shared = (r: Reduce): boolean =>
+      r.targets.some((t) => global.has(t.buffer)) &&
+      (combining || others.some((o) => r.targets.some((t) => writesOf([o.top]).has(t.buffer))))
+    const [top] = rewriteStmts([m.top], {
+      stmt: (s) => {
+        if (s.kind !== 'reduce' || !s.init || !shared(s)) return undefined
+        for (const [k, t] of s.targets.entries()) {
+          checkUnwritten(cx, t.buffer, members, at)
+          fills.set(t.buffer, stmt({ kind: 'fill', buffer: t.buffer, value: s.reducer.identity[k]! }))
+        }
+        return stmt({ ...s, init: false })
+      },
+    })
+    return { ...m, loops: blockLoops(top as For) }
+  })
+  return { plain, fills: [...fills.values()] }
+}
+
+/** A fill of all of a buffer must not undo what stands before it. */
+function checkUnwritten(cx: Context, buffer: string, members: readonly Member[], at: number): void {
+  const inside = new Set<Stmt>(members.map((m) => m.top))
+  const before = cx.kernel.body.slice(0, at).find((s) => !inside.has(s) && writesOf([s]).has(buffer))
+  if (before)
+    cx.refuse({
+      code: 'order-matters',
+      message: `${buffer} would be filled anew, and something before the nests has written it`,
+      loops: before.kind === 'for' ? [before] : [],
+    })
+}
+
+/** The nest of a block by its number: a tree of comparisons. */
+function select(members: readonly Member[], block: Expr): Body {
+  const starts: Expr[] = [int(0)]
+  for (const m of members) starts.push(add(starts.at(-1)!, m.blocks))
+  const go = (from: number, to: number): Body => {
+    if (to - from === 1) return bodyOf(members[from]!, sub(block, starts[from]!))
+    const middle = (from + to) >> 1
+    return [
+      stmt({
+        kind: 'if',
+        cond: lt(block, starts[middle]!),
+        then: go(from, middle),
+        else: go(middle, to),
+      }),
+    ]
+  }
+  return go(0, members.length)
+}
+
+/** What block number `rank` of a nest does; x runs fastest, as in a grid. */
+function bodyOf(m: Member, rank: Expr): Body {
+  const axisOf = (l: For): string => (l.mode.kind === 'bind' ? l.mode.to : '')
+  const inOrder = [...m.loops].sort((a, b) => (axisOf(a) < axisOf(b) ? -1 : 1))
+  const map = new Map<string, Expr>()
+  let rest = rank
+  for (const [k, l] of inOrder.entries()) {
+    const last = k === inOrder.length - 1
+    map.set(l.var, last ? rest : mod(rest, l.extent))
+    rest = div(rest, l.extent)
+  }
+  const guards = m.loops.flatMap((l) => l.guards)
+  const body: Body =
+    guards.length > 0
+      ? [stmt({ kind: 'if', cond: all(guards), then: m.loops.at(-1)!.body, else: [] })]
+      : m.loops.at(-1)!.body
+  return substituteStmts(body, map)
+}
+
+/** What the nests' names begin with in common, up to a `_`. */
+function nestName(cx: Context, nests: readonly string[]): string {
+  const words = nests.map((n) => n.split('_'))
+  const first = words[0]!
+  const common = first.findIndex((w, k) => words.some((other) => other[k] !== w))
+  const base = first.slice(0, common < 0 ? first.length : common).join('_') || 'merged'
+  const taken = new Set<string>()
+  walkStmts(cx.kernel.body, (s) => {
+    if (s.kind === 'for') taken.add(s.nest)
+  })
+  let name = base
+  for (let k = 2; taken.has(name); k++) name = `${base}_${k}`
+  return name
+}
