@@ -1,127 +1,190 @@
-/** A format with its arguments, over the axes of one kernel. */
-import { fail, type Span } from '../ast/diagnostic.ts'
+/** A format or composition with its arguments, over the axes of one kernel: `as` in full. */
+import { fail, invariant } from '../ast/diagnostic.ts'
 import type { StoredAxis } from '../ir/axis.ts'
-import { type Expr, substitute, variable, walkExpr } from '../ir/expr.ts'
-import type { Format, FormatInstance } from '../ir/format.ts'
+import { all, constant, type Expr, freeVars, variable } from '../ir/expr.ts'
+import type { AnyFormat, Instance, PartInstance, PartTree, Query } from '../ir/format.ts'
+import { type Arguments, type At, spanOf } from './instantiate-arguments.ts'
+import { formatInstance } from './instantiate-format.ts'
+import { translate, translateQueries } from './instantiate-names.ts'
+import { type Asking, type Planned, type PlannedLeaf, planParts } from './instantiate-rules.ts'
+import { tryInstance } from './instantiate-trial.ts'
 
 export type { FormatInstance } from '../ir/format.ts'
+export { instantiateFormat } from './instantiate-format.ts'
+
+/** A format and its arguments: numbers, and names of lists and sets among the data. */
+export interface InstantiateUse {
+  readonly format: AnyFormat
+  readonly args: readonly (number | string)[]
+}
 
 /**
- * Replaces the format's parameters by arguments, its dimensions by `over`, and its axis names by `rename` of them
- * (so that a kernel can hold several instances). A parameter without an argument takes its default or is measured.
+ * All parts of a format or composition, over `over`, one axis for each of its dimensions. `rename(name, label)` is
+ * asked once for each axis, table, measured size and query of each part, and gives a name that is unique in the
+ * kernel.
  *
- * @throws SptError `format/arguments`, `format/over`, `format/division-by-zero`
+ * What asks nothing of the data is tried on small samples, so that a wrong description is refused here.
+ *
+ * @throws SptError `format/arguments`, `format/argument-kind`, `format/over`, `format/division-by-zero`,
+ * `format/extent`, `format/partition`, `format/bucket-widths`, `format/not-constant`, `format/too-many-parts`,
+ * `format/rest`, `format/sort-window`, `format/condition`; and with a coordinate `format/not-inverse`,
+ * `format/map-range`, `format/overlap`, `format/leak`
  */
-export function instantiateFormat(
-  format: Format,
-  args: readonly Expr[],
+export function instantiate(
+  use: InstantiateUse,
   over: readonly StoredAxis[],
-  rename: (name: string) => string = (name) => name,
-): FormatInstance {
-  if (over.length !== format.over.length)
-    fail({
-      code: 'format/over',
-      message: `format ${format.name} replaces ${format.over.length} axes (${format.over.join(', ')}), not ${over.length}`,
-      ...(format.span ? { span: format.span } : {}),
-      expected: `a buffer with ${format.over.length} axes`,
-      hint: 'choose a format over as many dimensions',
-    })
-  const { values, measured } = bindParams(format, args, rename)
-  const coordinates = new Map(values)
-  const extents = new Map(values)
-  over.forEach((axis, k) => {
-    coordinates.set(format.over[k]!, variable(axis.name))
-    extents.set(format.over[k]!, axis.extent)
+  rename: (name: string, label: string) => string,
+  at: At = {},
+): Instance {
+  const names = new Names(rename)
+  const args = use.args.map((a) =>
+    typeof a === 'string' ? variable(a) : constant(a, Number.isInteger(a) ? 'i32' : 'f64'),
+  )
+  const plan = planParts(use.format, args, over, (name) => names.of(name, ''), at)
+  const leaves = leavesOf(plan.tree)
+  const labels = labelsOf(leaves)
+  const parts = leaves.map((leaf, k): PartInstance => {
+    const label = labels[k]!
+    const instance = formatInstance(
+      leaf.format,
+      leaf.args,
+      over,
+      (name) => names.of(name, label),
+      (name) => names.query(name),
+      at,
+    )
+    return {
+      label,
+      instance: { ...instance, constants: new Map([...leaf.constants, ...instance.constants]) },
+    }
   })
-  const positions = new Map(values)
-  for (const name of format.order) positions.set(name, variable(rename(name)))
-  const instance: FormatInstance = {
-    text: args.length === 0 ? format.name : `${format.name}(${args.map(argText).join(', ')})`,
-    axes: format.axes.map((a) => renameAxis(a, extents, rename)),
-    order: format.order.map(rename),
-    map: format.map.map((e) => substitute(e, coordinates)),
-    inverse: format.inverse.map((e) => substitute(e, positions)),
-    constants: new Map([...values].flatMap(([n, e]) => (e.kind === 'const' ? [[n, e.value] as const] : []))),
-    names: new Map(format.order.map((n) => [n, rename(n)])),
-    sorts: [],
-    queries: [],
-    where: null,
-    tables: [],
-    claims: [],
-    measured,
+  const numbers = new Map(leaves.map((leaf, k) => [leaf, k]))
+  const instance: Instance = {
+    text: plan.args.text,
+    over,
+    tree: nameTree(plan.tree, numbers, names, at),
+    parts,
+    given: givenOf(plan.bound),
   }
-  for (const a of instance.axes) {
-    checkDivisors(format, a.extent)
-    if (a.kind === 'sparse_fixed') checkDivisors(format, a.width)
-  }
-  for (const e of [...instance.map, ...instance.inverse]) checkDivisors(format, e)
+  tryInstance(instance, at)
   return instance
 }
 
-function bindParams(format: Format, args: readonly Expr[], rename: (name: string) => string) {
-  const least = format.params.filter((p) => p.default === null && !p.measured).length
-  const enough = format.params.every((p, k) => k < args.length || p.default !== null || p.measured)
-  if (args.length > format.params.length || !enough)
-    fail({
-      code: 'format/arguments',
-      message: `format ${format.name} is given ${args.length} arguments`,
-      ...(format.span ? { span: format.span } : {}),
-      expected:
-        least === format.params.length
-          ? `${least}: ${signature(format)}`
-          : `${least} to ${format.params.length}: ${signature(format)}`,
-      hint: 'parameters with a default and measured ones (`w: size`) may be left out, from the end',
-    })
-  const values = new Map<string, Expr>()
-  const measured: { name: string; span?: Span | undefined }[] = []
-  format.params.forEach((p, k) => {
-    const given = args[k] ?? (p.default === null ? null : substitute(p.default, values))
-    if (given) values.set(p.name, given)
-    else {
-      const name = rename(p.name)
-      measured.push({ name, span: p.span })
-      values.set(p.name, variable(name))
-    }
-  })
-  return { values, measured }
-}
+/** Names in a kernel. Queries have none there, and are told apart from everything by a number. */
+class Names {
+  readonly #rename: (name: string, label: string) => string
+  readonly #queries = new Map<string, number>()
 
-const signature = (format: Format): string => `${format.name}(${format.params.map((p) => p.name).join(', ')})`
+  constructor(rename: (name: string, label: string) => string) {
+    this.#rename = rename
+  }
 
-const argText = (e: Expr): string => (e.kind === 'const' ? String(e.value) : e.kind === 'var' ? e.name : '…')
+  of(name: string, label: string): string {
+    return this.#rename(name, label)
+  }
 
-function renameAxis(
-  axis: StoredAxis,
-  extents: ReadonlyMap<string, Expr>,
-  rename: (name: string) => string,
-): StoredAxis {
-  const name = rename(axis.name)
-  const extent = substitute(axis.extent, extents)
-  switch (axis.kind) {
-    case 'dense_fixed':
-      return { ...axis, name, extent, parent: axis.parent === null ? null : rename(axis.parent) }
-    case 'dense_variable':
-      return { ...axis, name, extent, parent: rename(axis.parent) }
-    case 'sparse_fixed':
-      return { ...axis, name, extent, parent: rename(axis.parent), width: substitute(axis.width, extents) }
-    case 'bitmap':
-      return { ...axis, name, extent, parent: rename(axis.parent) }
-    case 'sparse_variable':
-      return { ...axis, name, extent, parent: axis.parent === null ? null : rename(axis.parent) }
+  query(name: string): string {
+    const plain = name.replace(/\W/g, '') || 'query'
+    const number = this.#queries.get(plain) ?? 0
+    this.#queries.set(plain, number + 1)
+    return `${plain}#${number}`
   }
 }
 
-const DIVIDES: ReadonlySet<string> = new Set(['div', 'mod', 'quo', 'rem'])
+function leavesOf(p: Planned): PlannedLeaf[] {
+  if (p.kind === 'leaf') return [p]
+  return p.kind === 'index' ? p.children.flatMap(leavesOf) : p.cases.flatMap((c) => leavesOf(c.child))
+}
 
-function checkDivisors(format: Format, e: Expr): void {
-  walkExpr(e, (x) => {
-    if (x.kind !== 'binary' || !DIVIDES.has(x.op) || x.b.kind !== 'const' || x.b.value > 0) return
-    fail({
-      code: 'format/division-by-zero',
-      message: `format ${format.name} divides by ${x.b.value}`,
-      ...(x.span ? { span: x.span } : format.span ? { span: format.span } : {}),
-      expected: 'a positive divisor',
-      hint: `pass positive arguments: ${signature(format)}`,
-    })
+/** Empty for one part in all; otherwise the steps to it, made unique. */
+function labelsOf(leaves: readonly PlannedLeaf[]): string[] {
+  if (leaves.length === 1) return ['']
+  const taken = new Set<string>()
+  return leaves.map((leaf) => {
+    const wanted = leaf.label.join('_')
+    let label = wanted
+    for (let k = 2; taken.has(label); k++) label = `${wanted}_${k}`
+    taken.add(label)
+    return label
   })
+}
+
+function nameTree(p: Planned, numbers: ReadonlyMap<PlannedLeaf, number>, names: Names, at: At): PartTree {
+  switch (p.kind) {
+    case 'leaf': {
+      const part = numbers.get(p)
+      invariant(part !== undefined, 'a leaf without a number')
+      return { kind: 'leaf', part }
+    }
+    case 'index': {
+      const { expr, queries } = ask(p.index, names, at)
+      return {
+        kind: 'index',
+        text: p.text,
+        queries,
+        index: expr,
+        total: p.total,
+        children: p.children.map((c) => nameTree(c, numbers, names, at)),
+        ...spanOf(p.span),
+      }
+    }
+    case 'cases': {
+      const queries: Query[] = []
+      const cases = p.cases.map((c) => {
+        const conditions = c.where.map((w) => {
+          const asked = ask(w, names, at)
+          queries.push(...asked.queries)
+          return asked.expr
+        })
+        return {
+          text: c.text,
+          where: conditions.length === 0 ? null : all(conditions),
+          child: nameTree(c.child, numbers, names, at),
+        }
+      })
+      return { kind: 'cases', queries, cases, ...spanOf(p.span) }
+    }
+  }
+}
+
+/** @throws SptError `format/condition` */
+function ask(a: Asking, names: Names, at: At): { readonly expr: Expr; readonly queries: readonly Query[] } {
+  const { queries, scope } = translateQueries(a.queries, [a.expr], a.scope, (name) => names.query(name))
+  const refuse = (what: string, hint: string): never =>
+    fail({
+      code: 'format/condition',
+      message: `${a.scope.format.name} selects by ${what}`,
+      ...spanOf(a.expr.span, a.scope.format.span, at.span),
+      expected: 'a condition over coordinates, sizes, arguments and what can be asked of stored coordinates',
+      hint,
+    })
+  const sort = queries.find((q) => q.kind === 'place')
+  if (sort) refuse('the place in a sort', 'a sort orders what one part holds: select by the sort key itself')
+  const expr = translate(a.expr, scope)
+  const measured = a.scope.format.params.find(
+    (p) => p.measured && a.scope.variables.get(p.name)?.kind === 'var',
+  )
+  if (measured && freeVars(a.expr).has(measured.name))
+    refuse(
+      `${measured.name}, which is measured`,
+      `pass ${measured.name}: parts are told apart before anything is measured`,
+    )
+  return { expr, queries }
+}
+
+function givenOf(bound: readonly Arguments[]): Instance['given'] {
+  const out = new Map<string, { readonly name: string; readonly kind: 'list' | 'set' }>()
+  for (const { given } of bound)
+    for (const g of given.values()) {
+      const known = out.get(g.name)
+      if (known && known.kind !== g.kind)
+        fail({
+          code: 'format/argument-kind',
+          message: `${g.name} is passed as a list and as a set`,
+          expected: 'one kind for each name among the data',
+          hint: 'a list holds the boundaries of segments, a set holds coordinates',
+        })
+      out.set(g.name, g)
+    }
+  return [...out.values()]
 }

@@ -1,0 +1,130 @@
+/** Expressions of a format in the names of a kernel. */
+import { fail } from '../ast/diagnostic.ts'
+import type { StoredAxis } from '../ir/axis.ts'
+import { type Expr, freeVars, load, rewriteExpr, variable, walkExpr } from '../ir/expr.ts'
+import type { AnyFormat, Query } from '../ir/format.ts'
+import { type Arguments, segments, signature, spanOf } from './instantiate-arguments.ts'
+
+/** What the names of a format's text stand for at one place. */
+export interface Scope {
+  readonly format: AnyFormat
+  readonly variables: ReadonlyMap<string, Expr>
+  /** What is loaded, sorts' tables and lists: name in the text → table, or the list among the data. */
+  readonly tables: ReadonlyMap<string, string>
+  /** Sorts (by `place`), lists and sets: name in the text → name outside. */
+  readonly sources: ReadonlyMap<string, string>
+}
+
+/** A map's names: a dimension is the coordinate on it, `size(dim)` its extent. */
+export function scopeOf(format: AnyFormat, args: Arguments, over: readonly StoredAxis[]): Scope {
+  const variables = new Map(args.values)
+  format.over.forEach((name, k) => {
+    variables.set(name, variable(over[k]!.name))
+    variables.set(sizeOf(name), over[k]!.extent)
+  })
+  const sources = new Map<string, string>()
+  const tables = new Map<string, string>()
+  for (const [param, { name, kind }] of args.given) {
+    sources.set(param, name)
+    if (kind === 'set') continue
+    tables.set(param, name)
+    variables.set(`${param}_segments`, segments(name))
+  }
+  return { format, variables, tables, sources }
+}
+
+/** How a text's `size(i)` is written: a variable of this name. */
+export const sizeOf = (dim: string): string => `size(${dim})`
+
+/** `scope` where a dimension is its extent: in extents and widths. */
+export function extentScope(scope: Scope, over: readonly StoredAxis[]): Scope {
+  const extents = scope.format.over.map((name, k) => [name, over[k]!.extent] as const)
+  return { ...scope, variables: new Map([...scope.variables, ...extents]) }
+}
+
+export const withVariables = (scope: Scope, more: Iterable<readonly [string, Expr]>): Scope => ({
+  ...scope,
+  variables: new Map([...scope.variables, ...more]),
+})
+
+const DIVIDES: ReadonlySet<string> = new Set(['div', 'mod', 'quo', 'rem'])
+
+/** `e` in the names of the kernel. @throws SptError `format/division-by-zero` */
+export function translate(e: Expr, scope: Scope): Expr {
+  const out = rewriteExpr(e, (x) => {
+    if (x.kind === 'var') return scope.variables.get(x.name)
+    const table = x.kind === 'load' ? scope.tables.get(x.buffer) : undefined
+    return table !== undefined && x.kind === 'load' ? load(table, x.index, x.dtype, x.span) : undefined
+  })
+  walkExpr(out, (x) => {
+    if (x.kind !== 'binary' || !DIVIDES.has(x.op) || x.b.kind !== 'const' || x.b.value > 0) return
+    fail({
+      code: 'format/division-by-zero',
+      message: `format ${scope.format.name} divides by ${x.b.value}`,
+      ...spanOf(x.span, scope.format.span),
+      expected: 'a positive divisor',
+      hint: `pass positive arguments: ${signature(scope.format)}`,
+    })
+  })
+  return out
+}
+
+/**
+ * The queries that `wanted` and they themselves need, under fresh names, and the scope that knows these.
+ * A query asks what reaches the place where it stands, so each place has queries of its own.
+ */
+export function translateQueries(
+  queries: readonly Query[],
+  wanted: readonly Expr[],
+  scope: Scope,
+  fresh: (name: string) => string,
+): { readonly queries: readonly Query[]; readonly scope: Scope } {
+  const needed = new Set(wanted.flatMap((e) => [...freeVars(e)]))
+  for (const q of [...queries].reverse())
+    if (needed.has(q.name)) for (const e of operands(q)) for (const v of freeVars(e)) needed.add(v)
+  let inner = scope
+  const out: Query[] = []
+  for (const q of queries) {
+    if (!needed.has(q.name)) continue
+    const name = fresh(q.name)
+    out.push(translateQuery(q, name, inner))
+    inner = withVariables(inner, [[q.name, variable(name, q.kind === 'value' ? 'f64' : 'i32')]])
+  }
+  return { queries: out, scope: inner }
+}
+
+export function operands(q: Query): readonly Expr[] {
+  switch (q.kind) {
+    case 'count':
+    case 'rank':
+      return [...q.of, ...q.by]
+    case 'largest':
+      return q.by
+    case 'place':
+    case 'find':
+      return [q.of]
+    case 'value':
+    case 'held':
+      return []
+  }
+}
+
+function translateQuery(q: Query, name: string, scope: Scope): Query {
+  const go = (e: Expr): Expr => translate(e, scope)
+  const source = (text: string): string => scope.sources.get(text) ?? text
+  switch (q.kind) {
+    case 'count':
+    case 'rank':
+      return { ...q, name, of: q.of.map(go), by: q.by.map(go) }
+    case 'largest':
+      return { ...q, name, by: q.by.map(go) }
+    case 'value':
+      return { ...q, name }
+    case 'held':
+      return { ...q, name, set: source(q.set) }
+    case 'place':
+      return { ...q, name, sort: source(q.sort), of: go(q.of) }
+    case 'find':
+      return { ...q, name, list: source(q.list), of: go(q.of) }
+  }
+}
