@@ -14,13 +14,17 @@ import { type Samples, samples } from './instantiate-samples.ts'
 const held = new Set<string>()
 const REMEMBERED = 1000
 
-/** @throws SptError `format/not-inverse`, `format/map-range`, `format/overlap`, `format/leak` */
-export function tryInstance(instance: Instance, at: At): void {
+/**
+ * `undecided`: parts that say which coordinates they can hold by what these are stored with.
+ * @throws SptError `format/not-inverse`, `format/map-range`, `format/overlap`, `format/leak`
+ */
+export function tryInstance(instance: Instance, undecided: ReadonlySet<FormatInstance>, at: At): void {
   const key = keyOfInstance(instance)
   if (held.has(key)) return
   const tried = samples(instance.over, constantsOf(instance))
   if (tried) {
-    for (const { instance: part } of instance.parts) tryPart(part, instance.over, tried, at)
+    for (const { instance: part } of instance.parts)
+      if (!undecided.has(part)) tryPart(part, instance.over, tried, at)
     tryTree(instance.tree, instance, tried, at)
   }
   if (held.size >= REMEMBERED) held.clear()

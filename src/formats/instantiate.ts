@@ -66,7 +66,8 @@ export function instantiate(
     parts,
     given: givenOf(plan.bound),
   }
-  tryInstance(instance, at)
+  const limited = parts.filter((p, k) => leaves[k]!.format.where !== null && p.instance.where === null)
+  tryInstance(instance, new Set(limited.map((p) => p.instance)), at)
   return instance
 }
 

@@ -198,6 +198,7 @@ export interface FormatInstance {
   readonly map: readonly Expr[]
   /** Over the names of the new axes: one coordinate for each old axis. */
   readonly inverse: readonly Expr[]
+  /** What it can hold, where that asks nothing of the data; the tree has it in any case. */
   readonly where: Expr | null
   readonly tables: readonly Table[]
   readonly claims: Format['claims']
