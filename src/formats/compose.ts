@@ -1,27 +1,16 @@
-/** Which part of a format or composition each entry goes to, and where in it. */
+/** Which part of a format or composition each entry goes to. */
+import { fail, type Span } from '../ast/diagnostic.ts'
+import type { Instance, PartTree, Query } from '../ir/format.ts'
+import { applyCondition, applyMap, point } from './coordmap.ts'
+import type { EntryValues, Given } from './given.ts'
+import type { Column } from './program.ts'
+import { evaluateQueries } from './queries.ts'
+import { allocate, gather } from './storage.ts'
+import { withSegments } from './tables.ts'
+import { gatherValues } from './values.ts'
 
-import type { StoredAxis } from '../ir/axis.ts'
-import type { Dtype } from '../ir/dtype.ts'
-import type { Instance, PartInstance } from '../ir/format.ts'
-import type { ValueArray } from './tensor.ts'
-
-/** What comes with the data. */
-export interface Given {
-  /** Values of size parameters. */
-  readonly sizes: ReadonlyMap<string, number>
-  /** By the names of the axes that are replaced. */
-  readonly extents: ReadonlyMap<string, number>
-  /** Ascending, by name. */
-  readonly lists: ReadonlyMap<string, Int32Array>
-  /** One coordinate array for each of `over`, by name. */
-  readonly sets: ReadonlyMap<string, readonly Int32Array[]>
-}
-
-/** Values of entries in storage bits (`ValueArray` of `dtype`). */
-export interface EntryValues {
-  readonly values: ValueArray
-  readonly dtype: Dtype
-}
+export type { EntryValues, Given } from './given.ts'
+export { type Placed, placeEntries } from './place.ts'
 
 /** What a part holds of the entries. */
 export interface PartEntries {
@@ -29,25 +18,174 @@ export interface PartEntries {
   readonly entries: Int32Array | null
 }
 
-/** Where a part's entries stand in it. */
-export interface Placed {
-  /** One coordinate array for each axis of the part's `order`. */
-  readonly columns: readonly Int32Array[]
-  /** The part's tables by name. */
-  readonly tables: ReadonlyMap<string, Int32Array>
+interface Scope {
+  readonly entries: Int32Array | null
+  readonly coords: readonly Int32Array[]
+  readonly values: EntryValues | null
 }
 
-export type SplitEntries = (
+interface Context {
+  readonly instance: Instance
+  readonly names: readonly string[]
+  readonly given: Given
+  readonly out: PartEntries[]
+}
+
+/**
+ * The entries of each part. Every entry goes to exactly one. O(entries × depth); arrays are read only.
+ *
+ * @param coords one array for each axis of `instance.over`
+ * @param values `null`: a pattern, whose values are all 1
+ * @throws SptError `format/overlap`, `format/leak` with the coordinate, and as `evaluateQueries`
+ */
+export function splitEntries(
   instance: Instance,
   coords: readonly Int32Array[],
   values: EntryValues | null,
   given: Given,
-) => PartEntries[]
+): PartEntries[] {
+  const none = new Int32Array(0)
+  const out: PartEntries[] = instance.parts.map(() => ({ entries: none }))
+  const names = instance.over.map((a) => a.name)
+  visit(
+    instance.tree,
+    { entries: null, coords, values },
+    { instance, names, given: withSegments(given), out },
+  )
+  return out
+}
 
-export type PlaceEntries = (
-  part: PartInstance,
-  over: readonly StoredAxis[],
-  coords: readonly Int32Array[],
-  values: EntryValues | null,
-  given: Given,
-) => Placed
+function visit(tree: PartTree, scope: Scope, at: Context): void {
+  if (tree.kind === 'leaf') {
+    at.out[tree.part] = { entries: scope.entries }
+    return
+  }
+  const n = scope.coords[0]?.length ?? 0
+  // No entries hold no part: what is below has its empty lists already.
+  if (n === 0) return
+  const columns = new Map(at.names.map((name, k) => [name, scope.coords[k]!]))
+  const asked = evaluateQueries(tree.queries, columns, scope.values, at.given)
+  const inputs = [...columns.keys(), ...asked.keys()]
+  const all = [...columns.values(), ...asked.values()]
+  const which = tree.kind === 'index' ? indexed(tree, inputs, all, at) : chosen(tree, inputs, all, at)
+  const children = tree.kind === 'index' ? tree.children : tree.cases.map((c) => c.child)
+  deal(which, children, scope, at)
+}
+
+function indexed(
+  tree: Extract<PartTree, { kind: 'index' }>,
+  inputs: readonly string[],
+  columns: readonly Column[],
+  at: Context,
+): Int32Array {
+  const [which] = applyMap({ map: [tree.index], inputs, sizes: at.given.sizes }, columns)
+  const count = tree.children.length
+  for (let e = 0; e < which!.length; e++)
+    if (which![e]! < 0 || which![e]! >= count)
+      leak(at, columns, e, `${tree.text} gives it number ${which![e]} of ${count} parts`, tree.span)
+  return which!
+}
+
+/** Number of the only case whose condition holds; the case without a condition takes the rest. */
+function chosen(
+  tree: Extract<PartTree, { kind: 'cases' }>,
+  inputs: readonly string[],
+  columns: readonly Column[],
+  at: Context,
+): Int32Array {
+  const n = columns[0]!.length
+  const rest = tree.cases.findIndex((c) => c.where === null)
+  const which = allocate(n, 'entries').fill(-1)
+  tree.cases.forEach(({ where }, k) => {
+    if (where === null) return
+    const holds = applyCondition(where, { inputs, sizes: at.given.sizes }, columns)
+    for (let e = 0; e < n; e++) {
+      if (holds[e] === 0) continue
+      if (which[e]! >= 0) overlap(tree, at, columns, e, which[e]!, k)
+      which[e] = k
+    }
+  })
+  for (let e = 0; e < n; e++) {
+    if (which[e]! >= 0) continue
+    if (rest < 0)
+      leak(at, columns, e, `no condition holds of ${listed(tree.cases.map((c) => c.text))}`, tree.span)
+    which[e] = rest
+  }
+  return which
+}
+
+/** Hands entries to the children they belong to: a counting sort, then one copy of what children look at. */
+function deal(which: Int32Array, children: readonly PartTree[], scope: Scope, at: Context): void {
+  const n = which.length
+  const bounds = new Int32Array(children.length + 1)
+  for (let e = 0; e < n; e++) bounds[which[e]! + 1]!++
+  const whole = children.findIndex((_, k) => bounds[k + 1] === n)
+  if (whole >= 0) {
+    visit(children[whole]!, scope, at)
+    return
+  }
+  for (let k = 0; k < children.length; k++) bounds[k + 1]! += bounds[k]!
+  const next = bounds.slice()
+  const order = allocate(n, 'entries')
+  for (let e = 0; e < n; e++) order[next[which[e]!]!++] = e
+  children.forEach((child, k) => {
+    const local = order.subarray(bounds[k]!, bounds[k + 1]!)
+    const entries = scope.entries ? gather(scope.entries, local) : local
+    const leaf = child.kind === 'leaf'
+    const { values } = scope
+    visit(
+      child,
+      {
+        entries,
+        coords: leaf ? [] : scope.coords.map((c) => gather(c, local)),
+        values:
+          leaf || !values || !asksValues(child) ? null : { ...values, values: gatherValues(values, local) },
+      },
+      at,
+    )
+  })
+}
+
+const looks = (q: Query): boolean => q.kind === 'value' || q.kind === 'largest'
+
+const asksValues = (tree: PartTree): boolean =>
+  tree.kind !== 'leaf' &&
+  (tree.queries.some(looks) ||
+    (tree.kind === 'index' ? tree.children : tree.cases.map((c) => c.child)).some(asksValues))
+
+function leak(at: Context, columns: readonly Column[], e: number, why: string, span?: Span): never {
+  fail({
+    code: 'format/leak',
+    message: `no part of ${at.instance.text} holds ${where(at, columns, e)}: ${why}`,
+    ...(span ? { span } : {}),
+    expected: 'a part for every stored coordinate',
+    hint: 'add a part for the rest, last and without a condition',
+  })
+}
+
+function overlap(
+  tree: Extract<PartTree, { kind: 'cases' }>,
+  at: Context,
+  columns: readonly Column[],
+  e: number,
+  a: number,
+  b: number,
+): never {
+  const name = (k: number): string => {
+    const { text, child } = tree.cases[k]!
+    const label = child.kind === 'leaf' ? at.instance.parts[child.part]!.label : ''
+    return label === '' || label === text ? text : `${label} (${text})`
+  }
+  fail({
+    code: 'format/overlap',
+    message: `two parts of ${at.instance.text} hold ${where(at, columns, e)}: ${name(a)} and ${name(b)}`,
+    ...(tree.span ? { span: tree.span } : {}),
+    expected: 'one part for every stored coordinate',
+    hint: 'make the conditions exclude each other, or leave the last one out so that it takes the rest',
+  })
+}
+
+const where = (at: Context, columns: readonly Column[], e: number): string =>
+  point(at.names, columns.slice(0, at.names.length), e)
+
+const listed = (texts: readonly string[]): string => texts.join(' and ')

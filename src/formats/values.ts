@@ -3,6 +3,7 @@ import { fail } from '../ast/diagnostic.ts'
 import { arrayClass } from '../ir/arrays.ts'
 import { type Dtype, INT_RANGE } from '../ir/dtype.ts'
 import { fromBf16, fromF16, toBf16, toF16 } from '../ir/half.ts'
+import type { EntryValues } from './given.ts'
 import { outOfMemory } from './storage.ts'
 import type { ValueArray } from './tensor.ts'
 
@@ -59,6 +60,13 @@ export function convert(values: ValueArray, from: Dtype, to: Dtype): ValueArray 
     const x = read ? read(values[e]!) : values[e]!
     out[e] = write ? write(x, e) : x
   }
+  return out
+}
+
+/** Values at chosen entries. */
+export function gatherValues({ values, dtype }: EntryValues, entries: Int32Array): ValueArray {
+  const out = newValues(dtype, entries.length)
+  for (let s = 0; s < entries.length; s++) out[s] = values[entries[s]!]!
   return out
 }
 

@@ -1,0 +1,151 @@
+/**
+ * Counts and ranks of different tuples in groups. Entries whose keys are in order are swept; groups that stand
+ * together are counted in a window; only what is left is ordered first.
+ */
+import { bitCount } from './bits.ts'
+import { largest, nonNegative, starts } from './keys.ts'
+import { isSorted, lexicographic } from './order.ts'
+import { allocate } from './storage.ts'
+
+export interface Keys {
+  readonly by: readonly Int32Array[]
+  readonly of: readonly Int32Array[]
+  readonly entries: number
+  /** No two entries agree in `by` and `of`. */
+  readonly apart: boolean
+}
+
+/** Words that may be spent on an entry before ordering is cheaper. */
+const WORDS = 4
+/** Counters of a window: they stay in a core's cache. */
+const WINDOW = 2 ** 20
+
+/** How many different `of` there are among entries with the same `by`. */
+export function countDistinct({ by, of, entries, apart }: Keys): Int32Array {
+  const n = entries
+  const out = allocate(n, 'entries')
+  if (n === 0) return out
+  const groups = by.map(nonNegative)
+  if (apart) {
+    if (groups.length === 0) return out.fill(n)
+    if (groups.length === 1 || !countWindows(groups, out)) {
+      const { order, columns } = lexicographic(groups, groups.map(largest))
+      sweepRuns(columns, null, order, out)
+    }
+    return out
+  }
+  const keys = [...groups, ...of.map(nonNegative)]
+  const { order, columns } = lexicographic(keys, keys.map(largest))
+  sweepRuns(columns.slice(0, groups.length), columns.slice(groups.length), order, out)
+  return out
+}
+
+/** Gives every run of equal `by` its number of entries, or of different `of`. */
+function sweepRuns(
+  by: readonly Int32Array[],
+  of: readonly Int32Array[] | null,
+  order: Int32Array | null,
+  out: Int32Array,
+): void {
+  const n = out.length
+  for (let s = 0; s < n; ) {
+    let count = 1
+    let end = s + 1
+    while (end < n && !starts(by, end)) {
+      if (!of || starts(of, end)) count++
+      end++
+    }
+    if (order) for (let k = s; k < end; k++) out[order[k]!] = count
+    else out.fill(count, s, end)
+    s = end
+  }
+}
+
+/**
+ * Counts entries with the same `by`, where the first key never falls and the others are few: in one array of
+ * counters for the entries of one first key. False where that does not apply.
+ */
+function countWindows(by: readonly Int32Array[], out: Int32Array): boolean {
+  const [first, ...rest] = by
+  if (!neverFalls(first!)) return false
+  const sizes = rest.map((c) => largest(c) + 1)
+  const size = sizes.reduce((a, b) => a * b, 1)
+  if (size > WINDOW) return false
+  const n = out.length
+  const counts = new Int32Array(size)
+  const slot = allocate(n, 'entries')
+  for (let lo = 0; lo < n; ) {
+    let hi = lo
+    for (; hi < n && first![hi] === first![lo]; hi++) {
+      let key = 0
+      for (let k = 0; k < rest.length; k++) key = key * sizes[k]! + rest[k]![hi]!
+      slot[hi] = key
+      counts[key]!++
+    }
+    for (let e = lo; e < hi; e++) out[e] = counts[slot[e]!]!
+    for (let e = lo; e < hi; e++) counts[slot[e]!] = 0
+    lo = hi
+  }
+  return true
+}
+
+function neverFalls(column: Int32Array): boolean {
+  for (let e = 1; e < column.length; e++) if (column[e]! < column[e - 1]!) return false
+  return true
+}
+
+/** How many different `of` are smaller among entries with the same `by`. */
+export function rankDistinct({ by, of, entries }: Omit<Keys, 'apart'>): Int32Array {
+  const n = entries
+  const out = allocate(n, 'entries')
+  if (n === 0) return out
+  const groups = by.map(nonNegative)
+  const objects = of.map(nonNegative)
+  const keys = [...groups, ...objects]
+  if (keys.length === 0 || of.length === 0) return out
+  if (of.length === 1 && groups.length > 0 && !isSorted(keys) && isSorted(groups))
+    if (rankWindows(groups, objects[0]!, out)) return out
+  const { order, columns } = lexicographic(keys, keys.map(largest))
+  const sortedBy = columns.slice(0, groups.length)
+  const sortedOf = columns.slice(groups.length)
+  let rank = 0
+  for (let s = 0; s < n; s++) {
+    if (s === 0 || starts(sortedBy, s)) rank = 0
+    else if (starts(sortedOf, s)) rank++
+    out[order ? order[s]! : s] = rank
+  }
+  return out
+}
+
+/**
+ * Ranks in groups that stand together, by a bitmap of what a group holds. False where the bitmaps are large
+ * against the entries.
+ */
+function rankWindows(by: readonly Int32Array[], of: Int32Array, out: Int32Array): boolean {
+  const n = out.length
+  const words = (largest(of) >>> 5) + 1
+  let groups = 1
+  for (let s = 1; s < n; s++) if (starts(by, s)) groups++
+  if (groups * words > WORDS * n) return false
+  const mask = new Int32Array(words)
+  const before = new Int32Array(words)
+  for (let lo = 0; lo < n; ) {
+    let hi = lo
+    do {
+      mask[of[hi]! >>> 5]! |= 1 << (of[hi]! & 31)
+      hi++
+    } while (hi < n && !starts(by, hi))
+    let total = 0
+    for (let w = 0; w < words; w++) {
+      before[w] = total
+      total += bitCount(mask[w]!)
+    }
+    for (let e = lo; e < hi; e++) {
+      const x = of[e]!
+      out[e] = before[x >>> 5]! + bitCount(mask[x >>> 5]! & ((1 << (x & 31)) - 1))
+    }
+    mask.fill(0)
+    lo = hi
+  }
+  return true
+}

@@ -1,0 +1,20 @@
+/** What formats take from the data next to coordinates. */
+import type { Dtype } from '../ir/dtype.ts'
+import type { ValueArray } from './tensor.ts'
+
+export interface Given {
+  /** Values of size parameters. */
+  readonly sizes: ReadonlyMap<string, number>
+  /** By the names of the axes that are replaced. */
+  readonly extents: ReadonlyMap<string, number>
+  /** Ascending, by name. */
+  readonly lists: ReadonlyMap<string, Int32Array>
+  /** One coordinate array for each axis that is replaced, by name. */
+  readonly sets: ReadonlyMap<string, readonly Int32Array[]>
+}
+
+/** Values of entries, in storage bits. */
+export interface EntryValues {
+  readonly values: ValueArray
+  readonly dtype: Dtype
+}
