@@ -2,12 +2,12 @@
  * Legality checks shared by the primitives: one function per question, with the text of its refusal. A check
  * returns when all is well.
  */
-import { type Expr, freeVars, someExpr } from '../ir/expr.ts'
-import type { For } from '../ir/loops.ts'
+import { type Expr, freeVars, mentions, someExpr } from '../ir/expr.ts'
+import type { For, Reduce, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print2.ts'
-import type { Found } from '../ir/tree.ts'
+import { accessesOf, type Found, writesOf } from '../ir/tree.ts'
 import type { Context } from './context.ts'
-import { iterationsOf } from './depend.ts'
+import { allocatedIn, iterationsOf } from './depend.ts'
 
 /** The loop has not been bound, unrolled or vectorised yet. */
 export function checkSerial(cx: Context, loop: For, verb: string): void {
@@ -120,5 +120,47 @@ export function checkNoReduction(cx: Context, loop: For, verb: string, hint: str
     message: `${verb}: iterations of ${loop.name} combine into the same elements`,
     loops: [loop],
     hint,
+  })
+}
+
+/** Whether the element that a reduction updates changes with a loop: by its variable, or by what the loop writes. */
+export function elementChanges(reduce: Reduce, loop: For): boolean {
+  const written = writesOf(loop.body)
+  return reduce.targets.some((t) =>
+    t.index.some(
+      (e) =>
+        mentions(e, loop.var) ||
+        someExpr(e, (x) => (x.kind === 'load' || x.kind === 'search') && written.has(x.buffer)),
+    ),
+  )
+}
+
+/** The elements that are reduced into are named by what exists outside of the loops: no copy made inside. */
+export function checkNamedOutside(cx: Context, top: Stmt, reduce: Reduce, verb: string): void {
+  const local = allocatedIn([top])
+  const names = reduce.targets.flatMap((t) => t.index)
+  const copy = accessesOf([top]).find(
+    (a) =>
+      local.has(a.buffer) &&
+      names.some((e) => someExpr(e, (x) => x.kind === 'load' && x.buffer === a.buffer)),
+  )
+  if (copy)
+    cx.refuse({
+      code: 'local-index',
+      message: `which element is reduced into is read from ${copy.buffer}, a copy that iterations have for themselves`,
+      hint: `${verb} first, then cache`,
+    })
+}
+
+/** The loop holds one nest: its blocks are not those of several. */
+export function checkOneNest(cx: Context, loop: For, verb: string): void {
+  const [only] = loop.body
+  const onBlocks = loop.mode.kind === 'bind' && loop.mode.to.startsWith('block')
+  if (!onBlocks || loop.body.length !== 1 || only?.kind !== 'if' || only.else.length === 0) return
+  cx.refuse({
+    code: 'merged-loop',
+    message: `${verb}: the blocks of ${loop.name} are those of several nests`,
+    loops: [loop],
+    hint: `${verb} before merge, or at a loop inside`,
   })
 }

@@ -1,13 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
+import type { ThreadAxis } from '../../src/ir/expr.ts'
+import type { For } from '../../src/ir/loops.ts'
 import { print2 } from '../../src/ir/print2.ts'
 import { verify2 } from '../../src/ir/verify2.ts'
 import { PRIMITIVES } from '../../src/schedule/primitives.ts'
 import { apply, replay, type ScheduleState, start, undo } from '../../src/schedule/state.ts'
-import { printStep } from '../../src/schedule/steps.ts'
+import { type LoopStep, printStep } from '../../src/schedule/steps.ts'
 import { traceFromJson, traceToJson } from '../../src/schedule/trace.ts'
-import { run, type Sample, samples } from '../support/kernel2.ts'
+import { POISON, run, runPlan, type Sample, samples } from '../support/kernel2.ts'
 import { choices, stepFor } from '../support/steps.ts'
 
 /** Applies random steps, skipping what is refused; anything but an `SptError` fails the test. */
@@ -78,5 +80,76 @@ describe('legal steps', () => {
       }),
       { numRuns: 200 },
     )
+  })
+})
+
+/** Updates of `Y` made safe in one way or the other, loops on hardware where that is legal, some steps, one launch. */
+const mergers = fc.record({
+  sample: samples,
+  safe: fc.constantFrom('atomic', 'combine', 'neither'),
+  threads: fc.boolean(),
+  tile: fc.integer({ min: 1, max: 3 }),
+  before: fc.array(choices, { maxLength: 4 }),
+  after: fc.array(choices, { maxLength: 4 }),
+})
+
+function tryAll(state: ScheduleState, steps: readonly LoopStep[]): ScheduleState {
+  try {
+    return steps.reduce(apply, state)
+  } catch (e) {
+    if (!(e instanceof SptError)) throw e
+    return state
+  }
+}
+
+const topNests = (s: ScheduleState): For[] => s.kernel.body.flatMap((x) => (x.kind === 'for' ? [x] : []))
+
+describe('nests in one launch', () => {
+  test('compute what they compute one after the other, and threads do not race', () => {
+    let merged = 0
+    fc.assert(
+      fc.property(mergers, ({ sample, safe, threads, tile, before, after }) => {
+        const expected = run(sample.kernel, sample.data)
+        let state = start(sample.kernel)
+        if (safe !== 'neither') state = tryAll(state, [{ kind: safe, buffer: 'Y' }])
+        for (const n of before) state = tryAll(state, [stepFor(state, n)])
+        for (const top of topNests(state)) {
+          const [o, i] = [`${top.var}_o`, `${top.var}_i`]
+          const bind = (loop: string, to: ThreadAxis) => ({ loop: `${top.nest}.${loop}`, to })
+          state = tryAll(
+            state,
+            threads
+              ? [
+                  { kind: 'split', loop: { var: top.var }, by: tile, into: [o, i] },
+                  { kind: 'bind', bindings: [bind(o, 'block.x'), bind(i, 'thread.x')] },
+                ]
+              : [{ kind: 'bind', bindings: [{ loop: { var: top.var }, to: 'block.x' }] }],
+          )
+        }
+        const nests = topNests(state).flatMap((l) => (l.mode.kind === 'bind' ? [l.nest] : []))
+        const before_ = state
+        state = tryAll(state, [{ kind: 'merge', nests }])
+        if (state === before_) return
+        merged++
+        for (const n of after) state = tryAll(state, [stepFor(state, n)])
+        try {
+          verify2(state.kernel)
+          // A fill may reach elements that the nest, written by hand, leaves alone.
+          const seen = (got: Record<string, number[]>) =>
+            Object.entries(got).map(([b, cells]) =>
+              cells.map((x, k) => (expected[b]![k] === POISON ? POISON : x)),
+            )
+          for (const order of ['forward', 'backward', 'threads'] as const)
+            expect(seen(run(state.kernel, sample.data, order))).toEqual(Object.values(expected))
+          expect(seen(runPlan(state.kernel, sample.data))).toEqual(Object.values(expected))
+        } catch (e) {
+          if (e instanceof SptError) return
+          const text = `${state.trace.map(printStep).join('; ')}\n${print2(state.kernel, { bodyOnly: true })}`
+          throw new Error(`after ${text}\n${e instanceof Error ? e.message : e}`)
+        }
+      }),
+      { numRuns: RUNS },
+    )
+    expect(merged).toBeGreaterThan(RUNS / 50)
   })
 })

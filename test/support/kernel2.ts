@@ -1,10 +1,13 @@
 /** Random Stage II kernels with integer data, and running them. */
 import fc from 'fast-check'
-import { add, constant, type Expr, type Load, lt, max, mul, sub, variable } from '../../src/ir/expr.ts'
+import { add, constant, div, type Expr, type Load, lt, max, mul, sub, variable } from '../../src/ir/expr.ts'
 import { interpret, type Order } from '../../src/ir/interpret.ts'
+import { interpretPlan } from '../../src/ir/interpret3.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../src/ir/loops.ts'
 import { builtinMonoid, type Monoid } from '../../src/ir/monoid.ts'
 import { print2 } from '../../src/ir/print2.ts'
+import { verify3 } from '../../src/ir/verify3.ts'
+import { lowerToMemory } from '../../src/lower/pipeline.ts'
 import { at, buffer, expr, kernel2, loop, reduce, store, when } from '../../src/schedule/build.ts'
 
 export interface Data {
@@ -17,12 +20,25 @@ export interface Sample {
   readonly data: Data
 }
 
-const POISON = -7777
+export const POISON = -7777
 
 /** Runs on copies; the contents of everything that leaves the kernel. */
 export function run(kernel: Kernel2, data: Data, order: Order = 'forward'): Record<string, number[]> {
   const arrays = new Map([...data.arrays].map(([name, cells]) => [name, [...cells]]))
   interpret(kernel, arrays, data.params, order)
+  const out: Record<string, number[]> = {}
+  for (const b of kernel.buffers)
+    if (b.role === 'out' || b.role === 'inout') out[b.name] = arrays.get(b.name)!
+  return out
+}
+
+/** The same through Stage III, where accesses are checked for races. */
+export function runPlan(kernel: Kernel2, data: Data): Record<string, number[]> {
+  const plan = lowerToMemory(kernel)
+  verify3(plan)
+  const arrays = new Map([...data.arrays].map(([name, cells]) => [name, [...cells]]))
+  for (const b of kernel.buffers) if (b.role === 'local') arrays.delete(b.name)
+  interpretPlan(plan, arrays, data.params)
   const out: Record<string, number[]> = {}
   for (const b of kernel.buffers)
     if (b.role === 'out' || b.role === 'inout') out[b.name] = arrays.get(b.name)!
@@ -207,6 +223,37 @@ class Builder {
     const joined = outer([inner([produce]), ...rename([consume], i2, i)])
     return [joined]
   }
+
+  /** `Y[rows[r], f] op= …` over a list of rows that may repeat, by entries or over all elements of them at once. */
+  listed(fused: boolean): Stmt[] {
+    const dice = this.#dice
+    const op = dice.pick(['+', 'max'] as const)
+    const r = this.loop('r', fused ? mul(expr('r_count'), expr(2)) : expr('r_count'), 'listed', {
+      reduce: true,
+    })
+    const entry = variable(r([]).var)
+    const inner = this.loop('c', expr(2), 'listed', { reduce: true })
+    const at_ = fused ? entry : add(mul(entry, expr(2)), variable(inner([]).var))
+    const feature = this.loop('f', this.#d, 'listed')
+    const f = variable(feature([]).var)
+    const row = at('r_indices', [fused ? div(entry, expr(2)) : entry], 'i32')
+    const core = reduce(at('Y', [row, f]), op, mul(at('R', [at_]), at('W', [expr(0), f])), { init: false })
+    const body = fused
+      ? r([feature([core])])
+      : dice.chance(50)
+        ? r([inner([feature([core])])])
+        : r([feature([inner([core])])])
+    const identity = constant(op === '+' ? 0 : Number.NEGATIVE_INFINITY, 'f32')
+    const fill: Stmt = { kind: 'fill', buffer: 'Y', value: identity }
+    if (dice.chance(40)) return [fill, body]
+    // A second nest with every row once.
+    const i = this.loop('i', expr('m'), 'rows')
+    const row2 = variable(i([]).var)
+    const g = this.loop('f', this.#d, 'rows')
+    const col = variable(g([]).var)
+    const second = i([g([reduce(at('Y', [row2, col]), op, at('X', [row2, col]), { init: false })])])
+    return dice.chance(50) ? [fill, body, second] : [fill, second, body]
+  }
 }
 
 function rename(body: readonly Stmt[], from: Expr, to: Expr): readonly Stmt[] {
@@ -215,19 +262,25 @@ function rename(body: readonly Stmt[], from: Expr, to: Expr): readonly Stmt[] {
   return JSON.parse(text.replaceAll(`"${a}"`, `"${b}"`)) as readonly Stmt[]
 }
 
-const OUTS = ['C', 'P', 'Q', 'D']
+const OUTS = ['C', 'P', 'Q', 'D', 'Y']
 
 function build(s: Shape, seed: number): Sample {
   const dice = new Dice(seed)
   const d = s.symbolic ? variable('d') : expr(s.d)
   const b = new Builder(dice, d)
   const body: Stmt[] = []
-  const parts = dice.pick([['C'], ['P'], ['two'], ['C', 'two'], ['two', 'P']])
-  for (const p of parts) body.push(...(p === 'two' ? b.twoNests() : [b.reduction(p, `nest_${p}`)]))
+  const parts = dice.pick([['C'], ['P'], ['two'], ['C', 'two'], ['two', 'P'], ['list'], ['list', 'C']])
+  const fused = dice.chance(40)
+  for (const p of parts)
+    body.push(
+      ...(p === 'two' ? b.twoNests() : p === 'list' ? b.listed(fused) : [b.reduction(p, `nest_${p}`)]),
+    )
   const buffers: Buffer[] = [
     buffer('j_indptr', [add(expr('m'), expr(1))], 'index'),
     buffer('j_indices', ['j_count'], 'index'),
     buffer('A', ['j_count'], 'in'),
+    buffer('r_indices', ['r_count'], 'index'),
+    buffer('R', [mul(expr('r_count'), expr(2))], 'in'),
     buffer('B', ['n', d], 'in'),
     buffer('V', ['n'], 'in'),
     buffer('W', [d, d], 'in'),
@@ -236,12 +289,18 @@ function build(s: Shape, seed: number): Sample {
     buffer('S', ['j_count'], 'local'),
     ...OUTS.map((name) => buffer(name, ['m', d], 'out')),
   ]
-  const kernel = kernel2(
-    'random',
-    s.symbolic ? ['m', 'n', 'j_count', 'd'] : ['m', 'n', 'j_count'],
-    buffers,
-    body,
-  )
+  const sorted = dice.chance(70)
+  const kernel: Kernel2 = {
+    ...kernel2(
+      'random',
+      s.symbolic ? ['m', 'n', 'j_count', 'r_count', 'd'] : ['m', 'n', 'j_count', 'r_count'],
+      buffers,
+      body,
+    ),
+    ...(sorted ? { ascending: ['r_indices'] } : {}),
+  }
+  const entries = Array.from({ length: s.m === 0 ? 0 : dice.below(6) }, () => dice.below(s.m))
+  if (sorted) entries.sort((x, y) => x - y)
   const indptr = [0]
   for (const l of s.lengths) indptr.push(indptr.at(-1)! + l)
   const values = (n: number): number[] => Array.from({ length: n }, () => dice.below(7) - 3)
@@ -254,12 +313,15 @@ function build(s: Shape, seed: number): Sample {
     ['V', values(s.n)],
     ['W', values(s.d * s.d)],
     ['X', values(s.m * s.d)],
+    ['r_indices', entries],
+    ['R', values(entries.length * 2)],
     ...OUTS.map((name): [string, number[]] => [name, new Array<number>(s.m * s.d).fill(POISON)]),
   ])
   const params = new Map([
     ['m', s.m],
     ['n', s.n],
     ['j_count', count],
+    ['r_count', entries.length],
     ...(s.symbolic ? [['d', s.d] as const] : []),
   ])
   return { kernel, data: { params, arrays } }

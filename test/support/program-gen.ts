@@ -19,7 +19,8 @@ export interface Sample {
   readonly uses: ReadonlySet<string>
 }
 
-type Size = 'm' | 'n' | 'p' | 'd'
+/** `b`: a constant, the extent of bitmaps. */
+type Size = 'm' | 'n' | 'p' | 'd' | 'b'
 
 /** A coordinate in scope: a name and the size that bounds it. */
 interface Coordinate {
@@ -72,8 +73,15 @@ class Generator {
       : c.pick(isHalf(this.#type) ? ['+', 'max', 'min'] : ['+', '+', 'max', 'min', '*', 'pair'])
     if (this.#reducer === 'pair' && this.#type !== 'f32' && this.#type !== 'i32') this.#reducer = '+'
     this.#narrow = isHalf(this.#type) || (this.#reducer === '*' && isFloat(this.#type))
-    this.#sizes = { m: size(c), n: size(c), p: size(c), d: size(c) }
-    this.#size = { m: this.#name('m'), n: this.#name('n'), p: this.#name('p'), d: this.#name('d') }
+    const b = c.pick([5, 33, 7, 64, 1, 70])
+    this.#sizes = { m: size(c), n: size(c), p: size(c), d: size(c), b }
+    this.#size = {
+      m: this.#name('m'),
+      n: this.#name('n'),
+      p: this.#name('p'),
+      d: this.#name('d'),
+      b: `${b}`,
+    }
     for (const s of ['m', 'n', 'p', 'd'] as const) this.#params[this.#size[s]] = this.#sizes[s]
   }
 
@@ -133,39 +141,52 @@ ${body.map((l) => `  ${l}`).join('\n')}
     const c = this.#c
     const sizes: Size[] = [first, c.pick(['n', 'm', 'p']), c.pick(['p', 'n'])].slice(0, depth) as Size[]
     const out: Coordinate[] = []
-    sizes.forEach((s, level) => {
+    let apart = false
+    sizes.forEach((drawn, level) => {
       const name = this.#name(`${prefix}${'ijk'[level]}`)
-      const size = this.#size[s]
       const parent = out.at(-1)?.axis
+      const kind: string =
+        parent === undefined
+          ? c.chance(25) || depth === 1
+            ? 'sparse root'
+            : 'dense_fixed'
+          : c.pick([
+              'sparse_variable',
+              'sparse_variable',
+              'sparse_variable',
+              'sparse_fixed',
+              'dense_variable',
+              'dense child',
+              'bitmap',
+            ])
+      const s = kind === 'bitmap' ? 'b' : drawn
+      const size = this.#size[s]
+      const under = apart
+      apart = false
       const flags = (): string => {
         const unordered = c.chance(12)
-        const nonunique = c.chance(12)
+        apart = c.chance(12)
         if (unordered) this.#uses.add('unordered')
-        if (nonunique) this.#uses.add('nonunique')
-        return `${unordered ? ' unordered' : ''}${nonunique ? ' nonunique' : ''}`
+        if (apart) this.#uses.add('nonunique')
+        return `${unordered ? ' unordered' : ''}${apart ? ' nonunique' : ''}`
       }
-      let kind: string
-      let decl: string
-      if (parent === undefined) {
-        const sparse = c.chance(25) || depth === 1
-        kind = sparse ? 'sparse root' : 'dense_fixed'
-        decl = sparse ? `sparse_variable(${size})${flags()}` : `dense_fixed(${size})`
-      } else {
-        kind = c.pick([
-          'sparse_variable',
-          'sparse_variable',
-          'sparse_variable',
-          'sparse_fixed',
-          'dense_variable',
-          'dense child',
-        ])
-        decl =
-          kind === 'dense child'
-            ? `dense_fixed(${parent}, ${size})`
-            : kind === 'sparse_fixed'
-              ? `sparse_fixed(${parent}, ${size}, 16)${flags()}`
-              : `${kind}(${parent}, ${size})${kind === 'sparse_variable' ? flags() : ''}`
-      }
+      // Positions of a nonunique parent take as many coordinates each as fit.
+      const width = under ? c.pick([2, 1, 3]) : 16
+      if (kind === 'sparse_fixed' && under) this.#uses.add('pieces')
+      const decl = ((): string => {
+        switch (kind) {
+          case 'sparse root':
+            return `sparse_variable(${size})${flags()}`
+          case 'dense_fixed':
+            return `dense_fixed(${size})`
+          case 'dense child':
+            return `dense_fixed(${parent}, ${size})`
+          case 'sparse_fixed':
+            return `sparse_fixed(${parent}, ${size}, ${width})${flags()}`
+          default:
+            return `${kind}(${parent}, ${size})${kind === 'sparse_variable' ? flags() : ''}`
+        }
+      })()
       this.#uses.add(kind)
       this.#uses.add(`depth ${level + 1}`)
       this.#axes.push(`axis ${name} = ${decl}`)

@@ -27,6 +27,9 @@ const KINDS: readonly LoopStep['kind'][] = [
   'fission',
   'rfactor',
   'atomic',
+  'combine',
+  'merge',
+  'merge',
 ]
 
 export function stepFor(state: ScheduleState, [kind, a, b, c, e, f]: readonly number[]): LoopStep {
@@ -42,6 +45,10 @@ export function stepFor(state: ScheduleState, [kind, a, b, c, e, f]: readonly nu
     const child = loops[k]?.body.find((s) => s.kind === 'for')
     const index = child ? loops.indexOf(child) : -1
     return index < 0 ? [name(k), name(k + 1)] : [name(k), name(index)]
+  }
+  const tops = (n: number): string => {
+    const top = state.kernel.body.flatMap((s) => (s.kind === 'for' ? [s] : []))
+    return top.length > 0 ? name(loops.indexOf(pick(top, n))) : 'i'
   }
   const scope = pick(['register', 'shared'] as const, c!)
   switch (pick(KINDS, kind!)) {
@@ -60,6 +67,7 @@ export function stepFor(state: ScheduleState, [kind, a, b, c, e, f]: readonly nu
     case 'tile':
       return { kind: 'tile', loops: inside(a!), by: [1 + (b! % 3), 1 + (c! % 3)] }
     case 'bind':
+      if (e! % 3 === 0) return { kind: 'bind', bindings: [{ loop: tops(a!), to: 'block.x' }] }
       return { kind: 'bind', bindings: [{ loop: name(a!), to: pick(THREAD_AXES, b!) }] }
     case 'unroll':
       return { kind: 'unroll', loop: name(a!), ...(b! % 2 ? { by: 2 + (c! % 3) } : {}) }
@@ -80,6 +88,15 @@ export function stepFor(state: ScheduleState, [kind, a, b, c, e, f]: readonly nu
     case 'rfactor':
       return { kind: 'rfactor', loop: name(a!) }
     case 'atomic':
-      return { kind: 'atomic', buffer: pick(buffers, a!) }
+      return { kind: 'atomic', buffer: pick(buffers.slice(-5), a!) }
+    case 'combine':
+      return { kind: 'combine', buffer: pick(buffers.slice(-5), a!) }
+    case 'merge': {
+      const top = [...new Set(state.kernel.body.flatMap((s) => (s.kind === 'for' ? [s.nest] : [])))]
+      const bound = top.filter((n) =>
+        state.kernel.body.some((s) => s.kind === 'for' && s.nest === n && s.mode.kind === 'bind'),
+      )
+      return { kind: 'merge', nests: a! % 4 === 0 ? top.slice(b! % 2) : bound }
+    }
   }
 }

@@ -1,8 +1,8 @@
-import { mentions, type ThreadAxis } from '../../ir/expr.ts'
+import type { ThreadAxis } from '../../ir/expr.ts'
 import type { For } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print2.ts'
 import { type Body, type Found, loopsOf, replaceLoop, stmt } from '../../ir/tree.ts'
-import { checkConstantExtent, checkOrderFree, checkSerial, overParams } from '../checks.ts'
+import { checkConstantExtent, checkOrderFree, checkSerial, elementChanges, overParams } from '../checks.ts'
 import type { Context } from '../context.ts'
 import { iterationsOf } from '../depend.ts'
 import type { Primitive } from '../primitive.ts'
@@ -92,7 +92,7 @@ function checkTogether(cx: Context, loop: For, path: readonly For[]): void {
   if (plain.length === 0) return
   for (const l of path) if (l.reduce) checkOrderFree(cx, l, `bind ${loop.name}`)
   for (const l of [...path, loop])
-    if (l.reduce && plain.some((r) => r.targets.some((t) => t.index.some((e) => mentions(e, l.var)))))
+    if (l.reduce && plain.some((r) => elementChanges(r, l)))
       cx.refuse({
         code: 'scattered',
         message: `the element that threads would combine changes with the reduction loop ${l.name}`,

@@ -1,6 +1,7 @@
 import { int, load } from '../../ir/expr.ts'
 import type { Buffer } from '../../ir/loops.ts'
 import { replaceLoop, stmt } from '../../ir/tree.ts'
+import { checkOneNest } from '../checks.ts'
 import { allocatedIn } from '../depend.ts'
 import {
   checkStable,
@@ -29,6 +30,7 @@ export const cacheRead: Primitive<CacheReadStep> = {
   apply(cx, step) {
     const at = cx.loop(step.at)
     const { loop } = at
+    checkOneNest(cx, loop, 'cache_read')
     const buffer = cx.buffer(step.buffer)
     if (buffer.scope === 'register')
       cx.refuse({ code: 'in-registers', message: `${buffer.name} is in registers already`, loops: [loop] })

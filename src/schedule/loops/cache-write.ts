@@ -2,6 +2,7 @@ import { cast, type Expr, int, load } from '../../ir/expr.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import { isBuiltinReducer, type Monoid, widened } from '../../ir/monoid.ts'
 import { type Body, type Found, replaceLoop, replaceStmt, stmt } from '../../ir/tree.ts'
+import { checkOneNest } from '../checks.ts'
 import { type Condition, conditionsAround, hoistable } from '../conditions.ts'
 import type { Context } from '../context.ts'
 import { allocatedIn, writtenIn } from '../depend.ts'
@@ -32,6 +33,7 @@ export const cacheWrite: Primitive<CacheWriteStep> = {
   apply(cx, step) {
     const at = cx.loop(step.at)
     const { loop } = at
+    checkOneNest(cx, loop, 'cache_write')
     const asked = cx.buffer(step.buffer)
     const uses = usesOf(loop.body, asked.name)
     const writer = checkOneWriter(cx, loop, asked, uses)

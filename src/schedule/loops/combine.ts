@@ -13,7 +13,7 @@ import {
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print2.ts'
 import { accessesOf, closeOver, initLoops, reductionsOf, rewriteStmts, stmt } from '../../ir/tree.ts'
-import { overParams } from '../checks.ts'
+import { checkNamedOutside, elementChanges, overParams } from '../checks.ts'
 import { conditionsAround } from '../conditions.ts'
 import type { Context } from '../context.ts'
 import type { Primitive } from '../primitive.ts'
@@ -89,9 +89,6 @@ interface Update {
   readonly path: readonly For[]
 }
 
-const elementChanges = (reduce: Reduce, l: For): boolean =>
-  reduce.targets.some((t) => t.index.some((e) => mentions(e, l.var)))
-
 const loads = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'load' || x.kind === 'search')
 
 /** The update with a temporary in between. */
@@ -158,6 +155,7 @@ function checkAlone(cx: Context, { top, reduce, path }: Update): void {
       loops: [bound],
       hint: 'combine first, then bind',
     })
+  checkNamedOutside(cx, top, reduce, 'combine')
   const targets = new Set(reduce.targets.map((t) => t.buffer))
   const other = accessesOf([top]).find((a) => targets.has(a.buffer) && a.stmt !== reduce)
   if (other)

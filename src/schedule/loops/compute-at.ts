@@ -16,7 +16,7 @@ import {
   walkStmts,
   withBodies,
 } from '../../ir/tree.ts'
-import { overParams } from '../checks.ts'
+import { checkOneNest, overParams } from '../checks.ts'
 import { allocations, type Context } from '../context.ts'
 import { monotone, writtenIn } from '../depend.ts'
 import { loopMap, type Space, segmentOf } from '../linear.ts'
@@ -36,6 +36,7 @@ export const computeAt: Primitive<ComputeAtStep> = {
   kind: 'compute_at',
   apply(cx, step) {
     const at = cx.loop(step.at)
+    checkOneNest(cx, at.loop, 'compute_at')
     const { list, producer, consumer } = findProducer(cx, step.nest, at)
     const produced = checkProducts(cx, producer, at.loop)
     checkBetween(cx, list, producer, consumer, at.loop)

@@ -12,7 +12,7 @@ import {
   stmt,
   walkStmts,
 } from '../../ir/tree.ts'
-import { checkNoReduction, checkSerial, overParams } from '../checks.ts'
+import { checkNamedOutside, checkNoReduction, checkSerial, elementChanges, overParams } from '../checks.ts'
 import type { Context } from '../context.ts'
 import type { Primitive } from '../primitive.ts'
 import { columnSplit } from '../samples.ts'
@@ -46,6 +46,7 @@ export const rfactor: Primitive<RfactorStep> = {
     const { reduce, path } = onlyReduction(cx, at)
     const root = path.find((l) => l.reduce)!
     const inside = path.slice(path.indexOf(root))
+    checkNamedOutside(cx, root, reduce, 'rfactor')
     checkFree(cx, inside, loop, reduce)
     const again = closeOver(
       inside.filter((l) => !l.reduce),
@@ -144,7 +145,7 @@ function checkFree(cx: Context, inside: readonly For[], loop: For, reduce: Reduc
       loops: [root],
     })
   for (const l of inside)
-    if (l.reduce && reduce.targets.some((t) => t.index.some((e) => freeVars(e).has(l.var))))
+    if (l.reduce && elementChanges(reduce, l))
       checkNoReduction(cx, l, `the element that is reduced into changes with ${l.name}`, 'use atomic instead')
 }
 
