@@ -1,178 +1,212 @@
 /**
- * `A as bsr(16)`: stores the tensors that share A's structure in another format (SparseTIR's decompose_format,
- * section 3.2.2, for one part). The old axes leave the kernel; every iteration over them runs over the new axes,
- * with the old coordinates computed by the format's inverse map; every access goes through its map.
+ * `A as bsr(16)`, `A as hyb(2, 5)`: stores the tensors that share A's structure in another format, or in several,
+ * each for a part of the coordinates (SparseTIR's decompose_format, section 3.2.2, which checks nothing). The old
+ * axes leave the kernel; every iteration over them runs once for each part, over its axes, with the old coordinates
+ * computed by the part's inverse map. A nest of several such iterations is taken apart first (`distribute.ts`).
+ * Outputs need no care: the first writer of a buffer decides how it is initialised (`lower/initial.ts`), whichever
+ * part it belongs to.
  */
 import { fail } from '../../ast/diagnostic.ts'
-import { instantiateFormat } from '../../formats/instantiate.ts'
-import { type Axis, isStored, parentOf, type StoredAxis } from '../../ir/axis.ts'
-import { int } from '../../ir/expr.ts'
-import type { Format } from '../../ir/format.ts'
-import type { Buffer1, Kernel1, Reformat, Stmt1 } from '../../ir/stage1.ts'
-import { type FormatRewrite, rewriteBody } from './format-rewrite.ts'
+import { instantiate } from '../../formats/instantiate.ts'
+import type { StoredAxis } from '../../ir/axis.ts'
+import { freeVars } from '../../ir/expr.ts'
+import type { Buffer1, Iteration, Kernel1, Param, Reformat, Stmt1 } from '../../ir/stage1.ts'
+import { distribute, enters, isNest } from './distribute.ts'
+import { iterationsOf } from './find.ts'
+import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
+import { withKinds } from './kinds.ts'
 import { checkPadding } from './padding.ts'
-import { withRepeats } from './repeats.ts'
+import {
+  type At,
+  checkChildren,
+  chosenAxes,
+  leavingOf,
+  partBuffers,
+  type Split,
+  splitBuffers,
+} from './split.ts'
 import type { AsStep, CoordExample } from './steps.ts'
 
+/** A name that nothing has; `label` is the part it belongs to. */
+type Unused = (name: string, label?: string) => string
+
 export function applyAs(kernel: Kernel1, step: AsStep): Kernel1 {
-  const at = step.span ? { span: step.span } : {}
-  const buffer = kernel.buffers.find((b) => b.name === step.buffer)
-  if (!buffer) {
-    const candidates = kernel.buffers.map((b) => b.name)
-    return fail({
-      code: 'schedule/unknown-buffer',
-      message: `there is no buffer ${step.buffer}`,
-      ...at,
-      lookup: { name: step.buffer, candidates },
-      expected: `one of ${candidates.join(', ')}`,
-    })
-  }
+  const at: At = step.span ? { span: step.span } : {}
+  const buffer = kernel.buffers.find((b) => b.name === step.buffer) ?? unknownBuffer(kernel, step, at)
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const over = chosenAxes(buffer, axes, step.format, at)
-  const taken = new Set([
-    ...kernel.axes.map((a) => a.name),
-    ...kernel.params.map((p) => p.name),
-    ...kernel.buffers.map((b) => b.name),
-    ...iterNames(kernel.body),
-    // Names of earlier formats are still in use: data reach the kernel through them.
-    ...kernel.reformats.flatMap((r) => [
-      ...r.from.map((a) => a.name),
-      ...r.instance.parts.flatMap((p) => p.instance.order),
-    ]),
-  ])
-  const leaving = new Set(over.filter((a) => leaves(a, over)).map((a) => a.name))
-  const renamed = new Map<string, string>()
-  const rename = (name: string): string => {
-    const known = renamed.get(name)
-    if (known) return known
-    let out = name
-    for (let k = 2; taken.has(out); k++) out = `${name}_${k}`
+  const leaving = leavingOf(over)
+  const taken = takenNames(kernel)
+  const unused: Unused = (name, label = '') => {
+    const wanted = label === '' ? name : `${name}_${label}`
+    let out = wanted
+    for (let k = 2; taken.has(out); k++) out = `${wanted}_${k}`
     taken.add(out)
-    renamed.set(name, out)
     return out
   }
-  const instance = instantiateFormat(
-    step.format,
-    step.args.map((n) => int(n)),
+  const instance = instantiate(step, over, unused, at)
+  checkChildren(kernel, leaving, instance.text, at)
+  const fresh = instance.parts.flatMap((p) => p.instance.axes)
+  const buffers = splitBuffers(kernel, over, leaving, instance, unused, at)
+  const split: Split = {
     over,
-    rename,
-  )
-  for (const a of kernel.axes) {
-    const uses = isStored(a)
-      ? leaving.has(parentOf(a) ?? '') && !leaving.has(a.name)
-        ? parentOf(a)
-        : null
-      : ('members' in a ? a.members : 'parent' in a ? [a.base, a.parent] : [a.base]).find((x) =>
-          leaving.has(x),
-        )
-    if (uses)
-      fail({
-        code: 'schedule/format-children',
-        message: `axis ${a.name} lies under ${uses}, which ${instance.text} replaces`,
-        ...at,
-        expected: 'a format over the whole chain of axes',
-        hint: `choose a format that is also over ${a.name}`,
-      })
+    leaving,
+    instance,
+    buffers,
+    axes: new Map([...axes, ...fresh.map((a) => [a.name, a] as const)]),
+    at,
   }
-  const context: FormatRewrite = { over, leaving, instance, rename: renamed, at }
-  const buffers = kernel.buffers.map((b) =>
-    b.axes.some((a) => leaving.has(a)) ? replaceAxes(b, context, at) : b,
-  )
-  const changed = kernel.buffers.filter((b, k) => buffers[k] !== b)
-  checkPadding(kernel, { over, changed, instance, leaving }, at)
+  checkPadding(kernel, split)
+  const tables = tablesOf(split, unused)
   const reformat: Reformat = {
     format: instance.text,
     from: over,
-    instance: {
-      text: instance.text,
-      over,
-      tree: { kind: 'leaf', part: 0 },
-      parts: [{ label: '', instance }],
-      given: [],
-    },
-    buffers: changed.map((b) => ({ name: b.name, axes: b.axes, parts: [b.name] })),
+    instance,
+    named: buffer.name,
+    buffers: [...buffers.values()].map((b) => ({
+      name: b.buffer.name,
+      axes: b.buffer.axes,
+      parts: b.parts,
+    })),
   }
-  const touched = new Map(changed.map((b) => [b.name, b]))
-  const body = rewriteBody(kernel.body, context, touched)
   const next: Kernel1 = {
     ...kernel,
-    params: [
-      ...kernel.params,
-      ...instance.measured.map((p) => ({
-        ...p,
-        kind: 'size' as const,
-        dtype: 'i32' as const,
-        measured: true,
-      })),
+    params: [...kernel.params, ...measuredSizes(kernel, split)],
+    axes: [...kernel.axes.filter((a) => !leaving.has(a.name)), ...tables.axes, ...fresh],
+    buffers: [
+      ...kernel.buffers.flatMap((b) => {
+        const s = buffers.get(b.name)
+        return s ? partBuffers(s, over.length, instance) : [b]
+      }),
+      ...tables.buffers,
     ],
-    axes: [...kernel.axes.filter((a) => !leaving.has(a.name)), ...instance.axes],
-    buffers,
-    body,
+    body: kernel.body.flatMap((s) => splitStmt(s, split, unused)),
     reformats: [...kernel.reformats, reformat],
   }
-  return withRepeats(next, instance.axes, instance.text, at)
+  return withKinds(next, fresh, instance.text, at)
 }
 
-const leaves = (a: StoredAxis, over: readonly StoredAxis[]): boolean =>
-  a.kind !== 'dense_fixed' || over.every((x) => x.kind === 'dense_fixed')
-
-/** The buffer's axes that the format stands in for: the chain of its structured axis, or its last ones. */
-function chosenAxes(b: Buffer1, axes: ReadonlyMap<string, Axis>, format: Format, at: object): StoredAxis[] {
-  const stored = b.axes.map((a) => axes.get(a) as StoredAxis)
-  const n = format.over.length
-  const leaf = stored.findLastIndex((a) => a.kind !== 'dense_fixed')
-  const end = leaf >= 0 && leaf + 1 >= n ? leaf + 1 : stored.length
-  if (end < n)
-    fail({
-      code: 'schedule/format-rank',
-      message: `format ${format.name} replaces ${n} axes; ${b.name} is over [${b.axes.join(', ')}]`,
-      ...at,
-      expected: `a buffer with at least ${n} axes`,
-      hint: 'choose a format over as many dimensions',
-    })
-  const over = stored.slice(end - n, end)
-  const names = new Set(over.map((a) => a.name))
-  for (const a of over) {
-    const p = parentOf(a)
-    if (p !== null && !names.has(p))
-      fail({
-        code: 'schedule/format-rank',
-        message: `format ${format.name} would replace ${a.name} but not its parent ${p}`,
-        ...at,
-        expected: 'a format over the whole chain of axes',
-        hint: `choose a format over ${p} and ${a.name}`,
-      })
-  }
-  return over
+function unknownBuffer(kernel: Kernel1, step: AsStep, at: At): never {
+  const parts = kernel.reformats.flatMap((r) => r.buffers.find((b) => b.name === step.buffer)?.parts ?? [])
+  const candidates = kernel.buffers.filter((b) => !b.table).map((b) => b.name)
+  return fail({
+    code: 'schedule/unknown-buffer',
+    message:
+      parts.length > 0
+        ? `${step.buffer} is stored in parts: ${parts.join(', ')}`
+        : `there is no buffer ${step.buffer}`,
+    ...at,
+    ...(parts.length > 0 ? {} : { lookup: { name: step.buffer, candidates } }),
+    expected: parts.length > 0 ? 'the buffer of a part' : `one of ${candidates.join(', ')}`,
+  })
 }
 
-function replaceAxes(b: Buffer1, c: FormatRewrite, at: object): Buffer1 {
-  const names = c.over.map((a) => a.name)
-  const start = b.axes.indexOf(names[0]!)
-  if (start < 0 || names.some((n, k) => b.axes[start + k] !== n))
-    fail({
-      code: 'schedule/format-shared',
-      message: `${b.name} shares axes with the reformatted tensor, but is over [${b.axes.join(', ')}]`,
-      ...at,
-      expected: `[…, ${names.join(', ')}, …]`,
-      hint: `declare ${b.name} over the same axes in the same order`,
-    })
-  return {
-    ...b,
-    axes: [...b.axes.slice(0, start), ...c.instance.order, ...b.axes.slice(start + names.length)],
-  }
+/** Names of earlier formats are still in use: data reach the kernel through them. */
+function takenNames(kernel: Kernel1): Set<string> {
+  return new Set([
+    ...kernel.axes.map((a) => a.name),
+    ...kernel.params.map((p) => p.name),
+    ...kernel.buffers.map((b) => b.name),
+    ...iterationsOf(kernel.body).map((it) => it.name),
+    ...localNames(kernel.body),
+    ...kernel.reformats.flatMap((r) => [
+      ...r.from.map((a) => a.name),
+      ...r.buffers.map((b) => b.name),
+      ...r.instance.given.map((g) => g.name),
+      ...r.instance.parts.flatMap((p) => p.instance.order),
+    ]),
+  ])
 }
 
-function iterNames(body: readonly Stmt1[]): string[] {
+function localNames(body: readonly Stmt1[]): string[] {
   return body.flatMap((s) =>
     s.kind === 'iterate'
-      ? [...s.iters.map((x) => x.name), ...iterNames(s.body)]
+      ? [...s.iters.map((x) => x.name), ...localNames(s.body)]
       : s.kind === 'if'
-        ? [...iterNames(s.then), ...iterNames(s.else)]
+        ? [...localNames(s.then), ...localNames(s.else)]
         : s.kind === 'let'
           ? [s.name]
           : [],
   )
+}
+
+/** What is found while data are bound: open widths, and the numbers of segments of lists. */
+function measuredSizes(kernel: Kernel1, split: Split): Param[] {
+  const { parts, given } = split.instance
+  const open = parts.flatMap((p) => p.instance.measured)
+  const lists = given.filter((g) => g.kind === 'list').map((g) => ({ name: `${g.name}_segments` }))
+  const mentioned = new Set(
+    parts.flatMap(({ instance: f }) =>
+      [
+        ...f.axes.flatMap((a) => (a.kind === 'sparse_fixed' ? [a.extent, a.width] : [a.extent])),
+        ...f.tables.map((t) => t.length),
+        ...f.map,
+        ...f.inverse,
+      ].flatMap((e) => [...freeVars(e)]),
+    ),
+  )
+  const seen = new Set(kernel.params.map((p) => p.name))
+  const out: Param[] = []
+  for (const p of [...open, ...lists.filter((l) => mentioned.has(l.name))]) {
+    if (seen.has(p.name)) continue
+    seen.add(p.name)
+    out.push({ ...p, kind: 'size', dtype: 'i32', measured: true })
+  }
+  return out
+}
+
+/** Tables that inverse maps load, as buffers over axes of their own. */
+function tablesOf(split: Split, unused: Unused) {
+  const axes: StoredAxis[] = []
+  const buffers: Buffer1[] = []
+  for (const { instance } of split.instance.parts)
+    for (const t of instance.tables) {
+      if (buffers.some((b) => b.name === t.name)) continue
+      const axis = unused(`${t.name}_x`)
+      axes.push({ kind: 'dense_fixed', name: axis, parent: null, extent: t.length })
+      buffers.push({
+        name: t.name,
+        dtype: 'i32',
+        axes: [axis],
+        role: 'in',
+        fill: 0,
+        accumulate: 'i32',
+        table: true,
+        ...(t.of === 'sort' ? { distinct: true } : {}),
+      })
+    }
+  return { axes, buffers }
+}
+
+function splitStmt(s: Stmt1, split: Split, unused: Unused): Stmt1[] {
+  const { leaving, instance, at } = split
+  const outside: PartRewrite = { split, part: null, problems: [] }
+  if (s.kind !== 'iterate' || !enters(s, leaving)) return [rewriteStmt(s, outside)]
+  if (!isNest(s, leaving)) return inParts(s, split, unused)
+  const only = instance.parts.length === 1 ? instance.parts[0]!.instance : null
+  if (only?.axes.every((a) => !('unique' in a) || a.unique)) {
+    const whole: PartRewrite = { split, part: 0, problems: [] }
+    const nest = rewriteStmt(s, whole)
+    if (whole.problems.length === 0) return [nest]
+  }
+  const seen = new Set<string>()
+  return distribute(s, leaving, instance.text, at).flatMap((piece) => {
+    const name = seen.has(piece.name) ? unused(piece.name) : piece.name
+    seen.add(name)
+    const named = { ...piece, name }
+    return enters(named, leaving) ? inParts(named, split, unused) : [rewriteStmt(named, outside)]
+  })
+}
+
+/** One iteration for each part, in the order of the parts. */
+function inParts(it: Iteration, split: Split, unused: Unused): Stmt1[] {
+  return split.instance.parts.map(({ label }, part) => {
+    const c: PartRewrite = { split, part, problems: [] }
+    const name = label === '' ? it.name : unused(it.name, label)
+    const out = rewriteStmt({ ...it, name }, c)
+    const [problem] = c.problems
+    return problem ? fail(problem) : out
+  })
 }
 
 export const example: CoordExample = {

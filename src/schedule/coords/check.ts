@@ -1,6 +1,5 @@
 /** Steps on coordinates from callers without types: what is a step at all. */
 import { fail } from '../../ast/diagnostic.ts'
-import { INT_RANGE } from '../../ir/dtype.ts'
 import type { CoordStep } from './steps.ts'
 
 type Test = (x: unknown) => boolean
@@ -12,18 +11,22 @@ const namesOf =
   (x) =>
     Array.isArray(x) && x.length >= least && x.every(isName)
 const isFormat: Test = (x) => {
-  const f = x as { axes?: unknown; params?: unknown } | null
-  return typeof f === 'object' && f !== null && Array.isArray(f.axes) && Array.isArray(f.params)
+  const f = x as { kind?: unknown; axes?: unknown; parts?: unknown; params?: unknown } | null
+  return (
+    typeof f === 'object' &&
+    f !== null &&
+    Array.isArray(f.params) &&
+    Array.isArray(f.kind === 'composition' ? f.parts : f.axes)
+  )
 }
-const [LEAST, MOST] = INT_RANGE.i32
-const areIntegers: Test = (x) =>
-  Array.isArray(x) && x.every((n) => Number.isInteger(n) && n >= LEAST && n <= MOST)
+const areArguments: Test = (x) =>
+  Array.isArray(x) && x.every((a) => typeof a === 'string' || (typeof a === 'number' && Number.isFinite(a)))
 
 const FIELDS: { readonly [K in CoordStep['kind']]: Readonly<Record<string, readonly [Test, string]>> } = {
   as: {
     buffer: [isName, 'a name'],
     format: [isFormat, 'a format'],
-    args: [areIntegers, 'a list of 32-bit integers'],
+    args: [areArguments, 'a list of numbers and names'],
   },
   reorder: { loops: [namesOf(1), 'a list of names'] },
   fuse: { loops: [namesOf(2), 'a list of two names or more'], into: [isNewName, 'a name'] },

@@ -1,33 +1,37 @@
 /**
- * Statements under a format: iterators over the replaced axes become iterators over the new ones, old coordinates
- * are computed by the inverse map, accesses go through the map (`as.ts` says when).
+ * Statements under a format: iterators over the replaced axes become iterators over those of a part, old
+ * coordinates are computed by its inverse map, accesses at them stay where they are, and others are looked up
+ * (`as.ts` says when).
  */
-import { fail } from '../../ast/diagnostic.ts'
-import type { FormatInstance } from '../../formats/instantiate.ts'
-import { parentOf, type StoredAxis } from '../../ir/axis.ts'
+import type { Diagnostic } from '../../ast/diagnostic.ts'
+import { isStored, parentOf, type StoredAxis } from '../../ir/axis.ts'
 import {
-  binary,
+  add,
   type Expr,
   freeVars,
+  ge,
   int,
+  type Load,
   load,
   lt,
   rewriteExpr,
   sameExpr,
-  substitute,
   variable,
+  walkExpr,
 } from '../../ir/expr.ts'
-import type { Buffer1, Iter, Iteration, Stmt1 } from '../../ir/stage1.ts'
+import type { FormatInstance } from '../../ir/format.ts'
+import type { Iter, Iteration, IterKind, Stmt1 } from '../../ir/stage1.ts'
+import { dependsOn } from './depends.ts'
+import { enters } from './distribute.ts'
+import { lookup, lookupTarget } from './lookup.ts'
+import type { Split } from './split.ts'
 
-/** A format in place of some axes of a kernel. */
-export interface FormatRewrite {
-  readonly over: readonly StoredAxis[]
-  /** Old axes that leave the kernel; a dense root stays, others may be over it. */
-  readonly leaving: ReadonlySet<string>
-  readonly instance: FormatInstance
-  readonly rename: ReadonlyMap<string, string>
-  /** Where the step stands, for refusals. */
-  readonly at: object
+/** One part of a split, or (`part: null`) what lies outside of the iterations over it. */
+export interface PartRewrite {
+  readonly split: Split
+  readonly part: number | null
+  /** Why iterations do not fit the part is collected here; the result is of no use then. */
+  readonly problems: Diagnostic[]
 }
 
 /** What enclosing iterations opened: old iterators by their values, new axes by name. */
@@ -36,22 +40,14 @@ interface Open {
   readonly placed: ReadonlySet<string>
   /** Old axes whose coordinates are known. */
   readonly axes: ReadonlySet<string>
+  /** Iterators with the extents that their coordinates stay below. */
+  readonly extents: ReadonlyMap<string, Expr>
 }
 
-const NOTHING_OPEN: Open = { values: new Map(), placed: new Set(), axes: new Set() }
+const NOTHING_OPEN: Open = { values: new Map(), placed: new Set(), axes: new Set(), extents: new Map() }
 
-/** A body over the new axes; `touched`: the buffers whose axes change, as they were. */
-export function rewriteBody(
-  body: readonly Stmt1[],
-  c: FormatRewrite,
-  touched: ReadonlyMap<string, Buffer1>,
-  open: Open = NOTHING_OPEN,
-): Stmt1[] {
-  return body.map((s) => rewriteStmt(s, c, touched, open))
-}
-
-function rewriteStmt(s: Stmt1, c: FormatRewrite, touched: ReadonlyMap<string, Buffer1>, open: Open): Stmt1 {
-  const expr = (e: Expr): Expr => through(e, c, touched, open.values)
+export function rewriteStmt(s: Stmt1, c: PartRewrite, open: Open = NOTHING_OPEN): Stmt1 {
+  const expr = (e: Expr): Expr => through(e, c, open)
   switch (s.kind) {
     case 'let':
       return { ...s, value: expr(s.value) }
@@ -59,101 +55,127 @@ function rewriteStmt(s: Stmt1, c: FormatRewrite, touched: ReadonlyMap<string, Bu
       return {
         ...s,
         cond: expr(s.cond),
-        then: rewriteBody(s.then, c, touched, open),
-        else: rewriteBody(s.else, c, touched, open),
+        then: s.then.map((x) => rewriteStmt(x, c, open)),
+        else: s.else.map((x) => rewriteStmt(x, c, open)),
       }
     case 'assign':
     case 'reduce':
-      return { ...s, targets: s.targets.map((t) => expr(t) as typeof t), values: s.values.map(expr) }
+      return { ...s, targets: s.targets.map((t) => target(t, c, open)), values: s.values.map(expr) }
     case 'iterate':
-      return rewriteIteration(s, c, touched, open)
+      return rewriteIteration(s, c, open)
   }
 }
 
 /** Which iterations of a nest enter the replaced structure decides where the new iterators go. */
-function rewriteIteration(
-  it: Iteration,
-  c: FormatRewrite,
-  touched: ReadonlyMap<string, Buffer1>,
-  open: Open,
-): Iteration {
-  const structured = it.iters.find((x) => c.leaving.has(x.axis)) ?? innerUse(it, c)
-  if (!structured)
+function rewriteIteration(it: Iteration, c: PartRewrite, outer: Open): Iteration {
+  const { over, leaving } = c.split
+  const extents = new Map(outer.extents)
+  for (const x of it.iters) {
+    const axis = c.split.axes.get(x.axis)
+    if (axis && isStored(axis)) extents.set(x.name, axis.extent)
+  }
+  const open = { ...outer, extents }
+  const own = it.iters.filter((x) => over.some((a) => a.name === x.axis))
+  const structured =
+    it.iters.some((x) => leaving.has(x.axis)) || (own.length > 0 && it.body.some((s) => enters(s, leaving)))
+  if (!structured || c.part === null)
     return {
       ...it,
-      where: it.where.map((w) => through(w, c, touched, open.values)),
-      body: rewriteBody(it.body, c, touched, open),
+      where: it.where.map((w) => through(w, c, open)),
+      body: it.body.map((s) => rewriteStmt(s, c, open)),
     }
+  const part = c.split.instance.parts[c.part]!.instance
+  const twice = own.find((x, k) => open.axes.has(x.axis) || own.findIndex((y) => y.axis === x.axis) < k)
+  if (twice) c.problems.push(visitsTwice(it, twice, c))
+  const known = new Set([...open.axes, ...own.map((x) => x.axis)])
+  const names = newAxes(it, own, part, c, open, known)
   const values = new Map(open.values)
   const where: Expr[] = []
-  const iters: Iter[] = []
-  const placed = new Set(open.placed)
-  const ofAxis = new Map<string, Iter>(
-    it.iters.filter((x) => c.over.some((a) => a.name === x.axis)).map((x) => [x.axis, x]),
-  )
-  const replace = (old: readonly Iter[]): void => {
-    // New axes that some of these old coordinates need, in an order in which parents come first.
-    const wanted = new Set(
-      old.flatMap((x) => [...freeVars(c.instance.inverse[c.over.findIndex((a) => a.name === x.axis)]!)]),
-    )
-    const names = ordered(c, wanted).filter((name) => !placed.has(name))
-    const known = new Set([...open.axes, ...old.map((x) => x.axis)])
-    checkDetermined(it, c, wanted, names, known)
-    checkAllVisited(it, c, names, known)
-    for (const name of names) {
-      placed.add(name)
-      const user = old.find((x) =>
-        freeVars(c.instance.inverse[c.over.findIndex((a) => a.name === x.axis)]!).has(name),
-      )!
-      iters.push({ name, axis: name, kind: user.kind, span: user.span })
-    }
-    for (const x of old) {
-      const k = c.over.findIndex((a) => a.name === x.axis)
-      const inverse = c.instance.inverse[k]!
-      values.set(x.name, inverse)
-      where.push(...inRange(inverse, c.over[k]!, c))
-    }
+  for (const x of own) {
+    const k = over.findIndex((a) => a.name === x.axis)
+    const inverse = part.inverse[k]!
+    values.set(x.name, inverse)
+    where.push(...inRange(inverse, over[k]!, part))
   }
-  const all = [...ofAxis.values()]
-  let done = false
-  for (const x of it.iters) {
-    if (!ofAxis.has(x.axis)) iters.push(x)
-    else if (!done) {
-      replace(all)
-      done = true
-    }
+  const fresh = names.map((name) => ({ name, axis: name, kind: kindOf(name, own, part, over) }))
+  const first = it.iters.findIndex((x) => own.includes(x))
+  const rest = (from: number, to?: number): Iter[] => it.iters.slice(from, to).filter((x) => !own.includes(x))
+  const inner: Open = {
+    values,
+    placed: new Set([...open.placed, ...names]),
+    axes: known,
+    extents,
   }
   return {
     ...it,
-    iters,
-    where: [...it.where.map((w) => through(w, c, touched, values)), ...where],
-    body: rewriteBody(it.body, c, touched, {
-      values,
-      placed,
-      axes: new Set([...open.axes, ...ofAxis.keys()]),
-    }),
+    iters: [...rest(0, first), ...fresh, ...rest(first)],
+    where: [...it.where.map((w) => through(w, c, inner)), ...where],
+    body: it.body.map((s) => rewriteStmt(s, c, inner)),
   }
+}
+
+/** The new axes to iterate: those that the coordinates need, or all that are left once every old one is known. */
+function newAxes(
+  it: Iteration,
+  own: readonly Iter[],
+  part: FormatInstance,
+  c: PartRewrite,
+  open: Open,
+  known: ReadonlySet<string>,
+): string[] {
+  const { over } = c.split
+  const whole = over.every((a) => known.has(a.name))
+  const wanted = new Set(
+    whole
+      ? part.order
+      : own.flatMap((x) => [...freeVars(part.inverse[over.findIndex((a) => a.name === x.axis)]!)]),
+  )
+  const names = ordered(part, wanted).filter((name) => !open.placed.has(name))
+  if (!whole && c.split.instance.parts.length > 1) c.problems.push(onlySome(it, known, c))
+  else if (!whole) {
+    checkDetermined(it, c, part, wanted, names, known)
+    checkAllVisited(it, c, part, names, known)
+  }
+  return names
+}
+
+/**
+ * S where all old iterators that the axis says something of are: the rest is `kinds.ts`'s. An axis that no
+ * coordinate depends on (pieces of a row) is one more way to split whatever is reduced.
+ */
+function kindOf(
+  name: string,
+  own: readonly Iter[],
+  part: FormatInstance,
+  over: readonly StoredAxis[],
+): IterKind {
+  const of = (x: Iter): ReadonlySet<string> =>
+    freeVars(part.inverse[over.findIndex((a) => a.name === x.axis)]!)
+  const users = own.filter((x) => of(x).has(name))
+  return (users.length > 0 ? users : own).every((x) => x.kind === 'S') ? 'S' : 'R'
 }
 
 /** Each combination of the old coordinates is one of the new: the others of the format have no say in them. */
 function checkDetermined(
   it: Iteration,
-  c: FormatRewrite,
+  c: PartRewrite,
+  part: FormatInstance,
   wanted: ReadonlySet<string>,
   names: readonly string[],
   open: ReadonlySet<string>,
 ): void {
-  const old = c.over.map((a) => a.name)
-  const free = names.find((name) => {
-    const map = c.instance.map[c.instance.order.indexOf(name)]!
-    return !wanted.has(name) || [...freeVars(map)].some((v) => old.includes(v) && !open.has(v))
-  })
+  const old = c.split.over.map((a) => a.name)
+  const free = names.find(
+    (name) =>
+      !wanted.has(name) ||
+      [...dependsOn(part.map[part.order.indexOf(name)]!, part.queries, old)].some((v) => !open.has(v)),
+  )
   if (free === undefined) return
   const missing = old.filter((a) => !open.has(a))
-  fail({
+  c.problems.push({
     code: 'schedule/format-partial',
-    message: `iteration ${it.name} is over ${[...open].join(', ')} alone, and ${c.instance.text} has no axes for ${open.size > 1 ? 'them' : 'it'} without ${missing.join(', ')}`,
-    ...c.at,
+    message: `iteration ${it.name} is over ${[...open].join(', ')} alone, and ${part.text} has no axes for ${open.size > 1 ? 'them' : 'it'} without ${missing.join(', ')}`,
+    ...c.split.at,
     expected: `iterations over all of ${old.join(', ')}, or a format whose outer axes are those of ${[...open].join(', ')}`,
     hint: 'choose another format, or an iteration over an axis of its own',
   })
@@ -162,44 +184,46 @@ function checkDetermined(
 /** An iteration over dense axes alone visits every coordinate; a sparse axis would pass some over. */
 function checkAllVisited(
   it: Iteration,
-  c: FormatRewrite,
+  c: PartRewrite,
+  part: FormatInstance,
   names: readonly string[],
   open: ReadonlySet<string>,
 ): void {
-  const dense = c.over.filter((a) => a.kind === 'dense_fixed').map((a) => a.name)
-  // Over all of the format's dimensions, what is left out is `padding.ts`'s question.
-  if ([...open].some((a) => !dense.includes(a)) || c.over.every((a) => open.has(a.name))) return
-  const sparse = names.find((n) => c.instance.axes.find((a) => a.name === n)?.kind !== 'dense_fixed')
+  const { over, leaving } = c.split
+  const dense = over.filter((a) => a.kind === 'dense_fixed').map((a) => a.name)
+  if ([...open].some((a) => !dense.includes(a))) return
+  const sparse = names.find((n) => part.axes.find((a) => a.name === n)?.kind !== 'dense_fixed')
   const only = (body: readonly Stmt1[]): boolean =>
-    body.every((s) => s.kind === 'iterate' && (s.iters.some((x) => c.leaving.has(x.axis)) || only(s.body)))
+    body.every((s) => s.kind === 'iterate' && (s.iters.some((x) => leaving.has(x.axis)) || only(s.body)))
   if (sparse === undefined || only(it.body)) return
-  fail({
+  c.problems.push({
     code: 'schedule/format-partial',
-    message: `iteration ${it.name} is over all of ${[...open].join(', ')}, and ${c.instance.text} holds only some of it (axis ${sparse})`,
-    ...c.at,
+    message: `iteration ${it.name} is over all of ${[...open].join(', ')}, and ${part.text} holds only some of it (axis ${sparse})`,
+    ...c.split.at,
     expected: `a format with dense axes for ${[...open].join(', ')}`,
     hint: 'choose another format, or put what is done for every coordinate into an iteration of its own',
   })
 }
 
-/** An outer iteration over a kept axis belongs to the structure if an inner one enters what leaves. */
-function innerUse(it: Iteration, c: FormatRewrite): Iter | undefined {
-  const own = it.iters.find((x) => c.over.some((a) => a.name === x.axis))
-  if (!own) return undefined
-  const enters = (body: readonly Stmt1[]): boolean =>
-    body.some((s) =>
-      s.kind === 'iterate'
-        ? s.iters.some((x) => c.leaving.has(x.axis)) || enters(s.body)
-        : s.kind === 'if'
-          ? enters(s.then) || enters(s.else)
-          : false,
-    )
-  return enters(it.body) ? own : undefined
-}
+const onlySome = (it: Iteration, known: ReadonlySet<string>, c: PartRewrite): Diagnostic => ({
+  code: 'schedule/format-partial',
+  message: `iteration ${it.name} is over ${[...known].join(', ')} alone, which several parts of ${c.split.instance.text} may hold`,
+  ...c.split.at,
+  expected: `iterations over all of ${c.split.over.map((a) => a.name).join(', ')}`,
+  hint: 'choose a format of one part, or an iteration over an axis of its own',
+})
+
+const visitsTwice = (it: Iteration, x: Iter, c: PartRewrite): Diagnostic => ({
+  code: 'schedule/format-twice',
+  message: `iteration ${it.name} runs over ${x.axis} twice, and ${c.split.instance.text} replaces it together with ${c.split.over.map((a) => a.name).join(', ')}`,
+  ...c.split.at,
+  expected: `one iterator over each of ${c.split.over.map((a) => a.name).join(', ')}`,
+  hint: 'bind the tensor a second time, over axes of its own',
+})
 
 /** Declared order, except that a parent comes before its children. */
-function ordered(c: FormatRewrite, wanted: ReadonlySet<string>): string[] {
-  const parents = new Map(c.instance.axes.map((a) => [a.name, parentOf(a)]))
+function ordered(part: FormatInstance, wanted: ReadonlySet<string>): string[] {
+  const parents = new Map(part.axes.map((a) => [a.name, parentOf(a)]))
   const out: string[] = []
   const place = (name: string): void => {
     if (out.includes(name)) return
@@ -207,20 +231,35 @@ function ordered(c: FormatRewrite, wanted: ReadonlySet<string>): string[] {
     if (p) place(p)
     out.push(name)
   }
-  for (const name of c.instance.order) if (wanted.has(name)) place(name)
+  for (const name of part.order) if (wanted.has(name)) place(name)
   return out
 }
 
 /** Conditions under which a computed old coordinate is one: none where the new axis ranges over just those. */
-function inRange(e: Expr, old: StoredAxis, c: FormatRewrite): Expr[] {
+function inRange(e: Expr, old: StoredAxis, part: FormatInstance): Expr[] {
   if (e.kind === 'var') {
-    const axis = c.instance.axes.find((a) => a.name === e.name)
+    const axis = part.axes.find((a) => a.name === e.name)
     if (axis && sameExpr(axis.extent, old.extent)) return []
   }
-  const conditions: Expr[] = []
-  if (mayBeNegative(e)) conditions.push(binary('ge', e, int(0)))
+  const conditions = tableConditions(e, part)
+  if (mayBeNegative(e)) conditions.push(ge(e, int(0)))
   conditions.push(lt(e, old.extent))
   return conditions
+}
+
+/** A table is loaded within its length: beyond it (the last of even slices, say) there are no coordinates. */
+function tableConditions(e: Expr, part: FormatInstance): Expr[] {
+  const out: Expr[] = []
+  walkExpr(e, (x) => {
+    const table = x.kind === 'load' ? part.tables.find((t) => t.name === x.buffer) : undefined
+    if (x.kind !== 'load' || !table) return
+    const index = x.index[0]!
+    const axis = index.kind === 'var' ? part.axes.find((a) => a.name === index.name) : undefined
+    const within =
+      axis && (sameExpr(axis.extent, table.length) || sameExpr(add(axis.extent, int(1)), table.length))
+    if (!within) out.push(lt(index, table.length))
+  })
+  return out
 }
 
 const mayBeNegative = (e: Expr): boolean =>
@@ -229,31 +268,56 @@ const mayBeNegative = (e: Expr): boolean =>
     : e.kind === 'unary' ||
       (e.kind === 'binary' && (e.op === 'sub' || mayBeNegative(e.a) || mayBeNegative(e.b)))
 
-/** An expression over old coordinates as one over new ones, reformatted accesses included. */
-function through(
-  e: Expr,
-  c: FormatRewrite,
-  touched: ReadonlyMap<string, Buffer1>,
-  values: ReadonlyMap<string, Expr>,
-): Expr {
+/** An expression over old coordinates as one over new ones, accesses to split tensors included. */
+function through(e: Expr, c: PartRewrite, open: Open): Expr {
   return rewriteExpr(e, (x) => {
-    if (x.kind === 'var') return values.get(x.name)
-    if (x.kind !== 'load') return undefined
-    const b = touched.get(x.buffer)
-    if (!b) return undefined
-    const start = b.axes.indexOf(c.over[0]!.name)
-    const old = x.index.slice(start, start + c.over.length)
-    // The iterators' own coordinates are on the new axes already; others go through the map.
-    const own = old.every((o, k) => sameExpr(o, c.instance.inverse[k]!))
-    const map = new Map(c.over.map((a, k) => [a.name, old[k]!]))
-    const index = own
-      ? c.instance.order.map((n) => variable(n))
-      : c.instance.map.map((m) => substitute(m, map))
+    if (x.kind === 'var') return open.values.get(x.name)
+    return x.kind === 'load' ? access(x, c, open, false) : undefined
+  })
+}
+
+function target(t: Load, c: PartRewrite, open: Open): Load {
+  const index = t.index.map((e) => through(e, c, open))
+  const moved = load(t.buffer, index, t.dtype, t.span)
+  return (access(moved, c, open, true) as Load | undefined) ?? moved
+}
+
+/** An access whose indices are rewritten: at the iterators' own coordinates, in their part; others are looked up. */
+function access(x: Load, c: PartRewrite, open: Open, written: boolean): Expr | undefined {
+  const { split } = c
+  const b = split.buffers.get(x.buffer)
+  if (!b) return undefined
+  const n = split.over.length
+  const old = x.index.slice(b.start, b.start + n)
+  const part = c.part === null ? null : split.instance.parts[c.part]!.instance
+  if (part && c.part !== null && old.every((o, k) => sameExpr(o, part.inverse[k]!)))
     return load(
-      x.buffer,
-      [...x.index.slice(0, start), ...index, ...x.index.slice(start + c.over.length)],
+      b.parts[c.part]!,
+      [
+        ...x.index.slice(0, b.start),
+        ...part.order.map((name) => variable(name)),
+        ...x.index.slice(b.start + n),
+      ],
       x.dtype,
       x.span,
     )
-  })
+  const inRange = old.map((o, k) => isCoordinate(o, split.over[k]!, c, part, open))
+  const found = { split, buffer: b, old, inRange, access: x }
+  return written ? lookupTarget(found) : lookup(found)
+}
+
+/** Whether an index is known to be a coordinate of an old axis. */
+function isCoordinate(
+  e: Expr,
+  axis: StoredAxis,
+  c: PartRewrite,
+  part: FormatInstance | null,
+  open: Open,
+): boolean {
+  const below = (extent: Expr | undefined): boolean => extent !== undefined && sameExpr(extent, axis.extent)
+  if (e.kind === 'const' && axis.extent.kind === 'const') return e.value >= 0 && e.value < axis.extent.value
+  if (e.kind === 'var' && below(open.extents.get(e.name))) return true
+  const k = part?.inverse.findIndex((i) => sameExpr(i, e)) ?? -1
+  const old = k < 0 ? undefined : c.split.over[k]
+  return old !== undefined && open.axes.has(old.name) && below(old.extent)
 }

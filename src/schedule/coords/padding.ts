@@ -1,78 +1,89 @@
 /**
- * May a format store coordinates that the tensor does not hold, or leave out some that were visited? Only if visiting them changes nothing: with the
- * fill value in place of the tensor, every reduction must combine its identity, and an assignment to a tensor of
- * another format must not happen at all.
+ * May a format store coordinates that the tensor does not hold, or leave out some that were visited? Only if
+ * visiting them changes nothing: with the fill value in place of the tensor, every reduction must combine its
+ * identity, and an assignment to a tensor of another format must not happen at all.
  */
 import { fail } from '../../ast/diagnostic.ts'
-import type { FormatInstance } from '../../formats/instantiate.ts'
-import type { StoredAxis } from '../../ir/axis.ts'
-import { constant, type Expr, freeVars, keyOf, rewriteExpr } from '../../ir/expr.ts'
+import { parentOf, type StoredAxis } from '../../ir/axis.ts'
+import { constant, type Expr, keyOf, rewriteExpr, sameExpr } from '../../ir/expr.ts'
+import type { FormatInstance } from '../../ir/format.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../../ir/stage1.ts'
+import type { Split } from './split.ts'
 
-export interface Padding {
-  readonly over: readonly StoredAxis[]
-  readonly leaving: ReadonlySet<string>
-  readonly changed: readonly Buffer1[]
-  readonly instance: FormatInstance
+/**
+ * Whether iterations over a part reach coordinates beyond those that it holds. A chain that ends in a sparse
+ * axis has no others; one that ends in a dense axis under it does (a block), and so does the product of several
+ * chains, unless a chain is a dimension of the tensor by itself.
+ */
+export function padsWithFill(part: FormatInstance, split: Split): boolean {
+  const { over, instance } = split
+  if (over.every((a) => a.kind === 'dense_fixed') && instance.tree.kind === 'leaf') return false
+  const parents = new Set(part.axes.map(parentOf))
+  const leaves = part.axes.filter((a) => !parents.has(a.name) && !isDimension(a, part, over))
+  return leaves.length > 1 || leaves.some((a) => a.kind === 'dense_fixed' || a.kind === 'dense_variable')
 }
 
-/** Whether the format's axes hold coordinates beyond those of the tensor (blocks, dense levels). */
-export function padsWithFill(p: Padding): boolean {
-  const dense = new Set(p.over.filter((a) => a.kind === 'dense_fixed').map((a) => a.name))
-  return p.instance.order.some((name, k) => {
-    const axis = p.instance.axes.find((a) => a.name === name)!
-    return (
-      (axis.kind === 'dense_fixed' || axis.kind === 'dense_variable') &&
-      [...freeVars(p.instance.map[k]!)].some((v) => p.over.some((a) => a.name === v) && !dense.has(v))
-    )
-  })
+/** A dense root over a dense dimension that no other lies under: all its coordinates go with all others. */
+function isDimension(axis: StoredAxis, part: FormatInstance, over: readonly StoredAxis[]): boolean {
+  const from = part.map[part.order.indexOf(axis.name)]
+  const old = from?.kind === 'var' ? over.find((a) => a.name === from.name) : undefined
+  const root = (a: StoredAxis): boolean => a.kind === 'dense_fixed' && a.parent === null
+  return (
+    old !== undefined &&
+    root(axis) &&
+    root(old) &&
+    sameExpr(axis.extent, old.extent) &&
+    !over.some((a) => parentOf(a) === old.name)
+  )
 }
 
 /**
- * Whether the format may leave out coordinates that were all visited: a dense tensor under sparse axes, or what
- * lies between the elements of a ragged row, of which a format is only told the elements.
+ * Whether the format may leave out coordinates that were all visited: a dense tensor under sparse axes or in
+ * parts, or what lies between the elements of a ragged row, of which a format is only told the elements.
  */
-const leavesOut = (p: Padding): boolean =>
-  p.over.some((a) => a.kind === 'dense_variable') ||
-  (p.over.every((a) => a.kind === 'dense_fixed') && p.instance.axes.some((a) => a.kind !== 'dense_fixed'))
+const leavesOut = ({ over, instance }: Split): boolean =>
+  over.some((a) => a.kind === 'dense_variable') ||
+  (over.every((a) => a.kind === 'dense_fixed') &&
+    (instance.tree.kind !== 'leaf' ||
+      instance.parts.some((p) => p.instance.axes.some((a) => a.kind !== 'dense_fixed'))))
 
-export function checkPadding(kernel: Kernel1, p: Padding, at: object): void {
-  const out = leavesOut(p)
-  if (!padsWithFill(p) && !out) return
-  const kept = out ? p.changed.find((b) => b.role !== 'in') : undefined
-  if (kept) refuseOutput(kernel, p, kept, at)
+/** @throws SptError `schedule/format-padding`, `schedule/format-output` */
+export function checkPadding(kernel: Kernel1, split: Split): void {
+  const out = leavesOut(split)
+  const padded = split.instance.parts.map((p) => p.instance).filter((p) => padsWithFill(p, split))
+  if (padded.length === 0 && !out) return
+  const changed = [...split.buffers.values()].map((b) => b.buffer)
+  const kept = out ? changed.find((b) => b.role !== 'in') : undefined
+  if (kept) refuseOutput(kernel, split, kept)
   const fills = new Map(
-    p.changed.filter((b) => b.role === 'in').map((b) => [b.name, constant(b.fill, b.dtype)]),
+    changed.filter((b) => b.role === 'in').map((b) => [b.name, constant(b.fill, b.dtype)]),
   )
-  const visit = (body: readonly Stmt1[], inside: boolean): void => {
+  const visit = (body: readonly Stmt1[], inside: boolean, outer: ReadonlyMap<string, Expr>): void => {
+    const lets = new Map(outer)
     for (const s of body) {
-      if (s.kind === 'iterate') visit(s.body, inside || s.iters.some((x) => p.leaving.has(x.axis)))
+      if (s.kind === 'iterate') visit(s.body, inside || s.iters.some((x) => split.leaving.has(x.axis)), lets)
       else if (s.kind === 'if') {
-        visit(s.then, inside)
-        visit(s.else, inside)
-      } else if (s.kind !== 'let' && inside) {
+        visit(s.then, inside, lets)
+        visit(s.else, inside, lets)
+      } else if (s.kind === 'let') lets.set(s.name, inline(s.value, lets))
+      else if (inside) {
         s.targets.forEach((t, k) => {
-          const inFormat = p.changed.some((b) => b.name === t.buffer)
-          const value = absorb(inlineLets(s.values[k]!, body), fills)
-          if (s.kind === 'reduce' ? !isIdentity(value, s.reducer.identity[k]!) : out || !inFormat)
-            refuse(kernel, p, t.buffer, out, at)
+          const value = absorb(inline(s.values[k]!, lets), fills)
+          if (
+            s.kind === 'reduce'
+              ? !isIdentity(value, s.reducer.identity[k]!)
+              : out || !split.buffers.has(t.buffer)
+          )
+            refuse(kernel, split, padded, t.buffer, out)
         })
       }
     }
   }
-  visit(kernel.body, false)
+  visit(kernel.body, false, new Map())
 }
 
-function inlineLets(e: Expr, body: readonly Stmt1[]): Expr {
-  const lets = new Map<string, Expr>()
-  for (const s of body)
-    if (s.kind === 'let')
-      lets.set(
-        s.name,
-        rewriteExpr(s.value, (x) => (x.kind === 'var' ? lets.get(x.name) : undefined)),
-      )
-  return lets.size === 0 ? e : rewriteExpr(e, (x) => (x.kind === 'var' ? lets.get(x.name) : undefined))
-}
+const inline = (e: Expr, lets: ReadonlyMap<string, Expr>): Expr =>
+  lets.size === 0 ? e : rewriteExpr(e, (x) => (x.kind === 'var' ? lets.get(x.name) : undefined))
 
 /** The value with the fill in place of the tensor: 0 · x is 0 (a skipped zero is structural), x + 0 is x. */
 function absorb(e: Expr, fills: ReadonlyMap<string, Expr>): Expr {
@@ -93,34 +104,41 @@ function absorb(e: Expr, fills: ReadonlyMap<string, Expr>): Expr {
 const isIdentity = (value: Expr, identity: Expr): boolean =>
   value.kind === 'const' && identity.kind === 'const' && value.value === identity.value
 
-function refuseOutput(kernel: Kernel1, p: Padding, b: Buffer1, at: object): never {
+function refuseOutput(kernel: Kernel1, split: Split, b: Buffer1): never {
   fail({
     code: 'schedule/format-output',
-    message: `${b.name} of ${kernel.name} is written at every coordinate of its dense axes, and ${p.instance.text} would leave out some`,
-    ...at,
+    message: `${b.name} of ${kernel.name} is written at every coordinate of its dense axes, and ${split.instance.text} would leave out some`,
+    ...split.at,
     expected: 'a format of dense axes for a dense tensor that is written',
     hint: `declare ${b.name} over sparse axes, or keep it as it is`,
   })
 }
 
-function refuse(kernel: Kernel1, p: Padding, target: string, out: boolean, at: object): never {
-  const dense = p.instance.order.filter(
-    (n) => p.instance.axes.find((a) => a.name === n)?.kind === 'dense_fixed',
-  )
-  const names = p.changed.map((b) => b.name).join(', ')
+function refuse(
+  kernel: Kernel1,
+  split: Split,
+  padded: readonly FormatInstance[],
+  target: string,
+  out: boolean,
+): never {
+  const names = [...split.buffers.keys()].join(', ')
+  const { text } = split.instance
   if (out)
     fail({
       code: 'schedule/format-padding',
-      message: `${p.instance.text} leaves out coordinates of ${names} that hold its fill value, and passing them over would change ${target} of ${kernel.name}`,
-      ...at,
+      message: `${text} leaves out coordinates of ${names} that hold its fill value, and passing them over would change ${target} of ${kernel.name}`,
+      ...split.at,
       expected: 'a reduction that combines its identity where the tensor has its fill value',
       hint: `keep ${names} as it is, or declare it over sparse axes`,
     })
+  const [first] = padded
+  const dense = first?.axes.filter((a) => a.kind === 'dense_fixed' || a.kind === 'dense_variable') ?? []
+  const which = first && first.text !== text ? `${first.text} in ${text}` : text
   fail({
     code: 'schedule/format-padding',
-    message: `${p.instance.text} stores coordinates that are absent from ${names}, and visiting them would change ${target} of ${kernel.name}`,
-    ...at,
+    message: `${which} stores coordinates that are absent from ${names}, and visiting them would change ${target} of ${kernel.name}`,
+    ...split.at,
     expected: 'a reduction that combines its identity where the tensor has its fill value',
-    hint: `the padding comes from the dense axes ${dense.join(', ')}: choose a format that stores only what is there (csr, ell, dcsr)`,
+    hint: `the padding comes from the dense axes ${dense.map((a) => a.name).join(', ')}: choose a format that stores only what is there`,
   })
 }

@@ -1,17 +1,17 @@
 /** Steps on coordinates (Stage I) as plain data. */
 import type { Span } from '../../ast/diagnostic.ts'
-import type { Format } from '../../ir/format.ts'
+import type { AnyFormat } from '../../ir/format.ts'
 
 interface At {
   readonly span?: Span | undefined
 }
 
-/** `A as bsr(16)` */
+/** `A as bsr(16)`, `A as hyb(2, 5)`: arguments are numbers, and names of lists and sets among the data */
 export interface AsStep extends At {
   readonly kind: 'as'
   readonly buffer: string
-  readonly format: Format
-  readonly args: readonly number[]
+  readonly format: AnyFormat
+  readonly args: readonly (number | string)[]
 }
 /** `reorder (f, j)` on iterators: the new order, outermost first */
 export interface ReorderIters extends At {

@@ -1,0 +1,176 @@
+/**
+ * A nest in pieces: `row [i] { peak [j] …; weight [j] … }` becomes `peak [i, j]` and `weight [i, j]`, one after
+ * the other, so that each can run over the parts of a format. Steps of an S iterator do not see each other and
+ * R iterators show no partial results (`ir/elaborate/kinds.ts`), so statements in common steps may run as one
+ * iteration after the other; a `let` or condition before them is computed anew in each piece, which must find
+ * what it read unchanged.
+ */
+import { fail } from '../../ast/diagnostic.ts'
+import { type Expr, freeVars, not, someExpr, substitute } from '../../ir/expr.ts'
+import type { Iter, Iteration, Let1, Stmt1 } from '../../ir/stage1.ts'
+import type { At } from './split.ts'
+
+/** Whether a statement, or one inside it, iterates over one of the axes. */
+export const enters = (s: Stmt1, leaving: ReadonlySet<string>): boolean =>
+  s.kind === 'iterate'
+    ? s.iters.some((x) => leaving.has(x.axis)) || s.body.some((x) => enters(x, leaving))
+    : s.kind === 'if' && [...s.then, ...s.else].some((x) => enters(x, leaving))
+
+/** Whether the axes are entered by iterations inside of this one. */
+export const isNest = (it: Iteration, leaving: ReadonlySet<string>): boolean =>
+  it.body.some((s) => enters(s, leaving))
+
+/** A `let` or condition around a piece, with when it was computed. */
+interface Shell {
+  readonly time: number
+  readonly let?: Let1
+  readonly cond?: Expr
+}
+
+interface Place {
+  readonly name: string
+  readonly iters: readonly Iter[]
+  readonly where: readonly Expr[]
+  readonly shells: readonly Shell[]
+}
+
+interface State {
+  readonly leaving: ReadonlySet<string>
+  readonly text: string
+  readonly at: At
+  readonly out: Iteration[]
+  /** When each buffer was written. */
+  readonly written: Map<string, number[]>
+  readonly nest: string
+  time: number
+}
+
+/** Iterations that together do what the nest does, none with another over `leaving` inside; names may repeat. */
+export function distribute(
+  nest: Iteration,
+  leaving: ReadonlySet<string>,
+  text: string,
+  at: At,
+): readonly Iteration[] {
+  const state: State = { leaving, text, at, out: [], written: new Map(), nest: nest.name, time: 0 }
+  pieces(nest.body, { name: nest.name, iters: nest.iters, where: nest.where, shells: [] }, state)
+  return state.out
+}
+
+function pieces(body: readonly Stmt1[], place: Place, state: State): void {
+  let { shells } = place
+  let group: { readonly stmt: Stmt1; readonly time: number }[] = []
+  const flush = (): void => {
+    if (group.some((g) => g.stmt.kind !== 'let')) {
+      const stmts = group.map((g) => g.stmt)
+      emit(stmts, place.name, { ...place, shells }, group[0]!.time, state)
+    }
+    shells = [
+      ...shells,
+      ...group.flatMap((g) => (g.stmt.kind === 'let' ? [{ time: g.time, let: g.stmt }] : [])),
+    ]
+    group = []
+  }
+  for (const s of body) {
+    const time = ++state.time
+    if (!enters(s, state.leaving)) {
+      group.push({ stmt: s, time })
+      note([s], time, state)
+      continue
+    }
+    flush()
+    if (s.kind === 'if') {
+      pieces(s.then, { ...place, shells: [...shells, { time, cond: s.cond }] }, state)
+      pieces(s.else, { ...place, shells: [...shells, { time, cond: not(s.cond) }] }, state)
+    } else if (s.kind === 'iterate') inner(s, { ...place, shells }, time, state)
+  }
+  flush()
+}
+
+function inner(s: Iteration, place: Place, time: number, state: State): void {
+  const lets = letValues(place.shells)
+  const conditions = usedNames([{ ...s, body: [] }])
+  for (const shell of place.shells)
+    if (shell.let && conditions.has(shell.let.name))
+      checkUnchanged(lets.get(shell.let.name)!, shell, time, state)
+  const next: Place = {
+    name: s.name,
+    iters: [...place.iters, ...s.iters],
+    where: [...place.where, ...s.where.map((w) => substitute(w, lets))],
+    shells: place.shells,
+  }
+  if (isNest(s, state.leaving)) {
+    pieces(s.body, next, state)
+    return
+  }
+  note(s.body, time, state)
+  // Inside its loops, what is computed before the first step is computed in every step.
+  emit(s.body, s.name, next, time + 1, state)
+}
+
+function note(body: readonly Stmt1[], time: number, state: State): void {
+  for (const b of writtenBy(body)) state.written.set(b, [...(state.written.get(b) ?? []), time])
+}
+
+/** One piece: the statements under what of the lets and conditions around concerns them. */
+function emit(stmts: readonly Stmt1[], name: string, place: Place, before: number, state: State): void {
+  const used = usedNames(stmts)
+  let body = stmts
+  for (const shell of [...place.shells].reverse()) {
+    if (shell.let && !used.has(shell.let.name)) continue
+    const read = shell.let ? shell.let.value : shell.cond!
+    checkUnchanged(read, shell, before, state)
+    for (const v of freeVars(read)) used.add(v)
+    body = shell.let ? [shell.let, ...body] : [{ kind: 'if', cond: shell.cond!, then: [...body], else: [] }]
+  }
+  state.out.push({ kind: 'iterate', name, iters: place.iters, where: place.where, body })
+}
+
+function checkUnchanged(read: Expr, shell: Shell, before: number, state: State): void {
+  for (const [buffer, times] of state.written) {
+    if (!times.some((t) => t > shell.time && t < before)) continue
+    if (!someExpr(read, (e) => e.kind === 'load' && e.buffer === buffer)) continue
+    const what = shell.let ? `let ${shell.let.name}` : 'a condition'
+    fail({
+      code: 'schedule/format-distribute',
+      message: `${state.text} needs the iterations inside ${state.nest} apart, and ${what} reads ${buffer}, which changes before it is last used`,
+      ...(read.span ? { span: read.span } : state.at),
+      expected: 'inner iterations that share nothing but buffers indexed by the outer iterators',
+      hint: `keep the value in a buffer over ${state.nest}'s axes, written by an iteration of its own`,
+    })
+  }
+}
+
+/** Values of the lets around, over what is not a let. */
+function letValues(shells: readonly Shell[]): ReadonlyMap<string, Expr> {
+  const out = new Map<string, Expr>()
+  for (const s of shells) if (s.let) out.set(s.let.name, substitute(s.let.value, out))
+  return out
+}
+
+function usedNames(body: readonly Stmt1[], out: Set<string> = new Set()): Set<string> {
+  const add = (e: Expr): void => {
+    for (const v of freeVars(e)) out.add(v)
+  }
+  for (const s of body)
+    if (s.kind === 'let') add(s.value)
+    else if (s.kind === 'if') {
+      add(s.cond)
+      usedNames([...s.then, ...s.else], out)
+    } else if (s.kind === 'iterate') {
+      s.where.forEach(add)
+      usedNames(s.body, out)
+    } else [...s.targets, ...s.values].forEach(add)
+  return out
+}
+
+const writtenBy = (body: readonly Stmt1[]): string[] =>
+  body.flatMap((s) =>
+    s.kind === 'iterate'
+      ? writtenBy(s.body)
+      : s.kind === 'if'
+        ? writtenBy([...s.then, ...s.else])
+        : s.kind === 'let'
+          ? []
+          : s.targets.map((t) => t.buffer),
+  )

@@ -1,0 +1,149 @@
+/**
+ * An element of a split tensor at coordinates that are not the iterators' own: which part holds it, and where.
+ * The map says where, unless it asks the stored coordinates; the selection says which, unless it asks them, and
+ * then it is the only part that holds anything but the fill value.
+ */
+import { fail } from '../../ast/diagnostic.ts'
+import {
+  all,
+  binary,
+  constant,
+  type Expr,
+  eq,
+  freeVars,
+  ge,
+  int,
+  type Load,
+  load,
+  lt,
+  select,
+  substitute,
+} from '../../ir/expr.ts'
+import type { FormatInstance, PartTree, Query } from '../../ir/format.ts'
+import type { Split, SplitBuffer } from './split.ts'
+
+export interface Lookup {
+  readonly split: Split
+  readonly buffer: SplitBuffer
+  /** One coordinate for each old axis, over what is in sight. */
+  readonly old: readonly Expr[]
+  /** Which of these are known to be coordinates of the tensor. */
+  readonly inRange: readonly boolean[]
+  /** The access as it was, its indices rewritten. */
+  readonly access: Load
+}
+
+/** The element, or the fill value where the tensor has none. @throws SptError `schedule/format-lookup` */
+export function lookup(l: Lookup): Expr {
+  const { split, buffer } = l
+  const { parts, tree } = split.instance
+  for (const p of parts) checkMap(l, p.instance)
+  const fill = constant(buffer.buffer.fill, buffer.buffer.dtype)
+  const elements = parts.map((_, k) => elementOf(l, k))
+  const value = asksNothing(tree)
+    ? choose(tree, l, elements, fill)
+    : firstThatHolds(l, elements, buffer.buffer.fill, fill)
+  // Coordinates beyond the tensor may be mapped to ones within it.
+  const range = l.old.flatMap((o, k) => (l.inRange[k] ? [] : [ge(o, int(0)), lt(o, split.over[k]!.extent)]))
+  return select(all(range), value, fill)
+}
+
+/** The element as a target: of a format of one part that holds every coordinate. */
+export function lookupTarget(l: Lookup): Load {
+  const { parts, tree } = l.split.instance
+  const text = l.split.instance.text
+  const name = l.buffer.buffer.name
+  if (tree.kind !== 'leaf')
+    refuse(
+      l,
+      `${name} is written at other coordinates than the iterators' own, and ${text} spreads it over parts`,
+    )
+  const { instance } = parts[0]!
+  checkMap(l, instance)
+  const plain = instance.map.every((e) => e.kind === 'var')
+  if (!plain && !l.inRange.every(Boolean))
+    refuse(
+      l,
+      `${name} is written at coordinates that may lie beyond it, which the map of ${text} could take to others`,
+    )
+  return elementOf(l, 0)
+}
+
+function elementOf(l: Lookup, part: number): Load {
+  const { split, buffer, access } = l
+  const at = coordinates(l)
+  const index = split.instance.parts[part]!.instance.map.map((m) => substitute(m, at))
+  const { start } = buffer
+  return load(
+    buffer.parts[part]!,
+    [...access.index.slice(0, start), ...index, ...access.index.slice(start + split.over.length)],
+    access.dtype,
+    access.span,
+  )
+}
+
+const coordinates = (l: Lookup): ReadonlyMap<string, Expr> =>
+  new Map(l.split.over.map((a, k) => [a.name, l.old[k]!]))
+
+/** By the selection. */
+function choose(tree: PartTree, l: Lookup, elements: readonly Expr[], fill: Expr): Expr {
+  if (tree.kind === 'leaf') return elements[tree.part]!
+  const at = coordinates(l)
+  if (tree.kind === 'index') {
+    const index = substitute(tree.index, at)
+    return tree.children.reduceRight<Expr>((rest, child, k) => {
+      const value = choose(child, l, elements, fill)
+      return tree.total && k === tree.children.length - 1 ? value : select(eq(index, int(k)), value, rest)
+    }, fill)
+  }
+  return tree.cases.reduceRight<Expr>((rest, c) => {
+    const value = choose(c.child, l, elements, fill)
+    return c.where ? select(substitute(c.where, at), value, rest) : value
+  }, fill)
+}
+
+/** A coordinate is in one part, and the others read their fill value there: inside dense levels, or as absent. */
+function firstThatHolds(l: Lookup, elements: readonly Expr[], value: number, fill: Expr): Expr {
+  if (Number.isNaN(value))
+    refuse(
+      l,
+      `${l.buffer.buffer.name} is read at other coordinates than the iterators' own, and a fill value of nan does not tell which part of ${l.split.instance.text} holds them`,
+    )
+  return elements.reduceRight((rest, e) => select(binary('ne', e, fill), e, rest))
+}
+
+const asksNothing = (tree: PartTree): boolean =>
+  tree.kind === 'leaf' ||
+  (tree.queries.length === 0 &&
+    (tree.kind === 'index' ? tree.children : tree.cases.map((c) => c.child)).every(asksNothing))
+
+/** Queries are answered while data are bound; a kernel cannot ask them. */
+function checkMap(l: Lookup, part: FormatInstance): void {
+  const asked = part.queries.find((q) => part.map.some((m) => freeVars(m).has(q.name)))
+  if (asked)
+    refuse(
+      l,
+      `${l.buffer.buffer.name} is read or written at other coordinates than the iterators' own, and the map of ${part.text} asks for ${WHAT[asked.kind]}, which is known of the iterated coordinates only`,
+    )
+}
+
+const WHAT: Readonly<Record<Query['kind'], string>> = {
+  count: 'a count of stored coordinates',
+  rank: 'a rank among stored coordinates',
+  largest: 'a rank by magnitude',
+  value: 'the value',
+  held: 'a set',
+  place: 'a place in a sort',
+  find: 'a segment of a list',
+}
+
+function refuse(l: Lookup, message: string): never {
+  const names = l.split.over.map((a) => a.name).join(', ')
+  return fail({
+    code: 'schedule/format-lookup',
+    message,
+    ...(l.access.span ? { span: l.access.span } : l.split.at),
+    expected: `accesses at the iterators of ${names}`,
+    hint: 'choose a format of one part whose map is arithmetic, or bind the tensor a second time under a name of its own',
+  })
+}

@@ -1,0 +1,132 @@
+/** What a format replaces in a kernel: axes, the buffers over them, and what stands in for these part by part. */
+import { fail, type Span } from '../../ast/diagnostic.ts'
+import { type Axis, isStored, parentOf, type StoredAxis } from '../../ir/axis.ts'
+import type { AnyFormat, Instance } from '../../ir/format.ts'
+import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
+
+/** Where the step stands, for refusals. */
+export interface At {
+  readonly span?: Span
+}
+
+/** Axes of a kernel in the parts of a format. */
+export interface Split {
+  readonly over: readonly StoredAxis[]
+  /** Old axes that leave the kernel; a dense root stays, others may be over it. */
+  readonly leaving: ReadonlySet<string>
+  readonly instance: Instance
+  /** By the name it had: the buffer as it was, and its name in each part. */
+  readonly buffers: ReadonlyMap<string, SplitBuffer>
+  /** Old and new ones. */
+  readonly axes: ReadonlyMap<string, Axis>
+  readonly at: At
+}
+
+export interface SplitBuffer {
+  readonly buffer: Buffer1
+  readonly parts: readonly string[]
+  /** The first of its dimensions that is replaced. */
+  readonly start: number
+}
+
+export const leavingOf = (over: readonly StoredAxis[]): ReadonlySet<string> =>
+  new Set(
+    over
+      .filter((a) => a.kind !== 'dense_fixed' || over.every((x) => x.kind === 'dense_fixed'))
+      .map((a) => a.name),
+  )
+
+/** The buffer's axes that the format stands in for: the chain of its structured axis, or its last ones. */
+export function chosenAxes(
+  b: Buffer1,
+  axes: ReadonlyMap<string, Axis>,
+  format: AnyFormat,
+  at: At,
+): StoredAxis[] {
+  const stored = b.axes.map((a) => axes.get(a) as StoredAxis)
+  const n = format.over.length
+  const leaf = stored.findLastIndex((a) => a.kind !== 'dense_fixed')
+  const end = leaf >= 0 && leaf + 1 >= n ? leaf + 1 : stored.length
+  if (end < n)
+    fail({
+      code: 'schedule/format-rank',
+      message: `format ${format.name} replaces ${n} axes; ${b.name} is over [${b.axes.join(', ')}]`,
+      ...at,
+      expected: `a buffer with at least ${n} axes`,
+      hint: 'choose a format over as many dimensions',
+    })
+  const over = stored.slice(end - n, end)
+  const names = new Set(over.map((a) => a.name))
+  for (const a of over) {
+    const p = parentOf(a)
+    if (p !== null && !names.has(p))
+      fail({
+        code: 'schedule/format-rank',
+        message: `format ${format.name} would replace ${a.name} but not its parent ${p}`,
+        ...at,
+        expected: 'a format over the whole chain of axes',
+        hint: `choose a format over ${p} and ${a.name}`,
+      })
+  }
+  return over
+}
+
+/** @throws SptError `schedule/format-children` where an axis that stays needs one that leaves */
+export function checkChildren(kernel: Kernel1, leaving: ReadonlySet<string>, text: string, at: At): void {
+  for (const a of kernel.axes) {
+    const uses = isStored(a)
+      ? leaving.has(parentOf(a) ?? '') && !leaving.has(a.name)
+        ? parentOf(a)
+        : null
+      : ('members' in a ? a.members : 'parent' in a ? [a.base, a.parent] : [a.base]).find((x) =>
+          leaving.has(x),
+        )
+    if (uses)
+      fail({
+        code: 'schedule/format-children',
+        message: `axis ${a.name} lies under ${uses}, which ${text} replaces`,
+        ...at,
+        expected: 'a format over the whole chain of axes',
+        hint: `choose a format that is also over ${a.name}`,
+      })
+  }
+}
+
+/**
+ * The buffers over leaving axes, each as one buffer for every part; `unused` gives names that are free.
+ * @throws SptError `schedule/format-shared` where one is over some of the axes, or in another order
+ */
+export function splitBuffers(
+  kernel: Kernel1,
+  over: readonly StoredAxis[],
+  leaving: ReadonlySet<string>,
+  instance: Instance,
+  unused: (name: string) => string,
+  at: At,
+): Map<string, SplitBuffer> {
+  const names = over.map((a) => a.name)
+  const out = new Map<string, SplitBuffer>()
+  for (const b of kernel.buffers) {
+    if (!b.axes.some((a) => leaving.has(a))) continue
+    const start = b.axes.indexOf(names[0]!)
+    if (start < 0 || names.some((n, k) => b.axes[start + k] !== n))
+      fail({
+        code: 'schedule/format-shared',
+        message: `${b.name} shares axes with the reformatted tensor, but is over [${b.axes.join(', ')}]`,
+        ...at,
+        expected: `[…, ${names.join(', ')}, …]`,
+        hint: `declare ${b.name} over the same axes in the same order`,
+      })
+    const parts = instance.parts.map((p) => (p.label === '' ? b.name : unused(`${b.name}_${p.label}`)))
+    out.set(b.name, { buffer: b, parts, start })
+  }
+  return out
+}
+
+/** The buffer of each part: its own axes in place of the old ones. */
+export const partBuffers = (s: SplitBuffer, over: number, instance: Instance): Buffer1[] =>
+  instance.parts.map((p, k) => ({
+    ...s.buffer,
+    name: s.parts[k]!,
+    axes: [...s.buffer.axes.slice(0, s.start), ...p.instance.order, ...s.buffer.axes.slice(s.start + over)],
+  }))
