@@ -7,7 +7,7 @@ import { emit } from './backends/emit.ts'
 import { physicalGrid } from './backends/grid.ts'
 import type { ModuleText } from './backends/module.ts'
 import type { Bound } from './bind/index.ts'
-import { readTensor } from './bind/read.ts'
+import { buffersOf, readTensor } from './bind/read.ts'
 import type { Tensor, ValueArray } from './formats/tensor.ts'
 import { newValues } from './formats/values.ts'
 import { arrayClass } from './ir/arrays.ts'
@@ -68,7 +68,7 @@ interface Place {
 /** Data on a device, ready to run. */
 export class Executable {
   readonly program: Program
-  readonly bound: Bound
+  #bound: Bound
   readonly #memory: ReadonlyMap<string, DeviceBuffer>
   readonly #places: ReadonlyMap<string, Place>
   readonly #commands: readonly Command[]
@@ -77,11 +77,15 @@ export class Executable {
 
   private constructor(program: Program, bound: Bound, memory: ReadonlyMap<string, DeviceBuffer>) {
     this.program = program
-    this.bound = bound
+    this.#bound = bound
     this.#memory = memory
     this.#places = placesOf(program, bound, memory)
     this.#commands = commandsOf(program, bound, memory)
     this.bytes = [...memory.values()].reduce((n, b) => n + b.bytes, 0)
+  }
+
+  get bound(): Bound {
+    return this.#bound
   }
 
   /** Allocates and uploads. @throws SptError `device/out-of-memory`, `device/buffer-too-large`, `plan/…` */
@@ -110,6 +114,12 @@ export class Executable {
   /** New values for one input, in storage order. */
   async write(name: string, values: ValueArray): Promise<void> {
     await this.#upload(this.#place(name), values)
+  }
+
+  /** Other values in some buffers of the same structure. */
+  async rebind(bound: Bound, buffers: readonly string[]): Promise<void> {
+    this.#bound = bound
+    for (const name of buffers) await this.write(name, bound.arrays.get(name)!)
   }
 
   /** @throws SptError `run/lost-writes` where a write found no element; the outputs lack it, the rest is there */
@@ -153,7 +163,9 @@ export class Executable {
 
   /** An output in the caller's coordinates. */
   async read(name: string): Promise<Tensor> {
-    return readTensor(this.bound, name, await this.values(name))
+    const values = new Map<string, ValueArray>()
+    for (const b of buffersOf(this.bound.kernel, name)) values.set(b, await this.values(b))
+    return readTensor(this.bound, name, values)
   }
 
   /** Fills outputs and temporaries with a byte pattern that no kernel means, to find elements nobody writes. */

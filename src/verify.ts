@@ -4,7 +4,7 @@
  */
 
 import type { Bound } from './bind/index.ts'
-import { referenceInputs } from './bind/read.ts'
+import { referenceInputs } from './bind/reference.ts'
 import type { Executable } from './execute.ts'
 import type { Tensor } from './formats/tensor.ts'
 import { decoder } from './formats/values.ts'

@@ -1,9 +1,10 @@
 /** A compiled kernel, and the same with data. */
 
 import { fail } from '../ast/diagnostic.ts'
-import { allAxesOf, storedAxis } from '../bind/axes.ts'
+import { callerTensor } from '../bind/axes.ts'
 import { type Bound, bindInputs } from '../bind/index.ts'
-import { axesOfBinding, bindParams } from '../bind/sizes.ts'
+import { bindingOf } from '../bind/names.ts'
+import { bindParams } from '../bind/sizes.ts'
 import type { Compilation } from '../compile.ts'
 import { checkFits, Executable, type Program } from '../execute.ts'
 import type { Tensor, ValueArray } from '../formats/tensor.ts'
@@ -13,7 +14,7 @@ import { freeVars } from '../ir/expr.ts'
 import type { RefOptions } from '../ir/reference/index.ts'
 import type { Device } from '../runtime/device.ts'
 import { type Verification, verify } from '../verify.ts'
-import { checkTensor, expectArgument, isRecord, isTyped, numbersOf } from './check.ts'
+import { checkTensor, coordinatesOf, expectArgument, isRecord, isTyped, numbersOf } from './check.ts'
 import { type Bindable, dtypeOf } from './tensors.ts'
 
 export interface RunInputs {
@@ -124,16 +125,19 @@ export class CompiledKernel {
     given: Readonly<Record<string, number>>,
   ): Tensor {
     const kernel = this.compilation.kernel
-    const axes = allAxesOf(kernel)
     const known = new Map(Object.entries(given))
     for (const [other, t] of Object.entries(tensors))
-      axesOfBinding(kernel, other).forEach((a, k) => {
-        const extent = storedAxis(axes, a).extent
+      bindingOf(kernel, other, t).dimensions.forEach(({ extent }, k) => {
         const size = t.shape[k]
         if (extent.kind === 'var' && size !== undefined) known.set(extent.name, size)
       })
     const array = Array.isArray(values) ? numbersOf(values, name) : (values as ValueArray)
-    const over = axesOfBinding(kernel, name).map((a) => storedAxis(axes, a).extent)
+    const { kind, dimensions } = bindingOf(kernel, name)
+    if (kind === 'list' || kind === 'table') {
+      const list = coordinatesOf(values, name)
+      return { kind: 'dense', shape: [list.length], values: list, dtype: 'i32' }
+    }
+    const over = dimensions.map((d) => d.extent)
     const open = over.flatMap((e) => [...freeVars(e)].filter((v) => !known.has(v)))
     if (open.length > 1 || (open.length === 1 && over.filter((e) => freeVars(e).has(open[0]!)).length > 1))
       fail({
@@ -152,7 +156,7 @@ export class CompiledKernel {
           : Math.floor(array.length / rest)
         : evaluate(e, known),
     )
-    const buffer = kernel.buffers.find((b) => b.name === name)
+    const buffer = callerTensor(kernel, name)?.first
     const bits = array instanceof Uint16Array || array instanceof Int16Array
     const half = buffer?.dtype === 'f16' || buffer?.dtype === 'bf16'
     const dtype = bits && half ? buffer.dtype : dtypeOf(array)

@@ -2,25 +2,34 @@
  * Binding: from values by name to the arrays a plan runs on. Everything that data can get wrong is found here,
  * before anything is allocated on a device. The caller's arrays are never written.
  */
-import { fail, SptError } from '../ast/diagnostic.ts'
+import { fail, invariant, SptError } from '../ast/diagnostic.ts'
+import { checkClaim } from '../formats/claims.ts'
 import { scatterValues } from '../formats/scatter.ts'
-import type { Tensor, ValueArray } from '../formats/tensor.ts'
+import type { StoredTensor, Tensor, ValueArray } from '../formats/tensor.ts'
 import { storedValues } from '../formats/validate.ts'
-import { convert, filled } from '../formats/values.ts'
-import { countOf, hasIndices, hasIndptr, indicesOf, indptrOf, isStored } from '../ir/axis.ts'
+import { convert, filled, gatherValues } from '../formats/values.ts'
+import { chainTo, countOf, hasIndices, hasIndptr, indicesOf, indptrOf, isStored, maskOf } from '../ir/axis.ts'
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
-import { allAxesOf, callerAxesOf, isStructured } from './axes.ts'
+import { allAxesOf, asDeclared, type CallerTensor, callerTensors, isStructured } from './axes.ts'
+import { bindGiven } from './given.ts'
+import { bindingOf } from './names.ts'
+import { type Known, type Piece, splitSources } from './pieces.ts'
+import { type Route, routeOf } from './read.ts'
+import { bindReady } from './ready.ts'
+import { reportOf, type TensorFormat } from './report.ts'
 import { bindParams } from './sizes.ts'
 import { extentsOf, randomSources, sourceOf } from './sources.ts'
-import { buildStructure } from './structure.ts'
+import { buildStructure, type Structure } from './structure.ts'
 import type { Bound, Inputs, Source } from './types.ts'
 
+export type { PartFormat, TensorFormat } from './report.ts'
 export type { Bound, Inputs, Source } from './types.ts'
 
 /**
  * Binds values to a (scheduled) kernel.
- * @throws SptError `bind/…`: missing sizes and buffers, shapes and types that differ, ready-made arrays that break
- * an axis' promises, structures that disagree, more than 2^31 - 1 elements.
+ * @throws SptError `bind/…`: missing sizes, buffers, lists and sets, shapes and types that differ, ready-made arrays
+ * that break an axis' promises, structures that disagree, more than 2^31 - 1 elements; `format/…`: data that a format
+ * or composition does not hold as it says.
  */
 export function bindInputs(kernel: Kernel1, inputs: Inputs): Bound {
   const start = performance.now()
@@ -28,71 +37,74 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs): Bound {
   const params = bindParams(kernel, tensors, new Map(Object.entries(inputs.params ?? {})))
   const { dense, ready, sources } = sort(kernel, tensors, params)
   requireInputs(kernel, tensors, inputs.seed)
+  const given = bindGiven(kernel, tensors, params, extentsOf(kernel, params), inputs.seed)
+  const known: Known = { params, extents: extentsOf(kernel, params), ...given }
+  const parts = bindReady(kernel, tensors, sources, known)
+  const whole = (): Source[] => [...ready].flatMap(([name, t]) => wholeSource(kernel, name, t, params))
   if (inputs.seed !== undefined) {
-    const made = randomSources(
-      kernel,
-      [...sources, ...[...ready].map(([name, t]) => sourceOf(kernel, name, t, params))],
-      dense,
-      params,
-      inputs.seed,
-    )
+    const bound = [...sources, ...parts.sources, ...whole()]
+    const made = randomSources(kernel, bound, dense, params, inputs.seed)
     sources.push(...made.sources)
     for (const [name, t] of made.dense) dense.set(name, t)
   }
-  const extents = extentsOf(kernel, params)
-  const structure = buildStructure(kernel, sources, ready, params, extents)
-  const arrays = new Map<string, ValueArray>()
-  for (const a of kernel.axes) {
-    if (!isStored(a)) continue
-    const level = structure.levels.get(a.name)
-    if (!level) continue
-    if (hasIndptr(a)) params.set(countOf(a.name), level.positions)
-    if (
-      a.kind === 'sparse_fixed' &&
-      a.width.kind === 'var' &&
-      level.width !== null &&
-      !params.has(a.width.name)
-    )
-      params.set(a.width.name, level.width)
-    if (hasIndptr(a) && level.indptr) arrays.set(indptrOf(a.name), level.indptr)
-    if (hasIndices(a) && level.indices) arrays.set(indicesOf(a.name), level.indices)
-  }
-  for (const b of kernel.buffers) {
-    if (b.role !== 'in' && b.role !== 'inout') continue
-    const storage = structure.storages.get(b.name)!
-    const bound = dense.get(b.name) ?? ready.get(b.name)
-    if (bound?.kind === 'dense') arrays.set(b.name, denseValues(b, bound))
-    else if (bound?.kind === 'stored')
-      arrays.set(b.name, convert(storedValues(storage, bound, b.fill), bound.dtype, b.dtype))
-    else {
-      const source = sources.find((s) => s.name === b.name)
-      const tensor = source?.tensor
-      if (source === undefined || tensor?.kind !== 'coords')
-        arrays.set(b.name, filled(b.dtype, storage.size, b.fill))
-      else {
-        const columns = structure.columns.get(source)!
-        const coords = b.axes.map((a) => columns.get(a)!)
-        arrays.set(
-          b.name,
-          scatterValues(storage, { coords, values: tensor.values, dtype: tensor.dtype }, b.dtype, b.fill),
-        )
-      }
-    }
+  const split = splitSources(kernel, sources, known)
+  const pieces = [...split.pieces, ...parts.pieces]
+  measureExtents(kernel, pieces, known)
+  const structure = measured(kernel, pieces, ready, known)
+  const tables = new Map([...split.tables, ...parts.tables])
+  checkClaims(kernel, structure)
+  const arrays = indexArrays(kernel, structure, params)
+  for (const b of kernel.buffers) if (b.table) arrays.set(b.name, tables.get(b.name)!)
+  for (const t of callerTensors(kernel)) {
+    if (t.first.role !== 'in' && t.first.role !== 'inout') continue
+    for (const b of t.buffers) arrays.set(b.name, valuesOf(t, b, dense, ready, pieces, structure))
   }
   for (const p of kernel.params) if (!params.has(p.name)) params.set(p.name, 0)
   let all: readonly Source[] | undefined
+  const boundSources = (): readonly Source[] => {
+    all ??= [...sources, ...parts.sources, ...whole()]
+    return all
+  }
+  const routes = new Map<string, Route>()
+  let report: readonly TensorFormat[] | undefined
   return {
     kernel,
     params,
     storages: structure.storages,
     arrays,
-    sources: () => {
-      all ??= [...sources, ...[...ready].map(([name, t]) => sourceOf(kernel, name, t, params))]
-      return all
+    sources: boundSources,
+    pieces,
+    route: (name) => {
+      const known1 = routes.get(name)
+      if (known1) return known1
+      const { storages } = structure
+      const route = routeOf(
+        { kernel, storages, sources: boundSources, pieces, known, ready: parts.sources },
+        name,
+      )
+      routes.set(name, route)
+      return route
     },
+    ready,
+    given: tensors,
     dense,
     buildTime: performance.now() - start,
+    get report() {
+      const { storages, times } = structure
+      report ??= reportOf({ kernel, storages, tables, pieces, splitTimes: split.times, levelTimes: times })
+      return report
+    },
   }
+}
+
+/** A tensor that is used as it is, in coordinates. */
+function wholeSource(
+  kernel: Kernel1,
+  name: string,
+  tensor: StoredTensor,
+  params: ReadonlyMap<string, number>,
+): Source[] {
+  return bindingOf(kernel, name, tensor).kind === 'tensor' ? [sourceOf(kernel, name, tensor, params)] : []
 }
 
 /** Which way each bound tensor goes: dense as it is, ready-made arrays as they are, the rest by coordinates. */
@@ -100,24 +112,23 @@ function sort(
   kernel: Kernel1,
   tensors: ReadonlyMap<string, Tensor>,
   params: ReadonlyMap<string, number>,
-): { dense: Map<string, Tensor>; ready: Map<string, Tensor>; sources: Source[] } {
+): { dense: Map<string, Tensor>; ready: Map<string, StoredTensor>; sources: Source[] } {
   const axes = allAxesOf(kernel)
   const dense = new Map<string, Tensor>()
-  const ready = new Map<string, Tensor>()
+  const ready = new Map<string, StoredTensor>()
   const sources: Source[] = []
   for (const [name, tensor] of tensors) {
-    const buffer = kernel.buffers.find((b) => b.name === name)
-    const asDeclared = buffer && callerAxesOf(kernel, buffer).join() === buffer.axes.join()
-    const structured = buffer ? callerAxesOf(kernel, buffer).some((a) => isStructured(axes, a)) : true
-    if (
-      buffer &&
-      (buffer.role === 'in' || buffer.role === 'inout') &&
-      asDeclared &&
-      !structured &&
-      tensor.kind === 'dense'
-    )
-      dense.set(name, tensor)
-    else if (buffer && asDeclared && tensor.kind === 'stored') ready.set(name, tensor)
+    const b = bindingOf(kernel, name, tensor)
+    if (b.kind === 'part') {
+      if (tensor.kind === 'stored') ready.set(b.buffer.name, tensor)
+      continue
+    }
+    if (b.kind !== 'tensor' && b.kind !== 'axis') continue
+    const t = b.kind === 'tensor' ? b.tensor : undefined
+    const input = t?.first.role === 'in' || t?.first.role === 'inout'
+    const structured = !t || t.axes.some((a) => isStructured(axes, a))
+    if (t && input && asDeclared(t) && !structured && tensor.kind === 'dense') dense.set(name, tensor)
+    else if (t && asDeclared(t) && tensor.kind === 'stored') ready.set(name, tensor)
     else sources.push(sourceOf(kernel, name, tensor, params))
   }
   return { dense, ready, sources }
@@ -129,17 +140,115 @@ function requireInputs(
   seed: number | undefined,
 ): void {
   if (seed !== undefined) return
-  const missing = kernel.buffers.filter((b) => b.role === 'in' && !tensors.has(b.name))
+  const missing = callerTensors(kernel).filter(
+    (t) => t.first.role === 'in' && !tensors.has(t.name) && !t.buffers.some((b) => tensors.has(b.name)),
+  )
   if (missing.length > 0)
     throw new SptError(
-      missing.map((b) => ({
+      missing.map(({ name, axes, first: { span } }) => ({
         code: 'bind/missing-buffer',
-        message: `buffer ${b.name} of kernel ${kernel.name} is not bound`,
-        ...(b.span ? { span: b.span } : {}),
-        expected: `a tensor over [${callerAxesOf(kernel, b).join(', ')}]`,
-        hint: `bind ${b.name}, or give a seed for random values`,
+        message: `buffer ${name} of kernel ${kernel.name} is not bound`,
+        ...(span ? { span } : {}),
+        expected: `a tensor over [${axes.join(', ')}]`,
+        hint: `bind ${name}, or give a seed for random values`,
       })),
     )
+}
+
+/** Extents that a format leaves open: as far as the coordinates reach. */
+function measureExtents(kernel: Kernel1, pieces: readonly Piece[], known: Known): void {
+  const params = known.params as Map<string, number>
+  const extents = known.extents as Map<string, number>
+  const open = new Set(kernel.params.filter((p) => p.measured && !params.has(p.name)).map((p) => p.name))
+  let found = false
+  for (const a of kernel.axes) {
+    if (!isStored(a) || a.extent.kind !== 'var' || !open.has(a.extent.name)) continue
+    let n = params.get(a.extent.name) ?? 0
+    for (const p of pieces) {
+      const column = p.columns.get(a.name)
+      if (column) for (let e = 0; e < column.length; e++) if (column[e]! >= n) n = column[e]! + 1
+    }
+    params.set(a.extent.name, n)
+    found = true
+  }
+  if (found) for (const [a, n] of extentsOf(kernel, params)) extents.set(a, n)
+}
+
+/** The structure, and the widths that were left open: of each, the longest segment of all axes that have it. */
+function measured(
+  kernel: Kernel1,
+  pieces: readonly Piece[],
+  ready: ReadonlyMap<string, StoredTensor>,
+  { params, extents }: Known,
+): Structure {
+  const structure = buildStructure(kernel, pieces, ready, params, extents)
+  const widths = new Map<string, number>()
+  let uneven = false
+  for (const a of kernel.axes) {
+    const width = structure.levels.get(a.name)?.width
+    if (a.kind !== 'sparse_fixed' || a.width.kind !== 'var' || params.has(a.width.name)) continue
+    if (width === null || width === undefined) continue
+    const other = widths.get(a.width.name)
+    if (other !== undefined && other !== width) uneven = true
+    widths.set(a.width.name, Math.max(width, other ?? 0))
+  }
+  for (const [name, width] of widths) (params as Map<string, number>).set(name, width)
+  return uneven ? buildStructure(kernel, pieces, ready, params, extents) : structure
+}
+
+/** What formats claim of their axes. @throws SptError `format/claim` */
+function checkClaims(kernel: Kernel1, { levels }: Structure): void {
+  const axes = allAxesOf(kernel)
+  for (const r of kernel.reformats)
+    for (const { instance } of r.instance.parts)
+      for (const { axis, claim } of instance.claims) {
+        const name = instance.names.get(axis) ?? axis
+        // A later format may have replaced the axis.
+        if (!levels.has(name)) continue
+        const chain = chainTo(axes, name).map((a) => levels.get(a)!)
+        checkClaim(chain, name, claim)
+      }
+}
+
+/** Arrays of the levels by name; `params` learns their lengths. */
+function indexArrays(
+  kernel: Kernel1,
+  { levels }: Structure,
+  params: Map<string, number>,
+): Map<string, ValueArray> {
+  const arrays = new Map<string, ValueArray>()
+  for (const a of kernel.axes) {
+    const level = isStored(a) ? levels.get(a.name) : undefined
+    if (!level || !isStored(a)) continue
+    if (hasIndptr(a)) params.set(countOf(a.name), level.positions)
+    if (hasIndptr(a) && level.indptr) arrays.set(indptrOf(a.name), level.indptr)
+    if (hasIndices(a) && level.indices) arrays.set(indicesOf(a.name), level.indices)
+    if (a.kind === 'bitmap' && level.mask) arrays.set(maskOf(a.name), level.mask)
+  }
+  return arrays
+}
+
+function valuesOf(
+  t: CallerTensor,
+  b: Buffer1,
+  dense: ReadonlyMap<string, Tensor>,
+  ready: ReadonlyMap<string, StoredTensor>,
+  pieces: readonly Piece[],
+  { storages }: Structure,
+): ValueArray {
+  const storage = storages.get(b.name)!
+  const whole = dense.get(t.name)
+  if (whole?.kind === 'dense') return denseValues(b, whole)
+  const made = ready.get(b.name)
+  if (made) return convert(storedValues(storage, made, b.fill), made.dtype, b.dtype)
+  const piece = pieces.find((p) => p.source.name === t.name && b.axes.every((a) => p.columns.has(a)))
+  const tensor = piece?.source.tensor
+  if (!piece || !tensor) return filled(b.dtype, storage.size, b.fill)
+  invariant(tensor.kind === 'coords', `${t.name} is bound by coordinates`)
+  const { values, dtype } = tensor
+  const own = values && piece.entries ? gatherValues({ values, dtype }, piece.entries) : values
+  const coords = b.axes.map((a) => piece.columns.get(a)!)
+  return scatterValues(storage, { coords, values: own, dtype }, b.dtype, b.fill)
 }
 
 function denseValues(b: Buffer1, t: Extract<Tensor, { kind: 'dense' }>): ValueArray {

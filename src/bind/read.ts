@@ -1,79 +1,121 @@
-/** Results back in the caller's coordinates, and the same inputs as the reference takes them. */
-
+/** Results back in the caller's coordinates. */
+import { fail, invariant } from '../ast/diagnostic.ts'
 import { toCoords } from '../formats/coords.ts'
+import { lexicographic } from '../formats/order.ts'
 import { positionsOf } from '../formats/scatter.ts'
+import { gather } from '../formats/storage.ts'
 import type { Tensor, ValueArray } from '../formats/tensor.ts'
-import { decoder, newValues } from '../formats/values.ts'
-import { chainTo } from '../ir/axis.ts'
-import type { Dtype } from '../ir/dtype.ts'
-import type { RefInputs, RefTensor } from '../ir/reference/index.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
-import { allAxesOf, callerAxesOf, isStructured } from './axes.ts'
-import { extentsOf, fullColumns } from './sources.ts'
-import { mapped } from './structure.ts'
-import type { Bound } from './types.ts'
+import { newValues } from '../formats/values.ts'
+import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
+import { allAxesOf, asDeclared, type CallerTensor, callerTensor, isStructured } from './axes.ts'
+import { type Known, type Piece, splitSources } from './pieces.ts'
+import { extentsOf, fullColumns, inverseOf, largest } from './sources.ts'
+import type { Bound, Source } from './types.ts'
 
-/** The values of a buffer as a tensor: dense, or coordinates with values where any of its axes is not. */
-export function readTensor(bound: Bound, name: string, values: ValueArray): Tensor {
+/** Where the elements of a tensor lie that a format was applied to. */
+export interface Route {
+  /** Coordinates of its elements over the axes it was declared over, in lexicographic order of its trees. */
+  readonly columns: readonly Int32Array[]
+  /** Element `elements[s]` lies at position `positions[s]` of the buffer; `null`: s itself. */
+  readonly parts: readonly {
+    readonly buffer: string
+    readonly elements: Int32Array | null
+    readonly positions: Int32Array | null
+  }[]
+}
+
+/** The buffers that store a tensor. @throws SptError `bind/unknown-name` */
+export function buffersOf(kernel: Kernel1, name: string): readonly string[] {
+  return tensorOf(kernel, name).buffers.map((b) => b.name)
+}
+
+function tensorOf(kernel: Kernel1, name: string): CallerTensor {
+  const t = callerTensor(kernel, name)
+  if (t) return t
+  const candidates = kernel.buffers.map((b) => b.name)
+  return fail({
+    code: 'bind/unknown-name',
+    message: `kernel ${kernel.name} has no tensor ${name}`,
+    lookup: { name, candidates },
+  })
+}
+
+/**
+ * A tensor from the values of the buffers that store it, in storage order: dense, or coordinates with values where
+ * any of its axes is not. Padding and fill stay behind.
+ */
+export function readTensor(bound: Bound, name: string, values: ReadonlyMap<string, ValueArray>): Tensor {
   const { kernel } = bound
-  const buffer = kernel.buffers.find((b) => b.name === name)!
+  const t = tensorOf(kernel, name)
   const axes = allAxesOf(kernel)
-  const over = callerAxesOf(kernel, buffer)
+  const { dtype } = t.first
   const extents = extentsOf(kernel, bound.params)
-  const shape = over.map((a) => extents.get(a) ?? 0)
-  const structured = over.some((a) => isStructured(axes, a))
-  const storage = bound.storages.get(name)!
-  if (over.join() === buffer.axes.join()) {
-    if (!structured) return { kind: 'dense', shape, values, dtype: buffer.dtype }
-    return { ...toCoords(storage, values, buffer.dtype), shape }
+  const shape = t.axes.map((a) => extents.get(a) ?? 0)
+  const structured = t.axes.some((a) => isStructured(axes, a))
+  if (asDeclared(t)) {
+    const own = values.get(t.first.name)!
+    if (!structured) return { kind: 'dense', shape, values: own, dtype }
+    return { ...toCoords(bound.storages.get(t.first.name)!, own, dtype), shape }
   }
-  // Only what the caller's own structure holds comes back: padding inside blocks is the format's business.
-  const columns = fullColumns(over, axes, extents, bound.sources())
-  const to = mapped(kernel, { name, axes: over, columns, tensor: null }, bound.params, extents)
-  const at = positionsOf(
-    storage,
-    buffer.axes.map((a) => to.get(a)!),
-  )
-  const n = columns[0]?.length ?? 0
-  const out = newValues(buffer.dtype, n)
-  for (let e = 0; e < n; e++) out[e] = values[at ? at[e]! : e]!
-  if (structured) return { kind: 'coords', shape, coords: columns, values: out, dtype: buffer.dtype }
-  return { kind: 'dense', shape, values: out, dtype: buffer.dtype }
-}
-
-/** What was bound, for the reference: `kernel` is the kernel as written. */
-export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {
-  const buffers: Record<string, RefTensor> = {}
-  const structure: Record<string, { coords: Int32Array[] }> = {}
-  for (const [name, t] of bound.dense) buffers[name] = numbers(t.values!, t.dtype, kernel, name)
-  for (const s of bound.sources()) {
-    const buffer = kernel.buffers.find((b) => b.name === s.name)
-    if (buffer && (buffer.role === 'in' || buffer.role === 'inout')) {
-      const values = s.tensor?.values ? numbers(s.tensor.values, s.tensor.dtype, kernel, s.name) : null
-      const apart = kernel.axes.some((a) => buffer.axes.includes(a.name) && 'unique' in a && !a.unique)
-      buffers[s.name] = { coords: [...s.columns], values, duplicates: apart ? 'keep' : 'sum' }
-    } else {
-      const axis = buffer ? leafOf(kernel, s.axes) : s.name
-      if (axis !== undefined) {
-        const keep = chainTo(allAxesOf(kernel), axis).map((a) => s.columns[s.axes.indexOf(a)]!)
-        structure[axis] = { coords: keep }
-      }
-    }
+  const { columns, parts } = bound.route(name)
+  const n = columns[0]?.length ?? 1
+  const out = newValues(dtype, n)
+  for (const p of parts) {
+    const own = values.get(p.buffer)!
+    const count = p.elements?.length ?? n
+    for (let s = 0; s < count; s++)
+      out[p.elements ? p.elements[s]! : s] = own[p.positions ? p.positions[s]! : s]!
   }
-  const params: Record<string, number> = {}
-  for (const p of kernel.params) params[p.name] = bound.params.get(p.name) ?? 0
-  return { params, buffers, structure }
+  if (structured) return { kind: 'coords', shape, coords: columns, values: out, dtype }
+  return { kind: 'dense', shape, values: out, dtype }
 }
 
-const leafOf = (kernel: Kernel1, over: readonly string[]): string | undefined => {
-  const axes = allAxesOf(kernel)
-  return over.findLast((a) => isStructured(axes, a))
+/** What `routeOf` takes from binding. */
+export type RouteInput = Pick<Bound, 'kernel' | 'storages' | 'sources' | 'pieces'> & {
+  readonly known: Known
+  /** Tensors whose parts came ready-made. */
+  readonly ready: readonly Source[]
 }
 
-/** Values as float64, rounded to the type they are stored in. */
-function numbers(values: ValueArray, dtype: Dtype, kernel: Kernel1, name: string): ArrayLike<number> {
-  const read = decoder(dtype)
-  const target = kernel.buffers.find((b) => b.name === name)?.dtype
-  const wide = read ? Float64Array.from(values as ArrayLike<number>, read) : values
-  return target === 'f32' && dtype === 'f64' ? Float32Array.from(wide) : wide
+/** Splits the coordinates that the caller's structure holds as the sources were split. */
+export function routeOf(input: RouteInput, name: string): Route {
+  const { kernel, storages, known } = input
+  const t = tensorOf(kernel, name)
+  const ready = input.ready.find((s) => s.axes.join() === t.axes.join())
+  if (ready) return routeOfReady(t, ready, input)
+  const columns = fullColumns(t.axes, allAxesOf(kernel), known.extents, input.sources())
+  const all: Source = { name, axes: t.axes, columns, tensor: null }
+  const pieces = splitSources(kernel, [...input.sources(), all], known).pieces.filter((p) => p.source === all)
+  return {
+    columns,
+    parts: pieces.map((p) => {
+      const buffer = bufferOf(t, p).name
+      const storage = storages.get(buffer)!
+      const own = storage.axes.map((a) => p.columns.get(a.name)!)
+      return { buffer, elements: p.entries, positions: positionsOf(storage, own) }
+    }),
+  }
+}
+
+/** The buffer that stores a piece of a tensor. */
+export function bufferOf(t: CallerTensor, p: Piece): Buffer1 {
+  const b = t.buffers.find((x) => x.axes.every((a) => p.columns.has(a)))
+  invariant(b, `no buffer of ${t.name} is over the axes of one of its pieces`)
+  return b
+}
+
+function routeOfReady(t: CallerTensor, ready: Source, { storages, pieces }: RouteInput): Route {
+  const { order, columns } = lexicographic(ready.columns, ready.columns.map(largest))
+  const place = order ? inverseOf(order) : null
+  const mine = pieces.filter((p) => p.source === ready)
+  return {
+    columns,
+    parts: mine.map((p) => {
+      const buffer = bufferOf(t, p).name
+      const storage = storages.get(buffer)!
+      const own = storage.axes.map((a) => p.columns.get(a.name)!)
+      const elements = place && p.entries ? gather(place, p.entries) : (place ?? p.entries)
+      return { buffer, elements, positions: positionsOf(storage, own) }
+    }),
+  }
 }

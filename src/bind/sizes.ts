@@ -1,16 +1,16 @@
 /** Sizes: given, or read off the shapes of what is bound. Two sources of one size have to agree. */
 import { type Diagnostic, fail, SptError } from '../ast/diagnostic.ts'
 import type { Tensor } from '../formats/tensor.ts'
-import { chainTo } from '../ir/axis.ts'
 import { INT_RANGE, isFloat } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
-import { type Expr, freeVars } from '../ir/expr.ts'
+import { freeVars } from '../ir/expr.ts'
 import type { Kernel1, Param } from '../ir/stage1.ts'
-import { allAxesOf, callerAxesOf, storedAxis } from './axes.ts'
+import { segmentsOf } from './axes.ts'
+import { bindingOf, type Dimension } from './names.ts'
 
 const MAX_SIZE = 2 ** 31 - 1
 
-/** Values of all sizes and scalars that are not measured. */
+/** Values of all sizes and scalars that are not measured, and of the lengths of lists. */
 export function bindParams(
   kernel: Kernel1,
   tensors: ReadonlyMap<string, Tensor>,
@@ -32,23 +32,27 @@ export function bindParams(
     params.set(name, checkParam(p, value))
     from.set(name, 'what was given')
   }
-  for (const [name, tensor] of tensors)
-    dimensions(kernel, name, tensor).forEach((d) => {
+  for (const [name, tensor] of tensors) {
+    const { kind } = bindingOf(kernel, name, tensor)
+    measured(kernel, name, tensor).forEach((d, k) => {
       if (d.extent.kind !== 'var' || !names.includes(d.extent.name)) return
       const known = params.get(d.extent.name)
       if (known === undefined) {
         params.set(d.extent.name, d.size)
-        from.set(d.extent.name, `dimension ${d.dimension} of ${name}`)
+        from.set(d.extent.name, `dimension ${k} of ${name}`)
       } else if (known !== d.size)
         fail({
           code: 'bind/size-mismatch',
-          message: `size ${d.extent.name} is ${known} by ${from.get(d.extent.name)}, and ${d.size} by dimension ${d.dimension} of ${name}`,
+          message: `size ${d.extent.name} is ${known} by ${from.get(d.extent.name)}, and ${d.size} by dimension ${k} of ${name}`,
           expected: 'one value for each size',
-          hint: `check that ${name} has the shape the kernel declares: [${dimensions(kernel, name, tensor)
-            .map((x) => x.axis)
+          hint: `check that ${name} has the shape the kernel declares: [${measured(kernel, name, tensor)
+            .map((x) => x.name)
             .join(', ')}]`,
         })
     })
+    // A list of n + 1 boundaries has n segments.
+    if (kind === 'list') params.set(segmentsOf(name), Math.max(0, tensor.shape[0]! - 1))
+  }
   const missing = kernel.params.filter((p) => !p.measured && !params.has(p.name) && !isWidth(kernel, p))
   if (missing.length > 0) throw new SptError(missing.map((p) => missingParam(kernel, p)))
   checkDimensions(kernel, tensors, params)
@@ -88,48 +92,21 @@ const missingParam = (kernel: Kernel1, p: Param): Diagnostic => ({
   hint: `give ${p.name} a number`,
 })
 
-interface Dimension {
-  readonly axis: string
-  readonly dimension: number
-  readonly extent: Expr
-  readonly size: number
-}
-
 /** The dimensions of a bound tensor with the extents they are declared with. */
-function dimensions(kernel: Kernel1, name: string, tensor: Tensor): Dimension[] {
-  const axes = allAxesOf(kernel)
-  const over = axesOfBinding(kernel, name)
-  if (tensor.shape.length !== over.length)
+function measured(
+  kernel: Kernel1,
+  name: string,
+  tensor: Tensor,
+): readonly (Dimension & { readonly size: number })[] {
+  const { dimensions } = bindingOf(kernel, name, tensor)
+  if (tensor.shape.length !== dimensions.length)
     fail({
       code: 'bind/rank',
-      message: `${name} is bound to a tensor of ${tensor.shape.length} dimension(s); it is over [${over.join(', ')}]`,
-      expected: `${over.length} dimension(s)`,
+      message: `${name} is bound to a tensor of ${tensor.shape.length} dimension(s); it is over [${dimensions.map((d) => d.name).join(', ')}]`,
+      expected: `${dimensions.length} dimension(s)`,
       hint: 'bind a tensor with one dimension for each axis',
     })
-  return over.map((a, k) => ({
-    axis: a,
-    dimension: k,
-    extent: storedAxis(axes, a).extent,
-    size: tensor.shape[k]!,
-  }))
-}
-
-/** The caller's axes of a bound name: a buffer's, or the chain down to an axis. */
-export function axesOfBinding(kernel: Kernel1, name: string): readonly string[] {
-  const buffer = kernel.buffers.find((b) => b.name === name)
-  if (buffer) return callerAxesOf(kernel, buffer)
-  const axes = allAxesOf(kernel)
-  const axis = axes.get(name)
-  if (axis && axis.kind !== 'fused' && axis.kind !== 'attached' && axis.kind !== 'gathered')
-    return chainTo(axes, name)
-  const candidates = [...kernel.buffers.map((b) => b.name), ...axes.keys()]
-  return fail({
-    code: 'bind/unknown-name',
-    message: `kernel ${kernel.name} has no buffer or axis ${name}`,
-    lookup: { name, candidates },
-    expected: `one of ${candidates.join(', ')}`,
-    hint: 'bind the name that the kernel declares',
-  })
+  return dimensions.map((d, k) => ({ ...d, size: tensor.shape[k]! }))
 }
 
 function checkDimensions(
@@ -138,15 +115,15 @@ function checkDimensions(
   params: ReadonlyMap<string, number>,
 ): void {
   for (const [name, tensor] of tensors)
-    for (const d of dimensions(kernel, name, tensor)) {
-      if ([...freeVars(d.extent)].some((v) => !params.has(v))) continue
+    measured(kernel, name, tensor).forEach((d, k) => {
+      if ([...freeVars(d.extent)].some((v) => !params.has(v))) return
       const expected = Math.max(0, evaluate(d.extent, params))
       if (expected !== d.size)
         fail({
           code: 'bind/shape',
-          message: `dimension ${d.dimension} of ${name} (axis ${d.axis}) has ${d.size} coordinates; the sizes say ${expected}`,
+          message: `dimension ${k} of ${name} (axis ${d.name}) has ${d.size} coordinates; the sizes say ${expected}`,
           expected: `${expected}`,
           hint: `bind a tensor of that shape, or other sizes (${[...freeVars(d.extent)].map((v) => `${v} = ${params.get(v)}`).join(', ')})`,
         })
-    }
+    })
 }

@@ -1,15 +1,18 @@
 /** Bound and random tensors as columns of coordinates, in the caller's axes. */
 import { invariant } from '../ast/diagnostic.ts'
 import { coordsOfDense, toCoords } from '../formats/coords.ts'
+import { lexicographic } from '../formats/order.ts'
+import { allocate, gather } from '../formats/storage.ts'
 import type { Tensor } from '../formats/tensor.ts'
 import { storedValues, validateStored } from '../formats/validate.ts'
 import { chainTo } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import { allAxesOf, callerAxesOf, isStructured, leafChains, storedAxis } from './axes.ts'
+import { allAxesOf, asDeclared, callerTensors, isStructured, leafChains, storedAxis } from './axes.ts'
+import { axesOfBinding } from './names.ts'
+import { concat } from './pieces.ts'
 import { Random, randomCoords, randomDense, randomValues, seedFor } from './random.ts'
-import { axesOfBinding } from './sizes.ts'
 import type { Source } from './types.ts'
 
 export const extentsOf = (kernel: Kernel1, params: ReadonlyMap<string, number>): Map<string, number> => {
@@ -55,9 +58,9 @@ export function randomSources(
   const extent = (a: string): number => extents.get(a) ?? 0
   const sources: Source[] = []
   const newDense = new Map<string, Tensor>()
-  const callerBuffers = kernel.buffers.map((b) => ({ b, over: callerAxesOf(kernel, b) }))
+  const tensors = callerTensors(kernel)
   // Structure first: one source for each chain that nothing bound says anything about.
-  const used = new Set(callerBuffers.flatMap((x) => x.over))
+  const used = new Set(tensors.flatMap((t) => t.axes))
   for (const chain of leafChains([...axes.values()])) {
     const leaf = chain.findLast((a) => used.has(a))
     if (leaf === undefined || !isStructured(axes, leaf)) continue
@@ -80,19 +83,20 @@ export function randomSources(
       tensor: null,
     })
   }
-  for (const { b, over } of callerBuffers) {
+  for (const t of tensors) {
+    const { name, first: b, axes: over } = t
     if (b.role !== 'in' && b.role !== 'inout') continue
-    if (dense.has(b.name) || bound.some((s) => s.name === b.name)) continue
-    const random = new Random(seedFor(seed, b.name))
-    if (!over.some((a) => isStructured(axes, a))) {
-      newDense.set(b.name, randomDense(over.map(extent), b.dtype, random))
+    if (dense.has(name) || bound.some((s) => s.name === name)) continue
+    const random = new Random(seedFor(seed, name))
+    if (asDeclared(t) && !over.some((a) => isStructured(axes, a))) {
+      newDense.set(name, randomDense(over.map(extent), b.dtype, random))
       continue
     }
     const columns = fullColumns(over, axes, extents, [...bound, ...sources])
     const n = columns[0]?.length ?? 0
     const values = randomValues(b.dtype, n, random)
     sources.push({
-      name: b.name,
+      name,
       axes: over,
       columns,
       tensor: { kind: 'coords', shape: over.map(extent), coords: columns, values, dtype: b.dtype },
@@ -116,8 +120,11 @@ export function fullColumns(
     const chain = chainTo(axes, leaf)
     for (const x of chain) done.add(x)
     if (!isStructured(axes, leaf)) {
-      const n = extents.get(leaf) ?? 0
-      groups.push({ names: chain, columns: [Int32Array.from({ length: n }, (_, c) => c)] })
+      for (const x of chain) {
+        const column = allocate(extents.get(x) ?? 0, `coordinates of axis ${x}`)
+        for (let c = 0; c < column.length; c++) column[c] = c
+        groups.push({ names: [x], columns: [column] })
+      }
       continue
     }
     const from = sources.filter((s) => chain.every((x) => s.axes.includes(x)))
@@ -127,6 +134,7 @@ export function fullColumns(
       columns: distinct(chain.map((x) => concat(from.map((s) => s.columns[s.axes.indexOf(x)]!)))),
     })
   }
+  if (groups.length === 1) return over.map((a) => groups[0]!.columns[groups[0]!.names.indexOf(a)]!)
   const total = groups.reduce((n, g) => n * (g.columns[0]?.length ?? 0), 1)
   const byName = new Map<string, Int32Array>()
   let after = total
@@ -135,35 +143,38 @@ export function fullColumns(
     after = size === 0 ? 0 : after / size
     g.names.forEach((name, k) => {
       const from = g.columns[k]!
-      byName.set(
-        name,
-        Int32Array.from({ length: total }, (_, e) => from[Math.floor(e / after) % size]!),
-      )
+      const to = allocate(total, 'coordinates')
+      for (let e = 0; e < total; e++) to[e] = from[Math.floor(e / after) % size]!
+      byName.set(name, to)
     })
   }
   return over.map((a) => byName.get(a)!)
 }
 
-export function concat(parts: readonly Int32Array[]): Int32Array {
-  if (parts.length === 1) return parts[0]!
-  const out = new Int32Array(parts.reduce((n, p) => n + p.length, 0))
-  let at = 0
-  for (const p of parts) {
-    out.set(p, at)
-    at += p.length
+/** Different rows in lexicographic order. */
+function distinct(columns: readonly Int32Array[]): Int32Array[] {
+  const sorted = lexicographic(columns, columns.map(largest)).columns
+  const n = sorted[0]!.length
+  const kept = allocate(n, 'coordinates')
+  let count = 0
+  for (let s = 0; s < n; s++) {
+    let same = s > 0
+    for (let k = 0; same && k < sorted.length; k++) same = sorted[k]![s] === sorted[k]![s - 1]
+    if (!same) kept[count++] = s
   }
-  return out
+  return count === n ? [...sorted] : sorted.map((c) => gather(c, kept.subarray(0, count)))
 }
 
-/** Sorted rows, each once. */
-function distinct(columns: readonly Int32Array[]): Int32Array[] {
-  const n = columns[0]?.length ?? 0
-  const order = Array.from({ length: n }, (_, e) => e)
-  const compare = (x: number, y: number): number => {
-    for (const c of columns) if (c[x] !== c[y]) return c[x]! - c[y]!
-    return 0
-  }
-  order.sort(compare)
-  const kept = order.filter((e, k) => k === 0 || compare(e, order[k - 1]!) !== 0)
-  return columns.map((c) => Int32Array.from(kept, (e) => c[e]!))
+/** The largest coordinate, at least 0. */
+export function largest(column: Int32Array): number {
+  let most = 0
+  for (let e = 0; e < column.length; e++) if (column[e]! > most) most = column[e]!
+  return most
+}
+
+/** Where each entry stands in an order. */
+export function inverseOf(order: Int32Array): Int32Array {
+  const out = allocate(order.length, 'entries')
+  for (let s = 0; s < order.length; s++) out[order[s]!] = s
+  return out
 }

@@ -1,7 +1,6 @@
-/** From sources in the caller's coordinates to the storage of every buffer. */
+/** From coordinates on stored axes to the storage of every buffer. */
 import { fail } from '../ast/diagnostic.ts'
 import { buildStorage } from '../formats/build.ts'
-import { applyMap } from '../formats/coordmap.ts'
 import { type Level, makeStorage, type Storage, treesOf } from '../formats/storage.ts'
 import type { Tensor } from '../formats/tensor.ts'
 import { validateStored } from '../formats/validate.ts'
@@ -9,52 +8,31 @@ import { isStored, type StoredAxis } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import { allAxesOf, isStructured, leafChains, storedAxis } from './axes.ts'
-import { concat } from './sources.ts'
-import type { Source } from './types.ts'
-
-/** A source's columns on the axes that are stored, through all coordinate maps that apply to it. */
-export function mapped(
-  kernel: Kernel1,
-  source: Source,
-  params: ReadonlyMap<string, number>,
-  extents: ReadonlyMap<string, number>,
-): ReadonlyMap<string, Int32Array> {
-  let columns = new Map(source.axes.map((a, k) => [a, source.columns[k]!]))
-  for (const r of kernel.reformats) {
-    const inputs = r.from.map((a) => a.name)
-    if (!inputs.every((a) => columns.has(a))) continue
-    const { order, map } = r.instance.parts[0]!.instance
-    const outputs = order.map((name) => ({ name, extent: extents.get(name) ?? 2 ** 31 - 1 }))
-    const results = applyMap(
-      { map, inputs, sizes: params, outputs },
-      inputs.map((a) => columns.get(a)!),
-    )
-    columns = new Map([...columns].filter(([a]) => !inputs.includes(a)))
-    for (const [k, name] of order.entries()) columns.set(name, results[k]!)
-  }
-  return columns
-}
+import { allAxesOf, callerTensor, isStructured, leafChains, storedAxis } from './axes.ts'
+import { concat, type Piece } from './pieces.ts'
 
 export interface Structure {
   readonly storages: ReadonlyMap<string, Storage>
   readonly levels: ReadonlyMap<string, Level>
-  /** Columns of each source on stored axes. */
-  readonly columns: ReadonlyMap<Source, ReadonlyMap<string, Int32Array>>
+  /** Milliseconds spent on each chain of levels, by its last axis. */
+  readonly times: ReadonlyMap<string, number>
 }
 
 const sameArray = (x: Int32Array | null, y: Int32Array | null): boolean =>
   x === y || (x !== null && y !== null && x.length === y.length && x.every((v, k) => v === y[k]))
 
 const sameLevel = (x: Level, y: Level): boolean =>
-  x.positions === y.positions && sameArray(x.indptr, y.indptr) && sameArray(x.indices, y.indices)
+  x.positions === y.positions &&
+  sameArray(x.indptr, y.indptr) &&
+  sameArray(x.indices, y.indices) &&
+  sameArray(x.mask, y.mask)
 
 const isRepeating = (a: StoredAxis): boolean => 'unique' in a && !a.unique
 
 /** Builds the levels of all axes and the storage of all buffers. `ready` tensors are used as they are. */
 export function buildStructure(
   kernel: Kernel1,
-  sources: readonly Source[],
+  pieces: readonly Piece[],
   ready: ReadonlyMap<string, Tensor>,
   params: ReadonlyMap<string, number>,
   extents: ReadonlyMap<string, number>,
@@ -93,7 +71,6 @@ export function buildStructure(
     storages.set(name, storage)
     adopt(storage, buffer.axes)
   }
-  const columns = new Map(sources.map((s) => [s, mapped(kernel, s, params, extents)] as const))
   const build = (over: readonly string[], coords: readonly Int32Array[]): Storage =>
     buildStorage({
       axes: over.map((a) => storedAxis(axes, a)),
@@ -107,45 +84,41 @@ export function buildStructure(
     chain.forEach((a, depth) => {
       const prefix = chain.slice(0, depth + 1)
       if (levels.has(a) || !isStructured(axes, a) || prefix.length === chain.length) return
-      const from = sources.filter((s) => prefix.every((x) => columns.get(s)!.has(x)))
-      if (from.every((s) => chain.every((x) => columns.get(s)!.has(x)))) return
+      const from = pieces.filter((p) => prefix.every((x) => p.columns.has(x)))
+      if (from.every((p) => chain.every((x) => p.columns.has(x)))) return
       if (prefix.some((x) => isRepeating(storedAxis(axes, x)))) return
-      const union = prefix.map((x) => concat(from.map((s) => columns.get(s)!.get(x)!)))
+      const union = prefix.map((x) => concat(from.map((p) => p.columns.get(x)!)))
       adopt(build(prefix, union), prefix)
     })
   }
   const chains = leafChains(kernel.axes.filter(isStored))
   for (const chain of chains) shared(chain)
+  const times = new Map<string, number>()
   for (const chain of chains) {
     if (chain.every((a) => levels.has(a))) continue
-    const from = sources.filter((s) => chain.every((a) => columns.get(s)!.has(a)))
+    const start = performance.now()
+    const from = pieces.filter((p) => chain.every((a) => p.columns.has(a)))
     const only = from.length === 1 ? from[0]! : undefined
-    const buffer = only && kernel.buffers.find((b) => b.name === only.name)
-    if (only && buffer?.axes.every((a) => columns.get(only)!.has(a))) {
+    // The buffer that this part of a tensor is stored in remembers where its entries went.
+    const buffer =
+      only &&
+      callerTensor(kernel, only.source.name)?.buffers.find((b) => b.axes.every((a) => only.columns.has(a)))
+    if (only && buffer) {
       const storage = build(
         buffer.axes,
-        buffer.axes.map((a) => columns.get(only)!.get(a)!),
+        buffer.axes.map((a) => only.columns.get(a)!),
       )
-      if (buffer.axes.every((a) => !levels.has(a) || storedAxis(axes, a).kind === 'dense_fixed'))
+      if (buffer.axes.every((a) => !levels.has(a) || !isStructured(axes, a)))
         storages.set(buffer.name, storage)
       adopt(storage, buffer.axes)
-    } else if (from.length > 0)
-      adopt(
-        build(
-          chain,
-          chain.map((a) => concat(from.map((s) => columns.get(s)!.get(a)!))),
-        ),
-        chain,
+    } else {
+      const dense = chain.every((a) => storedAxis(axes, a).kind === 'dense_fixed')
+      const columns = chain.map((a) =>
+        from.length > 0 && !dense ? concat(from.map((p) => p.columns.get(a)!)) : new Int32Array(0),
       )
-    else if (chain.some((a) => storedAxis(axes, a).kind !== 'dense_fixed'))
-      adopt(
-        build(
-          chain,
-          chain.map(() => new Int32Array(0)),
-        ),
-        chain,
-      )
-    else adopt(build(chain, [new Int32Array(0)]), chain)
+      adopt(build(chain, columns), chain)
+    }
+    times.set(chain[chain.length - 1]!, performance.now() - start)
   }
   for (const b of kernel.buffers) {
     if (storages.has(b.name)) continue
@@ -155,5 +128,5 @@ export function buildStructure(
       makeStorage(over, treesOf(over), new Map(b.axes.map((a) => [a, levels.get(a)!])), null),
     )
   }
-  return { storages, levels, columns }
+  return { storages, levels, times }
 }

@@ -1,9 +1,15 @@
 /** What a caller binds, and what binding makes of it. */
 import type { Storage } from '../formats/storage.ts'
-import type { Tensor, ValueArray } from '../formats/tensor.ts'
+import type { StoredTensor, Tensor, ValueArray } from '../formats/tensor.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
+import type { Piece } from './pieces.ts'
+import type { Route } from './read.ts'
+import type { TensorFormat } from './report.ts'
 
-/** Values by name: buffers (an output's tensor gives its structure), axes (structure only), sizes and scalars. */
+/**
+ * Values by name: buffers (an output's tensor gives its structure), axes (structure only), lists and sets of
+ * formats, sizes and scalars. A tensor that is stored in parts may come ready-made, part by part.
+ */
 export interface Inputs {
   readonly tensors?: Readonly<Record<string, Tensor>>
   readonly params?: Readonly<Record<string, number>>
@@ -29,12 +35,22 @@ export interface Bound {
   readonly params: ReadonlyMap<string, number>
   /** How each buffer is stored. */
   readonly storages: ReadonlyMap<string, Storage>
-  /** Values of `in` and `inout` buffers, and the index arrays, by buffer name. */
+  /** Values of `in` and `inout` buffers, the index arrays and tables, by buffer name. */
   readonly arrays: ReadonlyMap<string, ValueArray>
   /** What was bound, as coordinates; ready-made arrays are only turned into them when somebody asks. */
   readonly sources: () => readonly Source[]
+  /** Which entries of the sources each set of stored axes holds. */
+  readonly pieces: readonly Piece[]
+  /** Where the elements of a tensor lie in the buffers that store it. Found once. */
+  readonly route: (tensor: string) => Route
+  /** Ready-made arrays by the buffer that they are used for. */
+  readonly ready: ReadonlyMap<string, StoredTensor>
+  /** Tensors as they were bound, by name. */
+  readonly given: ReadonlyMap<string, Tensor>
   /** Dense inputs by name, as they were bound. */
   readonly dense: ReadonlyMap<string, Tensor>
   /** Milliseconds spent building storage. */
   readonly buildTime: number
+  /** Which formats tensors were put into, and what that costs. */
+  readonly report: readonly TensorFormat[]
 }

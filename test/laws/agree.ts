@@ -1,10 +1,10 @@
 /** One program, one schedule, one set of data: every stage and device against the reference. */
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { type Bound, bindInputs } from '../../src/bind/index.ts'
-import { readTensor } from '../../src/bind/read.ts'
+import { buffersOf, readTensor } from '../../src/bind/read.ts'
 import type { Compilation } from '../../src/compile.ts'
 import { compileOn, Executable } from '../../src/execute.ts'
-import type { Tensor } from '../../src/formats/tensor.ts'
+import type { Tensor, ValueArray } from '../../src/formats/tensor.ts'
 import { decoder, encoder, newValues } from '../../src/formats/values.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import { type Cells, interpret } from '../../src/ir/interpret.ts'
@@ -106,12 +106,16 @@ function memoryOf(buffers: readonly Buffer[], bound: Bound): Map<string, Cells> 
 
 function compare(what: string, bound: Bound, memory: ReadonlyMap<string, Cells>, expected: Expected): void {
   for (const [name, want] of Object.entries(expected)) {
-    const buffer = bound.kernel.buffers.find((b) => b.name === name)!
-    const cells = memory.get(name)!
-    const values = newValues(buffer.dtype, cells.length)
-    const write = encoder(buffer.dtype)
-    for (let k = 0; k < cells.length; k++) values[k] = write ? write(cells[k]!, k) : cells[k]!
-    same(`${what} ${name}`, readTensor(bound, name, values), want)
+    const stored = new Map<string, ValueArray>()
+    for (const part of buffersOf(bound.kernel, name)) {
+      const { dtype } = bound.kernel.buffers.find((b) => b.name === part)!
+      const cells = memory.get(part)!
+      const values = newValues(dtype, cells.length)
+      const write = encoder(dtype)
+      for (let k = 0; k < cells.length; k++) values[k] = write ? write(cells[k]!, k) : cells[k]!
+      stored.set(part, values)
+    }
+    same(`${what} ${name}`, readTensor(bound, name, stored), want)
   }
 }
 

@@ -2,8 +2,7 @@
 import { access, constants, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { fail, SptError } from '../../ast/diagnostic.ts'
-import { allAxesOf, storedAxis } from '../../bind/axes.ts'
-import { axesOfBinding } from '../../bind/sizes.ts'
+import { bindingOf } from '../../bind/names.ts'
 import type { Tensor } from '../../formats/tensor.ts'
 import { readTensor, WRITABLE } from '../../io/index.ts'
 import { fileDiagnostic } from '../../io/node.ts'
@@ -41,7 +40,7 @@ export function numbers(call: Call): Map<string, number> {
 
 /** Throws `bind/unknown-name`, `bind/unknown-size`. */
 export function checkNames(kernel: Kernel1, bound: Iterable<string>, sizes: Iterable<string>): void {
-  for (const name of bound) axesOfBinding(kernel, name)
+  for (const name of bound) bindingOf(kernel, name)
   const candidates = kernel.params.filter((p) => !p.measured).map((p) => p.name)
   for (const name of sizes)
     if (!candidates.includes(name))
@@ -86,10 +85,9 @@ export async function readInputs(
   files: ReadonlyMap<string, string>,
   sizes: ReadonlyMap<string, number>,
 ): Promise<Record<string, Tensor>> {
-  const axes = allAxesOf(kernel)
   const tensors: [string, Tensor][] = []
   for (const [name, path] of files) {
-    const extents = axesOfBinding(kernel, name).map((a) => storedAxis(axes, a).extent)
+    const extents = bindingOf(kernel, name).dimensions.map((d) => d.extent)
     const known = extents.every((e) => [...freeVars(e)].every((v) => sizes.has(v)))
     const shape = known ? extents.map((e) => evaluate(e, sizes)) : undefined
     const valid = shape?.every((n) => Number.isInteger(n) && n >= 0)

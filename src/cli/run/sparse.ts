@@ -1,5 +1,5 @@
 /** How much the sparse tensors of a run hold. */
-import { allAxesOf, callerAxesOf, isStructured } from '../../bind/axes.ts'
+import { allAxesOf, asDeclared, callerTensors, isStructured } from '../../bind/axes.ts'
 import type { Bound } from '../../bind/index.ts'
 
 export interface SparseSizes {
@@ -14,12 +14,11 @@ export function sparseSizes(bound: Bound): SparseSizes {
   const axes = allAxesOf(kernel)
   const nnz: [string, number][] = []
   const stored: [string, number][] = []
-  for (const b of kernel.buffers) {
-    const over = callerAxesOf(kernel, b)
-    if (b.role === 'local' || !over.some((a) => isStructured(axes, a))) continue
-    const { size } = bound.storages.get(b.name)!
-    stored.push([b.name, size])
-    nnz.push([b.name, over.join() === b.axes.join() ? size : (entries(bound, over) ?? size)])
+  for (const t of callerTensors(kernel)) {
+    if (t.first.role === 'local' || !t.axes.some((a) => isStructured(axes, a))) continue
+    const size = t.buffers.reduce((n, b) => n + bound.storages.get(b.name)!.size, 0)
+    stored.push([t.name, size])
+    nnz.push([t.name, asDeclared(t) ? size : (entries(bound, t.axes) ?? size)])
   }
   return { nnz: Object.fromEntries(nnz), stored: Object.fromEntries(stored) }
 }

@@ -1,0 +1,182 @@
+/**
+ * From the caller's coordinates to those of the axes that are stored: formats in the order they were applied.
+ * Which part a coordinate goes to, and where in it, is decided on all sources over the replaced axes together,
+ * so that every tensor of one structure is split alike.
+ */
+import { type EntryValues, placeEntries, splitEntries } from '../formats/compose.ts'
+import { allocate, gather } from '../formats/storage.ts'
+import { filled, gatherValues, newValues } from '../formats/values.ts'
+import type { Instance, Query } from '../ir/format.ts'
+import type { Kernel1, Reformat } from '../ir/stage1.ts'
+import { tensorNameOf } from './axes.ts'
+import type { GivenData } from './given.ts'
+import type { Source } from './types.ts'
+
+/** The entries of a source that have coordinates on one set of stored axes. */
+export interface Piece {
+  readonly source: Source
+  /** Ascending entries of the source; `null`: all of them. */
+  readonly entries: Int32Array | null
+  /** By axis. */
+  readonly columns: ReadonlyMap<string, Int32Array>
+}
+
+export interface Pieces {
+  readonly pieces: readonly Piece[]
+  /** Arrays of the formats' tables by buffer name. */
+  readonly tables: ReadonlyMap<string, Int32Array>
+  /** Milliseconds by format, for reports. */
+  readonly times: ReadonlyMap<Reformat, number>
+}
+
+export interface Known extends GivenData {
+  readonly params: ReadonlyMap<string, number>
+  readonly extents: ReadonlyMap<string, number>
+}
+
+/** @throws SptError `format/…` where a description is wrong: a coordinate in two parts, in none, out of range */
+export function splitSources(kernel: Kernel1, sources: readonly Source[], known: Known): Pieces {
+  let pieces: Piece[] = sources.map((source) => ({
+    source,
+    entries: null,
+    columns: new Map(source.axes.map((a, k) => [a, source.columns[k]!])),
+  }))
+  const tables = new Map<string, Int32Array>()
+  const times = new Map<Reformat, number>()
+  for (const r of kernel.reformats) {
+    const start = performance.now()
+    const from = r.from.map((a) => a.name)
+    const mine = pieces.filter((p) => from.every((a) => p.columns.has(a)))
+    const fresh = reformat(kernel, r, mine, known, tables)
+    pieces = [...pieces.filter((p) => !mine.includes(p)), ...fresh]
+    times.set(r, performance.now() - start)
+  }
+  return { pieces, tables, times }
+}
+
+function reformat(
+  kernel: Kernel1,
+  r: Reformat,
+  mine: readonly Piece[],
+  known: Known,
+  tables: Map<string, Int32Array>,
+): Piece[] {
+  const from = r.from.map((a) => a.name)
+  const given = { sizes: known.params, extents: known.extents, lists: known.lists, sets: known.sets }
+  const union = from.map((a) => concat(mine.map((p) => p.columns.get(a)!)))
+  const values = asksValues(r.instance) ? valuesOf(kernel, r, mine, union[0]!.length) : null
+  const out: Piece[] = []
+  const split = splitEntries(r.instance, union, values, given)
+  r.instance.parts.forEach((part, k) => {
+    const { entries } = split[k]!
+    const placed = placeEntries(
+      part,
+      r.instance.over,
+      entries ? union.map((c) => gather(c, entries)) : union,
+      entries && values ? { ...values, values: gatherValues(values, entries) } : values,
+      given,
+    )
+    for (const [name, table] of placed.tables) tables.set(name, table)
+    const { order } = part.instance
+    let lo = 0
+    let before = 0
+    for (const p of mine) {
+      const n = lengthOf(p)
+      const hi = entries ? lowerBound(entries, before + n, lo) : lo + n
+      const own = entries ? shifted(entries, lo, hi, before) : null
+      const columns = new Map<string, Int32Array>()
+      for (const [a, c] of p.columns) if (!from.includes(a)) columns.set(a, own ? gather(c, own) : c)
+      order.forEach((a, d) => {
+        const column = placed.columns[d]!
+        columns.set(a, lo === 0 && hi === column.length ? column : column.subarray(lo, hi))
+      })
+      out.push({
+        source: p.source,
+        entries: own && p.entries ? gather(p.entries, own) : (own ?? p.entries),
+        columns,
+      })
+      lo = hi
+      before += n
+    }
+  })
+  return out
+}
+
+export const lengthOf = (p: Piece): number =>
+  p.entries?.length ?? p.source.columns[0]?.length ?? p.source.tensor?.values?.length ?? 1
+
+/** The first place from `lo` on whose entry is not below `bound`. */
+function lowerBound(ascending: Int32Array, bound: number, from: number): number {
+  let lo = from
+  let hi = ascending.length
+  while (lo < hi) {
+    const middle = (lo + hi) >>> 1
+    if (ascending[middle]! < bound) lo = middle + 1
+    else hi = middle
+  }
+  return lo
+}
+
+function shifted(entries: Int32Array, lo: number, hi: number, by: number): Int32Array {
+  const own = lo === 0 && hi === entries.length ? entries : entries.subarray(lo, hi)
+  if (by === 0) return own
+  const out = allocate(own.length, 'entries')
+  for (let s = 0; s < own.length; s++) out[s] = own[s]! - by
+  return out
+}
+
+export function concat(parts: readonly Int32Array[]): Int32Array {
+  if (parts.length === 1) return parts[0]!
+  const out = allocate(
+    parts.reduce((n, p) => n + p.length, 0),
+    'entries',
+  )
+  let at = 0
+  for (const p of parts) {
+    out.set(p, at)
+    at += p.length
+  }
+  return out
+}
+
+const looks = (q: Query): boolean => q.kind === 'value' || q.kind === 'largest'
+
+/** Whether the parts depend on values. */
+function asksValues(instance: Instance): boolean {
+  const visit = (t: Instance['tree']): boolean => {
+    if (t.kind === 'leaf') return false
+    if (t.queries.some(looks)) return true
+    return t.kind === 'index' ? t.children.some(visit) : t.cases.some((c) => visit(c.child))
+  }
+  return (
+    visit(instance.tree) ||
+    instance.parts.some(
+      (p) => p.instance.queries.some(looks) || p.instance.sorts.some((s) => s.queries.some(looks)),
+    )
+  )
+}
+
+/** Values of the tensor that the format was asked for; what only others hold counts as 0. */
+function valuesOf(kernel: Kernel1, r: Reformat, mine: readonly Piece[], length: number): EntryValues | null {
+  const name = tensorNameOf(kernel, r.named ?? r.buffers[0]!.name)
+  const named = mine.find((p) => p.source.name === name && p.source.tensor)
+  const own = named ?? mine[0]
+  const tensor = named?.source.tensor
+  const values = tensor?.values ?? null
+  if (!own || (mine.length === 1 && values === null)) return null
+  const dtype = tensor && values ? tensor.dtype : 'u8'
+  const held =
+    values === null
+      ? filled('u8', lengthOf(own), 1)
+      : own.entries
+        ? gatherValues({ values, dtype }, own.entries)
+        : values
+  if (mine.length === 1) return { values: held, dtype }
+  const out = newValues(dtype, length)
+  let at = 0
+  for (const p of mine) {
+    if (p === own) out.set(held, at)
+    at += lengthOf(p)
+  }
+  return { values: out, dtype }
+}

@@ -1,0 +1,45 @@
+/** The same inputs as the reference takes them: `kernel` is the kernel as written, without formats. */
+import type { ValueArray } from '../formats/tensor.ts'
+import { decoder } from '../formats/values.ts'
+import { chainTo } from '../ir/axis.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import type { RefInputs, RefTensor } from '../ir/reference/index.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
+import { allAxesOf, isStructured } from './axes.ts'
+import type { Bound } from './types.ts'
+
+export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {
+  const buffers: Record<string, RefTensor> = {}
+  const structure: Record<string, { coords: Int32Array[] }> = {}
+  for (const [name, t] of bound.dense) buffers[name] = numbers(t.values!, t.dtype, kernel, name)
+  for (const s of bound.sources()) {
+    const buffer = kernel.buffers.find((b) => b.name === s.name)
+    if (buffer && (buffer.role === 'in' || buffer.role === 'inout')) {
+      const values = s.tensor?.values ? numbers(s.tensor.values, s.tensor.dtype, kernel, s.name) : null
+      const apart = kernel.axes.some((a) => buffer.axes.includes(a.name) && 'unique' in a && !a.unique)
+      buffers[s.name] = { coords: [...s.columns], values, duplicates: apart ? 'keep' : 'sum' }
+    } else {
+      const axis = buffer ? leafOf(kernel, s.axes) : s.name
+      if (axis !== undefined) {
+        const keep = chainTo(allAxesOf(kernel), axis).map((a) => s.columns[s.axes.indexOf(a)]!)
+        structure[axis] = { coords: keep }
+      }
+    }
+  }
+  const params: Record<string, number> = {}
+  for (const p of kernel.params) params[p.name] = bound.params.get(p.name) ?? 0
+  return { params, buffers, structure }
+}
+
+const leafOf = (kernel: Kernel1, over: readonly string[]): string | undefined => {
+  const axes = allAxesOf(kernel)
+  return over.findLast((a) => isStructured(axes, a))
+}
+
+/** Values as float64, rounded to the type they are stored in. */
+function numbers(values: ValueArray, dtype: Dtype, kernel: Kernel1, name: string): ArrayLike<number> {
+  const read = decoder(dtype)
+  const target = kernel.buffers.find((b) => b.name === name)?.dtype
+  const wide = read ? Float64Array.from(values as ArrayLike<number>, read) : values
+  return target === 'f32' && dtype === 'f64' ? Float32Array.from(wide) : wide
+}

@@ -1,0 +1,164 @@
+/** Which formats tensors were put into, and what that costs. */
+import { describe, type StorageReport } from '../formats/describe.ts'
+import type { Storage } from '../formats/storage.ts'
+import { DTYPE_BYTES } from '../ir/dtype.ts'
+import type { Kernel1, Reformat } from '../ir/stage1.ts'
+import { callerTensors } from './axes.ts'
+import { lengthOf, type Piece } from './pieces.ts'
+
+export interface PartFormat {
+  /** Of the part: `p0_w4`; empty where there is one. */
+  readonly label: string
+  /** The buffer that stores it. */
+  readonly buffer: string
+  /** The part's format as written: `bsr(16)`. */
+  readonly format: string
+  /** Different coordinates of the tensor's first dimension that the part has entries at. */
+  readonly rows: number
+  /** Entries of the tensor in the part. */
+  readonly entries: number
+  /** Elements of the buffer, and how many of them are no entry: padding and fill. */
+  readonly stored: number
+  readonly padding: number
+  /** Index arrays, tables and values. */
+  readonly bytes: number
+  readonly levels: StorageReport['levels']
+}
+
+/** A tensor that formats were applied to. */
+export interface TensorFormat {
+  readonly tensor: string
+  /** As written; several where one was applied to the parts of another. */
+  readonly formats: readonly string[]
+  readonly parts: readonly PartFormat[]
+  /** Sums over the parts. */
+  readonly entries: number
+  readonly stored: number
+  readonly padding: number
+  readonly bytes: number
+  /** Milliseconds that bringing all tensors of this structure into the format took: splitting, then building. */
+  readonly buildTime: number
+  /** How it is known that nothing is lost or held twice: one sentence each. */
+  readonly provenance: readonly string[]
+}
+
+export interface ReportInput {
+  readonly kernel: Kernel1
+  readonly storages: ReadonlyMap<string, Storage>
+  readonly tables: ReadonlyMap<string, Int32Array>
+  readonly pieces: readonly Piece[]
+  /** Milliseconds by format, and by the last axis of a chain. */
+  readonly splitTimes: ReadonlyMap<Reformat, number>
+  readonly levelTimes: ReadonlyMap<string, number>
+}
+
+/** O(stored elements). */
+export function reportOf(input: ReportInput): TensorFormat[] {
+  const { kernel, storages, tables } = input
+  return callerTensors(kernel).flatMap((t): TensorFormat[] => {
+    const steps = stepsTo(
+      kernel,
+      t.buffers.map((b) => b.name),
+    )
+    if (steps.length === 0) return []
+    const axes = new Set(t.buffers.flatMap((b) => b.axes))
+    const parts = t.buffers.map((b): PartFormat => {
+      const storage = storages.get(b.name)!
+      const d = describe(storage, b.dtype)
+      const { label, text, tableNames } = partOf(steps, b.axes)
+      // All tensors of a structure have the same entries; the first that has any says which.
+      const piece = input.pieces.find((p) => b.axes.every((a) => p.columns.has(a)))
+      const entries = piece ? different(piece, storage) : 0
+      return {
+        label,
+        buffer: b.name,
+        format: text,
+        rows: piece ? rowsOf(piece) : 0,
+        entries,
+        stored: d.size,
+        padding: d.size - entries,
+        bytes:
+          d.structureBytes +
+          d.size * DTYPE_BYTES[b.dtype] +
+          tableNames.reduce((n, name) => n + (tables.get(name)?.byteLength ?? 0), 0),
+        levels: d.levels,
+      }
+    })
+    const sum = (of: (p: PartFormat) => number): number => parts.reduce((n, p) => n + of(p), 0)
+    const times = [
+      ...steps.map((r) => input.splitTimes.get(r) ?? 0),
+      ...[...input.levelTimes].flatMap(([leaf, ms]) => (axes.has(leaf) ? [ms] : [])),
+    ]
+    return [
+      {
+        tensor: t.name,
+        formats: steps.map((r) => r.format),
+        parts,
+        entries: sum((p) => p.entries),
+        stored: sum((p) => p.stored),
+        padding: sum((p) => p.padding),
+        bytes: sum((p) => p.bytes),
+        buildTime: times.reduce((n, ms) => n + ms, 0),
+        provenance: [],
+      },
+    ]
+  })
+}
+
+/** The steps that led to these buffers, in order. */
+function stepsTo(kernel: Kernel1, buffers: readonly string[]): Reformat[] {
+  const wanted = new Set(buffers)
+  const out: Reformat[] = []
+  for (const r of kernel.reformats.toReversed())
+    for (const b of r.buffers)
+      if (b.parts.some((p) => wanted.has(p))) {
+        wanted.add(b.name)
+        if (!out.includes(r)) out.unshift(r)
+      }
+  return out
+}
+
+function partOf(
+  steps: readonly Reformat[],
+  axes: readonly string[],
+): { label: string; text: string; tableNames: readonly string[] } {
+  const found = steps.flatMap((r) =>
+    r.instance.parts.filter((p) => p.instance.order.some((a) => axes.includes(a))),
+  )
+  return {
+    label: found.map((p) => p.label).findLast((l) => l !== '') ?? '',
+    text: found.map((p) => p.instance.text).at(-1) ?? '',
+    tableNames: found.flatMap((p) => p.instance.tables.map((t) => t.name)),
+  }
+}
+
+/** Entries that have an element each: equal coordinates share one. */
+function different(piece: Piece, storage: Storage): number {
+  const n = lengthOf(piece)
+  const positions = storage.entries?.positions
+  if (!positions) return Math.min(n, storage.size)
+  const seen = new Uint8Array(storage.size)
+  let count = 0
+  for (let e = 0; e < positions.length; e++) {
+    const p = positions[e]!
+    count += 1 - seen[p]!
+    seen[p] = 1
+  }
+  return count
+}
+
+function rowsOf({ source, entries }: Piece): number {
+  const [rows] = source.columns
+  if (!rows) return 0
+  const n = entries?.length ?? rows.length
+  let largest = -1
+  for (let s = 0; s < n; s++) largest = Math.max(largest, rows[entries ? entries[s]! : s]!)
+  const seen = new Uint8Array(largest + 1)
+  let count = 0
+  for (let s = 0; s < n; s++) {
+    const i = rows[entries ? entries[s]! : s]!
+    count += 1 - seen[i]!
+    seen[i] = 1
+  }
+  return count
+}
