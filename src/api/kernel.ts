@@ -3,9 +3,9 @@ import { fail } from '../ast/diagnostic.ts'
 import type { ModuleText } from '../backends/module.ts'
 import { Compilation } from '../compile.ts'
 import { compileOn } from '../execute.ts'
-import type { Schedule } from '../ir/elaborate/index.ts'
+import { parseFormatExpression, type Schedule } from '../ir/elaborate/index.ts'
 import type { ThreadAxis } from '../ir/expr.ts'
-import type { Format } from '../ir/format.ts'
+import type { AnyFormat } from '../ir/format.ts'
 import { print1 } from '../ir/print1.ts'
 import { print2 } from '../ir/print2.ts'
 import { print3 } from '../ir/print3.ts'
@@ -19,17 +19,17 @@ import { CompiledKernel } from './compiled.ts'
 
 /** What a kernel can name: formats and schedules of its program. */
 export interface Surroundings {
-  readonly formats: ReadonlyMap<string, Format>
+  readonly formats: ReadonlyMap<string, AnyFormat>
   readonly schedules: ReadonlyMap<string, Schedule>
 }
 
-/** A step as JSON carries it: formats by name. */
+/** A step as JSON carries it: formats by name, compositions in place by their text. */
 export type TraceStep =
   | {
       readonly kind: 'as'
       readonly buffer: string
       readonly format: string
-      readonly args: readonly number[]
+      readonly args: readonly (number | string)[]
     }
   | { readonly kind: 'coords'; readonly step: object }
   | { readonly kind: 'loops'; readonly step: LoopStep }
@@ -88,10 +88,21 @@ export class Kernel {
     return this.#with(steps.reduce((c, s) => c.step(s), this.#c))
   }
 
-  /** Stores `buffer` (and what shares its structure) in a format of the program, or one of another program's. */
-  as(buffer: string, format: string | Format, ...args: Factor[]): Kernel {
-    const f = typeof format === 'string' ? this.#around.formats.get(format) : format
-    if (!f || !isRecord(f) || !Array.isArray(f.axes) || !Array.isArray(f.params))
+  /**
+   * Stores `buffer` (and what shares its structure) in a format: by name (`as('A', 'hyb', 2, 5)`), as a schedule
+   * writes it (`as('A', 'bsr(16) where (density(16) >= 0.5) + csr')`), or one of another program's. Arguments are
+   * numbers, and names of lists and sets among the data.
+   *
+   * @throws SptError `api/unknown-format`, `parse/…`, `check/…`
+   */
+  as(buffer: string, format: string | AnyFormat, ...args: readonly (number | string)[]): Kernel {
+    const known = typeof format === 'string' ? this.#around.formats.get(format) : format
+    const written =
+      typeof format === 'string' && !known && !isName(format)
+        ? parseFormatExpression(format, this.#around.formats)
+        : { format: known, args: [] }
+    const f = written.format
+    if (!f || !isRecord(f) || !Array.isArray(f.params))
       return fail({
         code: 'api/unknown-format',
         message: `there is no format ${String(format)}`,
@@ -99,7 +110,7 @@ export class Kernel {
         expected: `one of ${[...this.#around.formats.keys()].join(', ')}`,
         hint: 'import the file that declares it',
       })
-    return this.#with(this.#c.onCoords({ kind: 'as', buffer, format: f, args }))
+    return this.#with(this.#c.onCoords({ kind: 'as', buffer, format: f, args: [...written.args, ...args] }))
   }
 
   /** Stage I until the first step on loops, Stage II after it. */
@@ -281,6 +292,8 @@ function names(loops: readonly LoopRef[]): string[] {
   expectArgument(Array.isArray(loops), 'what is to be fused', loops, "a list of loops: ['i', 'j']")
   return loops.map((l) => (isRecord(l) ? (l as { var: string }).var : (l as string)))
 }
+
+const isName = (text: string): boolean => /^\w*$/.test(text)
 
 function printCoord(s: Compilation['coordSteps'][number]): string {
   switch (s.kind) {

@@ -3,7 +3,7 @@ import { fail, SptError } from '../ast/diagnostic.ts'
 import type { Program as Parsed } from '../ast/program.ts'
 import { loadProgram, programOf, type ReadText } from '../ast/resolve-imports.ts'
 import { type Elaborated, elaborate } from '../ir/elaborate/index.ts'
-import type { Format } from '../ir/format.ts'
+import type { AnyFormat } from '../ir/format.ts'
 import { expectArgument, show } from './check.ts'
 import { Kernel } from './kernel.ts'
 
@@ -26,7 +26,7 @@ export class SptProgram {
     return [...this.#e.kernels.keys()]
   }
 
-  get formats(): ReadonlyMap<string, Format> {
+  get formats(): ReadonlyMap<string, AnyFormat> {
     return this.#e.formats
   }
 

@@ -510,6 +510,7 @@ const schedules: Actions = {
   StepWord_fission: (_, loop, _after, after) => ({ kind: 'fission', loop: get(loop), after: get(after) }),
   StepWord_rfactor: (_, loop, name) => ({ kind: 'rfactor', loop: get(loop), into: maybe(name) }),
   StepWord_atomic: (_, buffer) => ({ kind: 'atomic', buffer: get(buffer) }),
+  StepWord_combine: (_, buffer) => ({ kind: 'combine', buffer: get(buffer) }),
   StepWord_attach: (_, loop, _to, to) => ({ kind: 'attach', loop: get(loop), to: get(to) }),
   StepWord_mergeParts: (_, _parts, _of, buffer) => ({ kind: 'merge_parts', buffer: get(buffer) }),
   StepWord_merge: (_, nests) => ({ kind: 'merge', nests: get(nests) }),
@@ -588,6 +589,11 @@ export function parse(source: Source): ast.File {
 /** Reads the steps of a schedule without its braces, as `printStep` writes them: one, or several. Throws like `parse`. */
 export function parseSteps(source: Source): readonly ast.Step[] {
   return reading(source, 'Steps', (made) => made as readonly ast.Step[])
+}
+
+/** Reads what stands after `as`, on its own. Throws like `parse`. */
+export function parseFormatParts(source: Source): readonly ast.AsPart[] {
+  return reading(source, 'AsParts', (made) => made as readonly ast.AsPart[])
 }
 
 /** Nodes are still ours here: nobody has seen them. */

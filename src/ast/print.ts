@@ -4,6 +4,7 @@
  */
 import { bracketed, commas, type Doc, group, layout, line, nest } from './doc.ts'
 import type {
+  AsPart,
   BufferDecl,
   Decl,
   EachStep,
@@ -40,6 +41,10 @@ export function print(file: File): string {
   p.comments(end, true)
   return p.text
 }
+
+/** What stands after `as`, on one line. */
+export const printParts = (parts: readonly AsPart[]): string =>
+  layout(partsDoc(parts), 0, Number.POSITIVE_INFINITY)
 
 export const printExpr = (e: Expr): string => layout(exprDoc(e), 0, Number.POSITIVE_INFINITY)
 
@@ -188,7 +193,8 @@ function stepDoc(s: Step): Doc {
     case 'rfactor':
       return `rfactor ${printLoop(s.loop)}${arrow(s.into)}`
     case 'atomic':
-      return `atomic ${s.buffer.name}`
+    case 'combine':
+      return `${s.kind} ${s.buffer.name}`
     case 'use':
       return [`use ${s.schedule.name}`, optional(exprs(s.args))]
   }

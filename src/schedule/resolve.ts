@@ -4,7 +4,6 @@ import type * as Ast from '../ast/nodes.ts'
 import type { Schedule } from '../ir/elaborate/index.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { foldInt, type ThreadAxis } from '../ir/expr.ts'
-import type { Format } from '../ir/format.ts'
 import type { CoordStep } from './coords/steps.ts'
 import type { CacheScope, LoopStep } from './steps.ts'
 
@@ -60,7 +59,7 @@ const ref = (r: Ast.LoopRef): string => (r.nest ? `${r.nest.name}.${r.name.name}
 function convert(
   step: Exclude<Ast.Step, Ast.UseStep>,
   values: Values,
-  formats: ReadonlyMap<string, Format>,
+  formats: Schedule['formats'],
   before: readonly Step[],
 ): Step[] {
   const { span } = step
@@ -79,15 +78,23 @@ function convert(
       })
   }
   switch (step.kind) {
-    case 'as':
+    case 'as': {
       early('as')
+      const { format, args } = formats.get(step)!
       return coord({
         kind: 'as',
         buffer: step.buffer.name,
-        format: formats.get(step.parts[0]!.format.name)!,
-        args: step.parts[0]!.args.map((a) => integer(a, values)),
+        format,
+        args: args.map((a, k) =>
+          typeof a === 'string'
+            ? a
+            : format.params[k]!.kind === 'real'
+              ? arithmetic(a, values, true)
+              : integer(a, values),
+        ),
         span,
       })
+    }
     case 'each':
     case 'merge':
     case 'merge_parts':
@@ -181,7 +188,8 @@ function integer(e: Ast.Expr, values: Values): number {
   return value
 }
 
-function arithmetic(e: Ast.Expr, values: Values): number {
+/** `real`: quotients of numbers that are not both integers as written are not rounded down. */
+function arithmetic(e: Ast.Expr, values: Values, real = false): number {
   switch (e.kind) {
     case 'number':
       return e.value
@@ -190,15 +198,16 @@ function arithmetic(e: Ast.Expr, values: Values): number {
       return v === undefined ? bad(e, `${e.name} is no parameter of the schedule`) : v
     }
     case 'unary':
-      return e.op === 'neg' ? -arithmetic(e.x, values) : bad(e, 'it is a condition')
+      return e.op === 'neg' ? -arithmetic(e.x, values, real) : bad(e, 'it is a condition')
     case 'binary': {
-      const a = arithmetic(e.a, values)
-      const b = arithmetic(e.b, values)
+      const a = arithmetic(e.a, values, real)
+      const b = arithmetic(e.b, values, real)
       if ((e.op === 'div' || e.op === 'mod') && b === 0) return bad(e, 'it divides by 0')
+      if (real && e.op === 'div' && (isFraction(e.a) || isFraction(e.b))) return a / b
       return foldInt(e.op, a, b) ?? bad(e, 'it is a condition')
     }
     case 'call': {
-      const xs = e.args.map((x) => arithmetic(x, values))
+      const xs = e.args.map((x) => arithmetic(x, values, real))
       if (e.fn.name === 'min') return Math.min(...xs)
       if (e.fn.name === 'max') return Math.max(...xs)
       if (e.fn.name === 'ceildiv' && xs.length === 2 && xs[1] !== 0) return Math.ceil(xs[0]! / xs[1]!)
@@ -206,6 +215,22 @@ function arithmetic(e: Ast.Expr, values: Values): number {
     }
     default:
       return bad(e, 'it is no integer arithmetic')
+  }
+}
+
+/** Whether an expression is a floating-point number as written. */
+function isFraction(e: Ast.Expr): boolean {
+  switch (e.kind) {
+    case 'number':
+      return e.float
+    case 'unary':
+      return isFraction(e.x)
+    case 'binary':
+      return isFraction(e.a) || isFraction(e.b)
+    case 'call':
+      return e.args.some(isFraction)
+    default:
+      return false
   }
 }
 

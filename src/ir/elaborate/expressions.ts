@@ -28,6 +28,10 @@ export interface Names {
   name(e: Ast.Name): Typed | null
   access(e: Ast.Access): Typed | null
   field(e: Ast.Field): Typed | null
+  /** Functions of this place; `undefined` for those of every place. */
+  call?(e: Ast.Call): Typed | null | undefined
+  /** Names of all functions here, for suggestions. */
+  readonly functions?: readonly string[]
 }
 
 const isMath = (name: string): name is MathFn => (MATH_FNS as readonly string[]).includes(name)
@@ -54,8 +58,10 @@ export function elaborateExpr(e: Ast.Expr, names: Names, report: Report): Typed 
       const b = elaborateExpr(e.b, names, report)
       return a && b ? operate(e.op, a, b, { whole: e.span, a: e.a.span, b: e.b.span }, report) : null
     }
-    case 'call':
-      return callOf(e, names, report)
+    case 'call': {
+      const own = names.call?.(e)
+      return own === undefined ? callOf(e, names, report) : own
+    }
     default:
       return unreachable(e)
   }
@@ -166,6 +172,13 @@ function fold(op: BinaryOp, a: Typed, b: Typed, at: Places, report: Report): Typ
 
 function callOf(e: Ast.Call, names: Names, report: Report): Typed | null {
   const fn = e.fn.name
+  if (e.by)
+    return report.error({
+      code: 'check/by',
+      message: `${fn} has no \`by\``,
+      span: e.span,
+      expected: '`by` in count, rank, largest and top, which formats ask',
+    })
   const range: readonly [number, number] | null =
     fn === 'min' || fn === 'max'
       ? [2, 64]
@@ -183,7 +196,7 @@ function callOf(e: Ast.Call, names: Names, report: Report): Typed | null {
       code: 'check/unknown-function',
       message: `there is no function ${fn}`,
       span: e.fn.span,
-      lookup: { name: fn, candidates: FUNCTIONS },
+      lookup: { name: fn, candidates: names.functions ?? FUNCTIONS },
     })
   if (e.args.length < range[0] || e.args.length > range[1])
     return report.error({

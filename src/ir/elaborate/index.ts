@@ -1,21 +1,23 @@
 /** Elaboration: what a program's text says, resolved, typed and checked. AST → Stage I. */
 import type * as Ast from '../../ast/nodes.ts'
-import { type Program, scopeOf } from '../../ast/program.ts'
-import type { Format } from '../format.ts'
+import { type Program, type Scope, scopeOf } from '../../ast/program.ts'
+import type { AnyFormat } from '../format.ts'
 import type { Monoid } from '../monoid.ts'
 import type { Kernel1 } from '../stage1.ts'
+import { ambiguity, formatNamed } from './format-uses.ts'
 import { elaborateFormat } from './formats.ts'
 import { elaborateKernel } from './kernels.ts'
 import { elaborateMonoid } from './monoids.ts'
 import { Report } from './report.ts'
-import { ambiguity, elaborateSchedule, type Schedule } from './schedules.ts'
+import { elaborateSchedule, type Schedule } from './schedules.ts'
 
-export type { Schedule, ScheduleParam } from './schedules.ts'
+export { type FormatExpression, parseFormatExpression } from './format-expressions.ts'
+export type { AppliedFormat, Schedule, ScheduleParam } from './schedules.ts'
 
 /** Everything the entry file can name, under the names it has there. */
 export interface Elaborated {
   readonly kernels: ReadonlyMap<string, Kernel1>
-  readonly formats: ReadonlyMap<string, Format>
+  readonly formats: ReadonlyMap<string, AnyFormat>
   readonly monoids: ReadonlyMap<string, Monoid>
   /** By kernel, then by name. */
   readonly schedules: ReadonlyMap<string, ReadonlyMap<string, Schedule>>
@@ -37,7 +39,26 @@ function memo<K, V>(make: (key: K) => V): (key: K) => V {
 export function elaborate(program: Program): Elaborated {
   const report = new Report()
   const monoidOf = memo((m: Ast.Monoid) => elaborateMonoid(m, report))
-  const formatOf = memo((f: Ast.Format) => elaborateFormat(f, report))
+  // Formats that are being elaborated: a composition may name any but these.
+  const open: Ast.Format[] = []
+  const formatOf = memo((f: Ast.Format): AnyFormat | null => {
+    open.push(f)
+    const made = elaborateFormat(f, formatIn(scopeOf(program, f)), report)
+    open.pop()
+    return made
+  })
+  const formatIn =
+    (scope: Scope) =>
+    (name: Ast.Ident): AnyFormat | null => {
+      const decl = formatNamed(name, scope, report)
+      if (!decl || !open.includes(decl)) return decl && formatOf(decl)
+      return report.error({
+        code: 'check/format-cycle',
+        message: `format ${decl.name.name} is made of itself${open.at(-1) === decl ? '' : `, through ${open.at(-1)!.name.name}`}`,
+        span: name.span,
+        expected: 'formats that end in descriptions',
+      })
+    }
   const kernelNames = new Map([...program.kernels].map(([name, k]) => [k, name]))
   const kernelOf = memo((k: Ast.Kernel) => {
     const scope = scopeOf(program, k)
@@ -67,7 +88,11 @@ export function elaborate(program: Program): Elaborated {
         lookup: { name: s.kernel.name, candidates: [...scope.kernels.keys()] },
       })
     const kernel = kernelOf(decl)
-    return elaborateSchedule(s, { report, scope, kernel, format: formatOf, schedule: scheduleOf }, path)
+    return elaborateSchedule(
+      s,
+      { report, scope, kernel, format: formatIn(scope), schedule: scheduleOf },
+      path,
+    )
   }
   const all = <D, V>(decls: ReadonlyMap<string, D>, make: (d: D) => V | null): Map<string, V> => {
     const out = new Map<string, V>()

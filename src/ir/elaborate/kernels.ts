@@ -2,7 +2,7 @@
 import type * as Ast from '../../ast/nodes.ts'
 import type { Monoid } from '../monoid.ts'
 import type { Iteration, Kernel1 } from '../stage1.ts'
-import { declareAxes, declareParams, sizeNames } from './axes.ts'
+import { checkBitmaps, declareAxes, declareParams, sizeNames } from './axes.ts'
 import { checkGathered, declareBuffers } from './buffers.ts'
 import { checkDataflow } from './dataflow.ts'
 import type { Declared } from './declared.ts'
@@ -35,6 +35,15 @@ export function elaborateKernel(
   const sizes = new Set([...d.params.values()].filter((p) => p.kind === 'size').map((p) => p.name))
   const axes = k.members.filter(isAxis)
   declareAxes(d, axes, sizeNames(sizes, 'the sizes of the kernel', report))
+  checkBitmaps(d)
+  for (const { claims, name } of axes)
+    for (const claim of claims)
+      report.error({
+        code: 'check/claim',
+        message: `axis ${name.name} of a kernel cannot be ${claim.name}`,
+        span: claim.span,
+        hint: 'formats claim what their axes hold',
+      })
   declareBuffers(d, k.members.filter(isBuffer))
   checkGathered(d, axes)
   const body = k.members

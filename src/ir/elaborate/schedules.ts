@@ -5,12 +5,14 @@
 import type { Span } from '../../ast/diagnostic.ts'
 import type * as Ast from '../../ast/nodes.ts'
 import type { Scope as FileScope } from '../../ast/program.ts'
-import type { Expr } from '../expr.ts'
-import type { Format } from '../format.ts'
+import { type Expr, variable } from '../expr.ts'
+import type { AnyFormat } from '../format.ts'
 import type { Kernel1 } from '../stage1.ts'
-import { settled } from './expressions.ts'
-import { coordinates } from './formats.ts'
+import { type Names, settled } from './expressions.ts'
+import { composeInPlace, singleUse } from './format-expressions.ts'
+import { checkArguments, type FindFormat, givenArgument } from './format-uses.ts'
 import type { Report } from './report.ts'
+import { plain } from './types.ts'
 
 /** A schedule whose names are resolved; its steps stay AST. */
 export interface Schedule {
@@ -18,10 +20,17 @@ export interface Schedule {
   readonly name: string
   readonly params: readonly ScheduleParam[]
   readonly steps: readonly Ast.Step[]
-  /** The formats and schedules that the steps name, under the names of the schedule's file. */
-  readonly formats: ReadonlyMap<string, Format>
+  /** What each `as` among the steps, those in blocks included, applies. */
+  readonly formats: ReadonlyMap<Ast.AsStep, AppliedFormat>
+  /** The schedules that the steps name, under the names of the schedule's file. */
   readonly uses: ReadonlyMap<string, Schedule>
   readonly span: Span
+}
+
+export interface AppliedFormat {
+  readonly format: AnyFormat
+  /** Expressions over the schedule's parameters and constants of parts (`p.width`); names of lists and sets. */
+  readonly args: readonly (Ast.Expr | string)[]
 }
 
 export interface ScheduleParam {
@@ -35,7 +44,7 @@ export interface Resolve {
   readonly scope: FileScope
   /** `null` where the kernel has errors of its own. */
   readonly kernel: Kernel1 | null
-  readonly format: (f: Ast.Format) => Format | null
+  readonly format: FindFormat
   /** A schedule of the same kernel; `null` where it has errors or is being resolved. */
   readonly schedule: (s: Ast.Schedule, path: readonly Ast.Schedule[]) => Schedule | null
 }
@@ -57,47 +66,149 @@ export function elaborateSchedule(
         span: p.name.span,
       })
     const fallback =
-      p.default && settled(p.default, coordinates(new Set(known), 'parameters before it', report), report)
+      p.default && settled(p.default, parameters(new Set(known), 'parameters before it', [], report), report)
     params.push({ name: p.name.name, default: fallback })
   }
-  const names = coordinates(new Set(params.map((p) => p.name)), 'the parameters of the schedule', report)
-  const integer = (e: Ast.Expr): void => {
-    const x = settled(e, names, report)
-    if (x && x.dtype !== 'i32')
-      report.error({
-        code: 'check/argument-type',
-        message: `an argument is an integer, and this is ${x.dtype}`,
-        span: e.span,
-      })
+  const walk = new StepWalk(s, r, path, new Set(params.map((p) => p.name)))
+  walk.steps(s.steps, [])
+  if (report.count > before) return null
+  const { formats, uses } = walk
+  return { kernel: s.kernel.name, name: s.name.name, params, steps: s.steps, formats, uses, span: s.span }
+}
+
+/** i32 names, constants of parts, and nothing else. */
+function parameters(
+  known: ReadonlySet<string>,
+  what: string,
+  parts: readonly string[],
+  report: Report,
+): Names {
+  const refuse = (e: Ast.Expr): null =>
+    report.error({ code: 'check/unknown-name', message: `only ${what} can be used here`, span: e.span })
+  return {
+    name: (e) =>
+      known.has(e.name)
+        ? plain(variable(e.name, 'i32', e.span))
+        : report.error({
+            code: 'check/unknown-name',
+            message: `there is no ${e.name} here`,
+            span: e.span,
+            expected: what,
+            lookup: { name: e.name, candidates: [...known] },
+          }),
+    access: refuse,
+    field: (e) =>
+      parts.includes(e.object.name)
+        ? plain(variable(`${e.object.name}.${e.field.name}`, 'i32', e.span))
+        : refuse(e),
   }
-  const formats = new Map<string, Format>()
-  const uses = new Map<string, Schedule>()
-  // Buffers that earlier steps made can be named too.
-  const made = new Set<string>()
-  for (const step of s.steps) {
-    for (const e of argumentsOf(step)) integer(e)
-    if ('buffer' in step) checkBuffer(step.buffer, r, made)
+}
+
+/** Goes through the steps in order, since steps name what earlier ones made. */
+class StepWalk {
+  readonly formats = new Map<Ast.AsStep, AppliedFormat>()
+  readonly uses = new Map<string, Schedule>()
+  readonly #made = new Set<string>()
+  /** Buffers that are stored in parts, which have names that begin with theirs. */
+  readonly #split = new Set<string>()
+  readonly #s: Ast.Schedule
+  readonly #r: Resolve
+  readonly #path: readonly Ast.Schedule[]
+  readonly #params: ReadonlySet<string>
+
+  constructor(s: Ast.Schedule, r: Resolve, path: readonly Ast.Schedule[], params: ReadonlySet<string>) {
+    this.#s = s
+    this.#r = r
+    this.#path = path
+    this.#params = params
+  }
+
+  /** `parts`: the names that enclosing `each part` steps give. */
+  steps(list: readonly Ast.Step[], parts: readonly string[]): void {
+    for (const step of list) this.#step(step, parts)
+  }
+
+  #step(step: Ast.Step, parts: readonly string[]): void {
+    for (const e of argumentsOf(step)) this.#number(e, 'integer', parts)
+    if ('buffer' in step) this.#checkBuffer(step.buffer, parts)
     if ((step.kind === 'cache_read' || step.kind === 'cache_write' || step.kind === 'rfactor') && step.into)
-      made.add(step.into.name)
-    if (step.kind === 'as') {
-      for (const part of step.parts) {
-        const format = findFormat(part, r)
-        if (format) formats.set(part.format.name, format)
+      this.#made.add(step.into.name)
+    if (step.kind === 'as') this.#apply(step, parts)
+    if (step.kind === 'each') this.#each(step, parts)
+    if (step.kind === 'use') {
+      const used = findSchedule(this.#s, step, this.#r, [...this.#path, this.#s])
+      if (used) {
+        this.uses.set(step.schedule.name, used)
+        for (const inner of used.formats.keys()) this.#split.add(inner.buffer.name)
       }
     }
-    if (step.kind === 'use') {
-      const used = findSchedule(s, step, r, [...path, s])
-      if (used) uses.set(step.schedule.name, used)
-    }
   }
-  if (report.count > before) return null
-  return { kernel: s.kernel.name, name: s.name.name, params, steps: s.steps, formats, uses, span: s.span }
+
+  #number(e: Ast.Expr, kind: 'integer' | 'real', parts: readonly string[]): void {
+    const { report } = this.#r
+    const names = parameters(this.#params, 'the parameters of the schedule', parts, report)
+    const x = settled(e, names, report)
+    if (!x || x.dtype === 'i32' || (kind === 'real' && x.dtype !== 'bool')) return
+    report.error({
+      code: 'check/argument-type',
+      message: `an argument is ${kind === 'real' ? 'a number' : 'an integer'}, and this is ${x.dtype}`,
+      span: e.span,
+    })
+  }
+
+  #checkBuffer(name: Ast.Ident, parts: readonly string[]): void {
+    const { kernel, report } = this.#r
+    if (!kernel || this.#made.has(name.name) || parts.includes(name.name)) return
+    const candidates = [...kernel.buffers.map((b) => b.name), ...this.#made]
+    const partOf = [...this.#split].some((b) => name.name.startsWith(`${b}_`))
+    if (candidates.includes(name.name) || partOf) return
+    report.error({
+      code: 'check/unknown-buffer',
+      message: `kernel ${kernel.name} has no buffer ${name.name}`,
+      span: name.span,
+      lookup: { name: name.name, candidates },
+    })
+  }
+
+  #each(step: Ast.EachStep, parts: readonly string[]): void {
+    const { name } = step.as
+    if (this.#params.has(name) || parts.includes(name))
+      this.#r.report.error({
+        code: 'check/duplicate',
+        message: `${name} has another meaning in schedule ${this.#s.name.name}`,
+        span: step.as.span,
+        hint: 'choose another name for the part',
+      })
+    this.steps(step.steps, [...parts, name])
+  }
+
+  #apply(step: Ast.AsStep, parts: readonly string[]): void {
+    const { report, format: find } = this.#r
+    this.#split.add(step.buffer.name)
+    const single = singleUse(step.parts)
+    if (!single) {
+      const constant = (name: string): boolean =>
+        this.#params.has(name) || parts.some((p) => name.startsWith(`${p}.`))
+      const made = composeInPlace(step.parts, constant, find, report)
+      if (made) this.formats.set(step, made)
+      return
+    }
+    const format = find(single.format)
+    if (!format) return
+    const what = `format ${format.name}`
+    if (!checkArguments(what, single.args.length, format.params, single.span, report)) return
+    const args = single.args.map((e, k): Ast.Expr | string | null => {
+      const p = format.params[k]!
+      if (p.kind === 'list' || p.kind === 'set') return givenArgument(e, p, format, report)
+      this.#number(e, p.kind, parts)
+      return e
+    })
+    if (args.every((a) => a !== null)) this.formats.set(step, { format, args })
+  }
 }
 
 function argumentsOf(step: Ast.Step): readonly Ast.Expr[] {
   switch (step.kind) {
-    case 'as':
-      return step.parts.flatMap((p) => p.args)
     case 'use':
       return step.args
     case 'split':
@@ -109,72 +220,6 @@ function argumentsOf(step: Ast.Step): readonly Ast.Expr[] {
     default:
       return []
   }
-}
-
-function checkBuffer(name: Ast.Ident, r: Resolve, made: ReadonlySet<string>): void {
-  if (!r.kernel || made.has(name.name)) return
-  const candidates = [...r.kernel.buffers.map((b) => b.name), ...made]
-  if (candidates.includes(name.name)) return
-  r.report.error({
-    code: 'check/unknown-buffer',
-    message: `kernel ${r.kernel.name} has no buffer ${name.name}`,
-    span: name.span,
-    lookup: { name: name.name, candidates },
-  })
-}
-
-const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`
-
-/** As many arguments as there are parameters without default at least, and as there are parameters at most. */
-function checkArguments(
-  what: string,
-  given: number,
-  params: readonly { readonly default: unknown; readonly measured?: boolean }[],
-  span: Span,
-  report: Report,
-): boolean {
-  const least = params.findLastIndex((p) => p.default === null && !p.measured) + 1
-  if (given >= least && given <= params.length) return true
-  report.error({
-    code: 'check/arguments',
-    message: `${what} is given ${count(given, 'argument')}`,
-    span,
-    expected: least === params.length ? `${least}` : `${least} to ${params.length}`,
-  })
-  return false
-}
-
-function ambiguous(name: Ast.Ident, r: Resolve): boolean {
-  const decls = r.scope.ambiguous.get(name.name)
-  if (!decls) return false
-  r.report.error(ambiguity(name, decls))
-  return true
-}
-
-export const ambiguity = (name: Ast.Ident, decls: readonly Ast.Decl[]) => ({
-  code: 'check/ambiguous',
-  message: `${name.name} is declared by ${decls.length} of the files imported here`,
-  span: name.span,
-  labels: decls.map((d) => ({ span: d.name.span, text: 'declared here' })),
-  hint: 'import it by name, and rename one: import { name as other } from "…"',
-})
-
-function findFormat(step: Ast.AsPart, r: Resolve): Format | null {
-  const { name } = step.format
-  const decl = r.scope.formats.get(name)
-  if (!decl) {
-    if (!ambiguous(step.format, r))
-      r.report.error({
-        code: 'check/unknown-format',
-        message: `there is no format ${name}`,
-        span: step.format.span,
-        lookup: { name, candidates: [...r.scope.formats.keys()] },
-      })
-    return null
-  }
-  const params = decl.params.map((p) => ({ default: p.default, measured: p.type === 'size' }))
-  const fits = checkArguments(`format ${name}`, step.args.length, params, step.span, r.report)
-  return fits ? r.format(decl) : null
 }
 
 function findSchedule(

@@ -1,0 +1,63 @@
+/** Parameters of formats. */
+import type * as Ast from '../../ast/nodes.ts'
+import type { Dtype } from '../dtype.ts'
+import type { Expr } from '../expr.ts'
+import type { FormatParam, FormatParamKind } from '../format.ts'
+import { type Declared, declare } from './declared.ts'
+import { elaborateExpr } from './expressions.ts'
+import { type Given, integerAt, namesAt, type Place } from './format-names.ts'
+import type { Report } from './report.ts'
+import { coerce } from './types.ts'
+
+export function declareFormatParams(d: Declared, list: readonly Ast.FormatParam[]): FormatParam[] {
+  const params: FormatParam[] = []
+  for (const p of list) {
+    declare(d, p.name, 'parameter')
+    const measured = p.type === 'size'
+    const kind: FormatParamKind = p.type === 'size' ? 'integer' : p.type
+    const before = constantPlace(d.report, numbersOf(params), givenOf(params), 'a default')
+    const fallback = p.default && numberAt(before, p.default, kind === 'real' ? 'real' : 'integer', 'it')
+    params.push({ name: p.name.name, kind, default: fallback, measured, span: p.span })
+  }
+  return params
+}
+
+export type Numbers = ReadonlyMap<string, { readonly name: string; readonly dtype: Dtype }>
+
+/** Parameters that are numbers. A real one is a double: the host computes with it. */
+export const numbersOf = (params: readonly FormatParam[]): Numbers =>
+  new Map(
+    params.flatMap(({ name, kind }) =>
+      kind === 'integer' || kind === 'real'
+        ? [[name, { name, dtype: kind === 'real' ? 'f64' : 'i32' }] as const]
+        : [],
+    ),
+  )
+
+/** Parameters that come with the data. */
+export const givenOf = (params: readonly FormatParam[]): Given => ({
+  kinds: new Map(
+    params.flatMap(({ name, kind }) => (kind === 'list' || kind === 'set' ? [[name, kind] as const] : [])),
+  ),
+})
+
+/** A place for constants: parameters, and nothing that depends on data. */
+export const constantPlace = (report: Report, values: Numbers, given: Given, what: string): Place => ({
+  report,
+  what,
+  values,
+  given,
+  size: null,
+  sorts: [],
+  loads: false,
+  dims: [],
+  queries: 'it is a constant: parameters and arithmetic',
+})
+
+/** An expression of a kind of parameter: i32, or f64 for a real. */
+export function numberAt(p: Place, e: Ast.Expr, kind: 'integer' | 'real', what: string): Expr | null {
+  const names = namesAt(p)
+  if (kind === 'integer') return integerAt(p, e, names, what)
+  const t = elaborateExpr(e, names, p.report)
+  return t && coerce(t, 'f64', what, e.span, p.report)
+}

@@ -1,0 +1,83 @@
+/**
+ * Queries of formats and compositions: `count(j by i)` in an expression becomes an entry of a list and a variable
+ * of its name. The names are identifiers that nothing else in the declaration has; who puts several lists
+ * together renames them.
+ */
+import type { Span } from '../../ast/diagnostic.ts'
+import { type Expr, freeVars, keyOf, type Var, variable } from '../expr.ts'
+import type { Query } from '../format.ts'
+
+type WithoutName<Q> = Q extends Query ? Omit<Q, 'name' | 'span'> : never
+export type Question = WithoutName<Query>
+
+/** The queries of one place, each once, in an order in which each comes after those it uses. */
+export class Queries {
+  readonly list: Query[] = []
+  readonly #taken: ReadonlySet<string>
+  readonly #byKey = new Map<string, Query>()
+
+  constructor(taken: ReadonlySet<string>) {
+    this.#taken = taken
+  }
+
+  /** The variable that holds the answer. */
+  ask(question: Question, span: Span): Var {
+    const key = keyOfQuestion(question)
+    let query = this.#byKey.get(key)
+    if (!query) {
+      query = { ...question, name: this.#fresh(question.kind), span }
+      this.#byKey.set(key, query)
+      this.list.push(query)
+    }
+    return variable(query.name, query.kind === 'value' ? 'f64' : 'i32', span)
+  }
+
+  #fresh(kind: string): string {
+    const used = (name: string): boolean => this.#taken.has(name) || this.list.some((q) => q.name === name)
+    let k = 1
+    while (used(`${kind}_${k}`)) k++
+    return `${kind}_${k}`
+  }
+}
+
+/** What a query reads of each coordinate. */
+function operandsOf(q: Question): readonly Expr[] {
+  switch (q.kind) {
+    case 'count':
+    case 'rank':
+      return [...q.of, ...q.by]
+    case 'largest':
+      return q.by
+    case 'place':
+    case 'find':
+      return [q.of]
+    case 'value':
+    case 'held':
+      return []
+  }
+}
+
+function keyOfQuestion(q: Question): string {
+  const name = q.kind === 'held' ? q.set : q.kind === 'place' ? q.sort : q.kind === 'find' ? q.list : ''
+  const split = q.kind === 'count' || q.kind === 'rank' ? q.of.length : 0
+  return `${q.kind} ${name} ${split} ${operandsOf(q).map(keyOf).join(' ')}`
+}
+
+/**
+ * The dimensions on which the value of `e` depends, through the queries it holds: a group's answer depends on what
+ * the group is formed by alone.
+ */
+export function dimensionsOf(
+  e: Expr,
+  queries: readonly Query[],
+  dims: readonly string[],
+): ReadonlySet<string> {
+  const out = new Set<string>()
+  for (const name of freeVars(e)) {
+    if (dims.includes(name)) out.add(name)
+    const q = queries.find((x) => x.name === name)
+    const through = q?.kind === 'count' ? q.by : q?.kind === 'find' ? [q.of] : []
+    for (const x of through) for (const d of dimensionsOf(x, queries, dims)) out.add(d)
+  }
+  return out
+}
