@@ -53,9 +53,12 @@ export interface SparseVariable extends AxisBase {
   readonly unique: boolean
 }
 
+/** Words of a mask are counted one by one. */
+export const MAX_BITMAP = 1024
+
 /**
  * Coordinates under a parent position as bits of a mask, `ceildiv(extent, 32)` words each, lowest bit first; the
- * positions that exist are packed. Ordered and unique; `extent` is a constant.
+ * positions that exist are packed. Ordered and unique; `extent` is a constant up to `MAX_BITMAP`.
  */
 export interface Bitmap extends AxisBase {
   readonly kind: 'bitmap'

@@ -1,6 +1,6 @@
 /** The invariants of Stage I. What elaboration gives and what every Stage I step must keep; never a user's fault. */
 import { InternalError, unreachable } from '../ast/diagnostic.ts'
-import { type Axis, isStored, parentOf } from './axis.ts'
+import { type Axis, isStored, MAX_BITMAP, parentOf } from './axis.ts'
 import { type Dtype, isFloat } from './dtype.ts'
 import { checkKinds } from './elaborate/kinds.ts'
 import { type Expr, isCompare, walkExpr } from './expr.ts'
@@ -68,6 +68,10 @@ function verifyAxis(
   if (isStored(a)) {
     const parent = parentOf(a)
     if (parent !== null) stored(parent)
+    check(
+      a.kind !== 'bitmap' || (a.extent.kind === 'const' && a.extent.value <= MAX_BITMAP),
+      `the extent of the bitmap ${a.name} is no constant up to ${MAX_BITMAP}`,
+    )
     for (const e of a.kind === 'sparse_fixed' ? [a.extent, a.width] : [a.extent])
       walkExpr(e, (x) => {
         check(x.kind !== 'load' && x.kind !== 'search', `the extent of ${a.name} reads memory`)

@@ -21,6 +21,8 @@ const COVERED = [
     'sparse root',
     'depth 3',
     'dense child',
+    'bitmap',
+    'pieces',
   ],
   ...['fused', 'attached', 'gathered', 'unordered', 'nonunique', 'sparse output', 'join'],
   // types and reducers

@@ -73,7 +73,7 @@ class Generator {
       : c.pick(isHalf(this.#type) ? ['+', 'max', 'min'] : ['+', '+', 'max', 'min', '*', 'pair'])
     if (this.#reducer === 'pair' && this.#type !== 'f32' && this.#type !== 'i32') this.#reducer = '+'
     this.#narrow = isHalf(this.#type) || (this.#reducer === '*' && isFloat(this.#type))
-    const b = c.pick([5, 33, 7, 64, 1, 70])
+    const b = c.pick([5, 33, 7, 1, 40])
     this.#sizes = { m: size(c), n: size(c), p: size(c), d: size(c), b }
     this.#size = {
       m: this.#name('m'),

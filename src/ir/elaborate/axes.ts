@@ -1,6 +1,6 @@
 /** Parameters and axes of a kernel (and the axes of a format, which are declared alike). */
 import type * as Ast from '../../ast/nodes.ts'
-import { type Axis, isStored, parentOf, type StoredAxis } from '../axis.ts'
+import { type Axis, isStored, MAX_BITMAP, parentOf, type StoredAxis } from '../axis.ts'
 import { type Expr, variable } from '../expr.ts'
 import { chainOf, type Declared, declare, storedAxis } from './declared.ts'
 import { type Names, settled } from './expressions.ts'
@@ -225,4 +225,19 @@ function attached(
       ...(root.span ? { labels: [{ span: root.span, text: `${root.name} is declared here` }] } : {}),
     })
   return { ...base, kind: 'attached', base: of.name, parent: parent.name }
+}
+
+/** In a kernel; the extents in a format become constants with its arguments. */
+export function checkBitmaps(d: Declared): void {
+  for (const a of d.axes.values()) {
+    if (a.kind !== 'bitmap' || (a.extent.kind === 'const' && a.extent.value <= MAX_BITMAP)) continue
+    const span = a.extent.span ?? a.span
+    d.report.error({
+      code: 'check/bitmap-extent',
+      message: `the bitmap ${a.name} has ${a.extent.kind === 'const' ? `${a.extent.value} bits` : 'an extent that is no constant'}`,
+      ...(span ? { span } : {}),
+      expected: `a constant up to ${MAX_BITMAP}`,
+      hint: 'use sparse_variable',
+    })
+  }
 }

@@ -4,7 +4,7 @@
  * sorting and uniting coordinate columns; deliberately unlike the compiler's own builders.
  */
 import { fail, invariant } from '../../ast/diagnostic.ts'
-import { type Axis, isDenseRoot, isStored, parentOf, type StoredAxis } from '../axis.ts'
+import { type Axis, chainTo, isDenseRoot, isStored, parentOf, type StoredAxis } from '../axis.ts'
 
 /** Coordinates that some tensor or structure stores, one column for each axis it is over. */
 export interface Source {
@@ -80,6 +80,7 @@ export function buildLevels(
   widthOf: (a: StoredAxis) => number | null,
   sources: readonly Source[],
 ): { levels: ReadonlyMap<string, Level>; nodes: ReadonlyMap<string, Placed> } {
+  const byName = new Map(axes.map((a) => [a.name, a]))
   const levels = new Map<string, Level>()
   const nodes = new Map<string, Placed>()
   const visit = (axis: Axis): void => {
@@ -94,8 +95,13 @@ export function buildLevels(
     for (const s of mine) checkRange(s, axis.name, extent)
     const placed: Placed = new Map()
     const parentNodes = parent ? nodes.get(parent.axis.name)! : null
-    const below = new Set(axes.filter((a) => ancestors(axes, a).includes(axis.name)).map((a) => a.name))
-    const level = buildLevel(axis, parent, extent, mine, below, parentNodes, placed)
+    const below = new Map(
+      axes
+        .filter(isStored)
+        .filter((a) => chainTo(byName, a.name).includes(axis.name))
+        .map((a) => [a.name, a]),
+    )
+    const level = buildLevel(axis, parent, extent, mine, below, widthOf, parentNodes, placed)
     const width = widthOf(axis)
     if (width !== null && level.start)
       for (let p = 0; p + 1 < level.start.length; p++) {
@@ -111,12 +117,6 @@ export function buildLevels(
   }
   for (const a of axes) visit(a)
   return { levels, nodes }
-}
-
-/** The axis itself, its parent, and so on to the root. */
-function ancestors(axes: readonly Axis[], a: Axis): readonly string[] {
-  const parent = axes.find((x) => x.name === parentOf(a))
-  return isStored(a) ? [a.name, ...(parent ? ancestors(axes, parent) : [])] : []
 }
 
 function checkRange(s: Source, axis: string, extent: number): void {
@@ -136,7 +136,8 @@ function buildLevel(
   parent: Level | null,
   extent: number,
   sources: readonly Source[],
-  below: ReadonlySet<string>,
+  below: ReadonlyMap<string, StoredAxis>,
+  widthOf: (a: StoredAxis) => number | null,
   parentNodes: Placed | null,
   placed: Placed,
 ): Level {
@@ -174,7 +175,8 @@ function buildLevel(
       )
     return { ...base, count: start[parents]!, start, coord: null }
   }
-  if ('unique' in axis && !axis.unique) return buildNonunique(base, sources, below, under, start, placed)
+  if ('unique' in axis && !axis.unique)
+    return buildNonunique(base, sources, below, widthOf, under, start, placed)
   // key = parent · extent + coordinate, exact in float64 for any sizes that toType in memory
   const keys = new Float64Array(sources.reduce((n, s) => n + s.length, 0))
   const keyed = new Map<Source, Float64Array>()
@@ -206,27 +208,45 @@ function buildLevel(
   return level
 }
 
-/** A nonunique level has a node for each stored path below it (each entry, where duplicates are kept). */
+/** What is stored at one coordinate of a nonunique level. */
+interface Entry {
+  readonly s: Source
+  readonly e: number
+  /** Parent node, coordinates from this level down, and how often the same came before, where that is kept. */
+  readonly key: readonly number[]
+}
+
+function compare(a: Entry, b: Entry): number {
+  for (let k = 0; k < Math.max(a.key.length, b.key.length); k++) {
+    const d = (a.key[k] ?? -1) - (b.key[k] ?? -1)
+    if (d !== 0) return d
+  }
+  return 0
+}
+
+/**
+ * A nonunique level has a node for each stored path below it (each entry, where duplicates are kept); over a
+ * `sparse_fixed` level, one for as many of its nodes as it is wide.
+ */
 function buildNonunique(
   base: { axis: StoredAxis; parent: Level | null; extent: number },
   sources: readonly Source[],
-  below: ReadonlySet<string>,
+  below: ReadonlyMap<string, StoredAxis>,
+  widthOf: (a: StoredAxis) => number | null,
   under: (s: Source, e: number) => number,
   start: Float64Array,
   placed: Placed,
 ): Level {
-  interface Entry {
-    readonly s: Source
-    readonly e: number
-    readonly key: readonly number[]
-  }
   const entries: Entry[] = []
+  let chain: readonly StoredAxis[] = [base.axis]
   for (const s of sources) {
-    const deeper = s.columns.filter((_, k) => s.axes[k] !== base.axis.name && below.has(s.axes[k]!))
+    const deeper = s.axes.filter((a) => a !== base.axis.name && below.has(a))
+    if (deeper.length >= chain.length) chain = [base.axis, ...deeper.map((a) => below.get(a)!)]
+    const columns = deeper.map((a) => s.columns[s.axes.indexOf(a)]!)
     const own = s.columns[s.axes.indexOf(base.axis.name)]!
     const seen = new Map<string, number>()
     for (let e = 0; e < s.length; e++) {
-      const key = [under(s, e), own[e]!, ...deeper.map((c) => c[e]!)]
+      const key = [under(s, e), own[e]!, ...columns.map((c) => c[e]!)]
       if (s.keep) {
         const text = key.join()
         const times = seen.get(text) ?? 0
@@ -237,17 +257,11 @@ function buildNonunique(
     }
     placed.set(s, new Float64Array(s.length))
   }
-  const compare = (a: Entry, b: Entry): number => {
-    for (let k = 0; k < Math.max(a.key.length, b.key.length); k++) {
-      const d = (a.key[k] ?? -1) - (b.key[k] ?? -1)
-      if (d !== 0) return d
-    }
-    return 0
-  }
   entries.sort(compare)
+  const begins = beginsOf(entries, chain, widthOf, 0)
   const coord: number[] = []
   entries.forEach((entry, k) => {
-    if (k === 0 || compare(entries[k - 1]!, entry) !== 0) {
+    if (begins[k]) {
       coord.push(entry.key[1]!)
       start[entry.key[0]! + 1]!++
     }
@@ -255,4 +269,31 @@ function buildNonunique(
   })
   for (let p = 0; p + 1 < start.length; p++) start[p + 1]! += start[p]!
   return { ...base, count: coord.length, start, coord: Int32Array.from(coord) }
+}
+
+/** For each entry whether it needs another node on `chain[depth]` than the entry before it. */
+function beginsOf(
+  entries: readonly Entry[],
+  chain: readonly StoredAxis[],
+  widthOf: (a: StoredAxis) => number | null,
+  depth: number,
+): readonly boolean[] {
+  const differs = (k: number, length: number): boolean =>
+    k === 0 || entries[k]!.key.slice(0, length).join() !== entries[k - 1]!.key.slice(0, length).join()
+  const axis = chain[depth]!
+  const isNew = (k: number): boolean => differs(k, depth + 2)
+  if (!('unique' in axis) || axis.unique) return entries.map((_, k) => isNew(k))
+  const child = chain[depth + 1]
+  const other = entries.map((entry, k) => k === 0 || compare(entries[k - 1]!, entry) !== 0)
+  if (child?.kind !== 'sparse_fixed') return other
+  const width = widthOf(child) ?? Number.POSITIVE_INFINITY
+  const inner = beginsOf(entries, chain, widthOf, depth + 1)
+  let held = 0
+  return entries.map((_, k) => {
+    const again = other[k]! && child.unique && !differs(k, chain.length + 1)
+    if (inner[k]) held++
+    if (!isNew(k) && !again && held <= width) return false
+    held = 1
+    return true
+  })
 }

@@ -6,6 +6,7 @@
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import { hasIndices, indicesOf, type StoredAxis } from '../../ir/axis.ts'
 import { add, all, and, type Expr, eq, ge, int, load, lt, sameExpr, search, select } from '../../ir/expr.ts'
+import { isSet, rankOf } from './bitmap.ts'
 import type { Levels } from './levels.ts'
 import type { OpenAxis, Scope } from './scope.ts'
 
@@ -132,6 +133,11 @@ function step(
     present.push(...rangeChecks(scope, coord, axis.extent))
     return { at: add(levels.segment(axis, parent).base, coord), end: null }
   }
+  if (axis.kind === 'bitmap') {
+    invariant(parent, `axis ${axis.name} is looked up under its parent`)
+    present.push(...rangeChecks(scope, coord, axis.extent), isSet(axis, parent, coord))
+    return { at: add(levels.segment(axis, parent).base, rankOf(axis, parent, coord)), end: null }
+  }
   // A segment of an absent parent is empty: neither its bounds nor its contents are read.
   const certain = all(present)
   const segment = levels.segment(axis, parent, above?.end ?? null)
@@ -141,7 +147,6 @@ function step(
     present.push(...rangeChecks(scope, coord, length))
     return { at: add(lo, coord), end: null }
   }
-  invariant(axis.kind !== 'bitmap', 'bitmap')
   const hi = add(lo, length)
   // The segments of several parents follow each other, each ordered by itself only.
   const ordered = axis.ordered && !above?.end

@@ -64,6 +64,8 @@ export class Facts {
         return this.nonNegative(e.then) && this.nonNegative(e.else)
       case 'search':
         return this.nonNegative(e.lo)
+      case 'call':
+        return e.fn === 'popcount'
       default:
         return false
     }

@@ -4,13 +4,14 @@
  * loop step can move them; Stage III shares what is common.
  */
 import { InternalError, invariant } from '../../ast/diagnostic.ts'
-import { countOf, hasIndices, hasIndptr, indicesOf, indptrOf, isStored } from '../../ir/axis.ts'
-import { add, all, constant, type Expr, freeVars, int, load, rewriteExpr } from '../../ir/expr.ts'
+import { countOf, hasIndices, hasIndptr, indicesOf, indptrOf, isStored, maskOf } from '../../ir/axis.ts'
+import { add, all, constant, type Expr, freeVars, int, load, mul, rewriteExpr } from '../../ir/expr.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../ir/loops.ts'
 import type { Access, Iteration, Kernel1, Param, Stmt1 } from '../../ir/stage1.ts'
 import { deriveInitialisation } from '../initial.ts'
 import { Names } from '../names.ts'
 import { locate, type Place, whenPresent } from './access.ts'
+import { wordsOf } from './bitmap.ts'
 import { openIterator } from './iterate.ts'
 import { Levels } from './levels.ts'
 import { emptyScope, type Scope, withFacts, withValue } from './scope.ts'
@@ -35,7 +36,7 @@ class PositionLowering {
     this.#names = new Names([
       ...kernel.params.map((p) => p.name),
       ...kernel.buffers.map((b) => b.name),
-      ...kernel.axes.flatMap((a) => [indptrOf(a.name), indicesOf(a.name), countOf(a.name)]),
+      ...kernel.axes.flatMap((a) => [indptrOf, indicesOf, maskOf, countOf].map((of) => of(a.name))),
     ])
   }
 
@@ -91,6 +92,8 @@ class PositionLowering {
         out.push(
           index(indptrOf(a.name), add(a.parent === null ? int(1) : this.#levels.positions(a.parent), int(1))),
         )
+      if (a.kind === 'bitmap')
+        out.push(index(maskOf(a.name), mul(this.#levels.positions(a.parent), int(wordsOf(a)))))
       if (hasIndices(a)) out.push(index(indicesOf(a.name), this.#levels.positions(a.name)))
     }
     return out

@@ -2,9 +2,9 @@
  * Opening an iterator: the loop it becomes, the conditions on it, and the coordinates it brings into scope
  * (SparseTIR's decompress, section 4.1).
  */
-import { invariant } from '../../ast/diagnostic.ts'
+import { fail, invariant } from '../../ast/diagnostic.ts'
 import { type Axis, indptrOf, type StoredAxis } from '../../ir/axis.ts'
-import { add, div, type Expr, int, load, lt, mod, search, sub, variable } from '../../ir/expr.ts'
+import { add, div, type Expr, int, load, lt, mod, mul, search, sub, variable } from '../../ir/expr.ts'
 import { segmentAt } from './access.ts'
 import type { Levels } from './levels.ts'
 import { type Scope, withAxis, withFacts, withValue } from './scope.ts'
@@ -67,60 +67,80 @@ function openSegment(
   v: Expr,
 ): Opened {
   const { parent, base, length } = segment
-  const offset = add(base, v)
-  const coordinate = levels.coordinate(axis, offset, v)
+  const { offset, coordinate, guards } = levels.entry(axis, parent, base, v)
   scope.facts.coordinate(v, length)
   const opened = withAxis(bound(scope, name, coordinate, axis.extent), axis.name, {
     parent,
     offset,
     coordinate,
   })
-  return { extent: length, guards: paddingGuards(axis, coordinate), scope: opened }
+  return { extent: length, guards, scope: opened }
 }
+
+/** How many places each parent position has, where that is one number. */
+const placesOf = (axis: StoredAxis): Expr | null =>
+  axis.kind === 'sparse_fixed'
+    ? axis.width
+    : axis.kind === 'dense_fixed' || axis.kind === 'bitmap'
+      ? axis.extent
+      : null
 
 /**
  * One loop over the last member's positions; each outer member's position is the segment the inner one lies
- * in: the last p with indptr[p] <= position, so that empty segments are passed over.
+ * in: the last p with indptr[p] <= position, so that empty segments are passed over. Which bit a position of a
+ * bitmap is cannot be told from the position: from a bitmap on, the loop runs over places that may hold nothing.
  */
 function openFused(levels: Levels, scope: Scope, members: readonly string[], loopVar: string): Opened {
   const chain = members.map((m) => levels.stored(m))
-  const last = chain[chain.length - 1]
-  invariant(last, 'a fused axis has members')
-  const offsets: Expr[] = [variable(loopVar)]
+  const mask = chain.findIndex((a) => a.kind === 'bitmap')
+  const exact = mask < 0 ? chain.length : mask
+  const places: Expr[] = [variable(loopVar)]
   for (let k = chain.length - 1; k > 0; k--) {
     const axis = chain[k]!
-    const offset = offsets[0]!
-    if (axis.kind === 'sparse_fixed') offsets.unshift(div(offset, axis.width))
-    else if (axis.kind === 'dense_fixed') offsets.unshift(div(offset, axis.extent))
+    const place = places[0]!
+    const each = placesOf(axis)
+    if (each) places.unshift(div(place, each))
     else {
+      if (k > exact) refuseUnderMask(axis, chain[exact]!)
       const segments = add(levels.positions(chain[k - 1]!.name), int(1))
-      offsets.unshift(sub(search('upper', indptrOf(axis.name), int(0), segments, offset), int(1)))
+      places.unshift(sub(search('upper', indptrOf(axis.name), int(0), segments, place), int(1)))
     }
   }
   let out = scope
+  let parent: Expr | null = null
   const guards: Expr[] = []
   chain.forEach((axis, k) => {
-    const parent = k === 0 ? null : offsets[k - 1]!
-    const offset = offsets[k]!
-    const relative =
-      axis.kind === 'dense_fixed' && parent !== null
-        ? mod(offset, axis.extent)
-        : sub(offset, levels.segment(axis, parent).base)
-    const coordinate = levels.coordinate(axis, offset, relative)
+    const place = places[k]!
+    const { base } = levels.segment(axis, parent)
+    const each = k >= exact || axis.kind === 'dense_fixed' ? placesOf(axis) : null
+    const relative = each && parent !== null ? mod(place, each) : sub(place, base)
+    const entry = levels.entry(axis, parent, base, relative)
+    const { coordinate } = entry
+    const offset = k < exact ? place : entry.offset
     out.facts.coordinate(offset, levels.positions(axis.name))
-    guards.push(...paddingGuards(axis, coordinate))
+    guards.push(...entry.guards)
     out = withAxis(bound(out, axis.name, coordinate, axis.extent), axis.name, { parent, offset, coordinate })
+    parent = offset
   })
-  return { extent: levels.positions(last.name), guards, scope: out }
+  const above = levels.positions(chain[exact - 1]!.name)
+  const extent = chain.slice(exact).reduce((n, axis) => mul(n, placesOf(axis) ?? int(1)), above)
+  return { extent, guards, scope: out }
+}
+
+function refuseUnderMask(axis: StoredAxis, mask: StoredAxis): never {
+  fail({
+    code: 'lower/fused-bitmap',
+    message: `a fused loop cannot run over ${axis.name}, which is ${axis.kind} under the bitmap ${mask.name}`,
+    ...(axis.span ? { span: axis.span } : {}),
+    expected: `the bitmap ${mask.name} as the last member, or dense_fixed and sparse_fixed axes under it`,
+    hint: `fuse down to ${mask.name} and iterate ${axis.name} inside`,
+  })
 }
 
 function bound(scope: Scope, name: string, coordinate: Expr, extent: Expr): Scope {
   scope.facts.coordinate(coordinate, extent)
   return withValue(scope, name, coordinate)
 }
-
-const paddingGuards = (axis: StoredAxis, coordinate: Expr): Expr[] =>
-  axis.kind === 'sparse_fixed' ? [lt(coordinate, axis.extent)] : []
 
 const rangeGuards = (e: Expr, extent: Expr): Expr[] => [lt(int(-1), e), lt(e, extent)]
 

@@ -4,7 +4,8 @@
  */
 import { invariant } from '../../ast/diagnostic.ts'
 import { type Axis, countOf, indicesOf, indptrOf, isStored, type StoredAxis } from '../../ir/axis.ts'
-import { add, type Expr, int, load, mul, sub, variable } from '../../ir/expr.ts'
+import { add, type Expr, int, load, lt, mul, sub, variable } from '../../ir/expr.ts'
+import { isSet, rankOf } from './bitmap.ts'
 
 export class Levels {
   readonly #axes: ReadonlyMap<string, Axis>
@@ -42,7 +43,7 @@ export class Levels {
 
   /**
    * First position under parent position `parent` (up to parent position `end`, if it is given), and how many there
-   * are. A root has one segment.
+   * are; of a bitmap, how many there can be. A root has one segment.
    */
   segment(
     a: StoredAxis,
@@ -56,6 +57,8 @@ export class Levels {
         invariant(parent, `axis ${a.name} entered without its parent`)
         return { base: mul(parent, a.width), length: end ? mul(sub(end, parent), a.width) : a.width }
       case 'bitmap':
+        invariant(parent, `axis ${a.name} entered without its parent`)
+        return { base: load(indptrOf(a.name), [parent], 'i32'), length: a.extent }
       case 'dense_variable':
       case 'sparse_variable': {
         if (parent === null) return { base: int(0), length: variable(countOf(a.name)) }
@@ -66,11 +69,34 @@ export class Levels {
     }
   }
 
-  /** The coordinate at absolute position `offset` (relative position `relative` in its segment). */
-  coordinate(a: StoredAxis, offset: Expr, relative: Expr): Expr {
-    return a.kind === 'dense_fixed' || a.kind === 'dense_variable'
-      ? relative
-      : load(indicesOf(a.name), [offset], 'i32')
+  /**
+   * What stands at place `relative` of the segment under `parent` that starts at `base`: its position and
+   * coordinate, and the conditions under which there is anything (padding, bits that are not set).
+   */
+  entry(
+    a: StoredAxis,
+    parent: Expr | null,
+    base: Expr,
+    relative: Expr,
+  ): { readonly offset: Expr; readonly coordinate: Expr; readonly guards: readonly Expr[] } {
+    switch (a.kind) {
+      case 'dense_fixed':
+      case 'dense_variable':
+        return { offset: add(base, relative), coordinate: relative, guards: [] }
+      case 'bitmap':
+        invariant(parent, `axis ${a.name} entered without its parent`)
+        return {
+          offset: add(base, rankOf(a, parent, relative)),
+          coordinate: relative,
+          guards: [isSet(a, parent, relative)],
+        }
+      case 'sparse_fixed':
+      case 'sparse_variable': {
+        const offset = add(base, relative)
+        const coordinate = load(indicesOf(a.name), [offset], 'i32')
+        return { offset, coordinate, guards: a.kind === 'sparse_fixed' ? [lt(coordinate, a.extent)] : [] }
+      }
+    }
   }
 
   /** One group of axes for each tree, in order of the roots' first appearance. */
