@@ -88,6 +88,7 @@ export class Compilation {
 
   /** @throws SptError `schedule/…` where the step is not legal */
   step(s: Step): Compilation {
+    if (s.stage === 'parts') return s.steps(this).reduce<Compilation>((c, part) => c.step(part), this)
     return s.stage === 1 ? this.onCoords(s.step) : this.onLoop(s.step)
   }
 

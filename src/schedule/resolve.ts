@@ -1,26 +1,66 @@
-/** Schedules of `.spt` files as steps: parameters evaluated, other schedules' steps in place, stages told apart. */
+/**
+ * Schedules of `.spt` files as steps: parameters evaluated, other schedules' steps in place, stages told apart. What
+ * is said of the parts of a buffer becomes steps once the steps before it have been applied.
+ */
 import { fail, type Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
+import { printStep } from '../ast/print.ts'
 import type { Schedule } from '../ir/elaborate/index.ts'
 import { evaluate } from '../ir/evaluate.ts'
-import { foldInt, type ThreadAxis } from '../ir/expr.ts'
+import type { ThreadAxis } from '../ir/expr.ts'
+import type { Kernel2 } from '../ir/loops.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
+import { arithmetic, integer, type Known } from './arguments.ts'
+import { iterationsOf } from './coords/find.ts'
 import type { CoordStep } from './coords/steps.ts'
+import { labelled, type Names, PartNames, partsOf, plainNames } from './names.ts'
 import type { CacheScope, LoopStep } from './steps.ts'
+
+/** What steps are applied to. */
+export interface Now {
+  /** Stage I. */
+  readonly kernel: Kernel1
+  /** Whether a step on loops has been applied. */
+  readonly onLoops: boolean
+  /** Stage II. */
+  readonly loops: Kernel2
+}
 
 export type Step =
   | { readonly stage: 1; readonly step: CoordStep }
   | { readonly stage: 2; readonly step: LoopStep }
+  /** Steps that depend on the parts of a buffer. */
+  | {
+      readonly stage: 'parts'
+      /** As written. */
+      readonly text: string
+      readonly span?: Span | undefined
+      readonly steps: (now: Now) => readonly Step[]
+    }
 
 /** Steps of a schedule with the given arguments; the rest take their defaults. */
 export function stepsOf(schedule: Schedule, args: readonly (number | undefined)[] = []): Step[] {
-  const out: Step[] = []
-  expand(schedule, args, out)
-  return out
+  return stepsIn(schedule, args, { onLoops: false })
 }
 
-type Values = ReadonlyMap<string, number>
+/** Whether a step on loops has been made: it ends what acts on coordinates. */
+interface Progress {
+  onLoops: boolean
+}
 
-function expand(schedule: Schedule, args: readonly (number | undefined)[], out: Step[]): void {
+/** Where a step stands. */
+interface Env extends Known {
+  readonly schedule: Schedule
+  readonly names: Names
+}
+
+function stepsIn(schedule: Schedule, args: readonly (number | undefined)[], progress: Progress): Step[] {
+  const values = valuesOf(schedule, args)
+  const env: Env = { schedule, values, names: plainNames, constant: plainNames.constant }
+  return schedule.steps.flatMap((s) => convert(s, env, progress))
+}
+
+function valuesOf(schedule: Schedule, args: readonly (number | undefined)[]): ReadonlyMap<string, number> {
   const values = new Map<string, number>()
   if (args.length > schedule.params.length)
     fail({
@@ -41,34 +81,77 @@ function expand(schedule: Schedule, args: readonly (number | undefined)[], out: 
         hint: `give ${p.name} a value`,
       })
   })
-  for (const step of schedule.steps) {
-    if (step.kind === 'use') {
-      expand(
-        schedule.uses.get(step.schedule.name)!,
-        step.args.map((a) => integer(a, values)),
-        out,
-      )
-      continue
+  return values
+}
+
+/** Whether a step acts on loops, in a place where steps on loops have or have not been made. */
+function isOnLoops(step: Ast.Step, schedule: Schedule, onLoops: boolean): boolean {
+  switch (step.kind) {
+    case 'as':
+    case 'attach':
+      return false
+    case 'reorder':
+    case 'fuse':
+      return onLoops
+    case 'each':
+      return step.steps.some((s) => isOnLoops(s, schedule, onLoops))
+    case 'use': {
+      const used = schedule.uses.get(step.schedule.name)!
+      return used.steps.some((s) => isOnLoops(s, used, onLoops))
     }
-    out.push(...convert(step, values, schedule.formats, out))
+    default:
+      return true
   }
 }
 
-const ref = (r: Ast.LoopRef): string => (r.nest ? `${r.nest.name}.${r.name.name}` : r.name.name)
+/** The block once for each part: first what acts on coordinates, for all of them. */
+function eachPart(step: Ast.EachStep, env: Env, onLoops: boolean, now: Now): Step[] {
+  const reformat = partsOf(now.kernel, step.buffer)
+  const first = step.steps.findIndex((s) => isOnLoops(s, env.schedule, onLoops))
+  const split = first < 0 ? step.steps.length : first
+  const progress: Progress = { onLoops }
+  const inside = reformat.instance.parts.map((_, part): Env => {
+    const names = new PartNames(step, reformat, part, now.kernel, env.names)
+    return { ...env, names, constant: (e) => names.constant(e) }
+  })
+  return [step.steps.slice(0, split), step.steps.slice(split)].flatMap((steps) =>
+    inside.flatMap((e) => steps.flatMap((s) => convert(s, e, progress))),
+  )
+}
 
-function convert(
-  step: Exclude<Ast.Step, Ast.UseStep>,
-  values: Values,
-  formats: Schedule['formats'],
-  before: readonly Step[],
-): Step[] {
+/** One `merge` for each iteration over the parts: of its copies that are nests of their own. */
+function mergeParts(step: Ast.MergePartsStep, now: Now): Step[] {
+  const labels = partsOf(now.kernel, step.buffer).instance.parts.map((p) => p.label)
+  const tops = new Set(now.loops.body.flatMap((s) => (s.kind === 'for' ? [s.nest] : [])))
+  const last = labels.at(-1)!
+  const bases = iterationsOf(now.kernel.body).flatMap(({ name }) =>
+    name.endsWith(`_${last}`) ? [name.slice(0, -last.length - 1)] : [],
+  )
+  const steps = bases.flatMap((base): Step[] => {
+    const nests = labels.map((l) => labelled(base, l)).filter((n) => tops.has(n))
+    return nests.length > 1 ? [{ stage: 2, step: { kind: 'merge', nests, span: step.span } }] : []
+  })
+  if (steps.length > 0) return steps
+  return fail({
+    code: 'schedule/nothing-to-merge',
+    message: `${step.buffer.name} has no two parts with nests of their own`,
+    span: step.span,
+    expected: 'a buffer in several parts, and iterations over each',
+  })
+}
+
+function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
   const { span } = step
-  // The first step on loops ends what acts on coordinates.
-  const onLoops = before.some((s) => s.stage === 2)
+  const { names } = env
+  const text = printStep(step)
+  const ref = (r: Ast.LoopRef): string => names.loop(r)
   const coord = (s: CoordStep): Step[] => [{ stage: 1, step: s }]
-  const loop = (s: LoopStep): Step[] => [{ stage: 2, step: s }]
+  const loop = (s: LoopStep): Step[] => {
+    progress.onLoops = true
+    return [{ stage: 2, step: s }]
+  }
   const early = (what: string): void => {
-    if (onLoops)
+    if (progress.onLoops)
       fail({
         code: 'schedule/too-late',
         message: `${what} acts on coordinates and comes after a step on loops`,
@@ -80,35 +163,47 @@ function convert(
   switch (step.kind) {
     case 'as': {
       early('as')
-      const { format, args } = formats.get(step)!
+      const { format, args } = env.schedule.formats.get(step)!
       return coord({
         kind: 'as',
-        buffer: step.buffer.name,
+        buffer: names.buffer(step.buffer),
         format,
         args: args.map((a, k) =>
           typeof a === 'string'
             ? a
             : format.params[k]!.kind === 'real'
-              ? arithmetic(a, values, true)
-              : integer(a, values),
+              ? arithmetic(a, env, true)
+              : integer(a, env),
         ),
         span,
       })
     }
-    case 'each':
-    case 'merge':
+    case 'use':
+      return stepsIn(
+        env.schedule.uses.get(step.schedule.name)!,
+        step.args.map((a) => integer(a, env)),
+        progress,
+      )
+    case 'each': {
+      const { onLoops } = progress
+      progress.onLoops ||= isOnLoops(step, env.schedule, onLoops)
+      return [{ stage: 'parts', text, span, steps: (now) => eachPart(step, env, onLoops, now) }]
+    }
     case 'merge_parts':
-      return fail({ code: 'schedule/unsupported', message: `${step.kind} is not expanded`, span })
+      progress.onLoops = true
+      return [{ stage: 'parts', text, span, steps: (now) => mergeParts(step, now) }]
+    case 'merge':
+      return loop({ kind: 'merge', nests: step.nests.map((n) => names.nest(n)), span })
     case 'attach':
       early('attach')
       return coord({ kind: 'attach', loop: ref(step.loop), to: ref(step.to), span })
     case 'reorder':
-      return onLoops
+      return progress.onLoops
         ? loop({ kind: 'reorder', loops: step.loops.map(ref), span })
         : coord({ kind: 'reorder', loops: step.loops.map(ref), span })
     case 'fuse': {
-      const into = step.into ? { into: step.into.name } : {}
-      return onLoops
+      const into = step.into ? { into: names.fresh(step.into) } : {}
+      return progress.onLoops
         ? loop({ kind: 'fuse', loops: step.loops.map(ref), ...into, span })
         : coord({ kind: 'fuse', loops: step.loops.map(ref), ...into, span })
     }
@@ -116,16 +211,16 @@ function convert(
       return loop({
         kind: 'split',
         loop: ref(step.loop),
-        by: integer(step.by, values),
-        ...(step.into ? { into: [step.into[0].name, step.into[1].name] as const } : {}),
+        by: integer(step.by, env),
+        ...(step.into ? { into: [names.fresh(step.into[0]), names.fresh(step.into[1])] as const } : {}),
         span,
       })
     case 'tile':
       return loop({
         kind: 'tile',
         loops: step.loops.map(ref),
-        by: step.by.map((e) => integer(e, values)),
-        ...(step.into ? { into: step.into.map((i) => i.name) } : {}),
+        by: step.by.map((e) => integer(e, env)),
+        ...(step.into ? { into: step.into.map((i) => names.fresh(i)) } : {}),
         span,
       })
     case 'bind':
@@ -138,7 +233,7 @@ function convert(
       return loop({
         kind: 'unroll',
         loop: ref(step.loop),
-        ...(step.by ? { by: integer(step.by, values) } : {}),
+        ...(step.by ? { by: integer(step.by, env) } : {}),
         span,
       })
     case 'vectorize':
@@ -147,25 +242,26 @@ function convert(
     case 'cache_write':
       return loop({
         kind: step.kind,
-        buffer: step.buffer.name,
+        buffer: names.buffer(step.buffer),
         at: ref(step.at),
         scope: memory(step.memory),
-        ...(step.into ? { into: step.into.name } : {}),
+        ...(step.into ? { into: names.fresh(step.into) } : {}),
         span,
       })
     case 'compute_at':
-      return loop({ kind: 'compute_at', nest: step.iteration.name, at: ref(step.at), span })
+      return loop({ kind: 'compute_at', nest: names.nest(step.iteration), at: ref(step.at), span })
     case 'fission':
-      return loop({ kind: 'fission', loop: ref(step.loop), after: step.after.name, span })
+      return loop({ kind: 'fission', loop: ref(step.loop), after: names.nest(step.after), span })
     case 'rfactor':
       return loop({
         kind: 'rfactor',
         loop: ref(step.loop),
-        ...(step.into ? { into: step.into.name } : {}),
+        ...(step.into ? { into: names.fresh(step.into) } : {}),
         span,
       })
     case 'atomic':
-      return loop({ kind: 'atomic', buffer: step.buffer.name, span })
+    case 'combine':
+      return loop({ kind: step.kind, buffer: names.buffer(step.buffer), span })
   }
 }
 
@@ -178,68 +274,5 @@ function memory(m: Ast.Ident): CacheScope {
     lookup: { name: m.name, candidates: ['shared', 'register'] },
     expected: 'shared or register',
     hint: 'cache in the memory of a block or of a thread',
-  })
-}
-
-/** The value of an integer expression over schedule parameters. */
-function integer(e: Ast.Expr, values: Values): number {
-  const value = arithmetic(e, values)
-  if (!Number.isSafeInteger(value)) bad(e, `it is ${value}`)
-  return value
-}
-
-/** `real`: quotients of numbers that are not both integers as written are not rounded down. */
-function arithmetic(e: Ast.Expr, values: Values, real = false): number {
-  switch (e.kind) {
-    case 'number':
-      return e.value
-    case 'name': {
-      const v = values.get(e.name)
-      return v === undefined ? bad(e, `${e.name} is no parameter of the schedule`) : v
-    }
-    case 'unary':
-      return e.op === 'neg' ? -arithmetic(e.x, values, real) : bad(e, 'it is a condition')
-    case 'binary': {
-      const a = arithmetic(e.a, values, real)
-      const b = arithmetic(e.b, values, real)
-      if ((e.op === 'div' || e.op === 'mod') && b === 0) return bad(e, 'it divides by 0')
-      if (real && e.op === 'div' && (isFraction(e.a) || isFraction(e.b))) return a / b
-      return foldInt(e.op, a, b) ?? bad(e, 'it is a condition')
-    }
-    case 'call': {
-      const xs = e.args.map((x) => arithmetic(x, values, real))
-      if (e.fn.name === 'min') return Math.min(...xs)
-      if (e.fn.name === 'max') return Math.max(...xs)
-      if (e.fn.name === 'ceildiv' && xs.length === 2 && xs[1] !== 0) return Math.ceil(xs[0]! / xs[1]!)
-      return bad(e, `${e.fn.name} is not for arguments of steps`)
-    }
-    default:
-      return bad(e, 'it is no integer arithmetic')
-  }
-}
-
-/** Whether an expression is a floating-point number as written. */
-function isFraction(e: Ast.Expr): boolean {
-  switch (e.kind) {
-    case 'number':
-      return e.float
-    case 'unary':
-      return isFraction(e.x)
-    case 'binary':
-      return isFraction(e.a) || isFraction(e.b)
-    case 'call':
-      return e.args.some(isFraction)
-    default:
-      return false
-  }
-}
-
-function bad(e: { readonly span: Span }, why: string): never {
-  return fail({
-    code: 'schedule/argument',
-    message: `an argument of a step is no integer: ${why}`,
-    span: e.span,
-    expected: 'integers, parameters of the schedule, + - * / %, min, max, ceildiv',
-    hint: 'write a number',
   })
 }

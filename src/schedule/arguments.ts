@@ -1,0 +1,76 @@
+/** Arguments of steps: arithmetic over the parameters of the schedule and the constants of parts. */
+import { fail, type Span } from '../ast/diagnostic.ts'
+import type * as Ast from '../ast/nodes.ts'
+import { foldInt } from '../ir/expr.ts'
+
+/** What names stand for. */
+export interface Known {
+  readonly values: ReadonlyMap<string, number>
+  /** `p.width` */
+  readonly constant: (e: Ast.Field) => number
+}
+
+/** The value of an integer expression over schedule parameters. */
+export function integer(e: Ast.Expr, known: Known): number {
+  const value = arithmetic(e, known)
+  if (!Number.isSafeInteger(value)) bad(e, `it is ${value}`)
+  return value
+}
+
+/** `real`: quotients of numbers that are not both integers as written are not rounded down. */
+export function arithmetic(e: Ast.Expr, known: Known, real = false): number {
+  switch (e.kind) {
+    case 'number':
+      return e.value
+    case 'name': {
+      const v = known.values.get(e.name)
+      return v === undefined ? bad(e, `${e.name} is no parameter of the schedule`) : v
+    }
+    case 'unary':
+      return e.op === 'neg' ? -arithmetic(e.x, known, real) : bad(e, 'it is a condition')
+    case 'binary': {
+      const a = arithmetic(e.a, known, real)
+      const b = arithmetic(e.b, known, real)
+      if ((e.op === 'div' || e.op === 'mod') && b === 0) return bad(e, 'it divides by 0')
+      if (real && e.op === 'div' && (isFraction(e.a) || isFraction(e.b))) return a / b
+      return foldInt(e.op, a, b) ?? bad(e, 'it is a condition')
+    }
+    case 'call': {
+      const xs = e.args.map((x) => arithmetic(x, known, real))
+      if (e.fn.name === 'min') return Math.min(...xs)
+      if (e.fn.name === 'max') return Math.max(...xs)
+      if (e.fn.name === 'ceildiv' && xs.length === 2 && xs[1] !== 0) return Math.ceil(xs[0]! / xs[1]!)
+      return bad(e, `${e.fn.name} is not for arguments of steps`)
+    }
+    case 'field':
+      return known.constant(e)
+    default:
+      return bad(e, 'it is no integer arithmetic')
+  }
+}
+
+/** Whether an expression is a floating-point number as written. */
+function isFraction(e: Ast.Expr): boolean {
+  switch (e.kind) {
+    case 'number':
+      return e.float
+    case 'unary':
+      return isFraction(e.x)
+    case 'binary':
+      return isFraction(e.a) || isFraction(e.b)
+    case 'call':
+      return e.args.some(isFraction)
+    default:
+      return false
+  }
+}
+
+function bad(e: { readonly span: Span }, why: string): never {
+  return fail({
+    code: 'schedule/argument',
+    message: `an argument of a step is no integer: ${why}`,
+    span: e.span,
+    expected: 'integers, parameters of the schedule, + - * / %, min, max, ceildiv',
+    hint: 'write a number',
+  })
+}
