@@ -242,6 +242,8 @@ function inRange(e: Expr, old: StoredAxis, part: FormatInstance): Expr[] {
     if (axis && sameExpr(axis.extent, old.extent)) return []
   }
   const conditions = tableConditions(e, part)
+  const sort = e.kind === 'load' && part.tables.find((t) => t.name === e.buffer && t.of === 'sort')
+  if (sort && sameExpr(sort.length, old.extent)) return conditions
   if (mayBeNegative(e)) conditions.push(ge(e, int(0)))
   conditions.push(lt(e, old.extent))
   return conditions

@@ -6,7 +6,7 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { parentOf, type StoredAxis } from '../../ir/axis.ts'
 import { constant, type Expr, keyOf, rewriteExpr, sameExpr } from '../../ir/expr.ts'
-import type { FormatInstance } from '../../ir/format.ts'
+import type { FormatInstance, Instance } from '../../ir/format.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import type { Split } from './split.ts'
 
@@ -15,9 +15,8 @@ import type { Split } from './split.ts'
  * axis has no others; one that ends in a dense axis under it does (a block), and so does the product of several
  * chains, unless a chain is a dimension of the tensor by itself.
  */
-export function padsWithFill(part: FormatInstance, split: Split): boolean {
-  const { over, instance } = split
-  if (over.every((a) => a.kind === 'dense_fixed') && instance.tree.kind === 'leaf') return false
+export function padsWithFill(part: FormatInstance, { over, tree }: Instance): boolean {
+  if (over.every((a) => a.kind === 'dense_fixed') && tree.kind === 'leaf') return false
   const parents = new Set(part.axes.map(parentOf))
   const leaves = part.axes.filter((a) => !parents.has(a.name) && !isDimension(a, part, over))
   return leaves.length > 1 || leaves.some((a) => a.kind === 'dense_fixed' || a.kind === 'dense_variable')
@@ -50,7 +49,7 @@ const leavesOut = ({ over, instance }: Split): boolean =>
 /** @throws SptError `schedule/format-padding`, `schedule/format-output` */
 export function checkPadding(kernel: Kernel1, split: Split): void {
   const out = leavesOut(split)
-  const padded = split.instance.parts.map((p) => p.instance).filter((p) => padsWithFill(p, split))
+  const padded = split.instance.parts.map((p) => p.instance).filter((p) => padsWithFill(p, split.instance))
   if (padded.length === 0 && !out) return
   const changed = [...split.buffers.values()].map((b) => b.buffer)
   const kept = out ? changed.find((b) => b.role !== 'in') : undefined

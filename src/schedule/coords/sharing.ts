@@ -1,0 +1,179 @@
+/**
+ * Who else writes an element: facts about the iterations that `as` made of one, which decide between parallel
+ * loops as they are, atomics, and combining partial results.
+ */
+import type { Axis } from '../../ir/axis.ts'
+import { type Access, accessesOf } from '../../ir/elaborate/accesses.ts'
+import { type Expr, freeVars, sameExpr, substitute } from '../../ir/expr.ts'
+import type { PartTree } from '../../ir/format.ts'
+import type { Iter, Kernel1, Reformat, Stmt1 } from '../../ir/stage1.ts'
+import { dependsOn } from './depends.ts'
+import { padsWithFill } from './padding.ts'
+
+/** A buffer that an iteration over a part writes. */
+export interface PartWrite {
+  readonly iteration: string
+  /** Which reformat of the kernel, and which of its parts. */
+  readonly reformat: number
+  readonly part: number
+  readonly buffer: string
+  /**
+   * Iterations over other parts of the same reformat that may write the same elements. Empty: whether a
+   * coordinate belongs to this part depends only on coordinates that tell the elements apart.
+   */
+  readonly meets: readonly string[]
+  /**
+   * R iterators that come to an element again although the kernel does not reduce over what they stand for: a
+   * nonunique axis, pieces of a row. Bound to threads they need atomics or partial results.
+   */
+  readonly repeats: readonly string[]
+}
+
+/** One entry for each iteration over a part (the innermost of a nest) and each buffer it writes, in the order of the kernel. */
+export function sharing(kernel: Kernel1): readonly PartWrite[] {
+  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
+  const all = writesIn(kernel.body, [], kernel, axes)
+  return all.map((w) => ({
+    iteration: w.iteration,
+    reformat: w.reformat,
+    part: w.part,
+    buffer: w.buffer,
+    meets: [
+      ...new Set(
+        all
+          .filter((o) => o.reformat === w.reformat && o.part !== w.part && o.buffer === w.buffer)
+          .filter((o) => !apart(kernel.reformats[w.reformat]!, w, o))
+          .map((o) => o.iteration),
+      ),
+    ],
+    repeats: w.repeats,
+  }))
+}
+
+interface Write {
+  readonly iteration: string
+  readonly reformat: number
+  readonly part: number
+  readonly buffer: string
+  readonly repeats: readonly string[]
+  /** Of each statement that writes the buffer. */
+  readonly indices: readonly (readonly Expr[])[]
+  /** The old coordinates, over the iterators. */
+  readonly coordinates: readonly Expr[]
+}
+
+type Axes = ReadonlyMap<string, Axis>
+
+/** Writes by the innermost iteration that, with those around it, runs over all axes of a part. */
+function writesIn(body: readonly Stmt1[], around: readonly Iter[], kernel: Kernel1, axes: Axes): Write[] {
+  return body.flatMap((s) => {
+    if (s.kind === 'if') return writesIn([...s.then, ...s.else], around, kernel, axes)
+    if (s.kind !== 'iterate') return []
+    const iters = [...around, ...s.iters]
+    const before = standsIn(kernel, opened(around, axes))
+    const here = standsIn(kernel, opened(iters, axes)).filter(
+      (x) => !before.some((y) => y.reformat === x.reformat && y.part === x.part),
+    )
+    const writes = accessesOf([s], axes).filter((a) => a.mode !== 'read')
+    return [
+      ...here.flatMap((place) => writesOf(s.name, iters, writes, place, kernel)),
+      ...writesIn(s.body, iters, kernel, axes),
+    ]
+  })
+}
+
+const opened = (iters: readonly Iter[], axes: Axes): string[] =>
+  iters.flatMap((x) => {
+    const axis = axes.get(x.axis)
+    return axis?.kind === 'fused' ? axis.members : [x.axis]
+  })
+
+function writesOf(
+  iteration: string,
+  iters: readonly Iter[],
+  writes: readonly Access[],
+  { reformat, part, coordinates }: Standing,
+  kernel: Kernel1,
+): Write[] {
+  const own = new Set(kernel.reformats[reformat]!.instance.parts[part]!.instance.order)
+  const mine = iters.filter((x) => own.has(x.axis))
+  return [...new Set(writes.map((w) => w.buffer))].map((buffer) => {
+    const accesses = writes.filter((w) => w.buffer === buffer)
+    const repeats = mine.filter((x) => accesses.some((w) => repeated(x, w, coordinates)))
+    return {
+      iteration,
+      reformat,
+      part,
+      buffer,
+      indices: accesses.map((w) => w.index),
+      coordinates,
+      repeats: repeats.map((x) => x.name),
+    }
+  })
+}
+
+/** A part of a reformat whose axes are iterated, and the coordinates they stand for. */
+interface Standing {
+  readonly reformat: number
+  readonly part: number
+  readonly coordinates: readonly Expr[]
+}
+
+/** The parts whose axes are iterated, and the coordinates they stand for: through later formats of a part, too. */
+function standsIn(kernel: Kernel1, iterated: readonly string[]): Standing[] {
+  const known = new Set(iterated)
+  const values = new Map<string, Expr>()
+  const out: Standing[] = []
+  for (let r = kernel.reformats.length - 1; r >= 0; r--) {
+    const { instance, from } = kernel.reformats[r]!
+    const part = instance.parts.findIndex((p) => p.instance.order.every((a) => known.has(a)))
+    if (part < 0) continue
+    const coordinates = instance.parts[part]!.instance.inverse.map((e) => substitute(e, values))
+    out.push({ reformat: r, part, coordinates })
+    from.forEach((a, k) => {
+      known.add(a.name)
+      values.set(a.name, coordinates[k]!)
+    })
+  }
+  return out
+}
+
+/** An R iterator that has a say only in coordinates that the target is indexed by, or in none. */
+const repeated = (x: Iter, w: Access, coordinates: readonly Expr[]): boolean =>
+  x.kind === 'R' && coordinates.every((c) => !freeVars(c).has(x.name) || w.index.some((e) => sameExpr(e, c)))
+
+type Sides = Pick<Write, 'part' | 'indices' | 'coordinates'>
+
+/** Where two parts' selections part, nothing is asked but coordinates that an element has only one of. */
+function apart(r: Reformat, x: Sides, y: Sides): boolean {
+  const { instance } = r
+  const over = instance.over
+  const padded = [x, y].some((s) => padsWithFill(instance.parts[s.part]!.instance, instance))
+  if (padded) return false
+  const tells = (k: number): boolean =>
+    x.indices.every((a) =>
+      y.indices.every((b) =>
+        a.some(
+          (e, d) => sameExpr(e, x.coordinates[k]!) && b[d] !== undefined && sameExpr(b[d], y.coordinates[k]!),
+        ),
+      ),
+    )
+  const told = new Set(over.filter((_, k) => tells(k)).map((a) => a.name))
+  const dims = over.map((a) => a.name)
+  return [...askedBetween(instance.tree, x.part, y.part, dims)].every((v) => told.has(v))
+}
+
+/** Dimensions that decide between two parts. */
+function askedBetween(tree: PartTree, x: number, y: number, dims: readonly string[]): ReadonlySet<string> {
+  if (tree.kind === 'leaf') return new Set()
+  const children = tree.kind === 'index' ? tree.children : tree.cases.map((c) => c.child)
+  const both = children.find((c) => holds(c, x) && holds(c, y))
+  if (both) return askedBetween(both, x, y, dims)
+  const asked = tree.kind === 'index' ? [tree.index] : tree.cases.flatMap((c) => (c.where ? [c.where] : []))
+  return new Set(asked.flatMap((e) => [...dependsOn(e, tree.queries, dims)]))
+}
+
+const holds = (tree: PartTree, part: number): boolean =>
+  tree.kind === 'leaf'
+    ? tree.part === part
+    : (tree.kind === 'index' ? tree.children : tree.cases.map((c) => c.child)).some((c) => holds(c, part))
