@@ -1,0 +1,420 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { factsOf, provesCover, provesDisjoint, provesInverse, provesRange } from '../../src/formats/prove.ts'
+import type { StoredAxis } from '../../src/ir/axis.ts'
+import { evaluate } from '../../src/ir/evaluate.ts'
+import {
+  add,
+  all,
+  type BinaryOp,
+  binary,
+  cast,
+  ceildiv,
+  constant,
+  div,
+  type Expr,
+  int,
+  load,
+  max,
+  min,
+  mod,
+  mul,
+  not,
+  select,
+  sub,
+  variable,
+} from '../../src/ir/expr.ts'
+import type { FormatInstance, Query, Sort } from '../../src/ir/format.ts'
+import { Choices, choiceNumbers } from '../support/choices.ts'
+
+const v = variable
+const dense = (name: string, extent: Expr): StoredAxis => ({
+  kind: 'dense_fixed',
+  name,
+  parent: null,
+  extent,
+})
+const over: readonly StoredAxis[] = [dense('i', v('m')), dense('j', v('n'))]
+
+interface Map2 {
+  readonly map: readonly Expr[]
+  readonly inverse: readonly Expr[]
+  readonly extents: readonly Expr[]
+  readonly queries?: readonly Query[]
+  readonly sorts?: readonly Sort[]
+  readonly tables?: FormatInstance['tables']
+  readonly measured?: FormatInstance['measured']
+}
+
+const part = (m: Map2): FormatInstance => {
+  const order = m.map.map((_, k) => `x${k}`)
+  return {
+    text: 'test',
+    constants: new Map(),
+    axes: order.map((name, k) => dense(name, m.extents[k]!)),
+    order,
+    names: new Map(order.map((n) => [n, n])),
+    sorts: m.sorts ?? [],
+    queries: m.queries ?? [],
+    map: m.map,
+    inverse: m.inverse,
+    where: null,
+    tables: m.tables ?? [],
+    claims: [],
+    measured: m.measured ?? [],
+  }
+}
+
+const proofs = (m: Map2): readonly [boolean, boolean] => {
+  const p = part(m)
+  const facts = factsOf(over, p.queries, p)
+  return [provesInverse(p, over, facts), provesRange(p, facts)]
+}
+
+const blocks = (b: number): Map2 => ({
+  map: [div(v('i'), int(b)), div(v('j'), int(b)), mod(v('i'), int(b)), mod(v('j'), int(b))],
+  inverse: [add(mul(v('x0'), int(b)), v('x2')), add(mul(v('x1'), int(b)), v('x3'))],
+  extents: [ceildiv(v('m'), int(b)), ceildiv(v('n'), int(b)), int(b), int(b)],
+})
+
+describe('maps', () => {
+  it('proves blocks, and refuses to prove them with a wrong block or extent', () => {
+    expect(proofs(blocks(16))).toEqual([true, true])
+    const wrong = { ...blocks(16), inverse: [...blocks(15).inverse] }
+    expect(proofs(wrong)).toEqual([false, true])
+    const short = [div(v('m'), int(16)), ...blocks(16).extents.slice(1)]
+    expect(proofs({ ...blocks(16), extents: short })).toEqual([true, false])
+  })
+
+  it('proves diagonals: the other coordinate cancels', () => {
+    const last = sub(v('m'), int(1))
+    const diagonals: Map2 = {
+      map: [add(sub(v('j'), v('i')), last), v('i')],
+      inverse: [v('x1'), sub(add(v('x0'), v('x1')), last)],
+      extents: [sub(add(v('m'), v('n')), int(1)), v('m')],
+    }
+    expect(proofs(diagonals)).toEqual([true, true])
+    expect(proofs({ ...diagonals, extents: [sub(add(v('m'), v('n')), int(2)), v('m')] })).toEqual([
+      true,
+      false,
+    ])
+  })
+
+  it('proves bits of a block, block by block, and blocks of blocks', () => {
+    const e = add(mul(mod(v('i'), int(8)), int(8)), mod(v('j'), int(8)))
+    const bits: Map2 = {
+      map: [div(v('i'), int(8)), div(v('j'), int(8)), e],
+      inverse: [
+        add(mul(v('x0'), int(8)), div(v('x2'), int(8))),
+        add(mul(v('x1'), int(8)), mod(v('x2'), int(8))),
+      ],
+      extents: [ceildiv(v('m'), int(8)), ceildiv(v('n'), int(8)), int(64)],
+    }
+    expect(proofs(bits)).toEqual([true, true])
+    const nested: Map2 = {
+      map: [div(v('i'), int(12)), div(mod(v('i'), int(12)), int(4)), mod(v('i'), int(4)), v('j')],
+      inverse: [add(add(mul(v('x0'), int(12)), mul(v('x1'), int(4))), v('x2')), v('x3')],
+      extents: [ceildiv(v('m'), int(12)), int(3), int(4), v('n')],
+    }
+    expect(proofs(nested)).toEqual([true, true])
+    expect(proofs({ ...nested, map: [nested.map[0]!, nested.map[1]!, mod(v('i'), int(5)), v('j')] })[0]).toBe(
+      false,
+    )
+  })
+
+  it('proves permutations by a sort, and segments of a list', () => {
+    const place: Query = { kind: 'place', name: 'at#0', sort: 'place', of: v('i') }
+    const sort: Sort = { place: 'place', at: 'row', dim: 'i', key: int(0), queries: [], within: null }
+    const row = (e: Expr): Expr => load('row', [e], 'i32')
+    const sliced: Map2 = {
+      queries: [place],
+      sorts: [sort],
+      tables: [{ name: 'row', of: 'sort', source: 'row', length: v('m'), fill: v('m') }],
+      map: [div(v('at#0'), int(4)), mod(v('at#0'), int(4)), v('j')],
+      inverse: [row(add(mul(v('x0'), int(4)), v('x1'))), v('x2')],
+      extents: [ceildiv(v('m'), int(4)), int(4), v('n')],
+    }
+    expect(proofs(sliced)).toEqual([true, true])
+    const off = row(add(add(mul(v('x0'), int(4)), v('x1')), int(1)))
+    expect(proofs({ ...sliced, inverse: [off, v('x2')] })[0]).toBe(false)
+    expect(proofs({ ...sliced, queries: [{ ...place, of: v('j') }] })[0]).toBe(false)
+
+    const find: Query = { kind: 'find', name: 'k#0', list: 'rows', of: v('i') }
+    const start = load('rows', [v('k#0')], 'i32')
+    const cut: Map2 = {
+      queries: [find],
+      tables: [
+        { name: 'rows', of: 'list', source: 'rows', length: add(v('rows_segments'), int(1)), fill: v('m') },
+      ],
+      map: [v('k#0'), sub(v('i'), start), v('j')],
+      inverse: [add(load('rows', [v('x0')], 'i32'), v('x1')), v('x2')],
+      extents: [v('rows_segments'), v('m'), v('n')],
+    }
+    expect(proofs(cut)).toEqual([true, true])
+    expect(proofs({ ...cut, extents: [v('rows_segments'), sub(v('m'), int(1)), v('n')] })[1]).toBe(false)
+  })
+
+  it('knows how large ranks become, and leaves measured extents to measuring', () => {
+    const rank: Query = { kind: 'rank', name: 'r#0', of: [v('j')], by: [v('i')] }
+    const pieces: Map2 = {
+      queries: [rank],
+      map: [v('i'), div(v('r#0'), int(4)), v('j')],
+      inverse: [v('x0'), v('x2')],
+      extents: [v('m'), v('n'), v('n')],
+    }
+    expect(proofs(pieces)).toEqual([true, true])
+    expect(proofs({ ...pieces, queries: [{ ...rank, of: [v('i'), v('j')] }] })).toEqual([true, false])
+    const open = { ...pieces, extents: [v('m'), v('w'), v('n')], measured: [{ name: 'w' }] }
+    expect(proofs(open)).toEqual([true, true])
+  })
+
+  it('sees through minima and maxima that are one side', () => {
+    const clamped: Map2 = {
+      map: [min(v('i'), sub(v('m'), int(1))), max(v('j'), int(0))],
+      inverse: [v('x0'), v('x1')],
+      extents: [v('m'), v('n')],
+    }
+    expect(proofs(clamped)).toEqual([true, true])
+    expect(proofs({ ...clamped, map: [min(v('i'), int(3)), v('j')] })).toEqual([false, true])
+  })
+})
+
+/** Coordinates of all boxes up to `most`, with their sizes. */
+function* points(most: number): Generator<ReadonlyMap<string, number>> {
+  for (let m = 1; m <= most; m++)
+    for (let n = 1; n <= most; n++)
+      for (let i = 0; i < m; i++)
+        for (let j = 0; j < n; j++)
+          yield new Map([
+            ['m', m],
+            ['n', n],
+            ['i', i],
+            ['j', j],
+          ])
+}
+
+/** A bijection of (i, j) in steps that can be undone, then perhaps one change that breaks it. */
+function bijection(c: Choices): Map2 {
+  let forward: Expr[] = [v('i'), v('j')]
+  let extents: Expr[] = [v('m'), v('n')]
+  /** Coordinates of `forward`, from the new axes' ones: rebuilt from the last step back. */
+  const undo: ((xs: readonly Expr[]) => readonly Expr[])[] = []
+  const steps = c.between(1, 3)
+  for (let s = 0; s < steps; s++) {
+    const k = c.below(forward.length)
+    const x = forward[k]!
+    const n = extents[k]!
+    const put = (list: readonly Expr[], ...xs: Expr[]): Expr[] => [
+      ...list.slice(0, k),
+      ...xs,
+      ...list.slice(k + 1),
+    ]
+    switch (c.below(4)) {
+      case 0: {
+        const b = c.between(1, 4)
+        forward = put(forward, div(x, int(b)), mod(x, int(b)))
+        extents = put(extents, ceildiv(n, int(b)), int(b))
+        undo.push((xs) => [...xs.slice(0, k), add(mul(xs[k]!, int(b)), xs[k + 1]!), ...xs.slice(k + 2)])
+        break
+      }
+      case 1: {
+        forward = put(forward, sub(sub(n, int(1)), x))
+        undo.push((xs) => put(xs, sub(sub(n, int(1)), xs[k]!)))
+        break
+      }
+      case 2: {
+        const other = (k + 1) % forward.length
+        if (other === k) break
+        const y = forward[other]!
+        const q = extents[other]!
+        forward = put(forward, add(x, y))
+        extents = put(extents, sub(add(n, q), int(1)))
+        undo.push((xs) => put(xs, sub(xs[k]!, xs[other]!)))
+        break
+      }
+      default: {
+        const other = (k + 1) % forward.length
+        const swap = (list: readonly Expr[]): Expr[] => {
+          const out = [...list]
+          out[k] = list[other]!
+          out[other] = list[k]!
+          return out
+        }
+        forward = swap(forward)
+        extents = swap(extents)
+        undo.push(swap)
+      }
+    }
+  }
+  const names = forward.map((_, k) => v(`x${k}`))
+  const inverse = undo.reduceRight<readonly Expr[]>((xs, u) => u(xs), names)
+  return { map: forward, inverse, extents }
+}
+
+/** One constant, name or operator of one component changed. */
+function mutated(m: Map2, c: Choices): Map2 {
+  const which = c.pick(['map', 'inverse', 'extents'] as const)
+  const list = [...m[which]]
+  const k = c.below(list.length)
+  list[k] = changed(list[k]!, c)
+  return { ...m, [which]: list }
+}
+
+function changed(e: Expr, c: Choices): Expr {
+  if (e.kind === 'binary' && c.chance(70)) {
+    const left = c.chance(50)
+    if (c.chance(20)) {
+      const op: BinaryOp = c.pick(['add', 'sub', 'mul', 'min', 'max'])
+      return binary(op, e.a, e.b)
+    }
+    const divides = e.op === 'div' || e.op === 'mod'
+    if (divides && !left) return e.b.kind === 'const' ? binary(e.op, e.a, int(e.b.value + 1)) : e
+    return left ? binary(e.op, changed(e.a, c), e.b) : binary(e.op, e.a, changed(e.b, c))
+  }
+  return c.chance(50)
+    ? add(e, int(c.between(1, 2)))
+    : c.chance(50)
+      ? sub(e, int(1))
+      : c.pick([v('i'), int(0), e])
+}
+
+describe('verdicts against brute force', () => {
+  const holds = (m: Map2): readonly [boolean, boolean] => {
+    let inverse = true
+    let range = true
+    for (const at of points(6)) {
+      const mapped = m.map.map((e) => evaluate(e, at))
+      const known = new Map([...at, ...mapped.map((x, k) => [`x${k}`, x] as const)])
+      const back = m.inverse.map((e) => evaluate(e, known))
+      if (back[0] !== at.get('i') || back[1] !== at.get('j')) inverse = false
+      if (mapped.some((x, k) => x < 0 || x >= evaluate(m.extents[k]!, at))) range = false
+    }
+    return [inverse, range]
+  }
+
+  it('proves all of a family of bijections', () => {
+    let ranges = 0
+    fc.assert(
+      fc.property(choiceNumbers(16), (numbers) => {
+        const m = bijection(new Choices(numbers))
+        expect(holds(m)).toEqual([true, true])
+        const [inverse, range] = proofs(m)
+        expect(inverse).toBe(true)
+        if (range) ranges++
+      }),
+      { numRuns: 300 },
+    )
+    expect(ranges).toBeGreaterThan(285)
+  })
+
+  it('never proves what is wrong', () => {
+    let wrong = 0
+    fc.assert(
+      fc.property(choiceNumbers(40), (numbers) => {
+        const c = new Choices(numbers)
+        const m = mutated(bijection(c), c)
+        const [inverse, range] = holds(m)
+        const [provesIt, inRange] = proofs(m)
+        if (!inverse || !range) wrong++
+        if (provesIt) expect(inverse).toBe(true)
+        if (inRange) expect(range).toBe(true)
+      }),
+      { numRuns: 300 },
+    )
+    expect(wrong).toBeGreaterThan(75)
+  })
+})
+
+describe('conditions', () => {
+  const facts = factsOf(over, [{ kind: 'count', name: 'c', of: [v('j')], by: [v('i')] }])
+  const ge = (a: Expr, b: Expr): Expr => binary('ge', a, b)
+  const lt = (a: Expr, b: Expr): Expr => binary('lt', a, b)
+
+  it('proves complements, comparisons with constants, residues and bands', () => {
+    const dense = ge(div(cast(v('c'), 'f64'), constant(256, 'f64')), constant(0.5, 'f64'))
+    const sparse = lt(div(cast(v('c'), 'f64'), constant(256, 'f64')), constant(0.5, 'f64'))
+    expect(provesDisjoint([dense, sparse], facts)).toBe(true)
+    expect(provesCover([dense, sparse], facts)).toBe(true)
+    expect(provesCover([dense, not(dense)], facts)).toBe(true)
+    const lower = lt(div(cast(v('c'), 'f64'), constant(256, 'f64')), constant(0.4, 'f64'))
+    expect(provesDisjoint([dense, lower], facts)).toBe(true)
+    expect(provesCover([dense, lower], facts)).toBe(false)
+
+    const odd = binary('eq', mod(v('j'), int(3)), int(1))
+    const even = binary('eq', mod(v('j'), int(3)), int(2))
+    const none = binary('eq', mod(v('j'), int(3)), int(0))
+    expect(provesDisjoint([odd, even, none], facts)).toBe(true)
+    expect(provesCover([odd, even, none], facts)).toBe(true)
+    expect(provesCover([odd, even], facts)).toBe(false)
+
+    const band = all([binary('le', sub(v('i'), v('j')), int(1)), binary('le', sub(v('j'), v('i')), int(1))])
+    const outside = binary(
+      'or',
+      binary('gt', sub(v('i'), v('j')), int(1)),
+      binary('gt', sub(v('j'), v('i')), int(1)),
+    )
+    expect(provesDisjoint([band, outside], facts)).toBe(true)
+    expect(provesCover([band, outside], facts)).toBe(true)
+    expect(provesDisjoint([band, ge(v('j'), v('i'))], facts)).toBe(false)
+  })
+
+  it('knows that NaN satisfies no comparison', () => {
+    const value = v('value#0', 'f64')
+    const small = lt(value, constant(1, 'f64'))
+    const large = ge(value, constant(1, 'f64'))
+    expect(provesDisjoint([small, large], facts)).toBe(true)
+    expect(provesCover([small, large], facts)).toBe(false)
+    expect(provesCover([small, not(small)], facts)).toBe(true)
+    expect(provesDisjoint([not(small), large], facts)).toBe(false)
+  })
+
+  it('never proves what is wrong', () => {
+    const form = (c: Choices): Expr => {
+      const base = c.pick([
+        v('i'),
+        v('j'),
+        add(v('i'), v('j')),
+        sub(v('j'), v('i')),
+        v('m'),
+        min(v('i'), v('j')),
+      ])
+      return c.pick([
+        base,
+        base,
+        mod(base, int(c.between(2, 3))),
+        div(base, int(2)),
+        mul(base, int(2)),
+        select(lt(base, int(1)), base, int(2)),
+      ])
+    }
+    const literal = (c: Choices): Expr =>
+      binary(c.pick(['lt', 'le', 'gt', 'ge', 'eq', 'ne'] as const), form(c), int(c.between(-1, 3)))
+    const condition = (c: Choices, depth: number): Expr => {
+      if (depth === 0 || c.chance(50)) return literal(c)
+      const a = condition(c, depth - 1)
+      return c.chance(30) ? not(a) : binary(c.pick(['and', 'or'] as const), a, condition(c, depth - 1))
+    }
+    let proved = 0
+    fc.assert(
+      fc.property(choiceNumbers(60), (numbers) => {
+        const c = new Choices(numbers)
+        const first = condition(c, 2)
+        const conditions = [first, c.chance(40) ? not(first) : condition(c, 2), condition(c, 1)].slice(
+          0,
+          c.between(2, 3),
+        )
+        let disjoint = true
+        let cover = true
+        for (const at of points(6)) {
+          const n = conditions.filter((e) => evaluate(e, at) !== 0).length
+          if (n > 1) disjoint = false
+          if (n === 0) cover = false
+        }
+        if (provesDisjoint(conditions, facts)) expect([proved++, disjoint][1]).toBe(true)
+        if (provesCover(conditions, facts)) expect([proved++, cover][1]).toBe(true)
+      }),
+      { numRuns: 300 },
+    )
+    expect(proved).toBeGreaterThan(75)
+  })
+})
