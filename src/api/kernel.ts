@@ -80,7 +80,7 @@ export class Kernel {
 
   apply(steps: readonly Step[]): Kernel {
     expectArgument(
-      Array.isArray(steps) && steps.every((s) => isRecord(s) && (s.stage === 1 || s.stage === 2)),
+      Array.isArray(steps) && steps.every((s) => isRecord(s) && (s.stage === 1 || s.stage === 2 || s.stage === 'parts')),
       'what is applied',
       steps,
       'a list of steps, as steps() gives them',
@@ -183,6 +183,16 @@ export class Kernel {
 
   atomic(buffer: string): Kernel {
     return this.#loop({ kind: 'atomic', buffer })
+  }
+
+  /** Partial results instead of atomics, added in a fixed order. */
+  combine(buffer: string): Kernel {
+    return this.#loop({ kind: 'combine', buffer })
+  }
+
+  /** Nests on blocks in one launch. */
+  merge(...nests: string[]): Kernel {
+    return this.#loop({ kind: 'merge', nests })
   }
 
   /** Outermost spatial loops over threads where nothing is bound: what a GPU runs when no schedule says better. */

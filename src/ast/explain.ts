@@ -25,6 +25,7 @@ const STEP_WORDS = [
   'fission',
   'rfactor',
   'atomic',
+  'combine',
   'attach',
   'use',
   'each',

@@ -534,6 +534,11 @@ export interface AtomicStep extends Item {
   readonly kind: 'atomic'
   readonly buffer: Ident
 }
+/** `combine C`. */
+export interface CombineStep extends Item {
+  readonly kind: 'combine'
+  readonly buffer: Ident
+}
 /** `use rowwise(8)`. */
 export interface UseStep extends Item {
   readonly kind: 'use'
@@ -559,6 +564,7 @@ export type Step =
   | FissionStep
   | RfactorStep
   | AtomicStep
+  | CombineStep
   | UseStep
 
 /** The value of a literal, negated or not; undefined for anything else. */
