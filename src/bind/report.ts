@@ -1,5 +1,6 @@
 /** Which formats tensors were put into, and what that costs. */
 import { describe, type StorageReport } from '../formats/describe.ts'
+import { provenance } from '../formats/provenance.ts'
 import type { Storage } from '../formats/storage.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import type { Kernel1, Reformat } from '../ir/stage1.ts'
@@ -15,9 +16,8 @@ export interface PartFormat {
   readonly format: string
   /** Different coordinates of the tensor's first dimension that the part has entries at. */
   readonly rows: number
-  /** Entries of the tensor in the part. */
-  readonly entries: number
-  /** Elements of the buffer, and how many of them are no entry: padding and fill. */
+  /** Elements of the buffer, how many of them hold a coordinate of the tensor, and how many none: padding and fill. */
+  readonly slots: number
   readonly stored: number
   readonly padding: number
   /** Index arrays, tables and values. */
@@ -32,7 +32,7 @@ export interface TensorFormat {
   readonly formats: readonly string[]
   readonly parts: readonly PartFormat[]
   /** Sums over the parts. */
-  readonly entries: number
+  readonly slots: number
   readonly stored: number
   readonly padding: number
   readonly bytes: number
@@ -68,15 +68,15 @@ export function reportOf(input: ReportInput): TensorFormat[] {
       const { label, text, tableNames } = partOf(steps, b.axes)
       // All tensors of a structure have the same entries; the first that has any says which.
       const piece = input.pieces.find((p) => b.axes.every((a) => p.columns.has(a)))
-      const entries = piece ? different(piece, storage) : 0
+      const stored = piece ? different(piece, storage) : 0
       return {
         label,
         buffer: b.name,
         format: text,
         rows: piece ? rowsOf(piece) : 0,
-        entries,
-        stored: d.size,
-        padding: d.size - entries,
+        slots: d.size,
+        stored,
+        padding: d.size - stored,
         bytes:
           d.structureBytes +
           d.size * DTYPE_BYTES[b.dtype] +
@@ -94,12 +94,15 @@ export function reportOf(input: ReportInput): TensorFormat[] {
         tensor: t.name,
         formats: steps.map((r) => r.format),
         parts,
-        entries: sum((p) => p.entries),
+        slots: sum((p) => p.slots),
         stored: sum((p) => p.stored),
         padding: sum((p) => p.padding),
         bytes: sum((p) => p.bytes),
         buildTime: times.reduce((n, ms) => n + ms, 0),
-        provenance: [],
+        provenance: steps.flatMap((r) => {
+          const { nodes, parts: each } = provenance(r.instance)
+          return [...nodes, ...each].map((x) => x.text)
+        }),
       },
     ]
   })
@@ -132,7 +135,7 @@ function partOf(
   }
 }
 
-/** Entries that have an element each: equal coordinates share one. */
+/** Elements that entries have: equal coordinates share one. */
 function different(piece: Piece, storage: Storage): number {
   const n = lengthOf(piece)
   const positions = storage.entries?.positions

@@ -71,8 +71,12 @@ export function buildStructure(
     storages.set(name, storage)
     adopt(storage, buffer.axes)
   }
-  const build = (over: readonly string[], coords: readonly Int32Array[]): Storage =>
+  // Equal coordinates add up, unless the kernel's text declares an axis on which they stay apart.
+  const apart = (from: readonly Piece[]): boolean =>
+    from.some((p) => p.source.axes.some((a) => isRepeating(storedAxis(axes, a))))
+  const build = (over: readonly string[], coords: readonly Int32Array[], from: readonly Piece[]): Storage =>
     buildStorage({
+      ...(apart(from) ? {} : { duplicates: 'share' as const }),
       axes: over.map((a) => storedAxis(axes, a)),
       extents,
       coords,
@@ -88,7 +92,7 @@ export function buildStructure(
       if (from.every((p) => chain.every((x) => p.columns.has(x)))) return
       if (prefix.some((x) => isRepeating(storedAxis(axes, x)))) return
       const union = prefix.map((x) => concat(from.map((p) => p.columns.get(x)!)))
-      adopt(build(prefix, union), prefix)
+      adopt(build(prefix, union, from), prefix)
     })
   }
   const chains = leafChains(kernel.axes.filter(isStored))
@@ -107,6 +111,7 @@ export function buildStructure(
       const storage = build(
         buffer.axes,
         buffer.axes.map((a) => only.columns.get(a)!),
+        from,
       )
       if (buffer.axes.every((a) => !levels.has(a) || !isStructured(axes, a)))
         storages.set(buffer.name, storage)
@@ -116,7 +121,7 @@ export function buildStructure(
       const columns = chain.map((a) =>
         from.length > 0 && !dense ? concat(from.map((p) => p.columns.get(a)!)) : new Int32Array(0),
       )
-      adopt(build(chain, columns), chain)
+      adopt(build(chain, columns, from), chain)
     }
     times.set(chain[chain.length - 1]!, performance.now() - start)
   }
