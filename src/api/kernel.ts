@@ -80,7 +80,8 @@ export class Kernel {
 
   apply(steps: readonly Step[]): Kernel {
     expectArgument(
-      Array.isArray(steps) && steps.every((s) => isRecord(s) && (s.stage === 1 || s.stage === 2 || s.stage === 'parts')),
+      Array.isArray(steps) &&
+        steps.every((s) => isRecord(s) && (s.stage === 1 || s.stage === 2 || s.stage === 'parts')),
       'what is applied',
       steps,
       'a list of steps, as steps() gives them',
