@@ -3,10 +3,10 @@ import { fail, type Span } from '../ast/diagnostic.ts'
 import type { Instance, PartTree, Query } from '../ir/format.ts'
 import { applyCondition, applyMap, point } from './coordmap.ts'
 import type { EntryValues, Given } from './given.ts'
-import type { Column } from './program.ts'
+import type { Column, MapTable } from './program.ts'
 import { evaluateQueries } from './queries.ts'
 import { allocate, gather } from './storage.ts'
-import { withSegments } from './tables.ts'
+import { listsOf, withSegments } from './tables.ts'
 import { gatherValues } from './values.ts'
 
 export type { EntryValues, Given } from './given.ts'
@@ -28,6 +28,7 @@ interface Context {
   readonly instance: Instance
   readonly names: readonly string[]
   readonly given: Given
+  readonly tables: ReadonlyMap<string, MapTable>
   readonly out: PartEntries[]
 }
 
@@ -47,11 +48,9 @@ export function splitEntries(
   const none = new Int32Array(0)
   const out: PartEntries[] = instance.parts.map(() => ({ entries: none }))
   const names = instance.over.map((a) => a.name)
-  visit(
-    instance.tree,
-    { entries: null, coords, values },
-    { instance, names, given: withSegments(given), out },
-  )
+  const known = withSegments(given)
+  const at: Context = { instance, names, given: known, tables: listsOf(known), out }
+  visit(instance.tree, { entries: null, coords, values }, at)
   return out
 }
 
@@ -64,7 +63,10 @@ function visit(tree: PartTree, scope: Scope, at: Context): void {
   // No entries hold no part: what is below has its empty lists already.
   if (n === 0) return
   const columns = new Map(at.names.map((name, k) => [name, scope.coords[k]!]))
-  const asked = evaluateQueries(tree.queries, columns, scope.values, at.given)
+  const asked = evaluateQueries(tree.queries, columns, scope.values, at.given, {
+    places: new Map(),
+    tables: at.tables,
+  })
   const inputs = [...columns.keys(), ...asked.keys()]
   const all = [...columns.values(), ...asked.values()]
   const which = tree.kind === 'index' ? indexed(tree, inputs, all, at) : chosen(tree, inputs, all, at)
@@ -78,7 +80,7 @@ function indexed(
   columns: readonly Column[],
   at: Context,
 ): Int32Array {
-  const [which] = applyMap({ map: [tree.index], inputs, sizes: at.given.sizes }, columns)
+  const [which] = applyMap({ map: [tree.index], inputs, sizes: at.given.sizes, tables: at.tables }, columns)
   const count = tree.children.length
   for (let e = 0; e < which!.length; e++)
     if (which![e]! < 0 || which![e]! >= count)
@@ -98,7 +100,7 @@ function chosen(
   const which = allocate(n, 'entries').fill(-1)
   tree.cases.forEach(({ where }, k) => {
     if (where === null) return
-    const holds = applyCondition(where, { inputs, sizes: at.given.sizes }, columns)
+    const holds = applyCondition(where, { inputs, sizes: at.given.sizes, tables: at.tables }, columns)
     for (let e = 0; e < n; e++) {
       if (holds[e] === 0) continue
       if (which[e]! >= 0) overlap(tree, at, columns, e, which[e]!, k)

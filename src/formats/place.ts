@@ -76,7 +76,10 @@ export function placeEntries(
       expected: 'the coordinate it came from',
       hint: 'the map must keep different coordinates apart, and the inverse must name the old ones in order',
     })
-  return { columns, tables: new Map([...tables].map(([name, t]) => [name, t.values])) }
+  return {
+    columns,
+    tables: new Map(instance.tables.map(({ name }) => [name, tables.get(name)!.values])),
+  }
 }
 
 /** The extent of an axis; one that is still to be measured bounds nothing. */

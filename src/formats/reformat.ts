@@ -1,40 +1,10 @@
-/** Bringing coordinates into a format: map them, measure what the format leaves open, build. */
+/** Building what a format describes: measures what it leaves open first. */
 import { fail } from '../ast/diagnostic.ts'
 import type { StoredAxis } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { type Expr, freeVars } from '../ir/expr.ts'
-import { buildStorage } from './build.ts'
-import { checkCoords } from './check.ts'
-import { applyMap, type Component } from './coordmap.ts'
-import { checkMap } from './mapcheck.ts'
+import { type BuildInput, buildStorage } from './build.ts'
 import type { Storage } from './storage.ts'
-
-export interface ReformatInput {
-  /** Names of the old axes with their extents: the variables of `map`, in the order of `coords`. */
-  readonly from: readonly Component[]
-  /** New axes in the order of `map`. */
-  readonly to: readonly StoredAxis[]
-  readonly map: readonly Expr[]
-  readonly inverse: readonly Expr[]
-  readonly sizes: ReadonlyMap<string, number>
-  /** Names of sizes to be measured: unknown extents become 1 + the largest coordinate. */
-  readonly measured?: ReadonlySet<string> | undefined
-}
-
-/**
- * New coordinates, one array for each new axis, after a check that the inverse undoes the map.
- * @throws SptError as `applyMap` and `checkMap`, and `bind/missing-size`, `bind/coordinates`, `bind/coordinate-range`
- */
-export function reformatCoords(input: ReformatInput, coords: readonly Int32Array[]): Int32Array[] {
-  const { from, map, inverse, sizes } = input
-  const inputs = from.map((f) => f.name)
-  checkCoords(from, new Map(from.map((f) => [f.name, f.extent])), coords)
-  const mapped = applyMap({ map, inputs, sizes }, coords)
-  const { extents } = measureExtents(input.to, sizes, input.measured ?? new Set(), mapped)
-  const to = input.to.map((a) => ({ name: a.name, extent: extents.get(a.name)! }))
-  checkMap({ map, inverse, from, to, sizes, data: coords })
-  return mapped
-}
 
 export interface MeasuredStorage {
   readonly storage: Storage
@@ -53,6 +23,7 @@ export function buildMeasured(
   sizes: ReadonlyMap<string, number>,
   measured: ReadonlySet<string>,
   coords: readonly Int32Array[],
+  options: Pick<BuildInput, 'duplicates' | 'claims'> = {},
 ): MeasuredStorage {
   const { extents, found } = measureExtents(axes, sizes, measured, coords)
   const known = new Map([...sizes, ...found])
@@ -63,13 +34,13 @@ export function buildMeasured(
     if (isKnown(a.width, known)) widths.set(a.name, evaluate(a.width, known))
     else open.set(a.name, measuredName(a, 'width', a.width, known, measured))
   }
-  const storage = buildStorage({ axes, extents, widths, coords })
+  const storage = buildStorage({ axes, extents, widths, coords, ...options })
   for (const [axis, name] of open)
     found.set(name, Math.max(found.get(name) ?? 0, storage.levels.get(axis)!.width!))
   const even = [...open].every(([axis, name]) => storage.levels.get(axis)!.width === found.get(name))
   if (even) return { storage, measured: found }
   for (const [axis, name] of open) widths.set(axis, found.get(name)!)
-  return { storage: buildStorage({ axes, extents, widths, coords }), measured: found }
+  return { storage: buildStorage({ axes, extents, widths, coords, ...options }), measured: found }
 }
 
 function measureExtents(

@@ -17,7 +17,7 @@ export function withSegments(given: Given): Given {
 }
 
 /**
- * The tables of a format by name: as long as kernels expect them, with the fill behind what they hold.
+ * The tables of a format by name, as long as kernels expect them, with the fill behind what they hold; and lists.
  * @param permutations the `at` of sorts by name
  */
 export function tablesOf(
@@ -25,8 +25,13 @@ export function tablesOf(
   given: Given,
   permutations: ReadonlyMap<string, Int32Array>,
 ): Map<string, MapTable> {
-  return new Map(instance.tables.map((t) => [t.name, tableOf(t, given, permutations)]))
+  const own = instance.tables.map((t) => [t.name, tableOf(t, given, permutations)] as const)
+  return new Map([...listsOf(given), ...own])
 }
+
+/** Lists by the names that they have among the data, as expressions load them. */
+export const listsOf = (given: Given): ReadonlyMap<string, MapTable> =>
+  new Map([...given.lists].map(([name, values]) => [name, { values, fill: values.at(-1) ?? 0 }]))
 
 function tableOf(table: Table, given: Given, permutations: ReadonlyMap<string, Int32Array>): MapTable {
   const from = table.of === 'list' ? given.lists.get(table.source) : permutations.get(table.source)
