@@ -126,8 +126,20 @@ const HINTS: readonly Hint[] = [
     text: 'there are no loops to write: `iterate NAME [i, j] as SR { … }` says what to compute, a schedule how',
   },
   {
-    when: (p) => p.found === '{' && p.expected.includes('`as`'),
+    when: (p) => p.found === '{' && p.before.endsWith(']') && p.expected.includes('`as`'),
     text: 'say what each iterator does, as in `[i, j] as SR`: `S` where different values write different elements, `R` where they combine',
+  },
+  {
+    when: (p) => p.found === '{' && /\bbucket\b[^{}]*$/.test(p.before),
+    text: 'name the width for the parts: `bucket i by length into 1, 2 .. 8 as width { … }`',
+  },
+  {
+    when: (p) => p.found === '{' && /\beach\s+part\s+of\s+\w+$/.test(p.before),
+    text: 'name the part for the steps: `each part of A as p { … }`',
+  },
+  {
+    when: (p) => /\bwhere$/.test(p.before) && p.expected.includes('`(`'),
+    text: 'a condition stands in parentheses: `where (…)`',
   },
   {
     when: (p) => p.expected.some((e) => e.startsWith('a role')),

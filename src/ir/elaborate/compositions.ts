@@ -44,12 +44,16 @@ export function elaborateRules(rules: readonly Ast.Rule[], scope: RuleScope): re
     report.error({
       code: 'check/rest-not-last',
       message: 'this part takes everything, and nothing is left for those after it',
-      span: parts[rest]!.span ?? rules[rest]!.span,
-      labels: [{ span: rules[rest + 1]!.span, text: 'the next part' }],
+      span: headOf(rules[rest]!),
+      labels: [{ span: headOf(rules[rest + 1]!), text: 'the next part' }],
       expected: 'a condition on every part but the last: `where (…)`',
     })
   return report.count > before ? null : parts
 }
+
+/** A part in full, of a block its first word. */
+const headOf = (r: Ast.Rule): Span =>
+  r.kind === 'part' ? r.span : { ...r.span, end: r.span.start + r.kind.length }
 
 /** Whether a rule has no condition of its own, nor its format. */
 const takesAll = (r: PartRule): boolean =>

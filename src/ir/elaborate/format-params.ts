@@ -16,7 +16,8 @@ export function declareFormatParams(d: Declared, list: readonly Ast.FormatParam[
     const measured = p.type === 'size'
     const kind: FormatParamKind = p.type === 'size' ? 'integer' : p.type
     const before = constantPlace(d.report, numbersOf(params), givenOf(params), 'a default')
-    const fallback = p.default && numberAt(before, p.default, kind === 'real' ? 'real' : 'integer', 'it')
+    const fallback =
+      p.default && numberAt(before, p.default, kind === 'real' ? 'real' : 'integer', p.name.name)
     params.push({ name: p.name.name, kind, default: fallback, measured, span: p.span })
   }
   return params
