@@ -7,7 +7,7 @@
  * Otherwise the whole buffer is filled before anything runs: with the reducer's identity, or the fill value.
  */
 import { invariant } from '../ast/diagnostic.ts'
-import type { Axis } from '../ir/axis.ts'
+import { type Axis, isDenseRoot } from '../ir/axis.ts'
 import { ceildiv, constant, type Expr, keyOf, mentions, sameExpr } from '../ir/expr.ts'
 import type { Assign, Buffer1, Iter, Iteration, Kernel1, Reduce1, Stmt1 } from '../ir/stage1.ts'
 
@@ -85,7 +85,10 @@ function covers(kernel: Kernel1, w: Writer): boolean {
   const used = new Set<Expr>()
   const bare = target.index.every((e, k) => {
     const axis = axes.get(buffer.axes[k]!)!
-    return coversAxis(e, axis, axes, iters, where, used)
+    const permuted = permutation(e, axis, kernel, axes)
+    return permuted
+      ? coversAxis(permuted.index, permuted.axis, axes, iters, where, used)
+      : coversAxis(e, axis, axes, iters, where, used)
   })
   // A condition that does more than trim a blocked index leaves elements out.
   if (!bare || !where.every((c) => used.has(c) || !mentionsSpatial(c, iters, target.index))) return false
@@ -97,6 +100,20 @@ function runsFor(it: Iter, index: readonly Expr[], axes: ReadonlyMap<string, Axi
   if (it.kind === 'R' || index.some((e) => mentions(e, it.name))) return true
   const axis = axes.get(it.axis)
   return axis?.kind === 'dense_fixed' && axis.extent.kind === 'const' && axis.extent.value > 0
+}
+
+/** An index that is loaded from a permutation of all coordinates of the axis: where it is loaded from. */
+function permutation(
+  e: Expr,
+  axis: Axis,
+  kernel: Kernel1,
+  axes: ReadonlyMap<string, Axis>,
+): { readonly index: Expr; readonly axis: Axis } | undefined {
+  const table = e.kind === 'load' ? kernel.buffers.find((b) => b.name === e.buffer && b.distinct) : undefined
+  const own = table && axes.get(table.axes[0]!)
+  if (e.kind !== 'load' || !own || !isDenseRoot(own) || !isDenseRoot(axis)) return undefined
+  const whole = 'extent' in own && 'extent' in axis && sameExpr(own.extent, axis.extent)
+  return whole ? { index: e.index[0]!, axis: own } : undefined
 }
 
 function coversAxis(

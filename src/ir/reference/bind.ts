@@ -6,7 +6,7 @@ import type { Buffer1, Kernel1 } from '../stage1.ts'
 import { compileExpr, type Thunk } from './expressions.ts'
 import { isCoords, type RefCoords, type RefDense, type RefInputs } from './inputs.ts'
 import { wrap } from './numeric.ts'
-import { type Columns, type Evaluate, forward } from './reformat.ts'
+import { type Columns, type Evaluate, forward, isTranslated, translationsOf } from './reformat.ts'
 import type { Cell, Context, Scope } from './scope.ts'
 import { allocate, at, place, type Tensor } from './storage.ts'
 import { buildLevels, chainOf, type Source } from './structure.ts'
@@ -20,9 +20,9 @@ export interface Bound {
   readonly sources: readonly Source[]
 }
 
-/** The axes a buffer has for the caller: those it was declared with. */
+/** The axes a buffer has for the caller: those it was declared with, or those of the part that it is. */
 export function callerAxes(kernel: Kernel1, b: Buffer1): readonly string[] {
-  for (const r of kernel.reformats) {
+  for (const r of translationsOf(kernel, b.name)) {
     const was = r.buffers.find((x) => x.name === b.name)
     if (was) return was.axes
   }
@@ -95,7 +95,7 @@ export function bind(kernel: Kernel1, inputs: RefInputs): Bound {
   const callers = [...given.flatMap((g) => (g.source ? [g.source] : [])), ...extra]
   const translated = new Map(
     callers.map((s) => {
-      const c: Columns = forward(s, kernel.reformats, evaluate)
+      const c: Columns = forward(s, kernel.reformats.filter(isTranslated), evaluate)
       return [s, { ...s, axes: c.axes, columns: c.columns }]
     }),
   )

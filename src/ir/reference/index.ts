@@ -7,7 +7,7 @@ import { constant, type Expr } from '../expr.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../stage1.ts'
 import { allAxes, type Bound, bind, callerAxes } from './bind.ts'
 import type { RefInputs, RefOptions, RefOutputs, RefResult, RefSample } from './inputs.ts'
-import { backward, membership } from './reformat.ts'
+import { backward, isTranslated, membership } from './reformat.ts'
 import { pick, samplingOf } from './sample.ts'
 import { compileBody, type Restriction } from './statements.ts'
 import { coordinatesOf, resultOf, type Tensor } from './storage.ts'
@@ -102,7 +102,12 @@ function readBack(
 ): RefResult {
   const axes = allAxes(kernel)
   const columns = { axes: t.buffer.axes, columns: coordinatesOf(t), length: t.data.length }
-  const { columns: old, keep } = backward(columns, kernel.reformats, bound.evaluate, bound.extentOf)
+  const { columns: old, keep } = backward(
+    columns,
+    kernel.reformats.filter(isTranslated),
+    bound.evaluate,
+    bound.extentOf,
+  )
   const ordered = names.map((n) => old.columns[old.axes.indexOf(n)]!)
   const sparse = names.filter((n) => !isDenseChain(axes, n))
   if (sparse.length === 0) {

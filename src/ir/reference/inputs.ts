@@ -19,7 +19,10 @@ export type RefTensor = RefDense | RefCoords
 export interface RefInputs {
   /** Sizes and scalar parameters by name. */
   readonly params: Readonly<Record<string, number>>
-  /** `in` and `inout` buffers by name; an `inout` that is missing starts at its fill value. */
+  /**
+   * `in` and `inout` buffers by name; an `inout` that is missing starts at its fill value. After a format with
+   * several parts, queries or tables: each part and each table, over its own axes.
+   */
   readonly buffers: Readonly<Record<string, RefTensor>>
   /**
    * Structure that no input brings: coordinates on the chain from the root to the axis named, one column an

@@ -6,7 +6,7 @@ import { invariant } from '../../ast/diagnostic.ts'
 import type { Axis } from '../axis.ts'
 import type { Expr } from '../expr.ts'
 import type { FormatInstance } from '../format.ts'
-import type { Reformat } from '../stage1.ts'
+import type { Kernel1, Reformat } from '../stage1.ts'
 import type { Source } from './structure.ts'
 
 export type Evaluate = (e: Expr, values: ReadonlyMap<string, number>) => number
@@ -18,7 +18,29 @@ export interface Columns {
   readonly length: number
 }
 
-/** Compositions are bound part by part, as tensors of their own. */
+/**
+ * Whether the caller's tensor goes through the maps. The parts of a composition, and formats that ask queries or
+ * load tables, are bound as tensors of their own, over the axes they have then.
+ */
+export function isTranslated({ instance }: Reformat): boolean {
+  const [part] = instance.parts
+  return (
+    instance.parts.length === 1 &&
+    instance.tree.kind === 'leaf' &&
+    part !== undefined &&
+    part.instance.queries.length === 0 &&
+    part.instance.tables.length === 0
+  )
+}
+
+/** The formats that a buffer of the kernel went through since it was last bound part by part. */
+export function translationsOf(kernel: Kernel1, buffer: string): readonly Reformat[] {
+  const apart = kernel.reformats.findLastIndex(
+    (r) => !isTranslated(r) && r.buffers.some((b) => b.parts.includes(buffer)),
+  )
+  return kernel.reformats.slice(apart + 1).filter((r) => isTranslated(r))
+}
+
 const single = (r: Reformat): FormatInstance => r.instance.parts[0]!.instance
 
 const touches = (c: Columns, r: Reformat): boolean => r.from.every((a) => c.axes.includes(a.name))

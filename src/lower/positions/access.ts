@@ -161,21 +161,26 @@ function step(
   return { at: found, end: ordered && !axis.unique ? find('upper') : null }
 }
 
-/** The segment of a child of a root at a coordinate of that root; an absent coordinate has an empty one. */
+/** The segment of a child of a root at a coordinate of that root; an absent (not `certain`) coordinate has an empty one. */
 export function segmentAt(
   levels: Levels,
   scope: Scope,
   axis: StoredAxis,
   root: StoredAxis,
   coord: Expr,
-): { readonly parent: Expr; readonly base: Expr; readonly length: Expr } {
+): { readonly parent: Expr; readonly certain: Expr; readonly base: Expr; readonly length: Expr } {
   checkTogether(root)
   const present: Expr[] = []
   const found = step(levels, scope, root, null, coord, present, 'unique' in root && !root.unique)
   if (found.end && !hasIndices(axis)) refuseSeveral(axis)
   const certain = all(present)
   const { base, length } = levels.segment(axis, found.at, found.end)
-  return { parent: found.at, base: select(certain, base, int(0)), length: select(certain, length, int(0)) }
+  return {
+    parent: found.at,
+    certain,
+    base: select(certain, base, int(0)),
+    length: select(certain, length, int(0)),
+  }
 }
 
 function rangeChecks(scope: Scope, e: Expr, extent: Expr): Expr[] {

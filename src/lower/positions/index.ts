@@ -5,9 +5,9 @@
  */
 import { InternalError, invariant } from '../../ast/diagnostic.ts'
 import { countOf, hasIndices, hasIndptr, indicesOf, indptrOf, isStored, maskOf } from '../../ir/axis.ts'
-import { add, all, constant, type Expr, freeVars, int, load, mul, rewriteExpr } from '../../ir/expr.ts'
+import { add, all, constant, type Expr, freeVars, ge, int, load, mul, rewriteExpr } from '../../ir/expr.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../ir/loops.ts'
-import type { Access, Iteration, Kernel1, Param, Stmt1 } from '../../ir/stage1.ts'
+import type { Access, Buffer1, Iteration, Kernel1, Param, Stmt1 } from '../../ir/stage1.ts'
 import { deriveInitialisation } from '../initial.ts'
 import { Names } from '../names.ts'
 import { locate, type Place, whenPresent } from './access.ts'
@@ -26,7 +26,7 @@ class PositionLowering {
   readonly #levels: Levels
   readonly #names: Names
   readonly #init: ReturnType<typeof deriveInitialisation>
-  readonly #buffers: ReadonlyMap<string, Kernel1['buffers'][number]>
+  readonly #buffers: ReadonlyMap<string, Buffer1>
 
   constructor(kernel: Kernel1) {
     this.#kernel = kernel
@@ -207,6 +207,12 @@ class PositionLowering {
     )
   }
 
+  /** Tables hold coordinates, boundaries and their end; a permutation those of its own length. */
+  #tableFacts(b: Buffer1, value: Expr, scope: Scope): void {
+    if (b.distinct) scope.facts.coordinate(value, this.#lengthOf(b.name))
+    else scope.facts.holds(ge(value, int(0)))
+  }
+
   #expr(e: Expr, scope: Scope): Expr {
     return rewriteExpr(e, (x) => {
       if (x.kind === 'var') return scope.values.get(x.name)
@@ -214,7 +220,9 @@ class PositionLowering {
         const b = this.#buffers.get(x.buffer)
         invariant(b, `no buffer ${x.buffer}`)
         const place = locate(this.#levels, scope, b.axes, x.index)
-        return whenPresent(place, load(x.buffer, place.index, b.dtype, x.span), constant(b.fill, b.dtype))
+        const value = load(x.buffer, place.index, b.dtype, x.span)
+        if (b.table && place.present.length === 0) this.#tableFacts(b, value, scope)
+        return whenPresent(place, value, constant(b.fill, b.dtype))
       }
       return undefined
     })

@@ -4,7 +4,7 @@
  */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import { type Axis, indptrOf, type StoredAxis } from '../../ir/axis.ts'
-import { add, div, type Expr, int, load, lt, mod, mul, search, sub, variable } from '../../ir/expr.ts'
+import { add, and, div, type Expr, int, load, lt, mod, mul, search, sub, variable } from '../../ir/expr.ts'
 import { segmentAt } from './access.ts'
 import type { Levels } from './levels.ts'
 import { type Scope, withAxis, withFacts, withValue } from './scope.ts'
@@ -49,7 +49,10 @@ export function openIterator(
       invariant(base.parent !== null, `axis ${base.name} has a parent`)
       const root = levels.stored(base.parent)
       const segment = segmentAt(levels, inner, base, root, parent.coordinate)
-      return openSegment(levels, inner, base, segment, name, v)
+      const opened = openSegment(levels, inner, base, segment, name, v)
+      // Bits are read at the parent, whatever the loop's variable: the loop being empty does not keep them in.
+      if (base.kind !== 'bitmap') return opened
+      return { ...opened, guards: opened.guards.map((g) => and(segment.certain, g)) }
     }
     default: {
       const parent = axis.parent === null ? null : innermost(inner, levels, axis.parent).offset
