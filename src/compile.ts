@@ -11,6 +11,7 @@ import { lowerToMemory, lowerToPositions, type Observer } from './lower/pipeline
 import { automatic } from './schedule/automatic.ts'
 import { applyCoordStep } from './schedule/coords/index.ts'
 import type { CoordStep } from './schedule/coords/steps.ts'
+import { withApart } from './schedule/nests.ts'
 import type { Step } from './schedule/resolve.ts'
 import { apply, type ScheduleState, start, undo } from './schedule/state.ts'
 import type { LoopStep } from './schedule/steps.ts'
@@ -53,7 +54,7 @@ export class Compilation {
   }
 
   get state(): ScheduleState {
-    this.#lowered ??= this.#loops ?? start(lowerToPositions(this.kernel))
+    this.#lowered ??= this.#loops ?? start(withApart(lowerToPositions(this.kernel), this.kernel))
     return this.#lowered
   }
 

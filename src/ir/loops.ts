@@ -144,8 +144,16 @@ export interface Kernel2 {
   readonly body: readonly Stmt[]
   /** Index buffers that are validated to ascend from end to end, with repeats; left out: none is known to. */
   readonly ascending?: readonly string[] | undefined
+  /** Nests that never write the same element of a buffer, by what formats say of their parts. */
+  readonly apart?: readonly Apart[] | undefined
   readonly lostWrites?: LostWrites | undefined
   readonly span?: Span | undefined
+}
+
+export interface Apart {
+  readonly buffer: string
+  /** The names of their loops' nests. */
+  readonly nests: readonly [string, string]
 }
 
 /** After a run, word k of `buffer` is not 0 if a write to `targets[k]` found no element. */

@@ -73,10 +73,14 @@ export class Context {
     const dot = name.indexOf('.')
     const [nest, own] = dot < 0 ? [undefined, name] : [name.slice(0, dot), name.slice(dot + 1)]
     let matches = loops.filter((l) => l.name === own && (nest === undefined || l.nest === nest))
-    // The loops of a cached copy carry the names of those they copy for; a bare name means the kernel's own.
+    // The loops of copies and passes that steps made for a buffer carry the names of those they stand for; a bare
+    // name means the kernel's own.
     if (nest === undefined && matches.length > 1) {
-      const copies = allocations(this.kernel.body)
-      const originals = matches.filter((l) => !copies.has(l.nest))
+      const made = new Set([
+        ...allocations(this.kernel.body).keys(),
+        ...this.kernel.buffers.map((b) => b.name),
+      ])
+      const originals = matches.filter((l) => !made.has(l.nest))
       if (originals.length > 0) matches = originals
     }
     if (matches.length > 1)

@@ -1,6 +1,8 @@
 /** Dependences between whole nests: whether they may run in any order, or at once. */
-import type { Reduce, Stmt } from '../ir/loops.ts'
+import type { Apart, Kernel2, Stmt } from '../ir/loops.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
 import { accessesOf, type BufferAccess } from '../ir/tree.ts'
+import { sharing } from './coords/sharing.ts'
 import { allocatedIn } from './depend.ts'
 
 /**
@@ -13,15 +15,46 @@ export interface Conflict {
   readonly buffer: string
 }
 
+/** What the formats of a kernel say about nests: which never write the same elements. */
+export function withApart(loops: Kernel2, kernel: Kernel1): Kernel2 {
+  const writes = sharing(kernel)
+  const apart = writes.flatMap((w, k) =>
+    writes.slice(k + 1).flatMap((o): Apart[] => {
+      const alike = o.reformat === w.reformat && o.buffer === w.buffer && o.part !== w.part
+      const meet = w.meets.includes(o.iteration) || o.meets.includes(w.iteration)
+      return alike && !meet ? [{ buffer: w.buffer, nests: [w.iteration, o.iteration] }] : []
+    }),
+  )
+  return apart.length > 0 ? { ...loops, apart } : loops
+}
+
 /** Why two nests cannot run at once; the worst conflict, if there is any. */
-export const atOnce = (a: Stmt, b: Stmt): Conflict | undefined =>
-  worst(a, b, (writes) => (writes.every((r) => r.atomic) ? undefined : 'combines'))
+export const atOnce = (kernel: Kernel2, a: Stmt, b: Stmt): Conflict | undefined =>
+  worst(a, b, (writes, others) =>
+    [...writes, ...others].every((x) => x.stmt.kind === 'reduce' && x.stmt.atomic) ||
+    writes.every((x) => others.every((y) => areApart(kernel, x, y)))
+      ? undefined
+      : 'combines',
+  )
+
+/** Whether two writes are of nests whose elements differ, by the nests that their loops come from. */
+const areApart = (kernel: Kernel2, x: BufferAccess, y: BufferAccess): boolean =>
+  (kernel.apart ?? []).some(({ buffer, nests: [first, second] }) => {
+    const within = (a: BufferAccess, nest: string): boolean => a.path.some((l) => l.nest === nest)
+    return (
+      buffer === x.buffer &&
+      ((within(x, first) && within(y, second)) || (within(x, second) && within(y, first)))
+    )
+  })
 
 /** Why two nests cannot change places. */
 export const inAnyOrder = (a: Stmt, b: Stmt): Conflict | undefined =>
-  worst(a, b, (writes) => (writes.some((r) => r.init) ? 'writes' : undefined))
+  worst(a, b, (...writes) =>
+    writes.flat().some((x) => x.stmt.kind === 'reduce' && x.stmt.init) ? 'writes' : undefined,
+  )
 
-type Judge = (reductions: readonly Reduce[]) => Conflict['kind'] | undefined
+/** What is wrong with updates of one buffer, by one reducer, in two nests. */
+type Judge = (a: readonly BufferAccess[], b: readonly BufferAccess[]) => Conflict['kind'] | undefined
 
 function worst(a: Stmt, b: Stmt, judge: Judge): Conflict | undefined {
   const [first, second] = [byBuffer(a), byBuffer(b)]
@@ -59,5 +92,5 @@ function kindOf(
   if ((writes(mine) && reads(theirs)) || (reads(mine) && writes(theirs))) return 'reads'
   const reductions = all.flatMap(({ stmt: s }) => (s.kind === 'reduce' ? [s] : []))
   const kinds = new Set(reductions.map((r) => `${r.reducer.name}(${r.targets.map((t) => t.buffer).join()})`))
-  return reductions.length < all.length || kinds.size > 1 ? 'writes' : judge(reductions)
+  return reductions.length < all.length || kinds.size > 1 ? 'writes' : judge(mine, theirs)
 }

@@ -1,5 +1,18 @@
 import type { Diagnostic } from '../../ast/diagnostic.ts'
-import { add, all, div, type Expr, int, lt, mod, mul, sub, variable } from '../../ir/expr.ts'
+import {
+  add,
+  all,
+  div,
+  type Expr,
+  int,
+  lt,
+  mod,
+  mul,
+  sameExpr,
+  sub,
+  type ThreadAxis,
+  variable,
+} from '../../ir/expr.ts'
 import type { Fill, For, Reduce, Stmt } from '../../ir/loops.ts'
 import { type Body, rewriteStmts, stmt, substituteStmts, walkStmts, writesOf } from '../../ir/tree.ts'
 import type { Context } from '../context.ts'
@@ -29,17 +42,33 @@ export const merge: Primitive<MergeStep> = {
     const { plain, fills } = withoutInits(cx, members, at)
     const name = nestName(cx, step.nests)
     const block = cx.fresh(`${name}_block`)
-    const merged = stmt<For>({
-      kind: 'for',
+    const base = { kind: 'for', nest: name, guards: [], span: step.span } as const
+    const axes = commonAxes(plain)
+    const common = axes.map((to): For => {
+      const loops = plain.map((m) => onAxis(m, to)!)
+      return {
+        ...base,
+        var: cx.fresh(`${name}_block_${to.at(-1)}`),
+        name: `block_${to.at(-1)}`,
+        extent: loops[0]!.extent,
+        reduce: loops.some((l) => l.reduce),
+        mode: { kind: 'bind', to },
+        body: [],
+      }
+    })
+    const parts = plain.map((m): Part => {
+      const shared = new Map(common.map((c, k) => [onAxis(m, axes[k]!)!.var, variable(c.var)] as const))
+      const own = m.loops.filter((l) => !shared.has(l.var))
+      return { loops: m.loops, own, shared, blocks: own.map((l) => l.extent).reduce(mul, int(1)) }
+    })
+    const merged = common.reduceRight<For>((inside, c) => stmt<For>({ ...c, body: [inside] }), {
+      ...base,
       var: block,
       name: 'block',
-      nest: name,
-      extent: plain.map((m) => m.blocks).reduce(add),
-      reduce: plain.some((m) => m.loops.some((l) => l.reduce)),
-      guards: [],
+      extent: parts.map((m) => m.blocks).reduce(add),
+      reduce: parts.some((m) => m.own.some((l) => l.reduce)),
       mode: { kind: 'bind', to: 'block.x' },
-      body: select(plain, variable(block)),
-      span: step.span,
+      body: select(parts, variable(block)),
     })
     const old = new Set<Stmt>(members.map((m) => m.top))
     return {
@@ -71,10 +100,29 @@ interface Member {
   readonly top: For
   /** Where it stands in the kernel. */
   readonly at: number
-  /** Its loops on blocks, outermost first, and how many blocks they are together. */
+  /** Its loops on blocks, outermost first. */
   readonly loops: readonly For[]
-  readonly blocks: Expr
 }
+
+/** What a nest becomes in the launch. */
+interface Part {
+  readonly loops: readonly For[]
+  /** Those that are numbered on `block.x`, and how many blocks they are together. */
+  readonly own: readonly For[]
+  readonly blocks: Expr
+  /** Variables of the others, which all nests have alike. */
+  readonly shared: ReadonlyMap<string, Expr>
+}
+
+const onAxis = (m: Member, to: ThreadAxis): For | undefined =>
+  m.loops.find((l) => l.mode.kind === 'bind' && l.mode.to === to)
+
+/** Axes beside x that all nests use to the same extent: they need no numbering. */
+const commonAxes = (members: readonly Member[]): readonly ThreadAxis[] =>
+  (['block.y', 'block.z'] as const).filter((to) => {
+    const extents = members.map((m) => onAxis(m, to)?.extent)
+    return extents.every((e) => e !== undefined && extents[0] !== undefined && sameExpr(e, extents[0]))
+  })
 
 function memberOf(cx: Context, name: string): Member {
   const tops = cx.kernel.body.flatMap((s, at) =>
@@ -103,7 +151,7 @@ function memberOf(cx: Context, name: string): Member {
       loops: [only.top],
       hint: `bind ${only.top.name} to block.x first`,
     })
-  return { name, ...only, loops, blocks: loops.map((l) => l.extent).reduce(mul) }
+  return { name, ...only, loops }
 }
 
 const onBlocks = (s: Stmt | undefined): s is For =>
@@ -119,7 +167,7 @@ function blockLoops(top: For): readonly For[] {
 function checkTogether(cx: Context, members: readonly Member[]): void {
   for (const [k, a] of members.entries())
     for (const b of members.slice(k + 1)) {
-      const conflict = atOnce(a.top, b.top)
+      const conflict = atOnce(cx.kernel, a.top, b.top)
       if (!conflict) continue
       const { buffer } = conflict
       const why: Record<typeof conflict.kind, { message: string } & Pick<Diagnostic, 'hint'>> = {
@@ -212,7 +260,7 @@ function checkUnwritten(cx: Context, buffer: string, members: readonly Member[],
 }
 
 /** The nest of a block by its number: a tree of comparisons. */
-function select(members: readonly Member[], block: Expr): Body {
+function select(members: readonly Part[], block: Expr): Body {
   const starts: Expr[] = [int(0)]
   for (const m of members) starts.push(add(starts.at(-1)!, m.blocks))
   const go = (from: number, to: number): Body => {
@@ -231,10 +279,10 @@ function select(members: readonly Member[], block: Expr): Body {
 }
 
 /** What block number `rank` of a nest does; x runs fastest, as in a grid. */
-function bodyOf(m: Member, rank: Expr): Body {
+function bodyOf(m: Part, rank: Expr): Body {
   const axisOf = (l: For): string => (l.mode.kind === 'bind' ? l.mode.to : '')
-  const inOrder = [...m.loops].sort((a, b) => (axisOf(a) < axisOf(b) ? -1 : 1))
-  const map = new Map<string, Expr>()
+  const inOrder = [...m.own].sort((a, b) => (axisOf(a) < axisOf(b) ? -1 : 1))
+  const map = new Map<string, Expr>(m.shared)
   let rest = rank
   for (const [k, l] of inOrder.entries()) {
     const last = k === inOrder.length - 1
@@ -242,11 +290,11 @@ function bodyOf(m: Member, rank: Expr): Body {
     rest = div(rest, l.extent)
   }
   const guards = m.loops.flatMap((l) => l.guards)
-  const body: Body =
-    guards.length > 0
-      ? [stmt({ kind: 'if', cond: all(guards), then: m.loops.at(-1)!.body, else: [] })]
-      : m.loops.at(-1)!.body
-  return substituteStmts(body, map)
+  const { body } = m.loops.at(-1)!
+  return substituteStmts(
+    guards.length > 0 ? [stmt({ kind: 'if', cond: all(guards), then: body, else: [] })] : body,
+    map,
+  )
 }
 
 /** What the nests' names begin with in common, up to a `_`. */
