@@ -90,8 +90,8 @@ export class Kernel {
   }
 
   /**
-   * Stores `buffer` (and what shares its structure) in a format: by name (`as('A', 'hyb', 2, 5)`), as a schedule
-   * writes it (`as('A', 'bsr(16) where (density(16) >= 0.5) + csr')`), or one of another program's. Arguments are
+   * Stores `buffer` (and what shares its structure) in a format: by name (`as('A', 'blocks', 16)`), as a schedule
+   * writes it (`as('A', 'blocks(16) where (density(16) >= 0.5) + rows')`), or one of another program's. Arguments are
    * numbers, and names of lists and sets among the data.
    *
    * @throws SptError `api/unknown-format`, `parse/…`, `check/…`

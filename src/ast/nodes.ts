@@ -361,12 +361,12 @@ export interface CoordMap extends Item {
 }
 
 export type Rule = PartRule | PartitionRule | BucketRule
-/** `bsr(16)`. */
+/** `blocks(16)`. */
 export interface FormatUse extends Node {
   readonly format: Ident
   readonly args: readonly Expr[]
 }
-/** `part name = bsr(16) where (cond)`. */
+/** `part name = blocks(16) where (cond)`. */
 export interface PartRule extends Item {
   readonly kind: 'part'
   readonly name: Ident | null
@@ -418,7 +418,7 @@ export interface LoopRef extends Node {
   readonly name: Ident
 }
 
-/** `A as bsr(16)`, or a composition in place: `A as bsr(16) where (cond) + csr`. One part at least. */
+/** `A as blocks(16)`, or a composition in place: `A as blocks(16) where (cond) + rows`. One part at least. */
 export interface AsStep extends Item {
   readonly kind: 'as'
   readonly buffer: Ident

@@ -76,6 +76,6 @@ function ruleHead(r: Rule): Doc {
   }
 }
 
-/** `part` of rules on one line, as in a schedule: `bsr(16) where (…) + csr`. */
+/** `part` of rules on one line, as in a schedule: `blocks(16) where (…) + rows`. */
 export const partsDoc = (parts: readonly (FormatUse & { readonly where: Expr | null })[]): Doc =>
   group(nest(...parts.map((a, k): Doc => [k === 0 ? '' : [line, '+ '], useDoc(a), whereDoc(a.where)])))

@@ -54,6 +54,19 @@ test('a kernel brings its monoid, its schedules and their formats, under any nam
   expect(schedules.get('fast')!.uses.get('base')!.steps).toHaveLength(2)
 })
 
+test('a composition names the formats of its own file', async () => {
+  const all = await load({
+    'main.spt':
+      'import { both } from "./library.spt" format rows over (i) { axis a = dense_fixed(i) map (i) -> (i) inverse (a) -> (a) }',
+    'library.spt': `${LIBRARY} format both over (i, j) { part rows where (i < j) part rows }`,
+  })
+  const both = all.formats.get('both')!
+  expect(both.kind === 'composition' && both.parts).toMatchObject([
+    { kind: 'part', use: { format: { name: 'rows', over: ['i', 'j'] } } },
+    { kind: 'part', where: null },
+  ])
+})
+
 test('a name that two files declare is an error where it is used', async () => {
   const monoid = (name: string) => `monoid ${name}(v: f32) { identity 0; combine (a, b) = a.v + b.v }`
   const files = {

@@ -14,7 +14,7 @@ import type { Report } from './report.ts'
 /** What the rules of a block know. */
 export interface RuleScope {
   readonly report: Report
-  /** For messages: `format hyb`. */
+  /** For messages: `format buckets`. */
   readonly what: string
   readonly over: readonly string[]
   /** Parameters, and the names of enclosing rules. */
@@ -218,6 +218,13 @@ function width(w: Ast.Width, scope: RuleScope): Width | null {
   const value = positive(numberAt(place, w.value, 'integer', 'a width'), w.span, 'a width', scope.report)
   const power = w.power && numberAt(place, w.power, 'integer', 'an exponent')
   if (!value || (w.power && !power)) return null
+  if (power?.kind === 'const' && power.value < 0)
+    return scope.report.error({
+      code: 'check/positive',
+      message: `the exponent is ${power.value}`,
+      span: w.span,
+      expected: '0 or more',
+    })
   return { value, power, doubling: w.doubling }
 }
 

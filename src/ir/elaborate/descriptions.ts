@@ -9,7 +9,7 @@ import { type Declared, declare } from './declared.ts'
 import { elaborateExpr, truth } from './expressions.ts'
 import { integerAt, namesAt, type Place, type SortNames } from './format-names.ts'
 import { givenOf, type Numbers, numbersOf } from './format-params.ts'
-import { dimensionsOf, Queries } from './queries.ts'
+import { asked, dimensionsOf, Queries } from './queries.ts'
 
 /** What stands before the body of a format. */
 export interface Head {
@@ -202,6 +202,15 @@ function condition(e: Ast.Expr, head: Head, place: Place, queries: Queries): Exp
     values: new Map([...place.values, ...coordinatesOf(head.over)]),
     queries,
   }
-  const t = elaborateExpr(e, namesAt(here), place.report)
-  return t && truth(t, e.span, place.report)
+  const { report } = place
+  const t = elaborateExpr(e, namesAt(here), report)
+  const holds = t && truth(t, e.span, report)
+  const sorted = holds && [...asked(holds, queries.list)].find((q) => q.kind === 'place')
+  if (!sorted) return holds
+  return report.error({
+    code: 'check/where-place',
+    message: `what format ${head.name} holds is known before it is sorted, and this depends on the order`,
+    span: e.span,
+    expected: 'coordinates, parameters, and queries of the tensor',
+  })
 }

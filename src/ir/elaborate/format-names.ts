@@ -18,13 +18,12 @@ export interface SortNames {
 /** One place of a format: what can be said there. */
 export interface Place {
   readonly report: Report
-  /** For messages: `the map of format bsr`. */
+  /** For messages: `the map of format blocks`. */
   readonly what: string
   /** Numbers, by their name in the text. */
   readonly values: ReadonlyMap<string, { readonly name: string; readonly dtype: Dtype }>
   /** Code for a name that is unknown here. */
   readonly unknown?: string
-  /** Lists and sets by name; `null` where there are none that could be named. */
   readonly given: Given
   /** The extent of a dimension by its name here; `null`: `size` cannot be used. */
   readonly size: ((dim: string) => string | undefined) | null

@@ -63,6 +63,20 @@ function keyOfQuestion(q: Question): string {
   return `${q.kind} ${name} ${split} ${operandsOf(q).map(keyOf).join(' ')}`
 }
 
+/** The queries that an expression asks, those they ask included. */
+export function asked(e: Expr, queries: readonly Query[]): ReadonlySet<Query> {
+  const out = new Set<Query>()
+  const visit = (x: Expr): void => {
+    for (const q of queries)
+      if (!out.has(q) && freeVars(x).has(q.name)) {
+        out.add(q)
+        for (const operand of operandsOf(q)) visit(operand)
+      }
+  }
+  visit(e)
+  return out
+}
+
 /**
  * The dimensions on which the value of `e` depends, through the queries it holds: a group's answer depends on what
  * the group is formed by alone.
