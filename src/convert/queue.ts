@@ -55,7 +55,9 @@ type Pending =
 
 /** Threads of a block. */
 export const BLOCK = 128
-const MAX_CELLS = 1024
+const MAX_CELLS = 2 ** 14
+/** Turns of the microtask queue that a read waits, so that others who are about to ask are answered with it. */
+const PATIENCE = 64
 
 /** Memory, kernels and commands of one device. */
 export class Queue {
@@ -65,6 +67,10 @@ export class Queue {
   readonly #cells: Column
   #cell = 0
   #pending: Pending[] = []
+  readonly #live = new Set<Column>()
+  #reading: Promise<HostArray> | null = null
+  /** Resolves when what was flushed before has run. */
+  #flushed: Promise<void> = Promise.resolve()
   /** Bytes that live columns take, and the most they took since `resetPeak`. */
   #bytes = 0
   #peak = 0
@@ -101,7 +107,19 @@ export class Queue {
     this.#bytes += bytes
     this.#peak = Math.max(this.#peak, this.#bytes)
     const memory = this.#spare.get(bytes)?.pop() ?? this.device.alloc(bytes, label)
-    return { memory, dtype, length }
+    const column = { memory, dtype, length }
+    this.#live.add(column)
+    return column
+  }
+
+  /** The columns there are, to be given to `rollback` after a failure. */
+  get live(): ReadonlySet<Column> {
+    return new Set(this.#live)
+  }
+
+  /** Releases all columns but these. */
+  rollback(keep: ReadonlySet<Column>): void {
+    this.release(...[...this.#live].filter((c) => !keep.has(c)))
   }
 
   elementBytes(dtype: Dtype): number {
@@ -111,7 +129,7 @@ export class Queue {
   /** Gives the memory back to later columns: commands run in order, so those that still use it come first. */
   release(...columns: readonly (Column | null | undefined)[]): void {
     for (const c of columns) {
-      if (!c) continue
+      if (!c || !this.#live.delete(c)) continue
       const { memory } = c
       this.#bytes -= memory.bytes
       const list = this.#spare.get(memory.bytes)
@@ -157,10 +175,17 @@ export class Queue {
     return first
   }
 
-  /** The numbers in some cells: one download, after all that was launched. */
+  /** The numbers in some cells, after all that was launched: one download for all who ask at the same time. */
   async numbers(cells: readonly number[]): Promise<number[]> {
-    const all = await this.download(this.#cells)
+    this.#reading ??= this.#readCells()
+    const all = await this.#reading
     return cells.map((c) => all[c]!)
+  }
+
+  async #readCells(): Promise<HostArray> {
+    for (let k = 0; k < PATIENCE; k++) await null
+    this.#reading = null
+    return this.download(this.#cells)
   }
 
   launch(spec: LaunchSpec): void {
@@ -179,13 +204,18 @@ export class Queue {
   }
 
   /** Runs what was collected. */
-  async flush(): Promise<void> {
-    if (this.#pending.length === 0) return
+  flush(): Promise<void> {
     const pending = this.#pending
+    if (pending.length === 0) return this.#flushed
     this.#pending = []
-    const commands: Command[] = []
-    for (const p of pending) commands.push(p.kind === 'clear' ? p : this.#command(await p.kernel, p.spec))
-    await this.device.run(commands)
+    const before = this.#flushed
+    this.#flushed = before.then(async () => {
+      const commands: Command[] = []
+      for (const p of pending)
+        commands.push(p.kind === 'clear' ? p : this.#command(await p.kernel, p.spec))
+      await this.device.run(commands)
+    })
+    return this.#flushed
   }
 
   /** Frees all memory that no column holds. */

@@ -1,0 +1,255 @@
+/**
+ * Entries on a device: one column for each name that expressions mention, one element for each entry. Expressions
+ * over names become expressions over an entry's index, so that a kernel fuses whatever it needs.
+ */
+import { fail } from '../ast/diagnostic.ts'
+import { evaluate } from '../ir/evaluate.ts'
+import {
+  add,
+  cast,
+  constant,
+  type Expr,
+  freeVars,
+  keyOf,
+  load,
+  rewriteExpr,
+  variable,
+  walkExpr,
+} from '../ir/expr.ts'
+import { get, store } from './kernel.ts'
+import { type Column, type LaunchSpec, natural, type Queue, read, type Use, write } from './queue.ts'
+
+/** The index of an entry, as a name in expressions. */
+export const ENTRY = '@entry'
+
+/** Expressions of one frame, ready for kernels. */
+export interface Terms extends Required<Pick<LaunchSpec, 'key' | 'columns' | 'sizes'>> {
+  /** Their values at entry `e`. */
+  readonly at: (e: Expr) => readonly Expr[]
+}
+
+export class Frame {
+  readonly queue: Queue
+  readonly n: number
+  /** One element for each entry. */
+  readonly columns = new Map<string, Column>()
+  /** Columns and tables with other elements than non-negative i32. */
+  readonly signed = new Set<string>()
+  /** Arrays that expressions load at an index. */
+  readonly tables: Map<string, Column>
+  readonly sizes: Map<string, number>
+  /** Least and greatest value, where known: by column or size. */
+  readonly bounds = new Map<string, readonly [number, number]>()
+  /** Entry of the source; `null`: entry e is e. */
+  entry: Column | null = null
+  /** Keys in whose lexicographic order the entries are known to stand. */
+  sortedBy: readonly string[] = []
+  readonly #owned = new Set<Column>()
+
+  constructor(queue: Queue, n: number, sizes: ReadonlyMap<string, number>, tables: ReadonlyMap<string, Column>) {
+    this.queue = queue
+    this.n = n
+    this.sizes = new Map(sizes)
+    this.tables = new Map(tables)
+  }
+
+  /** A column under a name; the frame releases what it owns. */
+  set(name: string, column: Column, owned = true): void {
+    this.drop(name)
+    this.columns.set(name, column)
+    if (owned) this.#owned.add(column)
+  }
+
+  /** An uninitialised column of the frame's length under a name. */
+  make(name: string): Column {
+    const column = this.queue.column(this.n, 'i32', name)
+    this.set(name, column)
+    return column
+  }
+
+  setEntry(column: Column): void {
+    if (this.entry && this.#owned.delete(this.entry)) this.queue.release(this.entry)
+    this.entry = column
+    this.#owned.add(column)
+  }
+
+  drop(name: string): void {
+    const old = this.columns.get(name)
+    if (!old) return
+    this.columns.delete(name)
+    if (this.#owned.delete(old)) this.queue.release(old)
+  }
+
+  /** The column is no longer the frame's to release. */
+  keep(column: Column): void {
+    this.#owned.delete(column)
+  }
+
+  release(): void {
+    this.queue.release(...this.#owned)
+    this.#owned.clear()
+    this.columns.clear()
+  }
+
+  /** @throws SptError `format/unknown-name` */
+  terms(exprs: readonly Expr[]): Terms {
+    const columns: Record<string, Use> = {}
+    const sizes: Record<string, number> = {}
+    const names = new Map<string, Expr>()
+    const tables = new Map<string, string>()
+    const onColumn = new Map<string, string>()
+    for (const e of exprs) {
+      for (const name of freeVars(e)) {
+        if (name === ENTRY || names.has(name) || onColumn.has(name)) continue
+        const column = this.columns.get(name)
+        const size = this.sizes.get(name)
+        if (column) {
+          const own = `f${onColumn.size}`
+          onColumn.set(name, own)
+          columns[own] = this.signed.has(name) ? read(column) : natural(column)
+        } else if (size !== undefined) {
+          const own = `s${names.size}`
+          names.set(name, variable(own))
+          sizes[own] = size
+        } else unknown(name, [...this.columns.keys(), ...this.sizes.keys()])
+      }
+      walkExpr(e, (x) => {
+        const buffer = x.kind === 'load' || x.kind === 'search' ? x.buffer : null
+        if (buffer === null || tables.has(buffer)) return
+        const column = this.tables.get(buffer)
+        if (!column) unknown(buffer, [...this.tables.keys()])
+        const own = `t${tables.size}`
+        tables.set(buffer, own)
+        columns[own] = this.signed.has(buffer) ? read(column) : natural(column)
+      })
+    }
+    const narrow = this.queue.device.storage === 'words'
+    const at = (e: Expr): readonly Expr[] => {
+      const memo = new Map<Expr, Expr>()
+      return exprs.map((x) =>
+        rewriteExpr(
+          x,
+          (y) => {
+            if (narrow && y.dtype === 'f64' && y.kind === 'const') return constant(Math.fround(y.value), 'f32')
+            if (narrow && y.dtype === 'f64' && y.kind === 'cast') return cast(y.x, 'f32')
+            if (y.kind === 'var') {
+              if (y.name === ENTRY) return e
+              const own = onColumn.get(y.name)
+              if (own === undefined) return names.get(y.name)
+              const { dtype } = this.columns.get(y.name)!
+              const value = load(own, [e], dtype)
+              return dtype === y.dtype || (narrow && y.dtype === 'f64') ? value : cast(value, y.dtype)
+            }
+            if (y.kind === 'load') return load(tables.get(y.buffer)!, y.index, y.dtype)
+            if (y.kind === 'search') return Object.freeze({ ...y, buffer: tables.get(y.buffer)! })
+            return undefined
+          },
+          memo,
+        ),
+      )
+    }
+    return { key: exprs.map(keyOf).join(), columns, sizes, at }
+  }
+
+  /** Value of an expression over sizes. */
+  size(e: Expr): number {
+    for (const name of freeVars(e)) if (!this.sizes.has(name)) unknown(name, [...this.sizes.keys()])
+    return evaluate(e, this.sizes)
+  }
+
+  /** A new column with the values of an expression. */
+  compute(name: string, e: Expr): void {
+    const t = this.terms([e])
+    const out = this.queue.column(this.n, 'i32', name)
+    this.queue.launch({
+      ...t,
+      key: `compute ${t.key}`,
+      threads: this.n,
+      columns: { ...t.columns, x_out: write(out) },
+      body: (at) => [store('x_out', at, t.at(at)[0]!)],
+    })
+    this.set(name, out)
+  }
+
+  /** Puts the entries in another order: place s gets entry `order[s]`. Takes `order` over. */
+  reorder(order: Column): void {
+    const moved: [from: Column, to: Column, name: string | null][] = []
+    for (const [name, from] of this.columns) moved.push([from, this.queue.column(this.n, from.dtype, name), name])
+    if (this.entry) moved.push([this.entry, this.queue.column(this.n, 'i32', 'entry'), null])
+    gather(this.queue, order, moved.map(([from, to]) => [from, to] as const))
+    for (const [, to, name] of moved) {
+      if (name === null) this.setEntry(to)
+      else this.set(name, to)
+    }
+    if (this.entry) this.queue.release(order)
+    else this.setEntry(order)
+  }
+
+  /** The entries `order[from …]`, `count` of them, as a frame of their own. */
+  part(order: Column, from: number, count: number): Frame {
+    const out = new Frame(this.queue, count, this.sizes, this.tables)
+    for (const [name, b] of this.bounds) out.bounds.set(name, b)
+    for (const name of this.signed) out.signed.add(name)
+    const pairs = [...this.columns].map(([name, column]) => {
+      const to = this.queue.column(count, column.dtype, name)
+      out.set(name, to)
+      return [column, to] as const
+    })
+    const entry = this.queue.column(count, 'i32', 'entry')
+    out.setEntry(entry)
+    gather(this.queue, order, this.entry ? [...pairs, [this.entry, entry]] : pairs, from, count)
+    if (!this.entry)
+      this.queue.launch({
+        key: 'slice',
+        threads: count,
+        columns: { x_from: natural(order), x_to: write(entry) },
+        sizes: { x_first: from },
+        body: (e) => [store('x_to', e, get('x_from', add(e, variable('x_first'))))],
+      })
+    return out
+  }
+}
+
+/** Columns that one launch moves, within the buffers that every device binds. */
+const AT_ONCE = 3
+
+/** `to[s] = from[order[s + first]]` for each pair. */
+function gather(
+  q: Queue,
+  order: Column,
+  pairs: readonly (readonly [from: Column, to: Column])[],
+  first = 0,
+  count = order.length,
+): void {
+  for (let lo = 0; lo < pairs.length; lo += AT_ONCE) {
+    const some = pairs.slice(lo, lo + AT_ONCE)
+    q.launch({
+      key: 'gather',
+      threads: count,
+      columns: {
+        x_order: natural(order),
+        ...Object.fromEntries(
+          some.flatMap(([from, to], k) => [
+            [`x_from${k}`, read(from)],
+            [`x_to${k}`, write(to)],
+          ]),
+        ),
+      },
+      sizes: { x_first: first },
+      body: (e) =>
+        some.map(([from], k) =>
+          store(`x_to${k}`, e, load(`x_from${k}`, [get('x_order', add(e, variable('x_first')))], from.dtype)),
+        ),
+    })
+  }
+}
+
+function unknown(name: string, candidates: readonly string[]): never {
+  fail({
+    code: 'format/unknown-name',
+    message: `${name} is no coordinate, size or table here`,
+    lookup: { name, candidates },
+    expected: `one of ${candidates.join(', ')}`,
+    hint: 'maps are over the coordinates, the sizes and what the format asks for',
+  })
+}
