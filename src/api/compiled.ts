@@ -2,13 +2,16 @@
 
 import { fail } from '../ast/diagnostic.ts'
 import { callerTensor } from '../bind/axes.ts'
-import { type Bound, bindInputs } from '../bind/index.ts'
+import { type Bound, bindInputs, type TensorFormat } from '../bind/index.ts'
 import { bindingOf } from '../bind/names.ts'
 import { bindParams } from '../bind/sizes.ts'
+import { type BareValues, withValues } from '../bind/write.ts'
 import type { Compilation } from '../compile.ts'
 import { checkFits, Executable, type Program } from '../execute.ts'
 import type { Tensor, ValueArray } from '../formats/tensor.ts'
 import { convert } from '../formats/values.ts'
+import { arrayClass } from '../ir/arrays.ts'
+import type { Dtype } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr.ts'
 import type { RefOptions } from '../ir/reference/index.ts'
@@ -18,7 +21,10 @@ import { checkTensor, coordinatesOf, expectArgument, isRecord, isTyped, numbersO
 import { type Bindable, dtypeOf } from './tensors.ts'
 
 export interface RunInputs {
-  /** Buffers (and axes, for structure alone) by name. */
+  /**
+   * By name: tensors, axes (structure alone), lists and sets of formats; or ready-made arrays for the buffers of all
+   * parts of a tensor.
+   */
   readonly tensors?: Readonly<Record<string, Bindable>>
   /** Sizes and scalars by name. */
   readonly params?: Readonly<Record<string, number>>
@@ -183,6 +189,38 @@ export class PreparedKernel {
   constructor(kernel: CompiledKernel, executable: Executable) {
     this.kernel = kernel
     this.executable = executable
+  }
+
+  /** Which formats tensors were put into: their parts, padding, bytes, build time, and how they are known to be right. */
+  get formats(): readonly TensorFormat[] {
+    return this.executable.bound.report
+  }
+
+  /**
+   * New values for an input, where its structure stays: those of the entries in the order in which they were bound,
+   * or a tensor with some of the coordinates that were bound (the others get the fill). Parts stay as they are, also
+   * where they were chosen by values.
+   *
+   * @throws SptError `bind/not-input`, `bind/absent-coordinate`, `bind/values-length`, `bind/shape`
+   */
+  async write(name: string, values: Bindable): Promise<void> {
+    const { bound } = this.executable
+    let update: Tensor | BareValues
+    if (Array.isArray(values) || isTyped(values)) {
+      const array = Array.isArray(values) ? numbersOf(values, name) : (values as ValueArray)
+      update = { values: array, dtype: this.#elementOf(name, array) }
+    } else {
+      checkTensor(name, values)
+      update = values
+    }
+    const written = withValues(bound, name, update)
+    await this.executable.rebind(written.bound, written.buffers)
+  }
+
+  /** 16 bits and bytes are of the buffer's type where that has such elements. */
+  #elementOf(name: string, array: ValueArray): Dtype {
+    const dtype = callerTensor(this.executable.bound.kernel, name)?.first.dtype
+    return dtype !== undefined && array instanceof arrayClass(dtype) ? dtype : dtypeOf(array)
   }
 
   /** Runs all launches; resolves when they have finished. */

@@ -49,8 +49,7 @@ export function bindingOf(kernel: Kernel1, name: string, tensor?: Pick<Tensor, '
     const buffer = t.buffers.find((b) => b.name === name)
     if (buffer) return { kind: 'part', tensor: t, buffer, dimensions: over(buffer.axes) }
   }
-  const table = kernel.buffers.find((b) => b.table && b.name === name)
-  if (table) return { kind: 'table', buffer: table, dimensions: over(table.axes) }
+  // Before tables: where there is one part, the table that holds a list has the list's name.
   const given = givenOf(kernel).get(name)
   if (given) {
     const length = add(variable(segmentsOf(name)), int(1))
@@ -58,6 +57,8 @@ export function bindingOf(kernel: Kernel1, name: string, tensor?: Pick<Tensor, '
       given.kind === 'list' ? [{ name, extent: length }] : over(given.of.from.map((a) => a.name))
     return { kind: given.kind, dimensions }
   }
+  const table = kernel.buffers.find((b) => b.table && b.name === name)
+  if (table) return { kind: 'table', buffer: table, dimensions: over(table.axes) }
   const axis = axes.get(name)
   if (axis && isStored(axis)) {
     const chain = chainTo(axes, name)

@@ -1,11 +1,13 @@
 /** Which formats tensors were put into, and what that costs. */
 import { describe, type StorageReport } from '../formats/describe.ts'
 import { provenance } from '../formats/provenance.ts'
-import type { Storage } from '../formats/storage.ts'
+import { positionsOf } from '../formats/scatter.ts'
+import { gather, type Storage } from '../formats/storage.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import type { Kernel1, Reformat } from '../ir/stage1.ts'
 import { callerTensors } from './axes.ts'
-import { lengthOf, type Piece } from './pieces.ts'
+import type { Piece } from './pieces.ts'
+import { largest } from './sources.ts'
 
 export interface PartFormat {
   /** Of the part: `p0_w4`; empty where there is one. */
@@ -55,6 +57,7 @@ export interface ReportInput {
 /** O(stored elements). */
 export function reportOf(input: ReportInput): TensorFormat[] {
   const { kernel, storages, tables } = input
+  const counts = new Map<string, Counts>()
   return callerTensors(kernel).flatMap((t): TensorFormat[] => {
     const steps = stepsTo(
       kernel,
@@ -66,14 +69,16 @@ export function reportOf(input: ReportInput): TensorFormat[] {
       const storage = storages.get(b.name)!
       const d = describe(storage, b.dtype)
       const { label, text, tableNames } = partOf(steps, b.axes)
-      // All tensors of a structure have the same entries; the first that has any says which.
-      const piece = input.pieces.find((p) => b.axes.every((a) => p.columns.has(a)))
-      const stored = piece ? different(piece, storage) : 0
+      // All tensors of a structure hold the same coordinates.
+      const structure = b.axes.join()
+      const counted = counts.get(structure) ?? countsOf(b.axes, input)
+      counts.set(structure, counted)
+      const { stored, rows } = counted
       return {
         label,
         buffer: b.name,
         format: text,
-        rows: piece ? rowsOf(piece) : 0,
+        rows,
         slots: d.size,
         stored,
         padding: d.size - stored,
@@ -135,33 +140,44 @@ function partOf(
   }
 }
 
-/** Elements that entries have: equal coordinates share one. */
-function different(piece: Piece, storage: Storage): number {
-  const n = lengthOf(piece)
-  const positions = storage.entries?.positions
-  if (!positions) return Math.min(n, storage.size)
-  const seen = new Uint8Array(storage.size)
-  let count = 0
-  for (let e = 0; e < positions.length; e++) {
-    const p = positions[e]!
-    count += 1 - seen[p]!
-    seen[p] = 1
-  }
-  return count
+interface Counts {
+  readonly rows: number
+  readonly stored: number
 }
 
-function rowsOf({ source, entries }: Piece): number {
-  const [rows] = source.columns
-  if (!rows) return 0
-  const n = entries?.length ?? rows.length
-  let largest = -1
-  for (let s = 0; s < n; s++) largest = Math.max(largest, rows[entries ? entries[s]! : s]!)
-  const seen = new Uint8Array(largest + 1)
-  let count = 0
-  for (let s = 0; s < n; s++) {
-    const i = rows[entries ? entries[s]! : s]!
-    count += 1 - seen[i]!
-    seen[i] = 1
+/** What all pieces over these axes hold together. */
+function countsOf(axes: readonly string[], { storages, pieces }: ReportInput): Counts {
+  const mine = pieces.filter((p) => axes.every((a) => p.columns.has(a)))
+  const over = [...storages.values()].filter((s) => s.axes.map((a) => a.name).join() === axes.join())
+  // One of them may remember where the entries went.
+  const storage = over.find((s) => s.entries) ?? over[0]!
+  const seen = new Uint8Array(storage.size)
+  let stored = 0
+  for (const p of mine) {
+    const coords = axes.map((a) => p.columns.get(a)!)
+    const positions = positionsOf(storage, coords)
+    const n = positions?.length ?? coords[0]!.length
+    for (let e = 0; e < n; e++) {
+      const q = positions ? positions[e]! : e
+      stored += 1 - seen[q]!
+      seen[q] = 1
+    }
   }
+  return { stored, rows: rowsOf(mine) }
+}
+
+/** Different coordinates on the first dimension. */
+function rowsOf(pieces: readonly Piece[]): number {
+  const columns = pieces.map(({ source, entries }) => {
+    const rows = source.columns[0]!
+    return entries ? gather(rows, entries) : rows
+  })
+  const seen = new Uint8Array(1 + columns.reduce((n, c) => Math.max(n, largest(c)), 0))
+  let count = 0
+  for (const c of columns)
+    for (let e = 0; e < c.length; e++) {
+      count += 1 - seen[c[e]!]!
+      seen[c[e]!] = 1
+    }
   return count
 }

@@ -1,0 +1,126 @@
+/** Tensors in parts: results, values written and read, ready-made parts; one compiled kernel for all data. */
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { StoredTensor } from '../../src/formats/tensor.ts'
+import { coords, type Device, devices, load, type SptProgram } from '../../src/node.ts'
+import { compileAll, inputs, type Ready, type Sample, samples } from './support.ts'
+import { CHOICES, FORMATS, KERNELS } from './texts.ts'
+
+let device: Device
+let program: SptProgram
+let all: readonly Ready[]
+beforeAll(async () => {
+  device = await devices.cpu()
+  program = await load(FORMATS + KERNELS)
+  all = await compileAll(program, CHOICES, device)
+})
+afterAll(() => device.dispose())
+
+const each = (name: string, law: (r: Ready, s: Sample) => Promise<void>, numRuns = 25): void => {
+  test(name, async () => {
+    for (const r of all)
+      await fc
+        .assert(
+          fc.asyncProperty(samples, (s) => law(r, s)),
+          { numRuns, seed: 11 },
+        )
+        .catch((e: unknown) => {
+          throw new Error(`${r.kernel}, ${r.choice.join(' ')}: ${e instanceof Error ? e.message : e}`)
+        })
+  })
+}
+
+describe('laws', () => {
+  each('results are those of the kernel as written', async ({ kernel, choice, compiled }, s) => {
+    const prepared = await compiled.prepare(inputs(kernel, choice, s))
+    const v = await prepared.verify()
+    expect(v.problems).toEqual([])
+    expect(v.maxAbsoluteError).toBe(0)
+    prepared.free()
+  })
+
+  each('reports count what there is', async ({ kernel, choice, compiled }, s) => {
+    const bound = compiled.bind(inputs(kernel, choice, s))
+    const different = new Set(s.rows.map((i, e) => i * s.n + s.cols[e]!)).size
+    for (const t of bound.report) {
+      expect(t.stored).toBe(different)
+      expect(t.slots - t.padding).toBe(different)
+      expect(t.parts.reduce((n, p) => n + p.stored, 0)).toBe(different)
+      for (const p of t.parts) {
+        expect(p.slots).toBe(bound.storages.get(p.buffer)!.size)
+        expect(p.rows).toBeLessThanOrEqual(Math.min(s.m, p.stored))
+        expect(p.rows > 0).toBe(p.stored > 0)
+      }
+    }
+    expect(bound.report.map((t) => t.tensor)).toEqual(kernel === 'multiply' ? ['A'] : ['A', 'V', 'O'])
+  })
+
+  each('new values are those that would have been bound', async ({ kernel, choice, compiled }, s) => {
+    // What parts a value goes to must not depend on it here.
+    if (choice[0].includes('top')) return
+    const values = s.values.map((x, e) => x * 2 + (e % 3))
+    const prepared = await compiled.prepare(inputs(kernel, choice, s))
+    const again = inputs(kernel, choice, { ...s, values })
+    const wanted = compiled.bind({
+      ...again,
+      tensors: {
+        ...again.tensors,
+        ...(kernel === 'sample' ? { V: inputs(kernel, choice, s).tensors!.V! } : {}),
+      },
+    })
+    const check = async (): Promise<void> => {
+      for (const b of wanted.kernel.buffers)
+        if (b.role === 'in')
+          expect([...prepared.executable.bound.arrays.get(b.name)!]).toEqual([...wanted.arrays.get(b.name)!])
+      expect((await prepared.verify()).problems).toEqual([])
+    }
+    await prepared.write('A', values)
+    await check()
+    // By coordinates, in another order.
+    const order = s.rows.map((_, e) => e).toReversed()
+    const backwards = (x: Int32Array | Float32Array) => Array.from(order, (e) => x[e]!)
+    await prepared.write('A', s.values)
+    await prepared.write('A', coords([s.m, s.n], [backwards(s.rows), backwards(s.cols)], backwards(values)))
+    await check()
+    prepared.free()
+  })
+
+  each('parts that come ready-made give the same', async ({ kernel, choice, compiled }, s) => {
+    const whole = inputs(kernel, choice, s)
+    const bound = compiled.bind(whole)
+    const k = bound.kernel
+    const tensors: Record<string, StoredTensor> = {}
+    for (const b of k.buffers) {
+      if (b.role !== 'in' || b.table || b.name === 'B' || b.name === 'X' || b.name === 'Y') continue
+      const { levels } = bound.storages.get(b.name)!
+      const arrays: Record<string, Record<string, Int32Array>> = {}
+      for (const a of b.axes) {
+        const { indptr, indices, mask } = levels.get(a)!
+        if (indptr || indices || mask)
+          arrays[a] = { ...(indptr && { indptr }), ...(indices && { indices }), ...(mask && { mask }) }
+      }
+      const shape = b.axes.map((a) => levels.get(a)!.extent)
+      tensors[b.name] = { kind: 'stored', shape, arrays, values: bound.arrays.get(b.name)!, dtype: 'f32' }
+    }
+    const given = { ...whole.tensors }
+    delete given.A
+    delete given.V
+    for (const b of k.buffers) if (b.table && !(b.name in given)) given[b.name] = bound.arrays.get(b.name)!
+    const again = await compiled.prepare({ params: { m: s.m, n: s.n }, tensors: { ...given, ...tensors } })
+    for (const [name, values] of bound.arrays)
+      expect([name, ...again.executable.bound.arrays.get(name)!]).toEqual([name, ...values])
+    const first = await compiled.run(whole)
+    await again.run()
+    for (const [name, t] of Object.entries(await again.outputs())) {
+      // An element that is 0 in a block is none of the tensor's when only the arrays are known.
+      const held = (x: typeof t): Map<string, number> =>
+        new Map(
+          [...x.values!].flatMap((v, e) =>
+            v === 0 ? [] : [[x.kind === 'coords' ? x.coords.map((c) => c[e]).join() : String(e), v] as const],
+          ),
+        )
+      expect(held(t)).toEqual(held(first[name]!))
+    }
+    again.free()
+  })
+})
