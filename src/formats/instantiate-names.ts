@@ -1,7 +1,7 @@
 /** Expressions of a format in the names of a kernel. */
 import { fail } from '../ast/diagnostic.ts'
 import type { StoredAxis } from '../ir/axis.ts'
-import { type Expr, freeVars, load, rewriteExpr, variable, walkExpr } from '../ir/expr.ts'
+import { children, type Expr, freeVars, load, variable, walkExpr, withChildren } from '../ir/expr.ts'
 import type { AnyFormat, Query } from '../ir/format.ts'
 import { type Arguments, segments, signature, spanOf } from './instantiate-arguments.ts'
 
@@ -51,11 +51,16 @@ const DIVIDES: ReadonlySet<string> = new Set(['div', 'mod', 'quo', 'rem'])
 
 /** `e` in the names of the kernel. @throws SptError `format/division-by-zero` */
 export function translate(e: Expr, scope: Scope): Expr {
-  const out = rewriteExpr(e, (x) => {
-    if (x.kind === 'var') return scope.variables.get(x.name)
+  // Top down: a name outside may be one of the format's own, and must not be replaced in its turn.
+  const go = (x: Expr): Expr => {
+    if (x.kind === 'var') return scope.variables.get(x.name) ?? x
+    const rebuilt = withChildren(x, children(x).map(go))
     const table = x.kind === 'load' ? scope.tables.get(x.buffer) : undefined
-    return table !== undefined && x.kind === 'load' ? load(table, x.index, x.dtype, x.span) : undefined
-  })
+    return table !== undefined && rebuilt.kind === 'load'
+      ? load(table, rebuilt.index, x.dtype, x.span)
+      : rebuilt
+  }
+  const out = go(e)
   walkExpr(out, (x) => {
     if (x.kind !== 'binary' || !DIVIDES.has(x.op) || x.b.kind !== 'const' || x.b.value > 0) return
     fail({
