@@ -1,5 +1,5 @@
 /** What the names in a schedule mean: as written, or, inside of `each part of A as p`, those of one part. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail, type Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import type { PartInstance } from '../ir/format.ts'
 import type { Kernel1, Reformat } from '../ir/stage1.ts'
@@ -31,14 +31,17 @@ export const plainNames: Names = {
 }
 
 /** The parts that a buffer is stored in. @throws SptError `schedule/no-parts` */
-export function partsOf(kernel: Kernel1, buffer: Ast.Ident): Reformat {
+export function partsOf(
+  kernel: Kernel1,
+  buffer: { readonly name: string; readonly span?: Span | undefined },
+): Reformat {
   const found = kernel.reformats.findLast((r) => r.buffers.some((b) => b.name === buffer.name))
   if (found) return found
   const stored = [...new Set(kernel.reformats.flatMap((r) => r.buffers.map((b) => b.name)))]
   return fail({
     code: 'schedule/no-parts',
     message: `${buffer.name} is in no format that a step gave it`,
-    span: buffer.span,
+    ...(buffer.span && { span: buffer.span }),
     expected: stored.length > 0 ? `one of ${stored.join(', ')}` : `${buffer.name} as … before`,
     ...(stored.length > 0 ? { lookup: { name: buffer.name, candidates: stored } } : {}),
     hint: `write ${buffer.name} as … first`,

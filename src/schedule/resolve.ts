@@ -119,8 +119,14 @@ function eachPart(step: Ast.EachStep, env: Env, onLoops: boolean, now: Now): Ste
   )
 }
 
+/** `merge parts of A` */
+interface MergeParts {
+  readonly buffer: { readonly name: string; readonly span?: Span | undefined }
+  readonly span?: Span | undefined
+}
+
 /** One `merge` for each iteration over the parts: of its copies that are nests of their own. */
-function mergeParts(step: Ast.MergePartsStep, now: Now): Step[] {
+export function mergeParts(step: MergeParts, now: Pick<Now, 'kernel' | 'loops'>): Step[] {
   const labels = partsOf(now.kernel, step.buffer).instance.parts.map((p) => p.label)
   const tops = new Set(now.loops.body.flatMap((s) => (s.kind === 'for' ? [s.nest] : [])))
   const last = labels.at(-1)!
@@ -135,7 +141,7 @@ function mergeParts(step: Ast.MergePartsStep, now: Now): Step[] {
   return fail({
     code: 'schedule/nothing-to-merge',
     message: `${step.buffer.name} has no two parts with nests of their own`,
-    span: step.span,
+    ...(step.span && { span: step.span }),
     expected: 'a buffer in several parts, and iterations over each',
   })
 }
@@ -260,8 +266,11 @@ function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
         span,
       })
     case 'atomic':
-    case 'combine':
-      return loop({ kind: step.kind, buffer: names.buffer(step.buffer), span })
+      return loop({ kind: 'atomic', buffer: names.buffer(step.buffer), span })
+    case 'combine': {
+      const nest = step.nest ? { nest: names.nest(step.nest) } : {}
+      return loop({ kind: 'combine', buffer: names.buffer(step.buffer), ...nest, span })
+    }
   }
 }
 
