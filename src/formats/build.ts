@@ -92,16 +92,29 @@ function buildTree(
   keep: boolean,
   levels: Map<string, Level>,
 ): Sweep {
-  const keys = columns.map((k) => input.coords[k]!)
-  const { order, columns: sorted } = inOrder(
-    tree,
-    keys,
-    columns.map((k) => maxima[k]!),
-  )
-  const fresh = newPositions(tree, sorted, input.widths ?? new Map(), keep)
+  let sorted: readonly Int32Array[] = columns.map((k) => input.coords[k]!)
+  let order: Int32Array | null = null
+  let fresh: readonly (Uint8Array | null)[] = []
   let at: Int32Array | null = null
   let parents = 1
+  // Levels without indices place entries by arithmetic. The first one with indices needs an order, by position
+  // above it and coordinates from it on.
+  const first = tree.findIndex(hasIndices)
   tree.forEach((axis, depth) => {
+    if (depth === first) {
+      const rest = tree.slice(depth)
+      const ordered = inOrder(
+        rest,
+        at,
+        parents,
+        sorted.slice(depth),
+        columns.slice(depth).map((k) => maxima[k]!),
+      )
+      order = ordered.order
+      at = ordered.at
+      sorted = [...sorted.slice(0, depth), ...ordered.columns]
+      fresh = newPositions(rest, ordered.columns, at, input.widths ?? new Map(), keep)
+    }
     const extent = extentOf(input.extents, axis.name)
     const column = sorted[depth]!
     const known = input.known?.get(axis.name)
@@ -109,7 +122,8 @@ function buildTree(
       at = findInLevel(known, at, column)
       levels.set(axis.name, known)
     } else {
-      const made = makeLevel(axis, { extent, parents, at, column, fresh: fresh[depth]! }, input)
+      const given = { extent, parents, at, column, fresh: fresh[depth - first] ?? null }
+      const made = makeLevel(axis, given, input)
       levels.set(axis.name, made.level)
       at = made.at
     }
@@ -141,22 +155,30 @@ function makeLevel(axis: StoredAxis, given: LevelInput, input: BuildInput): Made
 }
 
 /**
- * Entries in the order that the levels need. Only stored coordinates need one: other levels place entries by
- * arithmetic, so the axes under the last one with indices take no part, unless entries of equal coordinates are
- * kept apart.
+ * Entries by position above these levels (`null`: one segment) and by their coordinates down to the last level
+ * with indices; by all of them where entries of equal coordinates may be kept apart.
  */
 function inOrder(
   tree: readonly StoredAxis[],
+  at: Int32Array | null,
+  parents: number,
   keys: readonly Int32Array[],
   maxima: readonly number[],
-): Ordered {
+): Ordered & { readonly at: Int32Array | null } {
   const depth = tree.some((a) => hasIndices(a) && !a.unique)
     ? keys.length
     : tree.findLastIndex(hasIndices) + 1
-  if (depth === 0) return { order: null, columns: keys }
-  const { order, columns } = lexicographic(keys.slice(0, depth), maxima.slice(0, depth))
-  if (depth === keys.length || !order) return { order, columns: [...columns, ...keys.slice(depth)] }
-  return { order, columns: [...columns, ...keys.slice(depth).map((key) => gather(key, order))] }
+  const above = at ? [at] : []
+  const { order, columns } = lexicographic(
+    [...above, ...keys.slice(0, depth)],
+    [...above.map(() => Math.max(0, parents - 1)), ...maxima.slice(0, depth)],
+  )
+  const rest = keys.slice(depth)
+  return {
+    order,
+    at: at && columns[0]!,
+    columns: [...columns.slice(above.length), ...(order ? rest.map((key) => gather(key, order)) : rest)],
+  }
 }
 
 /** Positions by entry, in an array of their own; `null` where entry e has position e, unless `whole`. */

@@ -3,7 +3,7 @@
  * together are counted in a window; only what is left is ordered first.
  */
 import { bitCount } from './bits.ts'
-import { largest, nonNegative, starts } from './keys.ts'
+import { changes, largest, nonNegative } from './keys.ts'
 import { isSorted, lexicographic } from './order.ts'
 import { allocate } from './storage.ts'
 
@@ -48,15 +48,18 @@ function sweepRuns(
   out: Int32Array,
 ): void {
   const n = out.length
+  const group = by.length > 0 ? changes(by) : new Uint8Array(n)
+  const object = of ? changes(of) : null
   for (let s = 0; s < n; ) {
     let count = 1
     let end = s + 1
-    while (end < n && !starts(by, end)) {
-      if (!of || starts(of, end)) count++
-      end++
+    if (object) for (; end < n && group[end] === 0; end++) count += object[end]!
+    else {
+      while (end < n && group[end] === 0) end++
+      count = end - s
     }
     if (order) for (let k = s; k < end; k++) out[order[k]!] = count
-    else out.fill(count, s, end)
+    else for (let k = s; k < end; k++) out[k] = count
     s = end
   }
 }
@@ -106,12 +109,11 @@ export function rankDistinct({ by, of, entries }: Omit<Keys, 'apart'>): Int32Arr
   if (of.length === 1 && groups.length > 0 && !isSorted(keys) && isSorted(groups))
     if (rankWindows(groups, objects[0]!, out)) return out
   const { order, columns } = lexicographic(keys, keys.map(largest))
-  const sortedBy = columns.slice(0, groups.length)
-  const sortedOf = columns.slice(groups.length)
+  const group = groups.length > 0 ? changes(columns.slice(0, groups.length)) : new Uint8Array(n)
+  const object = changes(columns.slice(groups.length))
   let rank = 0
   for (let s = 0; s < n; s++) {
-    if (s === 0 || starts(sortedBy, s)) rank = 0
-    else if (starts(sortedOf, s)) rank++
+    rank = group[s] === 1 ? 0 : rank + (s === 0 ? 0 : object[s]!)
     out[order ? order[s]! : s] = rank
   }
   return out
@@ -124,8 +126,9 @@ export function rankDistinct({ by, of, entries }: Omit<Keys, 'apart'>): Int32Arr
 function rankWindows(by: readonly Int32Array[], of: Int32Array, out: Int32Array): boolean {
   const n = out.length
   const words = (largest(of) >>> 5) + 1
-  let groups = 1
-  for (let s = 1; s < n; s++) if (starts(by, s)) groups++
+  const group = changes(by)
+  let groups = 0
+  for (let s = 0; s < n; s++) groups += group[s]!
   if (groups * words > WORDS * n) return false
   const mask = new Int32Array(words)
   const before = new Int32Array(words)
@@ -134,7 +137,7 @@ function rankWindows(by: readonly Int32Array[], of: Int32Array, out: Int32Array)
     do {
       mask[of[hi]! >>> 5]! |= 1 << (of[hi]! & 31)
       hi++
-    } while (hi < n && !starts(by, hi))
+    } while (hi < n && group[hi] === 0)
     let total = 0
     for (let w = 0; w < words; w++) {
       before[w] = total

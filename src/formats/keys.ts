@@ -18,6 +18,24 @@ export function nonNegative(column: Int32Array): Int32Array {
   return out
 }
 
+/** 1 where a tuple differs from the one before, and at the first. */
+export function changes(columns: readonly Int32Array[]): Uint8Array {
+  const n = columns[0]?.length ?? 0
+  const out = new Uint8Array(n)
+  if (n > 0) out[0] = 1
+  for (const c of columns) mark(out, c)
+  return out
+}
+
+function mark(out: Uint8Array, c: Int32Array): void {
+  let before = c[0]!
+  for (let s = 1; s < c.length; s++) {
+    const v = c[s]!
+    if (v !== before) out[s] = 1
+    before = v
+  }
+}
+
 /** Whether the tuple at place s differs from the one before. */
 export function starts(columns: readonly Int32Array[], s: number): boolean {
   for (let k = 0; k < columns.length; k++) if (columns[k]![s] !== columns[k]![s - 1]) return true

@@ -1,5 +1,6 @@
 /** Where nonunique axes begin new positions. */
 import { hasIndices, type StoredAxis } from '../ir/axis.ts'
+import { changes } from './keys.ts'
 
 const repeats = (a: StoredAxis): boolean => hasIndices(a) && !a.unique
 
@@ -9,26 +10,31 @@ const repeats = (a: StoredAxis): boolean => hasIndices(a) && !a.unique
  * coordinates (any number where the width is still to be measured), without one it takes one tuple. Entries of
  * equal tuples have a position each where they are kept apart (`keep`).
  *
- * @param sorted columns of the tree's axes, entries in lexicographic order
+ * @param tree the axes of a chain from one with indices on
+ * @param sorted columns of these axes, entries in lexicographic order by `above` and them
+ * @param above position above the first of these axes; `null`: one for all
  */
 export function newPositions(
   tree: readonly StoredAxis[],
   sorted: readonly Int32Array[],
+  above: Int32Array | null,
   widths: ReadonlyMap<string, number>,
   keep: boolean,
 ): readonly (Uint8Array | null)[] {
   const out: (Uint8Array | null)[] = tree.map(() => null)
+  const down = (depth: number): Uint8Array =>
+    changes(above ? [above, ...sorted.slice(0, depth)] : sorted.slice(0, depth))
   let tuples: Uint8Array | null = null
   // A child begins new positions inside a run of its parent: the deepest axis first.
   for (let d = tree.length - 1; d >= 0; d--) {
     if (!repeats(tree[d]!)) continue
     const child = tree[d + 1]
     if (keep && child?.kind !== 'sparse_fixed') continue
-    tuples ??= changes(sorted, sorted.length)
+    tuples ??= down(sorted.length)
     out[d] = tuples
     if (child?.kind === 'sparse_fixed')
       out[d] = runs(
-        changes(sorted, d + 1),
+        down(d + 1),
         childStarts(sorted[d + 1]!, repeats(child), out[d + 1]!),
         keep && !repeats(child) ? tuples : null,
         widths.get(child.name) ?? 0,
@@ -44,18 +50,6 @@ function childStarts(column: Int32Array, repeating: boolean, fresh: Uint8Array |
   const starts = out ?? new Uint8Array(column.length)
   for (let s = 1; s < column.length; s++) if (column[s] !== column[s - 1]) starts[s] = 1
   return starts
-}
-
-/** 1 where one of the first `depth` columns differs from the place before. */
-function changes(columns: readonly Int32Array[], depth: number): Uint8Array {
-  const n = columns[0]!.length
-  const out = new Uint8Array(n)
-  if (n > 0) out[0] = 1
-  for (let k = 0; k < depth; k++) {
-    const c = columns[k]!
-    for (let s = 1; s < n; s++) if (c[s - 1] !== c[s]) out[s] = 1
-  }
-  return out
 }
 
 /**
