@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { parse } from '../../src/ast/parse.ts'
@@ -236,6 +237,30 @@ test('a composition may name formats declared after it, and not itself through t
     format b over (i, j) { part ${second} }`
   expect(read(FORMATS + text('csr')).formats.get('b')).toBeDefined()
   expect(errors(FORMATS + text('a')).map((d) => d.code)).toEqual(['check/format-cycle'])
+})
+
+test('a text with words put elsewhere is understood or refused, never worse', () => {
+  const pieces = FORMATS.split(/\b/)
+  const words = pieces.flatMap((x, k) => (/\w/.test(x) ? [k] : []))
+  const place = fc.constantFrom(...words)
+  let accepted = 0
+  let refused = 0
+  fc.assert(
+    fc.property(fc.array(fc.tuple(place, place), { minLength: 1, maxLength: 2 }), (swaps) => {
+      const text = [...pieces]
+      for (const [to, from] of swaps) text[to] = pieces[from]!
+      try {
+        read(text.join(''))
+        accepted++
+      } catch (e) {
+        expect(e).toBeInstanceOf(SptError)
+        if ((e as SptError).diagnostics[0]!.code.startsWith('check/')) refused++
+      }
+    }),
+    { numRuns: 100 },
+  )
+  expect(accepted).toBeGreaterThan(2)
+  expect(refused).toBeGreaterThan(20)
 })
 
 function only(text: string): AnyFormat {
