@@ -3,7 +3,7 @@ import { fail } from '../ast/diagnostic.ts'
 import type { ModuleText } from '../backends/module.ts'
 import { Compilation } from '../compile.ts'
 import { compileOn } from '../execute.ts'
-import { parseFormatExpression, type Schedule } from '../ir/elaborate/index.ts'
+import type { Schedule } from '../ir/elaborate/index.ts'
 import type { ThreadAxis } from '../ir/expr.ts'
 import type { AnyFormat } from '../ir/format.ts'
 import { print1 } from '../ir/print1.ts'
@@ -11,11 +11,14 @@ import { print2 } from '../ir/print2.ts'
 import { print3 } from '../ir/print3.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Device } from '../runtime/device.ts'
-import { type Step, stepsOf } from '../schedule/resolve.ts'
+import { partsOf } from '../schedule/names.ts'
+import { mergeParts, type Step, stepsOf } from '../schedule/resolve.ts'
 import { handle } from '../schedule/state.ts'
 import { type CacheScope, type LoopRef, type LoopStep, printStep } from '../schedule/steps.ts'
 import { expectArgument, isRecord } from './check.ts'
 import { CompiledKernel } from './compiled.ts'
+import { chooseFormat } from './format.ts'
+import { Part } from './part.ts'
 
 /** What a kernel can name: formats and schedules of its program. */
 export interface Surroundings {
@@ -97,21 +100,8 @@ export class Kernel {
    * @throws SptError `api/unknown-format`, `parse/…`, `check/…`
    */
   as(buffer: string, format: string | AnyFormat, ...args: readonly (number | string)[]): Kernel {
-    const known = typeof format === 'string' ? this.#around.formats.get(format) : format
-    const written =
-      typeof format === 'string' && !known && !isName(format)
-        ? parseFormatExpression(format, this.#around.formats)
-        : { format: known, args: [] }
-    const f = written.format
-    if (!f || !isRecord(f) || !Array.isArray(f.params))
-      return fail({
-        code: 'api/unknown-format',
-        message: `there is no format ${String(format)}`,
-        lookup: { name: String(format), candidates: [...this.#around.formats.keys()] },
-        expected: `one of ${[...this.#around.formats.keys()].join(', ')}`,
-        hint: 'import the file that declares it',
-      })
-    return this.#with(this.#c.onCoords({ kind: 'as', buffer, format: f, args: [...written.args, ...args] }))
+    const chosen = chooseFormat(format, args, this.#around.formats)
+    return this.#with(this.#c.onCoords({ kind: 'as', buffer, ...chosen }))
   }
 
   /** Stage I until the first step on loops, Stage II after it. */
@@ -194,6 +184,38 @@ export class Kernel {
   /** Nests on blocks in one launch. */
   merge(...nests: string[]): Kernel {
     return this.#loop({ kind: 'merge', nests })
+  }
+
+  /** `merge parts of A`: one launch for each iteration over the parts. */
+  mergeParts(buffer: string): Kernel {
+    const { kernel, loops } = this.#c
+    return this.apply(mergeParts({ buffer: { name: buffer } }, { kernel, loops }))
+  }
+
+  /**
+   * The parts that a step stored a tensor in, by the tensor's name.
+   * @throws SptError `schedule/no-parts`
+   */
+  parts(buffer: string): readonly Part[] {
+    expectArgument(typeof buffer === 'string', 'the name of a buffer', buffer, 'a string')
+    const { kernel } = this.#c
+    const reformat = partsOf(kernel, { name: buffer })
+    return reformat.instance.parts.map((_, k) => new Part(kernel, reformat, buffer, k))
+  }
+
+  /** Steps for each part of a tensor: `each('A', (k, p) => k.split(p.loop('io'), 8 / p.constants.width))`. */
+  each(buffer: string, steps: (kernel: Kernel, part: Part) => Kernel): Kernel {
+    expectArgument(
+      typeof steps === 'function',
+      'what is done for each part',
+      steps,
+      '(kernel, part) => kernel',
+    )
+    return this.parts(buffer).reduce<Kernel>((k, p) => {
+      const next: unknown = steps(k, p)
+      expectArgument(next instanceof Kernel, `what is done for part ${p.label}`, next, 'a kernel')
+      return next as Kernel
+    }, this)
   }
 
   /** Outermost spatial loops over threads where nothing is bound: what a GPU runs when no schedule says better. */
@@ -303,8 +325,6 @@ function names(loops: readonly LoopRef[]): string[] {
   expectArgument(Array.isArray(loops), 'what is to be fused', loops, "a list of loops: ['i', 'j']")
   return loops.map((l) => (isRecord(l) ? (l as { var: string }).var : (l as string)))
 }
-
-const isName = (text: string): boolean => /^\w*$/.test(text)
 
 function printCoord(s: Compilation['coordSteps'][number]): string {
   switch (s.kind) {

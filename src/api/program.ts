@@ -5,6 +5,7 @@ import { loadProgram, programOf, type ReadText } from '../ast/resolve-imports.ts
 import { type Elaborated, elaborate } from '../ir/elaborate/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
 import { expectArgument, show } from './check.ts'
+import { chooseFormat, SptFormat } from './format.ts'
 import { Kernel } from './kernel.ts'
 
 export class SptProgram {
@@ -28,6 +29,15 @@ export class SptProgram {
 
   get formats(): ReadonlyMap<string, AnyFormat> {
     return this.#e.formats
+  }
+
+  /**
+   * A format for tensors without kernels: by name with arguments (`format('grid', 2, 5)`), or as a schedule writes it
+   * (`format('blocks(16) where (density(16) >= 0.5) + rows')`).
+   */
+  format(format: string | AnyFormat, ...args: readonly (number | string)[]): SptFormat {
+    const chosen = chooseFormat(format, args, this.#e.formats)
+    return new SptFormat(chosen.format, chosen.args)
   }
 
   /** A kernel by name; the only one where there is one. */

@@ -88,6 +88,3 @@ export function givenOf(
     kernel.reformats.flatMap((of) => of.instance.given.map((g) => [g.name, { kind: g.kind, of }] as const)),
   )
 }
-
-/** The size that counts a list's segments. */
-export const segmentsOf = (list: string): string => `${list}_segments`

@@ -1,11 +1,13 @@
 /** Lists and sets: what formats take from the data. */
 import { fail } from '../ast/diagnostic.ts'
 import { coordsOfDense, toCoords } from '../formats/coords.ts'
+import { segmentsOf } from '../formats/tables.ts'
 import type { Tensor } from '../formats/tensor.ts'
 import { storedValues, validateStored } from '../formats/validate.ts'
 import { evaluate } from '../ir/evaluate.ts'
-import type { Kernel1, Reformat } from '../ir/stage1.ts'
-import { givenOf, segmentsOf, storedAxis } from './axes.ts'
+import type { Instance } from '../ir/format.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
+import { givenOf } from './axes.ts'
 import { Random, randomCoords, seedFor } from './random.ts'
 
 export interface GivenData {
@@ -27,10 +29,10 @@ export function bindGiven(
   const lists = new Map<string, Int32Array>()
   const sets = new Map<string, readonly Int32Array[]>()
   for (const [name, { kind, of }] of givenOf(kernel)) {
-    const tensor = tensors.get(name)
-    if (kind === 'set') sets.set(name, setOf(name, of, tensor, extents, seed))
+    const wanted: Wanted = { name, instance: of.instance, sizes: params, extents, seed }
+    if (kind === 'set') sets.set(name, setOf(wanted, tensors.get(name)))
     else {
-      const list = listOf(name, of, tensor, params, seed)
+      const list = listOf(wanted, tensors.get(name))
       params.set(segmentsOf(name), list.length - 1)
       lists.set(name, list)
     }
@@ -38,22 +40,28 @@ export function bindGiven(
   return { lists, sets }
 }
 
+/** A list or set that an instance takes. */
+export interface Wanted {
+  readonly name: string
+  readonly instance: Instance
+  readonly sizes: ReadonlyMap<string, number>
+  /** Of the axes that are replaced. */
+  readonly extents: ReadonlyMap<string, number>
+  /** Of random data where none is bound. */
+  readonly seed?: number | undefined
+}
+
 /** Boundaries of segments: ascending from 0 to the extent of what they cut; equal ones enclose nothing. */
-function listOf(
-  name: string,
-  of: Reformat,
-  tensor: Tensor | undefined,
-  params: ReadonlyMap<string, number>,
-  seed: number | undefined,
-): Int32Array {
-  const table = of.instance.parts.flatMap((p) => p.instance.tables).find((t) => t.source === name)
-  const end = table ? evaluate(table.fill, params) : undefined
+export function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
+  const { name, instance, sizes, seed } = wanted
+  const table = instance.parts.flatMap((p) => p.instance.tables).find((t) => t.source === name)
+  const end = table ? evaluate(table.fill, sizes) : undefined
   const expected = `ascending integers from 0 to ${end ?? 'the extent of what they cut'}`
   if (!tensor) {
     if (seed === undefined)
       return fail({
         code: 'bind/missing-list',
-        message: `${of.format} needs the list ${name}, which is not bound`,
+        message: `${instance.text} needs the list ${name}, which is not bound`,
         expected,
         hint: `bind ${name} to a one-dimensional i32 tensor: the boundaries of the segments`,
       })
@@ -87,20 +95,16 @@ function listOf(
   return values
 }
 
-function setOf(
-  name: string,
-  of: Reformat,
-  tensor: Tensor | undefined,
-  extents: ReadonlyMap<string, number>,
-  seed: number | undefined,
-): readonly Int32Array[] {
-  const axes = of.from.map((a) => a.name)
+/** @throws SptError `bind/missing-set`, `bind/rank`, `bind/coordinate-range` */
+export function setOf(wanted: Wanted, tensor: Tensor | undefined): readonly Int32Array[] {
+  const { name, instance, extents, seed } = wanted
+  const axes = instance.over.map((a) => a.name)
   const shape = axes.map((a) => extents.get(a) ?? 0)
   if (!tensor) {
     if (seed === undefined)
       return fail({
         code: 'bind/missing-set',
-        message: `${of.format} needs the set ${name}, which is not bound`,
+        message: `${instance.text} needs the set ${name}, which is not bound`,
         expected: `coordinates over [${axes.join(', ')}]`,
         hint: `bind ${name} to coords([${shape.join(', ')}], …)`,
       })
@@ -110,7 +114,13 @@ function setOf(
       new Random(seedFor(seed, name)),
     )
   }
-  const columns = setColumns(of, tensor, extents)
+  if (tensor.shape.length !== axes.length)
+    fail({
+      code: 'bind/rank',
+      message: `the set ${name} is bound to a tensor of ${tensor.shape.length} dimension(s)`,
+      expected: `coordinates over [${axes.join(', ')}]`,
+    })
+  const columns = setColumns(wanted, tensor)
   columns.forEach((c, d) => {
     const at = c.findIndex((x) => x < 0 || x >= shape[d]!)
     if (at >= 0)
@@ -124,19 +134,10 @@ function setOf(
   return columns
 }
 
-function setColumns(
-  of: Reformat,
-  tensor: Tensor,
-  extents: ReadonlyMap<string, number>,
-): readonly Int32Array[] {
+function setColumns({ instance, extents }: Wanted, tensor: Tensor): readonly Int32Array[] {
   if (tensor.kind === 'coords') return tensor.coords
   if (tensor.kind === 'dense') return coordsOfDense(tensor).coords
-  const axes = new Map(of.from.map((a) => [a.name, a]))
-  const storage = validateStored(
-    of.from.map((a) => storedAxis(axes, a.name)),
-    extents,
-    tensor,
-  )
+  const storage = validateStored(instance.over, extents, tensor)
   return toCoords(storage, storedValues(storage, tensor, 0), tensor.dtype).coords
 }
 

@@ -1,18 +1,11 @@
 /** What the names that a caller binds stand for. */
 import { fail } from '../ast/diagnostic.ts'
+import { segmentsOf } from '../formats/tables.ts'
 import type { Tensor } from '../formats/tensor.ts'
 import { chainTo, isStored } from '../ir/axis.ts'
 import { add, type Expr, int, variable } from '../ir/expr.ts'
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
-import {
-  allAxesOf,
-  asDeclared,
-  type CallerTensor,
-  callerTensors,
-  givenOf,
-  segmentsOf,
-  storedAxis,
-} from './axes.ts'
+import { allAxesOf, asDeclared, type CallerTensor, callerTensors, givenOf, storedAxis } from './axes.ts'
 
 export interface Dimension {
   /** Of the axis; for a list, its own. */

@@ -1,11 +1,11 @@
 /** Sizes: given, or read off the shapes of what is bound. Two sources of one size have to agree. */
 import { type Diagnostic, fail, SptError } from '../ast/diagnostic.ts'
+import { segmentsOf } from '../formats/tables.ts'
 import type { Tensor } from '../formats/tensor.ts'
 import { INT_RANGE, isFloat } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr.ts'
 import type { Kernel1, Param } from '../ir/stage1.ts'
-import { segmentsOf } from './axes.ts'
 import { bindingOf, type Dimension } from './names.ts'
 
 const MAX_SIZE = 2 ** 31 - 1

@@ -1,0 +1,239 @@
+/** Formats without kernels: tensors into a format and back, and what that costs. */
+import { fail } from '../ast/diagnostic.ts'
+import { listOf, setOf } from '../bind/given.ts'
+import {
+  convertTensor,
+  partsFromArrays,
+  partsToCoords,
+  type StoredPart,
+  type StoredParts,
+} from '../formats/convert.ts'
+import { coordsOfDense } from '../formats/coords.ts'
+import type { Given } from '../formats/given.ts'
+import { instantiate } from '../formats/instantiate.ts'
+import { type Provenance, provenance } from '../formats/provenance.ts'
+import { reportTensor, type TensorReport } from '../formats/report.ts'
+import type { CoordTensor, StoredTensor, Tensor } from '../formats/tensor.ts'
+import type { StoredAxis } from '../ir/axis.ts'
+import { parseFormatExpression } from '../ir/elaborate/index.ts'
+import { variable } from '../ir/expr.ts'
+import type { AnyFormat, Instance } from '../ir/format.ts'
+import { checkTensor, coordinatesOf, expectArgument, isRecord, isTyped } from './check.ts'
+import type { Bindable } from './tensors.ts'
+
+/** Lists (ascending boundaries of segments) and sets (tensors whose coordinates count) by name. */
+export type FormatData = Readonly<Record<string, Bindable>>
+
+/** One part of a tensor, as arrays. */
+export interface ConvertedPart {
+  readonly label: string
+  /** As written: `ell(4)`. */
+  readonly format: string
+  /** Of the part, in the order of its elements. */
+  readonly axes: readonly string[]
+  /** Arrays by axis, values by position: what a kernel takes as the part's buffer, but for the names of the axes. */
+  readonly tensor: StoredTensor
+  /** Permutations and lists that lead from positions to coordinates, by name. */
+  readonly tables: Readonly<Record<string, Int32Array>>
+}
+
+/** A tensor in a format. */
+export class ConvertedTensor {
+  readonly #stored: StoredParts
+  #parts: readonly ConvertedPart[] | undefined
+
+  constructor(stored: StoredParts) {
+    this.#stored = stored
+  }
+
+  /** As written, with arguments. */
+  get format(): string {
+    return this.#stored.instance.text
+  }
+
+  get shape(): readonly number[] {
+    return this.#stored.shape
+  }
+
+  /** In the order of the composition. */
+  get parts(): readonly ConvertedPart[] {
+    this.#parts ??= this.#stored.parts.map((p) => partOf(p, this.#stored))
+    return this.#parts
+  }
+
+  /** What is stored, with its coordinates, part after part; padding and fill stay behind. */
+  toCoords(): CoordTensor {
+    return partsToCoords(this.#stored)
+  }
+
+  /** Parts, padding, bytes, and lengths by dimension. */
+  describe(): TensorReport {
+    return reportTensor(this.#stored, this.toCoords().coords)
+  }
+}
+
+function partOf({ part, storage, values, tables }: StoredPart, { dtype }: StoredParts): ConvertedPart {
+  const arrays = Object.fromEntries(
+    [...storage.levels].flatMap(([name, { indptr, indices, mask }]) =>
+      indptr || indices || mask
+        ? [[name, { ...(indptr && { indptr }), ...(indices && { indices }), ...(mask && { mask }) }]]
+        : [],
+    ),
+  )
+  const shape = storage.axes.map((a) => storage.levels.get(a.name)!.extent)
+  return {
+    label: part.label,
+    format: part.instance.text,
+    axes: storage.axes.map((a) => a.name),
+    tensor: { kind: 'stored', shape, arrays, values, dtype },
+    tables: Object.fromEntries(part.instance.tables.map((t) => [t.name, tables.get(t.name)!])),
+  }
+}
+
+/** A format or composition with its arguments. */
+export class SptFormat {
+  readonly #instance: Instance
+
+  /** @throws SptError `format/…` where arguments do not fit, or a description is wrong on a small sample */
+  constructor(format: AnyFormat, args: readonly (number | string)[]) {
+    this.#instance = instanceOf(format, args)
+  }
+
+  /** As written, with arguments. */
+  get text(): string {
+    return this.#instance.text
+  }
+
+  /** Labels and formats of the parts, in order. */
+  get parts(): readonly { readonly label: string; readonly format: string }[] {
+    return this.#instance.parts.map((p) => ({ label: p.label, format: p.instance.text }))
+  }
+
+  /** What is proved of it, and what is checked while a tensor is brought into it. */
+  get provenance(): Provenance {
+    return provenance(this.#instance)
+  }
+
+  /**
+   * Brings a tensor into the format; equal coordinates add up, zeros of a dense tensor are left out. The tensor's
+   * arrays are never written, and may be arrays of the result.
+   *
+   * @throws SptError `format/overlap`, `format/leak`, `format/not-inverse`, `format/map-range`, `format/claim` with
+   * the coordinate; `bind/…` where the tensor, a list or a set does not fit
+   */
+  convert(tensor: Tensor | ConvertedTensor, data: FormatData = {}): ConvertedTensor {
+    const from = tensor instanceof ConvertedTensor ? tensor.toCoords() : this.#coords(tensor)
+    return new ConvertedTensor(convertTensor(from, this.#instance, this.#given(from.shape, data)))
+  }
+
+  /** Parts, padding, bytes, and lengths by dimension, of a tensor in the format. */
+  describe(tensor: Tensor | ConvertedTensor, data: FormatData = {}): TensorReport {
+    return this.convert(tensor, data).describe()
+  }
+
+  /**
+   * Ready-made arrays of all parts as a tensor of this shape: validated, not copied.
+   * @throws SptError `api/argument` (parts in number), and as ready-made arrays are refused: `bind/…`
+   */
+  fromParts(
+    shape: readonly number[],
+    parts: readonly Pick<ConvertedPart, 'tensor' | 'tables'>[],
+    data: FormatData = {},
+  ): ConvertedTensor {
+    const wanted = this.#instance.parts.length
+    expectArgument(
+      Array.isArray(parts) && parts.length === wanted && parts.every(isRecord),
+      'the parts',
+      parts,
+      `${wanted} part(s): ${this.#instance.parts.map((p) => p.label || p.instance.text).join(', ')}`,
+    )
+    const arrays = parts.map(({ tensor, tables }) => ({
+      tensor,
+      tables: new Map(Object.entries(tables ?? {})),
+    }))
+    return new ConvertedTensor(partsFromArrays(this.#instance, arrays, this.#given(shape, data)))
+  }
+
+  #coords(tensor: Tensor): CoordTensor {
+    checkTensor('the format', tensor)
+    if (tensor.kind === 'coords') return tensor
+    if (tensor.kind === 'dense') return coordsOfDense(tensor)
+    return fail({
+      code: 'api/argument',
+      message: `${this.text} is given ready-made arrays`,
+      expected: 'a tensor by coordinates, a dense one, or one in another format',
+      hint: 'bring the arrays in with fromParts of the format that they are in',
+    })
+  }
+
+  #given(shape: readonly number[], data: FormatData): Given {
+    expectArgument(isRecord(data), 'lists and sets', data, 'tensors or lists of integers by name')
+    const { over, given } = this.#instance
+    const sizes = new Map(over.map((a, k) => [sizeOf(a.name), shape[k] ?? 0]))
+    const extents = new Map(over.map((a, k) => [a.name, shape[k] ?? 0]))
+    const lists = new Map<string, Int32Array>()
+    const sets = new Map<string, readonly Int32Array[]>()
+    for (const { name, kind } of given) {
+      const wanted = { name, instance: this.#instance, sizes, extents }
+      const bound = data[name] === undefined ? undefined : asTensor(name, data[name])
+      if (kind === 'list') lists.set(name, listOf(wanted, bound))
+      else sets.set(name, setOf(wanted, bound))
+    }
+    return { sizes, extents, lists, sets }
+  }
+}
+
+function asTensor(name: string, value: Bindable): Tensor {
+  if (!Array.isArray(value) && !isTyped(value)) {
+    checkTensor(name, value)
+    return value
+  }
+  const list = coordinatesOf(value, name)
+  return { kind: 'dense', shape: [list.length], values: list, dtype: 'i32' }
+}
+
+/**
+ * A format by name, as a schedule writes it, or a format of some program; with arguments.
+ * @throws SptError `api/unknown-format`, `parse/…`, `check/…`
+ */
+export function chooseFormat(
+  format: string | AnyFormat,
+  args: readonly (number | string)[],
+  formats: ReadonlyMap<string, AnyFormat>,
+): { readonly format: AnyFormat; readonly args: readonly (number | string)[] } {
+  const known = typeof format === 'string' ? formats.get(format) : format
+  if (typeof format === 'string' && !known && !/^\w*$/.test(format)) {
+    const written = parseFormatExpression(format, formats)
+    return { format: written.format, args: [...written.args, ...args] }
+  }
+  if (known && isRecord(known) && Array.isArray(known.params)) return { format: known, args }
+  const candidates = [...formats.keys()]
+  return fail({
+    code: 'api/unknown-format',
+    message: `there is no format ${String(format)}`,
+    lookup: { name: String(format), candidates },
+    expected: `one of ${candidates.join(', ')}`,
+    hint: 'import the file that declares it',
+  })
+}
+
+/** The size of a dimension, which has no name in a format. */
+const sizeOf = (dimension: string): string => `size of ${dimension}`
+
+function instanceOf(format: AnyFormat, args: readonly (number | string)[]): Instance {
+  const taken = new Set(format.over)
+  const over = format.over.map((name, k): StoredAxis => {
+    const extent = variable(sizeOf(name))
+    const parent = format.over[k - 1]
+    return parent === undefined
+      ? { kind: 'dense_fixed', name, parent: null, extent }
+      : { kind: 'sparse_variable', name, parent, extent, ordered: true, unique: true }
+  })
+  return instantiate({ format, args }, over, (name, label) => {
+    const wanted = label === '' ? name : `${name}_${label}`
+    let out = wanted
+    for (let k = 2; taken.has(out); k++) out = `${wanted}_${k}`
+    taken.add(out)
+    return out
+  })
+}

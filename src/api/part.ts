@@ -1,0 +1,52 @@
+/** One part of a tensor that is stored in several: its names, for steps that are made for each. */
+
+import type { Kernel1, Reformat } from '../ir/stage1.ts'
+import { iterationsOf } from '../schedule/coords/find.ts'
+import { labelled } from '../schedule/names.ts'
+
+export class Part {
+  /** Unique among the parts; empty where there is one. */
+  readonly label: string
+  /** The buffer that stores it. */
+  readonly buffer: string
+  /** The part's format with its arguments, as written. */
+  readonly format: string
+  /** Arguments of its format, and what the composition calls them: `p.constants.width`. */
+  readonly constants: Readonly<Record<string, number>>
+  readonly #names: ReadonlyMap<string, string>
+  readonly #kernel: Kernel1
+
+  constructor(kernel: Kernel1, reformat: Reformat, buffer: string, part: number) {
+    const { label, instance } = reformat.instance.parts[part]!
+    this.label = label
+    this.buffer = reformat.buffers.find((b) => b.name === buffer)!.parts[part]!
+    this.format = instance.text
+    this.constants = Object.fromEntries(instance.constants)
+    this.#names = instance.names
+    this.#kernel = kernel
+  }
+
+  /** `name_label`: what the part's copy of something is called, for names of what steps make. */
+  name(name: string): string {
+    return labelled(name, this.label)
+  }
+
+  /**
+   * A loop of the part by the name that its format gives the axis; another iterator's (`f`) of the only iteration of
+   * the part that has it; otherwise a loop that a step made under `name(…)`.
+   */
+  loop(name: string): string {
+    const axis = this.#names.get(name)
+    if (axis !== undefined) return axis
+    const own = new Set(this.#names.values())
+    const having = iterationsOf(this.#kernel.body).filter(
+      (it) => it.iters.some((x) => own.has(x.axis)) && it.iters.some((x) => x.name === name),
+    )
+    return having.length === 1 ? `${having[0]!.name}.${name}` : this.name(name)
+  }
+
+  /** The part's copy of an iteration. */
+  nest(name: string): string {
+    return this.name(name)
+  }
+}
