@@ -534,10 +534,11 @@ export interface AtomicStep extends Item {
   readonly kind: 'atomic'
   readonly buffer: Ident
 }
-/** `combine C`. */
+/** `combine C`, or `combine C in sum`. */
 export interface CombineStep extends Item {
   readonly kind: 'combine'
   readonly buffer: Ident
+  readonly nest: Ident | null
 }
 /** `use rowwise(8)`. */
 export interface UseStep extends Item {

@@ -193,8 +193,9 @@ function stepDoc(s: Step): Doc {
     case 'rfactor':
       return `rfactor ${printLoop(s.loop)}${arrow(s.into)}`
     case 'atomic':
+      return `atomic ${s.buffer.name}`
     case 'combine':
-      return `${s.kind} ${s.buffer.name}`
+      return `combine ${s.buffer.name}${s.nest ? ` in ${s.nest.name}` : ''}`
     case 'use':
       return [`use ${s.schedule.name}`, optional(exprs(s.args))]
   }

@@ -18,6 +18,7 @@ import { markLostWrites } from './lost-writes.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
 import { partitionLoops } from './partition.ts'
+import { plainUpdates } from './plain-updates.ts'
 import { placeInit } from './place-init.ts'
 import { lowerToPositions } from './positions/index.ts'
 import { lowerReductions } from './reductions.ts'
@@ -28,6 +29,7 @@ import { unswitch } from './unswitch.ts'
 
 /** Stage II → Stage II. */
 export const LOOP_PASSES: readonly { readonly name: string; readonly run: (k: Kernel2) => Kernel2 }[] = [
+  { name: 'plain-updates', run: plainUpdates },
   { name: 'accumulate', run: accumulateWide },
   { name: 'across-threads', run: reduceAcrossThreads },
   { name: 'cooperate', run: cooperate },

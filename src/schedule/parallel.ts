@@ -43,7 +43,9 @@ function checkAxes(cx: Context, next: Kernel2): void {
 function checkBlocks(cx: Context, next: Kernel2): void {
   walkStmts(next.body, (s, path) => {
     if (s.kind !== 'for' || !boundTo(s, 'block')) return
-    const beside = path.find((l) => !boundTo(l, 'block') || l.body.length > 1)
+    const beside = path.find(
+      (l, k) => !boundTo(l, 'block') || l.body.length > 1 || l.body[0] !== (path[k + 1] ?? s),
+    )
     if (beside)
       cx.refuse({
         code: 'block-not-outermost',

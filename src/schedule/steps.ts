@@ -102,10 +102,11 @@ export interface AtomicStep extends At {
   readonly buffer: string
 }
 
-/** `combine C`: partial results, and passes that add them in a fixed order */
+/** `combine C`, or `combine C in sum`: partial results, and passes that add them in a fixed order */
 export interface CombineStep extends At {
   readonly kind: 'combine'
   readonly buffer: string
+  readonly nest?: string | undefined
 }
 /** `merge (a, b)`: nests in one launch */
 export interface MergeStep extends At {
@@ -163,7 +164,7 @@ export function printStep(s: LoopStep): string {
     case 'atomic':
       return `atomic ${s.buffer}`
     case 'combine':
-      return `combine ${s.buffer}`
+      return `combine ${s.buffer}${s.nest === undefined ? '' : ` in ${s.nest}`}`
     case 'merge':
       return `merge ${list(s.nests)}`
   }

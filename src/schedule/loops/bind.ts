@@ -79,7 +79,7 @@ function checkAtomic(cx: Context, loop: For, to: ThreadAxis): void {
     code: 'blocks-combine',
     message: `iterations of ${loop.name} combine into the same elements of ${target}, and ${to} would run them on different blocks`,
     loops: [loop],
-    hint: `atomic ${target} first, or rfactor ${loop.name}`,
+    hint: `atomic ${target} or combine ${target} first`,
   })
 }
 

@@ -26,8 +26,9 @@ import { rfactor } from './rfactor.ts'
  * `combine C`: nests that update `C` may run their iterations at once, and at once with each other, without
  * atomics and with the same result in every run. What iterations of a nest would combine goes to a temporary, an
  * element for each position of the loops that they meet in, and a nest after it adds the positions of an element in
- * their order: one element a thread where the list of elements ascends. A nest whose iterations do not meet is left
- * as it is; further ones have their results added in the order of the nests.
+ * their order, an element at a time where the list of elements ascends. A nest whose iterations do not meet is left
+ * as it is; further ones have their results added in the order of the nests. With a nest's name only that one is
+ * taken apart.
  */
 export const combine: Primitive<CombineStep> = {
   kind: 'combine',
@@ -40,11 +41,16 @@ export const combine: Primitive<CombineStep> = {
         expected: 'a buffer in global memory',
       })
     const tops = cx.kernel.body.flatMap((top) =>
-      reductionsOf([top]).flatMap(({ reduce, path }) =>
-        reduce.targets.some((t) => t.buffer === name) ? [{ top, reduce, path }] : [],
-      ),
+      reductionsOf([top]).flatMap(({ reduce, path }) => {
+        const inNest = step.nest === undefined || path.some((l) => l.nest === step.nest)
+        return inNest && reduce.targets.some((t) => t.buffer === name) ? [{ top, reduce, path }] : []
+      }),
     )
-    if (tops.length === 0) cx.refuse({ code: 'no-reduction', message: `nothing reduces into ${name}` })
+    if (tops.length === 0)
+      cx.refuse({
+        code: 'no-reduction',
+        message: `nothing${step.nest === undefined ? '' : ` in ${step.nest}`} reduces into ${name}`,
+      })
     let here = cx
     let plain: Stmt | undefined
     const buffers: Buffer[] = []
