@@ -387,7 +387,7 @@ export const STEPS: {
   fission: fc.record({ loop, after: ident }),
   rfactor: fc.record({ loop, into: fc.option(ident) }),
   atomic: fc.record({ buffer: ident }),
-  combine: fc.record({ buffer: ident }),
+  combine: fc.record({ buffer: ident, nest: fc.option(ident) }),
   use: fc.record({ schedule: ident, args }),
 }
 const plainStep: Arb<ast.Step> = fc.oneof(
