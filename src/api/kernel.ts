@@ -14,28 +14,20 @@ import type { Device } from '../runtime/device.ts'
 import { partsOf } from '../schedule/names.ts'
 import { mergeParts, type Step, stepsOf } from '../schedule/resolve.ts'
 import { handle } from '../schedule/state.ts'
-import { type CacheScope, type LoopRef, type LoopStep, printStep } from '../schedule/steps.ts'
+import type { CacheScope, LoopRef, LoopStep } from '../schedule/steps.ts'
 import { expectArgument, isRecord } from './check.ts'
 import { CompiledKernel } from './compiled.ts'
 import { chooseFormat } from './format.ts'
 import { Part } from './part.ts'
+import { printedSteps, type TraceStep, traceOf } from './trace.ts'
+
+export type { TraceStep } from './trace.ts'
 
 /** What a kernel can name: formats and schedules of its program. */
 export interface Surroundings {
   readonly formats: ReadonlyMap<string, AnyFormat>
   readonly schedules: ReadonlyMap<string, Schedule>
 }
-
-/** A step as JSON carries it: formats by name, compositions in place by their text. */
-export type TraceStep =
-  | {
-      readonly kind: 'as'
-      readonly buffer: string
-      readonly format: string
-      readonly args: readonly (number | string)[]
-    }
-  | { readonly kind: 'coords'; readonly step: object }
-  | { readonly kind: 'loops'; readonly step: LoopStep }
 
 type Factor = number
 
@@ -236,21 +228,12 @@ export class Kernel {
 
   /** The steps so far, as the language writes them. */
   get trace(): readonly string[] {
-    return [...this.#c.coordSteps.map(printCoord), ...this.#c.loopSteps.map(printStep)]
+    return printedSteps(this.#c)
   }
 
   /** The steps so far as JSON; `replay` takes them back. */
   toJSON(): TraceStep[] {
-    return [
-      ...this.#c.coordSteps.map((s): TraceStep => {
-        const { span: _, ...rest } = s
-        return rest.kind === 'as' ? { ...rest, format: rest.format.name } : { kind: 'coords', step: rest }
-      }),
-      ...this.#c.loopSteps.map((s): TraceStep => {
-        const { span: _, ...rest } = s
-        return { kind: 'loops', step: rest as LoopStep }
-      }),
-    ]
+    return traceOf(this.#c)
   }
 
   /** Applies a trace that `toJSON` gave. */
@@ -324,17 +307,4 @@ export class Kernel {
 function names(loops: readonly LoopRef[]): string[] {
   expectArgument(Array.isArray(loops), 'what is to be fused', loops, "a list of loops: ['i', 'j']")
   return loops.map((l) => (isRecord(l) ? (l as { var: string }).var : (l as string)))
-}
-
-function printCoord(s: Compilation['coordSteps'][number]): string {
-  switch (s.kind) {
-    case 'as':
-      return `${s.buffer} as ${s.format.name}${s.args.length > 0 ? `(${s.args.join(', ')})` : ''}`
-    case 'reorder':
-      return `reorder (${s.loops.join(', ')})`
-    case 'fuse':
-      return `fuse (${s.loops.join(', ')})${s.into ? ` -> ${s.into}` : ''}`
-    case 'attach':
-      return `attach ${s.loop} to ${s.to}`
-  }
 }

@@ -61,8 +61,7 @@ export function bindArguments(
       values.set(p.name, variable(name))
     }
   })
-  const text = args.length === 0 ? format.name : `${format.name}(${args.map(argText).join(', ')})`
-  return { values, given, measured, text }
+  return { values, given, measured, text: textOf(format, args) }
 }
 
 function checkNumber(format: AnyFormat, args: readonly Expr[], at: At): void {
@@ -120,5 +119,15 @@ export const signature = (format: AnyFormat): string =>
   format.params.length === 0
     ? `${format.name}, without parameters`
     : `${format.name}(${format.params.map((p) => (p.kind === 'integer' ? (p.measured ? `${p.name}: size` : p.name) : `${p.name}: ${p.kind}`)).join(', ')})`
+
+/** Arguments behind a name, or, where parts are put together in place, at the places of the text that they are for. */
+function textOf(format: AnyFormat, args: readonly Expr[]): string {
+  if (args.length === 0) return format.name
+  if (/^\w+$/.test(format.name)) return `${format.name}(${args.map(argText).join(', ')})`
+  const texts = new Map(
+    format.params.flatMap((p, k) => (args[k] ? [[p.name, argText(args[k])] as const] : [])),
+  )
+  return format.name.replace(/[A-Za-z_][\w.]*(?![\w.]|\s*\()/g, (word) => texts.get(word) ?? word)
+}
 
 const argText = (e: Expr): string => (e.kind === 'const' ? String(e.value) : e.kind === 'var' ? e.name : '…')
