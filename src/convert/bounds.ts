@@ -1,5 +1,5 @@
 /** Least and greatest values of integer expressions: how many bits a key needs. */
-import { foldInt, type Expr } from '../ir/expr.ts'
+import { type Expr, foldInt } from '../ir/expr.ts'
 
 export type Bounds = readonly [lo: number, hi: number]
 

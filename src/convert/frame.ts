@@ -46,7 +46,12 @@ export class Frame {
   sortedBy: readonly string[] = []
   readonly #owned = new Set<Column>()
 
-  constructor(queue: Queue, n: number, sizes: ReadonlyMap<string, number>, tables: ReadonlyMap<string, Column>) {
+  constructor(
+    queue: Queue,
+    n: number,
+    sizes: ReadonlyMap<string, number>,
+    tables: ReadonlyMap<string, Column>,
+  ) {
     this.queue = queue
     this.n = n
     this.sizes = new Map(sizes)
@@ -130,7 +135,8 @@ export class Frame {
         rewriteExpr(
           x,
           (y) => {
-            if (narrow && y.dtype === 'f64' && y.kind === 'const') return constant(Math.fround(y.value), 'f32')
+            if (narrow && y.dtype === 'f64' && y.kind === 'const')
+              return constant(Math.fround(y.value), 'f32')
             if (narrow && y.dtype === 'f64' && y.kind === 'cast') return cast(y.x, 'f32')
             if (y.kind === 'var') {
               if (y.name === ENTRY) return e
@@ -174,9 +180,14 @@ export class Frame {
   /** Puts the entries in another order: place s gets entry `order[s]`. Takes `order` over. */
   reorder(order: Column): void {
     const moved: [from: Column, to: Column, name: string | null][] = []
-    for (const [name, from] of this.columns) moved.push([from, this.queue.column(this.n, from.dtype, name), name])
+    for (const [name, from] of this.columns)
+      moved.push([from, this.queue.column(this.n, from.dtype, name), name])
     if (this.entry) moved.push([this.entry, this.queue.column(this.n, 'i32', 'entry'), null])
-    gather(this.queue, order, moved.map(([from, to]) => [from, to] as const))
+    gather(
+      this.queue,
+      order,
+      moved.map(([from, to]) => [from, to] as const),
+    )
     for (const [, to, name] of moved) {
       if (name === null) this.setEntry(to)
       else this.set(name, to)

@@ -141,7 +141,7 @@ async function denseVariable(
       return [
         when(
           lt(next(e), variable('x_n')),
-          [when(binary("or", binary("ne", at, at1), lt(c1, c)), [raise])],
+          [when(binary('or', binary('ne', at, at1), lt(c1, c)), [raise])],
           [raise],
         ),
       ]
@@ -208,7 +208,12 @@ async function packed(frame: Frame, d: Dimension, parent: Place, below: readonly
     columns: { ...t.columns, x_indices: write(indices) },
     body: (e) => {
       const [to, c] = t.at(e) as [Expr, Expr]
-      return [when(differs((x) => [t.at(x)[0]!], e), [store('x_indices', to, c)])]
+      return [
+        when(
+          differs((x) => [t.at(x)[0]!], e),
+          [store('x_indices', to, c)],
+        ),
+      ]
     },
   })
   return { level: { ...none, axis, extent, positions, indptr, indices }, at, positions }
@@ -322,7 +327,12 @@ function bitsOf(frame: Frame, { axis, coordinate, extent }: Dimension, parent: P
       const word = add(mul(p, variable('x_words')), div(c, int(32)))
       const bit = call('shift_left', [int(1), mod(c, int(32))])
       // Each bit is added once: entries of one coordinate are neighbours.
-      return [when(differs((x) => [t.at(x)[0]!], e), [atomic('+', 'x_mask', word, bit)])]
+      return [
+        when(
+          differs((x) => [t.at(x)[0]!], e),
+          [atomic('+', 'x_mask', word, bit)],
+        ),
+      ]
     },
   })
   return mask
@@ -338,11 +348,7 @@ async function sparseFixed(
   const { axis, coordinate } = d
   const { queue: q, n } = frame
   invariant(parent.at, `${axis.name} has a parent`)
-  const t = frame.terms([
-    parent.at,
-    coordinate,
-    ...(isRepeating(axis) ? below.map((c) => c.coordinate) : []),
-  ])
+  const t = frame.terms([parent.at, coordinate, ...(isRepeating(axis) ? below.map((c) => c.coordinate) : [])])
   const rank = q.column(n, 'i32', `ranks on ${axis.name}`)
   scan(q, {
     ...t,

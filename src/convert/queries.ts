@@ -3,7 +3,23 @@
  * runs, and a scan that starts over with each. The order stays: what is built next often wants the same.
  */
 import { fail, invariant } from '../ast/diagnostic.ts'
-import { add, and, binary, div, type Expr, eq, int, load, lt, mod, search, select, sub, variable } from '../ir/expr.ts'
+import {
+  add,
+  and,
+  binary,
+  div,
+  type Expr,
+  eq,
+  int,
+  load,
+  lt,
+  mod,
+  not,
+  search,
+  select,
+  sub,
+  variable,
+} from '../ir/expr.ts'
 import type { Query } from '../ir/format.ts'
 import { boundsOf } from './bounds.ts'
 import { ENTRY, type Frame } from './frame.ts'
@@ -34,7 +50,8 @@ export interface Scope {
 export async function evaluateQueries(frame: Frame, queries: readonly Query[], scope: Scope): Promise<void> {
   for (const q of queries) {
     await evaluateQuery(frame, q, scope)
-    if (q.kind !== 'value') frame.bounds.set(q.name, q.kind === 'find' ? [-1, frame.n] : [0, maximum(frame, q, scope)])
+    if (q.kind !== 'value')
+      frame.bounds.set(q.name, q.kind === 'find' ? [-1, frame.n] : [0, maximum(frame, q, scope)])
   }
 }
 
@@ -161,7 +178,10 @@ async function count(frame: Frame, { name, by, of }: Counting, apart: boolean): 
     body: (e, sum, own) => [store('x_groups', e, add(sum, add(own, int(-1))))],
   })
   const totals = q.column(n, 'i32', 'counts')
-  const rest: Record<string, ReturnType<typeof natural>> = { x_groups: natural(groups), x_counts: write(totals) }
+  const rest: Record<string, ReturnType<typeof natural>> = {
+    x_groups: natural(groups),
+    x_counts: write(totals),
+  }
   scan(q, {
     ...t,
     key: `counts ${by.length} ${apart} ${t.key}`,
@@ -187,18 +207,35 @@ async function count(frame: Frame, { name, by, of }: Counting, apart: boolean): 
   q.release(groups, totals)
 }
 
-function needDistinct(scope: Scope, name: string): void {
-  if (scope.distinct) return
-  fail({
-    code: 'convert/unsupported',
-    message: `${name} asks for values, and entries may be repeated`,
-    expected: 'a tensor that has each coordinate once',
-    hint: 'add up equal coordinates before, or bind the tensor from the host',
+/** @throws SptError `convert/unsupported` where two entries have the same coordinates */
+async function needDistinct(frame: Frame, scope: Scope, name: string): Promise<void> {
+  if (scope.distinct || frame.n < 2) return
+  const dims = scope.dims.map((d) => ({ expr: variable(d.name), extent: d.extent }))
+  await orderBy(frame, dims)
+  const { queue: q, n } = frame
+  const t = frame.terms(dims.map((d) => d.expr))
+  const cell = q.cells()
+  reduce(q, {
+    ...t,
+    key: `repeated ${t.key}`,
+    n,
+    op: 'max',
+    values: (e) => [flag(not(differs(t.at, e)))],
+    count: 1,
+    cells: cell,
   })
+  const [found = 0] = await q.numbers([cell])
+  if (found > 0)
+    fail({
+      code: 'convert/unsupported',
+      message: `${name} asks for values, and entries are repeated`,
+      expected: 'a tensor that has each coordinate once',
+      hint: 'add up equal coordinates before, or bind the tensor from the host',
+    })
 }
 
-function valueOf(frame: Frame, name: string, scope: Scope): void {
-  needDistinct(scope, name)
+async function valueOf(frame: Frame, name: string, scope: Scope): Promise<void> {
+  await needDistinct(frame, scope, name)
   const { queue: q, n } = frame
   frame.signed.add(name)
   if (!scope.values) {
@@ -223,7 +260,7 @@ async function largest(
   { name, by }: Extract<Query, { kind: 'largest' }>,
   scope: Scope,
 ): Promise<void> {
-  needDistinct(scope, name)
+  await needDistinct(frame, scope, name)
   const { values } = scope
   const keys = await keysOf(frame, by)
   const parts: SortKey[] = []
@@ -310,7 +347,10 @@ function held(
     frame.tables.set(indices, level.indices)
     const end = load(indptr, [next(position)], 'i32')
     const at = search('lower', indices, load(indptr, [position], 'i32'), end, variable(d.name))
-    found = and(found, select(lt(at, end), eq(load(indices, [at], 'i32'), variable(d.name)), eq(int(0), int(1))))
+    found = and(
+      found,
+      select(lt(at, end), eq(load(indices, [at], 'i32'), variable(d.name)), eq(int(0), int(1))),
+    )
     position = select(found, at, int(0))
   })
   frame.compute(name, flag(found))

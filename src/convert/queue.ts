@@ -211,8 +211,7 @@ export class Queue {
     const before = this.#flushed
     this.#flushed = before.then(async () => {
       const commands: Command[] = []
-      for (const p of pending)
-        commands.push(p.kind === 'clear' ? p : this.#command(await p.kernel, p.spec))
+      for (const p of pending) commands.push(p.kind === 'clear' ? p : this.#command(await p.kernel, p.spec))
       await this.device.run(commands)
     })
     return this.#flushed

@@ -5,8 +5,8 @@ import type { Query, Sort } from '../ir/format.ts'
 import { Frame } from './frame.ts'
 import { get, store } from './kernel.ts'
 import { orderBy } from './order.ts'
-import { type Column, natural, type Queue, update, write } from './queue.ts'
 import { evaluateQueries, keysOf, type Scope } from './queries.ts'
+import { type Column, natural, type Queue, update, write } from './queue.ts'
 
 export interface SortResult {
   /** Place of each coordinate. */

@@ -1,0 +1,35 @@
+/**
+ * Conversion on a device, from any format to any format or composition, by kernels generated from the descriptions:
+ * nothing here knows a format, and no kernel is written down.
+ *
+ *     resident tensor ──source──▶ frame of entries ──split──▶ frames of parts ──place──▶ arrays of each part
+ *
+ * - `queue.ts`: columns (typed device memory, taken from a pool) and launches. A kernel is built from expressions
+ *   once for each structure, through the same lowering and backends as all others; sizes are parameters, so it
+ *   serves every tensor. Numbers that decide allocations are read back together.
+ * - `scan.ts`, `sort.ts`: exclusive scans (started over at segments), reductions, stable radix sort of entry
+ *   numbers, in segments if wanted. With `map`, `gather` and `scatter`, which are launches whose bodies are expressions,
+ *   this is the whole algebra: O(n) work and memory each.
+ * - `frame.ts`: entries as columns by name; an expression over names becomes one over an entry's index, so that each
+ *   kernel fuses the maps it needs and no mapped coordinate is stored.
+ * - `order.ts`: lexicographic order, from what order there is: leading keys in order cut runs that are sorted within
+ *   themselves, trailing ones in order are left out, all in order is one reading pass.
+ * - `source.ts`: levels → coordinates. `queries.ts`, `sorts.ts`: what maps and selections ask of the entries, as
+ *   flags and scans over runs. `split.ts`: parts, by counting. `levels.ts`: coordinates → levels: flags, their
+ *   scan, and segment ends; dense levels are arithmetic. `place.ts`: one part, with the checks that are not proved.
+ *
+ * The arrays are those of `formats/convert.ts`, element for element; sums of equal coordinates are taken in the
+ * values' own type there, so they can differ by rounding.
+ */
+export { type ConvertPlan, convert, convertPlan } from './convert.ts'
+export type { DeviceLevel } from './levels.ts'
+export type { DevicePart } from './place.ts'
+export type { Column } from './queue.ts'
+export {
+  type Resident,
+  type ResidentCoords,
+  ResidentParts,
+  type ResidentStored,
+  releaseConversions,
+  resident,
+} from './resident.ts'

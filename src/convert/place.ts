@@ -1,0 +1,288 @@
+/** One part of a tensor on a device: its entries into the arrays of its format. */
+import { fail, invariant } from '../ast/diagnostic.ts'
+import type { Given } from '../formats/given.ts'
+import { treesOf } from '../formats/storage.ts'
+import { segmentsOf } from '../formats/tables.ts'
+import type { StoredAxis } from '../ir/axis.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import { evaluate } from '../ir/evaluate.ts'
+import {
+  add,
+  binary,
+  cast,
+  constant,
+  type Expr,
+  freeVars,
+  ge,
+  int,
+  load,
+  mul,
+  select,
+  substitute,
+  variable,
+} from '../ir/expr.ts'
+import type { FormatInstance, PartInstance } from '../ir/format.ts'
+import type { Frame } from './frame.ts'
+import { atomic, get, next, store, zero } from './kernel.ts'
+import { buildTree, type DeviceLevel, type Dimension } from './levels.ts'
+import { evaluateQueries, measure, type Scope } from './queries.ts'
+import { type Column, natural, type Queue, read, update, write } from './queue.ts'
+import { reduce } from './scan.ts'
+import { evaluateSort } from './sorts.ts'
+import { bindTables, guarded, type Inverse } from './source.ts'
+
+/** A part as it lies on the device: like `StoredPart` of `formats/convert.ts`. */
+export interface DevicePart {
+  readonly part: PartInstance
+  readonly levels: ReadonlyMap<string, DeviceLevel>
+  /** Elements of a buffer over all axes. */
+  readonly size: number
+  /** In position order. */
+  readonly values: Column
+  readonly tables: ReadonlyMap<string, Column>
+  readonly measured: ReadonlyMap<string, number>
+}
+
+/** What a conversion knows beside the entries. */
+export interface Context extends Omit<Scope, 'places'> {
+  readonly queue: Queue
+  readonly given: Given
+  readonly dtype: Dtype
+  readonly fill: number
+}
+
+/**
+ * Takes the frame over.
+ * @param checked whether map and inverse are known to fit: otherwise every entry is tried
+ * @throws SptError `format/not-inverse`, `format/map-range`, `bind/width`, `bind/missing-size`, `convert/…`
+ */
+export async function storePart(
+  frame: Frame,
+  part: PartInstance,
+  context: Context,
+  checked: boolean,
+): Promise<DevicePart> {
+  const { instance } = part
+  const places = new Map<string, Column>()
+  const tables = new Map<string, Column>()
+  for (const table of instance.tables) {
+    const list = table.of === 'list' ? context.lists.get(table.source) : undefined
+    if (list) tables.set(table.name, list)
+  }
+  for (const sort of instance.sorts) {
+    const { place, at } = await evaluateSort(frame, sort, { ...context, places })
+    places.set(sort.place, place)
+    tables.set(sort.at, at)
+  }
+  await evaluateQueries(frame, instance.queries, { ...context, places })
+  const loads = inverseTables(instance, tables, frame)
+  bindTables(frame, loads)
+  const measured = await measureExtents(frame, instance)
+  if (!checked) await checkMap(frame, part, context, loads)
+  const dimensions = new Map(instance.axes.map((a) => [a.name, dimensionOf(frame, instance, a)]))
+  const levels = new Map<string, DeviceLevel>()
+  let at: Expr | null = null
+  let size = 1
+  for (const tree of treesOf(instance.axes)) {
+    const chain = tree.map((a) => dimensions.get(a.name)!)
+    const built = await buildTree(frame, chain)
+    for (const [k, level] of built.levels.entries()) {
+      levels.set(level.axis.name, level)
+      noteWidth(frame, chain[k]!, level, measured)
+    }
+    frame.sizes.set(`@positions ${tree[0]!.name}`, built.positions)
+    at = at ? add(mul(at, variable(`@positions ${tree[0]!.name}`)), built.at) : built.at
+    size *= built.positions
+  }
+  invariant(at, `${instance.text} has axes`)
+  const values = scatter(frame, at, size, context)
+  context.queue.release(...places.values())
+  frame.release()
+  return { part, levels, size, values, tables, measured }
+}
+
+/** Tables as inverses load them, with what lies outside. */
+export function inverseTables(
+  instance: FormatInstance,
+  tables: ReadonlyMap<string, Column>,
+  frame: Pick<Frame, 'sizes'>,
+): Inverse['tables'] {
+  return new Map(
+    instance.tables.map(({ name, fill }) => {
+      const column = tables.get(name)
+      invariant(column, `nothing gives the table ${name}`)
+      return [name, { column, fill: evaluate(fill, frame.sizes) }]
+    }),
+  )
+}
+
+/** Lists on the device, and their numbers of segments among the sizes. */
+export function sizesOf(given: Given): Map<string, number> {
+  const sizes = new Map(given.sizes)
+  for (const [name, list] of given.lists) sizes.set(segmentsOf(name), list.length - 1)
+  return sizes
+}
+
+const isKnown = (e: Expr, sizes: ReadonlyMap<string, number>): boolean =>
+  [...freeVars(e)].every((v) => sizes.has(v))
+
+/** Extents that are sizes to be measured: 1 + the largest coordinate. */
+async function measureExtents(frame: Frame, instance: FormatInstance): Promise<Map<string, number>> {
+  const open = new Set(instance.measured.map((m) => m.name))
+  const found = new Map<string, number>()
+  for (const [k, name] of instance.order.entries()) {
+    const axis = instance.axes.find((a) => a.name === name)
+    if (!axis || axis.extent.kind !== 'var' || isKnown(axis.extent, frame.sizes)) continue
+    if (!open.has(axis.extent.name)) continue
+    const [, hi] = await measure(frame, next(instance.map[k]!))
+    found.set(axis.extent.name, Math.max(found.get(axis.extent.name) ?? 0, hi))
+  }
+  for (const [name, value] of found) frame.sizes.set(name, value)
+  return found
+}
+
+function dimensionOf(frame: Frame, instance: FormatInstance, axis: StoredAxis): Dimension {
+  const open = new Set(instance.measured.map((m) => m.name))
+  const value = (what: string, e: Expr): number | null => {
+    if (isKnown(e, frame.sizes)) return frame.size(e)
+    if (what === 'width' && e.kind === 'var' && open.has(e.name)) return null
+    return fail({
+      code: 'bind/missing-size',
+      message: `the ${what} of axis ${axis.name} needs ${[...freeVars(e)].filter((v) => !frame.sizes.has(v)).join(', ')}`,
+      ...(axis.span ? { span: axis.span } : {}),
+      expected: 'a value for every size',
+      hint: 'give the size; a measured one can only be a whole width or a whole extent',
+    })
+  }
+  const coordinate = instance.map[instance.order.indexOf(axis.name)]
+  invariant(coordinate, `no coordinate on ${axis.name}`)
+  return {
+    axis,
+    coordinate,
+    extent: value('extent', axis.extent) ?? 0,
+    width: axis.kind === 'sparse_fixed' ? value('width', axis.width) : null,
+  }
+}
+
+function noteWidth(frame: Frame, d: Dimension, level: DeviceLevel, measured: Map<string, number>): void {
+  if (d.axis.kind !== 'sparse_fixed' || d.width !== null || d.axis.width.kind !== 'var') return
+  const { name } = d.axis.width
+  invariant(!measured.has(name), `${name} is the width of two axes`)
+  measured.set(name, level.width ?? 0)
+  frame.sizes.set(name, level.width ?? 0)
+}
+
+/** Tries the map and its inverse on every entry. */
+async function checkMap(
+  frame: Frame,
+  { label, instance }: PartInstance,
+  { queue: q, dims }: Context,
+  tables: Inverse['tables'],
+): Promise<void> {
+  const mapped = new Map(instance.order.map((name, k) => [name, instance.map[k]!]))
+  const range: Expr[] = []
+  for (const [name, e] of mapped) {
+    const axis = instance.axes.find((a) => a.name === name)
+    range.push(binary('lt', e, int(0)))
+    if (!axis || !isKnown(axis.extent, frame.sizes)) continue
+    frame.sizes.set(`@extent ${name}`, frame.size(axis.extent))
+    range.push(ge(e, variable(`@extent ${name}`)))
+  }
+  const back = instance.inverse.map((e) => guarded(substitute(e, mapped), tables))
+  const differs = back.map((e, k) => binary('ne', e, variable(dims[k]!.name)))
+  const t = frame.terms([...range, ...differs])
+  const cells = q.cells(2)
+  const any = (conditions: readonly Expr[], e: Expr): Expr =>
+    select(
+      conditions.reduce((a, b) => binary('or', a, b)),
+      next(e),
+      int(0),
+    )
+  reduce(q, {
+    ...t,
+    key: `check ${range.length} ${t.key}`,
+    n: frame.n,
+    op: 'max',
+    values: (e) => [any(t.at(e).slice(0, range.length), e), any(t.at(e).slice(range.length), e)],
+    count: 2,
+    cells,
+  })
+  const [outside = 0, wrong = 0] = await q.numbers([cells, cells + 1])
+  const where = label === '' ? '' : ` in part ${label}`
+  const names = dims.map((d) => d.name)
+  if (outside > 0)
+    fail({
+      code: 'format/map-range',
+      message: `the map of ${instance.text} leaves the extents of its axes${where}: ${await pointOf(frame, names, outside - 1)}`,
+      expected: 'coordinates from 0 to the extent of each axis',
+      hint: 'correct the extents, or what the part selects',
+    })
+  if (wrong > 0)
+    fail({
+      code: 'format/not-inverse',
+      message: `the inverse of ${instance.text} does not undo its map${where}: ${await pointOf(frame, names, wrong - 1)}`,
+      expected: 'the coordinate it came from',
+      hint: 'the map must keep different coordinates apart, and the inverse must name the old ones in order',
+    })
+}
+
+/** `(i, j) = (3, 5)`: the coordinates of an entry, for a message. */
+export async function pointOf(frame: Frame, dims: readonly string[], entry: number): Promise<string> {
+  const { queue: q } = frame
+  const cells = q.cells(dims.length)
+  const t = frame.terms(dims.map((d) => variable(d)))
+  q.launch({
+    ...t,
+    key: `point ${t.key}`,
+    threads: 1,
+    columns: { ...t.columns, x_totals: q.totals },
+    sizes: { ...t.sizes, x_at: entry, x_cell: cells },
+    body: () => t.at(variable('x_at')).map((x, k) => store('x_totals', add(variable('x_cell'), int(k)), x)),
+  })
+  const found = await q.numbers(dims.map((_, k) => cells + k))
+  return `(${dims.join(', ')}) = (${found.join(', ')})`
+}
+
+/** Values where their entries stand, the fill elsewhere; values at one position add up. */
+function scatter(frame: Frame, at: Expr, size: number, context: Context): Column {
+  const { queue: q, values, dtype, fill, distinct } = context
+  const out = q.column(size, dtype, 'values')
+  const t = frame.terms([at])
+  const entry = frame.entry
+  const source = {
+    ...t.columns,
+    ...(values ? { x_values: read(values) } : {}),
+    ...(values && entry ? { x_entry: natural(entry) } : {}),
+  }
+  const value = (e: Expr): Expr =>
+    values
+      ? load('x_values', [entry ? get('x_entry', e) : e], dtype)
+      : cast(constant(1, dtype === 'bool' ? 'i32' : dtype), dtype)
+  if (Object.is(fill, 0)) q.clear(out)
+  else
+    q.launch({
+      key: `fill ${fill}`,
+      threads: size,
+      columns: { x_to: write(out) },
+      body: (e) => [store('x_to', e, cast(constant(fill, dtype === 'bool' ? 'i32' : dtype), dtype))],
+    })
+  const assign = distinct || dtype === 'bool'
+  const put = (
+    key: string,
+    access: typeof write,
+    body: (to: Expr, e: Expr) => ReturnType<typeof store>,
+  ): void =>
+    q.launch({
+      ...t,
+      key: `${key} ${values ? 'values' : 'ones'} ${entry ? 'entry' : ''} ${t.key}`,
+      threads: frame.n,
+      columns: { ...source, x_to: access(out) },
+      body: (e) => [body(t.at(e)[0]!, e)],
+    })
+  if (assign) put('scatter', write, (to, e) => store('x_to', to, value(e)))
+  else {
+    if (!Object.is(fill, 0)) put('start sums', write, (to) => store('x_to', to, zero(dtype)))
+    put('sum', update, (to, e) => atomic('+', 'x_to', to, value(e)))
+  }
+  return out
+}

@@ -1,0 +1,62 @@
+/** What devices convert is what the host converts, array for array, for every format of the package. */
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { convertPlan, releaseConversions, resident } from '../../src/convert/index.ts'
+import { convertTensor, type StoredParts } from '../../src/formats/convert.ts'
+import type { AnyFormat } from '../../src/ir/format.ts'
+import type { Device } from '../../src/runtime/device.ts'
+import { DEVICES } from './devices.ts'
+import { givenFor, instanceOf, packageFormats, STANDARD, tensorFor, title } from './standard.ts'
+
+let formats: ReadonlyMap<string, AnyFormat>
+beforeAll(async () => {
+  formats = await packageFormats()
+})
+
+const formatOf = (name: string): AnyFormat => {
+  const f = formats.get(name)
+  if (!f) throw new Error(`no format ${name}`)
+  return f
+}
+
+/** Everything that a tensor in a format consists of. */
+const arrays = (t: StoredParts) =>
+  t.parts.map((p) => ({
+    label: p.part.label,
+    values: p.values,
+    tables: Object.fromEntries(p.tables),
+    measured: Object.fromEntries(p.measured),
+    levels: Object.fromEntries([...p.storage.levels].map(([name, l]) => [name, { ...l, axis: null }])),
+    size: p.storage.size,
+  }))
+
+describe.each(DEVICES)('on $kind', ({ kind, open }) => {
+  let device: Device
+  beforeAll(async () => {
+    device = await open()
+  }, 120_000)
+  afterAll(async () => {
+    await releaseConversions(device)
+    await device.dispose()
+  })
+
+  test.each(STANDARD.map((s) => [title(s), s] as const))('%s: as on the host, and back', async (_, s) => {
+    const to = instanceOf(formatOf(s.name), s.args)
+    const plan = convertPlan(device, to)
+    const back = convertPlan(device, instanceOf(formatOf((s.order ?? 2) === 2 ? 'csr' : 'csf3'), []))
+    await fc.assert(
+      fc.asyncProperty(tensorFor(s), async (t) => {
+        const given = givenFor(t.shape, s.given?.(t.shape))
+        const from = await resident(device, t)
+        const made = await plan.run(from, given)
+        expect(arrays(await made.download())).toEqual(arrays(convertTensor(t, to, given)))
+        const rows = await back.run(made, givenFor(t.shape))
+        expect(arrays(await rows.download())).toEqual(
+          arrays(convertTensor(t, rows.instance, givenFor(t.shape))),
+        )
+        for (const r of [from, made, rows]) r.free()
+      }),
+      { numRuns: kind === 'cpu' ? 25 : 3 },
+    )
+  })
+})
