@@ -36,23 +36,19 @@ export function instantiate(
   rename: (name: string, label: string) => string,
   at: At = {},
 ): Instance {
-  const names = new Names(rename)
   const args = use.args.map((a) =>
     typeof a === 'string' ? variable(a) : constant(a, Number.isInteger(a) ? 'i32' : 'f64'),
   )
-  const plan = planParts(use.format, args, over, (name) => names.of(name, ''), at)
+  const open = new OpenSizes()
+  const plan = planParts(use.format, args, over, (name) => open.declare(name), at)
   const leaves = leavesOf(plan.tree)
   const labels = labelsOf(leaves)
+  const sizes = open.named(leaves, labels, rename)
+  const fresh = queryNames()
   const parts = leaves.map((leaf, k): PartInstance => {
     const label = labels[k]!
-    const instance = formatInstance(
-      leaf.format,
-      leaf.args,
-      over,
-      (name) => names.of(name, label),
-      (name) => names.query(name),
-      at,
-    )
+    const own = withSizes(leaf.args, sizes)
+    const instance = formatInstance(leaf.format, own, over, (name) => rename(name, label), fresh, at)
     return {
       label,
       instance: { ...instance, constants: new Map([...leaf.constants, ...instance.constants]) },
@@ -62,7 +58,7 @@ export function instantiate(
   const instance: Instance = {
     text: plan.args.text,
     over,
-    tree: nameTree(plan.tree, numbers, names, at),
+    tree: nameTree(plan.tree, numbers, fresh, at),
     parts,
     given: givenOf(plan.bound),
   }
@@ -71,24 +67,48 @@ export function instantiate(
   return instance
 }
 
-/** Names in a kernel. Queries have none there, and are told apart from everything by a number. */
-class Names {
-  readonly #rename: (name: string, label: string) => string
-  readonly #queries = new Map<string, number>()
-
-  constructor(rename: (name: string, label: string) => string) {
-    this.#rename = rename
-  }
-
-  of(name: string, label: string): string {
-    return this.#rename(name, label)
-  }
-
-  query(name: string): string {
-    const plain = name.replace(/\W/g, '') || 'query'
-    const number = this.#queries.get(plain) ?? 0
-    this.#queries.set(plain, number + 1)
+/** Names for queries, which have none in a kernel: a number tells them apart from everything. */
+function queryNames(): (name: string) => string {
+  const numbers = new Map<string, number>()
+  return (name) => {
+    const plain = name.replace(/\W/g, '')
+    const number = numbers.get(plain) ?? 0
+    numbers.set(plain, number + 1)
     return `${plain}#${number}`
+  }
+}
+
+/** Sizes to be measured: declared while parts are still without labels, named when they have them. */
+class OpenSizes {
+  readonly #names = new Map<string, string>()
+
+  declare(name: string): string {
+    const stand = `${name}#${this.#names.size}`
+    this.#names.set(stand, name)
+    return stand
+  }
+
+  /** One of a single part takes that part's label. */
+  named(
+    leaves: readonly PlannedLeaf[],
+    labels: readonly string[],
+    rename: (name: string, label: string) => string,
+  ): ReadonlyMap<string, string> {
+    const out = new Map<string, string>()
+    for (const [stand, name] of this.#names) {
+      const users = labels.filter((_, k) => leaves[k]!.args.measured.some((m) => m.name === stand))
+      if (users.length > 0) out.set(stand, rename(name, users.length === 1 ? users[0]! : ''))
+    }
+    return out
+  }
+}
+
+function withSizes(args: Arguments, sizes: ReadonlyMap<string, string>): Arguments {
+  const named = (name: string): string => sizes.get(name) ?? name
+  return {
+    ...args,
+    values: new Map([...args.values].map(([p, e]) => [p, e.kind === 'var' ? variable(named(e.name)) : e])),
+    measured: args.measured.map((m) => ({ ...m, name: named(m.name) })),
   }
 }
 
@@ -110,7 +130,12 @@ function labelsOf(leaves: readonly PlannedLeaf[]): string[] {
   })
 }
 
-function nameTree(p: Planned, numbers: ReadonlyMap<PlannedLeaf, number>, names: Names, at: At): PartTree {
+function nameTree(
+  p: Planned,
+  numbers: ReadonlyMap<PlannedLeaf, number>,
+  fresh: (name: string) => string,
+  at: At,
+): PartTree {
   switch (p.kind) {
     case 'leaf': {
       const part = numbers.get(p)
@@ -118,14 +143,14 @@ function nameTree(p: Planned, numbers: ReadonlyMap<PlannedLeaf, number>, names: 
       return { kind: 'leaf', part }
     }
     case 'index': {
-      const { expr, queries } = ask(p.index, names, at)
+      const { expr, queries } = ask(p.index, fresh, at)
       return {
         kind: 'index',
         text: p.text,
         queries,
         index: expr,
         total: p.total,
-        children: p.children.map((c) => nameTree(c, numbers, names, at)),
+        children: p.children.map((c) => nameTree(c, numbers, fresh, at)),
         ...spanOf(p.span),
       }
     }
@@ -133,14 +158,14 @@ function nameTree(p: Planned, numbers: ReadonlyMap<PlannedLeaf, number>, names: 
       const queries: Query[] = []
       const cases = p.cases.map((c) => {
         const conditions = c.where.map((w) => {
-          const asked = ask(w, names, at)
+          const asked = ask(w, fresh, at)
           queries.push(...asked.queries)
           return asked.expr
         })
         return {
           text: c.text,
           where: conditions.length === 0 ? null : all(conditions),
-          child: nameTree(c.child, numbers, names, at),
+          child: nameTree(c.child, numbers, fresh, at),
         }
       })
       return { kind: 'cases', queries, cases, ...spanOf(p.span) }
@@ -149,8 +174,12 @@ function nameTree(p: Planned, numbers: ReadonlyMap<PlannedLeaf, number>, names: 
 }
 
 /** @throws SptError `format/condition` */
-function ask(a: Asking, names: Names, at: At): { readonly expr: Expr; readonly queries: readonly Query[] } {
-  const { queries, scope } = translateQueries(a.queries, [a.expr], a.scope, (name) => names.query(name))
+function ask(
+  a: Asking,
+  fresh: (name: string) => string,
+  at: At,
+): { readonly expr: Expr; readonly queries: readonly Query[] } {
+  const { queries, scope } = translateQueries(a.queries, [a.expr], a.scope, fresh)
   const refuse = (what: string, hint: string): never =>
     fail({
       code: 'format/condition',

@@ -6,7 +6,6 @@ import { evaluate } from '../../src/ir/evaluate.ts'
 import {
   add,
   all,
-  type BinaryOp,
   binary,
   cast,
   ceildiv,
@@ -26,6 +25,7 @@ import {
 } from '../../src/ir/expr.ts'
 import type { FormatInstance, Query, Sort } from '../../src/ir/format.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
+import { bijection, type CoordinateMap, holdsAt, mutated, points } from './bijections.ts'
 
 const v = variable
 const dense = (name: string, extent: Expr): StoredAxis => ({
@@ -36,10 +36,7 @@ const dense = (name: string, extent: Expr): StoredAxis => ({
 })
 const over: readonly StoredAxis[] = [dense('i', v('m')), dense('j', v('n'))]
 
-interface Map2 {
-  readonly map: readonly Expr[]
-  readonly inverse: readonly Expr[]
-  readonly extents: readonly Expr[]
+interface Map2 extends CoordinateMap {
   readonly queries?: readonly Query[]
   readonly sorts?: readonly Sort[]
   readonly tables?: FormatInstance['tables']
@@ -179,125 +176,15 @@ describe('maps', () => {
   })
 })
 
-/** Coordinates of all boxes up to `most`, with their sizes. */
-function* points(most: number): Generator<ReadonlyMap<string, number>> {
-  for (let m = 1; m <= most; m++)
-    for (let n = 1; n <= most; n++)
-      for (let i = 0; i < m; i++)
-        for (let j = 0; j < n; j++)
-          yield new Map([
-            ['m', m],
-            ['n', n],
-            ['i', i],
-            ['j', j],
-          ])
-}
-
-/** A bijection of (i, j) in steps that can be undone, then perhaps one change that breaks it. */
-function bijection(c: Choices): Map2 {
-  let forward: Expr[] = [v('i'), v('j')]
-  let extents: Expr[] = [v('m'), v('n')]
-  /** Coordinates of `forward`, from the new axes' ones: rebuilt from the last step back. */
-  const undo: ((xs: readonly Expr[]) => readonly Expr[])[] = []
-  const steps = c.between(1, 3)
-  for (let s = 0; s < steps; s++) {
-    const k = c.below(forward.length)
-    const x = forward[k]!
-    const n = extents[k]!
-    const put = (list: readonly Expr[], ...xs: Expr[]): Expr[] => [
-      ...list.slice(0, k),
-      ...xs,
-      ...list.slice(k + 1),
-    ]
-    switch (c.below(4)) {
-      case 0: {
-        const b = c.between(1, 4)
-        forward = put(forward, div(x, int(b)), mod(x, int(b)))
-        extents = put(extents, ceildiv(n, int(b)), int(b))
-        undo.push((xs) => [...xs.slice(0, k), add(mul(xs[k]!, int(b)), xs[k + 1]!), ...xs.slice(k + 2)])
-        break
-      }
-      case 1: {
-        forward = put(forward, sub(sub(n, int(1)), x))
-        undo.push((xs) => put(xs, sub(sub(n, int(1)), xs[k]!)))
-        break
-      }
-      case 2: {
-        const other = (k + 1) % forward.length
-        if (other === k) break
-        const y = forward[other]!
-        const q = extents[other]!
-        forward = put(forward, add(x, y))
-        extents = put(extents, sub(add(n, q), int(1)))
-        undo.push((xs) => put(xs, sub(xs[k]!, xs[other]!)))
-        break
-      }
-      default: {
-        const other = (k + 1) % forward.length
-        const swap = (list: readonly Expr[]): Expr[] => {
-          const out = [...list]
-          out[k] = list[other]!
-          out[other] = list[k]!
-          return out
-        }
-        forward = swap(forward)
-        extents = swap(extents)
-        undo.push(swap)
-      }
-    }
-  }
-  const names = forward.map((_, k) => v(`x${k}`))
-  const inverse = undo.reduceRight<readonly Expr[]>((xs, u) => u(xs), names)
-  return { map: forward, inverse, extents }
-}
-
-/** One constant, name or operator of one component changed. */
-function mutated(m: Map2, c: Choices): Map2 {
-  const which = c.pick(['map', 'inverse', 'extents'] as const)
-  const list = [...m[which]]
-  const k = c.below(list.length)
-  list[k] = changed(list[k]!, c)
-  return { ...m, [which]: list }
-}
-
-function changed(e: Expr, c: Choices): Expr {
-  if (e.kind === 'binary' && c.chance(70)) {
-    const left = c.chance(50)
-    if (c.chance(20)) {
-      const op: BinaryOp = c.pick(['add', 'sub', 'mul', 'min', 'max'])
-      return binary(op, e.a, e.b)
-    }
-    const divides = e.op === 'div' || e.op === 'mod'
-    if (divides && !left) return e.b.kind === 'const' ? binary(e.op, e.a, int(e.b.value + 1)) : e
-    return left ? binary(e.op, changed(e.a, c), e.b) : binary(e.op, e.a, changed(e.b, c))
-  }
-  return c.chance(50)
-    ? add(e, int(c.between(1, 2)))
-    : c.chance(50)
-      ? sub(e, int(1))
-      : c.pick([v('i'), int(0), e])
-}
-
 describe('verdicts against brute force', () => {
-  const holds = (m: Map2): readonly [boolean, boolean] => {
-    let inverse = true
-    let range = true
-    for (const at of points(6)) {
-      const mapped = m.map.map((e) => evaluate(e, at))
-      const known = new Map([...at, ...mapped.map((x, k) => [`x${k}`, x] as const)])
-      const back = m.inverse.map((e) => evaluate(e, known))
-      if (back[0] !== at.get('i') || back[1] !== at.get('j')) inverse = false
-      if (mapped.some((x, k) => x < 0 || x >= evaluate(m.extents[k]!, at))) range = false
-    }
-    return [inverse, range]
-  }
+  const small = points(6)
 
   it('proves all of a family of bijections', () => {
     let ranges = 0
     fc.assert(
       fc.property(choiceNumbers(16), (numbers) => {
         const m = bijection(new Choices(numbers))
-        expect(holds(m)).toEqual([true, true])
+        expect(holdsAt(m, small)).toEqual([true, true])
         const [inverse, range] = proofs(m)
         expect(inverse).toBe(true)
         if (range) ranges++
@@ -313,7 +200,7 @@ describe('verdicts against brute force', () => {
       fc.property(choiceNumbers(40), (numbers) => {
         const c = new Choices(numbers)
         const m = mutated(bijection(c), c)
-        const [inverse, range] = holds(m)
+        const [inverse, range] = holdsAt(m, small)
         const [provesIt, inRange] = proofs(m)
         if (!inverse || !range) wrong++
         if (provesIt) expect(inverse).toBe(true)
@@ -326,6 +213,7 @@ describe('verdicts against brute force', () => {
 })
 
 describe('conditions', () => {
+  const small = points(6)
   const facts = factsOf(over, [{ kind: 'count', name: 'c', of: [v('j')], by: [v('i')] }])
   const ge = (a: Expr, b: Expr): Expr => binary('ge', a, b)
   const lt = (a: Expr, b: Expr): Expr => binary('lt', a, b)
@@ -405,7 +293,7 @@ describe('conditions', () => {
         )
         let disjoint = true
         let cover = true
-        for (const at of points(6)) {
+        for (const at of small) {
           const n = conditions.filter((e) => evaluate(e, at) !== 0).length
           if (n > 1) disjoint = false
           if (n === 0) cover = false
