@@ -1,5 +1,6 @@
 /** The steps of a kernel for people, and for other programs. */
 import type { Compilation } from '../compile.ts'
+import type { AsStep, CoordStep } from '../schedule/coords/steps.ts'
 import { type LoopStep, printStep } from '../schedule/steps.ts'
 
 /** A step as JSON carries it: formats by name, those put together in place by their text. */
@@ -16,19 +17,21 @@ export type TraceStep =
 /** As the language writes them. */
 export function printedSteps(c: Compilation): string[] {
   let applied = 0
-  const coords = c.coordSteps.map((s): string => {
-    switch (s.kind) {
-      case 'as':
-        return `${s.buffer} as ${c.kernel.reformats[applied++]!.format}`
-      case 'reorder':
-        return `reorder (${s.loops.join(', ')})`
-      case 'fuse':
-        return `fuse (${s.loops.join(', ')})${s.into ? ` -> ${s.into}` : ''}`
-      case 'attach':
-        return `attach ${s.loop} to ${s.to}`
-    }
-  })
+  const coords = c.coordSteps.map((s) =>
+    s.kind === 'as' ? `${s.buffer} as ${c.kernel.reformats[applied++]!.format}` : printedIterStep(s),
+  )
   return [...coords, ...c.loopSteps.map(printStep)]
+}
+
+function printedIterStep(s: Exclude<CoordStep, AsStep>): string {
+  switch (s.kind) {
+    case 'reorder':
+      return `reorder (${s.loops.join(', ')})`
+    case 'fuse':
+      return `fuse (${s.loops.join(', ')})${s.into ? ` -> ${s.into}` : ''}`
+    case 'attach':
+      return `attach ${s.loop} to ${s.to}`
+  }
 }
 
 export function traceOf(c: Compilation): TraceStep[] {
