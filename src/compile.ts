@@ -2,7 +2,7 @@
  * The driver: interleaves steps and lowering. Steps on coordinates, Stage I → II, steps on loops, Stage II → III.
  * Values are immutable; lowering is done when somebody asks for what it gives, once.
  */
-import { fail, SptError } from './ast/diagnostic.ts'
+import { fail } from './ast/diagnostic.ts'
 import { emit } from './backends/emit.ts'
 import type { ModuleText } from './backends/module.ts'
 import type { Kernel2, Plan } from './ir/loops.ts'
@@ -130,18 +130,10 @@ export class Compilation {
     return new Compilation(this.source, this.coordSteps.slice(0, -1), this.#kernels.slice(0, -1), null)
   }
 
-  /** Bound to threads where nothing is yet: what a GPU runs when no schedule says better. */
+  /** With nests bound to threads that bind nothing yet: what a GPU runs when no schedule says better. */
   parallel(): Compilation {
-    return automatic(this.loops).reduce<Compilation>((c, steps) => c.#unlessRefused(steps), this)
-  }
-
-  /** With all of the steps, or as it is. */
-  #unlessRefused(steps: readonly LoopStep[]): Compilation {
-    try {
-      return steps.reduce<Compilation>((c, s) => c.onLoop(s), this)
-    } catch (error) {
-      if (error instanceof SptError) return this
-      throw error
-    }
+    const next = automatic(this.state)
+    if (next === this.state) return this
+    return new Compilation(this.source, this.coordSteps, this.#kernels, next)
   }
 }
