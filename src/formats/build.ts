@@ -44,6 +44,8 @@ export interface BuildInput {
   readonly known?: ReadonlyMap<string, Level> | undefined
   /** Whether equal coordinates share a position under `nonunique` axes too. Otherwise each entry has its own. */
   readonly duplicates?: 'share' | undefined
+  /** Whether it is known that no two entries have equal coordinates. */
+  readonly distinct?: boolean | undefined
   /** What the text says of every segment of an axis; checked. */
   readonly claims?: readonly { readonly axis: string; readonly claim: Claim }[] | undefined
 }
@@ -81,7 +83,12 @@ export function buildStorage(input: BuildInput): Storage {
     if (positions) combine(positions, sweep, level.positions)
     else positions = inEntryOrder(sweep, trees.length > 1)
   }
-  return makeStorage(axes, trees, levels, axes.length === 0 ? null : { coords, positions })
+  return makeStorage(
+    axes,
+    trees,
+    levels,
+    axes.length === 0 ? null : { coords, positions, distinct: input.distinct ?? false },
+  )
 }
 
 function buildTree(

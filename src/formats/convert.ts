@@ -89,7 +89,7 @@ function storePart(
   fill: number,
 ): StoredPart {
   const { instance } = part
-  const { columns, tables } = placeEntries(part, to.over, coords, values, given)
+  const { columns, tables, distinct } = placeEntries(part, to.over, coords, values, given)
   const byAxis = new Map(instance.order.map((name, k) => [name, columns[k]!]))
   const own = instance.axes.map((a) => byAxis.get(a.name)!)
   const { storage, measured } = buildMeasured(
@@ -97,7 +97,7 @@ function storePart(
     withSegments(given).sizes,
     new Set(instance.measured.map((m) => m.name)),
     own,
-    { duplicates: 'share', claims: instance.claims },
+    { duplicates: 'share', distinct, claims: instance.claims },
   )
   const stored = scatterValues(storage, { coords: own, values: values?.values ?? null, dtype }, dtype, fill)
   return { part, storage, values: stored, tables, measured, held: held(storage) }
@@ -105,8 +105,8 @@ function storePart(
 
 /** Different positions among those of the entries. */
 function held(storage: Storage): number {
-  const { positions, coords } = storage.entries!
-  if (!positions) return coords[0]?.length ?? 0
+  const { positions, coords, distinct } = storage.entries!
+  if (!positions || distinct) return coords[0]?.length ?? 0
   const seen = new Uint8Array(storage.size)
   let n = 0
   for (let e = 0; e < positions.length; e++) {

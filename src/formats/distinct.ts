@@ -25,6 +25,7 @@ export function countDistinct({ by, of, entries, apart }: Keys): Int32Array {
   const n = entries
   const out = allocate(n, 'entries')
   if (n === 0) return out
+  if (of.length === 0) return out.fill(1)
   const groups = by.map(nonNegative)
   if (apart) {
     if (groups.length === 0) return out.fill(n)

@@ -46,10 +46,19 @@ export function starts(columns: readonly Int32Array[], s: number): boolean {
 export function ascends(columns: readonly Int32Array[]): boolean {
   const n = columns[0]?.length ?? 0
   const last = columns.length - 1
+  if (columns.length === 2) return ascendsInPairs(columns[0]!, columns[1]!)
   for (let e = 1; e < n; e++) {
     let k = 0
     while (k < last && columns[k]![e] === columns[k]![e - 1]) k++
     if (columns[k]![e]! <= columns[k]![e - 1]!) return false
+  }
+  return true
+}
+
+function ascendsInPairs(a: Int32Array, b: Int32Array): boolean {
+  for (let e = 1; e < a.length; e++) {
+    const d = a[e]! - a[e - 1]!
+    if (d < 0 || (d === 0 && b[e]! <= b[e - 1]!)) return false
   }
   return true
 }

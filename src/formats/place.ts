@@ -6,6 +6,7 @@ import { freeVars } from '../ir/expr.ts'
 import type { FormatInstance, PartInstance } from '../ir/format.ts'
 import { applyMap, firstDifference, point } from './coordmap.ts'
 import type { EntryValues, Given } from './given.ts'
+import { ascends } from './keys.ts'
 import { evaluateQueries } from './queries.ts'
 import { evaluateSort } from './sorts.ts'
 import { MAX_POSITIONS } from './storage.ts'
@@ -16,6 +17,8 @@ export interface Placed {
   readonly columns: Int32Array[]
   /** The part's tables by name. */
   readonly tables: ReadonlyMap<string, Int32Array>
+  /** Whether the entries ascend, so that no two of them are equal: `buildStorage` and `scatterValues` then look less. */
+  readonly distinct: boolean
 }
 
 /**
@@ -78,6 +81,7 @@ export function placeEntries(
     })
   return {
     columns,
+    distinct: ascends(coords),
     tables: new Map(instance.tables.map(({ name }) => [name, tables.get(name)!.values])),
   }
 }

@@ -57,6 +57,10 @@ export function compile(input: ProgramInput, columns: readonly Column[]): Progra
     if (known) return known
     const out = new Float64Array(CHUNK)
     const operands = operandsOf(e).map(visit)
+    if (e.kind === 'cast' && keepsValue(e.x, e.dtype)) {
+      done.set(key, operands[0]!)
+      return operands[0]!
+    }
     const range = intervalOf(
       e,
       operands.map((x) => x.range),
@@ -108,6 +112,10 @@ function operandsOf(e: Expr): readonly Expr[] {
   }
 }
 
+/** Whether a cast leaves the number as it is. */
+const keepsValue = (x: Expr, to: Expr['dtype']): boolean =>
+  to !== 'bool' && (isFloat(to) || !isFloat(x.dtype))
+
 /** `null`: the chunk holds its constant already. */
 function stepOf(
   e: Expr,
@@ -132,7 +140,7 @@ function stepOf(
       return e.op === 'neg' ? onEach(out, a!, (x) => 0 - x) : onEach(out, a!, (x) => (x === 0 ? 1 : 0))
     case 'cast':
       if (e.dtype === 'bool') return onEach(out, a!, (x) => (x !== 0 ? 1 : 0))
-      return isFloat(e.dtype) ? onEach(out, a!, (x) => x) : onEach(out, a!, Math.trunc)
+      return onEach(out, a!, Math.trunc)
     case 'binary': {
       const divisor = e.b.kind === 'const' && !isFloat(e.dtype) ? e.b.value : 0
       if (divisor > 0 && e.op === 'div') return divide(out, a!, divisor)
@@ -237,17 +245,25 @@ const KERNELS: Readonly<Record<BinaryOp, Kernel>> = {
   lt: (out, a, b, n) => {
     for (let k = 0; k < n; k++) out[k] = a[k]! < b[k]! ? 1 : 0
   },
+  le: (out, a, b, n) => {
+    for (let k = 0; k < n; k++) out[k] = a[k]! <= b[k]! ? 1 : 0
+  },
+  gt: (out, a, b, n) => {
+    for (let k = 0; k < n; k++) out[k] = a[k]! > b[k]! ? 1 : 0
+  },
+  min: (out, a, b, n) => {
+    for (let k = 0; k < n; k++) out[k] = Math.min(a[k]!, b[k]!)
+  },
+  and: (out, a, b, n) => {
+    for (let k = 0; k < n; k++) out[k] = a[k] !== 0 && b[k] !== 0 ? 1 : 0
+  },
   ge: (out, a, b, n) => {
     for (let k = 0; k < n; k++) out[k] = a[k]! >= b[k]! ? 1 : 0
   },
   quo: loop((a, b) => (b === 0 ? 0 : Math.trunc(a / b))),
   rem: loop((a, b) => (b === 0 ? 0 : a - b * Math.trunc(a / b))),
-  min: loop(Math.min),
   max: loop(Math.max),
-  and: loop((a, b) => (a !== 0 && b !== 0 ? 1 : 0)),
   or: loop((a, b) => (a !== 0 || b !== 0 ? 1 : 0)),
-  le: loop((a, b) => (a <= b ? 1 : 0)),
-  gt: loop((a, b) => (a > b ? 1 : 0)),
   eq: loop((a, b) => (a === b ? 1 : 0)),
   ne: loop((a, b) => (a !== b ? 1 : 0)),
 }

@@ -38,15 +38,18 @@ export function scatterValues(
       expected: `${n} values`,
       hint: 'give one value for every entry, or none for a pattern',
     })
-  return scatter(part.size, positions, n, tensor, dtype, fill, reduce)
+  const distinct = isKnown(part, tensor.coords) && part.entries!.distinct
+  return scatter(part.size, positions, n, tensor, dtype, fill, reduce, distinct)
 }
 
 /** Position of each entry; `null`: entry e has position e. @throws SptError `bind/absent-coordinate` */
 export function positionsOf(storage: Storage, coords: readonly Int32Array[]): Int32Array | null {
-  const known = storage.entries
-  if (known && known.coords.length === coords.length && coords.every((c, k) => c === known.coords[k]))
-    return known.positions
-  return locate(storage, coords)
+  return isKnown(storage, coords) ? storage.entries!.positions : locate(storage, coords)
+}
+
+/** Whether these are the entries that the storage was built from. */
+function isKnown({ entries }: Storage, coords: readonly Int32Array[]): boolean {
+  return entries?.coords.length === coords.length && coords.every((c, k) => c === entries.coords[k])
 }
 
 function scatter(
@@ -57,12 +60,14 @@ function scatter(
   dtype: Dtype,
   fill: number,
   reduce: BuiltinReducer,
+  distinct: boolean,
 ): ValueArray {
   const { values } = tensor
   const same = values !== null && tensor.dtype === dtype && dtype !== 'bool'
   if (same && !positions && n === size) return values.slice()
   const out = filled(dtype, size, fill)
-  if (positions && shared(positions, size)) return reduceInto(out, positions, tensor, dtype, reduce)
+  if (positions && !distinct && shared(positions, size))
+    return reduceInto(out, positions, tensor, dtype, reduce)
   if (same) {
     if (positions) copyTo(out, values, positions)
     else out.set(values)

@@ -36,6 +36,8 @@ export interface Entries {
   readonly coords: readonly Int32Array[]
   /** `null`: entry e has position e. */
   readonly positions: Int32Array | null
+  /** Whether it is known that no two entries have one position. */
+  readonly distinct: boolean
 }
 
 export interface Storage {

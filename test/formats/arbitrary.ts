@@ -9,6 +9,18 @@ export const denseFixed = (name: string, extent = 0): StoredAxis => ({
   name,
   extent: int(extent),
 })
+export const denseUnder = (name: string, parent: string): StoredAxis => ({
+  kind: 'dense_fixed',
+  parent,
+  name,
+  extent: int(0),
+})
+export const bitmap = (name: string, parent: string): StoredAxis => ({
+  kind: 'bitmap',
+  parent,
+  name,
+  extent: int(0),
+})
 export const denseVariable = (name: string, parent: string): StoredAxis => ({
   kind: 'dense_variable',
   name,
@@ -49,9 +61,11 @@ export interface Case {
   /** Positive integers. */
   readonly values: Float64Array
   readonly apart: boolean
+  /** Of some fixed axes under a nonunique one. */
+  readonly widths: ReadonlyMap<string, number>
 }
 
-const LEVEL = ['dense_variable', 'sparse_fixed', 'sparse_variable'] as const
+const LEVEL = ['dense_variable', 'sparse_fixed', 'sparse_variable', 'dense_fixed', 'bitmap'] as const
 const flags = fc.record({
   ordered: fc.boolean(),
   unique: fc.oneof({ weight: 4, arbitrary: fc.constant(true) }, { weight: 1, arbitrary: fc.constant(false) }),
@@ -74,7 +88,11 @@ const chain = (t: number): fc.Arbitrary<StoredAxis[]> =>
             ? denseVariable(name, parent)
             : kind === 'sparse_fixed'
               ? sparseFixed(name, parent, f[k + 1])
-              : sparseVariable(name, parent, f[k + 1]),
+              : kind === 'dense_fixed'
+                ? denseUnder(name, parent)
+                : kind === 'bitmap'
+                  ? bitmap(name, parent)
+                  : sparseVariable(name, parent, f[k + 1]),
         )
       })
       return axes
@@ -97,9 +115,10 @@ export const cases: fc.Arbitrary<Case> = fc
         },
       ),
       fc.constantFrom(1, 3, 1000),
+      fc.array(fc.constantFrom(undefined, 1, 2, 3), { minLength: total, maxLength: total }),
     )
   })
-  .map(([trees, picks, sizes, raw, spread]) => {
+  .map(([trees, picks, sizes, raw, spread, widths]) => {
     const queues = trees.map((t) => [...t])
     const axes: StoredAxis[] = []
     for (const pick of picks) {
@@ -107,12 +126,19 @@ export const cases: fc.Arbitrary<Case> = fc
       axes.push(open[pick % open.length]!.shift()!)
     }
     const entries = sizes.includes(0) ? [] : raw
+    const repeats = new Set(axes.filter((a) => 'unique' in a && !a.unique).map((a) => a.name))
     return {
       axes,
       extents: new Map(axes.map((a, k) => [a.name, sizes[k]!])),
       shape: sizes,
       coords: axes.map((_, k) => Int32Array.from(entries, ([c]) => Math.floor(c[k]! / spread) % sizes[k]!)),
       values: Float64Array.from(entries, ([, v]) => v),
+      widths: new Map(
+        axes.flatMap((a, k) => {
+          const w = widths[k]
+          return w && a.kind === 'sparse_fixed' && repeats.has(a.parent) ? [[a.name, w] as const] : []
+        }),
+      ),
       apart: trees.length === 1 && axes.some((a) => 'unique' in a && !a.unique),
     }
   })

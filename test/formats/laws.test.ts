@@ -10,22 +10,34 @@ import { validateStored } from '../../src/formats/validate.ts'
 import { hasIndices, parentOf } from '../../src/ir/axis.ts'
 import { type Case, cases, lines } from './arbitrary.ts'
 
-const build = (c: Case): Storage => buildStorage({ axes: c.axes, extents: c.extents, coords: c.coords })
+const build = (c: Case): Storage =>
+  buildStorage({ axes: c.axes, extents: c.extents, coords: c.coords, widths: c.widths })
 
 const arraysOf = (s: Storage): StoredTensor['arrays'] =>
   Object.fromEntries(
     [...s.levels].map(([name, l]) => [
       name,
-      { ...(l.indptr ? { indptr: l.indptr } : {}), ...(l.indices ? { indices: l.indices } : {}) },
+      {
+        ...(l.indptr ? { indptr: l.indptr } : {}),
+        ...(l.indices ? { indices: l.indices } : {}),
+        ...(l.mask ? { mask: l.mask } : {}),
+      },
     ]),
   )
 
 /** The definition of the axis kinds, read off `ir/axis.ts`: all positions under p with the coordinate c. */
 function positionsWith(level: Level, p: number, c: number): number[] {
-  const { axis, indptr, indices, width } = level
+  const { axis, extent, indptr, indices, mask, width } = level
+  if (mask) {
+    const words = mask.subarray(p * Math.ceil(extent / 32), (p + 1) * Math.ceil(extent / 32))
+    const bits = [...words]
+      .map((w) => (w >>> 0).toString(2).padStart(32, '0').split('').reverse().join(''))
+      .join('')
+    return bits[c] === '1' ? [indptr![p]! + bits.slice(0, c).replaceAll('0', '').length] : []
+  }
   const [lo, hi] =
     axis.kind === 'dense_fixed'
-      ? [0, level.extent]
+      ? [p * extent, (p + 1) * extent]
       : axis.kind === 'sparse_fixed'
         ? [p * width!, (p + 1) * width!]
         : [indptr![p]!, indptr![p + 1]!]
@@ -60,7 +72,10 @@ describe('random axis forests', () => {
   it('storage to coordinates inverts coordinates to storage', () => {
     fc.assert(
       fc.property(cases, (c) => {
-        for (const a of c.axes) seen.add(`${a.kind}${'unique' in a && !a.unique ? ' nonunique' : ''}`)
+        for (const a of c.axes)
+          seen.add(
+            `${a.kind}${'unique' in a && !a.unique ? ' nonunique' : ''}${a.kind === 'dense_fixed' && a.parent !== null ? ' under a parent' : ''}`,
+          )
         const s = build(c)
         const stored = scatterValues(s, { coords: c.coords, values: c.values, dtype: 'f64' }, 'f64', 0)
         const back = toCoords(s, stored, 'f64', { drop: 0 })
@@ -70,7 +85,9 @@ describe('random axis forests', () => {
       { numRuns: 2000 },
     )
     expect([...seen].sort()).toEqual([
+      'bitmap',
       'dense_fixed',
+      'dense_fixed under a parent',
       'dense_variable',
       'sparse_fixed',
       'sparse_fixed nonunique',
@@ -141,12 +158,57 @@ describe('random axis forests', () => {
         for (const [name, l] of bound.levels) {
           expect(l.indices).toBe(s.levels.get(name)!.indices)
           expect(l.indptr).toBe(s.levels.get(name)!.indptr)
+          expect(l.mask).toBe(s.levels.get(name)!.mask)
           if (c.coords[0]!.length > 0) expect(l.width).toBe(s.levels.get(name)!.width)
         }
         const found = [...locate(bound, c.coords)]
         const known = s.entries!.positions ? [...s.entries!.positions] : found.map((_, e) => e)
         if (!nonunique(c)) expect(found).toEqual(known)
         for (let e = 0; e < found.length; e++) expect(addresses(s, entryCoords(c, e))).toContain(found[e])
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  it('a position of a nonunique axis takes as many different coordinates of its fixed child as fit', () => {
+    fc.assert(
+      fc.property(cases, (c) => {
+        const s = build({ ...c, coords: c.coords })
+        const shared = buildStorage({
+          axes: c.axes,
+          extents: c.extents,
+          coords: c.coords,
+          widths: c.widths,
+          duplicates: 'share',
+        })
+        for (const storage of [s, shared])
+          for (const { axis, width, indices } of storage.levels.values()) {
+            if (axis.kind !== 'sparse_fixed' || !axis.ordered) continue
+            // Padding comes last, and coordinates ascend; strictly, where they are unique.
+            for (let p = 0; p * width! < indices!.length; p++) {
+              const own = [...indices!.subarray(p * width!, (p + 1) * width!)]
+              const held = own.filter((x) => x < storage.levels.get(axis.name)!.extent)
+              expect(own.slice(0, held.length)).toEqual(held)
+              expect(held).toEqual([...(axis.unique ? new Set(held) : held)].sort((a, b) => a - b))
+            }
+          }
+        // Entries of equal coordinates have one position, or each its own.
+        const positions = shared.entries!.positions ?? c.coords[0]!.map((_, e) => e)
+        expect(new Set(positions).size).toBe(new Set(lines(c.coords, c.values, false)).size)
+        // Rows with room are not left for another: only the last piece of a run is short.
+        const [outer, inner] = c.axes
+        if (c.axes.length !== 2 || inner?.kind !== 'sparse_fixed' || !c.widths.has(inner.name)) return
+        if (!inner.unique || outer?.kind !== 'sparse_variable') return
+        const rows = new Map<number, Set<number>>()
+        c.coords[0]!.forEach((x, e) => {
+          rows.set(x, (rows.get(x) ?? new Set()).add(c.coords[1]![e]!))
+        })
+        const w = c.widths.get(inner.name)!
+        expect([...shared.levels.get(outer.name)!.indices!]).toEqual(
+          [...rows.keys()]
+            .sort((a, b) => a - b)
+            .flatMap((x) => new Array(Math.ceil(rows.get(x)!.size / w)).fill(x)),
+        )
       }),
       { numRuns: 1000 },
     )
