@@ -2,7 +2,7 @@
  * The rules of a composition, of any nesting, as one tree whose leaves are formats with their arguments. Nothing
  * is named yet: labels depend on how many parts there are.
  */
-import { fail } from '../ast/diagnostic.ts'
+import { fail, invariant } from '../ast/diagnostic.ts'
 import type { StoredAxis } from '../ir/axis.ts'
 import { add, binary, ceildiv, div, type Expr, int, mul, select, sub, variable } from '../ir/expr.ts'
 import type { AnyFormat, Composition, Format, PartRule, Query } from '../ir/format.ts'
@@ -127,16 +127,10 @@ const under = (p: Place, step: string | null, name: string | null, value: number
 function planRules(rules: readonly PartRule[], place: Place): Planned {
   const only = rules.length === 1
   const cases = rules.map((rule) => planRule(rule, place, only))
-  cases.forEach((c, k) => {
-    if (c.where.length > 0 || k === cases.length - 1) return
-    fail({
-      code: 'format/rest',
-      message: `${c.text} takes everything, and ${cases[k + 1]!.text} comes after it`,
-      ...spanOf(rules[k]!.span, place.composition.span),
-      expected: 'the part without a condition last: it takes the rest',
-      hint: 'give the part a condition, or move it to the end',
-    })
-  })
+  invariant(
+    cases.every((c, k) => c.where.length > 0 || k === cases.length - 1),
+    'a part that takes the rest comes last',
+  )
   const first = cases[0]
   if (first && only && first.where.length === 0) return first.child
   return { kind: 'cases', cases, ...spanOf(place.composition.span) }

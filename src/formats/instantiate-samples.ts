@@ -56,9 +56,10 @@ export function samples(over: readonly StoredAxis[], constants: readonly number[
       shapes.push(extents)
     }
   }
-  for (const c of steps.slice(0, 4)) cover(sizes.map((_, k) => 2 * c + 1 + k))
+  // Small ones first: they make the counterexamples that are read.
   const small = SMALL[Math.min(sizes.length, SMALL.length - 1)]!
   for (const values of product(sizes.map(() => Array.from({ length: small }, (_, v) => v + 1)))) cover(values)
+  for (const c of steps.slice(0, 4)) cover(sizes.map((_, k) => 2 * c + 1 + k))
   if (rows.length === 0) return null
   const column = (k: number, from: number[][]): Int32Array => Int32Array.from(from, (r) => r[k]!)
   return new Samples(

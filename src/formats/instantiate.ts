@@ -27,7 +27,7 @@ export interface InstantiateUse {
  *
  * @throws SptError `format/arguments`, `format/argument-kind`, `format/over`, `format/division-by-zero`,
  * `format/extent`, `format/partition`, `format/bucket-widths`, `format/not-constant`, `format/too-many-parts`,
- * `format/rest`, `format/sort-window`, `format/condition`; and with a coordinate `format/not-inverse`,
+ * `format/sort-window`, `format/condition`; and with a coordinate `format/not-inverse`,
  * `format/map-range`, `format/overlap`, `format/leak`
  */
 export function instantiate(
@@ -180,25 +180,22 @@ function ask(
   at: At,
 ): { readonly expr: Expr; readonly queries: readonly Query[] } {
   const { queries, scope } = translateQueries(a.queries, [a.expr], a.scope, fresh)
-  const refuse = (what: string, hint: string): never =>
+  // A sort orders what one part holds, so that it can decide nothing here.
+  invariant(
+    queries.every((q) => q.kind !== 'place'),
+    'a condition asks for a place in a sort',
+  )
+  const { format, variables } = a.scope
+  const open = format.params.find((p) => p.measured && variables.get(p.name)?.kind === 'var')
+  if (open && freeVars(a.expr).has(open.name))
     fail({
       code: 'format/condition',
-      message: `${a.scope.format.name} selects by ${what}`,
-      ...spanOf(a.expr.span, a.scope.format.span, at.span),
+      message: `${format.name} selects by ${open.name}, which is measured`,
+      ...spanOf(a.expr.span, format.span, at.span),
       expected: 'a condition over coordinates, sizes, arguments and what can be asked of stored coordinates',
-      hint,
+      hint: `pass ${open.name}: parts are told apart before anything is measured`,
     })
-  const sort = queries.find((q) => q.kind === 'place')
-  if (sort) refuse('the place in a sort', 'a sort orders what one part holds: select by the sort key itself')
   const expr = translate(a.expr, scope)
-  const measured = a.scope.format.params.find(
-    (p) => p.measured && a.scope.variables.get(p.name)?.kind === 'var',
-  )
-  if (measured && freeVars(a.expr).has(measured.name))
-    refuse(
-      `${measured.name}, which is measured`,
-      `pass ${measured.name}: parts are told apart before anything is measured`,
-    )
   return { expr, queries }
 }
 
