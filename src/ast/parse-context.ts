@@ -1,0 +1,79 @@
+/** What all actions over the grammar's tree share: reading children, spans, places for comments. */
+import type { IterationNode, Node } from 'ohm-js'
+import type { SptActionDict } from '../../grammar/spt.ohm-bundle.js'
+import type { Heights } from './checks.ts'
+import { type BlockSlot, type Slot, Writable } from './comments.ts'
+import type { Span } from './diagnostic.ts'
+import type * as ast from './nodes.ts'
+
+export type Actions = SptActionDict<unknown>
+
+/** What the actions need besides their node; one for each call of `parse`, which is synchronous. */
+export interface Context {
+  readonly name: string
+  readonly slots: Map<object, Slot>
+  readonly heights: Heights
+}
+let cx: Context
+
+/** Runs `use` with a context of its own. */
+export function inContext<T>(context: Context, use: () => T): T {
+  const outer = cx
+  cx = context
+  try {
+    return use()
+  } finally {
+    cx = outer
+  }
+}
+
+/** Gives a node that can carry comments a place for them. */
+export function register(node: object, slot: Slot): void {
+  cx.slots.set(node, slot)
+}
+
+/** Counts the levels of an expression over its parts. */
+export const grown = <T extends ast.Expr>(e: T, ...parts: readonly ast.Expr[]): T =>
+  cx.heights.grown(e, parts)
+
+// Reading children ---------------------------------------------------------------------------------------------
+
+export const get = <T>(n: Node): T => n.ast() as T
+export const all = <T>(n: Node): T[] => n.children.map((c) => get<T>(c))
+export const list = <T>(n: Node): T[] => all(n.asIteration())
+export const maybe = <T>(n: IterationNode): T | null => (n.children[0] ? get<T>(n.children[0]) : null)
+export const maybeList = <T>(n: IterationNode): T[] => (n.children[0] ? get<T[]>(n.children[0]) : [])
+export const spanOf = (n: Node): Span => ({ source: cx.name, start: n.source.startIdx, end: n.source.endIdx })
+export const between = (a: Span, b: Span): Span => ({ source: cx.name, start: a.start, end: b.end })
+export const word = (n: Node): ast.Ident => ({ name: n.sourceString, span: spanOf(n) })
+
+/** Registers a node that can carry comments. */
+export function item<T extends { readonly span: Span }>(node: T, blocks: readonly BlockSlot[] = []): T {
+  cx.slots.set(node, { span: node.span, blocks, trivia: new Writable() })
+  return node
+}
+const slotOf = (node: object): Slot => cx.slots.get(node)!
+export const slotsOf = (nodes: readonly object[]): Slot[] => nodes.map(slotOf)
+
+export interface Braces {
+  readonly open: Node
+  readonly close: Node
+}
+export function block(
+  { open, close }: Braces,
+  slots: readonly Slot[],
+  owner: Writable,
+  which: 'then' | 'else' = 'then',
+): BlockSlot {
+  return { span: between(spanOf(open), spanOf(close)), slots, owner, which }
+}
+/** A node with one block. */
+export function blockItem<T extends { readonly span: Span }>(
+  node: T,
+  braces: Braces,
+  slots: readonly Slot[],
+): T {
+  const trivia = new Writable()
+  cx.slots.set(node, { span: node.span, blocks: [block(braces, slots, trivia)], trivia })
+  return node
+}

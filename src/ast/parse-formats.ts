@@ -1,0 +1,140 @@
+/** Monoids, formats and compositions: actions over the grammar's tree. */
+import { monoidField, sameNumber } from './checks.ts'
+import type { Writable } from './comments.ts'
+import { type FormatItem, formatBody, formatParam, someRules } from './format-items.ts'
+import type * as ast from './nodes.ts'
+import {
+  type Actions,
+  all,
+  type Braces,
+  between,
+  blockItem,
+  get,
+  item,
+  list,
+  maybe,
+  maybeList,
+  slotsOf,
+  spanOf,
+  word,
+} from './parse-context.ts'
+
+export const formats: Actions = {
+  Monoid(_, name, opening, fields, closing, open, identity, _s, combine, _t, close) {
+    const parts = { identity: get<ast.Expr[]>(identity), ...get<Combine>(combine) }
+    const node: ast.Monoid = {
+      kind: 'monoid',
+      name: get(name),
+      fields: list<ast.Param>(fields).map(monoidField),
+      ...parts,
+      span: spanOf(this),
+    }
+    const fieldCount = {
+      what: 'component',
+      length: node.fields.length,
+      span: between(spanOf(opening), spanOf(closing)),
+    }
+    sameNumber(fieldCount, { what: 'value', length: node.identity.length, span: spanOf(identity) })
+    sameNumber(fieldCount, { what: 'value', length: node.result.length, span: spanOf(combine) })
+    const lines = [identity, combine].map((n) => item({ span: spanOf(n) }))
+    blockItem(node, { open, close }, slotsOf(lines))
+    const [first, second] = slotsOf(lines)
+    monoidLines.set(node, [first!.trivia, second!.trivia])
+    return node
+  },
+  Identity: (_, values) => get(values),
+  Combine: (_, _open, left, _comma, right, _close, _eq, result): Combine => ({
+    left: get(left),
+    right: get(right),
+    result: get(result),
+  }),
+  Format(_, name, params, _over, over, open, items, close) {
+    const body = all<FormatItem>(items)
+    const id = get<ast.Ident>(name)
+    const node = {
+      kind: 'format' as const,
+      name: id,
+      params: maybeList<ast.FormatParam>(params),
+      over: get<ast.Ident[]>(over),
+      body: formatBody(body, id),
+      span: spanOf(this),
+    }
+    return blockItem<ast.Format>(node, { open, close }, slotsOf(body.map((n) => n.node)))
+  },
+  FormatParams: (_, params, _close) => list(params),
+  FormatParam(name, _colon, type, _eq, value): ast.FormatParam {
+    const id = get<ast.Ident>(name)
+    return formatParam(id, type.children[0] ? word(type.children[0]) : null, maybe(value), spanOf(this))
+  },
+  FormatItem(node, _) {
+    const made = get<FormatItem | ast.AxisDecl | ast.Rule>(node)
+    if ('what' in made) return made
+    return made.kind === 'axis' ? { what: 'axis', node: made } : { what: 'rule', node: made }
+  },
+  CoordMap(which, from, _, _open, to, _close): FormatItem {
+    const node = item<ast.CoordMap>({ from: get(from), to: list(to), span: spanOf(this) })
+    return { what: which.sourceString as 'map' | 'inverse', node }
+  },
+  Sort(_, dim, _by, by, _within, within, _arrow, _open, place, _comma, at, _close): FormatItem {
+    const names = { dim: get<ast.Ident>(dim), place: get<ast.Ident>(place), at: get<ast.Ident>(at) }
+    const node = item<ast.Sort>({ ...names, by: get(by), within: maybe(within), span: spanOf(this) })
+    return { what: 'sort', node }
+  },
+  Holds(where): FormatItem {
+    return { what: 'where', node: item<ast.Holds>({ cond: get(where), span: spanOf(this) }) }
+  },
+  Rule: (node, _) => get(node),
+  Rules: (open, rules, close): RulesNode => ({ rules: all(rules), braces: { open, close } }),
+  Part(_, name, _eq, use, where) {
+    const parts = { name: maybe<ast.Ident>(name), use: get<ast.FormatUse>(use) }
+    return item<ast.PartRule>({ kind: 'part', ...parts, where: maybe(where), span: spanOf(this) })
+  },
+  Partition(word, dim, _into, into, _as, as, rules) {
+    const { rules: inside, braces } = get<RulesNode>(rules)
+    const node: ast.PartitionRule = {
+      kind: 'partition',
+      dim: get(dim),
+      into: get(into),
+      as: maybe(as),
+      rules: someRules(inside, 'partition', spanOf(word)),
+      span: spanOf(this),
+    }
+    return blockItem(node, braces, slotsOf(inside))
+  },
+  Bucket(word, dims, _by, _length, _into, first, ops, more, _as, as, split, rules) {
+    const { rules: inside, braces } = get<RulesNode>(rules)
+    const rest = all<Omit<ast.Width, 'doubling'>>(more)
+    const node: ast.BucketRule = {
+      kind: 'bucket',
+      dims: get(dims),
+      widths: [
+        { ...get<Omit<ast.Width, 'doubling'>>(first), doubling: false },
+        ...rest.map((w, k) => ({ ...w, doubling: ops.children[k]!.sourceString === '..' })),
+      ],
+      as: get(as),
+      split: split.children.length > 0,
+      rules: someRules(inside, 'bucket', spanOf(word)),
+      span: spanOf(this),
+    }
+    return blockItem(node, braces, slotsOf(inside))
+  },
+  Dims_several: (names) => get(names),
+  Dims_one: (name) => [get(name)],
+  Width_power(value, _, power): Omit<ast.Width, 'doubling'> {
+    return { value: get(value), power: get(power), span: spanOf(this) }
+  },
+  Width_plain(value): Omit<ast.Width, 'doubling'> {
+    return { value: get(value), power: null, span: spanOf(this) }
+  },
+  FormatUse(format, args): ast.FormatUse {
+    return { format: get(format), args: maybeList(args), span: spanOf(this) }
+  },
+  Names: (_, names, _close) => list(names),
+}
+
+interface RulesNode {
+  readonly rules: readonly ast.Rule[]
+  readonly braces: Braces
+}
+type Combine = Pick<ast.Monoid, 'left' | 'right' | 'result'>
+export const monoidLines = new WeakMap<ast.Monoid, readonly [Writable, Writable]>()
