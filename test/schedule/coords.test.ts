@@ -4,11 +4,19 @@ import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { example as asExample } from '../../src/schedule/coords/as.ts'
+import { nest, parts } from '../../src/schedule/coords/as-examples.ts'
 import { example as attachExample } from '../../src/schedule/coords/attach.ts'
 import { example as fuseExample } from '../../src/schedule/coords/fuse.ts'
 import { example as reorderExample } from '../../src/schedule/coords/reorder.ts'
 
-const EXAMPLES = { as: asExample, attach: attachExample, fuse: fuseExample, reorder: reorderExample }
+const EXAMPLES = {
+  as: asExample,
+  'as in parts': parts,
+  'as of a nest': nest,
+  attach: attachExample,
+  fuse: fuseExample,
+  reorder: reorderExample,
+}
 
 const apply = (text: string, steps: string) =>
   parseProgram(`${text}\nschedule k.s() {\n${steps}\n}`).kernel('k').schedule('s')

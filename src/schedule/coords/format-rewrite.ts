@@ -140,8 +140,8 @@ function newAxes(
 }
 
 /**
- * S where all old iterators that the axis says something of are: the rest is `kinds.ts`'s. An axis that no
- * coordinate depends on (pieces of a row) is one more way to split whatever is reduced.
+ * S where an old iterator that the axis says something of is: `kinds.ts` takes back what targets do not tell
+ * apart. An axis that no coordinate depends on (pieces of a row) is one more way to split whatever is reduced.
  */
 function kindOf(
   name: string,
@@ -152,7 +152,8 @@ function kindOf(
   const of = (x: Iter): ReadonlySet<string> =>
     freeVars(part.inverse[over.findIndex((a) => a.name === x.axis)]!)
   const users = own.filter((x) => of(x).has(name))
-  return (users.length > 0 ? users : own).every((x) => x.kind === 'S') ? 'S' : 'R'
+  const spatial = (x: Iter): boolean => x.kind === 'S'
+  return (users.length > 0 ? users.some(spatial) : own.every(spatial)) ? 'S' : 'R'
 }
 
 /** Each combination of the old coordinates is one of the new: the others of the format have no say in them. */

@@ -97,6 +97,11 @@ format bitmap_blocks over (i, j) {
   map (i, j) -> (i / 2, j / 4, i % 2 * 4 + j % 4)
   inverse (io, jo, e) -> (io * 2 + e / 4, jo * 4 + e % 4)
 }
+format flat over (i, j) {
+  axis e = sparse_variable(i * j)
+  map (i, j) -> (i * size(j) + j)
+  inverse (e) -> (e / size(j), e % size(j))
+}
 format hyb(c, k) over (i, j) {
   partition j into c {
     bucket i by length into 1, 2 .. 2^k as width split {
@@ -138,6 +143,7 @@ export const USES = [
   'dia',
   'vbr(rows, cols)',
   'bitmap_blocks',
+  'flat',
   'hyb(1, 1)',
   'hyb(2, 2)',
   'by_length',
@@ -217,7 +223,7 @@ export const KERNELS: Readonly<Record<string, string>> = {
   'other coordinates': kernel(
     'buffer y: i32[i] out\nbuffer d: i32[i, c] out',
     `iterate pairs [i, j] as SR { y[i] += A[i, j] * A[m - 1 - i, j] }
-     iterate shifted [i, c] as SS { d[i, c] = A[i, c - 1] + A[i, c] }`,
+     iterate shifted [i, c] as SS { d[i, c] = A[i, c - 1] * 10 + A[i, c + 1] }`,
   ),
 }
 
