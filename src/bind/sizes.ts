@@ -51,7 +51,7 @@ export function bindParams(
         })
     })
     // A list of n + 1 boundaries has n segments.
-    if (kind === 'list') params.set(segmentsOf(name), Math.max(0, tensor.shape[0]! - 1))
+    if (kind === 'list') params.set(segmentsOf(name), tensor.shape[0]! - 1)
   }
   const missing = kernel.params.filter((p) => !p.measured && !params.has(p.name) && !isWidth(kernel, p))
   if (missing.length > 0) throw new SptError(missing.map((p) => missingParam(kernel, p)))

@@ -1,0 +1,240 @@
+/** What data can get wrong for tensors in parts: what is said, word for word. */
+import { beforeAll, expect, test } from 'vitest'
+import { SptError } from '../../src/ast/diagnostic.ts'
+import { type CompiledKernel, coords, dense, devices, load, type RunInputs, stored } from '../../src/node.ts'
+import { FORMATS, KERNELS } from './texts.ts'
+
+const program = await load(`${FORMATS}
+format leaking over (i, j) {
+  part near = csr where (i - j <= 1 and count(j by i) < 9)
+  part far = csr where (i - j > 2)
+}
+format twice over (i, j) {
+  part long = csr where (count(j by i) > 1)
+  part wide = coo where (count(j by i) > 2)
+  part rest = csr
+}
+format short over (i, j) {
+  bucket i by length into 1, 2 as width {
+    part rows_ell(width)
+  }
+}
+${KERNELS}`)
+const A = coords(
+  [3, 4],
+  [
+    [0, 0, 0, 2],
+    [0, 1, 3, 2],
+  ],
+  [1, 2, 3, 4],
+)
+const B = dense([4, 1], [1, 2, 3, 4])
+const ints = (...xs: number[]): Int32Array => Int32Array.from(xs)
+const floats = (...xs: number[]): Float32Array => Float32Array.from(xs)
+
+const made = new Map<string, CompiledKernel>()
+beforeAll(async () => {
+  const device = await devices.cpu()
+  const k = program.kernel('multiply')
+  for (const [name, ...args] of [
+    ['csr'],
+    ['hyb', 1, 1],
+    ['vbr', 'rows', 'cols'],
+    ['chosen', 'mask'],
+    ['sell', 2, 4],
+    ['leaking'],
+    ['twice'],
+    ['short'],
+  ] as const)
+    made.set(name, await k.as('A', name, ...args).compile(device))
+})
+
+const w1 = stored(
+  [3, 4],
+  { io_w1: { indptr: ints(0, 1), indices: ints(2) }, jo_w1: { indices: ints(2) } },
+  floats(4),
+)
+const w2 = stored(
+  [3, 4],
+  { io_w2: { indptr: ints(0, 2), indices: ints(0, 0) }, jo_w2: { indices: ints(0, 1, 3, 4) } },
+  floats(1, 2, 3, 0),
+)
+const sell = stored(
+  [2, 4, 2, 4],
+  { k: { indptr: ints(0, 3, 3) }, jo: { indices: ints(0, 2, 1, 4, 3, 4) } },
+  floats(1, 4, 2, 0, 3, 0),
+)
+
+const CASES: readonly (readonly [string, string, NonNullable<RunInputs['tensors']>, string])[] = [
+  [
+    'a list that is missing',
+    'vbr',
+    { A, rows: [0, 3] },
+    'bind/missing-list: vbr(rows, cols) needs the list cols, which is not bound',
+  ],
+  [
+    'a list that begins late',
+    'vbr',
+    { A, rows: [1, 3], cols: [0, 4] },
+    'bind/list: position 0 of the list rows is 1',
+  ],
+  [
+    'a list that descends',
+    'vbr',
+    { A, rows: [0, 2, 1, 3], cols: [0, 4] },
+    'bind/list: position 2 of the list rows is 1, after 2',
+  ],
+  [
+    'a list that ends early',
+    'vbr',
+    { A, rows: [0, 3], cols: [0, 3] },
+    'bind/list: position 1 of the list cols is 3, after 0',
+  ],
+  ['an empty list', 'vbr', { A, rows: [], cols: [0, 4] }, 'bind/list: the list rows is empty'],
+  [
+    'a list of another type',
+    'vbr',
+    { A, rows: dense([2], [0, 3]), cols: [0, 4] },
+    'bind/list: the list rows is bound to a dense tensor of type f64',
+  ],
+  [
+    'a list of two dimensions',
+    'vbr',
+    { A, rows: dense([1, 2], ints(0, 3)), cols: [0, 4] },
+    'bind/rank: rows is bound to a tensor of 2 dimension(s); it is over [rows]',
+  ],
+  [
+    'a set that is missing',
+    'chosen',
+    { A },
+    'bind/missing-set: chosen(mask) needs the set mask, which is not bound',
+  ],
+  [
+    'a set of another shape',
+    'chosen',
+    { A, mask: coords([4, 3], [[0], [0]]) },
+    'bind/size-mismatch: size m is 3 by dimension 0 of A, and 4 by dimension 0 of mask',
+  ],
+  [
+    'a set with a coordinate outside',
+    'chosen',
+    {
+      A,
+      mask: coords(
+        [3, 4],
+        [
+          [0, 1],
+          [0, 4],
+        ],
+      ),
+    },
+    'bind/coordinate-range: entry 1 of the set mask is at (1, 4)',
+  ],
+  [
+    'a name that nothing has',
+    'vbr',
+    { A, rowz: [0, 3] },
+    'bind/unknown-name: kernel multiply has no buffer or axis rowz',
+  ],
+  [
+    'a coordinate that no part holds',
+    'leaking',
+    {
+      A: coords(
+        [5, 5],
+        [
+          [0, 4],
+          [0, 2],
+        ],
+        [1, 2],
+      ),
+      B: dense([5, 1], [1, 1, 1, 1, 1]),
+    },
+    'format/leak: no part of leaking holds (i, j) = (4, 2)',
+  ],
+  [
+    'a coordinate that two parts hold',
+    'twice',
+    { A },
+    'format/overlap: two parts of twice hold (i, j) = (0, 0)',
+  ],
+  [
+    'a row that is too long',
+    'short',
+    { A },
+    'format/leak: no part of short holds (i, j) = (0, 0): bucket i by length into 1, 2 gives it number 2 of 2 parts',
+  ],
+  ['one part of two', 'hyb', { A_w1: w1 }, 'bind/missing-part: A_w1 of A is bound, and A_w2 not'],
+  ['a part and the whole', 'hyb', { A, A_w1: w1, A_w2: w2 }, 'bind/part: both A and its part A_w1 are bound'],
+  [
+    'a part by coordinates',
+    'hyb',
+    { A_w1: A, A_w2: w2 },
+    'bind/part: A_w1 is a part of A, and is bound to a coords tensor',
+  ],
+  [
+    'a part that is not in order',
+    'hyb',
+    {
+      A_w1: w1,
+      A_w2: stored(
+        [3, 4],
+        { io_w2: { indptr: ints(0, 2), indices: ints(2, 0) }, jo_w2: { indices: ints(0, 1, 3, 4) } },
+        floats(1, 2, 3, 0),
+      ),
+    },
+    'bind/unsorted: indices of axis io_w2 fall from 2 to 0',
+  ],
+  [
+    'parts that overlap',
+    'hyb',
+    {
+      A_w1: stored(
+        [3, 4],
+        { io_w1: { indptr: ints(0, 1), indices: ints(0) }, jo_w1: { indices: ints(3) } },
+        floats(4),
+      ),
+      A_w2: w2,
+    },
+    'format/overlap: A_w1 and A_w2 both hold (i, j) = (0, 3)',
+  ],
+  [
+    'an order that is missing',
+    'sell',
+    { A: sell },
+    'bind/missing-table: the parts of A are ready-made, and the order that goes with them, row, is not bound',
+  ],
+  ['an order that is none', 'sell', { A: sell, row: [0, 0, 1] }, 'bind/table: place 1 of row is 0'],
+  [
+    'an order without parts',
+    'sell',
+    { A, row: [0, 2, 1] },
+    'bind/table: row is a table of a format, which is made while a tensor is brought into it',
+  ],
+]
+
+test.each(CASES)('%s', (_, format, tensors, wanted) => {
+  const compiled = made.get(format)!
+  let said = 'accepted'
+  try {
+    const sized = 'A' in tensors && tensors.A !== sell
+    compiled.bind({ tensors: { B, ...tensors }, params: sized ? {} : { m: 3, n: 4 } })
+  } catch (e) {
+    if (!(e instanceof SptError)) throw e
+    said = e.message
+  }
+  expect(said.slice(0, wanted.length)).toBe(wanted)
+})
+
+test('ready-made parts by hand', async () => {
+  const params = { m: 3, n: 4 }
+  for (const [format, tensors] of [
+    ['hyb', { A_w1: w1, A_w2: w2 }],
+    ['sell', { A: sell, row: [0, 2, 1] }],
+  ] as const) {
+    const prepared = await made.get(format)!.prepare({ params, tensors: { B, ...tensors } })
+    expect(await prepared.verify()).toMatchObject({ problems: [], maxAbsoluteError: 0 })
+    expect([...(await prepared.read('C')).values!]).toEqual([1 + 4 + 12, 0, 12])
+    prepared.free()
+  }
+})

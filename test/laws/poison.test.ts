@@ -1,0 +1,123 @@
+/**
+ * Padding never takes part: positions without a coordinate hold NaN, and results stay equal to the last bit. What
+ * lies inside of the tensor is no padding: a block's absent elements are stored values, equal to the fill.
+ */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { Bound } from '../../src/bind/index.ts'
+import { applyMap } from '../../src/formats/coordmap.ts'
+import { toCoords } from '../../src/formats/coords.ts'
+import type { ValueArray } from '../../src/formats/tensor.ts'
+import type { StoredAxis } from '../../src/ir/axis.ts'
+import { evaluate } from '../../src/ir/evaluate.ts'
+import type { FormatInstance } from '../../src/ir/format.ts'
+import { type Device, devices, load, SptError } from '../../src/node.ts'
+import { apply, inputs, samples } from '../bind/support.ts'
+import { CHOICES, FORMATS, KERNELS } from '../bind/texts.ts'
+
+const program = await load(`${FORMATS}${KERNELS}
+kernel most(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] in
+  buffer M: f32[i] out
+  iterate most [i, j] as SR {
+    M[i] max= A[i, j]
+  }
+}
+`)
+
+/** Positions of a part that stand for a coordinate of the tensor. */
+function real(
+  bound: Bound,
+  buffer: string,
+  instance: FormatInstance,
+  over: readonly StoredAxis[],
+): Set<number> {
+  const storage = bound.storages.get(buffer)!
+  const iota = Float64Array.from({ length: storage.size }, (_, q) => q)
+  const { coords, values } = toCoords(storage, iota, 'f64')
+  const column = new Map(storage.axes.map((a, d) => [a.name, coords[d]!]))
+  const tables = new Map(
+    instance.tables.map((t) => [
+      t.name,
+      { values: bound.arrays.get(t.name) as Int32Array, fill: evaluate(t.fill, bound.params) },
+    ]),
+  )
+  const old = applyMap(
+    { map: instance.inverse, inputs: instance.order, sizes: bound.params, tables },
+    instance.order.map((a) => column.get(a)!),
+  )
+  const extents = over.map((a) => evaluate(a.extent, bound.params))
+  const out = new Set<number>()
+  values!.forEach((q, e) => {
+    if (old.every((c, d) => c[e]! >= 0 && c[e]! < extents[d]!)) out.add(q)
+  })
+  return out
+}
+
+function poisoned(bound: Bound): { readonly bound: Bound; readonly slots: number } {
+  const arrays = new Map<string, ValueArray>(bound.arrays)
+  let slots = 0
+  const [r] = bound.kernel.reformats
+  r!.instance.parts.forEach(({ instance }, k) => {
+    for (const { parts } of r!.buffers) {
+      const values = bound.arrays.get(parts[k]!)?.slice()
+      if (!values) continue
+      const kept = real(bound, parts[k]!, instance, r!.from as StoredAxis[])
+      for (let q = 0; q < values.length; q++)
+        if (!kept.has(q)) {
+          values[q] = Number.NaN
+          slots++
+        }
+      arrays.set(parts[k]!, values)
+    }
+  })
+  return { bound: { ...bound, arrays }, slots }
+}
+
+const cases = program.kernels.flatMap((name) => CHOICES.map((choice) => [name, choice] as const))
+
+test('padding holds NaN, and nobody notices', async () => {
+  const device: Device = await devices.cpu()
+  const poisonedIn = new Set<string>()
+  const refused: string[] = []
+  for (const [name, choice] of cases) {
+    let kernel: ReturnType<typeof apply>
+    try {
+      kernel = apply(program.kernel(name), choice)
+    } catch (e) {
+      // An absent element of a block would count.
+      if (!(e instanceof SptError)) throw e
+      refused.push(`${name} ${choice[0]}: ${e.diagnostics[0]!.code}`)
+      continue
+    }
+    const compiled = await kernel.compile(device)
+    await fc.assert(
+      fc.asyncProperty(samples, async (s) => {
+        const given = inputs(name, choice, s)
+        const { A, V, B, X, Y, ...rest } = given.tensors!
+        const tensors = name === 'most' ? { A: A!, ...rest } : given.tensors!
+        const { bound, slots } = poisoned(compiled.bind({ tensors }))
+        if (slots > 0) poisonedIn.add(choice[0])
+        const prepared = await compiled.prepare(bound)
+        const v = await prepared.verify()
+        prepared.free()
+        expect(v.problems, `${name} ${choice}`).toEqual([])
+        expect(v.maxAbsoluteError, `${name} ${choice}`).toBe(0)
+      }),
+      { numRuns: 20, seed: 5 },
+    )
+  }
+  // The law says something of every format that has padding.
+  const without = ['csr', 'coo', 'vbr', 'bitmap_blocks', 'coo where (top(2 by i)) + csr']
+  expect([...poisonedIn].sort()).toEqual(
+    CHOICES.map(([format]) => format)
+      .filter((f, k, all) => !without.includes(f) && all.indexOf(f) === k)
+      .sort(),
+  )
+  // A maximum would see the absent elements of blocks.
+  const blocks = ['bsr', 'sr_bcrs', 'dia', 'vbr', CHOICES[11]![0], CHOICES[12]![0], CHOICES[14]![0]]
+  expect(refused).toEqual(blocks.map((f) => `most ${f}: schedule/format-padding`))
+  await device.dispose()
+})
