@@ -7,8 +7,9 @@ import type { Format, FormatParam, Sort } from '../format.ts'
 import { declareAxes } from './axes.ts'
 import { type Declared, declare } from './declared.ts'
 import { elaborateExpr, truth } from './expressions.ts'
-import { integerAt, namesAt, type Place, type SortNames } from './format-names.ts'
+import { namesAt } from './format-names.ts'
 import { givenOf, type Numbers, numbersOf } from './format-params.ts'
+import { integerAt, type Place, type SortNames } from './format-place.ts'
 import { asked, dimensionsOf, Queries } from './queries.ts'
 
 /** What stands before the body of a format. */
