@@ -1,0 +1,248 @@
+/** Schedules of parts: blocks for each of them, one launch for all, partial results; against the reference. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { SptError } from '../../src/ast/diagnostic.ts'
+import type { Compilation } from '../../src/compile.ts'
+import type { Tensor } from '../../src/formats/tensor.ts'
+import { print2 } from '../../src/ir/print2.ts'
+import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import type { Device } from '../../src/runtime/device.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { agreeOnDevice, agreeOnStages, bind, expectedOf } from '../laws/agree.ts'
+import { compileCuda, noNvcc } from '../support/nvcc.ts'
+import type { Sample } from '../support/program-gen.ts'
+import { compilationOf, type Data } from './coords/apply.ts'
+import { FORMATS, KERNELS, REFUSED, USES } from './coords/formats.ts'
+import { dataOf, only } from './coords/matrices.ts'
+
+const MATRICES: readonly Data[] = [
+  dataOf(5, 7, [0, 7, 8, 9, 10, 11, 12, 13, 22, 30, 33], 7),
+  dataOf(6, 3, [], 3),
+  dataOf(3, 4, [5], 5),
+  dataOf(0, 3, [], 2),
+]
+
+function sampleOf(data: Data, lists: boolean): Sample {
+  const { m, n } = data.sizes as { m: number; n: number }
+  const coords = [0, 1].map((d) => Int32Array.from(data.coords, (c) => c[d]!))
+  const shape: Readonly<Record<string, readonly number[]>> = { B: [n, 2], X: [m, 2], x: [m] }
+  const dense = (values: readonly number[], s: readonly number[]): Tensor => ({
+    kind: 'dense',
+    shape: s,
+    values: Int32Array.from(values),
+    dtype: 'i32',
+  })
+  const A: Tensor = {
+    kind: 'coords',
+    shape: [m, n],
+    coords,
+    values: Int32Array.from(data.values.A!),
+    dtype: 'i32',
+  }
+  return {
+    text: '',
+    params: data.sizes,
+    tensors: {
+      A,
+      ...Object.fromEntries(Object.entries(data.dense).map(([b, v]) => [b, dense(v, shape[b]!)])),
+      ...(lists
+        ? Object.fromEntries(Object.entries(data.lists ?? {}).map(([l, v]) => [l, dense(v, [v.length])]))
+        : {}),
+    },
+    reference: { params: data.sizes, buffers: { ...data.dense, A: { coords, values: data.values.A! } } },
+    uses: new Set(),
+  }
+}
+
+/** Stages II and III, where threads that race are found, and devices. */
+async function agree(c: Compilation, devices: readonly Device[], lists = false): Promise<void> {
+  const buffers = c.source.buffers.map((b) => b.name)
+  for (const data of MATRICES) {
+    const sample = sampleOf(only(data, buffers), lists)
+    const expected = expectedOf(sample, c)
+    agreeOnStages(c, bind(sample, c), expected)
+    for (const device of devices) expect(await agreeOnDevice(device, c, bind(sample, c), expected)).toBe(true)
+  }
+}
+
+const PRODUCT = KERNELS['product with a dense matrix']!
+const LISTED = `
+format listed_ell(w) over (i, j) {
+  axis io = sparse_variable(i)
+  axis jo = sparse_fixed(io, j, w)
+  map (i, j) -> (i, j)
+  inverse (io, jo) -> (io, jo)
+}
+format by_row_length over (i, j) {
+  bucket i by length into 1, 4, 16 as width { part listed_ell(width) }
+}
+`
+const threads = (rows: string): string => `
+  each part of A as p {
+    split p.io by ${rows} -> (o, r)
+    split p.f by 2 -> (fo, fi)
+    reorder (o, fo, r, fi, p.jo)
+    bind o to block.x, fo to block.y, r to thread.y, fi to thread.x
+  }
+  merge parts of A`
+
+const SCHEDULES: Readonly<Record<string, string>> = {
+  'atomic updates, caches': `
+    A as hyb(2, 2)
+    atomic y
+    each part of A as p {
+      split p.io by 4 / p.width -> (o, r)
+      split sum.f by 2 -> (fo, fi)
+      reorder (o, fo, r, fi, p.jo)
+      bind o to block.x, fo to block.y, r to thread.y, fi to thread.x
+      cache_write y at fi in register
+      unroll p.jo
+    }
+    merge parts of A`,
+  'partial results': `A as hyb(2, 1)\ncombine y${threads('2')}`,
+  'rows that no two parts share': `A as by_row_length${threads('p.width')}`,
+  'a copy of the part in registers': `
+    A as by_row_length
+    each part of A as p {
+      reorder (p.io, p.f, p.jo)
+      split p.io by 2 -> (o, r)
+      cache_read p at p.jo in register -> own
+      bind o to block.x, r to thread.x
+    }
+    merge parts of A`,
+  'positions of all pieces': `
+    A as pieces_ell(2)
+    fuse (io, p) -> q
+    combine y
+    split q by 4 -> (o, t)
+    bind o to block.x, t to thread.x`,
+  'an initialisation for all': `
+    A as bsr(2) where (density(2) >= 0.75) + csr
+    atomic y
+    bind io_bsr to block.x, io_csr to block.x
+    merge (sum_bsr, sum_csr)`,
+  'different grids': `
+    A as hyb(1, 1)
+    atomic y
+    split io_w1 by 2 -> (o, r)
+    reorder (o, sum_w1.f, r, jo_w1)
+    bind o to block.x, sum_w1.f to block.y, r to thread.x
+    bind io_w2 to block.x
+    merge parts of A`,
+}
+let gpu: Device
+beforeAll(async () => {
+  gpu = await createNodeWebGpu()
+}, 120_000)
+afterAll(async () => {
+  await gpu.dispose()
+})
+
+describe('schedules of parts compute the same', () => {
+  test.each(Object.entries(SCHEDULES))(
+    '%s',
+    async (_, steps) => {
+      const c = compilationOf(FORMATS + LISTED + PRODUCT, steps)
+      await agree(c, [createCpuDevice(), gpu])
+    },
+    120_000,
+  )
+
+  test.skipIf(noNvcc)(
+    'as CUDA they compile',
+    () => {
+      const texts = Object.values(SCHEDULES).flatMap((steps) =>
+        compilationOf(FORMATS + LISTED + PRODUCT, steps)
+          .texts('cuda')
+          .map((t) => t.text),
+      )
+      expect(compileCuda(texts)).toBe('')
+    },
+    120_000,
+  )
+})
+
+describe('one launch', () => {
+  const launches = (steps: string): number =>
+    compilationOf(FORMATS + LISTED + PRODUCT, steps).plan.steps.filter((s) => s.kind === 'launch').length
+
+  test('holds all parts; rows of their own need no atomics', () => {
+    expect(launches(SCHEDULES['rows that no two parts share']!)).toBe(1)
+    const c = compilationOf(FORMATS + LISTED + PRODUCT, SCHEDULES['rows that no two parts share']!)
+    expect(print2(c.loops)).not.toContain('atomic')
+  })
+
+  test('is refused where parts combine, and says what helps', () => {
+    const steps = `A as two_sides
+      bind io_p0 to block.x, io_p1 to block.x
+      merge parts of A`
+    expect(() => compilationOf(FORMATS + PRODUCT, steps)).toThrow(/both combine into y/)
+    try {
+      compilationOf(FORMATS + PRODUCT, steps)
+    } catch (e) {
+      expect((e as SptError).diagnostics[0]!.hint).toMatch(/atomic y or combine y first/)
+    }
+  })
+})
+
+test('updates that nobody meets are not atomic', () => {
+  const text = (steps: string): string => compilationOf(FORMATS + PRODUCT, steps).texts('cuda')[0]!.text
+  expect(text('atomic y\nbind i to block.x')).not.toContain('atomicAdd')
+  expect(text('A as coo\natomic y\nbind io to block.x')).toContain('atomicAdd')
+})
+
+describe('without a schedule, threads compute the same', () => {
+  const names = ['product with a dense matrix', 'max per row', 'sampled product', 'nest of reductions']
+  describe.each(names)('%s', (name) => {
+    const uses = USES.filter((use) => !REFUSED[name]?.has(use))
+    test.each(uses)('%s', async (use) => {
+      const c = compilationOf(FORMATS + KERNELS[name]!, `A as ${use}`).parallel()
+      await agree(c, [], use.includes('rows,'))
+    })
+  })
+})
+
+describe('what names of parts mean', () => {
+  const refusal = (steps: string): string => {
+    try {
+      compilationOf(FORMATS + PRODUCT, steps)
+    } catch (e) {
+      if (e instanceof SptError) return e.diagnostics[0]!.code
+      throw e
+    }
+    return 'nothing was refused'
+  }
+
+  test('labels at the end of what steps make; constants of formats', () => {
+    const { trace } = compilationOf(
+      FORMATS + PRODUCT,
+      `A as hyb(1, 1)
+      each part of A as p {
+        fuse (p.io, p.jo) -> q
+        split p.q by 3 * p.width -> (o, s)
+        split p.f by 2
+        unroll sum.fi
+      }`,
+    ).state
+    expect(trace.map((s) => JSON.stringify({ ...s, span: undefined }))).toEqual([
+      '{"kind":"split","loop":"q_w1","by":3,"into":["o_w1","s_w1"]}',
+      '{"kind":"split","loop":"sum_w1.f","by":2}',
+      '{"kind":"unroll","loop":"sum_w1.fi"}',
+      '{"kind":"split","loop":"q_w2","by":6,"into":["o_w2","s_w2"]}',
+      '{"kind":"split","loop":"sum_w2.f","by":2}',
+      '{"kind":"unroll","loop":"sum_w2.fi"}',
+    ])
+  })
+
+  test('what there is not is refused', () => {
+    expect(refusal('each part of A as p { unroll p.io }')).toBe('schedule/no-parts')
+    expect(refusal('merge parts of A')).toBe('schedule/no-parts')
+    expect(refusal('A as hyb(1, 1)\neach part of A as p { split p.io by p.height }')).toBe(
+      'schedule/no-constant',
+    )
+    expect(refusal('A as csr\nmerge parts of A')).toBe('schedule/nothing-to-merge')
+    expect(refusal('A as hyb(1, 1)\nmerge parts of A')).toBe('schedule/not-on-blocks')
+    expect(refusal('A as hyb(1, 1)\nsplit sum_w1.f by 2\neach part of A as p { fuse (p.io, p.jo) }')).toBe(
+      'nothing was refused',
+    )
+  })
+})
