@@ -15,16 +15,15 @@ const held = new Set<string>()
 const REMEMBERED = 1000
 
 /**
- * `undecided`: parts that say which coordinates they can hold by what these are stored with.
+ * Tries `parts`, each on all that it can hold, and which part each coordinate goes to.
  * @throws SptError `format/not-inverse`, `format/map-range`, `format/overlap`, `format/leak`
  */
-export function tryInstance(instance: Instance, undecided: ReadonlySet<FormatInstance>, at: At): void {
-  const key = keyOfInstance(instance)
+export function tryInstance(instance: Instance, parts: readonly FormatInstance[], at: At): void {
+  const key = keyOfTrial(instance, parts)
   if (held.has(key)) return
-  const tried = samples(instance.over, constantsOf(instance))
+  const tried = samples(instance.over, constantsOf(instance.tree, parts))
   if (tried) {
-    for (const { instance: part } of instance.parts)
-      if (!undecided.has(part)) tryPart(part, instance.over, tried, at)
+    for (const part of parts) tryPart(part, instance.over, tried, at)
     tryTree(instance.tree, instance, tried, at)
   }
   if (held.size >= REMEMBERED) held.clear()
@@ -154,7 +153,7 @@ function decidable(e: Expr, known: ReadonlySet<string>, more: ReadonlySet<string
   )
 }
 
-function constantsOf(instance: Instance): number[] {
+function constantsOf(root: PartTree, parts: readonly FormatInstance[]): number[] {
   const found = new Set<number>()
   const look = (e: Expr): void =>
     walkExpr(e, (x) => {
@@ -170,13 +169,13 @@ function constantsOf(instance: Instance): number[] {
         tree(c.child)
       }
   }
-  tree(instance.tree)
-  for (const { instance: p } of instance.parts) for (const e of [...p.map, ...p.inverse]) look(e)
+  tree(root)
+  for (const p of parts) for (const e of [...p.map, ...p.inverse]) look(e)
   return [...found]
 }
 
-/** Two instances with one key hold and fail alike. */
-function keyOfInstance({ over, tree, parts }: Instance): string {
+/** Trials with one key hold and fail alike. */
+function keyOfTrial({ over, tree }: Instance, parts: readonly FormatInstance[]): string {
   const node = (t: PartTree): string => {
     if (t.kind === 'leaf') return String(t.part)
     return t.kind === 'index'
@@ -192,5 +191,5 @@ function keyOfInstance({ over, tree, parts }: Instance): string {
       ...p.inverse.map(keyOf),
       p.where ? keyOf(p.where) : '',
     ].join(' ')
-  return [...over.map(axis), node(tree), ...parts.map((p) => part(p.instance))].join('\n')
+  return [...over.map(axis), node(tree), ...parts.map(part)].join('\n')
 }

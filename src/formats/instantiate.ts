@@ -1,8 +1,16 @@
 /** A format or composition with its arguments, over the axes of one kernel: `as` in full. */
 import { fail, invariant } from '../ast/diagnostic.ts'
 import type { StoredAxis } from '../ir/axis.ts'
-import { all, constant, type Expr, freeVars, variable } from '../ir/expr.ts'
-import type { AnyFormat, Instance, PartInstance, PartTree, Query } from '../ir/format.ts'
+import { all, constant, type Expr, freeVars, keyOf, variable } from '../ir/expr.ts'
+import type {
+  AnyFormat,
+  Format,
+  FormatInstance,
+  Instance,
+  PartInstance,
+  PartTree,
+  Query,
+} from '../ir/format.ts'
 import { type Arguments, type At, spanOf } from './instantiate-arguments.ts'
 import { formatInstance } from './instantiate-format.ts'
 import { translate, translateQueries } from './instantiate-names.ts'
@@ -62,9 +70,26 @@ export function instantiate(
     parts,
     given: givenOf(plan.bound),
   }
-  const limited = parts.filter((p, k) => leaves[k]!.format.where !== null && p.instance.where === null)
-  tryInstance(instance, new Set(limited.map((p) => p.instance)), at)
+  tryInstance(instance, deciding(leaves, parts), at)
   return instance
+}
+
+/**
+ * One part of each format with its arguments, where that can be tried without data: what a format can hold may
+ * depend on them.
+ */
+function deciding(leaves: readonly PlannedLeaf[], parts: readonly PartInstance[]): readonly FormatInstance[] {
+  const seen = new Map<Format, Set<string>>()
+  return parts.flatMap(({ instance }, k) => {
+    const { format, args } = leaves[k]!
+    if (format.where !== null && instance.where === null) return []
+    const key = [...args.values.values()].map(keyOf).join()
+    const have = seen.get(format) ?? new Set()
+    seen.set(format, have)
+    if (have.has(key)) return []
+    have.add(key)
+    return [instance]
+  })
 }
 
 /** Names for queries, which have none in a kernel: a number tells them apart from everything. */
