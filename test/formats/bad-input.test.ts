@@ -8,7 +8,7 @@ import { restrict } from '../../src/formats/storage.ts'
 import type { StoredTensor, ValueArray } from '../../src/formats/tensor.ts'
 import { validateStored } from '../../src/formats/validate.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
-import { denseFixed, denseVariable, sparseFixed, sparseVariable } from './arbitrary.ts'
+import { bitmap, denseFixed, denseVariable, sparseFixed, sparseVariable } from './arbitrary.ts'
 
 function caught(f: () => unknown): SptError {
   try {
@@ -30,6 +30,7 @@ function check(f: () => unknown, code: string, ...words: string[]): void {
 
 const csr = [denseFixed('i'), sparseVariable('j', 'i')]
 const ell = [denseFixed('i'), sparseFixed('j', 'i')]
+const bits = [denseFixed('i'), bitmap('j', 'i')]
 const ragged = [denseFixed('i'), denseVariable('j', 'i')]
 const I = (...x: number[]): Int32Array => Int32Array.from(x)
 
@@ -196,6 +197,31 @@ describe('ready-made arrays', () => {
       'bind/value-type',
       () => bind(csr, { j: good }, new Float64Array(4)),
       ['Float64Array'],
+    ],
+    [
+      'a mask that is too short',
+      'bind/mask-length',
+      () => bind(bits, { j: { indptr: I(0, 1, 1, 1), mask: I(1, 0) } }),
+      ['j', '2 words', '3'],
+    ],
+    [
+      'mask bits beyond the extent',
+      'bind/mask-range',
+      () => bind(bits, { j: { indptr: I(0, 1, 2, 2), mask: I(1, 32, 0) } }),
+      ['j', 'from 5', 'position 1'],
+    ],
+    [
+      'a mask that counts otherwise',
+      'bind/mask-count',
+      () => bind(bits, { j: { indptr: I(0, 1, 2, 2), mask: I(1, 3, 0) } }),
+      ['j', '2 bits', 'position 1', 'counts 1'],
+    ],
+    ['no mask', 'bind/missing-array', () => bind(bits, { j: { indptr: I(0, 0, 0, 0) } }), ['mask']],
+    [
+      'a mask where there is none',
+      'bind/extra-array',
+      () => bind(csr, { j: { ...good, mask: I(0) } }),
+      ['j', 'mask'],
     ],
     [
       'another type than the buffer',
