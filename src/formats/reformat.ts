@@ -62,7 +62,7 @@ function measureExtents(
   const extents = new Map<string, number>()
   for (const a of axes) {
     if (!isKnown(a.extent, known)) measuredName(a, 'extent', a.extent, known, new Set())
-    extents.set(a.name, evaluate(a.extent, known))
+    extents.set(a.name, Math.max(0, evaluate(a.extent, known)))
   }
   return { extents, found }
 }
