@@ -44,6 +44,7 @@ export class Printer {
   readonly #target: Target
   readonly #buffers: Map<string, Buffer>
   readonly #atomic: ReadonlySet<string>
+  readonly #texts = new WeakMap<Expr, Text>()
   /** Shared-memory allocations met on the way, for targets that declare them at module scope. */
   readonly shared: Buffer[] = []
   /** Declarations of private arrays, for targets that make them at a thread's head. */
@@ -147,7 +148,17 @@ export class Printer {
     return this.#target.atomicLoop(ref, index, combine, this.#c.helpers)
   }
 
+  /** Each node once: operators look at the texts of their operands more than one time. */
   #print(e: Expr): Text {
+    let text = this.#texts.get(e)
+    if (!text) {
+      text = this.#textOf(e)
+      this.#texts.set(e, text)
+    }
+    return text
+  }
+
+  #textOf(e: Expr): Text {
     const t = this.#target
     const h = this.#c.helpers
     switch (e.kind) {

@@ -4,7 +4,7 @@
  */
 import { invariant } from '../../ast/diagnostic.ts'
 import { type Bitmap, maskOf } from '../../ir/axis.ts'
-import { add, call, div, type Expr, int, load, lt, mod, mul, select, sub } from '../../ir/expr.ts'
+import { add, call, div, type Expr, int, load, lt, max, min, mod, mul, sub } from '../../ir/expr.ts'
 
 /** Words for each parent position. */
 export function wordsOf(axis: Bitmap): number {
@@ -28,11 +28,11 @@ export const isSet = (axis: Bitmap, parent: Expr, coordinate: Expr): Expr =>
 
 /** How many coordinates under this parent position are smaller. */
 export function rankOf(axis: Bitmap, parent: Expr, coordinate: Expr): Expr {
-  const below = call('popcount', [call('shift_left', [upTo(axis, parent, coordinate), int(1)])])
-  let rank = below
+  let rank = call('popcount', [call('shift_left', [upTo(axis, parent, coordinate), int(1)])])
   for (let w = wordsOf(axis) - 2; w >= 0; w--) {
-    const word = call('popcount', [wordAt(axis, parent, int(w))])
-    rank = add(rank, select(lt(int(w), div(coordinate, int(32))), word, int(0)))
+    // 1 in words after this one, else 0: by arithmetic, as cases would multiply with the number of words.
+    const after = min(max(sub(div(coordinate, int(32)), int(w)), int(0)), int(1))
+    rank = add(rank, mul(call('popcount', [wordAt(axis, parent, int(w))]), after))
   }
   return rank
 }
