@@ -5,6 +5,7 @@
 import { type Expr, freeVars, mentions, substitute, type ThreadAxis, variable } from '../ir/expr.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { accessesOf, type BufferAccess, bodiesOf, loopsOf, reductionsOf, walkStmts } from '../ir/tree.ts'
+import { elementChanges } from './checks.ts'
 import type { Context } from './context.ts'
 import { monotone } from './depend.ts'
 import { blockOf, type Space } from './linear.ts'
@@ -17,6 +18,7 @@ export function checkParallel(cx: Context, next: Kernel2): void {
   checkBlocks(cx, next)
   checkThreadCount(cx, next)
   checkVectors(cx, next)
+  checkShares(cx, next)
   checkAllocations(cx, next)
 }
 
@@ -87,6 +89,25 @@ function checkVectors(cx: Context, next: Kernel2): void {
         message: `the vector loop ${l.name} has to stay innermost`,
         loops: [l],
       })
+}
+
+/** What threads reduce together, each keeps a share of in registers: the elements are of a constant number. */
+function checkShares(cx: Context, next: Kernel2): void {
+  for (const { reduce, path } of reductionsOf(next.body)) {
+    const root = path.findIndex((l) => l.reduce && !boundTo(l, 'block'))
+    const inside = root < 0 ? [] : path.slice(root)
+    if (!inside.some((l) => l.reduce && boundTo(l, 'thread'))) continue
+    const changing = inside.filter((l) => elementChanges(reduce, l))
+    if (reduce.atomic && changing.some((l) => l.reduce)) continue
+    const open = changing.find((l) => !l.reduce && !boundTo(l, 'thread') && l.extent.kind !== 'const')
+    if (open)
+      cx.refuse({
+        code: 'extent-not-constant',
+        message: `threads would reduce ${reduce.targets[0]!.buffer} together inside of which ${open.name} has no constant extent, so that no thread can keep its share in registers`,
+        loops: [inside[0]!, open],
+        hint: `reorder ${open.name} outwards, or split it and put the outer loop outside`,
+      })
+  }
 }
 
 function checkAllocations(cx: Context, next: Kernel2): void {

@@ -5,9 +5,11 @@ import { add, lt, mul, select } from '../../src/ir/expr.ts'
 import type { Kernel2 } from '../../src/ir/loops.ts'
 import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/build.ts'
 import {
+  boundNests,
   elementwise,
   featureMajor,
   fourWide,
+  rowList,
   rowProduct,
   rowSums,
   twoNests,
@@ -256,5 +258,74 @@ describe('refusals', () => {
         "name": "produce.q",
       }
     `)
+  })
+})
+
+describe('nests in one launch', () => {
+  const merge = (...nests: string[]): LoopStep => ({ kind: 'merge', nests })
+
+  test('are several, on blocks, and there', () => {
+    expect(refusal(boundNests, merge('double')).code).toBe('schedule/nothing-to-merge')
+    expect(refusal(boundNests, merge('sum', 'sum')).code).toBe('schedule/nothing-to-merge')
+    expect(refusal(boundNests, merge('sum', 'produce')).code).toBe('schedule/unknown-nest')
+    const blocks = (loop: string): LoopStep => bind(loop, 'block.x')
+    const dependent = refusal(twoNests, blocks('produce.i'), blocks('consume.i'), merge('produce', 'consume'))
+    expect(dependent.code).toBe('schedule/nests-meet')
+    expect(dependent.message).toContain('one reads T, which the other writes')
+  })
+
+  test('have loops on blocks', () => {
+    const loops: Kernel2 = {
+      ...boundNests,
+      body: [boundNests.body[0]!, loop('z', 'm', [store(at('y', ['z']), 1)], { nest: 'ones' })],
+    }
+    expect(refusal(loops, merge('double', 'ones')).code).toBe('schedule/not-on-blocks')
+  })
+
+  test('are not cached or bound to more blocks as one', () => {
+    expect(
+      refusal(boundNests, merge('double', 'sum'), {
+        kind: 'cache_write',
+        buffer: 'X2',
+        at: 'merged.block',
+        scope: 'register',
+      }).code,
+    ).toBe('schedule/merged-loop')
+  })
+})
+
+describe('partial results', () => {
+  const combine: LoopStep = { kind: 'combine', buffer: 'y' }
+
+  test('are of global buffers that something reduces into, and before atomics and binding', () => {
+    expect(refusal(elementwise, { kind: 'combine', buffer: 'Y' }).code).toBe('schedule/no-reduction')
+    expect(refusal(rowList, { ...combine, nest: 'other' }).message).toContain(
+      'nothing in other reduces into y',
+    )
+    expect(refusal(rowList, { kind: 'atomic', buffer: 'y' }, combine).code).toBe('schedule/atomic-already')
+  })
+
+  test('have a dimension for each loop that elements are listed by', () => {
+    const scattered = kernel2(
+      'scattered',
+      ['m', 'n', 'j_count'],
+      [...rowSums.buffers.filter((b) => b.name !== 'y'), buffer('y', ['n'], 'out')],
+      [
+        loop(
+          'i',
+          'm',
+          [
+            loop(
+              'j',
+              add(at('j_indptr', ['i'], 'i32'), expr(1)),
+              [reduce(at('y', [at('j_indices', ['j'], 'i32')]), '+', at('A', ['j']), { init: false })],
+              { reduce: true },
+            ),
+          ],
+          { reduce: true },
+        ),
+      ],
+    )
+    expect(refusal(scattered, combine).code).toBe('schedule/extent-not-known')
   })
 })
