@@ -4,6 +4,7 @@
  */
 import type { Axis } from '../../ir/axis.ts'
 import { type Access, accessesOf } from '../../ir/elaborate/accesses.ts'
+import { type Determined, determined } from '../../ir/elaborate/injective.ts'
 import { type Expr, freeVars, sameExpr, substitute } from '../../ir/expr.ts'
 import type { PartTree } from '../../ir/format.ts'
 import type { Iter, Kernel1, Reformat, Stmt1 } from '../../ir/stage1.ts'
@@ -76,7 +77,7 @@ function writesIn(body: readonly Stmt1[], around: readonly Iter[], kernel: Kerne
     )
     const writes = accessesOf([s], axes).filter((a) => a.mode !== 'read')
     return [
-      ...here.flatMap((place) => writesOf(s.name, iters, writes, place, kernel)),
+      ...here.flatMap((place) => writesOf(s.name, iters, writes, place, kernel, axes)),
       ...writesIn(s.body, iters, kernel, axes),
     ]
   })
@@ -94,12 +95,17 @@ function writesOf(
   writes: readonly Access[],
   { reformat, part, coordinates }: Standing,
   kernel: Kernel1,
+  axes: Axes,
 ): Write[] {
+  const permutations = new Set(kernel.buffers.filter((b) => b.distinct).map((b) => b.name))
   const own = new Set(kernel.reformats[reformat]!.instance.parts[part]!.instance.order)
   const mine = iters.filter((x) => own.has(x.axis))
   return [...new Set(writes.map((w) => w.buffer))].map((buffer) => {
     const accesses = writes.filter((w) => w.buffer === buffer)
-    const repeats = mine.filter((x) => accesses.some((w) => repeated(x, w, coordinates)))
+    const over = kernel.buffers.find((b) => b.name === buffer)?.axes ?? []
+    const repeats = mine.filter((x) =>
+      accesses.some((w) => repeated(x, w, determined(w, over, axes, permutations), coordinates)),
+    )
     return {
       iteration,
       reformat,
@@ -138,9 +144,14 @@ function standsIn(kernel: Kernel1, iterated: readonly string[]): Standing[] {
   return out
 }
 
-/** An R iterator that has a say only in coordinates that the target is indexed by, or in none. */
-const repeated = (x: Iter, w: Access, coordinates: readonly Expr[]): boolean =>
-  x.kind === 'R' && coordinates.every((c) => !freeVars(c).has(x.name) || w.index.some((e) => sameExpr(e, c)))
+/**
+ * An R iterator that has a say only in coordinates that the target is indexed by, or in none, and whose steps the
+ * target does not tell apart.
+ */
+const repeated = (x: Iter, w: Access, told: Determined, coordinates: readonly Expr[]): boolean =>
+  x.kind === 'R' &&
+  !told.has(x.name) &&
+  coordinates.every((c) => !freeVars(c).has(x.name) || w.index.some((e) => sameExpr(e, c)))
 
 type Sides = Pick<Write, 'part' | 'indices' | 'coordinates'>
 
