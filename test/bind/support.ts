@@ -77,9 +77,9 @@ export function inputs(kernel: string, choice: Choice, s: Sample): RunInputs {
   return {
     tensors: {
       A: matrix(s),
-      ...(kernel === 'multiply'
-        ? { B: dense([n, d], numbers(n * d)) }
-        : {
+      ...(kernel === 'multiply' ? { B: dense([n, d], numbers(n * d)) } : {}),
+      ...(kernel === 'sample'
+        ? {
             V: coords(
               [m, n],
               [pick(s.rows), pick(s.cols)],
@@ -87,7 +87,8 @@ export function inputs(kernel: string, choice: Choice, s: Sample): RunInputs {
             ),
             X: dense([m, d], numbers(m * d)),
             Y: dense([n, d], numbers(n * d)),
-          }),
+          }
+        : {}),
       ...(choice.includes('rows') ? { rows: s.rowList, cols: s.colList } : {}),
       ...(choice.includes('mask')
         ? { mask: coords([m, n], [s.mask.map((e) => s.rows[e]!), s.mask.map((e) => s.cols[e]!)]) }

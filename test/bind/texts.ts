@@ -117,6 +117,14 @@ kernel sample(m: size, n: size, d: size) {
     O[i, j] += (A[i, j] + V[i, j]) * X[i, f] * Y[j, f]
   }
 }
+kernel scale(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] inout
+  iterate scale [i, j] as SS {
+    A[i, j] = A[i, j] * 2
+  }
+}
 `
 
 /** What `as` is given, by the kind of thing that goes wrong in it. */
