@@ -132,7 +132,7 @@ async function measureExtents(frame: Frame, instance: FormatInstance): Promise<M
   const found = new Map<string, number>()
   for (const [k, name] of instance.order.entries()) {
     const axis = instance.axes.find((a) => a.name === name)
-    if (!axis || axis.extent.kind !== 'var' || isKnown(axis.extent, frame.sizes)) continue
+    if (axis?.extent.kind !== 'var' || isKnown(axis.extent, frame.sizes)) continue
     if (!open.has(axis.extent.name)) continue
     const [, hi] = await measure(frame, next(instance.map[k]!))
     found.set(axis.extent.name, Math.max(found.get(axis.extent.name) ?? 0, hi))

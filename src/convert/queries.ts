@@ -71,7 +71,7 @@ async function evaluateQuery(frame: Frame, q: Query, scope: Scope): Promise<void
       return q.kind === 'rank' ? rank(frame, q) : count(frame, q, apart)
     }
     case 'value':
-      return valueOf(frame, q.name, scope)
+      return valueColumn(frame, q.name, scope)
     case 'largest':
       return largest(frame, q, scope)
     case 'held':
@@ -234,7 +234,7 @@ async function needDistinct(frame: Frame, scope: Scope, name: string): Promise<v
     })
 }
 
-async function valueOf(frame: Frame, name: string, scope: Scope): Promise<void> {
+async function valueColumn(frame: Frame, name: string, scope: Scope): Promise<void> {
   await needDistinct(frame, scope, name)
   const { queue: q, n } = frame
   frame.signed.add(name)
@@ -273,7 +273,7 @@ async function largest(
   }
   const dims = scope.dims.map((d) => ({ expr: variable(d.name), extent: d.extent }))
   await orderBy(frame, [...keys, ...parts, ...dims])
-  parts.forEach((_, k) => frame.drop(`@magnitude ${k}`))
+  for (const k of parts.keys()) frame.drop(`@magnitude ${k}`)
   for (const t of [BITS, ENTRIES]) frame.tables.delete(t)
   frame.sortedBy = frame.sortedBy.slice(0, by.length)
   const { queue: q, n } = frame
@@ -335,7 +335,10 @@ function held(
   invariant(levels, `no set for ${name}`)
   const [first, ...rest] = scope.dims
   invariant(first, 'a set has dimensions')
-  if (levels.some((l) => l.indices.length === 0)) return frame.compute(name, int(0))
+  if (levels.some((l) => l.indices.length === 0)) {
+    frame.compute(name, int(0))
+    return
+  }
   let position: Expr = variable(first.name)
   let found: Expr = eq(int(0), int(0))
   rest.forEach((d, k) => {

@@ -71,7 +71,6 @@ export class Queue {
   #reading: Promise<HostArray> | null = null
   /** Resolves when what was flushed before has run. */
   #flushed: Promise<void> = Promise.resolve()
-  /** Bytes that live columns take, and the most they took since `resetPeak`. */
   #bytes = 0
   #peak = 0
   #launches = 0
@@ -81,10 +80,17 @@ export class Queue {
     this.#cells = this.column(MAX_CELLS, 'i32', 'totals')
   }
 
+  /** Bytes of all live columns. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** The most there were since `resetPeak`. */
   get peakBytes(): number {
     return this.#peak
   }
 
+  /** Since `resetPeak`. */
   get launches(): number {
     return this.#launches
   }

@@ -130,7 +130,10 @@ export interface Reduction extends Over {
 export function reduce(q: Queue, r: Reduction): void {
   const { n, op, count } = r
   let m = Math.ceil(n / STRIDES)
-  if (m <= 1) return last(q, r)
+  if (m <= 1) {
+    last(q, r)
+    return
+  }
   let partial = q.column(m * count, 'i32', 'partial')
   q.launch({
     key: `${r.key} ${op} first`,

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { get, store } from '../../src/convert/kernel.ts'
-import { type Column, natural, Queue, read, write } from '../../src/convert/queue.ts'
+import { natural, Queue, read, write } from '../../src/convert/queue.ts'
 import { reduce, scan } from '../../src/convert/scan.ts'
 import { radixSort, type Segments } from '../../src/convert/sort.ts'
 import { eq, int } from '../../src/ir/expr.ts'

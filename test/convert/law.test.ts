@@ -19,6 +19,8 @@ const formatOf = (name: string): AnyFormat => {
   return f
 }
 
+const ON_WEBGPU = new Set(['dcsc', 'sell', 'sr_bcrs', 'bitmap_blocks', 'top_rest'])
+
 /** Everything that a tensor in a format consists of. */
 const arrays = (t: StoredParts) =>
   t.parts.map((p) => ({
@@ -40,7 +42,9 @@ describe.each(DEVICES)('on $kind', ({ kind, open }) => {
     await device.dispose()
   })
 
-  test.each(STANDARD.map((s) => [title(s), s] as const))('%s: as on the host, and back', async (_, s) => {
+  // Every kernel is compiled: SwiftShader takes minutes for all formats.
+  const tried = kind === 'cpu' ? STANDARD : STANDARD.filter((s) => ON_WEBGPU.has(s.name))
+  test.each(tried.map((s) => [title(s), s] as const))('%s: as on the host, and back', async (_, s) => {
     const to = instanceOf(formatOf(s.name), s.args)
     const plan = convertPlan(device, to)
     const back = convertPlan(device, instanceOf(formatOf((s.order ?? 2) === 2 ? 'csr' : 'csf3'), []))
@@ -56,7 +60,7 @@ describe.each(DEVICES)('on $kind', ({ kind, open }) => {
         )
         for (const r of [from, made, rows]) r.free()
       }),
-      { numRuns: kind === 'cpu' ? 25 : 3 },
+      { numRuns: kind === 'cpu' ? 25 : 2 },
     )
   })
 })

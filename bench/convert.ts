@@ -1,0 +1,207 @@
+/**
+ * Conversion of a matrix that lives on a device, next to the host's:
+ *
+ *     node dist/bench/convert.js --device cpu|cuda|webgpu [--matrix FILE.mtx|power-law] [--scale S]
+ *       [--to hyb,bsr,sr_bcrs,sell] [--repeats 5] [--host no] [--check no] [--json PATH]
+ *
+ * `--scale` multiplies the nodes and edges of the power-law graph. The source is CSR with f32 values; times are medians
+ * in milliseconds after a warm-up, from the call to the device's last command; `first` is the first run, with
+ * compiling and allocation, `memory` what a run takes at most besides the source. Every result is compared: back to
+ * CSR on the device, with the matrix.
+ */
+import { convertPlan, resident } from '../src/convert/index.ts'
+import { queueOf } from '../src/convert/resident.ts'
+import { convertTensor } from '../src/formats/convert.ts'
+import { instantiate } from '../src/formats/instantiate.ts'
+import type { CoordTensor, StoredTensor } from '../src/formats/tensor.ts'
+import type { StoredAxis } from '../src/ir/axis.ts'
+import { variable } from '../src/ir/expr.ts'
+import type { Instance } from '../src/ir/format.ts'
+import { load, readTensor } from '../src/node.ts'
+import { createCpuDevice } from '../src/runtime/cpu.ts'
+import { createCudaDevice } from '../src/runtime/cuda/index.ts'
+import type { Device } from '../src/runtime/device.ts'
+import { createNodeWebGpu } from '../src/runtime/webgpu-node.ts'
+import { powerLaw, REDDIT_LIKE } from './power-law.ts'
+import { count, median, option, packageFile, table, writeJson } from './support.ts'
+
+/** Arguments of what `--to` names. */
+const TARGETS: Readonly<Record<string, readonly number[]>> = {
+  csr: [],
+  csc: [],
+  coo: [],
+  hyb: [1, 5],
+  bsr: [16],
+  sr_bcrs: [8, 16],
+  sell: [32, 1024],
+}
+const OVER: readonly StoredAxis[] = [
+  { kind: 'dense_fixed', name: 'i', parent: null, extent: variable('m') },
+  { kind: 'sparse_variable', name: 'j', parent: 'i', extent: variable('n'), ordered: true, unique: true },
+]
+
+async function open(kind: string): Promise<Device> {
+  if (kind === 'cpu') return createCpuDevice()
+  return kind === 'cuda' ? createCudaDevice() : createNodeWebGpu()
+}
+
+async function matrix(): Promise<StoredTensor> {
+  const name = option('matrix') ?? 'power-law'
+  if (name === 'power-law') {
+    const scale = Number(option('scale') ?? 1)
+    const { nodes, edges } = REDDIT_LIKE
+    const made = powerLaw(
+      { ...REDDIT_LIKE, nodes: Math.ceil(nodes * scale), edges: Math.ceil(edges * scale) },
+      'j',
+    )
+    return withValues(made)
+  }
+  const t = await readTensor(name)
+  if (t.kind !== 'coords') throw new Error(`${name} holds no coordinates`)
+  return csrOf(t)
+}
+
+const withValues = (t: StoredTensor): StoredTensor => {
+  const values = new Float32Array(t.arrays.j?.indices?.length ?? 0)
+  for (let e = 0; e < values.length; e++) values[e] = 1 + (e % 7)
+  return { ...t, values, dtype: 'f32' }
+}
+
+/** Sorted rows, each column once. */
+function csrOf({ shape, coords }: CoordTensor): StoredTensor {
+  const [rows, columns] = coords as [Int32Array, Int32Array]
+  const lists = new Map<number, Set<number>>()
+  for (let e = 0; e < rows.length; e++) {
+    const list = lists.get(rows[e]!) ?? new Set()
+    lists.set(rows[e]!, list.add(columns[e]!))
+  }
+  const indptr = new Int32Array(shape[0]! + 1)
+  for (let r = 0; r < shape[0]!; r++) indptr[r + 1] = indptr[r]! + (lists.get(r)?.size ?? 0)
+  const indices = new Int32Array(indptr[shape[0]!]!)
+  for (const [r, list] of lists) indices.set(Int32Array.from(list).sort(), indptr[r]!)
+  return withValues({ kind: 'stored', shape, arrays: { j: { indptr, indices } }, values: null, dtype: 'f32' })
+}
+
+function coordsOf(t: StoredTensor): CoordTensor {
+  const { indptr, indices } = t.arrays.j as { indptr: Int32Array; indices: Int32Array }
+  const rows = new Int32Array(indices.length)
+  for (let r = 0; r + 1 < indptr.length; r++) rows.fill(r, indptr[r], indptr[r + 1])
+  return { kind: 'coords', shape: t.shape, coords: [rows, indices], values: t.values, dtype: t.dtype }
+}
+
+const same = (a: ArrayLike<number>, b: ArrayLike<number>): boolean => {
+  if (a.length !== b.length) return false
+  for (let k = 0; k < a.length; k++) if (a[k] !== b[k]) return false
+  return true
+}
+
+const device = await open(option('device') ?? 'cpu')
+const source = await matrix()
+const shape = source.shape as [number, number]
+const nonzeros = source.values!.length
+const formats = new Map([
+  ...(await load(packageFile('kernels/formats.spt'))).formats,
+  ...(await load(packageFile('kernels/formats-composed.spt'))).formats,
+])
+const given = {
+  sizes: new Map([
+    ['m', shape[0]],
+    ['n', shape[1]],
+  ]),
+  extents: new Map([
+    ['i', shape[0]],
+    ['j', shape[1]],
+  ]),
+  lists: new Map(),
+  sets: new Map(),
+}
+const instanceOf = (name: string): Instance => {
+  const format = formats.get(name)
+  if (!format) throw new Error(`no format ${name}`)
+  return instantiate({ format, args: TARGETS[name] ?? [] }, OVER, (x, label) => (label ? `${x}_${label}` : x))
+}
+
+const queue = queueOf(device)
+const from = await resident(device, source, OVER)
+const back = convertPlan(device, instanceOf('csr'))
+const repeats = count('repeats', 5)
+const figures = []
+console.log(`${device.name}: ${shape.join(' × ')}, ${nonzeros} nonzeros`)
+for (const name of (option('to') ?? 'hyb,bsr,sr_bcrs,sell').split(',')) {
+  const to = instanceOf(name)
+  const start = performance.now()
+  const plan = convertPlan(device, to)
+  let made = await plan.run(from, given)
+  const first = performance.now() - start
+  const times: number[] = []
+  let launches = 0
+  let memory = 0
+  for (let k = 0; k <= repeats; k++) {
+    made.free()
+    const before = queue.bytes
+    queue.resetPeak()
+    const t = performance.now()
+    made = await plan.run(from, given)
+    if (k > 0) times.push(performance.now() - t)
+    launches = queue.launches
+    memory = queue.peakBytes - before
+  }
+  const bytes = made.bytes
+  let right = 'not checked'
+  if (option('check') !== 'no') {
+    const rows = await back.run(made, given)
+    const { storage, values } = (await rows.download()).parts[0]!
+    const level = [...storage.levels.values()].at(-1)!
+    const { indptr, indices } = source.arrays.j as { indptr: Int32Array; indices: Int32Array }
+    right =
+      same(level.indptr!, indptr) && same(level.indices!, indices) && same(values, source.values!)
+        ? 'equal'
+        : 'WRONG'
+    rows.free()
+  }
+  made.free()
+  queue.trim()
+  let host: number | null = null
+  if (option('host') !== 'no') {
+    const coords = coordsOf(source)
+    const t = performance.now()
+    convertTensor(coords, to, given)
+    host = performance.now() - t
+  }
+  const ms = median(times)
+  // What must be read and written at least: the source once, the result once.
+  const least = nonzeros * 8 + (shape[0] + 1) * 4 + bytes
+  figures.push({
+    format: to.text,
+    nonzeros,
+    ms,
+    first,
+    launches,
+    bytes,
+    memory,
+    gbps: least / ms / 1e6,
+    host,
+    right,
+  })
+  console.error(`${to.text}: ${ms.toFixed(1)} ms, ${right}`)
+}
+console.log(
+  table(
+    ['format', 'ms', 'first', 'host', 'launches', 'MB', 'memory MB', 'GB/s', 'result'],
+    figures.map((f) => [
+      f.format,
+      f.ms,
+      f.first,
+      f.host ?? '',
+      String(f.launches),
+      f.bytes / 1e6,
+      f.memory / 1e6,
+      f.gbps,
+      f.right,
+    ]),
+  ),
+)
+writeJson(figures)
+from.free()
+await device.dispose()
+process.exitCode = figures.some((f) => f.right === 'WRONG') ? 1 : 0

@@ -1,0 +1,108 @@
+/**
+ * A synthetic power-law graph as a CSR pattern: node i has weight (i + i0)^-alpha, both ends of each of M edges are
+ * drawn by it, ids are permuted, both directions are kept, duplicates dropped (after Chung and Lu, 2002). With the
+ * defaults it has the size of the Reddit graph: 232,965 nodes, about 63 million nonzeros.
+ */
+import type { StoredTensor } from '../src/formats/tensor.ts'
+
+export interface PowerLaw {
+  readonly nodes: number
+  readonly edges: number
+  readonly alpha: number
+  readonly offset: number
+  readonly seed: number
+}
+
+export const REDDIT_LIKE: PowerLaw = {
+  nodes: 232_965,
+  edges: 31_500_000,
+  alpha: 0.5,
+  offset: 10,
+  seed: 1,
+}
+
+/** Pseudorandom numbers in [0, 1) of 32 bits (mulberry32). */
+function randoms(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let x = Math.imul(state ^ (state >>> 15), state | 1)
+    x ^= x + Math.imul(x ^ (x >>> 7), x | 61)
+    return ((x ^ (x >>> 14)) >>> 0) / 4294967296
+  }
+}
+
+/** `indptr` and sorted `indices` of the rows, on axes named as asked; no values. */
+export function powerLaw(options: PowerLaw, column: string): StoredTensor {
+  const { nodes: n, edges, alpha, offset, seed } = options
+  const random = randoms(seed)
+  const ids = Int32Array.from({ length: n }, (_, k) => k)
+  for (let k = n - 1; k > 0; k--) {
+    const other = Math.floor(random() * (k + 1))
+    const id = ids[k]!
+    ids[k] = ids[other]!
+    ids[other] = id
+  }
+  // The weights' integral can be inverted: drawing is arithmetic.
+  const power = 1 - alpha
+  const low = offset ** power
+  const high = (n + offset) ** power
+  const draw = (): number => {
+    const x = (low + random() * (high - low)) ** (1 / power) - offset
+    return ids[Math.min(n - 1, Math.max(0, Math.floor(x)))]!
+  }
+  const from = new Int32Array(2 * edges)
+  const to = new Int32Array(2 * edges)
+  for (let e = 0; e < edges; e++) {
+    const a = draw()
+    const b = draw()
+    from[2 * e] = a
+    to[2 * e] = b
+    from[2 * e + 1] = b
+    to[2 * e + 1] = a
+  }
+  // Sorted by column, then stably by row: two counting passes.
+  const byColumn = deal(to, from, n)
+  const byRow = deal(byColumn.other, byColumn.key, n)
+  const { indptr, values: columns } = unique(byRow.bounds, byRow.other)
+  return {
+    kind: 'stored',
+    shape: [n, n],
+    arrays: { [column]: { indptr, indices: columns } },
+    values: null,
+    dtype: 'f32',
+  }
+}
+
+/** Both columns in stable order of `key`, and where each key begins. */
+function deal(key: Int32Array, other: Int32Array, n: number) {
+  const bounds = new Int32Array(n + 1)
+  for (let e = 0; e < key.length; e++) bounds[key[e]! + 1]!++
+  for (let k = 0; k < n; k++) bounds[k + 1]! += bounds[k]!
+  const next = bounds.slice()
+  const keys = new Int32Array(key.length)
+  const others = new Int32Array(key.length)
+  for (let e = 0; e < key.length; e++) {
+    const at = next[key[e]!]!++
+    keys[at] = key[e]!
+    others[at] = other[e]!
+  }
+  return { bounds, key: keys, other: others }
+}
+
+/** Rows without repeated columns, which stand side by side. */
+function unique(bounds: Int32Array, columns: Int32Array) {
+  const n = bounds.length - 1
+  const indptr = new Int32Array(n + 1)
+  let at = 0
+  for (let r = 0; r < n; r++) {
+    let last = -1
+    for (let e = bounds[r]!; e < bounds[r + 1]!; e++) {
+      if (columns[e] === last) continue
+      last = columns[e]!
+      columns[at++] = last
+    }
+    indptr[r + 1] = at
+  }
+  return { indptr, values: columns.slice(0, at) }
+}
