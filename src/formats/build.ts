@@ -22,7 +22,6 @@ import {
   allocate,
   elementCount,
   extentOf,
-  gather,
   type Level,
   makeStorage,
   type Storage,
@@ -107,6 +106,7 @@ function buildTree(
   // Levels without indices place entries by arithmetic. The first one with indices needs an order, by position
   // above it and coordinates from it on.
   const first = tree.findIndex(hasIndices)
+  const last = tree.findLastIndex(hasIndices)
   tree.forEach((axis, depth) => {
     if (depth === first) {
       const rest = tree.slice(depth)
@@ -121,6 +121,11 @@ function buildTree(
       at = ordered.at
       sorted = [...sorted.slice(0, depth), ...ordered.columns]
       fresh = newPositions(rest, ordered.columns, at, input.widths ?? new Map(), keep)
+    } else if (depth === last + 1 && order && at) {
+      // What follows is arithmetic again: entries as they came.
+      at = unsorted(at, order)
+      order = null
+      sorted = columns.map((k) => input.coords[k]!)
     }
     const extent = extentOf(input.extents, axis.name)
     const column = sorted[depth]!
@@ -180,12 +185,8 @@ function inOrder(
     [...above, ...keys.slice(0, depth)],
     [...above.map(() => Math.max(0, parents - 1)), ...maxima.slice(0, depth)],
   )
-  const rest = keys.slice(depth)
-  return {
-    order,
-    at: at && columns[0]!,
-    columns: [...columns.slice(above.length), ...(order ? rest.map((key) => gather(key, order)) : rest)],
-  }
+  // The axes under the last one with indices are placed in input order.
+  return { order, at: at && columns[0]!, columns: [...columns.slice(above.length), ...keys.slice(depth)] }
 }
 
 /** Positions by entry, in an array of their own; `null` where entry e has position e, unless `whole`. */
@@ -195,6 +196,10 @@ function inEntryOrder({ order, at }: Sweep, whole: boolean): Int32Array | null {
     for (let e = 0; e < at.length; e++) if (at[e] !== e) return at.slice()
     return null
   }
+  return unsorted(at, order)
+}
+
+function unsorted(at: Int32Array, order: Int32Array): Int32Array {
   const out = allocate(at.length, 'entries')
   for (let s = 0; s < at.length; s++) out[order[s]!] = at[s]!
   return out
