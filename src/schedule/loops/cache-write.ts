@@ -1,4 +1,4 @@
-import { cast, type Expr, int, load } from '../../ir/expr.ts'
+import { cast, type Expr, freeVars, int, load } from '../../ir/expr.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import { isBuiltinReducer, type Monoid, widened } from '../../ir/monoid.ts'
 import { type Body, type Found, replaceLoop, replaceStmt, stmt } from '../../ir/tree.ts'
@@ -39,7 +39,7 @@ export const cacheWrite: Primitive<CacheWriteStep> = {
     const writer = checkOneWriter(cx, loop, asked, uses)
     const targets = writer.kind === 'store' ? [writer] : writer.targets
     const buffers = targets.map((t) => cx.buffer(t.buffer))
-    const all = buffers.map((b) => usesOf(loop.body, b.name))
+    const all = buffers.map((b) => usesOf(loop.body, b.name).map((u) => started(u, writer)))
     for (const [k, list] of all.entries()) checkOneWriter(cx, loop, buffers[k]!, list)
     const prints = buffers.map((b, k) => footprint(cx, at, b, writesFirst(all[k]!), step.scope))
     checkSameLoops(cx, loop, prints, buffers)
@@ -111,6 +111,17 @@ for i in 0..m
       Cr[0] += A[j_indptr[i] + j] * B[j_indices[j_indptr[i] + j], f]  init
     C[i, f] = Cr[0]`,
   },
+}
+
+/**
+ * A reduction that starts its elements starts them under the guards that do not change with its reduction loops:
+ * the others decide what is combined, not which elements there are.
+ */
+function started(use: Use, writer: Store | Reduce): Use {
+  if (use.stmt !== writer || writer.kind !== 'reduce' || !writer.init) return use
+  const combined = new Set(use.path.flatMap((l) => (l.reduce ? [l.var] : [])))
+  const decides = (g: Expr): boolean => ![...freeVars(g)].some((v) => combined.has(v))
+  return { ...use, path: use.path.map((l) => (l.reduce ? l : { ...l, guards: l.guards.filter(decides) })) }
 }
 
 const writesFirst = (uses: readonly Use[]): readonly Use[] =>
