@@ -1,5 +1,5 @@
 /**
- * `A as bsr(16)`, `A as hyb(2, 5)`: stores the tensors that share A's structure in another format, or in several,
+ * `A as blocks(16)`, `A as by_length(5)`: stores the tensors that share A's structure in another format, or in several,
  * each for a part of the coordinates (SparseTIR's decompose_format, section 3.2.2, which checks nothing). The old
  * axes leave the kernel; every iteration over them runs once for each part, over its axes, with the old coordinates
  * computed by the part's inverse map. A nest of several such iterations is taken apart first (`distribute.ts`).

@@ -21,9 +21,9 @@ import {
 } from '../../ir/expr.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import type { Iter, Iteration, IterKind, Stmt1 } from '../../ir/stage1.ts'
-import { dependsOn } from './depends.ts'
 import { enters } from './distribute.ts'
 import { lookup, lookupTarget } from './lookup.ts'
+import { partialProblems, visitsTwice } from './partial.ts'
 import type { Split } from './split.ts'
 
 /** One part of a split, or (`part: null`) what lies outside of the iterations over it. */
@@ -86,7 +86,7 @@ function rewriteIteration(it: Iteration, c: PartRewrite, outer: Open): Iteration
     }
   const part = c.split.instance.parts[c.part]!.instance
   const twice = own.find((x, k) => open.axes.has(x.axis) || own.findIndex((y) => y.axis === x.axis) < k)
-  if (twice) c.problems.push(visitsTwice(it, twice, c))
+  if (twice) c.problems.push(visitsTwice(it, twice, c.split))
   const known = new Set([...open.axes, ...own.map((x) => x.axis)])
   const names = newAxes(it, own, part, c, open, known)
   const values = new Map(open.values)
@@ -131,11 +131,7 @@ function newAxes(
       : own.flatMap((x) => [...freeVars(part.inverse[over.findIndex((a) => a.name === x.axis)]!)]),
   )
   const names = ordered(part, wanted).filter((name) => !open.placed.has(name))
-  if (!whole && c.split.instance.parts.length > 1) c.problems.push(onlySome(it, known, c))
-  else if (!whole) {
-    checkDetermined(it, c, part, wanted, names, known)
-    checkAllVisited(it, c, part, names, known)
-  }
+  if (!whole) c.problems.push(...partialProblems({ it, split: c.split, part, wanted, names, known }))
   return names
 }
 
@@ -155,72 +151,6 @@ function kindOf(
   const spatial = (x: Iter): boolean => x.kind === 'S'
   return (users.length > 0 ? users.some(spatial) : own.every(spatial)) ? 'S' : 'R'
 }
-
-/** Each combination of the old coordinates is one of the new: the others of the format have no say in them. */
-function checkDetermined(
-  it: Iteration,
-  c: PartRewrite,
-  part: FormatInstance,
-  wanted: ReadonlySet<string>,
-  names: readonly string[],
-  open: ReadonlySet<string>,
-): void {
-  const old = c.split.over.map((a) => a.name)
-  const free = names.find(
-    (name) =>
-      !wanted.has(name) ||
-      [...dependsOn(part.map[part.order.indexOf(name)]!, part.queries, old)].some((v) => !open.has(v)),
-  )
-  if (free === undefined) return
-  const missing = old.filter((a) => !open.has(a))
-  c.problems.push({
-    code: 'schedule/format-partial',
-    message: `iteration ${it.name} is over ${[...open].join(', ')} alone, and ${part.text} has no axes for ${open.size > 1 ? 'them' : 'it'} without ${missing.join(', ')}`,
-    ...c.split.at,
-    expected: `iterations over all of ${old.join(', ')}, or a format whose outer axes are those of ${[...open].join(', ')}`,
-    hint: 'choose another format, or an iteration over an axis of its own',
-  })
-}
-
-/** An iteration over dense axes alone visits every coordinate; a sparse axis would pass some over. */
-function checkAllVisited(
-  it: Iteration,
-  c: PartRewrite,
-  part: FormatInstance,
-  names: readonly string[],
-  open: ReadonlySet<string>,
-): void {
-  const { over, leaving } = c.split
-  const dense = over.filter((a) => a.kind === 'dense_fixed').map((a) => a.name)
-  if ([...open].some((a) => !dense.includes(a))) return
-  const sparse = names.find((n) => part.axes.find((a) => a.name === n)?.kind !== 'dense_fixed')
-  const only = (body: readonly Stmt1[]): boolean =>
-    body.every((s) => s.kind === 'iterate' && (s.iters.some((x) => leaving.has(x.axis)) || only(s.body)))
-  if (sparse === undefined || only(it.body)) return
-  c.problems.push({
-    code: 'schedule/format-partial',
-    message: `iteration ${it.name} is over all of ${[...open].join(', ')}, and ${part.text} holds only some of it (axis ${sparse})`,
-    ...c.split.at,
-    expected: `a format with dense axes for ${[...open].join(', ')}`,
-    hint: 'choose another format, or put what is done for every coordinate into an iteration of its own',
-  })
-}
-
-const onlySome = (it: Iteration, known: ReadonlySet<string>, c: PartRewrite): Diagnostic => ({
-  code: 'schedule/format-partial',
-  message: `iteration ${it.name} is over ${[...known].join(', ')} alone, which several parts of ${c.split.instance.text} may hold`,
-  ...c.split.at,
-  expected: `iterations over all of ${c.split.over.map((a) => a.name).join(', ')}`,
-  hint: 'choose a format of one part, or an iteration over an axis of its own',
-})
-
-const visitsTwice = (it: Iteration, x: Iter, c: PartRewrite): Diagnostic => ({
-  code: 'schedule/format-twice',
-  message: `iteration ${it.name} runs over ${x.axis} twice, and ${c.split.instance.text} replaces it together with ${c.split.over.map((a) => a.name).join(', ')}`,
-  ...c.split.at,
-  expected: `one iterator over each of ${c.split.over.map((a) => a.name).join(', ')}`,
-  hint: 'bind the tensor a second time, over axes of its own',
-})
 
 /** Declared order, except that a parent comes before its children. */
 function ordered(part: FormatInstance, wanted: ReadonlySet<string>): string[] {

@@ -6,7 +6,7 @@ interface At {
   readonly span?: Span | undefined
 }
 
-/** `A as bsr(16)`, `A as hyb(2, 5)`: arguments are numbers, and names of lists and sets among the data */
+/** `A as blocks(16)`, `A as by_length(5)`: arguments are numbers, and names of lists and sets among the data */
 export interface AsStep extends At {
   readonly kind: 'as'
   readonly buffer: string
