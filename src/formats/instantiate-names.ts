@@ -1,7 +1,7 @@
 /** Expressions of a format in the names of a kernel. */
 import { fail } from '../ast/diagnostic.ts'
 import type { StoredAxis } from '../ir/axis.ts'
-import { children, type Expr, freeVars, load, variable, walkExpr, withChildren } from '../ir/expr.ts'
+import { children, type Expr, freeVars, keyOf, load, variable, walkExpr, withChildren } from '../ir/expr.ts'
 import type { AnyFormat, Query } from '../ir/format.ts'
 import { type Arguments, segments, signature, spanOf } from './instantiate-arguments.ts'
 
@@ -76,13 +76,15 @@ export function translate(e: Expr, scope: Scope): Expr {
 
 /**
  * The queries that `wanted` and they themselves need, under fresh names, and the scope that knows these.
- * A query asks what reaches the place where it stands, so each place has queries of its own.
+ * A query asks what reaches the place where it stands, so each place has queries of its own: `asked` holds those
+ * that this place has already, by what they ask.
  */
 export function translateQueries(
   queries: readonly Query[],
   wanted: readonly Expr[],
   scope: Scope,
   fresh: (name: string) => string,
+  asked: Map<string, string> = new Map(),
 ): { readonly queries: readonly Query[]; readonly scope: Scope } {
   const needed = new Set(wanted.flatMap((e) => [...freeVars(e)]))
   for (const q of [...queries].reverse())
@@ -91,8 +93,13 @@ export function translateQueries(
   const out: Query[] = []
   for (const q of queries) {
     if (!needed.has(q.name)) continue
-    const name = fresh(q.name)
-    out.push(translateQuery(q, name, inner))
+    const key = keyOfQuery(translateQuery(q, '', inner))
+    let name = asked.get(key)
+    if (name === undefined) {
+      name = fresh(q.name)
+      asked.set(key, name)
+      out.push(translateQuery(q, name, inner))
+    }
     inner = withVariables(inner, [[q.name, variable(name, q.kind === 'value' ? 'f64' : 'i32')]])
   }
   return { queries: out, scope: inner }
@@ -112,6 +119,12 @@ export function operands(q: Query): readonly Expr[] {
     case 'held':
       return []
   }
+}
+
+function keyOfQuery(q: Query): string {
+  const source = q.kind === 'held' ? q.set : q.kind === 'place' ? q.sort : q.kind === 'find' ? q.list : ''
+  const of = q.kind === 'count' || q.kind === 'rank' ? q.of.length : 0
+  return [q.kind, source, of, ...operands(q).map(keyOf)].join(' ')
 }
 
 function translateQuery(q: Query, name: string, scope: Scope): Query {

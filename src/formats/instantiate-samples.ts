@@ -23,13 +23,17 @@ export class Samples {
     this.#extents = extents
   }
 
+  get rows(): number {
+    return this.columns[0]?.length ?? 0
+  }
+
   evaluate(e: Expr): Int32Array {
     return applyMap({ map: [e], inputs: this.names, strict: true }, this.columns)[0]!
   }
 
   where(test: (row: number) => boolean): Samples {
     const rows: number[] = []
-    for (let e = 0; e < this.columns[0]!.length; e++) if (test(e)) rows.push(e)
+    for (let e = 0; e < this.rows; e++) if (test(e)) rows.push(e)
     const pick = (c: Int32Array): Int32Array => Int32Array.from(rows, (e) => c[e]!)
     return new Samples(this.names, this.columns.map(pick), this.#extents.map(pick))
   }

@@ -15,28 +15,40 @@ const held = new Set<string>()
 const REMEMBERED = 1000
 
 /**
- * Tries `parts`, each on all that it can hold, and which part each coordinate goes to.
+ * Tries which part each coordinate goes to, and the part on what comes there. Below a condition that asks
+ * something of the data nothing is tried: it is not known what comes there.
+ *
+ * @param alike for each part the first of the same format with the same arguments
  * @throws SptError `format/not-inverse`, `format/map-range`, `format/overlap`, `format/leak`
  */
-export function tryInstance(instance: Instance, parts: readonly FormatInstance[], at: At): void {
-  const key = keyOfTrial(instance, parts)
+export function tryInstance(instance: Instance, alike: readonly number[], at: At): void {
+  const key = keyOfTrial(instance)
   if (held.has(key)) return
-  const tried = samples(instance.over, constantsOf(instance.tree, parts))
+  const tried = samples(instance.over, constantsOf(instance))
   if (tried) {
-    for (const part of parts) tryPart(part, instance.over, tried, at)
-    tryTree(instance.tree, instance, tried, at)
+    const reached = instance.parts.map(() => new Uint8Array(tried.rows))
+    const all = new Uint8Array(tried.rows).fill(1)
+    tryTree(instance.tree, all, { instance, tried, at, reached: alike.map((k) => reached[k]!) })
+    alike.forEach((first, k) => {
+      if (first !== k) return
+      const rows = reached[k]!
+      tryPart(
+        instance.parts[k]!.instance,
+        instance.over,
+        tried.where((e) => rows[e] === 1),
+        at,
+      )
+    })
   }
   if (held.size >= REMEMBERED) held.clear()
   held.add(key)
 }
 
-function tryPart(part: FormatInstance, over: readonly StoredAxis[], all: Samples, at: At): void {
-  const known = new Set(all.names)
+function tryPart(part: FormatInstance, over: readonly StoredAxis[], tried: Samples, at: At): void {
+  const known = new Set(tried.names)
   const exprs = [...part.map, ...part.inverse]
   const open = new Set(part.order)
-  if (exprs.some((e) => !decidable(e, known, open))) return
-  const tried = part.where ? (decidable(part.where, known) ? keep(all, part.where) : null) : all
-  if (!tried || tried.columns[0]!.length === 0) return
+  if (tried.rows === 0 || exprs.some((e) => !decidable(e, known, open))) return
   const names = over.map((a) => a.name)
   const run = (
     map: readonly Expr[],
@@ -78,67 +90,81 @@ function tryPart(part: FormatInstance, over: readonly StoredAxis[], all: Samples
     }
 }
 
-const keep = (tried: Samples, where: Expr): Samples => {
-  const holds = tried.evaluate(where)
-  return tried.where((e) => holds[e] === 1)
+interface Trial {
+  readonly instance: Instance
+  readonly tried: Samples
+  /** For each part the rows that come there; parts that are alike share one array. */
+  readonly reached: readonly Uint8Array[]
+  readonly at: At
 }
 
-/** Nodes that ask nothing, and below them the same with the coordinates that reach each child. */
-function tryTree(tree: PartTree, instance: Instance, tried: Samples, at: At): void {
-  if (tried.columns[0]!.length === 0 || !decides(tree, tried)) return
-  if (tree.kind === 'index') {
-    const index = tried.evaluate(tree.index)
+function tryTree(tree: PartTree, rows: Uint8Array, t: Trial): void {
+  if (tree.kind === 'leaf') {
+    const mine = t.reached[tree.part]!
+    for (let e = 0; e < rows.length; e++) if (rows[e] === 1) mine[e] = 1
+  } else if (!decides(tree, t.tried)) {
+    // A bucket may get any coordinate; conditions on data may exclude some.
+    if (tree.kind === 'index') for (const child of tree.children) tryTree(child, rows, t)
+  } else if (tree.kind === 'index') {
+    const index = t.tried.evaluate(tree.index)
     tree.children.forEach((child, k) => {
-      if (decides(child, tried))
-        tryTree(
-          child,
-          instance,
-          tried.where((e) => index[e] === k),
-          at,
-        )
+      tryTree(
+        child,
+        rows.map((r, e) => (r === 1 && index[e] === k ? 1 : 0)),
+        t,
+      )
     })
-    return
+  } else {
+    const taken = takers(tree, rows, t)
+    tree.cases.forEach((c, k) => {
+      tryTree(
+        c.child,
+        rows.map((r, e) => (r === 1 && taken[e] === k ? 1 : 0)),
+        t,
+      )
+    })
   }
-  const holds = tree.cases.map((c) => (c.where ? tried.evaluate(c.where) : null))
-  const coords = tried.columns.slice(0, instance.over.length)
+}
+
+/** Number of the case that takes each row. */
+function takers(tree: Extract<PartTree, { kind: 'cases' }>, rows: Uint8Array, t: Trial): Int32Array {
+  const { cases } = tree
+  const { instance, tried, at } = t
+  const rest = cases[cases.length - 1]!.where === null ? cases.length - 1 : -1
+  const taken = new Int32Array(rows.length).fill(rest)
   const names = instance.over.map((a) => a.name)
-  const rest = tree.cases[tree.cases.length - 1]!.where === null
-  for (let e = 0; e < coords[0]!.length; e++) {
-    const takers = tree.cases.filter((_, k) => holds[k]?.[e] === 1)
-    const where = (): string => `${point(names, coords, e)} of ${tried.shape(e)}`
-    if (takers.length > 1)
+  const where = (e: number): string =>
+    `${point(names, tried.columns.slice(0, names.length), e)} of ${tried.shape(e)}`
+  const holds = cases.map((c) => (c.where ? tried.evaluate(c.where) : null))
+  for (let e = 0; e < rows.length; e++) {
+    if (rows[e] === 0) continue
+    const mine = cases.flatMap((_, k) => (holds[k]?.[e] === 1 ? [k] : []))
+    if (mine.length > 1) {
+      const [a, b] = mine.map((k) => cases[k]!)
       fail({
         code: 'format/overlap',
-        message: `${where()} belongs to both ${takers[0]!.text} and ${takers[1]!.text} of ${instance.text}`,
-        ...spanOf(takers[1]!.where?.span, at.span, tree.span),
+        message: `${where(e)} belongs to both ${a!.text} and ${b!.text} of ${instance.text}`,
+        ...spanOf(b!.where?.span, at.span, tree.span),
         expected: 'conditions of which one holds at most',
         hint: 'exclude in the second what the first takes, or leave the last part without a condition: the rest',
       })
+    }
+    taken[e] = mine[0] ?? rest
     // A format alone may be meant for tensors that fit it: building refuses the others.
-    if (takers.length === 0 && !rest && tree.cases.length > 1)
+    if (taken[e]! < 0 && cases.length > 1)
       fail({
         code: 'format/leak',
-        message: `${where()} belongs to no part of ${instance.text}`,
+        message: `${where(e)} belongs to no part of ${instance.text}`,
         ...spanOf(at.span, tree.span),
         expected: 'a part for each coordinate',
         hint: 'add a part without a condition, which takes the rest',
       })
   }
-  tree.cases.forEach((c, k) => {
-    if (!decides(c.child, tried)) return
-    const own = holds[k]
-    tryTree(
-      c.child,
-      instance,
-      tried.where((e) => (own ? own[e] === 1 : holds.every((x) => x?.[e] !== 1))),
-      at,
-    )
-  })
+  return taken
 }
 
 /** Whether a node tells parts apart by coordinates and sizes alone. */
-function decides(tree: PartTree, tried: Samples): tree is Exclude<PartTree, { kind: 'leaf' }> {
-  if (tree.kind === 'leaf') return false
+function decides(tree: Exclude<PartTree, { kind: 'leaf' }>, tried: Samples): boolean {
   const exprs = tree.kind === 'index' ? [tree.index] : tree.cases.flatMap((c) => (c.where ? [c.where] : []))
   const known = new Set(tried.names)
   return exprs.every((e) => decidable(e, known))
@@ -153,7 +179,7 @@ function decidable(e: Expr, known: ReadonlySet<string>, more: ReadonlySet<string
   )
 }
 
-function constantsOf(root: PartTree, parts: readonly FormatInstance[]): number[] {
+function constantsOf({ tree: root, parts }: Instance): number[] {
   const found = new Set<number>()
   const look = (e: Expr): void =>
     walkExpr(e, (x) => {
@@ -170,12 +196,12 @@ function constantsOf(root: PartTree, parts: readonly FormatInstance[]): number[]
       }
   }
   tree(root)
-  for (const p of parts) for (const e of [...p.map, ...p.inverse]) look(e)
+  for (const { instance: p } of parts) for (const e of [...p.map, ...p.inverse]) look(e)
   return [...found]
 }
 
 /** Trials with one key hold and fail alike. */
-function keyOfTrial({ over, tree }: Instance, parts: readonly FormatInstance[]): string {
+function keyOfTrial({ over, tree, parts }: Instance): string {
   const node = (t: PartTree): string => {
     if (t.kind === 'leaf') return String(t.part)
     return t.kind === 'index'
@@ -191,5 +217,5 @@ function keyOfTrial({ over, tree }: Instance, parts: readonly FormatInstance[]):
       ...p.inverse.map(keyOf),
       p.where ? keyOf(p.where) : '',
     ].join(' ')
-  return [...over.map(axis), node(tree), ...parts.map(part)].join('\n')
+  return [...over.map(axis), node(tree), ...parts.map((p) => part(p.instance))].join('\n')
 }

@@ -2,15 +2,7 @@
 import { fail, invariant } from '../ast/diagnostic.ts'
 import type { StoredAxis } from '../ir/axis.ts'
 import { all, constant, type Expr, freeVars, keyOf, variable } from '../ir/expr.ts'
-import type {
-  AnyFormat,
-  Format,
-  FormatInstance,
-  Instance,
-  PartInstance,
-  PartTree,
-  Query,
-} from '../ir/format.ts'
+import type { AnyFormat, Format, Instance, PartInstance, PartTree, Query } from '../ir/format.ts'
 import { type Arguments, type At, spanOf } from './instantiate-arguments.ts'
 import { formatInstance } from './instantiate-format.ts'
 import { translate, translateQueries } from './instantiate-names.ts'
@@ -70,25 +62,19 @@ export function instantiate(
     parts,
     given: givenOf(plan.bound),
   }
-  tryInstance(instance, deciding(leaves, parts), at)
+  tryInstance(instance, alike(leaves), at)
   return instance
 }
 
-/**
- * One part of each format with its arguments, where that can be tried without data: what a format can hold may
- * depend on them.
- */
-function deciding(leaves: readonly PlannedLeaf[], parts: readonly PartInstance[]): readonly FormatInstance[] {
-  const seen = new Map<Format, Set<string>>()
-  return parts.flatMap(({ instance }, k) => {
-    const { format, args } = leaves[k]!
-    if (format.where !== null && instance.where === null) return []
+/** For each part the first of the same format with the same arguments. */
+function alike(leaves: readonly PlannedLeaf[]): readonly number[] {
+  const first = new Map<Format, Map<string, number>>()
+  return leaves.map(({ format, args }, k) => {
+    const known = first.get(format) ?? new Map<string, number>()
+    first.set(format, known)
     const key = [...args.values.values()].map(keyOf).join()
-    const have = seen.get(format) ?? new Set()
-    seen.set(format, have)
-    if (have.has(key)) return []
-    have.add(key)
-    return [instance]
+    if (!known.has(key)) known.set(key, k)
+    return known.get(key)!
   })
 }
 
@@ -181,11 +167,12 @@ function nameTree(
     }
     case 'cases': {
       const queries: Query[] = []
+      const asked = new Map<string, string>()
       const cases = p.cases.map((c) => {
         const conditions = c.where.map((w) => {
-          const asked = ask(w, fresh, at)
-          queries.push(...asked.queries)
-          return asked.expr
+          const answer = ask(w, fresh, at, asked)
+          queries.push(...answer.queries)
+          return answer.expr
         })
         return {
           text: c.text,
@@ -203,8 +190,9 @@ function ask(
   a: Asking,
   fresh: (name: string) => string,
   at: At,
+  asked: Map<string, string> = new Map(),
 ): { readonly expr: Expr; readonly queries: readonly Query[] } {
-  const { queries, scope } = translateQueries(a.queries, [a.expr], a.scope, fresh)
+  const { queries, scope } = translateQueries(a.queries, [a.expr], a.scope, fresh, asked)
   // A sort orders what one part holds, so that it can decide nothing here.
   invariant(
     queries.every((q) => q.kind !== 'place'),

@@ -100,20 +100,29 @@ describe('parts', () => {
     expect(x.parts[2]!.instance.constants.get('t')).toBe(2)
   })
 
-  it('ask questions of their own wherever these stand', () => {
-    const x = of(`format x over (i, j) {
-      part csr where (count(j by i) > 2 and rank(j by i) == 0)
-      part ell where (count(j by i) <= 2)
-      part csr
-    }`)
+  it('ask each question once where it stands, and anew below', () => {
     const names: string[] = []
     const look = (t: PartTree): void => {
       if (t.kind === 'leaf') return
       names.push(...t.queries.map((q) => q.name))
       for (const c of t.kind === 'cases' ? t.cases.map((y) => y.child) : t.children) look(c)
     }
-    look(x.tree)
-    expect(new Set(names).size).toBe(3)
+    const few = 'count(j by i) <= 2'
+    look(
+      of(
+        `format x over (i, j) { part csr where (not (${few}) and rank(j by i) == 0) part ell where (${few}) part csr }`,
+      ).tree,
+    )
+    expect(names).toEqual(
+      ['count_1#0', 'rank_1#0'].map((n) => expect.stringMatching(n.replace('_1', '\\w*'))),
+    )
+    names.length = 0
+    look(
+      of(`format y over (i, j) { part ell where (${few}) part csr }
+      format x over (i, j) { part y where (${few}) part csr }`).tree,
+    )
+    expect(names).toHaveLength(2)
+    expect(new Set(names).size).toBe(2)
   })
 })
 
@@ -355,6 +364,38 @@ describe('what is wrong for some tensor is refused at once', () => {
       format x over (i, j) { partition j into 2 { part csr where (i == j) part inner } }`
     of(nested)
     expect(codeOf(() => of(nested.replace('i == j', 'i == j + 1')))).toBe('format/leak')
+  })
+
+  it('on what comes to each part', () => {
+    const upper = `format upper over (i, j) {
+      axis io = dense_fixed(i)
+      axis d = sparse_variable(io, j)
+      map (i, j) -> (i, j - i)
+      inverse (io, d) -> (io, io + d)
+    }
+    `
+    of(`${upper}format x over (i, j) { part upper where (i <= j) part csr }`)
+    of(`${upper}format x over (i, j) { part csr where (i > j) part upper }`)
+    of(`${upper}format x(m: set) over (i, j) { part upper where (held(m)) part csr }`)
+    expect(codeOf(() => of(`${upper}format x over (i, j) { part upper where (i <= j + 1) part csr }`))).toBe(
+      'format/map-range',
+    )
+    expect(
+      codeOf(() =>
+        of(`${upper}format x over (i, j) { bucket i by length into 1, 2 as w split { part upper } }`),
+      ),
+    ).toBe('format/map-range')
+    const half = `format half(p) over (i, j) {
+      axis io = dense_fixed(i)
+      axis jo = sparse_variable(io, ceildiv(j, 2))
+      map (i, j) -> (i, j - p * ceildiv(size(j), 2))
+      inverse (io, jo) -> (io, jo + p * ceildiv(size(j), 2))
+    }
+    `
+    of(`${half}format x over (i, j) { partition j into 2 as p { part half(p) } }`)
+    expect(
+      codeOf(() => of(`${half}format x over (i, j) { partition j into 2 as p { part half(1 - p) } }`)),
+    ).toBe('format/map-range')
   })
 
   it('but not what depends on the tensor', () => {
