@@ -6,10 +6,10 @@ import { coordsOfDense, toCoords } from '../../src/formats/coords.ts'
 import { describe as report } from '../../src/formats/describe.ts'
 import { positionsOf, scatterValues } from '../../src/formats/scatter.ts'
 import type { Storage } from '../../src/formats/storage.ts'
-import { storedValues } from '../../src/formats/validate.ts'
+import { storedValues, validateStored } from '../../src/formats/validate.ts'
 import { hasIndices, type StoredAxis } from '../../src/ir/axis.ts'
 import { div, int, mod, variable } from '../../src/ir/expr.ts'
-import { denseFixed, denseVariable, sparseFixed, sparseVariable } from './arbitrary.ts'
+import { denseFixed, denseUnder, denseVariable, sparseFixed, sparseVariable } from './arbitrary.ts'
 
 // 0 5 0 0 1
 // 0 0 0 0 0
@@ -161,6 +161,55 @@ describe('blocks as COO', () => {
     expect(arrays(s, 'io')[1]).toEqual([0, 0, 1])
     expect(arrays(s, 'jo')).toEqual([null, [0, 2, 0]])
     expect(place(s, at)).toEqual([5, 0, 4 + 3, 0, 0, 1, 0, 0, 0, 2, 0, 0])
+  })
+})
+
+describe('padding under padding', () => {
+  // Rows of two fixed positions, a dense pair under each: row 0 has one position, row 1 two.
+  const axes = [denseFixed('i'), sparseFixed('j', 'i'), denseUnder('k', 'j')]
+  const at = [Int32Array.of(0, 1, 1), Int32Array.of(1, 0, 2), Int32Array.of(1, 0, 0)]
+  const s = build(axes, [2, 3, 2], at)
+
+  it('is counted, and is no value of a pattern', () => {
+    const r = report(s, 'f32')
+    expect(r.levels.map((l) => l.padding)).toEqual([0, 1, 2])
+    expect([r.size, r.padding]).toEqual([8, 2])
+    expect(r.levels[2]).toMatchObject({ segments: 4, emptySegments: 1, longestSegment: 2 })
+    const indices = s.levels.get('j')!.indices!
+    const pattern = {
+      kind: 'stored',
+      shape: [2, 3, 2],
+      arrays: { j: { indices } },
+      values: null,
+      dtype: 'f32',
+    } as const
+    const extents = new Map([
+      ['i', 2],
+      ['j', 3],
+      ['k', 2],
+    ])
+    const bound = validateStored(axes, extents, pattern)
+    expect([...storedValues(bound, pattern, -1)]).toEqual([1, 1, -1, -1, 1, 1, 1, 1])
+  })
+
+  it('holds nothing further down', () => {
+    const deep = [...axes, sparseVariable('l', 'k')]
+    const extents = new Map(deep.map((a, k) => [a.name, [2, 3, 2, 4][k]!]))
+    const bind = (indptr: number[]) => () =>
+      validateStored(deep, extents, {
+        kind: 'stored',
+        shape: [2, 3, 2, 4],
+        arrays: {
+          j: { indices: s.levels.get('j')!.indices! },
+          l: { indptr: Int32Array.from(indptr), indices: Int32Array.of(0) },
+        },
+        values: null,
+        dtype: 'f32',
+      })
+    expect(bind([0, 1, 1, 1, 1, 1, 1, 1, 1])().size).toBe(1)
+    expect(bind([0, 0, 0, 1, 1, 1, 1, 1, 1])).toThrow(
+      'bind/padding: axis l stores position 0 under the padding at position 2 of k',
+    )
   })
 })
 
