@@ -1,0 +1,139 @@
+/** The nest after partial results: it adds them to their elements, in a fixed order. */
+import { add, type Expr, int, load, mentions, someExpr, sub, substitute, variable } from '../ir/expr.ts'
+import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
+import { printExpr } from '../ir/print2.ts'
+import { closeOver, stmt } from '../ir/tree.ts'
+import { conditionsAround } from './conditions.ts'
+import type { Context } from './context.ts'
+import { firstWith } from './segments.ts'
+
+/** A reduction, the statement of the kernel that it is in, and the loops around it. */
+export interface Update {
+  readonly top: Stmt
+  readonly reduce: Reduce
+  readonly path: readonly For[]
+}
+
+/** The nest that adds partial results to their elements. */
+export function passOf(
+  cx: Context,
+  { top, reduce, path }: Update,
+  through: readonly For[],
+  partials: readonly Buffer[],
+  index: (t: Reduce['targets'][number]) => Expr[],
+): Stmt {
+  const again = closeOver(path, [
+    ...reduce.targets.flatMap((t) => t.index),
+    ...through.map((l) => variable(l.var)),
+  ])
+  const conditions = [
+    ...conditionsAround([top], reduce).map((c) => c.cond),
+    ...again.flatMap((l) => l.guards),
+  ]
+  checkRestated(cx, path, again, conditions)
+  const nest = partials[0]!.name
+  const list = ascendingList(cx.kernel, reduce, again)
+  const rectangular = again
+    .filter((l) => l.reduce)
+    .every((r) => again.every((l) => !mentions(l.extent, r.var)))
+  const order = rectangular ? [...again.filter((l) => !l.reduce), ...again.filter((l) => l.reduce)] : again
+  const map = new Map<string, Expr>(order.map((l) => [l.var, variable(cx.fresh(l.var))]))
+  const row = list && variable(cx.fresh('row'))
+  const clones = order.map((l): For => {
+    const renamed = map.get(l.var)!
+    const own = list?.loop === l && row
+    return {
+      ...l,
+      var: (renamed as Expr & { kind: 'var' }).name,
+      nest,
+      mode: { kind: 'serial' },
+      guards: [],
+      extent: own ? sub(list.first(add(row, int(1))), list.first(row)) : substitute(l.extent, map),
+    }
+  })
+  if (list && row) {
+    map.set(list.loop.var, add(list.first(row), map.get(list.loop.var)!))
+    clones.unshift({
+      kind: 'for',
+      var: row.name,
+      name: 'row',
+      nest,
+      extent: list.extent,
+      reduce: false,
+      guards: [],
+      mode: { kind: 'serial' },
+      body: [],
+    })
+  }
+  const element = (t: Reduce['targets'][number]): Expr[] =>
+    t.index.map((e) => (row && list && mentions(e, list.loop.var) ? row : substitute(e, map)))
+  const core: Reduce = stmt({
+    ...reduce,
+    targets: reduce.targets.map((t) => load(t.buffer, element(t), t.dtype)),
+    values: reduce.targets.map((t, k) =>
+      load(
+        partials[k]!.name,
+        index(t).map((e) => substitute(e, map)),
+        t.dtype,
+      ),
+    ),
+  })
+  return guardedNest(
+    clones,
+    conditions.map((c) => substitute(c, map)),
+    core,
+  )
+}
+
+/** Loops around a statement, each condition at the innermost loop that it mentions. */
+function guardedNest(loops: readonly For[], conditions: readonly Expr[], core: Stmt): Stmt {
+  const home = (c: Expr): For | undefined => loops.findLast((l) => mentions(c, l.var)) ?? loops[0]
+  return loops.reduceRight<Stmt>(
+    (body, l) => stmt<For>({ ...l, guards: conditions.filter((c) => home(c) === l), body: [body] }),
+    core,
+  )
+}
+
+/** What decides whether an update happens has to be said again of the loops that are left. */
+function checkRestated(
+  cx: Context,
+  path: readonly For[],
+  again: readonly For[],
+  conditions: readonly Expr[],
+): void {
+  const hidden = path.filter((l) => !again.includes(l))
+  const lost = conditions.find((c) => hidden.some((l) => mentions(c, l.var)))
+  const written = new Set(
+    cx.kernel.buffers.filter((b) => b.role !== 'in' && b.role !== 'index').map((b) => b.name),
+  )
+  const moving = conditions.find((c) =>
+    someExpr(c, (x) => (x.kind === 'load' || x.kind === 'search') && written.has(x.buffer)),
+  )
+  const problem = lost ?? moving
+  if (problem)
+    cx.refuse({
+      code: 'condition-inside',
+      message: `whether elements are updated depends on ${printExpr(problem)}, which partial results do not know`,
+      loops: hidden.filter((l) => mentions(problem, l.var)),
+      hint: 'use atomic',
+    })
+}
+
+/** The one loop that elements meet in, where the elements it runs through ascend. */
+function ascendingList(
+  kernel: Kernel2,
+  reduce: Reduce,
+  again: readonly For[],
+): { loop: For; first: (row: Expr) => Expr; extent: Expr } | undefined {
+  const [loop, other] = again.filter((l) => l.reduce)
+  if (!loop || other || again.some((l) => l !== loop && mentions(l.extent, loop.var))) return undefined
+  const places = reduce.targets.flatMap((t) =>
+    t.index.flatMap((e, d) => (mentions(e, loop.var) ? [{ e, buffer: t.buffer, d }] : [])),
+  )
+  const [place] = places
+  if (!place || places.length !== reduce.targets.length) return undefined
+  if (places.some((p) => printExpr(p.e) !== printExpr(place.e))) return undefined
+  const first = firstWith(place.e, loop.var, kernel)
+  const extent = kernel.buffers.find((b) => b.name === place.buffer)?.shape[place.d]
+  return first && extent ? { loop, first, extent } : undefined
+}
