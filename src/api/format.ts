@@ -68,7 +68,7 @@ export class ConvertedTensor {
 
   /** Parts, padding, bytes, and lengths by dimension. */
   describe(): TensorReport {
-    return reportTensor(this.#stored, this.toCoords().coords)
+    return reportTensor(this.#stored)
   }
 }
 

@@ -162,10 +162,28 @@ export function partsToCoords(stored: StoredParts): CoordTensor {
   return { kind: 'coords', shape, coords, values, dtype }
 }
 
-function partToCoords({ part, storage, values, tables }: StoredPart, stored: StoredParts) {
-  const { instance } = part
+function partToCoords(p: StoredPart, stored: StoredParts) {
+  const { storage, values } = p
   const elements = toCoords(storage, values, stored.dtype, isExact(storage) ? {} : { drop: stored.fill })
-  const byAxis = new Map(storage.axes.map((a, k) => [a.name, elements.coords[k]!]))
+  const coords = originalCoords(p, stored, elements.coords)
+  const kept = within(coords, stored.shape)
+  const held = { values: elements.values!, dtype: stored.dtype }
+  return kept
+    ? { coords: coords.map((c) => gather(c, kept)), values: gatherValues(held, kept) }
+    : { coords, values: held.values }
+}
+
+/**
+ * Coordinates on a part's axes, one array for each axis of its storage, as coordinates of the tensor; those of
+ * padding may be outside of it.
+ */
+export function originalCoords(
+  { part, storage, tables }: StoredPart,
+  stored: StoredParts,
+  coords: readonly Int32Array[],
+): Int32Array[] {
+  const { instance } = part
+  const byAxis = new Map(storage.axes.map((a, k) => [a.name, coords[k]!]))
   const { sizes } = withSegments(stored.given)
   const own = instance.tables.map(({ name, fill }) => {
     const values = tables.get(name)
@@ -173,15 +191,38 @@ function partToCoords({ part, storage, values, tables }: StoredPart, stored: Sto
     return [name, { values, fill: evaluate(fill, sizes) }] as const
   })
   const loads = new Map([...listsOf(stored.given), ...own])
-  const coords = applyMap(
+  return applyMap(
     { map: instance.inverse, inputs: instance.order, sizes, tables: loads },
     instance.order.map((name) => byAxis.get(name)!),
   )
-  const kept = within(coords, stored.shape)
-  const held = { values: elements.values!, dtype: stored.dtype }
-  return kept
-    ? { coords: coords.map((c) => gather(c, kept)), values: gatherValues(held, kept) }
-    : { coords, values: held.values }
+}
+
+/** What a part holds: where, and the coordinates in the tensor; each position once. O(entries). */
+export function heldEntries(p: StoredPart, stored: StoredParts): HeldEntries {
+  const { entries, size } = p.storage
+  if (!entries) return { positions: null, coords: partToCoords(p, stored).coords }
+  const { positions, distinct } = entries
+  const n = entries.coords[0]?.length ?? 0
+  if (!positions || distinct || p.held === n)
+    return {
+      positions: positions ?? Int32Array.from({ length: n }, (_, e) => e),
+      coords: originalCoords(p, stored, entries.coords),
+    }
+  const seen = new Uint8Array(size)
+  const first = allocate(p.held!, 'entries')
+  let k = 0
+  for (let e = 0; e < n; e++) {
+    if (seen[positions[e]!] === 0) first[k++] = e
+    seen[positions[e]!] = 1
+  }
+  const coords = entries.coords.map((c) => gather(c, first))
+  return { positions: gather(positions, first), coords: originalCoords(p, stored, coords) }
+}
+
+export interface HeldEntries {
+  /** `null` where only the arrays are known: those are the elements that differ from the fill. */
+  readonly positions: Int32Array | null
+  readonly coords: readonly Int32Array[]
 }
 
 /** Whether every position that is no padding holds an entry. */

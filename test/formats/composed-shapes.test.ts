@@ -139,15 +139,15 @@ describe('claims are checked', () => {
 describe('figures', () => {
   it('of parts: slots, padding, bytes', () => {
     const s = into(ROWS_ELL, 2)
-    const r = reportTensor(s, t.coords)
+    const r = reportTensor(s)
     expect([r.format, r.slots, r.stored, r.padding, r.paddingShare]).toEqual(['rows_ell(2)', 8, 6, 2, 0.25])
     // Two bounds and four rows, eight columns; eight values of eight bytes.
     expect(r.bytes).toBe((2 + 4 + 8) * 4 + 8 * 8)
     expect(r.parts[0]!.storage.levels.map((l) => l.padding)).toEqual([0, 2])
-    const sell = reportTensor(into(SELL, 2, 4), t.coords)
+    const sell = reportTensor(into(SELL, 2, 4))
     expect(sell.parts[0]!.tableBytes).toBe(16)
     expect(JSON.parse(JSON.stringify(sell))).toEqual(sell)
-    const hyb = reportTensor(into(HYB, 1, 1), t.coords)
+    const hyb = reportTensor(into(HYB, 1, 1))
     expect(hyb.parts.map((p) => [p.label, p.format, p.slots])).toEqual([
       ['w1', 'rows_ell(1)', 2],
       ['w2', 'rows_ell(2)', 4],
