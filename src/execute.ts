@@ -72,13 +72,20 @@ export class Executable {
   readonly #memory: ReadonlyMap<string, DeviceBuffer>
   readonly #places: ReadonlyMap<string, Place>
   readonly #commands: readonly Command[]
+  readonly #resident: ReadonlyMap<string, DeviceBuffer>
   /** Bytes on the device. */
   readonly bytes: number
 
-  private constructor(program: Program, bound: Bound, memory: ReadonlyMap<string, DeviceBuffer>) {
+  private constructor(
+    program: Program,
+    bound: Bound,
+    memory: ReadonlyMap<string, DeviceBuffer>,
+    resident: ReadonlyMap<string, DeviceBuffer>,
+  ) {
     this.program = program
     this.#bound = bound
     this.#memory = memory
+    this.#resident = resident
     this.#places = placesOf(program, bound, memory)
     this.#commands = commandsOf(program, bound, memory)
     this.bytes = [...memory.values()].reduce((n, b) => n + b.bytes, 0)
@@ -88,25 +95,51 @@ export class Executable {
     return this.#bound
   }
 
-  /** Allocates and uploads. @throws SptError `device/out-of-memory`, `device/buffer-too-large`, `plan/…` */
-  static async create(program: Program, bound: Bound): Promise<Executable> {
+  /**
+   * Allocates and uploads. Buffers whose arrays are `resident` on the device (by name; they may be longer) are used
+   * where they are and stay the caller's; only where the program packs arrays, they are copied.
+   * @throws SptError `device/out-of-memory`, `device/buffer-too-large`, `plan/…`
+   */
+  static async create(
+    program: Program,
+    bound: Bound,
+    resident: ReadonlyMap<string, DeviceBuffer> = new Map(),
+  ): Promise<Executable> {
     const memory = new Map<string, DeviceBuffer>()
     try {
       for (const b of program.plan.buffers)
-        memory.set(b.name, program.device.alloc(byteLength(program.device, b, bound), labelOf(program, b)))
-      const executable = new Executable(program, bound, memory)
+        memory.set(
+          b.name,
+          resident.get(b.name) ??
+            program.device.alloc(byteLength(program.device, b, bound), labelOf(program, b)),
+        )
+      const executable = new Executable(program, bound, memory, resident)
+      await executable.#pack()
       await executable.reset()
       return executable
     } catch (error) {
-      for (const b of memory.values()) b.free()
+      for (const [name, b] of memory) if (!resident.has(name)) b.free()
       throw error
     }
   }
 
-  /** Uploads all inputs again: an `inout` buffer starts over. */
+  /** Copies resident arrays to where they are packed with others. */
+  async #pack(): Promise<void> {
+    const { device } = this.program
+    for (const [name, { buffer, memory, at }] of this.#places) {
+      const from = this.#resident.get(name)
+      if (!from || from === memory) continue
+      const unit = elementBytes(device, buffer)
+      const bytes = elements(buffer, this.bound) * unit
+      if (bytes > 0)
+        await device.upload(memory, new Uint8Array(await device.download(from, bytes)), at * unit)
+    }
+  }
+
+  /** Uploads all inputs again, but for resident ones: an `inout` buffer starts over. */
   async reset(): Promise<void> {
     for (const [name, place] of this.#places) {
-      const values = this.bound.arrays.get(name)
+      const values = this.#resident.has(name) ? undefined : this.bound.arrays.get(name)
       if (values) await this.#upload(place, values)
     }
   }
@@ -179,7 +212,7 @@ export class Executable {
   }
 
   free(): void {
-    for (const b of this.#memory.values()) b.free()
+    for (const [name, b] of this.#memory) if (!this.#resident.has(name)) b.free()
   }
 
   async #upload({ buffer, memory, at }: Place, values: ValueArray): Promise<void> {

@@ -11,6 +11,17 @@ export { type ConvertedPart, ConvertedTensor, type FormatData, SptFormat } from 
 export { Kernel, type TraceStep } from './api/kernel.ts'
 export { Part } from './api/part.ts'
 export { SptProgram } from './api/program.ts'
+export {
+  type ConvertPlan,
+  convert,
+  convertPlan,
+  formatOf,
+  prepareResident,
+  type Resident,
+  ResidentParts,
+  releaseConversions,
+  resident,
+} from './api/resident.ts'
 export { type Bindable, coords, dense, stored } from './api/tensors.ts'
 export { type Diagnostic, type Span, SptError } from './ast/diagnostic.ts'
 export { render } from './ast/render.ts'

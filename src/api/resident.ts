@@ -1,0 +1,154 @@
+/** Tensors that stay on a device: brought into a kernel's formats there, and bound without a way through the host. */
+import { fail, invariant } from '../ast/diagnostic.ts'
+import { type Bound, bindInputs } from '../bind/index.ts'
+import type { DevicePart, ResidentParts } from '../convert/index.ts'
+import { Executable } from '../execute.ts'
+import { type Level, makeStorage, type Storage } from '../formats/storage.ts'
+import type { CoordTensor, Tensor } from '../formats/tensor.ts'
+import { newValues } from '../formats/values.ts'
+import { countOf, hasIndptr, indicesOf, indptrOf, maskOf } from '../ir/axis.ts'
+import type { Instance } from '../ir/format.ts'
+import type { Kernel1, Reformat } from '../ir/stage1.ts'
+import type { DeviceBuffer } from '../runtime/device.ts'
+import { type CompiledKernel, PreparedKernel } from './compiled.ts'
+
+export {
+  type ConvertPlan,
+  convert,
+  convertPlan,
+  type Resident,
+  type ResidentCoords,
+  ResidentParts,
+  type ResidentStored,
+  releaseConversions,
+  resident,
+} from '../convert/index.ts'
+
+/** Tensors and sizes beside the resident ones; as for `CompiledKernel.prepare`. */
+export interface ResidentInputs {
+  readonly tensors?: Readonly<Record<string, Tensor>>
+  readonly params?: Readonly<Record<string, number>>
+}
+
+/**
+ * The format or composition that a compiled kernel stores a tensor in: what to convert it to.
+ * @throws SptError `convert/no-format` where it is stored as declared
+ */
+export const formatOf = (kernel: CompiledKernel, tensor: string): Instance =>
+  reformatOf(kernel.compilation.kernel, tensor).reformat.instance
+
+function reformatOf(kernel: Kernel1, tensor: string) {
+  for (const reformat of kernel.reformats) {
+    const buffer = reformat.buffers.find((b) => b.name === tensor)
+    const there = buffer?.parts.every((p) => kernel.buffers.some((b) => b.name === p))
+    if (buffer && there) return { reformat, parts: buffer.parts }
+  }
+  return fail({
+    code: 'convert/no-format',
+    message: `${kernel.name} stores ${tensor} in no format, or in one after the other`,
+    expected: 'a tensor with one `as` in the schedule',
+    hint: 'bring it into one format or composition',
+  })
+}
+
+/**
+ * Binds tensors that are resident in the kernel's formats, and the rest from the host. The resident ones stay where
+ * they are and must outlive the prepared kernel. An output that has a resident tensor's structure is read in storage
+ * order (`executable.values`).
+ * @throws SptError `convert/other-format`, `convert/dtype`, and as `bindInputs`
+ */
+export async function prepareResident(
+  compiled: CompiledKernel,
+  tensors: Readonly<Record<string, ResidentParts>>,
+  inputs: ResidentInputs = {},
+): Promise<PreparedKernel> {
+  const { kernel } = compiled.compilation
+  const buffers = new Map<string, DeviceBuffer>()
+  const placed: { readonly reformat: Reformat; readonly name: string; readonly part: DevicePart }[] = []
+  const empty: Record<string, Tensor> = {}
+  for (const [name, tensor] of Object.entries(tensors)) {
+    const { reformat, parts } = reformatOf(kernel, name)
+    checkFormat(compiled, name, tensor, reformat.instance)
+    empty[name] = emptyTensor(tensor)
+    parts.forEach((buffer, k) => {
+      const part = tensor.parts[k]
+      invariant(part, `${name} has no part ${k}`)
+      placed.push({ reformat, name: buffer, part })
+      buffers.set(buffer, part.values.memory)
+      for (const [array, memory] of arraysOf(part)) buffers.set(array, memory)
+    })
+  }
+  const bound = bindInputs(kernel, { ...inputs, tensors: { ...inputs.tensors, ...empty } })
+  const whole = withParts(
+    bound,
+    placed.map((p) => p.part),
+  )
+  return new PreparedKernel(compiled, await Executable.create(compiled.program, whole, buffers))
+}
+
+function checkFormat(compiled: CompiledKernel, name: string, tensor: ResidentParts, to: Instance): void {
+  if (tensor.instance !== to)
+    fail({
+      code: 'convert/other-format',
+      message: `${name} is resident in ${tensor.instance.text}, not in the kernel's own ${to.text}`,
+      expected: 'a tensor that was converted to formatOf(kernel, name)',
+      hint: 'the same text instantiated elsewhere has other names',
+    })
+  const buffer = compiled.compilation.source.buffers.find((b) => b.name === name)
+  if (buffer && buffer.dtype !== tensor.dtype)
+    fail({
+      code: 'convert/dtype',
+      message: `${name} is resident as ${tensor.dtype}; the kernel declares ${buffer.dtype}`,
+      expected: buffer.dtype,
+      hint: 'convert the values before they are uploaded',
+    })
+}
+
+/** Its shape, so that sizes are known. */
+const emptyTensor = (t: ResidentParts): CoordTensor => ({
+  kind: 'coords',
+  shape: t.shape,
+  coords: t.shape.map(() => new Int32Array(0)),
+  values: newValues(t.dtype, 0),
+  dtype: t.dtype,
+})
+
+/** Index arrays and tables by the names of their buffers. */
+function arraysOf(part: DevicePart): [name: string, memory: DeviceBuffer][] {
+  const out: [string, DeviceBuffer][] = []
+  for (const [axis, level] of part.levels) {
+    if (level.indptr) out.push([indptrOf(axis), level.indptr.memory])
+    if (level.indices) out.push([indicesOf(axis), level.indices.memory])
+    if (level.mask) out.push([maskOf(axis), level.mask.memory])
+  }
+  for (const [name, table] of part.tables) out.push([name, table.memory])
+  return out
+}
+
+/** What was bound without the parts' entries, with the sizes that they have. */
+function withParts(bound: Bound, parts: readonly DevicePart[]): Bound {
+  const params = new Map(bound.params)
+  const levels = new Map<string, Level>()
+  for (const part of parts) {
+    for (const [name, value] of part.measured) params.set(name, value)
+    for (const [name, level] of part.levels) {
+      if (hasIndptr(level.axis)) params.set(countOf(name), level.positions)
+      levels.set(name, { ...level, indptr: null, indices: null, mask: null })
+    }
+  }
+  const storages = new Map<string, Storage>()
+  for (const [name, s] of bound.storages)
+    storages.set(
+      name,
+      s.axes.some((a) => levels.has(a.name))
+        ? makeStorage(
+            s.axes,
+            s.trees.map((t) => t.map((a) => s.axes.find((x) => x.name === a)!)),
+            new Map([...s.levels].map(([a, l]) => [a, levels.get(a) ?? l])),
+            null,
+          )
+        : s,
+    )
+  // What is reported of formats is found on the host.
+  return { ...bound, params, storages, report: [] }
+}

@@ -1,0 +1,99 @@
+/** Resident tensors in kernels, without a way through the host. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  convert,
+  coords,
+  dense,
+  formatOf,
+  load,
+  prepareResident,
+  type ResidentParts,
+  releaseConversions,
+  resident,
+  SptError,
+  type SptProgram,
+} from '../../src/node.ts'
+import type { Device } from '../../src/runtime/device.ts'
+import { DEVICES } from './devices.ts'
+
+const rows = [0, 0, 0, 1, 3, 3, 4, 4, 4, 4]
+const columns = [0, 2, 4, 1, 0, 3, 0, 1, 2, 4]
+const A = coords(
+  [5, 5],
+  [rows, columns],
+  Float32Array.from(rows, (_, e) => e + 1),
+)
+const B = dense(
+  [5, 3],
+  Float32Array.from({ length: 15 }, (_, k) => k + 1),
+)
+const GIVEN = {
+  sizes: new Map([
+    ['m', 5],
+    ['n', 5],
+    ['d', 3],
+  ]),
+  extents: new Map([
+    ['i', 5],
+    ['j', 5],
+  ]),
+  lists: new Map(),
+  sets: new Map(),
+}
+const C = Array.from({ length: 15 }, (_, k) =>
+  rows.reduce(
+    (sum, r, e) => (r === Math.floor(k / 3) ? sum + (e + 1) * (columns[e]! * 3 + (k % 3) + 1) : sum),
+    0,
+  ),
+)
+
+let program: SptProgram
+beforeAll(async () => {
+  const formats = await load('kernels/formats-composed.spt')
+  program = await load('kernels/spmm.spt')
+  for (const [name, f] of formats.formats) (program.formats as Map<string, typeof f>).set(name, f)
+})
+
+describe.each(DEVICES)('on $kind', ({ open }) => {
+  let device: Device
+  beforeAll(async () => {
+    device = await open()
+  }, 120_000)
+  afterAll(async () => {
+    await releaseConversions(device)
+    await device.dispose()
+  })
+
+  test.each([
+    ['bsr', [2]],
+    ['sell', [2, 4]],
+    ['hyb', [2, 1]],
+  ] as const)('a kernel runs on what was converted there: %s', async (name, args) => {
+    const k = program.kernel('spmm').as('A', name, ...args)
+    const compiled = await k.compile(device)
+    const from = await resident(device, A)
+    const made = await convert(device, from, formatOf(compiled, 'A'), GIVEN)
+    from.free()
+    const prepared = await prepareResident(compiled, { A: made }, { tensors: { B } })
+    await prepared.run()
+    const out = await prepared.read('C')
+    expect([...out.values!]).toEqual(C)
+    prepared.free()
+    // The converted tensor is still there.
+    const again = await prepareResident(compiled, { A: made }, { tensors: { B } })
+    await again.run()
+    expect([...(await again.read('C')).values!]).toEqual(C)
+    again.free()
+    made.free()
+  })
+
+  test('a tensor in another format is refused', async () => {
+    const compiled = await program.kernel('spmm').as('A', 'bsr', 2).compile(device)
+    const other = await program.kernel('spmm').as('A', 'bsr', 4).compile(device)
+    const from = await resident(device, A)
+    const made: ResidentParts = await convert(device, from, formatOf(other, 'A'), GIVEN)
+    await expect(prepareResident(compiled, { A: made }, { tensors: { B } })).rejects.toThrow(SptError)
+    from.free()
+    made.free()
+  })
+})
