@@ -1,6 +1,7 @@
 /** Coordinate maps over whole coordinate arrays. */
 import { fail } from '../ast/diagnostic.ts'
 import type { Expr } from '../ir/expr.ts'
+import { digitOf, firstUnjoined, joinedOf, writeDigit } from './digits.ts'
 import { CHUNK, type Column, compile, type MapTable, type Step } from './program.ts'
 import { allocate, MAX_POSITIONS } from './storage.ts'
 
@@ -33,7 +34,7 @@ export interface MapInput {
  */
 export function applyMap(input: MapInput, columns: readonly Column[]): Int32Array[] {
   const n = columns[0]?.length ?? 0
-  const results = input.map.map((e, k) => columnOf(input, columns, e, k))
+  const results = input.map.map((e, k) => columnOf(input, columns, e, k) ?? digitColumn(input, columns, e, k))
   const open = results.flatMap((r, k) => (r === null ? [k] : []))
   const program = compile({ ...input, exprs: open.map((k) => input.map[k]!) }, columns)
   const made = open.map(() => allocate(n, 'mapped coordinates'))
@@ -62,6 +63,18 @@ function columnOf(input: MapInput, columns: readonly Column[], e: Expr, at: numb
   if (!to) return column
   for (let s = 0; s < column.length; s++) if (column[s]! < 0 || column[s]! >= to.extent) return null
   return column
+}
+
+/** A component that is a digit of an input. */
+function digitColumn(input: MapInput, columns: readonly Column[], e: Expr, at: number): Int32Array | null {
+  const digit = digitOf(e)
+  const column = digit && columns[input.inputs.indexOf(digit.input)]
+  if (!digit || !(column instanceof Int32Array)) return null
+  const out = allocate(column.length, 'mapped coordinates')
+  const top = input.outputs?.[at] ? input.outputs[at].extent - 1 : MAX_POSITIONS
+  const wrong = writeDigit(digit, column, top, out)
+  if (wrong >= 0 && input.outputs) outOfRange(input, columns, at, wrong, out[wrong]!)
+  return out
 }
 
 function store(
@@ -114,10 +127,7 @@ export function firstDifference(
   wanted: readonly Int32Array[],
 ): { readonly entry: number; readonly found: readonly number[] } | null {
   const n = columns[0]?.length ?? 0
-  // A component that hands on the very array that it should give back holds without a look.
-  const open = input.map.flatMap((e, k) =>
-    e.kind === 'var' && columns[input.inputs.indexOf(e.name)] === wanted[k] ? [] : [k],
-  )
+  const open = input.map.flatMap((e, k) => (givesBack(input, columns, e, wanted[k]!) ? [] : [k]))
   const { steps, outputs } = compile({ ...input, exprs: open.map((k) => input.map[k]!) }, columns)
   for (let lo = 0; lo < n && open.length > 0; lo += CHUNK) {
     const length = Math.min(CHUNK, n - lo)
@@ -137,6 +147,23 @@ export function firstDifference(
     }
   }
   return null
+}
+
+/** Whether a component is the wanted array itself, or joins its digits without overflow. */
+function givesBack(
+  input: Omit<MapInput, 'outputs' | 'strict'>,
+  columns: readonly Column[],
+  e: Expr,
+  wanted: Int32Array,
+): boolean {
+  if (e.kind === 'var') return columns[input.inputs.indexOf(e.name)] === wanted
+  const joined = joinedOf(e)
+  if (!joined) return false
+  const [h, l] = [input.inputs.indexOf(joined.high), input.inputs.indexOf(joined.low)]
+  const [high, low] = [columns[h], columns[l]]
+  const most = (input.extents?.[h] ?? MAX_POSITIONS) * Math.abs(joined.scale) + (input.extents?.[l] ?? MAX_POSITIONS)
+  if (!(high instanceof Int32Array && low instanceof Int32Array) || most > MAX_POSITIONS) return false
+  return firstUnjoined(joined.scale, high, low, wanted) < 0
 }
 
 /** `(i, j) = (3, 4)`, for messages. */
