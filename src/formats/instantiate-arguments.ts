@@ -16,7 +16,7 @@ export interface Arguments {
   readonly given: ReadonlyMap<string, { readonly name: string; readonly kind: 'list' | 'set' }>
   /** Of these values, the sizes that are left open here or further out. */
   readonly measured: readonly { readonly name: string; readonly span?: Span | undefined }[]
-  /** `bsr(16)`. */
+  /** `blocks(16)`. */
   readonly text: string
 }
 

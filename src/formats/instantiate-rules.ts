@@ -18,7 +18,7 @@ export interface PlannedLeaf {
   readonly kind: 'leaf'
   readonly format: Format
   readonly args: Arguments
-  /** `p0`, `w4`, `bsr`: what tells it from its siblings, from the root down. */
+  /** `p0`, `w4`, `rest`: what tells it from its siblings, from the root down. */
   readonly label: readonly string[]
   /** Of what encloses it; its own come on top. */
   readonly constants: ReadonlyMap<string, number>

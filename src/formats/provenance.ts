@@ -21,7 +21,7 @@ export type Ground = 'construction' | 'proved' | 'checked'
 export interface PartProvenance {
   /** As in the instance. */
   readonly label: string
-  /** `bsr(16)`. */
+  /** `blocks(16)`. */
   readonly format: string
   /** `inverse(map(x)) = x` for what the part holds. */
   readonly inverse: Ground
