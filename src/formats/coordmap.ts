@@ -161,7 +161,8 @@ function givesBack(
   if (!joined) return false
   const [h, l] = [input.inputs.indexOf(joined.high), input.inputs.indexOf(joined.low)]
   const [high, low] = [columns[h], columns[l]]
-  const most = (input.extents?.[h] ?? MAX_POSITIONS) * Math.abs(joined.scale) + (input.extents?.[l] ?? MAX_POSITIONS)
+  const most =
+    (input.extents?.[h] ?? MAX_POSITIONS) * Math.abs(joined.scale) + (input.extents?.[l] ?? MAX_POSITIONS)
   if (!(high instanceof Int32Array && low instanceof Int32Array) || most > MAX_POSITIONS) return false
   return firstUnjoined(joined.scale, high, low, wanted) < 0
 }
