@@ -1,11 +1,11 @@
 /**
  * May a format store coordinates that the tensor does not hold, or leave out some that were visited? Only if
  * visiting them changes nothing: with the fill value in place of the tensor, every reduction must combine its
- * identity, and an assignment to a tensor of another format must not happen at all.
+ * identity, and nothing else may be written but the tensor's own element there, which nobody may find.
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { parentOf, type StoredAxis } from '../../ir/axis.ts'
-import { constant, type Expr, keyOf, rewriteExpr, sameExpr } from '../../ir/expr.ts'
+import { constant, type Expr, keyOf, type Load, rewriteExpr, sameExpr, walkExpr } from '../../ir/expr.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import type { Split } from './split.ts'
@@ -57,28 +57,59 @@ export function checkPadding(kernel: Kernel1, split: Split): void {
   const fills = new Map(
     changed.filter((b) => b.role === 'in').map((b) => [b.name, constant(b.fill, b.dtype)]),
   )
-  const visit = (body: readonly Stmt1[], inside: boolean, outer: ReadonlyMap<string, Expr>): void => {
-    const lets = new Map(outer)
+  // Tensors of the format that hold anything where they have no coordinate, and those read by coordinates.
+  const scribbled = new Set<string>()
+  const searched = new Set<string>()
+  const visit = (body: readonly Stmt1[], inside: boolean, outer: Scope): void => {
+    const lets = new Map(outer.lets)
+    const own = (l: Load): boolean => isOwn(l, split, outer.iters)
+    const reads = (e: Expr): void =>
+      walkExpr(e, (x) => {
+        if (x.kind === 'load' && split.buffers.has(x.buffer) && !own(x)) searched.add(x.buffer)
+      })
     for (const s of body) {
-      if (s.kind === 'iterate') visit(s.body, inside || s.iters.some((x) => split.leaving.has(x.axis)), lets)
-      else if (s.kind === 'if') {
-        visit(s.then, inside, lets)
-        visit(s.else, inside, lets)
-      } else if (s.kind === 'let') lets.set(s.name, inline(s.value, lets))
-      else if (inside) {
+      if (s.kind === 'iterate') {
+        s.where.forEach(reads)
+        const iters = new Map([...outer.iters, ...s.iters.map((x) => [x.name, x.axis] as const)])
+        visit(s.body, inside || s.iters.some((x) => split.leaving.has(x.axis)), { lets, iters })
+      } else if (s.kind === 'if') {
+        reads(s.cond)
+        visit(s.then, inside, { ...outer, lets })
+        visit(s.else, inside, { ...outer, lets })
+      } else if (s.kind === 'let') {
+        reads(s.value)
+        lets.set(s.name, inline(s.value, lets))
+      } else {
+        s.values.forEach(reads)
+        for (const t of s.targets) t.index.forEach(reads)
+        if (!inside) continue
         s.targets.forEach((t, k) => {
           const value = absorb(inline(s.values[k]!, lets), fills)
-          if (
-            s.kind === 'reduce'
-              ? !isIdentity(value, s.reducer.identity[k]!)
-              : out || !split.buffers.has(t.buffer)
-          )
-            refuse(kernel, split, padded, t.buffer, out)
+          if (s.kind === 'reduce' && isIdentity(value, s.reducer.identity[k]!)) return
+          if (out || !split.buffers.has(t.buffer) || !own(t)) refuse(kernel, split, padded, t.buffer, out)
+          scribbled.add(t.buffer)
         })
       }
     }
   }
-  visit(kernel.body, false, new Map())
+  visit(kernel.body, false, { lets: new Map(), iters: new Map() })
+  const read = [...scribbled].find((b) => searched.has(b))
+  if (read !== undefined) refuse(kernel, split, padded, read, false)
+}
+
+interface Scope {
+  readonly lets: ReadonlyMap<string, Expr>
+  /** Iterator → axis. */
+  readonly iters: ReadonlyMap<string, string>
+}
+
+/** Whether an access to a split tensor is at the coordinates of the iterators over its axes. */
+function isOwn(l: Load, { over, buffers }: Split, iters: ReadonlyMap<string, string>): boolean {
+  const start = buffers.get(l.buffer)?.start ?? 0
+  return over.every((a, k) => {
+    const e = l.index[start + k]
+    return e?.kind === 'var' && iters.get(e.name) === a.name
+  })
 }
 
 const inline = (e: Expr, lets: ReadonlyMap<string, Expr>): Expr =>

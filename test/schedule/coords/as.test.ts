@@ -227,3 +227,33 @@ test('an iteration over a prefix of the structure is no business of one part', (
   expect(refusal(text, 'A as dcsr')).toBe('accepted')
   expect(refusal(text, 'A as two_sides')).toContain('which several parts of two_sides may hold')
 })
+
+describe('padding', () => {
+  const COPY = (
+    target: string,
+    more = 'iterate zero [i, c] as SS { y[i, c] = 0.0 }',
+  ): string => `kernel k(m: size) {
+    axis i = dense_fixed(m)
+    axis j = sparse_variable(i, m)
+    axis c = dense_fixed(m)
+    buffer A: f32[i, j] in
+    buffer D: f32[i, j] out
+    buffer y: f32[i, c] out
+    iterate copy [i, j] as SS { ${target} = A[i, j] + 1.0 }
+    ${more}
+  }`
+
+  test("what is written to the own element beside the stored ones is nobody's", () => {
+    expect(refusal(COPY('D[i, j]'), 'A as bsr(2)')).toBe('accepted')
+  })
+
+  test('but other elements would change', () => {
+    expect(refusal(COPY('D[j, i]'), 'A as bsr(2)')).toContain('schedule/format-padding')
+  })
+
+  test('and it would be found by its coordinates', () => {
+    const read = 'iterate read [i, c] as SS { y[i, c] = D[i, c] }'
+    expect(refusal(COPY('D[i, j]', read), 'A as bsr(2)')).toContain('schedule/format-padding')
+    expect(refusal(COPY('D[i, j]', read), 'A as csc')).toBe('accepted')
+  })
+})

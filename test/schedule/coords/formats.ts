@@ -179,6 +179,10 @@ export const KERNELS: Readonly<Record<string, string>> = {
     'buffer X: i32[i, f] in\nbuffer B: i32[c, f] in\nbuffer D: i32[i, j] out',
     'iterate dot [i, j, f] as SSR { D[i, j] += A[i, j] * X[i, f] * B[j, f] }',
   ),
+  'product at a pattern': kernel(
+    'buffer X: i32[i, f] in\nbuffer B: i32[c, f] in\nbuffer D: i32[i, j] out',
+    'iterate dot [i, j, f] as SSR { D[i, j] += X[i, f] * B[j, f] + 1 }',
+  ),
   'copy in the structure': kernel(
     'buffer D: i32[i, j] out',
     'iterate copy [i, j] as SS { let a = A[i, j]\nif (a > 3) { D[i, j] = a } else { D[i, j] = 0 - a } }',
