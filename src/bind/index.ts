@@ -4,7 +4,6 @@
  */
 import { fail, invariant, SptError } from '../ast/diagnostic.ts'
 import { checkClaim } from '../formats/claims.ts'
-import { scatterValues } from '../formats/scatter.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../formats/tensor.ts'
 import { storedValues } from '../formats/validate.ts'
 import { convert, filled, gatherValues } from '../formats/values.ts'
@@ -19,7 +18,7 @@ import { bindReady } from './ready.ts'
 import { reportOf, type TensorFormat } from './report.ts'
 import { bindParams } from './sizes.ts'
 import { extentsOf, randomSources, sourceOf } from './sources.ts'
-import { buildStructure, type Structure } from './structure.ts'
+import { buildStructure, placedValues, type Structure } from './structure.ts'
 import type { Bound, Inputs, Source } from './types.ts'
 
 export type { PartFormat, TensorFormat } from './report.ts'
@@ -74,12 +73,13 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs): Bound {
     arrays,
     sources: boundSources,
     pieces,
+    positions: structure.positions,
     route: (name) => {
       const known1 = routes.get(name)
       if (known1) return known1
-      const { storages } = structure
+      const { storages, positions } = structure
       const route = routeOf(
-        { kernel, storages, sources: boundSources, pieces, known, ready: parts.sources },
+        { kernel, storages, positions, sources: boundSources, pieces, known, ready: parts.sources },
         name,
       )
       routes.set(name, route)
@@ -90,8 +90,16 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs): Bound {
     dense,
     buildTime: performance.now() - start,
     get report() {
-      const { storages, times } = structure
-      report ??= reportOf({ kernel, storages, tables, pieces, splitTimes: split.times, levelTimes: times })
+      const { storages, times, positions } = structure
+      report ??= reportOf({
+        kernel,
+        storages,
+        positions,
+        tables,
+        pieces,
+        splitTimes: split.times,
+        levelTimes: times,
+      })
       return report
     },
   }
@@ -234,7 +242,7 @@ function valuesOf(
   dense: ReadonlyMap<string, Tensor>,
   ready: ReadonlyMap<string, StoredTensor>,
   pieces: readonly Piece[],
-  { storages }: Structure,
+  { storages, positions }: Structure,
 ): ValueArray {
   const storage = storages.get(b.name)!
   const whole = dense.get(t.name)
@@ -247,8 +255,7 @@ function valuesOf(
   invariant(tensor.kind === 'coords', `${t.name} is bound by coordinates`)
   const { values, dtype } = tensor
   const own = values && piece.entries ? gatherValues({ values, dtype }, piece.entries) : values
-  const coords = b.axes.map((a) => piece.columns.get(a)!)
-  return scatterValues(storage, { coords, values: own, dtype }, b.dtype, b.fill)
+  return placedValues(storage, b, piece, positions(piece, b.name), { values: own, dtype })
 }
 
 function denseValues(b: Buffer1, t: Extract<Tensor, { kind: 'dense' }>): ValueArray {

@@ -62,9 +62,10 @@ function reformat(
   tables: Map<string, Int32Array>,
 ): Piece[] {
   const from = r.from.map((a) => a.name)
+  const { members, first } = apartFrom(mine, from)
   const given = { sizes: known.params, extents: known.extents, lists: known.lists, sets: known.sets }
-  const union = from.map((a) => concat(mine.map((p) => p.columns.get(a)!)))
-  const values = asksValues(r.instance) ? valuesOf(kernel, r, mine, union[0]!.length) : null
+  const union = from.map((a) => concat(members.map((p) => p.columns.get(a)!)))
+  const values = asksValues(r.instance) ? valuesOf(kernel, r, mine, members, first) : null
   const out: Piece[] = []
   const split = splitEntries(r.instance, union, values, given)
   r.instance.parts.forEach((part, k) => {
@@ -78,28 +79,48 @@ function reformat(
     )
     for (const [name, table] of placed.tables) tables.set(name, table)
     const { order } = part.instance
+    const own = new Map<Piece, { entries: Int32Array | null; columns: readonly Int32Array[] }>()
     let lo = 0
     let before = 0
-    for (const p of mine) {
+    for (const p of members) {
       const n = lengthOf(p)
       const hi = entries ? lowerBound(entries, before + n, lo) : lo + n
-      const own = entries ? shifted(entries, lo, hi, before) : null
-      const columns = new Map<string, Int32Array>()
-      for (const [a, c] of p.columns) if (!from.includes(a)) columns.set(a, own ? gather(c, own) : c)
-      order.forEach((a, d) => {
-        const column = placed.columns[d]!
-        columns.set(a, lo === 0 && hi === column.length ? column : column.subarray(lo, hi))
-      })
-      out.push({
-        source: p.source,
-        entries: own && p.entries ? gather(p.entries, own) : (own ?? p.entries),
-        columns,
+      const whole = lo === 0 && hi === placed.columns[0]!.length
+      own.set(p, {
+        entries: entries ? shifted(entries, lo, hi, before) : null,
+        columns: whole ? placed.columns : placed.columns.map((c) => c.subarray(lo, hi)),
       })
       lo = hi
       before += n
     }
+    for (const p of mine) {
+      const held = own.get(first.get(p)!)!
+      const columns = new Map<string, Int32Array>()
+      for (const [a, c] of p.columns)
+        if (!from.includes(a)) columns.set(a, held.entries ? gather(c, held.entries) : c)
+      order.forEach((a, d) => {
+        columns.set(a, held.columns[d]!)
+      })
+      const all = held.entries && p.entries ? gather(p.entries, held.entries) : (held.entries ?? p.entries)
+      out.push({ source: p.source, entries: all, columns })
+    }
   })
   return out
+}
+
+/** Pieces whose columns on these axes are the same arrays count once: the first of them stands for all. */
+export function apartFrom(
+  pieces: readonly Piece[],
+  axes: readonly string[],
+): { readonly members: readonly Piece[]; readonly first: ReadonlyMap<Piece, Piece> } {
+  const members: Piece[] = []
+  const first = new Map<Piece, Piece>()
+  for (const p of pieces) {
+    const same = members.find((q) => axes.every((a) => q.columns.get(a) === p.columns.get(a)))
+    if (!same) members.push(p)
+    first.set(p, same ?? p)
+  }
+  return { members, first }
 }
 
 export const lengthOf = (p: Piece): number =>
@@ -157,13 +178,19 @@ function asksValues(instance: Instance): boolean {
 }
 
 /** Values of the tensor that the format was asked for; what only others hold counts as 0. */
-function valuesOf(kernel: Kernel1, r: Reformat, mine: readonly Piece[], length: number): EntryValues | null {
+function valuesOf(
+  kernel: Kernel1,
+  r: Reformat,
+  mine: readonly Piece[],
+  members: readonly Piece[],
+  first: ReadonlyMap<Piece, Piece>,
+): EntryValues | null {
   const name = tensorNameOf(kernel, r.named ?? r.buffers[0]!.name)
   const named = mine.find((p) => p.source.name === name && p.source.tensor)
   const own = named ?? mine[0]
   const tensor = named?.source.tensor
   const values = tensor?.values ?? null
-  if (!own || (mine.length === 1 && values === null)) return null
+  if (!own || (members.length === 1 && values === null)) return null
   const dtype = tensor && values ? tensor.dtype : 'u8'
   const held =
     values === null
@@ -171,11 +198,14 @@ function valuesOf(kernel: Kernel1, r: Reformat, mine: readonly Piece[], length: 
       : own.entries
         ? gatherValues({ values, dtype }, own.entries)
         : values
-  if (mine.length === 1) return { values: held, dtype }
-  const out = newValues(dtype, length)
+  if (members.length === 1) return { values: held, dtype }
+  const out = newValues(
+    dtype,
+    members.reduce((n, p) => n + lengthOf(p), 0),
+  )
   let at = 0
-  for (const p of mine) {
-    if (p === own) out.set(held, at)
+  for (const p of members) {
+    if (p === first.get(own)) out.set(held, at)
     at += lengthOf(p)
   }
   return { values: out, dtype }

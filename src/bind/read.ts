@@ -3,13 +3,14 @@ import { fail, invariant } from '../ast/diagnostic.ts'
 import { toCoords } from '../formats/coords.ts'
 import { lexicographic } from '../formats/order.ts'
 import { positionsOf } from '../formats/scatter.ts'
-import { gather } from '../formats/storage.ts'
+import { allocate, gather } from '../formats/storage.ts'
 import type { Tensor, ValueArray } from '../formats/tensor.ts'
 import { newValues } from '../formats/values.ts'
+import { chainTo } from '../ir/axis.ts'
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
 import { allAxesOf, asDeclared, type CallerTensor, callerTensor, isStructured } from './axes.ts'
-import { type Known, type Piece, splitSources } from './pieces.ts'
-import { extentsOf, fullColumns, inverseOf, largest } from './sources.ts'
+import { concat, type Known, lengthOf, type Piece, splitSources } from './pieces.ts'
+import { extentsOf, fullColumns, inverseOf, largest, ranked } from './sources.ts'
 import type { Bound, Source } from './types.ts'
 
 /** Where the elements of a tensor lie that a format was applied to. */
@@ -71,7 +72,7 @@ export function readTensor(bound: Bound, name: string, values: ReadonlyMap<strin
 }
 
 /** What `routeOf` takes from binding. */
-export type RouteInput = Pick<Bound, 'kernel' | 'storages' | 'sources' | 'pieces'> & {
+export type RouteInput = Pick<Bound, 'kernel' | 'storages' | 'sources' | 'pieces' | 'positions'> & {
   readonly known: Known
   /** Tensors whose parts came ready-made. */
   readonly ready: readonly Source[]
@@ -83,6 +84,8 @@ export function routeOf(input: RouteInput, name: string): Route {
   const t = tensorOf(kernel, name)
   const ready = input.ready.find((s) => s.axes.join() === t.axes.join())
   if (ready) return routeOfReady(t, ready, input)
+  const direct = routeOfPieces(t, input)
+  if (direct) return direct
   const columns = fullColumns(t.axes, allAxesOf(kernel), known.extents, input.sources())
   const all: Source = { name, axes: t.axes, columns, tensor: null }
   const pieces = splitSources(kernel, [...input.sources(), all], known).pieces.filter((p) => p.source === all)
@@ -102,6 +105,38 @@ export function bufferOf(t: CallerTensor, p: Piece): Buffer1 {
   const b = t.buffers.find((x) => x.axes.every((a) => p.columns.has(a)))
   invariant(b, `no buffer of ${t.name} is over the axes of one of its pieces`)
   return b
+}
+
+/**
+ * Where all that gives the structure of a tensor was split, nothing needs to be split again: each element is some
+ * entry. `null` where the tensor has dimensions that the structure has not.
+ */
+function routeOfPieces(t: CallerTensor, { kernel, sources, pieces, positions }: RouteInput): Route | null {
+  const axes = allAxesOf(kernel)
+  const structured = t.axes.filter((a) => isStructured(axes, a))
+  if (structured.length === 0 || t.axes.some((a) => chainTo(axes, a)[0] !== t.axes[0])) return null
+  const from = sources().filter((s) => structured.every((a) => s.axes.includes(a)))
+  const mine = pieces.filter((p) => from.includes(p.source))
+  if (from.length === 0 || !mine.every((p) => t.buffers.some((b) => b.axes.every((a) => p.columns.has(a)))))
+    return null
+  const offsets = new Map<Source, number>()
+  let total = 0
+  for (const s of from) {
+    offsets.set(s, total)
+    total += s.columns[0]!.length
+  }
+  const union = t.axes.map((a) => concat(from.map((s) => s.columns[s.axes.indexOf(a)]!)))
+  const { columns, rank } = ranked(union)
+  return {
+    columns,
+    parts: mine.map((p) => {
+      const buffer = bufferOf(t, p).name
+      const at = offsets.get(p.source)!
+      const elements = allocate(lengthOf(p), 'elements')
+      for (let e = 0; e < elements.length; e++) elements[e] = rank[at + (p.entries ? p.entries[e]! : e)]!
+      return { buffer, elements, positions: positions(p, buffer) }
+    }),
+  }
 }
 
 function routeOfReady(t: CallerTensor, ready: Source, { storages, pieces }: RouteInput): Route {

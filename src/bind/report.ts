@@ -1,13 +1,13 @@
 /** Which formats tensors were put into, and what that costs. */
 import { describe, type StorageReport } from '../formats/describe.ts'
 import { provenance } from '../formats/provenance.ts'
-import { positionsOf } from '../formats/scatter.ts'
 import { gather, type Storage } from '../formats/storage.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
-import type { Kernel1, Reformat } from '../ir/stage1.ts'
+import type { Buffer1, Kernel1, Reformat } from '../ir/stage1.ts'
 import { callerTensors } from './axes.ts'
-import type { Piece } from './pieces.ts'
+import { apartFrom, lengthOf, type Piece } from './pieces.ts'
 import { largest } from './sources.ts'
+import type { Bound } from './types.ts'
 
 export interface PartFormat {
   /** Of the part: `p0_w4`; empty where there is one. */
@@ -49,6 +49,7 @@ export interface ReportInput {
   readonly storages: ReadonlyMap<string, Storage>
   readonly tables: ReadonlyMap<string, Int32Array>
   readonly pieces: readonly Piece[]
+  readonly positions: Bound['positions']
   /** Milliseconds by format, and by the last axis of a chain. */
   readonly splitTimes: ReadonlyMap<Reformat, number>
   readonly levelTimes: ReadonlyMap<string, number>
@@ -71,7 +72,7 @@ export function reportOf(input: ReportInput): TensorFormat[] {
       const { label, text, tableNames } = partOf(steps, b.axes)
       // All tensors of a structure hold the same coordinates.
       const structure = b.axes.join()
-      const counted = counts.get(structure) ?? countsOf(b.axes, input)
+      const counted = counts.get(structure) ?? countsOf(b, input)
       counts.set(structure, counted)
       const { stored, rows } = counted
       return {
@@ -145,25 +146,22 @@ interface Counts {
   readonly stored: number
 }
 
-/** What all pieces over these axes hold together. */
-function countsOf(axes: readonly string[], { storages, pieces }: ReportInput): Counts {
-  const mine = pieces.filter((p) => axes.every((a) => p.columns.has(a)))
-  const over = [...storages.values()].filter((s) => s.axes.map((a) => a.name).join() === axes.join())
-  // One of them may remember where the entries went.
-  const storage = over.find((s) => s.entries) ?? over[0]!
-  const seen = new Uint8Array(storage.size)
+/** What all pieces over the axes of a buffer hold together. */
+function countsOf(b: Buffer1, { storages, pieces, positions }: ReportInput): Counts {
+  const mine = pieces.filter((p) => b.axes.every((a) => p.columns.has(a)))
+  const { members } = apartFrom(mine, b.axes)
+  const seen = new Uint8Array(storages.get(b.name)!.size)
   let stored = 0
-  for (const p of mine) {
-    const coords = axes.map((a) => p.columns.get(a)!)
-    const positions = positionsOf(storage, coords)
-    const n = positions?.length ?? coords[0]!.length
+  for (const p of members) {
+    const at = positions(p, b.name)
+    const n = lengthOf(p)
     for (let e = 0; e < n; e++) {
-      const q = positions ? positions[e]! : e
+      const q = at ? at[e]! : e
       stored += 1 - seen[q]!
       seen[q] = 1
     }
   }
-  return { stored, rows: rowsOf(mine) }
+  return { stored, rows: rowsOf(members) }
 }
 
 /** Different coordinates on the first dimension. */

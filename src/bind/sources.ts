@@ -152,17 +152,26 @@ export function fullColumns(
 }
 
 /** Different rows in lexicographic order. */
-function distinct(columns: readonly Int32Array[]): Int32Array[] {
-  const sorted = lexicographic(columns, columns.map(largest)).columns
+const distinct = (columns: readonly Int32Array[]): readonly Int32Array[] => ranked(columns).columns
+
+/** Different rows in lexicographic order, and which of them each entry is. */
+export function ranked(columns: readonly Int32Array[]): {
+  readonly columns: readonly Int32Array[]
+  readonly rank: Int32Array
+} {
+  const { order, columns: sorted } = lexicographic(columns, columns.map(largest))
   const n = sorted[0]!.length
   const kept = allocate(n, 'coordinates')
+  const rank = allocate(n, 'coordinates')
   let count = 0
   for (let s = 0; s < n; s++) {
     let same = s > 0
     for (let k = 0; same && k < sorted.length; k++) same = sorted[k]![s] === sorted[k]![s - 1]
     if (!same) kept[count++] = s
+    rank[order ? order[s]! : s] = count - 1
   }
-  return count === n ? [...sorted] : sorted.map((c) => gather(c, kept.subarray(0, count)))
+  if (count === n) return { columns: sorted, rank }
+  return { columns: sorted.map((c) => gather(c, kept.subarray(0, count))), rank }
 }
 
 /** The largest coordinate, at least 0. */

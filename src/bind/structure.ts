@@ -1,19 +1,22 @@
 /** From coordinates on stored axes to the storage of every buffer. */
 import { fail } from '../ast/diagnostic.ts'
 import { buildStorage } from '../formats/build.ts'
+import { type Entry, positionsOf, scatterValues } from '../formats/scatter.ts'
 import { type Level, makeStorage, type Storage, treesOf } from '../formats/storage.ts'
-import type { Tensor } from '../formats/tensor.ts'
+import type { Tensor, ValueArray } from '../formats/tensor.ts'
 import { validateStored } from '../formats/validate.ts'
 import { isStored, type StoredAxis } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
-import { allAxesOf, callerTensor, isStructured, leafChains, storedAxis } from './axes.ts'
-import { concat, type Piece } from './pieces.ts'
+import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
+import { allAxesOf, isStructured, leafChains, storedAxis } from './axes.ts'
+import { apartFrom, concat, lengthOf, type Piece } from './pieces.ts'
 
 export interface Structure {
   readonly storages: ReadonlyMap<string, Storage>
   readonly levels: ReadonlyMap<string, Level>
+  /** Position of each entry of a piece in a buffer over its axes; `null`: entry e has position e. Found once. */
+  readonly positions: (piece: Piece, buffer: string) => Int32Array | null
   /** Milliseconds spent on each chain of levels, by its last axis. */
   readonly times: ReadonlyMap<string, number>
 }
@@ -98,23 +101,49 @@ export function buildStructure(
   const chains = leafChains(kernel.axes.filter(isStored))
   for (const chain of chains) shared(chain)
   const times = new Map<string, number>()
+  const found = new Map<Piece, Map<string, Int32Array | null>>()
+  const remember = (
+    over: readonly string[],
+    members: readonly Piece[],
+    first: ReadonlyMap<Piece, Piece>,
+    from: readonly Piece[],
+    storage: Storage,
+  ): void => {
+    const positions = storage.entries!.positions
+    // Without positions, entry e has position e: of several pieces only the first has that for its own entries.
+    if (!positions && members.length > 1) return
+    const slices = new Map<Piece, Int32Array | null>()
+    let at = 0
+    for (const p of members) {
+      slices.set(p, positions && members.length > 1 ? positions.subarray(at, at + lengthOf(p)) : positions)
+      at += lengthOf(p)
+    }
+    for (const p of from) {
+      const own = found.get(p) ?? new Map<string, Int32Array | null>()
+      found.set(p, own.set(over.join(), slices.get(first.get(p)!)!))
+    }
+  }
   for (const chain of chains) {
     if (chain.every((a) => levels.has(a))) continue
     const start = performance.now()
     const from = pieces.filter((p) => chain.every((a) => p.columns.has(a)))
-    const only = from.length === 1 ? from[0]! : undefined
-    // The buffer that this part of a tensor is stored in remembers where its entries went.
+    // A buffer that all of them are over tells where their entries go.
     const buffer =
-      only &&
-      callerTensor(kernel, only.source.name)?.buffers.find((b) => b.axes.every((a) => only.columns.has(a)))
-    if (only && buffer) {
-      const storage = build(
-        buffer.axes,
-        buffer.axes.map((a) => only.columns.get(a)!),
-        from,
-      )
-      if (buffer.axes.every((a) => !levels.has(a) || !isStructured(axes, a)))
+      from.length > 0
+        ? kernel.buffers.find(
+            (b) =>
+              chain.every((a) => b.axes.includes(a)) &&
+              from.every((p) => b.axes.every((a) => p.columns.has(a))),
+          )
+        : undefined
+    if (buffer) {
+      const { members, first } = apartFrom(from, buffer.axes)
+      const columns = buffer.axes.map((a) => concat(members.map((p) => p.columns.get(a)!)))
+      const storage = build(buffer.axes, columns, from)
+      if (buffer.axes.every((a) => !levels.has(a) || !isStructured(axes, a))) {
         storages.set(buffer.name, storage)
+        remember(buffer.axes, members, first, from, storage)
+      }
       adopt(storage, buffer.axes)
     } else {
       const dense = chain.every((a) => storedAxis(axes, a).kind === 'dense_fixed')
@@ -133,5 +162,33 @@ export function buildStructure(
       makeStorage(over, treesOf(over), new Map(b.axes.map((a) => [a, levels.get(a)!])), null),
     )
   }
-  return { storages, levels, times }
+  const positions = (piece: Piece, buffer: string): Int32Array | null => {
+    const storage = storages.get(buffer)!
+    const over = storage.axes.map((a) => a.name)
+    const own = found.get(piece) ?? new Map<string, Int32Array | null>()
+    found.set(piece, own)
+    const known = own.get(over.join())
+    if (known !== undefined) return known
+    const at = positionsOf(
+      storage,
+      over.map((a) => piece.columns.get(a)!),
+    )
+    own.set(over.join(), at)
+    return at
+  }
+  return { storages, levels, times, positions }
+}
+
+/** The values of a buffer from those of the entries of a piece, whose positions are known. */
+export function placedValues(
+  storage: Storage,
+  b: Buffer1,
+  piece: Piece,
+  positions: Int32Array | null,
+  { values, dtype }: Pick<Entry, 'values' | 'dtype'>,
+): ValueArray {
+  const coords = b.axes.map((a) => piece.columns.get(a)!)
+  const distinct = storage.entries?.positions === positions && storage.entries.distinct
+  const own: Storage = { ...storage, entries: { coords, positions, distinct } }
+  return scatterValues(own, { coords, values, dtype }, b.dtype, b.fill)
 }

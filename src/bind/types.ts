@@ -41,6 +41,8 @@ export interface Bound {
   readonly sources: () => readonly Source[]
   /** Which entries of the sources each set of stored axes holds. */
   readonly pieces: readonly Piece[]
+  /** Position of each entry of a piece in a buffer over its axes; `null`: entry e has position e. Found once. */
+  readonly positions: (piece: Piece, buffer: string) => Int32Array | null
   /** Where the elements of a tensor lie in the buffers that store it. Found once. */
   readonly route: (tensor: string) => Route
   /** Ready-made arrays by the buffer that they are used for. */

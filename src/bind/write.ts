@@ -12,6 +12,7 @@ import type { Buffer1 } from '../ir/stage1.ts'
 import { type CallerTensor, callerTensor, callerTensors } from './axes.ts'
 import { bufferOf } from './read.ts'
 import { largest, sourceOf } from './sources.ts'
+import { placedValues } from './structure.ts'
 import type { Bound, Source } from './types.ts'
 
 /** Values alone, in the order of what was bound: of its entries, row-major, or of its positions. */
@@ -43,16 +44,17 @@ export function withValues(bound: Bound, name: string, update: Tensor | BareValu
   const tensorNow = sourceOf(bound.kernel, name, tensorOf(bound, source, update), bound.params)
   const next = matched(source, tensorNow, fill)
   const arrays = new Map<string, ValueArray>()
-  const put = (b: Buffer1, columns: ReadonlyMap<string, Int32Array>, entries: Int32Array | null): void => {
-    const values = entries ? gatherValues(next, entries) : next.values
-    const coords = b.axes.map((a) => columns.get(a)!)
-    arrays.set(
-      b.name,
-      scatterValues(bound.storages.get(b.name)!, { coords, values, dtype: next.dtype }, dtype, fill),
-    )
+  if (ready) {
+    const coords = source.columns
+    arrays.set(name, scatterValues(bound.storages.get(name)!, { coords, ...next }, dtype, fill))
   }
-  if (ready) put(t.first, new Map(t.axes.map((a, d) => [a, source.columns[d]!])), null)
-  for (const p of bound.pieces) if (p.source.name === name) put(bufferOf(t, p), p.columns, p.entries)
+  for (const p of bound.pieces) {
+    if (p.source.name !== name) continue
+    const b = bufferOf(t, p)
+    const values = p.entries ? gatherValues(next, p.entries) : next.values
+    const at = bound.positions(p, b.name)
+    arrays.set(b.name, placedValues(bound.storages.get(b.name)!, b, p, at, { values, dtype: next.dtype }))
+  }
   const tensor: Tensor = {
     kind: 'coords',
     shape: source.tensor?.shape ?? [],
@@ -82,13 +84,14 @@ function written(
   source: Source | null,
   dense: readonly [string, DenseTensor] | null,
 ): Written {
-  const { kernel, params, storages, pieces, route, ready, given, buildTime } = bound
+  const { kernel, params, storages, pieces, positions, route, ready, given, buildTime } = bound
   return {
     bound: {
       kernel,
       params,
       storages,
       pieces,
+      positions,
       route,
       ready,
       given,
