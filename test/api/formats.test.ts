@@ -15,7 +15,7 @@ schedule multiply.parts {
   atomic C
   each part of A as p {
     split p.io by 4 / p.width -> (outer, inner)
-    bind outer to block.x, p.f to thread.x
+    bind outer to block.x, inner to thread.x
   }
   merge parts of A
 }
@@ -64,7 +64,7 @@ describe('in kernels', () => {
       .each('A', (x, p) =>
         x
           .split(p.loop('io'), 4 / p.constants.width!, [p.name('outer'), p.name('inner')])
-          .bind({ [p.name('outer')]: 'block.x', [p.loop('f')]: 'thread.x' }),
+          .bind({ [p.name('outer')]: 'block.x', [p.name('inner')]: 'thread.x' }),
       )
       .mergeParts('A')
     expect(each.trace).toEqual(k.schedule('parts').trace)

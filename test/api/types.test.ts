@@ -5,6 +5,7 @@ import type * as Node from '../../src/node.ts'
 import {
   type Bindable,
   type CompiledKernel,
+  type ConvertedTensor,
   type CoordTensor,
   coords,
   type DenseTensor,
@@ -14,12 +15,15 @@ import {
   type Kernel,
   load,
   type ModuleText,
+  type Part,
   type PreparedKernel,
   readTensor,
+  type SptFormat,
   type SptProgram,
   type StoredTensor,
   stored,
   type Tensor,
+  type TensorFormat,
   type Verification,
   writeTensor,
 } from '../../src/node.ts'
@@ -35,6 +39,16 @@ test('from text to results', () => {
   expectTypeOf<PreparedKernel['verify']>().returns.resolves.toEqualTypeOf<Verification>()
   expectTypeOf<PreparedKernel['read']>().returns.resolves.toEqualTypeOf<Tensor>()
   expectTypeOf<Kernel['emit']>().returns.toEqualTypeOf<readonly ModuleText[]>()
+})
+
+test('formats', () => {
+  expectTypeOf<Kernel['as']>().parameter(0).toBeString()
+  expectTypeOf<Kernel['each']>().parameter(1).toEqualTypeOf<(kernel: Kernel, part: Part) => Kernel>()
+  expectTypeOf<SptProgram['format']>().returns.toEqualTypeOf<SptFormat>()
+  expectTypeOf<SptFormat['convert']>().returns.toEqualTypeOf<ConvertedTensor>()
+  expectTypeOf<ConvertedTensor['toCoords']>().returns.toEqualTypeOf<CoordTensor>()
+  expectTypeOf<PreparedKernel['formats']>().toEqualTypeOf<readonly TensorFormat[]>()
+  expectTypeOf<PreparedKernel['write']>().parameter(1).toEqualTypeOf<Bindable>()
 })
 
 test('every step gives a kernel, so that calls chain', () => {
