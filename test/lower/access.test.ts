@@ -18,6 +18,10 @@ const STRUCTURES = {
   dcsr: 'axis i = sparse_variable(m)\n axis j = sparse_variable(i, n)',
   ell: 'axis i = dense_fixed(m)\n axis j = sparse_fixed(i, n, 3)',
   coo: 'axis i = sparse_variable(m) nonunique\n axis j = sparse_fixed(i, n, 1)',
+  'rows in pieces': 'axis i = sparse_variable(m) nonunique\n axis j = sparse_fixed(i, n, 2)',
+  'dense rows': 'axis i = sparse_variable(m)\n axis j = dense_fixed(i, n)',
+  'dense over dense': 'axis i = dense_fixed(m)\n axis j = dense_fixed(i, n)',
+  bitmap: 'axis i = sparse_variable(m)\n axis j = bitmap(i, 5)',
   'unordered rows': 'axis i = dense_fixed(m)\n axis j = sparse_variable(i, n) unordered',
 }
 
@@ -41,7 +45,7 @@ for (const [name, axes] of Object.entries(STRUCTURES))
           R: Int32Array.from(at, (x) => x[0]),
           S: Int32Array.from(at, (x) => x[1]),
         },
-        params: {},
+        params: { n: 5 },
       })
       expect([...out_!.values!]).toEqual(want)
       await device.dispose()
