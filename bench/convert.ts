@@ -3,12 +3,15 @@
  *
  *     node dist/bench/convert.js --device cpu|cuda|webgpu [--matrix FILE.mtx|power-law] [--scale S]
  *       [--to hyb,bsr,sr_bcrs,sell] [--repeats 5] [--host no] [--check no] [--json PATH]
+ *       [--digit 6] [--chunk 512]
  *
+ * A target may have arguments, `bsr(4)`. `--digit` and `--chunk` are bits of a digit and entries of a thread in sorts.
  * `--scale` multiplies the nodes and edges of the power-law graph. The source is CSR with f32 values; times are medians
  * in milliseconds after a warm-up, from the call to the device's last command; `first` is the first run, with
  * compiling and allocation, `memory` what a run takes at most besides the source. Every result is compared: back to
  * CSR on the device, with the matrix.
  */
+import { SptError } from '../src/ast/diagnostic.ts'
 import { convertPlan, resident } from '../src/convert/index.ts'
 import { queueOf } from '../src/convert/resident.ts'
 import { convertTensor } from '../src/formats/convert.ts'
@@ -115,23 +118,39 @@ const given = {
   lists: new Map(),
   sets: new Map(),
 }
-const instanceOf = (name: string): Instance => {
+const instanceOf = (text: string): Instance => {
+  const [, name = text, list] = /^(\w+)(?:\((.*)\))?$/.exec(text) ?? []
   const format = formats.get(name)
   if (!format) throw new Error(`no format ${name}`)
-  return instantiate({ format, args: TARGETS[name] ?? [] }, OVER, (x, label) => (label ? `${x}_${label}` : x))
+  const args = list === undefined ? (TARGETS[name] ?? []) : list.split(',').map(Number)
+  return instantiate({ format, args }, OVER, (x, label) => (label ? `${x}_${label}` : x))
+}
+
+/** What a format cannot hold is said, and the next one is tried. */
+async function attempt<T>(f: () => T | Promise<T>): Promise<T | null> {
+  try {
+    return await f()
+  } catch (e) {
+    if (!(e instanceof SptError)) throw e
+    console.log(e.message)
+    return null
+  }
 }
 
 const queue = queueOf(device)
+queue.tuning.digit = count('digit', queue.tuning.digit)
+queue.tuning.chunk = count('chunk', queue.tuning.chunk)
 const from = await resident(device, source, OVER)
 const back = convertPlan(device, instanceOf('csr'))
 const repeats = count('repeats', 5)
 const figures = []
 console.log(`${device.name}: ${shape.join(' × ')}, ${nonzeros} nonzeros`)
-for (const name of (option('to') ?? 'hyb,bsr,sr_bcrs,sell').split(',')) {
-  const to = instanceOf(name)
+for (const to of (option('to') ?? 'hyb,bsr,sr_bcrs,sell').split(/,(?![^(]*\))/).map(instanceOf)) {
   const start = performance.now()
   const plan = convertPlan(device, to)
-  let made = await plan.run(from, given)
+  const tried = await attempt(() => plan.run(from, given))
+  if (!tried) continue
+  let made = tried
   const first = performance.now() - start
   const times: number[] = []
   let launches = 0
@@ -165,8 +184,7 @@ for (const name of (option('to') ?? 'hyb,bsr,sr_bcrs,sell').split(',')) {
   if (option('host') !== 'no') {
     const coords = coordsOf(source)
     const t = performance.now()
-    convertTensor(coords, to, given)
-    host = performance.now() - t
+    if (await attempt(() => convertTensor(coords, to, given))) host = performance.now() - t
   }
   const ms = median(times)
   // What must be read and written at least: the source once, the result once.

@@ -1,8 +1,22 @@
 /** Statements of generated kernels: one thread for each index, scalars in registers, serial loops. */
 import type { Dtype } from '../ir/dtype.ts'
-import { add, constant, type Expr, eq, int, load, lt, mul, select, variable } from '../ir/expr.ts'
+import {
+  add,
+  constant,
+  div,
+  type Expr,
+  eq,
+  int,
+  load,
+  lt,
+  mul,
+  select,
+  type ThreadAxis,
+  variable,
+} from '../ir/expr.ts'
 import type { Buffer, For, Kernel2, LoopMode, Stmt } from '../ir/loops.ts'
 import { builtinMonoid } from '../ir/monoid.ts'
+import { walkStmts } from '../ir/tree.ts'
 import { type LaunchSpec, THREADS } from './queue.ts'
 
 const SERIAL: LoopMode = { kind: 'serial' }
@@ -93,24 +107,27 @@ export const before = (e: Expr): Expr => add(e, int(-1))
 export const isFirst = (e: Expr): Expr => eq(e, int(0))
 export const zero = (dtype: Dtype): Expr => constant(0, dtype)
 
+const isAtomic = (body: readonly Stmt[]): boolean => {
+  let found = false
+  walkStmts(body, (s) => {
+    if (s.kind === 'reduce' && s.atomic) found = true
+  })
+  return found
+}
+
 /** The kernel of a launch: threads in blocks of `block`. */
 export function kernelOf(spec: LaunchSpec, name: string, block: number): Kernel2 {
   const threads = variable(THREADS)
   const sizes = [THREADS, ...Object.keys(spec.sizes ?? {})]
-  const body = loop(
-    'x_block',
-    { kind: 'binary', op: 'div', a: add(threads, int(block - 1)), b: int(block), dtype: 'i32' },
-    (b) => {
-      const at = (t: Expr): Expr => add(mul(b, int(block)), t)
-      const t = variable('x_thread')
-      return [
-        loop('x_thread', int(block), () => spec.body(at(t)), { kind: 'bind', to: 'thread.x' }, [
-          lt(at(t), threads),
-        ]),
-      ]
-    },
-    { kind: 'bind', to: 'block.x' },
-  )
+  const t = variable('x_thread')
+  const at = add(mul(variable('x_block'), int(block)), t)
+  const inner = spec.body(at)
+  // Loops whose rounds may update one element are reductions: updates stay atomic.
+  const reduce = isAtomic(inner)
+  const blocks = div(add(threads, int(block - 1)), int(block))
+  const bind = (to: ThreadAxis): LoopMode => ({ kind: 'bind', to })
+  const bound = loop('x_thread', int(block), () => inner, bind('thread.x'), [lt(at, threads)])
+  const body = { ...loop('x_block', blocks, () => [{ ...bound, reduce }], bind('block.x')), reduce }
   const columns = Object.entries(spec.columns)
   return {
     stage: 2,

@@ -59,9 +59,18 @@ const MAX_CELLS = 2 ** 14
 /** Turns of the microtask queue that a read waits, so that others who are about to ask are answered with it. */
 const PATIENCE = 64
 
+/** What sorts are made with. */
+export interface Tuning {
+  /** Bits of a digit at most: a thread has a counter for each value. */
+  digit: number
+  /** Entries that one thread counts and deals at most. */
+  chunk: number
+}
+
 /** Memory, kernels and commands of one device. */
 export class Queue {
   readonly device: Device
+  readonly tuning: Tuning
   readonly #kernels = new Map<string, Promise<Kernel>>()
   readonly #spare = new Map<number, DeviceBuffer[]>()
   readonly #cells: Column
@@ -77,6 +86,7 @@ export class Queue {
 
   constructor(device: Device) {
     this.device = device
+    this.tuning = { digit: device.kind === 'cpu' ? 8 : 6, chunk: 512 }
     this.#cells = this.column(MAX_CELLS, 'i32', 'totals')
   }
 

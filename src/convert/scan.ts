@@ -191,22 +191,23 @@ export function reduce(q: Queue, r: Reduction): void {
   q.release(partial)
 }
 
-/** One thread for each value. */
+/** What is left, in one thread. */
 function last(q: Queue, r: Reduction): void {
   q.launch({
     key: `${r.key} ${r.op} last`,
-    threads: r.count,
+    threads: 1,
     columns: { ...r.columns, x_totals: q.totals },
     sizes: { ...r.sizes, x_n: r.n, x_cell: r.cells },
-    body: (j) =>
-      Array.from({ length: r.count }, (_, k) => {
-        const sum = scalar(`x_sum${k}`, int(0))
-        return when(eq(j, int(k)), [
-          ...sum.declare,
-          loop(`x_k${k}`, variable('x_n'), (e) => [sum.set(combine(r.op, sum.value, r.values(e)[k]!))]),
-          store('x_totals', add(variable('x_cell'), j), sum.value),
-        ])
-      }),
+    body: () => {
+      const sums = Array.from({ length: r.count }, (_, j) => scalar(`x_sum${j}`, int(0)))
+      return [
+        ...sums.flatMap((s) => s.declare),
+        loop('x_k', variable('x_n'), (e) =>
+          r.values(e).map((v, j) => sums[j]!.set(combine(r.op, sums[j]!.value, v))),
+        ),
+        ...sums.map((s, j) => store('x_totals', add(variable('x_cell'), int(j)), s.value)),
+      ]
+    },
   })
 }
 

@@ -22,20 +22,16 @@ export interface Segments {
   readonly count: number
 }
 
-/** Bits of a digit at most, and entries of a chunk at most and at least. */
-const DIGIT = { cpu: 8, other: 6 }
-const LONGEST = 512
+/** Entries of a chunk at least. */
 const SHORTEST = 32
 /** Chunks that keep a device busy. */
 const ENOUGH = 2 ** 16
 
 /** Counters that a pass over `n` entries in segments has at most. */
 export const counters = (q: Queue, n: number, segments: number): number =>
-  (segments + n / LONGEST) * 2 ** digitBits(q)
+  (segments + n / q.tuning.chunk) * 2 ** q.tuning.digit
 
-const digitBits = (q: Queue): number => (q.device.kind === 'cpu' ? DIGIT.cpu : DIGIT.other)
-
-export const passes = (q: Queue, bits: number): number => Math.ceil(bits / digitBits(q))
+export const passes = (q: Queue, bits: number): number => Math.ceil(bits / q.tuning.digit)
 
 /**
  * Entry numbers 0 … n-1 by `keys` (the most significant first), equal ones in order; `null`: there is nothing
@@ -80,7 +76,7 @@ interface Pass {
 function pass(q: Queue, p: Pass): { readonly order: Column; readonly known: Column | null } {
   const { n, key, known, order, segments } = p
   const digits = 2 ** p.bits
-  const length = Math.min(LONGEST, Math.max(SHORTEST, Math.ceil(n / ENOUGH)))
+  const length = Math.min(q.tuning.chunk, Math.max(SHORTEST, Math.ceil(n / ENOUGH)))
   const chunks = segments ? segments.count + Math.floor(n / length) : Math.ceil(n / length)
   const bases = segments ? chunkBases(q, segments, length) : null
   const counts = q.column(chunks * digits, 'i32', 'counters')

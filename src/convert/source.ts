@@ -9,6 +9,7 @@ import {
   add,
   all,
   binary,
+  call,
   constant,
   div,
   type Expr,
@@ -25,7 +26,6 @@ import {
   substitute,
   variable,
 } from '../ir/expr.ts'
-import type { Stmt } from '../ir/loops.ts'
 import { ENTRY, Frame } from './frame.ts'
 import { flag, get, loop, next, scalar, store, when } from './kernel.ts'
 import type { DeviceLevel } from './levels.ts'
@@ -191,8 +191,12 @@ function bitsOf(q: Queue, level: DeviceLevel, parents: number): { parents: Colum
     parents: q.column(positions, 'i32', 'parents'),
     coordinates: q.column(positions, 'i32', 'coordinates'),
   }
-  const isSet = (word: Expr, bit: number): Expr =>
-    bit === WORD - 1 ? lt(word, int(0)) : eq(mod(div(word, int(2 ** bit)), int(2)), int(1))
+  const isSet = (word: Expr, bit: Expr): Expr =>
+    select(
+      eq(bit, int(WORD - 1)),
+      lt(word, int(0)),
+      eq(mod(div(word, call('shift_left', [int(1), bit])), int(2)), int(1)),
+    )
   q.launch({
     key: 'bits',
     threads: parents,
@@ -211,15 +215,13 @@ function bitsOf(q: Queue, level: DeviceLevel, parents: number): { parents: Colum
         ...word.declare,
         loop('x_k', variable('x_words'), (k) => [
           word.set(get('x_mask', add(mul(p, variable('x_words')), k))),
-          ...Array.from(
-            { length: WORD },
-            (_, bit): Stmt =>
-              when(isSet(word.value, bit), [
-                store('x_parents', at.value, p),
-                store('x_coordinates', at.value, add(mul(k, int(WORD)), int(bit))),
-                at.set(next(at.value)),
-              ]),
-          ),
+          loop('x_bit', int(WORD), (bit) => [
+            when(isSet(word.value, bit), [
+              store('x_parents', at.value, p),
+              store('x_coordinates', at.value, add(mul(k, int(WORD)), bit)),
+              at.set(next(at.value)),
+            ]),
+          ]),
         ]),
       ]
     },

@@ -1,0 +1,57 @@
+/** The CUDA texts of all kernels that conversions launch, compiled by nvcc where there is one. Nothing runs. */
+import fc from 'fast-check'
+import { expect, test, vi } from 'vitest'
+import { convert, releaseConversions, resident } from '../../src/convert/index.ts'
+import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { compileCuda, noNvcc } from '../support/nvcc.ts'
+import { givenFor, instanceOf, packageFormats, STANDARD, tensorFor } from './standard.ts'
+
+/** Between them they need every kind of kernel. */
+const TRIED = new Set([
+  'csc',
+  'sell',
+  'sr_bcrs',
+  'bitmap_blocks',
+  'vbr',
+  'hyb',
+  'masked_rest',
+  'top_rest',
+  'csf3',
+])
+const texts: string[] = []
+
+vi.mock('../../src/backends/emit.ts', async (original) => {
+  const real = await original<typeof import('../../src/backends/emit.ts')>()
+  return {
+    ...real,
+    emit: (...[plan, target]: Parameters<typeof real.emit>) => {
+      texts.push(...real.emit(plan, 'cuda').map((t) => t.text))
+      return real.emit(plan, target)
+    },
+  }
+})
+
+test.skipIf(noNvcc !== null)(
+  'nvcc takes every kernel',
+  async () => {
+    const device = createCpuDevice()
+    const formats = await packageFormats()
+    for (const s of STANDARD.filter((x) => TRIED.has(x.name))) {
+      const format = formats.get(s.name)
+      if (!format) throw new Error(`no format ${s.name}`)
+      const to = instanceOf(format, s.args)
+      for (const t of fc.sample(tensorFor(s), { numRuns: 2, seed: 7 })) {
+        const given = givenFor(t.shape, s.given?.(t.shape))
+        const from = await resident(device, t)
+        const made = await convert(device, from, to, given)
+        const rows = await convert(device, made, to, given)
+        for (const r of [from, made, rows]) r.free()
+      }
+    }
+    await releaseConversions(device)
+    expect(texts.length).toBeGreaterThan(100)
+    const one = texts.map((t, k) => `namespace k${k} {\n${t}\n}`).join('\n')
+    expect(compileCuda([one])).toBe('')
+  },
+  600_000,
+)
