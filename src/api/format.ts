@@ -11,6 +11,7 @@ import {
 import { coordsOfDense } from '../formats/coords.ts'
 import type { Given } from '../formats/given.ts'
 import { instantiate } from '../formats/instantiate.ts'
+import { drawParts, type PictureOptions } from '../formats/picture/index.ts'
 import { type Provenance, provenance } from '../formats/provenance.ts'
 import { reportTensor, type TensorReport } from '../formats/report.ts'
 import type { CoordTensor, StoredTensor, Tensor } from '../formats/tensor.ts'
@@ -70,6 +71,12 @@ export class ConvertedTensor {
   describe(): TensorReport {
     return reportTensor(this.#stored)
   }
+
+  /** A picture of the tensor with its parts, and of how each is stored: the text of an SVG file. */
+  svg(options: PictureOptions = {}): string {
+    expectArgument(isRecord(options), 'options', options, "an object such as { name: 'A' }")
+    return drawParts(this.#stored, options)
+  }
 }
 
 function partOf({ part, storage, values, tables }: StoredPart, { dtype }: StoredParts): ConvertedPart {
@@ -104,6 +111,16 @@ export class SptFormat {
     return this.#instance.text
   }
 
+  /** Names of its dimensions. */
+  get over(): readonly string[] {
+    return this.#instance.over.map((a) => a.name)
+  }
+
+  /** Lists and sets that come with the data, by name. */
+  get given(): Instance['given'] {
+    return this.#instance.given
+  }
+
   /** Labels and formats of the parts, in order. */
   get parts(): readonly { readonly label: string; readonly format: string }[] {
     return this.#instance.parts.map((p) => ({ label: p.label, format: p.instance.text }))
@@ -129,6 +146,11 @@ export class SptFormat {
   /** Parts, padding, bytes, and lengths by dimension, of a tensor in the format. */
   describe(tensor: Tensor | ConvertedTensor, data: FormatData = {}): TensorReport {
     return this.convert(tensor, data).describe()
+  }
+
+  /** A picture of a tensor in the format, as SVG. */
+  svg(tensor: Tensor | ConvertedTensor, data: FormatData = {}, options: PictureOptions = {}): string {
+    return this.convert(tensor, data).svg(options)
   }
 
   /**

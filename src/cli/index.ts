@@ -5,6 +5,7 @@ import { check } from './commands/check.ts'
 import { doctor } from './commands/doctor.ts'
 import { emit } from './commands/emit.ts'
 import { fmt } from './commands/fmt.ts'
+import { format } from './commands/format.ts'
 import { run } from './commands/run.ts'
 import { show } from './commands/show.ts'
 import { EXIT, showFailure } from './failure.ts'
@@ -13,7 +14,7 @@ import type { Io } from './io.ts'
 import { misused } from './usage.ts'
 import { version } from './version.ts'
 
-const COMMANDS: readonly CommandSpec[] = [run, check, fmt, show, emit, doctor]
+const COMMANDS: readonly CommandSpec[] = [run, check, fmt, show, emit, format, doctor]
 
 function find(name: string): CommandSpec {
   const command = COMMANDS.find((c) => c.name === name)

@@ -8,9 +8,10 @@ import type { Device, DeviceKind } from '../../runtime/device.ts'
 import type { Verification } from '../../verify.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
+import { size } from '../figures.ts'
 import { chosenKernel, loadFile, scheduleCall, scheduled, within } from '../program.ts'
 import { checkNames, checkOutputs, numbers, readInputs } from '../run/inputs.ts'
-import { human, json, type Report, size } from '../run/report.ts'
+import { human, json, type Report } from '../run/report.ts'
 import { sparseSizes } from '../run/sparse.ts'
 
 /** Above this, the reference computes a sample of the coordinates where each can be computed by itself. */

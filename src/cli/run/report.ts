@@ -1,6 +1,7 @@
 /** What a run says: a table for people, one object for programs. */
 import type { DeviceKind } from '../../runtime/device.ts'
 import type { Verification } from '../../verify.ts'
+import { count, ms, size } from '../figures.ts'
 
 export interface Report {
   readonly kernel: string
@@ -43,19 +44,10 @@ export function json(r: Report): string {
   return `${JSON.stringify({ kernel, device, schedule, sizes, nnz, bytes, time, verify }, plain)}\n`
 }
 
-const count = (n: number): string => n.toLocaleString('en-US')
 const list = (record: Readonly<Record<string, number>>): string =>
   Object.entries(record)
     .map(([name, n]) => `${name} = ${Number.isInteger(n) ? count(n) : n}`)
     .join(', ')
-
-export function size(bytes: number): string {
-  const units = ['bytes', 'KiB', 'MiB', 'GiB']
-  const k = bytes < 1024 ? 0 : Math.min(3, Math.floor(Math.log2(bytes) / 10))
-  return `${k === 0 ? count(bytes) : (bytes / 2 ** (10 * k)).toFixed(1)} ${units[k]}`
-}
-
-const ms = (t: number): string => `${t >= 100 ? t.toFixed(0) : t >= 1 ? t.toFixed(2) : t.toPrecision(3)} ms`
 
 function sparse(r: Report): string {
   return Object.entries(r.nnz)

@@ -1,0 +1,171 @@
+import { writeFile } from 'node:fs/promises'
+import { basename } from 'node:path'
+import type { SptFormat } from '../../api/format.ts'
+import { fail, SptError } from '../../ast/diagnostic.ts'
+import { coordsOfDense } from '../../formats/coords.ts'
+import { drawCoords } from '../../formats/picture/index.ts'
+import { compressedBytes, lengthReport } from '../../formats/report.ts'
+import type { CoordTensor, Tensor } from '../../formats/tensor.ts'
+import { READABLE, readTensor } from '../../io/index.ts'
+import { fileDiagnostic } from '../../io/node.ts'
+import type { Call, CommandSpec } from '../command.ts'
+import { EXIT } from '../failure.ts'
+import { formatOf, knownFormats, withTexts } from '../format/known.ts'
+import { type FormatReport, human, json } from '../format/report.ts'
+import { misused } from '../usage.ts'
+
+export const format: CommandSpec = {
+  name: 'format',
+  args: '[NAME=]FILE [LIST=FILE…]',
+  count: [1, Number.POSITIVE_INFINITY],
+  summary: 'Show how a tensor is stored in a format',
+  options: [
+    {
+      flags: '--as <FORMAT>',
+      about: "As in a schedule: 'hyb(2, 5)', 'band(1, 1) + csr' (default: the tensor by itself)",
+    },
+    {
+      flags: '--from <FILE.spt>',
+      about: 'Formats of a program, next to those of the package',
+      repeats: true,
+    },
+    { flags: '--svg <PATH>', about: 'Draw the tensor with its parts, and how they are stored' },
+    { flags: '--json <PATH>', about: 'Write the figures as data' },
+  ],
+  notes: [
+    'For each part: rows with an element, nonzeros, slots of the value array, padding (slots that hold no nonzero),\nand bytes. Below: why nothing is lost or stored twice. What is checked was checked with this tensor.',
+    `Lists and sets that a format takes follow the tensor, under the names that the format has: rows=rows.npy.`,
+    `Reads ${READABLE.join(' ')}.\nWithin an .npz: PATH#array, PATH#prefix of a scipy matrix, or PATH#rows,columns for coordinates.`,
+  ],
+  examples: [
+    "spt format graph.mtx --as 'hyb(2, 5)' --svg graph.svg",
+    "spt format A=graph.npz --as 'bsr(16) where (density(16) >= 0.5) + csr'",
+    "spt format mesh.mtx rows=r.npy cols=r.npy --as 'vbr(rows, cols)'",
+    'spt format mine.mtx --from mine.spt --as mine',
+  ],
+  async run(call) {
+    const [first, ...others] = call.args.map(bindingOf)
+    const files = namedFiles(call, others)
+    const text = call.one('as')
+    if (text === undefined && files.size > 0)
+      misused({ command: 'format', message: 'lists and sets are for a format', hint: 'choose one with --as' })
+    const { name, path } = first!
+    const label = name ?? basename(path)
+    if (text === undefined) {
+      const tensor = asCoords(await readTensor(path))
+      return finish(call, plain(label, tensor), () => drawCoords(tensor, { name: label }))
+    }
+    const known = await knownFormats(call.many('from'))
+    const chosen = withTexts(text, known, () => formatOf(text, known))
+    checkNames(chosen, files.keys())
+    const tensor = await readTensor(path)
+    const data = await readGiven(chosen, files)
+    const made = withTexts(text, known, () => {
+      const from = asCoords(tensor)
+      const start = performance.now()
+      const converted = chosen.convert(from, data)
+      return { converted, build: performance.now() - start }
+    })
+    const { provenance } = chosen
+    const report = made.converted.describe()
+    return finish(call, { tensor: label, over: chosen.over, report, build: made.build, provenance }, () =>
+      made.converted.svg({ name: label }),
+    )
+  },
+}
+
+async function finish(call: Call, report: FormatReport, draw: () => string): Promise<number> {
+  const outputs = [
+    ['svg', draw],
+    ['json', () => json(report)],
+  ] as const
+  for (const [option, make] of outputs) {
+    const path = call.one(option)
+    if (path === undefined) continue
+    await writeFile(path, make()).catch((error: unknown) => {
+      throw new SptError(fileDiagnostic(error, path, 'write'))
+    })
+    call.io.err(`wrote ${path}\n`)
+  }
+  call.io.out(human(report))
+  return EXIT.ok
+}
+
+interface Binding {
+  readonly name: string | null
+  readonly path: string
+}
+
+function bindingOf(text: string): Binding {
+  const match = /^([A-Za-z_]\w*)=(.+)$/s.exec(text)
+  return match ? { name: match[1]!, path: match[2]! } : { name: null, path: text }
+}
+
+function namedFiles(call: Call, bindings: readonly Binding[]): Map<string, string> {
+  const out = new Map<string, string>()
+  for (const { name, path } of bindings) {
+    if (name === null)
+      misused({
+        command: call.command,
+        message: `there is no place for ${path}`,
+        expected: 'NAME=FILE for a list or a set',
+      })
+    else if (out.has(name))
+      misused({ command: call.command, message: `${name} is given twice`, expected: 'one file' })
+    else out.set(name, path)
+  }
+  return out
+}
+
+/** Throws `format/unknown-data`. */
+function checkNames(format: SptFormat, names: Iterable<string>): void {
+  const candidates = format.given.map((g) => g.name)
+  for (const name of names)
+    if (!candidates.includes(name))
+      fail({
+        code: 'format/unknown-data',
+        message: `${format.text} takes no list and no set ${name}`,
+        lookup: { name, candidates },
+        ...(candidates.length > 0 ? { expected: candidates.join(', ') } : {}),
+      })
+}
+
+async function readGiven(
+  format: SptFormat,
+  files: ReadonlyMap<string, string>,
+): Promise<Record<string, Tensor>> {
+  const out: [string, Tensor][] = []
+  for (const { name, kind } of format.given) {
+    const path = files.get(name)
+    if (path !== undefined) out.push([name, await readTensor(path, kind === 'list' ? { dtype: 'i32' } : {})])
+  }
+  return Object.fromEntries(out)
+}
+
+/** Files hold coordinates or dense arrays; zeros of these are left out. */
+function asCoords(tensor: Tensor): CoordTensor {
+  if (tensor.kind === 'dense') return coordsOfDense(tensor)
+  if (tensor.kind === 'coords') return tensor
+  return fail({
+    code: 'format/stored',
+    message: 'the file holds arrays in storage order',
+    expected: 'coordinates',
+  })
+}
+
+function plain(tensor: string, { shape, coords, dtype }: CoordTensor): FormatReport {
+  const stored = coords[0]?.length ?? 0
+  return {
+    tensor,
+    over: null,
+    report: {
+      shape,
+      dtype,
+      stored,
+      lengths: shape.map((extent, d) => lengthReport(coords[d]!, extent)),
+      compressedBytes: compressedBytes(shape, stored, dtype),
+    },
+    build: null,
+    provenance: null,
+  }
+}

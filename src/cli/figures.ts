@@ -1,0 +1,15 @@
+/** Numbers as people read them. */
+
+export const count = (n: number): string => n.toLocaleString('en-US')
+
+export function size(bytes: number): string {
+  const units = ['bytes', 'KiB', 'MiB', 'GiB']
+  const k = bytes < 1024 ? 0 : Math.min(3, Math.floor(Math.log2(bytes) / 10))
+  return `${k === 0 ? count(bytes) : (bytes / 2 ** (10 * k)).toFixed(1)} ${units[k]}`
+}
+
+export const ms = (t: number): string =>
+  `${t >= 100 ? t.toFixed(0) : t >= 1 ? t.toFixed(2) : t.toPrecision(3)} ms`
+
+export const percent = (share: number): string =>
+  share === 0 ? '0 %' : share < 0.0001 ? '< 0.01 %' : `${(100 * share).toFixed(share < 0.01 ? 2 : 1)} %`

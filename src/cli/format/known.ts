@@ -1,0 +1,53 @@
+/** The formats that a command line can name: those of the package, and those of files. */
+import { readdirSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { chooseFormat, SptFormat } from '../../api/format.ts'
+import { type Source, SptError } from '../../ast/diagnostic.ts'
+import type { AnyFormat } from '../../ir/format.ts'
+import { loadFile } from '../program.ts'
+import { packageFolder } from '../version.ts'
+
+export interface KnownFormats {
+  readonly formats: ReadonlyMap<string, AnyFormat>
+  readonly sources: ReadonlyMap<string, Source>
+}
+
+/** A file's format hides that of the same name in the package, and in files before it. */
+export async function knownFormats(files: readonly string[]): Promise<KnownFormats> {
+  const formats = new Map<string, AnyFormat>()
+  const sources = new Map<string, Source>()
+  for (const path of [...packaged(), ...files]) {
+    const program = await loadFile(path)
+    for (const [name, format] of program.formats) formats.set(name, format)
+    for (const [name, source] of program.sources ?? []) sources.set(name, source)
+  }
+  return { formats, sources }
+}
+
+/** The package's own files of formats. */
+function packaged(): string[] {
+  const root = packageFolder()
+  if (root === null) return []
+  const folder = new URL('kernels/', root)
+  return readdirSync(folder)
+    .filter((name) => /^formats.*\.spt$/.test(name))
+    .toSorted()
+    .map((name) => fileURLToPath(new URL(name, folder)))
+}
+
+/** The format that a text stands for, as after `as` in a schedule. */
+export const formatOf = (text: string, { formats }: KnownFormats): SptFormat => {
+  const chosen = chooseFormat(text.trim(), [], formats)
+  return new SptFormat(chosen.format, chosen.args)
+}
+
+/** Gives errors the texts that their places are in: files, and what was written on the command line. */
+export function withTexts<T>(text: string, { sources }: KnownFormats, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    if (error instanceof SptError)
+      error.sources ??= new Map([...sources, ['format', { name: 'format', text }]])
+    throw error
+  }
+}

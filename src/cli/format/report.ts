@@ -1,0 +1,182 @@
+/** What `spt format` says: tables for people, an object for programs. */
+import type { Provenance } from '../../formats/provenance.ts'
+import type { LengthReport, TensorReport } from '../../formats/report.ts'
+import { count, ms, percent, size } from '../figures.ts'
+
+/** A tensor by itself. */
+export interface PlainReport {
+  readonly shape: readonly number[]
+  readonly dtype: TensorReport['dtype']
+  readonly stored: number
+  readonly lengths: readonly LengthReport[]
+  readonly compressedBytes: number
+}
+
+export interface FormatReport {
+  readonly tensor: string
+  /** Names of the dimensions, where a format gives them. */
+  readonly over: readonly string[] | null
+  readonly report: PlainReport | TensorReport
+  /** Milliseconds. */
+  readonly build: number | null
+  readonly provenance: Provenance | null
+}
+
+export function human(r: FormatReport): string {
+  const { report } = r
+  return [
+    heading(r),
+    ...('parts' in report ? [partTable(report), totals(report, r.build!)] : []),
+    ...lengthTables(r),
+    ...(r.provenance ? [grounds(r.provenance)] : []),
+  ].join('\n')
+}
+
+export const json = (r: FormatReport): string => `${JSON.stringify(r, null, 2)}\n`
+
+function heading({ tensor, report }: FormatReport): string {
+  const { shape, stored, dtype } = report
+  const all = shape.reduce((a, b) => a * b, 1)
+  return rows([
+    ['tensor', `${tensor}: ${shape.map(count).join(' × ')}, ${dtype}`],
+    ['nonzeros', `${count(stored)} (${percent(all === 0 ? 0 : stored / all)} of all elements)`],
+    ...('parts' in report
+      ? [['format', report.format] as const]
+      : [['compressed rows', size(report.compressedBytes)] as const]),
+  ])
+}
+
+function partTable(report: TensorReport): string {
+  const head = [
+    'part',
+    'format',
+    'rows',
+    'nonzeros',
+    'slots',
+    'padding',
+    '',
+    'index arrays',
+    'values',
+    'both',
+  ]
+  const body = report.parts.map((p) => [
+    p.label || '-',
+    p.format + measured(p.measured),
+    count(p.rows),
+    count(p.stored),
+    count(p.slots),
+    count(p.padding),
+    percent(p.paddingShare),
+    size(p.structureBytes + p.tableBytes),
+    size(p.valueBytes),
+    size(p.bytes),
+  ])
+  const total = [
+    'total',
+    '',
+    '',
+    count(report.stored),
+    count(report.slots),
+    count(report.padding),
+    percent(report.paddingShare),
+    size(report.structureBytes + report.tableBytes),
+    size(report.valueBytes),
+    size(report.bytes),
+  ]
+  return table([head, ...body, ...(body.length > 1 ? [total] : [])], 2)
+}
+
+const measured = (sizes: Readonly<Record<string, number>>): string => {
+  const all = Object.entries(sizes).map(([name, n]) => `${name} = ${count(n)}`)
+  return all.length === 0 ? '' : ` (${all.join(', ')})`
+}
+
+function totals(report: TensorReport, build: number): string {
+  const { bytes, compressedBytes } = report
+  const ratio = bytes / compressedBytes
+  return rows([
+    ['compressed rows', `${size(compressedBytes)}; this format takes ${ratio.toFixed(2)} times as much`],
+    ['build', ms(build)],
+  ])
+}
+
+function lengthTables({ report, over }: FormatReport): string[] {
+  const names =
+    report.shape.length === 2
+      ? ['rows', 'columns']
+      : report.shape.map((_, d) => `dimension ${over?.[d] ?? d + 1}`)
+  const summary = table(
+    [
+      ['nonzeros in', 'number', 'empty', 'min', 'mean', 'median', 'max'],
+      ...report.lengths.map((l, d) => [
+        names[d]!,
+        count(l.segments),
+        count(l.empty),
+        count(l.min),
+        l.mean.toFixed(2),
+        String(l.median),
+        count(l.max),
+      ]),
+    ],
+    1,
+  )
+  const [first] = report.lengths
+  return first && report.shape.length > 1 ? [summary, histogram(names[0]!, first)] : [summary]
+}
+
+const BAR = 40
+
+/** Classes by powers of two, a bar for each. */
+function histogram(what: string, { histogram: classes }: LengthReport): string {
+  const most = classes.reduce((m, c) => Math.max(m, c.segments), 1)
+  const body = classes.map(({ upTo, segments }, k) => {
+    const from = k === 0 ? 0 : classes[k - 1]!.upTo + 1
+    const bar = '#'.repeat(segments === 0 ? 0 : Math.max(1, Math.round((BAR * segments) / most)))
+    return [from === upTo ? count(upTo) : `${count(from)} … ${count(upTo)}`, count(segments), bar]
+  })
+  return table([['nonzeros', what, ''], ...body], 0, [2])
+}
+
+const GROUND = { construction: 'by construction', proved: 'proved', checked: 'checked' } as const
+
+/** One line for each kind of node, then one for each format. */
+function grounds({ parts, nodes }: Provenance): string {
+  const lines = (head: readonly string[], body: readonly (readonly string[])[]): string => {
+    const different = new Map(body.map((line) => [line.join('\n'), line]))
+    return body.length === 0 ? '' : table([head, ...different.values()], head.length)
+  }
+  return [
+    lines(
+      ['split', 'nothing is in two parts', 'everything is in one'],
+      nodes.map((n) => [n.node, GROUND[n.disjoint], GROUND[n.cover]]),
+    ),
+    lines(
+      ['format', 'the inverse undoes the map', 'coordinates are in range'],
+      parts.map((p) => [p.format, GROUND[p.inverse], GROUND[p.range]]),
+    ),
+  ]
+    .filter((t) => t !== '')
+    .join('\n')
+}
+
+/** Names before values. */
+function rows(lines: readonly (readonly [string, string])[]): string {
+  const width = Math.max(...lines.map(([name]) => name.length))
+  return lines.map(([name, value]) => `${name.padEnd(width)}  ${value}\n`).join('')
+}
+
+/** Columns: the first `texts` and those in `left` are to the left, numbers to the right. */
+function table(lines: readonly (readonly string[])[], texts: number, left: readonly number[] = []): string {
+  const widths = lines[0]!.map((_, c) => Math.max(...lines.map((l) => l[c]!.length)))
+  return lines
+    .map((l) =>
+      l
+        .map((cell, c) =>
+          c < texts || left.includes(c) ? cell.padEnd(widths[c]!) : cell.padStart(widths[c]!),
+        )
+        .join('  ')
+        .trimEnd(),
+    )
+    .map((l) => `${l}\n`)
+    .join('')
+}

@@ -1,0 +1,176 @@
+/** How parts are stored: for each a box of its elements, those that hold something apart from padding. */
+import type { HeldEntries, StoredPart } from '../convert.ts'
+import { cellsByKey, type Grid, SHADES } from './grid.ts'
+import { type Layout, layoutOf } from './layout.ts'
+import { colorOf, count, element, escaped, fitted, NEUTRAL, percent, Rectangles, text } from './svg.ts'
+
+export interface StoragePart {
+  readonly part: StoredPart
+  readonly held: HeldEntries
+}
+
+const GAP = 22
+const TEXT = 46
+const LEAST = 6
+/** Where elements are this large they are drawn one by one. */
+const SEPARATE = 4
+const LARGEST = 14
+const BOXES = 500
+
+interface Limits {
+  readonly width: number
+  readonly height: number
+  /** Pixels of a cell where elements are smaller. */
+  readonly cell: number
+}
+
+/** Fewer parts have more room. */
+const limitsFor = (parts: number): Limits =>
+  parts <= 4
+    ? { width: 280, height: 200, cell: 2 }
+    : parts <= 16
+      ? { width: 200, height: 130, cell: 2 }
+      : { width: 120, height: 70, cell: parts <= 64 ? 2 : 3 }
+
+/** Definition of the hatching that padding has. */
+export const HATCHING = element(
+  'pattern',
+  { id: 'padding', width: 5, height: 5, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' },
+  element('path', { d: 'M0 0V5', stroke: NEUTRAL, 'stroke-width': 1.6, 'stroke-opacity': 0.55 }),
+)
+
+/**
+ * Boxes of all parts, in lines of at most `width` pixels. One scale in each direction, so that they compare.
+ * O(elements).
+ */
+export function drawStorage(
+  parts: readonly StoragePart[],
+  x: number,
+  y: number,
+  width: number,
+): { readonly content: string; readonly height: number } {
+  const layouts = parts.map((p) => layoutOf(p.part))
+  const limits = limitsFor(parts.length)
+  const most = (of: (l: Layout) => number): number => layouts.reduce((m, l) => Math.max(m, of(l)), 1)
+  const across = limits.width / most((l) => l.width)
+  const down = limits.height / most((l) => l.height)
+  const square = Math.floor(Math.min(across, down, LARGEST))
+  const scale = square >= SEPARATE ? { across: square, down: square } : { across, down }
+  const out: string[] = []
+  let left = x
+  let top = y
+  let tallest = 0
+  layouts.forEach((layout, k) => {
+    const box = boxOf(layout, scale, limits)
+    const taken = Math.max(box.pixels.width, TEXT + 64)
+    if (left > x && left + taken > x + width) {
+      left = x
+      top += tallest + TEXT + GAP
+      tallest = 0
+    }
+    out.push(drawPart(parts[k]!, k, layout, box.grid, left, top, box.pixels, taken + GAP - 6))
+    left += taken + GAP
+    tallest = Math.max(tallest, box.pixels.height)
+  })
+  return { content: out.join(''), height: top + tallest + TEXT - y }
+}
+
+function boxOf(layout: Layout, scale: { readonly across: number; readonly down: number }, limits: Limits) {
+  const direction = (elements: number, pixels: number): { cells: number; bin: number; cell: number } => {
+    if (elements === 0) return { cells: 0, bin: 1, cell: 1 }
+    if (pixels >= 1) {
+      const cell = Math.max(elements === 1 ? LEAST : 1, Math.floor(pixels))
+      return { cells: elements, bin: 1, cell: Math.min(cell, Math.max(LARGEST, LEAST)) }
+    }
+    const bin = Math.ceil(elements / Math.max(LEAST / limits.cell, (elements * pixels) / limits.cell))
+    return { cells: Math.ceil(elements / bin), bin, cell: limits.cell }
+  }
+  const a = direction(layout.width, scale.across)
+  const d = direction(layout.height, scale.down)
+  const grid: Grid = {
+    columns: a.cells,
+    rows: d.cells,
+    across: a.bin,
+    down: d.bin,
+    width: a.cell,
+    height: d.cell,
+  }
+  return { grid, pixels: { width: a.cells * a.cell, height: d.cells * d.cell } }
+}
+
+function drawPart(
+  { part, held }: StoragePart,
+  k: number,
+  layout: Layout,
+  grid: Grid,
+  x: number,
+  y: number,
+  pixels: { readonly width: number; readonly height: number },
+  room: number,
+): string {
+  const { size } = part.storage
+  const below = y + pixels.height + 15
+  const stored = part.held ?? held.coords[0]!.length
+  const even = layout.width * layout.height === size
+  const name = part.part.label === '' ? part.part.instance.text : part.part.label
+  const label = [
+    text(x, below, fitted(name, room, 12), { 'font-weight': 'bold', fill: colorOf(k) }),
+    text(
+      x,
+      below + 14,
+      size === 0 ? 'empty' : `${count(layout.height)} × ${even ? '' : 'up to '}${count(layout.width)}`,
+    ),
+    size === 0 ? '' : text(x, below + 28, `${percent((size - stored) / size)} padding`),
+  ].join('')
+  const title = `<title>${escaped(`${name}: ${part.part.instance.text}, ${count(stored)} of ${count(size)} slots`)}</title>`
+  if (size === 0) return element('g', {}, title + label)
+  return element(
+    'g',
+    {},
+    title + cells(part, held, k, layout, grid, x, y) + frames(layout, grid, x, y) + label,
+  )
+}
+
+/** Slots that hold nothing are hatched; those that do have the colour of the part. */
+function cells(
+  part: StoredPart,
+  held: HeldEntries,
+  k: number,
+  layout: Layout,
+  grid: Grid,
+  x: number,
+  y: number,
+): string {
+  const marks = new Uint8Array(part.storage.size)
+  const { positions } = held
+  if (positions) for (let e = 0; e < positions.length; e++) marks[positions[e]!] = 1
+  const slots = new Int32Array(grid.columns * grid.rows)
+  const full = new Int32Array(grid.columns * grid.rows)
+  layout.elements((address, ex, ey) => {
+    const cell = Math.floor(ey / grid.down) * grid.columns + Math.floor(ex / grid.across)
+    slots[cell]!++
+    full[cell]! += marks[address]!
+  })
+  const separate = Math.min(grid.width, grid.height) >= SEPARATE ? 1 : 0
+  const ground = cellsByKey(grid, (c) => (slots[c]! > 0 ? 1 : 0), x, y, separate)
+  const padded = cellsByKey(grid, (c) => (slots[c]! > full[c]! ? 1 : 0), x, y, separate)
+  const shade = (c: number): number => (full[c] === 0 ? 0 : Math.ceil((SHADES.length * full[c]!) / slots[c]!))
+  return [
+    ...[...ground.values()].map((r) => r.path({ fill: colorOf(k), 'fill-opacity': 0.14 })),
+    ...[...padded.values()].map((r) => r.path({ fill: 'url(#padding)' })),
+    ...[...cellsByKey(grid, shade, x, y, separate)].map(([s, r]) =>
+      r.path({ fill: colorOf(k), 'fill-opacity': SHADES[s - 1]! }),
+    ),
+  ].join('')
+}
+
+/** Slices, groups and blocks, where they are large enough to be told apart. */
+function frames(layout: Layout, grid: Grid, x: number, y: number): string {
+  const px = grid.width / grid.across
+  const py = grid.height / grid.down
+  const out = new Rectangles()
+  layout.boxes(BOXES, (bx, by, w, h) => {
+    if (w * px >= SEPARATE && h * py >= SEPARATE) out.add(x + bx * px, y + by * py, w * px, h * py)
+  })
+  return out.path({ fill: 'none', stroke: NEUTRAL, 'stroke-width': 0.8 })
+}

@@ -1,0 +1,75 @@
+/** SVG as text. All text is escaped, all numbers are short. */
+
+/** Text that may stand in an element or attribute; what XML 1.0 cannot hold is replaced. */
+export function escaped(text: string): string {
+  return (
+    text
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: XML forbids them.
+      .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, '\ufffd')
+      .replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, '\ufffd')
+      .replaceAll('&', '&amp;')
+      .replaceAll('<', '&lt;')
+      .replaceAll('>', '&gt;')
+      .replaceAll('"', '&quot;')
+  )
+}
+
+export const count = (n: number): string => n.toLocaleString('en-US')
+export const percent = (share: number): string =>
+  share === 0 ? '0 %' : share < 0.001 ? '< 0.1 %' : `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`
+
+const short = (x: number): string => String(Math.round(x * 100) / 100)
+
+export type Attributes = Readonly<Record<string, string | number>>
+
+const attributes = (a: Attributes): string =>
+  Object.entries(a)
+    .map(([name, value]) => ` ${name}="${typeof value === 'number' ? short(value) : escaped(value)}"`)
+    .join('')
+
+export const element = (name: string, a: Attributes, content = ''): string =>
+  content === '' ? `<${name}${attributes(a)}/>` : `<${name}${attributes(a)}>${content}</${name}>`
+
+export const text = (x: number, y: number, content: string, a: Attributes = {}): string =>
+  element('text', { x, y, ...a }, escaped(content))
+
+/** The part of a text that fits into `width` pixels at a font size. */
+export function fitted(content: string, width: number, size: number): string {
+  const most = Math.max(1, Math.floor(width / (0.56 * size)))
+  return content.length <= most ? content : `${content.slice(0, most - 1).trimEnd()}…`
+}
+
+/** Path data of rectangles, side by side ones to be joined by the caller. */
+export class Rectangles {
+  #data = ''
+
+  add(x: number, y: number, width: number, height: number): void {
+    this.#data += `M${short(x)} ${short(y)}h${short(width)}v${short(height)}h${short(-width)}z`
+  }
+
+  /** The path; nothing where there are no rectangles. */
+  path(a: Attributes): string {
+    return this.#data === '' ? '' : element('path', { ...a, d: this.#data })
+  }
+}
+
+/** Colours that can be told apart on light and on dark ground. */
+const COLORS: readonly string[] = [
+  '#3f7fbf',
+  '#e2703a',
+  '#3c9a5f',
+  '#c2519b',
+  '#b8951f',
+  '#7a68c7',
+  '#2fa3a8',
+  '#c9474f',
+  '#7c9a2d',
+  '#a0714a',
+]
+
+/** The colour of part k. */
+export const colorOf = (k: number): string =>
+  COLORS[k] ?? `hsl(${Math.round((k * 137.508 + 40) % 360)} 48% 52%)`
+
+/** Of text and lines: readable on white and on black. */
+export const NEUTRAL = '#7a7a7a'
