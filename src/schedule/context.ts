@@ -89,6 +89,9 @@ export class Context {
         message: `${matches.length} loops are called ${name}`,
         loops: matches,
         expected: `one of ${[...new Set(matches.map((l) => `${l.nest}.${l.name}`))].join(', ')}`,
+        ...(nest === undefined
+          ? { hint: `write the iteration before it; inside of each part of … as p, p.${own} is that of the part` }
+          : {}),
       })
     const match = matches[0]
     if (match) return match
@@ -123,11 +126,13 @@ export class Context {
     const all = [...this.kernel.buffers, ...allocations(this.kernel.body).values()]
     const found = all.find((b) => b.name === name)
     if (found) return found
-    const candidates = all.map((b) => b.name)
+    const candidates = all.filter((b) => b.role !== 'index').map((b) => b.name)
+    const parts = candidates.filter((c) => c.startsWith(`${name}_`))
     return this.refuse({
       code: 'unknown-buffer',
       message: `there is no buffer ${name}`,
-      expected: `one of ${candidates.join(', ')}`,
+      expected: `one of ${(parts.length > 0 ? parts : candidates).join(', ')}`,
+      ...(parts.length > 0 ? { hint: `inside of each part of … as p, ${name} is that of the part` } : {}),
       lookup: { name, candidates },
     })
   }

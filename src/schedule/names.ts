@@ -52,13 +52,15 @@ export function partsOf(
 export const labelled = (name: string, label: string): string => (label === '' ? name : `${name}_${label}`)
 
 /**
- * Names in one part. `p` is the part's buffer; `p.io` a loop of it, by the format's name, by one that a step of
+ * Names in one part. `p` is the part's buffer, and what shares its structure keeps its name; `p.io` a loop of it, by the format's name, by one that a step of
  * the block gave, or by that of another iterator where one iteration of the part has it; `sum` and `sum.f` are the
  * part's copy of an iteration and a loop of that. What steps make gets the label at its end.
  */
 export class PartNames implements Names {
   readonly #as: string
   readonly #part: PartInstance
+  /** The part's copies of the buffers with this structure, by their names before. */
+  readonly #buffers: ReadonlyMap<string, string>
   readonly #buffer: string
   readonly #kernel: Kernel1
   readonly #outer: Names
@@ -67,7 +69,8 @@ export class PartNames implements Names {
   constructor(step: Ast.EachStep, reformat: Reformat, part: number, kernel: Kernel1, outer: Names) {
     this.#as = step.as.name
     this.#part = reformat.instance.parts[part]!
-    this.#buffer = reformat.buffers.find((b) => b.name === step.buffer.name)!.parts[part]!
+    this.#buffers = new Map(reformat.buffers.map((b) => [b.name, b.parts[part]!]))
+    this.#buffer = this.#buffers.get(step.buffer.name)!
     this.#kernel = kernel
     this.#outer = outer
   }
@@ -92,7 +95,8 @@ export class PartNames implements Names {
 
   buffer(name: Ast.Ident): string {
     if (name.name === this.#as) return this.#buffer
-    return this.#made.has(name.name) ? this.#own(name.name) : this.#outer.buffer(name)
+    if (this.#made.has(name.name)) return this.#own(name.name)
+    return this.#buffers.get(name.name) ?? this.#outer.buffer(name)
   }
 
   fresh(name: Ast.Ident): string {

@@ -109,8 +109,8 @@ class StepWalk {
   readonly formats = new Map<Ast.AsStep, AppliedFormat>()
   readonly uses = new Map<string, Schedule>()
   readonly #made = new Set<string>()
-  /** Buffers that are stored in parts, which have names that begin with theirs. */
-  readonly #split = new Set<string>()
+  /** Whether something is stored in parts, whose names begin with those of the kernel's buffers. */
+  #split = false
   readonly #s: Ast.Schedule
   readonly #r: Resolve
   readonly #path: readonly Ast.Schedule[]
@@ -139,7 +139,7 @@ class StepWalk {
       const used = findSchedule(this.#s, step, this.#r, [...this.#path, this.#s])
       if (used) {
         this.uses.set(step.schedule.name, used)
-        for (const inner of used.formats.keys()) this.#split.add(inner.buffer.name)
+        this.#split ||= used.formats.size > 0
       }
     }
   }
@@ -160,7 +160,7 @@ class StepWalk {
     const { kernel, report } = this.#r
     if (!kernel || this.#made.has(name.name) || parts.includes(name.name)) return
     const candidates = [...kernel.buffers.map((b) => b.name), ...this.#made]
-    const partOf = [...this.#split].some((b) => name.name.startsWith(`${b}_`))
+    const partOf = this.#split && kernel.buffers.some((b) => name.name.startsWith(`${b.name}_`))
     if (candidates.includes(name.name) || partOf) return
     report.error({
       code: 'check/unknown-buffer',
@@ -184,7 +184,7 @@ class StepWalk {
 
   #apply(step: Ast.AsStep, parts: readonly string[]): void {
     const { report, format: find } = this.#r
-    this.#split.add(step.buffer.name)
+    this.#split = true
     const single = singleUse(step.parts)
     if (!single) {
       const constant = (name: string): boolean =>
