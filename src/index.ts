@@ -14,6 +14,7 @@ export { SptProgram } from './api/program.ts'
 export {
   type ConvertPlan,
   convert,
+  convertFor,
   convertPlan,
   formatOf,
   prepareResident,

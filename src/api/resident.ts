@@ -1,8 +1,9 @@
 /** Tensors that stay on a device: brought into a kernel's formats there, and bound without a way through the host. */
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { type Bound, bindInputs } from '../bind/index.ts'
-import type { DevicePart, ResidentParts } from '../convert/index.ts'
+import { convert, type DevicePart, type Resident, type ResidentParts } from '../convert/index.ts'
 import { Executable } from '../execute.ts'
+import type { Given } from '../formats/given.ts'
 import { type Level, makeStorage, type Storage } from '../formats/storage.ts'
 import type { CoordTensor, Tensor } from '../formats/tensor.ts'
 import { newValues } from '../formats/values.ts'
@@ -49,6 +50,35 @@ function reformatOf(kernel: Kernel1, tensor: string) {
     expected: 'a tensor with one `as` in the schedule',
     hint: 'bring it into one format or composition',
   })
+}
+
+/**
+ * Brings a resident tensor into the format that a compiled kernel stores it in. Sizes that are extents of the tensor
+ * follow from its shape; `given` has the others, and lists and sets by name.
+ * @throws SptError `convert/no-format`, and as `convert`
+ */
+export function convertFor(
+  kernel: CompiledKernel,
+  name: string,
+  tensor: Resident,
+  given: Partial<Pick<Given, 'sizes' | 'lists' | 'sets'>> = {},
+): Promise<ResidentParts> {
+  const to = formatOf(kernel, name)
+  const sizes = new Map(given.sizes)
+  const extents = new Map<string, number>()
+  to.over.forEach((axis, k) => {
+    const n = tensor.shape[k] ?? 0
+    extents.set(axis.name, n)
+    if (axis.extent.kind === 'var') sizes.set(axis.extent.name, n)
+  })
+  const fill = kernel.compilation.source.buffers.find((b) => b.name === name)?.fill ?? 0
+  return convert(
+    kernel.device,
+    tensor,
+    to,
+    { sizes, extents, lists: given.lists ?? new Map(), sets: given.sets ?? new Map() },
+    fill,
+  )
 }
 
 /**

@@ -1,10 +1,9 @@
 /** Resident tensors in kernels, without a way through the host. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
-  convert,
+  convertFor,
   coords,
   dense,
-  formatOf,
   load,
   prepareResident,
   type ResidentParts,
@@ -27,19 +26,6 @@ const B = dense(
   [5, 3],
   Float32Array.from({ length: 15 }, (_, k) => k + 1),
 )
-const GIVEN = {
-  sizes: new Map([
-    ['m', 5],
-    ['n', 5],
-    ['d', 3],
-  ]),
-  extents: new Map([
-    ['i', 5],
-    ['j', 5],
-  ]),
-  lists: new Map(),
-  sets: new Map(),
-}
 const C = Array.from({ length: 15 }, (_, k) =>
   rows.reduce(
     (sum, r, e) => (r === Math.floor(k / 3) ? sum + (e + 1) * (columns[e]! * 3 + (k % 3) + 1) : sum),
@@ -72,7 +58,7 @@ describe.each(DEVICES)('on $kind', ({ open }) => {
     const k = program.kernel('spmm').as('A', name, ...args)
     const compiled = await k.compile(device)
     const from = await resident(device, A)
-    const made = await convert(device, from, formatOf(compiled, 'A'), GIVEN)
+    const made = await convertFor(compiled, 'A', from)
     from.free()
     const prepared = await prepareResident(compiled, { A: made }, { tensors: { B } })
     await prepared.run()
@@ -91,7 +77,7 @@ describe.each(DEVICES)('on $kind', ({ open }) => {
     const compiled = await program.kernel('spmm').as('A', 'bsr', 2).compile(device)
     const other = await program.kernel('spmm').as('A', 'bsr', 4).compile(device)
     const from = await resident(device, A)
-    const made: ResidentParts = await convert(device, from, formatOf(other, 'A'), GIVEN)
+    const made: ResidentParts = await convertFor(other, 'A', from)
     await expect(prepareResident(compiled, { A: made }, { tensors: { B } })).rejects.toThrow(SptError)
     from.free()
     made.free()
