@@ -6,7 +6,7 @@
 import { SptError } from '../ast/diagnostic.ts'
 import { freeVars, someExpr } from '../ir/expr.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
-import { findLoop, loopsOf, targetsOf, walkStmts } from '../ir/tree.ts'
+import { loopsOf, targetsOf, walkStmts } from '../ir/tree.ts'
 import { apply, type ScheduleState } from './state.ts'
 import type { LoopStep } from './steps.ts'
 
@@ -14,21 +14,41 @@ import type { LoopStep } from './steps.ts'
 const THREADS = 64
 const COLUMNS = 32
 const ROWS = 4
+/** Partial results of what a whole loop adds to one element. */
+const SHARES = 1024
 
-/** The state with a default for each nest that binds nothing; one whose every schedule is refused stays on one thread. */
+/**
+ * The state with a default for each nest that binds nothing; one whose every schedule is refused stays on one
+ * thread. Each nest of `state` is taken apart at most once, and the passes that this makes never: they combine as
+ * well, and would make passes without end.
+ */
 export function automatic(state: ScheduleState): ScheduleState {
-  let now = state
-  const done = new Set<string>()
-  for (;;) {
-    const top = now.kernel.body.find((s): s is For => s.kind === 'for' && !done.has(s.var) && isFree(s))
-    if (!top) return now
-    done.add(top.var)
-    const whole = apart(now, top)
-    const loop = findLoop(whole.kernel.body, top.var)?.loop
-    if (!loop) continue
-    const next = candidates(loop, whole.kernel).find((steps) => attempt(whole, steps) !== undefined)
-    if (next) now = attempt(whole, next)!
+  return freeNests(state.kernel).reduce((before, nest) => {
+    const known = new Set(freeNests(before.kernel))
+    const top = topOf(before, nest)
+    const now = top ? apart(before, top) : before
+    return freeNests(now.kernel)
+      .filter((name) => name === nest || !known.has(name))
+      .reduce(onBlocks, now)
+  }, state)
+}
+
+/** The outermost loops of nests that bind nothing, by their variables. */
+const freeNests = (k: Kernel2): readonly string[] =>
+  k.body.flatMap((s) => (s.kind === 'for' && isFree(s) ? [s.var] : []))
+
+const topOf = (state: ScheduleState, name: string): For | undefined =>
+  state.kernel.body.find((s): s is For => s.kind === 'for' && s.var === name)
+
+/** The state with the first schedule of a nest that is legal. */
+function onBlocks(state: ScheduleState, name: string): ScheduleState {
+  const top = topOf(state, name)
+  if (!top) return state
+  for (const steps of candidates(top, state.kernel)) {
+    const next = attempt(state, steps)
+    if (next) return next
   }
+  return state
 }
 
 const isFree = (l: For): boolean => loopsOf([l]).every((x) => x.mode.kind !== 'bind')
@@ -42,7 +62,10 @@ function attempt(state: ScheduleState, steps: readonly LoopStep[]): ScheduleStat
   }
 }
 
-/** With partial results where the outermost loop's iterations combine, as far as that is legal. */
+/**
+ * With partial results where the outermost loop's iterations combine, as far as that is legal and leaves less to
+ * one thread: a pass that runs through as many loops, all of them combining, does not.
+ */
 function apart(state: ScheduleState, top: For): ScheduleState {
   if (!top.reduce) return state
   const buffers = new Set<string>()
@@ -54,7 +77,21 @@ function apart(state: ScheduleState, top: For): ScheduleState {
   })
   const [buffer] = buffers
   if (atomic || buffer === undefined) return state
-  return attempt(state, [{ kind: 'combine', buffer, nest: top.nest }]) ?? state
+  const known = new Set(freeNests(state.kernel))
+  const combined = attempt(state, [{ kind: 'combine', buffer, nest: top.nest }])
+  const passes = combined?.kernel.body.filter((s): s is For => s.kind === 'for' && !known.has(s.var)) ?? []
+  const asLong = (pass: For): boolean => {
+    const loops = loopsOf([pass])
+    return loops.every((l) => l.reduce) && loops.length >= loopsOf([top]).length
+  }
+  if (combined && !passes.some(asLong)) return combined
+  const [outer, inner] = [`${top.var}_part`, `${top.var}_share`]
+  return (
+    attempt(state, [
+      { kind: 'split', loop: ref(top), by: SHARES, into: [outer, inner] },
+      { kind: 'rfactor', loop: named(top, inner) },
+    ]) ?? state
+  )
 }
 
 /** Schedules of a nest, the best first. */
