@@ -14,7 +14,7 @@ export interface Grid {
 }
 
 /** Opacities that a cell can have, faintest first. */
-export const SHADES: readonly number[] = [0.3, 0.45, 0.6, 0.78, 1]
+export const SHADES: readonly number[] = [0.42, 0.55, 0.7, 0.85, 1]
 
 /** A shade from 1 to their number for a positive amount of at most `most`, logarithmic; 0 for nothing. */
 export function shadeOf(amount: number, most: number): number {

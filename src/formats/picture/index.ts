@@ -5,13 +5,17 @@
 import { convertTensor, heldEntries, partsToCoords, type StoredParts } from '../convert.ts'
 import type { CoordTensor } from '../tensor.ts'
 import { type Boxes, blocksOf, cutsOf, elementsOf } from './blocks.ts'
-import { drawMatrix, type MatrixPanel, type MatrixPart } from './matrix.ts'
+import { cropped, type Window, windowOf } from './detail.ts'
+import { drawMatrix, type MatrixPart, SIDE } from './matrix.ts'
 import { drawStorage, HATCHING, type StoragePart } from './storage.ts'
 import { colorOf, count, element, escaped, fitted, NEUTRAL, percent, text } from './svg.ts'
 
 const WIDTH = 960
 const MARGIN = 24
 const LINE = 18
+/** Pixels that a legend needs to stand beside the matrix; of the longer side of a detail, at most. */
+const LEAST_BESIDE = 260
+const DETAIL = 360
 /** Above this, elements that the tensor does not hold are not drawn in the matrix. */
 const ELEMENTS = 2 ** 22
 
@@ -47,8 +51,11 @@ export function drawParts(stored: StoredParts, { name = 'tensor' }: PictureOptio
   return page(
     `${name} as ${known.instance.text}`,
     `${about(known.shape, n, dims)}, ${count(slots)} slots, ${percent(slots === 0 ? 0 : (slots - n) / slots)} padding`,
-    (x, y) =>
-      drawMatrix(sides(known.shape, dims), matrix, { rows: cutsAt(dims[0]), columns: cutsAt(dims[1]) }, x, y),
+    {
+      sides: sides(known.shape, dims),
+      parts: matrix,
+      cuts: { rows: cutsAt(dims[0]), columns: cutsAt(dims[1]) },
+    },
     legend,
     parts,
   )
@@ -62,7 +69,7 @@ export function drawCoords(tensor: CoordTensor, { name = 'tensor' }: PictureOpti
   return page(
     name,
     about(tensor.shape, n, dims),
-    (x, y) => drawMatrix(sides(tensor.shape, dims), [matrix], { rows: [], columns: [] }, x, y),
+    { sides: sides(tensor.shape, dims), parts: [matrix], cuts: { rows: [], columns: [] } },
     [],
     [],
   )
@@ -111,26 +118,32 @@ interface LegendEntry {
   readonly slots: number
 }
 
+interface Plane {
+  readonly sides: readonly [number, number]
+  readonly parts: readonly MatrixPart[]
+  readonly cuts: { readonly rows: readonly number[]; readonly columns: readonly number[] }
+}
+
 function page(
   title: string,
   subtitle: string,
-  panel: (x: number, y: number) => MatrixPanel,
+  plane: Plane,
   legend: readonly LegendEntry[],
   parts: readonly StoragePart[],
 ): string {
   const top = MARGIN + 48
-  const matrix = panel(MARGIN, top)
+  const window = windowOf(plane.sides, plane.parts)
+  const matrix = drawMatrix(plane.sides, plane.parts, plane.cuts, MARGIN, top, SIDE, window)
   const beside = MARGIN + matrix.width + 32
   // Long matrices have their legend below.
-  const below = WIDTH - beside - MARGIN < 260
-  const key = drawLegend(
-    legend,
-    below ? MARGIN : beside,
-    below ? top + matrix.height + 24 : top,
-    WIDTH - MARGIN - (below ? MARGIN : beside),
-    below ? 0 : matrix.height,
-  )
-  let y = below ? top + matrix.height + 24 + key.height : top + Math.max(matrix.height, key.height)
+  const below = WIDTH - beside - MARGIN < LEAST_BESIDE
+  const left = below ? MARGIN : beside
+  const keyTop = below ? top + matrix.height + 24 : top
+  const room = WIDTH - MARGIN - left
+  const key = drawLegend(legend, left, keyTop, room, below ? 0 : matrix.height)
+  const detail = window ? drawDetail(plane, window, left, keyTop + key.height + 24, room) : null
+  const sideHeight = key.height + (detail ? 24 + detail.height : 0)
+  let y = below ? keyTop + sideHeight : top + Math.max(matrix.height, sideHeight)
   const out = [
     text(MARGIN, MARGIN + 14, fitted(title, WIDTH - 2 * MARGIN, 18), {
       'font-size': 18,
@@ -139,12 +152,13 @@ function page(
     text(MARGIN, MARGIN + 34, fitted(subtitle, WIDTH - 2 * MARGIN, 12)),
     matrix.content,
     key.content,
+    detail?.content ?? '',
   ]
   if (parts.length > 0) {
     y += 44
     out.push(
       text(MARGIN, y, 'As stored', { 'font-size': 15, 'font-weight': 'bold' }),
-      text(MARGIN + 84, y, 'one square a slot, or several; padding is hatched'),
+      text(MARGIN + 84, y, 'slots that hold no nonzero are hatched'),
     )
     const storage = drawStorage(parts, MARGIN, y + 16, WIDTH - 2 * MARGIN)
     out.push(storage.content)
@@ -160,9 +174,30 @@ ${out.filter((s) => s !== '').join('\n')}
 `
 }
 
+/** A window with its place written below. */
+function drawDetail({ sides, parts, cuts }: Plane, w: Window, x: number, y: number, room: number) {
+  const inside = (at: readonly number[], from: number, to: number): number[] =>
+    at.filter((c) => c > from && c < to).map((c) => c - from)
+  const panel = drawMatrix(
+    [w.bottom - w.top, w.right - w.left],
+    parts.map((p) => cropped(p, w)),
+    { rows: inside(cuts.rows, w.top, w.bottom), columns: inside(cuts.columns, w.left, w.right) },
+    x,
+    y,
+    Math.min(DETAIL, room),
+  )
+  const range = (from: number, to: number): string => `${count(from)} … ${count(to - 1)}`
+  const rows = sides[0] === 1 ? '' : `rows ${range(w.top, w.bottom)}, `
+  const caption = `the marked window: ${rows}columns ${range(w.left, w.right)}`
+  return {
+    content: panel.content + text(x, y + panel.height + 16, fitted(caption, room, 12)),
+    height: panel.height + 16,
+  }
+}
+
 /** A line for each part; in columns where one column would be longer than the matrix. */
 function drawLegend(entries: readonly LegendEntry[], x: number, y: number, width: number, height: number) {
-  const wide = Math.max(1, Math.floor(width / 210))
+  const wide = Math.max(1, Math.floor(width / 190))
   const columns = Math.min(
     wide,
     Math.max(1, Math.ceil((entries.length * LINE) / Math.max(LINE, height || LINE * 4))),
@@ -173,8 +208,8 @@ function drawLegend(entries: readonly LegendEntry[], x: number, y: number, width
     const left = x + Math.floor(k / lines) * room
     const base = y + (k % lines) * LINE + 11
     const padding = e.slots > e.stored ? `, ${percent((e.slots - e.stored) / e.slots)} padding` : ''
-    const name = e.label === '' ? e.format : `${e.label}: ${e.format}`
-    const line = `${name}, ${count(e.stored)}${padding}`
+    const name = e.label === '' || e.label === e.format ? e.format : `${e.label}: ${e.format}`
+    const line = `${name}, ${count(e.stored)} nonzeros${padding}`
     return element(
       'g',
       {},

@@ -21,13 +21,26 @@ interface Sizes {
   readonly height: Int32Array | number
 }
 
+/** The upper left corner of a layout. */
+export interface Region {
+  readonly width: number
+  readonly height: number
+}
+
 export interface Layout {
   readonly width: number
   readonly height: number
-  /** Elements, row by row or however the format has them: address, then the place. O(elements). */
-  readonly elements: (visit: (address: number, x: number, y: number) => void) => void
-  /** What positions of inner levels enclose, where they are at most `most` and have several rows and columns. */
-  readonly boxes: (most: number, visit: (x: number, y: number, width: number, height: number) => void) => void
+  /** Elements that begin in a region, however the format orders them: address, then the place. O(elements). */
+  readonly elements: (region: Region, visit: (address: number, x: number, y: number) => void) => void
+  /**
+   * What positions of inner levels enclose, where that has several rows and columns and begins in a region; levels
+   * of more than `most` positions are left out.
+   */
+  readonly boxes: (
+    region: Region,
+    most: number,
+    visit: (x: number, y: number, width: number, height: number) => void,
+  ) => void
 }
 
 /** Levels of which coordinates other than the last follow are vertical. */
@@ -46,16 +59,16 @@ export function layoutOf({ part, storage }: StoredPart): Layout {
   const [whole] = views.length > 0 ? [segmentSize(views[0]!, sizes[0]!, 0)] : [{ width: 0, height: 0 }]
   return {
     ...whole!,
-    elements: (visit) => {
-      if (views.length > 0) walk(views, sizes, visit)
+    elements: (region, visit) => {
+      if (views.length > 0) walk(views, sizes, region, visit)
     },
-    boxes: (most, visit) => {
+    boxes: (region, most, visit) => {
       for (let d = 0; d < views.length - 1; d++) {
         const n = views
           .slice(0, d + 1)
           .reduce((m, v, k) => (k === d || views[k + 1]!.root ? m * positionsOf(v) : m), 1)
         if (n > 0 && n <= most)
-          walk(views.slice(0, d + 1), sizes, (_, x, y, p) => {
+          walk(views.slice(0, d + 1), sizes, region, (_, x, y, p) => {
             const w = at(sizes[d]!.width, p)
             const h = at(sizes[d]!.height, p)
             if (w > 1 && h > 1) visit(x, y, w, h)
@@ -118,6 +131,7 @@ function sizesAbove(view: View, sizes: Sizes, positions: number): Sizes {
 function walk(
   views: readonly View[],
   sizes: readonly Sizes[],
+  region: Region,
   visit: (address: number, x: number, y: number, position: number) => void,
 ): void {
   const last = views.length - 1
@@ -126,7 +140,7 @@ function walk(
     const { width, height } = sizes[d]!
     const hi = start(level, parent + 1)
     const own = d === last || views[d + 1]!.root
-    for (let q = start(level, parent); q < hi; q++) {
+    for (let q = start(level, parent); q < hi && x < region.width && y < region.height; q++) {
       if (d === last) visit(base * treeSize + q, x, y, q)
       else if (own) down(d + 1, 0, base * treeSize + q, x, y)
       else down(d + 1, q, base, x, y)

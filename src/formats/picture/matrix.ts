@@ -1,5 +1,6 @@
 /** A matrix with its parts: where elements are, in which part, what is stored around them, where it is cut. */
 import type { Boxes } from './blocks.ts'
+import type { Window } from './detail.ts'
 import { cellsByKey, type Grid, SHADES, shadeOf } from './grid.ts'
 import { colorOf, element, NEUTRAL, Rectangles } from './svg.ts'
 
@@ -16,7 +17,8 @@ export interface MatrixPanel {
   readonly height: number
 }
 
-const SIDE = 480
+/** Pixels of the longer side, at most. */
+export const SIDE = 480
 const CELLS = 240
 const LARGEST_CELL = 24
 /** Shorter sides of long matrices are stretched to this. */
@@ -26,10 +28,10 @@ const OUTLINED = { pixels: 4, boxes: 1500 }
 const CUTS = { pixels: 5, most: 64 }
 
 /** Cells of the matrix, square where its sides are not too different. */
-function gridOf(rows: number, columns: number): Grid {
+function gridOf(rows: number, columns: number, most: number): Grid {
   const side = Math.max(rows, columns, 1)
   const bin = Math.ceil(side / CELLS)
-  const pixels = (n: number): number => Math.max(1, Math.min(LARGEST_CELL, Math.floor(SIDE / Math.max(1, n))))
+  const pixels = (n: number): number => Math.max(1, Math.min(LARGEST_CELL, Math.floor(most / Math.max(1, n))))
   const cell = pixels(Math.ceil(side / bin))
   const direction = (n: number): { cells: number; bin: number; cell: number } => {
     const cells = Math.ceil(n / bin)
@@ -54,15 +56,20 @@ function gridOf(rows: number, columns: number): Grid {
   }
 }
 
-/** Draws parts of a matrix with its upper left corner at (x, y). O(entries + cells × parts). */
+/**
+ * Draws parts of a matrix with its upper left corner at (x, y). O(entries + cells × parts).
+ * @param marked a window to point out
+ */
 export function drawMatrix(
   [rows, columns]: readonly [number, number],
   parts: readonly MatrixPart[],
   cuts: { readonly rows: readonly number[]; readonly columns: readonly number[] },
   x: number,
   y: number,
+  side: number,
+  marked: Window | null = null,
 ): MatrixPanel {
-  const grid = gridOf(rows, columns)
+  const grid = gridOf(rows, columns, side)
   const width = grid.columns * grid.width
   const height = grid.rows * grid.height
   const fine = grid.across === 1 && grid.down === 1 && Math.min(grid.width, grid.height) >= 5
@@ -75,9 +82,17 @@ export function drawMatrix(
     ...entries(parts, at, fine ? 1 : 0),
     ...parts.map((p, k) => outlines(p, k, at)),
     lines(cuts, at),
+    marked ? mark(marked, at) : '',
     element('rect', { x, y, width: columns * px, height: rows * py, fill: 'none', stroke: NEUTRAL }),
   ]
   return { content: content.join(''), width: Math.max(width, 1), height: Math.max(height, 1) }
+}
+
+function mark(w: Window, at: Place): string {
+  const [x, y] = [at.x + w.left * at.px, at.y + w.top * at.py]
+  const width = Math.max(5, (w.right - w.left) * at.px)
+  const height = Math.max(5, (w.bottom - w.top) * at.py)
+  return element('rect', { x, y, width, height, fill: 'none', stroke: NEUTRAL, 'stroke-width': 1.5 })
 }
 
 interface Place {

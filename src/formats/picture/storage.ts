@@ -1,7 +1,7 @@
 /** How parts are stored: for each a box of its elements, those that hold something apart from padding. */
 import type { HeldEntries, StoredPart } from '../convert.ts'
 import { cellsByKey, type Grid, SHADES } from './grid.ts'
-import { type Layout, layoutOf } from './layout.ts'
+import { type Layout, layoutOf, type Region } from './layout.ts'
 import { colorOf, count, element, escaped, fitted, NEUTRAL, percent, Rectangles, text } from './svg.ts'
 
 export interface StoragePart {
@@ -39,6 +39,19 @@ export const HATCHING = element(
   element('path', { d: 'M0 0V5', stroke: NEUTRAL, 'stroke-width': 1.6, 'stroke-opacity': 0.55 }),
 )
 
+/** A beginning that is also drawn large, where there are few parts. */
+const BEGINNING = { width: 56, height: 40, pixels: 5, parts: 4 }
+
+interface Item {
+  readonly part: StoragePart
+  readonly color: string
+  readonly layout: Layout
+  readonly grid: Grid
+  /** What of the layout is drawn. */
+  readonly region: Region
+  readonly lines: readonly string[]
+}
+
 /**
  * Boxes of all parts, in lines of at most `width` pixels. One scale in each direction, so that they compare.
  * O(elements).
@@ -56,26 +69,69 @@ export function drawStorage(
   const down = limits.height / most((l) => l.height)
   const square = Math.floor(Math.min(across, down, LARGEST))
   const scale = square >= SEPARATE ? { across: square, down: square } : { across, down }
+  const items = layouts.flatMap((layout, k): Item[] => {
+    const part = parts[k]!
+    const whole: Item = {
+      part,
+      color: colorOf(k),
+      layout,
+      grid: gridOf(layout, scale, limits),
+      region: layout,
+      lines: captions(part, layout),
+    }
+    const large = square >= SEPARATE || parts.length > BEGINNING.parts
+    return large || part.part.storage.size === 0 ? [whole] : [whole, beginning(whole)]
+  })
   const out: string[] = []
   let left = x
   let top = y
   let tallest = 0
-  layouts.forEach((layout, k) => {
-    const box = boxOf(layout, scale, limits)
-    const taken = Math.max(box.pixels.width, TEXT + 64)
+  for (const item of items) {
+    const { grid } = item
+    const taken = Math.max(grid.columns * grid.width, TEXT + 64)
     if (left > x && left + taken > x + width) {
       left = x
       top += tallest + TEXT + GAP
       tallest = 0
     }
-    out.push(drawPart(parts[k]!, k, layout, box.grid, left, top, box.pixels, taken + GAP - 6))
+    out.push(drawItem(item, left, top, taken + GAP - 6))
     left += taken + GAP
-    tallest = Math.max(tallest, box.pixels.height)
-  })
-  return { content: out.join(''), height: top + tallest + TEXT - y }
+    tallest = Math.max(tallest, grid.rows * grid.height)
+  }
+  return { content: out.join('\n'), height: top + tallest + TEXT - y }
 }
 
-function boxOf(layout: Layout, scale: { readonly across: number; readonly down: number }, limits: Limits) {
+function beginning(whole: Item): Item {
+  const { width, height } = whole.layout
+  const region = { width: Math.min(width, BEGINNING.width), height: Math.min(height, BEGINNING.height) }
+  const { pixels } = BEGINNING
+  const grid = {
+    columns: region.width,
+    rows: region.height,
+    across: 1,
+    down: 1,
+    width: pixels,
+    height: pixels,
+  }
+  return { ...whole, region, grid, lines: ['its beginning'] }
+}
+
+function captions({ part, held }: StoragePart, layout: Layout): string[] {
+  const { size } = part.storage
+  if (size === 0) return ['empty']
+  const stored = part.held ?? held.coords[0]!.length
+  const even = layout.width * layout.height === size
+  return [
+    `${count(layout.height)} × ${even ? '' : 'up to '}${count(layout.width)}`,
+    size === stored ? 'no padding' : `${percent((size - stored) / size)} padding`,
+  ]
+}
+
+function gridOf(
+  layout: Layout,
+  scale: { readonly across: number; readonly down: number },
+  limits: Limits,
+): Grid {
   const direction = (elements: number, pixels: number): { cells: number; bin: number; cell: number } => {
     if (elements === 0) return { cells: 0, bin: 1, cell: 1 }
     if (pixels >= 1) {
@@ -87,7 +143,7 @@ function boxOf(layout: Layout, scale: { readonly across: number; readonly down: 
   }
   const a = direction(layout.width, scale.across)
   const d = direction(layout.height, scale.down)
-  const grid: Grid = {
+  return {
     columns: a.cells,
     rows: d.cells,
     across: a.bin,
@@ -95,58 +151,35 @@ function boxOf(layout: Layout, scale: { readonly across: number; readonly down: 
     width: a.cell,
     height: d.cell,
   }
-  return { grid, pixels: { width: a.cells * a.cell, height: d.cells * d.cell } }
 }
 
-function drawPart(
-  { part, held }: StoragePart,
-  k: number,
-  layout: Layout,
-  grid: Grid,
-  x: number,
-  y: number,
-  pixels: { readonly width: number; readonly height: number },
-  room: number,
-): string {
-  const { size } = part.storage
-  const below = y + pixels.height + 15
-  const stored = part.held ?? held.coords[0]!.length
-  const even = layout.width * layout.height === size
-  const name = part.part.label === '' ? part.part.instance.text : part.part.label
-  const label = [
-    text(x, below, fitted(name, room, 12), { 'font-weight': 'bold', fill: colorOf(k) }),
-    text(
-      x,
-      below + 14,
-      size === 0 ? 'empty' : `${count(layout.height)} × ${even ? '' : 'up to '}${count(layout.width)}`,
-    ),
-    size === 0 ? '' : text(x, below + 28, `${percent((size - stored) / size)} padding`),
-  ].join('')
-  const title = `<title>${escaped(`${name}: ${part.part.instance.text}, ${count(stored)} of ${count(size)} slots`)}</title>`
-  if (size === 0) return element('g', {}, title + label)
+function drawItem(item: Item, x: number, y: number, room: number): string {
+  const { part, color, layout, grid, region, lines } = item
+  const { storage, part: instance } = part.part
+  const below = y + grid.rows * grid.height + 15
+  const name = instance.label === '' ? instance.instance.text : instance.label
+  const stored = part.held.coords[0]!.length
+  const about = `${name}: ${instance.instance.text}, ${count(stored)} of ${count(storage.size)} slots`
   return element(
     'g',
     {},
-    title + cells(part, held, k, layout, grid, x, y) + frames(layout, grid, x, y) + label,
+    [
+      element('title', {}, escaped(about)),
+      ...(storage.size === 0 ? [] : [cells(item, x, y), frames(layout, grid, region, x, y)]),
+      text(x, below, fitted(name, room, 12), { 'font-weight': 'bold', fill: color }),
+      ...lines.map((line, k) => text(x, below + 14 * (k + 1), line)),
+    ].join(''),
   )
 }
 
 /** Slots that hold nothing are hatched; those that do have the colour of the part. */
-function cells(
-  part: StoredPart,
-  held: HeldEntries,
-  k: number,
-  layout: Layout,
-  grid: Grid,
-  x: number,
-  y: number,
-): string {
+function cells({ part: { part, held }, color, layout, grid, region }: Item, x: number, y: number): string {
   const marks = new Uint8Array(part.storage.size)
   const { positions } = held
   if (positions) for (let e = 0; e < positions.length; e++) marks[positions[e]!] = 1
   const slots = new Int32Array(grid.columns * grid.rows)
   const full = new Int32Array(grid.columns * grid.rows)
-  layout.elements((address, ex, ey) => {
+  layout.elements(region, (address, ex, ey) => {
     const cell = Math.floor(ey / grid.down) * grid.columns + Math.floor(ex / grid.across)
     slots[cell]!++
     full[cell]! += marks[address]!
@@ -156,21 +189,24 @@ function cells(
   const padded = cellsByKey(grid, (c) => (slots[c]! > full[c]! ? 1 : 0), x, y, separate)
   const shade = (c: number): number => (full[c] === 0 ? 0 : Math.ceil((SHADES.length * full[c]!) / slots[c]!))
   return [
-    ...[...ground.values()].map((r) => r.path({ fill: colorOf(k), 'fill-opacity': 0.14 })),
+    ...[...ground.values()].map((r) => r.path({ fill: color, 'fill-opacity': 0.14 })),
     ...[...padded.values()].map((r) => r.path({ fill: 'url(#padding)' })),
     ...[...cellsByKey(grid, shade, x, y, separate)].map(([s, r]) =>
-      r.path({ fill: colorOf(k), 'fill-opacity': SHADES[s - 1]! }),
+      r.path({ fill: color, 'fill-opacity': SHADES[s - 1]! }),
     ),
   ].join('')
 }
 
 /** Slices, groups and blocks, where they are large enough to be told apart. */
-function frames(layout: Layout, grid: Grid, x: number, y: number): string {
+function frames(layout: Layout, grid: Grid, region: Region, x: number, y: number): string {
   const px = grid.width / grid.across
   const py = grid.height / grid.down
+  const whole = region.width === layout.width && region.height === layout.height
   const out = new Rectangles()
-  layout.boxes(BOXES, (bx, by, w, h) => {
-    if (w * px >= SEPARATE && h * py >= SEPARATE) out.add(x + bx * px, y + by * py, w * px, h * py)
+  layout.boxes(region, whole ? BOXES : Number.POSITIVE_INFINITY, (bx, by, w, h) => {
+    const width = Math.min(w, region.width - bx) * px
+    const height = Math.min(h, region.height - by) * py
+    if (w * px >= SEPARATE && h * py >= SEPARATE) out.add(x + bx * px, y + by * py, width, height)
   })
   return out.path({ fill: 'none', stroke: NEUTRAL, 'stroke-width': 0.8 })
 }
