@@ -1,7 +1,7 @@
 /** Kernels that write where data say: kernel maps, transposed products, lists of rows, edges, conversion. */
 import { coords } from '../../src/node.ts'
 import { integers, type KernelCase, kernelSuite, matrix, type Pattern, patterns } from '../support/kernels.ts'
-import { below, ragged } from './b-data.ts'
+import { below, ragged, tensors, withIntegers } from './b-data.ts'
 
 function kernelMap(
   name: string,
@@ -30,18 +30,39 @@ function kernelMap(
   }
 }
 
+const kernelMaps = (): KernelCase[] => [
+  kernelMap('no offset', [], 3, 4, 2, 2),
+  kernelMap('no pair', [0, 0], 3, 4, 2, 2),
+  kernelMap('no voxel', [0], 0, 0, 2, 2),
+  kernelMap('no channel', [2, 3], 3, 4, 0, 2),
+  kernelMap('one pair', [1], 1, 1, 1, 1),
+  kernelMap('empty lists', [0, 5, 0, 0, 9, 0], 12, 7, 5, 33),
+  kernelMap('collisions', [40, 3, 17], 30, 2, 3, 8),
+  kernelMap('odd sizes', [9, 70, 31], 50, 41, 17, 40),
+]
+
+/** Offset, output voxel, input voxel; also with more than one of these to an output voxel. */
+const kernelTrees = (): KernelCase[] =>
+  tensors().map((p, k): KernelCase => {
+    const [offsets, , voxels] = p.shape as [number, number, number]
+    const [c, o] = [
+      [5, 33],
+      [0, 3],
+      [4, 8],
+    ][k % 3] as [number, number]
+    return {
+      name: `${p.name}, ${c} → ${o}`,
+      inputs: {
+        tensors: { A: withIntegers(p, 2), X: integers(voxels * c, 3), W: integers(offsets * c * o, 4) },
+        params: { channels: c, out_channels: o },
+      },
+      exact: true,
+    }
+  })
+
 kernelSuite({
   file: 'kernels/convolution.spt',
-  cases: () => [
-    kernelMap('no offset', [], 3, 4, 2, 2),
-    kernelMap('no pair', [0, 0], 3, 4, 2, 2),
-    kernelMap('no voxel', [0], 0, 0, 2, 2),
-    kernelMap('no channel', [2, 3], 3, 4, 0, 2),
-    kernelMap('one pair', [1], 1, 1, 1, 1),
-    kernelMap('empty lists', [0, 5, 0, 0, 9, 0], 12, 7, 5, 33),
-    kernelMap('collisions', [40, 3, 17], 30, 2, 3, 8),
-    kernelMap('odd sizes', [9, 70, 31], 50, 41, 17, 40),
-  ],
+  cases: (kernel) => (kernel === 'convolution' ? kernelMaps() : kernelTrees()),
 })
 
 kernelSuite({
