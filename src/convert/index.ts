@@ -22,7 +22,7 @@
  * values' own type there, so they can differ by rounding.
  */
 export { type ConvertPlan, convert, convertPlan } from './convert.ts'
-export type { DeviceLevel } from './levels.ts'
+export type { DeviceLevel } from './level.ts'
 export type { DevicePart } from './place.ts'
 export type { Column } from './queue.ts'
 export {

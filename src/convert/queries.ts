@@ -2,46 +2,16 @@
  * Queries on a device: one value for each entry (`ir/format.ts`), by putting entries in the order that makes groups
  * runs, and a scan that starts over with each. The order stays: what is built next often wants the same.
  */
-import { fail, invariant } from '../ast/diagnostic.ts'
-import {
-  add,
-  and,
-  binary,
-  div,
-  type Expr,
-  eq,
-  int,
-  load,
-  lt,
-  mod,
-  not,
-  search,
-  select,
-  sub,
-  variable,
-} from '../ir/expr.ts'
+import { invariant } from '../ast/diagnostic.ts'
+import { add, and, binary, type Expr, eq, int, load, lt, search, select, variable } from '../ir/expr.ts'
 import type { Query } from '../ir/format.ts'
-import { boundsOf } from './bounds.ts'
-import { ENTRY, type Frame } from './frame.ts'
+import type { Frame } from './frame.ts'
 import { before, flag, get, next, store, when } from './kernel.ts'
-import { differs, orderBy, type SortKey } from './order.ts'
-import { type Column, natural, read, write } from './queue.ts'
-import { reduce, scan } from './scan.ts'
-
-/** What queries need besides coordinates. */
-export interface Scope {
-  /** In the order of the dimensions. */
-  readonly dims: readonly { readonly name: string; readonly extent: number }[]
-  /** By entry of the source; `null` in a pattern. */
-  readonly values: Column | null
-  /** No two entries have the same coordinates. */
-  readonly distinct: boolean
-  /** By sort: the place of each coordinate. */
-  readonly places: ReadonlyMap<string, Column>
-  readonly lists: ReadonlyMap<string, Column>
-  /** Sets as trees: the segments of each coordinate of the first dimension, then the others level by level. */
-  readonly sets: ReadonlyMap<string, readonly { readonly indptr: Column; readonly indices: Column }[]>
-}
+import { keysOf, type Scope } from './keys.ts'
+import { differs, orderBy } from './order.ts'
+import { type Column, natural, write } from './queue.ts'
+import { scan } from './scan.ts'
+import { largest, valueColumn } from './values.ts'
 
 /**
  * Makes a column for each query under its name; later queries may mention earlier ones.
@@ -93,49 +63,6 @@ async function evaluateQuery(frame: Frame, q: Query, scope: Scope): Promise<void
     }
   }
 }
-
-/** Expressions as keys from 0 on; what is not known of their values is measured. */
-export async function keysOf(frame: Frame, exprs: readonly Expr[]): Promise<SortKey[]> {
-  const range = (name: string) => {
-    const size = frame.sizes.get(name)
-    return frame.bounds.get(name) ?? (size === undefined ? undefined : ([size, size] as const))
-  }
-  const keys: SortKey[] = []
-  for (const [k, expr] of exprs.entries()) {
-    const [lo, hi] = boundsOf(expr, range) ?? (await measure(frame, expr))
-    if (lo >= 0) keys.push({ expr, extent: hi + 1 })
-    else {
-      const name = `@least ${k}`
-      frame.sizes.set(name, -lo)
-      keys.push({ expr: add(expr, variable(name)), extent: hi - lo + 1 })
-    }
-  }
-  return keys
-}
-
-/** Bounds of an expression over the entries, both including 0. */
-export async function measure(frame: Frame, expr: Expr): Promise<readonly [number, number]> {
-  const { queue: q, n } = frame
-  const t = frame.terms([expr])
-  const cells = q.cells(2)
-  reduce(q, {
-    ...t,
-    key: `bounds ${t.key}`,
-    n,
-    op: 'max',
-    values: (e) => {
-      const x = t.at(e)[0]!
-      return [x, sub(int(0), x)]
-    },
-    count: 2,
-    cells,
-  })
-  const [hi = 0, lo = 0] = await q.numbers([cells, cells + 1])
-  return [lo === 0 ? 0 : -lo, hi]
-}
-
-const BITS = '@bits'
-const ENTRIES = '@entries'
 
 type Counting = Extract<Query, { kind: 'count' | 'rank' }>
 
@@ -205,124 +132,6 @@ async function count(frame: Frame, { name, by, of }: Counting, apart: boolean): 
   })
   frame.set(name, out)
   q.release(groups, totals)
-}
-
-/** @throws SptError `convert/unsupported` where two entries have the same coordinates */
-async function needDistinct(frame: Frame, scope: Scope, name: string): Promise<void> {
-  if (scope.distinct || frame.n < 2) return
-  const dims = scope.dims.map((d) => ({ expr: variable(d.name), extent: d.extent }))
-  await orderBy(frame, dims)
-  const { queue: q, n } = frame
-  const t = frame.terms(dims.map((d) => d.expr))
-  const cell = q.cells()
-  reduce(q, {
-    ...t,
-    key: `repeated ${t.key}`,
-    n,
-    op: 'max',
-    values: (e) => [flag(not(differs(t.at, e)))],
-    count: 1,
-    cells: cell,
-  })
-  const [found = 0] = await q.numbers([cell])
-  if (found > 0)
-    fail({
-      code: 'convert/unsupported',
-      message: `${name} asks for values, and entries are repeated`,
-      expected: 'a tensor that has each coordinate once',
-      hint: 'add up equal coordinates before, or bind the tensor from the host',
-    })
-}
-
-async function valueColumn(frame: Frame, name: string, scope: Scope): Promise<void> {
-  await needDistinct(frame, scope, name)
-  const { queue: q, n } = frame
-  frame.signed.add(name)
-  if (!scope.values) {
-    frame.signed.delete(name)
-    return frame.compute(name, int(1))
-  }
-  const { values } = scope
-  const out = q.column(n, values.dtype, name)
-  const { entry } = frame
-  q.launch({
-    key: `value ${entry ? 'entry' : ''}`,
-    threads: n,
-    columns: { x_values: read(values), ...(entry ? { x_entry: natural(entry) } : {}), x_out: write(out) },
-    body: (e) => [store('x_out', e, load('x_values', [entry ? get('x_entry', e) : e], values.dtype))],
-  })
-  frame.set(name, out)
-}
-
-/** By decreasing magnitude: the bits of positive reals have their order. */
-async function largest(
-  frame: Frame,
-  { name, by }: Extract<Query, { kind: 'largest' }>,
-  scope: Scope,
-): Promise<void> {
-  await needDistinct(frame, scope, name)
-  const { values } = scope
-  const keys = await keysOf(frame, by)
-  const parts: SortKey[] = []
-  if (values) {
-    const found = magnitudeKeys(frame, values)
-    found.forEach((e, k) => {
-      frame.compute(`@magnitude ${k}`, e)
-      parts.push({ expr: variable(`@magnitude ${k}`), extent: k === 2 ? 2 : 2 ** 31 })
-    })
-  }
-  const dims = scope.dims.map((d) => ({ expr: variable(d.name), extent: d.extent }))
-  await orderBy(frame, [...keys, ...parts, ...dims])
-  for (const k of parts.keys()) frame.drop(`@magnitude ${k}`)
-  for (const t of [BITS, ENTRIES]) frame.tables.delete(t)
-  frame.sortedBy = frame.sortedBy.slice(0, by.length)
-  const { queue: q, n } = frame
-  const t = frame.terms(by)
-  const out = q.column(n, 'i32', name)
-  scan(q, {
-    ...t,
-    key: `largest ${t.key}`,
-    n,
-    op: '+',
-    columns: { ...t.columns, x_out: write(out) },
-    value: () => int(1),
-    ...(by.length > 0 ? { reset: (e: Expr) => differs(t.at, e) } : {}),
-    body: (e, sum) => [store('x_out', e, sum)],
-  })
-  frame.set(name, out)
-}
-
-const MOST = 2 ** 31 - 1
-const LEAST = -(2 ** 31)
-
-/** Keys that rise while magnitudes fall, from the values' bits read as i32 words. */
-function magnitudeKeys(frame: Frame, values: Column): Expr[] {
-  const words = frame.queue.device.storage === 'words'
-  const { dtype } = values
-  frame.tables.set(BITS, { ...values, dtype: 'i32' })
-  frame.signed.add(BITS)
-  if (frame.entry) frame.tables.set(ENTRIES, frame.entry)
-  const at = frame.entry ? load(ENTRIES, [variable(ENTRY)], 'i32') : variable(ENTRY)
-  const word = (k: Expr): Expr => load(BITS, [k], 'i32')
-  /** Without the sign. */
-  const falling = (w: Expr): Expr => sub(int(MOST), select(lt(w, int(0)), sub(w, int(LEAST)), w))
-  if (dtype === 'f32' || (words && (dtype === 'f16' || dtype === 'bf16'))) return [falling(word(at))]
-  if (dtype === 'i32' || (words && dtype === 'i8')) {
-    const w = word(at)
-    return [sub(int(MOST), select(lt(w, int(0)), sub(int(0), binary('max', w, int(-MOST))), w))]
-  }
-  if (dtype === 'f64') {
-    const low = word(add(at, at))
-    const half = div(low, int(2))
-    const unsigned = select(lt(half, int(0)), add(add(half, int(2 ** 30)), int(2 ** 30)), half)
-    return [falling(word(next(add(at, at)))), sub(int(MOST), unsigned), sub(int(1), mod(low, int(2)))]
-  }
-  return fail({
-    code: 'convert/unsupported',
-    message: `values of type ${dtype} cannot be ordered by magnitude on ${frame.queue.device.name}`,
-    expected: 'f32, f64 or i32',
-    hint: 'convert the values to f32 before',
-  })
 }
 
 /** Whether the set has the coordinate: a search on each level of its tree, in the segment that the last one found. */

@@ -10,7 +10,7 @@ import type { StoredAxis } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { Instance } from '../ir/format.ts'
 import type { Device } from '../runtime/device.ts'
-import type { DeviceLevel } from './levels.ts'
+import type { DeviceLevel } from './level.ts'
 import type { DevicePart } from './place.ts'
 import { type Column, Queue } from './queue.ts'
 

@@ -4,8 +4,9 @@ import { add, div, type Expr, load, mul, variable } from '../ir/expr.ts'
 import type { Query, Sort } from '../ir/format.ts'
 import { Frame } from './frame.ts'
 import { get, store } from './kernel.ts'
+import { keysOf, type Scope } from './keys.ts'
 import { orderBy } from './order.ts'
-import { evaluateQueries, keysOf, type Scope } from './queries.ts'
+import { evaluateQueries } from './queries.ts'
 import { type Column, natural, type Queue, update, write } from './queue.ts'
 
 export interface SortResult {

@@ -28,7 +28,7 @@ import {
 } from '../ir/expr.ts'
 import { ENTRY, Frame } from './frame.ts'
 import { flag, get, loop, next, scalar, store, when } from './kernel.ts'
-import type { DeviceLevel } from './levels.ts'
+import type { DeviceLevel } from './level.ts'
 import { type Column, natural, type Queue, read, update, write } from './queue.ts'
 import { reduce, scan } from './scan.ts'
 

@@ -1,0 +1,182 @@
+/** Levels whose positions are those that exist, packed: compressed ones and bitmaps. */
+import { invariant } from '../ast/diagnostic.ts'
+import type { StoredAxis } from '../ir/axis.ts'
+import { add, binary, call, div, type Expr, eq, int, lt, mod, mul, variable } from '../ir/expr.ts'
+import type { Frame } from './frame.ts'
+import { atomic, flag, get, next, store, when } from './kernel.ts'
+import { type Dimension, isRepeating, type Made, none, type Place, unsupported } from './level.ts'
+import { differs } from './order.ts'
+import { type Column, natural, update, write } from './queue.ts'
+import { scan } from './scan.ts'
+
+/** Positions that exist, packed: compressed levels and bitmaps. */
+export async function packed(
+  frame: Frame,
+  d: Dimension,
+  parent: Place,
+  below: readonly Dimension[],
+): Promise<Made> {
+  const { axis, coordinate, extent } = d
+  const { queue: q, n } = frame
+  const keys = parent.at ? [parent.at, coordinate] : [coordinate]
+  const begins = isRepeating(axis) ? repeated(frame, d, parent, below) : startsOf(frame, keys)
+  const name = `@at ${axis.name}`
+  const column = q.column(n, 'i32', `positions of ${axis.name}`)
+  const total = q.cells()
+  scan(q, {
+    ...begins,
+    key: `positions ${begins.key}`,
+    n,
+    op: '+',
+    columns: { ...begins.columns, x_at: write(column) },
+    value: (e) => flag(begins.cond(e)),
+    body: (e, sum, own) => [store('x_at', e, add(sum, add(own, int(-1))))],
+    total,
+  })
+  const [positions = 0] = await q.numbers([total])
+  frame.set(name, column)
+  frame.drop(FRESH)
+  const at = variable(name)
+  const indptr = indptrOf(frame, axis, parent, at)
+  if (axis.kind === 'bitmap') {
+    const mask = bitsOf(frame, d, parent, at)
+    return { level: { ...none, axis, extent, positions, indptr, mask }, at, positions }
+  }
+  const indices = q.column(positions, 'i32', `${axis.name}_indices`)
+  const t = frame.terms([at, coordinate])
+  q.launch({
+    ...t,
+    key: `indices ${t.key}`,
+    threads: n,
+    columns: { ...t.columns, x_indices: write(indices) },
+    body: (e) => {
+      const [to, c] = t.at(e) as [Expr, Expr]
+      return [
+        when(
+          differs((x) => [t.at(x)[0]!], e),
+          [store('x_indices', to, c)],
+        ),
+      ]
+    },
+  })
+  return { level: { ...none, axis, extent, positions, indptr, indices }, at, positions }
+}
+
+const FRESH = '@fresh'
+
+interface Condition {
+  readonly key: string
+  readonly columns: ReturnType<Frame['terms']>['columns']
+  readonly sizes: ReturnType<Frame['terms']>['sizes']
+  readonly cond: (e: Expr) => Expr
+}
+
+/** Where a tuple differs from the one before. */
+function startsOf(frame: Frame, exprs: readonly Expr[]): Condition {
+  const t = frame.terms(exprs)
+  return { key: `starts ${t.key}`, columns: t.columns, sizes: t.sizes, cond: (e) => differs(t.at, e) }
+}
+
+/**
+ * Where a nonunique axis begins a position: with each new coordinate, and after as many child coordinates as a
+ * position takes; without a child of fixed width with every new tuple.
+ */
+function repeated(
+  frame: Frame,
+  { axis, coordinate }: Dimension,
+  parent: Place,
+  below: readonly Dimension[],
+): Condition {
+  const own = parent.at ? [parent.at, coordinate] : [coordinate]
+  const [child] = below
+  if (child?.axis.kind !== 'sparse_fixed') return startsOf(frame, [...own, ...below.map((d) => d.coordinate)])
+  if (!child.axis.unique) unsupported(axis, 'is nonunique over a nonunique axis')
+  const starts = startsOf(frame, own)
+  if (child.width === null) return starts
+  const { queue: q, n } = frame
+  const t = frame.terms([...own, child.coordinate])
+  const fresh = q.column(n, 'i32', `starts of ${axis.name}`)
+  const outer = (e: Expr): readonly Expr[] => t.at(e).slice(0, -1)
+  scan(q, {
+    ...t,
+    key: `fresh ${t.key}`,
+    n,
+    op: '+',
+    columns: { ...t.columns, x_fresh: write(fresh) },
+    sizes: { ...t.sizes, x_width: child.width },
+    value: (e) => flag(differs(t.at, e)),
+    reset: (e) => differs(outer, e),
+    body: (e, rank, own) => [
+      store('x_fresh', e, flag(binary('and', eq(own, int(1)), eq(mod(rank, variable('x_width')), int(0))))),
+    ],
+  })
+  frame.set(FRESH, fresh)
+  const f = frame.terms([variable(FRESH)])
+  return { key: `fresh ${f.key}`, columns: f.columns, sizes: f.sizes, cond: (e) => eq(f.at(e)[0]!, int(1)) }
+}
+
+/** `indptr[p + 1]` is where the last segment ends that is not after p's; entries are in order of `at`. */
+function indptrOf(frame: Frame, axis: StoredAxis, parent: Place, at: Expr): Column {
+  const { queue: q, n } = frame
+  const ends = q.column(parent.positions, 'i32', `ends of ${axis.name}`)
+  q.clear(ends)
+  const t = frame.terms([at, parent.at ?? int(0)])
+  q.launch({
+    ...t,
+    key: `ends ${t.key}`,
+    threads: n,
+    columns: { ...t.columns, x_ends: write(ends) },
+    sizes: { ...t.sizes, x_n: n },
+    body: (e) => {
+      const [q0, p0] = t.at(e) as [Expr, Expr]
+      const last = store('x_ends', p0, next(q0))
+      const p1 = t.at(next(e))[1]!
+      return [when(lt(next(e), variable('x_n')), [when(binary('ne', p0, p1), [last])], [last])]
+    },
+  })
+  const indptr = q.column(parent.positions + 1, 'i32', `${axis.name}_indptr`)
+  scan(q, {
+    key: 'ends',
+    n: parent.positions,
+    op: 'max',
+    columns: { x_ends: natural(ends), x_indptr: write(indptr) },
+    value: (p) => get('x_ends', p),
+    body: (p, most, own) => [
+      store('x_indptr', p, most),
+      when(eq(next(p), variable('x_n')), [store('x_indptr', next(p), binary('max', most, own))]),
+    ],
+  })
+  if (parent.positions === 0) q.clear(indptr)
+  q.release(ends)
+  return indptr
+}
+
+/** The mask of each parent position. */
+function bitsOf(frame: Frame, { axis, coordinate, extent }: Dimension, parent: Place, at: Expr): Column {
+  const { queue: q, n } = frame
+  invariant(parent.at, `${axis.name} has a parent`)
+  const words = Math.ceil(extent / 32)
+  const mask = q.column(parent.positions * words, 'i32', `${axis.name}_mask`)
+  q.clear(mask)
+  const t = frame.terms([at, parent.at, coordinate])
+  q.launch({
+    ...t,
+    key: `mask ${t.key}`,
+    threads: n,
+    columns: { ...t.columns, x_mask: update(mask) },
+    sizes: { ...t.sizes, x_words: words },
+    body: (e) => {
+      const [, p, c] = t.at(e) as [Expr, Expr, Expr]
+      const word = add(mul(p, variable('x_words')), div(c, int(32)))
+      const bit = call('shift_left', [int(1), mod(c, int(32))])
+      // Each bit is added once: entries of one coordinate are neighbours.
+      return [
+        when(
+          differs((x) => [t.at(x)[0]!], e),
+          [atomic('+', 'x_mask', word, bit)],
+        ),
+      ]
+    },
+  })
+  return mask
+}
