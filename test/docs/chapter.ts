@@ -1,0 +1,140 @@
+/**
+ * Pages that run. Fenced blocks say what they are after the language:
+ *
+ *     ```spt file=rows.spt      the file, from here on
+ *     ```ts run=arrays          TypeScript; all blocks of a page are one module, run from block to block
+ *     ```sh run=check           one `spt` command
+ *     ```text output-of=check   what that block prints; times are written `… ms`
+ */
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { inspect } from 'node:util'
+import { transform } from 'esbuild'
+import { main } from '../../src/cli/index.ts'
+import * as sparsetile from '../../src/node.ts'
+
+export interface Block {
+  readonly kind: 'file' | 'ts' | 'sh' | 'output' | 'other'
+  /** The file, or the run's name. */
+  readonly name: string
+  readonly text: string
+  /** Of the opening fence, from 1. */
+  readonly line: number
+}
+
+const FENCE = /^```(\w*)(?: ([\w-]+)=(\S+))?\n(.*?)^```$/gms
+
+export function blocksOf(page: string): Block[] {
+  return [...page.matchAll(FENCE)].map((m): Block => {
+    const [, language, key, name = '', text = ''] = m
+    const line = page.slice(0, m.index).split('\n').length
+    return { kind: kindOf(language ?? '', key), name, text, line }
+  })
+}
+
+function kindOf(language: string, key: string | undefined): Block['kind'] {
+  if (key === 'file') return 'file'
+  if (key === 'output-of') return 'output'
+  if (key === 'run' && (language === 'ts' || language === 'sh')) return language
+  return 'other'
+}
+
+/** The page with what its blocks print. */
+export const renewed = (page: string, printed: ReadonlyMap<string, string>): string =>
+  page.replace(FENCE, (block, language: string, key: string | undefined, name: string) =>
+    key === 'output-of' ? `\`\`\`${language} ${key}=${name}\n${printed.get(name) ?? ''}\`\`\`` : block,
+  )
+
+/** The TypeScript of a page, as one module. */
+export const moduleOf = (blocks: readonly Block[]): string =>
+  blocks
+    .filter((b) => b.kind === 'ts')
+    .map((b) => b.text)
+    .join('\n')
+
+/** Runs a page in a folder of its own, from top to bottom: what each run prints, by name. */
+export async function run(blocks: readonly Block[]): Promise<Map<string, string>> {
+  const printed = new Map<string, string>()
+  const home = process.cwd()
+  const folder = mkdtempSync(join(tmpdir(), 'spt-docs-'))
+  for (const shared of ['kernels', 'data']) cpSync(resolve(shared), join(folder, shared), { recursive: true })
+  process.chdir(folder)
+  try {
+    let next = 0
+    let sink = ''
+    /** Everything before the k-th block, whose TypeScript comes next. */
+    const upTo = async (k: number): Promise<void> => {
+      for (; next < k; next++) {
+        const b = blocks[next]!
+        if (b.kind === 'file') {
+          mkdirSync(dirname(resolve(b.name)), { recursive: true })
+          writeFileSync(b.name, b.text)
+        } else if (b.kind === 'sh') printed.set(b.name, await command(b))
+      }
+      sink = blocks[k]?.name ?? ''
+      if (sink) printed.set(sink, printed.get(sink) ?? '')
+    }
+    const log = (...what: unknown[]): void => {
+      const line = what.map((x) => (typeof x === 'string' ? x : inspect(x))).join(' ')
+      printed.set(sink, `${printed.get(sink) ?? ''}${line}\n`)
+    }
+    await (await programOf(blocks))({ sparsetile, upTo, console: { log } })
+    await upTo(blocks.length)
+  } finally {
+    process.chdir(home)
+    rmSync(folder, { recursive: true, force: true })
+  }
+  return new Map([...printed].map(([name, text]) => [name, timeless(text)]))
+}
+
+interface Around {
+  readonly sparsetile: typeof sparsetile
+  readonly upTo: (k: number) => Promise<void>
+  readonly console: { readonly log: (...what: unknown[]) => void }
+}
+
+async function programOf(blocks: readonly Block[]): Promise<(around: Around) => Promise<void>> {
+  const text = blocks
+    .map((b, k) => (b.kind === 'ts' ? `await upTo(${k})\n${b.text}` : ''))
+    .join('\n')
+    .replace(/^import (\{[^}]*\}) from 'sparsetile'$/gm, (_, names: string) => {
+      const values = names.replace(/\btype \w+,?/g, '').replaceAll(' as ', ': ')
+      return `const ${values} = sparsetile`
+    })
+  const { code } = await transform(
+    `export async function page({ sparsetile, upTo, console }) {\n${text}\n}`,
+    {
+      loader: 'ts',
+      format: 'cjs',
+      target: 'es2022',
+    },
+  )
+  const module = { exports: {} as { page: (around: Around) => Promise<void> } }
+  new Function('module', code)(module)
+  return module.exports.page
+}
+
+/** `$ spt format 'a b' | head -5`: what it writes to both streams, in order. */
+async function command({ text, line }: Block): Promise<string> {
+  const match = /^\$ spt ((?:'[^']*'|[^'|])*?)\s*(?:\| head -(\d+))?\s*$/.exec(text)
+  if (!match) throw new Error(`line ${line}: a block of sh is one spt command`)
+  const [, line_ = '', head] = match
+  const argv = [...line_.matchAll(/(?:'[^']*'|\S)+/g)]
+    .map(([word]) => word.replaceAll("'", ''))
+    .filter((word) => word !== '2>&1')
+  let written = ''
+  const write = (s: string): void => {
+    written += s
+  }
+  await main(argv, {
+    out: write,
+    err: write,
+    stdin: async () => '',
+    color: { out: false, err: false },
+    env: {},
+  })
+  return head === undefined ? written : `${written.split('\n').slice(0, Number(head)).join('\n').trimEnd()}\n`
+}
+
+const timeless = (text: string): string => text.replace(/\d+(?:\.\d+)? (?:ms|s)\b/g, '… ms')

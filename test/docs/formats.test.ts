@@ -1,0 +1,76 @@
+/**
+ * The chapter on formats: every block is a file, is run, or is what a run printed.
+ * `UPDATE_GOLDEN=1 npx vitest run test/docs` writes what is printed into it anew; read the difference.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import ts from 'typescript'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { blocksOf, moduleOf, renewed, run } from './chapter.ts'
+
+const PATH = resolve('docs/formats.md')
+const page = readFileSync(PATH, 'utf8')
+const blocks = blocksOf(page)
+const outputs = blocks.filter((b) => b.kind === 'output')
+
+describe('the chapter on formats', () => {
+  let printed: ReadonlyMap<string, string> = new Map()
+  beforeAll(async () => {
+    printed = await run(blocks)
+    if (process.env.UPDATE_GOLDEN) writeFileSync(PATH, renewed(page, printed))
+  }, 120_000)
+
+  test('every block takes part', () => {
+    expect(blocks.filter((b) => b.kind === 'other').map((b) => `line ${b.line}`)).toEqual([])
+    expect(blocks.length).toBe([...page.matchAll(/^```/gm)].length / 2)
+    expect(outputs.length).toBeGreaterThan(15)
+  })
+
+  test('what is printed is shown', () => {
+    const shown = outputs.map((b) => b.name)
+    const made = [...printed].filter(([, text]) => text !== '').map(([name]) => name)
+    expect(new Set(shown).size).toBe(shown.length)
+    expect(shown.toSorted()).toEqual(made.toSorted())
+  })
+
+  test.each(outputs.map((b) => [b.name, b] as const))('%s', (name, block) => {
+    if (process.env.UPDATE_GOLDEN) return
+    expect(printed.get(name), `line ${block.line}`).toBe(block.text)
+  })
+
+  test('the TypeScript has the right types', () => {
+    expect(complaints(moduleOf(blocks))).toEqual([])
+  }, 120_000)
+})
+
+/** What the type checker says of a module that imports the package by its name. */
+function complaints(text: string): string[] {
+  const { config } = ts.readConfigFile('tsconfig.json', (path) => readFileSync(path, 'utf8'))
+  const { options } = ts.parseJsonConfigFileContent(
+    { ...config, files: [], include: [] },
+    ts.sys,
+    resolve('.'),
+  )
+  const all: ts.CompilerOptions = {
+    ...options,
+    noEmit: true,
+    // As in a program of a reader's; this repository is stricter.
+    noUncheckedIndexedAccess: false,
+    exactOptionalPropertyTypes: false,
+    paths: { sparsetile: ['./src/node.ts'] },
+  }
+  const path = resolve('test/docs/page.ts')
+  const host = ts.createCompilerHost(all)
+  const { getSourceFile, fileExists, readFile } = host
+  host.getSourceFile = (name, target) =>
+    name === path ? ts.createSourceFile(name, text, target) : getSourceFile(name, target)
+  host.fileExists = (name) => name === path || fileExists(name)
+  host.readFile = (name) => (name === path ? text : readFile(name))
+  const program = ts.createProgram([path], all, host)
+  const source = program.getSourceFile(path)
+  if (!source) throw new Error('no page')
+  return [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)].map((d) => {
+    const line = d.start === undefined ? 0 : source.getLineAndCharacterOfPosition(d.start).line
+    return `${text.split('\n')[line]}: ${ts.flattenDiagnosticMessageText(d.messageText, ' ')}`
+  })
+}
