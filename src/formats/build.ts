@@ -16,8 +16,9 @@ import {
   sparseFixed,
   sparseVariable,
 } from './levels.ts'
-import { lexicographic, type Ordered } from './order.ts'
+import { isSorted, lexicographic, type Ordered } from './order.ts'
 import { newPositions } from './runs.ts'
+import { rankedLevel } from './segments.ts'
 import {
   allocate,
   elementCount,
@@ -103,18 +104,33 @@ function buildTree(
   let fresh: readonly (Uint8Array | null)[] = []
   let at: Int32Array | null = null
   let parents = 1
-  // Levels without indices place entries by arithmetic. The first one with indices needs an order, by position
-  // above it and coordinates from it on.
-  const first = tree.findIndex(hasIndices)
+  // Levels without indices place entries by arithmetic, and coordinates of unique axes are ranked in their segments.
+  // The first level that can do neither needs an order, by position above it and coordinates from it on.
   const last = tree.findLastIndex(hasIndices)
+  let first = -1
   tree.forEach((axis, depth) => {
-    if (depth === first) {
+    const extent = extentOf(input.extents, axis.name)
+    const known = input.known?.get(axis.name)
+    if (first < 0 && hasIndices(axis)) {
+      const keys = sorted.slice(depth)
+      const follow = at ? [at, ...keys] : keys
+      if (!known && axis.unique && !isSorted(follow.slice(0, last + 1 - depth + (at ? 1 : 0)))) {
+        const given = { extent, parents, at, column: sorted[depth]!, fresh: null }
+        const made = rankedLevel(axis, given, input.widths?.get(axis.name))
+        if (made) {
+          levels.set(axis.name, made.level)
+          at = made.at
+          parents = made.level.positions
+          return
+        }
+      }
+      first = depth
       const rest = tree.slice(depth)
       const ordered = inOrder(
         rest,
         at,
         parents,
-        sorted.slice(depth),
+        keys,
         columns.slice(depth).map((k) => maxima[k]!),
       )
       order = ordered.order
@@ -127,9 +143,7 @@ function buildTree(
       order = null
       sorted = columns.map((k) => input.coords[k]!)
     }
-    const extent = extentOf(input.extents, axis.name)
     const column = sorted[depth]!
-    const known = input.known?.get(axis.name)
     if (known) {
       at = findInLevel(known, at, column)
       levels.set(axis.name, known)

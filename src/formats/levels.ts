@@ -28,7 +28,7 @@ export interface Made {
 }
 
 /** indptr from counts shifted by one place. */
-function scan(indptr: Int32Array, axis: string): number {
+export function scan(indptr: Int32Array, axis: string): number {
   let total = 0
   for (let p = 1; p < indptr.length; p++) {
     total += indptr[p]!
@@ -177,6 +177,25 @@ export function sparseFixed(axis: SparseFixed, input: LevelInput, given: number 
     c0 = c
     at[s] = rank
   }
+  const width = fixedWidth(axis, given, widest, widestAt)
+  const positions = parents * width
+  const indices = allocate(positions, `positions of axis ${axis.name}`)
+  indices.fill(extent)
+  for (let s = 0; s < n; s++) {
+    const q = parent[s]! * width + at[s]!
+    at[s] = q
+    indices[q] = column[s]!
+  }
+  return { level: { axis, extent, width, positions, indptr: null, indices, mask: null }, at }
+}
+
+/** The width of an axis whose fullest segment, at `widestAt`, has `widest` coordinates. @throws SptError `bind/width` */
+export function fixedWidth(
+  axis: SparseFixed,
+  given: number | undefined,
+  widest: number,
+  widestAt: number,
+): number {
   const width = given ?? widest
   if (!Number.isInteger(width) || width < widest)
     fail({
@@ -187,15 +206,7 @@ export function sparseFixed(axis: SparseFixed, input: LevelInput, given: number 
       expected: `an integer width of at least ${widest}`,
       hint: 'leave the width to be measured, or use sparse_variable',
     })
-  const positions = parents * width
-  const indices = allocate(positions, `positions of axis ${axis.name}`)
-  indices.fill(extent)
-  for (let s = 0; s < n; s++) {
-    const q = parent[s]! * width + at[s]!
-    at[s] = q
-    indices[q] = column[s]!
-  }
-  return { level: { axis, extent, width, positions, indptr: null, indices, mask: null }, at }
+  return width
 }
 
 /** A copy without the unused tail, unless there is none. */
