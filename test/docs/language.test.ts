@@ -1,0 +1,62 @@
+/** The language page: its examples, put together, are programs whose schedules are legal. */
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { load, type SptProgram } from '../../src/node.ts'
+import { Folder } from '../cli/support.ts'
+import { blocksOf } from './chapter.ts'
+
+const examples = blocksOf(readFileSync('docs/language.md', 'utf8')).map((b) => b.text)
+const schedules = examples.flatMap((text) =>
+  [...text.matchAll(/^schedule (\w+)\.(\w+)/gm)].map((m): [string, string] => [m[1]!, m[2]!]),
+)
+/** What the page's schedules are for and the page does not write down. */
+const PRODUCT = `
+kernel spmm(m: size, n: size, d: size) {
+  axis i  = dense_fixed(m)
+  axis j  = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  axis f  = dense_fixed(d)
+  buffer A: f32[i, j] in
+  buffer B: f32[jd, f] in
+  buffer C: f32[i, f] out
+  iterate spmm [i, j, f] as SRS {
+    C[i, f] += A[i, j] * B[j, f]
+  }
+}
+`
+const folder = new Folder()
+let program: SptProgram
+beforeAll(async () => {
+  // What a file declares comes before what it imports as a whole.
+  const text = [
+    `import "${resolve('kernels/formats.spt')}"`,
+    PRODUCT,
+    ...examples.filter((e) => !e.startsWith('import')),
+  ]
+  program = await load(folder.file('page.spt', text.join('\n')))
+})
+afterAll(() => folder.remove())
+
+test('has schedules', () => {
+  expect(schedules).toContainEqual(['spmm', 'gpu'])
+  expect(schedules.length).toBeGreaterThan(1)
+})
+
+test.each(schedules)('schedule %s.%s', (kernel, schedule) => {
+  const scheduled = program.kernel(kernel).schedule(schedule)
+  expect(scheduled.compilation.plan.steps.length).toBeGreaterThan(0)
+  expect(scheduled.emit('cuda').length).toBeGreaterThan(0)
+})
+
+test('formats are right', () => {
+  const args: Record<string, (number | string)[]> = {
+    bsr: [4],
+    sell: [2, 4],
+    hyb: [2, 3],
+    dense_blocks: [2, 0.5],
+  }
+  const own = examples.flatMap((text) => [...text.matchAll(/^format (\w+)/gm)].map((m) => m[1]!))
+  expect(own.length).toBeGreaterThan(4)
+  for (const name of own) expect(program.format(name, ...(args[name] ?? [])).parts.length).toBeGreaterThan(0)
+})
