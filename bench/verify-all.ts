@@ -1,13 +1,14 @@
 /**
  * Every kernel of `kernels/`, under every schedule, on every data set that fits it, on every device that is there,
- * against the reference.
+ * against the reference; some kernels also in every standard format of matrices, with the default schedule.
  *
  *   node dist/bench/verify-all.js --device cuda,webgpu,cpu --data FOLDER [--kernel PATTERN] [--schedule PATTERN]
  *     [--kernels FOLDER] [--json PATH] [--minutes N]
  *
- * Exits with 1 where anything disagrees or fails. What a device's limits refuse (a buffer that is too large) is
- * listed and counted apart, and so is what would take long on a device without a GPU and, after N minutes, all that
- * is left for those. Large results are compared on a random sample of rows, where rows are independent.
+ * Exits with 1 where anything disagrees or fails. What a device's limits refuse (a buffer that is too large), and what
+ * a format does not hold, is listed and counted apart, and so is what would take long to build, or on a device without
+ * a GPU, and, after N minutes, all that is left. Large results are compared on a random sample of rows, where rows are
+ * independent. SCHEDULE `as` is all formats.
  */
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -19,6 +20,7 @@ import { type Device, devices, type Kernel, load, type SptProgram } from '../src
 import { expectedOf, verifyAgainst } from '../src/verify.ts'
 import { readData } from './verify-all/data.ts'
 import { type Feed, feedsOf } from './verify-all/feeds.ts'
+import { SWEPT, storedBy, type Use, usesIn } from './verify-all/sweep.ts'
 
 /** Multiply-adds beyond which the reference computes a sample. */
 const SAMPLE_BEYOND = 2e6
@@ -26,8 +28,13 @@ const SAMPLE_BEYOND = 2e6
 const PATIENCE = 1500
 /** Milliseconds of a first run that do not grow with the data. */
 const OVERHEAD = 100
+/** Milliseconds of binding beyond which a case is left out, by what smaller data took before. */
+const BUILDING = 10_000
+/** Elements that a format may store. */
+const MOST_STORED = 1.2e7
 /** Refusals that say what a device cannot do, not that something is wrong. */
 const LIMITS = new Set([
+  'bind/too-large',
   'device/buffer-too-large',
   'device/out-of-memory',
   'plan/too-many-buffers',
@@ -109,15 +116,29 @@ interface Shared {
   readonly bound: Map<string, Bound>
 }
 
-/** The same kernel under one schedule, on one data set and device. */
+const sharedOf = (feed: Feed): Shared => ({ feed, expected: undefined, bound: new Map() })
+
+/** Drops what was built for a schedule. */
+function forget(data: readonly Shared[]): void {
+  for (const s of data) for (const key of [...s.bound.keys()]) if (key !== '') s.bound.delete(key)
+}
+
+/** The steps that decide what is stored. */
+const storageSteps = (kernel: Kernel): readonly string[] =>
+  kernel.trace.slice(0, kernel.compilation.coordSteps.length)
+
+type Outcome = Pick<Row, 'result' | 'maxRelativeError' | 'maxAbsoluteError' | 'ms' | 'sampled' | 'note'>
+
+/** The same kernel under one schedule, on one data set and device; `building` is what binding took. */
 async function runCase(
   kernel: Kernel,
   compiled: Awaited<ReturnType<Kernel['compile']>>,
   shared: Shared,
-  device: Device,
-): Promise<Pick<Row, 'result' | 'maxRelativeError' | 'maxAbsoluteError' | 'ms' | 'sampled' | 'note'>> {
-  const stored = kernel.trace.slice(0, kernel.compilation.coordSteps.length).join('; ')
+): Promise<Outcome & { readonly building: number }> {
+  const stored = storageSteps(kernel).join('; ')
+  const before = performance.now()
   const bound = shared.bound.get(stored) ?? compiled.bind(shared.feed.inputs)
+  const building = performance.now() - before
   shared.bound.set(stored, bound)
   const { work } = shared.feed
   shared.expected ??= expectedOf(
@@ -129,7 +150,7 @@ async function runCase(
   try {
     const v = await verifyAgainst(prepared.executable, shared.expected)
     // A first run on WebGPU compiles the pipeline.
-    const again = v.runTime > OVERHEAD && device.kind === 'webgpu' ? await prepared.time(1) : []
+    const again = v.runTime > OVERHEAD && compiled.device.kind === 'webgpu' ? await prepared.time(1) : []
     return {
       result: v.ok ? 'ok' : 'failed',
       maxRelativeError: v.maxRelativeError,
@@ -137,65 +158,109 @@ async function runCase(
       ms: Math.min(v.runTime, ...again),
       sampled: v.sampled !== null,
       note: v.problems.join('; ') || (v.sampled ? 'sampled' : ''),
+      building,
     }
   } finally {
     prepared.free()
   }
 }
 
-async function runKernel(program: SptProgram, name: string, feeds: readonly Feed[], on: readonly Device[]) {
+/** Why a case is left out, if it is; `pace` and `building` are milliseconds for each unit of work so far. */
+function tooMuch(kernel: Kernel, feed: Feed, device: Device, pace: number, building: number): string | null {
+  const out = performance.now() - start > 60_000 * Number(options.minutes)
+  if (out) return 'out of time'
+  const A = feed.inputs.tensors?.A
+  if (A && 'kind' in A && A.kind === 'coords' && A.shape.length === 2)
+    for (const step of storageSteps(kernel)) {
+      const elements = storedBy(step, A)
+      if (elements > MOST_STORED) return `would store ${(elements / 1e6).toFixed(0)} million elements`
+    }
+  const seconds = (ms: number): string => `${(ms / 1000).toFixed(0)} s`
+  if (building * feed.work > BUILDING) return `would take about ${seconds(building * feed.work)} to build`
+  const slow = device.kind !== 'cuda' && pace * feed.work > PATIENCE
+  return slow ? `would take about ${seconds(pace * feed.work)} here` : null
+}
+
+/** One schedule or format on all devices and data. */
+async function runSchedule(
+  head: Pick<Row, 'kernel' | 'schedule'>,
+  scheduled: () => Kernel,
+  on: readonly Device[],
+  data: readonly Shared[],
+) {
+  for (const device of on) {
+    const base = { ...head, device: device.kind }
+    const failed = (d: string, error: unknown): void =>
+      report({
+        ...base,
+        ...nothing,
+        data: d,
+        result: isLimit(error) ? 'refused' : 'failed',
+        note: messageOf(error),
+      })
+    try {
+      const kernel = scheduled()
+      const compiled = await kernel.compile(device)
+      let [pace, building] = [0, 0]
+      for (const s of data)
+        try {
+          const why = tooMuch(kernel, s.feed, device, pace, building)
+          if (why !== null) {
+            report({ ...base, ...nothing, data: s.feed.data, result: 'skipped', note: why })
+            continue
+          }
+          const { building: built, ...row } = await runCase(kernel, compiled, s)
+          pace = ((row.ms ?? 0) - OVERHEAD) / s.feed.work
+          building = Math.max(building, (built - OVERHEAD) / s.feed.work)
+          report({ ...base, data: s.feed.data, ...row })
+        } catch (error) {
+          failed(s.feed.data, error)
+        }
+      compiled.release()
+    } catch (error) {
+      failed('(compiling)', error)
+    }
+  }
+}
+
+async function runKernel(
+  program: SptProgram,
+  name: string,
+  feeds: readonly Feed[],
+  uses: readonly Use[],
+  on: readonly Device[],
+) {
   const plain = program.kernel(name)
-  const shared = feeds.map((feed): Shared => ({ feed, expected: undefined, bound: new Map() }))
+  const shared = feeds.map(sharedOf)
   // A schedule's storage is built once for all devices and dropped before the next one's.
   for (const schedule of ['(none)', ...plain.schedules]) {
     if (!schedule.includes(options.schedule)) continue
-    for (const device of on) {
-      const head = { kernel: name, schedule, device: device.kind }
-      const failed = (data: string, error: unknown): void =>
-        report({
-          ...head,
-          ...nothing,
-          data,
-          result: isLimit(error) ? 'refused' : 'failed',
-          note: messageOf(error),
-        })
-      try {
-        const kernel = schedule === '(none)' ? plain : plain.schedule(schedule)
-        const compiled = await kernel.compile(device)
-        let pace = 0
-        for (const s of shared)
-          try {
-            const forecast = pace * s.feed.work
-            const late = performance.now() - start > 60_000 * Number(options.minutes)
-            if ((forecast > PATIENCE || late) && device.kind !== 'cuda') {
-              const note = late ? 'out of time' : `would take about ${(forecast / 1000).toFixed(0)} s here`
-              report({ ...head, ...nothing, data: s.feed.data, result: 'skipped', note })
-              continue
-            }
-            const row = await runCase(kernel, compiled, s, device)
-            pace = ((row.ms ?? 0) - OVERHEAD) / s.feed.work
-            report({ ...head, data: s.feed.data, ...row })
-          } catch (error) {
-            failed(s.feed.data, error)
-          }
-        compiled.release()
-      } catch (error) {
-        failed('(compiling)', error)
-      }
-    }
-    for (const s of shared) for (const key of [...s.bound.keys()]) if (key !== '') s.bound.delete(key)
+    const scheduled = (): Kernel => (schedule === '(none)' ? plain : plain.schedule(schedule))
+    await runSchedule({ kernel: name, schedule }, scheduled, on, shared)
+    forget(shared)
+  }
+  for (const use of uses) {
+    if (!use.name.includes(options.schedule)) continue
+    const adapted = shared.map((s) => {
+      const feed = use.adapt(s.feed)
+      return feed === s.feed ? s : sharedOf(feed)
+    })
+    await runSchedule({ kernel: name, schedule: use.name }, () => use.kernel(plain), on, adapted)
+    forget(shared)
   }
 }
 
 const start = performance.now()
 const data = await readData(options.data)
 const on = await present()
+const uses = await usesIn(options.kernels)
 for (const file of (await readdir(options.kernels)).filter((f) => f.endsWith('.spt')).sort()) {
   const program = await load(join(options.kernels, file))
   for (const name of program.kernels) {
     if (!name.includes(options.kernel)) continue
     const params = program.kernel(name).compilation.source.params.map((p) => p.name)
-    await runKernel(program, name, feedsOf(name, params, data), on)
+    const swept = SWEPT.includes(name) ? uses : []
+    await runKernel(program, name, feedsOf(name, params, data), swept, on)
   }
 }
 for (const d of on) await d.dispose()
@@ -219,7 +284,7 @@ if (options.json)
     }),
   )
 console.log(
-  `${count('refused')} refused by a device's limits, ${count('skipped')} skipped as too slow, ${seconds.toFixed(0)} s`,
+  `${count('refused')} refused by a device's limits, ${count('skipped')} skipped as too slow or too large, ${seconds.toFixed(0)} s`,
 )
 console.log(`${count('ok')} passed, ${count('failed')} failed`)
 process.exit(count('failed') > 0 || on.length === 0 ? 1 : 0)
