@@ -89,32 +89,40 @@ function anchorOf(storage: Storage): { readonly tree: readonly string[]; readonl
   return having.length === 1 && having[0]!.depth >= 0 ? having[0]! : null
 }
 
-/** The last coordinate under each anchor position; `null` where a level is empty somewhere, or they are too many. */
+/** The last coordinate on each level under each anchor position; `null` where segments are empty or not even. */
 function lastCoordinates(
   inside: readonly Level[],
   anchor: string,
   positions: Int32Array,
 ): ReadonlyMap<string, Int32Array> | null {
   if (inside.length === 0 || inside.length > 4) return null
+  const n = positions.length
   const out = new Map<string, Int32Array>()
-  // The first position of each chain below the anchor leads to the lengths of the next level: blocks are even.
-  const first = new Map<string, Int32Array>([[anchor, positions]])
+  // Positions of a level under one anchor position: a range.
+  const ranges = new Map<string, { readonly from: Int32Array; readonly to: Int32Array }>([
+    [anchor, { from: positions, to: positions.map((p) => p + 1) }],
+  ])
   for (const level of inside) {
     const { axis, indptr, extent } = level
     const parent = parentOf(axis)
-    const last = allocate(positions.length, 'blocks')
-    const own = allocate(positions.length, 'blocks')
-    const under = parent === null ? undefined : first.get(parent)
-    for (let b = 0; b < positions.length; b++) {
-      const p = under ? under[b]! : 0
-      const ragged = axis.kind === 'dense_variable' && indptr
-      const length = ragged ? indptr[p + 1]! - indptr[p]! : extent
+    const above = parent === null ? undefined : ranges.get(parent)
+    const last = allocate(n, 'blocks')
+    const from = allocate(n, 'blocks')
+    const to = allocate(n, 'blocks')
+    const ragged = axis.kind === 'dense_variable' ? indptr : null
+    const start = (p: number): number => (indptr ? indptr[p]! : p * extent)
+    for (let b = 0; b < n; b++) {
+      const lo = above ? above.from[b]! : 0
+      const hi = above ? above.to[b]! : 1
+      const length = ragged ? ragged[lo + 1]! - ragged[lo]! : extent
       if (length === 0) return null
+      if (ragged) for (let p = lo + 1; p < hi; p++) if (ragged[p + 1]! - ragged[p]! !== length) return null
       last[b] = length - 1
-      own[b] = indptr ? indptr[p]! : p * extent
+      from[b] = start(lo)
+      to[b] = start(hi)
     }
     out.set(axis.name, last)
-    first.set(axis.name, own)
+    ranges.set(axis.name, { from, to })
   }
   return out
 }

@@ -50,7 +50,7 @@ export function drawParts(stored: StoredParts, { name = 'tensor' }: PictureOptio
   }))
   return page(
     `${name} as ${known.instance.text}`,
-    `${about(known.shape, n, dims)}, ${count(slots)} slots, ${percent(slots === 0 ? 0 : (slots - n) / slots)} padding`,
+    `${about(known.shape, n, dims)}, ${count(slots)} slots, ${slots === n ? 'no padding' : `${percent((slots - n) / slots)} padding`}`,
     {
       sides: sides(known.shape, dims),
       parts: matrix,
@@ -135,15 +135,28 @@ function page(
   const window = windowOf(plane.sides, plane.parts)
   const matrix = drawMatrix(plane.sides, plane.parts, plane.cuts, MARGIN, top, SIDE, window)
   const beside = MARGIN + matrix.width + 32
-  // Long matrices have their legend below.
-  const below = WIDTH - beside - MARGIN < LEAST_BESIDE
-  const left = below ? MARGIN : beside
-  const keyTop = below ? top + matrix.height + 24 : top
+  const narrow = WIDTH - beside - MARGIN < LEAST_BESIDE
+  const long = legend.length * LINE > SIDE
+  const left = narrow ? MARGIN : beside
   const room = WIDTH - MARGIN - left
-  const key = drawLegend(legend, left, keyTop, room, below ? 0 : matrix.height)
-  const detail = window ? drawDetail(plane, window, left, keyTop + key.height + 24, room) : null
-  const sideHeight = key.height + (detail ? 24 + detail.height : 0)
-  let y = below ? keyTop + sideHeight : top + Math.max(matrix.height, sideHeight)
+  const under = top + matrix.height + 24
+  let y = narrow ? under : top
+  const beneath: string[] = []
+  if (!long) {
+    beneath.push(drawLegend(legend, left, y, room, 1))
+    y += legend.length * LINE + (legend.length > 0 ? 24 : 0)
+  }
+  if (window) {
+    const detail = drawDetail(plane, window, left, y, room)
+    beneath.push(detail.content)
+    y += detail.height
+  }
+  y = Math.max(y, top + matrix.height)
+  if (long) {
+    const columns = 4
+    beneath.push(drawLegend(legend, MARGIN, y + 24, WIDTH - 2 * MARGIN, columns))
+    y += 24 + Math.ceil(legend.length / columns) * LINE
+  }
   const out = [
     text(MARGIN, MARGIN + 14, fitted(title, WIDTH - 2 * MARGIN, 18), {
       'font-size': 18,
@@ -151,8 +164,7 @@ function page(
     }),
     text(MARGIN, MARGIN + 34, fitted(subtitle, WIDTH - 2 * MARGIN, 12)),
     matrix.content,
-    key.content,
-    detail?.content ?? '',
+    ...beneath,
   ]
   if (parts.length > 0) {
     y += 44
@@ -195,26 +207,27 @@ function drawDetail({ sides, parts, cuts }: Plane, w: Window, x: number, y: numb
   }
 }
 
-/** A line for each part; in columns where one column would be longer than the matrix. */
-function drawLegend(entries: readonly LegendEntry[], x: number, y: number, width: number, height: number) {
-  const wide = Math.max(1, Math.floor(width / 190))
-  const columns = Math.min(
-    wide,
-    Math.max(1, Math.ceil((entries.length * LINE) / Math.max(LINE, height || LINE * 4))),
-  )
+/** A line for each part. */
+function drawLegend(
+  entries: readonly LegendEntry[],
+  x: number,
+  y: number,
+  width: number,
+  columns: number,
+): string {
   const lines = Math.ceil(entries.length / columns)
   const room = width / columns
-  const content = entries.map((e, k) => {
-    const left = x + Math.floor(k / lines) * room
-    const base = y + (k % lines) * LINE + 11
-    const padding = e.slots > e.stored ? `, ${percent((e.slots - e.stored) / e.slots)} padding` : ''
-    const name = e.label === '' || e.label === e.format ? e.format : `${e.label}: ${e.format}`
-    const line = `${name}, ${count(e.stored)} nonzeros${padding}`
-    return element(
-      'g',
-      {},
-      `<title>${escaped(line)}</title>${element('rect', { x: left, y: base - 10, width: 11, height: 11, fill: colorOf(k) })}${text(left + 18, base, fitted(line, room - 26, 12))}`,
-    )
-  })
-  return { content: content.join('\n'), height: lines * LINE }
+  return entries
+    .map((e, k) => {
+      const left = x + Math.floor(k / lines) * room
+      const base = y + (k % lines) * LINE + 11
+      const padding = e.slots > e.stored ? `, ${percent((e.slots - e.stored) / e.slots)} padding` : ''
+      const name = e.label === '' || e.label === e.format ? e.format : `${e.label}: ${e.format}`
+      const line = `${name}, ${count(e.stored)} nonzeros${padding}`
+      const square = element('rect', { x: left, y: base - 10, width: 11, height: 11, fill: colorOf(k) })
+      const shown = columns === 1 ? line : `${name}, ${count(e.stored)}`
+      const words = text(left + 18, base, fitted(shown, room - 26, 12))
+      return element('g', {}, element('title', {}, escaped(line)) + square + words)
+    })
+    .join('\n')
 }

@@ -53,7 +53,7 @@ interface Item {
 }
 
 /**
- * Boxes of all parts, in lines of at most `width` pixels. One scale in each direction, so that they compare.
+ * Boxes of all parts that store something, in lines of at most `width` pixels. One scale in each direction, so that they compare.
  * O(elements).
  */
 export function drawStorage(
@@ -69,8 +69,9 @@ export function drawStorage(
   const down = limits.height / most((l) => l.height)
   const square = Math.floor(Math.min(across, down, LARGEST))
   const scale = square >= SEPARATE ? { across: square, down: square } : { across, down }
-  const items = layouts.flatMap((layout, k): Item[] => {
+  const groups = layouts.flatMap((layout, k): Item[][] => {
     const part = parts[k]!
+    if (part.part.storage.size === 0) return []
     const whole: Item = {
       part,
       color: colorOf(k),
@@ -80,23 +81,25 @@ export function drawStorage(
       lines: captions(part, layout),
     }
     const large = square >= SEPARATE || parts.length > BEGINNING.parts
-    return large || part.part.storage.size === 0 ? [whole] : [whole, beginning(whole)]
+    return [large ? [whole] : [whole, beginning(whole)]]
   })
   const out: string[] = []
   let left = x
   let top = y
   let tallest = 0
-  for (const item of items) {
-    const { grid } = item
-    const taken = Math.max(grid.columns * grid.width, TEXT + 64)
-    if (left > x && left + taken > x + width) {
+  const room = ({ grid }: Item): number => Math.max(grid.columns * grid.width, TEXT + 64) + GAP
+  for (const items of groups) {
+    const needed = items.reduce((sum, item) => sum + room(item), 0) - GAP
+    if (left > x && left + needed > x + width) {
       left = x
       top += tallest + TEXT + GAP
       tallest = 0
     }
-    out.push(drawItem(item, left, top, taken + GAP - 6))
-    left += taken + GAP
-    tallest = Math.max(tallest, grid.rows * grid.height)
+    for (const item of items) {
+      out.push(drawItem(item, left, top, room(item) - 6))
+      left += room(item)
+      tallest = Math.max(tallest, item.grid.rows * item.grid.height)
+    }
   }
   return { content: out.join('\n'), height: top + tallest + TEXT - y }
 }
@@ -118,7 +121,6 @@ function beginning(whole: Item): Item {
 
 function captions({ part, held }: StoragePart, layout: Layout): string[] {
   const { size } = part.storage
-  if (size === 0) return ['empty']
   const stored = part.held ?? held.coords[0]!.length
   const even = layout.width * layout.height === size
   return [
@@ -133,7 +135,6 @@ function gridOf(
   limits: Limits,
 ): Grid {
   const direction = (elements: number, pixels: number): { cells: number; bin: number; cell: number } => {
-    if (elements === 0) return { cells: 0, bin: 1, cell: 1 }
     if (pixels >= 1) {
       const cell = Math.max(elements === 1 ? LEAST : 1, Math.floor(pixels))
       return { cells: elements, bin: 1, cell: Math.min(cell, Math.max(LARGEST, LEAST)) }
@@ -165,7 +166,8 @@ function drawItem(item: Item, x: number, y: number, room: number): string {
     {},
     [
       element('title', {}, escaped(about)),
-      ...(storage.size === 0 ? [] : [cells(item, x, y), frames(layout, grid, region, x, y)]),
+      cells(item, x, y),
+      frames(layout, grid, region, x, y),
       text(x, below, fitted(name, room, 12), { 'font-weight': 'bold', fill: color }),
       ...lines.map((line, k) => text(x, below + 14 * (k + 1), line)),
     ].join(''),

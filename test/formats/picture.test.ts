@@ -1,0 +1,324 @@
+/** Pictures of tensors in formats: valid SVG that shows every part, element and block. */
+import fc from 'fast-check'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { convertTensor, heldEntries, type StoredParts } from '../../src/formats/convert.ts'
+import type { Given } from '../../src/formats/given.ts'
+import { instantiate } from '../../src/formats/instantiate.ts'
+import { blocksOf, cutsOf, elementsOf } from '../../src/formats/picture/blocks.ts'
+import { windowOf } from '../../src/formats/picture/detail.ts'
+import { shadeOf } from '../../src/formats/picture/grid.ts'
+import { drawCoords, drawParts } from '../../src/formats/picture/index.ts'
+import { layoutOf } from '../../src/formats/picture/layout.ts'
+import { colorOf, fitted } from '../../src/formats/picture/svg.ts'
+import { reportTensor } from '../../src/formats/report.ts'
+import type { CoordTensor } from '../../src/formats/tensor.ts'
+import type { StoredAxis } from '../../src/ir/axis.ts'
+import { parseFormatExpression } from '../../src/ir/elaborate/index.ts'
+import { variable } from '../../src/ir/expr.ts'
+import type { AnyFormat } from '../../src/ir/format.ts'
+import { load } from '../../src/node.ts'
+import { wellFormed } from '../support/xml.ts'
+import { denseFixed, sparseVariable } from './arbitrary.ts'
+import { matrices, matrix } from './written.ts'
+
+const TEXTS = [
+  'csr',
+  'csc',
+  'coo',
+  'dcsr',
+  'ragged',
+  'ell',
+  'sell(2, 4)',
+  'pieces_ell(2)',
+  'bsr(3)',
+  'sr_bcrs(2, 3)',
+  'bitmap_blocks',
+  'dia',
+  'band(30, 30)',
+  'hyb(2, 2)',
+  'bsr(2) where (density(2) >= 0.5) + csr',
+  'band(1, 1) + csr',
+  'top_rest(2)',
+] as const
+const texts = fc.constantFrom(...TEXTS)
+
+const formats = new Map<string, AnyFormat>()
+beforeAll(async () => {
+  for (const file of ['formats', 'formats-composed', 'formats-tensors'])
+    for (const [name, f] of (await load(`kernels/${file}.spt`)).formats) formats.set(name, f)
+})
+
+const NAMES = ['a', 'b', 'c']
+
+function into(text: string, tensor: CoordTensor, lists: Given['lists'] = new Map()): StoredParts {
+  const { format, args } = parseFormatExpression(text, formats)
+  const over = format.over.map((_, k): StoredAxis => {
+    const axis = k === 0 ? denseFixed(NAMES[k]!) : sparseVariable(NAMES[k]!, NAMES[k - 1]!)
+    return { ...axis, extent: variable(`n${k}`) }
+  })
+  const instance = instantiate({ format, args }, over, (x, l) => (l === '' ? x : `${x}_${l}`))
+  return convertTensor(tensor, instance, {
+    sizes: new Map(tensor.shape.map((n, k) => [`n${k}`, n])),
+    extents: new Map(tensor.shape.map((n, k) => [NAMES[k]!, n])),
+    lists,
+    sets: new Map(),
+  })
+}
+
+const points = (coords: readonly Int32Array[]): string[] =>
+  Array.from(coords[0]!, (_, e) => coords.map((c) => c[e]).join())
+const different = (t: CoordTensor): string[] => [...new Set(points(t.coords))].toSorted()
+
+/** Rows and columns of blocks. */
+const SIDES = { 'bsr(3)': [3, 3], 'sr_bcrs(2, 3)': [2, 1], bitmap_blocks: [8, 8] } as const
+
+const SMALL = matrix(
+  [4, 6],
+  [
+    [0, 0, 1],
+    [0, 1, 2],
+    [0, 5, 3],
+    [1, 0, 4],
+    [3, 2, 5],
+    [3, 3, 6],
+  ],
+)
+const titles = (svg: string): string[] => [...svg.matchAll(/<title>([^<]*)<\/title>/g)].map((m) => m[1]!)
+
+describe('laws', () => {
+  test('what parts hold is the tensor, each coordinate once; figures add up', () => {
+    fc.assert(
+      fc.property(texts, matrices, (text, t) => {
+        const s = into(text, t)
+        const held = s.parts.map((p) => heldEntries(p, s))
+        expect(held.flatMap((h) => points(h.coords)).toSorted()).toEqual(different(t))
+        for (const h of held) expect(new Set(h.positions).size).toBe(h.coords[0]!.length)
+        const r = reportTensor(s)
+        expect(r.stored).toBe(different(t).length)
+        expect(r.parts.map((p) => p.stored)).toEqual(held.map((h) => h.coords[0]!.length))
+        for (const l of r.lengths) {
+          expect(l.mean * l.segments).toBeCloseTo(r.stored)
+          expect(l.histogram.reduce((n, c) => n + c.segments, 0)).toBe(l.segments)
+        }
+        for (const x of [r, ...r.parts]) {
+          expect(x.stored + x.padding).toBe(x.slots)
+          expect(x.structureBytes + x.tableBytes + x.valueBytes).toBe(x.bytes)
+        }
+        for (const key of ['stored', 'slots', 'padding', 'bytes'] as const)
+          expect(r.parts.reduce((n, p) => n + p[key], 0)).toBe(r[key])
+        for (const p of r.parts) expect(p.rows).toBeLessThanOrEqual(Math.min(p.stored, t.shape[0]!))
+      }),
+    )
+  })
+
+  test('a layout has a place for each slot, and its beginning has those that are in it', () => {
+    const place = (l: ReturnType<typeof layoutOf>, width: number, height: number) => {
+      const out = new Map<number, string>()
+      l.elements({ width, height }, (address, x, y) => {
+        expect(x >= 0 && x < Math.min(width, l.width) && y >= 0 && y < Math.min(height, l.height)).toBe(true)
+        expect(out.has(address)).toBe(false)
+        out.set(address, `${x},${y}`)
+      })
+      return out
+    }
+    fc.assert(
+      fc.property(texts, matrices, (text, t) => {
+        for (const p of into(text, t).parts) {
+          const l = layoutOf(p)
+          const whole = place(l, l.width, l.height)
+          expect(whole.size).toBe(p.storage.size)
+          expect(new Set(whole.values()).size).toBe(p.storage.size)
+          const inside = [...whole].filter(([, at]) => at.split(',').every((x, d) => Number(x) < [3, 2][d]!))
+          expect([...place(l, 3, 2)].toSorted()).toEqual(inside.toSorted())
+        }
+      }),
+    )
+  })
+
+  test('blocks hold what the part holds, and as much as it stores', () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...(Object.keys(SIDES) as (keyof typeof SIDES)[])), matrices, (text, t) => {
+        const s = into(text, t)
+        const [p] = s.parts
+        const boxes = blocksOf(p!, s, [0, 1], 1000)
+        if (t.values!.length === 0) {
+          expect(boxes).toBe(null)
+          return
+        }
+        const covered = new Set<string>()
+        for (let b = 0; b < boxes!.top.length; b++)
+          for (let i = boxes!.top[b]!; i < boxes!.bottom[b]!; i++)
+            for (let j = boxes!.left[b]!; j < boxes!.right[b]!; j++) covered.add(`${i},${j}`)
+        for (const x of different(t)) expect(covered.has(x)).toBe(true)
+        const [rows, columns] = SIDES[text]
+        expect(covered.size).toBe(boxes!.top.length * rows * columns)
+        // Blocks of the format, and no others.
+        const wanted = new Set(
+          Array.from(
+            t.coords[0]!,
+            (i, e) => `${Math.floor(i / rows)},${Math.floor(t.coords[1]![e]! / columns)}`,
+          ),
+        )
+        expect(boxes!.top.length).toBe(wanted.size)
+      }),
+    )
+  })
+
+  test('pictures are XML and name every part with its counts', () => {
+    fc.assert(
+      fc.property(texts, matrices, fc.string({ unit: 'binary' }), (text, t, name) => {
+        const s = into(text, t)
+        const svg = drawParts(s, { name })
+        expect(wellFormed(svg)[0]).toBe('svg')
+        const said = titles(svg)
+        const counts = s.parts.map((p) => {
+          const { label, instance } = p.part
+          const start = label === '' || label === instance.text ? instance.text : `${label}: ${instance.text}`
+          const line = said.find((x) => x.startsWith(`${start}, `) && x.includes(' nonzeros'))
+          return Number(/, ([\d,]+) nonzeros/.exec(line ?? '')?.[1]?.replaceAll(',', ''))
+        })
+        expect(counts).toEqual(s.parts.map((p) => p.held))
+        expect(wellFormed(drawCoords(t, { name }))[0]).toBe('svg')
+      }),
+    )
+  })
+})
+
+describe('by hand', () => {
+  test('elements, one by one, in the colour of their part', () => {
+    const svg = drawParts(into('band(0, 1) + csr', SMALL))
+    const squares = (k: number): number =>
+      [...svg.matchAll(new RegExp(`fill="${colorOf(k)}" fill-opacity="1" d="([^"]*)"`, 'g'))]
+        .map((m) => m[1]!.split('M').length - 1)
+        .reduce((a, b) => a + b, 0)
+    // Each in the matrix and as stored: three in the band, (0, 5), (1, 0) and (3, 2) outside.
+    expect([squares(0), squares(1)]).toEqual([6, 6])
+  })
+
+  test('layouts: slices as wide as their longest row, columns as columns, diagonals next to each other', () => {
+    const size = (text: string): number[] => {
+      const l = layoutOf(into(text, SMALL).parts[0]!)
+      return [l.width, l.height]
+    }
+    expect(size('csr')).toEqual([3, 3])
+    expect(size('csc')).toEqual([5, 2])
+    expect(size('ell(4)')).toEqual([4, 4])
+    expect(size('rows_ell(2)')).toEqual([2, 4])
+    expect(size('sell(2, 4)')).toEqual([4 - 1, 4])
+    expect(size('bsr(2)')).toEqual([4, 4])
+    expect(size('dia')).toEqual([4, 4])
+    const boxes: number[][] = []
+    layoutOf(into('sell(2, 4)', SMALL).parts[0]!).boxes({ width: 9, height: 9 }, 9, (...b) => boxes.push(b))
+    expect(boxes).toEqual([[0, 0, 3, 2]])
+  })
+
+  test('blocks of given boundaries, where they are full; rows that end early are none', () => {
+    const lists = new Map([
+      ['rows', Int32Array.of(0, 2, 4)],
+      ['cols', Int32Array.of(0, 2, 6)],
+    ])
+    const full = (rows: number[], columns: number[]): number[][] =>
+      rows.flatMap((i) => columns.map((j) => [i, j, 1]))
+    const s = into(
+      'vbr(rows, cols)',
+      matrix([4, 6], [...full([0, 1], [0, 1]), ...full([2, 3], [2, 3, 4, 5])]),
+      lists,
+    )
+    expect(blocksOf(s.parts[0]!, s, [0, 1], 9)).toEqual({
+      top: Int32Array.of(0, 2),
+      left: Int32Array.of(0, 2),
+      bottom: Int32Array.of(2, 4),
+      right: Int32Array.of(2, 6),
+    })
+    const uneven = into(
+      'vbr(rows, cols)',
+      matrix(
+        [4, 6],
+        [
+          [0, 2, 1],
+          [0, 3, 1],
+          [1, 2, 1],
+        ],
+      ),
+      lists,
+    )
+    expect(blocksOf(uneven.parts[0]!, uneven, [0, 1], 9)).toBe(null)
+    for (const text of ['csr', 'dia', 'ell', 'band(9, 9)']) {
+      const other = into(text, SMALL)
+      expect(blocksOf(other.parts[0]!, other, [0, 1], 9)).toBe(null)
+    }
+    expect(blocksOf(s.parts[0]!, s, [0, 1], 1)).toBe(null)
+  })
+
+  test('what dense axes store around the elements', () => {
+    const s = into(
+      'band(1, 0)',
+      matrix(
+        [3, 3],
+        [
+          [0, 0, 1],
+          [2, 1, 1],
+        ],
+      ),
+    )
+    expect(points(elementsOf(s.parts[0]!, s, 100)!).toSorted()).toEqual(['0,0', '1,0', '1,1', '2,1', '2,2'])
+    expect(elementsOf(s.parts[0]!, s, 3)).toBe(null)
+  })
+
+  test('partitions are lines', () => {
+    const s = into('hyb(4, 2)', SMALL)
+    expect(cutsOf(s.instance, s.shape, s.given)).toEqual([{ dim: 1, at: [2, 4] }])
+    expect(drawParts(s)).toContain('stroke-dasharray')
+    expect(drawParts(into('csr', SMALL))).not.toContain('stroke-dasharray')
+  })
+
+  test('a window has the most parts, then the most elements', () => {
+    const at = (...xs: number[]): [Int32Array, Int32Array] => [Int32Array.from(xs), Int32Array.from(xs)]
+    const parts = [
+      { entries: at(0, 1, 2, 300), around: null },
+      { entries: at(301), around: null },
+    ]
+    expect(windowOf([500, 500], parts)).toEqual({ top: 288, left: 288, bottom: 360, right: 360 })
+    expect(windowOf([500, 500], parts.slice(0, 1))).toEqual({ top: 0, left: 0, bottom: 72, right: 72 })
+    expect(windowOf([72, 9], parts)).toBe(null)
+    expect(windowOf([500, 500], [])).toBe(null)
+  })
+
+  test('tensors of one and of three dimensions, and without elements', () => {
+    const pair = {
+      kind: 'coords',
+      shape: [3],
+      coords: [Int32Array.of(0, 2)],
+      values: null,
+      dtype: 'f32',
+    } as const
+    expect(titles(drawCoords(pair, { name: 'v' }))[0]).toBe('v')
+    const three = matrix(
+      [2, 3, 4],
+      [
+        [0, 1, 2, 5],
+        [1, 2, 3, 6],
+      ],
+    )
+    const svg = drawParts(into('csf3', three))
+    expect(wellFormed(svg)[0]).toBe('svg')
+    expect(svg).toContain('drawn over the last two of 3 dimensions')
+    expect(wellFormed(drawParts(into('hyb(2, 2)', matrix([0, 0], []))))[0]).toBe('svg')
+  })
+
+  test('a large matrix in many parts stays below a megabyte', () => {
+    const n = 60_000
+    const entries = Array.from({ length: n }, (_, e) => [(e * 7919) % 3000, (e * 104729) % 2999, 1])
+    const s = into('hyb(8, 5)', matrix([3000, 3000], entries))
+    const svg = drawParts(s)
+    expect(svg.length).toBeLessThan(1_000_000)
+    expect(wellFormed(svg)[0]).toBe('svg')
+  })
+
+  test('shades and texts', () => {
+    expect([0, 1, 9, 10].map((x) => shadeOf(x, 10))).toEqual([0, 2, 5, 5])
+    expect(shadeOf(1, 1)).toBe(5)
+    expect(fitted('abcdef', 30, 12)).toBe('abc…')
+    expect(new Set(Array.from({ length: 60 }, (_, k) => colorOf(k))).size).toBe(60)
+  })
+})
