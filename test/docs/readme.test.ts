@@ -1,0 +1,46 @@
+/** The README: its example is legal, its program and its commands run. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { expect, test } from 'vitest'
+import { load } from '../../src/node.ts'
+import { spt } from '../cli/support.ts'
+import { blocksOf, run } from './chapter.ts'
+
+const page = readFileSync('README.md', 'utf8')
+const blocks = blocksOf(page)
+const commands = [...page.matchAll(/^spt (.*?)(?: +#.*)?$/gm)].map((m) => m[1]!)
+
+test('the first example', async () => {
+  const first = blocks[0]!
+  expect(first.kind).toBe('file')
+  const folder = mkdtempSync(join(tmpdir(), 'spt-readme-'))
+  writeFileSync(join(folder, first.name), first.text.replaceAll('"./', `"${resolve('.')}/`))
+  const program = await load(join(folder, first.name))
+  const kernel = program.kernel('spmm')
+  expect(kernel.schedules).toEqual(['gpu', 'parts'])
+  for (const name of kernel.schedules)
+    expect(kernel.schedule(name).compilation.plan.steps.length).toBeGreaterThan(0)
+  rmSync(folder, { recursive: true })
+})
+
+test('the program', async () => {
+  expect(blocks.filter((b) => b.kind === 'ts').length).toBe(1)
+  expect([...(await run(blocks)).values()]).toEqual([''])
+}, 120_000)
+
+test.each(commands)(
+  'spt %s',
+  async (line) => {
+    const folder = mkdtempSync(join(tmpdir(), 'spt-readme-'))
+    const words = [...line.matchAll(/(?:'[^']*'|\S)+/g)].map(([word]) => word.replaceAll("'", ''))
+    const { code, err } = await spt(words.map((w) => (w === 'cora.svg' ? join(folder, w) : w)))
+    rmSync(folder, { recursive: true })
+    expect({ code, err: err.replace(/^wrote .*\n$/, '') }).toEqual({ code: 0, err: '' })
+  },
+  120_000,
+)
+
+test('has commands', () => {
+  expect(commands.length).toBeGreaterThan(3)
+})
