@@ -46,6 +46,8 @@ export interface BuildInput {
   readonly duplicates?: 'share' | undefined
   /** Whether it is known that no two entries have equal coordinates. */
   readonly distinct?: boolean | undefined
+  /** Whether it is known that coordinates lie within the extents. */
+  readonly inRange?: boolean | undefined
   /** What the text says of every segment of an axis; checked. */
   readonly claims?: readonly { readonly axis: string; readonly claim: Claim }[] | undefined
 }
@@ -62,7 +64,9 @@ export interface BuildInput {
 export function buildStorage(input: BuildInput): Storage {
   const { axes, coords } = input
   const trees = treesOf(axes)
-  const maxima = checkCoords(axes, input.extents, coords)
+  const maxima = input.inRange
+    ? axes.map((a) => Math.max(0, extentOf(input.extents, a.name) - 1))
+    : checkCoords(axes, input.extents, coords)
   const levels = new Map<string, Level>()
   const column = new Map(axes.map((a, k) => [a.name, k]))
   let positions: Int32Array | null = null
@@ -81,7 +85,7 @@ export function buildStorage(input: BuildInput): Storage {
     last.push(level)
     elementCount(last)
     if (positions) combine(positions, sweep, level.positions)
-    else positions = inEntryOrder(sweep, trees.length > 1)
+    else positions = inEntryOrder(sweep, coords, trees.length > 1)
   }
   return makeStorage(
     axes,
@@ -204,13 +208,16 @@ function inOrder(
 }
 
 /** Positions by entry, in an array of their own; `null` where entry e has position e, unless `whole`. */
-function inEntryOrder({ order, at }: Sweep, whole: boolean): Int32Array | null {
-  if (!order) {
-    if (whole) return at.slice()
-    for (let e = 0; e < at.length; e++) if (at[e] !== e) return at.slice()
-    return null
-  }
-  return unsorted(at, order)
+function inEntryOrder(
+  { order, at }: Sweep,
+  coords: readonly Int32Array[],
+  whole: boolean,
+): Int32Array | null {
+  if (order) return unsorted(at, order)
+  const own = (): Int32Array => (coords.includes(at) ? at.slice() : at)
+  if (whole) return own()
+  for (let e = 0; e < at.length; e++) if (at[e] !== e) return own()
+  return null
 }
 
 function unsorted(at: Int32Array, order: Int32Array): Int32Array {

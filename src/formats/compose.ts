@@ -30,6 +30,8 @@ interface Context {
   readonly given: Given
   readonly tables: ReadonlyMap<string, MapTable>
   readonly out: PartEntries[]
+  /** Whether entries ascend; those of a part do then too. `undefined`: not known. */
+  readonly ascending: boolean | undefined
 }
 
 /**
@@ -37,6 +39,7 @@ interface Context {
  *
  * @param coords one array for each axis of `instance.over`
  * @param values `null`: a pattern, whose values are all 1
+ * @param ascending whether entries ascend, so that no two are equal; left out: it is looked at where it matters
  * @throws SptError `format/overlap`, `format/leak` with the coordinate, and as `evaluateQueries`
  */
 export function splitEntries(
@@ -44,12 +47,20 @@ export function splitEntries(
   coords: readonly Int32Array[],
   values: EntryValues | null,
   given: Given,
+  ascending?: boolean,
 ): PartEntries[] {
   const none = new Int32Array(0)
   const out: PartEntries[] = instance.parts.map(() => ({ entries: none }))
   const names = instance.over.map((a) => a.name)
   const known = withSegments(given)
-  const at: Context = { instance, names, given: known, tables: listsOf(known), out }
+  const at: Context = {
+    instance,
+    names,
+    given: known,
+    tables: listsOf(known),
+    out,
+    ascending: ascending || undefined,
+  }
   visit(instance.tree, { entries: null, coords, values }, at)
   return out
 }
@@ -63,10 +74,8 @@ function visit(tree: PartTree, scope: Scope, at: Context): void {
   // No entries hold no part: what is below has its empty lists already.
   if (n === 0) return
   const columns = new Map(at.names.map((name, k) => [name, scope.coords[k]!]))
-  const asked = evaluateQueries(tree.queries, columns, scope.values, at.given, {
-    places: new Map(),
-    tables: at.tables,
-  })
+  const sorted = { places: new Map(), tables: at.tables }
+  const asked = evaluateQueries(tree.queries, columns, scope.values, at.given, sorted, at.ascending)
   const inputs = [...columns.keys(), ...asked.keys()]
   const all = [...columns.values(), ...asked.values()]
   const which = tree.kind === 'index' ? indexed(tree, inputs, all, at) : chosen(tree, inputs, all, at)

@@ -11,6 +11,7 @@ import { splitEntries } from './compose.ts'
 import { applyMap } from './coordmap.ts'
 import { toCoords } from './coords.ts'
 import type { EntryValues, Given } from './given.ts'
+import { ascends } from './keys.ts'
 import { placeEntries } from './place.ts'
 import { buildMeasured } from './reformat.ts'
 import { scatterValues } from './scatter.ts'
@@ -63,7 +64,9 @@ export function convertTensor(
   checkRank(from.shape, to)
   checkCoords(to.over, new Map(to.over.map((a, k) => [a.name, from.shape[k]!])), from.coords)
   const values = from.values ? { values: from.values, dtype: from.dtype } : null
-  const split = splitEntries(to, from.coords, values, given)
+  // Parts of entries that ascend ascend; others may too.
+  const ascending = ascends(from.coords) || undefined
+  const split = splitEntries(to, from.coords, values, given, ascending)
   const parts = to.parts.map((part, k) => {
     const { entries } = split[k]!
     return storePart(
@@ -74,6 +77,7 @@ export function convertTensor(
       from.dtype,
       given,
       fill,
+      ascending,
     )
   })
   return { kind: 'parts', instance: to, shape: from.shape, dtype: from.dtype, fill, parts, given }
@@ -87,9 +91,13 @@ function storePart(
   dtype: CoordTensor['dtype'],
   given: Given,
   fill: number,
+  ascending: boolean | undefined,
 ): StoredPart {
   const { instance } = part
-  const { columns, tables, distinct } = placeEntries(part, to.over, coords, values, given)
+  const { columns, tables, distinct } = placeEntries(part, to.over, coords, values, given, {
+    ascending,
+    inRange: true,
+  })
   const byAxis = new Map(instance.order.map((name, k) => [name, columns[k]!]))
   const own = instance.axes.map((a) => byAxis.get(a.name)!)
   const { storage, measured } = buildMeasured(
@@ -97,7 +105,7 @@ function storePart(
     withSegments(given).sizes,
     new Set(instance.measured.map((m) => m.name)),
     own,
-    { duplicates: 'share', distinct, claims: instance.claims },
+    { duplicates: 'share', distinct, inRange: true, claims: instance.claims },
   )
   const stored = scatterValues(storage, { coords: own, values: values?.values ?? null, dtype }, dtype, fill)
   return { part, storage, values: stored, tables, measured, held: held(storage) }

@@ -1,7 +1,7 @@
 /** Coordinate maps over whole coordinate arrays. */
 import { fail } from '../ast/diagnostic.ts'
 import type { Expr } from '../ir/expr.ts'
-import { digitOf, firstUnjoined, joinedOf, writeDigit } from './digits.ts'
+import { digitOf, firstBeyond, firstUnjoined, joinedOf, writeDigit } from './digits.ts'
 import { CHUNK, type Column, compile, type MapTable, type Step } from './program.ts'
 import { allocate, MAX_POSITIONS } from './storage.ts'
 
@@ -21,6 +21,8 @@ export interface MapInput {
   readonly tables?: ReadonlyMap<string, MapTable> | undefined
   /** Checks the results against these extents; they must fit an i32 in any case. */
   readonly outputs?: readonly Component[] | undefined
+  /** The results are known to lie within `outputs`: what costs a pass is not checked. */
+  readonly inRange?: boolean | undefined
   /** Also checks that every intermediate result fits an i32, as kernels compute them. */
   readonly strict?: boolean | undefined
   /** Inputs are at least 0 and below these, where known: `strict` checks only what can overflow then. */
@@ -60,7 +62,7 @@ function columnOf(input: MapInput, columns: readonly Column[], e: Expr, at: numb
   const column = columns[k]
   if (!(column instanceof Int32Array)) return null
   const to = input.outputs?.[at]
-  if (!to) return column
+  if (!to || input.inRange) return column
   for (let s = 0; s < column.length; s++) if (column[s]! < 0 || column[s]! >= to.extent) return null
   return column
 }
@@ -71,9 +73,10 @@ function digitColumn(input: MapInput, columns: readonly Column[], e: Expr, at: n
   const column = digit && columns[input.inputs.indexOf(digit.input)]
   if (!digit || !(column instanceof Int32Array)) return null
   const out = allocate(column.length, 'mapped coordinates')
-  const top = input.outputs?.[at] ? input.outputs[at].extent - 1 : MAX_POSITIONS
-  const wrong = writeDigit(digit, column, top, out)
-  if (wrong >= 0 && input.outputs) outOfRange(input, columns, at, wrong, out[wrong]!)
+  writeDigit(digit, column, out)
+  const to = input.outputs?.[at]
+  const wrong = to && !input.inRange ? firstBeyond(out, to.extent - 1) : -1
+  if (wrong >= 0) outOfRange(input, columns, at, wrong, out[wrong]!)
   return out
 }
 
@@ -165,6 +168,14 @@ function givesBack(
     (input.extents?.[h] ?? MAX_POSITIONS) * Math.abs(joined.scale) + (input.extents?.[l] ?? MAX_POSITIONS)
   if (!(high instanceof Int32Array && low instanceof Int32Array) || most > MAX_POSITIONS) return false
   return firstUnjoined(joined.scale, high, low, wanted) < 0
+}
+
+/** Whether no intermediate result overflows, whatever the inputs below their extents. */
+export function neverOverflows(
+  input: Omit<MapInput, 'outputs' | 'strict'>,
+  columns: readonly Column[],
+): boolean {
+  return compile({ ...input, exprs: input.map }, columns).steps.every((s) => s.fits)
 }
 
 /** `(i, j) = (3, 4)`, for messages. */

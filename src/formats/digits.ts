@@ -14,9 +14,14 @@ export function digitOf(e: Expr): Digit | null {
   return { op: e.op, input: e.a.name, divisor: e.b.value }
 }
 
-/** Writes the digit of every element. The entry of the first result outside of 0 … top; -1: none is. */
-export function writeDigit({ op, divisor }: Digit, column: Int32Array, top: number, out: Int32Array): number {
-  let wrong = -1
+/** The entry of the first result outside of 0 … top; -1: none is. */
+export function firstBeyond(out: Int32Array, top: number): number {
+  for (let e = 0; e < out.length; e++) if (out[e]! < 0 || out[e]! > top) return e
+  return -1
+}
+
+/** Writes the digit of every element. */
+export function writeDigit({ op, divisor }: Digit, column: Int32Array, out: Int32Array): void {
   const n = column.length
   if ((divisor & (divisor - 1)) === 0) {
     const shift = 31 - Math.clz32(divisor)
@@ -25,8 +30,6 @@ export function writeDigit({ op, divisor }: Digit, column: Int32Array, top: numb
     else for (let e = 0; e < n; e++) out[e] = column[e]! & mask
   } else if (op === 'div') for (let e = 0; e < n; e++) out[e] = Math.floor(column[e]! / divisor)
   else for (let e = 0; e < n; e++) out[e] = column[e]! - divisor * Math.floor(column[e]! / divisor)
-  for (let e = n - 1; e >= 0; e--) if (out[e]! < 0 || out[e]! > top) wrong = e
-  return wrong
 }
 
 /** `high · scale + low`. */

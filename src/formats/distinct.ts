@@ -2,9 +2,9 @@
  * Counts and ranks of different tuples in groups. Entries whose keys are in order are swept; groups that stand
  * together are counted in a window; only what is left is ordered first.
  */
-import { bitCount } from './bits.ts'
 import { changes, largest, nonNegative } from './keys.ts'
 import { isSorted, lexicographic } from './order.ts'
+import { MAX_EXTENT, Ranker } from './ranks.ts'
 import { allocate } from './storage.ts'
 
 export interface Keys {
@@ -15,10 +15,31 @@ export interface Keys {
   readonly apart: boolean
 }
 
-/** Words that may be spent on an entry before ordering is cheaper. */
-const WORDS = 4
 /** Counters of a window: they stay in a core's cache. */
 const WINDOW = 2 ** 20
+
+/**
+ * How many entries agree with each in the leading dimensions, and how many of them stand before it: counts and
+ * ranks of the other dimensions where entries ascend.
+ */
+export function runsOf(leading: readonly Int32Array[], entries: number, what: 'count' | 'rank'): Int32Array {
+  const out = allocate(entries, 'entries')
+  const [first] = leading
+  const starts = leading.length > 1 ? changes(leading) : null
+  for (let lo = 0; lo < entries; ) {
+    let hi = lo + 1
+    if (!first) hi = entries
+    else if (starts) while (hi < entries && starts[hi] === 0) hi++
+    else {
+      const v = first[lo]!
+      while (hi < entries && first[hi] === v) hi++
+    }
+    if (what === 'count') out.fill(hi - lo, lo, hi)
+    else for (let e = lo; e < hi; e++) out[e] = e - lo
+    lo = hi
+  }
+  return out
+}
 
 /** How many different `of` there are among entries with the same `by`. */
 export function countDistinct({ by, of, entries, apart }: Keys): Int32Array {
@@ -120,35 +141,17 @@ export function rankDistinct({ by, of, entries }: Omit<Keys, 'apart'>): Int32Arr
   return out
 }
 
-/**
- * Ranks in groups that stand together, by a bitmap of what a group holds. False where the bitmaps are large
- * against the entries.
- */
+/** Ranks in groups that stand together. */
 function rankWindows(by: readonly Int32Array[], of: Int32Array, out: Int32Array): boolean {
   const n = out.length
-  const words = (largest(of) >>> 5) + 1
+  const extent = largest(of) + 1
+  if (extent > MAX_EXTENT) return false
+  const ranker = new Ranker(extent)
   const group = changes(by)
-  let groups = 0
-  for (let s = 0; s < n; s++) groups += group[s]!
-  if (groups * words > WORDS * n) return false
-  const mask = new Int32Array(words)
-  const before = new Int32Array(words)
   for (let lo = 0; lo < n; ) {
-    let hi = lo
-    do {
-      mask[of[hi]! >>> 5]! |= 1 << (of[hi]! & 31)
-      hi++
-    } while (hi < n && group[hi] === 0)
-    let total = 0
-    for (let w = 0; w < words; w++) {
-      before[w] = total
-      total += bitCount(mask[w]!)
-    }
-    for (let e = lo; e < hi; e++) {
-      const x = of[e]!
-      out[e] = before[x >>> 5]! + bitCount(mask[x >>> 5]! & ((1 << (x & 31)) - 1))
-    }
-    mask.fill(0)
+    let hi = lo + 1
+    while (hi < n && group[hi] === 0) hi++
+    ranker.rank(of, lo, hi, out)
     lo = hi
   }
   return true

@@ -4,9 +4,11 @@ import type { StoredAxis } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr.ts'
 import type { FormatInstance, PartInstance } from '../ir/format.ts'
-import { applyMap, firstDifference, point } from './coordmap.ts'
+import { applyMap, firstDifference, neverOverflows, point } from './coordmap.ts'
+import { firstBeyond } from './digits.ts'
 import type { EntryValues, Given } from './given.ts'
 import { ascends } from './keys.ts'
+import { provedOf } from './proved.ts'
 import { evaluateQueries } from './queries.ts'
 import { evaluateSort } from './sorts.ts'
 import { MAX_POSITIONS } from './storage.ts'
@@ -21,12 +23,21 @@ export interface Placed {
   readonly distinct: boolean
 }
 
+export interface EntryFacts {
+  /** Whether entries ascend, so that no two are equal. */
+  readonly ascending?: boolean | undefined
+  /** Whether they are known to lie within the extents. */
+  readonly inRange?: boolean | undefined
+}
+
 /**
- * The coordinates of a part's entries in its format, after a check on all of them that the inverse undoes the map.
+ * The coordinates of a part's entries in its format, after a check on all of them that the inverse undoes
+ * the map, unless that is proved.
  * O(entries × (operations + digits of sorted queries)); arrays are read only.
  *
  * @param over the axes that the format replaces
  * @param coords one array for each of `over`: the entries that the part holds
+ * @param facts what is known of them; what is left out is looked at
  * @throws SptError `format/map-range`, `format/not-inverse`, `format/map-overflow` with the coordinate, and as
  * `evaluateQueries` and `evaluateSort`
  */
@@ -36,20 +47,23 @@ export function placeEntries(
   coords: readonly Int32Array[],
   values: EntryValues | null,
   given: Given,
+  facts: EntryFacts = {},
 ): Placed {
   const { instance } = part
+  const ascending = facts.ascending ?? ascends(coords)
+  const proved = facts.inRange || within(coords, over, given) ? provedOf(instance, over) : null
   const known = withSegments(given)
   const names = over.map((a) => a.name)
   const dims = new Map(names.map((name, k) => [name, coords[k]!]))
   const places = new Map<string, Int32Array>()
   const permutations = new Map<string, Int32Array>()
   for (const sort of instance.sorts) {
-    const { place, at } = evaluateSort(sort, dims, values, known, places)
+    const { place, at } = evaluateSort(sort, dims, values, known, places, ascending)
     places.set(sort.place, place)
     permutations.set(sort.at, at)
   }
   const tables = tablesOf(instance, known, permutations)
-  const asked = evaluateQueries(instance.queries, dims, values, known, { places, tables })
+  const asked = evaluateQueries(instance.queries, dims, values, known, { places, tables }, ascending)
   const to = instance.order.map((name) => ({ name, extent: extentIn(instance, name, known) }))
   const columns = applyMap(
     {
@@ -58,20 +72,19 @@ export function placeEntries(
       sizes: known.sizes,
       tables,
       outputs: to,
+      inRange: proved?.range,
     },
     [...dims.values(), ...asked.values()],
   )
-  const wrong = firstDifference(
-    {
-      map: instance.inverse,
-      inputs: instance.order,
-      sizes: known.sizes,
-      tables,
-      extents: to.map((t) => t.extent),
-    },
-    columns,
-    coords,
-  )
+  const back = {
+    map: instance.inverse,
+    inputs: instance.order,
+    sizes: known.sizes,
+    tables,
+    extents: to.map((t) => t.extent),
+  }
+  const wrong =
+    proved?.inverse && neverOverflows(back, columns) ? null : firstDifference(back, columns, coords)
   if (wrong)
     fail({
       code: 'format/not-inverse',
@@ -81,9 +94,13 @@ export function placeEntries(
     })
   return {
     columns,
-    distinct: ascends(coords),
+    distinct: ascending,
     tables: new Map(instance.tables.map(({ name }) => [name, tables.get(name)!.values])),
   }
+}
+
+function within(coords: readonly Int32Array[], over: readonly StoredAxis[], given: Given): boolean {
+  return over.every((a, k) => firstBeyond(coords[k]!, (given.extents.get(a.name) ?? 0) - 1) < 0)
 }
 
 /** The extent of an axis; one that is still to be measured bounds nothing. */

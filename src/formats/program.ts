@@ -7,6 +7,7 @@ import { fail } from '../ast/diagnostic.ts'
 import { isFloat } from '../ir/dtype.ts'
 import { type BinaryOp, type Expr, keyOf, type MathFn } from '../ir/expr.ts'
 import { type Interval, intervalOf } from './interval.ts'
+import { isFlag, thresholdsOf } from './thresholds.ts'
 
 export const CHUNK = 2048
 
@@ -55,12 +56,22 @@ export function compile(input: ProgramInput, columns: readonly Column[]): Progra
     const key = keyOf(e)
     const known = done.get(key)
     if (known) return known
-    const out = new Float64Array(CHUNK)
-    const operands = operandsOf(e).map(visit)
-    if (e.kind === 'cast' && keepsValue(e.x, e.dtype)) {
-      done.set(key, operands[0]!)
-      return operands[0]!
+    const same = sameNumbers(e)
+    if (same) {
+      const result = visit(same)
+      done.set(key, result)
+      return result
     }
+    const out = new Float64Array(CHUNK)
+    const classes = thresholdsOf(e)
+    if (classes) {
+      const range: Interval = { lo: 0, hi: classes.below.length, fits: true }
+      const result = { out, range }
+      done.set(key, result)
+      steps.push({ expr: e, out, run: classify(out, visit(classes.of).out, classes.below), fits: true })
+      return result
+    }
+    const operands = operandsOf(e).map(visit)
     const range = intervalOf(
       e,
       operands.map((x) => x.range),
@@ -110,6 +121,12 @@ function operandsOf(e: Expr): readonly Expr[] {
     default:
       return unsupported(e)
   }
+}
+
+/** What has the same numbers already: what is cast without rounding, a condition that becomes 1 or 0. */
+function sameNumbers(e: Expr): Expr | null {
+  if (e.kind === 'cast' && keepsValue(e.x, e.dtype)) return e.x
+  return e.kind === 'select' && isFlag(e) ? e.cond : null
 }
 
 /** Whether a cast leaves the number as it is. */
@@ -193,6 +210,16 @@ function divide(out: Chunk, x: Chunk, divisor: number): Step['run'] {
 function remainder(out: Chunk, x: Chunk, divisor: number): Step['run'] {
   return (_, n) => {
     for (let k = 0; k < n; k++) out[k] = x[k]! - divisor * Math.floor(x[k]! / divisor)
+  }
+}
+
+function classify(out: Chunk, x: Chunk, below: Float64Array): Step['run'] {
+  const top = below.length - 1
+  return (_, n) => {
+    for (let k = 0; k < n; k++) {
+      const at = x[k]!
+      out[k] = at <= 0 ? 0 : below[at < top ? at : top]!
+    }
   }
 }
 

@@ -6,7 +6,7 @@ import { fail, invariant } from '../ast/diagnostic.ts'
 import type { Expr } from '../ir/expr.ts'
 import type { Query } from '../ir/format.ts'
 import { applyMap, point } from './coordmap.ts'
-import { countDistinct, rankDistinct } from './distinct.ts'
+import { countDistinct, rankDistinct, runsOf } from './distinct.ts'
 import type { EntryValues, Given } from './given.ts'
 import { ascends } from './keys.ts'
 import { findSegments, membership } from './lookups.ts'
@@ -32,6 +32,7 @@ interface Scope extends Sorted {
  * A column for each query by name; queries may mention the ones before them.
  *
  * @param columns the coordinates of the scope by dimension, in the dimensions' order
+ * @param ascending whether entries ascend, so that no two are equal; left out: it is looked at where it matters
  * @throws SptError `format/map-range`, `format/map-overflow`, `format/map-expression`, `format/unknown-name`
  */
 export function evaluateQueries(
@@ -40,12 +41,13 @@ export function evaluateQueries(
   values: EntryValues | null,
   given: Given,
   sorted: Sorted = NOTHING,
+  ascending?: boolean,
 ): Map<string, Column> {
   const out = new Map<string, Column>()
   if (queries.length === 0) return out
   const scope: Scope = { columns, values, given, ...sorted }
   const dims = [...columns.values()]
-  let known: boolean | undefined
+  let known = ascending
   const distinct = (): boolean => {
     known ??= ascends(dims)
     return known
@@ -65,6 +67,8 @@ function evaluateQuery(
   switch (q.kind) {
     case 'count':
     case 'rank': {
+      const leading = leadingOf(q, [...scope.columns.keys()])
+      if (leading >= 0 && distinct()) return runsOf(dims.slice(0, leading), dims[0]?.length ?? 0, q.kind)
       const bare = new Set([...q.by, ...q.of].flatMap((e) => (e.kind === 'var' ? [e.name] : [])))
       const all = [...scope.columns.keys()].every((d) => bare.has(d))
       const grouped = { by: keys(q.by), of: keys(q.of), entries: dims[0]?.length ?? 0 }
@@ -92,6 +96,13 @@ function evaluateQuery(
       return findSegments(list, keys([q.of])[0]!)
     }
   }
+}
+
+/** How many leading dimensions are what `by` lists, where `of` lists all the others in order; -1: it is not so. */
+function leadingOf(q: Extract<Query, { kind: 'count' | 'rank' }>, dims: readonly string[]): number {
+  if (q.of.length === 0 || q.by.length + q.of.length !== dims.length) return -1
+  const all = [...q.by, ...q.of]
+  return all.every((e, k) => e.kind === 'var' && e.name === dims[k]) ? q.by.length : -1
 }
 
 function keyColumns(exprs: readonly Expr[], scope: Scope, done: ReadonlyMap<string, Column>): Int32Array[] {

@@ -23,7 +23,7 @@ export function buildMeasured(
   sizes: ReadonlyMap<string, number>,
   measured: ReadonlySet<string>,
   coords: readonly Int32Array[],
-  options: Pick<BuildInput, 'duplicates' | 'distinct' | 'claims'> = {},
+  options: Pick<BuildInput, 'duplicates' | 'distinct' | 'inRange' | 'claims'> = {},
 ): MeasuredStorage {
   const { extents, found } = measureExtents(axes, sizes, measured, coords)
   const known = new Map([...sizes, ...found])

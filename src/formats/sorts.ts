@@ -23,6 +23,7 @@ export interface SortResult {
  *
  * @param columns the coordinates that the format holds by dimension, in the dimensions' order
  * @param places of the sorts before this one
+ * @param ascending as for `evaluateQueries`
  * @throws SptError `format/sort-query`, `format/sort-window`, and as `evaluateQueries`
  */
 export function evaluateSort(
@@ -31,11 +32,19 @@ export function evaluateSort(
   values: EntryValues | null,
   given: Given,
   places: ReadonlyMap<string, Int32Array>,
+  ascending?: boolean,
 ): SortResult {
   const extent = given.extents.get(sort.dim)
   invariant(extent !== undefined, `no extent of ${sort.dim}`)
   const all = iota(extent)
-  const asked = evaluateQueries(sort.queries, columns, values, given, { places, tables: new Map() })
+  const asked = evaluateQueries(
+    sort.queries,
+    columns,
+    values,
+    given,
+    { places, tables: new Map() },
+    ascending,
+  )
   const domain = new Map([[sort.dim, all]])
   const onAll = (e: Sort['key']): Int32Array =>
     applyMap({ map: [e], inputs: [...domain.keys()], sizes: given.sizes }, [...domain.values()])[0]!
