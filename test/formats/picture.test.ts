@@ -315,6 +315,26 @@ describe('by hand', () => {
     expect(wellFormed(svg)[0]).toBe('svg')
   })
 
+  test('from TypeScript: figures and pictures of a format, of what is in it, and of its arrays', async () => {
+    const program = await load('kernels/formats-composed.spt')
+    const hyb = program.format('hyb', 2, 1)
+    expect(hyb.describe(SMALL)).toMatchObject({
+      stored: 6,
+      slots: 6,
+      compressedBytes: 5 * 4 + 6 * 12,
+      parts: [{ rows: 2 }, { rows: 1 }, { rows: 2 }, { rows: 0 }],
+    })
+    const svg = hyb.svg(SMALL, {}, { name: 'A <small>' })
+    expect(titles(svg)[0]).toBe('A &lt;small&gt; as hyb(2, 1)')
+    const converted = hyb.convert(SMALL)
+    expect(converted.svg({ name: 'A <small>' })).toBe(svg)
+    // Arrays alone: their elements that differ from the fill.
+    const again = hyb.fromParts([4, 6], converted.parts)
+    expect(again.svg({ name: 'A <small>' })).toBe(svg)
+    expect(again.describe().parts.map((p) => p.rows)).toEqual([2, 1, 2, 0])
+    expect(() => hyb.svg(SMALL, {}, 'A' as never)).toThrow('api/argument')
+  })
+
   test('shades and texts', () => {
     expect([0, 1, 9, 10].map((x) => shadeOf(x, 10))).toEqual([0, 2, 5, 5])
     expect(shadeOf(1, 1)).toBe(5)

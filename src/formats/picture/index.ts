@@ -200,7 +200,7 @@ function drawDetail({ sides, parts, cuts }: Plane, w: Window, x: number, y: numb
   )
   const range = (from: number, to: number): string => `${count(from)} … ${count(to - 1)}`
   const rows = sides[0] === 1 ? '' : `rows ${range(w.top, w.bottom)}, `
-  const caption = `the marked window: ${rows}columns ${range(w.left, w.right)}`
+  const caption = `marked: ${rows}columns ${range(w.left, w.right)}`
   return {
     content: panel.content + text(x, y + panel.height + 16, fitted(caption, room, 12)),
     height: panel.height + 16,

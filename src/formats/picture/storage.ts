@@ -1,6 +1,6 @@
 /** How parts are stored: for each a box of its elements, those that hold something apart from padding. */
 import type { HeldEntries, StoredPart } from '../convert.ts'
-import { cellsByKey, type Grid, SHADES } from './grid.ts'
+import { cellsByKey, type Grid } from './grid.ts'
 import { type Layout, layoutOf, type Region } from './layout.ts'
 import { colorOf, count, element, escaped, fitted, NEUTRAL, percent, Rectangles, text } from './svg.ts'
 
@@ -16,6 +16,8 @@ const LEAST = 6
 const SEPARATE = 4
 const LARGEST = 14
 const BOXES = 500
+/** Opacities of cells by the share of slots that hold something. */
+const SHARES: readonly number[] = [0.12, 0.32, 0.54, 0.76, 1]
 
 interface Limits {
   readonly width: number
@@ -189,12 +191,12 @@ function cells({ part: { part, held }, color, layout, grid, region }: Item, x: n
   const separate = Math.min(grid.width, grid.height) >= SEPARATE ? 1 : 0
   const ground = cellsByKey(grid, (c) => (slots[c]! > 0 ? 1 : 0), x, y, separate)
   const padded = cellsByKey(grid, (c) => (slots[c]! > full[c]! ? 1 : 0), x, y, separate)
-  const shade = (c: number): number => (full[c] === 0 ? 0 : Math.ceil((SHADES.length * full[c]!) / slots[c]!))
+  const shade = (c: number): number => (full[c] === 0 ? 0 : Math.ceil((SHARES.length * full[c]!) / slots[c]!))
   return [
     ...[...ground.values()].map((r) => r.path({ fill: color, 'fill-opacity': 0.14 })),
     ...[...padded.values()].map((r) => r.path({ fill: 'url(#padding)' })),
     ...[...cellsByKey(grid, shade, x, y, separate)].map(([s, r]) =>
-      r.path({ fill: color, 'fill-opacity': SHADES[s - 1]! }),
+      r.path({ fill: color, 'fill-opacity': SHARES[s - 1]! }),
     ),
   ].join('')
 }
