@@ -13,9 +13,11 @@ import { toCoords } from './coords.ts'
 import type { EntryValues, Given } from './given.ts'
 import { ascends } from './keys.ts'
 import { placeEntries } from './place.ts'
+import { giveBackOf } from './queries.ts'
 import { buildMeasured } from './reformat.ts'
 import { scatterValues } from './scatter.ts'
-import { allocate, gather, type Storage } from './storage.ts'
+import { renewed, reusing } from './scratch.ts'
+import { allocate, gather, gatherInto, type Storage } from './storage.ts'
 import { listsOf, withSegments } from './tables.ts'
 import type { CoordTensor, StoredTensor, ValueArray } from './tensor.ts'
 import { storedValues, validateStored } from './validate.ts'
@@ -66,19 +68,18 @@ export function convertTensor(
   const values = from.values ? { values: from.values, dtype: from.dtype } : null
   // Parts of entries that ascend ascend; others may too.
   const ascending = ascends(from.coords) || undefined
-  const split = splitEntries(to, from.coords, values, given, ascending)
-  const parts = to.parts.map((part, k) => {
-    const { entries } = split[k]!
-    return storePart(
-      part,
-      to,
-      entries ? from.coords.map((c) => gather(c, entries)) : from.coords,
-      entries && values ? { ...values, values: gatherValues(values, entries) } : values,
-      from.dtype,
-      given,
-      fill,
-      ascending,
-    )
+  const parts = reusing(() => {
+    const split = splitEntries(to, from.coords, values, given, ascending)
+    return to.parts.map((part, k) => {
+      const { entries } = split[k]!
+      const coords = entries
+        ? from.coords.map((c) => gatherInto(renewed(entries.length, 'coordinates'), c, entries))
+        : from.coords
+      const own = entries && values ? { ...values, values: gatherValues(values, entries) } : values
+      const made = storePart(part, to, coords, own, from.dtype, given, fill, ascending)
+      giveBackOf(coords, [...from.coords, ...made.storage.entries!.coords])
+      return made
+    })
   })
   return { kind: 'parts', instance: to, shape: from.shape, dtype: from.dtype, fill, parts, given }
 }
@@ -213,7 +214,7 @@ export function heldEntries(p: StoredPart, stored: StoredParts): HeldEntries {
   const n = entries.coords[0]?.length ?? 0
   if (!positions || distinct || p.held === n)
     return {
-      positions: positions ?? Int32Array.from({ length: n }, (_, e) => e),
+      positions: positions ?? counting(n),
       coords: originalCoords(p, stored, entries.coords),
     }
   const seen = new Uint8Array(size)
@@ -225,6 +226,12 @@ export function heldEntries(p: StoredPart, stored: StoredParts): HeldEntries {
   }
   const coords = entries.coords.map((c) => gather(c, first))
   return { positions: gather(positions, first), coords: originalCoords(p, stored, coords) }
+}
+
+function counting(n: number): Int32Array {
+  const out = allocate(n, 'positions')
+  for (let e = 0; e < n; e++) out[e] = e
+  return out
 }
 
 export interface HeldEntries {
