@@ -3,6 +3,7 @@ import { add, type Expr, int, load, mentions, someExpr, sub, substitute, variabl
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print2.ts'
 import { closeOver, stmt } from '../ir/tree.ts'
+import { meetingOutside } from './apart.ts'
 import { conditionsAround } from './conditions.ts'
 import type { Context } from './context.ts'
 import { firstWith } from './segments.ts'
@@ -33,10 +34,7 @@ export function passOf(
   checkRestated(cx, path, again, conditions)
   const nest = partials[0]!.name
   const list = ascendingList(cx.kernel, reduce, again)
-  const rectangular = again
-    .filter((l) => l.reduce)
-    .every((r) => again.every((l) => !mentions(l.extent, r.var)))
-  const order = rectangular ? [...again.filter((l) => !l.reduce), ...again.filter((l) => l.reduce)] : again
+  const order = spatialFirst(again, reduce)
   const map = new Map<string, Expr>(order.map((l) => [l.var, variable(cx.fresh(l.var))]))
   const row = list && variable(cx.fresh('row'))
   const clones = order.map((l): For => {
@@ -83,6 +81,15 @@ export function passOf(
     conditions.map((c) => substitute(c, map)),
     core,
   )
+}
+
+/** Loops that run over different elements come first, as far as they still do there and extents allow. */
+function spatialFirst(again: readonly For[], reduce: Reduce): readonly For[] {
+  const spatial = again.filter((l) => !l.reduce)
+  const meeting = meetingOutside(again, [...spatial, ...again.filter((l) => l.reduce)], [reduce])
+  const first = spatial.filter((l) => !meeting.includes(l))
+  const later = again.filter((l) => !first.includes(l))
+  return first.some((l) => later.some((x) => mentions(l.extent, x.var))) ? again : [...first, ...later]
 }
 
 /** Loops around a statement, each condition at the innermost loop that it mentions. */

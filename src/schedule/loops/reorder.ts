@@ -1,7 +1,8 @@
 import { freeVars } from '../../ir/expr.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
 import { replaceLoop, stmt } from '../../ir/tree.ts'
-import { checkOrderFree, checkPerfectChain, checkRectangular } from '../checks.ts'
+import { meetingOutside } from '../apart.ts'
+import { checkOrderFree, checkPerfectChain, checkRectangular, checkSerial } from '../checks.ts'
 import type { Context } from '../context.ts'
 import type { Primitive } from '../primitive.ts'
 import { rowProduct } from '../samples.ts'
@@ -10,7 +11,8 @@ import type { ReorderStep } from '../steps.ts'
 /**
  * `reorder (f, j)`: the loops named take each other's places, in the order given; loops between them that are
  * not named stay where they are. Guards move to the innermost loop they speak of. Refused where a loop would
- * leave one that its extent depends on, and where the order of iterations matters.
+ * leave one that its extent depends on, and where the order of iterations matters. A spatial loop whose iterations
+ * reach the same elements in different rounds of a reduction loop that it leaves becomes a reduction loop.
  */
 export const reorder: Primitive<ReorderStep> = {
   kind: 'reorder',
@@ -53,8 +55,12 @@ function reorderChain(cx: Context, chain: readonly For[], wanted: readonly For[]
     checkRectangular(cx, left, l, 'reorder')
   }
   for (const l of chain.slice(first, last)) checkOrderFree(cx, l, 'reorder')
-  const placed = placeGuards(chain, next)
   const body = chain.at(-1)!.body
+  const meeting = meetingOutside(chain, next, body)
+  for (const l of meeting) checkSerial(cx, l, 'reorder')
+  const placed = placeGuards(chain, next).map((l, k) =>
+    meeting.includes(next[k]!) ? stmt<For>({ ...l, reduce: true }) : l,
+  )
   const nest = placed.reduceRight<readonly Stmt[]>((inside, l) => [stmt<For>({ ...l, body: inside })], body)
   return replaceLoop(cx.kernel.body, chain[0]!.var, () => nest)
 }

@@ -1,0 +1,50 @@
+/** Spatial loops outside of reduction loops: they still run over different elements, or combine as well. */
+import { expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
+import { SptError } from '../../src/ast/diagnostic.ts'
+import { print2 } from '../../src/ir/print2.ts'
+
+const kernel = parseProgram(`
+kernel columns(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_fixed(i, n, 4)
+  axis jd = dense_fixed(n)
+  axis f = dense_fixed(d)
+  buffer A: f32[i, j] in
+  buffer Y: f32[jd, f] out
+  iterate sum [i, j, f] as RSS {
+    Y[j, f] += A[i, j]
+  }
+}`).kernel()
+
+const loops = (k: typeof kernel): string => print2(k.compilation.loops, { bodyOnly: true })
+
+test('columns of different rows meet', () => {
+  const moved = kernel.split('j', 2, ['jo', 'ji']).reorder('jo', 'ji', 'i')
+  expect(loops(moved)).toBe(`\
+fill Y = 0
+for jo in 0..2  reduce
+  for ji in 0..2  reduce
+    for i in 0..m  reduce  where j_indices[i * 4 + (jo * 2 + ji)] < n
+      for f in 0..d
+        Y[j_indices[i * 4 + (jo * 2 + ji)], f] += A[i * 4 + (jo * 2 + ji)]`)
+  expect(() => moved.bind({ jo: 'block.x' })).toThrow(SptError)
+  expect(() => kernel.bind({ j: 'thread.x' }).reorder('j', 'i')).toThrow(/already bound/)
+})
+
+test('what has a dimension of its own does not', () => {
+  expect(loops(kernel.reorder('f', 'i', 'j').bind({ f: 'block.x' }))).toBe(`\
+fill Y = 0
+for f in 0..d  @block.x
+  for i in 0..m  reduce
+    for j in 0..4  where j_indices[i * 4 + j] < n
+      Y[j_indices[i * 4 + j], f] += A[i * 4 + j]`)
+})
+
+test('passes over partial results keep such loops inside', () => {
+  expect(loops(kernel.combine('Y'))).toContain(`\
+for f_2 (Y_partial.f) in 0..d
+  for i_2 (Y_partial.i) in 0..m  reduce
+    for j_2 (Y_partial.j) in 0..4  where j_indices[i_2 * 4 + j_2] < n
+      Y[j_indices[i_2 * 4 + j_2], f_2] += Y_partial`)
+})
