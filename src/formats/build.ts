@@ -18,6 +18,7 @@ import {
 } from './levels.ts'
 import { isSorted, lexicographic, type Ordered } from './order.ts'
 import { newPositions } from './runs.ts'
+import { giveBack, reusing } from './scratch.ts'
 import { rankedLevel } from './segments.ts'
 import {
   allocate,
@@ -62,6 +63,10 @@ export interface BuildInput {
  * `format/claim`
  */
 export function buildStorage(input: BuildInput): Storage {
+  return reusing(() => build(input))
+}
+
+function build(input: BuildInput): Storage {
   const { axes, coords } = input
   const trees = treesOf(axes)
   const maxima = input.inRange
@@ -123,6 +128,7 @@ function buildTree(
         const made = rankedLevel(axis, given, input.widths?.get(axis.name))
         if (made) {
           levels.set(axis.name, made.level)
+          release(at, input.coords)
           at = made.at
           parents = made.level.positions
           return
@@ -148,6 +154,7 @@ function buildTree(
       sorted = columns.map((k) => input.coords[k]!)
     }
     const column = sorted[depth]!
+    const above = at
     if (known) {
       at = findInLevel(known, at, column)
       levels.set(axis.name, known)
@@ -157,6 +164,7 @@ function buildTree(
       levels.set(axis.name, made.level)
       at = made.at
     }
+    if (above !== at) release(above, input.coords)
     parents = levels.get(axis.name)!.positions
   })
   for (const { axis, claim } of input.claims ?? [])
@@ -167,6 +175,11 @@ function buildTree(
         claim,
       )
   return { order, at: at! }
+}
+
+/** Positions that no level is made of any more. */
+function release(at: Int32Array | null, coords: readonly Int32Array[]): void {
+  if (at && !coords.includes(at)) giveBack(at)
 }
 
 function makeLevel(axis: StoredAxis, given: LevelInput, input: BuildInput): Made {

@@ -4,8 +4,9 @@ import type { Instance, PartTree, Query } from '../ir/format.ts'
 import { applyCondition, applyMap, point } from './coordmap.ts'
 import type { EntryValues, Given } from './given.ts'
 import type { Column, MapTable } from './program.ts'
-import { evaluateQueries } from './queries.ts'
-import { allocate, gather } from './storage.ts'
+import { evaluateQueries, giveBackOf } from './queries.ts'
+import { borrow, giveBack, reusing } from './scratch.ts'
+import { allocate, gatherInto } from './storage.ts'
 import { listsOf, withSegments } from './tables.ts'
 import { gatherValues } from './values.ts'
 
@@ -22,6 +23,8 @@ interface Scope {
   readonly entries: Int32Array | null
   readonly coords: readonly Int32Array[]
   readonly values: EntryValues | null
+  /** Whether `entries` will be given back. */
+  readonly borrowed: boolean
 }
 
 interface Context {
@@ -61,13 +64,14 @@ export function splitEntries(
     out,
     ascending: ascending || undefined,
   }
-  visit(instance.tree, { entries: null, coords, values }, at)
+  reusing(() => visit(instance.tree, { entries: null, coords, values, borrowed: false }, at))
   return out
 }
 
 function visit(tree: PartTree, scope: Scope, at: Context): void {
   if (tree.kind === 'leaf') {
-    at.out[tree.part] = { entries: scope.entries }
+    const { entries } = scope
+    at.out[tree.part] = { entries: entries && scope.borrowed ? entries.slice() : entries }
     return
   }
   const n = scope.coords[0]?.length ?? 0
@@ -79,8 +83,9 @@ function visit(tree: PartTree, scope: Scope, at: Context): void {
   const inputs = [...columns.keys(), ...asked.keys()]
   const all = [...columns.values(), ...asked.values()]
   const which = tree.kind === 'index' ? indexed(tree, inputs, all, at) : chosen(tree, inputs, all, at)
+  giveBackOf([...asked.values()], [which])
   const children = tree.kind === 'index' ? tree.children : tree.cases.map((c) => c.child)
-  deal(which, children, scope, at)
+  deal(which, children, scope, at, all)
 }
 
 function indexed(
@@ -89,7 +94,10 @@ function indexed(
   columns: readonly Column[],
   at: Context,
 ): Int32Array {
-  const [which] = applyMap({ map: [tree.index], inputs, sizes: at.given.sizes, tables: at.tables }, columns)
+  const [which] = applyMap(
+    { map: [tree.index], inputs, sizes: at.given.sizes, tables: at.tables, temporary: true },
+    columns,
+  )
   const count = tree.children.length
   for (let e = 0; e < which!.length; e++)
     if (which![e]! < 0 || which![e]! >= count)
@@ -106,7 +114,7 @@ function chosen(
 ): Int32Array {
   const n = columns[0]!.length
   const rest = tree.cases.findIndex((c) => c.where === null)
-  const which = allocate(n, 'entries').fill(-1)
+  const which = borrow(n, 'entries').fill(-1)
   tree.cases.forEach(({ where }, k) => {
     if (where === null) return
     const holds = applyCondition(where, { inputs, sizes: at.given.sizes, tables: at.tables }, columns)
@@ -126,7 +134,13 @@ function chosen(
 }
 
 /** Hands entries to the children they belong to: a counting sort, then one copy of what children look at. */
-function deal(which: Int32Array, children: readonly PartTree[], scope: Scope, at: Context): void {
+function deal(
+  which: Int32Array,
+  children: readonly PartTree[],
+  scope: Scope,
+  at: Context,
+  inputs: readonly Column[],
+): void {
   const n = which.length
   const bounds = new Int32Array(children.length + 1)
   for (let e = 0; e < n; e++) bounds[which[e]! + 1]!++
@@ -137,24 +151,33 @@ function deal(which: Int32Array, children: readonly PartTree[], scope: Scope, at
   }
   for (let k = 0; k < children.length; k++) bounds[k + 1]! += bounds[k]!
   const next = bounds.slice()
-  const order = allocate(n, 'entries')
+  // Parts of all entries keep their share of it.
+  const kept = !scope.entries && children.some((c) => c.kind === 'leaf')
+  const order = (kept ? allocate : borrow)(n, 'entries')
   for (let e = 0; e < n; e++) order[next[which[e]!]!++] = e
+  giveBackOf([which], inputs)
   children.forEach((child, k) => {
     const local = order.subarray(bounds[k]!, bounds[k + 1]!)
-    const entries = scope.entries ? gather(scope.entries, local) : local
     const leaf = child.kind === 'leaf'
+    const above = scope.entries
+    const own = above && gatherInto((leaf ? allocate : borrow)(local.length, 'entries'), above, local)
     const { values } = scope
+    const coords = leaf ? [] : scope.coords.map((c) => gatherInto(borrow(local.length, 'entries'), c, local))
     visit(
       child,
       {
-        entries,
-        coords: leaf ? [] : scope.coords.map((c) => gather(c, local)),
+        entries: own ?? local,
+        borrowed: !leaf && (own !== null || !kept),
+        coords,
         values:
           leaf || !values || !asksValues(child) ? null : { ...values, values: gatherValues(values, local) },
       },
       at,
     )
+    for (const c of coords) giveBack(c)
+    if (own && !leaf) giveBack(own)
   })
+  if (!kept) giveBack(order)
 }
 
 const looks = (q: Query): boolean => q.kind === 'value' || q.kind === 'largest'

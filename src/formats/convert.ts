@@ -77,7 +77,7 @@ export function convertTensor(
         : from.coords
       const own = entries && values ? { ...values, values: gatherValues(values, entries) } : values
       const made = storePart(part, to, coords, own, from.dtype, given, fill, ascending)
-      giveBackOf(coords, [...from.coords, ...made.storage.entries!.coords])
+      giveBackOf(coords, [...from.coords, ...(made.storage.entries?.coords ?? [])])
       return made
     })
   })

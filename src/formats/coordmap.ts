@@ -3,7 +3,8 @@ import { fail } from '../ast/diagnostic.ts'
 import type { Expr } from '../ir/expr.ts'
 import { digitOf, firstBeyond, firstUnjoined, joinedOf, writeDigit } from './digits.ts'
 import { CHUNK, type Column, compile, type MapTable, type Step } from './program.ts'
-import { allocate, MAX_POSITIONS } from './storage.ts'
+import { borrow, renewed } from './scratch.ts'
+import { MAX_POSITIONS } from './storage.ts'
 
 /** One component of a map: the axis it is the coordinate of, and that axis' extent. */
 export interface Component {
@@ -23,6 +24,8 @@ export interface MapInput {
   readonly outputs?: readonly Component[] | undefined
   /** The results are known to lie within `outputs`: what costs a pass is not checked. */
   readonly inRange?: boolean | undefined
+  /** The results are given back, if they are no inputs: their arrays may be larger than they need to be. */
+  readonly temporary?: boolean | undefined
   /** Also checks that every intermediate result fits an i32, as kernels compute them. */
   readonly strict?: boolean | undefined
   /** Inputs are at least 0 and below these, where known: `strict` checks only what can overflow then. */
@@ -39,7 +42,8 @@ export function applyMap(input: MapInput, columns: readonly Column[]): Int32Arra
   const results = input.map.map((e, k) => columnOf(input, columns, e, k) ?? digitColumn(input, columns, e, k))
   const open = results.flatMap((r, k) => (r === null ? [k] : []))
   const program = compile({ ...input, exprs: open.map((k) => input.map[k]!) }, columns)
-  const made = open.map(() => allocate(n, 'mapped coordinates'))
+  const make = input.temporary ? borrow : renewed
+  const made = open.map(() => make(n, 'mapped coordinates'))
   for (let lo = 0; lo < n; lo += CHUNK) {
     const length = Math.min(CHUNK, n - lo)
     for (const step of program.steps) {
@@ -72,7 +76,7 @@ function digitColumn(input: MapInput, columns: readonly Column[], e: Expr, at: n
   const digit = digitOf(e)
   const column = digit && columns[input.inputs.indexOf(digit.input)]
   if (!digit || !(column instanceof Int32Array)) return null
-  const out = allocate(column.length, 'mapped coordinates')
+  const out = (input.temporary ? borrow : renewed)(column.length, 'mapped coordinates')
   writeDigit(digit, column, out)
   const to = input.outputs?.[at]
   const wrong = to && !input.inRange ? firstBeyond(out, to.extent - 1) : -1

@@ -5,7 +5,7 @@
 import { changes, largest, nonNegative } from './keys.ts'
 import { isSorted, lexicographic } from './order.ts'
 import { MAX_EXTENT, Ranker } from './ranks.ts'
-import { allocate } from './storage.ts'
+import { borrow, giveBack } from './scratch.ts'
 
 export interface Keys {
   readonly by: readonly Int32Array[]
@@ -23,7 +23,7 @@ const WINDOW = 2 ** 20
  * ranks of the other dimensions where entries ascend.
  */
 export function runsOf(leading: readonly Int32Array[], entries: number, what: 'count' | 'rank'): Int32Array {
-  const out = allocate(entries, 'entries')
+  const out = borrow(entries, 'entries')
   const [first] = leading
   const starts = leading.length > 1 ? changes(leading) : null
   for (let lo = 0; lo < entries; ) {
@@ -44,7 +44,7 @@ export function runsOf(leading: readonly Int32Array[], entries: number, what: 'c
 /** How many different `of` there are among entries with the same `by`. */
 export function countDistinct({ by, of, entries, apart }: Keys): Int32Array {
   const n = entries
-  const out = allocate(n, 'entries')
+  const out = borrow(n, 'entries')
   if (n === 0) return out
   if (of.length === 0) return out.fill(1)
   const groups = by.map(nonNegative)
@@ -98,7 +98,7 @@ function countWindows(by: readonly Int32Array[], out: Int32Array): boolean {
   if (size > WINDOW) return false
   const n = out.length
   const counts = new Int32Array(size)
-  const slot = allocate(n, 'entries')
+  const slot = borrow(n, 'entries')
   for (let lo = 0; lo < n; ) {
     let hi = lo
     for (; hi < n && first![hi] === first![lo]; hi++) {
@@ -111,6 +111,7 @@ function countWindows(by: readonly Int32Array[], out: Int32Array): boolean {
     for (let e = lo; e < hi; e++) counts[slot[e]!] = 0
     lo = hi
   }
+  giveBack(slot)
   return true
 }
 
@@ -122,12 +123,12 @@ function neverFalls(column: Int32Array): boolean {
 /** How many different `of` are smaller among entries with the same `by`. */
 export function rankDistinct({ by, of, entries }: Omit<Keys, 'apart'>): Int32Array {
   const n = entries
-  const out = allocate(n, 'entries')
+  const out = borrow(n, 'entries')
   if (n === 0) return out
   const groups = by.map(nonNegative)
   const objects = of.map(nonNegative)
   const keys = [...groups, ...objects]
-  if (keys.length === 0 || of.length === 0) return out
+  if (keys.length === 0 || of.length === 0) return out.fill(0)
   if (of.length === 1 && groups.length > 0 && !isSorted(keys) && isSorted(groups))
     if (rankWindows(groups, objects[0]!, out)) return out
   const { order, columns } = lexicographic(keys, keys.map(largest))

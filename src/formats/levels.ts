@@ -2,6 +2,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import type { Bitmap, DenseFixed, DenseVariable, SparseFixed, SparseVariable } from '../ir/axis.ts'
 import { bitCount } from './bits.ts'
+import { borrow, giveBack, renewed } from './scratch.ts'
 import { allocate, type Level, MAX_POSITIONS, tooLarge, wordsOf } from './storage.ts'
 
 /** Entries in lexicographic order. `order[s]` is the input entry at place s (`null`: s itself), `at[s]` its position. */
@@ -45,7 +46,7 @@ export function denseFixed(axis: DenseFixed, input: LevelInput): Made {
   if (positions > MAX_POSITIONS) tooLarge(positions, `positions of axis ${axis.name}`)
   const level: Level = { axis, extent, width: null, positions, indptr: null, indices: null, mask: null }
   if (parent === null) return { level, at: column }
-  const at = allocate(column.length, 'entries')
+  const at = renewed(column.length, 'entries')
   for (let s = 0; s < column.length; s++) at[s] = parent[s]! * extent + column[s]!
   return { level, at }
 }
@@ -71,7 +72,7 @@ export function bitmap(axis: Bitmap, input: LevelInput): Made {
     }
     indptr[p + 1] = total
   }
-  const at = allocate(n, 'entries')
+  const at = renewed(n, 'entries')
   for (let s = 0; s < n; s++) {
     const c = column[s]!
     const w = parent[s]! * words + (c >>> 5)
@@ -119,7 +120,7 @@ export function denseVariable(axis: DenseVariable, input: LevelInput, lengths: I
       if (column[s]! >= indptr[p]!) indptr[p] = column[s]! + 1
     }
   const positions = scan(indptr, axis.name)
-  const out = allocate(n, 'entries')
+  const out = renewed(n, 'entries')
   for (let s = 0; s < n; s++) out[s] = indptr[at[s]!]! + column[s]!
   return { level: { axis, extent, width: null, positions, indptr, indices: null, mask: null }, at: out }
 }
@@ -129,8 +130,8 @@ export function sparseVariable(axis: SparseVariable, input: LevelInput): Made {
   const { extent, parents, column, at: parent, fresh } = input
   const n = column.length
   const indptr = allocate(parents + 1, `positions of axis ${axis.parent ?? axis.name}`)
-  const at = allocate(n, 'entries')
-  const indices = allocate(n, `positions of axis ${axis.name}`)
+  const at = renewed(n, 'entries')
+  const indices = borrow(n, `positions of axis ${axis.name}`)
   let q = -1
   let p0 = -1
   let c0 = -1
@@ -147,10 +148,9 @@ export function sparseVariable(axis: SparseVariable, input: LevelInput): Made {
     at[s] = q
   }
   const positions = scan(indptr, axis.name)
-  return {
-    level: { axis, extent, width: null, positions, indptr, indices: trim(indices, positions), mask: null },
-    at,
-  }
+  const own = indices.slice(0, positions)
+  giveBack(indices)
+  return { level: { axis, extent, width: null, positions, indptr, indices: own, mask: null }, at }
 }
 
 /** Fixed width: what a segment does not fill is padding, the coordinate `extent`, last. */
@@ -158,7 +158,7 @@ export function sparseFixed(axis: SparseFixed, input: LevelInput, given: number 
   const { extent, parents, column, fresh } = input
   const parent = input.at!
   const n = column.length
-  const at = allocate(n, 'entries')
+  const at = renewed(n, 'entries')
   let widest = 0
   let widestAt = 0
   let rank = -1
@@ -204,10 +204,7 @@ export function fixedWidth(
         ? `axis ${axis.name} has the width ${width}, but position ${widestAt} of ${axis.parent} stores ${widest} coordinates`
         : `axis ${axis.name} has the width ${width}`,
       expected: `an integer width of at least ${widest}`,
-      hint: 'leave the width to be measured, or use sparse_variable',
+      hint: 'give a greater width, leave it to be measured (`w: size`), or choose a format for what does not fit',
     })
   return width
 }
-
-/** A copy without the unused tail, unless there is none. */
-const trim = (a: Int32Array, n: number): Int32Array => (a.length === n ? a : a.slice(0, n))

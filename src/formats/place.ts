@@ -9,7 +9,8 @@ import { firstBeyond } from './digits.ts'
 import type { EntryValues, Given } from './given.ts'
 import { ascends } from './keys.ts'
 import { provedOf } from './proved.ts'
-import { evaluateQueries } from './queries.ts'
+import { evaluateQueries, giveBackOf } from './queries.ts'
+import { reusing } from './scratch.ts'
 import { evaluateSort } from './sorts.ts'
 import { MAX_POSITIONS } from './storage.ts'
 import { tablesOf, withSegments } from './tables.ts'
@@ -49,6 +50,17 @@ export function placeEntries(
   given: Given,
   facts: EntryFacts = {},
 ): Placed {
+  return reusing(() => place(part, over, coords, values, given, facts))
+}
+
+function place(
+  part: PartInstance,
+  over: readonly StoredAxis[],
+  coords: readonly Int32Array[],
+  values: EntryValues | null,
+  given: Given,
+  facts: EntryFacts,
+): Placed {
   const { instance } = part
   const ascending = facts.ascending ?? ascends(coords)
   const proved = facts.inRange || within(coords, over, given) ? provedOf(instance, over) : null
@@ -76,6 +88,7 @@ export function placeEntries(
     },
     [...dims.values(), ...asked.values()],
   )
+  giveBackOf([...asked.values()], columns)
   const back = {
     map: instance.inverse,
     inputs: instance.order,

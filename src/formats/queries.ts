@@ -12,6 +12,7 @@ import { ascends } from './keys.ts'
 import { findSegments, membership } from './lookups.ts'
 import { placesByMagnitude, sumOfEqual } from './magnitude.ts'
 import type { Column, MapTable } from './program.ts'
+import { giveBack } from './scratch.ts'
 import { allocate } from './storage.ts'
 
 /** What sorts give to expressions: the place of each coordinate by sort, and tables by name. */
@@ -72,9 +73,10 @@ function evaluateQuery(
       const bare = new Set([...q.by, ...q.of].flatMap((e) => (e.kind === 'var' ? [e.name] : [])))
       const all = [...scope.columns.keys()].every((d) => bare.has(d))
       const grouped = { by: keys(q.by), of: keys(q.of), entries: dims[0]?.length ?? 0 }
-      return q.kind === 'rank'
-        ? rankDistinct(grouped)
-        : countDistinct({ ...grouped, apart: all && distinct() })
+      const found =
+        q.kind === 'rank' ? rankDistinct(grouped) : countDistinct({ ...grouped, apart: all && distinct() })
+      giveBackOf([...grouped.by, ...grouped.of], [...dims, ...done.values()])
+      return found
     }
     case 'value':
       return sumOfEqual(dims, scope.values, distinct())
@@ -98,6 +100,11 @@ function evaluateQuery(
   }
 }
 
+/** Gives back columns that are not kept. Equal ones are one. */
+export function giveBackOf(columns: readonly Column[], kept: readonly Column[]): void {
+  for (const c of new Set(columns)) if (c instanceof Int32Array && !kept.includes(c)) giveBack(c)
+}
+
 /** How many leading dimensions are what `by` lists, where `of` lists all the others in order; -1: it is not so. */
 function leadingOf(q: Extract<Query, { kind: 'count' | 'rank' }>, dims: readonly string[]): number {
   if (q.of.length === 0 || q.by.length + q.of.length !== dims.length) return -1
@@ -109,7 +116,8 @@ function keyColumns(exprs: readonly Expr[], scope: Scope, done: ReadonlyMap<stri
   if (exprs.length === 0) return []
   const inputs = [...scope.columns.keys(), ...done.keys()]
   const columns = [...scope.columns.values(), ...done.values()]
-  return applyMap({ map: exprs, inputs, sizes: scope.given.sizes, tables: scope.tables }, columns)
+  const { tables, given } = scope
+  return applyMap({ map: exprs, inputs, sizes: given.sizes, tables, temporary: true }, columns)
 }
 
 function placesOf(

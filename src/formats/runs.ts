@@ -30,40 +30,46 @@ export function newPositions(
     if (!repeats(tree[d]!)) continue
     const child = tree[d + 1]
     if (keep && child?.kind !== 'sparse_fixed') continue
-    tuples ??= down(sorted.length)
-    out[d] = tuples
-    if (child?.kind === 'sparse_fixed')
-      out[d] = runs(
-        down(d + 1),
-        childStarts(sorted[d + 1]!, repeats(child), out[d + 1]!),
-        keep && !repeats(child) ? tuples : null,
-        widths.get(child.name) ?? 0,
-      )
+    if (keep || child?.kind !== 'sparse_fixed') tuples ??= down(sorted.length)
+    out[d] =
+      child?.kind === 'sparse_fixed'
+        ? runs(
+            down(d + 1),
+            sorted[d + 1]!,
+            repeats(child) ? childStarts(sorted[d + 1]!, out[d + 1]!) : null,
+            keep && !repeats(child) ? tuples : null,
+            widths.get(child.name) ?? 0,
+          )
+        : tuples
   }
   return out
 }
 
-/** 1 where the child needs another position: another coordinate, or one that it begins anew. */
-function childStarts(column: Int32Array, repeating: boolean, fresh: Uint8Array | null): Uint8Array {
-  const out = repeating ? (fresh?.slice() ?? new Uint8Array(column.length).fill(1)) : null
-  if (out && !fresh) return out
-  const starts = out ?? new Uint8Array(column.length)
-  for (let s = 1; s < column.length; s++) if (column[s] !== column[s - 1]) starts[s] = 1
+/** 1 where a child whose coordinates may repeat needs another position: another coordinate, or one that it begins anew. */
+function childStarts(column: Int32Array, fresh: Uint8Array | null): Uint8Array {
+  const starts = fresh?.slice() ?? new Uint8Array(column.length).fill(1)
+  if (fresh) for (let s = 1; s < column.length; s++) if (column[s] !== column[s - 1]) starts[s] = 1
   return starts
 }
 
 /**
  * Cuts runs of equal coordinates (which begin at 1s of `own`, written to) after `width` child positions (0: never),
- * and where a tuple comes again.
+ * and where a tuple comes again. Child positions begin at 1s of `child`, or where the child's `column` changes.
  */
-function runs(own: Uint8Array, child: Uint8Array, tuples: Uint8Array | null, width: number): Uint8Array {
+function runs(
+  own: Uint8Array,
+  column: Int32Array,
+  child: Uint8Array | null,
+  tuples: Uint8Array | null,
+  width: number,
+): Uint8Array {
   let rank = 0
   for (let s = 0; s < own.length; s++) {
     if (own[s] === 1) rank = 0
     else if (tuples !== null && tuples[s] === 0) {
       own[s] = 1
       rank = 0
-    } else if (child[s] === 1) {
+    } else if (child ? child[s] === 1 : column[s] !== column[s - 1]) {
       rank++
       if (rank === width) {
         own[s] = 1

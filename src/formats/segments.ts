@@ -3,7 +3,8 @@ import type { SparseFixed, SparseVariable } from '../ir/axis.ts'
 import type { LevelInput, Made } from './levels.ts'
 import { fixedWidth, scan } from './levels.ts'
 import { MAX_EXTENT, Ranker } from './ranks.ts'
-import { allocate, gather } from './storage.ts'
+import { borrow, giveBack, renewed } from './scratch.ts'
+import { allocate } from './storage.ts'
 
 /** Positions between neighbouring entries that are near: counters of so many stay in cache. */
 const NEAR = 2 ** 15
@@ -55,7 +56,7 @@ function rankGrouped(
   counts: Int32Array,
 ): Int32Array {
   const n = column.length
-  const rank = allocate(n, 'entries')
+  const rank = renewed(n, 'entries')
   const ranker = new Ranker(extent)
   if (!at) {
     counts[1] = ranker.rank(column, 0, n, rank)
@@ -76,15 +77,16 @@ function rankNear(at: Int32Array, column: Int32Array, extent: number, counts: In
   const n = at.length
   let shared = false
   for (let e = 0; e < n; e++) if (++counts[at[e]! + 1]! > 1) shared = true
-  const rank = allocate(n, 'entries')
+  const rank = renewed(n, 'entries')
   // Nobody has a neighbour: every entry is the first of its segment.
-  if (!shared) return rank
+  if (!shared) return rank.fill(0)
   const next = counts.slice()
   for (let p = 1; p < next.length; p++) next[p]! += next[p - 1]!
-  const order = allocate(n, 'entries')
+  const order = borrow(n, 'entries')
   for (let e = 0; e < n; e++) order[next[at[e]!]!++] = e
-  const own = gather(column, order)
-  const ranks = allocate(n, 'entries')
+  const own = borrow(n, 'entries')
+  for (let s = 0; s < n; s++) own[s] = column[order[s]!]!
+  const ranks = borrow(n, 'entries')
   const ranker = new Ranker(extent)
   for (let p = 0, lo = 0; lo < n; p++) {
     const hi = lo + counts[p + 1]!
@@ -92,6 +94,7 @@ function rankNear(at: Int32Array, column: Int32Array, extent: number, counts: In
     lo = hi
   }
   for (let s = 0; s < n; s++) rank[order[s]!] = ranks[s]!
+  for (const a of [order, own, ranks]) giveBack(a)
   return rank
 }
 

@@ -155,7 +155,10 @@ export function allocate(length: number, what: string): Int32Array {
 
 /** `from[at[s]]` at each place s. */
 export function gather(from: Int32Array, at: Int32Array): Int32Array {
-  const out = allocate(at.length, 'coordinates')
+  return gatherInto(allocate(at.length, 'coordinates'), from, at)
+}
+
+export function gatherInto(out: Int32Array, from: Int32Array, at: Int32Array): Int32Array {
   for (let s = 0; s < at.length; s++) out[s] = from[at[s]!]!
   return out
 }
