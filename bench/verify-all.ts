@@ -32,9 +32,11 @@ const OVERHEAD = 100
 const BUILDING = 10_000
 /** Elements that a format may store. */
 const MOST_STORED = 1.2e7
-/** Refusals that say what a device cannot do, not that something is wrong. */
+/** Refusals that say what a device cannot do, or a format cannot hold, not that something is wrong. */
 const LIMITS = new Set([
   'bind/too-large',
+  'bind/width',
+  'format/leak',
   'device/buffer-too-large',
   'device/out-of-memory',
   'plan/too-many-buffers',
@@ -284,7 +286,7 @@ if (options.json)
     }),
   )
 console.log(
-  `${count('refused')} refused by a device's limits, ${count('skipped')} skipped as too slow or too large, ${seconds.toFixed(0)} s`,
+  `${count('refused')} refused by a device's or a format's limits, ${count('skipped')} skipped as too slow or too large, ${seconds.toFixed(0)} s`,
 )
 console.log(`${count('ok')} passed, ${count('failed')} failed`)
 process.exit(count('failed') > 0 || on.length === 0 ? 1 : 0)

@@ -91,7 +91,14 @@ export function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
     })
   if (values[0] !== 0) bad(0)
   for (let k = 1; k < values.length; k++) if (values[k]! < values[k - 1]!) bad(k)
-  if (end !== undefined && values[values.length - 1] !== end) bad(values.length - 1)
+  const last = values[values.length - 1]
+  if (end !== undefined && last !== end)
+    fail({
+      code: 'bind/list',
+      message: `the list ${name} ends with ${last}`,
+      expected,
+      hint: 'the last boundary is the extent of what is cut into segments',
+    })
   return values
 }
 

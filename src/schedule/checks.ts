@@ -77,6 +77,9 @@ export function checkRectangular(cx: Context, outer: readonly For[], inner: For,
     message: `${verb}: the extent of ${inner.name}, ${printExpr(inner.extent)}, depends on ${on.name}`,
     loops: [on, inner],
     expected: `a loop whose extent is the same in every iteration of ${on.name}`,
+    ...(verb === 'fuse'
+      ? { hint: 'fuse before the first step on loops (an atomic is one): there it goes over what is stored' }
+      : {}),
   })
 }
 

@@ -90,7 +90,9 @@ export class Context {
         loops: matches,
         expected: `one of ${[...new Set(matches.map((l) => `${l.nest}.${l.name}`))].join(', ')}`,
         ...(nest === undefined
-          ? { hint: `write the iteration before it; inside of each part of … as p, p.${own} is that of the part` }
+          ? {
+              hint: `write the iteration before it; inside of each part of … as p, p.${own} is that of the part`,
+            }
           : {}),
       })
     const match = matches[0]
@@ -111,12 +113,16 @@ export class Context {
 
   #refuseUnknown(name: string): never {
     const loops = loopsOf(this.kernel.body)
+    const nest = name.includes('.') ? name.slice(0, name.indexOf('.')) : undefined
     const several = (l: For): boolean => loops.filter((x) => x.name === l.name).length > 1
     const candidates = [...new Set(loops.map((l) => (several(l) ? `${l.nest}.${l.name}` : l.name)))]
     this.refuse({
       code: 'unknown-loop',
       message: `there is no loop ${name}`,
       expected: candidates.length > 0 ? `one of ${candidates.join(', ')}` : 'a kernel with loops',
+      ...(nest !== undefined && loops.every((l) => l.nest !== nest)
+        ? { hint: `there is no iteration ${nest}; a part has a name only inside of each part of … as …` }
+        : {}),
       lookup: { name, candidates },
     })
   }

@@ -2,8 +2,18 @@
 import { fail, type Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import type { PartInstance } from '../ir/format.ts'
+import type { Kernel2 } from '../ir/loops.ts'
 import type { Kernel1, Reformat } from '../ir/stage1.ts'
+import { loopsOf } from '../ir/tree.ts'
 import { iterationsOf } from './coords/find.ts'
+
+/** A kernel as it is before a step. */
+export interface Program {
+  /** Stage I. */
+  readonly kernel: Kernel1
+  /** Stage II. */
+  readonly loops: Kernel2
+}
 
 export interface Names {
   loop(r: Ast.LoopRef): string
@@ -40,11 +50,11 @@ export function partsOf(
   const stored = [...new Set(kernel.reformats.flatMap((r) => r.buffers.map((b) => b.name)))]
   return fail({
     code: 'schedule/no-parts',
-    message: `${buffer.name} is in no format that a step gave it`,
+    message: `no step before stores ${buffer.name} in a format`,
     ...(buffer.span && { span: buffer.span }),
     expected: stored.length > 0 ? `one of ${stored.join(', ')}` : `${buffer.name} as … before`,
     ...(stored.length > 0 ? { lookup: { name: buffer.name, candidates: stored } } : {}),
-    hint: `write ${buffer.name} as … first`,
+    hint: `write \`${buffer.name} as …\` first`,
   })
 }
 
@@ -64,14 +74,17 @@ export class PartNames implements Names {
   readonly #buffer: string
   readonly #kernel: Kernel1
   readonly #outer: Names
+  /** Loops that there are before the block. */
+  readonly #loops: ReadonlySet<string>
   readonly #made = new Set<string>()
 
-  constructor(step: Ast.EachStep, reformat: Reformat, part: number, kernel: Kernel1, outer: Names) {
+  constructor(step: Ast.EachStep, reformat: Reformat, part: number, now: Program, outer: Names) {
     this.#as = step.as.name
     this.#part = reformat.instance.parts[part]!
     this.#buffers = new Map(reformat.buffers.map((b) => [b.name, b.parts[part]!]))
     this.#buffer = this.#buffers.get(step.buffer.name)!
-    this.#kernel = kernel
+    this.#kernel = now.kernel
+    this.#loops = new Set(loopsOf(now.loops.body).map((l) => l.name))
     this.#outer = outer
   }
 
@@ -84,7 +97,41 @@ export class PartNames implements Names {
     }
     if (name !== undefined) return name
     const having = this.#iterations().filter((it) => it.iters.some((x) => x.name === r.name.name))
-    return having.length === 1 ? `${having[0]!.name}.${r.name.name}` : r.name.name
+    if (having.length === 1) return `${having[0]!.name}.${r.name.name}`
+    const own = this.#own(r.name.name)
+    if (having.length === 0 && this.#loops.has(own)) return own
+    return this.#noLoop(
+      r,
+      having.map((it) => it.name),
+    )
+  }
+
+  /** `several`: iterations of the part that have it. */
+  #noLoop(r: Ast.LoopRef, several: readonly string[]): never {
+    const what = `part ${this.#buffer} (${this.#part.instance.text})`
+    const { name } = r.name
+    const format = [...this.#part.instance.names.keys()]
+    const others = this.#iterations().flatMap((it) => it.iters.map((x) => x.name))
+    const candidates = [...new Set([...format, ...this.#made, ...others.filter((x) => !this.#isAxis(x))])]
+    if (several.length > 0)
+      return fail({
+        code: 'schedule/ambiguous-loop',
+        message: `${several.length} iterations of ${what} have a loop ${name}: ${several.join(', ')}`,
+        span: r.name.span,
+        expected: `the name of one of them before it: ITERATION.${name}`,
+      })
+    return fail({
+      code: 'schedule/unknown-loop',
+      message: `${what} has no loop ${name}`,
+      span: r.name.span,
+      expected: `one of ${candidates.join(', ')}`,
+      lookup: { name, candidates },
+      hint: `each step is for all parts; outside, loops of one part are called ${this.#own(candidates[0]!)} and so on`,
+    })
+  }
+
+  #isAxis(name: string): boolean {
+    return [...this.#part.instance.names.values()].includes(name)
   }
 
   nest(name: Ast.Ident): string {

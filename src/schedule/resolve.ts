@@ -8,22 +8,16 @@ import { printStep } from '../ast/print.ts'
 import type { Schedule } from '../ir/elaborate/index.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import type { ThreadAxis } from '../ir/expr.ts'
-import type { Kernel2 } from '../ir/loops.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
 import { arithmetic, integer, type Known } from './arguments.ts'
 import { iterationsOf } from './coords/find.ts'
 import type { CoordStep } from './coords/steps.ts'
-import { labelled, type Names, PartNames, partsOf, plainNames } from './names.ts'
+import { labelled, type Names, PartNames, type Program, partsOf, plainNames } from './names.ts'
 import type { CacheScope, LoopStep } from './steps.ts'
 
 /** What steps are applied to. */
-export interface Now {
-  /** Stage I. */
-  readonly kernel: Kernel1
+export interface Now extends Program {
   /** Whether a step on loops has been applied. */
   readonly onLoops: boolean
-  /** Stage II. */
-  readonly loops: Kernel2
 }
 
 export type Step =
@@ -111,7 +105,7 @@ function eachPart(step: Ast.EachStep, env: Env, onLoops: boolean, now: Now): Ste
   const split = first < 0 ? step.steps.length : first
   const progress: Progress = { onLoops }
   const inside = reformat.instance.parts.map((_, part): Env => {
-    const names = new PartNames(step, reformat, part, now.kernel, env.names)
+    const names = new PartNames(step, reformat, part, now, env.names)
     return { ...env, names, constant: (e) => names.constant(e) }
   })
   return [step.steps.slice(0, split), step.steps.slice(split)].flatMap((steps) =>
@@ -126,7 +120,7 @@ interface MergeParts {
 }
 
 /** One `merge` for each iteration over the parts: of its copies that are nests of their own. */
-export function mergeParts(step: MergeParts, now: Pick<Now, 'kernel' | 'loops'>): Step[] {
+export function mergeParts(step: MergeParts, now: Program): Step[] {
   const labels = partsOf(now.kernel, step.buffer).instance.parts.map((p) => p.label)
   const tops = new Set(now.loops.body.flatMap((s) => (s.kind === 'for' ? [s.nest] : [])))
   const last = labels.at(-1)!

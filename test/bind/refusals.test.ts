@@ -88,7 +88,7 @@ const CASES: readonly (readonly [string, string, NonNullable<RunInputs['tensors'
     'a list that ends early',
     'vbr',
     { A, rows: [0, 3], cols: [0, 3] },
-    'bind/list: position 1 of the list cols is 3, after 0',
+    'bind/list: the list cols ends with 3',
   ],
   ['an empty list', 'vbr', { A, rows: [], cols: [0, 4] }, 'bind/list: the list rows is empty'],
   [

@@ -35,6 +35,7 @@ const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' :
 
 /** Parameters of anything that is given arguments by place. */
 interface Taken {
+  readonly name: string | { readonly name: string }
   readonly default: unknown
   readonly measured?: boolean
   readonly kind?: FormatParam['kind']
@@ -53,11 +54,13 @@ export function checkArguments(
 ): boolean {
   const least = params.findLastIndex((p) => !optional(p)) + 1
   if (given >= least && given <= params.length) return true
+  const number = least === params.length ? `${least}` : `${least} to ${params.length}`
+  const names = params.map((p) => (typeof p.name === 'string' ? p.name : p.name.name))
   report.error({
     code: 'check/arguments',
     message: `${what} is given ${count(given, 'argument')}`,
     span,
-    expected: least === params.length ? `${least}` : `${least} to ${params.length}`,
+    expected: params.length > 0 ? `${number}: (${names.join(', ')})` : '0',
   })
   return false
 }
