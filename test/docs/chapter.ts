@@ -5,8 +5,9 @@
  *     ```ts run=arrays          TypeScript; all blocks of a page are one module, run from block to block
  *     ```sh run=check           one `spt` command
  *     ```text output-of=check   what that block prints; times are written `… ms`
+ *     ![text](rows.svg)         a picture that a block writes
  */
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { inspect } from 'node:util'
@@ -46,6 +47,9 @@ export const renewed = (page: string, printed: ReadonlyMap<string, string>): str
     key === 'output-of' ? `\`\`\`${language} ${key}=${name}\n${printed.get(name) ?? ''}\`\`\`` : block,
   )
 
+export const picturesOf = (page: string): string[] =>
+  [...page.matchAll(/^!\[[^\]]*\]\((\S+)\)/gm)].map((m) => m[1]!)
+
 /** The TypeScript of a page, as one module. */
 export const moduleOf = (blocks: readonly Block[]): string =>
   blocks
@@ -53,9 +57,17 @@ export const moduleOf = (blocks: readonly Block[]): string =>
     .map((b) => b.text)
     .join('\n')
 
-/** Runs a page in a folder of its own, from top to bottom: what each run prints, by name. */
-export async function run(blocks: readonly Block[]): Promise<Map<string, string>> {
+export interface Outcome {
+  /** What each run prints, by its name. */
+  readonly printed: ReadonlyMap<string, string>
+  /** The files that were asked for. */
+  readonly made: ReadonlyMap<string, string>
+}
+
+/** Runs a page in a folder of its own, from top to bottom. */
+export async function run(blocks: readonly Block[], wanted: readonly string[] = []): Promise<Outcome> {
   const printed = new Map<string, string>()
+  const made = new Map<string, string>()
   const home = process.cwd()
   const folder = mkdtempSync(join(tmpdir(), 'spt-docs-'))
   for (const shared of ['kernels', 'data']) cpSync(resolve(shared), join(folder, shared), { recursive: true })
@@ -81,11 +93,12 @@ export async function run(blocks: readonly Block[]): Promise<Map<string, string>
     }
     await (await programOf(blocks))({ sparsetile, upTo, console: { log } })
     await upTo(blocks.length)
+    for (const name of wanted) made.set(name, readFileSync(name, 'utf8'))
   } finally {
     process.chdir(home)
     rmSync(folder, { recursive: true, force: true })
   }
-  return new Map([...printed].map(([name, text]) => [name, timeless(text)]))
+  return { printed: new Map([...printed].map(([name, text]) => [name, timeless(text)])), made }
 }
 
 interface Around {

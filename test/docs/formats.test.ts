@@ -1,23 +1,27 @@
 /**
- * The chapter on formats: every block is a file, is run, or is what a run printed.
- * `UPDATE_GOLDEN=1 npx vitest run test/docs` writes what is printed into it anew; read the difference.
+ * The chapter on formats: every block is a file, is run, or is what a run printed; pictures are drawn by runs.
+ * `UPDATE_GOLDEN=1 npx vitest run test/docs` writes what is printed and drawn anew; read the difference.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import ts from 'typescript'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { blocksOf, moduleOf, renewed, run } from './chapter.ts'
+import { blocksOf, moduleOf, picturesOf, renewed, run } from './chapter.ts'
 
 const PATH = resolve('docs/formats.md')
 const page = readFileSync(PATH, 'utf8')
 const blocks = blocksOf(page)
+const pictures = picturesOf(page)
 const outputs = blocks.filter((b) => b.kind === 'output')
 
 describe('the chapter on formats', () => {
   let printed: ReadonlyMap<string, string> = new Map()
+  let made: ReadonlyMap<string, string> = new Map()
   beforeAll(async () => {
-    printed = await run(blocks)
-    if (process.env.UPDATE_GOLDEN) writeFileSync(PATH, renewed(page, printed))
+    ;({ printed, made } = await run(blocks, pictures))
+    if (!process.env.UPDATE_GOLDEN) return
+    writeFileSync(PATH, renewed(page, printed))
+    for (const [name, text] of made) writeFileSync(join(dirname(PATH), name), text)
   }, 120_000)
 
   test('every block takes part', () => {
@@ -36,6 +40,10 @@ describe('the chapter on formats', () => {
   test.each(outputs.map((b) => [b.name, b] as const))('%s', (name, block) => {
     if (process.env.UPDATE_GOLDEN) return
     expect(printed.get(name), `line ${block.line}`).toBe(block.text)
+  })
+
+  test.each(pictures)('%s', (name) => {
+    expect(made.get(name)).toBe(readFileSync(join(dirname(PATH), name), 'utf8'))
   })
 
   test('the TypeScript has the right types', () => {

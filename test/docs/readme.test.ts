@@ -26,7 +26,7 @@ test('the first example', async () => {
 
 test('the program', async () => {
   expect(blocks.filter((b) => b.kind === 'ts').length).toBe(1)
-  expect([...(await run(blocks)).values()]).toEqual([''])
+  expect([...(await run(blocks)).printed.values()]).toEqual([''])
 }, 120_000)
 
 test.each(commands)(
