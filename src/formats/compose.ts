@@ -101,7 +101,10 @@ function indexed(
   const count = tree.children.length
   for (let e = 0; e < which!.length; e++)
     if (which![e]! < 0 || which![e]! >= count)
-      leak(at, columns, e, `${tree.text} gives it number ${which![e]} of ${count} parts`, tree.span)
+      leak(at, columns, e, `it is beyond the last part of ${tree.text}`, {
+        span: tree.span,
+        hint: 'add a greater width, or `split`, which cuts what is longer into pieces',
+      })
   return which!
 }
 
@@ -127,7 +130,10 @@ function chosen(
   for (let e = 0; e < n; e++) {
     if (which[e]! >= 0) continue
     if (rest < 0)
-      leak(at, columns, e, `no condition holds of ${listed(tree.cases.map((c) => c.text))}`, tree.span)
+      leak(at, columns, e, `no condition holds of ${listed(tree.cases.map((c) => c.text))}`, {
+        span: tree.span,
+        hint: 'add a part for the rest, last and without a condition',
+      })
     which[e] = rest
   }
   return which
@@ -143,18 +149,17 @@ function deal(
 ): void {
   const n = which.length
   const bounds = new Int32Array(children.length + 1)
-  for (let e = 0; e < n; e++) bounds[which[e]! + 1]!++
+  countRuns(which, bounds)
   const whole = children.findIndex((_, k) => bounds[k + 1] === n)
   if (whole >= 0) {
     visit(children[whole]!, scope, at)
     return
   }
   for (let k = 0; k < children.length; k++) bounds[k + 1]! += bounds[k]!
-  const next = bounds.slice()
   // Parts of all entries keep their share of it.
   const kept = !scope.entries && children.some((c) => c.kind === 'leaf')
   const order = (kept ? allocate : borrow)(n, 'entries')
-  for (let e = 0; e < n; e++) order[next[which[e]!]!++] = e
+  place(which, bounds.slice(), order)
   giveBackOf([which], inputs)
   children.forEach((child, k) => {
     const local = order.subarray(bounds[k]!, bounds[k + 1]!)
@@ -180,6 +185,29 @@ function deal(
   if (!kept) giveBack(order)
 }
 
+/** Neighbours mostly go together: counters are touched once for a run of equal numbers. */
+function countRuns(which: Int32Array, bounds: Int32Array): void {
+  const n = which.length
+  for (let lo = 0; lo < n; ) {
+    const k = which[lo]!
+    let hi = lo + 1
+    while (hi < n && which[hi] === k) hi++
+    bounds[k + 1]! += hi - lo
+    lo = hi
+  }
+}
+
+function place(which: Int32Array, next: Int32Array, order: Int32Array): void {
+  const n = which.length
+  for (let e = 0; e < n; ) {
+    const k = which[e]!
+    let at = next[k]!
+    do order[at++] = e++
+    while (e < n && which[e] === k)
+    next[k] = at
+  }
+}
+
 const looks = (q: Query): boolean => q.kind === 'value' || q.kind === 'largest'
 
 const asksValues = (tree: PartTree): boolean =>
@@ -187,13 +215,19 @@ const asksValues = (tree: PartTree): boolean =>
   (tree.queries.some(looks) ||
     (tree.kind === 'index' ? tree.children : tree.cases.map((c) => c.child)).some(asksValues))
 
-function leak(at: Context, columns: readonly Column[], e: number, why: string, span?: Span): never {
+function leak(
+  at: Context,
+  columns: readonly Column[],
+  e: number,
+  why: string,
+  { span, hint }: { readonly span?: Span | undefined; readonly hint: string },
+): never {
   fail({
     code: 'format/leak',
     message: `no part of ${at.instance.text} holds ${where(at, columns, e)}: ${why}`,
     ...(span ? { span } : {}),
     expected: 'a part for every stored coordinate',
-    hint: 'add a part for the rest, last and without a condition',
+    hint,
   })
 }
 

@@ -1,5 +1,5 @@
 /**
- * Expressions over whole columns: a list is compiled to a program of steps over chunks that stay in cache. No code
+ * Expressions over whole columns: a list is compiled to a program of steps over chunks that stay in first-level cache. No code
  * generation, so it runs where a page's policy forbids it. Integers are exact to 2^53, reals are float64;
  * integer division rounds down and x / 0 is 0, as in kernels.
  */
@@ -9,7 +9,7 @@ import { type BinaryOp, type Expr, keyOf, type MathFn } from '../ir/expr.ts'
 import { type Interval, intervalOf } from './interval.ts'
 import { isFlag, thresholdsOf } from './thresholds.ts'
 
-export const CHUNK = 2048
+export const CHUNK = 512
 
 /** One value for each entry. */
 export type Column = Int32Array | Float64Array
@@ -202,6 +202,12 @@ function onEach(out: Chunk, x: Chunk, f: (x: number) => number): Step['run'] {
 
 /** Rounded down. Below 2^31 the quotient of two integers is never rounded up to the next one. */
 function divide(out: Chunk, x: Chunk, divisor: number): Step['run'] {
+  const inverse = 1 / divisor
+  // The inverse of a power of two is exact.
+  if ((divisor & (divisor - 1)) === 0)
+    return (_, n) => {
+      for (let k = 0; k < n; k++) out[k] = Math.floor(x[k]! * inverse)
+    }
   return (_, n) => {
     for (let k = 0; k < n; k++) out[k] = Math.floor(x[k]! / divisor)
   }
