@@ -3,9 +3,10 @@
  *
  *     node dist/bench/convert.js --device cpu|cuda|webgpu [--matrix FILE.mtx|power-law] [--scale S]
  *       [--to hyb,bsr,sr_bcrs,sell] [--repeats 5] [--host no] [--check no] [--json PATH]
- *       [--digit 6] [--chunk 512]
+ *       [--digit 9] [--threads 256] [--items 9] [--chunk 1024]
  *
- * A target may have arguments, `bsr(4)`. `--digit` and `--chunk` are bits of a digit and entries of a thread in sorts.
+ * A target may have arguments, `bsr(4)`. Of sorts: `--digit` is the bits of a digit, `--threads` and `--items` the
+ * threads of a block and the entries of each (an odd number); with `--chunk` single threads sort that many entries.
  * `--scale` multiplies the nodes and edges of the power-law graph. The source is CSR with f32 values; times are medians
  * in milliseconds after a warm-up, from the call to the device's last command; `first` is the first run, with
  * compiling and allocation, `memory` what a run takes at most besides the source. Every result is compared: back to
@@ -138,8 +139,13 @@ async function attempt<T>(f: () => T | Promise<T>): Promise<T | null> {
 }
 
 const queue = queueOf(device)
-queue.tuning.digit = count('digit', queue.tuning.digit)
-queue.tuning.chunk = count('chunk', queue.tuning.chunk)
+const { tuning } = queue
+tuning.digit = count('digit', tuning.digit)
+if (tuning.chunk.by === 'block') {
+  const { threads, items } = tuning.chunk
+  tuning.chunk = { by: 'block', threads: count('threads', threads), items: count('items', items) }
+}
+if (option('chunk')) tuning.chunk = { by: 'thread', length: count('chunk', 1024) }
 const from = await resident(device, source, OVER)
 const back = convertPlan(device, instanceOf('csr'))
 const repeats = count('repeats', 5)

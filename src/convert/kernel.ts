@@ -58,7 +58,7 @@ export const atomic = (op: '+' | 'max', buffer: string, index: Expr, value: Expr
     atomic: true,
   })
 
-/** Registers of one thread. */
+/** Registers of one thread, or memory of a block. */
 export interface Register {
   readonly declare: Stmt
   readonly at: (k: Expr) => Expr
@@ -66,10 +66,14 @@ export interface Register {
 }
 
 export function registers(name: string, length: number, dtype: Dtype = 'i32'): Register {
+  return array(name, length, dtype, 'register')
+}
+
+function array(name: string, length: number, dtype: Dtype, scope: 'register' | 'shared'): Register {
   const buffer: Buffer = {
     name,
     dtype,
-    scope: 'register',
+    scope,
     role: 'local',
     shape: [int(length)],
     fill: 0,
@@ -80,6 +84,11 @@ export function registers(name: string, length: number, dtype: Dtype = 'i32'): R
     at: (k) => load(name, [k], dtype),
     put: (k, value) => store(name, k, value),
   }
+}
+
+/** Memory that the threads of a block share. */
+export function shared(name: string, length: number): Register {
+  return array(name, length, 'i32', 'shared')
 }
 
 /** One register. */
@@ -115,19 +124,34 @@ const isAtomic = (body: readonly Stmt[]): boolean => {
   return found
 }
 
-/** The kernel of a launch: threads in blocks of `block`. */
-export function kernelOf(spec: LaunchSpec, name: string, block: number): Kernel2 {
+const bind = (to: ThreadAxis): LoopMode => ({ kind: 'bind', to })
+
+/** What each thread of a block does; between two of these all of them meet where they share memory. */
+export const each = (name: string, threads: number, body: (t: Expr) => readonly Stmt[]): For =>
+  loop(name, int(threads), body, bind('thread.x'))
+
+/** A loop of few rounds that becomes as many statements: registers are then known by number. */
+export const unrolled = (name: string, count: number, body: (k: Expr) => readonly Stmt[]): For =>
+  loop(name, int(count), body, { kind: 'unroll', factor: null })
+
+/** Threads one by one, in blocks of `block`. */
+function threadNest(spec: LaunchSpec, block: number): Stmt {
   const threads = variable(THREADS)
-  const sizes = [THREADS, ...Object.keys(spec.sizes ?? {})]
-  const t = variable('x_thread')
-  const at = add(mul(variable('x_block'), int(block)), t)
+  const at = add(mul(variable('x_block'), int(block)), variable('x_thread'))
   const inner = spec.body(at)
   // Loops whose rounds may update one element are reductions: updates stay atomic.
   const reduce = isAtomic(inner)
   const blocks = div(add(threads, int(block - 1)), int(block))
-  const bind = (to: ThreadAxis): LoopMode => ({ kind: 'bind', to })
   const bound = loop('x_thread', int(block), () => inner, bind('thread.x'), [lt(at, threads)])
-  const body = { ...loop('x_block', blocks, () => [{ ...bound, reduce }], bind('block.x')), reduce }
+  return { ...loop('x_block', blocks, () => [{ ...bound, reduce }], bind('block.x')), reduce }
+}
+
+/** The kernel of a launch: blocks that threads share, or threads in blocks of `block`. */
+export function kernelOf(spec: LaunchSpec, name: string, block: number): Kernel2 {
+  const sizes = [THREADS, ...Object.keys(spec.sizes ?? {})]
+  const body = spec.shared
+    ? loop('x_block', variable(THREADS), spec.body, bind('block.x'))
+    : threadNest(spec, block)
   const columns = Object.entries(spec.columns)
   return {
     stage: 2,

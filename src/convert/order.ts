@@ -8,7 +8,7 @@ import type { Frame } from './frame.ts'
 import { before, flag, isFirst, next, store, when } from './kernel.ts'
 import { type Queue, write } from './queue.ts'
 import { reduce, scan } from './scan.ts'
-import { counters, type Key, passes, radixSort, type Segments } from './sort.ts'
+import { costOf, counters, type Key, passes, radixSort, type Segments } from './sort.ts'
 
 /** Values of `expr` are from 0 to `extent` - 1. */
 export interface SortKey {
@@ -49,7 +49,7 @@ function isCheaper(
   whole: readonly Key[],
 ): boolean {
   const cost = (keys: readonly Key[], segments: number): number =>
-    keys.reduce((sum, k) => sum + passes(q, k.bits) * (n + counters(q, n, segments)), 0)
+    keys.reduce((sum, k) => sum + passes(q, k.bits) * costOf(q, n, segments), 0)
   return counters(q, n, runs.count) < 2 ** 30 && cost(within, runs.count) < cost(whole, 0)
 }
 

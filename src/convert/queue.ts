@@ -35,8 +35,10 @@ export const update = (column: Column): Use => ({ column, access: 'update' })
 export interface LaunchSpec {
   /** With the names, types and accesses of the columns, it tells kernels apart: `body` depends on nothing else. */
   readonly key: string
-  /** How many threads. */
+  /** How many threads; or blocks, where threads share memory. */
   readonly threads: number
+  /** `body` is what block `e` does, in loops over its threads (`each`). */
+  readonly shared?: boolean
   readonly columns: Readonly<Record<string, Use>>
   readonly sizes?: Readonly<Record<string, number>>
   /** What thread `e` does: writes elements that no other thread touches, or updates atomically. */
@@ -61,10 +63,26 @@ const PATIENCE = 64
 
 /** What sorts are made with. */
 export interface Tuning {
-  /** Bits of a digit at most: a thread has a counter for each value. */
+  /** Bits of a digit at most: a chunk has a counter for each value. */
   digit: number
-  /** Entries that one thread counts and deals at most. */
-  chunk: number
+  /** Who counts and deals a chunk of entries: one thread, or a block that orders it in its memory first. */
+  chunk: { readonly by: 'thread'; readonly length: number } | Tile
+}
+
+/** A chunk of a block. */
+export interface Tile {
+  readonly by: 'block'
+  /** Threads of the block, a multiple of 32. */
+  readonly threads: number
+  /** Entries of each thread, an odd number: strides over banks of memory have no factor in common with them. */
+  readonly items: number
+}
+
+/** One core has nothing to share; the others' tiles fit what every device of the kind has, 48 and 16 KiB. */
+const TUNINGS: Readonly<Record<Device['kind'], Tuning>> = {
+  cpu: { digit: 8, chunk: { by: 'thread', length: 512 } },
+  cuda: { digit: 9, chunk: { by: 'block', threads: 256, items: 9 } },
+  webgpu: { digit: 6, chunk: { by: 'block', threads: 128, items: 7 } },
 }
 
 /** Memory, kernels and commands of one device. */
@@ -86,7 +104,7 @@ export class Queue {
 
   constructor(device: Device) {
     this.device = device
-    this.tuning = { digit: device.kind === 'cpu' ? 8 : 6, chunk: 512 }
+    this.tuning = { ...TUNINGS[device.kind] }
     this.#cells = this.column(MAX_CELLS, 'i32', 'totals')
   }
 
@@ -262,7 +280,7 @@ export class Queue {
   }
 
   #command({ module, entry, args }: Kernel, spec: LaunchSpec): Command {
-    const blocks = Math.ceil(spec.threads / BLOCK)
+    const blocks = spec.shared ? spec.threads : Math.ceil(spec.threads / BLOCK)
     const grid =
       this.device.kind === 'cpu' ? ([1, 1, 1] as const) : physicalGrid(blocks, this.device.limits.maxGridDim)
     invariant(grid, `${blocks} blocks are more than a grid holds`)
