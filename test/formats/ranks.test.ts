@@ -1,0 +1,143 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { buildStorage } from '../../src/formats/build.ts'
+import { Ranker } from '../../src/formats/ranks.ts'
+import { rankedLevel } from '../../src/formats/segments.ts'
+import type { StoredAxis } from '../../src/ir/axis.ts'
+import { denseFixed, sparseFixed, sparseVariable } from './arbitrary.ts'
+
+type Shape = 'sorted' | 'nearly' | 'equal' | 'any'
+const shape = fc.constantFrom<Shape>('sorted', 'nearly', 'equal', 'any')
+
+/** Runs of coordinates below an extent: short and long, close together and far apart. */
+const runs = fc
+  .tuple(
+    fc.constantFrom(1, 3, 33, 1000, 70_000, 2 ** 26),
+    fc.array(fc.tuple(fc.constantFrom(1, 2, 16, 17, 200), shape, fc.integer()), { maxLength: 6 }),
+  )
+  .map(([extent, list]) => ({ extent, runs: list.map(([n, kind, seed]) => numbers(n, extent, kind, seed)) }))
+
+/** Deterministic, so that a failing case can be run again. */
+function numbers(n: number, extent: number, kind: Shape, seed: number): number[] {
+  let state = seed >>> 0
+  const next = (): number => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+    return Math.floor((state / 2 ** 32) * extent)
+  }
+  const all = Array.from({ length: n }, next)
+  if (kind === 'equal') return all.map((_, k) => all[k % 3]!)
+  if (kind === 'any') return all
+  all.sort((a, b) => a - b)
+  if (kind === 'nearly' && n > 1) all.push(all.shift()!)
+  return all
+}
+
+const ascending = (xs: readonly number[]): number[] => [...new Set(xs)].sort((a, b) => a - b)
+
+it('ranks runs of any order, length and spread', () => {
+  fc.assert(
+    fc.property(runs, ({ extent, runs: list }) => {
+      const ranker = new Ranker(extent)
+      const of = Int32Array.from(list.flat())
+      const out = new Int32Array(of.length).fill(-1)
+      let lo = 0
+      for (const run of list) {
+        const different = ascending(run)
+        expect(ranker.rank(of, lo, lo + run.length, out)).toBe(different.length)
+        expect([...out.subarray(lo, lo + run.length)]).toEqual(run.map((x) => different.indexOf(x)))
+        lo += run.length
+      }
+    }),
+    { numRuns: 200 },
+  )
+})
+
+const EXTENT = 40
+const axes = fc.constantFrom<StoredAxis & { kind: 'sparse_variable' | 'sparse_fixed' }>(
+  sparseVariable('j', 'i') as StoredAxis & { kind: 'sparse_variable' },
+  sparseFixed('j', 'i') as StoredAxis & { kind: 'sparse_fixed' },
+)
+
+/** Entries (parent, coordinate) whose parents never fall, mostly stay near, or jump. */
+const entries = fc
+  .tuple(fc.integer({ min: 1, max: 30 }), shape, fc.integer({ min: 1, max: 5 }))
+  .chain(([parents, kind, each]) =>
+    fc.array(fc.tuple(fc.nat(parents - 1), fc.nat(EXTENT - 1)), { maxLength: 20 * each }).map((all) => {
+      if (kind === 'sorted' || kind === 'nearly') all.sort((a, b) => a[0] - b[0])
+      if (kind === 'nearly' && all.length > 1) all.push(all.shift()!)
+      return { parents, all: kind === 'equal' ? all.map((_, k) => all[k % 4]!) : all }
+    }),
+  )
+
+describe('a level of ranked segments', () => {
+  it('holds the different coordinates of each parent in order, and knows where each entry went', () => {
+    fc.assert(
+      fc.property(entries, axes, ({ parents, all }, axis) => {
+        const made = rankedLevel(
+          axis,
+          {
+            extent: EXTENT,
+            parents,
+            at: Int32Array.from(all, (x) => x[0]),
+            column: Int32Array.from(all, (x) => x[1]),
+            fresh: null,
+          },
+          undefined,
+        )
+        if (all.length === 0) {
+          expect(made).toBeNull()
+          return
+        }
+        const held = Array.from({ length: parents }, (_, p) =>
+          ascending(all.filter((x) => x[0] === p).map((x) => x[1])),
+        )
+        const { indptr, indices, width, positions } = made!.level
+        const start = (p: number): number => (indptr ? indptr[p]! : p * width!)
+        const widest = Math.max(...held.map((h) => h.length))
+        expect(width).toBe(axis.kind === 'sparse_fixed' ? widest : null)
+        expect(indices!.length).toBe(positions)
+        held.forEach((h, p) => {
+          const padding = new Array<number>(width === null ? 0 : width - h.length).fill(EXTENT)
+          expect([...indices!.subarray(start(p), start(p + 1))]).toEqual([...h, ...padding])
+        })
+        expect([...made!.at]).toEqual(all.map(([p, c]) => start(p) + held[p]!.indexOf(c)))
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('is left to ordering where entries are scattered, with the same level in the end', () => {
+    const n = 20_000
+    const parents = 150_000
+    const at = Int32Array.from({ length: n }, (_, e) => (e * 70_001) % parents)
+    const column = Int32Array.from({ length: n }, (_, e) => (e * 7) % EXTENT)
+    const axis = sparseVariable('j', 'i') as StoredAxis & { kind: 'sparse_variable' }
+    expect(rankedLevel(axis, { extent: EXTENT, parents, at, column, fresh: null }, undefined)).toBeNull()
+    const { levels, entries: known } = buildStorage({
+      axes: [denseFixed('i'), axis],
+      extents: new Map([
+        ['i', parents],
+        ['j', EXTENT],
+      ]),
+      coords: [at, column],
+    })
+    const { indptr, indices } = levels.get('j')!
+    const wrong = Array.from(known!.positions!, (q, e) => [q, e] as const).filter(
+      ([q, e]) => indices![q] !== column[e] || q < indptr![at[e]!]! || q >= indptr![at[e]! + 1]!,
+    )
+    expect(wrong).toEqual([])
+  })
+
+  it('refuses a width that is too small, and names the segment', () => {
+    const axis = sparseFixed('j', 'i') as StoredAxis & { kind: 'sparse_fixed' }
+    const input = {
+      extent: 9,
+      parents: 3,
+      at: Int32Array.of(0, 2, 2, 1, 2),
+      column: Int32Array.of(8, 5, 1, 1, 5),
+      fresh: null,
+    }
+    expect(() => rankedLevel(axis, input, 1)).toThrow('position 2 of i stores 2 coordinates')
+    expect([...rankedLevel(axis, input, 2)!.level.indices!]).toEqual([8, 9, 1, 9, 1, 5])
+  })
+})
