@@ -404,7 +404,10 @@ export function withChildren(e: Expr, xs: readonly Expr[]): Expr {
   }
 }
 
-/** Bottom-up rewrite; `visit` returns `undefined` for "unchanged". Shared subtrees are rewritten once. */
+/**
+ * Bottom-up rewrite; `visit` returns `undefined` for "unchanged". Shared subtrees are rewritten once, and what a node
+ * folds to is not visited again: `i + k` under `i → j, j → 5, k → 0` is `j`.
+ */
 export function rewriteExpr(
   e: Expr,
   visit: (e: Expr) => Expr | undefined,
@@ -412,11 +415,10 @@ export function rewriteExpr(
 ): Expr {
   const done = memo.get(e)
   if (done) return done
-  const rebuilt = withChildren(
-    e,
-    children(e).map((c) => rewriteExpr(c, visit, memo)),
-  )
-  const result = visit(rebuilt) ?? rebuilt
+  const operands = children(e).map((c) => rewriteExpr(c, visit, memo))
+  const rebuilt = withChildren(e, operands)
+  const folded = rebuilt !== e && operands.some((x) => x === rebuilt || children(x).includes(rebuilt))
+  const result = folded ? rebuilt : (visit(rebuilt) ?? rebuilt)
   memo.set(e, result)
   return result
 }
