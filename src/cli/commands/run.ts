@@ -112,7 +112,7 @@ export const run: CommandSpec = {
             run: median(times),
           },
           repeat,
-          random: randomNames(stage1, files),
+          random: randomNames(source.compilation.source, files),
           seed,
           verification,
           written: [...outs],
