@@ -162,7 +162,7 @@ const CASES: readonly (readonly [string, string, NonNullable<RunInputs['tensors'
     'a row that is too long',
     'short',
     { A },
-    'format/leak: no part of short holds (i, j) = (0, 0): bucket i by length into 1, 2 gives it number 2 of 2 parts',
+    'format/leak: no part of short holds (i, j) = (0, 0): it is beyond the last part of bucket i by length into 1, 2',
   ],
   ['one part of two', 'hyb', { A_w1: w1 }, 'bind/missing-part: A_w1 of A is bound, and A_w2 not'],
   ['a part and the whole', 'hyb', { A, A_w1: w1, A_w2: w2 }, 'bind/part: both A and its part A_w1 are bound'],

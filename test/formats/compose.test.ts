@@ -251,7 +251,7 @@ describe('parts', () => {
       refusal(() => splitEntries(composed(tree, [plain('a'), plain('b')]), t.coords, null, givenFor([2, 6]))),
     ).toEqual({
       code: 'format/leak',
-      message: 'no part of composed holds (row, col) = (1, 4): two ranges gives it number 2 of 2 parts',
+      message: 'no part of composed holds (row, col) = (1, 4): it is beyond the last part of two ranges',
     })
   })
 })

@@ -129,6 +129,24 @@ const SCHEDULES: Readonly<Record<string, string>> = {
     bind io_w2 to block.x
     merge parts of A`,
 }
+/** Of outputs that share the structure. */
+const SAMPLED: Readonly<Record<string, string>> = {
+  'copies of the part, loops of an earlier block': `
+    A as hyb(2, 1)
+    each part of A as p { fuse (p.io, p.jo) -> e }
+    each part of A as p {
+      split p.e by 4 -> (o, t)
+      cache_write D at t in register
+      bind o to block.x, t to thread.x
+    }
+    merge parts of A`,
+  'parts by their names': `
+    A as bsr(2) where (density(2) >= 0.75) + csr
+    bind io_bsr to block.x, ii_bsr to thread.y, ji_bsr to thread.x
+    cache_write D_bsr at ji_bsr in register
+    bind io_csr to block.x
+    cache_write D_csr at jo_csr in register`,
+}
 let gpu: Device
 beforeAll(async () => {
   gpu = await createNodeWebGpu()
@@ -142,6 +160,15 @@ describe('schedules of parts compute the same', () => {
     '%s',
     async (_, steps) => {
       const c = compilationOf(FORMATS + LISTED + PRODUCT, steps)
+      await agree(c, [createCpuDevice(), gpu])
+    },
+    120_000,
+  )
+
+  test.each(Object.entries(SAMPLED))(
+    '%s',
+    async (_, steps) => {
+      const c = compilationOf(FORMATS + KERNELS['sampled product']!, steps)
       await agree(c, [createCpuDevice(), gpu])
     },
     120_000,
@@ -181,6 +208,27 @@ describe('one launch', () => {
     } catch (e) {
       expect((e as SptError).diagnostics[0]!.hint).toMatch(/atomic y or combine y first/)
     }
+  })
+})
+
+/** What a block for parts says that does not fit. */
+describe('refused', () => {
+  const NEST = KERNELS['nest of reductions']!
+  test.each([
+    ['p.ii', PRODUCT, 'unroll p.ii', 'schedule/unknown-loop: part A_w1 (rows_ell(1)) has no loop ii'],
+    [
+      'a loop of several iterations',
+      NEST.replace('iterate peak [j] as R', 'iterate peak [j, f] as RR').replace(
+        'iterate total [j] as R',
+        'iterate total [j, f] as RR',
+      ),
+      'unroll p.f',
+      'schedule/ambiguous-loop: 2 iterations of part A_w1 (rows_ell(1)) have a loop f: peak_w1, total_w1',
+    ],
+    ['p outside', PRODUCT, '}\nsplit p.io by 2\neach part of A as q { unroll q.jo', 'there is no loop p.io'],
+  ])('%s', (_, kernel, steps, message) => {
+    const text = `A as hyb(1, 1)\neach part of A as p { ${steps} }`
+    expect(() => compilationOf(FORMATS + kernel, text)).toThrow(message)
   })
 })
 
