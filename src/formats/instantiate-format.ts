@@ -1,6 +1,6 @@
 /** A format with its arguments, over the axes of one kernel. */
 import { fail } from '../ast/diagnostic.ts'
-import type { StoredAxis } from '../ir/axis.ts'
+import { MAX_BITMAP, type StoredAxis } from '../ir/axis.ts'
 import { add, type Expr, freeVars, int, variable } from '../ir/expr.ts'
 import type { Format, FormatInstance, Query, Sort, Table } from '../ir/format.ts'
 import { type Arguments, type At, bindArguments, spanOf } from './instantiate-arguments.ts'
@@ -178,6 +178,8 @@ function checkAxis(axis: StoredAxis, args: Arguments, at: At): StoredAxis {
   if (extent !== undefined && extent < 0) refuse(`the extent ${extent}`, '0 or more coordinates')
   if (axis.kind === 'bitmap' && extent === undefined)
     refuse('an extent that is no constant', 'a constant: masks are of one size')
+  if (axis.kind === 'bitmap' && extent !== undefined && extent > MAX_BITMAP)
+    refuse(`masks of ${extent} bits`, `at most ${MAX_BITMAP}`)
   const width = axis.kind === 'sparse_fixed' ? constantOf(axis.width) : undefined
   if (width !== undefined && width < 1) refuse(`the width ${width}`, 'a positive width')
   return axis

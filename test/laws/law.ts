@@ -15,6 +15,7 @@ export const runs = (usual: number): number => Number(process.env.SPT_LAW_RUNS ?
 export const parameters = (usual: number): fc.Parameters<[readonly number[]]> => ({
   numRuns: runs(usual),
   seed: Number(process.env.SPT_LAW_SEED ?? 20),
+  endOnFailure: process.env.SPT_LAW_FIRST !== undefined,
   // Shrinking a program takes a while; what is found by then is small enough to read.
   interruptAfterTimeLimit: 90_000 + runs(usual) * 400,
 })

@@ -1,13 +1,15 @@
 /** Random schedules: candidate steps on whatever the kernel is now; those that are legal are kept. */
+import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import type { Compilation } from '../../src/compile.ts'
-import type { Format } from '../../src/ir/format.ts'
+import type { AnyFormat } from '../../src/ir/format.ts'
 import type { For } from '../../src/ir/loops.ts'
 import { loopsOf } from '../../src/ir/tree.ts'
 import { iterationsOf } from '../../src/schedule/coords/find.ts'
 import type { CoordStep } from '../../src/schedule/coords/steps.ts'
 import { type LoopStep, printStep } from '../../src/schedule/steps.ts'
 import type { Choices } from './choices.ts'
+import { argumentsFor } from './format-gen.ts'
 
 export interface Scheduled {
   readonly compilation: Compilation
@@ -20,7 +22,7 @@ export interface Scheduled {
 export function schedule(
   c: Choices,
   start: Compilation,
-  formats: ReadonlyMap<string, Format>,
+  formats: ReadonlyMap<string, AnyFormat>,
   steps: number,
 ): Scheduled {
   let compilation = start
@@ -47,6 +49,55 @@ export function schedule(
   return { compilation, accepted, trace }
 }
 
+/** Steps for each part of a buffer that a step stored in a format, as a schedule's text says them. */
+export function partSteps(c: Choices, start: Compilation, text: string): Scheduled {
+  const { kernel } = start
+  const stored = kernel.reformats.flatMap((r) => r.buffers.map((b) => ({ r, name: b.name })))
+  const accepted: string[] = []
+  const trace: string[] = []
+  let compilation = start
+  if (stored.length === 0) return { compilation, accepted, trace }
+  const { r, name } = c.pick(stored)
+  const { parts } = r.instance
+  const outs = kernel.buffers.filter((b) => b.role !== 'in').map((b) => b.name)
+  const axes = parts.flatMap((p) => [...p.instance.names.keys()])
+  const wide = parts.every((p) => p.instance.constants.has('width'))
+  const steps: string[] = []
+  if (c.chance(60)) steps.push(`${c.pick(['atomic', 'combine'])} ${c.pick(outs)}`)
+  // What a part has no loop for is refused: the first attempts of several.
+  for (const axis of c.shuffle([...new Set(axes)]).slice(0, 3)) {
+    const by = wide && c.chance(60) ? `${c.pick([4, 1])} * p.width` : `${c.pick([2, 3, 1])}`
+    const more = c.pick([
+      '',
+      '',
+      `cache_write ${c.pick(outs)} at r in register`,
+      `unroll p.${c.pick(axes)}`,
+      'cache_read p at r in register',
+    ])
+    steps.push(`each part of ${name} as p {
+  split p.${axis} by ${by} -> (o, r)
+  ${c.pick(['bind o to block.x, r to thread.x', 'bind r to thread.x', 'bind o to block.x'])}
+  ${more}
+}`)
+  }
+  if (parts.length > 1 && c.chance(75)) steps.push(`merge parts of ${name}`)
+  for (const step of steps)
+    try {
+      const program = parseProgram(`${text}\nschedule ${kernel.name}.parts {\n${step}\n}\n`)
+      const next = program
+        .kernel(kernel.name)
+        .steps('parts')
+        .reduce((k, s) => k.step(s), compilation)
+      void next.loops
+      compilation = next
+      accepted.push(step.slice(0, step.indexOf(' ', 6)))
+      trace.push(step)
+    } catch (e) {
+      if (!(e instanceof SptError)) throw withTrace(e, [...trace, `${step}  (this step)`])
+    }
+  return { compilation, accepted, trace }
+}
+
 export function withTrace(e: unknown, trace: readonly string[]): Error {
   const text = e instanceof Error ? (e.stack ?? e.message) : String(e)
   return new Error(`under the schedule\n  ${trace.join('\n  ')}\n${text}`)
@@ -59,7 +110,11 @@ const coordText = (s: CoordStep): string =>
       ? `attach ${s.loop} to ${s.to}`
       : `${s.kind} (${s.loops.join(', ')})  on coordinates`
 
-function coordStep(c: Choices, k: Compilation, formats: ReadonlyMap<string, Format>): CoordStep | undefined {
+function coordStep(
+  c: Choices,
+  k: Compilation,
+  formats: ReadonlyMap<string, AnyFormat>,
+): CoordStep | undefined {
   const kernel = k.kernel
   const its = iterationsOf(kernel.body)
   const it = its.length > 0 ? c.pick(its) : undefined
@@ -71,7 +126,7 @@ function coordStep(c: Choices, k: Compilation, formats: ReadonlyMap<string, Form
       const sparse = kernel.buffers.filter((b) => b.axes.length > 1)
       if (sparse.length === 0) return undefined
       const format = c.pick([...formats.values()])
-      const args = format.params.filter((p) => !p.measured).map(() => c.pick([2, 3, 1]))
+      const args = argumentsFor(c, format)
       return { kind: 'as', buffer: c.pick(sparse).name, format, args }
     }
     case 'reorder':
@@ -113,31 +168,32 @@ function loopSteps(c: Choices, k: Compilation): LoopStep[] {
     by,
     into: [`${l.var}_a`, `${l.var}_b`],
   })
-  switch (
-    c.pick([
-      'parallel',
-      'threads',
-      'split',
-      'bind',
-      'reorder',
-      'fuse',
-      'tile',
-      'unroll',
-      'vectorize',
-      'cache_read',
-      'cache_write',
-      'compute_at',
-      'fission',
-      'rfactor',
-      'atomic',
-      'cache_read',
-      'cache_write',
-      'block',
-      'scatter',
-      'fission',
-      'compute_at',
-    ] as const)
-  ) {
+  const how = c.pick([
+    'parallel',
+    'threads',
+    'split',
+    'bind',
+    'reorder',
+    'fuse',
+    'tile',
+    'unroll',
+    'vectorize',
+    'cache_read',
+    'cache_write',
+    'compute_at',
+    'fission',
+    'rfactor',
+    'atomic',
+    'cache_read',
+    'cache_write',
+    'block',
+    'scatter',
+    'fission',
+    'compute_at',
+    'combine',
+    'merge',
+  ] as const)
+  switch (how) {
     case 'parallel': {
       // The outermost loop over blocks of threads.
       const l = free.find((x) => !x.reduce) ?? any()
@@ -212,6 +268,10 @@ function loopSteps(c: Choices, k: Compilation): LoopStep[] {
         },
       ]
     case 'atomic':
-      return locals.length > 0 ? [{ kind: 'atomic', buffer: c.pick(locals).name }] : []
+    case 'combine': {
+      return locals.length > 0 ? [{ kind: how, buffer: c.pick(locals).name }] : []
+    }
+    case 'merge':
+      return nests.length > 1 ? [{ kind: 'merge', nests: c.shuffle(nests).slice(0, 2 + c.below(2)) }] : []
   }
 }

@@ -3,7 +3,7 @@
  * enters its axis directly by e's coordinate, and the iterator p over its parent, with the comparison, is gone
  * (SparseTIR's attach, as a step that cannot change the result).
  */
-import { type AttachedAxis, parentOf } from '../../ir/axis.ts'
+import { type AttachedAxis, isDenseRoot, parentOf } from '../../ir/axis.ts'
 import { type Expr, mentions, sameExpr, variable } from '../../ir/expr.ts'
 import { rewriteBody1 } from '../../ir/rewrite1.ts'
 import type { If1, Kernel1 } from '../../ir/stage1.ts'
@@ -36,8 +36,8 @@ export function applyAttach(kernel: Kernel1, step: AttachIter): Kernel1 {
   const parentAxis = axes.get(parent)!
   const target = axes.get(e.axis)!
   if (
-    parentAxis.kind !== 'dense_fixed' ||
-    !('extent' in target) ||
+    !('extent' in parentAxis && 'extent' in target) ||
+    !isDenseRoot(parentAxis) ||
     !sameExpr(parentAxis.extent, target.extent)
   )
     return refuse(kernel, step.span, {
