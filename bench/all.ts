@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { BuildFigure } from './build-csr.ts'
 import type { EmitFigure } from './emit.ts'
+import type { FormatFigure } from './formats.ts'
 import type { ProductFigure } from './products.ts'
 import type { ReadFigure } from './read-mtx.ts'
 import { machine, option, run, table, writeJson } from './support.ts'
@@ -75,6 +76,16 @@ const building = (all: readonly BuildFigure[]): Row[] =>
     against: '',
   }))
 
+const converting = (all: readonly FormatFigure[]): Row[] =>
+  all.map((f) => ({
+    figure: `${f.format} of ${(f.nonzeros / 1e6).toFixed(1)} million nonzeros (${f.matrix})`,
+    aim: '≤ 150 ns/nonzero',
+    measured: `${f.perNonzero.toFixed(0)} ns/nonzero (${f.wall.toFixed(0)} ms), padding ${(100 * f.paddingShare).toFixed(1)} %`,
+    against: f.scipy
+      ? `scipy ${f.scipy.version} tobsr: cpu ${f.scipy.user.toFixed(0)} ms (ours ${f.cpu.toFixed(0)})`
+      : '',
+  }))
+
 const reading = (all: readonly ReadFigure[]): Row[] =>
   all.map((f) => ({
     figure: `reading a ${f.megabytes.toFixed(0)} MB .mtx (${f.field})`,
@@ -89,12 +100,14 @@ try {
     emit: figures<EmitFigure>('emit'),
     products: figures<ProductFigure>('products', '--library', ...(data ? ['--data', data] : [])),
     build: figures<BuildFigure>('build-csr', '--trees', 'CSR'),
+    formats: figures<FormatFigure>('formats', ...(data ? ['--data', data] : [])),
     read: figures<ReadFigure>('read-mtx'),
   }
   const rows = [
     ...emission(found.emit),
     ...products(found.products),
     ...building(found.build),
+    ...converting(found.formats),
     ...reading(found.read),
   ]
   console.log(`${machine()}\n`)

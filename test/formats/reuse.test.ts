@@ -42,22 +42,24 @@ describe('arrays of a conversion', () => {
         fc.shuffledSubarray(FORMATS),
         (all, formats) => {
           const before = all.map((t) => t.coords.map((c) => c.join()))
-          reusing(() => {
-            const made: { tensor: StoredParts; content: unknown; split: readonly (string | undefined)[] }[] =
-              []
-            const splits: ReturnType<typeof splitEntries>[] = []
-            for (const t of all)
-              for (const f of formats) {
+          const convert = () =>
+            all.flatMap((t) =>
+              formats.map((f) => {
                 const given = givenFor(t.shape)
                 const tensor = convertTensor(t, f, given)
                 const split = splitEntries(f, t.coords, { values: t.values!, dtype: t.dtype }, given)
-                splits.push(split)
-                made.push({ tensor, content: content(tensor), split: split.map((s) => s.entries?.join()) })
-              }
-            made.forEach((m, k) => {
-              expect(content(m.tensor)).toEqual(m.content)
-              expect(splits[k]!.map((s) => s.entries?.join())).toEqual(m.split)
-            })
+                return { tensor, split }
+              }),
+            )
+          const look = (made: ReturnType<typeof convert>) =>
+            made.map((m) => [content(m.tensor), m.split.map((s) => s.entries?.join())])
+          const expected = look(convert())
+          reusing(() => {
+            for (let n = 1; n < 100; n++) giveBack(new Int32Array(n).fill(77))
+            expect(look(convert())).toEqual(expected)
+            const made = convert()
+            convert()
+            expect(look(made)).toEqual(expected)
           })
           expect(all.map((t) => t.coords.map((c) => c.join()))).toEqual(before)
         },
