@@ -31,7 +31,7 @@ const column = async (path: string, name: string): Promise<Int32Array> => {
   return Int32Array.from(t.values as ArrayLike<number>)
 }
 
-const largest = (c: Int32Array): number => c.reduce((a, b) => Math.max(a, b), -1)
+export const largest = (c: Int32Array): number => c.reduce((a, b) => Math.max(a, b), -1)
 
 /** Every readable sparse matrix, triple list and kernel map of the folder, small ones first. */
 export async function readData(folder: string): Promise<DataSet[]> {

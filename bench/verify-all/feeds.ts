@@ -2,7 +2,7 @@
 import type { RunInputs } from '../../src/api/compiled.ts'
 import type { CoordTensor, Tensor } from '../../src/formats/tensor.ts'
 import { coords } from '../../src/node.ts'
-import { type DataSet, elements, type KernelMap, type Matrix, type Triples } from './data.ts'
+import { type DataSet, elements, type KernelMap, largest, type Matrix, type Triples } from './data.ts'
 
 export interface Feed {
   readonly data: string
@@ -99,12 +99,7 @@ function convolution(k: KernelMap): Feed {
   const pairs = Math.max(...k.lengths)
   const list = (values: Int32Array): CoordTensor =>
     coords([k.lengths.length, pairs], [offset, within], values, 'i32')
-  const voxels =
-    1 +
-    Math.max(
-      k.imap.reduce((a, b) => Math.max(a, b), 0),
-      k.omap.reduce((a, b) => Math.max(a, b), 0),
-    )
+  const voxels = 1 + Math.max(largest(k.imap), largest(k.omap))
   const c = 4
   return feed(
     k.name,
@@ -112,6 +107,20 @@ function convolution(k: KernelMap): Feed {
     { imap: list(k.imap), omap: list(k.omap) },
     { voxels, out_voxels: voxels, channels: c, out_channels: c },
   )
+}
+
+/** The pairs as a tree: offset, output voxel, input voxel. */
+function convolutionTree(k: KernelMap): Feed {
+  const offset = Int32Array.from(k.lengths.flatMap((n, o) => Array<number>(n).fill(o)))
+  const voxels = 1 + Math.max(largest(k.imap), largest(k.omap))
+  const A = coords([k.lengths.length, voxels, voxels], [offset, k.omap, k.imap], null)
+  const c = 4
+  return feed(k.name, k.imap.length * c * c, { A }, { channels: c, out_channels: c })
+}
+
+const mapKernels: Readonly<Record<string, (k: KernelMap) => Feed>> = {
+  convolution,
+  convolution_tree: convolutionTree,
 }
 
 const matrixKernels: Readonly<Record<string, (m: Matrix) => Feed | null>> = {
@@ -188,9 +197,9 @@ export function feedsOf(kernel: string, params: readonly string[], data: readonl
   const out = data.flatMap((d): (Feed | null)[] => {
     if (d.kind === 'matrix') return [matrixKernels[kernel]?.(d) ?? null]
     if (d.kind === 'triples') return [tripleKernels[kernel]?.(d) ?? null]
-    return [kernel === 'convolution' ? convolution(d) : null]
+    return [mapKernels[kernel]?.(d) ?? null]
   })
   const found = out.filter((f) => f !== null)
-  const known = kernel in matrixKernels || kernel in tripleKernels || kernel === 'convolution'
+  const known = [matrixKernels, tripleKernels, mapKernels].some((kernels) => kernel in kernels)
   return known ? found : [feed('random', 1e5, {}, Object.fromEntries(params.map((p) => [p, 24])))]
 }
