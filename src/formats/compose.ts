@@ -159,7 +159,7 @@ function deal(
   // Parts of all entries keep their share of it.
   const kept = !scope.entries && children.some((c) => c.kind === 'leaf')
   const order = (kept ? allocate : borrow)(n, 'entries')
-  place(which, bounds.slice(), order)
+  dealRuns(which, bounds.slice(), order)
   giveBackOf([which], inputs)
   children.forEach((child, k) => {
     const local = order.subarray(bounds[k]!, bounds[k + 1]!)
@@ -197,7 +197,7 @@ function countRuns(which: Int32Array, bounds: Int32Array): void {
   }
 }
 
-function place(which: Int32Array, next: Int32Array, order: Int32Array): void {
+function dealRuns(which: Int32Array, next: Int32Array, order: Int32Array): void {
   const n = which.length
   for (let e = 0; e < n; ) {
     const k = which[e]!

@@ -5,16 +5,15 @@
  */
 import { fail } from '../ast/diagnostic.ts'
 import { isFloat } from '../ir/dtype.ts'
-import { type BinaryOp, type Expr, keyOf, type MathFn } from '../ir/expr.ts'
+import { type Expr, keyOf } from '../ir/expr.ts'
 import { type Interval, intervalOf } from './interval.ts'
+import { type Chunk, KERNELS, MATH, REAL } from './program-kernels.ts'
 import { isFlag, thresholdsOf } from './thresholds.ts'
 
 export const CHUNK = 512
 
 /** One value for each entry. */
 export type Column = Int32Array | Float64Array
-export type Chunk = Float64Array
-type Kernel = (out: Chunk, a: Chunk, b: Chunk, n: number) => void
 
 /** A one-dimensional array that expressions load; `fill` outside of it. */
 export interface MapTable {
@@ -236,69 +235,6 @@ function lookUp(out: Chunk, x: Chunk, { values, fill }: MapTable): Step['run'] {
       out[k] = at >= 0 && at < values.length ? values[at]! : fill
     }
   }
-}
-
-const MATH: Partial<Readonly<Record<MathFn, (x: number) => number>>> = {
-  abs: Math.abs,
-  sign: Math.sign,
-  floor: Math.floor,
-  ceil: Math.ceil,
-  sqrt: Math.sqrt,
-}
-
-const loop =
-  (f: (a: number, b: number) => number): Kernel =>
-  (out, a, b, n) => {
-    for (let k = 0; k < n; k++) out[k] = f(a[k]!, b[k]!)
-  }
-
-/** Where reals differ from integers. */
-const REAL: Partial<Readonly<Record<BinaryOp, Kernel>>> = {
-  div: loop((a, b) => a / b),
-  mod: loop((a, b) => a - b * Math.floor(a / b)),
-}
-
-/** Those that maps are made of are written out: one call site each, so that they run at memory speed. */
-const KERNELS: Readonly<Record<BinaryOp, Kernel>> = {
-  add: (out, a, b, n) => {
-    for (let k = 0; k < n; k++) out[k] = a[k]! + b[k]!
-  },
-  sub: (out, a, b, n) => {
-    for (let k = 0; k < n; k++) out[k] = a[k]! - b[k]!
-  },
-  mul: (out, a, b, n) => {
-    for (let k = 0; k < n; k++) out[k] = a[k]! * b[k]!
-  },
-  div: (out, a, b, n) => {
-    for (let k = 0; k < n; k++) out[k] = b[k] === 0 ? 0 : Math.floor(a[k]! / b[k]!)
-  },
-  mod: (out, a, b, n) => {
-    for (let k = 0; k < n; k++) out[k] = b[k] === 0 ? 0 : a[k]! - b[k]! * Math.floor(a[k]! / b[k]!)
-  },
-  lt: (out, a, b, n) => {
-    for (let k = 0; k < n; k++) out[k] = a[k]! < b[k]! ? 1 : 0
-  },
-  le: (out, a, b, n) => {
-    for (let k = 0; k < n; k++) out[k] = a[k]! <= b[k]! ? 1 : 0
-  },
-  gt: (out, a, b, n) => {
-    for (let k = 0; k < n; k++) out[k] = a[k]! > b[k]! ? 1 : 0
-  },
-  min: (out, a, b, n) => {
-    for (let k = 0; k < n; k++) out[k] = Math.min(a[k]!, b[k]!)
-  },
-  and: (out, a, b, n) => {
-    for (let k = 0; k < n; k++) out[k] = a[k] !== 0 && b[k] !== 0 ? 1 : 0
-  },
-  ge: (out, a, b, n) => {
-    for (let k = 0; k < n; k++) out[k] = a[k]! >= b[k]! ? 1 : 0
-  },
-  quo: loop((a, b) => (b === 0 ? 0 : Math.trunc(a / b))),
-  rem: loop((a, b) => (b === 0 ? 0 : a - b * Math.trunc(a / b))),
-  max: loop(Math.max),
-  or: loop((a, b) => (a !== 0 || b !== 0 ? 1 : 0)),
-  eq: loop((a, b) => (a === b ? 1 : 0)),
-  ne: loop((a, b) => (a !== b ? 1 : 0)),
 }
 
 function sizeOf(input: ProgramInput, name: string): number {
