@@ -145,7 +145,7 @@ describe('spt emit', () => {
 
   test('a kernel without a schedule still runs in parallel on GPUs', async () => {
     const path = folder.file('plain.spt', PROGRAM.slice(0, PROGRAM.indexOf('schedule')))
-    expect((await spt(['emit', path, '--target', 'cuda'])).out).toContain('blocks of 64 × 1 × 1 threads')
+    expect((await spt(['emit', path, '--target', 'cuda'])).out).toContain('blocks of 32 × 4 × 1 threads')
   })
 
   test('several modules: headers on standard output, files in a folder', async () => {
