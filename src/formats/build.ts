@@ -1,6 +1,7 @@
 /**
- * From coordinates to the arrays of an axis tree: order the entries by radix passes, then make one level after
- * the other in a linear sweep (count, scan, scatter; after Chou, Kjolstad and Amarasinghe, PLDI 2020).
+ * From coordinates to the arrays of an axis tree, one level after the other. Unique axes rank coordinates within
+ * their segments, entries staying as they came; where that does not do, entries are ordered by radix passes and
+ * levels made in linear sweeps (count, scan, scatter; after Chou, Kjolstad and Amarasinghe, PLDI 2020).
  */
 import { hasIndices, type StoredAxis } from '../ir/axis.ts'
 import { checkCoords } from './check.ts'
