@@ -6,7 +6,7 @@ import { provenance } from '../formats/provenance.ts'
 import { treesOf } from '../formats/storage.ts'
 import type { StoredAxis } from '../ir/axis.ts'
 import { add, int, load, variable } from '../ir/expr.ts'
-import type { Instance } from '../ir/format.ts'
+import type { Instance, PartTree, Query } from '../ir/format.ts'
 import type { Device } from '../runtime/device.ts'
 import { Frame } from './frame.ts'
 import { get, store } from './kernel.ts'
@@ -15,6 +15,7 @@ import { type Column, natural, type Queue, read, update } from './queue.ts'
 import { type ResidentParts as Parts, queueOf, type Resident, ResidentParts } from './resident.ts'
 import { entriesOf, type Inverse } from './source.ts'
 import { split } from './split.ts'
+import { sumsOfEqual } from './values.ts'
 
 /** A conversion to be run many times: its kernels are compiled in the first run. */
 export interface ConvertPlan {
@@ -44,7 +45,7 @@ export function convertPlan(device: Device, to: Instance, fill = 0): ConvertPlan
 /**
  * Brings a resident tensor into a format or composition, on its device. The tensor stays as it is.
  * @throws SptError `format/overlap`, `format/leak`, `format/not-inverse`, `format/map-range`, `bind/width`,
- * `bind/shape`, `convert/unsupported`, `convert/too-large`, `device/out-of-memory`
+ * `format/claim`, `bind/shape`, `convert/too-large`, `device/out-of-memory`
  */
 export const convert = (
   device: Device,
@@ -86,12 +87,17 @@ async function run(
   const source = await sourceOf(q, tensor, dims, sizes)
   const { frame } = source
   for (const [name, list] of lists) frame.tables.set(name, list)
+  const asked =
+    !source.distinct && source.values && asksForValues(to)
+      ? await sumsOfEqual(frame, source.values, dims)
+      : { sums: source.values, distinct: source.distinct }
   const context: Context = {
     queue: q,
     given,
     dims,
-    values: source.values,
-    distinct: source.distinct,
+    stored: source.values,
+    values: asked.sums,
+    distinct: asked.distinct,
     lists,
     sets: await uploadSets(q, given, dims),
     dtype: tensor.dtype,
@@ -103,6 +109,7 @@ async function run(
   })
   await q.flush()
   if (source.owned) q.release(source.values)
+  if (asked.sums !== source.values) q.release(asked.sums)
   for (const levels of context.sets.values()) for (const l of levels) q.release(l.indptr, l.indices)
   const used = new Set(parts.flatMap((p) => [...p.tables.values()]))
   q.release(...[...lists.values()].filter((l) => !used.has(l)))
@@ -115,6 +122,16 @@ async function run(
     parts,
     given,
   })
+}
+
+/** Whether it matters to the format which values there are. */
+function asksForValues({ tree, parts }: Instance): boolean {
+  const asks = (queries: readonly Query[]): boolean =>
+    queries.some((x) => x.kind === 'value' || x.kind === 'largest')
+  const inTree = (t: PartTree): boolean =>
+    t.kind !== 'leaf' &&
+    (asks(t.queries) || (t.kind === 'index' ? t.children : t.cases.map((c) => c.child)).some(inTree))
+  return inTree(tree) || parts.some((p) => asks(p.instance.queries))
 }
 
 interface Source {

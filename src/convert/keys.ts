@@ -10,7 +10,7 @@ import { reduce } from './scan.ts'
 export interface Scope {
   /** In the order of the dimensions. */
   readonly dims: readonly { readonly name: string; readonly extent: number }[]
-  /** By entry of the source; `null` in a pattern. */
+  /** By entry of the source, of all that is at its coordinate; `null` in a pattern. */
   readonly values: Column | null
   /** No two entries have the same coordinates. */
   readonly distinct: boolean

@@ -57,21 +57,20 @@ export function fill(q: Queue, column: Column, value: number): void {
   })
 }
 
+/** Positions are 32-bit. */
+export const MOST_POSITIONS = 2 ** 31 - 1
+
 export function checkPositions(axis: StoredAxis, positions: number): void {
-  if (positions <= 2 ** 31 - 1) return
-  fail({
-    code: 'convert/too-large',
-    message: `axis ${axis.name} would have ${positions} positions`,
-    expected: `at most ${2 ** 31 - 1}: positions are 32-bit`,
-    hint: 'store fewer positions: a smaller width or block, or a sparse axis instead of a dense one',
-  })
+  if (positions > MOST_POSITIONS) tooManyPositions(axis, positions)
 }
 
-export function unsupported(axis: StoredAxis, what: string): never {
+/** @throws SptError `convert/too-large` */
+export function tooManyPositions(axis: StoredAxis, positions?: number): never {
   fail({
-    code: 'convert/unsupported',
-    message: `axis ${axis.name} ${what}, which is built on the host only`,
-    expected: 'axes that kernels can build',
-    hint: 'bind the tensor from the host',
+    code: 'convert/too-large',
+    message: `axis ${axis.name} would have ${positions ?? `more than ${MOST_POSITIONS}`} positions`,
+    ...(axis.span ? { span: axis.span } : {}),
+    expected: `at most ${MOST_POSITIONS}: positions are 32-bit`,
+    hint: 'store fewer positions: a smaller width or block, or a sparse axis instead of a dense one',
   })
 }

@@ -4,18 +4,10 @@ import type { StoredAxis } from '../ir/axis.ts'
 import { add, binary, type Expr, int, mul, variable } from '../ir/expr.ts'
 import type { Frame } from './frame.ts'
 import { flag, get, next, store } from './kernel.ts'
-import {
-  checkPositions,
-  type Dimension,
-  fill,
-  isRepeating,
-  type Made,
-  none,
-  type Place,
-  sizeOf,
-} from './level.ts'
+import { checkPositions, type Dimension, fill, type Made, none, type Place, sizeOf } from './level.ts'
 import { differs } from './order.ts'
 import { natural, write } from './queue.ts'
+import { conditionOf, type Starts } from './repeats.ts'
 import { reduce, scan } from './scan.ts'
 
 /** Fixed width, the coordinate `extent` where a segment has fewer. */
@@ -23,21 +15,21 @@ export async function sparseFixed(
   frame: Frame,
   d: Dimension,
   parent: Place,
-  below: readonly Dimension[],
+  starts: Starts | null,
 ): Promise<Made> {
   const { axis, coordinate } = d
   const { queue: q, n } = frame
   invariant(parent.at, `${axis.name} has a parent`)
-  const t = frame.terms([parent.at, coordinate, ...(isRepeating(axis) ? below.map((c) => c.coordinate) : [])])
+  const begins = conditionOf(frame, [parent.at, coordinate], starts)
   const rank = q.column(n, 'i32', `ranks on ${axis.name}`)
   scan(q, {
-    ...t,
-    key: `ranks ${t.key}`,
+    ...begins,
+    key: `ranks ${begins.key}`,
     n,
     op: '+',
-    columns: { ...t.columns, x_rank: write(rank) },
-    value: (e) => flag(differs(t.at, e)),
-    reset: (e) => differs((x) => [t.at(x)[0]!], e),
+    columns: { ...begins.columns, x_rank: write(rank) },
+    value: (e) => flag(begins.cond(e)),
+    reset: (e) => differs((x) => begins.at(x).slice(0, 1), e),
     body: (e, sum, own) => [store('x_rank', e, add(sum, add(own, int(-1))))],
   })
   const widest = q.cells()

@@ -4,9 +4,10 @@ import type { StoredAxis } from '../ir/axis.ts'
 import { add, binary, call, div, type Expr, eq, int, lt, mod, mul, variable } from '../ir/expr.ts'
 import type { Frame } from './frame.ts'
 import { atomic, flag, get, next, store, when } from './kernel.ts'
-import { type Dimension, isRepeating, type Made, none, type Place, unsupported } from './level.ts'
+import { type Dimension, type Made, none, type Place } from './level.ts'
 import { differs } from './order.ts'
 import { type Column, natural, update, write } from './queue.ts'
+import { conditionOf, type Starts } from './repeats.ts'
 import { scan } from './scan.ts'
 
 /** Positions that exist, packed: compressed levels and bitmaps. */
@@ -14,12 +15,11 @@ export async function packed(
   frame: Frame,
   d: Dimension,
   parent: Place,
-  below: readonly Dimension[],
+  starts: Starts | null,
 ): Promise<Made> {
   const { axis, coordinate, extent } = d
   const { queue: q, n } = frame
-  const keys = parent.at ? [parent.at, coordinate] : [coordinate]
-  const begins = isRepeating(axis) ? repeated(frame, d, parent, below) : startsOf(frame, keys)
+  const begins = conditionOf(frame, parent.at ? [parent.at, coordinate] : [coordinate], starts)
   const name = `@at ${axis.name}`
   const column = q.column(n, 'i32', `positions of ${axis.name}`)
   const total = q.cells()
@@ -35,7 +35,6 @@ export async function packed(
   })
   const [positions = 0] = await q.numbers([total])
   frame.set(name, column)
-  frame.drop(FRESH)
   const at = variable(name)
   const indptr = indptrOf(frame, axis, parent, at)
   if (axis.kind === 'bitmap') {
@@ -60,59 +59,6 @@ export async function packed(
     },
   })
   return { level: { ...none, axis, extent, positions, indptr, indices }, at, positions }
-}
-
-const FRESH = '@fresh'
-
-interface Condition {
-  readonly key: string
-  readonly columns: ReturnType<Frame['terms']>['columns']
-  readonly sizes: ReturnType<Frame['terms']>['sizes']
-  readonly cond: (e: Expr) => Expr
-}
-
-/** Where a tuple differs from the one before. */
-function startsOf(frame: Frame, exprs: readonly Expr[]): Condition {
-  const t = frame.terms(exprs)
-  return { key: `starts ${t.key}`, columns: t.columns, sizes: t.sizes, cond: (e) => differs(t.at, e) }
-}
-
-/**
- * Where a nonunique axis begins a position: with each new coordinate, and after as many child coordinates as a
- * position takes; without a child of fixed width with every new tuple.
- */
-function repeated(
-  frame: Frame,
-  { axis, coordinate }: Dimension,
-  parent: Place,
-  below: readonly Dimension[],
-): Condition {
-  const own = parent.at ? [parent.at, coordinate] : [coordinate]
-  const [child] = below
-  if (child?.axis.kind !== 'sparse_fixed') return startsOf(frame, [...own, ...below.map((d) => d.coordinate)])
-  if (!child.axis.unique) unsupported(axis, 'is nonunique over a nonunique axis')
-  const starts = startsOf(frame, own)
-  if (child.width === null) return starts
-  const { queue: q, n } = frame
-  const t = frame.terms([...own, child.coordinate])
-  const fresh = q.column(n, 'i32', `starts of ${axis.name}`)
-  const outer = (e: Expr): readonly Expr[] => t.at(e).slice(0, -1)
-  scan(q, {
-    ...t,
-    key: `fresh ${t.key}`,
-    n,
-    op: '+',
-    columns: { ...t.columns, x_fresh: write(fresh) },
-    sizes: { ...t.sizes, x_width: child.width },
-    value: (e) => flag(differs(t.at, e)),
-    reset: (e) => differs(outer, e),
-    body: (e, rank, own) => [
-      store('x_fresh', e, flag(binary('and', eq(own, int(1)), eq(mod(rank, variable('x_width')), int(0))))),
-    ],
-  })
-  frame.set(FRESH, fresh)
-  const f = frame.terms([variable(FRESH)])
-  return { key: `fresh ${f.key}`, columns: f.columns, sizes: f.sizes, cond: (e) => eq(f.at(e)[0]!, int(1)) }
 }
 
 /** `indptr[p + 1]` is where the last segment ends that is not after p's; entries are in order of `at`. */

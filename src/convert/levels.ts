@@ -4,28 +4,31 @@
  */
 import { invariant } from '../ast/diagnostic.ts'
 import { hasIndices } from '../ir/axis.ts'
-import { add, binary, type Expr, eq, load, lt, mul, variable } from '../ir/expr.ts'
+import { add, binary, type Expr, eq, int, load, lt, mul, variable } from '../ir/expr.ts'
 import type { Frame } from './frame.ts'
-import { atomic, get, next, store, when } from './kernel.ts'
+import { atomic, flag, get, next, store, when } from './kernel.ts'
 import {
   checkPositions,
   type DeviceLevel,
   type Dimension,
   isRepeating,
   type Made,
+  MOST_POSITIONS,
   none,
   type Place,
   sizeOf,
+  tooManyPositions,
 } from './level.ts'
 import { onlyOnes, sparseFixed } from './levels-fixed.ts'
 import { packed } from './levels-packed.ts'
 import { orderBy } from './order.ts'
-import { natural, update, write } from './queue.ts'
-import { scan } from './scan.ts'
+import { natural, read, update, write } from './queue.ts'
+import { type Starts, startsOf } from './repeats.ts'
+import { reduce, scan } from './scan.ts'
 
 /**
  * Builds one tree, parents first, and leaves the entries in an order that its levels need.
- * @throws SptError `bind/width`, `convert/too-large`, `convert/unsupported`
+ * @throws SptError `bind/width`, `convert/too-large`
  */
 export async function buildTree(
   frame: Frame,
@@ -40,13 +43,15 @@ export async function buildTree(
     const keys = tree.slice(0, depth).map((d) => ({ expr: d.coordinate, extent: d.extent }))
     if (depth > 0) await orderBy(frame, keys)
   }
+  const starts = startsOf(frame, tree)
   let place: Place = { at: null, positions: 1 }
   const levels: DeviceLevel[] = []
   for (const [k, d] of tree.entries()) {
-    const made = await makeLevel(frame, d, place, tree.slice(k + 1), direct)
+    const made = await makeLevel(frame, d, place, starts[k] ?? null, direct)
     levels.push(made.level)
     place = made
   }
+  for (const { cut } of starts.filter((x) => x !== null)) if (cut?.kind === 'var') frame.drop(cut.name)
   invariant(place.at, 'a tree has an axis')
   return { levels, at: place.at, positions: place.positions }
 }
@@ -65,7 +70,7 @@ function makeLevel(
   frame: Frame,
   d: Dimension,
   parent: Place,
-  below: readonly Dimension[],
+  starts: Starts | null,
   direct: boolean,
 ): Made | Promise<Made> {
   switch (d.axis.kind) {
@@ -75,9 +80,9 @@ function makeLevel(
       return denseVariable(frame, d, parent)
     case 'sparse_variable':
     case 'bitmap':
-      return packed(frame, d, parent, below)
+      return packed(frame, d, parent, starts)
     case 'sparse_fixed':
-      return direct ? onlyOnes(frame, d, parent) : sparseFixed(frame, d, parent, below)
+      return direct ? onlyOnes(frame, d, parent) : sparseFixed(frame, d, parent, starts)
   }
 }
 
@@ -134,8 +139,20 @@ async function denseVariable(
     total,
   })
   if (parent.positions === 0) q.clear(indptr)
-  const [positions = 0] = await q.numbers([total])
-  checkPositions(axis, positions)
+  const wrapped = q.cells()
+  // Lengths are below 2^31: where the sum passes that first, it is negative.
+  if (parent.positions * extent > MOST_POSITIONS)
+    reduce(q, {
+      key: 'wrapped',
+      n: parent.positions + 1,
+      op: 'max',
+      columns: { x_indptr: read(indptr) },
+      values: (p) => [flag(lt(get('x_indptr', p), int(0)))],
+      count: 1,
+      cells: wrapped,
+    })
+  const [positions = 0, found = 0] = await q.numbers([total, wrapped])
+  if (parent.positions * extent > MOST_POSITIONS && found > 0) tooManyPositions(axis)
   q.release(lengths)
   const table = `@indptr ${axis.name}`
   frame.tables.set(table, indptr)

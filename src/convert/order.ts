@@ -128,25 +128,24 @@ function grouped(frame: Frame, keys: readonly SortKey[]): Key[] {
   for (const { expr, extent } of keys) {
     const last = groups.at(-1)
     const size = Math.max(1, extent)
-    if (last && last.size * size <= 2 ** 31) {
+    if (size === 1) continue
+    // Extents are passed as i32, so that only a key of its own may have 2^31 values.
+    if (last && last.size * size < 2 ** 31) {
       last.exprs.push(expr)
       last.extents.push(size)
       last.size *= size
     } else groups.push({ exprs: [expr], extents: [size], size })
   }
-  return groups.flatMap(({ exprs, extents, size }) => {
-    if (size <= 1) return []
+  return groups.map(({ exprs, extents, size }) => {
     const t = frame.terms(exprs)
     const sizes = Object.fromEntries(extents.map((n, k) => [`x_extent${k}`, n]))
-    return [
-      {
-        key: t.key,
-        columns: t.columns,
-        sizes: { ...t.sizes, ...sizes },
-        bits: Math.ceil(Math.log2(size)),
-        value: (e: Expr) =>
-          t.at(e).reduce((sum, x, k) => (k === 0 ? x : add(mul(sum, variable(`x_extent${k}`)), x))),
-      },
-    ]
+    return {
+      key: t.key,
+      columns: t.columns,
+      sizes: { ...t.sizes, ...sizes },
+      bits: Math.ceil(Math.log2(size)),
+      value: (e: Expr) =>
+        t.at(e).reduce((sum, x, k) => (k === 0 ? x : add(mul(sum, variable(`x_extent${k}`)), x))),
+    }
   })
 }

@@ -22,6 +22,7 @@ import {
   variable,
 } from '../ir/expr.ts'
 import type { FormatInstance, PartInstance } from '../ir/format.ts'
+import { checkClaimOn } from './claims.ts'
 import type { Frame } from './frame.ts'
 import { atomic, get, next, store, zero } from './kernel.ts'
 import { measure, type Scope } from './keys.ts'
@@ -48,6 +49,8 @@ export interface DevicePart {
 /** What a conversion knows beside the entries. */
 export interface Context extends Omit<Scope, 'places'> {
   readonly queue: Queue
+  /** Values that are stored, by entry of the source; `null` in a pattern. */
+  readonly stored: Column | null
   readonly given: Given
   readonly dtype: Dtype
   readonly fill: number
@@ -56,7 +59,7 @@ export interface Context extends Omit<Scope, 'places'> {
 /**
  * Takes the frame over.
  * @param checked whether map and inverse are known to fit: otherwise every entry is tried
- * @throws SptError `format/not-inverse`, `format/map-range`, `bind/width`, `bind/missing-size`, `convert/…`
+ * @throws SptError `format/not-inverse`, `format/map-range`, `format/claim`, `bind/width`, `bind/missing-size`, `convert/…`
  */
 export async function storePart(
   frame: Frame,
@@ -81,22 +84,27 @@ export async function storePart(
   bindTables(frame, loads)
   const measured = await measureExtents(frame, instance)
   if (!checked) await checkMap(frame, part, context, loads)
-  const dimensions = new Map(instance.axes.map((a) => [a.name, dimensionOf(frame, instance, a)]))
-  const levels = new Map<string, DeviceLevel>()
-  let at: Expr | null = null
-  let size = 1
-  for (const tree of treesOf(instance.axes)) {
-    const chain = tree.map((a) => dimensions.get(a.name)!)
-    const built = await buildTree(frame, chain)
-    for (const [k, level] of built.levels.entries()) {
-      levels.set(level.axis.name, level)
-      noteWidth(frame, chain[k]!, level, measured)
-    }
-    frame.sizes.set(`@positions ${tree[0]!.name}`, built.positions)
-    at = at ? add(mul(at, variable(`@positions ${tree[0]!.name}`)), built.at) : built.at
-    size *= built.positions
+  let built = await buildLevels(frame, instance)
+  for (const [name, width] of built.widths) {
+    measured.set(name, Math.max(measured.get(name) ?? 0, width))
+    frame.sizes.set(name, measured.get(name)!)
   }
-  invariant(at, `${instance.text} has axes`)
+  if (built.uneven) {
+    // A width that several axes share is that of the widest.
+    for (const l of built.levels.values()) context.queue.release(l.indptr, l.indices, l.mask)
+    built = await buildLevels(frame, instance)
+  }
+  const { levels, at, size } = built
+  for (const { axis, claim } of instance.claims) {
+    const tree = treesOf(instance.axes).find((t) => t.some((a) => a.name === axis))
+    invariant(tree, `no axis ${axis}`)
+    const chain = tree.slice(0, tree.findIndex((a) => a.name === axis) + 1)
+    await checkClaimOn(
+      context.queue,
+      chain.map((a) => levels.get(a.name)!),
+      claim,
+    )
+  }
   const values = scatter(frame, at, size, context)
   context.queue.release(...places.values())
   frame.release()
@@ -166,12 +174,40 @@ function dimensionOf(frame: Frame, instance: FormatInstance, axis: StoredAxis): 
   }
 }
 
-function noteWidth(frame: Frame, d: Dimension, level: DeviceLevel, measured: Map<string, number>): void {
-  if (d.axis.kind !== 'sparse_fixed' || d.width !== null || d.axis.width.kind !== 'var') return
-  const { name } = d.axis.width
-  invariant(!measured.has(name), `${name} is the width of two axes`)
-  measured.set(name, level.width ?? 0)
-  frame.sizes.set(name, level.width ?? 0)
+interface Built {
+  readonly levels: ReadonlyMap<string, DeviceLevel>
+  /** Position of an entry in a buffer over all axes. */
+  readonly at: Expr
+  readonly size: number
+  /** Widths that were measured by name, and whether axes that share one measured different ones. */
+  readonly widths: ReadonlyMap<string, number>
+  readonly uneven: boolean
+}
+
+async function buildLevels(frame: Frame, instance: FormatInstance): Promise<Built> {
+  const dimensions = new Map(instance.axes.map((a) => [a.name, dimensionOf(frame, instance, a)]))
+  const levels = new Map<string, DeviceLevel>()
+  const widths = new Map<string, number>()
+  let uneven = false
+  let at: Expr | null = null
+  let size = 1
+  for (const tree of treesOf(instance.axes)) {
+    const chain = tree.map((a) => dimensions.get(a.name)!)
+    const built = await buildTree(frame, chain)
+    for (const [k, level] of built.levels.entries()) {
+      const { axis, width } = chain[k]!
+      levels.set(axis.name, level)
+      if (axis.kind !== 'sparse_fixed' || width !== null || axis.width.kind !== 'var') continue
+      const known = widths.get(axis.width.name)
+      uneven ||= known !== undefined && known !== level.width
+      widths.set(axis.width.name, Math.max(known ?? 0, level.width ?? 0))
+    }
+    frame.sizes.set(`@positions ${tree[0]!.name}`, built.positions)
+    at = at ? add(mul(at, variable(`@positions ${tree[0]!.name}`)), built.at) : built.at
+    size *= built.positions
+  }
+  invariant(at, `${instance.text} has axes`)
+  return { levels, at, size, widths, uneven }
 }
 
 /** Tries the map and its inverse on every entry. */
@@ -247,7 +283,7 @@ export async function pointOf(frame: Frame, dims: readonly string[], entry: numb
 
 /** Values where their entries stand, the fill elsewhere; values at one position add up. */
 function scatter(frame: Frame, at: Expr, size: number, context: Context): Column {
-  const { queue: q, values, dtype, fill, distinct } = context
+  const { queue: q, stored: values, dtype, fill, distinct } = context
   const out = q.column(size, dtype, 'values')
   const t = frame.terms([at])
   const entry = frame.entry

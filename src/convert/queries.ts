@@ -15,7 +15,7 @@ import { largest, valueColumn } from './values.ts'
 
 /**
  * Makes a column for each query under its name; later queries may mention earlier ones.
- * @throws SptError `convert/unsupported`, `format/map-range`
+ * @throws SptError `format/map-range`
  */
 export async function evaluateQueries(frame: Frame, queries: readonly Query[], scope: Scope): Promise<void> {
   for (const q of queries) {

@@ -78,11 +78,14 @@ export interface Tile {
   readonly items: number
 }
 
-/** One core has nothing to share; the others' tiles fit what every device of the kind has, 48 and 16 KiB. */
+/**
+ * One core has nothing to share. WGSL is compiled by drivers of every kind, some of which take long for what a block
+ * does in rounds.
+ */
 const TUNINGS: Readonly<Record<Device['kind'], Tuning>> = {
   cpu: { digit: 8, chunk: { by: 'thread', length: 512 } },
   cuda: { digit: 9, chunk: { by: 'block', threads: 256, items: 9 } },
-  webgpu: { digit: 6, chunk: { by: 'block', threads: 128, items: 7 } },
+  webgpu: { digit: 7, chunk: { by: 'thread', length: 1024 } },
 }
 
 /** Memory, kernels and commands of one device. */
@@ -106,6 +109,8 @@ export class Queue {
     this.device = device
     this.tuning = { ...TUNINGS[device.kind] }
     this.#cells = this.column(MAX_CELLS, 'i32', 'totals')
+    // They are read back as a whole, written or not.
+    this.clear(this.#cells)
   }
 
   /** Bytes of all live columns. */
@@ -137,10 +142,10 @@ export class Queue {
         expected: `at most ${MAX_ELEMENTS}: positions are 32-bit`,
         hint: 'store fewer positions: a smaller width or block, or a sparse axis instead of a dense one',
       })
-    const bytes = sizeClass(length * this.elementBytes(dtype))
+    const bytes = this.#sizeClass(length * this.elementBytes(dtype))
+    const memory = this.#spare.get(bytes)?.pop() ?? this.device.alloc(bytes, label)
     this.#bytes += bytes
     this.#peak = Math.max(this.#peak, this.#bytes)
-    const memory = this.#spare.get(bytes)?.pop() ?? this.device.alloc(bytes, label)
     const column = { memory, dtype, length }
     this.#live.add(column)
     return column
@@ -243,12 +248,17 @@ export class Queue {
     if (pending.length === 0) return this.#flushed
     this.#pending = []
     const before = this.#flushed
-    this.#flushed = before.then(async () => {
+    const flushed = before.then(async () => {
       const commands: Command[] = []
       for (const p of pending) commands.push(p.kind === 'clear' ? p : this.#command(await p.kernel, p.spec))
       await this.device.run(commands)
     })
-    return this.#flushed
+    this.#flushed = flushed
+    // Those who wait see the failure; later commands are others'.
+    flushed.catch(() => {
+      if (this.#flushed === flushed) this.#flushed = Promise.resolve()
+    })
+    return flushed
   }
 
   /** Frees all memory that no column holds. */
@@ -264,6 +274,15 @@ export class Queue {
     this.trim()
     for (const k of this.#kernels.values()) (await k).module.release()
     this.#kernels.clear()
+  }
+
+  /** Sizes come in eight steps for each power of two, so that memory is used again; within the device's limits. */
+  #sizeClass(bytes: number): number {
+    const { maxBufferBytes, maxBindingBytes } = this.device.limits
+    const least = Math.max(256, bytes)
+    const step = 2 ** Math.max(8, Math.floor(Math.log2(least)) - 3)
+    const size = Math.ceil(least / step) * step
+    return size > Math.min(maxBufferBytes, maxBindingBytes) ? Math.ceil(least / 4) * 4 : size
   }
 
   async #compile(spec: LaunchSpec): Promise<Kernel> {
@@ -303,10 +322,3 @@ const MAX_ELEMENTS = 2 ** 31 - 1
 
 /** The size parameter of every kernel: how many threads there are. */
 export const THREADS = 'x_threads'
-
-/** Sizes come in eight steps for each power of two, so that memory is used again. */
-function sizeClass(bytes: number): number {
-  const least = Math.max(256, bytes)
-  const step = 2 ** Math.max(8, Math.floor(Math.log2(least)) - 3)
-  return Math.ceil(least / step) * step
-}

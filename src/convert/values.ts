@@ -1,51 +1,81 @@
 /** What queries ask of values. */
-import { fail } from '../ast/diagnostic.ts'
-import { add, binary, div, type Expr, int, load, lt, mod, not, select, sub, variable } from '../ir/expr.ts'
+import { invariant } from '../ast/diagnostic.ts'
+import { add, binary, cast, div, type Expr, int, load, lt, mod, select, sub, variable } from '../ir/expr.ts'
 import type { Query } from '../ir/format.ts'
 import { ENTRY, type Frame } from './frame.ts'
-import { flag, get, next, store } from './kernel.ts'
+import { atomic, flag, get, next, store } from './kernel.ts'
 import { keysOf, type Scope } from './keys.ts'
 import { differs, orderBy, type SortKey } from './order.ts'
-import { type Column, natural, read, write } from './queue.ts'
-import { reduce, scan } from './scan.ts'
+import { type Column, natural, type Queue, read, update, write } from './queue.ts'
+import { scan } from './scan.ts'
 
 const BITS = '@bits'
 const ENTRIES = '@entries'
 
-/** @throws SptError `convert/unsupported` where two entries have the same coordinates */
-async function needDistinct(frame: Frame, scope: Scope, name: string): Promise<void> {
-  if (scope.distinct || frame.n < 2) return
-  const dims = scope.dims.map((d) => ({ expr: variable(d.name), extent: d.extent }))
-  await orderBy(frame, dims)
+/**
+ * Values for queries where coordinates may be equal: each entry has the sum of all that are equal to it, in the widest
+ * type that the device has. The stored ones where no two are.
+ */
+export async function sumsOfEqual(
+  frame: Frame,
+  values: Column,
+  dims: Scope['dims'],
+): Promise<{ readonly sums: Column; readonly distinct: boolean }> {
+  await orderBy(
+    frame,
+    dims.map((d) => ({ expr: variable(d.name), extent: d.extent })),
+  )
   const { queue: q, n } = frame
-  const t = frame.terms(dims.map((d) => d.expr))
-  const cell = q.cells()
-  reduce(q, {
+  const t = frame.terms(dims.map((d) => variable(d.name)))
+  const groups = q.column(n, 'i32', 'groups')
+  const total = q.cells()
+  scan(q, {
     ...t,
-    key: `repeated ${t.key}`,
+    key: `equal ${t.key}`,
     n,
-    op: 'max',
-    values: (e) => [flag(not(differs(t.at, e)))],
-    count: 1,
-    cells: cell,
+    op: '+',
+    columns: { ...t.columns, x_groups: write(groups) },
+    value: (e) => flag(differs(t.at, e)),
+    body: (e, sum, own) => [store('x_groups', e, add(sum, add(own, int(-1))))],
+    total,
   })
-  const [found = 0] = await q.numbers([cell])
-  if (found > 0)
-    fail({
-      code: 'convert/unsupported',
-      message: `${name} asks for values, and entries are repeated`,
-      expected: 'a tensor that has each coordinate once',
-      hint: 'add up equal coordinates before, or bind the tensor from the host',
-    })
+  const [count = 0] = await q.numbers([total])
+  if (count === n) {
+    q.release(groups)
+    return { sums: values, distinct: true }
+  }
+  const wide = q.device.storage === 'words' ? 'f32' : 'f64'
+  const found = q.column(count, wide, 'sums')
+  q.clear(found)
+  const sums = q.column(values.length, wide, 'sums')
+  const { entry } = frame
+  const columns = { x_groups: natural(groups), ...(entry ? { x_entry: natural(entry) } : {}) }
+  const at = (e: Expr): Expr => (entry ? get('x_entry', e) : e)
+  q.launch({
+    key: `sums of equal ${entry !== null}`,
+    threads: n,
+    columns: { ...columns, x_values: read(values), x_found: update(found) },
+    body: (e) => [
+      atomic('+', 'x_found', get('x_groups', e), cast(load('x_values', [at(e)], values.dtype), wide)),
+    ],
+  })
+  q.launch({
+    key: `sums to entries ${entry !== null}`,
+    threads: n,
+    columns: { ...columns, x_found: read(found), x_sums: write(sums) },
+    body: (e) => [store('x_sums', at(e), load('x_found', [get('x_groups', e)], wide))],
+  })
+  q.release(groups, found)
+  return { sums, distinct: false }
 }
 
-export async function valueColumn(frame: Frame, name: string, scope: Scope): Promise<void> {
-  await needDistinct(frame, scope, name)
+export function valueColumn(frame: Frame, name: string, scope: Scope): void {
   const { queue: q, n } = frame
   frame.signed.add(name)
   if (!scope.values) {
     frame.signed.delete(name)
-    return frame.compute(name, int(1))
+    frame.compute(name, int(1))
+    return
   }
   const { values } = scope
   const out = q.column(n, values.dtype, name)
@@ -65,8 +95,7 @@ export async function largest(
   { name, by }: Extract<Query, { kind: 'largest' }>,
   scope: Scope,
 ): Promise<void> {
-  await needDistinct(frame, scope, name)
-  const { values } = scope
+  const values = scope.values && ordered(frame.queue, scope.values)
   const keys = await keysOf(frame, by)
   const parts: SortKey[] = []
   if (values) {
@@ -80,19 +109,21 @@ export async function largest(
   await orderBy(frame, [...keys, ...parts, ...dims])
   for (const k of parts.keys()) frame.drop(`@magnitude ${k}`)
   for (const t of [BITS, ENTRIES]) frame.tables.delete(t)
+  if (values !== scope.values) frame.queue.release(values)
   frame.sortedBy = frame.sortedBy.slice(0, by.length)
   const { queue: q, n } = frame
-  const t = frame.terms(by)
+  const t = frame.terms([...by, ...dims.map((d) => d.expr)])
   const out = q.column(n, 'i32', name)
   scan(q, {
     ...t,
-    key: `largest ${t.key}`,
+    key: `largest ${by.length} ${t.key}`,
     n,
     op: '+',
     columns: { ...t.columns, x_out: write(out) },
-    value: () => int(1),
-    ...(by.length > 0 ? { reset: (e: Expr) => differs(t.at, e) } : {}),
-    body: (e, sum) => [store('x_out', e, sum)],
+    // Equal coordinates have equal values, and one place.
+    value: (e) => flag(differs(t.at, e)),
+    ...(by.length > 0 ? { reset: (e: Expr) => differs((x) => t.at(x).slice(0, by.length), e) } : {}),
+    body: (e, sum, own) => [store('x_out', e, add(sum, add(own, int(-1))))],
   })
   frame.set(name, out)
 }
@@ -102,7 +133,6 @@ const LEAST = -(2 ** 31)
 
 /** Keys that rise while magnitudes fall, from the values' bits read as i32 words. */
 function magnitudeKeys(frame: Frame, values: Column): Expr[] {
-  const words = frame.queue.device.storage === 'words'
   const { dtype } = values
   frame.tables.set(BITS, { ...values, dtype: 'i32' })
   frame.signed.add(BITS)
@@ -111,21 +141,29 @@ function magnitudeKeys(frame: Frame, values: Column): Expr[] {
   const word = (k: Expr): Expr => load(BITS, [k], 'i32')
   /** Without the sign. */
   const falling = (w: Expr): Expr => sub(int(MOST), select(lt(w, int(0)), sub(w, int(LEAST)), w))
-  if (dtype === 'f32' || (words && (dtype === 'f16' || dtype === 'bf16'))) return [falling(word(at))]
-  if (dtype === 'i32' || (words && dtype === 'i8')) {
+  if (dtype === 'f32') return [falling(word(at))]
+  if (dtype === 'i32') {
     const w = word(at)
     return [sub(int(MOST), select(lt(w, int(0)), sub(int(0), binary('max', w, int(-MOST))), w))]
   }
-  if (dtype === 'f64') {
-    const low = word(add(at, at))
-    const half = div(low, int(2))
-    const unsigned = select(lt(half, int(0)), add(add(half, int(2 ** 30)), int(2 ** 30)), half)
-    return [falling(word(next(add(at, at)))), sub(int(MOST), unsigned), sub(int(1), mod(low, int(2)))]
-  }
-  return fail({
-    code: 'convert/unsupported',
-    message: `values of type ${dtype} cannot be ordered by magnitude on ${frame.queue.device.name}`,
-    expected: 'f32, f64 or i32',
-    hint: 'convert the values to f32 before',
+  invariant(dtype === 'f64', `${dtype} was not made wider`)
+  const low = word(add(at, at))
+  const half = div(low, int(2))
+  const unsigned = select(lt(half, int(0)), add(add(half, int(2 ** 30)), int(2 ** 30)), half)
+  return [falling(word(next(add(at, at)))), sub(int(MOST), unsigned), sub(int(1), mod(low, int(2)))]
+}
+
+/** Values of a type whose words `magnitudeKeys` can order; narrower ones fit f32. */
+function ordered(q: Queue, values: Column): Column {
+  const { dtype, length } = values
+  if (dtype === 'f32' || dtype === 'i32' || dtype === 'f64') return values
+  const wide = dtype === 'u32' && q.device.storage !== 'words' ? 'f64' : 'f32'
+  const out = q.column(length, wide, 'values')
+  q.launch({
+    key: 'wider',
+    threads: length,
+    columns: { x_from: read(values), x_to: write(out) },
+    body: (e) => [store('x_to', e, cast(load('x_from', [e], dtype), wide))],
   })
+  return out
 }

@@ -2,11 +2,11 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { convertPlan, releaseConversions, resident } from '../../src/convert/index.ts'
-import { convertTensor, type StoredParts } from '../../src/formats/convert.ts'
+import { convertTensor } from '../../src/formats/convert.ts'
 import type { AnyFormat } from '../../src/ir/format.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { DEVICES } from './devices.ts'
-import { givenFor, instanceOf, packageFormats, STANDARD, tensorFor, title } from './standard.ts'
+import { arraysOf, givenFor, instanceOf, packageFormats, STANDARD, tensorFor, title } from './standard.ts'
 
 let formats: ReadonlyMap<string, AnyFormat>
 beforeAll(async () => {
@@ -20,17 +20,6 @@ const formatOf = (name: string): AnyFormat => {
 }
 
 const ON_WEBGPU = new Set(['dcsc', 'sell', 'sr_bcrs', 'bitmap_blocks'])
-
-/** Everything that a tensor in a format consists of. */
-const arrays = (t: StoredParts) =>
-  t.parts.map((p) => ({
-    label: p.part.label,
-    values: p.values,
-    tables: Object.fromEntries(p.tables),
-    measured: Object.fromEntries(p.measured),
-    levels: Object.fromEntries([...p.storage.levels].map(([name, l]) => [name, { ...l, axis: null }])),
-    size: p.storage.size,
-  }))
 
 describe.each(DEVICES)('on $kind', ({ kind, open }) => {
   let device: Device
@@ -55,10 +44,10 @@ describe.each(DEVICES)('on $kind', ({ kind, open }) => {
           const given = givenFor(t.shape, s.given?.(t.shape))
           const from = await resident(device, t)
           const made = await plan.run(from, given)
-          expect(arrays(await made.download())).toEqual(arrays(convertTensor(t, to, given)))
+          expect(arraysOf(await made.download())).toEqual(arraysOf(convertTensor(t, to, given)))
           const rows = await back.run(made, givenFor(t.shape))
-          expect(arrays(await rows.download())).toEqual(
-            arrays(convertTensor(t, rows.instance, givenFor(t.shape))),
+          expect(arraysOf(await rows.download())).toEqual(
+            arraysOf(convertTensor(t, rows.instance, givenFor(t.shape))),
           )
           for (const r of [from, made, rows]) r.free()
         }),

@@ -1,5 +1,6 @@
 /** The formats of the package with arguments, and matrices that each of them can hold. */
 import fc from 'fast-check'
+import type { StoredParts } from '../../src/formats/convert.ts'
 import type { Given } from '../../src/formats/given.ts'
 import { instantiate } from '../../src/formats/instantiate.ts'
 import type { CoordTensor } from '../../src/formats/tensor.ts'
@@ -158,3 +159,14 @@ export const tensorFor = (s: Standard): fc.Arbitrary<CoordTensor> => {
       }
     })
 }
+
+/** Everything that a tensor in a format consists of. */
+export const arraysOf = (t: StoredParts) =>
+  t.parts.map((p) => ({
+    label: p.part.label,
+    values: p.values,
+    tables: Object.fromEntries(p.tables),
+    measured: Object.fromEntries(p.measured),
+    levels: Object.fromEntries([...p.storage.levels].map(([name, l]) => [name, { ...l, axis: null }])),
+    size: p.storage.size,
+  }))
