@@ -12,6 +12,7 @@ import type { StoredAxis } from '../../src/ir/axis.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import type { FormatInstance } from '../../src/ir/format.ts'
 import { type Device, devices, load, SptError } from '../../src/node.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { apply, inputs, samples } from '../bind/support.ts'
 import { CHOICES, FORMATS, KERNELS } from '../bind/texts.ts'
 
@@ -78,11 +79,15 @@ function poisoned(bound: Bound): { readonly bound: Bound; readonly slots: number
 
 const cases = program.kernels.flatMap((name) => CHOICES.map((choice) => [name, choice] as const))
 
-test('padding holds NaN, and nobody notices', async () => {
-  const device: Device = await devices.cpu()
+/** Runs each case on poisoned data; the formats that had padding, and the refusals. */
+async function ignored(
+  device: Device,
+  chosen: typeof cases,
+  numRuns: number,
+): Promise<{ readonly poisonedIn: ReadonlySet<string>; readonly refused: readonly string[] }> {
   const poisonedIn = new Set<string>()
   const refused: string[] = []
-  for (const [name, choice] of cases) {
+  for (const [name, choice] of chosen) {
     let kernel: ReturnType<typeof apply>
     try {
       kernel = apply(program.kernel(name), choice)
@@ -106,9 +111,15 @@ test('padding holds NaN, and nobody notices', async () => {
         expect(v.problems, `${name} ${choice}`).toEqual([])
         expect(v.maxAbsoluteError, `${name} ${choice}`).toBe(0)
       }),
-      { numRuns: 20, seed: 5 },
+      { numRuns, seed: 5 },
     )
   }
+  return { poisonedIn, refused }
+}
+
+test('padding holds NaN, and nobody notices', async () => {
+  const device = await devices.cpu()
+  const { poisonedIn, refused } = await ignored(device, cases, 20)
   // The law says something of every format that has padding.
   const without = ['csr', 'coo', 'vbr', 'bitmap_blocks', 'coo where (top(2 by i)) + csr']
   expect([...poisonedIn].sort()).toEqual(
@@ -119,5 +130,18 @@ test('padding holds NaN, and nobody notices', async () => {
   // A maximum would see the absent elements of blocks.
   const blocks = ['bsr', 'sr_bcrs', 'dia', 'vbr', CHOICES[11]![0], CHOICES[12]![0], CHOICES[14]![0]]
   expect(refused).toEqual(blocks.map((f) => `most ${f}: schedule/format-padding`))
+  await device.dispose()
+})
+
+test('nor on webgpu', async () => {
+  const device = await createNodeWebGpu()
+  // SwiftShader compiles slowly.
+  const few = CHOICES.filter(([format]) => ['ell', 'sell', 'sr_bcrs', 'dia', 'hyb'].includes(format))
+  const { poisonedIn } = await ignored(
+    device,
+    few.map((choice) => ['multiply', choice] as const),
+    4,
+  )
+  expect(poisonedIn.size).toBe(5)
   await device.dispose()
 })
