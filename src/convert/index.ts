@@ -8,7 +8,7 @@
  *   once for each structure, through the same lowering and backends as all others; sizes are parameters, so it
  *   serves every tensor. Numbers that decide allocations are read back together.
  * - `scan.ts`, `sort.ts`: exclusive scans (started over at segments), reductions, stable radix sort of entry
- *   numbers, in segments if wanted. With `map`, `gather` and `scatter`, which are launches whose bodies are expressions,
+ *   numbers, in segments if wanted, by threads or by blocks that order tiles in their memory (`tuning.ts`). With `map`, `gather` and `scatter`, which are launches whose bodies are expressions,
  *   this is the whole algebra: O(n) work and memory each.
  * - `frame.ts`: entries as columns by name; an expression over names becomes one over an entry's index, so that each
  *   kernel fuses the maps it needs and no mapped coordinate is stored.
@@ -16,10 +16,12 @@
  *   themselves, trailing ones in order are left out, all in order is one reading pass.
  * - `source.ts`: levels → coordinates. `queries.ts`, `sorts.ts`: what maps and selections ask of the entries, as
  *   flags and scans over runs. `split.ts`: parts, by counting. `levels.ts`: coordinates → levels: flags, their
- *   scan, and segment ends; dense levels are arithmetic. `place.ts`: one part, with the checks that are not proved.
+ *   scan, and segment ends; dense levels are arithmetic; `repeats.ts`: where nonunique axes begin new positions.
+ *   `place.ts`: one part, with the checks that are not proved; `claims.ts`: what axes claim.
  *
  * The arrays are those of `formats/convert.ts`, element for element; sums of equal coordinates are taken in the
- * values' own type there, so they can differ by rounding.
+ * values' own type there, so they can differ by rounding. What is larger than a buffer of the device may be is refused
+ * (`device/buffer-too-large`), and so are positions that 32 bits do not count (`convert/too-large`).
  */
 export { type ConvertPlan, convert, convertPlan } from './convert.ts'
 export type { DeviceLevel } from './level.ts'

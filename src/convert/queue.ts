@@ -13,6 +13,7 @@ import { lowerToMemory } from '../lower/pipeline.ts'
 import type { Command, CompiledModule, Device, DeviceBuffer, HostArray } from '../runtime/device.ts'
 import { deviceToHost, hostToDevice, WORD_BYTES } from '../runtime/widen.ts'
 import { kernelOf } from './kernel.ts'
+import { TUNINGS, type Tuning } from './tuning.ts'
 
 /** `length` elements of device memory; the memory may be longer. */
 export interface Column {
@@ -60,33 +61,6 @@ export const BLOCK = 128
 const MAX_CELLS = 2 ** 14
 /** Turns of the microtask queue that a read waits, so that others who are about to ask are answered with it. */
 const PATIENCE = 64
-
-/** What sorts are made with. */
-export interface Tuning {
-  /** Bits of a digit at most: a chunk has a counter for each value. */
-  digit: number
-  /** Who counts and deals a chunk of entries: one thread, or a block that orders it in its memory first. */
-  chunk: { readonly by: 'thread'; readonly length: number } | Tile
-}
-
-/** A chunk of a block. */
-export interface Tile {
-  readonly by: 'block'
-  /** Threads of the block, a multiple of 32. */
-  readonly threads: number
-  /** Entries of each thread, an odd number: strides over banks of memory have no factor in common with them. */
-  readonly items: number
-}
-
-/**
- * One core has nothing to share. WGSL is compiled by drivers of every kind, some of which take long for what a block
- * does in rounds.
- */
-const TUNINGS: Readonly<Record<Device['kind'], Tuning>> = {
-  cpu: { digit: 8, chunk: { by: 'thread', length: 512 } },
-  cuda: { digit: 9, chunk: { by: 'block', threads: 256, items: 9 } },
-  webgpu: { digit: 7, chunk: { by: 'thread', length: 1024 } },
-}
 
 /** Memory, kernels and commands of one device. */
 export class Queue {

@@ -20,9 +20,10 @@ import {
   unrolled,
   when,
 } from './kernel.ts'
-import { type Column, natural, type Queue, read, type Tile, write } from './queue.ts'
+import { type Column, natural, type Queue, read, write } from './queue.ts'
 import type { Base, Pass } from './sort.ts'
 import { type Chunk, chunkOf } from './sort-chunks.ts'
+import type { Tile } from './tuning.ts'
 
 /** Bits of a round in a block's memory at most: a thread has a counter for each value. */
 const ROUND = 3

@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
 import { convert, releaseConversions, resident } from '../../src/convert/index.ts'
+import { queueOf } from '../../src/convert/resident.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 import { givenFor, instanceOf, packageFormats, STANDARD, tensorFor } from './standard.ts'
@@ -18,6 +19,9 @@ const TRIED = new Set([
   'top_rest',
   'csf3',
 ])
+/** What is sorted as CUDA devices do. */
+const IN_TILES = new Set(['csc', 'sr_bcrs'])
+const TILES = { digit: 9, chunk: { by: 'block', threads: 256, items: 9 } }
 const texts: string[] = []
 
 vi.mock('../../src/backends/emit.ts', async (original) => {
@@ -35,11 +39,13 @@ test.skipIf(noNvcc !== null)(
   'nvcc takes every kernel',
   async () => {
     const device = createCpuDevice()
+    const tuning = { ...queueOf(device).tuning }
     const formats = await packageFormats()
     for (const s of STANDARD.filter((x) => TRIED.has(x.name))) {
       const format = formats.get(s.name)
       if (!format) throw new Error(`no format ${s.name}`)
       const to = instanceOf(format, s.args)
+      if (IN_TILES.has(s.name)) Object.assign(queueOf(device).tuning, TILES)
       for (const t of fc.sample(tensorFor(s), { numRuns: 2, seed: 7 })) {
         const given = givenFor(t.shape, s.given?.(t.shape))
         const from = await resident(device, t)
@@ -47,9 +53,11 @@ test.skipIf(noNvcc !== null)(
         const rows = await convert(device, made, to, given)
         for (const r of [from, made, rows]) r.free()
       }
+      Object.assign(queueOf(device).tuning, tuning)
     }
     await releaseConversions(device)
     expect(texts.length).toBeGreaterThan(100)
+    expect(texts.some((t) => t.includes('x_tile_keys'))).toBe(true)
     const one = texts.map((t, k) => `namespace k${k} {\n${t}\n}`).join('\n')
     expect(compileCuda([one])).toBe('')
   },

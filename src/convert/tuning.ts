@@ -1,0 +1,29 @@
+/** What sorts are made with on each kind of device. */
+import type { DeviceKind } from '../runtime/device.ts'
+
+/** What sorts are made with. */
+export interface Tuning {
+  /** Bits of a digit at most: a chunk has a counter for each value. */
+  digit: number
+  /** Who counts and deals a chunk of entries: one thread, or a block that orders it in its memory first. */
+  chunk: { readonly by: 'thread'; readonly length: number } | Tile
+}
+
+/** A chunk of a block. */
+export interface Tile {
+  readonly by: 'block'
+  /** Threads of the block, a multiple of 32. */
+  readonly threads: number
+  /** Entries of each thread, an odd number: strides over banks of memory have no factor in common with them. */
+  readonly items: number
+}
+
+/**
+ * One core has nothing to share. WGSL is compiled by drivers of every kind, some of which take long for what a block
+ * does in rounds.
+ */
+export const TUNINGS: Readonly<Record<DeviceKind, Tuning>> = {
+  cpu: { digit: 8, chunk: { by: 'thread', length: 512 } },
+  cuda: { digit: 9, chunk: { by: 'block', threads: 256, items: 9 } },
+  webgpu: { digit: 7, chunk: { by: 'thread', length: 1024 } },
+}
