@@ -190,6 +190,22 @@ describe('accesses', () => {
   })
 })
 
+describe('pieces', () => {
+  const pieces = (width: number) => [sparse('i', null, m, { unique: false }), ell('j', 'i', n, int(width))]
+  test('positions of a nonunique axis take as many coordinates as fit', () => {
+    for (const width of [1, 2, 3]) expect(y(matvec(pieces(width), 'i, j', 'RR'))).toEqual(Ax)
+  })
+  test('a row of three elements is in two pieces of two', () => {
+    const k = kernel(
+      [size('m'), size('n')],
+      [...pieces(2), dense('r', m)],
+      [buffer('A', ['i', 'j'], 'in'), buffer('y', ['r'], 'out')],
+      [iterate('i', 'R', [reduce(at('y', ['i']), '+', constant(1, 'f32'))])],
+    )
+    expect([...reference(k, { params: sizes, buffers: { A } }).buffers.y!.values]).toEqual([1, 0, 1, 2])
+  })
+})
+
 describe('statements', () => {
   test('outputs start at the identity of a reduction that comes first, at the fill value otherwise', () => {
     const axes = [dense('i', m), sparse('j', 'i', n)]

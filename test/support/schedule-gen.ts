@@ -52,7 +52,11 @@ export function schedule(
 /** Steps for each part of a buffer that a step stored in a format, as a schedule's text says them. */
 export function partSteps(c: Choices, start: Compilation, text: string): Scheduled {
   const { kernel } = start
-  const stored = kernel.reformats.flatMap((r) => r.buffers.map((b) => ({ r, name: b.name })))
+  const its = iterationsOf(kernel.body)
+  const stored = kernel.reformats.flatMap((r) => {
+    const { label } = r.instance.parts.at(-1)!
+    return its.some((it) => it.name.endsWith(label)) ? r.buffers.map((b) => ({ r, name: b.name })) : []
+  })
   const accepted: string[] = []
   const trace: string[] = []
   let compilation = start
@@ -63,9 +67,11 @@ export function partSteps(c: Choices, start: Compilation, text: string): Schedul
   const axes = parts.flatMap((p) => [...p.instance.names.keys()])
   const wide = parts.every((p) => p.instance.constants.has('width'))
   const steps: string[] = []
-  if (c.chance(60)) steps.push(`${c.pick(['atomic', 'combine'])} ${c.pick(outs)}`)
+  const merge = parts.length > 1 && c.chance(50)
+  if (merge) steps.push(...outs.map((out) => `atomic ${out}`))
+  else if (c.chance(60)) steps.push(`${c.pick(['atomic', 'combine'])} ${c.pick(outs)}`)
   // What a part has no loop for is refused: the first attempts of several.
-  for (const axis of c.shuffle([...new Set(axes)]).slice(0, 3)) {
+  for (const axis of c.shuffle([...new Set(axes)]).slice(0, merge ? 0 : 3)) {
     const by = wide && c.chance(60) ? `${c.pick([4, 1])} * p.width` : `${c.pick([2, 3, 1])}`
     const more = c.pick([
       '',
@@ -80,7 +86,8 @@ export function partSteps(c: Choices, start: Compilation, text: string): Schedul
   ${more}
 }`)
   }
-  if (parts.length > 1 && c.chance(75)) steps.push(`merge parts of ${name}`)
+  // Nests of one launch are on blocks.
+  if (merge) steps.push(`merge parts of ${name}`)
   for (const step of steps)
     try {
       const program = parseProgram(`${text}\nschedule ${kernel.name}.parts {\n${step}\n}\n`)
