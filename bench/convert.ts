@@ -3,10 +3,10 @@
  *
  *     node dist/bench/convert.js --device cpu|cuda|webgpu [--matrix FILE.mtx|power-law] [--scale S]
  *       [--to hyb,bsr,sr_bcrs,sell] [--repeats 5] [--host no] [--check no] [--json PATH]
- *       [--digit 9] [--threads 256] [--items 9] [--chunk 1024]
+ *       [--variant 9:256x9,7:1024]
  *
- * A target may have arguments, `bsr(4)`. Of sorts: `--digit` is the bits of a digit, `--threads` and `--items` the
- * threads of a block and the entries of each (an odd number); with `--chunk` single threads sort that many entries.
+ * A target may have arguments, `bsr(4)`. Variants are ways to sort: the bits of a digit, then the threads of a block
+ * and the entries of each (an odd number), or the entries that single threads deal out; left out: the device's own.
  * `--scale` multiplies the nodes and edges of the power-law graph. The source is CSR with f32 values; times are medians
  * in milliseconds after a warm-up, from the call to the device's last command; `first` is the first run, with
  * compiling and allocation, `memory` what a run takes at most besides the source. Every result is compared: back to
@@ -139,19 +139,26 @@ async function attempt<T>(f: () => T | Promise<T>): Promise<T | null> {
 }
 
 const queue = queueOf(device)
-const { tuning } = queue
-tuning.digit = count('digit', tuning.digit)
-if (tuning.chunk.by === 'block') {
-  const { threads, items } = tuning.chunk
-  tuning.chunk = { by: 'block', threads: count('threads', threads), items: count('items', items) }
+/** `9:256x9` or `7:1024`. */
+function tune(variant: string): void {
+  const [, digit, first, items] = /^(\d+):(\d+)(?:x(\d+))?$/.exec(variant) ?? []
+  if (!digit || !first) throw new Error(`no way to sort: ${variant}`)
+  queue.tuning.digit = Number(digit)
+  queue.tuning.chunk = items
+    ? { by: 'block', threads: Number(first), items: Number(items) }
+    : { by: 'thread', length: Number(first) }
 }
-if (option('chunk')) tuning.chunk = { by: 'thread', length: count('chunk', 1024) }
+const { digit, chunk } = queue.tuning
+const own = `${digit}:${chunk.by === 'block' ? `${chunk.threads}x${chunk.items}` : chunk.length}`
+const variants = (option('variant') ?? own).split(',')
+const targets = (option('to') ?? 'hyb,bsr,sr_bcrs,sell').split(/,(?![^(]*\))/).map(instanceOf)
 const from = await resident(device, source, OVER)
 const back = convertPlan(device, instanceOf('csr'))
 const repeats = count('repeats', 5)
 const figures = []
 console.log(`${device.name}: ${shape.join(' × ')}, ${nonzeros} nonzeros`)
-for (const to of (option('to') ?? 'hyb,bsr,sr_bcrs,sell').split(/,(?![^(]*\))/).map(instanceOf)) {
+for (const [to, variant] of targets.flatMap((t) => variants.map((v) => [t, v] as const))) {
+  tune(variant)
   const start = performance.now()
   const plan = convertPlan(device, to)
   const tried = await attempt(() => plan.run(from, given))
@@ -197,6 +204,7 @@ for (const to of (option('to') ?? 'hyb,bsr,sr_bcrs,sell').split(/,(?![^(]*\))/).
   const least = nonzeros * 8 + (shape[0] + 1) * 4 + bytes
   figures.push({
     format: to.text,
+    variant,
     nonzeros,
     ms,
     first,
@@ -207,13 +215,14 @@ for (const to of (option('to') ?? 'hyb,bsr,sr_bcrs,sell').split(/,(?![^(]*\))/).
     host,
     right,
   })
-  console.error(`${to.text}: ${ms.toFixed(1)} ms, ${right}`)
+  console.error(`${to.text} ${variant}: ${ms.toFixed(1)} ms, ${right}`)
 }
 console.log(
   table(
-    ['format', 'ms', 'first', 'host', 'launches', 'MB', 'memory MB', 'GB/s', 'result'],
+    ['format', 'sorts', 'ms', 'first', 'host', 'launches', 'MB', 'memory MB', 'GB/s', 'result'],
     figures.map((f) => [
       f.format,
+      f.variant,
       f.ms,
       f.first,
       f.host ?? '',

@@ -83,9 +83,9 @@ export function convertFor(
 
 /**
  * Binds tensors that are resident in the kernel's formats, and the rest from the host. The resident ones stay where
- * they are and must outlive the prepared kernel; on WebGPU, where a kernel's small arrays share buffers, those among
- * them are copied through the host. An output that has a resident tensor's structure is read in storage
- * order (`executable.values`).
+ * they are and must outlive the prepared kernel; where a device binds too few buffers (WebGPU), arrays that share one
+ * (`lower/pack.ts`) are copied into it through the host. An output that has a resident tensor's structure is read in
+ * storage order (`executable.values`).
  * @throws SptError `convert/other-format`, `convert/dtype`, and as `bindInputs`
  */
 export async function prepareResident(
