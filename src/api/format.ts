@@ -1,19 +1,19 @@
 /** Formats without kernels: tensors into a format and back, and what that costs. */
 import { fail } from '../ast/diagnostic.ts'
 import { listOf, setOf } from '../bind/given.ts'
+import { drawParts, type PictureOptions } from '../formats/figures/picture/index.ts'
+import { reportTensor, type TensorReport } from '../formats/figures/report.ts'
+import type { Given } from '../formats/given.ts'
+import { instantiate } from '../formats/instance/instantiate.ts'
 import {
   convertTensor,
   partsFromArrays,
   partsToCoords,
   type StoredPart,
   type StoredParts,
-} from '../formats/convert.ts'
-import { coordsOfDense } from '../formats/coords.ts'
-import type { Given } from '../formats/given.ts'
-import { instantiate } from '../formats/instantiate.ts'
-import { drawParts, type PictureOptions } from '../formats/picture/index.ts'
-import { type Provenance, provenance } from '../formats/provenance.ts'
-import { reportTensor, type TensorReport } from '../formats/report.ts'
+} from '../formats/parts/convert.ts'
+import { type Provenance, provenance } from '../formats/proof/provenance.ts'
+import { coordsOfDense } from '../formats/read/coords.ts'
 import type { CoordTensor, StoredTensor, Tensor } from '../formats/tensor.ts'
 import type { StoredAxis } from '../ir/axis.ts'
 import { parseFormatExpression } from '../ir/elaborate/index.ts'

@@ -1,9 +1,9 @@
 /** Lists and sets: what formats take from the data. */
 import { fail } from '../ast/diagnostic.ts'
-import { coordsOfDense, toCoords } from '../formats/coords.ts'
-import { segmentsOf } from '../formats/tables.ts'
+import { segmentsOf } from '../formats/parts/tables.ts'
+import { coordsOfDense, toCoords } from '../formats/read/coords.ts'
+import { storedValues, validateStored } from '../formats/ready/validate.ts'
 import type { Tensor } from '../formats/tensor.ts'
-import { storedValues, validateStored } from '../formats/validate.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import type { Instance } from '../ir/format.ts'
 import type { Kernel1 } from '../ir/stage1.ts'

@@ -3,9 +3,9 @@
  * before anything is allocated on a device. The caller's arrays are never written.
  */
 import { fail, invariant, SptError } from '../ast/diagnostic.ts'
-import { checkClaim } from '../formats/claims.ts'
+import { checkClaim } from '../formats/levels/claims.ts'
+import { storedValues } from '../formats/ready/validate.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../formats/tensor.ts'
-import { storedValues } from '../formats/validate.ts'
 import { convert, filled, gatherValues } from '../formats/values.ts'
 import { chainTo, countOf, hasIndices, hasIndptr, indicesOf, indptrOf, isStored, maskOf } from '../ir/axis.ts'
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'

@@ -1,6 +1,6 @@
 /** What the names that a caller binds stand for. */
 import { fail } from '../ast/diagnostic.ts'
-import { segmentsOf } from '../formats/tables.ts'
+import { segmentsOf } from '../formats/parts/tables.ts'
 import type { Tensor } from '../formats/tensor.ts'
 import { chainTo, isStored } from '../ir/axis.ts'
 import { add, type Expr, int, variable } from '../ir/expr.ts'

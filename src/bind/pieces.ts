@@ -3,7 +3,7 @@
  * Which part a coordinate goes to, and where in it, is decided on all sources over the replaced axes together,
  * so that every tensor of one structure is split alike.
  */
-import { type EntryValues, placeEntries, splitEntries } from '../formats/compose.ts'
+import { type EntryValues, placeEntries, splitEntries } from '../formats/parts/compose.ts'
 import { allocate, gather } from '../formats/storage.ts'
 import { filled, gatherValues, newValues } from '../formats/values.ts'
 import type { Instance, Query } from '../ir/format.ts'

@@ -1,8 +1,8 @@
 /** Results back in the caller's coordinates. */
 import { fail, invariant } from '../ast/diagnostic.ts'
-import { toCoords } from '../formats/coords.ts'
-import { lexicographic } from '../formats/order.ts'
-import { positionsOf } from '../formats/scatter.ts'
+import { lexicographic } from '../formats/columns/order.ts'
+import { toCoords } from '../formats/read/coords.ts'
+import { positionsOf } from '../formats/read/scatter.ts'
 import { allocate, gather } from '../formats/storage.ts'
 import type { Tensor, ValueArray } from '../formats/tensor.ts'
 import { newValues } from '../formats/values.ts'

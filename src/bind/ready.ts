@@ -3,12 +3,12 @@
  * inverse maps.
  */
 import { fail } from '../ast/diagnostic.ts'
-import { applyMap } from '../formats/coordmap.ts'
-import { expandTree } from '../formats/expand.ts'
-import { lexicographic } from '../formats/order.ts'
+import { applyMap } from '../formats/columns/coordmap.ts'
+import { lexicographic } from '../formats/columns/order.ts'
+import { expandTree } from '../formats/read/expand.ts'
+import { storedValues, validateStored } from '../formats/ready/validate.ts'
 import { allocate, gather, type Storage } from '../formats/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../formats/tensor.ts'
-import { storedValues, validateStored } from '../formats/validate.ts'
 import { convert, filled, gatherValues, newValues } from '../formats/values.ts'
 import type { StoredAxis } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'

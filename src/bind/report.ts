@@ -1,6 +1,6 @@
 /** Which formats tensors were put into, and what that costs. */
-import { describe, type StorageReport } from '../formats/describe.ts'
-import { provenance } from '../formats/provenance.ts'
+import { describe, type StorageReport } from '../formats/figures/describe.ts'
+import { provenance } from '../formats/proof/provenance.ts'
 import { gather, type Storage } from '../formats/storage.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import type { Buffer1, Kernel1, Reformat } from '../ir/stage1.ts'

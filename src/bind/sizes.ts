@@ -1,6 +1,6 @@
 /** Sizes: given, or read off the shapes of what is bound. Two sources of one size have to agree. */
 import { type Diagnostic, fail, SptError } from '../ast/diagnostic.ts'
-import { segmentsOf } from '../formats/tables.ts'
+import { segmentsOf } from '../formats/parts/tables.ts'
 import type { Tensor } from '../formats/tensor.ts'
 import { INT_RANGE, isFloat } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'

@@ -1,10 +1,10 @@
 /** Bound and random tensors as columns of coordinates, in the caller's axes. */
 import { invariant } from '../ast/diagnostic.ts'
-import { coordsOfDense, toCoords } from '../formats/coords.ts'
-import { lexicographic } from '../formats/order.ts'
+import { lexicographic } from '../formats/columns/order.ts'
+import { coordsOfDense, toCoords } from '../formats/read/coords.ts'
+import { storedValues, validateStored } from '../formats/ready/validate.ts'
 import { allocate, gather } from '../formats/storage.ts'
 import type { Tensor } from '../formats/tensor.ts'
-import { storedValues, validateStored } from '../formats/validate.ts'
 import { chainTo } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr.ts'

@@ -1,10 +1,10 @@
 /** From coordinates on stored axes to the storage of every buffer. */
 import { fail } from '../ast/diagnostic.ts'
-import { buildStorage } from '../formats/build.ts'
-import { type Entry, positionsOf, scatterValues } from '../formats/scatter.ts'
+import { buildStorage } from '../formats/levels/build.ts'
+import { type Entry, positionsOf, scatterValues } from '../formats/read/scatter.ts'
+import { validateStored } from '../formats/ready/validate.ts'
 import { type Level, makeStorage, type Storage, treesOf } from '../formats/storage.ts'
 import type { Tensor, ValueArray } from '../formats/tensor.ts'
-import { validateStored } from '../formats/validate.ts'
 import { isStored, type StoredAxis } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr.ts'

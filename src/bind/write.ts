@@ -3,8 +3,8 @@
  * O(entries). Nothing is split or built again, also where the parts were chosen by values.
  */
 import { fail } from '../ast/diagnostic.ts'
-import { lexicographic } from '../formats/order.ts'
-import { scatterValues } from '../formats/scatter.ts'
+import { lexicographic } from '../formats/columns/order.ts'
+import { scatterValues } from '../formats/read/scatter.ts'
 import type { DenseTensor, StoredTensor, Tensor, ValueArray } from '../formats/tensor.ts'
 import { checkValueArray, convert, filled, gatherValues } from '../formats/values.ts'
 import type { Dtype } from '../ir/dtype.ts'

@@ -1,5 +1,5 @@
 /** What a format's text says of every segment of an axis, checked on the device's arrays. */
-import { type Claim, checkClaim } from '../formats/claims.ts'
+import { type Claim, checkClaim } from '../formats/levels/claims.ts'
 import type { Level } from '../formats/storage.ts'
 import { binary, type Expr, eq, mul, sub, variable } from '../ir/expr.ts'
 import { before, flag, get, next } from './kernel.ts'

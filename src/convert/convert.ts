@@ -1,8 +1,8 @@
 /** From a resident tensor to a resident tensor in another format. */
 import { fail } from '../ast/diagnostic.ts'
-import { buildStorage } from '../formats/build.ts'
 import type { Given } from '../formats/given.ts'
-import { provenance } from '../formats/provenance.ts'
+import { buildStorage } from '../formats/levels/build.ts'
+import { provenance } from '../formats/proof/provenance.ts'
 import { treesOf } from '../formats/storage.ts'
 import type { StoredAxis } from '../ir/axis.ts'
 import { add, int, load, variable } from '../ir/expr.ts'

@@ -1,8 +1,8 @@
 /** One part of a tensor on a device: its entries into the arrays of its format. */
 import { fail, invariant } from '../ast/diagnostic.ts'
 import type { Given } from '../formats/given.ts'
+import { segmentsOf } from '../formats/parts/tables.ts'
 import { treesOf } from '../formats/storage.ts'
-import { segmentsOf } from '../formats/tables.ts'
 import type { StoredAxis } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'

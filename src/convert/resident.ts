@@ -1,11 +1,11 @@
 /** Tensors that live in a device's memory: uploaded, or converted there. */
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { checkCoords } from '../formats/check.ts'
-import type { StoredParts } from '../formats/convert.ts'
 import type { Given } from '../formats/given.ts'
+import type { StoredParts } from '../formats/parts/convert.ts'
+import { storedValues, validateStored } from '../formats/ready/validate.ts'
 import { type Level, makeStorage, treesOf } from '../formats/storage.ts'
 import type { CoordTensor, StoredTensor } from '../formats/tensor.ts'
-import { storedValues, validateStored } from '../formats/validate.ts'
 import type { StoredAxis } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { Instance } from '../ir/format.ts'

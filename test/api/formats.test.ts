@@ -80,9 +80,7 @@ describe('in kernels', () => {
 
   test('what is said of misuse', async () => {
     const loose = k as never as Record<string, (...xs: unknown[]) => unknown>
-    expect(await complaint(() => k.parts('A'))).toBe(
-      'schedule/no-parts: no step before stores A in a format',
-    )
+    expect(await complaint(() => k.parts('A'))).toBe('schedule/no-parts: no step before stores A in a format')
     expect(await complaint(() => k.as('A', 'csr').parts('B'))).toMatch(/^schedule\/no-parts/)
     expect(await complaint(() => loose.each!('A'))).toMatch(/^api\/argument/)
     expect(await complaint(() => (k.as('A', 'csr') as never as typeof loose).each!('A', () => 5))).toBe(

@@ -1,7 +1,7 @@
 /** Tensors in parts: results, values written and read, ready-made parts; one compiled kernel for all data. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { toCoords } from '../../src/formats/coords.ts'
+import { toCoords } from '../../src/formats/read/coords.ts'
 import type { StoredTensor } from '../../src/formats/tensor.ts'
 import {
   coords,

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { convertPlan, releaseConversions, resident } from '../../src/convert/index.ts'
-import { convertTensor } from '../../src/formats/convert.ts'
+import { convertTensor } from '../../src/formats/parts/convert.ts'
 import type { AnyFormat } from '../../src/ir/format.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { DEVICES } from './devices.ts'

@@ -1,8 +1,8 @@
 /** The formats of the package with arguments, and matrices that each of them can hold. */
 import fc from 'fast-check'
-import type { StoredParts } from '../../src/formats/convert.ts'
 import type { Given } from '../../src/formats/given.ts'
-import { instantiate } from '../../src/formats/instantiate.ts'
+import { instantiate } from '../../src/formats/instance/instantiate.ts'
+import type { StoredParts } from '../../src/formats/parts/convert.ts'
 import type { CoordTensor } from '../../src/formats/tensor.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
 import { variable } from '../../src/ir/expr.ts'

@@ -1,12 +1,12 @@
 /** One mistake each: the code, and what the message must name. */
 import { describe, expect, it } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
-import { buildStorage } from '../../src/formats/build.ts'
-import { toCoords } from '../../src/formats/coords.ts'
-import { scatterValues } from '../../src/formats/scatter.ts'
+import { buildStorage } from '../../src/formats/levels/build.ts'
+import { toCoords } from '../../src/formats/read/coords.ts'
+import { scatterValues } from '../../src/formats/read/scatter.ts'
+import { validateStored } from '../../src/formats/ready/validate.ts'
 import { restrict } from '../../src/formats/storage.ts'
 import type { StoredTensor, ValueArray } from '../../src/formats/tensor.ts'
-import { validateStored } from '../../src/formats/validate.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
 import { bitmap, denseFixed, denseVariable, sparseFixed, sparseVariable } from './arbitrary.ts'
 

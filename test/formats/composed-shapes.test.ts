@@ -1,7 +1,12 @@
 /** Formats by hand: every array, on one small matrix. */
 import { describe, expect, it } from 'vitest'
-import { convertTensor, partsFromArrays, partsToCoords, type StoredParts } from '../../src/formats/convert.ts'
-import { lengthReport, reportTensor } from '../../src/formats/report.ts'
+import { lengthReport, reportTensor } from '../../src/formats/figures/report.ts'
+import {
+  convertTensor,
+  partsFromArrays,
+  partsToCoords,
+  type StoredParts,
+} from '../../src/formats/parts/convert.ts'
 import type { StoredTensor } from '../../src/formats/tensor.ts'
 import { lines } from './arbitrary.ts'
 import { BITMAP, CSR, DIA, HYB, PIECES_ELL, ROWS_ELL, SELL, SR_BCRS } from './texts.ts'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { convertTensor, partsToCoords } from '../../src/formats/convert.ts'
 import type { Given } from '../../src/formats/given.ts'
+import { convertTensor, partsToCoords } from '../../src/formats/parts/convert.ts'
 import type { CoordTensor } from '../../src/formats/tensor.ts'
 import { lines } from './arbitrary.ts'
 import {

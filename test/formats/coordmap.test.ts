@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { applyMap, firstDifference } from '../../src/formats/coordmap.ts'
+import { applyMap, firstDifference } from '../../src/formats/columns/coordmap.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import { add, binary, call, div, type Expr, int, mod, mul, neg, select, variable } from '../../src/ir/expr.ts'
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { lexicographic } from '../../src/formats/order.ts'
+import { lexicographic } from '../../src/formats/columns/order.ts'
 
 /** Deterministic, so that a failing size can be run again. */
 function numbers(n: number, max: number, seed: number): Int32Array {

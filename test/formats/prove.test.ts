@@ -1,6 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { factsOf, provesCover, provesDisjoint, provesInverse, provesRange } from '../../src/formats/prove.ts'
+import {
+  factsOf,
+  provesCover,
+  provesDisjoint,
+  provesInverse,
+  provesRange,
+} from '../../src/formats/proof/prove.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import {

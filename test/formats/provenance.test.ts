@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { provenance } from '../../src/formats/provenance.ts'
+import { provenance } from '../../src/formats/proof/provenance.ts'
 import { written } from './written.ts'
 
 const BASE = `format csr over (i, j) {

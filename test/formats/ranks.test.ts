@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { buildStorage } from '../../src/formats/build.ts'
-import { Ranker } from '../../src/formats/ranks.ts'
-import { rankedLevel } from '../../src/formats/segments.ts'
+import { Ranker } from '../../src/formats/columns/ranks.ts'
+import { buildStorage } from '../../src/formats/levels/build.ts'
+import { rankedLevel } from '../../src/formats/levels/segments.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
 import { denseFixed, sparseFixed, sparseVariable } from './arbitrary.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { instantiateFormat } from '../../src/formats/instantiate.ts'
-import { buildMeasured } from '../../src/formats/reformat.ts'
+import { instantiateFormat } from '../../src/formats/instance/instantiate.ts'
+import { buildMeasured } from '../../src/formats/levels/reformat.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
 import { add, ceildiv, div, int, mod, mul, variable } from '../../src/ir/expr.ts'
 import type { Format, FormatParam } from '../../src/ir/format.ts'

@@ -1,6 +1,7 @@
 /** What `spt format` says: tables for people, an object for programs. */
-import type { Provenance } from '../../formats/provenance.ts'
-import type { LengthReport, TensorReport } from '../../formats/report.ts'
+
+import type { LengthReport, TensorReport } from '../../formats/figures/report.ts'
+import type { Provenance } from '../../formats/proof/provenance.ts'
 import { count, ms, percent, size } from '../figures.ts'
 
 /** A tensor by itself. */

@@ -7,7 +7,7 @@
  * part it belongs to.
  */
 import { fail } from '../../ast/diagnostic.ts'
-import { instantiate } from '../../formats/instantiate.ts'
+import { instantiate } from '../../formats/instance/instantiate.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
 import { freeVars } from '../../ir/expr.ts'
 import type { Buffer1, Iteration, Kernel1, Param, Reformat, Stmt1 } from '../../ir/stage1.ts'

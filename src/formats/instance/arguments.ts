@@ -1,0 +1,133 @@
+/** Arguments of formats and compositions. */
+import { fail, type Span } from '../../ast/diagnostic.ts'
+import { isFloat } from '../../ir/dtype.ts'
+import { constant, type Expr, foldInt, rewriteExpr, substitute, variable } from '../../ir/expr.ts'
+import type { AnyFormat, FormatParam } from '../../ir/format.ts'
+
+export interface At {
+  readonly span?: Span | undefined
+}
+
+/** What a format's parameters stand for. */
+export interface Arguments {
+  /** Integers and reals, by parameter: constants, or the variable of a measured size. */
+  readonly values: ReadonlyMap<string, Expr>
+  /** Lists and sets: parameter → name among the data. */
+  readonly given: ReadonlyMap<string, { readonly name: string; readonly kind: 'list' | 'set' }>
+  /** Of these values, the sizes that are left open here or further out. */
+  readonly measured: readonly { readonly name: string; readonly span?: Span | undefined }[]
+  /** `blocks(16)`. */
+  readonly text: string
+}
+
+export const spanOf = (...spans: readonly (Span | undefined)[]): { span?: Span } => {
+  const span = spans.find((s) => s !== undefined)
+  return span ? { span } : {}
+}
+
+/** The number of segments of a list. */
+export const segments = (list: string): Expr => variable(`${list}_segments`)
+
+/**
+ * One argument for each parameter: a constant, a variable (the name of a list or set; a size measured further
+ * out), or the parameter's default. A measured parameter without an argument becomes the variable `open(name)`;
+ * a list or set without one is called like its parameter.
+ *
+ * @throws SptError `format/arguments`, `format/argument-kind`
+ */
+export function bindArguments(
+  format: AnyFormat,
+  args: readonly Expr[],
+  open: (name: string) => string,
+  at: At = {},
+): Arguments {
+  checkNumber(format, args, at)
+  const values = new Map<string, Expr>()
+  const given = new Map<string, { name: string; kind: 'list' | 'set' }>()
+  const measured: { name: string; span?: Span | undefined }[] = []
+  format.params.forEach((p, k) => {
+    const arg = args[k]
+    if (p.kind === 'list' || p.kind === 'set') {
+      if (arg && arg.kind !== 'var') wrongKind(format, p, arg, `the name of a ${p.kind} among the data`, at)
+      given.set(p.name, { name: arg?.kind === 'var' ? arg.name : p.name, kind: p.kind })
+    } else if (arg) {
+      const value = numberFor(format, p, arg, at)
+      values.set(p.name, value)
+      if (value.kind === 'var') measured.push({ name: value.name, span: p.span })
+    } else if (p.default !== null) values.set(p.name, numberFor(format, p, substitute(p.default, values), at))
+    else {
+      const name = open(p.name)
+      measured.push({ name, span: p.span })
+      values.set(p.name, variable(name))
+    }
+  })
+  return { values, given, measured, text: textOf(format, args) }
+}
+
+function checkNumber(format: AnyFormat, args: readonly Expr[], at: At): void {
+  const optional = (p: FormatParam): boolean => p.default !== null || p.measured || !isNumber(p)
+  const least = format.params.findLastIndex((p) => !optional(p)) + 1
+  if (args.length >= least && args.length <= format.params.length) return
+  const range = least === format.params.length ? String(least) : `${least} to ${format.params.length}`
+  fail({
+    code: 'format/arguments',
+    message: `format ${format.name} is given ${args.length} arguments`,
+    ...spanOf(at.span, format.span),
+    expected: `${range}: ${signature(format)}`,
+    hint: 'parameters with a default, measured ones (`w: size`), lists and sets may be left out, from the end',
+  })
+}
+
+const isNumber = (p: FormatParam): boolean => p.kind === 'integer' || p.kind === 'real'
+
+function numberFor(format: AnyFormat, p: FormatParam, arg: Expr, at: At): Expr {
+  const e = evaluated(arg)
+  if (p.kind === 'real') {
+    if (e.kind === 'const' && Number.isFinite(e.value)) return constant(e.value, 'f64')
+    return wrongKind(format, p, arg, 'a number', at)
+  }
+  if (e.kind === 'const' && Number.isInteger(e.value) && Math.abs(e.value) < 2 ** 31)
+    return constant(e.value, 'i32')
+  if (e.kind === 'var' && p.measured) return e
+  return wrongKind(format, p, arg, p.measured ? 'an integer, or a size' : 'an integer', at)
+}
+
+function wrongKind(format: AnyFormat, p: FormatParam, arg: Expr, expected: string, at: At): never {
+  return fail({
+    code: 'format/argument-kind',
+    message: `${p.name} of format ${format.name} is given ${argText(arg)}`,
+    ...spanOf(arg.span, at.span, format.span),
+    expected,
+    hint: `the parameters are ${signature(format)}`,
+  })
+}
+
+/** Constants folded, floating-point ones too: a format is instantiated on the host, in doubles. */
+export function evaluated(e: Expr): Expr {
+  return rewriteExpr(e, (x) => {
+    if (x.kind === 'cast' && x.x.kind === 'const' && isFloat(x.dtype)) return constant(x.x.value, 'f64')
+    if (x.kind !== 'binary' || x.a.kind !== 'const' || x.b.kind !== 'const' || !isFloat(x.dtype))
+      return undefined
+    const [a, b] = [x.a.value, x.b.value]
+    const value =
+      x.op === 'div' ? (b === 0 ? undefined : a / b) : x.op === 'mod' ? undefined : foldInt(x.op, a, b)
+    return value === undefined ? undefined : constant(value, 'f64')
+  })
+}
+
+export const signature = (format: AnyFormat): string =>
+  format.params.length === 0
+    ? `${format.name}, without parameters`
+    : `${format.name}(${format.params.map((p) => (p.kind === 'integer' ? (p.measured ? `${p.name}: size` : p.name) : `${p.name}: ${p.kind}`)).join(', ')})`
+
+/** Arguments behind a name, or, where parts are put together in place, at the places of the text that they are for. */
+function textOf(format: AnyFormat, args: readonly Expr[]): string {
+  if (args.length === 0) return format.name
+  if (/^\w+$/.test(format.name)) return `${format.name}(${args.map(argText).join(', ')})`
+  const texts = new Map(
+    format.params.flatMap((p, k) => (args[k] ? [[p.name, argText(args[k])] as const] : [])),
+  )
+  return format.name.replace(/[A-Za-z_][\w.]*(?![\w.]|\s*\()/g, (word) => texts.get(word) ?? word)
+}
+
+const argText = (e: Expr): string => (e.kind === 'const' ? String(e.value) : e.kind === 'var' ? e.name : '…')

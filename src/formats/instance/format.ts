@@ -1,0 +1,186 @@
+/** A format with its arguments, over the axes of one kernel. */
+import { fail } from '../../ast/diagnostic.ts'
+import { MAX_BITMAP, type StoredAxis } from '../../ir/axis.ts'
+import { add, type Expr, freeVars, int, variable } from '../../ir/expr.ts'
+import type { Format, FormatInstance, Query, Sort, Table } from '../../ir/format.ts'
+import { type Arguments, type At, bindArguments, spanOf } from './arguments.ts'
+import { extentScope, type Scope, scopeOf, translate, translateQueries } from './names.ts'
+
+/**
+ * Replaces the format's parameters by arguments, its dimensions by `over`, and the names of its axes, tables and
+ * queries by `rename` of them (so that a kernel can hold several instances). A parameter without an argument
+ * takes its default or is measured.
+ *
+ * @throws SptError `format/arguments`, `format/argument-kind`, `format/over`, `format/division-by-zero`,
+ * `format/extent`
+ */
+export function instantiateFormat(
+  format: Format,
+  args: readonly Expr[],
+  over: readonly StoredAxis[],
+  rename: (name: string) => string = (name) => name,
+): FormatInstance {
+  return formatInstance(format, bindArguments(format, args, rename), over, rename, rename)
+}
+
+/** `rename` gives axes and tables their names, `fresh` queries, which occur nowhere in a kernel. */
+export function formatInstance(
+  format: Format,
+  args: Arguments,
+  over: readonly StoredAxis[],
+  rename: (name: string) => string,
+  fresh: (name: string) => string,
+  at: At = {},
+): FormatInstance {
+  checkOver(format, over, at)
+  const axisNames = new Map(format.order.map((n) => [n, rename(n)]))
+  const named = (axis: string): string => axisNames.get(axis) ?? axis
+  const tables = tablesOf(format, args, over, rename)
+  const outer: Scope = {
+    ...scopeOf(format, args, over),
+    tables: new Map([...tables].map(([text, t]) => [text, t.name])),
+  }
+  const extents = extentScope(outer, over)
+  const sorts = format.sorts.map((s) => translateSort(s, outer, tables, over, fresh))
+  const { queries, scope } = translateQueries(format.queries, format.map, outer, fresh)
+  const positions: Scope = {
+    ...outer,
+    variables: new Map([...outer.variables, ...format.order.map((n) => [n, variable(named(n))] as const)]),
+  }
+  const where =
+    format.where && asksNothing(format.where, format.queries) ? translate(format.where, outer) : null
+  return {
+    text: args.text,
+    constants: new Map(
+      [...args.values].flatMap(([n, e]) => (e.kind === 'const' ? [[n, e.value] as const] : [])),
+    ),
+    axes: format.axes.map((a) => checkAxis(translateAxis(a, extents, named), args, at)),
+    order: format.order.map(named),
+    names: axisNames,
+    sorts,
+    queries,
+    map: format.map.map((e) => translate(e, scope)),
+    inverse: format.inverse.map((e) => translate(e, positions)),
+    where,
+    tables: [...tables.values()],
+    claims: format.claims.map((c) => ({ ...c, axis: named(c.axis) })),
+    measured: args.measured,
+  }
+}
+
+export function checkOver(
+  format: { readonly name: string; readonly over: readonly string[]; readonly span?: Format['span'] },
+  over: readonly StoredAxis[],
+  at: At,
+): void {
+  if (over.length === format.over.length) return
+  fail({
+    code: 'format/over',
+    message: `format ${format.name} replaces ${format.over.length} axes (${format.over.join(', ')}), not ${over.length}`,
+    ...spanOf(at.span, format.span),
+    expected: `a buffer with ${format.over.length} axes`,
+    hint: 'choose a format over as many dimensions',
+  })
+}
+
+const asksNothing = (e: Expr, queries: readonly Query[]): boolean =>
+  queries.every((q) => !freeVars(e).has(q.name))
+
+/** By the name that the text loads: what each sort calls its order, and each list parameter. */
+function tablesOf(
+  format: Format,
+  args: Arguments,
+  over: readonly StoredAxis[],
+  rename: (name: string) => string,
+): ReadonlyMap<string, Table> {
+  const extent = (dim: string): Expr => over[format.over.indexOf(dim)]!.extent
+  const out = new Map<string, Table>()
+  for (const s of format.sorts) {
+    const name = rename(s.at)
+    out.set(s.at, { name, of: 'sort', source: name, length: extent(s.dim), fill: extent(s.dim) })
+  }
+  for (const [param, { name, kind }] of args.given) {
+    if (kind !== 'list') continue
+    out.set(param, {
+      name: rename(param),
+      of: 'list',
+      source: name,
+      length: add(variable(`${name}_segments`), int(1)),
+      fill: extent(cutBy(format, param)),
+    })
+  }
+  return out
+}
+
+/** The dimension that a list cuts into segments: the first that is looked up in it. */
+function cutBy(format: Format, list: string): string {
+  for (const q of format.queries) {
+    if (q.kind !== 'find' || q.list !== list) continue
+    const dim = format.over.find((d) => freeVars(q.of).has(d))
+    if (dim !== undefined) return dim
+  }
+  return format.over[0]!
+}
+
+function translateSort(
+  s: Sort,
+  scope: Scope,
+  tables: ReadonlyMap<string, Table>,
+  over: readonly StoredAxis[],
+  fresh: (name: string) => string,
+): Sort {
+  const inner = translateQueries(s.queries, [s.key], scope, fresh)
+  const within = s.within && translate(s.within, extentScope(scope, over))
+  if (within?.kind === 'const' && within.value < 1)
+    fail({
+      code: 'format/sort-window',
+      message: `format ${scope.format.name} sorts ${s.dim} within windows of ${within.value}`,
+      ...spanOf(within.span, s.span, scope.format.span),
+      expected: 'a positive number of coordinates',
+      hint: 'leave `within` out to sort all of them',
+    })
+  return {
+    ...s,
+    at: tables.get(s.at)!.name,
+    dim: over[scope.format.over.indexOf(s.dim)]!.name,
+    key: translate(s.key, inner.scope),
+    queries: inner.queries,
+    within,
+  }
+}
+
+function translateAxis(axis: StoredAxis, scope: Scope, named: (axis: string) => string): StoredAxis {
+  const name = named(axis.name)
+  const extent = translate(axis.extent, scope)
+  switch (axis.kind) {
+    case 'dense_fixed':
+    case 'sparse_variable':
+      return { ...axis, name, extent, parent: axis.parent === null ? null : named(axis.parent) }
+    case 'dense_variable':
+    case 'bitmap':
+      return { ...axis, name, extent, parent: named(axis.parent) }
+    case 'sparse_fixed':
+      return { ...axis, name, extent, parent: named(axis.parent), width: translate(axis.width, scope) }
+  }
+}
+
+function checkAxis(axis: StoredAxis, args: Arguments, at: At): StoredAxis {
+  const refuse = (what: string, expected: string): never =>
+    fail({
+      code: 'format/extent',
+      message: `axis ${axis.name} of ${args.text} has ${what}`,
+      ...spanOf(at.span, axis.span),
+      expected,
+      hint: 'correct the arguments, or the extents that are computed from them',
+    })
+  const constantOf = (e: Expr): number | undefined => (e.kind === 'const' ? e.value : undefined)
+  const extent = constantOf(axis.extent)
+  if (extent !== undefined && extent < 0) refuse(`the extent ${extent}`, '0 or more coordinates')
+  if (axis.kind === 'bitmap' && extent === undefined)
+    refuse('an extent that is no constant', 'a constant: masks are of one size')
+  if (axis.kind === 'bitmap' && extent !== undefined && extent > MAX_BITMAP)
+    refuse(`masks of ${extent} bits`, `at most ${MAX_BITMAP}`)
+  const width = axis.kind === 'sparse_fixed' ? constantOf(axis.width) : undefined
+  if (width !== undefined && width < 1) refuse(`the width ${width}`, 'a positive width')
+  return axis
+}

@@ -1,0 +1,230 @@
+/** A format or composition with its arguments, over the axes of one kernel: `as` in full. */
+import { fail, invariant } from '../../ast/diagnostic.ts'
+import type { StoredAxis } from '../../ir/axis.ts'
+import { all, constant, type Expr, freeVars, keyOf, variable } from '../../ir/expr.ts'
+import type { AnyFormat, Format, Instance, PartInstance, PartTree, Query } from '../../ir/format.ts'
+import { type Arguments, type At, spanOf } from './arguments.ts'
+import { formatInstance } from './format.ts'
+import { translate, translateQueries } from './names.ts'
+import { type Asking, type Planned, type PlannedLeaf, planParts } from './rules.ts'
+import { tryInstance } from './trial.ts'
+
+export type { FormatInstance } from '../../ir/format.ts'
+export { instantiateFormat } from './format.ts'
+
+/** A format and its arguments: numbers, and names of lists and sets among the data. */
+export interface InstantiateUse {
+  readonly format: AnyFormat
+  readonly args: readonly (number | string)[]
+}
+
+/**
+ * All parts of a format or composition, over `over`, one axis for each of its dimensions. `rename(name, label)` is
+ * asked once for each axis, table, measured size and query of each part, and gives a name that is unique in the
+ * kernel.
+ *
+ * What asks nothing of the data is tried on small samples, so that a wrong description is refused here.
+ *
+ * @throws SptError `format/arguments`, `format/argument-kind`, `format/over`, `format/division-by-zero`,
+ * `format/extent`, `format/partition`, `format/bucket-widths`, `format/not-constant`, `format/too-many-parts`,
+ * `format/sort-window`, `format/condition`; and with a coordinate `format/not-inverse`,
+ * `format/map-range`, `format/overlap`, `format/leak`
+ */
+export function instantiate(
+  use: InstantiateUse,
+  over: readonly StoredAxis[],
+  rename: (name: string, label: string) => string,
+  at: At = {},
+): Instance {
+  const args = use.args.map((a) =>
+    typeof a === 'string' ? variable(a) : constant(a, Number.isInteger(a) ? 'i32' : 'f64'),
+  )
+  const open = new OpenSizes()
+  const plan = planParts(use.format, args, over, (name) => open.declare(name), at)
+  const leaves = leavesOf(plan.tree)
+  const labels = labelsOf(leaves)
+  const sizes = open.named(leaves, labels, rename)
+  const fresh = queryNames()
+  const parts = leaves.map((leaf, k): PartInstance => {
+    const label = labels[k]!
+    const own = withSizes(leaf.args, sizes)
+    const instance = formatInstance(leaf.format, own, over, (name) => rename(name, label), fresh, at)
+    return {
+      label,
+      instance: { ...instance, constants: new Map([...leaf.constants, ...instance.constants]) },
+    }
+  })
+  const numbers = new Map(leaves.map((leaf, k) => [leaf, k]))
+  const instance: Instance = {
+    text: plan.args.text,
+    over,
+    tree: nameTree(plan.tree, numbers, fresh, at),
+    parts,
+    given: givenOf(plan.bound),
+  }
+  tryInstance(instance, alike(leaves), at)
+  return instance
+}
+
+/** For each part the first of the same format with the same arguments. */
+function alike(leaves: readonly PlannedLeaf[]): readonly number[] {
+  const first = new Map<Format, Map<string, number>>()
+  return leaves.map(({ format, args }, k) => {
+    const known = first.get(format) ?? new Map<string, number>()
+    first.set(format, known)
+    const key = [...args.values.values()].map(keyOf).join()
+    if (!known.has(key)) known.set(key, k)
+    return known.get(key)!
+  })
+}
+
+/** Names for queries, which have none in a kernel: a number tells them apart from everything. */
+function queryNames(): (name: string) => string {
+  const numbers = new Map<string, number>()
+  return (name) => {
+    const plain = name.replace(/\W/g, '')
+    const number = numbers.get(plain) ?? 0
+    numbers.set(plain, number + 1)
+    return `${plain}#${number}`
+  }
+}
+
+/** Sizes to be measured: declared while parts are still without labels, named when they have them. */
+class OpenSizes {
+  readonly #names = new Map<string, string>()
+
+  declare(name: string): string {
+    const stand = `${name}#${this.#names.size}`
+    this.#names.set(stand, name)
+    return stand
+  }
+
+  /** One of a single part takes that part's label. */
+  named(
+    leaves: readonly PlannedLeaf[],
+    labels: readonly string[],
+    rename: (name: string, label: string) => string,
+  ): ReadonlyMap<string, string> {
+    const out = new Map<string, string>()
+    for (const [stand, name] of this.#names) {
+      const users = labels.filter((_, k) => leaves[k]!.args.measured.some((m) => m.name === stand))
+      if (users.length > 0) out.set(stand, rename(name, users.length === 1 ? users[0]! : ''))
+    }
+    return out
+  }
+}
+
+function withSizes(args: Arguments, sizes: ReadonlyMap<string, string>): Arguments {
+  const named = (name: string): string => sizes.get(name) ?? name
+  return {
+    ...args,
+    values: new Map([...args.values].map(([p, e]) => [p, e.kind === 'var' ? variable(named(e.name)) : e])),
+    measured: args.measured.map((m) => ({ ...m, name: named(m.name) })),
+  }
+}
+
+function leavesOf(p: Planned): PlannedLeaf[] {
+  if (p.kind === 'leaf') return [p]
+  return p.kind === 'index' ? p.children.flatMap(leavesOf) : p.cases.flatMap((c) => leavesOf(c.child))
+}
+
+/** Empty for one part in all; otherwise the steps to it, made unique. */
+function labelsOf(leaves: readonly PlannedLeaf[]): string[] {
+  if (leaves.length === 1) return ['']
+  const taken = new Set<string>()
+  return leaves.map((leaf) => {
+    const wanted = leaf.label.join('_')
+    let label = wanted
+    for (let k = 2; taken.has(label); k++) label = `${wanted}_${k}`
+    taken.add(label)
+    return label
+  })
+}
+
+function nameTree(
+  p: Planned,
+  numbers: ReadonlyMap<PlannedLeaf, number>,
+  fresh: (name: string) => string,
+  at: At,
+): PartTree {
+  switch (p.kind) {
+    case 'leaf': {
+      const part = numbers.get(p)
+      invariant(part !== undefined, 'a leaf without a number')
+      return { kind: 'leaf', part }
+    }
+    case 'index': {
+      const { expr, queries } = ask(p.index, fresh, at)
+      return {
+        kind: 'index',
+        text: p.text,
+        queries,
+        index: expr,
+        total: p.total,
+        children: p.children.map((c) => nameTree(c, numbers, fresh, at)),
+        ...spanOf(p.span),
+      }
+    }
+    case 'cases': {
+      const queries: Query[] = []
+      const asked = new Map<string, string>()
+      const cases = p.cases.map((c) => {
+        const conditions = c.where.map((w) => {
+          const answer = ask(w, fresh, at, asked)
+          queries.push(...answer.queries)
+          return answer.expr
+        })
+        return {
+          text: c.text,
+          where: conditions.length === 0 ? null : all(conditions),
+          child: nameTree(c.child, numbers, fresh, at),
+        }
+      })
+      return { kind: 'cases', queries, cases, ...spanOf(p.span) }
+    }
+  }
+}
+
+/** @throws SptError `format/condition` */
+function ask(
+  a: Asking,
+  fresh: (name: string) => string,
+  at: At,
+  asked: Map<string, string> = new Map(),
+): { readonly expr: Expr; readonly queries: readonly Query[] } {
+  const { queries, scope } = translateQueries(a.queries, [a.expr], a.scope, fresh, asked)
+  // A sort orders what one part holds, so that it can decide nothing here.
+  invariant(
+    queries.every((q) => q.kind !== 'place'),
+    'a condition asks for a place in a sort',
+  )
+  const { format, variables } = a.scope
+  const open = format.params.find((p) => p.measured && variables.get(p.name)?.kind === 'var')
+  if (open && freeVars(a.expr).has(open.name))
+    fail({
+      code: 'format/condition',
+      message: `${format.name} selects by ${open.name}, which is measured`,
+      ...spanOf(a.expr.span, format.span, at.span),
+      expected: 'a condition over coordinates, sizes, arguments and what can be asked of stored coordinates',
+      hint: `pass ${open.name}: parts are told apart before anything is measured`,
+    })
+  const expr = translate(a.expr, scope)
+  return { expr, queries }
+}
+
+function givenOf(bound: readonly Arguments[]): Instance['given'] {
+  const out = new Map<string, { readonly name: string; readonly kind: 'list' | 'set' }>()
+  for (const { given } of bound)
+    for (const g of given.values()) {
+      const known = out.get(g.name)
+      if (known && known.kind !== g.kind)
+        fail({
+          code: 'format/argument-kind',
+          message: `${g.name} is passed as a list and as a set`,
+          expected: 'one kind for each name among the data',
+          hint: 'a list holds the boundaries of segments, a set holds coordinates',
+        })
+      out.set(g.name, g)
+    }
+  return [...out.values()]
+}

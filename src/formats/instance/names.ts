@@ -1,0 +1,157 @@
+/** Expressions of a format in the names of a kernel. */
+import { fail } from '../../ast/diagnostic.ts'
+import type { StoredAxis } from '../../ir/axis.ts'
+import {
+  children,
+  type Expr,
+  freeVars,
+  keyOf,
+  load,
+  variable,
+  walkExpr,
+  withChildren,
+} from '../../ir/expr.ts'
+import type { AnyFormat, Query } from '../../ir/format.ts'
+import { type Arguments, segments, signature, spanOf } from './arguments.ts'
+
+/** What the names of a format's text stand for at one place. */
+export interface Scope {
+  readonly format: AnyFormat
+  readonly variables: ReadonlyMap<string, Expr>
+  /** What is loaded, sorts' tables and lists: name in the text → table, or the list among the data. */
+  readonly tables: ReadonlyMap<string, string>
+  /** Sorts (by `place`), lists and sets: name in the text → name outside. */
+  readonly sources: ReadonlyMap<string, string>
+}
+
+/** A map's names: a dimension is the coordinate on it, `size(dim)` its extent. */
+export function scopeOf(format: AnyFormat, args: Arguments, over: readonly StoredAxis[]): Scope {
+  const variables = new Map(args.values)
+  format.over.forEach((name, k) => {
+    variables.set(name, variable(over[k]!.name))
+    variables.set(sizeOf(name), over[k]!.extent)
+  })
+  const sources = new Map<string, string>()
+  const tables = new Map<string, string>()
+  for (const [param, { name, kind }] of args.given) {
+    sources.set(param, name)
+    if (kind === 'set') continue
+    tables.set(param, name)
+    variables.set(`${param}_segments`, segments(name))
+  }
+  return { format, variables, tables, sources }
+}
+
+/** How a text's `size(i)` is written: a variable of this name. */
+export const sizeOf = (dim: string): string => `size(${dim})`
+
+/** `scope` where a dimension is its extent: in extents and widths. */
+export function extentScope(scope: Scope, over: readonly StoredAxis[]): Scope {
+  const extents = scope.format.over.map((name, k) => [name, over[k]!.extent] as const)
+  return { ...scope, variables: new Map([...scope.variables, ...extents]) }
+}
+
+export const withVariables = (scope: Scope, more: Iterable<readonly [string, Expr]>): Scope => ({
+  ...scope,
+  variables: new Map([...scope.variables, ...more]),
+})
+
+const DIVIDES: ReadonlySet<string> = new Set(['div', 'mod', 'quo', 'rem'])
+
+/** `e` in the names of the kernel. @throws SptError `format/division-by-zero` */
+export function translate(e: Expr, scope: Scope): Expr {
+  // Top down: a name outside may be one of the format's own, and must not be replaced in its turn.
+  const go = (x: Expr): Expr => {
+    if (x.kind === 'var') return scope.variables.get(x.name) ?? x
+    const rebuilt = withChildren(x, children(x).map(go))
+    const table = x.kind === 'load' ? scope.tables.get(x.buffer) : undefined
+    return table !== undefined && rebuilt.kind === 'load'
+      ? load(table, rebuilt.index, x.dtype, x.span)
+      : rebuilt
+  }
+  const out = go(e)
+  walkExpr(out, (x) => {
+    if (x.kind !== 'binary' || !DIVIDES.has(x.op) || x.b.kind !== 'const' || x.b.value > 0) return
+    fail({
+      code: 'format/division-by-zero',
+      message: `format ${scope.format.name} divides by ${x.b.value}`,
+      ...spanOf(x.span, scope.format.span),
+      expected: 'a positive divisor',
+      hint: `pass positive arguments: ${signature(scope.format)}`,
+    })
+  })
+  return out
+}
+
+/**
+ * The queries that `wanted` and they themselves need, under fresh names, and the scope that knows these.
+ * A query asks what reaches the place where it stands, so each place has queries of its own: `asked` holds those
+ * that this place has already, by what they ask.
+ */
+export function translateQueries(
+  queries: readonly Query[],
+  wanted: readonly Expr[],
+  scope: Scope,
+  fresh: (name: string) => string,
+  asked: Map<string, string> = new Map(),
+): { readonly queries: readonly Query[]; readonly scope: Scope } {
+  const needed = new Set(wanted.flatMap((e) => [...freeVars(e)]))
+  for (const q of [...queries].reverse())
+    if (needed.has(q.name)) for (const e of operands(q)) for (const v of freeVars(e)) needed.add(v)
+  let inner = scope
+  const out: Query[] = []
+  for (const q of queries) {
+    if (!needed.has(q.name)) continue
+    const key = keyOfQuery(translateQuery(q, '', inner))
+    let name = asked.get(key)
+    if (name === undefined) {
+      name = fresh(q.name)
+      asked.set(key, name)
+      out.push(translateQuery(q, name, inner))
+    }
+    inner = withVariables(inner, [[q.name, variable(name, q.kind === 'value' ? 'f64' : 'i32')]])
+  }
+  return { queries: out, scope: inner }
+}
+
+export function operands(q: Query): readonly Expr[] {
+  switch (q.kind) {
+    case 'count':
+    case 'rank':
+      return [...q.of, ...q.by]
+    case 'largest':
+      return q.by
+    case 'place':
+    case 'find':
+      return [q.of]
+    case 'value':
+    case 'held':
+      return []
+  }
+}
+
+function keyOfQuery(q: Query): string {
+  const source = q.kind === 'held' ? q.set : q.kind === 'place' ? q.sort : q.kind === 'find' ? q.list : ''
+  const of = q.kind === 'count' || q.kind === 'rank' ? q.of.length : 0
+  return [q.kind, source, of, ...operands(q).map(keyOf)].join(' ')
+}
+
+function translateQuery(q: Query, name: string, scope: Scope): Query {
+  const go = (e: Expr): Expr => translate(e, scope)
+  const source = (text: string): string => scope.sources.get(text) ?? text
+  switch (q.kind) {
+    case 'count':
+    case 'rank':
+      return { ...q, name, of: q.of.map(go), by: q.by.map(go) }
+    case 'largest':
+      return { ...q, name, by: q.by.map(go) }
+    case 'value':
+      return { ...q, name }
+    case 'held':
+      return { ...q, name, set: source(q.set) }
+    case 'place':
+      return { ...q, name, sort: source(q.sort), of: go(q.of) }
+    case 'find':
+      return { ...q, name, list: source(q.list), of: go(q.of) }
+  }
+}

@@ -1,0 +1,86 @@
+/** Coordinates of small tensors, and of the corners of blocks in larger ones. */
+import type { StoredAxis } from '../../ir/axis.ts'
+import { evaluate } from '../../ir/evaluate.ts'
+import { type Expr, freeVars } from '../../ir/expr.ts'
+import { applyMap } from '../columns/coordmap.ts'
+
+/** Largest size that is tried for every combination, by how many sizes there are. */
+const SMALL = [1, 6, 5, 4, 3, 2]
+/** Coordinates of each dimension beyond these are sampled, by the number of dimensions. */
+const COORDINATES = [1, 40, 12, 7, 4, 3]
+const MAX_ROWS = 8192
+
+/** Rows: a coordinate on each axis, in a tensor whose sizes stand in the same row. */
+export class Samples {
+  /** Old axes, then sizes. */
+  readonly names: readonly string[]
+  readonly columns: readonly Int32Array[]
+  readonly #extents: readonly Int32Array[]
+
+  constructor(names: readonly string[], columns: readonly Int32Array[], extents: readonly Int32Array[]) {
+    this.names = names
+    this.columns = columns
+    this.#extents = extents
+  }
+
+  get rows(): number {
+    return this.columns[0]?.length ?? 0
+  }
+
+  evaluate(e: Expr): Int32Array {
+    return applyMap({ map: [e], inputs: this.names, strict: true }, this.columns)[0]!
+  }
+
+  where(test: (row: number) => boolean): Samples {
+    const rows: number[] = []
+    for (let e = 0; e < this.rows; e++) if (test(e)) rows.push(e)
+    const pick = (c: Int32Array): Int32Array => Int32Array.from(rows, (e) => c[e]!)
+    return new Samples(this.names, this.columns.map(pick), this.#extents.map(pick))
+  }
+
+  /** `4 × 5`. */
+  shape(row: number): string {
+    return this.#extents.map((x) => x[row]).join(' × ')
+  }
+}
+
+/** `null` where the extents depend on more than sizes. `constants`: where blocks, bands and strides may end. */
+export function samples(over: readonly StoredAxis[], constants: readonly number[]): Samples | null {
+  const sizes = [...new Set(over.flatMap((a) => [...freeVars(a.extent)]))]
+  const steps = constants.filter((c) => c > 1 && c < 2 ** 20).sort((a, b) => b - a)
+  const rows: number[][] = []
+  const shapes: number[][] = []
+  const most = COORDINATES[Math.min(over.length, COORDINATES.length - 1)]!
+  const cover = (values: readonly number[]): void => {
+    const known = new Map(sizes.map((s, k) => [s, values[k]!]))
+    const extents = over.map((a) => evaluate(a.extent, known))
+    for (const coords of product(extents.map((n) => pick(n, steps, most)))) {
+      if (rows.length >= MAX_ROWS) return
+      rows.push([...coords, ...values])
+      shapes.push(extents)
+    }
+  }
+  // Small ones first: they make the counterexamples that are read.
+  const small = SMALL[Math.min(sizes.length, SMALL.length - 1)]!
+  for (const values of product(sizes.map(() => Array.from({ length: small }, (_, v) => v + 1)))) cover(values)
+  for (const c of steps.slice(0, 4)) cover(sizes.map((_, k) => 2 * c + 1 + k))
+  if (rows.length === 0) return null
+  const column = (k: number, from: number[][]): Int32Array => Int32Array.from(from, (r) => r[k]!)
+  return new Samples(
+    [...over.map((a) => a.name), ...sizes],
+    [...over, ...sizes].map((_, k) => column(k, rows)),
+    over.map((_, k) => column(k, shapes)),
+  )
+}
+
+/** At most `most` coordinates of `n`: the ends, and those around multiples of the steps. */
+function pick(n: number, steps: readonly number[], most: number): number[] {
+  if (n <= most) return Array.from({ length: n }, (_, c) => c)
+  const wanted = [0, n - 1, ...steps.flatMap((s) => [s, s - 1, n - s, s >> 1]), 1, n - 2, n >> 1]
+  const inside = new Set(wanted.filter((c) => c >= 0 && c < n))
+  return [...inside].slice(0, most).sort((a, b) => a - b)
+}
+
+function product(sets: readonly (readonly number[])[]): number[][] {
+  return sets.reduce<number[][]>((rows, set) => rows.flatMap((r) => set.map((v) => [...r, v])), [[]])
+}

@@ -1,0 +1,42 @@
+/** The widths of a bucket rule. */
+import { fail } from '../../ast/diagnostic.ts'
+import type { Expr } from '../../ir/expr.ts'
+import type { Composition, PartRule } from '../../ir/format.ts'
+import { type At, spanOf } from './arguments.ts'
+
+const MAX_WIDTH = 2 ** 30
+
+/**
+ * `1, 2 .. 2^5` → 1, 2, 4, 8, 16, 32; `3 .. 20` → 3, 6, 12, 20: the end is always among them.
+ * @throws SptError `format/bucket-widths`
+ */
+export function bucketWidths(
+  rule: Extract<PartRule, { kind: 'bucket' }>,
+  composition: Composition,
+  constantOf: (e: Expr, what: string) => number,
+  at: At,
+): readonly number[] {
+  const widths: number[] = []
+  const refuse = (found: string): never =>
+    fail({
+      code: 'format/bucket-widths',
+      message: `${composition.name} has buckets of ${found}`,
+      ...spanOf(at.span, rule.span, composition.span),
+      expected: `ascending widths from 1 to ${MAX_WIDTH}`,
+      hint: '`a .. b` doubles from a up to b; `2^k` is a power',
+    })
+  for (const w of rule.widths) {
+    const base = constantOf(w.value, 'a bucket width')
+    const power = w.power === null ? 1 : constantOf(w.power, 'the power of a bucket width')
+    const end = base ** power
+    const last = widths[widths.length - 1]
+    if (!Number.isInteger(end) || end < 1 || end > MAX_WIDTH) refuse(`width ${end}`)
+    if (w.doubling && last !== undefined) {
+      if (end < last) refuse(`widths ${last} .. ${end}`)
+      for (let next = last * 2; next < end; next *= 2) widths.push(next)
+      if (end > last) widths.push(end)
+    } else if (last !== undefined && end <= last) refuse(`widths ${last}, ${end}`)
+    else widths.push(end)
+  }
+  return widths
+}

@@ -1,0 +1,67 @@
+/**
+ * Proofs about formats, for all sizes and all tensors: that an inverse undoes its map, that maps stay in range, that
+ * parts are disjoint and leave nothing over. What is not proved is not refuted: it is checked while building.
+ *
+ * Arithmetic is that of exact integers. Lists are taken to ascend from 0 to the extent that they cut.
+ */
+import type { StoredAxis } from '../../ir/axis.ts'
+import { type Expr, freeVars, substitute } from '../../ir/expr.ts'
+import type { FormatInstance } from '../../ir/format.ts'
+import { alternatives, type Conjunction, impossible, product } from './prove-conditions.ts'
+import { type Facts, formOf, neverNegative } from './prove-facts.ts'
+import { GivesUp, minus, nameForm, sameForm, shift } from './prove-form.ts'
+
+export { assumptionsOf } from './prove-conditions.ts'
+export { assuming, type Facts, factsOf } from './prove-facts.ts'
+
+/** `inverse(map(x)) = x` for all coordinates x of which the facts hold. `false`: not proved. */
+export function provesInverse(part: FormatInstance, over: readonly StoredAxis[], facts: Facts): boolean {
+  const mapped = new Map(part.order.map((name, k) => [name, part.map[k]!]))
+  return attempt(() =>
+    over.every((a, k) => sameForm(formOf(substitute(part.inverse[k]!, mapped), facts), nameForm(a.name))),
+  )
+}
+
+/** Every component of the map lies within its axis; extents that are measured fit anything. */
+export function provesRange(part: FormatInstance, facts: Facts): boolean {
+  const measured = new Set(part.measured.map((m) => m.name))
+  return attempt(() =>
+    part.order.every((name, k) => {
+      const axis = part.axes.find((a) => a.name === name)!
+      const at = formOf(part.map[k]!, facts)
+      if (!neverNegative(at, facts)) return false
+      if (axis.extent.kind === 'var' && measured.has(axis.extent.name)) return true
+      if ([...freeVars(axis.extent)].some((v) => measured.has(v))) return false
+      return neverNegative(shift(minus(formOf(axis.extent, facts), at), -1), facts)
+    }),
+  )
+}
+
+/** No coordinate satisfies two of the conditions. */
+export function provesDisjoint(conditions: readonly Expr[], facts: Facts): boolean {
+  return attempt(() => {
+    const all = conditions.map((c) => alternatives(c, true, facts))
+    return all.every((a, k) => all.slice(k + 1).every((b) => none(product(a, b), facts)))
+  })
+}
+
+/** Every coordinate satisfies one of the conditions. */
+export function provesCover(conditions: readonly Expr[], facts: Facts): boolean {
+  return attempt(() =>
+    none(
+      conditions.map((c) => alternatives(c, false, facts)).reduce(product, [[]] as readonly Conjunction[]),
+      facts,
+    ),
+  )
+}
+
+const none = (all: readonly Conjunction[], facts: Facts): boolean => all.every((c) => impossible(c, facts))
+
+function attempt(proof: () => boolean): boolean {
+  try {
+    return proof()
+  } catch (e) {
+    if (e instanceof GivesUp) return false
+    throw e
+  }
+}

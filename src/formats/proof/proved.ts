@@ -1,0 +1,28 @@
+/** What need not be checked on data: it is proved of the format, for every tensor. */
+import type { StoredAxis } from '../../ir/axis.ts'
+import type { FormatInstance } from '../../ir/format.ts'
+import { type Facts, factsOf, provesInverse, provesRange } from './prove.ts'
+
+export interface Proved {
+  /** The inverse undoes the map, in exact integers, wherever coordinates are within their extents. */
+  readonly inverse: boolean
+  /** The map stays within the extents of the axes. */
+  readonly range: boolean
+}
+
+const NOTHING: Proved = { inverse: false, range: false }
+const known = new WeakMap<FormatInstance, Proved>()
+
+/** Computed once for each instance, which is over these axes. Lists come with the data: nothing is taken for granted of them. */
+export function provedOf(instance: FormatInstance, over: readonly StoredAxis[]): Proved {
+  const done = known.get(instance)
+  if (done) return done
+  const lists =
+    instance.tables.some((t) => t.of === 'list') || instance.queries.some((q) => q.kind === 'find')
+  const facts: Facts | null = lists ? null : factsOf(over, instance.queries, instance)
+  const proved = facts
+    ? { inverse: provesInverse(instance, over, facts), range: provesRange(instance, facts) }
+    : NOTHING
+  known.set(instance, proved)
+  return proved
+}

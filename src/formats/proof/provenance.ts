@@ -1,0 +1,145 @@
+/** What is known of a format or composition before there are data, and how. */
+import { all as conjunction, type Expr, not } from '../../ir/expr.ts'
+import type { FormatInstance, Instance, PartTree, Query } from '../../ir/format.ts'
+import {
+  assuming,
+  assumptionsOf,
+  type Facts,
+  factsOf,
+  provesCover,
+  provesDisjoint,
+  provesInverse,
+  provesRange,
+} from './prove.ts'
+
+/**
+ * `construction`: cannot be otherwise, by the meaning of what is written. `proved`: symbolically, for all sizes and
+ * tensors. `checked`: with the data, while a tensor is brought into the format.
+ */
+export type Ground = 'construction' | 'proved' | 'checked'
+
+export interface PartProvenance {
+  /** As in the instance. */
+  readonly label: string
+  /** `blocks(16)`. */
+  readonly format: string
+  /** `inverse(map(x)) = x` for what the part holds. */
+  readonly inverse: Ground
+  /** The map stays within the extents of the axes. */
+  readonly range: Ground
+  /** One line for a reader. */
+  readonly text: string
+}
+
+export interface NodeProvenance {
+  /** `partition j into 4`; of cases, the parts between which they decide. */
+  readonly node: string
+  /** Labels of the parts below it. */
+  readonly parts: readonly string[]
+  readonly disjoint: Ground
+  readonly cover: Ground
+  readonly text: string
+}
+
+export interface Provenance {
+  readonly parts: readonly PartProvenance[]
+  /** From the root down; none where one format holds everything. */
+  readonly nodes: readonly NodeProvenance[]
+}
+
+const known = new WeakMap<Instance, Provenance>()
+
+/** Proves what can be proved of an instance. Computed once for each. */
+export function provenance(instance: Instance): Provenance {
+  const done = known.get(instance)
+  if (done) return done
+  const parts: PartProvenance[] = []
+  const nodes: NodeProvenance[] = []
+  visit(instance.tree, { instance, parts, nodes, conditions: [], queries: [] })
+  const result: Provenance = { parts, nodes }
+  known.set(instance, result)
+  return result
+}
+
+interface Path {
+  readonly instance: Instance
+  readonly parts: PartProvenance[]
+  readonly nodes: NodeProvenance[]
+  /** What holds of every coordinate that comes here, and the queries that it is over. */
+  readonly conditions: readonly Expr[]
+  readonly queries: readonly Query[]
+}
+
+function visit(tree: PartTree, path: Path): void {
+  switch (tree.kind) {
+    case 'leaf':
+      path.parts.push(ofPart(tree.part, path))
+      return
+    case 'index': {
+      const cover = tree.total ? 'construction' : 'checked'
+      path.nodes.push(ofNode(tree, tree.text, 'construction', cover, path))
+      for (const child of tree.children) visit(child, path)
+      return
+    }
+    case 'cases': {
+      const below: Path = { ...path, queries: [...path.queries, ...tree.queries] }
+      const conditions = tree.cases.flatMap((c) => (c.where ? [c.where] : []))
+      const facts = factsAt(below)
+      const disjoint =
+        conditions.length < 2 ? 'construction' : provesDisjoint(conditions, facts) ? 'proved' : 'checked'
+      const rest = conditions.length < tree.cases.length
+      const cover = rest ? 'construction' : provesCover(conditions, facts) ? 'proved' : 'checked'
+      path.nodes.push(ofNode(tree, tree.cases.map((c) => c.text).join(' + '), disjoint, cover, path))
+      for (const c of tree.cases) {
+        const here = c.where ?? conjunction(conditions.map((x) => not(x)))
+        visit(c.child, { ...below, conditions: [...path.conditions, here] })
+      }
+      return
+    }
+  }
+}
+
+function factsAt({ instance, queries, conditions }: Path, part?: FormatInstance): Facts {
+  const facts = factsOf(instance.over, [...queries, ...(part?.queries ?? [])], part)
+  return conditions.reduce((f, c) => assuming(f, assumptionsOf(c, true, f)), facts)
+}
+
+function ofPart(part: number, path: Path): PartProvenance {
+  const { label, instance } = path.instance.parts[part]!
+  const facts = factsAt(path, instance)
+  const inverse = provesInverse(instance, path.instance.over, facts) ? 'proved' : 'checked'
+  const range = provesRange(instance, facts) ? 'proved' : 'checked'
+  const name = label === '' ? instance.text : `${label}, ${instance.text}`
+  return {
+    label,
+    format: instance.text,
+    inverse,
+    range,
+    text: `${name}: ${joined('the inverse undoes the map', inverse, 'coordinates are in range', range)}`,
+  }
+}
+
+function ofNode(tree: PartTree, node: string, disjoint: Ground, cover: Ground, path: Path): NodeProvenance {
+  const labels = partsOf(tree).map((p) => path.instance.parts[p]!.label)
+  return {
+    node,
+    parts: labels,
+    disjoint,
+    cover,
+    text: `${node}: ${joined('parts are disjoint', disjoint, 'hold every coordinate', cover)}`,
+  }
+}
+
+const GROUND: Readonly<Record<Ground, string>> = {
+  construction: 'by construction',
+  proved: 'proved',
+  checked: 'checked while building',
+}
+
+const joined = (a: string, x: Ground, b: string, y: Ground): string =>
+  x === y ? `${a} and ${b} (${GROUND[x]})` : `${a} (${GROUND[x]}) and ${b} (${GROUND[y]})`
+
+function partsOf(tree: PartTree): readonly number[] {
+  if (tree.kind === 'leaf') return [tree.part]
+  return tree.kind === 'index' ? tree.children.flatMap(partsOf) : tree.cases.flatMap((c) => partsOf(c.child))
+}

@@ -1,0 +1,40 @@
+/** Which positions of a tree are padding: they hold no coordinate, or stand under one that holds none. */
+import type { Level, Storage } from '../storage.ts'
+
+/** For each level of a chain, 1 where a position is padding; `null`: none is. O(positions). */
+export function paddedPositions(chain: readonly Level[]): readonly (Uint8Array | null)[] {
+  let above: Uint8Array | null = null
+  return chain.map((level) => {
+    above = padded(level, above)
+    return above
+  })
+}
+
+/** The levels of a storage's tree, root first. */
+export const chainOf = (storage: Storage, tree: readonly string[]): readonly Level[] =>
+  tree.map((name) => storage.levels.get(name)!)
+
+/** The same for one level, given its parent's. */
+export function padded(level: Level, above: Uint8Array | null): Uint8Array | null {
+  const { positions, indptr, indices, extent, width } = level
+  if (!above && level.axis.kind !== 'sparse_fixed') return null
+  const out = new Uint8Array(positions)
+  let any = false
+  if (level.axis.kind === 'sparse_fixed')
+    for (let q = 0; q < positions; q++)
+      if (indices![q] === extent) {
+        out[q] = 1
+        any = true
+      }
+  if (above)
+    for (let p = 0; p < above.length; p++) {
+      if (above[p] === 0) continue
+      const [lo, hi] = indptr
+        ? [indptr[p]!, indptr[p + 1]!]
+        : [p * (width ?? extent), (p + 1) * (width ?? extent)]
+      if (hi === lo) continue
+      out.fill(1, lo, hi)
+      any = true
+    }
+  return any ? out : null
+}

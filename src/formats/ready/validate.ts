@@ -1,0 +1,140 @@
+/** Ready-made arrays: used as they are, after every property that kernels rely on has been checked. */
+import { fail } from '../../ast/diagnostic.ts'
+import { hasIndices, hasIndptr, parentOf, type StoredAxis } from '../../ir/axis.ts'
+import type { Dtype } from '../../ir/dtype.ts'
+import { chainOf, padded, paddedPositions } from '../read/padding.ts'
+import { extentOf, type Level, makeStorage, type Storage, treesOf } from '../storage.ts'
+import type { StoredTensor, ValueArray } from '../tensor.ts'
+import { checkValueArray, filled } from '../values.ts'
+import { bindLevel, type IndexArrays } from './validate-level.ts'
+
+export interface ValidateOptions {
+  /** sparse_fixed axes with a given width; the others have what their `indices` say. */
+  readonly widths?: ReadonlyMap<string, number> | undefined
+  /** The buffer's type, where it must agree. */
+  readonly dtype?: Dtype | undefined
+}
+
+/**
+ * Binds arrays to the axes of a buffer without copying them. The `indptr` of a root may be left out.
+ *
+ * @throws SptError `bind/shape`, `bind/missing-array`, `bind/extra-array`, `bind/array-type`, `bind/indptr-length`,
+ * `bind/indptr-start`, `bind/indptr-order`, `bind/indptr-end`, `bind/lengths`, `bind/indices-length`,
+ * `bind/index-range`, `bind/unsorted`, `bind/duplicate`, `bind/padding`, `bind/mask-length`, `bind/mask-range`,
+ * `bind/mask-count`, `bind/width`, `bind/values-length`, `bind/value-type`, `bind/too-large`, `bind/extent`, `bind/axis-order`, `bind/branching`
+ */
+export function validateStored(
+  axes: readonly StoredAxis[],
+  extents: ReadonlyMap<string, number>,
+  tensor: StoredTensor,
+  options: ValidateOptions = {},
+): Storage {
+  const trees = treesOf(axes)
+  checkShape(axes, extents, tensor.shape)
+  checkNames(axes, tensor.arrays)
+  const levels = new Map<string, Level>()
+  const padding = new Map<string, Uint8Array | null>()
+  for (const axis of axes) {
+    const parent = parentOf(axis)
+    const above = (parent !== null && padding.get(parent)) || null
+    const level = bindLevel(
+      axis,
+      extentOf(extents, axis.name),
+      parent === null ? null : levels.get(parent)!,
+      tensor.arrays[axis.name] ?? {},
+      options.widths?.get(axis.name),
+      above,
+    )
+    levels.set(axis.name, level)
+    padding.set(axis.name, padded(level, above))
+  }
+  const storage = makeStorage(axes, trees, levels, null)
+  if (options.dtype !== undefined && options.dtype !== tensor.dtype)
+    fail({
+      code: 'bind/value-type',
+      message: `the values are ${tensor.dtype}, the buffer is ${options.dtype}`,
+      expected: `values of type ${options.dtype}`,
+      hint: 'convert the values, or declare the buffer with their type',
+    })
+  if (tensor.values) checkValues(storage, tensor.values, tensor.dtype)
+  return storage
+}
+
+/** The values of a validated tensor; those of a pattern are 1 where something is stored and `fill` in padding. */
+export function storedValues(storage: Storage, tensor: StoredTensor, fill: number): ValueArray {
+  if (tensor.values) return tensor.values
+  const ones = filled(tensor.dtype, storage.size, 1)
+  const [absent] = filled(tensor.dtype, 1, fill)
+  let size = storage.size
+  for (const tree of storage.trees) {
+    const last = storage.levels.get(tree[tree.length - 1]!)!
+    size = last.positions === 0 ? 0 : size / last.positions
+    const padding = paddedPositions(chainOf(storage, tree)).at(-1)
+    if (!padding) continue
+    for (let k = 0; k < ones.length; k++)
+      if (padding[Math.floor(k / size) % last.positions] === 1) ones[k] = absent!
+  }
+  return ones
+}
+
+function checkShape(
+  axes: readonly StoredAxis[],
+  extents: ReadonlyMap<string, number>,
+  shape: readonly number[],
+): void {
+  const expected = axes.map((a) => extentOf(extents, a.name))
+  if (shape.length === expected.length && shape.every((n, k) => n === expected[k])) return
+  fail({
+    code: 'bind/shape',
+    message: `a tensor of shape [${shape.join(', ')}] is bound to axes [${axes.map((a) => a.name).join(', ')}]`,
+    expected: `the shape [${expected.join(', ')}]`,
+    hint: 'bind other sizes, or another tensor',
+  })
+}
+
+function checkNames(axes: readonly StoredAxis[], arrays: StoredTensor['arrays']): void {
+  for (const [name, own] of Object.entries(arrays)) {
+    const axis = axes.find((a) => a.name === name)
+    if (!axis)
+      fail({
+        code: 'bind/extra-array',
+        message: `arrays for ${name}, which is no axis of the buffer`,
+        lookup: { name, candidates: axes.map((a) => a.name) },
+        expected: `arrays for some of ${axes.map((a) => a.name).join(', ')}`,
+        hint: 'name the arrays by the axis they belong to',
+      })
+    const extra: (keyof IndexArrays)[] = []
+    if (own.indptr && !hasIndptr(axis)) extra.push('indptr')
+    if (own.indices && !hasIndices(axis)) extra.push('indices')
+    if (own.mask && axis.kind !== 'bitmap') extra.push('mask')
+    if (extra.length > 0)
+      fail({
+        code: 'bind/extra-array',
+        message: `axis ${name} is ${axis.kind} and has no ${extra.join(' and no ')}`,
+        expected:
+          axis.kind === 'bitmap'
+            ? 'indptr and mask'
+            : hasIndptr(axis)
+              ? 'indptr'
+              : hasIndices(axis)
+                ? 'indices'
+                : 'no arrays',
+        hint: 'leave the array out, or declare the axis with the kind that the arrays have',
+      })
+  }
+}
+
+function checkValues(storage: Storage, values: ValueArray, dtype: Dtype): void {
+  checkValueArray(values, dtype)
+  if (values.length === storage.size) return
+  const parts = storage.trees.map((t) => {
+    const last = t[t.length - 1]!
+    return `${storage.levels.get(last)!.positions} of ${last}`
+  })
+  fail({
+    code: 'bind/values-length',
+    message: `${values.length} values for ${storage.size} positions (${parts.join(' × ')})`,
+    expected: `${storage.size} values`,
+    hint: 'give one value for each position, padding included',
+  })
+}
