@@ -1,38 +1,8 @@
 /** Text that generated programs share: formats, a monoid over a pair, and names that targets reserve. */
+import { standard } from './standard-formats.ts'
 
 export const FORMATS = `
-format bsr(b) over (i, j) {
-  axis io = dense_fixed(ceildiv(i, b))
-  axis jo = sparse_variable(io, ceildiv(j, b))
-  axis ii = dense_fixed(b)
-  axis ji = dense_fixed(b)
-  map (i, j) -> (i / b, j / b, i % b, j % b)
-  inverse (io, jo, ii, ji) -> (io * b + ii, jo * b + ji)
-}
-format ell(w: size) over (i, j) {
-  axis io = dense_fixed(i)
-  axis jo = sparse_fixed(io, j, w)
-  map (i, j) -> (i, j)
-  inverse (io, jo) -> (io, jo)
-}
-format csr over (i, j) {
-  axis io = dense_fixed(i)
-  axis jo = sparse_variable(io, j)
-  map (i, j) -> (i, j)
-  inverse (io, jo) -> (io, jo)
-}
-format dcsr over (i, j) {
-  axis io = sparse_variable(i)
-  axis jo = sparse_variable(io, j)
-  map (i, j) -> (i, j)
-  inverse (io, jo) -> (io, jo)
-}
-format csc over (i, j) {
-  axis jo = dense_fixed(j)
-  axis io = sparse_variable(jo, i)
-  map (i, j) -> (j, i)
-  inverse (jo, io) -> (io, jo)
-}
+${standard('bsr', 'ell', 'csr', 'dcsr', 'csc')}
 `
 
 const pair = (t: string, low: string): string => `

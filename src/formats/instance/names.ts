@@ -12,6 +12,7 @@ import {
   withChildren,
 } from '../../ir/expr.ts'
 import type { AnyFormat, Query } from '../../ir/format.ts'
+import { keyOfQuestion, operandsOf } from '../../ir/queries.ts'
 import { type Arguments, segments, signature, spanOf } from './arguments.ts'
 
 /** What the names of a format's text stand for at one place. */
@@ -97,12 +98,12 @@ export function translateQueries(
 ): { readonly queries: readonly Query[]; readonly scope: Scope } {
   const needed = new Set(wanted.flatMap((e) => [...freeVars(e)]))
   for (const q of [...queries].reverse())
-    if (needed.has(q.name)) for (const e of operands(q)) for (const v of freeVars(e)) needed.add(v)
+    if (needed.has(q.name)) for (const e of operandsOf(q)) for (const v of freeVars(e)) needed.add(v)
   let inner = scope
   const out: Query[] = []
   for (const q of queries) {
     if (!needed.has(q.name)) continue
-    const key = keyOfQuery(translateQuery(q, '', inner))
+    const key = keyOfQuestion(translateQuery(q, '', inner))
     let name = asked.get(key)
     if (name === undefined) {
       name = fresh(q.name)
@@ -112,28 +113,6 @@ export function translateQueries(
     inner = withVariables(inner, [[q.name, variable(name, q.kind === 'value' ? 'f64' : 'i32')]])
   }
   return { queries: out, scope: inner }
-}
-
-export function operands(q: Query): readonly Expr[] {
-  switch (q.kind) {
-    case 'count':
-    case 'rank':
-      return [...q.of, ...q.by]
-    case 'largest':
-      return q.by
-    case 'place':
-    case 'find':
-      return [q.of]
-    case 'value':
-    case 'held':
-      return []
-  }
-}
-
-function keyOfQuery(q: Query): string {
-  const source = q.kind === 'held' ? q.set : q.kind === 'place' ? q.sort : q.kind === 'find' ? q.list : ''
-  const of = q.kind === 'count' || q.kind === 'rank' ? q.of.length : 0
-  return [q.kind, source, of, ...operands(q).map(keyOf)].join(' ')
 }
 
 function translateQuery(q: Query, name: string, scope: Scope): Query {

@@ -6,9 +6,7 @@
 import type { Span } from '../../ast/diagnostic.ts'
 import { type Expr, freeVars, keyOf, type Var, variable } from '../expr.ts'
 import type { Query } from '../format.ts'
-
-type WithoutName<Q> = Q extends Query ? Omit<Q, 'name' | 'span'> : never
-export type Question = WithoutName<Query>
+import { keyOfQuestion, operandsOf, type Question } from '../queries.ts'
 
 /** The queries of one place, each once, in an order in which each comes after those it uses. */
 export class Queries {
@@ -38,29 +36,6 @@ export class Queries {
     while (used(`${kind}_${k}`)) k++
     return `${kind}_${k}`
   }
-}
-
-/** What a query reads of each coordinate. */
-function operandsOf(q: Question): readonly Expr[] {
-  switch (q.kind) {
-    case 'count':
-    case 'rank':
-      return [...q.of, ...q.by]
-    case 'largest':
-      return q.by
-    case 'place':
-    case 'find':
-      return [q.of]
-    case 'value':
-    case 'held':
-      return []
-  }
-}
-
-function keyOfQuestion(q: Question): string {
-  const name = q.kind === 'held' ? q.set : q.kind === 'place' ? q.sort : q.kind === 'find' ? q.list : ''
-  const split = q.kind === 'count' || q.kind === 'rank' ? q.of.length : 0
-  return `${q.kind} ${name} ${split} ${operandsOf(q).map(keyOf).join(' ')}`
 }
 
 /** The queries that an expression asks, those they ask included. */

@@ -1,94 +1,13 @@
 /** Formats and compositions of many kinds, and kernels of many kinds, all over rows i and columns j. */
+import { standard } from '../../support/standard-formats.ts'
 
 export const FORMATS = `
-format csr over (i, j) {
-  axis io = dense_fixed(i)
-  axis jo = sparse_variable(io, j)
-  map (i, j) -> (i, j)
-  inverse (io, jo) -> (io, jo)
-}
-format dcsr over (i, j) {
-  axis io = sparse_variable(i)
-  axis jo = sparse_variable(io, j)
-  map (i, j) -> (i, j)
-  inverse (io, jo) -> (io, jo)
-}
-format csc over (i, j) {
-  axis jo = dense_fixed(j)
-  axis io = sparse_variable(jo, i)
-  map (i, j) -> (j, i)
-  inverse (jo, io) -> (io, jo)
-}
-format coo over (i, j) {
-  axis io = sparse_variable(i) nonunique
-  axis jo = sparse_fixed(io, j, 1)
-  map (i, j) -> (i, j)
-  inverse (io, jo) -> (io, jo)
-}
-format ell(w: size) over (i, j) {
-  axis io = dense_fixed(i)
-  axis jo = sparse_fixed(io, j, w)
-  map (i, j) -> (i, j)
-  inverse (io, jo) -> (io, jo)
-}
-format bsr(b) over (i, j) {
-  axis io = dense_fixed(ceildiv(i, b))
-  axis jo = sparse_variable(io, ceildiv(j, b))
-  axis ii = dense_fixed(b)
-  axis ji = dense_fixed(b)
-  map (i, j) -> (i / b, j / b, i % b, j % b)
-  inverse (io, jo, ii, ji) -> (io * b + ii, jo * b + ji)
-}
-format sell(c, s) over (i, j) {
-  sort i by -count(j by i) within s -> (place, row)
-  axis so = dense_fixed(ceildiv(i, c))
-  axis k  = dense_variable(so, j)
-  axis ii = dense_fixed(k, c)
-  axis jo = sparse_fixed(ii, j, 1)
-  map (i, j) -> (place[i] / c, rank(j by i), place[i] % c, j)
-  inverse (so, k, ii, jo) -> (row[so * c + ii], jo)
-}
-format rows_ell(w) over (i, j) {
-  axis io = sparse_variable(i) nonunique
-  axis jo = sparse_fixed(io, j, w)
-  map (i, j) -> (i, j)
-  inverse (io, jo) -> (io, jo)
-}
-format pieces_ell(w) over (i, j) {
-  axis io = sparse_variable(i)
-  axis p  = dense_variable(io, j)
-  axis jo = sparse_fixed(p, j, w)
-  map (i, j) -> (i, rank(j by i) / w, j)
-  inverse (io, p, jo) -> (io, jo)
-}
-format sr_bcrs(t, g) over (i, j) {
-  axis so = dense_fixed(ceildiv(i, t))
-  axis go = dense_variable(so, j)
-  axis jo = sparse_fixed(go, j, g)
-  axis ii = dense_fixed(jo, t)
-  map (i, j) -> (i / t, rank(j by i / t) / g, j, i % t)
-  inverse (so, go, jo, ii) -> (so * t + ii, jo)
-}
+${standard('csr', 'dcsr', 'csc', 'coo', 'ell', 'bsr', 'sell', 'rows_ell', 'pieces_ell', 'sr_bcrs', 'band', 'vbr')}
 format dia over (i, j) {
   axis do = sparse_variable(i + j - 1)
   axis ii = dense_fixed(i)
   map (i, j) -> (j - i + size(i) - 1, i)
   inverse (do, ii) -> (ii, do + ii - (size(i) - 1))
-}
-format band(l, u) over (i, j) {
-  axis io = dense_fixed(i)
-  axis bo = dense_fixed(l + u + 1)
-  map (i, j) -> (i, j - i + l)
-  inverse (io, bo) -> (io, io + bo - l)
-  where (i - j <= l and j - i <= u)
-}
-format vbr(rows: list, cols: list) over (i, j) {
-  axis io = dense_fixed(segments(rows))
-  axis jo = sparse_variable(io, segments(cols))
-  axis ii = dense_variable(jo, i)
-  axis ji = dense_variable(ii, j)
-  map (i, j) -> (find(rows, i), find(cols, j), i - rows[find(rows, i)], j - cols[find(cols, j)])
-  inverse (io, jo, ii, ji) -> (rows[io] + ii, cols[jo] + ji)
 }
 format bitmap_blocks over (i, j) {
   axis io = dense_fixed(ceildiv(i, 2))
