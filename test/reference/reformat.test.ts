@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Axis, StoredAxis } from '../../src/ir/axis.ts'
-import { add, ceildiv, div, type Expr, int, lt, mod, mul, sub, variable } from '../../src/ir/expr.ts'
+import { add, ceildiv, div, type Expr, int, lt, mod, mul, sub } from '../../src/ir/expr.ts'
 import type { Format, Instance } from '../../src/ir/format.ts'
 import { reference } from '../../src/ir/reference/index.ts'
 import type { Kernel1 } from '../../src/ir/stage1.ts'
@@ -164,5 +164,5 @@ test('a format is elaborated with the names it declares', () => {
     ['c', false, true],
   ])
   expect(format.map[0]).toMatchObject({ op: 'div', a: { name: 'j' }, b: { name: 'b' } })
-  expect(format.inverse[1]).toMatchObject({ op: 'add', b: variable('ji') })
+  expect(format.inverse[1]).toMatchObject({ op: 'add', b: { kind: 'var', name: 'ji' } })
 })
