@@ -8,7 +8,6 @@ import {
   builtin,
   div,
   type Expr,
-  freeVars,
   int,
   lt,
   mod,
@@ -23,7 +22,6 @@ import {
   accessesOf,
   type Body,
   bodiesOf,
-  exprsOf,
   mapSame,
   stmt,
   substituteStmts,
@@ -32,6 +30,7 @@ import {
 } from '../ir/tree.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
+import { type Axes, threadAxis, Varying } from './varying.ts'
 
 export function cooperate(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
@@ -44,32 +43,27 @@ function distribute(top: Stmt, names: Names): Stmt {
   const threads = new Map<ThreadAxis, number>()
   walkStmts([top], (s) => {
     if (s.kind === 'alloc' && s.buffer.scope === 'shared') shared.add(s.buffer.name)
-    if (
-      s.kind === 'for' &&
-      s.mode.kind === 'bind' &&
-      s.mode.to.startsWith('thread') &&
-      s.extent.kind === 'const'
-    )
-      threads.set(s.mode.to, Math.max(threads.get(s.mode.to) ?? 1, s.extent.value))
+    const axis = threadAxis(s)
+    if (axis && s.kind === 'for' && s.extent.kind === 'const')
+      threads.set(axis, Math.max(threads.get(axis) ?? 1, s.extent.value))
   })
   if (shared.size === 0 || threads.size === 0) return top
-  const visit = (s: Stmt, bound: ReadonlyMap<ThreadAxis, string>): Stmt => {
+  const varying = new Varying(top, threads)
+  const visit = (s: Stmt, around: Axes): Stmt => {
     if (fillsShared(s, shared)) {
-      const used = usedVars(s)
-      // A thread whose index the elements depend on has its own; the others divide the work.
-      const free = new Map([...threads].filter(([axis]) => !used.has(bound.get(axis) ?? '')))
+      // A thread on which elements, values or whether it runs depend has its own; the others divide the work.
+      const own = varying.ofStmt(s)
+      const free = new Map([...threads].filter(([axis]) => !own.has(axis) && !around.has(axis)))
       if (free.size > 0) return spread(s, free, names)
     }
-    const inner =
-      s.kind === 'for' && s.mode.kind === 'bind' && s.mode.to.startsWith('thread')
-        ? new Map(bound).set(s.mode.to, s.var)
-        : bound
+    const control = varying.ofControl(s)
+    const inner = control.size === 0 ? around : new Set([...around, ...control])
     return withBodies(
       s,
       bodiesOf(s).map((b) => mapSame(b, (x) => visit(x, inner))),
     )
   }
-  return visit(top, new Map())
+  return visit(top, new Set())
 }
 
 /** A loop or store all of whose writes go to shared memory declared outside, none of it on threads yet. */
@@ -83,14 +77,6 @@ function fillsShared(s: Stmt, shared: ReadonlySet<string>): s is For | Store {
   return (
     !onThreads && written.length > 0 && written.every((a) => shared.has(a.buffer) && a.stmt.kind === 'store')
   )
-}
-
-function usedVars(s: Stmt): ReadonlySet<string> {
-  const out = new Set<string>()
-  walkStmts([s], (x) => {
-    for (const e of exprsOf(x)) for (const v of freeVars(e)) out.add(v)
-  })
-  return out
 }
 
 /**

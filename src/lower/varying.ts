@@ -1,0 +1,117 @@
+/**
+ * Which threads of a block may have values of their own: what depends on a thread's index, directly, over a
+ * register or a name, or because a condition on it decides what was written.
+ */
+import { children, type Expr, type ThreadAxis } from '../ir/expr.ts'
+import type { For, Stmt } from '../ir/loops.ts'
+import { type Body, bodiesOf, exprsOf, targetsOf, walkStmts } from '../ir/tree.ts'
+
+export type Axes = ReadonlySet<ThreadAxis>
+
+const NONE: Axes = new Set()
+
+/** The axis of threads of a block that the loop is bound to. */
+export const threadAxis = (s: Stmt): ThreadAxis | undefined =>
+  s.kind === 'for' && s.mode.kind === 'bind' && s.mode.to.startsWith('thread') ? s.mode.to : undefined
+
+export class Varying {
+  /** Of loop variables, names, and registers: one set for all elements of an array, whoever writes them. */
+  readonly #axes = new Map<string, Set<ThreadAxis>>()
+  readonly #registers = new Set<string>()
+  readonly #threads: ReadonlyMap<ThreadAxis, number>
+  readonly #mentioned = new Map<Expr, ReadonlySet<string>>()
+  #grown = false
+
+  /** `threads`: how many of each axis the launch has. */
+  constructor(top: Stmt, threads: ReadonlyMap<ThreadAxis, number>) {
+    this.#threads = threads
+    walkStmts([top], (s) => {
+      if (s.kind === 'alloc' && s.buffer.scope === 'register') this.#registers.add(s.buffer.name)
+    })
+    // A register that is read before it is written, in a round of a loop, carries what the round before wrote.
+    do {
+      this.#grown = false
+      this.#list([top], NONE)
+    } while (this.#grown)
+  }
+
+  /** The axes whose threads may have different values of it. */
+  of(e: Expr): Axes {
+    const out = new Set<ThreadAxis>()
+    this.#collect(e, out)
+    return out
+  }
+
+  /** The axes whose threads may execute it differently: other elements, other values, another number of times. */
+  ofStmt(s: Stmt): Axes {
+    const out = new Set<ThreadAxis>()
+    walkStmts([s], (x) => {
+      for (const e of exprsOf(x)) this.#collect(e, out)
+    })
+    return out
+  }
+
+  /**
+   * The axes whose threads may disagree on whether and how often the bodies run. Guards of loops are left out:
+   * they say which elements exist, and what does not depend on a thread's element does no harm without it.
+   */
+  ofControl(s: Stmt): Axes {
+    if (s.kind === 'for') return threadAxis(s) ? NONE : this.of(s.extent)
+    return s.kind === 'if' || s.kind === 'while' ? this.of(s.cond) : NONE
+  }
+
+  #collect(e: Expr, out: Set<ThreadAxis>): void {
+    for (const name of this.#names(e)) for (const a of this.#axes.get(name) ?? NONE) out.add(a)
+  }
+
+  /** Variables and registers in it. */
+  #names(e: Expr): ReadonlySet<string> {
+    const known = this.#mentioned.get(e)
+    if (known) return known
+    const out = new Set<string>()
+    if (e.kind === 'var') out.add(e.name)
+    if ((e.kind === 'load' || e.kind === 'search') && this.#registers.has(e.buffer)) out.add(e.buffer)
+    for (const c of children(e)) for (const n of this.#names(c)) out.add(n)
+    this.#mentioned.set(e, out)
+    return out
+  }
+
+  #add(name: string, axes: Iterable<ThreadAxis>): void {
+    const known = this.#axes.get(name) ?? new Set()
+    this.#axes.set(name, known)
+    for (const a of axes) {
+      if (known.has(a)) continue
+      known.add(a)
+      this.#grown = true
+    }
+  }
+
+  #list(body: Body, control: Axes): void {
+    for (const s of body) this.#statement(s, control)
+  }
+
+  #statement(s: Stmt, control: Axes): void {
+    if (s.kind === 'for') this.#list(s.body, new Set([...control, ...this.#loop(s)]))
+    else if (s.kind === 'if' || s.kind === 'while') {
+      const inner = new Set([...control, ...this.of(s.cond)])
+      for (const body of bodiesOf(s)) this.#list(body, inner)
+    } else if (s.kind === 'let') this.#add(s.name, [...control, ...this.of(s.value)])
+    else
+      for (const { buffer } of targetsOf(s))
+        if (this.#registers.has(buffer)) this.#add(buffer, [...control, ...this.ofStmt(s)])
+  }
+
+  /** What the loop decides by threads about what its body leaves behind: a thread may sit out. */
+  #loop(l: For): Axes {
+    const guards = l.guards.flatMap((g) => [...this.of(g)])
+    const axis = threadAxis(l)
+    if (!axis) {
+      const rounds = this.of(l.extent)
+      this.#add(l.var, rounds)
+      return new Set([...guards, ...rounds])
+    }
+    this.#add(l.var, [axis])
+    const whole = l.extent.kind === 'const' && l.extent.value === this.#threads.get(axis)
+    return new Set([...guards, ...(whole ? [] : [axis])])
+  }
+}
