@@ -5,7 +5,6 @@ import {
   children,
   type Expr,
   freeVars,
-  keyOf,
   load,
   variable,
   walkExpr,
