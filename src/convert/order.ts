@@ -23,6 +23,24 @@ export function differs(at: (e: Expr) => readonly Expr[], e: Expr): Expr {
   return here.reduce<Expr>((any, x, k) => binary('or', any, binary('ne', x, there[k]!)), isFirst(e))
 }
 
+/** Entries in order of `by`, then `of`: how many different tuples `of` came before each in its group, as a column. */
+export function distinctBefore(frame: Frame, name: string, by: readonly Expr[], of: readonly Expr[]): void {
+  const { queue: q, n } = frame
+  const t = frame.terms([...by, ...of])
+  const out = q.column(n, 'i32', name)
+  scan(q, {
+    ...t,
+    key: `rank ${by.length} ${t.key}`,
+    n,
+    op: '+',
+    columns: { ...t.columns, x_out: write(out) },
+    value: (e) => flag(differs(t.at, e)),
+    ...(by.length > 0 ? { reset: (e: Expr) => differs((x) => t.at(x).slice(0, by.length), e) } : {}),
+    body: (e, sum, own) => [store('x_out', e, add(sum, add(own, int(-1))))],
+  })
+  frame.set(name, out)
+}
+
 /** Reads back once, and once more where there are runs to sort. */
 export async function orderBy(frame: Frame, keys: readonly SortKey[]): Promise<void> {
   const names = keys.map((k) => keyOf(k.expr))

@@ -8,7 +8,7 @@ import type { Query } from '../ir/format.ts'
 import type { Frame } from './frame.ts'
 import { before, flag, get, next, store, when } from './kernel.ts'
 import { keysOf, type Scope } from './keys.ts'
-import { differs, orderBy } from './order.ts'
+import { differs, distinctBefore, orderBy } from './order.ts'
 import { type Column, natural, write } from './queue.ts'
 import { scan } from './scan.ts'
 import { largest, valueColumn } from './values.ts'
@@ -66,24 +66,9 @@ async function evaluateQuery(frame: Frame, q: Query, scope: Scope): Promise<void
 
 type Counting = Extract<Query, { kind: 'count' | 'rank' }>
 
-/** How many different tuples came before in the group: a scan over where tuples begin. */
 async function rank(frame: Frame, { name, by, of }: Counting): Promise<void> {
   await orderBy(frame, await keysOf(frame, [...by, ...of]))
-  const { queue: q, n } = frame
-  const t = frame.terms([...by, ...of])
-  const group = (e: Expr): readonly Expr[] => t.at(e).slice(0, by.length)
-  const out = q.column(n, 'i32', name)
-  scan(q, {
-    ...t,
-    key: `rank ${by.length} ${t.key}`,
-    n,
-    op: '+',
-    columns: { ...t.columns, x_out: write(out) },
-    value: (e) => flag(differs(t.at, e)),
-    reset: (e) => differs(group, e),
-    body: (e, sum, own) => [store('x_out', e, add(sum, add(own, int(-1))))],
-  })
-  frame.set(name, out)
+  distinctBefore(frame, name, by, of)
 }
 
 /** The number of different tuples in the group, from its last entry to all of them by the group's number. */

@@ -2,7 +2,7 @@
 import { add, div, type Expr, int, mod, mul } from '../ir/expr.ts'
 import type { Stmt } from '../ir/loops.ts'
 import { get, loop, next, registers, scalar, store } from './kernel.ts'
-import { type Column, natural, type Queue, read, write } from './queue.ts'
+import { type Column, type Queue, write } from './queue.ts'
 import type { Base, Pass } from './sort.ts'
 import { type Chunk, chunkOf } from './sort-chunks.ts'
 
@@ -37,27 +37,14 @@ export function countByThread(q: Queue, p: Pass, base: Base, counts: Column): vo
   })
 }
 
-/** `counts`: where each chunk's first entry of each digit goes. */
-export function dealByThread(
-  q: Queue,
-  p: Pass,
-  base: Base,
-  counts: Column,
-  to: { readonly order: Column; readonly known: Column | null },
-): void {
+/** `x_counts` of `base`: where each chunk's first entry of each digit goes, in `x_to` and `x_keys`. */
+export function dealByThread(q: Queue, p: Pass, base: Base): void {
   const digits = 2 ** p.bits
   const place = registers('x_place', digits)
   q.launch({
     ...base,
     threads: base.chunks,
     key: `deal ${base.name} ${p.last}`,
-    columns: {
-      ...base.columns,
-      ...(p.order ? { x_order: natural(p.order) } : {}),
-      x_counts: read(counts),
-      x_to: write(to.order),
-      ...(to.known ? { x_keys: write(to.known) } : {}),
-    },
     body: (c) => {
       const chunk = chunkOf(c, p.segments !== null, digits)
       return [
@@ -74,7 +61,7 @@ export function dealByThread(
             ...at.declare,
             place.put(d.value, next(at.value)),
             store('x_to', at.value, p.order ? get('x_order', s) : s),
-            ...(to.known ? [store('x_keys', at.value, x.value)] : []),
+            ...(p.last ? [] : [store('x_keys', at.value, x.value)]),
           ]
         }),
       ]

@@ -20,7 +20,7 @@ import {
   unrolled,
   when,
 } from './kernel.ts'
-import { type Column, natural, type Queue, read, write } from './queue.ts'
+import { type Column, type Queue, write } from './queue.ts'
 import type { Base, Pass } from './sort.ts'
 import { type Chunk, chunkOf } from './sort-chunks.ts'
 import type { Tile } from './tuning.ts'
@@ -89,15 +89,8 @@ export function countByBlock(q: Queue, p: Pass, base: Base, counts: Column, tile
   })
 }
 
-/** `counts`: where each tile's first entry of each digit goes. */
-export function dealByBlock(
-  q: Queue,
-  p: Pass,
-  base: Base,
-  counts: Column,
-  to: { readonly order: Column; readonly known: Column | null },
-  tile: Tile,
-): void {
+/** `x_counts` of `base`: where each tile's first entry of each digit goes, in `x_to` and `x_keys`. */
+export function dealByBlock(q: Queue, p: Pass, base: Base, tile: Tile): void {
   const { threads, items } = tile
   const digits = 2 ** p.bits
   q.launch({
@@ -105,13 +98,6 @@ export function dealByBlock(
     threads: base.chunks,
     shared: true,
     key: `deal tiles ${threads} ${items} ${base.name} ${p.last}`,
-    columns: {
-      ...base.columns,
-      ...(p.order ? { x_order: natural(p.order) } : {}),
-      x_counts: read(counts),
-      x_to: write(to.order),
-      ...(to.known ? { x_keys: write(to.known) } : {}),
-    },
     body: (c) => {
       const chunk = chunkOf(c, p.segments !== null, digits)
       const keys = shared('x_tile_keys', threads * items)
@@ -149,7 +135,7 @@ export function dealByBlock(
             return [
               ...at.declare,
               store('x_to', at.value, entries.at(s)),
-              ...(to.known ? [store('x_keys', at.value, keys.at(s))] : []),
+              ...(p.last ? [] : [store('x_keys', at.value, keys.at(s))]),
             ]
           }),
         ]),

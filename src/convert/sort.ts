@@ -6,7 +6,7 @@
  */
 import type { Expr } from '../ir/expr.ts'
 import { get, store } from './kernel.ts'
-import { type Column, type LaunchSpec, natural, type Queue, type Use, update } from './queue.ts'
+import { type Column, type LaunchSpec, natural, type Queue, read, type Use, update, write } from './queue.ts'
 import { scan } from './scan.ts'
 import { chunkBases } from './sort-chunks.ts'
 import { countByThread, dealByThread } from './sort-threads.ts'
@@ -140,8 +140,18 @@ function pass(q: Queue, p: Pass): { readonly order: Column; readonly known: Colu
     order: q.column(n, 'i32', 'order'),
     known: p.last ? null : q.column(n, 'i32', 'keys'),
   }
-  if (chunk.by === 'thread') dealByThread(q, p, base, counts, made)
-  else dealByBlock(q, p, base, counts, made, chunk)
+  const dealt: Base = {
+    ...base,
+    columns: {
+      ...base.columns,
+      ...(order ? { x_order: natural(order) } : {}),
+      x_counts: read(counts),
+      x_to: write(made.order),
+      ...(made.known ? { x_keys: write(made.known) } : {}),
+    },
+  }
+  if (chunk.by === 'thread') dealByThread(q, p, dealt)
+  else dealByBlock(q, p, dealt, chunk)
   q.release(counts, bases)
   return made
 }

@@ -1,5 +1,6 @@
 /** Sorts of a format on a device: permutations of all coordinates of a dimension by what is asked of them. */
-import { fail, invariant } from '../ast/diagnostic.ts'
+import { invariant } from '../ast/diagnostic.ts'
+import { notOfDimension, windowOf } from '../formats/queries/sorts.ts'
 import { add, div, type Expr, load, mul, variable } from '../ir/expr.ts'
 import type { Query, Sort } from '../ir/format.ts'
 import { Frame } from './frame.ts'
@@ -30,15 +31,7 @@ export async function evaluateSort(frame: Frame, sort: Sort, scope: Scope): Prom
     else if (query.kind === 'find' || query.kind === 'place') await evaluateQueries(domain, [query], scope)
     else notOfDimension(sort, query)
   }
-  const window = sort.within === null ? Math.max(1, dim.extent) : frame.size(sort.within)
-  if (window < 1)
-    fail({
-      code: 'format/sort-window',
-      message: `the sort of ${sort.dim} is within windows of ${window} coordinates`,
-      ...(sort.span ? { span: sort.span } : {}),
-      expected: 'windows of at least 1 coordinate',
-      hint: 'pass a positive argument, or leave `within` out to sort all of them',
-    })
+  const window = windowOf(sort, dim.extent, (e) => frame.size(e))
   domain.sizes.set('@window', window)
   // What is measured is often far less than what can be.
   for (const query of sort.queries) domain.bounds.delete(query.name)
@@ -117,14 +110,4 @@ async function spread(
   domain.tables.delete('@found')
   frame.drop(query.name)
   q.release(found)
-}
-
-function notOfDimension(sort: Sort, q: Query): never {
-  fail({
-    code: 'format/sort-query',
-    message: `the sort of ${sort.dim} asks for ${q.kind}, which coordinates that are not stored do not have`,
-    ...(q.span ? { span: q.span } : {}),
-    expected: `count(… by …) with ${sort.dim} alone after by`,
-    hint: 'sort by counts, or by arithmetic of the coordinate',
-  })
 }

@@ -5,7 +5,7 @@ import type { Query } from '../ir/format.ts'
 import { ENTRY, type Frame } from './frame.ts'
 import { atomic, flag, get, next, store } from './kernel.ts'
 import { keysOf, type Scope } from './keys.ts'
-import { differs, orderBy, type SortKey } from './order.ts'
+import { differs, distinctBefore, orderBy, type SortKey } from './order.ts'
 import { type Column, natural, type Queue, read, update, write } from './queue.ts'
 import { scan } from './scan.ts'
 
@@ -111,21 +111,13 @@ export async function largest(
   for (const t of [BITS, ENTRIES]) frame.tables.delete(t)
   if (values !== scope.values) frame.queue.release(values)
   frame.sortedBy = frame.sortedBy.slice(0, by.length)
-  const { queue: q, n } = frame
-  const t = frame.terms([...by, ...dims.map((d) => d.expr)])
-  const out = q.column(n, 'i32', name)
-  scan(q, {
-    ...t,
-    key: `largest ${by.length} ${t.key}`,
-    n,
-    op: '+',
-    columns: { ...t.columns, x_out: write(out) },
-    // Equal coordinates have equal values, and one place.
-    value: (e) => flag(differs(t.at, e)),
-    ...(by.length > 0 ? { reset: (e: Expr) => differs((x) => t.at(x).slice(0, by.length), e) } : {}),
-    body: (e, sum, own) => [store('x_out', e, add(sum, add(own, int(-1))))],
-  })
-  frame.set(name, out)
+  // Equal coordinates have equal values, and one place.
+  distinctBefore(
+    frame,
+    name,
+    by,
+    dims.map((d) => d.expr),
+  )
 }
 
 const MOST = 2 ** 31 - 1

@@ -5,7 +5,7 @@
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { isFloat } from '../../ir/dtype.ts'
-import { type Expr, keyOf } from '../../ir/expr.ts'
+import { children, type Expr, keyOf } from '../../ir/expr.ts'
 import { type Interval, intervalOf } from './interval.ts'
 import { type Chunk, KERNELS, MATH, REAL } from './program-kernels.ts'
 import { isFlag, thresholdsOf } from './thresholds.ts'
@@ -70,7 +70,7 @@ export function compile(input: ProgramInput, columns: readonly Column[]): Progra
       steps.push({ expr: e, out, run: classify(out, visit(classes.of).out, classes.below), fits: true })
       return result
     }
-    const operands = operandsOf(e).map(visit)
+    const operands = children(e).map(visit)
     const range = intervalOf(
       e,
       operands.map((x) => x.range),
@@ -99,27 +99,6 @@ function rangeOf(input: ProgramInput, name: string): readonly [number, number] |
   }
   const extent = input.extents?.[k]
   return extent === undefined ? undefined : [0, Math.max(0, extent - 1)]
-}
-
-function operandsOf(e: Expr): readonly Expr[] {
-  switch (e.kind) {
-    case 'const':
-    case 'var':
-      return []
-    case 'unary':
-    case 'cast':
-      return [e.x]
-    case 'binary':
-      return [e.a, e.b]
-    case 'select':
-      return [e.cond, e.then, e.else]
-    case 'call':
-      return e.args
-    case 'load':
-      return e.index
-    default:
-      return unsupported(e)
-  }
 }
 
 /** What has the same numbers already: what is cast without rounding, a condition that becomes 1 or 0. */

@@ -20,13 +20,8 @@ export interface LengthReport {
   readonly histogram: readonly { readonly upTo: number; readonly segments: number }[]
 }
 
-export interface PartReport {
-  readonly label: string
-  readonly format: string
-  /** Values of the part's measured sizes. */
-  readonly measured: Readonly<Record<string, number>>
-  /** Different coordinates of the tensor's first dimension that the part holds elements at. */
-  readonly rows: number
+/** Of a part, or summed over the parts. */
+interface Totals {
   /** Elements of the value array, and how many of them hold a coordinate of the tensor. */
   readonly slots: number
   readonly stored: number
@@ -38,25 +33,25 @@ export interface PartReport {
   readonly tableBytes: number
   readonly valueBytes: number
   readonly bytes: number
+}
+
+export interface PartReport extends Totals {
+  readonly label: string
+  readonly format: string
+  /** Values of the part's measured sizes. */
+  readonly measured: Readonly<Record<string, number>>
+  /** Different coordinates of the tensor's first dimension that the part holds elements at. */
+  readonly rows: number
   readonly storage: StorageReport
 }
 
-export interface TensorReport {
+export interface TensorReport extends Totals {
   readonly format: string
   readonly shape: readonly number[]
   readonly dtype: CoordTensor['dtype']
   /** By dimension. */
   readonly lengths: readonly LengthReport[]
   readonly parts: readonly PartReport[]
-  /** Sums over the parts. */
-  readonly slots: number
-  readonly stored: number
-  readonly padding: number
-  readonly paddingShare: number
-  readonly structureBytes: number
-  readonly tableBytes: number
-  readonly valueBytes: number
-  readonly bytes: number
   /** What the same elements take in plain compressed rows. */
   readonly compressedBytes: number
 }
@@ -87,6 +82,7 @@ export function reportTensor(tensor: StoredParts): TensorReport {
   const sum = (of: (p: PartReport) => number): number => parts.reduce((total, p) => total + of(p), 0)
   const slots = sum((p) => p.slots)
   const stored = sum((p) => p.stored)
+  const padding = sum((p) => p.padding)
   return {
     format: tensor.instance.text,
     shape: tensor.shape,
@@ -100,11 +96,8 @@ export function reportTensor(tensor: StoredParts): TensorReport {
     parts,
     slots,
     stored,
-    padding: sum((p) => p.padding),
-    paddingShare: share(
-      sum((p) => p.padding),
-      slots,
-    ),
+    padding,
+    paddingShare: share(padding, slots),
     structureBytes: sum((p) => p.structureBytes),
     tableBytes: sum((p) => p.tableBytes),
     valueBytes: sum((p) => p.valueBytes),

@@ -1,15 +1,7 @@
 /** Expressions of a format in the names of a kernel. */
 import { fail } from '../../ast/diagnostic.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
-import {
-  children,
-  type Expr,
-  freeVars,
-  load,
-  variable,
-  walkExpr,
-  withChildren,
-} from '../../ir/expr.ts'
+import { children, type Expr, freeVars, load, variable, walkExpr, withChildren } from '../../ir/expr.ts'
 import type { AnyFormat, Query } from '../../ir/format.ts'
 import { keyOfQuestion, operandsOf } from '../../ir/queries.ts'
 import { type Arguments, segments, signature, spanOf } from './arguments.ts'

@@ -1,6 +1,7 @@
 /** Sorts of a format: permutations of all coordinates of a dimension, stored or not, by what is asked of them. */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import { evaluate } from '../../ir/evaluate.ts'
+import type { Expr } from '../../ir/expr.ts'
 import type { Query, Sort } from '../../ir/format.ts'
 import { applyMap } from '../columns/coordmap.ts'
 import { largest, nonNegative, starts } from '../columns/keys.ts'
@@ -57,15 +58,7 @@ export function evaluateSort(
       domain.set(q.name, spread(own, columns.get(sort.dim)!, q.by.map(onAll), all))
     } else notOfDimension(sort, q)
   }
-  const window = sort.within === null ? Math.max(1, extent) : evaluate(sort.within, given.sizes)
-  if (window < 1)
-    fail({
-      code: 'format/sort-window',
-      message: `the sort of ${sort.dim} is within windows of ${window} coordinates`,
-      ...(sort.span ? { span: sort.span } : {}),
-      expected: 'windows of at least 1 coordinate',
-      hint: 'pass a positive argument, or leave `within` out to sort all of them',
-    })
+  const window = windowOf(sort, extent, (e) => evaluate(e, given.sizes))
   const windows = allocate(extent, 'coordinates')
   for (let x = 0; x < extent; x++) windows[x] = Math.floor(x / window)
   const keys = [windows, nonNegative(onAll(sort.key))]
@@ -106,7 +99,22 @@ function iota(n: number): Int32Array {
   return out
 }
 
-function notOfDimension(sort: Sort, q: Query): never {
+/** Coordinates in one window of a sort. @throws SptError `format/sort-window` */
+export function windowOf(sort: Sort, extent: number, value: (e: Expr) => number): number {
+  const window = sort.within === null ? Math.max(1, extent) : value(sort.within)
+  if (window < 1)
+    fail({
+      code: 'format/sort-window',
+      message: `the sort of ${sort.dim} is within windows of ${window} coordinates`,
+      ...(sort.span ? { span: sort.span } : {}),
+      expected: 'windows of at least 1 coordinate',
+      hint: 'pass a positive argument, or leave `within` out to sort all of them',
+    })
+  return window
+}
+
+/** @throws SptError `format/sort-query` */
+export function notOfDimension(sort: Sort, q: Query): never {
   fail({
     code: 'format/sort-query',
     message: `the sort of ${sort.dim} asks for ${q.kind}, which coordinates that are not stored do not have`,
