@@ -2,17 +2,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import type { Compilation } from '../../src/compile.ts'
-import type { Tensor } from '../../src/formats/tensor.ts'
 import { print2 } from '../../src/ir/print2.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { agreeOnDevice, agreeOnStages, bind, expectedOf } from '../laws/agree.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
-import type { Sample } from '../support/program-gen.ts'
 import { compilationOf, type Data } from './coords/apply.ts'
 import { FORMATS, KERNELS, REFUSED, USES } from './coords/formats.ts'
-import { dataOf, only } from './coords/matrices.ts'
+import { dataOf, only, sampleOf } from './coords/matrices.ts'
 
 const MATRICES: readonly Data[] = [
   dataOf(5, 7, [0, 7, 8, 9, 10, 11, 12, 13, 22, 30, 33], 7),
@@ -20,38 +18,6 @@ const MATRICES: readonly Data[] = [
   dataOf(3, 4, [5], 5),
   dataOf(0, 3, [], 2),
 ]
-
-function sampleOf(data: Data, lists: boolean): Sample {
-  const { m, n } = data.sizes as { m: number; n: number }
-  const coords = [0, 1].map((d) => Int32Array.from(data.coords, (c) => c[d]!))
-  const shape: Readonly<Record<string, readonly number[]>> = { B: [n, 2], X: [m, 2], x: [m] }
-  const dense = (values: readonly number[], s: readonly number[]): Tensor => ({
-    kind: 'dense',
-    shape: s,
-    values: Int32Array.from(values),
-    dtype: 'i32',
-  })
-  const A: Tensor = {
-    kind: 'coords',
-    shape: [m, n],
-    coords,
-    values: Int32Array.from(data.values.A!),
-    dtype: 'i32',
-  }
-  return {
-    text: '',
-    params: data.sizes,
-    tensors: {
-      A,
-      ...Object.fromEntries(Object.entries(data.dense).map(([b, v]) => [b, dense(v, shape[b]!)])),
-      ...(lists
-        ? Object.fromEntries(Object.entries(data.lists ?? {}).map(([l, v]) => [l, dense(v, [v.length])]))
-        : {}),
-    },
-    reference: { params: data.sizes, buffers: { ...data.dense, A: { coords, values: data.values.A! } } },
-    uses: new Set(),
-  }
-}
 
 /** Stages II and III, where threads that race are found, and devices. */
 async function agree(c: Compilation, devices: readonly Device[], lists = false): Promise<void> {

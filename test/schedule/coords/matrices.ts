@@ -1,5 +1,7 @@
 /** Small matrices with values for the kernels of `formats.ts`. */
 import fc from 'fast-check'
+import type { Tensor } from '../../../src/formats/tensor.ts'
+import type { Sample } from '../../support/program-gen.ts'
 import type { Data } from './apply.ts'
 
 /** `cells` of an m × n matrix, row-major. */
@@ -39,3 +41,29 @@ export const only = (data: Data, buffers: readonly string[]): Data => ({
   ...data,
   dense: Object.fromEntries(Object.entries(data.dense).filter(([b]) => buffers.includes(b))),
 })
+
+/** For running it: `lists` are bound too where a format takes them. */
+export function sampleOf(data: Data, lists: boolean): Sample {
+  const { m, n } = data.sizes as { m: number; n: number }
+  const coords = [0, 1].map((d) => Int32Array.from(data.coords, (c) => c[d]!))
+  const shape: Readonly<Record<string, readonly number[]>> = { B: [n, 2], X: [m, 2], x: [m] }
+  const dense = (values: readonly number[], s: readonly number[]): Tensor => ({
+    kind: 'dense',
+    shape: s,
+    values: Int32Array.from(values),
+    dtype: 'i32',
+  })
+  const tensors: Record<string, Tensor> = {
+    A: { kind: 'coords', shape: [m, n], coords, values: Int32Array.from(data.values.A!), dtype: 'i32' },
+  }
+  for (const [name, values] of Object.entries(data.dense)) tensors[name] = dense(values, shape[name]!)
+  if (lists)
+    for (const [name, list] of Object.entries(data.lists ?? {})) tensors[name] = dense(list, [list.length])
+  return {
+    text: '',
+    params: data.sizes,
+    tensors,
+    reference: { params: data.sizes, buffers: { ...data.dense, A: { coords, values: data.values.A! } } },
+    uses: new Set(),
+  }
+}
