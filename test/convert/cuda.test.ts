@@ -5,7 +5,7 @@ import { convert, releaseConversions, resident } from '../../src/convert/index.t
 import { queueOf } from '../../src/convert/resident.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
-import { givenFor, instanceOf, packageFormats, STANDARD, tensorFor } from './standard.ts'
+import { givenFor, instanceOf, packageFormats, STANDARD, tensorFor } from '../support/standard.ts'
 
 /** Between them they need every kind of kernel. */
 const TRIED = new Set([

@@ -5,8 +5,16 @@ import { convertPlan, releaseConversions, resident } from '../../src/convert/ind
 import { convertTensor } from '../../src/formats/parts/convert.ts'
 import type { AnyFormat } from '../../src/ir/format.ts'
 import type { Device } from '../../src/runtime/device.ts'
+import {
+  arraysOf,
+  givenFor,
+  instanceOf,
+  packageFormats,
+  STANDARD,
+  tensorFor,
+  title,
+} from '../support/standard.ts'
 import { DEVICES } from './devices.ts'
-import { arraysOf, givenFor, instanceOf, packageFormats, STANDARD, tensorFor, title } from './standard.ts'
 
 let formats: ReadonlyMap<string, AnyFormat>
 beforeAll(async () => {

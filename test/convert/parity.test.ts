@@ -9,7 +9,7 @@ import type { CoordTensor } from '../../src/formats/tensor.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { givenFor, matrices, matrix, written } from '../formats/written.ts'
-import { arraysOf } from './standard.ts'
+import { arraysOf } from '../support/standard.ts'
 
 const ROWS = `format rows over (i, j) {
   axis io = dense_fixed(i)

@@ -1,44 +1,31 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { Given } from '../../src/formats/given.ts'
-import { instantiate } from '../../src/formats/instance/instantiate.ts'
 import { convertTensor, partsToCoords } from '../../src/formats/parts/convert.ts'
 import { provenance } from '../../src/formats/proof/provenance.ts'
 import type { CoordTensor } from '../../src/formats/tensor.ts'
-import type { StoredAxis } from '../../src/ir/axis.ts'
-import { variable } from '../../src/ir/expr.ts'
 import type { AnyFormat, Instance } from '../../src/ir/format.ts'
-import { load } from '../../src/node.ts'
-import { denseFixed, lines, sparseVariable } from './arbitrary.ts'
+import {
+  givenFor,
+  instanceOf as instanceIn,
+  packageFormats,
+  STANDARD,
+  type Standard,
+  title,
+} from '../support/standard.ts'
+import { lines } from './arbitrary.ts'
 import { matrices, matrix, refusal } from './written.ts'
 
-const FILES = ['formats', 'formats-composed', 'formats-tensors']
-const formats = new Map<string, AnyFormat>()
+let formats: ReadonlyMap<string, AnyFormat>
 
 beforeAll(async () => {
-  for (const file of FILES)
-    for (const [name, f] of (await load(`kernels/${file}.spt`)).formats) formats.set(name, f)
+  formats = await packageFormats()
 })
-
-const NAMES = ['a', 'b', 'c', 'd', 'e']
 
 function instanceOf(name: string, args: readonly (number | string)[]): Instance {
   const format = formats.get(name)
   if (!format) throw new Error(`no format ${name}`)
-  const over = format.over.map((_, k): StoredAxis => {
-    const axis = k === 0 ? denseFixed(NAMES[k]!) : sparseVariable(NAMES[k]!, NAMES[k - 1]!)
-    return { ...axis, extent: variable(`n${k}`) }
-  })
-  return instantiate({ format, args }, over, (x, label) => (label === '' ? x : `${x}_${label}`))
+  return instanceIn(format, args)
 }
-
-const givenFor = (shape: readonly number[], more: Partial<Given> = {}): Given => ({
-  sizes: new Map(shape.map((n, k) => [`n${k}`, n])),
-  extents: new Map(shape.map((n, k) => [NAMES[k]!, n])),
-  lists: new Map(),
-  sets: new Map(),
-  ...more,
-})
 
 /** Only entries that a format without room for others can hold. */
 const keep = (t: CoordTensor, holds: (i: number, j: number) => boolean): CoordTensor => {
@@ -60,91 +47,24 @@ const few =
     })
   }
 
-/** Boundaries of segments of 1, 2, 3, 1, 2, 3 … up to n. */
-const cuts = (n: number, first = 1): Int32Array => {
-  const out = [0]
-  for (let at = 0, k = first; at < n; k = (k % 3) + 1) out.push((at = Math.min(n, at + k)))
-  return Int32Array.from(out)
+const MATRICES = STANDARD.filter((s) => s.order === undefined)
+
+const restricted = (s: Standard, t: CoordTensor): CoordTensor =>
+  s.few ? few(...s.few)(t) : s.holds ? keep(t, s.holds) : t
+
+/** What is not proved of inverse and range of the parts, and of the parts being a disjoint cover. */
+const CHECKED: Readonly<Record<string, readonly ('inverse' | 'range' | 'cover')[]>> = {
+  'band(1, 2)': ['cover'],
+  'strided(3)': ['inverse', 'cover'],
+  'strided_rest(2)': ['inverse'],
 }
-
-interface Standard {
-  readonly name: string
-  readonly args: readonly (number | string)[]
-  readonly given?: (shape: readonly number[]) => Partial<Given>
-  readonly restrict?: (t: CoordTensor) => CoordTensor
-  /** What is proved: inverse and range of the parts, and that the parts are a disjoint cover. */
-  readonly checked?: readonly ('inverse' | 'range' | 'cover')[]
-}
-
-const MATRICES: readonly Standard[] = [
-  { name: 'csr', args: [] },
-  { name: 'csc', args: [] },
-  { name: 'coo', args: [] },
-  { name: 'dcsr', args: [] },
-  { name: 'dcsc', args: [] },
-  { name: 'ragged', args: [] },
-  { name: 'ell', args: [] },
-  { name: 'ell', args: [40] },
-  { name: 'sell', args: [4, 8] },
-  { name: 'sell', args: [3, 1] },
-  { name: 'rows_ell', args: [1] },
-  { name: 'rows_ell', args: [4] },
-  { name: 'pieces_ell', args: [3] },
-  { name: 'gcoo', args: [2] },
-  { name: 'nm', args: [2, 4], restrict: few(2, 4) },
-  { name: 'bsr', args: [1] },
-  { name: 'bsr', args: [4] },
-  { name: 'dbsr', args: [3] },
-  {
-    name: 'vbr',
-    args: ['rows', 'cols'],
-    given: ([m, n]) => ({
-      lists: new Map([
-        ['rows', cuts(m!)],
-        ['cols', cuts(n!, 2)],
-      ]),
-    }),
-  },
-  { name: 'sr_bcrs', args: [4, 2] },
-  { name: 'sr_bcrs', args: [8, 16] },
-  { name: 'bitmap_blocks', args: [] },
-  { name: 'dia', args: [] },
-  {
-    name: 'band',
-    args: [1, 2],
-    restrict: (t) => keep(t, (i, j) => i - j <= 1 && j - i <= 2),
-    checked: ['cover'],
-  },
-  {
-    name: 'strided',
-    args: [3],
-    restrict: (t) => keep(t, (i, j) => (i - j) % 3 === 0),
-    checked: ['inverse', 'cover'],
-  },
-  { name: 'hyb', args: [1, 0] },
-  { name: 'hyb', args: [2, 2] },
-  { name: 'hyb', args: [3, 1] },
-  { name: 'hyb_pieces', args: [2, 2] },
-  { name: 'dense_blocks', args: [2, 0.75] },
-  { name: 'band_rest', args: [1, 1] },
-  { name: 'diagonal_rest', args: [] },
-  { name: 'top_rest', args: [2] },
-  { name: 'strided_rest', args: [2], checked: ['inverse'] },
-  {
-    name: 'masked_rest',
-    args: ['mask'],
-    given: () => ({ sets: new Map([['mask', [Int32Array.of(0, 1, 2, 3), Int32Array.of(0, 1, 0, 2)]]]) }),
-  },
-]
-
-const title = (s: Standard): string => `${s.name}(${s.args.join(', ')})`
 
 describe('standard formats of matrices', () => {
   it.each(MATRICES.map((s) => [title(s), s] as const))('%s: there and back', (_, s) => {
     const instance = instanceOf(s.name, s.args)
     fc.assert(
       fc.property(matrices, (raw) => {
-        const t = s.restrict ? s.restrict(raw) : raw
+        const t = restricted(s, raw)
         const given = givenFor(t.shape, s.given?.(t.shape))
         const back = partsToCoords(convertTensor(t, instance, given))
         expect(lines(back.coords, back.values!, false)).toEqual(lines(t.coords, t.values!, false))
@@ -161,7 +81,7 @@ describe('standard formats of matrices', () => {
       if (p.range === 'checked') open.add('range')
     }
     for (const n of nodes) if (n.cover === 'checked' || n.disjoint === 'checked') open.add('cover')
-    expect([...open]).toEqual(s.checked ?? [])
+    expect([...open]).toEqual(CHECKED[title(s)] ?? [])
   })
 
   it('refuses what a format without room for it cannot hold', () => {

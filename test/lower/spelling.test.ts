@@ -4,7 +4,7 @@
 import { expect, test } from 'vitest'
 import type { ModuleText } from '../../src/backends/module.ts'
 import { load } from '../../src/node.ts'
-import { packageFormats, STANDARD, title } from '../convert/standard.ts'
+import { packageFormats, STANDARD, title } from '../support/standard.ts'
 
 const KERNELS = await Promise.all(
   [
