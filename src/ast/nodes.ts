@@ -7,6 +7,9 @@
  * (`-1` is `neg` of 1). Whether a name exists, and what it means, is for elaboration.
  */
 import type { Span } from './diagnostic.ts'
+import type { Schedule } from './nodes-schedules.ts'
+
+export type * from './nodes-schedules.ts'
 
 export const SCALAR_TYPES = ['f64', 'f32', 'f16', 'bf16', 'i32', 'u32', 'i8', 'u8', 'bool'] as const
 export type ScalarType = (typeof SCALAR_TYPES)[number]
@@ -17,7 +20,7 @@ export type Role = (typeof ROLES)[number]
 export const BIND_TARGETS = ['block.x', 'block.y', 'block.z', 'thread.x', 'thread.y', 'thread.z'] as const
 export type BindTarget = (typeof BIND_TARGETS)[number]
 
-interface Node {
+export interface Node {
   readonly span: Span
 }
 
@@ -46,7 +49,7 @@ export interface Trivia {
 }
 
 /** What stands on lines of its own and can carry comments. */
-interface Item extends Node {
+export interface Item extends Node {
   readonly trivia?: Trivia | undefined
 }
 
@@ -396,177 +399,6 @@ export interface Width extends Node {
   readonly power: Expr | null
   readonly doubling: boolean
 }
-
-// Schedules ----------------------------------------------------------------------------------------------------
-
-/** `schedule kernel.name(params) { steps }`. */
-export interface Schedule extends Item {
-  readonly kind: 'schedule'
-  readonly kernel: Ident
-  readonly name: Ident
-  readonly params: readonly ScheduleParam[]
-  readonly steps: readonly Step[]
-}
-export interface ScheduleParam extends Node {
-  readonly name: Ident
-  readonly default: Expr | null
-}
-
-/** A loop or iterator by name, `produce.i` where several iterations have one of that name. */
-export interface LoopRef extends Node {
-  readonly nest: Ident | null
-  readonly name: Ident
-}
-
-/** `A as blocks(16)`, or a composition in place: `A as blocks(16) where (cond) + rows`. One part at least. */
-export interface AsStep extends Item {
-  readonly kind: 'as'
-  readonly buffer: Ident
-  readonly parts: readonly AsPart[]
-}
-export interface AsPart extends FormatUse {
-  readonly where: Expr | null
-}
-/** `each part of A as p { steps }`. */
-export interface EachStep extends Item {
-  readonly kind: 'each'
-  readonly buffer: Ident
-  readonly as: Ident
-  readonly steps: readonly Step[]
-}
-/** `merge parts of A`. */
-export interface MergePartsStep extends Item {
-  readonly kind: 'merge_parts'
-  readonly buffer: Ident
-}
-/** `merge (first, second)`: nests by name; one at least. */
-export interface MergeStep extends Item {
-  readonly kind: 'merge'
-  readonly nests: readonly Ident[]
-}
-/** `reorder (f, j)`. */
-export interface ReorderStep extends Item {
-  readonly kind: 'reorder'
-  readonly loops: readonly LoopRef[]
-}
-/** `fuse (i, j) -> ij`. */
-export interface FuseStep extends Item {
-  readonly kind: 'fuse'
-  readonly loops: readonly LoopRef[]
-  readonly into: Ident | null
-}
-/** `attach k to e`. */
-export interface AttachStep extends Item {
-  readonly kind: 'attach'
-  readonly loop: LoopRef
-  readonly to: LoopRef
-}
-/** `split i by 8 -> (io, ii)`; two names. */
-export interface SplitStep extends Item {
-  readonly kind: 'split'
-  readonly loop: LoopRef
-  readonly by: Expr
-  readonly into: readonly [Ident, Ident] | null
-}
-/** `tile (i, f) by (8, 32) -> (io, fo, ii, fi)`; a factor for each loop, two names for each. */
-export interface TileStep extends Item {
-  readonly kind: 'tile'
-  readonly loops: readonly LoopRef[]
-  readonly by: readonly Expr[]
-  readonly into: readonly Ident[] | null
-}
-/** `bind io to block.x, ii to thread.x`. */
-export interface BindStep extends Item {
-  readonly kind: 'bind'
-  readonly binds: readonly Binding[]
-}
-export interface Binding extends Node {
-  readonly loop: LoopRef
-  readonly to: { readonly name: BindTarget; readonly span: Span }
-}
-/** `unroll j by 4`; without `by`, whole. */
-export interface UnrollStep extends Item {
-  readonly kind: 'unroll'
-  readonly loop: LoopRef
-  readonly by: Expr | null
-}
-/** `vectorize f`. */
-export interface VectorizeStep extends Item {
-  readonly kind: 'vectorize'
-  readonly loop: LoopRef
-}
-/** `cache_read B at jo in shared -> Bs`. */
-export interface CacheReadStep extends Item {
-  readonly kind: 'cache_read'
-  readonly buffer: Ident
-  readonly at: LoopRef
-  readonly memory: Ident
-  readonly into: Ident | null
-}
-/** `cache_write C at i in register -> Cr`. */
-export interface CacheWriteStep extends Item {
-  readonly kind: 'cache_write'
-  readonly buffer: Ident
-  readonly at: LoopRef
-  readonly memory: Ident
-  readonly into: Ident | null
-}
-/** `compute_at produce at i`. */
-export interface ComputeAtStep extends Item {
-  readonly kind: 'compute_at'
-  readonly iteration: Ident
-  readonly at: LoopRef
-}
-/** `fission i after produce`. */
-export interface FissionStep extends Item {
-  readonly kind: 'fission'
-  readonly loop: LoopRef
-  readonly after: Ident
-}
-/** `rfactor ji -> Cp`. */
-export interface RfactorStep extends Item {
-  readonly kind: 'rfactor'
-  readonly loop: LoopRef
-  readonly into: Ident | null
-}
-/** `atomic C`. */
-export interface AtomicStep extends Item {
-  readonly kind: 'atomic'
-  readonly buffer: Ident
-}
-/** `combine C`, or `combine C in sum`. */
-export interface CombineStep extends Item {
-  readonly kind: 'combine'
-  readonly buffer: Ident
-  readonly nest: Ident | null
-}
-/** `use rowwise(8)`. */
-export interface UseStep extends Item {
-  readonly kind: 'use'
-  readonly schedule: Ident
-  readonly args: readonly Expr[]
-}
-export type Step =
-  | AsStep
-  | EachStep
-  | MergePartsStep
-  | MergeStep
-  | ReorderStep
-  | FuseStep
-  | AttachStep
-  | SplitStep
-  | TileStep
-  | BindStep
-  | UnrollStep
-  | VectorizeStep
-  | CacheReadStep
-  | CacheWriteStep
-  | ComputeAtStep
-  | FissionStep
-  | RfactorStep
-  | AtomicStep
-  | CombineStep
-  | UseStep
 
 /** The value of a literal, negated or not; undefined for anything else. */
 export function literalValue(e: Expr): number | boolean | undefined {
