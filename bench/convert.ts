@@ -3,11 +3,12 @@
  *
  *     node dist/bench/convert.js --device cpu|cuda|webgpu [--matrix FILE.mtx|power-law] [--scale S]
  *       [--to hyb,bsr,sr_bcrs,sell] [--repeats 5] [--host no] [--check no] [--json PATH]
- *       [--variant 9:256x9,7:1024]
+ *       [--variant 9:256x9,7:1024] [--nodes N --edges E] [--count yes]
  *
  * A target may have arguments, `bsr(4)`. Variants are ways to sort: the bits of a digit, then the threads of a block
  * and the entries of each (an odd number), or the entries that single threads deal out; left out: the device's own.
- * `--scale` multiplies the nodes and edges of the power-law graph. The source is CSR with f32 values; times are medians
+ * `--scale` multiplies the nodes and edges of the power-law graph, `--nodes` and `--edges` set them. `--count` prints
+ * what each conversion asks of the device (commands, transfers, launches by operation) and the host's own time. The source is CSR with f32 values; times are medians
  * in milliseconds after a warm-up, from the call to the device's last command; `first` is the first run, with
  * compiling and allocation, `memory` what a run takes at most besides the source. Every result is compared: back to
  * CSR on the device, with the matrix.
@@ -26,6 +27,7 @@ import { createCpuDevice } from '../src/runtime/cpu.ts'
 import { createCudaDevice } from '../src/runtime/cuda/index.ts'
 import type { Device } from '../src/runtime/device.ts'
 import { createNodeWebGpu } from '../src/runtime/webgpu-node.ts'
+import { counted, launchesByKey } from './counted.ts'
 import { powerLaw, REDDIT_LIKE } from './power-law.ts'
 import { count, median, option, packageFile, table, writeJson } from './support.ts'
 
@@ -53,11 +55,9 @@ async function matrix(): Promise<StoredTensor> {
   const name = option('matrix') ?? 'power-law'
   if (name === 'power-law') {
     const scale = Number(option('scale') ?? 1)
-    const { nodes, edges } = REDDIT_LIKE
-    const made = powerLaw(
-      { ...REDDIT_LIKE, nodes: Math.ceil(nodes * scale), edges: Math.ceil(edges * scale) },
-      'j',
-    )
+    const nodes = count('nodes', Math.ceil(REDDIT_LIKE.nodes * scale))
+    const edges = count('edges', Math.ceil(REDDIT_LIKE.edges * scale))
+    const made = powerLaw({ ...REDDIT_LIKE, nodes, edges }, 'j')
     return withValues(made)
   }
   const t = await readTensor(name)
@@ -99,7 +99,8 @@ const same = (a: ArrayLike<number>, b: ArrayLike<number>): boolean => {
   return true
 }
 
-const device = await open(option('device') ?? 'cpu')
+const opened = counted(await open(option('device') ?? 'cpu'))
+const { device } = opened
 const source = await matrix()
 const shape = source.shape as [number, number]
 const nonzeros = source.values!.length
@@ -179,6 +180,31 @@ for (const [to, variant] of targets.flatMap((t) => variants.map((v) => [t, v] as
     memory = queue.peakBytes - before
   }
   const bytes = made.bytes
+  if (option('count') !== undefined) {
+    const rounds: number[] = []
+    const inside: number[] = []
+    for (let k = 0; k < repeats; k++) {
+      made.free()
+      opened.reset()
+      const t = performance.now()
+      made = await plan.run(from, given)
+      rounds.push(performance.now() - t)
+      inside.push(opened.counts().device)
+    }
+    const c = { ...opened.counts() }
+    const own = median(rounds.map((x, k) => x - inside[k]!))
+    const keys = launchesByKey(queue)
+    made.free()
+    made = await plan.run(from, given)
+    keys.stop()
+    console.log(
+      `${to.text}: ${c.launches} launches, ${c.clears} clears in ${c.runs} runs, ${c.downloads} downloads of ${c.downloaded} bytes, ` +
+        `${c.uploads} uploads, ${c.allocations} allocations, host ${(own * 1000).toFixed(0)} us, ` +
+        `${((own * 1000) / (c.launches + c.clears)).toFixed(1)} us a command`,
+    )
+    const most = [...keys.found].sort((a, b) => b[1] - a[1])
+    console.log(most.map(([key, n]) => `  ${n} ${key}`).join('\n'))
+  }
   let right = 'not checked'
   if (option('check') !== 'no') {
     const rows = await back.run(made, given)
