@@ -1,7 +1,6 @@
 /**
  * A synthetic power-law graph as a CSR pattern: node i has weight (i + i0)^-alpha, both ends of each of M edges are
- * drawn by it, ids are permuted, both directions are kept, duplicates dropped (after Chung and Lu, 2002). With the
- * defaults it has the size of the Reddit graph: 232,965 nodes, about 63 million nonzeros.
+ * drawn by it, ids are permuted, both directions are kept, duplicates dropped (after Chung and Lu, 2002).
  */
 import type { StoredTensor } from '../src/formats/tensor.ts'
 
@@ -13,6 +12,16 @@ export interface PowerLaw {
   readonly seed: number
 }
 
+/** The size and skew of ogbn-arxiv: about 2.33 million nonzeros. */
+export const ARXIV_LIKE: PowerLaw = {
+  nodes: 169_343,
+  edges: 1_166_243,
+  alpha: 0.6,
+  offset: 2,
+  seed: 1,
+}
+
+/** Those of the Reddit graph: about 63 million nonzeros. */
 export const REDDIT_LIKE: PowerLaw = {
   nodes: 232_965,
   edges: 31_500_000,
@@ -43,13 +52,19 @@ export function powerLaw(options: PowerLaw, column: string): StoredTensor {
     ids[k] = ids[other]!
     ids[other] = id
   }
-  // The weights' integral can be inverted: drawing is arithmetic.
+  const below = cumulative(options)
+  const total = below[n]!
+  // The integral of the weights is close to their sum and can be inverted: a guess, from which the node is near.
   const power = 1 - alpha
   const low = offset ** power
   const high = (n + offset) ** power
   const draw = (): number => {
-    const x = (low + random() * (high - low)) ** (1 / power) - offset
-    return ids[Math.min(n - 1, Math.max(0, Math.floor(x)))]!
+    const u = random()
+    let k = Math.min(n - 1, Math.max(0, Math.floor((low + u * (high - low)) ** (1 / power) - offset)))
+    const x = u * total
+    while (k > 0 && x < below[k]!) k--
+    while (k < n - 1 && x >= below[k + 1]!) k++
+    return ids[k]!
   }
   const from = new Int32Array(2 * edges)
   const to = new Int32Array(2 * edges)
@@ -72,6 +87,13 @@ export function powerLaw(options: PowerLaw, column: string): StoredTensor {
     values: null,
     dtype: 'f32',
   }
+}
+
+/** `below[k]` is the weight of the nodes before k. */
+function cumulative({ nodes, alpha, offset }: PowerLaw): Float64Array {
+  const below = new Float64Array(nodes + 1)
+  for (let k = 0; k < nodes; k++) below[k + 1] = below[k]! + (k + offset) ** -alpha
+  return below
 }
 
 /** Both columns in stable order of `key`, and where each key begins. */

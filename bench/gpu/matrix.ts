@@ -1,0 +1,122 @@
+/** The matrices of the comparison: files of a data folder, and synthetic graphs of the sizes of well-known ones. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { lexicographic } from '../../src/formats/columns/order.ts'
+import { readTensor } from '../../src/node.ts'
+import { ARXIV_LIKE, type PowerLaw, powerLaw, REDDIT_LIKE } from '../power-law.ts'
+import { fillNormal } from './random.ts'
+
+/** A matrix by rows, columns ascending; values are random normal ones. */
+export interface Csr {
+  readonly name: string
+  readonly rows: number
+  readonly columns: number
+  readonly indptr: Int32Array
+  readonly indices: Int32Array
+  readonly values: Float32Array
+}
+
+export const nonzeros = (A: Csr): number => A.indices.length
+
+/** Files in the order of the tables, small ones first. */
+const FILES = [
+  'cora.mtx',
+  'citeseer.mtx.gz',
+  'radixnet-1024.npz',
+  'ldg-diffusion.npz',
+  'pubmed.mtx.gz',
+  'ca-condmat.mtx.gz',
+  'bcsstk16.npz',
+  'facebook-jhu.npz',
+  'ppi-pathways.npz',
+]
+const SYNTHETIC: Readonly<Record<string, PowerLaw>> = {
+  'arxiv-like': ARXIV_LIKE,
+  'reddit-like': REDDIT_LIKE,
+}
+/** What `--quick` takes. */
+const QUICK = ['cora', 'ca-condmat', 'facebook-jhu', 'ppi-pathways']
+
+export interface Source {
+  readonly name: string
+  read(): Promise<Csr>
+}
+
+const nameOf = (file: string): string => file.replace(/\.(mtx|npz|gz)/g, '')
+
+/** The matrices there are, by name if asked for, without reading them yet; what is not there is named in `missing`. */
+export function sources(
+  folder: string,
+  asked: readonly string[],
+  quick: boolean,
+): { readonly found: readonly Source[]; readonly missing: readonly string[] } {
+  const wanted = (name: string): boolean =>
+    asked.length > 0 ? asked.includes(name) : !quick || QUICK.includes(name)
+  const found: Source[] = []
+  const missing: string[] = []
+  for (const file of FILES) {
+    const name = nameOf(file)
+    if (!wanted(name)) continue
+    const path = join(folder, file)
+    if (existsSync(path)) found.push({ name, read: () => fromFile(path, name) })
+    else missing.push(name)
+  }
+  for (const [name, shape] of Object.entries(SYNTHETIC))
+    if (wanted(name)) found.push({ name, read: async () => synthetic(name, shape) })
+  missing.push(...asked.filter((a) => !FILES.some((f) => nameOf(f) === a) && !SYNTHETIC[a]))
+  return { found, missing }
+}
+
+async function fromFile(path: string, name: string): Promise<Csr> {
+  const t = await readTensor(path)
+  if (t.kind !== 'coords' || t.shape.length !== 2) throw new Error(`${path} is no sparse matrix`)
+  const { columns } = lexicographic(
+    t.coords,
+    t.shape.map((n) => Math.max(0, n - 1)),
+  )
+  const [i, j] = columns as readonly [Int32Array, Int32Array]
+  return csrOf(name, t.shape as readonly [number, number], i, j)
+}
+
+/** From coordinates in lexicographic order; equal ones are one element. */
+function csrOf(name: string, shape: readonly [number, number], i: Int32Array, j: Int32Array): Csr {
+  const [rows, columns] = shape
+  const indptr = new Int32Array(rows + 1)
+  const indices = new Int32Array(j.length)
+  let at = 0
+  for (let e = 0; e < j.length; e++) {
+    if (e > 0 && i[e] === i[e - 1] && j[e] === j[e - 1]) continue
+    indices[at++] = j[e]!
+    indptr[i[e]! + 1]!++
+  }
+  for (let r = 0; r < rows; r++) indptr[r + 1]! += indptr[r]!
+  return withValues({ name, rows, columns, indptr, indices: indices.slice(0, at) })
+}
+
+function synthetic(name: string, shape: PowerLaw): Csr {
+  const { indptr, indices } = powerLaw(shape, 'j').arrays.j ?? {}
+  if (!indptr || !indices) throw new Error('the generator gave no rows')
+  return withValues({ name, rows: shape.nodes, columns: shape.nodes, indptr, indices })
+}
+
+const withValues = (A: Omit<Csr, 'values'>): Csr => ({
+  ...A,
+  values: fillNormal(new Float32Array(A.indices.length), A.indices.length),
+})
+
+export interface RowLengths {
+  readonly longest: number
+  readonly mean: number
+  readonly empty: number
+}
+
+export function rowLengths(A: Csr): RowLengths {
+  let longest = 0
+  let empty = 0
+  for (let r = 0; r < A.rows; r++) {
+    const n = A.indptr[r + 1]! - A.indptr[r]!
+    if (n > longest) longest = n
+    if (n === 0) empty++
+  }
+  return { longest, mean: nonzeros(A) / A.rows, empty }
+}
