@@ -3,6 +3,7 @@
  * Which part a coordinate goes to, and where in it, is decided on all sources over the replaced axes together,
  * so that every tensor of one structure is split alike.
  */
+import { ascends } from '../formats/columns/keys.ts'
 import { type EntryValues, placeEntries, splitEntries } from '../formats/parts/compose.ts'
 import { allocate, gather } from '../formats/storage.ts'
 import { filled, gatherValues, newValues } from '../formats/values.ts'
@@ -19,6 +20,8 @@ export interface Piece {
   readonly entries: Int32Array | null
   /** By axis. */
   readonly columns: ReadonlyMap<string, Int32Array>
+  /** `ascending`: entries are in lexicographic order of the columns. Then, or if `distinct`, no two of them are equal. */
+  readonly order: 'ascending' | 'distinct' | 'unknown'
 }
 
 export interface Pieces {
@@ -40,6 +43,7 @@ export function splitSources(kernel: Kernel1, sources: readonly Source[], known:
     source,
     entries: null,
     columns: new Map(source.axes.map((a, k) => [a, source.columns[k]!])),
+    order: ascends(source.columns) ? 'ascending' : 'unknown',
   }))
   const tables = new Map<string, Int32Array>()
   const times = new Map<Reformat, number>()
@@ -67,7 +71,11 @@ function reformat(
   const union = from.map((a) => concat(members.map((p) => p.columns.get(a)!)))
   const values = asksValues(r.instance) ? valuesOf(kernel, r, mine, members, first) : null
   const out: Piece[] = []
-  const split = splitEntries(r.instance, union, values, given)
+  const [alone] = members.length === 1 ? members : []
+  const asBound = alone?.order === 'ascending' && [...alone.columns.keys()].join() === from.join()
+  // Parts of entries that ascend ascend; others may too.
+  const ascending = asBound || ascends(union) || undefined
+  const split = splitEntries(r.instance, union, values, given, ascending)
   r.instance.parts.forEach((part, k) => {
     const { entries } = split[k]!
     const placed = placeEntries(
@@ -76,6 +84,7 @@ function reformat(
       entries ? union.map((c) => gather(c, entries)) : union,
       entries && values ? { ...values, values: gatherValues(values, entries) } : values,
       given,
+      { ascending, inRange: true },
     )
     for (const [name, table] of placed.tables) tables.set(name, table)
     const { order } = part.instance
@@ -102,7 +111,9 @@ function reformat(
         columns.set(a, held.columns[d]!)
       })
       const all = held.entries && p.entries ? gather(p.entries, held.entries) : (held.entries ?? p.entries)
-      out.push({ source: p.source, entries: all, columns })
+      // A map that has an inverse keeps different coordinates apart.
+      const told = p.order === 'unknown' ? 'unknown' : 'distinct'
+      out.push({ source: p.source, entries: all, columns, order: told })
     }
   })
   return out

@@ -159,7 +159,7 @@ function fromParts(
     const entries = allocate(p.values.length, 'entries')
     for (let e = 0; e < entries.length; e++) entries[e] = at + e
     at += entries.length
-    return { source, entries, columns: p.stored }
+    return { source, entries, columns: p.stored, order: 'unknown' }
   })
   checkDisjoint(t, pieces, columns, shape)
   return { source, pieces }

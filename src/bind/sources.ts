@@ -1,5 +1,6 @@
 /** Bound and random tensors as columns of coordinates, in the caller's axes. */
 import { invariant } from '../ast/diagnostic.ts'
+import { checkCoords } from '../formats/check.ts'
 import { lexicographic } from '../formats/columns/order.ts'
 import { coordsOfDense, toCoords } from '../formats/read/coords.ts'
 import { storedValues, validateStored } from '../formats/ready/validate.ts'
@@ -25,7 +26,7 @@ export const extentsOf = (kernel: Kernel1, params: ReadonlyMap<string, number>):
   return out
 }
 
-/** Columns of one bound tensor. */
+/** Columns of one bound tensor. @throws SptError `bind/coordinates`, `bind/coordinate-range` */
 export function sourceOf(
   kernel: Kernel1,
   name: string,
@@ -33,12 +34,19 @@ export function sourceOf(
   params: ReadonlyMap<string, number>,
 ): Source {
   const axes = axesOfBinding(kernel, name)
-  if (tensor.kind === 'coords') return { name, axes, columns: tensor.coords, tensor }
+  const all = allAxesOf(kernel)
+  if (tensor.kind === 'coords') {
+    checkCoords(
+      axes.map((a) => storedAxis(all, a)),
+      extentsOf(kernel, params),
+      tensor.coords,
+    )
+    return { name, axes, columns: tensor.coords, tensor }
+  }
   if (tensor.kind === 'dense') {
     const t = coordsOfDense(tensor)
     return { name, axes, columns: t.coords, tensor: t }
   }
-  const all = allAxesOf(kernel)
   const stored = axes.map((a) => storedAxis(all, a))
   const storage = validateStored(stored, extentsOf(kernel, params), tensor)
   const t = toCoords(storage, storedValues(storage, tensor, 0), tensor.dtype)

@@ -77,13 +77,21 @@ export function buildStructure(
   // Equal coordinates add up, unless the kernel's text declares an axis on which they stay apart.
   const apart = (from: readonly Piece[]): boolean =>
     from.some((p) => p.source.axes.some((a) => isRepeating(storedAxis(axes, a))))
-  const build = (over: readonly string[], coords: readonly Int32Array[], from: readonly Piece[]): Storage =>
+  /** Bound coordinates are checked, and maps keep to the extents. */
+  const build = (
+    over: readonly string[],
+    coords: readonly Int32Array[],
+    from: readonly Piece[],
+    distinct = false,
+  ): Storage =>
     buildStorage({
       ...(apart(from) ? {} : { duplicates: 'share' as const }),
       axes: over.map((a) => storedAxis(axes, a)),
       extents,
       coords,
       widths,
+      inRange: true,
+      distinct,
       known: new Map([...levels].filter(([, l]) => !isRepeating(l.axis))),
     })
   /** Axes that several chains or shorter tensors share hold what all of them need. */
@@ -139,7 +147,10 @@ export function buildStructure(
     if (buffer) {
       const { members, first } = apartFrom(from, buffer.axes)
       const columns = buffer.axes.map((a) => concat(members.map((p) => p.columns.get(a)!)))
-      const storage = build(buffer.axes, columns, from)
+      const [alone] = members.length === 1 ? members : []
+      const distinct =
+        alone !== undefined && alone.order !== 'unknown' && alone.columns.size === buffer.axes.length
+      const storage = build(buffer.axes, columns, from, distinct)
       if (buffer.axes.every((a) => !levels.has(a) || !isStructured(axes, a))) {
         storages.set(buffer.name, storage)
         remember(buffer.axes, members, first, from, storage)

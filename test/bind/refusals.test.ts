@@ -45,6 +45,7 @@ beforeAll(async () => {
     ['leaking'],
     ['twice'],
     ['short'],
+    ['bsr', 4],
   ] as const)
     made.set(name, await k.as('A', name, ...args).compile(device))
 })
@@ -135,6 +136,12 @@ const CASES: readonly (readonly [string, string, NonNullable<RunInputs['tensors'
     'vbr',
     { A, rowz: [0, 3] },
     'bind/unknown-name: kernel multiply has no buffer or axis rowz',
+  ],
+  [
+    'a coordinate that is outside of the matrix, inside of a block',
+    'bsr',
+    { A: coords([3, 4], [ints(0, 3), ints(0, 1)], floats(1, 2)) },
+    'bind/coordinate-range: entry 1 has the coordinate 3 on axis i, whose extent is 3',
   ],
   [
     'a coordinate that no part holds',
