@@ -15,7 +15,7 @@ import type { Dtype } from './ir/dtype.ts'
 import { evaluate } from './ir/evaluate.ts'
 import { freeVars } from './ir/expr.ts'
 import type { Buffer, Launch, Plan } from './ir/loops.ts'
-import { checkLimits, elementBytes } from './limits.ts'
+import { checkFacts, checkLimits, elementBytes } from './limits.ts'
 import { type Arena, packBuffers } from './lower/pack.ts'
 import { checkAlloc } from './runtime/check.ts'
 import type { Command, CompiledModule, Device, DeviceBuffer, HostArray } from './runtime/device.ts'
@@ -105,6 +105,7 @@ export class Executable {
     bound: Bound,
     resident: ReadonlyMap<string, DeviceBuffer> = new Map(),
   ): Promise<Executable> {
+    checkFacts(program.plan, bound.params)
     const memory = new Map<string, DeviceBuffer>()
     try {
       for (const b of program.plan.buffers)
@@ -280,6 +281,7 @@ const byteLength = (device: Device, b: Buffer, bound: Sized): number =>
  * @throws SptError `plan/too-large`, `device/buffer-too-large`
  */
 export function checkFits({ device, plan }: Program, params: ReadonlyMap<string, number>): number {
+  checkFacts(plan, params)
   let total = 0
   for (const b of plan.buffers) {
     if (b.shape.some((e) => [...freeVars(e)].some((v) => !params.has(v)))) continue

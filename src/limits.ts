@@ -1,6 +1,7 @@
 /** What a device cannot launch is refused when a plan is compiled for it, with the kernel's and buffers' names. */
 import { fail } from './ast/diagnostic.ts'
 import { DTYPE_BYTES } from './ir/dtype.ts'
+import { brokenFact, factText } from './ir/facts.ts'
 import type { Buffer, Launch, Plan } from './ir/loops.ts'
 import { walkStmts } from './ir/tree.ts'
 import { buffersOf, type PackedPlan } from './lower/pack.ts'
@@ -60,4 +61,17 @@ function checkBuffers(device: Device, plan: Plan, launch: Launch): void {
       expected: `at most ${limit}, arrays of one type that are only read counting as one`,
       hint: 'split the kernel into iterations that write fewer tensors, or run it on cpu or cuda',
     })
+}
+
+/** Refuses sizes that the schedule excludes. @throws SptError `run/requirement` */
+export function checkFacts(plan: Plan, sizes: ReadonlyMap<string, number>): void {
+  const broken = brokenFact(plan.facts, sizes)
+  if (!broken) return
+  fail({
+    code: 'run/requirement',
+    message: `the schedule of ${plan.name} requires ${factText(broken)}, and ${broken.size} is ${sizes.get(broken.size)}`,
+    ...(broken.span ? { span: broken.span } : {}),
+    expected: factText(broken),
+    hint: 'take a schedule without this requirement, or other sizes',
+  })
 }

@@ -144,6 +144,12 @@ export class Kernel {
     return this.#loop({ kind: 'vectorize', loop })
   }
 
+  /** `require('d', { multiple: 4 })` or `require('d', { equal: 128 })`: later steps and lowering rely on it. */
+  require(size: string, what: { readonly multiple: number } | { readonly equal: number }): Kernel {
+    const relation = 'equal' in what ? 'equal' : 'multiple'
+    return this.#loop({ kind: 'require', size, relation, by: 'equal' in what ? what.equal : what.multiple })
+  }
+
   cache_read(buffer: string, at: LoopRef, scope: CacheScope, into?: string): Kernel {
     return this.#loop({ kind: 'cache_read', buffer, at, scope, ...(into === undefined ? {} : { into }) })
   }

@@ -19,6 +19,7 @@ const STEP_WORDS = [
   'tile',
   'unroll',
   'vectorize',
+  'require',
   'cache_read',
   'cache_write',
   'compute_at',

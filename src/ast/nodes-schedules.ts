@@ -98,6 +98,13 @@ export interface VectorizeStep extends Item {
   readonly kind: 'vectorize'
   readonly loop: LoopRef
 }
+/** `require d % 4 == 0` or `require d == 128`. */
+export interface RequireStep extends Item {
+  readonly kind: 'require'
+  readonly size: Ident
+  readonly relation: 'multiple' | 'equal'
+  readonly by: Expr
+}
 /** `cache_read B at jo in shared -> Bs`. */
 export interface CacheReadStep extends Item {
   readonly kind: 'cache_read'
@@ -162,6 +169,7 @@ export type Step =
   | BindStep
   | UnrollStep
   | VectorizeStep
+  | RequireStep
   | CacheReadStep
   | CacheWriteStep
   | ComputeAtStep

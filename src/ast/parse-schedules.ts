@@ -73,6 +73,18 @@ export const schedules: Actions = {
   },
   StepWord_unroll: (_, loop, by) => ({ kind: 'unroll', loop: get(loop), by: maybe(by) }),
   StepWord_vectorize: (_, loop) => ({ kind: 'vectorize', loop: get(loop) }),
+  StepWord_requireMultiple: (_, size, _mod, by, _eq, _zero) => ({
+    kind: 'require',
+    size: get(size),
+    relation: 'multiple',
+    by: get(by),
+  }),
+  StepWord_requireEqual: (_, size, _eq, by) => ({
+    kind: 'require',
+    size: get(size),
+    relation: 'equal',
+    by: get(by),
+  }),
   StepWord_cacheRead: (_, buffer, at, _in, memory, name) => ({
     kind: 'cache_read',
     buffer: get(buffer),

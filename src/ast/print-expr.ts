@@ -1,6 +1,6 @@
 /** Expressions as documents: parentheses only where the grammar needs them. */
 import { bracketed, commas, type Doc, group, line, nest, softline } from './doc.ts'
-import type { BinaryOp, Call, Expr, NumberLit } from './nodes.ts'
+import type { BinaryOp, Call, Expr, For, NumberLit } from './nodes.ts'
 
 const SYMBOL: Readonly<Record<BinaryOp, string>> = {
   or: 'or',
@@ -55,6 +55,9 @@ function at(level: number, e: Expr): Doc {
   return levelOf(e) < level ? group('(', nest(exprDoc(e)), ')') : exprDoc(e)
 }
 
+/** An operand that binds like a name: parentheses around all else. */
+export const primaryDoc = (e: Expr): Doc => at(PRIMARY, e)
+
 export function numberText({ value, float }: NumberLit): string {
   if (value === Number.POSITIVE_INFINITY) return 'inf'
   if (Number.isNaN(value)) return 'nan'
@@ -81,8 +84,19 @@ export function exprDoc(e: Expr): Doc {
       return e.op === 'not' ? ['not ', at(NOT, e.x)] : ['-', at(e.x.kind === 'unary' ? PRIMARY : UNARY, e.x)]
     case 'binary':
       return chainDoc(e)
+    case 'spread':
+      return `${e.list.name}...`
+    case 'repeat':
+      return [at(beginsWithMinus(e.value) ? PRIMARY : OR, e.value), forDoc(e.each)]
   }
 }
+
+/** ` for k from 1 to 2`. */
+export const forDoc = ({ name, from, to }: For): Doc => [
+  ` for ${name.name} from `,
+  exprDoc(from),
+  to ? [' to ', exprDoc(to)] : '',
+]
 
 /** `f(a, b by c)`. Without operands, `by -x` would read as a difference: the first group is in parentheses then. */
 function queryDoc({ fn, args }: Call, by: readonly Expr[]): Doc {

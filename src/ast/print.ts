@@ -21,7 +21,7 @@ import type {
   Step,
   Stmt,
 } from './nodes.ts'
-import { exprDoc } from './print-expr.ts'
+import { exprDoc, primaryDoc } from './print-expr.ts'
 import { partsDoc, printFormat } from './print-format.ts'
 import { axisDoc, exprs, names, optional, run, tuple, values, widest } from './print-parts.ts'
 import { Printer } from './printer.ts'
@@ -183,6 +183,10 @@ function stepDoc(s: Step): Doc {
       return [`unroll ${printLoop(s.loop)}`, s.by ? [' by ', exprDoc(s.by)] : '']
     case 'vectorize':
       return `vectorize ${printLoop(s.loop)}`
+    case 'require':
+      return s.relation === 'multiple'
+        ? [`require ${s.size.name} % `, primaryDoc(s.by), ' == 0']
+        : [`require ${s.size.name} == `, exprDoc(s.by)]
     case 'cache_read':
     case 'cache_write':
       return `${s.kind} ${s.buffer.name} at ${printLoop(s.at)} in ${s.memory.name}${arrow(s.into)}`

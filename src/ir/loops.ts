@@ -147,6 +147,16 @@ export interface Kernel2 {
   /** Nests that never write the same element of a buffer, by what formats say of their parts. */
   readonly apart?: readonly Apart[] | undefined
   readonly lostWrites?: LostWrites | undefined
+  /** What the schedule requires of sizes. */
+  readonly facts?: readonly Fact[] | undefined
+  readonly span?: Span | undefined
+}
+
+/** What holds of a size in every run: it is a multiple of `by`, or equal to it. */
+export interface Fact {
+  readonly size: string
+  readonly relation: 'multiple' | 'equal'
+  readonly by: number
   readonly span?: Span | undefined
 }
 
@@ -188,4 +198,6 @@ export interface Plan {
   readonly buffers: readonly Buffer[]
   readonly steps: readonly PlanStep[]
   readonly lostWrites?: LostWrites | undefined
+  /** Sizes for which this plan is right; others are refused when it is bound. */
+  readonly facts?: readonly Fact[] | undefined
 }

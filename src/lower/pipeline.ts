@@ -82,6 +82,7 @@ export function lowerToMemory(kernel: Kernel2, observe?: Observer): Plan {
     buffers: loops.buffers.map(flatBuffer),
     steps: makeLaunches(loops, names),
     ...(loops.lostWrites ? { lostWrites: loops.lostWrites } : {}),
+    ...(loops.facts ? { facts: loops.facts } : {}),
   }
   observe?.('launches', plan)
   for (const pass of LAUNCH_PASSES) {

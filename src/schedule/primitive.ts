@@ -1,5 +1,5 @@
 /** The shape of a primitive: arguments → named legality checks → a rewrite → what became of the loops. */
-import type { Buffer, For, Kernel2 } from '../ir/loops.ts'
+import type { Buffer, Fact, For, Kernel2 } from '../ir/loops.ts'
 import type { Body } from '../ir/tree.ts'
 import type { Consumed, Context } from './context.ts'
 import type { LoopStep } from './steps.ts'
@@ -12,6 +12,8 @@ export interface Outcome {
   /** Global buffers to add. */
   readonly buffers?: readonly Buffer[]
   readonly gone?: readonly Gone[]
+  /** What is required of sizes from now on. */
+  readonly facts?: readonly Fact[]
 }
 
 /** Documentation that a test runs: `step` turns `before` into a kernel whose body prints as `after`. */

@@ -9,6 +9,7 @@ import { fission } from './loops/fission.ts'
 import { fuse } from './loops/fuse.ts'
 import { merge } from './loops/merge.ts'
 import { reorder } from './loops/reorder.ts'
+import { require } from './loops/require.ts'
 import { rfactor } from './loops/rfactor.ts'
 import { split } from './loops/split.ts'
 import { tile } from './loops/tile.ts'
@@ -25,6 +26,7 @@ export const PRIMITIVES: { readonly [K in LoopStep['kind']]: Primitive<Extract<L
   bind,
   unroll,
   vectorize,
+  require,
   cache_read: cacheRead,
   cache_write: cacheWrite,
   compute_at: computeAt,

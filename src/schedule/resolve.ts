@@ -238,6 +238,14 @@ function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
       })
     case 'vectorize':
       return loop({ kind: 'vectorize', loop: ref(step.loop), span })
+    case 'require':
+      return loop({
+        kind: 'require',
+        size: step.size.name,
+        relation: step.relation,
+        by: integer(step.by, env),
+        span,
+      })
     case 'cache_read':
     case 'cache_write':
       return loop({

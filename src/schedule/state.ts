@@ -4,7 +4,8 @@
  */
 import { castDraft, produce } from 'immer'
 import { SptError } from '../ast/diagnostic.ts'
-import type { Kernel2 } from '../ir/loops.ts'
+import { int, substitute } from '../ir/expr.ts'
+import type { Buffer, Fact, Kernel2 } from '../ir/loops.ts'
 import { loopsOf } from '../ir/tree.ts'
 import { type Consumed, Context } from './context.ts'
 import { checkParallel } from './parallel.ts'
@@ -56,8 +57,17 @@ const nextKernel = (kernel: Kernel2, outcome: Outcome): Kernel2 =>
   Object.freeze({
     ...kernel,
     body: outcome.body,
-    buffers: outcome.buffers ? [...kernel.buffers, ...outcome.buffers] : kernel.buffers,
+    buffers: sized(outcome.buffers ? [...kernel.buffers, ...outcome.buffers] : kernel.buffers, outcome.facts),
+    ...(outcome.facts ? { facts: [...(kernel.facts ?? []), ...outcome.facts] } : {}),
   })
+
+/** Shapes over sizes that are constants from now on. */
+function sized(buffers: readonly Buffer[], facts: readonly Fact[] = []): readonly Buffer[] {
+  const map = new Map(facts.flatMap((f) => (f.relation === 'equal' ? [[f.size, int(f.by)] as const] : [])))
+  return map.size === 0
+    ? buffers
+    : buffers.map((b) => Object.freeze({ ...b, shape: b.shape.map((e) => substitute(e, map)) }))
+}
 
 /** The state before the latest step; the same state where there is none. */
 export const undo = (state: ScheduleState): ScheduleState => state.before ?? state

@@ -61,6 +61,13 @@ export interface VectorizeStep extends At {
   readonly kind: 'vectorize'
   readonly loop: LoopRef
 }
+/** `require d % 4 == 0` or `require d == 128` */
+export interface RequireStep extends At {
+  readonly kind: 'require'
+  readonly size: string
+  readonly relation: 'multiple' | 'equal'
+  readonly by: number
+}
 /** `cache_read B at jo in shared -> Bs` */
 export interface CacheReadStep extends At {
   readonly kind: 'cache_read'
@@ -122,6 +129,7 @@ export type LoopStep =
   | BindStep
   | UnrollStep
   | VectorizeStep
+  | RequireStep
   | CacheReadStep
   | CacheWriteStep
   | ComputeAtStep
@@ -152,6 +160,8 @@ export function printStep(s: LoopStep): string {
       return `unroll ${refText(s.loop)}${s.by === undefined ? '' : ` by ${s.by}`}`
     case 'vectorize':
       return `vectorize ${refText(s.loop)}`
+    case 'require':
+      return s.relation === 'multiple' ? `require ${s.size} % ${s.by} == 0` : `require ${s.size} == ${s.by}`
     case 'cache_read':
     case 'cache_write':
       return `${s.kind} ${s.buffer} at ${refText(s.at)} in ${s.scope}${into(s.into)}`

@@ -49,6 +49,7 @@ const FIELDS: { readonly [K in LoopStep['kind']]: Readonly<Record<string, (x: un
   bind: { bindings: listOf(isBinding) },
   unroll: { loop: isRef, by: optional(isNumber) },
   vectorize: { loop: isRef },
+  require: { size: isName, relation: (x) => x === 'multiple' || x === 'equal', by: isNumber },
   cache_read: cacheFields,
   cache_write: cacheFields,
   compute_at: { nest: isName, at: isRef },

@@ -364,6 +364,11 @@ export const STEPS: {
   fuse: fc.record({ loops, into: fc.option(ident) }),
   attach: fc.record({ loop, to: loop }),
   split: fc.record({ loop, by: expr, into: fc.option(two) }),
+  require: fc.record({
+    size: ident,
+    relation: fc.constantFrom('multiple' as const, 'equal' as const),
+    by: expr,
+  }),
   tile: fc.tuple(loops, fc.boolean()).chain(([ls, named]) =>
     fc.record({
       loops: fc.constant(ls),

@@ -215,6 +215,8 @@ function argumentsOf(step: Ast.Step): readonly Ast.Expr[] {
       return [step.by]
     case 'tile':
       return step.by
+    case 'require':
+      return [step.by]
     case 'unroll':
       return step.by ? [step.by] : []
     default:

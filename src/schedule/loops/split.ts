@@ -1,4 +1,5 @@
 import { add, ceildiv, type Expr, int, lt, mul, variable } from '../../ir/expr.ts'
+import { isMultiple } from '../../ir/facts.ts'
 import type { For } from '../../ir/loops.ts'
 import { replaceLoop, stmt, substituteStmts } from '../../ir/tree.ts'
 import { checkFactor, checkSerial } from '../checks.ts'
@@ -21,7 +22,9 @@ export const split: Primitive<SplitStep> = {
     cx.claimLoops(loop.nest, names, [loop])
     const [outer, inner] = names.map((n) => cx.fresh(n)) as [string, string]
     return {
-      body: replaceLoop(cx.kernel.body, loop.var, (l) => splitLoop(l, step.by, names, [outer, inner])),
+      body: replaceLoop(cx.kernel.body, loop.var, (l) =>
+        splitLoop(l, step.by, names, [outer, inner], isMultiple(l.extent, step.by, cx.kernel.facts)),
+      ),
       gone: [gone(loop, 'split', names)],
     }
   },
@@ -41,11 +44,12 @@ function splitLoop(
   by: number,
   names: readonly [string, string] | readonly string[],
   vars: readonly [string, string],
+  even: boolean,
 ): For {
   const whole = add(mul(variable(vars[0]), int(by)), variable(vars[1]))
   const map = new Map<string, Expr>([[loop.var, whole]])
   const inner = substituteStmts([{ ...loop, extent: int(by) }], map)[0] as For
-  const range = isMultiple(loop.extent, by) ? [] : [lt(whole, loop.extent)]
+  const range = even ? [] : [lt(whole, loop.extent)]
   return stmt<For>({
     ...loop,
     var: vars[0],
@@ -54,13 +58,4 @@ function splitLoop(
     guards: [],
     body: [stmt<For>({ ...inner, var: vars[1], name: names[1]!, guards: [...range, ...inner.guards] })],
   })
-}
-
-/** Evidently divisible: literals, products with such a literal, sums of multiples. */
-function isMultiple(e: Expr, by: number): boolean {
-  if (by === 1) return true
-  if (e.kind === 'const') return e.value % by === 0
-  if (e.kind !== 'binary') return false
-  if (e.op === 'mul') return isMultiple(e.a, by) || isMultiple(e.b, by)
-  return (e.op === 'add' || e.op === 'sub') && isMultiple(e.a, by) && isMultiple(e.b, by)
 }

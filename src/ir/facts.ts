@@ -1,0 +1,66 @@
+/** What is known of sizes, and what follows for expressions over them. */
+import type { Expr } from './expr.ts'
+import type { Fact } from './loops.ts'
+
+const gcd = (a: number, b: number): number => (b === 0 ? Math.abs(a) : gcd(b, a % b))
+
+/**
+ * The largest known divisor of an integer expression; 0 where it is always 0. `factor` says what divides variables
+ * and other leaves (1 where nothing is known).
+ */
+export function divisor(e: Expr, factor: (leaf: Expr) => number): number {
+  if (e.kind === 'const') return Math.abs(e.value)
+  if (e.kind === 'binary') {
+    const a = (): number => divisor(e.a, factor)
+    const b = (): number => divisor(e.b, factor)
+    switch (e.op) {
+      case 'mul':
+        return a() * b()
+      case 'add':
+      case 'sub':
+      case 'min':
+      case 'max':
+        return gcd(a(), b())
+      case 'mod':
+      case 'rem':
+        return gcd(a(), b())
+      case 'div':
+      case 'quo': {
+        const by = e.b.kind === 'const' ? e.b.value : 0
+        const of = a()
+        return by > 0 && of % by === 0 ? of / by : 1
+      }
+      default:
+        return 1
+    }
+  }
+  if (e.kind === 'select') return gcd(divisor(e.then, factor), divisor(e.else, factor))
+  return Math.max(1, factor(e))
+}
+
+/** Divisors of sizes that the facts give. */
+export function divisorsOf(facts: readonly Fact[] | undefined): (leaf: Expr) => number {
+  const known = new Map<string, number>()
+  for (const f of facts ?? []) {
+    const before = known.get(f.size) ?? 1
+    known.set(f.size, (before * f.by) / Math.max(1, gcd(before, f.by)))
+  }
+  return (leaf) => (leaf.kind === 'var' ? (known.get(leaf.name) ?? 1) : 1)
+}
+
+/** Whether `e` is a multiple of `by` for all sizes that the facts allow. */
+export const isMultiple = (e: Expr, by: number, facts: readonly Fact[] | undefined): boolean =>
+  divisor(e, divisorsOf(facts)) % by === 0
+
+/** The first fact that these sizes contradict. */
+export const brokenFact = (
+  facts: readonly Fact[] | undefined,
+  sizes: ReadonlyMap<string, number>,
+): Fact | undefined =>
+  facts?.find((f) => {
+    const value = sizes.get(f.size)
+    return value !== undefined && (f.relation === 'equal' ? value !== f.by : value % f.by !== 0)
+  })
+
+export const factText = (f: Fact): string =>
+  f.relation === 'equal' ? `${f.size} == ${f.by}` : `${f.size} % ${f.by} == 0`

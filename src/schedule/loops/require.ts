@@ -1,0 +1,49 @@
+import { type Expr, int, rewriteExpr } from '../../ir/expr.ts'
+import type { Fact } from '../../ir/loops.ts'
+import { type Body, rewriteStmts } from '../../ir/tree.ts'
+import type { Primitive } from '../primitive.ts'
+import { rowSums } from '../samples.ts'
+import type { RequireStep } from '../steps.ts'
+
+/**
+ * `require d % 4 == 0`, `require d == 128`: the schedule is for such sizes. Later steps and lowering rely on it: splits
+ * by a divisor leave no rest, neighbouring elements are aligned, an equal size is a constant. A run with other sizes is
+ * refused (`run/requirement`) before anything is launched.
+ */
+export const require: Primitive<RequireStep> = {
+  kind: 'require',
+  apply(cx, step) {
+    const sizes = cx.kernel.params.filter((p) => p.kind === 'size').map((p) => p.name)
+    if (!sizes.includes(step.size))
+      cx.refuse({
+        code: 'unknown-size',
+        message: `${cx.kernel.name} has no size ${step.size}`,
+        expected: `one of ${sizes.join(', ')}`,
+        lookup: { name: step.size, candidates: sizes },
+      })
+    if (!Number.isInteger(step.by) || step.by < (step.relation === 'equal' ? 0 : 1) || step.by >= 2 ** 31)
+      cx.refuse({
+        code: 'bad-requirement',
+        message: `${step.size} cannot be required to be ${step.relation === 'equal' ? '' : 'a multiple of '}${step.by}`,
+        expected: step.relation === 'equal' ? 'an integer from 0 on' : 'an integer from 1 on',
+      })
+    const { size, relation, by, span } = step
+    const fact: Fact = { size, relation, by, ...(span ? { span } : {}) }
+    return { body: relation === 'equal' ? fixed(cx.kernel.body, size, by) : cx.kernel.body, facts: [fact] }
+  },
+  example: {
+    before: rowSums,
+    step: { kind: 'require', size: 'm', relation: 'equal', by: 64 },
+    after: `\
+for i in 0..64
+  for j in 0..j_indptr[i + 1] - j_indptr[i]  reduce
+    y[i] += A[j_indptr[i] + j]  init`,
+  },
+}
+
+/** A size as a constant. */
+function fixed(body: Body, size: string, value: number): Body {
+  const replace = (e: Expr): Expr | undefined =>
+    e.kind === 'var' && e.name === size ? int(value) : undefined
+  return rewriteStmts(body, { expr: (e) => rewriteExpr(e, replace) })
+}
