@@ -49,7 +49,7 @@ export function choose(count: number, n: number, seed: number): Int32Array {
   return all.slice(0, count).sort()
 }
 
-let pool = new Float32Array(0)
+let pool: Float32Array = new Float32Array(0)
 
 /** The first `count` of one long list of normal values: made once, however many cases read it. */
 export function normals(count: number, from = 0): Float32Array {

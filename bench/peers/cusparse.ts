@@ -1,0 +1,266 @@
+/** cuSPARSE's generic interface: sparse × dense and sampled dense × dense, row-major, 32-bit indices. */
+import type { Csr } from '../gpu/matrix.ts'
+import { type Library, openLibrary, StatusError } from './library.ts'
+import type { Memory, PeerStream } from './stream.ts'
+
+const PROTOTYPES = {
+  cusparseCreate: 'void *',
+  cusparseDestroy: 'uintptr_t',
+  cusparseGetVersion: 'uintptr_t, void *',
+  cusparseSetStream: 'uintptr_t, uintptr_t',
+  cusparseCreateCsr:
+    'void *, int64_t, int64_t, int64_t, uintptr_t, uintptr_t, uintptr_t, int32_t, int32_t, int32_t, int32_t',
+  cusparseCreateBsr:
+    'void *, int64_t, int64_t, int64_t, int64_t, int64_t, uintptr_t, uintptr_t, uintptr_t, int32_t, int32_t, int32_t, int32_t, int32_t',
+  cusparseCreateBlockedEll:
+    'void *, int64_t, int64_t, int64_t, int64_t, uintptr_t, uintptr_t, int32_t, int32_t, int32_t',
+  cusparseCreateDnMat: 'void *, int64_t, int64_t, int64_t, uintptr_t, int32_t, int32_t',
+  cusparseDestroySpMat: 'uintptr_t',
+  cusparseDestroyDnMat: 'uintptr_t',
+  cusparseSpMM_bufferSize:
+    'uintptr_t, int32_t, int32_t, void *, uintptr_t, uintptr_t, void *, uintptr_t, int32_t, int32_t, void *',
+  cusparseSpMM_preprocess:
+    'uintptr_t, int32_t, int32_t, void *, uintptr_t, uintptr_t, void *, uintptr_t, int32_t, int32_t, uintptr_t',
+  cusparseSpMM:
+    'uintptr_t, int32_t, int32_t, void *, uintptr_t, uintptr_t, void *, uintptr_t, int32_t, int32_t, uintptr_t',
+  cusparseSDDMM_bufferSize:
+    'uintptr_t, int32_t, int32_t, void *, uintptr_t, uintptr_t, void *, uintptr_t, int32_t, int32_t, void *',
+  cusparseSDDMM_preprocess:
+    'uintptr_t, int32_t, int32_t, void *, uintptr_t, uintptr_t, void *, uintptr_t, int32_t, int32_t, uintptr_t',
+  cusparseSDDMM:
+    'uintptr_t, int32_t, int32_t, void *, uintptr_t, uintptr_t, void *, uintptr_t, int32_t, int32_t, uintptr_t',
+} as const
+
+const INDEX_32 = 2
+const BASE_0 = 0
+const ORDER = { column: 1, row: 2 } as const
+const TYPE = { f32: 0, f16: 2 } as const
+const OP = { plain: 0, transposed: 1 } as const
+const NOT_SUPPORTED = 10
+
+/** `cusparseSpMMAlg_t`, the ones for matrices by rows. */
+export const CSR_ALGORITHMS = { DEFAULT: 0, ALG1: 4, ALG2: 6, ALG3: 12 } as const
+const BLOCKED_ELL_ALGORITHM = 13
+const BSR_ALGORITHM = 14
+
+export type Element = keyof typeof TYPE
+
+/** A call on the stream, ready to be repeated; `free` gives back what it holds. */
+export interface Prepared {
+  readonly enqueue: () => void
+  /** Milliseconds on the host's clock: buffer size and preprocessing. */
+  readonly preprocessing: number
+  readonly workspace: number
+  free(): void
+}
+
+/** A dense matrix in device memory. */
+export interface Dense {
+  readonly memory: Memory
+  readonly rows: number
+  readonly columns: number
+  readonly order?: keyof typeof ORDER
+}
+
+/** One sparse matrix's arrays in device memory. */
+export interface CsrMemory {
+  readonly of: Pick<Csr, 'rows' | 'columns'> & { readonly nonzeros: number }
+  readonly indptr: Memory
+  readonly indices: Memory
+  readonly values: Memory
+}
+
+export class CuSparse {
+  readonly path: string
+  readonly version: number
+  readonly #stream: PeerStream
+  readonly #calls: Library<keyof typeof PROTOTYPES>['calls']
+  readonly #handle: bigint
+  readonly #one = Float32Array.of(1)
+  readonly #zero = Float32Array.of(0)
+
+  /** @throws Error where the library is not there */
+  constructor(stream: PeerStream) {
+    this.#stream = stream
+    stream.enter()
+    const library = openLibrary(stream.ffi, 'libcusparse', 'cusparse', PROTOTYPES, ['libnvJitLink'])
+    this.path = library.path
+    this.#calls = library.calls
+    const out = new BigUint64Array(1)
+    this.#check('cusparseCreate', out)
+    this.#handle = out[0]!
+    this.#check('cusparseSetStream', this.#handle, stream.handle)
+    const version = new Int32Array(1)
+    this.#check('cusparseGetVersion', this.#handle, version)
+    this.version = version[0]!
+  }
+
+  upload(A: Csr): CsrMemory {
+    return {
+      of: { rows: A.rows, columns: A.columns, nonzeros: A.indices.length },
+      indptr: this.#stream.upload(A.indptr),
+      indices: this.#stream.upload(A.indices),
+      values: this.#stream.upload(A.values),
+    }
+  }
+
+  release(A: CsrMemory): void {
+    this.#stream.free(A.indptr, A.indices, A.values)
+  }
+
+  /** C = A B in f32. */
+  spmm(A: CsrMemory, B: Dense, C: Dense, algorithm: keyof typeof CSR_ALGORITHMS): Prepared {
+    return this.#spmm(this.#csr(A), B, C, 'f32', CSR_ALGORITHMS[algorithm])
+  }
+
+  /** The same for blocks of f16, sums in f32: block e holds `values[e]`, row-major. */
+  spmmBlocks(
+    shape: { readonly blockRows: number; readonly blockColumns: number; readonly blocks: number; readonly b: number },
+    arrays: Omit<CsrMemory, 'of'>,
+    B: Dense,
+    C: Dense,
+  ): Prepared {
+    const { blockRows, blockColumns, blocks, b } = shape
+    const { indptr, indices, values } = arrays
+    const A = this.#create(
+      'cusparseCreateBsr',
+      blockRows,
+      blockColumns,
+      blocks,
+      b,
+      b,
+      indptr.address,
+      indices.address,
+      values.address,
+      INDEX_32,
+      INDEX_32,
+      BASE_0,
+      TYPE.f16,
+      ORDER.row,
+    )
+    return this.#spmm(A, B, C, 'f16', BSR_ALGORITHM)
+  }
+
+  /** The same with as many blocks in each row of blocks; columns of −1 are padding. Values are rows × width. */
+  spmmBlockedEll(
+    shape: { readonly rows: number; readonly columns: number; readonly b: number; readonly width: number },
+    indices: Memory,
+    values: Memory,
+    B: Dense,
+    C: Dense,
+  ): Prepared {
+    const { rows, columns, b, width } = shape
+    const A = this.#create(
+      'cusparseCreateBlockedEll',
+      rows,
+      columns,
+      b,
+      width,
+      indices.address,
+      values.address,
+      INDEX_32,
+      BASE_0,
+      TYPE.f16,
+    )
+    return this.#spmm(A, B, C, 'f16', BLOCKED_ELL_ALGORITHM)
+  }
+
+  /** C = X Yᵀ at C's nonzeros, in f32; Y as it lies, or taken for its transpose stored by columns. */
+  sddmm(X: Dense, Y: Dense, C: CsrMemory, how: 'transposed' | 'by columns'): Prepared {
+    const [h, op] = [this.#handle, how === 'transposed' ? OP.transposed : OP.plain]
+    const x = this.#dense(X, 'f32')
+    const y = this.#dense(
+      how === 'transposed' ? Y : { memory: Y.memory, rows: Y.columns, columns: Y.rows, order: 'column' },
+      'f32',
+    )
+    const c = this.#csr(C)
+    const head = [h, OP.plain, op, this.#one, x, y, this.#zero, c, TYPE.f32, 0]
+    return this.#prepared('SDDMM', head, () => {
+      this.#calls.cusparseDestroySpMat(c)
+      for (const d of [x, y]) this.#calls.cusparseDestroyDnMat(d)
+    })
+  }
+
+  close(): void {
+    this.#stream.enter()
+    this.#calls.cusparseDestroy(this.#handle)
+  }
+
+  #spmm(A: bigint, B: Dense, C: Dense, type: Element, algorithm: number): Prepared {
+    const b = this.#dense(B, type)
+    const c = this.#dense(C, type)
+    const head = [this.#handle, OP.plain, OP.plain, this.#one, A, b, this.#zero, c, TYPE.f32, algorithm]
+    return this.#prepared('SpMM', head, () => {
+      this.#calls.cusparseDestroySpMat(A)
+      for (const d of [b, c]) this.#calls.cusparseDestroyDnMat(d)
+    })
+  }
+
+  /** Buffer and preprocessing of a routine; all three calls begin with the same arguments. */
+  #prepared(routine: 'SpMM' | 'SDDMM', head: readonly unknown[], destroy: () => void): Prepared {
+    const stream = this.#stream
+    stream.enter()
+    const start = performance.now()
+    let buffer: Memory | undefined
+    try {
+      const size = new BigUint64Array(1)
+      this.#check(`cusparse${routine}_bufferSize`, ...head, size)
+      buffer = stream.alloc(Number(size[0]!))
+      const status = this.#calls[`cusparse${routine}_preprocess`](...head, buffer.address)
+      if (status !== 0 && status !== NOT_SUPPORTED) throw new StatusError(`cusparse${routine}_preprocess`, status)
+      stream.finish()
+    } catch (error) {
+      stream.free(buffer)
+      destroy()
+      throw error
+    }
+    const workspace = buffer
+    const call = this.#calls[`cusparse${routine}`]
+    const all = [...head, workspace.address]
+    return {
+      preprocessing: performance.now() - start,
+      workspace: workspace.bytes,
+      enqueue: () => {
+        const status = call(...all)
+        if (status !== 0) throw new StatusError(`cusparse${routine}`, status)
+      },
+      free: () => {
+        stream.free(workspace)
+        destroy()
+      },
+    }
+  }
+
+  #csr({ of, indptr, indices, values }: CsrMemory): bigint {
+    return this.#create(
+      'cusparseCreateCsr',
+      of.rows,
+      of.columns,
+      of.nonzeros,
+      indptr.address,
+      indices.address,
+      values.address,
+      INDEX_32,
+      INDEX_32,
+      BASE_0,
+      TYPE.f32,
+    )
+  }
+
+  #dense({ memory, rows, columns, order = 'row' }: Dense, type: Element): bigint {
+    const ld = order === 'row' ? columns : rows
+    return this.#create('cusparseCreateDnMat', rows, columns, ld, memory.address, TYPE[type], ORDER[order])
+  }
+
+  #create(call: keyof typeof PROTOTYPES, ...args: unknown[]): bigint {
+    this.#stream.enter()
+    const out = new BigUint64Array(1)
+    this.#check(call, out, ...args)
+    return out[0]!
+  }
+
+  #check(call: keyof typeof PROTOTYPES, ...args: unknown[]): void {
+    const status = this.#calls[call](...args)
+    if (status !== 0) throw new StatusError(call, status)
+  }
+}
