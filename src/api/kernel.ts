@@ -14,7 +14,7 @@ import type { Device } from '../runtime/device.ts'
 import { partsOf } from '../schedule/names.ts'
 import { mergeParts, type Step, stepsOf } from '../schedule/resolve.ts'
 import { handle } from '../schedule/state.ts'
-import type { CacheScope, LoopRef, LoopStep } from '../schedule/steps.ts'
+import type { CacheScope, CopyLayout, LoopRef, LoopStep } from '../schedule/steps.ts'
 import { expectArgument, isRecord } from './check.ts'
 import { CompiledKernel } from './compiled.ts'
 import { chooseFormat } from './format.ts'
@@ -150,8 +150,20 @@ export class Kernel {
     return this.#loop({ kind: 'require', size, relation, by: 'equal' in what ? what.equal : what.multiple })
   }
 
-  cache_read(buffer: string, at: LoopRef, scope: CacheScope, into?: string): Kernel {
-    return this.#loop({ kind: 'cache_read', buffer, at, scope, ...(into === undefined ? {} : { into }) })
+  cache_read(
+    buffer: string,
+    at: LoopRef,
+    scope: CacheScope,
+    into?: string,
+    layout: CopyLayout = {},
+  ): Kernel {
+    const name = into === undefined ? {} : { into }
+    return this.#loop({ kind: 'cache_read', buffer, at, scope, ...layout, ...name })
+  }
+
+  /** Copies into shared memory are made `by - 1` iterations before they are used. */
+  pipeline(loop: LoopRef, by: Factor): Kernel {
+    return this.#loop({ kind: 'pipeline', loop, by })
   }
 
   cache_write(buffer: string, at: LoopRef, scope: CacheScope, into?: string): Kernel {

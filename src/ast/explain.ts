@@ -21,6 +21,7 @@ const STEP_WORDS = [
   'vectorize',
   'require',
   'cache_read',
+  'pipeline',
   'cache_write',
   'compute_at',
   'fission',

@@ -105,12 +105,20 @@ export interface RequireStep extends Item {
   readonly relation: 'multiple' | 'equal'
   readonly by: Expr
 }
-/** `cache_read B at jo in shared -> Bs`. */
+/** How a copy is laid out and filled: `transposed stride 36 by 4 padded 0`, each part optional. */
+export interface CopyLayout {
+  readonly transposed: boolean
+  readonly stride: Expr | null
+  readonly by: Expr | null
+  readonly padded: Expr | null
+}
+/** `cache_read B at jo in shared stride 36 -> Bs`. */
 export interface CacheReadStep extends Item {
   readonly kind: 'cache_read'
   readonly buffer: Ident
   readonly at: LoopRef
   readonly memory: Ident
+  readonly layout: CopyLayout
   readonly into: Ident | null
 }
 /** `cache_write C at i in register -> Cr`. */
@@ -120,6 +128,12 @@ export interface CacheWriteStep extends Item {
   readonly at: LoopRef
   readonly memory: Ident
   readonly into: Ident | null
+}
+/** `pipeline ko by 3`. */
+export interface PipelineStep extends Item {
+  readonly kind: 'pipeline'
+  readonly loop: LoopRef
+  readonly by: Expr
 }
 /** `compute_at produce at i`. */
 export interface ComputeAtStep extends Item {
@@ -171,6 +185,7 @@ export type Step =
   | VectorizeStep
   | RequireStep
   | CacheReadStep
+  | PipelineStep
   | CacheWriteStep
   | ComputeAtStep
   | FissionStep

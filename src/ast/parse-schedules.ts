@@ -85,11 +85,12 @@ export const schedules: Actions = {
     relation: 'equal',
     by: get(by),
   }),
-  StepWord_cacheRead: (_, buffer, at, _in, memory, name) => ({
+  StepWord_cacheRead: (_, buffer, at, _in, memory, layout, name) => ({
     kind: 'cache_read',
     buffer: get(buffer),
     at: get(at),
     memory: get(memory),
+    layout: get(layout),
     into: maybe(name),
   }),
   StepWord_cacheWrite: (_, buffer, at, _in, memory, name) => ({
@@ -99,6 +100,7 @@ export const schedules: Actions = {
     memory: get(memory),
     into: maybe(name),
   }),
+  StepWord_pipeline: (_, loop, by) => ({ kind: 'pipeline', loop: get(loop), by: get(by) }),
   StepWord_computeAt: (_, iteration, at) => ({ kind: 'compute_at', iteration: get(iteration), at: get(at) }),
   StepWord_fission: (_, loop, _after, after) => ({ kind: 'fission', loop: get(loop), after: get(after) }),
   StepWord_rfactor: (_, loop, name) => ({ kind: 'rfactor', loop: get(loop), into: maybe(name) }),
@@ -120,5 +122,13 @@ export const schedules: Actions = {
   At: (_, loop) => get(loop),
   By: (_, factor) => get(factor),
   Into: (_, name) => get(name),
+  CopyLayout(transposed, _stride, stride, _by, by, _padded, padded): ast.CopyLayout {
+    return {
+      transposed: transposed.numChildren > 0,
+      stride: maybe(stride),
+      by: maybe(by),
+      padded: maybe(padded),
+    }
+  },
   Args: (_, args, _close) => list(args),
 }

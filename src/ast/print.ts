@@ -21,7 +21,7 @@ import type {
   Step,
   Stmt,
 } from './nodes.ts'
-import { exprDoc, primaryDoc } from './print-expr.ts'
+import { exprDoc, primaryDoc, unaryDoc } from './print-expr.ts'
 import { partsDoc, printFormat } from './print-format.ts'
 import { axisDoc, exprs, names, optional, run, tuple, values, widest } from './print-parts.ts'
 import { Printer } from './printer.ts'
@@ -188,6 +188,16 @@ function stepDoc(s: Step): Doc {
         ? [`require ${s.size.name} % `, primaryDoc(s.by), ' == 0']
         : [`require ${s.size.name} == `, exprDoc(s.by)]
     case 'cache_read':
+      return [
+        `cache_read ${s.buffer.name} at ${printLoop(s.at)} in ${s.memory.name}`,
+        s.layout.transposed ? ' transposed' : '',
+        s.layout.stride ? [' stride ', primaryDoc(s.layout.stride)] : '',
+        s.layout.by ? [' by ', primaryDoc(s.layout.by)] : '',
+        s.layout.padded ? [' padded ', unaryDoc(s.layout.padded)] : '',
+        arrow(s.into),
+      ]
+    case 'pipeline':
+      return [`pipeline ${printLoop(s.loop)} by `, exprDoc(s.by)]
     case 'cache_write':
       return `${s.kind} ${s.buffer.name} at ${printLoop(s.at)} in ${s.memory.name}${arrow(s.into)}`
     case 'compute_at':

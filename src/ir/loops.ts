@@ -37,6 +37,8 @@ export type LoopMode =
   | { readonly kind: 'bind'; readonly to: ThreadAxis }
   | { readonly kind: 'unroll'; readonly factor: number | null }
   | { readonly kind: 'vectorize' }
+  /** Copies into shared memory exist for `stages` iterations at a time, made ahead of their use. */
+  | { readonly kind: 'pipeline'; readonly stages: number }
 
 /** `for var in 0 .. extent`; the body runs where all `guards` hold. */
 export interface For {
@@ -89,7 +91,20 @@ export interface Reduce {
   readonly values: readonly Expr[]
   readonly init: boolean
   readonly atomic: boolean
+  /** The threads' own registers `targets` combine with each other's, which are the values too. */
+  readonly lanes?: Lanes | undefined
   readonly span?: Span | undefined
+}
+
+/**
+ * Neighbouring threads that exchange registers. Stands where no loop around is on thread.x; threads that a
+ * condition left out take part with what they hold.
+ */
+export interface Lanes {
+  /** How many threads combine, a power of two: thread.x from a multiple of it on. All of them get the result. */
+  readonly width: number
+  /** How many neighbours surely arrive together, a multiple of `width`; block extents divide into it. */
+  readonly among: number
 }
 
 /** A buffer that exists for the rest of the body. A register or shared buffer has constant shape. */
@@ -105,6 +120,8 @@ export interface Let {
   readonly name: string
   readonly dtype: Dtype
   readonly value: Expr
+  /** The value is what the thread with this bit of its number flipped has, which arrives here among its neighbours. */
+  readonly lane?: { readonly xor: number; readonly among: number } | undefined
   readonly span?: Span | undefined
 }
 

@@ -82,6 +82,8 @@ export function printMode(mode: LoopMode): string {
       return mode.factor === null ? '  @unroll' : `  @unroll(${mode.factor})`
     case 'vectorize':
       return '  @vectorize'
+    case 'pipeline':
+      return `  @pipeline(${mode.stages})`
     default:
       return unreachable(mode)
   }
@@ -144,7 +146,7 @@ function lines(body: readonly Stmt[], indent: string, out: string[], mark: Reado
         const name = ` ${s.reducer.name}=`
         line(
           `${tuple ? `(${targets})` : targets}${name} ${tuple ? `(${values})` : values}` +
-            `${s.init ? '  init' : ''}${s.atomic ? '  atomic' : ''}`,
+            `${s.init ? '  init' : ''}${s.atomic ? '  atomic' : ''}${s.lanes ? `  lanes ${s.lanes.width} of ${s.lanes.among}` : ''}`,
         )
         break
       }
@@ -154,7 +156,9 @@ function lines(body: readonly Stmt[], indent: string, out: string[], mark: Reado
         )
         break
       case 'let':
-        line(`let ${s.name} = ${printExpr(s.value)}`)
+        line(
+          `let ${s.name} = ${printExpr(s.value)}${s.lane ? `  lane xor ${s.lane.xor} of ${s.lane.among}` : ''}`,
+        )
         break
       case 'barrier':
         line('barrier')

@@ -9,12 +9,14 @@ import { accessesOf, type Found, writesOf } from '../ir/tree.ts'
 import type { Context } from './context.ts'
 import { allocatedIn, iterationsOf } from './depend.ts'
 
+const HOW = { unroll: 'unrolled', vectorize: 'vectorised', pipeline: 'pipelined' } as const
+
 /** The loop has not been bound, unrolled or vectorised yet. */
 export function checkSerial(cx: Context, loop: For, verb: string): void {
   const { mode } = loop
   if (mode.kind === 'serial') return
   const how =
-    mode.kind === 'bind' ? `bound to ${mode.to}` : mode.kind === 'unroll' ? 'unrolled' : 'vectorised'
+    mode.kind === 'bind' ? `bound to ${mode.to}` : HOW[mode.kind]
   cx.refuse({
     code: 'not-serial',
     message: `${loop.name} is already ${how}`,

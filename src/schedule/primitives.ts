@@ -8,6 +8,7 @@ import { computeAt } from './loops/compute-at.ts'
 import { fission } from './loops/fission.ts'
 import { fuse } from './loops/fuse.ts'
 import { merge } from './loops/merge.ts'
+import { pipeline } from './loops/pipeline.ts'
 import { reorder } from './loops/reorder.ts'
 import { require } from './loops/require.ts'
 import { rfactor } from './loops/rfactor.ts'
@@ -28,6 +29,7 @@ export const PRIMITIVES: { readonly [K in LoopStep['kind']]: Primitive<Extract<L
   vectorize,
   require,
   cache_read: cacheRead,
+  pipeline,
   cache_write: cacheWrite,
   compute_at: computeAt,
   fission,

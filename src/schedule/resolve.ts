@@ -12,7 +12,7 @@ import { arithmetic, integer, type Known } from './arguments.ts'
 import { iterationsOf } from './coords/find.ts'
 import type { CoordStep } from './coords/steps.ts'
 import { labelled, type Names, PartNames, type Program, partsOf, plainNames } from './names.ts'
-import type { CacheScope, LoopStep } from './steps.ts'
+import type { CacheScope, CopyLayout, LoopStep } from './steps.ts'
 
 /** What steps are applied to. */
 export interface Now extends Program {
@@ -246,6 +246,8 @@ function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
         by: integer(step.by, env),
         span,
       })
+    case 'pipeline':
+      return loop({ kind: 'pipeline', loop: ref(step.loop), by: integer(step.by, env), span })
     case 'cache_read':
     case 'cache_write':
       return loop({
@@ -253,6 +255,7 @@ function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
         buffer: names.buffer(step.buffer),
         at: ref(step.at),
         scope: memory(step.memory),
+        ...(step.kind === 'cache_read' ? layout(step.layout, env) : {}),
         ...(step.into ? { into: names.fresh(step.into) } : {}),
         span,
       })
@@ -273,6 +276,15 @@ function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
       const nest = step.nest ? { nest: names.nest(step.nest) } : {}
       return loop({ kind: 'combine', buffer: names.buffer(step.buffer), ...nest, span })
     }
+  }
+}
+
+function layout({ transposed, stride, by, padded }: Ast.CopyLayout, env: Env): CopyLayout {
+  return {
+    ...(transposed ? { transposed } : {}),
+    ...(stride ? { stride: integer(stride, env) } : {}),
+    ...(by ? { by: integer(by, env) } : {}),
+    ...(padded ? { padded: integer(padded, env) } : {}),
   }
 }
 

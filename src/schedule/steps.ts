@@ -68,8 +68,19 @@ export interface RequireStep extends At {
   readonly relation: 'multiple' | 'equal'
   readonly by: number
 }
-/** `cache_read B at jo in shared -> Bs` */
-export interface CacheReadStep extends At {
+/** How a copy is laid out and filled. */
+export interface CopyLayout {
+  /** The last two dimensions are swapped. */
+  readonly transposed?: boolean | undefined
+  /** Elements from one row to the next, at least as many as a row has: against bank conflicts. */
+  readonly stride?: number | undefined
+  /** Elements in a row that a thread copies at once: 2, 4 or 8. */
+  readonly by?: number | undefined
+  /** What elements hold that are not read from the buffer. */
+  readonly padded?: number | undefined
+}
+/** `cache_read B at jo in shared stride 36 -> Bs` */
+export interface CacheReadStep extends At, CopyLayout {
   readonly kind: 'cache_read'
   readonly buffer: string
   readonly at: LoopRef
@@ -83,6 +94,13 @@ export interface CacheWriteStep extends At {
   readonly at: LoopRef
   readonly scope: CacheScope
   readonly into?: string | undefined
+}
+/** `pipeline ko by 3` */
+export interface PipelineStep extends At {
+  readonly kind: 'pipeline'
+  readonly loop: LoopRef
+  /** Iterations whose copies exist at a time. */
+  readonly by: number
 }
 /** `compute_at produce at i` */
 export interface ComputeAtStep extends At {
@@ -131,6 +149,7 @@ export type LoopStep =
   | VectorizeStep
   | RequireStep
   | CacheReadStep
+  | PipelineStep
   | CacheWriteStep
   | ComputeAtStep
   | FissionStep
@@ -140,6 +159,14 @@ export type LoopStep =
   | MergeStep
 
 const refText = (r: LoopRef): string => (typeof r === 'string' ? r : r.var)
+
+const layoutText = ({ transposed, stride, by, padded }: CopyLayout): string =>
+  [
+    transposed ? ' transposed' : '',
+    stride === undefined ? '' : ` stride ${stride}`,
+    by === undefined ? '' : ` by ${by}`,
+    padded === undefined ? '' : ` padded ${padded}`,
+  ].join('')
 
 /** A step as the language writes it. */
 export function printStep(s: LoopStep): string {
@@ -163,6 +190,9 @@ export function printStep(s: LoopStep): string {
     case 'require':
       return s.relation === 'multiple' ? `require ${s.size} % ${s.by} == 0` : `require ${s.size} == ${s.by}`
     case 'cache_read':
+      return `cache_read ${s.buffer} at ${refText(s.at)} in ${s.scope}${layoutText(s)}${into(s.into)}`
+    case 'pipeline':
+      return `pipeline ${refText(s.loop)} by ${s.by}`
     case 'cache_write':
       return `${s.kind} ${s.buffer} at ${refText(s.at)} in ${s.scope}${into(s.into)}`
     case 'compute_at':

@@ -386,7 +386,16 @@ export const STEPS: {
   }),
   unroll: fc.record({ loop, by: fc.option(expr) }),
   vectorize: fc.record({ loop }),
-  cache_read: fc.record(cache),
+  cache_read: fc.record({
+    ...cache,
+    layout: fc.record({
+      transposed: fc.boolean(),
+      stride: fc.option(expr),
+      by: fc.option(expr),
+      padded: fc.option(expr),
+    }),
+  }),
+  pipeline: fc.record({ loop, by: expr }),
   cache_write: fc.record(cache),
   compute_at: fc.record({ iteration: ident, at: loop }),
   fission: fc.record({ loop, after: ident }),

@@ -212,7 +212,12 @@ function argumentsOf(step: Ast.Step): readonly Ast.Expr[] {
     case 'use':
       return step.args
     case 'split':
+    case 'pipeline':
       return [step.by]
+    case 'cache_read': {
+      const { stride, by, padded } = step.layout
+      return [stride, by, padded].filter((e) => e !== null)
+    }
     case 'tile':
       return step.by
     case 'require':
