@@ -18,7 +18,7 @@ import type { CoordTensor, StoredTensor, Tensor } from '../formats/tensor.ts'
 import type { StoredAxis } from '../ir/axis.ts'
 import { parseFormatExpression } from '../ir/elaborate/index.ts'
 import { variable } from '../ir/expr.ts'
-import type { AnyFormat, Instance } from '../ir/format.ts'
+import { type AnyFormat, type Instance, type OrderedFormat, ofOrder } from '../ir/format.ts'
 import { checkTensor, coordinatesOf, expectArgument, isRecord, isTyped } from './check.ts'
 import type { Bindable } from './tensors.ts'
 
@@ -97,18 +97,54 @@ function partOf({ part, storage, values, tables }: StoredPart, { dtype }: Stored
   }
 }
 
-/** A format or composition with its arguments. */
+/** A format or composition with its arguments; one over a list of dimensions is for tensors of any order. */
 export class SptFormat {
-  readonly #instance: Instance
+  readonly #format: AnyFormat
+  readonly #args: readonly (number | string)[]
+  /** By the number of dimensions. */
+  readonly #instances = new Map<number, Instance>()
 
   /** @throws SptError `format/…` where arguments do not fit, or a description is wrong on a small sample */
   constructor(format: AnyFormat, args: readonly (number | string)[]) {
-    this.#instance = instanceOf(format, args)
+    this.#format = format
+    this.#args = args
+    if (format.kind !== 'family') this.#of(format.over.length)
+  }
+
+  /** The same for tensors of so many dimensions alone: then `over`, `given`, `parts` and `provenance` are known. */
+  ofOrder(order: number): SptFormat {
+    expectArgument(Number.isInteger(order) && order >= 0, 'the order', order, 'a number of dimensions')
+    return new SptFormat(ofOrder(this.#format, order), this.#args)
+  }
+
+  #of(order: number): Instance {
+    const known = this.#instances.get(order)
+    if (known) return known
+    const made = instanceOf(ofOrder(this.#format, order), this.#args)
+    this.#instances.set(order, made)
+    return made
+  }
+
+  get #instance(): Instance {
+    if (this.#format.kind !== 'family') return this.#of(this.#format.over.length)
+    return fail({
+      code: 'api/order',
+      message: `${this.text} is for tensors of any order, and its parts depend on that`,
+      expected: 'a number of dimensions',
+      hint: 'say which: format.ofOrder(3)',
+    })
+  }
+
+  /** The instance for a tensor; where the format is for another order, that is found when the tensor is read. */
+  #for(order: number): Instance {
+    return this.#format.kind === 'family' ? this.#of(order) : this.#instance
   }
 
   /** As written, with arguments. */
   get text(): string {
-    return this.#instance.text
+    if (this.#format.kind !== 'family') return this.#instance.text
+    const { name } = this.#format
+    return this.#args.length === 0 ? name : `${name}(${this.#args.join(', ')})`
   }
 
   /** Names of its dimensions. */
@@ -140,7 +176,8 @@ export class SptFormat {
    */
   convert(tensor: Tensor | ConvertedTensor, data: FormatData = {}): ConvertedTensor {
     const from = tensor instanceof ConvertedTensor ? tensor.toCoords() : this.#coords(tensor)
-    return new ConvertedTensor(convertTensor(from, this.#instance, this.#given(from.shape, data)))
+    const instance = this.#for(from.shape.length)
+    return new ConvertedTensor(convertTensor(from, instance, givenFor(instance, from.shape, data)))
   }
 
   /** Parts, padding, bytes, and lengths by dimension, of a tensor in the format. */
@@ -162,18 +199,20 @@ export class SptFormat {
     parts: readonly Pick<ConvertedPart, 'tensor' | 'tables'>[],
     data: FormatData = {},
   ): ConvertedTensor {
-    const wanted = this.#instance.parts.length
+    expectArgument(Array.isArray(shape), 'the shape', shape, 'the extent of each dimension')
+    const instance = this.#for(shape.length)
+    const wanted = instance.parts.length
     expectArgument(
       Array.isArray(parts) && parts.length === wanted && parts.every(isRecord),
       'the parts',
       parts,
-      `${wanted} part(s): ${this.#instance.parts.map((p) => p.label || p.instance.text).join(', ')}`,
+      `${wanted} part(s): ${instance.parts.map((p) => p.label || p.instance.text).join(', ')}`,
     )
     const arrays = parts.map(({ tensor, tables }) => ({
       tensor,
       tables: new Map(Object.entries(tables ?? {})),
     }))
-    return new ConvertedTensor(partsFromArrays(this.#instance, arrays, this.#given(shape, data)))
+    return new ConvertedTensor(partsFromArrays(instance, arrays, givenFor(instance, shape, data)))
   }
 
   #coords(tensor: Tensor): CoordTensor {
@@ -187,22 +226,22 @@ export class SptFormat {
       hint: 'bring the arrays in with fromParts of the format that they are in',
     })
   }
+}
 
-  #given(shape: readonly number[], data: FormatData): Given {
-    expectArgument(isRecord(data), 'lists and sets', data, 'tensors or lists of integers by name')
-    const { over, given } = this.#instance
-    const sizes = new Map(over.map((a, k) => [sizeOf(a.name), shape[k] ?? 0]))
-    const extents = new Map(over.map((a, k) => [a.name, shape[k] ?? 0]))
-    const lists = new Map<string, Int32Array>()
-    const sets = new Map<string, readonly Int32Array[]>()
-    for (const { name, kind } of given) {
-      const wanted = { name, instance: this.#instance, sizes, extents }
-      const bound = data[name] === undefined ? undefined : asTensor(name, data[name])
-      if (kind === 'list') lists.set(name, listOf(wanted, bound))
-      else sets.set(name, setOf(wanted, bound))
-    }
-    return { sizes, extents, lists, sets }
+function givenFor(instance: Instance, shape: readonly number[], data: FormatData): Given {
+  expectArgument(isRecord(data), 'lists and sets', data, 'tensors or lists of integers by name')
+  const { over, given } = instance
+  const sizes = new Map(over.map((a, k) => [sizeOf(a.name), shape[k] ?? 0]))
+  const extents = new Map(over.map((a, k) => [a.name, shape[k] ?? 0]))
+  const lists = new Map<string, Int32Array>()
+  const sets = new Map<string, readonly Int32Array[]>()
+  for (const { name, kind } of given) {
+    const wanted = { name, instance, sizes, extents }
+    const bound = data[name] === undefined ? undefined : asTensor(name, data[name])
+    if (kind === 'list') lists.set(name, listOf(wanted, bound))
+    else sets.set(name, setOf(wanted, bound))
   }
+  return { sizes, extents, lists, sets }
 }
 
 function asTensor(name: string, value: Bindable): Tensor {
@@ -242,7 +281,7 @@ export function chooseFormat(
 /** The size of a dimension, which has no name in a format. */
 const sizeOf = (dimension: string): string => `size of ${dimension}`
 
-function instanceOf(format: AnyFormat, args: readonly (number | string)[]): Instance {
+function instanceOf(format: OrderedFormat, args: readonly (number | string)[]): Instance {
   const taken = new Set(format.over)
   const over = format.over.map((name, k): StoredAxis => {
     const extent = variable(sizeOf(name))

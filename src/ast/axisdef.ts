@@ -1,6 +1,6 @@
 /** What each axis kind takes: the parser reads `KIND(arguments) modifiers` and this table makes sense of it. */
 import { fail, type Span } from './diagnostic.ts'
-import type { AxisDef, Expr, Ident } from './nodes.ts'
+import type { AxisDef, Element, Expr, Ident } from './nodes.ts'
 
 interface Parts {
   readonly kind: Ident
@@ -30,7 +30,7 @@ const RULES: Readonly<Record<AxisDef['kind'], Rule>> = {
     sparse: false,
     make: (p) => ({
       kind: 'dense_fixed',
-      parent: p.args.length === 2 ? axisName(p, 0) : null,
+      parent: p.args.length === 2 ? parentName(p) : null,
       extent: p.args.at(-1)!,
       span: p.span,
     }),
@@ -40,7 +40,7 @@ const RULES: Readonly<Record<AxisDef['kind'], Rule>> = {
     min: 2,
     max: 2,
     sparse: false,
-    make: (p) => ({ kind: 'dense_variable', parent: axisName(p, 0), extent: p.args[1]!, span: p.span }),
+    make: (p) => ({ kind: 'dense_variable', parent: parentName(p), extent: p.args[1]!, span: p.span }),
   },
   sparse_fixed: {
     form: 'sparse_fixed(parent, extent, width)',
@@ -49,7 +49,7 @@ const RULES: Readonly<Record<AxisDef['kind'], Rule>> = {
     sparse: true,
     make: (p, flags) => ({
       kind: 'sparse_fixed',
-      parent: axisName(p, 0),
+      parent: parentName(p),
       extent: p.args[1]!,
       width: p.args[2]!,
       ...flags,
@@ -63,7 +63,7 @@ const RULES: Readonly<Record<AxisDef['kind'], Rule>> = {
     sparse: true,
     make: (p, flags) => ({
       kind: 'sparse_variable',
-      parent: p.args.length === 2 ? axisName(p, 0) : null,
+      parent: p.args.length === 2 ? parentName(p) : null,
       extent: p.args.at(-1)!,
       ...flags,
       span: p.span,
@@ -74,7 +74,7 @@ const RULES: Readonly<Record<AxisDef['kind'], Rule>> = {
     min: 2,
     max: 2,
     sparse: false,
-    make: (p) => ({ kind: 'bitmap', parent: axisName(p, 0), extent: p.args[1]!, span: p.span }),
+    make: (p) => ({ kind: 'bitmap', parent: parentName(p), extent: p.args[1]!, span: p.span }),
   },
   fused: {
     form: 'fused(root, child, …)',
@@ -145,4 +145,11 @@ function axisName(p: Parts, k: number): Ident {
     span: e.span,
     expected: `\`${RULES[p.kind.name as AxisDef['kind']].form}\``,
   })
+}
+
+/** The same, where it may be one of a list: `o[k]`. */
+function parentName(p: Parts): Element {
+  const e = p.args[0]!
+  const [index, more] = e.kind === 'access' ? e.index : []
+  return e.kind === 'access' && index && !more ? { name: e.buffer.name, span: e.span, index } : axisName(p, 0)
 }

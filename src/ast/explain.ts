@@ -22,6 +22,7 @@ const STEP_WORDS = [
   'require',
   'cache_read',
   'pipeline',
+  'tensorize',
   'cache_write',
   'compute_at',
   'fission',
@@ -38,8 +39,8 @@ const GROUPS: readonly Group[] = [
   { when: ['a function'], of: EXPRESSION, instead: 'an expression' },
   {
     when: ['"kernel"', '"monoid"'],
-    of: ['"kernel"', '"monoid"', '"format"', '"schedule"', '"import"'],
-    instead: 'a declaration (`kernel`, `format`, `monoid`, `schedule` or `import`)',
+    of: ['"kernel"', '"monoid"', '"format"', '"schedule"', '"import"', '"memory"', '"instr"'],
+    instead: 'a declaration (`kernel`, `format`, `monoid`, `schedule`, `memory`, `instr` or `import`)',
   },
   { when: ['"split"', '"bind"'], of: [...STEP_WORDS, 'a name'], instead: 'a step' },
   { when: ['"let"', '"if"'], of: ['"let"', '"if"', '"iterate"', '"("', 'a name'], instead: 'a statement' },
@@ -56,7 +57,7 @@ const GROUPS: readonly Group[] = [
     of: ['a hardware axis'],
     instead: 'a hardware axis (`block.x` … `thread.z`)',
   },
-  { when: ['a modifier'], of: ['a modifier'], instead: '`unordered`, `nonunique`, `full` or `compact`' },
+  { when: ['a modifier'], of: ['a modifier', '"for"'], instead: '`unordered`, `nonunique`, `full` or `compact`' },
 ]
 
 /** What white space and the ends of statements add to every set of failures, and negative conditions. */
@@ -124,7 +125,8 @@ const SPELLED: ReadonlyMap<string, string> = new Map(
 
 const HINTS: readonly Hint[] = [
   {
-    when: (p) => /^(for|while|forall)$/.test(p.found) || /\b(for|while|forall)$/.test(p.before),
+    when: (p) =>
+      /^(for|while|forall)$/.test(p.found) || /(^|[{};\n])\s*(for|while|forall)$/.test(p.before),
     text: 'there are no loops to write: `iterate NAME [i, j] as SR { … }` says what to compute, a schedule how',
   },
   {

@@ -133,3 +133,17 @@ export function someRules(rules: readonly Rule[], what: string, span: Span): rea
     expected: '`part FORMAT(…)`, or a further `partition` or `bucket`',
   })
 }
+
+/** An axis of a kernel, which has no lists. */
+export function withoutLists(a: AxisDecl): void {
+  const parent = 'parent' in a.def ? a.def.parent : null
+  const part = a.each ?? (a.name.index && a.name) ?? (parent && 'index' in parent ? parent : null)
+  if (part)
+    fail({
+      code: 'parse/list',
+      message: 'a kernel has no lists of axes',
+      span: part.span,
+      expected: 'a name',
+      hint: 'lists are for formats of any order: `format NAME over (d...)`',
+    })
+}

@@ -7,8 +7,10 @@
  * (`-1` is `neg` of 1). Whether a name exists, and what it means, is for elaboration.
  */
 import type { Span } from './diagnostic.ts'
+import type { Instr, Memory } from './nodes-instr.ts'
 import type { Schedule } from './nodes-schedules.ts'
 
+export type * from './nodes-instr.ts'
 export type * from './nodes-schedules.ts'
 
 export const SCALAR_TYPES = ['f64', 'f32', 'f16', 'bf16', 'i32', 'u32', 'i8', 'u8', 'bool'] as const
@@ -59,6 +61,20 @@ export interface Ident extends Node {
 export interface TypeName extends Node {
   readonly name: ScalarType
 }
+/** A dimension or axis of a format; `o[k]`: one of a list of them. */
+export interface Element extends Ident {
+  readonly index?: Expr | undefined
+}
+/** A name; `o...`: all elements of a list, in order. */
+export interface ListName extends Ident {
+  readonly all?: true | undefined
+}
+/** `for name from a to b`, both ends included; without `to`, up to the last of the format's list of dimensions. */
+export interface For extends Node {
+  readonly name: Ident
+  readonly from: Expr
+  readonly to: Expr | null
+}
 
 // Files --------------------------------------------------------------------------------------------------------
 
@@ -80,7 +96,7 @@ export interface ImportName extends Node {
   readonly local: Ident
 }
 
-export type Decl = Kernel | Monoid | Format | Schedule
+export type Decl = Kernel | Monoid | Format | Schedule | Memory | Instr
 
 // Kernels ------------------------------------------------------------------------------------------------------
 
@@ -106,31 +122,34 @@ export interface AxisClaim extends Node {
 
 export interface AxisDecl extends Item {
   readonly kind: 'axis'
-  readonly name: Ident
+  /** In a kernel without an index, as are parents. */
+  readonly name: Element
   readonly def: AxisDef
+  /** One axis for each number; only in formats. */
+  readonly each?: For | undefined
   /** Each at most once. */
   readonly claims: readonly AxisClaim[]
 }
 
 export interface DenseFixedDef extends Node {
   readonly kind: 'dense_fixed'
-  readonly parent: Ident | null
+  readonly parent: Element | null
   readonly extent: Expr
 }
 export interface BitmapDef extends Node {
   readonly kind: 'bitmap'
-  readonly parent: Ident
+  readonly parent: Element
   readonly extent: Expr
 }
 /** `extent` bounds the lengths. */
 export interface DenseVariableDef extends Node {
   readonly kind: 'dense_variable'
-  readonly parent: Ident
+  readonly parent: Element
   readonly extent: Expr
 }
 export interface SparseFixedDef extends Node {
   readonly kind: 'sparse_fixed'
-  readonly parent: Ident
+  readonly parent: Element
   readonly extent: Expr
   readonly width: Expr
   readonly ordered: boolean
@@ -138,7 +157,7 @@ export interface SparseFixedDef extends Node {
 }
 export interface SparseVariableDef extends Node {
   readonly kind: 'sparse_variable'
-  readonly parent: Ident | null
+  readonly parent: Element | null
   readonly extent: Expr
   readonly ordered: boolean
   readonly unique: boolean
@@ -294,7 +313,18 @@ export interface Binary extends Node {
   readonly a: Expr
   readonly b: Expr
 }
-export type Expr = NumberLit | BoolLit | Name | Field | Access | Call | Unary | Binary
+/** `d...`: all elements of a list. Only in calls and maps of formats. */
+export interface Spread extends Node {
+  readonly kind: 'spread'
+  readonly list: Ident
+}
+/** `value for k from 0`: a value for each number. Where a `Spread` can stand. */
+export interface Repeat extends Node {
+  readonly kind: 'repeat'
+  readonly value: Expr
+  readonly each: For
+}
+export type Expr = NumberLit | BoolLit | Name | Field | Access | Call | Unary | Binary | Spread | Repeat
 
 // Monoids and formats ------------------------------------------------------------------------------------------
 
@@ -320,7 +350,7 @@ export interface Format extends Item {
   readonly kind: 'format'
   readonly name: Ident
   readonly params: readonly FormatParam[]
-  readonly over: readonly Ident[]
+  readonly over: readonly ListName[]
   readonly body: Description | Composition
 }
 export interface Description {
@@ -347,7 +377,7 @@ export interface FormatParam extends Node {
 }
 /** `sort dim by key within w -> (place, at)`. */
 export interface Sort extends Item {
-  readonly dim: Ident
+  readonly dim: Element
   readonly by: Expr
   readonly within: Expr | null
   readonly place: Ident
@@ -359,7 +389,7 @@ export interface Holds extends Item {
 }
 /** `map (from) -> (to)` or `inverse (from) -> (to)`. */
 export interface CoordMap extends Item {
-  readonly from: readonly Ident[]
+  readonly from: readonly ListName[]
   readonly to: readonly Expr[]
 }
 
@@ -379,7 +409,7 @@ export interface PartRule extends Item {
 /** `partition j into c as p { rules }`; one rule at least. */
 export interface PartitionRule extends Item {
   readonly kind: 'partition'
-  readonly dim: Ident
+  readonly dim: Element
   readonly into: Expr
   readonly as: Ident | null
   readonly rules: readonly Rule[]
@@ -387,7 +417,7 @@ export interface PartitionRule extends Item {
 /** `bucket i by length into 1, 2 .. 2^k as width split { rules }`; one rule and one dimension at least. */
 export interface BucketRule extends Item {
   readonly kind: 'bucket'
-  readonly dims: readonly Ident[]
+  readonly dims: readonly Element[]
   readonly widths: readonly Width[]
   readonly as: Ident
   readonly split: boolean

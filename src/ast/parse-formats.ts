@@ -10,6 +10,7 @@ import {
   between,
   blockItem,
   get,
+  grown,
   item,
   list,
   maybe,
@@ -55,7 +56,7 @@ export const formats: Actions = {
       kind: 'format' as const,
       name: id,
       params: maybeList<ast.FormatParam>(params),
-      over: get<ast.Ident[]>(over),
+      over: get<ast.ListName[]>(over),
       body: formatBody(body, id),
       span: spanOf(this),
     }
@@ -76,7 +77,7 @@ export const formats: Actions = {
     return { what: which.sourceString as 'map' | 'inverse', node }
   },
   Sort(_, dim, _by, by, _within, within, _arrow, _open, place, _comma, at, _close): FormatItem {
-    const names = { dim: get<ast.Ident>(dim), place: get<ast.Ident>(place), at: get<ast.Ident>(at) }
+    const names = { dim: get<ast.Element>(dim), place: get<ast.Ident>(place), at: get<ast.Ident>(at) }
     const node = item<ast.Sort>({ ...names, by: get(by), within: maybe(within), span: spanOf(this) })
     return { what: 'sort', node }
   },
@@ -118,7 +119,7 @@ export const formats: Actions = {
     }
     return blockItem(node, braces, slotsOf(inside))
   },
-  Dims_several: (names) => get(names),
+  Dims_several: (_, names, _close) => list(names),
   Dims_one: (name) => [get(name)],
   Width_power(value, _, power): Omit<ast.Width, 'doubling'> {
     return { value: get(value), power: get(power), span: spanOf(this) }
@@ -130,6 +131,25 @@ export const formats: Actions = {
     return { format: get(format), args: maybeList(args), span: spanOf(this) }
   },
   Names: (_, names, _close) => list(names),
+  Lists: (_, names, _close) => list(names),
+  ListName(name, all): ast.ListName {
+    return { ...get<ast.Ident>(name), ...(all.children.length > 0 && { all: true }) }
+  },
+  Element(name, _open, index, close): ast.Element {
+    const id = get<ast.Ident>(name)
+    const k = maybe<ast.Expr>(index)
+    return k ? { ...id, span: between(id.span, spanOf(close)), index: k } : id
+  },
+  Item_all(name, dots): ast.Spread {
+    return { kind: 'spread', list: get(name), span: between(spanOf(name), spanOf(dots)) }
+  },
+  Item_each(value, each): ast.Repeat {
+    const [e, f] = [get<ast.Expr>(value), get<ast.For>(each)]
+    return grown({ kind: 'repeat', value: e, each: f, span: spanOf(this) }, e)
+  },
+  For(_, name, _from, from, _to, to): ast.For {
+    return { name: get(name), from: get(from), to: maybe(to), span: spanOf(this) }
+  },
 }
 
 interface RulesNode {

@@ -12,11 +12,11 @@ import type {
   Trivia,
 } from './nodes.ts'
 import { exprDoc, widthDoc } from './print-expr.ts'
-import { axisDoc, exprs, names, optional, run, tuple } from './print-parts.ts'
+import { axisDoc, elementText, exprs, listNames, optional, run, tuple } from './print-parts.ts'
 import type { Printer } from './printer.ts'
 
 export function printFormat(p: Printer, f: Format): void {
-  const head = [`format ${f.name.name}`, optional(f.params.map(paramDoc)), ' over ', tuple(names(f.over))]
+  const head = [`format ${f.name.name}`, optional(f.params.map(paramDoc)), ' over ', tuple(listNames(f.over))]
   p.block(f.trivia, true, head, () =>
     f.body.kind === 'composition' ? rules(p, f.body.rules) : description(p, f.body),
   )
@@ -32,12 +32,12 @@ function description(p: Printer, d: Description): void {
   for (const s of d.sorts) {
     const within: Doc = s.within ? [' within ', exprDoc(s.within)] : ''
     const to = ` -> (${s.place.name}, ${s.at.name})`
-    lines.push([s.trivia, [`sort ${s.dim.name} by `, exprDoc(s.by), within, to]])
+    lines.push([s.trivia, [`sort ${elementText(s.dim)} by `, exprDoc(s.by), within, to]])
   }
   d.axes.forEach((a, k) => {
     lines.push([a.trivia, axisDoc(a, run(d.axes, k))])
   })
-  const map = (word: string, m: CoordMap): Doc => [word, tuple(names(m.from)), ' -> ', tuple(exprs(m.to))]
+  const map = (word: string, m: CoordMap): Doc => [word, tuple(listNames(m.from)), ' -> ', tuple(exprs(m.to))]
   lines.push([d.map.trivia, map('map ', d.map)], [d.inverse.trivia, map('inverse ', d.inverse)])
   if (d.where) lines.push([d.where.trivia, ['where (', exprDoc(d.where.cond), ')']])
   lines.forEach(([trivia, doc], k) => {
@@ -60,10 +60,10 @@ function ruleHead(r: Rule): Doc {
     case 'part':
       return ['part ', r.name ? `${r.name.name} = ` : '', useDoc(r.use), whereDoc(r.where)]
     case 'partition':
-      return [`partition ${r.dim.name} into `, exprDoc(r.into), r.as ? ` as ${r.as.name}` : '']
+      return [`partition ${elementText(r.dim)} into `, exprDoc(r.into), r.as ? ` as ${r.as.name}` : '']
     case 'bucket': {
-      const [only, ...more] = names(r.dims)
-      const dims: Doc = more.length > 0 || only === undefined ? tuple(names(r.dims)) : only
+      const [only, ...more] = r.dims.map(elementText)
+      const dims: Doc = more.length > 0 || only === undefined ? tuple([only ?? '', ...more]) : only
       const widths = r.widths.map((w, k): Doc => {
         const width = widthDoc(w.value, w.power)
         return k === 0 ? width : [w.doubling ? [line, '.. '] : [',', line], width]

@@ -1,7 +1,7 @@
 /** Documents for what several declarations have: names, tuples, axes. */
-import { bracketed, type Doc } from './doc.ts'
-import type { AxisDecl, AxisDef, Expr, Ident, Trivia } from './nodes.ts'
-import { exprDoc } from './print-expr.ts'
+import { bracketed, type Doc, layout } from './doc.ts'
+import type { AxisDecl, AxisDef, Element, Expr, Ident, ListName, Trivia } from './nodes.ts'
+import { exprDoc, forDoc } from './print-expr.ts'
 
 export const names = (list: readonly Ident[]): string[] => list.map((n) => n.name)
 export const tuple = (list: readonly Doc[]): Doc => bracketed('(', list, ')')
@@ -29,23 +29,31 @@ export function run<T extends { readonly kind: string; readonly trivia?: Trivia 
 
 export const widest = (texts: readonly string[]): number => Math.max(...texts.map((t) => t.length))
 
+/** `o`, or `o[k]`. */
+export const elementText = ({ name, index }: Element): string =>
+  index ? `${name}[${layout(exprDoc(index), 0, Number.POSITIVE_INFINITY)}]` : name
+
+export const listNames = (list: readonly ListName[]): string[] =>
+  list.map((n) => (n.all ? `${n.name}...` : n.name))
+
 export function axisDoc(a: AxisDecl, peers: readonly AxisDecl[]): Doc {
-  const name = a.name.name.padEnd(widest(peers.map((x) => x.name.name)))
-  return [`axis ${name} = `, axisDefDoc(a.def), ...a.claims.map((c) => ` ${c.name}`)]
+  const name = elementText(a.name).padEnd(widest(peers.map((x) => elementText(x.name))))
+  const claims = a.claims.map((c) => ` ${c.name}`)
+  return [`axis ${name} = `, axisDefDoc(a.def), ...claims, a.each ? forDoc(a.each) : '']
 }
 
 function axisDefDoc(d: AxisDef): Doc {
   const of = (...args: Doc[]): Doc => bracketed(`${d.kind}(`, args, ')')
   switch (d.kind) {
     case 'dense_fixed':
-      return of(...(d.parent ? [d.parent.name] : []), exprDoc(d.extent))
+      return of(...(d.parent ? [elementText(d.parent)] : []), exprDoc(d.extent))
     case 'dense_variable':
     case 'bitmap':
-      return of(d.parent.name, exprDoc(d.extent))
+      return of(elementText(d.parent), exprDoc(d.extent))
     case 'sparse_fixed':
-      return [of(d.parent.name, exprDoc(d.extent), exprDoc(d.width)), modifiers(d)]
+      return [of(elementText(d.parent), exprDoc(d.extent), exprDoc(d.width)), modifiers(d)]
     case 'sparse_variable':
-      return [of(...(d.parent ? [d.parent.name] : []), exprDoc(d.extent)), modifiers(d)]
+      return [of(...(d.parent ? [elementText(d.parent)] : []), exprDoc(d.extent)), modifiers(d)]
     case 'fused':
       return of(...names(d.members))
     case 'attached':

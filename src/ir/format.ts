@@ -104,7 +104,7 @@ export interface Format {
 
 /** A format with arguments, over the parameters of what encloses it; a list or set is passed on by name. */
 export interface FormatUse {
-  readonly format: AnyFormat
+  readonly format: OrderedFormat
   readonly args: readonly Expr[]
   readonly span?: Span | undefined
 }
@@ -164,7 +164,29 @@ export interface Composition {
   readonly span?: Span | undefined
 }
 
-export type AnyFormat = Format | Composition
+/** For tensors of one order, which `over` says. */
+export type OrderedFormat = Format | Composition
+
+/** A format whose text has a list of dimensions: one for each order of tensors. */
+export interface FormatFamily {
+  readonly kind: 'family'
+  readonly name: string
+  readonly params: readonly FormatParam[]
+  /** As written; one of them is a list. */
+  readonly over: readonly { readonly name: string; readonly list: boolean }[]
+  /**
+   * Written out; the same object for the same order.
+   * @throws SptError `format/order`, and `check/…` where the text makes no sense for this order
+   */
+  readonly ofOrder: (order: number) => OrderedFormat
+  readonly span?: Span | undefined
+}
+
+export type AnyFormat = OrderedFormat | FormatFamily
+
+/** The format for tensors of an order. @throws SptError as `FormatFamily.ofOrder` */
+export const ofOrder = (format: AnyFormat, order: number): OrderedFormat =>
+  format.kind === 'family' ? format.ofOrder(order) : format
 
 // Instances: formats with their arguments over the axes of one kernel --------------------------------------------
 

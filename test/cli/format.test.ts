@@ -191,7 +191,7 @@ describe('refuses', () => {
     expect(await refused(matrix, '--as', 'hyb(2)')).toContain('1 | hyb(2)')
     expect(await refused(matrix, '--as', 'hyb(2, 1')).toContain('error[parse/')
     expect(await refused(matrix, '--as', 'bsr(0)')).toContain('error[')
-    expect(await refused(matrix, '--as', 'csf3')).toContain('error[bind/shape]')
+    expect(await refused(matrix, '--as', 'relation_rows(2)')).toContain('error[bind/shape]')
   })
 
   test('what leaks and what overlaps, with a coordinate', async () => {

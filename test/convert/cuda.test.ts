@@ -17,7 +17,7 @@ const TRIED = new Set([
   'hyb',
   'masked_rest',
   'top_rest',
-  'csf3',
+  'csf',
 ])
 /** What is sorted as CUDA devices do. */
 const IN_TILES = new Set(['csc', 'sr_bcrs'])
@@ -44,7 +44,7 @@ test.skipIf(noNvcc !== null)(
     for (const s of STANDARD.filter((x) => TRIED.has(x.name))) {
       const format = formats.get(s.name)
       if (!format) throw new Error(`no format ${s.name}`)
-      const to = instanceOf(format, s.args)
+      const to = instanceOf(format, s.args, s.order)
       if (IN_TILES.has(s.name)) Object.assign(queueOf(device).tuning, TILES)
       for (const t of fc.sample(tensorFor(s), { numRuns: 2, seed: 7 })) {
         const given = givenFor(t.shape, s.given?.(t.shape))

@@ -44,9 +44,10 @@ describe.each(DEVICES)('on $kind', ({ kind, open }) => {
   test.each(tried.map((s) => [title(s), s] as const))(
     '%s: as on the host, and back',
     async (_, s) => {
-      const to = instanceOf(formatOf(s.name), s.args)
+      const to = instanceOf(formatOf(s.name), s.args, s.order)
       const plan = convertPlan(device, to)
-      const back = convertPlan(device, instanceOf(formatOf((s.order ?? 2) === 2 ? 'csr' : 'csf3'), []))
+      const rowsOf = formatOf((s.order ?? 2) === 2 ? 'csr' : 'csf')
+      const back = convertPlan(device, instanceOf(rowsOf, [], s.order))
       await fc.assert(
         fc.asyncProperty(tensorFor(s), async (t) => {
           const given = givenFor(t.shape, s.given?.(t.shape))

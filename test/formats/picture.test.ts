@@ -57,7 +57,7 @@ const NAMES = ['a', 'b', 'c']
 
 function into(text: string, tensor: CoordTensor, lists: Given['lists'] = new Map()): StoredParts {
   const { format, args } = parseFormatExpression(text, formats)
-  const over = format.over.map((_, k): StoredAxis => {
+  const over = tensor.shape.map((_, k): StoredAxis => {
     const axis = k === 0 ? denseFixed(NAMES[k]!) : sparseVariable(NAMES[k]!, NAMES[k - 1]!)
     return { ...axis, extent: variable(`n${k}`) }
   })
@@ -305,7 +305,7 @@ describe('by hand', () => {
         [1, 2, 3, 6],
       ],
     )
-    const svg = drawParts(into('csf3', three))
+    const svg = drawParts(into('csf', three))
     expect(wellFormed(svg)[0]).toBe('svg')
     expect(svg).toContain('drawn over the last two of 3 dimensions')
     expect(wellFormed(drawParts(into('hyb(2, 2)', matrix([0, 0], []))))[0]).toBe('svg')

@@ -81,7 +81,15 @@ export const STANDARD: readonly Standard[] = [
     args: ['mask'],
     given: () => ({ sets: new Map([['mask', [Int32Array.of(0, 1, 2, 3), Int32Array.of(0, 1, 0, 2)]]]) }),
   },
-  { name: 'csf3', args: [], order: 3 },
+  { name: 'csf', args: [] },
+  { name: 'csf', args: [], order: 3 },
+  { name: 'csf', args: [], order: 4 },
+  { name: 'csf', args: [], order: 5 },
+  { name: 'coo_n', args: [] },
+  { name: 'coo_n', args: [], order: 3 },
+  { name: 'coo_n', args: [], order: 5 },
+  { name: 'blocks_n', args: [2] },
+  { name: 'blocks_n', args: [3], order: 3 },
   { name: 'relation_rows', args: [2], order: 3 },
   { name: 'relation_buckets', args: [2], order: 3 },
 ]
@@ -103,8 +111,9 @@ export const overOf = (order: number): readonly StoredAxis[] =>
     return { ...base, kind: 'sparse_variable', parent: NAMES[k - 1]!, ordered: true, unique: true }
   })
 
-export const instanceOf = (format: AnyFormat, args: readonly (number | string)[]): Instance =>
-  instantiate({ format, args }, overOf(format.over.length), (x, label) =>
+/** `order`: of the tensors, where the format is for any. */
+export const instanceOf = (format: AnyFormat, args: readonly (number | string)[], order = 2): Instance =>
+  instantiate({ format, args }, overOf(format.kind === 'family' ? order : format.over.length), (x, label) =>
     label === '' ? x : `${x}_${label}`,
   )
 

@@ -56,9 +56,10 @@ export const format: CommandSpec = {
       return finish(call, plain(label, tensor), () => drawCoords(tensor, { name: label }))
     }
     const known = await knownFormats(call.many('from'))
-    const chosen = withTexts(text, known, () => formatOf(text, known))
-    checkNames(chosen, files.keys())
+    const written = withTexts(text, known, () => formatOf(text, known))
     const tensor = await readTensor(path)
+    const chosen = withTexts(text, known, () => written.ofOrder(tensor.shape.length))
+    checkNames(chosen, files.keys())
     const data = await readGiven(chosen, files)
     const made = withTexts(text, known, () => {
       const from = asCoords(tensor)

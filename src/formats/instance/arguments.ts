@@ -2,7 +2,7 @@
 import { fail, type Span } from '../../ast/diagnostic.ts'
 import { isFloat } from '../../ir/dtype.ts'
 import { constant, type Expr, foldInt, rewriteExpr, substitute, variable } from '../../ir/expr.ts'
-import type { AnyFormat, FormatParam } from '../../ir/format.ts'
+import type { FormatParam, OrderedFormat } from '../../ir/format.ts'
 
 export interface At {
   readonly span?: Span | undefined
@@ -36,7 +36,7 @@ export const segments = (list: string): Expr => variable(`${list}_segments`)
  * @throws SptError `format/arguments`, `format/argument-kind`
  */
 export function bindArguments(
-  format: AnyFormat,
+  format: OrderedFormat,
   args: readonly Expr[],
   open: (name: string) => string,
   at: At = {},
@@ -64,7 +64,7 @@ export function bindArguments(
   return { values, given, measured, text: textOf(format, args) }
 }
 
-function checkNumber(format: AnyFormat, args: readonly Expr[], at: At): void {
+function checkNumber(format: OrderedFormat, args: readonly Expr[], at: At): void {
   const optional = (p: FormatParam): boolean => p.default !== null || p.measured || !isNumber(p)
   const least = format.params.findLastIndex((p) => !optional(p)) + 1
   if (args.length >= least && args.length <= format.params.length) return
@@ -80,7 +80,7 @@ function checkNumber(format: AnyFormat, args: readonly Expr[], at: At): void {
 
 const isNumber = (p: FormatParam): boolean => p.kind === 'integer' || p.kind === 'real'
 
-function numberFor(format: AnyFormat, p: FormatParam, arg: Expr, at: At): Expr {
+function numberFor(format: OrderedFormat, p: FormatParam, arg: Expr, at: At): Expr {
   const e = evaluated(arg)
   if (p.kind === 'real') {
     if (e.kind === 'const' && Number.isFinite(e.value)) return constant(e.value, 'f64')
@@ -92,7 +92,7 @@ function numberFor(format: AnyFormat, p: FormatParam, arg: Expr, at: At): Expr {
   return wrongKind(format, p, arg, p.measured ? 'an integer, or a size' : 'an integer', at)
 }
 
-function wrongKind(format: AnyFormat, p: FormatParam, arg: Expr, expected: string, at: At): never {
+function wrongKind(format: OrderedFormat, p: FormatParam, arg: Expr, expected: string, at: At): never {
   return fail({
     code: 'format/argument-kind',
     message: `${p.name} of format ${format.name} is given ${argText(arg)}`,
@@ -115,13 +115,13 @@ export function evaluated(e: Expr): Expr {
   })
 }
 
-export const signature = (format: AnyFormat): string =>
+export const signature = (format: OrderedFormat): string =>
   format.params.length === 0
     ? `${format.name}, without parameters`
     : `${format.name}(${format.params.map((p) => (p.kind === 'integer' ? (p.measured ? `${p.name}: size` : p.name) : `${p.name}: ${p.kind}`)).join(', ')})`
 
 /** Arguments behind a name, or, where parts are put together in place, at the places of the text that they are for. */
-function textOf(format: AnyFormat, args: readonly Expr[]): string {
+function textOf(format: OrderedFormat, args: readonly Expr[]): string {
   if (args.length === 0) return format.name
   if (/^\w+$/.test(format.name)) return `${format.name}(${args.map(argText).join(', ')})`
   const texts = new Map(

@@ -2,7 +2,15 @@
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
 import { all, constant, type Expr, freeVars, keyOf, variable } from '../../ir/expr.ts'
-import type { AnyFormat, Format, Instance, PartInstance, PartTree, Query } from '../../ir/format.ts'
+import {
+  type AnyFormat,
+  type Format,
+  type Instance,
+  ofOrder,
+  type PartInstance,
+  type PartTree,
+  type Query,
+} from '../../ir/format.ts'
 import { type Arguments, type At, spanOf } from './arguments.ts'
 import { formatInstance } from './format.ts'
 import { translate, translateQueries } from './names.ts'
@@ -25,7 +33,7 @@ export interface InstantiateUse {
  *
  * What asks nothing of the data is tried on small samples, so that a wrong description is refused here.
  *
- * @throws SptError `format/arguments`, `format/argument-kind`, `format/over`, `format/division-by-zero`,
+ * @throws SptError `format/arguments`, `format/argument-kind`, `format/over`, `format/order`, `format/division-by-zero`,
  * `format/extent`, `format/partition`, `format/bucket-widths`, `format/not-constant`, `format/too-many-parts`,
  * `format/sort-window`, `format/condition`; and with a coordinate `format/not-inverse`,
  * `format/map-range`, `format/overlap`, `format/leak`
@@ -40,7 +48,7 @@ export function instantiate(
     typeof a === 'string' ? variable(a) : constant(a, Number.isInteger(a) ? 'i32' : 'f64'),
   )
   const open = new OpenSizes()
-  const plan = planParts(use.format, args, over, (name) => open.declare(name), at)
+  const plan = planParts(ofOrder(use.format, over.length), args, over, (name) => open.declare(name), at)
   const leaves = leavesOf(plan.tree)
   const labels = labelsOf(leaves)
   const sizes = open.named(leaves, labels, rename)

@@ -2,13 +2,13 @@
 import { fail } from '../../ast/diagnostic.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
 import { children, type Expr, freeVars, load, variable, walkExpr, withChildren } from '../../ir/expr.ts'
-import type { AnyFormat, Query } from '../../ir/format.ts'
+import type { OrderedFormat, Query } from '../../ir/format.ts'
 import { keyOfQuestion, operandsOf } from '../../ir/queries.ts'
 import { type Arguments, segments, signature, spanOf } from './arguments.ts'
 
 /** What the names of a format's text stand for at one place. */
 export interface Scope {
-  readonly format: AnyFormat
+  readonly format: OrderedFormat
   readonly variables: ReadonlyMap<string, Expr>
   /** What is loaded, sorts' tables and lists: name in the text → table, or the list among the data. */
   readonly tables: ReadonlyMap<string, string>
@@ -17,7 +17,7 @@ export interface Scope {
 }
 
 /** A map's names: a dimension is the coordinate on it, `size(dim)` its extent. */
-export function scopeOf(format: AnyFormat, args: Arguments, over: readonly StoredAxis[]): Scope {
+export function scopeOf(format: OrderedFormat, args: Arguments, over: readonly StoredAxis[]): Scope {
   const variables = new Map(args.values)
   format.over.forEach((name, k) => {
     variables.set(name, variable(over[k]!.name))

@@ -5,7 +5,7 @@
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
 import { add, binary, ceildiv, div, type Expr, int, mul, select, sub, variable } from '../../ir/expr.ts'
-import type { AnyFormat, Composition, Format, PartRule, Query } from '../../ir/format.ts'
+import type { Composition, Format, OrderedFormat, PartRule, Query } from '../../ir/format.ts'
 import { type Arguments, type At, bindArguments, evaluated, spanOf } from './arguments.ts'
 import { checkOver } from './format.ts'
 import { extentScope, type Scope, scopeOf, translate, withVariables } from './names.ts'
@@ -67,7 +67,7 @@ interface Context {
 
 /** @throws SptError as `instantiate` */
 export function planParts(
-  format: AnyFormat,
+  format: OrderedFormat,
   args: readonly Expr[],
   over: readonly StoredAxis[],
   open: (name: string) => string,
@@ -86,7 +86,7 @@ export function planParts(
 }
 
 function plan(
-  format: AnyFormat,
+  format: OrderedFormat,
   args: Arguments,
   label: readonly string[],
   constants: ReadonlyMap<string, number>,
@@ -238,7 +238,7 @@ function constantIn(e: Expr, place: Place, what: string): number {
   })
 }
 
-function tooMany(found: string, format: AnyFormat, context: Context): never {
+function tooMany(found: string, format: OrderedFormat, context: Context): never {
   return fail({
     code: 'format/too-many-parts',
     message: `${format.name} has ${found}`,

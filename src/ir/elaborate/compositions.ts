@@ -1,8 +1,8 @@
 /** Compositions: which part of a tensor goes to which format. */
-import type { Span } from '../../ast/diagnostic.ts'
+import { type Span, SptError } from '../../ast/diagnostic.ts'
 import type * as Ast from '../../ast/nodes.ts'
 import { type Expr, variable } from '../expr.ts'
-import type { AnyFormat, FormatUse, PartRule } from '../format.ts'
+import { type AnyFormat, type FormatUse, type OrderedFormat, ofOrder, type PartRule } from '../format.ts'
 import { unknownDimension } from './descriptions.ts'
 import { elaborateExpr, truth } from './expressions.ts'
 import { namesAt } from './format-names.ts'
@@ -97,10 +97,21 @@ function condition(e: Ast.Expr, scope: RuleScope, queries: Queries): Expr | null
   return t && truth(t, e.span, report)
 }
 
+function forOrder(format: AnyFormat, order: number, report: Report): OrderedFormat | null {
+  try {
+    return ofOrder(format, order)
+  } catch (e) {
+    if (!(e instanceof SptError)) throw e
+    for (const d of e.diagnostics) report.error(d)
+    return null
+  }
+}
+
 /** A format with arguments, over as many dimensions as what holds it. */
 function elaborateUse(u: Ast.FormatUse, scope: RuleScope): FormatUse | null {
   const { report } = scope
-  const format = scope.find(u.format)
+  const named = scope.find(u.format)
+  const format = named && forOrder(named, scope.over.length, report)
   if (!format) return null
   if (format.over.length !== scope.over.length)
     return report.error({

@@ -62,6 +62,15 @@ export function elaborateExpr(e: Ast.Expr, names: Names, report: Report): Typed 
       const own = names.call?.(e)
       return own === undefined ? callOf(e, names, report) : own
     }
+    case 'spread':
+    case 'repeat':
+      return report.error({
+        code: 'check/list-here',
+        message: 'there are no lists of dimensions here',
+        span: e.span,
+        expected: 'one expression',
+        hint: 'lists are for the maps and queries of formats',
+      })
     default:
       return unreachable(e)
   }

@@ -8,8 +8,10 @@ import { parseFormatParts } from '../../ast/parse.ts'
 import { printParts } from '../../ast/print.ts'
 import type { AnyFormat, Composition, FormatParam } from '../format.ts'
 import { elaborateRules } from './compositions.ts'
+import { familyOf } from './families.ts'
 import { constantPlace, type Numbers, numberAt, numbersOf } from './format-params.ts'
 import { checkArguments, type FindFormat, givenArgument, unknownFormat } from './format-uses.ts'
+import { elementNames, partsWrittenOut } from './lists.ts'
 import { Report } from './report.ts'
 
 /** A number, or the name of one: `n`, `p.width`. */
@@ -23,20 +25,45 @@ export function singleUse(parts: readonly Ast.AsPart[]): Ast.AsPart | null {
 }
 
 /**
- * Parts in place as a composition over the dimensions of the first format. Its parameters are the numbers that
- * the text names and `known` admits, by first mention; lists and sets are known by their names among the data.
+ * Parts in place as a composition over the dimensions of the first format, for any order if that is. Its parameters
+ * are the numbers that the text names and `known` admits, by first mention; lists and sets are known by their names
+ * among the data.
  */
 export function composeInPlace(
   parts: readonly Ast.AsPart[],
   known: (name: string) => boolean,
   find: FindFormat,
   report: Report,
-): { readonly format: Composition; readonly args: readonly NumberName[] } | null {
+): { readonly format: AnyFormat; readonly args: readonly NumberName[] } | null {
   const [first] = parts
   const leading = first && find(first.format)
   if (!leading) return null
-  const { over } = leading
-  const args = numbersIn(parts, over, find).filter((e) => known(textOf(e)))
+  const over = leading.kind === 'family' ? leading.over : leading.over.map((name) => ({ name, list: false }))
+  const names = over.map((o) => o.name)
+  const args = numbersIn(parts, names, find).filter((e) => known(textOf(e)))
+  const list = over.find((o) => o.list)
+  const span = first.span
+  const name = printParts(parts)
+  const write = (order: number, to: Report): Composition | null => {
+    const length = order - over.length + 1
+    const before = to.count
+    const written = partsWrittenOut(parts, list ? { name: list.name, length } : null, to)
+    if (to.count > before) return null
+    const dims = over.flatMap((o) => (o.list ? elementNames(o.name, length) : [o.name]))
+    const made = composed(written, dims, args, (id) => find(id, to), to)
+    return made && { kind: 'composition', name, over: dims, ...made, span }
+  }
+  const format = list ? familyOf({ name, over, span }, write, report) : write(over.length, report)
+  return format && { format, args }
+}
+
+function composed(
+  parts: readonly Ast.AsPart[],
+  over: readonly string[],
+  args: readonly NumberName[],
+  find: FindFormat,
+  report: Report,
+): Pick<Composition, 'params' | 'parts'> | null {
   const numbers: FormatParam[] = args.map((e) => {
     return { name: textOf(e), kind: 'integer', default: null, measured: false, span: e.span }
   })
@@ -58,24 +85,16 @@ export function composeInPlace(
       find,
     },
   )
-  if (!rules) return null
   const lists = [...given].map(([name, kind]): FormatParam => {
     return { name, kind, default: null, measured: false }
   })
-  const format: Composition = {
-    kind: 'composition',
-    name: printParts(parts),
-    params: [...numbers, ...lists],
-    over,
-    parts: rules,
-    ...(first.span && { span: first.span }),
-  }
-  return { format, args }
+  return rules && { params: [...numbers, ...lists], parts: rules }
 }
 
 /** The names that stand for numbers, each once, in the order of the text. */
 function numbersIn(parts: readonly Ast.AsPart[], over: readonly string[], find: FindFormat): NumberName[] {
   const out = new Map<string, NumberName>()
+  const bound = new Set(['value', ...over])
   const visit = (e: Ast.Expr): void => {
     switch (e.kind) {
       case 'name':
@@ -97,6 +116,10 @@ function numbersIn(parts: readonly Ast.AsPart[], over: readonly string[], find: 
         for (const x of NAMED.has(e.fn.name) ? e.args.slice(1) : e.args) visit(x)
         for (const x of e.by ?? []) visit(x)
         return
+      case 'repeat':
+        bound.add(e.each.name.name)
+        visit(e.value)
+        return
       default:
         return
     }
@@ -109,9 +132,9 @@ function numbersIn(parts: readonly Ast.AsPart[], over: readonly string[], find: 
     })
     if (p.where) visit(p.where)
   }
-  return [...out.values()].filter((e) => e.kind === 'field' || (e.name !== 'value' && !over.includes(e.name)))
+  return [...out.values()].filter((e) => e.kind === 'field' || !bound.has(e.name))
 }
-const NAMED: ReadonlySet<string> = new Set(['held', 'find', 'segments', 'size'])
+const NAMED: ReadonlySet<string> = new Set(['held', 'find', 'segments', 'size', 'order'])
 
 export interface FormatExpression {
   readonly format: AnyFormat
@@ -131,8 +154,8 @@ export function parseFormatExpression(
 ): FormatExpression {
   const source = { name: 'format', text }
   const report = new Report()
-  const find: FindFormat = (name) =>
-    formats.get(name.name) ?? report.error(unknownFormat(name, [...formats.keys()]))
+  const find: FindFormat = (name, to = report) =>
+    formats.get(name.name) ?? to.error(unknownFormat(name, [...formats.keys()]))
   try {
     const parts = parseFormatParts(source)
     const single = singleUse(parts)

@@ -5,8 +5,8 @@ import type { Scope as FileScope } from '../../ast/program.ts'
 import type { AnyFormat, FormatParam } from '../format.ts'
 import type { Report } from './report.ts'
 
-/** The format of a name, elaborated; `null`, with an error, where there is none. */
-export type FindFormat = (name: Ast.Ident) => AnyFormat | null
+/** The format of a name, elaborated; `null` where there is none, with an error that goes `to` a report of its own. */
+export type FindFormat = (name: Ast.Ident, to?: Report) => AnyFormat | null
 
 /** The declaration that a name means in a file. */
 export function formatNamed(name: Ast.Ident, scope: FileScope, report: Report): Ast.Format | null {

@@ -1,15 +1,27 @@
-/** Formats: AST → `Format` or `Composition`. */
+/** Formats: AST → `Format`, `Composition` or `FormatFamily`. */
 import type * as Ast from '../../ast/nodes.ts'
-import type { AnyFormat } from '../format.ts'
+import type { AnyFormat, OrderedFormat } from '../format.ts'
 import { elaborateRules } from './compositions.ts'
 import { type Declared, declare } from './declared.ts'
 import { elaborateDescription } from './descriptions.ts'
+import { familyOf } from './families.ts'
 import { declareFormatParams, givenOf, numbersOf } from './format-params.ts'
 import type { FindFormat } from './format-uses.ts'
+import { listOver, writtenOut } from './lists.ts'
 import type { Report } from './report.ts'
 
 /** `find` gives the formats that a composition names. `null` if anything was reported. */
 export function elaborateFormat(f: Ast.Format, find: FindFormat, report: Report): AnyFormat | null {
+  const write = (order: number, to: Report): OrderedFormat | null => {
+    const plain = writtenOut(f, order, to)
+    return plain && ofOneOrder(plain, (name) => find(name, to), to)
+  }
+  if (!listOver(f)) return write(f.over.length, report)
+  const over = f.over.map((o) => ({ name: o.name, list: o.all === true }))
+  return familyOf({ name: f.name.name, over, span: f.name.span }, write, report)
+}
+
+function ofOneOrder(f: Ast.Format, find: FindFormat, report: Report): OrderedFormat | null {
   const before = report.count
   const d: Declared = {
     report,

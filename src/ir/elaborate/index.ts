@@ -4,7 +4,7 @@ import { type Program, type Scope, scopeOf } from '../../ast/program.ts'
 import type { AnyFormat } from '../format.ts'
 import type { Monoid } from '../monoid.ts'
 import type { Kernel1 } from '../stage1.ts'
-import { ambiguity, formatNamed } from './format-uses.ts'
+import { ambiguity, type FindFormat, formatNamed } from './format-uses.ts'
 import { elaborateFormat } from './formats.ts'
 import { elaborateKernel } from './kernels.ts'
 import { elaborateMonoid } from './monoids.ts'
@@ -48,11 +48,11 @@ export function elaborate(program: Program): Elaborated {
     return made
   })
   const formatIn =
-    (scope: Scope) =>
-    (name: Ast.Ident): AnyFormat | null => {
-      const decl = formatNamed(name, scope, report)
+    (scope: Scope): FindFormat =>
+    (name, to = report) => {
+      const decl = formatNamed(name, scope, to)
       if (!decl || !open.includes(decl)) return decl && formatOf(decl)
-      return report.error({
+      return to.error({
         code: 'check/format-cycle',
         message: `format ${decl.name.name} is made of itself${open.at(-1) === decl ? '' : `, through ${open.at(-1)!.name.name}`}`,
         span: name.span,

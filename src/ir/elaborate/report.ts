@@ -15,6 +15,10 @@ export class Report {
     return null
   }
 
+  get list(): readonly Diagnostic[] {
+    return this.#list
+  }
+
   get count(): number {
     return this.#list.length
   }

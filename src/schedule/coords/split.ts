@@ -36,7 +36,10 @@ export const leavingOf = (over: readonly StoredAxis[]): ReadonlySet<string> =>
       .map((a) => a.name),
   )
 
-/** The buffer's axes that the format stands in for: the chain of its structured axis, or its last ones. */
+/**
+ * The buffer's axes that the format stands in for: the chain of its structured axis, or its last ones. One for
+ * any order stands in for the whole chain, or for all axes of a dense buffer.
+ */
 export function chosenAxes(
   b: Buffer1,
   axes: ReadonlyMap<string, Axis>,
@@ -44,8 +47,8 @@ export function chosenAxes(
   at: At,
 ): StoredAxis[] {
   const stored = b.axes.map((a) => axes.get(a) as StoredAxis)
-  const n = format.over.length
   const leaf = stored.findLastIndex((a) => a.kind !== 'dense_fixed')
+  const n = format.kind === 'family' ? chainLength(stored, leaf) : format.over.length
   const end = leaf >= 0 && leaf + 1 >= n ? leaf + 1 : stored.length
   if (end < n)
     fail({
@@ -69,6 +72,13 @@ export function chosenAxes(
       })
   }
   return over
+}
+
+/** Axes from the root of a leaf to it; all of them where nothing has structure. */
+function chainLength(stored: readonly StoredAxis[], leaf: number): number {
+  let root = leaf
+  for (let k = leaf; k >= 0; k = stored.findIndex((a) => a.name === parentOf(stored[k]!))) root = k
+  return leaf < 0 ? stored.length : leaf - root + 1
 }
 
 /** @throws SptError `schedule/format-children` where an axis that stays needs one that leaves */
