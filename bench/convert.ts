@@ -150,6 +150,7 @@ function tune(variant: string): void {
     : { by: 'thread', length: Number(first) }
 }
 const { digit, chunk } = queue.tuning
+if (option('fused')) queue.tuning.fused = count('fused', 1)
 const own = `${digit}:${chunk.by === 'block' ? `${chunk.threads}x${chunk.items}` : chunk.length}`
 const variants = (option('variant') ?? own).split(',')
 const targets = (option('to') ?? 'hyb,bsr,sr_bcrs,sell').split(/,(?![^(]*\))/).map(instanceOf)

@@ -42,12 +42,7 @@ export function counted(device: Device): {
     if (device.kind !== 'cpu') c.device += performance.now() - t
     return result
   }
-  const wrapped: Device = {
-    kind: device.kind,
-    name: device.name,
-    limits: device.limits,
-    features: device.features,
-    ...(device.storage ? { storage: device.storage } : {}),
+  const own: Partial<Device> = {
     alloc: (bytes, label) => {
       c.allocations++
       return device.alloc(bytes, label)
@@ -56,10 +51,10 @@ export function counted(device: Device): {
       c.uploads++
       return timed(() => device.upload(buffer, data, offset))
     },
-    download: (buffer, bytes) => {
+    download: (buffer, ...range) => {
       c.downloads++
-      c.downloaded += bytes ?? buffer.bytes
-      return timed(() => device.download(buffer, bytes))
+      c.downloaded += range[0] ?? buffer.bytes
+      return timed(() => device.download(buffer, ...range))
     },
     compile: (module) => timed(() => device.compile(module)),
     run: (commands) => {
@@ -67,9 +62,13 @@ export function counted(device: Device): {
       for (const command of commands) c[command.kind === 'clear' ? 'clears' : 'launches']++
       return timed(() => device.run(commands))
     },
-    time: (commands, repeats) => device.time(commands, repeats),
-    dispose: () => device.dispose(),
   }
+  const wrapped = new Proxy(device, {
+    get: (of, name) => {
+      const value: unknown = Reflect.get(own, name) ?? Reflect.get(of, name)
+      return typeof value === 'function' ? value.bind(of) : value
+    },
+  })
   return {
     device: wrapped,
     counts: () => c,

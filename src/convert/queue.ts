@@ -3,16 +3,17 @@
  * structure; commands are collected and run in order when something is read back.
  */
 import { fail, invariant } from '../ast/diagnostic.ts'
-import { emit } from '../backends/emit.ts'
 import { physicalGrid } from '../backends/grid.ts'
 import { arrayClass } from '../ir/arrays.ts'
 import { DTYPE_BYTES, type Dtype } from '../ir/dtype.ts'
-import type { Expr } from '../ir/expr.ts'
+import { type Expr, int } from '../ir/expr.ts'
 import type { Stmt } from '../ir/loops.ts'
-import { lowerToMemory } from '../lower/pipeline.ts'
-import type { Command, CompiledModule, Device, DeviceBuffer, HostArray } from '../runtime/device.ts'
+import type { ArgValue, Command, Device, DeviceBuffer, HostArray } from '../runtime/device.ts'
 import { deviceToHost, hostToDevice, WORD_BYTES } from '../runtime/widen.ts'
-import { kernelOf } from './kernel.ts'
+import { arrange, type Pending } from './arrange.ts'
+import { countFor, END } from './fuse.ts'
+import { store } from './kernel.ts'
+import { BLOCK, type Kernel, Kernels, type Slot } from './kernels.ts'
 import { TUNINGS, type Tuning } from './tuning.ts'
 
 /** `length` elements of device memory; the memory may be longer. */
@@ -46,35 +47,35 @@ export interface LaunchSpec {
   readonly body: (e: Expr) => readonly Stmt[]
 }
 
-interface Kernel {
-  readonly module: CompiledModule
-  readonly entry: string
-  readonly args: CompiledModule['text']['entries'][number]['args']
-}
-
-type Pending =
-  | { readonly kind: 'clear'; readonly buffer: DeviceBuffer }
-  | { readonly kind: 'launch'; readonly kernel: Promise<Kernel>; readonly spec: LaunchSpec }
-
-/** Threads of a block. */
-export const BLOCK = 128
 const MAX_CELLS = 2 ** 14
 /** Turns of the microtask queue that a read waits, so that others who are about to ask are answered with it. */
 const PATIENCE = 64
+
+/** Memory that is given back waits for the commands that use it, as far as it is small: they stay independent. */
+const MOST_RESTING = 2 ** 28
+const MOST_RESTING_ONE = 2 ** 22
+/** Arguments of a launch of several. */
+const MOST_ARGUMENTS = 450
 
 /** Memory, kernels and commands of one device. */
 export class Queue {
   readonly device: Device
   readonly tuning: Tuning
-  readonly #kernels = new Map<string, Promise<Kernel>>()
+  readonly #kernels: Kernels
   readonly #spare = new Map<number, DeviceBuffer[]>()
   readonly #cells: Column
   #cell = 0
+  /** Cells that were given out and not read. */
+  #unread = 0
   #pending: Pending[] = []
+  readonly #resting: DeviceBuffer[] = []
+  #restingBytes = 0
   readonly #live = new Set<Column>()
   #reading: Promise<HostArray> | null = null
   /** Resolves when what was flushed before has run. */
   #flushed: Promise<void> = Promise.resolve()
+  /** Commands that the device has not got yet. */
+  #waiting: Promise<void> | null = null
   #bytes = 0
   #peak = 0
   #launches = 0
@@ -82,9 +83,8 @@ export class Queue {
   constructor(device: Device) {
     this.device = device
     this.tuning = { ...TUNINGS[device.kind] }
+    this.#kernels = new Kernels(device)
     this.#cells = this.column(MAX_CELLS, 'i32', 'totals')
-    // They are read back as a whole, written or not.
-    this.clear(this.#cells)
   }
 
   /** Bytes of all live columns. */
@@ -119,7 +119,7 @@ export class Queue {
     const bytes = this.#sizeClass(length * this.elementBytes(dtype))
     const memory = this.#spare.get(bytes)?.pop() ?? this.device.alloc(bytes, label)
     this.#bytes += bytes
-    this.#peak = Math.max(this.#peak, this.#bytes)
+    this.#peak = Math.max(this.#peak, this.#bytes + this.#restingBytes)
     const column = { memory, dtype, length }
     this.#live.add(column)
     return column
@@ -132,6 +132,7 @@ export class Queue {
 
   /** Releases all columns but these. */
   rollback(keep: ReadonlySet<Column>): void {
+    this.#unread = 0
     this.release(...[...this.#live].filter((c) => !keep.has(c)))
   }
 
@@ -145,10 +146,18 @@ export class Queue {
       if (!c || !this.#live.delete(c)) continue
       const { memory } = c
       this.#bytes -= memory.bytes
-      const list = this.#spare.get(memory.bytes)
-      if (list) list.push(memory)
-      else this.#spare.set(memory.bytes, [memory])
+      const rests = memory.bytes <= MOST_RESTING_ONE && this.#restingBytes + memory.bytes <= MOST_RESTING
+      if (rests && this.#pending.length > 0) {
+        this.#resting.push(memory)
+        this.#restingBytes += memory.bytes
+      } else this.#reuse(memory)
     }
+  }
+
+  #reuse(memory: DeviceBuffer): void {
+    const list = this.#spare.get(memory.bytes)
+    if (list) list.push(memory)
+    else this.#spare.set(memory.bytes, [memory])
   }
 
   async upload(values: HostArray, dtype: Dtype, label = 'column'): Promise<Column> {
@@ -161,17 +170,29 @@ export class Queue {
   }
 
   async download(column: Column): Promise<HostArray> {
-    await this.flush()
+    const ran = this.flush()
     const { dtype, length, memory } = column
+    // The device reads after what it got before.
+    if (this.#waiting || length === 0) await ran
     if (length === 0) return new (arrayClass(dtype))(0)
-    const bytes = await this.device.download(memory, length * this.elementBytes(dtype))
+    const [bytes] = await Promise.all([this.device.download(memory, length * this.elementBytes(dtype)), ran])
     return this.device.storage === 'words'
       ? deviceToHost(dtype, bytes, length)
       : new (arrayClass(dtype))(bytes, 0, length)
   }
 
+  /** All elements become 0. */
   clear(column: Column): void {
-    if (column.memory.bytes > 0) this.#pending.push({ kind: 'clear', buffer: column.memory })
+    const { memory } = column
+    if (memory.bytes === 0) return
+    const words = { memory, dtype: 'i32' as const, length: Math.ceil(memory.bytes / WORD_BYTES) }
+    const spec: LaunchSpec = {
+      key: 'clear',
+      threads: words.length,
+      columns: { x_to: write(words) },
+      body: (e) => [store('x_to', e, int(0))],
+    }
+    this.#pending.push({ slot: this.#kernels.of(spec), spec, clear: memory })
   }
 
   /** The column whose elements (`cells`) launches leave numbers for the host in. */
@@ -179,10 +200,15 @@ export class Queue {
     return update(this.#cells)
   }
 
-  /** The first of `count` cells that nobody else writes before they are read. */
+  /** The first of `count` cells, set to 0, that nobody else writes before they are read (`numbers`), once. */
   cells(count = 1): number {
     invariant(count <= MAX_CELLS, `${count} numbers at once`)
-    if (this.#cell + count > MAX_CELLS) this.#cell = 0
+    if (this.#unread === 0 || this.#cell + count > MAX_CELLS) {
+      this.#cell = 0
+      this.#unread = 0
+      this.clear(this.#cells)
+    }
+    this.#unread += count
     const first = this.#cell
     this.#cell += count
     return first
@@ -192,28 +218,19 @@ export class Queue {
   async numbers(cells: readonly number[]): Promise<number[]> {
     this.#reading ??= this.#readCells()
     const all = await this.#reading
+    this.#unread = Math.max(0, this.#unread - cells.length)
     return cells.map((c) => all[c]!)
   }
 
   async #readCells(): Promise<HostArray> {
     for (let k = 0; k < PATIENCE; k++) await null
     this.#reading = null
-    return this.download(this.#cells)
+    return this.download({ ...this.#cells, length: this.#cell })
   }
 
   launch(spec: LaunchSpec): void {
     if (spec.threads <= 0) return
-    const columns = Object.entries(spec.columns)
-    const key = `${spec.key}(${columns.map(([n, u]) => `${n}:${u.column.dtype}:${u.access}`).join()};${Object.keys(spec.sizes ?? {}).join()})`
-    let kernel = this.#kernels.get(key)
-    if (!kernel) {
-      kernel = this.#compile(spec)
-      // Whoever flushes sees the failure.
-      kernel.catch(() => {})
-      this.#kernels.set(key, kernel)
-    }
-    this.#launches++
-    this.#pending.push({ kind: 'launch', kernel, spec })
+    this.#pending.push({ slot: this.#kernels.of(spec), spec, clear: null })
   }
 
   /** Runs what was collected. */
@@ -221,18 +238,71 @@ export class Queue {
     const pending = this.#pending
     if (pending.length === 0) return this.#flushed
     this.#pending = []
-    const before = this.#flushed
-    const flushed = before.then(async () => {
-      const commands: Command[] = []
-      for (const p of pending) commands.push(p.kind === 'clear' ? p : this.#command(await p.kernel, p.spec))
-      await this.device.run(commands)
-    })
+    for (const memory of this.#resting) this.#reuse(memory)
+    this.#resting.length = 0
+    this.#restingBytes = 0
+    const groups = this.#grouped(pending)
+    // What a device takes at the call needs no promise in between.
+    const atOnce = this.#waiting === null && this.device.kind !== 'webgpu'
+    const flushed =
+      atOnce && groups.every((g) => g.slot.kernel !== null)
+        ? this.device.run(groups.map((g) => this.#command(g.slot.kernel!, g.specs, g.clear)))
+        : this.#later(groups)
     this.#flushed = flushed
     // Those who wait see the failure; later commands are others'.
     flushed.catch(() => {
       if (this.#flushed === flushed) this.#flushed = Promise.resolve()
     })
     return flushed
+  }
+
+  async #later(groups: readonly Group[]): Promise<void> {
+    const before = this.#waiting
+    const run = async (): Promise<void> => {
+      await before
+      const commands: Command[] = []
+      for (const g of groups) commands.push(this.#command(await g.slot.compiled, g.specs, g.clear))
+      await this.device.run(commands)
+    }
+    const mine = run().finally(() => {
+      if (this.#waiting === mine) this.#waiting = null
+    })
+    this.#waiting = mine
+    await mine
+  }
+
+  /** Launches of one kernel that do not depend on each other are one. */
+  #grouped(pending: readonly Pending[]): Group[] {
+    const alone = (p: Pending): Group => ({ slot: p.slot, specs: [p.spec], clear: p.clear })
+    const kinds = new Set(pending.map((p) => p.slot))
+    if (kinds.size === pending.length || this.tuning.fused < 2) return pending.map(alone)
+    const out: Group[] = []
+    for (const group of arrange(pending, this.#cells.memory)) {
+      const { slot, spec } = group[0]!
+      const most = this.#mostFused(spec)
+      for (let k = 0; k < group.length; k += most) {
+        const some = group.slice(k, k + most)
+        if (some.length === 1) out.push(alone(some[0]!))
+        else
+          out.push({
+            slot: this.#kernels.several(slot, spec, countFor(some.length)),
+            specs: some.map((p) => p.spec),
+            clear: null,
+          })
+      }
+    }
+    return out
+  }
+
+  #mostFused({ columns, sizes }: LaunchSpec): number {
+    const buffers = Object.keys(columns).length
+    const all = buffers + Object.keys(sizes ?? {}).length + 2
+    const { maxBuffersPerLaunch } = this.device.limits
+    const most = Math.min(this.tuning.fused, maxBuffersPerLaunch / buffers, MOST_ARGUMENTS / all)
+    // Kernels are made for some numbers of launches.
+    let fits = 1
+    while (fits < most && countFor(fits + 1) <= most) fits++
+    return fits
   }
 
   /** Frees all memory that no column holds. */
@@ -246,8 +316,7 @@ export class Queue {
     await this.flush()
     this.release(this.#cells)
     this.trim()
-    for (const k of this.#kernels.values()) (await k).module.release()
-    this.#kernels.clear()
+    await this.#kernels.release()
   }
 
   /** Sizes come in eight steps for each power of two, so that memory is used again; within the device's limits. */
@@ -259,37 +328,47 @@ export class Queue {
     return size > Math.min(maxBufferBytes, maxBindingBytes) ? Math.ceil(least / 4) * 4 : size
   }
 
-  async #compile(spec: LaunchSpec): Promise<Kernel> {
-    const plan = lowerToMemory(kernelOf(spec, `convert_${this.#kernels.size}`, BLOCK))
-    const { kind } = this.device
-    const texts = emit(plan, kind === 'cpu' ? 'js' : kind === 'webgpu' ? 'wgsl' : 'cuda')
-    const text = texts[0]
-    const entry = text?.entries[0]
-    invariant(
-      text && entry && texts.length === 1 && text.entries.length === 1,
-      `${spec.key} is not one launch`,
-    )
-    return { module: await this.device.compile(text), entry: entry.name, args: entry.args }
-  }
-
-  #command({ module, entry, args }: Kernel, spec: LaunchSpec): Command {
-    const blocks = spec.shared ? spec.threads : Math.ceil(spec.threads / BLOCK)
+  #command(
+    { module, entry, args }: Kernel,
+    specs: readonly LaunchSpec[],
+    clear: DeviceBuffer | null,
+  ): Command {
+    if (clear) return { kind: 'clear', buffer: clear }
+    this.#launches++
+    const { shared } = specs[0]!
+    const ends: number[] = []
+    let threads = 0
+    for (const spec of specs) {
+      threads += shared ? spec.threads : Math.ceil(spec.threads / BLOCK) * BLOCK
+      ends.push(threads)
+    }
+    if (specs.length === 1) threads = specs[0]!.threads
+    const blocks = shared ? threads : Math.ceil(threads / BLOCK)
     const grid =
       this.device.kind === 'cpu' ? ([1, 1, 1] as const) : physicalGrid(blocks, this.device.limits.maxGridDim)
     invariant(grid, `${blocks} blocks are more than a grid holds`)
-    return {
-      kind: 'launch',
-      module,
-      entry,
-      grid,
-      args: args.map((a) => {
-        if (a.kind === 'buffer') return spec.columns[a.name]!.column.memory
-        const value = a.name === THREADS ? spec.threads : spec.sizes?.[a.name]
-        invariant(value !== undefined, `${spec.key}: no size ${a.name}`)
-        return value
-      }),
+    const values: ArgValue[] = []
+    for (const { buffer, name, of } of args) {
+      // A kernel for more launches than there are: the others have no threads.
+      const spec = specs[of]
+      if (buffer) values.push((spec ?? specs[0]!).columns[name]!.column.memory)
+      else if (name === END) values.push(ends[of] ?? threads)
+      else if (name === THREADS) values.push(of < 0 ? threads : (spec?.threads ?? 0))
+      else {
+        const value = (spec ?? specs[0]!).sizes?.[name]
+        invariant(value !== undefined, `${specs[0]!.key}: no size ${name}`)
+        values.push(value)
+      }
     }
+    return { kind: 'launch', module, entry, grid, args: values }
   }
+}
+
+/** What one command does. */
+interface Group {
+  readonly slot: Slot
+  readonly specs: readonly LaunchSpec[]
+  readonly clear: DeviceBuffer | null
 }
 
 const MAX_ELEMENTS = 2 ** 31 - 1

@@ -1,8 +1,9 @@
-/** What sorts are made with on each kind of device. */
+/** How columns are worked on by each kind of device. */
 import type { DeviceKind } from '../runtime/device.ts'
 
-/** What sorts are made with. */
 export interface Tuning {
+  /** How many launches of one kernel become one at most. */
+  fused: number
   /** Bits of a digit at most: a chunk has a counter for each value. */
   digit: number
   /** Who counts and deals a chunk of entries: one thread, or a block that orders it in its memory first. */
@@ -19,11 +20,11 @@ export interface Tile {
 }
 
 /**
- * One core has nothing to share. WGSL is compiled by drivers of every kind, some of which take long for what a block
+ * A launch costs a CUDA device as much as a few hundred thousand elements. One core has nothing to share. WGSL is compiled by drivers of every kind, some of which take long for what a block
  * does in rounds.
  */
 export const TUNINGS: Readonly<Record<DeviceKind, Tuning>> = {
-  cpu: { digit: 8, chunk: { by: 'thread', length: 512 } },
-  cuda: { digit: 9, chunk: { by: 'block', threads: 256, items: 9 } },
-  webgpu: { digit: 7, chunk: { by: 'thread', length: 1024 } },
+  cpu: { fused: 1, digit: 8, chunk: { by: 'thread', length: 512 } },
+  cuda: { fused: 32, digit: 9, chunk: { by: 'block', threads: 256, items: 9 } },
+  webgpu: { fused: 1, digit: 7, chunk: { by: 'thread', length: 1024 } },
 }
