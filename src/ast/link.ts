@@ -1,11 +1,11 @@
 /** Files → scopes: what each name means in each file. */
 import { type Diagnostic, type Source, SptError } from './diagnostic.ts'
-import type { Decl, File, Format, Ident, Import, Kernel, Monoid, Schedule } from './nodes.ts'
+import type { Decl, File, Format, Ident, Import, Instr, Kernel, Memory, Monoid, Schedule } from './nodes.ts'
 import type { Program, Scope } from './program.ts'
 import { resolvePath } from './resolve-path.ts'
 
 /** What a file can import from another by name. */
-type Named = Kernel | Format | Monoid
+type Named = Kernel | Format | Monoid | Memory | Instr
 
 interface Linking {
   readonly files: ReadonlyMap<string, File>
@@ -169,6 +169,8 @@ function scopeFor(
     kernels: of<Kernel>('kernel'),
     formats: of<Format>('format'),
     monoids: of<Monoid>('monoid'),
+    memories: of<Memory>('memory'),
+    instrs: of<Instr>('instr'),
     schedules,
     ambiguous: ambiguous as ReadonlyMap<string, readonly Decl[]>,
   }

@@ -129,6 +129,12 @@ export interface CacheWriteStep extends Item {
   readonly memory: Ident
   readonly into: Ident | null
 }
+/** `tensorize ii with mma`. */
+export interface TensorizeStep extends Item {
+  readonly kind: 'tensorize'
+  readonly loop: LoopRef
+  readonly instr: Ident
+}
 /** `pipeline ko by 3`. */
 export interface PipelineStep extends Item {
   readonly kind: 'pipeline'
@@ -186,6 +192,7 @@ export type Step =
   | RequireStep
   | CacheReadStep
   | PipelineStep
+  | TensorizeStep
   | CacheWriteStep
   | ComputeAtStep
   | FissionStep

@@ -85,6 +85,7 @@ export const schedules: Actions = {
     relation: 'equal',
     by: get(by),
   }),
+  StepWord_tensorize: (_, loop, _with, instr) => ({ kind: 'tensorize', loop: get(loop), instr: get(instr) }),
   StepWord_cacheRead: (_, buffer, at, _in, memory, layout, name) => ({
     kind: 'cache_read',
     buffer: get(buffer),

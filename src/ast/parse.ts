@@ -7,6 +7,7 @@ import { explain } from './explain.ts'
 import type * as ast from './nodes.ts'
 import { expressions, kernels, statements } from './parse-code.ts'
 import { type Actions, all, get, inContext, item, list, maybe, slotsOf, spanOf } from './parse-context.ts'
+import { instructions } from './parse-instr.ts'
 import { formats, monoidLines } from './parse-formats.ts'
 import { schedules } from './parse-schedules.ts'
 import { scan, tooDeep } from './scan.ts'
@@ -42,6 +43,7 @@ semantics.addOperation<unknown>('ast', {
   ...statements,
   ...expressions,
   ...formats,
+  ...instructions,
   ...schedules,
 })
 

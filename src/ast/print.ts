@@ -23,6 +23,7 @@ import type {
 } from './nodes.ts'
 import { exprDoc, primaryDoc, unaryDoc } from './print-expr.ts'
 import { partsDoc, printFormat } from './print-format.ts'
+import { printInstr, printMemory } from './print-instr.ts'
 import { axisDoc, exprs, names, optional, run, tuple, values, widest } from './print-parts.ts'
 import { Printer } from './printer.ts'
 
@@ -66,6 +67,8 @@ function decl(p: Printer, d: Decl): void {
   if (d.kind === 'kernel') kernel(p, d)
   else if (d.kind === 'monoid') monoid(p, d)
   else if (d.kind === 'format') printFormat(p, d)
+  else if (d.kind === 'memory') printMemory(p, d)
+  else if (d.kind === 'instr') printInstr(p, d, (s, first) => stmt(p, s, first))
   else schedule(p, d)
 }
 
@@ -183,6 +186,8 @@ function stepDoc(s: Step): Doc {
       return [`unroll ${printLoop(s.loop)}`, s.by ? [' by ', exprDoc(s.by)] : '']
     case 'vectorize':
       return `vectorize ${printLoop(s.loop)}`
+    case 'tensorize':
+      return `tensorize ${printLoop(s.loop)} with ${s.instr.name}`
     case 'require':
       return s.relation === 'multiple'
         ? [`require ${s.size.name} % `, primaryDoc(s.by), ' == 0']

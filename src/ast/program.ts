@@ -1,16 +1,18 @@
 /** What the names of a program mean, over all its files. Built by `link`. */
 import { fail, type Source } from './diagnostic.ts'
-import type { Decl, File, Format, Ident, Kernel, Monoid, Schedule } from './nodes.ts'
+import type { Decl, File, Format, Ident, Instr, Kernel, Memory, Monoid, Schedule } from './nodes.ts'
 
 /**
  * The names one file can use: its own declarations, what it imports, and the schedules of its kernels. Names
- * are the file's own: an import that renames has the new name here. Kernels, formats and monoids share one name
- * space; schedules are keyed by their kernel's name here, then by their own.
+ * are the file's own: an import that renames has the new name here. Kernels, formats, monoids, memories and
+ * instructions share one name space; schedules are keyed by their kernel's name here, then by their own.
  */
 export interface Scope {
   readonly kernels: ReadonlyMap<string, Kernel>
   readonly formats: ReadonlyMap<string, Format>
   readonly monoids: ReadonlyMap<string, Monoid>
+  readonly memories: ReadonlyMap<string, Memory>
+  readonly instrs: ReadonlyMap<string, Instr>
   readonly schedules: ReadonlyMap<string, ReadonlyMap<string, Schedule>>
   /** Names that several imported files declare, in none of the maps above; using one is an error. */
   readonly ambiguous: ReadonlyMap<string, readonly Decl[]>

@@ -51,6 +51,8 @@ export function scan(source: Source): readonly Comment[] {
       p = close + 2
     } else if (c === '"') {
       p = endOfString(text, p)
+    } else if (c === '`') {
+      p = endOfCode(text, p, span)
     } else {
       if (c in CLOSER) {
         stack.push({ char: c, at: p })
@@ -91,6 +93,18 @@ function endOfString(text: string, start: number): number {
     if (text[p] === '\n') return p
   }
   return text.length
+}
+
+/** Past the closing backtick. */
+function endOfCode(text: string, start: number, span: (start: number, end: number) => Span): number {
+  const close = text.indexOf('`', start + 1)
+  if (close >= 0) return close + 1
+  return fail({
+    code: 'parse/open-text',
+    message: 'this text is never closed',
+    span: span(start, start + 1),
+    expected: 'a backtick before the end of the file',
+  })
 }
 
 function unclosed(open: Open, end: Span, span: (start: number, end: number) => Span): never {

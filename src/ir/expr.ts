@@ -35,6 +35,7 @@ export const MATH_FNS = [
   'sign',
   'popcount',
   'shift_left',
+  'bit_xor',
 ] as const
 export type MathFn = (typeof MATH_FNS)[number]
 export const MATH_ARITY: Readonly<Record<MathFn, number>> = {
@@ -55,10 +56,12 @@ export const MATH_ARITY: Readonly<Record<MathFn, number>> = {
   sign: 1,
   popcount: 1,
   shift_left: 2,
+  bit_xor: 2,
 }
-/** Of i32, bit by bit: how many bits are set, and a shift by `n mod 32` places. */
-export const isBitFn = (fn: MathFn): fn is 'popcount' | 'shift_left' =>
-  fn === 'popcount' || fn === 'shift_left'
+const BIT_FNS = ['popcount', 'shift_left', 'bit_xor'] as const
+/** Of i32, bit by bit: how many bits are set, a shift by `n mod 32` places, exclusive or. */
+export type BitFn = (typeof BIT_FNS)[number]
+export const isBitFn = (fn: MathFn): fn is BitFn => (BIT_FNS as readonly string[]).includes(fn)
 
 /** The hardware indices that a bound loop becomes in Stage III. */
 export const THREAD_AXES = ['block.x', 'block.y', 'block.z', 'thread.x', 'thread.y', 'thread.z'] as const
@@ -255,8 +258,9 @@ export function foldInt(op: BinaryOp, a: number, b: number): number | undefined 
 }
 
 /** The bits of an i32; the count clears the lowest bit set in each step (Kernighan). */
-export function foldBits(fn: 'popcount' | 'shift_left', x: number, n: number): number {
+export function foldBits(fn: BitFn, x: number, n: number): number {
   if (fn === 'shift_left') return x << n
+  if (fn === 'bit_xor') return x ^ n
   let count = 0
   for (let rest = x; rest !== 0; rest &= rest - 1) count++
   return count

@@ -34,7 +34,7 @@ export function naturals(
       case 'select':
         return nonNegative(e.then) && nonNegative(e.else)
       case 'call':
-        return e.fn === 'popcount'
+        return e.fn === 'popcount' || (e.fn === 'bit_xor' && e.args.every(nonNegative))
       case 'binary':
         if (e.op === 'max') return nonNegative(e.a) || nonNegative(e.b)
         if (e.op === 'mod') return nonNegative(e.b)

@@ -50,8 +50,14 @@ const HELPER: Readonly<Record<string, string>> = {
   to_int: `template <typename T, typename F> static __device__ __forceinline__ T to_int(F x, F lo, F hi, T least, T most) {
   return x != x ? T(0) : x <= lo ? least : x >= hi ? most : T(x);
 }`,
+  // The mask of the thread's group of N lanes: lanes outside of it may be elsewhere.
+  lanes:
+    'template <int N> static __device__ __forceinline__ unsigned lanes() { unsigned lane; asm("mov.u32 %0, %%laneid;" : "=r"(lane)); return ((1u << N) - 1u) << (lane & ~(N - 1u)); }',
   sign: 'template <typename T> static __device__ __forceinline__ T sign_of(T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : x; }',
 }
+
+/** Lanes of a warp. */
+export const WARP = 32
 
 const need = (helpers: Helpers, name: string): void => void helpers.set(name, HELPER[name]!)
 
@@ -73,6 +79,7 @@ const MATH: Readonly<Record<MathFn, string>> = {
   sign: '',
   popcount: '',
   shift_left: '',
+  bit_xor: '',
 }
 
 const NATIVE_ATOMIC: Readonly<Record<string, readonly [fn: string, types: readonly Dtype[]]>> = {
@@ -99,6 +106,44 @@ const toMemory = (t: Dtype, text: string, helpers: Helpers): string => {
     : t === 'i8' || t === 'u8'
       ? `(${CUDA_MEMORY[t]})(${text})`
       : text
+}
+
+const WIDTHS: Readonly<Record<Dtype, readonly number[]>> = {
+  f64: [2],
+  f32: [4, 2],
+  i32: [4, 2],
+  u32: [4, 2],
+  f16: [8, 4, 2],
+  bf16: [8, 4, 2],
+  i8: [],
+  u8: [],
+  bool: [],
+}
+
+const WORDS = ['x', 'y', 'z', 'w'] as const
+
+/** A vector type of the element's, or of the words that hold half types. */
+function vectorType(t: Dtype, count: number): string {
+  if (isHalf(t)) return count === 2 ? 'unsigned' : `uint${count / 2}`
+  return `${t === 'f32' ? 'float' : t === 'f64' ? 'double' : t === 'u32' ? 'uint' : 'int'}${count}`
+}
+
+const paren = (index: string): string => (/^\w+$/.test(index) ? index : `(${index})`)
+
+function lane(t: Dtype, vector: string, k: number, count: number, helpers: Helpers): string {
+  if (!isHalf(t)) return `${vector}.${WORDS[k]}`
+  const word = count === 2 ? vector : `${vector}.${WORDS[k >> 1]}`
+  return fromMemory(t, `(unsigned short)(${k % 2 === 0 ? word : `${word} >> 16`})`, helpers)
+}
+
+function vectorOf(t: Dtype, values: readonly string[], helpers: Helpers): string {
+  if (!isHalf(t)) return `make_${vectorType(t, values.length)}(${values.join(', ')})`
+  const half = (k: number): string => `(unsigned)${toMemory(t, values[k]!, helpers)}`
+  const words = Array.from(
+    { length: values.length / 2 },
+    (_, k) => `${half(2 * k)} | (${half(2 * k + 1)} << 16)`,
+  )
+  return words.length === 1 ? words[0]! : `make_uint${words.length}(${words.join(', ')})`
 }
 
 export const CUDA: Target = {
@@ -137,6 +182,7 @@ export const CUDA: Target = {
       return `sign_of(${args[0]})`
     }
     if (fn === 'popcount') return `__popc(${args[0]})`
+    if (fn === 'bit_xor') return `((${args[0]}) ^ (${args[1]}))`
     if (fn === 'shift_left') return `(int)((unsigned)(${args[0]}) << ((${args[1]}) & 31))`
     if (fn === 'abs' && !isFloat(dtype)) return dtype === 'u32' ? args[0]! : `abs(${args[0]})`
     return `${MATH[fn]}${f}(${args.join(', ')})`
@@ -159,12 +205,33 @@ export const CUDA: Target = {
   load: ({ name, buffer }, index, helpers) => fromMemory(buffer.dtype, `${name}[${index}]`, helpers),
   store: ({ name, buffer }, index, value, helpers) =>
     `${name}[${index}] = ${toMemory(buffer.dtype, value, helpers)};`,
+  widths: ({ dtype }) => WIDTHS[dtype],
+  loadVector: ({ ref, index, temporary }, names, helpers) => {
+    const { dtype } = ref.buffer
+    const type = vectorType(dtype, names.length)
+    return [
+      `const ${type} ${temporary} = *(const ${type}*)(${ref.name} + ${paren(index)});`,
+      ...names.map(
+        (n, k) => `const ${REGISTER[dtype]} ${n} = ${lane(dtype, temporary, k, names.length, helpers)};`,
+      ),
+    ]
+  },
+  storeVector: ({ ref, index }, values, helpers) => {
+    const { dtype } = ref.buffer
+    const type = vectorType(dtype, values.length)
+    return [`*(${type}*)(${ref.name} + ${paren(index)}) = ${vectorOf(dtype, values, helpers)};`]
+  },
   builtin: (axis) =>
     axis.startsWith('thread') ? `(int)threadIdx.${axis.slice(-1)}` : axis.replace('.', '_'),
   let: (name, dtype, value) => `const ${REGISTER[dtype]} ${name} = ${value};`,
+  exchange: (value, _dtype, xor, among, helpers) => {
+    if (among === WARP) return `__shfl_xor_sync(0xffffffffu, ${value}, ${xor})`
+    need(helpers, 'lanes')
+    return `__shfl_xor_sync(lanes<${among}>(), ${value}, ${xor})`
+  },
   register: (name, dtype, length) =>
     length === 1 ? `${REGISTER[dtype]} ${name};` : `${REGISTER[dtype]} ${name}[${length}];`,
-  shared: (name, dtype, length) => `__shared__ ${CUDA_MEMORY[dtype]} ${name}[${length}];`,
+  shared: (name, dtype, length) => `__shared__ __align__(16) ${CUDA_MEMORY[dtype]} ${name}[${length}];`,
   forHeader: (name, extent) => `for (int ${name} = 0; ${name} < ${extent}; ++${name})`,
   whileHeader: (cond) => `while (${cond})`,
   barrier: '__syncthreads();',

@@ -2,6 +2,7 @@
  * JavaScript over typed arrays. Numbers are doubles: f32 arithmetic is at least as exact as asked and rounds when
  * it is stored; i32 multiplication goes through `Math.imul`.
  */
+import { InternalError } from '../../ast/diagnostic.ts'
 import { type Dtype, INT_RANGE, isFloat, isHalf, isInt } from '../../ir/dtype.ts'
 import type { MathFn } from '../../ir/expr.ts'
 import type { Helpers, Target } from '../target.ts'
@@ -43,6 +44,7 @@ const MATH: Readonly<Record<MathFn, (...x: string[]) => string>> = {
   sign: (x) => `Math.sign(${x})`,
   popcount: (x) => `popcount(${x})`,
   shift_left: (x, n) => `((${x}) << (${n}))`,
+  bit_xor: (x, y) => `((${x}) ^ (${y}))`,
 }
 
 const HELPER: Readonly<Record<string, string>> = {
@@ -164,8 +166,14 @@ export const JS: Target = {
       return `${name}[${index}] = ${storeHalf(buffer.dtype, value, helpers)};`
     return `${name}[${index}] = ${buffer.dtype === 'bool' ? `${value} ? 1 : 0` : value};`
   },
+  widths: () => [],
+  loadVector: () => [],
+  storeVector: () => [],
   builtin: (axis) => axis.replace('.', '_'),
   let: (name, _dtype, value) => `const ${name} = ${value};`,
+  exchange: () => {
+    throw new InternalError('threads take turns here: none has what another one holds')
+  },
   arraysAtHead: true,
   register: (name, dtype, length) =>
     length === 1

@@ -7,7 +7,7 @@ import type { MathFn } from '../../ir/expr.ts'
 import type { BufferRef, Helpers, Target } from '../target.ts'
 
 const RESERVED = new Set(
-  `alias break case const const_assert continue continuing default diagnostic discard else enable false fn for if let loop override requires return struct switch true var while NULL Self abstract active alignas alignof as asm asm_fragment async attribute auto await become cast catch class co_await co_return co_yield coherent column_major common compile compile_fragment concept const_cast consteval constexpr constinit crate debugger decltype delete demote demote_to_helper do dynamic_cast enum explicit export extends extern external fallthrough filter final finally friend from fxgroup get goto groupshared highp impl implements import inline instanceof interface layout lowp macro macro_rules match mediump meta mod module move mut mutable namespace new nil noexcept noinline nointerpolation non_coherent noncoherent noperspective null nullptr of operator package packoffset partition pass patch pixelfragment precise precision premerge priv protected pub public readonly ref regardless register reinterpret_cast require resource restrict self set shared sizeof smooth snorm static static_assert static_cast std subroutine super target template this thread_local throw trait try type typedef typeid typename typeof union unless unorm unsafe unsized use using varying virtual volatile wgsl where with writeonly yield array atomic bool f16 f32 i32 u32 mat2x2 mat2x3 mat2x4 mat3x2 mat3x3 mat3x4 mat4x2 mat4x3 mat4x4 vec2 vec3 vec4 ptr sampler texture_1d texture_2d bitcast all any select abs acos asin atan ceil clamp cos cosh cross degrees determinant distance dot exp exp2 floor fma fract inverseSqrt ldexp length log log2 max min mix modf normalize pow radians reflect refract round sign sin sinh smoothstep sqrt step tan tanh transpose trunc workgroupBarrier storageBarrier atomicAdd atomicLoad atomicStore params group local main function private storage uniform workgroup read write read_write linear groups old_word Params quantizeToF16 fwidth dpdx dpdy sinh cosh asinh acosh atanh atan2 faceForward outerProduct saturate pack4x8snorm pack4xI8 unpack4xI8 dot4I8Packed countOneBits countLeadingZeros countTrailingZeros reverseBits extractBits insertBits firstLeadingBit firstTrailingBit arrayLength workgroupUniformLoad textureBarrier atomicSub atomicMax atomicMin atomicAnd atomicOr atomicXor atomicExchange atomicCompareExchangeWeak subgroupAdd vec2f vec3f vec4f vec2i vec3i vec4i vec2u vec3u vec4u vec2h vec3h vec4h block_x block_y block_z`.split(
+  `alias break case const const_assert continue continuing default diagnostic discard else enable false fn for if let loop override requires return struct switch true var while NULL Self abstract active alignas alignof as asm asm_fragment async attribute auto await become cast catch class co_await co_return co_yield coherent column_major common compile compile_fragment concept const_cast consteval constexpr constinit crate debugger decltype delete demote demote_to_helper do dynamic_cast enum explicit export extends extern external fallthrough filter final finally friend from fxgroup get goto groupshared highp impl implements import inline instanceof interface layout lowp macro macro_rules match mediump meta mod module move mut mutable namespace new nil noexcept noinline nointerpolation non_coherent noncoherent noperspective null nullptr of operator package packoffset partition pass patch pixelfragment precise precision premerge priv protected pub public readonly ref regardless register reinterpret_cast require resource restrict self set shared sizeof smooth snorm static static_assert static_cast std subroutine super target template this thread_local throw trait try type typedef typeid typename typeof union unless unorm unsafe unsized use using varying virtual volatile wgsl where with writeonly yield array atomic bool f16 f32 i32 u32 mat2x2 mat2x3 mat2x4 mat3x2 mat3x3 mat3x4 mat4x2 mat4x3 mat4x4 vec2 vec3 vec4 ptr sampler texture_1d texture_2d bitcast all any select abs acos asin atan ceil clamp cos cosh cross degrees determinant distance dot exp exp2 floor fma fract inverseSqrt ldexp length log log2 max min mix modf normalize pow radians reflect refract round sign sin sinh smoothstep sqrt step tan tanh transpose trunc workgroupBarrier storageBarrier atomicAdd atomicLoad atomicStore params group local main function private storage uniform workgroup read write read_write linear groups old_word Params quantizeToF16 fwidth dpdx dpdy sinh cosh asinh acosh atanh atan2 faceForward outerProduct saturate pack4x8snorm pack4xI8 unpack4xI8 dot4I8Packed countOneBits countLeadingZeros countTrailingZeros reverseBits extractBits insertBits firstLeadingBit firstTrailingBit arrayLength workgroupUniformLoad textureBarrier atomicSub atomicMax atomicMin atomicAnd atomicOr atomicXor atomicExchange atomicCompareExchangeWeak subgroupAdd subgroupShuffleXor vec2f vec3f vec4f vec2i vec3i vec4i vec2u vec3u vec4u vec2h vec3h vec4h block_x block_y block_z`.split(
     ' ',
   ),
 )
@@ -35,6 +35,20 @@ export const WGSL_MEMORY: Readonly<Record<Dtype, string>> = {
   i8: 'i32',
   u8: 'u32',
   bool: 'u32',
+}
+
+/** Elements of a vector: arrays that are read or written so are arrays of these. */
+const VECTOR = 4
+
+/** How an array is declared; its length, where it is known. */
+export function arrayType({ buffer, atomic, vector }: BufferRef, length?: number): string {
+  const element = atomic
+    ? `atomic<${atomicWord(buffer.dtype)}>`
+    : vector
+      ? `vec4<${WGSL_MEMORY[buffer.dtype]}>`
+      : WGSL_MEMORY[buffer.dtype]
+  if (length === undefined) return `array<${element}>`
+  return `array<${element}, ${vector ? Math.ceil(length / VECTOR) : length}>`
 }
 
 /** A float as an integer: towards zero, at the ends of the range where it is beyond, NaN as 0. */
@@ -126,7 +140,7 @@ function need(helpers: Helpers, name: string): void {
   helpers.set(name, text)
 }
 
-const MATH: Readonly<Record<Exclude<MathFn, 'sigmoid' | 'shift_left'>, string>> = {
+const MATH: Readonly<Record<Exclude<MathFn, 'sigmoid' | 'shift_left' | 'bit_xor'>, string>> = {
   exp: 'exp_f32',
   log: 'log_f32',
   sqrt: 'sqrt',
@@ -171,7 +185,14 @@ function encode(t: Dtype, value: string, helpers: Helpers): string {
 
 const NATIVE: Readonly<Record<string, string>> = { '+': 'atomicAdd', min: 'atomicMin', max: 'atomicMax' }
 
-const at = (b: BufferRef, index: string): string => `${b.name}[${index}]`
+const at = (b: BufferRef, index: string): string =>
+  b.vector ? `${b.name}[(${index}) >> 2u][(${index}) & 3]` : `${b.name}[${index}]`
+
+/** An element as it stands in memory, and back. */
+const fromWord = (t: Dtype, word: string): string =>
+  t === 'bool' ? `(${word} != 0u)` : t === 'u8' ? `i32(${word})` : word
+const toWord = (t: Dtype, value: string, helpers: Helpers): string =>
+  t === 'bool' || t === 'u8' ? encode(t, value, helpers) : round(t, value, helpers)
 
 export const WGSL: Target = {
   name: 'wgsl',
@@ -208,6 +229,7 @@ export const WGSL: Target = {
   call: (fn, args, dtype, helpers) => {
     if (fn === 'sigmoid') return `(1.0 / (1.0 + ${help(helpers, 'exp_f32', `-(${args[0]})`)}))`
     if (!isFloat(dtype) && fn === 'sign') return dtype === 'u32' ? `min(${args[0]}, 1u)` : `sign(${args[0]})`
+    if (fn === 'bit_xor') return `((${args[0]}) ^ (${args[1]}))`
     if (fn === 'shift_left') return `((${args[0]}) << (u32(${args[1]}) & 31u))`
     const name = MATH[fn]
     return name in HELPER ? help(helpers, name, ...args) : `${name}(${args.join(', ')})`
@@ -222,19 +244,29 @@ export const WGSL: Target = {
   },
   load: (b, index) => {
     if (b.atomic) return decode(b.buffer.dtype, `atomicLoad(&${at(b, index)})`)
-    return b.buffer.dtype === 'bool'
-      ? `(${at(b, index)} != 0u)`
-      : b.buffer.dtype === 'u8'
-        ? `i32(${at(b, index)})`
-        : at(b, index)
+    return fromWord(b.buffer.dtype, at(b, index))
   },
   store: (b, index, value, helpers) => {
     const t = b.buffer.dtype
     if (b.atomic) return `atomicStore(&${at(b, index)}, ${encode(t, value, helpers)});`
-    return `${at(b, index)} = ${t === 'bool' || t === 'u8' ? encode(t, value, helpers) : round(t, value, helpers)};`
+    return `${at(b, index)} = ${toWord(t, value, helpers)};`
+  },
+  widths: () => [VECTOR],
+  loadVector: ({ ref, index, temporary }, names) => [
+    `let ${temporary} = ${ref.name}[(${index}) >> 2u];`,
+    ...names.map((n, k) => `let ${n} = ${fromWord(ref.buffer.dtype, `${temporary}.${'xyzw'[k]}`)};`),
+  ],
+  storeVector: ({ ref, index }, values, helpers) => {
+    const t = ref.buffer.dtype
+    const words = values.map((v) => toWord(t, v, helpers)).join(', ')
+    return [`${ref.name}[(${index}) >> 2u] = vec4<${WGSL_MEMORY[t]}>(${words});`]
   },
   builtin: (axis) => (axis.startsWith('thread') ? `i32(local.${axis.slice(-1)})` : axis.replace('.', '_')),
   let: (name, _dtype, value) => `let ${name} = ${value};`,
+  exchange: (value, dtype, xor) =>
+    dtype === 'bool'
+      ? `(subgroupShuffleXor(u32(${value}), ${xor}u) != 0u)`
+      : `subgroupShuffleXor(${value}, ${xor}u)`,
   register: (name, dtype, length) =>
     `var ${name}: ${length === 1 ? REGISTER[dtype] : `array<${REGISTER[dtype]}, ${length}>`};`,
   shared: () => null,

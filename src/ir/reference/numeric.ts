@@ -112,6 +112,7 @@ const MATH: Readonly<Record<MathFn, Binary>> = {
   sign: Math.sign,
   popcount: (x) => foldBits('popcount', x, 0),
   shift_left: (x, n) => foldBits('shift_left', x, n),
+  bit_xor: (x, n) => foldBits('bit_xor', x, n),
 }
 
 /** A function of one argument ignores the second. */

@@ -1,0 +1,59 @@
+/** Memories and instructions that a program declares (`nodes.ts` has the rest of the AST). */
+import type { Expr, Ident, Item, Iterate, Node, TypeName } from './nodes.ts'
+
+/** `memory name: f32[16, 8] in register of 32 threads aligned 16 { element … or address … }`. */
+export interface Memory extends Item {
+  readonly kind: 'memory'
+  readonly name: Ident
+  readonly type: TypeName
+  readonly shape: readonly Expr[]
+  readonly scope: Ident
+  readonly threads: Expr | null
+  /** Bytes. */
+  readonly aligned: Expr | null
+  /** One at least; elaboration asks for the one that the scope needs. */
+  readonly maps: readonly MemoryMap[]
+}
+export type MemoryMap = ElementMap | AddressMap
+/** `element (lane, slot) -> (e, …)`: the coordinates of what a thread holds. */
+export interface ElementMap extends Item {
+  readonly kind: 'element'
+  readonly lane: Ident
+  readonly slot: Ident
+  readonly to: readonly Expr[]
+}
+/** `address (i, j) -> e`: where an element of the tile is. */
+export interface AddressMap extends Item {
+  readonly kind: 'address'
+  readonly from: readonly Ident[]
+  readonly to: Expr
+}
+
+/** `instr name(operands) by 32 threads asynchronous { iterate … cuda `…` }`. */
+export interface Instr extends Item {
+  readonly kind: 'instr'
+  readonly name: Ident
+  readonly operands: readonly Operand[]
+  readonly threads: Expr | null
+  readonly words: readonly Ident[]
+  readonly items: readonly InstrItem[]
+}
+/** `C: f32[16, 8] in mma_c aligned 16`; the memory is `global`, `shared`, or the name of a declared one. */
+export interface Operand extends Node {
+  readonly name: Ident
+  readonly type: TypeName
+  readonly shape: readonly Expr[]
+  readonly memory: Ident
+  readonly aligned: Expr | null
+}
+export type InstrItem = Iterate | InstrText
+/** `cuda from 9.0 \`text\``; `commit` and `wait` are for asynchronous instructions. */
+export interface InstrText extends Item {
+  readonly kind: 'text'
+  readonly what: 'run' | 'commit' | 'wait'
+  readonly target: Ident
+  /** The least version of the target's device. */
+  readonly from: number | null
+  /** As written between the backticks, and where. */
+  readonly code: Ident
+}

@@ -1,0 +1,61 @@
+/** Memories and instructions as text. The texts of targets are printed as they are written. */
+import { commas, type Doc, group, nest, softline } from './doc.ts'
+import type { Expr, Instr, InstrItem, Iterate, Memory, MemoryMap, Operand } from './nodes.ts'
+import { exprDoc } from './print-expr.ts'
+import { exprs, names, tuple } from './print-parts.ts'
+import type { Printer } from './printer.ts'
+
+const typed = (type: string, shape: readonly Expr[]): Doc => [`${type}[`, commas(exprs(shape)), ']']
+const aligned = (bytes: Expr | null): Doc => (bytes ? [' aligned ', exprDoc(bytes)] : '')
+
+export function printMemory(p: Printer, m: Memory): void {
+  const threads: Doc = m.threads ? [' of ', exprDoc(m.threads), ' threads'] : ''
+  const head: Doc = [
+    `memory ${m.name.name}: `,
+    typed(m.type.name, m.shape),
+    ` in ${m.scope.name}`,
+    threads,
+    aligned(m.aligned),
+  ]
+  p.block(m.trivia, true, head, () => {
+    m.maps.forEach((x, k) => {
+      p.item(x.trivia, k === 0, mapDoc(x))
+    })
+  })
+}
+
+const mapDoc = (m: MemoryMap): Doc =>
+  m.kind === 'element'
+    ? [`element (${m.lane.name}, ${m.slot.name}) -> `, tuple(exprs(m.to))]
+    : ['address ', tuple(names(m.from)), ' -> ', exprDoc(m.to)]
+
+/** `iterate` prints an iteration, which is the caller's. */
+export function printInstr(p: Printer, s: Instr, iterate: (s: Iterate, first: boolean) => void): void {
+  const operands = s.operands.map(operandDoc)
+  const threads: Doc = s.threads ? [' by ', exprDoc(s.threads), ' threads'] : ''
+  const words = s.words.map((w) => ` ${w.name}`)
+  const head: Doc = [
+    group(`instr ${s.name.name}(`, nest(softline, commas(operands)), softline, ')'),
+    threads,
+    ...words,
+  ]
+  p.block(s.trivia, true, head, () => {
+    s.items.forEach((x, k) => {
+      if (x.kind === 'iterate') iterate(x, k === 0)
+      else p.item(x.trivia, k === 0, textDoc(x))
+    })
+  })
+}
+
+const operandDoc = (o: Operand): Doc => [
+  `${o.name.name}: `,
+  typed(o.type.name, o.shape),
+  ` in ${o.memory.name}`,
+  aligned(o.aligned),
+]
+
+function textDoc(t: Exclude<InstrItem, Iterate>): Doc {
+  const what = t.what === 'run' ? '' : `${t.what} `
+  const from = t.from === null ? '' : ` from ${Number.isInteger(t.from) ? t.from.toFixed(1) : t.from}`
+  return `${what}${t.target.name}${from} \`${t.code.name}\``
+}
