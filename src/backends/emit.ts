@@ -10,6 +10,9 @@ import type { ArgSpec, ModuleText } from './module.ts'
 import { cudaModule } from './modules/cuda.ts'
 import { jsModule } from './modules/js.ts'
 import { wgslModules } from './modules/wgsl.ts'
+import { CUDA, WARP } from './targets/cuda.ts'
+import { WGSL } from './targets/wgsl.ts'
+import { vectorAccesses } from './vectors.ts'
 
 /** What one launch touches. */
 export interface LaunchUse {
@@ -53,13 +56,16 @@ export const argsOf = (use: LaunchUse): ArgSpec[] => [
   ...use.scalars.map((p): ArgSpec => ({ kind: 'scalar', name: p.name, dtype: p.dtype })),
 ]
 
+/** How many neighbouring threads surely can exchange registers: what the plan for a target may count on. */
+export const LANES: Readonly<Record<ModuleText['target'], number>> = { js: 1, wgsl: 1, cuda: WARP }
+
 /** Prints all launches of a plan for a target: one module, or (WGSL) one for each launch. */
 export function emit(plan: Plan, target: ModuleText['target']): ModuleText[] {
-  const uses = usesOf(plan)
-  if (target === 'js') return [jsModule(plan, uses)]
-  if (target === 'cuda') return [cudaModule(plan, uses)]
-  refuseF64(plan)
-  return wgslModules(plan, uses)
+  if (target === 'js') return [jsModule(plan, usesOf(plan))]
+  if (target === 'wgsl') refuseF64(plan)
+  const vectors = vectorAccesses(plan, (target === 'cuda' ? CUDA : WGSL).widths)
+  const uses = usesOf(vectors)
+  return target === 'cuda' ? [cudaModule(vectors, uses)] : wgslModules(vectors, uses)
 }
 
 /** WGSL has no 64-bit floats, in memory or in registers. */

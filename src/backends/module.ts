@@ -19,6 +19,10 @@ export interface Entry {
   readonly block: readonly [number, number, number]
   /** Dynamic shared memory, bytes (CUDA). Static shared memory is in the text. */
   readonly sharedBytes: number
+  /** Blocks of a cluster, where they form clusters (CUDA, compute capability 9.0 on); divides the grid. */
+  readonly cluster?: readonly [number, number, number] | undefined
+  /** Where the user wrote it, for messages: `kernels/spmm.spt:15`. */
+  readonly place?: string | undefined
 }
 
 /** A printed module: one text, one or more entry points. */

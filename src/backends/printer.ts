@@ -1,12 +1,12 @@
 /** Stage III statements and expressions → C-like text. Differences between targets are in their tables. */
 import { InternalError, invariant } from '../ast/diagnostic.ts'
 import { computeType } from '../ir/dtype.ts'
-import { type BinaryOp, type Expr, isCompare, someExpr, substitute, variable } from '../ir/expr.ts'
-import type { Buffer, Launch, Reduce, Stmt } from '../ir/loops.ts'
+import { type BinaryOp, type Expr, isCompare, type Load, someExpr, substitute, variable } from '../ir/expr.ts'
+import type { Buffer, Launch, Let, Reduce, Stmt } from '../ir/loops.ts'
 import { isBuiltinReducer } from '../ir/monoid.ts'
 import { type Body, walkStmts } from '../ir/tree.ts'
 import type { Mangler } from './mangle.ts'
-import type { BufferRef, Helpers, Target } from './target.ts'
+import type { BufferRef, Helpers, Target, VectorRef } from './target.ts'
 
 const SYMBOL: Readonly<Record<Exclude<BinaryOp, 'min' | 'max' | 'div' | 'mod'>, readonly [string, number]>> =
   {
@@ -44,6 +44,7 @@ export class Printer {
   readonly #target: Target
   readonly #buffers: Map<string, Buffer>
   readonly #atomic: ReadonlySet<string>
+  readonly #vectors: ReadonlySet<string>
   readonly #texts = new WeakMap<Expr, Text>()
   /** Shared-memory allocations met on the way, for targets that declare them at module scope. */
   readonly shared: Buffer[] = []
@@ -55,6 +56,7 @@ export class Printer {
     this.#target = context.target
     this.#buffers = new Map(context.buffers)
     this.#atomic = atomicBuffers(launch)
+    this.#vectors = vectorBuffers(launch)
   }
 
   body(list: Body, indent: string): string[] {
@@ -68,7 +70,12 @@ export class Printer {
   ref(name: string): BufferRef {
     const buffer = this.#buffers.get(name)
     invariant(buffer, `no buffer ${name}`)
-    return { name: this.#c.mangler.name(name), buffer, atomic: this.#atomic.has(name) }
+    return {
+      name: this.#c.mangler.name(name),
+      buffer,
+      atomic: this.#atomic.has(name),
+      vector: this.#vectors.has(name),
+    }
   }
 
   #statement(s: Stmt, indent: string): string[] {
@@ -91,7 +98,7 @@ export class Printer {
         return [...lines, `${indent}}`]
       }
       case 'let':
-        return [`${indent}${t.let(this.#c.mangler.name(s.name), computeType(s.dtype), this.expr(s.value))}`]
+        return [`${indent}${t.let(this.#c.mangler.name(s.name), computeType(s.dtype), this.#let(s))}`]
       case 'alloc':
         return this.#alloc(s.buffer, indent)
       case 'store':
@@ -100,9 +107,33 @@ export class Printer {
         return this.#reduce(s).map((l) => indent + l)
       case 'barrier':
         return [s.global && t.globalBarrier ? t.globalBarrier : t.barrier].map((l) => indent + l)
+      case 'vector_load': {
+        const v = this.#vector(s.load)
+        const names = s.names.map((n) => this.#c.mangler.name(n))
+        return t.loadVector(v, names, this.#c.helpers).map((l) => indent + l)
+      }
+      case 'vector_store': {
+        const v = this.#vector(s.target)
+        const values = s.values.map((e) => this.expr(e))
+        return t.storeVector(v, values, this.#c.helpers).map((l) => indent + l)
+      }
       case 'fill':
         throw new InternalError('a fill is a launch of its own')
     }
+  }
+
+  #vector(first: Load): VectorRef {
+    return {
+      ref: this.ref(first.buffer),
+      index: this.expr(first.index[0]!),
+      temporary: this.#c.mangler.unique(`${first.buffer}_vector`),
+    }
+  }
+
+  #let(s: Let): string {
+    const value = this.expr(s.value)
+    if (!s.lane) return value
+    return this.#target.exchange(value, computeType(s.dtype), s.lane.xor, s.lane.among, this.#c.helpers)
   }
 
   #alloc(buffer: Buffer, indent: string): string[] {
@@ -261,6 +292,15 @@ function atomicBuffers(launch: Launch): ReadonlySet<string> {
   const out = new Set<string>()
   walkStmts(launch.body, (s) => {
     if (s.kind === 'reduce' && s.atomic) for (const t of s.targets) out.add(t.buffer)
+  })
+  return out
+}
+
+function vectorBuffers(launch: Launch): ReadonlySet<string> {
+  const out = new Set<string>()
+  walkStmts(launch.body, (s) => {
+    if (s.kind === 'vector_load') out.add(s.load.buffer)
+    if (s.kind === 'vector_store') out.add(s.target.buffer)
   })
   return out
 }

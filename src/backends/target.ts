@@ -15,6 +15,17 @@ export interface BufferRef {
   readonly buffer: Buffer
   /** Updated atomically in this launch: every access goes through the target's atomics. */
   readonly atomic: boolean
+  /** Declared as an array of vectors of `VECTOR` elements, since the launch has such accesses to it. */
+  readonly vector: boolean
+}
+
+/** A value of several elements in one access. */
+export interface VectorRef {
+  readonly ref: BufferRef
+  /** Of the first element; a multiple of the number of elements. */
+  readonly index: string
+  /** A name that the text has nowhere else. */
+  readonly temporary: string
 }
 
 export interface Target {
@@ -41,8 +52,15 @@ export interface Target {
   readonly cast: (x: string, from: Dtype, to: Dtype, helpers: Helpers) => string
   readonly load: (b: BufferRef, index: string, helpers: Helpers) => string
   readonly store: (b: BufferRef, index: string, value: string, helpers: Helpers) => string
+  /** How many neighbouring elements one access may hold, largest first; none where this is not worth it. */
+  readonly widths: (b: Buffer) => readonly number[]
+  /** Statements that define `names` as the elements in order. */
+  readonly loadVector: (v: VectorRef, names: readonly string[], helpers: Helpers) => readonly string[]
+  readonly storeVector: (v: VectorRef, values: readonly string[], helpers: Helpers) => readonly string[]
   readonly builtin: (axis: ThreadAxis) => string
   readonly let: (name: string, dtype: Dtype, value: string) => string
+  /** What the thread with this bit of its number flipped has, met among as many neighbours. */
+  readonly exchange: (value: string, dtype: Dtype, xor: number, among: number, helpers: Helpers) => string
   /** A mutable scalar or a private array of constant length. */
   readonly register: (name: string, dtype: Dtype, length: number) => string
   /** Private arrays are objects: one for each thread, made before its loops, not one for each round. */

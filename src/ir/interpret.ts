@@ -144,6 +144,8 @@ class Interpreter {
       case 'let':
       case 'barrier':
       case 'while':
+      case 'vector_load':
+      case 'vector_store':
         throw new InternalError(`${s.kind} does not occur in Stage II`)
       default:
         return unreachable(s)
@@ -213,8 +215,7 @@ class Interpreter {
     ])
     const results = s.reducer.result.map((e) => this.#expr(e, operands))
     const writes = s.targets.map((t, k) => this.#writer(t, s.reducer.result[k]!.dtype))
-    const together = path.filter((l) => l.reduce)
-    const combine = this.#threads.atFirst(together, () => {
+    const update = (): void => {
       old.forEach((v, k) => {
         left[k]!.value = v()
       })
@@ -222,7 +223,20 @@ class Interpreter {
       writes.forEach((w, k) => {
         w(next[k]!)
       })
-    })
+    }
+    if (s.lanes)
+      return this.#threads.exchange(
+        s.lanes.width,
+        () => values.map((v) => v()),
+        (other) => {
+          other.forEach((v, k) => {
+            right[k]!.value = v
+          })
+          update()
+        },
+      )
+    const together = path.filter((l) => l.reduce)
+    const combine = this.#threads.atFirst(together, update)
     const action = (): void => {
       values.forEach((v, k) => {
         right[k]!.value = v()

@@ -51,6 +51,8 @@ interface Frame {
   readonly vars: Map<string, number>
   readonly memory: Map<string, Memory>
   readonly shared: Map<string, Memory>
+  /** At an exchange between lanes: what the thread has, then what its partner has. */
+  readonly mail: number[]
 }
 
 function runLaunch(
@@ -66,7 +68,7 @@ function runLaunch(
     for (let y = 0; y < grid[1]!; y++)
       for (let x = 0; x < grid[0]!; x++) {
         const shared = new Map<string, Memory>()
-        const threads: { run: Iterator<Stmt, void>; frame: Frame }[] = []
+        const threads: { run: Iterator<Stop, void>; frame: Frame }[] = []
         for (let tz = 0; tz < bz; tz++)
           for (let ty = 0; ty < by; ty++)
             for (let tx = 0; tx < bx; tx++) {
@@ -83,6 +85,7 @@ function runLaunch(
                 vars: new Map(params),
                 memory: new Map(memory),
                 shared,
+                mail: [],
               }
               threads.push({ run: run(frame), frame })
             }
@@ -91,27 +94,64 @@ function runLaunch(
       }
 }
 
+type Threads = readonly { readonly run: Iterator<Stop, void>; readonly frame: Frame }[]
+
 /** All threads up to their next barrier, which has to be the same one, until all are done. */
-function lockstep(name: string, threads: readonly { run: Iterator<Stmt, void>; frame: Frame }[]): void {
+function lockstep(name: string, threads: Threads): void {
+  const at = threads.map((t) => t.run.next())
   for (let epoch = 1; ; epoch++) {
-    const at = threads.map((t) => t.run.next())
+    while (exchanges(threads, at)) {}
     const done = at.filter((r) => r.done).length
     if (done === threads.length) return
     if (done > 0) throw new InternalError(`${name}: ${done} of ${threads.length} threads miss a barrier`)
     const first = at[0]!.value
-    if (at.some((r) => r.value !== first))
+    if (!first || first.lane || at.some((r) => r.value?.stmt !== first.stmt))
       throw new InternalError(`${name}: threads of a block wait at different barriers`)
-    for (const t of threads) t.frame.who.epoch = epoch
+    threads.forEach((t, k) => {
+      t.frame.who.epoch = epoch
+      at[k] = t.run.next()
+    })
   }
+}
+
+/** Neighbours that have all arrived at one exchange make it and go on; whether there were any. */
+function exchanges(threads: Threads, at: IteratorResult<Stop, void>[]): boolean {
+  let any = false
+  for (let k = 0; k < at.length; k++) {
+    const stop = at[k]!.value
+    if (!stop?.lane || k % stop.lane.among !== 0) continue
+    const { xor, among } = stop.lane
+    const group = at.slice(k, k + among)
+    if (group.some((r) => r.value?.stmt !== stop.stmt || r.value.lane?.xor !== xor)) continue
+    const mail = group.map((_, n) => [...threads[k + n]!.frame.mail])
+    group.forEach((_, n) => {
+      const other = mail[n ^ xor]
+      if (!other) throw new InternalError(`thread ${k + n} exchanges with one that is not there`)
+      threads[k + n]!.frame.mail.splice(0, Number.POSITIVE_INFINITY, ...other)
+      at[k + n] = threads[k + n]!.run.next()
+    })
+    any = true
+  }
+  return any
 }
 
 type Value = (f: Frame) => number
 type Action = (f: Frame) => void
-type Body = (f: Frame) => Iterator<Stmt, void>
+type Body = (f: Frame) => Iterator<Stop, void>
 
-const waits = (s: Stmt): boolean => s.kind === 'barrier' || bodiesOf(s).some((b) => b.some(waits))
+/** Where a thread waits for others: a barrier, or an exchange between lanes. */
+interface Stop {
+  readonly stmt: Stmt
+  readonly lane?: { readonly xor: number; readonly among: number } | undefined
+}
 
-/** Statements without barriers are plain closures; the others are generators that yield the barrier they reach. */
+const waits = (s: Stmt): boolean =>
+  s.kind === 'barrier' ||
+  (s.kind === 'reduce' && s.lanes !== undefined) ||
+  (s.kind === 'let' && s.lane !== undefined) ||
+  bodiesOf(s).some((b) => b.some(waits))
+
+/** Statements without barriers are plain closures; the others are generators that yield where they wait. */
 function compileBody(body: readonly Stmt[]): Body {
   const steps = body.map((s) => (waits(s) ? { waiting: compileWaiting(s) } : { plain: compile(s) }))
   return function* (f) {
@@ -121,16 +161,41 @@ function compileBody(body: readonly Stmt[]): Body {
   }
 }
 
-function* iterate(it: Iterator<Stmt, void>): Generator<Stmt, void> {
+function* iterate(it: Iterator<Stop, void>): Generator<Stop, void> {
   for (let r = it.next(); !r.done; r = it.next()) yield r.value
 }
 
 function compileWaiting(s: Stmt): Body {
   switch (s.kind) {
-    case 'barrier':
+    case 'barrier': {
+      const stop = { stmt: s }
       return function* () {
-        yield s
+        yield stop
       }
+    }
+    case 'let': {
+      const value = converted(s.value, s.dtype)
+      const stop = { stmt: s, lane: s.lane }
+      return function* (f) {
+        f.mail[0] = value(f)
+        yield stop
+        f.vars.set(s.name, f.mail[0])
+      }
+    }
+    case 'reduce': {
+      const { width, among } = s.lanes!
+      const take = combining(s)
+      const own = s.values.map((v, k) => converted(v, s.reducer.right[k]!.dtype))
+      return function* (f) {
+        for (let xor = 1; xor < width; xor *= 2) {
+          own.forEach((v, k) => {
+            f.mail[k] = v(f)
+          })
+          yield { stmt: s, lane: { xor, among } }
+          take(f, f.mail)
+        }
+      }
+    }
     case 'for': {
       const extent = compileExpr(s.extent)
       const body = compileBody(s.body)
@@ -209,6 +274,8 @@ function compile(s: Stmt): Action {
       return compileReduce(s)
     case 'fill':
     case 'barrier':
+    case 'vector_load':
+    case 'vector_store':
       throw new InternalError(`${s.kind} cannot stand here in Stage III`)
     default:
       return unreachable(s)
@@ -228,12 +295,21 @@ function allocate(f: Frame, buffer: Buffer): Memory {
 }
 
 function compileReduce(s: Reduce): Action {
+  const values = s.values.map((v, k) => converted(v, s.reducer.right[k]!.dtype))
+  const take = combining(s)
+  return (f) =>
+    take(
+      f,
+      values.map((v) => v(f)),
+    )
+}
+
+/** The update of the targets by values that are there. */
+function combining(s: Reduce): (f: Frame, right: readonly number[]) => void {
   const { reducer } = s
-  const values = s.values.map((v, k) => converted(v, reducer.right[k]!.dtype))
   const at = s.targets.map(addressOf)
   const results = reducer.result.map(compileExpr)
-  return (f) => {
-    const right = values.map((v) => v(f))
+  return (f, right) => {
     const places = at.map((a) => a(f))
     // The operands' names are the monoid's own, and may be names of the kernel too.
     const operands: Frame = { ...f, vars: new Map() }

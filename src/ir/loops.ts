@@ -12,6 +12,7 @@
 import type { Span } from '../ast/diagnostic.ts'
 import type { Dtype } from './dtype.ts'
 import type { Expr, Load, ThreadAxis } from './expr.ts'
+import type { Instr, Memory } from './instr.ts'
 import type { Monoid } from './monoid.ts'
 import type { Param, Role } from './stage1.ts'
 
@@ -28,6 +29,8 @@ export interface Buffer {
   readonly shape: readonly Expr[]
   readonly fill: number
   readonly accumulate: Dtype
+  /** The declared memory whose tiles the last dimensions are made of. */
+  readonly memory?: Memory | undefined
   readonly span?: Span | undefined
 }
 
@@ -39,6 +42,8 @@ export type LoopMode =
   | { readonly kind: 'vectorize' }
   /** Copies into shared memory exist for `stages` iterations at a time, made ahead of their use. */
   | { readonly kind: 'pipeline'; readonly stages: number }
+  /** The loop and what is inside is what one declared instruction does. */
+  | { readonly kind: 'instr'; readonly instr: Instr }
 
 /** `for var in 0 .. extent`; the body runs where all `guards` hold. */
 export interface For {
@@ -141,6 +146,53 @@ export interface While {
   readonly span?: Span | undefined
 }
 
+/**
+ * Stage III, made for a target just before printing: neighbouring elements in one access, of which `load` is the first
+ * and is aligned to all of them.
+ */
+export interface VectorLoad {
+  readonly kind: 'vector_load'
+  /** Immutable scalars for the rest of the body, one an element. */
+  readonly names: readonly string[]
+  readonly load: Load
+  readonly span?: Span | undefined
+}
+
+/** Stage III, like `VectorLoad`: `target` is the first element and aligned to all of them. */
+export interface VectorStore {
+  readonly kind: 'vector_store'
+  readonly target: Load
+  readonly values: readonly Expr[]
+  readonly span?: Span | undefined
+}
+
+/** What stands in the text of an instruction: text, a value, or a place in a buffer. */
+export type CallPiece =
+  | string
+  | { readonly kind: 'value'; readonly value: Expr }
+  | {
+      /** A register (or the word of 32 bits that it is in), or an element's address, shared address or index. */
+      readonly kind: 'slot' | 'word' | 'address' | 'shared' | 'index' | 'name'
+      readonly buffer: string
+      /** Before `flatten` as many as the buffer has dimensions; those of `slot` and `word` end with the slot. */
+      readonly index: readonly Expr[]
+      readonly mode: 'read' | 'write' | 'update'
+    }
+
+/** Stage III: a declared instruction, as text for each target that it has one for. */
+export interface InstrCall {
+  readonly kind: 'instr'
+  readonly instr: string
+  /** The threads that arrive together. */
+  readonly threads: number
+  readonly texts: readonly {
+    readonly target: string
+    readonly from: number
+    readonly pieces: readonly CallPiece[]
+  }[]
+  readonly span?: Span | undefined
+}
+
 /** All of `buffer` becomes `value`; top level only. */
 export interface Fill {
   readonly kind: 'fill'
@@ -149,7 +201,7 @@ export interface Fill {
   readonly span?: Span | undefined
 }
 
-export type Stmt = For | If | Store | Reduce | Alloc | Let | Barrier | While | Fill
+export type Stmt = For | If | Store | Reduce | Alloc | Let | Barrier | While | Fill | VectorLoad | VectorStore | InstrCall
 
 /** Stage II. Each top-level loop nest becomes a launch; `local` global-scope buffers are the plan's temporaries. */
 export interface Kernel2 {

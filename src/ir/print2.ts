@@ -167,6 +167,12 @@ function lines(body: readonly Stmt[], indent: string, out: string[], mark: Reado
         line(`while ${printExpr(s.cond)}`)
         lines(s.body, deeper, out, mark)
         break
+      case 'vector_load':
+        line(`let ${s.names.join(', ')} = ${printExpr(s.load)} ..`)
+        break
+      case 'vector_store':
+        line(`${printExpr(s.target)} .. = ${s.values.map((e) => printExpr(e)).join(', ')}`)
+        break
       case 'fill':
         line(`fill ${s.buffer} = ${printExpr(s.value)}`)
         break

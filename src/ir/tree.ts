@@ -70,6 +70,10 @@ export function exprsOf(s: Stmt): readonly Expr[] {
       return [s.value]
     case 'barrier':
       return []
+    case 'vector_load':
+      return [s.load]
+    case 'vector_store':
+      return [...s.target.index, ...s.values]
     default:
       return unreachable(s)
   }
@@ -112,6 +116,17 @@ export function mapExprs(s: Stmt, f: (e: Expr) => Expr): Stmt {
     }
     case 'barrier':
       return s
+    case 'vector_load': {
+      const first = f(s.load)
+      invariant(first.kind === 'load', 'a vector is loaded from memory')
+      return first === s.load ? s : stmt({ ...s, load: first })
+    }
+    case 'vector_store': {
+      const index = mapSame(s.target.index, f)
+      const values = mapSame(s.values, f)
+      if (index === s.target.index && values === s.values) return s
+      return stmt({ ...s, target: load(s.target.buffer, index, s.target.dtype, s.target.span), values })
+    }
     default:
       return unreachable(s)
   }
@@ -271,6 +286,7 @@ export function boundVarsOf(body: Body): ReadonlySet<string> {
   walkStmts(body, (s) => {
     if (s.kind === 'for') out.add(s.var)
     if (s.kind === 'let') out.add(s.name)
+    if (s.kind === 'vector_load') for (const n of s.names) out.add(n)
   })
   return out
 }
@@ -324,6 +340,7 @@ export function accessesOf(body: Body): readonly BufferAccess[] {
 
 /** The elements a statement itself writes (a fill aside). */
 export function targetsOf(s: Stmt): readonly (Load | Store)[] {
+  if (s.kind === 'vector_store') return [s.target]
   return s.kind === 'store' ? [s] : s.kind === 'reduce' ? s.targets : []
 }
 

@@ -69,7 +69,7 @@ function verifyLaunch(l: Launch, scope: Scope, reached: Context['reached']): voi
   const seen = new Set([...scope.vars.keys(), ...scope.buffers.keys()])
   verifyBody(l.body, scope, { reached, seen, where: l.name })
   const written = writesOf(l.body)
-  const problem = uniformBarriers(l.body, (b) => !written.has(b))
+  const problem = uniformBarriers(l.body, (b) => !written.has(b), l.block[0])
   if (problem) throw new InternalError(`${l.name}: ${problem}`)
 }
 
@@ -112,6 +112,11 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
       case 'let':
         bind(s.name)
         if (cx.reached('casts')) typed(s.value, s.dtype, cx, s.name)
+        if (s.lane)
+          invariant(
+            powerOfTwo(s.lane.among) && powerOfTwo(s.lane.xor) && s.lane.xor < s.lane.among,
+            `${cx.where}: ${s.name} comes from no lane`,
+          )
         here = { ...here, vars: new Map([...here.vars, [s.name, s.dtype]]) }
         break
       case 'alloc':
@@ -132,9 +137,18 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
         invariant(!s.init, `${cx.where}: a reduction with its initialisation`)
         invariant(!cx.reached('reductions') || s.atomic, `${cx.where}: a reduction that is not atomic`)
         invariant(!s.atomic || s.targets.length === 1, `${cx.where}: an atomic update of several elements`)
+        if (s.lanes)
+          for (const t of s.targets)
+            invariant(
+              here.buffers.get(t.buffer)?.scope === 'register',
+              `${cx.where}: lanes combine ${t.buffer}, which is not in registers`,
+            )
         break
       case 'barrier':
         break
+      case 'vector_load':
+      case 'vector_store':
+        throw new InternalError(`${cx.where}: vectors come with printing`)
       case 'fill':
         throw new InternalError(`${cx.where}: a fill inside of a launch`)
     }
@@ -196,6 +210,8 @@ function verifyExpr(e: Expr, scope: Scope, cx: Context): void {
     default:
   }
 }
+
+const powerOfTwo = (n: number): boolean => n >= 1 && Number.isInteger(Math.log2(n))
 
 /** `e` computes in the registers' type of `dtype`. */
 function typed(e: Expr, dtype: Dtype, cx: Context, what: string): void {

@@ -1,12 +1,68 @@
 /**
- * Invariant reached: no condition is constant. What unrolling decided to be false is gone, and with it accesses
- * that would be out of range wherever a later pass moved them.
+ * Invariant reached: no condition is constant, and neighbours under one condition share it. What unrolling decided to
+ * be false is gone, and with it accesses that would be out of range wherever a later pass moved them.
+ *
+ * `x + 3 < d` where 4 divides x and d says `x < d`: the lanes of a vector are all there or none.
  */
-import { type Body, rewriteStmts } from '../ir/tree.ts'
+import { type Binary, binary, type Expr, int, keyOf, rewriteExpr, someExpr } from '../ir/expr.ts'
+import { divisor, divisorsOf } from '../ir/facts.ts'
+import { linear } from '../ir/linear.ts'
+import type { Fact, If, Stmt } from '../ir/loops.ts'
+import { type Body, bodiesOf, rewriteStmts, stmt, withBodies, writesOf } from '../ir/tree.ts'
 
-export function settleBranches(body: Body): Body {
-  return rewriteStmts(body, {
-    stmt: (s) =>
-      s.kind === 'if' && s.cond.kind === 'const' ? (s.cond.value !== 0 ? s.then : s.else) : undefined,
+export function settleBranches(body: Body, facts: readonly Fact[] | undefined): Body {
+  const factor = divisorsOf(facts)
+  const settled = rewriteStmts(body, {
+    stmt: (s) => {
+      if (s.kind !== 'if') return undefined
+      const cond = facts ? rewriteExpr(s.cond, (e) => whole(e, factor)) : s.cond
+      if (cond.kind === 'const') return cond.value !== 0 ? s.then : s.else
+      return cond === s.cond ? undefined : stmt({ ...s, cond })
+    },
   })
+  return merged(settled)
+}
+
+/** A comparison over multiples of g, with a constant that is one as well. */
+function whole(e: Expr, factor: (leaf: Expr) => number): Expr | undefined {
+  if (e.kind !== 'binary' || e.op !== 'lt' || e.a.dtype !== 'i32') return undefined
+  const { a, b }: Binary = e
+  const left = linear(a)
+  const right = linear(b)
+  const terms = [...left.terms.values(), ...right.terms.values()]
+  const g = terms.reduce((n, t) => gcd(n, Math.abs(t.coefficient) * divisor(t.term, factor)), 0)
+  if (g < 2) return undefined
+  // Σ + q g + r < 0, with g | Σ and 0 <= r < g, holds where Σ + q g < 0 does.
+  const r = (((left.constant - right.constant) % g) + g) % g
+  if (r === 0) return undefined
+  if (a.kind === 'const') return binary('lt', int(a.value - r), b)
+  if (a.kind === 'binary' && a.op === 'add' && a.b.kind === 'const')
+    return binary('lt', binary('add', a.a, int(a.b.value - r)), b)
+  return undefined
+}
+
+const gcd = (a: number, b: number): number => (b === 0 ? a : gcd(b, a % b))
+
+/** `if c { x } if c { y }` → `if c { x; y }` */
+function merged(body: Body): Body {
+  const out: Stmt[] = []
+  let changed = false
+  for (const s of body) {
+    const inner = bodiesOf(s).map(merged)
+    const next = withBodies(s, inner)
+    changed ||= next !== s
+    const last = out.at(-1)
+    if (next.kind === 'if' && last?.kind === 'if' && joins(last, next)) {
+      out[out.length - 1] = stmt<If>({ ...last, then: merged([...last.then, ...next.then]) })
+      changed = true
+    } else out.push(next)
+  }
+  return changed ? out : body
+}
+
+function joins(first: If, second: If): boolean {
+  if (first.else.length > 0 || second.else.length > 0 || first.absent !== second.absent) return false
+  if (keyOf(first.cond) !== keyOf(second.cond)) return false
+  const written = writesOf(first.then)
+  return !someExpr(first.cond, (e) => (e.kind === 'load' || e.kind === 'search') && written.has(e.buffer))
 }

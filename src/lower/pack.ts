@@ -3,8 +3,8 @@
  * than `limit` buffers, as far as arrays that are only read can be brought together: such arrays of one element
  * type lie one after the other in an arena, each reached from a base offset that is a parameter of the plan.
  */
-import { add, type Expr, int, load, variable } from '../ir/expr.ts'
-import type { Buffer, Launch, Plan } from '../ir/loops.ts'
+import { add, ceildiv, type Expr, int, load, mul, variable } from '../ir/expr.ts'
+import type { Buffer, Fact, Launch, Plan } from '../ir/loops.ts'
 import type { Param } from '../ir/stage1.ts'
 import { type Body, readsOf, rewriteStmts, writesOf } from '../ir/tree.ts'
 import type { Names } from './names.ts'
@@ -85,7 +85,8 @@ function arenaOf(members: readonly Buffer[], names: Names): Arena {
   let offset: Expr = int(0)
   const placed = members.map((buffer): Member => {
     const member = { buffer, base: names.fresh(`base_${buffer.name}`), offset }
-    offset = add(offset, buffer.shape[0]!)
+    // Arrays begin at multiples of 16 bytes, so that several elements can be read at once.
+    offset = mul(ceildiv(add(offset, buffer.shape[0]!), int(ALIGN)), int(ALIGN))
     return member
   })
   const index = members.every((b) => b.role === 'index')
@@ -100,6 +101,9 @@ function arenaOf(members: readonly Buffer[], names: Names): Arena {
   }
   return { buffer, members: placed }
 }
+
+/** Elements of 4 bytes, which all arrays have where they are packed. */
+const ALIGN = 4
 
 function withArenas(plan: Plan, arenas: readonly Arena[]): Plan {
   const home = new Map(arenas.flatMap((a) => a.members.map((m) => [m.buffer.name, { ...m, arena: a }])))
@@ -117,6 +121,10 @@ function withArenas(plan: Plan, arenas: readonly Arena[]): Plan {
   return {
     ...plan,
     params: [...plan.params, ...bases],
+    facts: [
+      ...(plan.facts ?? []),
+      ...bases.map((b): Fact => ({ size: b.name, relation: 'multiple', by: ALIGN })),
+    ],
     buffers: [...plan.buffers.filter((b) => !home.has(b.name)), ...arenas.map((a) => a.buffer)],
     steps: plan.steps.map((s) => (s.kind === 'launch' ? { ...s, body: body(s.body) } : s)),
   }

@@ -2,6 +2,7 @@
  * Stage III → WGSL: one module for each launch, since a binding has one type in a module. Buffers are bindings
  * 0 … n-1 of group 0 in the order of the entry's arguments; scalars share one uniform block, the next binding.
  */
+import { invariant } from '../../ast/diagnostic.ts'
 import { computeType } from '../../ir/dtype.ts'
 import type { Expr } from '../../ir/expr.ts'
 import type { Plan } from '../../ir/loops.ts'
@@ -11,7 +12,7 @@ import { Mangler } from '../mangle.ts'
 import type { ModuleText } from '../module.ts'
 import { Printer } from '../printer.ts'
 import type { Helpers } from '../target.ts'
-import { atomicWord, WGSL, WGSL_MEMORY } from '../targets/wgsl.ts'
+import { arrayType, WGSL } from '../targets/wgsl.ts'
 
 export const wgslModules = (plan: Plan, uses: readonly LaunchUse[]): ModuleText[] =>
   uses.map((use) => wgslModule(plan, use))
@@ -37,8 +38,7 @@ function wgslModule(plan: Plan, use: LaunchUse): ModuleText {
   const body = printer.body(launch.body, '  ')
   const bindings = use.buffers.map(({ buffer, access }, k) => {
     const ref = printer.ref(buffer.name)
-    const element = ref.atomic ? `atomic<${atomicWord(buffer.dtype)}>` : WGSL_MEMORY[buffer.dtype]
-    return `@group(0) @binding(${k}) var<storage, ${access}> ${ref.name}: array<${element}>;`
+    return `@group(0) @binding(${k}) var<storage, ${access}> ${ref.name}: ${arrayType(ref)};`
   })
   const block =
     use.scalars.length === 0
@@ -49,7 +49,9 @@ function wgslModule(plan: Plan, use: LaunchUse): ModuleText {
         ]
   const shared = printer.shared.map((b) => {
     const ref = printer.ref(b.name)
-    return `var<workgroup> ${ref.name}: array<${ref.atomic ? `atomic<${atomicWord(b.dtype)}>` : WGSL_MEMORY[b.dtype]}, ${printer.expr(b.shape[0]!).replace(/i$/, '')}>;`
+    const length = b.shape[0]
+    invariant(length?.kind === 'const', `the length of ${b.name} is not constant`)
+    return `var<workgroup> ${ref.name}: ${arrayType(ref, length.value)};`
   })
   const total = launch.grid.filter((e) => !(e.kind === 'const' && e.value === 1))
   const linear = total.length > 0
@@ -76,7 +78,9 @@ function wgslModule(plan: Plan, use: LaunchUse): ModuleText {
       ? ['@builtin(workgroup_id) group: vec3<u32>', '@builtin(num_workgroups) groups: vec3<u32>']
       : []),
   ]
+  const subgroups = body.some((l) => l.includes('subgroupShuffleXor('))
   const text = [
+    ...(subgroups ? ['enable subgroups;'] : []),
     ...block,
     bindings.join('\n'),
     ...(shared.length > 0 ? [shared.join('\n')] : []),

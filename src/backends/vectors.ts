@@ -1,0 +1,268 @@
+/**
+ * Invariant reached: neighbouring elements of a buffer that a straight line of statements reads, or writes, are one
+ * aligned access of up to 16 bytes (superword-level parallelism; Larsen and Amarasinghe, PLDI 2000). For targets that
+ * have such accesses, just before printing; buffers begin at multiples of 16 bytes.
+ *
+ * That an address is a multiple follows from its terms: constants, unrolled lanes, and what schedules require of sizes.
+ */
+import { add, children, type Expr, int, keyOf, type Load, load, rewriteExpr, variable } from '../ir/expr.ts'
+import { divisor, divisorsOf } from '../ir/facts.ts'
+import { type Linear, linear, linearKey } from '../ir/linear.ts'
+import type { Buffer, Launch, Plan, Stmt, Store } from '../ir/loops.ts'
+import {
+  type Body,
+  bodiesOf,
+  exprsOf,
+  hasBarrier,
+  mapExprs,
+  stmt,
+  walkStmts,
+  withBodies,
+  writesOf,
+} from '../ir/tree.ts'
+
+/** How many elements of a buffer one access may hold, largest first; none where it must not be. */
+export type Widths = (buffer: Buffer) => readonly number[]
+
+export function vectorAccesses(plan: Plan, widths: Widths): Plan {
+  const factor = divisorsOf(plan.facts)
+  const steps = plan.steps.map((s) => (s.kind === 'launch' ? vectorized(s, plan, widths, factor) : s))
+  return steps.every((s, k) => s === plan.steps[k]) ? plan : { ...plan, steps }
+}
+
+function vectorized(launch: Launch, plan: Plan, widths: Widths, factor: (leaf: Expr) => number): Launch {
+  const body = new Vectorizer(launch, plan, widths, factor).body(launch.body)
+  return body === launch.body ? launch : { ...launch, body }
+}
+
+/** Elements at `base + constant`, of one state of a buffer. */
+interface Element {
+  readonly key: string
+  readonly constant: number
+  readonly base: Linear
+  readonly load: Load
+}
+
+interface Group {
+  readonly base: Linear
+  readonly elements: Map<number, { readonly load: Load; readonly first: number }>
+}
+
+class Vectorizer {
+  readonly #buffers: Map<string, Buffer>
+  readonly #widths: Widths
+  readonly #factor: (leaf: Expr) => number
+  #count = 0
+  /** Values of `let`s, by name. */
+  readonly #lets = new Map<string, Expr>()
+  /** How often a buffer may have changed so far, where the launch writes it at all. */
+  readonly #written: ReadonlySet<string>
+  readonly #atomic = new Set<string>()
+
+  constructor(launch: Launch, plan: Plan, widths: Widths, factor: (leaf: Expr) => number) {
+    this.#buffers = new Map(plan.buffers.map((b) => [b.name, b]))
+    this.#widths = widths
+    this.#factor = factor
+    this.#written = writesOf(launch.body)
+    walkStmts(launch.body, (s) => {
+      if (s.kind === 'alloc') this.#buffers.set(s.buffer.name, s.buffer)
+      if (s.kind === 'let') this.#lets.set(s.name, s.value)
+      if (s.kind === 'reduce' && s.atomic) for (const t of s.targets) this.#atomic.add(t.buffer)
+    })
+  }
+
+  body(list: Body): Body {
+    const inner = list.map((s) =>
+      withBodies(
+        s,
+        bodiesOf(s).map((b) => this.body(b)),
+      ),
+    )
+    const loaded = this.#loads(inner)
+    const stored = this.#stores(loaded)
+    return stored.length === list.length && stored.every((s, k) => s === list[k]) ? list : stored
+  }
+
+  /** What divides a leaf: facts say it of sizes, their values of `let`s. */
+  #divisorOf = (leaf: Expr): number => {
+    const value = leaf.kind === 'var' ? this.#lets.get(leaf.name) : undefined
+    return value ? divisor(value, this.#divisorOf) : this.#factor(leaf)
+  }
+
+  /** The sum that an address is; a `let` of a sum with a constant is that sum. */
+  #sum(e: Expr): Linear {
+    const expanded = rewriteExpr(e, (x) => {
+      const value = x.kind === 'var' ? this.#lets.get(x.name) : undefined
+      const near = value?.kind === 'binary' && value.op === 'add' && value.b.kind === 'const'
+      return near ? value : undefined
+    })
+    return linear(expanded)
+  }
+
+  #usable(buffer: string): readonly number[] {
+    const b = this.#buffers.get(buffer)
+    return b && b.scope !== 'register' && !this.#atomic.has(buffer) ? this.#widths(b) : []
+  }
+
+  #element(l: Load | Store, version: number): Element | undefined {
+    if (this.#usable(l.buffer).length === 0) return undefined
+    const sum = this.#sum(l.index[0]!)
+    const base = { terms: sum.terms, constant: 0 }
+    const at = l.kind === 'load' ? l : load(l.buffer, l.index, l.value.dtype)
+    return { key: `${l.buffer} ${version} ${linearKey(base)}`, constant: sum.constant, base, load: at }
+  }
+
+  // --- loads ---
+
+  #loads(list: Body): Body {
+    const versions = new Map<string, number>()
+    const version = (b: string): number => (this.#written.has(b) ? (versions.get(b) ?? 0) : -1)
+    const groups = new Map<string, Group>()
+    list.forEach((s, k) => {
+      if (s.kind !== 'while')
+        for (const e of exprsOf(s))
+          unconditional(e, (l) => {
+            const x = this.#element(l, version(l.buffer))
+            if (!x) return
+            const group = groups.get(x.key) ?? { base: x.base, elements: new Map() }
+            groups.set(x.key, group)
+            if (!group.elements.has(x.constant)) group.elements.set(x.constant, { load: x.load, first: k })
+          })
+      this.#advance(s, versions)
+    })
+    const made = new Map<number, Stmt[]>()
+    /** `key constant` → the name of the element. */
+    const named = new Map<string, Expr>()
+    for (const [key, group] of groups) this.#chunks(key, group, made, named)
+    if (named.size === 0) return list
+    versions.clear()
+    return list.flatMap((s, k): Body => {
+      const replaced =
+        s.kind === 'while'
+          ? s
+          : mapExprs(s, (e) =>
+              rewriteExpr(e, (x) => {
+                if (x.kind !== 'load') return undefined
+                const el = this.#element(x, version(x.buffer))
+                return el && named.get(`${el.key} ${el.constant}`)
+              }),
+            )
+      this.#advance(s, versions)
+      return [...(made.get(k) ?? []), replaced]
+    })
+  }
+
+  /** A statement's writes make new states of what they write; meeting others makes one of everything. */
+  #advance(s: Stmt, versions: Map<string, number>): void {
+    const all = hasBarrier([s])
+    for (const b of all ? this.#written : writesOf([s])) versions.set(b, (versions.get(b) ?? 0) + 1)
+  }
+
+  #chunks(key: string, group: Group, made: Map<number, Stmt[]>, named: Map<string, Expr>): void {
+    const { elements, base } = group
+    const some = elements.values().next().value!
+    const aligned = this.#aligned(base)
+    for (const width of this.#usable(some.load.buffer)) {
+      if (aligned % width !== 0) continue
+      for (const constant of elements.keys()) {
+        if (((constant % width) + width) % width !== 0) continue
+        const members = Array.from({ length: width }, (_, k) => elements.get(constant + k))
+        if (members.some((m, k) => !m || named.has(`${key} ${constant + k}`))) continue
+        const first = Math.min(...members.map((m) => m!.first))
+        const from = members.findIndex((m) => m!.first === first)
+        const at = members[from]!.load
+        const start = load(at.buffer, [add(at.index[0]!, int(-from))], at.dtype)
+        // No name of the kernel has a point in it.
+        const names = members.map(() => `${at.buffer}.${this.#count++}`)
+        const list = made.get(first) ?? []
+        made.set(first, list)
+        list.push(stmt({ kind: 'vector_load', names, load: start }))
+        names.forEach((n, k) => named.set(`${key} ${constant + k}`, variable(n, at.dtype)))
+      }
+    }
+  }
+
+  /** What divides an address, constant aside; 0 for none. */
+  #aligned(base: Linear): number {
+    let g = 0
+    for (const { term, coefficient } of base.terms.values())
+      g = gcd(g, Math.abs(coefficient) * divisor(term, this.#divisorOf))
+    return g
+  }
+
+  // --- stores ---
+
+  #stores(list: Body): Body {
+    const out: Stmt[] = []
+    let run: { readonly store: Store; readonly element: Element; readonly at: number }[] = []
+    const flush = (): void => {
+      this.#pack(run, out)
+      run = []
+    }
+    for (const s of list) {
+      const element = s.kind === 'store' ? this.#element(s, 0) : undefined
+      if (s.kind === 'store' && element) {
+        const first = run[0]
+        const reads = someLoad(s.value, s.buffer)
+        if (reads || (first && first.element.key !== element.key)) flush()
+        if (!reads) run.push({ store: s, element, at: out.length })
+      } else if (s.kind !== 'let' || run.some((r) => someLoad(s.value, r.store.buffer))) flush()
+      out.push(s)
+    }
+    flush()
+    return out.length === list.length && out.every((s, k) => s === list[k])
+      ? list
+      : out.filter((s) => s !== NOTHING)
+  }
+
+  /** Replaces the last store of each whole chunk by one of all of it. */
+  #pack(
+    run: readonly { readonly store: Store; readonly element: Element; readonly at: number }[],
+    out: Stmt[],
+  ): void {
+    if (run.length < 2) return
+    const by = new Map(run.map((r) => [r.element.constant, r]))
+    if (by.size < run.length) return
+    const aligned = this.#aligned(run[0]!.element.base)
+    const done = new Set<number>()
+    for (const width of this.#usable(run[0]!.store.buffer)) {
+      if (aligned % width !== 0) continue
+      for (const constant of by.keys()) {
+        if (((constant % width) + width) % width !== 0) continue
+        const members = Array.from({ length: width }, (_, k) => by.get(constant + k))
+        if (members.some((m, k) => !m || done.has(constant + k))) continue
+        const last = Math.max(...members.map((m) => m!.at))
+        const { store } = members[0]!
+        const target = load(store.buffer, store.index, this.#buffers.get(store.buffer)!.dtype)
+        const whole = stmt<Stmt>({
+          kind: 'vector_store',
+          target,
+          values: members.map((m) => m!.store.value),
+        })
+        for (const m of members) out[m!.at] = NOTHING
+        out[last] = whole
+        members.forEach((_, k) => done.add(constant + k))
+      }
+    }
+  }
+}
+
+/** Stands where a store was that became part of another. */
+const NOTHING: Stmt = stmt({ kind: 'let', name: '', dtype: 'i32', value: int(0) })
+
+const gcd = (a: number, b: number): number => (b === 0 ? a : gcd(b, a % b))
+
+const someLoad = (e: Expr, buffer: string): boolean =>
+  (e.kind === 'load' && e.buffer === buffer) || children(e).some((c) => someLoad(c, buffer))
+
+/** The loads that happen whenever the expression is evaluated. */
+function unconditional(e: Expr, visit: (l: Load) => void): void {
+  if (e.kind === 'load') visit(e)
+  const operands =
+    e.kind === 'select'
+      ? [e.cond]
+      : e.kind === 'binary' && (e.op === 'and' || e.op === 'or')
+        ? [e.a]
+        : children(e)
+  for (const c of operands) unconditional(c, visit)
+}
