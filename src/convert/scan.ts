@@ -1,13 +1,13 @@
-/** Exclusive scans and reductions over columns of i32: each thread runs through a chunk, chunks are scanned in turn. */
-import { add, div, type Expr, eq, int, max, min, mod, mul, sub, variable } from '../ir/expr.ts'
+/**
+ * Exclusive scans and reductions over columns of i32. Chunks of one thread, or tiles of a block, are summed up first;
+ * then each goes on from what is before it.
+ */
+import { add, div, type Expr, eq, int, lt, min, mul, sub, variable } from '../ir/expr.ts'
 import type { Stmt } from '../ir/loops.ts'
-import { get, loop, scalar, store, when } from './kernel.ts'
-import { type Column, type LaunchSpec, type Queue, read, THREADS, update, write } from './queue.ts'
-
-/** Elements of one thread. */
-const CHUNK = 16
-/** Elements of one thread where order does not matter: threads take turns, so that neighbours read neighbours. */
-const STRIDES = 64
+import { atomic, each, get, loop, scalar, store, when } from './kernel.ts'
+import { combine, goOn, meeting, type Op, type Running, running } from './meet.ts'
+import { type LaunchSpec, type Queue, read, THREADS, type Use, update, write } from './queue.ts'
+import type { Tile } from './tuning.ts'
 
 interface Over extends Pick<LaunchSpec, 'key' | 'columns' | 'sizes'> {
   readonly n: number
@@ -15,7 +15,7 @@ interface Over extends Pick<LaunchSpec, 'key' | 'columns' | 'sizes'> {
 
 export interface Scan extends Over {
   /** `max`: of values that are not negative. Both start at 0. */
-  readonly op: '+' | 'max'
+  readonly op: Op
   readonly value: (e: Expr) => Expr
   /** Where it holds, a new segment begins: the scan starts over. */
   readonly reset?: (e: Expr) => Expr
@@ -25,101 +25,225 @@ export interface Scan extends Over {
   readonly total?: number | undefined
 }
 
-const combine = (op: Scan['op'], a: Expr, b: Expr): Expr => (op === '+' ? add(a, b) : max(a, b))
-
-/** O(n) work in a logarithmic number of launches. `body` may overwrite what `value` reads at the same element. */
+/** O(n) work in two launches, four if there are very many elements. `body` may overwrite what `value` reads at the same element. */
 export function scan(q: Queue, s: Scan): void {
   run(q, s, false)
 }
 
+/** Tiles that each block adds up for itself. */
+const ADDED = 2 ** 12
+
 /** `carry`: `body` gets what the elements before left, whether or not a segment begins at `e`. */
 function run(q: Queue, s: Scan, carry: boolean): void {
   const { n, op, reset, total } = s
-  const chunks = Math.ceil(n / CHUNK)
+  const { scan: by } = q.tuning
+  const length = by.by === 'block' ? by.threads * by.items : by.length
+  const chunks = Math.ceil(n / length)
   const sums = chunks > 1 ? q.column(chunks, 'i32', 'sums') : null
   const resets = sums && reset ? q.column(chunks, 'i32', 'resets') : null
   const sizes = { ...s.sizes, x_n: n }
-  const key = `${s.key} ${op}`
+  const key = `${s.key} ${op} ${length}`
+  // Single threads would take long to add them up.
+  const scanned = by.by === 'thread' || chunks > ADDED
   if (sums) {
-    q.launch({
+    const spec = {
       key: `${key} up`,
       threads: chunks,
-      columns: {
-        ...s.columns,
-        x_sums: write(sums),
-        ...(resets ? { x_resets: write(resets) } : {}),
-      },
+      columns: { ...s.columns, x_sums: write(sums), ...(resets ? { x_resets: write(resets) } : {}) },
       sizes,
+    }
+    if (by.by === 'block') upByBlock(q, s, by, spec)
+    else q.launch({ ...spec, body: (t) => upByThread(s, t, length) })
+    if (scanned) scanSums(q, op, { sums, resets })
+  }
+  const before: Record<string, Use> = sums
+    ? { x_sums: read(sums), ...(resets && !scanned ? { x_resets: read(resets) } : {}) }
+    : {}
+  const spec = {
+    key: `${key} down ${sums ? 'many' : 'one'} ${scanned} ${carry}`,
+    threads: Math.max(1, chunks),
+    columns: { ...s.columns, ...before, ...(total === undefined ? {} : { x_totals: q.totals }) },
+    sizes: { ...sizes, ...(total === undefined ? {} : { x_cell: total }) },
+  }
+  const last = (e: Expr, sum: Expr): Stmt[] =>
+    total === undefined ? [] : [when(eq(e, variable('x_n')), [store('x_totals', variable('x_cell'), sum)])]
+  const own: Down = { scan: s, carry, last }
+  if (by.by === 'block') downByBlock(q, own, by, sums !== null, scanned, spec)
+  else
+    q.launch({
+      ...spec,
       body: (t) => {
-        const sum = scalar('x_sum', int(0))
-        const any = scalar('x_any', int(0))
-        return [
-          ...sum.declare,
-          ...(reset ? any.declare : []),
-          over(t, (e) => [
-            ...(reset ? [when(reset(e), [sum.set(int(0)), any.set(int(1))])] : []),
-            sum.set(combine(op, sum.value, s.value(e))),
-          ]),
-          store('x_sums', t, sum.value),
-          ...(reset ? [store('x_resets', t, any.value)] : []),
-        ]
+        const r = running('x_before', sums ? get('x_sums', t) : int(0))
+        return [...r.declare, ...through(own, r, mul(t, int(length)), length)]
       },
     })
-    run(
-      q,
-      {
-        key: 'sums',
-        n: chunks,
-        op,
-        columns: { x_part: update(sums), ...(resets ? { x_starts: read(resets) } : {}) },
-        value: (e) => get('x_part', e),
-        ...(resets ? { reset: (e: Expr) => eq(get('x_starts', e), int(1)) } : {}),
-        body: (e, before) => [store('x_part', e, before)],
-      },
-      true,
-    )
-  }
-  q.launch({
-    key: `${key} down ${sums ? 'many' : 'one'} ${carry}`,
-    threads: Math.max(1, chunks),
-    columns: {
-      ...s.columns,
-      ...(sums ? { x_sums: read(sums) } : {}),
-      ...(total === undefined ? {} : { x_totals: q.totals }),
-    },
-    sizes: { ...sizes, ...(total === undefined ? {} : { x_cell: total, x_last: Math.max(0, chunks - 1) }) },
-    body: (t) => {
-      const sum = scalar('x_sum', sums ? get('x_sums', t) : int(0))
-      const value = scalar('x_value', int(0))
-      const restart = (e: Expr): Stmt[] => (reset ? [when(reset(e), [sum.set(int(0))])] : [])
-      return [
-        ...sum.declare,
-        ...value.declare,
-        over(t, (e) => [
-          value.set(s.value(e)),
-          ...(carry ? [] : restart(e)),
-          ...s.body(e, sum.value, value.value),
-          ...(carry ? restart(e) : []),
-          sum.set(combine(op, sum.value, value.value)),
-        ]),
-        ...(total === undefined
-          ? []
-          : [when(eq(t, variable('x_last')), [store('x_totals', variable('x_cell'), sum.value)])]),
-      ]
-    },
-  })
   q.release(sums, resets)
 }
 
-/** The elements of chunk `t`. */
-const over = (t: Expr, body: (e: Expr) => readonly Stmt[]): Stmt => {
-  const lo = mul(t, int(CHUNK))
-  return loop('x_k', min(int(CHUNK), sub(variable('x_n'), lo)), (k) => body(add(lo, k)))
+/** Sums of chunks become sums of all chunks before. */
+function scanSums(q: Queue, op: Op, { sums, resets }: Record<'sums' | 'resets', LaunchColumn>): void {
+  run(
+    q,
+    {
+      key: 'sums',
+      n: sums!.length,
+      op,
+      columns: { x_part: update(sums!), ...(resets ? { x_starts: read(resets) } : {}) },
+      value: (e) => get('x_part', e),
+      ...(resets ? { reset: (e: Expr) => eq(get('x_starts', e), int(1)) } : {}),
+      body: (e, before) => [store('x_part', e, before)],
+    },
+    true,
+  )
 }
+
+type LaunchColumn = Use['column'] | null
+
+/** The elements from `lo` on that are below n, `length` at most. */
+const over = (lo: Expr, length: number, body: (e: Expr) => readonly Stmt[], name = 'x_k'): Stmt =>
+  loop(name, min(int(length), sub(variable('x_n'), lo)), (k) => body(add(lo, k)))
+
+/** `r` goes on with the elements from `lo` on. */
+const sumUp = ({ op, reset, value }: Scan, r: Running, lo: Expr, length: number): Stmt =>
+  over(
+    lo,
+    length,
+    (e) => [
+      ...(reset ? [when(reset(e), [r.sum.set(int(0)), r.any.set(int(1))])] : []),
+      r.sum.set(combine(op, r.sum.value, value(e))),
+    ],
+    'x_up',
+  )
+
+const upByThread = (s: Scan, t: Expr, length: number): Stmt[] => {
+  const r = running('x_own', int(0))
+  return [...r.declare, sumUp(s, r, mul(t, int(length)), length), ...leave(s, t, r)]
+}
+
+/** The sum of a chunk, and whether a segment begins in it. */
+const leave = ({ reset }: Scan, chunk: Expr, { sum, any }: Running): Stmt[] => [
+  store('x_sums', chunk, sum.value),
+  ...(reset ? [store('x_resets', chunk, any.value)] : []),
+]
+
+interface Down {
+  readonly scan: Scan
+  readonly carry: boolean
+  /** After the element before `e`. */
+  readonly last: (e: Expr, sum: Expr) => readonly Stmt[]
+}
+
+/** What is done at each element, `r` being the scan before `lo`. */
+function through({ scan: s, carry, last }: Down, r: Running, lo: Expr, length: number): Stmt[] {
+  const value = scalar('x_value', int(0))
+  const { reset } = s
+  const restart = (e: Expr): Stmt[] => (reset ? [when(reset(e), [r.sum.set(int(0))])] : [])
+  return [
+    ...value.declare,
+    over(lo, length, (e) => [
+      value.set(s.value(e)),
+      ...(carry ? [] : restart(e)),
+      ...s.body(e, r.sum.value, value.value),
+      ...(carry ? restart(e) : []),
+      r.sum.set(combine(s.op, r.sum.value, value.value)),
+      ...last(add(e, int(1)), r.sum.value),
+    ]),
+  ]
+}
+
+type Spec = Omit<LaunchSpec, 'body'>
+type ScanTile = Pick<Tile, 'threads' | 'items'>
+
+function upByBlock(q: Queue, s: Scan, { threads, items }: ScanTile, spec: Spec): void {
+  const { op, reset } = s
+  q.launch({
+    ...spec,
+    shared: true,
+    body: (b) => {
+      const meet = meeting('x_meet', threads, op, reset !== undefined)
+      const lo = (t: Expr): Expr => add(mul(b, int(threads * items)), mul(t, int(items)))
+      return [
+        ...meet.declare,
+        each('x_t0', threads, (t) => {
+          const r = running('x_own', int(0))
+          return [...r.declare, sumUp(s, r, lo(t), items), ...meet.put(t, r)]
+        }),
+        each('x_t1', threads, (t) => [meet.join(t)]),
+        each('x_t2', threads, (t) => {
+          const r = running('x_tile', int(0))
+          return [when(eq(t, int(0)), [...r.declare, meet.all(r), ...leave(s, b, r)])]
+        }),
+      ]
+    },
+  })
+}
+
+/** `many`: there are sums of tiles; `scanned`: of all tiles before. */
+function downByBlock(
+  q: Queue,
+  own: Down,
+  { threads, items }: ScanTile,
+  many: boolean,
+  scanned: boolean,
+  spec: Spec,
+): void {
+  const { op, reset } = own.scan
+  const segmented = reset !== undefined
+  const adds = many && !scanned
+  q.launch({
+    ...spec,
+    shared: true,
+    body: (b) => {
+      const tiles = meeting('x_tiles', threads, op, segmented)
+      const meet = meeting('x_meet', threads, op, segmented)
+      const lo = (t: Expr): Expr => add(mul(b, int(threads * items)), mul(t, int(items)))
+      /** Neighbouring tiles before this one, of each thread. */
+      const addUp = (t: Expr): Stmt[] => {
+        const r = running('x_earlier', int(0))
+        const count = div(add(b, int(threads - 1)), int(threads))
+        const first = mul(t, count)
+        return [
+          ...r.declare,
+          loop('x_e', min(count, sub(b, first)), (k) => {
+            const tile = add(first, k)
+            return goOn(op, r, get('x_sums', tile), segmented ? get('x_resets', tile) : null)
+          }),
+          ...tiles.put(t, r),
+        ]
+      }
+      return [
+        ...meet.declare,
+        ...(adds ? tiles.declare : []),
+        each('x_t0', threads, (t) => {
+          const r = running('x_own', int(0))
+          return [
+            ...(adds ? addUp(t) : []),
+            ...r.declare,
+            sumUp(own.scan, r, lo(t), items),
+            ...meet.put(t, r),
+          ]
+        }),
+        each('x_t1', threads, (t) => [...(adds ? [tiles.join(t)] : []), meet.join(t)]),
+        each('x_t2', threads, (t) => {
+          const r = running('x_before', many && scanned ? get('x_sums', b) : int(0))
+          return [
+            ...r.declare,
+            ...(adds ? [tiles.all(r)] : []),
+            ...meet.before(r, t),
+            ...through(own, r, lo(t), items),
+          ]
+        }),
+      ]
+    },
+  })
+}
+
+/** Elements of one thread: threads take turns, so that neighbours read neighbours. */
+const STRIDES = 64
 
 export interface Reduction extends Over {
   /** `max`: of values that are not negative. Both start at 0. */
-  readonly op: '+' | 'max'
+  readonly op: Op
   readonly values: (e: Expr) => readonly Expr[]
   /** How many values there are, and the first of as many cells. */
   readonly count: number
@@ -129,88 +253,26 @@ export interface Reduction extends Over {
 /** Several reductions over the same elements. */
 export function reduce(q: Queue, r: Reduction): void {
   const { n, op, count } = r
-  let m = Math.ceil(n / STRIDES)
-  if (m <= 1) {
-    last(q, r)
-    return
-  }
-  let partial = q.column(m * count, 'i32', 'partial')
   q.launch({
-    key: `${r.key} ${op} first`,
-    threads: m,
-    columns: { ...r.columns, x_out: write(partial) },
-    sizes: { ...r.sizes, x_n: n },
+    key: `${r.key} ${op} ${count}`,
+    threads: Math.ceil(n / STRIDES),
+    columns: { ...r.columns, x_totals: q.totals },
+    sizes: { ...r.sizes, x_n: n, x_cell: r.cells },
     body: (t) => {
       const threads = variable(THREADS)
       const sums = Array.from({ length: count }, (_, j) => scalar(`x_sum${j}`, int(0)))
       return [
         ...sums.flatMap((s) => s.declare),
-        strided(t, threads, variable('x_n'), (e) =>
-          r.values(e).map((v, j) => sums[j]!.set(combine(op, sums[j]!.value, v))),
+        loop('x_k', div(add(sub(variable('x_n'), t), sub(threads, int(1))), threads), (k) =>
+          r.values(add(t, mul(k, threads))).map((v, j) => sums[j]!.set(combine(op, sums[j]!.value, v))),
         ),
-        ...sums.map((s, j) => store('x_out', add(mul(int(j), threads), t), s.value)),
-      ]
-    },
-  })
-  const rest = (of: Column, length: number): Reduction => ({
-    key: `partial ${count}`,
-    n: length,
-    op,
-    count,
-    cells: r.cells,
-    columns: { x_in: read(of) },
-    values: (e) => Array.from({ length: count }, (_, j) => get('x_in', add(mul(int(j), variable('x_n')), e))),
-  })
-  while (m > STRIDES) {
-    const fewer = Math.ceil(m / STRIDES)
-    const out = q.column(fewer * count, 'i32', 'partial')
-    const from = rest(partial, m)
-    q.launch({
-      key: `${from.key} ${op} next`,
-      threads: fewer * count,
-      columns: { ...from.columns, x_out: write(out) },
-      sizes: { x_n: m, x_fewer: fewer },
-      body: (x) => {
-        const sum = scalar('x_sum', int(0))
-        const n = variable('x_n')
-        const of = variable('x_fewer')
-        return [
-          ...sum.declare,
-          strided(mod(x, of), of, n, (e) => [
-            sum.set(combine(op, sum.value, get('x_in', add(mul(div(x, of), n), e)))),
-          ]),
-          store('x_out', x, sum.value),
-        ]
-      },
-    })
-    q.release(partial)
-    partial = out
-    m = fewer
-  }
-  last(q, rest(partial, m))
-  q.release(partial)
-}
-
-/** What is left, in one thread. */
-function last(q: Queue, r: Reduction): void {
-  q.launch({
-    key: `${r.key} ${r.op} last`,
-    threads: 1,
-    columns: { ...r.columns, x_totals: q.totals },
-    sizes: { ...r.sizes, x_n: r.n, x_cell: r.cells },
-    body: () => {
-      const sums = Array.from({ length: r.count }, (_, j) => scalar(`x_sum${j}`, int(0)))
-      return [
-        ...sums.flatMap((s) => s.declare),
-        loop('x_k', variable('x_n'), (e) =>
-          r.values(e).map((v, j) => sums[j]!.set(combine(r.op, sums[j]!.value, v))),
-        ),
-        ...sums.map((s, j) => store('x_totals', add(variable('x_cell'), int(j)), s.value)),
+        // Cells begin at 0: most threads of most reductions have nothing to add.
+        ...sums.map((s, j) => {
+          const cell = add(variable('x_cell'), int(j))
+          const least = op === 'max' ? get('x_totals', cell) : int(0)
+          return when(lt(least, s.value), [atomic(op, 'x_totals', cell, s.value)])
+        }),
       ]
     },
   })
 }
-
-/** Every `threads`-th element from `t` on, below n. */
-const strided = (t: Expr, threads: Expr, n: Expr, body: (e: Expr) => readonly Stmt[]): Stmt =>
-  loop('x_k', div(add(sub(n, t), sub(threads, int(1))), threads), (k) => body(add(t, mul(k, threads))))

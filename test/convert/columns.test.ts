@@ -54,7 +54,13 @@ describe.each(DEVICES)('columns on $kind', ({ kind, open }) => {
     return out
   }
 
-  test('a scan gives to each element what came before', async () => {
+  const scans: Tuning['scan'][] = [
+    { by: 'thread', length: 16 },
+    { by: 'block', threads: 32, items: 3 },
+    { by: 'block', threads: 16, items: 1 },
+  ]
+  test.each(scans)('a scan gives to each element what came before, %o', async (by) => {
+    q.tuning.scan = by
     await fc.assert(
       fc.asyncProperty(column(50), fc.constantFrom('+' as const, 'max' as const), async (values, op) => {
         const from = await q.upload(values, 'i32')
@@ -83,7 +89,8 @@ describe.each(DEVICES)('columns on $kind', ({ kind, open }) => {
     )
   })
 
-  test('a scan starts over where a segment begins', async () => {
+  test.each(scans)('a scan starts over where a segment begins, %o', async (by) => {
+    q.tuning.scan = by
     await fc.assert(
       fc.asyncProperty(column(6), async (values) => {
         const from = await q.upload(values, 'i32')
@@ -135,7 +142,7 @@ describe.each(DEVICES)('columns on $kind', ({ kind, open }) => {
 
   // SwiftShader compiles slowly: there it is only what the device has.
   const sorts = (kind === 'cpu' ? SORTS : SORTS.slice(0, 1)).map(
-    (tuning) => [tuning ? `by ${tuning.chunk.by}` : 'by default', tuning] as const,
+    (tuning) => [tuning ? `by ${tuning.chunk?.by}` : 'by default', tuning] as const,
   )
   test.each(sorts)('a sort is stable and orders by the key, %s', async (_, tuning) => {
     await fc.assert(
