@@ -3,7 +3,7 @@
  * Values are immutable; lowering is done when somebody asks for what it gives, once.
  */
 import { fail } from './ast/diagnostic.ts'
-import { emit } from './backends/emit.ts'
+import { emit, LANES } from './backends/emit.ts'
 import type { ModuleText } from './backends/module.ts'
 import type { Kernel2, Plan } from './ir/loops.ts'
 import type { Kernel1 } from './ir/stage1.ts'
@@ -24,7 +24,7 @@ export class Compilation {
   readonly #kernels: readonly Kernel1[]
   readonly #loops: ScheduleState | null
   #lowered: ScheduleState | undefined
-  #plan: Plan | undefined
+  readonly #plans = new Map<number, Plan>()
   readonly #texts = new Map<ModuleText['target'], ModuleText[]>()
 
   private constructor(
@@ -65,8 +65,17 @@ export class Compilation {
 
   /** Stage III. */
   get plan(): Plan {
-    this.#plan ??= lowerToMemory(this.loops)
-    return this.#plan
+    return this.planFor(1)
+  }
+
+  /** Stage III for a target of which as many neighbouring threads can exchange registers (`LowerOptions`). */
+  planFor(lanes: number): Plan {
+    let plan = this.#plans.get(lanes)
+    if (!plan) {
+      plan = lowerToMemory(this.loops, undefined, { lanes })
+      this.#plans.set(lanes, plan)
+    }
+    return plan
   }
 
   get loopSteps(): readonly LoopStep[] {
@@ -74,14 +83,14 @@ export class Compilation {
   }
 
   /** Stage III, with every pass reported. */
-  observe(observer: Observer): Plan {
-    return lowerToMemory(this.loops, observer)
+  observe(observer: Observer, lanes = 1): Plan {
+    return lowerToMemory(this.loops, observer, { lanes })
   }
 
   texts(target: ModuleText['target']): ModuleText[] {
     let known = this.#texts.get(target)
     if (!known) {
-      known = emit(this.plan, target)
+      known = emit(this.planFor(LANES[target]), target)
       this.#texts.set(target, known)
     }
     return known

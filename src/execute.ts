@@ -3,7 +3,7 @@
  * hold or launch is refused here, with the buffer's or kernel's name, before anything runs.
  */
 import { fail, invariant } from './ast/diagnostic.ts'
-import { emit } from './backends/emit.ts'
+import { emit, LANES } from './backends/emit.ts'
 import { physicalGrid } from './backends/grid.ts'
 import type { ModuleText } from './backends/module.ts'
 import type { Bound } from './bind/index.ts'
@@ -20,6 +20,9 @@ import { type Arena, packBuffers } from './lower/pack.ts'
 import { checkAlloc } from './runtime/check.ts'
 import type { Command, CompiledModule, Device, DeviceBuffer, HostArray } from './runtime/device.ts'
 import { deviceToHost, hostToDevice } from './runtime/widen.ts'
+
+/** How many neighbouring threads of the device exchange registers in plans for it. */
+export const lanesOf = (device: Device): number => LANES[targetOf(device)]
 
 const MAX_ELEMENTS = 2 ** 31 - 1
 

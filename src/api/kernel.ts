@@ -2,7 +2,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import type { ModuleText } from '../backends/module.ts'
 import { Compilation } from '../compile.ts'
-import { compileOn } from '../execute.ts'
+import { compileOn, lanesOf } from '../execute.ts'
 import type { Schedule } from '../ir/elaborate/index.ts'
 import type { ThreadAxis } from '../ir/expr.ts'
 import type { AnyFormat } from '../ir/format.ts'
@@ -11,7 +11,7 @@ import { print2 } from '../ir/print2.ts'
 import { print3 } from '../ir/print3.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Device } from '../runtime/device.ts'
-import { partsOf } from '../schedule/names.ts'
+import { partsOf } from '../schedule/parts.ts'
 import { mergeParts, type Step, stepsOf } from '../schedule/resolve.ts'
 import { handle } from '../schedule/state.ts'
 import type { CacheScope, CopyLayout, LoopRef, LoopStep } from '../schedule/steps.ts'
@@ -150,13 +150,7 @@ export class Kernel {
     return this.#loop({ kind: 'require', size, relation, by: 'equal' in what ? what.equal : what.multiple })
   }
 
-  cache_read(
-    buffer: string,
-    at: LoopRef,
-    scope: CacheScope,
-    into?: string,
-    layout: CopyLayout = {},
-  ): Kernel {
+  cache_read(buffer: string, at: LoopRef, scope: CacheScope, into?: string, layout: CopyLayout = {}): Kernel {
     const name = into === undefined ? {} : { into }
     return this.#loop({ kind: 'cache_read', buffer, at, scope, ...layout, ...name })
   }
@@ -209,8 +203,7 @@ export class Kernel {
   parts(buffer: string): readonly Part[] {
     expectArgument(typeof buffer === 'string', 'the name of a buffer', buffer, 'a string')
     const { kernel } = this.#c
-    const reformat = partsOf(kernel, { name: buffer })
-    return reformat.instance.parts.map((_, k) => new Part(kernel, reformat, buffer, k))
+    return partsOf(kernel, { name: buffer }).map((p) => new Part(kernel, p))
   }
 
   /** Steps for each part of a tensor: `each('A', (k, p) => k.split(p.loop('io'), 8 / p.constants.width))`. */
@@ -295,7 +288,7 @@ export class Kernel {
       'a device: await devices.cpu(), devices.webgpu() or devices.cuda()',
     )
     const k = device.kind === 'cpu' ? this : this.parallel()
-    return new CompiledKernel(k.#c, await compileOn(device, k.#c.plan))
+    return new CompiledKernel(k.#c, await compileOn(device, k.#c.planFor(lanesOf(device))))
   }
 
   #schedule(name: string): Schedule {

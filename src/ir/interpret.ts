@@ -146,6 +146,7 @@ class Interpreter {
       case 'while':
       case 'vector_load':
       case 'vector_store':
+      case 'instr':
         throw new InternalError(`${s.kind} does not occur in Stage II`)
       default:
         return unreachable(s)

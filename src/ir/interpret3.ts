@@ -274,6 +274,8 @@ function compile(s: Stmt): Action {
       return compileReduce(s)
     case 'fill':
     case 'barrier':
+    case 'instr':
+      throw new InternalError(`what ${s.instr} does is known to devices only: interpret an earlier stage`)
     case 'vector_load':
     case 'vector_store':
       throw new InternalError(`${s.kind} cannot stand here in Stage III`)

@@ -11,7 +11,8 @@
 import { unreachable } from '../ast/diagnostic.ts'
 import type { Expr, Load } from './expr.ts'
 import { INFIX } from './infix.ts'
-import type { Buffer, For, Kernel2, LoopMode, Stmt } from './loops.ts'
+import type { Buffer, CallPiece, For, Kernel2, LoopMode, Stmt } from './loops.ts'
+import { piecesOf } from './tree.ts'
 
 const NOT_LEVEL = 3
 const NEG_LEVEL = 7
@@ -84,6 +85,8 @@ export function printMode(mode: LoopMode): string {
       return '  @vectorize'
     case 'pipeline':
       return `  @pipeline(${mode.stages})`
+    case 'instr':
+      return `  @${mode.instr.name}`
     default:
       return unreachable(mode)
   }
@@ -98,8 +101,11 @@ export function printLoop(loop: For): string {
   return `for ${loop.var}${called} in 0..${printExpr(loop.extent)}${reduce}${printMode(loop.mode)}${where}`
 }
 
+/** Where a buffer lives, by the name of the declared memory if it is one. */
+const memoryName = (b: Buffer): string => b.memory?.name ?? b.scope
+
 export function printBuffer(b: Buffer): string {
-  const scope = b.scope === 'global' ? '' : `  ${b.scope}`
+  const scope = b.scope === 'global' ? '' : `  ${memoryName(b)}`
   const fill = b.fill === 0 ? '' : `  fill ${printConst(b.fill)}`
   const accumulate = b.accumulate === b.dtype ? '' : `  accumulate ${b.accumulate}`
   return `${b.name}: ${b.dtype}[${b.shape.map((e) => printExpr(e)).join(', ')}] ${b.role}${scope}${fill}${accumulate}`
@@ -152,7 +158,7 @@ function lines(body: readonly Stmt[], indent: string, out: string[], mark: Reado
       }
       case 'alloc':
         line(
-          `alloc ${s.buffer.name}: ${s.buffer.dtype}[${s.buffer.shape.map((e) => printExpr(e)).join(', ')}] ${s.buffer.scope}`,
+          `alloc ${s.buffer.name}: ${s.buffer.dtype}[${s.buffer.shape.map((e) => printExpr(e)).join(', ')}] ${memoryName(s.buffer)}`,
         )
         break
       case 'let':
@@ -173,6 +179,9 @@ function lines(body: readonly Stmt[], indent: string, out: string[], mark: Reado
       case 'vector_store':
         line(`${printExpr(s.target)} .. = ${s.values.map((e) => printExpr(e)).join(', ')}`)
         break
+      case 'instr':
+        line(`instr ${s.instr} ${piecesOf(s).map(printPiece).join(', ')}`.trimEnd())
+        break
       case 'fill':
         line(`fill ${s.buffer} = ${printExpr(s.value)}`)
         break
@@ -180,6 +189,11 @@ function lines(body: readonly Stmt[], indent: string, out: string[], mark: Reado
         unreachable(s)
     }
   }
+}
+
+function printPiece(p: Exclude<CallPiece, string>): string {
+  if (p.kind === 'value') return printExpr(p.value)
+  return `${p.kind} ${p.buffer}[${p.index.map((e) => printExpr(e)).join(', ')}]`
 }
 
 /** The statements as text, one line each, without a final line break. */

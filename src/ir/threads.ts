@@ -81,6 +81,36 @@ export class Threads {
     }
   }
 
+  /**
+   * `step` by rounds, where neighbours along thread.x combine what they have, for all threads of the other axes that
+   * no loop around is on: `take` gives what the current thread has, `put` combines it with what another had.
+   */
+  exchange(
+    width: number,
+    take: () => readonly number[],
+    put: (other: readonly number[]) => void,
+  ): () => void {
+    const x = this.#axes.get('thread.x')
+    // One thread stands for all: what they have is together already.
+    if (!x) return () => {}
+    this.#around.push('thread.x')
+    const rounds = this.statement(() => {
+      for (let xor = 1; xor < width; xor *= 2) {
+        const held = Array.from({ length: x.extent }, (_, k) => {
+          x.value = k
+          return take()
+        })
+        held.forEach((_, k) => {
+          x.value = k
+          put(held[k ^ xor]!)
+        })
+      }
+      x.value = 0
+    }, true)
+    this.#around.pop()
+    return rounds
+  }
+
   /** `action` at the first thread of the axes of these loops. */
   atFirst(loops: readonly For[], action: () => void): () => void {
     const axes = loops.flatMap((l) => {

@@ -2,16 +2,44 @@
  * Whether all threads of a block reach every barrier together, by what the text says alone: no condition and no
  * trip count around a barrier may differ between them. This is what WGSL's uniformity analysis asks for, too.
  */
-import { children, type Expr } from './expr.ts'
+import { children, type Expr, type ThreadAxis } from './expr.ts'
 import type { Stmt } from './loops.ts'
 import { printExpr } from './print2.ts'
 import { type Body, hasBarrier, walkStmts } from './tree.ts'
 
 /**
- * What is wrong with the barriers of a launch, or nothing. `readOnly` says which buffers the launch does not
- * write: what it loads from them at a uniform index is uniform.
+ * What is wrong with the barriers of a launch and with its exchanges between lanes, or nothing. `readOnly` says which
+ * buffers the launch does not write: what it loads from them at a uniform index is uniform. `width` is the extent of
+ * thread.x: lanes that it is a multiple of differ in thread.x alone.
  */
-export function uniformBarriers(body: Body, readOnly: (buffer: string) => boolean): string | undefined {
+export function uniformBarriers(
+  body: Body,
+  readOnly: (buffer: string) => boolean,
+  width: number,
+): string | undefined {
+  const inRow = (s: Stmt): boolean => width % (amongOf(s) ?? Number.NaN) === 0
+  return (
+    uniform(
+      body,
+      readOnly,
+      (axis) => axis.startsWith('thread'),
+      (s) => !inRow(s),
+    ) ?? uniform(body, readOnly, (axis) => axis === 'thread.x', inRow)
+  )
+}
+
+/** How many neighbours meet at an exchange between lanes. */
+const amongOf = (s: Stmt): number | undefined =>
+  s.kind === 'let' ? s.lane?.among : s.kind === 'reduce' ? s.lanes?.among : undefined
+
+/** What differs along some axes must not decide whether a statement that `waits` is reached. */
+function uniform(
+  body: Body,
+  readOnly: (buffer: string) => boolean,
+  along: (axis: ThreadAxis) => boolean,
+  waits: (s: Stmt) => boolean,
+): string | undefined {
+  const meets = (s: Stmt): boolean => (s.kind === 'barrier' || amongOf(s) !== undefined) && waits(s)
   /** Variables and register arrays that may differ between the threads of a block. */
   const varying = new Set<string>()
   const registers = new Set<string>()
@@ -20,7 +48,7 @@ export function uniformBarriers(body: Body, readOnly: (buffer: string) => boolea
   })
   const differs = (e: Expr): boolean => {
     if (e.kind === 'var') return varying.has(e.name)
-    if (e.kind === 'builtin') return e.axis.startsWith('thread')
+    if (e.kind === 'builtin') return along(e.axis)
     if (e.kind === 'load' || e.kind === 'search')
       if (registers.has(e.buffer) ? varying.has(e.buffer) : !readOnly(e.buffer)) return true
     return children(e).some(differs)
@@ -35,11 +63,13 @@ export function uniformBarriers(body: Body, readOnly: (buffer: string) => boolea
   const statement = (s: Stmt, around: Expr | undefined): string | undefined => {
     switch (s.kind) {
       case 'barrier':
-        return (
-          around && `a barrier depends on ${printExpr(around)}, which differs between the threads of a block`
-        )
+        return around && meets(s)
+          ? `a barrier depends on ${printExpr(around)}, which differs between the threads of a block`
+          : undefined
       case 'let':
-        if (around || differs(s.value)) varying.add(s.name)
+        if (around && meets(s))
+          return `an exchange depends on ${printExpr(around)}, which differs between the lanes`
+        if (around || s.lane || differs(s.value)) varying.add(s.name)
         return undefined
       case 'for': {
         const own = differs(s.extent) ? s.extent : around
@@ -53,6 +83,8 @@ export function uniformBarriers(body: Body, readOnly: (buffer: string) => boolea
         if (around || differs(s.value) || s.index.some(differs)) varying.add(s.buffer)
         return undefined
       case 'reduce':
+        if (around && meets(s))
+          return `an exchange depends on ${printExpr(around)}, which differs between the lanes`
         for (const t of s.targets) varying.add(t.buffer)
         return undefined
       case 'if': {

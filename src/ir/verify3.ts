@@ -7,12 +7,13 @@ import { computeType, type Dtype, isFloat, join } from './dtype.ts'
 import { children, type Expr, freeVars, isCompare, MATH_ARITY } from './expr.ts'
 import type { Buffer, Launch, Plan, Stmt } from './loops.ts'
 import { printExpr } from './print2.ts'
-import { exprsOf, targetsOf, writesOf } from './tree.ts'
+import { exprsOf, piecesOf, targetsOf, writesOf } from './tree.ts'
 import { uniformBarriers } from './uniform.ts'
 
 /** The passes in order; each name stands for what it reaches and for all before it. */
 const PASSES = [
   'launches',
+  'instructions',
   'flatten',
   'reductions',
   'unroll',
@@ -145,6 +146,13 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
             )
         break
       case 'barrier':
+        break
+      case 'instr':
+        for (const p of piecesOf(s)) {
+          if (p.kind === 'value') continue
+          invariant(here.buffers.has(p.buffer), `${cx.where}: ${s.instr} has no buffer ${p.buffer} here`)
+          invariant(!cx.reached('flatten') || p.index.length === 1, `${cx.where}: ${p.buffer} is not flat`)
+        }
         break
       case 'vector_load':
       case 'vector_store':

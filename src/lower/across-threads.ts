@@ -1,9 +1,10 @@
 /**
  * Invariant reached: no reduction loop is bound to threads, except around atomic updates of memory.
  *
- * Each thread reduces its share into registers; the shares meet in shared memory, where the upper half of the
- * threads is folded onto the lower half until one is left, which updates the target (Harris, "Optimizing
- * parallel reduction in CUDA"). Barriers come with `barriers.ts`.
+ * Each thread reduces its share into registers. The shares of lanes that can exchange registers meet there first
+ * (`Lanes`); those of other threads meet in shared memory, where the upper half of the threads is folded onto the lower
+ * half until one is left (Harris, "Optimizing parallel reduction in CUDA") or until lanes can exchange again. One thread
+ * updates the target. Barriers come with `barriers.ts`.
  */
 import { fail } from '../ast/diagnostic.ts'
 import {
@@ -11,13 +12,16 @@ import {
   and,
   bool,
   constant,
+  div,
   type Expr,
   eq,
   freeVars,
   int,
+  type Load,
   load,
   lt,
   mentions,
+  mod,
   mul,
   substitute,
   variable,
@@ -34,18 +38,20 @@ import {
   walkStmts,
   withBodies,
 } from '../ir/tree.ts'
+import { laneWidth, onX } from './lanes.ts'
 import { outsideLifetime } from './lifetime.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
 
-export function reduceAcrossThreads(kernel: Kernel2): Kernel2 {
+/** `lanes`: how many threads, neighbours from a multiple of it on, can exchange registers; 1 where none can. */
+export function reduceAcrossThreads(kernel: Kernel2, lanes = 1): Kernel2 {
   const names = namesOf(kernel)
   const shares = new Set<string>()
   let body: Body = kernel.body
   for (;;) {
     const found = latest(body, shares)
     if (!found) break
-    body = rewrite(body, found.reduce, found.path, names, shares)
+    body = rewrite(body, found.reduce, found.path, { names, done: shares, lanes })
   }
   if (shares.size === 0) return kernel
   return { ...kernel, body: body.map((s) => settled(s, shares)) }
@@ -79,14 +85,25 @@ const elementChanges = (reduce: Reduce, l: For): boolean =>
 const scatters = (reduce: Reduce, path: readonly For[]): boolean =>
   path.some((l) => l.reduce && !onBlocks(l) && elementChanges(reduce, l))
 
-function rewrite(body: Body, reduce: Reduce, path: readonly For[], names: Names, done: Set<string>): Body {
+interface Context {
+  readonly names: Names
+  /** Buffers that the shares are in. */
+  readonly done: Set<string>
+  readonly lanes: number
+}
+
+function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Context): Body {
+  const { names, done } = context
   // A reduction loop on blocks stays outside: its blocks meet through the atomic update at the end.
   const outside = outsideLifetime(reduce, path)
   const first = path.findIndex((l, k) => k >= outside && l.reduce && !onBlocks(l))
   const root = path[first]!
   const inside = path.slice(first)
   const depends = (l: For): boolean => elementChanges(reduce, l)
-  const folded = inside.filter((l) => l.reduce && onThreads(l))
+  // Neighbours in thread.x are neighbours in rank.
+  const folded = inside
+    .filter((l) => l.reduce && onThreads(l))
+    .sort((a, b) => Number(onX(a)) - Number(onX(b)))
   const hidden = new Set(inside.map((l) => l.var))
   for (const l of inside) if (!l.reduce && depends(l)) hidden.delete(l.var)
   // Conditions on reduction loops decide what is combined, not where; the others decide what is updated at the end.
@@ -121,9 +138,13 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], names: Names,
     }
   }
   const shares = reduce.targets.map((_, k) => local('register', serial.map(extent), k))
-  const meeting = reduce.targets.map((_, k) =>
-    local('shared', [...others.map(extent), folded.map(extent).reduce(mul, int(1))], k),
-  )
+  const total = folded.reduce((n, l) => n * (l.extent.kind === 'const' ? l.extent.value : 1), 1)
+  const width = laneWidth(body, reduce, folded.at(-1), context.lanes)
+  // Groups of lanes that are left over, and whether they are few enough to be combined by lanes again.
+  const groups = total / width
+  const again = groups > 1 && laneWidth(body, reduce, folded.at(-1), groups) === groups && groups <= width
+  const meeting =
+    groups > 1 ? reduce.targets.map((_, k) => local('shared', [...others.map(extent), int(groups)], k)) : []
   const shareIndex = (map: ReadonlyMap<string, Expr>): Expr[] =>
     serial.length > 0 ? serial.map((l) => substitute(variable(l.var), map)) : [int(0)]
   const none: ReadonlyMap<string, Expr> = new Map()
@@ -146,7 +167,6 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], names: Names,
   })
 
   // 2. The shares meet; each phase is a nest of its own over all threads, so that barriers fall between them.
-  const total = folded.reduce((n, l) => n * (l.extent.kind === 'const' ? l.extent.value : 1), 1)
   const phase = (
     map: ReadonlyMap<string, Expr>,
     make: (rank: Expr, cell: (rank: Expr) => Expr[], inner: ReadonlyMap<string, Expr>) => Stmt[],
@@ -165,18 +185,41 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], names: Names,
         return make(rank, (r) => [...others.map(at), r], all)
       },
     )
+  const share = (map: ReadonlyMap<string, Expr>): Load[] =>
+    shares.map((b) => load(b.name, shareIndex(map), b.dtype))
+  const exchange = (map: ReadonlyMap<string, Expr>, among: number): Stmt => {
+    const own = share(map)
+    const lanes = { width: among, among: context.lanes }
+    return stmt({ ...reduce, init: false, atomic: false, targets: own, values: own, lanes })
+  }
   const meet = (map: ReadonlyMap<string, Expr>): Stmt[] => {
-    const out = phase(map, (rank, cell, all) =>
-      meeting.map((b, k) =>
-        stmt({
-          kind: 'store',
-          buffer: b.name,
-          index: cell(rank),
-          value: load(shares[k]!.name, shareIndex(all), shares[k]!.dtype),
+    const out: Stmt[] = width > 1 ? [exchange(map, width)] : []
+    if (groups > 1)
+      out.push(
+        ...phase(map, (rank, cell, all) => {
+          const stores = meeting.map((b, k) =>
+            stmt<Stmt>({
+              kind: 'store',
+              buffer: b.name,
+              index: cell(div(rank, int(width))),
+              value: share(all)[k]!,
+            }),
+          )
+          const first = eq(mod(rank, int(width)), int(0))
+          return width > 1 ? [stmt({ kind: 'if', cond: first, then: stores, else: [] })] : stores
         }),
-      ),
-    )
-    for (let half = 2 ** Math.ceil(Math.log2(total)) / 2; half >= 1; half /= 2)
+      )
+    if (again)
+      out.push(
+        ...phase(map, (rank, cell, all) =>
+          share(all).map((own, k) => {
+            const value = load(meeting[k]!.name, cell(mod(rank, int(groups))), own.dtype)
+            return stmt({ kind: 'store', buffer: own.buffer, index: own.index, value })
+          }),
+        ),
+        exchange(map, groups),
+      )
+    for (let half = again ? 0 : 2 ** Math.ceil(Math.log2(groups)) / 2; half >= 1; half /= 2)
       out.push(
         ...phase(map, (rank, cell) => {
           const other = add(rank, int(half))
@@ -190,7 +233,7 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], names: Names,
           return [
             stmt({
               kind: 'if',
-              cond: and(lt(rank, int(half)), lt(other, int(total))),
+              cond: and(lt(rank, int(half)), lt(other, int(groups))),
               then: [fold],
               else: [],
             }),
@@ -199,7 +242,8 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], names: Names,
       )
     out.push(
       ...phase(map, (rank, cell, all) => {
-        const result = meeting.map((b) => load(b.name, cell(int(0)), b.dtype))
+        const result =
+          groups > 1 && !again ? meeting.map((b) => load(b.name, cell(int(0)), b.dtype)) : share(all)
         const targets = reduce.targets.map((t) =>
           load(
             t.buffer,

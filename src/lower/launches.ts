@@ -21,7 +21,16 @@ import {
   type ThreadAxis,
 } from '../ir/expr.ts'
 import type { Buffer, Fill, For, Kernel2, Launch, PlanStep, Stmt } from '../ir/loops.ts'
-import { accessesOf, type Body, hasBarrier, stmt, substituteStmts, walkStmts } from '../ir/tree.ts'
+import {
+  accessesOf,
+  type Body,
+  bodiesOf,
+  hasBarrier,
+  rewriteStmts,
+  stmt,
+  substituteStmts,
+  walkStmts,
+} from '../ir/tree.ts'
 import { insertBarriers } from './barriers.ts'
 import { flatNest, isParallel } from './flat-nest.ts'
 import type { Names } from './names.ts'
@@ -147,8 +156,9 @@ class Binder {
   #loop(loop: For, on: ReadonlySet<ThreadAxis>): Body {
     if (loop.mode.kind !== 'bind') {
       const body = this.#list(loop.body, loop.cooperative ? new Set(THREAD_AXES) : on)
-      if (needsAll(body) && divergent(loop.extent)) refuseDivergent(loop)
-      return [stmt({ ...loop, guards: [], body: guard(loop.guards, body) })]
+      if (!divergent(loop.extent)) return [stmt({ ...loop, guards: [], body: guard(loop.guards, body) })]
+      if (blockMeets(body)) refuseDivergent(loop)
+      return [stmt({ ...loop, guards: [], body: guard(loop.guards, apart(body)) })]
     }
     const axis = loop.mode.to
     const whole = this.#extents.get(axis)!
@@ -210,8 +220,26 @@ function guard(conditions: readonly Expr[], body: Body): Body {
   return predicate(body, cond)
 }
 
-/** Whether threads meet inside: at a barrier, or to share work out. */
-const needsAll = (body: Body): boolean => hasBarrier(body) || body.some(isCooperative)
+/** Whether all threads of the block meet inside: at a barrier, or to share work out. */
+const blockMeets = (body: Body): boolean => hasBarrier(body) || body.some(isCooperative)
+
+/** Whether threads meet inside that conditions would keep apart: the block, or lanes that exchange registers. */
+const needsAll = (body: Body): boolean => blockMeets(body) || body.some(lanesMeet)
+
+/** Lanes that run a loop a different number of times meet in it by themselves. */
+function lanesMeet(s: Stmt): boolean {
+  if (s.kind === 'reduce') return s.lanes !== undefined
+  return !(s.kind === 'for' && divergent(s.extent)) && bodiesOf(s).some((b) => b.some(lanesMeet))
+}
+
+/** Lanes that combine exchange with each other alone: their neighbours may be elsewhere. */
+const apart = (body: Body): Body =>
+  rewriteStmts(body, {
+    stmt: (s) =>
+      s.kind === 'reduce' && s.lanes
+        ? stmt({ ...s, lanes: { ...s.lanes, among: s.lanes.width } })
+        : undefined,
+  })
 
 /**
  * What holds of all threads that share a loop out, or of none. The rest is about elements that the loop does not

@@ -27,11 +27,20 @@ import { lowerSearches } from './searches.ts'
 import { unrollLoops } from './unroll.ts'
 import { unswitch } from './unswitch.ts'
 
+/** What a target has that the plan may use. */
+export interface LowerOptions {
+  /** How many neighbouring threads can exchange registers, a power of two; 1 (the default) where none can. */
+  readonly lanes?: number | undefined
+}
+
 /** Stage II → Stage II. */
-export const LOOP_PASSES: readonly { readonly name: string; readonly run: (k: Kernel2) => Kernel2 }[] = [
+export const LOOP_PASSES: readonly {
+  readonly name: string
+  readonly run: (k: Kernel2, options: LowerOptions) => Kernel2
+}[] = [
   { name: 'plain-updates', run: plainUpdates },
   { name: 'accumulate', run: accumulateWide },
-  { name: 'across-threads', run: reduceAcrossThreads },
+  { name: 'across-threads', run: (k, { lanes }) => reduceAcrossThreads(k, lanes) },
   { name: 'cooperate', run: cooperate },
   { name: 'place-init', run: placeInit },
   { name: 'lost-writes', run: markLostWrites },
@@ -51,7 +60,7 @@ export const LAUNCH_PASSES: readonly {
   { name: 'flatten', run: (b, c) => flatten(b, c.kernel.buffers) },
   { name: 'reductions', run: (b, c) => lowerReductions(b, c.names) },
   { name: 'unroll', run: (b, c) => unrollLoops(b, c.names) },
-  { name: 'branches', run: (b) => settleBranches(b) },
+  { name: 'branches', run: (b, c) => settleBranches(b, c.kernel.facts) },
   { name: 'unswitch', run: (b, c) => unswitch(b, c.names) },
   { name: 'scalars', run: (b, c) => scalars(b, c.names) },
   { name: 'divisions', run: (b, c) => lowerDivisions(b, c.kernel.params, c.kernel.buffers) },
@@ -67,10 +76,10 @@ export type Observer = (pass: string, result: Kernel2 | Plan) => void
 export { lowerToPositions }
 
 /** Stage II → III. */
-export function lowerToMemory(kernel: Kernel2, observe?: Observer): Plan {
+export function lowerToMemory(kernel: Kernel2, observe?: Observer, options: LowerOptions = {}): Plan {
   let loops = kernel
   for (const pass of LOOP_PASSES) {
-    loops = pass.run(loops)
+    loops = pass.run(loops, options)
     observe?.(pass.name, loops)
   }
   const names = namesOf(loops)

@@ -1,15 +1,38 @@
 /**
  * Invariant reached: a reduction is a load, a combine and a store; only atomic ones are left, over one element.
+ * Where lanes combine, each takes in what its partner has, at twice the distance every time.
  */
-import { cast, type Expr, load, substitute } from '../ir/expr.ts'
-import type { Reduce, Stmt } from '../ir/loops.ts'
+import { cast, type Expr, load, substitute, variable } from '../ir/expr.ts'
+import type { Lanes, Reduce, Stmt } from '../ir/loops.ts'
 import { type Body, rewriteStmts, stmt } from '../ir/tree.ts'
 import type { Names } from './names.ts'
 
 export function lowerReductions(body: Body, names: Names): Body {
   return rewriteStmts(body, {
-    stmt: (s) => (s.kind === 'reduce' && !s.atomic ? combine(s, names) : undefined),
+    stmt: (s) => {
+      if (s.kind !== 'reduce' || s.atomic) return undefined
+      return s.lanes ? exchange(s, s.lanes, names) : combine(s, names)
+    },
   })
+}
+
+function exchange(r: Reduce, lanes: Lanes, names: Names): Stmt[] {
+  const out: Stmt[] = []
+  for (let xor = 1; xor < lanes.width; xor *= 2) {
+    const others = r.targets.map((t) =>
+      stmt<Stmt & { kind: 'let' }>({
+        kind: 'let',
+        name: names.fresh('other'),
+        dtype: t.dtype,
+        value: load(t.buffer, t.index, t.dtype),
+        lane: { xor, among: lanes.among },
+        span: r.span,
+      }),
+    )
+    const values = others.map((o) => variable(o.name, o.dtype))
+    out.push(...others, ...combine({ ...r, values }, names))
+  }
+  return out
 }
 
 function combine(r: Reduce, names: Names): Stmt[] {

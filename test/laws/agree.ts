@@ -3,15 +3,16 @@ import { SptError } from '../../src/ast/diagnostic.ts'
 import { type Bound, bindInputs } from '../../src/bind/index.ts'
 import { buffersOf, readTensor } from '../../src/bind/read.ts'
 import type { Compilation } from '../../src/compile.ts'
-import { compileOn, Executable } from '../../src/execute.ts'
+import { compileOn, Executable, lanesOf } from '../../src/execute.ts'
 import type { Tensor, ValueArray } from '../../src/formats/tensor.ts'
 import { decoder, encoder, newValues } from '../../src/formats/values.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import { type Cells, interpret } from '../../src/ir/interpret.ts'
 import { interpretPlan } from '../../src/ir/interpret3.ts'
-import type { Buffer } from '../../src/ir/loops.ts'
+import type { Buffer, Plan } from '../../src/ir/loops.ts'
 import { poison } from '../../src/ir/races.ts'
 import { type RefResult, reference } from '../../src/ir/reference/index.ts'
+import { walkStmts } from '../../src/ir/tree.ts'
 import { verify1 } from '../../src/ir/verify1.ts'
 import { verify2 } from '../../src/ir/verify2.ts'
 import { verify3 } from '../../src/ir/verify3.ts'
@@ -36,13 +37,24 @@ export function agreeOnStages(c: Compilation, bound: Bound, expected: Expected):
     interpret(c.loops, memory, bound.params, order)
     compare(`stage 2 ${order}`, bound, memory, expected)
   }
-  const plan = c.observe((pass, result) => {
-    if (result.stage === 2) verify2(result)
-    else verify3(result, pass)
-  })
-  const memory = memoryOf(plan.buffers, bound)
-  interpretPlan(plan, memory, bound.params)
-  compare('stage 3', bound, memory, expected)
+  for (const lanes of [1, 4, 32]) {
+    const plan = c.observe((pass, result) => {
+      if (result.stage === 2) verify2(result)
+      else verify3(result, pass)
+    }, lanes)
+    if (lanes > 1 && !exchanges(plan)) continue
+    const memory = memoryOf(plan.buffers, bound)
+    interpretPlan(plan, memory, bound.params)
+    compare(`stage 3, ${lanes} lanes`, bound, memory, expected)
+  }
+}
+
+/** Whether any threads exchange registers. */
+function exchanges(plan: Plan): boolean {
+  let found = false
+  for (const s of plan.steps)
+    if (s.kind === 'launch') walkStmts(s.body, (x) => void (x.kind === 'let' && x.lane && (found = true)))
+  return found
 }
 
 /** Runs on a device, on poisoned memory. `false` where the device has limits that the schedule exceeds. */
@@ -54,7 +66,7 @@ export async function agreeOnDevice(
 ): Promise<boolean> {
   let program: Awaited<ReturnType<typeof compileOn>>
   try {
-    program = await compileOn(device, c.plan)
+    program = await compileOn(device, c.planFor(lanesOf(device)))
   } catch (e) {
     if (e instanceof SptError && LIMITS.has(e.diagnostics[0]!.code)) return false
     throw e

@@ -1,6 +1,7 @@
 import { mkdir, stat, writeFile } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { SptError } from '../../ast/diagnostic.ts'
+import { LANES } from '../../backends/emit.ts'
 import type { ArgSpec, Entry, ModuleText } from '../../backends/module.ts'
 import { fileDiagnostic } from '../../io/node.ts'
 import type { Clear, Launch, Plan } from '../../ir/loops.ts'
@@ -43,7 +44,7 @@ export const emit: CommandSpec = {
     const texts = await within(program, () => {
       const { kernel } = scheduled(chosenKernel(program, call), asked, target === 'js' ? 'cpu' : 'gpu')
       const emitted = target === 'js' ? kernel : kernel.parallel()
-      return withPlan(emitted.emit(target), emitted.compilation.plan)
+      return withPlan(emitted.emit(target), emitted.compilation.planFor(LANES[target]))
     })
     const out = call.one('out')
     if (out === undefined) {
