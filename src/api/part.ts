@@ -1,8 +1,6 @@
 /** One part of a tensor that is stored in several: its names, for steps that are made for each. */
-
-import type { Kernel1, Reformat } from '../ir/stage1.ts'
-import { iterationsOf } from '../schedule/coords/find.ts'
-import { labelled } from '../schedule/names.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
+import { axisOf, iterationsOver, labelled, type StoredPart } from '../schedule/parts.ts'
 
 export class Part {
   /** Unique among the parts; empty where there is one. */
@@ -13,16 +11,16 @@ export class Part {
   readonly format: string
   /** Arguments of its format, and what the composition calls them: `p.constants.width`. */
   readonly constants: Readonly<Record<string, number>>
-  readonly #names: ReadonlyMap<string, string>
+  readonly #part: StoredPart
   readonly #kernel: Kernel1
 
-  constructor(kernel: Kernel1, reformat: Reformat, buffer: string, part: number) {
-    const { label, instance } = reformat.instance.parts[part]!
+  constructor(kernel: Kernel1, part: StoredPart) {
+    const { label, buffer, formats } = part
     this.label = label
-    this.buffer = reformat.buffers.find((b) => b.name === buffer)!.parts[part]!
-    this.format = instance.text
-    this.constants = Object.fromEntries(instance.constants)
-    this.#names = instance.names
+    this.buffer = buffer
+    this.format = formats[0]!.text
+    this.constants = Object.fromEntries(formats.toReversed().flatMap((f) => [...f.constants]))
+    this.#part = part
     this.#kernel = kernel
   }
 
@@ -36,11 +34,10 @@ export class Part {
    * the part that has it; otherwise a loop that a step made under `name(…)`.
    */
   loop(name: string): string {
-    const axis = this.#names.get(name)
+    const axis = axisOf(this.#part, this.#kernel, name)
     if (axis !== undefined) return axis
-    const own = new Set(this.#names.values())
-    const having = iterationsOf(this.#kernel.body).filter(
-      (it) => it.iters.some((x) => own.has(x.axis)) && it.iters.some((x) => x.name === name),
+    const having = iterationsOver(this.#part, this.#kernel).filter((it) =>
+      it.iters.some((x) => x.name === name),
     )
     return having.length === 1 ? `${having[0]!.name}.${name}` : this.name(name)
   }

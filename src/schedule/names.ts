@@ -1,11 +1,11 @@
 /** What the names in a schedule mean: as written, or, inside of `each part of A as p`, those of one part. */
-import { fail, type Span } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
-import type { PartInstance } from '../ir/format.ts'
 import type { Kernel2 } from '../ir/loops.ts'
-import type { Kernel1, Reformat } from '../ir/stage1.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
 import { loopsOf } from '../ir/tree.ts'
 import { iterationsOf } from './coords/find.ts'
+import { axisOf, iterationsOver, labelled, type StoredPart } from './parts.ts'
 
 /** A kernel as it is before a step. */
 export interface Program {
@@ -40,52 +40,34 @@ export const plainNames: Names = {
     }),
 }
 
-/** The parts that a buffer is stored in. @throws SptError `schedule/no-parts` */
-export function partsOf(
-  kernel: Kernel1,
-  buffer: { readonly name: string; readonly span?: Span | undefined },
-): Reformat {
-  const found = kernel.reformats.findLast((r) => r.buffers.some((b) => b.name === buffer.name))
-  if (found) return found
-  const stored = [...new Set(kernel.reformats.flatMap((r) => r.buffers.map((b) => b.name)))]
-  return fail({
-    code: 'schedule/no-parts',
-    message: `no step before stores ${buffer.name} in a format`,
-    ...(buffer.span && { span: buffer.span }),
-    expected: stored.length > 0 ? `one of ${stored.join(', ')}` : `${buffer.name} as … before`,
-    ...(stored.length > 0 ? { lookup: { name: buffer.name, candidates: stored } } : {}),
-    hint: `write \`${buffer.name} as …\` first`,
-  })
-}
-
-/** `name_label`, or the name where there is one part. */
-export const labelled = (name: string, label: string): string => (label === '' ? name : `${name}_${label}`)
-
 /**
- * Names in one part. `p` is the part's buffer, and what shares its structure keeps its name; `p.io` a loop of it, by the format's name, by one that a step of
- * the block gave, or by that of another iterator where one iteration of the part has it; `sum` and `sum.f` are the
- * part's copy of an iteration and a loop of that. What steps make gets the label at its end.
+ * Names in one part. `p` is the part's buffer, and what shares its structure keeps its name; `p.io` a loop of it, by the
+ * format's name, by one that a step of the block gave, or by that of another iterator where one iteration of the part
+ * has it; `sum` and `sum.f` are the part's copy of an iteration and a loop of that. What steps make gets the label at
+ * its end.
  */
 export class PartNames implements Names {
   readonly #as: string
-  readonly #part: PartInstance
-  /** The part's copies of the buffers with this structure, by their names before. */
-  readonly #buffers: ReadonlyMap<string, string>
-  readonly #buffer: string
+  readonly #part: StoredPart
   readonly #kernel: Kernel1
   readonly #outer: Names
   /** Loops that there are before the block. */
   readonly #loops: ReadonlySet<string>
-  readonly #made = new Set<string>()
+  readonly #made: Set<string>
 
-  constructor(step: Ast.EachStep, reformat: Reformat, part: number, now: Program, outer: Names) {
-    this.#as = step.as.name
-    this.#part = reformat.instance.parts[part]!
-    this.#buffers = new Map(reformat.buffers.map((b) => [b.name, b.parts[part]!]))
-    this.#buffer = this.#buffers.get(step.buffer.name)!
+  /** @param made names that earlier steps of the block gave */
+  constructor(as: string, part: StoredPart, now: Program, outer: Names, made: Iterable<string> = []) {
+    this.#as = as
+    this.#part = part
     this.#kernel = now.kernel
     this.#loops = new Set(loopsOf(now.loops.body).map((l) => l.name))
     this.#outer = outer
+    this.#made = new Set(made)
+  }
+
+  /** Names that steps gave. */
+  get made(): ReadonlySet<string> {
+    return this.#made
   }
 
   loop(r: Ast.LoopRef): string {
@@ -96,7 +78,9 @@ export class PartNames implements Names {
       return nest === r.nest.name ? this.#outer.loop(r) : `${nest}.${name ?? r.name.name}`
     }
     if (name !== undefined) return name
-    const having = this.#iterations().filter((it) => it.iters.some((x) => x.name === r.name.name))
+    const having = iterationsOver(this.#part, this.#kernel).filter((it) =>
+      it.iters.some((x) => x.name === r.name.name),
+    )
     if (having.length === 1) return `${having[0]!.name}.${r.name.name}`
     const own = this.#own(r.name.name)
     if (having.length === 0 && this.#loops.has(own)) return own
@@ -108,10 +92,11 @@ export class PartNames implements Names {
 
   /** `several`: iterations of the part that have it. */
   #noLoop(r: Ast.LoopRef, several: readonly string[]): never {
-    const what = `part ${this.#buffer} (${this.#part.instance.text})`
+    const { buffer, formats } = this.#part
+    const what = `part ${buffer} (${formats[0]!.text})`
     const { name } = r.name
-    const format = [...this.#part.instance.names.keys()]
-    const others = this.#iterations().flatMap((it) => it.iters.map((x) => x.name))
+    const format = [...formats[0]!.names.keys()]
+    const others = iterationsOver(this.#part, this.#kernel).flatMap((it) => it.iters.map((x) => x.name))
     const candidates = [...new Set([...format, ...this.#made, ...others.filter((x) => !this.#isAxis(x))])]
     if (several.length > 0)
       return fail({
@@ -131,19 +116,20 @@ export class PartNames implements Names {
   }
 
   #isAxis(name: string): boolean {
-    return [...this.#part.instance.names.values()].includes(name)
+    return this.#part.formats.some((f) => [...f.names.values()].includes(name))
   }
 
   nest(name: Ast.Ident): string {
-    const own = this.#own(name.name)
-    const copied = iterationsOf(this.#kernel.body).some((it) => it.name === own)
-    return copied || this.#made.has(name.name) ? own : this.#outer.nest(name)
+    if (this.#made.has(name.name)) return this.#own(name.name)
+    const iterations = iterationsOf(this.#kernel.body)
+    const copies = this.#part.endings.map((ending) => labelled(name.name, ending))
+    return copies.find((own) => iterations.some((it) => it.name === own)) ?? this.#outer.nest(name)
   }
 
   buffer(name: Ast.Ident): string {
-    if (name.name === this.#as) return this.#buffer
+    if (name.name === this.#as) return this.#part.buffer
     if (this.#made.has(name.name)) return this.#own(name.name)
-    return this.#buffers.get(name.name) ?? this.#outer.buffer(name)
+    return this.#part.copies.get(name.name) ?? this.#outer.buffer(name)
   }
 
   fresh(name: Ast.Ident): string {
@@ -153,13 +139,13 @@ export class PartNames implements Names {
 
   constant(e: Ast.Field): number {
     if (e.object.name !== this.#as) return this.#outer.constant(e)
-    const { constants, text } = this.#part.instance
-    const value = constants.get(e.field.name)
-    if (value !== undefined) return value
-    const candidates = [...constants.keys()]
+    const { formats } = this.#part
+    const known = formats.find((f) => f.constants.has(e.field.name))
+    if (known) return known.constants.get(e.field.name)!
+    const candidates = [...new Set(formats.flatMap((f) => [...f.constants.keys()]))]
     return fail({
       code: 'schedule/no-constant',
-      message: `${text} has no constant ${e.field.name}`,
+      message: `${formats[0]!.text} has no constant ${e.field.name}`,
       span: e.field.span,
       ...(candidates.length > 0 ? { expected: `one of ${candidates.join(', ')}` } : {}),
       lookup: { name: e.field.name, candidates },
@@ -171,12 +157,6 @@ export class PartNames implements Names {
   }
 
   #loopName(name: string): string | undefined {
-    return this.#made.has(name) ? this.#own(name) : this.#part.instance.names.get(name)
-  }
-
-  /** The iterations over the part. */
-  #iterations() {
-    const axes = new Set(this.#part.instance.axes.map((a) => a.name))
-    return iterationsOf(this.#kernel.body).filter((it) => it.iters.some((x) => axes.has(x.axis)))
+    return this.#made.has(name) ? this.#own(name) : axisOf(this.#part, this.#kernel, name)
   }
 }

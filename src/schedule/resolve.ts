@@ -11,7 +11,8 @@ import type { ThreadAxis } from '../ir/expr.ts'
 import { arithmetic, integer, type Known } from './arguments.ts'
 import { iterationsOf } from './coords/find.ts'
 import type { CoordStep } from './coords/steps.ts'
-import { labelled, type Names, PartNames, type Program, partsOf, plainNames } from './names.ts'
+import { type Names, PartNames, type Program, plainNames } from './names.ts'
+import { labelled, partsOf } from './parts.ts'
 import type { CacheScope, CopyLayout, LoopStep } from './steps.ts'
 
 /** What steps are applied to. */
@@ -100,17 +101,24 @@ function isOnLoops(step: Ast.Step, schedule: Schedule, onLoops: boolean): boolea
 
 /** The block once for each part: first what acts on coordinates, for all of them. */
 function eachPart(step: Ast.EachStep, env: Env, onLoops: boolean, now: Now): Step[] {
-  const reformat = partsOf(now.kernel, step.buffer)
   const first = step.steps.findIndex((s) => isOnLoops(s, env.schedule, onLoops))
   const split = first < 0 ? step.steps.length : first
   const progress: Progress = { onLoops }
-  const inside = reformat.instance.parts.map((_, part): Env => {
-    const names = new PartNames(step, reformat, part, now, env.names)
-    return { ...env, names, constant: (e) => names.constant(e) }
-  })
-  return [step.steps.slice(0, split), step.steps.slice(split)].flatMap((steps) =>
-    inside.flatMap((e) => steps.flatMap((s) => convert(s, e, progress))),
-  )
+  const inParts = (steps: readonly Ast.Step[], at: Now, made: Iterable<string>) => {
+    const names = partsOf(at.kernel, step.buffer).map(
+      (part) => new PartNames(step.as.name, part, at, env.names, made),
+    )
+    const all = names.flatMap((n) => {
+      const inside: Env = { ...env, names: n, constant: (e) => n.constant(e) }
+      return steps.flatMap((s) => convert(s, inside, progress))
+    })
+    return { all, made: names[0]!.made }
+  }
+  const { all, made } = inParts(step.steps.slice(0, split), now, [])
+  const { text, span } = { text: printStep(step), span: step.span }
+  const rest = (at: Now): Step[] => inParts(step.steps.slice(split), at, made).all
+  // What is stored in other parts has other names.
+  return [...all, { stage: 'parts', text, span, steps: rest }]
 }
 
 /** `merge parts of A` */
@@ -121,7 +129,7 @@ interface MergeParts {
 
 /** One `merge` for each iteration over the parts: of its copies that are nests of their own. */
 export function mergeParts(step: MergeParts, now: Program): Step[] {
-  const labels = partsOf(now.kernel, step.buffer).instance.parts.map((p) => p.label)
+  const labels = partsOf(now.kernel, step.buffer).map((p) => p.label)
   const tops = new Set(now.loops.body.flatMap((s) => (s.kind === 'for' ? [s.nest] : [])))
   const last = labels.at(-1)!
   const bases = iterationsOf(now.kernel.body).flatMap(({ name }) =>
@@ -145,6 +153,7 @@ function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
   const { names } = env
   const text = printStep(step)
   const ref = (r: Ast.LoopRef): string => names.loop(r)
+  const ofPart = (b: Ast.Ident): Ast.Ident => ({ ...b, name: names.buffer(b) })
   const coord = (s: CoordStep): Step[] => [{ stage: 1, step: s }]
   const loop = (s: LoopStep): Step[] => {
     progress.onLoops = true
@@ -187,11 +196,19 @@ function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
     case 'each': {
       const { onLoops } = progress
       progress.onLoops ||= isOnLoops(step, env.schedule, onLoops)
-      return [{ stage: 'parts', text, span, steps: (now) => eachPart(step, env, onLoops, now) }]
+      const of = { ...step, buffer: ofPart(step.buffer) }
+      return [{ stage: 'parts', text, span, steps: (now) => eachPart(of, env, onLoops, now) }]
     }
     case 'merge_parts':
       progress.onLoops = true
-      return [{ stage: 'parts', text, span, steps: (now) => mergeParts(step, now) }]
+      return [
+        {
+          stage: 'parts',
+          text,
+          span,
+          steps: (now) => mergeParts({ span, buffer: ofPart(step.buffer) }, now),
+        },
+      ]
     case 'merge':
       return loop({ kind: 'merge', nests: step.nests.map((n) => names.nest(n)), span })
     case 'attach':

@@ -1,11 +1,13 @@
 /** Schedules of parts: blocks for each of them, one launch for all, partial results; against the reference. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import type { Compilation } from '../../src/compile.ts'
 import { print2 } from '../../src/ir/print2.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { printStep } from '../../src/schedule/steps.ts'
 import { agreeOnDevice, agreeOnStages, bind, expectedOf } from '../laws/agree.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 import { compilationOf, type Data } from './coords/apply.ts'
@@ -95,6 +97,52 @@ const SCHEDULES: Readonly<Record<string, string>> = {
     bind io_w2 to block.x
     merge parts of A`,
 }
+/** Parts that were stored in parts again. */
+const AGAIN: Readonly<Record<string, string>> = {
+  'a part of a part': `
+    A as two_sides
+    A_p1 as bsr(2) where (density(2) >= 0.5) + csr
+    atomic y
+    each part of A_p1 as p {
+      split sum.f by 2 -> (fo, fi)
+      bind p.io to block.x, fi to thread.x
+    }
+    merge parts of A_p1
+    bind io_p0 to block.x`,
+  'all parts as they are now': `
+    A as hyb(2, 1)
+    A_p1_w1 as bsr(2)
+    A_p0_w2 as bsr(2) where (density(2) >= 0.5) + ell
+    atomic y
+    each part of A as p {
+      split sum.f by 2 -> (fo, fi)
+      cache_write y at fi in register -> own
+      bind p.io to block.x, p.fi to thread.x
+    }
+    merge parts of A`,
+  'a format and steps in one block': `
+    A as ranges(2)
+    each part of A as p {
+      p as rows_ell(2)
+      split p.io by 8 / p.w -> (o, r)
+      unroll p.jo
+    }
+    atomic y
+    each part of A as p { bind p.o to block.x, p.r to thread.x }
+    merge parts of A`,
+  'blocks inside of blocks': `
+    A as two_sides
+    each part of A as q {
+      q as ranges(2)
+      each part of q as p { fuse (p.io, p.jo) -> e }
+    }
+    atomic y
+    each part of A as p {
+      split p.e by 4 -> (o, t)
+      bind o to block.x, t to thread.x
+    }
+    merge parts of A`,
+}
 /** Of outputs that share the structure. */
 const SAMPLED: Readonly<Record<string, string>> = {
   'copies of the part, loops of an earlier block': `
@@ -126,6 +174,15 @@ describe('schedules of parts compute the same', () => {
     '%s',
     async (_, steps) => {
       const c = compilationOf(FORMATS + LISTED + PRODUCT, steps)
+      await agree(c, [createCpuDevice(), gpu])
+    },
+    120_000,
+  )
+
+  test.each(Object.entries(AGAIN))(
+    '%s',
+    async (_, steps) => {
+      const c = compilationOf(FORMATS + PRODUCT, steps)
       await agree(c, [createCpuDevice(), gpu])
     },
     120_000,
@@ -245,6 +302,56 @@ describe('what names of parts mean', () => {
       '{"kind":"split","loop":"sum_w2.f","by":2}',
       '{"kind":"unroll","loop":"sum_w2.fi"}',
     ])
+  })
+
+  test('parts of parts', () => {
+    const { trace } = compilationOf(
+      FORMATS + PRODUCT,
+      `A as two_sides
+      A_p1 as bsr(2) where (density(2) >= 0.5) + rows_ell(2)
+      each part of A_p1 as p { split sum_p1.f by 2 -> (fo, fi) }
+      each part of A as p {
+        split p.io by 4 -> (o, r)
+        unroll sum.jo by 2
+      }`,
+    ).state
+    expect(trace.map(printStep)).toEqual([
+      'split sum_p1_bsr.f by 2 -> (fo_p1_bsr, fi_p1_bsr)',
+      'split sum_p1_rows_ell.f by 2 -> (fo_p1_rows_ell, fi_p1_rows_ell)',
+      'split io_p0 by 4 -> (o_p0, r_p0)',
+      'unroll sum_p0.jo_p0 by 2',
+      'split io_bsr by 4 -> (o_p1_bsr, r_p1_bsr)',
+      'unroll sum_p1_bsr.jo_bsr by 2',
+      'split io_rows_ell by 4 -> (o_p1_rows_ell, r_p1_rows_ell)',
+      'unroll sum_p1_rows_ell.jo_rows_ell by 2',
+    ])
+  })
+
+  test('parts that another schedule made', () => {
+    const steps = `A as two_sides
+      A_p1 as ranges(2)`
+    const once = compilationOf(
+      `${FORMATS}${PRODUCT}\nschedule k.rows { each part of A_p1 as p { unroll p.jo by 2 } }`,
+      `${steps}\nuse rows`,
+    )
+    const whole = compilationOf(FORMATS + PRODUCT, `${steps}\neach part of A_p1 as p { unroll p.jo by 2 }`)
+    expect(once.state.trace.map(printStep)).toEqual(whole.state.trace.map(printStep))
+    expect(once.state.trace).toHaveLength(2)
+  })
+
+  test('from TypeScript: parts as they are now', () => {
+    const k = parseProgram(FORMATS + PRODUCT)
+      .kernel('k')
+      .as('A', 'hyb', 2, 1)
+    const parts = k.as('A_p1_w1', 'bsr(2) where (density(2) >= 0.5) + csr').parts('A')
+    expect(parts.map((p) => [p.label, p.buffer, p.loop('io'), p.nest('sum'), p.constants.width])).toEqual([
+      ['p0_w1', 'A_p0_w1', 'io_p0_w1', 'sum_p0_w1', 1],
+      ['p0_w2', 'A_p0_w2', 'io_p0_w2', 'sum_p0_w2', 2],
+      ['p1_w1_bsr', 'A_p1_w1_bsr', 'io_bsr', 'sum_p1_w1_bsr', 1],
+      ['p1_w1_csr', 'A_p1_w1_csr', 'io_csr', 'sum_p1_w1_csr', 1],
+      ['p1_w2', 'A_p1_w2', 'io_p1_w2', 'sum_p1_w2', 2],
+    ])
+    expect(parts[2]!.loop('f')).toBe('sum_p1_w1_bsr.f')
   })
 
   test('what there is not is refused', () => {

@@ -109,8 +109,6 @@ class StepWalk {
   readonly formats = new Map<Ast.AsStep, AppliedFormat>()
   readonly uses = new Map<string, Schedule>()
   readonly #made = new Set<string>()
-  /** Whether something is stored in parts, whose names begin with those of the kernel's buffers. */
-  #split = false
   readonly #s: Ast.Schedule
   readonly #r: Resolve
   readonly #path: readonly Ast.Schedule[]
@@ -137,10 +135,7 @@ class StepWalk {
     if (step.kind === 'each') this.#each(step, parts)
     if (step.kind === 'use') {
       const used = findSchedule(this.#s, step, this.#r, [...this.#path, this.#s])
-      if (used) {
-        this.uses.set(step.schedule.name, used)
-        this.#split ||= used.formats.size > 0
-      }
+      if (used) this.uses.set(step.schedule.name, used)
     }
   }
 
@@ -160,7 +155,8 @@ class StepWalk {
     const { kernel, report } = this.#r
     if (!kernel || this.#made.has(name.name) || parts.includes(name.name)) return
     const candidates = [...kernel.buffers.map((b) => b.name), ...this.#made]
-    const partOf = this.#split && kernel.buffers.some((b) => name.name.startsWith(`${b.name}_`))
+    // Other schedules and callers may have stored it in parts before.
+    const partOf = kernel.buffers.some((b) => name.name.startsWith(`${b.name}_`))
     if (candidates.includes(name.name) || partOf) return
     report.error({
       code: 'check/unknown-buffer',
@@ -184,7 +180,6 @@ class StepWalk {
 
   #apply(step: Ast.AsStep, parts: readonly string[]): void {
     const { report, format: find } = this.#r
-    this.#split = true
     const single = singleUse(step.parts)
     if (!single) {
       const constant = (name: string): boolean =>

@@ -1,0 +1,96 @@
+/** The parts that a tensor is stored in, after all steps that stored it or its parts in formats. */
+import { fail, type Span } from '../ast/diagnostic.ts'
+import type { FormatInstance } from '../ir/format.ts'
+import type { Iteration, Kernel1, Reformat } from '../ir/stage1.ts'
+import { iterationsOf } from './coords/find.ts'
+
+/** What one step made of a buffer. */
+interface Level {
+  /** The buffer that was stored in a format. */
+  readonly was: string
+  readonly reformat: Reformat
+  /** Number of the part in it. */
+  readonly part: number
+}
+
+export interface StoredPart {
+  readonly buffer: string
+  /** The part's labels in all steps that split it: what names of its copies end with. Empty where nothing was split. */
+  readonly label: string
+  /** The formats that the part went through, the latest first. */
+  readonly formats: readonly FormatInstance[]
+  /** Endings of the part's copies of what the steps from the first, the second, … on split. */
+  readonly endings: readonly string[]
+  /** The part's copies of all buffers with its structure, by their names before any of the steps. */
+  readonly copies: ReadonlyMap<string, string>
+}
+
+/**
+ * The parts of a tensor, or of a part of one, in order: instead of a part that was stored in parts again, those.
+ * @throws SptError `schedule/no-parts`
+ */
+export function partsOf(
+  kernel: Kernel1,
+  buffer: { readonly name: string; readonly span?: Span | undefined },
+): readonly StoredPart[] {
+  let now: { readonly buffer: string; readonly levels: readonly Level[] }[] = []
+  for (const reformat of kernel.reformats) {
+    const fresh = reformat.buffers.filter((b) => !now.some((p) => p.buffer === b.name))
+    now = [...now, ...fresh.map((b) => ({ buffer: b.name, levels: [] }))].flatMap((p) => {
+      const b = reformat.buffers.find((x) => x.name === p.buffer)
+      if (!b) return [p]
+      return b.parts.map((name, part) => ({
+        buffer: name,
+        levels: [...p.levels, { was: b.name, reformat, part }],
+      }))
+    })
+  }
+  const found = now.filter((p) => p.levels.some((l) => l.was === buffer.name))
+  if (found.length > 0) return found.map((p) => storedPart(p.buffer, p.levels))
+  const stored = [...new Set(kernel.reformats.flatMap((r) => r.buffers.map((b) => b.name)))]
+  return fail({
+    code: 'schedule/no-parts',
+    message: `no step before stores ${buffer.name} in a format`,
+    ...(buffer.span && { span: buffer.span }),
+    expected: stored.length > 0 ? `one of ${stored.join(', ')}` : `${buffer.name} as … before`,
+    ...(stored.length > 0 ? { lookup: { name: buffer.name, candidates: stored } } : {}),
+    hint: `write \`${buffer.name} as …\` first`,
+  })
+}
+
+/** The axis that one of the part's formats calls so, the latest that is still there. */
+export function axisOf({ formats }: StoredPart, kernel: Kernel1, name: string): string | undefined {
+  const axes = formats.flatMap((f) => f.names.get(name) ?? [])
+  return axes.find((a) => kernel.axes.some((x) => x.name === a)) ?? axes[0]
+}
+
+/** The iterations over a part: over axes of its format, or of several in one. */
+export function iterationsOver({ formats }: StoredPart, kernel: Kernel1): readonly Iteration[] {
+  const own = new Set(formats[0]!.axes.map((a) => a.name))
+  for (const a of kernel.axes) if (a.kind === 'fused' && a.members.some((m) => own.has(m))) own.add(a.name)
+  return iterationsOf(kernel.body).filter((it) => it.iters.some((x) => own.has(x.axis)))
+}
+
+/** `name_label`, or the name where there is one part. */
+export const labelled = (name: string, label: string): string => (label === '' ? name : `${name}_${label}`)
+
+function storedPart(buffer: string, levels: readonly Level[]): StoredPart {
+  const parts = levels.map((l) => l.reformat.instance.parts[l.part]!)
+  const labels = parts.map((p) => p.label).filter((l) => l !== '')
+  const copies = new Map<string, string>()
+  levels.forEach((first, k) => {
+    for (const b of first.reformat.buffers) {
+      let name = b.name
+      for (const { reformat, part } of levels.slice(k))
+        name = reformat.buffers.find((x) => x.name === name)?.parts[part] ?? name
+      copies.set(b.name, name)
+    }
+  })
+  return {
+    buffer,
+    label: labels.join('_'),
+    formats: parts.map((p) => p.instance).reverse(),
+    endings: labels.map((_, k) => labels.slice(k).join('_')),
+    copies,
+  }
+}
