@@ -11,7 +11,7 @@ const RESERVED = new Set('let if else iterate as and or not true false inf nan'.
 const WORDS =
   'a b i j A B x1 _ in out size map by at to over fill axis buffer kernel split bind use unordered letter iffy ' +
   'asx andor informal nano notes format from inverse combine identity accumulate local S R after part where ' +
-  'partition bucket sort within length into full compact each merge parts of real list set value count'
+  'partition bucket sort within length into full compact each merge parts of real list set value count for'
 const name = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(...WORDS.split(' ')) },
   { weight: 1, arbitrary: fc.stringMatching(/^[A-Za-z_][A-Za-z0-9_]{0,8}$/).filter((s) => !RESERVED.has(s)) },
@@ -99,38 +99,67 @@ const number: Arb<ast.NumberLit> = fc
 
 const BINARY = ['or', 'and', 'lt', 'le', 'gt', 'ge', 'eq', 'ne', 'add', 'sub', 'mul', 'div', 'mod'] as const
 
-export const { expr, access } = fc.letrec<{ expr: ast.Expr; access: ast.Access }>((tie) => ({
-  access: fc.record({
-    kind: fc.constant('access' as const),
-    buffer: ident,
-    index: fc.array(tie('expr'), { maxLength: 3 }),
-    span: fc.constant(span),
+export const { expr, item, access } = fc.letrec<{ expr: ast.Expr; item: ast.Expr; access: ast.Access }>(
+  (tie) => ({
+    item: fc.oneof(
+      { maxDepth: 4, depthIdentifier: 'expr' },
+      { weight: 6, arbitrary: tie('expr') },
+      { weight: 1, arbitrary: ident.map((list): ast.Expr => ({ kind: 'spread', list, span })) },
+      {
+        weight: 1,
+        arbitrary: fc
+          .record({ value: tie('expr'), name: ident, from: tie('expr'), to: fc.option(tie('expr')) })
+          .map(({ value, ...each }): ast.Expr => ({ kind: 'repeat', value, each: { ...each, span }, span })),
+      },
+    ),
+    access: fc.record({
+      kind: fc.constant('access' as const),
+      buffer: ident,
+      index: fc.array(tie('expr'), { maxLength: 3 }),
+      span: fc.constant(span),
+    }),
+    expr: fc.oneof(
+      { maxDepth: 4, depthIdentifier: 'expr' },
+      number,
+      fc.boolean().map((value): ast.Expr => ({ kind: 'bool', value, span })),
+      name.map((n): ast.Expr => ({ kind: 'name', name: n, span })),
+      fc.record({ object: ident, field: ident }).map((f): ast.Expr => ({ kind: 'field', ...f, span })),
+      fc
+        .record({ op: fc.constantFrom(...BINARY), a: tie('expr'), b: tie('expr') })
+        .map((e): ast.Expr => ({ kind: 'binary', ...e, span })),
+      fc
+        .record({ op: fc.constantFrom('neg' as const, 'not' as const), x: tie('expr') })
+        .map((e): ast.Expr => ({ kind: 'unary', ...e, span })),
+      fc
+        .record({
+          fn: ident,
+          args: fc.array(tie('item'), { maxLength: 3 }),
+          by: rarely(fc.array(tie('item'), { minLength: 1, maxLength: 2 }), undefined),
+        })
+        .map(({ by, ...e }): ast.Expr => ({ kind: 'call', ...e, ...(by && { by }), span })),
+      tie('access'),
+    ),
   }),
-  expr: fc.oneof(
-    { maxDepth: 4, depthIdentifier: 'expr' },
-    number,
-    fc.boolean().map((value): ast.Expr => ({ kind: 'bool', value, span })),
-    name.map((n): ast.Expr => ({ kind: 'name', name: n, span })),
-    fc.record({ object: ident, field: ident }).map((f): ast.Expr => ({ kind: 'field', ...f, span })),
-    fc
-      .record({ op: fc.constantFrom(...BINARY), a: tie('expr'), b: tie('expr') })
-      .map((e): ast.Expr => ({ kind: 'binary', ...e, span })),
-    fc
-      .record({ op: fc.constantFrom('neg' as const, 'not' as const), x: tie('expr') })
-      .map((e): ast.Expr => ({ kind: 'unary', ...e, span })),
-    fc
-      .record({
-        fn: ident,
-        args: fc.array(tie('expr'), { maxLength: 3 }),
-        by: rarely(fc.array(tie('expr'), { minLength: 1, maxLength: 2 }), undefined),
-      })
-      .map(({ by, ...e }): ast.Expr => ({ kind: 'call', ...e, ...(by && { by }), span })),
-    tie('access'),
-  ),
-}))
+)
 const literal: Arb<ast.Expr> = fc
   .tuple(fc.boolean(), number)
   .map(([negated, x]) => (negated ? { kind: 'unary', op: 'neg', x, span } : x))
+
+/** An axis or dimension of a format, in a list or not. */
+const element: Arb<ast.Element> = fc
+  .tuple(ident, rarely(expr, undefined))
+  .map(([i, index]) => (index ? { ...i, index } : i))
+const listNames = (minLength: number): Arb<ast.ListName[]> =>
+  fc.array(
+    fc.tuple(ident, rarely(fc.boolean(), false)).map(([i, all]): ast.ListName => (all ? { ...i, all } : i)),
+    { minLength, maxLength: 3 },
+  )
+const repeat: Arb<ast.For> = fc.record({
+  name: ident,
+  from: expr,
+  to: fc.option(expr),
+  span: fc.constant(span),
+})
 
 // Statements ---------------------------------------------------------------------------------------------------
 
@@ -185,30 +214,37 @@ const { iterate } = fc.letrec<{ stmts: ast.Stmt[]; iterate: ast.Iterate; stmt: a
 // Declarations -------------------------------------------------------------------------------------------------
 
 const flags = { ordered: fc.boolean(), unique: fc.boolean() }
-const def: Arb<ast.AxisDef> = fc.oneof(
-  fc
-    .record({ parent: fc.option(ident), extent: expr })
-    .map((d): ast.AxisDef => ({ kind: 'dense_fixed', ...d, span })),
-  fc.record({ parent: ident, extent: expr }).map((d): ast.AxisDef => ({ kind: 'bitmap', ...d, span })),
-  fc
-    .record({ parent: ident, extent: expr })
-    .map((d): ast.AxisDef => ({ kind: 'dense_variable', ...d, span })),
-  fc
-    .record({ parent: ident, extent: expr, width: expr, ...flags })
-    .map((d): ast.AxisDef => ({ kind: 'sparse_fixed', ...d, span })),
-  fc
-    .record({ parent: fc.option(ident), extent: expr, ...flags })
-    .map((d): ast.AxisDef => ({ kind: 'sparse_variable', ...d, span })),
-  idents(2).map((members): ast.AxisDef => ({ kind: 'fused', members, span })),
-  fc.record({ base: ident, parent: ident }).map((d): ast.AxisDef => ({ kind: 'attached', ...d, span })),
-  fc.record({ base: ident, buffer: ident }).map((d): ast.AxisDef => ({ kind: 'gathered', ...d, span })),
-)
+const defOver = (parent: Arb<ast.Element>): Arb<ast.AxisDef> =>
+  fc.oneof(
+    fc
+      .record({ parent: fc.option(parent), extent: expr })
+      .map((d): ast.AxisDef => ({ kind: 'dense_fixed', ...d, span })),
+    fc.record({ parent, extent: expr }).map((d): ast.AxisDef => ({ kind: 'bitmap', ...d, span })),
+    fc.record({ parent, extent: expr }).map((d): ast.AxisDef => ({ kind: 'dense_variable', ...d, span })),
+    fc
+      .record({ parent, extent: expr, width: expr, ...flags })
+      .map((d): ast.AxisDef => ({ kind: 'sparse_fixed', ...d, span })),
+    fc
+      .record({ parent: fc.option(parent), extent: expr, ...flags })
+      .map((d): ast.AxisDef => ({ kind: 'sparse_variable', ...d, span })),
+    idents(2).map((members): ast.AxisDef => ({ kind: 'fused', members, span })),
+    fc.record({ base: ident, parent: ident }).map((d): ast.AxisDef => ({ kind: 'attached', ...d, span })),
+    fc.record({ base: ident, buffer: ident }).map((d): ast.AxisDef => ({ kind: 'gathered', ...d, span })),
+  )
 const claims = fc
   .subarray([...ast.AXIS_CLAIMS])
   .map((list) => list.map((c): ast.AxisClaim => ({ name: c, span })))
 const axis: Arb<ast.AxisDecl> = fc
-  .record({ name: ident, def, claims: rarely(claims, []) })
+  .record({ name: ident, def: defOver(ident), claims: rarely(claims, []) })
   .map((a) => ({ kind: 'axis', ...a, span }))
+const formatAxis: Arb<ast.AxisDecl> = fc
+  .record({
+    name: element,
+    def: defOver(element),
+    claims: rarely(claims, []),
+    each: rarely(repeat, undefined),
+  })
+  .map(({ each: copies, ...a }) => ({ kind: 'axis', ...a, ...(copies && { each: copies }), span }))
 const buffer: Arb<ast.BufferDecl> = fc
   .record({
     name: ident,
@@ -263,8 +299,8 @@ const monoid: Arb<ast.Monoid> = fc.integer({ min: 1, max: 3 }).chain((n) =>
 const coordMap = (first: boolean): Arb<ast.CoordMap> =>
   fc
     .record({
-      from: idents(1),
-      to: fc.array(expr, { minLength: 1, maxLength: 3 }),
+      from: listNames(1),
+      to: fc.array(item, { minLength: 1, maxLength: 3 }),
       t: trivia({ first, blocks: 0, filled: [] }),
     })
     .map(({ t, ...m }) => with_({ ...m, span }, t))
@@ -278,13 +314,13 @@ const formatParam: Arb<ast.FormatParam> = fc
 
 const line = trivia({ first: false, blocks: 0, filled: [] })
 const sort: Arb<ast.Sort> = fc
-  .record({ dim: ident, by: expr, within: fc.option(expr), place: ident, at: ident })
+  .record({ dim: element, by: expr, within: fc.option(expr), place: ident, at: ident })
   .map((s) => ({ ...s, span }))
 const holds: Arb<ast.Holds> = fc.tuple(expr, line).map(([cond, t]) => with_({ cond, span }, t))
 const description: Arb<ast.Description> = fc
   .tuple(
     rarely(fc.array(sort, { minLength: 1, maxLength: 2 }), []).chain((list) => dressed(list, plain)),
-    fc.array(axis, { maxLength: 3 }),
+    fc.array(formatAxis, { maxLength: 3 }),
   )
   .chain(([sorts, axes]) =>
     fc.record({
@@ -311,11 +347,11 @@ const { rules } = fc.letrec<{ rules: ast.Rule[]; rule: ast.Rule }>((tie) => ({
       .record({ name: fc.option(ident), use: formatUse, where: fc.option(expr) })
       .map((r): ast.Rule => ({ kind: 'part', ...r, span })),
     fc
-      .record({ dim: ident, into: expr, as: fc.option(ident), rules: tie('rules') })
+      .record({ dim: element, into: expr, as: fc.option(ident), rules: tie('rules') })
       .map((r): ast.Rule => ({ kind: 'partition', ...r, span })),
     fc
       .record({
-        dims: idents(1, 2),
+        dims: fc.array(element, { minLength: 1, maxLength: 2 }),
         widths: fc
           .array(width, { minLength: 1, maxLength: 3 })
           .map((list) => list.map((w, k) => (k === 0 ? { ...w, doubling: false } : w))),
@@ -333,7 +369,7 @@ const format: Arb<ast.Format> = fc
   .record({
     name: ident,
     params: fc.array(formatParam, { maxLength: 2 }),
-    over: idents(1),
+    over: listNames(1),
     body: fc.oneof<Arb<ast.Format['body']>[]>(description, composition),
   })
   .map((f) => ({ kind: 'format', ...f, span }))
