@@ -1,7 +1,9 @@
-import { int, load } from '../../ir/expr.ts'
-import type { Buffer } from '../../ir/loops.ts'
+import { constant, type Expr, int, load, variable } from '../../ir/expr.ts'
+import type { Buffer, For, Stmt } from '../../ir/loops.ts'
 import { replaceLoop, stmt } from '../../ir/tree.ts'
 import { checkOneNest } from '../checks.ts'
+import type { Context } from '../context.ts'
+import { fillNest, isContiguous, type Tile, tileIndex, tileOf } from '../copy-tile.ts'
 import { allocatedIn } from '../depend.ts'
 import {
   checkStable,
@@ -11,6 +13,7 @@ import {
   localIndex,
   readConditions,
   replaceLoads,
+  type Use,
   usesOf,
 } from '../footprint.ts'
 import type { Primitive } from '../primitive.ts'
@@ -69,25 +72,21 @@ export const cacheRead: Primitive<CacheReadStep> = {
     const first = Math.min(...uses.map((u) => u.child))
     checkStable(cx, loop, print, first)
     const name = step.into ? cx.claim(step.into) : cx.fresh(`${buffer.name}_${step.scope}`)
+    const box = step.scope === 'shared' ? tileOf(cx, at, print, buffer) : undefined
+    const { shape, copy, element } = box
+      ? boxed(cx, loop, step, box, buffer, name)
+      : own(cx, loop, step, print, buffer, name)
     const local: Buffer = Object.freeze({
       ...buffer,
       name,
       scope: step.scope,
       role: 'local',
-      shape: print.shape.map(int),
+      shape: shape.map(int),
       fill: 0,
       accumulate: buffer.dtype,
     })
-    const copy = copyNest(cx, print, name, step.scope, (index, element) =>
-      stmt({
-        kind: 'store',
-        buffer: name,
-        index,
-        value: load(buffer.name, print.index.map(element), buffer.dtype),
-      }),
-    )
     const body = replaceLoads(loop.body, buffer.name, (index, path) =>
-      load(name, localIndex(print, { index, path }), buffer.dtype),
+      load(name, element({ index, path }), buffer.dtype),
     )
     return {
       body: replaceLoop(cx.kernel.body, loop.var, (l) =>
@@ -110,3 +109,91 @@ for i in 0..m
       C[i, f] += Ar[0] * B[j_indices[j_indptr[i] + j], f]  init`,
   },
 }
+
+/** A copy, before it has a buffer: what fills it, and where an access finds its element. */
+interface Copy {
+  readonly shape: readonly number[]
+  readonly copy: Stmt
+  readonly element: (use: Pick<Use, 'index' | 'path'>) => readonly Expr[]
+}
+
+/** What one thread reads, a dimension for each loop; in shared memory besides one for each thread-bound loop. */
+function own(
+  cx: Context,
+  loop: For,
+  step: CacheReadStep,
+  print: Footprint,
+  buffer: Buffer,
+  name: string,
+): Copy {
+  const asked = (['transposed', 'stride', 'by', 'padded'] as const).find((x) => step[x] !== undefined)
+  if (asked)
+    cx.refuse({
+      code: 'no-box',
+      message:
+        step.scope === 'shared'
+          ? `${asked}: threads decide for themselves which elements of ${buffer.name} they copy`
+          : `${asked}: a copy in registers has no layout`,
+      loops: [loop],
+      expected: 'a copy in shared memory whose elements are the same for all threads',
+    })
+  return {
+    shape: print.shape,
+    copy: copyNest(cx, print, name, step.scope, (index, element) =>
+      stmt({
+        kind: 'store',
+        buffer: name,
+        index,
+        value: load(buffer.name, print.index.map(element), buffer.dtype),
+      }),
+    ),
+    element: (use) => localIndex(print, use),
+  }
+}
+
+/** What all threads of the block read, with the dimensions of the buffer. */
+function boxed(cx: Context, loop: For, step: CacheReadStep, tile: Tile, buffer: Buffer, name: string): Copy {
+  const vector = step.by ?? 1
+  const last = tile.dims.at(-1)?.extent ?? 1
+  if (step.by !== undefined && (!VECTORS.includes(vector) || last % vector !== 0 || !isContiguous(tile)))
+    cx.refuse({
+      code: 'bad-vector',
+      message: `threads cannot copy ${vector} neighbouring elements of ${buffer.name} at once`,
+      loops: [loop],
+      expected: `2, 4 or 8 elements that divide the ${last} that lie side by side`,
+    })
+  if (step.transposed && tile.dims.length < 2)
+    cx.refuse({
+      code: 'no-rows',
+      message: `a copy of ${tile.dims.length} dimension of ${buffer.name} cannot be transposed`,
+      loops: [loop],
+    })
+  const laid = <T>(xs: readonly T[]): readonly T[] =>
+    step.transposed ? [...xs.slice(0, -2), xs.at(-1)!, xs.at(-2)!] : xs
+  const shape = [...laid(tile.dims.map((d) => d.extent))]
+  if (shape.length === 0) shape.push(1)
+  const row = shape.at(-1)!
+  if (
+    step.stride !== undefined &&
+    (!Number.isInteger(step.stride) || step.stride < row || step.stride > 2 * row + 64)
+  )
+    cx.refuse({
+      code: 'bad-stride',
+      message: `rows of ${row} elements cannot lie ${step.stride} apart`,
+      loops: [loop],
+      expected: `a stride from ${row} to ${2 * row + 64}`,
+    })
+  if (step.stride !== undefined) shape[shape.length - 1] = step.stride
+  const at = (xs: readonly Expr[]): readonly Expr[] => (xs.length > 0 ? laid(xs) : [int(0)])
+  const vars = tile.dims.map((d) => variable(d.var))
+  const store = (value: Expr): Stmt => stmt({ kind: 'store', buffer: name, index: at(vars), value })
+  const pad = step.padded === undefined ? undefined : store(constant(step.padded, buffer.dtype))
+  const copy = store(load(buffer.name, tile.index, buffer.dtype))
+  return {
+    shape,
+    copy: fillNest(cx, tile, name, vector, copy, pad),
+    element: (use) => at(tileIndex(tile, use)),
+  }
+}
+
+const VECTORS = [2, 4, 8]

@@ -1,0 +1,335 @@
+/**
+ * What all threads of a block read in one iteration of a loop, as a box with the dimensions of the buffer: the
+ * threads fill it together, in the order in which the buffer lies in memory, and each reads its part. Loops that
+ * are digits of one index (`io * 32 + it * 4 + ir`) are one dimension of it.
+ */
+import {
+  add,
+  all,
+  children,
+  div,
+  type Expr,
+  freeVars,
+  int,
+  keyOf,
+  lt,
+  mentions,
+  mod,
+  mul,
+  someExpr,
+  substitute,
+  variable,
+  withChildren,
+} from '../ir/expr.ts'
+import { isMultiple } from '../ir/facts.ts'
+import type { Buffer, For, Stmt } from '../ir/loops.ts'
+import {
+  accessesOf,
+  bodiesOf,
+  closeOver,
+  exprsOf,
+  type Found,
+  renameBound,
+  stmt,
+  substituteStmts,
+  writesOf,
+} from '../ir/tree.ts'
+import { allocations, type Context } from './context.ts'
+import type { Footprint, Use } from './footprint.ts'
+import { linear } from './linear.ts'
+
+/** One loop as a digit of a dimension. */
+interface Digit {
+  /** A thread-bound loop around, or which of the loops inside that name the element. */
+  readonly of: For | number
+  readonly stride: number
+}
+
+export interface TileDim {
+  readonly var: string
+  readonly name: string
+  readonly extent: number
+  readonly digits: readonly Digit[]
+}
+
+export interface Tile {
+  readonly dims: readonly TileDim[]
+  /** Of the buffer's element, over the variables of `dims`. */
+  readonly index: readonly Expr[]
+  /** What holds of elements that are read, over the variables of `dims`. */
+  readonly guards: readonly Expr[]
+  /** What has to hold for an address that is read from memory, besides. */
+  readonly conditions: readonly Expr[]
+}
+
+/** The box, or nothing where threads decide for themselves which elements there are. */
+export function tileOf(cx: Context, at: Found, print: Footprint, buffer: Buffer): Tile | undefined {
+  const around = [...at.path, at.loop]
+  const onThreads = around.filter((l) => l.mode.kind === 'bind' && l.mode.to.startsWith('thread'))
+  const threads = onThreads.filter((l) => print.index.some((e) => mentions(e, l.var)))
+  const guards = [...threads, ...print.loops].flatMap((l) => l.guards)
+  const naming = [...print.index, ...guards, ...print.conditions]
+  const others = onThreads.filter((l) => !threads.includes(l))
+  if (naming.some((e) => others.some((l) => mentions(e, l.var)))) return undefined
+  if (!sameForAll(at, threads, naming, buffer)) return undefined
+  const members = [...threads, ...print.loops]
+  const dims: TileDim[] = []
+  for (const e of print.index) {
+    const mine = members.filter((l) => mentions(e, l.var))
+    if (mine.some((l) => dims.some((d) => d.digits.some((g) => member(g, print) === l)))) return undefined
+    for (const group of grouped(e, mine)) {
+      const last = group.at(-1)!
+      const name = group[0]!.loop.name
+      dims.push({
+        var: cx.fresh(name),
+        name,
+        extent: (group[0]!.stride * extentOf(group[0]!.loop)) / last.stride,
+        digits: group.map(({ loop, stride }) => ({
+          of: threads.includes(loop) ? loop : print.loops.indexOf(loop),
+          stride: stride / last.stride,
+        })),
+      })
+    }
+  }
+  if (members.some((l) => !dims.some((d) => d.digits.some((g) => member(g, print) === l)))) return undefined
+  const over = (e: Expr): Expr => regrouped(e, dims, print)
+  return {
+    dims,
+    index: print.index.map(over),
+    guards: guards.map(over),
+    conditions: print.conditions.map(over),
+  }
+}
+
+const member = (d: Digit, print: Pick<Footprint, 'loops'>): For =>
+  typeof d.of === 'number' ? print.loops[d.of]! : d.of
+
+const extentOf = (l: For): number => (l.extent.kind === 'const' ? Math.max(1, l.extent.value) : 1)
+
+/** The element of the box that an access at `path` means. */
+export function tileIndex(tile: Tile, use: Pick<Use, 'index' | 'path'>): readonly Expr[] {
+  const loops = closeOver(use.path, use.index)
+  return tile.dims.map((d) =>
+    d.digits
+      .map((g) => mul(variable(typeof g.of === 'number' ? loops[g.of]!.var : g.of.var), int(g.stride)))
+      .reduce(add),
+  )
+}
+
+/**
+ * Whether all threads reach the copy alike and find the same memory: nothing between the outermost thread loop
+ * and the copy depends on the thread, by its index or by registers, and nothing there writes what is read.
+ */
+function sameForAll(at: Found, threads: readonly For[], naming: readonly Expr[], buffer: Buffer): boolean {
+  const outermost = threads[0]
+  if (!outermost) return true
+  const local = allocations([outermost])
+  const registers = (e: Expr): boolean =>
+    someExpr(
+      e,
+      (x) => (x.kind === 'load' || x.kind === 'search') && local.get(x.buffer)?.scope === 'register',
+    )
+  const depends = (e: Expr): boolean => threads.some((t) => mentions(e, t.var)) || registers(e)
+  if (naming.some(registers)) return false
+  const own = new Set<Stmt>(threads)
+  for (const s of wayTo(outermost, at.loop)) {
+    if (own.has(s)) continue
+    if ((s.kind === 'for' || s.kind === 'if') && exprsOf(s).some(depends)) return false
+  }
+  const written = writesOf([outermost])
+  const read = new Set([buffer.name])
+  for (const e of naming)
+    someExpr(e, (x) => {
+      if (x.kind === 'load' || x.kind === 'search') read.add(x.buffer)
+      return false
+    })
+  const differs = accessesOf([outermost]).some(
+    (a) =>
+      a.mode === 'write' &&
+      read.has(a.buffer) &&
+      (!local.has(a.buffer) ||
+        exprsOf(a.stmt).some(depends) ||
+        a.path.some((l) => !own.has(l) && exprsOf(l).some(depends))),
+  )
+  return ![...read].some((b) => written.has(b)) || !differs
+}
+
+/** The statements around `to`, from `from` on, both included. */
+function wayTo(from: Stmt, to: Stmt): readonly Stmt[] {
+  const go = (s: Stmt): readonly Stmt[] | undefined => {
+    if (s === to) return [s]
+    for (const b of bodiesOf(s))
+      for (const x of b) {
+        const found = go(x)
+        if (found) return [s, ...found]
+      }
+    return undefined
+  }
+  return go(from) ?? [from]
+}
+
+interface Place {
+  readonly loop: For
+  readonly stride: number
+}
+
+/** The loops of one index, outermost digit first: together where they are the digits of a sum, else each alone. */
+function grouped(e: Expr, loops: readonly For[]): readonly (readonly Place[])[] {
+  if (loops.length === 0) return []
+  const found = digitsIn(e, loops)
+  return found ? [found] : loops.map((loop) => [{ loop, stride: 1 }])
+}
+
+function digitsIn(e: Expr, loops: readonly For[]): readonly Place[] | undefined {
+  if (!loops.every((l) => mentions(e, l.var))) return undefined
+  const { terms } = linear(e)
+  const places: Place[] = []
+  let others = false
+  for (const { term, coefficient } of terms.values()) {
+    const loop = term.kind === 'var' ? loops.find((l) => l.var === term.name) : undefined
+    if (loop) places.push({ loop, stride: coefficient })
+    else if (loops.some((l) => mentions(term, l.var))) others = true
+  }
+  if (!others && places.length === loops.length) {
+    const sorted = [...places].sort((a, b) => b.stride - a.stride)
+    const dense = sorted.every((p, k) => {
+      const next = sorted[k + 1]
+      return p.stride >= 1 && (!next || p.stride === next.stride * extentOf(next.loop))
+    })
+    if (dense) return sorted
+  }
+  for (const c of children(e)) {
+    const found = digitsIn(c, loops)
+    if (found) return found
+  }
+  return undefined
+}
+
+/** An expression over the digits as one over the dimensions. */
+function regrouped(e: Expr, dims: readonly TileDim[], print: Pick<Footprint, 'loops'>): Expr {
+  const digits = new Map<string, Expr>()
+  for (const d of dims)
+    for (const [k, g] of d.digits.entries()) {
+      const high = div(variable(d.var), int(g.stride))
+      const l = member(g, print)
+      digits.set(l.var, k === 0 ? high : mod(high, int(extentOf(l))))
+    }
+  const go = (x: Expr): Expr => {
+    if (![...freeVars(x)].some((v) => digits.has(v))) return x
+    if (x.kind === 'var') return digits.get(x.name) ?? x
+    if (x.kind !== 'binary' || !['add', 'sub', 'mul'].includes(x.op) || x.dtype !== 'i32')
+      return withChildren(x, children(x).map(go))
+    const sum = linear(x)
+    // A product of two terms is a term itself.
+    if (sum.terms.size === 1 && [...sum.terms.values()][0]!.term === x)
+      return withChildren(x, children(x).map(go))
+    const whole = new Map<string, Expr>()
+    for (const d of dims) {
+      const factors = d.digits.map((g) => {
+        const own = [...sum.terms.values()].find(
+          (t) => t.term.kind === 'var' && t.term.name === member(g, print).var,
+        )
+        return own ? own.coefficient / g.stride : 0
+      })
+      const factor = factors[0]!
+      if (!Number.isInteger(factor) || factor === 0 || factors.some((f) => f !== factor)) continue
+      for (const [k, g] of d.digits.entries())
+        whole.set(member(g, print).var, k === 0 ? mul(variable(d.var), int(factor)) : int(0))
+    }
+    let out: Expr = int(0)
+    for (const { term, coefficient } of sum.terms.values()) {
+      const joined = term.kind === 'var' ? whole.get(term.name) : undefined
+      out = add(out, joined ?? mul(go(term), int(coefficient)))
+    }
+    return add(out, int(sum.constant))
+  }
+  return go(e)
+}
+
+/** Whether the elements of the last dimension lie side by side in the buffer. */
+export function isContiguous(tile: Tile): boolean {
+  const last = tile.dims.at(-1)
+  const index = tile.index.at(-1)
+  if (!last || !index) return false
+  const own = [...linear(index).terms.values()].filter((t) => mentions(t.term, last.var))
+  const elsewhere = tile.index.slice(0, -1).some((e) => mentions(e, last.var))
+  return !elsewhere && own.length === 1 && own[0]!.term.kind === 'var' && own[0]!.coefficient === 1
+}
+
+/**
+ * The loops that fill the box, in the order of the buffer's memory. `vector` is how many elements of the last
+ * dimension are copied together; `copy` stores one, `pad` what stands in for those that the buffer does not have.
+ */
+export function fillNest(
+  cx: Context,
+  tile: Tile,
+  nest: string,
+  vector: number,
+  copy: Stmt,
+  pad: Stmt | undefined,
+): Stmt {
+  const { facts } = cx.kernel
+  const loops: For[] = tile.dims.map((d) => loopOf(d.var, d.name, nest, d.extent))
+  const map = new Map<string, Expr>()
+  const last = tile.dims.at(-1)
+  const lane = vector > 1 && last ? cx.fresh(last.name) : undefined
+  if (last && lane) {
+    const outer = cx.fresh(last.name)
+    map.set(last.var, add(mul(variable(outer), int(vector)), variable(lane)))
+    loops.splice(-1, 1, loopOf(outer, last.name, nest, last.extent / vector), {
+      ...loopOf(lane, last.name, nest, vector),
+      mode: { kind: 'vectorize' },
+    })
+  }
+  // A bound that is a multiple of the vector's width holds for all of its elements or for none.
+  const together = (g: Expr): Expr => {
+    if (!lane || !mentions(g, lane) || g.kind !== 'binary' || g.op !== 'lt') return g
+    const first = substitute(g.a, new Map([[lane, int(0)]]))
+    const own = linear(g.a).terms.get(keyOf(variable(lane)))
+    const whole = own?.coefficient === 1 && !mentions(g.b, lane)
+    return whole && isMultiple(first, vector, facts) && isMultiple(g.b, vector, facts) ? lt(first, g.b) : g
+  }
+  const conditions = unique([...tile.guards, ...tile.conditions].map((g) => together(substitute(g, map))))
+  const within = (s: Stmt): Stmt => substituteStmts([s], map)[0]!
+  const around = (loops: readonly For[], inner: Stmt): Stmt =>
+    loops.reduceRight<Stmt>((body, l) => stmt<For>({ ...l, body: [body] }), inner)
+  const choose = (own: readonly Expr[], then: Stmt, otherwise: Stmt | undefined): Stmt =>
+    own.length === 0
+      ? then
+      : stmt({ kind: 'if', cond: all(own), then: [then], else: otherwise ? [otherwise] : [] })
+  if (!pad) {
+    // The innermost loop that decides a condition carries it.
+    const home = (g: Expr): For | undefined => loops.findLast((l) => mentions(g, l.var))
+    const guarded = loops.map((l) => ({ ...l, guards: conditions.filter((g) => home(g) === l) }))
+    return choose(
+      conditions.filter((g) => !home(g)),
+      around(guarded, within(copy)),
+      undefined,
+    )
+  }
+  const lanes = lane ? loops.slice(-1) : []
+  const ofLane = (g: Expr): boolean => lane !== undefined && mentions(g, lane)
+  const one = choose(conditions.filter(ofLane), within(copy), within(pad))
+  const row = choose(
+    conditions.filter((g) => !ofLane(g)),
+    around(lanes, one),
+    lane ? renameLoop(around(lanes, within(pad)), lane, cx.fresh(last!.name)) : within(pad),
+  )
+  return around(lane ? loops.slice(0, -1) : loops, row)
+}
+
+const renameLoop = (s: Stmt, from: string, to: string): Stmt => renameBound([s], new Map([[from, to]]))[0]!
+
+const loopOf = (name: string, called: string, nest: string, extent: number): For => ({
+  kind: 'for',
+  var: name,
+  name: called,
+  nest,
+  extent: int(extent),
+  reduce: false,
+  guards: [],
+  mode: { kind: 'serial' },
+  body: [],
+})
+
+const unique = (es: readonly Expr[]): readonly Expr[] => [...new Map(es.map((e) => [keyOf(e), e])).values()]
