@@ -166,22 +166,20 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
     targets: shares.map((b) => load(b.name, shareIndex(none), b.dtype)),
   })
 
-  // 2. The shares meet; each phase is a nest of its own over all threads, so that barriers fall between them.
+  // 2. The shares meet; each phase is a nest of its own over all threads, so that barriers fall between them. The last
+  // one is over those that update different elements: the first thread of each group does it.
   const phase = (
     map: ReadonlyMap<string, Expr>,
+    over: readonly For[],
     make: (rank: Expr, cell: (rank: Expr) => Expr[], inner: ReadonlyMap<string, Expr>) => Stmt[],
   ): Stmt[] =>
     nest(
-      [...kept.filter(onThreads), ...folded].map((l) => ({
-        ...l,
-        reduce: false,
-        guards: folded.includes(l) ? [] : l.guards,
-      })),
+      [...kept.filter(onThreads), ...over.map((l) => ({ ...l, reduce: false, guards: [] }))],
       names,
       (inner) => {
         const all = new Map([...map, ...inner])
         const at = (l: For): Expr => substitute(variable(l.var), all)
-        const rank = folded.reduce<Expr>((sum, l) => add(mul(sum, l.extent), at(l)), int(0))
+        const rank = over.reduce<Expr>((sum, l) => add(mul(sum, l.extent), at(l)), int(0))
         return make(rank, (r) => [...others.map(at), r], all)
       },
     )
@@ -196,7 +194,7 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
     const out: Stmt[] = width > 1 ? [exchange(map, width)] : []
     if (groups > 1)
       out.push(
-        ...phase(map, (rank, cell, all) => {
+        ...phase(map, folded, (rank, cell, all) => {
           const stores = meeting.map((b, k) =>
             stmt<Stmt>({
               kind: 'store',
@@ -211,7 +209,7 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
       )
     if (again)
       out.push(
-        ...phase(map, (rank, cell, all) =>
+        ...phase(map, folded, (rank, cell, all) =>
           share(all).map((own, k) => {
             const value = load(meeting[k]!.name, cell(mod(rank, int(groups))), own.dtype)
             return stmt({ kind: 'store', buffer: own.buffer, index: own.index, value })
@@ -221,7 +219,7 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
       )
     for (let half = again ? 0 : 2 ** Math.ceil(Math.log2(groups)) / 2; half >= 1; half /= 2)
       out.push(
-        ...phase(map, (rank, cell) => {
+        ...phase(map, folded, (rank, cell) => {
           const other = add(rank, int(half))
           const fold: Stmt = stmt({
             ...reduce,
@@ -241,7 +239,7 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
         }),
       )
     out.push(
-      ...phase(map, (rank, cell, all) => {
+      ...phase(map, [], (_, cell, all) => {
         const result =
           groups > 1 && !again ? meeting.map((b) => load(b.name, cell(int(0)), b.dtype)) : share(all)
         const targets = reduce.targets.map((t) =>
@@ -251,14 +249,9 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
             t.dtype,
           ),
         )
-        return [
-          stmt({
-            kind: 'if',
-            cond: conditions.reduce((c, g) => and(c, substitute(g, all)), eq(rank, int(0))),
-            then: [stmt({ ...reduce, targets, values: result })],
-            else: [],
-          }),
-        ]
+        const then = [stmt<Stmt>({ ...reduce, targets, values: result })]
+        const cond = conditions.reduce<Expr>((c, g) => and(c, substitute(g, all)), bool(true))
+        return conditions.length > 0 ? [stmt({ kind: 'if', cond, then, else: [] })] : then
       }),
     )
     return out

@@ -1,0 +1,233 @@
+/** Reductions over neighbouring threads: by exchange of registers, as far as a target can. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { interpretPlan } from '../../src/ir/interpret3.ts'
+import type { Plan, Stmt } from '../../src/ir/loops.ts'
+import { walkStmts } from '../../src/ir/tree.ts'
+import { verify3 } from '../../src/ir/verify3.ts'
+import { type Kernel, load } from '../../src/node.ts'
+import { compileCuda, noNvcc } from '../support/nvcc.ts'
+
+const TEXT = `
+kernel rows(m: size, d: size) {
+  axis i = dense_fixed(m)
+  axis k = dense_fixed(d)
+  buffer X: f32[i, k] in
+  buffer y: f32[i] out
+  iterate sum [i, k] as SR { y[i] += X[i, k] }
+}
+schedule rows.lanes(rows, lanes) {
+  split i by rows -> (o, t)
+  split k by lanes -> (ko, kl)
+  bind o to block.x, t to thread.y, kl to thread.x
+}
+schedule rows.across(rows, lanes) {
+  split i by rows -> (o, t)
+  split k by lanes * 4 -> (ko, ki)
+  split ki by lanes -> (ky, kl)
+  bind o to block.x, t to thread.z, ky to thread.y, kl to thread.x
+}
+monoid peak(v: f32, n: i32) {
+  identity (-inf, 0)
+  combine (a, b) = (max(a.v, b.v), select(a.v > b.v, a.n, select(a.v < b.v, b.n, a.n + b.n)))
+}
+kernel peaks(m: size, d: size) {
+  axis i = dense_fixed(m)
+  axis k = dense_fixed(d)
+  buffer X: f32[i, k] in
+  buffer v: f32[i] out
+  buffer n: i32[i] out
+  iterate find [i, k] as SR { (v[i], n[i]) peak= (X[i, k], 1) }
+}
+schedule peaks.lanes(rows, lanes) {
+  split i by rows -> (o, t)
+  split k by lanes -> (ko, kl)
+  bind o to block.x, t to thread.y, kl to thread.x
+}
+kernel products(m: size, d: size) {
+  axis i = dense_fixed(m)
+  axis c = dense_fixed(3)
+  axis k = dense_fixed(d)
+  buffer X: f32[i, k] in
+  buffer W: f32[k, c] in
+  buffer y: f32[i, c] out
+  iterate sum [i, c, k] as SSR { y[i, c] += X[i, k] * W[k, c] }
+}
+schedule products.lanes(rows, lanes) {
+  split i by rows -> (o, t)
+  split k by lanes -> (ko, kl)
+  reorder (o, t, ko, kl, c)
+  unroll c
+  bind o to block.x, t to thread.y, kl to thread.x
+}
+kernel sampled(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis k = dense_fixed(d)
+  axis jd = dense_fixed(n)
+  buffer X: f32[i, k] in
+  buffer Y: f32[jd, k] in
+  buffer C: f32[i, j] out
+  iterate dot [i, j, k] as SSR { C[i, j] += X[i, k] * Y[j, k] }
+}
+schedule sampled.lanes(rows, lanes) {
+  split i by rows -> (o, t)
+  split k by lanes -> (ko, kl)
+  bind o to block.x, t to thread.y, kl to thread.x
+}`
+
+const program = await load(TEXT)
+const scheduled = (kernel: string, schedule: string, ...args: number[]): Kernel =>
+  program.kernel(kernel).schedule(schedule, ...args)
+
+const count = (plan: Plan, test: (s: Stmt) => boolean): number => {
+  let n = 0
+  for (const step of plan.steps)
+    if (step.kind === 'launch') walkStmts(step.body, (s) => void (test(s) && n++))
+  return n
+}
+const barriers = (p: Plan): number => count(p, (s) => s.kind === 'barrier')
+const shared = (p: Plan): number => count(p, (s) => s.kind === 'alloc' && s.buffer.scope === 'shared')
+const exchanges = (p: Plan): number => count(p, (s) => s.kind === 'let' && s.lane !== undefined)
+
+function run(
+  plan: Plan,
+  params: Readonly<Record<string, number>>,
+  arrays: Readonly<Record<string, readonly number[]>>,
+): Readonly<Record<string, number[]>> {
+  verify3(plan)
+  const memory = new Map(Object.entries(arrays).map(([name, cells]) => [name, [...cells]]))
+  interpretPlan(plan, memory, new Map(Object.entries(params)))
+  return Object.fromEntries(memory)
+}
+
+const sizes = fc.record({
+  m: fc.integer({ min: 0, max: 5 }),
+  d: fc.integer({ min: 0, max: 40 }),
+  seed: fc.nat(),
+})
+const numbers = (n: number, seed: number): number[] =>
+  Array.from({ length: n }, (_, k) => (Math.imul(seed + 1, 2654435761 + 40503 * k) >>> 9) % 7)
+const lanes = fc.constantFrom(1, 2, 4, 8, 32)
+const rows = fc.constantFrom(1, 2, 3)
+const width = fc.constantFrom(1, 2, 3, 4, 6, 8, 16, 24, 32, 64)
+
+describe('the result does not depend on how many lanes exchange', () => {
+  for (const schedule of ['lanes', 'across'])
+    test(`sums, ${schedule}`, () => {
+      fc.assert(
+        fc.property(sizes, lanes, rows, width, ({ m, d, seed }, l, r, w) => {
+          if (schedule === 'across' && r * w * 4 > 256) return
+          const X = numbers(m * d, seed)
+          const y = Array.from({ length: m }, (_, i) =>
+            X.slice(i * d, (i + 1) * d).reduce((a, b) => a + b, 0),
+          )
+          const plan = scheduled('rows', schedule, r, w).compilation.planFor(l)
+          expect(run(plan, { m, d }, { X, y: y.map(() => Number.NaN) }).y).toEqual(y)
+        }),
+        { numRuns: 60 },
+      )
+    })
+
+  test('tuples', () => {
+    fc.assert(
+      fc.property(sizes, lanes, rows, width, ({ m, d, seed }, l, r, w) => {
+        const X = numbers(m * d, seed)
+        const row = (i: number): number[] => X.slice(i * d, (i + 1) * d)
+        const v = Array.from({ length: m }, (_, i) => Math.max(...row(i)))
+        const n = v.map((x, i) => row(i).filter((e) => e === x).length)
+        const plan = scheduled('peaks', 'lanes', r, w).compilation.planFor(l)
+        const out = run(plan, { m, d }, { X, v: v.map(() => Number.NaN), n: n.map(() => -1) })
+        expect({ v: out.v, n: out.n }).toEqual({ v, n })
+      }),
+      { numRuns: 40 },
+    )
+  })
+
+  test('several sums of a thread', () => {
+    fc.assert(
+      fc.property(sizes, lanes, rows, width, ({ m, d, seed }, l, r, w) => {
+        const X = numbers(m * d, seed)
+        const W = numbers(d * 3, seed + 1)
+        const y = Array.from({ length: m * 3 }, (_, at) =>
+          Array.from({ length: d }, (_, k) => X[Math.floor(at / 3) * d + k]! * W[k * 3 + (at % 3)]!).reduce(
+            (a, b) => a + b,
+            0,
+          ),
+        )
+        const plan = scheduled('products', 'lanes', r, w).compilation.planFor(l)
+        expect(run(plan, { m, d }, { X, W, y: y.map(() => Number.NaN) }).y).toEqual(y)
+      }),
+      { numRuns: 40 },
+    )
+  })
+})
+
+test('rows of different lengths: lanes of one row meet by themselves', () => {
+  const j_indptr = [0, 3, 3, 4, 9, 9]
+  const j_indices = [0, 2, 3, 1, 0, 1, 2, 3, 4]
+  const [m, n, d] = [5, 5, 7]
+  const X = numbers(m * d, 3)
+  const Y = numbers(n * d, 4)
+  const rowOf = (p: number): number => j_indptr.findLastIndex((start) => start <= p)
+  const C = j_indices.map((j, p) =>
+    Array.from({ length: d }, (_, k) => X[rowOf(p) * d + k]! * Y[j * d + k]!).reduce((a, b) => a + b, 0),
+  )
+  for (const w of [2, 4, 8, 32]) {
+    const plan = scheduled('sampled', 'lanes', 4, w).compilation.planFor(32)
+    expect(barriers(plan)).toBe(0)
+    const among = new Set<number>()
+    for (const step of plan.steps)
+      if (step.kind === 'launch')
+        walkStmts(step.body, (s) => void (s.kind === 'let' && s.lane && among.add(s.lane.among)))
+    expect([...among]).toEqual([w])
+    const arrays = { X, Y, C: C.map(() => Number.NaN), j_indptr, j_indices }
+    expect(run(plan, { m, n, d, j_count: 9 }, arrays).C).toEqual(C)
+  }
+  // Fewer lanes than the row has threads: the rest would meet at a barrier, which rows reach a different number of times.
+  expect(() => scheduled('sampled', 'lanes', 4, 32).compilation.planFor(8)).toThrow('divergent-barrier')
+})
+
+describe('as few meetings as can be', () => {
+  const plan = (w: number, l: number): Plan => scheduled('rows', 'lanes', 2, w).compilation.planFor(l)
+  test('lanes of a warp need no shared memory and no barrier', () => {
+    for (const w of [2, 4, 8, 16, 32]) {
+      const p = plan(w, 32)
+      expect([shared(p), barriers(p), exchanges(p)]).toEqual([0, 0, Math.log2(w)])
+    }
+  })
+  test('several warps meet once', () => {
+    for (const w of [64, 128, 512]) {
+      const p = plan(w, 32)
+      expect([shared(p), barriers(p), exchanges(p)]).toEqual([1, 1, Math.log2(w)])
+    }
+  })
+  test('without lanes, half of the threads after each barrier', () => {
+    const p = plan(16, 1)
+    expect([shared(p), barriers(p), exchanges(p)]).toEqual([1, 5, 0])
+  })
+  test('groups do not lie in two rows of the block', () => {
+    const p = plan(24, 32)
+    expect([shared(p), exchanges(p)]).toEqual([1, 3])
+  })
+})
+
+test.skipIf(noNvcc)('nvcc takes it', () => {
+  const texts = [
+    scheduled('rows', 'lanes', 4, 32),
+    scheduled('rows', 'lanes', 1, 256),
+    scheduled('peaks', 'lanes', 8, 8),
+    scheduled('products', 'lanes', 4, 16),
+    scheduled('sampled', 'lanes', 8, 8),
+  ].map((k) =>
+    k
+      .emit('cuda')
+      .map((t) => t.text)
+      .join('\n'),
+  )
+  for (const text of [texts[0]!, texts[2]!, texts[3]!, texts[4]!])
+    expect(text).not.toMatch(/__shared__|__syncthreads/)
+  expect(texts[4]).toContain('lanes<8>()')
+  expect(compileCuda(texts)).toBe('')
+})
+if (noNvcc) console.log(`skipped: compiling CUDA: ${noNvcc}`)
