@@ -11,13 +11,10 @@ const namesOf =
   (x) =>
     Array.isArray(x) && x.length >= least && x.every(isName)
 const isFormat: Test = (x) => {
-  const f = x as { kind?: unknown; axes?: unknown; parts?: unknown; params?: unknown } | null
-  return (
-    typeof f === 'object' &&
-    f !== null &&
-    Array.isArray(f.params) &&
-    Array.isArray(f.kind === 'composition' ? f.parts : f.axes)
-  )
+  const f = x as { [field in 'kind' | 'axes' | 'parts' | 'params' | 'ofOrder']?: unknown } | null
+  if (typeof f !== 'object' || f === null || !Array.isArray(f.params)) return false
+  if (f.kind === 'family') return typeof f.ofOrder === 'function'
+  return Array.isArray(f.kind === 'composition' ? f.parts : f.axes)
 }
 const areArguments: Test = (x) =>
   Array.isArray(x) && x.every((a) => typeof a === 'string' || (typeof a === 'number' && Number.isFinite(a)))
