@@ -81,35 +81,32 @@ function fillsShared(s: Stmt, shared: ReadonlySet<string>): s is For | Store {
 
 /**
  * The chain of constant loops at the top of the nest as one index dealt out to threads; without such loops one
- * thread does it all.
+ * thread does it all. Loops that are to be unrolled or vectors stay each thread's own.
  */
 function spread(s: For | Store, threads: ReadonlyMap<ThreadAxis, number>, names: Names): Stmt {
   const chain: For[] = []
   let body: Body = [s]
   for (;;) {
     const only = body.length === 1 ? body[0] : undefined
-    if (only?.kind !== 'for' || only.extent.kind !== 'const') break
+    if (only?.kind !== 'for' || only.extent.kind !== 'const' || only.mode.kind !== 'serial') break
     chain.push(only)
     body = only.body
   }
-  const total = chain.reduce((n, l) => n * (l.extent.kind === 'const' ? l.extent.value : 1), 1)
+  const extents = chain.map((l) => (l.extent.kind === 'const' ? l.extent.value : 1))
+  const total = extents.reduce((a, b) => a * b, 1)
+  const digits: Digit[] = []
   let count = 1
-  let thread: Expr = int(0)
   for (const axis of THREAD_AXES) {
     const extent = threads.get(axis)
     if (extent === undefined) continue
-    thread = add(thread, mul(builtin(axis), int(count)))
+    digits.push({ value: builtin(axis), place: count, end: count * extent })
     count *= extent
   }
   const round = names.fresh('round')
-  const at = add(mul(variable(round), int(count)), thread)
-  const map = new Map<string, Expr>()
-  let rest: Expr = at
-  for (let k = chain.length - 1; k >= 0; k--) {
-    const l = chain[k]!
-    map.set(l.var, k === 0 ? rest : mod(rest, l.extent))
-    rest = div(rest, l.extent)
-  }
+  digits.push({ value: variable(round), place: count, end: Number.POSITIVE_INFINITY })
+  const at = digits.map((d) => mul(d.value, int(d.place))).reduce((a, b) => add(b, a))
+  const indices = indicesOf(extents, digits, at)
+  const map = new Map<string, Expr>(chain.map((l, k) => [l.var, indices[k]!]))
   const conditions = [
     ...(total % count === 0 ? [] : [lt(at, int(total))]),
     ...chain.flatMap((l) => l.guards.map((g) => substitute(g, map))),
@@ -130,5 +127,35 @@ function spread(s: For | Store, threads: ReadonlyMap<ThreadAxis, number>, names:
     along: [...threads.keys()],
     body: guarded,
     span: s.span,
+  })
+}
+
+/** `value · place`, less than `end`: one digit of a number. */
+interface Digit {
+  readonly value: Expr
+  readonly place: number
+  readonly end: number
+}
+
+/**
+ * The indices of nested loops of constant extents at one position of them all, the sum of `digits`. Where the places
+ * of the loops and of the digits divide each other, every index takes its digits as they are, so that what depends
+ * on the thread is computed once.
+ */
+function indicesOf(extents: readonly number[], digits: readonly Digit[], at: Expr): readonly Expr[] {
+  const places = extents.map((_, k) => extents.slice(k + 1).reduce((a, b) => a * b, 1))
+  const all = [...places, ...digits.map((d) => d.place)].sort((a, b) => a - b)
+  const chained = all.every((p, k) => k === 0 || p % all[k - 1]! === 0)
+  return places.map((place, k) => {
+    const end = k === 0 ? Number.POSITIVE_INFINITY : place * extents[k]!
+    if (!chained) return k === 0 ? div(at, int(place)) : mod(div(at, int(place)), int(extents[k]!))
+    return digits
+      .map((d) => {
+        const [low, high] = [Math.max(place, d.place), Math.min(end, d.end)]
+        if (low >= high) return int(0)
+        const part = div(d.value, int(low / d.place))
+        return mul(high === d.end ? part : mod(part, int(high / low)), int(low / place))
+      })
+      .reduce((a, b) => add(b, a))
   })
 }
