@@ -4,9 +4,11 @@
  *     node dist/bench/convert.js --device cpu|cuda|webgpu [--matrix FILE.mtx|power-law] [--scale S]
  *       [--to hyb,bsr,sr_bcrs,sell] [--repeats 5] [--host no] [--check no] [--json PATH]
  *       [--variant 9:256x9,7:1024] [--nodes N --edges E] [--count yes]
+ *       [--like cpu|cuda|webgpu] [--fused N]
  *
  * A target may have arguments, `bsr(4)`. Variants are ways to sort: the bits of a digit, then the threads of a block
  * and the entries of each (an odd number), or the entries that single threads deal out; left out: the device's own.
+ * `--like`: columns are worked on as on that kind of device, `--fused` says how many launches become one at most.
  * `--scale` multiplies the nodes and edges of the power-law graph, `--nodes` and `--edges` set them. `--count` prints
  * what each conversion asks of the device (commands, transfers, launches by operation) and the host's own time. The source is CSR with f32 values; times are medians
  * in milliseconds after a warm-up, from the call to the device's last command; `first` is the first run, with
@@ -16,6 +18,7 @@
 import { SptError } from '../src/ast/diagnostic.ts'
 import { convertPlan, resident } from '../src/convert/index.ts'
 import { queueOf } from '../src/convert/resident.ts'
+import { TUNINGS } from '../src/convert/tuning.ts'
 import { instantiate } from '../src/formats/instance/instantiate.ts'
 import { convertTensor } from '../src/formats/parts/convert.ts'
 import type { CoordTensor, StoredTensor } from '../src/formats/tensor.ts'
@@ -25,7 +28,7 @@ import type { Instance } from '../src/ir/format.ts'
 import { load, readTensor } from '../src/node.ts'
 import { createCpuDevice } from '../src/runtime/cpu.ts'
 import { createCudaDevice } from '../src/runtime/cuda/index.ts'
-import type { Device } from '../src/runtime/device.ts'
+import type { Device, DeviceKind } from '../src/runtime/device.ts'
 import { createNodeWebGpu } from '../src/runtime/webgpu-node.ts'
 import { counted, launchesByKey } from './counted.ts'
 import { powerLaw, REDDIT_LIKE } from './power-law.ts'
@@ -149,6 +152,8 @@ function tune(variant: string): void {
     ? { by: 'block', threads: Number(first), items: Number(items) }
     : { by: 'thread', length: Number(first) }
 }
+const like = option('like')
+if (like) Object.assign(queue.tuning, TUNINGS[like as DeviceKind])
 const { digit, chunk } = queue.tuning
 if (option('fused')) queue.tuning.fused = count('fused', 1)
 const own = `${digit}:${chunk.by === 'block' ? `${chunk.threads}x${chunk.items}` : chunk.length}`
