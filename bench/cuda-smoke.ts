@@ -16,6 +16,7 @@ import { check, counts, refused } from './cuda-smoke/harness.ts'
 import { KERNELS } from './cuda-smoke/kernels.ts'
 import { refusals } from './cuda-smoke/refusals.ts'
 import { results } from './cuda-smoke/results.ts'
+import { queueing, work } from './cuda-smoke/work.ts'
 
 async function main(): Promise<number> {
   const [flag, value] = process.argv.slice(2)
@@ -44,10 +45,12 @@ async function main(): Promise<number> {
     console.log('resources', JSON.stringify((await device.compile(KERNELS.scale)).resources))
     console.log('features', [...device.features].join(' '), JSON.stringify(device.limits))
     await results(device)
+    await work(device)
     await refusals(device)
     await compiling(cacheDir)
     await faults(fileURLToPath(import.meta.url))
     await figures(device)
+    await queueing(device)
     await check('dispose', async () => void (await device.dispose()))
   } finally {
     rmSync(cacheDir, { recursive: true, force: true })

@@ -192,6 +192,19 @@ ${TYPES.map(([d]) => `  ${d}_y[i] = ${d}_x[i];`).join('\n')}
 `,
     [128, 1, 1],
   ),
+  cluster: moduleOf(
+    'cluster',
+    [['y', 'i32', 'out']],
+    `extern "C" __global__ void cluster(int* y) {
+#if __CUDA_ARCH__ >= 900
+  int n;
+  asm volatile("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(n));
+  if (threadIdx.x == 0) y[blockIdx.x] = n;
+#endif
+}
+`,
+    [32, 1, 1],
+  ),
   wild: moduleOf(
     'wild',
     [['y', 'i32', 'out']],

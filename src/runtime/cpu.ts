@@ -17,10 +17,14 @@ import type {
   CompiledModule,
   Device,
   DeviceBuffer,
+  DeviceEvent,
   DeviceLimits,
+  Graph,
   HostArray,
   ModuleText,
+  Stream,
 } from './device.ts'
+import { checkStream, failForeign, failFreed, type InOrder, InOrderEvent, InOrderStream } from './in-order.ts'
 
 type Fn = (...args: (HostArray | number | boolean)[]) => void
 
@@ -98,11 +102,50 @@ class CpuModule implements CompiledModule {
 /** Creates the cpu device. It needs `new Function`, which a page's content security policy can forbid. */
 export const createCpuDevice = (): Device => new CpuDevice()
 
+/** Runs its commands when they are queued: nothing is ever under way. */
+class CpuGraph implements Graph {
+  readonly #check: () => void
+  readonly #commands: readonly Command[]
+  readonly #order: InOrder
+  #freed = false
+
+  constructor(commands: readonly Command[], order: InOrder, check: () => void) {
+    this.#commands = commands
+    this.#order = order
+    this.#check = check
+  }
+
+  launch(stream?: Stream): void {
+    if (this.#freed) failFreed('the graph')
+    checkStream(stream, this.#order)
+    this.#check()
+    execute(this.#commands)
+  }
+
+  async time(repeats: number, between?: Graph): Promise<number[]> {
+    if (between && !(between instanceof CpuGraph)) failForeign('the graph')
+    return Array.from({ length: repeats }, () => {
+      between?.launch()
+      const start = performance.now()
+      this.launch()
+      return performance.now() - start
+    })
+  }
+
+  free(): void {
+    this.#freed = true
+  }
+}
+
 class CpuDevice implements Device {
   readonly kind = 'cpu'
   readonly name = 'JavaScript'
   readonly limits = LIMITS
   readonly features: ReadonlySet<string> = new Set(['f64'])
+  readonly #order: InOrder = {
+    now: async () => BigInt(Math.round(performance.now() * 1e6)),
+    finish: async () => {},
+  }
   #disposed = false
 
   alloc(bytes: number, label: string): DeviceBuffer {
@@ -143,13 +186,34 @@ class CpuDevice implements Device {
     execute(commands)
   }
 
-  async time(commands: readonly Command[], repeats: number): Promise<number[]> {
+  async time(commands: readonly Command[], repeats: number, between?: Graph): Promise<number[]> {
     this.#check(commands)
     return Array.from({ length: repeats }, () => {
+      between?.launch()
       const start = performance.now()
       execute(commands)
       return performance.now() - start
     })
+  }
+
+  async graph(commands: readonly Command[]): Promise<Graph> {
+    this.#check(commands)
+    const recorded = [...commands]
+    return new CpuGraph(recorded, this.#order, () => this.#check(recorded))
+  }
+
+  stream(label: string): Stream {
+    this.#alive(`stream ${label}`)
+    return new InOrderStream(label, this.#order)
+  }
+
+  event(): DeviceEvent {
+    this.#alive('event')
+    return new InOrderEvent(this.#order)
+  }
+
+  async finish(): Promise<void> {
+    this.#alive('finish')
   }
 
   async dispose(): Promise<void> {

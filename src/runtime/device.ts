@@ -4,6 +4,7 @@
  */
 import type { ModuleText } from '../backends/module.ts'
 import type { TypedArray } from '../ir/arrays.ts'
+import type { DeviceEvent, Graph, Stream } from './work.ts'
 
 export type DeviceKind = 'cpu' | 'webgpu' | 'cuda'
 
@@ -32,6 +33,7 @@ export interface DeviceBuffer {
 }
 
 export type { ArgSpec, Entry, ModuleText } from '../backends/module.ts'
+export type { DeviceEvent, Graph, Stream } from './work.ts'
 
 /** An argument's value at launch time. */
 export type ArgValue = DeviceBuffer | number
@@ -79,8 +81,18 @@ export interface Device {
   compile(module: ModuleText): Promise<CompiledModule>
   /** Runs commands in order; resolves when all have finished, rejects with the faulting kernel's name. */
   run(commands: readonly Command[]): Promise<void>
-  /** Milliseconds of each of `repeats` runs, by device events where there are any. No warm-up of its own. */
-  time(commands: readonly Command[], repeats: number): Promise<number[]>
+  /**
+   * Milliseconds of each of `repeats` runs, by device events where there are any. No warm-up of its own; `between` runs
+   * before each, unmeasured. Where launches take the host longer than the device, that shows: `Graph.time`.
+   */
+  time(commands: readonly Command[], repeats: number, between?: Graph): Promise<number[]>
+  /** Records commands for replays (`work.ts`). @throws SptError as `run` */
+  graph(commands: readonly Command[]): Promise<Graph>
+  /** A queue beside that of `run` (`work.ts`). */
+  stream(label: string): Stream
+  event(): DeviceEvent
+  /** Resolves when all that was queued on any stream has finished; rejects with the faulting kernel's name. */
+  finish(): Promise<void>
   dispose(): Promise<void>
 }
 

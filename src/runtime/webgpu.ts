@@ -9,16 +9,21 @@ import type {
   CompiledModule,
   Device,
   DeviceBuffer,
+  DeviceEvent,
   DeviceLimits,
+  Graph,
   HostArray,
   ModuleText,
+  Stream,
 } from './device.ts'
+import { InOrderEvent, InOrderStream } from './in-order.ts'
+import { GpuGraph, type GraphHost } from './webgpu/graph.ts'
 import { Launcher, type Stamps } from './webgpu/launch.ts'
 import { adapterFeatures, adapterLimits, adapterName, deviceLimits } from './webgpu/limits.ts'
 import { type GpuBuffer, Memory } from './webgpu/memory.ts'
 import { compileModule, GpuModule } from './webgpu/module.ts'
-import { firstLine, Session, validationError } from './webgpu/session.ts'
-import { Clock, REPEATS_PER_CLOCK } from './webgpu/timing.ts'
+import { firstLine, type GpuFailure, Session, validationError } from './webgpu/session.ts'
+import { Clock, REPEATS_PER_CLOCK, stampNow } from './webgpu/timing.ts'
 
 export interface WebGpuOptions {
   /** Which adapter to prefer; default `high-performance`. */
@@ -74,6 +79,7 @@ class WebGpuDevice implements Device {
   readonly #session: Session
   readonly #memory: Memory
   readonly #launcher: Launcher
+  readonly #graphs: GraphHost
 
   constructor(device: GPUDevice, name: string) {
     this.name = name
@@ -82,6 +88,12 @@ class WebGpuDevice implements Device {
     this.#session = new Session(device, name)
     this.#memory = new Memory(this.#session, this.limits)
     this.#launcher = new Launcher(this.#session)
+    this.#graphs = {
+      launcher: this.#launcher,
+      order: { now: () => this.#now(), finish: () => this.finish() },
+      check: (commands) => this.#checkNow(commands, describe(commands)),
+      time: (commands, repeats, submit, between) => this.#time(commands, repeats, submit, between),
+    }
   }
 
   alloc(bytes: number, label: string): DeviceBuffer {
@@ -103,18 +115,37 @@ class WebGpuDevice implements Device {
   async run(commands: readonly Command[]): Promise<void> {
     const call = describe(commands)
     await this.#check(commands, call)
-    await this.#submit(commands, call)
+    await this.#submitted(commands, call, () => this.#launcher.submit(commands))
   }
 
-  async time(commands: readonly Command[], repeats: number): Promise<number[]> {
-    const call = describe(commands)
-    await this.#check(commands, call)
-    const times: number[] = []
-    while (times.length < repeats) {
-      const chunk = Math.min(repeats - times.length, REPEATS_PER_CLOCK)
-      times.push(...(await this.#timeChunk(commands, chunk, call)))
-    }
-    return times
+  async time(commands: readonly Command[], repeats: number, between?: Graph): Promise<number[]> {
+    await this.#check(commands, describe(commands))
+    return this.#time(commands, repeats, (stamps) => this.#launcher.submit(commands, stamps), between)
+  }
+
+  async graph(commands: readonly Command[]): Promise<Graph> {
+    const list = [...commands]
+    const call = describe(list)
+    await this.#check(list, call)
+    const { value, failure } = this.#session.scoped(() => this.#launcher.record(list))
+    const failed = await this.#session.wait(failure, call)
+    if (failed) throw refused(list, call, failed)
+    return new GpuGraph(this.#graphs, list, value)
+  }
+
+  stream(label: string): Stream {
+    this.#session.alive(`stream ${label}`)
+    return new InOrderStream(label, this.#graphs.order)
+  }
+
+  event(): DeviceEvent {
+    this.#session.alive('event')
+    return new InOrderEvent(this.#graphs.order)
+  }
+
+  async finish(): Promise<void> {
+    this.#session.alive('finish')
+    await this.#session.wait(this.#session.device.queue.onSubmittedWorkDone(), 'finish')
   }
 
   async dispose(): Promise<void> {
@@ -123,16 +154,7 @@ class WebGpuDevice implements Device {
 
   /** All that can be known before a submission; afterwards only the driver can refuse it. */
   async #check(commands: readonly Command[], call: string): Promise<void> {
-    this.#session.alive(call)
-    const check = (): void =>
-      checkCommands(commands, this.limits, {
-        buffer: (b) => this.#memory.state(b),
-        module: (m) => {
-          if (!(m instanceof GpuModule) || m.session !== this.#session) return 'foreign'
-          return m.released ? 'freed' : 'live'
-        },
-      })
-    check()
+    this.#checkNow(commands, call)
     const unsure = new Set<GpuBuffer>()
     for (const c of commands)
       for (const a of c.kind === 'clear' ? [c.buffer] : c.args)
@@ -140,31 +162,67 @@ class WebGpuDevice implements Device {
     if (unsure.size === 0) return
     for (const b of unsure) await b.ready()
     // The caller may have freed something while the allocations were being confirmed.
-    check()
+    this.#checkNow(commands, call)
   }
 
-  async #submit(commands: readonly Command[], call: string, stamps?: Stamps): Promise<void> {
-    const { failure } = this.#session.scoped(() => this.#launcher.submit(commands, stamps))
-    const done = this.#session.device.queue.onSubmittedWorkDone()
-    const [failed] = await this.#session.wait(Promise.all([failure, done]), call)
-    if (!failed) return
-    if (failed.kind === 'validation') throw validationError(culprit(commands, failed.message), failed.message)
-    throw new SptError({
-      code: 'device/out-of-memory',
-      message: `${call}: the device ran out of memory: ${firstLine(failed.message)}`,
-      hint: 'free buffers that are no longer used, or run on a device with more memory',
+  #checkNow(commands: readonly Command[], call: string): void {
+    this.#session.alive(call)
+    checkCommands(commands, this.limits, {
+      buffer: (b) => this.#memory.state(b),
+      module: (m) => {
+        if (!(m instanceof GpuModule) || m.session !== this.#session) return 'foreign'
+        return m.released ? 'freed' : 'live'
+      },
     })
   }
 
+  /** Nanoseconds when all that was submitted so far has finished: the device's clock, or the host's. */
+  async #now(): Promise<bigint> {
+    if (this.features.has('timestamp-query')) return stampNow(this.#session, 'event')
+    await this.finish()
+    return BigInt(Math.round(performance.now() * 1e6))
+  }
+
+  async #submitted(commands: readonly Command[], call: string, submit: () => void): Promise<void> {
+    const { failure } = this.#session.scoped(submit)
+    const done = this.#session.device.queue.onSubmittedWorkDone()
+    const [failed] = await this.#session.wait(Promise.all([failure, done]), call)
+    if (failed) throw refused(commands, call, failed)
+  }
+
+  async #time(
+    commands: readonly Command[],
+    repeats: number,
+    submit: (stamps?: Stamps) => void,
+    between?: Graph,
+  ): Promise<number[]> {
+    const times: number[] = []
+    while (times.length < repeats) {
+      const chunk = Math.min(repeats - times.length, REPEATS_PER_CLOCK)
+      times.push(...(await this.#timeChunk(commands, chunk, submit, between)))
+    }
+    return times
+  }
+
   /** Repeats wait for each other, so that one's end is not another's beginning. */
-  async #timeChunk(commands: readonly Command[], repeats: number, call: string): Promise<number[]> {
+  async #timeChunk(
+    commands: readonly Command[],
+    repeats: number,
+    submit: (stamps?: Stamps) => void,
+    between?: Graph,
+  ): Promise<number[]> {
+    const call = describe(commands)
     const wall: number[] = []
     const clock = this.features.has('timestamp-query') ? new Clock(this.#session, repeats) : undefined
     try {
       for (let k = 0; k < repeats; k++) {
         const stamps = clock && { querySet: clock.querySet, begin: 2 * k, end: 2 * k + 1 }
+        if (between) {
+          between.launch()
+          await this.finish()
+        }
         const start = performance.now()
-        await this.#submit(commands, call, stamps)
+        await this.#submitted(commands, call, () => submit(stamps))
         wall.push(performance.now() - start)
       }
       const times = (await clock?.read(call)) ?? wall
@@ -174,6 +232,15 @@ class WebGpuDevice implements Device {
       clock?.free()
     }
   }
+}
+
+function refused(commands: readonly Command[], call: string, failed: GpuFailure): SptError {
+  if (failed.kind === 'validation') return validationError(culprit(commands, failed.message), failed.message)
+  return new SptError({
+    code: 'device/out-of-memory',
+    message: `${call}: the device ran out of memory: ${firstLine(failed.message)}`,
+    hint: 'free buffers that are no longer used, or run on a device with more memory',
+  })
 }
 
 const kernels = (commands: readonly Command[]): string[] => [

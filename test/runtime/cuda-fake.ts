@@ -4,12 +4,14 @@ import type { KernelCompiler } from '../../src/runtime/cuda/compiler.ts'
 import { CudaDevice } from '../../src/runtime/cuda/device.ts'
 import type { CudaDriver, DriverCalls } from '../../src/runtime/cuda/driver.ts'
 import type { ArgSpec, Entry, ModuleText } from '../../src/runtime/device.ts'
+import { FakeStreams } from './cuda-fake-streams.ts'
 
 /** What a kernel of the fake sees: its arguments' slots and the memory behind an address. */
 export interface FakeLaunch {
   readonly grid: readonly number[]
   readonly block: readonly number[]
   readonly sharedBytes: number
+  readonly cluster: readonly number[] | undefined
   slot(index: number): DataView
   memory(address: bigint): Uint8Array
 }
@@ -26,6 +28,9 @@ export const FAKE_CHIP: Chip & { readonly device: number } = {
   warpSize: 32,
   maxThreadsPerBlock: 1024,
   maxThreadsPerMultiprocessor: 2048,
+  maxBlocksPerMultiprocessor: 32,
+  clusters: true,
+  tensorMaps: true,
   maxBlockDim: [1024, 1024, 64],
   maxGridDim: [2147483647, 65535, 65535],
   sharedPerBlock: 49152,
@@ -46,7 +51,9 @@ export function put(out: { [index: number]: number | bigint }, value: number | b
 }
 
 const STRING_BASE = 0x5000n
-const SLOT_BASE = 0x9000_0000n
+/** Addresses of host blocks are this far apart. */
+const HOST_STEP = 0x10_0000n
+const HOST_BASE = 0x9000_0000n
 
 export class FakeDriver implements CudaDriver {
   readonly path = 'fake'
@@ -64,10 +71,10 @@ export class FakeDriver implements CudaDriver {
   busy = 0
   sticky = 0
   #next = 0x1000_0000n
-  #slots = new ArrayBuffer(0)
+  readonly streams = new FakeStreams()
+  readonly #host: ArrayBuffer[] = []
   #current = 0n
   #functions: string[] = []
-  #events = 0
   #strings: string[] = []
 
   readonly calls: DriverCalls = this.#table()
@@ -77,8 +84,29 @@ export class FakeDriver implements CudaDriver {
   }
 
   addressOf(block: ArrayBuffer): bigint {
-    this.#slots = block
-    return SLOT_BASE
+    return HOST_BASE + HOST_STEP * BigInt(this.#host.push(block) - 1)
+  }
+
+  /** A copy of host memory at an address, as the driver makes it when it queues a call. */
+  #read(address: bigint, bytes: number): DataView {
+    const at = address - HOST_BASE
+    const start = Number(at % HOST_STEP)
+    return new DataView(this.#host[Number(at / HOST_STEP)]!.slice(start, start + bytes))
+  }
+
+  #launch(
+    fn: bigint,
+    shape: Omit<FakeLaunch, 'slot' | 'memory'>,
+    stream: bigint,
+    pointers: BigUint64Array,
+  ): number {
+    const kernel = this.kernels.get(this.#functions[Number(fn) - 1]!)!
+    const slots = [...pointers].map((address) => this.#read(address, 8))
+    this.streams.enqueue(stream, () => {
+      this.sticky ||=
+        kernel({ ...shape, slot: (i) => slots[i]!, memory: (address) => this.#block(address) }) ?? 0
+    })
+    return 0
   }
 
   readString(address: bigint): string {
@@ -130,29 +158,51 @@ export class FakeDriver implements CudaDriver {
         return 0
       },
       cuMemFree_v2: (address) => (this.memory.delete(address) ? 0 : 1),
-      cuMemcpyHtoDAsync_v2: (to, from, bytes) => {
-        this.#block(to).set(host(from).subarray(0, bytes))
+      cuMemcpyHtoDAsync_v2: (to, from, bytes, stream) => {
+        const data = host(from).slice(0, bytes)
+        this.streams.enqueue(stream, () => this.#block(to).set(data))
         return 0
       },
-      cuMemcpyDtoHAsync_v2: (to, from, bytes) => {
-        host(to).set(this.#block(from).subarray(0, bytes))
+      cuMemcpyDtoHAsync_v2: (to, from, bytes, stream) => {
+        this.streams.enqueue(stream, () => host(to).set(this.#block(from).subarray(0, bytes)))
         return 0
       },
-      cuMemsetD8Async: (to, value, bytes) => {
-        this.#block(to).fill(value, 0, bytes)
+      cuMemsetD8Async: (to, value, bytes, stream) => {
+        this.streams.enqueue(stream, () => this.#block(to).fill(value, 0, bytes))
         return 0
       },
-      cuStreamCreate: (s) => put(s, 88n),
-      cuStreamQuery: () => (this.busy-- > 0 ? 600 : this.sticky),
-      cuStreamSynchronize: () => {
-        this.busy = 0
+      cuStreamCreate: (s) => put(s, this.streams.make('stream')),
+      cuStreamQuery: (stream) => {
+        if (this.busy-- > 0) return 600
+        this.streams.finish(stream)
         return this.sticky
       },
-      cuStreamDestroy_v2: () => 0,
-      cuEventCreate: (e) => put(e, BigInt(++this.#events)),
-      cuEventRecord: () => 0,
-      cuEventElapsedTime: (ms, start, end) => put(ms, Number(end - start)),
-      cuEventDestroy_v2: () => 0,
+      cuStreamSynchronize: (stream) => {
+        this.busy = 0
+        this.streams.finish(stream)
+        return this.sticky
+      },
+      cuStreamDestroy_v2: (stream) => this.streams.destroy('stream', stream),
+      cuStreamWaitEvent: (stream, event) => this.streams.wait(stream, event),
+      cuStreamBeginCapture_v2: (stream) => this.streams.beginCapture(stream),
+      cuStreamEndCapture: (stream, out) => {
+        const graph = this.streams.endCapture(stream)
+        return graph === undefined ? 901 : put(out, graph)
+      },
+      cuGraphInstantiateWithFlags: (out, graph) => put(out, this.streams.instantiate(graph)),
+      cuGraphUpload: () => 0,
+      cuGraphLaunch: (executable, stream) => this.streams.replay(executable, stream),
+      cuGraphExecDestroy: (executable) => this.streams.destroy('executable', executable),
+      cuGraphDestroy: (graph) => this.streams.destroy('graph', graph),
+      cuEventCreate: (e) => put(e, this.streams.make('event')),
+      cuEventRecord: (event, stream) => this.streams.record(event, stream),
+      cuEventRecordWithFlags: (event, stream, flags) => this.streams.record(event, stream, flags === 1),
+      cuEventQuery: (event) => this.streams.happened(event) || this.sticky,
+      cuEventElapsedTime: (ms, start, end) => {
+        const time = this.streams.elapsed(start, end)
+        return time === undefined ? 600 : put(ms, time)
+      },
+      cuEventDestroy_v2: (event) => this.streams.destroy('event', event),
       cuModuleLoadData: (m) => put(m, 99n),
       cuModuleUnload: () => 0,
       cuModuleGetFunction: (fn, _module, name) => {
@@ -162,16 +212,26 @@ export class FakeDriver implements CudaDriver {
       },
       cuFuncGetAttribute: (v, a) => put(v, this.attributes.get(a) ?? 0),
       cuFuncSetAttribute: () => 0,
-      cuLaunchKernel: (fn, gx, gy, gz, bx, by, bz, sharedBytes, _stream, pointers) => {
-        const code = this.kernels.get(this.#functions[Number(fn) - 1]!)!({
-          grid: [gx, gy, gz],
-          block: [bx, by, bz],
-          sharedBytes,
-          slot: (i) => new DataView(this.#slots, Number(pointers[i]! - SLOT_BASE), 8),
-          memory: (address) => this.#block(address),
-        })
-        this.sticky ||= code ?? 0
-        return 0
+      cuLaunchKernel: (fn, gx, gy, gz, bx, by, bz, sharedBytes, stream, pointers) =>
+        this.#launch(
+          fn,
+          { grid: [gx, gy, gz], block: [bx, by, bz], sharedBytes, cluster: undefined },
+          stream,
+          pointers,
+        ),
+      cuLaunchKernelEx: (bytes, fn, pointers) => {
+        const config = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+        const three = (view: DataView, at: number): number[] =>
+          [0, 1, 2].map((d) => view.getUint32(at + 4 * d, true))
+        const attribute = this.#read(config.getBigUint64(40, true), 72)
+        if (config.getUint32(48, true) !== 1 || attribute.getUint32(0, true) !== 4) return 1
+        const shape = {
+          grid: three(config, 0),
+          block: three(config, 12),
+          sharedBytes: config.getUint32(24, true),
+          cluster: three(attribute, 8),
+        }
+        return this.#launch(fn, shape, config.getBigUint64(32, true), pointers)
       },
       cuGetErrorName: (code, out) => this.#text(`CODE_${code}`, out),
       cuGetErrorString: (code, out) => this.#text(`text of ${code}`, out),
@@ -191,7 +251,7 @@ export class FakeDriver implements CudaDriver {
           this.failing.delete(name as keyof DriverCalls)
           return planned
         }
-        if (/^cu(Mem|Stream|Event|Module|Func|Launch)/.test(name) && !free.has(name)) {
+        if (/^cu(Mem|Stream|Event|Module|Func|Launch|Graph)/.test(name) && !free.has(name)) {
           if (this.#current !== 77n) return 201
           if (this.sticky) return this.sticky
         }

@@ -9,7 +9,7 @@ import { ArgumentBlock, checkScalar, packArguments } from '../../src/runtime/cud
 import { cacheFolder, cacheKey, decodeEntry, encodeEntry, openCache } from '../../src/runtime/cuda/cache.ts'
 import { compileError, excerpt, parseLog } from '../../src/runtime/cuda/compile-log.ts'
 import { openCompiler } from '../../src/runtime/cuda/compiler.ts'
-import { chooseTarget, type Nvrtc } from '../../src/runtime/cuda/nvrtc.ts'
+import { BASE_OPTIONS, chooseTarget, type Nvrtc } from '../../src/runtime/cuda/nvrtc.ts'
 import { buffer, fakeModule, scalar } from './cuda-fake.ts'
 import { fakeMachine } from './cuda-machine.ts'
 
@@ -42,15 +42,16 @@ describe('arguments', () => {
   })
 
   test('a scalar that its type cannot hold is refused', () => {
+    const k = fakeModule('k', []).entries[0]!
     const bad = { i32: [2 ** 31, 0.5, NaN], u32: [-1, 2 ** 32], i8: [128], u8: [-1, 256], bool: [2] } as const
     for (const [dtype, values] of Object.entries(bad)) {
       for (const v of values) {
-        expect(() => checkScalar('k', scalar('s', dtype as keyof typeof bad), v)).toThrow(SptError)
+        expect(() => checkScalar(k, scalar('s', dtype as keyof typeof bad), v)).toThrow(SptError)
       }
     }
     const good = { i32: -(2 ** 31), u32: 2 ** 32 - 1, i8: -128, u8: 255, bool: 1, f32: NaN, f64: Infinity }
     for (const [dtype, v] of Object.entries(good)) {
-      checkScalar('k', scalar('s', dtype as keyof typeof good), v)
+      checkScalar(k, scalar('s', dtype as keyof typeof good), v)
     }
   })
 
@@ -208,7 +209,7 @@ describe('compiling', () => {
     await compiler.image({ ...module, text: `${module.text} ` })
     expect((await compiler.image(module, true)).cached).toBe(false)
     expect((await compiler.image(module)).bytes).toEqual(Uint8Array.of(3))
-    expect(seen[0]).toEqual(['--std=c++17', '-lineinfo'])
+    expect(seen[0]).toEqual([...BASE_OPTIONS])
     expect(stored.size).toBe(2)
   })
 
@@ -220,7 +221,7 @@ describe('compiling', () => {
       '/cuda/include/cccl',
     ])
     await found.compiler.image({ ...fakeModule('k', []), text })
-    expect(found.seen[0]!.slice(2)).toEqual(['-I/cuda/include', '-I/cuda/include/cccl'])
+    expect(found.seen[0]!.slice(BASE_OPTIONS.length)).toEqual(['-I/cuda/include', '-I/cuda/include/cccl'])
     const missing = compilerOver(['/cuda/include/cuda_fp16.h'])
     await expect(missing.compiler.image({ ...fakeModule('k', []), text })).rejects.toThrow(
       "device/header-missing: CUDA module 'k' includes cuda_bf16.h, which is not installed",

@@ -6,6 +6,7 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { type Dtype, INT_RANGE } from '../../ir/dtype.ts'
 import type { ArgSpec, ArgValue, Entry } from '../device.ts'
+import { showKernel } from './errors.ts'
 
 /** CUDA's limit is 4 KiB of parameters on every chip; 8-byte slots make that 512. */
 export const MAX_ARGUMENTS = 512
@@ -59,7 +60,7 @@ export class ArgumentBlock {
 const isInteger = (dtype: Dtype): dtype is keyof typeof INT_RANGE => dtype in INT_RANGE
 
 /** Refuses a scalar that its type cannot hold. */
-export function checkScalar(kernel: string, spec: ArgSpec, value: number): void {
+export function checkScalar(kernel: Entry, spec: ArgSpec, value: number): void {
   const { dtype, name } = spec
   if (dtype === 'bool') {
     if (value === 0 || value === 1) return
@@ -70,7 +71,7 @@ export function checkScalar(kernel: string, spec: ArgSpec, value: number): void 
   const range = dtype === 'bool' ? '0 or 1' : `an integer in ${INT_RANGE[dtype as 'i32'].join(' .. ')}`
   fail({
     code: 'device/bad-argument',
-    message: `kernel '${kernel}': scalar '${name}' of type ${dtype} cannot be ${value}`,
+    message: `kernel ${showKernel(kernel)}: scalar '${name}' of type ${dtype} cannot be ${value}`,
     expected: range,
   })
 }
@@ -85,7 +86,7 @@ export function packArguments(
   if (args.length !== entry.args.length) {
     fail({
       code: 'device/bad-argument',
-      message: `kernel '${entry.name}' takes ${entry.args.length} arguments, not ${args.length}`,
+      message: `kernel ${showKernel(entry)} takes ${entry.args.length} arguments, not ${args.length}`,
       expected: entry.args.map((a) => a.name).join(', ') || 'no arguments',
     })
   }
@@ -93,14 +94,14 @@ export function packArguments(
     const spec = entry.args[slot]!
     const value = args[slot]!
     if (spec.kind === 'scalar' && typeof value === 'number') {
-      checkScalar(entry.name, spec, value)
+      checkScalar(entry, spec, value)
       block.setScalar(slot, spec.dtype, value)
     } else if (spec.kind === 'buffer' && typeof value === 'object' && value !== null) {
       block.setPointer(slot, addressOf(value, spec))
     } else {
       fail({
         code: 'device/bad-argument',
-        message: `kernel '${entry.name}': argument '${spec.name}' is ${typeof value === 'number' ? 'a number' : 'a buffer'}`,
+        message: `kernel ${showKernel(entry)}: argument '${spec.name}' is ${typeof value === 'number' ? 'a number' : 'a buffer'}`,
         expected: spec.kind === 'scalar' ? `a number of type ${spec.dtype}` : 'a buffer of this device',
       })
     }

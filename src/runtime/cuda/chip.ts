@@ -1,6 +1,7 @@
 /** What a CUDA device is: its properties as the driver tells them. */
 import type { DeviceLimits } from '../device.ts'
 import { type CudaDriver, check } from './driver.ts'
+import { CUDA } from './errors.ts'
 
 export interface Chip {
   readonly ordinal: number
@@ -12,6 +13,7 @@ export interface Chip {
   readonly warpSize: number
   readonly maxThreadsPerBlock: number
   readonly maxThreadsPerMultiprocessor: number
+  readonly maxBlocksPerMultiprocessor: number
   readonly maxBlockDim: readonly [number, number, number]
   readonly maxGridDim: readonly [number, number, number]
   /** Shared memory a block may use without asking, and after raising its limit; bytes. */
@@ -22,6 +24,9 @@ export interface Chip {
   readonly registersPerMultiprocessor: number
   readonly l2Bytes: number
   readonly memoryBytes: number
+  /** Whether blocks can form clusters, and copies of tiles be described by tensor maps. */
+  readonly clusters: boolean
+  readonly tensorMaps: boolean
 }
 
 /** `CUdevice_attribute`. */
@@ -44,6 +49,9 @@ const ATTRIBUTE = {
   sharedPerMultiprocessor: 81,
   registersPerMultiprocessor: 82,
   sharedPerBlockOptin: 97,
+  maxBlocksPerMultiprocessor: 106,
+  clusters: 120,
+  tensorMaps: 127,
 } as const
 
 export function readChip(driver: CudaDriver, ordinal: number): Chip & { readonly device: number } {
@@ -58,6 +66,9 @@ export function readChip(driver: CudaDriver, ordinal: number): Chip & { readonly
     )
     return out[0]!
   }
+  // A driver older than an attribute refuses its number.
+  const supports = (attribute: 'clusters' | 'tensorMaps'): boolean =>
+    driver.calls.cuDeviceGetAttribute(out, ATTRIBUTE[attribute], device) === CUDA.SUCCESS && out[0] === 1
   const name = new Uint8Array(256)
   check(driver, 'cuDeviceGetName', driver.calls.cuDeviceGetName(name, name.length, device))
   const bytes = new BigUint64Array(1)
@@ -74,6 +85,7 @@ export function readChip(driver: CudaDriver, ordinal: number): Chip & { readonly
     warpSize: read('warpSize'),
     maxThreadsPerBlock: read('maxThreadsPerBlock'),
     maxThreadsPerMultiprocessor: read('maxThreadsPerMultiprocessor'),
+    maxBlocksPerMultiprocessor: read('maxBlocksPerMultiprocessor'),
     maxBlockDim: [read('maxBlockDimX'), read('maxBlockDimY'), read('maxBlockDimZ')],
     maxGridDim: [read('maxGridDimX'), read('maxGridDimY'), read('maxGridDimZ')],
     sharedPerBlock,
@@ -83,6 +95,8 @@ export function readChip(driver: CudaDriver, ordinal: number): Chip & { readonly
     registersPerMultiprocessor: read('registersPerMultiprocessor'),
     l2Bytes: read('l2Bytes'),
     memoryBytes: Number(bytes[0]!),
+    clusters: supports('clusters'),
+    tensorMaps: supports('tensorMaps'),
   }
 }
 
@@ -107,6 +121,8 @@ export function chipFeatures(chip: Chip): ReadonlySet<string> {
   const names = ['f64', 'subgroups', 'timestamp-query', chipArch(chip)]
   if (cc >= 53) names.push('shader-f16')
   if (cc >= 80) names.push('bf16', 'async-copy')
+  if (chip.clusters) names.push('clusters')
+  if (chip.tensorMaps) names.push('tensor-maps')
   return new Set(names)
 }
 

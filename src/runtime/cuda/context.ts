@@ -1,5 +1,5 @@
 /**
- * One context with one stream: making it current, waiting for it, and what happens to it after a fault.
+ * One context with its queues: making it current, waiting for them, and what happens to it after a fault.
  */
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { fail } from '../../ast/diagnostic.ts'
@@ -16,19 +16,31 @@ import {
 } from './errors.ts'
 
 const STREAM_NON_BLOCKING = 1
+export const EVENT_DISABLE_TIMING = 2
 /** Waiting polls without a pause for this long, then between events, then every millisecond. */
 const SPIN_MS = 0.2
 const YIELD_MS = 20
+
+/** A stream of the driver. */
+export interface CudaQueue {
+  readonly handle: Handle
+  /** Recorded to make another queue wait for this one. */
+  readonly joint: Handle
+  /** Whether something was queued since it was last seen idle. */
+  busy: boolean
+  /** Kernels queued since then, as messages show them: the suspects of a fault. */
+  readonly kernels: Set<string>
+}
 
 export class CudaContext {
   readonly driver: CudaDriver
   readonly calls: DriverCalls
   readonly chip: Chip & { readonly device: number }
-  readonly stream: Handle
+  /** The queue of `run` and of transfers. */
+  readonly main: CudaQueue
+  readonly #queues = new Set<CudaQueue>()
   readonly #handle: Handle
   readonly #memoryState: (asked: number, label: string) => MemoryState
-  /** Kernels queued since the stream was last seen idle: the suspects of a fault. */
-  #inFlight: string[] = []
   #fault: string | undefined
   #disposed = false
 
@@ -46,12 +58,11 @@ export class CudaContext {
     this.#handle = out[0]!
     try {
       this.check('cuCtxSetCurrent', this.calls.cuCtxSetCurrent(this.#handle))
-      this.check('cuStreamCreate', this.calls.cuStreamCreate(out, STREAM_NON_BLOCKING))
+      this.main = this.openQueue()
     } catch (error) {
       this.calls.cuDevicePrimaryCtxRelease_v2(chip.device)
       throw error
     }
-    this.stream = out[0]!
   }
 
   /** Whether calls still make sense: neither disposed of nor faulted. */
@@ -88,12 +99,12 @@ export class CudaContext {
     }
   }
 
-  /** `exactly` names the kernel where it is known that no other can have faulted. */
+  /** `exactly` is the kernel where it is known that no other can have faulted. */
   translate(error: unknown, during: string, exactly?: string): unknown {
     if (!(error instanceof CudaCallError)) return error
     if (isSticky(error.code)) {
-      const kernels = exactly === undefined ? this.#inFlight : [exactly]
-      const fault = faulted(error, kernels, exactly !== undefined)
+      const inFlight = [...this.#queues].flatMap((q) => [...q.kernels])
+      const fault = faulted(error, exactly === undefined ? inFlight : [exactly], exactly !== undefined)
       this.#fault = fault.diagnostics[0]!.message
       return fault
     }
@@ -101,32 +112,72 @@ export class CudaContext {
     return callFailed(error, during)
   }
 
-  /** Notes a queued kernel; with `wait`, waits for it, so that a fault is its own. */
-  launched(kernel: string, wait: boolean): void {
-    if (!wait) {
-      this.#inFlight.push(kernel)
-      return
-    }
-    const code = this.calls.cuStreamSynchronize(this.stream)
-    if (code === CUDA.SUCCESS) return
-    throw this.translate(callError(this.driver, 'cuStreamSynchronize', code), `kernel '${kernel}'`, kernel)
+  /** The context must be current. */
+  openQueue(): CudaQueue {
+    const out = new BigUint64Array(1)
+    this.check('cuStreamCreate', this.calls.cuStreamCreate(out, STREAM_NON_BLOCKING))
+    const handle = out[0]!
+    const code = this.calls.cuEventCreate(out, EVENT_DISABLE_TIMING)
+    if (code !== CUDA.SUCCESS) this.calls.cuStreamDestroy_v2(handle)
+    this.check('cuEventCreate', code)
+    const queue: CudaQueue = { handle, joint: out[0]!, busy: false, kernels: new Set() }
+    this.#queues.add(queue)
+    return queue
   }
 
-  /** Resolves when the stream has nothing left to do. */
-  async idle(during: string): Promise<void> {
-    const start = performance.now()
-    // Disposing has waited for the stream itself.
-    while (!this.#disposed) {
-      const done = this.within(during, () => {
-        const code = this.calls.cuStreamQuery(this.stream)
+  /** Waits for what is queued there. The context must be current. */
+  closeQueue(queue: CudaQueue): void {
+    this.#synchronize(queue)
+    this.#queues.delete(queue)
+    this.#destroyQueue(queue)
+  }
+
+  #destroyQueue(queue: CudaQueue): void {
+    this.calls.cuEventDestroy_v2(queue.joint)
+    this.calls.cuStreamDestroy_v2(queue.handle)
+  }
+
+  /** Notes a queued kernel; with `wait`, waits for it, so that a fault is its own. */
+  launched(queue: CudaQueue, kernel: string, wait: boolean): void {
+    queue.busy = true
+    if (!wait) {
+      queue.kernels.add(kernel)
+      return
+    }
+    const code = this.calls.cuStreamSynchronize(queue.handle)
+    if (code === CUDA.SUCCESS) return
+    throw this.translate(callError(this.driver, 'cuStreamSynchronize', code), `kernel ${kernel}`, kernel)
+  }
+
+  /** What is queued on the main queue from now on comes after all that is queued anywhere. The context must be current. */
+  join(): void {
+    for (const queue of this.#queues) {
+      if (queue === this.main || !queue.busy) continue
+      this.check('cuEventRecord', this.calls.cuEventRecord(queue.joint, queue.handle))
+      this.check('cuStreamWaitEvent', this.calls.cuStreamWaitEvent(this.main.handle, queue.joint, 0))
+    }
+  }
+
+  /** Resolves when a queue, or every queue, has nothing left to do. */
+  async idle(during: string, queue?: CudaQueue): Promise<void> {
+    for (const q of queue ? [queue] : [...this.#queues]) {
+      await this.until(during, () => {
+        const code = this.#queues.has(q) ? this.calls.cuStreamQuery(q.handle) : CUDA.SUCCESS
         if (code === CUDA.NOT_READY) return false
         this.check('cuStreamQuery', code)
+        q.busy = false
+        q.kernels.clear()
         return true
       })
-      if (done) {
-        this.#inFlight = []
-        return
-      }
+    }
+  }
+
+  /** Polls, first closely, then leaving JavaScript time. */
+  async until(during: string, done: () => boolean): Promise<void> {
+    const start = performance.now()
+    // Disposing has waited for the queues itself.
+    while (!this.#disposed) {
+      if (this.within(during, done)) return
       const waited = performance.now() - start
       if (waited > YIELD_MS) await setTimeout(1)
       else if (waited > SPIN_MS) await setImmediate()
@@ -135,9 +186,13 @@ export class CudaContext {
 
   /** Before memory or code is taken away, what may still use it has to end. The context must be current. */
   drain(): void {
-    if (this.#inFlight.length === 0) return
-    this.check('cuStreamSynchronize', this.calls.cuStreamSynchronize(this.stream))
-    this.#inFlight = []
+    for (const queue of this.#queues) if (queue.busy) this.#synchronize(queue)
+  }
+
+  #synchronize(queue: CudaQueue): void {
+    this.check('cuStreamSynchronize', this.calls.cuStreamSynchronize(queue.handle))
+    queue.busy = false
+    queue.kernels.clear()
   }
 
   /** Ends the context; `release` gives back what lives in it. Does nothing the second time. */
@@ -146,9 +201,10 @@ export class CudaContext {
     this.#disposed = true
     // After a fault these calls only return its code again; the context is released all the same.
     this.calls.cuCtxSetCurrent(this.#handle)
-    this.calls.cuStreamSynchronize(this.stream)
+    for (const queue of this.#queues) this.calls.cuStreamSynchronize(queue.handle)
     release()
-    this.calls.cuStreamDestroy_v2(this.stream)
+    for (const queue of this.#queues) this.#destroyQueue(queue)
+    this.#queues.clear()
     this.calls.cuDevicePrimaryCtxRelease_v2(this.chip.device)
   }
 }

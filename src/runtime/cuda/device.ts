@@ -1,20 +1,24 @@
 /**
- * A CUDA device: one context, one stream. Element types are stored as they are on the host, bool as a byte, so
- * uploads and downloads move bits unchanged.
+ * A CUDA device: one context, a queue for what is waited for, and streams beside it. Element types are stored as
+ * they are on the host, bool as a byte, so uploads and downloads move bits unchanged.
  *
  * Work is queued when a method is called, in the order of the calls; a promise resolves when its work is done.
  * A device belongs to the thread that created it.
  */
 import { fail, SptError } from '../../ast/diagnostic.ts'
-import type { Command, Device, DeviceBuffer, DeviceLimits, HostArray, ModuleText } from '../device.ts'
-import { ArgumentBlock, MAX_ARGUMENTS, packArguments } from './arguments.ts'
+import type { Device, DeviceBuffer, DeviceLimits, HostArray, ModuleText, Stream } from '../device.ts'
+import { failForeign } from '../in-order.ts'
+import { MAX_ARGUMENTS } from './arguments.ts'
 import { type Chip, chipFeatures, chipLimits } from './chip.ts'
 import type { Image, KernelCompiler } from './compiler.ts'
 import { CudaContext } from './context.ts'
-import { type CudaDriver, callError, type DriverCalls, type Handle } from './driver.ts'
-import { CUDA, CudaCallError, isSticky } from './errors.ts'
-import { CudaBuffer, CudaMemory, checkRange } from './memory.ts'
+import type { CudaDriver, DriverCalls, Handle } from './driver.ts'
+import { CudaCallError, isSticky } from './errors.ts'
+import { CudaGraph, type GraphHost } from './graph.ts'
+import { type CudaCommand, Launcher } from './launch.ts'
+import { type CudaBuffer, CudaMemory, checkRange } from './memory.ts'
 import { CudaModule } from './module.ts'
+import { CudaEvent, CudaStream } from './stream.ts'
 
 /** Pairs of timing events in use at once. */
 const MAX_TIMED = 128
@@ -36,11 +40,13 @@ export class CudaDevice implements Device {
   readonly #context: CudaContext
   readonly #calls: DriverCalls
   readonly #compiler: KernelCompiler
-  readonly #syncEachLaunch: boolean
   readonly #memory: CudaMemory
-  readonly #block: ArgumentBlock
+  readonly #launcher: Launcher
+  readonly #graphs: GraphHost
   readonly #modules = new Set<CudaModule>()
-  readonly #events: Handle[] = []
+  readonly #events = new Set<CudaEvent>()
+  /** For timing, used again and again. */
+  readonly #timers: Handle[] = []
 
   constructor(parts: CudaDeviceParts) {
     const { driver, chip } = parts
@@ -49,11 +55,18 @@ export class CudaDevice implements Device {
     this.limits = chipLimits(chip, MAX_ARGUMENTS)
     this.features = chipFeatures(chip)
     this.#compiler = parts.compiler
-    this.#syncEachLaunch = parts.syncEachLaunch
     this.#memory = new CudaMemory(driver, chip.memoryBytes)
-    this.#block = new ArgumentBlock((slots) => driver.addressOf(slots))
     this.#context = new CudaContext(driver, chip, (asked, label) => this.#memory.state(asked, label))
     this.#calls = driver.calls
+    this.#launcher = new Launcher(this.#context, this.#memory, this.#modules)
+    this.#graphs = {
+      context: this.#context,
+      memory: this.#memory,
+      launcher: this.#launcher,
+      waitForEach: parts.syncEachLaunch,
+      graphs: new Set(),
+      queueOf: (stream) => this.#own(stream).queue,
+    }
   }
 
   alloc(bytes: number, label: string): DeviceBuffer {
@@ -64,31 +77,34 @@ export class CudaDevice implements Device {
 
   async upload(buffer: DeviceBuffer, data: HostArray, byteOffset = 0): Promise<void> {
     const during = `uploading to '${buffer.label}'`
-    const { stream } = this.#context
+    const { main } = this.#context
     this.#context.within(during, () => {
-      const own = this.#own(buffer)
+      const own = this.#memory.own(buffer)
       const bytes = data.byteLength
       checkRange(own, byteOffset, bytes, 'upload')
       if (bytes === 0) return
+      this.#context.join()
+      const stream = main.handle
       const code = this.#calls.cuMemcpyHtoDAsync_v2(own.address + BigInt(byteOffset), data, bytes, stream)
       this.#context.check('cuMemcpyHtoDAsync_v2', code)
     })
-    await this.#context.idle(during)
+    await this.#context.idle(during, main)
   }
 
   async download(buffer: DeviceBuffer, bytes: number = buffer.bytes): Promise<ArrayBuffer> {
     const during = `downloading '${buffer.label}'`
-    const { stream } = this.#context
+    const { main } = this.#context
     const result = this.#context.within(during, () => {
-      const own = this.#own(buffer)
+      const own = this.#memory.own(buffer)
       checkRange(own, 0, bytes, 'download')
       const host = hostBlock(bytes, buffer.label)
       if (bytes === 0) return host
-      const code = this.#calls.cuMemcpyDtoHAsync_v2(host, own.address, bytes, stream)
+      this.#context.join()
+      const code = this.#calls.cuMemcpyDtoHAsync_v2(host, own.address, bytes, main.handle)
       this.#context.check('cuMemcpyDtoHAsync_v2', code)
       return host
     })
-    await this.#context.idle(during)
+    await this.#context.idle(during, main)
     return result
   }
 
@@ -114,20 +130,22 @@ export class CudaDevice implements Device {
     }
   }
 
-  async run(commands: readonly Command[]): Promise<void> {
+  async run(commands: readonly CudaCommand[]): Promise<void> {
+    const { main } = this.#context
     try {
       this.#context.within('running', () => {
-        for (const command of commands) this.#issue(command)
+        this.#context.join()
+        this.#launcher.queue(commands, main, this.#graphs.waitForEach)
       })
     } catch (error) {
       // What was queued before the refused command still runs; its own fault is the graver news.
-      if (this.#context.usable) await this.#context.idle('running')
+      if (this.#context.usable) await this.#context.idle('running', main)
       throw error
     }
-    await this.#context.idle('running')
+    await this.#context.idle('running', main)
   }
 
-  async time(commands: readonly Command[], repeats: number): Promise<number[]> {
+  async time(commands: readonly CudaCommand[], repeats: number, between?: CudaGraph): Promise<number[]> {
     if (!Number.isSafeInteger(repeats) || repeats < 1) {
       fail({
         code: 'device/bad-argument',
@@ -137,20 +155,38 @@ export class CudaDevice implements Device {
     }
     const times: number[] = []
     while (times.length < repeats) {
-      times.push(...(await this.#timeSome(commands, Math.min(MAX_TIMED, repeats - times.length))))
+      times.push(...(await this.#timeSome(commands, Math.min(MAX_TIMED, repeats - times.length), between)))
     }
     return times
   }
 
+  async graph(commands: readonly CudaCommand[]): Promise<CudaGraph> {
+    return this.#context.within('recording a graph', () => new CudaGraph(this.#graphs, commands))
+  }
+
+  stream(label: string): CudaStream {
+    return this.#context.within(`opening the stream ${label}`, () => new CudaStream(this.#context, label))
+  }
+
+  event(): CudaEvent {
+    return this.#context.within('making an event', () => new CudaEvent(this.#context, this.#events))
+  }
+
+  finish(): Promise<void> {
+    return this.#context.idle('finishing')
+  }
+
   async dispose(): Promise<void> {
     this.#context.dispose(() => {
-      for (const event of this.#events) this.#calls.cuEventDestroy_v2(event)
+      for (const graph of [...this.#graphs.graphs]) graph.release()
+      for (const event of [...this.#events]) event.release()
+      for (const event of this.#timers) this.#calls.cuEventDestroy_v2(event)
       for (const module of this.#modules) {
         module.released = true
         this.#calls.cuModuleUnload(module.handle)
       }
       for (const buffer of [...this.#memory.live]) this.#memory.free(buffer)
-      this.#events.length = 0
+      this.#timers.length = 0
       this.#modules.clear()
     })
   }
@@ -163,20 +199,22 @@ export class CudaDevice implements Device {
     return loaded
   }
 
-  async #timeSome(commands: readonly Command[], count: number): Promise<number[]> {
-    const events = this.#takeEvents(2 * count)
-    const { stream } = this.#context
+  async #timeSome(commands: readonly CudaCommand[], count: number, between?: CudaGraph): Promise<number[]> {
+    const events = this.#takeTimers(2 * count)
+    const { main } = this.#context
     const record = (event: Handle): void =>
-      this.#context.check('cuEventRecord', this.#calls.cuEventRecord(event, stream))
+      this.#context.check('cuEventRecord', this.#calls.cuEventRecord(event, main.handle))
     try {
       this.#context.within('timing', () => {
+        this.#context.join()
         for (let i = 0; i < count; i++) {
+          between?.launch()
           record(events[2 * i]!)
-          for (const command of commands) this.#issue(command)
+          this.#launcher.queue(commands, main, this.#graphs.waitForEach)
           record(events[2 * i + 1]!)
         }
       })
-      await this.#context.idle('timing')
+      await this.#context.idle('timing', main)
       return this.#context.within('timing', () =>
         Array.from({ length: count }, (_, i) => {
           const out = new Float32Array(1)
@@ -186,82 +224,24 @@ export class CudaDevice implements Device {
         }),
       )
     } finally {
-      this.#events.push(...events)
+      this.#timers.push(...events)
     }
   }
 
-  #takeEvents(count: number): Handle[] {
+  #takeTimers(count: number): Handle[] {
     return this.#context.within('timing', () => {
       const out = new BigUint64Array(1)
-      while (this.#events.length < count) {
+      while (this.#timers.length < count) {
         this.#context.check('cuEventCreate', this.#calls.cuEventCreate(out, 0))
-        this.#events.push(out[0]!)
+        this.#timers.push(out[0]!)
       }
-      return this.#events.splice(0, count)
+      return this.#timers.splice(0, count)
     })
   }
 
-  #own(buffer: DeviceBuffer): CudaBuffer {
-    if (buffer instanceof CudaBuffer && this.#memory.live.has(buffer)) return buffer
-    if (buffer instanceof CudaBuffer && buffer.freed) {
-      fail({ code: 'device/buffer-freed', message: `buffer '${buffer.label}' was freed before this use` })
-    }
-    fail({
-      code: 'device/foreign-buffer',
-      message: `buffer '${buffer.label}' was not allocated on this device`,
-      expected: `a buffer of ${this.name}`,
-    })
-  }
-
-  #issue(command: Command): void {
-    const { stream } = this.#context
-    if (command.kind === 'clear') {
-      const { address, bytes } = this.#own(command.buffer)
-      if (bytes === 0) return
-      this.#context.check('cuMemsetD8Async', this.#calls.cuMemsetD8Async(address, 0, bytes, stream))
-      return
-    }
-    const { entry, fn } = this.#entry(command)
-    this.#checkGrid(entry.name, command.grid)
-    packArguments(this.#block, entry, command.args, (value) => this.#own(value).address)
-    const [x, y, z] = command.grid
-    const [bx, by, bz] = entry.block
-    const { pointers } = this.#block
-    const shared = entry.sharedBytes
-    const code = this.#calls.cuLaunchKernel(fn, x, y, z, bx, by, bz, shared, stream, pointers, null)
-    if (code !== CUDA.SUCCESS) {
-      const error = callError(this.#context.driver, 'cuLaunchKernel', code)
-      throw this.#context.translate(error, `launching kernel '${entry.name}'`)
-    }
-    this.#context.launched(entry.name, this.#syncEachLaunch)
-  }
-
-  #entry(command: Extract<Command, { kind: 'launch' }>) {
-    const { module } = command
-    if (!(module instanceof CudaModule) || !this.#modules.has(module)) {
-      const gone = module instanceof CudaModule && module.released
-      fail({
-        code: 'device/foreign-module',
-        message: `the module of kernel '${command.entry}' was ${gone ? 'released' : 'not compiled on this device'}`,
-      })
-    }
-    const loaded = module.entries.get(command.entry)
-    if (loaded) return loaded
-    fail({
-      code: 'device/no-entry',
-      message: `module '${module.text.name}' has no kernel '${command.entry}'`,
-      lookup: { name: command.entry, candidates: [...module.entries.keys()] },
-    })
-  }
-
-  #checkGrid(kernel: string, grid: readonly [number, number, number]): void {
-    const { maxGridDim } = this.limits
-    if (grid.every((n, d) => Number.isInteger(n) && n >= 1 && n <= maxGridDim[d]!)) return
-    fail({
-      code: 'device/bad-grid',
-      message: `kernel '${kernel}' cannot be launched with a grid of ${grid.join(' x ')} blocks`,
-      expected: `whole numbers from 1 to ${maxGridDim.join(', ')}`,
-    })
+  #own(stream: Stream): CudaStream {
+    if (stream instanceof CudaStream && stream.context === this.#context) return stream
+    return failForeign(`the stream ${stream.label}`)
   }
 
   #free(buffer: CudaBuffer): void {

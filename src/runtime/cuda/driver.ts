@@ -1,6 +1,6 @@
 /**
  * The CUDA driver API: one table of the calls used, by the names the library exports. They exist with these
- * names and signatures from CUDA 11 to 13.
+ * names and signatures from CUDA 11.8 to 13.
  *
  * How values pass: a handle (context, stream, event, module, function) and a device address are bigints; an out
  * parameter is a one-element view that the call fills; host memory is a typed array passed as it is.
@@ -41,8 +41,18 @@ export interface DriverCalls {
   cuStreamQuery(stream: Handle): number
   cuStreamSynchronize(stream: Handle): number
   cuStreamDestroy_v2(stream: Handle): number
+  cuStreamWaitEvent(stream: Handle, event: Handle, flags: number): number
+  cuStreamBeginCapture_v2(stream: Handle, mode: number): number
+  cuStreamEndCapture(stream: Handle, graph: Out64): number
+  cuGraphInstantiateWithFlags(executable: Out64, graph: Handle, flags: bigint): number
+  cuGraphUpload(executable: Handle, stream: Handle): number
+  cuGraphLaunch(executable: Handle, stream: Handle): number
+  cuGraphExecDestroy(executable: Handle): number
+  cuGraphDestroy(graph: Handle): number
   cuEventCreate(event: Out64, flags: number): number
   cuEventRecord(event: Handle, stream: Handle): number
+  cuEventRecordWithFlags(event: Handle, stream: Handle, flags: number): number
+  cuEventQuery(event: Handle): number
   cuEventElapsedTime(milliseconds: Float32Array, start: Handle, end: Handle): number
   cuEventDestroy_v2(event: Handle): number
   cuModuleLoadData(module: Out64, image: Uint8Array): number
@@ -63,6 +73,7 @@ export interface DriverCalls {
     pointers: BigUint64Array,
     extra: null,
   ): number
+  cuLaunchKernelEx(config: Uint8Array, fn: Handle, pointers: BigUint64Array, extra: null): number
   cuGetErrorName(code: number, name: Out64): number
   cuGetErrorString(code: number, text: Out64): number
 }
@@ -89,8 +100,18 @@ const PARAMETERS: Readonly<Record<keyof DriverCalls, string>> = {
   cuStreamQuery: 'uintptr_t',
   cuStreamSynchronize: 'uintptr_t',
   cuStreamDestroy_v2: 'uintptr_t',
+  cuStreamWaitEvent: 'uintptr_t, uintptr_t, uint32_t',
+  cuStreamBeginCapture_v2: 'uintptr_t, uint32_t',
+  cuStreamEndCapture: 'uintptr_t, void *',
+  cuGraphInstantiateWithFlags: 'void *, uintptr_t, uint64_t',
+  cuGraphUpload: 'uintptr_t, uintptr_t',
+  cuGraphLaunch: 'uintptr_t, uintptr_t',
+  cuGraphExecDestroy: 'uintptr_t',
+  cuGraphDestroy: 'uintptr_t',
   cuEventCreate: 'void *, uint32_t',
   cuEventRecord: 'uintptr_t, uintptr_t',
+  cuEventRecordWithFlags: 'uintptr_t, uintptr_t, uint32_t',
+  cuEventQuery: 'uintptr_t',
   cuEventElapsedTime: 'void *, uintptr_t, uintptr_t',
   cuEventDestroy_v2: 'uintptr_t',
   cuModuleLoadData: 'void *, void *',
@@ -100,6 +121,7 @@ const PARAMETERS: Readonly<Record<keyof DriverCalls, string>> = {
   cuFuncSetAttribute: 'uintptr_t, int32_t, int32_t',
   cuLaunchKernel:
     'uintptr_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uintptr_t, void *, void *',
+  cuLaunchKernelEx: 'void *, uintptr_t, void *, void *',
   cuGetErrorName: 'int32_t, void *',
   cuGetErrorString: 'int32_t, void *',
 }
@@ -149,7 +171,7 @@ function bindDriver(ffi: Ffi, path: string): CudaDriver {
   const calls: Partial<Record<keyof DriverCalls, unknown>> = {}
   for (const [name, parameters] of Object.entries(PARAMETERS) as [keyof DriverCalls, string][]) {
     const bound = library.bind(`int32_t ${name}(${parameters})`)
-    if (!bound) throw new Error(`it has no ${name}: the driver is older than CUDA 11`)
+    if (!bound) throw new Error(`it has no ${name}: the driver is older than CUDA 11.8`)
     calls[name] = bound
   }
   return {

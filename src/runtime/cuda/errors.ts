@@ -1,5 +1,6 @@
 /** CUDA's result codes in words, and which of them mean what to a caller. */
 import { type Diagnostic, SptError } from '../../ast/diagnostic.ts'
+import type { Entry } from '../device.ts'
 
 /** `CUresult` values that this runtime tells apart; the driver names the others. */
 export const CUDA = {
@@ -114,10 +115,14 @@ export function outOfMemory(state: MemoryState): SptError {
   })
 }
 
-/** A fault while kernels ran. `kernels` are those that may have caused it, in launch order. */
+/** A kernel in messages: its name, and where the user wrote it. */
+export const showKernel = (entry: Pick<Entry, 'name' | 'place'>): string =>
+  entry.place === undefined ? `'${entry.name}'` : `'${entry.name}' in ${entry.place}`
+
+/** A fault while kernels ran. `kernels` are those that may have caused it, in launch order, as `showKernel` has them. */
 export function faulted(error: CudaCallError, kernels: readonly string[], exact: boolean): SptError {
   const names = [...new Set(kernels)]
-  const shown = names.slice(0, 8).map((n) => `'${n}'`)
+  const shown = names.slice(0, 8)
   if (names.length > shown.length) shown.push(`${names.length - shown.length} more`)
   const where = exact
     ? `kernel ${shown[0]}`

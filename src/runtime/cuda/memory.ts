@@ -63,6 +63,19 @@ export class CudaMemory {
     return buffer
   }
 
+  /** The buffer behind a handle. @throws SptError `device/buffer-freed`, `device/foreign-buffer` */
+  own(buffer: DeviceBuffer): CudaBuffer {
+    if (buffer instanceof CudaBuffer && this.live.has(buffer)) return buffer
+    if (buffer instanceof CudaBuffer && buffer.freed) {
+      fail({ code: 'device/buffer-freed', message: `buffer '${buffer.label}' was freed before this use` })
+    }
+    return fail({
+      code: 'device/foreign-buffer',
+      message: `buffer '${buffer.label}' was not allocated on this device`,
+      expected: 'a buffer of this device',
+    })
+  }
+
   /** Returns the driver's code. */
   free(buffer: CudaBuffer): number {
     buffer.freed = true

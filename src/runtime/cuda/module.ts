@@ -3,7 +3,7 @@ import { fail } from '../../ast/diagnostic.ts'
 import type { CompiledModule, Entry, ModuleText } from '../device.ts'
 import type { Chip } from './chip.ts'
 import { type CudaDriver, callError, check, type Handle } from './driver.ts'
-import { CUDA } from './errors.ts'
+import { CUDA, showKernel } from './errors.ts'
 
 /** `CUfunction_attribute`. */
 const ATTRIBUTE = {
@@ -13,11 +13,14 @@ const ATTRIBUTE = {
   local: 3,
   registers: 4,
   maxDynamicShared: 8,
+  largeClusters: 14,
 } as const
 
 export interface LoadedEntry {
   readonly entry: Entry
   readonly fn: Handle
+  /** As messages show it. */
+  readonly shown: string
 }
 
 /** What `cuFuncGetAttribute` tells; bytes but for `registers` (per thread) and `maxThreads` (per block). */
@@ -59,7 +62,7 @@ export class CudaModule implements CompiledModule {
         const fn = findFunction(driver, this.handle, text.name, entry.name)
         const used = readResources(driver, fn)
         prepare(driver, chip, entry, fn, used)
-        entries.set(entry.name, { entry, fn })
+        entries.set(entry.name, { entry, fn, shown: showKernel(entry) })
         resources[entry.name] = used
       }
       this.entries = entries
@@ -113,7 +116,7 @@ function prepare(driver: CudaDriver, chip: Chip, entry: Entry, fn: Handle, used:
     fail({
       code: 'device/block-too-large',
       message:
-        `kernel '${entry.name}': a block of ${entry.block.join(' x ')} threads does not fit` +
+        `kernel ${showKernel(entry)}: a block of ${entry.block.join(' x ')} threads does not fit` +
         (byRegisters ? ` with ${used.registers} registers a thread` : ''),
       expected: `at most ${used.maxThreads} threads, ${chip.maxBlockDim.join(' x ')} by dimension`,
       hint: 'bind fewer threads, or split the loop that is bound',
@@ -124,7 +127,7 @@ function prepare(driver: CudaDriver, chip: Chip, entry: Entry, fn: Handle, used:
     fail({
       code: 'device/shared-too-large',
       message:
-        `kernel '${entry.name}' needs ${shared} bytes of shared memory a block ` +
+        `kernel ${showKernel(entry)} needs ${shared} bytes of shared memory a block ` +
         `(${used.shared} static, ${entry.sharedBytes} dynamic)`,
       expected: `at most ${chip.sharedPerBlockOptin} bytes`,
       hint: 'use smaller tiles',
@@ -134,4 +137,34 @@ function prepare(driver: CudaDriver, chip: Chip, entry: Entry, fn: Handle, used:
     const code = driver.calls.cuFuncSetAttribute(fn, ATTRIBUTE.maxDynamicShared, entry.sharedBytes)
     if (code !== CUDA.SUCCESS) throw callError(driver, 'cuFuncSetAttribute', code)
   }
+  if (entry.cluster) prepareCluster(driver, chip, entry, entry.cluster, fn)
+}
+
+/** Blocks of a cluster that every chip with clusters takes. */
+const PORTABLE_CLUSTER = 8
+const LARGEST_CLUSTER = 16
+
+function prepareCluster(
+  driver: CudaDriver,
+  chip: Chip,
+  entry: Entry,
+  cluster: readonly [number, number, number],
+  fn: Handle,
+): void {
+  const blocks = cluster[0] * cluster[1] * cluster[2]
+  const whole = cluster.every((n) => Number.isInteger(n) && n >= 1)
+  if (!chip.clusters || !whole || blocks > LARGEST_CLUSTER) {
+    fail({
+      code: 'device/bad-cluster',
+      message: chip.clusters
+        ? `kernel ${showKernel(entry)} asks for clusters of ${cluster.join(' x ')} blocks`
+        : `kernel ${showKernel(entry)} asks for clusters of blocks, which ${chip.name} does not have`,
+      expected: chip.clusters
+        ? `at most ${LARGEST_CLUSTER} blocks, ${PORTABLE_CLUSTER} to be safe`
+        : 'a GPU of compute capability 9.0 or later',
+    })
+  }
+  if (blocks <= PORTABLE_CLUSTER) return
+  const code = driver.calls.cuFuncSetAttribute(fn, ATTRIBUTE.largeClusters, 1)
+  if (code !== CUDA.SUCCESS) throw callError(driver, 'cuFuncSetAttribute', code)
 }

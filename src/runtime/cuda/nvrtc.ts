@@ -22,7 +22,7 @@ export interface Nvrtc {
 }
 
 /** The options every text is compiled with. */
-export const BASE_OPTIONS: readonly string[] = ['--std=c++17', '-lineinfo']
+export const BASE_OPTIONS: readonly string[] = ['--std=c++17', '-lineinfo', '-default-device']
 
 /**
  * What to compile for on a chip: its own architecture with the instructions only it has (`a`, from 9.0 on),

@@ -3,7 +3,7 @@
  * distinct set of values once, reached by dynamic offsets; so a bind group depends on the buffers alone and is
  * made once.
  */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail, invariant } from '../../ast/diagnostic.ts'
 import type { ArgValue, Command } from '../device.ts'
 import { roundTo, wordDtype } from '../widen.ts'
 import { type GpuBuffer, USAGE } from './memory.ts'
@@ -30,55 +30,36 @@ export interface Stamps {
 
 const LEAST_ARENA = 4096
 
-export class Launcher {
+let arenas = 0
+
+/** The uniform buffer that the scalars of a submission lie in. */
+class Scalars {
   readonly #session: Session
   readonly #align: number
-  #arena: GPUBuffer | undefined
-  /** What the uniform buffer holds, so that a repeated list of commands writes nothing. */
+  #buffer: GPUBuffer | undefined
+  /** What the buffer holds, so that a repeated list of commands writes nothing. */
   #shadow = new Uint32Array(0)
-  /** Counts the uniform buffers there have been: bind groups refer to one of them. */
-  #generation = 0
+  /** Tells the buffers there have been apart: a bind group refers to one of them. */
+  id = 0
 
   constructor(session: Session) {
     this.#session = session
     this.#align = session.device.limits.minUniformBufferOffsetAlignment
   }
 
-  /**
-   * Encodes and submits `commands` in one go. Nothing is awaited between writing the uniforms and the
-   * submission that reads them, so calls may overlap.
-   */
-  submit(commands: readonly Command[], stamps?: Stamps): void {
-    const { device } = this.#session
-    const ready = this.#prepare(commands)
-    const encoder = device.createCommandEncoder()
-    encode(encoder, ready, stamps)
-    device.queue.submit([encoder.finish()])
-  }
-
-  #prepare(commands: readonly Command[]): Ready[] {
-    const offsets = this.#uniforms(commands)
-    return commands.map((c, k): Ready => {
-      if (c.kind === 'clear') return { kind: 'clear', buffer: (c.buffer as GpuBuffer).gpu }
-      const entry = (c.module as GpuModule).entries.get(c.entry)!
-      return {
-        kind: 'launch',
-        entry,
-        group: this.#bindGroup(entry, c.args),
-        offsets: entry.uniformBytes > 0 ? [offsets[k]!] : [],
-        grid: c.grid,
-      }
-    })
+  get buffer(): GPUBuffer {
+    invariant(this.#buffer, 'no scalars have been written')
+    return this.#buffer
   }
 
   /** Lays the scalars of all launches out and writes them; gives each command's offset. */
-  #uniforms(commands: readonly Command[]): number[] {
+  write(commands: readonly Command[]): number[] {
     const places = new Map<string, number>()
     const blocks: { at: number; words: Uint32Array }[] = []
     let end = 0
     const offsets = commands.map((c) => {
       if (c.kind === 'clear') return 0
-      const entry = (c.module as GpuModule).entries.get(c.entry)!
+      const entry = entryOf(c)
       if (entry.uniformBytes === 0) return 0
       const words = scalarWords(entry, c.args)
       const key = words.join()
@@ -96,44 +77,98 @@ export class Launcher {
     for (const b of blocks) data.set(b.words, b.at / 4)
     this.#reserve(end)
     if (data.some((w, k) => w !== this.#shadow[k])) {
-      this.#session.device.queue.writeBuffer(this.#arena!, 0, data)
+      this.#session.device.queue.writeBuffer(this.buffer, 0, data)
       this.#shadow.set(data)
     }
     return offsets
   }
 
+  free(): void {
+    this.#buffer?.destroy()
+    this.#buffer = undefined
+  }
+
   #reserve(bytes: number): void {
-    if (this.#arena && this.#arena.size >= bytes) return
+    if (this.#buffer && this.#buffer.size >= bytes) return
     const size = 2 ** Math.ceil(Math.log2(Math.max(bytes, LEAST_ARENA)))
-    this.#arena?.destroy()
-    this.#arena = this.#session.device.createBuffer({
+    this.#buffer?.destroy()
+    this.#buffer = this.#session.device.createBuffer({
       label: 'scalars',
       size,
       usage: USAGE.uniform | USAGE.copyDst,
     })
     // A new buffer is all zeros.
     this.#shadow = new Uint32Array(size / 4)
-    this.#generation++
+    this.id = ++arenas
+  }
+}
+
+const entryOf = (c: Extract<Command, { kind: 'launch' }>): GpuEntry =>
+  (c.module as GpuModule).entries.get(c.entry)!
+
+/** Commands whose bindings and scalars are in place, to be submitted any number of times. */
+export interface Recorded {
+  readonly commands: readonly Ready[]
+  free(): void
+}
+
+export class Launcher {
+  readonly #session: Session
+  readonly #scalars: Scalars
+
+  constructor(session: Session) {
+    this.#session = session
+    this.#scalars = new Scalars(session)
   }
 
-  #bindGroup(entry: GpuEntry, args: readonly ArgValue[]): GPUBindGroup {
-    const buffers = args.filter((a): a is GpuBuffer => typeof a !== 'number')
-    const uniform = entry.uniformBytes > 0
-    const key = `${uniform ? this.#generation : ''}:${buffers.map((b) => b.id).join()}`
+  /**
+   * Encodes and submits `commands` in one go. Nothing is awaited between writing the uniforms and the
+   * submission that reads them, so calls may overlap.
+   */
+  submit(commands: readonly Command[], stamps?: Stamps): void {
+    const offsets = this.#scalars.write(commands)
+    this.#encode(
+      commands.map((c, k) => ready(c, offsets[k]!, (entry, args) => this.#known(entry, args))),
+      stamps,
+    )
+  }
+
+  /** With scalars of their own, which no other submission overwrites. */
+  record(commands: readonly Command[]): Recorded {
+    const scalars = new Scalars(this.#session)
+    const offsets = scalars.write(commands)
+    const groups = new Map<GpuEntry, Map<string, GPUBindGroup>>()
+    const list = commands.map((c, k) =>
+      ready(c, offsets[k]!, (entry, args) => {
+        const known = groups.get(entry) ?? new Map<string, GPUBindGroup>()
+        const key = buffersOf(args)
+          .map((b) => b.id)
+          .join()
+        const group = known.get(key) ?? this.#bind(entry, args, scalars)
+        groups.set(entry, known.set(key, group))
+        return group
+      }),
+    )
+    return { commands: list, free: () => scalars.free() }
+  }
+
+  replay(recorded: Recorded, stamps?: Stamps): void {
+    this.#encode(recorded.commands, stamps)
+  }
+
+  #encode(commands: readonly Ready[], stamps?: Stamps): void {
+    const { device } = this.#session
+    const encoder = device.createCommandEncoder()
+    encode(encoder, commands, stamps)
+    device.queue.submit([encoder.finish()])
+  }
+
+  #known(entry: GpuEntry, args: readonly ArgValue[]): GPUBindGroup {
+    const buffers = buffersOf(args)
+    const key = `${entry.uniformBytes > 0 ? this.#scalars.id : ''}:${buffers.map((b) => b.id).join()}`
     const known = entry.bindGroups.get(key)
     if (known) return known.group
-    checkAliases(entry, buffers)
-    const entries: GPUBindGroupEntry[] = buffers.map((b, binding) => ({
-      binding,
-      resource: { buffer: b.gpu },
-    }))
-    if (uniform)
-      entries.push({
-        binding: buffers.length,
-        resource: { buffer: this.#arena!, offset: 0, size: entry.uniformBytes },
-      })
-    const label = entry.spec.name
-    const group = this.#session.device.createBindGroup({ label, layout: entry.layout, entries })
+    const group = this.#bind(entry, args, this.#scalars)
     const drop = (): void => {
       entry.bindGroups.delete(key)
       for (const b of buffers) b.onFree.delete(drop)
@@ -141,6 +176,40 @@ export class Launcher {
     entry.bindGroups.set(key, { group, drop })
     for (const b of buffers) b.onFree.add(drop)
     return group
+  }
+
+  #bind(entry: GpuEntry, args: readonly ArgValue[], scalars: Scalars): GPUBindGroup {
+    const buffers = buffersOf(args)
+    checkAliases(entry, buffers)
+    const entries: GPUBindGroupEntry[] = buffers.map((b, binding) => ({
+      binding,
+      resource: { buffer: b.gpu },
+    }))
+    if (entry.uniformBytes > 0)
+      entries.push({
+        binding: buffers.length,
+        resource: { buffer: scalars.buffer, offset: 0, size: entry.uniformBytes },
+      })
+    return this.#session.device.createBindGroup({ label: entry.spec.name, layout: entry.layout, entries })
+  }
+}
+
+const buffersOf = (args: readonly ArgValue[]): GpuBuffer[] =>
+  args.filter((a): a is GpuBuffer => typeof a !== 'number')
+
+function ready(
+  c: Command,
+  offset: number,
+  group: (entry: GpuEntry, args: readonly ArgValue[]) => GPUBindGroup,
+): Ready {
+  if (c.kind === 'clear') return { kind: 'clear', buffer: (c.buffer as GpuBuffer).gpu }
+  const entry = entryOf(c)
+  return {
+    kind: 'launch',
+    entry,
+    group: group(entry, c.args),
+    offsets: entry.uniformBytes > 0 ? [offset] : [],
+    grid: c.grid,
   }
 }
 

@@ -43,3 +43,24 @@ export class Clock {
     this.#staging.destroy()
   }
 }
+
+/** The device's clock in nanoseconds, when all that was submitted so far has finished. */
+export async function stampNow(session: Session, call: string): Promise<bigint> {
+  const { device } = session
+  const querySet = device.createQuerySet({ type: 'timestamp', count: 1 })
+  const resolved = device.createBuffer({ size: 8, usage: USAGE.queryResolve | USAGE.copySrc })
+  const staging = device.createBuffer({ size: 8, usage: USAGE.mapRead | USAGE.copyDst })
+  try {
+    const encoder = device.createCommandEncoder()
+    encoder.beginComputePass({ timestampWrites: { querySet, endOfPassWriteIndex: 0 } }).end()
+    encoder.resolveQuerySet(querySet, 0, 1, resolved, 0)
+    encoder.copyBufferToBuffer(resolved, 0, staging, 0, 8)
+    device.queue.submit([encoder.finish()])
+    await session.wait(staging.mapAsync(USAGE.mapRead), call)
+    return new BigInt64Array(staging.getMappedRange())[0]!
+  } finally {
+    querySet.destroy()
+    resolved.destroy()
+    staging.destroy()
+  }
+}

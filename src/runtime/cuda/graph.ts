@@ -1,0 +1,195 @@
+/** Executable graphs: commands captured from a stream once, replayed with one call. */
+import type { DeviceBuffer, Graph, Stream } from '../device.ts'
+import { failForeign, failFreed } from '../in-order.ts'
+import type { CudaContext, CudaQueue } from './context.ts'
+import type { Handle } from './driver.ts'
+import { CUDA } from './errors.ts'
+import type { CudaCommand, Launcher } from './launch.ts'
+import type { CudaMemory } from './memory.ts'
+
+/** Other libraries may allocate while they are captured for the first time. */
+const CAPTURE_RELAXED = 2
+/** While capturing: a node that records the event at each replay, instead of an edge. */
+const RECORD_EXTERNAL = 1
+
+/** What a graph needs of its device. */
+export interface GraphHost {
+  readonly context: CudaContext
+  readonly memory: CudaMemory
+  readonly launcher: Launcher
+  /** Replays are plain launches with a wait after each, so that a fault names its kernel. */
+  readonly waitForEach: boolean
+  /** Graphs that were not freed, for the end of the device. */
+  readonly graphs: Set<CudaGraph>
+  /** The queue behind a stream of this device. */
+  queueOf(stream: Stream): CudaQueue
+}
+
+interface Timed {
+  readonly executable: Handle
+  readonly start: Handle
+  readonly end: Handle
+}
+
+export class CudaGraph implements Graph {
+  readonly #host: GraphHost
+  readonly #commands: readonly CudaCommand[]
+  readonly #buffers: readonly DeviceBuffer[]
+  readonly #launches: readonly Extract<CudaCommand, { kind: 'launch' }>[]
+  readonly #kernels: readonly string[]
+  readonly #executable: Handle
+  #timed: Timed | undefined
+  #freed = false
+
+  /** The context must be current. */
+  constructor(host: GraphHost, commands: readonly CudaCommand[]) {
+    this.#host = host
+    this.#commands = [...commands]
+    const kernels = new Set<string>()
+    this.#executable = capture(host.context, (stream) => {
+      for (const c of this.#commands) {
+        const kernel = host.launcher.issue(c, stream)
+        if (kernel !== undefined) kernels.add(kernel)
+      }
+    })
+    this.#kernels = [...kernels]
+    this.#launches = firstOfEach(this.#commands.filter((c) => c.kind === 'launch'))
+    this.#buffers = buffersOf(this.#commands)
+    host.graphs.add(this)
+  }
+
+  launch(stream?: Stream): void {
+    const { context, launcher } = this.#host
+    if (this.#freed) failFreed('the graph')
+    const queue = stream ? this.#host.queueOf(stream) : context.main
+    context.within('replaying a graph', () => {
+      if (this.#host.waitForEach) launcher.queue(this.#commands, queue, true)
+      else this.#replay(this.#executable, queue)
+    })
+  }
+
+  async time(repeats: number, between?: Graph): Promise<number[]> {
+    const { context } = this.#host
+    if (between && !(between instanceof CudaGraph && between.#host === this.#host)) failForeign('the graph')
+    if (this.#freed) failFreed('the graph')
+    const out = new Float32Array(1)
+    const times: number[] = []
+    context.within('timing', () => context.join())
+    while (times.length < repeats) {
+      context.within('timing', () => {
+        between?.launch()
+        this.#timed ??= this.#captureTimed()
+        this.#replay(this.#timed.executable, context.main)
+      })
+      await context.idle('timing', context.main)
+      context.within('timing', () => {
+        const { start, end } = this.#timed ?? failFreed('the graph')
+        context.check('cuEventElapsedTime', context.calls.cuEventElapsedTime(out, start, end))
+      })
+      times.push(out[0]!)
+    }
+    return times
+  }
+
+  free(): void {
+    const { context } = this.#host
+    if (this.#freed) return
+    if (!context.usable) {
+      this.#freed = true
+      return
+    }
+    context.within('freeing a graph', () => {
+      context.drain()
+      this.release()
+    })
+  }
+
+  /** Gives back what the driver holds; nothing of it may be under way. */
+  release(): void {
+    const { calls } = this.#host.context
+    this.#freed = true
+    this.#host.graphs.delete(this)
+    calls.cuGraphExecDestroy(this.#executable)
+    if (!this.#timed) return
+    calls.cuGraphExecDestroy(this.#timed.executable)
+    calls.cuEventDestroy_v2(this.#timed.start)
+    calls.cuEventDestroy_v2(this.#timed.end)
+    this.#timed = undefined
+  }
+
+  #replay(executable: Handle, queue: CudaQueue): void {
+    const { context, memory, launcher } = this.#host
+    // A graph holds addresses: what is gone must not be touched.
+    for (const buffer of this.#buffers) memory.own(buffer)
+    for (const command of this.#launches) launcher.entry(command)
+    queue.busy = true
+    for (const kernel of this.#kernels) queue.kernels.add(kernel)
+    context.check('cuGraphLaunch', context.calls.cuGraphLaunch(executable, queue.handle))
+  }
+
+  /** The same between two nodes that record events, so that the host has no part in what is measured. */
+  #captureTimed(): Timed {
+    const { context, launcher } = this.#host
+    const { calls } = context
+    const out = new BigUint64Array(1)
+    const made: Handle[] = []
+    try {
+      for (let k = 0; k < 2; k++) {
+        context.check('cuEventCreate', calls.cuEventCreate(out, 0))
+        made.push(out[0]!)
+      }
+      const [start, end] = made as [Handle, Handle]
+      const record = (event: Handle, stream: Handle): void =>
+        context.check('cuEventRecordWithFlags', calls.cuEventRecordWithFlags(event, stream, RECORD_EXTERNAL))
+      const executable = capture(context, (stream) => {
+        record(start, stream)
+        for (const c of this.#commands) launcher.issue(c, stream)
+        record(end, stream)
+      })
+      return { executable, start, end }
+    } catch (error) {
+      for (const event of made) calls.cuEventDestroy_v2(event)
+      throw error
+    }
+  }
+}
+
+/** What `body` queues, as an executable graph in device memory. Nothing of it runs. */
+function capture(context: CudaContext, body: (stream: Handle) => void): Handle {
+  const { calls } = context
+  const stream = context.main.handle
+  const out = new BigUint64Array(1)
+  context.check('cuStreamBeginCapture_v2', calls.cuStreamBeginCapture_v2(stream, CAPTURE_RELAXED))
+  try {
+    body(stream)
+  } catch (error) {
+    // The stream has to leave the capture, whatever became of it.
+    if (calls.cuStreamEndCapture(stream, out) === CUDA.SUCCESS) calls.cuGraphDestroy(out[0]!)
+    throw error
+  }
+  context.check('cuStreamEndCapture', calls.cuStreamEndCapture(stream, out))
+  const graph = out[0]!
+  const instantiated = calls.cuGraphInstantiateWithFlags(out, graph, 0n)
+  calls.cuGraphDestroy(graph)
+  context.check('cuGraphInstantiateWithFlags', instantiated)
+  const executable = out[0]!
+  const uploaded = calls.cuGraphUpload(executable, stream)
+  if (uploaded !== CUDA.SUCCESS) calls.cuGraphExecDestroy(executable)
+  context.check('cuGraphUpload', uploaded)
+  return executable
+}
+
+function buffersOf(commands: readonly CudaCommand[]): DeviceBuffer[] {
+  const buffers = new Set<DeviceBuffer>()
+  for (const c of commands) {
+    if (c.kind === 'clear') buffers.add(c.buffer)
+    else if (c.kind === 'launch') for (const a of c.args) if (typeof a !== 'number') buffers.add(a)
+  }
+  return [...buffers]
+}
+
+/** One launch of each module: whether it is still there is all that is asked. */
+function firstOfEach<L extends Extract<CudaCommand, { kind: 'launch' }>>(launches: readonly L[]): L[] {
+  const seen = new Map(launches.map((c) => [c.module, c] as const))
+  return [...seen.values()]
+}

@@ -1,0 +1,110 @@
+/** Streams and events of a device with a single queue, whose calls take effect in their order (`work.ts`). */
+import { fail } from '../ast/diagnostic.ts'
+import type { DeviceEvent, Stream } from './work.ts'
+
+/** What the device behind them does. */
+export interface InOrder {
+  /** Nanoseconds on one clock, when all that was queued so far has finished. Called when an event is recorded. */
+  now(): Promise<bigint>
+  finish(): Promise<void>
+}
+
+export class InOrderEvent implements DeviceEvent {
+  readonly owner: InOrder
+  #at: Promise<bigint> | undefined
+  #freed = false
+
+  constructor(owner: InOrder) {
+    this.owner = owner
+  }
+
+  happen(): void {
+    if (this.#freed) failFreed('an event')
+    this.#at = this.owner.now()
+    // Whoever asks for the time learns of its failure.
+    this.#at.catch(() => {})
+  }
+
+  async since(earlier: DeviceEvent): Promise<number> {
+    const from = ownEvent(earlier, this.owner).#at
+    const to = this.#at
+    if (!from || !to) failNotRecorded()
+    return Number((await to) - (await from)) / 1e6
+  }
+
+  free(): void {
+    this.#freed = true
+    this.#at = undefined
+  }
+}
+
+export class InOrderStream implements Stream {
+  readonly label: string
+  readonly owner: InOrder
+  #freed = false
+
+  constructor(label: string, owner: InOrder) {
+    this.label = label
+    this.owner = owner
+  }
+
+  /** Refuses a stream that was freed. */
+  use(): void {
+    if (this.#freed) failFreed(`the stream ${this.label}`)
+  }
+
+  record(event: DeviceEvent): void {
+    this.use()
+    ownEvent(event, this.owner).happen()
+  }
+
+  wait(event: DeviceEvent): void {
+    this.use()
+    ownEvent(event, this.owner)
+  }
+
+  async finish(): Promise<void> {
+    this.use()
+    await this.owner.finish()
+  }
+
+  free(): void {
+    this.#freed = true
+  }
+}
+
+/** Refuses a stream that a replay cannot be queued on. */
+export function checkStream(stream: Stream | undefined, owner: InOrder): void {
+  if (stream === undefined) return
+  if (!(stream instanceof InOrderStream) || stream.owner !== owner) failForeign(`the stream ${stream.label}`)
+  stream.use()
+}
+
+function ownEvent(event: DeviceEvent, owner: InOrder): InOrderEvent {
+  if (!(event instanceof InOrderEvent) || event.owner !== owner) failForeign('the event')
+  return event
+}
+
+export function failFreed(what: string): never {
+  return fail({
+    code: 'device/freed',
+    message: `${what} has been freed`,
+    hint: 'free streams, events and graphs only after their last use',
+  })
+}
+
+export function failForeign(what: string): never {
+  return fail({
+    code: 'device/foreign',
+    message: `${what} belongs to another device`,
+    expected: 'one of this device',
+  })
+}
+
+export function failNotRecorded(): never {
+  return fail({
+    code: 'device/not-recorded',
+    message: 'the time between two events was asked for, and one was never recorded',
+    hint: 'record both on a stream first',
+  })
+}
