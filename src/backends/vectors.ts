@@ -5,7 +5,7 @@
  *
  * That an address is a multiple follows from its terms: constants, unrolled lanes, and what schedules require of sizes.
  */
-import { add, children, type Expr, int, keyOf, type Load, load, rewriteExpr, variable } from '../ir/expr.ts'
+import { add, children, type Expr, int, type Load, load, rewriteExpr, variable } from '../ir/expr.ts'
 import { divisor, divisorsOf } from '../ir/facts.ts'
 import { type Linear, linear, linearKey } from '../ir/linear.ts'
 import type { Buffer, Launch, Plan, Stmt, Store } from '../ir/loops.ts'
@@ -55,7 +55,6 @@ class Vectorizer {
   #count = 0
   /** Values of `let`s, by name. */
   readonly #lets = new Map<string, Expr>()
-  /** How often a buffer may have changed so far, where the launch writes it at all. */
   readonly #written: ReadonlySet<string>
   readonly #atomic = new Set<string>()
 
@@ -104,58 +103,59 @@ class Vectorizer {
     return b && b.scope !== 'register' && !this.#atomic.has(buffer) ? this.#widths(b) : []
   }
 
-  #element(l: Load | Store, version: number): Element | undefined {
+  #element(l: Load | Store): Element | undefined {
     if (this.#usable(l.buffer).length === 0) return undefined
     const sum = this.#sum(l.index[0]!)
     const base = { terms: sum.terms, constant: 0 }
     const at = l.kind === 'load' ? l : load(l.buffer, l.index, l.value.dtype)
-    return { key: `${l.buffer} ${version} ${linearKey(base)}`, constant: sum.constant, base, load: at }
+    return { key: `${l.buffer} ${linearKey(base)}`, constant: sum.constant, base, load: at }
   }
 
   // --- loads ---
 
   #loads(list: Body): Body {
-    const versions = new Map<string, number>()
-    const version = (b: string): number => (this.#written.has(b) ? (versions.get(b) ?? 0) : -1)
+    let writes = new Writes(this.#written)
     const groups = new Map<string, Group>()
     list.forEach((s, k) => {
       if (s.kind !== 'while')
         for (const e of exprsOf(s))
           unconditional(e, (l) => {
-            const x = this.#element(l, version(l.buffer))
-            if (!x) return
-            const group = groups.get(x.key) ?? { base: x.base, elements: new Map() }
-            groups.set(x.key, group)
+            const x = this.#element(l)
+            const state = x && writes.state(l.buffer, x)
+            if (!x || state === undefined) return
+            const key = `${x.key} ${state}`
+            const group = groups.get(key) ?? { base: x.base, elements: new Map() }
+            groups.set(key, group)
             if (!group.elements.has(x.constant)) group.elements.set(x.constant, { load: x.load, first: k })
           })
-      this.#advance(s, versions)
+      this.#advance(s, writes)
     })
     const made = new Map<number, Stmt[]>()
     /** `key constant` → the name of the element. */
     const named = new Map<string, Expr>()
     for (const [key, group] of groups) this.#chunks(key, group, made, named)
     if (named.size === 0) return list
-    versions.clear()
+    writes = new Writes(this.#written)
     return list.flatMap((s, k): Body => {
       const replaced =
         s.kind === 'while'
           ? s
           : mapExprs(s, (e) =>
               rewriteExpr(e, (x) => {
-                if (x.kind !== 'load') return undefined
-                const el = this.#element(x, version(x.buffer))
-                return el && named.get(`${el.key} ${el.constant}`)
+                const el = x.kind === 'load' ? this.#element(x) : undefined
+                const state = el && writes.state(el.load.buffer, el)
+                return el && named.get(`${el.key} ${state} ${el.constant}`)
               }),
             )
-      this.#advance(s, versions)
+      this.#advance(s, writes)
       return [...(made.get(k) ?? []), replaced]
     })
   }
 
-  /** A statement's writes make new states of what they write; meeting others makes one of everything. */
-  #advance(s: Stmt, versions: Map<string, number>): void {
-    const all = hasBarrier([s])
-    for (const b of all ? this.#written : writesOf([s])) versions.set(b, (versions.get(b) ?? 0) + 1)
+  #advance(s: Stmt, writes: Writes): void {
+    if (hasBarrier([s])) for (const b of this.#written) writes.all(b)
+    else if (s.kind === 'store') writes.one(s.buffer, this.#element(s))
+    else for (const b of writesOf([s])) writes.all(b)
   }
 
   #chunks(key: string, group: Group, made: Map<number, Stmt[]>, named: Map<string, Expr>): void {
@@ -177,7 +177,7 @@ class Vectorizer {
         const list = made.get(first) ?? []
         made.set(first, list)
         list.push(stmt({ kind: 'vector_load', names, load: start }))
-        names.forEach((n, k) => named.set(`${key} ${constant + k}`, variable(n, at.dtype)))
+        for (const [k, n] of names.entries()) named.set(`${key} ${constant + k}`, variable(n, at.dtype))
       }
     }
   }
@@ -200,7 +200,7 @@ class Vectorizer {
       run = []
     }
     for (const s of list) {
-      const element = s.kind === 'store' ? this.#element(s, 0) : undefined
+      const element = s.kind === 'store' ? this.#element(s) : undefined
       if (s.kind === 'store' && element) {
         const first = run[0]
         const reads = someLoad(s.value, s.buffer)
@@ -241,9 +241,45 @@ class Vectorizer {
         })
         for (const m of members) out[m!.at] = NOTHING
         out[last] = whole
-        members.forEach((_, k) => done.add(constant + k))
+        for (let k = 0; k < width; k++) done.add(constant + k)
       }
     }
+  }
+}
+
+/** What has been written so far, in a straight line. */
+class Writes {
+  readonly #written: ReadonlySet<string>
+  readonly #all = new Map<string, number>()
+  /** By buffer and base: writes of single elements, and which. */
+  readonly #own = new Map<string, Set<number>>()
+  readonly #counts = new Map<string, number>()
+
+  constructor(written: ReadonlySet<string>) {
+    this.#written = written
+  }
+
+  /**
+   * Elements of one base in one state are what they were at the first of them; `undefined` for one that has changed.
+   * Stores to other elements of the base leave it as it is, all others may have changed it.
+   */
+  state(buffer: string, e: Element): number | undefined {
+    if (!this.#written.has(buffer)) return 0
+    if (this.#own.get(e.key)?.has(e.constant)) return undefined
+    return (this.#all.get(buffer) ?? 0) - (this.#counts.get(e.key) ?? 0)
+  }
+
+  all(buffer: string): void {
+    this.#all.set(buffer, (this.#all.get(buffer) ?? 0) + 1)
+  }
+
+  one(buffer: string, e: Element | undefined): void {
+    this.all(buffer)
+    if (!e) return
+    this.#counts.set(e.key, (this.#counts.get(e.key) ?? 0) + 1)
+    const own = this.#own.get(e.key)
+    if (own) own.add(e.constant)
+    else this.#own.set(e.key, new Set([e.constant]))
   }
 }
 
