@@ -70,7 +70,9 @@ export class ExpectedProduct {
   constructor(A: Csr, B: Float32Array, width: number) {
     this.#A = A
     this.#width = width
-    this.#signs = Int8Array.from({ length: width }, (_, k) => (Math.imul(k + 1, 0x9e3779b1) & 0x10000 ? 1 : -1))
+    this.#signs = Int8Array.from({ length: width }, (_, k) =>
+      Math.imul(k + 1, 0x9e3779b1) & 0x10000 ? 1 : -1,
+    )
     const { sums, norms } = this.#project(B)
     this.#projected = new Float64Array(A.rows)
     this.#scale = new Float64Array(A.rows)

@@ -51,8 +51,14 @@ export function choose(count: number, n: number, seed: number): Int32Array {
 
 let pool: Float32Array = new Float32Array(0)
 
-/** The first `count` of one long list of normal values: made once, however many cases read it. */
+/** `count` values of one long list of normal ones, from `from` on: each is made once, however many cases read it. */
 export function normals(count: number, from = 0): Float32Array {
-  if (pool.length < from + count) pool = fillNormal(new Float32Array(from + count), Date.now() & 0xffff)
+  const known = pool.length
+  if (known < from + count) {
+    const longer = new Float32Array(from + count)
+    longer.set(pool)
+    fillNormal(longer.subarray(known), (Date.now() + known) & 0xffff)
+    pool = longer
+  }
   return pool.subarray(from, from + count)
 }

@@ -115,7 +115,12 @@ export class CuSparse {
 
   /** The same for blocks of f16, sums in f32: block e holds `values[e]`, row-major. */
   spmmBlocks(
-    shape: { readonly blockRows: number; readonly blockColumns: number; readonly blocks: number; readonly b: number },
+    shape: {
+      readonly blockRows: number
+      readonly blockColumns: number
+      readonly blocks: number
+      readonly b: number
+    },
     arrays: Omit<CsrMemory, 'of'>,
     B: Dense,
     C: Dense,
@@ -207,7 +212,8 @@ export class CuSparse {
       this.#check(`cusparse${routine}_bufferSize`, ...head, size)
       buffer = stream.alloc(Number(size[0]!))
       const status = this.#calls[`cusparse${routine}_preprocess`](...head, buffer.address)
-      if (status !== 0 && status !== NOT_SUPPORTED) throw new StatusError(`cusparse${routine}_preprocess`, status)
+      if (status !== 0 && status !== NOT_SUPPORTED)
+        throw new StatusError(`cusparse${routine}_preprocess`, status)
       stream.finish()
     } catch (error) {
       stream.free(buffer)

@@ -2,10 +2,11 @@
  * A stream for libraries that are called through their C interface, in the same (primary) context as the device under
  * test, with its own memory, events and graphs: their calls are timed as the device times its launches.
  */
-import type { HostArray } from '../../src/runtime/device.ts'
-import { check, type CudaDriver, type Handle, initDriver, loadDriver } from '../../src/runtime/cuda/driver.ts'
+
+import { type CudaDriver, check, type Handle, initDriver, loadDriver } from '../../src/runtime/cuda/driver.ts'
 import { type Ffi, loadFfi } from '../../src/runtime/cuda/ffi.ts'
 import { thisMachine } from '../../src/runtime/cuda/libraries.ts'
+import type { HostArray } from '../../src/runtime/device.ts'
 import { median } from '../support.ts'
 
 /** Graphs and copies, which the driver's table of `src/` need not have. */
@@ -36,7 +37,7 @@ export const FLUSH_BYTES = 256 * 2 ** 20
 /** Clears that keep the device busy while the host queues what is timed. */
 const HEAD_START = 24
 /** Calls in one graph. */
-export const COPIES = 20
+const COPIES = 20
 
 /** Device memory; `address` for C calls. */
 export interface Memory {
@@ -98,8 +99,7 @@ export class PeerStream {
   free(...all: readonly (Memory | undefined)[]): void {
     this.enter()
     this.finish()
-    for (const m of all)
-      if (m && this.#live.delete(m.address)) this.driver.calls.cuMemFree_v2(m.address)
+    for (const m of all) if (m && this.#live.delete(m.address)) this.driver.calls.cuMemFree_v2(m.address)
   }
 
   upload(data: HostArray): Memory {
@@ -173,10 +173,7 @@ export class PeerStream {
   timeGraph(enqueue: () => void, repeats: number): number {
     this.enter()
     const out = new BigUint64Array(1)
-    this.#check(
-      'cuStreamBeginCapture_v2',
-      this.#more.cuStreamBeginCapture_v2(this.handle, CAPTURE_RELAXED),
-    )
+    this.#check('cuStreamBeginCapture_v2', this.#more.cuStreamBeginCapture_v2(this.handle, CAPTURE_RELAXED))
     let failure: unknown
     try {
       for (let k = 0; k < COPIES; k++) enqueue()

@@ -1,6 +1,7 @@
 /** `main`: the command without its process. */
 import { parseArgs } from './args.ts'
 import type { CommandSpec } from './command.ts'
+import { bench } from './commands/bench.ts'
 import { check } from './commands/check.ts'
 import { doctor } from './commands/doctor.ts'
 import { emit } from './commands/emit.ts'
@@ -14,7 +15,7 @@ import type { Io } from './io.ts'
 import { misused } from './usage.ts'
 import { version } from './version.ts'
 
-const COMMANDS: readonly CommandSpec[] = [run, check, fmt, show, emit, format, doctor]
+const COMMANDS: readonly CommandSpec[] = [run, check, fmt, show, emit, format, doctor, bench]
 
 function find(name: string): CommandSpec {
   const command = COMMANDS.find((c) => c.name === name)

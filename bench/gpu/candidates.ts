@@ -1,0 +1,91 @@
+/** Kernels under schedules, named by strings: `FILE.spt:kernel.schedule(1, 2)`. */
+import { existsSync, readFileSync } from 'node:fs'
+import { basename } from 'node:path'
+import { type Kernel, load, type SptProgram } from '../../src/node.ts'
+import { packageFile } from '../support.ts'
+
+export interface Candidate {
+  /** As given. */
+  readonly text: string
+  readonly file: string
+  readonly kernel: string
+  /** '' for the kernel as written. */
+  readonly schedule: string
+  readonly args: readonly number[]
+}
+
+/** What is timed of ours in one suite. */
+export interface Field {
+  /** What a user gets who chooses nothing; one of the candidates, or null. */
+  readonly standard: string | null
+  readonly candidates: readonly Candidate[]
+}
+
+/**
+ * `FILE.spt:kernel.schedule(args)`; without a dot the name is a schedule of the kernel that is called like its file.
+ * @throws Error where it is not of this form
+ */
+export function parseCandidate(text: string, values: Readonly<Record<string, number>> = {}): Candidate {
+  const filled = text.replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole))
+  const match = /^\s*([^:]+\.spt)(?::(?:([A-Za-z_]\w*)\.)?([A-Za-z_]\w*)?\s*(?:\(([\d\s,]*)\))?)?\s*$/.exec(
+    filled,
+  )
+  if (!match) throw new Error(`'${text}' is not of the form FILE.spt:kernel.schedule(1, 2)`)
+  const [, file = '', kernel, schedule = '', list = ''] = match
+  const args = list.trim() === '' ? [] : list.split(',').map((a) => Number(a))
+  return {
+    text: filled.trim(),
+    file,
+    kernel: kernel ?? basename(file, '.spt').replaceAll('-', '_'),
+    schedule,
+    args,
+  }
+}
+
+type Fields = Readonly<
+  Record<string, { readonly standard: string | null; readonly candidates: readonly string[] }>
+>
+
+let fields: Fields | undefined
+
+/**
+ * The candidates of a suite: those of `candidates.json`, or of what was asked for the ones whose kernels the suite has,
+ * the first of them in place of the standard one.
+ */
+export function fieldOf(
+  suite: string,
+  asked: readonly string[],
+  values: Readonly<Record<string, number>> = {},
+): Field {
+  fields ??= JSON.parse(readFileSync(packageFile('bench/candidates.json'), 'utf8')) as Fields
+  const known = fields[suite]
+  if (!known) throw new Error(`candidates.json has no suite ${suite}`)
+  const parse = (text: string): Candidate => parseCandidate(text, values)
+  const own = known.candidates.map(parse)
+  const mine = asked.map(parse).filter((c) => own.some((o) => sameUse(o, c)))
+  if (mine.length > 0) return { standard: mine[0]!.text, candidates: mine }
+  const standard = known.standard === null ? null : parse(known.standard).text
+  return { standard, candidates: own }
+}
+
+/** `spmm_long` takes the place of `spmm`: kernels go by the first word of their names. */
+const sameUse = (a: Candidate, b: Candidate): boolean => a.kernel.split('_')[0] === b.kernel.split('_')[0]
+
+/** A path as it is, or a file of the package's `kernels`. */
+export const fileOf = (c: Candidate): string =>
+  existsSync(c.file) ? c.file : packageFile(`kernels/${c.file}`)
+
+const programs = new Map<string, { readonly program: SptProgram; readonly ms: number }>()
+
+/** The kernel that a candidate names, and the milliseconds that its file took to be read and elaborated. */
+export async function kernelOf(c: Candidate): Promise<{ readonly kernel: Kernel; readonly loading: number }> {
+  const path = fileOf(c)
+  let known = programs.get(path)
+  if (!known) {
+    const start = performance.now()
+    known = { program: await load(path), ms: performance.now() - start }
+    programs.set(path, known)
+  }
+  const plain = known.program.kernel(c.kernel)
+  return { kernel: c.schedule === '' ? plain : plain.schedule(c.schedule, ...c.args), loading: known.ms }
+}

@@ -1,0 +1,68 @@
+/**
+ * The comparison with installed peers on one machine: suites of cases, every result checked against float64 before it is
+ * timed, tables at the end and JSON along the way. `spt bench` is its command.
+ */
+import { messageOf } from './ours.ts'
+import { buildingText, preparationText, suiteText } from './report.ts'
+import { type Options, Session } from './session.ts'
+import { blockSparse } from './suites/block-sparse.ts'
+import { coraGraph } from './suites/cora-graph.ts'
+import { gemm } from './suites/gemm.ts'
+import { sddmm } from './suites/sddmm.ts'
+import { spmm } from './suites/spmm.ts'
+import { webgpu } from './suites/webgpu.ts'
+
+export type { Options } from './session.ts'
+
+const SUITES: Readonly<Record<string, (s: Session) => Promise<void>>> = {
+  'cora-graph': coraGraph,
+  spmm,
+  sddmm,
+  'block-sparse': blockSparse,
+  gemm,
+  webgpu,
+}
+
+/** Names that can be asked for, in the order in which they run. */
+export const suiteNames = (): readonly string[] => Object.keys(SUITES)
+
+/** Runs suites (all without names); whether everything ran and every result was right. */
+export async function bench(names: readonly string[], options: Options): Promise<boolean> {
+  const session = new Session(options)
+  let complete = true
+  try {
+    for (const name of names.length > 0 ? names : suiteNames()) {
+      const suite = SUITES[name]
+      if (!suite) throw new Error(`there is no suite ${name}: ${suiteNames().join(', ')}`)
+      try {
+        await suite(session)
+      } catch (error) {
+        complete = false
+        session.say(`${name} ended early: ${messageOf(error)}`)
+      }
+    }
+    if (session.late()) session.say(`out of time after ${options.minutes} minutes`)
+    await print(session)
+  } finally {
+    await session.write()
+    await session.close()
+  }
+  const wrong = session.cases.some((c) => c.entries.some((e) => e.side === 'ours' && e.result === 'wrong'))
+  return complete && !wrong && session.cases.length > 0
+}
+
+async function print(s: Session): Promise<void> {
+  const libraries = Object.entries(s.libraries).map(([name, version]) => `${name} ${version}`)
+  s.say(`\n${[s.chip || 'no CUDA device', ...libraries].join(', ')}`)
+  for (const suite of new Set(s.cases.map((c) => c.suite)))
+    s.say(
+      suiteText(
+        suite,
+        s.cases.filter((c) => c.suite === suite),
+      ),
+    )
+  const preparations = await s.preparations()
+  if (preparations.length > 0) s.say(preparationText(preparations))
+  const building = buildingText(s.cases)
+  if (building !== '') s.say(building)
+}

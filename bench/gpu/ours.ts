@@ -1,0 +1,322 @@
+/** Our kernels on a device: compiled once, tensors brought into their formats there, runs timed. */
+import type { CompiledKernel, PreparedKernel } from '../../src/api/compiled.ts'
+import { SptError } from '../../src/ast/diagnostic.ts'
+import { targetOf } from '../../src/execute.ts'
+import { isStored, type StoredAxis } from '../../src/ir/axis.ts'
+import type { Dtype } from '../../src/ir/dtype.ts'
+import type { Buffer1, Kernel1 } from '../../src/ir/stage1.ts'
+import {
+  convertFor,
+  prepareResident,
+  type Resident,
+  type ResidentParts,
+  releaseConversions,
+  resident,
+  type StoredTensor,
+  type Tensor,
+  type ValueArray,
+} from '../../src/node.ts'
+import type { Command, Device, DeviceBuffer } from '../../src/runtime/device.ts'
+import { type Candidate, kernelOf } from './candidates.ts'
+import { median } from './statistics.ts'
+import { BACK_TO_BACK, repeatsFor, SCOUT, type Times } from './timing.ts'
+
+/** Milliseconds on the host's clock. */
+export interface Preparation {
+  readonly candidate: string
+  readonly device: string
+  /** Reading, parsing and elaborating the file, with what it imports. */
+  readonly loading: number
+  /** Schedule, lowering, launch passes. */
+  readonly planning: number
+  readonly emission: number
+  /** NVRTC or the WebGPU driver, and loading the code. */
+  readonly compilation: number
+  /** Whether the images came from a cache on disk, so that nothing was compiled. */
+  readonly cached: boolean
+  readonly launches: number
+  readonly resources: unknown
+}
+
+export interface Ready {
+  readonly candidate: Candidate
+  readonly compiled: CompiledKernel
+  readonly preparation: Preparation
+}
+
+/** The first sparse input, in the format of a ready kernel. */
+export interface Built {
+  /** `null`: the kernel takes the arrays as they are, or they are brought into the format on the host. */
+  readonly parts: ResidentParts | null
+  /** Why that was not done on the device. */
+  readonly host?: string
+  readonly milliseconds: number
+  readonly bytes: number
+}
+
+const FLUSH_BYTES = 256 * 2 ** 20
+/** Launches in one graph. */
+const COPIES = 20
+
+export const messageOf = (error: unknown): string =>
+  error instanceof SptError
+    ? error.diagnostics.map((d) => `${d.code}: ${d.message}`).join('; ')
+    : error instanceof Error
+      ? (error.message.split('\n')[0] ?? error.name)
+      : String(error)
+
+export class OurDevice {
+  readonly device: Device
+  readonly preparations: Preparation[] = []
+  readonly #ready = new Map<string, Promise<Ready>>()
+  #last: readonly Command[] = []
+  #flush: DeviceBuffer | undefined
+
+  /** Takes the device over: what it runs is remembered, to be timed. */
+  constructor(device: Device) {
+    this.device = device
+    const run = device.run.bind(device)
+    device.run = (commands) => {
+      this.#last = commands
+      return run(commands)
+    }
+  }
+
+  /** Compiled at the first call. */
+  ready(candidate: Candidate): Promise<Ready> {
+    let known = this.#ready.get(candidate.text)
+    if (!known) {
+      known = this.#make(candidate)
+      this.#ready.set(candidate.text, known)
+    }
+    return known
+  }
+
+  async #make(candidate: Candidate): Promise<Ready> {
+    const start = performance.now()
+    const { kernel, loading } = await kernelOf(candidate)
+    const loaded = performance.now()
+    const scheduled = kernel.parallel()
+    void scheduled.compilation.plan
+    const planned = performance.now()
+    scheduled.emit(targetOf(this.device))
+    const emitted = performance.now()
+    const compiled = await scheduled.compile(this.device)
+    const preparation: Preparation = {
+      candidate: candidate.text,
+      device: this.device.kind,
+      loading,
+      planning: planned - loaded + Math.max(0, loaded - start - loading),
+      emission: emitted - planned,
+      compilation: performance.now() - emitted,
+      cached: [...compiled.program.modules.values()].some((m) => 'cached' in m && m.cached === true),
+      launches: compiled.program.plan.steps.length,
+      resources: Object.assign({}, ...[...compiled.program.modules.values()].map((m) => m.resources ?? {})),
+    }
+    this.preparations.push(preparation)
+    return { candidate, compiled, preparation }
+  }
+
+  upload(tensor: StoredTensor, kernel: Kernel1): Promise<Resident> {
+    return resident(this.device, tensor, axesOf(kernel, inputs(kernel)[0]!))
+  }
+
+  /** Brings `from` into the format that the kernel stores its first input in. */
+  async build(ready: Ready, tensor: StoredTensor): Promise<Built> {
+    const { compiled } = ready
+    const name = inputs(compiled.compilation.source)[0]!.name
+    const formatted = compiled.compilation.kernel.reformats.some((r) =>
+      r.buffers.some((b) => b.name === name),
+    )
+    if (!formatted) return { parts: null, milliseconds: 0, bytes: 0 }
+    let from: Resident | undefined
+    try {
+      from = await this.upload(tensor, compiled.compilation.source)
+      // The first conversion compiles its kernels.
+      ;(await convertFor(compiled, name, from)).free()
+      const start = performance.now()
+      const parts = await convertFor(compiled, name, from)
+      return { parts, milliseconds: performance.now() - start, bytes: parts.bytes }
+    } catch (error) {
+      if (!(error instanceof SptError)) throw error
+      return { parts: null, host: messageOf(error), milliseconds: 0, bytes: 0 }
+    } finally {
+      from?.free()
+    }
+  }
+
+  /** `first` is bound as it is where the kernel has no format for it. */
+  async prepare(
+    ready: Ready,
+    built: Built,
+    first: Tensor,
+    rest: Readonly<Record<string, Tensor>>,
+    params: Readonly<Record<string, number>> = {},
+  ): Promise<OurRun> {
+    const { compiled } = ready
+    const name = inputs(compiled.compilation.source)[0]!.name
+    const prepared = built.parts
+      ? await prepareResident(compiled, { [name]: built.parts }, { tensors: rest, params })
+      : await compiled.prepare({ tensors: { [name]: first, ...rest }, params })
+    return new OurRun(this, ready, built, prepared)
+  }
+
+  /** Runs once on poisoned outputs; the commands of the run. */
+  async run(prepared: PreparedKernel): Promise<readonly Command[]> {
+    await prepared.executable.poison()
+    this.#last = []
+    await prepared.run()
+    return this.#last
+  }
+
+  /** Commands that write over the L2 cache. */
+  flush(): readonly Command[] {
+    this.#flush ??= this.device.alloc(FLUSH_BYTES, 'flush')
+    return [{ kind: 'clear', buffer: this.#flush }]
+  }
+
+  async close(): Promise<void> {
+    this.#flush?.free()
+    await releaseConversions(this.device)
+    await this.device.dispose()
+  }
+}
+
+/** One kernel with data, which has run. */
+export class OurRun {
+  readonly ready: Ready
+  readonly built: Built
+  readonly prepared: PreparedKernel
+  readonly #on: OurDevice
+  #commands: readonly Command[] = []
+
+  constructor(on: OurDevice, ready: Ready, built: Built, prepared: PreparedKernel) {
+    this.#on = on
+    this.ready = ready
+    this.built = built
+    this.prepared = prepared
+  }
+
+  async run(): Promise<void> {
+    this.#commands = await this.#on.run(this.prepared)
+  }
+
+  /** The values of a dense output. */
+  values(name: string): Promise<ValueArray> {
+    return this.prepared.executable.values(name)
+  }
+
+  /** The values of an output with the first input's structure, in the order of that input's elements. */
+  async elements(
+    name: string,
+    count: number,
+    slots: readonly Int32Array[] | null,
+  ): Promise<ArrayLike<number>> {
+    const { kernel } = this.ready.compiled.compilation
+    if (this.built.host !== undefined) return (await this.prepared.read(name)).values ?? []
+    if (!slots) return this.values(name)
+    const parts = kernel.reformats.flatMap((r) => r.buffers).find((b) => b.name === name)?.parts ?? [name]
+    const out = new Float32Array(count).fill(Number.NaN)
+    for (const [k, part] of parts.entries()) {
+      const values = await this.values(part)
+      const element = slots[k]
+      if (!element || element.length < values.length)
+        throw new Error(`${part} has other slots than its structure`)
+      for (let s = 0; s < values.length; s++) if (element[s]! >= 0) out[element[s]!] = values[s]!
+    }
+    return out
+  }
+
+  /** Microseconds of a few runs. */
+  async scout(): Promise<number> {
+    const times = await this.#on.device.time(this.#commands, SCOUT.warmUps + SCOUT.repeats)
+    return 1000 * median(times.slice(SCOUT.warmUps))
+  }
+
+  async measure(scouted: number): Promise<Times> {
+    const { device } = this.#on
+    const repeats = repeatsFor(scouted)
+    const event = 1000 * median((await device.time(this.#commands, 10 + repeats)).slice(10))
+    let backToBack: number | null = null
+    if (event < BACK_TO_BACK.below) {
+      const graph = await device.graph(Array.from({ length: COPIES }, () => this.#commands).flat())
+      await graph.time(3)
+      backToBack = (1000 * median(await graph.time(BACK_TO_BACK.repeats))) / COPIES
+      graph.free()
+    }
+    const cold = await device.graph(this.#on.flush())
+    const once = await device.graph(this.#commands)
+    const flushed = 1000 * median(await once.time(Math.ceil(repeats / 2), cold))
+    cold.free()
+    once.free()
+    return { event, flushed, backToBack, repeats }
+  }
+
+  free(): void {
+    this.prepared.free()
+  }
+}
+
+/** Inputs in the order in which they are declared. */
+export const inputs = (kernel: Kernel1): readonly Buffer1[] => kernel.buffers.filter((b) => b.role === 'in')
+export const outputOf = (kernel: Kernel1): Buffer1 => {
+  const out = kernel.buffers.find((b) => b.role === 'out')
+  if (!out) throw new Error(`${kernel.name} has no output`)
+  return out
+}
+
+const axesOf = (kernel: Kernel1, buffer: Buffer1): StoredAxis[] =>
+  buffer.axes.map((name) => {
+    const axis = kernel.axes.find((a) => a.name === name)
+    if (!axis || !isStored(axis)) throw new Error(`${name} is no stored axis`)
+    return axis
+  })
+
+/** Arrays by rows as the kernel's first input: its one sparse axis gets them. */
+export function structured(
+  kernel: Kernel1,
+  shape: readonly number[],
+  arrays: { readonly indptr: Int32Array; readonly indices: Int32Array },
+  values: ValueArray | null,
+  dtype: Dtype,
+): StoredTensor {
+  const axes = axesOf(kernel, inputs(kernel)[0]!)
+  const sparse = axes.find((a) => a.kind === 'sparse_variable')
+  if (!sparse) throw new Error(`the first input of ${kernel.name} has no axis of varying length`)
+  return { kind: 'stored', shape, arrays: { [sparse.name]: arrays }, values, dtype }
+}
+
+/**
+ * Which element of the source lies in each slot of each part, −1 for padding: the matrix with its elements' numbers for
+ * values, in the same format. Numbers are exact in two halves.
+ */
+export async function slotsOf(
+  on: OurDevice,
+  ready: Ready,
+  tensor: StoredTensor,
+  count: number,
+): Promise<readonly Int32Array[]> {
+  const high = Float32Array.from({ length: count }, (_, e) => 1 + (e >>> 12))
+  const low = Float32Array.from({ length: count }, (_, e) => e & 4095)
+  const [above, below] = [await download(on, ready, tensor, high), await download(on, ready, tensor, low)]
+  return above.map((h, k) =>
+    Int32Array.from(h, (x, s) => (x === 0 ? -1 : (x - 1) * 4096 + (below[k]![s] ?? 0))),
+  )
+}
+
+async function download(
+  on: OurDevice,
+  ready: Ready,
+  tensor: StoredTensor,
+  values: Float32Array,
+): Promise<readonly Float32Array[]> {
+  const source = ready.compiled.compilation.source
+  const from = await on.upload({ ...tensor, values }, source)
+  const parts = await convertFor(ready.compiled, inputs(source)[0]!.name, from)
+  from.free()
+  try {
+    return (await parts.download()).parts.map((p) => Float32Array.from(p.values ?? []))
+  } finally {
+    parts.free()
+  }
+}

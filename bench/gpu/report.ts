@@ -1,0 +1,173 @@
+/** Tables of cases, and everything as JSON after each of them. */
+import { writeFileSync } from 'node:fs'
+import { machine, table } from '../support.ts'
+import { best, type Case, type Entry, ratios, standardOf } from './case.ts'
+import type { Preparation } from './ours.ts'
+import { geometricMean, three, time } from './statistics.ts'
+import { comparable } from './timing.ts'
+
+export interface Facts {
+  readonly chip: string
+  readonly libraries: Readonly<Record<string, string>>
+}
+
+/** A suite's summary. */
+export interface Summary {
+  readonly suite: string
+  readonly cases: number
+  /** Without both sides' times. */
+  readonly incomplete: number
+  readonly geometricMean: number | null
+  readonly standard: number | null
+  readonly flushed: number | null
+  readonly worst: { readonly data: string; readonly at: string; readonly ratio: number } | null
+  readonly byWidth: Readonly<Record<string, number>>
+}
+
+export function summarise(suite: string, cases: readonly Case[]): Summary {
+  const all = cases.flatMap((c) => {
+    const r = ratios(c)
+    return r ? [{ c, r }] : []
+  })
+  const mean = (values: readonly (number | null)[]): number | null => {
+    const known = values.filter((v): v is number => v !== null)
+    return known.length > 0 ? geometricMean(known) : null
+  }
+  const worst = [...all].sort((a, b) => a.r.best - b.r.best)[0]
+  const widths = [...new Set(all.map(({ c }) => c.at))]
+  return {
+    suite,
+    cases: cases.length,
+    incomplete: cases.length - all.length,
+    geometricMean: mean(all.map(({ r }) => r.best)),
+    standard: mean(all.map(({ r }) => r.standard)),
+    flushed: mean(all.map(({ r }) => r.flushed)),
+    worst: worst ? { data: worst.c.data, at: worst.c.at, ratio: worst.r.best } : null,
+    byWidth: Object.fromEntries(
+      widths.map((w) => [w, geometricMean(all.filter(({ c }) => c.at === w).map(({ r }) => r.best))]),
+    ),
+  }
+}
+
+const HEAD = [
+  'data',
+  'at',
+  'peer',
+  'µs',
+  'ours',
+  'µs',
+  'ratio',
+  'standard',
+  'cold',
+  'TFLOP/s',
+  'of the floor',
+  'error',
+]
+
+function cells(c: Case): string[] {
+  const [mine, peer, standard] = [best(c, 'ours'), best(c, 'peer'), standardOf(c)]
+  const r = ratios(c)
+  const [ownTime, peerTime] =
+    mine && peer ? comparable(mine.times, peer.times) : [mine?.times.event, peer?.times.event]
+  return [
+    c.data,
+    c.at,
+    peer?.name ?? '-',
+    time(peerTime ?? null),
+    mine?.name ?? '-',
+    time(ownTime ?? null),
+    r ? r.best.toFixed(2) : '-',
+    r?.standard ? r.standard.toFixed(2) : standard ? time(standard.times.event) : '-',
+    r ? r.flushed.toFixed(2) : '-',
+    ownTime === undefined ? '-' : three(c.flops / ownTime / 1e6),
+    c.floor === null || ownTime === undefined ? '-' : `${((100 * c.floor) / ownTime).toFixed(0)} %`,
+    mine?.error === null || mine === undefined ? '-' : mine.error.toExponential(1),
+  ]
+}
+
+/** One line, for the run as it goes. */
+export const line = (c: Case): string => {
+  const row = cells(c)
+  return `${c.suite.padEnd(12)} ${HEAD.map((h, k) => `${k < 2 || k === 2 || k === 4 ? '' : `${h} `}${row[k]}`).join('  ')}`
+}
+
+const troubles = (cases: readonly Case[]): string[] =>
+  cases.flatMap((c) =>
+    c.entries
+      .filter((e) => e.result !== 'ok')
+      .map((e) => `${c.data} ${c.at}: ${e.name} ${e.result}: ${e.note}`),
+  )
+
+export function suiteText(suite: string, cases: readonly Case[]): string {
+  const s = summarise(suite, cases)
+  const ratio = (x: number | null): string => (x === null ? '-' : x.toFixed(2))
+  const lines = [
+    `\n== ${suite} ==`,
+    table(HEAD, cases.map(cells)),
+    '',
+    `ratio: the best peer's time over ours. Geometric mean ${ratio(s.geometricMean)} (standard choice ${ratio(s.standard)}, cold ${ratio(s.flushed)}) over ${s.cases - s.incomplete} of ${s.cases} cases` +
+      (s.worst ? `; worst ${ratio(s.worst.ratio)} (${s.worst.data}, ${s.worst.at})` : ''),
+    Object.entries(s.byWidth)
+      .map(([w, r]) => `${w}: ${r.toFixed(2)}`)
+      .join('   '),
+  ]
+  const said = new Set(cases.map((c) => c.checked))
+  lines.push(`checked against float64: ${[...said].slice(0, 3).join('; ')}${said.size > 3 ? '; …' : ''}`)
+  const bad = [...new Set(troubles(cases))]
+  if (bad.length > 0)
+    lines.push(`not in the comparison (${bad.length}):`, ...bad.slice(0, 40).map((t) => `  ${t}`))
+  return lines.join('\n')
+}
+
+export function preparationText(all: readonly Preparation[]): string {
+  const rows = all.map((p) => [
+    p.candidate,
+    p.device,
+    p.loading.toFixed(1),
+    p.planning.toFixed(1),
+    p.emission.toFixed(1),
+    `${p.compilation.toFixed(0)}${p.cached ? ' (cached)' : ''}`,
+    String(p.launches),
+  ])
+  return `\n== preparation, ms ==\n${table(['kernel', 'device', 'load', 'plan', 'emit', 'compile', 'launches'], rows)}`
+}
+
+/** Building formats on the device, from what entries say of it. */
+export function buildingText(cases: readonly Case[]): string {
+  const rows = new Map<string, string[]>()
+  for (const c of cases)
+    for (const e of c.entries) {
+      const ms = e.facts?.['build ms']
+      if (typeof ms === 'number' && ms > 0 && !rows.has(`${c.data} ${e.name}`))
+        rows.set(`${c.data} ${e.name}`, [c.data, e.name, ms.toFixed(2), bytes(e)])
+    }
+  if (rows.size === 0) return ''
+  return `\n== formats, built on the device ==\n${table(['data', 'kernel', 'ms', 'MB'], [...rows.values()])}`
+}
+
+const bytes = (e: Entry): string => {
+  const b = e.facts?.bytes
+  return typeof b === 'number' ? (b / 1e6).toFixed(1) : '-'
+}
+
+/** Writes all that is known so far, so that a run that is cut off leaves its figures. */
+export function writeProgress(
+  path: string | undefined,
+  facts: Facts,
+  cases: readonly Case[],
+  preparations: readonly Preparation[],
+): void {
+  if (path === undefined) return
+  const suites = [...new Set(cases.map((c) => c.suite))]
+  const summaries = suites.map((s) =>
+    summarise(
+      s,
+      cases.filter((c) => c.suite === s),
+    ),
+  )
+  const withRatios = cases.map((c) => ({ ...c, ratios: ratios(c) ?? null }))
+  writeFileSync(
+    path,
+    `${JSON.stringify({ machine: machine(), ...facts, summaries, preparations, cases: withRatios }, null, 1)}\n`,
+  )
+}

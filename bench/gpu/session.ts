@@ -1,0 +1,147 @@
+/** What a run of suites shares: devices, libraries, matrices, time. Each is opened when first asked for. */
+import { devices } from '../../src/node.ts'
+import type { CudaDevice } from '../../src/runtime/cuda/index.ts'
+import { CuBlas } from '../peers/cublas.ts'
+import { CuSparse } from '../peers/cusparse.ts'
+import { PeerStream } from '../peers/stream.ts'
+import type { Case } from './case.ts'
+import { type Ceilings, ceilingsOf } from './ceilings.ts'
+import { type Csr, type Source, sources } from './matrix.ts'
+import { messageOf, OurDevice, type Preparation } from './ours.ts'
+import { line, writeProgress } from './report.ts'
+
+export interface Options {
+  readonly data: string
+  readonly quick: boolean
+  readonly minutes: number
+  readonly json: string | undefined
+  readonly schedules: readonly string[]
+  readonly matrices: readonly string[]
+  readonly widths: readonly number[]
+  readonly out: (text: string) => void
+}
+
+/** What is opened once; a failure to open is remembered as its reason. */
+class Once<T> {
+  readonly #open: () => Promise<T>
+  #value: Promise<T> | undefined
+
+  constructor(open: () => Promise<T>) {
+    this.#open = open
+  }
+
+  get(): Promise<T> {
+    this.#value ??= this.#open()
+    return this.#value
+  }
+
+  /** The value where it has been opened. */
+  async opened(): Promise<T | undefined> {
+    return this.#value?.catch(() => undefined)
+  }
+}
+
+export class Session {
+  readonly options: Options
+  readonly cases: Case[] = []
+  readonly libraries: Record<string, string> = {}
+  readonly #start = performance.now()
+  readonly #matrices = new Map<string, Promise<Csr>>()
+  readonly #cuda = new Once(async () => {
+    const device = new OurDevice(await devices.cuda())
+    this.#chip = device.device.name
+    return device
+  })
+  readonly #webgpu = new Once(async () => new OurDevice(await devices.webgpu()))
+  readonly #stream = new Once(async () => {
+    // Our device first: it tells what is missing in its own words.
+    await this.cuda()
+    return PeerStream.open()
+  })
+  readonly #cusparse = new Once(async () => {
+    const library = new CuSparse(await this.stream())
+    this.libraries.cuSPARSE = String(library.version)
+    return library
+  })
+  readonly #cublas = new Once(async () => {
+    const library = new CuBlas(await this.stream())
+    this.libraries.cuBLAS = String(library.version)
+    return library
+  })
+  #chip = ''
+
+  constructor(options: Options) {
+    this.options = options
+  }
+
+  readonly cuda = (): Promise<OurDevice> => this.#cuda.get()
+  readonly webgpu = (): Promise<OurDevice> => this.#webgpu.get()
+  readonly stream = (): Promise<PeerStream> => this.#stream.get()
+  readonly cusparse = (): Promise<CuSparse> => this.#cusparse.get()
+  readonly cublas = (): Promise<CuBlas> => this.#cublas.get()
+
+  get ceilings(): Ceilings | undefined {
+    return ceilingsOf(this.#chip)
+  }
+
+  get chip(): CudaDevice['name'] {
+    return this.#chip
+  }
+
+  /** Whether the time is up. */
+  readonly late = (): boolean => performance.now() - this.#start > 60_000 * this.options.minutes
+
+  /** Matrices that were asked for and are there; what is not is said. */
+  sources(): readonly Source[] {
+    const { found, missing } = sources(this.options.data, this.options.matrices, this.options.quick)
+    if (missing.length > 0) this.say(`not in ${this.options.data}: ${missing.join(', ')}`)
+    return found.map((s) => ({ name: s.name, read: () => this.#read(s) }))
+  }
+
+  #read(s: Source): Promise<Csr> {
+    let known = this.#matrices.get(s.name)
+    if (!known) {
+      known = s.read()
+      this.#matrices.set(s.name, known)
+    }
+    return known
+  }
+
+  say(text: string): void {
+    this.options.out(`${text}\n`)
+  }
+
+  /** A case is done: said, and written down. */
+  async done(c: Case): Promise<void> {
+    this.cases.push(c)
+    this.say(`${((performance.now() - this.#start) / 1000).toFixed(0).padStart(4)} s  ${line(c)}`)
+    for (const e of c.entries) if (e.result !== 'ok') this.say(`        ${e.name} ${e.result}: ${e.note}`)
+    await this.write()
+  }
+
+  async preparations(): Promise<readonly Preparation[]> {
+    const all = [await this.#cuda.opened(), await this.#webgpu.opened()]
+    return all.flatMap((d) => d?.preparations ?? [])
+  }
+
+  async write(): Promise<void> {
+    const facts = { chip: this.#chip, libraries: this.libraries }
+    writeProgress(this.options.json, facts, this.cases, await this.preparations())
+  }
+
+  async close(): Promise<void> {
+    const steps = [
+      async () => (await this.#cusparse.opened())?.close(),
+      async () => (await this.#cublas.opened())?.close(),
+      async () => (await this.#stream.opened())?.close(),
+      async () => (await this.#webgpu.opened())?.close(),
+      async () => (await this.#cuda.opened())?.close(),
+    ]
+    for (const step of steps)
+      try {
+        await step()
+      } catch (error) {
+        this.say(`closing: ${messageOf(error)}`)
+      }
+  }
+}

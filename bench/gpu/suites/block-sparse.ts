@@ -1,0 +1,273 @@
+/**
+ * Block-sparse × dense in f16 with f32 sums, A 4096², against PyTorch's BSR product and a Triton kernel, both tuned (a
+ * Python program, started once for all cases), and cuSPARSE's block formats.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Dtype, dense, type StoredTensor, type ValueArray } from '../../../src/node.ts'
+import { type PythonCase, type PythonResult, runPython } from '../../peers/python.ts'
+import { type Blocks, blockedEll, halves, randomBlocks, rowsOf, widen } from '../blocks.ts'
+import { type Candidate, fieldOf } from '../candidates.ts'
+import { type Contestant, compete, type Entry } from '../case.ts'
+import { floor } from '../ceilings.ts'
+import { ExpectedProduct, PRECISION } from '../expected.ts'
+import { inputs, type OurDevice, outputOf, structured } from '../ours.ts'
+import type { Session } from '../session.ts'
+import { PeerRun } from '../timing.ts'
+import { Formats, factsOf } from './products.ts'
+
+const SIZE = 4096
+const BLOCKS = [16, 32, 64, 128]
+const DENSITIES = [0.05, 0.1, 0.3]
+const WIDTHS = [4096, 512]
+
+interface Cell {
+  readonly name: string
+  readonly m: Blocks
+  readonly density: number
+}
+
+export async function blockSparse(s: Session): Promise<void> {
+  const blocks = s.options.quick ? [32, 64] : BLOCKS
+  const densities = s.options.quick ? [0.1] : DENSITIES
+  const cells = blocks.flatMap((b) =>
+    densities.map((density): Cell => {
+      const name = `b = ${b}, ${(100 * density).toFixed(0)} %`
+      return { name, density, m: randomBlocks(SIZE, b, density, b + Math.round(1000 * density)) }
+    }),
+  )
+  const folder = mkdtempSync(join(tmpdir(), 'spt-bench-'))
+  try {
+    const operand = halves(SIZE * Math.max(...WIDTHS), Date.now() & 0xffff)
+    const python = await peers(s, folder, cells, operand)
+    for (const cell of cells)
+      for (const width of WIDTHS) {
+        if (s.late()) return
+        await one(s, cell, operand.subarray(0, SIZE * width), width, python)
+      }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** All cases in one process: it takes seconds to start. */
+async function peers(
+  s: Session,
+  folder: string,
+  cells: readonly Cell[],
+  operand: Uint16Array,
+): Promise<readonly PythonResult[]> {
+  writeFileSync(join(folder, 'operand'), operand)
+  const cases = cells.flatMap(({ m }, k): PythonCase[] => {
+    const file = join(folder, String(k))
+    writeFileSync(`${file}-indptr`, m.indptr)
+    writeFileSync(`${file}-indices`, m.indices)
+    writeFileSync(`${file}-values`, m.values)
+    return WIDTHS.map((width) => ({ id: `${cells[k]!.name} ${width}`, file, size: SIZE, b: m.b, width }))
+  })
+  const { results, said } = await runPython(folder, cases, s.options.quick)
+  for (const text of said) s.say(text)
+  return results
+}
+
+async function one(
+  s: Session,
+  { name, m }: Cell,
+  B: Uint16Array,
+  width: number,
+  python: readonly PythonResult[],
+): Promise<void> {
+  const field = fieldOf('block-sparse', s.options.schedules, { b: m.b, n: width })
+  const ours = await s.cuda()
+  const { csr, bits } = rowsOf(m)
+  const expected = new ExpectedProduct(csr, widen(B), width)
+  const formats = new Formats()
+  try {
+    const entries = await compete(
+      [
+        ...(await libraries(s, m, B, width, expected)),
+        ...field.candidates.map((c) => ourBlocks(ours, c, formats, m, { csr, bits }, B, width, expected)),
+      ],
+      field.standard,
+      s.late,
+    )
+    const others = python.filter((r) => r.id === `${name} ${width}`).map(entryOf)
+    const flops = 2 * m.values.length * width
+    const bytes = 2 * (m.values.length + 2 * SIZE * width) + 4 * (m.indices.length + m.indptr.length)
+    await s.done({
+      suite: 'block-sparse',
+      data: name,
+      at: `N = ${width}`,
+      entries: [...entries, ...others],
+      checked: expected.checked,
+      floor: s.ceilings ? floor(s.ceilings, { flops, bytes }, 'f16') : null,
+      flops,
+      standard: field.standard,
+    })
+  } finally {
+    await formats.free()
+  }
+}
+
+const entryOf = (r: PythonResult): Entry => ({
+  name: r.name,
+  side: 'peer',
+  result: r.result,
+  note: r.note,
+  error: r.error,
+  scouted: r.times?.event ?? null,
+  times: r.times,
+  ...(r.facts ? { facts: r.facts } : {}),
+})
+
+/** cuSPARSE's block formats. */
+async function libraries(
+  s: Session,
+  m: Blocks,
+  B: Uint16Array,
+  width: number,
+  expected: ExpectedProduct,
+): Promise<Contestant[]> {
+  const [stream, library] = [await s.stream(), await s.cusparse()]
+  const contestant = (
+    name: string,
+    arrays: () => { readonly indptr: Int32Array; readonly indices: Int32Array; readonly values: Uint16Array },
+    call: (
+      on: Parameters<typeof library.spmmBlocks>[1],
+      operands: readonly [Parameters<typeof library.spmm>[1], Parameters<typeof library.spmm>[2]],
+    ) => ReturnType<typeof library.spmm>,
+  ): Contestant => ({
+    name,
+    side: 'peer',
+    async enter() {
+      const a = arrays()
+      const on = {
+        indptr: stream.upload(a.indptr),
+        indices: stream.upload(a.indices),
+        values: stream.upload(a.values),
+      }
+      const [b, c] = [stream.upload(B), stream.alloc(2 * SIZE * width)]
+      const all = [on.indptr, on.indices, on.values, b, c]
+      try {
+        const prepared = call(on, [
+          { memory: b, rows: SIZE, columns: width },
+          { memory: c, rows: SIZE, columns: width },
+        ])
+        const run = new PeerRun(stream, prepared.enqueue)
+        stream.fill(c, 0xff)
+        run.run()
+        return {
+          facts: { 'preprocessing ms': prepared.preprocessing, workspace: prepared.workspace },
+          check: async () =>
+            expected.check(widen(stream.download(c, new Uint16Array(SIZE * width))), PRECISION.f16),
+          scout: async () => run.scout(),
+          measure: async (us) => run.measure(us),
+          free: () => {
+            prepared.free()
+            stream.free(...all)
+          },
+        }
+      } catch (error) {
+        stream.free(...all)
+        throw error
+      }
+    },
+  })
+  const { b } = m
+  const across = SIZE / b
+  return [
+    contestant(
+      'cuSPARSE BSR',
+      () => m,
+      (on, [x, y]) =>
+        library.spmmBlocks(
+          { blockRows: across, blockColumns: across, blocks: m.indices.length, b },
+          on,
+          x,
+          y,
+        ),
+    ),
+    contestant(
+      'cuSPARSE Blocked-ELL',
+      () => ({ indptr: m.indptr, ...blockedEll(m) }),
+      (on, [x, y]) =>
+        library.spmmBlockedEll(
+          { rows: SIZE, columns: SIZE, b, width: blockedEll(m).width },
+          on.indices,
+          on.values,
+          x,
+          y,
+        ),
+    ),
+  ]
+}
+
+/**
+ * Kernels over coordinates (A of two axes, brought into a format) and over blocks (A of four, or five with a batch of
+ * one); the other tensors have as many axes as they declare, with blocks of rows first.
+ */
+function ourBlocks(
+  on: OurDevice,
+  candidate: Candidate,
+  formats: Formats,
+  m: Blocks,
+  rows: ReturnType<typeof rowsOf>,
+  B: Uint16Array,
+  width: number,
+  expected: ExpectedProduct,
+): Contestant {
+  return {
+    name: candidate.text,
+    side: 'ours',
+    async enter() {
+      const ready = await on.ready(candidate)
+      const { source } = ready.compiled.compilation
+      const [a, b] = inputs(source)
+      if (!a || !b) throw new Error(`${source.name} has too few inputs`)
+      const { tensor, shape } = asDeclared(a.axes.length, m, rows)
+      const first: StoredTensor = structured(source, shape, tensor, ...valuesAs(a.dtype, tensor.bits))
+      const built = await formats.of(candidate.text, () => on.build(ready, first))
+      const [values, dtype] = valuesAs(b.dtype, B)
+      const run = await on.prepare(ready, built, first, {
+        [b.name]: dense(operandShape(b.axes.length, m, width), values, dtype),
+      })
+      await run.run()
+      const output = outputOf(source)
+      return {
+        facts: { ...factsOf(built), types: `${a.dtype} × ${b.dtype} → ${output.dtype}` },
+        async check() {
+          const got = await run.values(output.name)
+          return got instanceof Uint16Array
+            ? expected.check(widen(got), PRECISION.f16)
+            : expected.check(Float32Array.from(got), PRECISION.f32)
+        },
+        scout: () => run.scout(),
+        measure: (us) => run.measure(us),
+        free: () => run.free(),
+      }
+    },
+  }
+}
+
+/** f16 bits as the type that a kernel declares. */
+function valuesAs(dtype: Dtype, bits: Uint16Array): [ValueArray, Dtype] {
+  if (dtype === 'f16') return [bits, 'f16']
+  if (dtype === 'f32') return [widen(bits), 'f32']
+  throw new Error(`operands of ${dtype} are not measured here`)
+}
+
+function asDeclared(axes: number, m: Blocks, { csr, bits }: ReturnType<typeof rowsOf>) {
+  if (axes === 2) return { tensor: { indptr: csr.indptr, indices: csr.indices, bits }, shape: [SIZE, SIZE] }
+  const across = SIZE / m.b
+  const shape = [across, across, m.b, m.b]
+  const tensor = { indptr: m.indptr, indices: m.indices, bits: m.values }
+  if (axes === 4) return { tensor, shape }
+  if (axes === 5) return { tensor, shape: [1, ...shape] }
+  throw new Error(`a sparse input of ${axes} axes`)
+}
+
+const operandShape = (axes: number, m: Blocks, width: number): number[] => {
+  const blocks = [SIZE / m.b, m.b, width]
+  return axes === 2 ? [SIZE, width] : axes === 3 ? blocks : [1, ...blocks]
+}

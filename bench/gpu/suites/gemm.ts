@@ -1,0 +1,151 @@
+/** Dense products against cuBLAS: the gauge of the instructions. */
+import { type Dtype, dense, type ValueArray } from '../../../src/node.ts'
+import type { Arithmetic } from '../../peers/cublas.ts'
+import { halves, widen } from '../blocks.ts'
+import { type Candidate, fieldOf } from '../candidates.ts'
+import { type Contestant, compete } from '../case.ts'
+import { floor } from '../ceilings.ts'
+import { ExpectedProduct, PRECISION } from '../expected.ts'
+import type { Csr } from '../matrix.ts'
+import { inputs, type OurDevice, outputOf } from '../ours.ts'
+import { normals } from '../random.ts'
+import type { Session } from '../session.ts'
+import { PeerRun } from '../timing.ts'
+
+type Shape = readonly [m: number, n: number, k: number]
+
+const SHAPES: readonly Shape[] = [
+  [4096, 4096, 4096],
+  [4096, 512, 4096],
+]
+
+interface Operands {
+  readonly A: ValueArray
+  readonly B: ValueArray
+  readonly dtype: 'f32' | 'f16'
+  readonly expected: ExpectedProduct
+  readonly shape: Shape
+}
+
+export async function gemm(s: Session): Promise<void> {
+  for (const shape of s.options.quick ? SHAPES.slice(0, 1) : SHAPES)
+    for (const [suite, arithmetic, dtype] of [
+      ['gemm-f32', 'f32', 'f32'],
+      ['gemm-tf32', 'tf32', 'f32'],
+      ['gemm-f16', 'f16', 'f16'],
+    ] as const) {
+      if (s.late()) return
+      const operands = make(shape, dtype)
+      const field = fieldOf(suite, s.options.schedules)
+      const ours = await s.cuda()
+      const [m, n, k] = shape
+      const flops = 2 * m * n * k
+      const bytes = (dtype === 'f16' ? 2 : 4) * (m * k + k * n + m * n)
+      const entries = await compete(
+        [
+          await library(s, arithmetic, operands),
+          ...field.candidates.map((c) => ourGemm(ours, c, operands, arithmetic)),
+        ],
+        field.standard,
+        s.late,
+      )
+      await s.done({
+        suite,
+        data: shape.join(' × '),
+        at: arithmetic,
+        entries,
+        checked: operands.expected.checked,
+        floor: s.ceilings && arithmetic !== 'tf32' ? floor(s.ceilings, { flops, bytes }, dtype) : null,
+        flops,
+        standard: field.standard,
+      })
+    }
+}
+
+function make(shape: Shape, dtype: 'f32' | 'f16'): Operands {
+  const [m, n, k] = shape
+  if (dtype === 'f16') {
+    const [A, B] = [halves(m * k, 3), halves(k * n, 4)]
+    return { A, B, dtype, shape, expected: new ExpectedProduct(full(m, k, widen(A)), widen(B), n) }
+  }
+  const A = normals(m * k)
+  const B = normals(k * n, m * k + 1)
+  return { A, B, dtype, shape, expected: new ExpectedProduct(full(m, k, A), B, n) }
+}
+
+/** A dense matrix as one by rows. */
+function full(rows: number, columns: number, values: Float32Array): Csr {
+  const indptr = Int32Array.from({ length: rows + 1 }, (_, r) => r * columns)
+  const indices = Int32Array.from({ length: rows * columns }, (_, e) => e % columns)
+  return { name: 'dense', rows, columns, indptr, indices, values }
+}
+
+const precisionOf = (a: Arithmetic) => PRECISION[a]
+
+async function library(s: Session, arithmetic: Arithmetic, o: Operands): Promise<Contestant> {
+  return {
+    name: `cuBLAS ${arithmetic}`,
+    side: 'peer',
+    async enter() {
+      const [stream, blas] = [await s.stream(), await s.cublas()]
+      const [m, n] = o.shape
+      const bytes = o.dtype === 'f16' ? 2 : 4
+      const [a, b, c] = [stream.upload(o.A), stream.upload(o.B), stream.alloc(bytes * m * n)]
+      const run = new PeerRun(stream, blas.gemm(arithmetic, o.shape, a, b, c))
+      stream.fill(c, 0xff)
+      run.run()
+      return {
+        async check() {
+          const got =
+            o.dtype === 'f16'
+              ? widen(stream.download(c, new Uint16Array(m * n)))
+              : stream.download(c, new Float32Array(m * n))
+          return o.expected.check(got, precisionOf(arithmetic))
+        },
+        scout: async () => run.scout(),
+        measure: async (us) => run.measure(us),
+        free: () => stream.free(a, b, c),
+      }
+    },
+  }
+}
+
+function ourGemm(on: OurDevice, candidate: Candidate, o: Operands, arithmetic: Arithmetic): Contestant {
+  return {
+    name: candidate.text,
+    side: 'ours',
+    async enter() {
+      const ready = await on.ready(candidate)
+      const { source } = ready.compiled.compilation
+      const [a, b] = inputs(source)
+      if (!a || !b) throw new Error(`${source.name} has too few inputs`)
+      for (const buffer of [a, b])
+        if (buffer.dtype !== o.dtype) throw new Error(`${source.name} takes ${buffer.dtype}, not ${o.dtype}`)
+      const [m, n, k] = o.shape
+      const tensor = (shape: number[], values: ValueArray, dtype: Dtype) => dense(shape, values, dtype)
+      // Scalar factors are one.
+      const scalars = source.params.filter((p) => p.kind === 'scalar').map((p) => [p.name, 1] as const)
+      const run = await on.prepare(
+        ready,
+        { parts: null, milliseconds: 0, bytes: 0 },
+        tensor([m, k], o.A, o.dtype),
+        { [b.name]: tensor([k, n], o.B, o.dtype) },
+        Object.fromEntries(scalars),
+      )
+      await run.run()
+      const output = outputOf(source)
+      return {
+        facts: { types: `${a.dtype} × ${b.dtype} → ${output.dtype}` },
+        async check() {
+          const got = await run.values(output.name)
+          return got instanceof Uint16Array
+            ? o.expected.check(widen(got), PRECISION.f16)
+            : o.expected.check(Float32Array.from(got), PRECISION[arithmetic === 'f16' ? 'f32' : arithmetic])
+        },
+        scout: () => run.scout(),
+        measure: (us) => run.measure(us),
+        free: () => run.free(),
+      }
+    },
+  }
+}

@@ -1,0 +1,75 @@
+/** The Python peers: one process for all cases, files in, one line of JSON for each result out. */
+import { spawn, spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Times } from '../gpu/timing.ts'
+import { packageFile } from '../support.ts'
+
+export interface PythonCase {
+  readonly id: string
+  /** Arrays lie at `FILE-indptr`, `FILE-indices` (i32) and `FILE-values` (f16). */
+  readonly file: string
+  readonly size: number
+  readonly b: number
+  readonly width: number
+}
+
+export interface PythonResult {
+  readonly id: string
+  readonly name: string
+  readonly result: 'ok' | 'wrong' | 'failed'
+  readonly note: string
+  readonly error: number | null
+  readonly times: Times | null
+  readonly facts?: Readonly<Record<string, number | string>>
+}
+
+/** More would not finish within a run of the suites. */
+const LIMIT_MS = 240_000
+
+/** Runs `block_sparse.py`; where Python, PyTorch or Triton is missing, `said` has the reason and there are no results. */
+export async function runPython(
+  folder: string,
+  cases: readonly PythonCase[],
+  quick: boolean,
+): Promise<{ readonly results: readonly PythonResult[]; readonly said: readonly string[] }> {
+  const script = packageFile('bench/peers/block_sparse.py')
+  const list = join(folder, 'cases.json')
+  writeFileSync(list, JSON.stringify({ folder, quick, cases }))
+  const there = spawnSync('python3', ['-c', 'import torch, triton; assert torch.cuda.is_available()'], {
+    encoding: 'utf8',
+  })
+  if (there.status !== 0)
+    return { results: [], said: [`PyTorch and Triton are not here: ${lastLine(there.stderr ?? '')}`] }
+  const results: PythonResult[] = []
+  const said: string[] = []
+  const take = (line: string): void => {
+    if (line.startsWith('{')) results.push(JSON.parse(line) as PythonResult)
+    else if (line !== '') said.push(line)
+  }
+  await new Promise<void>((resolve) => {
+    const child = spawn('python3', ['-u', script, list], { timeout: LIMIT_MS })
+    let rest = ''
+    let errors = ''
+    child.stdout.on('data', (chunk: Buffer) => {
+      const lines = (rest + chunk.toString('utf8')).split('\n')
+      rest = lines.pop() ?? ''
+      for (const l of lines) take(l)
+    })
+    child.stderr.on('data', (chunk: Buffer) => {
+      errors = (errors + chunk.toString('utf8')).slice(-4000)
+    })
+    child.on('close', (code, signal) => {
+      take(rest)
+      if (code !== 0) said.push(`python3 ended with ${signal ?? code}: ${lastLine(errors)}`)
+      resolve()
+    })
+    child.on('error', (error) => {
+      said.push(`python3: ${error.message}`)
+      resolve()
+    })
+  })
+  return { results, said }
+}
+
+const lastLine = (text: string): string => text.trim().split('\n').pop() ?? ''
