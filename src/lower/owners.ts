@@ -3,7 +3,7 @@
  * not evident counts as "may".
  */
 import { blockOf, type Space } from '../ir/blocks.ts'
-import { type Expr, freeVars, mentions, substitute, type ThreadAxis, variable } from '../ir/expr.ts'
+import { type Expr, freeVars, mentions, sub, substitute, type ThreadAxis, variable } from '../ir/expr.ts'
 import { linear, linearKey, rangeOf } from '../ir/linear.ts'
 import type { For } from '../ir/loops.ts'
 import { type BufferAccess, targetsOf } from '../ir/tree.ts'
@@ -27,6 +27,7 @@ export function mayMeet(x: BufferAccess, y: BufferAccess, block: Block): boolean
   if (x.buffer !== y.buffer || block.registers.has(x.buffer)) return false
   if (x.mode === 'read' && y.mode === 'read') return false
   if (isAtomic(x) && isAtomic(y)) return false
+  if (x.index.some((e, d) => differ(e, y.index[d], [...x.path, ...y.path]))) return false
   if (isDealtOut(x) || isDealtOut(y)) return true
   // Rounds of spatial loops write different elements; memory of the block is used anew in every round.
   if (x.stmt === y.stmt && !block.shared.has(x.buffer) && [...x.path, ...y.path].every((l) => !l.reduce))
@@ -51,6 +52,16 @@ export function mayMeet(x: BufferAccess, y: BufferAccess, block: Block): boolean
     }
   }
   return proved.size < open.size
+}
+
+/** Whether two indices have different remainders by one number: stages of a buffer, seen from one round. */
+function differ(a: Expr, b: Expr | undefined, own: readonly For[]): boolean {
+  if (a.kind === 'const' && b?.kind === 'const') return a.value !== b.value
+  if (a.kind !== 'binary' || a.op !== 'mod' || a.b.kind !== 'const') return false
+  if (b?.kind !== 'binary' || b.op !== 'mod' || b.b.kind !== 'const' || b.b.value !== a.b.value) return false
+  const away = linear(sub(a.a, b.a))
+  if (away.terms.size > 0 || away.constant % a.b.value === 0) return false
+  return own.every((l) => !mentions(a, l.var) && !mentions(b, l.var))
 }
 
 const isAtomic = (x: BufferAccess): boolean => x.mode === 'write' && x.stmt.kind === 'reduce' && x.stmt.atomic

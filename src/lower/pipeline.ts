@@ -18,6 +18,7 @@ import { markLostWrites } from './lost-writes.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
 import { partitionLoops } from './partition.ts'
+import { pipelineLoops } from './pipeline-loops.ts'
 import { placeInit } from './place-init.ts'
 import { plainUpdates } from './plain-updates.ts'
 import { lowerToPositions } from './positions/index.ts'
@@ -45,6 +46,7 @@ export const LOOP_PASSES: readonly {
   { name: 'place-init', run: placeInit },
   { name: 'lost-writes', run: markLostWrites },
   { name: 'partition', run: partitionLoops },
+  { name: 'pipeline', run: pipelineLoops },
 ]
 
 interface Context {

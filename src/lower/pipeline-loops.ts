@@ -1,0 +1,195 @@
+/**
+ * Invariant reached: no loop is pipelined. What copies into shared memory in iteration `k` runs `stages - 1` iterations
+ * earlier, into one of `stages` copies of that memory, the one that iteration `k` finds at `k mod stages`:
+ *
+ *     copies of iterations 0 … stages - 2
+ *     for k: start the copies of k + stages - 1; compute k; end them
+ *
+ * (Lam, "Software pipelining", PLDI 1988.) Copies by asynchronous instructions are committed as one group an iteration
+ * and waited for by number. The others start with loads into registers and end with stores to shared memory, so that
+ * computing hides the loads on any target.
+ */
+
+import { copiesIn } from '../ir/copies.ts'
+import { add, type Expr, int, load, lt, mod, variable } from '../ir/expr.ts'
+import { commitOf, type Instr, waitOf } from '../ir/instr.ts'
+import type { Buffer, For, If, Kernel2, Stmt, Store } from '../ir/loops.ts'
+import { printBody } from '../ir/print2.ts'
+import {
+  type Body,
+  bodiesOf,
+  boundVarsOf,
+  renameBound,
+  rewriteStmts,
+  stmt,
+  walkStmts,
+  withBodies,
+} from '../ir/tree.ts'
+import { bodyAt } from './clone.ts'
+import type { Names } from './names.ts'
+import { namesOf } from './names-of.ts'
+
+/** Elements that a thread holds between the start and the end of its copies. */
+const MOST_REGISTERS = 64
+
+export function pipelineLoops(kernel: Kernel2): Kernel2 {
+  const names = namesOf(kernel)
+  const body = rewriteStmts(kernel.body, {
+    stmt: (s) =>
+      s.kind === 'for' && s.mode.kind === 'pipeline' ? expand(s, s.mode.stages, names) : undefined,
+  })
+  return body === kernel.body ? kernel : { ...kernel, body }
+}
+
+function expand(loop: For, stages: number, names: Names): Body {
+  const { statements, buffers } = copiesIn(loop)
+  const serial = { kind: 'serial' } as const
+  if (statements.length === 0) return [stmt({ ...loop, mode: serial })]
+  const staged = new Set(buffers.map((b) => b.name))
+  const copies = { ...loop, body: statements }
+  const at = (iteration: Expr): Body =>
+    inStage(bodyAt(copies, iteration, names), staged, mod(iteration, int(stages)))
+  const when = (iteration: Expr, body: Body): Body =>
+    body.length === 0
+      ? []
+      : [stmt<If>({ kind: 'if', cond: lt(iteration, loop.extent), then: body, else: [] })]
+
+  const instr = asynchronousIn(statements)
+  const commit = instr ? [commitOf(instr)] : []
+  const wait = instr ? [waitOf(instr, stages - 2)] : []
+  const first = Array.from({ length: stages - 1 }, (_, k) => [...when(int(k), at(int(k))), ...commit]).flat()
+
+  const ahead = add(variable(loop.var), int(stages - 1))
+  const moved = at(ahead).map((s) => halves(s, names))
+  const rest = loop.body.filter(
+    (s) => !statements.includes(s) && !(s.kind === 'alloc' && staged.has(s.buffer.name)),
+  )
+  return [
+    ...buffers.map((b) =>
+      stmt<Stmt>({ kind: 'alloc', buffer: Object.freeze({ ...b, shape: [int(stages), ...b.shape] }) }),
+    ),
+    ...first,
+    ...wait,
+    stmt<For>({
+      ...loop,
+      mode: serial,
+      body: [
+        ...moved.flatMap((m) => (m.held ? [stmt<Stmt>({ kind: 'alloc', buffer: m.held })] : [])),
+        ...when(
+          ahead,
+          moved.map((m) => m.start),
+        ),
+        ...commit,
+        ...inStage(rest, staged, mod(variable(loop.var), int(stages))),
+        ...when(
+          ahead,
+          moved.flatMap((m) => (m.end ? [m.end] : [])),
+        ),
+        ...wait,
+      ],
+    }),
+  ]
+}
+
+/** The accesses to `buffers`, in one of their stages. */
+const inStage = (body: Body, buffers: ReadonlySet<string>, stage: Expr): Body =>
+  rewriteStmts(body, {
+    expr: (e) =>
+      e.kind === 'load' && buffers.has(e.buffer)
+        ? load(e.buffer, [stage, ...e.index], e.dtype, e.span)
+        : undefined,
+    stmt: (s) =>
+      s.kind === 'store' && buffers.has(s.buffer) ? stmt({ ...s, index: [stage, ...s.index] }) : undefined,
+  })
+
+/** The instruction that carries copies out, if it does not wait for what it reads. */
+function asynchronousIn(body: Body): Instr | undefined {
+  let found: Instr | undefined
+  walkStmts(body, (s) => {
+    if (s.kind === 'for' && s.mode.kind === 'instr' && s.mode.instr.asynchronous) found = s.mode.instr
+  })
+  return found
+}
+
+/** A copy as its start and, where it can be taken apart, its end; `held` keeps the elements in between. */
+interface Halves {
+  readonly start: Stmt
+  readonly end?: Stmt
+  readonly held?: Buffer
+}
+
+function halves(copy: Stmt, names: Names): Halves {
+  const shape = heldShape(copy)
+  if (!shape) return { start: copy }
+  const to = firstStore(copy)!
+  const held: Buffer = Object.freeze({
+    name: names.fresh(`${to.buffer}_ahead`),
+    dtype: to.value.dtype,
+    scope: 'register',
+    role: 'local',
+    shape: shape.length > 0 ? shape.map(int) : [int(1)],
+    fill: 0,
+    accumulate: to.value.dtype,
+  })
+  const rename = new Map([...boundVarsOf([copy])].map((v) => [v, names.fresh(v)]))
+  const start = eachStore(copy, [], (s, at) => stmt({ ...s, buffer: held.name, index: at }))
+  const end = eachStore(renameBound([copy], rename)[0]!, [], (s, at) =>
+    stmt({ ...s, value: load(held.name, at, held.dtype) }),
+  )
+  return { start, end: withoutChoice(end), held }
+}
+
+/**
+ * The extents of the loops in a copy, the same around all of its stores; nothing where a thread cannot hold what it
+ * copies, or an instruction does it.
+ */
+function heldShape(copy: Stmt): readonly number[] | undefined {
+  const shapes = new Set<string>()
+  let shape: readonly number[] = []
+  let plain = true
+  walkStmts([copy], (s, path) => {
+    if (s.kind === 'for')
+      plain &&= s.extent.kind === 'const' && (s.mode.kind === 'serial' || s.mode.kind === 'vectorize')
+    else if (s.kind === 'store') {
+      shape = path.map((l) => (l.extent.kind === 'const' ? l.extent.value : 0))
+      shapes.add(`${s.buffer} ${shape}`)
+    } else plain &&= s.kind === 'if'
+  })
+  const size = shape.reduce((a, b) => a * b, 1)
+  return plain && shapes.size === 1 && size > 0 && size <= MOST_REGISTERS ? shape : undefined
+}
+
+function firstStore(copy: Stmt): Store | undefined {
+  let found: Store | undefined
+  walkStmts([copy], (s) => {
+    if (s.kind === 'store') found ??= s
+  })
+  return found
+}
+
+/** The statement with its loops unrolled and each store replaced; `at` are the loops around it. */
+function eachStore(s: Stmt, around: readonly Expr[], f: (s: Store, at: readonly Expr[]) => Store): Stmt {
+  if (s.kind === 'store') return f(s, around.length > 0 ? around : [int(0)])
+  if (s.kind !== 'for')
+    return withBodies(
+      s,
+      bodiesOf(s).map((b) => b.map((x) => eachStore(x, around, f))),
+    )
+  const body = s.body.map((x) => eachStore(x, [...around, variable(s.var)], f))
+  const mode = s.mode.kind === 'serial' ? ({ kind: 'unroll', factor: null } as const) : s.mode
+  return stmt<For>({ ...s, mode, body })
+}
+
+/** Of branches that do the same, one. */
+function withoutChoice(s: Stmt): Stmt {
+  if (s.kind === 'if' && s.else.length > 0 && plainText(s.then) === plainText(s.else) && s.then.length === 1)
+    return withoutChoice(s.then[0]!)
+  return withBodies(
+    s,
+    bodiesOf(s).map((b) => b.map(withoutChoice)),
+  )
+}
+
+/** The text of statements whatever their loops are called. */
+const plainText = (body: Body): string =>
+  printBody(renameBound(body, new Map([...boundVarsOf(body)].map((v, k) => [v, `#${k}`]))))
