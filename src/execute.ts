@@ -3,70 +3,23 @@
  * hold or launch is refused here, with the buffer's or kernel's name, before anything runs.
  */
 import { fail, invariant } from './ast/diagnostic.ts'
-import { emit, LANES } from './backends/emit.ts'
-import { physicalGrid } from './backends/grid.ts'
-import type { ModuleText } from './backends/module.ts'
 import type { Bound } from './bind/index.ts'
 import { buffersOf, readTensor } from './bind/read.ts'
+import { commandsOf } from './commands.ts'
 import type { Tensor, ValueArray } from './formats/tensor.ts'
 import { newValues } from './formats/values.ts'
 import { arrayClass } from './ir/arrays.ts'
 import type { Dtype } from './ir/dtype.ts'
-import { evaluate } from './ir/evaluate.ts'
-import { freeVars } from './ir/expr.ts'
-import type { Buffer, Launch, Plan } from './ir/loops.ts'
-import { checkFacts, checkLimits, elementBytes } from './limits.ts'
-import { type Arena, packBuffers } from './lower/pack.ts'
-import { checkAlloc } from './runtime/check.ts'
-import type { Command, CompiledModule, Device, DeviceBuffer, HostArray } from './runtime/device.ts'
+import { byteLength, elements, labelOf, type Place, placesOf } from './layout.ts'
+import { checkFacts, elementBytes } from './limits.ts'
+import type { Program } from './program.ts'
+import { KernelGraph } from './replay.ts'
+import type { Command, Device, DeviceBuffer, HostArray } from './runtime/device.ts'
+import { type Measurement, type MeasureOptions, measure } from './runtime/measure.ts'
 import { deviceToHost, hostToDevice } from './runtime/widen.ts'
 
-/** How many neighbouring threads of the device exchange registers in plans for it. */
-export const lanesOf = (device: Device): number => LANES[targetOf(device)]
-
-const MAX_ELEMENTS = 2 ** 31 - 1
-
-export const targetOf = (device: Device): ModuleText['target'] =>
-  device.kind === 'cpu' ? 'js' : device.kind === 'webgpu' ? 'wgsl' : 'cuda'
-
-/** A plan compiled for a device: serves any data of its formats. */
-export interface Program {
-  readonly device: Device
-  /** As the device runs it: arrays may have been packed. */
-  readonly plan: Plan
-  readonly arenas: readonly Arena[]
-  readonly texts: readonly ModuleText[]
-  /** By entry name. */
-  readonly modules: ReadonlyMap<string, CompiledModule>
-  release(): void
-}
-
-/** Compiles the texts of a plan. @throws SptError `device/compile`, `emit/…`, `plan/…` */
-export async function compileOn(device: Device, whole: Plan): Promise<Program> {
-  const packed = packBuffers(whole, device.limits.maxBuffersPerLaunch)
-  const { plan, arenas } = packed
-  checkLimits(device, packed)
-  const texts = emit(plan, targetOf(device))
-  const compiled = await Promise.all(texts.map((t) => device.compile(t)))
-  const modules = new Map(compiled.flatMap((m) => m.text.entries.map((e) => [e.name, m] as const)))
-  return {
-    device,
-    plan,
-    arenas,
-    texts,
-    modules,
-    release() {
-      for (const m of compiled) m.release()
-    },
-  }
-}
-
-/** Where a buffer of the kernel lies: from element `at` of device memory on. */
-interface Place {
-  readonly buffer: Buffer
-  readonly memory: DeviceBuffer
-  readonly at: number
-}
+export { checkFits } from './layout.ts'
+export { compileOn, lanesOf, type Program, targetOf } from './program.ts'
 
 /** Data on a device, ready to run. */
 export class Executable {
@@ -172,6 +125,29 @@ export class Executable {
     return times
   }
 
+  /** What `run` runs, for graphs of several kernels. */
+  get commands(): readonly Command[] {
+    return this.#commands
+  }
+
+  /** All launches as one graph. @throws SptError as `run` */
+  async graph(): Promise<KernelGraph> {
+    const { device } = this.program
+    const graph = await device.graph(this.#commands)
+    return new KernelGraph(
+      graph,
+      () => device.finish(),
+      () => this.#checkLostWrites(),
+    )
+  }
+
+  /** Times of runs as benchmarks want them. @throws SptError `run/lost-writes`, `measure/options` */
+  async measure(options: MeasureOptions = {}): Promise<Measurement> {
+    const measured = await measure(this.program.device, this.#commands, options)
+    await this.#checkLostWrites()
+    return measured
+  }
+
   /** The values of a buffer in storage order. */
   async values(name: string): Promise<ValueArray> {
     const { device } = this.program
@@ -232,112 +208,8 @@ export class Executable {
   }
 }
 
-/** An arena goes by what it holds: its own name says nothing to a user. */
-const labelOf = (program: Program, b: Buffer): string =>
-  program.arenas
-    .find((a) => a.buffer.name === b.name)
-    ?.members.map((m) => m.buffer.name)
-    .join(' + ') ?? b.name
-
-function placesOf(
-  program: Program,
-  bound: Bound,
-  memory: ReadonlyMap<string, DeviceBuffer>,
-): ReadonlyMap<string, Place> {
-  const arenas = new Set(program.arenas.map((a) => a.buffer.name))
-  const whole = program.plan.buffers
-    .filter((b) => !arenas.has(b.name))
-    .map((buffer): Place => ({ buffer, memory: memory.get(buffer.name)!, at: 0 }))
-  const packed = program.arenas.flatMap((a) =>
-    a.members.map(
-      ({ buffer, offset }): Place => ({
-        buffer,
-        memory: memory.get(a.buffer.name)!,
-        at: evaluate(offset, bound.params),
-      }),
-    ),
-  )
-  return new Map([...whole, ...packed].map((p) => [p.buffer.name, p]))
-}
-
-/** What sizes are known by. */
-type Sized = Pick<Bound, 'params'>
-
-function elements(b: Buffer, bound: Sized): number {
-  const n = b.shape.reduce((size, e) => size * Math.max(0, evaluate(e, bound.params)), 1)
-  if (n > MAX_ELEMENTS)
-    fail({
-      code: 'plan/too-large',
-      message: `${b.name} has ${n} elements`,
-      expected: `at most ${MAX_ELEMENTS}: addresses are 32-bit`,
-      hint: 'use smaller sizes, or partition the tensor',
-    })
-  return n
-}
-
-const byteLength = (device: Device, b: Buffer, bound: Sized): number =>
-  elements(b, bound) * elementBytes(device, b)
-
-/**
- * Buffers whose lengths these sizes give, against the limits of the device: before data of those sizes are made.
- * Their bytes in total.
- * @throws SptError `plan/too-large`, `device/buffer-too-large`
- */
-export function checkFits({ device, plan }: Program, params: ReadonlyMap<string, number>): number {
-  checkFacts(plan, params)
-  let total = 0
-  for (const b of plan.buffers) {
-    if (b.shape.some((e) => [...freeVars(e)].some((v) => !params.has(v)))) continue
-    const bytes = byteLength(device, b, { params })
-    checkAlloc(bytes, b.name, device.limits)
-    total += bytes
-  }
-  return total
-}
-
 const toDevice = (device: Device, dtype: Dtype, values: ValueArray): HostArray =>
   device.storage === 'words' ? hostToDevice(dtype, values) : values
 
 const view = (dtype: Dtype, bytes: ArrayBuffer, length: number): ValueArray =>
   new (arrayClass(dtype))(bytes, 0, length)
-
-function commandsOf(program: Program, bound: Bound, memory: ReadonlyMap<string, DeviceBuffer>): Command[] {
-  const { plan, device } = program
-  const commands: Command[] = []
-  const bases = program.arenas.flatMap((a) =>
-    a.members.map((m) => [m.base, evaluate(m.offset, bound.params)] as const),
-  )
-  const params = new Map([...bound.params, ...bases])
-  const entries = program.texts.flatMap((t) => t.entries)
-  let next = 0
-  for (const step of plan.steps) {
-    if (step.kind === 'clear') {
-      const buffer = memory.get(step.buffer)!
-      if (buffer.bytes > 0) commands.push({ kind: 'clear', buffer })
-      continue
-    }
-    const entry = entries[next++]!
-    const grid = gridOf(device, step, bound)
-    if (!grid) continue
-    const args = entry.args.map((a) => (a.kind === 'buffer' ? memory.get(a.name)! : params.get(a.name)!))
-    commands.push({ kind: 'launch', module: program.modules.get(entry.name)!, entry: entry.name, grid, args })
-  }
-  return commands
-}
-
-/** The physical grid, or nothing where there is nothing to do. */
-function gridOf(device: Device, launch: Launch, bound: Bound): [number, number, number] | undefined {
-  const logical = launch.grid.map((e) => evaluate(e, bound.params))
-  if (logical.some((n) => n <= 0)) return undefined
-  if (device.kind === 'cpu') return [1, 1, 1]
-  const total = logical.reduce((a, b) => a * b, 1)
-  const grid = physicalGrid(total, device.limits.maxGridDim)
-  if (!grid)
-    fail({
-      code: 'plan/grid-too-large',
-      message: `${launch.name} needs ${total} blocks; ${device.name} cannot launch so many`,
-      expected: `at most ${device.limits.maxGridDim.slice(0, 2).join(' × ')} blocks`,
-      hint: 'let each block do more: split the loops bound to block axes by a larger factor',
-    })
-  return grid
-}

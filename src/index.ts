@@ -33,7 +33,17 @@ export type { PartReport, TensorReport } from './formats/figures/report.ts'
 export type { Provenance } from './formats/proof/provenance.ts'
 export type { CoordTensor, DenseTensor, StoredTensor, Tensor, ValueArray } from './formats/tensor.ts'
 export type { Dtype } from './ir/dtype.ts'
-export type { Device, DeviceLimits } from './runtime/device.ts'
+export type { KernelGraph } from './replay.ts'
+export type {
+  Command,
+  Device,
+  DeviceBuffer,
+  DeviceEvent,
+  DeviceLimits,
+  Graph,
+  Stream,
+} from './runtime/device.ts'
+export { type Measurement, type MeasureOptions, measure } from './runtime/measure.ts'
 export type { Verification } from './verify.ts'
 
 /**

@@ -15,7 +15,9 @@ import type { Dtype } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr.ts'
 import type { RefOptions } from '../ir/reference/index.ts'
-import type { Device } from '../runtime/device.ts'
+import type { KernelGraph } from '../replay.ts'
+import type { Command, Device } from '../runtime/device.ts'
+import type { Measurement, MeasureOptions } from '../runtime/measure.ts'
 import { type Verification, verify } from '../verify.ts'
 import { checkTensor, coordinatesOf, expectArgument, isRecord, isTyped, numbersOf } from './check.ts'
 import { type Bindable, dtypeOf } from './tensors.ts'
@@ -226,6 +228,24 @@ export class PreparedKernel {
   /** Runs all launches; resolves when they have finished. */
   run(): Promise<void> {
     return this.executable.run()
+  }
+
+  /**
+   * All launches recorded once, to be replayed with one call: with other values by `write`, beside other work on a
+   * stream.
+   */
+  graph(): Promise<KernelGraph> {
+    return this.executable.graph()
+  }
+
+  /** What `run` runs, for a graph of several kernels: `device.graph([...a.commands, ...b.commands])`. */
+  get commands(): readonly Command[] {
+    return this.executable.commands
+  }
+
+  /** Times of a run as benchmarks want them: warm, with flushed caches, or the mean of many in a graph. */
+  measure(options: MeasureOptions = {}): Promise<Measurement> {
+    return this.executable.measure(options)
   }
 
   /** Milliseconds of each of `repeats` runs, by device events where there are any. */

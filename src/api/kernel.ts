@@ -10,6 +10,7 @@ import { print1 } from '../ir/print1.ts'
 import { print2 } from '../ir/print2.ts'
 import { print3 } from '../ir/print3.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
+import type { Sources } from '../places.ts'
 import type { Device } from '../runtime/device.ts'
 import { partsOf } from '../schedule/parts.ts'
 import { mergeParts, type Step, stepsOf } from '../schedule/resolve.ts'
@@ -27,6 +28,8 @@ export type { TraceStep } from './trace.ts'
 export interface Surroundings {
   readonly formats: ReadonlyMap<string, AnyFormat>
   readonly schedules: ReadonlyMap<string, Schedule>
+  /** Texts by name, for the lines of its kernels. */
+  readonly sources: Sources
 }
 
 type Factor = number
@@ -288,7 +291,10 @@ export class Kernel {
       'a device: await devices.cpu(), devices.webgpu() or devices.cuda()',
     )
     const k = device.kind === 'cpu' ? this : this.parallel()
-    return new CompiledKernel(k.#c, await compileOn(device, k.#c.planFor(lanesOf(device))))
+    return new CompiledKernel(
+      k.#c,
+      await compileOn(device, k.#c.planFor(lanesOf(device)), this.#around.sources),
+    )
   }
 
   #schedule(name: string): Schedule {

@@ -55,7 +55,11 @@ export class SptProgram {
         expected: this.kernels.length > 0 ? `one of ${this.kernels.join(', ')}` : 'a kernel',
         hint: 'say which kernel',
       })
-    return Kernel.of(k, { formats: this.#e.formats, schedules: this.#e.schedules.get(chosen!) ?? new Map() })
+    return Kernel.of(k, {
+      formats: this.#e.formats,
+      schedules: this.#e.schedules.get(chosen!) ?? new Map(),
+      sources: this.sources,
+    })
   }
 }
 

@@ -123,7 +123,7 @@ class CpuGraph implements Graph {
   }
 
   async time(repeats: number, between?: Graph): Promise<number[]> {
-    if (between && !(between instanceof CpuGraph)) failForeign('the graph')
+    if (between && !(between instanceof CpuGraph && between.#order === this.#order)) failForeign('the graph')
     return Array.from({ length: repeats }, () => {
       between?.launch()
       const start = performance.now()

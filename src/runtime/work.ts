@@ -50,7 +50,7 @@
 export interface Graph {
   /**
    * Queues a replay behind what the stream already has (default: the queue of `run`). Faults come out of the next call
-   * that waits. @throws SptError `device/freed-buffer`, `device/released-module`, `device/freed`
+   * that waits. @throws SptError `device/freed`, and as `Device.run` where buffers or modules are gone
    */
   launch(stream?: Stream): void
   /**

@@ -2,8 +2,10 @@ import { expect, test } from 'vitest'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { codeOf, deviceSuite } from '../support/device-suite.ts'
 import { JS_TEXTS } from '../support/js-texts.ts'
+import { workSuite } from './work-suite.ts'
 
 deviceSuite('cpu', async () => createCpuDevice(), JS_TEXTS)
+workSuite('cpu', async () => createCpuDevice(), JS_TEXTS)
 
 test('a page that forbids new functions is told so', async () => {
   const original = globalThis.Function

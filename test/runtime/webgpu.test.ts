@@ -5,8 +5,10 @@ import { createWebGpuDevice } from '../../src/runtime/webgpu.ts'
 import { createNodeWebGpu, findAdapter, reportWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { ARGS, codeOf, deviceSuite, failure, iota } from '../support/device-suite.ts'
 import { WGSL_TEXTS, wgsl } from '../support/wgsl-texts.ts'
+import { workSuite } from './work-suite.ts'
 
 deviceSuite('webgpu', () => createNodeWebGpu(), WGSL_TEXTS)
+workSuite('webgpu', () => createNodeWebGpu(), WGSL_TEXTS)
 
 /** A device whose `GPUDevice` the test can reach, on an adapter without the features `hide`. */
 async function openDevice(hide: readonly string[] = []): Promise<{ device: Device; raw: GPUDevice }> {

@@ -1,0 +1,49 @@
+/** A plan compiled for a device. */
+import { emit, LANES } from './backends/emit.ts'
+import type { ModuleText } from './backends/module.ts'
+import type { Plan } from './ir/loops.ts'
+import { checkLimits } from './limits.ts'
+import { type Arena, packBuffers } from './lower/pack.ts'
+import { type Sources, withPlaces } from './places.ts'
+import type { CompiledModule, Device } from './runtime/device.ts'
+
+export const targetOf = (device: Device): ModuleText['target'] =>
+  device.kind === 'cpu' ? 'js' : device.kind === 'webgpu' ? 'wgsl' : 'cuda'
+
+/** How many neighbouring threads of the device exchange registers in plans for it. */
+export const lanesOf = (device: Device): number => LANES[targetOf(device)]
+
+/** A plan compiled for a device: serves any data of its formats. */
+export interface Program {
+  readonly device: Device
+  /** As the device runs it: arrays may have been packed. */
+  readonly plan: Plan
+  readonly arenas: readonly Arena[]
+  readonly texts: readonly ModuleText[]
+  /** By entry name. */
+  readonly modules: ReadonlyMap<string, CompiledModule>
+  release(): void
+}
+
+/**
+ * Compiles the texts of a plan; with `sources`, faults of its kernels name their lines.
+ * @throws SptError `device/compile`, `emit/…`, `plan/…`
+ */
+export async function compileOn(device: Device, whole: Plan, sources: Sources = new Map()): Promise<Program> {
+  const packed = packBuffers(whole, device.limits.maxBuffersPerLaunch)
+  const { plan, arenas } = packed
+  checkLimits(device, packed)
+  const texts = withPlaces(emit(plan, targetOf(device)), plan, sources)
+  const compiled = await Promise.all(texts.map((t) => device.compile(t)))
+  const modules = new Map(compiled.flatMap((m) => m.text.entries.map((e) => [e.name, m] as const)))
+  return {
+    device,
+    plan,
+    arenas,
+    texts,
+    modules,
+    release() {
+      for (const m of compiled) m.release()
+    },
+  }
+}
