@@ -8,7 +8,7 @@ import { walkStmts } from './ir/tree.ts'
 /** Texts by name. */
 export type Sources = ReadonlyMap<string, Source>
 
-/** The texts with the place of the first statement of each launch, as far as it is known: `kernels/spmm.spt:15`. */
+/** The texts with the place of the first statement of each launch, as far as it is known: `program.spt:15`. */
 export function withPlaces(texts: readonly ModuleText[], plan: Plan, sources: Sources): ModuleText[] {
   const launches = plan.steps.filter((s) => s.kind === 'launch')
   let next = 0

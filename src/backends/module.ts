@@ -21,7 +21,7 @@ export interface Entry {
   readonly sharedBytes: number
   /** Blocks of a cluster, where they form clusters (CUDA, compute capability 9.0 on); divides the grid. */
   readonly cluster?: readonly [number, number, number] | undefined
-  /** Where the user wrote it, for messages: `kernels/spmm.spt:15`. */
+  /** Where the user wrote it, for messages: `program.spt:15`. */
   readonly place?: string | undefined
 }
 
