@@ -57,8 +57,6 @@ function at(level: number, e: Expr): Doc {
 
 /** An operand that binds like a name: parentheses around all else. */
 export const primaryDoc = (e: Expr): Doc => at(PRIMARY, e)
-/** The same, with a sign before it. */
-export const unaryDoc = (e: Expr): Doc => at(UNARY, e)
 
 export function numberText({ value, float }: NumberLit): string {
   if (value === Number.POSITIVE_INFINITY) return 'inf'

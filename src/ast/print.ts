@@ -21,7 +21,7 @@ import type {
   Step,
   Stmt,
 } from './nodes.ts'
-import { exprDoc, primaryDoc, unaryDoc } from './print-expr.ts'
+import { exprDoc, primaryDoc } from './print-expr.ts'
 import { partsDoc, printFormat } from './print-format.ts'
 import { printInstr, printMemory } from './print-instr.ts'
 import { axisDoc, exprs, names, optional, run, tuple, values, widest } from './print-parts.ts'
@@ -196,9 +196,9 @@ function stepDoc(s: Step): Doc {
       return [
         `cache_read ${s.buffer.name} at ${printLoop(s.at)} in ${s.memory.name}`,
         s.layout.transposed ? ' transposed' : '',
-        s.layout.stride ? [' stride ', primaryDoc(s.layout.stride)] : '',
-        s.layout.by ? [' by ', primaryDoc(s.layout.by)] : '',
-        s.layout.padded ? [' padded ', unaryDoc(s.layout.padded)] : '',
+        s.layout.stride ? [' stride ', exprDoc(s.layout.stride)] : '',
+        s.layout.by ? [' by ', exprDoc(s.layout.by)] : '',
+        s.layout.padded ? [' padded ', exprDoc(s.layout.padded)] : '',
         arrow(s.into),
       ]
     case 'pipeline':
