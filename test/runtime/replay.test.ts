@@ -9,7 +9,8 @@ import {
   load,
   type PreparedKernel,
 } from '../../src/node.ts'
-import { codeOf } from '../support/device-suite.ts'
+import { codeOf, failure } from '../support/device-suite.ts'
+import { fakeDevice } from './cuda-fake.ts'
 
 const PROGRAM = `kernel twice(m: size, n: size) {
   axis i = dense_fixed(m)
@@ -80,6 +81,25 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     const places = compiled.program.texts.flatMap((text) => text.entries.map((e) => e.place))
     expect(places).toEqual(['twice.spt:8', 'twice.spt:11'])
   })
+})
+
+test('a fault on cuda names the kernel and the line of its statement', async () => {
+  const { device, driver } = fakeDevice()
+  const kernel = (await load(PROGRAM, { name: 'twice.spt' })).kernel()
+  const entries = kernel
+    .parallel()
+    .emit('cuda')[0]!
+    .entries.map((e) => e.name)
+  expect(entries).toHaveLength(2)
+  driver.kernels.set(entries[0]!, () => undefined)
+  driver.kernels.set(entries[1]!, () => 700)
+  const prepared = await (await kernel.compile(device)).prepare({ tensors: { A } })
+  driver.streams.lazy = true
+  const graph = await prepared.graph()
+  graph.launch()
+  const [fault] = await failure(() => graph.finish())
+  expect(fault).toMatchObject({ code: 'device/fault' })
+  expect(fault!.message).toContain(`'${entries[0]}' in twice.spt:8, '${entries[1]}' in twice.spt:11`)
 })
 
 test('a replay that loses writes is refused where one waits for it', async () => {
