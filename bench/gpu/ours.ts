@@ -16,10 +16,11 @@ import {
   type Tensor,
   type ValueArray,
 } from '../../src/node.ts'
-import type { Command, Device, DeviceBuffer } from '../../src/runtime/device.ts'
+import type { Command, Device } from '../../src/runtime/device.ts'
+import { type MeasureOptions, measure } from '../../src/runtime/measure.ts'
 import { type Candidate, kernelOf } from './candidates.ts'
 import { median } from './statistics.ts'
-import { BACK_TO_BACK, repeatsFor, SCOUT, type Times } from './timing.ts'
+import { BACK_TO_BACK, COPIES, repeatsFor, SCOUT, type Times, WARM_UPS } from './timing.ts'
 
 /** Milliseconds on the host's clock. */
 export interface Preparation {
@@ -54,10 +55,6 @@ export interface Built {
   readonly bytes: number
 }
 
-const FLUSH_BYTES = 256 * 2 ** 20
-/** Launches in one graph. */
-const COPIES = 20
-
 export const messageOf = (error: unknown): string =>
   error instanceof SptError
     ? error.diagnostics.map((d) => `${d.code}: ${d.message}`).join('; ')
@@ -70,7 +67,6 @@ export class OurDevice {
   readonly preparations: Preparation[] = []
   readonly #ready = new Map<string, Promise<Ready>>()
   #last: readonly Command[] = []
-  #flush: DeviceBuffer | undefined
 
   /** Takes the device over: what it runs is remembered, to be timed. */
   constructor(device: Device) {
@@ -169,14 +165,7 @@ export class OurDevice {
     return this.#last
   }
 
-  /** Commands that write over the L2 cache. */
-  flush(): readonly Command[] {
-    this.#flush ??= this.device.alloc(FLUSH_BYTES, 'flush')
-    return [{ kind: 'clear', buffer: this.#flush }]
-  }
-
   async close(): Promise<void> {
-    this.#flush?.free()
     await releaseConversions(this.device)
     await this.device.dispose()
   }
@@ -228,28 +217,27 @@ export class OurRun {
   }
 
   /** Microseconds of a few runs. */
-  async scout(): Promise<number> {
-    const times = await this.#on.device.time(this.#commands, SCOUT.warmUps + SCOUT.repeats)
-    return 1000 * median(times.slice(SCOUT.warmUps))
+  scout(): Promise<number> {
+    return this.#timed({ warmups: SCOUT.warmUps, repeats: SCOUT.repeats })
   }
 
   async measure(scouted: number): Promise<Times> {
-    const { device } = this.#on
     const repeats = repeatsFor(scouted)
-    const event = 1000 * median((await device.time(this.#commands, 10 + repeats)).slice(10))
-    let backToBack: number | null = null
-    if (event < BACK_TO_BACK.below) {
-      const graph = await device.graph(Array.from({ length: COPIES }, () => this.#commands).flat())
-      await graph.time(3)
-      backToBack = (1000 * median(await graph.time(BACK_TO_BACK.repeats))) / COPIES
-      graph.free()
+    const event = await this.#timed({ warmups: WARM_UPS, repeats })
+    return {
+      event,
+      flushed: await this.#timed({ warmups: SCOUT.warmUps, repeats: Math.ceil(repeats / 2), flush: true }),
+      backToBack:
+        event < BACK_TO_BACK.below
+          ? await this.#timed({ warmups: COPIES, repeats: BACK_TO_BACK.repeats, batch: COPIES })
+          : null,
+      repeats,
     }
-    const cold = await device.graph(this.#on.flush())
-    const once = await device.graph(this.#commands)
-    const flushed = 1000 * median(await once.time(Math.ceil(repeats / 2), cold))
-    cold.free()
-    once.free()
-    return { event, flushed, backToBack, repeats }
+  }
+
+  async #timed(options: MeasureOptions): Promise<number> {
+    const { times } = await measure(this.#on.device, this.#commands, options)
+    return 1000 * median(times)
   }
 
   free(): void {

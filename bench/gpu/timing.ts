@@ -1,19 +1,22 @@
 /** How runs are timed, the same for ours and for peers. Times are in microseconds. */
-import type { PeerStream } from '../peers/stream.ts'
+import type { PeerStream, PeerTimer } from '../peers/stream.ts'
 import { median } from './statistics.ts'
 
 export interface Times {
-  /** Median of runs between two events each, 10 warm-ups before them. */
+  /** Median of runs between two events each, in a graph with them, 10 warm-ups before. */
   readonly event: number
   /** The same with 256 MB written before each run. */
   readonly flushed: number
-  /** One run of those in a graph, one after the other; `null` for what takes long. */
+  /** A run of `COPIES` in one graph, one after the other; `null` for what takes long. */
   readonly backToBack: number | null
   readonly repeats: number
 }
 
+/** Runs in a graph that is timed back to back. */
+export const COPIES = 20
 /** A few runs, to choose who is measured. */
 export const SCOUT = { warmUps: 3, repeats: 5 } as const
+export const WARM_UPS = 10
 /** Runs shorter than `below` are also timed back to back, and compared so when one of the two is under `compare`. */
 export const BACK_TO_BACK = { below: 60, compare: 20, repeats: 30 } as const
 /** Runs that take longer than this are repeated less often than 50 times, 10 times at least. */
@@ -26,6 +29,8 @@ export const repeatsFor = (us: number): number =>
 export class PeerRun {
   readonly #stream: PeerStream
   readonly #enqueue: () => void
+  /** Some calls cannot be recorded in a graph. */
+  #recordable = true
 
   constructor(stream: PeerStream, enqueue: () => void) {
     this.#stream = stream
@@ -39,18 +44,38 @@ export class PeerRun {
   }
 
   scout(): number {
-    return median(this.#stream.time(this.#enqueue, SCOUT.repeats, { warmUps: SCOUT.warmUps }))
+    return this.#timed(1, SCOUT.warmUps, SCOUT.repeats)
   }
 
   measure(scouted: number): Times {
     const repeats = repeatsFor(scouted)
-    const event = median(this.#stream.time(this.#enqueue, repeats))
-    const flushed = median(
-      this.#stream.time(this.#enqueue, Math.ceil(repeats / 2), { warmUps: 3, flush: true }),
-    )
-    const backToBack =
-      event < BACK_TO_BACK.below ? this.#stream.timeGraph(this.#enqueue, BACK_TO_BACK.repeats) : null
-    return { event, flushed, backToBack, repeats }
+    const event = this.#timed(1, WARM_UPS, repeats)
+    return {
+      event,
+      flushed: this.#timed(1, SCOUT.warmUps, Math.ceil(repeats / 2), true),
+      backToBack: event < BACK_TO_BACK.below ? this.#timed(COPIES, 1, BACK_TO_BACK.repeats) : null,
+      repeats,
+    }
+  }
+
+  #timed(copies: number, warmUps: number, repeats: number, flush = false): number {
+    const timer = this.#timer(copies)
+    try {
+      timer.time(warmUps)
+      return median(timer.time(repeats, flush))
+    } finally {
+      timer.free()
+    }
+  }
+
+  #timer(copies: number): PeerTimer {
+    if (this.#recordable)
+      try {
+        return this.#stream.graph(this.#enqueue, copies)
+      } catch {
+        this.#recordable = false
+      }
+    return this.#stream.calls(this.#enqueue, copies)
   }
 }
 

@@ -122,7 +122,7 @@ const entryOf = (r: PythonResult): Entry => ({
 })
 
 /** cuSPARSE's block formats. */
-async function libraries(
+export async function libraries(
   s: Session,
   m: Blocks,
   B: Uint16Array,
