@@ -148,6 +148,7 @@ function tune(variant: string): void {
   const [, digit, first, items] = /^(\d+):(\d+)(?:x(\d+))?$/.exec(variant) ?? []
   if (!digit || !first) throw new Error(`no way to sort: ${variant}`)
   queue.tuning.digit = Number(digit)
+  queue.tuning.digitOfFew = Number(digit)
   queue.tuning.chunk = items
     ? { by: 'block', threads: Number(first), items: Number(items) }
     : { by: 'thread', length: Number(first) }
@@ -157,7 +158,7 @@ if (like) Object.assign(queue.tuning, TUNINGS[like as DeviceKind])
 const { digit, chunk } = queue.tuning
 if (option('fused')) queue.tuning.fused = count('fused', 1)
 const own = `${digit}:${chunk.by === 'block' ? `${chunk.threads}x${chunk.items}` : chunk.length}`
-const variants = (option('variant') ?? own).split(',')
+const variants = option('variant')?.split(',') ?? [null]
 const targets = (option('to') ?? 'hyb,bsr,sr_bcrs,sell').split(/,(?![^(]*\))/).map(instanceOf)
 const from = await resident(device, source, OVER)
 const back = convertPlan(device, instanceOf('csr'))
@@ -165,7 +166,7 @@ const repeats = count('repeats', 5)
 const figures = []
 console.log(`${device.name}: ${shape.join(' × ')}, ${nonzeros} nonzeros`)
 for (const [to, variant] of targets.flatMap((t) => variants.map((v) => [t, v] as const))) {
-  tune(variant)
+  if (variant) tune(variant)
   const start = performance.now()
   const plan = convertPlan(device, to)
   const tried = await attempt(() => plan.run(from, given))
@@ -236,7 +237,7 @@ for (const [to, variant] of targets.flatMap((t) => variants.map((v) => [t, v] as
   const least = nonzeros * 8 + (shape[0] + 1) * 4 + bytes
   figures.push({
     format: to.text,
-    variant,
+    variant: variant ?? own,
     nonzeros,
     ms,
     first,
@@ -247,7 +248,7 @@ for (const [to, variant] of targets.flatMap((t) => variants.map((v) => [t, v] as
     host,
     right,
   })
-  console.error(`${to.text} ${variant}: ${ms.toFixed(1)} ms, ${right}`)
+  console.error(`${to.text} ${variant ?? own}: ${ms.toFixed(1)} ms, ${right}`)
 }
 console.log(
   table(

@@ -210,6 +210,8 @@ async function together(q: Queue, tensor: Parts, dims: Context['dims']): Promise
     at += f.frame.n
     f.frame.release()
   }
+  const [only, ...others] = found
+  if (only && others.length === 0) all.sortedBy = only.frame.sortedBy
   // Every coordinate is in one part, once.
   return { frame: all, values, owned: true, distinct: true }
 }

@@ -3,6 +3,7 @@
  * over names become expressions over an entry's index, so that a kernel fuses whatever it needs.
  */
 import { fail } from '../ast/diagnostic.ts'
+import type { Dtype } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import {
   add,
@@ -10,13 +11,13 @@ import {
   constant,
   type Expr,
   freeVars,
-  keyOf,
   load,
   rewriteExpr,
   variable,
   walkExpr,
 } from '../ir/expr.ts'
 import { get, store } from './kernel.ts'
+import type { Order, Rising } from './known.ts'
 import { type Column, type LaunchSpec, natural, type Queue, read, type Use, write } from './queue.ts'
 
 /** The index of an entry, as a name in expressions. */
@@ -43,7 +44,9 @@ export class Frame {
   /** Entry of the source; `null`: entry e is e. */
   entry: Column | null = null
   /** Keys in whose lexicographic order the entries are known to stand. */
-  sortedBy: readonly string[] = []
+  sortedBy: Order = []
+  /** Columns that are known to rise. */
+  readonly rising = new Map<string, Rising>()
   readonly #owned = new Set<Column>()
 
   constructor(
@@ -100,9 +103,10 @@ export class Frame {
   terms(exprs: readonly Expr[]): Terms {
     const columns: Record<string, Use> = {}
     const sizes: Record<string, number> = {}
-    const names = new Map<string, Expr>()
+    const names = new Map<string, string>()
     const tables = new Map<string, string>()
     const onColumn = new Map<string, string>()
+    const dtypes = new Map<string, Dtype>()
     for (const e of exprs) {
       for (const name of freeVars(e)) {
         if (name === ENTRY || names.has(name) || onColumn.has(name)) continue
@@ -111,10 +115,11 @@ export class Frame {
         if (column) {
           const own = `f${onColumn.size}`
           onColumn.set(name, own)
+          dtypes.set(name, column.dtype)
           columns[own] = this.signed.has(name) ? read(column) : natural(column)
         } else if (size !== undefined) {
           const own = `s${names.size}`
-          names.set(name, variable(own))
+          names.set(name, own)
           sizes[own] = size
         } else unknown(name, [...this.columns.keys(), ...this.sizes.keys()])
       }
@@ -141,8 +146,12 @@ export class Frame {
             if (y.kind === 'var') {
               if (y.name === ENTRY) return e
               const own = onColumn.get(y.name)
-              if (own === undefined) return names.get(y.name)
-              const { dtype } = this.columns.get(y.name)!
+              if (own === undefined) {
+                const size = names.get(y.name)
+                return size === undefined ? undefined : variable(size)
+              }
+              // The frame may have other columns by now.
+              const dtype = dtypes.get(y.name)!
               const value = load(own, [e], dtype)
               return dtype === y.dtype || (narrow && y.dtype === 'f64') ? value : cast(value, y.dtype)
             }
@@ -154,7 +163,8 @@ export class Frame {
         ),
       )
     }
-    return { key: exprs.map(keyOf).join(), columns, sizes, at }
+    const own = (name: string): string => onColumn.get(name) ?? names.get(name) ?? tables.get(name) ?? name
+    return { key: exprs.map((e) => structureOf(e, own)).join(), columns, sizes, at }
   }
 
   /** Value of an expression over sizes. */
@@ -208,15 +218,8 @@ export class Frame {
     })
     const entry = this.queue.column(count, 'i32', 'entry')
     out.setEntry(entry)
-    gather(this.queue, order, this.entry ? [...pairs, [this.entry, entry]] : pairs, from, count)
-    if (!this.entry)
-      this.queue.launch({
-        key: 'slice',
-        threads: count,
-        columns: { x_from: natural(order), x_to: write(entry) },
-        sizes: { x_first: from },
-        body: (e) => [store('x_to', e, get('x_from', add(e, variable('x_first'))))],
-      })
+    if (this.entry) gather(this.queue, order, [...pairs, [this.entry, entry]], { first: from, count })
+    else gather(this.queue, order, pairs, { first: from, count, places: entry })
     return out
   }
 }
@@ -224,16 +227,20 @@ export class Frame {
 /** Columns that one launch moves, within the buffers that every device binds. */
 const AT_ONCE = 3
 
-/** `to[s] = from[order[s + first]]` for each pair. */
+/** `to[s] = from[order[s + first]]` for each pair; `places` becomes that piece of `order` itself. */
 function gather(
   q: Queue,
   order: Column,
   pairs: readonly (readonly [from: Column, to: Column])[],
-  first = 0,
-  count = order.length,
+  {
+    first = 0,
+    count = order.length,
+    places,
+  }: { readonly first?: number; readonly count?: number; readonly places?: Column } = {},
 ): void {
   for (let lo = 0; lo < pairs.length; lo += AT_ONCE) {
     const some = pairs.slice(lo, lo + AT_ONCE)
+    const also = lo === 0 ? places : undefined
     q.launch({
       key: 'gather',
       threads: count,
@@ -245,12 +252,16 @@ function gather(
             [`x_to${k}`, write(to)],
           ]),
         ),
+        ...(also ? { x_places: write(also) } : {}),
       },
       sizes: { x_first: first },
-      body: (e) =>
-        some.map(([from], k) =>
-          store(`x_to${k}`, e, load(`x_from${k}`, [get('x_order', add(e, variable('x_first')))], from.dtype)),
-        ),
+      body: (e) => {
+        const at = get('x_order', add(e, variable('x_first')))
+        return [
+          ...some.map(([from], k) => store(`x_to${k}`, e, load(`x_from${k}`, [at], from.dtype))),
+          ...(also ? [store('x_places', e, at)] : []),
+        ]
+      },
     })
   }
 }
@@ -263,4 +274,31 @@ function unknown(name: string, candidates: readonly string[]): never {
     expected: `one of ${candidates.join(', ')}`,
     hint: 'maps are over the coordinates, the sizes and what the format asks for',
   })
+}
+
+/** Tells expressions apart that differ in more than the names of what they mention. */
+function structureOf(e: Expr, own: (name: string) => string): string {
+  const of = (x: Expr): string => structureOf(x, own)
+  switch (e.kind) {
+    case 'const':
+      return `${Object.is(e.value, -0) ? '-0' : e.value}:${e.dtype}`
+    case 'var':
+      return `${own(e.name)}:${e.dtype}`
+    case 'builtin':
+      return `@${e.axis}`
+    case 'unary':
+      return `(${e.op} ${of(e.x)})`
+    case 'cast':
+      return `(${e.dtype} ${of(e.x)})`
+    case 'binary':
+      return `(${e.op} ${of(e.a)} ${of(e.b)})`
+    case 'call':
+      return `(${e.fn} ${e.args.map(of).join(' ')})`
+    case 'select':
+      return `(? ${of(e.cond)} ${of(e.then)} ${of(e.else)})`
+    case 'load':
+      return `${own(e.buffer)}[${e.index.map(of).join()}]`
+    case 'search':
+      return `(${e.method} ${own(e.buffer)} ${of(e.lo)} ${of(e.hi)} ${of(e.value)})`
+  }
 }

@@ -17,11 +17,15 @@ export interface DeviceLevel {
   readonly mask: Column | null
 }
 
-/** An axis, the coordinate of each entry on it, its extent and width (`null`: still to be measured). */
+/**
+ * An axis, the coordinate of each entry on it, its extent, what it is padded with, and its width (`null`: still to
+ * be measured).
+ */
 export interface Dimension {
   readonly axis: StoredAxis
   readonly coordinate: Expr
   readonly extent: number
+  readonly padding: number
   readonly width: number | null
 }
 

@@ -1,5 +1,6 @@
 /** Levels with equally many positions under each parent position, padded. */
 import { fail, invariant } from '../ast/diagnostic.ts'
+import { checkPadding } from '../formats/levels/levels.ts'
 import type { StoredAxis } from '../ir/axis.ts'
 import { add, binary, type Expr, int, mul, variable } from '../ir/expr.ts'
 import type { Frame } from './frame.ts'
@@ -10,7 +11,7 @@ import { natural, write } from './queue.ts'
 import { conditionOf, type Starts } from './repeats.ts'
 import { reduce, scan } from './scan.ts'
 
-/** Fixed width, the coordinate `extent` where a segment has fewer. */
+/** Fixed width, padding where a segment has fewer. */
 export async function sparseFixed(
   frame: Frame,
   d: Dimension,
@@ -20,6 +21,12 @@ export async function sparseFixed(
   const { axis, coordinate } = d
   const { queue: q, n } = frame
   invariant(parent.at, `${axis.name} has a parent`)
+  const name = `@rank ${axis.name}`
+  if (d.width !== null && d.width > 0 && frame.columns.has(name)) {
+    // The parent began a new position wherever the width was used up (`repeats.ts`).
+    const at = add(mul(parent.at, sizeOf(frame, 'width', axis, d.width)), variable(name))
+    return fixed(frame, d, d.width, at, parent.positions * d.width)
+  }
   const begins = conditionOf(frame, [parent.at, coordinate], starts)
   const rank = q.column(n, 'i32', `ranks on ${axis.name}`)
   scan(q, {
@@ -45,7 +52,6 @@ export async function sparseFixed(
   const [needed = 0] = await q.numbers([widest])
   const width = d.width ?? needed
   if (width < needed) tooNarrow(axis, width, needed)
-  const name = `@rank ${axis.name}`
   frame.set(name, rank)
   const at = add(mul(parent.at, sizeOf(frame, 'width', axis, width)), variable(name))
   return fixed(frame, d, width, at, parent.positions * width)
@@ -80,11 +86,12 @@ export async function onlyOnes(frame: Frame, d: Dimension, parent: Place): Promi
 
 /** Indices, and padding where there are none. */
 function fixed(frame: Frame, d: Dimension, width: number, at: Expr, positions: number): Made {
-  const { axis, coordinate, extent } = d
+  const { axis, coordinate, extent, padding } = d
   const { queue: q, n } = frame
   checkPositions(axis, positions)
+  if (axis.kind === 'sparse_fixed') checkPadding(axis, padding, extent, positions)
   const indices = q.column(positions, 'i32', `${axis.name}_indices`)
-  fill(q, indices, extent)
+  fill(q, indices, padding)
   const t = frame.terms([at, coordinate])
   q.launch({
     ...t,

@@ -36,7 +36,7 @@ export async function packed(
   const [positions = 0] = await q.numbers([total])
   frame.set(name, column)
   const at = variable(name)
-  const indptr = indptrOf(frame, axis, parent, at)
+  const indptr = parent.at ? indptrOf(frame, axis, parent, at) : onlySegment(frame, axis, positions)
   if (axis.kind === 'bitmap') {
     const mask = bitsOf(frame, d, parent, at)
     return { level: { ...none, axis, extent, positions, indptr, mask }, at, positions }
@@ -59,6 +59,19 @@ export async function packed(
     },
   })
   return { level: { ...none, axis, extent, positions, indptr, indices }, at, positions }
+}
+
+/** That of a root. */
+function onlySegment({ queue: q }: Frame, axis: StoredAxis, positions: number): Column {
+  const indptr = q.column(2, 'i32', `${axis.name}_indptr`)
+  q.launch({
+    key: 'only segment',
+    threads: 2,
+    columns: { x_indptr: write(indptr) },
+    sizes: { x_positions: positions },
+    body: (p) => [store('x_indptr', p, mul(p, variable('x_positions')))],
+  })
+  return indptr
 }
 
 /** `indptr[p + 1]` is where the last segment ends that is not after p's; entries are in order of `at`. */

@@ -3,12 +3,13 @@
  * that are in order already cut the entries into runs that are sorted within themselves, and trailing keys that are
  * in order within those runs stay so, as passes are stable.
  */
-import { add, and, binary, bool, type Expr, eq, int, keyOf, lt, mul, select, variable } from '../ir/expr.ts'
+import { add, and, binary, bool, type Expr, eq, int, lt, mul, select, variable } from '../ir/expr.ts'
 import type { Frame } from './frame.ts'
 import { before, flag, isFirst, next, store, when } from './kernel.ts'
+import { inOrder } from './known.ts'
 import { type Queue, write } from './queue.ts'
 import { reduce, scan } from './scan.ts'
-import { costOf, counters, type Key, passes, radixSort, type Segments } from './sort.ts'
+import { costOf, counters, FEW, type Key, passes, radixSort, type Segments } from './sort.ts'
 
 /** Values of `expr` are from 0 to `extent` - 1. */
 export interface SortKey {
@@ -41,21 +42,52 @@ export function distinctBefore(frame: Frame, name: string, by: readonly Expr[], 
   frame.set(name, out)
 }
 
-/** Reads back once, and once more where there are runs to sort. */
+/** Reads back once where the order is unknown, and once more where there are runs to sort. */
 export async function orderBy(frame: Frame, keys: readonly SortKey[]): Promise<void> {
-  const names = keys.map((k) => keyOf(k.expr))
-  if (frame.n < 2 || names.every((n, k) => frame.sortedBy[k] === n)) return
-  const { prefix, suffix } = await presentOrder(frame, keys)
-  if (prefix < keys.length) {
-    const runs = prefix > 0 ? await runsOf(frame, keys.slice(0, prefix)) : null
-    const within = grouped(frame, keys.slice(prefix, suffix(prefix)))
-    const whole = grouped(frame, keys.slice(0, suffix(0)))
-    const worth = runs !== null && isCheaper(frame.queue, frame.n, runs, within, whole)
-    const order = radixSort(frame.queue, frame.n, worth ? within : whole, worth ? runs : null)
-    frame.queue.release(runs?.starts)
-    if (order) frame.reorder(order)
+  const { queue: q, n } = frame
+  const exprs = keys.map((k) => k.expr)
+  if (n < 2) return
+  const known = knownOrder(frame, exprs)
+  if (known.prefix < keys.length) {
+    // A look at few entries takes longer than what it may save.
+    const looks = frame.sortedBy.length === 0 || n > FEW
+    const { prefix, suffix } = looks ? await presentOrder(frame, keys) : known
+    if (prefix < keys.length) {
+      const within = grouped(frame, keys.slice(prefix, suffix(prefix)))
+      const whole = grouped(frame, keys.slice(0, suffix(0)))
+      const more = passesOf(q, n, whole) - passesOf(q, n, within)
+      const runs = prefix > 0 && (n > FEW || more > 2) ? await runsOf(frame, keys.slice(0, prefix)) : null
+      const worth = runs !== null && isCheaper(q, n, runs, within, whole)
+      const order = radixSort(q, n, worth ? within : whole, worth ? runs : null)
+      q.release(runs?.starts)
+      if (order) frame.reorder(order)
+    }
   }
-  frame.sortedBy = names
+  frame.sortedBy = exprs
+}
+
+const passesOf = (q: Queue, n: number, keys: readonly Key[]): number =>
+  keys.reduce((sum, k) => sum + passes(q, n, k.bits), 0)
+
+interface Present {
+  /** How many leading keys are in order. */
+  readonly prefix: number
+  /** The first key from which on all are in order within runs of equal p leading ones. */
+  readonly suffix: (p: number) => number
+}
+
+/** What follows from the order that entries were put in. */
+function knownOrder(frame: Frame, keys: readonly Expr[]): Present {
+  const positive = (e: Expr): boolean =>
+    e.kind === 'const' ? e.value > 0 : e.kind === 'var' && (frame.sizes.get(e.name) ?? 0) > 0
+  const leading = (some: readonly Expr[]): number => inOrder(some, frame.sortedBy, frame.rising, positive)
+  return {
+    prefix: leading(keys),
+    suffix: (p) => {
+      for (let s = p + 1; s < keys.length; s++) if (leading(keys.slice(s)) === keys.length - s) return s
+      return keys.length
+    },
+  }
 }
 
 /** Whether sorting within runs needs less than sorting everything: short runs take more counters than entries. */
@@ -67,15 +99,12 @@ function isCheaper(
   whole: readonly Key[],
 ): boolean {
   const cost = (keys: readonly Key[], segments: number): number =>
-    keys.reduce((sum, k) => sum + passes(q, k.bits) * costOf(q, n, segments), 0)
+    passesOf(q, n, keys) * costOf(q, n, segments)
   return counters(q, n, runs.count) < 2 ** 30 && cost(within, runs.count) < cost(whole, 0)
 }
 
-/**
- * `prefix`: how many leading keys are in order. `suffix(p)`: the first key from which on all are in order within
- * runs of equal p leading ones.
- */
-async function presentOrder(frame: Frame, keys: readonly SortKey[]) {
+/** What order there is. */
+async function presentOrder(frame: Frame, keys: readonly SortKey[]): Promise<Present> {
   const count = keys.length
   const t = frame.terms(keys.map((k) => k.expr))
   const pairs = keys.flatMap((_, p) => keys.flatMap((_, k) => (k > p ? [[p, k] as const] : [])))

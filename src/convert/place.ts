@@ -166,10 +166,13 @@ function dimensionOf(frame: Frame, instance: FormatInstance, axis: StoredAxis): 
   }
   const coordinate = instance.map[instance.order.indexOf(axis.name)]
   invariant(coordinate, `no coordinate on ${axis.name}`)
+  const extent = value('extent', axis.extent) ?? 0
+  const padding = axis.kind === 'sparse_fixed' && axis.padding ? value('padding', axis.padding) : null
   return {
     axis,
     coordinate,
-    extent: value('extent', axis.extent) ?? 0,
+    extent,
+    padding: padding ?? extent,
     width: axis.kind === 'sparse_fixed' ? value('width', axis.width) : null,
   }
 }

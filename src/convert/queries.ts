@@ -69,6 +69,7 @@ type Counting = Extract<Query, { kind: 'count' | 'rank' }>
 async function rank(frame: Frame, { name, by, of }: Counting): Promise<void> {
   await orderBy(frame, await keysOf(frame, [...by, ...of]))
   distinctBefore(frame, name, by, of)
+  frame.rising.set(name, { by, of })
 }
 
 /** The number of different tuples in the group, from its last entry to all of them by the group's number. */

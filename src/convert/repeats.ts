@@ -1,5 +1,5 @@
 /** Where nonunique axes begin new positions although their coordinate is that of the entry before. */
-import { binary, type Expr, eq, int, mod, variable } from '../ir/expr.ts'
+import { add, binary, type Expr, eq, int, mod, variable } from '../ir/expr.ts'
 import type { Frame } from './frame.ts'
 import { flag, store } from './kernel.ts'
 import { type Dimension, isRepeating } from './level.ts'
@@ -43,6 +43,8 @@ export function conditionOf(frame: Frame, more: readonly Expr[], starts: Starts 
 export function startsOf(frame: Frame, tree: readonly Dimension[]): readonly (Starts | null)[] {
   const out: (Starts | null)[] = tree.map(() => null)
   const down = (depth: number): Expr[] => tree.slice(0, depth).map((d) => d.coordinate)
+  // Where another axis begins positions inside of a run as well, places are counted from there.
+  const alone = tree.filter((d) => isRepeating(d.axis)).length === 1
   // A child begins new positions inside a run of its parent: the deepest axis first.
   for (let d = tree.length - 1; d >= 0; d--) {
     if (!isRepeating(tree[d]!.axis)) continue
@@ -50,31 +52,43 @@ export function startsOf(frame: Frame, tree: readonly Dimension[]): readonly (St
     if (child?.axis.kind !== 'sparse_fixed') out[d] = { keys: down(tree.length), cut: null }
     else {
       const keys = down(d + 1)
-      out[d] = { keys, cut: child.width === null ? null : cuts(frame, keys, child, out[d + 1] ?? null) }
+      out[d] = {
+        keys,
+        cut: child.width === null ? null : cuts(frame, keys, child, out[d + 1] ?? null, alone),
+      }
     }
   }
   return out
 }
 
-/** 1 where a run of equal keys has had as many child positions as the child is wide. */
-function cuts(frame: Frame, keys: readonly Expr[], child: Dimension, inner: Starts | null): Expr {
+/** 1 where a run of equal keys has had as many child positions as the child is wide; and the place in that width. */
+function cuts(
+  frame: Frame,
+  keys: readonly Expr[],
+  child: Dimension,
+  inner: Starts | null,
+  ranked: boolean,
+): Expr {
   const { queue: q, n } = frame
   const c = conditionOf(frame, [...keys, child.coordinate], inner)
   const cut = q.column(n, 'i32', `starts above ${child.axis.name}`)
+  const rank = ranked ? q.column(n, 'i32', `ranks on ${child.axis.name}`) : null
   scan(q, {
     ...c,
-    key: `cuts ${keys.length} ${c.key}`,
+    key: `cuts ${keys.length} ${ranked} ${c.key}`,
     n,
     op: '+',
-    columns: { ...c.columns, x_cut: write(cut) },
+    columns: { ...c.columns, x_cut: write(cut), ...(rank ? { x_rank: write(rank) } : {}) },
     sizes: { ...c.sizes, x_width: child.width ?? 1 },
     value: (e) => flag(c.cond(e)),
     reset: (e) => differs((x) => c.at(x).slice(0, keys.length), e),
     body: (e, before, own) => [
       store('x_cut', e, flag(binary('and', eq(own, int(1)), eq(mod(before, variable('x_width')), int(0))))),
+      ...(rank ? [store('x_rank', e, mod(add(before, add(own, int(-1))), variable('x_width')))] : []),
     ],
   })
   const name = `@cut ${child.axis.name}`
   frame.set(name, cut)
+  if (rank) frame.set(`@rank ${child.axis.name}`, rank)
   return variable(name)
 }

@@ -40,7 +40,7 @@ const chunksOf = (q: Queue, n: number, segments: number): number =>
 
 /** Counters of a pass over `n` entries in segments; 0 segments: all are one. */
 export const counters = (q: Queue, n: number, segments: number): number =>
-  chunksOf(q, n, segments) * 2 ** q.tuning.digit
+  chunksOf(q, n, segments) * 2 ** digitOf(q, n)
 
 /** What a pass takes, in entries that are moved: a block that is not full takes longer than its entries. */
 export function costOf(q: Queue, n: number, segments: number): number {
@@ -49,7 +49,12 @@ export function costOf(q: Queue, n: number, segments: number): number {
   return n + counters(q, n, segments) + fixed * chunksOf(q, n, segments)
 }
 
-export const passes = (q: Queue, bits: number): number => Math.ceil(bits / q.tuning.digit)
+/** Entries that a launch takes no longer for than for none. */
+export const FEW = 2 ** 20
+
+const digitOf = ({ tuning }: Queue, n: number): number => (n <= FEW ? tuning.digitOfFew : tuning.digit)
+
+export const passes = (q: Queue, n: number, bits: number): number => Math.ceil(bits / digitOf(q, n))
 
 /**
  * Entry numbers 0 … n-1 by `keys` (the most significant first), equal ones in order; `null`: there is nothing
@@ -63,7 +68,7 @@ export function radixSort(
 ): Column | null {
   let order: Column | null = null
   for (const key of keys.toReversed()) {
-    const count = passes(q, key.bits)
+    const count = passes(q, n, key.bits)
     const width = Math.ceil(key.bits / Math.max(1, count))
     let known: Column | null = null
     for (let k = 0; k < count; k++) {

@@ -3,7 +3,7 @@
  * the position, evaluated where it is used. Only the parents of ragged and compressed levels become columns.
  */
 import { invariant } from '../ast/diagnostic.ts'
-import { hasIndices, type StoredAxis } from '../ir/axis.ts'
+import { hasIndices, isPadded, type StoredAxis } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import {
   add,
@@ -28,6 +28,7 @@ import {
 } from '../ir/expr.ts'
 import { ENTRY, Frame } from './frame.ts'
 import { flag, get, loop, next, scalar, store, when } from './kernel.ts'
+import type { Order } from './known.ts'
 import type { DeviceLevel } from './level.ts'
 import { type Column, natural, type Queue, read, update, write } from './queue.ts'
 import { reduce, scan } from './scan.ts'
@@ -98,8 +99,23 @@ export async function entriesOf(q: Queue, stored: DeviceStored, inverse: Inverse
       ? everything(positions, dims, inverse, made)
       : await kept(positions, all(conditions), dims, inverse)
   for (const d of inverse.dims) frame.bounds.set(d.name, [0, Math.max(0, d.extent - 1)])
+  frame.sortedBy = orderOf(stored, inverse)
   q.release(...made.filter((c) => ![...frame.columns.values()].includes(c)))
   return frame
+}
+
+/** The order that positions of a tree give to what they stand for. */
+function orderOf({ trees }: DeviceStored, { dims, exprs }: Inverse): Order {
+  const out: Expr[] = []
+  const [tree, ...others] = trees
+  if (!tree || others.length > 0) return out
+  for (const { axis } of tree) {
+    if (hasIndices(axis) && (!axis.ordered || isPadded(axis))) break
+    const dim = dims[exprs.findIndex((e) => e.kind === 'var' && e.name === axis.name)]
+    if (!dim) break
+    out.push(variable(dim.name))
+  }
+  return out
 }
 
 /** A size of its own for a number, so that kernels serve other sizes. */
@@ -258,6 +274,7 @@ const VALUES = '@values'
 
 /** Whether every position that is no padding holds an entry. */
 const isExact = ({ trees }: DeviceStored): boolean => {
+  if (trees.flat().some((l) => isPadded(l.axis))) return false
   const last: StoredAxis | undefined = trees[0]?.at(-1)?.axis
   return trees.length === 1 && last !== undefined && (hasIndices(last) || last.kind === 'bitmap')
 }

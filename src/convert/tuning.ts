@@ -6,6 +6,8 @@ export interface Tuning {
   fused: number
   /** Bits of a digit at most: a chunk has a counter for each value. */
   digit: number
+  /** The same for few entries, where each pass costs its launches. */
+  digitOfFew: number
   /** Who adds up a chunk of elements: one thread, or a block. */
   scan: { readonly by: 'thread'; readonly length: number } | Tile
   /** Who counts and deals a chunk of entries: one thread, or a block that orders it in its memory first. */
@@ -26,12 +28,25 @@ export interface Tile {
  * does in rounds.
  */
 export const TUNINGS: Readonly<Record<DeviceKind, Tuning>> = {
-  cpu: { fused: 1, scan: { by: 'thread', length: 2 ** 20 }, digit: 8, chunk: { by: 'thread', length: 512 } },
+  cpu: {
+    fused: 1,
+    scan: { by: 'thread', length: 2 ** 20 },
+    digit: 8,
+    digitOfFew: 8,
+    chunk: { by: 'thread', length: 512 },
+  },
   cuda: {
     fused: 32,
     scan: { by: 'block', threads: 256, items: 9 },
     digit: 9,
+    digitOfFew: 11,
     chunk: { by: 'block', threads: 256, items: 9 },
   },
-  webgpu: { fused: 1, scan: { by: 'thread', length: 16 }, digit: 7, chunk: { by: 'thread', length: 1024 } },
+  webgpu: {
+    fused: 1,
+    scan: { by: 'thread', length: 16 },
+    digit: 7,
+    digitOfFew: 7,
+    chunk: { by: 'thread', length: 1024 },
+  },
 }

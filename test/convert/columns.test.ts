@@ -18,11 +18,11 @@ const column = (max: number): fc.Arbitrary<Int32Array> =>
 /** Who sorts; left out: what the device has. */
 const SORTS: readonly (Partial<Tuning> | undefined)[] = [
   undefined,
-  { digit: 5, chunk: { by: 'thread', length: 64 } },
-  { digit: 7, chunk: { by: 'block', threads: 32, items: 3 } },
+  { digit: 5, digitOfFew: 5, chunk: { by: 'thread', length: 64 } },
+  { digit: 7, digitOfFew: 7, chunk: { by: 'block', threads: 32, items: 3 } },
 ]
 
-describe.each(DEVICES)('columns on $kind', ({ kind, open }) => {
+describe.each(DEVICES.filter((d) => d.name !== 'cpu in blocks'))('columns on $kind', ({ kind, open }) => {
   let device: Device
   let q: Queue
   beforeAll(async () => {

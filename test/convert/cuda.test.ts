@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
 import { convert, releaseConversions, resident } from '../../src/convert/index.ts'
 import { queueOf } from '../../src/convert/resident.ts'
+import { TUNINGS } from '../../src/convert/tuning.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 import { givenFor, instanceOf, packageFormats, STANDARD, tensorFor } from '../support/standard.ts'
@@ -19,9 +20,8 @@ const TRIED = new Set([
   'top_rest',
   'csf',
 ])
-/** What is sorted as CUDA devices do. */
-const IN_TILES = new Set(['csc', 'sr_bcrs'])
-const TILES = { digit: 9, chunk: { by: 'block', threads: 256, items: 9 } }
+/** What is worked on as CUDA devices do. */
+const IN_TILES = new Set(['csc', 'sr_bcrs', 'hyb'])
 const texts: string[] = []
 
 vi.mock('../../src/backends/emit.ts', async (original) => {
@@ -45,7 +45,7 @@ test.skipIf(noNvcc !== null)(
       const format = formats.get(s.name)
       if (!format) throw new Error(`no format ${s.name}`)
       const to = instanceOf(format, s.args, s.order)
-      if (IN_TILES.has(s.name)) Object.assign(queueOf(device).tuning, TILES)
+      if (IN_TILES.has(s.name)) Object.assign(queueOf(device).tuning, TUNINGS.cuda)
       for (const t of fc.sample(tensorFor(s), { numRuns: 2, seed: 7 })) {
         const given = givenFor(t.shape, s.given?.(t.shape))
         const from = await resident(device, t)

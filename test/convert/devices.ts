@@ -1,9 +1,31 @@
 /** The devices that conversions are tried on here. */
+import { queueOf } from '../../src/convert/resident.ts'
+import type { Tuning } from '../../src/convert/tuning.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 
-export const DEVICES: readonly { readonly kind: Device['kind']; readonly open: () => Promise<Device> }[] = [
-  { kind: 'cpu', open: async () => createCpuDevice() },
-  { kind: 'webgpu', open: () => createNodeWebGpu() },
+/** Blocks do what they do on a GPU, small ones, so that small tensors have several. */
+export const IN_BLOCKS: Tuning = {
+  fused: 32,
+  scan: { by: 'block', threads: 32, items: 1 },
+  digit: 5,
+  digitOfFew: 4,
+  chunk: { by: 'block', threads: 32, items: 3 },
+}
+
+export const openInBlocks = (): Device => {
+  const device = createCpuDevice()
+  Object.assign(queueOf(device).tuning, IN_BLOCKS)
+  return device
+}
+
+export const DEVICES: readonly {
+  readonly kind: Device['kind']
+  readonly name: string
+  readonly open: () => Promise<Device>
+}[] = [
+  { kind: 'cpu', name: 'cpu', open: async () => createCpuDevice() },
+  { kind: 'cpu', name: 'cpu in blocks', open: async () => openInBlocks() },
+  { kind: 'webgpu', name: 'webgpu', open: () => createNodeWebGpu() },
 ]

@@ -29,7 +29,7 @@ const formatOf = (name: string): AnyFormat => {
 
 const ON_WEBGPU = new Set(['dcsc', 'sell', 'sr_bcrs', 'bitmap_blocks'])
 
-describe.each(DEVICES)('on $kind', ({ kind, open }) => {
+describe.each(DEVICES)('on $name', ({ kind, name, open }) => {
   let device: Device
   beforeAll(async () => {
     device = await open()
@@ -60,7 +60,7 @@ describe.each(DEVICES)('on $kind', ({ kind, open }) => {
           )
           for (const r of [from, made, rows]) r.free()
         }),
-        { numRuns: kind === 'cpu' ? 25 : 2 },
+        { numRuns: kind === 'webgpu' ? 2 : name === 'cpu' ? 25 : 8 },
       )
     },
     300_000,

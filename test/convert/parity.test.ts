@@ -10,6 +10,7 @@ import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { givenFor, matrices, matrix, written } from '../formats/written.ts'
 import { arraysOf } from '../support/standard.ts'
+import { openInBlocks } from './devices.ts'
 
 const ROWS = `format rows over (i, j) {
   axis io = dense_fixed(i)
@@ -75,10 +76,13 @@ const FORMATS: readonly (readonly [what: string, text: string])[] = [
   ],
 ]
 
-describe('on a device as on the host', () => {
+describe.each([
+  ['', createCpuDevice],
+  ['in blocks', openInBlocks],
+])('on a device as on the host %s', (_, open) => {
   let device: Device
   beforeAll(() => {
-    device = createCpuDevice()
+    device = open()
   })
   afterAll(async () => {
     await releaseConversions(device)
