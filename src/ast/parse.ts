@@ -101,6 +101,11 @@ export function parseFormatParts(source: Source): readonly ast.AsPart[] {
   return reading(source, 'AsParts', (made) => made as readonly ast.AsPart[])
 }
 
+/** Reads an expression on its own. Throws like `parse`. */
+export function parseExpression(source: Source): ast.Expr {
+  return reading(source, 'Expr', (made) => made as ast.Expr)
+}
+
 /** Nodes are still ours here: nobody has seen them. */
 function setTrivia(node: object, trivia: ast.Trivia | undefined): void {
   if (trivia) (node as { trivia?: ast.Trivia }).trivia = trivia

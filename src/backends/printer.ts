@@ -2,9 +2,11 @@
 import { InternalError, invariant } from '../ast/diagnostic.ts'
 import { computeType } from '../ir/dtype.ts'
 import { type BinaryOp, type Expr, isCompare, type Load, someExpr, substitute, variable } from '../ir/expr.ts'
-import type { Buffer, Launch, Let, Reduce, Stmt } from '../ir/loops.ts'
+import type { Buffer, CallPiece, Launch, Let, Reduce, Stmt } from '../ir/loops.ts'
 import { isBuiltinReducer } from '../ir/monoid.ts'
+import { isPacked } from '../ir/tiles.ts'
 import { type Body, walkStmts } from '../ir/tree.ts'
+import { callText } from './instr-calls.ts'
 import type { Mangler } from './mangle.ts'
 import type { BufferRef, Helpers, Target, VectorRef } from './target.ts'
 
@@ -117,6 +119,8 @@ export class Printer {
         const values = s.values.map((e) => this.expr(e))
         return t.storeVector(v, values, this.#c.helpers).map((l) => indent + l)
       }
+      case 'instr':
+        return callText(s, t, (p) => this.#piece(p)).map((l) => indent + l)
       case 'fill':
         throw new InternalError('a fill is a launch of its own')
     }
@@ -136,11 +140,33 @@ export class Printer {
     return this.#target.exchange(value, computeType(s.dtype), s.lane.xor, s.lane.among, this.#c.helpers)
   }
 
+  /** What the text of an instruction mentions. */
+  #piece(p: Exclude<CallPiece, string>): string {
+    if (p.kind === 'value') return this.expr(p.value)
+    const { name, buffer } = this.ref(p.buffer)
+    const index = p.index[0] ? this.expr(p.index[0]) : ''
+    const { instructions } = this.#target
+    switch (p.kind) {
+      case 'name':
+        return name
+      case 'index':
+        return `(${index})`
+      case 'slot':
+      case 'word':
+        return isScalar(buffer) ? name : `${name}[${index}]`
+      default:
+        invariant(instructions, `${this.#target.name} has no addresses`)
+        return instructions[p.kind](name, index)
+    }
+  }
+
   #alloc(buffer: Buffer, indent: string): string[] {
     this.#buffers.set(buffer.name, buffer)
     const length = buffer.shape[0]
     invariant(length?.kind === 'const', `the length of ${buffer.name} is not constant`)
     const name = this.#c.mangler.name(buffer.name)
+    const { instructions } = this.#target
+    if (instructions && isPacked(buffer)) return [indent + instructions.packed(name, length.value / 2)]
     if (buffer.scope === 'register') {
       const text = this.#target.register(name, computeType(buffer.dtype), length.value)
       if (!this.#target.arraysAtHead || length.value === 1) return [indent + text]
@@ -148,13 +174,18 @@ export class Printer {
       return []
     }
     this.shared.push(buffer)
-    const text = this.#target.shared(name, buffer.dtype, length.value)
+    const text = this.#target.shared(name, buffer.dtype, length.value, sharedAlign(buffer))
     return text === null ? [] : [indent + text]
   }
 
   #assign(buffer: string, index: readonly Expr[], value: string): string {
     const ref = this.ref(buffer)
     if (isScalar(ref.buffer)) return `${ref.name} = ${value};`
+    const { instructions } = this.#target
+    if (instructions && isPacked(ref.buffer)) {
+      const { dtype } = ref.buffer
+      return instructions.setHalf(ref.name, this.expr(index[0]!), value, dtype, this.#c.helpers)
+    }
     if (ref.buffer.scope === 'register') return `${ref.name}[${this.expr(index[0]!)}] = ${value};`
     return this.#target.store(ref, this.expr(index[0]!), value, this.#c.helpers)
   }
@@ -232,6 +263,8 @@ export class Printer {
         const ref = this.ref(e.buffer)
         if (isScalar(ref.buffer)) return [ref.name, ATOM]
         const index = this.expr(e.index[0]!)
+        if (t.instructions && isPacked(ref.buffer))
+          return [t.instructions.half(ref.name, index, e.dtype, h), ATOM]
         if (ref.buffer.scope === 'register') return [`${ref.name}[${index}]`, ATOM]
         return [t.load(ref, index, h), ATOM]
       }
@@ -283,6 +316,12 @@ export class Printer {
     )
   }
 }
+
+/** What every shared array is aligned to. */
+export const SHARED_ALIGN = 16
+
+/** What its memory asks for, if that is more. */
+export const sharedAlign = (b: Buffer): number => Math.max(SHARED_ALIGN, b.memory?.align ?? 0)
 
 /** A register buffer of one element is a variable. */
 const isScalar = (b: Buffer): boolean =>

@@ -65,8 +65,16 @@ export interface Target {
   readonly register: (name: string, dtype: Dtype, length: number) => string
   /** Private arrays are objects: one for each thread, made before its loops, not one for each round. */
   readonly arraysAtHead?: boolean
-  /** `null`: declared elsewhere (module scope). */
-  readonly shared: (name: string, dtype: Dtype, length: number) => string | null
+  /** How pairs of narrow values share registers of 32 bits, and how instructions see memory. */
+  readonly instructions?: {
+    readonly packed: (name: string, words: number) => string
+    readonly half: (name: string, index: string, dtype: Dtype, helpers: Helpers) => string
+    readonly setHalf: (name: string, index: string, value: string, dtype: Dtype, helpers: Helpers) => string
+    readonly address: (name: string, index: string) => string
+    readonly shared: (name: string, index: string) => string
+  }
+  /** Aligned to 16 bytes at least. `null`: declared elsewhere (module scope). */
+  readonly shared: (name: string, dtype: Dtype, length: number, align: number) => string | null
   readonly forHeader: (name: string, extent: string) => string
   readonly whileHeader: (cond: string) => string
   readonly barrier: string

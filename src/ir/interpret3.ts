@@ -272,10 +272,10 @@ function compile(s: Stmt): Action {
     }
     case 'reduce':
       return compileReduce(s)
-    case 'fill':
-    case 'barrier':
     case 'instr':
       throw new InternalError(`what ${s.instr} does is known to devices only: interpret an earlier stage`)
+    case 'fill':
+    case 'barrier':
     case 'vector_load':
     case 'vector_store':
       throw new InternalError(`${s.kind} cannot stand here in Stage III`)

@@ -4,7 +4,7 @@
  */
 import { invariant, unreachable } from '../ast/diagnostic.ts'
 import { children, type Expr, freeVars, type Load, load, rewriteExpr, variable } from './expr.ts'
-import type { For, Reduce, Stmt, Store } from './loops.ts'
+import type { CallPiece, For, InstrCall, Reduce, Stmt, Store } from './loops.ts'
 
 export type Body = readonly Stmt[]
 
@@ -74,6 +74,8 @@ export function exprsOf(s: Stmt): readonly Expr[] {
       return [s.load]
     case 'vector_store':
       return [...s.target.index, ...s.values]
+    case 'instr':
+      return piecesOf(s).flatMap((p) => (p.kind === 'value' ? [p.value] : p.index))
     default:
       return unreachable(s)
   }
@@ -127,9 +129,33 @@ export function mapExprs(s: Stmt, f: (e: Expr) => Expr): Stmt {
       if (index === s.target.index && values === s.values) return s
       return stmt({ ...s, target: load(s.target.buffer, index, s.target.dtype, s.target.span), values })
     }
+    case 'instr':
+      return mapPieces(s, (p) => {
+        if (p.kind === 'value') {
+          const value = f(p.value)
+          return value === p.value ? p : Object.freeze({ ...p, value })
+        }
+        const index = mapSame(p.index, f)
+        return index === p.index ? p : Object.freeze({ ...p, index })
+      })
     default:
       return unreachable(s)
   }
+}
+
+type Piece = Exclude<CallPiece, string>
+
+/** What the texts of an instruction's call mention. */
+export const piecesOf = (s: InstrCall): readonly Piece[] =>
+  s.texts.flatMap((t) => t.pieces.filter((p): p is Piece => typeof p !== 'string'))
+
+/** The call with `f` over what its texts mention. */
+export function mapPieces(s: InstrCall, f: (p: Piece) => Piece): InstrCall {
+  const texts = mapSame(s.texts, (t) => {
+    const pieces = mapSame(t.pieces, (p) => (typeof p === 'string' ? p : f(p)))
+    return pieces === t.pieces ? t : Object.freeze({ ...t, pieces })
+  })
+  return texts === s.texts ? s : stmt({ ...s, texts })
 }
 
 /** `undefined` means unchanged; a statement may become several or none. */
@@ -213,6 +239,8 @@ export function renameBuffer(body: Body, from: string, to: string): Body {
           ...s,
           targets: s.targets.map((t) => (t.buffer === from ? load(to, t.index, t.dtype, t.span) : t)),
         })
+      if (s.kind === 'instr')
+        return mapPieces(s, (p) => (p.kind !== 'value' && p.buffer === from ? { ...p, buffer: to } : p))
       return undefined
     },
   })
@@ -334,6 +362,15 @@ export function accessesOf(body: Body): readonly BufferAccess[] {
       out.push({ buffer: t.buffer, index: t.index, mode: 'write', whole: false, stmt: s, path })
     if (s.kind === 'fill')
       out.push({ buffer: s.buffer, index: [], mode: 'write', whole: true, stmt: s, path })
+    if (s.kind === 'instr')
+      for (const p of piecesOf(s)) {
+        if (p.kind === 'value' || p.kind === 'index') continue
+        // What stands around an address is the instruction's business.
+        const whole = p.kind !== 'slot' && p.kind !== 'word'
+        const access = { buffer: p.buffer, index: whole ? [] : p.index, whole, stmt: s, path }
+        if (p.mode !== 'write') out.push({ ...access, mode: 'read' })
+        if (p.mode !== 'read') out.push({ ...access, mode: 'write' })
+      }
   })
   return out
 }

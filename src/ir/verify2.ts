@@ -7,7 +7,7 @@ import type { Dtype } from './dtype.ts'
 import { children, type Expr, freeVars, MATH_ARITY } from './expr.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from './loops.ts'
 import { printExpr, printLoop } from './print2.ts'
-import { exprsOf, initsOf, targetsOf } from './tree.ts'
+import { exprsOf, initsOf, piecesOf, targetsOf } from './tree.ts'
 
 interface Scope {
   readonly vars: ReadonlyMap<string, Dtype>
@@ -88,6 +88,10 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
       case 'fill':
         invariant(here.path.length === 0, `fill ${s.buffer} stands inside of a loop`)
         invariant(here.buffers.has(s.buffer), `fill ${s.buffer}: no such buffer`)
+        break
+      case 'instr':
+        // Groups of asynchronous instructions, ended and waited for.
+        invariant(piecesOf(s).length === 0, `${describe(s)}: operands come with Stage III`)
         break
       default:
         invariant(false, `${s.kind} does not occur in Stage II`)

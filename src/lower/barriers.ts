@@ -6,6 +6,7 @@
  * serial loop gets one at its end where a round may touch what another thread touches in the next one.
  */
 import type { ThreadAxis } from '../ir/expr.ts'
+import { lanesIn } from '../ir/lanes.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { accessesOf, type Body, bodiesOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { type Block, mayMeet } from './owners.ts'
@@ -23,7 +24,9 @@ export function insertBarriers(body: Body, indptr: ReadonlySet<string>): Body {
     const axis = threadAxis(s)
     if (axis) axes.add(axis)
   })
-  return axes.size === 0 ? body : between(body, { axes: [...axes], registers, shared, indptr })
+  const lanes = lanesIn(body)
+  if (lanes.count > 1) axes.add('thread.x')
+  return axes.size === 0 ? body : between(body, { axes: [...axes], registers, shared, indptr, lanes })
 }
 
 function threadAxis(s: Stmt): ThreadAxis | undefined {
@@ -32,6 +35,7 @@ function threadAxis(s: Stmt): ThreadAxis | undefined {
 
 function between(list: Body, block: Block): Body {
   const inner = mapSame(list, (s) => {
+    if (s.kind === 'for' && s.mode.kind === 'instr') return s
     const axis = threadAxis(s)
     const inside = axis ? { ...block, axes: block.axes.filter((a) => a !== axis) } : block
     const rebuilt = withBodies(

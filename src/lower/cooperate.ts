@@ -17,6 +17,7 @@ import {
   type ThreadAxis,
   variable,
 } from '../ir/expr.ts'
+import { isTogether, lanesIn } from '../ir/lanes.ts'
 import type { For, Kernel2, Stmt, Store } from '../ir/loops.ts'
 import {
   accessesOf,
@@ -47,10 +48,12 @@ function distribute(top: Stmt, names: Names): Stmt {
     if (axis && s.kind === 'for' && s.extent.kind === 'const')
       threads.set(axis, Math.max(threads.get(axis) ?? 1, s.extent.value))
   })
+  const lanes = lanesIn([top])
+  if (lanes.count > 1) threads.set('thread.x', Math.max(threads.get('thread.x') ?? 1, lanes.count))
   if (shared.size === 0 || threads.size === 0) return top
   const varying = new Varying(top, threads)
   const visit = (s: Stmt, around: Axes): Stmt => {
-    if (fillsShared(s, shared)) {
+    if (fillsShared(s, shared) && !isTogether(s, lanes)) {
       // A thread on which elements, values or whether it runs depend has its own; the others divide the work.
       const own = varying.ofStmt(s)
       const free = new Map([...threads].filter(([axis]) => !own.has(axis) && !around.has(axis)))

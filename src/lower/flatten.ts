@@ -3,9 +3,10 @@
  * the buffer's trees.
  */
 import { invariant } from '../ast/diagnostic.ts'
-import { add, type Expr, int, load, mul } from '../ir/expr.ts'
+import { add, div, type Expr, int, load, mul } from '../ir/expr.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
-import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
+import { tiledIndex, tiledShape } from '../ir/tiles.ts'
+import { type Body, mapPieces, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 
 /** Row-major address of `index` in `shape`. */
 export function address(shape: readonly Expr[], index: readonly Expr[]): Expr {
@@ -13,33 +14,47 @@ export function address(shape: readonly Expr[], index: readonly Expr[]): Expr {
   return index.reduce<Expr>((sum, e, k) => (k === 0 ? e : add(mul(sum, shape[k]!), e)), int(0))
 }
 
-export const flatBuffer = (b: Buffer): Buffer => Object.freeze({ ...b, shape: [b.shape.reduce(mul, int(1))] })
+export const flatBuffer = (b: Buffer): Buffer =>
+  Object.freeze({ ...b, shape: [storedShape(b).reduce(mul, int(1))] })
+
+/** Row-major over these dimensions: tiles of a memory with addresses of its own lie one after the other. */
+const storedShape = (b: Buffer): readonly Expr[] =>
+  b.memory?.scope === 'shared' ? tiledShape(b, b.memory) : b.shape
 
 export function flatten(body: Body, buffers: readonly Buffer[]): Body {
-  const shapes = new Map<string, readonly Expr[]>(buffers.map((b) => [b.name, b.shape]))
+  const all = new Map<string, Buffer>(buffers.map((b) => [b.name, b]))
   walkStmts(body, (s) => {
-    if (s.kind === 'alloc') shapes.set(s.buffer.name, s.buffer.shape)
+    if (s.kind === 'alloc') all.set(s.buffer.name, s.buffer)
   })
   const flat = (buffer: string, index: readonly Expr[]): Expr => {
-    const shape = shapes.get(buffer)
-    invariant(shape, `no buffer ${buffer}`)
-    return address(shape, index)
+    const b = all.get(buffer)
+    invariant(b, `no buffer ${buffer}`)
+    return address(storedShape(b), b.memory?.scope === 'shared' ? tiledIndex(index, b.memory) : index)
   }
+  // One dimension is flat, unless it is tiles.
+  const isFlat = (x: { readonly buffer: string; readonly index: readonly Expr[] }): boolean =>
+    x.index.length === 1 && all.get(x.buffer)?.memory?.scope !== 'shared'
   return rewriteStmts(body, {
     expr: (e) =>
-      e.kind === 'load' && e.index.length !== 1
+      e.kind === 'load' && !isFlat(e)
         ? load(e.buffer, [flat(e.buffer, e.index)], e.dtype, e.span)
         : undefined,
     stmt: (s): Stmt | undefined => {
       switch (s.kind) {
         case 'store':
-          return s.index.length === 1 ? undefined : stmt({ ...s, index: [flat(s.buffer, s.index)] })
+          return isFlat(s) ? undefined : stmt({ ...s, index: [flat(s.buffer, s.index)] })
         case 'reduce':
           return stmt({
             ...s,
             targets: s.targets.map((t) =>
-              t.index.length === 1 ? t : load(t.buffer, [flat(t.buffer, t.index)], t.dtype, t.span),
+              isFlat(t) ? t : load(t.buffer, [flat(t.buffer, t.index)], t.dtype, t.span),
             ),
+          })
+        case 'instr':
+          return mapPieces(s, (p) => {
+            if (p.kind === 'value' || p.kind === 'name') return p
+            const index = flat(p.buffer, p.index)
+            return { ...p, index: [p.kind === 'word' ? div(index, int(2)) : index] }
           })
         case 'alloc':
           return stmt({ ...s, buffer: flatBuffer(s.buffer) })

@@ -20,6 +20,7 @@ import {
   THREAD_AXES,
   type ThreadAxis,
 } from '../ir/expr.ts'
+import { isTogether, type Lanes, lanesIn } from '../ir/lanes.ts'
 import type { Buffer, Fill, For, Kernel2, Launch, PlanStep, Stmt } from '../ir/loops.ts'
 import {
   accessesOf,
@@ -98,6 +99,9 @@ function collectExtents(body: Body): Extents {
     const known = out.get(s.mode.to)
     out.set(s.mode.to, known && !sameExpr(known, s.extent) ? max(known, s.extent) : s.extent)
   })
+  const { count } = lanesIn(body)
+  const onLanes = out.get('thread.x')
+  if (count > 1) out.set('thread.x', onLanes ? max(onLanes, int(count)) : int(count))
   for (const [axis, e] of out)
     if (e.kind === 'binary' && e.op === 'max' && e.a.kind === 'const' && e.b.kind === 'const')
       out.set(axis, int(Math.max(e.a.value, e.b.value)))
@@ -108,10 +112,12 @@ class Binder {
   readonly #extents: Extents
   readonly #body: Body
   readonly #scopes = new Map<string, Buffer['scope']>()
+  readonly #lanes: Lanes
 
   constructor(extents: Extents, body: Body) {
     this.#extents = extents
     this.#body = body
+    this.#lanes = lanesIn(body)
     walkStmts(body, (s) => {
       if (s.kind === 'alloc') this.#scopes.set(s.buffer.name, s.buffer.scope)
     })
@@ -181,6 +187,7 @@ class Binder {
     walkStmts([s], (x) => {
       if (x.kind === 'for' && x.mode.kind === 'bind') inside.add(x.mode.to)
     })
+    if (isTogether(s, this.#lanes)) inside.add('thread.x')
     const idle = THREAD_AXES.filter((a) => this.#extents.has(a) && !on.has(a) && !inside.has(a))
     if (idle.length === 0 || hasBarrier([s]) || isCooperative(s)) return []
     const local = new Set<string>()

@@ -4,6 +4,7 @@
  */
 import { blockOf, type Space } from '../ir/blocks.ts'
 import { type Expr, freeVars, mentions, sub, substitute, type ThreadAxis, variable } from '../ir/expr.ts'
+import { isTogether, type Lanes } from '../ir/lanes.ts'
 import { linear, linearKey, rangeOf } from '../ir/linear.ts'
 import type { For } from '../ir/loops.ts'
 import { type BufferAccess, targetsOf } from '../ir/tree.ts'
@@ -17,6 +18,8 @@ export interface Block {
   readonly shared: ReadonlySet<string>
   /** Buffers that are validated to be monotone. */
   readonly indptr: ReadonlySet<string>
+  /** What the threads of thread.x do together. */
+  readonly lanes: Lanes
 }
 
 /**
@@ -74,7 +77,8 @@ const loopOn = (x: BufferAccess, axis: ThreadAxis): For | undefined =>
 /** Beside all loops on an axis, what changes shared memory is done by the first thread, and the rest by all. */
 const byFirst = (x: BufferAccess, block: Block): boolean => {
   const targets = targetsOf(x.stmt)
-  return targets.length > 0 && targets.every((t) => !block.registers.has(t.buffer))
+  const together = x.path.some((l) => l.mode.kind === 'instr') || isTogether(x.stmt, block.lanes)
+  return !together && targets.length > 0 && targets.every((t) => !block.registers.has(t.buffer))
 }
 
 /** For each dimension a text that two accesses share only where one thread of `axis` makes both. */

@@ -7,12 +7,14 @@ import type { Kernel1 } from '../ir/stage1.ts'
 import type { Body } from '../ir/tree.ts'
 import { accumulateWide } from './accumulate.ts'
 import { reduceAcrossThreads } from './across-threads.ts'
+import { awaitCopies } from './asynchronous.ts'
 import { settleBranches } from './branches.ts'
 import { explicitCasts } from './casts.ts'
 import { cooperate } from './cooperate.ts'
 import { lowerDivisions } from './divisions.ts'
 import { flatBuffer, flatten } from './flatten.ts'
 import { hoist } from './hoist.ts'
+import { lowerInstructions } from './instructions.ts'
 import { makeLaunches } from './launches.ts'
 import { markLostWrites } from './lost-writes.ts'
 import type { Names } from './names.ts'
@@ -47,6 +49,7 @@ export const LOOP_PASSES: readonly {
   { name: 'lost-writes', run: markLostWrites },
   { name: 'partition', run: partitionLoops },
   { name: 'pipeline', run: pipelineLoops },
+  { name: 'asynchronous', run: awaitCopies },
 ]
 
 interface Context {
@@ -59,6 +62,7 @@ export const LAUNCH_PASSES: readonly {
   readonly name: string
   readonly run: (body: Body, c: Context) => Body
 }[] = [
+  { name: 'instructions', run: (b, c) => lowerInstructions(b, c.kernel, c.names) },
   { name: 'flatten', run: (b, c) => flatten(b, c.kernel.buffers) },
   { name: 'reductions', run: (b, c) => lowerReductions(b, c.names) },
   { name: 'unroll', run: (b, c) => unrollLoops(b, c.names) },

@@ -3,8 +3,9 @@
  * what targets really keep in registers.
  */
 import { type Expr, int, load } from '../ir/expr.ts'
+import { isPacked } from '../ir/tiles.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
-import { accessesOf, type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
+import { accessesOf, type Body, mapPieces, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 import type { Names } from './names.ts'
 
 export function scalars(body: Body, names: Names): Body {
@@ -16,6 +17,11 @@ export function scalars(body: Body, names: Names): Body {
   walkStmts(body, (s) => {
     const length = s.kind === 'alloc' && s.buffer.shape[0]?.kind === 'const' ? s.buffer.shape[0].value : 1
     if (s.kind !== 'alloc' || !arrays.has(s.buffer.name)) return
+    // Instructions take two halves as a word.
+    if (isPacked(s.buffer)) {
+      arrays.delete(s.buffer.name)
+      return
+    }
     if (length === 1) arrays.delete(s.buffer.name)
     else arrays.set(s.buffer.name, elementsOf(s.buffer, length, names))
   })
@@ -29,6 +35,11 @@ export function scalars(body: Body, names: Names): Body {
     },
     stmt: (s): Stmt | Body | undefined => {
       if (s.kind === 'alloc') return arrays.get(s.buffer.name)?.map((buffer) => stmt({ ...s, buffer }))
+      if (s.kind === 'instr')
+        return mapPieces(s, (p) => {
+          const one = p.kind === 'slot' ? at(p.buffer, p.index[0]!) : undefined
+          return one === undefined || p.kind === 'value' ? p : { ...p, buffer: one, index: [int(0)] }
+        })
       if (s.kind !== 'store') return undefined
       const name = at(s.buffer, s.index[0]!)
       return name === undefined ? undefined : stmt({ ...s, buffer: name, index: [int(0)] })

@@ -16,7 +16,11 @@ export function checkSerial(cx: Context, loop: For, verb: string): void {
   const { mode } = loop
   if (mode.kind === 'serial') return
   const how =
-    mode.kind === 'bind' ? `bound to ${mode.to}` : HOW[mode.kind]
+    mode.kind === 'bind'
+      ? `bound to ${mode.to}`
+      : mode.kind === 'instr'
+        ? `done by ${mode.instr.name}`
+        : HOW[mode.kind]
   cx.refuse({
     code: 'not-serial',
     message: `${loop.name} is already ${how}`,

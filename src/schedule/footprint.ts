@@ -15,6 +15,7 @@ import {
   substitute,
   variable,
 } from '../ir/expr.ts'
+import type { Memory } from '../ir/instr.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print2.ts'
 import {
@@ -115,7 +116,7 @@ export function footprint(
   at: Found,
   buffer: Buffer,
   uses: readonly Use[],
-  scope: CacheScope,
+  { scope, memory }: { readonly scope: CacheScope; readonly memory?: Memory | undefined },
 ): Footprint {
   const first = uses[0]!
   const { loop } = at
@@ -142,12 +143,13 @@ export function footprint(
   const why = `a copy in ${scope === 'shared' ? 'shared memory' : 'registers'} has constant size`
   const sizes = [...threads, ...loops].map((l) => Math.max(1, checkConstantExtent(cx, l, why)))
   const total = sizes.reduce((a, b) => a * b, 1)
-  if (total > SIZE_LIMIT[scope])
+  const limit = SIZE_LIMIT[scope] * (memory?.threads ?? 1)
+  if (total > limit)
     cx.refuse({
       code: 'too-large',
       message: `a copy of ${sizes.join(' × ')} elements of ${buffer.name} is too large for ${scope} memory`,
       loops: [loop, ...loops],
-      expected: `at most ${SIZE_LIMIT[scope]} elements`,
+      expected: `at most ${limit} elements`,
       hint: 'split the loops and cache further inside',
     })
   return { threads, loops, index: first.index, shape: sizes.length > 0 ? sizes : [1], conditions: [] }

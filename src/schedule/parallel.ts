@@ -3,12 +3,22 @@
  * kernel that a step proposes; the refusal shows the kernel as it is.
  */
 import { type Expr, freeVars, mentions, substitute, type ThreadAxis, variable } from '../ir/expr.ts'
+import { lanesIn } from '../ir/lanes.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
-import { accessesOf, type BufferAccess, bodiesOf, loopsOf, reductionsOf, walkStmts } from '../ir/tree.ts'
+import {
+  accessesOf,
+  type BufferAccess,
+  bodiesOf,
+  findLoop,
+  loopsOf,
+  reductionsOf,
+  walkStmts,
+} from '../ir/tree.ts'
 import { elementChanges } from './checks.ts'
 import type { Context } from './context.ts'
 import { monotone } from './depend.ts'
 import { blockOf, type Space } from './linear.ts'
+import { checkInstr } from './loops/tensorize.ts'
 
 /** Threads that one block may have on any device that is meant. */
 const THREAD_LIMIT = 1024
@@ -20,6 +30,7 @@ export function checkParallel(cx: Context, next: Kernel2): void {
   checkVectors(cx, next)
   checkShares(cx, next)
   checkAllocations(cx, next)
+  checkInstructions(cx, next)
 }
 
 const boundTo = (l: For, what: 'block' | 'thread'): boolean =>
@@ -69,6 +80,7 @@ function checkThreadCount(cx: Context, next: Kernel2): void {
       if (l.mode.kind !== 'bind' || l.extent.kind !== 'const') continue
       extents.set(l.mode.to, Math.max(extents.get(l.mode.to) ?? 1, l.extent.value))
     }
+    extents.set('thread.x', Math.max(extents.get('thread.x') ?? 1, lanesIn([top]).count))
     const threads = [...extents.values()].reduce((x, y) => x * y, 1)
     if (threads > THREAD_LIMIT)
       cx.refuse({
@@ -89,6 +101,31 @@ function checkVectors(cx: Context, next: Kernel2): void {
         message: `the vector loop ${l.name} has to stay innermost`,
         loops: [l],
       })
+}
+
+/** What an instruction does stays what it does, whatever a step makes of the loops. */
+function checkInstructions(cx: Context, next: Kernel2): void {
+  for (const l of loopsOf(next.body)) {
+    const found = l.mode.kind === 'instr' ? findLoop(next.body, l.var) : undefined
+    if (l.mode.kind === 'instr' && found) checkInstr(cx, next, found, l.mode.instr)
+  }
+  for (const top of next.body) {
+    const { count } = lanesIn([top])
+    if (count === 1) continue
+    const other = loopsOf([top]).find(
+      (l) =>
+        l.mode.kind === 'bind' &&
+        l.mode.to === 'thread.x' &&
+        (l.extent.kind !== 'const' || l.extent.value > count || count % l.extent.value !== 0),
+    )
+    if (other)
+      cx.refuse({
+        code: 'not-idle',
+        message: `thread.x is ${count} threads that do instructions together, and ${other.name} would need others`,
+        loops: [other],
+        hint: `bind ${other.name} to thread.y, or split it by ${count}`,
+      })
+  }
 }
 
 /** What threads reduce together, each keeps a share of in registers: the elements are of a constant number. */

@@ -12,6 +12,7 @@ import { pipeline } from './loops/pipeline.ts'
 import { reorder } from './loops/reorder.ts'
 import { require } from './loops/require.ts'
 import { rfactor } from './loops/rfactor.ts'
+import { tensorize } from './loops/tensorize.ts'
 import { split } from './loops/split.ts'
 import { tile } from './loops/tile.ts'
 import { unroll } from './loops/unroll.ts'
@@ -24,6 +25,7 @@ export const PRIMITIVES: { readonly [K in LoopStep['kind']]: Primitive<Extract<L
   fuse,
   reorder,
   tile,
+  tensorize,
   bind,
   unroll,
   vectorize,

@@ -13,7 +13,7 @@ import { iterationsOf } from './coords/find.ts'
 import type { CoordStep } from './coords/steps.ts'
 import { type Names, PartNames, type Program, plainNames } from './names.ts'
 import { labelled, partsOf } from './parts.ts'
-import type { CacheScope, CopyLayout, LoopStep } from './steps.ts'
+import type { CacheReadStep, CopyLayout, LoopStep } from './steps.ts'
 
 /** What steps are applied to. */
 export interface Now extends Program {
@@ -263,6 +263,10 @@ function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
         by: integer(step.by, env),
         span,
       })
+    case 'tensorize': {
+      const instr = env.schedule.instrs.get(step.instr.name)!
+      return loop({ kind: 'tensorize', loop: ref(step.loop), instr, span })
+    }
     case 'pipeline':
       return loop({ kind: 'pipeline', loop: ref(step.loop), by: integer(step.by, env), span })
     case 'cache_read':
@@ -271,7 +275,7 @@ function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
         kind: step.kind,
         buffer: names.buffer(step.buffer),
         at: ref(step.at),
-        scope: memory(step.memory),
+        ...memory(step.memory, env.schedule),
         ...(step.kind === 'cache_read' ? layout(step.layout, env) : {}),
         ...(step.into ? { into: names.fresh(step.into) } : {}),
         span,
@@ -305,8 +309,10 @@ function layout({ transposed, stride, by, padded }: Ast.CopyLayout, env: Env): C
   }
 }
 
-function memory(m: Ast.Ident): CacheScope {
-  if (m.name === 'shared' || m.name === 'register') return m.name
+function memory(m: Ast.Ident, schedule: Schedule): Pick<CacheReadStep, 'scope' | 'memory'> {
+  if (m.name === 'shared' || m.name === 'register') return { scope: m.name }
+  const declared = schedule.memories.get(m.name)
+  if (declared) return { scope: declared.scope, memory: declared }
   return fail({
     code: 'schedule/unknown-memory',
     message: `there is no memory ${m.name}`,

@@ -4,6 +4,7 @@
  */
 import type { Span } from '../ast/diagnostic.ts'
 import type { ThreadAxis } from '../ir/expr.ts'
+import type { Instr, Memory } from '../ir/instr.ts'
 
 /**
  * A loop: by the user's name (`i`, or `nest.i` where several nests have one), or, from a handle, by its
@@ -85,6 +86,8 @@ export interface CacheReadStep extends At, CopyLayout {
   readonly buffer: string
   readonly at: LoopRef
   readonly scope: CacheScope
+  /** A declared memory of that scope, of whose tiles the copy is made. */
+  readonly memory?: Memory | undefined
   readonly into?: string | undefined
 }
 /** `cache_write C at i in register -> Cr` */
@@ -93,7 +96,15 @@ export interface CacheWriteStep extends At {
   readonly buffer: string
   readonly at: LoopRef
   readonly scope: CacheScope
+  /** A declared memory of that scope, of whose tiles the copy is made. */
+  readonly memory?: Memory | undefined
   readonly into?: string | undefined
+}
+/** `tensorize ii with mma` */
+export interface TensorizeStep extends At {
+  readonly kind: 'tensorize'
+  readonly loop: LoopRef
+  readonly instr: Instr
 }
 /** `pipeline ko by 3` */
 export interface PipelineStep extends At {
@@ -150,6 +161,7 @@ export type LoopStep =
   | RequireStep
   | CacheReadStep
   | PipelineStep
+  | TensorizeStep
   | CacheWriteStep
   | ComputeAtStep
   | FissionStep
@@ -159,6 +171,9 @@ export type LoopStep =
   | MergeStep
 
 const refText = (r: LoopRef): string => (typeof r === 'string' ? r : r.var)
+
+const placeText = (s: { readonly scope: CacheScope; readonly memory?: Memory | undefined }): string =>
+  s.memory?.name ?? s.scope
 
 const layoutText = ({ transposed, stride, by, padded }: CopyLayout): string =>
   [
@@ -190,11 +205,13 @@ export function printStep(s: LoopStep): string {
     case 'require':
       return s.relation === 'multiple' ? `require ${s.size} % ${s.by} == 0` : `require ${s.size} == ${s.by}`
     case 'cache_read':
-      return `cache_read ${s.buffer} at ${refText(s.at)} in ${s.scope}${layoutText(s)}${into(s.into)}`
+      return `cache_read ${s.buffer} at ${refText(s.at)} in ${placeText(s)}${layoutText(s)}${into(s.into)}`
+    case 'tensorize':
+      return `tensorize ${refText(s.loop)} with ${s.instr.name}`
     case 'pipeline':
       return `pipeline ${refText(s.loop)} by ${s.by}`
     case 'cache_write':
-      return `${s.kind} ${s.buffer} at ${refText(s.at)} in ${s.scope}${into(s.into)}`
+      return `${s.kind} ${s.buffer} at ${refText(s.at)} in ${placeText(s)}${into(s.into)}`
     case 'compute_at':
       return `compute_at ${s.nest} at ${refText(s.at)}`
     case 'fission':

@@ -35,7 +35,9 @@ const isBinding = (x: unknown): boolean => {
   return typeof b === 'object' && b !== null && isRef(b.loop) && /^(block|thread)\.[xyz]$/.test(String(b.to))
 }
 const isScope = (x: unknown): boolean => x === 'shared' || x === 'register'
-const cacheFields = { buffer: isName, at: isRef, scope: isScope, into: optional(isName) }
+const isDeclared = (x: unknown): boolean =>
+  typeof x === 'object' && x !== null && isName((x as { name?: unknown }).name)
+const cacheFields = { memory: optional(isDeclared), buffer: isName, at: isRef, scope: isScope, into: optional(isName) }
 
 const FIELDS: { readonly [K in LoopStep['kind']]: Readonly<Record<string, (x: unknown) => boolean>> } = {
   split: {
@@ -50,6 +52,7 @@ const FIELDS: { readonly [K in LoopStep['kind']]: Readonly<Record<string, (x: un
   unroll: { loop: isRef, by: optional(isNumber) },
   vectorize: { loop: isRef },
   require: { size: isName, relation: (x) => x === 'multiple' || x === 'equal', by: isNumber },
+  tensorize: { loop: isRef, instr: isDeclared },
   cache_read: {
     ...cacheFields,
     transposed: optional((x) => typeof x === 'boolean'),

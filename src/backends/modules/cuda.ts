@@ -8,7 +8,7 @@ import { argsOf, type LaunchUse } from '../emit.ts'
 import { blockDecode } from '../grid.ts'
 import { Mangler } from '../mangle.ts'
 import type { Entry, ModuleText } from '../module.ts'
-import { Printer } from '../printer.ts'
+import { Printer, SHARED_ALIGN, sharedAlign } from '../printer.ts'
 import type { Helpers, Target } from '../target.ts'
 import { CUDA, CUDA_MEMORY } from '../targets/cuda.ts'
 
@@ -31,7 +31,7 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
       return `${a.access === 'read' ? 'const ' : ''}${CUDA_MEMORY[a.dtype]}* __restrict__ ${name}`
     })
     const sharedBytes = target === CUDA ? 0 : shared.bytes
-    kernels.push(kernelText(launch, entry, parameters, printer, sharedBytes > 0))
+    kernels.push(kernelText(launch, entry, parameters, printer, sharedBytes > 0 ? shared.align : 0))
     entries.push({ name: entry, args, block: launch.block, sharedBytes })
   }
   return {
@@ -44,22 +44,30 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
 
 /** Bytes of shared memory that declarations in the text may take; more is given at launch. */
 const STATIC_LIMIT = 48 * 1024
-const SHARED_ALIGN = 16
 
 /** How much shared memory a launch uses, and the target that carves it out of one dynamic array. */
-function sharedMemory(launch: Launch): { readonly bytes: number; readonly dynamic: Target } {
+function sharedMemory(launch: Launch): {
+  readonly bytes: number
+  readonly align: number
+  readonly dynamic: Target
+} {
   const offsets: number[] = []
   let bytes = 0
+  let most = SHARED_ALIGN
   walkStmts(launch.body, (s) => {
     if (s.kind !== 'alloc' || s.buffer.scope !== 'shared') return
+    const align = sharedAlign(s.buffer)
+    bytes = Math.ceil(bytes / align) * align
     offsets.push(bytes)
     const length = s.buffer.shape[0]
     invariant(length?.kind === 'const', `the length of ${s.buffer.name} is not constant`)
-    bytes += Math.ceil((length.value * DTYPE_BYTES[s.buffer.dtype]) / SHARED_ALIGN) * SHARED_ALIGN
+    bytes += length.value * DTYPE_BYTES[s.buffer.dtype]
+    most = Math.max(most, align)
   })
   const next = offsets.values()
   return {
     bytes,
+    align: most,
     dynamic: {
       ...CUDA,
       // Allocations are printed in the order they are met here.
@@ -76,7 +84,8 @@ function kernelText(
   name: string,
   parameters: readonly string[],
   printer: Printer,
-  dynamic: boolean,
+  /** What dynamic shared memory is aligned to; 0 where there is none. */
+  dynamic: number,
 ): string {
   const threads = launch.block.reduce((a, b) => a * b, 1)
   const body = printer.body(launch.body, '  ')
@@ -87,7 +96,7 @@ function kernelText(
     `extern "C" __global__ void __launch_bounds__(${threads}) ${name}(`,
     `  ${parameters.join(',\n  ')}`,
     ') {',
-    ...(dynamic ? [`  extern __shared__ __align__(${SHARED_ALIGN}) unsigned char shared_memory[];`] : []),
+    ...(dynamic > 0 ? [`  extern __shared__ __align__(${dynamic}) unsigned char shared_memory[];`] : []),
     ...decode,
     ...body,
     '}',

@@ -231,7 +231,17 @@ export const CUDA: Target = {
   },
   register: (name, dtype, length) =>
     length === 1 ? `${REGISTER[dtype]} ${name};` : `${REGISTER[dtype]} ${name}[${length}];`,
-  shared: (name, dtype, length) => `__shared__ __align__(16) ${CUDA_MEMORY[dtype]} ${name}[${length}];`,
+  instructions: {
+    packed: (name, words) => `unsigned ${name}[${words}];`,
+    half: (name, index, dtype, helpers) =>
+      fromMemory(dtype, `((const unsigned short*)${name})[${index}]`, helpers),
+    setHalf: (name, index, value, dtype, helpers) =>
+      `((unsigned short*)${name})[${index}] = ${toMemory(dtype, value, helpers)};`,
+    address: (name, index) => `(${name} + (${index}))`,
+    shared: (name, index) => `(unsigned)__cvta_generic_to_shared(${name} + (${index}))`,
+  },
+  shared: (name, dtype, length, align) =>
+    `__shared__ __align__(${align}) ${CUDA_MEMORY[dtype]} ${name}[${length}];`,
   forHeader: (name, extent) => `for (int ${name} = 0; ${name} < ${extent}; ++${name})`,
   whileHeader: (cond) => `while (${cond})`,
   barrier: '__syncthreads();',

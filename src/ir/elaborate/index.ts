@@ -2,11 +2,14 @@
 import type * as Ast from '../../ast/nodes.ts'
 import { type Program, type Scope, scopeOf } from '../../ast/program.ts'
 import type { AnyFormat } from '../format.ts'
+import type { Instr, Memory } from '../instr.ts'
 import type { Monoid } from '../monoid.ts'
 import type { Kernel1 } from '../stage1.ts'
 import { ambiguity, type FindFormat, formatNamed } from './format-uses.ts'
 import { elaborateFormat } from './formats.ts'
+import { elaborateInstr } from './instrs.ts'
 import { elaborateKernel } from './kernels.ts'
+import { elaborateMemory } from './memories.ts'
 import { elaborateMonoid } from './monoids.ts'
 import { Report } from './report.ts'
 import { elaborateSchedule, type Schedule } from './schedules.ts'
@@ -19,6 +22,8 @@ export interface Elaborated {
   readonly kernels: ReadonlyMap<string, Kernel1>
   readonly formats: ReadonlyMap<string, AnyFormat>
   readonly monoids: ReadonlyMap<string, Monoid>
+  readonly memories: ReadonlyMap<string, Memory>
+  readonly instrs: ReadonlyMap<string, Instr>
   /** By kernel, then by name. */
   readonly schedules: ReadonlyMap<string, ReadonlyMap<string, Schedule>>
 }
@@ -77,6 +82,29 @@ export function elaborate(program: Program): Elaborated {
     }
     return elaborateKernel(kernelNames.get(k) ?? k.name.name, k, find, report)
   })
+  const memoryOf = memo((m: Ast.Memory) => elaborateMemory(m, report))
+  const named =
+    <D>(decls: (s: Scope) => ReadonlyMap<string, D>, what: string, scope: Scope) =>
+    (id: Ast.Ident, more: readonly string[] = []): D | null => {
+      const decl = decls(scope).get(id.name)
+      const several = scope.ambiguous.get(id.name)
+      if (decl) return decl
+      if (several) return report.error(ambiguity(id, several))
+      return report.error({
+        code: `check/unknown-${what}`,
+        message: `there is no ${what} ${id.name}`,
+        span: id.span,
+        lookup: { name: id.name, candidates: [...more, ...decls(scope).keys()] },
+      })
+    }
+  const memoryIn = (scope: Scope) => {
+    const find = named((s) => s.memories, 'memory', scope)
+    return (id: Ast.Ident, more: readonly string[]): Memory | null => {
+      const decl = find(id, more)
+      return decl && memoryOf(decl)
+    }
+  }
+  const instrOf = memo((s: Ast.Instr) => elaborateInstr(s, memoryIn(scopeOf(program, s)), report))
   const scheduleOf = (s: Ast.Schedule, path: readonly Ast.Schedule[]): Schedule | null => {
     const scope = scopeOf(program, s)
     const decl = scope.kernels.get(s.kernel.name)
@@ -90,7 +118,18 @@ export function elaborate(program: Program): Elaborated {
     const kernel = kernelOf(decl)
     return elaborateSchedule(
       s,
-      { report, scope, kernel, format: formatIn(scope), schedule: scheduleOf },
+      {
+        report,
+        scope,
+        kernel,
+        format: formatIn(scope),
+        schedule: scheduleOf,
+        memory: memoryIn(scope),
+        instr: (id) => {
+          const found = named((x) => x.instrs, 'instruction', scope)(id)
+          return found && instrOf(found)
+        },
+      },
       path,
     )
   }
@@ -103,9 +142,11 @@ export function elaborate(program: Program): Elaborated {
     return out
   }
   const monoids = all(program.monoids, monoidOf)
+  const memories = all(program.memories, memoryOf)
+  const instrs = all(program.instrs, instrOf)
   const formats = all(program.formats, formatOf)
   const kernels = all(program.kernels, kernelOf)
   const schedules = all(program.schedules, (own) => all(own, (s) => scheduleOf(s, [])))
   report.finish()
-  return { kernels, formats, monoids, schedules }
+  return { kernels, formats, monoids, memories, instrs, schedules }
 }

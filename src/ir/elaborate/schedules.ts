@@ -7,6 +7,7 @@ import type * as Ast from '../../ast/nodes.ts'
 import type { Scope as FileScope } from '../../ast/program.ts'
 import { type Expr, variable } from '../expr.ts'
 import type { AnyFormat } from '../format.ts'
+import type { Instr, Memory } from '../instr.ts'
 import type { Kernel1 } from '../stage1.ts'
 import { type Names, settled } from './expressions.ts'
 import { composeInPlace, singleUse } from './format-expressions.ts'
@@ -24,6 +25,9 @@ export interface Schedule {
   readonly formats: ReadonlyMap<Ast.AsStep, AppliedFormat>
   /** The schedules that the steps name, under the names of the schedule's file. */
   readonly uses: ReadonlyMap<string, Schedule>
+  /** The memories and instructions that the steps name, under the names of the schedule's file. */
+  readonly memories: ReadonlyMap<string, Memory>
+  readonly instrs: ReadonlyMap<string, Instr>
   readonly span: Span
 }
 
@@ -45,6 +49,8 @@ export interface Resolve {
   /** `null` where the kernel has errors of its own. */
   readonly kernel: Kernel1 | null
   readonly format: FindFormat
+  readonly memory: (name: Ast.Ident, plain: readonly string[]) => Memory | null
+  readonly instr: (name: Ast.Ident) => Instr | null
   /** A schedule of the same kernel; `null` where it has errors or is being resolved. */
   readonly schedule: (s: Ast.Schedule, path: readonly Ast.Schedule[]) => Schedule | null
 }
@@ -72,8 +78,8 @@ export function elaborateSchedule(
   const walk = new StepWalk(s, r, path, new Set(params.map((p) => p.name)))
   walk.steps(s.steps, [])
   if (report.count > before) return null
-  const { formats, uses } = walk
-  return { kernel: s.kernel.name, name: s.name.name, params, steps: s.steps, formats, uses, span: s.span }
+  const { formats, uses, memories, instrs } = walk
+  return { kernel: s.kernel.name, name: s.name.name, params, steps: s.steps, formats, uses, memories, instrs, span: s.span }
 }
 
 /** i32 names, constants of parts, and nothing else. */
@@ -104,10 +110,15 @@ function parameters(
   }
 }
 
+/** Memories that need no declaration. */
+const PLAIN = ['shared', 'register']
+
 /** Goes through the steps in order, since steps name what earlier ones made. */
 class StepWalk {
   readonly formats = new Map<Ast.AsStep, AppliedFormat>()
   readonly uses = new Map<string, Schedule>()
+  readonly memories = new Map<string, Memory>()
+  readonly instrs = new Map<string, Instr>()
   readonly #made = new Set<string>()
   readonly #s: Ast.Schedule
   readonly #r: Resolve
@@ -131,6 +142,14 @@ class StepWalk {
     if ('buffer' in step) this.#checkBuffer(step.buffer, parts)
     if ((step.kind === 'cache_read' || step.kind === 'cache_write' || step.kind === 'rfactor') && step.into)
       this.#made.add(step.into.name)
+    if ((step.kind === 'cache_read' || step.kind === 'cache_write') && !PLAIN.includes(step.memory.name)) {
+      const memory = this.#r.memory(step.memory, PLAIN)
+      if (memory) this.memories.set(step.memory.name, memory)
+    }
+    if (step.kind === 'tensorize') {
+      const instr = this.#r.instr(step.instr)
+      if (instr) this.instrs.set(step.instr.name, instr)
+    }
     if (step.kind === 'as') this.#apply(step, parts)
     if (step.kind === 'each') this.#each(step, parts)
     if (step.kind === 'use') {

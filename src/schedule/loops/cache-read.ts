@@ -19,6 +19,7 @@ import {
 import type { Primitive } from '../primitive.ts'
 import { featureMajor } from '../samples.ts'
 import type { CacheReadStep } from '../steps.ts'
+import { inMemory } from '../tiles.ts'
 
 /**
  * `cache_read B at jo in shared -> Bs`: in each iteration of `jo`, what the iteration reads of `B` is copied
@@ -58,7 +59,7 @@ export const cacheRead: Primitive<CacheReadStep> = {
         message: `whether ${loop.name} reads ${buffer.name} depends on a condition, and a copy would always read it`,
         loops: [loop],
       })
-    const plain = footprint(cx, at, buffer, uses, step.scope)
+    const plain = footprint(cx, at, buffer, uses, step)
     const recursive = plain.loops.find((l) => usesOf([{ ...l, body: [] }], buffer.name).length > 0)
     if (recursive)
       cx.refuse({
@@ -84,6 +85,8 @@ export const cacheRead: Primitive<CacheReadStep> = {
       shape: shape.map(int),
       fill: 0,
       accumulate: buffer.dtype,
+      memory: undefined,
+      ...inMemory(cx, loop, step.memory, { ...buffer, name }, shape),
     })
     const body = replaceLoads(loop.body, buffer.name, (index, path) =>
       load(name, element({ index, path }), buffer.dtype),

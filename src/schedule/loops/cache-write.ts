@@ -19,6 +19,7 @@ import {
 import type { Primitive } from '../primitive.ts'
 import { featureMajor } from '../samples.ts'
 import type { CacheWriteStep } from '../steps.ts'
+import { inMemory } from '../tiles.ts'
 
 /**
  * `cache_write C at i in register -> Cr`: what an iteration of `i` writes to `C` goes to a local buffer, which
@@ -41,7 +42,7 @@ export const cacheWrite: Primitive<CacheWriteStep> = {
     const buffers = targets.map((t) => cx.buffer(t.buffer))
     const all = buffers.map((b) => usesOf(loop.body, b.name).map((u) => started(u, writer)))
     for (const [k, list] of all.entries()) checkOneWriter(cx, loop, buffers[k]!, list)
-    const prints = buffers.map((b, k) => footprint(cx, at, b, writesFirst(all[k]!), step.scope))
+    const prints = buffers.map((b, k) => footprint(cx, at, b, writesFirst(all[k]!), step))
     checkSameLoops(cx, loop, prints, buffers)
     const use = all[0]!.find((u) => u.mode === 'write')!
     for (const p of prints) checkStable(cx, loop, p, use.child)
@@ -55,15 +56,18 @@ export const cacheWrite: Primitive<CacheWriteStep> = {
     const locals = buffers.map((b, k): Buffer => {
       const named = step.into && (buffers.length === 1 ? step.into : `${step.into}_${b.name}`)
       const dtype = localType(b, writer)
+      const name = named ? cx.claim(named) : cx.fresh(`${b.name}_${step.scope}`)
       return Object.freeze({
         ...b,
-        name: named ? cx.claim(named) : cx.fresh(`${b.name}_${step.scope}`),
+        name,
         dtype,
         accumulate: dtype,
         scope: step.scope,
         role: 'local',
         shape: prints[k]!.shape.map(int),
         fill: 0,
+        memory: undefined,
+        ...inMemory(cx, loop, step.memory, { name, dtype }, prints[k]!.shape),
       })
     })
     const hidden = use.conditional || use.path.some((l) => !prints[0]!.loops.includes(l))

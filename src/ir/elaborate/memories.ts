@@ -1,0 +1,181 @@
+/** Declared memories: AST → data. Their maps are tried on every element. */
+import type * as Ast from '../../ast/nodes.ts'
+import { DTYPE_BYTES } from '../dtype.ts'
+import { evaluate } from '../evaluate.ts'
+import { type Expr, variable } from '../expr.ts'
+import { coordinateName, LANE, type Memory, SLOT } from '../instr.ts'
+import { elaborateExpr, type Names } from './expressions.ts'
+import type { Report } from './report.ts'
+import { coerce, plain } from './types.ts'
+
+/** Elements of a tile, each of which is tried. */
+const MOST = 1 << 16
+
+export function elaborateMemory(m: Ast.Memory, report: Report): Memory | null {
+  const shape = m.shape.map((e) => constantOf(e, 'an extent', report))
+  const threads = m.threads ? constantOf(m.threads, 'a number of threads', report) : 1
+  const align = m.aligned ? constantOf(m.aligned, 'an alignment', report) : DTYPE_BYTES[m.type.name]
+  if (shape.some((n) => n === null) || threads === null || align === null) return null
+  const extents = shape as number[]
+  const total = extents.reduce((a, b) => a * b, 1)
+  if (total > MOST)
+    return report.error({
+      code: 'check/memory-size',
+      message: `a tile of ${m.name.name} has ${total} elements`,
+      span: m.name.span,
+      expected: `at most ${MOST}`,
+    })
+  const scope = m.scope.name
+  if (scope !== 'shared' && scope !== 'register')
+    return report.error({
+      code: 'check/memory-scope',
+      message: `there is no memory ${scope} to declare one in`,
+      span: m.scope.span,
+      expected: 'shared or register',
+      lookup: { name: scope, candidates: ['shared', 'register'] },
+    })
+  const wanted = scope === 'shared' ? 'address' : 'element'
+  const map = m.maps.find((x) => x.kind === wanted)
+  const other = m.maps.find((x) => x !== map)
+  if (!map || other || (scope === 'shared' && m.threads))
+    return report.error({
+      code: 'check/memory-map',
+      message: `a memory in ${scope} has ${scope === 'shared' ? 'addresses, and no threads' : 'elements of threads'}`,
+      span: other?.span ?? m.name.span,
+      expected:
+        scope === 'shared' ? '`address (i, j) -> …`' : '`of n threads { element (lane, slot) -> (…) }`',
+    })
+  const base = { name: m.name.name, dtype: m.type.name, shape: extents, align, span: m.name.span }
+  return map.kind === 'element'
+    ? registers(map, { ...base, scope: 'register', threads }, total, report)
+    : shared(map, { ...base, scope: 'shared', threads: 1 }, report)
+}
+
+type Base = Omit<Memory, 'size' | 'element' | 'address'>
+
+function registers(map: Ast.ElementMap, base: Base, total: number, report: Report): Memory | null {
+  const { threads, shape, name } = base
+  if (map.to.length !== shape.length || total % threads !== 0)
+    return report.error({
+      code: 'check/memory-map',
+      message:
+        total % threads === 0
+          ? `a tile of ${name} has ${shape.length} coordinates, not ${map.to.length}`
+          : `${threads} threads cannot hold ${total} elements, each as many as the others`,
+      span: map.span,
+    })
+  const names = new Map([
+    [map.lane.name, LANE],
+    [map.slot.name, SLOT],
+  ])
+  const element = map.to.map((e) => integerOver(e, names, report))
+  if (element.some((e) => e === null)) return null
+  const size = total / threads
+  const seen = new Map<number, string>()
+  for (let lane = 0; lane < threads; lane++)
+    for (let slot = 0; slot < size; slot++) {
+      const values = new Map([
+        [LANE, lane],
+        [SLOT, slot],
+      ])
+      const at = element.map((e) => evaluate(e!, values))
+      const where = `${map.lane.name} ${lane}, ${map.slot.name} ${slot}`
+      if (at.some((c, d) => c < 0 || c >= shape[d]!))
+        return report.error({
+          code: 'check/memory-range',
+          message: `${where} of ${name} is (${at.join(', ')}), outside of the tile of ${shape.join(' × ')}`,
+          span: map.span,
+        })
+      const flat = at.reduce((sum, c, d) => sum * shape[d]! + c, 0)
+      const before = seen.get(flat)
+      if (before !== undefined)
+        return report.error({
+          code: 'check/memory-overlap',
+          message: `${before} and ${where} of ${name} are both (${at.join(', ')})`,
+          span: map.span,
+          expected: 'every element of the tile in one place',
+        })
+      seen.set(flat, where)
+    }
+  return { ...base, size, element: element as Expr[] }
+}
+
+function shared(map: Ast.AddressMap, base: Base, report: Report): Memory | null {
+  const { shape, name } = base
+  if (map.from.length !== shape.length)
+    return report.error({
+      code: 'check/memory-map',
+      message: `a tile of ${name} has ${shape.length} coordinates, not ${map.from.length}`,
+      span: map.span,
+    })
+  const names = new Map(map.from.map((n, k) => [n.name, coordinateName(k)]))
+  const address = integerOver(map.to, names, report)
+  if (!address) return null
+  const seen = new Map<number, string>()
+  let last = 0
+  const total = shape.reduce((a, b) => a * b, 1)
+  for (let flat = 0; flat < total; flat++) {
+    const at: number[] = []
+    for (let d = shape.length - 1, rest = flat; d >= 0; d--) {
+      at.unshift(rest % shape[d]!)
+      rest = Math.floor(rest / shape[d]!)
+    }
+    const place = evaluate(address, new Map(at.map((c, d) => [coordinateName(d), c])))
+    const where = `(${at.join(', ')})`
+    const before = seen.get(place)
+    if (place < 0 || place >= 4 * MOST || before !== undefined)
+      return report.error({
+        code: before === undefined ? 'check/memory-range' : 'check/memory-overlap',
+        message:
+          before === undefined
+            ? `the address of ${where} of ${name} is ${place}`
+            : `${before} and ${where} of ${name} are both at ${place}`,
+        span: map.span,
+        expected: 'an address of its own for every element of the tile, from 0 on',
+      })
+    seen.set(place, where)
+    last = Math.max(last, place)
+  }
+  const bytes = DTYPE_BYTES[base.dtype]
+  // The next tile is aligned as well.
+  const size = Math.ceil(((last + 1) * bytes) / base.align) * (base.align / bytes)
+  if (Number.isInteger(size)) return { ...base, size, element: [], address }
+  return report.error({
+    code: 'check/memory-align',
+    message: `${base.align} bytes are no whole number of elements`,
+    span: map.span,
+  })
+}
+
+/** A positive integer. */
+export function constantOf(e: Ast.Expr, what: string, report: Report): number | null {
+  const value = integerOver(e, new Map(), report)
+  if (!value) return null
+  if (value.kind === 'const' && value.value >= 1) return value.value
+  return report.error({
+    code: 'check/constant',
+    message: `${what} of a memory or an instruction is a positive constant`,
+    span: e.span,
+  })
+}
+
+/** An integer expression over the names given, which stand for variables. */
+export function integerOver(e: Ast.Expr, names: ReadonlyMap<string, string>, report: Report): Expr | null {
+  const refuse = (x: Ast.Expr): null =>
+    report.error({
+      code: 'check/unknown-name',
+      message:
+        names.size > 0 ? `only ${[...names.keys()].join(', ')} can be used here` : 'this is no constant',
+      span: x.span,
+    })
+  const scope: Names = {
+    name: (x) => {
+      const to = names.get(x.name)
+      return to === undefined ? refuse(x) : plain(variable(to, 'i32', x.span))
+    },
+    access: refuse,
+    field: refuse,
+  }
+  const t = elaborateExpr(e, scope, report)
+  return t && coerce(t, 'i32', 'this', e.span, report)
+}

@@ -1,0 +1,80 @@
+import { add, load, variable } from '../../ir/expr.ts'
+import type { Instr } from '../../ir/instr.ts'
+import { matchInstr } from '../../ir/instr-match.ts'
+import type { For, Kernel2 } from '../../ir/loops.ts'
+import { type Found, loopsOf, replaceLoop, stmt } from '../../ir/tree.ts'
+import { checkSerial } from '../checks.ts'
+import { allocations, type Context } from '../context.ts'
+import type { Primitive } from '../primitive.ts'
+import { fourWide } from '../samples.ts'
+import type { TensorizeStep } from '../steps.ts'
+
+/** `Y[i] = X[i] + X[i]`, of the example. */
+function doubled(): Instr['body'] {
+  const x = load('X', [variable('i')], 'f32')
+  return { kind: 'store', buffer: 'Y', index: [variable('i')], value: add(x, x) }
+}
+
+/**
+ * `tensorize i with mma`: the loop and what is inside is done by a declared instruction. Its loops have the extents
+ * of the instruction's iterators and no conditions, its statement is the instruction's body, and buffers are in the
+ * memories that the operands name. What several threads do together, the threads of thread.x do, on which no loop
+ * around may be.
+ */
+export const tensorize: Primitive<TensorizeStep> = {
+  kind: 'tensorize',
+  apply(cx, step) {
+    const found = cx.loop(step.loop)
+    for (const l of loopsOf([found.loop])) checkSerial(cx, l, 'tensorize')
+    checkInstr(cx, cx.kernel, found, step.instr)
+    const mode = { kind: 'instr', instr: step.instr } as const
+    return { body: replaceLoop(cx.kernel.body, found.loop.var, (l) => stmt({ ...l, mode })) }
+  },
+  example: {
+    before: fourWide,
+    step: {
+      kind: 'tensorize',
+      loop: 'f',
+      instr: {
+        name: 'double4',
+        operands: [
+          { name: 'Y', dtype: 'f32', shape: [4], scope: 'global', align: 16, mode: 'write' },
+          { name: 'X', dtype: 'f32', shape: [4], scope: 'global', align: 16, mode: 'read' },
+        ],
+        threads: 1,
+        atomic: false,
+        iters: [{ name: 'i', extent: 4, reduce: false }],
+        body: doubled(),
+        texts: [{ target: 'cuda', from: 0, pieces: ['twice();'] }],
+      },
+    },
+    after: `\
+for i in 0..m
+  for f in 0..4  @double4
+    Y[i, f] = X[i, f] + X[i, f]`,
+  },
+}
+
+/** The nest is what the instruction does; checked again after every later step. */
+export function checkInstr(cx: Context, kernel: Kernel2, { loop, path }: Found, instr: Instr): void {
+  const local = allocations(kernel.body)
+  const buffer = (name: string) => local.get(name) ?? kernel.buffers.find((b) => b.name === name)
+  const match = matchInstr(instr, loop, { buffer, facts: kernel.facts })
+  if (match.kind === 'mismatch')
+    cx.refuse({
+      code: match.code,
+      message: `${instr.name}: ${match.message}`,
+      loops: [loop],
+      ...(match.expected ? { expected: match.expected } : {}),
+      ...(match.hint ? { hint: match.hint } : {}),
+    })
+  const onLanes = (l: For): boolean => l.mode.kind === 'bind' && l.mode.to === 'thread.x'
+  const taken = instr.threads > 1 ? path.find(onLanes) : undefined
+  if (taken)
+    cx.refuse({
+      code: 'not-idle',
+      message: `${instr.name} is done by ${instr.threads} threads of thread.x together, and ${taken.name} around it is bound to thread.x`,
+      loops: [taken, loop],
+      hint: `bind ${taken.name} to thread.y`,
+    })
+}

@@ -1,0 +1,32 @@
+/** Copies in declared memories: their last dimensions are tiles. */
+import type { Memory } from '../ir/instr.ts'
+import type { Buffer, For } from '../ir/loops.ts'
+import type { Context } from './context.ts'
+
+/** What a copy says of its memory; refused where it is not made of tiles. */
+export function inMemory(
+  cx: Context,
+  loop: For,
+  memory: Memory | undefined,
+  copy: Pick<Buffer, 'name' | 'dtype'>,
+  shape: readonly number[],
+): Pick<Buffer, 'memory'> {
+  if (!memory) return {}
+  const tile = memory.shape
+  const last = shape.slice(-tile.length)
+  if (copy.dtype !== memory.dtype)
+    cx.refuse({
+      code: 'wrong-type',
+      message: `${copy.name} holds ${copy.dtype}, and ${memory.name} ${memory.dtype}`,
+      loops: [loop],
+    })
+  if (last.length < tile.length || last.some((n, d) => n % tile[d]! !== 0))
+    cx.refuse({
+      code: 'wrong-tile',
+      message: `a copy of ${shape.join(' × ')} elements is made of no tiles of ${memory.name}`,
+      loops: [loop],
+      expected: `last dimensions that are multiples of ${tile.join(' × ')}`,
+      hint: 'split the loops, and reorder those of the tile inside',
+    })
+  return { memory }
+}
