@@ -66,29 +66,7 @@ export function partSteps(c: Choices, start: Compilation, text: string): Schedul
   const outs = kernel.buffers.filter((b) => b.role !== 'in').map((b) => b.name)
   const axes = parts.flatMap((p) => [...p.instance.names.keys()])
   const wide = parts.every((p) => p.instance.constants.has('width'))
-  const steps: string[] = []
-  const merge = parts.length > 1 && c.chance(50)
-  if (merge) steps.push(...outs.map((out) => `atomic ${out}`))
-  else if (c.chance(60)) steps.push(`${c.pick(['atomic', 'combine'])} ${c.pick(outs)}`)
-  // What a part has no loop for is refused: the first attempts of several.
-  for (const axis of c.shuffle([...new Set(axes)]).slice(0, merge ? 0 : 3)) {
-    const by = wide && c.chance(60) ? `${c.pick([4, 1])} * p.width` : `${c.pick([2, 3, 1])}`
-    const more = c.pick([
-      '',
-      '',
-      `cache_write ${c.pick(outs)} at r in register`,
-      `unroll p.${c.pick(axes)}`,
-      'cache_read p at r in register',
-    ])
-    steps.push(`each part of ${name} as p {
-  split p.${axis} by ${by} -> (o, r)
-  ${c.pick(['bind o to block.x, r to thread.x', 'bind r to thread.x', 'bind o to block.x'])}
-  ${more}
-}`)
-  }
-  // Nests of one launch are on blocks.
-  if (merge) steps.push(`merge parts of ${name}`)
-  for (const step of steps)
+  const attempt = (step: string): void => {
     try {
       const program = parseProgram(`${text}\nschedule ${kernel.name}.parts {\n${step}\n}\n`)
       const next = program
@@ -97,11 +75,44 @@ export function partSteps(c: Choices, start: Compilation, text: string): Schedul
         .reduce((k, s) => k.step(s), compilation)
       void next.loops
       compilation = next
-      accepted.push(step.slice(0, step.indexOf(' ', 6)))
+      accepted.push(/^(each part|merge parts|\w+)/.exec(step)![0])
       trace.push(step)
     } catch (e) {
       if (!(e instanceof SptError)) throw withTrace(e, [...trace, `${step}  (this step)`])
     }
+  }
+  if (parts.length > 1 && c.chance(50)) {
+    // Nests of one launch are on blocks, and what several of them update is safe.
+    const safe = c.pick(['atomic', 'atomic', 'combine'])
+    for (const out of outs) attempt(`${safe} ${out}`)
+    const by = c.pick([2, 3, 1])
+    const deep = c.chance(50)
+    for (const s of compilation.loops.body)
+      if (s.kind === 'for') {
+        const on = `bind ${s.nest}.o to block.x, ${s.nest}.r to thread.x`
+        if (deep) attempt(`split ${s.nest}.${s.name} by ${by} -> (o, r)\n${on}`)
+        else attempt(`bind ${s.nest}.${s.name} to block.x`)
+      }
+    attempt(`merge parts of ${name}`)
+    return { compilation, accepted, trace }
+  }
+  if (c.chance(60)) attempt(`${c.pick(['atomic', 'combine'])} ${c.pick(outs)}`)
+  // What a part has no loop for is refused: the first attempts of several.
+  for (const axis of c.shuffle([...new Set(axes)]).slice(0, 3)) {
+    const by = wide && c.chance(60) ? `${c.pick([4, 1])} * p.width` : `${c.pick([2, 3, 1])}`
+    const more = c.pick([
+      '',
+      '',
+      `cache_write ${c.pick(outs)} at r in register`,
+      `unroll p.${c.pick(axes)}`,
+      'cache_read p at r in register',
+    ])
+    attempt(`each part of ${name} as p {
+  split p.${axis} by ${by} -> (o, r)
+  ${c.pick(['bind o to block.x, r to thread.x', 'bind r to thread.x', 'bind o to block.x'])}
+  ${more}
+}`)
+  }
   return { compilation, accepted, trace }
 }
 
@@ -197,6 +208,7 @@ function loopSteps(c: Choices, k: Compilation): LoopStep[] {
     'scatter',
     'fission',
     'compute_at',
+    'pipeline',
     'combine',
     'merge',
   ] as const)
@@ -254,6 +266,14 @@ function loopSteps(c: Choices, k: Compilation): LoopStep[] {
     }
     case 'cache_read':
       return [{ kind: 'cache_read', buffer: c.pick(buffers), at: ref(c.pick(loops)), scope: scope() }]
+    case 'pipeline': {
+      // What an inner loop of constant extent reads, copied ahead.
+      const l = c.pick(loops)
+      return [
+        { kind: 'cache_read', buffer: c.pick(buffers), at: ref(l), scope: 'shared' },
+        { kind: 'pipeline', loop: ref(l), by: 2 + c.below(3) },
+      ]
+    }
     case 'cache_write':
       return locals.length > 0
         ? [{ kind: 'cache_write', buffer: c.pick(locals).name, at: ref(c.pick(loops)), scope: scope() }]
