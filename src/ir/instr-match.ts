@@ -64,7 +64,8 @@ export function matchInstr(instr: Instr, top: For, around: Around): Match | Mism
         'loops without conditions',
         'require that the tiles divide the sizes, or cache with padding',
       )
-    if (l.reduce !== it.reduce)
+    // A copy of what a reduction reads has its loops.
+    if (instr.body.kind === 'reduce' && l.reduce !== it.reduce)
       return no(
         'not-matching',
         `${l.name} is ${l.reduce ? 'a' : 'no'} reduction loop, and ${it.name} of ${instr.name} is ${it.reduce ? 'one' : 'none'}`,

@@ -205,7 +205,7 @@ class Lowering {
       const d = s.kind === 'for' ? dims.get(s.var) : undefined
       if (s.kind !== 'for' || d === undefined) return
       const t = memory.shape[d]!
-      if (s.reduce) refuse(s, `${s.name} combines elements of ${memory.name} that different threads hold`)
+      if (s.reduce && combines(s)) refuse(s, `${s.name} combines elements of ${memory.name} that different threads hold`)
       if (s.extent.kind !== 'const' || s.extent.value % t !== 0)
         refuse(s, `${s.name} does not go through whole tiles of ${memory.name}`)
       if (s.extent.value === t) {
@@ -292,6 +292,15 @@ const sameElements = (a: Memory, b: Memory): boolean =>
   a.threads === b.threads &&
   a.shape.join() === b.shape.join() &&
   a.element.every((e, d) => keyOf(e) === keyOf(b.element[d]!))
+
+/** Whether iterations meet in one element: copies of what a reduction reads have its loops, too. */
+function combines(loop: For): boolean {
+  let found = false
+  walkStmts(loop.body, (s) => {
+    if (s.kind === 'reduce' && s.targets.some((t) => t.index.every((e) => !mentions(e, loop.var)))) found = true
+  })
+  return found
+}
 
 function refuse(s: Stmt, why: string): never {
   return fail({

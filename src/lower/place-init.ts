@@ -80,6 +80,8 @@ function initNest(reduce: Reduce, inside: readonly For[], names: Names): Stmt[] 
       stmt<For>({
         ...l,
         var: to.name,
+        // What an instruction does is not the initialisation.
+        mode: l.mode.kind === 'instr' ? { kind: 'serial' } : l.mode,
         extent: substitute(l.extent, rename),
         guards: mine.map((g) => substitute(g, rename)),
         body,
