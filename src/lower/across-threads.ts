@@ -183,6 +183,7 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
         return make(rank, (r) => [...others.map(at), r], all)
       },
     )
+  const alone = reduce.init && !reduce.atomic && path.slice(0, first).every((l) => !l.reduce)
   const share = (map: ReadonlyMap<string, Expr>): Load[] =>
     shares.map((b) => load(b.name, shareIndex(map), b.dtype))
   const exchange = (map: ReadonlyMap<string, Expr>, among: number): Stmt => {
@@ -249,7 +250,18 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
             t.dtype,
           ),
         )
-        const then = [stmt<Stmt>({ ...reduce, targets, values: result })]
+        // Where nothing else is combined, what a target starts with changes nothing.
+        const then = alone
+          ? targets.map((t, k) =>
+              stmt<Stmt>({
+                kind: 'store',
+                buffer: t.buffer,
+                index: t.index,
+                value: result[k]!,
+                span: reduce.span,
+              }),
+            )
+          : [stmt<Stmt>({ ...reduce, targets, values: result })]
         const cond = conditions.reduce<Expr>((c, g) => and(c, substitute(g, all)), bool(true))
         return conditions.length > 0 ? [stmt({ kind: 'if', cond, then, else: [] })] : then
       }),

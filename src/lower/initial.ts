@@ -80,7 +80,9 @@ function covers(kernel: Kernel1, w: Writer): boolean {
   const buffer = kernel.buffers.find((b) => b.name === target.buffer)
   invariant(buffer, `no buffer ${target.buffer}`)
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
-  const iters = new Map<string, Iter>(w.enclosing.flatMap((it) => it.iters.map((x) => [x.name, x] as const)))
+  const iters = new Map<string, Iter>(
+    w.enclosing.flatMap((it) => it.iters.flatMap((x) => members(x, axes)).map((x) => [x.name, x] as const)),
+  )
   const where = w.enclosing.flatMap((it) => it.where)
   const used = new Set<Expr>()
   const bare = target.index.every((e, k) => {
@@ -93,6 +95,12 @@ function covers(kernel: Kernel1, w: Writer): boolean {
   // A condition that does more than trim a blocked index leaves elements out.
   if (!bare || !where.every((c) => used.has(c) || !mentionsSpatial(c, iters, target.index))) return false
   return [...iters.values()].every((it) => runsFor(it, target.index, axes))
+}
+
+/** A fused iterator visits what those of its members would; inside, they go by their axes' names. */
+function members(it: Iter, axes: ReadonlyMap<string, Axis>): Iter[] {
+  const axis = axes.get(it.axis)
+  return axis?.kind === 'fused' ? axis.members.map((name) => ({ ...it, name, axis: name })) : [it]
 }
 
 /** Whether an iterator has a step for each element: the index speaks of it, or it is combined over, or it surely has one. */
