@@ -57,7 +57,7 @@ const GROUPS: readonly Group[] = [
     of: ['a hardware axis'],
     instead: 'a hardware axis (`block.x` … `thread.z`)',
   },
-  { when: ['a modifier'], of: ['a modifier', '"for"'], instead: '`unordered`, `nonunique`, `full` or `compact`' },
+  { when: ['a modifier'], of: ['a modifier', '"for"', '"padded"'], instead: '`unordered`, `nonunique`, `full` or `compact`' },
 ]
 
 /** What white space and the ends of statements add to every set of failures, and negative conditions. */

@@ -3,6 +3,7 @@ import { fail, type Span } from './diagnostic.ts'
 import type {
   AxisClaim,
   AxisDecl,
+  AxisDef,
   Composition,
   CoordMap,
   Description,
@@ -134,8 +135,35 @@ export function someRules(rules: readonly Rule[], what: string, span: Span): rea
   })
 }
 
-/** An axis of a kernel, which has no lists. */
-export function withoutLists(a: AxisDecl): void {
+/** What follows an axis is for padding that it can have: `padded with 0`. */
+export function checkPadded(def: AxisDef, claims: readonly AxisClaim[], span: Span): void {
+  if (def.kind !== 'sparse_fixed')
+    fail({
+      code: 'parse/padding',
+      message: `a \`${def.kind}\` axis has no padding`,
+      span,
+      expected: '`sparse_fixed(parent, extent, width)`',
+    })
+  const [claim] = claims
+  if (claim)
+    fail({
+      code: 'parse/padding',
+      message: `padding that has a coordinate is not told from elements, and \`${claim.name}\` cannot be checked`,
+      span: claim.span,
+      labels: [{ span, text: 'the coordinate of padding' }],
+      hint: 'leave out one of the two',
+    })
+}
+
+/** An axis of a kernel, which has no lists, and is padded with what stands for no coordinate. */
+export function inKernel(a: AxisDecl): void {
+  if (a.padding)
+    fail({
+      code: 'parse/padding',
+      message: 'the padding of a kernel’s axes has no coordinate',
+      span: a.padding.span,
+      hint: 'a format can choose one: declare it with that axis, and store the tensor in it',
+    })
   const parent = 'parent' in a.def ? a.def.parent : null
   const part = a.each ?? (a.name.index && a.name) ?? (parent && 'index' in parent ? parent : null)
   if (part)

@@ -125,6 +125,8 @@ export interface AxisDecl extends Item {
   /** In a kernel without an index, as are parents. */
   readonly name: Element
   readonly def: AxisDef
+  /** Coordinate of positions without an element; only of `sparse_fixed` axes of formats. */
+  readonly padding?: Expr | undefined
   /** One axis for each number; only in formats. */
   readonly each?: For | undefined
   /** Each at most once. */

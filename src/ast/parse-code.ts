@@ -4,7 +4,7 @@ import { axisDef } from './axisdef.ts'
 import { type BufferOption, iterKinds, numberLit, option, sameNumber, typeName } from './checks.ts'
 import { type BlockSlot, Writable } from './comments.ts'
 import type { Span } from './diagnostic.ts'
-import { axisClaims, withoutLists } from './format-items.ts'
+import { axisClaims, checkPadded, inKernel } from './format-items.ts'
 import * as ast from './nodes.ts'
 import {
   type Actions,
@@ -101,19 +101,29 @@ export const kernels: Actions = {
   },
   Member(node, _) {
     const member = get<ast.Member>(node)
-    if (member.kind === 'axis') withoutLists(member)
+    if (member.kind === 'axis') inKernel(member)
     return member
   },
-  Axis(_, name, _eq, kind, _open, args, close, modifiers, each) {
+  Axis(_, name, _eq, kind, _open, args, close, modifiers, padded, each) {
     const words = modifiers.children.map(word)
     const claims = axisClaims(words)
     const mods = words.filter((w) => !claims.some((c) => c.name === w.name))
     const span = between(spanOf(kind), mods.at(-1)?.span ?? spanOf(close))
     const def = axisDef({ kind: word(kind), args: list(args), modifiers: mods, span })
+    const padding = maybe<ast.Expr>(padded)
+    if (padding) checkPadded(def, claims, spanOf(padded))
     const repeat = maybe<ast.For>(each)
-    const axis = { kind: 'axis' as const, name: get<ast.Element>(name), def, claims, span: spanOf(this) }
-    return item<ast.AxisDecl>(repeat ? { ...axis, each: repeat } : axis)
+    return item<ast.AxisDecl>({
+      kind: 'axis',
+      name: get(name),
+      def,
+      claims,
+      ...(padding && { padding }),
+      ...(repeat && { each: repeat }),
+      span: spanOf(this),
+    })
   },
+  Padded: (_, _with, coordinate) => get(coordinate),
   Buffer(_, name, _colon, type, _open, axes, _close, role, options) {
     const opts = all<BufferOption>(options)
     return item<ast.BufferDecl>({

@@ -39,7 +39,8 @@ export const listNames = (list: readonly ListName[]): string[] =>
 export function axisDoc(a: AxisDecl, peers: readonly AxisDecl[]): Doc {
   const name = elementText(a.name).padEnd(widest(peers.map((x) => elementText(x.name))))
   const claims = a.claims.map((c) => ` ${c.name}`)
-  return [`axis ${name} = `, axisDefDoc(a.def), ...claims, a.each ? forDoc(a.each) : '']
+  const padding: Doc = a.padding ? [' padded with ', exprDoc(a.padding)] : ''
+  return [`axis ${name} = `, axisDefDoc(a.def), ...claims, padding, a.each ? forDoc(a.each) : '']
 }
 
 function axisDefDoc(d: AxisDef): Doc {

@@ -5,6 +5,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import { applyMap } from '../formats/columns/coordmap.ts'
 import { lexicographic } from '../formats/columns/order.ts'
+import { paddingsOf } from '../formats/levels/reformat.ts'
 import { expandTree } from '../formats/read/expand.ts'
 import { storedValues, validateStored } from '../formats/ready/validate.ts'
 import { allocate, gather, type Storage } from '../formats/storage.ts'
@@ -130,17 +131,11 @@ function fromParts(
   const axes = allAxesOf(kernel)
   const parts = t.buffers.map((b) => {
     const tensor = tensors.get(b.name) as StoredTensor
-    const storage = validateStored(
-      b.axes.map((a) => storedAxis(axes, a)),
-      known.extents,
-      tensor,
-      {
-        widths: widthsOf(
-          b.axes.map((a) => storedAxis(axes, a)),
-          known.params,
-        ),
-      },
-    )
+    const own = b.axes.map((a) => storedAxis(axes, a))
+    const storage = validateStored(own, known.extents, tensor, {
+      widths: widthsOf(own, known.params),
+      paddings: paddingsOf(own, known.params),
+    })
     return partEntries(kernel, t, b, storage, tensor, tables, known)
   })
   const columns = t.axes.map((_, d) => concat(parts.map((p) => p.columns[d]!)))

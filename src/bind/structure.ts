@@ -1,6 +1,7 @@
 /** From coordinates on stored axes to the storage of every buffer. */
 import { fail } from '../ast/diagnostic.ts'
 import { buildStorage } from '../formats/levels/build.ts'
+import { paddingsOf } from '../formats/levels/reformat.ts'
 import { type Entry, positionsOf, scatterValues } from '../formats/read/scatter.ts'
 import { validateStored } from '../formats/ready/validate.ts'
 import { type Level, makeStorage, type Storage, treesOf } from '../formats/storage.ts'
@@ -47,6 +48,7 @@ export function buildStructure(
   for (const a of kernel.axes)
     if (a.kind === 'sparse_fixed' && [...freeVars(a.width)].every((v) => params.has(v)))
       widths.set(a.name, evaluate(a.width, params))
+  const paddings = paddingsOf(kernel.axes.filter(isStored), params)
   const adopt = (storage: Storage, names: readonly string[]): void => {
     for (const name of names) {
       const level = storage.levels.get(name)
@@ -69,7 +71,7 @@ export function buildStructure(
       buffer.axes.map((a) => storedAxis(axes, a)),
       extents,
       tensor,
-      { widths },
+      { widths, paddings },
     )
     storages.set(name, storage)
     adopt(storage, buffer.axes)
@@ -90,6 +92,7 @@ export function buildStructure(
       extents,
       coords,
       widths,
+      paddings,
       inRange: true,
       distinct,
       known: new Map([...levels].filter(([, l]) => !isRepeating(l.axis))),

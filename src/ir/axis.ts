@@ -42,6 +42,11 @@ export interface SparseFixed extends AxisBase {
   readonly width: Expr
   readonly ordered: boolean
   readonly unique: boolean
+  /**
+   * Coordinate of positions that hold nothing, in the place of `extent`; within the extent, so that they are visited
+   * as positions with the fill value. Of `ordered` and `unique` they are no part: they come last, and may repeat.
+   */
+  readonly padding?: Expr | undefined
 }
 
 /** A compressed level. Without a parent it is one segment (its indptr is `[0, n]`). */
@@ -116,6 +121,11 @@ export const hasIndptr = (a: Axis): a is DenseVariable | SparseVariable | Bitmap
   a.kind === 'dense_variable' || a.kind === 'sparse_variable' || a.kind === 'bitmap'
 export const hasIndices = (a: Axis): a is SparseFixed | SparseVariable =>
   a.kind === 'sparse_fixed' || a.kind === 'sparse_variable'
+
+/** Whether positions that hold nothing have a coordinate that others may have. */
+export const isPadded = (a: Axis): boolean => a.kind === 'sparse_fixed' && a.padding !== undefined
+/** Whether a loop over a segment can meet a coordinate twice. */
+export const repeats = (a: Axis): boolean => ('unique' in a && !a.unique) || isPadded(a)
 
 /** Names of the arrays an axis owns, as buffers of Stages II and III and as keys of bound arrays. */
 export const indptrOf = (axis: string): string => `${axis}_indptr`

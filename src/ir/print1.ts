@@ -86,7 +86,9 @@ export function printExpr1(e: Expr, context: Dtype | null = null, level = 0): st
 }
 
 export function printAxis(a: Axis): string {
-  const more = 'unique' in a ? `${a.ordered ? '' : ' unordered'}${a.unique ? '' : ' nonunique'}` : ''
+  const flags = 'unique' in a ? `${a.ordered ? '' : ' unordered'}${a.unique ? '' : ' nonunique'}` : ''
+  const padding = a.kind === 'sparse_fixed' ? a.padding : undefined
+  const more = `${flags}${padding ? ` padded with ${printExpr1(padding)}` : ''}`
   const args = ((): readonly string[] => {
     switch (a.kind) {
       case 'dense_fixed':

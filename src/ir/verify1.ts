@@ -72,7 +72,7 @@ function verifyAxis(
       a.kind !== 'bitmap' || (a.extent.kind === 'const' && a.extent.value <= MAX_BITMAP),
       `the extent of the bitmap ${a.name} is no constant up to ${MAX_BITMAP}`,
     )
-    for (const e of a.kind === 'sparse_fixed' ? [a.extent, a.width] : [a.extent])
+    for (const e of a.kind === 'sparse_fixed' ? [a.extent, a.width, a.padding ?? a.extent] : [a.extent])
       walkExpr(e, (x) => {
         check(x.kind !== 'load' && x.kind !== 'search', `the extent of ${a.name} reads memory`)
         check(

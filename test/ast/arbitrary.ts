@@ -11,7 +11,7 @@ const RESERVED = new Set('let if else iterate as and or not true false inf nan'.
 const WORDS =
   'a b i j A B x1 _ in out size map by at to over fill axis buffer kernel split bind use unordered letter iffy ' +
   'asx andor informal nano notes format from inverse combine identity accumulate local S R after part where ' +
-  'partition bucket sort within length into full compact each merge parts of real list set value count for'
+  'partition bucket sort within length into full compact each merge parts of real list set value count for padded with'
 const name = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(...WORDS.split(' ')) },
   { weight: 1, arbitrary: fc.stringMatching(/^[A-Za-z_][A-Za-z0-9_]{0,8}$/).filter((s) => !RESERVED.has(s)) },
@@ -242,9 +242,13 @@ const formatAxis: Arb<ast.AxisDecl> = fc
     name: element,
     def: defOver(element),
     claims: rarely(claims, []),
+    padding: rarely(expr, undefined),
     each: rarely(repeat, undefined),
   })
-  .map(({ each: copies, ...a }) => ({ kind: 'axis', ...a, ...(copies && { each: copies }), span }))
+  .map(({ padding, each: copies, ...a }) => {
+    const padded = a.def.kind === 'sparse_fixed' && a.claims.length === 0 && padding && { padding }
+    return { kind: 'axis', ...a, ...padded, ...(copies && { each: copies }), span }
+  })
 const buffer: Arb<ast.BufferDecl> = fc
   .record({
     name: ident,

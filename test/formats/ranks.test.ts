@@ -77,6 +77,7 @@ describe('a level of ranked segments', () => {
           axis,
           {
             extent: EXTENT,
+            padding: EXTENT,
             parents,
             at: Int32Array.from(all, (x) => x[0]),
             column: Int32Array.from(all, (x) => x[1]),
@@ -112,7 +113,9 @@ describe('a level of ranked segments', () => {
     const at = Int32Array.from({ length: n }, (_, e) => (e * 70_001) % parents)
     const column = Int32Array.from({ length: n }, (_, e) => (e * 7) % EXTENT)
     const axis = sparseVariable('j', 'i') as StoredAxis & { kind: 'sparse_variable' }
-    expect(rankedLevel(axis, { extent: EXTENT, parents, at, column, fresh: null }, undefined)).toBeNull()
+    expect(
+      rankedLevel(axis, { extent: EXTENT, padding: EXTENT, parents, at, column, fresh: null }, undefined),
+    ).toBeNull()
     const { levels, entries: known } = buildStorage({
       axes: [denseFixed('i'), axis],
       extents: new Map([
@@ -132,6 +135,7 @@ describe('a level of ranked segments', () => {
     const axis = sparseFixed('j', 'i') as StoredAxis & { kind: 'sparse_fixed' }
     const input = {
       extent: 9,
+      padding: 9,
       parents: 3,
       at: Int32Array.of(0, 2, 2, 1, 2),
       column: Int32Array.of(8, 5, 1, 1, 5),

@@ -41,6 +41,7 @@ export const STANDARD: readonly Standard[] = [
   { name: 'ragged', args: [] },
   { name: 'ell', args: [] },
   { name: 'ell', args: [40] },
+  { name: 'ell_at', args: [0] },
   { name: 'sell', args: [4, 8] },
   { name: 'sell', args: [3, 1] },
   { name: 'rows_ell', args: [1] },

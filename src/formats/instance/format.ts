@@ -159,8 +159,11 @@ function translateAxis(axis: StoredAxis, scope: Scope, named: (axis: string) => 
     case 'dense_variable':
     case 'bitmap':
       return { ...axis, name, extent, parent: named(axis.parent) }
-    case 'sparse_fixed':
-      return { ...axis, name, extent, parent: named(axis.parent), width: translate(axis.width, scope) }
+    case 'sparse_fixed': {
+      const padding = axis.padding && translate(axis.padding, scope)
+      const width = translate(axis.width, scope)
+      return { ...axis, name, extent, parent: named(axis.parent), width, ...(padding && { padding }) }
+    }
   }
 }
 

@@ -3,7 +3,9 @@
  * their segments, entries staying as they came; where that does not do, entries are ordered by radix passes and
  * levels made in linear sweeps (count, scan, scatter; after Chou, Kjolstad and Amarasinghe, PLDI 2020).
  */
-import { hasIndices, type StoredAxis } from '../../ir/axis.ts'
+
+import { invariant } from '../../ast/diagnostic.ts'
+import { hasIndices, isPadded, type StoredAxis } from '../../ir/axis.ts'
 import { checkCoords } from '../check.ts'
 import { isSorted, lexicographic, type Ordered } from '../columns/order.ts'
 import { giveBack, reusing } from '../columns/scratch.ts'
@@ -40,6 +42,8 @@ export interface BuildInput {
   readonly coords: readonly Int32Array[]
   /** sparse_fixed axes with a given width; the others get the length of their longest segment. */
   readonly widths?: ReadonlyMap<string, number> | undefined
+  /** What axes that say so are padded with. */
+  readonly paddings?: ReadonlyMap<string, number> | undefined
   /** dense_variable axes with given lengths, one for each parent position; the others are as long as they must. */
   readonly lengths?: ReadonlyMap<string, Int32Array> | undefined
   /** Axes whose level is there already: entries are found in it. No nonunique ones. */
@@ -120,12 +124,14 @@ function buildTree(
   let first = -1
   tree.forEach((axis, depth) => {
     const extent = extentOf(input.extents, axis.name)
+    const padding = isPadded(axis) ? input.paddings?.get(axis.name) : extent
+    invariant(padding !== undefined, `axis ${axis.name} is padded with what is not known`)
     const known = input.known?.get(axis.name)
     if (first < 0 && hasIndices(axis)) {
       const keys = sorted.slice(depth)
       const follow = at ? [at, ...keys] : keys
       if (!known && axis.unique && !isSorted(follow.slice(0, last + 1 - depth + (at ? 1 : 0)))) {
-        const given = { extent, parents, at, column: sorted[depth]!, fresh: null }
+        const given = { extent, parents, at, column: sorted[depth]!, fresh: null, padding }
         const made = rankedLevel(axis, given, input.widths?.get(axis.name))
         if (made) {
           levels.set(axis.name, made.level)
@@ -160,7 +166,7 @@ function buildTree(
       at = findInLevel(known, at, column)
       levels.set(axis.name, known)
     } else {
-      const given = { extent, parents, at, column, fresh: fresh[depth - first] ?? null }
+      const given = { extent, parents, at, column, fresh: fresh[depth - first] ?? null, padding }
       const made = makeLevel(axis, given, input)
       levels.set(axis.name, made.level)
       at = made.at

@@ -17,6 +17,8 @@ export interface LevelInput {
   readonly parents: number
   /** Parent position at each place; `null` for a root: all 0. */
   readonly at: Int32Array | null
+  /** What positions without an element hold, where all positions are there; the extent, if the axis does not say. */
+  readonly padding: number
   /** Coordinate on this axis at each place. */
   readonly column: Int32Array
   /** Where a nonunique axis begins a new position: 1 at the place; `null`: every place. */
@@ -153,9 +155,25 @@ export function sparseVariable(axis: SparseVariable, input: LevelInput): Made {
   return { level: { axis, extent, width: null, positions, indptr, indices: own, mask: null }, at }
 }
 
-/** Fixed width: what a segment does not fill is padding, the coordinate `extent`, last. */
+/**
+ * Kernels visit padding that has a coordinate, which must be one of the tensor.
+ * @throws SptError `format/padding`
+ */
+export function checkPadding(axis: SparseFixed, padding: number, extent: number, positions: number): void {
+  if (!axis.padding || positions === 0 || (padding >= 0 && padding < extent)) return
+  const span = axis.padding.span ?? axis.span
+  fail({
+    code: 'format/padding',
+    message: `axis ${axis.name} is padded with the coordinate ${padding}, and its extent is ${extent}`,
+    ...(span && { span }),
+    expected: extent === 0 ? 'a dimension that has coordinates' : `0 to ${extent - 1}`,
+    hint: 'without `padded with`, padding has no coordinate and is passed over',
+  })
+}
+
+/** Fixed width: what a segment does not fill is padding, last. */
 export function sparseFixed(axis: SparseFixed, input: LevelInput, given: number | undefined): Made {
-  const { extent, parents, column, fresh } = input
+  const { extent, parents, column, fresh, padding } = input
   const parent = input.at!
   const n = column.length
   const at = renewed(n, 'entries')
@@ -179,8 +197,9 @@ export function sparseFixed(axis: SparseFixed, input: LevelInput, given: number 
   }
   const width = fixedWidth(axis, given, widest, widestAt)
   const positions = parents * width
+  checkPadding(axis, padding, extent, positions)
   const indices = allocate(positions, `positions of axis ${axis.name}`)
-  indices.fill(extent)
+  indices.fill(padding)
   for (let s = 0; s < n; s++) {
     const q = parent[s]! * width + at[s]!
     at[s] = q

@@ -34,13 +34,14 @@ export function buildMeasured(
     if (isKnown(a.width, known)) widths.set(a.name, evaluate(a.width, known))
     else open.set(a.name, measuredName(a, 'width', a.width, known, measured))
   }
-  const storage = buildStorage({ axes, extents, widths, coords, ...options })
+  const paddings = paddingsOf(axes, known)
+  const storage = buildStorage({ axes, extents, widths, paddings, coords, ...options })
   for (const [axis, name] of open)
     found.set(name, Math.max(found.get(name) ?? 0, storage.levels.get(axis)!.width!))
   const even = [...open].every(([axis, name]) => storage.levels.get(axis)!.width === found.get(name))
   if (even) return { storage, measured: found }
   for (const [axis, name] of open) widths.set(axis, found.get(name)!)
-  return { storage: buildStorage({ axes, extents, widths, coords, ...options }), measured: found }
+  return { storage: buildStorage({ axes, extents, widths, paddings, coords, ...options }), measured: found }
 }
 
 function measureExtents(
@@ -67,12 +68,26 @@ function measureExtents(
   return { extents, found }
 }
 
+/** Values of what axes are padded with. @throws SptError `bind/missing-size` */
+export function paddingsOf(
+  axes: readonly StoredAxis[],
+  sizes: ReadonlyMap<string, number>,
+): ReadonlyMap<string, number> {
+  const out = new Map<string, number>()
+  for (const a of axes) {
+    if (a.kind !== 'sparse_fixed' || !a.padding) continue
+    if (!isKnown(a.padding, sizes)) measuredName(a, 'padding', a.padding, sizes, new Set())
+    out.set(a.name, evaluate(a.padding, sizes))
+  }
+  return out
+}
+
 const isKnown = (e: Expr, sizes: ReadonlyMap<string, number>): boolean =>
   [...freeVars(e)].every((v) => sizes.has(v))
 
 function measuredName(
   axis: StoredAxis,
-  what: 'width' | 'extent',
+  what: 'width' | 'extent' | 'padding',
   e: Expr,
   sizes: ReadonlyMap<string, number>,
   measured: ReadonlySet<string>,

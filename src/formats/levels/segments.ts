@@ -4,7 +4,7 @@ import { MAX_EXTENT, Ranker } from '../columns/ranks.ts'
 import { borrow, giveBack, renewed } from '../columns/scratch.ts'
 import { allocate } from '../storage.ts'
 import type { LevelInput, Made } from './levels.ts'
-import { fixedWidth, scan } from './levels.ts'
+import { checkPadding, fixedWidth, scan } from './levels.ts'
 
 /** Positions between neighbouring entries that are near: counters of so many stay in cache. */
 const NEAR = 2 ** 15
@@ -119,7 +119,7 @@ function compressed(
 /** The same with as many positions for every parent position. */
 function padded(
   axis: SparseFixed,
-  { extent, parents, at, column }: LevelInput,
+  { extent, parents, at, column, padding }: LevelInput,
   rank: Int32Array,
   counts: Int32Array,
   given: number | undefined,
@@ -134,8 +134,9 @@ function padded(
     }
   const width = fixedWidth(axis, given, widest, widestAt)
   const positions = parents * width
+  checkPadding(axis, padding, extent, positions)
   const indices = allocate(positions, `positions of axis ${axis.name}`)
-  indices.fill(extent)
+  indices.fill(padding)
   for (let e = 0; e < column.length; e++) {
     const q = parent[e]! * width + rank[e]!
     indices[q] = column[e]!

@@ -3,7 +3,7 @@
  * format keeps are not ordered again. Arrays of the input are never written, and may be arrays of the result.
  */
 import { fail, invariant } from '../../ast/diagnostic.ts'
-import { hasIndices } from '../../ir/axis.ts'
+import { hasIndices, isPadded } from '../../ir/axis.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import type { Instance, PartInstance } from '../../ir/format.ts'
 import { checkCoords } from '../check.ts'
@@ -11,7 +11,7 @@ import { applyMap } from '../columns/coordmap.ts'
 import { ascends } from '../columns/keys.ts'
 import { renewed, reusing } from '../columns/scratch.ts'
 import type { EntryValues, Given } from '../given.ts'
-import { buildMeasured } from '../levels/reformat.ts'
+import { buildMeasured, paddingsOf } from '../levels/reformat.ts'
 import { giveBackOf } from '../queries/queries.ts'
 import { toCoords } from '../read/coords.ts'
 import { scatterValues } from '../read/scatter.ts'
@@ -141,7 +141,8 @@ export function partsFromArrays(
     const { tensor, tables } = arrays[k]!
     const { axes } = part.instance
     const extents = new Map(axes.map((a, d) => [a.name, tensor.shape[d] ?? 0]))
-    const storage = validateStored(axes, extents, tensor)
+    const paddings = paddingsOf(axes, given.sizes)
+    const storage = validateStored(axes, extents, tensor, { paddings })
     const values = storedValues(storage, tensor, fill)
     return { part, storage, values, tables, measured: new Map(), held: null }
   })
@@ -244,6 +245,7 @@ export interface HeldEntries {
 function isExact(storage: Storage): boolean {
   const [tree] = storage.trees
   const last = tree && storage.levels.get(tree[tree.length - 1]!)!.axis
+  if (storage.axes.some(isPadded)) return false
   return storage.trees.length === 1 && last !== undefined && (hasIndices(last) || last.kind === 'bitmap')
 }
 

@@ -1,5 +1,6 @@
 /** Positions of coordinates in a finished level. */
 import { fail } from '../../ast/diagnostic.ts'
+import { isPadded } from '../../ir/axis.ts'
 import { bitsBelow } from '../columns/bits.ts'
 import { allocate, type Level, wordsOf } from '../storage.ts'
 
@@ -40,7 +41,7 @@ function findPosition(level: Level, p: number, c: number): number {
   const hi = indptr ? indptr[p + 1]! : lo + (width ?? 0)
   if (!indices) return lo + c < hi ? lo + c : -1
   let q = lo
-  if ('ordered' in axis && axis.ordered) {
+  if ('ordered' in axis && axis.ordered && !isPadded(axis)) {
     let end = hi
     while (q < end) {
       const middle = (q + end) >>> 1

@@ -1,4 +1,5 @@
 /** Which positions of a tree are padding: they hold no coordinate, or stand under one that holds none. */
+import { isPadded } from '../../ir/axis.ts'
 import type { Level, Storage } from '../storage.ts'
 
 /** For each level of a chain, 1 where a position is padding; `null`: none is. O(positions). */
@@ -21,11 +22,13 @@ export function padded(level: Level, above: Uint8Array | null): Uint8Array | nul
   const out = new Uint8Array(positions)
   let any = false
   if (level.axis.kind === 'sparse_fixed')
-    for (let q = 0; q < positions; q++)
-      if (indices![q] === extent) {
-        out[q] = 1
-        any = true
-      }
+    if (isPadded(level.axis)) any = markRepeated(level, out)
+    else
+      for (let q = 0; q < positions; q++)
+        if (indices![q] === extent) {
+          out[q] = 1
+          any = true
+        }
   if (above)
     for (let p = 0; p < above.length; p++) {
       if (above[p] === 0) continue
@@ -37,4 +40,20 @@ export function padded(level: Level, above: Uint8Array | null): Uint8Array | nul
       any = true
     }
   return any ? out : null
+}
+
+/**
+ * Padding that has a coordinate: what follows an element and does not ascend. The first position of an empty segment,
+ * and one whose padding is beyond the elements, look like an element. Whether any was marked.
+ */
+function markRepeated({ positions, indices, width }: Level, out: Uint8Array): boolean {
+  const w = width ?? 0
+  let any = false
+  for (let lo = 0; w > 0 && lo < positions; lo += w)
+    for (let q = lo + 1; q < lo + w; q++)
+      if (out[q - 1] === 1 || indices![q]! <= indices![q - 1]!) {
+        out[q] = 1
+        any = true
+      }
+  return any
 }

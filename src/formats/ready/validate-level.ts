@@ -1,7 +1,8 @@
 /** The checks of one level's ready-made arrays; each failure names the axis, the position and the value found. */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail, invariant } from '../../ast/diagnostic.ts'
 import {
   type Bitmap,
+  isPadded,
   parentOf,
   type SparseFixed,
   type SparseVariable,
@@ -17,13 +18,20 @@ export interface IndexArrays {
   readonly mask?: Int32Array
 }
 
+/** What is known of a `sparse_fixed` level. */
+export interface FixedLevel {
+  readonly width?: number | undefined
+  /** The coordinate that it is padded with, if that is one of the tensor. */
+  readonly padding?: number | undefined
+}
+
 /** A level over validated arrays. `parent` is `null` for a root; `padded` says which of its positions are padding. */
 export function bindLevel(
   axis: StoredAxis,
   extent: number,
   parent: Level | null,
   arrays: IndexArrays,
-  given: number | undefined,
+  given: FixedLevel,
   padded: Uint8Array | null,
 ): Level {
   const parents = parent?.positions ?? 1
@@ -72,8 +80,8 @@ export function bindLevel(
     }
     case 'sparse_fixed': {
       const indices = required(axis, 'indices', arrays.indices)
-      const level = make(indices.length, checkWidth(axis, indices.length, parents, given))
-      checkIndices(axis, level, parents)
+      const level = make(indices.length, checkWidth(axis, indices.length, parents, given.width))
+      checkIndices(axis, level, parents, given.padding)
       checkUnderPadding(level, padded)
       return level
     }
@@ -157,27 +165,33 @@ function checkWidth(axis: SparseFixed, count: number, parents: number, given: nu
 }
 
 /** Range, order, uniqueness; padding only on fixed levels, and last. */
-function checkIndices(axis: SparseFixed | SparseVariable, level: Level, parents: number): void {
+function checkIndices(
+  axis: SparseFixed | SparseVariable,
+  level: Level,
+  parents: number,
+  padding?: number,
+): void {
   const indices = level.indices!
   const { extent } = level
-  const top = axis.kind === 'sparse_fixed' ? extent : extent - 1
+  invariant(!isPadded(axis) || padding !== undefined, `what axis ${axis.name} is padded with is not known`)
+  const open = axis.kind === 'sparse_fixed' && !isPadded(axis)
+  const top = open ? extent : extent - 1
   for (let q = 0; q < indices.length; q++)
     if (indices[q]! < 0 || indices[q]! > top)
       fail({
         code: 'bind/index-range',
         message: `indices of axis ${axis.name} hold ${indices[q]} at position ${q}, and the extent is ${extent}`,
-        expected:
-          axis.kind === 'sparse_fixed'
-            ? `0 to ${extent - 1}, or ${extent} for padding`
-            : `0 to ${extent - 1}`,
+        expected: open ? `0 to ${extent - 1}, or ${extent} for padding` : `0 to ${extent - 1}`,
         hint:
-          axis.kind === 'sparse_fixed' && indices[q] === -1
+          open && indices[q] === -1
             ? `padding is marked by the extent (${extent}) here, not by -1`
             : 'bind a larger size, or subtract 1 where indices count from 1',
       })
   const seen = !axis.ordered && axis.unique ? lastSegments(extent) : null
   for (let p = 0; p < parents; p++) {
-    const [lo, hi] = segment(level, p)
+    const [lo, end] = segment(level, p)
+    let hi = end
+    if (padding !== undefined) while (hi > lo && indices[hi - 1] === padding) hi--
     for (let q = lo; q < hi; q++) {
       const c = indices[q]!
       const before = q > lo ? indices[q - 1]! : -1

@@ -1,6 +1,6 @@
 /** Ready-made arrays: used as they are, after every property that kernels rely on has been checked. */
 import { fail } from '../../ast/diagnostic.ts'
-import { hasIndices, hasIndptr, parentOf, type StoredAxis } from '../../ir/axis.ts'
+import { hasIndices, hasIndptr, isPadded, parentOf, type StoredAxis } from '../../ir/axis.ts'
 import type { Dtype } from '../../ir/dtype.ts'
 import { chainOf, padded, paddedPositions } from '../read/padding.ts'
 import { extentOf, type Level, makeStorage, type Storage, treesOf } from '../storage.ts'
@@ -11,6 +11,8 @@ import { bindLevel, type IndexArrays } from './validate-level.ts'
 export interface ValidateOptions {
   /** sparse_fixed axes with a given width; the others have what their `indices` say. */
   readonly widths?: ReadonlyMap<string, number> | undefined
+  /** What axes that say so are padded with. */
+  readonly paddings?: ReadonlyMap<string, number> | undefined
   /** The buffer's type, where it must agree. */
   readonly dtype?: Dtype | undefined
 }
@@ -42,7 +44,7 @@ export function validateStored(
       extentOf(extents, axis.name),
       parent === null ? null : levels.get(parent)!,
       tensor.arrays[axis.name] ?? {},
-      options.widths?.get(axis.name),
+      { width: options.widths?.get(axis.name), padding: options.paddings?.get(axis.name) },
       above,
     )
     levels.set(axis.name, level)
@@ -63,6 +65,13 @@ export function validateStored(
 /** The values of a validated tensor; those of a pattern are 1 where something is stored and `fill` in padding. */
 export function storedValues(storage: Storage, tensor: StoredTensor, fill: number): ValueArray {
   if (tensor.values) return tensor.values
+  const open = storage.axes.find(isPadded)
+  if (open)
+    fail({
+      code: 'bind/padding-values',
+      message: `axis ${open.name} is padded with a coordinate, and the arrays have no values that tell padding from elements`,
+      expected: 'values: the fill value in padding',
+    })
   const ones = filled(tensor.dtype, storage.size, 1)
   const [absent] = filled(tensor.dtype, 1, fill)
   let size = storage.size

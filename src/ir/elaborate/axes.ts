@@ -1,7 +1,7 @@
 /** Parameters and axes of a kernel (and the axes of a format, which are declared alike). */
 import type * as Ast from '../../ast/nodes.ts'
 import { type Axis, isStored, MAX_BITMAP, parentOf, type StoredAxis } from '../axis.ts'
-import { type Expr, variable } from '../expr.ts'
+import { type Expr, sameExpr, variable } from '../expr.ts'
 import { chainOf, type Declared, declare, storedAxis } from './declared.ts'
 import { type Names, settled } from './expressions.ts'
 import type { Report } from './report.ts'
@@ -145,12 +145,12 @@ function build(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
       const parent = find(d, def.parent, false)
       const extent = extentExpr(def.extent, names, report)
       const width = extentExpr(def.width, names, report)
+      const padding = decl.padding && extentExpr(decl.padding, names, report)
       const { ordered, unique } = def
-      return (
-        parent &&
-        extent &&
-        width && { ...base, kind: def.kind, parent: parent.name, extent, width, ordered, unique }
-      )
+      if (!parent || !extent || !width || (decl.padding && !padding)) return null
+      const axis = { ...base, kind: def.kind, parent: parent.name, extent, width, ordered, unique }
+      // Padded with the extent: with no coordinate, as without saying so.
+      return padding && !sameExpr(padding, extent) ? { ...axis, padding } : axis
     }
     case 'sparse_variable': {
       const parent = def.parent ? find(d, def.parent, false) : null

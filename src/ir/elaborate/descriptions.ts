@@ -1,11 +1,11 @@
 /** Formats that describe what is stored: axes, sorts, coordinate maps. */
 import type { Span } from '../../ast/diagnostic.ts'
 import type * as Ast from '../../ast/nodes.ts'
-import { isStored, type StoredAxis } from '../axis.ts'
+import { isPadded, isStored, type StoredAxis } from '../axis.ts'
 import type { Expr } from '../expr.ts'
 import type { Format, FormatParam, Sort } from '../format.ts'
 import { declareAxes } from './axes.ts'
-import { type Declared, declare } from './declared.ts'
+import { chainOf, type Declared, declare } from './declared.ts'
 import { elaborateExpr, truth } from './expressions.ts'
 import { namesAt } from './format-names.ts'
 import { givenOf, type Numbers, numbersOf } from './format-params.ts'
@@ -91,6 +91,18 @@ function declareFormatAxes(b: Ast.Description, head: Head, place: Place, d: Decl
         span: a.span,
         expected: 'dense and sparse axes',
       })
+  for (const a of d.axes.values()) {
+    const above = isStored(a) && a.kind !== 'dense_fixed' ? chainOf(d, a).slice(0, -1) : []
+    const padded = above.find((name) => isPadded(d.axes.get(name)!))
+    if (padded !== undefined)
+      d.report.error({
+        code: 'check/under-padding',
+        message: `axis ${a.name} lies under ${padded}, whose padding is visited, and says where elements are`,
+        ...(a.span && { span: a.span }),
+        expected: `dense_fixed axes under ${padded}`,
+        hint: `without \`padded with\`, what lies under the padding of ${padded} is passed over`,
+      })
+  }
 }
 
 const coordinatesOf = (names: readonly string[], own: readonly string[] = names): Numbers =>

@@ -3,7 +3,7 @@
  * on D agree on c: bare, alone in a linear form, as a digit of a mixed-radix number (`i * b + ii` with
  * ii < b), by quotient and remainder (`i / b`, `i % b`), or as where a permutation is loaded (`row[i * b + ii]`).
  */
-import { type Axis, isStored } from '../axis.ts'
+import { type Axis, isStored, repeats } from '../axis.ts'
 import { type Expr, keyOf, mentions, mul, sameExpr } from '../expr.ts'
 import type { Access } from './accesses.ts'
 import { linearOf } from './linear.ts'
@@ -45,7 +45,7 @@ function distinct(c: Known, axes: ReadonlyMap<string, Axis>): boolean {
   const axis = storedOf(c, axes)
   // A list may name a coordinate twice.
   if (!axis || c.axis.kind === 'gathered') return false
-  return !('unique' in axis) || axis.unique
+  return !repeats(axis)
 }
 
 /** One coordinate at most, which nothing needs to tell apart. */

@@ -90,7 +90,9 @@ function descriptionOf(
   for (const [name, elements] of axisLists(copies, f, here)) here.lists.set(name, elements)
   const axes = copies.map(({ axis, name, numbers }): Ast.AxisDecl => {
     const { each: _, ...plain } = axis
-    return { ...plain, name, def: defOf(axis.def, { ...here, numbers }) }
+    const own = { ...here, numbers }
+    const padding = plain.padding && expr(plain.padding, own)
+    return { ...plain, name, def: defOf(axis.def, own), ...(padding && { padding }) }
   })
   return {
     ...b,

@@ -4,7 +4,7 @@
  * elsewhere a dense coordinate is its own position after a range check, and a sparse one is searched.
  */
 import { fail, invariant } from '../../ast/diagnostic.ts'
-import { hasIndices, indicesOf, type StoredAxis } from '../../ir/axis.ts'
+import { hasIndices, indicesOf, isPadded, repeats, type StoredAxis } from '../../ir/axis.ts'
 import { add, all, and, type Expr, eq, ge, int, load, lt, sameExpr, search, select } from '../../ir/expr.ts'
 import { isSet, rankOf } from './bitmap.ts'
 import type { Levels } from './levels.ts'
@@ -52,7 +52,7 @@ function looseAxes(
   const out = new Set<string>()
   for (const tree of levels.trees(axes)) {
     const stored = tree.map((name) => levels.stored(name))
-    const first = stored.findIndex((a) => 'unique' in a && !a.unique)
+    const first = stored.findIndex(repeats)
     if (first < 0) continue
     let parent: Expr | null = null
     let stands = true
@@ -70,7 +70,7 @@ function looseAxes(
 
 /** Entries of one coordinate have to lie together for what is under them to be found by that coordinate. */
 function checkTogether(axis: StoredAxis): void {
-  if (!('unique' in axis) || axis.unique || axis.ordered) return
+  if (!repeats(axis) || ('ordered' in axis && axis.ordered && !isPadded(axis))) return
   fail({
     code: 'lower/unordered-lookup',
     message: `axis ${axis.name} is nonunique and unordered, so entries of one coordinate lie apart, and what is under them cannot be looked up`,
@@ -149,7 +149,7 @@ function step(
   }
   const hi = add(lo, length)
   // The segments of several parents follow each other, each ordered by itself only.
-  const ordered = axis.ordered && !above?.end
+  const ordered = axis.ordered && !isPadded(axis) && !above?.end
   const find = (method: 'lower' | 'upper' | 'linear'): Expr =>
     search(method, indicesOf(axis.name), lo, hi, coord)
   const found = find(ordered ? 'lower' : 'linear')
@@ -171,7 +171,7 @@ export function segmentAt(
 ): { readonly parent: Expr; readonly certain: Expr; readonly base: Expr; readonly length: Expr } {
   checkTogether(root)
   const present: Expr[] = []
-  const found = step(levels, scope, root, null, coord, present, 'unique' in root && !root.unique)
+  const found = step(levels, scope, root, null, coord, present, repeats(root))
   if (found.end && !hasIndices(axis)) refuseSeveral(axis)
   const certain = all(present)
   const { base, length } = levels.segment(axis, found.at, found.end)

@@ -3,7 +3,15 @@
  * place that knows how a level is laid out; iteration and access both build on it.
  */
 import { invariant } from '../../ast/diagnostic.ts'
-import { type Axis, countOf, indicesOf, indptrOf, isStored, type StoredAxis } from '../../ir/axis.ts'
+import {
+  type Axis,
+  countOf,
+  indicesOf,
+  indptrOf,
+  isPadded,
+  isStored,
+  type StoredAxis,
+} from '../../ir/axis.ts'
 import { add, type Expr, int, load, lt, mul, sub, variable } from '../../ir/expr.ts'
 import { isSet, rankOf } from './bitmap.ts'
 
@@ -94,7 +102,11 @@ export class Levels {
       case 'sparse_variable': {
         const offset = add(base, relative)
         const coordinate = load(indicesOf(a.name), [offset], 'i32')
-        return { offset, coordinate, guards: a.kind === 'sparse_fixed' ? [lt(coordinate, a.extent)] : [] }
+        return {
+          offset,
+          coordinate,
+          guards: a.kind === 'sparse_fixed' && !isPadded(a) ? [lt(coordinate, a.extent)] : [],
+        }
       }
     }
   }

@@ -8,7 +8,7 @@
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { instantiate } from '../../formats/instance/instantiate.ts'
-import type { StoredAxis } from '../../ir/axis.ts'
+import { repeats, type StoredAxis } from '../../ir/axis.ts'
 import { freeVars } from '../../ir/expr.ts'
 import type { Buffer1, Iteration, Kernel1, Param, Reformat, Stmt1 } from '../../ir/stage1.ts'
 import { distribute, enters, isNest } from './distribute.ts'
@@ -138,7 +138,9 @@ function measuredSizes(kernel: Kernel1, split: Split): Param[] {
   const mentioned = new Set(
     parts.flatMap(({ instance: f }) =>
       [
-        ...f.axes.flatMap((a) => (a.kind === 'sparse_fixed' ? [a.extent, a.width] : [a.extent])),
+        ...f.axes.flatMap((a) =>
+          a.kind === 'sparse_fixed' ? [a.extent, a.width, a.padding ?? a.extent] : [a.extent],
+        ),
         ...f.tables.map((t) => t.length),
         ...f.map,
         ...f.inverse,
@@ -184,7 +186,7 @@ function splitStmt(s: Stmt1, split: Split, unused: Unused): Stmt1[] {
   if (s.kind !== 'iterate' || !enters(s, leaving)) return [rewriteStmt(s, outside)]
   if (!isNest(s, leaving)) return inParts(s, split, unused)
   const only = instance.parts.length === 1 ? instance.parts[0]!.instance : null
-  if (only?.axes.every((a) => !('unique' in a) || a.unique)) {
+  if (only && !only.axes.some(repeats)) {
     const whole: PartRewrite = { split, part: 0, problems: [] }
     const nest = rewriteStmt(s, whole)
     if (whole.problems.length === 0) return [nest]

@@ -4,7 +4,7 @@
  * becomes a reduction; where what the kernel means does not allow that, the format is refused.
  */
 import { fail } from '../../ast/diagnostic.ts'
-import type { Axis } from '../../ir/axis.ts'
+import { type Axis, repeats } from '../../ir/axis.ts'
 import { accessesOf } from '../../ir/elaborate/accesses.ts'
 import { determined } from '../../ir/elaborate/injective.ts'
 import { checkKinds } from '../../ir/elaborate/kinds.ts'
@@ -17,7 +17,7 @@ export function withKinds(kernel: Kernel1, fresh: readonly Axis[], text: string,
   const next = combining.size === 0 ? kernel : { ...kernel, body: demoted(kernel.body, combining) }
   const [problem] = checkKinds(next)
   if (!problem) return next
-  const repeated = fresh.filter((a) => 'unique' in a && !a.unique).map((a) => a.name)
+  const repeated = fresh.filter(repeats).map((a) => a.name)
   return fail({
     code: 'schedule/format-repeats',
     message:

@@ -4,7 +4,7 @@
  * identity, and nothing else may be written but the tensor's own element there, which nobody may find.
  */
 import { fail } from '../../ast/diagnostic.ts'
-import { parentOf, type StoredAxis } from '../../ir/axis.ts'
+import { isPadded, parentOf, type StoredAxis } from '../../ir/axis.ts'
 import { constant, type Expr, keyOf, type Load, rewriteExpr, sameExpr, walkExpr } from '../../ir/expr.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../../ir/stage1.ts'
@@ -16,6 +16,7 @@ import type { Split } from './split.ts'
  * chains, unless a chain is a dimension of the tensor by itself.
  */
 export function padsWithFill(part: FormatInstance, { over, tree }: Instance): boolean {
+  if (part.axes.some(isPadded)) return true
   if (over.every((a) => a.kind === 'dense_fixed') && tree.kind === 'leaf') return false
   const parents = new Set(part.axes.map(parentOf))
   const leaves = part.axes.filter((a) => !parents.has(a.name) && !isDimension(a, part, over))
@@ -162,6 +163,7 @@ function refuse(
       hint: `keep ${names} as it is, or declare it over sparse axes`,
     })
   const [first] = padded
+  const padding = first?.axes.filter(isPadded) ?? []
   const dense = first?.axes.filter((a) => a.kind === 'dense_fixed' || a.kind === 'dense_variable') ?? []
   const which = first && first.text !== text ? `${first.text} in ${text}` : text
   fail({
@@ -169,6 +171,9 @@ function refuse(
     message: `${which} stores coordinates that are absent from ${names}, and visiting them would change ${target} of ${kernel.name}`,
     ...split.at,
     expected: 'a reduction that combines its identity where the tensor has its fill value',
-    hint: `the padding comes from the dense axes ${dense.map((a) => a.name).join(', ')}: choose a format that stores only what is there`,
+    hint:
+      padding.length > 0
+        ? `axis ${padding[0]!.name} is padded with a coordinate of the tensor: choose a format whose padding has none`
+        : `the padding comes from the dense axes ${dense.map((a) => a.name).join(', ')}: choose a format that stores only what is there`,
   })
 }
