@@ -224,3 +224,27 @@ export const rowList: Kernel2 = {
   ),
   ascending: ['i_indices'],
 }
+
+/** `y[i] += X[ko * 8 + k]`, X through shared memory. */
+export const stagedRows: Kernel2 = kernel2(
+  'staged',
+  ['m', 'n'],
+  [buffer('X', [mul(expr('n'), expr(8))], 'in'), buffer('y', ['m'], 'inout')],
+  [
+    loop('i', 'm', [
+      loop(
+        'ko',
+        'n',
+        [
+          stmt({ kind: 'alloc', buffer: buffer('Xs', [8], 'local', { scope: 'shared' }) }),
+          loop('k2', 8, [store(at('Xs', ['k2']), at('X', [add(mul(expr('ko'), expr(8)), expr('k2'))]))], {
+            name: 'k',
+            nest: 'Xs',
+          }),
+          loop('k', 8, [reduce(at('y', ['i']), '+', at('Xs', ['k']), { init: false })], { reduce: true }),
+        ],
+        { reduce: true },
+      ),
+    ]),
+  ],
+)

@@ -34,7 +34,7 @@ const COVERED = [
   // steps
   ...['coords.as', 'coords.reorder', 'coords.fuse', 'coords.attach'],
   ...['split', 'fuse', 'reorder', 'tile', 'bind', 'unroll', 'vectorize', 'cache_read', 'cache_write'],
-  ...['compute_at', 'fission', 'rfactor', 'atomic'],
+  ...['compute_at', 'fission', 'rfactor', 'atomic', 'pipeline'],
 ]
 
 test('every stage and the cpu agree with the reference, under every legal schedule', async () => {

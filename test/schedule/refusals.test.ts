@@ -160,6 +160,8 @@ const cases: readonly (readonly [string, Kernel2, readonly LoopStep[]])[] = [
     rowProduct,
     [{ kind: 'cache_write', buffer: 'C', at: 'i', scope: 'register' }, bind('f', 'thread.x')],
   ],
+  ['no-copies', rowProduct, [{ kind: 'pipeline', loop: 'j', by: 2 }]],
+  ['bad-factor', rowProduct, [{ kind: 'pipeline', loop: 'j', by: 1 }]],
   ['unknown-nest', twoNests, [{ kind: 'compute_at', nest: 'make', at: 'consume.i' }]],
   ['not-before', twoNests, [{ kind: 'compute_at', nest: 'consume', at: 'produce.i' }]],
   ['output-needed', outputs(), [{ kind: 'compute_at', nest: 'produce', at: 'consume.i' }]],

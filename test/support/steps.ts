@@ -21,6 +21,7 @@ const KINDS: readonly Exclude<LoopStep['kind'], 'require'>[] = [
   'vectorize',
   'cache_read',
   'cache_read',
+  'pipeline',
   'cache_write',
   'cache_write',
   'compute_at',
@@ -75,6 +76,12 @@ export function stepFor(state: ScheduleState, [kind, a, b, c, e, f]: readonly nu
       return { kind: 'vectorize', loop: name(a!) }
     case 'cache_read':
       return { kind: 'cache_read', buffer: pick(buffers, a!), at: name(b!), scope }
+    case 'pipeline': {
+      const copying = loops.findIndex((l) =>
+        l.body.some((s) => s.kind === 'alloc' && s.buffer.scope === 'shared'),
+      )
+      return { kind: 'pipeline', loop: name(copying < 0 || b! % 4 === 0 ? a! : copying), by: 2 + (c! % 3) }
+    }
     case 'cache_write':
       return { kind: 'cache_write', buffer: pick(buffers.slice(-5), a!), at: name(b!), scope }
     case 'compute_at':

@@ -1,39 +1,67 @@
-import { replaceLoop, stmt } from '../../ir/tree.ts'
-import { checkFactor, checkSerial } from '../checks.ts'
+import { copiesIn } from '../../ir/copies.ts'
+import type { For } from '../../ir/loops.ts'
+import { loopsOf, replaceLoop, stmt } from '../../ir/tree.ts'
+import { checkSerial } from '../checks.ts'
+import type { Context } from '../context.ts'
 import type { Primitive } from '../primitive.ts'
-import { featureMajor } from '../samples.ts'
+import { stagedRows } from '../samples.ts'
 import type { PipelineStep } from '../steps.ts'
 
 /** Stages beyond which no shared memory holds the copies. */
 const MOST_STAGES = 16
 
 /**
- * `pipeline ko by n`: copies into shared memory that an iteration of `ko` makes are made `n - 1` iterations ahead,
- * while earlier ones are computed; each copy has room for `n` iterations. The meaning is that of the plain loop.
+ * `pipeline ko by n`: the copies into shared memory that an iteration of `ko` begins with are made `n - 1` iterations
+ * ahead, while others are computed; there is room for the copies of `n` iterations. The meaning stays that of the
+ * plain loop.
+ *
+ * Refused where the loop has no such copies, or they read what it writes.
  */
 export const pipeline: Primitive<PipelineStep> = {
   kind: 'pipeline',
   apply(cx, step) {
     const { loop } = cx.loop(step.loop)
     checkSerial(cx, loop, 'pipeline')
-    checkFactor(cx, step.by, 2, 'the number of stages', loop)
-    if (step.by > MOST_STAGES)
+    if (!Number.isInteger(step.by) || step.by < 2 || step.by > MOST_STAGES)
       cx.refuse({
         code: 'bad-factor',
         message: `the number of stages is ${step.by}`,
         loops: [loop],
         expected: `a whole number from 2 to ${MOST_STAGES}`,
       })
+    checkCopies(cx, loop)
     const mode = { kind: 'pipeline', stages: step.by } as const
     return { body: replaceLoop(cx.kernel.body, loop.var, (l) => stmt({ ...l, mode })) }
   },
   example: {
-    before: featureMajor,
-    step: { kind: 'pipeline', loop: 'j', by: 2 },
+    before: stagedRows,
+    step: { kind: 'pipeline', loop: 'ko', by: 2 },
     after: `\
 for i in 0..m
-  for f in 0..32
-    for j in 0..j_indptr[i + 1] - j_indptr[i]  reduce  @pipeline(2)
-      C[i, f] += A[j_indptr[i] + j] * B[j_indices[j_indptr[i] + j], f]  init`,
+  for ko in 0..n  reduce  @pipeline(2)
+    alloc Xs: f32[8] shared
+    for k2 (Xs.k) in 0..8
+      Xs[k2] = X[ko * 8 + k2]
+    for k in 0..8  reduce
+      y[i] += Xs[k]`,
   },
+}
+
+function checkCopies(cx: Context, loop: For): void {
+  const { statements, late } = copiesIn(loop)
+  if (statements.length > 0) return
+  const [first] = late
+  if (first)
+    cx.refuse({
+      code: 'order-matters',
+      message: `${first.fills} is filled from ${first.reads}, which ${loop.name} writes`,
+      loops: [loop, ...loopsOf([first.stmt]).slice(0, 1)],
+      expected: 'copies of what the loop does not write',
+    })
+  cx.refuse({
+    code: 'no-copies',
+    message: `${loop.name} makes no copies in shared memory`,
+    loops: [loop],
+    hint: `cache_read … at ${loop.name} in shared first`,
+  })
 }

@@ -1,0 +1,179 @@
+/** Copies of a block in shared memory, and loops that make them ahead: nothing changes, whatever the sizes. */
+import { fc } from '@fast-check/vitest'
+import { expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
+import { coords, dense } from '../../src/api/tensors.ts'
+import { bindInputs, type Inputs } from '../../src/bind/index.ts'
+import { referenceInputs } from '../../src/bind/reference.ts'
+import type { Tensor } from '../../src/formats/tensor.ts'
+import { reference } from '../../src/ir/reference/index.ts'
+import { devices } from '../../src/node.ts'
+import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
+
+const TEXT = `
+kernel product(m: size, n: size, k: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  axis p = dense_fixed(k)
+  buffer A: f32[i, p] in
+  buffer B: f32[p, j] in
+  buffer C: f32[i, j] out
+  iterate sum [i, j, p] as SSR { C[i, j] += A[i, p] * B[p, j] }
+}
+// Registers of 2 × 2, digits of one index on both sides of the threads.
+schedule product.tiles(rows, cols, depth) {
+  split i by 4 * rows -> (io, ii)
+  split ii by 2 * rows -> (ih, iq)
+  split iq by 2 -> (it, ir)
+  split j by 2 * cols -> (jo, ji)
+  split ji by 2 -> (jt, jr)
+  split p by depth -> (po, pi)
+  reorder (io, jo, it, jt, po, pi, ih, ir, jr)
+  bind io to block.x, jo to block.y, it to thread.y, jt to thread.x
+  cache_write C at jt in register
+}
+schedule product.plain(rows, cols, depth, stages) {
+  use tiles(rows, cols, depth)
+  cache_read A at po in shared -> As
+  cache_read B at po in shared -> Bs
+  pipeline po by stages
+}
+schedule product.padded(rows, cols, depth, stages) {
+  use tiles(rows, cols, depth)
+  cache_read A at po in shared transposed stride 4 * rows + 1 padded 0 -> As
+  cache_read B at po in shared stride 2 * cols + 4 by 2 padded 0 -> Bs
+  cache_read As at pi in register
+  cache_read Bs at pi in register
+  pipeline po by stages
+  unroll jr
+}
+schedule product.even(rows, cols, depth, stages) {
+  require n % 4 == 0
+  require k % 2 == 0
+  use tiles(rows, cols, depth)
+  cache_read A at po in shared by 2 -> As
+  cache_read B at po in shared by 2 padded 0 -> Bs
+  pipeline po by stages
+}
+
+kernel gather(m: size, n: size, d: size) {
+  axis i  = dense_fixed(m)
+  axis j  = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  axis f  = dense_fixed(d)
+  buffer A: f32[i, j] in
+  buffer B: f32[jd, f] in
+  buffer C: f32[i, f] out
+  iterate sum [i, j, f] as SRS { C[i, f] += A[i, j] * B[j, f] }
+}
+// A row for each block: its columns of B are gathered, \`depth\` at a time.
+schedule gather.rows(cols, depth, stages) {
+  split j by depth -> (jo, ji)
+  split f by cols -> (fo, fi)
+  reorder (i, fo, fi, jo, ji)
+  bind i to block.x, fo to block.y, fi to thread.x
+  cache_write C at fi in register
+  cache_read A at jo in shared -> As
+  cache_read B at jo in shared -> Bs
+  pipeline jo by stages
+}
+schedule gather.padded(cols, depth, stages) {
+  split j by depth -> (jo, ji)
+  split f by cols -> (fo, fi)
+  reorder (i, fo, fi, jo, ji)
+  bind i to block.x, fo to block.y, fi to thread.x
+  cache_write C at fi in register
+  cache_read A at jo in shared padded 0 -> As
+  cache_read B at jo in shared padded 0 -> Bs
+  pipeline jo by stages
+}
+// One element at a time, several rows a block: each row has its own copies.
+schedule gather.several(cols, depth, stages) {
+  split i by depth -> (io, ii)
+  split f by cols -> (fo, fi)
+  reorder (io, ii, fo, fi, j)
+  bind io to block.x, fi to thread.x
+  cache_write C at fi in register
+  cache_read B at j in shared -> Bs
+  pipeline j by stages
+}
+`
+const program = parseProgram(TEXT)
+
+function inputsOf(kernel: string, m: number, n: number, k: number, seed: number): Inputs {
+  const whole = (rows: number, cols: number): Tensor =>
+    dense(
+      [rows, cols],
+      Float32Array.from({ length: rows * cols }, (_, e) => ((e * 31 + seed) % 9) - 4),
+    )
+  if (kernel === 'product') return { tensors: { A: whole(m, k), B: whole(k, n) }, params: { m, n, k } }
+  const cells = Array.from({ length: m * n }, (_, e) => e).filter(
+    (e) => (e * 7919 + seed) % 5 < 3 && e % n !== seed % 4,
+  )
+  const A = coords(
+    [m, n],
+    [cells.map((e) => Math.floor(e / n)), cells.map((e) => e % n)],
+    cells.map((e) => (e % 7) - 3),
+  )
+  return { tensors: { A, B: whole(n, k) }, params: { m, n, d: k } }
+}
+
+const CASES = [
+  ['product', 'plain'],
+  ['product', 'padded'],
+  ['product', 'even'],
+  ['gather', 'rows'],
+  ['gather', 'padded'],
+  ['gather', 'several'],
+] as const
+
+const scheduled = (kernel: string, schedule: string, args: readonly number[]) =>
+  program.kernel(kernel).schedule(schedule, ...args)
+
+test('copies ahead change no result, and race with nothing', async () => {
+  const device = createCpuDevice()
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom(...CASES),
+      fc.record({
+        a: fc.integer({ min: 1, max: 2 }),
+        b: fc.integer({ min: 1, max: 3 }),
+        stages: fc.integer({ min: 2, max: 4 }),
+      }),
+      fc.record({ m: fc.nat(9), n: fc.integer({ min: 1, max: 9 }), k: fc.nat(11), seed: fc.nat(100) }),
+      async ([kernel, name], { a, b, stages }, { m, n, k, seed }) => {
+        const even = name === 'even'
+        const args = kernel === 'product' ? [a, b, even ? 4 : a + b, stages] : [a + b, b, stages]
+        const { compilation: c } = scheduled(kernel, name, args)
+        const bound = bindInputs(c.kernel, inputsOf(kernel, m, even ? 4 * n : n, even ? 2 * k : k, seed))
+        const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
+        agreeOnStages(c, bound, expected)
+        expect(await agreeOnDevice(device, c, bound, expected)).toBe(true)
+      },
+    ),
+    { numRuns: Number(process.env.RUNS ?? 60) },
+  )
+}, 300_000)
+
+test('copies ahead on WebGPU', async () => {
+  const device = await devices.webgpu()
+  for (const [kernel, name] of CASES)
+    for (const [m, n, k] of [
+      [5, 8, 10],
+      [9, 4, 0],
+    ] as const) {
+      const args = kernel === 'product' ? [2, 2, 4, 3] : [4, 2, 3]
+      const compiled = await scheduled(kernel, name, args).compile(device)
+      const prepared = await compiled.prepare(inputsOf(kernel, m, n, k, 3))
+      expect((await prepared.verify()).problems, `${kernel}.${name} ${m} ${n} ${k}`).toEqual([])
+      prepared.free()
+    }
+  await device.dispose()
+}, 300_000)
+
+test('one barrier a round', () => {
+  const text = scheduled('product', 'plain', [2, 2, 4, 2]).emit('cuda')[0]!.text
+  const rounds = text.slice(text.indexOf('for (int po'))
+  expect(rounds.match(/__syncthreads/g)).toHaveLength(1)
+})
