@@ -8,7 +8,11 @@
  * `cpu` is the process' own time, which other work on the machine does not lengthen, and ns/nonzero are of it.
  * `--power-law` multiplies nodes and edges of the synthetic graph (`power-law.ts`; 0.064 without `--data`).
  * Padding is the share of value positions that hold no nonzero. Where python3 has scipy, its `tobsr` of the same
- * matrix comes next to blocks of 16.
+ * matrix comes next to blocks of 16, with huge pages, which numpy asks for, and without.
+ *
+ * Blocks with much padding take what fresh pages take: 395 MB are 96,000 of 4 KB, whatever order they are written in and
+ * whatever kind of buffer has them. Node asks for no huge pages, but on Linux the C library does where it is told to:
+ * GLIBC_TUNABLES=glibc.malloc.hugetlb=1.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -48,6 +52,8 @@ interface ScipyFigure {
   readonly wall: number
   readonly user: number
   readonly bytes: number
+  /** Without huge pages. */
+  readonly smallPages: { readonly wall: number; readonly user: number }
 }
 
 const FORMATS = [
@@ -187,10 +193,19 @@ async function scipy(tensor: CoordTensor, block: number, repeats: number): Promi
     const path = join(folder, 'matrix.npz')
     await writeTensor(path, tensor)
     const script = packageFile('bench/scipy-formats.py')
-    const done = spawnSync('python3', [script, path, String(block), String(repeats)], { encoding: 'utf8' })
-    if (done.error) return 'there is no python3 here'
-    if (done.status !== 0) return done.stderr.trim().split('\n').at(-1) ?? 'it failed'
-    return JSON.parse(done.stdout) as ScipyFigure
+    const measured = (hugePages: '0' | '1'): ScipyFigure | string => {
+      const env = { ...process.env, NUMPY_MADVISE_HUGEPAGE: hugePages }
+      const args = [script, path, String(block), String(repeats)]
+      const done = spawnSync('python3', args, { encoding: 'utf8', env })
+      if (done.error) return 'there is no python3 here'
+      if (done.status !== 0) return done.stderr.trim().split('\n').at(-1) ?? 'it failed'
+      return JSON.parse(done.stdout) as ScipyFigure
+    }
+    const huge = measured('1')
+    if (typeof huge === 'string') return huge
+    const smallPages = measured('0')
+    if (typeof smallPages === 'string') return smallPages
+    return { ...huge, smallPages: { wall: smallPages.wall, user: smallPages.user } }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
@@ -237,7 +252,7 @@ console.log(
       f.bytes / 1e6,
       100 * f.paddingShare,
       f.scipy
-        ? `scipy ${f.scipy.version} tobsr: ${f.scipy.wall.toFixed(0)} ms, cpu ${f.scipy.user.toFixed(0)} ms`
+        ? `scipy ${f.scipy.version} tobsr: ${f.scipy.wall.toFixed(0)} ms, cpu ${f.scipy.user.toFixed(0)} ms; small pages ${f.scipy.smallPages.wall.toFixed(0)} ms, cpu ${f.scipy.smallPages.user.toFixed(0)} ms`
         : f.format.startsWith('hyb')
           ? `padding in SparseTIR: ${SPARSETIR}`
           : '',
