@@ -57,7 +57,11 @@ const GROUPS: readonly Group[] = [
     of: ['a hardware axis'],
     instead: 'a hardware axis (`block.x` … `thread.z`)',
   },
-  { when: ['a modifier'], of: ['a modifier', '"for"', '"padded"'], instead: '`unordered`, `nonunique`, `full` or `compact`' },
+  {
+    when: ['a modifier'],
+    of: ['a modifier', '"for"', '"padded"'],
+    instead: '`unordered`, `nonunique`, `full` or `compact`',
+  },
 ]
 
 /** What white space and the ends of statements add to every set of failures, and negative conditions. */
@@ -125,8 +129,7 @@ const SPELLED: ReadonlyMap<string, string> = new Map(
 
 const HINTS: readonly Hint[] = [
   {
-    when: (p) =>
-      /^(for|while|forall)$/.test(p.found) || /(^|[{};\n])\s*(for|while|forall)$/.test(p.before),
+    when: (p) => /^(for|while|forall)$/.test(p.found) || /(^|[{};\n])\s*(for|while|forall)$/.test(p.before),
     text: 'there are no loops to write: `iterate NAME [i, j] as SR { … }` says what to compute, a schedule how',
   },
   {
