@@ -1,7 +1,8 @@
 /** From a resident tensor to a resident tensor in another format. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail, invariant, SptError } from '../ast/diagnostic.ts'
 import type { Given } from '../formats/given.ts'
 import { buildStorage } from '../formats/levels/build.ts'
+import { convertTensor } from '../formats/parts/convert.ts'
 import { provenance } from '../formats/proof/provenance.ts'
 import { treesOf } from '../formats/storage.ts'
 import type { StoredAxis } from '../ir/axis.ts'
@@ -36,6 +37,8 @@ export function convertPlan(device: Device, to: Instance, fill = 0): ConvertPlan
         return await run(queue, tensor, to, given, fill, checked)
       } catch (e) {
         queue.rollback(before)
+        if (e instanceof SptError && OF_COORDINATES.has(e.diagnostics[0]?.code ?? ''))
+          await refuseAsHost(queue, tensor, to, given).finally(() => queue.rollback(before))
         throw e
       }
     },
@@ -54,6 +57,30 @@ export const convert = (
   given: Given,
   fill = 0,
 ): Promise<ResidentParts> => convertPlan(device, to, fill).run(tensor, given)
+
+/** What is refused for a coordinate. */
+const OF_COORDINATES: ReadonlySet<string> = new Set([
+  'format/overlap',
+  'format/leak',
+  'format/map-range',
+  'format/not-inverse',
+])
+
+/** The host finds the same, and says more of it: the first coordinate, the parts that hold it, where it goes. */
+async function refuseAsHost(q: Queue, tensor: Resident, to: Instance, given: Given): Promise<void> {
+  const dims = to.over.map((a, k) => ({ name: a.name, extent: tensor.shape[k]! }))
+  const { frame, values } = await sourceOf(q, tensor, dims, sizesOf(given))
+  const coords: Int32Array[] = []
+  for (const d of dims) {
+    const column = await q.download(frame.columns.get(d.name)!)
+    invariant(column instanceof Int32Array, 'coordinates are of i32')
+    coords.push(column)
+  }
+  const stored = values && (await q.download(values))
+  const entry = frame.entry && (await q.download(frame.entry))
+  const own = stored && (entry ? stored.slice(0, frame.n).map((_, e) => stored[entry[e]!]!) : stored)
+  convertTensor({ kind: 'coords', shape: tensor.shape, coords, values: own, dtype: tensor.dtype }, to, given)
+}
 
 function check(tensor: Resident, to: Instance, queue: Queue): void {
   if (tensor.queue !== queue)

@@ -7,12 +7,14 @@
  * - `queue.ts`: columns (typed device memory, taken from a pool) and launches. A kernel is built from expressions
  *   once for each structure, through the same lowering and backends as all others; sizes are parameters, so it
  *   serves every tensor. Numbers that decide allocations are read back together.
- * - `scan.ts`, `sort.ts`: exclusive scans (started over at segments), reductions, stable radix sort of entry
- *   numbers, in segments if wanted, by threads or by blocks that order tiles in their memory (`tuning.ts`). With `map`, `gather` and `scatter`, which are launches whose bodies are expressions,
- *   this is the whole algebra: O(n) work and memory each.
+ * - `arrange.ts`, `fuse.ts`, `kernels.ts`: launches of one kernel that do not depend on each other become one, so that
+ *   many small parts take as many launches as one. Keys of kernels name no axis: parts share them.
+ * - `scan.ts` (`meet.ts`), `sort.ts`: exclusive scans (started over at segments), reductions, stable radix sort of entry
+ *   numbers, in segments if wanted, by threads or by blocks in their memory (`tuning.ts`). With `map`, `gather` and
+ *   `scatter`, which are launches whose bodies are expressions, this is the whole algebra: O(n) work and memory each.
  * - `frame.ts`: entries as columns by name; an expression over names becomes one over an entry's index, so that each
  *   kernel fuses the maps it needs and no mapped coordinate is stored.
- * - `order.ts`: lexicographic order, from what order there is: leading keys in order cut runs that are sorted within
+ * - `order.ts`: lexicographic order, from what order there is (`known.ts`: what follows without a look): leading keys in order cut runs that are sorted within
  *   themselves, trailing ones in order are left out, all in order is one reading pass.
  * - `source.ts`: levels → coordinates. `queries.ts`, `sorts.ts`: what maps and selections ask of the entries, as
  *   flags and scans over runs. `split.ts`: parts, by counting. `levels.ts`: coordinates → levels: flags, their

@@ -24,8 +24,8 @@ export interface Tile {
 }
 
 /**
- * A launch costs a CUDA device as much as a few hundred thousand elements. One core has nothing to share. WGSL is compiled by drivers of every kind, some of which take long for what a block
- * does in rounds.
+ * A launch costs a CUDA device as much as a few hundred thousand elements. One core has nothing to share. WGSL is
+ * compiled by drivers of every kind, some of which take long for what a block does in rounds.
  */
 export const TUNINGS: Readonly<Record<DeviceKind, Tuning>> = {
   cpu: {

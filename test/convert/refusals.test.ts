@@ -83,6 +83,18 @@ const T: CoordTensor = matrix(
   ],
 )
 
+const OF_COORDINATES = new Set(['format/leak', 'format/overlap', 'format/not-inverse', 'format/map-range'])
+
+const messageOf = async (f: () => unknown): Promise<string> => {
+  try {
+    await f()
+  } catch (e) {
+    if (e instanceof SptError) return e.message
+    throw e
+  }
+  return 'none'
+}
+
 const codeOf = async (f: () => unknown): Promise<string> => {
   try {
     await f()
@@ -110,6 +122,11 @@ describe('refusals', () => {
     const { bytes } = queueOf(device)
     expect(await codeOf(() => convert(device, from, to, givenFor(T.shape)))).toBe(code)
     expect(queueOf(device).bytes).toBe(bytes)
+    // The host says which coordinate, and of what.
+    if (OF_COORDINATES.has(code))
+      expect(await messageOf(() => convert(device, from, to, givenFor(T.shape)))).toBe(
+        await messageOf(() => convertTensor(T, to, givenFor(T.shape))),
+      )
     from.free()
   })
 
