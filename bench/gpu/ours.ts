@@ -16,8 +16,8 @@ import {
   type Tensor,
   type ValueArray,
 } from '../../src/node.ts'
-import type { Command, Device } from '../../src/runtime/device.ts'
-import { type MeasureOptions, measure } from '../../src/runtime/measure.ts'
+import type { Device } from '../../src/runtime/device.ts'
+import type { MeasureOptions } from '../../src/runtime/measure.ts'
 import { type Candidate, kernelOf } from './candidates.ts'
 import { median } from './statistics.ts'
 import { BACK_TO_BACK, COPIES, repeatsFor, SCOUT, type Times, WARM_UPS } from './timing.ts'
@@ -66,16 +66,9 @@ export class OurDevice {
   readonly device: Device
   readonly preparations: Preparation[] = []
   readonly #ready = new Map<string, Promise<Ready>>()
-  #last: readonly Command[] = []
 
-  /** Takes the device over: what it runs is remembered, to be timed. */
   constructor(device: Device) {
     this.device = device
-    const run = device.run.bind(device)
-    device.run = (commands) => {
-      this.#last = commands
-      return run(commands)
-    }
   }
 
   /** Compiled at the first call. */
@@ -154,15 +147,7 @@ export class OurDevice {
     const prepared = built.parts
       ? await prepareResident(compiled, { [name]: built.parts }, { tensors: rest, params })
       : await compiled.prepare({ tensors: { [name]: first, ...rest }, params })
-    return new OurRun(this, ready, built, prepared)
-  }
-
-  /** Runs once on poisoned outputs; the commands of the run. */
-  async run(prepared: PreparedKernel): Promise<readonly Command[]> {
-    await prepared.executable.poison()
-    this.#last = []
-    await prepared.run()
-    return this.#last
+    return new OurRun(ready, built, prepared)
   }
 
   async close(): Promise<void> {
@@ -176,18 +161,17 @@ export class OurRun {
   readonly ready: Ready
   readonly built: Built
   readonly prepared: PreparedKernel
-  readonly #on: OurDevice
-  #commands: readonly Command[] = []
 
-  constructor(on: OurDevice, ready: Ready, built: Built, prepared: PreparedKernel) {
-    this.#on = on
+  constructor(ready: Ready, built: Built, prepared: PreparedKernel) {
     this.ready = ready
     this.built = built
     this.prepared = prepared
   }
 
+  /** Runs once on poisoned outputs. */
   async run(): Promise<void> {
-    this.#commands = await this.#on.run(this.prepared)
+    await this.prepared.executable.poison()
+    await this.prepared.run()
   }
 
   /** The values of a dense output. */
@@ -236,7 +220,7 @@ export class OurRun {
   }
 
   async #timed(options: MeasureOptions): Promise<number> {
-    const { times } = await measure(this.#on.device, this.#commands, options)
+    const { times } = await this.prepared.executable.measure(options)
     return 1000 * median(times)
   }
 
