@@ -1,7 +1,7 @@
 /** Formats and compositions of every kind, and kernels that read, write and share what is stored in them. */
 import { standard } from '../support/standard-formats.ts'
 export const FORMATS = `
-${standard('csr', 'coo', 'ell', 'bsr', 'sell', 'rows_ell', 'sr_bcrs', 'band', 'vbr', 'bitmap_blocks')}
+${standard('csr', 'coo', 'ell', 'ell_at', 'bsr', 'sell', 'rows_ell', 'sr_bcrs', 'band', 'vbr', 'bitmap_blocks')}
 format dia over (i, j) {
   axis do = sparse_variable(i + j - 1)
   axis ii = dense_fixed(i)
@@ -63,6 +63,7 @@ export const CHOICES: readonly (readonly [string, ...(number | string)[]])[] = [
   ['csr'],
   ['coo'],
   ['ell'],
+  ['ell_at', 0],
   ['bsr', 3],
   ['sell', 2, 4],
   ['sr_bcrs', 2, 3],
