@@ -71,6 +71,12 @@ export function fieldOf(
 /** `spmm_long` takes the place of `spmm`: kernels go by the first word of their names. */
 const sameUse = (a: Candidate, b: Candidate): boolean => a.kernel.split('_')[0] === b.kernel.split('_')[0]
 
+/** What candidates may name of a case whose dense operand has `width` columns. */
+export function widthValues(width: number): Readonly<Record<string, number>> {
+  const lanes = Math.min(32, Math.max(1, Math.ceil(width / 4)))
+  return { n: width, lanes, rows: Math.max(1, Math.floor(128 / lanes)) }
+}
+
 /** A path as it is, or a file of the package's `kernels`. */
 export const fileOf = (c: Candidate): string =>
   existsSync(c.file) ? c.file : packageFile(`kernels/${c.file}`)

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { type Dtype, dense, type StoredTensor, type ValueArray } from '../../../src/node.ts'
 import { type PythonCase, type PythonResult, runPython } from '../../peers/python.ts'
 import { type Blocks, blockedEll, halves, randomBlocks, rowsOf, widen } from '../blocks.ts'
-import { type Candidate, fieldOf } from '../candidates.ts'
+import { type Candidate, fieldOf, widthValues } from '../candidates.ts'
 import { type Contestant, compete, type Entry } from '../case.ts'
 import { floor } from '../ceilings.ts'
 import { ExpectedProduct, PRECISION } from '../expected.ts'
@@ -78,7 +78,7 @@ async function one(
   width: number,
   python: readonly PythonResult[],
 ): Promise<void> {
-  const field = fieldOf('block-sparse', s.options.schedules, { b: m.b, n: width })
+  const field = fieldOf('block-sparse', s.options.schedules, { b: m.b, ...widthValues(width) })
   const ours = await s.cuda()
   const { csr, bits } = rowsOf(m)
   const expected = new ExpectedProduct(csr, widen(B), width)

@@ -1,5 +1,5 @@
 /** The smallest product, replayed from a graph, one run after the other: what launching and the tail cost. */
-import { fieldOf } from '../candidates.ts'
+import { fieldOf, widthValues } from '../candidates.ts'
 import { best, compete } from '../case.ts'
 import { floor } from '../ceilings.ts'
 import { ExpectedProduct } from '../expected.ts'
@@ -18,7 +18,7 @@ export async function coraGraph(s: Session): Promise<void> {
   }
   const A = await source.read()
   const [ours, stream, library] = [await s.cuda(), await s.stream(), await s.cusparse()]
-  const field = fieldOf('cora-graph', s.options.schedules, { n: WIDTH })
+  const field = fieldOf('cora-graph', s.options.schedules, widthValues(WIDTH))
   const B = normals(A.columns * WIDTH)
   const expected = new ExpectedProduct(A, B, WIDTH)
   const formats = new Formats()

@@ -1,5 +1,5 @@
 /** Sampled dense × dense, f32, against cuSPARSE. */
-import { fieldOf } from '../candidates.ts'
+import { fieldOf, widthValues } from '../candidates.ts'
 import { compete } from '../case.ts'
 import { floor } from '../ceilings.ts'
 import { ExpectedSamples } from '../expected.ts'
@@ -34,7 +34,7 @@ async function matrix(s: Session, A: Csr): Promise<void> {
   try {
     for (const depth of s.options.widths) {
       if (s.late()) return
-      const field = fieldOf('sddmm', s.options.schedules, { n: depth })
+      const field = fieldOf('sddmm', s.options.schedules, widthValues(depth))
       const both = factors(A, depth)
       const expected = new ExpectedSamples(A, both.X, both.Y, depth)
       const [x, y] = [stream.upload(both.X), stream.upload(both.Y)]

@@ -1,5 +1,5 @@
 /** Sparse × dense, f32, against cuSPARSE's best algorithm for each case. */
-import { fieldOf } from '../candidates.ts'
+import { fieldOf, widthValues } from '../candidates.ts'
 import { compete } from '../case.ts'
 import { floor } from '../ceilings.ts'
 import { ExpectedProduct } from '../expected.ts'
@@ -29,7 +29,7 @@ async function matrix(s: Session, A: Csr): Promise<void> {
   try {
     for (const width of s.options.widths) {
       if (s.late()) return
-      const field = fieldOf('spmm', s.options.schedules, { n: width })
+      const field = fieldOf('spmm', s.options.schedules, widthValues(width))
       const B = normals(A.columns * width)
       const expected = new ExpectedProduct(A, B, width)
       const [b, c] = [stream.upload(B), stream.alloc(4 * A.rows * width)]

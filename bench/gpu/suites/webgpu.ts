@@ -1,5 +1,5 @@
 /** The same products on WebGPU: against naive kernels there, and against our CUDA on the same GPU. */
-import { fieldOf } from '../candidates.ts'
+import { fieldOf, widthValues } from '../candidates.ts'
 import { type Case, type Contestant, compete, type Entry } from '../case.ts'
 import { floor, type Least } from '../ceilings.ts'
 import { ExpectedProduct, ExpectedSamples } from '../expected.ts'
@@ -59,12 +59,14 @@ async function one(
   formatsOf: ReadonlyMap<OurDevice, Formats>,
 ): Promise<void> {
   const { enter, checked, least } = parts(product, A, width, formatsOf)
-  const field = fieldOf(`webgpu-${product}`, s.options.schedules, { n: width })
+  const field = fieldOf(`webgpu-${product}`, s.options.schedules, widthValues(width))
   const entries = await compete(
     [
       ...enter(gpu, field, '', 'ours'),
       ...enter(gpu, fieldOf(`naive-${product}`, []), 'naive ', 'naive'),
-      ...(cuda ? enter(cuda, fieldOf(product, s.options.schedules, { n: width }), 'CUDA ', 'peer') : []),
+      ...(cuda
+        ? enter(cuda, fieldOf(product, s.options.schedules, widthValues(width)), 'CUDA ', 'peer')
+        : []),
     ],
     field.standard,
     s.late,
