@@ -38,16 +38,10 @@ export interface Measurement {
 const FLUSH_BYTES = 256 * 2 ** 20
 const FLOOR_SAMPLES = 20
 
-/** What measuring needs of a device; `C` is what it can queue. */
-export interface Measurable<C> extends Pick<Device, 'alloc' | 'limits'> {
-  time(commands: readonly C[], repeats: number, between?: Graph): Promise<number[]>
-  graph(commands: readonly (C | Command)[]): Promise<Graph>
-}
-
 /** @throws SptError `measure/options`, and as `Device.run` */
-export async function measure<C>(
-  device: Measurable<C>,
-  commands: readonly C[],
+export async function measure(
+  device: Device,
+  commands: readonly Command[],
   options: MeasureOptions = {},
 ): Promise<Measurement> {
   const { warmups = 10, repeats = 50, flush = false, batch = 1, by = 'graph' } = options
@@ -56,14 +50,16 @@ export async function measure<C>(
   const bytes = Math.min(FLUSH_BYTES, Math.floor(device.limits.maxBufferBytes / 2))
   const memory = flush ? device.alloc(bytes, 'what flushes the caches') : undefined
   const graphs: Graph[] = []
-  const graph = async (of: readonly (C | Command)[]): Promise<Graph> => {
+  const graph = async (of: readonly Command[]): Promise<Graph> => {
     const made = await device.graph(of)
     graphs.push(made)
     return made
   }
   try {
     const between = memory && (await graph([{ kind: 'clear', buffer: memory }]))
-    const sample = async (of: readonly C[]): Promise<(n: number, after?: Graph) => Promise<number[]>> => {
+    const sample = async (
+      of: readonly Command[],
+    ): Promise<(n: number, after?: Graph) => Promise<number[]>> => {
       if (by === 'launches') return (n, after) => device.time(of, n, after)
       const made = await graph(of)
       return (n, after) => made.time(n, after)

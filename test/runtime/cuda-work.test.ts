@@ -333,19 +333,4 @@ describe('measuring', () => {
     for (const options of [{ repeats: 0 }, { batch: 0.5 }, { warmups: -1 }, { flush: true, batch: 2 }])
       expect(await codeOf(() => measure(device, list, options))).toBe('measure/options')
   })
-
-  test('takes calls of other libraries', async () => {
-    const { device, driver } = await lazyDevice()
-    let calls = 0
-    const call = {
-      kind: 'call',
-      name: 'other',
-      enqueue: (stream: bigint) => driver.streams.enqueue(stream, () => void calls++),
-    } as const
-    const { times } = await measure(device, [call, call], { warmups: 1, repeats: 3 })
-    expect(times).toEqual([2, 2, 2])
-    expect(calls).toBe(8)
-    await device.run([call])
-    expect(calls).toBe(9)
-  })
 })

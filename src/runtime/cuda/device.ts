@@ -6,7 +6,7 @@
  * A device belongs to the thread that created it.
  */
 import { fail, SptError } from '../../ast/diagnostic.ts'
-import type { Device, DeviceBuffer, DeviceLimits, HostArray, ModuleText, Stream } from '../device.ts'
+import type { Command, Device, DeviceBuffer, DeviceLimits, HostArray, ModuleText, Stream } from '../device.ts'
 import { failForeign } from '../in-order.ts'
 import { MAX_ARGUMENTS } from './arguments.ts'
 import { type Chip, chipFeatures, chipLimits } from './chip.ts'
@@ -15,7 +15,7 @@ import { CudaContext } from './context.ts'
 import type { CudaDriver, DriverCalls, Handle } from './driver.ts'
 import { CudaCallError, isSticky } from './errors.ts'
 import { CudaGraph, type GraphHost } from './graph.ts'
-import { type CudaCommand, Launcher } from './launch.ts'
+import { Launcher } from './launch.ts'
 import { type CudaBuffer, CudaMemory, checkRange } from './memory.ts'
 import { CudaModule } from './module.ts'
 import { CudaEvent, CudaStream } from './stream.ts'
@@ -130,7 +130,7 @@ export class CudaDevice implements Device {
     }
   }
 
-  async run(commands: readonly CudaCommand[]): Promise<void> {
+  async run(commands: readonly Command[]): Promise<void> {
     const { main } = this.#context
     try {
       this.#context.within('running', () => {
@@ -145,7 +145,7 @@ export class CudaDevice implements Device {
     await this.#context.idle('running', main)
   }
 
-  async time(commands: readonly CudaCommand[], repeats: number, between?: CudaGraph): Promise<number[]> {
+  async time(commands: readonly Command[], repeats: number, between?: CudaGraph): Promise<number[]> {
     if (!Number.isSafeInteger(repeats) || repeats < 1) {
       fail({
         code: 'device/bad-argument',
@@ -160,7 +160,7 @@ export class CudaDevice implements Device {
     return times
   }
 
-  async graph(commands: readonly CudaCommand[]): Promise<CudaGraph> {
+  async graph(commands: readonly Command[]): Promise<CudaGraph> {
     return this.#context.within('recording a graph', () => new CudaGraph(this.#graphs, commands))
   }
 
@@ -199,7 +199,7 @@ export class CudaDevice implements Device {
     return loaded
   }
 
-  async #timeSome(commands: readonly CudaCommand[], count: number, between?: CudaGraph): Promise<number[]> {
+  async #timeSome(commands: readonly Command[], count: number, between?: CudaGraph): Promise<number[]> {
     const events = this.#takeTimers(2 * count)
     const { main } = this.#context
     const record = (event: Handle): void =>

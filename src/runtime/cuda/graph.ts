@@ -1,13 +1,13 @@
 /** Executable graphs: commands captured from a stream once, replayed with one call. */
-import type { DeviceBuffer, Graph, Stream } from '../device.ts'
+import type { Command, DeviceBuffer, Graph, Stream } from '../device.ts'
 import { failForeign, failFreed } from '../in-order.ts'
 import type { CudaContext, CudaQueue } from './context.ts'
 import type { Handle } from './driver.ts'
 import { CUDA } from './errors.ts'
-import type { CudaCommand, Launcher } from './launch.ts'
+import type { Launcher } from './launch.ts'
 import type { CudaMemory } from './memory.ts'
 
-/** Other libraries may allocate while they are captured for the first time. */
+/** Calls that are not queued stay allowed on this thread. */
 const CAPTURE_RELAXED = 2
 /** While capturing: a node that records the event at each replay, instead of an edge. */
 const RECORD_EXTERNAL = 1
@@ -33,16 +33,16 @@ interface Timed {
 
 export class CudaGraph implements Graph {
   readonly #host: GraphHost
-  readonly #commands: readonly CudaCommand[]
+  readonly #commands: readonly Command[]
   readonly #buffers: readonly DeviceBuffer[]
-  readonly #launches: readonly Extract<CudaCommand, { kind: 'launch' }>[]
+  readonly #launches: readonly Extract<Command, { kind: 'launch' }>[]
   readonly #kernels: readonly string[]
   readonly #executable: Handle
   #timed: Timed | undefined
   #freed = false
 
   /** The context must be current. */
-  constructor(host: GraphHost, commands: readonly CudaCommand[]) {
+  constructor(host: GraphHost, commands: readonly Command[]) {
     this.#host = host
     this.#commands = [...commands]
     const kernels = new Set<string>()
@@ -179,7 +179,7 @@ function capture(context: CudaContext, body: (stream: Handle) => void): Handle {
   return executable
 }
 
-function buffersOf(commands: readonly CudaCommand[]): DeviceBuffer[] {
+function buffersOf(commands: readonly Command[]): DeviceBuffer[] {
   const buffers = new Set<DeviceBuffer>()
   for (const c of commands) {
     if (c.kind === 'clear') buffers.add(c.buffer)
@@ -189,7 +189,7 @@ function buffersOf(commands: readonly CudaCommand[]): DeviceBuffer[] {
 }
 
 /** One launch of each module: whether it is still there is all that is asked. */
-function firstOfEach<L extends Extract<CudaCommand, { kind: 'launch' }>>(launches: readonly L[]): L[] {
+function firstOfEach<L extends Extract<Command, { kind: 'launch' }>>(launches: readonly L[]): L[] {
   const seen = new Map(launches.map((c) => [c.module, c] as const))
   return [...seen.values()]
 }

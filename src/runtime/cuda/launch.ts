@@ -9,16 +9,6 @@ import { CUDA } from './errors.ts'
 import type { CudaMemory } from './memory.ts'
 import { CudaModule, type LoadedEntry } from './module.ts'
 
-/** Work of another library that works on a CUDA stream: it must neither wait nor allocate. */
-export interface ForeignCall {
-  readonly kind: 'call'
-  readonly name: string
-  /** Queues it. `stream` is a `CUstream`; while a graph is recorded, one that captures. */
-  enqueue(stream: bigint): void
-}
-
-export type CudaCommand = Command | ForeignCall
-
 type Launch = Extract<Command, { kind: 'launch' }>
 
 export class Launcher {
@@ -38,7 +28,7 @@ export class Launcher {
   }
 
   /** The context must be current. `wait`: after each kernel, so that a fault names it. */
-  queue(commands: readonly CudaCommand[], queue: CudaQueue, wait: boolean): void {
+  queue(commands: readonly Command[], queue: CudaQueue, wait: boolean): void {
     for (const command of commands) {
       const kernel = this.issue(command, queue.handle)
       queue.busy = true
@@ -47,12 +37,8 @@ export class Launcher {
   }
 
   /** The kernel as messages show it, where there is one. */
-  issue(command: CudaCommand, stream: Handle): string | undefined {
+  issue(command: Command, stream: Handle): string | undefined {
     if (command.kind === 'launch') return this.#launch(command, stream)
-    if (command.kind === 'call') {
-      command.enqueue(stream)
-      return `'${command.name}'`
-    }
     const { address, bytes } = this.#memory.own(command.buffer)
     if (bytes > 0) {
       const code = this.#context.calls.cuMemsetD8Async(address, 0, bytes, stream)
