@@ -57,6 +57,12 @@ export function reduceAcrossThreads(kernel: Kernel2, lanes = 1): Kernel2 {
   return { ...kernel, body: body.map((s) => settled(s, shares)) }
 }
 
+/** Bytes of shared memory that the shares of a reduction may take to meet all at once; the largest element. */
+const AT_ONCE = 16 * 1024
+const SHARE_BYTES = 8
+
+const constantExtent = (l: For): number => (l.extent.kind === 'const' ? l.extent.value : 1)
+
 const onThreads = (l: For): boolean => l.mode.kind === 'bind' && l.mode.to.startsWith('thread')
 const onBlocks = (l: For): boolean => l.mode.kind === 'bind' && l.mode.to.startsWith('block')
 
@@ -143,8 +149,14 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
   // Groups of lanes that are left over, and whether they are few enough to be combined by lanes again.
   const groups = total / width
   const again = groups > 1 && laneWidth(body, reduce, folded.at(-1), groups) === groups && groups <= width
+  // All elements of a thread's share meet at once where that is little memory, else one after the other.
+  const count = [...serial, ...others].reduce((n, l) => n * constantExtent(l), groups)
+  const atOnce = count * SHARE_BYTES * reduce.targets.length <= AT_ONCE
+  const rows = atOnce ? serial.map(extent) : []
   const meeting =
-    groups > 1 ? reduce.targets.map((_, k) => local('shared', [...others.map(extent), int(groups)], k)) : []
+    groups > 1
+      ? reduce.targets.map((_, k) => local('shared', [...rows, ...others.map(extent), int(groups)], k))
+      : []
   const shareIndex = (map: ReadonlyMap<string, Expr>): Expr[] =>
     serial.length > 0 ? serial.map((l) => substitute(variable(l.var), map)) : [int(0)]
   const none: ReadonlyMap<string, Expr> = new Map()
@@ -180,7 +192,8 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
         const all = new Map([...map, ...inner])
         const at = (l: For): Expr => substitute(variable(l.var), all)
         const rank = over.reduce<Expr>((sum, l) => add(mul(sum, l.extent), at(l)), int(0))
-        return make(rank, (r) => [...others.map(at), r], all)
+        const row = atOnce ? serial.map(at) : []
+        return make(rank, (r) => [...row, ...others.map(at), r], all)
       },
     )
   const alone = reduce.init && !reduce.atomic && path.slice(0, first).every((l) => !l.reduce)
@@ -191,86 +204,86 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
     const lanes = { width: among, among: context.lanes }
     return stmt({ ...reduce, init: false, atomic: false, targets: own, values: own, lanes })
   }
-  const meet = (map: ReadonlyMap<string, Expr>): Stmt[] => {
-    const out: Stmt[] = width > 1 ? [exchange(map, width)] : []
-    if (groups > 1)
-      out.push(
-        ...phase(map, folded, (rank, cell, all) => {
-          const stores = meeting.map((b, k) =>
-            stmt<Stmt>({
-              kind: 'store',
-              buffer: b.name,
-              index: cell(div(rank, int(width))),
-              value: share(all)[k]!,
-            }),
-          )
-          const first = eq(mod(rank, int(width)), int(0))
-          return width > 1 ? [stmt({ kind: 'if', cond: first, then: stores, else: [] })] : stores
-        }),
-      )
-    if (again)
-      out.push(
-        ...phase(map, folded, (rank, cell, all) =>
-          share(all).map((own, k) => {
-            const value = load(meeting[k]!.name, cell(mod(rank, int(groups))), own.dtype)
-            return stmt({ kind: 'store', buffer: own.buffer, index: own.index, value })
+  type Phase = (map: ReadonlyMap<string, Expr>) => Stmt[]
+  const phases: Phase[] = width > 1 ? [(map) => [exchange(map, width)]] : []
+  if (groups > 1)
+    phases.push((map) =>
+      phase(map, folded, (rank, cell, all) => {
+        const stores = meeting.map((b, k) =>
+          stmt<Stmt>({
+            kind: 'store',
+            buffer: b.name,
+            index: cell(div(rank, int(width))),
+            value: share(all)[k]!,
           }),
-        ),
-        exchange(map, groups),
-      )
-    for (let half = again ? 0 : 2 ** Math.ceil(Math.log2(groups)) / 2; half >= 1; half /= 2)
-      out.push(
-        ...phase(map, folded, (rank, cell) => {
-          const other = add(rank, int(half))
-          const fold: Stmt = stmt({
-            ...reduce,
-            init: false,
-            atomic: false,
-            targets: meeting.map((b) => load(b.name, cell(rank), b.dtype)),
-            values: meeting.map((b) => load(b.name, cell(other), b.dtype)),
-          })
-          return [
-            stmt({
-              kind: 'if',
-              cond: and(lt(rank, int(half)), lt(other, int(groups))),
-              then: [fold],
-              else: [],
-            }),
-          ]
-        }),
-      )
-    out.push(
-      ...phase(map, [], (_, cell, all) => {
-        const result =
-          groups > 1 && !again ? meeting.map((b) => load(b.name, cell(int(0)), b.dtype)) : share(all)
-        const targets = reduce.targets.map((t) =>
-          load(
-            t.buffer,
-            t.index.map((e) => substitute(e, all)),
-            t.dtype,
-          ),
         )
-        // Where nothing else is combined, what a target starts with changes nothing.
-        const then = alone
-          ? targets.map((t, k) =>
-              stmt<Stmt>({
-                kind: 'store',
-                buffer: t.buffer,
-                index: t.index,
-                value: result[k]!,
-                span: reduce.span,
-              }),
-            )
-          : [stmt<Stmt>({ ...reduce, targets, values: result })]
-        const cond = conditions.reduce<Expr>((c, g) => and(c, substitute(g, all)), bool(true))
-        return conditions.length > 0 ? [stmt({ kind: 'if', cond, then, else: [] })] : then
+        const first = eq(mod(rank, int(width)), int(0))
+        return width > 1 ? [stmt({ kind: 'if', cond: first, then: stores, else: [] })] : stores
       }),
     )
-    return out
-  }
+  if (again)
+    phases.push((map) => [
+      ...phase(map, folded, (rank, cell, all) =>
+        share(all).map((own, k) => {
+          const value = load(meeting[k]!.name, cell(mod(rank, int(groups))), own.dtype)
+          return stmt({ kind: 'store', buffer: own.buffer, index: own.index, value })
+        }),
+      ),
+      exchange(map, groups),
+    ])
+  for (let half = again ? 0 : 2 ** Math.ceil(Math.log2(groups)) / 2; half >= 1; half /= 2)
+    phases.push((map) =>
+      phase(map, folded, (rank, cell) => {
+        const other = add(rank, int(half))
+        const fold: Stmt = stmt({
+          ...reduce,
+          init: false,
+          atomic: false,
+          targets: meeting.map((b) => load(b.name, cell(rank), b.dtype)),
+          values: meeting.map((b) => load(b.name, cell(other), b.dtype)),
+        })
+        return [
+          stmt({
+            kind: 'if',
+            cond: and(lt(rank, int(half)), lt(other, int(groups))),
+            then: [fold],
+            else: [],
+          }),
+        ]
+      }),
+    )
+  phases.push((map) =>
+    phase(map, [], (_, cell, all) => {
+      const result =
+        groups > 1 && !again ? meeting.map((b) => load(b.name, cell(int(0)), b.dtype)) : share(all)
+      const targets = reduce.targets.map((t) =>
+        load(
+          t.buffer,
+          t.index.map((e) => substitute(e, all)),
+          t.dtype,
+        ),
+      )
+      // Where nothing else is combined, what a target starts with changes nothing.
+      const then = alone
+        ? targets.map((t, k) =>
+            stmt<Stmt>({
+              kind: 'store',
+              buffer: t.buffer,
+              index: t.index,
+              value: result[k]!,
+              span: reduce.span,
+            }),
+          )
+        : [stmt<Stmt>({ ...reduce, targets, values: result })]
+      const cond = conditions.reduce<Expr>((c, g) => and(c, substitute(g, all)), bool(true))
+      return conditions.length > 0 ? [stmt({ kind: 'if', cond, then, else: [] })] : then
+    }),
+  )
   const finish = [
     ...meeting.map((buffer): Stmt => stmt({ kind: 'alloc', buffer })),
-    ...nest(serial, names, meet),
+    ...(atOnce
+      ? phases.flatMap((p) => nest(serial, names, p))
+      : nest(serial, names, (map) => phases.flatMap((p) => p(map)))),
   ]
   const before = [...shares.map((buffer): Stmt => stmt({ kind: 'alloc', buffer })), ...start]
   for (const b of [...shares, ...meeting]) done.add(b.name)

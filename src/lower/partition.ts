@@ -64,7 +64,7 @@ function tilesOf(loop: For): Tiles | undefined {
 }
 
 /** A sum less `coefficient · name`; `undefined` where it holds another multiple of it. */
-function without(sum: ReturnType<typeof linear>, name: string, coefficient: number): Expr | undefined {
+export function without(sum: ReturnType<typeof linear>, name: string, coefficient: number): Expr | undefined {
   let rest: Expr = int(0)
   let found = false
   for (const { term, coefficient: c } of sum.terms.values()) {

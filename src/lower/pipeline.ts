@@ -27,6 +27,7 @@ import { lowerToPositions } from './positions/index.ts'
 import { lowerReductions } from './reductions.ts'
 import { scalars } from './scalars.ts'
 import { lowerSearches } from './searches.ts'
+import { tightenLoops } from './tighten.ts'
 import { unrollLoops } from './unroll.ts'
 import { unswitch } from './unswitch.ts'
 
@@ -47,6 +48,7 @@ export const LOOP_PASSES: readonly {
   { name: 'cooperate', run: cooperate },
   { name: 'place-init', run: placeInit },
   { name: 'lost-writes', run: markLostWrites },
+  { name: 'tighten', run: tightenLoops },
   { name: 'partition', run: partitionLoops },
   { name: 'pipeline', run: pipelineLoops },
   { name: 'asynchronous', run: awaitCopies },
