@@ -218,7 +218,7 @@ class WebGpuDevice implements Device {
       for (let k = 0; k < repeats; k++) {
         const stamps = clock && { querySet: clock.querySet, begin: 2 * k, end: 2 * k + 1 }
         if (between) {
-          between.launch()
+          between.launch(new InOrderStream('of run', this.#graphs.order))
           await this.finish()
         }
         const start = performance.now()

@@ -6,7 +6,16 @@
  * A device belongs to the thread that created it.
  */
 import { fail, SptError } from '../../ast/diagnostic.ts'
-import type { Command, Device, DeviceBuffer, DeviceLimits, HostArray, ModuleText, Stream } from '../device.ts'
+import type {
+  Command,
+  Device,
+  DeviceBuffer,
+  DeviceLimits,
+  Graph,
+  HostArray,
+  ModuleText,
+  Stream,
+} from '../device.ts'
 import { failForeign } from '../in-order.ts'
 import { MAX_ARGUMENTS } from './arguments.ts'
 import { type Chip, chipFeatures, chipLimits } from './chip.ts'
@@ -65,6 +74,7 @@ export class CudaDevice implements Device {
       launcher: this.#launcher,
       waitForEach: parts.syncEachLaunch,
       graphs: new Set(),
+      main: new CudaStream(this.#context, 'of run', this.#context.main),
       queueOf: (stream) => this.#own(stream).queue,
     }
   }
@@ -145,7 +155,7 @@ export class CudaDevice implements Device {
     await this.#context.idle('running', main)
   }
 
-  async time(commands: readonly Command[], repeats: number, between?: CudaGraph): Promise<number[]> {
+  async time(commands: readonly Command[], repeats: number, between?: Graph): Promise<number[]> {
     if (!Number.isSafeInteger(repeats) || repeats < 1) {
       fail({
         code: 'device/bad-argument',
@@ -165,7 +175,10 @@ export class CudaDevice implements Device {
   }
 
   stream(label: string): CudaStream {
-    return this.#context.within(`opening the stream ${label}`, () => new CudaStream(this.#context, label))
+    return this.#context.within(
+      `opening the stream ${label}`,
+      () => new CudaStream(this.#context, label, this.#context.openQueue()),
+    )
   }
 
   event(): CudaEvent {
@@ -199,7 +212,7 @@ export class CudaDevice implements Device {
     return loaded
   }
 
-  async #timeSome(commands: readonly Command[], count: number, between?: CudaGraph): Promise<number[]> {
+  async #timeSome(commands: readonly Command[], count: number, between?: Graph): Promise<number[]> {
     const events = this.#takeTimers(2 * count)
     const { main } = this.#context
     const record = (event: Handle): void =>
@@ -208,7 +221,7 @@ export class CudaDevice implements Device {
       this.#context.within('timing', () => {
         this.#context.join()
         for (let i = 0; i < count; i++) {
-          between?.launch()
+          between?.launch(this.#graphs.main)
           record(events[2 * i]!)
           this.#launcher.queue(commands, main, this.#graphs.waitForEach)
           record(events[2 * i + 1]!)

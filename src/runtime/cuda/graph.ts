@@ -1,6 +1,6 @@
 /** Executable graphs: commands captured from a stream once, replayed with one call. */
 import type { Command, DeviceBuffer, Graph, Stream } from '../device.ts'
-import { failForeign, failFreed } from '../in-order.ts'
+import { failFreed } from '../in-order.ts'
 import type { CudaContext, CudaQueue } from './context.ts'
 import type { Handle } from './driver.ts'
 import { CUDA } from './errors.ts'
@@ -21,6 +21,8 @@ export interface GraphHost {
   readonly waitForEach: boolean
   /** Graphs that were not freed, for the end of the device. */
   readonly graphs: Set<CudaGraph>
+  /** The queue of `run`. */
+  readonly main: Stream
   /** The queue behind a stream of this device. */
   queueOf(stream: Stream): CudaQueue
 }
@@ -61,7 +63,7 @@ export class CudaGraph implements Graph {
   launch(stream?: Stream): void {
     const { context, launcher } = this.#host
     if (this.#freed) failFreed('the graph')
-    const queue = stream ? this.#host.queueOf(stream) : context.main
+    const queue = this.#host.queueOf(stream ?? this.#host.main)
     context.within('replaying a graph', () => {
       if (this.#host.waitForEach) launcher.queue(this.#commands, queue, true)
       else this.#replay(this.#executable, queue)
@@ -70,14 +72,13 @@ export class CudaGraph implements Graph {
 
   async time(repeats: number, between?: Graph): Promise<number[]> {
     const { context } = this.#host
-    if (between && !(between instanceof CudaGraph && between.#host === this.#host)) failForeign('the graph')
     if (this.#freed) failFreed('the graph')
     const out = new Float32Array(1)
     const times: number[] = []
     context.within('timing', () => context.join())
     while (times.length < repeats) {
       context.within('timing', () => {
-        between?.launch()
+        between?.launch(this.#host.main)
         this.#timed ??= this.#captureTimed()
         this.#replay(this.#timed.executable, context.main)
       })

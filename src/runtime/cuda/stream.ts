@@ -11,22 +11,16 @@ export class CudaStream implements Stream {
   readonly #queue: CudaQueue
   #freed = false
 
-  /** The context must be current. */
-  constructor(context: CudaContext, label: string) {
+  constructor(context: CudaContext, label: string, queue: CudaQueue) {
     this.context = context
     this.label = label
-    this.#queue = context.openQueue()
+    this.#queue = queue
   }
 
   /** Refuses a stream that was freed. */
   get queue(): CudaQueue {
     if (this.#freed) failFreed(`the stream ${this.label}`)
     return this.#queue
-  }
-
-  /** The driver's handle, for other libraries. */
-  get handle(): bigint {
-    return this.queue.handle
   }
 
   record(event: DeviceEvent): void {
