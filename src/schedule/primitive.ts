@@ -11,6 +11,8 @@ export interface Outcome {
   readonly body: Body
   /** Global buffers to add. */
   readonly buffers?: readonly Buffer[]
+  /** Local buffers that nothing uses any more. */
+  readonly unused?: readonly string[]
   readonly gone?: readonly Gone[]
   /** What is required of sizes from now on. */
   readonly facts?: readonly Fact[]

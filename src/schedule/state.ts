@@ -57,7 +57,10 @@ const nextKernel = (kernel: Kernel2, outcome: Outcome): Kernel2 =>
   Object.freeze({
     ...kernel,
     body: outcome.body,
-    buffers: sized(outcome.buffers ? [...kernel.buffers, ...outcome.buffers] : kernel.buffers, outcome.facts),
+    buffers: sized(
+      [...kernel.buffers, ...(outcome.buffers ?? [])].filter((b) => !outcome.unused?.includes(b.name)),
+      outcome.facts,
+    ),
     ...(outcome.facts ? { facts: [...(kernel.facts ?? []), ...outcome.facts] } : {}),
   })
 

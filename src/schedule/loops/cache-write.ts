@@ -1,7 +1,7 @@
 import { cast, type Expr, freeVars, int, load } from '../../ir/expr.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import { isBuiltinReducer, type Monoid, widened } from '../../ir/monoid.ts'
-import { type Body, type Found, replaceLoop, replaceStmt, stmt } from '../../ir/tree.ts'
+import { accessesOf, type Body, type Found, replaceLoop, replaceStmt, stmt } from '../../ir/tree.ts'
 import { checkOneNest } from '../checks.ts'
 import { type Condition, conditionsAround, hoistable } from '../conditions.ts'
 import type { Context } from '../context.ts'
@@ -28,6 +28,7 @@ import { inMemory } from '../tiles.ts'
  *
  * A reduction that is complete within one iteration starts at the identity in the local and is stored; one
  * that goes on in other iterations is combined into `C` by its reducer. All targets of a tuple move together.
+ * A local buffer of the kernel that only the iteration uses is replaced for good.
  */
 export const cacheWrite: Primitive<CacheWriteStep> = {
   kind: 'cache_write',
@@ -94,7 +95,10 @@ export const cacheWrite: Primitive<CacheWriteStep> = {
         cast(load(locals[k]!.name, localIndex(prints[k]!, { index, path }), locals[k]!.dtype), b.dtype),
       )
     })
-    const back = copyBack(cx, writer, buffers, locals, prints, step.scope, whole, conditions)
+    const unused = whole ? buffers.filter((b) => usedOnlyIn(cx, b, loop)).map((b) => b.name) : []
+    const back = copyBack(cx, writer, buffers, locals, prints, step.scope, whole, conditions).filter(
+      (_, k) => !unused.includes(buffers[k]!.name),
+    )
     return {
       body: replaceLoop(cx.kernel.body, loop.var, (l) =>
         stmt({
@@ -102,6 +106,7 @@ export const cacheWrite: Primitive<CacheWriteStep> = {
           body: [...locals.map((b) => stmt<Stmt>({ kind: 'alloc', buffer: b })), ...before, ...body, ...back],
         }),
       ),
+      unused,
     }
   },
   example: {
@@ -166,6 +171,13 @@ function checkSameLoops(
       message: `${buffers[0]!.name} and ${buffers[other]!.name} are reduced together but depend on different loops inside of ${loop.name}`,
       loops: [loop],
     })
+}
+
+/** Whether the kernel has the buffer for what one iteration hands on to itself. */
+function usedOnlyIn(cx: Context, buffer: Buffer, loop: For): boolean {
+  if (buffer.role !== 'local' || buffer.scope !== 'global') return false
+  const inside = accessesOf(loop.body).filter((a) => a.buffer === buffer.name).length
+  return accessesOf(cx.kernel.body).filter((a) => a.buffer === buffer.name).length === inside
 }
 
 /** A store has to happen for every element that is written back. */

@@ -23,11 +23,13 @@ import { loopMap, type Space, segmentOf } from '../linear.ts'
 import { gone, type Primitive } from '../primitive.ts'
 import { twoNests } from '../samples.ts'
 import type { ComputeAtStep } from '../steps.ts'
+import { consumeAt, type Pair } from './epilogue.ts'
 
 /**
  * `compute_at produce at i`: the nest `produce` moves to the start of the body of `i`, a loop of a later nest,
  * and there computes only what the iteration reads. Loops of the producer whose variable names the element in
- * the same way as an index that is fixed inside of `i` disappear.
+ * the same way as an index that is fixed inside of `i` disappear. A nest that stands after that of `i` moves to the end
+ * of the body instead, and consumes what the iteration has produced (`epilogue.ts`).
  *
  * Refused where the buffers produced are read elsewhere or leave the kernel, where different iterations would
  * compute the same elements, and where something in between writes what the producer reads.
@@ -37,6 +39,8 @@ export const computeAt: Primitive<ComputeAtStep> = {
   apply(cx, step) {
     const at = cx.loop(step.at)
     checkOneNest(cx, at.loop, 'compute_at')
+    const later = findConsumer(cx, step.nest, at)
+    if (later) return consumeAt(cx, at, later)
     const { list, producer, consumer } = findProducer(cx, step.nest, at)
     const produced = checkProducts(cx, producer, at.loop)
     checkBetween(cx, list, producer, consumer, at.loop)
@@ -72,6 +76,20 @@ const findByVar = (body: Body, name: string): For => loopsOf(body).find((l) => l
 
 const belongsTo = (s: Stmt, nest: string): boolean => s.kind === 'for' && s.nest === nest
 
+/** The nest, where it stands after the statement around the loop, in one list with it. */
+function findConsumer(cx: Context, nest: string, at: Found): Pair | undefined {
+  let out: Pair | undefined
+  const holds = (s: Stmt): boolean => s === at.loop || bodiesOf(s).some((b) => b.some(holds))
+  const visit = (list: Body): void => {
+    const from = list.findIndex(holds)
+    const to = list.findIndex((s) => belongsTo(s, nest))
+    if (from >= 0 && to > from) out ??= { list, producer: list[from]!, consumer: list[to] as For }
+    for (const s of list) for (const b of bodiesOf(s)) visit(b)
+  }
+  visit(cx.kernel.body)
+  return out
+}
+
 /** The producer and the statement around the consumer's loop, in one list, in this order. */
 function findProducer(cx: Context, nest: string, at: Found): { list: Body; producer: For; consumer: Stmt } {
   let out: { list: Body; producer: For; consumer: Stmt } | undefined
@@ -89,7 +107,7 @@ function findProducer(cx: Context, nest: string, at: Found): { list: Body; produ
   return cx.refuse({
     code: known ? 'not-before' : 'unknown-nest',
     message: known
-      ? `${nest} does not stand before the nest around ${at.loop.name}, side by side with it`
+      ? `${nest} does not stand beside the nest around ${at.loop.name}`
       : `there is no nest ${nest}`,
     loops: [at.loop],
     ...(known ? {} : { lookup: { name: nest, candidates: nests }, expected: `one of ${nests.join(', ')}` }),
