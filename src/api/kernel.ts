@@ -158,6 +158,11 @@ export class Kernel {
     return this.#loop({ kind: 'cache_read', buffer, at, scope, ...layout, ...name })
   }
 
+  /** What neighbouring iterations of a loop combine into one element of the buffer is combined in registers. */
+  accumulate(buffer: string, over: LoopRef): Kernel {
+    return this.#loop({ kind: 'accumulate', buffer, loop: over })
+  }
+
   /** Copies into shared memory are made `by - 1` iterations before they are used. */
   pipeline(loop: LoopRef, by: Factor): Kernel {
     return this.#loop({ kind: 'pipeline', loop, by })

@@ -135,6 +135,12 @@ export interface TensorizeStep extends Item {
   readonly loop: LoopRef
   readonly instr: Ident
 }
+/** `accumulate C over s`. */
+export interface AccumulateStep extends Item {
+  readonly kind: 'accumulate'
+  readonly buffer: Ident
+  readonly loop: LoopRef
+}
 /** `pipeline ko by 3`. */
 export interface PipelineStep extends Item {
   readonly kind: 'pipeline'
@@ -192,6 +198,7 @@ export type Step =
   | RequireStep
   | CacheReadStep
   | PipelineStep
+  | AccumulateStep
   | TensorizeStep
   | CacheWriteStep
   | ComputeAtStep

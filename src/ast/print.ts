@@ -201,6 +201,8 @@ function stepDoc(s: Step): Doc {
         s.layout.padded ? [' padded ', exprDoc(s.layout.padded)] : '',
         arrow(s.into),
       ]
+    case 'accumulate':
+      return `accumulate ${s.buffer.name} over ${printLoop(s.loop)}`
     case 'pipeline':
       return [`pipeline ${printLoop(s.loop)} by `, exprDoc(s.by)]
     case 'cache_write':

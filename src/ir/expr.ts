@@ -121,12 +121,12 @@ export interface Load extends Node {
 }
 /**
  * The first position p in `[lo, hi)` of the one-dimensional buffer with `buffer[p] >= value` (`lower`) or
- * `buffer[p] > value` (`upper`), by bisection; `linear` finds the first equal one and needs no order. `hi`
- * where there is none.
+ * `buffer[p] > value` (`upper`), by bisection; `next` is `upper` step by step from `lo`, for a place that is near;
+ * `linear` finds the first equal one and needs no order. `hi` where there is none.
  */
 export interface Search extends Node {
   readonly kind: 'search'
-  readonly method: 'lower' | 'upper' | 'linear'
+  readonly method: 'lower' | 'upper' | 'next' | 'linear'
   readonly buffer: string
   readonly lo: Expr
   readonly hi: Expr

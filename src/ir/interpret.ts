@@ -394,6 +394,7 @@ class Interpreter {
     const hit = {
       lower: (x: number, v: number) => x >= v,
       upper: (x: number, v: number) => x > v,
+      next: (x: number, v: number) => x > v,
       linear: (x: number, v: number) => x === v,
     }[e.method]
     const text = printExpr(e)

@@ -435,6 +435,7 @@ function searchOf(e: Extract<Expr, { kind: 'search' }>): Value {
   const hit = {
     lower: (x: number, v: number) => x >= v,
     upper: (x: number, v: number) => x > v,
+    next: (x: number, v: number) => x > v,
     linear: (x: number, v: number) => x === v,
   }[e.method]
   return (f) => {

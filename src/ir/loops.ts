@@ -31,6 +31,8 @@ export interface Buffer {
   readonly accumulate: Dtype
   /** The declared memory whose tiles the last dimensions are made of. */
   readonly memory?: Memory | undefined
+  /** A copy that holds `value` where one of `where`, over `coordinateName(k)`, does not hold, and is whole. */
+  readonly padding?: { readonly value: number; readonly where: readonly Expr[] } | undefined
   readonly span?: Span | undefined
 }
 
@@ -42,6 +44,7 @@ export type LoopMode =
   | { readonly kind: 'vectorize' }
   /** Copies into shared memory exist for `stages` iterations at a time, made ahead of their use. */
   | { readonly kind: 'pipeline'; readonly stages: number }
+  | { readonly kind: 'accumulate' }
   /** The loop and what is inside is what one declared instruction does. */
   | { readonly kind: 'instr'; readonly instr: Instr }
 

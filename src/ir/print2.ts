@@ -85,6 +85,8 @@ export function printMode(mode: LoopMode): string {
       return '  @vectorize'
     case 'pipeline':
       return `  @pipeline(${mode.stages})`
+    case 'accumulate':
+      return '  @accumulate'
     case 'instr':
       return `  @${mode.instr.name}`
     default:

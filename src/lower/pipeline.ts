@@ -7,6 +7,7 @@ import type { Kernel1 } from '../ir/stage1.ts'
 import type { Body } from '../ir/tree.ts'
 import { accumulateWide } from './accumulate.ts'
 import { reduceAcrossThreads } from './across-threads.ts'
+import { advanceSearches } from './advance.ts'
 import { awaitCopies } from './asynchronous.ts'
 import { settleBranches } from './branches.ts'
 import { explicitCasts } from './casts.ts'
@@ -27,6 +28,7 @@ import { lowerToPositions } from './positions/index.ts'
 import { lowerReductions } from './reductions.ts'
 import { scalars } from './scalars.ts'
 import { lowerSearches } from './searches.ts'
+import { accumulateSegments } from './segments.ts'
 import { tightenLoops } from './tighten.ts'
 import { unrollLoops } from './unroll.ts'
 import { unswitch } from './unswitch.ts'
@@ -45,6 +47,8 @@ export const LOOP_PASSES: readonly {
   { name: 'plain-updates', run: plainUpdates },
   { name: 'accumulate', run: accumulateWide },
   { name: 'across-threads', run: (k, { lanes }) => reduceAcrossThreads(k, lanes) },
+  { name: 'segments', run: accumulateSegments },
+  { name: 'advance', run: advanceSearches },
   { name: 'cooperate', run: cooperate },
   { name: 'place-init', run: placeInit },
   { name: 'lost-writes', run: markLostWrites },

@@ -1,5 +1,5 @@
 /**
- * Invariant reached: no `search` is left; each is a bisection (or a scan, where there is no order) that runs
+ * Invariant reached: no `search` is left; each is a bisection (or a scan, where it is near or there is no order) that runs
  * just before the statement that needs its result. Searching has no effect and its bounds are in range by
  * construction, so it may run where its result is then not used.
  */
@@ -69,9 +69,10 @@ function emit(s: Search, result: string, names: Names): Stmt[] {
   const at = (p: Expr): Expr => load(s.buffer, [p], s.value.dtype)
   const loop = (body: readonly Stmt[], cond: Expr): Stmt => stmt({ kind: 'while', cond, body })
   const end: Stmt = stmt({ kind: 'let', name: result, dtype: 'i32', value: get(lo) })
-  if (s.method === 'linear') {
-    const differs = binary('and', lt(get(lo), s.hi), binary('ne', at(get(lo)), s.value))
-    return [...declare(lo, s.lo), loop([set(lo, add(get(lo), int(1)))], differs), end]
+  if (s.method === 'linear' || s.method === 'next') {
+    const differs = binary(s.method === 'next' ? 'le' : 'ne', at(get(lo)), s.value)
+    const further = binary('and', lt(get(lo), s.hi), differs)
+    return [...declare(lo, s.lo), loop([set(lo, add(get(lo), int(1)))], further), end]
   }
   const mid = names.fresh('mid')
   const m = variable(mid)

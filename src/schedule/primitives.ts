@@ -9,6 +9,7 @@ import { fission } from './loops/fission.ts'
 import { fuse } from './loops/fuse.ts'
 import { merge } from './loops/merge.ts'
 import { pipeline } from './loops/pipeline.ts'
+import { accumulate } from './loops/accumulate.ts'
 import { reorder } from './loops/reorder.ts'
 import { require } from './loops/require.ts'
 import { rfactor } from './loops/rfactor.ts'
@@ -32,6 +33,7 @@ export const PRIMITIVES: { readonly [K in LoopStep['kind']]: Primitive<Extract<L
   require,
   cache_read: cacheRead,
   pipeline,
+  accumulate,
   cache_write: cacheWrite,
   compute_at: computeAt,
   fission,

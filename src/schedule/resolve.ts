@@ -267,6 +267,8 @@ function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
       const instr = env.schedule.instrs.get(step.instr.name)!
       return loop({ kind: 'tensorize', loop: ref(step.loop), instr, span })
     }
+    case 'accumulate':
+      return loop({ kind: 'accumulate', buffer: names.buffer(step.buffer), loop: ref(step.loop), span })
     case 'pipeline':
       return loop({ kind: 'pipeline', loop: ref(step.loop), by: integer(step.by, env), span })
     case 'cache_read':

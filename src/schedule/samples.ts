@@ -248,3 +248,26 @@ export const stagedRows: Kernel2 = kernel2(
     ]),
   ],
 )
+
+/** `C[rows[p], f] += A[p, f]` over a list of rows, 4 features. */
+export const listedRows: Kernel2 = kernel2(
+  'listed',
+  ['m', 'p_count'],
+  [
+    buffer('rows', ['p_count'], 'index'),
+    buffer('A', ['p_count', 4], 'in'),
+    buffer('C', ['m', 4], 'inout'),
+  ],
+  [
+    loop(
+      'p',
+      'p_count',
+      [
+        loop('f', 4, [
+          reduce(at('C', [at('rows', ['p'], 'i32'), 'f']), '+', at('A', ['p', 'f']), { init: false }),
+        ]),
+      ],
+      { reduce: true },
+    ),
+  ],
+)

@@ -138,6 +138,13 @@ export interface AtomicStep extends At {
   readonly buffer: string
 }
 
+/** `accumulate C over s` */
+export interface AccumulateStep extends At {
+  readonly kind: 'accumulate'
+  readonly buffer: string
+  readonly loop: LoopRef
+}
+
 /** `combine C`, or `combine C in sum`: partial results, and passes that add them in a fixed order */
 export interface CombineStep extends At {
   readonly kind: 'combine'
@@ -167,6 +174,7 @@ export type LoopStep =
   | FissionStep
   | RfactorStep
   | AtomicStep
+  | AccumulateStep
   | CombineStep
   | MergeStep
 
@@ -220,6 +228,8 @@ export function printStep(s: LoopStep): string {
       return `rfactor ${refText(s.loop)}${into(s.into)}`
     case 'atomic':
       return `atomic ${s.buffer}`
+    case 'accumulate':
+      return `accumulate ${s.buffer} over ${refText(s.loop)}`
     case 'combine':
       return `combine ${s.buffer}${s.nest === undefined ? '' : ` in ${s.nest}`}`
     case 'merge':

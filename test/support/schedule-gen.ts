@@ -209,6 +209,7 @@ function loopSteps(c: Choices, k: Compilation): LoopStep[] {
     'fission',
     'compute_at',
     'pipeline',
+    'accumulate',
     'combine',
     'merge',
   ] as const)
@@ -297,6 +298,17 @@ function loopSteps(c: Choices, k: Compilation): LoopStep[] {
     case 'atomic':
     case 'combine': {
       return locals.length > 0 ? [{ kind: how, buffer: c.pick(locals).name }] : []
+    }
+    case 'accumulate': {
+      // A share of the positions for each thread.
+      const l = c.pick(loops.filter((x) => x.reduce).length > 0 ? loops.filter((x) => x.reduce) : loops)
+      const buffer = locals.length > 0 ? c.pick(locals).name : 'C'
+      return [
+        split(l, 2 + c.below(3)),
+        { kind: 'atomic', buffer },
+        { kind: 'bind', bindings: [{ loop: `${l.nest}.${l.var}_a`, to: c.pick([...BLOCKS]) }] },
+        { kind: 'accumulate', buffer, loop: `${l.nest}.${l.var}_b` },
+      ]
     }
     case 'merge':
       return nests.length > 1 ? [{ kind: 'merge', nests: c.shuffle(nests).slice(0, 2 + c.below(2)) }] : []

@@ -1,6 +1,7 @@
 /** Random steps on whatever kernel there is; most are refused. */
 import fc from 'fast-check'
 import { THREAD_AXES } from '../../src/ir/expr.ts'
+import { segmentsOf } from '../../src/ir/segments.ts'
 import { loopsOf } from '../../src/ir/tree.ts'
 import { loopNames, type ScheduleState } from '../../src/schedule/state.ts'
 import type { LoopStep } from '../../src/schedule/steps.ts'
@@ -28,6 +29,7 @@ const KINDS: readonly Exclude<LoopStep['kind'], 'require'>[] = [
   'fission',
   'rfactor',
   'atomic',
+  'accumulate',
   'combine',
   'merge',
   'merge',
@@ -94,6 +96,12 @@ export function stepFor(state: ScheduleState, [kind, a, b, c, e, f]: readonly nu
       }
     case 'rfactor':
       return { kind: 'rfactor', loop: name(a!) }
+    case 'accumulate': {
+      const over = loops.findIndex((l) => typeof segmentsOf(l) !== 'string')
+      const segments = over < 0 ? '' : segmentsOf(loops[over]!)
+      const target = typeof segments === 'string' ? pick(buffers, a!) : segments.reduce.targets[0]!.buffer
+      return { kind: 'accumulate', buffer: target, loop: name(over < 0 ? b! : over) }
+    }
     case 'atomic':
       return { kind: 'atomic', buffer: pick(buffers.slice(-5), a!) }
     case 'combine':

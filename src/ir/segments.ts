@@ -1,0 +1,89 @@
+/** Loops whose neighbouring iterations mostly combine into the same element. */
+import { add, type Expr, freeVars, int, keyOf, mentions, mul } from './expr.ts'
+import { linear } from './linear.ts'
+import type { For, Reduce } from './loops.ts'
+import { accessesOf, type Body, boundVarsOf, writesOf } from './tree.ts'
+
+export interface Segments {
+  /** The one reduction inside whose element changes with the loop. */
+  readonly reduce: Reduce
+  /** The loops between that run over different elements, constant ones. */
+  readonly inner: readonly For[]
+  /** What the elements' indices depend on the loop through. */
+  readonly parts: readonly Expr[]
+  /** For each target and dimension the part it depends on, and what is added to it. */
+  readonly rest: readonly (readonly { readonly part?: number | undefined; readonly more: Expr }[])[]
+}
+
+/** The segments of a loop, or why it has none. */
+export function segmentsOf(loop: For): Segments | string {
+  const found: { reduce: Reduce; path: readonly For[]; conditional: boolean }[] = []
+  const visit = (body: Body, path: readonly For[], conditional: boolean): void => {
+    for (const s of body) {
+      if (s.kind === 'for') visit(s.body, [...path, s], conditional)
+      else if (s.kind === 'if') {
+        visit(s.then, path, true)
+        visit(s.else, path, true)
+      } else if (s.kind === 'reduce' && changes(s, loop)) found.push({ reduce: s, path, conditional })
+    }
+  }
+  visit(loop.body, [], false)
+  const [only] = found
+  if (!only) return `no element that ${loop.name} combines into changes with it`
+  if (found.length > 1) return `${loop.name} combines into elements of several statements`
+  const { reduce, path, conditional } = only
+  const bound = boundVarsOf(loop.body)
+  const written = writesOf(loop.body)
+  const buffers = new Set(reduce.targets.map((t) => t.buffer))
+  if (conditional) return `a condition inside of ${loop.name} decides whether it combines`
+  if (reduce.init) return `the elements start at the identity inside of ${loop.name}`
+  const others = accessesOf(loop.body).some((a) => buffers.has(a.buffer) && a.stmt !== reduce)
+  if (others) return `${loop.name} uses ${[...buffers].join(' and ')} elsewhere`
+  const inner = path.filter((l) => reduce.targets.some((t) => t.index.some((e) => mentions(e, l.var))))
+  for (const l of path) {
+    if (l.mode.kind === 'bind') return `${l.name} inside of it is bound to ${l.mode.to}`
+    if (l.guards.some((g) => mentions(g, loop.var))) return `a condition on ${l.name} depends on ${loop.name}`
+  }
+  for (const l of inner) {
+    if (l.reduce) return `the element changes with the reduction loop ${l.name}`
+    if (l.extent.kind !== 'const') return `${l.name} has no constant extent`
+    const kept = new Set(inner.map((x) => x.var))
+    if (l.guards.some((g) => [...freeVars(g)].some((v) => bound.has(v) && !kept.has(v))))
+      return `a condition on ${l.name} depends on a loop that combines`
+  }
+  const parts: Expr[] = []
+  const keys = new Map<string, number>()
+  const rest: { part?: number | undefined; more: Expr }[][] = []
+  for (const t of reduce.targets) {
+    const dims: { part?: number | undefined; more: Expr }[] = []
+    for (const e of t.index) {
+      const sum = linear(e)
+      let [part, more]: [Expr, Expr] = [int(0), int(sum.constant)]
+      for (const { term, coefficient } of sum.terms.values()) {
+        const scaled = mul(term, int(coefficient))
+        if (!mentions(term, loop.var)) more = add(scaled, more)
+        else if ([...freeVars(term)].some((v) => bound.has(v)))
+          return `the element depends on ${loop.name} and a loop inside of it together`
+        else part = add(part, scaled)
+      }
+      if (part.kind === 'const') dims.push({ more })
+      else {
+        const key = keyOf(part)
+        const known = keys.get(key) ?? parts.push(part) - 1
+        keys.set(key, known)
+        dims.push({ part: known, more })
+      }
+    }
+    rest.push(dims)
+  }
+  const reads = new Set(
+    parts.flatMap((p) =>
+      accessesOf([{ kind: 'let', name: '', dtype: 'i32', value: p }]).map((a) => a.buffer),
+    ),
+  )
+  if ([...reads].some((b) => written.has(b))) return `${loop.name} writes what decides on the element`
+  return { reduce, inner, parts, rest }
+}
+
+const changes = (r: Reduce, loop: For): boolean =>
+  r.targets.some((t) => t.index.some((e) => mentions(e, loop.var)))
