@@ -21,9 +21,9 @@ export async function refusals(device: CudaDevice): Promise<void> {
       device.compile(withText(`#include <no_such_header.h>\n${KERNELS.scale.text}`)),
     )
     await refused('device/no-entry', () => device.compile(withEntry({ name: 'scales' })))
-    await refused('device/block-too-large', () => device.compile(withEntry({ block: [1024, 2, 1] })))
-    await refused('device/block-too-large', () => device.compile(withEntry({ block: [1, 1, 128] })))
-    return refused('device/shared-too-large', () => device.compile(withEntry({ sharedBytes: 2 ** 20 })))
+    await refused('device/over-limit', () => device.compile(withEntry({ block: [1024, 2, 1] })))
+    await refused('device/over-limit', () => device.compile(withEntry({ block: [1, 1, 128] })))
+    return refused('device/over-limit', () => device.compile(withEntry({ sharedBytes: 2 ** 20 })))
   })
   await check('bad launches', async () => {
     const b = device.alloc(16, 'b')
@@ -31,17 +31,17 @@ export async function refusals(device: CudaDevice): Promise<void> {
     gone.free()
     const scale = await launcher(device, KERNELS.scale)
     const one = [1, 1, 1] as const
-    await refused('device/bad-grid', () => device.run([scale([0, 1, 1], b, b, 4, 1)]))
-    await refused('device/bad-grid', () => device.run([scale([1, 65536, 1], b, b, 4, 1)]))
-    await refused('device/bad-argument', () => device.run([scale(one, b, b, 4)]))
-    await refused('device/bad-argument', () => device.run([scale(one, b, b, 0.5, 1)]))
-    await refused('device/bad-argument', () => device.run([scale(one, 3, b, 4, 1)]))
-    await refused('device/buffer-freed', () => device.run([scale(one, gone, b, 4, 1)]))
-    await refused('device/out-of-range', () => device.upload(b, new Float32Array(5)))
-    await refused('device/out-of-range', () => device.download(b, 17))
+    await refused('device/grid', () => device.run([scale([0, 1, 1], b, b, 4, 1)]))
+    await refused('device/grid', () => device.run([scale([1, 65536, 1], b, b, 4, 1)]))
+    await refused('device/arguments', () => device.run([scale(one, b, b, 4)]))
+    await refused('device/arguments', () => device.run([scale(one, b, b, 0.5, 1)]))
+    await refused('device/arguments', () => device.run([scale(one, 3, b, 4, 1)]))
+    await refused('device/freed-buffer', () => device.run([scale(one, gone, b, 4, 1)]))
+    await refused('device/range', () => device.upload(b, new Float32Array(5)))
+    await refused('device/range', () => device.download(b, 17))
     const module = await device.compile(KERNELS.step)
     module.release()
-    return refused('device/foreign-module', () =>
+    return refused('device/released-module', () =>
       device.run([{ kind: 'launch', module, entry: 'step', grid: one, args: [b, 0] }]),
     )
   })

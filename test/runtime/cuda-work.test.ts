@@ -78,7 +78,7 @@ describe('graphs', () => {
     const { device, append, number, zero, driver } = await lazyDevice()
     const { y, clear } = zero('y')
     const bad = { ...(append(y, 1) as Extract<Command, { kind: 'launch' }>), grid: [0, 1, 1] as const }
-    expect(await codeOf(() => device.graph([append(y, 1), bad]))).toBe('device/bad-grid')
+    expect(await codeOf(() => device.graph([append(y, 1), bad]))).toBe('device/grid')
     for (const call of ['cuGraphInstantiateWithFlags', 'cuGraphUpload'] as const) {
       driver.failing.set(call, 1)
       expect(await codeOf(() => device.graph([append(y, 1)]))).toBe('device/cuda')
@@ -94,10 +94,10 @@ describe('graphs', () => {
     const command = append(b.y, 1) as Extract<Command, { kind: 'launch' }>
     const [first, second] = [await device.graph([a.clear]), await device.graph([command])]
     a.y.free()
-    expect(await codeOf(() => first.launch())).toBe('device/buffer-freed')
-    expect(await codeOf(() => first.time(1))).toBe('device/buffer-freed')
+    expect(await codeOf(() => first.launch())).toBe('device/freed-buffer')
+    expect(await codeOf(() => first.time(1))).toBe('device/freed-buffer')
     command.module.release()
-    expect(await codeOf(() => second.launch())).toBe('device/foreign-module')
+    expect(await codeOf(() => second.launch())).toBe('device/released-module')
     second.free()
     expect(await codeOf(() => second.launch())).toBe('device/freed')
     expect(await codeOf(() => second.time(1))).toBe('device/freed')
@@ -298,7 +298,7 @@ describe('clusters', () => {
     expect(seen).toEqual({ grid: [8, 3, 4], block: [8, 4, 2], sharedBytes: 640, cluster: [4, 1, 2], k: 5 })
     const grid = [6, 3, 4] as const
     const refused = (): Promise<void> => device.run([{ kind: 'launch', module, entry: 'k', grid, args: [5] }])
-    expect(await codeOf(refused)).toBe('device/bad-grid')
+    expect(await codeOf(refused)).toBe('device/grid')
   })
 
   test('more than 8 blocks are asked for, more than 16 refused', async () => {
@@ -310,8 +310,8 @@ describe('clusters', () => {
     expect(asked()).toBe(0)
     await compile(16)
     expect(asked()).toBe(1)
-    expect(await codeOf(() => compile(17))).toBe('device/bad-cluster')
-    expect(await codeOf(() => compile(0))).toBe('device/bad-cluster')
+    expect(await codeOf(() => compile(17))).toBe('device/over-limit')
+    expect(await codeOf(() => compile(0))).toBe('device/over-limit')
   })
 })
 

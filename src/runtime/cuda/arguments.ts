@@ -70,7 +70,7 @@ export function checkScalar(kernel: Entry, spec: ArgSpec, value: number): void {
   } else return
   const range = dtype === 'bool' ? '0 or 1' : `an integer in ${INT_RANGE[dtype as 'i32'].join(' .. ')}`
   fail({
-    code: 'device/bad-argument',
+    code: 'device/arguments',
     message: `kernel ${showKernel(kernel)}: scalar '${name}' of type ${dtype} cannot be ${value}`,
     expected: range,
   })
@@ -85,7 +85,7 @@ export function packArguments(
 ): void {
   if (args.length !== entry.args.length) {
     fail({
-      code: 'device/bad-argument',
+      code: 'device/arguments',
       message: `kernel ${showKernel(entry)} takes ${entry.args.length} arguments, not ${args.length}`,
       expected: entry.args.map((a) => a.name).join(', ') || 'no arguments',
     })
@@ -100,7 +100,7 @@ export function packArguments(
       block.setPointer(slot, addressOf(value, spec))
     } else {
       fail({
-        code: 'device/bad-argument',
+        code: 'device/arguments',
         message: `kernel ${showKernel(entry)}: argument '${spec.name}' is ${typeof value === 'number' ? 'a number' : 'a buffer'}`,
         expected: spec.kind === 'scalar' ? `a number of type ${spec.dtype}` : 'a buffer of this device',
       })

@@ -121,7 +121,7 @@ export class CudaDevice implements Device {
   async compile(module: ModuleText): Promise<CudaModule> {
     if (module.target !== 'cuda') {
       fail({
-        code: 'device/wrong-target',
+        code: 'device/target',
         message: `module '${module.name}' is printed for ${module.target}`,
         expected: 'a module printed for cuda',
       })
@@ -158,7 +158,7 @@ export class CudaDevice implements Device {
   async time(commands: readonly Command[], repeats: number, between?: Graph): Promise<number[]> {
     if (!Number.isSafeInteger(repeats) || repeats < 1) {
       fail({
-        code: 'device/bad-argument',
+        code: 'device/arguments',
         message: `cannot time ${repeats} repeats`,
         expected: 'a whole number, 1 or more',
       })

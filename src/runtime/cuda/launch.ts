@@ -71,20 +71,20 @@ export class Launcher {
     return shown
   }
 
-  /** @throws SptError `device/foreign-module`, `device/no-entry` */
+  /** @throws SptError `device/foreign-module`, `device/released-module`, `device/unknown-entry` */
   entry(command: Launch): LoadedEntry {
     const { module } = command
     if (!(module instanceof CudaModule) || !this.#modules.has(module)) {
       const gone = module instanceof CudaModule && module.released
       fail({
-        code: 'device/foreign-module',
+        code: gone ? 'device/released-module' : 'device/foreign-module',
         message: `the module of kernel '${command.entry}' was ${gone ? 'released' : 'not compiled on this device'}`,
       })
     }
     const loaded = module.entries.get(command.entry)
     if (loaded) return loaded
     return fail({
-      code: 'device/no-entry',
+      code: 'device/unknown-entry',
       message: `module '${module.text.name}' has no kernel '${command.entry}'`,
       lookup: { name: command.entry, candidates: [...module.entries.keys()] },
     })
@@ -95,14 +95,14 @@ export class Launcher {
     const { cluster } = entry
     if (!grid.every((n, d) => Number.isInteger(n) && n >= 1 && n <= maxGridDim[d]!)) {
       fail({
-        code: 'device/bad-grid',
+        code: 'device/grid',
         message: `kernel ${shown} cannot be launched with a grid of ${grid.join(' x ')} blocks`,
         expected: `whole numbers from 1 to ${maxGridDim.join(', ')}`,
       })
     }
     if (cluster && grid.some((n, d) => n % cluster[d]! !== 0)) {
       fail({
-        code: 'device/bad-grid',
+        code: 'device/grid',
         message: `kernel ${shown} cannot be launched with a grid of ${grid.join(' x ')} blocks in clusters of ${cluster.join(' x ')}`,
         expected: 'multiples of the cluster in each dimension',
       })

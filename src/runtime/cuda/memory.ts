@@ -63,11 +63,11 @@ export class CudaMemory {
     return buffer
   }
 
-  /** The buffer behind a handle. @throws SptError `device/buffer-freed`, `device/foreign-buffer` */
+  /** The buffer behind a handle. @throws SptError `device/freed-buffer`, `device/foreign-buffer` */
   own(buffer: DeviceBuffer): CudaBuffer {
     if (buffer instanceof CudaBuffer && this.live.has(buffer)) return buffer
     if (buffer instanceof CudaBuffer && buffer.freed) {
-      fail({ code: 'device/buffer-freed', message: `buffer '${buffer.label}' was freed before this use` })
+      fail({ code: 'device/freed-buffer', message: `buffer '${buffer.label}' was freed before this use` })
     }
     return fail({
       code: 'device/foreign-buffer',
@@ -102,7 +102,7 @@ export function checkRange(buffer: CudaBuffer, offset: number, bytes: number, ve
   const ok = Number.isSafeInteger(offset) && offset >= 0 && Number.isSafeInteger(bytes) && bytes >= 0
   if (ok && offset + bytes <= buffer.bytes) return
   fail({
-    code: 'device/out-of-range',
+    code: 'device/range',
     message: `cannot ${verb} ${bytes} bytes at offset ${offset}: buffer '${buffer.label}' has ${buffer.bytes} bytes`,
     expected: 'a range inside the buffer',
   })

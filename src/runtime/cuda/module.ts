@@ -114,7 +114,7 @@ function prepare(driver: CudaDriver, chip: Chip, entry: Entry, fn: Handle, used:
   if (threads > used.maxThreads || wide >= 0) {
     const byRegisters = used.maxThreads < chip.maxThreadsPerBlock && wide < 0
     fail({
-      code: 'device/block-too-large',
+      code: 'device/over-limit',
       message:
         `kernel ${showKernel(entry)}: a block of ${entry.block.join(' x ')} threads does not fit` +
         (byRegisters ? ` with ${used.registers} registers a thread` : ''),
@@ -125,7 +125,7 @@ function prepare(driver: CudaDriver, chip: Chip, entry: Entry, fn: Handle, used:
   const shared = used.shared + entry.sharedBytes
   if (shared > chip.sharedPerBlockOptin) {
     fail({
-      code: 'device/shared-too-large',
+      code: 'device/over-limit',
       message:
         `kernel ${showKernel(entry)} needs ${shared} bytes of shared memory a block ` +
         `(${used.shared} static, ${entry.sharedBytes} dynamic)`,
@@ -155,7 +155,7 @@ function prepareCluster(
   const whole = cluster.every((n) => Number.isInteger(n) && n >= 1)
   if (!chip.clusters || !whole || blocks > LARGEST_CLUSTER) {
     fail({
-      code: 'device/bad-cluster',
+      code: 'device/over-limit',
       message: chip.clusters
         ? `kernel ${showKernel(entry)} asks for clusters of ${cluster.join(' x ')} blocks`
         : `kernel ${showKernel(entry)} asks for clusters of blocks, which ${chip.name} does not have`,
