@@ -1,6 +1,7 @@
 import { type Expr, int, rewriteExpr } from '../../ir/expr.ts'
 import type { Fact } from '../../ir/loops.ts'
 import { type Body, rewriteStmts } from '../../ir/tree.ts'
+import { withoutHeld } from '../held.ts'
 import type { Primitive } from '../primitive.ts'
 import { rowSums } from '../samples.ts'
 import type { RequireStep } from '../steps.ts'
@@ -29,7 +30,8 @@ export const require: Primitive<RequireStep> = {
       })
     const { size, relation, by, span } = step
     const fact: Fact = { size, relation, by, ...(span ? { span } : {}) }
-    return { body: relation === 'equal' ? fixed(cx.kernel.body, size, by) : cx.kernel.body, facts: [fact] }
+    const body = relation === 'equal' ? fixed(cx.kernel.body, size, by) : cx.kernel.body
+    return { body: withoutHeld(body, [...(cx.kernel.facts ?? []), fact]), facts: [fact] }
   },
   example: {
     before: rowSums,
