@@ -29,6 +29,8 @@ export interface Buffer {
   readonly shape: readonly Expr[]
   readonly fill: number
   readonly accumulate: Dtype
+  /** Of coordinates that are validated: all are less than this, over sizes. */
+  readonly below?: Expr | undefined
   /** The declared memory whose tiles the last dimensions are made of. */
   readonly memory?: Memory | undefined
   /** A copy that holds `value` where one of `where`, over `coordinateName(k)`, does not hold, and is whole. */
@@ -204,7 +206,19 @@ export interface Fill {
   readonly span?: Span | undefined
 }
 
-export type Stmt = For | If | Store | Reduce | Alloc | Let | Barrier | While | Fill | VectorLoad | VectorStore | InstrCall
+export type Stmt =
+  | For
+  | If
+  | Store
+  | Reduce
+  | Alloc
+  | Let
+  | Barrier
+  | While
+  | Fill
+  | VectorLoad
+  | VectorStore
+  | InstrCall
 
 /** Stage II. Each top-level loop nest becomes a launch; `local` global-scope buffers are the plan's temporaries. */
 export interface Kernel2 {

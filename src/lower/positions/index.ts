@@ -77,7 +77,8 @@ class PositionLowering {
       accumulate: b.accumulate,
       span: b.span,
     }))
-    const index = (name: string, length: Expr): Buffer => ({
+    const index = (name: string, length: Expr, below?: Expr): Buffer => ({
+      ...(below ? { below } : {}),
       name,
       dtype: 'i32',
       scope: 'global',
@@ -94,7 +95,10 @@ class PositionLowering {
         )
       if (a.kind === 'bitmap')
         out.push(index(maskOf(a.name), mul(this.#levels.positions(a.parent), int(wordsOf(a)))))
-      if (hasIndices(a)) out.push(index(indicesOf(a.name), this.#levels.positions(a.name)))
+      if (hasIndices(a)) {
+        const below = a.kind === 'sparse_variable' ? a.extent : undefined
+        out.push(index(indicesOf(a.name), this.#levels.positions(a.name), below))
+      }
     }
     return out
   }

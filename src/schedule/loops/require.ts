@@ -31,7 +31,7 @@ export const require: Primitive<RequireStep> = {
     const { size, relation, by, span } = step
     const fact: Fact = { size, relation, by, ...(span ? { span } : {}) }
     const body = relation === 'equal' ? fixed(cx.kernel.body, size, by) : cx.kernel.body
-    return { body: withoutHeld(body, [...(cx.kernel.facts ?? []), fact]), facts: [fact] }
+    return { body: withoutHeld(body, cx.kernel.buffers, [...(cx.kernel.facts ?? []), fact]), facts: [fact] }
   },
   example: {
     before: rowSums,
