@@ -200,8 +200,10 @@ export class OurRun {
     return out
   }
 
-  /** Microseconds of a few runs. */
-  scout(): Promise<number> {
+  /** Microseconds of a few runs; of one where that takes long. */
+  async scout(): Promise<number> {
+    const once = await this.#timed({ warmups: 0, repeats: 1 })
+    if (once > SCOUT.long) return once
     return this.#timed({ warmups: SCOUT.warmUps, repeats: SCOUT.repeats })
   }
 
@@ -268,12 +270,19 @@ export async function slotsOf(
   tensor: StoredTensor,
   count: number,
 ): Promise<readonly Int32Array[]> {
-  const high = Float32Array.from({ length: count }, (_, e) => 1 + (e >>> 12))
-  const low = Float32Array.from({ length: count }, (_, e) => e & 4095)
+  const high = new Float32Array(count)
+  const low = new Float32Array(count)
+  for (let e = 0; e < count; e++) {
+    high[e] = 1 + (e >>> 12)
+    low[e] = e & 4095
+  }
   const [above, below] = [await download(on, ready, tensor, high), await download(on, ready, tensor, low)]
-  return above.map((h, k) =>
-    Int32Array.from(h, (x, s) => (x === 0 ? -1 : (x - 1) * 4096 + (below[k]![s] ?? 0))),
-  )
+  return above.map((h, k) => {
+    const l = below[k] ?? h
+    const out = new Int32Array(h.length)
+    for (let s = 0; s < h.length; s++) out[s] = h[s] === 0 ? -1 : (h[s]! - 1) * 4096 + l[s]!
+    return out
+  })
 }
 
 async function download(
@@ -287,7 +296,10 @@ async function download(
   const parts = await convertFor(ready.compiled, inputs(source)[0]!.name, from)
   from.free()
   try {
-    return (await parts.download()).parts.map((p) => Float32Array.from(p.values ?? []))
+    return (await parts.download()).parts.map((p) => {
+      if (!(p.values instanceof Float32Array)) throw new Error('element numbers are f32')
+      return p.values
+    })
   } finally {
     parts.free()
   }

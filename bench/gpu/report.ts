@@ -86,9 +86,9 @@ function cells(c: Case): string[] {
 }
 
 /** One line, for the run as it goes. */
-export const line = (c: Case): string => {
-  const row = cells(c)
-  return `${c.suite.padEnd(12)} ${HEAD.map((h, k) => `${k < 2 || k === 2 || k === 4 ? '' : `${h} `}${row[k]}`).join('  ')}`
+export function line(c: Case): string {
+  const [data, at, peer, peerTime, mine, ownTime, ratio, standard, cold] = cells(c)
+  return `${c.suite}, ${data}, ${at}: ${peer} ${peerTime}, ${mine} ${ownTime}: ${ratio} × (standard ${standard}, cold ${cold})`
 }
 
 const troubles = (cases: readonly Case[]): string[] =>

@@ -15,7 +15,7 @@ export interface Times {
 /** Runs in a graph that is timed back to back. */
 export const COPIES = 20
 /** A few runs, to choose who is measured. */
-export const SCOUT = { warmUps: 3, repeats: 5 } as const
+export const SCOUT = { warmUps: 3, repeats: 5, long: 100_000 } as const
 export const WARM_UPS = 10
 /** Runs shorter than `below` are also timed back to back, and compared so when one of the two is under `compare`. */
 export const BACK_TO_BACK = { below: 60, compare: 20, repeats: 30 } as const
@@ -44,7 +44,8 @@ export class PeerRun {
   }
 
   scout(): number {
-    return this.#timed(1, SCOUT.warmUps, SCOUT.repeats)
+    const once = this.#timed(1, 0, 1)
+    return once > SCOUT.long ? once : this.#timed(1, SCOUT.warmUps, SCOUT.repeats)
   }
 
   measure(scouted: number): Times {
