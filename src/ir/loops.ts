@@ -46,7 +46,7 @@ export type LoopMode =
   | { readonly kind: 'vectorize' }
   /** Copies into shared memory exist for `stages` iterations at a time, made ahead of their use. */
   | { readonly kind: 'pipeline'; readonly stages: number }
-  | { readonly kind: 'accumulate' }
+  | { readonly kind: 'accumulate'; readonly by: number }
   /** The loop and what is inside is what one declared instruction does. */
   | { readonly kind: 'instr'; readonly instr: Instr }
 

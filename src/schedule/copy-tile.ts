@@ -191,7 +191,7 @@ function digitsIn(e: Expr, loops: readonly For[]): readonly Place[] | undefined 
     else if (loops.some((l) => mentions(term, l.var))) others = true
   }
   if (!others && places.length === loops.length) {
-    const sorted = [...places].sort((a, b) => b.stride - a.stride)
+    const sorted = [...places].sort((a, b) => b.stride - a.stride || extentOf(b.loop) - extentOf(a.loop))
     const dense = sorted.every((p, k) => {
       const next = sorted[k + 1]
       return p.stride >= 1 && (!next || p.stride === next.stride * extentOf(next.loop))

@@ -18,7 +18,7 @@ const outsideFeatures = (cols: number, tile: number, scope: 'register' | 'shared
 /** Tiles of both matrices under loops over the other one's rest. */
 const tiles = (block: number, depth: number, scope: 'register' | 'shared'): Kernel =>
   gemm
-    .tile(['i', 'j'], [block, block], ['io', 'jo', 'ii', 'ji'])
+    .tile(['product.i', 'product.j'], [block, block], ['io', 'jo', 'ii', 'ji'])
     .split('p', depth, ['po', 'pi'])
     .reorder('io', 'jo', 'po', 'pi', 'ii', 'ji')
     .cache_read('A', 'po', scope)

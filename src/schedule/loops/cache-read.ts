@@ -1,4 +1,5 @@
-import { constant, type Expr, int, load, variable } from '../../ir/expr.ts'
+import { constant, type Expr, int, load, substitute, variable } from '../../ir/expr.ts'
+import { coordinateName } from '../../ir/instr.ts'
 import type { Buffer, For, Stmt } from '../../ir/loops.ts'
 import { replaceLoop, stmt } from '../../ir/tree.ts'
 import { checkOneNest } from '../checks.ts'
@@ -16,6 +17,7 @@ import {
   type Use,
   usesOf,
 } from '../footprint.ts'
+import { withoutNeedlessGuards } from '../padded-guards.ts'
 import type { Primitive } from '../primitive.ts'
 import { featureMajor } from '../samples.ts'
 import type { CacheReadStep } from '../steps.ts'
@@ -74,7 +76,7 @@ export const cacheRead: Primitive<CacheReadStep> = {
     checkStable(cx, loop, print, first)
     const name = step.into ? cx.claim(step.into) : cx.fresh(`${buffer.name}_${step.scope}`)
     const box = step.scope === 'shared' ? tileOf(cx, at, print, buffer) : undefined
-    const { shape, copy, element } = box
+    const { shape, copy, element, padding } = box
       ? boxed(cx, loop, step, box, buffer, name)
       : own(cx, loop, step, print, buffer, name)
     const local: Buffer = Object.freeze({
@@ -86,19 +88,19 @@ export const cacheRead: Primitive<CacheReadStep> = {
       fill: 0,
       accumulate: buffer.dtype,
       memory: undefined,
+      padding,
       ...inMemory(cx, loop, step.memory, { ...buffer, name }, shape),
     })
     const body = replaceLoads(loop.body, buffer.name, (index, path) =>
       load(name, element({ index, path }), buffer.dtype),
     )
-    return {
-      body: replaceLoop(cx.kernel.body, loop.var, (l) =>
-        stmt({
-          ...l,
-          body: [...body.slice(0, first), stmt({ kind: 'alloc', buffer: local }), copy, ...body.slice(first)],
-        }),
-      ),
-    }
+    const next = replaceLoop(cx.kernel.body, loop.var, (l) =>
+      stmt({
+        ...l,
+        body: [...body.slice(0, first), stmt({ kind: 'alloc', buffer: local }), copy, ...body.slice(first)],
+      }),
+    )
+    return { body: padding ? withoutNeedlessGuards(next) : next }
   },
   example: {
     before: featureMajor,
@@ -118,6 +120,7 @@ interface Copy {
   readonly shape: readonly number[]
   readonly copy: Stmt
   readonly element: (use: Pick<Use, 'index' | 'path'>) => readonly Expr[]
+  readonly padding?: Buffer['padding']
 }
 
 /** What one thread reads, a dimension for each loop; in shared memory besides one for each thread-bound loop. */
@@ -196,7 +199,15 @@ function boxed(cx: Context, loop: For, step: CacheReadStep, tile: Tile, buffer: 
     shape,
     copy: fillNest(cx, tile, name, vector, copy, pad),
     element: (use) => at(tileIndex(tile, use)),
+    padding:
+      step.padded === undefined ? undefined : { value: step.padded, where: whereOf(tile, laid(tile.dims)) },
   }
+}
+
+/** What holds of elements that are the buffer's, over coordinates of the copy. */
+function whereOf(tile: Tile, dims: Tile['dims']): readonly Expr[] {
+  const map = new Map<string, Expr>(dims.map((d, k) => [d.var, variable(coordinateName(k))]))
+  return [...tile.guards, ...tile.conditions].map((g) => substitute(g, map))
 }
 
 const VECTORS = [2, 4, 8]

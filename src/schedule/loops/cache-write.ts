@@ -68,6 +68,7 @@ export const cacheWrite: Primitive<CacheWriteStep> = {
         shape: prints[k]!.shape.map(int),
         fill: 0,
         memory: undefined,
+        padding: undefined,
         ...inMemory(cx, loop, step.memory, { name, dtype }, prints[k]!.shape),
       })
     })

@@ -172,6 +172,7 @@ function covers(cx: Context, of: For, made: Expr, around: readonly For[], buffer
       loop: term.kind === 'var' ? around.find((l) => l.var === term.name) : undefined,
       stride: coefficient,
     }))
+    .filter(({ loop }) => loop?.extent.kind !== 'const' || loop.extent.value !== 1 || terms.size === 1)
     .sort((a, b) => a.stride - b.stride)
   let next = 1
   let whole = constant === 0 && digits.length > 0 && of.guards.length === 0
@@ -186,7 +187,7 @@ function covers(cx: Context, of: For, made: Expr, around: readonly For[], buffer
       message: `the loops around what writes ${buffer} are not known to reach all that ${of.name} runs over`,
       loops: [of],
     })
-  return isMultiple(of.extent, digits.at(-1)!.stride, cx.kernel.facts)
+  return isMultiple(of.extent, digits.at(-1)?.stride ?? 1, cx.kernel.facts)
 }
 
 /** Whether `count · stride` reaches `extent`, and `count - 1` times does not. */

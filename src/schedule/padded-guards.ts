@@ -1,0 +1,116 @@
+/**
+ * Guards that copies made needless: where they fail, copies hold what changes nothing, or what is computed goes to
+ * elements of a local buffer that nothing reads.
+ */
+import {
+  type BinaryOp,
+  children,
+  constant,
+  type Expr,
+  freeVars,
+  keyOf,
+  rewriteExpr,
+  sub,
+  substitute,
+} from '../ir/expr.ts'
+import { coordinateName } from '../ir/instr.ts'
+import { linear, linearKey } from '../ir/linear.ts'
+import type { Buffer, For, Reduce, Stmt } from '../ir/loops.ts'
+import { accessesOf, type Body, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
+import { allocations } from './context.ts'
+
+/** The body without the guards of loops around reductions over padded copies that the copies have made needless. */
+export function withoutNeedlessGuards(body: Body): Body {
+  const local = allocations(body)
+  let out = body
+  for (let next: Body | undefined = body; next; next = dropOne(out, local)) out = next
+  return out
+}
+
+function dropOne(body: Body, local: ReadonlyMap<string, Buffer>): Body | undefined {
+  let found: { loop: For; guard: Expr } | undefined
+  walkStmts(body, (s, path) => {
+    if (found || s.kind !== 'reduce' || !isOverCopies(s, local)) return
+    for (const [k, loop] of path.entries()) {
+      if (loop.guards.length === 0 || !onlyLoopsAround(loop, s)) continue
+      const inside = path.slice(k)
+      const guard = loop.guards.find((g) => isIdle(g, s, local) || isUnread(g, s, inside, body))
+      if (guard) found = { loop, guard }
+    }
+  })
+  if (!found) return undefined
+  const { loop, guard } = found
+  const guards = loop.guards.filter((g) => g !== guard)
+  return replaceStmt(body, loop, () => stmt<For>({ ...loop, guards }))
+}
+
+/** All that is read lies in copies, and what is written in local buffers: no address is out of range. */
+const isOverCopies = (s: Reduce, local: ReadonlyMap<string, Buffer>): boolean =>
+  s.targets.every((t) => local.has(t.buffer)) &&
+  accessesOf([s]).every((a) => a.mode === 'write' || local.get(a.buffer)?.padding !== undefined)
+
+/** Nothing but loops stands between the loop and the statement. */
+const onlyLoopsAround = (loop: For, s: Stmt): boolean => {
+  const [only] = loop.body
+  return loop.body.length === 1 && (only === s || (only?.kind === 'for' && onlyLoopsAround(only, s)))
+}
+
+/** A condition as a text, equal for equal bounds however they are written. */
+const textOf = (g: Expr): string =>
+  g.kind === 'binary' && g.op === 'lt' ? `0 < ${linearKey(linear(sub(g.b, g.a)))}` : keyOf(g)
+
+/** Where the guard fails, all values are the reducer's identity: what is read then is padding. */
+function isIdle(guard: Expr, s: Reduce, local: ReadonlyMap<string, Buffer>): boolean {
+  const text = textOf(guard)
+  const padded = (e: Expr): Expr | undefined => {
+    const padding = e.kind === 'load' ? local.get(e.buffer)?.padding : undefined
+    if (e.kind !== 'load' || !padding) return undefined
+    const at = new Map(e.index.map((x, k) => [coordinateName(k), x]))
+    return padding.where.some((g) => textOf(substitute(g, at)) === text)
+      ? constant(padding.value, e.dtype)
+      : undefined
+  }
+  return s.values.every((v, k) => {
+    const identity = s.reducer.identity[k]!
+    const value = folded(rewriteExpr(v, padded))
+    return identity.kind === 'const' && value === identity.value
+  })
+}
+
+/** What sums and products of constants are. */
+function folded(e: Expr): number | undefined {
+  if (e.kind === 'const') return e.value
+  if (e.kind === 'cast') return folded(e.x)
+  const [a, b] = children(e).map(folded)
+  if (a === undefined) return undefined
+  if (e.kind === 'unary' && e.op === 'neg') return -a
+  if (e.kind !== 'binary' || b === undefined) return undefined
+  const fold = FOLDS[e.op]
+  return fold?.(a, b)
+}
+
+const FOLDS: { readonly [op in BinaryOp]?: (a: number, b: number) => number } = {
+  add: (a, b) => a + b,
+  sub: (a, b) => a - b,
+  mul: (a, b) => a * b,
+  min: Math.min,
+  max: Math.max,
+}
+
+/** The guard decides only which elements of the target are computed, and whoever reads one asks the same. */
+function isUnread(guard: Expr, s: Reduce, inside: readonly For[], body: Body): boolean {
+  const reduced = new Set(inside.flatMap((l) => (l.reduce ? [l.var] : [])))
+  if ([...freeVars(guard)].some((v) => reduced.has(v))) return false
+  return s.targets.every((t) =>
+    accessesOf(body).every((a) => {
+      if (a.buffer !== t.buffer || a.stmt === s) return true
+      if (a.mode === 'write') return false
+      const map = new Map<string, Expr>()
+      for (const [k, e] of t.index.entries()) if (e.kind === 'var') map.set(e.name, a.index[k]!)
+      // What the loops inside decide has to be said by the index.
+      if (inside.some((l) => freeVars(guard).has(l.var) && !map.has(l.var))) return false
+      const text = textOf(substitute(guard, map))
+      return a.path.some((l) => l.guards.some((g) => textOf(g) === text))
+    }),
+  )
+}
