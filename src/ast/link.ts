@@ -1,6 +1,18 @@
 /** Files → scopes: what each name means in each file. */
 import { type Diagnostic, type Source, SptError } from './diagnostic.ts'
-import type { Decl, File, Format, Ident, Import, Instr, Kernel, Memory, Monoid, Schedule } from './nodes.ts'
+import type {
+  Choice,
+  Decl,
+  File,
+  Format,
+  Ident,
+  Import,
+  Instr,
+  Kernel,
+  Memory,
+  Monoid,
+  Schedule,
+} from './nodes.ts'
 import type { Program, Scope } from './program.ts'
 import { resolvePath } from './resolve-path.ts'
 
@@ -50,7 +62,7 @@ function duplicate(problems: Diagnostic[], what: string, again: Ident, first: Id
 function declarations(file: File, problems: Diagnostic[]): Map<string, Named> {
   const result = new Map<string, Named>()
   for (const d of file.decls) {
-    if (d.kind === 'schedule') continue
+    if (d.kind === 'schedule' || d.kind === 'choice') continue
     const first = result.get(d.name.name)
     if (first) duplicate(problems, `\`${d.name.name}\``, d.name, first.name)
     else result.set(d.name.name, d)
@@ -114,12 +126,12 @@ function imported(path: string, i: Import, name: Ident, linking: Linking): Named
 }
 
 /** The schedules that a file declares, by the kernel they are for. */
-type Attached = ReadonlyMap<Kernel, readonly Schedule[]>
+type Attached = ReadonlyMap<Kernel, readonly (Schedule | Choice)[]>
 
 function attachments(file: File, { known }: Names, problems: Diagnostic[]): Attached {
-  const result = new Map<Kernel, Schedule[]>()
+  const result = new Map<Kernel, (Schedule | Choice)[]>()
   for (const s of file.decls) {
-    if (s.kind !== 'schedule') continue
+    if (s.kind !== 'schedule' && s.kind !== 'choice') continue
     const kernel = known.get(s.kernel.name)
     if (kernel?.kind !== 'kernel') {
       problems.push({
@@ -151,10 +163,10 @@ function scopeFor(
   problems: Diagnostic[],
 ): Scope {
   const whole = file.imports.flatMap((i) => (i.names ? [] : [resolvePath(path, i.path.value)]))
-  const schedules = new Map<string, ReadonlyMap<string, Schedule>>()
+  const schedules = new Map<string, ReadonlyMap<string, Schedule | Choice>>()
   for (const [name, d] of known) {
     if (d.kind !== 'kernel') continue
-    const own = new Map<string, Schedule>()
+    const own = new Map<string, Schedule | Choice>()
     for (const from of new Set([d.span.source, ...whole, path]))
       for (const s of attached.get(from)?.get(d) ?? []) {
         const first = own.get(s.name.name)
@@ -177,7 +189,12 @@ function scopeFor(
 }
 
 /** Reported once: in the file that declares both, or in the one that sees both. */
-function conflict(problems: Diagnostic[], again: Schedule, first: Schedule, path: string): void {
+function conflict(
+  problems: Diagnostic[],
+  again: Schedule | Choice,
+  first: Schedule | Choice,
+  path: string,
+): void {
   if (again.span.source === first.span.source && again.span.source !== path) return
   duplicate(problems, `schedule \`${again.kernel.name}.${again.name.name}\``, again.name, first.name)
 }

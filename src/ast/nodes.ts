@@ -7,9 +7,11 @@
  * (`-1` is `neg` of 1). Whether a name exists, and what it means, is for elaboration.
  */
 import type { Span } from './diagnostic.ts'
+import type { Choice } from './nodes-choices.ts'
 import type { Instr, Memory } from './nodes-instr.ts'
 import type { Schedule } from './nodes-schedules.ts'
 
+export type * from './nodes-choices.ts'
 export type * from './nodes-instr.ts'
 export type * from './nodes-schedules.ts'
 
@@ -96,7 +98,7 @@ export interface ImportName extends Node {
   readonly local: Ident
 }
 
-export type Decl = Kernel | Monoid | Format | Schedule | Memory | Instr
+export type Decl = Kernel | Monoid | Format | Schedule | Choice | Memory | Instr
 
 // Kernels ------------------------------------------------------------------------------------------------------
 

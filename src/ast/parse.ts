@@ -5,6 +5,7 @@ import { Attacher, type Slot, Writable } from './comments.ts'
 import { fail, type Source, SptError } from './diagnostic.ts'
 import { explain } from './explain.ts'
 import type * as ast from './nodes.ts'
+import { choices } from './parse-choices.ts'
 import { expressions, kernels, statements } from './parse-code.ts'
 import { type Actions, all, get, inContext, item, list, maybe, slotsOf, spanOf } from './parse-context.ts'
 import { instructions } from './parse-instr.ts'
@@ -45,6 +46,7 @@ semantics.addOperation<unknown>('ast', {
   ...formats,
   ...instructions,
   ...schedules,
+  ...choices,
 })
 
 /** What Ohm knows of a failed match; the method is public in its documentation and absent from its types. */

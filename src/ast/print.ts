@@ -21,6 +21,7 @@ import type {
   Step,
   Stmt,
 } from './nodes.ts'
+import { printChoice } from './print-choices.ts'
 import { exprDoc, primaryDoc } from './print-expr.ts'
 import { partsDoc, printFormat } from './print-format.ts'
 import { printInstr, printMemory } from './print-instr.ts'
@@ -69,6 +70,7 @@ function decl(p: Printer, d: Decl): void {
   else if (d.kind === 'format') printFormat(p, d)
   else if (d.kind === 'memory') printMemory(p, d)
   else if (d.kind === 'instr') printInstr(p, d, (s, first) => stmt(p, s, first))
+  else if (d.kind === 'choice') printChoice(p, d)
   else schedule(p, d)
 }
 
@@ -202,7 +204,7 @@ function stepDoc(s: Step): Doc {
         arrow(s.into),
       ]
     case 'accumulate':
-      return `accumulate ${s.buffer.name} over ${printLoop(s.loop)}`
+      return [`accumulate ${s.buffer.name} over ${printLoop(s.loop)}`, s.by ? [' by ', exprDoc(s.by)] : '']
     case 'pipeline':
       return [`pipeline ${printLoop(s.loop)} by `, exprDoc(s.by)]
     case 'cache_write':

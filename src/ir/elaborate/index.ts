@@ -5,6 +5,7 @@ import type { AnyFormat } from '../format.ts'
 import type { Instr, Memory } from '../instr.ts'
 import type { Monoid } from '../monoid.ts'
 import type { Kernel1 } from '../stage1.ts'
+import { type Choice, elaborateChoice } from './choices.ts'
 import { ambiguity, type FindFormat, formatNamed } from './format-uses.ts'
 import { elaborateFormat } from './formats.ts'
 import { elaborateInstr } from './instrs.ts'
@@ -12,8 +13,9 @@ import { elaborateKernel } from './kernels.ts'
 import { elaborateMemory } from './memories.ts'
 import { elaborateMonoid } from './monoids.ts'
 import { Report } from './report.ts'
-import { elaborateSchedule, type Schedule } from './schedules.ts'
+import { elaborateSchedule, type Resolve, type Schedule } from './schedules.ts'
 
+export type { Branch, Choice, Statistic } from './choices.ts'
 export { type FormatExpression, parseFormatExpression } from './format-expressions.ts'
 export type { AppliedFormat, Schedule, ScheduleParam } from './schedules.ts'
 
@@ -26,6 +28,8 @@ export interface Elaborated {
   readonly instrs: ReadonlyMap<string, Instr>
   /** By kernel, then by name. */
   readonly schedules: ReadonlyMap<string, ReadonlyMap<string, Schedule>>
+  /** The same for those that are decided when data are bound. */
+  readonly choices: ReadonlyMap<string, ReadonlyMap<string, Choice>>
 }
 
 /** Remembers what each declaration became, so that two ways to it give one result and one error. */
@@ -105,7 +109,8 @@ export function elaborate(program: Program): Elaborated {
     }
   }
   const instrOf = memo((s: Ast.Instr) => elaborateInstr(s, memoryIn(scopeOf(program, s)), report))
-  const scheduleOf = (s: Ast.Schedule, path: readonly Ast.Schedule[]): Schedule | null => {
+  /** What the names of a schedule or choice mean; `null` without its kernel. */
+  const around = (s: Ast.Schedule | Ast.Choice): Resolve | null => {
     const scope = scopeOf(program, s)
     const decl = scope.kernels.get(s.kernel.name)
     if (!decl)
@@ -115,23 +120,26 @@ export function elaborate(program: Program): Elaborated {
         span: s.kernel.span,
         lookup: { name: s.kernel.name, candidates: [...scope.kernels.keys()] },
       })
-    const kernel = kernelOf(decl)
-    return elaborateSchedule(
-      s,
-      {
-        report,
-        scope,
-        kernel,
-        format: formatIn(scope),
-        schedule: scheduleOf,
-        memory: memoryIn(scope),
-        instr: (id) => {
-          const found = named((x) => x.instrs, 'instruction', scope)(id)
-          return found && instrOf(found)
-        },
+    return {
+      report,
+      scope,
+      kernel: kernelOf(decl),
+      format: formatIn(scope),
+      schedule: scheduleOf,
+      memory: memoryIn(scope),
+      instr: (id) => {
+        const found = named((x) => x.instrs, 'instruction', scope)(id)
+        return found && instrOf(found)
       },
-      path,
-    )
+    }
+  }
+  const scheduleOf = (s: Ast.Schedule, path: readonly Ast.Schedule[]): Schedule | null => {
+    const r = around(s)
+    return r && elaborateSchedule(s, r, path)
+  }
+  const choiceOf = (c: Ast.Choice): Choice | null => {
+    const r = around(c)
+    return r && elaborateChoice(c, r)
   }
   const all = <D, V>(decls: ReadonlyMap<string, D>, make: (d: D) => V | null): Map<string, V> => {
     const out = new Map<string, V>()
@@ -146,7 +154,10 @@ export function elaborate(program: Program): Elaborated {
   const instrs = all(program.instrs, instrOf)
   const formats = all(program.formats, formatOf)
   const kernels = all(program.kernels, kernelOf)
-  const schedules = all(program.schedules, (own) => all(own, (s) => scheduleOf(s, [])))
+  const schedules = all(program.schedules, (own) =>
+    all(own, (s) => (s.kind === 'schedule' ? scheduleOf(s, []) : null)),
+  )
+  const choices = all(program.schedules, (own) => all(own, (s) => (s.kind === 'choice' ? choiceOf(s) : null)))
   report.finish()
-  return { kernels, formats, monoids, memories, instrs, schedules }
+  return { kernels, formats, monoids, memories, instrs, schedules, choices }
 }

@@ -237,6 +237,7 @@ function argumentsOf(step: Ast.Step): readonly Ast.Expr[] {
     case 'require':
       return [step.by]
     case 'unroll':
+    case 'accumulate':
       return step.by ? [step.by] : []
     default:
       return []
@@ -258,6 +259,14 @@ function findSchedule(
       message: `kernel ${s.kernel.name} has no schedule ${name}`,
       span,
       lookup: { name, candidates: [...(known?.keys() ?? [])] },
+    })
+  if (decl.kind === 'choice')
+    return r.report.error({
+      code: 'check/choice-used',
+      message: `${name} is chosen when data are bound, and has no steps before`,
+      span,
+      expected: 'a schedule with steps',
+      hint: `use what it chooses from: ${[...new Set(decl.branches.map((b) => b.schedule.name))].join(', ')}`,
     })
   if (path.includes(decl))
     return r.report.error({

@@ -1,0 +1,22 @@
+/** Schedules that are chosen when data are bound. */
+import type { Expr, Ident, Item, Node } from './nodes.ts'
+
+/** `schedule kernel.name choose { … }`: the first branch whose condition holds says which schedule it is. */
+export interface Choice extends Item {
+  readonly kind: 'choice'
+  readonly kernel: Ident
+  readonly name: Ident
+  /** In source order; one at least, and one without a condition at most, the last. */
+  readonly branches: readonly Branch[]
+}
+/** `when (cond) schedule(args)`; without a condition, `otherwise schedule(args)`. */
+export interface Branch extends Item {
+  readonly cond: Expr | null
+  readonly schedule: Ident
+  readonly args: readonly NamedArg[]
+}
+/** `value`, by its place, or `name = value`; none by place after one by name. */
+export interface NamedArg extends Node {
+  readonly name: Ident | null
+  readonly value: Expr
+}

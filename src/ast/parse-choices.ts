@@ -1,0 +1,66 @@
+/** Choices among schedules: actions over the grammar's tree. */
+import { fail } from './diagnostic.ts'
+import type * as ast from './nodes.ts'
+import {
+  type Actions,
+  all,
+  blockItem,
+  get,
+  item,
+  list,
+  maybe,
+  maybeList,
+  slotsOf,
+  spanOf,
+} from './parse-context.ts'
+
+export const choices: Actions = {
+  Choice(_, kernel, _dot, name, _choose, open, when, _semi, otherwise, _semi2, close) {
+    const last = maybe<ast.Branch>(otherwise)
+    const branches = [...all<ast.Branch>(when), ...(last ? [last] : [])]
+    const node: ast.Choice = {
+      kind: 'choice',
+      kernel: get(kernel),
+      name: get(name),
+      branches,
+      span: spanOf(this),
+    }
+    return blockItem(node, { open, close }, slotsOf(branches))
+  },
+  When(_, _open, cond, _close, schedule, args) {
+    return item<ast.Branch>({
+      cond: get(cond),
+      schedule: get(schedule),
+      args: maybeList(args),
+      span: spanOf(this),
+    })
+  },
+  Otherwise(_, schedule, args) {
+    return item<ast.Branch>({
+      cond: null,
+      schedule: get(schedule),
+      args: maybeList(args),
+      span: spanOf(this),
+    })
+  },
+  NamedArgs(_, args, _close) {
+    const all = list<ast.NamedArg>(args)
+    const named = all.findIndex((a) => a.name !== null)
+    const late = named < 0 ? undefined : all.find((a, k) => k > named && a.name === null)
+    if (late)
+      fail({
+        code: 'parse/argument-order',
+        message: 'an argument without a name follows one with a name',
+        span: late.span,
+        labels: [{ span: all[named]!.span, text: 'named here' }],
+        hint: 'write it before, or name it too',
+      })
+    return all
+  },
+  NamedArg_named(name, _, value): ast.NamedArg {
+    return { name: get(name), value: get(value), span: spanOf(this) }
+  },
+  NamedArg_place(value): ast.NamedArg {
+    return { name: null, value: get(value), span: spanOf(this) }
+  },
+}
