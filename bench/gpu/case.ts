@@ -1,5 +1,6 @@
 /** One case: all contestants checked, looked at briefly, the best of each side measured. */
 import type { Verdict } from './expected.ts'
+import { DeviceLost, isLoss } from './loss.ts'
 import { messageOf } from './ours.ts'
 import { comparable, type Times } from './timing.ts'
 
@@ -90,19 +91,29 @@ export function ratios(c: Case): Ratios | undefined {
 /** Those within this of the fastest when scouted are measured too. */
 const CLOSE = 1.05
 
-/** Everyone enters and is checked; the fastest of each side and the standard choice are measured. */
+/** Whether the time is up, and who is left out because it ended a device before. */
+export interface Referee {
+  late(): boolean
+  readonly culprits: ReadonlyMap<string, string>
+}
+
+/**
+ * Everyone enters and is checked; the fastest of each side and the standard choice are measured.
+ * @throws DeviceLost
+ */
 export async function compete(
   contestants: readonly Contestant[],
   standard: string | null,
-  late: () => boolean,
+  referee: Referee,
 ): Promise<readonly Entry[]> {
   const entries: Entry[] = []
   const running = new Map<number, Running>()
   try {
     for (const c of contestants) {
       const head = { name: c.name, side: c.side, error: null, scouted: null, times: null }
-      if (late()) {
-        entries.push({ ...head, result: 'failed', note: 'out of time' })
+      const culprit = referee.culprits.get(c.name)
+      if (culprit !== undefined || referee.late()) {
+        entries.push({ ...head, result: 'failed', note: culprit ?? 'out of time' })
         continue
       }
       try {
@@ -121,6 +132,7 @@ export async function compete(
           })
         else entries.push({ ...head, ...facts, result: 'wrong', note: verdict.problem, error: verdict.error })
       } catch (error) {
+        if (isLoss(error)) throw new DeviceLost(c.name, messageOf(error))
         entries.push({ ...head, result: 'failed', note: messageOf(error) })
       }
     }
@@ -135,6 +147,7 @@ export async function compete(
         try {
           entries[k] = { ...e, times: both(e.times, await r.measure(e.scouted)) }
         } catch (error) {
+          if (isLoss(error)) throw new DeviceLost(e.name, messageOf(error))
           entries[k] = { ...e, result: 'failed', note: messageOf(error), times: null }
         }
       }

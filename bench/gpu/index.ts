@@ -2,6 +2,7 @@
  * The comparison with installed peers on one machine: suites of cases, every result checked against float64 before it is
  * timed, tables at the end and JSON along the way. `spt bench` is its command.
  */
+import { DeviceLost, goOn, inherited, MOST_CULPRITS } from './loss.ts'
 import { messageOf } from './ours.ts'
 import { buildingText, preparationText, suiteText } from './report.ts'
 import { type Options, Session } from './session.ts'
@@ -28,8 +29,9 @@ export const suiteNames = (): readonly string[] => Object.keys(SUITES)
 
 /** Runs suites (all without names); whether everything ran and every result was right. */
 export async function bench(names: readonly string[], options: Options): Promise<boolean> {
-  const session = new Session(options)
+  const session = new Session(options, inherited())
   let complete = true
+  let lost: DeviceLost | undefined
   try {
     for (const name of names.length > 0 ? names : suiteNames()) {
       const suite = SUITES[name]
@@ -38,17 +40,29 @@ export async function bench(names: readonly string[], options: Options): Promise
         await suite(session)
       } catch (error) {
         complete = false
+        if (error instanceof DeviceLost) {
+          lost = error
+          break
+        }
         session.say(`${name} ended early: ${messageOf(error)}`)
       }
     }
+    if (lost && options.again && session.culprits.size < MOST_CULPRITS) {
+      session.say(`${lost.culprit} ended the device: ${lost.message}; going on without it`)
+      session.culprits.set(lost.culprit, `ended the device: ${lost.message}`)
+      const state = await session.state()
+      await session.close()
+      return goOn(options.again, state) === 0
+    }
+    if (lost) session.say(`${lost.culprit} ended the device: ${lost.message}`)
     if (session.late()) session.say(`out of time after ${options.minutes} minutes`)
     await print(session)
-  } finally {
     await session.write()
+  } finally {
     await session.close()
   }
   const wrong = session.cases.some((c) => c.entries.some((e) => e.side === 'ours' && e.result === 'wrong'))
-  return complete && !wrong && session.cases.length > 0
+  return complete && !wrong && session.culprits.size === 0 && session.cases.length > 0
 }
 
 async function print(s: Session): Promise<void> {

@@ -3,9 +3,11 @@ import { devices } from '../../src/node.ts'
 import type { CudaDevice } from '../../src/runtime/cuda/index.ts'
 import { CuBlas } from '../peers/cublas.ts'
 import { CuSparse } from '../peers/cusparse.ts'
+import type { PythonResult } from '../peers/python.ts'
 import { PeerStream } from '../peers/stream.ts'
 import type { Case } from './case.ts'
 import { type Ceilings, ceilingsOf } from './ceilings.ts'
+import type { State } from './loss.ts'
 import { type Csr, type Source, sources } from './matrix.ts'
 import { messageOf, OurDevice, type Preparation } from './ours.ts'
 import { line, writeProgress } from './report.ts'
@@ -19,6 +21,8 @@ export interface Options {
   readonly matrices: readonly string[]
   readonly widths: readonly number[]
   readonly out: (text: string) => void
+  /** Arguments for Node that run the same again: to go on after a fault. Without them a fault ends the run. */
+  readonly again?: readonly string[]
 }
 
 /** What is opened once; a failure to open is remembered as its reason. */
@@ -45,7 +49,11 @@ export class Session {
   readonly options: Options
   readonly cases: Case[] = []
   readonly libraries: Record<string, string> = {}
-  readonly #start = performance.now()
+  readonly culprits = new Map<string, string>()
+  /** Results of the Python peers, once they have run. */
+  python: readonly PythonResult[] | null = null
+  readonly #earlier: readonly Preparation[]
+  readonly #start: number
   readonly #matrices = new Map<string, Promise<Csr>>()
   readonly #cuda = new Once(async () => {
     const device = new OurDevice(await devices.cuda())
@@ -70,8 +78,31 @@ export class Session {
   })
   #chip = ''
 
-  constructor(options: Options) {
+  constructor(options: Options, before: State | undefined) {
     this.options = options
+    this.#start = performance.now() - (before?.milliseconds ?? 0)
+    this.#earlier = before?.preparations ?? []
+    this.cases.push(...(before?.cases ?? []))
+    this.python = before?.python ?? null
+    Object.assign(this.libraries, before?.libraries)
+    for (const [name, what] of before?.culprits ?? []) this.culprits.set(name, what)
+  }
+
+  /** What a process needs that goes on from here. */
+  async state(): Promise<State> {
+    return {
+      cases: this.cases,
+      preparations: await this.preparations(),
+      python: this.python,
+      culprits: [...this.culprits],
+      libraries: this.libraries,
+      milliseconds: performance.now() - this.#start,
+    }
+  }
+
+  /** Whether an earlier process has done the case. */
+  has(suite: string, data: string, at: string): boolean {
+    return this.cases.some((c) => c.suite === suite && c.data === data && c.at === at)
   }
 
   readonly cuda = (): Promise<OurDevice> => this.#cuda.get()
@@ -121,7 +152,7 @@ export class Session {
 
   async preparations(): Promise<readonly Preparation[]> {
     const all = [await this.#cuda.opened(), await this.#webgpu.opened()]
-    return all.flatMap((d) => d?.preparations ?? [])
+    return [...this.#earlier, ...all.flatMap((d) => d?.preparations ?? [])]
   }
 
   async write(): Promise<void> {

@@ -68,9 +68,10 @@ export class PeerStream {
     return memory
   }
 
+  /** After a fault nothing can be given back, and nothing is said of it: the fault itself has been. */
   free(...all: readonly (Memory | undefined)[]): void {
-    this.enter()
-    this.finish()
+    this.driver.calls.cuCtxSetCurrent(this.#context)
+    this.driver.calls.cuStreamSynchronize(this.handle)
     for (const m of all) if (m && this.#live.delete(m.address)) this.driver.calls.cuMemFree_v2(m.address)
   }
 
@@ -185,8 +186,8 @@ export class PeerStream {
   }
 
   close(): void {
-    this.enter()
-    this.finish()
+    this.driver.calls.cuCtxSetCurrent(this.#context)
+    this.driver.calls.cuStreamSynchronize(this.handle)
     for (const { address } of this.#live.values()) this.driver.calls.cuMemFree_v2(address)
     this.driver.calls.cuStreamDestroy_v2(this.handle)
   }

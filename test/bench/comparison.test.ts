@@ -4,11 +4,13 @@ import { blockedEll, halves, randomBlocks, rowsOf, widen } from '../../bench/gpu
 import { fieldOf, parseCandidate, widthValues } from '../../bench/gpu/candidates.ts'
 import { type Case, type Contestant, compete, type Entry, ratios } from '../../bench/gpu/case.ts'
 import { ExpectedProduct, ExpectedSamples, PRECISION } from '../../bench/gpu/expected.ts'
+import { DeviceLost, goOn, type State } from '../../bench/gpu/loss.ts'
 import type { Csr } from '../../bench/gpu/matrix.ts'
 import { choose, fillNormal } from '../../bench/gpu/random.ts'
 import { suiteText, summarise } from '../../bench/gpu/report.ts'
 import type { Times } from '../../bench/gpu/timing.ts'
 import { type PowerLaw, powerLaw } from '../../bench/power-law.ts'
+import { SptError } from '../../src/ast/diagnostic.ts'
 
 /** A small matrix with an empty row. */
 function matrix(rows = 40): Csr {
@@ -220,17 +222,47 @@ describe('figures', () => {
         { name: 'good', side: 'ours', enter: running(50, true) },
         { name: 'wrong', side: 'ours', enter: running(1, false) },
         { name: 'broken', side: 'ours', enter: broken },
+        { name: 'guilty', side: 'ours', enter: running(2, true) },
         { name: 'peer', side: 'peer', enter: running(60, true) },
       ],
       'slow',
-      () => false,
+      { late: () => false, culprits: new Map([['guilty', 'ended the device']]) },
     )
     expect(entries.map((e) => [e.name, e.result, e.note, e.times?.event ?? null])).toEqual([
       ['slow', 'ok', '', 90],
       ['good', 'ok', '', 50],
       ['wrong', 'wrong', 'element 3 is off', null],
       ['broken', 'failed', 'no memory', null],
+      ['guilty', 'failed', 'ended the device', null],
       ['peer', 'ok', '', 60],
     ])
   })
+
+  test('who takes the device along is named', async () => {
+    const fault = async (): Promise<never> => {
+      throw new SptError({ code: 'device/fault', message: 'an illegal address' })
+    }
+    const referee = { late: () => false, culprits: new Map<string, string>() }
+    const run = compete([{ name: 'guilty', side: 'ours', enter: fault }], null, referee)
+    await expect(run).rejects.toMatchObject({
+      culprit: 'guilty',
+      message: 'device/fault: an illegal address',
+    })
+    await expect(run).rejects.toThrow(DeviceLost)
+  })
+})
+
+test('a run goes on in another process, which knows what was done', () => {
+  const state: State = {
+    cases: [caseOf('a', [entry('o', 'ours', times(100))])],
+    preparations: [],
+    python: null,
+    culprits: [['guilty', 'ended the device']],
+    libraries: { cuSPARSE: '12603' },
+    milliseconds: 1000,
+  }
+  const script = `
+    const state = JSON.parse(require('fs').readFileSync(process.env.SPT_BENCH_STATE, 'utf8'))
+    process.exit(state.cases[0].data === 'a' && state.culprits[0][0] === 'guilty' ? 7 : 1)`
+  expect(goOn(['-e', script], state)).toBe(7)
 })

@@ -11,6 +11,7 @@ import { cusparseProducts, Formats, leastProduct, ourProduct } from './products.
 const WIDTH = 32
 
 export async function coraGraph(s: Session): Promise<void> {
+  if (s.has('cora-graph', 'cora', `N = ${WIDTH}`)) return
   const source = s.sources().find((x) => x.name === 'cora')
   if (!source) {
     s.say('cora is not among the data')
@@ -31,7 +32,7 @@ export async function coraGraph(s: Session): Promise<void> {
         ...field.candidates.map((x) => ourProduct(ours, x, formats, A, B, WIDTH, expected)),
       ],
       field.standard,
-      s.late,
+      s,
     )
     const least = leastProduct(A, WIDTH)
     const result = {

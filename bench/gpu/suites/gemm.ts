@@ -35,6 +35,7 @@ export async function gemm(s: Session): Promise<void> {
       ['gemm-f16', 'f16', 'f16'],
     ] as const) {
       if (s.late()) return
+      if (s.has(suite, shape.join(' × '), arithmetic)) continue
       const operands = make(shape, dtype)
       const field = fieldOf(suite, s.options.schedules)
       const ours = await s.cuda()
@@ -47,7 +48,7 @@ export async function gemm(s: Session): Promise<void> {
           ...field.candidates.map((c) => ourGemm(ours, c, operands, arithmetic)),
         ],
         field.standard,
-        s.late,
+        s,
       )
       await s.done({
         suite,

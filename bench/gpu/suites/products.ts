@@ -25,7 +25,12 @@ export class Formats {
   }
 
   async free(): Promise<void> {
-    for (const b of this.#built.values()) (await b.catch(() => undefined))?.parts?.free()
+    for (const b of this.#built.values())
+      try {
+        ;(await b).parts?.free()
+      } catch {
+        // It was never built, or its device is gone; the case says so.
+      }
     this.#built.clear()
   }
 }

@@ -34,6 +34,7 @@ async function matrix(s: Session, A: Csr): Promise<void> {
   try {
     for (const depth of s.options.widths) {
       if (s.late()) return
+      if (s.has('sddmm', A.name, `K = ${depth}`)) continue
       const field = fieldOf('sddmm', s.options.schedules, widthValues(depth))
       const both = factors(A, depth)
       const expected = new ExpectedSamples(A, both.X, both.Y, depth)
@@ -44,7 +45,7 @@ async function matrix(s: Session, A: Csr): Promise<void> {
           ...field.candidates.map((c) => ourSamples(ours, c, formats, slots, A, both, expected)),
         ],
         field.standard,
-        s.late,
+        s,
       )
       stream.free(x, y)
       const least = leastSamples(A, depth)

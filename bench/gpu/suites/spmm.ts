@@ -29,6 +29,7 @@ async function matrix(s: Session, A: Csr): Promise<void> {
   try {
     for (const width of s.options.widths) {
       if (s.late()) return
+      if (s.has('spmm', A.name, `N = ${width}`)) continue
       const field = fieldOf('spmm', s.options.schedules, widthValues(width))
       const B = normals(A.columns * width)
       const expected = new ExpectedProduct(A, B, width)
@@ -39,7 +40,7 @@ async function matrix(s: Session, A: Csr): Promise<void> {
           ...field.candidates.map((x) => ourProduct(ours, x, formats, A, B, width, expected)),
         ],
         field.standard,
-        s.late,
+        s,
       )
       stream.free(b, c)
       const least = leastProduct(A, width)

@@ -40,6 +40,8 @@ export async function webgpu(s: Session): Promise<void> {
       try {
         for (const width of s.options.widths) {
           if (s.late()) return
+          if (s.has(`webgpu-${product}-naive`, A.name, `${product === 'spmm' ? 'N' : 'K'} = ${width}`))
+            continue
           await one(s, product, A, width, gpu, cuda, formatsOf)
         }
       } finally {
@@ -69,7 +71,7 @@ async function one(
         : []),
     ],
     field.standard,
-    s.late,
+    s,
   )
   const base: Omit<Case, 'suite' | 'entries'> = {
     data: A.name,

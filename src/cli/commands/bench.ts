@@ -62,6 +62,7 @@ export const bench: CommandSpec = {
       minutes: call.integer('minutes', 1, MOST_MINUTES) ?? 20,
       json: call.one('json'),
       out: call.io.out,
+      again: process.argv.slice(1),
     })
     return right ? EXIT.ok : EXIT.failed
   },
