@@ -47,6 +47,8 @@ export interface SparseFixed extends AxisBase {
    * as positions with the fill value. Of `ordered` and `unique` they are no part: they come last, and may repeat.
    */
   readonly padding?: Expr | undefined
+  /** Every position holds something: claimed by the format's text, and checked of all arrays. */
+  readonly compact?: boolean | undefined
 }
 
 /** A compressed level. Without a parent it is one segment (its indptr is `[0, n]`). */
@@ -124,6 +126,9 @@ export const hasIndices = (a: Axis): a is SparseFixed | SparseVariable =>
 
 /** Whether positions that hold nothing have a coordinate that others may have. */
 export const isPadded = (a: Axis): boolean => a.kind === 'sparse_fixed' && a.padding !== undefined
+/** Whether a position may have no coordinate. */
+export const hasHoles = (a: Axis): boolean =>
+  a.kind === 'sparse_fixed' && a.padding === undefined && a.compact !== true
 /** Whether a loop over a segment can meet a coordinate twice. */
 export const repeats = (a: Axis): boolean => ('unique' in a && !a.unique) || isPadded(a)
 

@@ -6,7 +6,7 @@
  * it are unrolled as well: one index that is not constant, and the array is no longer in registers.
  */
 import { invariant } from '../ast/diagnostic.ts'
-import { add, div, int, mentions, mod, mul, variable } from '../ir/expr.ts'
+import { add, div, type Expr, int, mentions, mod, mul, variable } from '../ir/expr.ts'
 import type { For } from '../ir/loops.ts'
 import { accessesOf, type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 import { bodyAt } from './clone.ts'
@@ -20,7 +20,8 @@ export function unrollLoops(body: Body, names: Names): Body {
   return rewriteStmts(body, {
     stmt: (s) => {
       if (s.kind !== 'for') return undefined
-      if (s.mode.kind === 'serial' && !implied.has(s.var)) return undefined
+      const once = s.mode.kind === 'serial' && s.guards.length === 0 && isOne(s.extent)
+      if (s.mode.kind === 'serial' && !once && !implied.has(s.var)) return undefined
       const factor = s.mode.kind === 'unroll' ? s.mode.factor : null
       return factor === null ? whole(s, names) : byFactor(s, factor, names)
     },
@@ -45,6 +46,8 @@ function alongside(body: Body): ReadonlySet<string> {
   }
   return out
 }
+
+const isOne = (e: Expr): boolean => e.kind === 'const' && e.value === 1
 
 const isWhole = (l: For): boolean =>
   l.mode.kind === 'vectorize' || (l.mode.kind === 'unroll' && l.mode.factor === null)

@@ -148,7 +148,8 @@ function build(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
       const padding = decl.padding && extentExpr(decl.padding, names, report)
       const { ordered, unique } = def
       if (!parent || !extent || !width || (decl.padding && !padding)) return null
-      const axis = { ...base, kind: def.kind, parent: parent.name, extent, width, ordered, unique }
+      const compact = decl.claims.some((c) => c.name === 'compact') ? { compact: true } : {}
+      const axis = { ...base, kind: def.kind, parent: parent.name, extent, width, ordered, unique, ...compact }
       // Padded with the extent: with no coordinate, as without saying so.
       return padding && !sameExpr(padding, extent) ? { ...axis, padding } : axis
     }

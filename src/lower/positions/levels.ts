@@ -6,9 +6,9 @@ import { invariant } from '../../ast/diagnostic.ts'
 import {
   type Axis,
   countOf,
+  hasHoles,
   indicesOf,
   indptrOf,
-  isPadded,
   isStored,
   type StoredAxis,
 } from '../../ir/axis.ts'
@@ -105,7 +105,7 @@ export class Levels {
         return {
           offset,
           coordinate,
-          guards: a.kind === 'sparse_fixed' && !isPadded(a) ? [lt(coordinate, a.extent)] : [],
+          guards: hasHoles(a) ? [lt(coordinate, a.extent)] : [],
         }
       }
     }
