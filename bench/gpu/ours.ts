@@ -134,7 +134,7 @@ export class OurDevice {
     }
   }
 
-  /** `first` is bound as it is where the kernel has no format for it. */
+  /** Binds and runs once. `first` is bound as it is where the kernel has no format for it. */
   async prepare(
     ready: Ready,
     built: Built,
@@ -147,7 +147,17 @@ export class OurDevice {
     const prepared = built.parts
       ? await prepareResident(compiled, { [name]: built.parts }, { tensors: rest, params })
       : await compiled.prepare({ tensors: { [name]: first, ...rest }, params })
-    return new OurRun(ready, built, prepared)
+    const run = new OurRun(ready, built, prepared)
+    try {
+      await run.run()
+      return run
+    } catch (error) {
+      // After a fault freeing fails too, and the fault is the news.
+      await Promise.resolve()
+        .then(() => run.free())
+        .catch(() => {})
+      throw error
+    }
   }
 
   async close(): Promise<void> {

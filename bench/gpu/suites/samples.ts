@@ -50,7 +50,6 @@ export function ourSamples(
         [x.name]: dense([A.rows, depth], X, 'f32'),
         [y.name]: dense([A.columns, depth], Y, 'f32'),
       })
-      await run.run()
       const where = async (): Promise<readonly Int32Array[] | null> => {
         if (!built.parts) return null
         let known = slots.get(candidate.text)
