@@ -135,11 +135,12 @@ export interface TensorizeStep extends Item {
   readonly loop: LoopRef
   readonly instr: Ident
 }
-/** `accumulate C over s`. */
+/** `accumulate C over s` or `accumulate C over s by 4`. */
 export interface AccumulateStep extends Item {
   readonly kind: 'accumulate'
   readonly buffer: Ident
   readonly loop: LoopRef
+  readonly by: Expr | null
 }
 /** `pipeline ko by 3`. */
 export interface PipelineStep extends Item {

@@ -42,7 +42,12 @@ export interface Buffer {
 export type LoopMode =
   | { readonly kind: 'serial' }
   | { readonly kind: 'bind'; readonly to: ThreadAxis }
-  | { readonly kind: 'unroll'; readonly factor: number | null }
+  | {
+      readonly kind: 'unroll'
+      readonly factor: number | null
+      /** The last round runs whole: what is beyond the end repeats the round's first iteration and changes nothing. */
+      readonly predicated?: boolean | undefined
+    }
   | { readonly kind: 'vectorize' }
   /** Copies into shared memory exist for `stages` iterations at a time, made ahead of their use. */
   | { readonly kind: 'pipeline'; readonly stages: number }

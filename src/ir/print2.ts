@@ -86,7 +86,7 @@ export function printMode(mode: LoopMode): string {
     case 'pipeline':
       return `  @pipeline(${mode.stages})`
     case 'accumulate':
-      return '  @accumulate'
+      return mode.by === 1 ? '  @accumulate' : `  @accumulate(${mode.by})`
     case 'instr':
       return `  @${mode.instr.name}`
     default:

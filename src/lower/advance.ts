@@ -3,15 +3,19 @@
  * it was: one bisection before the loop, and a step for each segment that it enters.
  */
 import {
+  add,
+  binary,
   bool,
   type Expr,
   freeVars,
   int,
   keyOf,
   load,
+  lt,
   mentions,
   type Search,
   search,
+  select,
   substitute,
   walkExpr,
 } from '../ir/expr.ts'
@@ -20,75 +24,125 @@ import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
 import {
   accessesOf,
   type Body,
+  bodiesOf,
   boundVarsOf,
   exprsOf,
   mapSame,
+  replaceLoop,
   rewriteStmts,
   stmt,
   walkStmts,
+  withBodies,
   writesOf,
 } from '../ir/tree.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
 
+/** No element of an index array is larger. */
+const END = int(2147483647)
+
 export function advanceSearches(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const written = writesOf(kernel.body)
-  const body = mapSame(kernel.body, (top) => {
-    // Inner loops first: where one of them starts is searched for by the loops around it.
-    const [done] = rewriteStmts([top], {
-      stmt: (s) => (s.kind === 'for' ? advanced(s, written, names) : undefined),
+  // Outer loops first: what moves forward in two loops goes on from the outer one's last round.
+  const go = (list: Body): Body =>
+    mapSame(list, (s) => {
+      const next = s.kind === 'for' ? advanced(s, written, names) : s
+      return withBodies(next, bodiesOf(next).map(go))
     })
-    return done!
-  })
+  const body = go(kernel.body)
   return body === kernel.body ? kernel : { ...kernel, body }
 }
 
-function advanced(loop: For, written: ReadonlySet<string>, names: Names): Stmt | undefined {
-  if (loop.cooperative || (loop.mode.kind !== 'serial' && loop.mode.kind !== 'unroll')) return undefined
-  const found = ascending(loop, written)
-  if (found.length === 0) return undefined
-  const places = new Map<string, Expr>()
-  const before: Stmt[] = []
-  const first: Stmt[] = []
-  for (const s of found) {
-    const buffer: Buffer = {
-      name: names.fresh('place'),
-      dtype: 'i32',
-      scope: 'register',
-      role: 'local',
-      shape: [int(1)],
-      fill: 0,
-      accumulate: 'i32',
-    }
-    const place = load(buffer.name, [int(0)], 'i32')
-    const set = (value: Expr): Stmt => stmt({ kind: 'store', buffer: buffer.name, index: [int(0)], value })
-    before.push(stmt({ kind: 'alloc', buffer }), set(substitute(s, new Map([[loop.var, int(0)]]))))
-    first.push(set(search('next', s.buffer, place, s.hi, s.value)))
-    places.set(keyOf(s), place)
-  }
-  const body = rewriteStmts(loop.body, {
-    expr: (e) => (e.kind === 'search' ? places.get(keyOf(e)) : undefined),
-  })
-  const whole: Body = [...before, stmt({ ...loop, body: [...first, ...body] })]
-  return stmt({ kind: 'if', cond: bool(true), then: whole, else: [] })
+/** A search, and the loop in whose iterations its place moves. */
+interface Ascending {
+  readonly search: Search
+  readonly inner: For
 }
 
-/** The searches inside whose place does not go back from one iteration to the next. */
-function ascending(loop: For, written: ReadonlySet<string>): readonly Search[] {
+function advanced(loop: For, written: ReadonlySet<string>, names: Names): Stmt {
+  if (loop.cooperative || !inOrder(loop)) return loop
+  const before: Stmt[] = []
+  let body: Body = loop.body
+  for (const { search: s, inner } of ascending(loop, written)) {
+    const place = register(names.fresh('place'))
+    const limit = register(names.fresh('limit'))
+    const at = (b: Buffer): Expr => load(b.name, [int(0)], 'i32')
+    const set = (b: Buffer, value: Expr): Stmt =>
+      stmt({ kind: 'store', buffer: b.name, index: [int(0)], value })
+    const first = new Map<string, Expr>([loop.var, inner.var].map((v) => [v, int(0)]))
+    // What the next segment begins with: only where a value is not below it, the place moves.
+    const ends = set(limit, select(lt(at(place), s.hi), load(s.buffer, [at(place)], 'i32'), END))
+    const moves = stmt<Stmt>({
+      kind: 'if',
+      cond: binary('le', at(limit), s.value),
+      then: [set(place, search('next', s.buffer, add(at(place), int(1)), s.hi, s.value)), ends],
+      else: [],
+    })
+    before.push(
+      ...[place, limit].map((buffer): Stmt => stmt({ kind: 'alloc', buffer })),
+      set(place, substitute(s, first)),
+      ends,
+    )
+    const found = (list: Body): Body => [
+      moves,
+      ...rewriteStmts(list, {
+        expr: (e) => (e.kind === 'search' && keyOf(e) === keyOf(s) ? at(place) : undefined),
+      }),
+    ]
+    body =
+      inner === loop ? found(body) : replaceLoop(body, inner.var, (l) => stmt({ ...l, body: found(l.body) }))
+  }
+  if (before.length === 0) return loop
+  return stmt({ kind: 'if', cond: bool(true), then: [...before, stmt({ ...loop, body })], else: [] })
+}
+
+const inOrder = (l: For): boolean => l.mode.kind === 'serial' || l.mode.kind === 'unroll'
+
+/** The searches inside whose place never goes back, by the loop alone or by one right inside of it as well. */
+function ascending(loop: For, written: ReadonlySet<string>): readonly Ascending[] {
   const bound = boundVarsOf(loop.body)
-  const out = new Map<string, Search>()
+  const inside = loop.body.flatMap((s) => (s.kind === 'for' && inOrder(s) && !s.cooperative ? [s] : []))
+  const out = new Map<string, Ascending>()
   walkStmts(loop.body, (s) => {
     for (const e of exprsOf(s))
       walkExpr(e, (x) => {
-        if (x.kind !== 'search' || x.method !== 'upper' || !mentions(x.value, loop.var)) return
-        if (mentions(x.lo, loop.var) || mentions(x.hi, loop.var)) return
-        if ([...freeVars(x)].some((v) => bound.has(v)) || written.has(x.buffer)) return
-        const reads = accessesOf([{ kind: 'let', name: '', dtype: 'i32', value: x }])
-        if (reads.some((a) => written.has(a.buffer))) return
-        const own = [...linear(x.value).terms.values()].filter((t) => mentions(t.term, loop.var))
-        if (own.every((t) => t.term.kind === 'var' && t.coefficient > 0)) out.set(keyOf(x), x)
+        if (x.kind !== 'search' || x.method !== 'upper' || out.has(keyOf(x))) return
+        const own = [...freeVars(x)].filter((v) => bound.has(v))
+        const inner = own.length === 0 ? loop : inside.find((l) => own.length === 1 && l.var === own[0])
+        if (inner && isAscending(x, loop, inner) && isFixed(x, written))
+          out.set(keyOf(x), { search: x, inner })
       })
   })
   return [...out.values()]
 }
+
+/** Whether the value grows from iteration to iteration, and the range stays. */
+function isAscending(s: Search, loop: For, inner: For): boolean {
+  const varies = (e: Expr): boolean => mentions(e, loop.var) || mentions(e, inner.var)
+  if (varies(s.lo) || varies(s.hi) || s.value.dtype !== 'i32') return false
+  const step = new Map<string, number>()
+  for (const { term, coefficient } of linear(s.value).terms.values()) {
+    if (!varies(term)) continue
+    if (term.kind !== 'var' || coefficient < 0) return false
+    step.set(term.name, coefficient)
+  }
+  const outer = step.get(loop.var) ?? 0
+  if (inner === loop) return outer > 0
+  const { extent } = inner
+  return extent.kind === 'const' && outer >= (step.get(inner.var) ?? 0) * (extent.value - 1) && outer > 0
+}
+
+/** Nothing writes what is searched, or where. */
+const isFixed = (s: Search, written: ReadonlySet<string>): boolean =>
+  accessesOf([{ kind: 'let', name: '', dtype: 'i32', value: s }]).every((a) => !written.has(a.buffer))
+
+const register = (name: string): Buffer => ({
+  name,
+  dtype: 'i32',
+  scope: 'register',
+  role: 'local',
+  shape: [int(1)],
+  fill: 0,
+  accumulate: 'i32',
+})

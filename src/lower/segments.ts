@@ -7,8 +7,10 @@
  * The element is known by the part of its index that changes with the loop; a part that nothing has says that
  * registers hold nothing yet.
  */
+import { invariant } from '../ast/diagnostic.ts'
 import {
   add,
+  all,
   and,
   binary,
   bool,
@@ -17,11 +19,15 @@ import {
   int,
   type Load,
   load,
+  mentions,
+  mul,
+  sub,
   substitute,
   variable,
 } from '../ir/expr.ts'
+import { linear } from '../ir/linear.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
-import { segmentsOf } from '../ir/segments.ts'
+import { type Segments, segmentsOf } from '../ir/segments.ts'
 import { type Body, mapSame, replaceStmt, rewriteStmts, stmt } from '../ir/tree.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
@@ -33,7 +39,8 @@ export function accumulateSegments(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const body = mapSame(kernel.body, (top) => {
     const [done] = rewriteStmts([top], {
-      stmt: (s) => (s.kind === 'for' && s.mode.kind === 'accumulate' ? accumulated(s, names) : undefined),
+      stmt: (s) =>
+        s.kind === 'for' && s.mode.kind === 'accumulate' ? accumulated(s, s.mode.by, names) : undefined,
     })
     return done!
   })
@@ -41,93 +48,215 @@ export function accumulateSegments(kernel: Kernel2): Kernel2 {
 }
 
 /** One statement, so that what belongs together stays in one launch at the top. */
-function accumulated(marked: For, names: Names): Stmt {
+function accumulated(marked: For, by: number, names: Names): Stmt {
   const loop: For = stmt({ ...marked, mode: { kind: 'serial' } })
   const segments = segmentsOf(loop)
   if (typeof segments === 'string') return loop
-  const { reduce, inner, parts, rest } = segments
-  const local = (name: string, dtype: Buffer['dtype'], shape: readonly Expr[]): Buffer => ({
-    name: names.fresh(name),
-    dtype,
-    scope: 'register',
-    role: 'local',
-    shape: shape.length > 0 ? shape : [int(1)],
-    fill: 0,
-    accumulate: dtype,
-  })
-  const sums = reduce.targets.map((t) =>
-    local(
-      `${t.buffer}_sum`,
-      t.dtype,
-      inner.map((l) => l.extent),
-    ),
-  )
-  const places = parts.map((_, k) =>
-    local(`${reduce.targets[0]!.buffer}_place${k === 0 ? '' : k}`, 'i32', []),
-  )
-  const place = places.map((b) => load(b.name, [int(0)], 'i32'))
-  const sumAt = (k: number, map: ReadonlyMap<string, Expr>): Load => {
-    const b = sums[k]!
-    const index = inner.map((l) => substitute(variable(l.var), map))
-    return load(b.name, index.length > 0 ? index : [int(0)], b.dtype)
-  }
-  const clear = (map: ReadonlyMap<string, Expr>): Stmt[] =>
-    sums.map((b, k) => {
-      const e = reduce.reducer.identity[k]!
-      const value = e.kind === 'const' ? constant(e.value, b.dtype) : e
-      return stmt({ kind: 'store', buffer: b.name, index: sumAt(k, map).index, value })
-    })
-  const setPlaces = (values: readonly Expr[]): Stmt[] =>
-    places.map((b, k) => stmt({ kind: 'store', buffer: b.name, index: [int(0)], value: values[k]! }))
-  const flush = (map: ReadonlyMap<string, Expr>): Stmt =>
-    stmt<Reduce>({
-      ...reduce,
-      targets: reduce.targets.map((t, k) =>
-        load(
-          t.buffer,
-          rest[k]!.map(({ part, more }) => {
-            const same = substitute(more, map)
-            return part === undefined ? same : add(place[part]!, same)
-          }),
-          t.dtype,
-          t.span,
-        ),
-      ),
-      values: sums.map((_, k) => sumAt(k, map)),
-    })
-  const held = binary('ne', place[0]!, NONE)
-  const differs = parts.map((p, k) => binary('ne', place[k]!, p)).reduce((a, b) => binary('or', a, b))
-  const when = (cond: Expr, then: Body): Stmt => stmt({ kind: 'if', cond, then, else: [] })
-  const own: Reduce = stmt({ ...reduce, atomic: false, targets: sums.map((_, k) => sumAt(k, new Map())) })
-  const body: Body = [
-    when(
-      and(held, differs),
-      nest(inner, names, true, (map) => [flush(map), ...clear(map)]),
-    ),
-    ...setPlaces(parts),
-    ...replaceStmt(loop.body, reduce, () => own),
-  ]
-  const whole: Body = [
-    ...[...sums, ...places].map((buffer): Stmt => stmt({ kind: 'alloc', buffer })),
-    ...nest(inner, names, false, clear),
-    ...setPlaces(places.map(() => NONE)),
-    stmt({ ...loop, body }),
-    when(
-      held,
-      nest(inner, names, true, (map) => [flush(map)]),
-    ),
-  ]
-  return when(bool(true), whole)
+  const sums = new Sums(segments, names)
+  const rounds = by > 1 ? batches(loop, segments, sums, by, names) : [sums.oneByOne(loop)]
+  return when(bool(true), [...sums.start(), ...rounds, ...sums.finish()])
 }
 
-/** Copies of loops around what `make` gives for the copies' variables. */
+type At = ReadonlyMap<string, Expr>
+const NOTHING: At = new Map()
+
+/** The registers of a thread: sums, and what element they are of. */
+class Sums {
+  readonly #segments: Segments
+  readonly #names: Names
+  readonly #sums: readonly Buffer[]
+  readonly #places: readonly Buffer[]
+
+  constructor(segments: Segments, names: Names) {
+    this.#segments = segments
+    this.#names = names
+    const { reduce, inner, parts } = segments
+    const shape = inner.map((l) => l.extent)
+    this.#sums = reduce.targets.map((t) => register(names.fresh(`${t.buffer}_sum`), t.dtype, shape))
+    this.#places = parts.map(() => register(names.fresh(`${reduce.targets[0]!.buffer}_place`), 'i32', []))
+  }
+
+  start(): Body {
+    const allocs = [...this.#sums, ...this.#places].map((buffer): Stmt => stmt({ kind: 'alloc', buffer }))
+    return [
+      ...allocs,
+      ...this.#nest(false, (map) => this.#clear(map)),
+      ...this.#set(this.#places.map(() => NONE)),
+    ]
+  }
+
+  finish(): Body {
+    return [
+      when(
+        this.#held(),
+        this.#nest(true, (map) => [this.#flush(map)]),
+      ),
+    ]
+  }
+
+  /** The sums go where they belong if `parts` are of another element, and are of that from now on. */
+  enter(parts: readonly Expr[]): Body {
+    const differs = parts.map((p, k) => binary('ne', this.#place(k), p)).reduce((a, b) => binary('or', a, b))
+    const leave = this.#nest(true, (map) => [this.#flush(map), ...this.#clear(map)])
+    return [when(and(this.#held(), differs), leave), ...this.#set(parts)]
+  }
+
+  oneByOne(loop: For): Stmt {
+    const { reduce, parts } = this.#segments
+    const own = this.take(NOTHING, reduce.values)
+    return stmt({ ...loop, body: [...this.enter(parts), ...replaceStmt(loop.body, reduce, () => own)] })
+  }
+
+  /** `values` combined into the sums. */
+  take(map: At, values: readonly Expr[]): Stmt {
+    const targets = this.#sums.map((_, k) => this.#sum(k, map))
+    return stmt<Reduce>({ ...this.#segments.reduce, atomic: false, targets, values })
+  }
+
+  #nest(guarded: boolean, make: (map: At) => Body): Body {
+    return nest(this.#segments.inner, this.#names, guarded, NOTHING, make)
+  }
+
+  #sum(k: number, map: At): Load {
+    const b = this.#sums[k]!
+    return load(
+      b.name,
+      cell(
+        this.#segments.inner.map((l) => variable(l.var)),
+        map,
+      ),
+      b.dtype,
+    )
+  }
+
+  #place(k: number): Load {
+    return load(this.#places[k]!.name, [int(0)], 'i32')
+  }
+
+  #set(values: readonly Expr[]): Stmt[] {
+    return this.#places.map((b, k) =>
+      stmt({ kind: 'store', buffer: b.name, index: [int(0)], value: values[k]! }),
+    )
+  }
+
+  #held(): Expr {
+    return binary('ne', this.#place(0), NONE)
+  }
+
+  #clear(map: At): Stmt[] {
+    return this.#sums.map((b, k) => {
+      const e = this.#segments.reduce.reducer.identity[k]!
+      const value = e.kind === 'const' ? constant(e.value, b.dtype) : e
+      return stmt({ kind: 'store', buffer: b.name, index: this.#sum(k, map).index, value })
+    })
+  }
+
+  #flush(map: At): Stmt {
+    const { reduce, rest } = this.#segments
+    const index = (k: number): Expr[] =>
+      rest[k]!.map(({ part, more }) => {
+        const same = substitute(more, map)
+        if (part === undefined) return same
+        const place = this.#place(part)
+        return same.kind === 'const' && same.value < 0 ? sub(place, int(-same.value)) : add(place, same)
+      })
+    const targets = reduce.targets.map((t, k) => load(t.buffer, index(k), t.dtype, t.span))
+    return stmt<Reduce>({ ...reduce, targets, values: this.#sums.map((_, k) => this.#sum(k, map)) })
+  }
+}
+
+/**
+ * Rounds of `by` iterations: all values first, so that their loads are under way together, then one after the other
+ * into the sums. Where the last iteration's conditions hold, so do those of all: then nothing asks again.
+ */
+function batches(loop: For, segments: Segments, sums: Sums, by: number, names: Names): Body {
+  const { reduce, inner, parts } = segments
+  const { extent } = loop
+  invariant(extent.kind === 'const' && extent.value % by === 0, 'batches divide a constant loop')
+  const shape = [int(by), ...inner.map((l) => l.extent)]
+  const made = (guarded: boolean): Body => {
+    const values = reduce.values.map((_, k) =>
+      register(names.fresh(`${reduce.targets[k]!.buffer}_value`), reduce.reducer.right[k]!.dtype, shape),
+    )
+    const round = names.fresh(`${loop.var}_round`)
+    const each = (make: (map: At, at: Expr) => Body): Stmt => {
+      const name = names.fresh(loop.var)
+      const map = new Map([[loop.var, add(mul(variable(round), int(by)), variable(name))]])
+      return stmt({
+        ...loop,
+        var: name,
+        extent: int(by),
+        mode: { kind: 'unroll', factor: null },
+        guards: guarded ? loop.guards.map((g) => substitute(g, map)) : [],
+        body: make(map, variable(name)),
+      })
+    }
+    const value = (k: number, at: Expr, map: At): Load =>
+      load(values[k]!.name, [at, ...inner.map((l) => substitute(variable(l.var), map))], values[k]!.dtype)
+    const body: Body = [
+      ...values.map((buffer): Stmt => stmt({ kind: 'alloc', buffer })),
+      each((map, at) =>
+        nest(inner, names, true, map, (all) =>
+          reduce.values.map((v, k) =>
+            stmt({
+              kind: 'store',
+              buffer: values[k]!.name,
+              index: value(k, at, all).index,
+              value: substitute(v, all),
+            }),
+          ),
+        ),
+      ),
+      each((map, at) => [
+        ...sums.enter(parts.map((p) => substitute(p, map))),
+        ...nest(inner, names, true, map, (all) => [
+          sums.take(
+            all,
+            values.map((_, k) => value(k, at, all)),
+          ),
+        ]),
+      ]),
+    ]
+    return [stmt({ ...loop, var: round, extent: int(extent.value / by), guards: [], body })]
+  }
+  const last = new Map([[loop.var, int(extent.value - 1)]])
+  const whole = loop.guards.map((g) => substitute(g, last))
+  if (!loop.guards.every((g) => isUpperBound(g, loop))) return made(true)
+  if (whole.length === 0) return made(false)
+  return [stmt({ kind: 'if', cond: all(whole), then: made(false), else: made(true) })]
+}
+
+/** `c·v + rest < n`: what it says of an iteration, it says of all before it. */
+function isUpperBound(g: Expr, loop: For): boolean {
+  if (g.kind !== 'binary' || g.op !== 'lt' || mentions(g.b, loop.var)) return false
+  const own = [...linear(g.a).terms.values()].filter((t) => mentions(t.term, loop.var))
+  return own.every((t) => t.term.kind === 'var' && t.coefficient > 0)
+}
+
+const when = (cond: Expr, then: Body): Stmt => stmt({ kind: 'if', cond, then, else: [] })
+
+const register = (name: string, dtype: Buffer['dtype'], shape: readonly Expr[]): Buffer => ({
+  name,
+  dtype,
+  scope: 'register',
+  role: 'local',
+  shape: shape.length > 0 ? shape : [int(1)],
+  fill: 0,
+  accumulate: dtype,
+})
+
+const cell = (index: readonly Expr[], map: At): Expr[] =>
+  index.length > 0 ? index.map((e) => substitute(e, map)) : [int(0)]
+
+/** Copies of loops around what `make` gives for the copies' variables and what `around` says. */
 function nest(
   loops: readonly For[],
   names: Names,
   guarded: boolean,
-  make: (map: ReadonlyMap<string, Expr>) => Body,
+  around: At,
+  make: (map: At) => Body,
 ): Body {
-  const map = new Map<string, Expr>()
+  const map = new Map(around)
   const copies = loops.map((l): For => {
     const name = names.fresh(l.var)
     map.set(l.var, variable(name))

@@ -268,7 +268,13 @@ function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
       return loop({ kind: 'tensorize', loop: ref(step.loop), instr, span })
     }
     case 'accumulate':
-      return loop({ kind: 'accumulate', buffer: names.buffer(step.buffer), loop: ref(step.loop), span })
+      return loop({
+        kind: 'accumulate',
+        buffer: names.buffer(step.buffer),
+        loop: ref(step.loop),
+        ...(step.by ? { by: integer(step.by, env) } : {}),
+        span,
+      })
     case 'pipeline':
       return loop({ kind: 'pipeline', loop: ref(step.loop), by: integer(step.by, env), span })
     case 'cache_read':

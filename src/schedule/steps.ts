@@ -138,11 +138,13 @@ export interface AtomicStep extends At {
   readonly buffer: string
 }
 
-/** `accumulate C over s` */
+/** `accumulate C over s` or `accumulate C over s by 4` */
 export interface AccumulateStep extends At {
   readonly kind: 'accumulate'
   readonly buffer: string
   readonly loop: LoopRef
+  /** Iterations whose values are computed together. */
+  readonly by?: number | undefined
 }
 
 /** `combine C`, or `combine C in sum`: partial results, and passes that add them in a fixed order */
@@ -229,7 +231,7 @@ export function printStep(s: LoopStep): string {
     case 'atomic':
       return `atomic ${s.buffer}`
     case 'accumulate':
-      return `accumulate ${s.buffer} over ${refText(s.loop)}`
+      return `accumulate ${s.buffer} over ${refText(s.loop)}${s.by === undefined ? '' : ` by ${s.by}`}`
     case 'combine':
       return `combine ${s.buffer}${s.nest === undefined ? '' : ` in ${s.nest}`}`
     case 'merge':

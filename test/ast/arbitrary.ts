@@ -441,7 +441,7 @@ export const STEPS: {
   fission: fc.record({ loop, after: ident }),
   rfactor: fc.record({ loop, into: fc.option(ident) }),
   atomic: fc.record({ buffer: ident }),
-  accumulate: fc.record({ buffer: ident, loop }),
+  accumulate: fc.record({ buffer: ident, loop, by: fc.option(expr) }),
   combine: fc.record({ buffer: ident, nest: fc.option(ident) }),
   use: fc.record({ schedule: ident, args }),
 }
