@@ -24,7 +24,9 @@ import {
   stmt,
   walkStmts,
   withBodies,
+  writesOf,
 } from '../ir/tree.ts'
+import { addressesAhead } from './addresses-ahead.ts'
 import { bodyAt } from './clone.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
@@ -34,14 +36,19 @@ const MOST_REGISTERS = 64
 
 export function pipelineLoops(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
+  const memory = new Set<string>()
+  walkStmts(kernel.body, (s) => {
+    if (s.kind === 'alloc') memory.add(s.buffer.name)
+  })
   const body = rewriteStmts(kernel.body, {
     stmt: (s) =>
-      s.kind === 'for' && s.mode.kind === 'pipeline' ? expand(s, s.mode.stages, names) : undefined,
+      s.kind === 'for' && s.mode.kind === 'pipeline' ? expand(s, s.mode.stages, memory, names) : undefined,
   })
   return body === kernel.body ? kernel : { ...kernel, body }
 }
 
-function expand(loop: For, stages: number, names: Names): Body {
+/** `memory`: what is allocated, in shared memory and registers. */
+function expand(loop: For, stages: number, memory: ReadonlySet<string>, names: Names): Body {
   const { statements, buffers } = copiesIn(loop)
   const serial = { kind: 'serial' } as const
   if (statements.length === 0) return [stmt({ ...loop, mode: serial })]
@@ -60,7 +67,10 @@ function expand(loop: For, stages: number, names: Names): Body {
   const first = Array.from({ length: stages - 1 }, (_, k) => [...when(int(k), at(int(k))), ...commit]).flat()
 
   const ahead = add(variable(loop.var), int(stages - 1))
-  const moved = at(ahead).map((s) => halves(s, names))
+  const written = writesOf(loop.body)
+  const stable = (b: string): boolean => !written.has(b) && !memory.has(b)
+  const addresses = addressesAhead(at(ahead), loop, ahead, stable, names)
+  const moved = addresses.copies.map((s) => halves(s, names))
   const rest = loop.body.filter(
     (s) => !statements.includes(s) && !(s.kind === 'alloc' && staged.has(s.buffer.name)),
   )
@@ -69,6 +79,8 @@ function expand(loop: For, stages: number, names: Names): Body {
       stmt<Stmt>({ kind: 'alloc', buffer: Object.freeze({ ...b, shape: [int(stages), ...b.shape] }) }),
     ),
     ...first,
+    ...addresses.held.map((b) => stmt<Stmt>({ kind: 'alloc', buffer: b })),
+    ...addresses.fill(int(0)),
     ...wait,
     stmt<For>({
       ...loop,
@@ -80,6 +92,7 @@ function expand(loop: For, stages: number, names: Names): Body {
           moved.map((m) => m.start),
         ),
         ...commit,
+        ...addresses.fill(add(variable(loop.var), int(1))),
         ...inStage(rest, staged, mod(variable(loop.var), int(stages))),
         ...when(
           ahead,

@@ -138,7 +138,10 @@ function inputsOf(kernel: string, m: number, n: number, k: number, seed: number)
     )
   if (kernel === 'product') return { tensors: { A: whole(m, k), B: whole(k, n) }, params: { m, n, k } }
   if (kernel === 'layer')
-    return { tensors: { A: whole(m, k), B: whole(k, n), bias: dense([n], whole(1, n).values!) }, params: { m, n, k } }
+    return {
+      tensors: { A: whole(m, k), B: whole(k, n), bias: dense([n], whole(1, n).values!) },
+      params: { m, n, k },
+    }
   const cells = Array.from({ length: m * n }, (_, e) => e).filter(
     (e) => (e * 7919 + seed) % 5 < 3 && e % n !== seed % 4,
   )
@@ -216,4 +219,44 @@ test('one barrier a round', () => {
   const text = scheduled('product', 'plain', [2, 2, 4, 2]).emit('cuda')[0]!.text
   const rounds = text.slice(text.indexOf('for (int po'))
   expect(rounds.match(/__syncthreads/g)).toHaveLength(1)
+})
+
+const COPIES = `
+instr copy_later(D: f32[4] in shared aligned 16, S: f32[4] in global aligned 16) asynchronous {
+  iterate copy [i] as S { D[i] = S[i] }
+  cuda \`begin($D.at(0), $S.at(0));\`
+  commit cuda \`commit();\`
+  wait cuda \`wait($pending);\`
+}
+schedule product.asynchronous(stages) {
+  require n % 4 == 0
+  require k % 4 == 0
+  use tiles(2, 2, 4)
+  cache_read A at po in shared -> As
+  cache_read B at po in shared -> Bs
+  split As.pi by 4 -> (pq, pv)
+  split Bs.jt by 4 -> (jq, jv)
+  tensorize pv with copy_later
+  tensorize jv with copy_later
+  pipeline po by stages
+}
+`
+
+test('asynchronous copies: a group a round, waited for before the barrier', () => {
+  const text = parseProgram(`${TEXT}\n${COPIES}`)
+    .kernel('product')
+    .schedule('asynchronous', 3)
+    .emit('cuda')[0]!.text
+  const events = [...text.matchAll(/begin|commit|wait\(\d\)|__syncthreads|for \(int po/g)].map((m) => m[0])
+  const group = ['begin', 'begin', 'commit']
+  const ready = ['wait(1)', '__syncthreads']
+  expect(events).toEqual([...group, ...group, ...ready, 'for (int po', ...group, ...ready])
+})
+
+test('what is gathered is loaded an iteration before', () => {
+  const text = scheduled('gather', 'rows', [4, 1, 2]).emit('cuda')[0]!.text
+  const loop = text.slice(text.indexOf('for (int jo = 0'))
+  const addresses = loop.split('\n').filter((l) => l.includes('j_indices'))
+  expect(addresses.every((l) => /j_indices_next\w* = j_indices\[|j_indices_next/.test(l))).toBe(true)
+  expect(addresses.some((l) => l.includes('= j_indices['))).toBe(true)
 })
