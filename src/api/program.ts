@@ -4,6 +4,7 @@ import type { Program as Parsed } from '../ast/program.ts'
 import { loadProgram, programOf, type ReadText } from '../ast/resolve-imports.ts'
 import { type Elaborated, elaborate } from '../ir/elaborate/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
+import type { Instr } from '../ir/instr.ts'
 import { expectArgument, show } from './check.ts'
 import { chooseFormat, SptFormat } from './format.ts'
 import { Kernel } from './kernel.ts'
@@ -29,6 +30,11 @@ export class SptProgram {
 
   get formats(): ReadonlyMap<string, AnyFormat> {
     return this.#e.formats
+  }
+
+  /** What the program declares or imports, for `tensorize` and for tests of it. */
+  get instructions(): ReadonlyMap<string, Instr> {
+    return this.#e.instrs
   }
 
   /**
