@@ -79,7 +79,7 @@ async function one(
   width: number,
   python: readonly PythonResult[],
 ): Promise<void> {
-  const field = fieldOf('block-sparse', s.options.schedules, { b: m.b, ...widthValues(width) })
+  const field = fieldOf(`block-sparse-${m.b}`, s.options.schedules, { b: m.b, ...widthValues(width) })
   const ours = await s.cuda()
   const { csr, bits } = rowsOf(m)
   const expected = new ExpectedProduct(csr, widen(B), width)
