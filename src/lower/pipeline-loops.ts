@@ -162,7 +162,7 @@ function heldShape(copy: Stmt): readonly number[] | undefined {
   let plain = true
   walkStmts([copy], (s, path) => {
     if (s.kind === 'for')
-      plain &&= s.extent.kind === 'const' && (s.mode.kind === 'serial' || s.mode.kind === 'vectorize')
+      plain &&= s.extent.kind === 'const' && s.mode.kind !== 'bind' && s.mode.kind !== 'instr'
     else if (s.kind === 'store') {
       shape = path.map((l) => (l.extent.kind === 'const' ? l.extent.value : 0))
       shapes.add(`${s.buffer} ${shape}`)
