@@ -83,8 +83,16 @@ export const fileOf = (c: Candidate): string =>
 
 const programs = new Map<string, { readonly program: SptProgram; readonly ms: number }>()
 
-/** The kernel that a candidate names, and the milliseconds that its file took to be read and elaborated. */
-export async function kernelOf(c: Candidate): Promise<{ readonly kernel: Kernel; readonly loading: number }> {
+export interface Named {
+  readonly kernel: Kernel
+  /** Without the schedule. */
+  readonly plain: Kernel
+  /** Milliseconds that its file took to be read and elaborated. */
+  readonly loading: number
+}
+
+/** The kernel that a candidate names. */
+export async function kernelOf(c: Candidate): Promise<Named> {
   const path = fileOf(c)
   let known = programs.get(path)
   if (!known) {
@@ -93,5 +101,6 @@ export async function kernelOf(c: Candidate): Promise<{ readonly kernel: Kernel;
     programs.set(path, known)
   }
   const plain = known.program.kernel(c.kernel)
-  return { kernel: c.schedule === '' ? plain : plain.schedule(c.schedule, ...c.args), loading: known.ms }
+  const kernel = c.schedule === '' ? plain : plain.schedule(c.schedule, ...c.args)
+  return { kernel, plain, loading: known.ms }
 }

@@ -42,7 +42,10 @@ export interface Preparation {
 export interface Ready {
   readonly candidate: Candidate
   readonly compiled: CompiledKernel
-  readonly preparation: Preparation
+  /** The kernel as written. */
+  readonly source: Kernel1
+  /** The schedule is chosen from the data, each time they are bound. */
+  readonly open: boolean
 }
 
 /** The first sparse input, in the format of a ready kernel. */
@@ -61,6 +64,10 @@ export const messageOf = (error: unknown): string =>
     : error instanceof Error
       ? (error.message.split('\n')[0] ?? error.name)
       : String(error)
+
+/** Whether there is no plan before there are data. */
+const isOpen = (error: unknown): boolean =>
+  error instanceof SptError && error.diagnostics.every((d) => d.code === 'choose/open')
 
 export class OurDevice {
   readonly device: Device
@@ -83,15 +90,22 @@ export class OurDevice {
 
   async #make(candidate: Candidate): Promise<Ready> {
     const start = performance.now()
-    const { kernel, loading } = await kernelOf(candidate)
+    const { kernel, plain, loading } = await kernelOf(candidate)
+    const { source } = plain.compilation
     const loaded = performance.now()
-    const scheduled = kernel.parallel()
-    void scheduled.compilation.plan
+    let scheduled = kernel
+    try {
+      scheduled = kernel.parallel()
+      void scheduled.compilation.plan
+    } catch (error) {
+      if (!isOpen(error)) throw error
+      return { candidate, compiled: await kernel.compile(this.device), source, open: true }
+    }
     const planned = performance.now()
     scheduled.emit(targetOf(this.device))
     const emitted = performance.now()
     const compiled = await scheduled.compile(this.device)
-    const preparation: Preparation = {
+    this.preparations.push({
       candidate: candidate.text,
       device: this.device.kind,
       loading,
@@ -101,9 +115,8 @@ export class OurDevice {
       cached: [...compiled.program.modules.values()].some((m) => 'cached' in m && m.cached === true),
       launches: compiled.program.plan.steps.length,
       resources: Object.assign({}, ...[...compiled.program.modules.values()].map((m) => m.resources ?? {})),
-    }
-    this.preparations.push(preparation)
-    return { candidate, compiled, preparation }
+    })
+    return { candidate, compiled, source, open: false }
   }
 
   upload(tensor: StoredTensor, kernel: Kernel1): Promise<Resident> {
@@ -112,15 +125,16 @@ export class OurDevice {
 
   /** Brings `from` into the format that the kernel stores its first input in. */
   async build(ready: Ready, tensor: StoredTensor): Promise<Built> {
-    const { compiled } = ready
-    const name = inputs(compiled.compilation.source)[0]!.name
+    const { compiled, source } = ready
+    const name = inputs(source)[0]!.name
+    if (ready.open) return { parts: null, host: 'chosen with the data', milliseconds: 0, bytes: 0 }
     const formatted = compiled.compilation.kernel.reformats.some((r) =>
       r.buffers.some((b) => b.name === name),
     )
     if (!formatted) return { parts: null, milliseconds: 0, bytes: 0 }
     let from: Resident | undefined
     try {
-      from = await this.upload(tensor, compiled.compilation.source)
+      from = await this.upload(tensor, source)
       // The first conversion compiles its kernels.
       ;(await convertFor(compiled, name, from)).free()
       const start = performance.now()
@@ -142,8 +156,8 @@ export class OurDevice {
     rest: Readonly<Record<string, Tensor>>,
     params: Readonly<Record<string, number>> = {},
   ): Promise<OurRun> {
-    const { compiled } = ready
-    const name = inputs(compiled.compilation.source)[0]!.name
+    const { compiled, source } = ready
+    const name = inputs(source)[0]!.name
     const prepared = built.parts
       ? await prepareResident(compiled, { [name]: built.parts }, { tensors: rest, params })
       : await compiled.prepare({ tensors: { [name]: first, ...rest }, params })
@@ -184,6 +198,17 @@ export class OurRun {
     await this.prepared.run()
   }
 
+  /** The format's building, and which schedule was chosen where there was a choice. */
+  get facts(): Readonly<Record<string, number | string>> {
+    const { parts, host, milliseconds, bytes } = this.built
+    const { choice } = this.prepared
+    return {
+      ...(parts ? { 'build ms': milliseconds, bytes } : {}),
+      ...(host === undefined ? {} : { 'built on the host': host }),
+      ...(choice ? { chosen: choice.text, because: choice.because } : {}),
+    }
+  }
+
   /** The values of a dense output. */
   values(name: string): Promise<ValueArray> {
     return this.prepared.executable.values(name)
@@ -195,9 +220,9 @@ export class OurRun {
     count: number,
     slots: readonly Int32Array[] | null,
   ): Promise<ArrayLike<number>> {
-    const { kernel } = this.ready.compiled.compilation
     if (this.built.host !== undefined) return (await this.prepared.read(name)).values ?? []
     if (!slots) return this.values(name)
+    const { kernel } = this.ready.compiled.compilation
     const parts = kernel.reformats.flatMap((r) => r.buffers).find((b) => b.name === name)?.parts ?? [name]
     const out = new Float32Array(count).fill(Number.NaN)
     for (const [k, part] of parts.entries()) {
@@ -301,7 +326,7 @@ async function download(
   tensor: StoredTensor,
   values: Float32Array,
 ): Promise<readonly Float32Array[]> {
-  const source = ready.compiled.compilation.source
+  const { source } = ready
   const from = await on.upload({ ...tensor, values }, source)
   const parts = await convertFor(ready.compiled, inputs(source)[0]!.name, from)
   from.free()

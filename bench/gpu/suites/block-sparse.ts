@@ -15,7 +15,7 @@ import { ExpectedProduct, PRECISION } from '../expected.ts'
 import { inputs, type OurDevice, outputOf, structured } from '../ours.ts'
 import type { Session } from '../session.ts'
 import { PeerRun } from '../timing.ts'
-import { Formats, factsOf } from './products.ts'
+import { Formats } from './products.ts'
 
 const SIZE = 4096
 const BLOCKS = [16, 32, 64, 128]
@@ -223,7 +223,7 @@ function ourBlocks(
     side: 'ours',
     async enter() {
       const ready = await on.ready(candidate)
-      const { source } = ready.compiled.compilation
+      const { source } = ready
       const [a, b] = inputs(source)
       if (!a || !b) throw new Error(`${source.name} has too few inputs`)
       const { tensor, shape } = asDeclared(a.axes.length, m, rows)
@@ -235,7 +235,7 @@ function ourBlocks(
       })
       const output = outputOf(source)
       return {
-        facts: { ...factsOf(built), types: `${a.dtype} × ${b.dtype} → ${output.dtype}` },
+        facts: { ...run.facts, types: `${a.dtype} × ${b.dtype} → ${output.dtype}` },
         async check() {
           const got = await run.values(output.name)
           return got instanceof Uint16Array

@@ -117,7 +117,7 @@ function ourGemm(on: OurDevice, candidate: Candidate, o: Operands, arithmetic: A
     side: 'ours',
     async enter() {
       const ready = await on.ready(candidate)
-      const { source } = ready.compiled.compilation
+      const { source } = ready
       const [a, b] = inputs(source)
       if (!a || !b) throw new Error(`${source.name} has too few inputs`)
       for (const buffer of [a, b])
@@ -135,7 +135,7 @@ function ourGemm(on: OurDevice, candidate: Candidate, o: Operands, arithmetic: A
       )
       const output = outputOf(source)
       return {
-        facts: { types: `${a.dtype} × ${b.dtype} → ${output.dtype}` },
+        facts: { ...run.facts, types: `${a.dtype} × ${b.dtype} → ${output.dtype}` },
         async check() {
           const got = await run.values(output.name)
           return got instanceof Uint16Array

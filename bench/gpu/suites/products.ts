@@ -35,13 +35,6 @@ export class Formats {
   }
 }
 
-export const factsOf = (b: Built): Readonly<Record<string, number | string>> =>
-  b.parts
-    ? { 'build ms': b.milliseconds, bytes: b.bytes }
-    : b.host === undefined
-      ? {}
-      : { 'built on the host': b.host }
-
 /** C = A B under one schedule. */
 export function ourProduct(
   on: OurDevice,
@@ -58,7 +51,7 @@ export function ourProduct(
     side: 'ours',
     async enter() {
       const ready = await on.ready(candidate)
-      const { source } = ready.compiled.compilation
+      const { source } = ready
       const tensor = structured(source, [A.rows, A.columns], A, A.values, 'f32')
       const built = await formats.of(candidate.text, () => on.build(ready, tensor))
       const operand = inputs(source)[1]
@@ -67,7 +60,7 @@ export function ourProduct(
         [operand.name]: dense([A.columns, width], B, 'f32'),
       })
       return {
-        facts: factsOf(built),
+        facts: run.facts,
         check: async () =>
           expected.check((await run.values(outputOf(source).name)) as Float32Array, PRECISION.f32),
         scout: () => run.scout(),

@@ -10,7 +10,7 @@ import { type Csr, nonzeros } from '../matrix.ts'
 import { inputs, type OurDevice, outputOf, slotsOf, structured } from '../ours.ts'
 import type { Session } from '../session.ts'
 import { PeerRun } from '../timing.ts'
-import { type Formats, factsOf } from './products.ts'
+import type { Formats } from './products.ts'
 
 /** Where elements lie in formats of one matrix, found once for all depths. */
 export type Slots = Map<string, Promise<readonly Int32Array[]>>
@@ -37,7 +37,7 @@ export function ourSamples(
     side: 'ours',
     async enter() {
       const ready = await on.ready(candidate)
-      const { source } = ready.compiled.compilation
+      const { source } = ready
       const given = inputs(source)
       const output = outputOf(source)
       const weighted = given.length === 3
@@ -60,7 +60,7 @@ export function ourSamples(
         return known
       }
       return {
-        facts: factsOf(built),
+        facts: run.facts,
         check: async () =>
           expected.check(await run.elements(output.name, nonzeros(A), await where()), PRECISION.f32, true),
         scout: () => run.scout(),
