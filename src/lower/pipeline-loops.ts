@@ -74,6 +74,15 @@ function expand(loop: For, stages: number, memory: ReadonlySet<string>, names: N
   const rest = loop.body.filter(
     (s) => !statements.includes(s) && !(s.kind === 'alloc' && staged.has(s.buffer.name)),
   )
+  const start = [
+    ...when(
+      ahead,
+      moved.map((m) => m.start),
+    ),
+    ...commit,
+    ...addresses.fill(add(variable(loop.var), int(1))),
+  ]
+  const compute = inStage(rest, staged, mod(variable(loop.var), int(stages)))
   return [
     ...buffers.map((b) =>
       stmt<Stmt>({ kind: 'alloc', buffer: Object.freeze({ ...b, shape: [int(stages), ...b.shape] }) }),
@@ -87,13 +96,8 @@ function expand(loop: For, stages: number, memory: ReadonlySet<string>, names: N
       mode: serial,
       body: [
         ...moved.flatMap((m) => (m.held ? [stmt<Stmt>({ kind: 'alloc', buffer: m.held })] : [])),
-        ...when(
-          ahead,
-          moved.map((m) => m.start),
-        ),
-        ...commit,
-        ...addresses.fill(add(variable(loop.var), int(1))),
-        ...inStage(rest, staged, mod(variable(loop.var), int(stages))),
+        // Computing that does not wait for itself starts first.
+        ...(asynchronousIn(rest) ? [...compute, ...start] : [...start, ...compute]),
         ...when(
           ahead,
           moved.flatMap((m) => (m.end ? [m.end] : [])),

@@ -8,7 +8,7 @@ import type { Body } from '../ir/tree.ts'
 import { accumulateWide } from './accumulate.ts'
 import { reduceAcrossThreads } from './across-threads.ts'
 import { advanceSearches } from './advance.ts'
-import { awaitCopies } from './asynchronous.ts'
+import { awaitInstructions } from './asynchronous.ts'
 import { settleBranches } from './branches.ts'
 import { explicitCasts } from './casts.ts'
 import { cooperate } from './cooperate.ts'
@@ -32,6 +32,7 @@ import { accumulateSegments } from './segments.ts'
 import { tightenLoops } from './tighten.ts'
 import { unrollLoops } from './unroll.ts'
 import { unswitch } from './unswitch.ts'
+import { wholeBlocks } from './whole-blocks.ts'
 
 /** What a target has that the plan may use. */
 export interface LowerOptions {
@@ -52,10 +53,11 @@ export const LOOP_PASSES: readonly {
   { name: 'cooperate', run: cooperate },
   { name: 'place-init', run: placeInit },
   { name: 'lost-writes', run: markLostWrites },
+  { name: 'whole-blocks', run: wholeBlocks },
   { name: 'tighten', run: tightenLoops },
   { name: 'partition', run: partitionLoops },
   { name: 'pipeline', run: pipelineLoops },
-  { name: 'asynchronous', run: awaitCopies },
+  { name: 'asynchronous', run: awaitInstructions },
 ]
 
 interface Context {
