@@ -139,8 +139,10 @@ export class Kernel {
     return this.#loop({ kind: 'bind', bindings: pairs.map(([loop, to]) => ({ loop, to })) })
   }
 
-  unroll(loop: LoopRef, by?: Factor): Kernel {
-    return this.#loop({ kind: 'unroll', loop, ...(by === undefined ? {} : { by }) })
+  /** `{ predicated: true }`: the last round runs whole, and changes nothing beyond the end. */
+  unroll(loop: LoopRef, by?: Factor, options: { readonly predicated?: boolean } = {}): Kernel {
+    const predicated = options.predicated ? { predicated: true } : {}
+    return this.#loop({ kind: 'unroll', loop, ...(by === undefined ? {} : { by }), ...predicated })
   }
 
   vectorize(loop: LoopRef): Kernel {

@@ -87,11 +87,12 @@ export interface Binding extends Node {
   readonly loop: LoopRef
   readonly to: { readonly name: BindTarget; readonly span: Span }
 }
-/** `unroll j by 4`; without `by`, whole. */
+/** `unroll j by 4` or `unroll j by 4 predicated`; without `by`, whole. */
 export interface UnrollStep extends Item {
   readonly kind: 'unroll'
   readonly loop: LoopRef
   readonly by: Expr | null
+  readonly predicated: boolean
 }
 /** `vectorize f`. */
 export interface VectorizeStep extends Item {

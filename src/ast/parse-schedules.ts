@@ -71,7 +71,12 @@ export const schedules: Actions = {
       into: into(maybe(names), 2 * tiled.length, spanOf(this)),
     }
   },
-  StepWord_unroll: (_, loop, by) => ({ kind: 'unroll', loop: get(loop), by: maybe(by) }),
+  StepWord_unroll: (_, loop, by, word) => ({
+    kind: 'unroll',
+    loop: get(loop),
+    by: maybe(by),
+    predicated: (word.children[0]?.sourceString ?? '') !== '',
+  }),
   StepWord_vectorize: (_, loop) => ({ kind: 'vectorize', loop: get(loop) }),
   StepWord_requireMultiple: (_, size, _mod, by, _eq, _zero) => ({
     kind: 'require',

@@ -185,7 +185,11 @@ function stepDoc(s: Step): Doc {
     case 'bind':
       return group('bind ', nest(commas(s.binds.map((b) => `${printLoop(b.loop)} to ${b.to.name}`))))
     case 'unroll':
-      return [`unroll ${printLoop(s.loop)}`, s.by ? [' by ', exprDoc(s.by)] : '']
+      return [
+        `unroll ${printLoop(s.loop)}`,
+        s.by ? [' by ', exprDoc(s.by)] : '',
+        s.predicated ? ' predicated' : '',
+      ]
     case 'vectorize':
       return `vectorize ${printLoop(s.loop)}`
     case 'tensorize':

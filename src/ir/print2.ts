@@ -80,7 +80,9 @@ export function printMode(mode: LoopMode): string {
     case 'bind':
       return `  @${mode.to}`
     case 'unroll':
-      return mode.factor === null ? '  @unroll' : `  @unroll(${mode.factor})`
+      return mode.factor === null
+        ? '  @unroll'
+        : `  @unroll(${mode.factor}${mode.predicated ? ', predicated' : ''})`
     case 'vectorize':
       return '  @vectorize'
     case 'pipeline':

@@ -5,10 +5,20 @@
  * Siblings get one where the later touches what the earlier may have left to another thread (`owners.ts`). A
  * serial loop gets one at its end where a round may touch what another thread touches in the next one.
  */
-import type { ThreadAxis } from '../ir/expr.ts'
+import { freeVars, mentions, sameExpr, type ThreadAxis } from '../ir/expr.ts'
 import { lanesIn } from '../ir/lanes.ts'
+import { linear } from '../ir/linear.ts'
 import type { For, Stmt } from '../ir/loops.ts'
-import { accessesOf, type Body, bodiesOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import {
+  accessesOf,
+  type Body,
+  type BufferAccess,
+  bodiesOf,
+  mapSame,
+  stmt,
+  walkStmts,
+  withBodies,
+} from '../ir/tree.ts'
 import { type Block, mayMeet } from './owners.ts'
 
 const barrier = (global: boolean): Stmt => stmt(global ? { kind: 'barrier', global } : { kind: 'barrier' })
@@ -59,10 +69,38 @@ function between(list: Body, block: Block): Body {
 }
 
 /** The buffers in which work of `a` may meet work of `b` in another thread. */
-function meetings(a: Body, b: Body, block: Block): readonly string[] {
+function meetings(
+  a: Body,
+  b: Body,
+  block: Block,
+  apart: (x: BufferAccess, y: BufferAccess) => boolean = () => false,
+): readonly string[] {
   const second = accessesOf(b)
-  return accessesOf(a).flatMap((x) => (second.some((y) => mayMeet(x, y, block)) ? [x.buffer] : []))
+  return accessesOf(a).flatMap((x) =>
+    second.some((y) => mayMeet(x, y, block) && !apart(x, y)) ? [x.buffer] : [],
+  )
 }
+
+/** Whether two rounds of a loop touch different elements: one index is the round's number, or tells it. */
+const ofOneRound =
+  (loop: For) =>
+  (x: BufferAccess, y: BufferAccess): boolean =>
+    x.buffer === y.buffer &&
+    x.index.some((e, k) => {
+      const { terms } = linear(e)
+      const other = y.index[k]
+      return (
+        terms.size === 1 &&
+        freeVars(e).size === 1 &&
+        mentions(e, loop.var) &&
+        isVar(terms) &&
+        other &&
+        sameExpr(e, other)
+      )
+    })
+
+const isVar = (terms: ReturnType<typeof linear>['terms']): boolean =>
+  [...terms.values()].every((t) => t.term.kind === 'var')
 
 const barrierFor = (met: readonly string[], block: Block): Stmt =>
   barrier(met.some((b) => !block.shared.has(b)))
@@ -77,6 +115,6 @@ function closed(loop: For, block: Block): For {
   const round = (body: Body): Body => [{ ...loop, body }]
   const tail = round(loop.body.slice(last + 1))
   const head = round(first < 0 ? loop.body : loop.body.slice(0, first))
-  const met = meetings(tail, head, block)
+  const met = meetings(tail, head, block, ofOneRound(loop))
   return met.length > 0 ? stmt({ ...loop, body: [...loop.body, barrierFor(met, block)] }) : loop
 }

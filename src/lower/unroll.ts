@@ -6,8 +6,8 @@
  * it are unrolled as well: one index that is not constant, and the array is no longer in registers.
  */
 import { invariant } from '../ast/diagnostic.ts'
-import { add, div, type Expr, int, mentions, mod, mul, variable } from '../ir/expr.ts'
-import type { For } from '../ir/loops.ts'
+import { add, div, type Expr, int, load, lt, mentions, mod, mul, select, variable } from '../ir/expr.ts'
+import type { For, Stmt } from '../ir/loops.ts'
 import { accessesOf, type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 import { bodyAt } from './clone.ts'
 import type { Names } from './names.ts'
@@ -17,23 +17,23 @@ const LONGEST = 64
 
 export function unrollLoops(body: Body, names: Names): Body {
   const implied = alongside(body)
+  const registers = registersOf(body)
   return rewriteStmts(body, {
     stmt: (s) => {
       if (s.kind !== 'for') return undefined
       const once = s.mode.kind === 'serial' && s.guards.length === 0 && isOne(s.extent)
       if (s.mode.kind === 'serial' && !once && !implied.has(s.var)) return undefined
       const factor = s.mode.kind === 'unroll' ? s.mode.factor : null
-      return factor === null ? whole(s, names) : byFactor(s, factor, names)
+      if (factor === null) return whole(s, names)
+      const chosen = s.mode.kind === 'unroll' && s.mode.predicated
+      return chosen ? predicated(s, factor, names, registers) : byFactor(s, factor, names)
     },
   })
 }
 
 /** The serial loops that run over register arrays which loops unrolled whole run over. */
 function alongside(body: Body): ReadonlySet<string> {
-  const registers = new Set<string>()
-  walkStmts(body, (s) => {
-    if (s.kind === 'alloc' && s.buffer.scope === 'register') registers.add(s.buffer.name)
-  })
+  const registers = registersOf(body)
   const uses = accessesOf(body).filter((a) => registers.has(a.buffer))
   const over = (a: (typeof uses)[number]): readonly For[] =>
     a.path.filter((l) => a.index.some((e) => mentions(e, l.var)))
@@ -44,6 +44,14 @@ function alongside(body: Body): ReadonlySet<string> {
     for (const l of over(a))
       if (l.mode.kind === 'serial' && l.extent.kind === 'const' && l.extent.value <= LONGEST) out.add(l.var)
   }
+  return out
+}
+
+function registersOf(body: Body): ReadonlySet<string> {
+  const out = new Set<string>()
+  walkStmts(body, (s) => {
+    if (s.kind === 'alloc' && s.buffer.scope === 'register') out.add(s.buffer.name)
+  })
   return out
 }
 
@@ -88,3 +96,45 @@ function byFactor(loop: For, factor: number, names: Names): Body {
     }),
   ]
 }
+
+/**
+ * Whole rounds only. An iteration beyond the end reads what the first one of its round reads, which is there, and what
+ * it writes keeps its value; where it writes other memory than registers, it is left out by a condition.
+ */
+function predicated(loop: For, factor: number, names: Names, registers: ReadonlySet<string>): Body {
+  const round = names.fresh(loop.var)
+  const count = int(factor)
+  const first = mul(variable(round), count)
+  const copies = Array.from({ length: factor }, (_, k) => {
+    if (k === 0) return bodyAt(loop, first, names)
+    const at = add(first, int(k))
+    const there = lt(at, loop.extent)
+    if (!onlyRegisters(loop.body, registers))
+      return [stmt<Stmt>({ kind: 'if', cond: there, then: bodyAt(loop, at, names), else: [] })]
+    return keeping(bodyAt(loop, select(there, at, first), names), there, names)
+  }).flat()
+  const extent = div(add(loop.extent, int(factor - 1)), count)
+  return [stmt<For>({ ...loop, var: round, extent, guards: [], mode: { kind: 'serial' }, body: copies })]
+}
+
+/** Whether nothing but registers of the outside changes. */
+function onlyRegisters(body: Body, registers: ReadonlySet<string>): boolean {
+  let only = true
+  walkStmts(body, (s) => {
+    const plain = s.kind === 'if' || s.kind === 'let' || s.kind === 'for'
+    if (!plain && !(s.kind === 'store' && registers.has(s.buffer))) only = false
+  })
+  return only
+}
+
+/** Stores that change something only where the condition holds; what they would store is computed in any case. */
+const keeping = (body: Body, there: Expr, names: Names): Body =>
+  rewriteStmts(body, {
+    stmt: (s) => {
+      if (s.kind !== 'store') return undefined
+      const { dtype } = s.value
+      const name = names.fresh('next')
+      const kept = select(there, variable(name, dtype), load(s.buffer, s.index, dtype))
+      return [stmt<Stmt>({ kind: 'let', name, dtype, value: s.value }), stmt({ ...s, value: kept })]
+    },
+  })

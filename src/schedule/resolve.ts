@@ -251,6 +251,7 @@ function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
         kind: 'unroll',
         loop: ref(step.loop),
         ...(step.by ? { by: integer(step.by, env) } : {}),
+        ...(step.predicated ? { predicated: true } : {}),
         span,
       })
     case 'vectorize':

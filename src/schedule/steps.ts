@@ -51,11 +51,12 @@ export interface BindStep extends At {
   readonly kind: 'bind'
   readonly bindings: readonly { readonly loop: LoopRef; readonly to: ThreadAxis }[]
 }
-/** `unroll j` or `unroll j by 4` */
+/** `unroll j`, `unroll j by 4` or `unroll j by 4 predicated` */
 export interface UnrollStep extends At {
   readonly kind: 'unroll'
   readonly loop: LoopRef
   readonly by?: number | undefined
+  readonly predicated?: boolean | undefined
 }
 /** `vectorize f` */
 export interface VectorizeStep extends At {
@@ -209,7 +210,7 @@ export function printStep(s: LoopStep): string {
     case 'bind':
       return `bind ${s.bindings.map((b) => `${refText(b.loop)} to ${b.to}`).join(', ')}`
     case 'unroll':
-      return `unroll ${refText(s.loop)}${s.by === undefined ? '' : ` by ${s.by}`}`
+      return `unroll ${refText(s.loop)}${s.by === undefined ? '' : ` by ${s.by}`}${s.predicated ? ' predicated' : ''}`
     case 'vectorize':
       return `vectorize ${refText(s.loop)}`
     case 'require':

@@ -49,7 +49,7 @@ const FIELDS: { readonly [K in LoopStep['kind']]: Readonly<Record<string, (x: un
   reorder: { loops: listOf(isRef) },
   tile: { loops: listOf(isRef), by: listOf(isNumber), into: optional(listOf(isName)) },
   bind: { bindings: listOf(isBinding) },
-  unroll: { loop: isRef, by: optional(isNumber) },
+  unroll: { loop: isRef, by: optional(isNumber), predicated: optional((x) => typeof x === 'boolean') },
   vectorize: { loop: isRef },
   require: { size: isName, relation: (x) => x === 'multiple' || x === 'equal', by: isNumber },
   tensorize: { loop: isRef, instr: isDeclared },

@@ -424,7 +424,10 @@ export const STEPS: {
       { minLength: 1, maxLength: 2 },
     ),
   }),
-  unroll: fc.record({ loop, by: fc.option(expr) }),
+  unroll: fc.record({ loop, by: fc.option(expr), predicated: fc.boolean() }).map((s) => ({
+    ...s,
+    predicated: s.by !== null && s.predicated,
+  })),
   vectorize: fc.record({ loop }),
   cache_read: fc.record({
     ...cache,

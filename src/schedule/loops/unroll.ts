@@ -9,7 +9,9 @@ const WHOLE_LIMIT = 1024
 
 /**
  * `unroll f` repeats the body for each value of a constant loop, `unroll j by 4` four times a round for any
- * loop, with the rest after it. The order stays: always legal for a serial loop.
+ * loop, with the rest after it. The order stays: always legal for a serial loop. `unroll j by 4 predicated`: the last
+ * round is whole as well, so that its reads are in flight together; beyond the end they repeat the round's first
+ * iteration, and what they would change stays. That is so where the body changes registers only; others ask.
  */
 export const unroll: Primitive<UnrollStep> = {
   kind: 'unroll',
@@ -24,7 +26,15 @@ export const unroll: Primitive<UnrollStep> = {
         loops: [loop],
         hint: `unroll ${loop.name} by a factor`,
       })
-    const mode = { kind: 'unroll', factor: step.by ?? null } as const
+    if (step.predicated && step.by === undefined)
+      cx.refuse({
+        code: 'no-factor',
+        message: `${loop.name} is unrolled whole: no round of it is cut off`,
+        loops: [loop],
+        expected: `unroll ${loop.name} by 4 predicated`,
+      })
+    const predicated = step.predicated ? { predicated: true } : {}
+    const mode = { kind: 'unroll', factor: step.by ?? null, ...predicated } as const
     return { body: replaceLoop(cx.kernel.body, loop.var, (l) => stmt({ ...l, mode })) }
   },
   example: {
