@@ -33,7 +33,7 @@ export function partitionLoops(kernel: Kernel2): Kernel2 {
   return body.every((s, k) => s === kernel.body[k]) ? kernel : { ...kernel, body }
 }
 
-interface Tiles {
+export interface Tiles {
   /** The n of `ceildiv(n, c)`, and the c. */
   readonly total: Expr
   readonly size: number
@@ -41,7 +41,8 @@ interface Tiles {
   readonly guards: ReadonlyMap<Expr, Expr>
 }
 
-function tilesOf(loop: For): Tiles | undefined {
+/** The tiles of a loop whose conditions stand around constant loops, or around `any`. */
+export function tilesOf(loop: For, any = false): Tiles | undefined {
   const { extent } = loop
   if (extent.kind !== 'binary' || extent.op !== 'div' || extent.b.kind !== 'const') return undefined
   const size = extent.b.value
@@ -50,7 +51,7 @@ function tilesOf(loop: For): Tiles | undefined {
   const guards = new Map<Expr, Expr>()
   let bound: Expr | undefined
   walkStmts(loop.body, (s, path) => {
-    if (s.kind !== 'for' || loopsOf(s.body).some((l) => l.extent.kind !== 'const')) return
+    if (s.kind !== 'for' || (!any && loopsOf(s.body).some((l) => l.extent.kind !== 'const'))) return
     for (const g of s.guards) {
       if (g.kind !== 'binary' || g.op !== 'lt' || linearKey(linear(g.b)) !== linearKey(total)) continue
       const rest = without(linear(g.a), loop.var, size)
@@ -99,7 +100,7 @@ function split(loop: For, { total, size, guards }: Tiles, names: Names): { whole
   }
 }
 
-const reguard = (body: Body, f: (g: Expr) => readonly Expr[]): Body =>
+export const reguard = (body: Body, f: (g: Expr) => readonly Expr[]): Body =>
   rewriteStmts(body, {
     stmt: (s) =>
       s.kind === 'for' && s.guards.length > 0 ? stmt({ ...s, guards: s.guards.flatMap(f) }) : undefined,

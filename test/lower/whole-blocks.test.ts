@@ -1,0 +1,75 @@
+/** Blocks of whole tiles ask nothing; the one that is cut off asks as before. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { interpretPlan } from '../../src/ir/interpret3.ts'
+import { verify3 } from '../../src/ir/verify3.ts'
+import { load } from '../../src/node.ts'
+
+const program = await load(`
+kernel rows(m: size, d: size) {
+  axis i = dense_fixed(m)
+  axis k = dense_fixed(d)
+  buffer X: f32[i, k] in
+  buffer y: f32[i] out
+  buffer z: f32[i, k] out
+  iterate sum [i, k] as SR { y[i] += X[i, k] }
+  iterate twice [i, k] as SS { z[i, k] = X[i, k] + X[i, k] }
+}
+schedule rows.unrolled(threads = 2, each = 2, lanes = 4) {
+  split sum.i by threads * each -> (o, x)
+  split x by each -> (t, u)
+  split sum.k by lanes -> (ko, kl)
+  reorder (o, t, u, ko, kl)
+  bind o to block.x, t to thread.y, kl to thread.x
+  unroll u
+  tile (twice.i, twice.k) by (threads, lanes * 2) -> (a, b, c, e)
+  split e by 2 -> (eo, ei)
+  bind a to block.x, b to block.y, c to thread.y, eo to thread.x
+  unroll ei
+}
+schedule rows.plain(threads = 4) {
+  split sum.i by threads -> (o, t)
+  bind o to block.x, t to thread.x
+}`)
+
+test('whole or cut off, the results are the same', () => {
+  fc.assert(
+    fc.property(
+      fc.nat(17),
+      fc.nat(17),
+      fc.constantFrom(1, 3),
+      fc.constantFrom(1, 8),
+      (m, d, threads, lanes) => {
+        const plan = program.kernel().schedule('unrolled', threads, 2, 4).compilation.planFor(lanes)
+        verify3(plan)
+        const X = Array.from({ length: m * d }, (_, k) => (k * 7) % 11)
+        const memory = new Map([
+          ['X', [...X]],
+          ['y', new Array<number>(m).fill(Number.NaN)],
+          ['z', X.map(() => Number.NaN)],
+        ])
+        interpretPlan(plan, memory, new Map(Object.entries({ m, d })))
+        const sums = Array.from({ length: m }, (_, i) => X.slice(i * d, i * d + d).reduce((a, b) => a + b, 0))
+        expect(memory.get('y')).toEqual(sums)
+        expect(memory.get('z')).toEqual(X.map((x) => 2 * x))
+      },
+    ),
+    { numRuns: 60 },
+  )
+})
+
+test('a block asks once where copies would', () => {
+  const texts = program
+    .kernel()
+    .schedule('unrolled')
+    .emit('cuda')
+    .map((t) => t.text)
+  const text = texts.join('\n')
+  expect(text).toContain('if (block_x < m / 4) {')
+  expect(text).toContain('if (block_x < m / 2 && block_y < d / 8) {')
+})
+
+test('a thread that asks once goes on asking', () => {
+  const [module] = program.kernel().schedule('plain').emit('cuda')
+  expect(module!.text).not.toContain('block_x < m')
+})
