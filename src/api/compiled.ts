@@ -1,46 +1,65 @@
 /** A compiled kernel, and the same with data. */
-
 import { fail } from '../ast/diagnostic.ts'
 import { callerTensor } from '../bind/axes.ts'
 import { type Bound, bindInputs, type TensorFormat } from '../bind/index.ts'
-import { bindingOf } from '../bind/names.ts'
 import { bindParams } from '../bind/sizes.ts'
 import { type BareValues, withValues } from '../bind/write.ts'
 import type { Compilation } from '../compile.ts'
 import { checkFits, Executable, type Program } from '../execute.ts'
 import type { Tensor, ValueArray } from '../formats/tensor.ts'
-import { convert } from '../formats/values.ts'
 import { arrayClass } from '../ir/arrays.ts'
 import type { Dtype } from '../ir/dtype.ts'
-import { evaluate } from '../ir/evaluate.ts'
-import { freeVars } from '../ir/expr.ts'
 import type { RefOptions } from '../ir/reference/index.ts'
 import type { KernelGraph } from '../replay.ts'
 import type { Command, Device } from '../runtime/device.ts'
 import type { Measurement, MeasureOptions } from '../runtime/measure.ts'
 import { type Verification, verify } from '../verify.ts'
-import { checkTensor, coordinatesOf, expectArgument, isRecord, isTyped, numbersOf } from './check.ts'
+import { checkTensor, expectArgument, isRecord, isTyped, numbersOf } from './check.ts'
+import type { Chosen } from './decide.ts'
+import { type RunInputs, valuesIn } from './inputs.ts'
 import { type Bindable, dtypeOf } from './tensors.ts'
 
-export interface RunInputs {
+export type { RunInputs } from './inputs.ts'
+
+export const isBound = (x: RunInputs | Bound): x is Bound => isRecord(x) && 'storages' in x
+
+/** A kernel compiled for a device, under one schedule or several of which each binding chooses. */
+export abstract class CompiledKernel {
+  /** @throws SptError `choose/open` where each binding chooses the schedule */
+  abstract get compilation(): Compilation
+  /** @throws SptError as `compilation` */
+  abstract get program(): Program
+  abstract get device(): Device
+  /** Binds data on the host: builds formats, checks everything. */
+  abstract bind(inputs: RunInputs): Bound
   /**
-   * By name: tensors, axes (structure alone), lists and sets of formats; or ready-made arrays for the buffers of all
-   * parts of a tensor.
+   * Bytes that the buffers of these inputs take, as far as sizes alone tell. Makes no data.
+   * @throws SptError `bind/…`, `plan/too-large`, `device/buffer-too-large`
    */
-  readonly tensors?: Readonly<Record<string, Bindable>>
-  /** Sizes and scalars by name. */
-  readonly params?: Readonly<Record<string, number>>
-  /** Random values for what is not bound. */
-  readonly seed?: number
+  abstract estimate(inputs: RunInputs): number
+  /** Binds data and brings it to the device. */
+  abstract prepare(inputs: RunInputs | Bound): Promise<PreparedKernel>
+  abstract release(): void
+
+  /** Runs once: prepares, runs, reads all outputs, frees. */
+  async run(inputs: RunInputs): Promise<Record<string, Tensor>> {
+    const prepared = await this.prepare(inputs)
+    try {
+      await prepared.run()
+      return await prepared.outputs()
+    } finally {
+      prepared.free()
+    }
+  }
 }
 
-const isBound = (x: RunInputs | Bound): x is Bound => isRecord(x) && 'storages' in x
-
-export class CompiledKernel {
+/** A kernel under one schedule. */
+export class CompiledSchedule extends CompiledKernel {
   readonly compilation: Compilation
   readonly program: Program
 
   constructor(compilation: Compilation, program: Program) {
+    super()
     this.compilation = compilation
     this.program = program
   }
@@ -49,19 +68,14 @@ export class CompiledKernel {
     return this.program.device
   }
 
-  /** Binds data on the host: builds formats, checks everything. */
   bind(inputs: RunInputs): Bound {
-    const { tensors, params, seed } = this.#inputs(inputs)
+    const { tensors, params, seed } = valuesIn(this.compilation.kernel, inputs)
     this.#fits(tensors, params)
     return bindInputs(this.compilation.kernel, { tensors, params, ...(seed === undefined ? {} : { seed }) })
   }
 
-  /**
-   * Bytes that the buffers of these inputs take, as far as sizes alone tell. Makes no data.
-   * @throws SptError `bind/…`, `plan/too-large`, `device/buffer-too-large`
-   */
   estimate(inputs: RunInputs): number {
-    const { tensors, params } = this.#inputs(inputs)
+    const { tensors, params } = valuesIn(this.compilation.kernel, inputs)
     return this.#fits(tensors, params)
   }
 
@@ -74,123 +88,26 @@ export class CompiledKernel {
     return checkFits(this.program, known)
   }
 
-  #inputs(inputs: RunInputs): {
-    readonly tensors: Record<string, Tensor>
-    readonly params: Readonly<Record<string, number>>
-    readonly seed: number | undefined
-  } {
-    expectArgument(isRecord(inputs), 'what is bound', inputs, '{ tensors, params, seed }')
-    const { params = {}, seed } = inputs
-    expectArgument(isRecord(params), 'params', params, 'numbers by name')
-    for (const [name, value] of Object.entries(params))
-      expectArgument(typeof value === 'number', `the value of ${name}`, value, 'a number')
-    expectArgument(
-      seed === undefined || Number.isSafeInteger(seed),
-      'the seed',
-      seed,
-      'an integer, or none for no random data',
-    )
-    const given = inputs.tensors ?? {}
-    expectArgument(isRecord(given), 'tensors', given, 'tensors or values by name')
-    const tensors: Record<string, Tensor> = {}
-    const flat: [string, ValueArray | readonly number[]][] = []
-    for (const [name, value] of Object.entries(given)) {
-      if (!Array.isArray(value) && !isTyped(value)) {
-        checkTensor(name, value)
-        tensors[name] = value
-      } else flat.push([name, value as ValueArray | readonly number[]])
-    }
-    for (const [name, values] of flat) tensors[name] = this.#shaped(name, values, tensors, params)
-    return { tensors, params, seed }
-  }
-
-  /** Binds data and brings it to the device. */
   async prepare(inputs: RunInputs | Bound): Promise<PreparedKernel> {
     const bound = isBound(inputs) ? inputs : this.bind(inputs)
     return new PreparedKernel(this, await Executable.create(this.program, bound))
   }
 
-  /** Runs once: prepares, runs, reads all outputs, frees. */
-  async run(inputs: RunInputs): Promise<Record<string, Tensor>> {
-    const prepared = await this.prepare(inputs)
-    try {
-      await prepared.run()
-      return await prepared.outputs()
-    } finally {
-      prepared.free()
-    }
-  }
-
   release(): void {
     this.program.release()
-  }
-
-  /** Bare values take the shape that sizes and the other tensors give their buffer. */
-  #shaped(
-    name: string,
-    values: ValueArray | readonly number[],
-    tensors: Readonly<Record<string, Tensor>>,
-    given: Readonly<Record<string, number>>,
-  ): Tensor {
-    const kernel = this.compilation.kernel
-    const known = new Map(Object.entries(given))
-    for (const [other, t] of Object.entries(tensors))
-      bindingOf(kernel, other, t).dimensions.forEach(({ extent }, k) => {
-        const size = t.shape[k]
-        if (extent.kind === 'var' && size !== undefined) known.set(extent.name, size)
-      })
-    const array = Array.isArray(values) ? numbersOf(values, name) : (values as ValueArray)
-    const { kind, dimensions } = bindingOf(kernel, name)
-    if (kind === 'list' || kind === 'table') {
-      const list = coordinatesOf(values, name)
-      return { kind: 'dense', shape: [list.length], values: list, dtype: 'i32' }
-    }
-    const over = dimensions.map((d) => d.extent)
-    const open = over.flatMap((e) => [...freeVars(e)].filter((v) => !known.has(v)))
-    if (open.length > 1 || (open.length === 1 && over.filter((e) => freeVars(e).has(open[0]!)).length > 1))
-      fail({
-        code: 'bind/missing-size',
-        message: `the shape of ${name} is open: ${[...new Set(open)].join(', ')} have no values`,
-        expected: 'sizes, or tensors that give them',
-        hint: `bind dense(shape, values), or give ${open[0]}`,
-      })
-    const rest = over
-      .filter((e) => open.length === 0 || !freeVars(e).has(open[0]!))
-      .reduce((n, e) => n * evaluate(e, known), 1)
-    const shape = over.map((e) =>
-      open.length === 1 && freeVars(e).has(open[0]!)
-        ? rest === 0
-          ? 0
-          : Math.floor(array.length / rest)
-        : evaluate(e, known),
-    )
-    const buffer = callerTensor(kernel, name)?.first
-    const bits = array instanceof Uint16Array || array instanceof Int16Array
-    const half = buffer?.dtype === 'f16' || buffer?.dtype === 'bf16'
-    const dtype = bits && half ? buffer.dtype : dtypeOf(array)
-    const isBool = buffer?.dtype === 'bool' && array instanceof Uint8Array
-    return {
-      kind: 'dense',
-      shape,
-      values: isBool
-        ? array
-        : dtype === buffer?.dtype
-          ? array
-          : buffer
-            ? convert(array, dtype, buffer.dtype)
-            : array,
-      dtype: buffer?.dtype ?? dtype,
-    }
   }
 }
 
 export class PreparedKernel {
   readonly kernel: CompiledKernel
   readonly executable: Executable
+  /** Which schedule was chosen, and why; `null` where there was no choice. */
+  readonly choice: Chosen | null
 
-  constructor(kernel: CompiledKernel, executable: Executable) {
+  constructor(kernel: CompiledKernel, executable: Executable, choice: Chosen | null = null) {
     this.kernel = kernel
     this.executable = executable
+    this.choice = choice
   }
 
   /** Which formats tensors were put into: their parts, padding, bytes, build time, and how they are known to be right. */

@@ -3,7 +3,7 @@ import { fail } from '../ast/diagnostic.ts'
 import type { ModuleText } from '../backends/module.ts'
 import { Compilation } from '../compile.ts'
 import { compileOn, lanesOf } from '../execute.ts'
-import type { Schedule } from '../ir/elaborate/index.ts'
+import type { Choice, Schedule } from '../ir/elaborate/index.ts'
 import type { ThreadAxis } from '../ir/expr.ts'
 import type { AnyFormat } from '../ir/format.ts'
 import { print1 } from '../ir/print1.ts'
@@ -11,13 +11,15 @@ import { print2 } from '../ir/print2.ts'
 import { print3 } from '../ir/print3.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Sources } from '../places.ts'
-import type { Device } from '../runtime/device.ts'
+import type { Device, DeviceKind } from '../runtime/device.ts'
 import { partsOf } from '../schedule/parts.ts'
 import { mergeParts, type Step, stepsOf } from '../schedule/resolve.ts'
 import { handle } from '../schedule/state.ts'
 import type { CacheScope, CopyLayout, LoopRef, LoopStep } from '../schedule/steps.ts'
 import { expectArgument, isRecord } from './check.ts'
-import { CompiledKernel } from './compiled.ts'
+import { answer, type ChoiceInputs, type OpenChoice, question, type Variant } from './choose.ts'
+import { type CompiledKernel, CompiledSchedule } from './compiled.ts'
+import { CompiledChoice } from './compiled-choice.ts'
 import { chooseFormat } from './format.ts'
 import { Part } from './part.ts'
 import { printedSteps, type TraceStep, traceOf } from './trace.ts'
@@ -28,6 +30,8 @@ export type { TraceStep } from './trace.ts'
 export interface Surroundings {
   readonly formats: ReadonlyMap<string, AnyFormat>
   readonly schedules: ReadonlyMap<string, Schedule>
+  /** Schedules that are decided when data are bound. */
+  readonly choices: ReadonlyMap<string, Choice>
   /** Texts by name, for the lines of its kernels. */
   readonly sources: Sources
 }
@@ -35,12 +39,20 @@ export interface Surroundings {
 type Factor = number
 
 export class Kernel {
-  readonly #c: Compilation
+  readonly #compilation: Compilation
   readonly #around: Surroundings
+  /** Decides the rest of its schedule when data are bound. */
+  readonly #choice: Choice | null
 
-  constructor(compilation: Compilation, around: Surroundings) {
-    this.#c = compilation
+  constructor(compilation: Compilation, around: Surroundings, choice: Choice | null = null) {
+    this.#compilation = compilation
     this.#around = around
+    this.#choice = choice
+  }
+
+  get #c(): Compilation {
+    if (this.#choice) stillOpen(this.#choice)
+    return this.#compilation
   }
 
   static of(kernel: Kernel1, around: Surroundings): Kernel {
@@ -48,7 +60,7 @@ export class Kernel {
   }
 
   get name(): string {
-    return this.#c.source.name
+    return this.#compilation.source.name
   }
 
   /** The compilation behind it: stages, plan, texts. */
@@ -61,6 +73,16 @@ export class Kernel {
     return [...this.#around.schedules.keys()]
   }
 
+  /** Names of its schedules that are chosen when data are bound. */
+  get choices(): readonly string[] {
+    return [...this.#around.choices.keys()]
+  }
+
+  /** The choice that is still open: of its schedule, or the one called `auto` of a kernel without one. */
+  get choice(): string | null {
+    return this.#opened()?.choice.name ?? null
+  }
+
   /** The parameters of a schedule of the program, in order; those without a default need an argument. */
   parameters(schedule: string): readonly { readonly name: string; readonly required: boolean }[] {
     return this.#schedule(schedule).params.map((p) => ({ name: p.name, required: p.default === null }))
@@ -71,9 +93,33 @@ export class Kernel {
     return stepsOf(this.#schedule(name), args)
   }
 
-  /** Applies a schedule of the program: `apply(steps(name, …))`. */
+  /**
+   * Applies a schedule of the program: `apply(steps(name, …))`. Of one that is chosen when data are bound, `compile`
+   * and `choose` make a kernel.
+   */
   schedule(name: string, ...args: (number | undefined)[]): Kernel {
-    return this.apply(this.steps(name, ...args))
+    const choice = this.#around.choices.get(name)
+    if (!choice) return this.apply(this.steps(name, ...args))
+    expectArgument(args.length === 0, `what ${name} is given`, args, 'nothing: it takes no arguments')
+    return new Kernel(this.#c, this.#around, choice)
+  }
+
+  /**
+   * Chooses its schedule for a kind of device: the kernel under it, and why.
+   * @throws SptError `choose/…`
+   */
+  async choose(on: DeviceKind, inputs: ChoiceInputs): Promise<Variant> {
+    const open = this.#opened()
+    if (!open)
+      return fail({
+        code: 'choose/decided',
+        message: `nothing is left to choose of the schedule of ${this.name}`,
+        expected: this.choices.length > 0 ? `schedule('${this.choices[0]}')` : 'a kernel with a choice',
+        hint: 'compile it as it is',
+      })
+    const asked = question(open, inputs)
+    await asked.statistics.download(open.choice.statistics.values())
+    return answer(asked, on)
   }
 
   apply(steps: readonly Step[]): Kernel {
@@ -289,28 +335,42 @@ export class Kernel {
     return this.#c.texts(target)
   }
 
-  /** Compiles for a device. On devices with threads a kernel that binds none runs as `parallel()` does. */
+  /**
+   * Compiles for a device. On devices with threads a kernel that binds none runs as `parallel()` does. Where a choice is
+   * open, or no step has been applied and the program has a choice called `auto`, each binding chooses the schedule.
+   */
   async compile(device: Device): Promise<CompiledKernel> {
-    expectArgument(
-      isRecord(device) && typeof device.compile === 'function' && isRecord(device.limits),
-      'the device',
-      device,
-      'a device: await devices.cpu(), devices.webgpu() or devices.cuda()',
-    )
+    checkDevice(device)
+    const open = this.#opened()
+    return open ? new CompiledChoice(open, device) : this.compileAsIs(device)
+  }
+
+  /** Compiles under the steps that it has, and no others. */
+  async compileAsIs(device: Device): Promise<CompiledSchedule> {
+    checkDevice(device)
     const k = device.kind === 'cpu' ? this : this.parallel()
-    return new CompiledKernel(
+    return new CompiledSchedule(
       k.#c,
       await compileOn(device, k.#c.planFor(lanesOf(device)), this.#around.sources),
     )
   }
 
+  #opened(): OpenChoice | null {
+    const { coordSteps, onLoops } = this.#compilation
+    if (this.#choice) return { choice: this.#choice, base: new Kernel(this.#compilation, this.#around) }
+    const usual = coordSteps.length === 0 && !onLoops ? this.#around.choices.get('auto') : undefined
+    return usual ? { choice: usual, base: this } : null
+  }
+
   #schedule(name: string): Schedule {
+    const choice = this.#around.choices.get(name)
+    if (choice) stillOpen(choice)
     return (
       this.#around.schedules.get(name) ??
       fail({
         code: 'api/unknown-schedule',
         message: `kernel ${this.name} has no schedule ${name}`,
-        lookup: { name, candidates: this.schedules },
+        lookup: { name, candidates: [...this.schedules, ...this.choices] },
         expected:
           this.schedules.length > 0 ? `one of ${this.schedules.join(', ')}` : 'a kernel with schedules',
         hint: 'declare it in the program, or apply steps',
@@ -331,4 +391,22 @@ export class Kernel {
 function names(loops: readonly LoopRef[]): string[] {
   expectArgument(Array.isArray(loops), 'what is to be fused', loops, "a list of loops: ['i', 'j']")
   return loops.map((l) => (isRecord(l) ? (l as { var: string }).var : (l as string)))
+}
+
+function checkDevice(device: Device): void {
+  expectArgument(
+    isRecord(device) && typeof device.compile === 'function' && isRecord(device.limits),
+    'the device',
+    device,
+    'a device: await devices.cpu(), devices.webgpu() or devices.cuda()',
+  )
+}
+
+function stillOpen({ kernel, name, branches }: Choice): never {
+  return fail({
+    code: 'choose/open',
+    message: `${kernel}.${name} is chosen when data are bound, and has no steps before`,
+    expected: 'compile(device), or choose(device, inputs)',
+    hint: `name one of its schedules: ${[...new Set(branches.map((b) => b.schedule.name))].join(', ')}`,
+  })
 }

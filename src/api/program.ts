@@ -64,6 +64,7 @@ export class SptProgram {
     return Kernel.of(k, {
       formats: this.#e.formats,
       schedules: this.#e.schedules.get(chosen!) ?? new Map(),
+      choices: this.#e.choices.get(chosen!) ?? new Map(),
       sources: this.sources,
     })
   }

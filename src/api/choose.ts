@@ -1,0 +1,153 @@
+/** From a choice and what is bound to the schedule: the kernel under it. */
+import { fail, SptError } from '../ast/diagnostic.ts'
+import type { Resident } from '../convert/index.ts'
+import type { Branch, Choice } from '../ir/elaborate/index.ts'
+import { brokenFact, factText } from '../ir/facts.ts'
+import type { DeviceKind } from '../runtime/device.ts'
+import { stepsOf } from '../schedule/resolve.ts'
+import { expectArgument, isRecord } from './check.ts'
+import { type Chosen, type Decision, decide } from './decide.ts'
+import { type RunInputs, valuesIn } from './inputs.ts'
+import type { Kernel } from './kernel.ts'
+import { isDeclared, Statistics } from './statistics.ts'
+
+/** What a schedule is chosen by. */
+export interface ChoiceInputs extends RunInputs {
+  /**
+   * Tensors that a device has: their shapes count, and the structure of those that are arrays over the kernel's axes,
+   * of which the offsets that are asked for are downloaded once.
+   */
+  readonly resident?: Readonly<Record<string, Resident>>
+  /** Statistics that are known: `{ 'longest(j)': 700 }`. They are believed. */
+  readonly statistics?: Readonly<Record<string, number>>
+}
+
+/** A choice, and the kernel that its schedules are applied to. */
+export interface OpenChoice {
+  readonly choice: Choice
+  readonly base: Kernel
+}
+
+/** A kernel under the schedule that was chosen. */
+export interface Variant {
+  readonly kernel: Kernel
+  readonly chosen: Chosen
+}
+
+/** A question about some inputs: what they are, and what is known of them. */
+export interface Question {
+  readonly open: OpenChoice
+  readonly statistics: Statistics
+  /** To be bound: bare values of declared tensors have their shapes. */
+  readonly inputs: RunInputs
+}
+
+export function question(open: OpenChoice, given: ChoiceInputs): Question {
+  expectArgument(isRecord(given), 'what is bound', given, '{ tensors, params, seed, statistics }')
+  const { resident = {}, statistics = {}, ...inputs } = given
+  const { tensors = {} } = inputs
+  expectArgument(isRecord(tensors), 'tensors', tensors, 'tensors or values by name')
+  expectArgument(isRecord(resident), 'resident', resident, 'resident tensors by name')
+  const { source } = open.base.compilation
+  // Formats have lists, sets and parts beside, which the schedule's own kernel checks.
+  const declared = <T>(list: Readonly<Record<string, T>>): Record<string, T> =>
+    Object.fromEntries(Object.entries(list).filter(([name]) => isDeclared(source, name)))
+  const values = valuesIn(source, { ...inputs, tensors: declared(tensors) })
+  return {
+    open,
+    inputs: { ...inputs, tensors: { ...tensors, ...values.tensors } },
+    statistics: new Statistics(source, {
+      ...values,
+      resident: declared(resident),
+      statistics: checkedStatistics(open.choice, statistics),
+    }),
+  }
+}
+
+/** @throws SptError `choose/unknown-name` */
+function checkedStatistics(
+  { kernel, name: own, statistics }: Choice,
+  given: Readonly<Record<string, number>>,
+): ReadonlyMap<string, number> {
+  expectArgument(isRecord(given), 'statistics', given, "numbers by name: { 'longest(j)': 700 }")
+  const candidates = [...statistics.keys()]
+  for (const [name, value] of Object.entries(given)) {
+    expectArgument(
+      typeof value === 'number' && value >= 0,
+      `the value of ${name}`,
+      value,
+      'a number that is not negative',
+    )
+    if (!statistics.has(name))
+      fail({
+        code: 'choose/unknown-name',
+        message: `${kernel}.${own} does not depend on ${name}`,
+        lookup: { name, candidates },
+        expected: candidates.join(', ') || 'no statistics',
+      })
+  }
+  return new Map(Object.entries(given))
+}
+
+/**
+ * The schedule for a kind of device; `make` gives the kernel under it.
+ * @throws SptError `choose/…`, `bind/…` of what statistics are taken from, `schedule/…` where a step is not legal
+ */
+export function answer(
+  { open, statistics }: Question,
+  on: DeviceKind,
+  make: (d: Decision) => Kernel = (d) => applied(open, d),
+): Variant {
+  const { choice } = open
+  const decision = decide(choice, (asked) => {
+    if (asked.dtype === 'bool') return asked.name === on ? 1 : 0
+    const statistic = choice.statistics.get(asked.name)
+    return statistic ? statistics.of(statistic, asked) : statistics.size(asked)
+  })
+  const kernel = make(decision)
+  checkRequirements(choice, decision, kernel, statistics.sizes)
+  return { kernel, chosen: decision.chosen }
+}
+
+/** The base under the schedule of a branch. */
+export const applied = ({ base }: OpenChoice, { branch, chosen }: Decision): Kernel =>
+  chosenHere(branch, () => base.apply(stepsOf(branch.schedule, chosen.args)))
+
+/** What goes wrong with a schedule tells where it was chosen. */
+export function chosenHere<T>({ span }: Branch, work: () => T): T {
+  try {
+    return work()
+  } catch (e) {
+    throw withPlace(e, span)
+  }
+}
+
+export function withPlace(e: unknown, span: Branch['span']): unknown {
+  if (!(e instanceof SptError)) return e
+  const labelled = new SptError(
+    e.diagnostics.map((d) =>
+      d.span ? { ...d, labels: [...(d.labels ?? []), { span, text: 'chosen here' }] } : { ...d, span },
+    ),
+  )
+  labelled.sources = e.sources
+  return labelled
+}
+
+/** @throws SptError `choose/requirement` */
+function checkRequirements(
+  choice: Choice,
+  { branch, chosen }: Decision,
+  kernel: Kernel,
+  sizes: ReadonlyMap<string, number>,
+): void {
+  const broken = brokenFact(kernel.compilation.loops.facts, sizes)
+  if (!broken) return
+  fail({
+    code: 'choose/requirement',
+    message: `${choice.kernel}.${choice.name} chooses ${chosen.text}, which requires ${factText(broken)}, and ${broken.size} is ${sizes.get(broken.size)}`,
+    span: branch.span,
+    ...(broken.span ? { labels: [{ span: broken.span, text: 'required here' }] } : {}),
+    expected: 'a condition that only holds for sizes that the schedule is for',
+    hint: `when (${[...branch.conditions.map((c) => c.text), factText(broken)].join(' and ')})`,
+  })
+}

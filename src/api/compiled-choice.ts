@@ -1,0 +1,144 @@
+/** A kernel whose schedule each binding chooses: variants are compiled when they are chosen first, and kept. */
+import { fail } from '../ast/diagnostic.ts'
+import { type Bound, bindInputs } from '../bind/index.ts'
+import { Executable } from '../execute.ts'
+import type { Device } from '../runtime/device.ts'
+import {
+  answer,
+  applied,
+  type ChoiceInputs,
+  type OpenChoice,
+  question,
+  type Variant,
+  withPlace,
+} from './choose.ts'
+import { CompiledKernel, type CompiledSchedule, isBound, PreparedKernel } from './compiled.ts'
+import type { Chosen, Decision } from './decide.ts'
+import { type RunInputs, valuesIn } from './inputs.ts'
+import type { Kernel } from './kernel.ts'
+
+/** Compiled under the schedule that was chosen. */
+export interface CompiledVariant {
+  readonly kernel: CompiledSchedule
+  readonly choice: Chosen
+}
+
+export class CompiledChoice extends CompiledKernel {
+  readonly device: Device
+  readonly #open: OpenChoice
+  /** By schedule and arguments. */
+  readonly #kernels = new Map<string, Kernel>()
+  readonly #compiled = new Map<Kernel, Promise<CompiledSchedule>>()
+  readonly #bound = new WeakMap<Bound, Variant>()
+
+  constructor(open: OpenChoice, device: Device) {
+    super()
+    this.#open = open
+    this.device = device
+  }
+
+  get compilation(): never {
+    return this.#undecided('it has steps')
+  }
+
+  get program(): never {
+    return this.#undecided('it is a program')
+  }
+
+  /** Schedules that have been chosen so far, as choices write them. */
+  get variants(): readonly string[] {
+    return [...this.#kernels.keys()]
+  }
+
+  /**
+   * The kernel for some inputs, compiled: for `convertFor` and `prepareResident`, and to look at.
+   * @throws SptError `choose/…`
+   */
+  async choose(inputs: ChoiceInputs): Promise<CompiledVariant> {
+    const asked = question(this.#open, inputs)
+    await asked.statistics.download(this.#open.choice.statistics.values())
+    const variant = answer(asked, this.device.kind, this.#make)
+    return { kernel: await this.#compile(variant), choice: variant.chosen }
+  }
+
+  /** Chooses, and binds data on the host. @throws SptError `choose/…`, `bind/…` */
+  bind(inputs: RunInputs): Bound {
+    const asked = question(this.#open, inputs)
+    const variant = answer(asked, this.device.kind, this.#make)
+    const { kernel } = variant.kernel.compilation
+    const { tensors, params, seed } = valuesIn(kernel, asked.inputs)
+    const bound = bindInputs(kernel, { tensors, params, ...(seed === undefined ? {} : { seed }) })
+    this.#bound.set(bound, variant)
+    return bound
+  }
+
+  estimate(): never {
+    return this.#undecided('its buffers are known')
+  }
+
+  async prepare(inputs: ChoiceInputs | Bound): Promise<PreparedKernel> {
+    if (isBound(inputs)) {
+      const variant = this.#bound.get(inputs)
+      if (!variant)
+        return fail({
+          code: 'choose/other-binding',
+          message: `these data were not bound for ${this.#name}`,
+          expected: 'what its own `bind` gave',
+          hint: 'bind them with this kernel, or prepare them with the one they were bound for',
+        })
+      return this.#prepared(await this.#compile(variant), inputs, variant.chosen)
+    }
+    const asked = question(this.#open, inputs)
+    await asked.statistics.download(this.#open.choice.statistics.values())
+    const variant = answer(asked, this.device.kind, this.#make)
+    const compiled = await this.#compile(variant)
+    return this.#prepared(compiled, compiled.bind(asked.inputs), variant.chosen)
+  }
+
+  /** Releases every variant; those that are chosen later are compiled anew. */
+  release(): void {
+    for (const made of this.#compiled.values())
+      void made.then(
+        (c) => c.release(),
+        () => {},
+      )
+    this.#compiled.clear()
+  }
+
+  get #name(): string {
+    const { kernel, name } = this.#open.choice
+    return `${kernel}.${name}`
+  }
+
+  readonly #make = (decision: Decision): Kernel => {
+    const { text } = decision.chosen
+    const known = this.#kernels.get(text) ?? applied(this.#open, decision)
+    this.#kernels.set(text, known)
+    return known
+  }
+
+  #compile({ kernel, chosen }: Variant): Promise<CompiledSchedule> {
+    const known = this.#compiled.get(kernel)
+    if (known) return known
+    const made = kernel.compileAsIs(this.device).catch((e: unknown) => {
+      // What a device could not do now it may do later.
+      this.#compiled.delete(kernel)
+      throw withPlace(e, chosen.span)
+    })
+    this.#compiled.set(kernel, made)
+    return made
+  }
+
+  async #prepared(compiled: CompiledSchedule, bound: Bound, choice: Chosen): Promise<PreparedKernel> {
+    return new PreparedKernel(compiled, await Executable.create(compiled.program, bound), choice)
+  }
+
+  #undecided(what: string): never {
+    return fail({
+      code: 'choose/open',
+      message: `the schedule of ${this.#name} is chosen when data are bound, and not before ${what}`,
+      expected: 'prepare(inputs), whose result has the kernel that was chosen',
+      hint: 'const { kernel } = await compiled.choose(inputs)',
+    })
+  }
+}

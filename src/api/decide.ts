@@ -1,0 +1,145 @@
+/** Which branch of a choice holds, and what of it a user wants to know. */
+import { type Diagnostic, fail, invariant, type Span } from '../ast/diagnostic.ts'
+import { isFloat } from '../ir/dtype.ts'
+import type { Branch, Choice } from '../ir/elaborate/index.ts'
+import { type Expr, foldCompare, foldInt, freeVars, type Var } from '../ir/expr.ts'
+
+/** Which schedule was chosen, and why. */
+export interface Chosen {
+  /** The name of the choice. */
+  readonly choice: string
+  readonly schedule: string
+  /** By place; `undefined`: the parameter's default. */
+  readonly args: readonly (number | undefined)[]
+  /** As a choice writes it: `by_length(512, lanes = 8)`. */
+  readonly text: string
+  /** The condition as written; `otherwise` without one. */
+  readonly because: string
+  /** What the conditions up to it, and the arguments, asked for. */
+  readonly values: Readonly<Record<string, number | boolean>>
+  /** Where the branch stands. */
+  readonly span: Span
+  /** The branches before it, each with the first condition that does not hold. */
+  readonly refused: readonly string[]
+}
+
+export interface Decision {
+  readonly branch: Branch
+  readonly chosen: Chosen
+}
+
+/** The value of a size, a device or a statistic; truth values are 0 and 1. Throws where it is not known. */
+export type Lookup = (asked: Var) => number
+
+/**
+ * The first branch that holds.
+ * @throws SptError `choose/no-match`, `choose/division`, `choose/argument`, and as `known`
+ */
+export function decide(choice: Choice, known: Lookup): Decision {
+  const seen = new Map<string, number | boolean>()
+  const refused: string[] = []
+  for (const branch of choice.branches) {
+    const look: Lookup = (asked) => {
+      const value = known(asked)
+      seen.set(asked.name, asked.dtype === 'bool' ? value !== 0 : value)
+      return value
+    }
+    const value = (e: Expr): number => exact(e, look, branch.span)
+    const broken = branch.conditions.find((c) => value(c.expr) === 0)
+    if (broken) {
+      const names = [...freeVars(broken.expr)].filter((v) => seen.has(v))
+      refused.push(
+        `${branch.schedule.name}: ${broken.text} does not hold${names.length > 0 ? `: ${names.map((n) => `${n} is ${seen.get(n)}`).join(', ')}` : ''}`,
+      )
+      continue
+    }
+    const args = branch.args.map((a, k) => (a ? argument(branch, k, value(a)) : undefined))
+    return {
+      branch,
+      chosen: {
+        choice: choice.name,
+        schedule: branch.schedule.name,
+        args,
+        text: callText(branch, args),
+        because:
+          branch.conditions.length > 0 ? branch.conditions.map((c) => c.text).join(' and ') : 'otherwise',
+        values: Object.fromEntries(seen),
+        span: branch.span,
+        refused,
+      },
+    }
+  }
+  return fail({
+    code: 'choose/no-match',
+    message: `${choice.kernel}.${choice.name} has no schedule for these data`,
+    span: choice.span,
+    notes: refused,
+    expected: 'a condition that holds',
+    hint: 'say what is for all others: `otherwise schedule`',
+  })
+}
+
+function argument({ schedule, span }: Branch, k: number, value: number): number {
+  if (Number.isSafeInteger(value)) return value
+  return fail({
+    code: 'choose/argument',
+    message: `${schedule.params[k]!.name} of schedule ${schedule.name} would be ${value}`,
+    span,
+    expected: 'an integer',
+  })
+}
+
+/** By place up to the first that is left out, by name after it. */
+function callText({ schedule }: Branch, args: readonly (number | undefined)[]): string {
+  const gap = args.indexOf(undefined)
+  const given = args.flatMap((a, k) =>
+    a === undefined ? [] : [gap >= 0 && k > gap ? `${schedule.params[k]!.name} = ${a}` : String(a)],
+  )
+  return given.length > 0 ? `${schedule.name}(${given.join(', ')})` : schedule.name
+}
+
+/** Exact arithmetic: no sum wraps. What follows an `and` or `or` is looked up only where it counts. */
+function exact(e: Expr, look: Lookup, place: Span): number {
+  switch (e.kind) {
+    case 'const':
+      return e.value
+    case 'var':
+      return look(e)
+    case 'cast': {
+      const x = exact(e.x, look, place)
+      return isFloat(e.dtype) || !isFloat(e.x.dtype) ? x : Math.trunc(x)
+    }
+    case 'unary': {
+      const x = exact(e.x, look, place)
+      return e.op === 'neg' ? -x : x === 0 ? 1 : 0
+    }
+    case 'select':
+      return exact(exact(e.cond, look, place) !== 0 ? e.then : e.else, look, place)
+    case 'call':
+      invariant(e.fn === 'abs' && e.args[0], `${e.fn} in a choice`)
+      return Math.abs(exact(e.args[0], look, place))
+    case 'binary': {
+      const a = exact(e.a, look, place)
+      if (e.op === 'and' && a === 0) return 0
+      if (e.op === 'or' && a !== 0) return 1
+      const b = exact(e.b, look, place)
+      if (e.op === 'and' || e.op === 'or') return b === 0 ? 0 : 1
+      const divides = e.op === 'div' || e.op === 'mod' || e.op === 'quo' || e.op === 'rem'
+      if (divides && b === 0) fail(division(e.span ?? place))
+      if (e.op === 'div' && isFloat(e.dtype)) return a / b
+      const v = foldInt(e.op, a, b) ?? foldCompare(e.op, a, b)
+      invariant(v !== undefined, `${e.op} in a choice`)
+      return Number(v)
+    }
+    default:
+      invariant(false, `${e.kind} in a choice`)
+      return 0
+  }
+}
+
+const division = (span: Span): Diagnostic => ({
+  code: 'choose/division',
+  message: 'this divides by 0 for these data',
+  span,
+  hint: 'ask before: `m > 0 and …`',
+})
