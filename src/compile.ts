@@ -7,7 +7,7 @@ import { emit, LANES } from './backends/emit.ts'
 import type { ModuleText } from './backends/module.ts'
 import type { Kernel2, Plan } from './ir/loops.ts'
 import type { Kernel1 } from './ir/stage1.ts'
-import { lowerToMemory, lowerToPositions, type Observer } from './lower/pipeline.ts'
+import { type LowerOptions, lowerToMemory, lowerToPositions, type Observer } from './lower/pipeline.ts'
 import { automatic } from './schedule/automatic.ts'
 import { applyCoordStep } from './schedule/coords/index.ts'
 import type { CoordStep } from './schedule/coords/steps.ts'
@@ -24,7 +24,7 @@ export class Compilation {
   readonly #kernels: readonly Kernel1[]
   readonly #loops: ScheduleState | null
   #lowered: ScheduleState | undefined
-  readonly #plans = new Map<number, Plan>()
+  readonly #plans = new Map<string, Plan>()
   readonly #texts = new Map<ModuleText['target'], ModuleText[]>()
 
   private constructor(
@@ -65,15 +65,16 @@ export class Compilation {
 
   /** Stage III. */
   get plan(): Plan {
-    return this.planFor(1)
+    return this.planFor({})
   }
 
-  /** Stage III for a target of which as many neighbouring threads can exchange registers (`LowerOptions`). */
-  planFor(lanes: number): Plan {
-    let plan = this.#plans.get(lanes)
+  /** Stage III for a target. */
+  planFor(options: LowerOptions): Plan {
+    const key = `${options.lanes ?? 1} ${options.together ?? false}`
+    let plan = this.#plans.get(key)
     if (!plan) {
-      plan = lowerToMemory(this.loops, undefined, { lanes })
-      this.#plans.set(lanes, plan)
+      plan = lowerToMemory(this.loops, undefined, options)
+      this.#plans.set(key, plan)
     }
     return plan
   }
@@ -83,8 +84,8 @@ export class Compilation {
   }
 
   /** Stage III, with every pass reported. */
-  observe(observer: Observer, lanes = 1): Plan {
-    return lowerToMemory(this.loops, observer, { lanes })
+  observe(observer: Observer, options: LowerOptions = {}): Plan {
+    return lowerToMemory(this.loops, observer, options)
   }
 
   texts(target: ModuleText['target']): ModuleText[] {

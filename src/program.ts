@@ -4,14 +4,20 @@ import type { ModuleText } from './backends/module.ts'
 import type { Plan } from './ir/loops.ts'
 import { checkLimits } from './limits.ts'
 import { type Arena, packBuffers } from './lower/pack.ts'
+import type { LowerOptions } from './lower/pipeline.ts'
 import { type Sources, withPlaces } from './places.ts'
 import type { CompiledModule, Device } from './runtime/device.ts'
 
 export const targetOf = (device: Device): ModuleText['target'] =>
   device.kind === 'cpu' ? 'js' : device.kind === 'webgpu' ? 'wgsl' : 'cuda'
 
-/** How many neighbouring threads of the device exchange registers in plans for it. */
-export const lanesOf = (device: Device): number => LANES[targetOf(device)]
+/** What plans for the device may use. */
+export function lanesOf(device: Device): LowerOptions {
+  const { lanes } = device.limits
+  if (device.kind !== 'webgpu' || lanes === undefined) return LANES[targetOf(device)]
+  // Its uniformity analysis sees blocks, not lanes.
+  return { lanes, together: true }
+}
 
 /** A plan compiled for a device: serves any data of its formats. */
 export interface Program {

@@ -56,8 +56,12 @@ export const argsOf = (use: LaunchUse): ArgSpec[] => [
   ...use.scalars.map((p): ArgSpec => ({ kind: 'scalar', name: p.name, dtype: p.dtype })),
 ]
 
-/** How many neighbouring threads surely can exchange registers: what the plan for a target may count on. */
-export const LANES: Readonly<Record<ModuleText['target'], number>> = { js: 1, wgsl: 1, cuda: WARP }
+/** What every device of a target has that plans for it may use. */
+export const LANES: Readonly<Record<ModuleText['target'], { readonly lanes?: number }>> = {
+  js: {},
+  wgsl: {},
+  cuda: { lanes: WARP },
+}
 
 /** Prints all launches of a plan for a target: one module, or (WGSL) one for each launch. */
 export function emit(plan: Plan, target: ModuleText['target']): ModuleText[] {

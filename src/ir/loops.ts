@@ -120,6 +120,8 @@ export interface Lanes {
   readonly width: number
   /** How many neighbours surely arrive together, a multiple of `width`; block extents divide into it. */
   readonly among: number
+  /** All threads of the block have to arrive together: the target has no exchange among some of them. */
+  readonly together?: boolean | undefined
 }
 
 /** A buffer that exists for the rest of the body. A register or shared buffer has constant shape. */

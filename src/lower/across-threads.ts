@@ -43,15 +43,24 @@ import { outsideLifetime } from './lifetime.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
 
-/** `lanes`: how many threads, neighbours from a multiple of it on, can exchange registers; 1 where none can. */
-export function reduceAcrossThreads(kernel: Kernel2, lanes = 1): Kernel2 {
+/** What of a target decides how threads reduce together: see `LowerOptions`. */
+interface Exchange {
+  readonly lanes?: number | undefined
+  readonly together?: boolean | undefined
+}
+
+export function reduceAcrossThreads(kernel: Kernel2, exchange: Exchange = {}): Kernel2 {
   const names = namesOf(kernel)
   const shares = new Set<string>()
   let body: Body = kernel.body
   for (;;) {
     const found = latest(body, shares)
     if (!found) break
-    body = rewrite(body, found.reduce, found.path, { names, done: shares, lanes })
+    body = rewrite(body, found.reduce, found.path, {
+      names,
+      done: shares,
+      exchange,
+    })
   }
   if (shares.size === 0) return kernel
   return { ...kernel, body: body.map((s) => settled(s, shares)) }
@@ -95,11 +104,12 @@ interface Context {
   readonly names: Names
   /** Buffers that the shares are in. */
   readonly done: Set<string>
-  readonly lanes: number
+  readonly exchange: Exchange
 }
 
 function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Context): Body {
   const { names, done } = context
+  const { lanes = 1, together } = context.exchange
   // A reduction loop on blocks stays outside: its blocks meet through the atomic update at the end.
   const outside = outsideLifetime(reduce, path)
   const first = path.findIndex((l, k) => k >= outside && l.reduce && !onBlocks(l))
@@ -145,7 +155,7 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
   }
   const shares = reduce.targets.map((_, k) => local('register', serial.map(extent), k))
   const total = folded.reduce((n, l) => n * (l.extent.kind === 'const' ? l.extent.value : 1), 1)
-  const width = laneWidth(body, reduce, folded.at(-1), context.lanes)
+  const width = laneWidth(body, reduce, folded.at(-1), lanes)
   // Groups of lanes that are left over, and whether they are few enough to be combined by lanes again.
   const groups = total / width
   const again = groups > 1 && laneWidth(body, reduce, folded.at(-1), groups) === groups && groups <= width
@@ -201,8 +211,8 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
     shares.map((b) => load(b.name, shareIndex(map), b.dtype))
   const exchange = (map: ReadonlyMap<string, Expr>, among: number): Stmt => {
     const own = share(map)
-    const lanes = { width: among, among: context.lanes }
-    return stmt({ ...reduce, init: false, atomic: false, targets: own, values: own, lanes })
+    const group = { width: among, among: lanes, ...(together ? { together } : {}) }
+    return stmt({ ...reduce, init: false, atomic: false, targets: own, values: own, lanes: group })
   }
   type Phase = (map: ReadonlyMap<string, Expr>) => Stmt[]
   const phases: Phase[] = width > 1 ? [(map) => [exchange(map, width)]] : []

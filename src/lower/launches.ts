@@ -228,10 +228,14 @@ function guard(conditions: readonly Expr[], body: Body): Body {
 }
 
 /** Whether all threads of the block meet inside: at a barrier, or to share work out. */
-const blockMeets = (body: Body): boolean => hasBarrier(body) || body.some(isCooperative)
+const blockMeets = (body: Body): boolean =>
+  hasBarrier(body) || body.some(isCooperative) || body.some(exchangesTogether)
 
 /** Whether threads meet inside that conditions would keep apart: the block, or lanes that exchange registers. */
 const needsAll = (body: Body): boolean => blockMeets(body) || body.some(lanesMeet)
+
+const exchangesTogether = (s: Stmt): boolean =>
+  s.kind === 'reduce' ? s.lanes?.together === true : bodiesOf(s).some((b) => b.some(exchangesTogether))
 
 /** Lanes that run a loop a different number of times meet in it by themselves. */
 function lanesMeet(s: Stmt): boolean {

@@ -38,6 +38,8 @@ import { wholeBlocks } from './whole-blocks.ts'
 export interface LowerOptions {
   /** How many neighbouring threads can exchange registers, a power of two; 1 (the default) where none can. */
   readonly lanes?: number | undefined
+  /** They can only where all threads of the block do. */
+  readonly together?: boolean | undefined
 }
 
 /** Stage II → Stage II. */
@@ -47,7 +49,7 @@ export const LOOP_PASSES: readonly {
 }[] = [
   { name: 'plain-updates', run: plainUpdates },
   { name: 'accumulate', run: accumulateWide },
-  { name: 'across-threads', run: (k, { lanes }) => reduceAcrossThreads(k, lanes) },
+  { name: 'across-threads', run: reduceAcrossThreads },
   { name: 'segments', run: accumulateSegments },
   { name: 'advance', run: advanceSearches },
   { name: 'cooperate', run: cooperate },

@@ -23,6 +23,8 @@ export interface DeviceLimits {
   /** Blocks in each dimension of the physical grid. */
   readonly maxGridDim: readonly [number, number, number]
   readonly maxSharedBytes: number
+  /** How many neighbours of a block, by their number in it, exchange registers in every kernel; where that is known. */
+  readonly lanes?: number
 }
 
 /** Device memory. Opaque to callers; `bytes` is what was asked for. */

@@ -18,6 +18,7 @@ import type {
 } from './device.ts'
 import { InOrderEvent, InOrderStream } from './in-order.ts'
 import { GpuGraph, type GraphHost } from './webgpu/graph.ts'
+import { lanesOf } from './webgpu/lanes.ts'
 import { Launcher, type Stamps } from './webgpu/launch.ts'
 import { adapterFeatures, adapterLimits, adapterName, deviceLimits } from './webgpu/limits.ts'
 import { type GpuBuffer, Memory } from './webgpu/memory.ts'
@@ -67,7 +68,7 @@ export async function createWebGpuDevice(gpu: GPU, options: WebGpuOptions = {}):
       message: `the adapter ${name} gave no device: ${firstLine((e as Error).message)}`,
     })
   }
-  return new WebGpuDevice(device, name)
+  return new WebGpuDevice(device, name, await lanesOf(device, adapter.info.subgroupMinSize))
 }
 
 class WebGpuDevice implements Device {
@@ -81,9 +82,9 @@ class WebGpuDevice implements Device {
   readonly #launcher: Launcher
   readonly #graphs: GraphHost
 
-  constructor(device: GPUDevice, name: string) {
+  constructor(device: GPUDevice, name: string, lanes: number) {
     this.name = name
-    this.limits = deviceLimits(device.limits)
+    this.limits = { ...deviceLimits(device.limits), lanes }
     this.features = new Set(device.features)
     this.#session = new Session(device, name)
     this.#memory = new Memory(this.#session, this.limits)

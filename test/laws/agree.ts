@@ -38,10 +38,13 @@ export function agreeOnStages(c: Compilation, bound: Bound, expected: Expected):
     compare(`stage 2 ${order}`, bound, memory, expected)
   }
   for (const lanes of [1, 4, 32]) {
-    const plan = c.observe((pass, result) => {
-      if (result.stage === 2) verify2(result)
-      else verify3(result, pass)
-    }, lanes)
+    const plan = c.observe(
+      (pass, result) => {
+        if (result.stage === 2) verify2(result)
+        else verify3(result, pass)
+      },
+      { lanes },
+    )
     if (lanes > 1 && !exchanges(plan)) continue
     const memory = memoryOf(plan.buffers, bound)
     interpretPlan(plan, memory, bound.params)

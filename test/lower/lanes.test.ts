@@ -122,7 +122,7 @@ describe('the result does not depend on how many lanes exchange', () => {
           const y = Array.from({ length: m }, (_, i) =>
             X.slice(i * d, (i + 1) * d).reduce((a, b) => a + b, 0),
           )
-          const plan = scheduled('rows', schedule, r, w).compilation.planFor(l)
+          const plan = scheduled('rows', schedule, r, w).compilation.planFor({ lanes: l })
           expect(run(plan, { m, d }, { X, y: y.map(() => Number.NaN) }).y).toEqual(y)
         }),
         { numRuns: 60 },
@@ -136,7 +136,7 @@ describe('the result does not depend on how many lanes exchange', () => {
         const row = (i: number): number[] => X.slice(i * d, (i + 1) * d)
         const v = Array.from({ length: m }, (_, i) => Math.max(...row(i)))
         const n = v.map((x, i) => row(i).filter((e) => e === x).length)
-        const plan = scheduled('peaks', 'lanes', r, w).compilation.planFor(l)
+        const plan = scheduled('peaks', 'lanes', r, w).compilation.planFor({ lanes: l })
         const out = run(plan, { m, d }, { X, v: v.map(() => Number.NaN), n: n.map(() => -1) })
         expect({ v: out.v, n: out.n }).toEqual({ v, n })
       }),
@@ -155,7 +155,7 @@ describe('the result does not depend on how many lanes exchange', () => {
             0,
           ),
         )
-        const plan = scheduled('products', 'lanes', r, w).compilation.planFor(l)
+        const plan = scheduled('products', 'lanes', r, w).compilation.planFor({ lanes: l })
         expect(run(plan, { m, d }, { X, W, y: y.map(() => Number.NaN) }).y).toEqual(y)
       }),
       { numRuns: 40 },
@@ -174,7 +174,7 @@ test('rows of different lengths: lanes of one row meet by themselves', () => {
     Array.from({ length: d }, (_, k) => X[rowOf(p) * d + k]! * Y[j * d + k]!).reduce((a, b) => a + b, 0),
   )
   for (const w of [2, 4, 8, 32]) {
-    const plan = scheduled('sampled', 'lanes', 4, w).compilation.planFor(32)
+    const plan = scheduled('sampled', 'lanes', 4, w).compilation.planFor({ lanes: 32 })
     expect(barriers(plan)).toBe(0)
     const among = new Set<number>()
     for (const step of plan.steps)
@@ -185,11 +185,14 @@ test('rows of different lengths: lanes of one row meet by themselves', () => {
     expect(run(plan, { m, n, d, j_count: 9 }, arrays).C).toEqual(C)
   }
   // Fewer lanes than the row has threads: the rest would meet at a barrier, which rows reach a different number of times.
-  expect(() => scheduled('sampled', 'lanes', 4, 32).compilation.planFor(8)).toThrow('divergent-barrier')
+  expect(() => scheduled('sampled', 'lanes', 4, 32).compilation.planFor({ lanes: 8 })).toThrow(
+    'divergent-barrier',
+  )
 })
 
 describe('as few meetings as can be', () => {
-  const plan = (w: number, l: number): Plan => scheduled('rows', 'lanes', 2, w).compilation.planFor(l)
+  const plan = (w: number, l: number): Plan =>
+    scheduled('rows', 'lanes', 2, w).compilation.planFor({ lanes: l })
   test('lanes of a warp need no shared memory and no barrier', () => {
     for (const w of [2, 4, 8, 16, 32]) {
       const p = plan(w, 32)

@@ -151,7 +151,7 @@ describe('sums over shares of the nonzeros', () => {
               : scheduled('product', 'batched', rows, share, by)
           const params = { m, n, d, j_count: j_indices.length }
           const arrays = { A, B, C: C.map(() => Number.NaN), j_indptr, j_indices }
-          expect(run(kernel.compilation.planFor(32), params, arrays).C!.map((x) => x + 0)).toEqual(
+          expect(run(kernel.compilation.planFor({ lanes: 32 }), params, arrays).C!.map((x) => x + 0)).toEqual(
             C.map((x) => x + 0),
           )
         },

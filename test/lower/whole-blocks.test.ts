@@ -40,7 +40,7 @@ test('whole or cut off, the results are the same', () => {
       fc.constantFrom(1, 3),
       fc.constantFrom(1, 8),
       (m, d, threads, lanes) => {
-        const plan = program.kernel().schedule('unrolled', threads, 2, 4).compilation.planFor(lanes)
+        const plan = program.kernel().schedule('unrolled', threads, 2, 4).compilation.planFor({ lanes })
         verify3(plan)
         const X = Array.from({ length: m * d }, (_, k) => (k * 7) % 11)
         const memory = new Map([
