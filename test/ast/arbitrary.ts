@@ -439,6 +439,7 @@ export const STEPS: {
     }),
   }),
   pipeline: fc.record({ loop, by: expr }),
+  tensorize: fc.record({ loop, instr: ident }),
   cache_write: fc.record(cache),
   compute_at: fc.record({ iteration: ident, at: loop }),
   fission: fc.record({ loop, after: ident }),
@@ -505,12 +506,75 @@ const importDecl: Arb<ast.Import> = fc
   })
   .map((i) => ({ kind: 'import', path: { value: i.path, span }, names: i.names, span }))
 
-export const decl: Arb<ast.Decl> = fc.oneof<Arb<ast.Decl>[]>(kernel, monoid, format, schedule)
+// Memories and instructions ------------------------------------------------------------------------------------
+
+const some = <T>(arb: Arb<T>): Arb<T[]> => fc.array(arb, { minLength: 1, maxLength: 3 })
+const shape = some(expr)
+const memory: Arb<ast.Memory> = fc
+  .record({
+    name: ident,
+    type: typeName,
+    shape,
+    scope: ident,
+    threads: fc.option(expr),
+    aligned: fc.option(expr),
+    maps: fc
+      .array(
+        fc.oneof<Arb<ast.MemoryMap>[]>(
+          fc
+            .record({ lane: ident, slot: ident, to: some(expr) })
+            .map((m) => ({ kind: 'element', ...m, span })),
+          fc.record({ from: some(ident), to: expr }).map((m) => ({ kind: 'address', ...m, span })),
+        ),
+        { maxLength: 2 },
+      )
+      .chain((list) => dressed(list, plain)),
+  })
+  .map((m) => ({ kind: 'memory', ...m, span }))
+const instrText: Arb<ast.InstrText> = fc
+  .record({
+    what: fc.constantFrom<ast.InstrText['what'][]>('run', 'commit', 'wait'),
+    target: fc.constantFrom('cuda', 'wgsl').map((name) => ({ name, span })),
+    from: fc.option(fc.constantFrom(7.5, 8, 9)),
+    code: fc.string().map((name) => ({ name: name.replaceAll('`', '"'), span })),
+  })
+  .map((t) => ({ kind: 'text', ...t, span }))
+const instr: Arb<ast.Instr> = fc
+  .record({
+    name: ident,
+    operands: some(
+      fc
+        .record({ name: ident, type: typeName, shape, memory: ident, aligned: fc.option(expr) })
+        .map((o) => ({ ...o, span })),
+    ),
+    threads: fc.option(expr),
+    words: fc.subarray(['asynchronous', 'atomic']).map((ws) => ws.map((name) => ({ name, span }))),
+    items: fc
+      .array(fc.oneof<Arb<ast.InstrItem>[]>(iterate, instrText), { maxLength: 3 })
+      .chain((list) => dressed(list, (x) => (x.kind === 'text' ? plain() : stmtPlace(x)))),
+  })
+  .map((s) => ({ kind: 'instr', ...s, span }))
+
+export const decl: Arb<ast.Decl> = fc.oneof<Arb<ast.Decl>[]>(kernel, monoid, format, schedule, memory, instr)
+
+function inside(d: ast.Decl): number {
+  switch (d.kind) {
+    case 'kernel':
+      return d.members.length
+    case 'schedule':
+      return d.steps.length
+    case 'memory':
+      return d.maps.length
+    case 'instr':
+      return d.items.length
+    default:
+      return 1
+  }
+}
 
 function topPlace(d: ast.Import | ast.Decl): Pick<Place, 'blocks' | 'filled'> {
   if (d.kind === 'import') return plain()
-  const filled = d.kind === 'kernel' ? d.members.length : d.kind === 'schedule' ? d.steps.length : 1
-  return { blocks: 1, filled: [filled > 0] }
+  return { blocks: 1, filled: [inside(d) > 0] }
 }
 
 export const file: Arb<ast.File> = fc

@@ -39,7 +39,7 @@ export function textsOf(
     const pieces = new TextOf(t, t.what === 'run' ? operands : [], threads, report).read()
     if (pieces) out[t.what].push({ target: t.target.name, from: t.from ?? 0, pieces })
   }
-  if (out.run.length > 0) return out
+  if (s.items.some((t) => t.kind === 'text' && t.what === 'run')) return out
   return report.error({
     code: 'check/instr-text',
     message: `instruction ${s.name.name} has no text for any target`,
