@@ -11,7 +11,7 @@
  */
 
 import { copiesIn } from '../ir/copies.ts'
-import { add, type Expr, int, load, lt, mod, variable } from '../ir/expr.ts'
+import { add, bool, type Expr, int, load, lt, mod, variable } from '../ir/expr.ts'
 import { commitOf, type Instr, waitOf } from '../ir/instr.ts'
 import type { Buffer, For, If, Kernel2, Stmt, Store } from '../ir/loops.ts'
 import { printBody } from '../ir/print2.ts'
@@ -19,6 +19,7 @@ import {
   type Body,
   bodiesOf,
   boundVarsOf,
+  type Rewriter,
   renameBound,
   rewriteStmts,
   stmt,
@@ -40,11 +41,16 @@ export function pipelineLoops(kernel: Kernel2): Kernel2 {
   walkStmts(kernel.body, (s) => {
     if (s.kind === 'alloc') memory.add(s.buffer.name)
   })
-  const body = rewriteStmts(kernel.body, {
+  const pipelined: Rewriter = {
     stmt: (s) =>
       s.kind === 'for' && s.mode.kind === 'pipeline' ? expand(s, s.mode.stages, memory, names) : undefined,
+  }
+  // Each statement of the kernel is a launch, and what became of one loop stays in one.
+  const nests = kernel.body.map((s): Stmt => {
+    const own = rewriteStmts([s], pipelined)
+    return own.length === 1 ? own[0]! : stmt({ kind: 'if', cond: bool(true), then: own, else: [] })
   })
-  return body === kernel.body ? kernel : { ...kernel, body }
+  return nests.every((s, k) => s === kernel.body[k]) ? kernel : { ...kernel, body: nests }
 }
 
 /** `memory`: what is allocated, in shared memory and registers. */

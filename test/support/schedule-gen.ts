@@ -7,7 +7,7 @@ import type { For } from '../../src/ir/loops.ts'
 import { loopsOf } from '../../src/ir/tree.ts'
 import { iterationsOf } from '../../src/schedule/coords/find.ts'
 import type { CoordStep } from '../../src/schedule/coords/steps.ts'
-import { type LoopStep, printStep } from '../../src/schedule/steps.ts'
+import { type CopyLayout, type LoopStep, printStep } from '../../src/schedule/steps.ts'
 import type { Choices } from './choices.ts'
 import { argumentsFor } from './format-gen.ts'
 
@@ -266,13 +266,18 @@ function loopSteps(c: Choices, k: Compilation): LoopStep[] {
       return [{ kind: 'vectorize', loop: ref(l) }]
     }
     case 'cache_read':
-      return [{ kind: 'cache_read', buffer: c.pick(buffers), at: ref(c.pick(loops)), scope: scope() }]
-    case 'pipeline': {
-      // What an inner loop of constant extent reads, copied ahead.
-      const l = c.pick(loops)
       return [
-        { kind: 'cache_read', buffer: c.pick(buffers), at: ref(l), scope: 'shared' },
-        { kind: 'pipeline', loop: ref(l), by: 2 + c.below(3) },
+        { kind: 'cache_read', buffer: c.pick(buffers), at: ref(c.pick(loops)), scope: scope(), ...layout(c) },
+      ]
+    case 'pipeline': {
+      // What the rest of an innermost loop reads, copied ahead.
+      const leaves = free.filter((x) => loopsOf(x.body).length === 0)
+      const l = leaves.length > 0 ? c.pick(leaves) : any()
+      const outer = `${l.nest}.${l.var}_a`
+      return [
+        split(l, c.pick([2, 4, 3])),
+        { kind: 'cache_read', buffer: c.pick(buffers), at: outer, scope: 'shared', ...layout(c) },
+        { kind: 'pipeline', loop: outer, by: 2 + c.below(3) },
       ]
     }
     case 'cache_write':
@@ -314,3 +319,11 @@ function loopSteps(c: Choices, k: Compilation): LoopStep[] {
       return nests.length > 1 ? [{ kind: 'merge', nests: c.shuffle(nests).slice(0, 2 + c.below(2)) }] : []
   }
 }
+
+/** Mostly none: what has no layout refuses one. */
+const layout = (c: Choices): CopyLayout => ({
+  ...(c.chance(20) ? { padded: c.below(2) } : {}),
+  ...(c.chance(10) ? { transposed: true } : {}),
+  ...(c.chance(10) ? { stride: 2 + c.below(6) } : {}),
+  ...(c.chance(10) ? { by: 2 } : {}),
+})

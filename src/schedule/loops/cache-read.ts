@@ -1,3 +1,4 @@
+import { INT_RANGE, isFloat, isInt } from '../../ir/dtype.ts'
 import { constant, type Expr, int, load, substitute, variable } from '../../ir/expr.ts'
 import { coordinateName } from '../../ir/instr.ts'
 import type { Buffer, For, Stmt } from '../../ir/loops.ts'
@@ -174,6 +175,7 @@ function boxed(cx: Context, loop: For, step: CacheReadStep, tile: Tile, buffer: 
       message: `a copy of ${tile.dims.length} dimension of ${buffer.name} cannot be transposed`,
       loops: [loop],
     })
+  checkPadding(cx, step, buffer)
   const laid = <T>(xs: readonly T[]): readonly T[] =>
     step.transposed ? [...xs.slice(0, -2), xs.at(-1)!, xs.at(-2)!] : xs
   const shape = [...laid(tile.dims.map((d) => d.extent))]
@@ -202,6 +204,25 @@ function boxed(cx: Context, loop: For, step: CacheReadStep, tile: Tile, buffer: 
     padding:
       step.padded === undefined ? undefined : { value: step.padded, where: whereOf(tile, laid(tile.dims)) },
   }
+}
+
+/** The padding is a value of the buffer's type. */
+function checkPadding(cx: Context, { padded }: CacheReadStep, { name, dtype }: Buffer): void {
+  const [low, high] = isInt(dtype)
+    ? INT_RANGE[dtype as 'i32']
+    : dtype === 'bool'
+      ? [0, 1]
+      : [-Infinity, Infinity]
+  if (
+    padded === undefined ||
+    (padded >= low && padded <= high && (isFloat(dtype) || Number.isInteger(padded)))
+  )
+    return
+  cx.refuse({
+    code: 'bad-padding',
+    message: `${name} is ${dtype}, and the padding ${padded}`,
+    expected: `a value of ${dtype}`,
+  })
 }
 
 /** What holds of elements that are the buffer's, over coordinates of the copy. */
