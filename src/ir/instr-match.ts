@@ -4,7 +4,7 @@
  */
 import { computeType, DTYPE_BYTES } from './dtype.ts'
 import { evaluate } from './evaluate.ts'
-import { type Expr, keyOf, type Load, load, mentions, substitute, variable } from './expr.ts'
+import { children, type Expr, keyOf, type Load, load, mentions, substitute, variable } from './expr.ts'
 import { divisor, divisorsOf } from './facts.ts'
 import { coordinateName, type Instr, type Memory, type Operand } from './instr.ts'
 import { linear } from './linear.ts'
@@ -82,18 +82,22 @@ export function matchInstr(instr: Instr, top: For, around: Around): Match | Mism
       `inside of ${loops.at(-1)?.name ?? top.name} stands not one statement that ${pattern.kind === 'store' ? 'assigns' : 'reduces'}`,
       shapeOf(instr),
     )
-  const bound = new Map<string, Load>()
-  if (!statement(pattern, s, bound))
-    return no(
+  let first: Mismatch | undefined
+  for (const bound of bindings(pattern, s)) {
+    const wrong = instr.operands
+      .map((o) => operandProblem(o, bound.get(o.name)!, instr, loops, around))
+      .find((x) => x !== undefined)
+    if (!wrong) return { kind: 'match', loops, operands: bound }
+    first ??= wrong
+  }
+  return (
+    first ??
+    no(
       'not-matching',
       `the statement inside of ${top.name} is not what ${instr.name} computes`,
       bodyText(instr),
     )
-  for (const o of instr.operands) {
-    const wrong = operandProblem(o, bound.get(o.name)!, instr, loops, around)
-    if (wrong) return wrong
-  }
-  return { kind: 'match', loops, operands: bound }
+  )
 }
 
 const shapeOf = (instr: Instr): string =>
@@ -106,26 +110,29 @@ function bodyText(instr: Instr): string {
   return `${printExpr(b.targets[0]!)} ${b.reducer.name}= ${printExpr(b.values[0]!)}`
 }
 
-function statement(pattern: Store | Reduce, s: Store | Reduce, bound: Map<string, Load>): boolean {
+/** What operands stand for. */
+type Bound = ReadonlyMap<string, Load>
+
+/** The ways in which a statement is the pattern. */
+function bindings(pattern: Store | Reduce, s: Store | Reduce): readonly Bound[] {
+  const none: readonly Bound[] = [new Map()]
   if (pattern.kind === 'store' && s.kind === 'store') {
     const target = load(s.buffer, s.index, pattern.value.dtype)
-    return bind(pattern.buffer, target, bound) && same(pattern.value, s.value, bound)
+    return same(pattern.value, s.value, bind(pattern.buffer, target, none))
   }
-  if (pattern.kind !== 'reduce' || s.kind !== 'reduce') return false
-  if (s.targets.length !== 1 || s.reducer.name !== pattern.reducer.name || s.atomic !== pattern.atomic)
-    return false
-  return (
-    bind(pattern.targets[0]!.buffer, s.targets[0]!, bound) && same(pattern.values[0]!, s.values[0]!, bound)
-  )
+  if (pattern.kind !== 'reduce' || s.kind !== 'reduce' || s.targets.length !== 1) return []
+  if (s.reducer.name !== pattern.reducer.name || s.atomic !== pattern.atomic) return []
+  return same(pattern.values[0]!, s.values[0]!, bind(pattern.targets[0]!.buffer, s.targets[0]!, none))
 }
 
 /** One operand is one element everywhere. */
-function bind(operand: string, l: Load, bound: Map<string, Load>): boolean {
-  const known = bound.get(operand)
-  if (known) return known.buffer === l.buffer && known.index.every((e, k) => keyOf(e) === keyOf(l.index[k]!))
-  bound.set(operand, l)
-  return true
-}
+const bind = (operand: string, l: Load, ways: readonly Bound[]): readonly Bound[] =>
+  ways.flatMap((bound) => {
+    const known = bound.get(operand)
+    if (!known) return [new Map([...bound, [operand, l]])]
+    const equal = known.buffer === l.buffer && known.index.every((e, k) => keyOf(e) === keyOf(l.index[k]!))
+    return equal ? [bound] : []
+  })
 
 /** Narrow values are computed with in 32 bits: a cast that only says so is none. */
 function plain(e: Expr): Expr {
@@ -136,39 +143,29 @@ function plain(e: Expr): Expr {
 
 const COMMUTES = new Set(['add', 'mul', 'min', 'max', 'and', 'or'])
 
-/** Whether the expression is the pattern; what its operands stand for is noted in `bound`. */
-function same(pattern: Expr, actual: Expr, bound: Map<string, Load>): boolean {
+/** The ways, among those given, in which the expression is the pattern: operands of sums may change places. */
+function same(pattern: Expr, actual: Expr, ways: readonly Bound[]): readonly Bound[] {
   const p = plain(pattern)
   const a = plain(actual)
-  if (p.kind === 'load') return a.kind === 'load' && p.dtype === a.dtype && bind(p.buffer, a, bound)
-  if (computeType(p.dtype) !== computeType(a.dtype)) return false
-  switch (p.kind) {
-    case 'const':
-      return a.kind === 'const' && Object.is(p.value, a.value)
-    case 'unary':
-      return a.kind === 'unary' && a.op === p.op && same(p.x, a.x, bound)
-    case 'cast':
-      return a.kind === 'cast' && a.dtype === p.dtype && same(p.x, a.x, bound)
-    case 'call':
-      return a.kind === 'call' && a.fn === p.fn && p.args.every((x, k) => same(x, a.args[k]!, bound))
-    case 'select':
-      return (
-        a.kind === 'select' &&
-        same(p.cond, a.cond, bound) &&
-        same(p.then, a.then, bound) &&
-        same(p.else, a.else, bound)
-      )
-    case 'binary': {
-      if (a.kind !== 'binary' || a.op !== p.op) return false
-      const before = new Map(bound)
-      if (same(p.a, a.a, bound) && same(p.b, a.b, bound)) return true
-      bound.clear()
-      for (const [k, v] of before) bound.set(k, v)
-      return COMMUTES.has(p.op) && same(p.a, a.b, bound) && same(p.b, a.a, bound)
-    }
-    default:
-      return false
-  }
+  if (ways.length === 0) return ways
+  if (p.kind === 'load') return a.kind === 'load' && p.dtype === a.dtype ? bind(p.buffer, a, ways) : []
+  if (computeType(p.dtype) !== computeType(a.dtype) || p.kind !== a.kind) return []
+  const operands = children(p)
+  const given = children(a)
+  const alike =
+    (p.kind === 'const' && a.kind === 'const' && Object.is(p.value, a.value)) ||
+    (p.kind === 'unary' && a.kind === 'unary' && a.op === p.op) ||
+    (p.kind === 'cast' && a.kind === 'cast' && a.dtype === p.dtype) ||
+    (p.kind === 'call' && a.kind === 'call' && a.fn === p.fn) ||
+    (p.kind === 'binary' && a.kind === 'binary' && a.op === p.op) ||
+    p.kind === 'select'
+  if (!alike || operands.length !== given.length) return []
+  const inOrder = (xs: readonly Expr[]): readonly Bound[] =>
+    operands.reduce<readonly Bound[]>((found, x, k) => same(x, xs[k]!, found), ways)
+  const straight = inOrder(given)
+  return p.kind === 'binary' && COMMUTES.has(p.op)
+    ? [...straight, ...inOrder([...given].reverse())]
+    : straight
 }
 
 function operandProblem(

@@ -1,0 +1,143 @@
+/** What `tensorize` takes and what it refuses; what it takes stays what it was for everything that looks at loops. */
+import { describe, expect, test } from 'vitest'
+import { SptError } from '../../src/ast/diagnostic.ts'
+import { interpret } from '../../src/ir/interpret.ts'
+import { print2 } from '../../src/ir/print2.ts'
+import { verify2 } from '../../src/ir/verify2.ts'
+import { verify3 } from '../../src/ir/verify3.ts'
+import { FRAGMENTS, IN_SHARED, PRODUCT, scheduled, TILED } from './support.ts'
+
+const refusal = (steps: string, kernel = PRODUCT): string => {
+  try {
+    scheduled(steps, kernel)
+  } catch (e) {
+    if (e instanceof SptError) return e.diagnostics[0]!.code
+    throw e
+  }
+  return 'taken'
+}
+
+const WHOLE = `${TILED}${IN_SHARED}${FRAGMENTS}`
+
+describe('an instruction is taken', () => {
+  test('on fragments of tiles; the nest below says what it means', () => {
+    const k = scheduled(`${WHOLE}
+      tensorize product.ir with multiply
+      tensorize Ar.ir with read_a`)
+    const text = print2(k.compilation.loops, { bodyOnly: true })
+    expect(text).toContain('for ir in 0..8  @multiply')
+    expect(text).toContain('alloc Cr: f32[8, 8] c_tile')
+    verify2(k.compilation.loops)
+    k.compilation.observe((pass, made) => {
+      if (made.stage === 2) verify2(made)
+      else verify3(made, pass)
+    })
+  })
+
+  test('with factors the other way round, and one thread alone', () => {
+    expect(
+      refusal(
+        `${WHOLE}\ntensorize product.ir with multiply`,
+        PRODUCT.replace('A[i, p] * B[p, j]', 'B[p, j] * A[i, p]'),
+      ),
+    ).toBe('taken')
+    expect(refusal(`${TILED}${IN_SHARED}\nsplit As.pt by 8 -> (pc, pv)\ntensorize pv with copy8`)).toBe(
+      'taken',
+    )
+  })
+
+  test('and changes no result', () => {
+    const plain = scheduled(WHOLE).compilation.loops
+    const made = scheduled(`${WHOLE}\ntensorize product.ir with multiply`).compilation.loops
+    const [m, n, k] = [16, 32, 32]
+    const run = (kernel: typeof plain): number[] => {
+      const A = Array.from({ length: m * k }, (_, e) => ((e * 7) % 5) - 2)
+      const B = Array.from({ length: k * n }, (_, e) => ((e * 3) % 7) - 3)
+      const C = new Array<number>(m * n).fill(Number.NaN)
+      interpret(
+        kernel,
+        new Map([
+          ['A', A],
+          ['B', B],
+          ['C', C],
+        ]),
+        new Map([
+          ['m', m],
+          ['n', n],
+          ['k', k],
+        ]),
+      )
+      return C
+    }
+    const want = run(plain)
+    expect(want.some((x) => x !== 0)).toBe(true)
+    expect(run(made)).toEqual(want)
+  })
+})
+
+describe('an instruction is refused', () => {
+  const cases: [string, string, string, string?][] = [
+    ['other extents', `${TILED}\ntensorize po with multiply`, 'schedule/wrong-extent'],
+    [
+      'operands elsewhere',
+      `${TILED}${IN_SHARED}\ntensorize product.ir with multiply`,
+      'schedule/wrong-memory',
+    ],
+    [
+      'another statement',
+      `${WHOLE}\ntensorize product.ir with multiply`,
+      'schedule/not-matching',
+      PRODUCT.replace('A[i, p] * B[p, j]', 'A[i, p] + B[p, j]'),
+    ],
+    ['a copy of something else', `${WHOLE}\ntensorize Br.jr with read_a`, 'schedule/wrong-memory'],
+    [
+      'conditions inside',
+      `${TILED.replace(/require m.*/, '')}${IN_SHARED}${FRAGMENTS}\ntensorize product.ir with multiply`,
+      'schedule/guarded',
+    ],
+    [
+      'rows that follow each other unaligned',
+      `${TILED}\ncache_read A at po in shared stride 20 -> As\nsplit As.pt by 8 -> (pc, pv)\ntensorize pv with copy8`,
+      'schedule/not-aligned',
+    ],
+    [
+      'a memory that takes neighbours apart',
+      `${TILED}${IN_SHARED.replace('turned', 'shuffled')}${FRAGMENTS}\ntensorize Ar.ir with read_a`,
+      'schedule/not-aligned',
+    ],
+    [
+      'threads that are taken',
+      `${WHOLE.replace('jt to thread.y', 'jt to thread.x')}\ntensorize product.ir with multiply`,
+      'schedule/not-idle',
+    ],
+    [
+      'a step inside afterwards',
+      `${WHOLE}\ntensorize product.ir with multiply\nsplit pr by 4`,
+      'schedule/wrong-extent',
+    ],
+    [
+      'a loop that is bound afterwards',
+      `${TILED.replace(', jt to thread.y', '')}
+      cache_read A at pt in a_tile -> Ar
+      cache_read B at pt in b_tile -> Br
+      tensorize product.ir with multiply
+      bind jt to thread.x`,
+      'schedule/not-idle',
+    ],
+    [
+      'the same loop twice',
+      `${WHOLE}\ntensorize product.ir with multiply\nunroll product.ir`,
+      'schedule/not-serial',
+    ],
+    ['a copy of other tiles', TILED.replace('(8, 8)', '(4, 8)'), 'schedule/wrong-tile'],
+    ['a copy of another type', `${TILED}\ncache_read A at po in c_tile`, 'schedule/wrong-type'],
+  ]
+  test.each(cases)('%s', (_, steps, code, kernel) => {
+    expect(refusal(steps, kernel)).toBe(code)
+  })
+})
+
+test('a target without a text is named, with the instruction', () => {
+  const k = scheduled(`${WHOLE}\ntensorize product.ir with multiply`)
+  expect(() => k.emit('wgsl')).toThrow(/multiply has no text for wgsl/)
+})
