@@ -38,11 +38,11 @@ export class CompiledChoice extends CompiledKernel {
   }
 
   get compilation(): never {
-    return this.#undecided('it has steps')
+    return this.#undecided()
   }
 
   get program(): never {
-    return this.#undecided('it is a program')
+    return this.#undecided()
   }
 
   /** Schedules that have been chosen so far, as choices write them. */
@@ -73,7 +73,7 @@ export class CompiledChoice extends CompiledKernel {
   }
 
   estimate(): never {
-    return this.#undecided('its buffers are known')
+    return this.#undecided()
   }
 
   async prepare(inputs: ChoiceInputs | Bound): Promise<PreparedKernel> {
@@ -133,10 +133,10 @@ export class CompiledChoice extends CompiledKernel {
     return new PreparedKernel(compiled, await Executable.create(compiled.program, bound), choice)
   }
 
-  #undecided(what: string): never {
+  #undecided(): never {
     return fail({
       code: 'choose/open',
-      message: `the schedule of ${this.#name} is chosen when data are bound, and not before ${what}`,
+      message: `${this.#name} is chosen when data are bound`,
       expected: 'prepare(inputs), whose result has the kernel that was chosen',
       hint: 'const { kernel } = await compiled.choose(inputs)',
     })

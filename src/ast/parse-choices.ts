@@ -1,23 +1,21 @@
 /** Choices among schedules: actions over the grammar's tree. */
 import { fail } from './diagnostic.ts'
 import type * as ast from './nodes.ts'
-import {
-  type Actions,
-  all,
-  blockItem,
-  get,
-  item,
-  list,
-  maybe,
-  maybeList,
-  slotsOf,
-  spanOf,
-} from './parse-context.ts'
+import { type Actions, all, blockItem, get, item, list, maybeList, slotsOf, spanOf } from './parse-context.ts'
 
 export const choices: Actions = {
-  Choice(_, kernel, _dot, name, _choose, open, when, _semi, otherwise, _semi2, close) {
-    const last = maybe<ast.Branch>(otherwise)
-    const branches = [...all<ast.Branch>(when), ...(last ? [last] : [])]
+  Choice(_, kernel, _dot, name, _choose, open, list, close) {
+    const branches = all<ast.Branch>(list)
+    const rest = branches.findIndex((b) => b.cond === null)
+    const late = rest < 0 ? undefined : branches[rest + 1]
+    if (late)
+      fail({
+        code: 'parse/after-otherwise',
+        message: 'nothing is left to choose after `otherwise`',
+        span: late.span,
+        labels: [{ span: branches[rest]!.span, text: 'this is for all others' }],
+        hint: 'move `otherwise` to the end',
+      })
     const node: ast.Choice = {
       kind: 'choice',
       kernel: get(kernel),
@@ -27,6 +25,7 @@ export const choices: Actions = {
     }
     return blockItem(node, { open, close }, slotsOf(branches))
   },
+  Branch: (node, _) => get(node),
   When(_, _open, cond, _close, schedule, args) {
     return item<ast.Branch>({
       cond: get(cond),

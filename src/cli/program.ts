@@ -1,11 +1,15 @@
 /** Programs for commands: read from files, with their errors complete. */
 import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
+import type { ChoiceInputs } from '../api/choose.ts'
+import type { Chosen } from '../api/decide.ts'
 import type { Kernel } from '../api/kernel.ts'
 import { readProgram, type SptProgram } from '../api/program.ts'
 import { fail, SptError } from '../ast/diagnostic.ts'
 import { fileDiagnostic } from '../io/node.ts'
+import type { DeviceKind } from '../runtime/device.ts'
 import type { Call } from './command.ts'
+import { numbers } from './run/inputs.ts'
 import { misused } from './usage.ts'
 
 /** The text of a program. Throws `SptError` `io/…`. */
@@ -63,7 +67,8 @@ export function chosenKernel(program: SptProgram, call: Call): Kernel {
 
 export interface ScheduleCall {
   readonly name: string
-  readonly args: readonly number[]
+  /** `undefined`: the parameter's default. */
+  readonly args: readonly (number | undefined)[]
 }
 
 /** `S` or `S(1, 2)`. */
@@ -82,18 +87,51 @@ export function scheduleCall(call: Call): ScheduleCall | undefined {
   return { name: match[1]!, args: args.map(Number) }
 }
 
+/** A kernel under a schedule. */
+export interface Scheduled {
+  readonly kernel: Kernel
+  readonly schedule: string | null
+  /** Why it is this one, where a choice says so. */
+  readonly chosen: Chosen | null
+}
+
 /** The kernel under the schedule that was asked for, else under the one called `fallback` if it has that. */
 export function scheduled(
   kernel: Kernel,
   asked: ScheduleCall | undefined,
   fallback: string | undefined,
-): { readonly kernel: Kernel; readonly schedule: string | null } {
+): Scheduled {
   if (asked)
     return {
       kernel: kernel.schedule(asked.name, ...asked.args),
       schedule: asked.args.length > 0 ? `${asked.name}(${asked.args.join(', ')})` : asked.name,
+      chosen: null,
     }
   if (fallback !== undefined && kernel.schedules.includes(fallback))
-    return { kernel: kernel.schedule(fallback), schedule: fallback }
-  return { kernel, schedule: null }
+    return { kernel: kernel.schedule(fallback), schedule: fallback, chosen: null }
+  return { kernel, schedule: null, chosen: null }
+}
+
+/** Whether the schedule that was asked for is chosen by data; without one, whether there is one called `auto`. */
+export const isChosen = (kernel: Kernel, asked: ScheduleCall | undefined): boolean =>
+  kernel.choices.includes(asked?.name ?? 'auto')
+
+/** The kernel under what the choice that was asked for, or the one called `auto`, chooses. */
+export async function chosen(
+  kernel: Kernel,
+  asked: ScheduleCall | undefined,
+  on: DeviceKind,
+  inputs: ChoiceInputs,
+): Promise<Scheduled> {
+  const variant = await kernel.schedule(asked?.name ?? 'auto', ...(asked?.args ?? [])).choose(on, inputs)
+  return { kernel: variant.kernel, schedule: variant.chosen.text, chosen: variant.chosen }
+}
+
+/** `--size` as what a choice is made by: sizes, and statistics under their names: `longest(j)=700`. */
+export function sizesFor(call: Call): ChoiceInputs {
+  const all = [...numbers(call)].map(([name, value]) => [name.replaceAll(' ', ''), value] as const)
+  return {
+    params: Object.fromEntries(all.filter(([name]) => !name.includes('('))),
+    statistics: Object.fromEntries(all.filter(([name]) => name.includes('('))),
+  }
 }

@@ -490,6 +490,25 @@ const schedule: Arb<ast.Schedule> = fc
   })
   .map((s) => ({ kind: 'schedule', ...s, span }))
 
+// Choices ------------------------------------------------------------------------------------------------------
+
+/** Arguments by place come before those by name. */
+const namedArgs: Arb<ast.NamedArg[]> = fc
+  .tuple(fc.array(expr, { maxLength: 2 }), fc.array(fc.tuple(ident, expr), { maxLength: 2 }))
+  .map(([place, named]) => [
+    ...place.map((value) => ({ name: null, value, span })),
+    ...named.map(([name, value]) => ({ name, value, span })),
+  ])
+const branch = (cond: Arb<ast.Expr | null>): Arb<ast.Branch> =>
+  fc.record({ cond, schedule: ident, args: namedArgs }).map((b) => ({ ...b, span }))
+const choice: Arb<ast.Choice> = fc
+  .tuple(ident, ident, fc.array(branch(expr), { maxLength: 3 }), fc.option(branch(fc.constant(null))))
+  .chain(([kernel, name, when, otherwise]) =>
+    dressed(otherwise ? [...when, otherwise] : when, plain).map(
+      (branches): ast.Choice => ({ kind: 'choice', kernel, name, branches, span }),
+    ),
+  )
+
 // Files --------------------------------------------------------------------------------------------------------
 
 const importDecl: Arb<ast.Import> = fc
@@ -555,7 +574,15 @@ const instr: Arb<ast.Instr> = fc
   })
   .map((s) => ({ kind: 'instr', ...s, span }))
 
-export const decl: Arb<ast.Decl> = fc.oneof<Arb<ast.Decl>[]>(kernel, monoid, format, schedule, memory, instr)
+export const decl: Arb<ast.Decl> = fc.oneof<Arb<ast.Decl>[]>(
+  kernel,
+  monoid,
+  format,
+  schedule,
+  choice,
+  memory,
+  instr,
+)
 
 function inside(d: ast.Decl): number {
   switch (d.kind) {
@@ -563,6 +590,8 @@ function inside(d: ast.Decl): number {
       return d.members.length
     case 'schedule':
       return d.steps.length
+    case 'choice':
+      return d.branches.length
     case 'memory':
       return d.maps.length
     case 'instr':

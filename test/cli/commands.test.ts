@@ -188,6 +188,7 @@ describe('spt run', () => {
       'kernel',
       'device',
       'schedule',
+      'choice',
       'sizes',
       'nnz',
       'bytes',
@@ -198,12 +199,13 @@ describe('spt run', () => {
       kernel: 'mul',
       device: 'cpu',
       schedule: null,
+      choice: null,
       sizes: { m: 3, n: 4, d: 3, alpha: 2 },
       nnz: { A: 4 },
       verify: { ok: true },
     })
     const time = r.time as Record<string, number>
-    expect(Object.keys(time)).toEqual(['parse', 'lower', 'build', 'compile', 'run'])
+    expect(Object.keys(time)).toEqual(['parse', 'choose', 'lower', 'build', 'compile', 'run'])
     for (const t of Object.values(time)) expect(t).toBeGreaterThanOrEqual(0)
     const verify = r.verify as Record<string, unknown>
     expect(Object.keys(verify)).toEqual(['ok', 'maxRelativeError', 'maxAbsoluteError'])

@@ -35,7 +35,7 @@ async function checkFile(path: string, io: Io): Promise<boolean> {
           if (errors++ > 0) io.err('\n')
           showDiagnostics(error, io)
         })
-      const list = kernel.schedules
+      const list = [...kernel.schedules, ...kernel.choices]
       found.push(`kernel ${name}${list.length > 0 ? ` (schedules ${list.join(', ')})` : ''}`)
     }
     for (const name of program.formats.keys()) found.push(`format ${name}`)

@@ -8,9 +8,19 @@ import type { Clear, Launch, Plan } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print2.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
-import { chosenKernel, loadFile, scheduleCall, scheduled, within } from '../program.ts'
+import {
+  chosen,
+  chosenKernel,
+  isChosen,
+  loadFile,
+  scheduleCall,
+  scheduled,
+  sizesFor,
+  within,
+} from '../program.ts'
 import { misused } from '../usage.ts'
 
+const DEVICES = { js: 'cpu', wgsl: 'webgpu', cuda: 'cuda' } as const
 const TARGETS = { wgsl: '.wgsl', cuda: '.cu', js: '.js' } as const
 
 export const emit: CommandSpec = {
@@ -23,7 +33,13 @@ export const emit: CommandSpec = {
     { flags: '--kernel <K>', about: 'Which kernel (default: the only one, or the one called like its file)' },
     {
       flags: '--schedule <S>',
-      about: 'Its name, or gpu(8, 32) with arguments (default: cpu for js, gpu for the others, if there)',
+      about:
+        'Its name, or gpu(8, 32) with arguments (default: cpu for js, gpu for the others, if there; auto with --size)',
+    },
+    {
+      flags: '--size <NAME=N>',
+      about: 'Where the schedule is chosen by them: a size, or a statistic (longest(j)=700)',
+      repeats: true,
     },
     {
       flags: '--out <PATH>',
@@ -41,8 +57,13 @@ export const emit: CommandSpec = {
       return misused({ command: 'emit', message: '--target is missing', expected: 'wgsl, cuda or js' })
     const asked = scheduleCall(call)
     const program = await loadFile(call.args[0]!)
-    const texts = await within(program, () => {
-      const { kernel } = scheduled(chosenKernel(program, call), asked, target === 'js' ? 'cpu' : 'gpu')
+    const sizes = sizesFor(call)
+    const texts = await within(program, async () => {
+      const plain = chosenKernel(program, call)
+      const isOpen = isChosen(plain, asked) && (asked !== undefined || call.many('size').length > 0)
+      const { kernel } = isOpen
+        ? await chosen(plain, asked, DEVICES[target], sizes)
+        : scheduled(plain, asked, target === 'js' ? 'cpu' : 'gpu')
       const emitted = target === 'js' ? kernel : kernel.parallel()
       return withPlan(emitted.emit(target), emitted.compilation.planFor(LANES[target]))
     })

@@ -9,7 +9,7 @@ import type { Verification } from '../../verify.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { size } from '../figures.ts'
-import { chosenKernel, loadFile, scheduleCall, scheduled, within } from '../program.ts'
+import { chosen, chosenKernel, isChosen, loadFile, scheduleCall, scheduled, within } from '../program.ts'
 import { checkNames, checkOutputs, numbers, readInputs } from '../run/inputs.ts'
 import { human, json, type Report } from '../run/report.ts'
 import { sparseSizes } from '../run/sparse.ts'
@@ -29,7 +29,8 @@ export const run: CommandSpec = {
     { flags: '--kernel <K>', about: 'Which kernel (default: the only one, or the one called like its file)' },
     {
       flags: '--schedule <S>',
-      about: 'Its name, or gpu(8, 32) with arguments (default: cpu on cpu, gpu on the others, if there)',
+      about:
+        'Its name, or gpu(8, 32) with arguments (default: auto, else cpu on cpu and gpu on the others, if there)',
     },
     {
       flags: '--bind <NAME=PATH>',
@@ -68,20 +69,26 @@ export const run: CommandSpec = {
     const parsed = performance.now()
     return within(program, async () => {
       const source = chosenKernel(program, call)
-      const { kernel, schedule } = scheduled(source, asked, kind === 'cpu' ? 'cpu' : 'gpu')
-      const runs = kind === 'cpu' ? kernel : kernel.parallel()
+      const fixed = isChosen(source, asked) ? null : scheduled(source, asked, kind === 'cpu' ? 'cpu' : 'gpu')
+      // A choice is made by data: until then, what is bound goes by the kernel as written.
+      const bindable = (fixed?.kernel ?? source).compilation.kernel
+      const applied = performance.now()
+      checkNames(bindable, files.keys(), params.keys())
+      await checkOutputs(bindable, outs)
+      const tensors = await readInputs(bindable, files, params)
+      const inputs = { tensors, params: Object.fromEntries(params), seed }
+      const choosing = performance.now()
+      const decided = fixed ?? (await chosen(source, asked, kind, inputs))
+      const lowering = performance.now()
+      const runs = kind === 'cpu' ? decided.kernel : decided.kernel.parallel()
       void runs.compilation.plan
       const lowered = performance.now()
       const stage1 = runs.compilation.kernel
-      checkNames(stage1, files.keys(), params.keys())
-      await checkOutputs(stage1, outs)
-      const tensors = await readInputs(stage1, files, params)
       const device = await open(kind)
       try {
         const compiling = performance.now()
-        const compiled = await runs.compile(device)
+        const compiled = await runs.compileAsIs(device)
         const compile = performance.now() - compiling
-        const inputs = { tensors, params: Object.fromEntries(params), seed }
         checkMemory(compiled.estimate(inputs))
         const bound = compiled.bind(inputs)
         const prepared = await compiled.prepare(bound)
@@ -100,13 +107,15 @@ export const run: CommandSpec = {
           kernel: source.name,
           device: kind,
           deviceName: device.name,
-          schedule,
+          schedule: decided.schedule,
+          choice: decided.chosen,
           sizes: sizesOf(stage1, bound.params),
           ...sparseSizes(bound),
           bytes: prepared.executable.bytes,
           time: {
             parse: parsed - started,
-            lower: lowered - parsed,
+            choose: lowering - choosing,
+            lower: applied - parsed + lowered - lowering,
             build: bound.buildTime,
             compile,
             run: median(times),

@@ -6,7 +6,17 @@ import { print3 } from '../../ir/print3.ts'
 import { LAUNCH_PASSES, LOOP_PASSES } from '../../lower/pipeline.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
-import { chosenKernel, loadFile, type ScheduleCall, scheduleCall, scheduled, within } from '../program.ts'
+import {
+  chosen,
+  chosenKernel,
+  isChosen,
+  loadFile,
+  type ScheduleCall,
+  scheduleCall,
+  scheduled,
+  sizesFor,
+  within,
+} from '../program.ts'
 import { misused } from '../usage.ts'
 
 type Stage = 1 | 2 | 3
@@ -26,6 +36,12 @@ export const show: CommandSpec = {
       flags: '--schedule <S>',
       about: 'Under this schedule: its name, or gpu(8, 32) with arguments (default: none)',
     },
+    {
+      flags: '--size <NAME=N>',
+      about: 'Where the schedule is chosen by them: a size, or a statistic (longest(j)=700)',
+      repeats: true,
+    },
+    { flags: '--device <D>', about: 'The device it is chosen for: cpu, webgpu or cuda (default: cpu)' },
     { flags: '--stage <N>', about: '1 coordinates, 2 positions, 3 memory (default: 1, or that of the pass)' },
     {
       flags: '--after <STEP>',
@@ -43,11 +59,16 @@ export const show: CommandSpec = {
   async run(call) {
     const wanted = call.choice('stage', ['1', '2', '3'] as const)
     const stage = wanted === undefined ? undefined : (Number(wanted) as Stage)
-    const asked = scheduleCall(call)
+    const named = scheduleCall(call)
+    const device = call.choice('device', ['cpu', 'webgpu', 'cuda'] as const) ?? 'cpu'
+    const sizes = sizesFor(call)
     const after = call.one('after')
     const program = await loadFile(call.args[0]!)
-    const text = await within(program, () => {
+    const text = await within(program, async () => {
       const kernel = chosenKernel(program, call)
+      const choice =
+        named && isChosen(kernel, named) ? (await chosen(kernel, named, device, sizes)).chosen : null
+      const asked = choice ? { name: choice.schedule, args: choice.args } : named
       if (after === undefined) return scheduled(kernel, asked, undefined).kernel.show(stage ?? 1)
       if (/^\d+$/.test(after)) {
         const under = asked ? firstSteps(kernel, Number(after), asked) : noSteps(kernel, after)

@@ -1,4 +1,5 @@
 /** What a run says: a table for people, one object for programs. */
+import type { Chosen } from '../../api/decide.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import type { Verification } from '../../verify.ts'
 import { count, ms, size } from '../figures.ts'
@@ -8,6 +9,8 @@ export interface Report {
   readonly device: DeviceKind
   readonly deviceName: string
   readonly schedule: string | null
+  /** Why it is this one, where a choice says so. */
+  readonly choice: Chosen | null
   readonly sizes: Readonly<Record<string, number>>
   readonly nnz: Readonly<Record<string, number>>
   readonly stored: Readonly<Record<string, number>>
@@ -16,6 +19,8 @@ export interface Report {
   /** Milliseconds; `run` is the median. */
   readonly time: {
     readonly parse: number
+    /** Statistics of the data, and the steps of what was chosen by them; 0 without a choice. */
+    readonly choose: number
     readonly lower: number
     readonly build: number
     readonly compile: number
@@ -36,12 +41,13 @@ const plain = (_: string, value: unknown): unknown =>
 
 export function json(r: Report): string {
   const { kernel, device, schedule, sizes, nnz, bytes, time } = r
+  const choice = r.choice && { name: r.choice.choice, because: r.choice.because, values: r.choice.values }
   const v = r.verification
   const verify =
     v === null
       ? null
       : { ok: v.ok, maxRelativeError: v.maxRelativeError, maxAbsoluteError: v.maxAbsoluteError }
-  return `${JSON.stringify({ kernel, device, schedule, sizes, nnz, bytes, time, verify }, plain)}\n`
+  return `${JSON.stringify({ kernel, device, schedule, choice, sizes, nnz, bytes, time, verify }, plain)}\n`
 }
 
 const list = (record: Readonly<Record<string, number>>): string =>
@@ -64,16 +70,24 @@ function verdict(v: Verification): string {
   return `${v.ok ? 'agrees with the reference' : 'DIFFERS from the reference'} (${errors})${part}`
 }
 
+function why({ choice, because, values }: Chosen): string {
+  const known = Object.entries(values).filter(([, v]) => typeof v === 'number') as [string, number][]
+  const with_ = known.map(([name, v]) => `${name} = ${Number.isInteger(v) ? count(v) : v.toPrecision(3)}`)
+  return `${choice}: ${because}${with_.length > 0 ? ` (${with_.join(', ')})` : ''}`
+}
+
 export function human(r: Report): string {
   const rows: readonly (readonly [string, string])[] = [
     ['kernel', r.kernel],
     ['device', r.deviceName === r.device ? r.device : `${r.device} (${r.deviceName})`],
     ['schedule', r.schedule ?? 'none'],
+    ['chosen by', r.choice ? why(r.choice) : ''],
     ['sizes', list(r.sizes) || 'none'],
     ['nnz', sparse(r)],
     ['random', r.random.length > 0 ? `${r.random.join(', ')} (seed ${r.seed})` : ''],
     ['memory', `${size(r.bytes)} on the device`],
     ['parse', ms(r.time.parse)],
+    ['choose', r.choice ? ms(r.time.choose) : ''],
     ['lower', ms(r.time.lower)],
     ['build', ms(r.time.build)],
     ['compile', ms(r.time.compile)],

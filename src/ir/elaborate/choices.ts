@@ -149,8 +149,9 @@ function argumentsOf(
     else if (given[k]) report.error({ code: 'check/duplicate', message: `${name} is given twice`, span })
     else given[k] = a
   }
+  const isComplete = report.count === before
   params.forEach((p, k) => {
-    if (!given[k] && p.default === null)
+    if (isComplete && !given[k] && p.default === null)
       report.error({
         code: 'check/arguments',
         message: `${what} needs a value for ${p.name}`,
