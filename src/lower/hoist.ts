@@ -4,11 +4,12 @@
  *
  * Only expressions over what the launch does not write move. They leave loops freely: an access is in range
  * by the ranges of the variables in its own index, or by a condition that mentions them. So an expression
- * with loads stays inside every condition that shares a variable with one of them, and inside the branch of a `select`.
+ * with loads stays inside every condition that shares a variable with one of them or with how long what they read is, and
+ * inside the branch of a `select`.
  */
 import { InternalError } from '../ast/diagnostic.ts'
 import { children, type Expr, freeVars, keyOf, variable, withChildren } from '../ir/expr.ts'
-import type { Stmt } from '../ir/loops.ts'
+import type { Buffer, Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, mapExprs, stmt, walkStmts, writesOf } from '../ir/tree.ts'
 import type { Names } from './names.ts'
 
@@ -57,13 +58,15 @@ class Scope {
   }
 }
 
-export function hoist(body: Body, names: Names): Body {
-  return new Hoister(body, names).run(body)
+export function hoist(body: Body, names: Names, buffers: readonly Buffer[] = []): Body {
+  return new Hoister(body, names, buffers).run(body)
 }
 
 class Hoister {
   readonly #mutable: ReadonlySet<string>
   readonly #names: Names
+  /** The sizes that decide how long a buffer is. */
+  readonly #lengths: ReadonlyMap<string, readonly string[]>
   /** Body scopes in traversal order: made by the analysis, taken again by the rewrite. */
   readonly #scopes: Scope[] = []
   #next = 0
@@ -72,7 +75,8 @@ class Hoister {
   readonly #loadVars = new WeakMap<Expr, ReadonlySet<string>>()
   readonly #costs = new WeakMap<Expr, number>()
 
-  constructor(body: Body, names: Names) {
+  constructor(body: Body, names: Names, buffers: readonly Buffer[]) {
+    this.#lengths = new Map(buffers.map((b) => [b.name, b.shape.flatMap((e) => [...freeVars(e)])]))
     const mutable = new Set(writesOf(body))
     walkStmts(body, (s) => {
       if (s.kind === 'alloc') mutable.add(s.buffer.name)
@@ -181,10 +185,12 @@ class Hoister {
 
   /** The variables that the accesses in `e` depend on. */
   #varsOfLoads(e: Expr): ReadonlySet<string> {
-    if (e.kind === 'load' || e.kind === 'search') return freeVars(e)
     let known = this.#loadVars.get(e)
     if (known === undefined) {
-      known = new Set(children(e).flatMap((c) => [...this.#varsOfLoads(c)]))
+      known =
+        e.kind === 'load' || e.kind === 'search'
+          ? new Set([...freeVars(e), ...(this.#lengths.get(e.buffer) ?? [])])
+          : new Set(children(e).flatMap((c) => [...this.#varsOfLoads(c)]))
       this.#loadVars.set(e, known)
     }
     return known

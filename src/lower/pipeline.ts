@@ -81,7 +81,7 @@ export const LAUNCH_PASSES: readonly {
   { name: 'scalars', run: (b, c) => scalars(b, c.names) },
   { name: 'divisions', run: (b, c) => lowerDivisions(b, c.kernel.params, c.kernel.buffers) },
   { name: 'casts', run: (b, c) => explicitCasts(b, c.kernel.buffers) },
-  { name: 'hoist', run: (b, c) => hoist(b, c.names) },
+  { name: 'hoist', run: (b, c) => hoist(b, c.names, c.kernel.buffers) },
   { name: 'searches', run: (b, c) => lowerSearches(b, c.names) },
 ]
 

@@ -219,7 +219,9 @@ export const CUDA: Target = {
   storeVector: ({ ref, index }, values, helpers) => {
     const { dtype } = ref.buffer
     const type = vectorType(dtype, values.length)
-    return [`*(${type}*)(${ref.name} + ${paren(index)}) = ${vectorOf(dtype, values, helpers)};`]
+    // Counted in vectors the address is aligned for the compiler, too; else it may store elements one by one.
+    const at = `${paren(index)} >> ${Math.log2(values.length)}`
+    return [`((${type}*)${ref.name})[${at}] = ${vectorOf(dtype, values, helpers)};`]
   },
   builtin: (axis) =>
     axis.startsWith('thread') ? `(int)threadIdx.${axis.slice(-1)}` : axis.replace('.', '_'),
