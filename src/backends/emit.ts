@@ -67,7 +67,7 @@ export const LANES: Readonly<Record<ModuleText['target'], { readonly lanes?: num
 export function emit(plan: Plan, target: ModuleText['target']): ModuleText[] {
   if (target === 'js') return [jsModule(plan, usesOf(plan))]
   if (target === 'wgsl') refuseF64(plan)
-  const vectors = vectorAccesses(plan, (target === 'cuda' ? CUDA : WGSL).widths)
+  const vectors = vectorAccesses(plan, target === 'cuda' ? CUDA : WGSL)
   const uses = usesOf(vectors)
   return target === 'cuda' ? [cudaModule(vectors, uses)] : wgslModules(vectors, uses)
 }

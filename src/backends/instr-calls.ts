@@ -1,7 +1,22 @@
 /** Calls of declared instructions as text. */
 import { fail } from '../ast/diagnostic.ts'
 import type { CallPiece, InstrCall } from '../ir/loops.ts'
+import { walkStmts } from '../ir/tree.ts'
+import type { LaunchUse } from './emit.ts'
+import type { ModuleText } from './module.ts'
 import type { Target } from './target.ts'
+
+/** The instruction in these launches that asks for the newest device. */
+export function newest(uses: readonly LaunchUse[], target: string): Pick<ModuleText, 'needs'> {
+  let needs: ModuleText['needs']
+  for (const { launch } of uses)
+    walkStmts(launch.body, (s) => {
+      const from = s.kind === 'instr' ? (s.texts.find((t) => t.target === target)?.from ?? 0) : 0
+      if (s.kind === 'instr' && from > (needs?.version ?? 0))
+        needs = { instr: s.instr, version: from, span: s.span }
+    })
+  return needs ? { needs } : {}
+}
 
 /** The text for the target, with `piece` for what it mentions. */
 export function callText(

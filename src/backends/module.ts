@@ -1,4 +1,5 @@
 /** Printed modules: what a backend hands to a device. */
+import type { Span } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 
 /** How an argument is passed to a launch, in the order of the entry's signature. */
@@ -31,4 +32,6 @@ export interface ModuleText {
   readonly name: string
   readonly text: string
   readonly entries: readonly Entry[]
+  /** The declared instruction that asks most of the device, and the version it asks for. */
+  readonly needs?: { readonly instr: string; readonly version: number; readonly span?: Span | undefined }
 }

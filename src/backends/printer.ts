@@ -117,7 +117,10 @@ export class Printer {
       case 'vector_store': {
         const v = this.#vector(s.target)
         const values = s.values.map((e) => this.expr(e))
-        return t.storeVector(v, values, this.#c.helpers).map((l) => indent + l)
+        const lines = s.atomic
+          ? t.atomicVector(v, s.atomic, values, this.#c.helpers)
+          : t.storeVector(v, values, this.#c.helpers)
+        return lines.map((l) => indent + l)
       }
       case 'instr':
         return callText(s, t, (p) => this.#piece(p)).map((l) => indent + l)
@@ -331,6 +334,7 @@ function atomicBuffers(launch: Launch): ReadonlySet<string> {
   const out = new Set<string>()
   walkStmts(launch.body, (s) => {
     if (s.kind === 'reduce' && s.atomic) for (const t of s.targets) out.add(t.buffer)
+    if (s.kind === 'vector_store' && s.atomic) out.add(s.target.buffer)
   })
   return out
 }

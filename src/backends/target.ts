@@ -56,6 +56,14 @@ export interface Target {
   readonly widths: (b: Buffer) => readonly number[]
   /** Statements that define `names` as the elements in order. */
   readonly loadVector: (v: VectorRef, names: readonly string[], helpers: Helpers) => readonly string[]
+  /** Widths of atomic updates of neighbouring elements, largest first; none where there are no such instructions. */
+  readonly atomicWidths: (b: Buffer, op: string) => readonly number[]
+  readonly atomicVector: (
+    v: VectorRef,
+    op: string,
+    values: readonly string[],
+    helpers: Helpers,
+  ) => readonly string[]
   readonly storeVector: (v: VectorRef, values: readonly string[], helpers: Helpers) => readonly string[]
   readonly builtin: (axis: ThreadAxis) => string
   readonly let: (name: string, dtype: Dtype, value: string) => string

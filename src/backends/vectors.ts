@@ -20,9 +20,15 @@ import {
   withBodies,
   writesOf,
 } from '../ir/tree.ts'
+import { type Neighbours, packAtomics } from './vector-atomics.ts'
+import { type Element, Writes } from './vector-writes.ts'
 
 /** How many elements of a buffer one access may hold, largest first; none where it must not be. */
-export type Widths = (buffer: Buffer) => readonly number[]
+export interface Widths {
+  readonly widths: (buffer: Buffer) => readonly number[]
+  /** The same of atomic updates by a reducer. */
+  readonly atomicWidths: (buffer: Buffer, reducer: string) => readonly number[]
+}
 
 export function vectorAccesses(plan: Plan, widths: Widths): Plan {
   const factor = divisorsOf(plan.facts)
@@ -33,14 +39,6 @@ export function vectorAccesses(plan: Plan, widths: Widths): Plan {
 function vectorized(launch: Launch, plan: Plan, widths: Widths, factor: (leaf: Expr) => number): Launch {
   const body = new Vectorizer(launch, plan, widths, factor).body(launch.body)
   return body === launch.body ? launch : { ...launch, body }
-}
-
-/** Elements at `base + constant`, of one state of a buffer. */
-interface Element {
-  readonly key: string
-  readonly constant: number
-  readonly base: Linear
-  readonly load: Load
 }
 
 interface Group {
@@ -78,7 +76,7 @@ class Vectorizer {
       ),
     )
     const loaded = this.#loads(inner)
-    const stored = this.#stores(loaded)
+    const stored = packAtomics(this.#stores(loaded), this.#neighbours)
     return stored.length === list.length && stored.every((s, k) => s === list[k]) ? list : stored
   }
 
@@ -92,7 +90,10 @@ class Vectorizer {
   #sum(e: Expr): Linear {
     const expanded = rewriteExpr(e, (x) => {
       const value = x.kind === 'var' ? this.#lets.get(x.name) : undefined
-      const near = value?.kind === 'binary' && value.op === 'add' && value.b.kind === 'const'
+      const near =
+        value?.kind === 'binary' &&
+        value.op === 'add' &&
+        (value.a.kind === 'const' || value.b.kind === 'const')
       return near ? value : undefined
     })
     return linear(expanded)
@@ -100,7 +101,7 @@ class Vectorizer {
 
   #usable(buffer: string): readonly number[] {
     const b = this.#buffers.get(buffer)
-    return b && b.scope !== 'register' && !this.#atomic.has(buffer) ? this.#widths(b) : []
+    return b && b.scope !== 'register' && !this.#atomic.has(buffer) ? this.#widths.widths(b) : []
   }
 
   #element(l: Load | Store): Element | undefined {
@@ -121,7 +122,7 @@ class Vectorizer {
         for (const e of exprsOf(s))
           unconditional(e, (l) => {
             const x = this.#element(l)
-            const state = x && writes.state(l.buffer, x)
+            const state = x && writes.state(x)
             if (!x || state === undefined) return
             const key = `${x.key} ${state}`
             const group = groups.get(key) ?? { base: x.base, elements: new Map() }
@@ -143,7 +144,7 @@ class Vectorizer {
           : mapExprs(s, (e) =>
               rewriteExpr(e, (x) => {
                 const el = x.kind === 'load' ? this.#element(x) : undefined
-                const state = el && writes.state(el.load.buffer, el)
+                const state = el && writes.state(el)
                 return el && named.get(`${el.key} ${state} ${el.constant}`)
               }),
             )
@@ -188,6 +189,23 @@ class Vectorizer {
     for (const { term, coefficient } of base.terms.values())
       g = gcd(g, Math.abs(coefficient) * divisor(term, this.#divisorOf))
     return g
+  }
+
+  readonly #neighbours: Neighbours = {
+    element: (r) => {
+      const [target] = r.targets
+      if (!r.atomic || !target || r.targets.length > 1) return undefined
+      const sum = this.#sum(target.index[0]!)
+      const base = linearKey({ terms: sum.terms, constant: 0 })
+      return { key: `${target.buffer} ${base} ${r.reducer.name}`, constant: sum.constant }
+    },
+    widths: (r) => {
+      const target = r.targets[0]!
+      const buffer = this.#buffers.get(target.buffer)
+      const aligned = this.#aligned({ ...this.#sum(target.index[0]!), constant: 0 })
+      const widths = buffer ? this.#widths.atomicWidths(buffer, r.reducer.name) : []
+      return widths.filter((w) => aligned % w === 0)
+    },
   }
 
   // --- stores ---
@@ -244,42 +262,6 @@ class Vectorizer {
         for (let k = 0; k < width; k++) done.add(constant + k)
       }
     }
-  }
-}
-
-/** What has been written so far, in a straight line. */
-class Writes {
-  readonly #written: ReadonlySet<string>
-  readonly #all = new Map<string, number>()
-  /** By buffer and base: writes of single elements, and which. */
-  readonly #own = new Map<string, Set<number>>()
-  readonly #counts = new Map<string, number>()
-
-  constructor(written: ReadonlySet<string>) {
-    this.#written = written
-  }
-
-  /**
-   * Elements of one base in one state are what they were at the first of them; `undefined` for one that has changed.
-   * Stores to other elements of the base leave it as it is, all others may have changed it.
-   */
-  state(buffer: string, e: Element): number | undefined {
-    if (!this.#written.has(buffer)) return 0
-    if (this.#own.get(e.key)?.has(e.constant)) return undefined
-    return (this.#all.get(buffer) ?? 0) - (this.#counts.get(e.key) ?? 0)
-  }
-
-  all(buffer: string): void {
-    this.#all.set(buffer, (this.#all.get(buffer) ?? 0) + 1)
-  }
-
-  one(buffer: string, e: Element | undefined): void {
-    this.all(buffer)
-    if (!e) return
-    this.#counts.set(e.key, (this.#counts.get(e.key) ?? 0) + 1)
-    const own = this.#own.get(e.key)
-    if (own) own.add(e.constant)
-    else this.#own.set(e.key, new Set([e.constant]))
   }
 }
 

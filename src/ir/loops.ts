@@ -175,6 +175,8 @@ export interface VectorStore {
   readonly kind: 'vector_store'
   readonly target: Load
   readonly values: readonly Expr[]
+  /** The name of a reducer: other threads may update the elements at the same time, each of them atomically. */
+  readonly atomic?: string | undefined
   readonly span?: Span | undefined
 }
 

@@ -181,7 +181,9 @@ function lines(body: readonly Stmt[], indent: string, out: string[], mark: Reado
         line(`let ${s.names.join(', ')} = ${printExpr(s.load)} ..`)
         break
       case 'vector_store':
-        line(`${printExpr(s.target)} .. = ${s.values.map((e) => printExpr(e)).join(', ')}`)
+        line(
+          `${printExpr(s.target)} .. ${s.atomic ?? ''}= ${s.values.map((e) => printExpr(e)).join(', ')}${s.atomic ? '  atomic' : ''}`,
+        )
         break
       case 'instr':
         line(`instr ${s.instr} ${piecesOf(s).map(printPiece).join(', ')}`.trimEnd())

@@ -6,6 +6,7 @@ import type { Launch, Plan } from '../../ir/loops.ts'
 import { walkStmts } from '../../ir/tree.ts'
 import { argsOf, type LaunchUse } from '../emit.ts'
 import { blockDecode } from '../grid.ts'
+import { newest } from '../instr-calls.ts'
 import { Mangler } from '../mangle.ts'
 import type { Entry, ModuleText } from '../module.ts'
 import { Printer, SHARED_ALIGN, sharedAlign } from '../printer.ts'
@@ -39,6 +40,7 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
     name: plan.name,
     text: `${[...helpers.values(), ...kernels].join('\n\n')}\n`,
     entries,
+    ...newest(uses, 'cuda'),
   }
 }
 

@@ -53,6 +53,21 @@ const HELPER: Readonly<Record<string, string>> = {
   // The mask of the thread's group of N lanes: lanes outside of it may be elsewhere.
   lanes:
     'template <int N> static __device__ __forceinline__ unsigned lanes() { unsigned lane; asm("mov.u32 %0, %%laneid;" : "=r"(lane)); return ((1u << N) - 1u) << (lane & ~(N - 1u)); }',
+  // Vectors are added at once from compute capability 9.0 on, to memory that is known to be global.
+  add_4: `static __device__ __forceinline__ void add_4(float* to, float x, float y, float z, float w) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)), "f"(x), "f"(y), "f"(z), "f"(w) : "memory");
+#else
+  atomicAdd(to, x), atomicAdd(to + 1, y), atomicAdd(to + 2, z), atomicAdd(to + 3, w);
+#endif
+}`,
+  add_2: `static __device__ __forceinline__ void add_2(float* to, float x, float y) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(to)), "f"(x), "f"(y) : "memory");
+#else
+  atomicAdd(to, x), atomicAdd(to + 1, y);
+#endif
+}`,
   sign: 'template <typename T> static __device__ __forceinline__ T sign_of(T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : x; }',
 }
 
@@ -215,6 +230,11 @@ export const CUDA: Target = {
         (n, k) => `const ${REGISTER[dtype]} ${n} = ${lane(dtype, temporary, k, names.length, helpers)};`,
       ),
     ]
+  },
+  atomicWidths: ({ dtype, scope }, op) => (dtype === 'f32' && scope === 'global' && op === '+' ? [4, 2] : []),
+  atomicVector: ({ ref, index }, _op, values, helpers) => {
+    need(helpers, `add_${values.length}`)
+    return [`add_${values.length}(${ref.name} + ${paren(index)}, ${values.join(', ')});`]
   },
   storeVector: ({ ref, index }, values, helpers) => {
     const { dtype } = ref.buffer

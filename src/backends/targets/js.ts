@@ -168,6 +168,8 @@ export const JS: Target = {
   },
   widths: () => [],
   loadVector: () => [],
+  atomicWidths: () => [],
+  atomicVector: () => [],
   storeVector: () => [],
   builtin: (axis) => axis.replace('.', '_'),
   let: (name, _dtype, value) => `const ${name} = ${value};`,

@@ -256,6 +256,8 @@ export const WGSL: Target = {
     `let ${temporary} = ${ref.name}[(${index}) >> 2u];`,
     ...names.map((n, k) => `let ${n} = ${fromWord(ref.buffer.dtype, `${temporary}.${'xyzw'[k]}`)};`),
   ],
+  atomicWidths: () => [],
+  atomicVector: () => [],
   storeVector: ({ ref, index }, values, helpers) => {
     const t = ref.buffer.dtype
     const words = values.map((v) => toWord(t, v, helpers)).join(', ')

@@ -1,0 +1,79 @@
+/** Atomic updates of neighbouring elements as one. */
+import { children, type Expr, load } from '../ir/expr.ts'
+import type { Reduce, Stmt } from '../ir/loops.ts'
+import { type Body, stmt } from '../ir/tree.ts'
+
+export interface Neighbours {
+  /** What tells the elements of one base from others, and which of them this one is. */
+  readonly element: (r: Reduce) => { readonly key: string; readonly constant: number } | undefined
+  /** How many elements of its base an update may hold, largest first. */
+  readonly widths: (r: Reduce) => readonly number[]
+}
+
+interface Member {
+  readonly reduce: Reduce
+  readonly key: string
+  readonly constant: number
+  readonly at: number
+}
+
+/**
+ * Each whole chunk of updates stands where its first one stood: between them, nothing changes what the others add.
+ */
+export function packAtomics(list: Body, n: Neighbours): Body {
+  const gone = new Map<number, Stmt | null>()
+  let run: Member[] = []
+  let changed = new Set<string>()
+  const flush = (): void => {
+    pack(run, n, gone)
+    run = []
+    changed = new Set()
+  }
+  list.forEach((s, at) => {
+    if (s.kind === 'let') return
+    const element = s.kind === 'reduce' ? n.element(s) : undefined
+    if (s.kind === 'reduce' && element) {
+      const other = run[0] && run[0].key !== element.key
+      if (other || [...s.values, ...s.targets[0]!.index].some((v) => reads(v, changed))) flush()
+      run.push({ reduce: s, ...element, at })
+    } else if (s.kind === 'store' && run.length > 0 && run[0]!.reduce.targets[0]!.buffer !== s.buffer)
+      changed.add(s.buffer)
+    else flush()
+  })
+  flush()
+  if (gone.size === 0) return list
+  return list.flatMap((s, k): Body => {
+    const now = gone.get(k)
+    return now === undefined ? [s] : now === null ? [] : [now]
+  })
+}
+
+const reads = (e: Expr, buffers: ReadonlySet<string>): boolean =>
+  (e.kind === 'load' && buffers.has(e.buffer)) || children(e).some((c) => reads(c, buffers))
+
+function pack(run: readonly Member[], n: Neighbours, gone: Map<number, Stmt | null>): void {
+  const by = new Map(run.map((m) => [m.constant, m]))
+  if (run.length < 2 || by.size < run.length) return
+  const done = new Set<number>()
+  for (const width of n.widths(run[0]!.reduce))
+    for (const constant of by.keys()) {
+      if (((constant % width) + width) % width !== 0) continue
+      const members = Array.from({ length: width }, (_, k) => by.get(constant + k))
+      // The address of the first element has to be known where the first update stands.
+      if (members.some((m, k) => !m || done.has(constant + k) || m.at < members[0]!.at)) continue
+      const [first] = members
+      const target = first!.reduce.targets[0]!
+      const values = members.map((m) => m!.reduce.values[0]!)
+      for (const m of members) gone.set(m!.at, null)
+      gone.set(
+        first!.at,
+        stmt<Stmt>({
+          kind: 'vector_store',
+          target: load(target.buffer, target.index, target.dtype),
+          values,
+          atomic: first!.reduce.reducer.name,
+        }),
+      )
+      for (let k = 0; k < width; k++) done.add(constant + k)
+    }
+}

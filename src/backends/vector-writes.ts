@@ -1,0 +1,56 @@
+import { children, type Expr, type Load } from '../ir/expr.ts'
+import type { Linear } from '../ir/linear.ts'
+
+/** Elements at `base + constant`, of one state of a buffer. */
+export interface Element {
+  readonly key: string
+  readonly constant: number
+  readonly base: Linear
+  readonly load: Load
+}
+
+/** What has been written so far, in a straight line. */
+export class Writes {
+  readonly #written: ReadonlySet<string>
+  readonly #all = new Map<string, number>()
+  /** By buffer and base: writes of single elements, and which. */
+  readonly #own = new Map<string, Set<number>>()
+  readonly #counts = new Map<string, number>()
+
+  constructor(written: ReadonlySet<string>) {
+    this.#written = written
+  }
+
+  /**
+   * Elements of one base in one state are what they were at the first of them; `undefined` for one that has changed.
+   * Stores to other elements of the base leave it as it is, all others may have changed it.
+   */
+  state(e: Element): string | undefined {
+    const { buffer, index } = e.load
+    // An index that is itself read from memory is another one after every write there.
+    const through = buffersIn(index[0]!)
+      .filter((b) => this.#written.has(b))
+      .map((b) => this.#all.get(b) ?? 0)
+    if (!this.#written.has(buffer)) return through.join()
+    if (this.#own.get(e.key)?.has(e.constant)) return undefined
+    return [(this.#all.get(buffer) ?? 0) - (this.#counts.get(e.key) ?? 0), ...through].join()
+  }
+
+  all(buffer: string): void {
+    this.#all.set(buffer, (this.#all.get(buffer) ?? 0) + 1)
+  }
+
+  one(buffer: string, e: Element | undefined): void {
+    this.all(buffer)
+    if (!e) return
+    this.#counts.set(e.key, (this.#counts.get(e.key) ?? 0) + 1)
+    const own = this.#own.get(e.key)
+    if (own) own.add(e.constant)
+    else this.#own.set(e.key, new Set([e.constant]))
+  }
+}
+
+function buffersIn(e: Expr): readonly string[] {
+  const inside = children(e).flatMap(buffersIn)
+  return e.kind === 'load' ? [e.buffer, ...inside] : inside
+}
