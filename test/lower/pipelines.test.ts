@@ -56,6 +56,16 @@ schedule product.even(rows, cols, depth, stages) {
   cache_read B at po in shared by 2 padded 0 -> Bs
   pipeline po by stages
 }
+// No guard is left but that there is anything at all.
+schedule product.exact(rows, cols, stages) {
+  require m % 8 == 0
+  require n % 12 == 0
+  require k % 4 == 0
+  use tiles(rows, cols, 4)
+  cache_read A at po in shared transposed by 4 -> As
+  cache_read B at po in shared by 2 -> Bs
+  pipeline po by stages
+}
 
 // What comes after a complete sum, at the end of each tile.
 kernel layer(m: size, n: size, k: size) {
@@ -157,11 +167,25 @@ const CASES = [
   ['product', 'plain'],
   ['product', 'padded'],
   ['product', 'even'],
+  ['product', 'exact'],
   ['layer', 'tiles'],
   ['gather', 'rows'],
   ['gather', 'padded'],
   ['gather', 'several'],
 ] as const
+
+type Three = readonly [number, number, number]
+
+const argsOf = (kernel: string, name: string, [a, b, stages]: Three): readonly number[] => {
+  if (kernel === 'gather') return [a + b, b, stages]
+  return name === 'exact' ? [a, b, stages] : [a, b, name === 'even' ? 4 : a + b, stages]
+}
+
+/** Sizes that the schedule is for. */
+const sizesOf = (name: string, [m, n, k]: Three): Three => {
+  if (name === 'exact') return [8 * (m % 3), 12 * (1 + (n % 2)), 4 * (k % 4)]
+  return name === 'even' ? [m, 4 * n, 2 * k] : [m, n, k]
+}
 
 const scheduled = (kernel: string, schedule: string, args: readonly number[]) =>
   program.kernel(kernel).schedule(schedule, ...args)
@@ -178,10 +202,9 @@ test('copies ahead change no result, and race with nothing', async () => {
       }),
       fc.record({ m: fc.nat(9), n: fc.integer({ min: 1, max: 9 }), k: fc.nat(11), seed: fc.nat(100) }),
       async ([kernel, name], { a, b, stages }, { m, n, k, seed }) => {
-        const even = name === 'even'
-        const args = kernel === 'gather' ? [a + b, b, stages] : [a, b, even ? 4 : a + b, stages]
+        const args = argsOf(kernel, name, [a, b, stages])
         const { compilation: c } = scheduled(kernel, name, args)
-        const bound = bindInputs(c.kernel, inputsOf(kernel, m, even ? 4 * n : n, even ? 2 * k : k, seed))
+        const bound = bindInputs(c.kernel, inputsOf(kernel, ...sizesOf(name, [m, n, k]), seed))
         const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
         agreeOnStages(c, bound, expected)
         expect(await agreeOnDevice(device, c, bound, expected)).toBe(true)
@@ -198,9 +221,9 @@ test('copies ahead on WebGPU', async () => {
       [5, 8, 10],
       [9, 4, 0],
     ] as const) {
-      const args = kernel === 'gather' ? [4, 2, 3] : [2, 2, 4, 3]
+      const args = argsOf(kernel, name, [2, 2, 3])
       const compiled = await scheduled(kernel, name, args).compile(device)
-      const prepared = await compiled.prepare(inputsOf(kernel, m, n, k, 3))
+      const prepared = await compiled.prepare(inputsOf(kernel, ...sizesOf(name, [m, n, k]), 3))
       expect((await prepared.verify()).problems, `${kernel}.${name} ${m} ${n} ${k}`).toEqual([])
       prepared.free()
     }
