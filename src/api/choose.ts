@@ -18,8 +18,6 @@ export interface ChoiceInputs extends RunInputs {
    * of which the offsets that are asked for are downloaded once.
    */
   readonly resident?: Readonly<Record<string, Resident>>
-  /** Statistics that are known: `{ 'longest(j)': 700 }`. They are believed. */
-  readonly statistics?: Readonly<Record<string, number>>
 }
 
 /** A choice, and the kernel that its schedules are applied to. */

@@ -20,6 +20,8 @@ export interface RunInputs {
   readonly params?: Readonly<Record<string, number>>
   /** Random values for what is not bound. */
   readonly seed?: number
+  /** Statistics that are known, for schedules that are chosen by them: `{ 'longest(j)': 700 }`. They are believed. */
+  readonly statistics?: Readonly<Record<string, number>>
 }
 
 /** Values as tensors, checked for what they are. @throws SptError `api/argument`, `tensor/…`, `bind/missing-size` */

@@ -100,7 +100,13 @@ export class Kernel {
   schedule(name: string, ...args: (number | undefined)[]): Kernel {
     const choice = this.#around.choices.get(name)
     if (!choice) return this.apply(this.steps(name, ...args))
-    expectArgument(args.length === 0, `what ${name} is given`, args, 'nothing: it takes no arguments')
+    if (args.length > 0)
+      fail({
+        code: 'schedule/arguments',
+        message: `schedule ${name} is chosen when data are bound, and takes no arguments`,
+        expected: name,
+        hint: 'name one of the schedules that it chooses from',
+      })
     return new Kernel(this.#c, this.#around, choice)
   }
 

@@ -1,0 +1,491 @@
+/** Schedules that are chosen when data are bound: which one, by what, and that the result is the same. */
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import {
+  CompiledChoice,
+  coords,
+  type Device,
+  dense,
+  devices,
+  load,
+  type RunInputs,
+  SptError,
+  stored,
+  type Tensor,
+} from '../../src/node.ts'
+import { complaint } from './support.ts'
+
+const KERNEL = `kernel mul(m: size, n: size, d: size) {
+  axis i  = dense_fixed(m)
+  axis j  = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  axis f  = dense_fixed(d)
+  buffer A: f32[i, j]  in
+  buffer B: f32[jd, f] in
+  buffer C: f32[i, f]  out
+  iterate sum [i, j, f] as SRS {
+    C[i, f] += A[i, j] * B[j, f]
+  }
+}
+
+format bsr(b) over (i, j) {
+  axis io = dense_fixed(ceildiv(i, b))
+  axis jo = sparse_variable(io, ceildiv(j, b))
+  axis ii = dense_fixed(b)
+  axis ji = dense_fixed(b)
+  map (i, j) -> (i / b, j / b, i % b, j % b)
+  inverse (io, jo, ii, ji) -> (io * b + ii, jo * b + ji)
+}
+
+schedule mul.wide(rows = 2, each = 4) {
+  require d % each == 0
+  split i by rows -> (io, ii)
+  split f by each -> (fo, fi)
+  reorder (io, ii, fo, j, fi)
+  cache_write C at fo in register
+  unroll fi
+}
+schedule mul.blocks(b) {
+  A as bsr(b)
+}
+schedule mul.plain {
+  reorder (i, f, j)
+}
+`
+const choosing = async (branches: string) =>
+  (await load(`${KERNEL}\nschedule mul.auto choose {\n${branches}\n}`)).kernel()
+
+let cpu: Device
+beforeAll(async () => {
+  cpu = await devices.cpu()
+})
+afterAll(() => cpu.dispose())
+
+/** A matrix as the columns of each row, and how many columns and features there are. */
+interface Case {
+  readonly rows: readonly (readonly number[])[]
+  readonly n: number
+  readonly d: number
+}
+const matrices: fc.Arbitrary<Case> = fc.integer({ min: 1, max: 6 }).chain((n) =>
+  fc.record({
+    rows: fc.array(fc.subarray([...Array(n).keys()]), { minLength: 1, maxLength: 6 }),
+    n: fc.constant(n),
+    d: fc.integer({ min: 1, max: 9 }),
+  }),
+)
+
+/** The same, counted by hand. */
+function expected({ rows, n, d }: Case): Record<string, number> {
+  const lengths = rows.map((r) => r.length)
+  const count = lengths.reduce((a, b) => a + b, 0)
+  return {
+    m: rows.length,
+    n,
+    d,
+    'count(j)': count,
+    'nnz(A)': count,
+    'longest(j)': Math.max(...lengths),
+    'shortest(j)': Math.min(...lengths),
+    'mean(j)': count / rows.length,
+    'empty(j)': lengths.filter((l) => l === 0).length,
+    'segments(j)': rows.length,
+  }
+}
+
+const WAYS = ['coords', 'shuffled', 'repeated', 'stored', 'dense'] as const
+type Way = (typeof WAYS)[number]
+
+function tensor({ rows, n }: Case, way: Way): Tensor {
+  const shape = [rows.length, n]
+  const at = rows.flatMap((r, i) => r.map((j) => [i, j] as const))
+  const value = (i: number, j: number): number => ((3 * i + j) % 5) - 7
+  if (way === 'dense') {
+    const values = new Float32Array(rows.length * n)
+    for (const [i, j] of at) values[i * n + j] = value(i, j)
+    return dense(shape, values)
+  }
+  if (way === 'stored') {
+    const indptr = [0]
+    for (const r of rows) indptr.push(indptr.at(-1)! + r.length)
+    const arrays = { j: { indptr: Int32Array.from(indptr), indices: Int32Array.from(at, ([, j]) => j) } }
+    return stored(
+      shape,
+      arrays,
+      Float32Array.from(at, ([i, j]) => value(i, j)),
+    )
+  }
+  const list = way === 'shuffled' ? at.toReversed() : way === 'repeated' ? [...at, ...at] : at
+  return coords(
+    shape,
+    [list.map(([i]) => i), list.map(([, j]) => j)],
+    Float32Array.from(list, ([i, j]) => value(i, j)),
+  )
+}
+
+const inputsOf = (c: Case, way: Way = 'coords'): RunInputs => ({
+  tensors: {
+    A: tensor(c, way),
+    B: dense(
+      [c.n, c.d],
+      Float32Array.from({ length: c.n * c.d }, (_, k) => (k % 7) - 3),
+    ),
+  },
+})
+
+const RELATIONS: Readonly<Record<string, (a: number, b: number) => boolean>> = {
+  '<': (a, b) => a < b,
+  '<=': (a, b) => a <= b,
+  '>': (a, b) => a > b,
+  '>=': (a, b) => a >= b,
+  '==': (a, b) => a === b,
+  '!=': (a, b) => a !== b,
+}
+
+/** A condition, and whether it holds for what is known. */
+interface Condition {
+  readonly text: string
+  readonly holds: boolean
+}
+/** Compared with numbers at the border: one less, equal, one more. */
+const condition = (known: Readonly<Record<string, number>>): fc.Arbitrary<Condition> =>
+  fc.letrec<{ all: Condition; one: Condition }>((tie) => ({
+    one: fc
+      .tuple(
+        fc.constantFrom(...Object.keys(known)),
+        fc.constantFrom(...Object.keys(RELATIONS)),
+        fc.integer({ min: -1, max: 1 }),
+      )
+      .map(([name, relation, by]) => {
+        const border = Math.max(0, Math.floor(known[name]!) + by)
+        return { text: `${name} ${relation} ${border}`, holds: RELATIONS[relation]!(known[name]!, border) }
+      }),
+    all: fc.oneof(
+      { maxDepth: 2, withCrossShrink: true },
+      tie('one'),
+      fc.constantFrom(
+        { text: 'cpu', holds: true },
+        { text: 'cuda', holds: false },
+        { text: 'webgpu', holds: false },
+      ),
+      tie('all').map((c) => ({ text: `not (${c.text})`, holds: !c.holds })),
+      fc.tuple(tie('all'), tie('all')).map(([a, b]) => ({
+        text: `(${a.text}) and (${b.text})`,
+        holds: a.holds && b.holds,
+      })),
+      fc.tuple(tie('all'), tie('all')).map(([a, b]) => ({
+        text: `(${a.text}) or (${b.text})`,
+        holds: a.holds || b.holds,
+      })),
+    ),
+  })).all
+
+const RUNS = Number(process.env.RUNS ?? 60)
+
+describe('which schedule', () => {
+  test('the first whose condition holds, and every one gives the reference’s result', async () => {
+    const SCHEDULES = ['wide(each = 1)', 'wide(3, 1)', 'blocks(2)', 'plain', 'blocks(1)']
+    let chose = 0
+    await fc.assert(
+      fc.asyncProperty(
+        matrices.chain((c) =>
+          fc.record({
+            c: fc.constant(c),
+            way: fc.constantFrom(...WAYS),
+            list: fc.array(fc.tuple(condition(expected(c)), fc.constantFrom(...SCHEDULES)), { maxLength: 3 }),
+          }),
+        ),
+        async ({ c, way, list }) => {
+          const text = list.map(([x, s]) => `when (${x.text}) ${s}`).join('\n')
+          const compiled = await (await choosing(`${text}\notherwise wide(1, 1)`)).compile(cpu)
+          const prepared = await compiled.prepare(inputsOf(c, way))
+          const right = list.findIndex(([x]) => x.holds)
+          if (right >= 0) chose++
+          expect(prepared.choice?.text).toBe(right < 0 ? 'wide(1, 1)' : list[right]![1])
+          expect(prepared.choice?.refused.length).toBe(right < 0 ? list.length : right)
+          const v = await prepared.verify()
+          expect([v.problems, v.maxAbsoluteError]).toEqual([[], 0])
+          prepared.free()
+          compiled.release()
+        },
+      ),
+      { numRuns: RUNS },
+    )
+    expect(chose).toBeGreaterThan(RUNS / 4)
+  })
+
+  test.each(WAYS)('statistics are what counting gives: %s', async (way) => {
+    const names = Object.keys(expected({ rows: [[]], n: 1, d: 1 }))
+    const k = await choosing(`when (${names.map((n) => `${n} >= 0`).join(' and ')}) plain`)
+    await fc.assert(
+      fc.asyncProperty(matrices, async (c) => {
+        const { chosen } = await k.choose('cpu', inputsOf(c, way))
+        expect(chosen.values).toEqual(expected(c))
+      }),
+      { numRuns: RUNS },
+    )
+  })
+
+  test('arguments are computed from sizes and statistics, without wrapping', async () => {
+    const k = await choosing(`
+      when (count(j) * 2000000000 > 3e9) wide(min(32, longest(j) + 1), max(1, d / 4))
+      otherwise wide(i32(mean(j)) + 1, 1)`)
+    const text = async (rows: number[][], d: number) =>
+      (await k.choose('cpu', inputsOf({ rows, n: 4, d }))).chosen.text
+    expect(await text([[0, 1, 2], []], 8)).toBe('wide(4, 2)')
+    expect(await text([[0], []], 8)).toBe('wide(1, 1)')
+    expect(await text([[0], [1]], 3)).toBe('wide(2, 1)')
+  })
+
+  test('it is told why', async () => {
+    const k = await choosing(`
+      when (cuda) plain
+      when (d % 4 == 0 and longest(j) > 2) wide(each = 4)
+      otherwise plain`)
+    const compiled = await k.compile(cpu)
+    const prepared = await compiled.prepare(inputsOf({ rows: [[0, 1, 2], []], n: 3, d: 8 }))
+    expect(prepared.choice).toMatchObject({
+      choice: 'auto',
+      schedule: 'wide',
+      args: [undefined, 4],
+      text: 'wide(each = 4)',
+      because: 'd % 4 == 0 and longest(j) > 2',
+      values: { cuda: false, d: 8, 'longest(j)': 3 },
+      refused: ['plain: cuda does not hold: cuda is false'],
+    })
+    const other = await compiled.prepare(inputsOf({ rows: [[0, 1], []], n: 3, d: 8 }))
+    expect([other.choice?.text, other.choice?.because]).toEqual(['plain', 'otherwise'])
+  })
+
+  test('axes of axes', async () => {
+    const p = await load(`kernel sums(m: size, n: size, o: size) {
+      axis i = dense_fixed(m)
+      axis j = sparse_variable(i, n)
+      axis k = sparse_variable(j, o)
+      buffer T: f32[i, j, k] in
+      buffer s: f32[i]       out
+      iterate all [i, j, k] as SRR { s[i] += T[i, j, k] }
+    }
+    schedule sums.plain {}
+    schedule sums.auto choose {
+      when (count(j) >= 0 and longest(k) >= 0 and shortest(k) >= 0 and nnz(T) >= 0 and segments(k) >= 0 and empty(j) >= 0) plain
+    }`)
+    const T = coords(
+      [3, 2, 4],
+      [
+        [0, 0, 0, 2, 2],
+        [0, 0, 1, 1, 1],
+        [0, 3, 1, 0, 2],
+      ],
+      [1, 2, 3, 4, 5],
+      'f32',
+    )
+    const values = {
+      'count(j)': 3,
+      'longest(k)': 2,
+      'shortest(k)': 1,
+      'nnz(T)': 5,
+      'segments(k)': 3,
+      'empty(j)': 1,
+    }
+    const k = p.kernel()
+    expect((await k.choose('cpu', { tensors: { T } })).chosen.values).toEqual(values)
+    const arrays = {
+      j: { indptr: Int32Array.of(0, 2, 2, 3), indices: Int32Array.of(0, 1, 1) },
+      k: { indptr: Int32Array.of(0, 2, 3, 5), indices: Int32Array.of(0, 3, 1, 0, 2) },
+    }
+    const S = stored([3, 2, 4], arrays, Float32Array.of(1, 2, 3, 4, 5))
+    expect((await k.choose('cpu', { tensors: { T: S } })).chosen.values).toEqual(values)
+    const { s } = await (await k.compile(cpu)).run({ tensors: { T: S } })
+    expect([...s!.values!]).toEqual([6, 0, 9])
+  })
+
+  test('random data have the structure that they are chosen by', async () => {
+    const k = await choosing(
+      'when (count(j) % 2 == 0) blocks(2)\nwhen (longest(j) > 0) plain\notherwise plain',
+    )
+    const compiled = await k.compile(cpu)
+    const seen = new Set<string | undefined>()
+    for (let seed = 0; seed < 8; seed++) {
+      const prepared = await compiled.prepare({ params: { m: 7, n: 6, d: 2 }, seed })
+      const source = prepared.executable.bound.sources().find((s) => s.name === 'A')!
+      expect(prepared.choice?.values['count(j)']).toBe(source.columns[0]!.length)
+      expect((await prepared.verify()).ok).toBe(true)
+      seen.add(prepared.choice?.schedule)
+    }
+    expect([...seen].sort()).toEqual(['blocks', 'plain'])
+  })
+})
+
+describe('variants', () => {
+  const BRANCHES = 'when (d % 4 == 0) wide(2, 4)\nwhen (d % 2 == 0) wide(2, 2)\notherwise plain'
+  const inputs = (d: number) => inputsOf({ rows: [[0, 2], [1]], n: 3, d })
+
+  test('are compiled when they are chosen first, once', async () => {
+    const compile = vi.spyOn(cpu, 'compile')
+    try {
+      const compiled = await (await choosing(BRANCHES)).compile(cpu)
+      expect(compile).toHaveBeenCalledTimes(0)
+      await Promise.all([
+        compiled.prepare(inputs(4)),
+        compiled.prepare(inputs(8)),
+        compiled.prepare(inputs(4)),
+      ])
+      const once = compile.mock.calls.length
+      await compiled.run(inputs(12))
+      expect(compile.mock.calls.length).toBe(once)
+      await compiled.run(inputs(6))
+      expect(compile.mock.calls.length).toBe(2 * once)
+      expect(compiled instanceof CompiledChoice && compiled.variants).toEqual(['wide(2, 4)', 'wide(2, 2)'])
+      compiled.release()
+      await compiled.run(inputs(6))
+      expect(compile.mock.calls.length).toBe(3 * once)
+    } finally {
+      compile.mockRestore()
+    }
+  })
+
+  test('one that could not be compiled is tried again', async () => {
+    const compiled = await (await choosing(BRANCHES)).compile(cpu)
+    const compile = vi.spyOn(cpu, 'compile').mockImplementationOnce(() => {
+      throw new SptError({ code: 'device/compile', message: 'not now' })
+    })
+    try {
+      await expect(compiled.prepare(inputs(4))).rejects.toThrow('not now')
+    } finally {
+      compile.mockRestore()
+    }
+    expect((await compiled.prepare(inputs(4))).choice?.text).toBe('wide(2, 4)')
+  })
+
+  test('bound first, prepared later', async () => {
+    const compiled = await (await choosing(BRANCHES)).compile(cpu)
+    const bound = compiled.bind(inputs(8))
+    const prepared = await compiled.prepare(bound)
+    expect(prepared.choice?.text).toBe('wide(2, 4)')
+    await prepared.run()
+    expect((await prepared.verify()).ok).toBe(true)
+    const foreign = (await (await choosing(BRANCHES)).compile(cpu)).bind(inputs(8))
+    expect(await complaint(() => compiled.prepare(foreign))).toContain('choose/other-binding')
+  })
+
+  test('bare values take the shapes of the kernel as written', async () => {
+    const compiled = await (await choosing(BRANCHES)).compile(cpu)
+    const A = tensor({ rows: [[0, 2], [1]], n: 3, d: 4 }, 'coords')
+    const prepared = await compiled.prepare({ tensors: { A, B: Array.from({ length: 12 }, (_, k) => k) } })
+    expect(prepared.choice?.values.d).toBe(4)
+    expect((await prepared.verify()).ok).toBe(true)
+  })
+})
+
+describe('a kernel whose schedule is open', () => {
+  test('is what compile makes of one without steps, where there is one called auto', async () => {
+    const k = await choosing('otherwise plain')
+    expect([k.schedules, k.choices, k.choice]).toEqual([['wide', 'blocks', 'plain'], ['auto'], 'auto'])
+    expect((await k.compile(cpu)) instanceof CompiledChoice).toBe(true)
+    expect((await k.compileAsIs(cpu)) instanceof CompiledChoice).toBe(false)
+    expect((await k.schedule('plain').compile(cpu)) instanceof CompiledChoice).toBe(false)
+    expect(k.schedule('plain').choice).toBe(null)
+    const prepared = await (await k.compileAsIs(cpu)).prepare(inputsOf({ rows: [[0]], n: 1, d: 1 }))
+    expect(prepared.choice).toBe(null)
+  })
+
+  test('has no steps, stages or texts', async () => {
+    const open = (await choosing('otherwise plain')).schedule('auto')
+    for (const use of [
+      () => open.trace,
+      () => open.show(2),
+      () => open.emit('cuda'),
+      () => open.unroll('j'),
+      () => open.steps('auto'),
+      () => open.compilation,
+    ])
+      expect(await complaint(use)).toBe(
+        'choose/open: mul.auto is chosen when data are bound, and has no steps before',
+      )
+    const compiled = await open.compile(cpu)
+    for (const use of [() => compiled.program, () => compiled.compilation, () => compiled.estimate({})])
+      expect(await complaint(use)).toBe('choose/open: mul.auto is chosen when data are bound')
+    expect(await complaint(() => open.schedule('auto', 3))).toContain('takes no arguments')
+  })
+
+  test('can be chosen for with sizes and statistics alone', async () => {
+    const k = await choosing('when (cuda and d % 4 == 0 and longest(j) > 512) blocks(2)\notherwise plain')
+    const given = { params: { d: 8 }, statistics: { 'longest(j)': 513 } }
+    const { kernel, chosen } = await k.choose('cuda', given)
+    expect([chosen.text, kernel.trace]).toEqual(['blocks(2)', ['A as bsr(2)']])
+    expect((await k.choose('webgpu', {})).chosen.text).toBe('plain')
+    // Nothing is asked that cannot change the answer.
+    expect((await k.choose('cuda', { params: { d: 6 } })).chosen.text).toBe('plain')
+    expect(await complaint(() => k.choose('cuda', {}))).toContain(
+      'choose/unknown-size: the schedule depends on d',
+    )
+    expect(await complaint(() => k.choose('cuda', { params: { d: 8 } }))).toContain(
+      'choose/unknown-statistic',
+    )
+    expect(await complaint(() => k.choose('cuda', { statistics: { 'longest(k)': 3 } }))).toContain(
+      'mul.auto does not depend on longest(k)',
+    )
+    expect(await complaint(() => k.schedule('plain').choose('cuda', {}))).toContain('choose/decided')
+  })
+})
+
+describe('mistakes', () => {
+  const refused = async (branches: string, inputs: RunInputs) => {
+    const compiled = await (await choosing(branches)).compile(cpu)
+    const e: unknown = await compiled.prepare(inputs).catch((x: unknown) => x)
+    if (!(e instanceof SptError)) throw e
+    return e.diagnostics[0]!
+  }
+  const two = inputsOf({ rows: [[0, 1], []], n: 2, d: 6 })
+
+  test('no condition holds: what each of them lacks', async () => {
+    const d = await refused('when (d > 6) plain\nwhen (cpu and longest(j) == 3) blocks(2)', two)
+    expect([d.code, d.notes]).toEqual([
+      'choose/no-match',
+      ['plain: d > 6 does not hold: d is 6', 'blocks: longest(j) == 3 does not hold: longest(j) is 2'],
+    ])
+    expect(d.span).toBeDefined()
+  })
+
+  test('a schedule that is not for these sizes', async () => {
+    const d = await refused('when (d > 5) wide(each = 4)', two)
+    expect([d.code, d.hint]).toEqual(['choose/requirement', 'when (d > 5 and d % 4 == 0)'])
+    expect(d.message).toBe('mul.auto chooses wide(each = 4), which requires d % 4 == 0, and d is 6')
+    expect([d.span, d.labels?.length]).toEqual([expect.anything(), 1])
+  })
+
+  test('arguments that make no step', async () => {
+    const d = await refused('otherwise wide(1, d / 10)', two)
+    expect([d.code, d.labels?.at(-1)?.text]).toEqual(['schedule/bad-requirement', 'chosen here'])
+  })
+
+  test('a division by 0', async () => {
+    expect((await refused('when (count(j) / (d - 6) > 0) plain', two)).code).toBe('choose/division')
+    const guarded = 'when (d > 6 and count(j) / (d - 6) > 0) plain\notherwise plain'
+    expect((await (await choosing(guarded)).choose('cpu', two)).chosen.because).toBe('otherwise')
+  })
+
+  test('arrays that are not as they should be are what binding says of them', async () => {
+    const bad = (indptr: unknown) =>
+      refused('when (longest(j) > 1) plain\notherwise plain', {
+        ...two,
+        tensors: {
+          ...two.tensors,
+          A: stored([2, 2], { j: { indptr, indices: Int32Array.of(0, 1) } as never }, Float32Array.of(1, 2)),
+        },
+      })
+    expect((await bad(Int32Array.of(0, 2, 1))).code).toBe('bind/indptr-order')
+    expect((await bad(Int32Array.of(0, 2))).code).toBe('bind/indptr-length')
+    expect((await bad([0, 1, 2])).code).toMatch(/^bind\//)
+    expect((await bad(undefined)).code).toBe('bind/missing-array')
+  })
+
+  test('what is bound wrongly is found by binding', async () => {
+    expect((await refused('otherwise plain', { ...two, params: { d: 5 } })).code).toBe('bind/size-mismatch')
+    expect((await refused('otherwise plain', { tensors: { Z: [1] } })).code).toMatch(/^bind\//)
+    expect((await refused('when (longest(j) > 0) plain', { tensors: { B: two.tensors!.B! } })).code).toBe(
+      'choose/unknown-statistic',
+    )
+  })
+})
