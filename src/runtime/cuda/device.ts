@@ -126,6 +126,7 @@ export class CudaDevice implements Device {
         expected: 'a module printed for cuda',
       })
     }
+    checkNeeds(module, this.chip)
     const during = `loading module '${module.name}'`
     this.#context.within(during, () => {})
     const image = await this.#compiler.image(module)
@@ -289,4 +290,15 @@ function hostBlock(bytes: number, label: string): ArrayBuffer {
       hint: 'download a part of the buffer, or use a machine with more memory',
     })
   }
+}
+
+/** The declared instructions of a module are those of this chip. */
+function checkNeeds({ needs, name }: ModuleText, chip: Pick<Chip, 'name' | 'major' | 'minor'>): void {
+  if (!needs || chip.major + chip.minor / 10 >= needs.version) return
+  fail({
+    code: 'device/no-instruction',
+    message: `${needs.instr}, which ${name} uses, needs compute capability ${needs.version.toFixed(1)}, and ${chip.name} has ${chip.major}.${chip.minor}`,
+    ...(needs.span ? { span: needs.span } : {}),
+    expected: 'a device with the instruction, or another schedule',
+  })
 }
