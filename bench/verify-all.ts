@@ -38,11 +38,14 @@ const LIMITS = new Set([
   'bind/width',
   'format/leak',
   'device/buffer-too-large',
+  'device/no-instruction',
   'device/out-of-memory',
+  'emit/no-instruction',
   'plan/too-many-buffers',
   'plan/too-large',
   'plan/grid-too-large',
   'plan/block-too-large',
+  'run/requirement',
 ])
 
 interface Row {

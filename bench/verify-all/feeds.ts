@@ -127,6 +127,7 @@ const matrixKernels: Readonly<Record<string, (m: Matrix) => Feed | null>> = {
   spmv: (m) => feed(m.name, elements(m), { A: m.tensor }),
   softmax: (m) => feed(m.name, 3 * elements(m), { A: m.tensor }),
   spmm: withMatrix('A', featured),
+  block_spmm_f16: withMatrix('A', () => ({ d: 256 })),
   spmm_max: withMatrix('A', featured),
   spmm_mean: withMatrix('A', featured),
   sddmm: withMatrix('A', featured),
@@ -186,6 +187,10 @@ const randomSizes: Readonly<Record<string, readonly Readonly<Record<string, numb
   gemm: [
     { m: 128, n: 128, k: 128, alpha: 2 },
     { m: 131, n: 67, k: 200, alpha: -1 },
+  ],
+  gemm_f16: [
+    { m: 128, n: 256, k: 192 },
+    { m: 131, n: 67, k: 100 },
   ],
   ragged_bmm: [{ batches: 12, m: 40, n: 36, l: 50 }],
 }
