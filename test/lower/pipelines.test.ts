@@ -56,9 +56,9 @@ schedule product.even(rows, cols, depth, stages) {
   cache_read B at po in shared by 2 padded 0 -> Bs
   pipeline po by stages
 }
-// No guard is left but that there is anything at all.
+// No guard is left but that there is anything at all; B is copied in one round.
 schedule product.exact(rows, cols, stages) {
-  require m % 8 == 0
+  require m % 16 == 0
   require n % 12 == 0
   require k % 4 == 0
   use tiles(rows, cols, 4)
@@ -178,12 +178,12 @@ type Three = readonly [number, number, number]
 
 const argsOf = (kernel: string, name: string, [a, b, stages]: Three): readonly number[] => {
   if (kernel === 'gather') return [a + b, b, stages]
-  return name === 'exact' ? [a, b, stages] : [a, b, name === 'even' ? 4 : a + b, stages]
+  return name === 'exact' ? [4, b, stages] : [a, b, name === 'even' ? 4 : a + b, stages]
 }
 
 /** Sizes that the schedule is for. */
 const sizesOf = (name: string, [m, n, k]: Three): Three => {
-  if (name === 'exact') return [8 * (m % 3), 12 * (1 + (n % 2)), 4 * (k % 4)]
+  if (name === 'exact') return [16 * (m % 2), 12 * (1 + (n % 2)), 4 * (k % 4)]
   return name === 'even' ? [m, 4 * n, 2 * k] : [m, n, k]
 }
 
