@@ -108,14 +108,15 @@ export function kernelSuite({ file, cases, onlyCuda = [] }: KernelSuite): void {
     for (const device of [0, 1])
       test(`agrees with the reference on ${['cpu', 'webgpu'][device]}`, async () => {
         for (const name of program.kernels) {
-          for (const schedule of [null, ...program.kernel(name).schedules]) {
+          const { schedules, choices } = program.kernel(name)
+          for (const schedule of [null, ...schedules, ...choices]) {
             if (schedule !== null && onlyCuda.includes(schedule)) continue
             const list = cases(name, schedule)
             expect(list.length, `cases of ${name}`).toBeGreaterThan(0)
             const kernel = program.kernel(name)
-            const compiled = await (schedule === null ? kernel : kernel.schedule(schedule)).compile(
-              present[device]!,
-            )
+            const compiled = await (schedule === null
+              ? kernel.compileAsIs(present[device]!)
+              : kernel.schedule(schedule).compile(present[device]!))
             let ran = 0
             for (const c of list) {
               const what = `${name}.${schedule ?? '(none)'}: ${c.name}`
@@ -163,7 +164,11 @@ export function nvcc(texts: readonly string[]): string {
   try {
     const source = join(folder, 'all.cu')
     writeFileSync(source, `${[...includes].join('\n')}\n${parts.join('\n')}`)
-    const r = spawnSync('nvcc', ['-gencode=arch=compute_90a,code=sm_90a', '-cubin', '-o', '/dev/null', source], { encoding: 'utf8' })
+    const r = spawnSync(
+      'nvcc',
+      ['-gencode=arch=compute_90a,code=sm_90a', '-cubin', '-o', '/dev/null', source],
+      { encoding: 'utf8' },
+    )
     return r.status === 0 ? '' : `${r.stdout}${r.stderr}` || `nvcc ended with ${r.status}`
   } finally {
     rmSync(folder, { recursive: true, force: true })

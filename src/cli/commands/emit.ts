@@ -18,6 +18,7 @@ import {
   sizesFor,
   within,
 } from '../program.ts'
+import { checkNames } from '../run/inputs.ts'
 import { misused } from '../usage.ts'
 
 const DEVICES = { js: 'cpu', wgsl: 'webgpu', cuda: 'cuda' } as const
@@ -60,6 +61,7 @@ export const emit: CommandSpec = {
     const sizes = sizesFor(call)
     const texts = await within(program, async () => {
       const plain = chosenKernel(program, call)
+      checkNames(plain.compilation.kernel, [], Object.keys(sizes.params ?? {}))
       const isOpen = isChosen(plain, asked) && (asked !== undefined || call.many('size').length > 0)
       const { kernel } = isOpen
         ? await chosen(plain, asked, DEVICES[target], sizes)

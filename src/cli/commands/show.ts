@@ -17,6 +17,7 @@ import {
   sizesFor,
   within,
 } from '../program.ts'
+import { checkNames } from '../run/inputs.ts'
 import { misused } from '../usage.ts'
 
 type Stage = 1 | 2 | 3
@@ -66,6 +67,7 @@ export const show: CommandSpec = {
     const program = await loadFile(call.args[0]!)
     const text = await within(program, async () => {
       const kernel = chosenKernel(program, call)
+      checkNames(kernel.compilation.kernel, [], Object.keys(sizes.params ?? {}))
       const choice =
         named && isChosen(kernel, named) ? (await chosen(kernel, named, device, sizes)).chosen : null
       const asked = choice ? { name: choice.schedule, args: choice.args } : named
