@@ -102,7 +102,7 @@ const inOrder = (l: For): boolean => l.mode.kind === 'serial' || l.mode.kind ===
 /** The searches inside whose place never goes back, by the loop alone or by one right inside of it as well. */
 function ascending(loop: For, written: ReadonlySet<string>): readonly Ascending[] {
   const bound = boundVarsOf(loop.body)
-  const inside = loop.body.flatMap((s) => (s.kind === 'for' && inOrder(s) && !s.cooperative ? [s] : []))
+  const inside = loopsIn(loop.body)
   const out = new Map<string, Ascending>()
   walkStmts(loop.body, (s) => {
     for (const e of exprsOf(s))
@@ -116,6 +116,16 @@ function ascending(loop: For, written: ReadonlySet<string>): readonly Ascending[
   })
   return [...out.values()]
 }
+
+/** The loops right inside, or under conditions: a round that leaves one out moves nothing, and later ones catch up. */
+const loopsIn = (body: Body): readonly For[] =>
+  body.flatMap((s) =>
+    s.kind === 'for' && inOrder(s) && !s.cooperative
+      ? [s]
+      : s.kind === 'if'
+        ? [...loopsIn(s.then), ...loopsIn(s.else)]
+        : [],
+  )
 
 /** Whether the value grows from iteration to iteration, and the range stays. */
 function isAscending(s: Search, loop: For, inner: For): boolean {

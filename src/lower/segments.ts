@@ -19,8 +19,11 @@ import {
   int,
   type Load,
   load,
+  lt,
   mentions,
   mul,
+  type Search,
+  select,
   sub,
   substitute,
   variable,
@@ -66,6 +69,9 @@ class Sums {
   readonly #names: Names
   readonly #sums: readonly Buffer[]
   readonly #places: readonly Buffer[]
+  /** Up to where the element stays the same, in the values that its search looks for. */
+  readonly #limit: Buffer | undefined
+  readonly #search: Search | undefined
 
   constructor(segments: Segments, names: Names) {
     this.#segments = segments
@@ -74,15 +80,36 @@ class Sums {
     const shape = inner.map((l) => l.extent)
     this.#sums = reduce.targets.map((t) => register(names.fresh(`${t.buffer}_sum`), t.dtype, shape))
     this.#places = parts.map(() => register(names.fresh(`${reduce.targets[0]!.buffer}_place`), 'i32', []))
+    const [only] = parts
+    this.#search = parts.length === 1 && only?.kind === 'search' && only.method === 'upper' ? only : undefined
+    this.#limit = this.#search && register(names.fresh(`${reduce.targets[0]!.buffer}_limit`), 'i32', [])
   }
 
   start(): Body {
-    const allocs = [...this.#sums, ...this.#places].map((buffer): Stmt => stmt({ kind: 'alloc', buffer }))
+    const registers = [...this.#sums, ...this.#places, ...(this.#limit ? [this.#limit] : [])]
     return [
-      ...allocs,
+      ...registers.map((buffer): Stmt => stmt({ kind: 'alloc', buffer })),
       ...this.#nest(false, (map) => this.#clear(map)),
       ...this.#set(this.#places.map(() => NONE)),
+      ...(this.#limit ? [set(this.#limit, NONE)] : []),
     ]
+  }
+
+  /**
+   * Whether the sums are of the element of an iteration, and so of all between the latest one and it: what is looked
+   * for grows with the loop, and less than the limit finds the same place.
+   */
+  within(at: At): Expr | undefined {
+    if (!this.#search || !this.#limit) return undefined
+    return lt(substitute(this.#search.value, at), load(this.#limit.name, [int(0)], 'i32'))
+  }
+
+  /** After `enter`: up to where its element goes. */
+  bound(): Body {
+    if (!this.#search || !this.#limit) return []
+    const { buffer, hi } = this.#search
+    const place = this.#place(0)
+    return [set(this.#limit, select(lt(place, hi), load(buffer, [place], 'i32'), int(2147483647)))]
   }
 
   finish(): Body {
@@ -193,7 +220,7 @@ function batches(loop: For, segments: Segments, sums: Sums, by: number, names: N
     }
     const value = (k: number, at: Expr, map: At): Load =>
       load(values[k]!.name, [at, ...inner.map((l) => substitute(variable(l.var), map))], values[k]!.dtype)
-    const body: Body = [
+    const apart: Body = [
       ...values.map((buffer): Stmt => stmt({ kind: 'alloc', buffer })),
       each((map, at) =>
         nest(inner, names, true, map, (all) =>
@@ -217,6 +244,27 @@ function batches(loop: For, segments: Segments, sums: Sums, by: number, names: N
         ]),
       ]),
     ]
+    const end = new Map([[loop.var, add(mul(variable(round), int(by)), int(by - 1))]])
+    const together = guarded || !grows(parts, loop) ? undefined : sums.within(end)
+    const body: Body = together
+      ? [
+          stmt({
+            kind: 'if',
+            cond: together,
+            then: [
+              each((map) =>
+                nest(inner, names, true, map, (own) => [
+                  sums.take(
+                    own,
+                    reduce.values.map((v) => substitute(v, own)),
+                  ),
+                ]),
+              ),
+            ],
+            else: [...apart, ...sums.bound()],
+          }),
+        ]
+      : apart
     return [stmt({ ...loop, var: round, extent: int(extent.value / by), guards: [], body })]
   }
   const last = new Map([[loop.var, int(extent.value - 1)]])
@@ -232,6 +280,15 @@ function isUpperBound(g: Expr, loop: For): boolean {
   const own = [...linear(g.a).terms.values()].filter((t) => mentions(t.term, loop.var))
   return own.every((t) => t.term.kind === 'var' && t.coefficient > 0)
 }
+
+/** Whether what is looked for grows with the loop, in a place that does not change with it. */
+const grows = ([part]: readonly Expr[], loop: For): boolean => {
+  if (part?.kind !== 'search' || mentions(part.lo, loop.var) || mentions(part.hi, loop.var)) return false
+  const own = [...linear(part.value).terms.values()].filter((t) => mentions(t.term, loop.var))
+  return own.every((t) => t.term.kind === 'var' && t.coefficient > 0)
+}
+
+const set = (b: Buffer, value: Expr): Stmt => stmt({ kind: 'store', buffer: b.name, index: [int(0)], value })
 
 const when = (cond: Expr, then: Body): Stmt => stmt({ kind: 'if', cond, then, else: [] })
 
