@@ -285,8 +285,10 @@ function loopSteps(c: Choices, k: Compilation): LoopStep[] {
         ? [{ kind: 'cache_write', buffer: c.pick(locals).name, at: ref(c.pick(loops)), scope: scope() }]
         : []
     case 'compute_at': {
-      const later = loops.filter((l) => l.nest !== nests[0])
-      return [{ kind: 'compute_at', nest: nests[0]!, at: ref(c.pick(later.length > 0 ? later : loops)) }]
+      // The first nest where a later one needs it, or the last where an earlier one has made what it needs.
+      const nest = c.chance(60) ? nests[0]! : nests.at(-1)!
+      const others = loops.filter((l) => l.nest !== nest)
+      return [{ kind: 'compute_at', nest, at: ref(c.pick(others.length > 0 ? others : loops)) }]
     }
     case 'fission': {
       const several = loops.filter((l) => l.body.length > 1)
