@@ -67,9 +67,9 @@ function expand(loop: For, stages: number, memory: ReadonlySet<string>, names: N
       ? []
       : [stmt<If>({ kind: 'if', cond: lt(iteration, loop.extent), then: body, else: [] })]
 
-  const instr = asynchronousIn(statements)
-  const commit = instr ? [commitOf(instr)] : []
-  const wait = instr ? [waitOf(instr, stages - 2)] : []
+  const kinds = asynchronousIn(statements)
+  const commit = kinds.map(commitOf)
+  const wait = kinds.map((i) => waitOf(i, stages - 2))
   const first = Array.from({ length: stages - 1 }, (_, k) => [...when(int(k), at(int(k))), ...commit]).flat()
 
   const ahead = add(variable(loop.var), int(stages - 1))
@@ -103,7 +103,7 @@ function expand(loop: For, stages: number, memory: ReadonlySet<string>, names: N
       body: [
         ...moved.flatMap((m) => (m.held ? [stmt<Stmt>({ kind: 'alloc', buffer: m.held })] : [])),
         // Computing that does not wait for itself starts first.
-        ...(asynchronousIn(rest) ? [...compute, ...start] : [...start, ...compute]),
+        ...(asynchronousIn(rest).length > 0 ? [...compute, ...start] : [...start, ...compute]),
         ...when(
           ahead,
           moved.flatMap((m) => (m.end ? [m.end] : [])),
@@ -125,13 +125,14 @@ const inStage = (body: Body, buffers: ReadonlySet<string>, stage: Expr): Body =>
       s.kind === 'store' && buffers.has(s.buffer) ? stmt({ ...s, index: [stage, ...s.index] }) : undefined,
   })
 
-/** The instruction that carries copies out, if it does not wait for what it reads. */
-function asynchronousIn(body: Body): Instr | undefined {
-  let found: Instr | undefined
+/** Asynchronous instructions that carry copies out, one for each kind of group. */
+function asynchronousIn(body: Body): readonly Instr[] {
+  const found = new Map<string, Instr>()
   walkStmts(body, (s) => {
-    if (s.kind === 'for' && s.mode.kind === 'instr' && s.mode.instr.asynchronous) found = s.mode.instr
+    if (s.kind === 'for' && s.mode.kind === 'instr' && s.mode.instr.asynchronous)
+      found.set(JSON.stringify(s.mode.instr.asynchronous), s.mode.instr)
   })
-  return found
+  return [...found.values()]
 }
 
 /** A copy as its start and, where it can be taken apart, its end; `held` keeps the elements in between. */
