@@ -39,8 +39,7 @@ function settled(list: Body): Body {
       for (const instr of started) open.set(instr.name, instr)
     } else if (s.kind === 'instr') {
       // A group that stands here already is the pipeline's.
-      open.delete(s.instr)
-      commit()
+      open.clear()
     } else if (s.kind !== 'alloc') wait()
     out.push(started.length > 0 ? s : settle(s))
   }

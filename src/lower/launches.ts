@@ -272,7 +272,8 @@ function predicate(body: Body, cond: Expr): Body {
     run = []
   }
   for (const s of body) {
-    if (s.kind === 'alloc') {
+    if (s.kind === 'alloc' || s.kind === 'instr') {
+      // A thread that sits out has started its share of the copies, too: it ends its group and waits.
       flush()
       out.push(s)
     } else if (s.kind === 'let') {
