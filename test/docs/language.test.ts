@@ -7,9 +7,15 @@ import { Folder } from '../cli/support.ts'
 import { blocksOf } from './chapter.ts'
 
 const examples = blocksOf(readFileSync('docs/language.md', 'utf8')).map((b) => b.text)
-const schedules = examples.flatMap((text) =>
-  [...text.matchAll(/^schedule (\w+)\.(\w+)/gm)].map((m): [string, string] => [m[1]!, m[2]!]),
+const declared = examples.flatMap((text) =>
+  [...text.matchAll(/^schedule (\w+)\.(\w+)( choose)?/gm)].map((m) => ({
+    kernel: m[1]!,
+    name: m[2]!,
+    isChoice: m[3] !== undefined,
+  })),
 )
+const schedules = declared.filter((s) => !s.isChoice).map((s): [string, string] => [s.kernel, s.name])
+const choices = declared.filter((s) => s.isChoice).map((s): [string, string] => [s.kernel, s.name])
 /** What the page's schedules are for and the page does not write down. */
 const PRODUCT = `
 kernel spmm(m: size, n: size, d: size) {
@@ -47,6 +53,17 @@ test.each(schedules)('schedule %s.%s', (kernel, schedule) => {
   const scheduled = program.kernel(kernel).schedule(schedule)
   expect(scheduled.compilation.plan.steps.length).toBeGreaterThan(0)
   expect(scheduled.emit('cuda').length).toBeGreaterThan(0)
+})
+
+test.each(choices)('choice %s.%s', async (kernel, name) => {
+  const choose = async (d: number, longest: number, mean: number) => {
+    const { choice, ...statistics } = { choice: name, 'longest(j)': longest, 'mean(j)': mean, 'nnz(A)': 1e6 }
+    return (await program.kernel(kernel).schedule(choice).choose('cuda', { params: { d }, statistics }))
+      .chosen
+  }
+  expect((await choose(64, 513, 1)).text).toBe('balanced(lanes = 16)')
+  expect((await choose(64, 512, 4)).text).toBe('rows(8)')
+  expect((await choose(66, 513, 3)).text).toBe('rows(4)')
 })
 
 test('formats are right', () => {
