@@ -107,8 +107,10 @@ export class Printer {
         return [`${indent}${this.#assign(s.buffer, s.index, this.expr(s.value))}`]
       case 'reduce':
         return this.#reduce(s).map((l) => indent + l)
-      case 'barrier':
-        return [s.global && t.globalBarrier ? t.globalBarrier : t.barrier].map((l) => indent + l)
+      case 'barrier': {
+        if (s.lanes && t.laneBarrier) return [indent + t.laneBarrier(s.lanes.among, this.#c.helpers)]
+        return [indent + (s.global && t.globalBarrier ? t.globalBarrier : t.barrier)]
+      }
       case 'vector_load': {
         const v = this.#vector(s.load)
         const names = s.names.map((n) => this.#c.mangler.name(n))

@@ -86,6 +86,8 @@ export interface Target {
   readonly forHeader: (name: string, extent: string) => string
   readonly whileHeader: (cond: string) => string
   readonly barrier: string
+  /** Of as many neighbours, for targets that have it. */
+  readonly laneBarrier?: (among: number, helpers: Helpers) => string
   /** For targets whose barrier says nothing of global memory. */
   readonly globalBarrier?: string
   /** An atomic update by a native instruction, or `null` where there is none for it. */

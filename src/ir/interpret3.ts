@@ -73,7 +73,7 @@ function runLaunch(
           for (let ty = 0; ty < by; ty++)
             for (let tx = 0; tx < bx; tx++) {
               const frame: Frame = {
-                who: { block, thread: threads.length, epoch: 0 },
+                who: { block, row: tz * by + ty, thread: threads.length, epoch: 0, phase: 0 },
                 index: {
                   'block.x': x,
                   'block.y': y,
@@ -128,6 +128,7 @@ function exchanges(threads: Threads, at: IteratorResult<Stop, void>[]): boolean 
       const other = mail[n ^ xor]
       if (!other) throw new InternalError(`thread ${k + n} exchanges with one that is not there`)
       threads[k + n]!.frame.mail.splice(0, Number.POSITIVE_INFINITY, ...other)
+      if (stop.stmt.kind === 'barrier') threads[k + n]!.frame.who.phase++
       at[k + n] = threads[k + n]!.run.next()
     })
     any = true
@@ -168,7 +169,7 @@ function* iterate(it: Iterator<Stop, void>): Generator<Stop, void> {
 function compileWaiting(s: Stmt): Body {
   switch (s.kind) {
     case 'barrier': {
-      const stop = { stmt: s }
+      const stop = s.lanes ? { stmt: s, lane: { xor: 0, among: s.lanes.among } } : { stmt: s }
       return function* () {
         yield stop
       }

@@ -147,6 +147,8 @@ export interface Barrier {
   readonly kind: 'barrier'
   /** What was written to global memory has to be seen as well. */
   readonly global?: boolean | undefined
+  /** Neighbours of one row of the block meet, as at an exchange, and not the others. */
+  readonly lanes?: Lanes | undefined
   readonly span?: Span | undefined
 }
 

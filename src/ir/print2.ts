@@ -171,7 +171,7 @@ function lines(body: readonly Stmt[], indent: string, out: string[], mark: Reado
         )
         break
       case 'barrier':
-        line('barrier')
+        line(s.lanes ? `barrier  lanes ${s.lanes.width} of ${s.lanes.among}` : 'barrier')
         break
       case 'while':
         line(`while ${printExpr(s.cond)}`)

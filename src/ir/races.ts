@@ -1,7 +1,8 @@
 /**
  * Memory that remembers who touched what since when, so that a race is found wherever it could happen and not
  * only where it did. Two accesses of one element race if one of them writes, not both are atomic, and they are
- * by different blocks of a launch, or by different threads of a block with no barrier between them.
+ * by different blocks of a launch, or by different threads of a block with no barrier between them: one of the block, or
+ * of the row that both are in.
  */
 import { InternalError } from '../ast/diagnostic.ts'
 import { type Dtype, isFloat } from './dtype.ts'
@@ -12,7 +13,11 @@ import type { Buffer } from './loops.ts'
 export interface Who {
   readonly block: number
   readonly thread: number
+  /** Of the block: threads with one thread.y and thread.z. */
+  readonly row: number
   epoch: number
+  /** Barriers of its row alone that it has passed. */
+  phase: number
 }
 
 /** What unwritten memory holds: no value that a kernel would compute. */
@@ -28,11 +33,20 @@ interface Touch {
   block: number
   /** Of the latest epoch of the latest block. */
   thread: number
+  row: number
   last: number
   epoch: number
+  phase: number
 }
 
-const untouched = (): Touch => ({ block: NOBODY, thread: NOBODY, last: NOBODY, epoch: NOBODY })
+const untouched = (): Touch => ({
+  block: NOBODY,
+  thread: NOBODY,
+  row: NOBODY,
+  last: NOBODY,
+  epoch: NOBODY,
+  phase: NOBODY,
+})
 
 interface Element {
   readonly read: Touch
@@ -96,7 +110,8 @@ export class Memory {
   #check(k: number, who: Who, t: Touch, what: string): void {
     if (t.block === NOBODY) return
     const other = t.block !== who.block
-    const race = other || (t.epoch === who.epoch && t.thread !== who.thread)
+    const before = t.row === who.row && t.phase < who.phase
+    const race = other || (t.epoch === who.epoch && t.thread !== who.thread && !before)
     if (race)
       throw new InternalError(
         `${this.buffer.name}[${k}]: thread ${who.thread} of block ${who.block} races with a ${what} by ${other ? 'another block' : `thread ${t.thread}`}`,
@@ -105,8 +120,12 @@ export class Memory {
 }
 
 function touch(t: Touch, who: Who): void {
-  if (t.last !== who.block || t.epoch !== who.epoch) t.thread = who.thread
+  const anew = t.last !== who.block || t.epoch !== who.epoch
+  if (anew || (t.row === who.row && t.phase < who.phase)) t.thread = who.thread
   else if (t.thread !== who.thread) t.thread = SEVERAL
+  if (anew) t.row = who.row
+  else if (t.row !== who.row) t.row = SEVERAL
+  t.phase = who.phase
   t.block = t.block === NOBODY || t.block === who.block ? who.block : SEVERAL
   t.last = who.block
   t.epoch = who.epoch

@@ -30,7 +30,7 @@ export function uniformBarriers(
 
 /** How many neighbours meet at an exchange between lanes. */
 const amongOf = (s: Stmt): number | undefined =>
-  s.kind === 'let' ? s.lane?.among : s.kind === 'reduce' ? s.lanes?.among : undefined
+  s.kind === 'let' ? s.lane?.among : s.kind === 'reduce' || s.kind === 'barrier' ? s.lanes?.among : undefined
 
 /** What differs along some axes must not decide whether a statement that `waits` is reached. */
 function uniform(

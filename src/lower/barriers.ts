@@ -3,12 +3,13 @@
  * thread of the block stands a barrier.
  *
  * Siblings get one where the later touches what the earlier may have left to another thread (`owners.ts`). A
- * serial loop gets one at its end where a round may touch what another thread touches in the next one.
+ * serial loop gets one at its end where a round may touch what another thread touches in the next one. Where only
+ * threads of one row can meet, and a row is within one warp, the barrier is theirs alone.
  */
 import { freeVars, mentions, sameExpr, type ThreadAxis } from '../ir/expr.ts'
 import { lanesIn } from '../ir/lanes.ts'
 import { linear } from '../ir/linear.ts'
-import type { For, Stmt } from '../ir/loops.ts'
+import type { For, Lanes, Stmt } from '../ir/loops.ts'
 import {
   accessesOf,
   type Body,
@@ -19,12 +20,18 @@ import {
   walkStmts,
   withBodies,
 } from '../ir/tree.ts'
-import { type Block, mayMeet } from './owners.ts'
+import { type Block, type Meeting, meeting } from './owners.ts'
 
 const barrier = (global: boolean): Stmt => stmt(global ? { kind: 'barrier', global } : { kind: 'barrier' })
 
-/** `indptr`: buffers that are known to be monotone. */
-export function insertBarriers(body: Body, indptr: ReadonlySet<string>): Body {
+/** Where barriers stand, and threads that can meet by themselves. */
+interface Place extends Block {
+  /** Threads of a row, where they are lanes of one warp, and lanes of a warp. */
+  readonly row?: Lanes | undefined
+}
+
+/** `indptr`: buffers that are known to be monotone. `warp`: lanes that can meet without the block, 1 for none. */
+export function insertBarriers(body: Body, indptr: ReadonlySet<string>, warp: number): Body {
   const registers = new Set<string>()
   const shared = new Set<string>()
   const axes = new Set<ThreadAxis>()
@@ -36,14 +43,26 @@ export function insertBarriers(body: Body, indptr: ReadonlySet<string>): Body {
   })
   const lanes = lanesIn(body)
   if (lanes.count > 1) axes.add('thread.x')
-  return axes.size === 0 ? body : between(body, { axes: [...axes], registers, shared, indptr, lanes })
+  const width = rowOf(body, lanes.count)
+  const row = width !== undefined && warp % width === 0 ? { row: { width, among: warp } } : {}
+  return axes.size === 0 ? body : between(body, { axes: [...axes], registers, shared, indptr, lanes, ...row })
+}
+
+/** How many threads a row of the block has, where that is a constant. */
+function rowOf(body: Body, least: number): number | undefined {
+  let width: number | undefined = least
+  walkStmts(body, (s) => {
+    if (s.kind !== 'for' || threadAxis(s) !== 'thread.x') return
+    width = width === undefined || s.extent.kind !== 'const' ? undefined : Math.max(width, s.extent.value)
+  })
+  return width
 }
 
 function threadAxis(s: Stmt): ThreadAxis | undefined {
   return s.kind === 'for' && s.mode.kind === 'bind' && s.mode.to.startsWith('thread') ? s.mode.to : undefined
 }
 
-function between(list: Body, block: Block): Body {
+function between(list: Body, block: Place): Body {
   const inner = mapSame(list, (s) => {
     if (s.kind === 'for' && s.mode.kind === 'instr') return s
     const axis = threadAxis(s)
@@ -55,30 +74,45 @@ function between(list: Body, block: Block): Body {
     return rebuilt.kind === 'for' && rebuilt.mode.kind !== 'bind' ? closed(rebuilt, inside) : rebuilt
   })
   const out: Stmt[] = []
+  // Since all threads of the block met, and since those of each row did.
   let since: Stmt[] = []
+  let recent: Stmt[] = []
   for (const s of inner) {
-    const met = since.flatMap((before) => meetings([before], [s], block))
+    const met = since.flatMap((before) => meetings([before], [s], block, 'block'))
+    const rows = recent.flatMap((before) => meetings([before], [s], block, 'row'))
     if (met.length > 0) {
-      out.push(barrierFor(met, block))
+      out.push(barrierFor([...met, ...rows], block))
       since = []
+      recent = []
+    } else if (rows.length > 0) {
+      out.push(rowBarrier(block))
+      recent = []
     }
     out.push(s)
     since.push(s)
+    recent.push(s)
   }
   return out.length === inner.length ? inner : Object.freeze(out)
 }
 
-/** The buffers in which work of `a` may meet work of `b` in another thread. */
+const rowBarrier = (block: Place): Stmt => stmt({ kind: 'barrier', lanes: block.row })
+
+/** The buffers in which work of `a` may meet work of `b` in another thread: of the same row, or one beyond it. */
 function meetings(
   a: Body,
   b: Body,
-  block: Block,
+  block: Place,
+  where: Exclude<Meeting, 'none'>,
   apart: (x: BufferAccess, y: BufferAccess) => boolean = () => false,
 ): readonly string[] {
   const second = accessesOf(b)
-  return accessesOf(a).flatMap((x) =>
-    second.some((y) => mayMeet(x, y, block) && !apart(x, y)) ? [x.buffer] : [],
-  )
+  const meets = (x: BufferAccess, y: BufferAccess): boolean => {
+    const found = meeting(x, y, block)
+    // Only what is in memory of the block is seen at a barrier of a row.
+    const inRow = found === 'row' && block.row !== undefined && block.shared.has(x.buffer)
+    return found !== 'none' && inRow === (where === 'row') && !apart(x, y)
+  }
+  return accessesOf(a).flatMap((x) => (second.some((y) => meets(x, y)) ? [x.buffer] : []))
 }
 
 /** Whether two rounds of a loop touch different elements: one index is the round's number, or tells it. */
@@ -102,19 +136,26 @@ const ofOneRound =
 const isVar = (terms: ReturnType<typeof linear>['terms']): boolean =>
   [...terms.values()].every((t) => t.term.kind === 'var')
 
-const barrierFor = (met: readonly string[], block: Block): Stmt =>
+const barrierFor = (met: readonly string[], block: Place): Stmt =>
   barrier(met.some((b) => !block.shared.has(b)))
 
 /** The loop, with a barrier at its end where one round may meet the next. */
-function closed(loop: For, block: Block): For {
+function closed(loop: For, block: Place): For {
   // Threads that share the rounds out among themselves touch what they touch in one round only.
   if (loop.cooperative) return loop
-  const first = loop.body.findIndex((s) => s.kind === 'barrier')
-  const last = loop.body.findLastIndex((s) => s.kind === 'barrier')
   // Seen from two rounds, the loop's own variable has two values: it is part of the paths.
   const round = (body: Body): Body => [{ ...loop, body }]
-  const tail = round(loop.body.slice(last + 1))
-  const head = round(first < 0 ? loop.body : loop.body.slice(0, first))
-  const met = meetings(tail, head, block, ofOneRound(loop))
-  return met.length > 0 ? stmt({ ...loop, body: [...loop.body, barrierFor(met, block)] }) : loop
+  const met = (where: 'row' | 'block'): readonly string[] => {
+    const separates = (s: Stmt): boolean => s.kind === 'barrier' && (where === 'row' || !s.lanes)
+    const first = loop.body.findIndex(separates)
+    const last = loop.body.findLastIndex(separates)
+    const tail = round(loop.body.slice(last + 1))
+    const head = round(first < 0 ? loop.body : loop.body.slice(0, first))
+    return meetings(tail, head, block, where, ofOneRound(loop))
+  }
+  const all = met('block')
+  const rows = met('row')
+  if (all.length === 0 && rows.length === 0) return loop
+  const end = all.length > 0 ? barrierFor([...all, ...rows], block) : rowBarrier(block)
+  return stmt({ ...loop, body: [...loop.body, end] })
 }

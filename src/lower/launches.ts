@@ -36,7 +36,8 @@ import { insertBarriers } from './barriers.ts'
 import { flatNest, isParallel } from './flat-nest.ts'
 import type { Names } from './names.ts'
 
-export function makeLaunches(kernel: Kernel2, names: Names): PlanStep[] {
+/** `warp`: lanes that can meet without the rest of their block, 1 for none. */
+export function makeLaunches(kernel: Kernel2, names: Names, warp = 1): PlanStep[] {
   const steps: PlanStep[] = []
   const parallel = isParallel(kernel.body)
   const indptr = new Set(
@@ -46,8 +47,8 @@ export function makeLaunches(kernel: Kernel2, names: Names): PlanStep[] {
     const name = `${kernel.name}_${steps.length}`
     if (s.kind === 'fill') {
       if (isZero(s.value)) steps.push({ kind: 'clear', buffer: s.buffer })
-      else steps.push(launchOf([fillNest(s, kernel, names, parallel)], name, indptr))
-    } else steps.push(launchOf([s], name, indptr))
+      else steps.push(launchOf([fillNest(s, kernel, names, parallel)], name, indptr, warp))
+    } else steps.push(launchOf([s], name, indptr, warp))
   }
   return steps
 }
@@ -65,8 +66,8 @@ function fillNest(s: Fill, kernel: Kernel2, names: Names, parallel: boolean): St
 
 type Extents = ReadonlyMap<ThreadAxis, Expr>
 
-function launchOf(nest: Body, name: string, indptr: ReadonlySet<string>): Launch {
-  const body = insertBarriers(nest, indptr)
+function launchOf(nest: Body, name: string, indptr: ReadonlySet<string>, warp: number): Launch {
+  const body = insertBarriers(nest, indptr, warp)
   const extents = collectExtents(body)
   const extent = (axis: ThreadAxis): Expr => extents.get(axis) ?? int(1)
   const threads = (axis: ThreadAxis): number => {
@@ -147,7 +148,8 @@ class Binder {
         if (s.cond.kind === 'const') return this.#list(s.cond.value !== 0 ? s.then : s.else, on)
         const then = this.#list(s.then, on)
         const otherwise = this.#list(s.else, on)
-        if (!needsAll(then) && !needsAll(otherwise)) return [stmt({ ...s, then, else: otherwise })]
+        if (!needsAll(then, s.cond) && !needsAll(otherwise, s.cond))
+          return [stmt({ ...s, then, else: otherwise })]
         if (!divergent(s.cond)) return [stmt({ ...s, then, else: otherwise })]
         return [
           ...predicate(then, s.cond),
@@ -163,7 +165,7 @@ class Binder {
     if (loop.mode.kind !== 'bind') {
       const body = this.#list(loop.body, loop.cooperative ? new Set(THREAD_AXES) : on)
       if (!divergent(loop.extent)) return [stmt({ ...loop, guards: [], body: guard(loop.guards, body) })]
-      if (blockMeets(body)) refuseDivergent(loop)
+      if (blockMeets(body) || (splitsRows(loop.extent) && body.some(anyRowMeets))) refuseDivergent(loop)
       return [stmt({ ...loop, guards: [], body: guard(loop.guards, apart(body)) })]
     }
     const axis = loop.mode.to
@@ -223,31 +225,49 @@ const divergent = (e: Expr): boolean =>
 function guard(conditions: readonly Expr[], body: Body): Body {
   if (conditions.length === 0) return body
   const cond = all(conditions)
-  if (!needsAll(body) || !divergent(cond)) return [branch(cond, body)]
-  return predicate(body, cond)
+  if (!divergent(cond) || !needsAll(body, cond)) return [branch(cond, body)]
+  if (blockMeets(body) || body.some(rowMeets)) return predicate(body, cond)
+  // Rows that run loops a different number of times: what is said of a row holds around them.
+  const terms = termsOf(cond)
+  const row = terms.filter((c) => !splitsRows(c))
+  const inner = predicate(body, all(terms.filter(splitsRows)))
+  return row.length > 0 ? [branch(all(row), inner)] : inner
 }
 
 /** Whether all threads of the block meet inside: at a barrier, or to share work out. */
-const blockMeets = (body: Body): boolean =>
-  hasBarrier(body) || body.some(isCooperative) || body.some(exchangesTogether)
+const blockMeets = (body: Body): boolean => body.some(meetsInBlock)
 
-/** Whether threads meet inside that conditions would keep apart: the block, or lanes that exchange registers. */
-const needsAll = (body: Body): boolean => blockMeets(body) || body.some(lanesMeet)
-
-const exchangesTogether = (s: Stmt): boolean =>
-  s.kind === 'reduce' ? s.lanes?.together === true : bodiesOf(s).some((b) => b.some(exchangesTogether))
-
-/** Lanes that run a loop a different number of times meet in it by themselves. */
-function lanesMeet(s: Stmt): boolean {
-  if (s.kind === 'reduce') return s.lanes !== undefined
-  return !(s.kind === 'for' && divergent(s.extent)) && bodiesOf(s).some((b) => b.some(lanesMeet))
+function meetsInBlock(s: Stmt): boolean {
+  if (s.kind === 'barrier') return s.lanes === undefined
+  if (s.kind === 'reduce') return s.lanes?.together === true
+  if (s.kind === 'for' && s.cooperative && s.along?.some((axis) => axis !== 'thread.x')) return true
+  return bodiesOf(s).some((b) => b.some(meetsInBlock))
 }
 
-/** Lanes that combine exchange with each other alone: their neighbours may be elsewhere. */
+/** Whether threads meet inside that a condition would keep apart: of the block, or of one row of it. */
+const needsAll = (body: Body, cond: Expr): boolean =>
+  blockMeets(body) || body.some(rowMeets) || (splitsRows(cond) && body.some(anyRowMeets))
+
+function anyRowMeets(s: Stmt): boolean {
+  if (s.kind === 'reduce' || s.kind === 'barrier') return s.lanes !== undefined
+  return (s.kind === 'for' && s.cooperative === true) || bodiesOf(s).some((b) => b.some(anyRowMeets))
+}
+
+/** Whether threads of one row of the block may disagree on it. */
+const splitsRows = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'builtin' && x.axis === 'thread.x')
+
+/** Rows of lanes that run a loop a different number of times meet in it by themselves. */
+function rowMeets(s: Stmt): boolean {
+  if (s.kind === 'reduce' || s.kind === 'barrier') return s.lanes !== undefined
+  if (s.kind === 'for' && s.cooperative) return true
+  return !(s.kind === 'for' && divergent(s.extent)) && bodiesOf(s).some((b) => b.some(rowMeets))
+}
+
+/** Lanes of a row meet alone: their neighbours may be elsewhere. */
 const apart = (body: Body): Body =>
   rewriteStmts(body, {
     stmt: (s) =>
-      s.kind === 'reduce' && s.lanes
+      (s.kind === 'reduce' || s.kind === 'barrier') && s.lanes
         ? stmt({ ...s, lanes: { ...s.lanes, among: s.lanes.width } })
         : undefined,
   })
@@ -258,10 +278,17 @@ const apart = (body: Body): Body =>
  */
 function conditionsOfAll(cond: Expr, loop: For): Expr[] {
   const along: ReadonlySet<string> = new Set(loop.along)
-  const parts = (e: Expr): Expr[] =>
-    e.kind === 'binary' && e.op === 'and' ? [...parts(e.a), ...parts(e.b)] : [e]
-  return parts(cond).filter((c) => ![...freeVars(c)].some((v) => along.has(v)))
+  return termsOf(cond).filter((c) => ![...freeVars(c)].some((v) => along.has(v)))
 }
+
+const termsOf = (e: Expr): Expr[] =>
+  e.kind === 'binary' && e.op === 'and' ? [...termsOf(e.a), ...termsOf(e.b)] : [e]
+
+/** Whether a condition is about the threads of a row alone: a row that runs a loop needs no other to be in range. */
+const ofLanes = (cond: Expr): boolean =>
+  termsOf(cond).every(
+    (c) => !someExpr(c, (x) => x.kind === 'builtin' && x.axis.startsWith('thread') && x.axis !== 'thread.x'),
+  )
 
 /** Pushes a condition down past barriers and shared work, so that every thread reaches them. */
 function predicate(body: Body, cond: Expr): Body {
@@ -284,11 +311,11 @@ function predicate(body: Body, cond: Expr): Body {
       // It stays cooperative: conditions further out are judged the same way.
       const agreed = conditionsOfAll(cond, s)
       out.push(agreed.length > 0 ? branch(all(agreed), [s]) : s)
-    } else if (!needsAll([s])) run.push(s)
+    } else if (!needsAll([s], cond)) run.push(s)
     else {
       flush()
       if (s.kind === 'for') {
-        if (divergent(s.extent)) refuseDivergent(s)
+        if (divergent(s.extent) && (blockMeets([s]) || !ofLanes(cond))) refuseDivergent(s)
         out.push(stmt({ ...s, body: predicate(s.body, cond) }))
       } else if (s.kind === 'if') {
         if (divergent(s.cond)) {

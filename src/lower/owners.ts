@@ -22,25 +22,35 @@ export interface Block {
   readonly lanes: Lanes
 }
 
+/** Which threads two accesses may meet in: those of one row of the block, or any. */
+export type Meeting = 'none' | 'row' | 'block'
+
 /**
  * Whether an element of memory that threads share may be touched by `x` in one thread and by `y` in another, one
  * of them writing. Paths begin where the accesses part: what is around both has one value for both.
  */
-export function mayMeet(x: BufferAccess, y: BufferAccess, block: Block): boolean {
-  if (x.buffer !== y.buffer || block.registers.has(x.buffer)) return false
-  if (x.mode === 'read' && y.mode === 'read') return false
-  if (isAtomic(x) && isAtomic(y)) return false
-  if (x.index.some((e, d) => differ(e, y.index[d], [...x.path, ...y.path]))) return false
-  if (isDealtOut(x) || isDealtOut(y)) return true
+export function meeting(x: BufferAccess, y: BufferAccess, block: Block): Meeting {
+  if (x.buffer !== y.buffer || block.registers.has(x.buffer)) return 'none'
+  if (x.mode === 'read' && y.mode === 'read') return 'none'
+  if (isAtomic(x) && isAtomic(y)) return 'none'
+  if (x.index.some((e, d) => differ(e, y.index[d], [...x.path, ...y.path]))) return 'none'
+  if (isDealtOut(x) || isDealtOut(y)) {
+    const along = [...block.axes, ...[...x.path, ...y.path].flatMap((l) => l.along ?? [])]
+    return along.every((axis) => axis === 'thread.x') ? 'row' : 'block'
+  }
   // Rounds of spatial loops write different elements; memory of the block is used anew in every round.
   if (x.stmt === y.stmt && !block.shared.has(x.buffer) && [...x.path, ...y.path].every((l) => !l.reduce))
-    if (x.mode === 'write' && y.mode === 'write') return false
+    if (x.mode === 'write' && y.mode === 'write') return 'none'
   const proved = new Set<ThreadAxis>()
   const open = new Set<ThreadAxis>()
+  let inRow = false
   for (const axis of block.axes) {
     const [a, b] = [loopOn(x, axis), loopOn(y, axis)]
     if (a && b) open.add(axis)
-    else if (a || b || !byFirst(x, block) || !byFirst(y, block)) return true
+    else if (a || b || !byFirst(x, block) || !byFirst(y, block)) {
+      if (axis !== 'thread.x') return 'block'
+      inRow = true
+    }
   }
   // An axis whose thread is known to be the same makes its index a constant for the others.
   for (let grown = true; grown; ) {
@@ -54,7 +64,9 @@ export function mayMeet(x: BufferAccess, y: BufferAccess, block: Block): boolean
       grown = true
     }
   }
-  return proved.size < open.size
+  const left = [...open].filter((axis) => !proved.has(axis))
+  if (left.some((axis) => axis !== 'thread.x')) return 'block'
+  return inRow || left.length > 0 ? 'row' : 'none'
 }
 
 /** Whether two indices have different remainders by one number: stages of a buffer, seen from one round. */

@@ -29,6 +29,7 @@ import { lowerReductions } from './reductions.ts'
 import { scalars } from './scalars.ts'
 import { lowerSearches } from './searches.ts'
 import { accumulateSegments } from './segments.ts'
+import { sinkNames } from './sink.ts'
 import { tightenLoops } from './tighten.ts'
 import { unrollLoops } from './unroll.ts'
 import { unswitch } from './unswitch.ts'
@@ -83,6 +84,7 @@ export const LAUNCH_PASSES: readonly {
   { name: 'casts', run: (b, c) => explicitCasts(b, c.kernel.buffers) },
   { name: 'hoist', run: (b, c) => hoist(b, c.names, c.kernel.buffers) },
   { name: 'searches', run: (b, c) => lowerSearches(b, c.names) },
+  { name: 'sink', run: (b) => sinkNames(b) },
 ]
 
 /** Called after every pass: for verifiers in tests, timing, and `spt show`. */
@@ -105,7 +107,7 @@ export function lowerToMemory(kernel: Kernel2, observe?: Observer, options: Lowe
     name: kernel.name,
     params: loops.params,
     buffers: loops.buffers.map(flatBuffer),
-    steps: makeLaunches(loops, names),
+    steps: makeLaunches(loops, names, options.together ? 1 : options.lanes),
     ...(loops.lostWrites ? { lostWrites: loops.lostWrites } : {}),
     ...(loops.facts ? { facts: loops.facts } : {}),
   }

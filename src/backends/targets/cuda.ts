@@ -267,6 +267,11 @@ export const CUDA: Target = {
   forHeader: (name, extent) => `for (int ${name} = 0; ${name} < ${extent}; ++${name})`,
   whileHeader: (cond) => `while (${cond})`,
   barrier: '__syncthreads();',
+  laneBarrier: (among, helpers) => {
+    if (among === WARP) return '__syncwarp();'
+    need(helpers, 'lanes')
+    return `__syncwarp(lanes<${among}>());`
+  },
   atomic: ({ name, buffer }, index, op, value) => {
     const native = NATIVE_ATOMIC[op]
     return native?.[1].includes(buffer.dtype) ? `${native[0]}(&${name}[${index}], ${value});` : null

@@ -1,0 +1,125 @@
+/** Rows of a block that meet by themselves, over shared memory that is theirs. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { interpretPlan } from '../../src/ir/interpret3.ts'
+import type { Plan, Stmt } from '../../src/ir/loops.ts'
+import { walkStmts } from '../../src/ir/tree.ts'
+import { verify3 } from '../../src/ir/verify3.ts'
+import { load } from '../../src/node.ts'
+import { compileCuda, noNvcc } from '../support/nvcc.ts'
+
+const program = await load(`
+kernel product(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  axis f = dense_fixed(d)
+  buffer A: f32[i, j] in
+  buffer B: f32[jd, f] in
+  buffer C: f32[i, f] out
+  iterate sum [i, j, f] as SRS { C[i, f] += A[i, j] * B[j, f] }
+}
+schedule product.staged(rows, tile, lanes) {
+  split i by rows -> (io, ii)
+  split f by lanes -> (fo, fi)
+  split j by tile -> (jo, ji)
+  reorder (io, fo, ii, fi, jo, ji)
+  bind io to block.x, fo to block.y, ii to thread.y, fi to thread.x
+  cache_write C at fi in register
+  cache_read A at jo in shared
+}
+schedule product.blocks(tile, lanes) {
+  split f by lanes -> (fo, fi)
+  split j by tile -> (jo, ji)
+  reorder (i, fo, fi, jo, ji)
+  bind i to block.x, fo to block.y, fi to thread.x
+  cache_write C at fi in register
+  cache_read A at jo in shared
+}`)
+const plan = (schedule: string, args: readonly number[], lanes: number, together = false): Plan =>
+  program
+    .kernel()
+    .schedule(schedule, ...args)
+    .compilation.planFor({ lanes, together })
+
+const barriers = (p: Plan): Stmt[] => {
+  const out: Stmt[] = []
+  for (const step of p.steps)
+    if (step.kind === 'launch') walkStmts(step.body, (s) => void (s.kind === 'barrier' && out.push(s)))
+  return out
+}
+
+test('what lanes of a row leave each other arrives', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.nat(7), { maxLength: 6 }),
+      fc.integer({ min: 1, max: 6 }),
+      fc.constantFrom(1, 2, 3),
+      fc.constantFrom(2, 3, 8),
+      fc.constantFrom(2, 4, 8),
+      fc.constantFrom(8, 32),
+      (lengths, d, rows, tile, width, lanes) => {
+        const [m, n] = [lengths.length, 7]
+        const j_indptr = [0]
+        for (const l of lengths) j_indptr.push(j_indptr.at(-1)! + l)
+        const j_indices = lengths.flatMap((l) => Array.from({ length: l }, (_, k) => (k * 3 + l) % n))
+        const A = j_indices.map((_, p) => (p % 5) + 1)
+        const B = Array.from({ length: n * d }, (_, k) => (k % 7) - 3)
+        const C = new Array<number>(m * d).fill(0)
+        j_indices.forEach((j, p) => {
+          const i = j_indptr.findLastIndex((start) => start <= p)
+          for (let f = 0; f < d; f++) C[i * d + f]! += A[p]! * B[j * d + f]!
+        })
+        for (const p of [plan('staged', [rows, tile, width], lanes), plan('blocks', [tile, width], lanes)]) {
+          verify3(p)
+          const memory = new Map(Object.entries({ A, B, j_indptr, j_indices }).map(([k, v]) => [k, [...v]]))
+          memory.set('C', new Array<number>(m * d).fill(Number.NaN))
+          interpretPlan(p, memory, new Map(Object.entries({ m, n, d, j_count: A.length })))
+          expect(memory.get('C')!.map((x) => x + 0)).toEqual(C.map((x) => x + 0))
+        }
+      },
+    ),
+    { numRuns: 60 },
+  )
+})
+
+test('rows that are lanes of a warp meet alone, others as a block', () => {
+  const staged = barriers(plan('staged', [4, 8, 8], 32))
+  expect(staged.map((b) => b.kind === 'barrier' && b.lanes)).toEqual([
+    { width: 8, among: 8 },
+    { width: 8, among: 8 },
+  ])
+  // A block of one row: all rounds are the same for its lanes.
+  const blocks = barriers(plan('blocks', [8, 32], 32))
+  expect(blocks.map((b) => b.kind === 'barrier' && b.lanes)).toEqual([
+    { width: 32, among: 32 },
+    { width: 32, among: 32 },
+  ])
+  for (const wide of [24, 64])
+    expect(barriers(plan('blocks', [8, wide], 32)).every((b) => b.kind === 'barrier' && !b.lanes)).toBe(true)
+})
+
+test('where rows cannot meet alone, loops of different lengths are refused', () => {
+  expect(() => plan('staged', [4, 8, 64], 32)).toThrow('divergent-barrier')
+  expect(() => plan('staged', [4, 8, 8], 1)).toThrow('divergent-barrier')
+  expect(() => plan('staged', [4, 8, 8], 32, true)).toThrow('divergent-barrier')
+})
+
+test.skipIf(noNvcc)('nvcc takes it', () => {
+  const texts = [
+    ['staged', 4, 32, 32],
+    ['staged', 4, 8, 8],
+    ['blocks', 32, 32],
+  ].map(([s, ...args]) =>
+    program
+      .kernel()
+      .schedule(s as string, ...(args as number[]))
+      .emit('cuda')
+      .map((t) => t.text)
+      .join('\n'),
+  )
+  expect(texts[1]).toContain('__syncwarp(lanes<8>())')
+  for (const t of texts) expect(t).not.toContain('__syncthreads')
+  expect(compileCuda(texts)).toBe('')
+})
+if (noNvcc) console.log(`skipped: compiling CUDA: ${noNvcc}`)
