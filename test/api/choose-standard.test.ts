@@ -47,6 +47,7 @@ const CASES: readonly Case[] = [
   { kernel: 'gemm', inputs: { params: { m: 33, n: 17, k: 9, alpha: 2 }, seed: 1 } },
   { kernel: 'gemm', inputs: { params: { m: 2048, n: 1024, k: 64, alpha: 2 } }, large: true },
   { kernel: 'gemm', inputs: { params: { m: 2049, n: 1024, k: 64, alpha: 2 } }, large: true },
+  { kernel: 'gemm', inputs: { params: { m: 1000, n: 600, k: 64, alpha: 2 } }, large: true },
 ]
 const NAMES = [...new Set(CASES.map((c) => c.kernel))]
 const casesOf = (name: string) => CASES.filter((c) => c.kernel === name)
