@@ -205,7 +205,7 @@ async function runSchedule(
       })
     try {
       const kernel = scheduled()
-      const compiled = await kernel.compile(device)
+      const compiled = await kernel.compileAsIs(device)
       let [pace, building] = [0, 0]
       for (const s of data)
         try {

@@ -45,7 +45,7 @@ export class CompiledChoice extends CompiledKernel {
     return this.#undecided()
   }
 
-  /** Schedules that have been chosen so far, as choices write them. */
+  /** Schedules that have been chosen so far, with all their arguments. */
   get variants(): readonly string[] {
     return [...this.#kernels.keys()]
   }
@@ -111,9 +111,10 @@ export class CompiledChoice extends CompiledKernel {
   }
 
   readonly #make = (decision: Decision): Kernel => {
-    const { text } = decision.chosen
-    const known = this.#kernels.get(text) ?? applied(this.#open, decision)
-    this.#kernels.set(text, known)
+    const { schedule, args } = decision.chosen
+    const name = args.length > 0 ? `${schedule}(${args.join(', ')})` : schedule
+    const known = this.#kernels.get(name) ?? applied(this.#open, decision)
+    this.#kernels.set(name, known)
     return known
   }
 

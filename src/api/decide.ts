@@ -3,14 +3,15 @@ import { type Diagnostic, fail, invariant, type Span } from '../ast/diagnostic.t
 import { isFloat } from '../ir/dtype.ts'
 import type { Branch, Choice } from '../ir/elaborate/index.ts'
 import { type Expr, foldCompare, foldInt, freeVars, type Var } from '../ir/expr.ts'
+import { valuesOf } from '../schedule/resolve.ts'
 
 /** Which schedule was chosen, and why. */
 export interface Chosen {
   /** The name of the choice. */
   readonly choice: string
   readonly schedule: string
-  /** By place; `undefined`: the parameter's default. */
-  readonly args: readonly (number | undefined)[]
+  /** A value for each of its parameters, defaults included. */
+  readonly args: readonly number[]
   /** As a choice writes it: `by_length(512, lanes = 8)`. */
   readonly text: string
   /** The condition as written; `otherwise` without one. */
@@ -53,14 +54,14 @@ export function decide(choice: Choice, known: Lookup): Decision {
       )
       continue
     }
-    const args = branch.args.map((a, k) => (a ? argument(branch, k, value(a)) : undefined))
+    const given = branch.args.map((a, k) => (a ? argument(branch, k, value(a)) : undefined))
     return {
       branch,
       chosen: {
         choice: choice.name,
         schedule: branch.schedule.name,
-        args,
-        text: callText(branch, args),
+        args: [...valuesOf(branch.schedule, given).values()],
+        text: callText(branch, given),
         because:
           branch.conditions.length > 0 ? branch.conditions.map((c) => c.text).join(' and ') : 'otherwise',
         values: Object.fromEntries(seen),

@@ -55,7 +55,8 @@ function stepsIn(schedule: Schedule, args: readonly (number | undefined)[], prog
   return schedule.steps.flatMap((s) => convert(s, env, progress))
 }
 
-function valuesOf(schedule: Schedule, args: readonly (number | undefined)[]): ReadonlyMap<string, number> {
+/** What each parameter is, in order. */
+export function valuesOf(schedule: Schedule, args: readonly (number | undefined)[]): ReadonlyMap<string, number> {
   const values = new Map<string, number>()
   if (args.length > schedule.params.length)
     fail({

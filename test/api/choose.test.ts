@@ -247,7 +247,7 @@ describe('which schedule', () => {
     expect(prepared.choice).toMatchObject({
       choice: 'auto',
       schedule: 'wide',
-      args: [undefined, 4],
+      args: [2, 4],
       text: 'wide(each = 4)',
       because: 'd % 4 == 0 and longest(j) > 2',
       values: { cuda: false, d: 8, 'longest(j)': 3 },
@@ -318,7 +318,7 @@ describe('which schedule', () => {
 })
 
 describe('variants', () => {
-  const BRANCHES = 'when (d % 4 == 0) wide(2, 4)\nwhen (d % 2 == 0) wide(2, 2)\notherwise plain'
+  const BRANCHES = 'when (d % 4 == 0) wide(2, 4)\nwhen (d % 2 == 0) wide(each = 2)\notherwise plain'
   const inputs = (d: number) => inputsOf({ rows: [[0, 2], [1]], n: 3, d })
 
   test('are compiled when they are chosen first, once', async () => {
