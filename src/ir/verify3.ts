@@ -24,6 +24,7 @@ const PASSES = [
   'casts',
   'hoist',
   'searches',
+  'sink',
 ]
 
 interface Scope {
@@ -39,7 +40,7 @@ interface Context {
 }
 
 /** Throws `InternalError` naming the first violated invariant. `after`: the latest pass; the last if left out. */
-export function verify3(plan: Plan, after = 'searches'): void {
+export function verify3(plan: Plan, after = 'sink'): void {
   const at = PASSES.indexOf(after)
   invariant(at >= 0, `no pass ${after} of Stage III`)
   const params = new Map<string, Dtype>(plan.params.map((p) => [p.name, p.kind === 'size' ? 'i32' : p.dtype]))

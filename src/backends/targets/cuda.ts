@@ -1,5 +1,5 @@
 /** CUDA C++ for NVRTC and nvcc, with no headers: half types are unpacked by hand. */
-import { type Dtype, INT_RANGE, isFloat, isHalf, isInt } from '../../ir/dtype.ts'
+import { DTYPE_BYTES, type Dtype, INT_RANGE, isFloat, isHalf, isInt } from '../../ir/dtype.ts'
 import type { MathFn } from '../../ir/expr.ts'
 import type { Helpers, Target } from '../target.ts'
 
@@ -239,9 +239,10 @@ export const CUDA: Target = {
   storeVector: ({ ref, index }, values, helpers) => {
     const { dtype } = ref.buffer
     const type = vectorType(dtype, values.length)
-    // Counted in vectors the address is aligned for the compiler, too; else it may store elements one by one.
-    const at = `${paren(index)} >> ${Math.log2(values.length)}`
-    return [`((${type}*)${ref.name})[${at}] = ${vectorOf(dtype, values, helpers)};`]
+    // Said to be aligned, lest the compiler store elements one by one; neighbouring addresses share their base.
+    const bytes = values.length * DTYPE_BYTES[dtype]
+    const at = `__builtin_assume_aligned(${ref.name} + ${paren(index)}, ${bytes})`
+    return [`*(${type}*)${at} = ${vectorOf(dtype, values, helpers)};`]
   },
   builtin: (axis) =>
     axis.startsWith('thread') ? `(int)threadIdx.${axis.slice(-1)}` : axis.replace('.', '_'),

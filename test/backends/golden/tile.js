@@ -3,12 +3,12 @@ export function tile_0(x, w, y, m) {
     const x_shared = new Float64Array(64);
     const thread = function* (thread_x) {
       const at_2 = Math.imul(block_x, 64);
-      const at_3 = Math.imul(block_x, 16) + thread_x;
       for (let round = 0; round < 4; round++) {
         const at = Math.imul(round, 16) + thread_x;
         x_shared[at] = x[at_2 + at];
       }
       yield;
+      const at_3 = Math.imul(block_x, 16) + thread_x;
       y[at_3] = 0;
       for (let c = 0; c < 64; c++) {
         y[at_3] = y[at_3] + x_shared[c] * w[Math.imul(c, 16) + thread_x];

@@ -18,12 +18,12 @@ fn tile_0(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id)
   }
   let block_x = linear;
   let at_2 = block_x * 64i;
-  let at_3 = block_x * 16i + i32(local.x);
   for (var round_1 = 0i; round_1 < 4i; round_1++) {
     let at = round_1 * 16i + i32(local.x);
     x_shared[at] = x[at_2 + at];
   }
   workgroupBarrier();
+  let at_3 = block_x * 16i + i32(local.x);
   y[at_3] = 0.0f;
   for (var c = 0i; c < 64i; c++) {
     y[at_3] = y[at_3] + x_shared[c] * w[c * 16i + i32(local.x)];
