@@ -253,11 +253,7 @@ export const stagedRows: Kernel2 = kernel2(
 export const listedRows: Kernel2 = kernel2(
   'listed',
   ['m', 'p_count'],
-  [
-    buffer('rows', ['p_count'], 'index'),
-    buffer('A', ['p_count', 4], 'in'),
-    buffer('C', ['m', 4], 'inout'),
-  ],
+  [buffer('rows', ['p_count'], 'index'), buffer('A', ['p_count', 4], 'in'), buffer('C', ['m', 4], 'inout')],
   [
     loop(
       'p',

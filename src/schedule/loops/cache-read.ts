@@ -5,7 +5,8 @@ import type { Buffer, For, Stmt } from '../../ir/loops.ts'
 import { replaceLoop, stmt } from '../../ir/tree.ts'
 import { checkOneNest } from '../checks.ts'
 import type { Context } from '../context.ts'
-import { fillNest, isContiguous, type Tile, tileIndex, tileOf } from '../copy-tile.ts'
+import { fillNest } from '../copy-fill.ts'
+import { isContiguous, type Tile, tileIndex, tileOf } from '../copy-tile.ts'
 import { allocatedIn } from '../depend.ts'
 import {
   checkStable,
