@@ -1,0 +1,110 @@
+/** Choices by tensors that a device has. */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { isStored } from '../../src/ir/axis.ts'
+import {
+  CompiledChoice,
+  convertFor,
+  coords,
+  dense,
+  load,
+  prepareResident,
+  releaseConversions,
+  resident,
+  stored,
+} from '../../src/node.ts'
+import type { Device } from '../../src/runtime/device.ts'
+import { complaint } from '../api/support.ts'
+import { DEVICES } from './devices.ts'
+
+const TEXT = `
+format bsr(b) over (i, j) {
+  axis io = dense_fixed(ceildiv(i, b))
+  axis jo = sparse_variable(io, ceildiv(j, b))
+  axis ii = dense_fixed(b)
+  axis ji = dense_fixed(b)
+  map (i, j) -> (i / b, j / b, i % b, j % b)
+  inverse (io, jo, ii, ji) -> (io * b + ii, jo * b + ji)
+}
+kernel product(m: size, n: size, d: size) {
+  axis i  = dense_fixed(m)
+  axis j  = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  axis f  = dense_fixed(d)
+  buffer A: f32[i, j]  in
+  buffer B: f32[jd, f] in
+  buffer C: f32[i, f]  out
+  iterate sum [i, j, f] as SRS { C[i, f] += A[i, j] * B[j, f] }
+}
+schedule product.blocks(b) { A as bsr(b) }
+schedule product.plain { reorder (i, f, j) }
+schedule product.auto choose {
+  when (longest(j) > 2 and nnz(A) == 5) blocks(d - 1)
+  otherwise plain
+}
+`
+const indptr = Int32Array.of(0, 3, 3, 5)
+const indices = Int32Array.of(0, 2, 3, 1, 2)
+const A = stored([3, 4], { j: { indptr, indices } }, Float32Array.of(1, 2, 3, 4, 5))
+const B = dense(
+  [4, 3],
+  Float32Array.from({ length: 12 }, (_, k) => k),
+)
+
+describe.each(DEVICES)('on $name', ({ open }) => {
+  let device: Device
+  beforeAll(async () => {
+    device = await open()
+  }, 120_000)
+  afterAll(async () => {
+    await releaseConversions(device)
+    await device.dispose()
+  })
+
+  test('arrays there: their offsets are downloaded once, and the rest stays', async () => {
+    const kernel = (await load(TEXT)).kernel()
+    const { source } = kernel.compilation
+    const axes = ['i', 'j'].map((a) => source.axes.find((x) => x.name === a)!).filter(isStored)
+    const there = await resident(device, A, axes)
+    const compiled = await kernel.compile(device)
+    expect(compiled).toBeInstanceOf(CompiledChoice)
+    const download = vi.spyOn(device, 'download')
+    const inputs = { tensors: { B }, resident: { A: there } }
+    const { kernel: chosen, choice } = await (compiled as CompiledChoice).choose(inputs)
+    expect(download).toHaveBeenCalledTimes(1)
+    expect(download.mock.calls[0]![1]).toBe(4 * indptr.length)
+    download.mockRestore()
+    expect([choice.text, choice.values]).toEqual(['blocks(2)', { 'longest(j)': 3, 'nnz(A)': 5, d: 3 }])
+    const parts = await convertFor(chosen, 'A', there)
+    const prepared = await prepareResident(chosen, { A: parts }, { tensors: { B } })
+    await prepared.run()
+    expect([...(await prepared.read('C')).values!]).toEqual([39, 45, 51, 0, 0, 0, 42, 51, 60])
+    prepared.free()
+    parts.free()
+    there.free()
+    compiled.release()
+  })
+
+  test('coordinates there say nothing of rows: it is asked for in numbers', async () => {
+    const compiled = (await (await load(TEXT)).kernel().compile(device)) as CompiledChoice
+    const there = await resident(
+      device,
+      coords(
+        [3, 4],
+        [
+          [0, 0, 0, 2, 2],
+          [0, 2, 3, 1, 2],
+        ],
+        null,
+        'f32',
+      ),
+    )
+    const inputs = { tensors: { B }, resident: { A: there } }
+    expect(await complaint(() => compiled.choose(inputs))).toMatch(
+      /^choose\/unknown-statistic.* longest\(j\)/,
+    )
+    const statistics = { 'longest(j)': 3, 'nnz(A)': 5 }
+    expect((await compiled.choose({ ...inputs, statistics })).choice.text).toBe('blocks(2)')
+    there.free()
+    compiled.release()
+  })
+})

@@ -1,0 +1,116 @@
+/** What is wrong with a choice is found without data. */
+import { describe, expect, test } from 'vitest'
+import { load, SptError } from '../../src/node.ts'
+
+const KERNEL = `kernel mul(m: size, n: size, d: size, alpha: f32) {
+  axis i  = dense_fixed(m)
+  axis j  = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  axis f  = dense_fixed(d)
+  buffer A: f32[i, j]  in
+  buffer B: f32[jd, f] in
+  buffer C: f32[i, f]  out
+  iterate sum [i, j, f] as SRS { C[i, f] += alpha * A[i, j] * B[j, f] }
+}
+schedule mul.tiles(rows, each = 4) { split f by each; split i by rows }
+schedule mul.plain { reorder (i, f, j) }
+schedule mul.other choose { otherwise plain }
+`
+
+/** Code, message and place of each error. */
+async function wrong(text: string): Promise<string[]> {
+  try {
+    await load(KERNEL + text)
+  } catch (e) {
+    if (!(e instanceof SptError)) throw e
+    return e.diagnostics.map((d) => {
+      const at = (KERNEL + text).slice(d.span!.start, d.span!.end)
+      return `${d.code}: ${d.message} [${at}]`
+    })
+  }
+  return []
+}
+const branch = (b: string): Promise<string[]> => wrong(`schedule mul.auto choose { ${b} }`)
+
+describe('conditions', () => {
+  test.each([
+    ['when (e > 3) plain', 'check/unknown-name: there is no e here [e]'],
+    [
+      'when (alpha > 3) plain',
+      'check/unknown-name: alpha is a scalar, and schedules are chosen by sizes [alpha]',
+    ],
+    ['when (j > 3) plain', 'check/unknown-name: j is an axis [j]'],
+    ['when (d) plain', 'check/condition: this must be true or false, and it is i32 [d]'],
+    ['when (cuda > 1 and d) plain', 'check/condition: this must be true or false, and it is i32 [d]'],
+    [
+      'when (A[0, 0] > 1) plain',
+      'check/unknown-name: values of tensors are not known where a schedule is chosen [A[0, 0]]',
+    ],
+    ['when (longest(i) > 3) plain', 'check/statistic: axis i has no segments of different lengths [i]'],
+    ['when (longest(x) > 3) plain', 'check/unknown-axis: kernel mul has no axis x [x]'],
+    ['when (longest(j, j) > 3) plain', 'check/statistic: longest is asked of an axis [longest(j, j)]'],
+    ['when (count(j by i) > 3) plain', 'check/statistic: count is asked of an axis [count(j by i)]'],
+    ['when (nnz(B) > 3) plain', 'check/statistic: B is dense [B]'],
+    ['when (nnz(j) > 3) plain', 'check/unknown-buffer: kernel mul has no buffer j [j]'],
+    ['when (sqrt(d) > 3) plain', 'check/unknown-function: there is no function sqrt here [sqrt]'],
+    ['when (d / 0 > 3) plain', 'check/division-by-zero: an integer is divided by 0 [0]'],
+  ])('%s', async (text, complaint) => {
+    expect(await branch(text)).toEqual([complaint])
+  })
+})
+
+describe('schedules', () => {
+  test.each([
+    ['otherwise missing', 'check/unknown-schedule: kernel mul has no schedule missing [missing]'],
+    ['otherwise other', 'check/choice-of-choice: other is a choice itself [other]'],
+    ['otherwise tiles', 'check/arguments: schedule tiles needs a value for rows [otherwise tiles]'],
+    [
+      'otherwise tiles(1, 2, 3)',
+      'check/arguments: schedule tiles is given 3 arguments [otherwise tiles(1, 2, 3)]',
+    ],
+    ['otherwise tiles(row = 2)', 'check/unknown-parameter: schedule tiles has no parameter row [row]'],
+    ['otherwise tiles(2, rows = 2)', 'check/duplicate: rows is given twice [rows]'],
+    ['otherwise tiles(mean(j))', 'check/argument-type: an argument is an integer, and this is f64 [mean(j)]'],
+    ['otherwise tiles(cpu)', 'check/argument-type: an argument is an integer, and this is bool [cpu]'],
+    ['otherwise tiles(each == 4)', 'check/unknown-name: there is no each here [each]'],
+  ])('%s', async (text, complaint) => {
+    expect(await branch(text)).toEqual([complaint])
+  })
+
+  test('one choice shows all of its mistakes', async () => {
+    expect(await branch('when (e > 3) plain\notherwise missing')).toHaveLength(2)
+  })
+
+  test('nothing to choose from', async () => {
+    expect(await branch('')).toEqual(['check/empty-choice: mul.auto has nothing to choose from [auto]'])
+  })
+
+  test('no schedule uses a choice, and no other schedule has its name', async () => {
+    expect(await wrong('schedule mul.more { use other }')).toEqual([
+      'check/choice-used: other is chosen when data are bound, and has no steps before [other]',
+    ])
+    expect((await wrong('schedule mul.plain choose { otherwise tiles(1) }'))[0]).toMatch(
+      /^link\/duplicate-name/,
+    )
+    expect((await wrong('schedule mull.auto choose { otherwise plain }'))[0]).toMatch(/^link\/unknown-name/)
+  })
+
+  test('words of choices are names elsewhere', async () => {
+    expect(
+      await wrong(`schedule mul.choose(when = 2) { split f by when }
+        schedule mul.otherwise choose { when (d > 1) choose(when = 3) otherwise choose }`),
+    ).toEqual([])
+  })
+})
+
+test('a choice of another file is one of the kernel', async () => {
+  const files: Record<string, string> = {
+    'lib.spt': KERNEL,
+    'main.spt':
+      'import "lib.spt"\nschedule mul.auto choose { when (d % 2 == 0) tiles(d / 2) otherwise plain }',
+  }
+  const program = await load('main.spt', { read: async (path) => files[path]! })
+  const kernel = program.kernel()
+  expect(kernel.choices).toEqual(['other', 'auto'])
+  expect((await kernel.choose('cpu', { params: { d: 6 } })).chosen.text).toBe('tiles(3)')
+})
