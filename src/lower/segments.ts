@@ -220,7 +220,7 @@ function batches(loop: For, segments: Segments, sums: Sums, by: number, names: N
     }
     const value = (k: number, at: Expr, map: At): Load =>
       load(values[k]!.name, [at, ...inner.map((l) => substitute(variable(l.var), map))], values[k]!.dtype)
-    const apart: Body = [
+    const first: Body = [
       ...values.map((buffer): Stmt => stmt({ kind: 'alloc', buffer })),
       each((map, at) =>
         nest(inner, names, true, map, (all) =>
@@ -234,37 +234,25 @@ function batches(loop: For, segments: Segments, sums: Sums, by: number, names: N
           ),
         ),
       ),
+    ]
+    const combine = (enter: (map: At) => Body): Stmt =>
       each((map, at) => [
-        ...sums.enter(parts.map((p) => substitute(p, map))),
+        ...enter(map),
         ...nest(inner, names, true, map, (all) => [
           sums.take(
             all,
             values.map((_, k) => value(k, at, all)),
           ),
         ]),
-      ]),
-    ]
+      ])
+    const enter = (map: At): Body => sums.enter(parts.map((p) => substitute(p, map)))
     const end = new Map([[loop.var, add(mul(variable(round), int(by)), int(by - 1))]])
-    const together = guarded || !grows(parts, loop) ? undefined : sums.within(end)
-    const body: Body = together
-      ? [
-          stmt({
-            kind: 'if',
-            cond: together,
-            then: [
-              each((map) =>
-                nest(inner, names, true, map, (own) => [
-                  sums.take(
-                    own,
-                    reduce.values.map((v) => substitute(v, own)),
-                  ),
-                ]),
-              ),
-            ],
-            else: [...apart, ...sums.bound()],
-          }),
-        ]
-      : apart
+    // Loads stay outside of the condition: they are under way while it is decided.
+    const one = guarded || !grows(parts, loop) ? undefined : sums.within(end)
+    const second: Stmt = one
+      ? stmt({ kind: 'if', cond: one, then: [combine(() => [])], else: [combine(enter), ...sums.bound()] })
+      : combine(enter)
+    const body: Body = [...first, second]
     return [stmt({ ...loop, var: round, extent: int(extent.value / by), guards: [], body })]
   }
   const last = new Map([[loop.var, int(extent.value - 1)]])

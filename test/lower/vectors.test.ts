@@ -1,0 +1,189 @@
+/** What schedules require of sizes, accesses to neighbours at once, and rounds that are whole. */
+import { fc } from '@fast-check/vitest'
+import { describe, expect, test } from 'vitest'
+import { coords, devices, load } from '../../src/node.ts'
+
+const TEXT = `
+kernel product(m: size, n: size, d: size) {
+  axis i  = dense_fixed(m)
+  axis j  = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  axis f  = dense_fixed(d)
+  buffer A: f32[i, j] in
+  buffer B: f32[jd, f] in
+  buffer C: f32[i, f] out
+  iterate sum [i, j, f] as SRS { C[i, f] += A[i, j] * B[j, f] }
+}
+schedule product.rows(lanes = 2) {
+  split f by 4 * lanes -> (fo, fi)
+  split fi by 4 -> (fl, fv)
+  reorder (i, fo, fl, j, fv)
+  bind i to block.x, fo to block.y, fl to thread.x
+  cache_write C at fl in register
+  vectorize fv
+}
+schedule product.any { use rows }
+schedule product.fours {
+  require d % 4 == 0
+  use rows
+}
+schedule product.eight {
+  require d == 8
+  use rows
+}
+schedule product.twelve {
+  require d % 4 == 0
+  require d % 3 == 0
+  split f by 12 -> (fo, fi)
+}
+schedule product.turns(by = 3, ahead = 2) {
+  split j by by -> (jq, jg)
+  reorder (i, f, jg, jq)
+  bind i to block.x, f to block.y, jg to thread.x
+  unroll jq by ahead
+}
+schedule product.ahead(by = 4) {
+  reorder (i, f, j)
+  cache_write C at f in register
+  unroll j by by predicated
+}
+schedule product.ahead_in_place(by = 4) { unroll j by by predicated }
+schedule product.shared_sums {
+  require d % 4 == 0
+  split f by 4 -> (fo, fv)
+  split j by 4 -> (jq, jg)
+  reorder (i, fo, jg, jq, fv)
+  bind i to block.x, jg to thread.x
+  unroll fv
+}
+schedule product.atomic_sums {
+  fuse (i, j) -> e
+  require d % 4 == 0
+  atomic C
+  split f by 4 -> (fo, fv)
+  bind e to block.x, fo to block.y
+  unroll fv
+}
+`
+const program = await load(TEXT)
+const kernel = (name: string, ...args: number[]) => program.kernel().schedule(name, ...args)
+const cuda = (name: string, ...args: number[]): string => kernel(name, ...args).emit('cuda')[0]!.text
+const wgsl = (name: string): string => kernel(name).emit('wgsl')[0]!.text
+
+const graph = fc.record({
+  m: fc.integer({ min: 1, max: 6 }),
+  n: fc.integer({ min: 1, max: 9 }),
+  seed: fc.nat(),
+  entries: fc.uniqueArray(fc.tuple(fc.nat(5), fc.nat(8)), {
+    maxLength: 40,
+    selector: ([i, j]) => `${i} ${j}`,
+  }),
+})
+type Graph = typeof graph extends fc.Arbitrary<infer T> ? T : never
+
+function inputs({ m, n, entries, seed }: Graph, d: number) {
+  const kept = entries.filter(([i, j]) => i < m && j < n)
+  const A = coords(
+    [m, n],
+    [Int32Array.from(kept, (e) => e[0]), Int32Array.from(kept, (e) => e[1])],
+    Float32Array.from(kept, ([i, j]) => ((7 * i + 3 * j + seed) % 5) - 2),
+  )
+  return {
+    tensors: { A, B: Float32Array.from({ length: n * d }, (_, k) => ((k + seed) % 7) - 3) },
+    params: { m, n, d },
+  }
+}
+
+describe('require', () => {
+  test('takes guards away', () => {
+    expect(cuda('any')).toMatch(/ \+ 1 < d/)
+    expect(cuda('fours')).not.toMatch(/\+ 1 < d/)
+    expect(cuda('eight')).not.toMatch(/int d\b/)
+    expect(cuda('twelve')).not.toMatch(/< d\b/)
+  })
+
+  test('refuses other sizes before anything runs', async () => {
+    const device = await devices.cpu()
+    const compiled = await kernel('fours').compile(device)
+    const given = inputs({ m: 2, n: 2, seed: 1, entries: [[0, 1]] }, 6)
+    await expect(compiled.run(given)).rejects.toThrow(/run\/requirement|requires d % 4 == 0, and d is 6/)
+    compiled.release()
+  })
+
+  test.each([
+    ['require e % 4 == 0', /no size e/],
+    ['require d % 0 == 0', /cannot be required/],
+  ])('%s is refused', async (step, message) => {
+    const file = await load(`${TEXT}\nschedule product.wrong { ${step} }`)
+    expect(() => file.kernel().schedule('wrong').emit('js')).toThrow(message)
+  })
+})
+
+describe('neighbours in one access', () => {
+  test('where sizes allow it, and not elsewhere', () => {
+    expect(cuda('fours')).toContain('*(const float4*)(B + ')
+    expect(cuda('fours')).toMatch(/float4\*\)\(?C/)
+    expect(cuda('any')).not.toContain('float4')
+    expect(wgsl('fours')).toContain('B: array<vec4<f32>>')
+    expect(wgsl('any')).toContain('B: array<f32>')
+  })
+
+  test('sums that threads share are added and stored at once', () => {
+    const text = cuda('shared_sums')
+    expect(text).toMatch(/float4\*\)\(?C/)
+    expect(text).not.toContain('__syncthreads')
+  })
+
+  test('atomic updates as well', () => {
+    expect(cuda('atomic_sums')).toMatch(/add_4\(C \+ /)
+    expect(cuda('atomic_sums')).not.toMatch(/atomicAdd\(&C/)
+  })
+
+  test('the same results on a device with vectors', async () => {
+    const device = await devices.webgpu().catch(() => null)
+    if (!device) return
+    const compiled = await Promise.all(
+      ['fours', 'eight', 'shared_sums'].map((n) => kernel(n).compile(device)),
+    )
+    await fc.assert(
+      fc.asyncProperty(graph, async (g) => {
+        for (const c of compiled) {
+          const prepared = await c.prepare(inputs(g, 8))
+          expect((await prepared.verify()).ok).toBe(true)
+          prepared.free()
+        }
+      }),
+      { numRuns: 8 },
+    )
+  }, 120_000)
+})
+
+describe('rounds', () => {
+  test('whose threads take turns end by themselves', () => {
+    expect(kernel('turns').show(3)).not.toMatch(/if .*jq/)
+  })
+
+  test('that are whole read together and change only what is there', () => {
+    const text = cuda('ahead')
+    expect(text).toMatch(/\? next/)
+    expect(text.match(/for \(int j/g)).toHaveLength(1)
+  })
+
+  test('agree with the reference', async () => {
+    const device = await devices.cpu()
+    const cases = fc.tuple(
+      fc.constantFrom('turns', 'ahead', 'ahead_in_place', 'twelve'),
+      fc.integer({ min: 2, max: 5 }),
+    )
+    await fc.assert(
+      fc.asyncProperty(graph, cases, async (g, [name, by]) => {
+        const compiled = await kernel(name, ...(name === 'twelve' ? [] : [by])).compile(device)
+        const prepared = await compiled.prepare(inputs(g, 12))
+        expect((await prepared.verify()).ok).toBe(true)
+        prepared.free()
+        compiled.release()
+      }),
+      { numRuns: 60 },
+    )
+  })
+})
