@@ -16,6 +16,7 @@ import { walkStmts } from '../../src/ir/tree.ts'
 import { verify1 } from '../../src/ir/verify1.ts'
 import { verify2 } from '../../src/ir/verify2.ts'
 import { verify3 } from '../../src/ir/verify3.ts'
+import type { LowerOptions } from '../../src/lower/pipeline.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import type { Sample } from '../support/program-gen.ts'
 
@@ -37,26 +38,29 @@ export function agreeOnStages(c: Compilation, bound: Bound, expected: Expected):
     interpret(c.loops, memory, bound.params, order)
     compare(`stage 2 ${order}`, bound, memory, expected)
   }
-  for (const lanes of [1, 4, 32]) {
-    const plan = c.observe(
-      (pass, result) => {
-        if (result.stage === 2) verify2(result)
-        else verify3(result, pass)
-      },
-      { lanes },
-    )
-    if (lanes > 1 && !exchanges(plan)) continue
+  for (const options of TARGETS) {
+    const plan = c.observe((pass, result) => {
+      if (result.stage === 2) verify2(result)
+      else verify3(result, pass)
+    }, options)
+    if (options.lanes && !meetsInRows(plan)) continue
     const memory = memoryOf(plan.buffers, bound)
     interpretPlan(plan, memory, bound.params)
-    compare(`stage 3, ${lanes} lanes`, bound, memory, expected)
+    compare(`stage 3, ${options.lanes ?? 1} lanes`, bound, memory, expected)
   }
 }
 
-/** Whether any threads exchange registers. */
-function exchanges(plan: Plan): boolean {
+/** No lanes, as few as devices have, and a warp. */
+const TARGETS: readonly LowerOptions[] = [{}, { lanes: 4, together: true }, { lanes: 32 }]
+
+/** Whether any lanes exchange registers or meet without their block. */
+function meetsInRows(plan: Plan): boolean {
   let found = false
-  for (const s of plan.steps)
-    if (s.kind === 'launch') walkStmts(s.body, (x) => void (x.kind === 'let' && x.lane && (found = true)))
+  for (const step of plan.steps)
+    if (step.kind === 'launch')
+      walkStmts(step.body, (s) => {
+        if ((s.kind === 'let' && s.lane) || (s.kind === 'barrier' && s.lanes)) found = true
+      })
   return found
 }
 
