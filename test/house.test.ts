@@ -14,9 +14,9 @@ test('imports run one way', () => {
 })
 
 test('no operator is named in src', () => {
-  const kernels = readdirSync('kernels').map((f) => f.replace(/\.spt$/, ''))
-  const declared = readdirSync('kernels').flatMap((f) =>
-    [...readFileSync(join('kernels', f), 'utf8').matchAll(/^kernel\s+(\w+)/gm)].map((m) => m[1]!),
+  const kernels = readdirSync('kernels').flatMap((f) => (f.endsWith('.spt') ? [f.slice(0, -4)] : []))
+  const declared = files('kernels').flatMap((f) =>
+    [...readFileSync(f, 'utf8').matchAll(/^(?:kernel|instr|memory)\s+(\w+)/gm)].map((m) => m[1]!),
   )
   const ordinary = new Set([
     'formats',

@@ -38,7 +38,7 @@ export interface Instr extends Item {
   readonly words: readonly Ident[]
   readonly items: readonly InstrItem[]
 }
-/** `C: f32[16, 8] in mma_c aligned 16`; the memory is `global`, `shared`, or the name of a declared one. */
+/** `C: f32[16, 8] in tiles aligned 16`; the memory is `global`, `shared`, or the name of a declared one. */
 export interface Operand extends Node {
   readonly name: Ident
   readonly type: TypeName

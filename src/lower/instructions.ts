@@ -6,24 +6,14 @@
  * map gives: initialisation, conversion and write-back need no instruction.
  */
 import { fail, invariant } from '../ast/diagnostic.ts'
-import {
-  builtin,
-  type Expr,
-  freeVars,
-  int,
-  keyOf,
-  type Load,
-  load,
-  mentions,
-  substitute,
-  variable,
-} from '../ir/expr.ts'
+import { builtin, type Expr, int, type Load, load, mentions, substitute, variable } from '../ir/expr.ts'
 import { type Instr, LANE, type Memory, type Placeholder, SLOT } from '../ir/instr.ts'
-import { iteratorsOf, matchInstr } from '../ir/instr-match.ts'
+import { matchInstr } from '../ir/instr-match.ts'
+import { iteratorsOf } from '../ir/instr-operands.ts'
 import { isTogether, type Lanes, lanesIn } from '../ir/lanes.ts'
 import { linear } from '../ir/linear.ts'
 import type { Buffer, CallPiece, For, InstrCall, Kernel2, Stmt } from '../ir/loops.ts'
-import { splitBy, tiledShape } from '../ir/tiles.ts'
+import { tiledShape } from '../ir/tiles.ts'
 import {
   accessesOf,
   type Body,
@@ -36,6 +26,7 @@ import {
   withBodies,
 } from '../ir/tree.ts'
 import type { Names } from './names.ts'
+import { combines, coordinates, physical, refuse, sameElements, unrolled } from './thread-tiles.ts'
 
 export function lowerInstructions(body: Body, kernel: Kernel2, names: Names): Body {
   let declared = false
@@ -205,7 +196,8 @@ class Lowering {
       const d = s.kind === 'for' ? dims.get(s.var) : undefined
       if (s.kind !== 'for' || d === undefined) return
       const t = memory.shape[d]!
-      if (s.reduce && combines(s)) refuse(s, `${s.name} combines elements of ${memory.name} that different threads hold`)
+      if (s.reduce && combines(s))
+        refuse(s, `${s.name} combines elements of ${memory.name} that different threads hold`)
       if (s.extent.kind !== 'const' || s.extent.value % t !== 0)
         refuse(s, `${s.name} does not go through whole tiles of ${memory.name}`)
       if (s.extent.value === t) {
@@ -270,57 +262,4 @@ class Lowering {
       span: root.span,
     })
   }
-}
-
-/** The place of a slot of the tile that begins at `index`, in the shape that `tiledShape` gives. */
-function physical(index: readonly Expr[], memory: Memory, slot: Expr): readonly Expr[] {
-  const at = index.length - memory.shape.length
-  return [...index.slice(0, at), ...memory.shape.map((t, d) => splitBy(index[at + d]!, t).quotient), slot]
-}
-
-/** The coordinates of the k-th element, the last dimension fastest. */
-function coordinates(k: number, shape: readonly number[]): readonly Expr[] {
-  const out: Expr[] = []
-  for (let d = shape.length - 1, rest = k; d >= 0; d--) {
-    out.unshift(int(rest % shape[d]!))
-    rest = Math.floor(rest / shape[d]!)
-  }
-  return out
-}
-
-const sameElements = (a: Memory, b: Memory): boolean =>
-  a.threads === b.threads &&
-  a.shape.join() === b.shape.join() &&
-  a.element.every((e, d) => keyOf(e) === keyOf(b.element[d]!))
-
-/** Whether iterations meet in one element: copies of what a reduction reads have its loops, too. */
-function combines(loop: For): boolean {
-  let found = false
-  walkStmts(loop.body, (s) => {
-    if (s.kind === 'reduce' && s.targets.some((t) => t.index.every((e) => !mentions(e, loop.var)))) found = true
-  })
-  return found
-}
-
-function refuse(s: Stmt, why: string): never {
-  return fail({
-    code: 'schedule/across-lanes',
-    message: `${why}, and registers belong to one thread`,
-    ...(s.span ? { span: s.span } : {}),
-    expected: 'loops over whole tiles that go through their elements one by one, or an instruction',
-    hint: 'keep what is read across threads in shared memory',
-  })
-}
-
-/** Registers have no run-time index: the constant loops that choose among tiles are unrolled. */
-function unrolled(body: Body, lanes: Lanes): Body {
-  return rewriteStmts(body, {
-    stmt: (s) => {
-      if (s.kind !== 'for' || s.mode.kind !== 'serial' || s.extent.kind !== 'const') return undefined
-      const chooses = accessesOf(s.body).some(
-        (a) => lanes.buffers.has(a.buffer) && a.index.some((e) => freeVars(e).has(s.var)),
-      )
-      return chooses ? stmt<For>({ ...s, mode: { kind: 'unroll', factor: null } }) : undefined
-    },
-  })
 }

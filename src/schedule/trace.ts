@@ -37,7 +37,13 @@ const isBinding = (x: unknown): boolean => {
 const isScope = (x: unknown): boolean => x === 'shared' || x === 'register'
 const isDeclared = (x: unknown): boolean =>
   typeof x === 'object' && x !== null && isName((x as { name?: unknown }).name)
-const cacheFields = { memory: optional(isDeclared), buffer: isName, at: isRef, scope: isScope, into: optional(isName) }
+const cacheFields = {
+  memory: optional(isDeclared),
+  buffer: isName,
+  at: isRef,
+  scope: isScope,
+  into: optional(isName),
+}
 
 const FIELDS: { readonly [K in LoopStep['kind']]: Readonly<Record<string, (x: unknown) => boolean>> } = {
   split: {

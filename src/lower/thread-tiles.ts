@@ -1,0 +1,62 @@
+/** Tiles that threads hold together, as what one thread has of them. */
+import { fail } from '../ast/diagnostic.ts'
+import { type Expr, freeVars, int, keyOf, mentions } from '../ir/expr.ts'
+import type { Memory } from '../ir/instr.ts'
+import type { Lanes } from '../ir/lanes.ts'
+import type { For, Stmt } from '../ir/loops.ts'
+import { splitBy } from '../ir/tiles.ts'
+import { accessesOf, type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
+
+/** The place of a slot of the tile that begins at `index`, in the shape that `tiledShape` gives. */
+export function physical(index: readonly Expr[], memory: Memory, slot: Expr): readonly Expr[] {
+  const at = index.length - memory.shape.length
+  return [...index.slice(0, at), ...memory.shape.map((t, d) => splitBy(index[at + d]!, t).quotient), slot]
+}
+
+/** The coordinates of the k-th element, the last dimension fastest. */
+export function coordinates(k: number, shape: readonly number[]): readonly Expr[] {
+  const out: Expr[] = []
+  for (let d = shape.length - 1, rest = k; d >= 0; d--) {
+    out.unshift(int(rest % shape[d]!))
+    rest = Math.floor(rest / shape[d]!)
+  }
+  return out
+}
+
+export const sameElements = (a: Memory, b: Memory): boolean =>
+  a.threads === b.threads &&
+  a.shape.join() === b.shape.join() &&
+  a.element.every((e, d) => keyOf(e) === keyOf(b.element[d]!))
+
+/** Whether iterations meet in one element: copies of what a reduction reads have its loops, too. */
+export function combines(loop: For): boolean {
+  let found = false
+  walkStmts(loop.body, (s) => {
+    if (s.kind === 'reduce' && s.targets.some((t) => t.index.every((e) => !mentions(e, loop.var))))
+      found = true
+  })
+  return found
+}
+
+export function refuse(s: Stmt, why: string): never {
+  return fail({
+    code: 'schedule/across-lanes',
+    message: `${why}, and registers belong to one thread`,
+    ...(s.span ? { span: s.span } : {}),
+    expected: 'loops over whole tiles that go through their elements one by one, or an instruction',
+    hint: 'keep what is read across threads in shared memory',
+  })
+}
+
+/** Registers have no run-time index: the constant loops that choose among tiles are unrolled. */
+export function unrolled(body: Body, lanes: Lanes): Body {
+  return rewriteStmts(body, {
+    stmt: (s) => {
+      if (s.kind !== 'for' || s.mode.kind !== 'serial' || s.extent.kind !== 'const') return undefined
+      const chooses = accessesOf(s.body).some(
+        (a) => lanes.buffers.has(a.buffer) && a.index.some((e) => freeVars(e).has(s.var)),
+      )
+      return chooses ? stmt<For>({ ...s, mode: { kind: 'unroll', factor: null } }) : undefined
+    },
+  })
+}
