@@ -36,3 +36,18 @@ kernelSuite({
       }),
     ),
 })
+
+kernelSuite({
+  file: 'kernels/gemm-tf32.spt',
+  onlyCuda: ['mma'],
+  cases: () => [
+    {
+      name: '33 × 20 × 17',
+      inputs: {
+        tensors: { A: integers(33 * 17, 1), B: integers(17 * 20, 2) },
+        params: { m: 33, n: 20, k: 17 },
+      },
+      exact: true,
+    },
+  ],
+})
