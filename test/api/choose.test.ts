@@ -235,6 +235,12 @@ describe('which schedule', () => {
     expect(await text([[0, 1, 2], []], 8)).toBe('wide(4, 2)')
     expect(await text([[0], []], 8)).toBe('wide(1, 1)')
     expect(await text([[0], [1]], 3)).toBe('wide(2, 1)')
+    const halves = await choosing(
+      'when (count(j) / 2.0 > 1.4 and count(j) / 2 == 1) plain\notherwise blocks(2)',
+    )
+    expect((await halves.choose('cpu', inputsOf({ rows: [[0, 1, 2]], n: 3, d: 1 }))).chosen.text).toBe(
+      'plain',
+    )
   })
 
   test('it is told why', async () => {
@@ -464,6 +470,13 @@ describe('mistakes', () => {
     expect((await refused('when (count(j) / (d - 6) > 0) plain', two)).code).toBe('choose/division')
     const guarded = 'when (d > 6 and count(j) / (d - 6) > 0) plain\notherwise plain'
     expect((await (await choosing(guarded)).choose('cpu', two)).chosen.because).toBe('otherwise')
+    for (const inner of [
+      'cuda or (d > 6 and count(j) / (d - 6) > 0)',
+      'not (d == 6 or count(j) / (d - 6) > 0)',
+    ]) {
+      const k = await choosing(`when (${inner}) blocks(2)\notherwise plain`)
+      expect((await k.choose('cpu', two)).chosen.text, inner).toBe('plain')
+    }
   })
 
   test('arrays that are not as they should be are what binding says of them', async () => {
@@ -479,6 +492,19 @@ describe('mistakes', () => {
     expect((await bad(Int32Array.of(0, 2))).code).toBe('bind/indptr-length')
     expect((await bad([0, 1, 2])).code).toMatch(/^bind\//)
     expect((await bad(undefined)).code).toBe('bind/missing-array')
+    const A = (indptr: readonly number[], indices: readonly number[]) =>
+      stored(
+        [2, 2],
+        { j: { indptr: Int32Array.from(indptr), indices: Int32Array.from(indices) } },
+        Float32Array.of(1, 2),
+      )
+    const turned = { ...two, tensors: { ...two.tensors, A: A([0, 3, 2], [0, 1]) } }
+    expect((await refused('when (shortest(j) >= 0) plain', turned)).code).toBe('bind/indptr-order')
+    // Choosing by offsets looks at nothing else; binding does.
+    const beyond = { ...two, tensors: { ...two.tensors, A: A([0, 1, 2], [0, 7]) } }
+    const k = await choosing('when (longest(j) == 1) plain')
+    expect((await k.choose('cpu', beyond)).chosen.text).toBe('plain')
+    expect((await refused('when (longest(j) == 1) plain', beyond)).code).toBe('bind/index-range')
   })
 
   test('what is bound wrongly is found by binding', async () => {
