@@ -4,7 +4,8 @@ import { allAxesOf, callerTensor, isStructured } from '../bind/axes.ts'
 import { bindInputs } from '../bind/index.ts'
 import { axesOfBinding, bindingOf } from '../bind/names.ts'
 import type { Resident } from '../convert/index.ts'
-import type { Tensor } from '../formats/tensor.ts'
+import { allocate } from '../formats/storage.ts'
+import type { CoordTensor, Tensor } from '../formats/tensor.ts'
 import { type Axis, hasIndptr, parentOf } from '../ir/axis.ts'
 import type { AxisStatistic, Statistic } from '../ir/elaborate/index.ts'
 import { evaluate } from '../ir/evaluate.ts'
@@ -57,6 +58,25 @@ function lengthsOf(indptr: ArrayLike<number>): Lengths | null {
   }
   const count = indptr[segments]!
   return { count, longest, shortest, empty, segments, mean: segments > 0 ? count / segments : 0 }
+}
+
+/** Offsets of the different columns of each row, where both are in order. */
+function offsetsOf(rows: Int32Array, columns: Int32Array, count: number): Int32Array | undefined {
+  const offsets = allocate(count + 1, 'offsets')
+  let [row, column, positions] = [0, -1, 0]
+  for (let e = 0; e < rows.length; e++) {
+    const r = rows[e]!
+    const c = columns[e]!
+    if (r < row || r >= count || (r === row && c < column)) return undefined
+    if (r > row) {
+      for (; row < r; row++) offsets[row + 1] = positions
+      column = -1
+    }
+    if (c !== column) positions++
+    column = c
+  }
+  for (; row < count; row++) offsets[row + 1] = positions
+  return offsets
 }
 
 /** The sizes and statistics of one binding; each is found when it is asked for, once. */
@@ -119,15 +139,29 @@ export class Statistics {
     return known
   }
 
-  /** The offsets of an axis that one tensor alone says something about, as ready-made arrays. */
+  /** The offsets of an axis that one tensor alone says something about: ready-made, or counted where rows are in order. */
   #brought(axis: string): ArrayLike<number> | undefined {
     const from = Object.entries(this.#given.tensors).filter(([name]) =>
       axesOfBinding(this.#kernel, name).includes(axis),
     )
     const [only] = from
-    if (!only || from.length > 1 || only[1].kind !== 'stored') return undefined
-    const indptr: unknown = only[1].arrays[axis]?.indptr
+    if (!only || from.length > 1) return undefined
+    const [name, tensor] = only
+    if (tensor.kind === 'coords') return this.#counted(axis, name, tensor)
+    const indptr: unknown = tensor.kind === 'stored' ? tensor.arrays[axis]?.indptr : undefined
     return indptr instanceof Int32Array ? indptr : undefined
+  }
+
+  /** Of an axis under a dense one. */
+  #counted(name: string, tensor: string, { coords }: CoordTensor): Int32Array | undefined {
+    const axis = this.#axes.get(name)
+    const parent = axis && this.#axes.get(parentOf(axis) ?? '')
+    if (axis?.kind !== 'sparse_variable' || !axis.unique) return undefined
+    if (parent?.kind !== 'dense_fixed' || parent.parent !== null) return undefined
+    if ([...freeVars(parent.extent)].some((v) => !this.sizes.has(v))) return undefined
+    const over = axesOfBinding(this.#kernel, tensor)
+    const [rows, columns] = [coords[over.indexOf(parent.name)], coords[over.indexOf(name)]]
+    return rows && columns && offsetsOf(rows, columns, Math.max(0, evaluate(parent.extent, this.sizes)))
   }
 
   /** From the structure that binding makes of all that is bound, or of random data. */

@@ -93,7 +93,7 @@ function expected({ rows, n, d }: Case): Record<string, number> {
   }
 }
 
-const WAYS = ['coords', 'shuffled', 'repeated', 'stored', 'dense'] as const
+const WAYS = ['coords', 'shuffled', 'repeated', 'doubled', 'stored', 'dense'] as const
 type Way = (typeof WAYS)[number]
 
 function tensor({ rows, n }: Case, way: Way): Tensor {
@@ -115,7 +115,12 @@ function tensor({ rows, n }: Case, way: Way): Tensor {
       Float32Array.from(at, ([i, j]) => value(i, j)),
     )
   }
-  const list = way === 'shuffled' ? at.toReversed() : way === 'repeated' ? [...at, ...at] : at
+  const list = {
+    coords: at,
+    shuffled: at.toReversed(),
+    repeated: [...at, ...at],
+    doubled: at.flatMap((x) => [x, x]),
+  }[way]
   return coords(
     shape,
     [list.map(([i]) => i), list.map(([, j]) => j)],
