@@ -75,6 +75,7 @@ console.log(JSON.stringify({ names: Object.keys(api).sort(), formats: program.fo
     expect(said.C).toEqual([21])
     expect(said.formats).toBeGreaterThan(0)
     expect(said.names).toEqual([
+      'CompiledChoice',
       'CompiledKernel',
       'ConvertedTensor',
       'Kernel',
