@@ -11,6 +11,7 @@ export { CompiledKernel, PreparedKernel, type RunInputs } from './api/compiled.t
 export { CompiledChoice, type CompiledVariant } from './api/compiled-choice.ts'
 export type { Chosen } from './api/decide.ts'
 export { type ConvertedPart, ConvertedTensor, type FormatData, SptFormat } from './api/format.ts'
+export { type InstructionTest, instructionTest } from './api/instruction-test.ts'
 export { Kernel, type TraceStep } from './api/kernel.ts'
 export { Part } from './api/part.ts'
 export { SptProgram } from './api/program.ts'
@@ -36,6 +37,7 @@ export type { PartReport, TensorReport } from './formats/figures/report.ts'
 export type { Provenance } from './formats/proof/provenance.ts'
 export type { CoordTensor, DenseTensor, StoredTensor, Tensor, ValueArray } from './formats/tensor.ts'
 export type { Dtype } from './ir/dtype.ts'
+export type { Instr, Memory } from './ir/instr.ts'
 export type { KernelGraph } from './replay.ts'
 export type {
   Command,

@@ -6,6 +6,7 @@ import { compileOn, lanesOf } from '../execute.ts'
 import type { Choice, Schedule } from '../ir/elaborate/index.ts'
 import type { ThreadAxis } from '../ir/expr.ts'
 import type { AnyFormat } from '../ir/format.ts'
+import type { Instr, Memory } from '../ir/instr.ts'
 import { print1 } from '../ir/print1.ts'
 import { print2 } from '../ir/print2.ts'
 import { print3 } from '../ir/print3.ts'
@@ -20,14 +21,15 @@ import { expectArgument, isRecord } from './check.ts'
 import { answer, type ChoiceInputs, type OpenChoice, question, type Variant } from './choose.ts'
 import { type CompiledKernel, CompiledSchedule } from './compiled.ts'
 import { CompiledChoice } from './compiled-choice.ts'
+import { type Declarations, instrOf, placeOf } from './declared.ts'
 import { chooseFormat } from './format.ts'
 import { Part } from './part.ts'
 import { printedSteps, type TraceStep, traceOf } from './trace.ts'
 
 export type { TraceStep } from './trace.ts'
 
-/** What a kernel can name: formats and schedules of its program. */
-export interface Surroundings {
+/** What a kernel can name: formats, schedules, memories and instructions of its program. */
+export interface Surroundings extends Declarations {
   readonly formats: ReadonlyMap<string, AnyFormat>
   readonly schedules: ReadonlyMap<string, Schedule>
   /** Schedules that are decided when data are bound. */
@@ -207,9 +209,16 @@ export class Kernel {
     return this.#loop({ kind: 'require', size, relation, by: 'equal' in what ? what.equal : what.multiple })
   }
 
-  cache_read(buffer: string, at: LoopRef, scope: CacheScope, into?: string, layout: CopyLayout = {}): Kernel {
+  /** `place`: `shared`, `register`, or a declared memory, by name or as another program has it. */
+  cache_read(
+    buffer: string,
+    at: LoopRef,
+    place: CacheScope | string | Memory,
+    into?: string,
+    layout: CopyLayout = {},
+  ): Kernel {
     const name = into === undefined ? {} : { into }
-    return this.#loop({ kind: 'cache_read', buffer, at, scope, ...layout, ...name })
+    return this.#loop({ kind: 'cache_read', buffer, at, ...placeOf(place, this.#around), ...layout, ...name })
   }
 
   /** What neighbouring iterations of a loop combine into one element of the buffer is combined in registers. */
@@ -222,8 +231,14 @@ export class Kernel {
     return this.#loop({ kind: 'pipeline', loop, by })
   }
 
-  cache_write(buffer: string, at: LoopRef, scope: CacheScope, into?: string): Kernel {
-    return this.#loop({ kind: 'cache_write', buffer, at, scope, ...(into === undefined ? {} : { into }) })
+  cache_write(buffer: string, at: LoopRef, place: CacheScope | string | Memory, into?: string): Kernel {
+    const name = into === undefined ? {} : { into }
+    return this.#loop({ kind: 'cache_write', buffer, at, ...placeOf(place, this.#around), ...name })
+  }
+
+  /** The nest of a loop is done by a declared instruction, by name or as another program has it. */
+  tensorize(loop: LoopRef, instr: string | Instr): Kernel {
+    return this.#loop({ kind: 'tensorize', loop, instr: instrOf(instr, this.#around) })
   }
 
   compute_at(nest: string, at: LoopRef): Kernel {

@@ -4,7 +4,7 @@ import type { Program as Parsed } from '../ast/program.ts'
 import { loadProgram, programOf, type ReadText } from '../ast/resolve-imports.ts'
 import { type Elaborated, elaborate } from '../ir/elaborate/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
-import type { Instr } from '../ir/instr.ts'
+import type { Instr, Memory } from '../ir/instr.ts'
 import { expectArgument, show } from './check.ts'
 import { chooseFormat, SptFormat } from './format.ts'
 import { Kernel } from './kernel.ts'
@@ -37,6 +37,11 @@ export class SptProgram {
     return this.#e.instrs
   }
 
+  /** The memories that it declares or imports. */
+  get memories(): ReadonlyMap<string, Memory> {
+    return this.#e.memories
+  }
+
   /**
    * A format for tensors without kernels: by name with arguments (`format('grid', 2, 5)`), or as a schedule writes it
    * (`format('blocks(16) where (density(16) >= 0.5) + rows')`).
@@ -63,6 +68,8 @@ export class SptProgram {
       })
     return Kernel.of(k, {
       formats: this.#e.formats,
+      memories: this.#e.memories,
+      instrs: this.#e.instrs,
       schedules: this.#e.schedules.get(chosen!) ?? new Map(),
       choices: this.#e.choices.get(chosen!) ?? new Map(),
       sources: this.sources,

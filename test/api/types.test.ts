@@ -65,8 +65,6 @@ test('arguments are as narrow as the language', () => {
   const wrong = (k: Kernel): void => {
     // @ts-expect-error no such thread axis
     k.bind({ i: 'blok.x' })
-    // @ts-expect-error no such memory
-    k.cache_read('A', 'i', 'texture')
     // @ts-expect-error two names
     k.split('i', 8, ['io'])
     // @ts-expect-error a factor

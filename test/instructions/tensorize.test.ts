@@ -1,11 +1,13 @@
 /** What `tensorize` takes and what it refuses; what it takes stays what it was for everything that looks at loops. */
 import { describe, expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { interpret } from '../../src/ir/interpret.ts'
 import { print2 } from '../../src/ir/print2.ts'
 import { verify2 } from '../../src/ir/verify2.ts'
 import { verify3 } from '../../src/ir/verify3.ts'
-import { FRAGMENTS, IN_SHARED, PRODUCT, scheduled, TILED } from './support.ts'
+import { traceFromJson, traceToJson } from '../../src/schedule/trace.ts'
+import { FRAGMENTS, IN_SHARED, MEMORIES, PRODUCT, scheduled, TILED } from './support.ts'
 
 const refusal = (steps: string, kernel = PRODUCT): string => {
   try {
@@ -140,4 +142,26 @@ describe('an instruction is refused', () => {
 test('a target without a text is named, with the instruction', () => {
   const k = scheduled(`${WHOLE}\ntensorize product.ir with multiply`)
   expect(() => k.emit('wgsl')).toThrow(/multiply has no text for wgsl/)
+})
+
+test('from TypeScript, memories and instructions go by name, and traces carry them', () => {
+  const k = parseProgram(`${MEMORIES}\n${PRODUCT}`).kernel('product')
+  const made = k
+    .require('m', { multiple: 8 })
+    .require('n', { multiple: 8 })
+    .require('k', { multiple: 8 })
+    .tile(['i', 'j'], [8, 8], ['io', 'jo', 'ir', 'jr'])
+    .split('p', 8, ['po', 'pr'])
+    .reorder('io', 'jo', 'po', 'ir', 'jr', 'pr')
+    .bind({ io: 'block.y', jo: 'block.x' })
+    .cache_write('C', 'jo', 'c_tile')
+    .cache_read('A', 'po', 'a_tile')
+    .cache_read('B', 'po', 'b_tile')
+    .tensorize('ir', 'multiply')
+  const text = made.emit('cuda')[0]!.text
+  expect(text).toContain('multiply(C_register_0')
+  const steps = traceFromJson(traceToJson(made.compilation.loopSteps))
+  expect(k.apply(steps.map((step) => ({ stage: 2, step }))).emit('cuda')[0]!.text).toBe(text)
+  expect(() => k.cache_read('A', 'i', 'a_tiles')).toThrow(/no memory a_tiles/)
+  expect(() => k.tensorize('i', 'multiplied')).toThrow(/no instruction multiplied/)
 })
