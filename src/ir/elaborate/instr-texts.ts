@@ -79,6 +79,11 @@ class TextOf {
     return out
   }
 
+  /** Whether the target's texts see memory by address, and narrow values packed in words. */
+  get #hasAddresses(): boolean {
+    return this.#t.target.name === 'cuda'
+  }
+
   #span(from: number, to: number): Span {
     const { span } = this.#t.code
     return { ...span, start: span.start + from, end: span.start + to }
@@ -110,8 +115,9 @@ class TextOf {
     const field = match[2]
     const open = at + 1 + (field === undefined ? o.name.length : match[0].length)
     const bracket = this.#text[open]
-    if (bracket === '[' && (field === undefined || field === 'word'))
-      return this.#register(o, field, at, open)
+    // In other memory the bracket is the text's own.
+    const own = field === undefined && o.scope === 'register'
+    if (bracket === '[' && (own || field === 'word')) return this.#register(o, field, at, open)
     if (field === 'at' || field === 'shared' || field === 'index') return this.#element(o, field, at, open)
     if (o.scope === 'register') return this.#refuse(at, open, `which register of ${o.name}?`, `$${o.name}[0]`)
     const end = at + 1 + o.name.length
@@ -123,6 +129,8 @@ class TextOf {
     const args = end < 0 ? null : this.#args(open, end)
     if (!args) return end < 0 ? this.#refuse(at, open + 1, 'this bracket is never closed') : null
     const what = field === 'word' ? ('word' as const) : ('slot' as const)
+    if (what === 'word' && !this.#hasAddresses)
+      return this.#refuse(at, end, `registers of ${this.#t.target.name} hold one value each`, `$${o.name}[0]`)
     const slots = o.memory?.size ?? o.shape.reduce((a, b) => a * b, 1)
     const count = what === 'slot' ? slots : (slots * DTYPE_BYTES[o.dtype]) / 4
     const [k] = args
@@ -143,6 +151,13 @@ class TextOf {
       return end < 0
         ? this.#refuse(at, open, `$${o.name}.${field} takes the coordinates of an element`)
         : null
+    if (field !== 'index' && !this.#hasAddresses)
+      return this.#refuse(
+        at,
+        end,
+        `${this.#t.target.name} has no addresses`,
+        `the array $${o.name} and $${o.name}.index(…)`,
+      )
     if (o.scope === 'register' || (field === 'shared' && o.scope !== 'shared'))
       return this.#refuse(
         at,
