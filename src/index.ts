@@ -6,7 +6,7 @@ import { createCpuDevice } from './runtime/cpu.ts'
 import type { Device } from './runtime/device.ts'
 import { createWebGpuDevice } from './runtime/webgpu.ts'
 
-export type { ChoiceInputs, Variant } from './api/choose.ts'
+export type { ChoiceInputs, ChosenFor, Variant } from './api/choose.ts'
 export { CompiledKernel, PreparedKernel, type RunInputs } from './api/compiled.ts'
 export { CompiledChoice, type CompiledVariant } from './api/compiled-choice.ts'
 export type { Chosen } from './api/decide.ts'

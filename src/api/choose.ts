@@ -1,9 +1,10 @@
 /** From a choice and what is bound to the schedule: the kernel under it. */
 import { fail, SptError } from '../ast/diagnostic.ts'
 import type { Resident } from '../convert/index.ts'
-import type { Branch, Choice } from '../ir/elaborate/index.ts'
+import { type Branch, CAPABILITY, type Choice } from '../ir/elaborate/index.ts'
+import type { Var } from '../ir/expr.ts'
 import { brokenFact, factText } from '../ir/facts.ts'
-import type { DeviceKind } from '../runtime/device.ts'
+import type { Device, DeviceKind } from '../runtime/device.ts'
 import { stepsOf } from '../schedule/resolve.ts'
 import { expectArgument, isRecord } from './check.ts'
 import { type Chosen, type Decision, decide } from './decide.ts'
@@ -18,7 +19,12 @@ export interface ChoiceInputs extends RunInputs {
    * of which the offsets that are asked for are downloaded once.
    */
   readonly resident?: Readonly<Record<string, Resident>>
+  /** Compute capability of the CUDA device, where only its kind is given: 9.0. */
+  readonly capability?: number
 }
+
+/** A device, or one of a kind. */
+export type ChosenFor = DeviceKind | Pick<Device, 'kind' | 'features'>
 
 /** A choice, and the kernel that its schedules are applied to. */
 export interface OpenChoice {
@@ -36,13 +42,14 @@ export interface Variant {
 export interface Question {
   readonly open: OpenChoice
   readonly statistics: Statistics
+  readonly capability: number | undefined
   /** To be bound: bare values of declared tensors have their shapes. */
   readonly inputs: RunInputs
 }
 
 export function question(open: OpenChoice, given: ChoiceInputs): Question {
   expectArgument(isRecord(given), 'what is bound', given, '{ tensors, params, seed, statistics }')
-  const { resident = {}, statistics = {}, ...inputs } = given
+  const { resident = {}, statistics = {}, capability, ...inputs } = given
   const { tensors = {} } = inputs
   expectArgument(isRecord(tensors), 'tensors', tensors, 'tensors or values by name')
   expectArgument(isRecord(resident), 'resident', resident, 'resident tensors by name')
@@ -53,6 +60,7 @@ export function question(open: OpenChoice, given: ChoiceInputs): Question {
   const values = valuesIn(source, { ...inputs, tensors: declared(tensors) })
   return {
     open,
+    capability,
     inputs: { ...inputs, tensors: { ...tensors, ...values.tensors } },
     statistics: new Statistics(source, {
       ...values,
@@ -92,19 +100,35 @@ function checkedStatistics(
  * @throws SptError `choose/…`, `bind/…` of what statistics are taken from, `schedule/…` where a step is not legal
  */
 export function answer(
-  { open, statistics }: Question,
-  on: DeviceKind,
+  { open, statistics, capability }: Question,
+  on: ChosenFor,
   make: (d: Decision) => Kernel = (d) => applied(open, d),
 ): Variant {
   const { choice } = open
+  const kind = typeof on === 'string' ? on : on.kind
   const decision = decide(choice, (asked) => {
-    if (asked.dtype === 'bool') return asked.name === on ? 1 : 0
+    if (asked.dtype === 'bool') return asked.name === kind ? 1 : 0
+    if (asked.name === CAPABILITY && asked.dtype === 'f64')
+      return kind === 'cuda' ? (capability ?? capabilityOf(on, asked)) : 0
     const statistic = choice.statistics.get(asked.name)
     return statistic ? statistics.of(statistic, asked) : statistics.size(asked)
   })
   const kernel = make(decision)
   checkRequirements(choice, decision, kernel, statistics.sizes)
   return { kernel, chosen: decision.chosen }
+}
+
+/** Of a CUDA device: 9.0 where it has the feature `sm_90`. */
+function capabilityOf(on: ChosenFor, { span }: Var): number {
+  const version = typeof on === 'string' ? null : /(?:^|,)sm_(\d+)(\d)(?:,|$)/.exec([...on.features].join())
+  if (version) return Number(`${version[1]}.${version[2]}`)
+  return fail({
+    code: 'choose/unknown-capability',
+    message: 'the schedule depends on the compute capability of the device, which is not known',
+    ...(span ? { span } : {}),
+    expected: 'a device, or its compute capability',
+    hint: 'give it (capability: 9.0, or --size capability=9.0 on the command line), or name a schedule',
+  })
 }
 
 /** The base under the schedule of a branch. */

@@ -57,14 +57,14 @@ export class CompiledChoice extends CompiledKernel {
   async choose(inputs: ChoiceInputs): Promise<CompiledVariant> {
     const asked = question(this.#open, inputs)
     await asked.statistics.download(this.#open.choice.statistics.values())
-    const variant = answer(asked, this.device.kind, this.#make)
+    const variant = answer(asked, this.device, this.#make)
     return { kernel: await this.#compile(variant), choice: variant.chosen }
   }
 
   /** Chooses, and binds data on the host. @throws SptError `choose/…`, `bind/…` */
   bind(inputs: RunInputs): Bound {
     const asked = question(this.#open, inputs)
-    const variant = answer(asked, this.device.kind, this.#make)
+    const variant = answer(asked, this.device, this.#make)
     const { kernel } = variant.kernel.compilation
     const { tensors, params, seed } = valuesIn(kernel, asked.inputs)
     const bound = bindInputs(kernel, { tensors, params, ...(seed === undefined ? {} : { seed }) })
@@ -90,7 +90,7 @@ export class CompiledChoice extends CompiledKernel {
     }
     const asked = question(this.#open, inputs)
     await asked.statistics.download(this.#open.choice.statistics.values())
-    const variant = answer(asked, this.device.kind, this.#make)
+    const variant = answer(asked, this.device, this.#make)
     const compiled = await this.#compile(variant)
     return this.#prepared(compiled, compiled.bind(asked.inputs), variant.chosen)
   }

@@ -12,13 +12,20 @@ import { print2 } from '../ir/print2.ts'
 import { print3 } from '../ir/print3.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Sources } from '../places.ts'
-import type { Device, DeviceKind } from '../runtime/device.ts'
+import type { Device } from '../runtime/device.ts'
 import { partsOf } from '../schedule/parts.ts'
 import { mergeParts, type Step, stepsOf } from '../schedule/resolve.ts'
 import { handle } from '../schedule/state.ts'
 import type { CacheScope, CopyLayout, LoopRef, LoopStep } from '../schedule/steps.ts'
 import { expectArgument, isRecord } from './check.ts'
-import { answer, type ChoiceInputs, type OpenChoice, question, type Variant } from './choose.ts'
+import {
+  answer,
+  type ChoiceInputs,
+  type ChosenFor,
+  type OpenChoice,
+  question,
+  type Variant,
+} from './choose.ts'
 import { type CompiledKernel, CompiledSchedule } from './compiled.ts'
 import { CompiledChoice } from './compiled-choice.ts'
 import { type Declarations, instrOf, placeOf } from './declared.ts'
@@ -113,10 +120,10 @@ export class Kernel {
   }
 
   /**
-   * Chooses its schedule for a kind of device: the kernel under it, and why.
+   * Chooses its schedule for a device, or a kind of device: the kernel under it, and why.
    * @throws SptError `choose/…`
    */
-  async choose(on: DeviceKind, inputs: ChoiceInputs): Promise<Variant> {
+  async choose(on: ChosenFor, inputs: ChoiceInputs): Promise<Variant> {
     const open = this.#opened()
     if (!open)
       return fail({

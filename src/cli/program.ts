@@ -1,15 +1,14 @@
 /** Programs for commands: read from files, with their errors complete. */
 import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
-import type { ChoiceInputs } from '../api/choose.ts'
+import type { ChoiceInputs, ChosenFor } from '../api/choose.ts'
 import type { Chosen } from '../api/decide.ts'
 import type { Kernel } from '../api/kernel.ts'
 import { readProgram, type SptProgram } from '../api/program.ts'
 import { fail, SptError } from '../ast/diagnostic.ts'
 import { fileDiagnostic } from '../io/node.ts'
-import type { DeviceKind } from '../runtime/device.ts'
 import type { Call } from './command.ts'
-import { numbers } from './run/inputs.ts'
+import { checkNames, numbers } from './run/inputs.ts'
 import { misused } from './usage.ts'
 
 /** The text of a program. Throws `SptError` `io/…`. */
@@ -120,18 +119,29 @@ export const isChosen = (kernel: Kernel, asked: ScheduleCall | undefined): boole
 export async function chosen(
   kernel: Kernel,
   asked: ScheduleCall | undefined,
-  on: DeviceKind,
+  on: ChosenFor,
   inputs: ChoiceInputs,
 ): Promise<Scheduled> {
   const variant = await kernel.schedule(asked?.name ?? 'auto', ...(asked?.args ?? [])).choose(on, inputs)
   return { kernel: variant.kernel, schedule: variant.chosen.text, chosen: variant.chosen }
 }
 
-/** `--size` as what a choice is made by: sizes, and statistics under their names: `longest(j)=700`. */
-export function sizesFor(call: Call): ChoiceInputs {
+/** `--size` as what a choice is made by: sizes, statistics under their names (`longest(j)=700`), and `capability`. */
+export function sizesFor(call: Call, kernel: Kernel): ChoiceInputs {
+  const { source } = kernel.compilation
   const all = [...numbers(call)].map(([name, value]) => [name.replaceAll(' ', ''), value] as const)
+  const isCapability = (name: string): boolean =>
+    name === 'capability' && !source.params.some((p) => p.name === name)
+  const capability = all.find(([name]) => isCapability(name))?.[1]
+  const sizes = all.filter(([name]) => !name.includes('(') && !isCapability(name))
+  checkNames(
+    source,
+    [],
+    sizes.map(([name]) => name),
+  )
   return {
-    params: Object.fromEntries(all.filter(([name]) => !name.includes('('))),
+    params: Object.fromEntries(sizes),
     statistics: Object.fromEntries(all.filter(([name]) => name.includes('('))),
+    ...(capability === undefined ? {} : { capability }),
   }
 }

@@ -441,6 +441,21 @@ describe('a kernel whose schedule is open', () => {
   })
 })
 
+test('what a CUDA device can do', async () => {
+  const k = await choosing(
+    'when (capability >= 9.0) blocks(2)\nwhen (cuda and capability >= 8.0) blocks(1)\notherwise plain',
+  )
+  const on = async (kind: Device['kind'], ...features: string[]) =>
+    (await k.choose({ kind, features: new Set(features) }, {})).chosen.text
+  expect(await on('cuda', 'f16', 'sm_90', 'bf16')).toBe('blocks(2)')
+  expect(await on('cuda', 'sm_89')).toBe('blocks(1)')
+  expect(await on('cuda', 'sm_120')).toBe('blocks(2)')
+  expect(await on('cuda', 'sm_75')).toBe('plain')
+  expect(await on('webgpu')).toBe('plain')
+  expect((await k.choose('cuda', { capability: 8 })).chosen.text).toBe('blocks(1)')
+  expect(await complaint(() => k.choose('cuda', {}))).toContain('choose/unknown-capability')
+})
+
 describe('mistakes', () => {
   const refused = async (branches: string, inputs: RunInputs) => {
     const compiled = await (await choosing(branches)).compile(cpu)

@@ -108,6 +108,19 @@ describe('without data', () => {
     expect(await show('--schedule', 'pick', ...given, '--after', '0')).toBe(await show())
   })
 
+  test('the compute capability is given like a size', async () => {
+    const path = folder.file(
+      'chip.spt',
+      `${PROGRAM}\nschedule mul.chip choose {\n  when (capability >= 9.0) blocks(9)\n  otherwise blocks(8)\n}\n`,
+    )
+    const emit = async (...sizes: string[]) =>
+      spt(['emit', path, '--target', 'cuda', '--schedule', 'chip', ...sizes.flatMap((s) => ['--size', s])])
+    const named = async (schedule: string) => spt(['emit', path, '--target', 'cuda', '--schedule', schedule])
+    expect(await emit('capability=9.0')).toEqual(await named('blocks(9)'))
+    expect(await emit('capability=8.9')).toEqual(await named('blocks(8)'))
+    expect((await emit('d=8')).err).toContain('error[choose/unknown-capability]')
+  })
+
   test('check names choices', async () => {
     expect((await spt(['check', auto])).out).toContain('kernel mul (schedules gpu, blocks, auto)')
   })

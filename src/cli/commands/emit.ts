@@ -18,7 +18,6 @@ import {
   sizesFor,
   within,
 } from '../program.ts'
-import { checkNames } from '../run/inputs.ts'
 import { misused } from '../usage.ts'
 
 const DEVICES = { js: 'cpu', wgsl: 'webgpu', cuda: 'cuda' } as const
@@ -58,10 +57,9 @@ export const emit: CommandSpec = {
       return misused({ command: 'emit', message: '--target is missing', expected: 'wgsl, cuda or js' })
     const asked = scheduleCall(call)
     const program = await loadFile(call.args[0]!)
-    const sizes = sizesFor(call)
     const texts = await within(program, async () => {
       const plain = chosenKernel(program, call)
-      checkNames(plain.compilation.kernel, [], Object.keys(sizes.params ?? {}))
+      const sizes = sizesFor(call, plain)
       const isOpen = isChosen(plain, asked) && (asked !== undefined || call.many('size').length > 0)
       const { kernel } = isOpen
         ? await chosen(plain, asked, DEVICES[target], sizes)

@@ -1,5 +1,6 @@
 import { totalmem } from 'node:os'
 import type { PreparedKernel } from '../../api/compiled.ts'
+import type { Kernel } from '../../api/kernel.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { READABLE, WRITABLE, writeTensor } from '../../io/index.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
@@ -70,22 +71,22 @@ export const run: CommandSpec = {
     return within(program, async () => {
       const source = chosenKernel(program, call)
       const fixed = isChosen(source, asked) ? null : scheduled(source, asked, kind === 'cpu' ? 'cpu' : 'gpu')
+      const early = fixed && lower(fixed.kernel, kind)
       // A choice is made by data: until then, what is bound goes by the kernel as written.
-      const bindable = (fixed?.kernel ?? source).compilation.kernel
+      const bindable = (early ?? source).compilation.kernel
       const applied = performance.now()
       checkNames(bindable, files.keys(), params.keys())
       await checkOutputs(bindable, outs)
       const tensors = await readInputs(bindable, files, params)
       const inputs = { tensors, params: Object.fromEntries(params), seed }
-      const choosing = performance.now()
-      const decided = fixed ?? (await chosen(source, asked, kind, inputs))
-      const lowering = performance.now()
-      const runs = kind === 'cpu' ? decided.kernel : decided.kernel.parallel()
-      void runs.compilation.plan
-      const lowered = performance.now()
-      const stage1 = runs.compilation.kernel
       const device = await open(kind)
       try {
+        const choosing = performance.now()
+        const decided = fixed ?? (await chosen(source, asked, device, inputs))
+        const lowering = performance.now()
+        const runs = early ?? lower(decided.kernel, kind)
+        const lowered = performance.now()
+        const stage1 = runs.compilation.kernel
         const compiling = performance.now()
         const compiled = await runs.compileAsIs(device)
         const compile = performance.now() - compiling
@@ -138,6 +139,13 @@ export const run: CommandSpec = {
 }
 
 const open = (kind: DeviceKind): Promise<Device> => devices[kind]()
+
+/** As it runs on a device, with its plan made. */
+function lower(kernel: Kernel, kind: DeviceKind): Kernel {
+  const runs = kind === 'cpu' ? kernel : kernel.parallel()
+  void runs.compilation.plan
+  return runs
+}
 
 function verdict(call: Call, v: Verification | null): number {
   if (v === null || v.ok) return EXIT.ok

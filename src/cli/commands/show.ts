@@ -17,7 +17,6 @@ import {
   sizesFor,
   within,
 } from '../program.ts'
-import { checkNames } from '../run/inputs.ts'
 import { misused } from '../usage.ts'
 
 type Stage = 1 | 2 | 3
@@ -62,12 +61,11 @@ export const show: CommandSpec = {
     const stage = wanted === undefined ? undefined : (Number(wanted) as Stage)
     const named = scheduleCall(call)
     const device = call.choice('device', ['cpu', 'webgpu', 'cuda'] as const) ?? 'cpu'
-    const sizes = sizesFor(call)
     const after = call.one('after')
     const program = await loadFile(call.args[0]!)
     const text = await within(program, async () => {
       const kernel = chosenKernel(program, call)
-      checkNames(kernel.compilation.kernel, [], Object.keys(sizes.params ?? {}))
+      const sizes = sizesFor(call, kernel)
       const choice =
         named && isChosen(kernel, named) ? (await chosen(kernel, named, device, sizes)).chosen : null
       const asked = choice ? { name: choice.schedule, args: choice.args } : named

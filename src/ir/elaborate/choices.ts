@@ -32,7 +32,7 @@ export interface Branch {
 }
 
 export interface Condition {
-  /** Over sizes, statistics and the names of devices (`DEVICES`), each a truth value. */
+  /** Over sizes, statistics, the names of devices (`DEVICES`), each a truth value, and `CAPABILITY`. */
   readonly expr: Expr
   /** As written. */
   readonly text: string
@@ -40,6 +40,9 @@ export interface Condition {
 }
 
 export const DEVICES = ['cpu', 'webgpu', 'cuda'] as const
+
+/** The compute capability of a CUDA device (f64): 9.0; 0 of others. */
+export const CAPABILITY = 'capability'
 
 /**
  * What is known of a sparse tensor once it is bound. Of an axis whose segments have lengths of their own (one segment
@@ -197,6 +200,7 @@ class ChoiceNames implements Names {
         span: e.span,
       })
     if ((DEVICES as readonly string[]).includes(e.name)) return plain(variable(e.name, 'bool', e.span))
+    if (e.name === CAPABILITY) return plain(variable(e.name, 'f64', e.span))
     const sizes = this.#kernel.params.filter((p) => p.kind === 'size').map((p) => p.name)
     const isAxis = this.#axes.has(e.name)
     return this.#report.error({
@@ -206,7 +210,7 @@ class ChoiceNames implements Names {
       expected: `a size (${sizes.join(', ')}), a device (${DEVICES.join(', ')}) or a statistic`,
       ...(isAxis
         ? { hint: `ask something of it: longest(${e.name})` }
-        : { lookup: { name: e.name, candidates: [...sizes, ...DEVICES] } }),
+        : { lookup: { name: e.name, candidates: [...sizes, ...DEVICES, CAPABILITY] } }),
     })
   }
 
