@@ -83,7 +83,12 @@ export interface Instr {
   readonly body: Store | Reduce
   readonly texts: readonly InstrText[]
   /** What it writes is there after the group that it was committed in was waited for. */
-  readonly asynchronous?: { readonly commit: readonly InstrText[]; readonly wait: readonly InstrText[] }
+  readonly asynchronous?: {
+    readonly commit: readonly InstrText[]
+    readonly wait: readonly InstrText[]
+    /** Those that follow each other on the same operands find what those before did, without waiting. */
+    readonly ordered: boolean
+  }
   readonly span?: Span | undefined
 }
 

@@ -48,7 +48,7 @@ function settled(list: Body): Body {
 }
 
 /** The asynchronous instructions that do all a statement does; none where it does anything else. */
-function onlyStarts(s: Stmt): readonly Instr[] {
+export function onlyStarts(s: Stmt): readonly Instr[] {
   const found = new Map<string, Instr>()
   let others = false
   walkStmts([s], (x) => {

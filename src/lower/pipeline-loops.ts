@@ -28,6 +28,7 @@ import {
   writesOf,
 } from '../ir/tree.ts'
 import { addressesAhead } from './addresses-ahead.ts'
+import { onlyStarts } from './asynchronous.ts'
 import { bodyAt } from './clone.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
@@ -67,19 +68,22 @@ function expand(loop: For, stages: number, memory: ReadonlySet<string>, names: N
       ? []
       : [stmt<If>({ kind: 'if', cond: lt(iteration, loop.extent), then: body, else: [] })]
 
+  const rest = loop.body.filter(
+    (s) => !statements.includes(s) && !(s.kind === 'alloc' && staged.has(s.buffer.name)),
+  )
   const kinds = asynchronousIn(statements)
+  const chain = stages > 2 && statements.every((s) => onlyStarts(s).length > 0) ? chainOf(rest) : undefined
+  // What computes an iteration may still run in the next one, and its memory is filled in the one after that.
+  const distance = chain ? stages - 2 : stages - 1
   const commit = kinds.map(commitOf)
-  const wait = kinds.map((i) => waitOf(i, stages - 2))
-  const first = Array.from({ length: stages - 1 }, (_, k) => [...when(int(k), at(int(k))), ...commit]).flat()
+  const wait = kinds.map((i) => waitOf(i, distance - 1))
+  const first = Array.from({ length: distance }, (_, k) => [...when(int(k), at(int(k))), ...commit]).flat()
 
-  const ahead = add(variable(loop.var), int(stages - 1))
+  const ahead = add(variable(loop.var), int(distance))
   const written = writesOf(loop.body)
   const stable = (b: string): boolean => !written.has(b) && !memory.has(b)
   const addresses = addressesAhead(at(ahead), loop, ahead, stable, names)
   const moved = addresses.copies.map((s) => halves(s, names))
-  const rest = loop.body.filter(
-    (s) => !statements.includes(s) && !(s.kind === 'alloc' && staged.has(s.buffer.name)),
-  )
   const start = [
     ...when(
       ahead,
@@ -88,7 +92,10 @@ function expand(loop: For, stages: number, memory: ReadonlySet<string>, names: N
     ...commit,
     ...addresses.fill(add(variable(loop.var), int(1))),
   ]
-  const compute = inStage(rest, staged, mod(variable(loop.var), int(stages)))
+  const compute = [
+    ...inStage(rest, staged, mod(variable(loop.var), int(stages))),
+    ...(chain ? [commitOf(chain), waitOf(chain, 1)] : []),
+  ]
   return [
     ...buffers.map((b) =>
       stmt<Stmt>({ kind: 'alloc', buffer: Object.freeze({ ...b, shape: [int(stages), ...b.shape] }) }),
@@ -111,6 +118,7 @@ function expand(loop: For, stages: number, memory: ReadonlySet<string>, names: N
         ...wait,
       ],
     }),
+    ...(chain ? [waitOf(chain, 0)] : []),
   ]
 }
 
@@ -124,6 +132,15 @@ const inStage = (body: Body, buffers: ReadonlySet<string>, stage: Expr): Body =>
     stmt: (s) =>
       s.kind === 'store' && buffers.has(s.buffer) ? stmt({ ...s, index: [stage, ...s.index] }) : undefined,
   })
+
+/** The ordered instruction that alone computes, if that is so: iterations need not wait for each other's. */
+function chainOf(rest: Body): Instr | undefined {
+  const started = rest.filter((s) => s.kind !== 'alloc').map(onlyStarts)
+  const [first] = started[0] ?? []
+  return started.every((l) => l.length === 1 && l[0] === first) && first?.asynchronous?.ordered
+    ? first
+    : undefined
+}
 
 /** Asynchronous instructions that carry copies out, one for each kind of group. */
 function asynchronousIn(body: Body): readonly Instr[] {

@@ -567,7 +567,7 @@ const instr: Arb<ast.Instr> = fc
         .map((o) => ({ ...o, span })),
     ),
     threads: fc.option(expr),
-    words: fc.subarray(['asynchronous', 'atomic']).map((ws) => ws.map((name) => ({ name, span }))),
+    words: fc.subarray(['asynchronous', 'ordered', 'atomic']).map((ws) => ws.map((name) => ({ name, span }))),
     items: fc
       .array(fc.oneof<Arb<ast.InstrItem>[]>(iterate, instrText), { maxLength: 3 })
       .chain((list) => dressed(list, (x) => (x.kind === 'text' ? plain() : stmtPlace(x)))),

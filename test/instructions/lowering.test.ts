@@ -145,6 +145,35 @@ describe('calls', () => {
   })
 })
 
+test('ordered computing goes on while the next iteration starts, and is waited for after the loop', () => {
+  const said = scheduled(`
+    require m % 8 == 0
+    require n % 8 == 0
+    require k % 8 == 0
+    tile (i, j) by (8, 8) -> (io, jo, ir, jr)
+    split p by 8 -> (po, pr)
+    reorder (io, jo, po, ir, jr, pr)
+    bind io to block.y, jo to block.x
+    cache_write C at jo in c_tile
+    cache_read A at po in turned_8 -> As
+    cache_read B at po in shared -> Bs
+    split As.pr by 8 -> (ac, av)
+    split Bs.jr by 8 -> (bc, bv)
+    tensorize av with copy8
+    tensorize bv with copy8
+    tensorize product.ir with multiply_later
+    pipeline po by 4`).emit('cuda')[0]!.text
+  const loop = said.slice(said.indexOf('for (int po'))
+  const order = ['start(', 'started();', 'done(1);', 'copy8(', 'commit();', 'wait(1);', '__sync']
+  const places = [...order, '\n  }\n', 'done(0);', 'C['].map((t, k, all) =>
+    loop.indexOf(t, k === all.length - 1 ? loop.indexOf('done(0);') : 0),
+  )
+  expect(Math.min(...places)).toBeGreaterThan(0)
+  expect(places).toEqual([...places].sort((a, b) => a - b))
+  // Two iterations are copied ahead, one less than there is memory for beside the one in use.
+  expect(said.slice(0, said.indexOf('for (int po')).match(/commit\(\);/g)).toHaveLength(2)
+})
+
 describe('the instructions of kernels/', async () => {
   const files = readdirSync('kernels/instructions')
   const programs = await Promise.all(files.map((f) => load(`kernels/instructions/${f}`)))

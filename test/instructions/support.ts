@@ -22,6 +22,15 @@ instr multiply(C: f32[8, 8] in c_tile, A: f16[8, 8] in a_tile, B: f16[8, 8] in b
   iterate multiply [i, j, k] as SSR { C[i, j] += f32(A[i, k]) * f32(B[j, k]) }
   cuda \`multiply($C[0], $C[1], $A.word[0], $B.word[0], $lane);\`
 }
+instr multiply_later(C: f32[8, 8] in c_tile, A: f16[8, 8] in turned_8, B: f16[8, 8] in shared) by 32 threads asynchronous ordered {
+  iterate multiply [i, j, k] as SSR { C[i, j] += f32(A[i, k]) * f32(B[k, j]) }
+  cuda \`start($C[0], $C[1], $A.shared(0, 0), $B.shared(0, 0));\`
+  commit cuda \`started();\`
+  wait cuda \`done($pending);\`
+}
+memory turned_8: f16[8, 8] in shared aligned 16 {
+  address (i, j) -> i * 8 + j
+}
 instr read_a(F: f16[8, 8] in a_tile, S: f16[8, 8] in shared aligned 16) by 32 threads {
   iterate copy [i, k] as SS { F[i, k] = S[i, k] }
   cuda \`read_a($F.word[0], $S.shared(lane % 8, 0));\`

@@ -66,7 +66,8 @@ export function elaborateInstr(
   const atomic = words.includes('atomic')
   if (report.count > before || !texts) return null
   const asynchronous = words.includes('asynchronous')
-  if (asynchronous !== (texts.commit.length > 0 && texts.wait.length > 0))
+  const ordered = words.includes('ordered')
+  if ((ordered && !asynchronous) || asynchronous !== (texts.commit.length > 0 && texts.wait.length > 0))
     return report.error({
       code: 'check/instr-asynchronous',
       message: asynchronous
@@ -80,7 +81,7 @@ export function elaborateInstr(
     atomic,
     body: body.stmt.kind === 'reduce' ? { ...body.stmt, atomic } : body.stmt,
     texts: texts.run,
-    ...(asynchronous ? { asynchronous: { commit: texts.commit, wait: texts.wait } } : {}),
+    ...(asynchronous ? { asynchronous: { commit: texts.commit, wait: texts.wait, ordered } } : {}),
     span: s.name.span,
   }
 }
