@@ -9,7 +9,7 @@ import type { LoopStep } from '../../src/schedule/steps.ts'
 /** Numbers that choose one step. */
 export const choices = fc.array(fc.nat({ max: 9999 }), { minLength: 6, maxLength: 6 })
 
-const KINDS: readonly Exclude<LoopStep['kind'], 'require'>[] = [
+const KINDS: readonly Exclude<LoopStep['kind'], 'require' | 'tensorize'>[] = [
   'split',
   'split',
   'fuse',
