@@ -165,7 +165,7 @@ test('ordered computing goes on while the next iteration starts, and is waited f
     pipeline po by 4`).emit('cuda')[0]!.text
   const loop = said.slice(said.indexOf('for (int po'))
   const order = ['start(', 'started();', 'done(1);', 'copy8(', 'commit();', 'wait(1);', '__sync']
-  const places = [...order, '\n  }\n', 'done(0);', 'C['].map((t, k, all) =>
+  const places = [...order, '\n  }\n', 'done(0);', 'C + at'].map((t, k, all) =>
     loop.indexOf(t, k === all.length - 1 ? loop.indexOf('done(0);') : 0),
   )
   expect(Math.min(...places)).toBeGreaterThan(0)
