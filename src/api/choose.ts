@@ -1,7 +1,7 @@
 /** From a choice and what is bound to the schedule: the kernel under it. */
 import { fail, SptError } from '../ast/diagnostic.ts'
 import type { Resident } from '../convert/index.ts'
-import { type Branch, CAPABILITY, type Choice } from '../ir/elaborate/index.ts'
+import { type Branch, CAPABILITY, type Choice, DEVICES } from '../ir/elaborate/index.ts'
 import type { Var } from '../ir/expr.ts'
 import { brokenFact, factText } from '../ir/facts.ts'
 import type { Device, DeviceKind } from '../runtime/device.ts'
@@ -53,6 +53,12 @@ export function question(open: OpenChoice, given: ChoiceInputs): Question {
   const { tensors = {} } = inputs
   expectArgument(isRecord(tensors), 'tensors', tensors, 'tensors or values by name')
   expectArgument(isRecord(resident), 'resident', resident, 'resident tensors by name')
+  expectArgument(
+    capability === undefined || typeof capability === 'number',
+    'the compute capability',
+    capability,
+    'a number: 9.0',
+  )
   const { source } = open.base.compilation
   // Formats have lists, sets and parts beside, which the schedule's own kernel checks.
   const declared = <T>(list: Readonly<Record<string, T>>): Record<string, T> =>
@@ -105,7 +111,13 @@ export function answer(
   make: (d: Decision) => Kernel = (d) => applied(open, d),
 ): Variant {
   const { choice } = open
-  const kind = typeof on === 'string' ? on : on.kind
+  const kind: unknown = isRecord(on) ? on.kind : on
+  expectArgument(
+    (DEVICES as readonly unknown[]).includes(kind) && (!isRecord(on) || isRecord(on.features)),
+    'what a schedule is chosen for',
+    on,
+    `a device, or a kind of device: ${DEVICES.join(', ')}`,
+  )
   const decision = decide(choice, (asked) => {
     if (asked.dtype === 'bool') return asked.name === kind ? 1 : 0
     if (asked.name === CAPABILITY && asked.dtype === 'f64')

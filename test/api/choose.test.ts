@@ -527,6 +527,43 @@ describe('mistakes', () => {
     expect((await refused('when (longest(j) == 1) plain', beyond)).code).toBe('bind/index-range')
   })
 
+  test('calls that no compiler has looked at', async () => {
+    const k = (await choosing(
+      'when (d > 3 and longest(j) > 2) plain\notherwise blocks(2)',
+    )) as never as Record<
+      'choose' | 'compile',
+      (...args: unknown[]) => Promise<Record<'choose' | 'prepare', (...args: unknown[]) => Promise<unknown>>>
+    >
+    const compiled = await k.compile(cpu)
+    for (const call of [
+      () => k.choose(),
+      () => k.choose('gpu', {}),
+      () => k.choose({ kind: 'cuda' }, {}),
+      () => k.choose('cpu'),
+      () => k.choose('cpu', { params: 3 }),
+      () => k.choose('cpu', { params: { d: '4' } }),
+      () => k.choose('cpu', { tensors: [1] }),
+      () => k.choose('cpu', { tensors: { A: 7 } }),
+      () => k.choose('cpu', { statistics: { 'longest(j)': 'many' } }),
+      () => k.choose('cpu', { statistics: { 'longest(j)': -1 } }),
+      () => k.choose('cpu', { resident: 7 }),
+      () => k.choose('cuda', { capability: '9.0' }),
+      () => compiled.choose(),
+      () => compiled.prepare(),
+      () => compiled.prepare({ seed: 'x' }),
+    ])
+      expect(await complaint(call), String(call)).toMatch(/^api\/argument/)
+  })
+
+  test('sizes that are none', async () => {
+    const A = tensor({ rows: [[0, 1], []], n: 2, d: 1 }, 'coords')
+    const choice = 'when (longest(j) > 2 and m > 0) plain\notherwise plain'
+    for (const m of [-1, 2.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 40])
+      expect((await refused(choice, { tensors: { A }, params: { m, d: 1 }, seed: 0 })).code).toMatch(
+        /^bind\//,
+      )
+  })
+
   test('what is bound wrongly is found by binding', async () => {
     expect((await refused('otherwise plain', { ...two, params: { d: 5 } })).code).toBe('bind/size-mismatch')
     expect((await refused('otherwise plain', { tensors: { Z: [1] } })).code).toMatch(/^bind\//)

@@ -15,7 +15,14 @@ import { elaborateMonoid } from './monoids.ts'
 import { Report } from './report.ts'
 import { elaborateSchedule, type Resolve, type Schedule } from './schedules.ts'
 
-export { type AxisStatistic, type Branch, CAPABILITY, type Choice, type Statistic } from './choices.ts'
+export {
+  type AxisStatistic,
+  type Branch,
+  CAPABILITY,
+  type Choice,
+  DEVICES,
+  type Statistic,
+} from './choices.ts'
 export { type FormatExpression, parseFormatExpression } from './format-expressions.ts'
 export type { AppliedFormat, Schedule, ScheduleParam } from './schedules.ts'
 
