@@ -1,11 +1,11 @@
 /** Memories and instructions as text. The texts of targets are printed as they are written. */
-import { commas, type Doc, group, nest, softline } from './doc.ts'
+import { bracketed, type Doc } from './doc.ts'
 import type { Expr, Instr, InstrItem, Iterate, Memory, MemoryMap, Operand } from './nodes.ts'
 import { exprDoc } from './print-expr.ts'
 import { exprs, names, tuple } from './print-parts.ts'
 import type { Printer } from './printer.ts'
 
-const typed = (type: string, shape: readonly Expr[]): Doc => [`${type}[`, commas(exprs(shape)), ']']
+const typed = (type: string, shape: readonly Expr[]): Doc => bracketed(`${type}[`, exprs(shape), ']')
 const aligned = (bytes: Expr | null): Doc => (bytes ? [' aligned ', exprDoc(bytes)] : '')
 
 export function printMemory(p: Printer, m: Memory): void {
@@ -34,11 +34,7 @@ export function printInstr(p: Printer, s: Instr, iterate: (s: Iterate, first: bo
   const operands = s.operands.map(operandDoc)
   const threads: Doc = s.threads ? [' by ', exprDoc(s.threads), ' threads'] : ''
   const words = s.words.map((w) => ` ${w.name}`)
-  const head: Doc = [
-    group(`instr ${s.name.name}(`, nest(softline, commas(operands)), softline, ')'),
-    threads,
-    ...words,
-  ]
+  const head: Doc = [bracketed(`instr ${s.name.name}(`, operands, ')'), threads, ...words]
   p.block(s.trivia, true, head, () => {
     s.items.forEach((x, k) => {
       if (x.kind === 'iterate') iterate(x, k === 0)

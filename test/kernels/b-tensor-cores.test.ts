@@ -23,7 +23,7 @@ kernelSuite({
 
 kernelSuite({
   file: 'kernels/block-sparse-f16.spt',
-  onlyCuda: ['mma16', 'mma32', 'mma64', 'wgmma128', 'wgmma256'],
+  onlyCuda: ['mma16', 'mma32', 'mma64', 'wgmma64', 'wgmma128', 'wgmma256'],
   cases: () =>
     patterns().map(
       (p): KernelCase => ({

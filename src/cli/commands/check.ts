@@ -39,6 +39,8 @@ async function checkFile(path: string, io: Io): Promise<boolean> {
       found.push(`kernel ${name}${list.length > 0 ? ` (schedules ${list.join(', ')})` : ''}`)
     }
     for (const name of program.formats.keys()) found.push(`format ${name}`)
+    for (const name of program.memories.keys()) found.push(`memory ${name}`)
+    for (const name of program.instructions.keys()) found.push(`instr ${name}`)
     if (errors === 0)
       io.out(`${path}: ok${found.length > 0 ? `, ${found.join(', ')}` : ', nothing declared'}\n`)
     return errors === 0
