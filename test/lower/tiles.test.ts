@@ -91,7 +91,6 @@ test('the whole tiles ask nothing, and are summed in scalars', () => {
         const at_4 = Math.imul(i, d);
         for (let fo = 0; fo < part; fo++) {
           const at_2 = Math.imul(fo, 2);
-          const at_5 = at_4 + at_2;
           let C_register_0 = 0;
           let C_register_1 = 0;
           C_register_0 = 0;
@@ -103,6 +102,7 @@ test('the whole tiles ask nothing, and are summed in scalars', () => {
             C_register_0 = C_register_0 + A_at * B[at_3];
             C_register_1 = C_register_1 + A_at * B[at_3 + 1];
           }
+          const at_5 = at_4 + at_2;
           C[at_5] = C_register_0;
           C[at_5 + 1] = C_register_1;
         }

@@ -122,7 +122,7 @@ describe('require', () => {
 describe('neighbours in one access', () => {
   test('where sizes allow it, and not elsewhere', () => {
     expect(cuda('fours')).toContain('*(const float4*)(B + ')
-    expect(cuda('fours')).toMatch(/float4\*\)\(?C/)
+    expect(cuda('fours')).toMatch(/float4\*\)__builtin_assume_aligned\(C/)
     expect(cuda('any')).not.toContain('float4')
     expect(wgsl('fours')).toContain('B: array<vec4<f32>>')
     expect(wgsl('any')).toContain('B: array<f32>')
@@ -130,7 +130,7 @@ describe('neighbours in one access', () => {
 
   test('sums that threads share are added and stored at once', () => {
     const text = cuda('shared_sums')
-    expect(text).toMatch(/float4\*\)\(?C/)
+    expect(text).toMatch(/float4\*\)__builtin_assume_aligned\(C/)
     expect(text).not.toContain('__syncthreads')
   })
 
