@@ -34,8 +34,8 @@ describe('in a browser', async () => {
 
   test('stays small', () => {
     const size = gzipSync(text, { level: 9 }).length
-    // 251 kB when this was written, much of it the parser's grammar machinery and the schedule.
-    expect(size).toBeLessThan(275_000)
+    // 307 kB when this was written, much of it the parser's grammar machinery, the schedule and conversion on devices.
+    expect(size).toBeLessThan(330_000)
   })
 
   test('runs', async () => {
