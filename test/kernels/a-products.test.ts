@@ -63,9 +63,9 @@ kernelSuite({
 
 kernelSuite({
   file: 'kernels/sddmm.spt',
-  cases: (kernel) => [
+  cases: (kernel, schedule) => [
     ...patterns().map((p, k): KernelCase => {
-      const d = [5, 33, 0, 16][k % 4]!
+      const d = schedule === 'edges' ? 32 : [5, 33, 0, 16][k % 4]!
       const where = kernel === 'sddmm' ? { A: matrix(p, integers(p.rows.length, 2)) } : { j: matrix(p, null) }
       return exact(
         { ...p, name: `${p.name}, d = ${d}` },
