@@ -82,9 +82,6 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
         here = { ...here, buffers: new Map([...here.buffers, [name, s.buffer]]) }
         break
       }
-      case 'instr':
-        // Of groups of asynchronous copies: it touches nothing.
-        break
       case 'fill':
         invariant(here.path.length === 0, `fill ${s.buffer} stands inside of a loop`)
         invariant(here.buffers.has(s.buffer), `fill ${s.buffer}: no such buffer`)

@@ -3,8 +3,8 @@
  * what targets really keep in registers.
  */
 import { type Expr, int, load } from '../ir/expr.ts'
-import { isPacked } from '../ir/tiles.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
+import { isPacked } from '../ir/tiles.ts'
 import { accessesOf, type Body, mapPieces, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 import type { Names } from './names.ts'
 

@@ -79,7 +79,17 @@ export function elaborateSchedule(
   walk.steps(s.steps, [])
   if (report.count > before) return null
   const { formats, uses, memories, instrs } = walk
-  return { kernel: s.kernel.name, name: s.name.name, params, steps: s.steps, formats, uses, memories, instrs, span: s.span }
+  return {
+    kernel: s.kernel.name,
+    name: s.name.name,
+    params,
+    steps: s.steps,
+    formats,
+    uses,
+    memories,
+    instrs,
+    span: s.span,
+  }
 }
 
 /** i32 names, constants of parts, and nothing else. */
