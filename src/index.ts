@@ -32,6 +32,12 @@ export { type Diagnostic, type Span, SptError } from './ast/diagnostic.ts'
 export { render } from './ast/render.ts'
 export type { ModuleText } from './backends/module.ts'
 export type { PartFormat, TensorFormat } from './bind/index.ts'
+export type {
+  ClearExplanation,
+  ExplainOptions,
+  Explanation,
+  LaunchExplanation,
+} from './explain/index.ts'
 export type { PictureOptions } from './formats/figures/picture/index.ts'
 export type { PartReport, TensorReport } from './formats/figures/report.ts'
 export type { Provenance } from './formats/proof/provenance.ts'

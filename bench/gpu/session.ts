@@ -1,12 +1,12 @@
 /** What a run of suites shares: devices, libraries, matrices, time. Each is opened when first asked for. */
 import { devices } from '../../src/node.ts'
+import { type Ceilings, ceilingsOf } from '../../src/runtime/ceilings.ts'
 import type { CudaDevice } from '../../src/runtime/cuda/index.ts'
 import { CuBlas } from '../peers/cublas.ts'
 import { CuSparse } from '../peers/cusparse.ts'
 import type { PythonResult } from '../peers/python.ts'
 import { PeerStream } from '../peers/stream.ts'
 import type { Case } from './case.ts'
-import { type Ceilings, ceilingsOf } from './ceilings.ts'
 import type { State } from './loss.ts'
 import { type Csr, type Source, sources } from './matrix.ts'
 import { messageOf, OurDevice, type Preparation } from './ours.ts'

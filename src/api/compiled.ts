@@ -6,6 +6,7 @@ import { bindParams } from '../bind/sizes.ts'
 import { type BareValues, withValues } from '../bind/write.ts'
 import type { Compilation } from '../compile.ts'
 import { checkFits, Executable, type Program } from '../execute.ts'
+import type { ExplainOptions, Explanation } from '../explain/index.ts'
 import type { Tensor, ValueArray } from '../formats/tensor.ts'
 import { arrayClass } from '../ir/arrays.ts'
 import type { Dtype } from '../ir/dtype.ts'
@@ -163,6 +164,16 @@ export class PreparedKernel {
   /** Times of a run as benchmarks want them: warm, with flushed caches, or the mean of many in a graph. */
   measure(options: MeasureOptions = {}): Promise<Measurement> {
     return this.executable.measure(options)
+  }
+
+  /**
+   * What each launch moves and computes by the model, what it takes of the device, and how long it takes
+   * (`explain/types.ts`). Outputs hold anything afterwards where launches were measured: run again to read them.
+   */
+  async explain(options: ExplainOptions = {}): Promise<Explanation> {
+    // Browsers load it when it is asked for.
+    const { explain } = await import('../explain/index.ts')
+    return explain(this.kernel.compilation, this.executable, options)
   }
 
   /** Milliseconds of each of `repeats` runs, by device events where there are any. */

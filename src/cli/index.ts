@@ -5,6 +5,7 @@ import { bench } from './commands/bench.ts'
 import { check } from './commands/check.ts'
 import { doctor } from './commands/doctor.ts'
 import { emit } from './commands/emit.ts'
+import { explain } from './commands/explain.ts'
 import { fmt } from './commands/fmt.ts'
 import { format } from './commands/format.ts'
 import { run } from './commands/run.ts'
@@ -15,7 +16,7 @@ import type { Io } from './io.ts'
 import { misused } from './usage.ts'
 import { version } from './version.ts'
 
-const COMMANDS: readonly CommandSpec[] = [run, check, fmt, show, emit, format, doctor, bench]
+const COMMANDS: readonly CommandSpec[] = [run, check, fmt, show, emit, explain, format, doctor, bench]
 
 function find(name: string): CommandSpec {
   const command = COMMANDS.find((c) => c.name === name)

@@ -1,0 +1,120 @@
+import { writeFile } from 'node:fs/promises'
+import { type RunInputs, valuesIn } from '../../api/inputs.ts'
+import type { Kernel } from '../../api/kernel.ts'
+import { SptError } from '../../ast/diagnostic.ts'
+import { bindInputs } from '../../bind/index.ts'
+import { type Explanation, explainModel } from '../../explain/index.ts'
+import { fileDiagnostic } from '../../io/node.ts'
+import { devices } from '../../node.ts'
+import type { Device, DeviceKind } from '../../runtime/device.ts'
+import type { CommandSpec } from '../command.ts'
+import { EXIT } from '../failure.ts'
+import { chosen, chosenKernel, isChosen, loadFile, scheduleCall, scheduled, within } from '../program.ts'
+import { explained } from '../run/explained.ts'
+import { checkNames, numbers, readInputs } from '../run/inputs.ts'
+
+export const explain: CommandSpec = {
+  name: 'explain',
+  args: 'FILE',
+  count: [1, 1],
+  summary: 'Say what each launch moves, computes and takes',
+  options: [
+    { flags: '--kernel <K>', about: 'Which kernel (default: the only one, or the one called like its file)' },
+    {
+      flags: '--schedule <S>',
+      about:
+        'Its name, or gpu(8, 32) with arguments (default: auto, else cpu on cpu and gpu on the others, if there)',
+    },
+    {
+      flags: '--bind <NAME=PATH>',
+      about: 'Data of a buffer, or of an axis (structure alone)',
+      repeats: true,
+    },
+    { flags: '--size <NAME=N>', about: 'A size or a scalar', repeats: true },
+    {
+      flags: '--device <D>',
+      about: 'cuda, webgpu or cpu (default: cuda); without one here nothing is measured',
+    },
+    { flags: '--seed <N>', about: 'Of the random data of what is not bound (default: 0)' },
+    { flags: '--json <FILE>', about: 'Write everything as JSON as well; times in milliseconds' },
+  ],
+  notes: [
+    'Bytes at least: each array of a launch moves once. Bytes accessed: what its threads load and store, before caches.\nBoth, and operations, are counted in the lowered kernel with these sizes and index arrays. Registers, local memory\nand occupancy are those that the CUDA driver tells. Shares are of ceilings measured on the chip, where they are known.',
+  ],
+  examples: [
+    'spt explain kernel.spt --bind A=graph.mtx --size d=64',
+    'spt explain kernel.spt --schedule "gpu(8, 32)" --bind A=graph.mtx --size d=64 --device webgpu',
+  ],
+  async run(call) {
+    const kind = call.choice('device', ['cuda', 'webgpu', 'cpu'] as const) ?? 'cuda'
+    const seed = call.integer('seed', 0, 2 ** 32 - 1) ?? 0
+    const asked = scheduleCall(call)
+    const files = call.pairs('bind', 'PATH')
+    const params = numbers(call)
+    const program = await loadFile(call.args[0]!)
+    return within(program, async () => {
+      const source = chosenKernel(program, call)
+      const fixed = isChosen(source, asked) ? null : scheduled(source, asked, kind === 'cpu' ? 'cpu' : 'gpu')
+      const bindable = (fixed?.kernel ?? source).compilation.kernel
+      checkNames(bindable, files.keys(), params.keys())
+      const inputs = {
+        tensors: await readInputs(bindable, files, params),
+        params: Object.fromEntries(params),
+        seed,
+      }
+      const { device, reason } = await open(kind)
+      try {
+        const decided = fixed ?? (await chosen(source, asked, device ?? kind, inputs))
+        const runs = kind === 'cpu' ? decided.kernel : decided.kernel.parallel()
+        const e = device ? await measured(runs, device, inputs) : model(runs, kind, inputs)
+        const path = call.one('json')
+        if (path !== undefined) await write(path, { ...e, schedule: decided.schedule })
+        call.io.out(explained(e, decided.schedule, reason))
+        return EXIT.ok
+      } finally {
+        await device?.dispose()
+      }
+    })
+  },
+}
+
+/** The device, or why there is none. */
+async function open(kind: DeviceKind): Promise<{ device: Device | null; reason: string | null }> {
+  try {
+    return { device: await devices[kind](), reason: null }
+  } catch (error) {
+    if (!(error instanceof SptError)) throw error
+    return { device: null, reason: error.diagnostics[0]!.message }
+  }
+}
+
+async function measured(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Explanation> {
+  const compiled = await kernel.compileAsIs(device)
+  const prepared = await compiled.prepare(inputs)
+  try {
+    return await prepared.explain()
+  } finally {
+    prepared.free()
+    compiled.release()
+  }
+}
+
+function model(kernel: Kernel, kind: DeviceKind, inputs: RunInputs): Explanation {
+  const stage1 = kernel.compilation.kernel
+  const { tensors, params, seed } = valuesIn(stage1, inputs)
+  return explainModel(
+    kernel.compilation,
+    bindInputs(stage1, { tensors, params, ...(seed === undefined ? {} : { seed }) }),
+    kind,
+  )
+}
+
+/** Numbers that JSON has no word for are strings. */
+const plain = (_: string, value: unknown): unknown =>
+  typeof value === 'number' && !Number.isFinite(value) ? String(value) : value
+
+async function write(path: string, data: object): Promise<void> {
+  await writeFile(path, `${JSON.stringify(data, plain, 2)}\n`).catch((error: unknown) => {
+    throw new SptError(fileDiagnostic(error, path, 'write'))
+  })
+}

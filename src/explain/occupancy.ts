@@ -1,0 +1,56 @@
+/** How many blocks of a launch a multiprocessor holds at once: NVIDIA's occupancy calculation. */
+import type { Occupancy, OccupancyLimit, Resources } from './types.ts'
+
+/** What a chip has, as the driver tells; `Chip` of the cuda device is one. */
+export interface Multiprocessor {
+  readonly major: number
+  readonly multiprocessors: number
+  readonly warpSize: number
+  readonly maxThreadsPerMultiprocessor: number
+  readonly maxBlocksPerMultiprocessor: number
+  readonly sharedPerMultiprocessor: number
+  readonly registersPerMultiprocessor: number
+}
+
+/** Registers are given out by warp in units of as many, and to a quarter of a multiprocessor each. */
+const REGISTER_UNIT = 256
+const QUARTERS = 4
+/** Shared memory is given out in units of as many bytes; from 8.0 on the system takes some of each block. */
+const SHARED_UNIT = 128
+const SHARED_OF_SYSTEM = 1024
+
+const upTo = (unit: number, n: number): number => Math.ceil(n / unit) * unit
+
+/** `blocks`: of the whole launch. */
+export function occupancyOf(
+  chip: Multiprocessor,
+  used: Pick<Resources, 'registers' | 'shared'>,
+  threads: number,
+  blocks: number,
+): Occupancy {
+  const warps = Math.ceil(threads / chip.warpSize)
+  const maxWarps = Math.floor(chip.maxThreadsPerMultiprocessor / chip.warpSize)
+  const perWarp = upTo(REGISTER_UNIT, used.registers * chip.warpSize)
+  const withRegisters = Math.floor(chip.registersPerMultiprocessor / QUARTERS / perWarp) * QUARTERS
+  const shared = upTo(SHARED_UNIT, used.shared + (chip.major >= 8 ? SHARED_OF_SYSTEM : 0))
+  const limits: readonly (readonly [OccupancyLimit, number])[] = [
+    ['threads', Math.floor(maxWarps / warps)],
+    ['registers', used.registers === 0 ? Number.POSITIVE_INFINITY : Math.floor(withRegisters / warps)],
+    [
+      'shared memory',
+      shared === 0 ? Number.POSITIVE_INFINITY : Math.floor(chip.sharedPerMultiprocessor / shared),
+    ],
+    ['blocks', chip.maxBlocksPerMultiprocessor],
+  ]
+  // Of equal limits the first: nothing else would let more threads in.
+  const [by, most] = limits.reduce((least, l) => (l[1] < least[1] ? l : least))
+  const given = Math.ceil(blocks / chip.multiprocessors)
+  const resident = Math.min(most, given)
+  return {
+    blocks: resident,
+    warps: resident * warps,
+    maxWarps,
+    limitedBy: given < most ? 'grid' : by,
+    waves: most > 0 ? Math.ceil(blocks / (most * chip.multiprocessors)) : 0,
+  }
+}

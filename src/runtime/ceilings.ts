@@ -1,0 +1,19 @@
+/** What chips can do at most, as measured on them: data by the chip's name. */
+
+export interface Ceilings {
+  /** Bytes a second from device memory, and from the L2 cache. */
+  readonly memory: number
+  readonly cache: number
+  /** Arrays of as many bytes in total are read from the cache. */
+  readonly cacheBytes: number
+  /** Operations a second: f32 units, f16 tensor cores as the vendor's library reaches them at 4096³. */
+  readonly f32: number
+  readonly f16: number
+}
+
+const CHIPS: readonly (readonly [RegExp, Ceilings])[] = [
+  [/H200/, { memory: 4.47e12, cache: 8.4e12, cacheBytes: 60e6, f32: 65e12, f16: 645e12 }],
+]
+
+/** Nothing for a chip that has not been measured. */
+export const ceilingsOf = (chip: string): Ceilings | undefined => CHIPS.find(([name]) => name.test(chip))?.[1]
