@@ -26,6 +26,8 @@ const ARGUMENTS: Readonly<Record<string, readonly (readonly number[])[]>> = {
   band_rest: [[2, 1]],
   top_rest: [[2]],
   strided_rest: [[3]],
+  rows_by_length: [[3]],
+  ell_at: [[0]],
 }
 /** They hold some matrices only, or need more than a matrix: see test/formats/standard.test.ts. */
 const PARTIAL = ['band', 'strided', 'nm', 'vbr', 'masked_rest']
