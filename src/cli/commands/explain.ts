@@ -9,9 +9,18 @@ import { devices } from '../../node.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
-import { chosen, chosenKernel, isChosen, loadFile, scheduleCall, scheduled, within } from '../program.ts'
+import {
+  chosen,
+  chosenKernel,
+  isChosen,
+  loadFile,
+  scheduleCall,
+  scheduled,
+  sizesFor,
+  within,
+} from '../program.ts'
 import { explained } from '../run/explained.ts'
-import { checkNames, numbers, readInputs } from '../run/inputs.ts'
+import { checkNames, readInputs } from '../run/inputs.ts'
 
 export const explain: CommandSpec = {
   name: 'explain',
@@ -30,7 +39,11 @@ export const explain: CommandSpec = {
       about: 'Data of a buffer, or of an axis (structure alone)',
       repeats: true,
     },
-    { flags: '--size <NAME=N>', about: 'A size or a scalar', repeats: true },
+    {
+      flags: '--size <NAME=N>',
+      about: 'A size or a scalar; without the device also capability=9.0, where the schedule is chosen by it',
+      repeats: true,
+    },
     {
       flags: '--device <D>',
       about: 'cuda, webgpu or cpu (default: cuda); without one here nothing is measured',
@@ -50,21 +63,18 @@ export const explain: CommandSpec = {
     const seed = call.integer('seed', 0, 2 ** 32 - 1) ?? 0
     const asked = scheduleCall(call)
     const files = call.pairs('bind', 'PATH')
-    const params = numbers(call)
     const program = await loadFile(call.args[0]!)
     return within(program, async () => {
       const source = chosenKernel(program, call)
       const fixed = isChosen(source, asked) ? null : scheduled(source, asked, kind === 'cpu' ? 'cpu' : 'gpu')
       const bindable = (fixed?.kernel ?? source).compilation.kernel
-      checkNames(bindable, files.keys(), params.keys())
-      const inputs = {
-        tensors: await readInputs(bindable, files, params),
-        params: Object.fromEntries(params),
-        seed,
-      }
+      const { params = {}, ...known } = sizesFor(call, source)
+      checkNames(bindable, files.keys(), [])
+      const tensors = await readInputs(bindable, files, new Map(Object.entries(params)))
+      const inputs = { tensors, params, seed }
       const { device, reason } = await open(kind)
       try {
-        const decided = fixed ?? (await chosen(source, asked, device ?? kind, inputs))
+        const decided = fixed ?? (await chosen(source, asked, device ?? kind, { ...inputs, ...known }))
         const runs = kind === 'cpu' ? decided.kernel : decided.kernel.parallel()
         const e = device ? await measured(runs, device, inputs) : model(runs, kind, inputs)
         const path = call.one('json')
