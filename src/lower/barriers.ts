@@ -6,7 +6,7 @@
  * serial loop gets one at its end where a round may touch what another thread touches in the next one. Where only
  * threads of one row can meet, and a row is within one warp, the barrier is theirs alone.
  */
-import { freeVars, mentions, sameExpr, type ThreadAxis } from '../ir/expr.ts'
+import { freeVars, keyOf, mentions, sameExpr, type ThreadAxis } from '../ir/expr.ts'
 import { lanesIn } from '../ir/lanes.ts'
 import { linear } from '../ir/linear.ts'
 import type { For, Lanes, Stmt } from '../ir/loops.ts'
@@ -105,14 +105,29 @@ function meetings(
   where: Exclude<Meeting, 'none'>,
   apart: (x: BufferAccess, y: BufferAccess) => boolean = () => false,
 ): readonly string[] {
-  const second = accessesOf(b)
+  const all = [accessesOf(a), accessesOf(b)] as const
+  const written = new Set(all.flat().flatMap((x) => (x.mode === 'write' ? [x.buffer] : [])))
+  const [first, second] = all.map((list) => distinct(list.filter((x) => written.has(x.buffer))))
   const meets = (x: BufferAccess, y: BufferAccess): boolean => {
     const found = meeting(x, y, block)
     // Only what is in memory of the block is seen at a barrier of a row.
     const inRow = found === 'row' && block.row !== undefined && block.shared.has(x.buffer)
     return found !== 'none' && inRow === (where === 'row') && !apart(x, y)
   }
-  return accessesOf(a).flatMap((x) => (second.some((y) => meets(x, y)) ? [x.buffer] : []))
+  return first!.flatMap((x) => (second!.some((y) => meets(x, y)) ? [x.buffer] : []))
+}
+
+/** Each access of a statement to an element once: long expressions read the same ones again and again. */
+function distinct(accesses: readonly BufferAccess[]): readonly BufferAccess[] {
+  const seen = new Map<Stmt, Set<string>>()
+  return accesses.filter((x) => {
+    const keys = seen.get(x.stmt) ?? new Set()
+    seen.set(x.stmt, keys)
+    const key = `${x.mode} ${x.buffer} ${x.index.map(keyOf).join()}`
+    if (keys.has(key)) return false
+    keys.add(key)
+    return true
+  })
 }
 
 /** Whether two rounds of a loop touch different elements: one index is the round's number, or tells it. */
