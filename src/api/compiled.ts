@@ -168,7 +168,7 @@ export class PreparedKernel {
 
   /**
    * What each launch moves and computes by the model, what it takes of the device, and how long it takes
-   * (`explain/types.ts`). Outputs hold anything afterwards where launches were measured: run again to read them.
+   * (`explain/types.ts`). Where launches were measured, outputs hold anything afterwards: run again to read them.
    */
   async explain(options: ExplainOptions = {}): Promise<Explanation> {
     // Browsers load it when it is asked for.

@@ -82,6 +82,8 @@ export async function explain(
       achieved: time && achievedOf(ceilings, step, time),
     })
   }
+  // Runs went on from their own results where a buffer is inout.
+  if (timed) await executable.reset()
   return explanation(compilation, bound, device.kind, device.name, steps, total)
 }
 

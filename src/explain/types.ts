@@ -8,25 +8,31 @@
  * e.launches[0].occupancy?.limitedBy                 // 'registers'
  * e.total.bytes.least / (1e-3 * e.time!.median)      // bytes a second, at least
  * ```
- * The same without a device: `explainPlan(plan, bound, { target: 'cuda' })`; `spt explain` prints it:
+ * The same without a device: `explainModel(compilation, bound, 'cuda')`. `spt explain` prints it, for example:
  * ```
- * kernel     mul
- * device     cuda (NVIDIA H200)
- * time       0.0301 ms (median of 50; an empty region takes 0.0012 ms)
- * at least   0.0224 ms by memory: 74.5 %
+ * kernel    mul
+ * device    cuda (NVIDIA H200)
+ * schedule  gpu(8, 32)
+ * sizes     m = 2,708, n = 2,708, d = 64
  *
- * launch 1   mul_1
- *   blocks × threads   84,672 × 256 (32 × 8)
- *   registers          40 a thread, none spilled
- *   shared memory      0 bytes a block
- *   occupancy          6 blocks, 48 of 64 warps a multiprocessor (75.0 %), limited by registers
- *   bytes, at least    101.0 MB (each array once)
- *   bytes, accessed    402.1 MB loaded, 43.3 MB stored (without caches)
- *     A                9.3 MB loaded of 9.3 MB
+ * step 1: launch mul_0
+ *   blocks × threads  678 × 256 (339 × 2 × 1 of 32 × 8 × 1)
+ *   registers         32 a thread, no local memory
+ *   shared memory     0 bytes a block
+ *   occupancy         6 blocks, 48 of 64 warps a multiprocessor (75.0 %), limited by grid; one wave
+ *   bytes, at least   1.482 MB (each array once)
+ *   bytes, accessed   8.107 MB loaded, 693.2 kB stored (before caches)
+ *     A               675,584 loaded; has 10,556 of 4 bytes
+ *     B               675,584 loaded; has 173,312 of 4 bytes
+ *     C               173,312 stored; has 173,312 of 4 bytes
  *     …
- *   operations         299.0 M (f32), 2.96 a byte at least
- *   achieved           3355 GB/s (75.1 % of memory), 9.93 TFLOP/s (15.3 % of f32)
+ *   operations        1.351 million plain; 0.912 for each byte at least
+ *   time              0.00340 ms (median of 50, least 0.00332 ms; an empty region takes 0.00120 ms)
+ *   achieved          435.9 GB/s (5.2 %), 397.4 GFLOP/s (0.61 %)
+ *   bound             cache, at least 0.000176 ms: 5.2 % of this rate reached; neither bytes nor operations limit it, but
+ *                     latency, imbalance or cache traffic
  * ```
+ * (The times are an illustration.)
  *
  * What the model counts. *Elements loaded and stored*: what the threads of a launch ask of global and shared memory, each
  * access of each thread as one element, before any cache, coalescing or vector access. Control flow is followed with the
@@ -179,6 +185,9 @@ export interface Explanation {
 }
 
 export interface ExplainOptions {
-  /** Measure the launches, one by one and together; true. Outputs hold anything afterwards: run again to read them. */
+  /**
+   * Measure the launches, together and one by one; true. Afterwards outputs hold anything, until the next run; `inout`
+   * buffers start over, but for those whose arrays were on the device before.
+   */
   readonly time?: boolean
 }

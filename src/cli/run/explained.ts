@@ -24,7 +24,7 @@ const timeRow = (t: Times): Row => [
 ]
 
 function roofRow(roof: Roof, time: Times | null): Row {
-  const share = time && time.median > 0 ? `: ${percent(roof.atLeast / time.median)} of it reached` : ''
+  const share = time && time.median > 0 ? `: ${percent(roof.atLeast / time.median)} of this rate reached` : ''
   const far =
     time && roof.atLeast < FAR * time.median
       ? '; neither bytes nor operations limit it, but latency, imbalance or cache traffic'
@@ -94,7 +94,7 @@ function launchRows(l: LaunchExplanation): Row[] {
       ? [
           [
             'occupancy',
-            `${o.blocks} blocks, ${o.warps} of ${o.maxWarps} warps a multiprocessor (${percent(o.warps / o.maxWarps)}), limited by ${o.limitedBy}; ${count(o.waves)} waves`,
+            `${o.blocks} blocks, ${o.warps} of ${o.maxWarps} warps a multiprocessor (${percent(o.warps / o.maxWarps)}), limited by ${o.limitedBy}; ${o.waves === 1 ? 'one wave' : `${count(o.waves)} waves`}`,
           ] as const,
         ]
       : []),

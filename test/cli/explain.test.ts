@@ -1,0 +1,45 @@
+/** `spt explain`: with a device and without one; mistakes. */
+import { readFileSync } from 'node:fs'
+import { afterAll, expect, test } from 'vitest'
+import type { Explanation } from '../../src/node.ts'
+import { Folder, MATRIX, PROGRAM, spt } from './support.ts'
+
+const folder = new Folder()
+afterAll(() => folder.remove())
+const program = folder.file('mul.spt', PROGRAM)
+const matrix = folder.file('a.mtx', MATRIX)
+const bound = ['--bind', `A=${matrix}`, '--size', 'd=3', '--size', 'alpha=2']
+
+test('measures where a device runs it, and writes JSON', async () => {
+  const path = folder.at('e.json')
+  const { code, out, err } = await spt(['explain', program, ...bound, '--device', 'cpu', '--json', path])
+  expect([code, err]).toEqual([0, ''])
+  expect(out).toContain('step 1: launch mul_0')
+  expect(out).toMatch(/ {4}B +12 loaded; has 12 of 4 bytes/)
+  expect(out).toMatch(/operations +28 plain/)
+  expect(out).toMatch(/time +[\d.]+ ms \(median of \d+/)
+  const e = JSON.parse(readFileSync(path, 'utf8')) as Explanation
+  expect([e.kernel, e.device, e.sizes]).toEqual(['mul', 'cpu', { m: 3, n: 4, d: 3, alpha: 2 }])
+  expect(e.total.operations.plain).toBe(28)
+})
+
+// Where there is a GPU, the same and more.
+test('without a device it tells what is known', async () => {
+  const { code, out } = await spt(['explain', program, ...bound, '--schedule', 'gpu(2)', '--device', 'cuda'])
+  expect(code).toBe(0)
+  expect(out).toContain('schedule  gpu(2)')
+  expect(out).toContain('blocks × threads  6 × 2 (2 × 3 × 1 of 1 × 2 × 1)')
+})
+
+test.each([
+  [['--device', 'tpu'], 2, '--device tpu is not possible'],
+  [['--schedule', 'fast'], 1, 'fast'],
+  [['--size', 'q=3'], 1, 'has no size or scalar q'],
+  [['--bind', 'Q=a.mtx'], 1, 'Q'],
+  [['--json', 'nowhere/at/all.json'], 1, "no folder 'nowhere/at'"],
+] as const)('%j is a mistake', async (args, code, said) => {
+  const given = args.includes('--device' as never) ? args : [...args, '--device', 'cpu']
+  const result = await spt(['explain', program, ...bound, ...given])
+  expect([result.code, result.out]).toEqual([code, ''])
+  expect(result.err).toContain(said)
+})
