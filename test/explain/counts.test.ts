@@ -203,3 +203,16 @@ test('conditions on what the plan computes are taken as true, and it says so', a
   expect(launches.map((l) => l.certainty.assumed)).toEqual([false, true])
   expect(launches[1]!.arrays.find((a) => a.array === 'X')!.loads).toBe(10)
 })
+
+test('instructions count as they are declared', async () => {
+  const c = (await load('kernels/gemm-f16.spt')).kernel('gemm_f16').schedule('mma').compilation
+  const [m, n, k] = [256, 128, 64]
+  const bound = bindInputs(c.kernel, { params: { m, n, k }, seed: 1 })
+  const [launch] = explainModel(c, bound, 'cuda').launches
+  expect(launch!.operations).toEqual({ plain: 0, matrix16: 2 * m * n * k, matrixOther: 0 })
+  expect(launch!.arrays.map((a) => [a.array, a.elementBytes, a.loads, a.stores])).toEqual([
+    ['A', 2, (m * n * k) / 128, 0],
+    ['B', 2, (m * n * k) / 128, 0],
+    ['C', 2, 0, m * n],
+  ])
+})
