@@ -9,7 +9,12 @@ import { accessesOf, type Found, writesOf } from '../ir/tree.ts'
 import type { Context } from './context.ts'
 import { allocatedIn, iterationsOf } from './depend.ts'
 
-const HOW = { unroll: 'unrolled', vectorize: 'vectorised', pipeline: 'pipelined', accumulate: 'accumulated' } as const
+const HOW = {
+  unroll: 'unrolled',
+  vectorize: 'vectorised',
+  pipeline: 'pipelined',
+  accumulate: 'accumulated',
+} as const
 
 /** The loop has not been bound, unrolled or vectorised yet. */
 export function checkSerial(cx: Context, loop: For, verb: string): void {

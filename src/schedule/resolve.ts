@@ -56,7 +56,10 @@ function stepsIn(schedule: Schedule, args: readonly (number | undefined)[], prog
 }
 
 /** What each parameter is, in order. */
-export function valuesOf(schedule: Schedule, args: readonly (number | undefined)[]): ReadonlyMap<string, number> {
+export function valuesOf(
+  schedule: Schedule,
+  args: readonly (number | undefined)[],
+): ReadonlyMap<string, number> {
   const values = new Map<string, number>()
   if (args.length > schedule.params.length)
     fail({

@@ -20,12 +20,15 @@ describe('spt', () => {
       expect(out).toMatch(new RegExp(`^  ${c}`, 'm'))
   })
 
-  test.each(['run', 'check', 'fmt', 'show', 'emit', 'explain', 'doctor', 'bench'])('%s --help', async (command) => {
-    const { code, out } = await spt([command, '--help'])
-    expect(code).toBe(0)
-    expect(out).toContain(`Usage: spt ${command}`)
-    expect((await spt(['help', command])).out).toBe(out)
-  })
+  test.each(['run', 'check', 'fmt', 'show', 'emit', 'explain', 'doctor', 'bench'])(
+    '%s --help',
+    async (command) => {
+      const { code, out } = await spt([command, '--help'])
+      expect(code).toBe(0)
+      expect(out).toContain(`Usage: spt ${command}`)
+      expect((await spt(['help', command])).out).toBe(out)
+    },
+  )
 
   test('no command: help, and wrong usage', async () => {
     const { code, out, err } = await spt([])

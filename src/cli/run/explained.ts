@@ -108,8 +108,10 @@ function launchRows(l: LaunchExplanation): Row[] {
   ]
 }
 
-const lines = (rows: readonly Row[], indent: string, width: number): string =>
-  rows.map(([name, value]) => `${indent}${name.padEnd(width)} ${value}\n`).join('')
+function lines(rows: readonly Row[], indent: string, least: number): string {
+  const width = Math.max(least, ...rows.map(([name]) => name.length))
+  return rows.map(([name, value]) => `${indent}${name.padEnd(width)} ${value}\n`).join('')
+}
 
 /** `notMeasured`: why there are no times. */
 export function explained(e: Explanation, schedule: string | null, notMeasured: string | null): string {
@@ -134,5 +136,5 @@ export function explained(e: Explanation, schedule: string | null, notMeasured: 
       ? `\nstep ${k + 1}: clear ${s.array}, ${bytes(s.bytes)}\n`
       : `\nstep ${k + 1}: launch ${s.name}\n${lines(launchRows(s), '  ', 17)}`,
   )
-  return lines(head, '', all ? 16 : 9) + steps.join('')
+  return lines(head, '', 9) + steps.join('')
 }

@@ -149,7 +149,16 @@ function build(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
       const { ordered, unique } = def
       if (!parent || !extent || !width || (decl.padding && !padding)) return null
       const compact = decl.claims.some((c) => c.name === 'compact') ? { compact: true } : {}
-      const axis = { ...base, kind: def.kind, parent: parent.name, extent, width, ordered, unique, ...compact }
+      const axis = {
+        ...base,
+        kind: def.kind,
+        parent: parent.name,
+        extent,
+        width,
+        ordered,
+        unique,
+        ...compact,
+      }
       // Padded with the extent: with no coordinate, as without saying so.
       return padding && !sameExpr(padding, extent) ? { ...axis, padding } : axis
     }
