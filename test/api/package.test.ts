@@ -92,6 +92,7 @@ console.log(JSON.stringify({ names: Object.keys(api).sort(), formats: program.fo
       'dense',
       'devices',
       'formatOf',
+      'instructionTest',
       'load',
       'measure',
       'prepareResident',
