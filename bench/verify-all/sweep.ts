@@ -35,6 +35,8 @@ const CHOICES: Readonly<Record<string, Choice>> = {
   bsr: { args: [[4], [7]] },
   dbsr: { args: [[4]] },
   sell: { args: [[8, 64]] },
+  ell_at: { args: [[0]] },
+  rows_by_length: { args: [[32]] },
   rows_ell: { args: [[1], [4]] },
   pieces_ell: { args: [[4]] },
   gcoo: { args: [[4]] },
