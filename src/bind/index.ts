@@ -10,6 +10,7 @@ import { convert, filled, gatherValues } from '../formats/values.ts'
 import { chainTo, countOf, hasIndices, hasIndptr, indicesOf, indptrOf, isStored, maskOf } from '../ir/axis.ts'
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
 import { allAxesOf, asDeclared, type CallerTensor, callerTensors, isStructured } from './axes.ts'
+import { inOrder, storageOrder } from './dense-order.ts'
 import { bindGiven } from './given.ts'
 import { bindingOf } from './names.ts'
 import { type Known, type Piece, splitSources } from './pieces.ts'
@@ -56,7 +57,7 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs): Bound {
   for (const b of kernel.buffers) if (b.table) arrays.set(b.name, tables.get(b.name)!)
   for (const t of callerTensors(kernel)) {
     if (t.first.role !== 'in' && t.first.role !== 'inout') continue
-    for (const b of t.buffers) arrays.set(b.name, valuesOf(t, b, dense, ready, pieces, structure))
+    for (const b of t.buffers) arrays.set(b.name, valuesOf(kernel, t, b, dense, ready, pieces, structure))
   }
   for (const p of kernel.params) if (!params.has(p.name)) params.set(p.name, 0)
   let all: readonly Source[] | undefined
@@ -237,6 +238,7 @@ function indexArrays(
 }
 
 function valuesOf(
+  kernel: Kernel1,
   t: CallerTensor,
   b: Buffer1,
   dense: ReadonlyMap<string, Tensor>,
@@ -246,7 +248,7 @@ function valuesOf(
 ): ValueArray {
   const storage = storages.get(b.name)!
   const whole = dense.get(t.name)
-  if (whole?.kind === 'dense') return denseValues(b, whole)
+  if (whole?.kind === 'dense') return denseValues(kernel, b, whole)
   const made = ready.get(b.name)
   if (made) return convert(storedValues(storage, made, b.fill), made.dtype, b.dtype)
   const piece = pieces.find((p) => p.source.name === t.name && b.axes.every((a) => p.columns.has(a)))
@@ -258,7 +260,7 @@ function valuesOf(
   return placedValues(storage, b, piece, positions(piece, b.name), { values: own, dtype })
 }
 
-function denseValues(b: Buffer1, t: Extract<Tensor, { kind: 'dense' }>): ValueArray {
+function denseValues(kernel: Kernel1, b: Buffer1, t: Extract<Tensor, { kind: 'dense' }>): ValueArray {
   const size = t.shape.reduce((a, x) => a * x, 1)
   if (t.values.length !== size)
     fail({
@@ -267,5 +269,7 @@ function denseValues(b: Buffer1, t: Extract<Tensor, { kind: 'dense' }>): ValueAr
       expected: `${size} values`,
       hint: 'give the values in row-major order',
     })
-  return t.dtype === b.dtype ? t.values : convert(t.values, t.dtype, b.dtype)
+  const values = t.dtype === b.dtype ? t.values : convert(t.values, t.dtype, b.dtype)
+  const order = storageOrder(kernel, b.axes)
+  return order ? inOrder(values, b.dtype, t.shape, order) : values
 }

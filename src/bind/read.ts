@@ -9,6 +9,7 @@ import { newValues } from '../formats/values.ts'
 import { chainTo } from '../ir/axis.ts'
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
 import { allAxesOf, asDeclared, type CallerTensor, callerTensor, isStructured } from './axes.ts'
+import { inOrder, inverseOrder, storageOrder } from './dense-order.ts'
 import { concat, type Known, lengthOf, type Piece, splitSources } from './pieces.ts'
 import { extentsOf, fullColumns, inverseOf, largest, ranked } from './sources.ts'
 import type { Bound, Source } from './types.ts'
@@ -55,7 +56,12 @@ export function readTensor(bound: Bound, name: string, values: ReadonlyMap<strin
   const structured = t.axes.some((a) => isStructured(axes, a))
   if (asDeclared(t)) {
     const own = values.get(t.first.name)!
-    if (!structured) return { kind: 'dense', shape, values: own, dtype }
+    if (!structured) {
+      const order = storageOrder(kernel, t.axes)
+      if (!order) return { kind: 'dense', shape, values: own, dtype }
+      const stored = order.map((d) => shape[d]!)
+      return { kind: 'dense', shape, values: inOrder(own, dtype, stored, inverseOrder(order)), dtype }
+    }
     return { ...toCoords(bound.storages.get(t.first.name)!, own, dtype), shape }
   }
   const { columns, parts } = bound.route(name)

@@ -2,6 +2,7 @@
  * New values for a tensor that is bound, where its structure stays: each goes to the position that its entry has.
  * O(entries). Nothing is split or built again, also where the parts were chosen by values.
  */
+
 import { fail } from '../ast/diagnostic.ts'
 import { lexicographic } from '../formats/columns/order.ts'
 import { scatterValues } from '../formats/read/scatter.ts'
@@ -10,6 +11,7 @@ import { checkValueArray, convert, filled, gatherValues } from '../formats/value
 import type { Dtype } from '../ir/dtype.ts'
 import type { Buffer1 } from '../ir/stage1.ts'
 import { type CallerTensor, callerTensor, callerTensors } from './axes.ts'
+import { inOrder, storageOrder } from './dense-order.ts'
 import { bufferOf } from './read.ts'
 import { largest, sourceOf } from './sources.ts'
 import { placedValues } from './structure.ts'
@@ -119,7 +121,10 @@ function denseValues(bound: Bound, b: Buffer1, was: Tensor, update: Tensor | Bar
   if (values?.length !== size) return wrongLength(b.name, values?.length ?? 0, size)
   checkValueArray(values, dtype)
   const tensor: DenseTensor = { kind: 'dense', shape: was.shape, values, dtype }
-  return written(bound, new Map([[b.name, convert(values, dtype, b.dtype)]]), null, [b.name, tensor])
+  const own = convert(values, dtype, b.dtype)
+  const order = storageOrder(bound.kernel, b.axes)
+  const stored = order ? inOrder(own, b.dtype, was.shape, order) : own
+  return written(bound, new Map([[b.name, stored]]), null, [b.name, tensor])
 }
 
 /** Ready-made arrays as they were, with other values. */
