@@ -6,7 +6,7 @@
  * That an address is a multiple follows from its terms: constants, unrolled lanes, and what schedules require of sizes.
  */
 import { add, children, type Expr, int, type Load, load, rewriteExpr, variable } from '../ir/expr.ts'
-import { divisor, divisorsOf } from '../ir/facts.ts'
+import { divisor, divisorOfTerms, divisorsOf } from '../ir/facts.ts'
 import { type Linear, linear, linearKey } from '../ir/linear.ts'
 import type { Buffer, Launch, Plan, Stmt, Store } from '../ir/loops.ts'
 import {
@@ -185,10 +185,7 @@ class Vectorizer {
 
   /** What divides an address, constant aside; 0 for none. */
   #aligned(base: Linear): number {
-    let g = 0
-    for (const { term, coefficient } of base.terms.values())
-      g = gcd(g, Math.abs(coefficient) * divisor(term, this.#divisorOf))
-    return g
+    return divisorOfTerms(base, this.#divisorOf)
   }
 
   readonly #neighbours: Neighbours = {
@@ -267,8 +264,6 @@ class Vectorizer {
 
 /** Stands where a store was that became part of another. */
 const NOTHING: Stmt = stmt({ kind: 'let', name: '', dtype: 'i32', value: int(0) })
-
-const gcd = (a: number, b: number): number => (b === 0 ? a : gcd(b, a % b))
 
 const someLoad = (e: Expr, buffer: string): boolean =>
   (e.kind === 'load' && e.buffer === buffer) || children(e).some((c) => someLoad(c, buffer))

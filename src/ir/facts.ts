@@ -1,8 +1,9 @@
 /** What is known of sizes, and what follows for expressions over them. */
 import type { Expr } from './expr.ts'
+import type { Linear } from './linear.ts'
 import type { Fact } from './loops.ts'
 
-const gcd = (a: number, b: number): number => (b === 0 ? Math.abs(a) : gcd(b, a % b))
+export const gcd = (a: number, b: number): number => (b === 0 ? Math.abs(a) : gcd(b, a % b))
 
 /**
  * The largest known divisor of an integer expression; 0 where it is always 0. `factor` says what divides variables
@@ -37,6 +38,10 @@ export function divisor(e: Expr, factor: (leaf: Expr) => number): number {
   if (e.kind === 'select') return gcd(divisor(e.then, factor), divisor(e.else, factor))
   return Math.max(1, factor(e))
 }
+
+/** What divides the terms of a sum, its constant aside; 0 where there are none. */
+export const divisorOfTerms = ({ terms }: Pick<Linear, 'terms'>, factor: (leaf: Expr) => number): number =>
+  [...terms.values()].reduce((n, t) => gcd(n, Math.abs(t.coefficient) * divisor(t.term, factor)), 0)
 
 /** Divisors of sizes that the facts give. */
 export function divisorsOf(facts: readonly Fact[] | undefined): (leaf: Expr) => number {

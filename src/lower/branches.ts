@@ -5,7 +5,7 @@
  * `x + 3 < d` where 4 divides x and d says `x < d`: the lanes of a vector are all there or none.
  */
 import { type Binary, binary, type Expr, int, keyOf, rewriteExpr, someExpr } from '../ir/expr.ts'
-import { divisor, divisorsOf } from '../ir/facts.ts'
+import { divisorOfTerms, divisorsOf, gcd } from '../ir/facts.ts'
 import { linear } from '../ir/linear.ts'
 import type { Fact, If, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, rewriteStmts, stmt, withBodies, writesOf } from '../ir/tree.ts'
@@ -29,8 +29,7 @@ function whole(e: Expr, factor: (leaf: Expr) => number): Expr | undefined {
   const { a, b }: Binary = e
   const left = linear(a)
   const right = linear(b)
-  const terms = [...left.terms.values(), ...right.terms.values()]
-  const g = terms.reduce((n, t) => gcd(n, Math.abs(t.coefficient) * divisor(t.term, factor)), 0)
+  const g = gcd(divisorOfTerms(left, factor), divisorOfTerms(right, factor))
   if (g < 2) return undefined
   // Σ + q g + r < 0, with g | Σ and 0 <= r < g, holds where Σ + q g < 0 does.
   const r = (((left.constant - right.constant) % g) + g) % g
@@ -40,8 +39,6 @@ function whole(e: Expr, factor: (leaf: Expr) => number): Expr | undefined {
     return binary('lt', binary('add', a.a, int(a.b.value - r)), b)
   return undefined
 }
-
-const gcd = (a: number, b: number): number => (b === 0 ? a : gcd(b, a % b))
 
 /** `if c { x } if c { y }` → `if c { x; y }` */
 function merged(body: Body): Body {

@@ -76,7 +76,7 @@ export function without(sum: ReturnType<typeof linear>, name: string, coefficien
 }
 
 /** Whether threads share in it: by hardware axes, memory or turns. */
-function isShared(loop: For): boolean {
+export function isShared(loop: For): boolean {
   let found = false
   walkStmts([loop], (s) => {
     if (s.kind === 'for' && (s.cooperative || s.mode.kind === 'bind')) found = true

@@ -6,8 +6,8 @@
 import { div, type Expr, int, max, sub } from '../ir/expr.ts'
 import { linear, linearKey, loopMap, rangeOf } from '../ir/linear.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
-import { type Body, bodiesOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'
-import { without } from './partition.ts'
+import { type Body, bodiesOf, mapSame, stmt, withBodies } from '../ir/tree.ts'
+import { isShared, without } from './partition.ts'
 
 export function tightenLoops(kernel: Kernel2): Kernel2 {
   const go = (list: Body, path: readonly For[]): Body =>
@@ -44,15 +44,4 @@ function tightened(loop: For, path: readonly For[]): For {
     extent: div(max(int(0), sub(extent.a, rests[at]!)), int(size)),
     guards: loop.guards.filter((_, k) => k !== at),
   })
-}
-
-/** Whether threads meet inside: then all have to go around equally often. */
-function isShared(loop: For): boolean {
-  let found = false
-  walkStmts([loop], (s) => {
-    if (s.kind === 'barrier') found = true
-    if (s.kind === 'for' && (s.cooperative || s.mode.kind === 'bind')) found = true
-    if (s.kind === 'alloc' && s.buffer.scope === 'shared') found = true
-  })
-  return found
 }

@@ -2,6 +2,7 @@
  * Linear forms over integers: `Σ coefficient · atom + constant`, with rounded-down quotients by constants as atoms.
  * `e % c` is `e - c · (e / c)`, so that what a map takes apart and its inverse puts together cancels.
  */
+import { gcd } from '../../ir/facts.ts'
 
 /** A part of a form that is no sum: equal keys have equal values. */
 export type Atom = { readonly key: string } & (
@@ -86,8 +87,6 @@ export function without(f: Form, atom: Atom): { readonly rest: Form; readonly co
   const terms = f.terms.filter((t) => t !== term)
   return { rest: { terms, constant: f.constant }, coefficient: term?.coefficient ?? 0 }
 }
-
-const gcd = (a: number, b: number): number => (b === 0 ? Math.abs(a) : gcd(b, a % b))
 
 /** A division that may be simplified by what is known of ranges: `within(f, c)` proves 0 <= f < c. */
 export function quotient(f: Form, by: number, within: (f: Form, below: number) => boolean): Form {
