@@ -9,16 +9,17 @@ import { type Options, Session } from './session.ts'
 import { blockSparse } from './suites/block-sparse.ts'
 import { coraGraph } from './suites/cora-graph.ts'
 import { gemm } from './suites/gemm.ts'
-import { sddmm } from './suites/sddmm.ts'
-import { spmm } from './suites/spmm.ts'
+import { overMatrices } from './suites/matrices.ts'
+import { products } from './suites/products.ts'
+import { samples } from './suites/samples.ts'
 import { webgpu } from './suites/webgpu.ts'
 
 export type { Options } from './session.ts'
 
 const SUITES: Readonly<Record<string, (s: Session) => Promise<void>>> = {
   'cora-graph': coraGraph,
-  spmm,
-  sddmm,
+  spmm: overMatrices(products),
+  sddmm: overMatrices(samples),
   'block-sparse': blockSparse,
   gemm,
   webgpu,

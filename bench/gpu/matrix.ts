@@ -104,13 +104,8 @@ const withValues = (A: Omit<Csr, 'values'>): Csr => ({
   values: fillNormal(new Float32Array(A.indices.length), A.indices.length),
 })
 
-export interface RowLengths {
-  readonly longest: number
-  readonly mean: number
-  readonly empty: number
-}
-
-export function rowLengths(A: Csr): RowLengths {
+/** A matrix in a line. */
+export function describe(A: Csr): string {
   let longest = 0
   let empty = 0
   for (let r = 0; r < A.rows; r++) {
@@ -118,5 +113,6 @@ export function rowLengths(A: Csr): RowLengths {
     if (n > longest) longest = n
     if (n === 0) empty++
   }
-  return { longest, mean: nonzeros(A) / A.rows, empty }
+  const mean = nonzeros(A) / A.rows
+  return `${A.name}: ${A.rows} × ${A.columns}, ${nonzeros(A)} nonzeros, rows of ${mean.toFixed(1)} on average, longest ${longest}, ${empty} empty`
 }

@@ -192,6 +192,14 @@ export class OurRun {
     this.prepared = prepared
   }
 
+  get inputs(): readonly Buffer1[] {
+    return inputs(this.ready.source)
+  }
+
+  get output(): Buffer1 {
+    return outputOf(this.ready.source)
+  }
+
   /** Runs once on poisoned outputs. */
   async run(): Promise<void> {
     await this.prepared.executable.poison()

@@ -1,5 +1,5 @@
 /** cuBLAS: products of dense row-major matrices, which to it are Cᵀ = Bᵀ Aᵀ by columns. */
-import { type Library, openLibrary, StatusError } from './library.ts'
+import { Library } from './library.ts'
 import type { Memory, PeerStream } from './stream.ts'
 
 const PROTOTYPES = {
@@ -22,29 +22,28 @@ const WORKSPACE = 32 * 2 ** 20
 export type Arithmetic = keyof typeof COMPUTE
 
 export class CuBlas {
-  readonly path: string
-  readonly version: number
-  readonly #calls: Library<keyof typeof PROTOTYPES>['calls']
-  readonly #handle: bigint
-  readonly #stream: PeerStream
+  readonly #library: Library<keyof typeof PROTOTYPES>
   readonly #one = Float32Array.of(1)
   readonly #zero = Float32Array.of(0)
 
   /** @throws Error where the library is not there */
   constructor(stream: PeerStream) {
-    this.#stream = stream
-    stream.enter()
-    const library = openLibrary(stream.ffi, 'libcublas', 'cublas', PROTOTYPES, ['libcublasLt'])
-    this.path = library.path
-    this.#calls = library.calls
-    const out = new BigUint64Array(1)
-    this.#check('cublasCreate_v2', out)
-    this.#handle = out[0]!
-    this.#check('cublasSetStream_v2', this.#handle, stream.handle)
-    this.#check('cublasSetWorkspace_v2', this.#handle, stream.alloc(WORKSPACE).address, WORKSPACE)
-    const version = new Int32Array(1)
-    this.#check('cublasGetVersion_v2', this.#handle, version)
-    this.version = version[0]!
+    const library = new Library<keyof typeof PROTOTYPES>(stream, {
+      file: 'libcublas',
+      sister: 'cublas',
+      needs: ['libcublasLt'],
+      prototypes: PROTOTYPES,
+      create: 'cublasCreate_v2',
+      destroy: 'cublasDestroy_v2',
+      setStream: 'cublasSetStream_v2',
+      getVersion: 'cublasGetVersion_v2',
+    })
+    library.call('cublasSetWorkspace_v2', library.handle, stream.alloc(WORKSPACE).address, WORKSPACE)
+    this.#library = library
+  }
+
+  get version(): number {
+    return this.#library.version
   }
 
   /** A call of C [m, n] = A [m, k] B [k, n]. */
@@ -57,7 +56,7 @@ export class CuBlas {
   ): () => void {
     const type = arithmetic === 'f16' ? TYPE.f16 : TYPE.f32
     const args = [
-      this.#handle,
+      this.#library.handle,
       0,
       0,
       n,
@@ -77,16 +76,10 @@ export class CuBlas {
       COMPUTE[arithmetic],
       DEFAULT_ALGORITHM,
     ]
-    return () => this.#check('cublasGemmEx', ...args)
+    return () => this.#library.call('cublasGemmEx', ...args)
   }
 
   close(): void {
-    this.#stream.enter()
-    this.#calls.cublasDestroy_v2(this.#handle)
-  }
-
-  #check(call: keyof typeof PROTOTYPES, ...args: unknown[]): void {
-    const status = this.#calls[call](...args)
-    if (status !== 0) throw new StatusError(call, status)
+    this.#library.close()
   }
 }

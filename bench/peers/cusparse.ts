@@ -1,6 +1,6 @@
 /** cuSPARSE's generic interface: sparse × dense and sampled dense × dense, row-major, 32-bit indices. */
 import type { Csr } from '../gpu/matrix.ts'
-import { type Library, openLibrary, StatusError } from './library.ts'
+import { Library, StatusError } from './library.ts'
 import type { Memory, PeerStream } from './stream.ts'
 
 const PROTOTYPES = {
@@ -48,9 +48,8 @@ export type Element = keyof typeof TYPE
 /** A call on the stream, ready to be repeated; `free` gives back what it holds. */
 export interface Prepared {
   readonly enqueue: () => void
-  /** Milliseconds on the host's clock: buffer size and preprocessing. */
-  readonly preprocessing: number
-  readonly workspace: number
+  /** Milliseconds on the host's clock for buffer size and preprocessing; bytes of workspace. */
+  readonly facts: { readonly 'preprocessing ms': number; readonly workspace: number }
   free(): void
 }
 
@@ -71,41 +70,40 @@ export interface CsrMemory {
 }
 
 export class CuSparse {
-  readonly path: string
-  readonly version: number
-  readonly #stream: PeerStream
-  readonly #calls: Library<keyof typeof PROTOTYPES>['calls']
-  readonly #handle: bigint
+  readonly #library: Library<keyof typeof PROTOTYPES>
   readonly #one = Float32Array.of(1)
   readonly #zero = Float32Array.of(0)
 
   /** @throws Error where the library is not there */
   constructor(stream: PeerStream) {
-    this.#stream = stream
-    stream.enter()
-    const library = openLibrary(stream.ffi, 'libcusparse', 'cusparse', PROTOTYPES, ['libnvJitLink'])
-    this.path = library.path
-    this.#calls = library.calls
-    const out = new BigUint64Array(1)
-    this.#check('cusparseCreate', out)
-    this.#handle = out[0]!
-    this.#check('cusparseSetStream', this.#handle, stream.handle)
-    const version = new Int32Array(1)
-    this.#check('cusparseGetVersion', this.#handle, version)
-    this.version = version[0]!
+    this.#library = new Library<keyof typeof PROTOTYPES>(stream, {
+      file: 'libcusparse',
+      sister: 'cusparse',
+      needs: ['libnvJitLink'],
+      prototypes: PROTOTYPES,
+      create: 'cusparseCreate',
+      destroy: 'cusparseDestroy',
+      setStream: 'cusparseSetStream',
+      getVersion: 'cusparseGetVersion',
+    })
+  }
+
+  get version(): number {
+    return this.#library.version
   }
 
   upload(A: Csr): CsrMemory {
+    const { stream } = this.#library
     return {
       of: { rows: A.rows, columns: A.columns, nonzeros: A.indices.length },
-      indptr: this.#stream.upload(A.indptr),
-      indices: this.#stream.upload(A.indices),
-      values: this.#stream.upload(A.values),
+      indptr: stream.upload(A.indptr),
+      indices: stream.upload(A.indices),
+      values: stream.upload(A.values),
     }
   }
 
   release(A: CsrMemory): void {
-    this.#stream.free(A.indptr, A.indices, A.values)
+    this.#library.stream.free(A.indptr, A.indices, A.values)
   }
 
   /** C = A B in f32. */
@@ -127,7 +125,7 @@ export class CuSparse {
   ): Prepared {
     const { blockRows, blockColumns, blocks, b } = shape
     const { indptr, indices, values } = arrays
-    const A = this.#create(
+    const A = this.#library.create(
       'cusparseCreateBsr',
       blockRows,
       blockColumns,
@@ -155,7 +153,7 @@ export class CuSparse {
     C: Dense,
   ): Prepared {
     const { rows, columns, b, width } = shape
-    const A = this.#create(
+    const A = this.#library.create(
       'cusparseCreateBlockedEll',
       rows,
       columns,
@@ -172,7 +170,7 @@ export class CuSparse {
 
   /** C = X Yᵀ at C's nonzeros, in f32; Y as it lies, or taken for its transpose stored by columns. */
   sddmm(X: Dense, Y: Dense, C: CsrMemory, how: 'transposed' | 'by columns'): Prepared {
-    const [h, op] = [this.#handle, how === 'transposed' ? OP.transposed : OP.plain]
+    const [h, op] = [this.#library.handle, how === 'transposed' ? OP.transposed : OP.plain]
     const x = this.#dense(X, 'f32')
     const y = this.#dense(
       how === 'transposed' ? Y : { memory: Y.memory, rows: Y.columns, columns: Y.rows, order: 'column' },
@@ -180,40 +178,44 @@ export class CuSparse {
     )
     const c = this.#csr(C)
     const head = [h, OP.plain, op, this.#one, x, y, this.#zero, c, TYPE.f32, 0]
-    return this.#prepared('SDDMM', head, () => {
-      this.#calls.cusparseDestroySpMat(c)
-      for (const d of [x, y]) this.#calls.cusparseDestroyDnMat(d)
-    })
+    return this.#prepared('SDDMM', head, c, [x, y])
   }
 
   close(): void {
-    this.#stream.enter()
-    this.#calls.cusparseDestroy(this.#handle)
+    this.#library.close()
   }
 
   #spmm(A: bigint, B: Dense, C: Dense, type: Element, algorithm: number): Prepared {
     const b = this.#dense(B, type)
     const c = this.#dense(C, type)
-    const head = [this.#handle, OP.plain, OP.plain, this.#one, A, b, this.#zero, c, TYPE.f32, algorithm]
-    return this.#prepared('SpMM', head, () => {
-      this.#calls.cusparseDestroySpMat(A)
-      for (const d of [b, c]) this.#calls.cusparseDestroyDnMat(d)
-    })
+    const { handle } = this.#library
+    const head = [handle, OP.plain, OP.plain, this.#one, A, b, this.#zero, c, TYPE.f32, algorithm]
+    return this.#prepared('SpMM', head, A, [b, c])
   }
 
   /** Buffer and preprocessing of a routine; all three calls begin with the same arguments. */
-  #prepared(routine: 'SpMM' | 'SDDMM', head: readonly unknown[], destroy: () => void): Prepared {
-    const stream = this.#stream
+  #prepared(
+    routine: 'SpMM' | 'SDDMM',
+    head: readonly unknown[],
+    sparse: bigint,
+    dense: readonly bigint[],
+  ): Prepared {
+    const library = this.#library
+    const { stream } = library
+    const destroy = (): void => {
+      library.status('cusparseDestroySpMat', sparse)
+      for (const d of dense) library.status('cusparseDestroyDnMat', d)
+    }
     stream.enter()
     const start = performance.now()
     let buffer: Memory | undefined
     try {
       const size = new BigUint64Array(1)
-      this.#check(`cusparse${routine}_bufferSize`, ...head, size)
+      library.call(`cusparse${routine}_bufferSize`, ...head, size)
       buffer = stream.alloc(Number(size[0]!))
-      const status = this.#calls[`cusparse${routine}_preprocess`](...head, buffer.address)
-      if (status !== 0 && status !== NOT_SUPPORTED)
-        throw new StatusError(`cusparse${routine}_preprocess`, status)
+      const preprocess = `cusparse${routine}_preprocess` as const
+      const status = library.status(preprocess, ...head, buffer.address)
+      if (status !== 0 && status !== NOT_SUPPORTED) throw new StatusError(preprocess, status)
       stream.finish()
     } catch (error) {
       stream.free(buffer)
@@ -221,15 +223,10 @@ export class CuSparse {
       throw error
     }
     const workspace = buffer
-    const call = this.#calls[`cusparse${routine}`]
     const all = [...head, workspace.address]
     return {
-      preprocessing: performance.now() - start,
-      workspace: workspace.bytes,
-      enqueue: () => {
-        const status = call(...all)
-        if (status !== 0) throw new StatusError(`cusparse${routine}`, status)
-      },
+      facts: { 'preprocessing ms': performance.now() - start, workspace: workspace.bytes },
+      enqueue: () => library.call(`cusparse${routine}`, ...all),
       free: () => {
         stream.free(workspace)
         destroy()
@@ -238,7 +235,7 @@ export class CuSparse {
   }
 
   #csr({ of, indptr, indices, values }: CsrMemory): bigint {
-    return this.#create(
+    return this.#library.create(
       'cusparseCreateCsr',
       of.rows,
       of.columns,
@@ -255,18 +252,14 @@ export class CuSparse {
 
   #dense({ memory, rows, columns, order = 'row' }: Dense, type: Element): bigint {
     const ld = order === 'row' ? columns : rows
-    return this.#create('cusparseCreateDnMat', rows, columns, ld, memory.address, TYPE[type], ORDER[order])
-  }
-
-  #create(call: keyof typeof PROTOTYPES, ...args: unknown[]): bigint {
-    this.#stream.enter()
-    const out = new BigUint64Array(1)
-    this.#check(call, out, ...args)
-    return out[0]!
-  }
-
-  #check(call: keyof typeof PROTOTYPES, ...args: unknown[]): void {
-    const status = this.#calls[call](...args)
-    if (status !== 0) throw new StatusError(call, status)
+    return this.#library.create(
+      'cusparseCreateDnMat',
+      rows,
+      columns,
+      ld,
+      memory.address,
+      TYPE[type],
+      ORDER[order],
+    )
   }
 }

@@ -2,13 +2,24 @@
 import { dirname, join } from 'node:path'
 import type { Ffi } from '../../src/runtime/cuda/ffi.ts'
 import { nvrtcCandidates, thisMachine } from '../../src/runtime/cuda/libraries.ts'
+import type { PeerStream } from './stream.ts'
 
 /** Calls by name; each returns its library's status, 0 for success. */
-export type Calls<Names extends string> = Readonly<Record<Names, (...args: unknown[]) => number>>
+type Calls<Names extends string> = Readonly<Record<Names, (...args: unknown[]) => number>>
 
-export interface Library<Names extends string> {
-  readonly path: string
-  readonly calls: Calls<Names>
+export interface LibraryNames<Names extends string> {
+  /** Of its file, without an ending. */
+  readonly file: string
+  /** Of its folder beside NVRTC's. */
+  readonly sister: string
+  /** Libraries to be loaded before. */
+  readonly needs: readonly string[]
+  /** The parameters of each call in C. */
+  readonly prototypes: Readonly<Record<Names, string>>
+  readonly create: Names
+  readonly destroy: Names
+  readonly setStream: Names
+  readonly getVersion: Names
 }
 
 /** The folders in which NVRTC may lie hold its sisters too; wheels of older toolkits give each a folder of its own. */
@@ -25,22 +36,19 @@ function candidates(name: string, sister: string): string[] {
 }
 
 /** @throws Error naming what was tried */
-export function openLibrary<Names extends string>(
+function bindCalls<Names extends string>(
   ffi: Ffi,
-  name: string,
-  sister: string,
-  prototypes: Readonly<Record<Names, string>>,
-  before: readonly string[] = [],
-): Library<Names> {
+  { file, sister, needs, prototypes }: LibraryNames<Names>,
+): Calls<Names> {
   // What a library needs of its sisters is found by name once they are loaded.
-  for (const needed of before)
+  for (const needed of needs)
     for (const path of candidates(needed, sister))
       try {
         ffi.load(path)
         break
       } catch {}
   const tried: string[] = []
-  for (const path of candidates(name, sister)) {
+  for (const path of candidates(file, sister)) {
     try {
       const library = ffi.load(path)
       const calls: Partial<Record<Names, unknown>> = {}
@@ -49,20 +57,63 @@ export function openLibrary<Names extends string>(
         if (!bound) throw new Error(`it has no ${call}`)
         calls[call] = bound
       }
-      return { path, calls: calls as Calls<Names> }
+      return calls as Calls<Names>
     } catch (cause) {
       tried.push(`${path}: ${cause instanceof Error ? cause.message.split('\n')[0] : String(cause)}`)
     }
   }
-  throw new Error(`${name} could not be loaded (${tried.join('; ')})`)
+  throw new Error(`${file} could not be loaded (${tried.join('; ')})`)
 }
 
 /** A call that failed, by the library's own status. */
 export class StatusError extends Error {
-  readonly status: number
-
   constructor(call: string, status: number) {
     super(`${call} returned status ${status}`)
-    this.status = status
+  }
+}
+
+/** A library opened on a stream. */
+export class Library<Names extends string> {
+  readonly stream: PeerStream
+  readonly version: number
+  readonly handle: bigint
+  readonly #calls: Calls<Names>
+  readonly #destroy: Names
+
+  /** @throws Error where the library is not there */
+  constructor(stream: PeerStream, names: LibraryNames<Names>) {
+    this.stream = stream
+    stream.enter()
+    this.#calls = bindCalls(stream.ffi, names)
+    this.#destroy = names.destroy
+    this.handle = this.create(names.create)
+    this.call(names.setStream, this.handle, stream.handle)
+    const version = new Int32Array(1)
+    this.call(names.getVersion, this.handle, version)
+    this.version = version[0]!
+  }
+
+  /** What a call makes, whose first argument says where. */
+  create(name: Names, ...args: unknown[]): bigint {
+    this.stream.enter()
+    const out = new BigUint64Array(1)
+    this.call(name, out, ...args)
+    return out[0]!
+  }
+
+  /** @throws StatusError */
+  call(name: Names, ...args: unknown[]): void {
+    const status = this.status(name, ...args)
+    if (status !== 0) throw new StatusError(name, status)
+  }
+
+  /** The status of a call; 0 for success. */
+  status(name: Names, ...args: unknown[]): number {
+    return this.#calls[name](...args)
+  }
+
+  close(): void {
+    this.stream.enter()
+    this.status(this.#destroy, this.handle)
   }
 }

@@ -11,11 +11,11 @@ import { type Blocks, blockedEll, halves, randomBlocks, rowsOf, widen } from '..
 import { type Candidate, fieldOf, widthValues } from '../candidates.ts'
 import { type Contestant, compete, type Entry } from '../case.ts'
 import { floor } from '../ceilings.ts'
+import { checkProduct, ours, peer, withTypes } from '../contestants.ts'
 import { ExpectedProduct, PRECISION } from '../expected.ts'
-import { inputs, type OurDevice, outputOf, structured } from '../ours.ts'
+import { Formats } from '../formats.ts'
+import { inputs, type OurDevice, structured } from '../ours.ts'
 import type { Session } from '../session.ts'
-import { PeerRun } from '../timing.ts'
-import { Formats } from './products.ts'
 
 const SIZE = 4096
 const BLOCKS = [16, 32, 64, 128]
@@ -80,7 +80,7 @@ async function one(
   python: readonly PythonResult[],
 ): Promise<void> {
   const field = fieldOf(`block-sparse-${m.b}`, s.options.schedules, { b: m.b, ...widthValues(width) })
-  const ours = await s.cuda()
+  const device = await s.cuda()
   const { csr, bits } = rowsOf(m)
   const expected = new ExpectedProduct(csr, widen(B), width)
   const formats = new Formats()
@@ -88,7 +88,7 @@ async function one(
     const entries = await compete(
       [
         ...(await libraries(s, m, B, width, expected)),
-        ...field.candidates.map((c) => ourBlocks(ours, c, formats, m, { csr, bits }, B, width, expected)),
+        ...field.candidates.map((c) => ourBlocks(device, c, formats, m, { csr, bits }, B, width, expected)),
       ],
       field.standard,
       s,
@@ -138,10 +138,8 @@ export async function libraries(
       on: Parameters<typeof library.spmmBlocks>[1],
       operands: readonly [Parameters<typeof library.spmm>[1], Parameters<typeof library.spmm>[2]],
     ) => ReturnType<typeof library.spmm>,
-  ): Contestant => ({
-    name,
-    side: 'peer',
-    async enter() {
+  ): Contestant =>
+    peer(s, name, () => {
       const a = arrays()
       const on = {
         indptr: stream.upload(a.indptr),
@@ -149,32 +147,27 @@ export async function libraries(
         values: stream.upload(a.values),
       }
       const [b, c] = [stream.upload(B), stream.alloc(2 * SIZE * width)]
-      const all = [on.indptr, on.indices, on.values, b, c]
+      const free = (): void => stream.free(on.indptr, on.indices, on.values, b, c)
       try {
         const prepared = call(on, [
           { memory: b, rows: SIZE, columns: width },
           { memory: c, rows: SIZE, columns: width },
         ])
-        const run = new PeerRun(stream, prepared.enqueue)
-        stream.fill(c, 0xff)
-        run.run()
         return {
-          facts: { 'preprocessing ms': prepared.preprocessing, workspace: prepared.workspace },
-          check: async () =>
+          ...prepared,
+          output: c,
+          check: () =>
             expected.check(widen(stream.download(c, new Uint16Array(SIZE * width))), PRECISION.f16),
-          scout: async () => run.scout(),
-          measure: async (us) => run.measure(us),
-          free: () => {
+          free() {
             prepared.free()
-            stream.free(...all)
+            free()
           },
         }
       } catch (error) {
-        stream.free(...all)
+        free()
         throw error
       }
-    },
-  })
+    })
   const { b } = m
   const across = SIZE / b
   return [
@@ -218,36 +211,20 @@ function ourBlocks(
   width: number,
   expected: ExpectedProduct,
 ): Contestant {
-  return {
-    name: candidate.text,
-    side: 'ours',
-    async enter() {
-      const ready = await on.ready(candidate)
-      const { source } = ready
-      const [a, b] = inputs(source)
-      if (!a || !b) throw new Error(`${source.name} has too few inputs`)
-      const { tensor, shape } = asDeclared(a.axes.length, m, rows)
-      const first: StoredTensor = structured(source, shape, tensor, ...valuesAs(a.dtype, tensor.bits))
-      const built = await formats.of(candidate.text, () => on.build(ready, first))
-      const [values, dtype] = valuesAs(b.dtype, B)
-      const run = await on.prepare(ready, built, first, {
-        [b.name]: dense(operandShape(b.axes.length, m, width), values, dtype),
-      })
-      const output = outputOf(source)
-      return {
-        facts: { ...run.facts, types: `${a.dtype} × ${b.dtype} → ${output.dtype}` },
-        async check() {
-          const got = await run.values(output.name)
-          return got instanceof Uint16Array
-            ? expected.check(widen(got), PRECISION.f16)
-            : expected.check(Float32Array.from(got), PRECISION.f32)
-        },
-        scout: () => run.scout(),
-        measure: (us) => run.measure(us),
-        free: () => run.free(),
-      }
-    },
+  const bind = async () => {
+    const ready = await on.ready(candidate)
+    const { source } = ready
+    const [a, b] = inputs(source)
+    if (!a || !b) throw new Error(`${source.name} has too few inputs`)
+    const { tensor, shape } = asDeclared(a.axes.length, m, rows)
+    const first: StoredTensor = structured(source, shape, tensor, ...valuesAs(a.dtype, tensor.bits))
+    const built = await formats.of(candidate.text, () => on.build(ready, first))
+    const [values, dtype] = valuesAs(b.dtype, B)
+    return on.prepare(ready, built, first, {
+      [b.name]: dense(operandShape(b.axes.length, m, width), values, dtype),
+    })
   }
+  return ours(candidate.text, bind, (run) => checkProduct(run, expected), withTypes)
 }
 
 /** f16 bits as the type that a kernel declares. */

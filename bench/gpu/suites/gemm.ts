@@ -1,16 +1,16 @@
 /** Dense products against cuBLAS: the gauge of the instructions. */
-import { type Dtype, dense, type ValueArray } from '../../../src/node.ts'
+import { dense, type ValueArray } from '../../../src/node.ts'
 import type { Arithmetic } from '../../peers/cublas.ts'
 import { halves, widen } from '../blocks.ts'
 import { type Candidate, fieldOf } from '../candidates.ts'
 import { type Contestant, compete } from '../case.ts'
 import { floor } from '../ceilings.ts'
+import { checkProduct, ours, peer, withTypes } from '../contestants.ts'
 import { ExpectedProduct, PRECISION } from '../expected.ts'
 import type { Csr } from '../matrix.ts'
-import { inputs, type OurDevice, outputOf } from '../ours.ts'
+import { inputs, type OurDevice } from '../ours.ts'
 import { normals } from '../random.ts'
 import type { Session } from '../session.ts'
-import { PeerRun } from '../timing.ts'
 
 type Shape = readonly [m: number, n: number, k: number]
 
@@ -38,14 +38,14 @@ export async function gemm(s: Session): Promise<void> {
       if (s.has(suite, shape.join(' × '), arithmetic)) continue
       const operands = make(shape, dtype)
       const field = fieldOf(suite, s.options.schedules)
-      const ours = await s.cuda()
+      const device = await s.cuda()
       const [m, n, k] = shape
       const flops = 2 * m * n * k
       const bytes = (dtype === 'f16' ? 2 : 4) * (m * k + k * n + m * n)
       const entries = await compete(
         [
-          await library(s, arithmetic, operands),
-          ...field.candidates.map((c) => ourGemm(ours, c, operands, arithmetic)),
+          library(s, arithmetic, operands),
+          ...field.candidates.map((c) => ourGemm(device, c, operands, arithmetic)),
         ],
         field.standard,
         s,
@@ -81,71 +81,46 @@ function full(rows: number, columns: number, values: Float32Array): Csr {
   return { name: 'dense', rows, columns, indptr, indices, values }
 }
 
-const precisionOf = (a: Arithmetic) => PRECISION[a]
-
-async function library(s: Session, arithmetic: Arithmetic, o: Operands): Promise<Contestant> {
-  return {
-    name: `cuBLAS ${arithmetic}`,
-    side: 'peer',
-    async enter() {
-      const [stream, blas] = [await s.stream(), await s.cublas()]
-      const [m, n] = o.shape
-      const bytes = o.dtype === 'f16' ? 2 : 4
-      const [a, b, c] = [stream.upload(o.A), stream.upload(o.B), stream.alloc(bytes * m * n)]
-      const run = new PeerRun(stream, blas.gemm(arithmetic, o.shape, a, b, c))
-      stream.fill(c, 0xff)
-      run.run()
-      return {
-        async check() {
-          const got =
-            o.dtype === 'f16'
-              ? widen(stream.download(c, new Uint16Array(m * n)))
-              : stream.download(c, new Float32Array(m * n))
-          return o.expected.check(got, precisionOf(arithmetic))
-        },
-        scout: async () => run.scout(),
-        measure: async (us) => run.measure(us),
-        free: () => stream.free(a, b, c),
-      }
-    },
-  }
+function library(s: Session, arithmetic: Arithmetic, { A, B, dtype, expected, shape }: Operands): Contestant {
+  return peer(s, `cuBLAS ${arithmetic}`, async (stream) => {
+    const blas = await s.cublas()
+    const [m, n] = shape
+    const bytes = dtype === 'f16' ? 2 : 4
+    const [a, b, c] = [stream.upload(A), stream.upload(B), stream.alloc(bytes * m * n)]
+    return {
+      enqueue: blas.gemm(arithmetic, shape, a, b, c),
+      output: c,
+      check() {
+        const got =
+          dtype === 'f16'
+            ? widen(stream.download(c, new Uint16Array(m * n)))
+            : stream.download(c, new Float32Array(m * n))
+        return expected.check(got, PRECISION[arithmetic])
+      },
+      free: () => stream.free(a, b, c),
+    }
+  })
 }
 
 function ourGemm(on: OurDevice, candidate: Candidate, o: Operands, arithmetic: Arithmetic): Contestant {
-  return {
-    name: candidate.text,
-    side: 'ours',
-    async enter() {
-      const ready = await on.ready(candidate)
-      const { source } = ready
-      const [a, b] = inputs(source)
-      if (!a || !b) throw new Error(`${source.name} has too few inputs`)
-      for (const buffer of [a, b])
-        if (buffer.dtype !== o.dtype) throw new Error(`${source.name} takes ${buffer.dtype}, not ${o.dtype}`)
-      const [m, n, k] = o.shape
-      const tensor = (shape: number[], values: ValueArray, dtype: Dtype) => dense(shape, values, dtype)
-      // Scalar factors are one.
-      const scalars = source.params.filter((p) => p.kind === 'scalar').map((p) => [p.name, 1] as const)
-      const run = await on.prepare(
-        ready,
-        { parts: null, milliseconds: 0, bytes: 0 },
-        tensor([m, k], o.A, o.dtype),
-        { [b.name]: tensor([k, n], o.B, o.dtype) },
-        Object.fromEntries(scalars),
-      )
-      const output = outputOf(source)
-      return {
-        facts: { ...run.facts, types: `${a.dtype} × ${b.dtype} → ${output.dtype}` },
-        async check() {
-          const got = await run.values(output.name)
-          return got instanceof Uint16Array
-            ? o.expected.check(widen(got), PRECISION.f16)
-            : o.expected.check(Float32Array.from(got), PRECISION[arithmetic === 'f16' ? 'f32' : arithmetic])
-        },
-        scout: () => run.scout(),
-        measure: (us) => run.measure(us),
-        free: () => run.free(),
-      }
-    },
+  const bind = async () => {
+    const ready = await on.ready(candidate)
+    const { source } = ready
+    const [a, b] = inputs(source)
+    if (!a || !b) throw new Error(`${source.name} has too few inputs`)
+    for (const buffer of [a, b])
+      if (buffer.dtype !== o.dtype) throw new Error(`${source.name} takes ${buffer.dtype}, not ${o.dtype}`)
+    const [m, n, k] = o.shape
+    // Scalar factors are one.
+    const scalars = source.params.filter((p) => p.kind === 'scalar').map((p) => [p.name, 1] as const)
+    return on.prepare(
+      ready,
+      { parts: null, milliseconds: 0, bytes: 0 },
+      dense([m, k], o.A, o.dtype),
+      { [b.name]: dense([k, n], o.B, o.dtype) },
+      Object.fromEntries(scalars),
+    )
   }
+  const factors = arithmetic === 'tf32' ? 'tf32' : 'f32'
+  return ours(candidate.text, bind, (run) => checkProduct(run, o.expected, factors), withTypes)
 }

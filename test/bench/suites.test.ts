@@ -1,0 +1,216 @@
+/** Suites over matrices, with our kernels on the CPU and in the library's place loops that may be made to go wrong. */
+import { expect, test } from 'vitest'
+import type { Case } from '../../bench/gpu/case.ts'
+import { type Csr, nonzeros } from '../../bench/gpu/matrix.ts'
+import { OurDevice } from '../../bench/gpu/ours.ts'
+import { choose, fillNormal } from '../../bench/gpu/random.ts'
+import type { Session } from '../../bench/gpu/session.ts'
+import { type Operation, overWidths } from '../../bench/gpu/suites/matrices.ts'
+import { products } from '../../bench/gpu/suites/products.ts'
+import { samples } from '../../bench/gpu/suites/samples.ts'
+import type { CsrMemory, Dense, Prepared } from '../../bench/peers/cusparse.ts'
+import type { Memory, PeerTimer } from '../../bench/peers/stream.ts'
+import { devices } from '../../src/node.ts'
+
+const ROWS = 9
+const COLUMNS = 7
+
+function matrix(): Csr {
+  const rows = Array.from({ length: ROWS }, (_, r) => [...choose(r % 5, COLUMNS, r)])
+  const indptr = new Int32Array(ROWS + 1)
+  for (const [r, row] of rows.entries()) indptr[r + 1] = indptr[r]! + row.length
+  const indices = Int32Array.from(rows.flat())
+  return {
+    name: 'small',
+    rows: ROWS,
+    columns: COLUMNS,
+    indptr,
+    indices,
+    values: fillNormal(new Float32Array(indices.length), 1),
+  }
+}
+
+/** Host memory in the place of a stream's. */
+class HostStream {
+  readonly live = new Map<bigint, Uint8Array>()
+  #next = 1n
+
+  upload(data: Int32Array | Float32Array): Memory {
+    const memory = this.alloc(data.byteLength)
+    this.bytes(memory).set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength))
+    return memory
+  }
+
+  alloc(bytes: number): Memory {
+    const memory = { address: this.#next++, bytes }
+    this.live.set(memory.address, new Uint8Array(bytes))
+    return memory
+  }
+
+  bytes(memory: Memory): Uint8Array {
+    const found = this.live.get(memory.address)
+    if (!found) throw new Error('this memory has been freed')
+    return found
+  }
+
+  floats = (m: Memory): Float32Array => new Float32Array(this.bytes(m).buffer)
+  ints = (m: Memory): Int32Array => new Int32Array(this.bytes(m).buffer)
+
+  download(from: Memory, into: Float32Array): Float32Array {
+    into.set(this.floats(from))
+    return into
+  }
+
+  fill(memory: Memory, byte: number): void {
+    this.bytes(memory).fill(byte)
+  }
+
+  free(...all: readonly Memory[]): void {
+    for (const m of all) if (!this.live.delete(m.address)) throw new Error('this memory was freed before')
+  }
+
+  enter(): void {}
+  finish(): void {}
+
+  graph(enqueue: () => void): PeerTimer {
+    return {
+      time: (repeats) =>
+        Array.from({ length: repeats }, () => {
+          enqueue()
+          return 1
+        }),
+      free() {},
+    }
+  }
+}
+
+/** Loops for a library; `off` is added to what they write first. */
+class HostLibrary {
+  readonly stream: HostStream
+  off = 0
+
+  constructor(stream: HostStream) {
+    this.stream = stream
+  }
+
+  upload(A: Csr): CsrMemory {
+    const { stream } = this
+    return {
+      of: { rows: A.rows, columns: A.columns, nonzeros: nonzeros(A) },
+      indptr: stream.upload(A.indptr),
+      indices: stream.upload(A.indices),
+      values: stream.upload(A.values),
+    }
+  }
+
+  release(A: CsrMemory): void {
+    this.stream.free(A.indptr, A.indices, A.values)
+  }
+
+  spmm(A: CsrMemory, B: Dense, C: Dense): Prepared {
+    return this.#prepared(
+      C.memory,
+      (b, c, row, j, e) => {
+        for (let f = 0; f < B.columns; f++)
+          c[row * B.columns + f]! += this.stream.floats(A.values)[e]! * b[j * B.columns + f]!
+      },
+      A,
+      B.memory,
+    )
+  }
+
+  sddmm(X: Dense, Y: Dense, C: CsrMemory): Prepared {
+    const x = this.stream.floats(X.memory)
+    return this.#prepared(
+      C.values,
+      (y, c, row, j, e) => {
+        for (let k = 0; k < X.columns; k++) c[e]! += x[row * X.columns + k]! * y[j * X.columns + k]!
+      },
+      C,
+      Y.memory,
+    )
+  }
+
+  #prepared(
+    output: Memory,
+    add: (operand: Float32Array, out: Float32Array, row: number, column: number, e: number) => void,
+    A: CsrMemory,
+    operand: Memory,
+  ): Prepared {
+    const { stream } = this
+    const workspace = stream.alloc(4)
+    return {
+      facts: { 'preprocessing ms': 1, workspace: workspace.bytes },
+      enqueue: () => {
+        const [indptr, indices] = [stream.ints(A.indptr), stream.ints(A.indices)]
+        const out = stream.floats(output)
+        out.fill(0)
+        for (let r = 0; r < A.of.rows; r++)
+          for (let e = indptr[r]!; e < indptr[r + 1]!; e++)
+            add(stream.floats(operand), out, r, indices[e]!, e)
+        out[0]! += this.off
+      },
+      free: () => stream.free(workspace),
+    }
+  }
+}
+
+async function cases(
+  operation: Operation,
+  off = 0,
+  before: readonly string[] = [],
+): Promise<{ readonly cases: readonly Case[]; readonly left: number }> {
+  const stream = new HostStream()
+  const library = new HostLibrary(stream)
+  library.off = off
+  const device = new OurDevice(await devices.cpu())
+  const done: Case[] = []
+  const session = {
+    cuda: async () => device,
+    stream: async () => stream,
+    cusparse: async () => library,
+    options: { schedules: [] },
+    ceilings: undefined,
+    culprits: new Map(),
+    late: () => false,
+    has: (_: string, __: string, at: string) => before.includes(at),
+    done: async (c: Case) => void done.push(c),
+  } as unknown as Session
+  const given = await overWidths(session, `naive-${operation.name}`, operation, matrix(), [4, 8])
+  expect(given).toEqual(done)
+  return { cases: done, left: stream.live.size }
+}
+
+const operations = [
+  ['products', products],
+  ['samples', samples],
+] as const
+
+test.each(operations)(
+  '%s: all results are right, the fastest of both sides measured, all memory freed',
+  async (_, o) => {
+    const { cases: all, left } = await cases(o)
+    expect(all.map((c) => c.at)).toEqual([`${o.letter} = 4`, `${o.letter} = 8`])
+    for (const c of all) {
+      expect(c.entries.map((e) => `${e.name} ${e.result} ${e.note}`.trim())).toSatisfy((x: string[]) =>
+        x.every((e) => e.endsWith(' ok')),
+      )
+      for (const side of ['ours', 'peer'])
+        expect(c.entries.some((e) => e.side === side && e.times !== null)).toBe(true)
+      expect(c.entries.find((e) => e.side === 'peer')!.facts).toEqual({ 'preprocessing ms': 1, workspace: 4 })
+    }
+    expect(left).toBe(0)
+  },
+)
+
+test.each(operations)('%s: a library that errs is found out', async (_, o) => {
+  const { cases: all, left } = await cases(o, 1e-2)
+  for (const c of all)
+    for (const e of c.entries)
+      expect([e.side, e.result]).toEqual(e.side === 'peer' ? ['peer', 'wrong'] : ['ours', 'ok'])
+  expect(left).toBe(0)
+})
+
+test('what an earlier process has done is not done again', async () => {
+  expect((await cases(products, 0, ['N = 4'])).cases.map((c) => c.at)).toEqual(['N = 8'])
+})
