@@ -16,7 +16,7 @@ import type { Program } from './program.ts'
 import { KernelGraph } from './replay.ts'
 import type { Command, Device, DeviceBuffer, HostArray } from './runtime/device.ts'
 import { type Measurement, type MeasureOptions, measure } from './runtime/measure.ts'
-import { deviceToHost, hostToDevice } from './runtime/widen.ts'
+import { deviceToHost, hostToDevice, isWord } from './runtime/widen.ts'
 
 export { checkFits } from './layout.ts'
 export { compileOn, lanesOf, type Program, targetOf } from './program.ts'
@@ -156,7 +156,7 @@ export class Executable {
     if (n === 0) return newValues(buffer.dtype, 0)
     const unit = elementBytes(device, buffer)
     const bytes = (await device.download(memory, (at + n) * unit)).slice(at * unit)
-    if (device.storage === 'words') return deviceToHost(buffer.dtype, bytes, n) as ValueArray
+    if (isWord(device, buffer.dtype)) return deviceToHost(buffer.dtype, bytes, n) as ValueArray
     return view(buffer.dtype, bytes, n)
   }
 
@@ -209,7 +209,7 @@ export class Executable {
 }
 
 const toDevice = (device: Device, dtype: Dtype, values: ValueArray): HostArray =>
-  device.storage === 'words' ? hostToDevice(dtype, values) : values
+  isWord(device, dtype) ? hostToDevice(dtype, values) : values
 
 const view = (dtype: Dtype, bytes: ArrayBuffer, length: number): ValueArray =>
   new (arrayClass(dtype))(bytes, 0, length)

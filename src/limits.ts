@@ -1,16 +1,14 @@
 /** What a device cannot launch is refused when a plan is compiled for it, with the kernel's and buffers' names. */
 import { fail } from './ast/diagnostic.ts'
-import { DTYPE_BYTES } from './ir/dtype.ts'
 import { brokenFact, factText } from './ir/facts.ts'
 import type { Buffer, Launch, Plan } from './ir/loops.ts'
 import { walkStmts } from './ir/tree.ts'
 import { buffersOf, type PackedPlan } from './lower/pack.ts'
 import type { Device } from './runtime/device.ts'
-import { WORD_BYTES } from './runtime/widen.ts'
+import { storedBytes } from './runtime/widen.ts'
 
 /** Bytes of one element of `b` in the device's memory. */
-export const elementBytes = (device: Device, b: Buffer): number =>
-  device.storage === 'words' ? WORD_BYTES : DTYPE_BYTES[b.dtype]
+export const elementBytes = (device: Device, b: Buffer): number => storedBytes(device, b.dtype)
 
 /** @throws SptError `plan/block-too-large`, `plan/shared-too-large`, `plan/too-many-buffers` */
 export function checkLimits(device: Device, packed: PackedPlan): void {

@@ -1,5 +1,5 @@
 /** A plan compiled for a device. */
-import { emit, LANES } from './backends/emit.ts'
+import { emit, LANES, type TextOptions } from './backends/emit.ts'
 import type { ModuleText } from './backends/module.ts'
 import type { Plan } from './ir/loops.ts'
 import { checkLimits } from './limits.ts'
@@ -7,6 +7,7 @@ import { type Arena, packBuffers } from './lower/pack.ts'
 import type { LowerOptions } from './lower/pipeline.ts'
 import { type Sources, withPlaces } from './places.ts'
 import type { CompiledModule, Device } from './runtime/device.ts'
+import { isWord } from './runtime/widen.ts'
 
 export const targetOf = (device: Device): ModuleText['target'] =>
   device.kind === 'cpu' ? 'js' : device.kind === 'webgpu' ? 'wgsl' : 'cuda'
@@ -18,6 +19,9 @@ export function lanesOf(device: Device): LowerOptions {
   // Its uniformity analysis sees blocks, not lanes.
   return { lanes, together: true }
 }
+
+/** What texts for the device may use. */
+export const textOptions = (device: Device): TextOptions => ({ f16: !isWord(device, 'f16') })
 
 /** A plan compiled for a device: serves any data of its formats. */
 export interface Program {
@@ -39,7 +43,7 @@ export async function compileOn(device: Device, whole: Plan, sources: Sources = 
   const packed = packBuffers(whole, device.limits.maxBuffersPerLaunch)
   const { plan, arenas } = packed
   checkLimits(device, packed)
-  const texts = withPlaces(emit(plan, targetOf(device)), plan, sources)
+  const texts = withPlaces(emit(plan, targetOf(device), textOptions(device)), plan, sources)
   const compiled = await Promise.all(texts.map((t) => device.compile(t)))
   const modules = new Map(compiled.flatMap((m) => m.text.entries.map((e) => [e.name, m] as const)))
   return {

@@ -11,7 +11,7 @@ import { cudaModule } from './modules/cuda.ts'
 import { jsModule } from './modules/js.ts'
 import { wgslModules } from './modules/wgsl.ts'
 import { CUDA, WARP } from './targets/cuda.ts'
-import { WGSL } from './targets/wgsl.ts'
+import { wgsl } from './targets/wgsl.ts'
 import { vectorAccesses } from './vectors.ts'
 
 /** What one launch touches. */
@@ -63,13 +63,20 @@ export const LANES: Readonly<Record<ModuleText['target'], { readonly lanes?: num
   cuda: { lanes: WARP },
 }
 
+/** What a device has that the texts for it may use. */
+export interface TextOptions {
+  /** WGSL: f16 in memory is f16, and not a word of 32 bits. */
+  readonly f16?: boolean | undefined
+}
+
 /** Prints all launches of a plan for a target: one module, or (WGSL) one for each launch. */
-export function emit(plan: Plan, target: ModuleText['target']): ModuleText[] {
+export function emit(plan: Plan, target: ModuleText['target'], options: TextOptions = {}): ModuleText[] {
   if (target === 'js') return [jsModule(plan, usesOf(plan))]
   if (target === 'wgsl') refuseF64(plan)
-  const vectors = vectorAccesses(plan, target === 'cuda' ? CUDA : WGSL)
+  const table = wgsl(options.f16 ?? false)
+  const vectors = vectorAccesses(plan, target === 'cuda' ? CUDA : table)
   const uses = usesOf(vectors)
-  return target === 'cuda' ? [cudaModule(vectors, uses)] : wgslModules(vectors, uses)
+  return target === 'cuda' ? [cudaModule(vectors, uses)] : wgslModules(vectors, uses, table)
 }
 
 /** WGSL has no 64-bit floats, in memory or in registers. */

@@ -3,6 +3,7 @@ import { invariant } from '../ast/diagnostic.ts'
 import { emit } from '../backends/emit.ts'
 import { lowerToMemory } from '../lower/pipeline.ts'
 import type { CompiledModule, Device } from '../runtime/device.ts'
+import { isWord } from '../runtime/widen.ts'
 import { fused, instanceOf } from './fuse.ts'
 import { kernelOf } from './kernel.ts'
 import type { LaunchSpec } from './queue.ts'
@@ -74,7 +75,8 @@ export class Kernels {
     const { kind } = this.#device
     const name = `convert_${this.#slots.size}`
     const plan = lowerToMemory(kernelOf(count > 1 ? fused(spec, count, BLOCK) : spec, name, BLOCK))
-    const texts = emit(plan, kind === 'cpu' ? 'js' : kind === 'webgpu' ? 'wgsl' : 'cuda')
+    const target = kind === 'cpu' ? 'js' : kind === 'webgpu' ? 'wgsl' : 'cuda'
+    const texts = emit(plan, target, { f16: !isWord(this.#device, 'f16') })
     const text = texts[0]
     const entry = text?.entries[0]
     invariant(

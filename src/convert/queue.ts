@@ -5,11 +5,11 @@
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { physicalGrid } from '../backends/grid.ts'
 import { arrayClass } from '../ir/arrays.ts'
-import { DTYPE_BYTES, type Dtype } from '../ir/dtype.ts'
+import type { Dtype } from '../ir/dtype.ts'
 import { type Expr, int } from '../ir/expr.ts'
 import type { Stmt } from '../ir/loops.ts'
 import type { ArgValue, Command, Device, DeviceBuffer, HostArray } from '../runtime/device.ts'
-import { deviceToHost, hostToDevice, WORD_BYTES } from '../runtime/widen.ts'
+import { deviceToHost, hostToDevice, isWord, storedBytes, WORD_BYTES } from '../runtime/widen.ts'
 import { arrange, type Pending } from './arrange.ts'
 import { countFor, END } from './fuse.ts'
 import { store } from './kernel.ts'
@@ -137,7 +137,7 @@ export class Queue {
   }
 
   elementBytes(dtype: Dtype): number {
-    return this.device.storage === 'words' ? WORD_BYTES : DTYPE_BYTES[dtype]
+    return storedBytes(this.device, dtype)
   }
 
   /** Gives the memory back to later columns: commands run in order, so those that still use it come first. */
@@ -162,7 +162,7 @@ export class Queue {
 
   async upload(values: HostArray, dtype: Dtype, label = 'column'): Promise<Column> {
     const column = this.column(values.length, dtype, label)
-    const data = this.device.storage === 'words' ? hostToDevice(dtype, values) : values
+    const data = isWord(this.device, dtype) ? hostToDevice(dtype, values) : values
     // Earlier commands may still be using this memory.
     await this.flush()
     if (data.length > 0) await this.device.upload(column.memory, data)
@@ -176,7 +176,7 @@ export class Queue {
     if (this.#waiting || length === 0) await ran
     if (length === 0) return new (arrayClass(dtype))(0)
     const [bytes] = await Promise.all([this.device.download(memory, length * this.elementBytes(dtype)), ran])
-    return this.device.storage === 'words'
+    return isWord(this.device, dtype)
       ? deviceToHost(dtype, bytes, length)
       : new (arrayClass(dtype))(bytes, 0, length)
   }

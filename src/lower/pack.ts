@@ -85,7 +85,7 @@ function arenaOf(members: readonly Buffer[], names: Names): Arena {
   let offset: Expr = int(0)
   const placed = members.map((buffer): Member => {
     const member = { buffer, base: names.fresh(`base_${buffer.name}`), offset }
-    // Arrays begin at multiples of 16 bytes, so that several elements can be read at once.
+    // Arrays begin at multiples of vectors, so that several elements can be read at once.
     offset = mul(ceildiv(add(offset, buffer.shape[0]!), int(ALIGN)), int(ALIGN))
     return member
   })
@@ -102,7 +102,7 @@ function arenaOf(members: readonly Buffer[], names: Names): Arena {
   return { buffer, members: placed }
 }
 
-/** Elements of 4 bytes, which all arrays have where they are packed. */
+/** Elements of a vector on devices that bind few buffers. */
 const ALIGN = 4
 
 function withArenas(plan: Plan, arenas: readonly Arena[]): Plan {

@@ -49,6 +49,8 @@ export type Command =
       /** Physical grid, each at least 1 and within `limits.maxGridDim`. */
       readonly grid: readonly [number, number, number]
       readonly args: readonly ArgValue[]
+      /** The command before it in the list is of the same run of its program. Entries that wait may then overlap with it. */
+      readonly follows?: boolean | undefined
     }
 
 /** A compiled module. */
@@ -68,7 +70,7 @@ export interface Device {
   readonly features: ReadonlySet<string>
   /**
    * How elements lie in device memory: `native` (the default) as `DTYPE_BYTES` says; `words` one 32-bit word
-   * each (`widen.ts`), and no f64.
+   * each (`widen.ts`; but for f16 where there is `shader-f16`), and no f64.
    */
   readonly storage?: 'native' | 'words'
   /**

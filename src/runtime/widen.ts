@@ -1,14 +1,15 @@
 /**
  * Element storage on devices without narrow types (WGSL): one 32-bit word an element. f16 and bf16 widen to
- * f32, i8 to i32, u8 and bool to u32; f32, i32 and u32 are words already; f64 has no word and is refused.
+ * f32, i8 to i32, u8 and bool to u32; f32, i32 and u32 are words already; f64 has no word and is refused. Devices with
+ * the feature `shader-f16` hold f16 as it is.
  *
  * Widening is exact. Narrowing rounds to nearest, ties to even, keeps infinities, signed zeros, subnormals and
  * NaN payloads, and wraps integers modulo their width (a kernel that stays in range loses nothing).
  */
 import { fail, invariant } from '../ast/diagnostic.ts'
-import type { Dtype } from '../ir/dtype.ts'
+import { DTYPE_BYTES, type Dtype } from '../ir/dtype.ts'
 import { f16ToF32Bits, f32BitsToBf16, f32BitsToF16, fromBf16, fromF16, toBf16, toF16 } from '../ir/half.ts'
-import type { HostArray } from './device.ts'
+import type { Device, HostArray } from './device.ts'
 
 /** A type whose elements are one 32-bit word. */
 export type WordDtype = 'f32' | 'i32' | 'u32'
@@ -25,8 +26,16 @@ const WORD: Readonly<Record<Exclude<Dtype, 'f64'>, WordDtype>> = {
   bool: 'u32',
 }
 
-/** Bytes of every element on a widening device. */
+/** Bytes of a word. */
 export const WORD_BYTES = 4
+
+/** Whether elements of the type take a word each on the device. */
+export const isWord = (device: Pick<Device, 'storage' | 'features'>, dtype: Dtype): boolean =>
+  device.storage === 'words' && !(dtype === 'f16' && device.features.has('shader-f16'))
+
+/** Bytes of an element in the device's memory. */
+export const storedBytes = (device: Pick<Device, 'storage' | 'features'>, dtype: Dtype): number =>
+  isWord(device, dtype) ? WORD_BYTES : DTYPE_BYTES[dtype]
 
 /** The type of the word that holds a `dtype`; `device/no-f64` for f64. `what` names the tensor in the error. */
 export function wordDtype(dtype: Dtype, what?: string): WordDtype {

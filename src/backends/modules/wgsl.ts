@@ -12,15 +12,15 @@ import { Mangler } from '../mangle.ts'
 import type { ModuleText } from '../module.ts'
 import { Printer } from '../printer.ts'
 import type { Helpers } from '../target.ts'
-import { arrayType, WGSL } from '../targets/wgsl.ts'
+import type { Wgsl } from '../targets/wgsl.ts'
 
-export const wgslModules = (plan: Plan, uses: readonly LaunchUse[]): ModuleText[] =>
-  uses.map((use) => wgslModule(plan, use))
+export const wgslModules = (plan: Plan, uses: readonly LaunchUse[], target: Wgsl): ModuleText[] =>
+  uses.map((use) => wgslModule(plan, use, target))
 
-function wgslModule(plan: Plan, use: LaunchUse): ModuleText {
+function wgslModule(plan: Plan, use: LaunchUse, target: Wgsl): ModuleText {
   const { launch } = use
   const helpers: Helpers = new Map()
-  const mangler = new Mangler(WGSL.reserved)
+  const mangler = new Mangler(target.reserved)
   const entry = mangler.unique(launch.name)
   const args = argsOf(use)
   const field = new Map(use.scalars.map((p) => [p.name, mangler.name(`${p.name}`)]))
@@ -32,26 +32,26 @@ function wgslModule(plan: Plan, use: LaunchUse): ModuleText {
         : `params.${field.get(name)}`
       : undefined
   const printer = new Printer(
-    { target: WGSL, mangler, helpers, buffers: new Map(plan.buffers.map((b) => [b.name, b])), param },
+    { target, mangler, helpers, buffers: new Map(plan.buffers.map((b) => [b.name, b])), param },
     launch,
   )
   const body = printer.body(launch.body, '  ')
   const bindings = use.buffers.map(({ buffer, access }, k) => {
     const ref = printer.ref(buffer.name)
-    return `@group(0) @binding(${k}) var<storage, ${access}> ${ref.name}: ${arrayType(ref)};`
+    return `@group(0) @binding(${k}) var<storage, ${access}> ${ref.name}: ${target.elements.arrayType(ref)};`
   })
   const block =
     use.scalars.length === 0
       ? []
       : [
-          `struct Params {\n${use.scalars.map((p) => `  ${field.get(p.name)}: ${p.dtype === 'bool' ? 'u32' : WGSL.type(computeType(p.dtype))},`).join('\n')}\n}`,
+          `struct Params {\n${use.scalars.map((p) => `  ${field.get(p.name)}: ${p.dtype === 'bool' ? 'u32' : target.type(computeType(p.dtype))},`).join('\n')}\n}`,
           `@group(0) @binding(${use.buffers.length}) var<uniform> params: Params;`,
         ]
   const shared = printer.shared.map((b) => {
     const ref = printer.ref(b.name)
     const length = b.shape[0]
     invariant(length?.kind === 'const', `the length of ${b.name} is not constant`)
-    return `var<workgroup> ${ref.name}: ${arrayType(ref, length.value)};`
+    return `var<workgroup> ${ref.name}: ${target.elements.arrayType(ref, length.value)};`
   })
   const total = launch.grid.filter((e) => !(e.kind === 'const' && e.value === 1))
   const linear = total.length > 0
@@ -78,9 +78,13 @@ function wgslModule(plan: Plan, use: LaunchUse): ModuleText {
       ? ['@builtin(workgroup_id) group: vec3<u32>', '@builtin(num_workgroups) groups: vec3<u32>']
       : []),
   ]
-  const subgroups = body.some((l) => l.includes('subgroupShuffleXor('))
+  const uses16 = [...bindings, ...shared, ...helpers.values()].some((l) => /\bf16\b/.test(l))
+  const enabled = [
+    ...(uses16 ? ['f16'] : []),
+    ...(body.some((l) => l.includes('subgroupShuffleXor(')) ? ['subgroups'] : []),
+  ]
   const text = [
-    ...(subgroups ? ['enable subgroups;'] : []),
+    ...(enabled.length > 0 ? [enabled.map((name) => `enable ${name};`).join('\n')] : []),
     ...block,
     bindings.join('\n'),
     ...(shared.length > 0 ? [shared.join('\n')] : []),
