@@ -45,12 +45,21 @@ export interface Operand extends Node {
   readonly shape: readonly Expr[]
   readonly memory: Ident
   readonly aligned: Expr | null
+  readonly mapped: Mapped | null
+}
+/** `mapped swizzle 128`: the operand is a box of a matrix that the launch describes to the device. */
+export interface Mapped {
+  /** Bytes. */
+  readonly swizzle: Expr | null
 }
 export type InstrItem = Iterate | InstrText
-/** `cuda from 9.0 \`text\``; `commit` and `wait` are for asynchronous instructions. */
+/** What a text of an asynchronous instruction is for. */
+export const INSTR_TEXTS = ['commit', 'prepare', 'expect', 'wait'] as const
+
+/** `cuda from 9.0 \`text\``. */
 export interface InstrText extends Item {
   readonly kind: 'text'
-  readonly what: 'run' | 'commit' | 'wait'
+  readonly what: 'run' | (typeof INSTR_TEXTS)[number]
   readonly target: Ident
   /** The least version of the target's device. */
   readonly from: number | null

@@ -1,6 +1,7 @@
 /** Memories and instructions: actions over the grammar's tree. */
 import { typeName } from './checks.ts'
 import * as ast from './nodes.ts'
+import { INSTR_TEXTS } from './nodes-instr.ts'
 import {
   type Actions,
   all,
@@ -54,13 +55,16 @@ export const instructions: Actions = {
     return blockItem(node, { open, close }, slotsOf(body))
   },
   InstrThreads: (_, count, _threads) => get(count),
-  Operand(name, _colon, type, _open, shape, _close, _in, memory, aligned): ast.Operand {
+  Mapped: (_, swizzle): ast.Mapped => ({ swizzle: maybe(swizzle) }),
+  Swizzle: (_, bytes) => get(bytes),
+  Operand(name, _colon, type, _open, shape, _close, _in, memory, aligned, mapped): ast.Operand {
     return {
       name: get(name),
       type: typeName(get(type), ast.SCALAR_TYPES),
       shape: list(shape),
       memory: get(memory),
       aligned: maybe(aligned),
+      mapped: maybe(mapped),
       span: spanOf(this),
     }
   },
@@ -71,7 +75,7 @@ export const instructions: Actions = {
     const span = spanOf(code)
     return item<ast.InstrText>({
       kind: 'text',
-      what: kind === 'commit' || kind === 'wait' ? kind : 'run',
+      what: INSTR_TEXTS.find((w) => w === kind) ?? 'run',
       target: get(target),
       from: from === undefined ? null : Number(from),
       code: {

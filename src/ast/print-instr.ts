@@ -48,6 +48,8 @@ const operandDoc = (o: Operand): Doc => [
   typed(o.type.name, o.shape),
   ` in ${o.memory.name}`,
   aligned(o.aligned),
+  o.mapped ? ' mapped' : '',
+  o.mapped?.swizzle ? [' swizzle ', exprDoc(o.mapped.swizzle)] : '',
 ]
 
 function textDoc(t: Exclude<InstrItem, Iterate>): Doc {

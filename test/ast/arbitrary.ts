@@ -552,7 +552,7 @@ const memory: Arb<ast.Memory> = fc
   .map((m) => ({ kind: 'memory', ...m, span }))
 const instrText: Arb<ast.InstrText> = fc
   .record({
-    what: fc.constantFrom<ast.InstrText['what'][]>('run', 'commit', 'wait'),
+    what: fc.constantFrom<ast.InstrText['what'][]>('run', 'commit', 'prepare', 'expect', 'wait'),
     target: fc.constantFrom('cuda', 'wgsl').map((name) => ({ name, span })),
     from: fc.option(fc.constantFrom(7.5, 8, 9)),
     code: fc.string().map((name) => ({ name: name.replaceAll('`', '"'), span })),
@@ -563,11 +563,18 @@ const instr: Arb<ast.Instr> = fc
     name: ident,
     operands: some(
       fc
-        .record({ name: ident, type: typeName, shape, memory: ident, aligned: fc.option(expr) })
+        .record({
+          name: ident,
+          type: typeName,
+          shape,
+          memory: ident,
+          aligned: fc.option(expr),
+          mapped: fc.option(fc.record({ swizzle: fc.option(expr) })),
+        })
         .map((o) => ({ ...o, span })),
     ),
     threads: fc.option(expr),
-    words: fc.subarray(['asynchronous', 'ordered', 'atomic']).map((ws) => ws.map((name) => ({ name, span }))),
+    words: fc.subarray(['asynchronous', 'ordered', 'counted', 'atomic']).map((ws) => ws.map((name) => ({ name, span }))),
     items: fc
       .array(fc.oneof<Arb<ast.InstrItem>[]>(iterate, instrText), { maxLength: 3 })
       .chain((list) => dressed(list, (x) => (x.kind === 'text' ? plain() : stmtPlace(x)))),
