@@ -34,6 +34,7 @@ import { tightenLoops } from './tighten.ts'
 import { unrollLoops } from './unroll.ts'
 import { unswitch } from './unswitch.ts'
 import { wholeBlocks } from './whole-blocks.ts'
+import { storeWholeUpdates } from './whole-updates.ts'
 
 /** What a target has that the plan may use. */
 export interface LowerOptions {
@@ -48,6 +49,7 @@ export const LOOP_PASSES: readonly {
   readonly name: string
   readonly run: (k: Kernel2, options: LowerOptions) => Kernel2
 }[] = [
+  { name: 'whole-updates', run: storeWholeUpdates },
   { name: 'plain-updates', run: plainUpdates },
   { name: 'accumulate', run: accumulateWide },
   { name: 'across-threads', run: reduceAcrossThreads },

@@ -4,7 +4,16 @@
  * loop step can move them; Stage III shares what is common.
  */
 import { InternalError, invariant } from '../../ast/diagnostic.ts'
-import { countOf, hasIndices, hasIndptr, indicesOf, indptrOf, isStored, maskOf } from '../../ir/axis.ts'
+import {
+  countOf,
+  hasHoles,
+  hasIndices,
+  hasIndptr,
+  indicesOf,
+  indptrOf,
+  isStored,
+  maskOf,
+} from '../../ir/axis.ts'
 import { add, all, constant, type Expr, freeVars, ge, int, load, mul, rewriteExpr } from '../../ir/expr.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../ir/loops.ts'
 import type { Access, Buffer1, Iteration, Kernel1, Param, Stmt1 } from '../../ir/stage1.ts'
@@ -96,7 +105,7 @@ class PositionLowering {
       if (a.kind === 'bitmap')
         out.push(index(maskOf(a.name), mul(this.#levels.positions(a.parent), int(wordsOf(a)))))
       if (hasIndices(a)) {
-        const below = a.kind === 'sparse_variable' ? a.extent : undefined
+        const below = hasHoles(a) ? undefined : a.extent
         out.push(index(indicesOf(a.name), this.#levels.positions(a.name), below))
       }
     }
