@@ -6,16 +6,15 @@ import type { Chosen } from '../api/decide.ts'
 import type { Kernel } from '../api/kernel.ts'
 import { readProgram, type SptProgram } from '../api/program.ts'
 import { fail, SptError } from '../ast/diagnostic.ts'
-import { fileDiagnostic } from '../io/node.ts'
+import { guarded } from '../io/node.ts'
+import type { DeviceKind } from '../runtime/device.ts'
 import type { Call } from './command.ts'
 import { checkNames, numbers } from './run/inputs.ts'
 import { misused } from './usage.ts'
 
 /** The text of a program. Throws `SptError` `io/…`. */
 export async function readText(path: string): Promise<string> {
-  const text = await readFile(path, 'utf8').catch((error: unknown) => {
-    throw new SptError(fileDiagnostic(error, path, 'read'))
-  })
+  const text = await guarded(path, 'read', () => readFile(path, 'utf8'))
   if (text.includes('\0'))
     fail({
       code: 'io/not-text',
@@ -114,6 +113,14 @@ export function scheduled(
 /** Whether the schedule that was asked for is chosen by data; without one, whether there is one called `auto`. */
 export const isChosen = (kernel: Kernel, asked: ScheduleCall | undefined): boolean =>
   kernel.choices.includes(asked?.name ?? 'auto')
+
+/** The kernel under the schedule for a device, where it does not wait for data to be chosen by. */
+export const scheduledFor = (
+  kernel: Kernel,
+  asked: ScheduleCall | undefined,
+  kind: DeviceKind,
+): Scheduled | null =>
+  isChosen(kernel, asked) ? null : scheduled(kernel, asked, kind === 'cpu' ? 'cpu' : 'gpu')
 
 /** The kernel under what the choice that was asked for, or the one called `auto`, chooses. */
 export async function chosen(

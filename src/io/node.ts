@@ -33,7 +33,7 @@ export function fileDiagnostic(error: unknown, path: string, action: 'read' | 'w
 }
 
 /** Runs `work`, turning the file system's errors into diagnostics. */
-async function guarded<T>(path: string, action: 'read' | 'write', work: () => Promise<T>): Promise<T> {
+export async function guarded<T>(path: string, action: 'read' | 'write', work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {

@@ -1,13 +1,13 @@
 import { mkdir, stat, writeFile } from 'node:fs/promises'
 import { extname, join } from 'node:path'
-import { SptError } from '../../ast/diagnostic.ts'
 import { LANES } from '../../backends/emit.ts'
 import type { ArgSpec, Entry, ModuleText } from '../../backends/module.ts'
-import { fileDiagnostic } from '../../io/node.ts'
+import { guarded } from '../../io/node.ts'
 import type { Clear, Launch, Plan } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print2.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
+import { CHOOSING_SIZES, KERNEL, schedule } from '../options.ts'
 import {
   chosen,
   chosenKernel,
@@ -30,17 +30,11 @@ export const emit: CommandSpec = {
   summary: 'Print the code of a kernel for a target',
   options: [
     { flags: '--target <T>', about: 'wgsl, cuda or js' },
-    { flags: '--kernel <K>', about: 'Which kernel (default: the only one, or the one called like its file)' },
-    {
-      flags: '--schedule <S>',
-      about:
-        'Its name, or gpu(8, 32) with arguments (default: cpu for js, gpu for the others, if there; auto with --size)',
-    },
-    {
-      flags: '--size <NAME=N>',
-      about: 'Where the schedule is chosen by them: a size, or a statistic (longest(j)=700)',
-      repeats: true,
-    },
+    KERNEL,
+    schedule(
+      'Its name, or gpu(8, 32) with arguments (default: cpu for js, gpu for the others, if there; auto with --size)',
+    ),
+    CHOOSING_SIZES,
     {
       flags: '--out <PATH>',
       about: 'Write a file (a name with an ending) or a folder with one file a module',
@@ -72,9 +66,7 @@ export const emit: CommandSpec = {
       call.io.out(together(texts))
       return EXIT.ok
     }
-    const written = await write(out, texts, TARGETS[target]).catch((error: unknown) => {
-      throw new SptError(fileDiagnostic(error, out, 'write'))
-    })
+    const written = await guarded(out, 'write', () => write(out, texts, TARGETS[target]))
     for (const path of written) call.io.err(`wrote ${path}\n`)
     return EXIT.ok
   },

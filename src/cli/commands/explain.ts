@@ -4,23 +4,15 @@ import type { Kernel } from '../../api/kernel.ts'
 import { SptError } from '../../ast/diagnostic.ts'
 import { bindInputs } from '../../bind/index.ts'
 import { type Explanation, explainModel } from '../../explain/index.ts'
-import { fileDiagnostic } from '../../io/node.ts'
+import { guarded } from '../../io/node.ts'
 import { devices } from '../../node.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
-import {
-  chosen,
-  chosenKernel,
-  isChosen,
-  loadFile,
-  scheduleCall,
-  scheduled,
-  sizesFor,
-  within,
-} from '../program.ts'
+import { BIND, KERNEL, SCHEDULE, SEED } from '../options.ts'
+import { chosen, chosenKernel, loadFile, scheduleCall, scheduledFor, sizesFor, within } from '../program.ts'
 import { explained } from '../run/explained.ts'
-import { checkNames, readInputs } from '../run/inputs.ts'
+import { checkNames, given, readInputs } from '../run/inputs.ts'
 
 export const explain: CommandSpec = {
   name: 'explain',
@@ -28,17 +20,9 @@ export const explain: CommandSpec = {
   count: [1, 1],
   summary: 'Say what each launch moves, computes and takes',
   options: [
-    { flags: '--kernel <K>', about: 'Which kernel (default: the only one, or the one called like its file)' },
-    {
-      flags: '--schedule <S>',
-      about:
-        'Its name, or gpu(8, 32) with arguments (default: auto, else cpu on cpu and gpu on the others, if there)',
-    },
-    {
-      flags: '--bind <NAME=PATH>',
-      about: 'Data of a buffer, or of an axis (structure alone)',
-      repeats: true,
-    },
+    KERNEL,
+    SCHEDULE,
+    BIND,
     {
       flags: '--size <NAME=N>',
       about: 'A size or a scalar; without the device also capability=9.0, where the schedule is chosen by it',
@@ -48,7 +32,7 @@ export const explain: CommandSpec = {
       flags: '--device <D>',
       about: 'cuda, webgpu or cpu (default: cuda); without one here nothing is measured',
     },
-    { flags: '--seed <N>', about: 'Of the random data of what is not bound (default: 0)' },
+    SEED,
     { flags: '--json <FILE>', about: 'Write everything as JSON as well; times in milliseconds' },
   ],
   notes: [
@@ -60,13 +44,12 @@ export const explain: CommandSpec = {
   ],
   async run(call) {
     const kind = call.choice('device', ['cuda', 'webgpu', 'cpu'] as const) ?? 'cuda'
-    const seed = call.integer('seed', 0, 2 ** 32 - 1) ?? 0
     const asked = scheduleCall(call)
-    const files = call.pairs('bind', 'PATH')
+    const { files, seed } = given(call)
     const program = await loadFile(call.args[0]!)
     return within(program, async () => {
       const source = chosenKernel(program, call)
-      const fixed = isChosen(source, asked) ? null : scheduled(source, asked, kind === 'cpu' ? 'cpu' : 'gpu')
+      const fixed = scheduledFor(source, asked, kind)
       const bindable = (fixed?.kernel ?? source).compilation.kernel
       const { params = {}, ...known } = sizesFor(call, source)
       checkNames(bindable, files.keys(), [])
@@ -124,7 +107,5 @@ const plain = (_: string, value: unknown): unknown =>
   typeof value === 'number' && !Number.isFinite(value) ? String(value) : value
 
 async function write(path: string, data: object): Promise<void> {
-  await writeFile(path, `${JSON.stringify(data, plain, 2)}\n`).catch((error: unknown) => {
-    throw new SptError(fileDiagnostic(error, path, 'write'))
-  })
+  await guarded(path, 'write', () => writeFile(path, `${JSON.stringify(data, plain, 2)}\n`))
 }

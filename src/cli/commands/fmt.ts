@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { SptError } from '../../ast/diagnostic.ts'
 import { parse } from '../../ast/parse.ts'
 import { print } from '../../ast/print.ts'
-import { fileDiagnostic } from '../../io/node.ts'
+import { guarded } from '../../io/node.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT, showDiagnostics } from '../failure.ts'
 import { readText } from '../program.ts'
@@ -53,6 +53,4 @@ function format(name: string, text: string): string {
 }
 
 const write = (path: string, text: string): Promise<void> =>
-  writeFile(path, text).catch((error: unknown) => {
-    throw new SptError(fileDiagnostic(error, path, 'write'))
-  })
+  guarded(path, 'write', () => writeFile(path, text))

@@ -1,13 +1,13 @@
 import { writeFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { SptFormat } from '../../api/format.ts'
-import { fail, SptError } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostic.ts'
 import { drawCoords } from '../../formats/figures/picture/index.ts'
 import { compressedBytes, lengthReport } from '../../formats/figures/report.ts'
 import { coordsOfDense } from '../../formats/read/coords.ts'
 import type { CoordTensor, Tensor } from '../../formats/tensor.ts'
 import { READABLE, readTensor } from '../../io/index.ts'
-import { fileDiagnostic } from '../../io/node.ts'
+import { guarded } from '../../io/node.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { formatOf, knownFormats, withTexts } from '../format/known.ts'
@@ -83,9 +83,8 @@ async function finish(call: Call, report: FormatReport, draw: () => string): Pro
   for (const [option, make] of outputs) {
     const path = call.one(option)
     if (path === undefined) continue
-    await writeFile(path, make()).catch((error: unknown) => {
-      throw new SptError(fileDiagnostic(error, path, 'write'))
-    })
+    const text = make()
+    await guarded(path, 'write', () => writeFile(path, text))
     call.io.err(`wrote ${path}\n`)
   }
   call.io.out(human(report))

@@ -10,8 +10,9 @@ import type { Verification } from '../../verify.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { size } from '../figures.ts'
-import { chosen, chosenKernel, isChosen, loadFile, scheduleCall, scheduled, within } from '../program.ts'
-import { checkNames, checkOutputs, numbers, readInputs } from '../run/inputs.ts'
+import { BIND, KERNEL, SCHEDULE, SEED } from '../options.ts'
+import { chosen, chosenKernel, loadFile, scheduleCall, scheduledFor, within } from '../program.ts'
+import { checkNames, checkOutputs, given, numbers, readInputs } from '../run/inputs.ts'
 import { human, json, type Report } from '../run/report.ts'
 import { sparseSizes } from '../run/sparse.ts'
 
@@ -27,22 +28,14 @@ export const run: CommandSpec = {
   count: [1, 1],
   summary: 'Run a kernel on data',
   options: [
-    { flags: '--kernel <K>', about: 'Which kernel (default: the only one, or the one called like its file)' },
-    {
-      flags: '--schedule <S>',
-      about:
-        'Its name, or gpu(8, 32) with arguments (default: auto, else cpu on cpu and gpu on the others, if there)',
-    },
-    {
-      flags: '--bind <NAME=PATH>',
-      about: 'Data of a buffer, or of an axis (structure alone)',
-      repeats: true,
-    },
+    KERNEL,
+    SCHEDULE,
+    BIND,
     { flags: '--size <NAME=N>', about: 'A size or a scalar', repeats: true },
     { flags: '--device <D>', about: 'cpu, webgpu or cuda (default: cpu)' },
     { flags: '--verify', about: 'Compare every output with the reference; exit 1 where they differ' },
     { flags: '--repeat <N>', about: `Timed runs, after one that is not (default: ${DEFAULT_REPEAT})` },
-    { flags: '--seed <N>', about: 'Of the random data of what is not bound (default: 0)' },
+    SEED,
     { flags: '--out <NAME=PATH>', about: 'Write an output', repeats: true },
     { flags: '--json', about: 'One JSON object instead of the table; times in milliseconds' },
   ],
@@ -59,9 +52,8 @@ export const run: CommandSpec = {
   async run(call) {
     const kind = call.choice('device', ['cpu', 'webgpu', 'cuda'] as const) ?? 'cpu'
     const repeat = call.integer('repeat', 1, MAX_REPEAT) ?? DEFAULT_REPEAT
-    const seed = call.integer('seed', 0, 2 ** 32 - 1) ?? 0
     const asked = scheduleCall(call)
-    const files = call.pairs('bind', 'PATH')
+    const { files, seed } = given(call)
     const params = numbers(call)
     const outs = call.pairs('out', 'PATH')
 
@@ -70,7 +62,7 @@ export const run: CommandSpec = {
     const parsed = performance.now()
     return within(program, async () => {
       const source = chosenKernel(program, call)
-      const fixed = isChosen(source, asked) ? null : scheduled(source, asked, kind === 'cpu' ? 'cpu' : 'gpu')
+      const fixed = scheduledFor(source, asked, kind)
       const early = fixed && lower(fixed.kernel, kind)
       // A choice is made by data: until then, what is bound goes by the kernel as written.
       const bindable = (early ?? source).compilation.kernel

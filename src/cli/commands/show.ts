@@ -6,6 +6,7 @@ import { print3 } from '../../ir/print3.ts'
 import { LAUNCH_PASSES, LOOP_PASSES } from '../../lower/pipeline.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
+import { CHOOSING_SIZES, KERNEL, schedule } from '../options.ts'
 import {
   chosen,
   chosenKernel,
@@ -31,16 +32,9 @@ export const show: CommandSpec = {
   count: [1, 1],
   summary: 'Print a kernel at a stage of its compilation',
   options: [
-    { flags: '--kernel <K>', about: 'Which kernel (default: the only one, or the one called like its file)' },
-    {
-      flags: '--schedule <S>',
-      about: 'Under this schedule: its name, or gpu(8, 32) with arguments (default: none)',
-    },
-    {
-      flags: '--size <NAME=N>',
-      about: 'Where the schedule is chosen by them: a size, or a statistic (longest(j)=700)',
-      repeats: true,
-    },
+    KERNEL,
+    schedule('Under this schedule: its name, or gpu(8, 32) with arguments (default: none)'),
+    CHOOSING_SIZES,
     { flags: '--device <D>', about: 'The device it is chosen for: cpu, webgpu or cuda (default: cpu)' },
     { flags: '--stage <N>', about: '1 coordinates, 2 positions, 3 memory (default: 1, or that of the pass)' },
     {

@@ -1,11 +1,11 @@
 /** `--bind`, `--size` and `--out`, checked by name before any file is read. */
 import { access, constants, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { fail, SptError } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostic.ts'
 import { bindingOf } from '../../bind/names.ts'
 import type { Tensor } from '../../formats/tensor.ts'
 import { readTensor, WRITABLE } from '../../io/index.ts'
-import { fileDiagnostic } from '../../io/node.ts'
+import { guarded } from '../../io/node.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { freeVars } from '../../ir/expr.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
@@ -38,6 +38,18 @@ export function numbers(call: Call): Map<string, number> {
   return out
 }
 
+/** What is bound by name, and the seed of all else. */
+export interface Given {
+  readonly files: ReadonlyMap<string, string>
+  readonly seed: number
+}
+
+/** `--bind` and `--seed`. */
+export const given = (call: Call): Given => ({
+  files: call.pairs('bind', 'PATH'),
+  seed: call.integer('seed', 0, 2 ** 32 - 1) ?? 0,
+})
+
 /** Throws `bind/unknown-name`, `bind/unknown-size`. */
 export function checkNames(kernel: Kernel1, bound: Iterable<string>, sizes: Iterable<string>): void {
   for (const name of bound) bindingOf(kernel, name)
@@ -69,13 +81,12 @@ export async function checkOutputs(kernel: Kernel1, outs: ReadonlyMap<string, st
         message: `cannot tell from '${path}' what kind of file to write`,
         expected: WRITABLE.join(' '),
       })
-    try {
+    await guarded(path, 'write', async () => {
       const there = await stat(path).catch(() => null)
-      if (there?.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
+      if (there?.isDirectory())
+        throw Object.assign(new Error('a folder'), { code: 'EISDIR', syscall: 'open' })
       await access(there ? path : dirname(path), constants.W_OK)
-    } catch (error) {
-      throw new SptError(fileDiagnostic(error, path, 'write'))
-    }
+    })
   }
 }
 

@@ -1,0 +1,32 @@
+/** Options that several commands have, in the same words. */
+import type { OptionSpec } from './command.ts'
+
+export const KERNEL: OptionSpec = {
+  flags: '--kernel <K>',
+  about: 'Which kernel (default: the only one, or the one called like its file)',
+}
+
+export const schedule = (about: string): OptionSpec => ({ flags: '--schedule <S>', about })
+
+/** Of commands that run a kernel on a device. */
+export const SCHEDULE = schedule(
+  'Its name, or gpu(8, 32) with arguments (default: auto, else cpu on cpu and gpu on the others, if there)',
+)
+
+export const BIND: OptionSpec = {
+  flags: '--bind <NAME=PATH>',
+  about: 'Data of a buffer, or of an axis (structure alone)',
+  repeats: true,
+}
+
+export const SEED: OptionSpec = {
+  flags: '--seed <N>',
+  about: 'Of the random data of what is not bound (default: 0)',
+}
+
+/** Of commands that have no data. */
+export const CHOOSING_SIZES: OptionSpec = {
+  flags: '--size <NAME=N>',
+  about: 'Where the schedule is chosen by them: a size, or a statistic (longest(j)=700)',
+  repeats: true,
+}
