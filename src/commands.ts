@@ -30,7 +30,8 @@ export function commandsOf(
     const grid = gridOf(device, step, bound)
     if (!grid) continue
     const args = entry.args.map((a) => (a.kind === 'buffer' ? memory.get(a.name)! : params.get(a.name)!))
-    commands.push({ kind: 'launch', module: program.modules.get(entry.name)!, entry: entry.name, grid, args })
+    const module = program.modules.get(entry.name)!
+    commands.push({ kind: 'launch', module, entry: entry.name, grid, args, follows: commands.length > 0 })
   }
   return commands
 }

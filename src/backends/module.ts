@@ -22,6 +22,11 @@ export interface Entry {
   readonly sharedBytes: number
   /** Blocks of a cluster, where they form clusters (CUDA, compute capability 9.0 on); divides the grid. */
   readonly cluster?: readonly [number, number, number] | undefined
+  /**
+   * The text waits by itself for the launch before it (CUDA), before it touches what earlier steps of its plan touch:
+   * it may be launched while that one runs.
+   */
+  readonly waits?: boolean | undefined
   /** Where the user wrote it, for messages: `program.spt:15`. */
   readonly place?: string | undefined
 }

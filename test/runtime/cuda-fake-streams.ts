@@ -21,6 +21,7 @@ export class FakeStreams {
   readonly #marks = new Map<bigint, Mark>()
   readonly #graphs = new Map<bigint, readonly (Op | { readonly kind: 'node'; readonly event: bigint })[]>()
   #captured: { readonly stream: bigint; readonly ops: (Op | { kind: 'node'; event: bigint })[] } | undefined
+  #spoilt = false
   #handle = 0n
   /** Milliseconds: each piece of work takes one. */
   #clock = 0
@@ -99,8 +100,20 @@ export class FakeStreams {
     return 0
   }
 
+  /** A call that cannot be captured ends the capture; whether there was one. */
+  spoil(): boolean {
+    if (this.#captured) this.#spoilt = true
+    return this.#spoilt
+  }
+
   endCapture(stream: bigint): bigint | undefined {
     if (this.#captured?.stream !== stream) return undefined
+    const spoilt = this.#spoilt
+    this.#spoilt = false
+    if (spoilt) {
+      this.#captured = undefined
+      return undefined
+    }
     const graph = this.make('graph')
     this.#graphs.set(graph, this.#captured.ops)
     this.#captured = undefined

@@ -12,6 +12,8 @@ export interface FakeLaunch {
   readonly block: readonly number[]
   readonly sharedBytes: number
   readonly cluster: readonly number[] | undefined
+  /** May begin before the launch before it has finished. */
+  readonly overlaps: boolean
   slot(index: number): DataView
   memory(address: bigint): Uint8Array
 }
@@ -70,6 +72,8 @@ export class FakeDriver implements CudaDriver {
   /** How often the stream is still busy when asked. */
   busy = 0
   sticky = 0
+  /** Launches that overlap; `recording`: the capture with them. */
+  refuses: 'nothing' | 'launches' | 'recording' = 'nothing'
   #next = 0x1000_0000n
   readonly streams = new FakeStreams()
   readonly #host: ArrayBuffer[] = []
@@ -215,7 +219,7 @@ export class FakeDriver implements CudaDriver {
       cuLaunchKernel: (fn, gx, gy, gz, bx, by, bz, sharedBytes, stream, pointers) =>
         this.#launch(
           fn,
-          { grid: [gx, gy, gz], block: [bx, by, bz], sharedBytes, cluster: undefined },
+          { grid: [gx, gy, gz], block: [bx, by, bz], sharedBytes, cluster: undefined, overlaps: false },
           stream,
           pointers,
         ),
@@ -223,13 +227,24 @@ export class FakeDriver implements CudaDriver {
         const config = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
         const three = (view: DataView, at: number): number[] =>
           [0, 1, 2].map((d) => view.getUint32(at + 4 * d, true))
-        const attribute = this.#read(config.getBigUint64(40, true), 72)
-        if (config.getUint32(48, true) !== 1 || attribute.getUint32(0, true) !== 4) return 1
+        const count = config.getUint32(48, true)
+        const attributes = this.#read(config.getBigUint64(40, true), 72 * count)
+        let cluster: number[] | undefined
+        let overlaps = false
+        for (let at = 0; at < 72 * count; at += 72) {
+          const id = attributes.getUint32(at, true)
+          if (id === 4) cluster = three(attributes, at + 8)
+          else if (id === 6) overlaps = attributes.getUint32(at + 8, true) === 1
+          else return 1
+        }
+        if (overlaps && this.refuses === 'launches') return 801
+        if (overlaps && this.refuses === 'recording') return this.streams.spoil() ? 900 : 801
         const shape = {
           grid: three(config, 0),
           block: three(config, 12),
           sharedBytes: config.getUint32(24, true),
-          cluster: three(attribute, 8),
+          cluster,
+          overlaps,
         }
         return this.#launch(fn, shape, config.getBigUint64(32, true), pointers)
       },
@@ -274,10 +289,18 @@ export class FakeCompiler implements KernelCompiler {
   }
 }
 
-export function fakeDevice(syncEachLaunch = false) {
+/** What the device's own fills do. */
+const fillZero: FakeKernel = ({ grid, slot, memory }) => {
+  for (let k = 0; k < grid[1]!; k++)
+    memory(slot(k).getBigUint64(0, true)).fill(0, 0, Number(slot(8 + k).getBigUint64(0, true)))
+  return undefined
+}
+
+export function fakeDevice(syncEachLaunch = false, overlap = true) {
   const driver = new FakeDriver()
+  driver.kernels.set('fill_zero', fillZero)
   const compiler = new FakeCompiler()
-  const device = new CudaDevice({ driver, chip: FAKE_CHIP, compiler, syncEachLaunch })
+  const device = new CudaDevice({ driver, chip: FAKE_CHIP, compiler, syncEachLaunch, overlap })
   return { driver, compiler, device }
 }
 

@@ -295,7 +295,8 @@ describe('clusters', () => {
       fakeModule('k', [scalar('k')], { block: [8, 4, 2], sharedBytes: 640, cluster: [4, 1, 2] }),
     )
     await device.run([{ kind: 'launch', module, entry: 'k', grid: [8, 3, 4], args: [5] }])
-    expect(seen).toEqual({ grid: [8, 3, 4], block: [8, 4, 2], sharedBytes: 640, cluster: [4, 1, 2], k: 5 })
+    const shape = { grid: [8, 3, 4], block: [8, 4, 2], sharedBytes: 640, cluster: [4, 1, 2] }
+    expect(seen).toEqual({ ...shape, overlaps: false, k: 5 })
     const grid = [6, 3, 4] as const
     const refused = (): Promise<void> => device.run([{ kind: 'launch', module, entry: 'k', grid, args: [5] }])
     expect(await codeOf(refused)).toBe('device/grid')

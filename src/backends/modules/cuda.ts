@@ -9,17 +9,22 @@ import { blockDecode } from '../grid.ts'
 import { newest } from '../instr-calls.ts'
 import { Mangler } from '../mangle.ts'
 import type { Entry, ModuleText } from '../module.ts'
+import { overlapsOf, plainText, withWait } from '../overlap.ts'
 import { Printer, SHARED_ALIGN, sharedAlign } from '../printer.ts'
 import type { Helpers, Target } from '../target.ts'
-import { CUDA, CUDA_MEMORY } from '../targets/cuda.ts'
+import { CUDA, CUDA_MEMORY, OVERLAP } from '../targets/cuda.ts'
 
 export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
   const helpers: Helpers = new Map()
   const kernels: string[] = []
   const entries: Entry[] = []
   const buffers = new Map(plan.buffers.map((b) => [b.name, b]))
-  for (const use of uses) {
-    const { launch } = use
+  const overlaps = overlapsOf(plan)
+  for (const [k, use] of uses.entries()) {
+    const { leads, held } = overlaps[k]!
+    const launch = held ? { ...use.launch, body: withWait(use.launch.body, held, WAIT) } : use.launch
+    if (leads) helpers.set(OVERLAP.begin.name, OVERLAP.begin.text)
+    if (held) helpers.set(OVERLAP.wait.name, OVERLAP.wait.text)
     const mangler = new Mangler(CUDA.reserved)
     const entry = mangler.unique(launch.name)
     const shared = sharedMemory(launch)
@@ -29,11 +34,15 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
     const parameters = args.map((a) => {
       const name = mangler.name(a.name)
       if (a.kind === 'scalar') return `${CUDA.type(a.dtype)} ${name}`
-      return `${a.access === 'read' ? 'const ' : ''}${CUDA_MEMORY[a.dtype]}* __restrict__ ${name}`
+      // What another launch changes while this one runs is not this pointer's alone: its loads stay behind the wait.
+      const alone = held?.has(a.name) ? '' : '__restrict__ '
+      return `${a.access === 'read' ? 'const ' : ''}${CUDA_MEMORY[a.dtype]}* ${alone}${name}`
     })
     const sharedBytes = target === CUDA ? 0 : shared.bytes
-    kernels.push(kernelText(launch, entry, parameters, printer, sharedBytes > 0 ? shared.align : 0))
-    entries.push({ name: entry, args, block: launch.block, sharedBytes })
+    const align = sharedBytes > 0 ? shared.align : 0
+    kernels.push(kernelText(launch, entry, parameters, printer, align, leads))
+    const waits = held ? { waits: true } : {}
+    entries.push({ name: entry, args, block: launch.block, sharedBytes, ...waits })
   }
   return {
     target: 'cuda',
@@ -43,6 +52,8 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
     ...newest(uses, 'cuda'),
   }
 }
+
+const WAIT = plainText('cuda', `${OVERLAP.wait.name}();`)
 
 /** Bytes of shared memory that declarations in the text may take; more is given at launch. */
 const STATIC_LIMIT = 48 * 1024
@@ -88,6 +99,8 @@ function kernelText(
   printer: Printer,
   /** What dynamic shared memory is aligned to; 0 where there is none. */
   dynamic: number,
+  /** Whether the next launch may begin. */
+  leads: boolean,
 ): string {
   const threads = launch.block.reduce((a, b) => a * b, 1)
   const body = printer.body(launch.body, '  ')
@@ -98,6 +111,7 @@ function kernelText(
     `extern "C" __global__ void __launch_bounds__(${threads}) ${name}(`,
     `  ${parameters.join(',\n  ')}`,
     ') {',
+    ...(leads ? [`  ${OVERLAP.begin.name}();`] : []),
     ...(dynamic > 0 ? [`  extern __shared__ __align__(${dynamic}) unsigned char shared_memory[];`] : []),
     ...decode,
     ...body,

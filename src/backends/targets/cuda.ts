@@ -71,6 +71,21 @@ const HELPER: Readonly<Record<string, string>> = {
   sign: 'template <typename T> static __device__ __forceinline__ T sign_of(T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : x; }',
 }
 
+const overlap = (name: string, instruction: string) => ({
+  name,
+  text: `static __device__ __forceinline__ void ${name}() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("${instruction};" ::: "memory");
+#endif
+}`,
+})
+
+/** Launches that overlap (`overlap.ts`): the next one may begin; what the one before did is there. */
+export const OVERLAP = {
+  begin: overlap('begin_next_launch', 'griddepcontrol.launch_dependents'),
+  wait: overlap('await_last_launch', 'griddepcontrol.wait'),
+}
+
 /** Lanes of a warp. */
 export const WARP = 32
 
@@ -163,7 +178,7 @@ function vectorOf(t: Dtype, values: readonly string[], helpers: Helpers): string
 
 export const CUDA: Target = {
   name: 'cuda',
-  reserved: new Set([...RESERVED, ...Object.keys(HELPER), 'sign_of']),
+  reserved: new Set([...RESERVED, ...Object.keys(HELPER), 'sign_of', OVERLAP.begin.name, OVERLAP.wait.name]),
   type: (t) => REGISTER[t],
   literal: ({ value, dtype }) => {
     if (dtype === 'bool') return value !== 0 ? 'true' : 'false'

@@ -100,6 +100,10 @@ export function readChip(driver: CudaDriver, ordinal: number): Chip & { readonly
   }
 }
 
+/** Launches that overlap, in graphs too, are there from compute capability 9.0 and drivers of CUDA 12.3 on. */
+export const canOverlap = (chip: Pick<Chip, 'major'>, driverVersion: number): boolean =>
+  chip.major >= 9 && driverVersion >= 12030
+
 /** `sm_90`. */
 export const chipArch = (chip: Pick<Chip, 'major' | 'minor'>): string => `sm_${chip.major}${chip.minor}`
 

@@ -23,6 +23,7 @@ import type { Image, KernelCompiler } from './compiler.ts'
 import { CudaContext } from './context.ts'
 import type { CudaDriver, DriverCalls, Handle } from './driver.ts'
 import { CudaCallError, isSticky } from './errors.ts'
+import { FILL } from './fills.ts'
 import { CudaGraph, type GraphHost } from './graph.ts'
 import { Launcher } from './launch.ts'
 import { type CudaBuffer, CudaMemory, checkRange } from './memory.ts'
@@ -38,6 +39,8 @@ export interface CudaDeviceParts {
   readonly compiler: KernelCompiler
   /** Wait after each launch, so that a fault names its kernel exactly. */
   readonly syncEachLaunch: boolean
+  /** Launches of a run may begin before the one before them has finished, where they wait for it themselves. */
+  readonly overlap: boolean
 }
 
 export class CudaDevice implements Device {
@@ -54,6 +57,7 @@ export class CudaDevice implements Device {
   readonly #graphs: GraphHost
   readonly #modules = new Set<CudaModule>()
   readonly #events = new Set<CudaEvent>()
+  #filling: Promise<void> | undefined
   /** For timing, used again and again. */
   readonly #timers: Handle[] = []
 
@@ -67,7 +71,12 @@ export class CudaDevice implements Device {
     this.#memory = new CudaMemory(driver, chip.memoryBytes)
     this.#context = new CudaContext(driver, chip, (asked, label) => this.#memory.state(asked, label))
     this.#calls = driver.calls
-    this.#launcher = new Launcher(this.#context, this.#memory, this.#modules)
+    this.#launcher = new Launcher(
+      this.#context,
+      this.#memory,
+      this.#modules,
+      parts.overlap && !parts.syncEachLaunch,
+    )
     this.#graphs = {
       context: this.#context,
       memory: this.#memory,
@@ -127,6 +136,14 @@ export class CudaDevice implements Device {
       })
     }
     checkNeeds(module, this.chip)
+    if (this.#launcher.overlap && module.entries.some((e) => e.waits)) {
+      this.#filling ??= this.#compile(FILL).then((fill) => void (this.#launcher.fill = fill))
+      await this.#filling
+    }
+    return this.#compile(module)
+  }
+
+  async #compile(module: ModuleText): Promise<CudaModule> {
     const during = `loading module '${module.name}'`
     this.#context.within(during, () => {})
     const image = await this.#compiler.image(module)

@@ -48,12 +48,13 @@ export class CudaGraph implements Graph {
     this.#host = host
     this.#commands = [...commands]
     const kernels = new Set<string>()
-    this.#executable = capture(host.context, (stream) => {
-      for (const c of this.#commands) {
-        const kernel = host.launcher.issue(c, stream)
-        if (kernel !== undefined) kernels.add(kernel)
-      }
-    })
+    this.#executable = host.launcher.recording((overlap) =>
+      capture(host.context, (stream) =>
+        host.launcher.issue(this.#commands, stream, overlap, (kernel) => {
+          if (kernel !== undefined) kernels.add(kernel)
+        }),
+      ),
+    )
     this.#kernels = [...kernels]
     this.#launches = firstOfEach(this.#commands.filter((c) => c.kind === 'launch'))
     this.#buffers = buffersOf(this.#commands)
@@ -142,11 +143,13 @@ export class CudaGraph implements Graph {
       const [start, end] = made as [Handle, Handle]
       const record = (event: Handle, stream: Handle): void =>
         context.check('cuEventRecordWithFlags', calls.cuEventRecordWithFlags(event, stream, RECORD_EXTERNAL))
-      const executable = capture(context, (stream) => {
-        record(start, stream)
-        for (const c of this.#commands) launcher.issue(c, stream)
-        record(end, stream)
-      })
+      const executable = launcher.recording((overlap) =>
+        capture(context, (stream) => {
+          record(start, stream)
+          launcher.issue(this.#commands, stream, overlap, () => {})
+          record(end, stream)
+        }),
+      )
       return { executable, start, end }
     } catch (error) {
       for (const event of made) calls.cuEventDestroy_v2(event)

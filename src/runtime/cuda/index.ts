@@ -1,6 +1,6 @@
 /** The CUDA device, through the driver API and NVRTC. Node only. */
 import { cacheFolder, openCache } from './cache.ts'
-import { readChip } from './chip.ts'
+import { canOverlap, readChip } from './chip.ts'
 import { openCompiler } from './compiler.ts'
 import { CudaDevice } from './device.ts'
 import { CudaCallError, callFailed } from './errors.ts'
@@ -19,13 +19,15 @@ export async function createCudaDevice(options: CudaOptions = {}): Promise<CudaD
   const machine = thisMachine()
   const ordinal = options.ordinal ?? 0
   try {
-    const { driver, devices, nvrtc } = await findTools(options, machine)
+    const { driver, driverVersion, devices, nvrtc } = await findTools(options, machine)
     checkOrdinal(ordinal, devices)
     const chip = readChip(driver, ordinal)
     const cache = openCache(cacheFolder(options.cacheDir, machine.env, machine.home))
     const compiler = openCompiler(nvrtc, chip, cache, machine, options.include)
     const syncEachLaunch = options.syncEachLaunch ?? machine.env.SPT_CUDA_SYNC === '1'
-    return new CudaDevice({ driver, chip, compiler, syncEachLaunch })
+    const overlap =
+      canOverlap(chip, driverVersion) && (options.overlap ?? machine.env.SPT_CUDA_OVERLAP !== '0')
+    return new CudaDevice({ driver, chip, compiler, syncEachLaunch, overlap })
   } catch (error) {
     throw error instanceof CudaCallError ? callFailed(error, `opening CUDA device ${ordinal}`) : error
   }

@@ -2,73 +2,150 @@
 import { fail } from '../../ast/diagnostic.ts'
 import type { Command } from '../device.ts'
 import { ArgumentBlock, packArguments } from './arguments.ts'
-import { ClusterConfig } from './cluster.ts'
 import type { CudaContext, CudaQueue } from './context.ts'
 import { callError, type Handle } from './driver.ts'
-import { CUDA } from './errors.ts'
-import type { CudaMemory } from './memory.ts'
+import { CUDA, isSticky } from './errors.ts'
+import { FILL, FILL_RANGES, packFill } from './fills.ts'
+import { LaunchConfig } from './launch-config.ts'
+import type { CudaBuffer, CudaMemory } from './memory.ts'
 import { CudaModule, type LoadedEntry } from './module.ts'
 
 type Launch = Extract<Command, { kind: 'launch' }>
+type Grid = readonly [number, number, number]
 
 export class Launcher {
   readonly #context: CudaContext
   readonly #memory: CudaMemory
   readonly #modules: ReadonlySet<CudaModule>
   readonly #block: ArgumentBlock
-  readonly #cluster: ClusterConfig
+  readonly #config: LaunchConfig
+  /** Whether launches may begin before the one before them has finished (`backends/overlap.ts`). */
+  #overlap: boolean
+  /** Launches that were tried so. */
+  #tried = 0
+  /** Fills between launches that overlap, once there are any. */
+  fill: CudaModule | undefined
 
-  constructor(context: CudaContext, memory: CudaMemory, modules: ReadonlySet<CudaModule>) {
+  constructor(context: CudaContext, memory: CudaMemory, modules: ReadonlySet<CudaModule>, overlap: boolean) {
     this.#context = context
     this.#memory = memory
     this.#modules = modules
+    this.#overlap = overlap
     const addressOf = (block: ArrayBuffer): bigint => context.driver.addressOf(block)
     this.#block = new ArgumentBlock(addressOf)
-    this.#cluster = new ClusterConfig(addressOf)
+    this.#config = new LaunchConfig(addressOf)
+  }
+
+  get overlap(): boolean {
+    return this.#overlap
   }
 
   /** The context must be current. `wait`: after each kernel, so that a fault names it. */
   queue(commands: readonly Command[], queue: CudaQueue, wait: boolean): void {
-    for (const command of commands) {
-      const kernel = this.issue(command, queue.handle)
+    this.issue(commands, queue.handle, this.#overlap, (kernel) => {
       queue.busy = true
       if (kernel !== undefined) this.#context.launched(queue, kernel, wait)
+    })
+  }
+
+  /**
+   * `body` records launches. A driver that cannot record those that overlap is not asked to again; they come one after
+   * the other, which is always right.
+   */
+  recording<T>(body: (overlap: boolean) => T): T {
+    const before = this.#tried
+    try {
+      return body(this.#overlap)
+    } catch (error) {
+      if (this.#tried === before || !this.#context.usable) throw error
+      let done: T
+      try {
+        done = body(false)
+      } catch {
+        throw error
+      }
+      this.#overlap = false
+      return done
     }
   }
 
-  /** The kernel as messages show it, where there is one. */
-  issue(command: Command, stream: Handle): string | undefined {
-    if (command.kind === 'launch') return this.#launch(command, stream)
-    const { address, bytes } = this.#memory.own(command.buffer)
-    if (bytes > 0) {
-      const code = this.#context.calls.cuMemsetD8Async(address, 0, bytes, stream)
-      this.#context.check('cuMemsetD8Async', code)
+  /** `issued` is told the kernel as messages show it, where what was issued is one that may fault. */
+  issue(
+    commands: readonly Command[],
+    stream: Handle,
+    overlap: boolean,
+    issued: (kernel?: string) => void,
+  ): void {
+    // Launches overlap with kernels of the same list only: what is queued between lists orders them.
+    let afterKernel = false
+    for (let k = 0; k < commands.length; ) {
+      const command = commands[k]!
+      if (command.kind === 'launch') {
+        issued(this.#launch(command, stream, overlap && afterKernel && command.follows === true))
+        afterKernel = true
+        k++
+        continue
+      }
+      const buffers: CudaBuffer[] = []
+      let next: Command | undefined = command
+      while (next?.kind === 'clear') {
+        const own = this.#memory.own(next.buffer)
+        if (own.bytes > 0) buffers.push(own)
+        next = commands[++k]
+      }
+      if (buffers.length === 0) continue
+      const fill = overlap && mayOverlap(next) ? this.fill?.entries.get(FILL.name) : undefined
+      for (let from = 0; from < buffers.length; from += fill ? FILL_RANGES : 1) {
+        if (fill) {
+          const grid = packFill(this.#block, buffers.slice(from, from + FILL_RANGES), this.#context.chip)
+          // It waits before all else, so it may follow a kernel of any program.
+          this.#start(fill, grid, stream, afterKernel)
+          afterKernel = true
+        } else {
+          const { address, bytes } = buffers[from]!
+          const code = this.#context.calls.cuMemsetD8Async(address, 0, bytes, stream)
+          this.#context.check('cuMemsetD8Async', code)
+          afterKernel = false
+        }
+        issued()
+      }
     }
-    return undefined
   }
 
-  #launch(command: Launch, stream: Handle): string {
+  #launch(command: Launch, stream: Handle, overlap: boolean): string {
     const loaded = this.entry(command)
-    const { entry, fn, shown } = loaded
+    const { entry, shown } = loaded
     this.#checkGrid(loaded, command.grid)
     packArguments(this.#block, entry, command.args, (value) => this.#memory.own(value).address)
-    const [x, y, z] = command.grid
-    const [bx, by, bz] = entry.block
-    const { pointers } = this.#block
-    const shared = entry.sharedBytes
-    const { calls } = this.#context
-    const code = entry.cluster
-      ? calls.cuLaunchKernelEx(this.#cluster.fill(entry, command.grid, stream), fn, pointers, null)
-      : calls.cuLaunchKernel(fn, x, y, z, bx, by, bz, shared, stream, pointers, null)
-    if (code !== CUDA.SUCCESS) {
-      const error = callError(
-        this.#context.driver,
-        entry.cluster ? 'cuLaunchKernelEx' : 'cuLaunchKernel',
-        code,
-      )
-      throw this.#context.translate(error, `launching kernel ${shown}`)
-    }
+    this.#start(loaded, command.grid, stream, overlap && entry.waits === true)
     return shown
+  }
+
+  /** With the arguments that are packed. */
+  #start(loaded: LoadedEntry, grid: Grid, stream: Handle, overlaps: boolean): void {
+    const code = this.#call(loaded, grid, stream, overlaps)
+    if (code === CUDA.SUCCESS) return
+    if (overlaps && !isSticky(code) && this.#call(loaded, grid, stream, false) === CUDA.SUCCESS) {
+      this.#overlap = false
+      return
+    }
+    const call = overlaps || loaded.entry.cluster ? 'cuLaunchKernelEx' : 'cuLaunchKernel'
+    const error = callError(this.#context.driver, call, code)
+    throw this.#context.translate(error, `launching kernel ${loaded.shown}`)
+  }
+
+  #call({ entry, fn }: LoadedEntry, grid: Grid, stream: Handle, overlaps: boolean): number {
+    const { calls } = this.#context
+    const { pointers } = this.#block
+    const { block, sharedBytes, cluster } = entry
+    if (overlaps) this.#tried++
+    if (overlaps || cluster) {
+      const config = this.#config.fill({ grid, block, sharedBytes, cluster, overlaps }, stream)
+      return calls.cuLaunchKernelEx(config, fn, pointers, null)
+    }
+    const [x, y, z] = grid
+    const [bx, by, bz] = block
+    return calls.cuLaunchKernel(fn, x, y, z, bx, by, bz, sharedBytes, stream, pointers, null)
   }
 
   /** @throws SptError `device/foreign-module`, `device/released-module`, `device/unknown-entry` */
@@ -90,7 +167,7 @@ export class Launcher {
     })
   }
 
-  #checkGrid({ entry, shown }: LoadedEntry, grid: readonly [number, number, number]): void {
+  #checkGrid({ entry, shown }: LoadedEntry, grid: Grid): void {
     const { maxGridDim } = this.#context.chip
     const { cluster } = entry
     if (!grid.every((n, d) => Number.isInteger(n) && n >= 1 && n <= maxGridDim[d]!)) {
@@ -108,4 +185,10 @@ export class Launcher {
       })
     }
   }
+}
+
+/** Whether the command is a launch that waits for the one before it. */
+function mayOverlap(command: Command | undefined): boolean {
+  if (command?.kind !== 'launch' || !command.follows || !(command.module instanceof CudaModule)) return false
+  return command.module.entries.get(command.entry)?.entry.waits === true
 }

@@ -23,6 +23,11 @@ export interface CudaOptions {
   readonly cacheDir?: string | false
   /** Wait after each launch, so that a fault names its kernel; else `SPT_CUDA_SYNC=1`. */
   readonly syncEachLaunch?: boolean
+  /**
+   * Whether a launch may begin before the one before it in its run has finished (compute capability 9.0 on; on by
+   * default); else `SPT_CUDA_OVERLAP=0` for no.
+   */
+  readonly overlap?: boolean
 }
 
 /** What was found, in the order it is looked for; each step throws `device/absent` with its reason. */

@@ -1,0 +1,64 @@
+/**
+ * Launches that begin while the one before them still runs (CUDA: programmatic dependent launch). A launch that may do
+ * so waits itself, in its text, for the one before it to be over.
+ *
+ * Why nothing is read or written too early: the wait returns when all of the launch before has finished and is seen in
+ * memory. That launch cannot have finished before its own wait has returned, since every thread executes one, whatever
+ * it goes on to do; so by induction all earlier steps have finished. Before the wait a thread touches no buffer that an
+ * earlier step writes, and writes none that an earlier step reads. The first step of a run waits for nothing: it
+ * begins when all before it has finished, as launches do by themselves.
+ */
+import type { InstrCall, Plan, Stmt } from '../ir/loops.ts'
+import { accessesOf, type Body, readsOf, writesOf } from '../ir/tree.ts'
+
+export interface Overlap {
+  /** Another launch follows, and may begin as soon as all blocks of this one have. */
+  readonly leads: boolean
+  /** What must not be touched before the wait; nothing for a launch that has none. */
+  readonly held: ReadonlySet<string> | undefined
+}
+
+/** For each launch of the plan, in its order. */
+export function overlapsOf(plan: Plan): Overlap[] {
+  const read = new Set<string>()
+  const written = new Set<string>()
+  const out: Overlap[] = []
+  for (const [k, step] of plan.steps.entries()) {
+    const reads = step.kind === 'launch' ? readsOf(step.body) : []
+    const writes = step.kind === 'launch' ? writesOf(step.body) : [step.buffer]
+    if (step.kind === 'launch') {
+      const held = new Set([...reads, ...writes].filter((b) => written.has(b)))
+      for (const b of writes) if (read.has(b)) held.add(b)
+      out.push({ leads: k + 1 < plan.steps.length, held: k > 0 ? held : undefined })
+    }
+    for (const b of reads) read.add(b)
+    for (const b of writes) written.add(b)
+  }
+  return out
+}
+
+/** The body with the wait as late as it may be: once on every path of a thread, before all that touches `held`. */
+export function withWait(body: Body, held: ReadonlySet<string>, wait: Stmt): readonly Stmt[] {
+  const at = body.findIndex((s) => touches([s], held))
+  const first = body[at]
+  if (!first) return [...body, wait]
+  if (first.kind !== 'if' || touches([{ ...first, then: [], else: [] }], held))
+    return [...body.slice(0, at), wait, ...body.slice(at)]
+  const inside = {
+    ...first,
+    then: withWait(first.then, held, wait),
+    else: withWait(first.else, held, wait),
+  }
+  return [...body.slice(0, at), inside, ...body.slice(at + 1)]
+}
+
+const touches = (body: Body, held: ReadonlySet<string>): boolean =>
+  accessesOf(body).some((a) => held.has(a.buffer))
+
+/** A statement of the target's own. */
+export const plainText = (target: string, text: string): InstrCall => ({
+  kind: 'instr',
+  instr: text,
+  threads: 1,
+  texts: [{ target, from: 0, pieces: [text] }],
+})

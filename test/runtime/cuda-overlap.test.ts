@@ -1,0 +1,162 @@
+/** Launches that overlap, on the fake driver: which ones, what becomes of fills, and drivers that refuse them. */
+import { fc, test as law } from '@fast-check/vitest'
+import { describe, expect, test } from 'vitest'
+import type { Command, DeviceBuffer } from '../../src/runtime/device.ts'
+import { codeOf, failure } from '../support/device-suite.ts'
+import { buffer, type FakeKernel, fakeDevice, fakeModule, scalar } from './cuda-fake.ts'
+
+/** A device with kernels that append a digit to y, with and without a wait of their own, and what was launched. */
+async function overlapping(syncEachLaunch = false, overlap = true) {
+  const parts = fakeDevice(syncEachLaunch, overlap)
+  const { driver, device } = parts
+  const launched: string[] = []
+  const noting =
+    (name: string, kernel: FakeKernel): FakeKernel =>
+    (launch) => {
+      launched.push(`${name}${launch.overlaps ? ' early' : ''}`)
+      return kernel(launch)
+    }
+  const append: FakeKernel = ({ slot, memory }) => {
+    const y = memory(slot(0).getBigUint64(0, true))
+    const view = new DataView(y.buffer, y.byteOffset)
+    view.setInt32(0, 10 * view.getInt32(0, true) + slot(1).getInt32(0, true), true)
+    return undefined
+  }
+  const make = async (name: string, waits: boolean) => {
+    driver.kernels.set(name, noting(name, append))
+    const module = await device.compile(fakeModule(name, [buffer('y'), scalar('k')], waits ? { waits } : {}))
+    return (y: DeviceBuffer, k: number, follows: boolean): Command => ({
+      kind: 'launch',
+      module,
+      entry: name,
+      grid: [1, 1, 1],
+      args: [y, k],
+      follows,
+    })
+  }
+  const fill = driver.kernels.get('fill_zero')!
+  driver.kernels.set('fill_zero', (l) => noting(`fill ${l.grid[1]}`, fill)(l))
+  const y = device.alloc(4, 'y')
+  const number = async (): Promise<number> => new Int32Array(await device.download(y))[0]!
+  const clear: Command = { kind: 'clear', buffer: y }
+  const [plain, waiting] = [await make('plain', false), await make('waiting', true)]
+  const memsets = (): number => driver.log.filter((c) => c === 'cuMemsetD8Async').length
+  return { ...parts, launched, plain, waiting, y, number, clear, memsets }
+}
+
+/** Commands by themselves, and from a graph. */
+const WAYS = {
+  run: (device: ReturnType<typeof fakeDevice>['device'], list: readonly Command[]) => device.run(list),
+  graph: async (device: ReturnType<typeof fakeDevice>['device'], list: readonly Command[]) => {
+    const graph = await device.graph(list)
+    graph.launch()
+    await device.finish()
+    graph.free()
+  },
+}
+
+for (const [way, go] of Object.entries(WAYS))
+  describe(`launches that overlap: ${way}`, () => {
+    test('those that wait and follow one of their run, and no others', async () => {
+      const { device, launched, plain, waiting, y } = await overlapping()
+      const list = [waiting(y, 1, true), waiting(y, 2, true), waiting(y, 3, false), plain(y, 4, true)]
+      await go(device, [...list, waiting(y, 5, true)])
+      expect(launched).toEqual(['waiting', 'waiting early', 'waiting', 'plain', 'waiting early'])
+    })
+
+    test('the first of a list never does: what came before it is not of its run', async () => {
+      const { device, launched, waiting, y } = await overlapping()
+      await go(device, [waiting(y, 1, true)])
+      await go(device, [waiting(y, 2, true)])
+      expect(launched).toEqual(['waiting', 'waiting'])
+    })
+
+    test('fills before such a launch are one launch, at most eight buffers each', async () => {
+      const { device, launched, waiting, memsets } = await overlapping()
+      const buffers = Array.from({ length: 10 }, (_, k) => device.alloc(4 * k, `b${k}`))
+      for (const b of buffers) await device.upload(b, new Uint8Array(b.bytes).fill(7))
+      const clears = buffers.map((b): Command => ({ kind: 'clear', buffer: b }))
+      await go(device, [...clears, waiting(buffers[1]!, 3, true)])
+      expect(launched).toEqual(['fill 8', 'fill 1 early', 'waiting early'])
+      expect(memsets()).toBe(0)
+      for (const [k, b] of buffers.entries()) {
+        const words = [...new Int32Array(await device.download(b))]
+        expect(words).toEqual(Array.from({ length: k }, () => (k === 1 ? 3 : 0)))
+      }
+    })
+
+    test('other fills are left to the driver', async () => {
+      const { device, launched, plain, waiting, y, clear, memsets } = await overlapping()
+      await go(device, [waiting(y, 1, false), clear, plain(y, 2, true), clear, waiting(y, 3, false), clear])
+      expect(launched).toEqual(['waiting', 'plain', 'waiting'])
+      expect(memsets()).toBe(3)
+    })
+
+    test('nothing does where it is switched off, or where each launch is waited for', async () => {
+      for (const { device, launched, waiting, y, clear, memsets, compiler } of [
+        await overlapping(false, false),
+        await overlapping(true),
+      ]) {
+        await go(device, [clear, waiting(y, 1, true), waiting(y, 2, true)])
+        expect(memsets()).toBeGreaterThan(0)
+        expect(launched).toEqual(['waiting', 'waiting'])
+        expect(compiler.images.map((i) => i.name)).not.toContain('fill_zero')
+      }
+    })
+
+    for (const refuses of ['launches', 'recording'] as const)
+      test(`a driver that refuses ${refuses} gets plain ones, and is not asked again`, async () => {
+        const { device, driver, launched, waiting, y, number, clear } = await overlapping()
+        driver.refuses = refuses
+        const list = [clear, waiting(y, 1, true), waiting(y, 2, true)]
+        await go(device, list)
+        expect(await number()).toBe(12)
+        const count = (): number => driver.log.filter((c) => c === 'cuLaunchKernelEx').length
+        const before = count()
+        await go(device, list)
+        expect(count()).toBe(before)
+        expect(launched.some((l) => l.endsWith('early'))).toBe(false)
+        for (const kind of ['graph', 'executable'] as const) expect(driver.streams.live[kind].size).toBe(0)
+      })
+  })
+
+law.prop([fc.array(fc.tuple(fc.nat(3), fc.boolean()), { maxLength: 8 }), fc.boolean(), fc.boolean()])(
+  'any list of fills and launches does the same with and without',
+  async (list, waits, follows) => {
+    const of = async (overlap: boolean): Promise<number> => {
+      const { device, clear, plain, waiting, y, number } = await overlapping(false, overlap)
+      await device.upload(y, Int32Array.of(5))
+      const make = waits ? waiting : plain
+      const commands = list.map(([k, other]) =>
+        k === 0 ? clear : (other ? waiting : make)(y, k, follows || other),
+      )
+      await WAYS.run(device, commands)
+      return number()
+    }
+    expect(await of(true)).toBe(await of(false))
+  },
+)
+
+test('refusals that have nothing to do with it are reported as they are, and change nothing', async () => {
+  const { device, driver, launched, waiting, y } = await overlapping()
+  const list = [waiting(y, 1, false), waiting(y, 2, true)]
+  const module = await device.compile(fakeModule('waiting', [buffer('y')]))
+  const wrong: Command = { kind: 'launch', module, entry: 'waiting', grid: [0, 1, 1], args: [y] }
+  expect(await codeOf(() => device.graph([...list, wrong]))).toBe('device/grid')
+  await device.run(list)
+  expect(launched).toEqual(['waiting', 'waiting early'])
+  driver.kernels.set('wild', () => 700)
+  const wild = await device.compile(fakeModule('wild', [buffer('y')], { waits: true, place: 'k.spt:4' }))
+  const bad: Command = {
+    kind: 'launch',
+    module: wild,
+    entry: 'wild',
+    grid: [1, 1, 1],
+    args: [y],
+    follows: true,
+  }
+  expect((await failure(() => device.run([list[0]!, bad])))[0]!.message).toBe(
+    'CODE_700: a kernel read or wrote memory that is not allocated; ' +
+      "one of the kernels in flight: 'waiting', 'wild' in k.spt:4",
+  )
+})
