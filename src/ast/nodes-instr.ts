@@ -1,7 +1,7 @@
 /** Memories and instructions that a program declares (`nodes.ts` has the rest of the AST). */
 import type { Expr, Ident, Item, Iterate, Node, TypeName } from './nodes.ts'
 
-/** `memory name: f32[16, 8] in register of 32 threads aligned 16 { element … or address … }`. */
+/** `memory name: f32[16, 8] in register of 32 threads replicated aligned 16 { element …, address … or texts }`. */
 export interface Memory extends Item {
   readonly kind: 'memory'
   readonly name: Ident
@@ -9,12 +9,14 @@ export interface Memory extends Item {
   readonly shape: readonly Expr[]
   readonly scope: Ident
   readonly threads: Expr | null
+  /** Several threads hold one element. */
+  readonly replicated: boolean
   /** Bytes. */
   readonly aligned: Expr | null
-  /** One at least; elaboration asks for the one that the scope needs. */
-  readonly maps: readonly MemoryMap[]
+  /** Elaboration asks for those that the scope needs. */
+  readonly items: readonly MemoryItem[]
 }
-export type MemoryMap = ElementMap | AddressMap
+export type MemoryItem = ElementMap | AddressMap | MemoryText
 /** `element (lane, slot) -> (e, …)`: the coordinates of what a thread holds. */
 export interface ElementMap extends Item {
   readonly kind: 'element'
@@ -27,6 +29,20 @@ export interface AddressMap extends Item {
   readonly kind: 'address'
   readonly from: readonly Ident[]
   readonly to: Expr
+}
+
+/** `wgsl needs … \`type\``, `fill wgsl \`value\``: what a tile is on a target, where its elements are nobody's business. */
+export interface MemoryText extends Item {
+  readonly kind: 'text'
+  readonly what: 'type' | 'fill'
+  readonly target: Ident
+  readonly needs: readonly Need[]
+  readonly code: Ident
+}
+/** `f16`, an extension of the target's language, or `lanes(32)`, a property of the device. */
+export interface Need extends Node {
+  readonly name: Ident
+  readonly args: readonly string[]
 }
 
 /** `instr name(operands) by 32 threads asynchronous { iterate … cuda `…` }`. */
@@ -63,6 +79,7 @@ export interface InstrText extends Item {
   readonly target: Ident
   /** The least version of the target's device. */
   readonly from: number | null
+  readonly needs: readonly Need[]
   /** As written between the backticks, and where. */
   readonly code: Ident
 }

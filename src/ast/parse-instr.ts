@@ -1,4 +1,5 @@
 /** Memories and instructions: actions over the grammar's tree. */
+import type { Node } from 'ohm-js'
 import { typeName } from './checks.ts'
 import * as ast from './nodes.ts'
 import { INSTR_TEXTS } from './nodes-instr.ts'
@@ -15,9 +16,18 @@ import {
   word,
 } from './parse-context.ts'
 
+/** What stands between backticks, and where. */
+function codeOf(code: Node): ast.Ident {
+  const span = spanOf(code)
+  return {
+    name: code.sourceString.slice(1, -1),
+    span: { ...span, start: span.start + 1, end: span.end - 1 },
+  }
+}
+
 export const instructions: Actions = {
-  Memory(_, name, _colon, type, _open, shape, _close, _in, scope, threads, aligned, open, items, close) {
-    const maps = all<ast.MemoryMap>(items)
+  Memory(_, name, _c, type, _o, shape, _e, _in, scope, threads, replicated, aligned, open, items, close) {
+    const body = all<ast.MemoryItem>(items)
     const node: ast.Memory = {
       kind: 'memory',
       name: get(name),
@@ -26,10 +36,11 @@ export const instructions: Actions = {
       scope: get(scope),
       threads: maybe(threads),
       aligned: maybe(aligned),
-      maps,
+      replicated: replicated.children.length > 0,
+      items: body,
       span: spanOf(this),
     }
-    return blockItem(node, { open, close }, slotsOf(maps))
+    return blockItem(node, { open, close }, slotsOf(body))
   },
   MemoryThreads: (_, count, _threads) => get(count),
   Aligned: (_, bytes) => get(bytes),
@@ -41,6 +52,22 @@ export const instructions: Actions = {
   AddressMap(_, from, _arrow, to) {
     return item<ast.AddressMap>({ kind: 'address', from: get(from), to: get(to), span: spanOf(this) })
   },
+  MemoryText(fill, target, needs, code) {
+    const what = fill.children.length > 0 ? ('fill' as const) : ('type' as const)
+    return item<ast.MemoryText>({
+      kind: 'text',
+      what,
+      target: get(target),
+      needs: maybe<readonly ast.Need[]>(needs) ?? [],
+      code: codeOf(code),
+      span: spanOf(this),
+    })
+  },
+  Needs: (_, needs) => list(needs),
+  Need(name, args): ast.Need {
+    return { name: get(name), args: maybe<readonly string[]>(args) ?? [], span: spanOf(this) }
+  },
+  NeedArgs: (_, args, _close) => args.asIteration().children.map((c) => c.sourceString),
   Instr(_, name, _open, operands, _close, threads, words, open, items, close) {
     const body = all<ast.InstrItem>(items)
     const node: ast.Instr = {
@@ -69,19 +96,16 @@ export const instructions: Actions = {
     }
   },
   InstrItem: (node, _) => get(node),
-  InstrText(what, target, _from, version, code) {
+  InstrText(what, target, _from, version, needs, code) {
     const kind = what.children[0]?.sourceString
     const from = version.children[0]?.sourceString
-    const span = spanOf(code)
     return item<ast.InstrText>({
       kind: 'text',
       what: INSTR_TEXTS.find((w) => w === kind) ?? 'run',
       target: get(target),
       from: from === undefined ? null : Number(from),
-      code: {
-        name: code.sourceString.slice(1, -1),
-        span: { ...span, start: span.start + 1, end: span.end - 1 },
-      },
+      needs: maybe<readonly ast.Need[]>(needs) ?? [],
+      code: codeOf(code),
       span: spanOf(this),
     })
   },

@@ -1,6 +1,6 @@
 /** Memories and instructions as text. The texts of targets are printed as they are written. */
 import { bracketed, type Doc } from './doc.ts'
-import type { Expr, Instr, InstrItem, Iterate, Memory, MemoryMap, Operand } from './nodes.ts'
+import type { Expr, Instr, InstrItem, Iterate, Memory, MemoryItem, Need, Operand } from './nodes.ts'
 import { exprDoc } from './print-expr.ts'
 import { exprs, names, tuple } from './print-parts.ts'
 import type { Printer } from './printer.ts'
@@ -15,19 +15,28 @@ export function printMemory(p: Printer, m: Memory): void {
     typed(m.type.name, m.shape),
     ` in ${m.scope.name}`,
     threads,
+    m.replicated ? ' replicated' : '',
     aligned(m.aligned),
   ]
   p.block(m.trivia, true, head, () => {
-    m.maps.forEach((x, k) => {
-      p.item(x.trivia, k === 0, mapDoc(x))
+    m.items.forEach((x, k) => {
+      p.item(x.trivia, k === 0, itemDoc(x))
     })
   })
 }
 
-const mapDoc = (m: MemoryMap): Doc =>
-  m.kind === 'element'
+function itemDoc(m: MemoryItem): Doc {
+  if (m.kind === 'text')
+    return `${m.what === 'fill' ? 'fill ' : ''}${m.target.name}${needsText(m.needs)} \`${m.code.name}\``
+  return m.kind === 'element'
     ? [`element (${m.lane.name}, ${m.slot.name}) -> `, tuple(exprs(m.to))]
     : ['address ', tuple(names(m.from)), ' -> ', exprDoc(m.to)]
+}
+
+function needsText(needs: readonly Need[]): string {
+  const one = (n: Need): string => n.name.name + (n.args.length > 0 ? `(${n.args.join(', ')})` : '')
+  return needs.length > 0 ? ` needs ${needs.map(one).join(', ')}` : ''
+}
 
 /** `iterate` prints an iteration, which is the caller's. */
 export function printInstr(p: Printer, s: Instr, iterate: (s: Iterate, first: boolean) => void): void {
@@ -55,5 +64,5 @@ const operandDoc = (o: Operand): Doc => [
 function textDoc(t: Exclude<InstrItem, Iterate>): Doc {
   const what = t.what === 'run' ? '' : `${t.what} `
   const from = t.from === null ? '' : ` from ${Number.isInteger(t.from) ? t.from.toFixed(1) : t.from}`
-  return `${what}${t.target.name}${from} \`${t.code.name}\``
+  return `${what}${t.target.name}${from}${needsText(t.needs)} \`${t.code.name}\``
 }

@@ -529,6 +529,15 @@ const importDecl: Arb<ast.Import> = fc
 
 const some = <T>(arb: Arb<T>): Arb<T[]> => fc.array(arb, { minLength: 1, maxLength: 3 })
 const shape = some(expr)
+const need: Arb<ast.Need> = fc
+  .record({ name: ident, args: fc.array(fc.constantFrom('16', '8', 'f16', 'f32'), { maxLength: 3 }) })
+  .map((n) => ({ ...n, span }))
+const needs = fc.array(need, { maxLength: 2 })
+const target = fc.constantFrom('cuda', 'wgsl').map((name) => ({ name, span }))
+const code = fc.string().map((s) => ({ name: `a${s.replaceAll('`', '"')}z`, span }))
+const memoryText: Arb<ast.MemoryText> = fc
+  .record({ what: fc.constantFrom<ast.MemoryText['what'][]>('type', 'fill'), target, needs, code })
+  .map((t) => ({ kind: 'text', ...t, span }))
 const memory: Arb<ast.Memory> = fc
   .record({
     name: ident,
@@ -536,10 +545,12 @@ const memory: Arb<ast.Memory> = fc
     shape,
     scope: ident,
     threads: fc.option(expr),
+    replicated: fc.boolean(),
     aligned: fc.option(expr),
-    maps: fc
+    items: fc
       .array(
-        fc.oneof<Arb<ast.MemoryMap>[]>(
+        fc.oneof<Arb<ast.MemoryItem>[]>(
+          memoryText,
           fc
             .record({ lane: ident, slot: ident, to: some(expr) })
             .map((m) => ({ kind: 'element', ...m, span })),
@@ -553,9 +564,10 @@ const memory: Arb<ast.Memory> = fc
 const instrText: Arb<ast.InstrText> = fc
   .record({
     what: fc.constantFrom<ast.InstrText['what'][]>('run', 'commit', 'prepare', 'expect', 'wait'),
-    target: fc.constantFrom('cuda', 'wgsl').map((name) => ({ name, span })),
+    target,
     from: fc.option(fc.constantFrom(7.5, 8, 9)),
-    code: fc.string().map((name) => ({ name: name.replaceAll('`', '"'), span })),
+    needs,
+    code,
   })
   .map((t) => ({ kind: 'text', ...t, span }))
 const instr: Arb<ast.Instr> = fc
@@ -574,7 +586,9 @@ const instr: Arb<ast.Instr> = fc
         .map((o) => ({ ...o, span })),
     ),
     threads: fc.option(expr),
-    words: fc.subarray(['asynchronous', 'ordered', 'counted', 'atomic']).map((ws) => ws.map((name) => ({ name, span }))),
+    words: fc
+      .subarray(['asynchronous', 'ordered', 'counted', 'atomic'])
+      .map((ws) => ws.map((name) => ({ name, span }))),
     items: fc
       .array(fc.oneof<Arb<ast.InstrItem>[]>(iterate, instrText), { maxLength: 3 })
       .chain((list) => dressed(list, (x) => (x.kind === 'text' ? plain() : stmtPlace(x)))),
@@ -600,7 +614,7 @@ function inside(d: ast.Decl): number {
     case 'choice':
       return d.branches.length
     case 'memory':
-      return d.maps.length
+      return d.items.length
     case 'instr':
       return d.items.length
     default:

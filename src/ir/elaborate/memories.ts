@@ -3,8 +3,10 @@ import type * as Ast from '../../ast/nodes.ts'
 import { DTYPE_BYTES } from '../dtype.ts'
 import { evaluate } from '../evaluate.ts'
 import { type Expr, variable } from '../expr.ts'
-import { coordinateName, LANE, type Memory, SLOT } from '../instr.ts'
+import { coordinateName, LANE, type Memory, SLOT, type TileText } from '../instr.ts'
 import { elaborateExpr, type Names } from './expressions.ts'
+import { type Base, object, registers } from './memory-registers.ts'
+import { needsOf, TARGETS } from './needs.ts'
 import type { Report } from './report.ts'
 import { coerce, plain } from './types.ts'
 
@@ -34,34 +36,39 @@ export function elaborateMemory(m: Ast.Memory, report: Report): Memory | null {
       expected: 'shared or register',
       lookup: { name: scope, candidates: ['shared', 'register'] },
     })
-  const wanted = scope === 'shared' ? 'address' : 'element'
-  const map = m.maps.find((x) => x.kind === wanted)
-  const other = m.maps.find((x) => x !== map)
-  if (!map || other || (scope === 'shared' && m.threads))
+  const base = { name: m.name.name, dtype: m.type.name, shape: extents, align, span: m.name.span }
+  const texts = m.items.filter((x) => x.kind === 'text')
+  const wanted = scope === 'shared' ? 'address' : texts.length > 0 ? 'text' : 'element'
+  const other = m.items.find((x) => x.kind !== wanted)
+  const item = m.items.find((x) => x.kind === wanted)
+  if (!item || other || (m.threads && scope === 'shared') || (m.replicated && wanted !== 'element'))
     return report.error({
       code: 'check/memory-map',
       message: `a memory in ${scope} has ${scope === 'shared' ? 'addresses, and no threads' : 'elements of threads'}`,
       span: other?.span ?? m.name.span,
       expected:
-        scope === 'shared' ? '`address (i, j) -> …`' : '`of n threads { element (lane, slot) -> (…) }`',
+        scope === 'shared'
+          ? '`address (i, j) -> …`'
+          : '`of n threads { element (lane, slot) -> (…) }`, or its type on targets',
     })
-  const base = { name: m.name.name, dtype: m.type.name, shape: extents, align, span: m.name.span }
-  return map.kind === 'element'
-    ? registers(map, { ...base, scope: 'register', threads }, total, report)
-    : shared(map, { ...base, scope: 'shared', threads: 1 }, report)
+  if (item.kind === 'address') return shared(item, { ...base, scope: 'shared', threads: 1 }, report)
+  const held = { ...base, scope: 'register', threads } as const
+  if (item.kind === 'text') {
+    const made = texts.flatMap((t) => {
+      const text = tileText(t, report)
+      return text ? [{ ...t, text }] : []
+    })
+    return made.length < texts.length ? null : object(m, held, made, report)
+  }
+  const element = elementOf(item, held, report)
+  return element && registers(item, element, held, m.replicated, report)
 }
 
-type Base = Omit<Memory, 'size' | 'element' | 'address'>
-
-function registers(map: Ast.ElementMap, base: Base, total: number, report: Report): Memory | null {
-  const { threads, shape, name } = base
-  if (map.to.length !== shape.length || total % threads !== 0)
+function elementOf(map: Ast.ElementMap, { name, shape }: Base, report: Report): readonly Expr[] | null {
+  if (map.to.length !== shape.length)
     return report.error({
       code: 'check/memory-map',
-      message:
-        total % threads === 0
-          ? `a tile of ${name} has ${shape.length} coordinates, not ${map.to.length}`
-          : `${threads} threads cannot hold ${total} elements, each as many as the others`,
+      message: `a tile of ${name} has ${shape.length} coordinates, not ${map.to.length}`,
       span: map.span,
     })
   const names = new Map([
@@ -69,35 +76,19 @@ function registers(map: Ast.ElementMap, base: Base, total: number, report: Repor
     [map.slot.name, SLOT],
   ])
   const element = map.to.map((e) => integerOver(e, names, report))
-  if (element.some((e) => e === null)) return null
-  const size = total / threads
-  const seen = new Map<number, string>()
-  for (let lane = 0; lane < threads; lane++)
-    for (let slot = 0; slot < size; slot++) {
-      const values = new Map([
-        [LANE, lane],
-        [SLOT, slot],
-      ])
-      const at = element.map((e) => evaluate(e!, values))
-      const where = `${map.lane.name} ${lane}, ${map.slot.name} ${slot}`
-      if (at.some((c, d) => c < 0 || c >= shape[d]!))
-        return report.error({
-          code: 'check/memory-range',
-          message: `${where} of ${name} is (${at.join(', ')}), outside of the tile of ${shape.join(' × ')}`,
-          span: map.span,
-        })
-      const flat = at.reduce((sum, c, d) => sum * shape[d]! + c, 0)
-      const before = seen.get(flat)
-      if (before !== undefined)
-        return report.error({
-          code: 'check/memory-overlap',
-          message: `${before} and ${where} of ${name} are both (${at.join(', ')})`,
-          span: map.span,
-          expected: 'every element of the tile in one place',
-        })
-      seen.set(flat, where)
-    }
-  return { ...base, size, element: element as Expr[] }
+  return element.some((e) => e === null) ? null : (element as Expr[])
+}
+
+function tileText(t: Ast.MemoryText, report: Report): TileText | null {
+  const { name: target, span } = t.target
+  if (!TARGETS.includes(target))
+    return report.error({
+      code: 'check/unknown-target',
+      message: `there is no target ${target}`,
+      span,
+      lookup: { name: target, candidates: TARGETS },
+    })
+  return { target, ...needsOf(t.needs), parts: t.code.name.trim().split('$value') }
 }
 
 function shared(map: Ast.AddressMap, base: Base, report: Report): Memory | null {
