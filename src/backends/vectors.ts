@@ -54,7 +54,8 @@ class Vectorizer {
   /** Values of `let`s, by name. */
   readonly #lets = new Map<string, Expr>()
   readonly #written: ReadonlySet<string>
-  readonly #atomic = new Set<string>()
+  /** Buffers with atomic updates, and by which reducers. */
+  readonly #atomic = new Map<string, Set<string>>()
 
   constructor(launch: Launch, plan: Plan, widths: Widths, factor: (leaf: Expr) => number) {
     this.#buffers = new Map(plan.buffers.map((b) => [b.name, b]))
@@ -64,7 +65,9 @@ class Vectorizer {
     walkStmts(launch.body, (s) => {
       if (s.kind === 'alloc') this.#buffers.set(s.buffer.name, s.buffer)
       if (s.kind === 'let') this.#lets.set(s.name, s.value)
-      if (s.kind === 'reduce' && s.atomic) for (const t of s.targets) this.#atomic.add(t.buffer)
+      if (s.kind === 'reduce' && s.atomic)
+        for (const t of s.targets)
+          this.#atomic.set(t.buffer, new Set([...(this.#atomic.get(t.buffer) ?? []), s.reducer.name]))
     })
   }
 
@@ -101,7 +104,12 @@ class Vectorizer {
 
   #usable(buffer: string): readonly number[] {
     const b = this.#buffers.get(buffer)
-    return b && b.scope !== 'register' && !this.#atomic.has(buffer) ? this.#widths.widths(b) : []
+    if (!b || b.scope === 'register') return []
+    // Elements that are declared atomic are no vectors elsewhere; where updates are vectors, they are not declared so.
+    const apart = [...(this.#atomic.get(buffer) ?? [])].some(
+      (op) => this.#widths.atomicWidths(b, op).length === 0,
+    )
+    return apart ? [] : this.#widths.widths(b)
   }
 
   #element(l: Load | Store): Element | undefined {

@@ -51,7 +51,14 @@ export type LoopMode =
   | { readonly kind: 'vectorize' }
   /** Copies into shared memory exist for `stages` iterations at a time, made ahead of their use. */
   | { readonly kind: 'pipeline'; readonly stages: number }
-  | { readonly kind: 'accumulate'; readonly by: number }
+  | {
+      readonly kind: 'accumulate'
+      readonly by: number
+      /** The loop over groups of threads whose shares are neighbours. */
+      readonly within?: string | undefined
+      /** Has a row for each share: what the share has of an element that an earlier share has, too. */
+      readonly carry?: string | undefined
+    }
   /** The loop and what is inside is what one declared instruction does. */
   | { readonly kind: 'instr'; readonly instr: Instr }
 

@@ -8,202 +8,130 @@
  * registers hold nothing yet.
  */
 import { invariant } from '../ast/diagnostic.ts'
+import { alloc, local, when } from '../ir/build.ts'
 import {
   add,
   all,
-  and,
-  binary,
   bool,
-  constant,
   type Expr,
   int,
   type Load,
   load,
-  lt,
   mentions,
   mul,
-  type Search,
-  select,
-  sub,
   substitute,
   variable,
 } from '../ir/expr.ts'
 import { linear } from '../ir/linear.ts'
-import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
-import { type Segments, segmentsOf } from '../ir/segments.ts'
-import { type Body, mapSame, replaceStmt, rewriteStmts, stmt } from '../ir/tree.ts'
+import type { For, Kernel2, LoopMode, Reduce, Stmt } from '../ir/loops.ts'
+import { segmentsOf } from '../ir/segments.ts'
+import { groupsOf, sharesApart, sharesOf } from '../ir/shares.ts'
+import {
+  accessesOf,
+  type Body,
+  findLoop,
+  mapSame,
+  replaceStmt,
+  rewriteStmts,
+  stmt,
+  walkStmts,
+} from '../ir/tree.ts'
+import { alone, type Ending, type Outlet, together, updates } from './endings.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
-
-/** A part of an index that no element has. */
-const NONE = int(-2147483648)
+import { type At, nest, Sums } from './sums.ts'
 
 export function accumulateSegments(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
-  const body = mapSame(kernel.body, (top) => {
-    const [done] = rewriteStmts([top], {
-      stmt: (s) =>
-        s.kind === 'for' && s.mode.kind === 'accumulate' ? accumulated(s, s.mode.by, names) : undefined,
+  const body = mapSame(kernel.body, (top, k) => {
+    const marked: string[] = []
+    walkStmts([top], (s) => {
+      if (s.kind === 'for' && s.mode.kind === 'accumulate') marked.unshift(s.var)
     })
-    return done!
+    return marked.reduce((s, v) => accumulated(s, v, kernel, k, names), top)
   })
   return body === kernel.body ? kernel : { ...kernel, body }
 }
 
-/** One statement, so that what belongs together stays in one launch at the top. */
-function accumulated(marked: For, by: number, names: Names): Stmt {
+type Accumulate = LoopMode & { readonly kind: 'accumulate' }
+
+/** `top`, statement `at` of the kernel, without the mode of one loop. */
+function accumulated(top: Stmt, v: string, kernel: Kernel2, at: number, names: Names): Stmt {
+  const { loop: marked, path } = findLoop([top], v)!
+  const mode = marked.mode as Accumulate
   const loop: For = stmt({ ...marked, mode: { kind: 'serial' } })
   const segments = segmentsOf(loop)
-  if (typeof segments === 'string') return loop
+  if (typeof segments === 'string') {
+    invariant(mode.carry === undefined, segments)
+    return replaceStmt([top], marked, () => loop)[0]!
+  }
   const sums = new Sums(segments, names)
-  const rounds = by > 1 ? batches(loop, segments, sums, by, names) : [sums.oneByOne(loop)]
-  return when(bool(true), [...sums.start(), ...rounds, ...sums.finish()])
+  const { reduce } = segments
+  const shares = sharesOf(loop, segments, kernel.buffers)
+  const known = typeof shares === 'string' ? undefined : shares
+  invariant(known || mode.carry === undefined, 'what is carried is of shares')
+  const meets = mode.carry !== undefined || (reduce.atomic && known && sharesApart(known, path))
+  const allocated = (of: Ending): Body => of.registers.map(alloc)
+  const rounds = (ending: Ending): Body => [
+    ...ending.start,
+    ...(mode.by > 1 ? batches(loop, sums, ending, mode.by, names) : [sums.oneByOne(loop, ending.leave())]),
+    ...ending.end,
+  ]
+  const one = (ending: Ending): Stmt =>
+    carried(
+      replaceStmt([top], marked, () => when(bool(true), [...allocated(ending), ...rounds(ending)])),
+      mode,
+    )
+  if (!known || !meets) return one(updates(sums, reduce.atomic))
+  const outlet: Outlet = { own: ownOf(reduce, top, kernel, at), carry: mode.carry }
+  const groups = mode.within === undefined ? undefined : groupsOf(known, mode.within, path, marked)
+  if (!groups || typeof groups === 'string') return one(alone(sums, known, outlet, names))
+  const ending = together(sums, known, groups, outlet, names)
+  const inside = replaceStmt([groups.loop], marked, () => rounds(ending))
+  const body = replaceStmt([top], groups.loop, () => [...allocated(ending), ...inside, ...ending.after])
+  // Outside of what blocks do: where a body is repeated for whole blocks, both have the memory.
+  return carried([when(bool(true), [alloc(ending.shared), ...body])], mode)
 }
 
-type At = ReadonlyMap<string, Expr>
-const NOTHING: At = new Map()
+/** Without the stores of the identity: where a share has something to carry, that is stored. */
+function carried(body: Body, { carry }: Accumulate): Stmt {
+  const starts = (s: Stmt): boolean =>
+    (s.kind === 'store' && s.buffer === carry && s.value.kind === 'const') ||
+    (s.kind === 'for' && s.body.length === 0)
+  return carry === undefined
+    ? body[0]!
+    : rewriteStmts(body, { stmt: (s) => (starts(s) ? [] : undefined) })[0]!
+}
 
-/** The registers of a thread: sums, and what element they are of. */
-class Sums {
-  readonly #segments: Segments
-  readonly #names: Names
-  readonly #sums: readonly Buffer[]
-  readonly #places: readonly Buffer[]
-  /** Up to where the element stays the same, in the values that its search looks for. */
-  readonly #limit: Buffer | undefined
-  readonly #search: Search | undefined
-
-  constructor(segments: Segments, names: Names) {
-    this.#segments = segments
-    this.#names = names
-    const { reduce, inner, parts } = segments
-    const shape = inner.map((l) => l.extent)
-    this.#sums = reduce.targets.map((t) => register(names.fresh(`${t.buffer}_sum`), t.dtype, shape))
-    this.#places = parts.map(() => register(names.fresh(`${reduce.targets[0]!.buffer}_place`), 'i32', []))
-    const [only] = parts
-    this.#search = parts.length === 1 && only?.kind === 'search' && only.method === 'upper' ? only : undefined
-    this.#limit = this.#search && register(names.fresh(`${reduce.targets[0]!.buffer}_limit`), 'i32', [])
-  }
-
-  start(): Body {
-    const registers = [...this.#sums, ...this.#places, ...(this.#limit ? [this.#limit] : [])]
-    return [
-      ...registers.map((buffer): Stmt => stmt({ kind: 'alloc', buffer })),
-      ...this.#nest(false, (map) => this.#clear(map)),
-      ...this.#set(this.#places.map(() => NONE)),
-      ...(this.#limit ? [set(this.#limit, NONE)] : []),
-    ]
-  }
-
-  /**
-   * Whether the sums are of the element of an iteration, and so of all between the latest one and it: what is looked
-   * for grows with the loop, and less than the limit finds the same place.
-   */
-  within(at: At): Expr | undefined {
-    if (!this.#search || !this.#limit) return undefined
-    return lt(substitute(this.#search.value, at), load(this.#limit.name, [int(0)], 'i32'))
-  }
-
-  /** After `enter`: up to where its element goes. */
-  bound(): Body {
-    if (!this.#search || !this.#limit) return []
-    const { buffer, hi } = this.#search
-    const place = this.#place(0)
-    return [set(this.#limit, select(lt(place, hi), load(buffer, [place], 'i32'), int(2147483647)))]
-  }
-
-  finish(): Body {
-    return [
-      when(
-        this.#held(),
-        this.#nest(true, (map) => [this.#flush(map)]),
-      ),
-    ]
-  }
-
-  /** The sums go where they belong if `parts` are of another element, and are of that from now on. */
-  enter(parts: readonly Expr[]): Body {
-    const differs = parts.map((p, k) => binary('ne', this.#place(k), p)).reduce((a, b) => binary('or', a, b))
-    const leave = this.#nest(true, (map) => [this.#flush(map), ...this.#clear(map)])
-    return [when(and(this.#held(), differs), leave), ...this.#set(parts)]
-  }
-
-  oneByOne(loop: For): Stmt {
-    const { reduce, parts } = this.#segments
-    const own = this.take(NOTHING, reduce.values)
-    return stmt({ ...loop, body: [...this.enter(parts), ...replaceStmt(loop.body, reduce, () => own)] })
-  }
-
-  /** `values` combined into the sums. */
-  take(map: At, values: readonly Expr[]): Stmt {
-    const targets = this.#sums.map((_, k) => this.#sum(k, map))
-    return stmt<Reduce>({ ...this.#segments.reduce, atomic: false, targets, values })
-  }
-
-  #nest(guarded: boolean, make: (map: At) => Body): Body {
-    return nest(this.#segments.inner, this.#names, guarded, NOTHING, make)
-  }
-
-  #sum(k: number, map: At): Load {
-    const b = this.#sums[k]!
-    return load(
-      b.name,
-      cell(
-        this.#segments.inner.map((l) => variable(l.var)),
-        map,
-      ),
-      b.dtype,
-    )
-  }
-
-  #place(k: number): Load {
-    return load(this.#places[k]!.name, [int(0)], 'i32')
-  }
-
-  #set(values: readonly Expr[]): Stmt[] {
-    return this.#places.map((b, k) =>
-      stmt({ kind: 'store', buffer: b.name, index: [int(0)], value: values[k]! }),
-    )
-  }
-
-  #held(): Expr {
-    return binary('ne', this.#place(0), NONE)
-  }
-
-  #clear(map: At): Stmt[] {
-    return this.#sums.map((b, k) => {
-      const e = this.#segments.reduce.reducer.identity[k]!
-      const value = e.kind === 'const' ? constant(e.value, b.dtype) : e
-      return stmt({ kind: 'store', buffer: b.name, index: this.#sum(k, map).index, value })
-    })
-  }
-
-  #flush(map: At): Stmt {
-    const { reduce, rest } = this.#segments
-    const index = (k: number): Expr[] =>
-      rest[k]!.map(({ part, more }) => {
-        const same = substitute(more, map)
-        if (part === undefined) return same
-        const place = this.#place(part)
-        return same.kind === 'const' && same.value < 0 ? sub(place, int(-same.value)) : add(place, same)
-      })
-    const targets = reduce.targets.map((t, k) => load(t.buffer, index(k), t.dtype, t.span))
-    return stmt<Reduce>({ ...reduce, targets, values: this.#sums.map((_, k) => this.#sum(k, map)) })
-  }
+/** How an element is updated that only one share has. */
+function ownOf(reduce: Reduce, top: Stmt, kernel: Kernel2, at: number): Outlet['own'] {
+  const [target] = reduce.targets
+  const uses = (body: Body): readonly Stmt[] =>
+    accessesOf(body).flatMap((a) => (a.buffer === target!.buffer ? [a.stmt] : []))
+  if (uses([top]).some((s) => s !== reduce)) return 'atomic'
+  const before = uses(kernel.body.slice(0, at))
+  const [identity] = reduce.reducer.identity
+  const last = before.at(-1)
+  const filled =
+    last?.kind === 'fill' &&
+    last.value.kind === 'const' &&
+    identity?.kind === 'const' &&
+    last.value.value === identity.value
+  return filled ? 'store' : 'update'
 }
 
 /**
  * Rounds of `by` iterations: all values first, so that their loads are under way together, then one after the other
  * into the sums. Where the last iteration's conditions hold, so do those of all: then nothing asks again.
  */
-function batches(loop: For, segments: Segments, sums: Sums, by: number, names: Names): Body {
-  const { reduce, inner, parts } = segments
+function batches(loop: For, sums: Sums, ending: Ending, by: number, names: Names): Body {
+  const { reduce, inner, parts } = sums.segments
   const { extent } = loop
   invariant(extent.kind === 'const' && extent.value % by === 0, 'batches divide a constant loop')
   const shape = [int(by), ...inner.map((l) => l.extent)]
   const made = (guarded: boolean): Body => {
     const values = reduce.values.map((_, k) =>
-      register(names.fresh(`${reduce.targets[k]!.buffer}_value`), reduce.reducer.right[k]!.dtype, shape),
+      local(names.fresh(`${reduce.targets[k]!.buffer}_value`), reduce.reducer.right[k]!.dtype, shape),
     )
     const round = names.fresh(`${loop.var}_round`)
     const each = (make: (map: At, at: Expr) => Body): Stmt => {
@@ -221,7 +149,7 @@ function batches(loop: For, segments: Segments, sums: Sums, by: number, names: N
     const value = (k: number, at: Expr, map: At): Load =>
       load(values[k]!.name, [at, ...inner.map((l) => substitute(variable(l.var), map))], values[k]!.dtype)
     const first: Body = [
-      ...values.map((buffer): Stmt => stmt({ kind: 'alloc', buffer })),
+      ...values.map(alloc),
       each((map, at) =>
         nest(inner, names, true, map, (all) =>
           reduce.values.map((v, k) =>
@@ -245,7 +173,11 @@ function batches(loop: For, segments: Segments, sums: Sums, by: number, names: N
           ),
         ]),
       ])
-    const enter = (map: At): Body => sums.enter(parts.map((p) => substitute(p, map)))
+    const enter = (map: At): Body =>
+      sums.enter(
+        parts.map((p) => substitute(p, map)),
+        ending.leave(),
+      )
     const end = new Map([[loop.var, add(mul(variable(round), int(by)), int(by - 1))]])
     // Loads stay outside of the condition: they are under way while it is decided.
     const one = guarded || !grows(parts, loop) ? undefined : sums.within(end)
@@ -274,44 +206,4 @@ const grows = ([part]: readonly Expr[], loop: For): boolean => {
   if (part?.kind !== 'search' || mentions(part.lo, loop.var) || mentions(part.hi, loop.var)) return false
   const own = [...linear(part.value).terms.values()].filter((t) => mentions(t.term, loop.var))
   return own.every((t) => t.term.kind === 'var' && t.coefficient > 0)
-}
-
-const set = (b: Buffer, value: Expr): Stmt => stmt({ kind: 'store', buffer: b.name, index: [int(0)], value })
-
-const when = (cond: Expr, then: Body): Stmt => stmt({ kind: 'if', cond, then, else: [] })
-
-const register = (name: string, dtype: Buffer['dtype'], shape: readonly Expr[]): Buffer => ({
-  name,
-  dtype,
-  scope: 'register',
-  role: 'local',
-  shape: shape.length > 0 ? shape : [int(1)],
-  fill: 0,
-  accumulate: dtype,
-})
-
-const cell = (index: readonly Expr[], map: At): Expr[] =>
-  index.length > 0 ? index.map((e) => substitute(e, map)) : [int(0)]
-
-/** Copies of loops around what `make` gives for the copies' variables and what `around` says. */
-function nest(
-  loops: readonly For[],
-  names: Names,
-  guarded: boolean,
-  around: At,
-  make: (map: At) => Body,
-): Body {
-  const map = new Map(around)
-  const copies = loops.map((l): For => {
-    const name = names.fresh(l.var)
-    map.set(l.var, variable(name))
-    return {
-      ...l,
-      var: name,
-      reduce: false,
-      extent: substitute(l.extent, map),
-      guards: guarded ? l.guards.map((g) => substitute(g, map)) : [],
-    }
-  })
-  return copies.reduceRight<Body>((body, l) => [stmt({ ...l, body })], make(map))
 }

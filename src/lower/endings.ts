@@ -1,0 +1,199 @@
+/**
+ * Where the sums of a share go. A segment that begins and ends inside of a share is that share's alone: its sums are
+ * stored. Only the first and the last one of a share go on in other shares.
+ *
+ * Those of the groups of a block meet in shared memory: a share with the rest of a segment that began in an earlier one
+ * leaves its sums there, and the group in whose share the segment began adds them to its own, in their order. What is
+ * left are the segments that go on in other blocks. They meet in atomic updates, or what a later share has of them is
+ * carried to a nest after this one.
+ */
+import { local, when } from '../ir/build.ts'
+import {
+  add,
+  and,
+  binary,
+  div,
+  type Expr,
+  eq,
+  int,
+  load,
+  lt,
+  min,
+  not,
+  search,
+  select,
+  sub,
+  substitute,
+  variable,
+} from '../ir/expr.ts'
+import type { Buffer, For, Stmt } from '../ir/loops.ts'
+import { type Groups, type Shares, shareNumber } from '../ir/shares.ts'
+import { type Body, renameBound, stmt } from '../ir/tree.ts'
+import type { Names } from './names.ts'
+import { type Cells, endOf, get, NONE, type Sums, set } from './sums.ts'
+
+export interface Ending {
+  /** What exists around `start`, the loop and `end`. */
+  readonly registers: readonly Buffer[]
+  readonly start: Body
+  /** Before the sums become those of another element. */
+  readonly leave: () => Body
+  readonly end: Body
+}
+
+/** How elements are updated. */
+export interface Outlet {
+  /** One that no other share has: `store` where it is at the identity. */
+  readonly own: 'store' | 'update' | 'atomic'
+  /** What shares have of segments that began before them goes to rows of this buffer, and not to elements. */
+  readonly carry?: string | undefined
+}
+
+/** Every element that a thread leaves is updated. */
+export function updates(sums: Sums, atomic: boolean): Ending {
+  const leave = (): Body => sums.update(atomic)
+  return { registers: sums.registers, start: sums.start(), leave, end: [when(sums.held(), leave())] }
+}
+
+/** What a thread knows of the segments of its share. */
+class Segment {
+  readonly sums: Sums
+  readonly shares: Shares
+  readonly registers: readonly Buffer[]
+  readonly #first: Buffer
+  readonly #own: Outlet['own']
+
+  constructor(sums: Sums, shares: Shares, own: Outlet['own'], names: Names) {
+    const target = sums.segments.reduce.targets[0]!.buffer
+    this.sums = sums
+    this.shares = shares
+    this.#own = own
+    this.#first = local(names.fresh(`${target}_first`), 'i32')
+    this.registers = [...sums.registers, this.#first]
+  }
+
+  start(): Body {
+    const { search: s, first } = this.shares
+    const begins = load(s.buffer, [sub(this.first(), int(1))], 'i32')
+    return [
+      ...this.sums.start(),
+      set(this.#first, search('upper', s.buffer, s.lo, s.hi, first)),
+      set(this.#first, select(lt(begins, first), this.first(), NONE)),
+    ]
+  }
+
+  /** What the search finds in the segment that began before the share, or `NONE`. */
+  first(): Expr {
+    return get(this.#first)
+  }
+
+  /** Whether the sums are of that segment. */
+  open(): Expr {
+    return eq(this.sums.place(0), this.first())
+  }
+
+  ends(): Expr {
+    return endOf(this.shares.search, this.sums.place(0))
+  }
+
+  /** The sums to an element that no other share has. */
+  own(): Body {
+    return this.#own === 'store' ? this.sums.store() : this.sums.update(this.#own === 'atomic')
+  }
+}
+
+/** Every share by itself. */
+export function alone(sums: Sums, shares: Shares, outlet: Outlet, names: Names): Ending {
+  const segment = new Segment(sums, shares, outlet.own, names)
+  const { carry } = outlet
+  const around = { registers: segment.registers, start: segment.start() }
+  if (carry !== undefined) {
+    const leave = (): Body => [when(segment.open(), sums.carry(carry, shareNumber(shares)), segment.own())]
+    return { ...around, leave, end: [when(sums.held(), leave())] }
+  }
+  const goesOn = lt(add(shares.first, int(shares.length)), segment.ends())
+  const end = when(binary('or', segment.open(), goesOn), sums.update(true), segment.own())
+  return {
+    ...around,
+    leave: () => [when(segment.open(), sums.update(true), segment.own())],
+    end: [when(sums.held(), [end])],
+  }
+}
+
+/** The groups of a block. `shared` and `after` stand around and after the loop over groups. */
+export function together(
+  sums: Sums,
+  shares: Shares,
+  { loop, between }: Groups,
+  outlet: Outlet,
+  names: Names,
+): Ending & { readonly shared: Buffer; readonly after: Body } {
+  const segment = new Segment(sums, shares, outlet.own, names)
+  const { reduce, inner } = sums.segments
+  const target = reduce.targets[0]!
+  const limit = local(names.fresh(`${target.buffer}_end`), 'i32')
+  const room = [loop, ...between, ...inner].map((l) => l.extent)
+  const shared = local(names.fresh(`${target.buffer}_rest`), target.dtype, room, 'shared')
+  const groups = loop.extent.kind === 'const' ? loop.extent.value : 1
+  const own = variable(loop.var)
+  const rest = (group: Expr): Cells => ({
+    buffer: shared,
+    lead: [group, ...between.map((l) => variable(l.var))],
+  })
+  const isFirst = eq(own, int(0))
+  /** What the block has of a segment that began before it. */
+  const open = (from?: Cells): Body =>
+    outlet.carry === undefined
+      ? sums.update(true, from, from && segment.first())
+      : sums.carry(outlet.carry, shareNumber(shares, groups), from)
+  const end = [
+    set(limit, segment.ends()),
+    when(
+      isFirst,
+      [when(and(binary('ne', segment.first(), NONE), not(segment.open())), open(rest(own)))],
+      [when(segment.open(), sums.put(rest(own)))],
+    ),
+  ]
+  // The last group with a part of the segment, from this one on: all between have nothing else.
+  const others = min(
+    div(sub(sub(get(limit), int(1)), shares.first), int(shares.length)),
+    sub(int(groups - 1), own),
+  )
+  const other = names.fresh(`${loop.var}_other`)
+  const gather: Stmt = stmt<For>({
+    kind: 'for',
+    var: other,
+    name: other,
+    nest: loop.nest,
+    extent: others,
+    reduce: true,
+    guards: [],
+    mode: { kind: 'serial' },
+    body: sums.add(rest(add(own, add(variable(other), int(1))))),
+  })
+  const next = substitute(shares.first, new Map([[loop.var, int(groups)]]))
+  const goesOn: Body =
+    outlet.carry === undefined
+      ? [when(lt(next, get(limit)), sums.update(true), segment.own())]
+      : segment.own()
+  const after = [
+    when(and(sums.held(), binary('or', not(segment.open()), isFirst)), [
+      gather,
+      when(segment.open(), open(), goesOn),
+    ]),
+  ]
+  return {
+    registers: [...segment.registers, limit],
+    start: segment.start(),
+    leave: () => [when(segment.open(), sums.put(rest(own)), segment.own())],
+    end: [when(sums.held(), end)],
+    shared,
+    after: again([loop, ...between], after, names),
+  }
+}
+
+/** `body` of nested loops in a nest of its own. */
+function again(loops: readonly For[], body: Body, names: Names): Body {
+  const copies = loops.reduceRight<Body>((inside, l) => [stmt({ ...l, body: inside })], body)
+  return renameBound(copies, new Map(loops.map((l) => [l.var, names.fresh(l.var)])))
+}
