@@ -142,10 +142,10 @@ class Interpreter {
         }
       }
       case 'instr':
-        // Groups of asynchronous instructions: here everything is done when it is said.
+      case 'barrier':
+        // What orders asynchronous instructions: here everything is done when it is said.
         return () => {}
       case 'let':
-      case 'barrier':
       case 'while':
       case 'vector_load':
       case 'vector_store':
@@ -239,17 +239,15 @@ class Interpreter {
         },
       )
     const together = path.filter((l) => l.reduce)
-    const combine = this.#threads.atFirst(together, update)
+    const inRegisters = s.targets.some((t) => this.#inRegisters(t.buffer))
+    const combine = this.#threads.reached(together, inRegisters, update)
     const action = (): void => {
       values.forEach((v, k) => {
         right[k]!.value = v()
       })
       combine()
     }
-    const own = this.#threads.statement(
-      action,
-      s.targets.some((t) => this.#inRegisters(t.buffer)),
-    )
+    const own = this.#threads.statement(action, inRegisters)
     if (!init) return own
     return () => {
       init()

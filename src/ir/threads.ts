@@ -1,7 +1,8 @@
 /**
  * Which thread runs what, for interpreting bound loops as a device does: registers exist once per thread, a
  * statement outside of loops on some thread axis is run by all threads of that axis where it fills registers
- * and by the first one where others see it, and what threads reduce together arrives at the first of them.
+ * and by the first one where others see it; what threads reduce together arrives at the first of them, in registers at
+ * each of them.
  */
 import type { ThreadAxis } from './expr.ts'
 import type { For, Stmt } from './loops.ts'
@@ -111,22 +112,25 @@ export class Threads {
     return rounds
   }
 
-  /** `action` at the first thread of the axes of these loops. */
-  atFirst(loops: readonly For[], action: () => void): () => void {
+  /** `action` at the first thread of the axes of these loops, or at each of them. */
+  reached(loops: readonly For[], byAll: boolean, action: () => void): () => void {
     const axes = loops.flatMap((l) => {
       const name = threadAxis(l)
       const axis = name === undefined ? undefined : this.#axes.get(name)
       return axis ? [axis] : []
     })
     if (axes.length === 0) return action
-    return () => {
-      const before = axes.map((a) => a.value)
-      for (const a of axes) a.value = 0
-      action()
-      axes.forEach((a, k) => {
-        a.value = before[k]!
-      })
+    const at = (k: number): void => {
+      const axis = axes[k]
+      if (!axis) {
+        action()
+        return
+      }
+      const before = axis.value
+      for (axis.value = 0; axis.value < (byAll ? axis.extent : 1); axis.value++) at(k + 1)
+      axis.value = before
     }
+    return () => at(0)
   }
 }
 

@@ -164,8 +164,8 @@ function checkAllocations(cx: Context, next: Kernel2): void {
 }
 
 /**
- * Registers that hold their value on one thread of an axis only, by axis: what threads reduce together arrives
- * at one of them, and so does what is computed from it outside of loops on that axis.
+ * Registers that hold their value on some threads of an axis only, by axis: what threads reduce together arrives at
+ * those that do, and what is computed from it outside of loops on that axis is right there.
  */
 function partialRegisters(next: Kernel2, paths: Paths): ReadonlyMap<ThreadAxis, ReadonlySet<string>> {
   const registers = new Set<string>()
@@ -175,7 +175,8 @@ function partialRegisters(next: Kernel2, paths: Paths): ReadonlyMap<ThreadAxis, 
   const all = accessesOf(next.body)
   const out = new Map<ThreadAxis, Set<string>>()
   for (const a of all)
-    for (const axis of collectiveAxes(a, paths)) out.set(axis, (out.get(axis) ?? new Set()).add(a.buffer))
+    for (const axis of collectiveAxes(a, paths))
+      if (!isWhole(next, axis)) out.set(axis, (out.get(axis) ?? new Set()).add(a.buffer))
   for (const held of out.values())
     for (let grown = true; grown; ) {
       grown = false
@@ -187,6 +188,14 @@ function partialRegisters(next: Kernel2, paths: Paths): ReadonlyMap<ThreadAxis, 
       }
     }
   return out
+}
+
+/** Whether all loops on the axis are equally long: the threads that reduce together are all that there are. */
+function isWhole(next: Kernel2, axis: ThreadAxis): boolean {
+  const extents = loopsOf(next.body).flatMap((l) =>
+    l.mode.kind === 'bind' && l.mode.to === axis && l.extent.kind === 'const' ? [l.extent.value] : [],
+  )
+  return new Set(extents).size === 1
 }
 
 /** The axes whose threads carry out a reduction together. */
