@@ -1,4 +1,5 @@
 /** Statements of generated kernels: one thread for each index, scalars in registers, serial loops. */
+import { alloc, local, store as storeAt } from '../ir/build.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import {
   add,
@@ -14,7 +15,7 @@ import {
   type ThreadAxis,
   variable,
 } from '../ir/expr.ts'
-import type { Buffer, For, Kernel2, LoopMode, Stmt } from '../ir/loops.ts'
+import type { For, Kernel2, LoopMode, Stmt } from '../ir/loops.ts'
 import { builtinMonoid } from '../ir/monoid.ts'
 import { walkStmts } from '../ir/tree.ts'
 import { type LaunchSpec, THREADS } from './queue.ts'
@@ -41,11 +42,8 @@ export function loop(
   })
 }
 
-export const store = (buffer: string, index: Expr, value: Expr): Stmt =>
-  Object.freeze({ kind: 'store', buffer, index: [index], value })
-
-export const when = (cond: Expr, then: readonly Stmt[], otherwise: readonly Stmt[] = []): Stmt =>
-  Object.freeze({ kind: 'if', cond, then, else: otherwise })
+/** Into an element of a column. */
+export const store = (buffer: string, index: Expr, value: Expr): Stmt => storeAt(buffer, [index], value)
 
 /** `buffer[index] = buffer[index] op value`, whoever else does the same. */
 export const atomic = (op: '+' | 'max', buffer: string, index: Expr, value: Expr): Stmt =>
@@ -70,17 +68,8 @@ export function registers(name: string, length: number, dtype: Dtype = 'i32'): R
 }
 
 function array(name: string, length: number, dtype: Dtype, scope: 'register' | 'shared'): Register {
-  const buffer: Buffer = {
-    name,
-    dtype,
-    scope,
-    role: 'local',
-    shape: [int(length)],
-    fill: 0,
-    accumulate: dtype,
-  }
   return {
-    declare: Object.freeze({ kind: 'alloc', buffer }),
+    declare: alloc(local(name, dtype, [int(length)], scope)),
     at: (k) => load(name, [k], dtype),
     put: (k, value) => store(name, k, value),
   }

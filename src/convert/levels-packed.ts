@@ -1,9 +1,10 @@
 /** Levels whose positions are those that exist, packed: compressed ones and bitmaps. */
 import { invariant } from '../ast/diagnostic.ts'
 import type { StoredAxis } from '../ir/axis.ts'
+import { when } from '../ir/build.ts'
 import { add, binary, call, div, type Expr, eq, int, lt, mod, mul, variable } from '../ir/expr.ts'
 import type { Frame } from './frame.ts'
-import { atomic, flag, get, next, store, when } from './kernel.ts'
+import { atomic, flag, get, next, store } from './kernel.ts'
 import { type Dimension, type Made, none, type Place } from './level.ts'
 import { differs } from './order.ts'
 import { type Column, natural, update, write } from './queue.ts'

@@ -4,9 +4,10 @@
  */
 import { invariant } from '../ast/diagnostic.ts'
 import { hasIndices } from '../ir/axis.ts'
+import { when } from '../ir/build.ts'
 import { add, binary, type Expr, eq, int, load, lt, mul, variable } from '../ir/expr.ts'
 import type { Frame } from './frame.ts'
-import { atomic, flag, get, next, store, when } from './kernel.ts'
+import { atomic, flag, get, next, store } from './kernel.ts'
 import {
   checkPositions,
   type DeviceLevel,

@@ -3,9 +3,10 @@
  * that are in order already cut the entries into runs that are sorted within themselves, and trailing keys that are
  * in order within those runs stay so, as passes are stable.
  */
+import { when } from '../ir/build.ts'
 import { add, and, binary, bool, type Expr, eq, int, lt, mul, select, variable } from '../ir/expr.ts'
 import type { Frame } from './frame.ts'
-import { before, flag, isFirst, next, store, when } from './kernel.ts'
+import { before, flag, isFirst, next, store } from './kernel.ts'
 import { inOrder } from './known.ts'
 import { type Queue, write } from './queue.ts'
 import { reduce, scan } from './scan.ts'

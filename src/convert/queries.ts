@@ -3,10 +3,11 @@
  * runs, and a scan that starts over with each. The order stays: what is built next often wants the same.
  */
 import { invariant } from '../ast/diagnostic.ts'
+import { when } from '../ir/build.ts'
 import { add, and, binary, type Expr, eq, int, load, lt, search, select, variable } from '../ir/expr.ts'
 import type { Query } from '../ir/format.ts'
 import type { Frame } from './frame.ts'
-import { before, flag, get, next, store, when } from './kernel.ts'
+import { before, flag, get, next, store } from './kernel.ts'
 import { keysOf, type Scope } from './keys.ts'
 import { differs, distinctBefore, orderBy } from './order.ts'
 import { type Column, natural, write } from './queue.ts'

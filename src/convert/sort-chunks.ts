@@ -1,4 +1,5 @@
 /** Chunks of entries that lie in one segment each, and where their counters are: by segment, then digit, then chunk. */
+import { when } from '../ir/build.ts'
 import {
   add,
   and,
@@ -16,7 +17,7 @@ import {
   variable,
 } from '../ir/expr.ts'
 import type { Stmt } from '../ir/loops.ts'
-import { before, get, next, scalar, store, when } from './kernel.ts'
+import { before, get, next, scalar, store } from './kernel.ts'
 import { type Column, natural, type Queue, write } from './queue.ts'
 import { scan } from './scan.ts'
 import type { Segments } from './sort.ts'

@@ -3,6 +3,7 @@
  * time, so that entries of one digit leave side by side: memory is written in runs, and the runs of neighbouring
  * tiles follow each other.
  */
+import { when } from '../ir/build.ts'
 import { add, and, binary, cast, constant, div, type Expr, int, lt, mul, sub } from '../ir/expr.ts'
 import type { Stmt } from '../ir/loops.ts'
 import {
@@ -18,7 +19,6 @@ import {
   shared,
   store,
   unrolled,
-  when,
 } from './kernel.ts'
 import { type Column, type Queue, write } from './queue.ts'
 import type { Base, Pass } from './sort.ts'

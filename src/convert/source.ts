@@ -4,6 +4,7 @@
  */
 import { invariant } from '../ast/diagnostic.ts'
 import { hasIndices, isPadded, type StoredAxis } from '../ir/axis.ts'
+import { when } from '../ir/build.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import {
   add,
@@ -27,7 +28,7 @@ import {
   variable,
 } from '../ir/expr.ts'
 import { ENTRY, Frame } from './frame.ts'
-import { flag, get, loop, next, scalar, store, when } from './kernel.ts'
+import { flag, get, loop, next, scalar, store } from './kernel.ts'
 import type { Order } from './known.ts'
 import type { DeviceLevel } from './level.ts'
 import { type Column, natural, type Queue, read, update, write } from './queue.ts'

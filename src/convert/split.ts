@@ -1,9 +1,10 @@
 /** Which part each entry goes to, down the tree of a composition: entries are dealt out by the number of the child. */
 import { fail } from '../ast/diagnostic.ts'
+import { when } from '../ir/build.ts'
 import { binary, type Expr, int, select, variable } from '../ir/expr.ts'
 import type { Instance, PartTree } from '../ir/format.ts'
 import { Frame } from './frame.ts'
-import { before, flag, get, isFirst, next, store, when } from './kernel.ts'
+import { before, flag, get, isFirst, next, store } from './kernel.ts'
 import { fill } from './level.ts'
 import { type Context, pointOf } from './place.ts'
 import { evaluateQueries } from './queries.ts'

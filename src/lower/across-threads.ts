@@ -7,6 +7,7 @@
  * updates the target. Barriers come with `barriers.ts`.
  */
 import { fail } from '../ast/diagnostic.ts'
+import { alloc, local, store, when, whenAll } from '../ir/build.ts'
 import {
   add,
   and,
@@ -140,20 +141,11 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
       )
 
   const extent = (l: For): Expr => l.extent
-  const local = (scope: Buffer['scope'], shape: readonly Expr[], k: number): Buffer => {
-    const dtype = reduce.targets[k]!.dtype
-    const base = `${reduce.targets[k]!.buffer}_${scope === 'shared' ? 'shares' : 'share'}`
-    return {
-      name: names.fresh(base),
-      dtype,
-      scope,
-      role: 'local',
-      shape: shape.length > 0 ? shape : [int(1)],
-      fill: 0,
-      accumulate: dtype,
-    }
+  const room = (scope: Buffer['scope'], shape: readonly Expr[], k: number): Buffer => {
+    const { buffer, dtype } = reduce.targets[k]!
+    return local(names.fresh(`${buffer}_${scope === 'shared' ? 'shares' : 'share'}`), dtype, shape, scope)
   }
-  const shares = reduce.targets.map((_, k) => local('register', serial.map(extent), k))
+  const shares = reduce.targets.map((_, k) => room('register', serial.map(extent), k))
   const total = folded.reduce((n, l) => n * (l.extent.kind === 'const' ? l.extent.value : 1), 1)
   const width = laneWidth(body, reduce, folded.at(-1), lanes)
   // Groups of lanes that are left over, and whether they are few enough to be combined by lanes again.
@@ -165,7 +157,7 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
   const rows = atOnce ? serial.map(extent) : []
   const meeting =
     groups > 1
-      ? reduce.targets.map((_, k) => local('shared', [...rows, ...others.map(extent), int(groups)], k))
+      ? reduce.targets.map((_, k) => room('shared', [...rows, ...others.map(extent), int(groups)], k))
       : []
   const shareIndex = (map: ReadonlyMap<string, Expr>): Expr[] =>
     serial.length > 0 ? serial.map((l) => substitute(variable(l.var), map)) : [int(0)]
@@ -193,7 +185,7 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
   const phase = (
     map: ReadonlyMap<string, Expr>,
     over: readonly For[],
-    make: (rank: Expr, cell: (rank: Expr) => Expr[], inner: ReadonlyMap<string, Expr>) => Stmt[],
+    make: (rank: Expr, cell: (rank: Expr) => Expr[], inner: ReadonlyMap<string, Expr>) => Body,
   ): Stmt[] =>
     nest(
       [...kept.filter(onThreads), ...over.map((l) => ({ ...l, reduce: false, guards: [] }))],
@@ -219,16 +211,9 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
   if (groups > 1)
     phases.push((map) =>
       phase(map, folded, (rank, cell, all) => {
-        const stores = meeting.map((b, k) =>
-          stmt<Stmt>({
-            kind: 'store',
-            buffer: b.name,
-            index: cell(div(rank, int(width))),
-            value: share(all)[k]!,
-          }),
-        )
+        const stores = meeting.map((b, k) => store(b.name, cell(div(rank, int(width))), share(all)[k]!))
         const first = eq(mod(rank, int(width)), int(0))
-        return width > 1 ? [stmt({ kind: 'if', cond: first, then: stores, else: [] })] : stores
+        return width > 1 ? [when(first, stores)] : stores
       }),
     )
   if (again)
@@ -236,7 +221,7 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
       ...phase(map, folded, (rank, cell, all) =>
         share(all).map((own, k) => {
           const value = load(meeting[k]!.name, cell(mod(rank, int(groups))), own.dtype)
-          return stmt({ kind: 'store', buffer: own.buffer, index: own.index, value })
+          return store(own.buffer, own.index, value)
         }),
       ),
       exchange(map, groups),
@@ -252,14 +237,7 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
           targets: meeting.map((b) => load(b.name, cell(rank), b.dtype)),
           values: meeting.map((b) => load(b.name, cell(other), b.dtype)),
         })
-        return [
-          stmt({
-            kind: 'if',
-            cond: and(lt(rank, int(half)), lt(other, int(groups))),
-            then: [fold],
-            else: [],
-          }),
-        ]
+        return [when(and(lt(rank, int(half)), lt(other, int(groups))), [fold])]
       }),
     )
   phases.push((map) =>
@@ -285,17 +263,19 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
             }),
           )
         : [stmt<Stmt>({ ...reduce, targets, values: result })]
-      const cond = conditions.reduce<Expr>((c, g) => and(c, substitute(g, all)), bool(true))
-      return conditions.length > 0 ? [stmt({ kind: 'if', cond, then, else: [] })] : then
+      return whenAll(
+        conditions.map((g) => substitute(g, all)),
+        then,
+      )
     }),
   )
   const finish = [
-    ...meeting.map((buffer): Stmt => stmt({ kind: 'alloc', buffer })),
+    ...meeting.map(alloc),
     ...(atOnce
       ? phases.flatMap((p) => nest(serial, names, p))
       : nest(serial, names, (map) => phases.flatMap((p) => p(map)))),
   ]
-  const before = [...shares.map((buffer): Stmt => stmt({ kind: 'alloc', buffer })), ...start]
+  const before = [...shares.map(alloc), ...start]
   for (const b of [...shares, ...meeting]) done.add(b.name)
   const replaced = replaceStmt(body, reduce, () => own)
   return replaceLoop(replaced, root.var, (loop) => {

@@ -2,8 +2,8 @@
  * Addresses that copies of a pipelined loop load from memory (rows that are gathered) are loaded an iteration before the
  * copies start, into registers: nobody waits for one load to begin the next.
  */
+import { local, store, when, whenAll } from '../ir/build.ts'
 import {
-  all,
   children,
   type Expr,
   freeVars,
@@ -72,18 +72,16 @@ export function addressesAhead(
     const now = new Map<string, Expr>([[loop.var, at]])
     const within = lt(substitute(ahead, now), loop.extent)
     return kept.map((k): Stmt => {
-      const store = stmt<Stmt>({ kind: 'store', buffer: k.held.name, index: placeIn(k.loops), value: k.load })
-      const when = (conditions: readonly Expr[], s: Stmt): Stmt =>
-        conditions.length > 0 ? stmt({ kind: 'if', cond: all(conditions), then: [s], else: [] }) : s
-      const nest = k.loops.reduceRight<Stmt>(
-        (inner, l) => unrolled({ ...l, guards: [], body: [inner] }),
-        when(k.conditions, store),
+      const held = whenAll(k.conditions, [store(k.held.name, placeIn(k.loops), k.load)])
+      const nest = k.loops.reduceRight<Body>(
+        (inner, l) => [unrolled({ ...l, guards: [], body: inner })],
+        held,
       )
       const rename = new Map(k.loops.map((l) => [l.var, names.fresh(l.var)]))
-      const moved = rewriteStmts(renameBound([nest], rename), {
+      const moved = rewriteStmts(renameBound(nest, rename), {
         expr: (e) => (e.kind === 'var' ? now.get(e.name) : undefined),
-      })[0]!
-      return when([within], moved)
+      })
+      return when(within, moved)
     })
   }
   return { copies: replaced, held: kept.map((k) => k.held), fill }
@@ -95,18 +93,12 @@ const placeIn = (loops: readonly For[]): readonly Expr[] =>
 const unrolled = (l: For): For =>
   stmt({ ...l, mode: l.mode.kind === 'serial' ? { kind: 'unroll', factor: null } : l.mode })
 
-function registersFor(a: Address, names: Names): Buffer {
-  const shape = a.loops.map((l) => l.extent)
-  return Object.freeze({
-    name: names.fresh(`${a.load.buffer}_next`),
-    dtype: a.load.dtype,
-    scope: 'register',
-    role: 'local',
-    shape: shape.length > 0 ? shape : [int(1)],
-    fill: 0,
-    accumulate: a.load.dtype,
-  })
-}
+const registersFor = (a: Address, names: Names): Buffer =>
+  local(
+    names.fresh(`${a.load.buffer}_next`),
+    a.load.dtype,
+    a.loops.map((l) => l.extent),
+  )
 
 type Visit = (a: Load, path: readonly For[], conditions: readonly Expr[]) => void
 

@@ -4,8 +4,9 @@
  * afterwards. A reduction that would combine the identity loses nothing and leaves none. Plans without such writes
  * stay as they are.
  */
+import { local, when } from '../ir/build.ts'
 import { binary, type Expr, int, load } from '../ir/expr.ts'
-import type { Buffer, If, Kernel2, Stmt } from '../ir/loops.ts'
+import type { If, Kernel2, Stmt } from '../ir/loops.ts'
 import { builtinMonoid } from '../ir/monoid.ts'
 import { rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 import { namesOf } from './names-of.ts'
@@ -17,15 +18,7 @@ export function markLostWrites(kernel: Kernel2): Kernel2 {
   })
   if (targets.size === 0) return kernel
   const list = [...targets]
-  const status: Buffer = Object.freeze({
-    name: namesOf(kernel).fresh('lost_writes'),
-    dtype: 'i32',
-    scope: 'global',
-    role: 'local',
-    shape: [int(list.length)],
-    fill: 0,
-    accumulate: 'i32',
-  })
+  const status = local(namesOf(kernel).fresh('lost_writes'), 'i32', [int(list.length)], 'global')
   const mark = (buffer: string): Stmt =>
     stmt({
       kind: 'reduce',
@@ -41,9 +34,7 @@ export function markLostWrites(kernel: Kernel2): Kernel2 {
       if (s.kind !== 'if' || s.absent === undefined) return undefined
       const { absent, ...rest } = s
       const loses = losing(s)
-      const marked = loses
-        ? stmt<If>({ kind: 'if', cond: loses, then: [mark(absent)], else: [] })
-        : mark(absent)
+      const marked = loses ? when(loses, [mark(absent)]) : mark(absent)
       return stmt<If>({ ...rest, else: [...s.else, marked] })
     },
   })

@@ -6,6 +6,7 @@
  * Only guards that are asked again and again are worth a second copy: those with nothing but constant loops inside.
  * Tiles that threads share stay one: a copy would allocate their memory twice.
  */
+import { when } from '../ir/build.ts'
 import { binary, div, type Expr, int, lt, min, mod } from '../ir/expr.ts'
 import { linear, linearKey, loopMap, rangeOf } from '../ir/linear.ts'
 import type { For, Kernel2, Stmt } from '../ir/loops.ts'
@@ -96,7 +97,7 @@ function split(loop: For, { total, size, guards }: Tiles, names: Names): { whole
   const last = bodyAt({ ...loop, body: shorten(cut, left, size) }, count, names)
   return {
     whole: stmt({ ...loop, extent: count, body }),
-    last: stmt({ kind: 'if', cond: lt(count, loop.extent), then: last, else: [] }),
+    last: when(lt(count, loop.extent), last),
   }
 }
 

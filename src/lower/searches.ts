@@ -3,6 +3,7 @@
  * just before the statement that needs its result. Searching has no effect and its bounds are in range by
  * construction, so it may run where its result is then not used.
  */
+import { alloc, local, store, when } from '../ir/build.ts'
 import {
   add,
   binary,
@@ -17,7 +18,7 @@ import {
   sub,
   variable,
 } from '../ir/expr.ts'
-import type { Buffer, Stmt } from '../ir/loops.ts'
+import type { Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, mapExprs, rewriteStmts, stmt } from '../ir/tree.ts'
 import type { Names } from './names.ts'
 
@@ -47,25 +48,12 @@ export function lowerSearches(body: Body, names: Names): Body {
   })
 }
 
-const scalar = (name: string): Buffer => ({
-  name,
-  dtype: 'i32',
-  scope: 'register',
-  role: 'local',
-  shape: [int(1)],
-  fill: 0,
-  accumulate: 'i32',
-})
-
 function emit(s: Search, result: string, names: Names): Stmt[] {
   const lo = names.fresh('lo')
   const hi = names.fresh('hi')
   const get = (b: string): Expr => load(b, [int(0)], 'i32')
-  const set = (b: string, value: Expr): Stmt => stmt({ kind: 'store', buffer: b, index: [int(0)], value })
-  const declare = (b: string, value: Expr): Stmt[] => [
-    stmt({ kind: 'alloc', buffer: scalar(b) }),
-    set(b, value),
-  ]
+  const set = (b: string, value: Expr): Stmt => store(b, [int(0)], value)
+  const declare = (b: string, value: Expr): Stmt[] => [alloc(local(b, 'i32')), set(b, value)]
   const at = (p: Expr): Expr => load(s.buffer, [p], s.value.dtype)
   const loop = (body: readonly Stmt[], cond: Expr): Stmt => stmt({ kind: 'while', cond, body })
   const end: Stmt = stmt({ kind: 'let', name: result, dtype: 'i32', value: get(lo) })
@@ -88,7 +76,7 @@ function emit(s: Search, result: string, names: Names): Stmt[] {
           dtype: 'i32',
           value: add(get(lo), binary('quo', sub(get(hi), get(lo)), int(2))),
         }),
-        stmt({ kind: 'if', cond: goRight, then: [set(lo, add(m, int(1)))], else: [set(hi, m)] }),
+        when(goRight, [set(lo, add(m, int(1)))], [set(hi, m)]),
       ],
       lt(get(lo), get(hi)),
     ),

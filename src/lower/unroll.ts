@@ -6,6 +6,7 @@
  * it are unrolled as well: one index that is not constant, and the array is no longer in registers.
  */
 import { invariant } from '../ast/diagnostic.ts'
+import { when } from '../ir/build.ts'
 import { add, div, type Expr, int, load, lt, mentions, mod, mul, select, variable } from '../ir/expr.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { accessesOf, type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
@@ -109,8 +110,7 @@ function predicated(loop: For, factor: number, names: Names, registers: Readonly
     if (k === 0) return bodyAt(loop, first, names)
     const at = add(first, int(k))
     const there = lt(at, loop.extent)
-    if (!onlyRegisters(loop.body, registers))
-      return [stmt<Stmt>({ kind: 'if', cond: there, then: bodyAt(loop, at, names), else: [] })]
+    if (!onlyRegisters(loop.body, registers)) return [when(there, bodyAt(loop, at, names))]
     return keeping(bodyAt(loop, select(there, at, first), names), there, names)
   }).flat()
   const extent = div(add(loop.extent, int(factor - 1)), count)

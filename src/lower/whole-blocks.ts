@@ -6,8 +6,9 @@
  * Threads of a block agree on it, so that they still meet inside. Tiles in shared memory stay one: a copy would
  * allocate their memory twice.
  */
+import { when } from '../ir/build.ts'
 import { all, div, type Expr, int, lt, variable } from '../ir/expr.ts'
-import type { For, Kernel2, Stmt } from '../ir/loops.ts'
+import type { For, Kernel2 } from '../ir/loops.ts'
 import { type Body, bodiesOf, loopsOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { bodyAt } from './clone.ts'
 import type { Names } from './names.ts'
@@ -48,7 +49,7 @@ function asked(loop: For, blocks: readonly For[], natural: (e: Expr) => boolean,
   const free = reguard(loop.body, (g) => (gone.has(g) ? [] : [g]))
   const then = bodyAt({ ...loop, body: free }, variable(loop.var), names)
   const cond = all(met.map((t) => lt(variable(t.of.var), div(t.tiles.total, int(t.tiles.size)))))
-  return stmt({ ...loop, body: [stmt<Stmt>({ kind: 'if', cond, then, else: loop.body })] })
+  return stmt({ ...loop, body: [when(cond, then, loop.body)] })
 }
 
 /** The conditions on loops inside, and whether copies of an unrolled loop would ask them. */

@@ -1,7 +1,7 @@
 /** Short spellings for building Stage II trees: documentation examples, tests, and rewrites. */
 import type { Dtype } from '../ir/dtype.ts'
 import { constant, type Expr, int, type Load, load, variable } from '../ir/expr.ts'
-import type { Buffer, For, If, Kernel2, Reduce, Stmt, Store } from '../ir/loops.ts'
+import type { Buffer, For, Kernel2, Reduce, Stmt, Store } from '../ir/loops.ts'
 import { type BuiltinReducer, builtinMonoid } from '../ir/monoid.ts'
 import type { Body } from '../ir/tree.ts'
 import { stmt } from '../ir/tree.ts'
@@ -56,11 +56,6 @@ export function reduce(
 
 const valueFor = (target: Load, x: Operand): Expr =>
   typeof x === 'number' ? constant(x, target.dtype) : expr(x)
-
-export const when = (cond: Expr, body: Body): If => {
-  const then = body
-  return stmt({ kind: 'if', cond, then, else: [] })
-}
 
 export function buffer(
   name: string,

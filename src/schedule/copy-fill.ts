@@ -1,4 +1,5 @@
 /** The loops by which the threads of a block fill a copy together. */
+import { when } from '../ir/build.ts'
 import { add, all, type Expr, int, keyOf, lt, mentions, mul, substitute, variable } from '../ir/expr.ts'
 import { isMultiple } from '../ir/facts.ts'
 import { linear } from '../ir/linear.ts'
@@ -45,9 +46,7 @@ export function fillNest(
   const around = (loops: readonly For[], inner: Stmt): Stmt =>
     loops.reduceRight<Stmt>((body, l) => stmt<For>({ ...l, body: [body] }), inner)
   const choose = (own: readonly Expr[], then: Stmt, otherwise: Stmt | undefined): Stmt =>
-    own.length === 0
-      ? then
-      : stmt({ kind: 'if', cond: all(own), then: [then], else: otherwise ? [otherwise] : [] })
+    own.length === 0 ? then : when(all(own), [then], otherwise ? [otherwise] : [])
   if (!pad) {
     // The innermost loop that decides a condition carries it.
     const home = (g: Expr): For | undefined => loops.findLast((l) => mentions(g, l.var))

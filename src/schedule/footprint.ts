@@ -2,6 +2,7 @@
  * What one iteration of a loop touches of a buffer: the elements named by one index expression, as the loops
  * inside run. Caching copies exactly these, by clones of those loops, so gathers need no intervals.
  */
+import { when } from '../ir/build.ts'
 import {
   children,
   type Expr,
@@ -292,10 +293,7 @@ export function copyNest(
   })
   const vars = [...print.threads.map((l) => variable(l.var)), ...clones.map((l) => variable(l.var))]
   const conditional = (conditions: readonly Expr[], inside: Stmt): Stmt =>
-    conditions.reduceRight<Stmt>((s, cond) => {
-      const then = [s]
-      return stmt({ kind: 'if', cond: substitute(cond, map), then, else: [] })
-    }, inside)
+    conditions.reduceRight<Stmt>((s, cond) => when(substitute(cond, map), [s]), inside)
   const own = new Set(map.keys())
   const core = make(vars.length > 0 ? vars : [int(0)], (e) => substitute(e, map))
   const nest = clones.reduceRight<Stmt>(

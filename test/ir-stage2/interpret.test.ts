@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { InternalError } from '../../src/ast/diagnostic.ts'
+import { when } from '../../src/ir/build.ts'
 import { add, constant, eq, int, lt, max, mul, search, select, variable } from '../../src/ir/expr.ts'
 import { interpret } from '../../src/ir/interpret.ts'
 import type { Kernel2, Stmt } from '../../src/ir/loops.ts'
-import { at, buffer, expr, kernel2, loop, reduce, store, when } from '../../src/schedule/build.ts'
+import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/build.ts'
 import { rowProduct } from '../../src/schedule/samples.ts'
 import { pair } from '../support/kernel2.ts'
 

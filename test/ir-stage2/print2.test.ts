@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { when } from '../../src/ir/build.ts'
 import {
   add,
   binary,
@@ -20,7 +21,7 @@ import {
   sub,
 } from '../../src/ir/expr.ts'
 import { print2, printExpr } from '../../src/ir/print2.ts'
-import { at, buffer, expr, kernel2, loop, reduce, store, when } from '../../src/schedule/build.ts'
+import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/build.ts'
 
 const [a, b, c] = ['a', 'b', 'c'].map((n) => expr(n)) as [Expr, Expr, Expr]
 

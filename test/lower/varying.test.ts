@@ -1,10 +1,11 @@
 /** Shared memory that threads fill, each for itself: kernels as a schedule does not make them. */
 import { describe, expect, test } from 'vitest'
+import { when } from '../../src/ir/build.ts'
 import { add, eq, lt } from '../../src/ir/expr.ts'
 import type { Kernel2, Stmt } from '../../src/ir/loops.ts'
 import { verify2 } from '../../src/ir/verify2.ts'
 import { cooperate } from '../../src/lower/cooperate.ts'
-import { at, buffer, expr, kernel2, loop, store, when } from '../../src/schedule/build.ts'
+import { at, buffer, expr, kernel2, loop, store } from '../../src/schedule/build.ts'
 import { run, runPlan } from '../support/kernel2.ts'
 
 const T = 4

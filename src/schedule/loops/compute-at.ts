@@ -1,5 +1,6 @@
+import { when } from '../../ir/build.ts'
 import { type Expr, freeVars, keyOf, lt, sameExpr } from '../../ir/expr.ts'
-import type { For, If, Stmt } from '../../ir/loops.ts'
+import type { For, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print2.ts'
 import {
   accessesOf,
@@ -260,12 +261,10 @@ function restrict(cx: Context, producer: For, fixed: ReadonlyMap<string, Expr>):
           loops: [producer, s],
           hint: `reorder ${s.name} outside of the reduction loops first`,
         })
-      return [conditions.reduceRight<Body>((then, cond): Body => [conditional(cond, then)], inner)[0]!]
+      return [conditions.reduceRight<Body>((then, cond): Body => [when(cond, then)], inner)[0]!]
     })
   return substituteStmts(go([producer], false), fixed)
 }
-
-const conditional = (cond: Expr, then: Body): If => stmt({ kind: 'if', cond, then, else: [] })
 
 /** The value is a loop variable with this very extent, or a guard of the kernel says that it is below it. */
 function withinExtent(cx: Context, value: Expr, extent: Expr): boolean {

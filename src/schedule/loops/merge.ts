@@ -1,7 +1,7 @@
 import type { Diagnostic } from '../../ast/diagnostic.ts'
+import { when, whenAll } from '../../ir/build.ts'
 import {
   add,
-  all,
   div,
   type Expr,
   int,
@@ -266,14 +266,7 @@ function select(members: readonly Part[], block: Expr): Body {
   const go = (from: number, to: number): Body => {
     if (to - from === 1) return bodyOf(members[from]!, sub(block, starts[from]!))
     const middle = (from + to) >> 1
-    return [
-      stmt({
-        kind: 'if',
-        cond: lt(block, starts[middle]!),
-        then: go(from, middle),
-        else: go(middle, to),
-      }),
-    ]
+    return [when(lt(block, starts[middle]!), go(from, middle), go(middle, to))]
   }
   return go(0, members.length)
 }
@@ -291,10 +284,7 @@ function bodyOf(m: Part, rank: Expr): Body {
   }
   const guards = m.loops.flatMap((l) => l.guards)
   const { body } = m.loops.at(-1)!
-  return substituteStmts(
-    guards.length > 0 ? [stmt({ kind: 'if', cond: all(guards), then: body, else: [] })] : body,
-    map,
-  )
+  return substituteStmts(whenAll(guards, body), map)
 }
 
 /** What the nests' names begin with in common, up to a `_`. */

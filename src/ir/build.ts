@@ -1,0 +1,34 @@
+/** Short spellings of statements and buffers that passes make. */
+import type { Dtype } from './dtype.ts'
+import { all, type Expr, int } from './expr.ts'
+import type { Alloc, Buffer, If, Scope, Store } from './loops.ts'
+import { type Body, stmt } from './tree.ts'
+
+export const when = (cond: Expr, then: Body, otherwise: Body = []): If =>
+  stmt({ kind: 'if', cond, then, else: otherwise })
+
+/** `body` where all conditions hold. */
+export const whenAll = (conditions: readonly Expr[], body: Body): Body =>
+  conditions.length > 0 ? [when(all(conditions), body)] : body
+
+export const store = (buffer: string, index: readonly Expr[], value: Expr): Store =>
+  stmt({ kind: 'store', buffer, index, value })
+
+export const alloc = (buffer: Buffer): Alloc => stmt({ kind: 'alloc', buffer })
+
+/** A buffer of the compiler's own; without dimensions it has one element. */
+export const local = (
+  name: string,
+  dtype: Dtype,
+  shape: readonly Expr[] = [],
+  scope: Scope = 'register',
+): Buffer =>
+  Object.freeze({
+    name,
+    dtype,
+    scope,
+    role: 'local',
+    shape: shape.length > 0 ? shape : [int(1)],
+    fill: 0,
+    accumulate: dtype,
+  })
