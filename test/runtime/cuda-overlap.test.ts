@@ -1,6 +1,7 @@
 /** Launches that overlap, on the fake driver: which ones, what becomes of fills, and drivers that refuse them. */
 import { fc, test as law } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
+import { coords, load } from '../../src/node.ts'
 import type { Command, DeviceBuffer } from '../../src/runtime/device.ts'
 import { codeOf, failure } from '../support/device-suite.ts'
 import { buffer, type FakeKernel, fakeDevice, fakeModule, scalar } from './cuda-fake.ts'
@@ -159,4 +160,33 @@ test('refusals that have nothing to do with it are reported as they are, and cha
     'CODE_700: a kernel read or wrote memory that is not allocated; ' +
       "one of the kernels in flight: 'waiting', 'wild' in k.spt:4",
   )
+})
+
+const SUMS = `kernel sums(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] in
+  buffer s: f32[i] local
+  buffer y: f32[i] out
+  iterate first [i, j] as SR { s[i] += A[i, j] }
+  iterate second [i] as S { y[i] = 2 * s[i] }
+}
+schedule sums.gpu() { bind first.i to block.x, second.i to block.x }`
+
+test("a program's commands say which follow one of their run, and run so", async () => {
+  const { device, driver } = fakeDevice()
+  const launched: [string, boolean][] = []
+  for (const name of ['sums_0', 'sums_1'])
+    driver.kernels.set(name, ({ overlaps }) => void launched.push([name, overlaps]) as undefined)
+  const compiled = await (await load(SUMS)).kernel().schedule('gpu').compile(device)
+  const A = coords([2, 2], [Int32Array.of(0, 1), Int32Array.of(1, 0)], Float32Array.of(3, 4))
+  const prepared = await compiled.prepare({ tensors: { A } })
+  expect(prepared.commands.map((c) => c.kind === 'launch' && c.follows)).toEqual([false, true])
+  await device.run([...prepared.commands, ...prepared.commands])
+  expect(launched).toEqual([
+    ['sums_0', false],
+    ['sums_1', true],
+    ['sums_0', false],
+    ['sums_1', true],
+  ])
 })
