@@ -2,6 +2,7 @@
  * The CUDA device on a real GPU: every call, every error, and the figures that plans are made with.
  *
  *   node dist/bench/cuda-smoke.js               all checks; exit code 1 where one fails
+ *   node dist/bench/cuda-smoke.js --only overlap   launches that overlap, and what that is worth
  *   node dist/bench/cuda-smoke.js --emit DIR    writes the kernels' texts, to be compiled without a GPU
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -14,6 +15,7 @@ import { fault, faults } from './cuda-smoke/faults.ts'
 import { figures } from './cuda-smoke/figures.ts'
 import { check, counts, refused } from './cuda-smoke/harness.ts'
 import { KERNELS } from './cuda-smoke/kernels.ts'
+import { overlap } from './cuda-smoke/overlap.ts'
 import { refusals } from './cuda-smoke/refusals.ts'
 import { results } from './cuda-smoke/results.ts'
 import { queueing, work } from './cuda-smoke/work.ts'
@@ -42,10 +44,16 @@ async function main(): Promise<number> {
   process.env.SPT_CACHE_DIR = cacheDir
   try {
     const device = await createCudaDevice({ cacheDir: false })
+    if (flag === '--only') {
+      await overlap(device)
+      await device.dispose()
+      return counts.failed === 0 ? 0 : 1
+    }
     console.log('resources', JSON.stringify((await device.compile(KERNELS.scale)).resources))
     console.log('features', [...device.features].join(' '), JSON.stringify(device.limits))
     await results(device)
     await work(device)
+    await overlap(device)
     await refusals(device)
     await compiling(cacheDir)
     await faults(fileURLToPath(import.meta.url))

@@ -24,6 +24,36 @@ function moduleOf(
   return { target: 'cuda', name, text, entries: [entry] }
 }
 
+/** The launch may begin before the one before it has finished. */
+const early = (text: ModuleText): ModuleText => ({
+  ...text,
+  entries: text.entries.map((e) => ({ ...e, waits: true })),
+})
+
+/** Each element goes `stride` places on and grows by one; a block in seven is late. */
+const relay = (name: string, waits: boolean): ModuleText =>
+  early(
+    moduleOf(
+      name,
+      [
+        ['x', 'i32', 'in'],
+        ['y', 'i32', 'out'],
+        ['n', 'i32', 'scalar'],
+        ['stride', 'i32', 'scalar'],
+      ],
+      `extern "C" __global__ void ${name}(const int* x, int* y, int n, int stride) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+${waits ? '  asm volatile("griddepcontrol.wait;" ::: "memory");\n' : ''}#endif
+  const long long start = clock64();
+  if (blockIdx.x % 7 == 3) while (clock64() - start < 4000);
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+    y[(i + stride) % n] = x[i] + 1;
+}
+`,
+    ),
+  )
+
 const INDEX = 'const int i = blockIdx.x * blockDim.x + threadIdx.x;'
 export const SCALARS: readonly (readonly [Dtype, string, number])[] = [
   ['i32', 'int', -2147483648],
@@ -180,6 +210,9 @@ ${TYPES.map(([d]) => `  ${d}_y[i] = ${d}_x[i];`).join('\n')}
 }
 `,
   ),
+  relay: relay('relay', true),
+  /** Wrong: it does not wait. Shows that launches overlap. */
+  rushed: relay('rushed', false),
   fence: moduleOf(
     'fence',
     [['y', 'i32', 'out']],

@@ -5,8 +5,8 @@
  * Why nothing is read or written too early: the wait returns when all of the launch before has finished and is seen in
  * memory. That launch cannot have finished before its own wait has returned, since every thread executes one, whatever
  * it goes on to do; so by induction all earlier steps have finished. Before the wait a thread touches no buffer that an
- * earlier step writes, and writes none that an earlier step reads. The first step of a run waits for nothing: it
- * begins when all before it has finished, as launches do by themselves.
+ * earlier step writes, and writes none that an earlier step reads. Earlier runs have finished by then: the first step
+ * of a run, or what it does before it lets the next one begin, comes after all that was queued before it.
  */
 import type { InstrCall, Plan, Stmt } from '../ir/loops.ts'
 import { accessesOf, type Body, readsOf, writesOf } from '../ir/tree.ts'

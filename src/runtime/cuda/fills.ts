@@ -16,7 +16,10 @@ const WIDTH = 16
 /** Leaves half of the threads of a multiprocessor to the launch that follows. */
 const BLOCKS_PER_MULTIPROCESSOR = 4
 
-/** Its one argument is a structure in the slots of the argument block: addresses, then bytes. */
+/**
+ * Waits first: what begins beside it finds all before it finished, also what is not of its run. Its one argument is a
+ * structure in the slots of the argument block: addresses, then bytes.
+ */
 export const FILL: ModuleText & { readonly name: 'fill_zero' } = {
   target: 'cuda',
   name: 'fill_zero',
@@ -27,8 +30,8 @@ export const FILL: ModuleText & { readonly name: 'fill_zero' } = {
 
 extern "C" __global__ void __launch_bounds__(${THREADS}) fill_zero(const __grid_constant__ Ranges ranges) {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
   asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
   unsigned char* const at = ranges.at[blockIdx.y];
   const unsigned long long bytes = ranges.bytes[blockIdx.y];
