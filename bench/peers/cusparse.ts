@@ -1,4 +1,4 @@
-/** cuSPARSE's generic interface: sparse × dense and sampled dense × dense, row-major, 32-bit indices. */
+/** cuSPARSE's generic interface: sparse × vector, sparse × dense and sampled dense × dense, row-major, 32-bit indices. */
 import type { Csr } from '../gpu/matrix.ts'
 import { Library, StatusError } from './library.ts'
 import type { Memory, PeerStream } from './stream.ts'
@@ -15,8 +15,16 @@ const PROTOTYPES = {
   cusparseCreateBlockedEll:
     'void *, int64_t, int64_t, int64_t, int64_t, uintptr_t, uintptr_t, int32_t, int32_t, int32_t',
   cusparseCreateDnMat: 'void *, int64_t, int64_t, int64_t, uintptr_t, int32_t, int32_t',
+  cusparseCreateDnVec: 'void *, int64_t, uintptr_t, int32_t',
   cusparseDestroySpMat: 'uintptr_t',
   cusparseDestroyDnMat: 'uintptr_t',
+  cusparseDestroyDnVec: 'uintptr_t',
+  cusparseSpMV_bufferSize:
+    'uintptr_t, int32_t, void *, uintptr_t, uintptr_t, void *, uintptr_t, int32_t, int32_t, void *',
+  cusparseSpMV_preprocess:
+    'uintptr_t, int32_t, void *, uintptr_t, uintptr_t, void *, uintptr_t, int32_t, int32_t, uintptr_t',
+  cusparseSpMV:
+    'uintptr_t, int32_t, void *, uintptr_t, uintptr_t, void *, uintptr_t, int32_t, int32_t, uintptr_t',
   cusparseSpMM_bufferSize:
     'uintptr_t, int32_t, int32_t, void *, uintptr_t, uintptr_t, void *, uintptr_t, int32_t, int32_t, void *',
   cusparseSpMM_preprocess:
@@ -40,6 +48,8 @@ const NOT_SUPPORTED = 10
 
 /** `cusparseSpMMAlg_t`, the ones for matrices by rows. */
 export const CSR_ALGORITHMS = { DEFAULT: 0, ALG1: 4, ALG2: 6, ALG3: 12 } as const
+/** `cusparseSpMVAlg_t`, the ones for matrices by rows. */
+export const VECTOR_ALGORITHMS = { DEFAULT: 0, ALG1: 2, ALG2: 3 } as const
 const BLOCKED_ELL_ALGORITHM = 13
 const BSR_ALGORITHM = 14
 
@@ -104,6 +114,26 @@ export class CuSparse {
 
   release(A: CsrMemory): void {
     this.#library.stream.free(A.indptr, A.indices, A.values)
+  }
+
+  /** y = A x in f32. */
+  spmv(A: CsrMemory, x: Memory, y: Memory, algorithm: keyof typeof VECTOR_ALGORITHMS): Prepared {
+    const { handle } = this.#library
+    const a = this.#csr(A)
+    const vectors = [this.#vector(x, A.of.columns), this.#vector(y, A.of.rows)] as const
+    const [from, to] = vectors
+    const head = [
+      handle,
+      OP.plain,
+      this.#one,
+      a,
+      from,
+      this.#zero,
+      to,
+      TYPE.f32,
+      VECTOR_ALGORITHMS[algorithm],
+    ]
+    return this.#prepared('SpMV', head, a, vectors, 'cusparseDestroyDnVec')
   }
 
   /** C = A B in f32. */
@@ -195,16 +225,17 @@ export class CuSparse {
 
   /** Buffer and preprocessing of a routine; all three calls begin with the same arguments. */
   #prepared(
-    routine: 'SpMM' | 'SDDMM',
+    routine: 'SpMV' | 'SpMM' | 'SDDMM',
     head: readonly unknown[],
     sparse: bigint,
     dense: readonly bigint[],
+    destroyDense: 'cusparseDestroyDnMat' | 'cusparseDestroyDnVec' = 'cusparseDestroyDnMat',
   ): Prepared {
     const library = this.#library
     const { stream } = library
     const destroy = (): void => {
       library.status('cusparseDestroySpMat', sparse)
-      for (const d of dense) library.status('cusparseDestroyDnMat', d)
+      for (const d of dense) library.status(destroyDense, d)
     }
     stream.enter()
     const start = performance.now()
@@ -248,6 +279,10 @@ export class CuSparse {
       BASE_0,
       TYPE.f32,
     )
+  }
+
+  #vector(memory: Memory, length: number): bigint {
+    return this.#library.create('cusparseCreateDnVec', length, memory.address, TYPE.f32)
   }
 
   #dense({ memory, rows, columns, order = 'row' }: Dense, type: Element): bigint {
