@@ -200,7 +200,7 @@ async function timesOf(executable: Executable): Promise<Times> {
 }
 
 async function timesOfCommand(device: Device, command: Command, total: Times): Promise<Times> {
-  return summary(await measure(device, [command], optionsFor(total.median)))
+  return summary(await measure(device, [{ ...command, follows: false }], optionsFor(total.median)))
 }
 
 function optionsFor(expected: number): { warmups: number; repeats: number; batch: number } {
