@@ -5,30 +5,16 @@
  * `f32` is rounded after every operation, integers wrap; 16-bit floats are held as plain numbers, unrounded.
  */
 import { InternalError, invariant, unreachable } from '../ast/diagnostic.ts'
-import { type Dtype, isFloat } from './dtype.ts'
-import { type Expr, type Load, load, type Search, type Select } from './expr.ts'
+import { type Cells, poison } from './cells.ts'
+import type { Dtype } from './dtype.ts'
+import { type Load, load } from './expr.ts'
+import { type Cell, Expressions, round } from './interpret-exprs.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt, Store } from './loops.ts'
-import { printExpr } from './print2.ts'
-import { arithmetic, COMPARE, convert, mathOf, wrap } from './reference/numeric.ts'
+import { convert } from './reference/numeric.ts'
 import { Threads } from './threads.ts'
 import { initLoops, reductionsOf } from './tree.ts'
 
-/** Row-major elements of a buffer. */
-export type Cells = { readonly length: number; [k: number]: number }
-
-type Value = () => number
 type Action = () => void
-
-interface Cell {
-  readonly buffer: Buffer
-  /** Sizes by dimension, and the elements; an allocation gets both each time it is reached. */
-  sizes: readonly number[]
-  data: Cells
-}
-
-/** What unwritten memory holds: no value that a kernel would compute. */
-const poison = (t: Dtype): number =>
-  isFloat(t) ? Number.NaN : t === 'bool' ? 1 : t === 'u32' || t === 'i32' ? 1234567 : 77
 
 /**
  * How bound and vector loops run. They have no order, so `backward` must give the same results as `forward`;
@@ -50,8 +36,7 @@ export function interpret(
 }
 
 class Interpreter {
-  readonly #vars = new Map<string, { value: number }>()
-  readonly #cells = new Map<string, Cell>()
+  readonly #exprs: Expressions
   readonly #inits: ReadonlyMap<string, readonly Reduce[]>
   readonly #paths = new Map<Reduce, readonly For[]>()
   readonly #program: Action
@@ -66,18 +51,19 @@ class Interpreter {
   ) {
     this.#order = order
     this.#threads = new Threads(kernel.body, order === 'threads')
+    this.#exprs = new Expressions(() => this.#threads.rank())
     for (const p of kernel.params) {
       const value = params.get(p.name)
       invariant(value !== undefined, `no value for parameter ${p.name}`)
-      this.#vars.set(p.name, { value })
+      this.#exprs.slot(p.name).value = value
     }
     for (const b of kernel.buffers) {
-      const sizes = b.shape.map((e) => this.#expr(e)())
+      const sizes = b.shape.map((e) => this.#exprs.of(e)())
       const length = sizes.reduce((x, y) => x * y, 1)
       const data = buffers.get(b.name) ?? new Array<number>(length).fill(poison(b.dtype))
       invariant(buffers.has(b.name) || b.role === 'local', `no array for buffer ${b.name}`)
       invariant(data.length === length, `${b.name} has ${data.length} elements, not ${sizes.join(' × ')}`)
-      this.#cells.set(b.name, { buffer: b, sizes, data })
+      this.#exprs.declare({ buffer: b, sizes, data })
     }
     const inits = new Map<string, Reduce[]>()
     for (const { reduce, path } of reductionsOf(kernel.body)) {
@@ -106,7 +92,7 @@ class Interpreter {
     switch (s.kind) {
       case 'for': {
         const inits = (this.#inits.get(s.var) ?? []).map((r) => this.#initNest(r))
-        const loop = this.#loop(s, this.#slot(s.var), () => this.#block(s.body))
+        const loop = this.#loop(s, this.#exprs.slot(s.var), () => this.#block(s.body))
         if (inits.length === 0) return loop
         return () => {
           for (const init of inits) init()
@@ -114,13 +100,13 @@ class Interpreter {
         }
       }
       case 'if': {
-        const cond = this.#expr(s.cond)
+        const cond = this.#exprs.of(s.cond)
         const then = this.#block(s.then)
         const otherwise = this.#block(s.else)
         return () => (cond() !== 0 ? then() : otherwise())
       }
       case 'store': {
-        const value = this.#expr(s.value)
+        const value = this.#exprs.of(s.value)
         const write = this.#writer(s, s.value.dtype)
         return this.#threads.statement(() => write(value()), this.#inRegisters(s.buffer))
       }
@@ -134,8 +120,8 @@ class Interpreter {
         }
       }
       case 'fill': {
-        const cell = this.#cell(s.buffer)
-        const value = this.#expr(s.value)
+        const cell = this.#exprs.cell(s.buffer)
+        const value = this.#exprs.of(s.value)
         return () => {
           const v = value()
           for (let k = 0; k < cell.data.length; k++) cell.data[k] = v
@@ -155,15 +141,9 @@ class Interpreter {
     }
   }
 
-  #slot(name: string): { value: number } {
-    const slot = this.#vars.get(name) ?? { value: 0 }
-    this.#vars.set(name, slot)
-    return slot
-  }
-
   #loop(s: For, slot: { value: number }, inside: () => Action): Action {
-    const extent = this.#expr(s.extent)
-    const guards = s.guards.map((g) => this.#expr(g))
+    const extent = this.#exprs.of(s.extent)
+    const guards = s.guards.map((g) => this.#exprs.of(g))
     const { inner: body, enter } = this.#threads.inside(s, inside)
     const backward = this.#order === 'backward' && (s.mode.kind === 'bind' || s.mode.kind === 'vectorize')
     return () => {
@@ -183,14 +163,14 @@ class Interpreter {
     const loops = initLoops(s, inside)
     const build = (k: number): Action => {
       const l = loops[k]
-      return l ? this.#loop(l, this.#slot(l.var), () => build(k + 1)) : this.#identity(s)
+      return l ? this.#loop(l, this.#exprs.slot(l.var), () => build(k + 1)) : this.#identity(s)
     }
     return build(0)
   }
 
   #identity(s: Reduce): Action {
     const writes = s.targets.map((t, k) => {
-      const value = this.#expr(s.reducer.identity[k]!)
+      const value = this.#exprs.of(s.reducer.identity[k]!)
       const write = this.#writer(t, s.reducer.identity[k]!.dtype)
       return (): void => write(value())
     })
@@ -206,9 +186,9 @@ class Interpreter {
   #reduce(s: Reduce): Action {
     const path = this.#paths.get(s)!
     const init = s.init && !path.some((l) => l.reduce) ? this.#identity(s) : undefined
-    const values = s.values.map((v, k) => this.#converted(v, s.reducer.right[k]!.dtype))
+    const values = s.values.map((v, k) => this.#exprs.converted(v, s.reducer.right[k]!.dtype))
     const old = s.targets.map((t, k) =>
-      this.#converted(load(t.buffer, t.index, t.dtype), s.reducer.left[k]!.dtype),
+      this.#exprs.converted(load(t.buffer, t.index, t.dtype), s.reducer.left[k]!.dtype),
     )
     const left = s.reducer.left.map(() => ({ value: 0 }))
     const right = s.reducer.right.map(() => ({ value: 0 }))
@@ -216,7 +196,7 @@ class Interpreter {
       ...s.reducer.left.map((v, k) => [v.name, left[k]!] as const),
       ...s.reducer.right.map((v, k) => [v.name, right[k]!] as const),
     ])
-    const results = s.reducer.result.map((e) => this.#expr(e, operands))
+    const results = s.reducer.result.map((e) => this.#exprs.of(e, operands))
     const writes = s.targets.map((t, k) => this.#writer(t, s.reducer.result[k]!.dtype))
     const update = (): void => {
       old.forEach((v, k) => {
@@ -256,7 +236,7 @@ class Interpreter {
   }
 
   #inRegisters(buffer: string): boolean {
-    return this.#cell(buffer).buffer.scope === 'register'
+    return this.#exprs.cell(buffer).buffer.scope === 'register'
   }
 
   /** How many threads have a copy of the buffer. */
@@ -264,49 +244,18 @@ class Interpreter {
     return buffer.scope === 'register' ? this.#threads.count : 1
   }
 
-  #cell(name: string): Cell {
-    const cell = this.#cells.get(name)
-    invariant(cell, `no buffer ${name} here`)
-    return cell
-  }
-
   #alloc(buffer: Buffer): Cell {
-    const known = this.#cells.get(buffer.name)
+    const known = this.#exprs.known(buffer.name)
     if (known) return known
-    const sizes = buffer.shape.map((e) => this.#expr(e)())
+    const sizes = buffer.shape.map((e) => this.#exprs.of(e)())
     const cell: Cell = { buffer, sizes, data: [] }
-    this.#cells.set(buffer.name, cell)
+    this.#exprs.declare(cell)
     return cell
-  }
-
-  /** The flat position of an access; out of range is a bug of a rewrite. */
-  #address(t: Load | Store): () => number {
-    const cell = this.#cell(t.buffer)
-    const index = t.index.map((e) => this.#expr(e))
-    const text = `${t.buffer}[${t.index.map((e) => printExpr(e)).join(', ')}]`
-    const own = cell.buffer.scope === 'register'
-    return () => {
-      let flat = own ? this.#threads.rank() : 0
-      for (let d = 0; d < index.length; d++) {
-        const k = index[d]!()
-        const n = cell.sizes[d]!
-        if (!(k >= 0 && k < n))
-          throw new InternalError(
-            `${text}: index ${k} of dimension ${d} is outside of 0..${n} (${this.#where()})`,
-          )
-        flat = flat * n + k
-      }
-      return flat
-    }
-  }
-
-  #where(): string {
-    return [...this.#vars].map(([name, slot]) => `${name}=${slot.value}`).join(' ')
   }
 
   #writer(t: Load | Store, from: Dtype): (value: number) => void {
-    const cell = this.#cell(t.buffer)
-    const address = this.#address(t)
+    const cell = this.#exprs.cell(t.buffer)
+    const address = this.#exprs.address(t)
     const to = cell.buffer.dtype
     const toType = round(to, convert(from, to))
     return (value) => {
@@ -314,99 +263,4 @@ class Interpreter {
       cell.data[k] = toType(value)
     }
   }
-
-  #converted(e: Expr, to: Dtype): Value {
-    const value = this.#expr(e)
-    if (e.dtype === to) return value
-    const toType = round(to, convert(e.dtype, to))
-    return () => toType(value())
-  }
-
-  #expr(e: Expr, operands?: ReadonlyMap<string, { value: number }>): Value {
-    const go = (x: Expr): Value => this.#expr(x, operands)
-    switch (e.kind) {
-      case 'const': {
-        const { value } = e
-        return () => value
-      }
-      case 'var': {
-        const slot = operands?.get(e.name) ?? this.#slot(e.name)
-        return () => slot.value
-      }
-      case 'unary': {
-        const x = go(e.x)
-        if (e.op === 'not') return () => (x() === 0 ? 1 : 0)
-        const toType = wrap(e.dtype)
-        return () => toType(-x())
-      }
-      case 'binary':
-        return this.#binary(e.op, go(e.a), go(e.b), e.dtype)
-      case 'call': {
-        const [x, y] = e.args.map(go)
-        const f = mathOf(e.fn)
-        const toType = round(e.dtype, wrap(e.dtype))
-        return y ? () => toType(f(x!(), y())) : () => toType(f(x!(), 0))
-      }
-      case 'select':
-        return this.#select(e, go)
-      case 'cast': {
-        const x = go(e.x)
-        const toType = round(e.dtype, convert(e.x.dtype, e.dtype))
-        return () => toType(x())
-      }
-      case 'load': {
-        const cell = this.#cell(e.buffer)
-        const address = this.#address(e)
-        return () => cell.data[address()]!
-      }
-      case 'search':
-        return this.#search(e, go)
-      case 'builtin':
-        throw new InternalError(`${e.axis} does not occur in Stage II`)
-      default:
-        return unreachable(e)
-    }
-  }
-
-  #binary(op: Extract<Expr, { kind: 'binary' }>['op'], a: Value, b: Value, dtype: Dtype): Value {
-    if (op === 'and') return () => (a() !== 0 && b() !== 0 ? 1 : 0)
-    if (op === 'or') return () => (a() !== 0 || b() !== 0 ? 1 : 0)
-    if (op === 'lt' || op === 'le' || op === 'gt' || op === 'ge' || op === 'eq' || op === 'ne') {
-      const f = COMPARE[op]
-      return () => f(a(), b())
-    }
-    const f = arithmetic(op, dtype)
-    return dtype === 'f32' ? () => Math.fround(f(a(), b())) : () => f(a(), b())
-  }
-
-  #select(e: Select, go: (e: Expr) => Value): Value {
-    const cond = go(e.cond)
-    const then = go(e.then)
-    const otherwise = go(e.else)
-    return () => (cond() !== 0 ? then() : otherwise())
-  }
-
-  #search(e: Search, go: (e: Expr) => Value): Value {
-    const cell = this.#cell(e.buffer)
-    const [lo, hi, wanted] = [go(e.lo), go(e.hi), go(e.value)]
-    const hit = {
-      lower: (x: number, v: number) => x >= v,
-      upper: (x: number, v: number) => x > v,
-      next: (x: number, v: number) => x > v,
-      linear: (x: number, v: number) => x === v,
-    }[e.method]
-    const text = printExpr(e)
-    return () => {
-      const end = hi()
-      const value = wanted()
-      for (let p = lo(); p < end; p++) {
-        if (!(p >= 0 && p < cell.data.length)) throw new InternalError(`${text} leaves its buffer at ${p}`)
-        if (hit(cell.data[p]!, value)) return p
-      }
-      return end
-    }
-  }
 }
-
-const round = (t: Dtype, f: (x: number) => number): ((x: number) => number) =>
-  t === 'f32' ? (x) => Math.fround(f(x)) : f

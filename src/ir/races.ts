@@ -5,8 +5,7 @@
  * of the row that both are in.
  */
 import { InternalError } from '../ast/diagnostic.ts'
-import { type Dtype, isFloat } from './dtype.ts'
-import type { Cells } from './interpret.ts'
+import type { Cells } from './cells.ts'
 import type { Buffer } from './loops.ts'
 
 /** A thread of a launch, and how many barriers it has passed. */
@@ -19,10 +18,6 @@ export interface Who {
   /** Barriers of its row alone that it has passed. */
   phase: number
 }
-
-/** What unwritten memory holds: no value that a kernel would compute. */
-export const poison = (t: Dtype): number =>
-  isFloat(t) ? Number.NaN : t === 'bool' ? 1 : t === 'u32' || t === 'i32' ? 1234567 : 77
 
 const NOBODY = -1
 const SEVERAL = -2

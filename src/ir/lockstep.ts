@@ -1,0 +1,134 @@
+/**
+ * The threads of a block in turns from barrier to barrier, and neighbouring lanes from exchange to exchange. All threads
+ * have to arrive at the same place, or it is an `InternalError`.
+ */
+import { InternalError } from '../ast/diagnostic.ts'
+import type { Stmt } from './loops.ts'
+import { combining, compile, compileExpr, converted, type Frame } from './thread-code.ts'
+import { bodiesOf } from './tree.ts'
+
+/** What a thread does, with the places where it waits for others. */
+type Waiting = (f: Frame) => Iterator<Stop, void>
+
+/** Where a thread waits for others: a barrier, or an exchange between lanes. */
+export interface Stop {
+  readonly stmt: Stmt
+  readonly lane?: { readonly xor: number; readonly among: number } | undefined
+}
+
+const waits = (s: Stmt): boolean =>
+  s.kind === 'barrier' ||
+  (s.kind === 'reduce' && s.lanes !== undefined) ||
+  (s.kind === 'let' && s.lane !== undefined) ||
+  bodiesOf(s).some((b) => b.some(waits))
+
+/** Statements without barriers are plain closures; the others are generators that yield where they wait. */
+export function compileBody(body: readonly Stmt[]): Waiting {
+  const steps = body.map((s) => (waits(s) ? { waiting: compileWaiting(s) } : { plain: compile(s) }))
+  return function* (f) {
+    for (const s of steps)
+      if (s.plain) s.plain(f)
+      else yield* iterate(s.waiting(f))
+  }
+}
+
+function* iterate(it: Iterator<Stop, void>): Generator<Stop, void> {
+  for (let r = it.next(); !r.done; r = it.next()) yield r.value
+}
+
+function compileWaiting(s: Stmt): Waiting {
+  switch (s.kind) {
+    case 'barrier': {
+      const stop = s.lanes ? { stmt: s, lane: { xor: 0, among: s.lanes.among } } : { stmt: s }
+      return function* () {
+        yield stop
+      }
+    }
+    case 'let': {
+      const value = converted(s.value, s.dtype)
+      const stop = { stmt: s, lane: s.lane }
+      return function* (f) {
+        f.mail[0] = value(f)
+        yield stop
+        f.vars.set(s.name, f.mail[0])
+      }
+    }
+    case 'reduce': {
+      const { width, among } = s.lanes!
+      const take = combining(s)
+      const own = s.values.map((v, k) => converted(v, s.reducer.right[k]!.dtype))
+      return function* (f) {
+        for (let xor = 1; xor < width; xor *= 2) {
+          own.forEach((v, k) => {
+            f.mail[k] = v(f)
+          })
+          yield { stmt: s, lane: { xor, among } }
+          take(f, f.mail)
+        }
+      }
+    }
+    case 'for': {
+      const extent = compileExpr(s.extent)
+      const body = compileBody(s.body)
+      return function* (f) {
+        const n = extent(f)
+        for (let k = 0; k < n; k++) {
+          f.vars.set(s.var, k)
+          yield* iterate(body(f))
+        }
+      }
+    }
+    case 'if': {
+      const cond = compileExpr(s.cond)
+      const then = compileBody(s.then)
+      const otherwise = compileBody(s.else)
+      return function* (f) {
+        yield* iterate(cond(f) !== 0 ? then(f) : otherwise(f))
+      }
+    }
+    default:
+      throw new InternalError(`a barrier inside of ${s.kind}`)
+  }
+}
+
+export type Threads = readonly { readonly run: Iterator<Stop, void>; readonly frame: Frame }[]
+
+/** All threads up to their next barrier, which has to be the same one, until all are done. */
+export function lockstep(name: string, threads: Threads): void {
+  const at = threads.map((t) => t.run.next())
+  for (let epoch = 1; ; epoch++) {
+    while (exchanges(threads, at)) {}
+    const done = at.filter((r) => r.done).length
+    if (done === threads.length) return
+    if (done > 0) throw new InternalError(`${name}: ${done} of ${threads.length} threads miss a barrier`)
+    const first = at[0]!.value
+    if (!first || first.lane || at.some((r) => r.value?.stmt !== first.stmt))
+      throw new InternalError(`${name}: threads of a block wait at different barriers`)
+    threads.forEach((t, k) => {
+      t.frame.who.epoch = epoch
+      at[k] = t.run.next()
+    })
+  }
+}
+
+/** Neighbours that have all arrived at one exchange make it and go on; whether there were any. */
+function exchanges(threads: Threads, at: IteratorResult<Stop, void>[]): boolean {
+  let any = false
+  for (let k = 0; k < at.length; k++) {
+    const stop = at[k]!.value
+    if (!stop?.lane || k % stop.lane.among !== 0) continue
+    const { xor, among } = stop.lane
+    const group = at.slice(k, k + among)
+    if (group.some((r) => r.value?.stmt !== stop.stmt || r.value.lane?.xor !== xor)) continue
+    const mail = group.map((_, n) => [...threads[k + n]!.frame.mail])
+    group.forEach((_, n) => {
+      const other = mail[n ^ xor]
+      if (!other) throw new InternalError(`thread ${k + n} exchanges with one that is not there`)
+      threads[k + n]!.frame.mail.splice(0, Number.POSITIVE_INFINITY, ...other)
+      if (stop.stmt.kind === 'barrier') threads[k + n]!.frame.who.phase++
+      at[k + n] = threads[k + n]!.run.next()
+    })
+    any = true
+  }
+  return any
+}
