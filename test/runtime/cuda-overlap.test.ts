@@ -2,6 +2,7 @@
 import { fc, test as law } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { coords, load } from '../../src/node.ts'
+import { canOverlap } from '../../src/runtime/cuda/chip.ts'
 import type { Command, DeviceBuffer } from '../../src/runtime/device.ts'
 import { codeOf, failure } from '../support/device-suite.ts'
 import { buffer, type FakeKernel, fakeDevice, fakeModule, scalar } from './cuda-fake.ts'
@@ -172,6 +173,12 @@ const SUMS = `kernel sums(m: size, n: size) {
   iterate second [i] as S { y[i] = 2 * s[i] }
 }
 schedule sums.gpu() { bind first.i to block.x, second.i to block.x }`
+
+test('chips and drivers that can', () => {
+  expect(canOverlap({ major: 9 }, 12030)).toBe(true)
+  expect(canOverlap({ major: 9 }, 12020)).toBe(false)
+  expect(canOverlap({ major: 8 }, 13000)).toBe(false)
+})
 
 test("a program's commands say which follow one of their run, and run so", async () => {
   const { device, driver } = fakeDevice()
