@@ -1,4 +1,5 @@
 /** A plan compiled for a device. */
+import { fail } from './ast/diagnostic.ts'
 import { emit, LANES, type TextOptions } from './backends/emit.ts'
 import type { ModuleText } from './backends/module.ts'
 import type { Plan } from './ir/loops.ts'
@@ -23,6 +24,18 @@ export function lanesOf(device: Device): LowerOptions {
 /** What texts for the device may use. */
 export const textOptions = (device: Device): TextOptions => ({ f16: !isWord(device, 'f16') })
 
+/** Declared instructions and memories are those that the device has. */
+function checkCapabilities(device: Device, { capabilities = [] }: ModuleText): void {
+  const missing = capabilities.find((c) => !device.features.has(c.name))
+  if (!missing) return
+  fail({
+    code: 'device/no-instruction',
+    message: `${missing.by} needs ${missing.name}, which ${device.name} does not have`,
+    ...(missing.span ? { span: missing.span } : {}),
+    expected: 'a device with it, or another schedule',
+  })
+}
+
 /** A plan compiled for a device: serves any data of its formats. */
 export interface Program {
   readonly device: Device
@@ -44,6 +57,7 @@ export async function compileOn(device: Device, whole: Plan, sources: Sources = 
   const { plan, arenas } = packed
   checkLimits(device, packed)
   const texts = withPlaces(emit(plan, targetOf(device), textOptions(device)), plan, sources)
+  for (const t of texts) checkCapabilities(device, t)
   const compiled = await Promise.all(texts.map((t) => device.compile(t)))
   const modules = new Map(compiled.flatMap((m) => m.text.entries.map((e) => [e.name, m] as const)))
   return {

@@ -57,6 +57,9 @@ class Vectorizer {
   /** Buffers with atomic updates, and by which reducers. */
   readonly #atomic = new Map<string, Set<string>>()
 
+  /** Arrays of elements, since instructions name them so. */
+  readonly #named = new Set<string>()
+
   constructor(launch: Launch, plan: Plan, widths: Widths, factor: (leaf: Expr) => number) {
     this.#buffers = new Map(plan.buffers.map((b) => [b.name, b]))
     this.#widths = widths
@@ -68,6 +71,9 @@ class Vectorizer {
       if (s.kind === 'reduce' && s.atomic)
         for (const t of s.targets)
           this.#atomic.set(t.buffer, new Set([...(this.#atomic.get(t.buffer) ?? []), s.reducer.name]))
+      if (s.kind === 'instr')
+        for (const p of s.texts.flatMap((t) => t.pieces))
+          if (typeof p !== 'string' && p.kind === 'name') this.#named.add(p.buffer)
     })
   }
 
@@ -104,7 +110,7 @@ class Vectorizer {
 
   #usable(buffer: string): readonly number[] {
     const b = this.#buffers.get(buffer)
-    if (!b || b.scope === 'register') return []
+    if (!b || b.scope === 'register' || this.#named.has(buffer)) return []
     // Elements that are declared atomic are no vectors elsewhere; where updates are vectors, they are not declared so.
     const apart = [...(this.#atomic.get(buffer) ?? [])].some(
       (op) => this.#widths.atomicWidths(b, op).length === 0,

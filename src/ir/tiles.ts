@@ -53,4 +53,5 @@ export function tiledIndex(index: readonly Expr[], m: Memory): readonly Expr[] {
 }
 
 /** Whether pairs of the elements that a thread holds share a register of 32 bits. */
-export const isPacked = (b: Buffer): boolean => b.memory?.scope === 'register' && DTYPE_BYTES[b.dtype] === 2
+export const isPacked = (b: Buffer): boolean =>
+  b.memory?.scope === 'register' && !b.memory.opaque && DTYPE_BYTES[b.dtype] === 2

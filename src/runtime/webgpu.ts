@@ -21,7 +21,7 @@ import { InOrderEvent, InOrderStream } from './in-order.ts'
 import { GpuGraph, type GraphHost } from './webgpu/graph.ts'
 import { lanesOf } from './webgpu/lanes.ts'
 import { Launcher, type Stamps } from './webgpu/launch.ts'
-import { adapterFeatures, adapterLimits, adapterName, deviceLimits } from './webgpu/limits.ts'
+import { adapterFeatures, adapterLimits, adapterName, capabilities, deviceLimits } from './webgpu/limits.ts'
 import { type GpuBuffer, Memory } from './webgpu/memory.ts'
 import { compileModule, GpuModule } from './webgpu/module.ts'
 import { firstLine, type GpuFailure, Session, validationError } from './webgpu/session.ts'
@@ -69,7 +69,7 @@ export async function createWebGpuDevice(gpu: GPU, options: WebGpuOptions = {}):
       message: `the adapter ${name} gave no device: ${firstLine((e as Error).message)}`,
     })
   }
-  return new WebGpuDevice(device, name, await lanesOf(device, adapter.info.subgroupMinSize))
+  return new WebGpuDevice(device, name, adapter.info, await lanesOf(device, adapter.info.subgroupMinSize))
 }
 
 class WebGpuDevice implements Device {
@@ -83,10 +83,10 @@ class WebGpuDevice implements Device {
   readonly #launcher: Launcher
   readonly #graphs: GraphHost
 
-  constructor(device: GPUDevice, name: string, lanes: number) {
+  constructor(device: GPUDevice, name: string, info: GPUAdapterInfo, lanes: number) {
     this.name = name
     this.limits = { ...deviceLimits(device.limits), lanes }
-    this.features = new Set(device.features)
+    this.features = capabilities(device.features, info, lanes)
     this.#session = new Session(device, name)
     this.#memory = new Memory(this.#session, this.limits)
     this.#launcher = new Launcher(this.#session)

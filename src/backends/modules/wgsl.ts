@@ -8,6 +8,7 @@ import type { Expr } from '../../ir/expr.ts'
 import type { Plan } from '../../ir/loops.ts'
 import { argsOf, type LaunchUse } from '../emit.ts'
 import { blockDecode } from '../grid.ts'
+import { capabilitiesOf } from '../instr-calls.ts'
 import { Mangler } from '../mangle.ts'
 import type { ModuleText } from '../module.ts'
 import { Printer } from '../printer.ts'
@@ -16,6 +17,12 @@ import type { Wgsl } from '../targets/wgsl.ts'
 
 export const wgslModules = (plan: Plan, uses: readonly LaunchUse[], target: Wgsl): ModuleText[] =>
   uses.map((use) => wgslModule(plan, use, target))
+
+/** Rules of the analysis, by the extension they come with. */
+const UNIFORMITY: Readonly<Record<string, string>> = {
+  subgroups: 'subgroup_uniformity',
+  chromium_experimental_subgroup_matrix: 'chromium.subgroup_matrix_uniformity',
+}
 
 function wgslModule(plan: Plan, use: LaunchUse, target: Wgsl): ModuleText {
   const { launch } = use
@@ -79,12 +86,21 @@ function wgslModule(plan: Plan, use: LaunchUse, target: Wgsl): ModuleText {
       : []),
   ]
   const uses16 = [...bindings, ...shared, ...helpers.values()].some((l) => /\bf16\b/.test(l))
-  const enabled = [
+  const capabilities = capabilitiesOf(use, 'wgsl')
+  const enabled = new Set([
     ...(uses16 ? ['f16'] : []),
     ...(body.some((l) => l.includes('subgroupShuffleXor(')) ? ['subgroups'] : []),
+    // Those with arguments are properties of the device.
+    ...capabilities.map((c) => c.name).filter((name) => !name.includes('(')),
+  ])
+  // That threads do an instruction together has been seen to: the language's own analysis knows blocks alone.
+  const rules = capabilities.flatMap((c) => UNIFORMITY[c.name] ?? [])
+  const directives = [
+    ...[...enabled].map((name) => `enable ${name};`),
+    ...rules.map((rule) => `diagnostic(off, ${rule});`),
   ]
   const text = [
-    ...(enabled.length > 0 ? [enabled.map((name) => `enable ${name};`).join('\n')] : []),
+    ...(directives.length > 0 ? [directives.join('\n')] : []),
     ...block,
     bindings.join('\n'),
     ...(shared.length > 0 ? [shared.join('\n')] : []),
@@ -102,5 +118,6 @@ function wgslModule(plan: Plan, use: LaunchUse, target: Wgsl): ModuleText {
     name: launch.name,
     text: `${text}\n`,
     entries: [{ name: entry, args, block: launch.block, sharedBytes: 0 }],
+    ...(capabilities.length > 0 ? { capabilities } : {}),
   }
 }

@@ -181,6 +181,8 @@ export const JS: Target = {
     length === 1
       ? `let ${name} = ${dtype === 'bool' ? 'false' : '0'};`
       : `const ${name} = new ${ARRAY[dtype]}(${length});`,
+  objects: (name, type, length) =>
+    `let ${name} = ${length === 1 ? type : `Array.from({ length: ${length} }, () => ${type})`};`,
   shared: () => null,
   forHeader: (name, extent) => `for (let ${name} = 0; ${name} < ${extent}; ${name}++)`,
   whileHeader: (cond) => `while (${cond})`,

@@ -135,6 +135,7 @@ const table = (elements: Elements): Wgsl => ({
       : `subgroupShuffleXor(${value}, ${xor}u)`,
   register: (name, dtype, length) =>
     `var ${name}: ${length === 1 ? REGISTER[dtype] : `array<${REGISTER[dtype]}, ${length}>`};`,
+  objects: (name, type, length) => `var ${name}: ${length === 1 ? type : `array<${type}, ${length}>`};`,
   shared: () => null,
   forHeader: (name, extent) => `for (var ${name} = 0i; ${name} < ${extent}; ${name}++)`,
   whileHeader: (cond) => `while (${cond})`,

@@ -44,7 +44,7 @@ export function elaborateMemory(m: Ast.Memory, report: Report): Memory | null {
   if (!item || other || (m.threads && scope === 'shared') || (m.replicated && wanted !== 'element'))
     return report.error({
       code: 'check/memory-map',
-      message: `a memory in ${scope} has ${scope === 'shared' ? 'addresses, and no threads' : 'elements of threads'}`,
+      message: `a memory in ${scope} has ${scope === 'shared' ? 'addresses, and no threads' : 'elements of threads, or is an object of targets'}`,
       span: other?.span ?? m.name.span,
       expected:
         scope === 'shared'

@@ -36,6 +36,33 @@ export function adapterFeatures(adapter: GPUAdapter, extra: readonly string[]): 
   ) as GPUFeatureName[]
 }
 
+/** What texts of declarations can ask for: the device's features, as WGSL names them too, and its properties. */
+export function capabilities(
+  features: ReadonlySet<string>,
+  info: GPUAdapterInfo & { readonly subgroupMatrixConfigs?: readonly MatrixConfig[] },
+  lanes: number,
+): ReadonlySet<string> {
+  const out = new Set(features)
+  for (const f of features) out.add(f.replaceAll('-', '_'))
+  if (features.has('shader-f16')) out.add('f16')
+  for (let n = 2; n <= lanes; n *= 2) out.add(`lanes(${n})`)
+  if (features.has('subgroups') && info.subgroupMinSize === info.subgroupMaxSize)
+    out.add(`subgroup_size(${info.subgroupMinSize})`)
+  if (features.has('chromium-experimental-subgroup-matrix'))
+    for (const { M, N, K, componentType, resultComponentType } of info.subgroupMatrixConfigs ?? [])
+      out.add(`subgroup_matrix(${[M, N, K, componentType, resultComponentType].join(', ')})`)
+  return out
+}
+
+/** A product of subgroup matrices that a device has (Dawn; experimental). */
+interface MatrixConfig {
+  readonly M: number
+  readonly N: number
+  readonly K: number
+  readonly componentType: string
+  readonly resultComponentType: string
+}
+
 /** Buffers are rounded up to this many bytes. */
 export const BUFFER_ALIGN = 16
 const wholeBuffers = (bytes: number): number => bytes - (bytes % BUFFER_ALIGN)
