@@ -229,8 +229,19 @@ export class Kernel {
   }
 
   /** What neighbouring iterations of a loop combine into one element of the buffer is combined in registers. */
-  accumulate(buffer: string, over: LoopRef, by?: Factor): Kernel {
-    return this.#loop({ kind: 'accumulate', buffer, loop: over, ...(by === undefined ? {} : { by }) })
+  accumulate(
+    buffer: string,
+    over: LoopRef,
+    by?: Factor,
+    more: { readonly within?: LoopRef; readonly into?: string } = {},
+  ): Kernel {
+    return this.#loop({
+      kind: 'accumulate',
+      buffer,
+      loop: over,
+      ...(by === undefined ? {} : { by }),
+      ...more,
+    })
   }
 
   /** Copies into shared memory are made `by - 1` iterations before they are used. */

@@ -136,12 +136,14 @@ export interface TensorizeStep extends Item {
   readonly loop: LoopRef
   readonly instr: Ident
 }
-/** `accumulate C over s` or `accumulate C over s by 4`. */
+/** `accumulate C over s`, `accumulate C over s by 4` or `accumulate C over s by 4 within t -> Cc`. */
 export interface AccumulateStep extends Item {
   readonly kind: 'accumulate'
   readonly buffer: Ident
   readonly loop: LoopRef
   readonly by: Expr | null
+  readonly within: LoopRef | null
+  readonly into: Ident | null
 }
 /** `pipeline ko by 3`. */
 export interface PipelineStep extends Item {

@@ -111,11 +111,13 @@ export const schedules: Actions = {
   StepWord_fission: (_, loop, _after, after) => ({ kind: 'fission', loop: get(loop), after: get(after) }),
   StepWord_rfactor: (_, loop, name) => ({ kind: 'rfactor', loop: get(loop), into: maybe(name) }),
   StepWord_atomic: (_, buffer) => ({ kind: 'atomic', buffer: get(buffer) }),
-  StepWord_accumulate: (_, buffer, _over, loop, by) => ({
+  StepWord_accumulate: (_, buffer, _over, loop, by, _within, within, name) => ({
     kind: 'accumulate',
     buffer: get(buffer),
     loop: get(loop),
     by: maybe(by),
+    within: maybe(within),
+    into: maybe(name),
   }),
   StepWord_combine: (_, buffer, _in, nest) => ({ kind: 'combine', buffer: get(buffer), nest: maybe(nest) }),
   StepWord_attach: (_, loop, _to, to) => ({ kind: 'attach', loop: get(loop), to: get(to) }),

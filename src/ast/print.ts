@@ -208,7 +208,12 @@ function stepDoc(s: Step): Doc {
         arrow(s.into),
       ]
     case 'accumulate':
-      return [`accumulate ${s.buffer.name} over ${printLoop(s.loop)}`, s.by ? [' by ', exprDoc(s.by)] : '']
+      return [
+        `accumulate ${s.buffer.name} over ${printLoop(s.loop)}`,
+        s.by ? [' by ', exprDoc(s.by)] : '',
+        s.within ? ` within ${printLoop(s.within)}` : '',
+        arrow(s.into),
+      ]
     case 'pipeline':
       return [`pipeline ${printLoop(s.loop)} by `, exprDoc(s.by)]
     case 'cache_write':

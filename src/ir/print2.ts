@@ -88,12 +88,21 @@ export function printMode(mode: LoopMode): string {
     case 'pipeline':
       return `  @pipeline(${mode.stages})`
     case 'accumulate':
-      return mode.by === 1 ? '  @accumulate' : `  @accumulate(${mode.by})`
+      return `  @accumulate${accumulateText(mode)}`
     case 'instr':
       return `  @${mode.instr.name}`
     default:
       return unreachable(mode)
   }
+}
+
+function accumulateText({ by, within, carry }: LoopMode & { readonly kind: 'accumulate' }): string {
+  const all = [
+    ...(by === 1 ? [] : [String(by)]),
+    ...(within === undefined ? [] : [`within ${within}`]),
+    ...(carry === undefined ? [] : [carry]),
+  ]
+  return all.length > 0 ? `(${all.join(', ')})` : ''
 }
 
 /** The head line of a loop. A variable that differs from the user's name is followed by that name. */

@@ -57,10 +57,12 @@ export function sharesApart({ first, length }: Shares, around: readonly For[]): 
   let [count, next]: [Expr, number | undefined] = [int(1), length]
   for (const { term, coefficient } of terms) {
     const loop = term.kind === 'var' ? around.find((l) => l.var === term.name) : undefined
-    // Loops are digits of the share's number.
-    if (!loop || next === undefined || coefficient < next) return undefined
+    if (!loop) return undefined
     over.add(loop)
     const { extent } = loop
+    if (extent.kind === 'const' && extent.value === 1) continue
+    // Loops are digits of the share's number.
+    if (next === undefined || coefficient < next) return undefined
     count = mul(extent, int(coefficient / length))
     next = extent.kind === 'const' ? coefficient * extent.value : undefined
   }

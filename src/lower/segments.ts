@@ -7,7 +7,7 @@
  * The element is known by the part of its index that changes with the loop; a part that nothing has says that
  * registers hold nothing yet.
  */
-import { invariant } from '../ast/diagnostic.ts'
+import { fail, invariant } from '../ast/diagnostic.ts'
 import { alloc, local, when } from '../ir/build.ts'
 import {
   add,
@@ -56,51 +56,64 @@ export function accumulateSegments(kernel: Kernel2): Kernel2 {
 type Accumulate = LoopMode & { readonly kind: 'accumulate' }
 
 /** `top`, statement `at` of the kernel, without the mode of one loop. */
-function accumulated(top: Stmt, v: string, kernel: Kernel2, at: number, names: Names): Stmt {
+function accumulated(whole: Stmt, v: string, kernel: Kernel2, at: number, names: Names): Stmt {
+  const mode = findLoop([whole], v)!.loop.mode as Accumulate
+  const { carry, within, by } = mode
+  const top = carry === undefined ? whole : withoutStart(whole, carry)
   const { loop: marked, path } = findLoop([top], v)!
-  const mode = marked.mode as Accumulate
   const loop: For = stmt({ ...marked, mode: { kind: 'serial' } })
   const segments = segmentsOf(loop)
   if (typeof segments === 'string') {
-    invariant(mode.carry === undefined, segments)
+    if (carry !== undefined) refuse(loop, segments)
     return replaceStmt([top], marked, () => loop)[0]!
   }
   const sums = new Sums(segments, names)
-  const { reduce } = segments
+  const { atomic } = segments.reduce
   const shares = sharesOf(loop, segments, kernel.buffers)
-  const known = typeof shares === 'string' ? undefined : shares
-  invariant(known || mode.carry === undefined, 'what is carried is of shares')
-  const meets = mode.carry !== undefined || (reduce.atomic && known && sharesApart(known, path))
-  const allocated = (of: Ending): Body => of.registers.map(alloc)
+  if (carry !== undefined && typeof shares === 'string') refuse(loop, shares)
   const rounds = (ending: Ending): Body => [
     ...ending.start,
-    ...(mode.by > 1 ? batches(loop, sums, ending, mode.by, names) : [sums.oneByOne(loop, ending.leave())]),
+    ...(by > 1 ? batches(loop, sums, ending, by, names) : [sums.oneByOne(loop, ending.leave())]),
     ...ending.end,
   ]
-  const one = (ending: Ending): Stmt =>
-    carried(
-      replaceStmt([top], marked, () => when(bool(true), [...allocated(ending), ...rounds(ending)])),
-      mode,
-    )
-  if (!known || !meets) return one(updates(sums, reduce.atomic))
-  const outlet: Outlet = { own: ownOf(reduce, top, kernel, at), carry: mode.carry }
-  const groups = mode.within === undefined ? undefined : groupsOf(known, mode.within, path, marked)
-  if (!groups || typeof groups === 'string') return one(alone(sums, known, outlet, names))
-  const ending = together(sums, known, groups, outlet, names)
+  const one = (ending: Ending): Stmt => {
+    const body = [...ending.registers.map(alloc), ...rounds(ending)]
+    return replaceStmt([top], marked, () => when(bool(true), body))[0]!
+  }
+  const known = typeof shares !== 'string' && (carry !== undefined || (atomic && sharesApart(shares, path)))
+  if (!known) return one(updates(sums, atomic))
+  const outlet: Outlet = { own: ownOf(segments.reduce, top, kernel, at), carry }
+  if (within === undefined) return one(alone(sums, shares, outlet, names))
+  const groups = groupsOf(shares, within, path, marked)
+  if (typeof groups === 'string') return refuse(loop, groups)
+  const ending = together(sums, shares, groups, outlet, names)
   const inside = replaceStmt([groups.loop], marked, () => rounds(ending))
-  const body = replaceStmt([top], groups.loop, () => [...allocated(ending), ...inside, ...ending.after])
+  const body = replaceStmt([top], groups.loop, () => [
+    ...ending.registers.map(alloc),
+    ...inside,
+    ...ending.after,
+  ])
   // Outside of what blocks do: where a body is repeated for whole blocks, both have the memory.
-  return carried([when(bool(true), [alloc(ending.shared), ...body])], mode)
+  return when(bool(true), [alloc(ending.shared), ...body])
 }
 
-/** Without the stores of the identity: where a share has something to carry, that is stored. */
-function carried(body: Body, { carry }: Accumulate): Stmt {
+/** A later step has changed what the shares, or their groups, were made of. */
+const refuse = (loop: For, why: string): never =>
+  fail({
+    code: 'schedule/no-shares',
+    message: `what the shares of ${loop.name} have in common is not known any more: ${why}`,
+    ...(loop.span ? { span: loop.span } : {}),
+    hint: 'accumulate after the steps that change loops around it',
+  })
+
+/** Without the stores of the identity to `carry`: where a share has something to carry, that is stored. */
+function withoutStart(top: Stmt, carry: string): Stmt {
   const starts = (s: Stmt): boolean =>
-    (s.kind === 'store' && s.buffer === carry && s.value.kind === 'const') ||
-    (s.kind === 'for' && s.body.length === 0)
-  return carry === undefined
-    ? body[0]!
-    : rewriteStmts(body, { stmt: (s) => (starts(s) ? [] : undefined) })[0]!
+    s.kind === 'store'
+      ? s.buffer === carry
+      : (s.kind === 'for' && s.body.length === 0) ||
+        (s.kind === 'if' && s.then.length === 0 && s.else.length === 0)
+  return rewriteStmts([top], { stmt: (s) => (starts(s) ? [] : undefined) })[0]!
 }
 
 /** How an element is updated that only one share has. */

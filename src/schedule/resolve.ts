@@ -278,6 +278,8 @@ function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
         buffer: names.buffer(step.buffer),
         loop: ref(step.loop),
         ...(step.by ? { by: integer(step.by, env) } : {}),
+        ...(step.within ? { within: ref(step.within) } : {}),
+        ...(step.into ? { into: names.fresh(step.into) } : {}),
         span,
       })
     case 'pipeline':

@@ -139,13 +139,17 @@ export interface AtomicStep extends At {
   readonly buffer: string
 }
 
-/** `accumulate C over s` or `accumulate C over s by 4` */
+/** `accumulate C over s`, `accumulate C over s by 4` or `accumulate C over s by 4 within t -> Cc` */
 export interface AccumulateStep extends At {
   readonly kind: 'accumulate'
   readonly buffer: string
   readonly loop: LoopRef
   /** Iterations whose values are computed together. */
   readonly by?: number | undefined
+  /** The loop over groups of threads that meet in shared memory. */
+  readonly within?: LoopRef | undefined
+  /** What later shares have of an element goes there, and a nest of this name adds it. */
+  readonly into?: string | undefined
 }
 
 /** `combine C`, or `combine C in sum`: partial results, and passes that add them in a fixed order */
@@ -232,7 +236,7 @@ export function printStep(s: LoopStep): string {
     case 'atomic':
       return `atomic ${s.buffer}`
     case 'accumulate':
-      return `accumulate ${s.buffer} over ${refText(s.loop)}${s.by === undefined ? '' : ` by ${s.by}`}`
+      return `accumulate ${s.buffer} over ${refText(s.loop)}${s.by === undefined ? '' : ` by ${s.by}`}${s.within === undefined ? '' : ` within ${refText(s.within)}`}${into(s.into)}`
     case 'combine':
       return `combine ${s.buffer}${s.nest === undefined ? '' : ` in ${s.nest}`}`
     case 'merge':

@@ -72,7 +72,13 @@ const FIELDS: { readonly [K in LoopStep['kind']]: Readonly<Record<string, (x: un
   fission: { loop: isRef, after: (x) => isName(x) || isNumber(x) },
   rfactor: { loop: isRef, into: optional(isName) },
   atomic: { buffer: isName },
-  accumulate: { buffer: isName, loop: isRef, by: optional(isNumber) },
+  accumulate: {
+    buffer: isName,
+    loop: isRef,
+    by: optional(isNumber),
+    within: optional(isRef),
+    into: optional(isName),
+  },
   combine: { buffer: isName, nest: optional(isName) },
   merge: { nests: listOf(isName) },
 }

@@ -445,7 +445,13 @@ export const STEPS: {
   fission: fc.record({ loop, after: ident }),
   rfactor: fc.record({ loop, into: fc.option(ident) }),
   atomic: fc.record({ buffer: ident }),
-  accumulate: fc.record({ buffer: ident, loop, by: fc.option(expr) }),
+  accumulate: fc.record({
+    buffer: ident,
+    loop,
+    by: fc.option(expr),
+    within: fc.option(loop),
+    into: fc.option(ident),
+  }),
   combine: fc.record({ buffer: ident, nest: fc.option(ident) }),
   use: fc.record({ schedule: ident, args }),
 }

@@ -150,8 +150,7 @@ class StepWalk {
   #step(step: Ast.Step, parts: readonly string[]): void {
     for (const e of argumentsOf(step)) this.#number(e, 'integer', parts)
     if ('buffer' in step) this.#checkBuffer(step.buffer, parts)
-    if ((step.kind === 'cache_read' || step.kind === 'cache_write' || step.kind === 'rfactor') && step.into)
-      this.#made.add(step.into.name)
+    if (makesBuffer(step) && step.into) this.#made.add(step.into.name)
     if ((step.kind === 'cache_read' || step.kind === 'cache_write') && !PLAIN.includes(step.memory.name)) {
       const memory = this.#r.memory(step.memory, PLAIN)
       if (memory) this.memories.set(step.memory.name, memory)
@@ -230,6 +229,9 @@ class StepWalk {
     if (args.every((a) => a !== null)) this.formats.set(step, { format, args })
   }
 }
+
+const makesBuffer = (s: Ast.Step): s is Ast.Step & { readonly into: Ast.Ident | null } =>
+  s.kind === 'cache_read' || s.kind === 'cache_write' || s.kind === 'rfactor' || s.kind === 'accumulate'
 
 function argumentsOf(step: Ast.Step): readonly Ast.Expr[] {
   switch (step.kind) {

@@ -1,11 +1,23 @@
-import type { For } from '../../ir/loops.ts'
+import type { For, LoopMode } from '../../ir/loops.ts'
 import { type Segments, segmentsOf } from '../../ir/segments.ts'
-import { replaceLoop, stmt } from '../../ir/tree.ts'
+import { type Groups, groupsOf, type Shares, sharesApart, sharesOf } from '../../ir/shares.ts'
+import {
+  accessesOf,
+  type Body,
+  type Found,
+  findLoop,
+  replaceLoop,
+  rewriteStmts,
+  stmt,
+} from '../../ir/tree.ts'
+import { carriedOf } from '../carry.ts'
 import { checkConstantExtent, checkFactor, checkSerial } from '../checks.ts'
 import type { Context } from '../context.ts'
 import type { Primitive } from '../primitive.ts'
 import { listedRows } from '../samples.ts'
-import type { AccumulateStep } from '../steps.ts'
+import type { AccumulateStep, LoopRef } from '../steps.ts'
+
+type Accumulate = LoopMode & { readonly kind: 'accumulate' }
 
 /** Registers of a thread that sums may take. */
 const MOST_SUMS = 64
@@ -23,7 +35,8 @@ const MOST_SUMS = 64
 export const accumulate: Primitive<AccumulateStep> = {
   kind: 'accumulate',
   apply(cx, step) {
-    const { loop: over } = cx.loop(step.loop)
+    const found = cx.loop(step.loop)
+    const over = found.loop
     const target = cx.buffer(step.buffer)
     checkSerial(cx, over, 'accumulate over')
     const segments = segmentsFor(cx, over, target.name)
@@ -38,8 +51,29 @@ export const accumulate: Primitive<AccumulateStep> = {
       })
     const by = step.by ?? 1
     if (step.by !== undefined) checkBatches(cx, over, segments, by)
-    const mode = { kind: 'accumulate', by } as const
-    return { body: replaceLoop(cx.kernel.body, over.var, (l) => stmt({ ...l, mode })) }
+    const mode: Accumulate = { kind: 'accumulate', by }
+    const own = (marked: Accumulate): Body =>
+      replaceLoop(cx.kernel.body, over.var, (l) => stmt({ ...l, mode: marked }))
+    if (step.within === undefined && step.into === undefined) return { body: own(mode) }
+    const shares = sharesIn(cx, found, segments)
+    const groups = step.within === undefined ? undefined : groupsIn(cx, found, step.within, shares)
+    const grouped: Accumulate = groups ? { ...mode, within: groups.loop.var } : mode
+    if (step.into === undefined) return { body: own(grouped) }
+    checkUnused(cx, found, segments)
+    const { start, buffer, second } = carriedOf(cx, found, segments, shares, groups, step.into)
+    const body = own({ ...grouped, carry: buffer.name }).flatMap((top): Body => {
+      if (!findLoop([top], over.var)) return [top]
+      const rewritten = rewriteStmts([top], {
+        stmt: (s) => {
+          if (s.kind === 'for' && s.var === over.var) return [...start, s]
+          // Loops around may be bound: no two threads update one element.
+          const update = s.kind === 'reduce' && s.targets[0]!.buffer === target.name
+          return update ? stmt({ ...s, atomic: true }) : undefined
+        },
+      })
+      return [...rewritten, second]
+    })
+    return { body, buffers: [buffer] }
   },
   example: {
     before: listedRows,
@@ -66,6 +100,45 @@ function checkBatches(cx: Context, over: For, { inner, reduce }: Segments, by: n
     loops: nest,
     expected: `a loop whose extent is a multiple of the number of values, at most ${MOST_SUMS}`,
   })
+}
+
+function sharesIn(cx: Context, { loop, path }: Found, segments: Segments): Shares {
+  const shares = sharesOf(loop, segments, cx.kernel.buffers)
+  const apart = typeof shares === 'string' ? undefined : sharesApart(shares, path)
+  if (typeof shares !== 'string' && apart) return shares
+  return cx.refuse({
+    code: 'no-shares',
+    message: `what the shares of ${loop.name} have in common is not known: ${typeof shares === 'string' ? shares : 'iterations of other loops meet in an element, too'}`,
+    loops: [...path, loop],
+    expected: 'a loop over equal shares of the positions of compressed rows',
+    hint: 'fuse the row with its positions, then split by the size of a share',
+  })
+}
+
+function groupsIn(cx: Context, { loop, path }: Found, within: LoopRef, shares: Shares): Groups {
+  const group = cx.loop(within).loop
+  const groups = groupsOf(shares, group.var, path, loop)
+  if (typeof groups !== 'string') return groups
+  return cx.refuse({
+    code: 'no-groups',
+    message: `accumulate over ${loop.name} within ${group.name}: ${groups}`,
+    loops: [...path, loop],
+    expected: 'the loop over shares that a block has, bound to threads as are all loops inside of it',
+    hint: 'bind first',
+  })
+}
+
+/** What is carried is not in the elements yet where the nest ends. */
+function checkUnused(cx: Context, { loop }: Found, { reduce }: Segments): void {
+  const top = cx.kernel.body.filter((s) => findLoop([s], loop.var))
+  const targets = new Set(reduce.targets.map((t) => t.buffer))
+  const other = accessesOf(top).find((a) => targets.has(a.buffer) && a.stmt !== reduce)
+  if (other)
+    cx.refuse({
+      code: 'target-in-use',
+      message: `another statement of the nest uses ${other.buffer} before all of it is combined`,
+      loops: [loop],
+    })
 }
 
 function segmentsFor(cx: Context, over: For, target: string): Segments {
