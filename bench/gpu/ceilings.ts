@@ -8,7 +8,7 @@ export interface Least {
 }
 
 /** Microseconds below which a case cannot be: arrays that fit the cache are read from there. */
-export function floor(c: Ceilings, least: Least, type: 'f32' | 'f16'): number {
+export function floor(c: Ceilings, least: Least, type: 'f32' | 'tf32' | 'f16'): number {
   const rate = least.bytes <= c.cacheBytes ? c.cache : c.memory
   return 1e6 * Math.max(least.flops / c[type], least.bytes / rate)
 }

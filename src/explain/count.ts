@@ -8,7 +8,7 @@ import { walkStmts, writesOf } from '../ir/tree.ts'
 import { relevantNames } from './relevant.ts'
 import { StatementCounter } from './statements.ts'
 import { actionOf, Counters } from './tally.ts'
-import type { Certainty } from './types.ts'
+import type { Certainty, Operations } from './types.ts'
 import type { Frame, Numbers } from './values.ts'
 
 /** Iterations and threads that are followed for one launch, about a second's worth. */
@@ -28,7 +28,7 @@ export interface Counted {
   >
   /** Bytes. */
   readonly shared: { readonly loaded: number; readonly stored: number; readonly declared: number }
-  readonly operations: { readonly plain: number; readonly matrix16: number; readonly matrixOther: number }
+  readonly operations: Operations
   readonly grid: readonly [number, number, number]
   readonly certainty: Certainty
 }
@@ -102,6 +102,7 @@ export function countLaunch(
     operations: {
       plain: read('plain'),
       matrix16: read('matrix16'),
+      matrix32: read('matrix32'),
       matrixOther: read('matrixOther'),
     },
     grid,

@@ -199,7 +199,10 @@ async function timesOf(executable: Executable): Promise<Times> {
   return summary(await executable.measure(optionsFor(first)))
 }
 
-async function timesOfCommand(device: Device, command: Command, total: Times): Promise<Times> {
+type LaunchCommand = Extract<Command, { kind: 'launch' }>
+
+async function timesOfCommand(device: Device, command: LaunchCommand, total: Times): Promise<Times> {
+  // Copies of it are not of one run: they must not overlap.
   return summary(await measure(device, [{ ...command, follows: false }], optionsFor(total.median)))
 }
 

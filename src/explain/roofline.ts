@@ -4,7 +4,7 @@ import type { Achieved, Bytes, Certainty, Operations, Roof, Times, Work } from '
 
 const SECOND = 1000
 
-/** The ceiling that a work meets first. Matrix operations that are not of 16 bits have none that was measured. */
+/** The ceiling that a work meets first. Other matrix operations than of 16 bits and f32 have none that was measured. */
 export function roofOf(c: Ceilings, { bytes, operations }: Work): Roof | null {
   const cached = bytes.least <= c.cacheBytes
   const times: readonly Roof[] = [
@@ -13,6 +13,7 @@ export function roofOf(c: Ceilings, { bytes, operations }: Work): Roof | null {
       atLeast: (SECOND * bytes.least) / (cached ? c.cache : c.memory),
     },
     { by: 'f32', atLeast: (SECOND * operations.plain) / c.f32 },
+    { by: 'tf32', atLeast: (SECOND * operations.matrix32) / c.tf32 },
     { by: 'f16', atLeast: (SECOND * operations.matrix16) / c.f16 },
   ]
   const most = times.reduce((a, b) => (b.atLeast > a.atLeast ? b : a))
@@ -24,7 +25,8 @@ export function achievedOf(c: Ceilings | undefined, work: Work, time: Times): Ac
   const seconds = time.median / SECOND
   const { bytes, operations } = work
   const rate = c && (bytes.least <= c.cacheBytes ? c.cache : c.memory)
-  const least = c && Math.max(operations.plain / c.f32, operations.matrix16 / c.f16)
+  const least =
+    c && Math.max(operations.plain / c.f32, operations.matrix32 / c.tf32, operations.matrix16 / c.f16)
   return {
     bandwidth: bytes.least / seconds,
     flops: allOperations(operations) / seconds,
@@ -33,7 +35,7 @@ export function achievedOf(c: Ceilings | undefined, work: Work, time: Times): Ac
   }
 }
 
-export const allOperations = (o: Operations): number => o.plain + o.matrix16 + o.matrixOther
+export const allOperations = (o: Operations): number => o.plain + o.matrix16 + o.matrix32 + o.matrixOther
 
 export function workOf(bytes: Bytes, operations: Operations, certainty: Certainty): Work {
   return {
@@ -58,6 +60,7 @@ export function sumOf(works: readonly Work[], cleared: number): Work {
     {
       plain: sum((w) => w.operations.plain),
       matrix16: sum((w) => w.operations.matrix16),
+      matrix32: sum((w) => w.operations.matrix32),
       matrixOther: sum((w) => w.operations.matrixOther),
     },
     {

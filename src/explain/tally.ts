@@ -10,6 +10,7 @@ export type Access = 'loads' | 'stores' | 'atomics'
 export type Work =
   | 'plain'
   | 'matrix16'
+  | 'matrix32'
   | 'matrixOther'
   /** Bytes of shared memory. */
   | 'shared loads'
@@ -131,7 +132,8 @@ function unitOf(instr: Instr): Work {
   if (instr.threads === 1 || body.kind !== 'reduce' || !body.values.some((v) => operationsIn(v) > 0))
     return 'plain'
   const read = operands.filter((o) => o.mode === 'read')
-  return read.every((o) => isHalf(o.dtype)) ? 'matrix16' : 'matrixOther'
+  if (read.every((o) => isHalf(o.dtype))) return 'matrix16'
+  return read.every((o) => o.dtype === 'f32') ? 'matrix32' : 'matrixOther'
 }
 
 /** What is done where control flow decides, `weight` times. */

@@ -75,8 +75,9 @@ export interface Bytes {
 export interface Operations {
   /** By the threads' own units. */
   readonly plain: number
-  /** By matrix instructions of several threads: with operands of 16 bits, and others. */
+  /** By matrix instructions of several threads: with factors of 16 bits, of f32 (which the units round), and others. */
   readonly matrix16: number
+  readonly matrix32: number
   readonly matrixOther: number
 }
 
@@ -121,7 +122,7 @@ export interface Times {
 
 /** The ceiling that says how fast it can be at best. */
 export interface Roof {
-  readonly by: 'memory' | 'cache' | 'f32' | 'f16'
+  readonly by: 'memory' | 'cache' | 'f32' | 'tf32' | 'f16'
   /** Milliseconds that it takes at least. */
   readonly atLeast: number
 }

@@ -6,13 +6,14 @@ export interface Ceilings {
   readonly cache: number
   /** Arrays of as many bytes in total are read from the cache. */
   readonly cacheBytes: number
-  /** Operations a second: f32 units, f16 tensor cores as the vendor's library reaches them at 4096³. */
+  /** Operations a second: f32 units; matrix units, with factors of so many bits, as the vendor's library reaches them at 4096³. */
   readonly f32: number
+  readonly tf32: number
   readonly f16: number
 }
 
 const CHIPS: readonly (readonly [RegExp, Ceilings])[] = [
-  [/H200/, { memory: 4.47e12, cache: 8.4e12, cacheBytes: 60e6, f32: 65e12, f16: 645e12 }],
+  [/H200/, { memory: 4.47e12, cache: 8.4e12, cacheBytes: 60e6, f32: 65e12, tf32: 350e12, f16: 645e12 }],
 ]
 
 /** Nothing for a chip that has not been measured. */

@@ -151,7 +151,7 @@ test('a sparse product by hand: every nonzero reads a row of B', () => {
   expect(of('B')).toEqual([m * d, nnz * d, 0, 0])
   expect(of('C')).toEqual([m * d, 0, m * d, 0])
   expect(of('j_indices')).toEqual([nnz, nnz * d, 0, 0])
-  expect(launch!.operations).toEqual({ plain: 2 * nnz * d, matrix16: 0, matrixOther: 0 })
+  expect(launch!.operations).toEqual({ plain: 2 * nnz * d, matrix16: 0, matrix32: 0, matrixOther: 0 })
   expect(launch!.bytes.least).toBe(4 * (2 * nnz + 2 * m * d + m + 1))
   expect(launch!.certainty).toEqual({ share: 1, assumed: false })
 })
@@ -204,12 +204,20 @@ test('conditions on what the plan computes are taken as true, and it says so', a
   expect(launches[1]!.arrays.find((a) => a.array === 'X')!.loads).toBe(10)
 })
 
+test('matrix units that take f32 are counted apart', async () => {
+  const c = (await load('kernels/gemm-tf32.spt')).kernel('gemm_tf32').schedule('mma').compilation
+  const [m, n, k] = [256, 128, 64]
+  const bound = bindInputs(c.kernel, { params: { m, n, k }, seed: 1 })
+  const { total } = explainModel(c, bound, 'cuda')
+  expect(total.operations).toEqual({ plain: 0, matrix16: 0, matrix32: 2 * m * n * k, matrixOther: 0 })
+})
+
 test('instructions count as they are declared', async () => {
   const c = (await load('kernels/gemm-f16.spt')).kernel('gemm_f16').schedule('mma').compilation
   const [m, n, k] = [256, 128, 64]
   const bound = bindInputs(c.kernel, { params: { m, n, k }, seed: 1 })
   const [launch] = explainModel(c, bound, 'cuda').launches
-  expect(launch!.operations).toEqual({ plain: 0, matrix16: 2 * m * n * k, matrixOther: 0 })
+  expect(launch!.operations).toEqual({ plain: 0, matrix16: 2 * m * n * k, matrix32: 0, matrixOther: 0 })
   expect(launch!.arrays.map((a) => [a.array, a.elementBytes, a.loads, a.stores])).toEqual([
     ['A', 2, (m * n * k) / 128, 0],
     ['B', 2, (m * n * k) / 128, 0],

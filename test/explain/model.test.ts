@@ -42,12 +42,12 @@ describe("occupancy, as NVIDIA's calculator has it for 9.0", () => {
 })
 
 describe('roofs', () => {
-  const ceilings = { memory: 4e12, cache: 8e12, cacheBytes: 50e6, f32: 60e12, f16: 600e12 }
+  const ceilings = { memory: 4e12, cache: 8e12, cacheBytes: 50e6, f32: 60e12, tf32: 300e12, f16: 600e12 }
   const exact = { share: 1, assumed: false }
-  const work = (least: number, plain: number, matrix16 = 0, matrixOther = 0) =>
+  const work = (least: number, plain: number, matrix16 = 0, matrixOther = 0, matrix32 = 0) =>
     workOf(
       { least, loaded: least, stored: 0, sharedLoaded: 0, sharedStored: 0 },
-      { plain, matrix16, matrixOther },
+      { plain, matrix16, matrix32, matrixOther },
       exact,
     )
 
@@ -56,6 +56,7 @@ describe('roofs', () => {
     expect(roofOf(ceilings, work(8e6, 1e6))).toEqual({ by: 'cache', atLeast: 0.001 })
     expect(roofOf(ceilings, work(4e6, 60e9))).toEqual({ by: 'f32', atLeast: 1 })
     expect(roofOf(ceilings, work(4e6, 0, 600e9))).toEqual({ by: 'f16', atLeast: 1 })
+    expect(roofOf(ceilings, work(4e6, 0, 300e9, 0, 300e9))).toEqual({ by: 'tf32', atLeast: 1 })
     expect(roofOf(ceilings, work(0, 0))).toBeNull()
   })
 
@@ -67,6 +68,7 @@ describe('roofs', () => {
       ofBandwidth: 0.5,
       ofFlops: 0.25,
     })
+    expect(achievedOf(ceilings, work(4e9, 0, 0, 0, 30e9), time)!.ofFlops).toBe(0.05)
     expect(achievedOf(undefined, work(4e9, 30e9), time)).toMatchObject({ ofBandwidth: null, ofFlops: null })
     expect(achievedOf(ceilings, work(4e9, 0, 0, 1e9), time)).toMatchObject({
       ofBandwidth: 0.5,

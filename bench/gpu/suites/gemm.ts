@@ -56,7 +56,7 @@ export async function gemm(s: Session): Promise<void> {
         at: arithmetic,
         entries,
         checked: operands.expected.checked,
-        floor: s.ceilings && arithmetic !== 'tf32' ? floor(s.ceilings, { flops, bytes }, dtype) : null,
+        floor: s.ceilings ? floor(s.ceilings, { flops, bytes }, arithmetic) : null,
         flops,
         standard: field.standard,
       })

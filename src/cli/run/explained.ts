@@ -42,10 +42,11 @@ function certainty({ share, assumed }: Work['certainty']): Row[] {
 
 function workRows(w: Work): Row[] {
   const { least, loaded, stored, sharedLoaded, sharedStored } = w.bytes
-  const { plain, matrix16, matrixOther } = w.operations
+  const { plain, matrix16, matrix32, matrixOther } = w.operations
   const units = [
     [plain, 'plain'],
     [matrix16, 'in matrix units, 16 bits'],
+    [matrix32, 'in matrix units, tf32'],
     [matrixOther, 'in matrix units'],
   ] as const
   const by = units.filter(([n]) => n > 0).map(([n, name]) => `${many(n)} ${name}`)
