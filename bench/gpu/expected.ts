@@ -29,12 +29,14 @@ export interface Verdict {
 }
 
 /** Multiply-adds that element-wise expectations may take. */
-const WORK = 2e7
+export const WORK = 2e7
 
 /** Rounding error of a sum of `length` products, relative to the sum of their magnitudes: twice a random walk's. */
-const allowed = (length: number, p: Precision): number => 2 * p.product + F32 * (8 + 2 * Math.sqrt(length))
+export const allowed = (length: number, p: Precision): number =>
+  2 * p.product + F32 * (8 + 2 * Math.sqrt(length))
 
-class Tally {
+/** Errors of what is compared, and the first that is too large. */
+export class Tally {
   error = 0
   problem = ''
 

@@ -11,7 +11,10 @@ import { coraGraph } from './suites/cora-graph.ts'
 import { gemm } from './suites/gemm.ts'
 import { overMatrices } from './suites/matrices.ts'
 import { products } from './suites/products.ts'
+import { sampledBlocks } from './suites/sampled-blocks.ts'
 import { samples } from './suites/samples.ts'
+import { softmax } from './suites/softmax.ts'
+import { spmv } from './suites/vectors.ts'
 import { webgpu } from './suites/webgpu.ts'
 
 export type { Options } from './session.ts'
@@ -20,7 +23,10 @@ const SUITES: Readonly<Record<string, (s: Session) => Promise<void>>> = {
   'cora-graph': coraGraph,
   spmm: overMatrices(products),
   sddmm: overMatrices(samples),
+  spmv,
+  softmax,
   'block-sparse': blockSparse,
+  'sampled-blocks': sampledBlocks,
   gemm,
   webgpu,
 }

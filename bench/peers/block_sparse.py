@@ -9,7 +9,6 @@ between two events, as those of the other peers are; times in microseconds.
 """
 import json
 import os
-import statistics
 import subprocess
 import sys
 
@@ -19,8 +18,8 @@ import triton
 import triton.language as tl
 from torch.sparse._triton_ops import bsr_dense_addmm
 
-BACK_TO_BACK_BELOW = 60
-COPIES = 20
+from clock import Clock, tuned
+
 F32 = 2.0**-24
 F16 = 2.0**-11
 
@@ -94,63 +93,6 @@ def read(case):
     return dict(b=b, indptr=indptr, indices=indices, values=values, bsr=bsr, dense=dense.view(size, size))
 
 
-class Clock:
-    """Times graphs of calls, in microseconds."""
-
-    def __init__(self):
-        self.scratch = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
-        self.inside = True
-        try:
-            self.time(self.graph(lambda: self.scratch[:256].zero_()), 2)
-        except Exception as error:  # Events in graphs need a recent PyTorch.
-            self.inside = False
-            print(f"events are recorded around graphs, not in them: {str(error).strip().splitlines()[0]}", flush=True)
-
-    def graph(self, call, copies=1):
-        """`copies` calls between two events, recorded."""
-        call()
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        external = dict(external=True) if self.inside else {}
-        start, end = (torch.cuda.Event(enable_timing=True, **external) for _ in range(2))
-        with torch.cuda.graph(graph):
-            if self.inside:
-                start.record()
-            for _ in range(copies):
-                call()
-            if self.inside:
-                end.record()
-        return graph, start, end, copies
-
-    def time(self, recorded, repeats, warm_ups=10, flush=False):
-        """The median of replays, for one call."""
-        graph, start, end, copies = recorded
-        for _ in range(warm_ups):
-            graph.replay()
-        times = []
-        for _ in range(repeats):
-            # Without events of its own the replay waits behind this, so that the host is ahead.
-            if flush or not self.inside:
-                self.scratch.zero_()
-            if not self.inside:
-                if not flush:
-                    graph.replay()
-                start.record()
-            graph.replay()
-            if not self.inside:
-                end.record()
-            torch.cuda.synchronize()
-            times.append(1000 * start.elapsed_time(end) / copies)
-        return statistics.median(times)
-
-    def measure(self, call):
-        graph = self.graph(call)
-        event = self.time(graph, 50)
-        flushed = self.time(graph, 25, 3, True)
-        back = self.time(self.graph(call, COPIES), 30, 1) if event < BACK_TO_BACK_BELOW else None
-        return dict(event=event, flushed=flushed, backToBack=back, repeats=50)
-
-
 def verdict(out, dense, x):
     """The worst error as a share of the sum of magnitudes, and whether every element is within rounding."""
     a, b = dense.double(), x.double()
@@ -158,23 +100,6 @@ def verdict(out, dense, x):
     off = (out.double() - want).abs()
     bound = scale * (2 * F32 + F32 * (8 + 2 * dense.shape[1] ** 0.5)) + F16 * want.abs()
     return bool((off <= bound).all()), float((off / scale.clamp_min(1e-30)).max())
-
-
-def tuned(clock, calls):
-    """The fastest of the calls that run: its name, itself, how many did."""
-    best, tried, failed = None, 0, ""
-    for name, call in calls:
-        tried += 1
-        try:
-            us = clock.time(clock.graph(call), 10, 3)
-        except Exception as error:  # Out of shared memory, mostly.
-            failed = str(error).strip().split("\n")[0][:160]
-            continue
-        if best is None or us < best[0]:
-            best = (us, name, call)
-    if best is None:
-        raise RuntimeError(f"none of {tried} configurations ran: {failed}")
-    return best[1], best[2], tried
 
 
 def warm(cases, b, n):

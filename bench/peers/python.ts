@@ -2,13 +2,18 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Entry } from '../gpu/case.ts'
 import type { Times } from '../gpu/timing.ts'
 import { packageFile } from '../support.ts'
 
 export interface PythonCase {
   readonly id: string
-  /** Arrays lie at `FILE-indptr`, `FILE-indices` (i32) and `FILE-values` (f16). */
+  /** Arrays lie at `FILE-indptr`, `FILE-indices` (i32) and `FILE-values`. */
   readonly file: string
+}
+
+/** A case of blocks. */
+export interface BlockCase extends PythonCase {
   readonly size: number
   readonly b: number
   readonly width: number
@@ -24,16 +29,29 @@ export interface PythonResult {
   readonly facts?: Readonly<Record<string, number | string>>
 }
 
+/** A line of a case's table. */
+export const entryOf = (r: PythonResult): Entry => ({
+  name: r.name,
+  side: 'peer',
+  result: r.result,
+  note: r.note,
+  error: r.error,
+  scouted: r.times?.event ?? null,
+  times: r.times,
+  ...(r.facts ? { facts: r.facts } : {}),
+})
+
 /** More would not finish within a run of the suites. */
 const LIMIT_MS = 240_000
 
-/** Runs `block_sparse.py`; where Python, PyTorch or Triton is missing, `said` has the reason and there are no results. */
+/** Runs a program of this folder; where Python, PyTorch or Triton is missing, `said` has the reason and there are no results. */
 export async function runPython(
+  program: string,
   folder: string,
   cases: readonly PythonCase[],
   quick: boolean,
 ): Promise<{ readonly results: readonly PythonResult[]; readonly said: readonly string[] }> {
-  const script = packageFile('bench/peers/block_sparse.py')
+  const script = packageFile(`bench/peers/${program}`)
   const list = join(folder, 'cases.json')
   writeFileSync(list, JSON.stringify({ folder, quick, cases }))
   const there = spawnSync('python3', ['-c', 'import torch, triton; assert torch.cuda.is_available()'], {

@@ -6,10 +6,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Dtype, dense, type StoredTensor, type ValueArray } from '../../../src/node.ts'
-import { type PythonCase, type PythonResult, runPython } from '../../peers/python.ts'
+import { type BlockCase, entryOf, type PythonResult, runPython } from '../../peers/python.ts'
 import { type Blocks, blockedEll, halves, randomBlocks, rowsOf, widen } from '../blocks.ts'
 import { type Candidate, fieldOf, widthValues } from '../candidates.ts'
-import { type Contestant, compete, type Entry } from '../case.ts'
+import { type Contestant, compete } from '../case.ts'
 import { floor } from '../ceilings.ts'
 import { checkProduct, ours, peer, withTypes } from '../contestants.ts'
 import { ExpectedProduct, PRECISION } from '../expected.ts'
@@ -60,14 +60,14 @@ async function peers(
   operand: Uint16Array,
 ): Promise<readonly PythonResult[]> {
   writeFileSync(join(folder, 'operand'), operand)
-  const cases = cells.flatMap(({ m }, k): PythonCase[] => {
+  const cases = cells.flatMap(({ m }, k): BlockCase[] => {
     const file = join(folder, String(k))
     writeFileSync(`${file}-indptr`, m.indptr)
     writeFileSync(`${file}-indices`, m.indices)
     writeFileSync(`${file}-values`, m.values)
     return WIDTHS.map((width) => ({ id: `${cells[k]!.name} ${width}`, file, size: SIZE, b: m.b, width }))
   })
-  const { results, said } = await runPython(folder, cases, s.options.quick)
+  const { results, said } = await runPython('block_sparse.py', folder, cases, s.options.quick)
   for (const text of said) s.say(text)
   return results
 }
@@ -110,17 +110,6 @@ async function one(
     await formats.free()
   }
 }
-
-const entryOf = (r: PythonResult): Entry => ({
-  name: r.name,
-  side: 'peer',
-  result: r.result,
-  note: r.note,
-  error: r.error,
-  scouted: r.times?.event ?? null,
-  times: r.times,
-  ...(r.facts ? { facts: r.facts } : {}),
-})
 
 /** cuSPARSE's block formats. */
 export async function libraries(
