@@ -1,5 +1,6 @@
 /** What a device cannot launch is refused when a plan is compiled for it, with the kernel's and buffers' names. */
 import { fail } from './ast/diagnostic.ts'
+import { placeShared } from './backends/shared-memory.ts'
 import { brokenFact, factText } from './ir/facts.ts'
 import type { Buffer, Launch, Plan } from './ir/loops.ts'
 import { walkStmts } from './ir/tree.ts'
@@ -39,7 +40,7 @@ function checkShared(device: Device, launch: Launch): void {
     if (s.kind === 'alloc' && length?.kind === 'const')
       sizes.push({ name: s.buffer.name, bytes: length.value * elementBytes(device, s.buffer) })
   })
-  const total = sizes.reduce((n, b) => n + b.bytes, 0)
+  const total = device.kind === 'cuda' ? placeShared(launch).bytes : sizes.reduce((n, b) => n + b.bytes, 0)
   if (total > device.limits.maxSharedBytes)
     fail({
       code: 'plan/shared-too-large',

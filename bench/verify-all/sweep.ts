@@ -33,6 +33,7 @@ function boundaries(extent: number): Int32Array {
 
 const CHOICES: Readonly<Record<string, Choice>> = {
   bsr: { args: [[4], [7]] },
+  bsr_by_length: { args: [[4]] },
   dbsr: { args: [[4]] },
   sell: { args: [[8, 64]] },
   ell_at: { args: [[0]] },
@@ -134,6 +135,7 @@ export function storedBy(step: string, A: CoordTensor): number {
     case 'dia':
       return m * distinct((e) => cols[e]! - rows[e]! + m)
     case 'bsr':
+    case 'bsr_by_length':
     case 'dbsr': {
       const b = args[0]!
       return b * b * distinct((e) => Math.floor(rows[e]! / b) * n + Math.floor(cols[e]! / b))

@@ -6,8 +6,9 @@ import type { Buffer, CallPiece, Launch, Let, Reduce, Stmt } from '../ir/loops.t
 import { isBuiltinReducer } from '../ir/monoid.ts'
 import { isPacked } from '../ir/tiles.ts'
 import { type Body, walkStmts } from '../ir/tree.ts'
-import { callText } from './instr-calls.ts'
+import { callText, typeText } from './instr-calls.ts'
 import type { Mangler } from './mangle.ts'
+import type { MatrixUse } from './matrices.ts'
 import type { BufferRef, Helpers, Target, VectorRef } from './target.ts'
 
 const SYMBOL: Readonly<Record<Exclude<BinaryOp, 'min' | 'max' | 'div' | 'mod'>, readonly [string, number]>> =
@@ -39,6 +40,8 @@ export interface PrintContext {
   readonly buffers: ReadonlyMap<string, Buffer>
   /** How a parameter is spelled inside a kernel. */
   readonly param: (name: string) => string | undefined
+  /** The name of a matrix's description, where the target has any. */
+  readonly matrix?: (use: MatrixUse) => string
 }
 
 export class Printer {
@@ -104,7 +107,7 @@ export class Printer {
       case 'alloc':
         return this.#alloc(s.buffer, indent)
       case 'store':
-        return [`${indent}${this.#assign(s.buffer, s.index, this.expr(s.value))}`]
+        return [`${indent}${this.#assign(s.buffer, s.index, s.value)}`]
       case 'reduce':
         return this.#reduce(s).map((l) => indent + l)
       case 'barrier': {
@@ -121,7 +124,12 @@ export class Printer {
         const values = s.values.map((e) => this.expr(e))
         const lines = s.atomic
           ? t.atomicVector(v, s.atomic, values, this.#c.helpers)
-          : t.storeVector(v, values, this.#c.helpers)
+          : t.storeVector(
+              v,
+              values,
+              this.#c.helpers,
+              s.values.map((e) => isExact(e, v.ref.buffer)),
+            )
         return lines.map((l) => indent + l)
       }
       case 'instr':
@@ -148,6 +156,10 @@ export class Printer {
   /** What the text of an instruction mentions. */
   #piece(p: Exclude<CallPiece, string>): string {
     if (p.kind === 'value') return this.expr(p.value)
+    if (p.kind === 'map') {
+      invariant(this.#c.matrix, `${this.#target.name} has no descriptions of matrices`)
+      return `&${this.#c.matrix(p)}`
+    }
     const { name, buffer } = this.ref(p.buffer)
     const index = p.index[0] ? this.expr(p.index[0]) : ''
     const { instructions } = this.#target
@@ -171,6 +183,9 @@ export class Printer {
     invariant(length?.kind === 'const', `the length of ${buffer.name} is not constant`)
     const name = this.#c.mangler.name(buffer.name)
     const { instructions } = this.#target
+    const { memory } = buffer
+    if (memory?.opaque)
+      return [indent + this.#target.objects(name, typeText(memory, this.#target.name), length.value)]
     if (instructions && isPacked(buffer)) return [indent + instructions.packed(name, length.value / 2)]
     if (buffer.scope === 'register') {
       const text = this.#target.register(name, computeType(buffer.dtype), length.value)
@@ -179,12 +194,13 @@ export class Printer {
       return []
     }
     this.shared.push(buffer)
-    const text = this.#target.shared(name, buffer.dtype, length.value, sharedAlign(buffer))
+    const text = this.#target.shared(name, buffer.dtype, length.value, sharedAlign(buffer), buffer.name)
     return text === null ? [] : [indent + text]
   }
 
-  #assign(buffer: string, index: readonly Expr[], value: string): string {
+  #assign(buffer: string, index: readonly Expr[], stored: Expr): string {
     const ref = this.ref(buffer)
+    const value = this.expr(stored)
     if (isScalar(ref.buffer)) return `${ref.name} = ${value};`
     const { instructions } = this.#target
     if (instructions && isPacked(ref.buffer)) {
@@ -192,7 +208,8 @@ export class Printer {
       return instructions.setHalf(ref.name, this.expr(index[0]!), value, dtype, this.#c.helpers)
     }
     if (ref.buffer.scope === 'register') return `${ref.name}[${this.expr(index[0]!)}] = ${value};`
-    return this.#target.store(ref, this.expr(index[0]!), value, this.#c.helpers)
+    const exact = isExact(stored, ref.buffer)
+    return this.#target.store(ref, this.expr(index[0]!), value, this.#c.helpers, exact)
   }
 
   #reduce(r: Reduce): readonly string[] {
@@ -322,8 +339,13 @@ export class Printer {
   }
 }
 
+/** Whether the value is surely one of the buffer's type, and not a wider one of registers: arithmetic is not. */
+const isExact = (e: Expr, b: Buffer): boolean =>
+  e.dtype === b.dtype &&
+  (e.kind === 'load' || e.kind === 'cast' || (e.kind === 'var' && e.name.includes('.')))
+
 /** What every shared array is aligned to. */
-export const SHARED_ALIGN = 16
+const SHARED_ALIGN = 16
 
 /** What its memory asks for, if that is more. */
 export const sharedAlign = (b: Buffer): number => Math.max(SHARED_ALIGN, b.memory?.align ?? 0)

@@ -51,7 +51,8 @@ export interface Target {
   readonly select: (cond: string, then: string, otherwise: string) => string
   readonly cast: (x: string, from: Dtype, to: Dtype, helpers: Helpers) => string
   readonly load: (b: BufferRef, index: string, helpers: Helpers) => string
-  readonly store: (b: BufferRef, index: string, value: string, helpers: Helpers) => string
+  /** `exact`: the value is one that the element type has. */
+  readonly store: (b: BufferRef, index: string, value: string, helpers: Helpers, exact: boolean) => string
   /** How many neighbouring elements one access may hold, largest first; none where this is not worth it. */
   readonly widths: (b: Buffer) => readonly number[]
   /** Statements that define `names` as the elements in order. */
@@ -64,7 +65,12 @@ export interface Target {
     values: readonly string[],
     helpers: Helpers,
   ) => readonly string[]
-  readonly storeVector: (v: VectorRef, values: readonly string[], helpers: Helpers) => readonly string[]
+  readonly storeVector: (
+    v: VectorRef,
+    values: readonly string[],
+    helpers: Helpers,
+    exact: readonly boolean[],
+  ) => readonly string[]
   readonly builtin: (axis: ThreadAxis) => string
   readonly let: (name: string, dtype: Dtype, value: string) => string
   /** What the thread with this bit of its number flipped has, met among as many neighbours. */
@@ -84,7 +90,14 @@ export interface Target {
     readonly shared: (name: string, index: string) => string
   }
   /** Aligned to 16 bytes at least. `null`: declared elsewhere (module scope). */
-  readonly shared: (name: string, dtype: Dtype, length: number, align: number) => string | null
+  readonly shared: (
+    name: string,
+    dtype: Dtype,
+    length: number,
+    align: number,
+    /** What the array is called in the plan. */
+    buffer: string,
+  ) => string | null
   readonly forHeader: (name: string, extent: string) => string
   readonly whileHeader: (cond: string) => string
   readonly barrier: string

@@ -1,6 +1,6 @@
 /**
- * Invariant reached: a nest that only fills shared memory is run once by all threads of the block together,
- * each taking every T-th element, instead of by each thread as a whole.
+ * Invariant reached: a nest that only fills shared memory, or stores what it holds, is run once by all threads of the
+ * block together, each taking every T-th element, instead of by each thread as a whole.
  */
 import {
   add,
@@ -41,8 +41,10 @@ export function cooperate(kernel: Kernel2): Kernel2 {
 
 function distribute(top: Stmt, names: Names): Stmt {
   const shared = new Set<string>()
+  const local = new Set<string>()
   const threads = new Map<ThreadAxis, number>()
   walkStmts([top], (s) => {
+    if (s.kind === 'alloc') local.add(s.buffer.name)
     if (s.kind === 'alloc' && s.buffer.scope === 'shared') shared.add(s.buffer.name)
     const axis = threadAxis(s)
     if (axis && s.kind === 'for' && s.extent.kind === 'const')
@@ -53,7 +55,7 @@ function distribute(top: Stmt, names: Names): Stmt {
   if (shared.size === 0 || threads.size === 0) return top
   const varying = new Varying(top, threads)
   const visit = (s: Stmt, around: Axes): Stmt => {
-    if (fillsShared(s, shared) && !isTogether(s, lanes)) {
+    if ((fillsShared(s, shared) || copiesOut(s, shared, local)) && !isTogether(s, lanes)) {
       // A thread on which elements, values or whether it runs depend has its own; the others divide the work.
       const own = varying.ofStmt(s)
       const free = new Map([...threads].filter(([axis]) => !own.has(axis) && !around.has(axis)))
@@ -80,6 +82,19 @@ function fillsShared(s: Stmt, shared: ReadonlySet<string>): s is For | Store {
   return (
     !onThreads && written.length > 0 && written.every((a) => shared.has(a.buffer) && a.stmt.kind === 'store')
   )
+}
+
+/** Spatial loops that store to global memory what shared memory holds: no two iterations store to one element. */
+function copiesOut(s: Stmt, shared: ReadonlySet<string>, local: ReadonlySet<string>): s is For {
+  if (s.kind !== 'for') return false
+  let plain = true
+  let reads = false
+  walkStmts([s], (x) => {
+    if (x.kind === 'for') plain &&= !x.reduce && x.mode.kind !== 'bind' && x.mode.kind !== 'instr'
+    else plain &&= x.kind === 'store' && !local.has(x.buffer)
+  })
+  for (const a of plain ? accessesOf([s]) : []) reads ||= a.mode === 'read' && shared.has(a.buffer)
+  return plain && reads
 }
 
 /**

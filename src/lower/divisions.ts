@@ -1,25 +1,45 @@
 /**
  * Invariant reached: integer division and modulo are `quo` and `rem`, which every target has. Where the
  * dividend may be negative, flooring is spelled out; a divisor that may be 0 gives 0.
+ *
+ * Neighbours divide alike: `(x + r) / c` is `x / c`, and `(x + r) mod c` is `x mod c + r`, where some `g` divides `x`
+ * and `c` and `0 <= r < g`. So addresses that a tile permutes in groups stay a sum of one base and a constant.
  */
 import { isFloat } from '../ir/dtype.ts'
 import { add, and, binary, constant, type Expr, eq, select, sub } from '../ir/expr.ts'
-import type { Buffer } from '../ir/loops.ts'
+import { divisor, divisorsOf, gcd } from '../ir/facts.ts'
+import type { Buffer, Fact } from '../ir/loops.ts'
 import type { Param } from '../ir/stage1.ts'
 import { type Body, rewriteStmts } from '../ir/tree.ts'
 import { naturals } from './natural.ts'
 
-export function lowerDivisions(body: Body, params: readonly Param[], buffers: readonly Buffer[]): Body {
+export function lowerDivisions(
+  body: Body,
+  params: readonly Param[],
+  buffers: readonly Buffer[],
+  facts: readonly Fact[] | undefined,
+): Body {
   const nonNegative = naturals(body, params, buffers)
+  const factor = divisorsOf(facts)
   return rewriteStmts(body, {
     expr: (e) => {
       if (e.kind !== 'binary' || (e.op !== 'div' && e.op !== 'mod') || isFloat(e.dtype)) return undefined
       const safe = e.b.kind === 'const' && e.b.value !== 0
       const positive = nonNegative(e.a) && nonNegative(e.b)
-      const value = positive ? binary(e.op === 'div' ? 'quo' : 'rem', e.a, e.b) : floored(e.op, e.a, e.b)
+      const [from, rest] = e.b.kind === 'const' ? apart(e.a, e.b.value, factor) : [e.a, 0]
+      const value = positive ? binary(e.op === 'div' ? 'quo' : 'rem', from, e.b) : floored(e.op, from, e.b)
+      if (e.op === 'mod' && rest > 0) return add(value, constant(rest, e.dtype))
       return safe ? value : select(eq(e.b, constant(0, e.b.dtype)), constant(0, e.dtype), value)
     },
   })
+}
+
+/** `e` as `x + r` where what divides `x` and `c` is greater than `r`; `x` is not negative where `e` is not. */
+function apart(e: Expr, c: number, factor: (leaf: Expr) => number): [x: Expr, r: number] {
+  if (e.kind !== 'binary' || e.op !== 'add' || e.b.kind !== 'const' || c <= 0) return [e, 0]
+  const g = gcd(divisor(e.a, factor), c)
+  const r = e.b.value - g * Math.floor(e.b.value / g)
+  return [add(e.a, constant(e.b.value - r, e.b.dtype)), r]
 }
 
 function floored(op: 'div' | 'mod', a: Expr, b: Expr): Expr {

@@ -82,7 +82,7 @@ export const LAUNCH_PASSES: readonly {
   { name: 'branches', run: (b, c) => settleBranches(b, c.kernel.facts) },
   { name: 'unswitch', run: (b, c) => unswitch(b, c.names) },
   { name: 'scalars', run: (b, c) => scalars(b, c.names) },
-  { name: 'divisions', run: (b, c) => lowerDivisions(b, c.kernel.params, c.kernel.buffers) },
+  { name: 'divisions', run: (b, c) => lowerDivisions(b, c.kernel.params, c.kernel.buffers, c.kernel.facts) },
   { name: 'casts', run: (b, c) => explicitCasts(b, c.kernel.buffers) },
   { name: 'hoist', run: (b, c) => hoist(b, c.names, c.kernel.buffers) },
   { name: 'searches', run: (b, c) => lowerSearches(b, c.names) },

@@ -39,6 +39,12 @@ schedule product.plain(rows, cols, depth, stages) {
   cache_read B at po in shared -> Bs
   pipeline po by stages
 }
+// Results leave through shared memory, in other order than they were computed in.
+schedule product.out(rows, cols, depth, stages) {
+  use plain(rows, cols, depth, stages)
+  cache_write C at jo in shared -> Cs
+  reorder (Cs.ih, Cs.it, Cs.ir, Cs.jt, Cs.jr)
+}
 schedule product.padded(rows, cols, depth, stages) {
   use tiles(rows, cols, depth)
   cache_read A at po in shared transposed stride 4 * rows + 1 padded 0 -> As
@@ -165,6 +171,7 @@ function inputsOf(kernel: string, m: number, n: number, k: number, seed: number)
 
 const CASES = [
   ['product', 'plain'],
+  ['product', 'out'],
   ['product', 'padded'],
   ['product', 'even'],
   ['product', 'exact'],

@@ -52,6 +52,7 @@ export const STANDARD: readonly Standard[] = [
   { name: 'nm', args: [2, 4], few: [2, 4] },
   { name: 'bsr', args: [1] },
   { name: 'bsr', args: [4] },
+  { name: 'bsr_by_length', args: [4] },
   { name: 'dbsr', args: [3] },
   {
     name: 'vbr',

@@ -1,18 +1,17 @@
 /** Stage III → CUDA C++: one `extern "C"` kernel for each launch. The physical grid is one-dimensional. */
-import { invariant } from '../../ast/diagnostic.ts'
-import { DTYPE_BYTES } from '../../ir/dtype.ts'
 import type { Expr } from '../../ir/expr.ts'
 import type { Launch, Plan } from '../../ir/loops.ts'
-import { walkStmts } from '../../ir/tree.ts'
 import { argsOf, type LaunchUse } from '../emit.ts'
 import { blockDecode } from '../grid.ts'
 import { newest } from '../instr-calls.ts'
 import { Mangler } from '../mangle.ts'
-import type { Entry, ModuleText } from '../module.ts'
+import { type MatrixUse, matricesOf, matrixName } from '../matrices.ts'
+import type { ArgSpec, Entry, ModuleText } from '../module.ts'
 import { overlapsOf, plainText, withWait } from '../overlap.ts'
-import { Printer, SHARED_ALIGN, sharedAlign } from '../printer.ts'
+import { Printer } from '../printer.ts'
+import { placeShared, type SharedMemory } from '../shared-memory.ts'
 import type { Helpers, Target } from '../target.ts'
-import { CUDA, CUDA_MEMORY, OVERLAP } from '../targets/cuda.ts'
+import { CUDA, CUDA_MEMORY, MATRIX, OVERLAP } from '../targets/cuda.ts'
 
 export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
   const helpers: Helpers = new Map()
@@ -22,16 +21,29 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
   const overlaps = overlapsOf(plan)
   for (const [k, use] of uses.entries()) {
     const { leads, held } = overlaps[k]!
-    const launch = held ? { ...use.launch, body: withWait(use.launch.body, held, WAIT) } : use.launch
+    const waiting = held ? { ...use.launch, body: withWait(use.launch.body, held, WAIT) } : use.launch
+    const shared = placeShared(waiting)
+    const { launch } = shared
     if (leads) helpers.set(OVERLAP.begin.name, OVERLAP.begin.text)
     if (held) helpers.set(OVERLAP.wait.name, OVERLAP.wait.text)
     const mangler = new Mangler(CUDA.reserved)
     const entry = mangler.unique(launch.name)
-    const shared = sharedMemory(launch)
-    const target = shared.bytes > STATIC_LIMIT ? shared.dynamic : CUDA
-    const printer = new Printer({ target, mangler, helpers, buffers, param: () => undefined }, launch)
-    const args = argsOf(use)
+    const target = shared.bytes > STATIC_LIMIT || shared.reused ? carving(shared) : CUDA
+    const names = new Map(
+      matricesOf(launch).map((m) => [matrixName(m), mangler.unique(`${m.buffer}_matrix`)]),
+    )
+    const matrix = (m: MatrixUse): string => names.get(matrixName(m))!
+    const printer = new Printer({ target, mangler, helpers, buffers, param: () => undefined, matrix }, launch)
+    const args = [
+      ...argsOf(use),
+      ...matricesOf(launch).map((m): ArgSpec => {
+        const { dtype } = buffers.get(m.buffer)!
+        return { kind: 'matrix', name: matrix(m), buffer: m.buffer, dtype, matrix: m.matrix }
+      }),
+    ]
+    if (names.size > 0) helpers.set(MATRIX.name, MATRIX.text)
     const parameters = args.map((a) => {
+      if (a.kind === 'matrix') return `const __grid_constant__ ${MATRIX.name} ${a.name}`
       const name = mangler.name(a.name)
       if (a.kind === 'scalar') return `${CUDA.type(a.dtype)} ${name}`
       // What another launch changes while this one runs is not this pointer's alone: its loads stay behind the wait.
@@ -58,39 +70,14 @@ const WAIT = plainText('cuda', `${OVERLAP.wait.name}();`)
 /** Bytes of shared memory that declarations in the text may take; more is given at launch. */
 const STATIC_LIMIT = 48 * 1024
 
-/** How much shared memory a launch uses, and the target that carves it out of one dynamic array. */
-function sharedMemory(launch: Launch): {
-  readonly bytes: number
-  readonly align: number
-  readonly dynamic: Target
-} {
-  const offsets: number[] = []
-  let bytes = 0
-  let most = SHARED_ALIGN
-  walkStmts(launch.body, (s) => {
-    if (s.kind !== 'alloc' || s.buffer.scope !== 'shared') return
-    const align = sharedAlign(s.buffer)
-    bytes = Math.ceil(bytes / align) * align
-    offsets.push(bytes)
-    const length = s.buffer.shape[0]
-    invariant(length?.kind === 'const', `the length of ${s.buffer.name} is not constant`)
-    bytes += length.value * DTYPE_BYTES[s.buffer.dtype]
-    most = Math.max(most, align)
-  })
-  const next = offsets.values()
-  return {
-    bytes,
-    align: most,
-    dynamic: {
-      ...CUDA,
-      // Allocations are printed in the order they are met here.
-      shared: (name, dtype) => {
-        const type = CUDA_MEMORY[dtype]
-        return `${type}* const ${name} = (${type}*)(shared_memory + ${next.next().value});`
-      },
-    },
-  }
-}
+/** The target that carves what is shared out of one dynamic array. */
+const carving = ({ offsets }: SharedMemory): Target => ({
+  ...CUDA,
+  shared: (name, dtype, _length, _align, buffer) => {
+    const type = CUDA_MEMORY[dtype]
+    return `${type}* const ${name} = (${type}*)(shared_memory + ${offsets.get(buffer)});`
+  },
+})
 
 function kernelText(
   launch: Launch,

@@ -1,0 +1,88 @@
+/**
+ * Where the shared memory of a launch lies in one array. Arrays that are never in use at one time lie in the same place
+ * (Chaitin's interference, over the launch's statements in order), with a barrier between their uses: what copies a
+ * tile out needs no memory beside what computed it.
+ */
+import { invariant } from '../ast/diagnostic.ts'
+import { DTYPE_BYTES } from '../ir/dtype.ts'
+import type { Buffer, Launch, Stmt } from '../ir/loops.ts'
+import { accessesOf, type Body, stmt, walkStmts } from '../ir/tree.ts'
+import { sharedAlign } from './printer.ts'
+
+export interface SharedMemory {
+  /** The launch, with barriers before what comes to lie where something else was. */
+  readonly launch: Launch
+  readonly bytes: number
+  /** What the whole is aligned to, in bytes. */
+  readonly align: number
+  /** In bytes, by name. */
+  readonly offsets: ReadonlyMap<string, number>
+  /** Whether arrays lie in one place. */
+  readonly reused: boolean
+}
+
+interface Placed {
+  readonly name: string
+  readonly offset: number
+  readonly end: number
+  /** Statements of the launch, from the first to the last that touches it. */
+  readonly first: number
+  readonly last: number
+}
+
+export function placeShared(launch: Launch): SharedMemory {
+  const placed: Placed[] = []
+  const moments = momentsOf(launch.body)
+  for (const b of allocated(launch.body)) placed.push(place(b, placed, moments.get(b.name) ?? [0, Infinity]))
+  const before = new Set(
+    placed.flatMap((p) =>
+      placed.some((q) => q.last < p.first && q.offset < p.end && p.offset < q.end) ? [p.first] : [],
+    ),
+  )
+  const body = launch.body.flatMap((s, k): readonly Stmt[] =>
+    before.has(k) ? [stmt({ kind: 'barrier' }), s] : [s],
+  )
+  return {
+    launch: before.size > 0 ? { ...launch, body: Object.freeze(body) } : launch,
+    bytes: Math.max(0, ...placed.map((p) => p.end)),
+    align: Math.max(1, ...allocated(launch.body).map(sharedAlign)),
+    offsets: new Map(placed.map((p) => [p.name, p.offset])),
+    reused: before.size > 0,
+  }
+}
+
+function allocated(body: Body): readonly Buffer[] {
+  const out: Buffer[] = []
+  walkStmts(body, (s) => {
+    if (s.kind === 'alloc' && s.buffer.scope === 'shared') out.push(s.buffer)
+  })
+  return out
+}
+
+/** Of arrays of the whole launch, which loops do not bring back: the first and the last statement that touches them. */
+function momentsOf(body: Body): ReadonlyMap<string, readonly [number, number]> {
+  const own = new Set(body.flatMap((s) => (s.kind === 'alloc' ? [s.buffer.name] : [])))
+  const out = new Map<string, readonly [number, number]>()
+  body.forEach((s, k) => {
+    for (const { buffer } of accessesOf([s]))
+      if (own.has(buffer)) out.set(buffer, [out.get(buffer)?.[0] ?? k, k])
+  })
+  return out
+}
+
+/** At the lowest place that is free for as long as the array is in use. */
+function place(b: Buffer, placed: readonly Placed[], [first, last]: readonly [number, number]): Placed {
+  const length = b.shape[0]
+  invariant(length?.kind === 'const', `the length of ${b.name} is not constant`)
+  const bytes = length.value * DTYPE_BYTES[b.dtype]
+  const align = sharedAlign(b)
+  const others = placed
+    .filter((p) => p.first <= last && first <= p.last)
+    .toSorted((p, q) => p.offset - q.offset)
+  let offset = 0
+  for (const p of others) {
+    if (offset + bytes <= p.offset) break
+    offset = Math.max(offset, Math.ceil(p.end / align) * align)
+  }
+  return { name: b.name, offset, end: offset + bytes, first, last }
+}

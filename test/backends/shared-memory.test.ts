@@ -1,0 +1,92 @@
+/** Where arrays of shared memory lie: apart while both are in use, and with a barrier between where not. */
+import { fc, test } from '@fast-check/vitest'
+import { describe, expect } from 'vitest'
+import { placeShared } from '../../src/backends/shared-memory.ts'
+import { int, load } from '../../src/ir/expr.ts'
+import type { Buffer, Launch, Stmt } from '../../src/ir/loops.ts'
+import { stmt } from '../../src/ir/tree.ts'
+
+const array = (name: string, length: number): Buffer => ({
+  name,
+  dtype: 'f32',
+  scope: 'shared',
+  role: 'local',
+  shape: [int(length)],
+  fill: 0,
+  accumulate: 'f32',
+})
+const alloc = (b: Buffer): Stmt => stmt<Stmt>({ kind: 'alloc', buffer: b })
+/** A statement that touches some arrays: writes the first, reads the others. */
+const touch = (names: readonly string[]): Stmt =>
+  stmt<Stmt>({
+    kind: 'store',
+    buffer: names[0]!,
+    index: [int(0)],
+    value: names.slice(1).reduce((e, n) => load(n, [int(1)], 'f32') ?? e, load(names[0]!, [int(2)], 'f32')),
+  })
+const launchOf = (body: readonly Stmt[]): Launch =>
+  ({
+    kind: 'launch',
+    name: 'k',
+    grid: [int(1), int(1), int(1)],
+    block: [32, 1, 1],
+    body,
+  }) as unknown as Launch
+
+/** Lengths of arrays, and which two each statement touches. */
+const programs = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 6 }).chain((lengths) =>
+  fc.record({
+    lengths: fc.constant(lengths),
+    uses: fc.array(fc.array(fc.nat(lengths.length - 1), { minLength: 1, maxLength: 2 }), { maxLength: 10 }),
+  }),
+)
+
+describe('placeShared', () => {
+  test.prop([programs], { numRuns: 500 })('no two arrays in use at one time meet', ({ lengths, uses }) => {
+    const arrays = lengths.map((n, k) => array(`s${k}`, n))
+    const body = [...arrays.map(alloc), ...uses.map((u) => touch(u.map((k) => `s${k}`)))]
+    const { bytes, offsets, launch, reused } = placeShared(launchOf(body))
+    const total = arrays.reduce((n, b) => n + 16 * Math.ceil((4 * lengths[arrays.indexOf(b)]!) / 16), 0)
+    expect(bytes).toBeLessThanOrEqual(total)
+    const at = (k: number) => ({ from: offsets.get(`s${k}`)!, to: offsets.get(`s${k}`)! + 4 * lengths[k]! })
+    for (const k of lengths.keys()) {
+      expect(at(k).from % 16).toBe(0)
+      expect(at(k).to).toBeLessThanOrEqual(bytes)
+    }
+    const meet = (a: number, b: number): boolean => at(a).from < at(b).to && at(b).from < at(a).to
+    // In the order of execution: whoever takes over a place comes after a barrier, and the one before is not used again.
+    const since = new Map<number, number>()
+    let barriers = 0
+    for (const s of launch.body) {
+      if (s.kind === 'barrier') barriers++
+      if (s.kind !== 'store') continue
+      const touched = [s.buffer, ...(s.value.kind === 'load' ? [s.value.buffer] : [])].map((n) =>
+        Number(n.slice(1)),
+      )
+      for (const k of touched)
+        for (const [other, when] of since)
+          if (other !== k && meet(k, other)) expect(when).toBeLessThan(barriers)
+      for (const k of touched) since.set(k, barriers)
+      for (const a of touched) for (const b of touched) if (a !== b) expect(meet(a, b)).toBe(false)
+    }
+    expect(reused).toBe(barriers > 0)
+    for (const [a, first] of intervals(uses))
+      for (const [b, second] of intervals(uses))
+        if (a !== b && first[0] <= second[1] && second[0] <= first[1]) expect(meet(a, b)).toBe(false)
+  })
+
+  test('arrays that follow each other take the place of one', () => {
+    const body = [alloc(array('a', 8)), alloc(array('b', 8)), touch(['a']), touch(['b'])]
+    const { bytes, launch } = placeShared(launchOf(body))
+    expect(bytes).toBe(32)
+    expect(launch.body.map((s) => s.kind)).toEqual(['alloc', 'alloc', 'store', 'barrier', 'store'])
+  })
+})
+
+function intervals(uses: readonly (readonly number[])[]): Map<number, [number, number]> {
+  const out = new Map<number, [number, number]>()
+  uses.forEach((u, at) => {
+    for (const k of u) out.set(k, [out.get(k)?.[0] ?? at, at])
+  })
+  return out
+}

@@ -1,0 +1,57 @@
+/** Divisions of sums: neighbours share a base, and every value is that of flooring division. */
+import { fc, test } from '@fast-check/vitest'
+import { expect } from 'vitest'
+import { evaluate } from '../../src/ir/evaluate.ts'
+import { add, div, type Expr, int, mod, mul, variable } from '../../src/ir/expr.ts'
+import type { Store } from '../../src/ir/loops.ts'
+import { stmt } from '../../src/ir/tree.ts'
+import { lowerDivisions } from '../../src/lower/divisions.ts'
+
+const store = (e: Expr): Store =>
+  stmt<Store>({ kind: 'store', buffer: 'X', index: [int(0)], value: e, span: undefined })
+
+const lowered = (e: Expr, facts: Parameters<typeof lowerDivisions>[3] = undefined): Expr => {
+  const [s] = lowerDivisions([store(e)], [], [], facts)
+  return (s as Store).value
+}
+
+const N = variable('n')
+
+/** Sums, products, quotients and remainders of `n` and constants. */
+const expressions: fc.Arbitrary<Expr> = fc.letrec<{ e: Expr }>((tie) => ({
+  e: fc.oneof(
+    { depthSize: 'medium', withCrossShrink: true },
+    fc.constant<Expr>(N),
+    fc.tuple(tie('e'), fc.integer({ min: -40, max: 40 })).map(([e, c]) => add(e, int(c))),
+    fc.tuple(tie('e'), fc.constantFrom(2, 3, 4, 8)).map(([e, c]) => mul(e, int(c))),
+    fc.tuple(tie('e'), fc.constantFrom(1, 2, 3, 4, 6, 8, 64)).map(([e, c]) => div(e, int(c))),
+    fc.tuple(tie('e'), fc.constantFrom(1, 2, 3, 4, 6, 8, 64)).map(([e, c]) => mod(e, int(c))),
+  ),
+})).e
+
+test.prop([expressions, fc.integer({ min: -300, max: 300 })], { numRuns: 2000 })(
+  'the value is the same',
+  (e, n) => {
+    const sizes = new Map([['n', n]])
+    expect(evaluate(lowered(e), sizes) === evaluate(e, sizes)).toBe(true)
+  },
+)
+
+test.prop([expressions, fc.integer({ min: -50, max: 50 })], { numRuns: 1000 })(
+  'and so is that of what a requirement makes a multiple',
+  (e, n) => {
+    const sizes = new Map([['n', 4 * n]])
+    const facts = [{ size: 'n', relation: 'multiple', by: 4 } as const]
+    expect(evaluate(lowered(e, facts), sizes) === evaluate(e, sizes)).toBe(true)
+  },
+)
+
+test('elements of a group have one base', () => {
+  const at = (k: number): Expr => {
+    const place = mod(add(mul(N, int(8)), int(k)), int(64))
+    return add(mul(div(place, int(8)), int(100)), mod(place, int(8)))
+  }
+  const base = lowered(at(0))
+  for (let k = 1; k < 8; k++) expect(lowered(at(k))).toEqual(add(base, int(k)))
+  expect(lowered(at(8))).not.toEqual(add(base, int(8)))
+})
