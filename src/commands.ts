@@ -3,9 +3,10 @@ import { fail } from './ast/diagnostic.ts'
 import { physicalGrid } from './backends/grid.ts'
 import type { Bound } from './bind/index.ts'
 import { evaluate } from './ir/evaluate.ts'
+import type { Expr } from './ir/expr.ts'
 import type { Launch } from './ir/loops.ts'
 import type { Program } from './program.ts'
-import type { Command, Device, DeviceBuffer } from './runtime/device.ts'
+import type { ArgValue, Command, Device, DeviceBuffer } from './runtime/device.ts'
 
 export function commandsOf(
   program: Program,
@@ -29,7 +30,12 @@ export function commandsOf(
     const entry = entries[next++]!
     const grid = gridOf(device, step, bound)
     if (!grid) continue
-    const args = entry.args.map((a) => (a.kind === 'buffer' ? memory.get(a.name)! : params.get(a.name)!))
+    const args = entry.args.map((a): ArgValue => {
+      if (a.kind === 'buffer') return memory.get(a.name)!
+      if (a.kind === 'scalar') return params.get(a.name)!
+      const size = (e: Expr): number => evaluate(e, params)
+      return { memory: memory.get(a.buffer)!, rows: size(a.matrix.rows), columns: size(a.matrix.columns) }
+    })
     const module = program.modules.get(entry.name)!
     commands.push({ kind: 'launch', module, entry: entry.name, grid, args, follows: commands.length > 0 })
   }

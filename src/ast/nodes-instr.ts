@@ -54,12 +54,15 @@ export interface Instr extends Item {
   readonly words: readonly Ident[]
   readonly items: readonly InstrItem[]
 }
-/** `C: f32[16, 8] in tiles aligned 16`; the memory is `global`, `shared`, or the name of a declared one. */
+/**
+ * `C: f32[16, 8] in tiles aligned 16`; the memory is `global`, `shared`, or the name of a declared one, of which there
+ * may be several: `in tiles or rows`.
+ */
 export interface Operand extends Node {
   readonly name: Ident
   readonly type: TypeName
   readonly shape: readonly Expr[]
-  readonly memory: Ident
+  readonly memories: readonly Ident[]
   readonly aligned: Expr | null
   readonly mapped: Mapped | null
 }

@@ -84,12 +84,12 @@ export const instructions: Actions = {
   InstrThreads: (_, count, _threads) => get(count),
   Mapped: (_, swizzle): ast.Mapped => ({ swizzle: maybe(swizzle) }),
   Swizzle: (_, bytes) => get(bytes),
-  Operand(name, _colon, type, _open, shape, _close, _in, memory, aligned, mapped): ast.Operand {
+  Operand(name, _colon, type, _open, shape, _close, _in, memories, aligned, mapped): ast.Operand {
     return {
       name: get(name),
       type: typeName(get(type), ast.SCALAR_TYPES),
       shape: list(shape),
-      memory: get(memory),
+      memories: list(memories),
       aligned: maybe(aligned),
       mapped: maybe(mapped),
       span: spanOf(this),

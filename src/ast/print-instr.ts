@@ -55,7 +55,7 @@ export function printInstr(p: Printer, s: Instr, iterate: (s: Iterate, first: bo
 const operandDoc = (o: Operand): Doc => [
   `${o.name.name}: `,
   typed(o.type.name, o.shape),
-  ` in ${o.memory.name}`,
+  ` in ${o.memories.map((m) => m.name).join(' or ')}`,
   aligned(o.aligned),
   o.mapped ? ' mapped' : '',
   o.mapped?.swizzle ? [' swizzle ', exprDoc(o.mapped.swizzle)] : '',

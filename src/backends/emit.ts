@@ -5,7 +5,8 @@
 import { fail, type Span } from '../ast/diagnostic.ts'
 import { type Expr, freeVars, walkExpr } from '../ir/expr.ts'
 import type { Buffer, Launch, Plan, PlanStep } from '../ir/loops.ts'
-import { accessesOf, exprsOf, walkStmts } from '../ir/tree.ts'
+import { accessesOf, type BufferAccess, exprsOf, piecesOf, walkStmts } from '../ir/tree.ts'
+import { capabilitiesOf } from './instr-calls.ts'
 import type { ArgSpec, ModuleText } from './module.ts'
 import { cudaModule } from './modules/cuda.ts'
 import { jsModule } from './modules/js.ts'
@@ -29,7 +30,8 @@ export function usesOf(plan: Plan): LaunchUse[] {
 function useOf(plan: Plan, launch: Launch): LaunchUse {
   const read = new Set<string>()
   const written = new Set<string>()
-  for (const a of accessesOf(launch.body)) (a.mode === 'write' ? written : read).add(a.buffer)
+  for (const a of accessesOf(launch.body))
+    if (!isDescribed(a)) (a.mode === 'write' ? written : read).add(a.buffer)
   const vars = new Set<string>()
   walkStmts(launch.body, (s) => {
     for (const e of exprsOf(s)) walkExpr(e, (x) => x.kind === 'var' && vars.add(x.name))
@@ -49,6 +51,13 @@ function useOf(plan: Plan, launch: Launch): LaunchUse {
   }
 }
 
+/** Whether an instruction moves boxes of the buffer, and needs no address of it. */
+function isDescribed({ stmt: s, buffer, whole }: BufferAccess): boolean {
+  const pieces = whole && s.kind === 'instr' ? piecesOf(s).filter((p) => p.kind !== 'value') : []
+  const own = pieces.filter((p) => p.buffer === buffer)
+  return own.length > 0 && own.every((p) => p.kind === 'map')
+}
+
 export const argsOf = (use: LaunchUse): ArgSpec[] => [
   ...use.buffers.map(
     (b): ArgSpec => ({ kind: 'buffer', name: b.buffer.name, dtype: b.buffer.dtype, access: b.access }),
@@ -65,7 +74,7 @@ export const LANES: Readonly<Record<ModuleText['target'], { readonly lanes?: num
 
 /** What a device has that the texts for it may use. */
 export interface TextOptions {
-  /** WGSL: f16 in memory is f16, and not a word of 32 bits. */
+  /** WGSL: f16 in memory is f16, and not a word of 32 bits. Left out: where instructions need it. */
   readonly f16?: boolean | undefined
 }
 
@@ -73,11 +82,13 @@ export interface TextOptions {
 export function emit(plan: Plan, target: ModuleText['target'], options: TextOptions = {}): ModuleText[] {
   if (target === 'js') return [jsModule(plan, usesOf(plan))]
   if (target === 'wgsl') refuseF64(plan)
-  const table = wgsl(options.f16 ?? false)
+  const table = wgsl(options.f16 ?? (target === 'wgsl' && usesOf(plan).some(needsF16)))
   const vectors = vectorAccesses(plan, target === 'cuda' ? CUDA : table)
   const uses = usesOf(vectors)
   return target === 'cuda' ? [cudaModule(vectors, uses)] : wgslModules(vectors, uses, table)
 }
+
+const needsF16 = (use: LaunchUse): boolean => capabilitiesOf(use, 'wgsl').some((c) => c.name === 'f16')
 
 /** WGSL has no 64-bit floats, in memory or in registers. */
 function refuseF64(plan: Plan): void {

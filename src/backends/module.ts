@@ -1,6 +1,7 @@
 /** Printed modules: what a backend hands to a device. */
 import type { Span } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
+import type { Matrix } from '../ir/loops.ts'
 
 /** How an argument is passed to a launch, in the order of the entry's signature. */
 export type ArgSpec =
@@ -12,6 +13,14 @@ export type ArgSpec =
     }
   /** Scalars are passed by value (CUDA, JS) or through one uniform block (WGSL), in this order. */
   | { readonly kind: 'scalar'; readonly name: string; readonly dtype: Dtype }
+  /** A description of a buffer as a matrix (CUDA). */
+  | {
+      readonly kind: 'matrix'
+      readonly name: string
+      readonly buffer: string
+      readonly dtype: Dtype
+      readonly matrix: Matrix
+    }
 
 /** One entry point of a printed module. */
 export interface Entry {
@@ -39,4 +48,13 @@ export interface ModuleText {
   readonly entries: readonly Entry[]
   /** The declared instruction that asks most of the device, and the version it asks for. */
   readonly needs?: { readonly instr: string; readonly version: number; readonly span?: Span | undefined }
+  /** What texts of declarations ask of the device, among its features by name. */
+  readonly capabilities?: readonly Capability[]
+}
+
+/** Asked for by a declared instruction or memory. */
+export interface Capability {
+  readonly name: string
+  readonly by: string
+  readonly span?: Span | undefined
 }

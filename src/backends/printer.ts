@@ -128,7 +128,7 @@ export class Printer {
               v,
               values,
               this.#c.helpers,
-              s.values.map((e) => isExact(e, v.ref.buffer)),
+              s.values.map((e) => this.#isExact(e, v.ref.buffer)),
             )
         return lines.map((l) => indent + l)
       }
@@ -208,8 +208,16 @@ export class Printer {
       return instructions.setHalf(ref.name, this.expr(index[0]!), value, dtype, this.#c.helpers)
     }
     if (ref.buffer.scope === 'register') return `${ref.name}[${this.expr(index[0]!)}] = ${value};`
-    const exact = isExact(stored, ref.buffer)
+    const exact = this.#isExact(stored, ref.buffer)
     return this.#target.store(ref, this.expr(index[0]!), value, this.#c.helpers, exact)
+  }
+
+  /** Whether a value is surely one of the buffer's type, and not a wider one that registers hold. */
+  #isExact(e: Expr, b: Buffer): boolean {
+    if (e.dtype !== b.dtype) return false
+    // What was loaded as a part of a vector has a name with a point in it.
+    if (e.kind === 'var') return e.name.includes('.')
+    return e.kind === 'cast' || (e.kind === 'load' && this.ref(e.buffer).buffer.scope !== 'register')
   }
 
   #reduce(r: Reduce): readonly string[] {
@@ -338,11 +346,6 @@ export class Printer {
     )
   }
 }
-
-/** Whether the value is surely one of the buffer's type, and not a wider one of registers: arithmetic is not. */
-const isExact = (e: Expr, b: Buffer): boolean =>
-  e.dtype === b.dtype &&
-  (e.kind === 'load' || e.kind === 'cast' || (e.kind === 'var' && e.name.includes('.')))
 
 /** What every shared array is aligned to. */
 const SHARED_ALIGN = 16

@@ -45,12 +45,13 @@ export function operandProblem(
 ): Mismatch | undefined {
   const b = around.buffer(l.buffer)
   if (!b) return no('not-matching', `there is no buffer ${l.buffer}`)
-  const wanted = o.memory?.name ?? o.scope
+  const allowed = [...(o.memory ? [o.memory] : []), ...(o.others ?? [])]
+  const wanted = allowed.map((m) => m.name).join(' or ') || o.scope
   const found = b.memory?.name ?? b.scope
   const right =
     b.scope === o.scope &&
     (o.memory
-      ? b.memory !== undefined && sameMemory(o.memory, b.memory)
+      ? allowed.some((m) => b.memory !== undefined && sameMemory(m, b.memory))
       : o.scope !== 'register' || !b.memory)
   if (!right || b.dtype !== o.dtype)
     return no(
@@ -62,7 +63,8 @@ export function operandProblem(
       right ? undefined : `cache ${b.name} in ${wanted} first`,
     )
   const own = iteratorsOf(o, instr).map((name) => loops[instr.iters.findIndex((i) => i.name === name)]!)
-  const foreign = loops.find((x) => !own.includes(x) && l.index.some((e) => mentions(e, x.var)))
+  const runs = (x: For): boolean => x.extent.kind !== 'const' || x.extent.value > 1
+  const foreign = loops.find((x) => !own.includes(x) && runs(x) && l.index.some((e) => mentions(e, x.var)))
   if (foreign)
     return no(
       'not-matching',
@@ -70,15 +72,16 @@ export function operandProblem(
       bodyText(instr),
     )
   if (o.scope === 'register') return registerProblem(o, b, l, own)
-  if (o.memory) {
-    const at = l.index.length - o.memory.shape.length
-    for (const [d, t] of o.memory.shape.entries()) {
-      const unit = Math.min(t, o.shape[o.shape.length - o.memory.shape.length + d] ?? 1)
+  if (o.mapped) return mappedProblem(o, b, l, own, around)
+  if (o.memory && b.memory) {
+    const at = l.index.length - b.memory.shape.length
+    for (const [d, t] of b.memory.shape.entries()) {
+      const unit = Math.min(t, o.shape[o.shape.length - b.memory.shape.length + d] ?? 1)
       const base = substitute(l.index[at + d]!, new Map(own.map((x) => [x.var, ZERO])))
       if (divisor(base, divisorsOf(around.facts)) % unit !== 0)
         return no(
           'not-aligned',
-          `operand ${o.name} of ${instr.name} begins at ${printExpr(base)} of ${b.name}, inside of a tile of ${o.memory.name}`,
+          `operand ${o.name} of ${instr.name} begins at ${printExpr(base)} of ${b.name}, inside of a tile of ${b.memory.name}`,
           `a multiple of ${unit}`,
         )
     }
@@ -121,6 +124,8 @@ export function sameMemory(a: Memory, b: Memory): boolean {
       m.threads,
       m.size,
       m.element.map(keyOf),
+      m.owner ? keyOf(m.owner) : '',
+      JSON.stringify(m.opaque ?? null),
       m.address ? keyOf(m.address) : '',
     ].join(';')
   return a === b || (a.name === b.name && key(a) === key(b))
@@ -184,6 +189,41 @@ function alignProblem(
   if (b.memory?.scope === 'shared' && !runsIn(b.memory, run)) return bad(`${b.memory.name} takes them apart`)
   return undefined
 }
+
+/** A box of the matrix that a buffer is: its last dimension, and its others as rows, which begin at whole chunks. */
+function mappedProblem(
+  o: Operand,
+  b: Buffer,
+  l: Load,
+  own: readonly For[],
+  around: Around,
+): Mismatch | undefined {
+  const along = l.index.slice(-own.length)
+  const lost = own.find(
+    (x, d) =>
+      along.length !== own.length ||
+      linear(along[d]!).terms.get(keyOf(variable(x.var)))?.coefficient !== 1 ||
+      l.index.some((e, k) => k !== l.index.length - own.length + d && mentions(e, x.var)),
+  )
+  if (lost)
+    return no(
+      'not-matching',
+      `${lost.name} does not go along a dimension of ${b.name} alone, as operand ${o.name} does`,
+      `neighbouring rows and columns of ${b.name}`,
+    )
+  const columns = b.shape.at(-1)!
+  if ((divisor(columns, divisorsOf(around.facts)) * DTYPE_BYTES[o.dtype]) % MAPPED_BYTES !== 0)
+    return no(
+      'not-aligned',
+      `rows of operand ${o.name} begin at multiples of ${MAPPED_BYTES} bytes, and those of ${b.name} have ${printExpr(columns)} elements`,
+      undefined,
+      'require that sizes are multiples',
+    )
+  return undefined
+}
+
+/** What rows of matrices in global memory, of which boxes are moved, are multiples of. */
+const MAPPED_BYTES = 16
 
 /** Whether a memory keeps runs of elements of the last dimension together. */
 function runsIn(m: Memory, run: number): boolean {

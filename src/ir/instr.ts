@@ -2,14 +2,15 @@
  * Memories and instructions that programs declare, as plain data. Nothing here knows a particular one: what an
  * instruction computes is its body, what it looks like is its text.
  */
-import type { Span } from '../ast/diagnostic.ts'
+import { invariant, type Span } from '../ast/diagnostic.ts'
 import type { Dtype } from './dtype.ts'
 import type { Expr } from './expr.ts'
-import type { InstrCall, Reduce, Store } from './loops.ts'
+import type { CallPiece, InstrCall, Reduce, Store } from './loops.ts'
 
 /**
  * How a tile of `shape` is held. In registers: by `threads` neighbouring threads together, each of which has `size`
- * of its elements. In shared memory: at addresses of its own, the tile taking `size` elements.
+ * of its elements, or has it as one object of the target. In shared memory: at addresses of its own, the tile taking
+ * `size` elements.
  */
 export interface Memory {
   readonly name: string
@@ -21,11 +22,29 @@ export interface Memory {
   readonly size: number
   /** Bytes that the first element is aligned to. */
   readonly align: number
-  /** In registers, over `LANE` and `SLOT`: the coordinates of an element. In shared memory empty. */
+  /** In registers, over `LANE` and `SLOT`: the coordinates of an element. In shared memory, and of objects, empty. */
   readonly element: readonly Expr[]
+  /** Where several threads hold an element, over `LANE`: whether it is this one that gives it to others. */
+  readonly owner?: Expr | undefined
+  /** The tile is an object of 1 slot, whose elements only instructions see. */
+  readonly opaque?: Opaque | undefined
   /** In shared memory, over `COORDINATES[k]`: the address of an element. */
   readonly address?: Expr | undefined
   readonly span?: Span | undefined
+}
+
+/** What a tile is on targets: its type, and a value of it with one number everywhere. */
+export interface Opaque {
+  readonly types: readonly TileText[]
+  readonly fills: readonly TileText[]
+}
+
+export interface TileText {
+  readonly target: string
+  /** As in `InstrText`. */
+  readonly needs?: readonly string[] | undefined
+  /** The text, cut where the number stands. */
+  readonly parts: readonly string[]
 }
 
 /** The variables of a memory's maps, and of the texts of instructions. */
@@ -40,8 +59,15 @@ export interface Operand {
   readonly shape: readonly number[]
   readonly scope: 'global' | 'shared' | 'register'
   readonly memory?: Memory | undefined
+  /** Memories in shared memory that will do as well. */
+  readonly others?: readonly Memory[] | undefined
   /** Bytes, of its last dimension, that stand together from an address which is a multiple of them; 0: any. */
   readonly align: number
+  /**
+   * A box (rows, columns) of a matrix in global memory: a buffer's last dimension, and all others as its rows. The
+   * launch describes it to the device, with the bytes of a row within which chunks of 16 change places (0: none do).
+   */
+  readonly mapped?: { readonly swizzle: number } | undefined
   readonly mode: 'read' | 'write' | 'update'
 }
 
@@ -53,13 +79,19 @@ export interface InstrIter {
 
 /** What a text says of an operand, or of the threads. */
 export type Placeholder =
-  /** `$lane`: the number of the thread among those that execute the instruction; `$pending`: of groups. */
-  | { readonly kind: 'lane' | 'pending' }
+  /**
+   * `$lane`: the number of the thread among those that execute the instruction; `$pending`: of groups; `$barrier`: the
+   * shared address of what counts the bytes of copies, `$bytes` that it expects, `$phase` (0 or 1) to wait for.
+   */
+  | { readonly kind: 'lane' | 'pending' | 'barrier' | 'bytes' | 'phase' }
   | {
       readonly kind: 'operand'
       readonly operand: string
-      /** A register by slot or by word of 32 bits; an element's address, 32-bit shared address or index; the array. */
-      readonly what: 'slot' | 'word' | 'address' | 'shared' | 'index' | 'name'
+      /**
+       * A register by slot or by word of 32 bits; an element's address, 32-bit shared address or index; the array; of a
+       * mapped operand the description's address, and where its box begins.
+       */
+      readonly what: 'slot' | 'word' | 'address' | 'shared' | 'index' | 'name' | 'map' | 'row' | 'column'
       /** A slot; or coordinates over `LANE`. */
       readonly args: readonly Expr[]
     }
@@ -69,6 +101,8 @@ export interface InstrText {
   readonly target: string
   /** The least version of the target's device: 9.0. */
   readonly from: number
+  /** Extensions of the target's language (`f16`), and properties of the device by name (`lanes(32)`). */
+  readonly needs?: readonly string[] | undefined
   readonly pieces: readonly InstrPiece[]
 }
 
@@ -88,26 +122,73 @@ export interface Instr {
     readonly wait: readonly InstrText[]
     /** Those that follow each other on the same operands find what those before did, without waiting. */
     readonly ordered: boolean
+    /**
+     * A copy into shared memory that counts its bytes on a barrier there; there are no groups. `prepare`: by one thread
+     * before the first use; `expect`: by one thread in each phase, how many bytes end it; `wait`: by all threads.
+     */
+    readonly counted?: { readonly prepare: readonly InstrText[]; readonly expect: readonly InstrText[] }
   }
   readonly span?: Span | undefined
 }
 
+/** An element of a buffer. */
+export interface Place {
+  readonly buffer: string
+  readonly index: readonly Expr[]
+}
+
 /** Ends a group of asynchronous instructions; every thread that may have executed some does it. */
-export const commitOf = (instr: Instr): InstrCall => callOf(instr, instr.asynchronous?.commit ?? [], 0)
+export const commitOf = (instr: Instr): InstrCall => callOf(instr, instr.asynchronous?.commit, {})
 
 /** Waits until all but the latest `pending` groups of this thread are done. A barrier makes it true of all threads. */
 export const waitOf = (instr: Instr, pending: number): InstrCall =>
-  callOf(instr, instr.asynchronous?.wait ?? [], pending)
+  callOf(instr, instr.asynchronous?.wait, { pending: String(pending) })
 
-const callOf = (instr: Instr, texts: readonly InstrText[], pending: number): InstrCall =>
-  Object.freeze({
+/** Makes a barrier for counted copies, before threads meet and begin to use it. */
+export const prepareOf = (instr: Instr, barrier: Place): InstrCall => ({
+  ...callOf(instr, instr.asynchronous?.counted?.prepare, { barrier }),
+  once: true,
+})
+
+/** Says how many bytes of copies end the barrier's current phase. */
+export const expectOf = (instr: Instr, barrier: Place, bytes: number): InstrCall => ({
+  ...callOf(instr, instr.asynchronous?.counted?.expect, { barrier, bytes: String(bytes) }),
+  once: true,
+})
+
+/** Waits until the barrier's phase of this parity has ended: what was copied in it is there, for every thread. */
+export const arrivedOf = (instr: Instr, barrier: Place, phase: Expr): InstrCall =>
+  callOf(instr, instr.asynchronous?.wait, { barrier, phase: { kind: 'value', value: phase } })
+
+/** The place of a barrier, as it stands in a text. */
+export const meetingAt = ({ buffer, index }: Place): CallPiece => ({
+  kind: 'shared',
+  buffer,
+  index,
+  mode: 'meet',
+})
+
+interface CallValues {
+  readonly pending?: string
+  readonly bytes?: string
+  readonly barrier?: Place
+  readonly phase?: CallPiece
+}
+
+function callOf(instr: Instr, texts: readonly InstrText[] | undefined, values: CallValues): InstrCall {
+  const piece = (p: InstrPiece): CallPiece => {
+    if (typeof p === 'string') return p
+    if (p.kind === 'barrier' && values.barrier) return meetingAt(values.barrier)
+    const value =
+      p.kind === 'pending' || p.kind === 'bytes' || p.kind === 'phase' ? values[p.kind] : undefined
+    invariant(value !== undefined, `${instr.name} speaks of ${p.kind} where there is none`)
+    return value
+  }
+  return Object.freeze({
     kind: 'instr',
     instr: instr.name,
     threads: 1,
-    texts: texts.map((t) => ({
-      target: t.target,
-      from: t.from,
-      pieces: t.pieces.map((p) => (typeof p === 'string' ? p : String(pending))),
-    })),
+    texts: (texts ?? []).map((t) => ({ ...t, pieces: t.pieces.map(piece) })),
     span: instr.span,
   })
+}

@@ -2,6 +2,7 @@
  * What neighbouring threads do together without a loop that is bound to them: tiles in declared register memories
  * and instructions of several threads. They are the threads of thread.x, and one statement is done by all of them.
  */
+import type { ThreadAxis } from './expr.ts'
 import type { Stmt } from './loops.ts'
 import { accessesOf, type Body, walkStmts } from './tree.ts'
 
@@ -24,6 +25,21 @@ export function lanesIn(body: Body): Lanes {
     if (s.kind === 'for' && s.mode.kind === 'instr') count = Math.max(count, s.mode.instr.threads)
   })
   return { count, buffers }
+}
+
+/** How many threads of each axis a block of the launch has, where they are constant. */
+export function threadsIn(body: Body): ReadonlyMap<ThreadAxis, number> {
+  const threads = new Map<ThreadAxis, number>()
+  const most = (axis: ThreadAxis, n: number): void => {
+    threads.set(axis, Math.max(threads.get(axis) ?? 1, n))
+  }
+  walkStmts(body, (s) => {
+    if (s.kind !== 'for' || s.mode.kind !== 'bind' || s.extent.kind !== 'const') return
+    if (s.mode.to.startsWith('thread')) most(s.mode.to, s.extent.value)
+  })
+  const { count } = lanesIn(body)
+  if (count > 1) most('thread.x', count)
+  return threads
 }
 
 /** Whether the threads of thread.x do the statement, or something in it, together. */

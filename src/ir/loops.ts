@@ -12,7 +12,7 @@
 import type { Span } from '../ast/diagnostic.ts'
 import type { Dtype } from './dtype.ts'
 import type { Expr, Load, ThreadAxis } from './expr.ts'
-import type { Instr, Memory } from './instr.ts'
+import type { Instr, Memory, Place } from './instr.ts'
 import type { Monoid } from './monoid.ts'
 import type { Param, Role } from './stage1.ts'
 
@@ -59,8 +59,11 @@ export type LoopMode =
       /** Has a row for each share: what the share has of an element that an earlier share has, too. */
       readonly carry?: string | undefined
     }
-  /** The loop and what is inside is what one declared instruction does. */
-  | { readonly kind: 'instr'; readonly instr: Instr }
+  /**
+   * The loop and what is inside is what one declared instruction does. `signals`: the barrier on which a copy counts its
+   * bytes, once it has one; whoever reads the copy has waited there.
+   */
+  | { readonly kind: 'instr'; readonly instr: Instr; readonly signals?: Place | undefined }
 
 /** `for var in 0 .. extent`; the body runs where all `guards` hold. */
 export interface For {
@@ -199,8 +202,28 @@ export type CallPiece =
       readonly buffer: string
       /** Before `flatten` as many as the buffer has dimensions; those of `slot` and `word` end with the slot. */
       readonly index: readonly Expr[]
-      readonly mode: 'read' | 'write' | 'update'
+      /** `meet`: threads and copies meet there, without barriers around. */
+      readonly mode: 'read' | 'write' | 'update' | 'meet'
     }
+  | {
+      /** The address of the description of a buffer as a matrix. */
+      readonly kind: 'map'
+      readonly buffer: string
+      readonly index: readonly []
+      readonly mode: 'read' | 'write' | 'update'
+      readonly matrix: Matrix
+    }
+
+/** How a launch describes a buffer to the device whose instructions move boxes of it. */
+export interface Matrix {
+  /** Over parameters. */
+  readonly rows: Expr
+  readonly columns: Expr
+  /** Rows and columns of a box. */
+  readonly box: readonly [number, number]
+  /** Bytes of a row of the box within which chunks of 16 change places; 0: none do. */
+  readonly swizzle: number
+}
 
 /** Stage III: a declared instruction, as text for each target that it has one for. */
 export interface InstrCall {
@@ -208,9 +231,12 @@ export interface InstrCall {
   readonly instr: string
   /** The threads that arrive together. */
   readonly threads: number
+  /** One thread of the block does it. */
+  readonly once?: boolean | undefined
   readonly texts: readonly {
     readonly target: string
     readonly from: number
+    readonly needs?: readonly string[] | undefined
     readonly pieces: readonly CallPiece[]
   }[]
   readonly span?: Span | undefined

@@ -4,6 +4,7 @@
  */
 import { invariant, unreachable } from '../ast/diagnostic.ts'
 import { children, type Expr, freeVars, type Load, load, rewriteExpr, variable } from './expr.ts'
+import type { Place } from './instr.ts'
 import type { CallPiece, For, InstrCall, Reduce, Stmt, Store } from './loops.ts'
 
 export type Body = readonly Stmt[]
@@ -51,11 +52,18 @@ export function withBodies(s: Stmt, bodies: readonly Body[]): Stmt {
   }
 }
 
+/** The barrier that a loop's instruction signals. */
+const signalsOf = (s: For): Place | undefined => (s.mode.kind === 'instr' ? s.mode.signals : undefined)
+
+/** The loop, with its instruction signalling this barrier. */
+export const withSignals = (s: For, signals: Place | undefined): For =>
+  s.mode.kind === 'instr' ? stmt({ ...s, mode: Object.freeze({ ...s.mode, signals }) }) : s
+
 /** The direct expressions of a statement, nested bodies aside; a reduction's targets count by their indices. */
 export function exprsOf(s: Stmt): readonly Expr[] {
   switch (s.kind) {
     case 'for':
-      return [s.extent, ...s.guards]
+      return [s.extent, ...s.guards, ...(signalsOf(s)?.index ?? [])]
     case 'if':
     case 'while':
       return [s.cond]
@@ -87,7 +95,10 @@ export function mapExprs(s: Stmt, f: (e: Expr) => Expr): Stmt {
     case 'for': {
       const extent = f(s.extent)
       const guards = mapSame(s.guards, f)
-      return extent === s.extent && guards === s.guards ? s : stmt({ ...s, extent, guards })
+      const signals = signalsOf(s)
+      const index = signals && mapSame(signals.index, f)
+      const same = extent === s.extent && guards === s.guards && index === signals?.index
+      return same ? s : withSignals(stmt({ ...s, extent, guards }), signals && { ...signals, index: index! })
     }
     case 'if':
     case 'while': {
@@ -135,6 +146,7 @@ export function mapExprs(s: Stmt, f: (e: Expr) => Expr): Stmt {
           const value = f(p.value)
           return value === p.value ? p : Object.freeze({ ...p, value })
         }
+        if (p.kind === 'map') return p
         const index = mapSame(p.index, f)
         return index === p.index ? p : Object.freeze({ ...p, index })
       })
@@ -364,7 +376,7 @@ export function accessesOf(body: Body): readonly BufferAccess[] {
       out.push({ buffer: s.buffer, index: [], mode: 'write', whole: true, stmt: s, path })
     if (s.kind === 'instr')
       for (const p of piecesOf(s)) {
-        if (p.kind === 'value' || p.kind === 'index') continue
+        if (p.kind === 'value' || p.kind === 'index' || p.mode === 'meet') continue
         // What stands around an address is the instruction's business.
         const whole = p.kind !== 'slot' && p.kind !== 'word'
         const access = { buffer: p.buffer, index: whole ? [] : p.index, whole, stmt: s, path }

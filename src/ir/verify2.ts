@@ -87,8 +87,14 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
         invariant(here.buffers.has(s.buffer), `fill ${s.buffer}: no such buffer`)
         break
       case 'instr':
-        // Groups of asynchronous instructions, ended and waited for.
-        invariant(piecesOf(s).length === 0, `${describe(s)}: operands come with Stage III`)
+        // Asynchronous instructions, ended and waited for.
+        for (const p of piecesOf(s))
+          invariant(
+            p.kind === 'value' || (p.mode === 'meet' && here.buffers.has(p.buffer)),
+            `${describe(s)}: operands come with Stage III`,
+          )
+        break
+      case 'barrier':
         break
       default:
         invariant(false, `${s.kind} does not occur in Stage II`)

@@ -152,7 +152,8 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
         for (const p of piecesOf(s)) {
           if (p.kind === 'value') continue
           invariant(here.buffers.has(p.buffer), `${cx.where}: ${s.instr} has no buffer ${p.buffer} here`)
-          invariant(!cx.reached('flatten') || p.index.length === 1, `${cx.where}: ${p.buffer} is not flat`)
+          const flat = p.kind === 'map' || p.index.length === 1
+          invariant(!cx.reached('flatten') || flat, `${cx.where}: ${p.buffer} is not flat`)
         }
         break
       case 'vector_load':

@@ -4,7 +4,8 @@
  *
  * Siblings get one where the later touches what the earlier may have left to another thread (`owners.ts`). A
  * serial loop gets one at its end where a round may touch what another thread touches in the next one. Where only
- * threads of one row can meet, and a row is within one warp, the barrier is theirs alone.
+ * threads of one row can meet, and a row is within one warp, the barrier is theirs alone. Who touches what a copy that
+ * signals its own barrier brought has waited there.
  */
 import { freeVars, keyOf, mentions, sameExpr, type ThreadAxis } from '../ir/expr.ts'
 import { lanesIn } from '../ir/lanes.ts'
@@ -78,6 +79,12 @@ function between(list: Body, block: Place): Body {
   let since: Stmt[] = []
   let recent: Stmt[] = []
   for (const s of inner) {
+    if (s.kind === 'barrier' && !s.lanes) {
+      out.push(s)
+      since = []
+      recent = []
+      continue
+    }
     const met = since.flatMap((before) => meetings([before], [s], block, 'block'))
     const rows = recent.flatMap((before) => meetings([before], [s], block, 'row'))
     if (met.length > 0) {
@@ -109,6 +116,7 @@ function meetings(
   const written = new Set(all.flat().flatMap((x) => (x.mode === 'write' ? [x.buffer] : [])))
   const [first, second] = all.map((list) => distinct(list.filter((x) => written.has(x.buffer))))
   const meets = (x: BufferAccess, y: BufferAccess): boolean => {
+    if (hasArrived(x)) return false
     const found = meeting(x, y, block)
     // Only what is in memory of the block is seen at a barrier of a row.
     const inRow = found === 'row' && block.row !== undefined && block.shared.has(x.buffer)
@@ -116,6 +124,10 @@ function meetings(
   }
   return first!.flatMap((x) => (second!.some((y) => meets(x, y)) ? [x.buffer] : []))
 }
+
+/** Whether what follows the write has waited for it: it is a copy that signals. */
+const hasArrived = (x: BufferAccess): boolean =>
+  x.mode === 'write' && x.path.some((l) => l.mode.kind === 'instr' && l.mode.signals !== undefined)
 
 /** Each access of a statement to an element once: long expressions read the same ones again and again. */
 function distinct(accesses: readonly BufferAccess[]): readonly BufferAccess[] {

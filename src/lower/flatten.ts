@@ -52,7 +52,7 @@ export function flatten(body: Body, buffers: readonly Buffer[]): Body {
           })
         case 'instr':
           return mapPieces(s, (p) => {
-            if (p.kind === 'value' || p.kind === 'name') return p
+            if (p.kind === 'value' || p.kind === 'name' || p.kind === 'map') return p
             const index = flat(p.buffer, p.index)
             return { ...p, index: [p.kind === 'word' ? div(index, int(2)) : index] }
           })

@@ -7,7 +7,16 @@
  *
  * (Lam, "Software pipelining", PLDI 1988.) Copies by asynchronous instructions are committed as one group an iteration
  * and waited for by number. The others start with loads into registers and end with stores to shared memory, so that
- * computing hides the loads on any target.
+ * computing hides the loads on any target. Copies that count their bytes go by barriers of their own (`counted.ts`).
+ *
+ * Memory may be filled again when all threads have computed what was in it, which they know where they met after that.
+ * Computing that is ordered (asynchronous itself) goes on while the next iteration's begins; it is known to be over one
+ * round later, when the threads meet between starting to compute and starting copies:
+ *
+ *     for k: wait for the copies of k; start to compute k; wait until k - 1 is computed; meet;
+ *            start the copies of k + stages - 1, where k - 1 was
+ *
+ * What threads copied in groups they see of each other after they met once more, at the end of the round.
  */
 
 import { copiesIn } from '../ir/copies.ts'
@@ -30,6 +39,7 @@ import {
 import { addressesAhead } from './addresses-ahead.ts'
 import { onlyStarts } from './asynchronous.ts'
 import { bodyAt } from './clone.ts'
+import { Counted, type Entry, MEET, withEntries } from './counted.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
 
@@ -42,44 +52,68 @@ export function pipelineLoops(kernel: Kernel2): Kernel2 {
   walkStmts(kernel.body, (s) => {
     if (s.kind === 'alloc') memory.add(s.buffer.name)
   })
-  const pipelined: Rewriter = {
-    stmt: (s) =>
-      s.kind === 'for' && s.mode.kind === 'pipeline' ? expand(s, s.mode.stages, memory, names) : undefined,
-  }
   // Each statement of the kernel is a launch, and what became of one loop stays in one.
   const nests = kernel.body.map((s): Stmt => {
-    const own = rewriteStmts([s], pipelined)
+    const entries: Entry[] = []
+    const pipelined: Rewriter = {
+      stmt: (x) => {
+        if (x.kind !== 'for' || x.mode.kind !== 'pipeline') return undefined
+        const made = expand(x, x.mode.stages, s, memory, names)
+        entries.push(...made.entries)
+        return made.body
+      },
+    }
+    const own = withEntries(rewriteStmts([s], pipelined), entries)
     return own.length === 1 ? own[0]! : stmt({ kind: 'if', cond: bool(true), then: own, else: [] })
   })
   return nests.every((s, k) => s === kernel.body[k]) ? kernel : { ...kernel, body: nests }
 }
 
-/** `memory`: what is allocated, in shared memory and registers. */
-function expand(loop: For, stages: number, memory: ReadonlySet<string>, names: Names): Body {
+interface Expanded {
+  readonly body: Body
+  readonly entries: readonly Entry[]
+}
+
+/** `top`: the nest that the loop is in. `memory`: what is allocated, in shared memory and registers. */
+function expand(loop: For, stages: number, top: Stmt, memory: ReadonlySet<string>, names: Names): Expanded {
   const { statements, buffers } = copiesIn(loop)
   const serial = { kind: 'serial' } as const
-  if (statements.length === 0) return [stmt({ ...loop, mode: serial })]
+  if (statements.length === 0) return { body: [stmt({ ...loop, mode: serial })], entries: [] }
   const staged = new Set(buffers.map((b) => b.name))
   const copies = { ...loop, body: statements }
   const at = (iteration: Expr): Body =>
     inStage(bodyAt(copies, iteration, names), staged, mod(iteration, int(stages)))
-  const when = (iteration: Expr, body: Body): Body =>
-    body.length === 0
-      ? []
-      : [stmt<If>({ kind: 'if', cond: lt(iteration, loop.extent), then: body, else: [] })]
 
   const rest = loop.body.filter(
     (s) => !statements.includes(s) && !(s.kind === 'alloc' && staged.has(s.buffer.name)),
   )
   const kinds = asynchronousIn(statements)
-  const chain = stages > 2 && statements.every((s) => onlyStarts(s).length > 0) ? chainOf(rest) : undefined
-  // What computes an iteration may still run in the next one, and its memory is filled in the one after that.
-  const distance = chain ? stages - 2 : stages - 1
-  const commit = kinds.map(commitOf)
-  const wait = kinds.map((i) => waitOf(i, distance - 1))
-  const first = Array.from({ length: distance }, (_, k) => [...when(int(k), at(int(k))), ...commit]).flat()
+  const counted = kinds
+    .filter((i) => i.asynchronous?.counted)
+    .map((i) => {
+      const own = statements.filter((s) => asynchronousIn([s]).some((x) => sameKind(x, i)))
+      return new Counted(i, own, stages, loop, top, names)
+    })
+  const groups = kinds.filter((i) => !i.asynchronous?.counted)
+  const chain = statements.every((s) => onlyStarts(s).length > 0) ? chainOf(rest) : undefined
+  const distance = stages - 1
+  const commit = groups.map(commitOf)
+  const wait = groups.map((i) => waitOf(i, distance - 1))
+  const when = (iteration: Expr, body: Body): Body =>
+    body.length === 0
+      ? []
+      : [stmt<If>({ kind: 'if', cond: lt(iteration, loop.extent), then: body, else: [] })]
+  const started = (iteration: Expr, body: Body): Body => [
+    ...counted.map((c) => c.expect(iteration)),
+    ...counted.reduce((b, c) => c.start(b, iteration), body),
+  ]
+  const first = Array.from({ length: distance }, (_, k) => [
+    ...when(int(k), started(int(k), at(int(k)))),
+    ...commit,
+  ]).flat()
 
-  const ahead = add(variable(loop.var), int(distance))
+  const now = variable(loop.var)
+  const ahead = add(now, int(distance))
   const written = writesOf(loop.body)
   const stable = (b: string): boolean => !written.has(b) && !memory.has(b)
   const addresses = addressesAhead(at(ahead), loop, ahead, stable, names)
@@ -87,19 +121,24 @@ function expand(loop: For, stages: number, memory: ReadonlySet<string>, names: N
   const start = [
     ...when(
       ahead,
-      moved.map((m) => m.start),
+      started(
+        ahead,
+        moved.map((m) => m.start),
+      ),
     ),
     ...commit,
-    ...addresses.fill(add(variable(loop.var), int(1))),
+    ...addresses.fill(add(now, int(1))),
   ]
   const compute = [
-    ...inStage(rest, staged, mod(variable(loop.var), int(stages))),
-    ...(chain ? [commitOf(chain), waitOf(chain, 1)] : []),
+    ...counted.map((c) => c.wait(now)),
+    ...inStage(rest, staged, mod(now, int(stages))),
+    ...(chain ? [commitOf(chain), waitOf(chain, 1), MEET] : []),
   ]
-  return [
+  const body = [
     ...buffers.map((b) =>
       stmt<Stmt>({ kind: 'alloc', buffer: Object.freeze({ ...b, shape: [int(stages), ...b.shape] }) }),
     ),
+    ...counted.flatMap((c) => c.here),
     ...first,
     ...addresses.held.map((b) => stmt<Stmt>({ kind: 'alloc', buffer: b })),
     ...addresses.fill(int(0)),
@@ -116,10 +155,13 @@ function expand(loop: For, stages: number, memory: ReadonlySet<string>, names: N
           moved.flatMap((m) => (m.end ? [m.end] : [])),
         ),
         ...wait,
+        ...(counted.length > 0 && !chain ? [MEET] : []),
       ],
     }),
     ...(chain ? [waitOf(chain, 0)] : []),
+    ...counted.flatMap((c) => c.end(loop.extent)),
   ]
+  return { body, entries: counted.flatMap((c) => c.entry) }
 }
 
 /** The accesses to `buffers`, in one of their stages. */
@@ -142,12 +184,16 @@ function chainOf(rest: Body): Instr | undefined {
     : undefined
 }
 
-/** Asynchronous instructions that carry copies out, one for each kind of group. */
+/** Whether two asynchronous instructions end, and are waited for, together. */
+const kindOf = (i: Instr): string => JSON.stringify(i.asynchronous)
+const sameKind = (a: Instr, b: Instr): boolean => kindOf(a) === kindOf(b)
+
+/** Asynchronous instructions that carry copies out, one of each kind. */
 function asynchronousIn(body: Body): readonly Instr[] {
   const found = new Map<string, Instr>()
   walkStmts(body, (s) => {
     if (s.kind === 'for' && s.mode.kind === 'instr' && s.mode.instr.asynchronous)
-      found.set(JSON.stringify(s.mode.instr.asynchronous), s.mode.instr)
+      found.set(kindOf(s.mode.instr), s.mode.instr)
   })
   return [...found.values()]
 }

@@ -38,7 +38,7 @@ export function scalars(body: Body, names: Names): Body {
       if (s.kind === 'instr')
         return mapPieces(s, (p) => {
           const one = p.kind === 'slot' ? at(p.buffer, p.index[0]!) : undefined
-          return one === undefined || p.kind === 'value' ? p : { ...p, buffer: one, index: [int(0)] }
+          return one === undefined || p.kind !== 'slot' ? p : { ...p, buffer: one, index: [int(0)] }
         })
       if (s.kind !== 'store') return undefined
       const name = at(s.buffer, s.index[0]!)

@@ -4,15 +4,16 @@
  */
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { INT_RANGE } from '../ir/dtype.ts'
-import type {
-  ArgSpec,
-  ArgValue,
-  Command,
-  CompiledModule,
-  DeviceBuffer,
-  DeviceLimits,
-  Entry,
-  ModuleText,
+import {
+  type ArgSpec,
+  type ArgValue,
+  type Command,
+  type CompiledModule,
+  type DeviceBuffer,
+  type DeviceLimits,
+  type Entry,
+  type ModuleText,
+  memoryOf,
 } from './device.ts'
 
 /** `live`: usable; `freed`: `free()` or `release()` was called; `foreign`: another device's. */
@@ -126,14 +127,15 @@ function checkArgs(kernel: string, entry: Entry, args: readonly ArgValue[], stat
     })
   entry.args.forEach((spec, k) => {
     const value = args[k]!
-    const got = typeof value === 'number' ? 'scalar' : 'buffer'
+    const got = typeof value === 'number' ? 'scalar' : 'columns' in value ? 'matrix' : 'buffer'
     if (got !== spec.kind)
       fail({
         code: 'device/arguments',
         message: `${kernel}: the argument ${spec.name} is a ${spec.kind}, not a ${got}`,
       })
-    if (typeof value !== 'number') checkBuffer(value, states.buffer(value), kernel)
-    else if (spec.kind === 'scalar') checkScalar(kernel, spec, value)
+    const memory = memoryOf(value)
+    if (memory) checkBuffer(memory, states.buffer(memory), kernel)
+    else if (spec.kind === 'scalar' && typeof value === 'number') checkScalar(kernel, spec, value)
   })
 }
 

@@ -38,7 +38,20 @@ export type { ArgSpec, Entry, ModuleText } from '../backends/module.ts'
 export type { DeviceEvent, Graph, Stream } from './work.ts'
 
 /** An argument's value at launch time. */
-export type ArgValue = DeviceBuffer | number
+export type ArgValue = DeviceBuffer | number | MatrixValue
+
+/** A buffer that a launch's device gets described as a matrix, the rows one after the other. */
+export interface MatrixValue {
+  readonly memory: DeviceBuffer
+  readonly rows: number
+  readonly columns: number
+}
+
+/** The memory that an argument brings along. */
+export function memoryOf(value: ArgValue): DeviceBuffer | undefined {
+  if (typeof value === 'number') return undefined
+  return 'columns' in value ? value.memory : value
+}
 
 export type Command =
   | { readonly kind: 'clear'; readonly buffer: DeviceBuffer }

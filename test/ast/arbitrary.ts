@@ -585,7 +585,7 @@ const instr: Arb<ast.Instr> = fc
           name: ident,
           type: typeName,
           shape,
-          memory: ident,
+          memories: some(ident),
           aligned: fc.option(expr),
           mapped: fc.option(fc.record({ swizzle: fc.option(expr) })),
         })

@@ -86,6 +86,12 @@ export const OVERLAP = {
   wait: overlap('await_last_launch', 'griddepcontrol.wait'),
 }
 
+/** What the driver makes of a matrix (`CUtensorMap`), opaque in texts. */
+export const MATRIX = {
+  name: 'Matrix',
+  text: 'struct __align__(64) Matrix { unsigned long long words[16]; };',
+}
+
 /** Lanes of a warp. */
 export const WARP = 32
 
@@ -178,7 +184,14 @@ function vectorOf(t: Dtype, values: readonly string[], helpers: Helpers): string
 
 export const CUDA: Target = {
   name: 'cuda',
-  reserved: new Set([...RESERVED, ...Object.keys(HELPER), 'sign_of', OVERLAP.begin.name, OVERLAP.wait.name]),
+  reserved: new Set([
+    ...RESERVED,
+    ...Object.keys(HELPER),
+    'sign_of',
+    OVERLAP.begin.name,
+    OVERLAP.wait.name,
+    MATRIX.name,
+  ]),
   type: (t) => REGISTER[t],
   literal: ({ value, dtype }) => {
     if (dtype === 'bool') return value !== 0 ? 'true' : 'false'
@@ -269,6 +282,7 @@ export const CUDA: Target = {
   },
   register: (name, dtype, length) =>
     length === 1 ? `${REGISTER[dtype]} ${name};` : `${REGISTER[dtype]} ${name}[${length}];`,
+  objects: (name, type, length) => (length === 1 ? `${type} ${name};` : `${type} ${name}[${length}];`),
   instructions: {
     packed: (name, words) => `unsigned ${name}[${words}];`,
     half: (name, index, dtype, helpers) =>

@@ -5,18 +5,13 @@ import type * as Ast from '../../ast/nodes.ts'
 import { parseExpression } from '../../ast/parse.ts'
 import { DTYPE_BYTES } from '../dtype.ts'
 import { evaluate } from '../evaluate.ts'
-import type { Expr } from '../expr.ts'
+import { type Expr, int } from '../expr.ts'
 import { type InstrPiece, type InstrText, LANE, type Operand } from '../instr.ts'
 import { integerOver } from './memories.ts'
+import { needsOf, TARGETS } from './needs.ts'
 import type { Report } from './report.ts'
 
-const TARGETS = ['cuda', 'wgsl', 'js']
-
-interface Texts {
-  readonly run: readonly InstrText[]
-  readonly commit: readonly InstrText[]
-  readonly wait: readonly InstrText[]
-}
+type Texts = Readonly<Record<Ast.InstrText['what'], readonly InstrText[]>>
 
 export function textsOf(
   s: Ast.Instr,
@@ -24,7 +19,14 @@ export function textsOf(
   threads: number,
   report: Report,
 ): Texts | null {
-  const out: Record<Ast.InstrText['what'], InstrText[]> = { run: [], commit: [], wait: [] }
+  const out: Record<Ast.InstrText['what'], InstrText[]> = {
+    run: [],
+    commit: [],
+    prepare: [],
+    expect: [],
+    wait: [],
+  }
+  const counted = s.words.some((w) => w.name === 'counted')
   for (const t of s.items) {
     if (t.kind === 'iterate') continue
     if (!TARGETS.includes(t.target.name)) {
@@ -36,8 +38,14 @@ export function textsOf(
       })
       continue
     }
-    const pieces = new TextOf(t, t.what === 'run' ? operands : [], threads, report).read()
-    if (pieces) out[t.what].push({ target: t.target.name, from: t.from ?? 0, pieces })
+    const pieces = new TextOf(
+      t,
+      t.what === 'run' ? operands : [],
+      threads,
+      wordsOf(t.what, counted),
+      report,
+    ).read()
+    if (pieces) out[t.what].push({ target: t.target.name, from: t.from ?? 0, ...needsOf(t.needs), pieces })
   }
   if (s.items.some((t) => t.kind === 'text' && t.what === 'run')) return out
   return report.error({
@@ -48,6 +56,25 @@ export function textsOf(
   })
 }
 
+/** What a text mentions beside operands. */
+const WORDS = ['lane', 'pending', 'barrier', 'bytes', 'phase'] as const
+type Word = (typeof WORDS)[number]
+
+function wordsOf(what: Ast.InstrText['what'], counted: boolean): readonly Word[] {
+  switch (what) {
+    case 'run':
+      return counted ? ['lane', 'barrier'] : ['lane']
+    case 'commit':
+      return []
+    case 'prepare':
+      return ['barrier']
+    case 'expect':
+      return ['barrier', 'bytes']
+    case 'wait':
+      return counted ? ['barrier', 'phase'] : ['pending']
+  }
+}
+
 const OPERAND = /^([A-Za-z_]\w*)(?:\.([a-z]+))?/
 
 class TextOf {
@@ -55,13 +82,21 @@ class TextOf {
   readonly #text: string
   readonly #operands: readonly Operand[]
   readonly #threads: number
+  readonly #words: readonly Word[]
   readonly #report: Report
 
-  constructor(t: Ast.InstrText, operands: readonly Operand[], threads: number, report: Report) {
+  constructor(
+    t: Ast.InstrText,
+    operands: readonly Operand[],
+    threads: number,
+    words: readonly Word[],
+    report: Report,
+  ) {
     this.#t = t
     this.#text = t.code.name
     this.#operands = operands
     this.#threads = threads
+    this.#words = words
     this.#report = report
   }
 
@@ -101,16 +136,15 @@ class TextOf {
   #placeholder(at: number): { readonly piece: InstrPiece; readonly end: number } | null {
     const match = OPERAND.exec(this.#text.slice(at + 1))
     const name = match?.[1]
-    const pending = this.#t.what === 'wait'
-    if (name === 'lane' && this.#t.what === 'run') return { piece: { kind: 'lane' }, end: at + 5 }
-    if (name === 'pending' && pending) return { piece: { kind: 'pending' }, end: at + 8 }
+    const word = this.#words.find((w) => w === name)
+    if (word) return { piece: { kind: word }, end: at + 1 + word.length }
     const o = this.#operands.find((x) => x.name === name)
     if (!match || !o)
       return this.#refuse(
         at,
         at + 1 + (name?.length ?? 0),
         `$${name ?? ''} means nothing here`,
-        `one of ${[...this.#operands.map((x) => `$${x.name}`), pending ? '$pending' : '$lane'].join(', ')}`,
+        `one of ${[...this.#operands.map((x) => x.name), ...this.#words].map((x) => `$${x}`).join(', ')}`,
       )
     const field = match[2]
     const open = at + 1 + (field === undefined ? o.name.length : match[0].length)
@@ -119,9 +153,21 @@ class TextOf {
     const own = field === undefined && o.scope === 'register'
     if (bracket === '[' && (own || field === 'word')) return this.#register(o, field, at, open)
     if (field === 'at' || field === 'shared' || field === 'index') return this.#element(o, field, at, open)
+    if (field === 'map' || field === 'row' || field === 'column') return this.#mapped(o, field, at, open)
+    if (o.memory?.opaque && field === undefined)
+      return {
+        piece: { kind: 'operand' as const, operand: o.name, what: 'slot' as const, args: [int(0)] },
+        end: open,
+      }
     if (o.scope === 'register') return this.#refuse(at, open, `which register of ${o.name}?`, `$${o.name}[0]`)
     const end = at + 1 + o.name.length
     return { piece: { kind: 'operand', operand: o.name, what: 'name', args: [] }, end }
+  }
+
+  #mapped(o: Operand, what: 'map' | 'row' | 'column', at: number, end: number) {
+    if (!o.mapped)
+      return this.#refuse(at, end, `${o.name} is not mapped`, `\`${o.name}: … in global mapped\``)
+    return { piece: { kind: 'operand' as const, operand: o.name, what, args: [] }, end }
   }
 
   #register(o: Operand, field: string | undefined, at: number, open: number) {

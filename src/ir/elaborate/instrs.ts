@@ -1,5 +1,6 @@
 /** Declared instructions: AST → data. What the body says of operands is checked; texts are in `instr-texts.ts`. */
 import type * as Ast from '../../ast/nodes.ts'
+import { DTYPE_BYTES } from '../dtype.ts'
 import { type Load, load, variable } from '../expr.ts'
 import type { Instr, InstrIter, Memory, Operand } from '../instr.ts'
 import type { Reduce, Store } from '../loops.ts'
@@ -9,6 +10,10 @@ import { textsOf } from './instr-texts.ts'
 import { constantOf } from './memories.ts'
 import type { Report } from './report.ts'
 import { coerce, plain, type Typed } from './types.ts'
+
+/** The texts that asynchronous instructions have. */
+const GROUPS = ['commit', 'wait'] as const
+const COUNTED = ['prepare', 'expect', 'wait'] as const
 
 const PLAIN = ['global', 'shared', 'register'] as const
 const isPlain = (name: string): name is (typeof PLAIN)[number] => (PLAIN as readonly string[]).includes(name)
@@ -67,21 +72,46 @@ export function elaborateInstr(
   if (report.count > before || !texts) return null
   const asynchronous = words.includes('asynchronous')
   const ordered = words.includes('ordered')
-  if ((ordered && !asynchronous) || asynchronous !== (texts.commit.length > 0 && texts.wait.length > 0))
+  const counted = words.includes('counted')
+  const wanted = !asynchronous ? [] : counted ? COUNTED : GROUPS
+  const given = [...new Set([...GROUPS, ...COUNTED])].filter((what) => texts[what].length > 0)
+  if (
+    ((ordered || counted) && !asynchronous) ||
+    given.length !== wanted.length ||
+    !wanted.every((what) => given.includes(what))
+  )
     return report.error({
       code: 'check/instr-asynchronous',
       message: asynchronous
-        ? `${s.name.name} is asynchronous and has no texts for commit and wait`
-        : `${s.name.name} has texts for commit or wait and is not asynchronous`,
+        ? `${s.name.name} is asynchronous${counted ? ' and counted' : ''} and has texts for ${given.join(', ') || 'nothing of that'}`
+        : `${s.name.name} has ${given.length > 0 ? `texts for ${given.join(', ')}` : 'words for asynchronous instructions'} and is not asynchronous`,
       span: s.name.span,
-      expected: '`asynchronous`, `commit TARGET …` and `wait TARGET …` together',
+      expected: counted
+        ? '`asynchronous counted`, with `prepare`, `expect` and `wait TARGET …`'
+        : '`asynchronous`, `commit TARGET …` and `wait TARGET …` together',
+    })
+  const target = list.find((o) => o.name === body.target)
+  if (counted && (body.stmt.kind !== 'store' || target?.scope !== 'shared' || threads !== 1))
+    return report.error({
+      code: 'check/instr-asynchronous',
+      message: `${s.name.name} is counted, and no copy of one thread into shared memory`,
+      span: s.name.span,
     })
   return {
     ...instr,
     atomic,
     body: body.stmt.kind === 'reduce' ? { ...body.stmt, atomic } : body.stmt,
     texts: texts.run,
-    ...(asynchronous ? { asynchronous: { commit: texts.commit, wait: texts.wait, ordered } } : {}),
+    ...(asynchronous
+      ? {
+          asynchronous: {
+            commit: texts.commit,
+            wait: texts.wait,
+            ordered,
+            ...(counted ? { counted: { prepare: texts.prepare, expect: texts.expect } } : {}),
+          },
+        }
+      : {}),
     span: s.name.span,
   }
 }
@@ -93,27 +123,62 @@ function operand(
 ): Operand | null {
   const shape = o.shape.map((e) => constantOf(e, 'an extent', report))
   const align = o.aligned ? constantOf(o.aligned, 'an alignment', report) : 0
-  if (shape.some((n) => n === null) || align === null) return null
+  const mapped = o.mapped ? box(o, shape, report) : undefined
+  if (shape.some((n) => n === null) || align === null || mapped === null) return null
   const base = {
     name: o.name.name,
     dtype: o.type.name,
     shape: shape as number[],
     align,
+    ...(mapped ? { mapped } : {}),
     mode: 'read',
   } as const
-  const place = o.memory.name
-  if (isPlain(place)) return { ...base, scope: place }
-  const memory = find(o.memory, PLAIN)
+  const [first, ...others] = o.memories
+  if (first && others.length === 0 && isPlain(first.name)) return { ...base, scope: first.name }
+  const found = o.memories.map((name) => find(name, others.length > 0 ? [] : PLAIN))
+  if (found.some((m) => m === null)) return null
+  const [memory, ...more] = found as Memory[]
   if (!memory) return null
-  const same =
-    memory.dtype === base.dtype &&
-    memory.shape.length === shape.length &&
-    (memory.scope === 'shared' || memory.shape.every((n, d) => n === shape[d]))
-  if (same) return { ...base, scope: memory.scope, memory }
+  const fits = (m: Memory): boolean =>
+    m.dtype === base.dtype &&
+    m.shape.length === shape.length &&
+    (m.scope === 'shared' || m.shape.every((n, d) => n === shape[d]))
+  const wrong = [memory, ...more].find((m) => !fits(m) || (more.length > 0 && m.scope !== 'shared'))
+  if (!wrong) return { ...base, scope: memory.scope, memory, ...(more.length > 0 ? { others: more } : {}) }
   return report.error({
     code: 'check/instr-operand',
-    message: `${base.name} is ${base.dtype}[${shape.join(', ')}], and a tile of ${memory.name} is ${memory.dtype}[${memory.shape.join(', ')}]`,
+    message: fits(wrong)
+      ? `${wrong.name} is in ${wrong.scope}, and only memories in shared memory stand for each other`
+      : `${base.name} is ${base.dtype}[${shape.join(', ')}], and a tile of ${wrong.name} is ${wrong.dtype}[${wrong.shape.join(', ')}]`,
     span: o.span,
+  })
+}
+
+/** Rows and columns that a device moves at once. */
+const MOST_IN_BOX = 256
+const SWIZZLES = [32, 64, 128]
+
+/** What a mapped operand asks of its box. */
+function box(o: Ast.Operand, shape: readonly (number | null)[], report: Report): Operand['mapped'] | null {
+  const swizzle = o.mapped?.swizzle ? constantOf(o.mapped.swizzle, 'a swizzle', report) : 0
+  if (swizzle === null) return null
+  const place = o.memories.map((m) => m.name).join(' or ')
+  const row = (shape[1] ?? 0) * DTYPE_BYTES[o.type.name]
+  const fits = shape.length === 2 && shape.every((n) => n !== null && n <= MOST_IN_BOX) && row % 16 === 0
+  const swizzled = swizzle === 0 || (SWIZZLES.includes(swizzle) && row <= swizzle)
+  if (place === 'global' && fits && swizzled) return { swizzle }
+  return report.error({
+    code: 'check/instr-mapped',
+    message:
+      place !== 'global'
+        ? `${o.name.name} is mapped, and in ${place}`
+        : fits
+          ? `rows of ${row} bytes are not swizzled within ${swizzle}`
+          : `${o.name.name} is mapped, and no box of at most ${MOST_IN_BOX} rows and columns, its rows a multiple of 16 bytes`,
+    span: o.span,
+    expected: fits
+      ? `a swizzle of ${SWIZZLES.join(', ')} bytes, a row at most`
+      : 'rows and columns in global memory',
   })
 }
 

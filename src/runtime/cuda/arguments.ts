@@ -5,8 +5,9 @@
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { type Dtype, INT_RANGE } from '../../ir/dtype.ts'
-import type { ArgSpec, ArgValue, Entry } from '../device.ts'
+import type { ArgSpec, ArgValue, DeviceBuffer, Entry, MatrixValue } from '../device.ts'
 import { showKernel } from './errors.ts'
+import type { MatrixSpec } from './matrices.ts'
 
 /** CUDA's limit is 4 KiB of parameters on every chip; 8-byte slots make that 512. */
 export const MAX_ARGUMENTS = 512
@@ -26,22 +27,36 @@ export const SCALAR_C_TYPE: Readonly<Record<Dtype, 'int' | 'unsigned' | 'float' 
 
 export class ArgumentBlock {
   readonly pointers: BigUint64Array
+  readonly #base: bigint
   readonly #u64: BigUint64Array
   readonly #i32: Int32Array
   readonly #u32: Uint32Array
   readonly #f32: Float32Array
   readonly #f64: Float64Array
+  readonly #elsewhere = new Set<number>()
 
   /** `addressOf` gives the address of a host block that never moves. */
   constructor(addressOf: (block: ArrayBuffer) => bigint) {
     const slots = new ArrayBuffer(MAX_ARGUMENTS * 8)
-    const base = addressOf(slots)
-    this.pointers = BigUint64Array.from({ length: MAX_ARGUMENTS }, (_, i) => base + BigInt(8 * i))
+    this.#base = addressOf(slots)
+    this.pointers = BigUint64Array.from({ length: MAX_ARGUMENTS }, (_, i) => this.#base + BigInt(8 * i))
     this.#u64 = new BigUint64Array(slots)
     this.#i32 = new Int32Array(slots)
     this.#u32 = new Uint32Array(slots)
     this.#f32 = new Float32Array(slots)
     this.#f64 = new Float64Array(slots)
+  }
+
+  /** The argument lies at this host address. */
+  setElsewhere(slot: number, address: bigint): void {
+    this.pointers[slot] = address
+    this.#elsewhere.add(slot)
+  }
+
+  /** All arguments lie in their slots again. */
+  clear(): void {
+    for (const slot of this.#elsewhere) this.pointers[slot] = this.#base + BigInt(8 * slot)
+    this.#elsewhere.clear()
   }
 
   setPointer(slot: number, address: bigint): void {
@@ -76,13 +91,23 @@ export function checkScalar(kernel: Entry, spec: ArgSpec, value: number): void {
   })
 }
 
-/** Fills the block. `addressOf` resolves a buffer, refusing those that are freed or another device's. */
+const isMatrix = (value: ArgValue): value is MatrixValue =>
+  typeof value === 'object' && value !== null && 'columns' in value
+const isBuffer = (value: ArgValue): value is DeviceBuffer =>
+  typeof value === 'object' && value !== null && !('columns' in value)
+
+/**
+ * Fills the block. `addressOf` resolves a buffer, refusing those that are freed or another device's; `describe` gives
+ * the host address of a matrix's description.
+ */
 export function packArguments(
   block: ArgumentBlock,
   entry: Entry,
   args: readonly ArgValue[],
-  addressOf: (value: Exclude<ArgValue, number>, spec: ArgSpec) => bigint,
+  addressOf: (value: DeviceBuffer, spec: ArgSpec) => bigint,
+  describe?: (value: MatrixValue, spec: MatrixSpec) => bigint,
 ): void {
+  block.clear()
   if (args.length !== entry.args.length) {
     fail({
       code: 'device/arguments',
@@ -96,13 +121,15 @@ export function packArguments(
     if (spec.kind === 'scalar' && typeof value === 'number') {
       checkScalar(entry, spec, value)
       block.setScalar(slot, spec.dtype, value)
-    } else if (spec.kind === 'buffer' && typeof value === 'object' && value !== null) {
+    } else if (spec.kind === 'buffer' && isBuffer(value)) {
       block.setPointer(slot, addressOf(value, spec))
+    } else if (spec.kind === 'matrix' && isMatrix(value) && describe) {
+      block.setElsewhere(slot, describe(value, spec))
     } else {
       fail({
         code: 'device/arguments',
-        message: `kernel ${showKernel(entry)}: argument '${spec.name}' is ${typeof value === 'number' ? 'a number' : 'a buffer'}`,
-        expected: spec.kind === 'scalar' ? `a number of type ${spec.dtype}` : 'a buffer of this device',
+        message: `kernel ${showKernel(entry)}: argument '${spec.name}' is ${typeof value === 'number' ? 'a number' : isMatrix(value) ? 'a matrix' : 'a buffer'}`,
+        expected: spec.kind === 'scalar' ? `a number of type ${spec.dtype}` : `a ${spec.kind} of this device`,
       })
     }
   }

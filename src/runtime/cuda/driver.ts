@@ -74,6 +74,21 @@ export interface DriverCalls {
     extra: null,
   ): number
   cuLaunchKernelEx(config: Uint8Array, fn: Handle, pointers: BigUint64Array, extra: null): number
+  /** From CUDA 12.0. */
+  cuTensorMapEncodeTiled?(
+    map: bigint,
+    type: number,
+    rank: number,
+    address: bigint,
+    sizes: BigUint64Array,
+    strides: BigUint64Array,
+    box: Uint32Array,
+    steps: Uint32Array,
+    interleave: number,
+    swizzle: number,
+    promotion: number,
+    fill: number,
+  ): number
   cuGetErrorName(code: number, name: Out64): number
   cuGetErrorString(code: number, text: Out64): number
 }
@@ -122,9 +137,14 @@ const PARAMETERS: Readonly<Record<keyof DriverCalls, string>> = {
   cuLaunchKernel:
     'uintptr_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uintptr_t, void *, void *',
   cuLaunchKernelEx: 'void *, uintptr_t, void *, void *',
+  cuTensorMapEncodeTiled:
+    'uintptr_t, int32_t, uint32_t, uint64_t, void *, void *, void *, void *, int32_t, int32_t, int32_t, int32_t',
   cuGetErrorName: 'int32_t, void *',
   cuGetErrorString: 'int32_t, void *',
 }
+
+/** Calls that older drivers do without. */
+const LATER: ReadonlySet<keyof DriverCalls> = new Set(['cuTensorMapEncodeTiled'])
 
 export interface CudaDriver {
   readonly path: string
@@ -171,6 +191,7 @@ function bindDriver(ffi: Ffi, path: string): CudaDriver {
   const calls: Partial<Record<keyof DriverCalls, unknown>> = {}
   for (const [name, parameters] of Object.entries(PARAMETERS) as [keyof DriverCalls, string][]) {
     const bound = library.bind(`int32_t ${name}(${parameters})`)
+    if (!bound && LATER.has(name)) continue
     if (!bound) throw new Error(`it has no ${name}: the driver is older than CUDA 11.8`)
     calls[name] = bound
   }

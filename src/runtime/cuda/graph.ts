@@ -1,5 +1,5 @@
 /** Executable graphs: commands captured from a stream once, replayed with one call. */
-import type { Command, DeviceBuffer, Graph, Stream } from '../device.ts'
+import { type Command, type DeviceBuffer, type Graph, memoryOf, type Stream } from '../device.ts'
 import { failFreed } from '../in-order.ts'
 import type { CudaContext, CudaQueue } from './context.ts'
 import type { Handle } from './driver.ts'
@@ -187,7 +187,12 @@ function buffersOf(commands: readonly Command[]): DeviceBuffer[] {
   const buffers = new Set<DeviceBuffer>()
   for (const c of commands) {
     if (c.kind === 'clear') buffers.add(c.buffer)
-    else if (c.kind === 'launch') for (const a of c.args) if (typeof a !== 'number') buffers.add(a)
+    else {
+      for (const a of c.args) {
+        const memory = memoryOf(a)
+        if (memory) buffers.add(memory)
+      }
+    }
   }
   return [...buffers]
 }

@@ -1,12 +1,13 @@
 /** Queueing commands on a stream, or recording them while it is captured. */
 import { fail } from '../../ast/diagnostic.ts'
-import type { Command } from '../device.ts'
+import type { Command, DeviceBuffer } from '../device.ts'
 import { ArgumentBlock, packArguments } from './arguments.ts'
 import type { CudaContext, CudaQueue } from './context.ts'
 import { callError, type Handle } from './driver.ts'
 import { CUDA, isSticky } from './errors.ts'
 import { FILL, FILL_RANGES, packFill } from './fills.ts'
 import { LaunchConfig } from './launch-config.ts'
+import { Matrices } from './matrices.ts'
 import type { CudaBuffer, CudaMemory } from './memory.ts'
 import { CudaModule, type LoadedEntry } from './module.ts'
 
@@ -19,6 +20,7 @@ export class Launcher {
   readonly #modules: ReadonlySet<CudaModule>
   readonly #block: ArgumentBlock
   readonly #config: LaunchConfig
+  readonly #matrices: Matrices
   /** Whether launches may begin before the one before them has finished (`backends/overlap.ts`). */
   #overlap: boolean
   /** Launches that were tried so. */
@@ -34,6 +36,7 @@ export class Launcher {
     const addressOf = (block: ArrayBuffer): bigint => context.driver.addressOf(block)
     this.#block = new ArgumentBlock(addressOf)
     this.#config = new LaunchConfig(addressOf)
+    this.#matrices = new Matrices(context.driver)
   }
 
   get overlap(): boolean {
@@ -93,12 +96,12 @@ export class Launcher {
         if (own.bytes > 0) buffers.push(own)
         next = commands[++k]
       }
-      if (buffers.length === 0) continue
+      if (buffers.length === 0) afterKernel = false
       const fill = overlap && mayOverlap(next) ? this.fill?.entries.get(FILL.name) : undefined
       for (let from = 0; from < buffers.length; from += fill ? FILL_RANGES : 1) {
         if (fill) {
           const grid = packFill(this.#block, buffers.slice(from, from + FILL_RANGES), this.#context.chip)
-          // It waits before all else, so it may follow a kernel of any program.
+          // It waits before all else, and only then lets the next one begin: it may follow a kernel of any program.
           this.#start(fill, grid, stream, afterKernel)
           afterKernel = true
         } else {
@@ -116,7 +119,10 @@ export class Launcher {
     const loaded = this.entry(command)
     const { entry, shown } = loaded
     this.#checkGrid(loaded, command.grid)
-    packArguments(this.#block, entry, command.args, (value) => this.#memory.own(value).address)
+    const addressOf = (value: DeviceBuffer): bigint => this.#memory.own(value).address
+    packArguments(this.#block, entry, command.args, addressOf, ({ memory, rows, columns }, spec) =>
+      this.#matrices.encode(spec, addressOf(memory), rows, columns),
+    )
     this.#start(loaded, command.grid, stream, overlap && entry.waits === true)
     return shown
   }

@@ -1,0 +1,192 @@
+/**
+ * Copies that count their bytes on barriers in shared memory, one barrier for each stage of what they fill. One thread
+ * says how many bytes a round copies; all threads wait for them.
+ *
+ * Round r uses barrier r mod stages, whose phases alternate: it is over when the parity (r / stages) mod 2 is. So that
+ * nobody waits for a phase that two others have followed, a barrier's next phase is expected only after all threads met
+ * behind their wait for this one. A loop that threads run several times goes on counting rounds where it stopped.
+ */
+import { fail } from '../ast/diagnostic.ts'
+import { DTYPE_BYTES } from '../ir/dtype.ts'
+import { evaluate } from '../ir/evaluate.ts'
+import {
+  add,
+  div,
+  type Expr,
+  freeVars,
+  int,
+  load,
+  max,
+  mod,
+  rewriteExpr,
+  someExpr,
+  variable,
+} from '../ir/expr.ts'
+import { arrivedOf, expectOf, type Instr, type Place, prepareOf } from '../ir/instr.ts'
+import { threadsIn } from '../ir/lanes.ts'
+import type { Buffer, For, InstrCall, Stmt } from '../ir/loops.ts'
+import { type Body, findLoop, replaceLoop, rewriteStmts, stmt, walkStmts, withSignals } from '../ir/tree.ts'
+import type { Names } from './names.ts'
+
+/** What stands before a loop, once. */
+export interface Entry {
+  readonly before: string
+  readonly statements: Body
+}
+
+export const withEntries = (body: Body, entries: readonly Entry[]): Body =>
+  entries.reduce((b, e) => replaceLoop(b, e.before, (l) => [...e.statements, l]), body)
+
+export const MEET: Stmt = stmt({ kind: 'barrier' })
+
+export class Counted {
+  readonly #instr: Instr
+  readonly #stages: number
+  readonly #bytes: number
+  readonly #barriers: Buffer
+  /** Rounds of earlier runs of the loop. */
+  readonly #rounds: Buffer | undefined
+  readonly #entry: Body
+  readonly #outermost: For | undefined
+
+  /** `copies` are those of one round, of instructions of one kind, in `loop` of the nest `top`. */
+  constructor(instr: Instr, copies: Body, stages: number, loop: For, top: Stmt, names: Names) {
+    this.#instr = instr
+    this.#stages = stages
+    this.#bytes = bytesOf(copies, instr, top)
+    this.#barriers = local(names.fresh('arrived'), 'u32', 'shared', [stages, WORDS])
+    const around = findLoop([top], loop.var)?.path ?? []
+    this.#outermost = around.find((l) => l.mode.kind !== 'bind')
+    const before = this.#outermost && local(names.fresh('rounds'), 'i32', 'register', [1])
+    this.#rounds = before
+    this.#entry = [
+      stmt<Stmt>({ kind: 'alloc', buffer: this.#barriers }),
+      ...Array.from({ length: stages }, (_, k) => prepareOf(instr, this.#place(int(k)))),
+      MEET,
+      ...(before ? [stmt<Stmt>({ kind: 'alloc', buffer: before }), set(before, int(0))] : []),
+    ]
+  }
+
+  /** Where the barriers are made: before the loop, or before the outermost one around it that threads repeat. */
+  get here(): Body {
+    return this.#outermost ? [] : this.#entry
+  }
+  get entry(): readonly Entry[] {
+    return this.#outermost ? [{ before: this.#outermost.var, statements: this.#entry }] : []
+  }
+
+  /** The copies of a round, which is the k-th of this run. */
+  start(copies: Body, k: Expr): Body {
+    const place = this.#place(this.#round(k))
+    return rewriteStmts(copies, {
+      stmt: (s) => (isCounted(s, this.#instr) ? withSignals(s, place) : undefined),
+    })
+  }
+
+  expect = (k: Expr): InstrCall => expectOf(this.#instr, this.#place(this.#round(k)), this.#bytes)
+
+  wait(k: Expr): InstrCall {
+    const round = this.#round(k)
+    return arrivedOf(this.#instr, this.#place(round), mod(div(round, int(this.#stages)), int(2)))
+  }
+
+  /** After a run of as many rounds. */
+  end(rounds: Expr): Body {
+    const before = this.#rounds
+    return before ? [MEET, set(before, add(load(before.name, [int(0)], 'i32'), max(rounds, int(0))))] : []
+  }
+
+  #round(k: Expr): Expr {
+    return this.#rounds ? add(load(this.#rounds.name, [int(0)], 'i32'), k) : k
+  }
+
+  #place(round: Expr): Place {
+    return { buffer: this.#barriers.name, index: [mod(round, int(this.#stages)), int(0)] }
+  }
+}
+
+/** Of 32 bits, that a barrier takes. */
+const WORDS = 2
+
+const set = (b: Buffer, value: Expr): Stmt =>
+  stmt<Stmt>({ kind: 'store', buffer: b.name, index: [int(0)], value })
+
+const local = (
+  name: string,
+  dtype: 'u32' | 'i32',
+  scope: 'shared' | 'register',
+  shape: readonly number[],
+): Buffer =>
+  Object.freeze({ name, dtype, scope, role: 'local', shape: shape.map(int), fill: 0, accumulate: dtype })
+
+/** Whether a loop is a counted copy of the kind of `instr` that has no barrier yet. */
+const isCounted = (s: Stmt, instr: Instr): s is For =>
+  s.kind === 'for' &&
+  s.mode.kind === 'instr' &&
+  !s.mode.signals &&
+  JSON.stringify(s.mode.instr.asynchronous) === JSON.stringify(instr.asynchronous)
+
+/**
+ * The bytes that one round of copies brings, whichever threads share them out.
+ * @throws SptError `schedule/counted-copies` where not every round brings as many, or other copies stand among them
+ */
+function bytesOf(copies: Body, instr: Instr, top: Stmt): number {
+  const threads = threadsIn([top])
+  const refuse = (s: Stmt, why: string): never =>
+    fail({
+      code: 'schedule/counted-copies',
+      message: `${instr.name} counts the bytes that it copies, and ${why}`,
+      ...(s.span ? { span: s.span } : {}),
+      expected: 'copies of as many bytes in every round, shared out among all threads',
+      hint: 'require that the tiles divide the sizes',
+    })
+  const bytes = (s: Stmt, at: Map<string, number>): number => {
+    if (isCounted(s, instr) && s.mode.kind === 'instr') {
+      const to = s.mode.instr.operands.find((o) => o.mode !== 'read')
+      return to ? to.shape.reduce((a, b) => a * b, DTYPE_BYTES[to.dtype]) : 0
+    }
+    const value = (e: Expr): number => {
+      if ([...freeVars(e)].some((v) => !at.has(v)) || hasLoad(e))
+        return refuse(s, 'some rounds copy more than others')
+      return evaluate(overNames(e), at)
+    }
+    if (s.kind === 'if') return (value(s.cond) !== 0 ? s.then : s.else).reduce((n, x) => n + bytes(x, at), 0)
+    if (s.kind !== 'for') return refuse(s, 'something else stands among its copies')
+    let sum = 0
+    const extent = value(s.extent)
+    for (let k = 0; k < extent; k++) {
+      at.set(s.var, k)
+      if (s.guards.every((g) => value(g) !== 0)) sum += s.body.reduce((n, x) => n + bytes(x, at), 0)
+    }
+    at.delete(s.var)
+    return sum
+  }
+  let total = 0
+  for (const s of copies) {
+    const along = new Set<string>()
+    walkStmts([s], (x) => {
+      if (x.kind === 'for') for (const axis of x.along ?? []) along.add(axis)
+    })
+    if ([...threads].some(([axis, n]) => n > 1 && !along.has(axis)))
+      refuse(s, 'some threads copy by themselves')
+    const [x, y, z] = AXES.map((axis) => threads.get(axis) ?? 1) as [number, number, number]
+    for (let t = 0; t < x * y * z; t++)
+      total += bytes(
+        s,
+        new Map([
+          ['thread.x', t % x],
+          ['thread.y', Math.floor(t / x) % y],
+          ['thread.z', Math.floor(t / (x * y))],
+        ]),
+      )
+  }
+  return total
+}
+
+const AXES = ['thread.x', 'thread.y', 'thread.z'] as const
+
+/** Hardware indices by their names. */
+const overNames = (e: Expr): Expr =>
+  rewriteExpr(e, (x) => (x.kind === 'builtin' ? variable(x.axis) : undefined))
+
+const hasLoad = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'load' || x.kind === 'search')

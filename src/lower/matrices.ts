@@ -1,0 +1,23 @@
+/** Buffers as the matrices whose boxes instructions move: the last dimension, and all others as rows. */
+import { invariant } from '../ast/diagnostic.ts'
+import { type Expr, int, mul } from '../ir/expr.ts'
+import type { Operand } from '../ir/instr.ts'
+import type { Buffer, Matrix } from '../ir/loops.ts'
+import { address } from './flatten.ts'
+
+export function matrixOf(b: Buffer, o: Operand): Matrix {
+  const [rows, columns] = o.shape
+  invariant(o.mapped && rows !== undefined && columns !== undefined, `${o.name} is no box`)
+  return {
+    rows: b.shape.slice(0, -1).reduce(mul, int(1)),
+    columns: b.shape.at(-1)!,
+    box: [rows, columns],
+    swizzle: o.mapped.swizzle,
+  }
+}
+
+/** The row and the column of an element. */
+export const matrixIndex = (b: Buffer, index: readonly Expr[]): readonly [Expr, Expr] => [
+  address(b.shape.slice(0, -1), index.slice(0, -1)),
+  index.at(-1)!,
+]

@@ -1,0 +1,101 @@
+/**
+ * Descriptions of buffers as matrices (`CUtensorMap`), from which instructions of compute capability 9.0 copy boxes:
+ * the driver encodes one from an address and sizes, and a launch takes it by value.
+ */
+import { fail } from '../../ast/diagnostic.ts'
+import { DTYPE_BYTES, type Dtype } from '../../ir/dtype.ts'
+import type { ArgSpec } from '../device.ts'
+import { type CudaDriver, check } from './driver.ts'
+
+/** Bytes, and what the driver wants them aligned to. */
+export const MATRIX_BYTES = 128
+const ALIGN = 64
+/** What addresses and rows are multiples of. */
+const UNIT = 16
+
+/** `CUtensorMapDataType`. */
+const TYPE: Readonly<Record<Dtype, number>> = {
+  u8: 0,
+  i8: 0,
+  bool: 0,
+  u32: 2,
+  i32: 3,
+  f16: 6,
+  f32: 7,
+  f64: 8,
+  bf16: 9,
+}
+/** `CUtensorMapSwizzle`, by bytes. */
+const SWIZZLE: ReadonlyMap<number, number> = new Map([
+  [0, 0],
+  [32, 1],
+  [64, 2],
+  [128, 3],
+])
+/** Lines of 256 bytes come into the L2 cache together. */
+const PROMOTE_256 = 3
+
+export type MatrixSpec = Extract<ArgSpec, { kind: 'matrix' }>
+
+interface Encoded {
+  readonly address: bigint
+  readonly rows: number
+  readonly columns: number
+  readonly block: ArrayBuffer
+  readonly at: bigint
+}
+
+export class Matrices {
+  readonly #driver: CudaDriver
+  /** The latest of each argument: launches of one program repeat themselves. */
+  readonly #latest = new WeakMap<MatrixSpec, Encoded>()
+
+  constructor(driver: CudaDriver) {
+    this.#driver = driver
+  }
+
+  /**
+   * The host address of a description, for the next launch.
+   * @throws SptError `device/matrix`
+   */
+  encode(spec: MatrixSpec, address: bigint, rows: number, columns: number): bigint {
+    const known = this.#latest.get(spec)
+    if (known && known.address === address && known.rows === rows && known.columns === columns)
+      return known.at
+    const { cuTensorMapEncodeTiled } = this.#driver.calls
+    const stride = columns * DTYPE_BYTES[spec.dtype]
+    if (!cuTensorMapEncodeTiled || address % BigInt(UNIT) !== 0n || stride % UNIT !== 0)
+      return fail({
+        code: 'device/matrix',
+        message: cuTensorMapEncodeTiled
+          ? `${spec.buffer} has rows of ${columns} elements of ${spec.dtype}, of which no boxes are copied`
+          : `the NVIDIA driver cannot describe ${spec.buffer} as a matrix`,
+        expected: cuTensorMapEncodeTiled
+          ? `rows of a multiple of ${UNIT} bytes`
+          : 'a driver of CUDA 12 or later',
+      })
+    const block = new ArrayBuffer(MATRIX_BYTES + ALIGN)
+    const start = this.#driver.addressOf(block)
+    const at = start + ((BigInt(ALIGN) - (start % BigInt(ALIGN))) % BigInt(ALIGN))
+    const { box, swizzle } = spec.matrix
+    // Nothing is copied of a matrix without elements, but it has to be described.
+    const sizes = BigUint64Array.of(BigInt(Math.max(1, columns)), BigInt(Math.max(1, rows)))
+    const code = cuTensorMapEncodeTiled(
+      at,
+      TYPE[spec.dtype],
+      2,
+      address,
+      sizes,
+      BigUint64Array.of(BigInt(Math.max(UNIT, stride))),
+      Uint32Array.of(box[1], box[0]),
+      Uint32Array.of(1, 1),
+      0,
+      SWIZZLE.get(swizzle) ?? 0,
+      PROMOTE_256,
+      0,
+    )
+    check(this.#driver, 'cuTensorMapEncodeTiled', code)
+    this.#latest.set(spec, { address, rows, columns, block, at })
+    return at
+  }
+}
