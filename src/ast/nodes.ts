@@ -8,10 +8,15 @@
  */
 import type { Span } from './diagnostic.ts'
 import type { Choice } from './nodes-choices.ts'
+import type { Access, Expr } from './nodes-exprs.ts'
+import type { Format } from './nodes-formats.ts'
 import type { Instr, Memory } from './nodes-instr.ts'
 import type { Schedule } from './nodes-schedules.ts'
 
 export type * from './nodes-choices.ts'
+export type * from './nodes-exprs.ts'
+export type * from './nodes-formats.ts'
+export { FORMAT_PARAM_TYPES } from './nodes-formats.ts'
 export type * from './nodes-instr.ts'
 export type * from './nodes-schedules.ts'
 
@@ -253,84 +258,7 @@ export interface If extends Item {
   readonly else: readonly Stmt[]
 }
 
-// Expressions --------------------------------------------------------------------------------------------------
-
-export type BinaryOp =
-  | 'or'
-  | 'and'
-  | 'lt'
-  | 'le'
-  | 'gt'
-  | 'ge'
-  | 'eq'
-  | 'ne'
-  | 'add'
-  | 'sub'
-  | 'mul'
-  | 'div'
-  | 'mod'
-export type UnaryOp = 'neg' | 'not'
-
-/** Never negative. `float`: written with a point or an exponent, or `inf` or `nan`. */
-export interface NumberLit extends Node {
-  readonly kind: 'number'
-  readonly value: number
-  readonly float: boolean
-}
-export interface BoolLit extends Node {
-  readonly kind: 'bool'
-  readonly value: boolean
-}
-/** A size, scalar parameter, iterator, `let`, or a parameter of a format or schedule. */
-export interface Name extends Node {
-  readonly kind: 'name'
-  readonly name: string
-}
-/** `a.m`: component `m` of operand `a` of a monoid. */
-export interface Field extends Node {
-  readonly kind: 'field'
-  readonly object: Ident
-  readonly field: Ident
-}
-/** `A[e, …]`; `s[]` is the element of a scalar buffer. */
-export interface Access extends Node {
-  readonly kind: 'access'
-  readonly buffer: Ident
-  readonly index: readonly Expr[]
-}
-/** Everything called by name: math functions, `min max select ceildiv`, casts, queries. */
-export interface Call extends Node {
-  readonly kind: 'call'
-  readonly fn: Ident
-  readonly args: readonly Expr[]
-  /** Of a query, what stands after `by`; at least one. */
-  readonly by?: readonly Expr[] | undefined
-}
-export interface Unary extends Node {
-  readonly kind: 'unary'
-  readonly op: UnaryOp
-  readonly x: Expr
-}
-export interface Binary extends Node {
-  readonly kind: 'binary'
-  readonly op: BinaryOp
-  readonly a: Expr
-  readonly b: Expr
-}
-/** `d...`: all elements of a list. Only in calls and maps of formats. */
-export interface Spread extends Node {
-  readonly kind: 'spread'
-  readonly list: Ident
-}
-/** `value for k from 0`: a value for each number. Where a `Spread` can stand. */
-export interface Repeat extends Node {
-  readonly kind: 'repeat'
-  readonly value: Expr
-  readonly each: For
-}
-export type Expr = NumberLit | BoolLit | Name | Field | Access | Call | Unary | Binary | Spread | Repeat
-
-// Monoids and formats ------------------------------------------------------------------------------------------
+// Monoids ------------------------------------------------------------------------------------------------------
 
 /** `combine (left, right) = (result…)`; as many components in `identity` and `result` as there are fields. */
 export interface Monoid extends Item {
@@ -347,91 +275,6 @@ export interface Monoid extends Item {
 export interface MonoidField extends Node {
   readonly name: Ident
   readonly type: TypeName
-}
-
-/** How coordinates are stored, or which of them go to which other formats. */
-export interface Format extends Item {
-  readonly kind: 'format'
-  readonly name: Ident
-  readonly params: readonly FormatParam[]
-  readonly over: readonly ListName[]
-  readonly body: Description | Composition
-}
-export interface Description {
-  readonly kind: 'description'
-  readonly sorts: readonly Sort[]
-  readonly axes: readonly AxisDecl[]
-  readonly map: CoordMap
-  readonly inverse: CoordMap
-  readonly where: Holds | null
-}
-/** One rule at least. */
-export interface Composition {
-  readonly kind: 'composition'
-  readonly rules: readonly Rule[]
-}
-
-export const FORMAT_PARAM_TYPES = ['size', 'real', 'list', 'set'] as const
-/** `b`, `b = 16`, `t: real`, `t: real = 0.5`, `rows: list`, `m: set`, `w: size` (measured, unless given). */
-export interface FormatParam extends Node {
-  readonly name: Ident
-  readonly type: 'integer' | (typeof FORMAT_PARAM_TYPES)[number]
-  /** Only of integers and reals. */
-  readonly default: Expr | null
-}
-/** `sort dim by key within w -> (place, at)`. */
-export interface Sort extends Item {
-  readonly dim: Element
-  readonly by: Expr
-  readonly within: Expr | null
-  readonly place: Ident
-  readonly at: Ident
-}
-/** `where (cond)`: what a format can hold. */
-export interface Holds extends Item {
-  readonly cond: Expr
-}
-/** `map (from) -> (to)` or `inverse (from) -> (to)`. */
-export interface CoordMap extends Item {
-  readonly from: readonly ListName[]
-  readonly to: readonly Expr[]
-}
-
-export type Rule = PartRule | PartitionRule | BucketRule
-/** `blocks(16)`. */
-export interface FormatUse extends Node {
-  readonly format: Ident
-  readonly args: readonly Expr[]
-}
-/** `part name = blocks(16) where (cond)`. */
-export interface PartRule extends Item {
-  readonly kind: 'part'
-  readonly name: Ident | null
-  readonly use: FormatUse
-  readonly where: Expr | null
-}
-/** `partition j into c as p { rules }`; one rule at least. */
-export interface PartitionRule extends Item {
-  readonly kind: 'partition'
-  readonly dim: Element
-  readonly into: Expr
-  readonly as: Ident | null
-  readonly rules: readonly Rule[]
-}
-/** `bucket i by length into 1, 2 .. 2^k as width split { rules }`; one rule and one dimension at least. */
-export interface BucketRule extends Item {
-  readonly kind: 'bucket'
-  readonly dims: readonly Element[]
-  readonly widths: readonly Width[]
-  readonly as: Ident
-  readonly split: boolean
-  readonly rules: readonly Rule[]
-}
-/** `value`, or `value ^ power`; `doubling`: after `..`. The first is not. */
-export interface Width extends Node {
-  readonly value: Expr
-  readonly power: Expr | null
-  readonly doubling: boolean
 }
 
 /** The value of a literal, negated or not; undefined for anything else. */

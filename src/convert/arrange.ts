@@ -4,7 +4,7 @@
  */
 import type { DeviceBuffer } from '../runtime/device.ts'
 import type { Slot } from './kernels.ts'
-import type { LaunchSpec } from './queue.ts'
+import type { LaunchSpec } from './spec.ts'
 
 /** A launch, or what sets a buffer to 0 (as a launch that would do it). */
 export interface Pending {

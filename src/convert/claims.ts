@@ -4,8 +4,9 @@ import type { Level } from '../formats/storage.ts'
 import { binary, type Expr, eq, mul, sub, variable } from '../ir/expr.ts'
 import { before, flag, get, next } from './kernel.ts'
 import { type DeviceLevel, isRepeating } from './level.ts'
-import { type Column, natural, type Queue, type Use } from './queue.ts'
+import type { Queue } from './queue.ts'
 import { reduce } from './scan.ts'
+import { type Column, natural, type Use } from './spec.ts'
 
 /**
  * `chain`: the levels of a tree from the root to the axis.

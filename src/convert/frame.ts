@@ -18,7 +18,8 @@ import {
 } from '../ir/expr.ts'
 import { get, store } from './kernel.ts'
 import type { Order, Rising } from './known.ts'
-import { type Column, type LaunchSpec, natural, type Queue, read, type Use, write } from './queue.ts'
+import type { Queue } from './queue.ts'
+import { type Column, type LaunchSpec, natural, read, type Use, write } from './spec.ts'
 
 /** The index of an entry, as a name in expressions. */
 export const ENTRY = '@entry'

@@ -7,7 +7,7 @@ import { when } from '../ir/build.ts'
 import { type Expr, lt, sub, variable } from '../ir/expr.ts'
 import type { Stmt } from '../ir/loops.ts'
 import { renameBound, renameBuffer, substituteStmts, walkStmts } from '../ir/tree.ts'
-import { type LaunchSpec, THREADS, type Use } from './queue.ts'
+import { type LaunchSpec, THREADS, type Use } from './spec.ts'
 
 /** Where a launch's threads (or blocks) end among those of all. */
 export const END = 'x_end'

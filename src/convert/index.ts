@@ -28,7 +28,6 @@
 export { type ConvertPlan, convert, convertPlan } from './convert.ts'
 export type { DeviceLevel } from './level.ts'
 export type { DevicePart } from './place.ts'
-export type { Column } from './queue.ts'
 export {
   type Resident,
   type ResidentCoords,
@@ -37,3 +36,4 @@ export {
   releaseConversions,
   resident,
 } from './resident.ts'
+export type { Column } from './spec.ts'

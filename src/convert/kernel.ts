@@ -18,7 +18,7 @@ import {
 import type { For, Kernel2, LoopMode, Stmt } from '../ir/loops.ts'
 import { builtinMonoid } from '../ir/monoid.ts'
 import { walkStmts } from '../ir/tree.ts'
-import { type LaunchSpec, THREADS } from './queue.ts'
+import { type LaunchSpec, THREADS } from './spec.ts'
 
 const SERIAL: LoopMode = { kind: 'serial' }
 

@@ -6,7 +6,7 @@ import type { CompiledModule, Device } from '../runtime/device.ts'
 import { isWord } from '../runtime/widen.ts'
 import { fused, instanceOf } from './fuse.ts'
 import { kernelOf } from './kernel.ts'
-import type { LaunchSpec } from './queue.ts'
+import type { LaunchSpec } from './spec.ts'
 
 export interface Argument {
   readonly buffer: boolean

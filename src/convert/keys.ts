@@ -3,8 +3,8 @@ import { add, type Expr, int, sub, variable } from '../ir/expr.ts'
 import { boundsOf } from './bounds.ts'
 import type { Frame } from './frame.ts'
 import type { SortKey } from './order.ts'
-import type { Column } from './queue.ts'
 import { reduce } from './scan.ts'
+import type { Column } from './spec.ts'
 
 /** What queries need besides coordinates. */
 export interface Scope {

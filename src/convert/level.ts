@@ -4,7 +4,8 @@ import { hasIndices, type StoredAxis } from '../ir/axis.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import type { Frame } from './frame.ts'
 import { store } from './kernel.ts'
-import { type Column, type Queue, write } from './queue.ts'
+import type { Queue } from './queue.ts'
+import { type Column, write } from './spec.ts'
 
 /** One level with its arrays on the device; as `Level` of `formats/storage.ts`. */
 export interface DeviceLevel {

@@ -7,9 +7,9 @@ import type { Frame } from './frame.ts'
 import { flag, get, next, store } from './kernel.ts'
 import { checkPositions, type Dimension, fill, type Made, none, type Place, sizeOf } from './level.ts'
 import { differs } from './order.ts'
-import { natural, write } from './queue.ts'
 import { conditionOf, type Starts } from './repeats.ts'
 import { reduce, scan } from './scan.ts'
+import { natural, write } from './spec.ts'
 
 /** Fixed width, padding where a segment has fewer. */
 export async function sparseFixed(

@@ -7,9 +7,9 @@ import type { Frame } from './frame.ts'
 import { atomic, flag, get, next, store } from './kernel.ts'
 import { type Dimension, type Made, none, type Place } from './level.ts'
 import { differs } from './order.ts'
-import { type Column, natural, update, write } from './queue.ts'
 import { conditionOf, type Starts } from './repeats.ts'
 import { scan } from './scan.ts'
+import { type Column, natural, update, write } from './spec.ts'
 
 /** Positions that exist, packed: compressed levels and bitmaps. */
 export async function packed(

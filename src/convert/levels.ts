@@ -23,9 +23,9 @@ import {
 import { onlyOnes, sparseFixed } from './levels-fixed.ts'
 import { packed } from './levels-packed.ts'
 import { orderBy } from './order.ts'
-import { natural, read, update, write } from './queue.ts'
 import { type Starts, startsOf } from './repeats.ts'
 import { reduce, scan } from './scan.ts'
+import { natural, read, update, write } from './spec.ts'
 
 /**
  * Builds one tree, parents first, and leaves the entries in an order that its levels need.

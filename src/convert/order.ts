@@ -8,9 +8,10 @@ import { add, and, binary, bool, type Expr, eq, int, lt, mul, select, variable }
 import type { Frame } from './frame.ts'
 import { before, flag, isFirst, next, store } from './kernel.ts'
 import { inOrder } from './known.ts'
-import { type Queue, write } from './queue.ts'
+import type { Queue } from './queue.ts'
 import { reduce, scan } from './scan.ts'
 import { costOf, counters, FEW, type Key, passes, radixSort, type Segments } from './sort.ts'
+import { write } from './spec.ts'
 
 /** Values of `expr` are from 0 to `extent` - 1. */
 export interface SortKey {

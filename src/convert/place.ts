@@ -29,10 +29,11 @@ import { measure, type Scope } from './keys.ts'
 import type { DeviceLevel, Dimension } from './level.ts'
 import { buildTree } from './levels.ts'
 import { evaluateQueries } from './queries.ts'
-import { type Column, natural, type Queue, read, update, write } from './queue.ts'
+import type { Queue } from './queue.ts'
 import { reduce } from './scan.ts'
 import { evaluateSort } from './sorts.ts'
 import { bindTables, guarded, type Inverse } from './source.ts'
+import { type Column, natural, read, update, write } from './spec.ts'
 
 /** A part as it lies on the device: like `StoredPart` of `formats/convert.ts`. */
 export interface DevicePart {

@@ -10,8 +10,8 @@ import type { Frame } from './frame.ts'
 import { before, flag, get, next, store } from './kernel.ts'
 import { keysOf, type Scope } from './keys.ts'
 import { differs, distinctBefore, orderBy } from './order.ts'
-import { type Column, natural, write } from './queue.ts'
 import { scan } from './scan.ts'
+import { type Column, natural, write } from './spec.ts'
 import { largest, valueColumn } from './values.ts'
 
 /**

@@ -3,57 +3,25 @@
  * structure; commands are collected and run in order when something is read back.
  */
 import { fail, invariant } from '../ast/diagnostic.ts'
-import { physicalGrid } from '../backends/grid.ts'
 import { arrayClass } from '../ir/arrays.ts'
 import type { Dtype } from '../ir/dtype.ts'
-import { type Expr, int } from '../ir/expr.ts'
-import type { Stmt } from '../ir/loops.ts'
-import type { ArgValue, Command, Device, DeviceBuffer, HostArray } from '../runtime/device.ts'
+import { int } from '../ir/expr.ts'
+import type { Command, Device, DeviceBuffer, HostArray } from '../runtime/device.ts'
 import { deviceToHost, hostToDevice, isWord, storedBytes, WORD_BYTES } from '../runtime/widen.ts'
 import { arrange, type Pending } from './arrange.ts'
-import { countFor, END } from './fuse.ts'
+import { commandOf } from './command.ts'
+import { countFor } from './fuse.ts'
 import { store } from './kernel.ts'
-import { BLOCK, type Kernel, Kernels, type Slot } from './kernels.ts'
+import { type Kernel, Kernels, type Slot } from './kernels.ts'
+import { Pool } from './pool.ts'
+import { type Column, type LaunchSpec, type Use, update, write } from './spec.ts'
 import { TUNINGS, type Tuning } from './tuning.ts'
 
-/** `length` elements of device memory; the memory may be longer. */
-export interface Column {
-  readonly memory: DeviceBuffer
-  readonly dtype: Dtype
-  readonly length: number
-}
-
-/** How a launch uses a column. `natural`: it is only read, and no element is negative. */
-export interface Use {
-  readonly column: Column
-  readonly access: 'natural' | 'read' | 'write' | 'update'
-}
-
-export const natural = (column: Column): Use => ({ column, access: 'natural' })
-export const read = (column: Column): Use => ({ column, access: 'read' })
-export const write = (column: Column): Use => ({ column, access: 'write' })
-export const update = (column: Column): Use => ({ column, access: 'update' })
-
-export interface LaunchSpec {
-  /** With the names, types and accesses of the columns, it tells kernels apart: `body` depends on nothing else. */
-  readonly key: string
-  /** How many threads; or blocks, where threads share memory. */
-  readonly threads: number
-  /** `body` is what block `e` does, in loops over its threads (`each`). */
-  readonly shared?: boolean
-  readonly columns: Readonly<Record<string, Use>>
-  readonly sizes?: Readonly<Record<string, number>>
-  /** What thread `e` does: writes elements that no other thread touches, or updates atomically. */
-  readonly body: (e: Expr) => readonly Stmt[]
-}
-
+const MAX_ELEMENTS = 2 ** 31 - 1
 const MAX_CELLS = 2 ** 14
 /** Turns of the microtask queue that a read waits, so that others who are about to ask are answered with it. */
 const PATIENCE = 64
 
-/** Memory that is given back waits for the commands that use it, as far as it is small: they stay independent. */
-const MOST_RESTING = 2 ** 28
-const MOST_RESTING_ONE = 2 ** 22
 /** Arguments of a launch of several. */
 const MOST_ARGUMENTS = 450
 
@@ -62,39 +30,36 @@ export class Queue {
   readonly device: Device
   readonly tuning: Tuning
   readonly #kernels: Kernels
-  readonly #spare = new Map<number, DeviceBuffer[]>()
+  readonly #pool: Pool
   readonly #cells: Column
   #cell = 0
   /** Cells that were given out and not read. */
   #unread = 0
   #pending: Pending[] = []
-  readonly #resting: DeviceBuffer[] = []
-  #restingBytes = 0
   readonly #live = new Set<Column>()
   #reading: Promise<HostArray> | null = null
   /** Resolves when what was flushed before has run. */
   #flushed: Promise<void> = Promise.resolve()
   /** Commands that the device has not got yet. */
   #waiting: Promise<void> | null = null
-  #bytes = 0
-  #peak = 0
   #launches = 0
 
   constructor(device: Device) {
     this.device = device
     this.tuning = { ...TUNINGS[device.kind] }
     this.#kernels = new Kernels(device)
+    this.#pool = new Pool(device)
     this.#cells = this.column(MAX_CELLS, 'i32', 'totals')
   }
 
   /** Bytes of all live columns. */
   get bytes(): number {
-    return this.#bytes
+    return this.#pool.bytes
   }
 
   /** The most there were since `resetPeak`. */
   get peakBytes(): number {
-    return this.#peak
+    return this.#pool.peak
   }
 
   /** Since `resetPeak`. */
@@ -103,7 +68,7 @@ export class Queue {
   }
 
   resetPeak(): void {
-    this.#peak = this.#bytes
+    this.#pool.resetPeak()
     this.#launches = 0
   }
 
@@ -116,10 +81,7 @@ export class Queue {
         expected: `at most ${MAX_ELEMENTS}: positions are 32-bit`,
         hint: 'store fewer positions: a smaller width or block, or a sparse axis instead of a dense one',
       })
-    const bytes = this.#sizeClass(length * this.elementBytes(dtype))
-    const memory = this.#spare.get(bytes)?.pop() ?? this.device.alloc(bytes, label)
-    this.#bytes += bytes
-    this.#peak = Math.max(this.#peak, this.#bytes + this.#restingBytes)
+    const memory = this.#pool.take(length * this.elementBytes(dtype), label)
     const column = { memory, dtype, length }
     this.#live.add(column)
     return column
@@ -140,24 +102,10 @@ export class Queue {
     return storedBytes(this.device, dtype)
   }
 
-  /** Gives the memory back to later columns: commands run in order, so those that still use it come first. */
+  /** Gives the memory back to later columns. */
   release(...columns: readonly (Column | null | undefined)[]): void {
-    for (const c of columns) {
-      if (!c || !this.#live.delete(c)) continue
-      const { memory } = c
-      this.#bytes -= memory.bytes
-      const rests = memory.bytes <= MOST_RESTING_ONE && this.#restingBytes + memory.bytes <= MOST_RESTING
-      if (rests && this.#pending.length > 0) {
-        this.#resting.push(memory)
-        this.#restingBytes += memory.bytes
-      } else this.#reuse(memory)
-    }
-  }
-
-  #reuse(memory: DeviceBuffer): void {
-    const list = this.#spare.get(memory.bytes)
-    if (list) list.push(memory)
-    else this.#spare.set(memory.bytes, [memory])
+    const used = this.#pending.length > 0
+    for (const c of columns) if (c && this.#live.delete(c)) this.#pool.give(c.memory, used)
   }
 
   async upload(values: HostArray, dtype: Dtype, label = 'column'): Promise<Column> {
@@ -238,15 +186,13 @@ export class Queue {
     const pending = this.#pending
     if (pending.length === 0) return this.#flushed
     this.#pending = []
-    for (const memory of this.#resting) this.#reuse(memory)
-    this.#resting.length = 0
-    this.#restingBytes = 0
+    this.#pool.wake()
     const groups = this.#grouped(pending)
     // What a device takes at the call needs no promise in between.
     const atOnce = this.#waiting === null && this.device.kind !== 'webgpu'
     const flushed =
       atOnce && groups.every((g) => g.slot.kernel !== null)
-        ? this.device.run(groups.map((g) => this.#command(g.slot.kernel!, g.specs, g.clear)))
+        ? this.device.run(groups.map((g) => this.#command(g.slot.kernel!, g)))
         : this.#later(groups)
     this.#flushed = flushed
     // Those who wait see the failure; later commands are others'.
@@ -261,7 +207,7 @@ export class Queue {
     const run = async (): Promise<void> => {
       await before
       const commands: Command[] = []
-      for (const g of groups) commands.push(this.#command(await g.slot.compiled, g.specs, g.clear))
+      for (const g of groups) commands.push(this.#command(await g.slot.compiled, g))
       await this.device.run(commands)
     }
     const mine = run().finally(() => {
@@ -307,8 +253,7 @@ export class Queue {
 
   /** Frees all memory that no column holds. */
   trim(): void {
-    for (const list of this.#spare.values()) for (const m of list) m.free()
-    this.#spare.clear()
+    this.#pool.trim()
   }
 
   /** Frees kernels and spare memory; columns that are still held stay. */
@@ -319,48 +264,10 @@ export class Queue {
     await this.#kernels.release()
   }
 
-  /** Sizes come in eight steps for each power of two, so that memory is used again; within the device's limits. */
-  #sizeClass(bytes: number): number {
-    const { maxBufferBytes, maxBindingBytes } = this.device.limits
-    const least = Math.max(256, bytes)
-    const step = 2 ** Math.max(8, Math.floor(Math.log2(least)) - 3)
-    const size = Math.ceil(least / step) * step
-    return size > Math.min(maxBufferBytes, maxBindingBytes) ? Math.ceil(least / 4) * 4 : size
-  }
-
-  #command(
-    { module, entry, args }: Kernel,
-    specs: readonly LaunchSpec[],
-    clear: DeviceBuffer | null,
-  ): Command {
+  #command(kernel: Kernel, { specs, clear }: Group): Command {
     if (clear) return { kind: 'clear', buffer: clear }
     this.#launches++
-    const { shared } = specs[0]!
-    const ends: number[] = []
-    let threads = 0
-    for (const spec of specs) {
-      threads += shared ? spec.threads : Math.ceil(spec.threads / BLOCK) * BLOCK
-      ends.push(threads)
-    }
-    if (specs.length === 1) threads = specs[0]!.threads
-    const blocks = shared ? threads : Math.ceil(threads / BLOCK)
-    const grid =
-      this.device.kind === 'cpu' ? ([1, 1, 1] as const) : physicalGrid(blocks, this.device.limits.maxGridDim)
-    invariant(grid, `${blocks} blocks are more than a grid holds`)
-    const values: ArgValue[] = []
-    for (const { buffer, name, of } of args) {
-      // A kernel for more launches than there are: the others have no threads.
-      const spec = specs[of]
-      if (buffer) values.push((spec ?? specs[0]!).columns[name]!.column.memory)
-      else if (name === END) values.push(ends[of] ?? threads)
-      else if (name === THREADS) values.push(of < 0 ? threads : (spec?.threads ?? 0))
-      else {
-        const value = (spec ?? specs[0]!).sizes?.[name]
-        invariant(value !== undefined, `${specs[0]!.key}: no size ${name}`)
-        values.push(value)
-      }
-    }
-    return { kind: 'launch', module, entry, grid, args: values }
+    return commandOf(this.device, kernel, specs)
   }
 }
 
@@ -370,8 +277,3 @@ interface Group {
   readonly specs: readonly LaunchSpec[]
   readonly clear: DeviceBuffer | null
 }
-
-const MAX_ELEMENTS = 2 ** 31 - 1
-
-/** The size parameter of every kernel: how many threads there are. */
-export const THREADS = 'x_threads'

@@ -4,8 +4,8 @@ import type { Frame } from './frame.ts'
 import { flag, store } from './kernel.ts'
 import { type Dimension, isRepeating } from './level.ts'
 import { differs } from './order.ts'
-import { write } from './queue.ts'
 import { scan } from './scan.ts'
+import { write } from './spec.ts'
 
 /** Holds where one of `keys` is not that of the entry before, or `cut` is 1. */
 export interface Starts {

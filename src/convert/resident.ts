@@ -12,7 +12,8 @@ import type { Instance } from '../ir/format.ts'
 import type { Device } from '../runtime/device.ts'
 import type { DeviceLevel } from './level.ts'
 import type { DevicePart } from './place.ts'
-import { type Column, Queue } from './queue.ts'
+import { Queue } from './queue.ts'
+import type { Column } from './spec.ts'
 
 interface Base {
   readonly queue: Queue

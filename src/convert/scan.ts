@@ -7,7 +7,8 @@ import { add, div, type Expr, eq, int, lt, min, mul, sub, variable } from '../ir
 import type { Stmt } from '../ir/loops.ts'
 import { atomic, each, get, loop, scalar, store } from './kernel.ts'
 import { combine, goOn, meeting, type Op, type Running, running } from './meet.ts'
-import { type LaunchSpec, type Queue, read, THREADS, type Use, update, write } from './queue.ts'
+import type { Queue } from './queue.ts'
+import { type LaunchSpec, read, THREADS, type Use, update, write } from './spec.ts'
 import type { Tile } from './tuning.ts'
 
 interface Over extends Pick<LaunchSpec, 'key' | 'columns' | 'sizes'> {

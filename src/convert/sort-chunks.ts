@@ -18,9 +18,10 @@ import {
 } from '../ir/expr.ts'
 import type { Stmt } from '../ir/loops.ts'
 import { before, get, next, scalar, store } from './kernel.ts'
-import { type Column, natural, type Queue, write } from './queue.ts'
+import type { Queue } from './queue.ts'
 import { scan } from './scan.ts'
 import type { Segments } from './sort.ts'
+import { type Column, natural, write } from './spec.ts'
 
 /** The number of each segment's first chunk, and the number of all chunks. */
 export function chunkBases(q: Queue, { starts, count }: Segments, length: number): Column {

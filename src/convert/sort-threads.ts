@@ -2,9 +2,10 @@
 import { add, div, type Expr, int, mod, mul } from '../ir/expr.ts'
 import type { Stmt } from '../ir/loops.ts'
 import { get, loop, next, registers, scalar, store } from './kernel.ts'
-import { type Column, type Queue, write } from './queue.ts'
+import type { Queue } from './queue.ts'
 import type { Base, Pass } from './sort.ts'
 import { type Chunk, chunkOf } from './sort-chunks.ts'
+import { type Column, write } from './spec.ts'
 
 const digitOf = (x: Expr, { shift, bits }: Pass): Expr => mod(div(x, int(2 ** shift)), int(2 ** bits))
 

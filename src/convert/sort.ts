@@ -6,11 +6,12 @@
  */
 import type { Expr } from '../ir/expr.ts'
 import { get, store } from './kernel.ts'
-import { type Column, type LaunchSpec, natural, type Queue, read, type Use, update, write } from './queue.ts'
+import type { Queue } from './queue.ts'
 import { scan } from './scan.ts'
 import { chunkBases } from './sort-chunks.ts'
 import { countByThread, dealByThread } from './sort-threads.ts'
 import { countByBlock, dealByBlock } from './sort-tiles.ts'
+import { type Column, type LaunchSpec, natural, read, type Use, update, write } from './spec.ts'
 
 /** A key below 2^bits (at most 31) of each entry. */
 export interface Key extends Pick<LaunchSpec, 'key' | 'columns' | 'sizes'> {

@@ -8,7 +8,8 @@ import { get, store } from './kernel.ts'
 import { keysOf, type Scope } from './keys.ts'
 import { orderBy } from './order.ts'
 import { evaluateQueries } from './queries.ts'
-import { type Column, natural, type Queue, update, write } from './queue.ts'
+import type { Queue } from './queue.ts'
+import { type Column, natural, update, write } from './spec.ts'
 
 export interface SortResult {
   /** Place of each coordinate. */

@@ -31,8 +31,9 @@ import { ENTRY, Frame } from './frame.ts'
 import { flag, get, loop, next, scalar, store } from './kernel.ts'
 import type { Order } from './known.ts'
 import type { DeviceLevel } from './level.ts'
-import { type Column, natural, type Queue, read, update, write } from './queue.ts'
+import type { Queue } from './queue.ts'
 import { reduce, scan } from './scan.ts'
+import { type Column, natural, read, update, write } from './spec.ts'
 
 /** A tensor over axes as it lies on a device. */
 export interface DeviceStored {

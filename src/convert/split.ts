@@ -8,9 +8,9 @@ import { before, flag, get, isFirst, next, store } from './kernel.ts'
 import { fill } from './level.ts'
 import { type Context, pointOf } from './place.ts'
 import { evaluateQueries } from './queries.ts'
-import { type Column, natural, update } from './queue.ts'
 import { reduce } from './scan.ts'
 import { radixSort } from './sort.ts'
+import { type Column, natural, update } from './spec.ts'
 
 type Node<K extends PartTree['kind']> = Extract<PartTree, { kind: K }>
 

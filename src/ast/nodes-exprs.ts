@@ -1,0 +1,77 @@
+/** Expressions, as kernels, formats and schedules write them. */
+import type { For, Ident, Node } from './nodes.ts'
+
+export type BinaryOp =
+  | 'or'
+  | 'and'
+  | 'lt'
+  | 'le'
+  | 'gt'
+  | 'ge'
+  | 'eq'
+  | 'ne'
+  | 'add'
+  | 'sub'
+  | 'mul'
+  | 'div'
+  | 'mod'
+export type UnaryOp = 'neg' | 'not'
+
+/** Never negative. `float`: written with a point or an exponent, or `inf` or `nan`. */
+export interface NumberLit extends Node {
+  readonly kind: 'number'
+  readonly value: number
+  readonly float: boolean
+}
+export interface BoolLit extends Node {
+  readonly kind: 'bool'
+  readonly value: boolean
+}
+/** A size, scalar parameter, iterator, `let`, or a parameter of a format or schedule. */
+export interface Name extends Node {
+  readonly kind: 'name'
+  readonly name: string
+}
+/** `a.m`: component `m` of operand `a` of a monoid. */
+export interface Field extends Node {
+  readonly kind: 'field'
+  readonly object: Ident
+  readonly field: Ident
+}
+/** `A[e, …]`; `s[]` is the element of a scalar buffer. */
+export interface Access extends Node {
+  readonly kind: 'access'
+  readonly buffer: Ident
+  readonly index: readonly Expr[]
+}
+/** Everything called by name: math functions, `min max select ceildiv`, casts, queries. */
+export interface Call extends Node {
+  readonly kind: 'call'
+  readonly fn: Ident
+  readonly args: readonly Expr[]
+  /** Of a query, what stands after `by`; at least one. */
+  readonly by?: readonly Expr[] | undefined
+}
+export interface Unary extends Node {
+  readonly kind: 'unary'
+  readonly op: UnaryOp
+  readonly x: Expr
+}
+export interface Binary extends Node {
+  readonly kind: 'binary'
+  readonly op: BinaryOp
+  readonly a: Expr
+  readonly b: Expr
+}
+/** `d...`: all elements of a list. Only in calls and maps of formats. */
+export interface Spread extends Node {
+  readonly kind: 'spread'
+  readonly list: Ident
+}
+/** `value for k from 0`: a value for each number. Where a `Spread` can stand. */
+export interface Repeat extends Node {
+  readonly kind: 'repeat'
+  readonly value: Expr
+  readonly each: For
+}
+export type Expr = NumberLit | BoolLit | Name | Field | Access | Call | Unary | Binary | Spread | Repeat
