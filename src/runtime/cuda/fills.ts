@@ -52,6 +52,7 @@ export function packFill(
   buffers: readonly Pick<CudaBuffer, 'address' | 'bytes'>[],
   chip: Pick<Chip, 'multiprocessors'>,
 ): readonly [number, number, number] {
+  block.clear()
   let most = 0
   for (const [k, { address, bytes }] of buffers.entries()) {
     block.setPointer(k, address)
