@@ -71,6 +71,16 @@ const blocks =
     return feed(m.name, batch * n * d, { jo }, { batch, b, d })
   }
 
+/** A pattern of few blocks, of each size that tensor cores take. */
+const sampledBlocks = (): Feed[] =>
+  [8, 16, 32, 64, 128].map((b) => {
+    const [rows, columns] = [11, 13]
+    const at = Array.from({ length: rows * columns }, (_, k) => k).filter((k) => k % 5 === 0 || k > 120)
+    const column = (f: (k: number) => number): Int32Array => Int32Array.from(at, f)
+    const j = coords([rows, columns], [column((k) => Math.floor(k / columns)), column((k) => k % columns)])
+    return feed(`blocks of ${b}`, at.length * b * b * 128, { j }, { b, d: 128 })
+  })
+
 /** Segments as long as the matrix' rows. */
 function ragged(m: Matrix, d: number): { p: CoordTensor; longest: number } {
   const [rows] = m.tensor.coords
@@ -201,6 +211,7 @@ const randomSizes: Readonly<Record<string, readonly Readonly<Record<string, numb
 
 /** All that a kernel can be run on. `params` are its sizes and scalars, for kernels that this file does not know. */
 export function feedsOf(kernel: string, params: readonly string[], data: readonly DataSet[]): Feed[] {
+  if (kernel === 'block_sddmm_f16') return sampledBlocks()
   const random = randomSizes[kernel]
   if (random) return random.map((sizes) => feed(`random ${Object.values(sizes).join(' × ')}`, 3e6, {}, sizes))
   const out = data.flatMap((d): (Feed | null)[] => {

@@ -1,5 +1,11 @@
 /** Products on tensor cores: what can be run here is; the texts of the others compile. */
-import { integers, type KernelCase, kernelSuite, matrix, patterns } from '../support/kernels.ts'
+import { expect, test } from 'vitest'
+import { bindInputs } from '../../src/bind/index.ts'
+import { decoder } from '../../src/formats/values.ts'
+import { evaluate } from '../../src/ir/evaluate.ts'
+import { interpret } from '../../src/ir/interpret.ts'
+import { coords, dense, load } from '../../src/node.ts'
+import { integers, type KernelCase, kernelSuite, matrix, type Pattern, patterns } from '../support/kernels.ts'
 
 kernelSuite({
   file: 'kernels/gemm-f16.spt',
@@ -50,4 +56,69 @@ kernelSuite({
       exact: true,
     },
   ],
+})
+
+/** The pattern is that of the blocks. */
+const blocks = (p: Pattern, b: number, d: number): KernelCase => ({
+  name: `${p.name}, b = ${b}, d = ${d}`,
+  inputs: {
+    tensors: { j: matrix(p, null), X: integers(p.m * b * d, 3), Y: integers(p.n * b * d, 4) },
+    params: { b, d },
+  },
+  exact: true,
+})
+
+kernelSuite({
+  file: 'kernels/sddmm-block.spt',
+  onlyCuda: ['warp8', 'warp16', 'mma', 'wgmma64', 'wgmma128'],
+  cases: () => {
+    const small = patterns().filter((p) => p.m * p.n < 1000)
+    return small.map((p, k) => blocks(p, [8, 1, 16, 5, 19][k % 5]!, [17, 32, 1, 0][k % 4]!))
+  },
+})
+
+const program = await load('kernels/sddmm-block.spt')
+
+/** What instructions do is known to devices; all else that a schedule does is seen here. */
+test.each([
+  ['warp8', [2, 1], 8, 64],
+  ['warp8', [8, 2], 8, 64],
+  ['warp16', [16, 2, 1], 16, 32],
+  ['warp16', [32, 4, 2], 32, 64],
+  ['mma', [16, 16, 16, 3], 16, 128],
+  ['mma', [32, 32, 16, 2], 32, 64],
+  ['wgmma64', [3], 64, 64],
+  ['wgmma128', [2], 128, 64],
+] as const)('blocks under %s(%j), every step of it interpreted', async (schedule, args, b, d) => {
+  const rows = [0, 0, 2, 2, 2].slice(0, b > 32 ? 2 : 5)
+  const columns = [1, 3, 0, 1, 2].slice(0, rows.length)
+  const [m, n] = [3, 4]
+  const j = coords([m, n], [rows, columns], null)
+  const [X, Y] = [integers(m * b * d, 3), integers(n * b * d, 4)]
+  const { compilation } = program.kernel().schedule(schedule, ...args)
+  const bound = bindInputs(compilation.kernel, {
+    tensors: { j, X: dense([m, b, d], X), Y: dense([n, b, d], Y) },
+    params: { b, d },
+  })
+  const memory = new Map(
+    compilation.loops.buffers.map((buffer) => {
+      const values = bound.arrays.get(buffer.name)
+      const read = decoder(buffer.dtype)
+      const count = buffer.shape.reduce((k, e) => k * evaluate(e, bound.params), 1)
+      return [
+        buffer.name,
+        values ? Array.from(values, (x) => (read ? read(x) : x)) : Array<number>(count).fill(Number.NaN),
+      ]
+    }),
+  )
+  interpret(compilation.loops, memory, bound.params, 'backward')
+  const dot = (x: number, y: number): number => {
+    let sum = 0
+    for (let k = 0; k < d; k++) sum += X[x * d + k]! * Y[y * d + k]!
+    return sum
+  }
+  const expected = rows.flatMap((row, e) =>
+    Array.from({ length: b * b }, (_, at) => dot(row * b + Math.floor(at / b), columns[e]! * b + (at % b))),
+  )
+  expect(memory.get('C')).toEqual(expected)
 })
