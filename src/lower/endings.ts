@@ -12,6 +12,7 @@ import {
   add,
   and,
   binary,
+  bool,
   div,
   type Expr,
   eq,
@@ -21,7 +22,6 @@ import {
   min,
   not,
   search,
-  select,
   sub,
   substitute,
   variable,
@@ -30,7 +30,7 @@ import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { type Groups, type Shares, shareNumber } from '../ir/shares.ts'
 import { type Body, renameBound, stmt } from '../ir/tree.ts'
 import type { Names } from './names.ts'
-import { type Cells, endOf, get, NONE, type Sums, set } from './sums.ts'
+import { type Cells, endOf, get, type Sums, set } from './sums.ts'
 
 export interface Ending {
   /** What exists around `start`, the loop and `end`. */
@@ -60,7 +60,8 @@ class Segment {
   readonly sums: Sums
   readonly shares: Shares
   readonly registers: readonly Buffer[]
-  readonly #first: Buffer
+  /** Whether the sums are of the segment that began before the share. */
+  readonly #open: Buffer
   readonly #own: Outlet['own']
 
   constructor(sums: Sums, shares: Shares, own: Outlet['own'], names: Names) {
@@ -68,28 +69,23 @@ class Segment {
     this.sums = sums
     this.shares = shares
     this.#own = own
-    this.#first = local(names.fresh(`${target}_first`), 'i32')
-    this.registers = [...sums.registers, this.#first]
+    this.#open = local(names.fresh(`${target}_open`), 'bool')
+    this.registers = [...sums.registers, this.#open]
   }
 
   start(): Body {
     const { search: s, first } = this.shares
-    const begins = load(s.buffer, [sub(this.first(), int(1))], 'i32')
-    return [
-      ...this.sums.start(),
-      set(this.#first, search('upper', s.buffer, s.lo, s.hi, first)),
-      set(this.#first, select(lt(begins, first), this.first(), NONE)),
-    ]
+    const begins = load(s.buffer, [sub(search('upper', s.buffer, s.lo, s.hi, first), int(1))], 'i32')
+    return [...this.sums.start(), set(this.#open, lt(begins, first))]
   }
 
-  /** What the search finds in the segment that began before the share, or `NONE`. */
-  first(): Expr {
-    return get(this.#first)
-  }
-
-  /** Whether the sums are of that segment. */
   open(): Expr {
-    return eq(this.sums.place(0), this.first())
+    return get(this.#open)
+  }
+
+  /** The sums of the segment that began before the share go `out`, those of others to their elements. */
+  leave(out: Body): Body {
+    return [when(this.open(), [...out, set(this.#open, bool(false))], this.own())]
   }
 
   ends(): Expr {
@@ -106,17 +102,14 @@ class Segment {
 export function alone(sums: Sums, shares: Shares, outlet: Outlet, names: Names): Ending {
   const segment = new Segment(sums, shares, outlet.own, names)
   const { carry } = outlet
-  const around = { registers: segment.registers, start: segment.start() }
-  if (carry !== undefined) {
-    const leave = (): Body => [when(segment.open(), sums.carry(carry, shareNumber(shares)), segment.own())]
-    return { ...around, leave, end: [when(sums.held(), leave())] }
-  }
+  const out = (): Body => (carry === undefined ? sums.update(true) : sums.carry(carry, shareNumber(shares)))
   const goesOn = lt(add(shares.first, int(shares.length)), segment.ends())
-  const end = when(binary('or', segment.open(), goesOn), sums.update(true), segment.own())
+  const shared = carry === undefined ? binary('or', segment.open(), goesOn) : segment.open()
   return {
-    ...around,
-    leave: () => [when(segment.open(), sums.update(true), segment.own())],
-    end: [when(sums.held(), [end])],
+    registers: segment.registers,
+    start: segment.start(),
+    leave: () => segment.leave(out()),
+    end: [when(sums.held(), [when(shared, out(), segment.own())])],
   }
 }
 
@@ -142,18 +135,9 @@ export function together(
   })
   const isFirst = eq(own, int(0))
   /** What the block has of a segment that began before it. */
-  const open = (from?: Cells): Body =>
-    outlet.carry === undefined
-      ? sums.update(true, from, from && segment.first())
-      : sums.carry(outlet.carry, shareNumber(shares, groups), from)
-  const end = [
-    set(limit, segment.ends()),
-    when(
-      isFirst,
-      [when(and(binary('ne', segment.first(), NONE), not(segment.open())), open(rest(own)))],
-      [when(segment.open(), sums.put(rest(own)))],
-    ),
-  ]
+  const out = (): Body =>
+    outlet.carry === undefined ? sums.update(true) : sums.carry(outlet.carry, shareNumber(shares, groups))
+  const end = [set(limit, segment.ends()), when(and(segment.open(), not(isFirst)), sums.put(rest(own)))]
   // The last group with a part of the segment, from this one on: all between have nothing else.
   const others = min(
     div(sub(sub(get(limit), int(1)), shares.first), int(shares.length)),
@@ -172,20 +156,18 @@ export function together(
     body: sums.add(rest(add(own, add(variable(other), int(1))))),
   })
   const next = substitute(shares.first, new Map([[loop.var, int(groups)]]))
-  const goesOn: Body =
-    outlet.carry === undefined
-      ? [when(lt(next, get(limit)), sums.update(true), segment.own())]
-      : segment.own()
+  const goesOn = lt(next, get(limit))
+  const apart = outlet.carry === undefined ? binary('or', segment.open(), goesOn) : segment.open()
   const after = [
     when(and(sums.held(), binary('or', not(segment.open()), isFirst)), [
       gather,
-      when(segment.open(), open(), goesOn),
+      when(apart, out(), segment.own()),
     ]),
   ]
   return {
     registers: [...segment.registers, limit],
     start: segment.start(),
-    leave: () => [when(segment.open(), sums.put(rest(own)), segment.own())],
+    leave: () => segment.leave([when(isFirst, out(), sums.put(rest(own)))]),
     end: [when(sums.held(), end)],
     shared,
     after: again([loop, ...between], after, names),

@@ -8,6 +8,7 @@
  * registers hold nothing yet.
  */
 import { fail, invariant } from '../ast/diagnostic.ts'
+import { accessesOf } from '../ir/accesses.ts'
 import { alloc, local, when } from '../ir/build.ts'
 import {
   add,
@@ -26,16 +27,7 @@ import { linear } from '../ir/linear.ts'
 import type { For, Kernel2, LoopMode, Reduce, Stmt } from '../ir/loops.ts'
 import { segmentsOf } from '../ir/segments.ts'
 import { groupsOf, sharesApart, sharesOf } from '../ir/shares.ts'
-import {
-  accessesOf,
-  type Body,
-  findLoop,
-  mapSame,
-  replaceStmt,
-  rewriteStmts,
-  stmt,
-  walkStmts,
-} from '../ir/tree.ts'
+import { type Body, findLoop, mapSame, replaceStmt, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 import { alone, type Ending, type Outlet, together, updates } from './endings.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
@@ -204,7 +196,8 @@ function batches(loop: For, sums: Sums, ending: Ending, by: number, names: Names
   const whole = loop.guards.map((g) => substitute(g, last))
   if (!loop.guards.every((g) => isUpperBound(g, loop))) return made(true)
   if (whole.length === 0) return made(false)
-  return [stmt({ kind: 'if', cond: all(whole), then: made(false), else: made(true) })]
+  // A share that is cut off is the last one: nobody waits for it.
+  return [when(all(whole), made(false), [sums.oneByOne(loop, ending.leave())])]
 }
 
 /** `c·v + rest < n`: what it says of an iteration, it says of all before it. */
