@@ -49,11 +49,19 @@ const CASES: readonly Case[] = [
   ...matrices.map((A): Case => ({ kernel: 'spmv', inputs: { tensors: { A, x: integers(A.shape[1]!, 3) } } })),
   ...matrices.map((A): Case => ({ kernel: 'softmax', inputs: { tensors: { A } } })),
   { kernel: 'gemm', inputs: { params: { m: 33, n: 17, k: 9, alpha: 2 }, seed: 1 } },
+  ...[8, 16, 5].map((b): Case => {
+    const j = { ...rowsOf([2, 0, 3, 1], 5), values: null }
+    const tensors = { j, X: integers(4 * b * 32, 3), Y: integers(5 * b * 32, 4) }
+    return { kernel: 'block_sddmm_f16', inputs: { tensors, params: { b, d: 32 } } }
+  }),
 ]
 const NAMES = [...new Set(CASES.map((c) => c.kernel))]
 const casesOf = (name: string) => CASES.filter((c) => c.kernel === name)
+/** Of kernels that are not called like their files. */
+const FILES: Readonly<Record<string, string>> = { block_sddmm_f16: 'sddmm-block' }
+const fileOf = (name: string): string => `kernels/${FILES[name] ?? name}.spt`
 const kernelOf = async (name: string): Promise<Kernel> =>
-  (await load(`kernels/${name}.spt`)).kernel(name).schedule('auto')
+  (await load(fileOf(name))).kernel(name).schedule('auto')
 
 describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   let device: Device
@@ -74,12 +82,12 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   })
 })
 
-const SIZES = [0, 1, 4, 16, 20, 32, 64, 96, 128, 132, 256, 512, 1000, 1024, 2048, 4096, 1_000_000]
+const SIZES = [0, 1, 4, 8, 16, 20, 32, 64, 96, 128, 132, 256, 512, 1000, 1024, 2048, 4096, 1_000_000]
 
 test.each(NAMES)(
   'every branch of %s is for some data, only for what it can do, and CUDA takes it',
   async (name) => {
-    const file = `kernels/${name}.spt`
+    const file = fileOf(name)
     const parsed = await loadProgram(file, async (path) => readFileSync(path, 'utf8'))
     const choice = elaborate(parsed).choices.get(name)!.get('auto')!
     const kernel = (await load(file)).kernel(name)
@@ -92,7 +100,8 @@ test.each(NAMES)(
       const known = new Map(sizes.map((n) => [n, SIZES[random.below(SIZES.length)]!]))
       const decision = decide(choice, (v) => {
         if (v.dtype === 'bool') return v.name === on ? 1 : 0
-        const value = known.get(v.name) ?? Math.floor(10 ** (8 * random.next()))
+        const any = v.name === 'capability' ? 7 + random.below(4) : Math.floor(10 ** (8 * random.next()))
+        const value = known.get(v.name) ?? any
         known.set(v.name, value)
         return value
       })
