@@ -3,9 +3,10 @@
  * plan and nothing that only the compiler knows.
  */
 import { fail, type Span } from '../ast/diagnostic.ts'
+import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
 import { type Expr, freeVars, walkExpr } from '../ir/expr.ts'
 import type { Buffer, Launch, Plan, PlanStep } from '../ir/loops.ts'
-import { accessesOf, type BufferAccess, exprsOf, piecesOf, walkStmts } from '../ir/tree.ts'
+import { exprsOf, piecesOf, walkStmts } from '../ir/tree.ts'
 import { capabilitiesOf } from './instr-calls.ts'
 import type { ArgSpec, ModuleText } from './module.ts'
 import { cudaModule } from './modules/cuda.ts'

@@ -8,8 +8,9 @@
  * earlier step writes, and writes none that an earlier step reads. Earlier runs have finished by then: the first step
  * of a run, or what it does before it lets the next one begin, comes after all that was queued before it.
  */
+import { accessesOf, readsOf, writesOf } from '../ir/accesses.ts'
 import type { InstrCall, Plan, Stmt } from '../ir/loops.ts'
-import { accessesOf, type Body, readsOf, writesOf } from '../ir/tree.ts'
+import type { Body } from '../ir/tree.ts'
 
 export interface Overlap {
   /** Another launch follows, and may begin as soon as all blocks of this one have. */

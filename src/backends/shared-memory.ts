@@ -4,9 +4,10 @@
  * tile out needs no memory beside what computed it.
  */
 import { invariant } from '../ast/diagnostic.ts'
+import { accessesOf } from '../ir/accesses.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import type { Buffer, Launch, Stmt } from '../ir/loops.ts'
-import { accessesOf, type Body, stmt, walkStmts } from '../ir/tree.ts'
+import { type Body, stmt, walkStmts } from '../ir/tree.ts'
 import { sharedAlign } from './printer.ts'
 
 export interface SharedMemory {

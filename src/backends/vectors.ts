@@ -5,6 +5,7 @@
  *
  * That an address is a multiple follows from its terms: constants, unrolled lanes, and what schedules require of sizes.
  */
+import { writesOf } from '../ir/accesses.ts'
 import { add, children, type Expr, int, type Load, load, rewriteExpr, variable } from '../ir/expr.ts'
 import { divisor, divisorOfTerms, divisorsOf } from '../ir/facts.ts'
 import { type Linear, linear, linearKey } from '../ir/linear.ts'
@@ -18,7 +19,6 @@ import {
   stmt,
   walkStmts,
   withBodies,
-  writesOf,
 } from '../ir/tree.ts'
 import { type Neighbours, packAtomics } from './vector-atomics.ts'
 import { type Element, Writes } from './vector-writes.ts'

@@ -1,10 +1,11 @@
 /** What the threads of a launch do together, for the sizes and index arrays of a binding. */
+import { writesOf } from '../ir/accesses.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { THREAD_AXES, type ThreadAxis } from '../ir/expr.ts'
 import type { Instr } from '../ir/instr.ts'
 import type { Buffer, Kernel2, Launch, Plan } from '../ir/loops.ts'
-import { walkStmts, writesOf } from '../ir/tree.ts'
+import { walkStmts } from '../ir/tree.ts'
 import { relevantNames } from './relevant.ts'
 import { StatementCounter } from './statements.ts'
 import { actionOf, Counters } from './tally.ts'

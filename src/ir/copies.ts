@@ -1,6 +1,7 @@
 /** Which statements of a loop only copy into shared memory: those that can run iterations ahead of their use. */
+import { accessesOf, writesOf } from './accesses.ts'
 import type { Buffer, For, Stmt } from './loops.ts'
-import { accessesOf, type Body, writesOf } from './tree.ts'
+import type { Body } from './tree.ts'
 
 export interface Copies {
   /** Statements of the loop's body, in order. */

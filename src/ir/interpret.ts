@@ -10,9 +10,9 @@ import type { Dtype } from './dtype.ts'
 import { type Load, load } from './expr.ts'
 import { type Cell, Expressions, round } from './interpret-exprs.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt, Store } from './loops.ts'
+import { initLoops, reductionsOf } from './reductions.ts'
 import { convert } from './reference/numeric.ts'
 import { Threads } from './threads.ts'
-import { initLoops, reductionsOf } from './tree.ts'
 
 type Action = () => void
 

@@ -2,9 +2,10 @@
  * What neighbouring threads do together without a loop that is bound to them: tiles in declared register memories
  * and instructions of several threads. They are the threads of thread.x, and one statement is done by all of them.
  */
+import { accessesOf } from './accesses.ts'
 import type { ThreadAxis } from './expr.ts'
 import type { Stmt } from './loops.ts'
-import { accessesOf, type Body, walkStmts } from './tree.ts'
+import { type Body, walkStmts } from './tree.ts'
 
 export interface Lanes {
   /** How many threads; 1 where nothing is done together. */

@@ -1,8 +1,9 @@
 /** Loops whose neighbouring iterations mostly combine into the same element. */
+import { accessesOf, writesOf } from './accesses.ts'
 import { add, type Expr, freeVars, int, keyOf, mentions, mul } from './expr.ts'
 import { linear } from './linear.ts'
 import type { For, Reduce } from './loops.ts'
-import { accessesOf, type Body, boundVarsOf, writesOf } from './tree.ts'
+import { type Body, boundVarsOf } from './tree.ts'
 
 export interface Segments {
   /** The one reduction inside whose element changes with the loop. */

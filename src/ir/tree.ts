@@ -3,9 +3,9 @@
  * not change, so passes can test `===` for "nothing happened" and share memo tables.
  */
 import { invariant, unreachable } from '../ast/diagnostic.ts'
-import { children, type Expr, freeVars, type Load, load, rewriteExpr, variable } from './expr.ts'
+import { type Expr, freeVars, load, rewriteExpr, variable } from './expr.ts'
 import type { Place } from './instr.ts'
-import type { CallPiece, For, InstrCall, Reduce, Stmt, Store } from './loops.ts'
+import type { CallPiece, For, InstrCall, Stmt } from './loops.ts'
 
 export type Body = readonly Stmt[]
 
@@ -339,124 +339,6 @@ export function freeVarsOf(body: Body): ReadonlySet<string> {
   })
   for (const v of boundVarsOf(body)) used.delete(v)
   return used
-}
-
-/** One read or write of a buffer element. */
-export interface BufferAccess {
-  readonly buffer: string
-  /** Empty for a whole-buffer `fill`; a search is a read with no index. */
-  readonly index: readonly Expr[]
-  readonly mode: 'read' | 'write'
-  /** `whole`: a fill, or a search over a range. */
-  readonly whole: boolean
-  /** The statement that reads or writes. */
-  readonly stmt: Stmt
-  /** The loops around the statement, as far as they are in the body asked about. */
-  readonly path: readonly For[]
-}
-
-/**
- * Every access in evaluation order of the tree. A reduction's targets are writes only (that they also read
- * is in the nature of the statement); loads in loop extents, guards and conditions count, as reads.
- */
-export function accessesOf(body: Body): readonly BufferAccess[] {
-  const out: BufferAccess[] = []
-  walkStmts(body, (s, path) => {
-    const read = (e: Expr): void => {
-      if (e.kind === 'load')
-        out.push({ buffer: e.buffer, index: e.index, mode: 'read', whole: false, stmt: s, path })
-      if (e.kind === 'search')
-        out.push({ buffer: e.buffer, index: [], mode: 'read', whole: true, stmt: s, path })
-      for (const c of children(e)) read(c)
-    }
-    for (const e of exprsOf(s)) read(e)
-    for (const t of targetsOf(s))
-      out.push({ buffer: t.buffer, index: t.index, mode: 'write', whole: false, stmt: s, path })
-    if (s.kind === 'fill')
-      out.push({ buffer: s.buffer, index: [], mode: 'write', whole: true, stmt: s, path })
-    if (s.kind === 'instr')
-      for (const p of piecesOf(s)) {
-        if (p.kind === 'value' || p.kind === 'index' || p.mode === 'meet') continue
-        // What stands around an address is the instruction's business.
-        const whole = p.kind !== 'slot' && p.kind !== 'word'
-        const access = { buffer: p.buffer, index: whole ? [] : p.index, whole, stmt: s, path }
-        if (p.mode !== 'write') out.push({ ...access, mode: 'read' })
-        if (p.mode !== 'read') out.push({ ...access, mode: 'write' })
-      }
-  })
-  return out
-}
-
-/** The elements a statement itself writes (a fill aside). */
-export function targetsOf(s: Stmt): readonly (Load | Store)[] {
-  if (s.kind === 'vector_store') return [s.target]
-  return s.kind === 'store' ? [s] : s.kind === 'reduce' ? s.targets : []
-}
-
-/** Names of the buffers read inside (reduction targets aside). */
-export const readsOf = (body: Body): ReadonlySet<string> =>
-  new Set(accessesOf(body).flatMap((a) => (a.mode === 'read' ? [a.buffer] : [])))
-
-/** Names of the buffers written inside: stores, reductions, fills. */
-export const writesOf = (body: Body): ReadonlySet<string> =>
-  new Set(accessesOf(body).flatMap((a) => (a.mode === 'write' ? [a.buffer] : [])))
-
-/** A reduction, and the loops around it from the innermost allocation of its targets inwards. */
-export interface FoundReduce {
-  readonly reduce: Reduce
-  readonly path: readonly For[]
-}
-
-/** All reductions inside; the path of one into global buffers begins at the top. */
-export function reductionsOf(body: Body): readonly FoundReduce[] {
-  const out: FoundReduce[] = []
-  const go = (list: Body, path: readonly For[], scope: ReadonlyMap<string, number>): void => {
-    const allocs = new Map(scope)
-    for (const s of list) {
-      if (s.kind === 'alloc') allocs.set(s.buffer.name, path.length)
-      if (s.kind === 'reduce')
-        out.push({
-          reduce: s,
-          path: path.slice(Math.max(...s.targets.map((t) => allocs.get(t.buffer) ?? 0))),
-        })
-      for (const b of bodiesOf(s)) go(b, s.kind === 'for' ? [...path, s] : path, allocs)
-    }
-  }
-  go(body, [], new Map())
-  return out
-}
-
-/**
- * The reductions that carry their initialisation: it stands before the outermost reduction loop of the path, or
- * before the statement itself where there is none.
- */
-export const initsOf = (body: Body): readonly FoundReduce[] => reductionsOf(body).filter((r) => r.reduce.init)
-
-/**
- * The loops that an initialisation repeats: those of `inside` (the path from the outermost reduction loop
- * inwards) that run over different elements and that the targets depend on, directly or through the extents of
- * such loops; each with the guards that speak of nothing but these loops and what is around them.
- */
-export function initLoops(reduce: Reduce, inside: readonly For[]): readonly For[] {
-  const needed = closeOver(
-    inside.filter((l) => !l.reduce),
-    reduce.targets.flatMap((t) => t.index),
-  )
-  const hidden = new Set(inside.map((l) => l.var))
-  for (const l of needed) hidden.delete(l.var)
-  return needed.map((l) => ({
-    ...l,
-    guards: l.guards.filter((g) => ![...freeVars(g)].some((v) => hidden.has(v))),
-  }))
-}
-
-/** The loops whose variables `exprs` mention, and those that the extents of such loops mention; in path order. */
-export function closeOver(path: readonly For[], exprs: readonly Expr[]): readonly For[] {
-  const names = new Set<string>()
-  for (const e of exprs) for (const v of freeVars(e)) names.add(v)
-  for (let k = path.length - 1; k >= 0; k--)
-    if (names.has(path[k]!.var)) for (const v of freeVars(path[k]!.extent)) names.add(v)
-  return path.filter((l) => names.has(l.var))
 }
 
 /** Whether a barrier stands anywhere inside. */

@@ -3,11 +3,13 @@
  * `InternalError`, with the place.
  */
 import { InternalError, invariant } from '../ast/diagnostic.ts'
+import { targetsOf } from './accesses.ts'
 import type { Dtype } from './dtype.ts'
 import { children, type Expr, freeVars, MATH_ARITY } from './expr.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from './loops.ts'
 import { printExpr, printLoop } from './print2.ts'
-import { exprsOf, initsOf, piecesOf, targetsOf } from './tree.ts'
+import { initsOf } from './reductions.ts'
+import { exprsOf, piecesOf } from './tree.ts'
 
 interface Scope {
   readonly vars: ReadonlyMap<string, Dtype>

@@ -3,11 +3,12 @@
  * A violation is a bug of the compiler: `InternalError`, with the place.
  */
 import { InternalError, invariant } from '../ast/diagnostic.ts'
+import { targetsOf, writesOf } from './accesses.ts'
 import { computeType, type Dtype, isFloat, join } from './dtype.ts'
 import { children, type Expr, freeVars, isCompare, MATH_ARITY } from './expr.ts'
 import type { Buffer, Launch, Plan, Stmt } from './loops.ts'
 import { printExpr } from './print2.ts'
-import { exprsOf, piecesOf, targetsOf, writesOf } from './tree.ts'
+import { exprsOf, piecesOf } from './tree.ts'
 import { uniformBarriers } from './uniform.ts'
 
 /** The passes in order; each name stands for what it reaches and for all before it. */

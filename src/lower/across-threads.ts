@@ -28,11 +28,11 @@ import {
   variable,
 } from '../ir/expr.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
+import { reductionsOf } from '../ir/reductions.ts'
 import {
   type Body,
   bodiesOf,
   mapSame,
-  reductionsOf,
   replaceLoop,
   replaceStmt,
   stmt,

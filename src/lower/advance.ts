@@ -2,6 +2,7 @@
  * Invariant reached: a loop that searches, in every iteration, for a place that only moves forward goes on from where
  * it was: one bisection before the loop, and a step for each segment that it enters.
  */
+import { accessesOf, writesOf } from '../ir/accesses.ts'
 import {
   add,
   binary,
@@ -22,7 +23,6 @@ import {
 import { linear } from '../ir/linear.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
 import {
-  accessesOf,
   type Body,
   bodiesOf,
   boundVarsOf,
@@ -33,7 +33,6 @@ import {
   stmt,
   walkStmts,
   withBodies,
-  writesOf,
 } from '../ir/tree.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'

@@ -3,10 +3,11 @@
  * Other asynchronous work may start in between. A pipeline has groups of its own for its copies; here is the rest.
  */
 import { invariant } from '../ast/diagnostic.ts'
+import { targetsOf } from '../ir/accesses.ts'
 import { bool, int } from '../ir/expr.ts'
 import { commitOf, type Instr, waitOf } from '../ir/instr.ts'
 import type { Kernel2, Stmt } from '../ir/loops.ts'
-import { type Body, bodiesOf, loopsOf, mapSame, stmt, targetsOf, walkStmts, withBodies } from '../ir/tree.ts'
+import { type Body, bodiesOf, loopsOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { Counted, type Entry, withEntries } from './counted.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'

@@ -7,20 +7,12 @@
  * threads of one row can meet, and a row is within one warp, the barrier is theirs alone. Who touches what a copy that
  * signals its own barrier brought has waited there.
  */
+import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
 import { freeVars, keyOf, mentions, sameExpr, type ThreadAxis } from '../ir/expr.ts'
 import { lanesIn } from '../ir/lanes.ts'
 import { linear } from '../ir/linear.ts'
 import type { For, Lanes, Stmt } from '../ir/loops.ts'
-import {
-  accessesOf,
-  type Body,
-  type BufferAccess,
-  bodiesOf,
-  mapSame,
-  stmt,
-  walkStmts,
-  withBodies,
-} from '../ir/tree.ts'
+import { type Body, bodiesOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { type Block, type Meeting, meeting } from './owners.ts'
 
 const barrier = (global: boolean): Stmt => stmt(global ? { kind: 'barrier', global } : { kind: 'barrier' })

@@ -4,11 +4,12 @@
  *
  * `x + 3 < d` where 4 divides x and d says `x < d`: the lanes of a vector are all there or none.
  */
+import { writesOf } from '../ir/accesses.ts'
 import { type Binary, binary, type Expr, int, keyOf, rewriteExpr, someExpr } from '../ir/expr.ts'
 import { divisorOfTerms, divisorsOf, gcd } from '../ir/facts.ts'
 import { linear } from '../ir/linear.ts'
 import type { Fact, If, Stmt } from '../ir/loops.ts'
-import { type Body, bodiesOf, rewriteStmts, stmt, withBodies, writesOf } from '../ir/tree.ts'
+import { type Body, bodiesOf, rewriteStmts, stmt, withBodies } from '../ir/tree.ts'
 
 export function settleBranches(body: Body, facts: readonly Fact[] | undefined): Body {
   const factor = divisorsOf(facts)

@@ -2,6 +2,7 @@
  * Invariant reached: a nest that only fills shared memory, or stores what it holds, is run once by all threads of the
  * block together, each taking every T-th element, instead of by each thread as a whole.
  */
+import { accessesOf } from '../ir/accesses.ts'
 import {
   add,
   all,
@@ -19,16 +20,7 @@ import {
 } from '../ir/expr.ts'
 import { isTogether, lanesIn } from '../ir/lanes.ts'
 import type { For, Kernel2, Stmt, Store } from '../ir/loops.ts'
-import {
-  accessesOf,
-  type Body,
-  bodiesOf,
-  mapSame,
-  stmt,
-  substituteStmts,
-  walkStmts,
-  withBodies,
-} from '../ir/tree.ts'
+import { type Body, bodiesOf, mapSame, stmt, substituteStmts, walkStmts, withBodies } from '../ir/tree.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
 import { type Axes, threadAxis, Varying } from './varying.ts'

@@ -4,12 +4,13 @@
  * that are objects of the target are only filled.
  */
 import { fail } from '../ast/diagnostic.ts'
+import { accessesOf } from '../ir/accesses.ts'
 import { builtin, type Expr, int, type Load, load, mentions, substitute, variable } from '../ir/expr.ts'
 import { LANE, type Memory, SLOT, type TileText } from '../ir/instr.ts'
 import type { Lanes } from '../ir/lanes.ts'
 import { linear } from '../ir/linear.ts'
 import type { Buffer, CallPiece, For, InstrCall, Stmt, Store } from '../ir/loops.ts'
-import { accessesOf, type Body, mapSame, rewriteStmts, stmt, substituteStmts, walkStmts } from '../ir/tree.ts'
+import { type Body, mapSame, rewriteStmts, stmt, substituteStmts, walkStmts } from '../ir/tree.ts'
 import { branch } from './conditions.ts'
 import type { Names } from './names.ts'
 import { combines, physical, refuse, sameElements } from './thread-tiles.ts'

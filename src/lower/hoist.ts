@@ -8,9 +8,10 @@
  * inside the branch of a `select`.
  */
 import { InternalError } from '../ast/diagnostic.ts'
+import { writesOf } from '../ir/accesses.ts'
 import { children, type Expr, freeVars, keyOf, variable, withChildren } from '../ir/expr.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
-import { type Body, exprsOf, mapExprs, stmt, walkStmts, writesOf } from '../ir/tree.ts'
+import { type Body, exprsOf, mapExprs, stmt, walkStmts } from '../ir/tree.ts'
 import type { Names } from './names.ts'
 
 /** What one evaluation costs, roughly in cycles of arithmetic; decides what is worth a name. */

@@ -3,6 +3,7 @@
  * `if`s; memory that threads share is written by the threads that own the element and no others.
  */
 import { InternalError, invariant } from '../ast/diagnostic.ts'
+import { accessesOf } from '../ir/accesses.ts'
 import {
   all,
   binary,
@@ -19,7 +20,7 @@ import {
 } from '../ir/expr.ts'
 import { isTogether, type Lanes, lanesIn } from '../ir/lanes.ts'
 import type { Buffer, Fill, For, Kernel2, Launch, PlanStep, Stmt } from '../ir/loops.ts'
-import { accessesOf, type Body, hasBarrier, stmt, substituteStmts, walkStmts } from '../ir/tree.ts'
+import { type Body, hasBarrier, stmt, substituteStmts, walkStmts } from '../ir/tree.ts'
 import { insertBarriers } from './barriers.ts'
 import { branch, divergent, guard, inRounds, isCooperative, needsAll, predicate } from './conditions.ts'
 import { flatNest, isParallel } from './flat-nest.ts'

@@ -2,12 +2,12 @@
  * Which thread touches an element: may two accesses in different threads of a block be of one element? What is
  * not evident counts as "may".
  */
+import { type BufferAccess, targetsOf } from '../ir/accesses.ts'
 import { blockOf, type Space } from '../ir/blocks.ts'
 import { type Expr, freeVars, mentions, sub, substitute, type ThreadAxis, variable } from '../ir/expr.ts'
 import { isTogether, type Lanes } from '../ir/lanes.ts'
 import { linear, linearKey, rangeOf } from '../ir/linear.ts'
 import type { For } from '../ir/loops.ts'
-import { type BufferAccess, targetsOf } from '../ir/tree.ts'
 
 export interface Block {
   /** Thread axes of the launch that no loop around the accesses is bound to. */

@@ -3,10 +3,11 @@
  * than `limit` buffers, as far as arrays that are only read can be brought together: such arrays of one element
  * type lie one after the other in an arena, each reached from a base offset that is a parameter of the plan.
  */
+import { readsOf, writesOf } from '../ir/accesses.ts'
 import { add, ceildiv, type Expr, int, load, mul, variable } from '../ir/expr.ts'
 import type { Buffer, Fact, Launch, Plan } from '../ir/loops.ts'
 import type { Param } from '../ir/stage1.ts'
-import { type Body, readsOf, rewriteStmts, writesOf } from '../ir/tree.ts'
+import { type Body, rewriteStmts } from '../ir/tree.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
 

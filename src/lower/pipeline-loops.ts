@@ -19,6 +19,7 @@
  * What threads copied in groups they see of each other after they met once more, at the end of the round.
  */
 
+import { writesOf } from '../ir/accesses.ts'
 import { copiesIn } from '../ir/copies.ts'
 import { add, bool, type Expr, int, load, lt, mod, variable } from '../ir/expr.ts'
 import { commitOf, type Instr, waitOf } from '../ir/instr.ts'
@@ -34,7 +35,6 @@ import {
   stmt,
   walkStmts,
   withBodies,
-  writesOf,
 } from '../ir/tree.ts'
 import { addressesAhead } from './addresses-ahead.ts'
 import { onlyStarts } from './asynchronous.ts'

@@ -9,7 +9,8 @@
 import { invariant } from '../ast/diagnostic.ts'
 import { constant, type Expr, freeVars, type Load, mentions, substitute, variable } from '../ir/expr.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
-import { type Body, initsOf, replaceLoop, replaceStmt, stmt } from '../ir/tree.ts'
+import { initsOf } from '../ir/reductions.ts'
+import { type Body, replaceLoop, replaceStmt, stmt } from '../ir/tree.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
 

@@ -3,8 +3,9 @@
  * the same time. `atomic C` allows it in every nest; one whose parallel loops all write different elements, and
  * whose launch writes the buffer nowhere else, does without.
  */
+import { accessesOf } from '../ir/accesses.ts'
 import type { Kernel2, Reduce, Stmt } from '../ir/loops.ts'
-import { accessesOf, mapSame, rewriteStmts, stmt } from '../ir/tree.ts'
+import { mapSame, rewriteStmts, stmt } from '../ir/tree.ts'
 
 export function plainUpdates(kernel: Kernel2): Kernel2 {
   const global = new Set(kernel.buffers.map((b) => b.name))

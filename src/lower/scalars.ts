@@ -2,10 +2,11 @@
  * Invariant reached: a register array that is only accessed at constants is one scalar for each element, which is
  * what targets really keep in registers.
  */
+import { accessesOf } from '../ir/accesses.ts'
 import { type Expr, int, load } from '../ir/expr.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
 import { isPacked } from '../ir/tiles.ts'
-import { accessesOf, type Body, mapPieces, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
+import { type Body, mapPieces, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 import type { Names } from './names.ts'
 
 export function scalars(body: Body, names: Names): Body {

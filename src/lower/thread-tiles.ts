@@ -1,11 +1,12 @@
 /** Tiles that threads hold together, as what one thread has of them. */
 import { fail } from '../ast/diagnostic.ts'
+import { accessesOf } from '../ir/accesses.ts'
 import { type Expr, freeVars, int, keyOf, mentions } from '../ir/expr.ts'
 import type { Memory } from '../ir/instr.ts'
 import type { Lanes } from '../ir/lanes.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { splitBy } from '../ir/tiles.ts'
-import { accessesOf, type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
+import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 
 /** The place of a slot of the tile that begins at `index`, in the shape that `tiledShape` gives. */
 export function physical(index: readonly Expr[], memory: Memory, slot: Expr): readonly Expr[] {

@@ -6,10 +6,11 @@
  * it are unrolled as well: one index that is not constant, and the array is no longer in registers.
  */
 import { invariant } from '../ast/diagnostic.ts'
+import { accessesOf } from '../ir/accesses.ts'
 import { when } from '../ir/build.ts'
 import { add, div, type Expr, int, load, lt, mentions, mod, mul, select, variable } from '../ir/expr.ts'
 import type { For, Stmt } from '../ir/loops.ts'
-import { accessesOf, type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
+import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 import { bodyAt } from './clone.ts'
 import type { Names } from './names.ts'
 

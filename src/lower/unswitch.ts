@@ -2,9 +2,10 @@
  * Invariant reached: no serial loop consists of a condition that is the same in all of its iterations; the condition
  * stands around the loop.
  */
+import { writesOf } from '../ir/accesses.ts'
 import { type Expr, mentions, someExpr, variable } from '../ir/expr.ts'
 import type { For, Stmt } from '../ir/loops.ts'
-import { type Body, hasBarrier, rewriteStmts, stmt, substituteStmts, writesOf } from '../ir/tree.ts'
+import { type Body, hasBarrier, rewriteStmts, stmt, substituteStmts } from '../ir/tree.ts'
 import type { Names } from './names.ts'
 
 export function unswitch(body: Body, names: Names): Body {

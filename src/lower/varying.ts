@@ -2,9 +2,10 @@
  * Which threads of a block may have values of their own: what depends on a thread's index, directly, over a
  * register or a name, or because a condition on it decides what was written.
  */
+import { targetsOf } from '../ir/accesses.ts'
 import { children, type Expr, type ThreadAxis } from '../ir/expr.ts'
 import type { For, Stmt } from '../ir/loops.ts'
-import { type Body, bodiesOf, exprsOf, targetsOf, walkStmts } from '../ir/tree.ts'
+import { type Body, bodiesOf, exprsOf, walkStmts } from '../ir/tree.ts'
 
 export type Axes = ReadonlySet<ThreadAxis>
 

@@ -3,10 +3,11 @@
  * once: the nest stores it. What a format stores beyond the tensor's elements is written in no other way where facts
  * about sizes say that there is nothing beyond.
  */
+import { accessesOf } from '../ir/accesses.ts'
 import { ceildiv, type Expr, int, sameExpr } from '../ir/expr.ts'
 import { type Linear, linear, linearKey, loopMap } from '../ir/linear.ts'
 import type { Fill, For, Kernel2, Reduce } from '../ir/loops.ts'
-import { accessesOf, type Body, replaceStmt, stmt } from '../ir/tree.ts'
+import { type Body, replaceStmt, stmt } from '../ir/tree.ts'
 
 export function storeWholeUpdates(kernel: Kernel2): Kernel2 {
   let body: Body = kernel.body

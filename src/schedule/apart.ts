@@ -1,7 +1,7 @@
 /** Whether iterations of a spatial loop still run over different elements where it leaves reduction loops. */
 import { type Expr, freeVars } from '../ir/expr.ts'
 import type { For, Stmt } from '../ir/loops.ts'
-import { reductionsOf } from '../ir/tree.ts'
+import { reductionsOf } from '../ir/reductions.ts'
 
 /**
  * Of the loops of `next` (an order of `chain`, both from the outside in), the spatial ones whose iterations may

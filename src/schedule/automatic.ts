@@ -4,9 +4,10 @@
  * through partial results, so that results are the same in every run. Right for any kernel, fast for few.
  */
 import { SptError } from '../ast/diagnostic.ts'
+import { targetsOf } from '../ir/accesses.ts'
 import { freeVars, someExpr } from '../ir/expr.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
-import { loopsOf, targetsOf, walkStmts } from '../ir/tree.ts'
+import { loopsOf, walkStmts } from '../ir/tree.ts'
 import { apply, type ScheduleState } from './state.ts'
 import type { LoopStep } from './steps.ts'
 

@@ -2,10 +2,11 @@
  * Legality checks shared by the primitives: one function per question, with the text of its refusal. A check
  * returns when all is well.
  */
+import { accessesOf, writesOf } from '../ir/accesses.ts'
 import { type Expr, freeVars, mentions, someExpr } from '../ir/expr.ts'
 import type { For, Reduce, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print2.ts'
-import { accessesOf, type Found, writesOf } from '../ir/tree.ts'
+import type { Found } from '../ir/tree.ts'
 import type { Context } from './context.ts'
 import { allocatedIn, iterationsOf } from './depend.ts'
 

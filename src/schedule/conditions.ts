@@ -1,7 +1,8 @@
 /** The conditions a statement stands under, and which of them can be said again outside of some loops. */
+import { writesOf } from '../ir/accesses.ts'
 import { all, type Expr, freeVars, not, someExpr } from '../ir/expr.ts'
 import type { For, Stmt } from '../ir/loops.ts'
-import { type Body, bodiesOf, writesOf } from '../ir/tree.ts'
+import { type Body, bodiesOf } from '../ir/tree.ts'
 
 export interface Condition {
   readonly cond: Expr

@@ -3,6 +3,7 @@
  * threads fill it together, in the order in which the buffer lies in memory, and each reads its part. Loops that
  * are digits of one index (`io * 32 + it * 4 + ir`) are one dimension of it.
  */
+import { accessesOf, writesOf } from '../ir/accesses.ts'
 import {
   add,
   children,
@@ -18,7 +19,8 @@ import {
   withChildren,
 } from '../ir/expr.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
-import { accessesOf, bodiesOf, closeOver, exprsOf, type Found, writesOf } from '../ir/tree.ts'
+import { closeOver } from '../ir/reductions.ts'
+import { bodiesOf, exprsOf, type Found } from '../ir/tree.ts'
 import { allocations, type Context } from './context.ts'
 import type { Footprint, Use } from './footprint.ts'
 import { linear } from './linear.ts'

@@ -5,9 +5,10 @@
  * different elements in different iterations, whatever the loops around and inside do (Stage I checks it);
  * where it is true, what is written in common is combined by a reducer.
  */
+import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
 import { type Expr, freeVars, keyOf, mentions, someExpr } from '../ir/expr.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
-import { accessesOf, type BufferAccess, loopsOf, walkStmts } from '../ir/tree.ts'
+import { loopsOf, walkStmts } from '../ir/tree.ts'
 import { blockOf, type Space } from './linear.ts'
 
 /** The index arrays that binding validates to be monotone. */

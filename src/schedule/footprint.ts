@@ -2,6 +2,7 @@
  * What one iteration of a loop touches of a buffer: the elements named by one index expression, as the loops
  * inside run. Caching copies exactly these, by clones of those loops, so gathers need no intervals.
  */
+import { targetsOf, writesOf } from '../ir/accesses.ts'
 import { when } from '../ir/build.ts'
 import {
   children,
@@ -19,17 +20,8 @@ import {
 import type { Memory } from '../ir/instr.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print2.ts'
-import {
-  type Body,
-  closeOver,
-  exprsOf,
-  type Found,
-  mapExprs,
-  stmt,
-  targetsOf,
-  withBodies,
-  writesOf,
-} from '../ir/tree.ts'
+import { closeOver } from '../ir/reductions.ts'
+import { type Body, exprsOf, type Found, mapExprs, stmt, withBodies } from '../ir/tree.ts'
 import { checkConstantExtent } from './checks.ts'
 import type { Context } from './context.ts'
 import { linear } from './linear.ts'

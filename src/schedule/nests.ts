@@ -1,7 +1,7 @@
 /** Dependences between whole nests: whether they may run in any order, or at once. */
+import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
 import type { Apart, Kernel2, Stmt } from '../ir/loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import { accessesOf, type BufferAccess } from '../ir/tree.ts'
 import { sharing } from './coords/sharing.ts'
 import { allocatedIn } from './depend.ts'
 

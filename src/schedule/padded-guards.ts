@@ -2,6 +2,7 @@
  * Guards that copies made needless: where they fail, copies hold what changes nothing, or what is computed goes to
  * elements of a local buffer that nothing reads.
  */
+import { accessesOf } from '../ir/accesses.ts'
 import {
   type BinaryOp,
   children,
@@ -16,7 +17,7 @@ import {
 import { coordinateName } from '../ir/instr.ts'
 import { linear, linearKey } from '../ir/linear.ts'
 import type { Buffer, For, Reduce, Stmt } from '../ir/loops.ts'
-import { accessesOf, type Body, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
+import { type Body, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
 import { allocations } from './context.ts'
 
 /** The body without the guards of loops around reductions over padded copies that the copies have made needless. */

@@ -2,18 +2,12 @@
  * What must hold of bound loops and of memory that threads own or share, whatever step came last. Checked on the
  * kernel that a step proposes; the refusal shows the kernel as it is.
  */
+import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
 import { type Expr, freeVars, mentions, substitute, type ThreadAxis, variable } from '../ir/expr.ts'
 import { lanesIn } from '../ir/lanes.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
-import {
-  accessesOf,
-  type BufferAccess,
-  bodiesOf,
-  findLoop,
-  loopsOf,
-  reductionsOf,
-  walkStmts,
-} from '../ir/tree.ts'
+import { reductionsOf } from '../ir/reductions.ts'
+import { bodiesOf, findLoop, loopsOf, walkStmts } from '../ir/tree.ts'
 import { elementChanges } from './checks.ts'
 import type { Context } from './context.ts'
 import { monotone } from './depend.ts'

@@ -2,9 +2,10 @@
 import { expect, test } from 'vitest'
 import { emit } from '../../src/backends/emit.ts'
 import { overlapsOf, withWait } from '../../src/backends/overlap.ts'
+import { accessesOf } from '../../src/ir/accesses.ts'
 import { int, load as loadOf, lt } from '../../src/ir/expr.ts'
 import type { Launch, Plan, PlanStep, Stmt } from '../../src/ir/loops.ts'
-import { accessesOf, type Body, bodiesOf } from '../../src/ir/tree.ts'
+import { type Body, bodiesOf } from '../../src/ir/tree.ts'
 import { load } from '../../src/node.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 

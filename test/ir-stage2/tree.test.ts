@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { readsOf, writesOf } from '../../src/ir/accesses.ts'
 import { int, variable } from '../../src/ir/expr.ts'
 import { printBody } from '../../src/ir/print2.ts'
 import {
@@ -7,14 +8,12 @@ import {
   findLoop,
   freeVarsOf,
   loopsOf,
-  readsOf,
   renameBound,
   renameBuffer,
   replaceLoop,
   rewriteStmts,
   stmt,
   substituteStmts,
-  writesOf,
 } from '../../src/ir/tree.ts'
 import { rowProduct, twoPhases } from '../../src/schedule/samples.ts'
 import { samples } from '../support/kernel2.ts'

@@ -1,15 +1,8 @@
+import { accessesOf } from '../../ir/accesses.ts'
 import type { For, LoopMode } from '../../ir/loops.ts'
 import { type Segments, segmentsOf } from '../../ir/segments.ts'
 import { type Groups, groupsOf, type Shares, sharesApart, sharesOf } from '../../ir/shares.ts'
-import {
-  accessesOf,
-  type Body,
-  type Found,
-  findLoop,
-  replaceLoop,
-  rewriteStmts,
-  stmt,
-} from '../../ir/tree.ts'
+import { type Body, type Found, findLoop, replaceLoop, rewriteStmts, stmt } from '../../ir/tree.ts'
 import { carriedOf } from '../carry.ts'
 import { checkConstantExtent, checkFactor, checkSerial } from '../checks.ts'
 import type { Context } from '../context.ts'

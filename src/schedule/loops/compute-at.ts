@@ -1,15 +1,14 @@
+import { accessesOf, type BufferAccess } from '../../ir/accesses.ts'
 import { when } from '../../ir/build.ts'
 import { type Expr, freeVars, keyOf, lt, sameExpr } from '../../ir/expr.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print2.ts'
+import { initsOf } from '../../ir/reductions.ts'
 import {
-  accessesOf,
   type Body,
-  type BufferAccess,
   bodiesOf,
   boundVarsOf,
   type Found,
-  initsOf,
   loopsOf,
   replaceStmt,
   stmt,

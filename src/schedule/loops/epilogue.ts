@@ -2,21 +2,20 @@
  * `compute_at scale at jt` where `scale` stands after the nest of `jt`: once an iteration of `jt` is done, what it has
  * produced is consumed at its end. The consumer's loops become those of the elements that the iteration produces.
  */
+import { accessesOf, writesOf } from '../../ir/accesses.ts'
 import { ceildiv, type Expr, freeVars, int, keyOf, mentions, substitute, variable } from '../../ir/expr.ts'
 import { isMultiple } from '../../ir/facts.ts'
 import { linear, linearKey } from '../../ir/linear.ts'
 import type { For, Reduce, Stmt, Store } from '../../ir/loops.ts'
+import { closeOver } from '../../ir/reductions.ts'
 import {
-  accessesOf,
   type Body,
   bodiesOf,
-  closeOver,
   type Found,
   replaceLoop,
   replaceStmt,
   stmt,
   substituteStmts,
-  writesOf,
 } from '../../ir/tree.ts'
 import { allocations, type Context } from '../context.ts'
 import { iterationsOf } from '../depend.ts'

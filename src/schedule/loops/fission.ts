@@ -1,6 +1,7 @@
+import { accessesOf } from '../../ir/accesses.ts'
 import { variable } from '../../ir/expr.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
-import { accessesOf, type Body, replaceLoop, stmt, substituteStmts } from '../../ir/tree.ts'
+import { type Body, replaceLoop, stmt, substituteStmts } from '../../ir/tree.ts'
 import { checkSerial } from '../checks.ts'
 import { allocations, type Context } from '../context.ts'
 import { writtenIn } from '../depend.ts'

@@ -1,4 +1,5 @@
 import type { Diagnostic } from '../../ast/diagnostic.ts'
+import { writesOf } from '../../ir/accesses.ts'
 import { when, whenAll } from '../../ir/build.ts'
 import {
   add,
@@ -14,7 +15,7 @@ import {
   variable,
 } from '../../ir/expr.ts'
 import type { Fill, For, Reduce, Stmt } from '../../ir/loops.ts'
-import { type Body, rewriteStmts, stmt, substituteStmts, walkStmts, writesOf } from '../../ir/tree.ts'
+import { type Body, rewriteStmts, stmt, substituteStmts, walkStmts } from '../../ir/tree.ts'
 import type { Context } from '../context.ts'
 import { atOnce, inAnyOrder } from '../nests.ts'
 import { gone, type Primitive } from '../primitive.ts'

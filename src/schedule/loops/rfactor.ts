@@ -1,17 +1,9 @@
+import { accessesOf } from '../../ir/accesses.ts'
 import { type Expr, freeVars, load, substitute, variable } from '../../ir/expr.ts'
 import type { Buffer, For, Reduce, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print2.ts'
-import {
-  accessesOf,
-  closeOver,
-  type Found,
-  type FoundReduce,
-  findLoop,
-  reductionsOf,
-  replaceStmt,
-  stmt,
-  walkStmts,
-} from '../../ir/tree.ts'
+import { closeOver, type FoundReduce, reductionsOf } from '../../ir/reductions.ts'
+import { type Found, findLoop, replaceStmt, stmt, walkStmts } from '../../ir/tree.ts'
 import { checkNamedOutside, checkNoReduction, checkSerial, elementChanges, overParams } from '../checks.ts'
 import type { Context } from '../context.ts'
 import type { Primitive } from '../primitive.ts'

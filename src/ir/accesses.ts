@@ -1,0 +1,64 @@
+/** What statements read and write. */
+import { children, type Expr, type Load } from './expr.ts'
+import type { For, Stmt, Store } from './loops.ts'
+import { type Body, exprsOf, piecesOf, walkStmts } from './tree.ts'
+
+/** One read or write of a buffer element. */
+export interface BufferAccess {
+  readonly buffer: string
+  /** Empty for a whole-buffer `fill`; a search is a read with no index. */
+  readonly index: readonly Expr[]
+  readonly mode: 'read' | 'write'
+  /** `whole`: a fill, or a search over a range. */
+  readonly whole: boolean
+  /** The statement that reads or writes. */
+  readonly stmt: Stmt
+  /** The loops around the statement, as far as they are in the body asked about. */
+  readonly path: readonly For[]
+}
+
+/**
+ * Every access in evaluation order of the tree. A reduction's targets are writes only (that they also read
+ * is in the nature of the statement); loads in loop extents, guards and conditions count, as reads.
+ */
+export function accessesOf(body: Body): readonly BufferAccess[] {
+  const out: BufferAccess[] = []
+  walkStmts(body, (s, path) => {
+    const read = (e: Expr): void => {
+      if (e.kind === 'load')
+        out.push({ buffer: e.buffer, index: e.index, mode: 'read', whole: false, stmt: s, path })
+      if (e.kind === 'search')
+        out.push({ buffer: e.buffer, index: [], mode: 'read', whole: true, stmt: s, path })
+      for (const c of children(e)) read(c)
+    }
+    for (const e of exprsOf(s)) read(e)
+    for (const t of targetsOf(s))
+      out.push({ buffer: t.buffer, index: t.index, mode: 'write', whole: false, stmt: s, path })
+    if (s.kind === 'fill')
+      out.push({ buffer: s.buffer, index: [], mode: 'write', whole: true, stmt: s, path })
+    if (s.kind === 'instr')
+      for (const p of piecesOf(s)) {
+        if (p.kind === 'value' || p.kind === 'index' || p.mode === 'meet') continue
+        // What stands around an address is the instruction's business.
+        const whole = p.kind !== 'slot' && p.kind !== 'word'
+        const access = { buffer: p.buffer, index: whole ? [] : p.index, whole, stmt: s, path }
+        if (p.mode !== 'write') out.push({ ...access, mode: 'read' })
+        if (p.mode !== 'read') out.push({ ...access, mode: 'write' })
+      }
+  })
+  return out
+}
+
+/** The elements a statement itself writes (a fill aside). */
+export function targetsOf(s: Stmt): readonly (Load | Store)[] {
+  if (s.kind === 'vector_store') return [s.target]
+  return s.kind === 'store' ? [s] : s.kind === 'reduce' ? s.targets : []
+}
+
+/** Names of the buffers read inside (reduction targets aside). */
+export const readsOf = (body: Body): ReadonlySet<string> =>
+  new Set(accessesOf(body).flatMap((a) => (a.mode === 'read' ? [a.buffer] : [])))
+
+/** Names of the buffers written inside: stores, reductions, fills. */
+export const writesOf = (body: Body): ReadonlySet<string> =>
+  new Set(accessesOf(body).flatMap((a) => (a.mode === 'write' ? [a.buffer] : [])))

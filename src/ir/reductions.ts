@@ -1,0 +1,62 @@
+/** Where reductions stand, and where their targets begin. */
+import { type Expr, freeVars } from './expr.ts'
+import type { For, Reduce } from './loops.ts'
+import { type Body, bodiesOf } from './tree.ts'
+
+/** A reduction, and the loops around it from the innermost allocation of its targets inwards. */
+export interface FoundReduce {
+  readonly reduce: Reduce
+  readonly path: readonly For[]
+}
+
+/** All reductions inside; the path of one into global buffers begins at the top. */
+export function reductionsOf(body: Body): readonly FoundReduce[] {
+  const out: FoundReduce[] = []
+  const go = (list: Body, path: readonly For[], scope: ReadonlyMap<string, number>): void => {
+    const allocs = new Map(scope)
+    for (const s of list) {
+      if (s.kind === 'alloc') allocs.set(s.buffer.name, path.length)
+      if (s.kind === 'reduce')
+        out.push({
+          reduce: s,
+          path: path.slice(Math.max(...s.targets.map((t) => allocs.get(t.buffer) ?? 0))),
+        })
+      for (const b of bodiesOf(s)) go(b, s.kind === 'for' ? [...path, s] : path, allocs)
+    }
+  }
+  go(body, [], new Map())
+  return out
+}
+
+/**
+ * The reductions that carry their initialisation: it stands before the outermost reduction loop of the path, or
+ * before the statement itself where there is none.
+ */
+export const initsOf = (body: Body): readonly FoundReduce[] => reductionsOf(body).filter((r) => r.reduce.init)
+
+/**
+ * The loops that an initialisation repeats: those of `inside` (the path from the outermost reduction loop
+ * inwards) that run over different elements and that the targets depend on, directly or through the extents of
+ * such loops; each with the guards that speak of nothing but these loops and what is around them.
+ */
+export function initLoops(reduce: Reduce, inside: readonly For[]): readonly For[] {
+  const needed = closeOver(
+    inside.filter((l) => !l.reduce),
+    reduce.targets.flatMap((t) => t.index),
+  )
+  const hidden = new Set(inside.map((l) => l.var))
+  for (const l of needed) hidden.delete(l.var)
+  return needed.map((l) => ({
+    ...l,
+    guards: l.guards.filter((g) => ![...freeVars(g)].some((v) => hidden.has(v))),
+  }))
+}
+
+/** The loops whose variables `exprs` mention, and those that the extents of such loops mention; in path order. */
+export function closeOver(path: readonly For[], exprs: readonly Expr[]): readonly For[] {
+  const names = new Set<string>()
+  for (const e of exprs) for (const v of freeVars(e)) names.add(v)
+  for (let k = path.length - 1; k >= 0; k--)
+    if (names.has(path[k]!.var)) for (const v of freeVars(path[k]!.extent)) names.add(v)
+  return path.filter((l) => names.has(l.var))
+}
