@@ -5,7 +5,8 @@
  *
  *   node dist/bench/verify-instr.js [--device cuda] [FILE.spt …]
  *
- * Exits with 1 where a declaration is wrong, or a mistaken one passes.
+ * Those that have no text for the device, or that it lacks, are named. Exits with 1 where a declaration is wrong, or a
+ * mistaken one passes.
  */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -13,26 +14,40 @@ import { parseArgs } from 'node:util'
 import { instructionTest, mistaken, movable } from '../src/api/instruction-test.ts'
 import { SptError } from '../src/ast/diagnostic.ts'
 import type { Instr } from '../src/ir/instr.ts'
-import { type Device, devices, load } from '../src/node.ts'
+import { devices, load } from '../src/node.ts'
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
   options: { device: { type: 'string', default: 'cuda' } },
 })
-const device = options.device === 'webgpu' ? await devices.webgpu() : await devices.cuda()
+const target = options.device === 'webgpu' ? 'wgsl' : 'cuda'
+const device =
+  target === 'cuda'
+    ? await devices.cuda()
+    : await devices.webgpu({
+        toggles: ['allow_unsafe_apis'],
+        features: ['chromium-experimental-subgroup-matrix'],
+      })
+console.log(device.name)
 const folder = 'kernels/instructions'
 const files = positionals.length > 0 ? positionals : (await readdir(folder)).map((f) => join(folder, f))
 let wrong = 0
 for (const file of files) {
   const program = await load(file)
+  const all = [...program.instructions.values()]
   for (const [name, instr] of program.instructions) {
-    const said = await problemsOf(instr, device)
+    if (!instr.texts.some((t) => t.target === target)) continue
+    const said = await problemsOf(instr, all)
+    if (said.some((s) => s.startsWith('device/no-instruction'))) {
+      console.log(`lacks  ${name}: ${said.join('\n       ')}`)
+      continue
+    }
     if (said.length > 0) wrong++
     console.log(
       `${said.length > 0 ? 'WRONG ' : 'ok    '} ${name}${said.map((s) => `\n       ${s}`).join('')}`,
     )
     for (const operand of said.length > 0 ? [] : movable(instr)) {
-      const found = await problemsOf(mistaken(instr, operand), device)
+      const found = await problemsOf(mistaken(instr, operand), all)
       if (found.length === 0) wrong++
       const first = found[0] ? `: ${found[0]}` : ''
       console.log(
@@ -44,10 +59,10 @@ for (const file of files) {
 await device.dispose()
 process.exitCode = wrong > 0 ? 1 : 0
 
-async function problemsOf(instr: Instr, on: Device): Promise<readonly string[]> {
+async function problemsOf(instr: Instr, all: readonly Instr[]): Promise<readonly string[]> {
   try {
-    const { kernel, inputs } = instructionTest(instr)
-    const compiled = await kernel.compile(on)
+    const { kernel, inputs } = instructionTest(instr, all)
+    const compiled = await kernel.compile(device)
     const prepared = await compiled.prepare(inputs)
     const v = await prepared.verify()
     prepared.free()

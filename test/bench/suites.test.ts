@@ -8,6 +8,7 @@ import type { Session } from '../../bench/gpu/session.ts'
 import { type Operation, overWidths } from '../../bench/gpu/suites/matrices.ts'
 import { products } from '../../bench/gpu/suites/products.ts'
 import { samples } from '../../bench/gpu/suites/samples.ts'
+import { vectors } from '../../bench/gpu/suites/vectors.ts'
 import type { CsrMemory, Dense, Prepared } from '../../bench/peers/cusparse.ts'
 import type { Memory, PeerTimer } from '../../bench/peers/stream.ts'
 import { devices } from '../../src/node.ts'
@@ -119,6 +120,11 @@ class HostLibrary {
     )
   }
 
+  spmv(A: CsrMemory, x: Memory, y: Memory): Prepared {
+    const one = { rows: A.of.columns, columns: 1 }
+    return this.spmm(A, { ...one, memory: x }, { ...one, memory: y })
+  }
+
   sddmm(X: Dense, Y: Dense, C: CsrMemory): Prepared {
     const x = this.stream.floats(X.memory)
     return this.#prepared(
@@ -184,6 +190,7 @@ async function cases(
 const operations = [
   ['products', products],
   ['samples', samples],
+  ['vectors', vectors],
 ] as const
 
 test.each(operations)(

@@ -28,7 +28,7 @@ interface Cell {
 }
 
 /** Rows of SIZE × depth, the larger depths first: a smaller one takes the beginning. */
-interface Factors {
+export interface Factors {
   readonly X: Uint16Array
   readonly Y: Uint16Array
   readonly depth: number
@@ -147,7 +147,7 @@ function rowsOf(indptr: Int32Array): Int32Array {
  * Some elements in float64, and every block C by a random projection: s C t = (s X) (t Y) for its rows X and Y and vectors
  * of signs (after Freivalds, 1977).
  */
-class ExpectedBlocks {
+export class ExpectedBlocks {
   readonly #m: Blocks
   readonly #rows: Int32Array
   readonly #depth: number

@@ -106,7 +106,7 @@ function contestant(
 }
 
 /** Some rows element by element, in float64; of all rows, that elements add up to one. */
-class ExpectedSoftmax {
+export class ExpectedSoftmax {
   readonly #A: Csr
   readonly #rows: readonly number[]
 

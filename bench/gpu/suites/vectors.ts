@@ -10,7 +10,7 @@ import type { Session } from '../session.ts'
 import { type Operation, overWidths } from './matrices.ts'
 
 /** y = A x, as a product with a matrix of one column. */
-const vectors: Operation = {
+export const vectors: Operation = {
   name: 'spmv',
   letter: 'N',
   of(A) {
