@@ -2,7 +2,8 @@
 import { type Diagnostic, fail, invariant, type Span } from '../ast/diagnostic.ts'
 import { isFloat } from '../ir/dtype.ts'
 import type { Branch, Choice } from '../ir/elaborate/index.ts'
-import { type Expr, foldCompare, foldInt, freeVars, type Var } from '../ir/expr.ts'
+import { type Expr, freeVars, type Var } from '../ir/expr.ts'
+import { foldCompare, foldInt } from '../ir/fold.ts'
 import { valuesOf } from '../schedule/resolve.ts'
 
 /** Which schedule was chosen, and why. */

@@ -1,5 +1,5 @@
 /** Buffers that a launch describes to its device as matrices, whose boxes instructions move. */
-import { keyOf } from '../ir/expr.ts'
+import { keyOf } from '../ir/keys.ts'
 import type { CallPiece, Launch } from '../ir/loops.ts'
 import { piecesOf, walkStmts } from '../ir/tree.ts'
 

@@ -1,9 +1,10 @@
 /** Stage III statements and expressions → C-like text. Differences between targets are in their tables. */
 import { InternalError, invariant } from '../ast/diagnostic.ts'
 import { computeType } from '../ir/dtype.ts'
-import { type BinaryOp, type Expr, isCompare, type Load, someExpr, substitute, variable } from '../ir/expr.ts'
+import { type Expr, type Load, someExpr, substitute, variable } from '../ir/expr.ts'
 import type { Buffer, CallPiece, Launch, Let, Reduce, Stmt } from '../ir/loops.ts'
 import { isBuiltinReducer } from '../ir/monoid.ts'
+import { type BinaryOp, isCompare } from '../ir/ops.ts'
 import { isPacked } from '../ir/tiles.ts'
 import { type Body, walkStmts } from '../ir/tree.ts'
 import { callText, typeText } from './instr-calls.ts'

@@ -3,8 +3,9 @@
  * Registers hold values of `computeType`; only buffers have narrow elements.
  */
 import type { Dtype } from '../ir/dtype.ts'
-import type { BinaryOp, Const, MathFn, ThreadAxis } from '../ir/expr.ts'
+import type { Const, ThreadAxis } from '../ir/expr.ts'
 import type { Buffer } from '../ir/loops.ts'
+import type { BinaryOp, MathFn } from '../ir/ops.ts'
 
 /** Where helper functions that a text turns out to need are collected, by name. */
 export type Helpers = Map<string, string>

@@ -1,5 +1,6 @@
 /** Least and greatest values of integer expressions: how many bits a key needs. */
-import { type Expr, foldInt } from '../ir/expr.ts'
+import type { Expr } from '../ir/expr.ts'
+import { foldInt } from '../ir/fold.ts'
 
 export type Bounds = readonly [lo: number, hi: number]
 

@@ -1,6 +1,7 @@
 /** Values of expressions on the host, as far as they are known: what is not is NaN, and so is all that depends on it. */
 import { computeType } from '../ir/dtype.ts'
-import { type Expr, isCompare } from '../ir/expr.ts'
+import type { Expr } from '../ir/expr.ts'
+import { isCompare } from '../ir/ops.ts'
 import { arithmetic, COMPARE, convert, mathOf, wrap } from '../ir/reference/numeric.ts'
 
 export type Numbers = ArrayLike<number>

@@ -1,6 +1,8 @@
 /** Values of expressions over parameters: grid sizes, buffer lengths, extents. */
 import { InternalError } from '../ast/diagnostic.ts'
-import { type Expr, foldBits, foldCompare, foldInt, isBitFn } from './expr.ts'
+import type { Expr } from './expr.ts'
+import { foldBits, foldCompare, foldInt } from './fold.ts'
+import { isBitFn } from './ops.ts'
 
 /** Evaluates an integer expression over sizes; x / 0 is 0, as in kernels. */
 export function evaluate(e: Expr, params: ReadonlyMap<string, number>): number {

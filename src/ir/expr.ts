@@ -10,58 +10,9 @@
  */
 import { invariant, type Span } from '../ast/diagnostic.ts'
 import { type Dtype, INT_RANGE, isFloat, isInt, join } from './dtype.ts'
-
-/** Integer `div` and `mod` round towards minus infinity; `quo` and `rem` (Stage III) towards zero. */
-export type ArithOp = 'add' | 'sub' | 'mul' | 'div' | 'mod' | 'quo' | 'rem' | 'min' | 'max'
-export type LogicOp = 'and' | 'or'
-export type CompareOp = 'lt' | 'le' | 'gt' | 'ge' | 'eq' | 'ne'
-export type BinaryOp = ArithOp | LogicOp | CompareOp
-
-export const MATH_FNS = [
-  'exp',
-  'log',
-  'sqrt',
-  'rsqrt',
-  'abs',
-  'sin',
-  'cos',
-  'tanh',
-  'sigmoid',
-  'floor',
-  'ceil',
-  'round',
-  'pow',
-  'erf',
-  'sign',
-  'popcount',
-  'shift_left',
-  'bit_xor',
-] as const
-export type MathFn = (typeof MATH_FNS)[number]
-export const MATH_ARITY: Readonly<Record<MathFn, number>> = {
-  exp: 1,
-  log: 1,
-  sqrt: 1,
-  rsqrt: 1,
-  abs: 1,
-  sin: 1,
-  cos: 1,
-  tanh: 1,
-  sigmoid: 1,
-  floor: 1,
-  ceil: 1,
-  round: 1,
-  pow: 2,
-  erf: 1,
-  sign: 1,
-  popcount: 1,
-  shift_left: 2,
-  bit_xor: 2,
-}
-const BIT_FNS = ['popcount', 'shift_left', 'bit_xor'] as const
-/** Of i32, bit by bit: how many bits are set, a shift by `n mod 32` places, exclusive or. */
-export type BitFn = (typeof BIT_FNS)[number]
-export const isBitFn = (fn: MathFn): fn is BitFn => (BIT_FNS as readonly string[]).includes(fn)
+import { foldBits, foldCompare, foldInt } from './fold.ts'
+import { sameExpr } from './keys.ts'
+import { type BinaryOp, isBitFn, isCompare, MATH_ARITY, type MathFn } from './ops.ts'
 
 /** The hardware indices that a bound loop becomes in Stage III. */
 export const THREAD_AXES = ['block.x', 'block.y', 'block.z', 'thread.x', 'thread.y', 'thread.z'] as const
@@ -221,73 +172,12 @@ export function cast(x: Expr, dtype: Dtype, span?: Span): Expr {
   return freeze({ kind: 'cast', x, dtype, span })
 }
 
-const COMPARE: ReadonlySet<string> = new Set(['lt', 'le', 'gt', 'ge', 'eq', 'ne'])
-export const isCompare = (op: BinaryOp): op is CompareOp => COMPARE.has(op)
-
 /** The type of `a op b`. */
 export function binaryType(op: BinaryOp, a: Dtype, b: Dtype): Dtype {
   return isCompare(op) || op === 'and' || op === 'or' ? 'bool' : a === b ? a : join(a, b)
 }
 
 const is = (e: Expr, value: number): boolean => e.kind === 'const' && e.value === value
-
-/** `a op b` in exact integers; nothing where the divisor is 0 or `op` gives a truth value. */
-export function foldInt(op: BinaryOp, a: number, b: number): number | undefined {
-  switch (op) {
-    case 'add':
-      return a + b
-    case 'sub':
-      return a - b
-    case 'mul':
-      return a * b
-    case 'div':
-      return b === 0 ? undefined : Math.floor(a / b)
-    case 'mod':
-      return b === 0 ? undefined : a - b * Math.floor(a / b)
-    case 'quo':
-      return b === 0 ? undefined : Math.trunc(a / b)
-    case 'rem':
-      return b === 0 ? undefined : a % b
-    case 'min':
-      return Math.min(a, b)
-    case 'max':
-      return Math.max(a, b)
-    default:
-      return undefined
-  }
-}
-
-/** The bits of an i32; the count clears the lowest bit set in each step (Kernighan). */
-export function foldBits(fn: BitFn, x: number, n: number): number {
-  if (fn === 'shift_left') return x << n
-  if (fn === 'bit_xor') return x ^ n
-  let count = 0
-  for (let rest = x; rest !== 0; rest &= rest - 1) count++
-  return count
-}
-
-export function foldCompare(op: BinaryOp, a: number, b: number): boolean | undefined {
-  switch (op) {
-    case 'lt':
-      return a < b
-    case 'le':
-      return a <= b
-    case 'gt':
-      return a > b
-    case 'ge':
-      return a >= b
-    case 'eq':
-      return a === b
-    case 'ne':
-      return a !== b
-    case 'and':
-      return a !== 0 && b !== 0
-    case 'or':
-      return a !== 0 || b !== 0
-    default:
-      return undefined
-  }
-}
 
 /**
  * `a op b`. Integer constants fold and neutral elements vanish; floating-point arithmetic is left alone, since
@@ -460,47 +350,3 @@ export function freeVars(e: Expr): ReadonlySet<string> {
 }
 
 export const mentions = (e: Expr, name: string): boolean => freeVars(e).has(name)
-
-const keyCache = new WeakMap<Expr, string>()
-/** A text that is equal exactly for structurally equal expressions (spans aside). */
-export function keyOf(e: Expr): string {
-  const known = keyCache.get(e)
-  if (known) return known
-  let key: string
-  switch (e.kind) {
-    case 'const':
-      key = `${Object.is(e.value, -0) ? '-0' : e.value}:${e.dtype}`
-      break
-    case 'var':
-      key = `${e.name}:${e.dtype}`
-      break
-    case 'builtin':
-      key = `@${e.axis}`
-      break
-    case 'unary':
-      key = `(${e.op} ${keyOf(e.x)})`
-      break
-    case 'cast':
-      key = `(${e.dtype} ${keyOf(e.x)})`
-      break
-    case 'binary':
-      key = `(${e.op} ${keyOf(e.a)} ${keyOf(e.b)})`
-      break
-    case 'call':
-      key = `(${e.fn} ${e.args.map(keyOf).join(' ')})`
-      break
-    case 'select':
-      key = `(? ${keyOf(e.cond)} ${keyOf(e.then)} ${keyOf(e.else)})`
-      break
-    case 'load':
-      key = `${e.buffer}[${e.index.map(keyOf).join(',')}]`
-      break
-    case 'search':
-      key = `(${e.method} ${e.buffer} ${keyOf(e.lo)} ${keyOf(e.hi)} ${keyOf(e.value)})`
-      break
-  }
-  keyCache.set(e, key)
-  return key
-}
-
-export const sameExpr = (a: Expr, b: Expr): boolean => a === b || keyOf(a) === keyOf(b)

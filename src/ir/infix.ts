@@ -1,5 +1,5 @@
 /** How both stages print operators: the language's spelling, and how tightly each binds. */
-import type { BinaryOp } from './expr.ts'
+import type { BinaryOp } from './ops.ts'
 
 export const INFIX: Partial<Record<BinaryOp, readonly [string, number]>> = {
   or: ['or', 1],

@@ -1,5 +1,6 @@
 /** Integer expressions as sums `Σ coefficient · term + constant`, and their ranges. */
-import { type Expr, keyOf } from './expr.ts'
+import type { Expr } from './expr.ts'
+import { keyOf } from './keys.ts'
 import type { For } from './loops.ts'
 
 export interface Linear {

@@ -1,6 +1,7 @@
 /** Loops whose neighbouring iterations mostly combine into the same element. */
 import { accessesOf, writesOf } from './accesses.ts'
-import { add, type Expr, freeVars, int, keyOf, mentions, mul } from './expr.ts'
+import { add, type Expr, freeVars, int, mentions, mul } from './expr.ts'
+import { keyOf } from './keys.ts'
 import { linear } from './linear.ts'
 import type { For, Reduce } from './loops.ts'
 import { type Body, boundVarsOf } from './tree.ts'

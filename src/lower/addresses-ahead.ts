@@ -8,7 +8,6 @@ import {
   type Expr,
   freeVars,
   int,
-  keyOf,
   type Load,
   load,
   lt,
@@ -17,6 +16,7 @@ import {
   substitute,
   variable,
 } from '../ir/expr.ts'
+import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, renameBound, rewriteStmts, stmt } from '../ir/tree.ts'
 import type { Names } from './names.ts'

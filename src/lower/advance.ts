@@ -10,7 +10,6 @@ import {
   type Expr,
   freeVars,
   int,
-  keyOf,
   load,
   lt,
   mentions,
@@ -20,6 +19,7 @@ import {
   substitute,
   walkExpr,
 } from '../ir/expr.ts'
+import { keyOf } from '../ir/keys.ts'
 import { linear } from '../ir/linear.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
 import {

@@ -8,7 +8,8 @@
  * signals its own barrier brought has waited there.
  */
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
-import { freeVars, keyOf, mentions, sameExpr, type ThreadAxis } from '../ir/expr.ts'
+import { freeVars, mentions, type ThreadAxis } from '../ir/expr.ts'
+import { keyOf, sameExpr } from '../ir/keys.ts'
 import { lanesIn } from '../ir/lanes.ts'
 import { linear } from '../ir/linear.ts'
 import type { For, Lanes, Stmt } from '../ir/loops.ts'

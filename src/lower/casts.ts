@@ -6,8 +6,9 @@
 
 import type { Dtype } from '../ir/dtype.ts'
 import { computeType, join } from '../ir/dtype.ts'
-import { call, cast, children, type Expr, isCompare, withChildren } from '../ir/expr.ts'
+import { call, cast, children, type Expr, withChildren } from '../ir/expr.ts'
 import type { Buffer } from '../ir/loops.ts'
+import { isCompare } from '../ir/ops.ts'
 import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 
 export function explicitCasts(body: Body, buffers: readonly Buffer[]): Body {

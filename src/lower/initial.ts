@@ -8,7 +8,8 @@
  */
 import { invariant } from '../ast/diagnostic.ts'
 import { type Axis, isDenseRoot } from '../ir/axis.ts'
-import { ceildiv, constant, type Expr, keyOf, mentions, sameExpr } from '../ir/expr.ts'
+import { ceildiv, constant, type Expr, mentions } from '../ir/expr.ts'
+import { keyOf, sameExpr } from '../ir/keys.ts'
 import type { Assign, Buffer1, Iter, Iteration, Kernel1, Reduce1, Stmt1 } from '../ir/stage1.ts'
 
 export interface Initialisation {

@@ -14,10 +14,10 @@ import {
   lt,
   max,
   rewriteExpr,
-  sameExpr,
   THREAD_AXES,
   type ThreadAxis,
 } from '../ir/expr.ts'
+import { sameExpr } from '../ir/keys.ts'
 import { isTogether, type Lanes, lanesIn } from '../ir/lanes.ts'
 import type { Buffer, Fill, For, Kernel2, Launch, PlanStep, Stmt } from '../ir/loops.ts'
 import { type Body, hasBarrier, stmt, substituteStmts, walkStmts } from '../ir/tree.ts'

@@ -9,7 +9,6 @@ import {
   binary,
   type Expr,
   int,
-  keyOf,
   load,
   lt,
   rewriteExpr,
@@ -18,6 +17,7 @@ import {
   sub,
   variable,
 } from '../ir/expr.ts'
+import { keyOf } from '../ir/keys.ts'
 import type { Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, mapExprs, rewriteStmts, stmt } from '../ir/tree.ts'
 import type { Names } from './names.ts'

@@ -4,7 +4,8 @@
  * about sizes say that there is nothing beyond.
  */
 import { accessesOf } from '../ir/accesses.ts'
-import { ceildiv, type Expr, int, sameExpr } from '../ir/expr.ts'
+import { ceildiv, type Expr, int } from '../ir/expr.ts'
+import { sameExpr } from '../ir/keys.ts'
 import { type Linear, linear, linearKey, loopMap } from '../ir/linear.ts'
 import type { Fill, For, Kernel2, Reduce } from '../ir/loops.ts'
 import { type Body, replaceStmt, stmt } from '../ir/tree.ts'

@@ -1,7 +1,7 @@
 /** Arguments of steps: arithmetic over the parameters of the schedule and the constants of parts. */
 import { fail, type Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
-import { foldInt } from '../ir/expr.ts'
+import { foldInt } from '../ir/fold.ts'
 
 /** What names stand for. */
 export interface Known {

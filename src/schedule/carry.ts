@@ -12,13 +12,13 @@ import {
   eq,
   freeVars,
   int,
-  keyOf,
   load,
   max,
   sub,
   substitute,
   variable,
 } from '../ir/expr.ts'
+import { keyOf } from '../ir/keys.ts'
 import { linear } from '../ir/linear.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { isBuiltinReducer } from '../ir/monoid.ts'

@@ -9,7 +9,6 @@ import {
   type Expr,
   freeVars,
   int,
-  keyOf,
   lt,
   mentions,
   rewriteExpr,
@@ -18,6 +17,7 @@ import {
   variable,
 } from '../ir/expr.ts'
 import type { Memory } from '../ir/instr.ts'
+import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print2.ts'
 import { closeOver } from '../ir/reductions.ts'

@@ -1,6 +1,7 @@
 /** Guards that facts about sizes decide. */
-import { ceildiv, div, type Expr, int, keyOf } from '../ir/expr.ts'
+import { ceildiv, div, type Expr, int } from '../ir/expr.ts'
 import { isMultiple } from '../ir/facts.ts'
+import { keyOf } from '../ir/keys.ts'
 import { linear, loopMap, rangeOf } from '../ir/linear.ts'
 import type { Buffer, Fact, For, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, mapSame, stmt, withBodies } from '../ir/tree.ts'

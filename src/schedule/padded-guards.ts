@@ -3,20 +3,12 @@
  * elements of a local buffer that nothing reads.
  */
 import { accessesOf } from '../ir/accesses.ts'
-import {
-  type BinaryOp,
-  children,
-  constant,
-  type Expr,
-  freeVars,
-  keyOf,
-  rewriteExpr,
-  sub,
-  substitute,
-} from '../ir/expr.ts'
+import { children, constant, type Expr, freeVars, rewriteExpr, sub, substitute } from '../ir/expr.ts'
 import { coordinateName } from '../ir/instr.ts'
+import { keyOf } from '../ir/keys.ts'
 import { linear, linearKey } from '../ir/linear.ts'
 import type { Buffer, For, Reduce, Stmt } from '../ir/loops.ts'
+import type { BinaryOp } from '../ir/ops.ts'
 import { type Body, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
 import { allocations } from './context.ts'
 

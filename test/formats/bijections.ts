@@ -1,18 +1,7 @@
 /** Coordinate maps of matrices that are right by construction, and the same with one mistake. */
 import { evaluate } from '../../src/ir/evaluate.ts'
-import {
-  add,
-  type BinaryOp,
-  binary,
-  ceildiv,
-  div,
-  type Expr,
-  int,
-  mod,
-  mul,
-  sub,
-  variable,
-} from '../../src/ir/expr.ts'
+import { add, binary, ceildiv, div, type Expr, int, mod, mul, sub, variable } from '../../src/ir/expr.ts'
+import type { BinaryOp } from '../../src/ir/ops.ts'
 import type { Choices } from '../support/choices.ts'
 
 const v = variable

@@ -6,20 +6,9 @@ import { placeEntries } from '../../src/formats/parts/place.ts'
 import type { CoordTensor } from '../../src/formats/tensor.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
-import {
-  add,
-  binary,
-  div,
-  type Expr,
-  int,
-  keyOf,
-  mod,
-  mul,
-  sub,
-  substitute,
-  variable,
-} from '../../src/ir/expr.ts'
+import { add, binary, div, type Expr, int, mod, mul, sub, substitute, variable } from '../../src/ir/expr.ts'
 import type { Instance, PartInstance, PartTree } from '../../src/ir/format.ts'
+import { keyOf } from '../../src/ir/keys.ts'
 import {
   bitmap,
   denseFixed,

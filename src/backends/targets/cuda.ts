@@ -1,6 +1,6 @@
 /** CUDA C++ for NVRTC and nvcc, with no headers: half types are unpacked by hand. */
 import { DTYPE_BYTES, type Dtype, INT_RANGE, isFloat, isHalf, isInt } from '../../ir/dtype.ts'
-import type { MathFn } from '../../ir/expr.ts'
+import type { MathFn } from '../../ir/ops.ts'
 import type { Helpers, Target } from '../target.ts'
 
 const RESERVED = new Set(

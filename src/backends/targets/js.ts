@@ -4,7 +4,7 @@
  */
 import { InternalError } from '../../ast/diagnostic.ts'
 import { type Dtype, INT_RANGE, isFloat, isHalf, isInt } from '../../ir/dtype.ts'
-import type { MathFn } from '../../ir/expr.ts'
+import type { MathFn } from '../../ir/ops.ts'
 import type { Helpers, Target } from '../target.ts'
 
 const RESERVED = new Set(

@@ -1,6 +1,6 @@
 /** WGSL. Values are of 32 bits in registers. Infinities cannot be literals: helpers make them at run time. */
 import { type Dtype, isFloat, isInt } from '../../ir/dtype.ts'
-import type { MathFn } from '../../ir/expr.ts'
+import type { MathFn } from '../../ir/ops.ts'
 import type { BufferRef, Helpers, Target } from '../target.ts'
 import { type AtomicElement, Elements, round, VECTOR } from './wgsl-elements.ts'
 import { HELPER, help, need } from './wgsl-helpers.ts'

@@ -1,6 +1,7 @@
 /** Bounds of integer expressions, to know where 32 bits hold every result. */
 import { isFloat } from '../../ir/dtype.ts'
-import type { BinaryOp, Expr } from '../../ir/expr.ts'
+import type { Expr } from '../../ir/expr.ts'
+import type { BinaryOp } from '../../ir/ops.ts'
 
 export interface Interval {
   readonly lo: number

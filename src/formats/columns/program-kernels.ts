@@ -1,5 +1,5 @@
 /** Loops over chunks, one for each operator. */
-import type { BinaryOp, MathFn } from '../../ir/expr.ts'
+import type { BinaryOp, MathFn } from '../../ir/ops.ts'
 
 /** Numbers of some entries, integers among them. */
 export type Chunk = Float64Array

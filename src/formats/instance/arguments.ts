@@ -1,7 +1,8 @@
 /** Arguments of formats and compositions. */
 import { fail, type Span } from '../../ast/diagnostic.ts'
 import { isFloat } from '../../ir/dtype.ts'
-import { constant, type Expr, foldInt, rewriteExpr, substitute, variable } from '../../ir/expr.ts'
+import { constant, type Expr, rewriteExpr, substitute, variable } from '../../ir/expr.ts'
+import { foldInt } from '../../ir/fold.ts'
 import type { FormatParam, OrderedFormat } from '../../ir/format.ts'
 
 export interface At {

@@ -1,7 +1,7 @@
 /** A format or composition with its arguments, over the axes of one kernel: `as` in full. */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
-import { all, constant, type Expr, freeVars, keyOf, variable } from '../../ir/expr.ts'
+import { all, constant, type Expr, freeVars, variable } from '../../ir/expr.ts'
 import {
   type AnyFormat,
   type Format,
@@ -11,6 +11,7 @@ import {
   type PartTree,
   type Query,
 } from '../../ir/format.ts'
+import { keyOf } from '../../ir/keys.ts'
 import { type Arguments, type At, spanOf } from './arguments.ts'
 import { formatInstance } from './format.ts'
 import { translate, translateQueries } from './names.ts'

@@ -4,8 +4,9 @@
  */
 import { fail } from '../../ast/diagnostic.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
-import { type Expr, freeVars, keyOf, someExpr, walkExpr } from '../../ir/expr.ts'
+import { type Expr, freeVars, someExpr, walkExpr } from '../../ir/expr.ts'
 import type { FormatInstance, Instance, PartTree } from '../../ir/format.ts'
+import { keyOf } from '../../ir/keys.ts'
 import { applyMap, point } from '../columns/coordmap.ts'
 import { type At, spanOf } from './arguments.ts'
 import { type Samples, samples } from './samples.ts'

@@ -1,6 +1,8 @@
 /** Conditions as alternatives of literals, and proofs that some of them cannot hold together. */
 import { isFloat } from '../../ir/dtype.ts'
-import { type CompareOp, children, type Expr, isCompare, keyOf } from '../../ir/expr.ts'
+import { children, type Expr } from '../../ir/expr.ts'
+import { keyOf } from '../../ir/keys.ts'
+import { type CompareOp, isCompare } from '../../ir/ops.ts'
 import { assuming, type Facts, formOf, neverNegative } from './prove-facts.ts'
 import { type Form, GivesUp, minus, shift } from './prove-form.ts'
 

@@ -1,7 +1,8 @@
 /** What is known of the names in maps and conditions, and proofs that a form is never negative. */
 import type { StoredAxis } from '../../ir/axis.ts'
-import { type Expr, freeVars, keyOf } from '../../ir/expr.ts'
+import { type Expr, freeVars } from '../../ir/expr.ts'
 import type { FormatInstance, Query } from '../../ir/format.ts'
+import { keyOf } from '../../ir/keys.ts'
 import {
   type Atom,
   atomForm,

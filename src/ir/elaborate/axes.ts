@@ -1,7 +1,8 @@
 /** Parameters and axes of a kernel (and the axes of a format, which are declared alike). */
 import type * as Ast from '../../ast/nodes.ts'
 import { type Axis, isStored, MAX_BITMAP, parentOf, type StoredAxis } from '../axis.ts'
-import { type Expr, sameExpr, variable } from '../expr.ts'
+import { type Expr, variable } from '../expr.ts'
+import { sameExpr } from '../keys.ts'
 import { chainOf, type Declared, declare, storedAxis } from './declared.ts'
 import { type Names, settled } from './expressions.ts'
 import type { Report } from './report.ts'

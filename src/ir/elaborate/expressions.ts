@@ -2,24 +2,8 @@
 import { type Span, unreachable } from '../../ast/diagnostic.ts'
 import type * as Ast from '../../ast/nodes.ts'
 import { computeType, DTYPES, isDtype, isFloat, isInt, join } from '../dtype.ts'
-import {
-  type BinaryOp,
-  binary,
-  bool,
-  call,
-  cast,
-  ceildiv,
-  constant,
-  type Expr,
-  isBitFn,
-  isCompare,
-  MATH_ARITY,
-  MATH_FNS,
-  type MathFn,
-  neg,
-  not,
-  select,
-} from '../expr.ts'
+import { binary, bool, call, cast, ceildiv, constant, type Expr, neg, not, select } from '../expr.ts'
+import { type BinaryOp, isBitFn, isCompare, MATH_ARITY, MATH_FNS, type MathFn } from '../ops.ts'
 import type { Report } from './report.ts'
 import { coerce, convert, meet, plain, settle, type Typed } from './types.ts'
 

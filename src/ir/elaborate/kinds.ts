@@ -5,7 +5,7 @@
  */
 import type { Diagnostic, Label } from '../../ast/diagnostic.ts'
 import type { Axis } from '../axis.ts'
-import { sameExpr } from '../expr.ts'
+import { sameExpr } from '../keys.ts'
 import type { Buffer1, Kernel1 } from '../stage1.ts'
 import { type Access, accessesOf, type OpenIter } from './accesses.ts'
 import { type Determined, determined } from './injective.ts'

@@ -1,5 +1,6 @@
 /** When two extents are provably not the same: what makes an index a mistake. */
-import { type Expr, freeVars, sameExpr, sub } from '../expr.ts'
+import { type Expr, freeVars, sub } from '../expr.ts'
+import { sameExpr } from '../keys.ts'
 import { linearOf } from './linear.ts'
 
 /** Two different sizes, or a range that is longer by a constant. */

@@ -1,7 +1,8 @@
 /** Expressions of Stage I as closures. Loads and targets resolve coordinates to elements in `access.ts`. */
 import { InternalError, unreachable } from '../../ast/diagnostic.ts'
 import { isFloat } from '../dtype.ts'
-import { type Binary, type Expr, isCompare } from '../expr.ts'
+import type { Binary, Expr } from '../expr.ts'
+import { isCompare } from '../ops.ts'
 import { compileLoad } from './access.ts'
 import { arithmetic, COMPARE, convert, mathOf, wrap } from './numeric.ts'
 import { type Context, cellOf, type Scope } from './scope.ts'

@@ -4,7 +4,8 @@
  * too. Casts from float to integer truncate and saturate, NaN gives 0. `round` takes ties to even.
  */
 import { type Dtype, INT_RANGE, isFloat } from '../dtype.ts'
-import { type ArithOp, type CompareOp, foldBits, type MathFn } from '../expr.ts'
+import { foldBits } from '../fold.ts'
+import type { ArithOp, CompareOp, MathFn } from '../ops.ts'
 
 export type Binary = (a: number, b: number) => number
 

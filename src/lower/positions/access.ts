@@ -5,7 +5,8 @@
  */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import { hasIndices, indicesOf, isPadded, repeats, type StoredAxis } from '../../ir/axis.ts'
-import { add, all, and, type Expr, eq, ge, int, load, lt, sameExpr, search, select } from '../../ir/expr.ts'
+import { add, all, and, type Expr, eq, ge, int, load, lt, search, select } from '../../ir/expr.ts'
+import { sameExpr } from '../../ir/keys.ts'
 import { isSet, rankOf } from './bitmap.ts'
 import type { Levels } from './levels.ts'
 import type { OpenAxis, Scope } from './scope.ts'

@@ -3,7 +3,8 @@
  * bounds of iterators, and the `where` conditions in force. All proofs are syntactic and one-sided: "not
  * proved" only costs a check at run time.
  */
-import { ceildiv, type Expr, keyOf, sameExpr } from '../../ir/expr.ts'
+import { ceildiv, type Expr } from '../../ir/expr.ts'
+import { keyOf, sameExpr } from '../../ir/keys.ts'
 
 export class Facts {
   /** Key of a non-negative expression → expressions it is known to be less than. */

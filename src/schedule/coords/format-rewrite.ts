@@ -15,11 +15,11 @@ import {
   load,
   lt,
   rewriteExpr,
-  sameExpr,
   variable,
   walkExpr,
 } from '../../ir/expr.ts'
 import type { FormatInstance } from '../../ir/format.ts'
+import { sameExpr } from '../../ir/keys.ts'
 import type { Iter, Iteration, IterKind, Stmt1 } from '../../ir/stage1.ts'
 import { enters } from './distribute.ts'
 import { lookup, lookupTarget } from './lookup.ts'

@@ -1,6 +1,7 @@
 import { accessesOf, type BufferAccess } from '../../ir/accesses.ts'
 import { when } from '../../ir/build.ts'
-import { type Expr, freeVars, keyOf, lt, sameExpr } from '../../ir/expr.ts'
+import { type Expr, freeVars, lt } from '../../ir/expr.ts'
+import { keyOf, sameExpr } from '../../ir/keys.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print2.ts'
 import { initsOf } from '../../ir/reductions.ts'

@@ -3,8 +3,9 @@
  * produced is consumed at its end. The consumer's loops become those of the elements that the iteration produces.
  */
 import { accessesOf, writesOf } from '../../ir/accesses.ts'
-import { ceildiv, type Expr, freeVars, int, keyOf, mentions, substitute, variable } from '../../ir/expr.ts'
+import { ceildiv, type Expr, freeVars, int, mentions, substitute, variable } from '../../ir/expr.ts'
 import { isMultiple } from '../../ir/facts.ts'
+import { keyOf } from '../../ir/keys.ts'
 import { linear, linearKey } from '../../ir/linear.ts'
 import type { For, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import { closeOver } from '../../ir/reductions.ts'

@@ -1,19 +1,8 @@
 import type { Diagnostic } from '../../ast/diagnostic.ts'
 import { writesOf } from '../../ir/accesses.ts'
 import { when, whenAll } from '../../ir/build.ts'
-import {
-  add,
-  div,
-  type Expr,
-  int,
-  lt,
-  mod,
-  mul,
-  sameExpr,
-  sub,
-  type ThreadAxis,
-  variable,
-} from '../../ir/expr.ts'
+import { add, div, type Expr, int, lt, mod, mul, sub, type ThreadAxis, variable } from '../../ir/expr.ts'
+import { sameExpr } from '../../ir/keys.ts'
 import type { Fill, For, Reduce, Stmt } from '../../ir/loops.ts'
 import { type Body, rewriteStmts, stmt, substituteStmts, walkStmts } from '../../ir/tree.ts'
 import type { Context } from '../context.ts'
