@@ -9,7 +9,7 @@ import { encoder, newValues } from '../formats/values.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { add, type Expr, int, load, mod, rewriteExpr, substitute, variable } from '../ir/expr.ts'
 import { type Instr, type Memory, SLOT } from '../ir/instr.ts'
-import { iteratorsOf } from '../ir/instr-operands.ts'
+import { iteratorsOf, sameMemory } from '../ir/instr-operands.ts'
 import { printExpr } from '../ir/print2.ts'
 import type { LoopStep } from '../schedule/steps.ts'
 import type { Kernel } from './kernel.ts'
@@ -24,8 +24,11 @@ export interface InstructionTest {
 const TILES = 2
 const ROUNDS = 2
 
-/** @throws SptError `schedule/…` where the instruction cannot be used on a kernel that is its body */
-export function instructionTest(instr: Instr, seed = 1): InstructionTest {
+/**
+ * Tiles that are objects of a target are brought and fetched by instructions among `others`.
+ * @throws SptError `schedule/…` where the instruction cannot be used on a kernel that is its body
+ */
+export function instructionTest(instr: Instr, others: readonly Instr[] = [], seed = 1): InstructionTest {
   const { body } = instr
   const reduces = body.kind === 'reduce'
   const target = reduces ? body.targets[0]! : load(body.buffer, body.index, body.value.dtype)
@@ -70,12 +73,17 @@ export function instructionTest(instr: Instr, seed = 1): InstructionTest {
     { kind: 'bind', bindings: [{ loop: tile, to: 'block.x' }] },
     ...instr.operands.flatMap((o): LoopStep[] => {
       if (o.scope === 'global') return []
-      const place = { buffer: o.name, scope: o.scope, ...(o.memory ? { memory: o.memory } : {}) }
-      return o.name === target.buffer
-        ? [{ kind: 'cache_write', at: tile, ...place }]
-        : [{ kind: 'cache_read', at: inner, ...place }]
+      const into = `${o.name}_held`
+      const place = { buffer: o.name, scope: o.scope, into, ...(o.memory ? { memory: o.memory } : {}) }
+      const written = o.name === target.buffer
+      const carrier = o.memory?.opaque ? carrierOf(o.memory, written, others) : undefined
+      const loop = `${into}.${iteratorsOf(o, instr)[0]}`
+      return [
+        written ? { kind: 'cache_write', at: tile, ...place } : { kind: 'cache_read', at: inner, ...place },
+        ...(carrier ? [{ kind: 'tensorize', loop, instr: carrier } as const] : []),
+      ]
     }),
-    { kind: 'tensorize', loop: instr.iters[0]!.name, instr },
+    { kind: 'tensorize', loop: `body.${instr.iters[0]!.name}`, instr },
   ]
   const kernel = parseProgram(text, `${instr.name}.spt`)
     .kernel()
@@ -89,6 +97,18 @@ export function instructionTest(instr: Instr, seed = 1): InstructionTest {
     ]
   })
   return { kernel, inputs: { tensors: Object.fromEntries(inputs) } }
+}
+
+/** The instruction that copies tiles of a memory to global memory, or from there. */
+function carrierOf(memory: Memory, out: boolean, others: readonly Instr[]): Instr | undefined {
+  for (const x of others) {
+    const [to, from] = [x.operands.find((o) => o.mode === 'write'), x.operands.find((o) => o.mode === 'read')]
+    const [tile, place] = out ? [from, to] : [to, from]
+    const copies = x.body.kind === 'store' && x.body.value.kind === 'load' && x.operands.length === 2
+    if (!copies || place?.scope !== 'global' || !tile?.memory || !sameMemory(tile.memory, memory)) continue
+    if (iteratorsOf(tile, x).join() === iteratorsOf(place, x).join()) return x
+  }
+  return undefined
 }
 
 /** The same declaration with the elements of one register memory in other slots: a test has to fail. */

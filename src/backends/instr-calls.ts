@@ -1,9 +1,10 @@
 /** Calls of declared instructions as text. */
 import { fail } from '../ast/diagnostic.ts'
+import type { Memory } from '../ir/instr.ts'
 import type { CallPiece, InstrCall } from '../ir/loops.ts'
 import { walkStmts } from '../ir/tree.ts'
 import type { LaunchUse } from './emit.ts'
-import type { ModuleText } from './module.ts'
+import type { Capability, ModuleText } from './module.ts'
 import type { Target } from './target.ts'
 
 /** The instruction in these launches that asks for the newest device. */
@@ -16,6 +17,35 @@ export function newest(uses: readonly LaunchUse[], target: string): Pick<ModuleT
         needs = { instr: s.instr, version: from, span: s.span }
     })
   return needs ? { needs } : {}
+}
+
+/** What the declarations that a launch uses ask of the target and its device. */
+export function capabilitiesOf({ launch }: LaunchUse, target: string): readonly Capability[] {
+  const out = new Map<string, Capability>()
+  const add = (by: string, needs: readonly string[] | undefined, span: Capability['span']): void => {
+    for (const name of needs ?? []) if (!out.has(name)) out.set(name, { name, by, span })
+  }
+  walkStmts(launch.body, (s) => {
+    if (s.kind === 'instr') add(s.instr, s.texts.find((t) => t.target === target)?.needs, s.span)
+    const memory = s.kind === 'alloc' ? s.buffer.memory : undefined
+    if (memory?.opaque)
+      add(memory.name, memory.opaque.types.find((t) => t.target === target)?.needs, memory.span)
+  })
+  return [...out.values()]
+}
+
+/** What a tile is on the target. */
+export function typeText(memory: Memory, target: string): string {
+  const types = memory.opaque?.types ?? []
+  const text = types.find((t) => t.target === target)
+  if (text) return text.parts.join('')
+  return fail({
+    code: 'emit/no-instruction',
+    message: `memory ${memory.name} has no type for ${target}`,
+    ...(memory.span ? { span: memory.span } : {}),
+    expected: `a device of ${types.map((t) => t.target).join(' or ')}`,
+    hint: `give ${memory.name} a type for ${target}, or use another schedule there`,
+  })
 }
 
 /** The text for the target, with `piece` for what it mentions. */

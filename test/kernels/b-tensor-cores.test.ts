@@ -10,6 +10,7 @@ import { integers, type KernelCase, kernelSuite, matrix, type Pattern, patterns 
 kernelSuite({
   file: 'kernels/gemm-f16.spt',
   onlyCuda: ['mma', 'wgmma128', 'wgmma256'],
+  onlyWgsl: ['subgroup'],
   cases: () =>
     [
       [1, 1, 1],

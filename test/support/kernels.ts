@@ -11,6 +11,7 @@ import type { RunInputs } from '../../src/api/compiled.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { Random } from '../../src/bind/random.ts'
 import { coords, type Device, devices, load, type SptProgram } from '../../src/node.ts'
+import { wgslErrors } from './wgsl-valid.ts'
 
 export interface KernelCase {
   readonly name: string
@@ -85,10 +86,12 @@ export interface KernelSuite {
   readonly cases: (kernel: string, schedule: string | null) => readonly KernelCase[]
   /** Schedules with instructions that the devices of these tests do not have: they are compiled, not run. */
   readonly onlyCuda?: readonly string[]
+  /** The same for instructions that have WGSL alone. */
+  readonly onlyWgsl?: readonly string[]
 }
 
 /** Tests of one file. Every kernel needs schedules for the CPU and for GPUs. */
-export function kernelSuite({ file, cases, onlyCuda = [] }: KernelSuite): void {
+export function kernelSuite({ file, cases, onlyCuda = [], onlyWgsl = [] }: KernelSuite): void {
   describe(file, () => {
     let program: SptProgram
     const present: Device[] = []
@@ -110,7 +113,7 @@ export function kernelSuite({ file, cases, onlyCuda = [] }: KernelSuite): void {
         for (const name of program.kernels) {
           const { schedules, choices } = program.kernel(name)
           for (const schedule of [null, ...schedules, ...choices]) {
-            if (schedule !== null && onlyCuda.includes(schedule)) continue
+            if (schedule !== null && [...onlyCuda, ...onlyWgsl].includes(schedule)) continue
             const list = cases(name, schedule)
             expect(list.length, `cases of ${name}`).toBeGreaterThan(0)
             const kernel = program.kernel(name)
@@ -138,10 +141,21 @@ export function kernelSuite({ file, cases, onlyCuda = [] }: KernelSuite): void {
       const found = spawnSync('nvcc', ['--version'])
       if (found.status !== 0) skip('nvcc is not installed: the CUDA text was printed, not compiled')
       const texts = program.kernels.flatMap((name) =>
-        program.kernel(name).schedules.map((s) => program.kernel(name).schedule(s).emit('cuda')),
+        program
+          .kernel(name)
+          .schedules.filter((s) => !onlyWgsl.includes(s))
+          .map((s) => program.kernel(name).schedule(s).emit('cuda')),
       )
       expect(nvcc(texts.flat().map((t) => t.text))).toBe('')
     })
+
+    if (onlyWgsl.length > 0)
+      test('WGSL that no device here runs is valid', async () => {
+        for (const name of program.kernels)
+          for (const s of program.kernel(name).schedules.filter((x) => onlyWgsl.includes(x)))
+            for (const { text } of program.kernel(name).schedule(s).emit('wgsl'))
+              expect([name, s, await wgslErrors(text)]).toEqual([name, s, []])
+      })
   })
 }
 

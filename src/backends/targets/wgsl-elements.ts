@@ -72,8 +72,9 @@ export class Elements {
     return t === 'bool' ? `(${word} != 0u)` : t === 'u8' ? `i32(${word})` : word
   }
 
-  encode(t: Dtype, value: string, helpers: Helpers): string {
-    if (this.#isHalf(t)) return help(helpers, 'to_f16', value)
+  /** `exact`: it needs no rounding. */
+  encode(t: Dtype, value: string, helpers: Helpers, exact = false): string {
+    if (this.#isHalf(t)) return exact ? `f16(${value})` : help(helpers, 'to_f16', value)
     const rounded = round(t, value, helpers)
     return t === 'bool' ? `select(0u, 1u, ${rounded})` : t === 'u8' ? `u32(${rounded})` : rounded
   }
