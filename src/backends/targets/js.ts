@@ -190,7 +190,7 @@ export const JS: Target = {
   // Threads take turns only at barriers, so a plain update is atomic.
   atomic: () => null,
   atomicLoop: (ref, index, combine, helpers) => [
-    JS.store(ref, index, combine(JS.load(ref, index, helpers)), helpers),
+    JS.store(ref, index, combine(JS.load(ref, index, helpers)), helpers, false),
   ],
 }
 

@@ -109,8 +109,8 @@ const table = (elements: Elements): Wgsl => ({
     const e = elements.atomic(b, index)
     return e.value(`atomicLoad(&${e.cell})`, helpers)
   },
-  store: (b, index, value, helpers) => {
-    if (!b.atomic) return `${at(b, index)} = ${elements.encode(b.buffer.dtype, value, helpers)};`
+  store: (b, index, value, helpers, exact) => {
+    if (!b.atomic) return `${at(b, index)} = ${elements.encode(b.buffer.dtype, value, helpers, exact)};`
     const e = elements.atomic(b, index)
     if (e.alone) return `atomicStore(&${e.cell}, ${e.replaced('0u', value, helpers)});`
     return `loop { let old_word = atomicLoad(&${e.cell}); if (${exchange(e, value, helpers)}) { break; } }`
@@ -122,9 +122,9 @@ const table = (elements: Elements): Wgsl => ({
   ],
   atomicWidths: () => [],
   atomicVector: () => [],
-  storeVector: ({ ref, index }, values, helpers) => {
+  storeVector: ({ ref, index }, values, helpers, exact) => {
     const t = ref.buffer.dtype
-    const words = values.map((v) => elements.encode(t, v, helpers)).join(', ')
+    const words = values.map((v, k) => elements.encode(t, v, helpers, exact[k])).join(', ')
     return [`${ref.name}[(${index}) >> 2u] = vec4<${elements.type(t)}>(${words});`]
   },
   builtin: (axis) => (axis.startsWith('thread') ? `i32(local.${axis.slice(-1)})` : axis.replace('.', '_')),
