@@ -310,11 +310,23 @@ function loopSteps(c: Choices, k: Compilation): LoopStep[] {
       // A share of the positions for each thread.
       const l = c.pick(loops.filter((x) => x.reduce).length > 0 ? loops.filter((x) => x.reduce) : loops)
       const buffer = locals.length > 0 ? c.pick(locals).name : 'C'
+      const name = `${l.nest}.${l.var}`
+      const into = c.chance(30) ? { into: `${buffer}_rest` } : {}
+      if (c.chance(60))
+        return [
+          split(l, 2 + c.below(3)),
+          { kind: 'atomic', buffer },
+          { kind: 'bind', bindings: [{ loop: `${name}_a`, to: c.pick([...BLOCKS]) }] },
+          { kind: 'accumulate', buffer, loop: `${name}_b`, ...into },
+        ]
+      // The shares of a block, side by side.
+      const groups = { loop: `${name}_a_b`, to: c.pick(THREADS) }
       return [
         split(l, 2 + c.below(3)),
         { kind: 'atomic', buffer },
-        { kind: 'bind', bindings: [{ loop: `${l.nest}.${l.var}_a`, to: c.pick([...BLOCKS]) }] },
-        { kind: 'accumulate', buffer, loop: `${l.nest}.${l.var}_b` },
+        { kind: 'split', loop: `${name}_a`, by: 2 + c.below(3), into: [`${l.var}_a_a`, `${l.var}_a_b`] },
+        { kind: 'bind', bindings: [groups] },
+        { kind: 'accumulate', buffer, loop: `${name}_b`, within: groups.loop, ...into },
       ]
     }
     case 'merge':
