@@ -4,29 +4,11 @@
  * Each thread reduces its share into registers. The shares of lanes that can exchange registers meet there first
  * (`Lanes`); those of other threads meet in shared memory, where the upper half of the threads is folded onto the lower
  * half until one is left (Harris, "Optimizing parallel reduction in CUDA") or until lanes can exchange again. One thread
- * updates the target. Barriers come with `barriers.ts`.
+ * updates the target (`shares-meet.ts`). Barriers come with `barriers.ts`.
  */
 import { fail } from '../ast/diagnostic.ts'
-import { alloc, local, store, when, whenAll } from '../ir/build.ts'
-import {
-  add,
-  and,
-  bool,
-  constant,
-  div,
-  type Expr,
-  eq,
-  freeVars,
-  int,
-  type Load,
-  load,
-  lt,
-  mentions,
-  mod,
-  mul,
-  substitute,
-  variable,
-} from '../ir/expr.ts'
+import { alloc, local, store, when } from '../ir/build.ts'
+import { bool, constant, type Expr, freeVars, int, load, mentions } from '../ir/expr.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { reductionsOf } from '../ir/reductions.ts'
 import {
@@ -43,6 +25,7 @@ import { laneWidth, onX } from './lanes.ts'
 import { outsideLifetime } from './lifetime.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
+import { elementOf, meet, nest, type Roles } from './shares-meet.ts'
 
 /** What of a target decides how threads reduce together: see `LowerOptions`. */
 interface Exchange {
@@ -71,6 +54,7 @@ export function reduceAcrossThreads(kernel: Kernel2, exchange: Exchange = {}): K
 const AT_ONCE = 16 * 1024
 const SHARE_BYTES = 8
 
+const extent = (l: For): Expr => l.extent
 const constantExtent = (l: For): number => (l.extent.kind === 'const' ? l.extent.value : 1)
 
 const onThreads = (l: For): boolean => l.mode.kind === 'bind' && l.mode.to.startsWith('thread')
@@ -111,6 +95,56 @@ interface Context {
 function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Context): Body {
   const { names, done } = context
   const { lanes = 1, together } = context.exchange
+  const roles = rolesOf(reduce, path)
+  const { serial, others, folded } = roles
+  const room = (scope: Buffer['scope'], shape: readonly Expr[], k: number): Buffer => {
+    const { buffer, dtype } = reduce.targets[k]!
+    return local(names.fresh(`${buffer}_${scope === 'shared' ? 'shares' : 'share'}`), dtype, shape, scope)
+  }
+  const shares = reduce.targets.map((_, k) => room('register', serial.map(extent), k))
+  const total = folded.reduce((n, l) => n * constantExtent(l), 1)
+  const width = laneWidth(body, reduce, folded.at(-1), lanes)
+  // Groups of lanes that are left over, and whether they are few enough to be combined by lanes again.
+  const groups = total / width
+  const again = groups > 1 && laneWidth(body, reduce, folded.at(-1), groups) === groups && groups <= width
+  // All elements of a thread's share meet at once where that is little memory, else one after the other.
+  const count = [...serial, ...others].reduce((n, l) => n * constantExtent(l), groups)
+  const atOnce = count * SHARE_BYTES * reduce.targets.length <= AT_ONCE
+  const rows = atOnce ? serial.map(extent) : []
+  const meeting =
+    groups > 1
+      ? reduce.targets.map((_, k) => room('shared', [...rows, ...others.map(extent), int(groups)], k))
+      : []
+  const identity = (k: number): Expr => {
+    const e = reduce.reducer.identity[k]!
+    return e.kind === 'const' ? constant(e.value, reduce.targets[k]!.dtype) : e
+  }
+  // Each thread's share starts at the identity and takes the place of the target.
+  const start = nest(serial, names, (map) =>
+    shares.map((b, k) => store(b.name, elementOf(roles, map), identity(k))),
+  )
+  const own: Reduce = stmt({
+    ...reduce,
+    init: false,
+    atomic: false,
+    targets: shares.map((b) => load(b.name, elementOf(roles), b.dtype)),
+  })
+  const finish = meet(
+    { reduce, roles, shares, meeting, width, groups, again, atOnce, lane: { among: lanes, together } },
+    names,
+  )
+  const before = [...shares.map(alloc), ...start]
+  for (const b of [...shares, ...meeting]) done.add(b.name)
+  const replaced = replaceStmt(body, reduce, () => own)
+  return replaceLoop(replaced, roles.root.var, (loop) => {
+    const whole = [...before, loop, ...finish]
+    // At the top, what belongs together stays in one statement, and so in one launch.
+    return roles.root === path[0] ? [when(bool(true), whole)] : whole
+  })
+}
+
+/** Which part each loop plays. @throws SptError `schedule/cross-thread` */
+function rolesOf(reduce: Reduce, path: readonly For[]): Roles {
   // A reduction loop on blocks stays outside: its blocks meet through the atomic update at the end.
   const outside = outsideLifetime(reduce, path)
   const first = path.findIndex((l, k) => k >= outside && l.reduce && !onBlocks(l))
@@ -130,7 +164,8 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
     .filter((g) => ![...freeVars(g)].some((v) => hidden.has(v)))
   const kept = spatial.map((l): For => ({ ...l, guards: [] }))
   const serial = kept.filter((l) => !onThreads(l))
-  const others = [...path.slice(0, first).filter(onThreads), ...kept.filter(onThreads)]
+  const threads = kept.filter(onThreads)
+  const around = path.slice(0, first)
   for (const l of inside)
     if (l.reduce && depends(l)) refuse(l, `the element that is reduced into changes with ${l.name}`)
   for (const l of serial)
@@ -139,150 +174,15 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
         l,
         `loop ${l.name} inside the reduction has no constant extent, so a thread cannot keep its share in registers`,
       )
-
-  const extent = (l: For): Expr => l.extent
-  const room = (scope: Buffer['scope'], shape: readonly Expr[], k: number): Buffer => {
-    const { buffer, dtype } = reduce.targets[k]!
-    return local(names.fresh(`${buffer}_${scope === 'shared' ? 'shares' : 'share'}`), dtype, shape, scope)
+  return {
+    root,
+    folded,
+    serial,
+    threads,
+    others: [...around.filter(onThreads), ...threads],
+    conditions,
+    alone: reduce.init && !reduce.atomic && around.every((l) => !l.reduce),
   }
-  const shares = reduce.targets.map((_, k) => room('register', serial.map(extent), k))
-  const total = folded.reduce((n, l) => n * (l.extent.kind === 'const' ? l.extent.value : 1), 1)
-  const width = laneWidth(body, reduce, folded.at(-1), lanes)
-  // Groups of lanes that are left over, and whether they are few enough to be combined by lanes again.
-  const groups = total / width
-  const again = groups > 1 && laneWidth(body, reduce, folded.at(-1), groups) === groups && groups <= width
-  // All elements of a thread's share meet at once where that is little memory, else one after the other.
-  const count = [...serial, ...others].reduce((n, l) => n * constantExtent(l), groups)
-  const atOnce = count * SHARE_BYTES * reduce.targets.length <= AT_ONCE
-  const rows = atOnce ? serial.map(extent) : []
-  const meeting =
-    groups > 1
-      ? reduce.targets.map((_, k) => room('shared', [...rows, ...others.map(extent), int(groups)], k))
-      : []
-  const shareIndex = (map: ReadonlyMap<string, Expr>): Expr[] =>
-    serial.length > 0 ? serial.map((l) => substitute(variable(l.var), map)) : [int(0)]
-  const none: ReadonlyMap<string, Expr> = new Map()
-  const identity = (k: number): Expr => {
-    const e = reduce.reducer.identity[k]!
-    return e.kind === 'const' ? constant(e.value, reduce.targets[k]!.dtype) : e
-  }
-
-  // 1. Each thread's share starts at the identity and takes the place of the target.
-  const start = nest(serial, names, (map) =>
-    shares.map((b, k) =>
-      stmt<Stmt>({ kind: 'store', buffer: b.name, index: shareIndex(map), value: identity(k) }),
-    ),
-  )
-  const own: Reduce = stmt({
-    ...reduce,
-    init: false,
-    atomic: false,
-    targets: shares.map((b) => load(b.name, shareIndex(none), b.dtype)),
-  })
-
-  // 2. The shares meet; each phase is a nest of its own over all threads, so that barriers fall between them. The last
-  // one is over those that update different elements: the first thread of each group does it.
-  const phase = (
-    map: ReadonlyMap<string, Expr>,
-    over: readonly For[],
-    make: (rank: Expr, cell: (rank: Expr) => Expr[], inner: ReadonlyMap<string, Expr>) => Body,
-  ): Stmt[] =>
-    nest(
-      [...kept.filter(onThreads), ...over.map((l) => ({ ...l, reduce: false, guards: [] }))],
-      names,
-      (inner) => {
-        const all = new Map([...map, ...inner])
-        const at = (l: For): Expr => substitute(variable(l.var), all)
-        const rank = over.reduce<Expr>((sum, l) => add(mul(sum, l.extent), at(l)), int(0))
-        const row = atOnce ? serial.map(at) : []
-        return make(rank, (r) => [...row, ...others.map(at), r], all)
-      },
-    )
-  const alone = reduce.init && !reduce.atomic && path.slice(0, first).every((l) => !l.reduce)
-  const share = (map: ReadonlyMap<string, Expr>): Load[] =>
-    shares.map((b) => load(b.name, shareIndex(map), b.dtype))
-  const exchange = (map: ReadonlyMap<string, Expr>, among: number): Stmt => {
-    const own = share(map)
-    const group = { width: among, among: lanes, ...(together ? { together } : {}) }
-    return stmt({ ...reduce, init: false, atomic: false, targets: own, values: own, lanes: group })
-  }
-  type Phase = (map: ReadonlyMap<string, Expr>) => Stmt[]
-  const phases: Phase[] = width > 1 ? [(map) => [exchange(map, width)]] : []
-  if (groups > 1)
-    phases.push((map) =>
-      phase(map, folded, (rank, cell, all) => {
-        const stores = meeting.map((b, k) => store(b.name, cell(div(rank, int(width))), share(all)[k]!))
-        const first = eq(mod(rank, int(width)), int(0))
-        return width > 1 ? [when(first, stores)] : stores
-      }),
-    )
-  if (again)
-    phases.push((map) => [
-      ...phase(map, folded, (rank, cell, all) =>
-        share(all).map((own, k) => {
-          const value = load(meeting[k]!.name, cell(mod(rank, int(groups))), own.dtype)
-          return store(own.buffer, own.index, value)
-        }),
-      ),
-      exchange(map, groups),
-    ])
-  for (let half = again ? 0 : 2 ** Math.ceil(Math.log2(groups)) / 2; half >= 1; half /= 2)
-    phases.push((map) =>
-      phase(map, folded, (rank, cell) => {
-        const other = add(rank, int(half))
-        const fold: Stmt = stmt({
-          ...reduce,
-          init: false,
-          atomic: false,
-          targets: meeting.map((b) => load(b.name, cell(rank), b.dtype)),
-          values: meeting.map((b) => load(b.name, cell(other), b.dtype)),
-        })
-        return [when(and(lt(rank, int(half)), lt(other, int(groups))), [fold])]
-      }),
-    )
-  phases.push((map) =>
-    phase(map, [], (_, cell, all) => {
-      const result =
-        groups > 1 && !again ? meeting.map((b) => load(b.name, cell(int(0)), b.dtype)) : share(all)
-      const targets = reduce.targets.map((t) =>
-        load(
-          t.buffer,
-          t.index.map((e) => substitute(e, all)),
-          t.dtype,
-        ),
-      )
-      // Where nothing else is combined, what a target starts with changes nothing.
-      const then = alone
-        ? targets.map((t, k) =>
-            stmt<Stmt>({
-              kind: 'store',
-              buffer: t.buffer,
-              index: t.index,
-              value: result[k]!,
-              span: reduce.span,
-            }),
-          )
-        : [stmt<Stmt>({ ...reduce, targets, values: result })]
-      return whenAll(
-        conditions.map((g) => substitute(g, all)),
-        then,
-      )
-    }),
-  )
-  const finish = [
-    ...meeting.map(alloc),
-    ...(atOnce
-      ? phases.flatMap((p) => nest(serial, names, p))
-      : nest(serial, names, (map) => phases.flatMap((p) => p(map)))),
-  ]
-  const before = [...shares.map(alloc), ...start]
-  for (const b of [...shares, ...meeting]) done.add(b.name)
-  const replaced = replaceStmt(body, reduce, () => own)
-  return replaceLoop(replaced, root.var, (loop) => {
-    const whole = [...before, loop, ...finish]
-    // At the top, what belongs together stays in one statement, and so in one launch.
-    return first === 0 ? [stmt({ kind: 'if', cond: bool(true), then: whole, else: [] })] : whole
-  })
 }
 
 /** The loops on threads no longer reduce into anything that others see. */
@@ -297,26 +197,6 @@ function settled(s: Stmt, shares: ReadonlySet<string>): Stmt {
     return own ? stmt({ ...rebuilt, reduce: false }) : rebuilt
   }
   return visit(s)
-}
-
-/** Copies of loops around what `make` gives for the copies' variables. */
-function nest(
-  loops: readonly For[],
-  names: Names,
-  make: (map: ReadonlyMap<string, Expr>) => readonly Stmt[],
-): Stmt[] {
-  const map = new Map<string, Expr>()
-  const copies = loops.map((l): For => {
-    const name = names.fresh(l.var)
-    map.set(l.var, variable(name))
-    return {
-      ...l,
-      var: name,
-      extent: substitute(l.extent, map),
-      guards: l.guards.filter((g) => mentions(g, l.var)).map((g) => substitute(g, map)),
-    }
-  })
-  return [...copies.reduceRight<readonly Stmt[]>((body, l) => [stmt({ ...l, body })], make(map))]
 }
 
 function refuse(loop: For, why: string): never {

@@ -21,6 +21,17 @@ export interface Declared {
   readonly monoid: (name: Ast.Ident) => Monoid | null
 }
 
+/** Nothing is declared yet. */
+export const nothingDeclared = (report: Report, monoid: Declared['monoid'] = () => null): Declared => ({
+  report,
+  params: new Map(),
+  axes: new Map(),
+  buffers: new Map(),
+  broken: new Set(),
+  places: new Map(),
+  monoid,
+})
+
 /** Takes a name; an error if it is taken. */
 export function declare(d: Declared, name: Ast.Ident, what: string): boolean {
   const before = d.places.get(name.name)

@@ -2,7 +2,7 @@
 import type * as Ast from '../../ast/nodes.ts'
 import type { AnyFormat, OrderedFormat } from '../format.ts'
 import { elaborateRules } from './compositions.ts'
-import { type Declared, declare } from './declared.ts'
+import { declare, nothingDeclared } from './declared.ts'
 import { elaborateDescription } from './descriptions.ts'
 import { familyOf } from './families.ts'
 import { declareFormatParams, givenOf, numbersOf } from './format-params.ts'
@@ -23,15 +23,7 @@ export function elaborateFormat(f: Ast.Format, find: FindFormat, report: Report)
 
 function ofOneOrder(f: Ast.Format, find: FindFormat, report: Report): OrderedFormat | null {
   const before = report.count
-  const d: Declared = {
-    report,
-    params: new Map(),
-    axes: new Map(),
-    buffers: new Map(),
-    broken: new Set(),
-    places: new Map(),
-    monoid: () => null,
-  }
+  const d = nothingDeclared(report)
   const params = declareFormatParams(d, f.params)
   for (const o of f.over) declare(d, o, 'dimension')
   const head = { name: f.name.name, params, over: f.over.map((o) => o.name), span: f.name.span }

@@ -5,7 +5,7 @@ import type { Iteration, Kernel1 } from '../stage1.ts'
 import { checkBitmaps, declareAxes, declareParams, sizeNames } from './axes.ts'
 import { checkGathered, declareBuffers } from './buffers.ts'
 import { checkDataflow } from './dataflow.ts'
-import type { Declared } from './declared.ts'
+import { nothingDeclared } from './declared.ts'
 import { checkKinds } from './kinds.ts'
 import type { Report } from './report.ts'
 import { elaborateIteration } from './statements.ts'
@@ -22,15 +22,7 @@ export function elaborateKernel(
   report: Report,
 ): Kernel1 | null {
   const before = report.count
-  const d: Declared = {
-    report,
-    params: new Map(),
-    axes: new Map(),
-    buffers: new Map(),
-    broken: new Set(),
-    places: new Map(),
-    monoid,
-  }
+  const d = nothingDeclared(report, monoid)
   declareParams(d, k.params)
   const sizes = new Set([...d.params.values()].filter((p) => p.kind === 'size').map((p) => p.name))
   const axes = k.members.filter(isAxis)

@@ -1,6 +1,7 @@
 /** What names, indices and list expressions mean where a format is written out for one order: `d[k]`, `d...`, `order(d)`. */
 import type { Span } from '../../ast/diagnostic.ts'
 import type * as Ast from '../../ast/nodes.ts'
+import { foldInt } from '../fold.ts'
 import type { Report } from './report.ts'
 
 /** Copies that one `for` can make; tensors have few dimensions. */
@@ -196,18 +197,5 @@ function arithmetic(e: Ast.Expr): number | null {
   const a = arithmetic(e.a)
   const b = arithmetic(e.b)
   if (a === null || b === null) return null
-  switch (e.op) {
-    case 'add':
-      return a + b
-    case 'sub':
-      return a - b
-    case 'mul':
-      return a * b
-    case 'div':
-      return b === 0 ? null : Math.floor(a / b)
-    case 'mod':
-      return b === 0 ? null : a - b * Math.floor(a / b)
-    default:
-      return null
-  }
+  return foldInt(e.op, a, b) ?? null
 }
