@@ -12,17 +12,18 @@ import { evaluate } from './evaluate.ts'
 import { compileBody, lockstep, type Threads } from './lockstep.ts'
 import type { Launch, Plan } from './loops.ts'
 import { Memory } from './races.ts'
-import type { Frame } from './thread-code.ts'
+import type { Frame, Instructions } from './thread-code.ts'
 
 /**
  * Runs `plan` in place on `buffers`, one array for each of `plan.buffers` (a missing `local` is allocated).
- * Throws `InternalError` where an access is out of range, where threads race, and where a barrier is not met by
- * all threads of a block.
+ * Throws `InternalError` where an access is out of range, where threads race, where a barrier is not met by
+ * all threads of a block, and at a declared instruction without `instructions`.
  */
 export function interpretPlan(
   plan: Plan,
   buffers: ReadonlyMap<string, Cells>,
   params: ReadonlyMap<string, number>,
+  instructions?: Instructions,
 ): void {
   const memory = new Map<string, Memory>()
   for (const b of plan.buffers) {
@@ -36,7 +37,7 @@ export function interpretPlan(
     if (step.kind === 'clear') memory.get(step.buffer)!.clear()
     else {
       for (const m of memory.values()) m.begin()
-      runLaunch(step, memory, params)
+      runLaunch(step, memory, params, instructions)
     }
   }
 }
@@ -45,6 +46,7 @@ function runLaunch(
   launch: Launch,
   memory: ReadonlyMap<string, Memory>,
   params: ReadonlyMap<string, number>,
+  instructions: Instructions | undefined,
 ): void {
   const run = compileBody(launch.body)
   const grid = launch.grid.map((e) => evaluate(e, params))
@@ -72,6 +74,7 @@ function runLaunch(
                 memory: new Map(memory),
                 shared,
                 mail: [],
+                instructions,
               }
               threads.push({ run: run(frame), frame })
             }

@@ -10,7 +10,7 @@ import { bodiesOf } from './tree.ts'
 /** What a thread does, with the places where it waits for others. */
 type Waiting = (f: Frame) => Iterator<Stop, void>
 
-/** Where a thread waits for others: a barrier, or an exchange between lanes. */
+/** Where a thread waits for others: a barrier, an exchange between lanes, or an instruction, which it asks by itself. */
 export interface Stop {
   readonly stmt: Stmt
   readonly lane?: { readonly xor: number; readonly among: number } | undefined
@@ -18,6 +18,7 @@ export interface Stop {
 
 const waits = (s: Stmt): boolean =>
   s.kind === 'barrier' ||
+  s.kind === 'instr' ||
   (s.kind === 'reduce' && s.lanes !== undefined) ||
   (s.kind === 'let' && s.lane !== undefined) ||
   bodiesOf(s).some((b) => b.some(waits))
@@ -42,6 +43,16 @@ function compileWaiting(s: Stmt): Waiting {
       const stop = s.lanes ? { stmt: s, lane: { xor: 0, among: s.lanes.among } } : { stmt: s }
       return function* () {
         yield stop
+      }
+    }
+    case 'instr': {
+      const stop = { stmt: s }
+      return function* (f) {
+        if (!f.instructions)
+          throw new InternalError(
+            `what ${s.instr} does is known to devices only: interpret an earlier stage, or say it`,
+          )
+        for (const done = f.instructions.begin(s, f); !done(); ) yield stop
       }
     }
     case 'let': {
@@ -97,7 +108,7 @@ export type Threads = readonly { readonly run: Iterator<Stop, void>; readonly fr
 export function lockstep(name: string, threads: Threads): void {
   const at = threads.map((t) => t.run.next())
   for (let epoch = 1; ; epoch++) {
-    while (exchanges(threads, at)) {}
+    while (exchanges(threads, at) || asked(threads, at)) {}
     const done = at.filter((r) => r.done).length
     if (done === threads.length) return
     if (done > 0) throw new InternalError(`${name}: ${done} of ${threads.length} threads miss a barrier`)
@@ -109,6 +120,17 @@ export function lockstep(name: string, threads: Threads): void {
       at[k] = t.run.next()
     })
   }
+}
+
+/** Threads at instructions ask once more; whether there are any. */
+function asked(threads: Threads, at: IteratorResult<Stop, void>[]): boolean {
+  let any = false
+  for (const [k, r] of at.entries()) {
+    if (r.value?.stmt.kind !== 'instr') continue
+    at[k] = threads[k]!.run.next()
+    any = true
+  }
+  return any
 }
 
 /** Neighbours that have all arrived at one exchange make it and go on; whether there were any. */

@@ -5,7 +5,7 @@
  * of the row that both are in.
  */
 import { InternalError } from '../ast/diagnostic.ts'
-import type { Cells } from './cells.ts'
+import { type Cells, poison } from './cells.ts'
 import type { Buffer } from './loops.ts'
 
 /** A thread of a launch, and how many barriers it has passed. */
@@ -47,6 +47,8 @@ interface Element {
   readonly read: Touch
   readonly write: Touch
   readonly atomic: Touch
+  /** Something that is no thread is about to write it. */
+  readonly arriving?: true
 }
 
 export class Memory {
@@ -93,12 +95,25 @@ export class Memory {
     this.#cells[k] = value
   }
 
+  /** A thread has something write the element at some time, until which nobody may touch it. */
+  claim(k: number, who: Who): void {
+    this.write(k, poison(this.buffer.dtype), who, false)
+    this.#elements.set(k, { read: untouched(), write: untouched(), atomic: untouched(), arriving: true })
+  }
+
+  /** What an element was claimed for is there; who touches it knows that. */
+  arrive(k: number, value: number): void {
+    this.#elements.delete(k)
+    this.#cells[k] = value
+  }
+
   #element(k: number): Element {
     let e = this.#elements.get(k)
     if (!e) {
       e = { read: untouched(), write: untouched(), atomic: untouched() }
       this.#elements.set(k, e)
     }
+    if (e.arriving) throw new InternalError(`${this.buffer.name}[${k}] is touched while it arrives`)
     return e
   }
 

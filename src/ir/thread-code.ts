@@ -7,7 +7,7 @@ import { poison } from './cells.ts'
 import { computeType, type Dtype } from './dtype.ts'
 import { evaluate } from './evaluate.ts'
 import { type Expr, type Search, THREAD_AXES, type ThreadAxis } from './expr.ts'
-import type { Buffer, Reduce, Stmt } from './loops.ts'
+import type { Buffer, InstrCall, Reduce, Stmt } from './loops.ts'
 import type { BinaryOp } from './ops.ts'
 import { printExpr } from './print2.ts'
 import { Memory, type Who } from './races.ts'
@@ -23,6 +23,13 @@ export interface Frame {
   readonly shared: Map<string, Memory>
   /** At an exchange between lanes: what the thread has, then what its partner has. */
   readonly mail: number[]
+  readonly instructions?: Instructions | undefined
+}
+
+/** What calls of declared instructions do, which plans have as texts for devices. */
+export interface Instructions {
+  /** Begins a call. What it gives is asked until it is true: then the thread goes on; others may come before. */
+  begin(call: InstrCall, f: Frame): () => boolean
 }
 
 type Value = (f: Frame) => number
@@ -81,7 +88,6 @@ export function compile(s: Stmt): Action {
     case 'reduce':
       return compileReduce(s)
     case 'instr':
-      throw new InternalError(`what ${s.instr} does is known to devices only: interpret an earlier stage`)
     case 'fill':
     case 'barrier':
     case 'vector_load':
