@@ -1,12 +1,13 @@
 /** Stage III statements and expressions → C-like text. Differences between targets are in their tables. */
 import { InternalError, invariant } from '../ast/diagnostic.ts'
-import { computeType } from '../ir/dtype.ts'
+import { computeType, type Dtype } from '../ir/dtype.ts'
 import { type Expr, type Load, someExpr, substitute, variable } from '../ir/expr.ts'
 import type { Buffer, CallPiece, Launch, Let, Reduce, Stmt } from '../ir/loops.ts'
 import { isBuiltinReducer } from '../ir/monoid.ts'
 import { type BinaryOp, isCompare } from '../ir/ops.ts'
 import { isPacked } from '../ir/tiles.ts'
 import { type Body, walkStmts } from '../ir/tree.ts'
+import { Exact } from './exact.ts'
 import { callText, typeText } from './instr-calls.ts'
 import type { Mangler } from './mangle.ts'
 import type { MatrixUse } from './matrices.ts'
@@ -51,11 +52,18 @@ export class Printer {
   readonly #buffers: Map<string, Buffer>
   readonly #atomic: ReadonlySet<string>
   readonly #vectors: ReadonlySet<string>
+  readonly #exact: Exact
   readonly #texts = new WeakMap<Expr, Text>()
   /** Shared-memory allocations met on the way, for targets that declare them at module scope. */
   readonly shared: Buffer[] = []
   /** Declarations of private arrays, for targets that make them at a thread's head. */
   readonly arrays: string[] = []
+
+  /** Vectors by the name of their first element. */
+  readonly #loaded = new Map<
+    string,
+    { readonly names: readonly string[]; readonly dtype: Dtype; readonly temporary: string }
+  >()
 
   constructor(context: PrintContext, launch: Launch) {
     this.#c = context
@@ -63,6 +71,7 @@ export class Printer {
     this.#buffers = new Map(context.buffers)
     this.#atomic = atomicBuffers(launch)
     this.#vectors = vectorBuffers(launch)
+    this.#exact = new Exact(launch)
   }
 
   body(list: Body, indent: string): string[] {
@@ -118,6 +127,7 @@ export class Printer {
       case 'vector_load': {
         const v = this.#vector(s.load)
         const names = s.names.map((n) => this.#c.mangler.name(n))
+        this.#loaded.set(s.names[0]!, { names: s.names, dtype: s.load.dtype, temporary: v.temporary })
         return t.loadVector(v, names, this.#c.helpers).map((l) => indent + l)
       }
       case 'vector_store': {
@@ -129,7 +139,8 @@ export class Printer {
               v,
               values,
               this.#c.helpers,
-              s.values.map((e) => this.#isExact(e, v.ref.buffer)),
+              s.values.map((e) => this.#exact.is(e, v.ref.buffer.dtype)),
+              this.#copied(s.values, v.ref.buffer),
             )
         return lines.map((l) => indent + l)
       }
@@ -146,6 +157,17 @@ export class Printer {
       index: this.expr(first.index[0]!),
       temporary: this.#c.mangler.unique(`${first.buffer}_vector`),
     }
+  }
+
+  /** The vector that these are the elements of, as it was loaded from memory of the same type. */
+  #copied(values: readonly Expr[], to: Buffer): string | undefined {
+    const [first] = values
+    const from = first?.kind === 'var' ? this.#loaded.get(first.name) : undefined
+    const same =
+      from?.dtype === to.dtype &&
+      from.names.length === values.length &&
+      values.every((e, k) => e.kind === 'var' && e.name === from.names[k])
+    return same ? from.temporary : undefined
   }
 
   #let(s: Let): string {
@@ -209,16 +231,8 @@ export class Printer {
       return instructions.setHalf(ref.name, this.expr(index[0]!), value, dtype, this.#c.helpers)
     }
     if (ref.buffer.scope === 'register') return `${ref.name}[${this.expr(index[0]!)}] = ${value};`
-    const exact = this.#isExact(stored, ref.buffer)
+    const exact = this.#exact.is(stored, ref.buffer.dtype)
     return this.#target.store(ref, this.expr(index[0]!), value, this.#c.helpers, exact)
-  }
-
-  /** Whether a value is surely one of the buffer's type, and not a wider one that registers hold. */
-  #isExact(e: Expr, b: Buffer): boolean {
-    if (e.dtype !== b.dtype) return false
-    // What was loaded as a part of a vector has a name with a point in it.
-    if (e.kind === 'var') return e.name.includes('.')
-    return e.kind === 'cast' || (e.kind === 'load' && this.ref(e.buffer).buffer.scope !== 'register')
   }
 
   #reduce(r: Reduce): readonly string[] {

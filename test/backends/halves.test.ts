@@ -17,6 +17,15 @@ kernel copy(m: size) {
   buffer C: f16[i, k] out
   iterate body [i, k] as SS { C[i, k] = f16(f32(A[i, k]) + f32(B[i, k])) }
 }
+kernel moved(m: size) {
+  axis i = dense_fixed(m)
+  axis k = dense_fixed(8)
+  buffer A: f16[i, k] in
+  buffer B: f16[i, k] out
+  buffer C: f16[i, k] out
+  iterate same [i, k] as SS { B[i, k] = A[i, k] }
+  iterate twice [i, k] as SS { C[i, k] = A[i, k] * 2 }
+}
 kernel columns(m: size, n: size) {
   axis i = dense_fixed(m)
   axis j = sparse_variable(i, n)
@@ -36,23 +45,26 @@ kernel tile(m: size) {
 }`
 const SCHEDULES: Readonly<Record<string, (k: Kernel) => Kernel>> = {
   copy: (k) => k.unroll('k').bind({ i: 'block.x' }),
+  moved: (k) => k.cache_read('A', 'same.i', 'register').bind({ 'same.i': 'block.x', 'twice.i': 'block.x' }),
   columns: (k) => k.atomic('y').bind({ i: 'block.x' }),
   tile: (k) => k.bind({ i: 'block.x', o: 'thread.x' }).cache_read('x', 'i', 'shared'),
 }
-const text = async (name: string, f16: boolean): Promise<string> => {
+const texts = async (name: string, f16: boolean): Promise<readonly string[]> => {
   const { plan } = SCHEDULES[name]!((await load(TEXT)).kernel(name)).compilation
-  return emit(plan, 'wgsl', { f16 })
-    .map((m) => m.text)
-    .join('\n')
+  return emit(plan, 'wgsl', { f16 }).map((m) => m.text)
 }
+const text = async (name: string, f16: boolean): Promise<string> => (await texts(name, f16)).join('\n')
 
 describe.each(Object.keys(SCHEDULES))('%s', (name) => {
   test('is valid with f16 and without', async () => {
-    const [words, halves] = [await text(name, false), await text(name, true)]
-    expect(await wgslErrors(words)).toEqual([])
-    expect(await wgslErrors(halves)).toEqual([])
-    expect(words).not.toMatch(/\bf16\b/)
-    expect(halves.startsWith('enable f16;\n')).toBe(true)
+    for (const words of await texts(name, false)) {
+      expect(await wgslErrors(words)).toEqual([])
+      expect(words).not.toMatch(/\bf16\b/)
+    }
+    for (const halves of await texts(name, true)) {
+      expect(await wgslErrors(halves)).toEqual([])
+      expect(halves.startsWith('enable f16;\n')).toBe(true)
+    }
   })
 })
 
@@ -63,6 +75,12 @@ test('arrays hold f16, four at a time where neighbours are', async () => {
   expect(copy).toContain('var<storage, read> A: array<vec4<f16>>;')
   expect(copy).toContain('var<storage, read> B: array<vec4<f32>>;')
   expect(copy).toMatch(/C\[.*\] = vec4<f16>\(to_f16\(/)
+})
+
+test('what is f16 already is stored as it is', async () => {
+  const moved = await text('moved', true)
+  expect(moved).toMatch(/ B\[.*\] = f16\(A_register/)
+  expect(moved).toMatch(/ C\[.*\] = to_f16\(/)
 })
 
 test('atomic updates replace one half of a word', async () => {
