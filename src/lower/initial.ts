@@ -4,11 +4,12 @@
  *
  * The first writer of a buffer decides. If it visits every element (its index is the buffer's own axes, each by
  * an S iterator over that whole axis) a reduction initialises in its own nest and an assignment needs nothing.
- * Otherwise the whole buffer is filled before anything runs: with the reducer's identity, or the fill value.
+ * Otherwise the whole buffer is filled before anything runs: with the reducer's identity, or the fill value. What each
+ * step of one nest has to itself needs no elements but those that it writes.
  */
 import { invariant } from '../ast/diagnostic.ts'
 import { type Axis, isDenseRoot } from '../ir/axis.ts'
-import { ceildiv, constant, type Expr, mentions } from '../ir/expr.ts'
+import { ceildiv, constant, type Expr, freeVars, type Load, mentions, walkExpr } from '../ir/expr.ts'
 import { keyOf, sameExpr } from '../ir/keys.ts'
 import type { Assign, Buffer1, Iter, Iteration, Kernel1, Reduce1, Stmt1 } from '../ir/stage1.ts'
 
@@ -30,7 +31,7 @@ export function deriveInitialisation(kernel: Kernel1): Initialisation {
   const first = firstWriters(kernel)
   const inNest = new Set<Reduce1>()
   const fills: { buffer: string; value: Expr }[] = []
-  const covered = (w: Writer): boolean => covers(kernel, w)
+  const covered = (w: Writer): boolean => covers(kernel, w) || isOwn(kernel, w)
   for (const buffer of kernel.buffers) {
     if (buffer.role === 'in' || buffer.role === 'inout') continue
     const w = first.get(buffer.name)
@@ -46,7 +47,7 @@ export function deriveInitialisation(kernel: Kernel1): Initialisation {
     const whole = w.stmt.targets.every((t, k) => {
       const other = first.get(t.buffer)
       const role = kernel.buffers.find((b) => b.name === t.buffer)?.role
-      return role !== 'inout' && other?.stmt === w.stmt && covers(kernel, { ...w, target: k })
+      return role !== 'inout' && other?.stmt === w.stmt && covered({ ...w, target: k })
     })
     if (whole) inNest.add(w.stmt)
     else fills.push({ buffer: buffer.name, value: retyped(w.stmt.reducer.identity[w.target]!, buffer) })
@@ -73,6 +74,62 @@ function firstWriters(kernel: Kernel1): ReadonlyMap<string, Writer> {
   }
   visit(kernel.body, [], false)
   return first
+}
+
+/**
+ * Whether only steps of one nest see the (local) buffer, each an element of its own, which it writes first and in any
+ * case: what they leave out, nobody reads.
+ */
+function isOwn(kernel: Kernel1, w: Writer): boolean {
+  const [nest, ...inner] = w.enclosing
+  const target = w.stmt.targets[w.target]!
+  if (w.conditional || !nest || kernel.buffers.find((b) => b.name === target.buffer)?.role !== 'local')
+    return false
+  if (nest.iters.some((x) => x.kind !== 'S')) return false
+  if (inner.some((it) => it.where.length > 0 || it.iters.some((x) => x.kind !== 'R'))) return false
+  const names = new Set(target.index.flatMap((e) => [...freeVars(e)]))
+  if (!nest.iters.every((x) => names.delete(x.name)) || names.size > 0) return false
+  const index = target.index.map(keyOf).join()
+  const inside = accessesOf([nest], target.buffer)
+  const others = kernel.body.filter((s) => s !== nest)
+  return (
+    accessesOf(others, target.buffer).length === 0 &&
+    inside.every((a) => a.load.index.map(keyOf).join() === index) &&
+    inside[0]?.stmt === w.stmt &&
+    inside.every((a) => a.stmt !== w.stmt || a.written)
+  )
+}
+
+interface Access1 {
+  readonly load: Load
+  readonly stmt: Stmt1
+  readonly written: boolean
+}
+
+/** Accesses to a buffer, in the order of the text. */
+function accessesOf(body: readonly Stmt1[], buffer: string): readonly Access1[] {
+  return body.flatMap((stmt): readonly Access1[] => {
+    const read = (e: Expr): Access1[] => {
+      const out: Access1[] = []
+      walkExpr(e, (x) => {
+        if (x.kind === 'load' && x.buffer === buffer) out.push({ load: x, stmt, written: false })
+      })
+      return out
+    }
+    switch (stmt.kind) {
+      case 'iterate':
+        return [...stmt.where.flatMap(read), ...accessesOf(stmt.body, buffer)]
+      case 'if':
+        return [...read(stmt.cond), ...accessesOf([...stmt.then, ...stmt.else], buffer)]
+      case 'let':
+        return read(stmt.value)
+      default: {
+        const written = stmt.targets.filter((t) => t.buffer === buffer)
+        const read1 = [...stmt.values, ...stmt.targets.flatMap((t) => t.index)].flatMap(read)
+        return [...read1, ...written.map((load) => ({ load, stmt, written: true }))]
+      }
+    }
+  })
 }
 
 function covers(kernel: Kernel1, w: Writer): boolean {

@@ -170,7 +170,13 @@ function partialRegisters(next: Kernel2, paths: Paths): ReadonlyMap<ThreadAxis, 
   const out = new Map<ThreadAxis, Set<string>>()
   for (const a of all)
     for (const axis of collectiveAxes(a, paths))
-      if (!isWhole(next, axis)) out.set(axis, (out.get(axis) ?? new Set()).add(a.buffer))
+      if (
+        !isWhole(
+          next.body.filter((s) => loopsOf([s]).includes(a.path[0]!)),
+          axis,
+        )
+      )
+        out.set(axis, (out.get(axis) ?? new Set()).add(a.buffer))
   for (const held of out.values())
     for (let grown = true; grown; ) {
       grown = false
@@ -184,9 +190,9 @@ function partialRegisters(next: Kernel2, paths: Paths): ReadonlyMap<ThreadAxis, 
   return out
 }
 
-/** Whether all loops on the axis are equally long: the threads that reduce together are all that there are. */
-function isWhole(next: Kernel2, axis: ThreadAxis): boolean {
-  const extents = loopsOf(next.body).flatMap((l) =>
+/** Whether all loops of a nest on the axis are equally long: the threads that reduce together are all that there are. */
+function isWhole(nest: readonly Stmt[], axis: ThreadAxis): boolean {
+  const extents = loopsOf(nest).flatMap((l) =>
     l.mode.kind === 'bind' && l.mode.to === axis && l.extent.kind === 'const' ? [l.extent.value] : [],
   )
   return new Set(extents).size === 1

@@ -2,7 +2,8 @@
  * `A as blocks(16)`, `A as by_length(5)`: stores the tensors that share A's structure in another format, or in several,
  * each for a part of the coordinates (SparseTIR's decompose_format, section 3.2.2, which checks nothing). The old
  * axes leave the kernel; every iteration over them runs once for each part, over its axes, with the old coordinates
- * computed by the part's inverse map. A nest of several such iterations is taken apart first (`distribute.ts`).
+ * computed by the part's inverse map. A nest of several such iterations is taken apart first (`distribute.ts`), unless its
+ * rows are each in one part (`whole-nests.ts`).
  * Outputs need no care: the first writer of a buffer decides how it is initialised (`lower/initial.ts`), whichever
  * part it belongs to.
  */
@@ -26,6 +27,7 @@ import {
   splitBuffers,
 } from './split.ts'
 import type { AsStep, CoordExample } from './steps.ts'
+import { type Locals, wholeNests } from './whole-nests.ts'
 
 /** A name that nothing has; `label` is the part it belongs to. */
 type Unused = (name: string, label?: string) => string
@@ -58,6 +60,8 @@ export function applyAs(kernel: Kernel1, step: AsStep): Kernel1 {
   }
   checkPadding(kernel, split)
   const tables = tablesOf(split, unused)
+  const locals: Locals = new Map()
+  const body = kernel.body.flatMap((s) => splitStmt(s, kernel, split, locals, unused))
   const reformat: Reformat = {
     format: instance.text,
     from: over,
@@ -76,11 +80,11 @@ export function applyAs(kernel: Kernel1, step: AsStep): Kernel1 {
     buffers: [
       ...kernel.buffers.flatMap((b) => {
         const s = buffers.get(b.name)
-        return s ? partBuffers(s, over.length, instance) : [b]
+        return s ? partBuffers(s, over.length, instance) : ofParts(b, locals)
       }),
       ...tables.buffers,
     ],
-    body: kernel.body.flatMap((s) => splitStmt(s, split, unused)),
+    body,
     reformats: [...kernel.reformats, reformat],
   }
   return withKinds(next, fresh, instance.text, at)
@@ -180,7 +184,11 @@ function tablesOf(split: Split, unused: Unused) {
   return { axes, buffers }
 }
 
-function splitStmt(s: Stmt1, split: Split, unused: Unused): Stmt1[] {
+/** A local buffer as one for each part, where they do not share it. */
+const ofParts = (b: Buffer1, locals: Locals): Buffer1[] =>
+  locals.get(b.name)?.map((name) => ({ ...b, name })) ?? [b]
+
+function splitStmt(s: Stmt1, kernel: Kernel1, split: Split, locals: Locals, unused: Unused): Stmt1[] {
   const { leaving, instance, at } = split
   const outside: PartRewrite = { split, part: null, problems: [] }
   if (s.kind !== 'iterate' || !enters(s, leaving)) return [rewriteStmt(s, outside)]
@@ -191,6 +199,8 @@ function splitStmt(s: Stmt1, split: Split, unused: Unused): Stmt1[] {
     const nest = rewriteStmt(s, whole)
     if (whole.problems.length === 0) return [nest]
   }
+  const whole = wholeNests(s, kernel, split, locals, unused)
+  if (whole) return whole
   const seen = new Set<string>()
   return distribute(s, leaving, instance.text, at).flatMap((piece) => {
     const name = seen.has(piece.name) ? unused(piece.name) : piece.name

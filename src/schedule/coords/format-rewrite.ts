@@ -30,6 +30,8 @@ import type { Split } from './split.ts'
 export interface PartRewrite {
   readonly split: Split
   readonly part: number | null
+  /** Outer coordinates are each in one part alone. */
+  readonly apart?: boolean
   /** Why iterations do not fit the part is collected here; the result is of no use then. */
   readonly problems: Diagnostic[]
 }
@@ -131,7 +133,7 @@ function newAxes(
       : own.flatMap((x) => [...freeVars(part.inverse[over.findIndex((a) => a.name === x.axis)]!)]),
   )
   const names = ordered(part, wanted).filter((name) => !open.placed.has(name))
-  if (!whole) c.problems.push(...partialProblems({ it, split: c.split, part, wanted, names, known }))
+  if (!whole) c.problems.push(...partialProblems({ it, split: c.split, part, wanted, names, known }, c.apart))
   return names
 }
 

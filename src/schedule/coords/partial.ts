@@ -18,8 +18,9 @@ export interface PartialIteration {
   readonly known: ReadonlySet<string>
 }
 
-export function partialProblems(p: PartialIteration): readonly Diagnostic[] {
-  if (p.split.instance.parts.length > 1) return [inSeveralParts(p)]
+/** `apart`: that coordinates of the iteration are in one part alone has been seen. */
+export function partialProblems(p: PartialIteration, apart = false): readonly Diagnostic[] {
+  if (p.split.instance.parts.length > 1 && !apart) return [inSeveralParts(p)]
   return [notDetermined(p), notAllVisited(p)].filter((d) => d !== null)
 }
 

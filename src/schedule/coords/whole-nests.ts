@@ -1,0 +1,101 @@
+/**
+ * A nest over formats of several parts, kept whole: where which part an element goes to depends on the outer iterators
+ * alone (rows by their length, say), `row [i] { peak [j] …; scale [j] … }` runs once for each part, for the rows that
+ * are stored in it. Rows that a part visits without holding them write nothing that others see: local buffers that
+ * only the nest uses become one for each part.
+ */
+import { repeats } from '../../ir/axis.ts'
+import { type Expr, freeVars, load, walkExpr } from '../../ir/expr.ts'
+import type { PartTree, Query } from '../../ir/format.ts'
+import { rewriteBody1 } from '../../ir/rewrite1.ts'
+import type { Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
+import { iterationsOf } from './find.ts'
+import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
+import type { Split } from './split.ts'
+
+/** Names of a local buffer in each part, by the name it had. */
+export type Locals = Map<string, readonly string[]>
+
+/** One nest for each part; nothing where rows are in several parts, or others see what the nest writes. */
+export function wholeNests(
+  nest: Iteration,
+  kernel: Kernel1,
+  split: Split,
+  locals: Locals,
+  unused: (name: string, label?: string) => string,
+): Stmt1[] | undefined {
+  const { instance, over, buffers } = split
+  const outer = new Set(nest.iters.map((x) => x.axis))
+  const known = [...over.filter((a) => outer.has(a.name)), ...kernel.params].map((x) => x.name)
+  if (instance.parts.length < 2 || !decidedBy(instance.tree, new Set(known))) return undefined
+  if (instance.parts.some((p) => p.instance.axes.some(repeats))) return undefined
+  const others = mentioned(kernel.body.filter((s) => s !== nest))
+  const written = writtenBy([nest])
+  const mine = kernel.buffers.filter((b) => written.has(b.name) && !buffers.has(b.name))
+  if (mine.some((b) => b.role !== 'local' || others.has(b.name))) return undefined
+  const copies = instance.parts.map((_, part): Stmt1 | undefined => {
+    const c: PartRewrite = { split, part, apart: true, problems: [] }
+    const copy = rewriteStmt(nest, c)
+    return c.problems.length === 0 ? copy : undefined
+  })
+  if (copies.some((c) => c === undefined)) return undefined
+  const labels = instance.parts.map((p) => p.label)
+  for (const b of mine)
+    locals.set(
+      b.name,
+      labels.map((l) => unused(b.name, l)),
+    )
+  const names = iterationsOf([nest]).map((it) => it.name)
+  return copies.flatMap((copy, part) => {
+    const fresh = new Map(names.map((n) => [n, unused(n, labels[part])]))
+    const renamed = rewriteBody1(copy ? [copy] : [], (e) => {
+      const name = e.kind === 'load' ? locals.get(e.buffer)?.[part] : undefined
+      return e.kind === 'load' && name !== undefined ? load(name, e.index, e.dtype, e.span) : undefined
+    })
+    return renamed.map((s) => named(s, fresh))
+  })
+}
+
+/** Whether which part a coordinate goes to is a function of these names. */
+function decidedBy(tree: PartTree, names: ReadonlySet<string>): boolean {
+  if (tree.kind === 'leaf') return true
+  const known = new Set(names)
+  for (const q of tree.queries) if (asks(q)?.every((e) => isOver(e, known))) known.add(q.name)
+  const children = tree.kind === 'index' ? tree.children : tree.cases.map((c) => c.child)
+  const conditions = tree.kind === 'index' ? [tree.index] : tree.cases.flatMap((c) => c.where ?? [])
+  return conditions.every((e) => isOver(e, known)) && children.every((c) => decidedBy(c, names))
+}
+
+/** What the answer is a function of; nothing where it is one of the element. */
+function asks(q: Query): readonly Expr[] | undefined {
+  return q.kind === 'count' ? q.by : q.kind === 'find' ? [q.of] : undefined
+}
+
+const isOver = (e: Expr, names: ReadonlySet<string>): boolean => [...freeVars(e)].every((v) => names.has(v))
+
+function named(s: Stmt1, names: ReadonlyMap<string, string>): Stmt1 {
+  if (s.kind === 'if')
+    return { ...s, then: s.then.map((x) => named(x, names)), else: s.else.map((x) => named(x, names)) }
+  if (s.kind !== 'iterate') return s
+  return { ...s, name: names.get(s.name) ?? s.name, body: s.body.map((x) => named(x, names)) }
+}
+
+function writtenBy(body: readonly Stmt1[], out: Set<string> = new Set()): ReadonlySet<string> {
+  for (const s of body)
+    if (s.kind === 'iterate') writtenBy(s.body, out)
+    else if (s.kind === 'if') writtenBy([...s.then, ...s.else], out)
+    else if (s.kind !== 'let') for (const t of s.targets) out.add(t.buffer)
+  return out
+}
+
+/** Buffers that statements read or write. */
+function mentioned(body: readonly Stmt1[]): ReadonlySet<string> {
+  const out = new Set(writtenBy(body))
+  rewriteBody1(body, (e) => {
+    walkExpr(e, (x) => {
+      if (x.kind === 'load') out.add(x.buffer)
+    })
+    return undefined
+  })
+  return out
+}
