@@ -4,19 +4,16 @@ import type { ModuleText } from '../backends/module.ts'
 import { Compilation } from '../compile.ts'
 import { compileOn, lanesOf } from '../execute.ts'
 import type { Choice, Schedule } from '../ir/elaborate/index.ts'
-import type { ThreadAxis } from '../ir/expr.ts'
-import type { AnyFormat } from '../ir/format.ts'
-import type { Instr, Memory } from '../ir/instr.ts'
 import { print1 } from '../ir/print1.ts'
 import { print2 } from '../ir/print2.ts'
 import { print3 } from '../ir/print3.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import type { Sources } from '../places.ts'
 import type { Device } from '../runtime/device.ts'
+import type { CoordStep } from '../schedule/coords/steps.ts'
 import { partsOf } from '../schedule/parts.ts'
 import { mergeParts, type Step, stepsOf } from '../schedule/resolve.ts'
 import { handle } from '../schedule/state.ts'
-import type { CacheScope, CopyLayout, LoopRef, LoopStep } from '../schedule/steps.ts'
+import type { LoopRef, LoopStep } from '../schedule/steps.ts'
 import { expectArgument, isRecord } from './check.ts'
 import {
   answer,
@@ -28,32 +25,21 @@ import {
 } from './choose.ts'
 import { type CompiledKernel, CompiledSchedule } from './compiled.ts'
 import { CompiledChoice } from './compiled-choice.ts'
-import { type Declarations, instrOf, placeOf } from './declared.ts'
-import { chooseFormat } from './format.ts'
 import { Part } from './part.ts'
+import { Steps } from './steps.ts'
+import type { Surroundings } from './surroundings.ts'
 import { printedSteps, type TraceStep, traceOf } from './trace.ts'
 
 export type { TraceStep } from './trace.ts'
 
-/** What a kernel can name: formats, schedules, memories and instructions of its program. */
-export interface Surroundings extends Declarations {
-  readonly formats: ReadonlyMap<string, AnyFormat>
-  readonly schedules: ReadonlyMap<string, Schedule>
-  /** Schedules that are decided when data are bound. */
-  readonly choices: ReadonlyMap<string, Choice>
-  /** Texts by name, for the lines of its kernels. */
-  readonly sources: Sources
-}
-
-type Factor = number
-
-export class Kernel {
+export class Kernel extends Steps<Kernel> {
   readonly #compilation: Compilation
   readonly #around: Surroundings
   /** Decides the rest of its schedule when data are bound. */
   readonly #choice: Choice | null
 
   constructor(compilation: Compilation, around: Surroundings, choice: Choice | null = null) {
+    super()
     this.#compilation = compilation
     this.#around = around
     this.#choice = choice
@@ -146,143 +132,6 @@ export class Kernel {
       'a list of steps, as steps() gives them',
     )
     return this.#with(steps.reduce((c, s) => c.step(s), this.#c))
-  }
-
-  /**
-   * Stores `buffer` (and what shares its structure) in a format: by name (`as('A', 'blocks', 16)`), as a schedule
-   * writes it (`as('A', 'blocks(16) where (density(16) >= 0.5) + rows')`), or one of another program's. Arguments are
-   * numbers, and names of lists and sets among the data.
-   *
-   * @throws SptError `api/unknown-format`, `parse/…`, `check/…`
-   */
-  as(buffer: string, format: string | AnyFormat, ...args: readonly (number | string)[]): Kernel {
-    const chosen = chooseFormat(format, args, this.#around.formats)
-    return this.#with(this.#c.onCoords({ kind: 'as', buffer, ...chosen }))
-  }
-
-  /** Stage I until the first step on loops, Stage II after it. */
-  reorder(...loops: LoopRef[]): Kernel {
-    if (this.#c.onLoops) return this.#loop({ kind: 'reorder', loops })
-    return this.#with(this.#c.onCoords({ kind: 'reorder', loops: names(loops) }))
-  }
-
-  fuse(loops: readonly LoopRef[], into?: string): Kernel {
-    const named = into === undefined ? {} : { into }
-    if (this.#c.onLoops) return this.#loop({ kind: 'fuse', loops, ...named })
-    return this.#with(this.#c.onCoords({ kind: 'fuse', loops: names(loops), ...named }))
-  }
-
-  attach(loop: string, to: string): Kernel {
-    return this.#with(this.#c.onCoords({ kind: 'attach', loop, to }))
-  }
-
-  split(loop: LoopRef, by: Factor, into?: readonly [string, string]): Kernel {
-    return this.#loop({ kind: 'split', loop, by, ...(into ? { into } : {}) })
-  }
-
-  tile(loops: readonly LoopRef[], by: readonly Factor[], into?: readonly string[]): Kernel {
-    return this.#loop({ kind: 'tile', loops, by, ...(into ? { into } : {}) })
-  }
-
-  /** `bind({ io: 'block.x', ii: 'thread.x' })`, or pairs where loops are handles. */
-  bind(loops: Readonly<Record<string, ThreadAxis>> | readonly (readonly [LoopRef, ThreadAxis])[]): Kernel {
-    const pairs: readonly (readonly [LoopRef, ThreadAxis])[] = Array.isArray(loops)
-      ? loops
-      : isRecord(loops)
-        ? Object.entries(loops as Record<string, ThreadAxis>)
-        : []
-    expectArgument(
-      pairs.length > 0 && pairs.every((p) => Array.isArray(p)),
-      'what is bound',
-      loops,
-      "loops with thread axes: { io: 'block.x', ii: 'thread.x' }",
-    )
-    return this.#loop({ kind: 'bind', bindings: pairs.map(([loop, to]) => ({ loop, to })) })
-  }
-
-  /** `{ predicated: true }`: the last round runs whole, and changes nothing beyond the end. */
-  unroll(loop: LoopRef, by?: Factor, options: { readonly predicated?: boolean } = {}): Kernel {
-    const predicated = options.predicated ? { predicated: true } : {}
-    return this.#loop({ kind: 'unroll', loop, ...(by === undefined ? {} : { by }), ...predicated })
-  }
-
-  vectorize(loop: LoopRef): Kernel {
-    return this.#loop({ kind: 'vectorize', loop })
-  }
-
-  /** `require('d', { multiple: 4 })` or `require('d', { equal: 128 })`: later steps and lowering rely on it. */
-  require(size: string, what: { readonly multiple: number } | { readonly equal: number }): Kernel {
-    const relation = 'equal' in what ? 'equal' : 'multiple'
-    return this.#loop({ kind: 'require', size, relation, by: 'equal' in what ? what.equal : what.multiple })
-  }
-
-  /** `place`: `shared`, `register`, or a declared memory, by name or as another program has it. */
-  cache_read(
-    buffer: string,
-    at: LoopRef,
-    place: CacheScope | string | Memory,
-    into?: string,
-    layout: CopyLayout = {},
-  ): Kernel {
-    const name = into === undefined ? {} : { into }
-    return this.#loop({ kind: 'cache_read', buffer, at, ...placeOf(place, this.#around), ...layout, ...name })
-  }
-
-  /** What neighbouring iterations of a loop combine into one element of the buffer is combined in registers. */
-  accumulate(
-    buffer: string,
-    over: LoopRef,
-    by?: Factor,
-    more: { readonly within?: LoopRef; readonly into?: string } = {},
-  ): Kernel {
-    return this.#loop({
-      kind: 'accumulate',
-      buffer,
-      loop: over,
-      ...(by === undefined ? {} : { by }),
-      ...more,
-    })
-  }
-
-  /** Copies into shared memory are made `by - 1` iterations before they are used. */
-  pipeline(loop: LoopRef, by: Factor): Kernel {
-    return this.#loop({ kind: 'pipeline', loop, by })
-  }
-
-  cache_write(buffer: string, at: LoopRef, place: CacheScope | string | Memory, into?: string): Kernel {
-    const name = into === undefined ? {} : { into }
-    return this.#loop({ kind: 'cache_write', buffer, at, ...placeOf(place, this.#around), ...name })
-  }
-
-  /** The nest of a loop is done by a declared instruction, by name or as another program has it. */
-  tensorize(loop: LoopRef, instr: string | Instr): Kernel {
-    return this.#loop({ kind: 'tensorize', loop, instr: instrOf(instr, this.#around) })
-  }
-
-  compute_at(nest: string, at: LoopRef): Kernel {
-    return this.#loop({ kind: 'compute_at', nest, at })
-  }
-
-  fission(loop: LoopRef, after: string | number): Kernel {
-    return this.#loop({ kind: 'fission', loop, after })
-  }
-
-  rfactor(loop: LoopRef, into?: string): Kernel {
-    return this.#loop({ kind: 'rfactor', loop, ...(into === undefined ? {} : { into }) })
-  }
-
-  atomic(buffer: string): Kernel {
-    return this.#loop({ kind: 'atomic', buffer })
-  }
-
-  /** Partial results instead of atomics, added in a fixed order. */
-  combine(buffer: string): Kernel {
-    return this.#loop({ kind: 'combine', buffer })
-  }
-
-  /** Nests on blocks in one launch. */
-  merge(...nests: string[]): Kernel {
-    return this.#loop({ kind: 'merge', nests })
   }
 
   /** `merge parts of A`: one launch for each iteration over the parts. */
@@ -417,19 +266,25 @@ export class Kernel {
     )
   }
 
-  #loop(step: LoopStep): Kernel {
+  protected get surroundings(): Surroundings {
+    return this.#around
+  }
+
+  protected get onLoops(): boolean {
+    return this.#c.onLoops
+  }
+
+  protected onCoord(step: CoordStep): Kernel {
+    return this.#with(this.#c.onCoords(step))
+  }
+
+  protected onLoop(step: LoopStep): Kernel {
     return this.#with(this.#c.onLoop(step))
   }
 
   #with(c: Compilation): Kernel {
     return c === this.#c ? this : new Kernel(c, this.#around)
   }
-}
-
-/** Iterators of Stage I have names only; what else is given is refused with the step. */
-function names(loops: readonly LoopRef[]): string[] {
-  expectArgument(Array.isArray(loops), 'what is to be fused', loops, "a list of loops: ['i', 'j']")
-  return loops.map((l) => (isRecord(l) ? (l as { var: string }).var : (l as string)))
 }
 
 function checkDevice(device: Device): void {

@@ -1,0 +1,14 @@
+import type { Choice, Schedule } from '../ir/elaborate/index.ts'
+import type { AnyFormat } from '../ir/format.ts'
+import type { Sources } from '../places.ts'
+import type { Declarations } from './declared.ts'
+
+/** What a kernel can name: formats, schedules, memories and instructions of its program. */
+export interface Surroundings extends Declarations {
+  readonly formats: ReadonlyMap<string, AnyFormat>
+  readonly schedules: ReadonlyMap<string, Schedule>
+  /** Schedules that are decided when data are bound. */
+  readonly choices: ReadonlyMap<string, Choice>
+  /** Texts by name, for the lines of its kernels. */
+  readonly sources: Sources
+}
