@@ -26,7 +26,7 @@ export type At = ReadonlyMap<string, Expr>
 export const NOTHING: At = new Map()
 
 /** A part of an index that no element has. */
-export const NONE = int(-2147483648)
+const NONE = int(-2147483648)
 
 /** No element of an index array is larger. */
 const END = int(2147483647)
@@ -126,15 +126,15 @@ export class Sums {
     )
   }
 
-  /** The sums, or what is in `from`, combined into their elements, or into those of another place. */
-  update(atomic: boolean, from?: Cells, place?: Expr): Body {
+  /** The sums combined into their elements. */
+  update(atomic: boolean): Body {
     const { reduce } = this.segments
     return this.#nest(true, (map) => [
       stmt<Reduce>({
         ...reduce,
         atomic,
-        targets: this.#elements(map, place && [place]),
-        values: reduce.targets.map((_, k) => this.#value(k, map, from)),
+        targets: this.#elements(map),
+        values: reduce.targets.map((_, k) => this.#sum(k, map)),
       }),
     ])
   }
@@ -148,28 +148,26 @@ export class Sums {
 
   /** The one sum of each element into cells. */
   put(to: Cells): Body {
-    return this.#nest(false, (map) => [store(to.buffer.name, this.#cell(to, map), this.#sum(0, map))])
+    return this.#nest(false, (map) => [store(to.buffer.name, this.#cell(to.lead, map), this.#sum(0, map))])
   }
 
   /** Cells combined into the sums. */
-  add(from: Cells): Body {
-    return this.#nest(false, (map) => [this.take(map, [this.#value(0, map, from)])])
+  add({ buffer, lead }: Cells): Body {
+    return this.#nest(false, (map) => [
+      this.take(map, [load(buffer.name, this.#cell(lead, map), buffer.dtype)]),
+    ])
   }
 
-  /** The sums, or cells, in row `at` of a buffer with the dimensions of the elements that loops inside run over. */
-  carry(to: string, at: Expr, from?: Cells): Body {
+  /** The sums in row `at` of a buffer with the dimensions of the elements that loops inside run over. */
+  carry(to: string, at: Expr): Body {
     const { rest } = this.segments
     return this.#nest(true, (map) => {
       const dims = rest[0]!.flatMap(({ part, more }) => (part === undefined ? [substitute(more, map)] : []))
-      return [store(to, [at, ...dims], this.#value(0, map, from))]
+      return [store(to, [at, ...dims], this.#sum(0, map))]
     })
   }
 
-  #value(k: number, map: At, from?: Cells): Load {
-    return from ? load(from.buffer.name, this.#cell(from, map), from.buffer.dtype) : this.#sum(k, map)
-  }
-
-  #cell({ lead }: Cells, map: At): Expr[] {
+  #cell(lead: readonly Expr[], map: At): Expr[] {
     return [...lead, ...this.segments.inner.map((l) => substitute(variable(l.var), map))]
   }
 
@@ -187,8 +185,9 @@ export class Sums {
     return this.#places.map((b, k) => set(b, values[k]!))
   }
 
-  #elements(map: At, places: readonly Expr[] = this.#places.map(get)): Load[] {
+  #elements(map: At): Load[] {
     const { reduce, rest } = this.segments
+    const places = this.#places.map(get)
     return reduce.targets.map((t, k) => {
       const index = rest[k]!.map(({ part, more }) => {
         const same = substitute(more, map)

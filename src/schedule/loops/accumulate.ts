@@ -22,6 +22,10 @@ const MOST_SUMS = 64
  *
  * `by 4` computes the values of four iterations before it combines them: their loads are under way together.
  *
+ * Where `s` runs over a share of the positions of compressed rows, rows that lie within one share need no atomic update.
+ * `within t`: the shares of a block meet in shared memory first. `-> K`: what a share (or a block) has of a row that began
+ * before it goes to `K`, and a nest after this one adds it in a fixed order; nothing is updated atomically.
+ *
  * Loops inside that run over different elements keep a register for each. Refused where a sum in registers would not
  * be what goes to the element.
  */
