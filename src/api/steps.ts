@@ -102,7 +102,10 @@ export abstract class Steps<K> {
     })
   }
 
-  /** What neighbouring iterations of a loop combine into one element of the buffer is combined in registers. */
+  /**
+   * What neighbouring iterations of a loop combine into one element of the buffer is combined in registers. `within`: the
+   * loop over groups of threads that meet in shared memory; `into`: the buffer, and the nest, of what other shares have.
+   */
   accumulate(
     buffer: string,
     over: LoopRef,
