@@ -4,9 +4,10 @@ import { emit } from '../../src/backends/emit.ts'
 import { help } from '../../src/backends/targets/wgsl-helpers.ts'
 import { fromF16, toF16 } from '../../src/ir/half.ts'
 import { type Device, devices, type Kernel, load } from '../../src/node.ts'
+import { createWebGpuDevice } from '../../src/runtime/webgpu.ts'
 import { isWord, storedBytes } from '../../src/runtime/widen.ts'
 import { wgsl } from '../support/wgsl-texts.ts'
-import { wgslErrors } from '../support/wgsl-valid.ts'
+import { nullGpu, wgslErrors } from '../support/wgsl-valid.ts'
 
 const TEXT = `
 kernel copy(m: size) {
@@ -75,6 +76,24 @@ test('arrays hold f16, four at a time where neighbours are', async () => {
   expect(copy).toContain('var<storage, read> A: array<vec4<f16>>;')
   expect(copy).toContain('var<storage, read> B: array<vec4<f32>>;')
   expect(copy).toMatch(/C\[.*\] = vec4<f16>\(to_f16\(/)
+})
+
+test('launches on arrays of any length are valid', async () => {
+  const device = await createWebGpuDevice(nullGpu())
+  expect(device.features.has('f16')).toBe(true)
+  for (const name of Object.keys(SCHEDULES)) {
+    const compiled = await SCHEDULES[name]!((await load(TEXT)).kernel(name)).compile(device)
+    expect(compiled.program.texts[0]!.text).toContain('enable f16;')
+    for (const m of [1, 3, 8]) {
+      const params = name === 'columns' ? { m, n: 5 } : { m }
+      const prepared = await compiled.prepare({ params, seed: 1 })
+      await prepared.run()
+      expect((await prepared.read(name === 'copy' || name === 'moved' ? 'C' : 'y')).dtype).toBe('f16')
+      prepared.free()
+    }
+    compiled.release()
+  }
+  await device.dispose()
 })
 
 test('what is f16 already is stored as it is', async () => {

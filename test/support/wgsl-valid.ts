@@ -7,9 +7,14 @@ const FEATURES = ['shader-f16', 'subgroups', 'chromium-experimental-subgroup-mat
 let gpu: GPU | undefined
 let device: Promise<GPUDevice> | undefined
 
-async function open(): Promise<GPUDevice> {
+/** A `GPU` whose devices check all that they are asked to do, and do nothing. */
+export function nullGpu(): GPU {
   gpu ??= create(['backend=null', 'enable-dawn-features=allow_unsafe_apis'])
-  const adapter = await gpu.requestAdapter()
+  return gpu
+}
+
+async function open(): Promise<GPUDevice> {
+  const adapter = await nullGpu().requestAdapter()
   if (!adapter) throw new Error('Dawn has no null backend')
   return adapter.requestDevice({ requiredFeatures: FEATURES.filter((f) => adapter.features.has(f)) })
 }

@@ -122,10 +122,10 @@ const table = (elements: Elements): Wgsl => ({
   ],
   atomicWidths: () => [],
   atomicVector: () => [],
-  storeVector: ({ ref, index }, values, helpers, exact) => {
+  storeVector: ({ ref, index }, values, helpers, exact, copied) => {
     const t = ref.buffer.dtype
     const words = values.map((v, k) => elements.encode(t, v, helpers, exact[k])).join(', ')
-    return [`${ref.name}[(${index}) >> 2u] = vec4<${elements.type(t)}>(${words});`]
+    return [`${ref.name}[(${index}) >> 2u] = ${copied ?? `vec4<${elements.type(t)}>(${words})`};`]
   },
   builtin: (axis) => (axis.startsWith('thread') ? `i32(local.${axis.slice(-1)})` : axis.replace('.', '_')),
   let: (name, _dtype, value) => `let ${name} = ${value};`,
