@@ -29,6 +29,8 @@ const device =
         features: ['chromium-experimental-subgroup-matrix'],
       })
 console.log(device.name)
+// What texts can ask for.
+console.log([...device.features].filter((f) => f.includes('(')).join(', '))
 const folder = 'kernels/instructions'
 const files = positionals.length > 0 ? positionals : (await readdir(folder)).map((f) => join(folder, f))
 let wrong = 0

@@ -6,7 +6,7 @@
 import { SptError } from '../ast/diagnostic.ts'
 import type { Device, DeviceReport } from './device.ts'
 import type { Missing } from './swiftshader.ts'
-import { adapterLimits, adapterName } from './webgpu/limits.ts'
+import { adapterLimits, adapterName, capabilities } from './webgpu/limits.ts'
 import { createWebGpuDevice, type WebGpuOptions } from './webgpu.ts'
 import { findVulkan, withSwiftShader } from './webgpu-vulkan.ts'
 
@@ -70,6 +70,8 @@ export async function reportWebGpu(options: NodeWebGpuOptions = {}): Promise<Dev
     facts.features = ['shader-f16', 'subgroups', 'timestamp-query']
       .filter((f) => adapter.features.has(f))
       .join(', ')
+    const properties = [...capabilities(adapter.features, adapter.info, 1)].filter((f) => f.includes('('))
+    if (properties.length > 0) facts.properties = properties.join(', ')
     facts['largest buffer'] = `${Math.round(limits.maxStorageBufferBindingSize! / 2 ** 20)} MiB`
     facts['buffers per launch'] = `${limits.maxStorageBuffersPerShaderStage}`
     facts['threads per block'] = `${limits.maxComputeInvocationsPerWorkgroup}`
