@@ -55,9 +55,9 @@ export interface Program {
 export async function compileOn(device: Device, whole: Plan, sources: Sources = new Map()): Promise<Program> {
   const packed = packBuffers(whole, device.limits.maxBuffersPerLaunch)
   const { plan, arenas } = packed
-  checkLimits(device, packed)
   const texts = withPlaces(emit(plan, targetOf(device), textOptions(device)), plan, sources)
   for (const t of texts) checkCapabilities(device, t)
+  checkLimits(device, packed)
   const compiled = await Promise.all(texts.map((t) => device.compile(t)))
   const modules = new Map(compiled.flatMap((m) => m.text.entries.map((e) => [e.name, m] as const)))
   return {
