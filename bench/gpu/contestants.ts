@@ -1,9 +1,13 @@
 /** What contestants have in common: one of ours is bound and checked, a library is called on poisoned memory. */
+import type { StoredTensor, Tensor } from '../../src/node.ts'
 import type { Memory, PeerStream } from '../peers/stream.ts'
 import { widen } from './blocks.ts'
+import type { Candidate } from './candidates.ts'
 import type { Contestant, Running } from './case.ts'
 import { type ExpectedProduct, PRECISION, type Verdict } from './expected.ts'
-import type { OurRun } from './ours.ts'
+import type { Formats } from './formats.ts'
+import { type Csr, nonzeros } from './matrix.ts'
+import { inputs, type OurDevice, type OurRun, type Ready, slotsOf, structured } from './ours.ts'
 import type { Session } from './session.ts'
 import { PeerRun } from './timing.ts'
 
@@ -29,6 +33,43 @@ export const ours = (
     }
   },
 })
+
+/** A matrix by rows in the format of a candidate, with the kernel's other inputs in order; it has run once. */
+export async function bindRows(
+  on: OurDevice,
+  candidate: Candidate,
+  formats: Formats,
+  A: Csr,
+  others: readonly Tensor[],
+): Promise<OurRun> {
+  const ready = await on.ready(candidate)
+  const { source } = ready
+  const tensor = rowsFor(ready, A)
+  const built = await formats.of(candidate.text, () => on.build(ready, tensor))
+  const names = inputs(source).slice(1)
+  const rest = others.map((t, k): [string, Tensor] => {
+    const buffer = names[k]
+    if (!buffer) throw new Error(`${source.name} has too few inputs`)
+    return [buffer.name, t]
+  })
+  return on.prepare(ready, built, tensor, Object.fromEntries(rest))
+}
+
+/** The output of a run of `bindRows`, where it has the structure of A, in the order of A's nonzeros. */
+export async function elementsOf(
+  run: OurRun,
+  on: OurDevice,
+  formats: Formats,
+  A: Csr,
+): Promise<ArrayLike<number>> {
+  const { ready, built, output } = run
+  const find = (): ReturnType<typeof slotsOf> => slotsOf(on, ready, rowsFor(ready, A), nonzeros(A))
+  const slots = built.parts ? await formats.slots(ready.candidate.text, find) : null
+  return run.elements(output.name, nonzeros(A), slots)
+}
+
+const rowsFor = ({ source }: Ready, A: Csr): StoredTensor =>
+  structured(source, [A.rows, A.columns], A, A.values, 'f32')
 
 /** A library's call, ready to be repeated. */
 export interface PeerCall {

@@ -1,10 +1,9 @@
 /** Sparse × dense in f32: our contestants and cuSPARSE's algorithms. */
 import { dense } from '../../../src/node.ts'
 import { CSR_ALGORITHMS } from '../../peers/cusparse.ts'
-import { checkProduct, ours, peer } from '../contestants.ts'
+import { bindRows, checkProduct, ours, peer } from '../contestants.ts'
 import { ExpectedProduct, PRECISION } from '../expected.ts'
 import { nonzeros } from '../matrix.ts'
-import { inputs, structured } from '../ours.ts'
 import { normals } from '../random.ts'
 import type { Operation } from './matrices.ts'
 
@@ -24,17 +23,8 @@ export const products: Operation = {
         bytes: 8 * nonzeros(A) + 4 * (rows + 1) + 4 * width * (rows + columns),
       },
       ours(on, candidate, formats, label = candidate.text) {
-        const bind = async () => {
-          const ready = await on.ready(candidate)
-          const { source } = ready
-          const tensor = structured(source, [rows, columns], A, A.values, 'f32')
-          const built = await formats.of(candidate.text, () => on.build(ready, tensor))
-          const operand = inputs(source)[1]
-          if (!operand) throw new Error(`${source.name} has one input`)
-          return on.prepare(ready, built, tensor, {
-            [operand.name]: dense([columns, width], values, 'f32'),
-          })
-        }
+        const operand = dense([columns, width], values, 'f32')
+        const bind = () => bindRows(on, candidate, formats, A, [operand])
         return ours(label, bind, (run) => checkProduct(run, expected))
       },
       async peers(s, there) {

@@ -1,9 +1,8 @@
 /** Sampled dense × dense in f32: our contestants and cuSPARSE's, which leaves the sparse values out. */
 import { dense } from '../../../src/node.ts'
-import { ours, peer } from '../contestants.ts'
+import { bindRows, elementsOf, ours, peer } from '../contestants.ts'
 import { ExpectedSamples, PRECISION } from '../expected.ts'
 import { nonzeros } from '../matrix.ts'
-import { inputs, slotsOf, structured } from '../ours.ts'
 import { normals } from '../random.ts'
 import type { Operation } from './matrices.ts'
 
@@ -26,26 +25,11 @@ export const samples: Operation = {
         bytes: 12 * count + 4 * (rows + 1) + 4 * depth * (rows + columns),
       },
       ours(on, candidate, formats, label = candidate.text) {
-        const bind = async () => {
-          const ready = await on.ready(candidate)
-          const { source } = ready
-          const [weights, x, y] = inputs(source)
-          if (!weights || !x || !y) throw new Error(`${source.name} has too few inputs`)
-          const tensor = structured(source, [rows, columns], A, A.values, 'f32')
-          const built = await formats.of(candidate.text, () => on.build(ready, tensor))
-          return on.prepare(ready, built, tensor, {
-            [x.name]: dense([rows, depth], X, 'f32'),
-            [y.name]: dense([columns, depth], Y, 'f32'),
-          })
-        }
-        return ours(label, bind, async (run) => {
-          const { ready, built, output } = run
-          const tensor = structured(ready.source, [rows, columns], A, A.values, 'f32')
-          const slots = built.parts
-            ? await formats.slots(candidate.text, () => slotsOf(on, ready, tensor, count))
-            : null
-          return expected.check(await run.elements(output.name, count, slots), PRECISION.f32, true)
-        })
+        const factors = [dense([rows, depth], X, 'f32'), dense([columns, depth], Y, 'f32')]
+        const bind = () => bindRows(on, candidate, formats, A, factors)
+        return ours(label, bind, async (run) =>
+          expected.check(await elementsOf(run, on, formats, A), PRECISION.f32, true),
+        )
       },
       async peers(s, there) {
         const [stream, library] = [await s.stream(), await s.cusparse()]

@@ -3,14 +3,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { entryOf, type PythonResult, runPython } from '../../peers/python.ts'
-import { type Candidate, fieldOf } from '../candidates.ts'
-import { type Contestant, compete } from '../case.ts'
+import { fieldOf } from '../candidates.ts'
+import { compete } from '../case.ts'
 import { floor } from '../ceilings.ts'
-import { ours } from '../contestants.ts'
+import { bindRows, elementsOf, ours } from '../contestants.ts'
 import { Tally, type Verdict, WORK } from '../expected.ts'
 import { Formats } from '../formats.ts'
 import { type Csr, describe, nonzeros } from '../matrix.ts'
-import { type OurDevice, slotsOf, structured } from '../ours.ts'
 import { choose } from '../random.ts'
 import type { Session } from '../session.ts'
 
@@ -59,7 +58,13 @@ async function one(s: Session, A: Csr, python: readonly PythonResult[]): Promise
   const formats = new Formats()
   try {
     const entries = await compete(
-      field.candidates.map((c) => contestant(device, c, A, formats, expected)),
+      field.candidates.map((c) =>
+        ours(
+          c.text,
+          () => bindRows(device, c, formats, A, []),
+          async (run) => expected.check(await elementsOf(run, device, formats, A)),
+        ),
+      ),
       field.standard,
       s,
     )
@@ -79,30 +84,6 @@ async function one(s: Session, A: Csr, python: readonly PythonResult[]): Promise
   } finally {
     await formats.free()
   }
-}
-
-function contestant(
-  on: OurDevice,
-  candidate: Candidate,
-  A: Csr,
-  formats: Formats,
-  expected: ExpectedSoftmax,
-): Contestant {
-  const bind = async () => {
-    const ready = await on.ready(candidate)
-    const tensor = structured(ready.source, [A.rows, A.columns], A, A.values, 'f32')
-    const built = await formats.of(candidate.text, () => on.build(ready, tensor))
-    return on.prepare(ready, built, tensor, {})
-  }
-  return ours(candidate.text, bind, async (run) => {
-    const { ready, built, output } = run
-    const count = nonzeros(A)
-    const tensor = structured(ready.source, [A.rows, A.columns], A, A.values, 'f32')
-    const slots = built.parts
-      ? await formats.slots(candidate.text, () => slotsOf(on, ready, tensor, count))
-      : null
-    return expected.check(await run.elements(output.name, count, slots))
-  })
 }
 
 /** Some rows element by element, in float64; of all rows, that elements add up to one. */
