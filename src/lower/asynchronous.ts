@@ -3,7 +3,7 @@
  * Other asynchronous work may start in between. A pipeline has groups of its own for its copies; here is the rest.
  */
 import { invariant } from '../ast/diagnostic.ts'
-import { targetsOf } from '../ir/accesses.ts'
+import { readsOf, targetsOf, writesOf } from '../ir/accesses.ts'
 import { bool, int } from '../ir/expr.ts'
 import { commitOf, type Instr, waitOf } from '../ir/instr.ts'
 import type { Kernel2, Stmt } from '../ir/loops.ts'
@@ -37,6 +37,8 @@ class Settling {
     const out: Stmt[] = []
     const open = new Map<string, Instr>()
     const pending = new Map<string, Instr>()
+    /** What is under way, and may read and write until it was waited for. */
+    let running: Stmt[] = []
     const commit = (but?: string): void => {
       for (const [name, instr] of open) {
         if (name === but) continue
@@ -49,20 +51,24 @@ class Settling {
       commit()
       for (const instr of pending.values()) out.push(waitOf(instr, 0))
       pending.clear()
+      running = []
     }
     for (const s of list) {
-      const started = onlyStarts(s)
+      const started = startsOf(s)
       if (started.some((i) => i.asynchronous?.counted)) {
         wait()
         out.push(...this.#counted(s, started))
         continue
       }
       if (started.length > 0) {
+        if (running.some((r) => needs(r, s) || needs(s, r))) wait()
+        running.push(s)
         commit(started.length === 1 ? started[0]!.name : undefined)
         for (const instr of started) open.set(instr.name, instr)
       } else if (s.kind === 'instr') {
         // A group that stands here already is the pipeline's.
         open.clear()
+        running = []
       } else if (s.kind !== 'alloc') wait()
       out.push(
         started.length > 0
@@ -88,16 +94,32 @@ class Settling {
   }
 }
 
+/** Whether one writes what the other reads. Ordered sums into the same place need no waiting. */
+function needs(a: Stmt, b: Stmt): boolean {
+  const written = writesOf([a])
+  return [...readsOf([b])].some((x) => written.has(x))
+}
+
+/** What a statement starts that can be waited for behind it: of several kinds, some wait for others within. */
+function startsOf(s: Stmt): readonly Instr[] {
+  const all = onlyStarts(s)
+  return new Set(all.map(kindOf)).size === 1 ? all : []
+}
+
+/** Whether asynchronous instructions end, and are waited for, together: equal for those. */
+export const kindOf = (i: Instr): string => JSON.stringify(i.asynchronous)
+
 /** The asynchronous instructions that do all a statement does; none where it does anything else. */
 export function onlyStarts(s: Stmt): readonly Instr[] {
   const found = new Map<string, Instr>()
   let others = false
   walkStmts([s], (x) => {
-    if (x.kind === 'for' && x.mode.kind === 'instr' && x.mode.instr.asynchronous && !x.mode.signals) {
-      found.set(x.mode.instr.name, x.mode.instr)
+    if (x.kind === 'for' && x.mode.kind === 'instr' && x.mode.instr.asynchronous) {
+      // Counted copies that have their barriers are waited for there.
+      if (!x.mode.signals) found.set(x.mode.instr.name, x.mode.instr)
       return false
     }
-    if (x.kind === 'instr' || targetsOf(x).length > 0) others = true
+    if ((x.kind === 'instr' && !x.once) || targetsOf(x).length > 0) others = true
     return true
   })
   return others ? [] : [...found.values()]

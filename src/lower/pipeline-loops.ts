@@ -37,7 +37,7 @@ import {
   withBodies,
 } from '../ir/tree.ts'
 import { addressesAhead } from './addresses-ahead.ts'
-import { onlyStarts } from './asynchronous.ts'
+import { kindOf, onlyStarts } from './asynchronous.ts'
 import { bodyAt } from './clone.ts'
 import { Counted, type Entry, MEET, withEntries } from './counted.ts'
 import type { Names } from './names.ts'
@@ -184,8 +184,6 @@ function chainOf(rest: Body): Instr | undefined {
     : undefined
 }
 
-/** Whether two asynchronous instructions end, and are waited for, together. */
-const kindOf = (i: Instr): string => JSON.stringify(i.asynchronous)
 const sameKind = (a: Instr, b: Instr): boolean => kindOf(a) === kindOf(b)
 
 /** Asynchronous instructions that carry copies out, one of each kind. */

@@ -1,0 +1,184 @@
+/**
+ * Pipelines whose copies count their bytes on barriers: whenever copies and computing end, and in whatever order threads
+ * come to them, nobody waits for ever, and nothing is read before it is there or filled again while it is used.
+ */
+import { fc } from '@fast-check/vitest'
+import { expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
+import { coords, dense } from '../../src/api/tensors.ts'
+import { bindInputs, type Inputs } from '../../src/bind/index.ts'
+import { interpretPlan } from '../../src/ir/interpret3.ts'
+import { verify2 } from '../../src/ir/verify2.ts'
+import { verify3 } from '../../src/ir/verify3.ts'
+import type { Kernel } from '../../src/node.ts'
+import { DECLARED, Device } from '../support/asynchronous.ts'
+
+const KERNELS = `
+kernel product(m: size, n: size, k: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  axis p = dense_fixed(k)
+  buffer A: f32[i, p] in
+  buffer B: f32[p, j] in
+  buffer C: f32[i, j] out
+  iterate sum [i, j, p] as SSR { C[i, j] += A[i, p] * B[p, j] }
+}
+// Dense blocks of 4 × 4 in sparse rows: as many rounds as a row has blocks.
+kernel blocks(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  axis bi = dense_fixed(4)
+  axis bk = dense_fixed(4)
+  axis f = dense_fixed(d)
+  buffer A: f32[i, j, bi, bk] in
+  buffer B: f32[jd, bk, f] in
+  buffer C: f32[i, bi, f] out
+  iterate sum [i, j, bi, bk, f] as SRSRS { C[i, bi, f] += A[i, j, bi, bk] * B[j, bk, f] }
+}`
+
+/** How tiles of A and B arrive. */
+const COPIES = ['bulk', 'later', 'plain'] as const
+type Copy = (typeof COPIES)[number]
+
+interface Steps {
+  readonly kernel: 'product' | 'blocks'
+  readonly a: Copy
+  readonly b: Copy
+  /** Computing is ordered and goes on by itself. */
+  readonly ordered: boolean
+  /** A block of threads has several tiles, one after the other. */
+  readonly again: boolean
+  /** 0: no pipeline. */
+  readonly stages: number
+}
+
+/** Tiles of 4 × 8 of C for a block of 2 × 4 threads, 4 deep in a round. */
+function stepsOf({ kernel, a, b, ordered, again, stages }: Steps): string {
+  const product = kernel === 'product'
+  const [row, k, inner] = product ? ['io', 'po', 'pr'] : ['i', 'j', 'bk']
+  const own = again ? `${row}s` : 'wi'
+  const [, column] = ordered ? ['', 'jt'] : ['jr', 'jt']
+  return `
+    require ${product ? 'm % 4 == 0' : 'd % 8 == 0'}
+    ${product ? 'require n % 8 == 0\nrequire k % 4 == 0' : ''}
+    ${product ? 'split i by 4 -> (io, ii)' : ''}
+    split ${product ? 'ii' : 'bi'} by 2 -> (wi, ir)
+    split ${product ? 'j' : 'f'} by 8 -> (jo, ji)
+    split ji by 4 -> (jt, jr)
+    ${product ? 'split p by 4 -> (po, pr)' : ''}
+    ${again ? `split ${row} by 3 -> (rb, ${row}s)` : ''}
+    reorder (${again ? 'rb' : row}, jo, wi, ${ordered ? '' : 'jr, '}${again ? `${row}s, ` : ''}${k}, jt, ir, ${ordered ? 'jr, ' : ''}${inner})
+    bind ${again ? 'rb' : row} to block.y, jo to block.x, wi to thread.y${ordered ? '' : ', jr to thread.x'}
+    cache_write C at ${ordered || again ? own : 'jr'} in ${ordered ? 'acc' : 'register'}
+    cache_read A at ${k} in tile -> As
+    cache_read B at ${k} in tile -> Bs
+    ${a === 'bulk' ? 'split As.wi by 2 -> (ac, ar)\ntensorize ar with bulk' : ''}
+    ${a === 'later' ? `tensorize As.${inner} with later` : ''}
+    ${b === 'plain' ? '' : `split Bs.${column} by 4 -> (bc, bv)`}
+    ${b === 'bulk' ? `split Bs.${inner} by 2 -> (br, bh)\nreorder (br, bc, bh, bv)\ntensorize bh with bulk` : ''}
+    ${b === 'later' ? 'tensorize bv with later' : ''}
+    ${ordered ? 'tensorize sum.ir with multiply' : ''}
+    ${stages > 0 ? `pipeline ${k} by ${stages}` : ''}`
+}
+
+const scheduled = (s: Steps): Kernel =>
+  parseProgram(`${DECLARED}${KERNELS}\nschedule ${s.kernel}.tested {${stepsOf(s)}\n}`)
+    .kernel(s.kernel)
+    .schedule('tested')
+
+const whole = (length: number, seed: number): Float32Array =>
+  Float32Array.from({ length }, (_, e) => ((e * 31 + seed) % 9) - 4)
+
+/** Rows of blocks have up to `rounds` of them, and so does a product. */
+function inputsOf(kernel: Steps['kernel'], rows: number, rounds: number, seed: number) {
+  const [m, d] = [rows, 16]
+  const of = (i: number): number =>
+    kernel === 'product' ? rounds : rounds === 0 ? 0 : (i * 7 + seed) % (rounds + 1)
+  const A = Array.from({ length: m }, (_, i) => whole(of(i) * 16, seed + i))
+  const n = Math.max(1, rounds)
+  const B = whole(n * 4 * d, seed + 5)
+  // Columns of a row go down from the last, so that they are not simply counted.
+  const column = (i: number, e: number): number => n - of(i) + e
+  const C = new Array<number>(m * 4 * d).fill(0)
+  for (let i = 0; i < m; i++)
+    for (let e = 0; e < of(i); e++)
+      for (let x = 0; x < 4; x++)
+        for (let k = 0; k < 4; k++)
+          for (let f = 0; f < d; f++)
+            C[(i * 4 + x) * d + f]! += A[i]![(e * 4 + x) * 4 + k]! * B[(column(i, e) * 4 + k) * d + f]!
+  if (kernel === 'blocks') {
+    const rowsOf = A.flatMap((_, i) => Array<number>(of(i)).fill(i))
+    const columns = A.flatMap((_, i) => Array.from({ length: of(i) }, (_x, e) => column(i, e)))
+    const inputs: Inputs = {
+      tensors: {
+        A: coords(
+          [m, n, 4, 4],
+          blockCoords(rowsOf, columns),
+          A.flatMap((x) => [...x]),
+        ),
+        B: dense([n, 4, d], B),
+      },
+      params: { m, n, d },
+    }
+    return { inputs, C }
+  }
+  const k = rounds * 4
+  const whole4 = new Float32Array(m * 4 * k)
+  for (let i = 0; i < m * 4; i++)
+    for (let p = 0; p < k; p++)
+      whole4[i * k + p] = A[Math.floor(i / 4)]![(Math.floor(p / 4) * 4 + (i % 4)) * 4 + (p % 4)]!
+  const inputs: Inputs = {
+    tensors: { A: dense([m * 4, k], whole4), B: dense([k, d], B.slice(0, k * d)) },
+    params: { m: m * 4, n: d, k },
+  }
+  return { inputs, C }
+}
+
+function blockCoords(rows: readonly number[], columns: readonly number[]): number[][] {
+  const each = rows.flatMap((r, e) =>
+    Array.from({ length: 16 }, (_, x) => [r, columns[e]!, Math.floor(x / 4), x % 4]),
+  )
+  return [0, 1, 2, 3].map((d) => each.map((c) => c[d]!))
+}
+
+/** C, as a device that takes its time computes it, and how many boxes were copied. */
+function run(k: Kernel, inputs: Inputs, length: number, seed: number) {
+  const bound = bindInputs(k.compilation.kernel, inputs)
+  const plan = k.compilation.observe((pass, made) => {
+    if (made.stage === 2) verify2(made)
+    else verify3(made, pass)
+  })
+  const memory = new Map<string, number[]>([['C', new Array<number>(length).fill(Number.NaN)]])
+  for (const [name, values] of bound.arrays) if (name !== 'C') memory.set(name, Array.from(values, Number))
+  const device = new Device(seed)
+  interpretPlan(plan, memory, bound.params, device)
+  device.end()
+  return { C: memory.get('C')!, copies: device.copies }
+}
+
+const steps = fc.record<Steps>({
+  kernel: fc.constantFrom('product', 'blocks'),
+  a: fc.constantFrom(...COPIES),
+  b: fc.constantFrom(...COPIES),
+  ordered: fc.boolean(),
+  again: fc.boolean(),
+  stages: fc.constantFrom(0, 2, 3, 4, 5),
+})
+
+test('copies that count their bytes arrive before they are used, and after what they overwrite was', () => {
+  fc.assert(
+    fc.property(
+      steps,
+      fc.integer({ min: 1, max: 5 }),
+      fc.nat(9),
+      fc.nat(1000),
+      (made, rows, rounds, seed) => {
+        const { inputs, C } = inputsOf(made.kernel, rows, rounds, seed)
+        const got = run(scheduled(made), inputs, C.length, seed)
+        expect(got.C.map((x) => x + 0)).toEqual(C.map((x) => x + 0))
+      },
+    ),
+    { numRuns: Number(process.env.RUNS ?? 60) },
+  )
+}, 300_000)
