@@ -71,7 +71,7 @@ const blocks = (p: Pattern, b: number, d: number): KernelCase => ({
 
 kernelSuite({
   file: 'kernels/sddmm-block.spt',
-  onlyCuda: ['warp8', 'warp16', 'mma', 'wgmma64', 'wgmma128', 'bulk64', 'bulk128'],
+  onlyCuda: ['warp8', 'warp16', 'mma', 'wgmma64', 'wgmma128', 'bulk32', 'bulk64', 'bulk128'],
   cases: () => {
     const small = patterns().filter((p) => p.m * p.n < 1000)
     return small.map((p, k) => blocks(p, [8, 1, 16, 5, 19][k % 5]!, [17, 32, 1, 0][k % 4]!))
@@ -90,6 +90,7 @@ test.each([
   ['mma', [32, 32, 16, 2], 32, 64],
   ['wgmma64', [3], 64, 64],
   ['wgmma128', [2], 128, 64],
+  ['bulk32', [16, 16, 3], 32, 128],
   ['bulk64', [3], 64, 64],
   ['bulk128', [2], 128, 64],
 ] as const)('blocks under %s(%j), every step of it interpreted', async (schedule, args, b, d) => {
