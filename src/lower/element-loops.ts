@@ -1,11 +1,24 @@
 /**
  * Loops over the elements of tiles that threads hold together, as loops over the slots of each thread, whose
- * coordinates the memory's map gives. What several threads hold, each of them computes; one gives it to others. Tiles
+ * coordinates the memory's map gives. What several threads hold, each of them computes; one gives it to others. With
+ * elements of a tile go those of another that the same thread holds: a row's number with all elements of the row. Tiles
  * that are objects of the target are only filled.
  */
 import { fail } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
-import { builtin, type Expr, int, type Load, load, mentions, substitute, variable } from '../ir/expr.ts'
+import { evaluate } from '../ir/evaluate.ts'
+import {
+  builtin,
+  div,
+  type Expr,
+  int,
+  type Load,
+  load,
+  mentions,
+  mod,
+  substitute,
+  variable,
+} from '../ir/expr.ts'
 import { LANE, type Memory, SLOT, type TileText } from '../ir/instr.ts'
 import type { Lanes } from '../ir/lanes.ts'
 import { linear } from '../ir/linear.ts'
@@ -18,6 +31,7 @@ import { combines, physical, refuse, sameElements } from './thread-tiles.ts'
 interface TileAccess {
   readonly index: readonly Expr[]
   readonly memory: Memory
+  readonly written: boolean
 }
 
 export class ElementLoops {
@@ -45,14 +59,15 @@ export class ElementLoops {
   #accesses(body: Body): readonly TileAccess[] {
     return accessesOf(body).flatMap((a) => {
       const memory = this.#memory(a.buffer)
-      return memory && !a.path.some((l) => l.mode.kind === 'instr') ? [{ index: a.index, memory }] : []
+      const here = memory && !a.path.some((l) => l.mode.kind === 'instr')
+      return here ? [{ index: a.index, memory, written: a.mode === 'write' }] : []
     })
   }
 
   lower(root: Stmt): Stmt {
     const accesses = this.#accesses([root])
-    const memory = accesses[0]!.memory
-    const dims = this.#walkers(root, accesses)
+    const memory = largest(accesses)
+    const dims = this.#walkers(root, accesses, memory)
     const slot = this.#names.fresh('slot')
     const here = new Map([
       [LANE, builtin('thread.x') as Expr],
@@ -85,8 +100,11 @@ export class ElementLoops {
     })
     const place = (buffer: string, index: readonly Expr[]): readonly Expr[] | undefined => {
       const m = this.#memory(buffer)
+      if (!m) return undefined
+      const own = m.opaque ? int(0) : slotIn(m, memory, walked({ index, memory: m }, dims), variable(slot))
+      if (!own) refuse(root, `elements in ${memory.name} and in ${m.name} are held by different threads`)
       const start = index.map((e) => substitute(e, starts))
-      return m && physical(start, m, m.opaque ? int(0) : variable(slot))
+      return physical(start, m, own)
     }
     const body = memory.opaque
       ? rewriteStmts([root], { stmt: (s) => this.#filled(s, memory.opaque!.fills, dims, place) })
@@ -115,21 +133,26 @@ export class ElementLoops {
   }
 
   /** The loop variables that walk through elements, and along which dimension of the tile. */
-  #walkers(root: Stmt, accesses: readonly TileAccess[]): ReadonlyMap<string, number> {
-    const { memory } = accesses[0]!
+  #walkers(root: Stmt, accesses: readonly TileAccess[], memory: Memory): ReadonlyMap<string, number> {
     const dims = new Map<string, number>()
-    for (const a of accesses) {
-      if (!sameElements(a.memory, memory))
-        refuse(root, `elements in ${memory.name} and in ${a.memory.name} are held by different threads`)
+    const all = accesses.filter((a) => sameElements(a.memory, memory))
+    for (const a of all)
       along(a).forEach((v, d) => {
         if (memory.shape[d] === 1) return
         if (v === undefined || (dims.has(v) && dims.get(v) !== d))
           refuse(root, `elements of a tile of ${memory.name} are not gone through one by one`)
         dims.set(v, d)
       })
-    }
     if (dims.size !== memory.shape.filter((n) => n > 1).length)
       refuse(root, `elements of one tile of ${memory.name} meet that are held by different threads`)
+    for (const a of accesses) {
+      if (all.includes(a)) continue
+      const known = walked(a, dims).every(
+        (d, k) => a.memory.shape[k] === (d === undefined ? 1 : memory.shape[d]),
+      )
+      if (a.written || !known)
+        refuse(root, `elements in ${memory.name} and in ${a.memory.name} are held by different threads`)
+    }
     return dims
   }
 
@@ -204,10 +227,53 @@ export class ElementLoops {
   }
 }
 
+/** Tiles with most dimensions, written ones first: their elements are gone through, others go with them. */
+const largest = (accesses: readonly TileAccess[]): Memory =>
+  accesses.toSorted((x, y) => y.memory.shape.length - x.memory.shape.length || +y.written - +x.written)[0]!
+    .memory
+
+/** For each dimension of a tile, along which one of those that are gone through it goes. */
+const walked = (a: Pick<TileAccess, 'index' | 'memory'>, dims: ReadonlyMap<string, number>) =>
+  along(a).map((v) => (v === undefined ? undefined : dims.get(v)))
+
+/**
+ * The slot in which a thread has the element of `m` that goes with the one of `all` in `slot`: a digit of that, the same
+ * in every thread. `undefined` where another thread has it.
+ */
+function slotIn(
+  m: Memory,
+  all: Memory,
+  walks: readonly (number | undefined)[],
+  slot: Expr,
+): Expr | undefined {
+  if (sameElements(m, all)) return slot
+  if (m.threads !== all.threads) return undefined
+  const lanes = Array.from({ length: m.threads }, (_, lane) => lane)
+  const at = (x: Memory, lane: number, k: number): readonly number[] => {
+    const values = new Map([
+      [LANE, lane],
+      [SLOT, k],
+    ])
+    return x.element.map((e) => evaluate(e, values))
+  }
+  const slots = Array.from({ length: all.size }, (_, k) => {
+    const wanted = lanes.map((lane) => {
+      const c = at(all, lane, k)
+      return walks.map((d) => (d === undefined ? 0 : c[d]!)).join()
+    })
+    for (let t = 0; t < m.size; t++) if (lanes.every((l) => at(m, l, t).join() === wanted[l])) return t
+    return undefined
+  })
+  for (let a = 1; a <= all.size; a++)
+    for (let b = 1; b <= all.size; b++)
+      if (slots.every((t, k) => t === Math.floor(k / a) % b)) return mod(div(slot, int(a)), int(b))
+  return undefined
+}
+
 type Place = (buffer: string, index: readonly Expr[]) => readonly Expr[] | undefined
 
 /** The loop variable that walks along each dimension of the tile. */
-function along({ index, memory }: TileAccess): readonly (string | undefined)[] {
+function along({ index, memory }: Pick<TileAccess, 'index' | 'memory'>): readonly (string | undefined)[] {
   const at = index.length - memory.shape.length
   return memory.shape.map((t, d) => {
     const inside = [...linear(index[at + d]!).terms.values()].filter((x) => x.coefficient % t !== 0)

@@ -22,6 +22,18 @@ memory all: f32[4] in register of 4 threads replicated {
 memory pairs: f32[8] in register of 4 threads replicated {
   element (lane, slot) -> (slot / 2 * 4 + lane % 2 * 2 + slot % 2)
 }
+memory tile: f32[4, 4] in register of 4 threads {
+  element (lane, slot) -> (slot / 2 * 2 + lane / 2, lane % 2 * 2 + slot % 2)
+}
+memory tile_rows: f32[4] in register of 4 threads replicated {
+  element (lane, slot) -> (slot * 2 + lane / 2)
+}
+memory other_rows: f32[4] in register of 4 threads replicated {
+  element (lane, slot) -> (slot * 2 + lane % 2)
+}
+memory tile_columns: f32[4] in register of 4 threads replicated {
+  element (lane, slot) -> (lane % 2 * 2 + slot)
+}
 instr sum(D: f32[1] in every, S: f32[4] in lanes) by 4 threads {
   iterate sum [i, k] as SR { D[i] += S[k] }
   wgsl needs subgroups, subgroup_size(4) \`$D[0] += subgroupAdd($S[0]);\`
@@ -52,6 +64,15 @@ kernel scale(m: size) {
   buffer A: f32[i] in
   buffer y: f32[i] inout
   iterate body [i] as S { y[i] += A[i] * 2 }
+}
+kernel weighted(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  buffer A: f32[i, j] in
+  buffer r: f32[i] in
+  buffer c: f32[j] in
+  buffer y: f32[i, j] out
+  iterate body [i, j] as SS { y[i, j] = A[i, j] * r[i] + c[j] }
 }
 schedule rows.lanes {
   require n % 4 == 0
@@ -92,6 +113,40 @@ describe('elements that several threads hold', () => {
     // Lanes 0 and 1 hold all that 2 and 3 hold.
     expect(module!.text).toMatch(/= \(int\)threadIdx\.x \/ 2 == 0;/)
     expect(module!.text).toContain('__launch_bounds__(4)')
+  })
+
+  const weighted = (rows: string) =>
+    parseProgram(`${LANES}${KERNEL}
+schedule weighted.tiles {
+  tile (i, j) by (8, 4) -> (io, jo, ir, jr)
+  bind io to block.y, jo to block.x
+  cache_read A at jo in tile
+  cache_read r at jo in ${rows}
+  cache_read c at jo in tile_columns
+  cache_write y at jo in tile
+}`)
+      .kernel('weighted')
+      .schedule('tiles')
+
+  test('go with the elements of a tile that the same thread holds', () => {
+    for (const [m, n] of [
+      [8, 4],
+      [13, 7],
+    ] as const) {
+      const A = Array.from({ length: m * n }, (_, k) => k % 11)
+      const r = Array.from({ length: m }, (_, k) => k + 1)
+      const c = Array.from({ length: n }, (_, k) => 100 * k)
+      const y = new Array<number>(m * n).fill(Number.NaN)
+      interpretPlan(
+        weighted('tile_rows').compilation.plan,
+        new Map(Object.entries({ A, r, c, y })),
+        new Map(Object.entries({ m, n })),
+      )
+      expect(y).toEqual(A.map((a, k) => a * r[Math.floor(k / n)]! + c[k % n]!))
+    }
+    expect(() => weighted('other_rows').emit('cuda')).toThrow(
+      /elements in tile and in other_rows are held by different threads/,
+    )
   })
 
   test('have one owner each', () => {
