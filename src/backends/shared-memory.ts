@@ -2,12 +2,15 @@
  * Where the shared memory of a launch lies in one array. Arrays that are never in use at one time lie in the same place
  * (Chaitin's interference, over the launch's statements in order), with a barrier between their uses: what copies a
  * tile out needs no memory beside what computed it.
+ *
+ * A copy that the device makes by itself does not see what threads stored where it goes as done, whatever barrier is
+ * between (PTX ISA, "Async proxy"), so that it never goes where they stored before.
  */
 import { invariant } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import type { Buffer, Launch, Stmt } from '../ir/loops.ts'
-import { type Body, stmt, walkStmts } from '../ir/tree.ts'
+import { type Body, piecesOf, stmt, walkStmts } from '../ir/tree.ts'
 import { sharedAlign } from './printer.ts'
 
 export interface SharedMemory {
@@ -29,12 +32,24 @@ interface Placed {
   /** Statements of the launch, from the first to the last that touches it. */
   readonly first: number
   readonly last: number
+  readonly written: Written
+}
+
+/** What writes an array: threads, or copies that signal a barrier. */
+interface Written {
+  readonly stored: boolean
+  readonly copied: boolean
 }
 
 export function placeShared(launch: Launch): SharedMemory {
   const placed: Placed[] = []
   const moments = momentsOf(launch.body)
-  for (const b of allocated(launch.body)) placed.push(place(b, placed, moments.get(b.name) ?? [0, Infinity]))
+  const { stored, copied } = writersOf(launch.body)
+  for (const b of allocated(launch.body)) {
+    const [first, last] = moments.get(b.name) ?? [0, Infinity]
+    const written = { stored: stored.has(b.name), copied: copied.has(b.name) }
+    placed.push(place(b, placed, { first, last, written }))
+  }
   const before = new Set(
     placed.flatMap((p) =>
       placed.some((q) => q.last < p.first && q.offset < p.end && p.offset < q.end) ? [p.first] : [],
@@ -71,19 +86,40 @@ function momentsOf(body: Body): ReadonlyMap<string, readonly [number, number]> {
   return out
 }
 
+/** The arrays that threads store to, and those that copies of the device fill. */
+function writersOf(body: Body): {
+  readonly stored: ReadonlySet<string>
+  readonly copied: ReadonlySet<string>
+} {
+  const stored = new Set<string>()
+  const copied = new Set<string>()
+  for (const { buffer, mode, stmt: s } of accessesOf(body)) {
+    const signals = s.kind === 'instr' && piecesOf(s).some((p) => p.kind !== 'value' && p.mode === 'meet')
+    if (mode === 'write') (signals ? copied : stored).add(buffer)
+  }
+  return { stored, copied }
+}
+
+type Use = Pick<Placed, 'first' | 'last' | 'written'>
+
+const together = (a: Use, b: Use): boolean => a.first <= b.last && b.first <= a.last
+
+/** Whether threads stored to `a` before `b` is filled without them. */
+const unseen = (a: Use, b: Use): boolean => a.last < b.first && a.written.stored && b.written.copied
+
 /** At the lowest place that is free for as long as the array is in use. */
-function place(b: Buffer, placed: readonly Placed[], [first, last]: readonly [number, number]): Placed {
+function place(b: Buffer, placed: readonly Placed[], use: Use): Placed {
   const length = b.shape[0]
   invariant(length?.kind === 'const', `the length of ${b.name} is not constant`)
   const bytes = length.value * DTYPE_BYTES[b.dtype]
   const align = sharedAlign(b)
   const others = placed
-    .filter((p) => p.first <= last && first <= p.last)
+    .filter((p) => together(p, use) || unseen(p, use) || unseen(use, p))
     .toSorted((p, q) => p.offset - q.offset)
   let offset = 0
   for (const p of others) {
     if (offset + bytes <= p.offset) break
     offset = Math.max(offset, Math.ceil(p.end / align) * align)
   }
-  return { name: b.name, offset, end: offset + bytes, first, last }
+  return { name: b.name, offset, end: offset + bytes, ...use }
 }

@@ -81,7 +81,39 @@ describe('placeShared', () => {
     expect(bytes).toBe(32)
     expect(launch.body.map((s) => s.kind)).toEqual(['alloc', 'alloc', 'store', 'barrier', 'store'])
   })
+
+  test('a copy of the device goes where another went, and never where threads stored before', () => {
+    const arrays = ['a', 'b', 'c', 'd'].map((name) => array(name, 8))
+    // `b` and `c` are copied after `a` was stored; `d` is stored after them.
+    const body = [...arrays.map(alloc), touch(['a']), copy('b'), copy('c'), touch(['d'])]
+    const { bytes, offsets } = placeShared(launchOf(body))
+    expect(bytes).toBe(64)
+    expect([...offsets.values()]).toEqual([0, 32, 32, 0])
+    // Whichever is made first.
+    const turned = [...[...arrays].reverse().map(alloc), ...body.slice(4)]
+    expect(placeShared(launchOf(turned)).offsets.get('a')).not.toBe(
+      placeShared(launchOf(turned)).offsets.get('b'),
+    )
+  })
 })
+
+/** A copy into an array that signals a barrier. */
+const copy = (name: string): Stmt =>
+  stmt<Stmt>({
+    kind: 'instr',
+    instr: 'bulk',
+    threads: 1,
+    texts: [
+      {
+        target: 'cuda',
+        from: 0,
+        pieces: [
+          { kind: 'shared', buffer: name, index: [int(0)], mode: 'write' },
+          { kind: 'shared', buffer: 'barrier', index: [int(0)], mode: 'meet' },
+        ],
+      },
+    ],
+  })
 
 function intervals(uses: readonly (readonly number[])[]): Map<number, [number, number]> {
   const out = new Map<number, [number, number]>()
