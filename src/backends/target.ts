@@ -71,6 +71,8 @@ export interface Target {
     values: readonly string[],
     helpers: Helpers,
     exact: readonly boolean[],
+    /** A vector loaded from memory of the same type, which the values are. */
+    copied: string | undefined,
   ) => readonly string[]
   readonly builtin: (axis: ThreadAxis) => string
   readonly let: (name: string, dtype: Dtype, value: string) => string

@@ -52,7 +52,7 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
     })
     const sharedBytes = target === CUDA ? 0 : shared.bytes
     const align = sharedBytes > 0 ? shared.align : 0
-    kernels.push(kernelText(launch, entry, parameters, printer, align, leads))
+    kernels.push(kernelText(launch, entry, parameters, printer, align, leads, [...names.values()]))
     const waits = held ? { waits: true } : {}
     entries.push({ name: entry, args, block: launch.block, sharedBytes, ...waits })
   }
@@ -88,6 +88,7 @@ function kernelText(
   dynamic: number,
   /** Whether the next launch may begin. */
   leads: boolean,
+  matrices: readonly string[],
 ): string {
   const threads = launch.block.reduce((a, b) => a * b, 1)
   const body = printer.body(launch.body, '  ')
@@ -100,6 +101,9 @@ function kernelText(
     ') {',
     ...(leads ? [`  ${OVERLAP.begin.name}();`] : []),
     ...(dynamic > 0 ? [`  extern __shared__ __align__(${dynamic}) unsigned char shared_memory[];`] : []),
+    ...(matrices.length > 0 ? [`  if (threadIdx.x + threadIdx.y + threadIdx.z == 0) {`] : []),
+    ...matrices.map((m) => `    ${MATRIX.prefetch(m)}`),
+    ...(matrices.length > 0 ? ['  }'] : []),
     ...decode,
     ...body,
     '}',

@@ -90,6 +90,8 @@ export const OVERLAP = {
 export const MATRIX = {
   name: 'Matrix',
   text: 'struct __align__(64) Matrix { unsigned long long words[16]; };',
+  /** The copies that follow find the description in a cache. */
+  prefetch: (name: string) => `asm volatile("prefetch.tensormap [%0];" :: "l"(&${name}) : "memory");`,
 }
 
 /** Lanes of a warp. */
@@ -264,13 +266,13 @@ export const CUDA: Target = {
     need(helpers, `add_${values.length}`)
     return [`add_${values.length}(${ref.name} + ${paren(index)}, ${values.join(', ')});`]
   },
-  storeVector: ({ ref, index }, values, helpers) => {
+  storeVector: ({ ref, index }, values, helpers, _exact, copied) => {
     const { dtype } = ref.buffer
     const type = vectorType(dtype, values.length)
     // Said to be aligned, lest the compiler store elements one by one; neighbouring addresses share their base.
     const bytes = values.length * DTYPE_BYTES[dtype]
     const at = `__builtin_assume_aligned(${ref.name} + ${paren(index)}, ${bytes})`
-    return [`*(${type}*)${at} = ${vectorOf(dtype, values, helpers)};`]
+    return [`*(${type}*)${at} = ${copied ?? vectorOf(dtype, values, helpers)};`]
   },
   builtin: (axis) =>
     axis.startsWith('thread') ? `(int)threadIdx.${axis.slice(-1)}` : axis.replace('.', '_'),
