@@ -24,6 +24,25 @@ export function randomBlocks(size: number, b: number, density: number, seed: num
   return { size, b, indptr, indices, values: halves(chosen.length * b * b, seed) }
 }
 
+/** Random blocks of one size and density, under the name that tables have. */
+export interface BlockMatrix {
+  readonly name: string
+  readonly m: Blocks
+}
+
+/** Every size with every density. */
+export const blockMatrices = (
+  size: number,
+  blocks: readonly number[],
+  densities: readonly number[],
+): BlockMatrix[] =>
+  blocks.flatMap((b) =>
+    densities.map((density) => ({
+      name: `b = ${b}, ${(100 * density).toFixed(0)} %`,
+      m: randomBlocks(size, b, density, b + Math.round(1000 * density)),
+    })),
+  )
+
 /** Random normal values as f16 bits. */
 export const halves = (count: number, seed: number): Uint16Array =>
   Uint16Array.from(fillNormal(new Float32Array(count), seed), toF16)

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Dtype, dense, type StoredTensor, type ValueArray } from '../../../src/node.ts'
 import { type BlockCase, entryOf, type PythonResult, runPython } from '../../peers/python.ts'
-import { type Blocks, blockedEll, halves, randomBlocks, rowsOf, widen } from '../blocks.ts'
+import { type BlockMatrix, type Blocks, blockedEll, blockMatrices, halves, rowsOf, widen } from '../blocks.ts'
 import { type Candidate, fieldOf, widthValues } from '../candidates.ts'
 import { type Contestant, compete } from '../case.ts'
 import { floor } from '../ceilings.ts'
@@ -22,21 +22,9 @@ const BLOCKS = [16, 32, 64, 128]
 const DENSITIES = [0.05, 0.1, 0.3]
 const WIDTHS = [4096, 512]
 
-interface Cell {
-  readonly name: string
-  readonly m: Blocks
-  readonly density: number
-}
-
 export async function blockSparse(s: Session): Promise<void> {
-  const blocks = s.options.quick ? [32, 64] : BLOCKS
-  const densities = s.options.quick ? [0.1] : DENSITIES
-  const cells = blocks.flatMap((b) =>
-    densities.map((density): Cell => {
-      const name = `b = ${b}, ${(100 * density).toFixed(0)} %`
-      return { name, density, m: randomBlocks(SIZE, b, density, b + Math.round(1000 * density)) }
-    }),
-  )
+  const { quick } = s.options
+  const cells = blockMatrices(SIZE, quick ? [32, 64] : BLOCKS, quick ? [0.1] : DENSITIES)
   const folder = mkdtempSync(join(tmpdir(), 'spt-bench-'))
   try {
     const operand = halves(SIZE * Math.max(...WIDTHS), Date.now() & 0xffff)
@@ -56,7 +44,7 @@ export async function blockSparse(s: Session): Promise<void> {
 async function peers(
   s: Session,
   folder: string,
-  cells: readonly Cell[],
+  cells: readonly BlockMatrix[],
   operand: Uint16Array,
 ): Promise<readonly PythonResult[]> {
   writeFileSync(join(folder, 'operand'), operand)
@@ -74,7 +62,7 @@ async function peers(
 
 async function one(
   s: Session,
-  { name, m }: Cell,
+  { name, m }: BlockMatrix,
   B: Uint16Array,
   width: number,
   python: readonly PythonResult[],

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { coords, dense } from '../../../src/node.ts'
 import { type BlockCase, entryOf, type PythonResult, runPython } from '../../peers/python.ts'
-import { type Blocks, halves, randomBlocks, widen } from '../blocks.ts'
+import { type BlockMatrix, type Blocks, blockMatrices, halves, widen } from '../blocks.ts'
 import { type Candidate, fieldOf } from '../candidates.ts'
 import { type Contestant, compete } from '../case.ts'
 import { floor } from '../ceilings.ts'
@@ -22,11 +22,6 @@ const BLOCKS = [8, 16, 32, 64, 128]
 const DENSITIES = [0.05, 0.1, 0.3]
 const DEPTHS = [4096, 512]
 
-interface Cell {
-  readonly name: string
-  readonly m: Blocks
-}
-
 /** Rows of SIZE × depth, the larger depths first: a smaller one takes the beginning. */
 export interface Factors {
   readonly X: Uint16Array
@@ -35,12 +30,8 @@ export interface Factors {
 }
 
 export async function sampledBlocks(s: Session): Promise<void> {
-  const cells = (s.options.quick ? [16, 64] : BLOCKS).flatMap((b) =>
-    (s.options.quick ? [0.1] : DENSITIES).map((density): Cell => {
-      const name = `b = ${b}, ${(100 * density).toFixed(0)} %`
-      return { name, m: randomBlocks(SIZE, b, density, b + Math.round(1000 * density)) }
-    }),
-  )
+  const { quick } = s.options
+  const cells = blockMatrices(SIZE, quick ? [16, 64] : BLOCKS, quick ? [0.1] : DENSITIES)
   const folder = mkdtempSync(join(tmpdir(), 'spt-bench-'))
   try {
     const most = SIZE * Math.max(...DEPTHS)
@@ -62,7 +53,7 @@ export async function sampledBlocks(s: Session): Promise<void> {
 async function peers(
   s: Session,
   folder: string,
-  cells: readonly Cell[],
+  cells: readonly BlockMatrix[],
   { X, Y }: Factors,
 ): Promise<readonly PythonResult[]> {
   writeFileSync(join(folder, 'X'), X)
@@ -80,7 +71,7 @@ async function peers(
 
 async function one(
   s: Session,
-  { name, m }: Cell,
+  { name, m }: BlockMatrix,
   factors: Factors,
   python: readonly PythonResult[],
 ): Promise<void> {
