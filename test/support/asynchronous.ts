@@ -15,7 +15,7 @@ import { compileExpr, type Frame, type Instructions } from '../../src/ir/thread-
 
 /** `bulk`: boxes; `later`: rows, in groups; `multiply`: C += A B on tiles, ordered, in groups. */
 export const DECLARED = `
-memory tile: f32[2, 4] in shared aligned 16 {
+memory tile: f32[2, 4] in shared aligned 128 {
   address (i, j) -> i * 4 + j
 }
 memory acc: f32[2, 4] in register of 4 threads {

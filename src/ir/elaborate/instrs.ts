@@ -1,12 +1,12 @@
 /** Declared instructions: AST → data. What the body says of operands is checked; texts are in `instr-texts.ts`. */
 import type * as Ast from '../../ast/nodes.ts'
-import { DTYPE_BYTES } from '../dtype.ts'
 import { type Load, load, variable } from '../expr.ts'
 import type { Instr, InstrIter, Memory, Operand } from '../instr.ts'
 import type { Reduce, Store } from '../loops.ts'
 import { builtinMonoid, isBuiltinReducer } from '../monoid.ts'
 import { elaborateExpr, type Names } from './expressions.ts'
 import { textsOf } from './instr-texts.ts'
+import { boxesFit, boxOf } from './mapped.ts'
 import { constantOf } from './memories.ts'
 import type { Report } from './report.ts'
 import { coerce, plain, type Typed } from './types.ts'
@@ -96,7 +96,9 @@ export function elaborateInstr(
       code: 'check/instr-asynchronous',
       message: `${s.name.name} is counted, and no copy of one thread into shared memory`,
       span: s.name.span,
+      expected: 'one statement that assigns to an operand in shared memory, without `by … threads`',
     })
+  if (!boxesFit(s, list, report)) return null
   return {
     ...instr,
     atomic,
@@ -123,7 +125,7 @@ function operand(
 ): Operand | null {
   const shape = o.shape.map((e) => constantOf(e, 'an extent', report))
   const align = o.aligned ? constantOf(o.aligned, 'an alignment', report) : 0
-  const mapped = o.mapped ? box(o, shape, report) : undefined
+  const mapped = o.mapped ? boxOf(o, shape, report) : undefined
   if (shape.some((n) => n === null) || align === null || mapped === null) return null
   const base = {
     name: o.name.name,
@@ -151,34 +153,6 @@ function operand(
       ? `${wrong.name} is in ${wrong.scope}, and only memories in shared memory stand for each other`
       : `${base.name} is ${base.dtype}[${shape.join(', ')}], and a tile of ${wrong.name} is ${wrong.dtype}[${wrong.shape.join(', ')}]`,
     span: o.span,
-  })
-}
-
-/** Rows and columns that a device moves at once. */
-const MOST_IN_BOX = 256
-const SWIZZLES = [32, 64, 128]
-
-/** What a mapped operand asks of its box. */
-function box(o: Ast.Operand, shape: readonly (number | null)[], report: Report): Operand['mapped'] | null {
-  const swizzle = o.mapped?.swizzle ? constantOf(o.mapped.swizzle, 'a swizzle', report) : 0
-  if (swizzle === null) return null
-  const place = o.memories.map((m) => m.name).join(' or ')
-  const row = (shape[1] ?? 0) * DTYPE_BYTES[o.type.name]
-  const fits = shape.length === 2 && shape.every((n) => n !== null && n <= MOST_IN_BOX) && row % 16 === 0
-  const swizzled = swizzle === 0 || (SWIZZLES.includes(swizzle) && row <= swizzle)
-  if (place === 'global' && fits && swizzled) return { swizzle }
-  return report.error({
-    code: 'check/instr-mapped',
-    message:
-      place !== 'global'
-        ? `${o.name.name} is mapped, and in ${place}`
-        : fits
-          ? `rows of ${row} bytes are not swizzled within ${swizzle}`
-          : `${o.name.name} is mapped, and no box of at most ${MOST_IN_BOX} rows and columns, its rows a multiple of 16 bytes`,
-    span: o.span,
-    expected: fits
-      ? `a swizzle of ${SWIZZLES.join(', ')} bytes, a row at most`
-      : 'rows and columns in global memory',
   })
 }
 
