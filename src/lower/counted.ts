@@ -132,14 +132,16 @@ const isCounted = (s: Stmt, instr: Instr): s is For =>
  */
 function bytesOf(copies: Body, instr: Instr, top: Stmt): number {
   const threads = threadsIn([top])
-  const refuse = (s: Stmt, why: string): never =>
-    fail({
+  const refuse = (s: Stmt, why: string): never => {
+    const span = s.span ?? instr.span
+    return fail({
       code: 'schedule/counted-copies',
       message: `${instr.name} counts the bytes that it copies, and ${why}`,
-      ...(s.span ? { span: s.span } : {}),
+      ...(span ? { span } : {}),
       expected: 'copies of as many bytes in every round, shared out among all threads',
       hint: 'require that the tiles divide the sizes',
     })
+  }
   const bytes = (s: Stmt, at: Map<string, number>): number => {
     if (isCounted(s, instr) && s.mode.kind === 'instr') {
       const to = s.mode.instr.operands.find((o) => o.mode !== 'read')
