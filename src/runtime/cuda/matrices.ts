@@ -64,16 +64,23 @@ export class Matrices {
       return known.at
     const { cuTensorMapEncodeTiled } = this.#driver.calls
     const stride = columns * DTYPE_BYTES[spec.dtype]
-    if (!cuTensorMapEncodeTiled || address % BigInt(UNIT) !== 0n || stride % UNIT !== 0)
-      return fail({
-        code: 'device/matrix',
-        message: cuTensorMapEncodeTiled
-          ? `${spec.buffer} has rows of ${columns} elements of ${spec.dtype}, of which no boxes are copied`
-          : `the NVIDIA driver cannot describe ${spec.buffer} as a matrix`,
-        expected: cuTensorMapEncodeTiled
-          ? `rows of a multiple of ${UNIT} bytes`
-          : 'a driver of CUDA 12 or later',
-      })
+    const refuse = (message: string, expected: string): never =>
+      fail({ code: 'device/matrix', message, expected })
+    if (!cuTensorMapEncodeTiled)
+      return refuse(
+        `the NVIDIA driver cannot describe ${spec.buffer} as a matrix`,
+        'a driver of CUDA 12 or later',
+      )
+    if (stride % UNIT !== 0)
+      return refuse(
+        `${spec.buffer} has rows of ${columns} elements of ${spec.dtype}, of which no boxes are copied`,
+        `rows of a multiple of ${UNIT} bytes`,
+      )
+    if (address % BigInt(UNIT) !== 0n)
+      return refuse(
+        `${spec.buffer} begins at address ${address}, and boxes of it are copied`,
+        `memory that is aligned to ${UNIT} bytes`,
+      )
     const block = new ArrayBuffer(MATRIX_BYTES + ALIGN)
     const start = this.#driver.addressOf(block)
     const at = start + ((BigInt(ALIGN) - (start % BigInt(ALIGN))) % BigInt(ALIGN))
