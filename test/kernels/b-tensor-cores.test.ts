@@ -9,7 +9,7 @@ import { integers, type KernelCase, kernelSuite, matrix, type Pattern, patterns 
 
 kernelSuite({
   file: 'kernels/gemm-f16.spt',
-  onlyCuda: ['mma', 'wgmma128', 'wgmma256'],
+  onlyCuda: ['mma', 'wgmma128', 'wgmma256', 'bulk128', 'bulk256'],
   onlyWgsl: ['subgroup'],
   cases: () =>
     [
@@ -30,7 +30,10 @@ kernelSuite({
 
 kernelSuite({
   file: 'kernels/block-sparse-f16.spt',
-  onlyCuda: ['mma16', 'mma32', 'mma64', 'wgmma64', 'wgmma128', 'wgmma256'],
+  onlyCuda: [
+    ...['mma16', 'mma32', 'mma64', 'wgmma64', 'wgmma128', 'wgmma256'],
+    ...['bulk32', 'bulk64', 'bulk128', 'bulk256', 'tall128', 'tall256'],
+  ],
   cases: () =>
     patterns().map(
       (p): KernelCase => ({
