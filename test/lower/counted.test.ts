@@ -82,10 +82,40 @@ function stepsOf({ kernel, a, b, ordered, again, stages }: Steps): string {
     ${stages > 0 ? `pipeline ${k} by ${stages}` : ''}`
 }
 
-const scheduled = (s: Steps): Kernel =>
-  parseProgram(`${DECLARED}${KERNELS}\nschedule ${s.kernel}.tested {${stepsOf(s)}\n}`)
-    .kernel(s.kernel)
+/** A is there for two rounds, B for one; both are copied ahead. */
+const nestedSteps = ({ a, b, ordered, again, stages }: Nested): string => `
+    require m % 4 == 0
+    require n % 8 == 0
+    require k % 8 == 0
+    split i by 4 -> (io, ii)
+    split ii by 2 -> (wi, ir)
+    split j by 8 -> (jo, ji)
+    split ji by 4 -> (jt, jr)
+    split p by 8 -> (po, ph)
+    split ph by 4 -> (pm, pr)
+    ${again ? 'split io by 3 -> (rb, ios)' : ''}
+    reorder (${again ? 'rb' : 'io'}, jo, wi, ${ordered ? '' : 'jr, '}${again ? 'ios, ' : ''}po, pm, jt, ir, ${ordered ? 'jr, ' : ''}pr)
+    bind ${again ? 'rb' : 'io'} to block.y, jo to block.x, wi to thread.y${ordered ? '' : ', jr to thread.x'}
+    cache_write C at ${again ? 'ios' : ordered ? 'wi' : 'jr'} in ${ordered ? 'acc' : 'register'}
+    cache_read A at po in tile -> As
+    cache_read B at pm in tile -> Bs
+    split As.pm by 4 -> (aq, av)
+    ${a === 'bulk' ? 'split As.wi by 2 -> (ac, ar)\nreorder (ac, aq, ar, av)\ntensorize ar with bulk' : ''}
+    ${a === 'later' ? 'tensorize av with later' : ''}
+    split Bs.jt by 4 -> (bc, bv)
+    ${b === 'bulk' ? 'split Bs.pr by 2 -> (br, bh)\nreorder (br, bc, bh, bv)\ntensorize bh with bulk' : ''}
+    ${b === 'later' ? 'tensorize bv with later' : ''}
+    ${ordered ? 'tensorize sum.ir with multiply' : ''}
+    ${stages > 0 ? `pipeline po by ${stages}` : ''}
+    pipeline pm by 2`
+
+type Nested = Omit<Steps, 'kernel'>
+
+const scheduledBy = (kernel: string, steps: string): Kernel =>
+  parseProgram(`${DECLARED}${KERNELS}\nschedule ${kernel}.tested {${steps}\n}`)
+    .kernel(kernel)
     .schedule('tested')
+const scheduled = (s: Steps): Kernel => scheduledBy(s.kernel, stepsOf(s))
 
 const whole = (length: number, seed: number): Float32Array =>
   Float32Array.from({ length }, (_, e) => ((e * 31 + seed) % 9) - 4)
@@ -121,7 +151,7 @@ function inputsOf(kernel: Steps['kernel'], rows: number, rounds: number, seed: n
       },
       params: { m, n, d },
     }
-    return { inputs, C }
+    return { inputs, C, some: rowsOf.length > 0 }
   }
   const k = rounds * 4
   const whole4 = new Float32Array(m * 4 * k)
@@ -132,7 +162,7 @@ function inputsOf(kernel: Steps['kernel'], rows: number, rounds: number, seed: n
     tensors: { A: dense([m * 4, k], whole4), B: dense([k, d], B.slice(0, k * d)) },
     params: { m: m * 4, n: d, k },
   }
-  return { inputs, C }
+  return { inputs, C, some: rounds > 0 }
 }
 
 function blockCoords(rows: readonly number[], columns: readonly number[]): number[][] {
@@ -157,14 +187,16 @@ function run(k: Kernel, inputs: Inputs, length: number, seed: number) {
   return { C: memory.get('C')!, copies: device.copies }
 }
 
-const steps = fc.record<Steps>({
-  kernel: fc.constantFrom('product', 'blocks'),
+const nested = fc.record<Nested>({
   a: fc.constantFrom(...COPIES),
   b: fc.constantFrom(...COPIES),
   ordered: fc.boolean(),
   again: fc.boolean(),
   stages: fc.constantFrom(0, 2, 3, 4, 5),
 })
+const steps = fc
+  .tuple(nested, fc.constantFrom('product', 'blocks'))
+  .map(([s, kernel]): Steps => ({ ...s, kernel }))
 
 test('copies that count their bytes arrive before they are used, and after what they overwrite was', () => {
   fc.assert(
@@ -174,11 +206,30 @@ test('copies that count their bytes arrive before they are used, and after what 
       fc.nat(9),
       fc.nat(1000),
       (made, rows, rounds, seed) => {
-        const { inputs, C } = inputsOf(made.kernel, rows, rounds, seed)
+        const { inputs, C, some } = inputsOf(made.kernel, rows, rounds, seed)
         const got = run(scheduled(made), inputs, C.length, seed)
         expect(got.C.map((x) => x + 0)).toEqual(C.map((x) => x + 0))
+        expect(got.copies > 0).toBe(some && [made.a, made.b].includes('bulk'))
       },
     ),
     { numRuns: Number(process.env.RUNS ?? 60) },
+  )
+}, 300_000)
+
+test('so do those of pipelines inside of others', () => {
+  fc.assert(
+    fc.property(
+      nested,
+      fc.integer({ min: 1, max: 4 }),
+      fc.nat(4),
+      fc.nat(1000),
+      (made, rows, rounds, seed) => {
+        const { inputs, C, some } = inputsOf('product', rows, 2 * rounds, seed)
+        const got = run(scheduledBy('product', nestedSteps(made)), inputs, C.length, seed)
+        expect(got.C.map((x) => x + 0)).toEqual(C.map((x) => x + 0))
+        expect(got.copies > 0).toBe(some && [made.a, made.b].includes('bulk'))
+      },
+    ),
+    { numRuns: Number(process.env.RUNS ?? 30) },
   )
 }, 300_000)
