@@ -97,7 +97,8 @@ export class Counted {
   }
 
   #round(k: Expr): Expr {
-    return this.#rounds ? add(load(this.#rounds.name, [int(0)], 'i32'), k) : k
+    // Said to be natural, it is divided without asking for its sign.
+    return this.#rounds ? add(max(load(this.#rounds.name, [int(0)], 'i32'), int(0)), k) : k
   }
 
   #place(round: Expr): Place {

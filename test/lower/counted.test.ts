@@ -233,3 +233,16 @@ test('so do those of pipelines inside of others', () => {
     { numRuns: Number(process.env.RUNS ?? 30) },
   )
 }, 300_000)
+
+test('copies of both kinds are under way while a round computes', () => {
+  const steps = { kernel: 'product', a: 'bulk', b: 'later', ordered: true, again: false, stages: 4 } as const
+  const { text } = scheduled(steps).emit('cuda')[0]!
+  const loop = text.slice(text.indexOf('for (int po'))
+  const events = [
+    ...loop.matchAll(/expect\(|bulk\(|later\(|copied|wait\(\d\)|arrived\(|multiply|done\(\d\)|__sync\w+/g),
+  ]
+  expect(events.map((m) => m[0])).toEqual([
+    ...['arrived(', 'multiply', 'multiply', 'done(1)', '__syncthreads'],
+    ...['expect(', 'bulk(', 'later(', 'copied', 'wait(2)', '__syncthreads', 'done(0)'],
+  ])
+})
