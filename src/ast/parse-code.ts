@@ -176,7 +176,7 @@ export const statements: Actions = {
   },
   If(_, _open, cond, _close, body, rest, last) {
     const first = { cond: get<ast.Expr>(cond), body: get<BlockNode>(body), span: spanOf(this) }
-    return ifChain(first, all(rest), maybe(last), this.source.endIdx)
+    return ifChain(first, all(rest), maybe(last), spanOf(this).end)
   },
   ElseIf(_, kwIf, _open, cond, _close, body): Branch {
     return { cond: get(cond), body: get(body), span: between(spanOf(kwIf), spanOf(this)) }

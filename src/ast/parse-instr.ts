@@ -1,5 +1,4 @@
 /** Memories and instructions: actions over the grammar's tree. */
-import type { Node } from 'ohm-js'
 import { typeName } from './checks.ts'
 import * as ast from './nodes.ts'
 import { INSTR_TEXTS } from './nodes-instr.ts'
@@ -7,6 +6,7 @@ import {
   type Actions,
   all,
   blockItem,
+  codeOf,
   get,
   item,
   list,
@@ -15,15 +15,6 @@ import {
   spanOf,
   word,
 } from './parse-context.ts'
-
-/** What stands between backticks, and where. */
-function codeOf(code: Node): ast.Ident {
-  const span = spanOf(code)
-  return {
-    name: code.sourceString.slice(1, -1),
-    span: { ...span, start: span.start + 1, end: span.end - 1 },
-  }
-}
 
 export const instructions: Actions = {
   Memory(_, name, _c, type, _o, shape, _e, _in, scope, threads, replicated, aligned, open, items, close) {

@@ -2,7 +2,7 @@
 import grammar from '../../grammar/spt.ohm-bundle.js'
 import { Heights } from './checks.ts'
 import { Attacher, type Slot, Writable } from './comments.ts'
-import { fail, type Source, SptError } from './diagnostic.ts'
+import { type Diagnostic, fail, type Source, SptError } from './diagnostic.ts'
 import { explain } from './explain.ts'
 import type * as ast from './nodes.ts'
 import { choices } from './parse-choices.ts'
@@ -12,6 +12,7 @@ import { formats, monoidLines } from './parse-formats.ts'
 import { instructions } from './parse-instr.ts'
 import { schedules } from './parse-schedules.ts'
 import { scan, tooDeep } from './scan.ts'
+import { withoutCodes } from './without-codes.ts'
 
 const files: Actions = {
   File(tops) {
@@ -55,14 +56,21 @@ interface Failures {
 }
 
 /** Matches a text with a rule, gives `use` what its action made, and hangs the comments where `use` says. */
-function reading<T>(source: Source, rule: string, use: (made: unknown, attach: Attacher) => T): T {
-  const comments = scan(source)
-  const context = { name: source.name, slots: new Map<object, Slot>(), heights: new Heights() }
+function reading<T>(source: Source, rule: string, use: (made: unknown, attach: Attacher) => T, from = 0): T {
+  const { comments, codes } = placed(from, () => scan(source))
+  const { text, at } = withoutCodes(source.text, { codes })
+  const context = {
+    name: source.name,
+    text: source.text,
+    at: (place: number) => from + at(place),
+    slots: new Map<object, Slot>(),
+    heights: new Heights(),
+  }
   try {
-    const match = grammar.match(source.text, rule)
+    const match = grammar.match(text, rule)
     if (match.failed()) {
       const failures = (match as unknown as Failures).getRightmostFailures().map(String)
-      fail(explain(source, match.getRightmostFailurePosition(), failures))
+      placed(from, () => fail(explain(source, at(match.getRightmostFailurePosition()), failures)))
     }
     const attach = new Attacher(source.text, comments)
     const result = inContext(context, () => use(semantics(match).ast(), attach))
@@ -103,10 +111,22 @@ export function parseFormatParts(source: Source): readonly ast.AsPart[] {
   return reading(source, 'AsParts', (made) => made as readonly ast.AsPart[])
 }
 
-/** Reads an expression on its own. Throws like `parse`. */
-export function parseExpression(source: Source): ast.Expr {
-  return reading(source, 'Expr', (made) => made as ast.Expr)
+/** Reads an expression on its own, which begins at `from` in its file. Throws like `parse`. */
+export function parseExpression(source: Source, from = 0): ast.Expr {
+  return reading(source, 'Expr', (made) => made as ast.Expr, from)
 }
+
+/** What is said of a text that begins at `from` in its file. */
+function placed<T>(from: number, say: () => T): T {
+  try {
+    return say()
+  } catch (e) {
+    throw e instanceof SptError ? new SptError(e.diagnostics.map((d) => moved(d, from))) : e
+  }
+}
+
+const moved = (d: Diagnostic, by: number): Diagnostic =>
+  d.span ? { ...d, span: { ...d.span, start: d.span.start + by, end: d.span.end + by } } : d
 
 /** Nodes are still ours here: nobody has seen them. */
 function setTrivia(node: object, trivia: ast.Trivia | undefined): void {

@@ -1,6 +1,7 @@
 /**
  * One walk over the characters before the grammar sees them: finds the comments (the parser drops them, the printer
- * needs them) and refuses what a grammar explains badly: unbalanced brackets, open comments, bottomless nesting.
+ * needs them) and what stands between backticks (the grammar does not look at it), and refuses what a grammar explains
+ * badly: unbalanced brackets, open comments, bottomless nesting.
  */
 import { fail, type Source, type Span } from './diagnostic.ts'
 import type { Comment } from './nodes.ts'
@@ -17,7 +18,13 @@ interface Open {
   readonly at: number
 }
 
-export function scan(source: Source): readonly Comment[] {
+export interface Scanned {
+  readonly comments: readonly Comment[]
+  /** Where texts between backticks begin and end, without these. */
+  readonly codes: readonly { readonly start: number; readonly end: number }[]
+}
+
+export function scan(source: Source): Scanned {
   const { name, text } = source
   const span = (start: number, end: number): Span => ({ source: name, start, end })
   if (text.length > MAX_SOURCE)
@@ -27,6 +34,7 @@ export function scan(source: Source): readonly Comment[] {
       hint: 'is this a data file? Those are bound with --bind NAME=PATH',
     })
   const comments: Comment[] = []
+  const codes: { start: number; end: number }[] = []
   const stack: Open[] = []
   let suspect: Open | undefined
   let p = 0
@@ -52,7 +60,9 @@ export function scan(source: Source): readonly Comment[] {
     } else if (c === '"') {
       p = endOfString(text, p)
     } else if (c === '`') {
-      p = endOfCode(text, p, span)
+      const end = endOfCode(text, p, span)
+      codes.push({ start: p + 1, end: end - 1 })
+      p = end
     } else {
       if (c in CLOSER) {
         stack.push({ char: c, at: p })
@@ -75,7 +85,7 @@ export function scan(source: Source): readonly Comment[] {
   const last = stack.pop()
   const end = text.trimEnd().length
   if (last) unclosed(suspect ?? last, span(end, end), span)
-  return comments
+  return { comments, codes }
 }
 
 /** Whether a bracket that `closer` closes is open in the innermost braces; `}` closes whatever is left open in it. */

@@ -6,7 +6,7 @@ import { file } from './arbitrary.ts'
 import { bare, read } from './support.ts'
 
 const format = (text: string): string => print(read(text))
-const comments = (text: string): string[] => scan({ name: 't', text }).map((c) => c.text)
+const comments = (text: string): string[] => scan({ name: 't', text }).comments.map((c) => c.text)
 
 /** `print(f)` without comments, cut where white space, and therefore a comment, may stand. */
 const gaps = (text: string): string[] => text.split(/(?<=[\s,;[\](){}])/)

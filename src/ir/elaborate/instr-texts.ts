@@ -235,9 +235,8 @@ class TextOf {
       if (c === '(' || c === '[') depth++
       else if ((c === ')' || c === ']') && p < end - 1) depth--
       if (p < end - 1 && (c !== ',' || depth > 0)) continue
-      const text = ' '.repeat(span.start + from) + this.#text.slice(from, p)
       try {
-        const e = parseExpression({ name: span.source, text })
+        const e = parseExpression({ name: span.source, text: this.#text.slice(from, p) }, span.start + from)
         out.push(integerOver(e, new Map([['lane', LANE]]), this.#report))
       } catch (e) {
         if (!(e instanceof SptError)) throw e
