@@ -99,7 +99,9 @@ test.skipIf(noNvcc)('all compile as CUDA', async () => {
       texts.push(`namespace n${k} {\n${module!.text.replaceAll('columns_', `columns${k}_`)}\n}`)
     }
   for (const reducer of ['and', 'or'])
-    texts.push((await scheduled('bool', reducer)).emit('cuda')[0]!.text.replaceAll('columns_', `${reducer}_`))
+    texts.push(
+      `namespace of_${reducer} {\n${(await scheduled('bool', reducer)).emit('cuda')[0]!.text.replaceAll('columns_', `${reducer}_`)}\n}`,
+    )
   expect(compileCuda([texts.join('\n')])).toBe('')
 })
 if (noNvcc) console.log(`skipped: compiling CUDA: ${noNvcc}`)

@@ -37,7 +37,6 @@ describe('what holds of Stage II', () => {
       'further out',
       kernel(over('i', [over('f', [put('i')], { guards: [lt(expr('i'), int(3))] })])),
     ],
-    ['a barrier', 'barrier does not occur', kernel(over('i', [stmt({ kind: 'barrier' }), put('i')]))],
     [
       'a hardware index',
       'does not occur',
