@@ -14,6 +14,7 @@ const softmax = (await load('kernels/softmax.spt')).kernel()
 /** Sizes that divide nothing, and some that are larger than some matrices. */
 const ARGUMENTS: Readonly<Record<string, readonly (readonly number[])[]>> = {
   bsr: [[3], [8]],
+  bsr_by_length: [[3], [8]],
   dbsr: [[3], [8]],
   sell: [[3, 8]],
   rows_ell: [[2]],
