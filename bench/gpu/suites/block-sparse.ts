@@ -2,71 +2,41 @@
  * Block-sparse × dense in f16 with f32 sums, A 4096², against PyTorch's BSR product and a Triton kernel, both tuned (a
  * Python program, started once for all cases), and cuSPARSE's block formats.
  */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { type Dtype, dense, type StoredTensor, type ValueArray } from '../../../src/node.ts'
-import { type BlockCase, entryOf, type PythonResult, runPython } from '../../peers/python.ts'
+import type { PythonResult } from '../../peers/python.ts'
 import { type BlockMatrix, type Blocks, blockedEll, blockMatrices, halves, rowsOf, widen } from '../blocks.ts'
 import { type Candidate, fieldOf, widthValues } from '../candidates.ts'
 import { type Contestant, compete } from '../case.ts'
-import { floor } from '../ceilings.ts'
 import { checkProduct, ours, peer, withTypes } from '../contestants.ts'
 import { ExpectedProduct, PRECISION } from '../expected.ts'
 import { Formats } from '../formats.ts'
 import { inputs, type OurDevice, structured } from '../ours.ts'
 import type { Session } from '../session.ts'
+import { blockCase, blockPeers, DENSITIES, SIZE, WIDTHS } from './block-cases.ts'
 
-const SIZE = 4096
 const BLOCKS = [16, 32, 64, 128]
-const DENSITIES = [0.05, 0.1, 0.3]
-const WIDTHS = [4096, 512]
 
 export async function blockSparse(s: Session): Promise<void> {
   const { quick } = s.options
   const cells = blockMatrices(SIZE, quick ? [32, 64] : BLOCKS, quick ? [0.1] : DENSITIES)
-  const folder = mkdtempSync(join(tmpdir(), 'spt-bench-'))
-  try {
-    const operand = halves(SIZE * Math.max(...WIDTHS), Date.now() & 0xffff)
-    s.python ??= await peers(s, folder, cells, operand)
-    for (const cell of cells)
-      for (const width of WIDTHS) {
-        if (s.late()) return
-        if (s.has('block-sparse', cell.name, `N = ${width}`)) continue
-        await one(s, cell, operand.subarray(0, SIZE * width), width, s.python)
-      }
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
-}
-
-/** All cases in one process: it takes seconds to start. */
-async function peers(
-  s: Session,
-  folder: string,
-  cells: readonly BlockMatrix[],
-  operand: Uint16Array,
-): Promise<readonly PythonResult[]> {
-  writeFileSync(join(folder, 'operand'), operand)
-  const cases = cells.flatMap(({ m }, k): BlockCase[] => {
-    const file = join(folder, String(k))
-    writeFileSync(`${file}-indptr`, m.indptr)
-    writeFileSync(`${file}-indices`, m.indices)
-    writeFileSync(`${file}-values`, m.values)
-    return WIDTHS.map((width) => ({ id: `${cells[k]!.name} ${width}`, file, size: SIZE, b: m.b, width }))
-  })
-  const { results, said } = await runPython('block_sparse.py', folder, cases, s.options.quick)
-  for (const text of said) s.say(text)
-  return results
+  const operand = halves(SIZE * Math.max(...WIDTHS), Date.now() & 0xffff)
+  s.python ??= await blockPeers(s, 'block_sparse.py', cells, { operand })
+  for (const cell of cells)
+    for (const width of WIDTHS) {
+      if (s.late()) return
+      if (s.has('block-sparse', cell.name, `N = ${width}`)) continue
+      await one(s, cell, operand.subarray(0, SIZE * width), width, s.python)
+    }
 }
 
 async function one(
   s: Session,
-  { name, m }: BlockMatrix,
+  cell: BlockMatrix,
   B: Uint16Array,
   width: number,
   python: readonly PythonResult[],
 ): Promise<void> {
+  const { m } = cell
   const field = fieldOf(`block-sparse-${m.b}`, s.options.schedules, { b: m.b, ...widthValues(width) })
   const device = await s.cuda()
   const { csr, bits } = rowsOf(m)
@@ -81,19 +51,15 @@ async function one(
       field.standard,
       s,
     )
-    const others = python.filter((r) => r.id === `${name} ${width}`).map(entryOf)
-    const flops = 2 * m.values.length * width
-    const bytes = 2 * (m.values.length + 2 * SIZE * width) + 4 * (m.indices.length + m.indptr.length)
-    await s.done({
-      suite: 'block-sparse',
-      data: name,
-      at: `N = ${width}`,
-      entries: [...entries, ...others],
-      checked: expected.checked,
-      floor: s.ceilings ? floor(s.ceilings, { flops, bytes }, 'f16') : null,
-      flops,
-      standard: field.standard,
-    })
+    await s.done(
+      blockCase(s, cell, width, python, {
+        suite: 'block-sparse',
+        at: `N = ${width}`,
+        entries,
+        checked: expected.checked,
+        standard: field.standard,
+      }),
+    )
   } finally {
     await formats.free()
   }

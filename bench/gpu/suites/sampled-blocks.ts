@@ -2,25 +2,19 @@
  * Sampled dense × dense into dense blocks, in f16 with f32 sums, 4096² with random blocks, against PyTorch (the dense
  * product with the blocks taken out, its sampled product of BSR) and a Triton kernel, each tuned.
  */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { coords, dense } from '../../../src/node.ts'
-import { type BlockCase, entryOf, type PythonResult, runPython } from '../../peers/python.ts'
+import type { PythonResult } from '../../peers/python.ts'
 import { type BlockMatrix, type Blocks, blockMatrices, halves, widen } from '../blocks.ts'
 import { type Candidate, fieldOf } from '../candidates.ts'
 import { type Contestant, compete } from '../case.ts'
-import { floor } from '../ceilings.ts'
 import { ours } from '../contestants.ts'
 import { allowed, PRECISION, Tally, type Verdict, WORK } from '../expected.ts'
 import { inputs, type OurDevice } from '../ours.ts'
 import { choose } from '../random.ts'
 import type { Session } from '../session.ts'
+import { blockCase, blockPeers, DENSITIES, SIZE, WIDTHS } from './block-cases.ts'
 
-const SIZE = 4096
 const BLOCKS = [8, 16, 32, 64, 128]
-const DENSITIES = [0.05, 0.1, 0.3]
-const DEPTHS = [4096, 512]
 
 /** Rows of SIZE × depth, the larger depths first: a smaller one takes the beginning. */
 export interface Factors {
@@ -32,49 +26,25 @@ export interface Factors {
 export async function sampledBlocks(s: Session): Promise<void> {
   const { quick } = s.options
   const cells = blockMatrices(SIZE, quick ? [16, 64] : BLOCKS, quick ? [0.1] : DENSITIES)
-  const folder = mkdtempSync(join(tmpdir(), 'spt-bench-'))
-  try {
-    const most = SIZE * Math.max(...DEPTHS)
-    const [X, Y] = [halves(most, 5), halves(most, 6)]
-    const python = await peers(s, folder, cells, { X, Y, depth: 0 })
-    for (const cell of cells)
-      for (const depth of DEPTHS) {
-        if (s.late()) return
-        if (s.has('sampled-blocks', cell.name, `K = ${depth}`)) continue
-        const count = SIZE * depth
-        await one(s, cell, { X: X.subarray(0, count), Y: Y.subarray(0, count), depth }, python)
-      }
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
-}
-
-/** All cases in one process: it takes seconds to start. */
-async function peers(
-  s: Session,
-  folder: string,
-  cells: readonly BlockMatrix[],
-  { X, Y }: Factors,
-): Promise<readonly PythonResult[]> {
-  writeFileSync(join(folder, 'X'), X)
-  writeFileSync(join(folder, 'Y'), Y)
-  const cases = cells.flatMap(({ name, m }, k): BlockCase[] => {
-    const file = join(folder, String(k))
-    writeFileSync(`${file}-indptr`, m.indptr)
-    writeFileSync(`${file}-indices`, m.indices)
-    return DEPTHS.map((width) => ({ id: `${name} ${width}`, file, size: SIZE, b: m.b, width }))
-  })
-  const { results, said } = await runPython('sampled_blocks.py', folder, cases, s.options.quick)
-  for (const text of said) s.say(text)
-  return results
+  const most = SIZE * Math.max(...WIDTHS)
+  const [X, Y] = [halves(most, 5), halves(most, 6)]
+  const python = await blockPeers(s, 'sampled_blocks.py', cells, { X, Y })
+  for (const cell of cells)
+    for (const depth of WIDTHS) {
+      if (s.late()) return
+      if (s.has('sampled-blocks', cell.name, `K = ${depth}`)) continue
+      const count = SIZE * depth
+      await one(s, cell, { X: X.subarray(0, count), Y: Y.subarray(0, count), depth }, python)
+    }
 }
 
 async function one(
   s: Session,
-  { name, m }: BlockMatrix,
+  cell: BlockMatrix,
   factors: Factors,
   python: readonly PythonResult[],
 ): Promise<void> {
+  const { m } = cell
   const { depth } = factors
   const field = fieldOf(`sampled-blocks-${m.b}`, s.options.schedules)
   const device = await s.cuda()
@@ -84,19 +54,15 @@ async function one(
     field.standard,
     s,
   )
-  const others = python.filter((r) => r.id === `${name} ${depth}`).map(entryOf)
-  const flops = 2 * m.values.length * depth
-  const bytes = 2 * (m.values.length + 2 * SIZE * depth) + 4 * (m.indices.length + m.indptr.length)
-  await s.done({
-    suite: 'sampled-blocks',
-    data: name,
-    at: `K = ${depth}`,
-    entries: [...entries, ...others],
-    checked: expected.checked,
-    floor: s.ceilings ? floor(s.ceilings, { flops, bytes }, 'f16') : null,
-    flops,
-    standard: field.standard,
-  })
+  await s.done(
+    blockCase(s, cell, depth, python, {
+      suite: 'sampled-blocks',
+      at: `K = ${depth}`,
+      entries,
+      checked: expected.checked,
+      standard: field.standard,
+    }),
+  )
 }
 
 /** Kernels over blocks: the pattern of blocks on an axis, the factors as blocks of rows. */
