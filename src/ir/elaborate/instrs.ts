@@ -98,7 +98,7 @@ export function elaborateInstr(
       span: s.name.span,
       expected: 'one statement that assigns to an operand in shared memory, without `by … threads`',
     })
-  if (!boxesFit(s, list, report)) return null
+  if (!boxesFit(s, list, body.stmt, report)) return null
   return {
     ...instr,
     atomic,

@@ -2,7 +2,8 @@
 import type * as Ast from '../../ast/nodes.ts'
 import { DTYPE_BYTES } from '../dtype.ts'
 import { evaluate } from '../evaluate.ts'
-import { coordinateName, type Memory, type Operand } from '../instr.ts'
+import { coordinateName, type Instr, type Memory, type Operand } from '../instr.ts'
+import { sameExpr } from '../keys.ts'
 import { constantOf } from './memories.ts'
 import type { Report } from './report.ts'
 
@@ -49,11 +50,27 @@ const arrival = (byte: number, swizzle: number): number =>
  * Whether what boxes are copied to or from holds them as they arrive (PTX ISA, "Swizzling modes"): rows one after the
  * other, swizzled as the operand says. That is a tile of a declared memory, aligned to the period of the pattern.
  */
-export function boxesFit(s: Ast.Instr, operands: readonly Operand[], report: Report): boolean {
+export function boxesFit(
+  s: Ast.Instr,
+  operands: readonly Operand[],
+  body: Instr['body'],
+  report: Report,
+): boolean {
   const box = operands.find((o) => o.mapped)
   const at = operands.findIndex((o) => o.scope === 'shared')
   const to = operands[at]
   if (!box?.mapped || !to) return true
+  const [place, value] =
+    body.kind === 'store' ? [body.index, body.value] : [body.targets[0]!.index, body.values[0]!]
+  if (value.kind !== 'load' || !value.index.every((e, d) => sameExpr(e, place[d]!))) {
+    report.error({
+      code: 'check/instr-mapped',
+      message: `boxes of ${box.name} arrive as they are, and the body does something else`,
+      span: s.operands.find((o) => o.name.name === box.name)!.span,
+      expected: 'a body that copies every element to the place that it has in the box',
+    })
+    return false
+  }
   const refuse = (message: string, expected: string): false => {
     report.error({ code: 'check/instr-mapped', message, span: s.operands[at]!.span, expected })
     return false
