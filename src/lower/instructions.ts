@@ -6,18 +6,7 @@
  * initialisation, conversion and write-back need no instruction.
  */
 import { fail, invariant } from '../ast/diagnostic.ts'
-import {
-  add,
-  builtin,
-  type Expr,
-  eq,
-  int,
-  type Load,
-  load,
-  mentions,
-  substitute,
-  variable,
-} from '../ir/expr.ts'
+import { add, builtin, type Expr, eq, int, mentions, substitute } from '../ir/expr.ts'
 import { type Instr, LANE, meetingAt, type Placeholder } from '../ir/instr.ts'
 import { matchInstr } from '../ir/instr-match.ts'
 import { iteratorsOf } from '../ir/instr-operands.ts'
