@@ -5,6 +5,20 @@ import { fileURLToPath } from 'node:url'
 
 const src = resolve(dirname(fileURLToPath(import.meta.url)), '../src')
 
+/** What brings a program to a device, and its results back. */
+const COMPILER = [
+  'ast',
+  'ir',
+  'formats',
+  'schedule',
+  'lower',
+  'backends',
+  'runtime',
+  'bind',
+  'convert',
+  'explain',
+]
+
 /** Rooms in the order data flows; a room may import from itself and from what is named. */
 export const ROOMS = {
   ast: [],
@@ -19,48 +33,9 @@ export const ROOMS = {
   io: ['ast', 'ir', 'formats'],
   explain: ['ast', 'ir', 'backends', 'runtime', 'bind', '.'],
   // Files directly in src: the driver and what runs its results.
-  '.': [
-    'ast',
-    'ir',
-    'formats',
-    'schedule',
-    'lower',
-    'backends',
-    'runtime',
-    'bind',
-    'convert',
-    'io',
-    'explain',
-    'api',
-  ],
-  api: [
-    'ast',
-    'ir',
-    'formats',
-    'schedule',
-    'lower',
-    'backends',
-    'runtime',
-    'bind',
-    'convert',
-    'explain',
-    '.',
-  ],
-  cli: [
-    'ast',
-    'ir',
-    'formats',
-    'schedule',
-    'lower',
-    'backends',
-    'runtime',
-    'bind',
-    'convert',
-    'explain',
-    'io',
-    'api',
-    '.',
-  ],
+  '.': [...COMPILER, 'io', 'api'],
+  api: [...COMPILER, '.'],
+  cli: [...COMPILER, 'io', 'api', '.'],
 }
 
 const files = (dir) =>

@@ -58,7 +58,7 @@ interface Failures {
 /** Matches a text with a rule, gives `use` what its action made, and hangs the comments where `use` says. */
 function reading<T>(source: Source, rule: string, use: (made: unknown, attach: Attacher) => T, from = 0): T {
   const { comments, codes } = placed(from, () => scan(source))
-  const { text, at } = withoutCodes(source.text, { codes })
+  const { text, at } = withoutCodes(source.text, codes)
   const context = {
     name: source.name,
     text: source.text,

@@ -10,7 +10,7 @@ export interface WithoutCodes {
   readonly at: (place: number) => number
 }
 
-export function withoutCodes(text: string, { codes }: Pick<Scanned, 'codes'>): WithoutCodes {
+export function withoutCodes(text: string, codes: Scanned['codes']): WithoutCodes {
   // Of each text left out: where it stood, and how many characters are left out up to it, with it.
   const cuts: { readonly place: number; readonly out: number }[] = []
   const kept: string[] = []

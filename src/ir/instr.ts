@@ -137,6 +137,9 @@ export interface Place {
   readonly index: readonly Expr[]
 }
 
+/** Whether asynchronous instructions end, and are waited for, together: equal for those. */
+export const kindOf = (i: Instr): string => JSON.stringify(i.asynchronous)
+
 /** Ends a group of asynchronous instructions; every thread that may have executed some does it. */
 export const commitOf = (instr: Instr): InstrCall => callOf(instr, instr.asynchronous?.commit, {})
 

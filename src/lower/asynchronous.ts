@@ -5,7 +5,7 @@
 import { invariant } from '../ast/diagnostic.ts'
 import { readsOf, targetsOf, writesOf } from '../ir/accesses.ts'
 import { bool, int } from '../ir/expr.ts'
-import { commitOf, type Instr, waitOf } from '../ir/instr.ts'
+import { commitOf, type Instr, kindOf, waitOf } from '../ir/instr.ts'
 import type { Kernel2, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, loopsOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { Counted, type Entry, withEntries } from './counted.ts'
@@ -105,9 +105,6 @@ function startsOf(s: Stmt): readonly Instr[] {
   const all = onlyStarts(s)
   return new Set(all.map(kindOf)).size === 1 ? all : []
 }
-
-/** Whether asynchronous instructions end, and are waited for, together: equal for those. */
-export const kindOf = (i: Instr): string => JSON.stringify(i.asynchronous)
 
 /** The asynchronous instructions that do all a statement does; none where it does anything else. */
 export function onlyStarts(s: Stmt): readonly Instr[] {

@@ -80,13 +80,11 @@ function fillsShared(s: Stmt, shared: ReadonlySet<string>): s is For | Store {
 function copiesOut(s: Stmt, shared: ReadonlySet<string>, local: ReadonlySet<string>): s is For {
   if (s.kind !== 'for') return false
   let plain = true
-  let reads = false
   walkStmts([s], (x) => {
     if (x.kind === 'for') plain &&= !x.reduce && x.mode.kind !== 'bind' && x.mode.kind !== 'instr'
     else plain &&= x.kind === 'store' && !local.has(x.buffer)
   })
-  for (const a of plain ? accessesOf([s]) : []) reads ||= a.mode === 'read' && shared.has(a.buffer)
-  return plain && reads
+  return plain && accessesOf([s]).some((a) => a.mode === 'read' && shared.has(a.buffer))
 }
 
 /**

@@ -22,7 +22,7 @@ import {
   someExpr,
   variable,
 } from '../ir/expr.ts'
-import { arrivedOf, expectOf, type Instr, type Place, prepareOf } from '../ir/instr.ts'
+import { arrivedOf, expectOf, type Instr, kindOf, type Place, prepareOf } from '../ir/instr.ts'
 import { threadsIn } from '../ir/lanes.ts'
 import type { Buffer, For, InstrCall, Stmt } from '../ir/loops.ts'
 import { type Body, findLoop, replaceLoop, rewriteStmts, stmt, walkStmts, withSignals } from '../ir/tree.ts'
@@ -122,10 +122,7 @@ const local = (
 
 /** Whether a loop is a counted copy of the kind of `instr` that has no barrier yet. */
 const isCounted = (s: Stmt, instr: Instr): s is For =>
-  s.kind === 'for' &&
-  s.mode.kind === 'instr' &&
-  !s.mode.signals &&
-  JSON.stringify(s.mode.instr.asynchronous) === JSON.stringify(instr.asynchronous)
+  s.kind === 'for' && s.mode.kind === 'instr' && !s.mode.signals && kindOf(s.mode.instr) === kindOf(instr)
 
 /**
  * The bytes that one round of copies brings, whichever threads share them out.

@@ -22,7 +22,7 @@
 import { writesOf } from '../ir/accesses.ts'
 import { copiesIn } from '../ir/copies.ts'
 import { add, bool, type Expr, int, load, lt, mod, variable } from '../ir/expr.ts'
-import { commitOf, type Instr, waitOf } from '../ir/instr.ts'
+import { commitOf, type Instr, kindOf, waitOf } from '../ir/instr.ts'
 import type { Buffer, For, If, Kernel2, Stmt, Store } from '../ir/loops.ts'
 import { printBody } from '../ir/print2.ts'
 import {
@@ -37,7 +37,7 @@ import {
   withBodies,
 } from '../ir/tree.ts'
 import { addressesAhead } from './addresses-ahead.ts'
-import { kindOf, onlyStarts } from './asynchronous.ts'
+import { onlyStarts } from './asynchronous.ts'
 import { bodyAt } from './clone.ts'
 import { Counted, type Entry, MEET, withEntries } from './counted.ts'
 import type { Names } from './names.ts'

@@ -12,6 +12,7 @@ import {
   type DeviceBuffer,
   type DeviceLimits,
   type Entry,
+  isMatrix,
   type ModuleText,
   memoryOf,
 } from './device.ts'
@@ -127,7 +128,7 @@ function checkArgs(kernel: string, entry: Entry, args: readonly ArgValue[], stat
     })
   entry.args.forEach((spec, k) => {
     const value = args[k]!
-    const got = typeof value === 'number' ? 'scalar' : 'columns' in value ? 'matrix' : 'buffer'
+    const got = typeof value === 'number' ? 'scalar' : isMatrix(value) ? 'matrix' : 'buffer'
     if (got !== spec.kind)
       fail({
         code: 'device/arguments',

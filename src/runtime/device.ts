@@ -47,10 +47,13 @@ export interface MatrixValue {
   readonly columns: number
 }
 
+export const isMatrix = (value: ArgValue): value is MatrixValue =>
+  typeof value === 'object' && value !== null && 'columns' in value
+
 /** The memory that an argument brings along. */
 export function memoryOf(value: ArgValue): DeviceBuffer | undefined {
   if (typeof value === 'number') return undefined
-  return 'columns' in value ? value.memory : value
+  return isMatrix(value) ? value.memory : value
 }
 
 export type Command =

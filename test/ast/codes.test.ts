@@ -15,7 +15,7 @@ test.prop([codes, fc.string({ unit: fc.constantFrom('x', ' ', '\n') })])(
   'what is left is where it was',
   (inside, outside) => {
     const text = inside.map((c) => `${outside}\`${c}\``).join('') + outside
-    const short = withoutCodes(text, scan({ name: 't', text }))
+    const short = withoutCodes(text, scan({ name: 't', text }).codes)
     expect(short.text).toBe(inside.map(() => `${outside}\`\``).join('') + outside)
     for (let p = 0; p < short.text.length; p++) expect(text[short.at(p)]).toBe(short.text[p])
     expect(short.at(short.text.length)).toBe(text.length)

@@ -29,19 +29,18 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
     const mangler = new Mangler(CUDA.reserved)
     const entry = mangler.unique(launch.name)
     const target = shared.bytes > STATIC_LIMIT || shared.reused ? carving(shared) : CUDA
-    const names = new Map(
-      matricesOf(launch).map((m) => [matrixName(m), mangler.unique(`${m.buffer}_matrix`)]),
-    )
+    const matrices = matricesOf(launch)
+    const names = new Map(matrices.map((m) => [matrixName(m), mangler.unique(`${m.buffer}_matrix`)]))
     const matrix = (m: MatrixUse): string => names.get(matrixName(m))!
     const printer = new Printer({ target, mangler, helpers, buffers, param: () => undefined, matrix }, launch)
     const args = [
       ...argsOf(use),
-      ...matricesOf(launch).map((m): ArgSpec => {
+      ...matrices.map((m): ArgSpec => {
         const { dtype } = buffers.get(m.buffer)!
         return { kind: 'matrix', name: matrix(m), buffer: m.buffer, dtype, matrix: m.matrix }
       }),
     ]
-    if (names.size > 0) helpers.set(MATRIX.name, MATRIX.text)
+    if (matrices.length > 0) helpers.set(MATRIX.name, MATRIX.text)
     const parameters = args.map((a) => {
       if (a.kind === 'matrix') return `const __grid_constant__ ${MATRIX.name} ${a.name}`
       const name = mangler.name(a.name)
@@ -95,15 +94,16 @@ function kernelText(
   const decode = blockDecode(launch.grid, (e: Expr) => printer.expr(e), body).map(
     ({ axis, value }) => `  const int ${axis} = ${value('(int)blockIdx.x')};`,
   )
+  const prefetches = matrices.map((m) => `    ${MATRIX.prefetch(m)}`)
   return [
     `extern "C" __global__ void __launch_bounds__(${threads}) ${name}(`,
     `  ${parameters.join(',\n  ')}`,
     ') {',
     ...(leads ? [`  ${OVERLAP.begin.name}();`] : []),
     ...(dynamic > 0 ? [`  extern __shared__ __align__(${dynamic}) unsigned char shared_memory[];`] : []),
-    ...(matrices.length > 0 ? [`  if (threadIdx.x + threadIdx.y + threadIdx.z == 0) {`] : []),
-    ...matrices.map((m) => `    ${MATRIX.prefetch(m)}`),
-    ...(matrices.length > 0 ? ['  }'] : []),
+    ...(prefetches.length > 0
+      ? ['  if (threadIdx.x + threadIdx.y + threadIdx.z == 0) {', ...prefetches, '  }']
+      : []),
     ...decode,
     ...body,
     '}',

@@ -124,8 +124,9 @@ const table = (elements: Elements): Wgsl => ({
   atomicVector: () => [],
   storeVector: ({ ref, index }, values, helpers, exact, copied) => {
     const t = ref.buffer.dtype
-    const words = values.map((v, k) => elements.encode(t, v, helpers, exact[k])).join(', ')
-    return [`${ref.name}[(${index}) >> 2u] = ${copied ?? `vec4<${elements.type(t)}>(${words})`};`]
+    const encoded = (): string =>
+      `vec4<${elements.type(t)}>(${values.map((v, k) => elements.encode(t, v, helpers, exact[k])).join(', ')})`
+    return [`${ref.name}[(${index}) >> 2u] = ${copied ?? encoded()};`]
   },
   builtin: (axis) => (axis.startsWith('thread') ? `i32(local.${axis.slice(-1)})` : axis.replace('.', '_')),
   let: (name, _dtype, value) => `let ${name} = ${value};`,

@@ -5,7 +5,14 @@
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { type Dtype, INT_RANGE } from '../../ir/dtype.ts'
-import type { ArgSpec, ArgValue, DeviceBuffer, Entry, MatrixValue } from '../device.ts'
+import {
+  type ArgSpec,
+  type ArgValue,
+  type DeviceBuffer,
+  type Entry,
+  isMatrix,
+  type MatrixValue,
+} from '../device.ts'
 import { showKernel } from './errors.ts'
 import type { MatrixSpec } from './matrices.ts'
 
@@ -91,10 +98,8 @@ export function checkScalar(kernel: Entry, spec: ArgSpec, value: number): void {
   })
 }
 
-const isMatrix = (value: ArgValue): value is MatrixValue =>
-  typeof value === 'object' && value !== null && 'columns' in value
 const isBuffer = (value: ArgValue): value is DeviceBuffer =>
-  typeof value === 'object' && value !== null && !('columns' in value)
+  typeof value === 'object' && value !== null && !isMatrix(value)
 
 /**
  * Fills the block. `addressOf` resolves a buffer, refusing those that are freed or another device's; `describe` gives
