@@ -9,7 +9,8 @@
  */
 import { invariant } from '../ast/diagnostic.ts'
 import { type Axis, isDenseRoot } from '../ir/axis.ts'
-import { ceildiv, constant, type Expr, freeVars, type Load, mentions, walkExpr } from '../ir/expr.ts'
+import { type Access, accessesOf } from '../ir/elaborate/accesses.ts'
+import { ceildiv, constant, type Expr, freeVars, mentions } from '../ir/expr.ts'
 import { keyOf, sameExpr } from '../ir/keys.ts'
 import type { Assign, Buffer1, Iter, Iteration, Kernel1, Reduce1, Stmt1 } from '../ir/stage1.ts'
 
@@ -82,54 +83,21 @@ function firstWriters(kernel: Kernel1): ReadonlyMap<string, Writer> {
  */
 function isOwn(kernel: Kernel1, w: Writer): boolean {
   const [nest, ...inner] = w.enclosing
-  const target = w.stmt.targets[w.target]!
-  if (w.conditional || !nest || kernel.buffers.find((b) => b.name === target.buffer)?.role !== 'local')
-    return false
+  const { buffer } = w.stmt.targets[w.target]!
+  if (w.conditional || !nest || kernel.buffers.find((b) => b.name === buffer)?.role !== 'local') return false
   if (nest.iters.some((x) => x.kind !== 'S')) return false
   if (inner.some((it) => it.where.length > 0 || it.iters.some((x) => x.kind !== 'R'))) return false
-  const names = new Set(target.index.flatMap((e) => [...freeVars(e)]))
+  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
+  const accesses = (body: readonly Stmt1[]): readonly Access[] =>
+    accessesOf(body, axes).filter((a) => a.buffer === buffer)
+  const inside = accesses([nest])
+  const [first] = inside
+  if (!first || first.mode === 'read' || accesses(kernel.body.filter((s) => s !== nest)).length > 0)
+    return false
+  const names = new Set(first.index.flatMap((e) => [...freeVars(e)]))
   if (!nest.iters.every((x) => names.delete(x.name)) || names.size > 0) return false
-  const index = target.index.map(keyOf).join()
-  const inside = accessesOf([nest], target.buffer)
-  const others = kernel.body.filter((s) => s !== nest)
-  return (
-    accessesOf(others, target.buffer).length === 0 &&
-    inside.every((a) => a.load.index.map(keyOf).join() === index) &&
-    inside[0]?.stmt === w.stmt &&
-    inside.every((a) => a.stmt !== w.stmt || a.written)
-  )
-}
-
-interface Access1 {
-  readonly load: Load
-  readonly stmt: Stmt1
-  readonly written: boolean
-}
-
-/** Accesses to a buffer, in the order of the text. */
-function accessesOf(body: readonly Stmt1[], buffer: string): readonly Access1[] {
-  return body.flatMap((stmt): readonly Access1[] => {
-    const read = (e: Expr): Access1[] => {
-      const out: Access1[] = []
-      walkExpr(e, (x) => {
-        if (x.kind === 'load' && x.buffer === buffer) out.push({ load: x, stmt, written: false })
-      })
-      return out
-    }
-    switch (stmt.kind) {
-      case 'iterate':
-        return [...stmt.where.flatMap(read), ...accessesOf(stmt.body, buffer)]
-      case 'if':
-        return [...read(stmt.cond), ...accessesOf([...stmt.then, ...stmt.else], buffer)]
-      case 'let':
-        return read(stmt.value)
-      default: {
-        const written = stmt.targets.filter((t) => t.buffer === buffer)
-        const read1 = [...stmt.values, ...stmt.targets.flatMap((t) => t.index)].flatMap(read)
-        return [...read1, ...written.map((load) => ({ load, stmt, written: true }))]
-      }
-    }
-  })
+  const index = first.index.map(keyOf).join()
+  return inside.every((a) => a.index.map(keyOf).join() === index)
 }
 
 function covers(kernel: Kernel1, w: Writer): boolean {

@@ -19,10 +19,11 @@ export interface Access {
   readonly reducer: string | null
   readonly around: readonly OpenIter[]
   readonly span: Span | undefined
-  /** In the condition of an `if` around: neither value nor index. */
+  /** Its place in the order of the text. */
   readonly order: number
 }
 
+/** In the order of the text; what a statement reads comes before what it writes. */
 export function accessesOf(body: readonly Stmt1[], axes: ReadonlyMap<string, Axis>): readonly Access[] {
   const out: Access[] = []
   const add = (
@@ -64,10 +65,8 @@ export function accessesOf(body: readonly Stmt1[], axes: ReadonlyMap<string, Axi
         }
         default:
           for (const v of s.values) reads(v, around, lets)
-          for (const t of s.targets) {
-            for (const e of t.index) reads(e, around, lets)
-            add(t, s.kind, s.kind === 'reduce' ? s.reducer.name : null, around, lets)
-          }
+          for (const e of s.targets.flatMap((t) => t.index)) reads(e, around, lets)
+          for (const t of s.targets) add(t, s.kind, s.kind === 'reduce' ? s.reducer.name : null, around, lets)
       }
   }
   go(body, [], new Map())
