@@ -125,6 +125,28 @@ describe('what only WebGPU does', () => {
     y.free()
   })
 
+  test('clears all of a buffer between launches, however large', async () => {
+    const text = `@group(0) @binding(0) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(1) fn last() { y[arrayLength(&y) - 1u] += 1.0; }`
+    const m = await device.compile(wgsl('last', text, { last: ARGS.blocks }, [1, 1, 1]))
+    for (const n of [4, 1000, 4 * 256, 4 * 256 + 4, 300_000]) {
+      const y = device.alloc(4 * n, 'y')
+      const last = { kind: 'launch', module: m, entry: 'last', grid: [1, 1, 1], args: [y] } as const
+      const zeros = { kind: 'clear', buffer: y } as const
+      const once = new Float32Array(n)
+      once[n - 1] = 1
+      for (const list of [
+        [zeros, last],
+        [last, zeros, last],
+      ]) {
+        await device.upload(y, iota(n))
+        await device.run(list)
+        expect(new Float32Array(await device.download(y))).toEqual(once)
+      }
+      y.free()
+    }
+  })
+
   test('says that memory ran out where the buffer is first needed, and goes on without it', async () => {
     // SwiftShader has no single gibibyte although it allows buffers of that size; a GPU may run full instead.
     const { device, raw } = await openDevice()

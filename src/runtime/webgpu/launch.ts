@@ -6,6 +6,7 @@
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import type { ArgValue, Command } from '../device.ts'
 import { roundTo, wordDtype } from '../widen.ts'
+import { Clears } from './clears.ts'
 import { type GpuBuffer, USAGE } from './memory.ts'
 import type { GpuEntry, GpuModule } from './module.ts'
 import type { Session } from './session.ts'
@@ -15,7 +16,7 @@ type Ready =
   | { readonly kind: 'clear'; readonly buffer: GPUBuffer }
   | {
       readonly kind: 'launch'
-      readonly entry: GpuEntry
+      readonly pipeline: GPUComputePipeline
       readonly group: GPUBindGroup
       readonly offsets: readonly number[]
       readonly grid: readonly [number, number, number]
@@ -115,10 +116,12 @@ export interface Recorded {
 export class Launcher {
   readonly #session: Session
   readonly #scalars: Scalars
+  readonly #clears: Clears
 
   constructor(session: Session) {
     this.#session = session
     this.#scalars = new Scalars(session)
+    this.#clears = new Clears(session)
   }
 
   /**
@@ -128,7 +131,7 @@ export class Launcher {
   submit(commands: readonly Command[], stamps?: Stamps): void {
     const offsets = this.#scalars.write(commands)
     this.#encode(
-      commands.map((c, k) => ready(c, offsets[k]!, (entry, args) => this.#known(entry, args))),
+      this.#ready(commands, offsets, (entry, args) => this.#known(entry, args)),
       stamps,
     )
   }
@@ -138,22 +141,44 @@ export class Launcher {
     const scalars = new Scalars(this.#session)
     const offsets = scalars.write(commands)
     const groups = new Map<GpuEntry, Map<string, GPUBindGroup>>()
-    const list = commands.map((c, k) =>
-      ready(c, offsets[k]!, (entry, args) => {
-        const known = groups.get(entry) ?? new Map<string, GPUBindGroup>()
-        const key = buffersOf(args)
-          .map((b) => b.id)
-          .join()
-        const group = known.get(key) ?? this.#bind(entry, args, scalars)
-        groups.set(entry, known.set(key, group))
-        return group
-      }),
-    )
+    const list = this.#ready(commands, offsets, (entry, args) => {
+      const known = groups.get(entry) ?? new Map<string, GPUBindGroup>()
+      const key = buffersOf(args)
+        .map((b) => b.id)
+        .join()
+      const group = known.get(key) ?? this.#bind(entry, args, scalars)
+      groups.set(entry, known.set(key, group))
+      return group
+    })
     return { commands: list, free: () => scalars.free() }
   }
 
   replay(recorded: Recorded, stamps?: Stamps): void {
     this.#encode(recorded.commands, stamps)
+  }
+
+  /** Clears among launches are launches too: they need not end the pass. */
+  #ready(
+    commands: readonly Command[],
+    offsets: readonly number[],
+    group: (entry: GpuEntry, args: readonly ArgValue[]) => GPUBindGroup,
+  ): Ready[] {
+    const launches = commands.some((c) => c.kind === 'launch')
+    return commands.map((c, k): Ready => {
+      if (c.kind === 'clear') {
+        const buffer = c.buffer as GpuBuffer
+        const clear = launches ? this.#clears.of(buffer) : undefined
+        return clear ? { kind: 'launch', ...clear, offsets: [] } : { kind: 'clear', buffer: buffer.gpu }
+      }
+      const entry = entryOf(c)
+      return {
+        kind: 'launch',
+        pipeline: entry.pipeline,
+        group: group(entry, c.args),
+        offsets: entry.uniformBytes > 0 ? [offsets[k]!] : [],
+        grid: c.grid,
+      }
+    })
   }
 
   #encode(commands: readonly Ready[], stamps?: Stamps): void {
@@ -196,22 +221,6 @@ export class Launcher {
 
 const buffersOf = (args: readonly ArgValue[]): GpuBuffer[] =>
   args.filter((a): a is GpuBuffer => typeof a !== 'number')
-
-function ready(
-  c: Command,
-  offset: number,
-  group: (entry: GpuEntry, args: readonly ArgValue[]) => GPUBindGroup,
-): Ready {
-  if (c.kind === 'clear') return { kind: 'clear', buffer: (c.buffer as GpuBuffer).gpu }
-  const entry = entryOf(c)
-  return {
-    kind: 'launch',
-    entry,
-    group: group(entry, c.args),
-    offsets: entry.uniformBytes > 0 ? [offset] : [],
-    grid: c.grid,
-  }
-}
 
 /** WebGPU forbids one buffer under two arguments of a launch when either may be written. */
 function checkAliases(entry: GpuEntry, buffers: readonly GpuBuffer[]): void {
@@ -265,7 +274,7 @@ function encode(encoder: GPUCommandEncoder, commands: readonly Ready[], stamps?:
       return
     }
     pass ??= begin(k === 0, lastClear < k)
-    pass.setPipeline(c.entry.pipeline)
+    pass.setPipeline(c.pipeline)
     pass.setBindGroup(0, c.group, c.offsets)
     pass.dispatchWorkgroups(...c.grid)
   })

@@ -1,0 +1,69 @@
+/**
+ * Zeroing as a dispatch. A clear by the API is a copy command: it ends the pass, and the device waits before and after it
+ * for the other kind of work. A small kernel stays in the pass.
+ */
+import type { GpuBuffer } from './memory.ts'
+import type { Session } from './session.ts'
+
+const THREADS = 256
+/** Sizes of buffers are multiples of the elements' 16 bytes. */
+const TEXT = `@group(0) @binding(0) var<storage, read_write> out: array<vec4<u32>>;
+@compute @workgroup_size(${THREADS})
+fn clear(@builtin(global_invocation_id) at: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+  for (var k = at.x; k < arrayLength(&out); k += groups.x * ${THREADS}u) {
+    out[k] = vec4<u32>();
+  }
+}`
+
+/** What zeroes a buffer inside of a pass. */
+export interface ClearLaunch {
+  readonly pipeline: GPUComputePipeline
+  readonly group: GPUBindGroup
+  readonly grid: readonly [number, number, number]
+}
+
+export class Clears {
+  readonly #session: Session
+  #pipeline: GPUComputePipeline | undefined
+  readonly #groups = new Map<GpuBuffer, GPUBindGroup>()
+
+  constructor(session: Session) {
+    this.#session = session
+  }
+
+  /** Nothing for a buffer that is too large to be bound. */
+  of(buffer: GpuBuffer): ClearLaunch | undefined {
+    const { limits } = this.#session.device
+    if (buffer.gpu.size > limits.maxStorageBufferBindingSize) return undefined
+    const pipeline = this.#compiled()
+    const groups = Math.ceil(buffer.gpu.size / (16 * THREADS))
+    return {
+      pipeline,
+      group: this.#known(buffer, pipeline),
+      grid: [Math.min(groups, limits.maxComputeWorkgroupsPerDimension), 1, 1],
+    }
+  }
+
+  #compiled(): GPUComputePipeline {
+    const { device } = this.#session
+    this.#pipeline ??= device.createComputePipeline({
+      label: 'clear',
+      layout: 'auto',
+      compute: { module: device.createShaderModule({ label: 'clear', code: TEXT }), entryPoint: 'clear' },
+    })
+    return this.#pipeline
+  }
+
+  #known(buffer: GpuBuffer, pipeline: GPUComputePipeline): GPUBindGroup {
+    const known = this.#groups.get(buffer)
+    if (known) return known
+    const group = this.#session.device.createBindGroup({
+      label: 'clear',
+      layout: pipeline.getBindGroupLayout(0),
+      entries: [{ binding: 0, resource: { buffer: buffer.gpu } }],
+    })
+    this.#groups.set(buffer, group)
+    buffer.onFree.add(() => this.#groups.delete(buffer))
+    return group
+  }
+}
