@@ -1,27 +1,15 @@
 """Block-sparse x dense in f16 with f32 sums: PyTorch's BSR product and a Triton kernel, both tuned for each case.
 
-    python3 block_sparse.py CASES.json              one line of JSON for each result
-    python3 block_sparse.py CASES.json --warm B N   only compiles what that block size and width need
-
-CASES.json: {"folder", "quick", "cases": [{"id", "file", "size", "b", "width"}]}; arrays lie raw at FILE-indptr and
-FILE-indices (i32), FILE-values (f16), the dense operand at FOLDER/operand. Every call is recorded in a graph
-between two events, as those of the other peers are; times in microseconds.
+How it is called and what it prints: blocks.py. Arrays lie raw at FILE-indptr and FILE-indices (i32) and FILE-values (f16),
+the dense operand at FOLDER/operand (f16).
 """
-import json
-import os
-import subprocess
-import sys
-
 import numpy as np
 import torch
 import triton
 import triton.language as tl
 from torch.sparse._triton_ops import bsr_dense_addmm
 
-from clock import Clock, tuned
-
-F32 = 2.0**-24
-F16 = 2.0**-11
+from blocks import dense, raw, run, unwritten
 
 
 @triton.jit
@@ -79,90 +67,27 @@ def torch_calls(m, x, out):
 PEERS = (("PyTorch BSR, tuned", torch_calls), ("Triton, tuned", triton_calls))
 
 
-def read(case):
+def read(cases, case):
     size, b = case["size"], case["b"]
-    raw = lambda part, dtype: np.fromfile(case["file"] + "-" + part, dtype=dtype)
-    indptr = torch.from_numpy(raw("indptr", np.int32)).cuda()
-    indices = torch.from_numpy(raw("indices", np.int32)).cuda()
-    values = torch.from_numpy(raw("values", np.float16)).cuda().view(-1, b, b)
+    indptr, indices = (raw(f"{case['file']}-{part}", np.int32) for part in ("indptr", "indices"))
+    values = raw(f"{case['file']}-values", np.float16).view(-1, b, b)
     bsr = torch.sparse_bsr_tensor(indptr, indices, values, size=(size, size))
     across = size // b
-    dense = torch.zeros(across, b, across, b, dtype=torch.float16, device="cuda")
+    whole = torch.zeros(across, b, across, b, dtype=torch.float16, device="cuda")
     rows = torch.repeat_interleave(torch.arange(across, device="cuda"), indptr.diff().long())
-    dense[rows, :, indices.long(), :] = values
-    return dict(b=b, indptr=indptr, indices=indices, values=values, bsr=bsr, dense=dense.view(size, size))
+    whole[rows, :, indices.long(), :] = values
+    m = dict(b=b, indptr=indptr, indices=indices, values=values, bsr=bsr, dense=whole.view(size, size))
+    return m, dense(cases, case, "operand")
 
 
-def verdict(out, dense, x):
-    """The worst error as a share of the sum of magnitudes, and whether every element is within rounding."""
-    a, b = dense.double(), x.double()
-    want, scale = a @ b, a.abs() @ b.abs()
-    off = (out.double() - want).abs()
-    bound = scale * (2 * F32 + F32 * (8 + 2 * dense.shape[1] ** 0.5)) + F16 * want.abs()
-    return bool((off <= bound).all()), float((off / scale.clamp_min(1e-30)).max())
+def empty(m, x):
+    return unwritten(*x.shape)
 
 
-def warm(cases, b, n):
-    case = next(c for c in cases["cases"] if c["b"] == b and c["width"] == n)
-    m = read(case)
-    x = torch.randn(case["size"], n, device="cuda", dtype=torch.float16)
-    out = torch.empty_like(x)
-    for _, calls in PEERS:
-        for _, call in calls(m, x, out):
-            try:
-                call()
-            except Exception:
-                pass
-    torch.cuda.synchronize()
+def expected(m, x):
+    a, b = m["dense"].double(), x.double()
+    return a @ b, a.abs() @ b.abs(), a.shape[1]
 
 
-def warm_all(path, cases):
-    """Compiling takes a second for each configuration, and processes share what is compiled through the disk."""
-    pairs = sorted({(c["b"], c["width"]) for c in cases["cases"]})
-    command = lambda b, n: [sys.executable, __file__, path, "--warm", str(b), str(n)]
-    quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    at_once = max(1, min(len(pairs), (os.cpu_count() or 2) // 2))
-    for k in range(0, len(pairs), at_once):
-        for p in [subprocess.Popen(command(*pair), **quiet) for pair in pairs[k : k + at_once]]:
-            try:
-                p.wait(timeout=120)
-            except subprocess.TimeoutExpired:
-                p.kill()
-
-
-def main():
-    with open(sys.argv[1]) as f:
-        cases = json.load(f)
-    if "--warm" in sys.argv:
-        at = sys.argv.index("--warm")
-        warm(cases, int(sys.argv[at + 1]), int(sys.argv[at + 2]))
-        return
-    print(f"PyTorch {torch.__version__}, Triton {triton.__version__}", flush=True)
-    warm_all(sys.argv[1], cases)
-    clock = Clock()
-    operand = torch.from_numpy(np.fromfile(os.path.join(cases["folder"], "operand"), dtype=np.float16)).cuda()
-    for case in cases["cases"]:
-        size, n = case["size"], case["width"]
-        m = read(case)
-        x = operand[: size * n].view(size, n)
-        for name, calls in PEERS:
-            out = torch.full((size, n), float("nan"), device="cuda", dtype=torch.float16)
-            result = dict(id=case["id"], name=name, note="", error=None, times=None)
-            try:
-                config, call, tried = tuned(clock, calls(m, x, out))
-                out.fill_(float("nan"))
-                call()
-                torch.cuda.synchronize()
-                ok, result["error"] = verdict(out, m["dense"], x)
-                result["facts"] = dict(configuration=config, tried=tried)
-                if ok:
-                    result["times"] = clock.measure(call)
-                result["result"] = "ok" if ok else "wrong"
-                result["note"] = "" if ok else "elements are not within rounding of float64"
-            except Exception as error:
-                result["result"] = "failed"
-                result["note"] = str(error).strip().split("\n")[0][:300]
-            print(json.dumps(result), flush=True)
-
-
-main()
+if __name__ == "__main__":
+    run(PEERS, read, empty, expected)

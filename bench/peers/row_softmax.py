@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import torch
 
-from clock import Clock
+from clock import Clock, print_result
 
 F32 = 2.0**-24
 
@@ -63,20 +63,17 @@ def main():
         m = read(case)
         want, bound = expected(m)
         for name, peer in PEERS:
-            result = dict(id=case["id"], name=name, note="", error=None, times=None)
-            try:
+
+            def measured(result):
                 call, recorded = peer(m)
                 off = (call().double() - want).abs()
                 ok = bool((off <= bound * want + 1e-37).all())
                 result["error"] = float(off.max()) if len(off) else 0.0
                 if ok:
                     result["times"] = clock.measure(call) if recorded else clock.measure_calls(call)
-                result["result"] = "ok" if ok else "wrong"
-                result["note"] = "" if ok else "elements are not within rounding of float64"
-            except Exception as error:
-                result["result"] = "failed"
-                result["note"] = str(error).strip().split("\n")[0][:300]
-            print(json.dumps(result), flush=True)
+                return ok
+
+            print_result(case, name, measured)
         del m, want, bound
 
 
