@@ -5,18 +5,9 @@
 import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
-import {
-  add,
-  cast,
-  constant,
-  type Expr,
-  freeVars,
-  load,
-  rewriteExpr,
-  variable,
-  walkExpr,
-} from '../ir/expr.ts'
-import { get, store } from './kernel.ts'
+import { cast, constant, type Expr, freeVars, load, rewriteExpr, variable, walkExpr } from '../ir/expr.ts'
+import { gather } from './gather.ts'
+import { store } from './kernel.ts'
 import type { Order, Rising } from './known.ts'
 import type { Queue } from './queue.ts'
 import { type Column, type LaunchSpec, natural, read, type Use, write } from './spec.ts'
@@ -174,6 +165,18 @@ export class Frame {
     return evaluate(e, this.sizes)
   }
 
+  /** Whether an expression is over sizes that are known. */
+  isKnown(e: Expr): boolean {
+    return [...freeVars(e)].every((v) => this.sizes.has(v))
+  }
+
+  /** A size of its own for a number, so that kernels serve other sizes. */
+  sized(value: number): Expr {
+    const name = `@size ${this.sizes.size}`
+    this.sizes.set(name, value)
+    return variable(name)
+  }
+
   /** A new column with the values of an expression. */
   compute(name: string, e: Expr): void {
     const t = this.terms([e])
@@ -222,48 +225,6 @@ export class Frame {
     if (this.entry) gather(this.queue, order, [...pairs, [this.entry, entry]], { first: from, count })
     else gather(this.queue, order, pairs, { first: from, count, places: entry })
     return out
-  }
-}
-
-/** Columns that one launch moves, within the buffers that every device binds. */
-const AT_ONCE = 3
-
-/** `to[s] = from[order[s + first]]` for each pair; `places` becomes that piece of `order` itself. */
-function gather(
-  q: Queue,
-  order: Column,
-  pairs: readonly (readonly [from: Column, to: Column])[],
-  {
-    first = 0,
-    count = order.length,
-    places,
-  }: { readonly first?: number; readonly count?: number; readonly places?: Column } = {},
-): void {
-  for (let lo = 0; lo < pairs.length; lo += AT_ONCE) {
-    const some = pairs.slice(lo, lo + AT_ONCE)
-    const also = lo === 0 ? places : undefined
-    q.launch({
-      key: 'gather',
-      threads: count,
-      columns: {
-        x_order: natural(order),
-        ...Object.fromEntries(
-          some.flatMap(([from, to], k) => [
-            [`x_from${k}`, read(from)],
-            [`x_to${k}`, write(to)],
-          ]),
-        ),
-        ...(also ? { x_places: write(also) } : {}),
-      },
-      sizes: { x_first: first },
-      body: (e) => {
-        const at = get('x_order', add(e, variable('x_first')))
-        return [
-          ...some.map(([from], k) => store(`x_to${k}`, e, load(`x_from${k}`, [at], from.dtype))),
-          ...(also ? [store('x_places', e, at)] : []),
-        ]
-      },
-    })
   }
 }
 

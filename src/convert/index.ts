@@ -16,10 +16,11 @@
  *   kernel fuses the maps it needs and no mapped coordinate is stored.
  * - `order.ts`: lexicographic order, from what order there is (`known.ts`: what follows without a look): leading keys in order cut runs that are sorted within
  *   themselves, trailing ones in order are left out, all in order is one reading pass.
- * - `source.ts`: levels → coordinates. `queries.ts`, `sorts.ts`: what maps and selections ask of the entries, as
- *   flags and scans over runs. `split.ts`: parts, by counting. `levels.ts`: coordinates → levels: flags, their
- *   scan, and segment ends; dense levels are arithmetic; `repeats.ts`: where nonunique axes begin new positions.
- *   `place.ts`: one part, with the checks that are not proved; `claims.ts`: what axes claim.
+ * - `source.ts` (`walk-up.ts`): levels → coordinates, of the tensor's own axes (`inverse.ts`). `queries.ts`, `sorts.ts`:
+ *   what maps and selections ask of the entries, as flags and scans over runs. `split.ts`: parts, by counting.
+ *   `levels.ts`: coordinates → levels: flags, their scan, and segment ends; dense levels are arithmetic; `repeats.ts`:
+ *   where nonunique axes begin new positions. `place.ts`: one part, with the checks that are not proved; `claims.ts`:
+ *   what axes claim.
  *
  * The arrays are those of `formats/convert.ts`, element for element; sums of equal coordinates are taken in the
  * values' own type there, so they can differ by rounding. What is larger than a buffer of the device may be is refused

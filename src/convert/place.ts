@@ -5,34 +5,18 @@ import { segmentsOf } from '../formats/parts/tables.ts'
 import { treesOf } from '../formats/storage.ts'
 import type { StoredAxis } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
-import { evaluate } from '../ir/evaluate.ts'
-import {
-  add,
-  binary,
-  cast,
-  constant,
-  type Expr,
-  freeVars,
-  ge,
-  int,
-  load,
-  mul,
-  select,
-  substitute,
-  variable,
-} from '../ir/expr.ts'
+import { add, cast, constant, type Expr, freeVars, load, mul, variable } from '../ir/expr.ts'
 import type { FormatInstance, PartInstance } from '../ir/format.ts'
 import { checkClaimOn } from './claims.ts'
 import type { Frame } from './frame.ts'
+import { bindTables, checkMap, inverseTables } from './inverse.ts'
 import { atomic, get, next, store, zero } from './kernel.ts'
 import { measure, type Scope } from './keys.ts'
 import type { DeviceLevel, Dimension } from './level.ts'
 import { buildTree } from './levels.ts'
 import { evaluateQueries } from './queries.ts'
 import type { Queue } from './queue.ts'
-import { reduce } from './scan.ts'
 import { evaluateSort } from './sorts.ts'
-import { bindTables, guarded, type Inverse } from './source.ts'
 import { type Column, natural, read, update, write } from './spec.ts'
 
 /** A part as it lies on the device: like `StoredPart` of `formats/convert.ts`. */
@@ -84,7 +68,7 @@ export async function storePart(
   const loads = inverseTables(instance, tables, frame)
   bindTables(frame, loads)
   const measured = await measureExtents(frame, instance)
-  if (!checked) await checkMap(frame, part, context, loads)
+  if (!checked) await checkMap(frame, part, context.dims, loads)
   let built = await buildLevels(frame, instance)
   for (const [name, width] of built.widths) {
     measured.set(name, Math.max(measured.get(name) ?? 0, width))
@@ -112,21 +96,6 @@ export async function storePart(
   return { part, levels, size, values, tables, measured }
 }
 
-/** Tables as inverses load them, with what lies outside. */
-export function inverseTables(
-  instance: FormatInstance,
-  tables: ReadonlyMap<string, Column>,
-  frame: Pick<Frame, 'sizes'>,
-): Inverse['tables'] {
-  return new Map(
-    instance.tables.map(({ name, fill }) => {
-      const column = tables.get(name)
-      invariant(column, `nothing gives the table ${name}`)
-      return [name, { column, fill: evaluate(fill, frame.sizes) }]
-    }),
-  )
-}
-
 /** Lists on the device, and their numbers of segments among the sizes. */
 export function sizesOf(given: Given): Map<string, number> {
   const sizes = new Map(given.sizes)
@@ -134,16 +103,13 @@ export function sizesOf(given: Given): Map<string, number> {
   return sizes
 }
 
-const isKnown = (e: Expr, sizes: ReadonlyMap<string, number>): boolean =>
-  [...freeVars(e)].every((v) => sizes.has(v))
-
 /** Extents that are sizes to be measured: 1 + the largest coordinate. */
 async function measureExtents(frame: Frame, instance: FormatInstance): Promise<Map<string, number>> {
   const open = new Set(instance.measured.map((m) => m.name))
   const found = new Map<string, number>()
   for (const [k, name] of instance.order.entries()) {
     const axis = instance.axes.find((a) => a.name === name)
-    if (axis?.extent.kind !== 'var' || isKnown(axis.extent, frame.sizes)) continue
+    if (axis?.extent.kind !== 'var' || frame.isKnown(axis.extent)) continue
     if (!open.has(axis.extent.name)) continue
     const [, hi] = await measure(frame, next(instance.map[k]!))
     found.set(axis.extent.name, Math.max(found.get(axis.extent.name) ?? 0, hi))
@@ -155,7 +121,7 @@ async function measureExtents(frame: Frame, instance: FormatInstance): Promise<M
 function dimensionOf(frame: Frame, instance: FormatInstance, axis: StoredAxis): Dimension {
   const open = new Set(instance.measured.map((m) => m.name))
   const value = (what: string, e: Expr): number | null => {
-    if (isKnown(e, frame.sizes)) return frame.size(e)
+    if (frame.isKnown(e)) return frame.size(e)
     if (what === 'width' && e.kind === 'var' && open.has(e.name)) return null
     return fail({
       code: 'bind/missing-size',
@@ -212,77 +178,6 @@ async function buildLevels(frame: Frame, instance: FormatInstance): Promise<Buil
   }
   invariant(at, `${instance.text} has axes`)
   return { levels, at, size, widths, uneven }
-}
-
-/** Tries the map and its inverse on every entry. */
-async function checkMap(
-  frame: Frame,
-  { label, instance }: PartInstance,
-  { queue: q, dims }: Context,
-  tables: Inverse['tables'],
-): Promise<void> {
-  const mapped = new Map(instance.order.map((name, k) => [name, instance.map[k]!]))
-  const range: Expr[] = []
-  for (const [name, e] of mapped) {
-    const axis = instance.axes.find((a) => a.name === name)
-    range.push(binary('lt', e, int(0)))
-    if (!axis || !isKnown(axis.extent, frame.sizes)) continue
-    frame.sizes.set(`@extent ${name}`, frame.size(axis.extent))
-    range.push(ge(e, variable(`@extent ${name}`)))
-  }
-  const back = instance.inverse.map((e) => guarded(substitute(e, mapped), tables))
-  const differs = back.map((e, k) => binary('ne', e, variable(dims[k]!.name)))
-  const t = frame.terms([...range, ...differs])
-  const cells = q.cells(2)
-  const any = (conditions: readonly Expr[], e: Expr): Expr =>
-    select(
-      conditions.reduce((a, b) => binary('or', a, b)),
-      next(e),
-      int(0),
-    )
-  reduce(q, {
-    ...t,
-    key: `check ${range.length} ${t.key}`,
-    n: frame.n,
-    op: 'max',
-    values: (e) => [any(t.at(e).slice(0, range.length), e), any(t.at(e).slice(range.length), e)],
-    count: 2,
-    cells,
-  })
-  const [outside = 0, wrong = 0] = await q.numbers([cells, cells + 1])
-  const where = label === '' ? '' : ` in part ${label}`
-  const names = dims.map((d) => d.name)
-  if (outside > 0)
-    fail({
-      code: 'format/map-range',
-      message: `the map of ${instance.text} leaves the extents of its axes${where}: ${await pointOf(frame, names, outside - 1)}`,
-      expected: 'coordinates from 0 to the extent of each axis',
-      hint: 'correct the extents, or what the part selects',
-    })
-  if (wrong > 0)
-    fail({
-      code: 'format/not-inverse',
-      message: `the inverse of ${instance.text} does not undo its map${where}: ${await pointOf(frame, names, wrong - 1)}`,
-      expected: 'the coordinate it came from',
-      hint: 'the map must keep different coordinates apart, and the inverse must name the old ones in order',
-    })
-}
-
-/** `(i, j) = (3, 5)`: the coordinates of an entry, for a message. */
-export async function pointOf(frame: Frame, dims: readonly string[], entry: number): Promise<string> {
-  const { queue: q } = frame
-  const cells = q.cells(dims.length)
-  const t = frame.terms(dims.map((d) => variable(d)))
-  q.launch({
-    ...t,
-    key: `point ${t.key}`,
-    threads: 1,
-    columns: { ...t.columns, x_totals: q.totals },
-    sizes: { ...t.sizes, x_at: entry, x_cell: cells },
-    body: () => t.at(variable('x_at')).map((x, k) => store('x_totals', add(variable('x_cell'), int(k)), x)),
-  })
-  const found = await q.numbers(dims.map((_, k) => cells + k))
-  return `(${dims.join(', ')}) = (${found.join(', ')})`
 }
 
 /** Values where their entries stand, the fill elsewhere; values at one position add up. */

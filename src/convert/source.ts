@@ -2,15 +2,12 @@
  * Stored tensors on a device back to coordinates: every position's coordinate on each level is an expression over
  * the position, evaluated where it is used. Only the parents of ragged and compressed levels become columns.
  */
-import { invariant } from '../ast/diagnostic.ts'
 import { hasIndices, isPadded, type StoredAxis } from '../ir/axis.ts'
 import { when } from '../ir/build.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import {
-  add,
   all,
   binary,
-  call,
   constant,
   div,
   type Expr,
@@ -20,20 +17,18 @@ import {
   load,
   lt,
   mod,
-  mul,
-  rewriteExpr,
-  select,
-  sub,
   substitute,
   variable,
 } from '../ir/expr.ts'
 import { ENTRY, Frame } from './frame.ts'
-import { flag, get, loop, next, scalar, store } from './kernel.ts'
+import { bindTables, guarded, type Inverse } from './inverse.ts'
+import { flag, get, store } from './kernel.ts'
 import type { Order } from './known.ts'
 import type { DeviceLevel } from './level.ts'
 import type { Queue } from './queue.ts'
 import { reduce, scan } from './scan.ts'
-import { type Column, natural, read, update, write } from './spec.ts'
+import { type Column, natural, write } from './spec.ts'
+import { walkUp } from './walk-up.ts'
 
 /** A tensor over axes as it lies on a device. */
 export interface DeviceStored {
@@ -44,35 +39,6 @@ export interface DeviceStored {
   readonly values: Column | null
   readonly dtype: Dtype
   readonly fill: number
-}
-
-/** How stored coordinates go back to those of the tensor. */
-export interface Inverse {
-  readonly dims: readonly { readonly name: string; readonly extent: number }[]
-  /** Over the names of the axes; one for each dimension. */
-  readonly exprs: readonly Expr[]
-  readonly sizes: ReadonlyMap<string, number>
-  readonly tables: ReadonlyMap<string, { readonly column: Column; readonly fill: number }>
-}
-
-/** A load that reads `fill` outside of its table. */
-export function guarded(e: Expr, tables: Inverse['tables']): Expr {
-  return rewriteExpr(e, (x) => {
-    const table = x.kind === 'load' ? tables.get(x.buffer) : undefined
-    const at = x.kind === 'load' ? x.index[0] : undefined
-    if (!table || !at) return undefined
-    return select(all([ge(at, int(0)), lt(at, variable(`@length ${nameOf(x)}`))]), x, int(table.fill))
-  })
-}
-
-const nameOf = (x: Expr): string => (x.kind === 'load' ? x.buffer : '')
-
-/** Puts tables and their lengths where expressions of a frame find them. */
-export function bindTables(frame: Frame, tables: Inverse['tables']): void {
-  for (const [name, { column }] of tables) {
-    frame.tables.set(name, column)
-    frame.sizes.set(`@length ${name}`, column.length)
-  }
 }
 
 /**
@@ -91,7 +57,7 @@ export async function entriesOf(q: Queue, stored: DeviceStored, inverse: Inverse
     const whole = stored.trees.length === 1
     const at = whole
       ? variable(ENTRY)
-      : mod(div(variable(ENTRY), sized(positions, after)), sized(positions, size))
+      : mod(div(variable(ENTRY), positions.sized(after)), positions.sized(size))
     walkUp(positions, tree, at, coordinates, made)
   }
   const dims = inverse.exprs.map((e) => guarded(substitute(e, coordinates), inverse.tables))
@@ -120,133 +86,6 @@ function orderOf({ trees }: DeviceStored, { dims, exprs }: Inverse): Order {
   return out
 }
 
-/** A size of its own for a number, so that kernels serve other sizes. */
-function sized(frame: Frame, value: number): Expr {
-  const name = `@size ${frame.sizes.size}`
-  frame.sizes.set(name, value)
-  return variable(name)
-}
-
-/** Coordinates of each level above position `at` of a chain's last. */
-function walkUp(
-  frame: Frame,
-  tree: readonly DeviceLevel[],
-  at: Expr,
-  coordinates: Map<string, Expr>,
-  made: Column[],
-): void {
-  let position = at
-  for (let k = tree.length - 1; k >= 0; k--) {
-    const level = tree[k]!
-    const above = tree[k - 1]
-    const { axis, indptr, indices } = level
-    const table = (what: string, column: Column): string => {
-      const name = `@${what} ${axis.name}`
-      frame.tables.set(name, column)
-      return name
-    }
-    const own = position
-    if (!above) {
-      const stored = indices ? load(table('indices', indices), [own], 'i32') : own
-      coordinates.set(axis.name, stored)
-      return
-    }
-    if (axis.kind === 'dense_fixed' || axis.kind === 'sparse_fixed') {
-      const width = sized(frame, level.width ?? level.extent)
-      position = div(own, width)
-      coordinates.set(
-        axis.name,
-        indices ? load(table('indices', indices), [own], 'i32') : sub(own, mul(position, width)),
-      )
-      continue
-    }
-    invariant(indptr, `${axis.name} has segments`)
-    const parents = level.mask ? null : parentsOf(frame.queue, indptr, above.positions, level.positions)
-    const bits = level.mask ? bitsOf(frame.queue, level, above.positions) : null
-    const parent = parents ?? bits!.parents
-    made.push(parent, ...(bits ? [bits.coordinates] : []))
-    position = load(table('parents', parent), [own], 'i32')
-    const stored = indices ?? bits?.coordinates
-    coordinates.set(
-      axis.name,
-      stored
-        ? load(table('indices', stored), [own], 'i32')
-        : sub(own, load(table('indptr', indptr), [position], 'i32')),
-    )
-  }
-}
-
-/** The parent position of each position: its number where a segment begins, then the largest so far. */
-function parentsOf(q: Queue, indptr: Column, parents: number, positions: number): Column {
-  const out = q.column(positions, 'i32', 'parents')
-  q.clear(out)
-  q.launch({
-    key: 'segments',
-    threads: parents,
-    columns: { x_indptr: natural(indptr), x_out: write(out) },
-    body: (p) => [
-      when(lt(get('x_indptr', p), get('x_indptr', next(p))), [store('x_out', get('x_indptr', p), p)]),
-    ],
-  })
-  scan(q, {
-    key: 'parents',
-    n: positions,
-    op: 'max',
-    columns: { x_out: update(out) },
-    value: (e) => get('x_out', e),
-    body: (e, most, own) => [store('x_out', e, binary('max', most, own))],
-  })
-  return out
-}
-
-const WORD = 32
-
-/** Parents and coordinates of the bits that are set. */
-function bitsOf(q: Queue, level: DeviceLevel, parents: number): { parents: Column; coordinates: Column } {
-  const { indptr, mask, positions, extent } = level
-  invariant(indptr && mask, 'a bitmap has a mask')
-  const out = {
-    parents: q.column(positions, 'i32', 'parents'),
-    coordinates: q.column(positions, 'i32', 'coordinates'),
-  }
-  const isSet = (word: Expr, bit: Expr): Expr =>
-    select(
-      eq(bit, int(WORD - 1)),
-      lt(word, int(0)),
-      eq(mod(div(word, call('shift_left', [int(1), bit])), int(2)), int(1)),
-    )
-  q.launch({
-    key: 'bits',
-    threads: parents,
-    columns: {
-      x_indptr: natural(indptr),
-      x_mask: read(mask),
-      x_parents: write(out.parents),
-      x_coordinates: write(out.coordinates),
-    },
-    sizes: { x_words: Math.ceil(extent / WORD) },
-    body: (p) => {
-      const at = scalar('x_at', get('x_indptr', p))
-      const word = scalar('x_word', int(0))
-      return [
-        ...at.declare,
-        ...word.declare,
-        loop('x_k', variable('x_words'), (k) => [
-          word.set(get('x_mask', add(mul(p, variable('x_words')), k))),
-          loop('x_bit', int(WORD), (bit) => [
-            when(isSet(word.value, bit), [
-              store('x_parents', at.value, p),
-              store('x_coordinates', at.value, add(mul(k, int(WORD)), bit)),
-              at.set(next(at.value)),
-            ]),
-          ]),
-        ]),
-      ]
-    },
-  })
-  return out
-}
-
 /** Conditions of what is an entry: no padding, within the tensor, and stored if it is in a dense level. */
 function keptIf(
   frame: Frame,
@@ -258,11 +97,11 @@ function keptIf(
   const levels = stored.trees.flat()
   const out = levels
     .filter((l) => l.axis.kind === 'sparse_fixed')
-    .map((l) => lt(coordinates.get(l.axis.name)!, sized(frame, l.extent)))
+    .map((l) => lt(coordinates.get(l.axis.name)!, frame.sized(l.extent)))
   const plain = inverse.exprs.every((e) => e.kind === 'var')
   if (!plain)
     for (const [k, d] of inverse.dims.entries())
-      out.push(ge(dims[k]!, int(0)), lt(dims[k]!, sized(frame, d.extent)))
+      out.push(ge(dims[k]!, int(0)), lt(dims[k]!, frame.sized(d.extent)))
   if (stored.values && !isExact(stored)) {
     frame.tables.set(VALUES, stored.values)
     frame.signed.add(VALUES)
