@@ -21,7 +21,7 @@ import { MAX_ARGUMENTS } from './arguments.ts'
 import { type Chip, chipFeatures, chipLimits } from './chip.ts'
 import type { Image, KernelCompiler } from './compiler.ts'
 import { CudaContext } from './context.ts'
-import type { CudaDriver, DriverCalls, Handle } from './driver.ts'
+import type { CudaDriver, DriverCalls } from './driver.ts'
 import { CudaCallError, isSticky } from './errors.ts'
 import { FILL } from './fills.ts'
 import { CudaGraph, type GraphHost } from './graph.ts'
@@ -29,9 +29,7 @@ import { Launcher } from './launch.ts'
 import { type CudaBuffer, CudaMemory, checkRange } from './memory.ts'
 import { CudaModule } from './module.ts'
 import { CudaEvent, CudaStream } from './stream.ts'
-
-/** Pairs of timing events in use at once. */
-const MAX_TIMED = 128
+import { Timer } from './timer.ts'
 
 export interface CudaDeviceParts {
   readonly driver: CudaDriver
@@ -58,8 +56,7 @@ export class CudaDevice implements Device {
   readonly #modules = new Set<CudaModule>()
   readonly #events = new Set<CudaEvent>()
   #filling: Promise<void> | undefined
-  /** For timing, used again and again. */
-  readonly #timers: Handle[] = []
+  readonly #timer: Timer
 
   constructor(parts: CudaDeviceParts) {
     const { driver, chip } = parts
@@ -71,6 +68,7 @@ export class CudaDevice implements Device {
     this.#memory = new CudaMemory(driver, chip.memoryBytes)
     this.#context = new CudaContext(driver, chip, (asked, label) => this.#memory.state(asked, label))
     this.#calls = driver.calls
+    this.#timer = new Timer(this.#context)
     this.#launcher = new Launcher(
       this.#context,
       this.#memory,
@@ -181,11 +179,12 @@ export class CudaDevice implements Device {
         expected: 'a whole number, 1 or more',
       })
     }
-    const times: number[] = []
-    while (times.length < repeats) {
-      times.push(...(await this.#timeSome(commands, Math.min(MAX_TIMED, repeats - times.length), between)))
-    }
-    return times
+    const { main } = this.#context
+    return this.#timer.time(
+      repeats,
+      () => this.#launcher.queue(commands, main, this.#graphs.waitForEach),
+      () => between?.launch(this.#graphs.main),
+    )
   }
 
   async graph(commands: readonly Command[]): Promise<CudaGraph> {
@@ -211,13 +210,12 @@ export class CudaDevice implements Device {
     this.#context.dispose(() => {
       for (const graph of [...this.#graphs.graphs]) graph.release()
       for (const event of [...this.#events]) event.release()
-      for (const event of this.#timers) this.#calls.cuEventDestroy_v2(event)
+      this.#timer.release()
       for (const module of this.#modules) {
         module.released = true
         this.#calls.cuModuleUnload(module.handle)
       }
       for (const buffer of [...this.#memory.live]) this.#memory.free(buffer)
-      this.#timers.length = 0
       this.#modules.clear()
     })
   }
@@ -228,46 +226,6 @@ export class CudaDevice implements Device {
     const loaded = new CudaModule(driver, this.chip, module, image, (m) => this.#unload(m))
     this.#modules.add(loaded)
     return loaded
-  }
-
-  async #timeSome(commands: readonly Command[], count: number, between?: Graph): Promise<number[]> {
-    const events = this.#takeTimers(2 * count)
-    const { main } = this.#context
-    const record = (event: Handle): void =>
-      this.#context.check('cuEventRecord', this.#calls.cuEventRecord(event, main.handle))
-    try {
-      this.#context.within('timing', () => {
-        this.#context.join()
-        for (let i = 0; i < count; i++) {
-          between?.launch(this.#graphs.main)
-          record(events[2 * i]!)
-          this.#launcher.queue(commands, main, this.#graphs.waitForEach)
-          record(events[2 * i + 1]!)
-        }
-      })
-      await this.#context.idle('timing', main)
-      return this.#context.within('timing', () =>
-        Array.from({ length: count }, (_, i) => {
-          const out = new Float32Array(1)
-          const code = this.#calls.cuEventElapsedTime(out, events[2 * i]!, events[2 * i + 1]!)
-          this.#context.check('cuEventElapsedTime', code)
-          return out[0]!
-        }),
-      )
-    } finally {
-      this.#timers.push(...events)
-    }
-  }
-
-  #takeTimers(count: number): Handle[] {
-    return this.#context.within('timing', () => {
-      const out = new BigUint64Array(1)
-      while (this.#timers.length < count) {
-        this.#context.check('cuEventCreate', this.#calls.cuEventCreate(out, 0))
-        this.#timers.push(out[0]!)
-      }
-      return this.#timers.splice(0, count)
-    })
   }
 
   #own(stream: Stream): CudaStream {

@@ -1,0 +1,71 @@
+/** Times on the device of what is queued, by events around it. */
+import type { CudaContext } from './context.ts'
+import type { Handle } from './driver.ts'
+
+/** Pairs of events in use at once. */
+const MAX_TIMED = 128
+
+export class Timer {
+  readonly #context: CudaContext
+  /** Used again and again. */
+  readonly #events: Handle[] = []
+
+  constructor(context: CudaContext) {
+    this.#context = context
+  }
+
+  /** Milliseconds that each repeat of what `queue` puts into the main queue takes, after what `between` puts there. */
+  async time(repeats: number, queue: () => void, between: () => void): Promise<number[]> {
+    const times: number[] = []
+    while (times.length < repeats) {
+      times.push(...(await this.#timeSome(Math.min(MAX_TIMED, repeats - times.length), queue, between)))
+    }
+    return times
+  }
+
+  /** The context must be current. */
+  release(): void {
+    for (const event of this.#events) this.#context.calls.cuEventDestroy_v2(event)
+    this.#events.length = 0
+  }
+
+  async #timeSome(count: number, queue: () => void, between: () => void): Promise<number[]> {
+    const { calls, main } = this.#context
+    const events = this.#take(2 * count)
+    const record = (event: Handle): void =>
+      this.#context.check('cuEventRecord', calls.cuEventRecord(event, main.handle))
+    try {
+      this.#context.within('timing', () => {
+        this.#context.join()
+        for (let i = 0; i < count; i++) {
+          between()
+          record(events[2 * i]!)
+          queue()
+          record(events[2 * i + 1]!)
+        }
+      })
+      await this.#context.idle('timing', main)
+      return this.#context.within('timing', () =>
+        Array.from({ length: count }, (_, i) => {
+          const out = new Float32Array(1)
+          const code = calls.cuEventElapsedTime(out, events[2 * i]!, events[2 * i + 1]!)
+          this.#context.check('cuEventElapsedTime', code)
+          return out[0]!
+        }),
+      )
+    } finally {
+      this.#events.push(...events)
+    }
+  }
+
+  #take(count: number): Handle[] {
+    return this.#context.within('timing', () => {
+      const out = new BigUint64Array(1)
+      while (this.#events.length < count) {
+        this.#context.check('cuEventCreate', this.#context.calls.cuEventCreate(out, 0))
+        this.#events.push(out[0]!)
+      }
+      return this.#events.splice(0, count)
+    })
+  }
+}
