@@ -22,8 +22,9 @@ import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { closeOver } from '../ir/reductions.ts'
 import { bodiesOf, exprsOf, type Found } from '../ir/tree.ts'
 import { allocations, type Context } from './context.ts'
-import type { Footprint, Use } from './footprint.ts'
+import type { Footprint } from './footprint.ts'
 import { linear } from './linear.ts'
+import type { Use } from './uses.ts'
 
 /** One loop as a digit of a dimension. */
 interface Digit {

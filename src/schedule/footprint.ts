@@ -2,82 +2,23 @@
  * What one iteration of a loop touches of a buffer: the elements named by one index expression, as the loops
  * inside run. Caching copies exactly these, by clones of those loops, so gathers need no intervals.
  */
-import { targetsOf, writesOf } from '../ir/accesses.ts'
+import { writesOf } from '../ir/accesses.ts'
 import { when } from '../ir/build.ts'
-import {
-  children,
-  type Expr,
-  freeVars,
-  int,
-  lt,
-  mentions,
-  rewriteExpr,
-  someExpr,
-  substitute,
-  variable,
-} from '../ir/expr.ts'
+import { type Expr, freeVars, int, lt, mentions, someExpr, substitute, variable } from '../ir/expr.ts'
 import type { Memory } from '../ir/instr.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print2.ts'
 import { closeOver } from '../ir/reductions.ts'
-import { type Body, exprsOf, type Found, mapExprs, stmt, withBodies } from '../ir/tree.ts'
+import { type Found, stmt } from '../ir/tree.ts'
 import { checkConstantExtent } from './checks.ts'
 import type { Context } from './context.ts'
 import { linear } from './linear.ts'
 import type { CacheScope } from './steps.ts'
+import type { Use } from './uses.ts'
 
 /** Elements of one cached buffer beyond which no thread or block can hold it. */
 const SIZE_LIMIT: Readonly<Record<CacheScope, number>> = { register: 1024, shared: 65536 }
-
-/** One access inside of the loop. */
-export interface Use {
-  readonly mode: 'read' | 'write'
-  readonly index: readonly Expr[]
-  /** The loops around it, from the loop's body inwards. */
-  readonly path: readonly For[]
-  /** Under an `if`, a branch of a `select`, or behind `and` / `or`: it may not happen. */
-  readonly conditional: boolean
-  readonly stmt: Stmt
-  /** Which statement of the loop's body it belongs to. */
-  readonly child: number
-}
-
-/** All accesses to a buffer in a body, searches included (with no index). */
-export function usesOf(body: Body, buffer: string): readonly Use[] {
-  const out: Use[] = []
-  const go = (list: Body, path: readonly For[], conditional: boolean, top: number | undefined): void => {
-    list.forEach((s, k) => {
-      const child = top ?? k
-      const expr = (e: Expr, within: readonly For[], maybe: boolean): void => {
-        const use = (index: readonly Expr[]): void => {
-          out.push({ mode: 'read', index, path: within, conditional: maybe, stmt: s, child })
-        }
-        if (e.kind === 'load' && e.buffer === buffer) use(e.index)
-        if (e.kind === 'search' && e.buffer === buffer) use([])
-        const lazy = e.kind === 'select' || (e.kind === 'binary' && (e.op === 'and' || e.op === 'or'))
-        for (const [n, c] of children(e).entries()) expr(c, within, maybe || (lazy && n > 0))
-      }
-      const inner = s.kind === 'for' ? [...path, s] : path
-      if (s.kind === 'for') {
-        expr(s.extent, path, conditional)
-        for (const [n, g] of s.guards.entries()) expr(g, inner, conditional || n > 0)
-        go(s.body, inner, conditional, child)
-        return
-      }
-      for (const e of exprsOf(s)) expr(e, path, conditional)
-      for (const t of targetsOf(s))
-        if (t.buffer === buffer)
-          out.push({ mode: 'write', index: t.index, path, conditional, stmt: s, child })
-      if (s.kind === 'if') {
-        go(s.then, path, true, child)
-        go(s.else, path, true, child)
-      }
-    })
-  }
-  go(body, [], false, undefined)
-  return out
-}
 
 export interface Footprint {
   /** Thread-bound loops around, each a dimension of a shared copy. */
@@ -299,27 +240,4 @@ export function copyNest(
     print.conditions.filter((c) => !dependsOn(c, own)),
     nest,
   )
-}
-
-/** Rewrites the loads of a buffer, each with the loops around it. */
-export function replaceLoads(
-  body: Body,
-  buffer: string,
-  by: (index: readonly Expr[], path: readonly For[]) => Expr,
-): Body {
-  const go = (list: Body, path: readonly For[]): Body =>
-    list.map((s) => {
-      const inner = s.kind === 'for' ? [...path, s] : path
-      const expr = (e: Expr, within: readonly For[]): Expr =>
-        rewriteExpr(e, (x) => (x.kind === 'load' && x.buffer === buffer ? by(x.index, within) : undefined))
-      let out = s
-      if (s.kind === 'for')
-        out = stmt<For>({ ...s, extent: expr(s.extent, path), guards: s.guards.map((g) => expr(g, inner)) })
-      else out = mapExprs(s, (e) => expr(e, path))
-      return withBodies(
-        out,
-        s.kind === 'for' ? [go(s.body, inner)] : s.kind === 'if' ? [go(s.then, path), go(s.else, path)] : [],
-      )
-    })
-  return go(body, [])
 }

@@ -8,22 +8,13 @@ import type { Context } from '../context.ts'
 import { fillNest } from '../copy-fill.ts'
 import { isContiguous, type Tile, tileIndex, tileOf } from '../copy-tile.ts'
 import { allocatedIn } from '../depend.ts'
-import {
-  checkStable,
-  copyNest,
-  type Footprint,
-  footprint,
-  localIndex,
-  readConditions,
-  replaceLoads,
-  type Use,
-  usesOf,
-} from '../footprint.ts'
+import { checkStable, copyNest, type Footprint, footprint, localIndex, readConditions } from '../footprint.ts'
 import { withoutNeedlessGuards } from '../padded-guards.ts'
 import type { Primitive } from '../primitive.ts'
 import { featureMajor } from '../samples.ts'
 import type { CacheReadStep } from '../steps.ts'
 import { inMemory } from '../tiles.ts'
+import { replaceLoads, type Use, usesOf } from '../uses.ts'
 
 /**
  * `cache_read B at jo in shared -> Bs`: in each iteration of `jo`, what the iteration reads of `B` is copied

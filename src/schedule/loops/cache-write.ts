@@ -7,20 +7,12 @@ import { checkOneNest } from '../checks.ts'
 import { type Condition, conditionsAround, hoistable } from '../conditions.ts'
 import type { Context } from '../context.ts'
 import { allocatedIn, writtenIn } from '../depend.ts'
-import {
-  checkStable,
-  copyNest,
-  type Footprint,
-  footprint,
-  localIndex,
-  replaceLoads,
-  type Use,
-  usesOf,
-} from '../footprint.ts'
+import { checkStable, copyNest, type Footprint, footprint, localIndex } from '../footprint.ts'
 import type { Primitive } from '../primitive.ts'
 import { featureMajor } from '../samples.ts'
 import type { CacheWriteStep } from '../steps.ts'
 import { inMemory } from '../tiles.ts'
+import { replaceLoads, type Use, usesOf } from '../uses.ts'
 
 /**
  * `cache_write C at i in register -> Cr`: what an iteration of `i` writes to `C` goes to a local buffer, which
