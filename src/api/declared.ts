@@ -1,12 +1,16 @@
 /** Declared memories and instructions by name, for steps that TypeScript takes. */
 import { fail } from '../ast/diagnostic.ts'
+import type * as Ast from '../ast/nodes.ts'
+import { parseExpression } from '../ast/parse.ts'
+import { constantArguments, type Family } from '../ir/elaborate/index.ts'
+import { Report } from '../ir/elaborate/report.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
 import type { CacheScope } from '../schedule/steps.ts'
 
 /** What a program declares or imports. */
 export interface Declarations {
-  readonly memories: ReadonlyMap<string, Memory>
-  readonly instrs: ReadonlyMap<string, Instr>
+  readonly memories: ReadonlyMap<string, Family<Memory>>
+  readonly instrs: ReadonlyMap<string, Family<Instr>>
 }
 
 /** Where a copy lives: `shared`, `register`, or a declared memory. */
@@ -16,15 +20,38 @@ export function placeOf(
 ): { readonly scope: CacheScope; readonly memory?: Memory } {
   // What is no place at all is refused with the step.
   if (place === 'shared' || place === 'register' || place === undefined) return { scope: place }
-  const memory = typeof place === 'string' ? memories.get(place) : place
+  const memory =
+    typeof place === 'string' ? instanceOf('memory', place, memories, ['shared', 'register']) : place
   return memory
     ? { scope: memory.scope, memory }
     : unknown('memory', String(place), ['shared', 'register', ...memories.keys()])
 }
 
 export function instrOf(name: string | Instr, { instrs }: Declarations): Instr {
-  if (typeof name !== 'string') return name
-  return instrs.get(name) ?? unknown('instruction', name, [...instrs.keys()])
+  return typeof name === 'string' ? instanceOf('instruction', name, instrs) : name
+}
+
+/** `tile`, or `tile(f16, 64)`. */
+function instanceOf<T>(
+  what: string,
+  text: string,
+  families: ReadonlyMap<string, Family<T>>,
+  more: readonly string[] = [],
+): T {
+  const use = families.has(text) ? { name: text, args: [] } : callOf(text)
+  const family = use && families.get(use.name)
+  if (!family) return unknown(what, use?.name ?? text, [...more, ...families.keys()])
+  const span = { source: text, start: 0, end: text.length }
+  const report = new Report()
+  const args = constantArguments({ name: { name: family.name, span }, args: use.args, span }, family, report)
+  report.finish()
+  return family.of(args!)
+}
+
+function callOf(text: string): { readonly name: string; readonly args: readonly Ast.Expr[] } | undefined {
+  if (!text.includes('(')) return undefined
+  const e = parseExpression({ name: text, text })
+  return e.kind === 'call' ? { name: e.fn.name, args: e.args } : undefined
 }
 
 const unknown = (what: string, name: string, candidates: readonly string[]): never =>

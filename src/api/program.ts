@@ -2,7 +2,7 @@
 import { fail, SptError } from '../ast/diagnostic.ts'
 import type { Program as Parsed } from '../ast/program.ts'
 import { loadProgram, programOf, type ReadText } from '../ast/resolve-imports.ts'
-import { type Elaborated, elaborate } from '../ir/elaborate/index.ts'
+import { type Elaborated, elaborate, type Family } from '../ir/elaborate/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
 import { expectArgument, show } from './check.ts'
@@ -32,14 +32,14 @@ export class SptProgram {
     return this.#e.formats
   }
 
-  /** What the program declares or imports, for `tensorize` and for tests of it. */
+  /** What the program declares or imports, for `tensorize` and for tests of it; with parameters, the examples. */
   get instructions(): ReadonlyMap<string, Instr> {
-    return this.#e.instrs
+    return examples(this.#e.instrs)
   }
 
-  /** The memories that it declares or imports. */
+  /** The memories that it declares or imports; with parameters, the examples. */
   get memories(): ReadonlyMap<string, Memory> {
-    return this.#e.memories
+    return examples(this.#e.memories)
   }
 
   /**
@@ -75,6 +75,14 @@ export class SptProgram {
       sources: this.sources,
     })
   }
+}
+
+/** Instances under the names that the program has for them: `m`, `m(f16, 64)`. */
+function examples<T extends { readonly name: string }>(families: ReadonlyMap<string, Family<T>>) {
+  const named = [...families].flatMap(([name, f]) =>
+    f.examples.map((x) => [name + x.name.slice(f.name.length), x] as const),
+  )
+  return new Map(named)
 }
 
 /** A program from its text alone. @throws SptError with every error found */

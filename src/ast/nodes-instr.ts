@@ -1,11 +1,34 @@
 /** Memories and instructions that a program declares (`nodes.ts` has the rest of the AST). */
 import type { Expr, Ident, Item, Iterate, Node, TypeName } from './nodes.ts'
 
-/** `memory name: f32[16, 8] in register of 32 threads replicated aligned 16 { element …, address … or texts }`. */
+/** A parameter of a memory or an instruction: `n`, an integer, or `t: f16 or bf16`, one of these types. */
+export interface TileParam extends Node {
+  readonly name: Ident
+  readonly types: readonly TypeName[] | null
+}
+/** `tile(f16, 64)`: a memory or an instruction by name, with its arguments: integers, and names of types. */
+export interface Instance extends Node {
+  readonly name: Ident
+  readonly args: readonly Expr[]
+}
+/** `require n % 8 == 0`, of parameters. */
+export interface Limit extends Item {
+  readonly kind: 'limit'
+  readonly cond: Expr
+}
+/** `examples (f16, 64), (bf16, 256)`: arguments with which the declaration is checked, and an instruction tested. */
+export interface Examples extends Item {
+  readonly kind: 'examples'
+  readonly of: readonly (readonly Expr[])[]
+}
+
+/** `memory name(n): f32[16, n] in register of 32 threads replicated aligned 16 { element …, address … or texts }`. */
 export interface Memory extends Item {
   readonly kind: 'memory'
   readonly name: Ident
-  readonly type: TypeName
+  readonly params: readonly TileParam[]
+  /** A scalar type, or a parameter that is one. */
+  readonly type: Ident
   readonly shape: readonly Expr[]
   readonly scope: Ident
   readonly threads: Expr | null
@@ -16,7 +39,7 @@ export interface Memory extends Item {
   /** Elaboration asks for those that the scope needs. */
   readonly items: readonly MemoryItem[]
 }
-export type MemoryItem = ElementMap | AddressMap | MemoryText
+export type MemoryItem = ElementMap | AddressMap | MemoryText | Limit | Examples
 /** `element (lane, slot) -> (e, …)`: the coordinates of what a thread holds. */
 export interface ElementMap extends Item {
   readonly kind: 'element'
@@ -45,10 +68,11 @@ export interface Need extends Node {
   readonly args: readonly string[]
 }
 
-/** `instr name(operands) by 32 threads asynchronous { iterate … cuda `…` }`. */
+/** `instr name(params)(operands) by 32 threads asynchronous { iterate … cuda `…` }`. */
 export interface Instr extends Item {
   readonly kind: 'instr'
   readonly name: Ident
+  readonly params: readonly TileParam[]
   readonly operands: readonly Operand[]
   readonly threads: Expr | null
   readonly words: readonly Ident[]
@@ -56,13 +80,14 @@ export interface Instr extends Item {
 }
 /**
  * `C: f32[16, 8] in tiles aligned 16`; the memory is `global`, `shared`, or the name of a declared one, of which there
- * may be several: `in tiles or rows`.
+ * may be several: `in tiles or rows(8)`.
  */
 export interface Operand extends Node {
   readonly name: Ident
-  readonly type: TypeName
+  /** As in memories. */
+  readonly type: Ident
   readonly shape: readonly Expr[]
-  readonly memories: readonly Ident[]
+  readonly memories: readonly Instance[]
   readonly aligned: Expr | null
   readonly mapped: Mapped | null
 }

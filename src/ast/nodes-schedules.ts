@@ -1,6 +1,7 @@
 /** Schedules and their steps: the part of the AST that says how kernels run (`nodes.ts` has the rest). */
 import type { Span } from './diagnostic.ts'
 import type { BindTarget, Expr, FormatUse, Ident, Item, Node } from './nodes.ts'
+import type { Instance } from './nodes-instr.ts'
 
 /** `schedule kernel.name(params) { steps }`. */
 export interface Schedule extends Item {
@@ -118,7 +119,7 @@ export interface CacheReadStep extends Item {
   readonly kind: 'cache_read'
   readonly buffer: Ident
   readonly at: LoopRef
-  readonly memory: Ident
+  readonly memory: Instance
   readonly layout: CopyLayout
   readonly into: Ident | null
 }
@@ -127,14 +128,14 @@ export interface CacheWriteStep extends Item {
   readonly kind: 'cache_write'
   readonly buffer: Ident
   readonly at: LoopRef
-  readonly memory: Ident
+  readonly memory: Instance
   readonly into: Ident | null
 }
-/** `tensorize ii with mma`. */
+/** `tensorize ii with mma(f16)`. */
 export interface TensorizeStep extends Item {
   readonly kind: 'tensorize'
   readonly loop: LoopRef
-  readonly instr: Ident
+  readonly instr: Instance
 }
 /** `accumulate C over s`, `accumulate C over s by 4` or `accumulate C over s by 4 within t -> Cc`. */
 export interface AccumulateStep extends Item {
@@ -209,5 +210,6 @@ export type Step =
   | FissionStep
   | RfactorStep
   | AtomicStep
+  | ClusterStep
   | CombineStep
   | UseStep

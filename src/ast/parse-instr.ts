@@ -11,18 +11,44 @@ import {
   item,
   list,
   maybe,
+  maybeList,
   slotsOf,
   spanOf,
   word,
 } from './parse-context.ts'
 
+/** A scalar type, or a parameter that stands for one. */
+function elementType(id: ast.Ident, params: readonly ast.TileParam[]): ast.Ident {
+  const own = params.flatMap((p) => (p.types ? [p.name.name] : []))
+  return typeName<string>(id, [...ast.SCALAR_TYPES, ...own])
+}
+
 export const instructions: Actions = {
-  Memory(_, name, _c, type, _o, shape, _e, _in, scope, threads, replicated, aligned, open, items, close) {
+  Memory(
+    _,
+    name,
+    params,
+    _c,
+    type,
+    _o,
+    shape,
+    _e,
+    _in,
+    scope,
+    threads,
+    replicated,
+    aligned,
+    open,
+    items,
+    close,
+  ) {
     const body = all<ast.MemoryItem>(items)
+    const own = maybeList<ast.TileParam>(params)
     const node: ast.Memory = {
       kind: 'memory',
       name: get(name),
-      type: typeName(get(type), ast.SCALAR_TYPES),
+      params: own,
+      type: elementType(get(type), own),
       shape: list(shape),
       scope: get(scope),
       threads: maybe(threads),
@@ -32,6 +58,22 @@ export const instructions: Actions = {
       span: spanOf(this),
     }
     return blockItem(node, { open, close }, slotsOf(body))
+  },
+  TileParams: (_, params, _close) => list(params),
+  InstrParams: (params, _) => get(params),
+  TileParam(name, _, types): ast.TileParam {
+    const ids = types.children[0] ? list<ast.Ident>(types.children[0]) : null
+    const known = ids?.map((t) => typeName(t, ast.SCALAR_TYPES)) ?? null
+    return { name: get(name), types: known, span: spanOf(this) }
+  },
+  Limit(_, cond) {
+    return item<ast.Limit>({ kind: 'limit', cond: get(cond), span: spanOf(this) })
+  },
+  Examples(_, of) {
+    return item<ast.Examples>({ kind: 'examples', of: list(of), span: spanOf(this) })
+  },
+  Instance(name, args): ast.Instance {
+    return { name: get(name), args: maybeList(args), span: spanOf(this) }
   },
   MemoryThreads: (_, count, _threads) => get(count),
   Aligned: (_, bytes) => get(bytes),
@@ -59,12 +101,16 @@ export const instructions: Actions = {
     return { name: get(name), args: maybe<readonly string[]>(args) ?? [], span: spanOf(this) }
   },
   NeedArgs: (_, args, _close) => args.asIteration().children.map((c) => c.sourceString),
-  Instr(_, name, _open, operands, _close, threads, words, open, items, close) {
+  Instr(_, name, params, _open, operands, _close, threads, words, open, items, close) {
     const body = all<ast.InstrItem>(items)
+    const own = maybeList<ast.TileParam>(params)
+    const taken = list<ast.Operand>(operands)
+    for (const o of taken) elementType(o.type, own)
     const node: ast.Instr = {
       kind: 'instr',
       name: get(name),
-      operands: list(operands),
+      params: own,
+      operands: taken,
       threads: maybe(threads),
       words: words.children.map(word),
       items: body,
@@ -78,7 +124,7 @@ export const instructions: Actions = {
   Operand(name, _colon, type, _open, shape, _close, _in, memories, aligned, mapped): ast.Operand {
     return {
       name: get(name),
-      type: typeName(get(type), ast.SCALAR_TYPES),
+      type: get(type),
       shape: list(shape),
       memories: list(memories),
       aligned: maybe(aligned),

@@ -1,9 +1,33 @@
 /** Memories and instructions as text. The texts of targets are printed as they are written. */
-import { bracketed, type Doc } from './doc.ts'
-import type { Expr, Instr, InstrItem, Iterate, Memory, MemoryItem, Need, Operand } from './nodes.ts'
+import { bracketed, commas, type Doc, group, nest } from './doc.ts'
+import type {
+  Examples,
+  Expr,
+  Instance,
+  Instr,
+  InstrText,
+  Iterate,
+  Limit,
+  Memory,
+  MemoryItem,
+  Need,
+  Operand,
+  TileParam,
+} from './nodes.ts'
 import { exprDoc } from './print-expr.ts'
-import { exprs, names, tuple } from './print-parts.ts'
+import { exprs, names, optional, tuple } from './print-parts.ts'
 import type { Printer } from './printer.ts'
+
+const paramText = ({ name, types }: TileParam): string =>
+  types ? `${name.name}: ${types.map((t) => t.name).join(' or ')}` : name.name
+
+/** `tile(f16, 64)`. */
+export const instanceDoc = ({ name, args }: Instance): Doc => [name.name, optional(exprs(args))]
+
+const ofParams = (x: Limit | Examples): Doc =>
+  x.kind === 'limit'
+    ? ['require ', exprDoc(x.cond)]
+    : ['examples ', group(nest(commas(x.of.map((args) => tuple(exprs(args))))))]
 
 const typed = (type: string, shape: readonly Expr[]): Doc => bracketed(`${type}[`, exprs(shape), ']')
 const aligned = (bytes: Expr | null): Doc => (bytes ? [' aligned ', exprDoc(bytes)] : '')
@@ -11,7 +35,7 @@ const aligned = (bytes: Expr | null): Doc => (bytes ? [' aligned ', exprDoc(byte
 export function printMemory(p: Printer, m: Memory): void {
   const threads: Doc = m.threads ? [' of ', exprDoc(m.threads), ' threads'] : ''
   const head: Doc = [
-    `memory ${m.name.name}: `,
+    [`memory ${m.name.name}`, optional(m.params.map(paramText)), ': '],
     typed(m.type.name, m.shape),
     ` in ${m.scope.name}`,
     threads,
@@ -26,6 +50,7 @@ export function printMemory(p: Printer, m: Memory): void {
 }
 
 function itemDoc(m: MemoryItem): Doc {
+  if (m.kind === 'limit' || m.kind === 'examples') return ofParams(m)
   if (m.kind === 'text')
     return `${m.what === 'fill' ? 'fill ' : ''}${m.target.name}${needsText(m.needs)} \`${m.code.name}\``
   return m.kind === 'element'
@@ -43,11 +68,12 @@ export function printInstr(p: Printer, s: Instr, iterate: (s: Iterate, first: bo
   const operands = s.operands.map(operandDoc)
   const threads: Doc = s.threads ? [' by ', exprDoc(s.threads), ' threads'] : ''
   const words = s.words.map((w) => ` ${w.name}`)
-  const head: Doc = [bracketed(`instr ${s.name.name}(`, operands, ')'), threads, ...words]
+  const params = s.params.length > 0 ? `(${s.params.map(paramText).join(', ')})` : ''
+  const head: Doc = [bracketed(`instr ${s.name.name}${params}(`, operands, ')'), threads, ...words]
   p.block(s.trivia, true, head, () => {
     s.items.forEach((x, k) => {
       if (x.kind === 'iterate') iterate(x, k === 0)
-      else p.item(x.trivia, k === 0, textDoc(x))
+      else p.item(x.trivia, k === 0, x.kind === 'text' ? textDoc(x) : ofParams(x))
     })
   })
 }
@@ -55,13 +81,14 @@ export function printInstr(p: Printer, s: Instr, iterate: (s: Iterate, first: bo
 const operandDoc = (o: Operand): Doc => [
   `${o.name.name}: `,
   typed(o.type.name, o.shape),
-  ` in ${o.memories.map((m) => m.name).join(' or ')}`,
+  ' in ',
+  ...o.memories.map((m, k): Doc => [k > 0 ? ' or ' : '', instanceDoc(m)]),
   aligned(o.aligned),
   o.mapped ? ' mapped' : '',
   o.mapped?.swizzle ? [' swizzle ', exprDoc(o.mapped.swizzle)] : '',
 ]
 
-function textDoc(t: Exclude<InstrItem, Iterate>): Doc {
+function textDoc(t: InstrText): Doc {
   const what = t.what === 'run' ? '' : `${t.what} `
   const from = t.from === null ? '' : ` from ${Number.isInteger(t.from) ? t.from.toFixed(1) : t.from}`
   return `${what}${t.target.name}${from}${needsText(t.needs)} \`${t.code.name}\``

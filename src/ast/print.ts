@@ -24,7 +24,7 @@ import type {
 import { printChoice } from './print-choices.ts'
 import { exprDoc, primaryDoc } from './print-expr.ts'
 import { partsDoc, printFormat } from './print-format.ts'
-import { printInstr, printMemory } from './print-instr.ts'
+import { instanceDoc, printInstr, printMemory } from './print-instr.ts'
 import { axisDoc, exprs, names, optional, run, tuple, values, widest } from './print-parts.ts'
 import { Printer } from './printer.ts'
 
@@ -193,14 +193,15 @@ function stepDoc(s: Step): Doc {
     case 'vectorize':
       return `vectorize ${printLoop(s.loop)}`
     case 'tensorize':
-      return `tensorize ${printLoop(s.loop)} with ${s.instr.name}`
+      return [`tensorize ${printLoop(s.loop)} with `, instanceDoc(s.instr)]
     case 'require':
       return s.relation === 'multiple'
         ? [`require ${s.size.name} % `, primaryDoc(s.by), ' == 0']
         : [`require ${s.size.name} == `, exprDoc(s.by)]
     case 'cache_read':
       return [
-        `cache_read ${s.buffer.name} at ${printLoop(s.at)} in ${s.memory.name}`,
+        `cache_read ${s.buffer.name} at ${printLoop(s.at)} in `,
+        instanceDoc(s.memory),
         s.layout.transposed ? ' transposed' : '',
         s.layout.stride ? [' stride ', exprDoc(s.layout.stride)] : '',
         s.layout.by ? [' by ', exprDoc(s.layout.by)] : '',
@@ -217,7 +218,7 @@ function stepDoc(s: Step): Doc {
     case 'pipeline':
       return [`pipeline ${printLoop(s.loop)} by `, exprDoc(s.by)]
     case 'cache_write':
-      return `${s.kind} ${s.buffer.name} at ${printLoop(s.at)} in ${s.memory.name}${arrow(s.into)}`
+      return [`${s.kind} ${s.buffer.name} at ${printLoop(s.at)} in `, instanceDoc(s.memory), arrow(s.into)]
     case 'compute_at':
       return `compute_at ${s.iteration.name} at ${printLoop(s.at)}`
     case 'fission':

@@ -5,7 +5,7 @@
 import { fail, type Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { printStep } from '../ast/print.ts'
-import type { Schedule } from '../ir/elaborate/index.ts'
+import type { Argument, Family, Schedule } from '../ir/elaborate/index.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import type { ThreadAxis } from '../ir/expr.ts'
 import { arithmetic, integer, type Known } from './arguments.ts'
@@ -269,7 +269,7 @@ function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
         span,
       })
     case 'tensorize': {
-      const instr = env.schedule.instrs.get(step.instr.name)!
+      const instr = instanceOf(env.schedule.instrs.get(step.instr.name.name)!, step.instr, env)
       return loop({ kind: 'tensorize', loop: ref(step.loop), instr, span })
     }
     case 'accumulate':
@@ -290,7 +290,7 @@ function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
         kind: step.kind,
         buffer: names.buffer(step.buffer),
         at: ref(step.at),
-        ...memory(step.memory, env.schedule),
+        ...memory(step.memory, env),
         ...(step.kind === 'cache_read' ? layout(step.layout, env) : {}),
         ...(step.into ? { into: names.fresh(step.into) } : {}),
         span,
@@ -324,16 +324,19 @@ function layout({ transposed, stride, by, padded }: Ast.CopyLayout, env: Env): C
   }
 }
 
-function memory(m: Ast.Ident, schedule: Schedule): Pick<CacheReadStep, 'scope' | 'memory'> {
-  if (m.name === 'shared' || m.name === 'register') return { scope: m.name }
-  const declared = schedule.memories.get(m.name)
-  if (declared) return { scope: declared.scope, memory: declared }
-  return fail({
-    code: 'schedule/unknown-memory',
-    message: `there is no memory ${m.name}`,
-    span: m.span,
-    lookup: { name: m.name, candidates: ['shared', 'register'] },
-    expected: 'shared or register',
-    hint: 'cache in the memory of a block or of a thread',
+function memory(use: Ast.Instance, env: Env): Pick<CacheReadStep, 'scope' | 'memory'> {
+  const { name } = use.name
+  if (name === 'shared' || name === 'register') return { scope: name }
+  const declared = instanceOf(env.schedule.memories.get(name)!, use, env)
+  return { scope: declared.scope, memory: declared }
+}
+
+/** The memory or instruction that a step names; its arguments fit, except that a value may be none. */
+function instanceOf<T>(family: Family<T>, use: Ast.Instance, env: Env): T {
+  const args = use.args.map((e, k): Argument => {
+    const types = family.params[k]!.types
+    const type = types?.find((t) => e.kind === 'name' && e.name === t)
+    return type ?? integer(e, env)
   })
 }
+  return family.of(args, use.span)

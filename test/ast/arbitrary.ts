@@ -384,7 +384,8 @@ const loop: Arb<ast.LoopRef> = fc.record({ nest: fc.option(ident), name: ident, 
 const args = fc.array(expr, { maxLength: 2 })
 const two: Arb<readonly [ast.Ident, ast.Ident]> = fc.tuple(ident, ident)
 const loops = fc.array(loop, { minLength: 1, maxLength: 3 })
-const cache = { buffer: ident, at: loop, memory: ident, into: fc.option(ident) }
+const instance: Arb<ast.Instance> = fc.record({ name: ident, args }).map((i) => ({ ...i, span }))
+const cache = { buffer: ident, at: loop, memory: instance, into: fc.option(ident) }
 /** One generator for each kind, so that none can be forgotten. */
 export const STEPS: {
   readonly [K in Exclude<ast.Step['kind'], 'each'>]: Arb<
@@ -542,30 +543,45 @@ const needs = fc.array(need, { maxLength: 2 })
 const target = fc.constantFrom('cuda', 'wgsl').map((name) => ({ name, span }))
 const code = fc.string().map((s) => ({ name: `a${s.replaceAll('`', '"')}z`, span }))
 const memoryText: Arb<ast.MemoryText> = fc
+const tileParams: Arb<ast.TileParam[]> = fc.array(
+  fc.record({ name: ident, types: fc.option(some(typeName)) }).map((p) => ({ ...p, span })),
+  { maxLength: 2 },
+)
+const ofParams = fc.oneof<Arb<ast.Limit | ast.Examples>[]>(
+  expr.map((cond) => ({ kind: 'limit', cond, span })),
+  some(args).map((of) => ({ kind: 'examples', of, span })),
+)
+/** A type, or a parameter that stands for one. */
+const elementType = (params: readonly ast.TileParam[]): Arb<ast.Ident> =>
+  fc.oneof(typeName, ...params.flatMap((p) => (p.types ? [fc.constant(p.name)] : [])))
   .record({ what: fc.constantFrom<ast.MemoryText['what'][]>('type', 'fill'), target, needs, code })
   .map((t) => ({ kind: 'text', ...t, span }))
-const memory: Arb<ast.Memory> = fc
-  .record({
-    name: ident,
-    type: typeName,
-    shape,
-    scope: ident,
-    threads: fc.option(expr),
-    replicated: fc.boolean(),
-    aligned: fc.option(expr),
-    items: fc
-      .array(
-        fc.oneof<Arb<ast.MemoryItem>[]>(
-          memoryText,
-          fc
-            .record({ lane: ident, slot: ident, to: some(expr) })
-            .map((m) => ({ kind: 'element', ...m, span })),
-          fc.record({ from: some(ident), to: expr }).map((m) => ({ kind: 'address', ...m, span })),
-        ),
-        { maxLength: 2 },
-      )
-      .chain((list) => dressed(list, plain)),
-  })
+const memory: Arb<ast.Memory> = tileParams
+  .chain((params) =>
+    fc.record({
+      name: ident,
+      params: fc.constant(params),
+      type: elementType(params),
+      shape,
+      scope: ident,
+      threads: fc.option(expr),
+      replicated: fc.boolean(),
+      aligned: fc.option(expr),
+      items: fc
+        .array(
+          fc.oneof<Arb<ast.MemoryItem>[]>(
+            memoryText,
+            ofParams,
+            fc
+              .record({ lane: ident, slot: ident, to: some(expr) })
+              .map((m) => ({ kind: 'element', ...m, span })),
+            fc.record({ from: some(ident), to: expr }).map((m) => ({ kind: 'address', ...m, span })),
+          ),
+          { maxLength: 2 },
+        )
+        .chain((list) => dressed(list, plain)),
+    }),
+  )
   .map((m) => ({ kind: 'memory', ...m, span }))
 const instrText: Arb<ast.InstrText> = fc
   .record({
@@ -576,29 +592,32 @@ const instrText: Arb<ast.InstrText> = fc
     code,
   })
   .map((t) => ({ kind: 'text', ...t, span }))
-const instr: Arb<ast.Instr> = fc
-  .record({
-    name: ident,
-    operands: some(
-      fc
-        .record({
-          name: ident,
-          type: typeName,
-          shape,
-          memories: some(ident),
-          aligned: fc.option(expr),
-          mapped: fc.option(fc.record({ swizzle: fc.option(expr) })),
-        })
-        .map((o) => ({ ...o, span })),
-    ),
-    threads: fc.option(expr),
-    words: fc
-      .subarray(['asynchronous', 'ordered', 'counted', 'atomic'])
-      .map((ws) => ws.map((name) => ({ name, span }))),
-    items: fc
-      .array(fc.oneof<Arb<ast.InstrItem>[]>(iterate, instrText), { maxLength: 3 })
-      .chain((list) => dressed(list, (x) => (x.kind === 'text' ? plain() : stmtPlace(x)))),
-  })
+const instr: Arb<ast.Instr> = tileParams
+  .chain((params) =>
+    fc.record({
+      name: ident,
+      params: fc.constant(params),
+      operands: some(
+        fc
+          .record({
+            name: ident,
+            type: elementType(params),
+            shape,
+            memories: some(instance),
+            aligned: fc.option(expr),
+            mapped: fc.option(fc.record({ swizzle: fc.option(expr) })),
+          })
+          .map((o) => ({ ...o, span })),
+      ),
+      threads: fc.option(expr),
+      words: fc
+        .subarray(['asynchronous', 'ordered', 'counted', 'atomic'])
+        .map((ws) => ws.map((name) => ({ name, span }))),
+      items: fc
+        .array(fc.oneof<Arb<ast.InstrItem>[]>(iterate, instrText, ofParams), { maxLength: 3 })
+        .chain((list) => dressed(list, (x) => (x.kind === 'iterate' ? stmtPlace(x) : plain()))),
+    }),
+  )
   .map((s) => ({ kind: 'instr', ...s, span }))
 
 export const decl: Arb<ast.Decl> = fc.oneof<Arb<ast.Decl>[]>(

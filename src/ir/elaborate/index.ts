@@ -8,7 +8,8 @@ import type { Kernel1 } from '../stage1.ts'
 import { type Choice, elaborateChoice } from './choices.ts'
 import { ambiguity, type FindFormat, formatNamed } from './format-uses.ts'
 import { elaborateFormat } from './formats.ts'
-import { elaborateInstr } from './instrs.ts'
+import { constantArguments, type Family, familyOf } from './instances.ts'
+import { elaborateInstr, type FindMemory } from './instrs.ts'
 import { elaborateKernel } from './kernels.ts'
 import { elaborateMemory } from './memories.ts'
 import { elaborateMonoid } from './monoids.ts'
@@ -24,6 +25,7 @@ export {
   type Statistic,
 } from './choices.ts'
 export { type FormatExpression, parseFormatExpression } from './format-expressions.ts'
+export { type Argument, constantArguments, type Family } from './instances.ts'
 export type { AppliedFormat, Schedule, ScheduleParam } from './schedules.ts'
 
 /** Everything the entry file can name, under the names it has there. */
@@ -31,8 +33,8 @@ export interface Elaborated {
   readonly kernels: ReadonlyMap<string, Kernel1>
   readonly formats: ReadonlyMap<string, AnyFormat>
   readonly monoids: ReadonlyMap<string, Monoid>
-  readonly memories: ReadonlyMap<string, Memory>
-  readonly instrs: ReadonlyMap<string, Instr>
+  readonly memories: ReadonlyMap<string, Family<Memory>>
+  readonly instrs: ReadonlyMap<string, Family<Instr>>
   /** By kernel, then by name. */
   readonly schedules: ReadonlyMap<string, ReadonlyMap<string, Schedule>>
   /** The same for those that are decided when data are bound. */
@@ -93,29 +95,39 @@ export function elaborate(program: Program): Elaborated {
     }
     return elaborateKernel(kernelNames.get(k) ?? k.name.name, k, find, report)
   })
-  const memoryOf = memo((m: Ast.Memory) => elaborateMemory(m, report))
+  const memoryOf = memo((m: Ast.Memory) => familyOf(m, elaborateMemory, report))
   const named =
-    <D>(decls: (s: Scope) => ReadonlyMap<string, D>, what: string, scope: Scope) =>
+    <D>(decls: (s: Scope) => ReadonlyMap<string, D>, what: string, scope: Scope, to: Report) =>
     (id: Ast.Ident, more: readonly string[] = []): D | null => {
       const decl = decls(scope).get(id.name)
       const several = scope.ambiguous.get(id.name)
       if (decl) return decl
-      if (several) return report.error(ambiguity(id, several))
-      return report.error({
+      if (several) return to.error(ambiguity(id, several))
+      return to.error({
         code: `check/unknown-${what}`,
         message: `there is no ${what} ${id.name}`,
         span: id.span,
         lookup: { name: id.name, candidates: [...more, ...decls(scope).keys()] },
       })
     }
-  const memoryIn = (scope: Scope) => {
-    const find = named((s) => s.memories, 'memory', scope)
-    return (id: Ast.Ident, more: readonly string[]): Memory | null => {
+  const memoriesIn = (scope: Scope, to: Report) => {
+    const find = named((s) => s.memories, 'memory', scope, to)
+    return (id: Ast.Ident, more: readonly string[]): Family<Memory> | null => {
       const decl = find(id, more)
       return decl && memoryOf(decl)
     }
   }
-  const instrOf = memo((s: Ast.Instr) => elaborateInstr(s, memoryIn(scopeOf(program, s)), report))
+  const memoryIn =
+    (scope: Scope, to: Report): FindMemory =>
+    (use, more) => {
+      const family = memoriesIn(scope, to)(use.name, more)
+      const args = family && constantArguments(use, family, to)
+      return args ? family.at(args, to, use.span) : null
+    }
+  const instrOf = memo((s: Ast.Instr) => {
+    const scope = scopeOf(program, s)
+    return familyOf(s, (own, values, to) => elaborateInstr(own, values, memoryIn(scope, to), to), report)
+  })
   /** What the names of a schedule or choice mean; `null` without its kernel. */
   const around = (s: Ast.Schedule | Ast.Choice): Resolve | null => {
     const scope = scopeOf(program, s)
@@ -133,9 +145,9 @@ export function elaborate(program: Program): Elaborated {
       kernel: kernelOf(decl),
       format: formatIn(scope),
       schedule: scheduleOf,
-      memory: memoryIn(scope),
+      memory: memoriesIn(scope, report),
       instr: (id) => {
-        const found = named((x) => x.instrs, 'instruction', scope)(id)
+        const found = named((x) => x.instrs, 'instruction', scope, report)(id)
         return found && instrOf(found)
       },
     }

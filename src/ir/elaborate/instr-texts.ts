@@ -1,15 +1,23 @@
 /** The texts of instructions: what stands after a `$` is resolved, and tried for every thread. */
-import type { Span } from '../../ast/diagnostic.ts'
-import { SptError } from '../../ast/diagnostic.ts'
 import type * as Ast from '../../ast/nodes.ts'
-import { parseExpression } from '../../ast/parse.ts'
 import { DTYPE_BYTES } from '../dtype.ts'
 import { evaluate } from '../evaluate.ts'
 import { type Expr, int } from '../expr.ts'
 import { type InstrPiece, type InstrText, LANE, type Operand } from '../instr.ts'
+import { filled, type Values } from './instances.ts'
 import { integerOver } from './memories.ts'
 import { needsOf, TARGETS } from './needs.ts'
 import type { Report } from './report.ts'
+import {
+  type Mention,
+  type Part,
+  type Place,
+  type Repeat,
+  templateOf,
+  type Value,
+  WORDS,
+  type Word,
+} from './templates.ts'
 
 type Texts = Readonly<Record<Ast.InstrText['what'], readonly InstrText[]>>
 
@@ -17,6 +25,7 @@ export function textsOf(
   s: Ast.Instr,
   operands: readonly Operand[],
   threads: number,
+  values: Values,
   report: Report,
 ): Texts | null {
   const out: Record<Ast.InstrText['what'], InstrText[]> = {
@@ -25,10 +34,11 @@ export function textsOf(
     prepare: [],
     expect: [],
     wait: [],
+    multicast: [],
   }
   const counted = s.words.some((w) => w.name === 'counted')
   for (const t of s.items) {
-    if (t.kind === 'iterate') continue
+    if (t.kind !== 'text') continue
     if (!TARGETS.includes(t.target.name)) {
       report.error({
         code: 'check/unknown-target',
@@ -40,12 +50,14 @@ export function textsOf(
     }
     const pieces = new TextOf(
       t,
-      t.what === 'run' ? operands : [],
+      t.what === 'run' || t.what === 'multicast' ? operands : [],
       threads,
       wordsOf(t.what, counted),
+      values,
       report,
     ).read()
-    if (pieces) out[t.what].push({ target: t.target.name, from: t.from ?? 0, ...needsOf(t.needs), pieces })
+    if (pieces)
+      out[t.what].push({ target: t.target.name, from: t.from ?? 0, ...needsOf(t.needs, values), pieces })
   }
   if (s.items.some((t) => t.kind === 'text' && t.what === 'run')) return out
   return report.error({
@@ -57,13 +69,12 @@ export function textsOf(
 }
 
 /** What a text mentions beside operands. */
-const WORDS = ['lane', 'pending', 'barrier', 'bytes', 'phase'] as const
-type Word = (typeof WORDS)[number]
-
 function wordsOf(what: Ast.InstrText['what'], counted: boolean): readonly Word[] {
   switch (what) {
     case 'run':
       return counted ? ['lane', 'barrier'] : ['lane']
+    case 'multicast':
+      return ['lane', 'barrier', 'blocks']
     case 'commit':
       return []
     case 'prepare':
@@ -75,43 +86,87 @@ function wordsOf(what: Ast.InstrText['what'], counted: boolean): readonly Word[]
   }
 }
 
-const OPERAND = /^([A-Za-z_]\w*)(?:\.([a-z]+))?/
+const NO_NAMES: ReadonlyMap<string, string> = new Map()
+const LANES: ReadonlyMap<string, string> = new Map([['lane', LANE]])
+
+/** The parts of a text, found once for all instances of its declaration. */
+const templates = new WeakMap<Ast.Ident, readonly Part[]>()
+
+/** How often repeated parts may stand in a text, all in all. */
+const MOST = 1 << 16
+
+type OperandPiece = Extract<InstrPiece, { readonly kind: 'operand' }>
 
 class TextOf {
   readonly #t: Ast.InstrText
-  readonly #text: string
   readonly #operands: readonly Operand[]
   readonly #threads: number
   readonly #words: readonly Word[]
   readonly #report: Report
+  /** Parameters, and the numbers of what is repeated. */
+  #values: Values
+  #repeated = 0
 
   constructor(
     t: Ast.InstrText,
     operands: readonly Operand[],
     threads: number,
     words: readonly Word[],
+    values: Values,
     report: Report,
   ) {
     this.#t = t
-    this.#text = t.code.name
     this.#operands = operands
     this.#threads = threads
     this.#words = words
+    this.#values = values
     this.#report = report
   }
 
   read(): readonly InstrPiece[] | null {
+    const { code } = this.#t
+    const slotted = new Map(this.#operands.map((o) => [o.name, o.scope === 'register']))
+    const parts = templates.get(code) ?? templateOf(code, slotted, this.#report)
+    if (!parts) return null
+    templates.set(code, parts)
     const out: InstrPiece[] = []
-    let from = 0
-    for (let at = this.#text.indexOf('$'); at >= 0; at = this.#text.indexOf('$', from)) {
-      if (at > from) out.push(this.#text.slice(from, at))
-      const made = this.#placeholder(at)
-      if (!made) return null
-      out.push(made.piece)
-      from = made.end
+    return this.#write(parts, out) ? out : null
+  }
+
+  /** Whether all of it makes sense. */
+  #write(parts: readonly Part[], out: InstrPiece[]): boolean {
+    return parts.every((p) => {
+      const made = typeof p === 'string' ? p : p.kind === 'repeat' ? this.#repeat(p, out) : this.#piece(p)
+      if (made === null) return false
+      const last = out.at(-1)
+      if (typeof made === 'string' && typeof last === 'string') out[out.length - 1] = last + made
+      else if (made !== '') out.push(made)
+      return true
+    })
+  }
+
+  /** Writes the text for each number; what is left to be written is nothing. */
+  #repeat(r: Repeat, out: InstrPiece[]): '' | null {
+    const { name } = r.name
+    const outer = this.#values
+    if (outer.has(name) || WORDS.some((w) => w === name) || this.#operands.some((o) => o.name === name))
+      return this.#report.error({
+        code: 'check/duplicate',
+        message: `${name} has another meaning in this text`,
+        span: r.name.span,
+        hint: 'choose another name for the number',
+      })
+    const [first, last] = [this.#constant(r.first), this.#constant(r.last)]
+    if (first === null || last === null) return null
+    this.#repeated += Math.max(0, last - first + 1)
+    if (this.#repeated > MOST)
+      return this.#refuse(r, `this is repeated ${this.#repeated} times`, `at most ${MOST} times`)
+    for (let k = first; k <= last; k++) {
+      this.#values = new Map([...outer, [name, k]])
+      if (!this.#write(k > first ? [r.between, ...r.parts] : r.parts, out)) return null
     }
-    if (from < this.#text.length) out.push(this.#text.slice(from))
-    return out
+    this.#values = outer
+    return ''
   }
 
   /** Whether the target's texts see memory by address, and narrow values packed in words. */
@@ -119,142 +174,116 @@ class TextOf {
     return this.#t.target.name === 'cuda'
   }
 
-  #span(from: number, to: number): Span {
+  #refuse(at: Place, message: string, expected?: string): null {
     const { span } = this.#t.code
-    return { ...span, start: span.start + from, end: span.start + to }
-  }
-
-  #refuse(from: number, to: number, message: string, expected?: string): null {
     return this.#report.error({
       code: 'check/instr-placeholder',
       message,
-      span: this.#span(from, to),
+      span: { ...span, start: span.start + at.from, end: span.start + at.to },
       ...(expected ? { expected } : {}),
     })
   }
 
-  #placeholder(at: number): { readonly piece: InstrPiece; readonly end: number } | null {
-    const match = OPERAND.exec(this.#text.slice(at + 1))
-    const name = match?.[1]
+  #constant(e: Ast.Expr): number | null {
+    const value = this.#integer(e, NO_NAMES)
+    if (!value || value.kind === 'const') return value?.value ?? null
+    return this.#report.error({ code: 'check/constant', message: 'this is no constant', span: e.span })
+  }
+
+  #integer(e: Ast.Expr, names: ReadonlyMap<string, string>): Expr | null {
+    const known = e.kind === 'number' && !e.float ? e.value : e.kind === 'name' && this.#values.get(e.name)
+    return typeof known === 'number' ? int(known) : integerOver(filled(e, this.#values), names, this.#report)
+  }
+
+  #piece(p: Mention | Value): InstrPiece | null {
+    if (p.kind === 'value') {
+      const value = this.#constant(p.value)
+      return value === null ? null : String(value)
+    }
+    const { name } = p
+    const value = this.#values.get(name)
+    if (value !== undefined) return String(value)
     const word = this.#words.find((w) => w === name)
-    if (word) return { piece: { kind: word }, end: at + 1 + word.length }
+    if (word) return { kind: word }
     const o = this.#operands.find((x) => x.name === name)
-    if (!match || !o)
-      return this.#refuse(
-        at,
-        at + 1 + (name?.length ?? 0),
-        `$${name ?? ''} means nothing here`,
-        `one of ${[...this.#operands.map((x) => x.name), ...this.#words].map((x) => `$${x}`).join(', ')}`,
-      )
-    const field = match[2]
-    const open = at + 1 + (field === undefined ? o.name.length : match[0].length)
-    const bracket = this.#text[open]
-    // In other memory the bracket is the text's own.
-    const own = field === undefined && o.scope === 'register'
-    if (bracket === '[' && (own || field === 'word')) return this.#register(o, field, at, open)
-    if (field === 'at' || field === 'shared' || field === 'index') return this.#element(o, field, at, open)
-    if (field === 'map' || field === 'row' || field === 'column') return this.#mapped(o, field, at, open)
-    if (o.memory?.opaque && field === undefined)
-      return {
-        piece: { kind: 'operand' as const, operand: o.name, what: 'slot' as const, args: [int(0)] },
-        end: open,
-      }
-    if (o.scope === 'register') return this.#refuse(at, open, `which register of ${o.name}?`, `$${o.name}[0]`)
-    const end = at + 1 + o.name.length
-    return { piece: { kind: 'operand', operand: o.name, what: 'name', args: [] }, end }
+    if (o) return this.#operand(o, p)
+    const known = [...this.#operands.map((x) => x.name), ...this.#words, ...this.#values.keys()]
+    return this.#refuse(
+      { from: p.from, to: p.from + 1 + name.length },
+      `$${name} means nothing here`,
+      `one of ${known.map((x) => `$${x}`).join(', ')}`,
+    )
   }
 
-  #mapped(o: Operand, what: 'map' | 'row' | 'column', at: number, end: number) {
-    if (!o.mapped)
-      return this.#refuse(at, end, `${o.name} is not mapped`, `\`${o.name}: … in global mapped\``)
-    return { piece: { kind: 'operand' as const, operand: o.name, what, args: [] }, end }
+  #operand(o: Operand, p: Mention): InstrPiece | null {
+    const { field } = p
+    const said = (what: OperandPiece['what'], args: readonly Expr[] = []): OperandPiece => ({
+      kind: 'operand',
+      operand: o.name,
+      what,
+      args,
+    })
+    switch (field) {
+      case 'map':
+      case 'row':
+      case 'column':
+        if (o.mapped) return said(field)
+        return this.#refuse(p, `${o.name} is not mapped`, `\`${o.name}: … in global mapped\``)
+      case 'at':
+      case 'shared':
+      case 'index':
+        return this.#element(o, field, p)
+    }
+    if (p.args) return this.#register(o, p, p.args)
+    if (o.memory?.opaque) return said('slot', [int(0)])
+    if (o.scope === 'register') return this.#refuse(p, `which register of ${o.name}?`, `$${o.name}[0]`)
+    return said('name')
   }
 
-  #register(o: Operand, field: string | undefined, at: number, open: number) {
-    const end = closing(this.#text, open)
-    const args = end < 0 ? null : this.#args(open, end)
-    if (!args) return end < 0 ? this.#refuse(at, open + 1, 'this bracket is never closed') : null
-    const what = field === 'word' ? ('word' as const) : ('slot' as const)
+  #register(o: Operand, p: Mention, given: readonly Ast.Expr[]): OperandPiece | null {
+    const args = this.#coordinates(given)
+    if (!args) return null
+    const what = p.field === 'word' ? ('word' as const) : ('slot' as const)
     if (what === 'word' && !this.#hasAddresses)
-      return this.#refuse(at, end, `registers of ${this.#t.target.name} hold one value each`, `$${o.name}[0]`)
+      return this.#refuse(p, `registers of ${this.#t.target.name} hold one value each`, `$${o.name}[0]`)
     const slots = o.memory?.size ?? o.shape.reduce((a, b) => a * b, 1)
     const count = what === 'slot' ? slots : (slots * DTYPE_BYTES[o.dtype]) / 4
     const [k] = args
     if (o.scope !== 'register' || args.length !== 1 || k?.kind !== 'const' || k.value < 0 || k.value >= count)
       return this.#refuse(
-        at,
-        end,
+        p,
         o.scope === 'register' ? `${o.name} has ${count} ${what}s a thread` : `${o.name} is in no register`,
         o.scope === 'register' ? `a constant from 0 to ${count - 1}` : `$${o.name}.at(…)`,
       )
-    return { piece: { kind: 'operand' as const, operand: o.name, what, args }, end }
+    return { kind: 'operand', operand: o.name, what, args }
   }
 
-  #element(o: Operand, field: 'at' | 'shared' | 'index', at: number, open: number) {
-    const end = this.#text[open] === '(' ? closing(this.#text, open) : -1
-    const args = end < 0 ? null : this.#args(open, end)
-    if (!args)
-      return end < 0
-        ? this.#refuse(at, open, `$${o.name}.${field} takes the coordinates of an element`)
-        : null
+  #element(o: Operand, field: 'at' | 'shared' | 'index', p: Mention): OperandPiece | null {
+    if (!p.args) return this.#refuse(p, `$${o.name}.${field} takes the coordinates of an element`)
+    const args = this.#coordinates(p.args)
+    if (!args) return null
     if (field !== 'index' && !this.#hasAddresses)
       return this.#refuse(
-        at,
-        end,
+        p,
         `${this.#t.target.name} has no addresses`,
         `the array $${o.name} and $${o.name}.index(…)`,
       )
     if (o.scope === 'register' || (field === 'shared' && o.scope !== 'shared'))
-      return this.#refuse(
-        at,
-        end,
-        `${o.name} is in ${o.scope === 'register' ? 'registers' : 'global memory'}`,
-      )
+      return this.#refuse(p, `${o.name} is in ${o.scope === 'register' ? 'registers' : 'global memory'}`)
     for (let lane = 0; lane < this.#threads; lane++) {
       const c = args.map((e) => evaluate(e, new Map([[LANE, lane]])))
       if (c.length === o.shape.length && c.every((x, d) => x >= 0 && x < o.shape[d]!)) continue
       return this.#refuse(
-        at,
-        end,
+        p,
         `(${c.join(', ')})${this.#threads > 1 ? `, of lane ${lane},` : ''} is no element of ${o.name}`,
         `coordinates in ${o.shape.join(' × ')}`,
       )
     }
-    const what = field === 'at' ? ('address' as const) : field
-    return { piece: { kind: 'operand' as const, operand: o.name, what, args }, end }
+    return { kind: 'operand', operand: o.name, what: field === 'at' ? 'address' : field, args }
   }
 
-  /** The expressions between two brackets, where they stand in the file. */
-  #args(open: number, end: number): readonly Expr[] | null {
-    const { span } = this.#t.code
-    const out: (Expr | null)[] = []
-    let from = open + 1
-    let depth = 0
-    for (let p = from; p < end; p++) {
-      const c = this.#text[p]!
-      if (c === '(' || c === '[') depth++
-      else if ((c === ')' || c === ']') && p < end - 1) depth--
-      if (p < end - 1 && (c !== ',' || depth > 0)) continue
-      try {
-        const e = parseExpression({ name: span.source, text: this.#text.slice(from, p) }, span.start + from)
-        out.push(integerOver(e, new Map([['lane', LANE]]), this.#report))
-      } catch (e) {
-        if (!(e instanceof SptError)) throw e
-        for (const d of e.diagnostics) this.#report.error(d)
-        return null
-      }
-      from = p + 1
-    }
-    return out.every((e) => e !== null) ? (out as Expr[]) : null
+  #coordinates(list: readonly Ast.Expr[]): readonly Expr[] | null {
+    const out = list.map((e) => this.#integer(e, LANES))
+    return out.every((e) => e !== null) ? out : null
   }
-}
-
-/** The place after the bracket that closes the one at `open`; -1 for none. */
-function closing(text: string, open: number): number {
-  let depth = 0
-  for (let p = open; p < text.length; p++) {
-    if (text[p] === '(' || text[p] === '[') depth++
-    else if ((text[p] === ')' || text[p] === ']') && --depth === 0) return p + 1
-  }
-  return -1
 }

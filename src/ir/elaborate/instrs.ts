@@ -1,10 +1,12 @@
 /** Declared instructions: AST → data. What the body says of operands is checked; texts are in `instr-texts.ts`. */
 import type * as Ast from '../../ast/nodes.ts'
+import type { Dtype } from '../dtype.ts'
 import { type Load, load, variable } from '../expr.ts'
 import type { Instr, InstrIter, Memory, Operand } from '../instr.ts'
 import type { Reduce, Store } from '../loops.ts'
 import { builtinMonoid, isBuiltinReducer } from '../monoid.ts'
 import { elaborateExpr, type Names } from './expressions.ts'
+import type { Values } from './instances.ts'
 import { textsOf } from './instr-texts.ts'
 import { boxesFit, boxOf } from './mapped.ts'
 import { constantOf } from './memories.ts'
@@ -18,9 +20,14 @@ const COUNTED = ['prepare', 'expect', 'wait'] as const
 const PLAIN = ['global', 'shared', 'register'] as const
 const isPlain = (name: string): name is (typeof PLAIN)[number] => (PLAIN as readonly string[]).includes(name)
 
+/** What finds a declared memory; `plain`: what stands for itself. */
+export type FindMemory = (use: Ast.Instance, plain: readonly string[]) => Memory | null
+
+/** An instruction whose parameters have values, in the text as well. */
 export function elaborateInstr(
   s: Ast.Instr,
-  memory: (name: Ast.Ident, plain: readonly string[]) => Memory | null,
+  values: Values,
+  memory: FindMemory,
   report: Report,
 ): Instr | null {
   const before = report.count
@@ -67,7 +74,7 @@ export function elaborateInstr(
   }
   const words = s.words.map((w) => w.name)
   const instr = { name: s.name.name, operands: list, threads, iters: body.iters, body: body.stmt }
-  const texts = textsOf(s, list, threads, report)
+  const texts = textsOf(s, list, threads, values, report)
   const atomic = words.includes('atomic')
   if (report.count > before || !texts) return null
   const asynchronous = words.includes('asynchronous')
@@ -118,26 +125,23 @@ export function elaborateInstr(
   }
 }
 
-function operand(
-  o: Ast.Operand,
-  find: (name: Ast.Ident, plain: readonly string[]) => Memory | null,
-  report: Report,
-): Operand | null {
+function operand(o: Ast.Operand, find: FindMemory, report: Report): Operand | null {
   const shape = o.shape.map((e) => constantOf(e, 'an extent', report))
   const align = o.aligned ? constantOf(o.aligned, 'an alignment', report) : 0
   const mapped = o.mapped ? boxOf(o, shape, report) : undefined
   if (shape.some((n) => n === null) || align === null || mapped === null) return null
   const base = {
     name: o.name.name,
-    dtype: o.type.name,
+    dtype: o.type.name as Dtype,
     shape: shape as number[],
     align,
     ...(mapped ? { mapped } : {}),
     mode: 'read',
   } as const
   const [first, ...others] = o.memories
-  if (first && others.length === 0 && isPlain(first.name)) return { ...base, scope: first.name }
-  const found = o.memories.map((name) => find(name, others.length > 0 ? [] : PLAIN))
+  const alone = others.length === 0 && first?.args.length === 0 ? first.name.name : ''
+  if (isPlain(alone)) return { ...base, scope: alone }
+  const found = o.memories.map((m) => find(m, others.length > 0 ? [] : PLAIN))
   if (found.some((m) => m === null)) return null
   const [memory, ...more] = found as Memory[]
   if (!memory) return null

@@ -1,6 +1,6 @@
 /** Operands that are boxes of matrices in global memory, and how such boxes lie in shared memory. */
 import type * as Ast from '../../ast/nodes.ts'
-import { DTYPE_BYTES } from '../dtype.ts'
+import { DTYPE_BYTES, type Dtype } from '../dtype.ts'
 import { evaluate } from '../evaluate.ts'
 import { coordinateName, type Instr, type Memory, type Operand } from '../instr.ts'
 import { sameExpr } from '../keys.ts'
@@ -22,8 +22,8 @@ export function boxOf(
 ): Operand['mapped'] | null {
   const swizzle = o.mapped?.swizzle ? constantOf(o.mapped.swizzle, 'a swizzle', report) : 0
   if (swizzle === null) return null
-  const place = o.memories.map((m) => m.name).join(' or ')
-  const row = (shape[1] ?? 0) * DTYPE_BYTES[o.type.name]
+  const place = o.memories.map((m) => m.name.name).join(' or ')
+  const row = (shape[1] ?? 0) * DTYPE_BYTES[o.type.name as Dtype]
   const fits = shape.length === 2 && shape.every((n) => n !== null && n <= MOST_IN_BOX) && row % CHUNK === 0
   const swizzled = swizzle === 0 || (SWIZZLES.includes(swizzle) && row <= swizzle)
   if (place === 'global' && fits && swizzled) return { swizzle }

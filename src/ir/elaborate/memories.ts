@@ -1,10 +1,11 @@
 /** Declared memories: AST → data. Their maps are tried on every element. */
 import type * as Ast from '../../ast/nodes.ts'
-import { DTYPE_BYTES } from '../dtype.ts'
+import { DTYPE_BYTES, type Dtype } from '../dtype.ts'
 import { evaluate } from '../evaluate.ts'
 import { type Expr, variable } from '../expr.ts'
 import { coordinateName, LANE, type Memory, SLOT, type TileText } from '../instr.ts'
 import { elaborateExpr, type Names } from './expressions.ts'
+import type { Values } from './instances.ts'
 import { type Base, object, registers } from './memory-registers.ts'
 import { needsOf, TARGETS } from './needs.ts'
 import type { Report } from './report.ts'
@@ -13,10 +14,12 @@ import { coerce, plain } from './types.ts'
 /** Elements of a tile, each of which is tried. */
 const MOST = 1 << 16
 
-export function elaborateMemory(m: Ast.Memory, report: Report): Memory | null {
+/** A memory whose parameters have values, in the text as well. */
+export function elaborateMemory(m: Ast.Memory, values: Values, report: Report): Memory | null {
+  const dtype = m.type.name as Dtype
   const shape = m.shape.map((e) => constantOf(e, 'an extent', report))
   const threads = m.threads ? constantOf(m.threads, 'a number of threads', report) : 1
-  const align = m.aligned ? constantOf(m.aligned, 'an alignment', report) : DTYPE_BYTES[m.type.name]
+  const align = m.aligned ? constantOf(m.aligned, 'an alignment', report) : DTYPE_BYTES[dtype]
   if (shape.some((n) => n === null) || threads === null || align === null) return null
   const extents = shape as number[]
   const total = extents.reduce((a, b) => a * b, 1)
@@ -36,11 +39,12 @@ export function elaborateMemory(m: Ast.Memory, report: Report): Memory | null {
       expected: 'shared or register',
       lookup: { name: scope, candidates: ['shared', 'register'] },
     })
-  const base = { name: m.name.name, dtype: m.type.name, shape: extents, align, span: m.name.span }
-  const texts = m.items.filter((x) => x.kind === 'text')
+  const base = { name: m.name.name, dtype, shape: extents, align, span: m.name.span }
+  const items = m.items.filter((x) => x.kind !== 'limit' && x.kind !== 'examples')
+  const texts = items.filter((x) => x.kind === 'text')
   const wanted = scope === 'shared' ? 'address' : texts.length > 0 ? 'text' : 'element'
-  const other = m.items.find((x) => x.kind !== wanted)
-  const item = m.items.find((x) => x.kind === wanted)
+  const other = items.find((x) => x.kind !== wanted)
+  const item = items.find((x) => x.kind === wanted)
   if (!item || other || (m.threads && scope === 'shared') || (m.replicated && wanted !== 'element'))
     return report.error({
       code: 'check/memory-map',
@@ -55,7 +59,7 @@ export function elaborateMemory(m: Ast.Memory, report: Report): Memory | null {
   const held = { ...base, scope: 'register', threads } as const
   if (item.kind === 'text') {
     const made = texts.flatMap((t) => {
-      const text = tileText(t, report)
+      const text = tileText(t, values, report)
       return text ? [{ ...t, text }] : []
     })
     return made.length < texts.length ? null : object(m, held, made, report)
@@ -79,7 +83,7 @@ function elementOf(map: Ast.ElementMap, { name, shape }: Base, report: Report): 
   return element.some((e) => e === null) ? null : (element as Expr[])
 }
 
-function tileText(t: Ast.MemoryText, report: Report): TileText | null {
+function tileText(t: Ast.MemoryText, values: Values, report: Report): TileText | null {
   const { name: target, span } = t.target
   if (!TARGETS.includes(target))
     return report.error({
@@ -88,8 +92,12 @@ function tileText(t: Ast.MemoryText, report: Report): TileText | null {
       span,
       lookup: { name: target, candidates: TARGETS },
     })
-  return { target, ...needsOf(t.needs), parts: t.code.name.trim().split('$value') }
+  return { target, ...needsOf(t.needs, values), parts: filledText(t.code.name, values).split('$value') }
 }
+
+/** With arguments in the places of `$n`. */
+const filledText = (text: string, values: Values): string =>
+  text.trim().replace(/\$([A-Za-z_]\w*)/g, (all, name: string) => String(values.get(name) ?? all))
 
 function shared(map: Ast.AddressMap, base: Base, report: Report): Memory | null {
   const { shape, name } = base

@@ -12,6 +12,7 @@ import type { Kernel1 } from '../stage1.ts'
 import { type Names, settled } from './expressions.ts'
 import { composeInPlace, singleUse } from './format-expressions.ts'
 import { checkArguments, type FindFormat, givenArgument } from './format-uses.ts'
+import { type Family, instanceArguments } from './instances.ts'
 import type { Report } from './report.ts'
 import { plain } from './types.ts'
 
@@ -26,8 +27,8 @@ export interface Schedule {
   /** The schedules that the steps name, under the names of the schedule's file. */
   readonly uses: ReadonlyMap<string, Schedule>
   /** The memories and instructions that the steps name, under the names of the schedule's file. */
-  readonly memories: ReadonlyMap<string, Memory>
-  readonly instrs: ReadonlyMap<string, Instr>
+  readonly memories: ReadonlyMap<string, Family<Memory>>
+  readonly instrs: ReadonlyMap<string, Family<Instr>>
   readonly span: Span
 }
 
@@ -49,8 +50,8 @@ export interface Resolve {
   /** `null` where the kernel has errors of its own. */
   readonly kernel: Kernel1 | null
   readonly format: FindFormat
-  readonly memory: (name: Ast.Ident, plain: readonly string[]) => Memory | null
-  readonly instr: (name: Ast.Ident) => Instr | null
+  readonly memory: (name: Ast.Ident, plain: readonly string[]) => Family<Memory> | null
+  readonly instr: (name: Ast.Ident) => Family<Instr> | null
   /** A schedule of the same kernel; `null` where it has errors or is being resolved. */
   readonly schedule: (s: Ast.Schedule, path: readonly Ast.Schedule[]) => Schedule | null
 }
@@ -122,13 +123,14 @@ function parameters(
 
 /** Memories that need no declaration. */
 const PLAIN = ['shared', 'register']
+const isPlain = (m: Ast.Instance): boolean => m.args.length === 0 && PLAIN.includes(m.name.name)
 
 /** Goes through the steps in order, since steps name what earlier ones made. */
 class StepWalk {
   readonly formats = new Map<Ast.AsStep, AppliedFormat>()
   readonly uses = new Map<string, Schedule>()
-  readonly memories = new Map<string, Memory>()
-  readonly instrs = new Map<string, Instr>()
+  readonly memories = new Map<string, Family<Memory>>()
+  readonly instrs = new Map<string, Family<Instr>>()
   readonly #made = new Set<string>()
   readonly #s: Ast.Schedule
   readonly #r: Resolve
@@ -151,13 +153,14 @@ class StepWalk {
     for (const e of argumentsOf(step)) this.#number(e, 'integer', parts)
     if ('buffer' in step) this.#checkBuffer(step.buffer, parts)
     if (makesBuffer(step) && step.into) this.#made.add(step.into.name)
-    if ((step.kind === 'cache_read' || step.kind === 'cache_write') && !PLAIN.includes(step.memory.name)) {
-      const memory = this.#r.memory(step.memory, PLAIN)
-      if (memory) this.memories.set(step.memory.name, memory)
+    if ((step.kind === 'cache_read' || step.kind === 'cache_write') && !isPlain(step.memory)) {
+      const memory = this.#r.memory(step.memory.name, PLAIN)
+      if (memory && this.#instance(step.memory, memory, parts))
+        this.memories.set(step.memory.name.name, memory)
     }
     if (step.kind === 'tensorize') {
-      const instr = this.#r.instr(step.instr)
-      if (instr) this.instrs.set(step.instr.name, instr)
+      const instr = this.#r.instr(step.instr.name)
+      if (instr && this.#instance(step.instr, instr, parts)) this.instrs.set(step.instr.name.name, instr)
     }
     if (step.kind === 'as') this.#apply(step, parts)
     if (step.kind === 'each') this.#each(step, parts)
@@ -167,16 +170,26 @@ class StepWalk {
     }
   }
 
-  #number(e: Ast.Expr, kind: 'integer' | 'real', parts: readonly string[]): void {
+  /** The number, where it does not depend on parameters. */
+  #number(e: Ast.Expr, kind: 'integer' | 'real', parts: readonly string[]): number | null {
     const { report } = this.#r
     const names = parameters(this.#params, 'the parameters of the schedule', parts, report)
     const x = settled(e, names, report)
-    if (!x || x.dtype === 'i32' || (kind === 'real' && x.dtype !== 'bool')) return
-    report.error({
+    if (!x || x.dtype === 'i32' || (kind === 'real' && x.dtype !== 'bool'))
+      return x?.kind === 'const' ? x.value : null
+    return report.error({
       code: 'check/argument-type',
       message: `an argument is ${kind === 'real' ? 'a number' : 'an integer'}, and this is ${x.dtype}`,
       span: e.span,
     })
+  }
+
+  /** Whether the arguments fit; those that are constants are tried here. */
+  #instance(use: Ast.Instance, family: Family<unknown>, parts: readonly string[]): boolean {
+    const { report } = this.#r
+    const args = instanceArguments(use, family, (e) => this.#number(e, 'integer', parts), report)
+    if (!args?.every((a) => a !== null)) return args !== null
+    return family.at(args, report, use.span) !== null
   }
 
   #checkBuffer(name: Ast.Ident, parts: readonly string[]): void {
