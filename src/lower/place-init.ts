@@ -7,9 +7,10 @@
  * loop, or the loop runs on several blocks or threads at once) the whole buffer is filled first instead.
  */
 import { invariant } from '../ast/diagnostic.ts'
+import { when } from '../ir/build.ts'
 import { constant, type Expr, freeVars, type Load, mentions, substitute, variable } from '../ir/expr.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
-import { initsOf } from '../ir/reductions.ts'
+import { type FoundReduce, initsOf } from '../ir/reductions.ts'
 import { type Body, replaceLoop, replaceStmt, stmt } from '../ir/tree.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
@@ -21,19 +22,11 @@ export function placeInit(kernel: Kernel2): Kernel2 {
   for (;;) {
     const found = initsOf(body)[0]
     if (!found) break
-    const { reduce, path } = found
+    const { reduce } = found
     const plain = stmt<Reduce>({ ...reduce, init: false })
-    const at = path.findIndex((l) => l.reduce)
-    if (at < 0) {
-      body = replaceStmt(body, reduce, () => [...identities(reduce), plain])
-      continue
-    }
-    const outermost = path[at]!
-    const inside = path.slice(at)
-    if (fitsBefore(reduce, inside)) {
-      const nest = initNest(reduce, inside, names)
-      body = replaceStmt(body, reduce, () => plain)
-      body = replaceLoop(body, outermost.var, (loop) => [...nest, loop])
+    const started = withStart(body, found, names)
+    if (started) {
+      body = replaceStmt(started, reduce, () => plain)
     } else {
       for (const [k, t] of reduce.targets.entries()) {
         const buffer = kernel.buffers.find((b) => b.name === t.buffer)
@@ -46,6 +39,25 @@ export function placeInit(kernel: Kernel2): Kernel2 {
     }
   }
   return { ...kernel, body: [...fills, ...body] }
+}
+
+/**
+ * The body with the targets of a reduction in it set to the identity before the outermost reduction loop around, where
+ * `cond` holds of the element. Nothing where that place cannot hold it.
+ */
+export function withStart(
+  body: Body,
+  { reduce, path }: FoundReduce,
+  names: Names,
+  cond?: Expr,
+): Body | undefined {
+  const at = path.findIndex((l) => l.reduce)
+  const inside = at < 0 ? [] : path.slice(at)
+  if (!fitsBefore(reduce, inside)) return undefined
+  const nest = initNest(reduce, inside, names, cond)
+  return at < 0
+    ? replaceStmt(body, reduce, () => [...nest, reduce])
+    : replaceLoop(body, path[at]!.var, (loop) => [...nest, loop])
 }
 
 /** The element does not change with a reduction loop, and no reduction loop runs in parallel. */
@@ -63,14 +75,15 @@ function fitsBefore(reduce: Reduce, inside: readonly For[]): boolean {
 const usedBy = (reduce: Reduce, loop: For): boolean =>
   reduce.targets.some((t) => t.index.some((e) => mentions(e, loop.var)))
 
-function initNest(reduce: Reduce, inside: readonly For[], names: Names): Stmt[] {
+function initNest(reduce: Reduce, inside: readonly For[], names: Names, cond?: Expr): Stmt[] {
   const reductionVars = new Set(inside.filter((l) => l.reduce).map((l) => l.var))
   const loops = inside.filter((l) => !l.reduce && usedBy(reduce, l))
   const rename = new Map<string, Expr>(loops.map((l) => [l.var, variable(names.fresh(l.var))]))
   const kept = (g: Expr): boolean => [...freeVars(g)].every((v) => !reductionVars.has(v))
   // A guard may sit on a loop that is not copied; what it says of the copied loops still has to hold.
   const guards = inside.flatMap((l) => l.guards).filter(kept)
-  let body: readonly Stmt[] = identities(reduce, rename)
+  const stores = identities(reduce, rename)
+  let body: readonly Stmt[] = cond ? [when(substitute(cond, rename), stores)] : stores
   for (let k = loops.length - 1; k >= 0; k--) {
     const l = loops[k]!
     const outer = new Set(loops.slice(k + 1).map((x) => x.var))

@@ -28,6 +28,7 @@ import type { For, Kernel2, LoopMode, Reduce, Stmt } from '../ir/loops.ts'
 import { segmentsOf } from '../ir/segments.ts'
 import { groupsOf, sharesApart, sharesOf } from '../ir/shares.ts'
 import { type Body, findLoop, mapSame, replaceStmt, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
+import { startsCarried } from './carried.ts'
 import { alone, type Ending, type Outlet, together, updates } from './endings.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
@@ -35,6 +36,7 @@ import { type At, nest, Sums } from './sums.ts'
 
 export function accumulateSegments(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
+  const replaced = startsCarried(kernel, names)
   const body = mapSame(kernel.body, (top, k) => {
     const marked: string[] = []
     walkStmts([top], (s) => {
@@ -42,7 +44,8 @@ export function accumulateSegments(kernel: Kernel2): Kernel2 {
     })
     return marked.reduce((s, v) => accumulated(s, v, kernel, k, names), top)
   })
-  return body === kernel.body ? kernel : { ...kernel, body }
+  if (body === kernel.body) return kernel
+  return { ...kernel, body: body.flatMap((s) => replaced.get(s) ?? [s]) }
 }
 
 type Accumulate = LoopMode & { readonly kind: 'accumulate' }

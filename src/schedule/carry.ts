@@ -26,6 +26,7 @@ import { printExpr } from '../ir/print2.ts'
 import type { Segments } from '../ir/segments.ts'
 import { type Groups, type Shares, shareNumber, sharesApart } from '../ir/shares.ts'
 import { type Body, type Found, findLoop, stmt } from '../ir/tree.ts'
+import { visitsAll } from '../ir/whole.ts'
 import { overParams } from './checks.ts'
 import type { Context } from './context.ts'
 
@@ -60,6 +61,7 @@ export function carriedOf(
     })
   if (!count) return refuseShares(cx, over, 'several iterations of other loops have one share')
   checkWhole(cx, over, shares)
+  checkColumns(cx, over, segments, shares)
   const of = cx.buffer(target!.buffer)
   const row = dims!.findIndex((d) => d.part !== undefined)
   const list = cx.buffer(shares.search.buffer)
@@ -178,6 +180,22 @@ function checkWhole(cx: Context, { loop, path }: Found, { search }: Shares): voi
       return scales.length !== own.size || scales.some((s) => s !== scale || s < 1) || higher !== own.size
     })
   if (partial) refuseShares(cx, { loop, path }, `${printExpr(partial)} may leave out positions`)
+}
+
+/** Every column of a row that a share has is in one iteration: the nest after it adds them all. */
+function checkColumns(cx: Context, over: Found, { reduce, rest, inner }: Segments, shares: Shares): void {
+  const [target] = reduce.targets
+  const { shape } = cx.buffer(target!.buffer)
+  const digits = freeVars(shares.search.value)
+  const nest = [...over.path, over.loop, ...inner]
+  const columns = rest[0]!.flatMap((d, k) => (d.part === undefined ? [k] : []))
+  const whole = visitsAll(
+    columns.map((k) => target!.index[k]!),
+    columns.map((k) => shape[k]!),
+    nest.filter((l) => !digits.has(l.var)),
+    nest.flatMap((l) => l.guards.filter((g) => ![...freeVars(g)].some((v) => digits.has(v)))),
+  )
+  if (!whole) refuseShares(cx, over, `loops may leave out columns of ${target!.buffer}`)
 }
 
 /** Refused: what is carried would be incomplete. */

@@ -117,6 +117,15 @@ schedule twice.outer(share) {
   bind h to block.x, o to block.y
   accumulate C over s
 }
+kernel later(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis f = dense_fixed(d)
+  buffer A: f32[i, j] in
+  buffer X: f32[f] in
+  buffer C: f32[i, f] out
+  iterate sum [i, j, f] as SRS where (f > 0) { C[i, f] += A[i, j] * X[f] }
+}
 kernel again(m: size, n: size) {
   axis i = dense_fixed(m)
   axis j = sparse_variable(i, n)
@@ -212,7 +221,7 @@ describe('every stage agrees with the reference', () => {
             inputsFor(kernel, rows, d, seed),
           ),
       ),
-      { numRuns: Number(process.env.RUNS ?? 40) },
+      { numRuns: Number(process.env.RUNS ?? 60) },
     )
   })
 
@@ -303,6 +312,17 @@ describe('what the plan does', () => {
     expect(statements(plan('product', 'within', 2, 8, 1, 2), isAtomic)).toBeGreaterThan(0)
   })
 
+  test.each([
+    ['product', 'carried', 0],
+    ['product', 'both', 0],
+    ['half', 'both', 0],
+    // What every share may have.
+    ['product', 'within', 1],
+  ])('where each row is stored, nothing is filled before: %s.%s', (kernel, schedule, fills) => {
+    const { steps } = plan(kernel, schedule, 2, 8, 1, 2)
+    expect(steps.filter((s) => s.kind === 'clear')).toHaveLength(fills)
+  })
+
   test('the loop says what it does', () => {
     const text = print2(scheduled('product', 'both', 2, 8, 1, 2).compilation.loops, { bodyOnly: true })
     expect(text).toContain('for s in 0..8  reduce  @accumulate(2, within t, K)')
@@ -332,12 +352,16 @@ describe('is refused', () => {
        accumulate C over s -> K`,
       'no',
     ],
+    [
+      'a column that no share has',
+      `fuse (i, j) -> ij; split ij by 8 -> (o, s); reorder (o, f, s); accumulate C over s -> K`,
+      'may leave out columns',
+      'later',
+    ],
     ['a name that is taken', `${FUSED}${F}accumulate C over s -> B`, 'B is taken'],
-  ])('%s', async (_, steps, message) => {
-    const text = `${TEXT}\nschedule product.wrong { ${steps} }`
-    await expect((async () => (await load(text)).kernel('product').schedule('wrong'))()).rejects.toThrow(
-      message,
-    )
+  ])('%s', async (_, steps, message, kernel = 'product') => {
+    const text = `${TEXT}\nschedule ${kernel}.wrong { ${steps} }`
+    await expect((async () => (await load(text)).kernel(kernel).schedule('wrong'))()).rejects.toThrow(message)
   })
 })
 
