@@ -5,7 +5,7 @@ import type * as Ast from '../../src/ast/nodes.ts'
 import { parse, parseExpression } from '../../src/ast/parse.ts'
 import { scan } from '../../src/ast/scan.ts'
 import { withoutCodes } from '../../src/ast/without-codes.ts'
-import { SptError } from '../../src/index.ts'
+import { refusal } from '../support/refusal.ts'
 
 const codes = fc.array(fc.string({ unit: fc.constantFrom('a', '(', '"', '\n', '/', '$', ' ') }), {
   maxLength: 5,
@@ -37,8 +37,8 @@ test('texts, spans and errors after them', () => {
   }
   expect(instr!.span).toEqual({ source: 't', start: 0, end: INSTR.length - 1 })
   const wrong = `${INSTR}instr add 5`
-  const error = errorOf(() => parse({ name: 't', text: wrong }))
-  expect(error?.span?.start).toBe(wrong.length - 1)
+  const error = refusal(() => parse({ name: 't', text: wrong }))
+  expect(error.span?.start).toBe(wrong.length - 1)
 })
 
 test('an expression out of a file says where in the file it is', () => {
@@ -48,17 +48,7 @@ test('an expression out of a file says where in the file it is', () => {
     end: 105,
   })
   for (const text of ['a + ', 'a + (b', 'a ) b', '1e999 + a'])
-    expect(errorOf(() => parseExpression({ name: 't', text }, 100))?.span?.start).toBe(
-      100 + errorOf(() => parseExpression({ name: 't', text }))!.span!.start,
+    expect(refusal(() => parseExpression({ name: 't', text }, 100)).span?.start).toBe(
+      100 + refusal(() => parseExpression({ name: 't', text })).span!.start,
     )
 })
-
-function errorOf(run: () => unknown) {
-  try {
-    run()
-  } catch (e) {
-    if (e instanceof SptError) return e.diagnostics[0]
-    throw e
-  }
-  throw new Error('nothing was refused')
-}

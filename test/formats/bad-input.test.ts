@@ -1,6 +1,5 @@
 /** One mistake each: the code, and what the message must name. */
 import { describe, expect, it } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
 import { buildStorage } from '../../src/formats/levels/build.ts'
 import { toCoords } from '../../src/formats/read/coords.ts'
 import { scatterValues } from '../../src/formats/read/scatter.ts'
@@ -8,24 +7,15 @@ import { validateStored } from '../../src/formats/ready/validate.ts'
 import { restrict } from '../../src/formats/storage.ts'
 import type { StoredTensor, ValueArray } from '../../src/formats/tensor.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
+import { refusal } from '../support/refusal.ts'
 import { bitmap, denseFixed, denseVariable, sparseFixed, sparseVariable } from './arbitrary.ts'
 
-function caught(f: () => unknown): SptError {
-  try {
-    f()
-  } catch (e) {
-    if (e instanceof SptError) return e
-    throw e
-  }
-  throw new Error('nothing was refused')
-}
-
 function check(f: () => unknown, code: string, ...words: string[]): void {
-  const [d] = caught(f).diagnostics
-  expect(d!.code).toBe(code)
-  for (const w of words) expect(`${d!.message} | ${d!.expected} | ${d!.hint}`).toContain(w)
-  expect(d!.expected).toBeTruthy()
-  expect(d!.hint).toBeTruthy()
+  const d = refusal(f)
+  expect(d.code).toBe(code)
+  for (const w of words) expect(`${d.message} | ${d.expected} | ${d.hint}`).toContain(w)
+  expect(d.expected).toBeTruthy()
+  expect(d.hint).toBeTruthy()
 }
 
 const csr = [denseFixed('i'), sparseVariable('j', 'i')]

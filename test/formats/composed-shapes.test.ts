@@ -8,9 +8,10 @@ import {
   type StoredParts,
 } from '../../src/formats/parts/convert.ts'
 import type { StoredTensor } from '../../src/formats/tensor.ts'
+import { refusal } from '../support/refusal.ts'
 import { lines } from './arbitrary.ts'
 import { BITMAP, CSR, DIA, HYB, PIECES_ELL, ROWS_ELL, SELL, SR_BCRS } from './texts.ts'
-import { givenFor, matrix, refusal, written } from './written.ts'
+import { givenFor, matrix, written } from './written.ts'
 
 // 0 1 0 0 2
 // 0 0 0 0 0
@@ -122,7 +123,7 @@ describe('claims are checked', () => {
     CSR.replace('axis jo = sparse_variable(io, j)', `axis jo = ${kind}`)
 
   it('full and compact', () => {
-    expect(refusal(() => into(claimed('sparse_variable(io, j) full')))).toEqual({
+    expect(refusal(() => into(claimed('sparse_variable(io, j) full')))).toMatchObject({
       code: 'format/claim',
       message: 'axis jo at (io) = (0) is claimed full, but does not store the coordinate 0',
     })

@@ -9,9 +9,10 @@ import { ceildiv, div, freeVars, int, mod, variable } from '../../src/ir/expr.ts
 import type { Format, Instance, PartTree } from '../../src/ir/format.ts'
 import { keyOf } from '../../src/ir/keys.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
+import { refusal } from '../support/refusal.ts'
 import { denseFixed, sparseVariable } from './arbitrary.ts'
 import { bijection, holdsAt, mutated, points } from './bijections.ts'
-import { givenFor, matrices, refusal, written } from './written.ts'
+import { givenFor, matrices, written } from './written.ts'
 
 const BASE = `format csr over (i, j) {
   axis io = dense_fixed(i)

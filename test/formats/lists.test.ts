@@ -4,7 +4,7 @@ import { parseProgram } from '../../src/api/program.ts'
 import { render } from '../../src/ast/render.ts'
 import { ofOrder } from '../../src/ir/format.ts'
 import { coords, type SptError } from '../../src/node.ts'
-import { refusal } from './written.ts'
+import { refusal } from '../support/refusal.ts'
 
 const tree = `format tree over (d...) {
   axis o[0] = sparse_variable(d[0])

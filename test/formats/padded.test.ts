@@ -2,7 +2,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { coords, dense, devices, type SptError } from '../../src/node.ts'
+import { coords, dense, devices } from '../../src/node.ts'
+import { refusal } from '../support/refusal.ts'
 
 const FORMATS = `
 format ell_at(c, w: size) over (i, j) {
@@ -80,14 +81,6 @@ schedule columns.at_once { A as ell_at(0, 4); bind jo to thread.x }
 schedule columns.apart { A as absent(4); bind jo to thread.x }
 `
 const program = parseProgram(FORMATS + KERNELS + SCHEDULES)
-const refusalOf = (work: () => unknown): SptError['diagnostics'][number] => {
-  try {
-    work()
-  } catch (e) {
-    return (e as SptError).diagnostics[0]!
-  }
-  throw new Error('nothing was refused')
-}
 const matrix = fc
   .tuple(
     fc.integer({ min: 1, max: 9 }),
@@ -200,10 +193,10 @@ describe('kernels', () => {
   })
 
   it('is refused where visiting padding would change something', () => {
-    const padding = refusalOf(() => program.kernel('most').as('A', 'ell_at(0)').compilation.plan)
+    const padding = refusal(() => program.kernel('most').as('A', 'ell_at(0)').compilation.plan)
     expect(padding.code).toBe('schedule/format-padding')
     expect(padding.hint).toContain('axis jo is padded with a coordinate of the tensor')
-    const race = refusalOf(() => program.kernel('columns').schedule('at_once'))
+    const race = refusal(() => program.kernel('columns').schedule('at_once'))
     expect(race.message).toContain('the element that threads would combine')
     expect(() => program.kernel('columns').schedule('apart')).not.toThrow()
     expect(() => program.kernel('most').as('A', 'absent').compilation.plan).not.toThrow()
@@ -245,20 +238,20 @@ describe('refused', () => {
       'axis jo = sparse_variable(p, j)',
     ],
   ])('%s', (_, text, code, marked) => {
-    const { code: found, span } = refusalOf(() => parseProgram(text))
+    const { code: found, span } = refusal(() => parseProgram(text))
     expect(found).toBe(code)
     expect(text.slice(span!.start, span!.end)).toBe(marked)
   })
 
   it('a coordinate that the tensor does not have', () => {
     const A = coords([2, 3], [[0], [1]], Float32Array.of(1))
-    expect(refusalOf(() => program.format('ell_at(3)').convert(A))).toMatchObject({
+    expect(refusal(() => program.format('ell_at(3)').convert(A))).toMatchObject({
       code: 'format/padding',
       expected: '0 to 2',
     })
-    expect(refusalOf(() => program.format('ell_at(-1)').convert(A)).code).toBe('format/padding')
+    expect(refusal(() => program.format('ell_at(-1)').convert(A)).code).toBe('format/padding')
     const none = coords([2, 0], [[], []], new Float32Array(0))
-    expect(refusalOf(() => program.format('ell_at(0, 1)').convert(none)).code).toBe('format/padding')
+    expect(refusal(() => program.format('ell_at(0, 1)').convert(none)).code).toBe('format/padding')
     expect(program.format('ell_at(0)').convert(none).toCoords().values).toHaveLength(0)
   })
 
@@ -279,7 +272,7 @@ describe('refused', () => {
       indices: number[],
       values: Float32Array | null = part!.tensor.values as Float32Array,
     ): string =>
-      refusalOf(() =>
+      refusal(() =>
         format.fromParts(
           [2, 3],
           [

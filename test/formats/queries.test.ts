@@ -5,7 +5,8 @@ import { evaluateSort } from '../../src/formats/queries/sorts.ts'
 import type { CoordTensor } from '../../src/formats/tensor.ts'
 import { div, type Expr, int, mod, neg, sub, variable } from '../../src/ir/expr.ts'
 import type { Query } from '../../src/ir/format.ts'
-import { givenFor, matrices, matrix, refusal } from './written.ts'
+import { refusal } from '../support/refusal.ts'
+import { givenFor, matrices, matrix } from './written.ts'
 
 const [i, j] = ['row', 'col'].map((name) => variable(name)) as [Expr, Expr]
 /** Keys as text, as numbers of (i, j), and as expressions. */

@@ -9,8 +9,9 @@ import { placeEntries } from '../../src/formats/parts/place.ts'
 import { provedOf } from '../../src/formats/proof/proved.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import { add, binary, type Expr, int, select, variable } from '../../src/ir/expr.ts'
+import { refusal } from '../support/refusal.ts'
 import * as texts from './texts.ts'
-import { givenFor, matrices, refusal, written } from './written.ts'
+import { givenFor, matrices, written } from './written.ts'
 
 const FORMATS = [
   written(texts.HYB, 3, 2),

@@ -4,6 +4,7 @@ import { convertTensor, partsToCoords } from '../../src/formats/parts/convert.ts
 import { provenance } from '../../src/formats/proof/provenance.ts'
 import type { CoordTensor } from '../../src/formats/tensor.ts'
 import type { AnyFormat, Instance } from '../../src/ir/format.ts'
+import { refusal } from '../support/refusal.ts'
 import {
   givenFor,
   instanceOf as instanceIn,
@@ -13,7 +14,7 @@ import {
   title,
 } from '../support/standard.ts'
 import { lines } from './arbitrary.ts'
-import { matrices, matrix, refusal } from './written.ts'
+import { matrices, matrix } from './written.ts'
 
 let formats: ReadonlyMap<string, AnyFormat>
 

@@ -1,6 +1,5 @@
 /** Formats as users write them, and the tensors that laws bring into them. */
 import fc from 'fast-check'
-import { SptError } from '../../src/ast/diagnostic.ts'
 import { programOf } from '../../src/ast/resolve-imports.ts'
 import type { Given } from '../../src/formats/given.ts'
 import { instantiate } from '../../src/formats/instance/instantiate.ts'
@@ -60,15 +59,3 @@ export const matrices: fc.Arbitrary<CoordTensor> = fc
         ),
       ),
   )
-
-/** Code and text of the error that `f` throws. */
-export function refusal(f: () => unknown): { code: string; message: string } {
-  try {
-    f()
-  } catch (e) {
-    if (!(e instanceof SptError)) throw e
-    const [d] = e.diagnostics
-    return { code: d!.code, message: d!.message }
-  }
-  throw new Error('not refused')
-}

@@ -2,9 +2,9 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { type Diagnostic, SptError } from '../../src/ast/diagnostic.ts'
 import type { Kernel } from '../../src/node.ts'
 import { DECLARED } from '../support/asynchronous.ts'
+import { refusal } from '../support/refusal.ts'
 
 // A's rows are longer than what is read of them.
 const KERNELS = `
@@ -35,16 +35,6 @@ const scheduled = (kernel: string, steps: string): Kernel =>
   parseProgram(`${DECLARED}${KERNELS}\nschedule ${kernel}.tested {${steps}\n}`)
     .kernel(kernel)
     .schedule('tested')
-
-function refusal(f: () => unknown): Diagnostic {
-  try {
-    f()
-  } catch (e) {
-    if (e instanceof SptError) return e.diagnostics[0]!
-    throw e
-  }
-  throw new Error('taken')
-}
 
 const ROWS = `
   require d % 8 == 0

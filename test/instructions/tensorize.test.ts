@@ -1,23 +1,16 @@
 /** What `tensorize` takes and what it refuses; what it takes stays what it was for everything that looks at loops. */
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { SptError } from '../../src/ast/diagnostic.ts'
 import { interpret } from '../../src/ir/interpret.ts'
 import { print2 } from '../../src/ir/print2.ts'
 import { verify2 } from '../../src/ir/verify2.ts'
 import { verify3 } from '../../src/ir/verify3.ts'
 import { traceFromJson, traceToJson } from '../../src/schedule/trace.ts'
+import { diagnosticOf } from '../support/refusal.ts'
 import { FRAGMENTS, IN_SHARED, MEMORIES, PRODUCT, scheduled, TILED } from './support.ts'
 
-const refusal = (steps: string, kernel = PRODUCT): string => {
-  try {
-    scheduled(steps, kernel)
-  } catch (e) {
-    if (e instanceof SptError) return e.diagnostics[0]!.code
-    throw e
-  }
-  return 'taken'
-}
+const refusal = (steps: string, kernel = PRODUCT): string =>
+  diagnosticOf(() => scheduled(steps, kernel))?.code ?? 'taken'
 
 const WHOLE = `${TILED}${IN_SHARED}${FRAGMENTS}`
 

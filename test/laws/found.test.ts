@@ -3,12 +3,12 @@ import { expect, test } from 'vitest'
 import type { Kernel } from '../../src/api/kernel.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { coords, dense } from '../../src/api/tensors.ts'
-import { SptError } from '../../src/ast/diagnostic.ts'
 import { bindInputs, type Inputs } from '../../src/bind/index.ts'
 import { referenceInputs } from '../../src/bind/reference.ts'
 import { reference } from '../../src/ir/reference/index.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { FORMATS } from '../support/program-parts.ts'
+import { refusal } from '../support/refusal.ts'
 import { agreeOnDevice, agreeOnStages } from './agree.ts'
 
 const kernel = (text: string): Kernel => parseProgram(`${FORMATS}\n${text}`).kernel()
@@ -20,16 +20,6 @@ async function agree(k: Kernel, inputs: Inputs): Promise<void> {
   const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
   agreeOnStages(c, bound, expected)
   expect(await agreeOnDevice(createCpuDevice(), c, bound, expected)).toBe(true)
-}
-
-const refusal = (f: () => unknown): string => {
-  try {
-    f()
-  } catch (e) {
-    if (e instanceof SptError) return e.diagnostics[0]!.code
-    throw e
-  }
-  return 'accepted'
 }
 
 const sums = `kernel k(m: size, n: size) {
@@ -185,7 +175,7 @@ test('formats that would lose or repeat coordinates are refused', () => {
     buffer y: f32[i, f] out
     iterate all [i, f] as SS { y[i, f] = 1 }
   }`)
-  expect(refusal(() => written.as('y', 'csr'))).toBe('schedule/format-output')
+  expect(refusal(() => written.as('y', 'csr')).code).toBe('schedule/format-output')
   const ragged = kernel(`kernel k(m: size, n: size) {
     axis i = dense_fixed(m)
     axis j = dense_variable(i, n)
@@ -193,7 +183,7 @@ test('formats that would lose or repeat coordinates are refused', () => {
     buffer y: f32[i] out
     iterate sum [i, j] as SR { y[i] += A[i, j] + 1 }
   }`)
-  expect(refusal(() => ragged.as('A', 'csr'))).toBe('schedule/format-padding')
+  expect(refusal(() => ragged.as('A', 'csr')).code).toBe('schedule/format-padding')
 })
 
 test('searches stay inside of the conditions that make their bounds real', () =>
@@ -255,7 +245,7 @@ test('what lies under unordered duplicates cannot be looked up', () => {
     buffer y: f32[r] out
     iterate all [r] as S { y[r] = A[r, 0] }
   }`)
-  expect(refusal(() => k.show(2))).toBe('lower/unordered-lookup')
+  expect(refusal(() => k.show(2)).code).toBe('lower/unordered-lookup')
 })
 
 test('what is looked up under a nonunique axis may lie under another entry of the same coordinate', () =>
@@ -316,7 +306,7 @@ test('rows under duplicates of one coordinate cannot be looked up', () => {
     buffer y: f32[r] out
     iterate all [r] as S { y[r] = A[r, 1] }
   }`)
-  expect(refusal(() => k.show(2))).toBe('lower/unordered-lookup')
+  expect(refusal(() => k.show(2)).code).toBe('lower/unordered-lookup')
 })
 
 test('what threads complete together, they update within range', () =>

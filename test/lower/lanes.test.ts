@@ -1,12 +1,10 @@
 /** Reductions over neighbouring threads: by exchange of registers, as far as a target can. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { interpretPlan } from '../../src/ir/interpret3.ts'
 import type { Plan, Stmt } from '../../src/ir/loops.ts'
-import { walkStmts } from '../../src/ir/tree.ts'
-import { verify3 } from '../../src/ir/verify3.ts'
 import { type Kernel, load } from '../../src/node.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
+import { runPlan, statementsOf } from '../support/plans.ts'
 
 const TEXT = `
 kernel rows(m: size, d: size) {
@@ -80,26 +78,10 @@ const program = await load(TEXT)
 const scheduled = (kernel: string, schedule: string, ...args: number[]): Kernel =>
   program.kernel(kernel).schedule(schedule, ...args)
 
-const count = (plan: Plan, test: (s: Stmt) => boolean): number => {
-  let n = 0
-  for (const step of plan.steps)
-    if (step.kind === 'launch') walkStmts(step.body, (s) => void (test(s) && n++))
-  return n
-}
+const count = (plan: Plan, holds: (s: Stmt) => boolean): number => statementsOf(plan, holds).length
 const barriers = (p: Plan): number => count(p, (s) => s.kind === 'barrier')
 const shared = (p: Plan): number => count(p, (s) => s.kind === 'alloc' && s.buffer.scope === 'shared')
 const exchanges = (p: Plan): number => count(p, (s) => s.kind === 'let' && s.lane !== undefined)
-
-function run(
-  plan: Plan,
-  params: Readonly<Record<string, number>>,
-  arrays: Readonly<Record<string, readonly number[]>>,
-): Readonly<Record<string, number[]>> {
-  verify3(plan)
-  const memory = new Map(Object.entries(arrays).map(([name, cells]) => [name, [...cells]]))
-  interpretPlan(plan, memory, new Map(Object.entries(params)))
-  return Object.fromEntries(memory)
-}
 
 const sizes = fc.record({
   m: fc.integer({ min: 0, max: 5 }),
@@ -123,7 +105,7 @@ describe('the result does not depend on how many lanes exchange', () => {
             X.slice(i * d, (i + 1) * d).reduce((a, b) => a + b, 0),
           )
           const plan = scheduled('rows', schedule, r, w).compilation.planFor({ lanes: l })
-          expect(run(plan, { m, d }, { X, y: y.map(() => Number.NaN) }).y).toEqual(y)
+          expect(runPlan(plan, { m, d }, { X, y: y.map(() => Number.NaN) }).y).toEqual(y)
         }),
         { numRuns: 60 },
       )
@@ -137,7 +119,7 @@ describe('the result does not depend on how many lanes exchange', () => {
         const v = Array.from({ length: m }, (_, i) => Math.max(...row(i)))
         const n = v.map((x, i) => row(i).filter((e) => e === x).length)
         const plan = scheduled('peaks', 'lanes', r, w).compilation.planFor({ lanes: l })
-        const out = run(plan, { m, d }, { X, v: v.map(() => Number.NaN), n: n.map(() => -1) })
+        const out = runPlan(plan, { m, d }, { X, v: v.map(() => Number.NaN), n: n.map(() => -1) })
         expect({ v: out.v, n: out.n }).toEqual({ v, n })
       }),
       { numRuns: 40 },
@@ -156,7 +138,7 @@ describe('the result does not depend on how many lanes exchange', () => {
           ),
         )
         const plan = scheduled('products', 'lanes', r, w).compilation.planFor({ lanes: l })
-        expect(run(plan, { m, d }, { X, W, y: y.map(() => Number.NaN) }).y).toEqual(y)
+        expect(runPlan(plan, { m, d }, { X, W, y: y.map(() => Number.NaN) }).y).toEqual(y)
       }),
       { numRuns: 40 },
     )
@@ -176,13 +158,10 @@ test('rows of different lengths: lanes of one row meet by themselves', () => {
   for (const w of [2, 4, 8, 32]) {
     const plan = scheduled('sampled', 'lanes', 4, w).compilation.planFor({ lanes: 32 })
     expect(barriers(plan)).toBe(0)
-    const among = new Set<number>()
-    for (const step of plan.steps)
-      if (step.kind === 'launch')
-        walkStmts(step.body, (s) => void (s.kind === 'let' && s.lane && among.add(s.lane.among)))
-    expect([...among]).toEqual([w])
+    const exchanged = statementsOf(plan, (s) => s.kind === 'let' && s.lane !== undefined)
+    expect(new Set(exchanged.map((s) => s.kind === 'let' && s.lane?.among))).toEqual(new Set([w]))
     const arrays = { X, Y, C: C.map(() => Number.NaN), j_indptr, j_indices }
-    expect(run(plan, { m, n, d, j_count: 9 }, arrays).C).toEqual(C)
+    expect(runPlan(plan, { m, n, d, j_count: 9 }, arrays).C).toEqual(C)
   }
   // Fewer lanes than the row has threads: the rest would meet at a barrier, which rows reach a different number of times.
   expect(() => scheduled('sampled', 'lanes', 4, 32).compilation.planFor({ lanes: 8 })).toThrow(

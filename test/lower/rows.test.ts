@@ -1,12 +1,10 @@
 /** Rows of a block that meet by themselves, over shared memory that is theirs. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { interpretPlan } from '../../src/ir/interpret3.ts'
 import type { Plan, Stmt } from '../../src/ir/loops.ts'
-import { walkStmts } from '../../src/ir/tree.ts'
-import { verify3 } from '../../src/ir/verify3.ts'
 import { load } from '../../src/node.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
+import { runPlan, statementsOf } from '../support/plans.ts'
 
 const program = await load(`
 kernel product(m: size, n: size, d: size) {
@@ -42,12 +40,7 @@ const plan = (schedule: string, args: readonly number[], lanes: number, together
     .schedule(schedule, ...args)
     .compilation.planFor({ lanes, together })
 
-const barriers = (p: Plan): Stmt[] => {
-  const out: Stmt[] = []
-  for (const step of p.steps)
-    if (step.kind === 'launch') walkStmts(step.body, (s) => void (s.kind === 'barrier' && out.push(s)))
-  return out
-}
+const barriers = (p: Plan): readonly Stmt[] => statementsOf(p, (s) => s.kind === 'barrier')
 
 test('what lanes of a row leave each other arrives', () => {
   fc.assert(
@@ -71,11 +64,10 @@ test('what lanes of a row leave each other arrives', () => {
           for (let f = 0; f < d; f++) C[i * d + f]! += A[p]! * B[j * d + f]!
         })
         for (const p of [plan('staged', [rows, tile, width], lanes), plan('blocks', [tile, width], lanes)]) {
-          verify3(p)
-          const memory = new Map(Object.entries({ A, B, j_indptr, j_indices }).map(([k, v]) => [k, [...v]]))
-          memory.set('C', new Array<number>(m * d).fill(Number.NaN))
-          interpretPlan(p, memory, new Map(Object.entries({ m, n, d, j_count: A.length })))
-          expect(memory.get('C')!.map((x) => x + 0)).toEqual(C.map((x) => x + 0))
+          const poison = new Array<number>(m * d).fill(Number.NaN)
+          const sizes = { m, n, d, j_count: A.length }
+          const out = runPlan(p, sizes, { A, B, j_indptr, j_indices, C: poison })
+          expect(out.C!.map((x) => x + 0)).toEqual(C.map((x) => x + 0))
         }
       },
     ),

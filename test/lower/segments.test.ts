@@ -1,13 +1,11 @@
 /** Sums in registers for as long as the element stays the same, and searches that go on from where they were. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { interpretPlan } from '../../src/ir/interpret3.ts'
 import type { Plan, Stmt } from '../../src/ir/loops.ts'
 import { print2 } from '../../src/ir/print2.ts'
-import { walkStmts } from '../../src/ir/tree.ts'
-import { verify3 } from '../../src/ir/verify3.ts'
 import { type Kernel, load } from '../../src/node.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
+import { runPlan, statementsOf } from '../support/plans.ts'
 
 const TEXT = `
 kernel product(m: size, n: size, d: size) {
@@ -109,23 +107,7 @@ const numbers = (n: number, seed: number): number[] =>
 const rowsOf = ({ j_indptr, j_indices }: Matrix): number[] =>
   j_indices.map((_, p) => j_indptr.findLastIndex((start) => start <= p))
 
-function run(
-  plan: Plan,
-  params: Readonly<Record<string, number>>,
-  arrays: Readonly<Record<string, readonly number[]>>,
-): Readonly<Record<string, number[]>> {
-  verify3(plan)
-  const memory = new Map(Object.entries(arrays).map(([name, cells]) => [name, [...cells]]))
-  interpretPlan(plan, memory, new Map(Object.entries(params)))
-  return Object.fromEntries(memory)
-}
-
-const count = (plan: Plan, holds: (s: Stmt) => boolean): number => {
-  let n = 0
-  for (const step of plan.steps)
-    if (step.kind === 'launch') walkStmts(step.body, (s) => void (holds(s) && n++))
-  return n
-}
+const count = (plan: Plan, holds: (s: Stmt) => boolean): number => statementsOf(plan, holds).length
 
 describe('sums over shares of the nonzeros', () => {
   test('of a product', () => {
@@ -151,9 +133,9 @@ describe('sums over shares of the nonzeros', () => {
               : scheduled('product', 'batched', rows, share, by)
           const params = { m, n, d, j_count: j_indices.length }
           const arrays = { A, B, C: C.map(() => Number.NaN), j_indptr, j_indices }
-          expect(run(kernel.compilation.planFor({ lanes: 32 }), params, arrays).C!.map((x) => x + 0)).toEqual(
-            C.map((x) => x + 0),
-          )
+          expect(
+            runPlan(kernel.compilation.planFor({ lanes: 32 }), params, arrays).C!.map((x) => x + 0),
+          ).toEqual(C.map((x) => x + 0))
         },
       ),
       { numRuns: 60 },
@@ -179,7 +161,7 @@ describe('sums over shares of the nonzeros', () => {
           const kernel = whole ? scheduled('vector', 'whole') : scheduled('vector', 'one', share)
           const nothing = y.map(() => Number.NaN)
           const arrays = { A, y: nothing, z: nothing, j_indptr, j_indices }
-          const out = run(kernel.compilation.plan, { m, n, j_count: j_indices.length }, arrays)
+          const out = runPlan(kernel.compilation.plan, { m, n, j_count: j_indices.length }, arrays)
           expect([out.y!.map((x) => x + 0), out.z!.map((x) => x + 0)]).toEqual([
             y.map((x) => x + 0),
             z.map((x) => x + 0),
@@ -199,7 +181,7 @@ describe('sums over shares of the nonzeros', () => {
         const C = rowsOf(matrix).map((i, p) => x[i]! * w[j_indices[p]!]! + 0)
         const plan = scheduled('sampled', 'shares', share).compilation.plan
         const arrays = { x, w, C: C.map(() => Number.NaN), j_indptr, j_indices }
-        const out = run(plan, { m, n, j_count: j_indices.length }, arrays)
+        const out = runPlan(plan, { m, n, j_count: j_indices.length }, arrays)
         expect(out.C!.map((v) => v + 0)).toEqual(C)
       }),
     )

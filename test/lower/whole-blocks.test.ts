@@ -1,9 +1,8 @@
 /** Blocks of whole tiles ask nothing; the one that is cut off asks as before. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { interpretPlan } from '../../src/ir/interpret3.ts'
-import { verify3 } from '../../src/ir/verify3.ts'
 import { load } from '../../src/node.ts'
+import { runPlan } from '../support/plans.ts'
 
 const program = await load(`
 kernel rows(m: size, d: size) {
@@ -41,17 +40,12 @@ test('whole or cut off, the results are the same', () => {
       fc.constantFrom(1, 8),
       (m, d, threads, lanes) => {
         const plan = program.kernel().schedule('unrolled', threads, 2, 4).compilation.planFor({ lanes })
-        verify3(plan)
         const X = Array.from({ length: m * d }, (_, k) => (k * 7) % 11)
-        const memory = new Map([
-          ['X', [...X]],
-          ['y', new Array<number>(m).fill(Number.NaN)],
-          ['z', X.map(() => Number.NaN)],
-        ])
-        interpretPlan(plan, memory, new Map(Object.entries({ m, d })))
+        const poison = new Array<number>(m).fill(Number.NaN)
+        const out = runPlan(plan, { m, d }, { X, y: poison, z: X.map(() => Number.NaN) })
         const sums = Array.from({ length: m }, (_, i) => X.slice(i * d, i * d + d).reduce((a, b) => a + b, 0))
-        expect(memory.get('y')).toEqual(sums)
-        expect(memory.get('z')).toEqual(X.map((x) => 2 * x))
+        expect(out.y).toEqual(sums)
+        expect(out.z).toEqual(X.map((x) => 2 * x))
       },
     ),
     { numRuns: 60 },

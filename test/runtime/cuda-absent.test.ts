@@ -12,6 +12,7 @@ import {
   sitePackages,
 } from '../../src/runtime/cuda/libraries.ts'
 import { loadNvrtc } from '../../src/runtime/cuda/nvrtc.ts'
+import { refusal } from '../support/refusal.ts'
 import { FakeDriver, put } from './cuda-fake.ts'
 import { fakeMachine } from './cuda-machine.ts'
 
@@ -33,15 +34,6 @@ describe('without CUDA', () => {
   })
 })
 
-const diagnosticOf = (body: () => unknown) => {
-  try {
-    body()
-  } catch (error) {
-    if (error instanceof SptError) return error.diagnostics[0]!
-  }
-  throw new Error('nothing refused')
-}
-
 describe('each missing part has its own reason', () => {
   const ffiWith = (symbols: Record<string, (...args: never[]) => number>): Ffi => ({
     version: '0',
@@ -60,7 +52,7 @@ describe('each missing part has its own reason', () => {
   })
 
   test('a driver that is older than the calls', () => {
-    const diagnostic = diagnosticOf(() => loadDriver(ffiWith({}), fakeMachine([]), '/ok/libcuda.so.1'))
+    const diagnostic = refusal(() => loadDriver(ffiWith({}), fakeMachine([]), '/ok/libcuda.so.1'))
     expect(diagnostic).toMatchObject({ code: 'device/absent' })
     expect(diagnostic.notes![0]).toContain('it has no cuInit')
   })
@@ -68,15 +60,15 @@ describe('each missing part has its own reason', () => {
   test('a driver that does not start, or shows no device', () => {
     const stub = new FakeDriver()
     stub.failing.set('cuInit', 34)
-    expect(diagnosticOf(() => initDriver(stub)).message).toContain('the stub that toolkits ship')
+    expect(refusal(() => initDriver(stub)).message).toContain('the stub that toolkits ship')
     const hidden = new FakeDriver()
     hidden.failing.set('cuInit', 100)
-    const diagnostic = diagnosticOf(() => initDriver(hidden))
+    const diagnostic = refusal(() => initDriver(hidden))
     expect(diagnostic.message).toContain('the driver sees no CUDA device')
     expect(diagnostic.hint).toContain('CUDA_VISIBLE_DEVICES')
     const none = new FakeDriver()
     none.calls.cuDeviceGetCount = (count) => put(count, 0)
-    expect(diagnosticOf(() => initDriver(none)).message).toContain('shows no device')
+    expect(refusal(() => initDriver(none)).message).toContain('shows no device')
     expect(initDriver(new FakeDriver())).toEqual({ devices: 1, version: 13000 })
     expect([showVersion(13000), showVersion(12090)]).toEqual(['13.0', '12.9'])
   })
@@ -95,11 +87,11 @@ describe('each missing part has its own reason', () => {
   test('NVRTC that is missing, too old or too new for the driver', () => {
     const load = (calls: Record<string, (...args: never[]) => number>, path: string, driver = 13000) =>
       loadNvrtc(ffiWith(calls), fakeMachine([]), driver, path)
-    const missing = diagnosticOf(() => load({}, '/gone/libnvrtc.so'))
+    const missing = refusal(() => load({}, '/gone/libnvrtc.so'))
     expect(missing.message).toContain('NVRTC (libnvrtc.so)')
     expect(missing.notes).toEqual(['/gone/libnvrtc.so: no such file'])
-    expect(diagnosticOf(() => load({}, '/ok/a')).notes![0]).toContain('NVRTC 11.2 or later is needed')
-    expect(diagnosticOf(() => load(nvrtcCalls(13), '/ok/a', 12080)).notes![0]).toContain(
+    expect(refusal(() => load({}, '/ok/a')).notes![0]).toContain('NVRTC 11.2 or later is needed')
+    expect(refusal(() => load(nvrtcCalls(13), '/ok/a', 12080)).notes![0]).toContain(
       "newer than the driver's CUDA 12",
     )
     expect(load(nvrtcCalls(12), '/ok/a')).toMatchObject({ major: 12, minor: 1, supported: [80, 90] })

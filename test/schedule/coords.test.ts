@@ -1,13 +1,14 @@
 /** Steps on coordinates: the documented examples, refusals, and equal results. */
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import type { SptError } from '../../src/ast/diagnostic.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { example as asExample } from '../../src/schedule/coords/as.ts'
 import { nest, parts } from '../../src/schedule/coords/as-examples.ts'
 import { example as attachExample } from '../../src/schedule/coords/attach.ts'
 import { example as fuseExample } from '../../src/schedule/coords/fuse.ts'
 import { example as reorderExample } from '../../src/schedule/coords/reorder.ts'
+import { refusal } from '../support/refusal.ts'
 
 const EXAMPLES = {
   as: asExample,
@@ -20,16 +21,6 @@ const EXAMPLES = {
 
 const apply = (text: string, steps: string) =>
   parseProgram(`${text}\nschedule k.s() {\n${steps}\n}`).kernel('k').schedule('s')
-
-const code = (f: () => unknown): string => {
-  try {
-    f()
-  } catch (e) {
-    if (e instanceof SptError) return e.diagnostics[0]!.code
-    throw e
-  }
-  return 'accepted'
-}
 
 describe.each(Object.entries(EXAMPLES))('%s', (_, example) => {
   test('turns before into after', () => {
@@ -77,16 +68,18 @@ const refusals: readonly (readonly [string, string, string])[] = [
   ['attaching a root', 'attach f to i', 'schedule/no-parent'],
 ]
 test.each(refusals)('refuses %s', (_, steps, expected) => {
-  expect(code(() => apply(K, steps))).toBe(expected)
+  expect(refusal(() => apply(K, steps)).code).toBe(expected)
 })
 
 test('refuses a format whose padding would take part', () => {
   const text = asExample.before.replace('y[i] += A[i, j] * x[j]', 'y[i] max= A[i, j] * x[j]')
-  expect(code(() => apply(text, 'A as blocks(2)'))).toBe('schedule/format-padding')
+  expect(refusal(() => apply(text, 'A as blocks(2)')).code).toBe('schedule/format-padding')
 })
 
 test('a format step after a step on loops is too late', () => {
-  expect(code(() => apply(asExample.before, 'split i by 2\nA as blocks(2)'))).toBe('schedule/too-late')
+  expect(refusal(() => apply(asExample.before, 'split i by 2\nA as blocks(2)')).code).toBe(
+    'schedule/too-late',
+  )
 })
 
 test('a refusal shows the kernel as it is', () => {

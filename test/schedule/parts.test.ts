@@ -1,7 +1,7 @@
 /** Schedules of parts: blocks for each of them, one launch for all, partial results; against the reference. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import type { SptError } from '../../src/ast/diagnostic.ts'
 import type { Compilation } from '../../src/compile.ts'
 import { print2 } from '../../src/ir/print2.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
@@ -10,6 +10,7 @@ import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { printStep } from '../../src/schedule/steps.ts'
 import { agreeOnDevice, agreeOnStages, bind, expectedOf } from '../laws/agree.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
+import { diagnosticOf } from '../support/refusal.ts'
 import { compilationOf, type Data } from './coords/apply.ts'
 import { FORMATS, KERNELS, REFUSED, USES } from './coords/formats.ts'
 import { dataOf, only, sampleOf } from './coords/matrices.ts'
@@ -273,15 +274,8 @@ describe('without a schedule, threads compute the same', () => {
 })
 
 describe('what names of parts mean', () => {
-  const refusal = (steps: string): string => {
-    try {
-      compilationOf(FORMATS + PRODUCT, steps)
-    } catch (e) {
-      if (e instanceof SptError) return e.diagnostics[0]!.code
-      throw e
-    }
-    return 'nothing was refused'
-  }
+  const refusal = (steps: string): string =>
+    diagnosticOf(() => compilationOf(FORMATS + PRODUCT, steps))?.code ?? 'nothing was refused'
 
   test('labels at the end of what steps make; constants of formats', () => {
     const { trace } = compilationOf(

@@ -19,16 +19,9 @@ import { replay } from '../../src/schedule/state.ts'
 import type { LoopStep } from '../../src/schedule/steps.ts'
 import { traceFromJson } from '../../src/schedule/trace.ts'
 import { pair } from '../support/kernel2.ts'
+import { refusal as refused } from '../support/refusal.ts'
 
-function refusal(kernel: Kernel2, ...steps: LoopStep[]): Diagnostic {
-  try {
-    replay(kernel, steps)
-  } catch (e) {
-    if (e instanceof SptError) return e.diagnostics[0]!
-    throw e
-  }
-  throw new Error('nothing was refused')
-}
+const refusal = (kernel: Kernel2, ...steps: LoopStep[]): Diagnostic => refused(() => replay(kernel, steps))
 
 const split = (loop: string, by: number, into?: [string, string]): LoopStep => ({
   kind: 'split',

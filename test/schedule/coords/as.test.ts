@@ -1,8 +1,8 @@
 /** What \`as\` makes of single statements, and what it refuses. */
 import { describe, expect, test } from 'vitest'
-import { SptError } from '../../../src/ast/diagnostic.ts'
 import { print1 } from '../../../src/ir/print1.ts'
 import { verify1 } from '../../../src/ir/verify1.ts'
+import { diagnosticOf } from '../../support/refusal.ts'
 import { pair } from './apply.ts'
 import { FORMATS } from './formats.ts'
 
@@ -22,13 +22,8 @@ const applied = (text: string, steps: string): string => {
 }
 
 const refusal = (text: string, steps: string): string => {
-  try {
-    pair(FORMATS + text, steps)
-  } catch (e) {
-    if (e instanceof SptError) return `${e.diagnostics[0]!.code}: ${e.diagnostics[0]!.message}`
-    throw e
-  }
-  return 'accepted'
+  const d = diagnosticOf(() => pair(FORMATS + text, steps))
+  return d ? `${d.code}: ${d.message}` : 'accepted'
 }
 
 /** Iterations alone: what stands after the buffers. */

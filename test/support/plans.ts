@@ -1,0 +1,25 @@
+/** Plans with arrays of numbers, and what stands in them. */
+import { interpretPlan } from '../../src/ir/interpret3.ts'
+import type { Plan, Stmt } from '../../src/ir/loops.ts'
+import { walkStmts } from '../../src/ir/tree.ts'
+import { verify3 } from '../../src/ir/verify3.ts'
+
+/** What the arrays are afterwards. */
+export function runPlan(
+  plan: Plan,
+  params: Readonly<Record<string, number>>,
+  arrays: Readonly<Record<string, readonly number[]>>,
+): Readonly<Record<string, number[]>> {
+  verify3(plan)
+  const memory = new Map(Object.entries(arrays).map(([name, cells]) => [name, [...cells]]))
+  interpretPlan(plan, memory, new Map(Object.entries(params)))
+  return Object.fromEntries(memory)
+}
+
+/** Statements of all launches for which `holds`. */
+export function statementsOf(plan: Plan, holds: (s: Stmt) => boolean): readonly Stmt[] {
+  const out: Stmt[] = []
+  for (const step of plan.steps)
+    if (step.kind === 'launch') walkStmts(step.body, (s) => void (holds(s) && out.push(s)))
+  return out
+}
