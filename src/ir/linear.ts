@@ -39,11 +39,13 @@ export function linearKey(l: Linear): string {
 
 /** Loops by variable: the ones whose ranges may be used. */
 export type Loops = ReadonlyMap<string, For>
+/** What variables run to, from 0. */
+export type Extents = ReadonlyMap<string, { readonly extent: Expr }>
 
 export const loopMap = (path: readonly For[]): Loops => new Map(path.map((l) => [l.var, l]))
 
 /** Constant bounds `[low, high]` of an expression over loops with constant extents, where they are known. */
-export function rangeOf(e: Expr, loops: Loops): readonly [number, number] | undefined {
+export function rangeOf(e: Expr, loops: Extents): readonly [number, number] | undefined {
   if (e.kind === 'const') return [e.value, e.value]
   if (e.kind === 'var') {
     const extent = loops.get(e.name)?.extent

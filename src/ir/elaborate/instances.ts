@@ -233,4 +233,8 @@ export function filled<T>(part: T, values: Values): T {
   return go(part, '') as T
 }
 
-const number = (value: number, span: Span): Ast.NumberLit => ({ kind: 'number', value, float: false, span })
+/** An i32, whose quotients are meant to be whole, unlike those of literals. */
+function number(value: number, span: Span): Ast.Call {
+  const literal: Ast.NumberLit = { kind: 'number', value, float: false, span }
+  return { kind: 'call', fn: { name: 'i32', span }, args: [literal], span }
+}

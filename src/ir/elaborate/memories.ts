@@ -2,8 +2,9 @@
 import type * as Ast from '../../ast/nodes.ts'
 import { DTYPE_BYTES, type Dtype } from '../dtype.ts'
 import { evaluate } from '../evaluate.ts'
-import { type Expr, variable } from '../expr.ts'
+import { type Expr, int, rewriteExpr, variable } from '../expr.ts'
 import { coordinateName, LANE, type Memory, SLOT, type TileText } from '../instr.ts'
+import { type Extents, rangeOf } from '../linear.ts'
 import { elaborateExpr, type Names } from './expressions.ts'
 import type { Values } from './instances.ts'
 import { type Base, object, registers } from './memory-registers.ts'
@@ -108,8 +109,9 @@ function shared(map: Ast.AddressMap, base: Base, report: Report): Memory | null 
       span: map.span,
     })
   const names = new Map(map.from.map((n, k) => [n.name, coordinateName(k)]))
-  const address = integerOver(map.to, names, report)
-  if (!address) return null
+  const given = integerOver(map.to, names, report)
+  if (!given) return null
+  const address = reduced(given, new Map(shape.map((n, k) => [coordinateName(k), { extent: int(n) }])))
   const seen = new Map<number, string>()
   let last = 0
   const total = shape.reduce((a, b) => a * b, 1)
@@ -145,6 +147,15 @@ function shared(map: Ast.AddressMap, base: Base, report: Report): Memory | null 
     span: map.span,
   })
 }
+
+/** Without remainders and quotients that the extents of a tile make idle, as in text that is for several. */
+const reduced = (address: Expr, extents: Extents): Expr =>
+  rewriteExpr(address, (e) => {
+    if (e.kind !== 'binary' || (e.op !== 'mod' && e.op !== 'div') || e.b.kind !== 'const') return undefined
+    const range = rangeOf(e.a, extents)
+    if (!range || range[0] < 0 || range[1] >= e.b.value) return undefined
+    return e.op === 'mod' ? e.a : int(0)
+  })
 
 /** A positive integer. */
 export function constantOf(e: Ast.Expr, what: string, report: Report): number | null {
