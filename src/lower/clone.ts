@@ -1,7 +1,15 @@
-/** Copies of loop bodies. */
-import type { Expr } from '../ir/expr.ts'
+/** Copies of loops and their bodies. */
+import { type Expr, substitute, variable } from '../ir/expr.ts'
 import type { For } from '../ir/loops.ts'
-import { type Body, boundVarsOf, renameBound, renameBuffer, substituteStmts, walkStmts } from '../ir/tree.ts'
+import {
+  type Body,
+  boundVarsOf,
+  renameBound,
+  renameBuffer,
+  stmt,
+  substituteStmts,
+  walkStmts,
+} from '../ir/tree.ts'
 import type { Names } from './names.ts'
 
 /** The body at one value of the loop variable, with its own names for what it binds. */
@@ -14,4 +22,21 @@ export function bodyAt(loop: For, value: Expr, names: Names): Body {
   })
   for (const name of locals) body = renameBuffer(body, name, names.fresh(name))
   return body
+}
+
+/** The loops under new names around what `make` gives for their variables and what `around` says. */
+export function nestOf(
+  loops: readonly For[],
+  names: Names,
+  around: ReadonlyMap<string, Expr>,
+  make: (map: ReadonlyMap<string, Expr>) => Body,
+): Body {
+  const map = new Map(around)
+  const copies = loops.map((l): For => {
+    const name = names.fresh(l.var)
+    map.set(l.var, variable(name))
+    const extent = substitute(l.extent, map)
+    return { ...l, var: name, extent, guards: l.guards.map((g) => substitute(g, map)) }
+  })
+  return copies.reduceRight<Body>((body, l) => [stmt({ ...l, body })], make(map))
 }

@@ -22,6 +22,7 @@ import {
 } from '../ir/expr.ts'
 import type { Buffer, For, Reduce, Stmt } from '../ir/loops.ts'
 import { type Body, stmt } from '../ir/tree.ts'
+import { nestOf } from './clone.ts'
 import type { Names } from './names.ts'
 
 /** The parts that loops play in a reduction over threads. */
@@ -71,7 +72,7 @@ export function meet(m: Meeting, names: Names): Stmt[] {
     map: Vars,
     over: readonly For[],
     make: (rank: Expr, cell: (rank: Expr) => Expr[], inner: Vars) => Body,
-  ): Stmt[] =>
+  ): Body =>
     nest([...threads, ...over.map((l) => ({ ...l, reduce: false, guards: [] }))], names, (inner) => {
       const all = new Map([...map, ...inner])
       const at = (l: For): Expr => substitute(variable(l.var), all)
@@ -87,7 +88,7 @@ export function meet(m: Meeting, names: Names): Stmt[] {
     const lanes = { width: count, among, ...(together ? { together } : {}) }
     return stmt({ ...reduce, init: false, atomic: false, targets: own, values: own, lanes })
   }
-  type Phase = (map: Vars) => Stmt[]
+  type Phase = (map: Vars) => Body
   const phases: Phase[] = width > 1 ? [(map) => [exchange(map, width)]] : []
   if (groups > 1)
     phases.push((map) =>
@@ -143,22 +144,11 @@ function update({ reduce, roles }: Meeting, values: readonly Load[], map: Vars):
   return targets.map((t, k) => stmt({ ...store(t.buffer, t.index, values[k]!), span: reduce.span }))
 }
 
-/** Copies of loops around what `make` gives for the copies' variables. */
-export function nest(
-  loops: readonly For[],
-  names: Names,
-  make: (map: ReadonlyMap<string, Expr>) => readonly Stmt[],
-): Stmt[] {
-  const map = new Map<string, Expr>()
-  const copies = loops.map((l): For => {
-    const name = names.fresh(l.var)
-    map.set(l.var, variable(name))
-    return {
-      ...l,
-      var: name,
-      extent: substitute(l.extent, map),
-      guards: l.guards.filter((g) => mentions(g, l.var)).map((g) => substitute(g, map)),
-    }
-  })
-  return [...copies.reduceRight<readonly Stmt[]>((body, l) => [stmt({ ...l, body })], make(map))]
-}
+/** Copies of loops, with the guards that speak of them. */
+export const nest = (loops: readonly For[], names: Names, make: (map: Vars) => Body): Body =>
+  nestOf(
+    loops.map((l) => ({ ...l, guards: l.guards.filter((g) => mentions(g, l.var)) })),
+    names,
+    new Map(),
+    make,
+  )

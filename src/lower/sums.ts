@@ -19,6 +19,7 @@ import {
 import type { Buffer, For, Reduce, Stmt } from '../ir/loops.ts'
 import type { Segments } from '../ir/segments.ts'
 import { type Body, replaceStmt, stmt } from '../ir/tree.ts'
+import { nestOf } from './clone.ts'
 import type { Names } from './names.ts'
 
 /** What variables of copied loops are. */
@@ -208,7 +209,7 @@ export const set = (b: Buffer, value: Expr): Stmt => store(b.name, [int(0)], val
 
 export const get = (b: Buffer): Expr => load(b.name, [int(0)], b.dtype)
 
-/** Copies of loops around what `make` gives for the copies' variables and what `around` says. */
+/** Copies of loops, which then run over different elements. */
 export function nest(
   loops: readonly For[],
   names: Names,
@@ -216,17 +217,10 @@ export function nest(
   around: At,
   make: (map: At) => Body,
 ): Body {
-  const map = new Map(around)
-  const copies = loops.map((l): For => {
-    const name = names.fresh(l.var)
-    map.set(l.var, variable(name))
-    return {
-      ...l,
-      var: name,
-      reduce: false,
-      extent: substitute(l.extent, map),
-      guards: guarded ? l.guards.map((g) => substitute(g, map)) : [],
-    }
-  })
-  return copies.reduceRight<Body>((body, l) => [stmt({ ...l, body })], make(map))
+  return nestOf(
+    loops.map((l) => ({ ...l, reduce: false, guards: guarded ? l.guards : [] })),
+    names,
+    around,
+    make,
+  )
 }
