@@ -42,6 +42,14 @@ export class SptProgram {
     return examples(this.#e.memories)
   }
 
+  /** The same by name, with their parameters: `families.instructions.get('mma')?.of(['f16'])`. */
+  get families(): {
+    readonly memories: ReadonlyMap<string, Family<Memory>>
+    readonly instructions: ReadonlyMap<string, Family<Instr>>
+  } {
+    return { memories: this.#e.memories, instructions: this.#e.instrs }
+  }
+
   /**
    * A format for tensors without kernels: by name with arguments (`format('grid', 2, 5)`), or as a schedule writes it
    * (`format('blocks(16) where (density(16) >= 0.5) + rows')`).

@@ -39,8 +39,9 @@ async function checkFile(path: string, io: Io): Promise<boolean> {
       found.push(`kernel ${name}${list.length > 0 ? ` (schedules ${list.join(', ')})` : ''}`)
     }
     for (const name of program.formats.keys()) found.push(`format ${name}`)
-    for (const name of program.memories.keys()) found.push(`memory ${name}`)
-    for (const name of program.instructions.keys()) found.push(`instr ${name}`)
+    const { memories, instructions } = program.families
+    for (const [name, { params }] of memories) found.push(`memory ${name}${listed(params)}`)
+    for (const [name, { params }] of instructions) found.push(`instr ${name}${listed(params)}`)
     if (errors === 0)
       io.out(`${path}: ok${found.length > 0 ? `, ${found.join(', ')}` : ', nothing declared'}\n`)
     return errors === 0
@@ -50,3 +51,6 @@ async function checkFile(path: string, io: Io): Promise<boolean> {
     return false
   }
 }
+
+const listed = (params: readonly { readonly name: string }[]): string =>
+  params.length > 0 ? `(${params.map((p) => p.name).join(', ')})` : ''

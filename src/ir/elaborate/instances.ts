@@ -5,6 +5,7 @@ import { DTYPE_BYTES, type Dtype, isDtype } from '../dtype.ts'
 import { elaborateExpr, type Names, truth } from './expressions.ts'
 import { checkArguments } from './format-uses.ts'
 import { Report } from './report.ts'
+import { WORDS } from './templates.ts'
 
 /** An integer, or a type. */
 export type Argument = number | Dtype
@@ -41,6 +42,7 @@ export function familyOf<D extends Ast.Memory | Ast.Instr, T>(
     (p): FamilyParam => ({ name: p.name.name, types: p.types?.map((t) => t.name) ?? null }),
   )
   checkNames(decl, report)
+  if (report.count > before) return null
   const made = new Map<string, T>()
   const instance = (args: readonly Argument[], to: Report, use: Span | undefined): T | null => {
     const values = new Map(params.map((p, k) => [p.name, args[k]!]))
@@ -81,7 +83,7 @@ const instanceText = (name: string, args: readonly Argument[]): string =>
   args.length > 0 ? `${name}(${args.join(', ')})` : name
 
 function checkNames(decl: Ast.Memory | Ast.Instr, report: Report): void {
-  const taken = new Set<string>(decl.kind === 'instr' ? decl.operands.map((o) => o.name.name) : [])
+  const taken = new Set<string>(namesIn(decl))
   for (const { name } of decl.params) {
     if (taken.has(name.name) || isDtype(name.name))
       report.error({
@@ -107,6 +109,23 @@ function checkNames(decl: Ast.Memory | Ast.Instr, report: Report): void {
       span: decl.name.span,
       expected: '`examples (…)`: the arguments with which it is checked and tested',
     })
+}
+
+/** What names mean in a declaration beside its parameters. */
+function namesIn(decl: Ast.Memory | Ast.Instr): readonly string[] {
+  if (decl.kind === 'memory')
+    return [
+      'value',
+      ...decl.items.flatMap((x) =>
+        x.kind === 'element'
+          ? [x.lane.name, x.slot.name]
+          : x.kind === 'address'
+            ? x.from.map((f) => f.name)
+            : [],
+      ),
+    ]
+  const iterators = decl.items.flatMap((x) => (x.kind === 'iterate' ? x.iters.map((i) => i.name.name) : []))
+  return [...WORDS, ...decl.operands.map((o) => o.name.name), ...iterators]
 }
 
 /** The arguments of each example, and where they stand. */
@@ -182,9 +201,11 @@ function constantInteger(e: Ast.Expr, report: Report): number | null {
 function admitted(instance: Ast.Memory | Ast.Instr, use: Span | undefined, report: Report): boolean {
   for (const x of instance.items) {
     if (x.kind !== 'limit') continue
+    const before = report.count
     const t = elaborateExpr(x.cond, NONE, report)
     const cond = t && truth(t, x.cond.span, report)
     if (cond?.kind !== 'const') {
+      if (report.count > before) return false
       report.error({
         code: 'check/constant',
         message: 'this does not follow from the parameters',

@@ -192,7 +192,9 @@ class TextOf {
 
   #integer(e: Ast.Expr, names: ReadonlyMap<string, string>): Expr | null {
     const known = e.kind === 'number' && !e.float ? e.value : e.kind === 'name' && this.#values.get(e.name)
-    return typeof known === 'number' ? int(known) : integerOver(filled(e, this.#values), names, this.#report)
+    return typeof known === 'number'
+      ? int(known)
+      : integerOver(filled(e, this.#values), names, this.#report, this.#values.keys())
   }
 
   #piece(p: Mention | Value): InstrPiece | null {
@@ -246,6 +248,14 @@ class TextOf {
     const what = p.field === 'word' ? ('word' as const) : ('slot' as const)
     if (what === 'word' && !this.#hasAddresses)
       return this.#refuse(p, `registers of ${this.#t.target.name} hold one value each`, `$${o.name}[0]`)
+    if (what === 'word' && o.scope === 'register' && (!o.memory || DTYPE_BYTES[o.dtype] !== 2))
+      return this.#refuse(
+        p,
+        o.memory
+          ? `elements of ${o.name} have ${DTYPE_BYTES[o.dtype]} bytes: no two of them are a word`
+          : `${o.name} is in no declared memory: its registers hold one value each`,
+        `$${o.name}[0]`,
+      )
     const slots = o.memory?.size ?? o.shape.reduce((a, b) => a * b, 1)
     const count = what === 'slot' ? slots : (slots * DTYPE_BYTES[o.dtype]) / 4
     const [k] = args

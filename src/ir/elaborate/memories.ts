@@ -169,13 +169,18 @@ export function constantOf(e: Ast.Expr, what: string, report: Report): number | 
   })
 }
 
-/** An integer expression over the names given, which stand for variables. */
-export function integerOver(e: Ast.Expr, names: ReadonlyMap<string, string>, report: Report): Expr | null {
+/** An integer expression over the names given, which stand for variables; `constants` have been put in place before. */
+export function integerOver(
+  e: Ast.Expr,
+  names: ReadonlyMap<string, string>,
+  report: Report,
+  constants: Iterable<string> = [],
+): Expr | null {
+  const known = [...names.keys(), ...constants]
   const refuse = (x: Ast.Expr): null =>
     report.error({
       code: 'check/unknown-name',
-      message:
-        names.size > 0 ? `only ${[...names.keys()].join(', ')} can be used here` : 'this is no constant',
+      message: known.length > 0 ? `only ${known.join(', ')} can be used here` : 'this is no constant',
       span: x.span,
     })
   const scope: Names = {

@@ -123,7 +123,6 @@ function parameters(
 
 /** Memories that need no declaration. */
 const PLAIN = ['shared', 'register']
-const isPlain = (m: Ast.Instance): boolean => m.args.length === 0 && PLAIN.includes(m.name.name)
 
 /** Goes through the steps in order, since steps name what earlier ones made. */
 class StepWalk {
@@ -153,8 +152,11 @@ class StepWalk {
     for (const e of argumentsOf(step)) this.#number(e, 'integer', parts)
     if ('buffer' in step) this.#checkBuffer(step.buffer, parts)
     if (makesBuffer(step) && step.into) this.#made.add(step.into.name)
-    if ((step.kind === 'cache_read' || step.kind === 'cache_write') && !isPlain(step.memory)) {
-      const memory = this.#r.memory(step.memory.name, PLAIN)
+    if (step.kind === 'cache_read' || step.kind === 'cache_write') {
+      const { name, args, span } = step.memory
+      const plain = PLAIN.includes(name.name)
+      if (plain) checkArguments(name.name, args.length, [], span, this.#r.report)
+      const memory = plain ? null : this.#r.memory(name, PLAIN)
       if (memory && this.#instance(step.memory, memory, parts))
         this.memories.set(step.memory.name.name, memory)
     }
