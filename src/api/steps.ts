@@ -120,6 +120,11 @@ export abstract class Steps<K> {
     return this.onLoop({ kind: 'pipeline', loop, by })
   }
 
+  /** So many neighbouring blocks run together, and make copies that each would make alike once for all. */
+  cluster(loop: LoopRef, by: number): K {
+    return this.onLoop({ kind: 'cluster', loop, by })
+  }
+
   cache_write(buffer: string, at: LoopRef, place: CacheScope | string | Memory, into?: string): K {
     return this.onLoop({
       kind: 'cache_write',

@@ -22,6 +22,7 @@ const STEP_WORDS = [
   'require',
   'cache_read',
   'pipeline',
+  'cluster',
   'accumulate',
   'tensorize',
   'cache_write',

@@ -96,9 +96,9 @@ export interface Mapped {
   /** Bytes. */
   readonly swizzle: Expr | null
 }
-export type InstrItem = Iterate | InstrText
-/** What a text of an asynchronous instruction is for. */
-export const INSTR_TEXTS = ['commit', 'prepare', 'expect', 'wait'] as const
+export type InstrItem = Iterate | InstrText | Limit | Examples
+/** What a text of an asynchronous instruction is for, besides doing it. */
+export const INSTR_TEXTS = ['commit', 'prepare', 'expect', 'wait', 'multicast', 'release'] as const
 
 /** `cuda from 9.0 \`text\``. */
 export interface InstrText extends Item {

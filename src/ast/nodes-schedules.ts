@@ -146,6 +146,13 @@ export interface AccumulateStep extends Item {
   readonly within: LoopRef | null
   readonly into: Ident | null
 }
+/** `cluster fo by 4`. */
+export interface ClusterStep extends Item {
+  readonly kind: 'cluster'
+  readonly loop: LoopRef
+  readonly by: Expr
+}
+
 /** `pipeline ko by 3`. */
 export interface PipelineStep extends Item {
   readonly kind: 'pipeline'
@@ -203,6 +210,7 @@ export type Step =
   | RequireStep
   | CacheReadStep
   | PipelineStep
+  | ClusterStep
   | AccumulateStep
   | TensorizeStep
   | CacheWriteStep
@@ -210,6 +218,5 @@ export type Step =
   | FissionStep
   | RfactorStep
   | AtomicStep
-  | ClusterStep
   | CombineStep
   | UseStep

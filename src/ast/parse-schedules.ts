@@ -106,6 +106,7 @@ export const schedules: Actions = {
     memory: get(memory),
     into: maybe(name),
   }),
+  StepWord_cluster: (_, loop, by) => ({ kind: 'cluster', loop: get(loop), by: get(by) }),
   StepWord_pipeline: (_, loop, by) => ({ kind: 'pipeline', loop: get(loop), by: get(by) }),
   StepWord_computeAt: (_, iteration, at) => ({ kind: 'compute_at', iteration: get(iteration), at: get(at) }),
   StepWord_fission: (_, loop, _after, after) => ({ kind: 'fission', loop: get(loop), after: get(after) }),

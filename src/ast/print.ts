@@ -215,6 +215,8 @@ function stepDoc(s: Step): Doc {
         s.within ? ` within ${printLoop(s.within)}` : '',
         arrow(s.into),
       ]
+    case 'cluster':
+      return [`cluster ${printLoop(s.loop)} by `, exprDoc(s.by)]
     case 'pipeline':
       return [`pipeline ${printLoop(s.loop)} by `, exprDoc(s.by)]
     case 'cache_write':

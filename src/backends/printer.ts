@@ -74,6 +74,7 @@ export class Printer {
       case 'reduce':
         return this.#reduce(s).map((l) => indent + l)
       case 'barrier': {
+        if (s.cluster && t.clusterBarrier) return [indent + t.clusterBarrier]
         if (s.lanes && t.laneBarrier) return [indent + t.laneBarrier(s.lanes.among, this.#c.helpers)]
         return [indent + (s.global && t.globalBarrier ? t.globalBarrier : t.barrier)]
       }
@@ -149,7 +150,7 @@ export class Printer {
         return isScalar(buffer) ? name : `${name}[${index}]`
       default:
         invariant(instructions, `${this.#target.name} has no addresses`)
-        return instructions[p.kind](name, index)
+        return instructions[p.kind](name, index, buffer.dtype)
     }
   }
 

@@ -90,7 +90,7 @@ export interface Target {
     readonly half: (name: string, index: string, dtype: Dtype, helpers: Helpers) => string
     readonly setHalf: (name: string, index: string, value: string, dtype: Dtype, helpers: Helpers) => string
     readonly address: (name: string, index: string) => string
-    readonly shared: (name: string, index: string) => string
+    readonly shared: (name: string, index: string, dtype: Dtype) => string
   }
   /** Aligned to 16 bytes at least. `null`: declared elsewhere (module scope). */
   readonly shared: (
@@ -104,6 +104,8 @@ export interface Target {
   readonly forHeader: (name: string, extent: string) => string
   readonly whileHeader: (cond: string) => string
   readonly barrier: string
+  /** For targets that have clusters of blocks. */
+  readonly clusterBarrier?: string
   /** Of as many neighbours, for targets that have it. */
   readonly laneBarrier?: (among: number, helpers: Helpers) => string
   /** For targets whose barrier says nothing of global memory. */

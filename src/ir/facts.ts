@@ -28,8 +28,10 @@ export function divisor(e: Expr, factor: (leaf: Expr) => number): number {
       case 'div':
       case 'quo': {
         const by = e.b.kind === 'const' ? e.b.value : 0
-        const of = a()
-        return by > 0 && of % by === 0 ? of / by : 1
+        if (by <= 0) return 1
+        // What is short of a whole is cut off.
+        const of = divisor(withoutRest(e.a, by), factor)
+        return of % by === 0 ? of / by : 1
       }
       default:
         return 1
@@ -38,6 +40,10 @@ export function divisor(e: Expr, factor: (leaf: Expr) => number): number {
   if (e.kind === 'select') return gcd(divisor(e.then, factor), divisor(e.else, factor))
   return Math.max(1, factor(e))
 }
+
+/** `e`, or what a rest of less than `by` is added to: of multiples of `by`, division cuts that off. */
+const withoutRest = (e: Expr, by: number): Expr =>
+  e.kind === 'binary' && e.op === 'add' && e.b.kind === 'const' && e.b.value >= 0 && e.b.value < by ? e.a : e
 
 /** What divides the terms of a sum, its constant aside; 0 where there are none. */
 export const divisorOfTerms = ({ terms }: Pick<Linear, 'terms'>, factor: (leaf: Expr) => number): number =>

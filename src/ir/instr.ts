@@ -81,9 +81,13 @@ export interface InstrIter {
 export type Placeholder =
   /**
    * `$lane`: the number of the thread among those that execute the instruction; `$pending`: of groups; `$barrier`: the
-   * shared address of what counts the bytes of copies, `$bytes` that it expects, `$phase` (0 or 1) to wait for.
+   * shared address of what counts the bytes of copies, `$bytes` that it expects, `$phase` (0 or 1) to wait for;
+   * `$arrivals` that it counts as well; of a cluster, `$blocks`: a bit for each that a multicast reaches, `$block`: the
+   * number of one.
    */
-  | { readonly kind: 'lane' | 'pending' | 'barrier' | 'bytes' | 'phase' }
+  | {
+      readonly kind: 'lane' | 'pending' | 'barrier' | 'arrivals' | 'bytes' | 'phase' | 'blocks' | 'block'
+    }
   | {
       readonly kind: 'operand'
       readonly operand: string
@@ -116,6 +120,11 @@ export interface Instr {
   /** Over operands, whose index is iterators; the only statement. */
   readonly body: Store | Reduce
   readonly texts: readonly InstrText[]
+  /**
+   * Of a counted copy: does it for all blocks of a cluster, each of which counts the bytes on its own barrier. `release`:
+   * by one thread of each block, says on a barrier of the block that copies next that what was there is not needed.
+   */
+  readonly multicast?: { readonly texts: readonly InstrText[]; readonly release: readonly InstrText[] }
   /** What it writes is there after the group that it was committed in was waited for. */
   readonly asynchronous?: {
     readonly commit: readonly InstrText[]
@@ -137,6 +146,21 @@ export interface Place {
   readonly index: readonly Expr[]
 }
 
+/** The barrier on which a copy counts its bytes. */
+export interface Signals extends Place {
+  /**
+   * All blocks of a cluster make this copy alike: the one whose turn it is makes it for all.
+   */
+  readonly multicast?: Multicast | undefined
+}
+
+export interface Multicast {
+  /** Neighbours on block.x. */
+  readonly cluster: number
+  /** From 0 to `cluster - 1`. */
+  readonly turn: Expr
+}
+
 /** Whether asynchronous instructions end, and are waited for, together: equal for those. */
 export const kindOf = (i: Instr): string => JSON.stringify(i.asynchronous)
 
@@ -147,9 +171,9 @@ export const commitOf = (instr: Instr): InstrCall => callOf(instr, instr.asynchr
 export const waitOf = (instr: Instr, pending: number): InstrCall =>
   callOf(instr, instr.asynchronous?.wait, { pending: String(pending) })
 
-/** Makes a barrier for counted copies, before threads meet and begin to use it. */
-export const prepareOf = (instr: Instr, barrier: Place): InstrCall => ({
-  ...callOf(instr, instr.asynchronous?.counted?.prepare, { barrier }),
+/** Makes a barrier whose phases end with so many arrivals and their bytes, before threads meet and begin to use it. */
+export const prepareOf = (instr: Instr, barrier: Place, arrivals: number): InstrCall => ({
+  ...callOf(instr, instr.asynchronous?.counted?.prepare, { barrier, arrivals: String(arrivals) }),
   once: true,
 })
 
@@ -163,6 +187,12 @@ export const expectOf = (instr: Instr, barrier: Place, bytes: number): InstrCall
 export const arrivedOf = (instr: Instr, barrier: Place, phase: Expr): InstrCall =>
   callOf(instr, instr.asynchronous?.wait, { barrier, phase: { kind: 'value', value: phase } })
 
+/** Arrives at the barrier of a block of the cluster. */
+export const releaseOf = (instr: Instr, barrier: Place, block: Expr): InstrCall => ({
+  ...callOf(instr, instr.multicast?.release, { barrier, block: { kind: 'value', value: block } }),
+  once: true,
+})
+
 /** The place of a barrier, as it stands in a text. */
 export const meetingAt = ({ buffer, index }: Place): CallPiece => ({
   kind: 'shared',
@@ -172,10 +202,12 @@ export const meetingAt = ({ buffer, index }: Place): CallPiece => ({
 })
 
 interface CallValues {
-  readonly pending?: string
-  readonly bytes?: string
   readonly barrier?: Place
+  readonly pending?: string
+  readonly arrivals?: string
+  readonly bytes?: string
   readonly phase?: CallPiece
+  readonly block?: CallPiece
 }
 
 function callOf(instr: Instr, texts: readonly InstrText[] | undefined, values: CallValues): InstrCall {
@@ -183,7 +215,9 @@ function callOf(instr: Instr, texts: readonly InstrText[] | undefined, values: C
     if (typeof p === 'string') return p
     if (p.kind === 'barrier' && values.barrier) return meetingAt(values.barrier)
     const value =
-      p.kind === 'pending' || p.kind === 'bytes' || p.kind === 'phase' ? values[p.kind] : undefined
+      p.kind === 'operand' || p.kind === 'lane' || p.kind === 'barrier' || p.kind === 'blocks'
+        ? undefined
+        : values[p.kind]
     invariant(value !== undefined, `${instr.name} speaks of ${p.kind} where there is none`)
     return value
   }

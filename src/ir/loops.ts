@@ -12,7 +12,7 @@
 import type { Span } from '../ast/diagnostic.ts'
 import type { Dtype } from './dtype.ts'
 import type { Expr, Load, ThreadAxis } from './expr.ts'
-import type { Instr, Memory, Place } from './instr.ts'
+import type { Instr, Memory, Signals } from './instr.ts'
 import type { Monoid } from './monoid.ts'
 import type { Param, Role } from './stage1.ts'
 
@@ -41,7 +41,12 @@ export interface Buffer {
 /** How a loop runs. `unroll` without a factor unrolls whole. */
 export type LoopMode =
   | { readonly kind: 'serial' }
-  | { readonly kind: 'bind'; readonly to: ThreadAxis }
+  | {
+      readonly kind: 'bind'
+      readonly to: ThreadAxis
+      /** So many neighbouring blocks run together, and copy together what each would copy alike. */
+      readonly cluster?: number | undefined
+    }
   | {
       readonly kind: 'unroll'
       readonly factor: number | null
@@ -63,7 +68,7 @@ export type LoopMode =
    * The loop and what is inside is what one declared instruction does. `signals`: the barrier on which a copy counts its
    * bytes, once it has one; whoever reads the copy has waited there.
    */
-  | { readonly kind: 'instr'; readonly instr: Instr; readonly signals?: Place | undefined }
+  | { readonly kind: 'instr'; readonly instr: Instr; readonly signals?: Signals | undefined }
 
 /** `for var in 0 .. extent`; the body runs where all `guards` hold. */
 export interface For {
@@ -155,6 +160,8 @@ export interface Let {
 /** Stage III: all threads of a block arrive, and their shared-memory writes are seen. */
 export interface Barrier {
   readonly kind: 'barrier'
+  /** All threads of all blocks of the cluster arrive. */
+  readonly cluster?: boolean | undefined
   /** What was written to global memory has to be seen as well. */
   readonly global?: boolean | undefined
   /** Neighbours of one row of the block meet, as at an exchange, and not the others. */
@@ -294,6 +301,8 @@ export interface Apart {
   readonly buffer: string
   /** The names of their loops' nests. */
   readonly nests: readonly [string, string]
+  /** Dimensions of the buffer: no two elements that agree in these are written by both. None: not known which. */
+  readonly by: readonly number[]
 }
 
 /** After a run, word k of `buffer` is not 0 if a write to `targets[k]` found no element. */
@@ -308,6 +317,8 @@ export interface Launch {
   readonly name: string
   readonly grid: readonly [Expr, Expr, Expr]
   readonly block: readonly [number, number, number]
+  /** Neighbours on block.x that run together. */
+  readonly cluster?: number | undefined
   readonly body: readonly Stmt[]
 }
 

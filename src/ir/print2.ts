@@ -78,7 +78,7 @@ export function printMode(mode: LoopMode): string {
     case 'serial':
       return ''
     case 'bind':
-      return `  @${mode.to}`
+      return `  @${mode.to}${mode.cluster ? `, clusters of ${mode.cluster}` : ''}`
     case 'unroll':
       return mode.factor === null
         ? '  @unroll'
@@ -180,7 +180,13 @@ function lines(body: readonly Stmt[], indent: string, out: string[], mark: Reado
         )
         break
       case 'barrier':
-        line(s.lanes ? `barrier  lanes ${s.lanes.width} of ${s.lanes.among}` : 'barrier')
+        line(
+          s.lanes
+            ? `barrier  lanes ${s.lanes.width} of ${s.lanes.among}`
+            : s.cluster
+              ? 'barrier  cluster'
+              : 'barrier',
+        )
         break
       case 'while':
         line(`while ${printExpr(s.cond)}`)

@@ -4,7 +4,7 @@
  */
 import { invariant, unreachable } from '../ast/diagnostic.ts'
 import { type Expr, freeVars, load, rewriteExpr, variable } from './expr.ts'
-import type { Place } from './instr.ts'
+import type { Signals } from './instr.ts'
 import type { CallPiece, For, InstrCall, Stmt } from './loops.ts'
 
 export type Body = readonly Stmt[]
@@ -53,17 +53,28 @@ export function withBodies(s: Stmt, bodies: readonly Body[]): Stmt {
 }
 
 /** The barrier that a loop's instruction signals. */
-const signalsOf = (s: For): Place | undefined => (s.mode.kind === 'instr' ? s.mode.signals : undefined)
+const signalsOf = (s: For): Signals | undefined => (s.mode.kind === 'instr' ? s.mode.signals : undefined)
 
 /** The loop, with its instruction signalling this barrier. */
-export const withSignals = (s: For, signals: Place | undefined): For =>
+export const withSignals = (s: For, signals: Signals | undefined): For =>
   s.mode.kind === 'instr' ? stmt({ ...s, mode: Object.freeze({ ...s.mode, signals }) }) : s
+
+const signalExprs = (signals: Signals | undefined): readonly Expr[] =>
+  signals ? [...signals.index, ...(signals.multicast ? [signals.multicast.turn] : [])] : []
+
+function mapSignals(signals: Signals, f: (e: Expr) => Expr): Signals {
+  const { multicast } = signals
+  const index = mapSame(signals.index, f)
+  const turn = multicast && f(multicast.turn)
+  if (index === signals.index && turn === multicast?.turn) return signals
+  return { ...signals, index, ...(multicast ? { multicast: { ...multicast, turn: turn! } } : {}) }
+}
 
 /** The direct expressions of a statement, nested bodies aside; a reduction's targets count by their indices. */
 export function exprsOf(s: Stmt): readonly Expr[] {
   switch (s.kind) {
     case 'for':
-      return [s.extent, ...s.guards, ...(signalsOf(s)?.index ?? [])]
+      return [s.extent, ...s.guards, ...signalExprs(signalsOf(s))]
     case 'if':
     case 'while':
       return [s.cond]
@@ -96,9 +107,9 @@ export function mapExprs(s: Stmt, f: (e: Expr) => Expr): Stmt {
       const extent = f(s.extent)
       const guards = mapSame(s.guards, f)
       const signals = signalsOf(s)
-      const index = signals && mapSame(signals.index, f)
-      const same = extent === s.extent && guards === s.guards && index === signals?.index
-      return same ? s : withSignals(stmt({ ...s, extent, guards }), signals && { ...signals, index: index! })
+      const moved = signals && mapSignals(signals, f)
+      const same = extent === s.extent && guards === s.guards && moved === signals
+      return same ? s : withSignals(stmt({ ...s, extent, guards }), moved)
     }
     case 'if':
     case 'while': {

@@ -18,13 +18,16 @@ export function uniformBarriers(
   width: number,
 ): string | undefined {
   const inRow = (s: Stmt): boolean => width % (amongOf(s) ?? Number.NaN) === 0
+  const inCluster = (s: Stmt): boolean => s.kind === 'barrier' && s.cluster === true
   return (
     uniform(
       body,
       readOnly,
       (axis) => axis.startsWith('thread'),
       (s) => !inRow(s),
-    ) ?? uniform(body, readOnly, (axis) => axis === 'thread.x', inRow)
+    ) ??
+    uniform(body, readOnly, (axis) => axis === 'thread.x', inRow) ??
+    uniform(body, readOnly, (axis) => axis.startsWith('thread') || axis === 'block.x', inCluster)
   )
 }
 

@@ -5,6 +5,11 @@
  * Round r uses barrier r mod stages, whose phases alternate: it is over when the parity (r / stages) mod 2 is. So that
  * nobody waits for a phase that two others have followed, a barrier's next phase is expected only after all threads met
  * behind their wait for this one. A loop that threads run several times goes on counting rounds where it stopped.
+ *
+ * In a cluster of blocks, what each would copy alike one of them copies into all: each stage belongs to a block. Every
+ * block counts its bytes on its own barrier, and when its threads have met behind what they did in a stage, releases it
+ * on a barrier of the block that it belongs to, which waits there for all blocks before it copies. So no barrier is
+ * arrived at, and nothing is copied, in a block that has ended: it would have waited for it.
  */
 import { fail } from '../ast/diagnostic.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
@@ -13,19 +18,31 @@ import {
   add,
   div,
   type Expr,
+  eq,
   freeVars,
   int,
   load,
+  lt,
   max,
   mod,
   rewriteExpr,
   someExpr,
   variable,
 } from '../ir/expr.ts'
-import { arrivedOf, expectOf, type Instr, kindOf, type Place, prepareOf } from '../ir/instr.ts'
+import {
+  arrivedOf,
+  expectOf,
+  type Instr,
+  kindOf,
+  type Multicast,
+  type Place,
+  prepareOf,
+  releaseOf,
+} from '../ir/instr.ts'
 import { threadsIn } from '../ir/lanes.ts'
-import type { Buffer, For, InstrCall, Stmt } from '../ir/loops.ts'
+import type { Buffer, For, If, InstrCall, Stmt } from '../ir/loops.ts'
 import { type Body, findLoop, replaceLoop, rewriteStmts, stmt, walkStmts, withSignals } from '../ir/tree.ts'
+import type { Alike } from './alike.ts'
 import type { Names } from './names.ts'
 
 /** What stands before a loop, once. */
@@ -48,10 +65,24 @@ export class Counted {
   readonly #rounds: Buffer | undefined
   readonly #entry: Body
   readonly #outermost: For | undefined
+  readonly #alike: Alike | undefined
+  /** One for each stage that belongs to this block. */
+  readonly #free: Buffer
 
   /** `copies` are those of one round, of instructions of one kind, in `loop` of the nest `top`. */
-  constructor(instr: Instr, copies: Body, stages: number, loop: For, top: Stmt, names: Names) {
+  constructor(
+    instr: Instr,
+    copies: Body,
+    stages: number,
+    loop: For,
+    top: Stmt,
+    names: Names,
+    /** What the blocks of a cluster copy alike, where there is one. */
+    alike?: Alike,
+  ) {
     this.#instr = instr
+    this.#alike = alike
+    this.#free = local(names.fresh('free'), 'u32', 'shared', [stages, WORDS])
     this.#stages = stages
     this.#bytes = bytesOf(copies, instr, top)
     this.#barriers = local(names.fresh('arrived'), 'u32', 'shared', [stages, WORDS])
@@ -61,8 +92,8 @@ export class Counted {
     this.#rounds = before
     this.#entry = [
       stmt<Stmt>({ kind: 'alloc', buffer: this.#barriers }),
-      ...Array.from({ length: stages }, (_, k) => prepareOf(instr, this.#place(int(k)))),
-      MEET,
+      ...Array.from({ length: stages }, (_, k) => prepareOf(instr, this.#place(int(k)), 1)),
+      ...(alike ? this.#freed(alike) : [MEET]),
       ...(before ? [stmt<Stmt>({ kind: 'alloc', buffer: before }), set(before, int(0))] : []),
     ]
   }
@@ -75,12 +106,58 @@ export class Counted {
     return this.#outermost ? [{ before: this.#outermost.var, statements: this.#entry }] : []
   }
 
+  /** All blocks have their barriers before one is reached. */
+  #freed({ cluster }: Alike): Body {
+    return [
+      stmt<Stmt>({ kind: 'alloc', buffer: this.#free }),
+      ...Array.from({ length: this.#stages }, (_, k) =>
+        prepareOf(this.#instr, this.#place(int(k), this.#free), cluster),
+      ),
+      stmt<Stmt>({ kind: 'barrier', cluster: true }),
+    ]
+  }
+
   /** The copies of a round, which is the k-th of this run. */
   start(copies: Body, k: Expr): Body {
-    const place = this.#place(this.#round(k))
+    const round = this.#round(k)
+    const place = this.#place(round)
+    const { cluster, is } = this.#alike ?? {}
+    const multicast: Multicast | undefined = cluster
+      ? { cluster, turn: this.#turn(round, cluster) }
+      : undefined
     return rewriteStmts(copies, {
-      stmt: (s) => (isCounted(s, this.#instr) ? withSignals(s, place) : undefined),
+      stmt: (s) => {
+        if (!isCounted(s, this.#instr)) return undefined
+        if (!multicast || !is?.(s)) return withSignals(s, place)
+        return [...this.#acquire(round, multicast.turn), withSignals(s, { ...place, multicast })]
+      },
     })
+  }
+
+  /** Before the copies of a round, where threads have met behind what they did in its stage: other blocks may know. */
+  release(k: Expr): Body {
+    if (!this.#alike) return []
+    const round = this.#round(k)
+    const block = this.#turn(round, this.#alike.cluster)
+    return this.#again(round, [releaseOf(this.#instr, this.#place(round, this.#free), block)])
+  }
+
+  /** The block that a stage belongs to waits for all others. */
+  #acquire(round: Expr, turn: Expr): Body {
+    const phase = mod(add(div(round, int(this.#stages)), int(1)), int(2))
+    const wait = arrivedOf(this.#instr, this.#place(round, this.#free), phase)
+    return this.#again(round, [
+      stmt<If>({ kind: 'if', cond: eq(this.#alike!.rank, turn), then: [wait], else: [] }),
+    ])
+  }
+
+  #turn = (round: Expr, cluster: number): Expr => mod(mod(round, int(this.#stages)), int(cluster))
+
+  /** Where a stage was used before. */
+  #again(round: Expr, body: Body): Body {
+    const cond = lt(int(this.#stages - 1), round)
+    if (cond.kind === 'const') return cond.value !== 0 ? body : []
+    return [stmt<If>({ kind: 'if', cond, then: body, else: [] })]
   }
 
   expect = (k: Expr): InstrCall => expectOf(this.#instr, this.#place(this.#round(k)), this.#bytes)
@@ -101,8 +178,8 @@ export class Counted {
     return this.#rounds ? add(max(load(this.#rounds.name, [int(0)], 'i32'), int(0)), k) : k
   }
 
-  #place(round: Expr): Place {
-    return { buffer: this.#barriers.name, index: [mod(round, int(this.#stages)), int(0)] }
+  #place(round: Expr, barriers = this.#barriers): Place {
+    return { buffer: barriers.name, index: [mod(round, int(this.#stages)), int(0)] }
   }
 }
 

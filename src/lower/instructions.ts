@@ -6,8 +6,8 @@
  * initialisation, conversion and write-back need no instruction.
  */
 import { fail, invariant } from '../ast/diagnostic.ts'
-import { add, builtin, type Expr, eq, int, mentions, substitute } from '../ir/expr.ts'
-import { type Instr, LANE, meetingAt, type Placeholder } from '../ir/instr.ts'
+import { add, builtin, type Expr, eq, int, mentions, mod, substitute } from '../ir/expr.ts'
+import { type Instr, LANE, meetingAt, type Placeholder, type Signals } from '../ir/instr.ts'
 import { matchInstr } from '../ir/instr-match.ts'
 import { iteratorsOf } from '../ir/instr-operands.ts'
 import { isTogether, type Lanes, lanesIn } from '../ir/lanes.ts'
@@ -32,6 +32,13 @@ export function lowerInstructions(body: Body, kernel: Kernel2, names: Names): Bo
 
 /** Whatever axes a launch has, threads are numbered from 0 on each. */
 const FIRST_THREAD = eq(add(builtin('thread.x'), add(builtin('thread.y'), builtin('thread.z'))), int(0))
+
+/** Of the blocks of a cluster, the one whose turn it is copies for all. */
+const inTurn = (signals: Signals | undefined, call: InstrCall): Stmt => {
+  const multicast = signals?.multicast
+  if (!multicast) return call
+  return branch(eq(mod(builtin('block.x'), int(multicast.cluster)), multicast.turn), [call])
+}
 
 class Lowering {
   readonly #lanes: Lanes
@@ -65,7 +72,7 @@ class Lowering {
         return [stmt({ ...s, buffer: Object.freeze({ ...s.buffer, shape: tiledShape(s.buffer, memory) }) })]
       }
       case 'for':
-        if (s.mode.kind === 'instr') return [this.#call(s, s.mode.instr, conditions)]
+        if (s.mode.kind === 'instr') return [inTurn(s.mode.signals, this.#call(s, s.mode.instr, conditions))]
         if (isTogether(s, this.#lanes) && this.#elements.has(s)) return [this.#elements.lower(s)]
         return [stmt({ ...s, body: this.#list(s.body, [...conditions, s.extent]) })]
       case 'if': {
@@ -101,12 +108,18 @@ class Lowering {
         message: `${instr.name}: ${match.message}`,
         ...(loop.span ? { span: loop.span } : {}),
       })
+    const signals = loop.mode.kind === 'instr' ? loop.mode.signals : undefined
+    const texts = (signals?.multicast && instr.multicast?.texts) ?? instr.texts
     const piece = (p: string | Placeholder): CallPiece => {
       if (typeof p === 'string') return p
       if (p.kind === 'lane') return { kind: 'value', value: builtin('thread.x') }
       if (p.kind === 'barrier') {
-        invariant(loop.mode.kind === 'instr' && loop.mode.signals, `${instr.name} has no barrier`)
-        return meetingAt(loop.mode.signals)
+        invariant(signals, `${instr.name} has no barrier`)
+        return meetingAt(signals)
+      }
+      if (p.kind === 'blocks') {
+        invariant(signals?.multicast, `${instr.name} is alone`)
+        return String(2 ** signals.multicast.cluster - 1)
       }
       invariant(p.kind === 'operand', 'only what waits speaks of groups')
       const o = instr.operands.find((x) => x.name === p.operand)
@@ -149,7 +162,7 @@ class Lowering {
       kind: 'instr',
       instr: instr.name,
       threads: instr.threads,
-      texts: instr.texts.map((t) => ({ ...t, pieces: t.pieces.map(piece) })),
+      texts: texts.map((t) => ({ ...t, pieces: t.pieces.map(piece) })),
       span: instr.span,
     })
   }

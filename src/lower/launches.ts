@@ -2,7 +2,7 @@
  * Invariant reached: each top-level nest is a launch (or a clear); bound loops are hardware indices; guards are
  * `if`s; memory that threads share is written by the threads that own the element and no others.
  */
-import { InternalError, invariant } from '../ast/diagnostic.ts'
+import { fail, InternalError, invariant } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import {
   all,
@@ -21,6 +21,7 @@ import { sameExpr } from '../ir/keys.ts'
 import { isTogether, type Lanes, lanesIn } from '../ir/lanes.ts'
 import type { Buffer, Fill, For, Kernel2, Launch, PlanStep, Stmt } from '../ir/loops.ts'
 import { type Body, hasBarrier, stmt, substituteStmts, walkStmts } from '../ir/tree.ts'
+import { clusterOf } from './alike.ts'
 import { insertBarriers } from './barriers.ts'
 import { branch, divergent, guard, inRounds, isCooperative, needsAll, predicate } from './conditions.ts'
 import { flatNest, isParallel } from './flat-nest.ts'
@@ -70,8 +71,38 @@ function launchOf(nest: Body, name: string, indptr: ReadonlySet<string>, warp: n
     name,
     grid: [hostExtent(extent('block.x')), hostExtent(extent('block.y')), hostExtent(extent('block.z'))],
     block: [threads('thread.x'), threads('thread.y'), threads('thread.z')],
+    ...inClusters(body),
     body: new Binder(extents, body).run(),
   }
+}
+
+/** The blocks that run together, where they copy anything together. */
+function inClusters(body: Body): Pick<Launch, 'cluster'> {
+  const clusters = body.flatMap((s) => clusterOf(s) ?? [])
+  const [first] = clusters
+  if (!first) return {}
+  const { loop, blocks } = first
+  const refuse = (message: string, hint: string): never =>
+    fail({
+      code: 'schedule/idle-cluster',
+      message,
+      ...(loop.span ? { span: loop.span } : {}),
+      expected:
+        'a pipelined copy by an instruction with a text for multicast, the same in all blocks of a cluster',
+      hint,
+    })
+  if (body.length > 1 || clusters.some((c) => c.blocks !== blocks))
+    return refuse(`${loop.name} runs in clusters, and shares its launch with another nest`, 'do not merge it')
+  let together = false
+  walkStmts(body, (s) => {
+    together ||= s.kind === 'for' && s.mode.kind === 'instr' && s.mode.signals?.multicast !== undefined
+  })
+  if (!together)
+    return refuse(
+      `blocks of ${loop.name} run in clusters of ${blocks}, and copy nothing together`,
+      'leave out `cluster`',
+    )
+  return { cluster: blocks }
 }
 
 /** Grid sizes are over sizes, which are not negative: truncating division will do. */

@@ -37,6 +37,7 @@ import {
   withBodies,
 } from '../ir/tree.ts'
 import { addressesAhead } from './addresses-ahead.ts'
+import { alikeIn } from './alike.ts'
 import { onlyStarts } from './asynchronous.ts'
 import { bodyAt } from './clone.ts'
 import { Counted, type Entry, MEET, withEntries } from './counted.ts'
@@ -88,11 +89,12 @@ function expand(loop: For, stages: number, top: Stmt, memory: ReadonlySet<string
     (s) => !statements.includes(s) && !(s.kind === 'alloc' && staged.has(s.buffer.name)),
   )
   const kinds = asynchronousIn(statements)
+  const alike = alikeIn(statements, loop, top, memory)
   const counted = kinds
     .filter((i) => i.asynchronous?.counted)
     .map((i) => {
       const own = statements.filter((s) => asynchronousIn([s]).some((x) => sameKind(x, i)))
-      return new Counted(i, own, stages, loop, top, names)
+      return new Counted(i, own, stages, loop, top, names, alike)
     })
   const groups = kinds.filter((i) => !i.asynchronous?.counted)
   const chain = statements.every((s) => onlyStarts(s).length > 0) ? chainOf(rest) : undefined
@@ -104,7 +106,7 @@ function expand(loop: For, stages: number, top: Stmt, memory: ReadonlySet<string
       ? []
       : [stmt<If>({ kind: 'if', cond: lt(iteration, loop.extent), then: body, else: [] })]
   const started = (iteration: Expr, body: Body): Body => [
-    ...counted.map((c) => c.expect(iteration)),
+    ...counted.flatMap((c) => [c.expect(iteration), ...c.release(iteration)]),
     ...counted.reduce((b, c) => c.start(b, iteration), body),
   ]
   const first = Array.from({ length: distance }, (_, k) => [

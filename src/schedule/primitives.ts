@@ -5,6 +5,7 @@ import { atomic } from './loops/atomic.ts'
 import { bind } from './loops/bind.ts'
 import { cacheRead } from './loops/cache-read.ts'
 import { cacheWrite } from './loops/cache-write.ts'
+import { cluster } from './loops/cluster.ts'
 import { combine } from './loops/combine.ts'
 import { computeAt } from './loops/compute-at.ts'
 import { fission } from './loops/fission.ts'
@@ -34,6 +35,7 @@ export const PRIMITIVES: { readonly [K in LoopStep['kind']]: Primitive<Extract<L
   require,
   cache_read: cacheRead,
   pipeline,
+  cluster,
   accumulate,
   cache_write: cacheWrite,
   compute_at: computeAt,

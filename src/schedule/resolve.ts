@@ -282,6 +282,8 @@ function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
         ...(step.into ? { into: names.fresh(step.into) } : {}),
         span,
       })
+    case 'cluster':
+      return loop({ kind: 'cluster', loop: ref(step.loop), by: integer(step.by, env), span })
     case 'pipeline':
       return loop({ kind: 'pipeline', loop: ref(step.loop), by: integer(step.by, env), span })
     case 'cache_read':
@@ -338,5 +340,5 @@ function instanceOf<T>(family: Family<T>, use: Ast.Instance, env: Env): T {
     const type = types?.find((t) => e.kind === 'name' && e.name === t)
     return type ?? integer(e, env)
   })
-}
   return family.of(args, use.span)
+}

@@ -14,6 +14,14 @@ const rows = [
   buffer('j_indices', ['j_count'], 'index'),
 ]
 
+/** `y[i] = x[i]`, an element a block. */
+export const rowBlocks: Kernel2 = kernel2(
+  'copy',
+  [],
+  [buffer('x', [8], 'in'), buffer('y', [8], 'out')],
+  [loop('i', 8, [store(at('y', ['i']), at('x', ['i']))], { mode: { kind: 'bind', to: 'block.x' } })],
+)
+
 /** `y[i] += A[i, j]` over compressed rows. */
 export const rowSums: Kernel2 = kernel2(
   'rows',

@@ -107,6 +107,14 @@ export interface TensorizeStep extends At {
   readonly loop: LoopRef
   readonly instr: Instr
 }
+
+/** `cluster fo by 4` */
+export interface ClusterStep extends At {
+  readonly kind: 'cluster'
+  readonly loop: LoopRef
+  readonly by: number
+}
+
 /** `pipeline ko by 3` */
 export interface PipelineStep extends At {
   readonly kind: 'pipeline'
@@ -175,6 +183,7 @@ export type LoopStep =
   | RequireStep
   | CacheReadStep
   | PipelineStep
+  | ClusterStep
   | TensorizeStep
   | CacheWriteStep
   | ComputeAtStep
@@ -223,6 +232,8 @@ export function printStep(s: LoopStep): string {
       return `cache_read ${s.buffer} at ${refText(s.at)} in ${placeText(s)}${layoutText(s)}${into(s.into)}`
     case 'tensorize':
       return `tensorize ${refText(s.loop)} with ${s.instr.name}`
+    case 'cluster':
+      return `cluster ${refText(s.loop)} by ${s.by}`
     case 'pipeline':
       return `pipeline ${refText(s.loop)} by ${s.by}`
     case 'cache_write':

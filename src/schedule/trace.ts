@@ -67,6 +67,7 @@ const FIELDS: { readonly [K in LoopStep['kind']]: Readonly<Record<string, (x: un
     padded: optional(isNumber),
   },
   pipeline: { loop: isRef, by: isNumber },
+  cluster: { loop: isRef, by: isNumber },
   cache_write: cacheFields,
   compute_at: { nest: isName, at: isRef },
   fission: { loop: isRef, after: (x) => isName(x) || isNumber(x) },

@@ -440,7 +440,8 @@ export const STEPS: {
     }),
   }),
   pipeline: fc.record({ loop, by: expr }),
-  tensorize: fc.record({ loop, instr: ident }),
+  cluster: fc.record({ loop, by: expr }),
+  tensorize: fc.record({ loop, instr: instance }),
   cache_write: fc.record(cache),
   compute_at: fc.record({ iteration: ident, at: loop }),
   fission: fc.record({ loop, after: ident }),
@@ -542,7 +543,6 @@ const need: Arb<ast.Need> = fc
 const needs = fc.array(need, { maxLength: 2 })
 const target = fc.constantFrom('cuda', 'wgsl').map((name) => ({ name, span }))
 const code = fc.string().map((s) => ({ name: `a${s.replaceAll('`', '"')}z`, span }))
-const memoryText: Arb<ast.MemoryText> = fc
 const tileParams: Arb<ast.TileParam[]> = fc.array(
   fc.record({ name: ident, types: fc.option(some(typeName)) }).map((p) => ({ ...p, span })),
   { maxLength: 2 },
@@ -554,6 +554,7 @@ const ofParams = fc.oneof<Arb<ast.Limit | ast.Examples>[]>(
 /** A type, or a parameter that stands for one. */
 const elementType = (params: readonly ast.TileParam[]): Arb<ast.Ident> =>
   fc.oneof(typeName, ...params.flatMap((p) => (p.types ? [fc.constant(p.name)] : [])))
+const memoryText: Arb<ast.MemoryText> = fc
   .record({ what: fc.constantFrom<ast.MemoryText['what'][]>('type', 'fill'), target, needs, code })
   .map((t) => ({ kind: 'text', ...t, span }))
 const memory: Arb<ast.Memory> = tileParams

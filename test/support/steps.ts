@@ -23,6 +23,7 @@ const KINDS: readonly Exclude<LoopStep['kind'], 'require' | 'tensorize'>[] = [
   'cache_read',
   'cache_read',
   'pipeline',
+  'cluster',
   'cache_write',
   'cache_write',
   'compute_at',
@@ -72,6 +73,8 @@ export function stepFor(state: ScheduleState, [kind, a, b, c, e, f]: readonly nu
     case 'bind':
       if (e! % 3 === 0) return { kind: 'bind', bindings: [{ loop: tops(a!), to: 'block.x' }] }
       return { kind: 'bind', bindings: [{ loop: name(a!), to: pick(THREAD_AXES, b!) }] }
+    case 'cluster':
+      return { kind: 'cluster', loop: tops(a!), by: 2 + (b! % 3) }
     case 'unroll':
       return { kind: 'unroll', loop: name(a!), ...(b! % 2 ? { by: 2 + (c! % 3) } : {}) }
     case 'vectorize':

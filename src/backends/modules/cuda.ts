@@ -53,7 +53,8 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
     const align = sharedBytes > 0 ? shared.align : 0
     kernels.push(kernelText(launch, entry, parameters, printer, align, leads, [...names.values()]))
     const waits = held ? { waits: true } : {}
-    entries.push({ name: entry, args, block: launch.block, sharedBytes, ...waits })
+    const cluster = launch.cluster ? { cluster: [launch.cluster, 1, 1] as const } : {}
+    entries.push({ name: entry, args, block: launch.block, sharedBytes, ...cluster, ...waits })
   }
   return {
     target: 'cuda',

@@ -292,13 +292,17 @@ export const CUDA: Target = {
     setHalf: (name, index, value, dtype, helpers) =>
       `((unsigned short*)${name})[${index}] = ${toMemory(dtype, value, helpers)};`,
     address: (name, index) => `(${name} + (${index}))`,
-    shared: (name, index) => `(unsigned)__cvta_generic_to_shared(${name} + (${index}))`,
+    // In 32 bits from the array's beginning on: of two of them only what differs is left.
+    shared: (name, index, dtype) =>
+      `((unsigned)__cvta_generic_to_shared(${name}) + (unsigned)(${index}) * ${DTYPE_BYTES[dtype]}u)`,
   },
   shared: (name, dtype, length, align) =>
     `__shared__ __align__(${align}) ${CUDA_MEMORY[dtype]} ${name}[${length}];`,
   forHeader: (name, extent) => `for (int ${name} = 0; ${name} < ${extent}; ++${name})`,
   whileHeader: (cond) => `while (${cond})`,
   barrier: '__syncthreads();',
+  clusterBarrier:
+    'asm volatile("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");',
   laneBarrier: (among, helpers) => {
     if (among === WARP) return '__syncwarp();'
     need(helpers, 'lanes')

@@ -35,6 +35,7 @@ export function textsOf(
     expect: [],
     wait: [],
     multicast: [],
+    release: [],
   }
   const counted = s.words.some((w) => w.name === 'counted')
   for (const t of s.items) {
@@ -77,8 +78,10 @@ function wordsOf(what: Ast.InstrText['what'], counted: boolean): readonly Word[]
       return ['lane', 'barrier', 'blocks']
     case 'commit':
       return []
+    case 'release':
+      return ['barrier', 'block']
     case 'prepare':
-      return ['barrier']
+      return ['barrier', 'arrivals']
     case 'expect':
       return ['barrier', 'bytes']
     case 'wait':

@@ -105,12 +105,32 @@ export function elaborateInstr(
       span: s.name.span,
       expected: 'one statement that assigns to an operand in shared memory, without `by … threads`',
     })
+  const runs = new Set(texts.run.map((t) => t.target))
+  const reaching = new Set(texts.multicast.map((t) => t.target))
+  if (reaching.size > 0 && (runs.size !== reaching.size || ![...runs].every((t) => reaching.has(t))))
+    return report.error({
+      code: 'check/instr-text',
+      message: `${s.name.name} has texts for ${[...runs].join(', ')}, and for multicast on ${[...reaching].join(', ')}`,
+      span: s.name.span,
+      expected: 'a text for multicast on each target, or on none',
+    })
+  if (
+    texts.multicast.length + texts.release.length > 0 &&
+    !(counted && texts.multicast.length > 0 && texts.release.length > 0)
+  )
+    return report.error({
+      code: 'check/instr-asynchronous',
+      message: `${s.name.name} has ${texts.multicast.length > 0 ? 'a text for multicast' : 'a text for release'}, and ${counted ? 'not both' : 'does not count what it copies'}`,
+      span: s.name.span,
+      expected: '`asynchronous counted`, with `multicast TARGET …` and `release TARGET …` together',
+    })
   if (!boxesFit(s, list, body.stmt, report)) return null
   return {
     ...instr,
     atomic,
     body: body.stmt.kind === 'reduce' ? { ...body.stmt, atomic } : body.stmt,
     texts: texts.run,
+    ...(texts.multicast.length > 0 ? { multicast: { texts: texts.multicast, release: texts.release } } : {}),
     ...(asynchronous
       ? {
           asynchronous: {

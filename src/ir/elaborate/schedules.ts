@@ -253,6 +253,7 @@ function argumentsOf(step: Ast.Step): readonly Ast.Expr[] {
     case 'use':
       return step.args
     case 'split':
+    case 'cluster':
     case 'pipeline':
       return [step.by]
     case 'cache_read': {

@@ -37,7 +37,7 @@ export interface Repeat extends Place {
 }
 
 /** What a text mentions beside operands, parameters and the numbers of what is repeated. */
-export const WORDS = ['lane', 'pending', 'barrier', 'bytes', 'phase', 'blocks'] as const
+export const WORDS = ['lane', 'pending', 'barrier', 'arrivals', 'bytes', 'phase', 'blocks', 'block'] as const
 export type Word = (typeof WORDS)[number]
 
 const NAME = /^[A-Za-z_]\w*/

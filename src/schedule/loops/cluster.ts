@@ -1,0 +1,55 @@
+import { isMultiple } from '../../ir/facts.ts'
+import { printExpr } from '../../ir/print2.ts'
+import { replaceLoop, stmt } from '../../ir/tree.ts'
+import type { Primitive } from '../primitive.ts'
+import { rowBlocks } from '../samples.ts'
+import type { ClusterStep } from '../steps.ts'
+
+/** Blocks that every GPU which has clusters runs together (CUDA programming guide, thread block clusters). */
+const MOST_BLOCKS = 8
+
+/**
+ * `cluster fo by 4`: of the loop bound to block.x, 4 neighbouring iterations run together, as a cluster of blocks. What
+ * all of them copy alike into their shared memory, by an instruction that has a text for `multicast`, one of them copies
+ * for all; they take turns. The meaning stays that of the loop.
+ *
+ * Refused where clusters would not be whole.
+ */
+export const cluster: Primitive<ClusterStep> = {
+  kind: 'cluster',
+  apply(cx, step) {
+    const { loop } = cx.loop(step.loop)
+    const { mode } = loop
+    if (mode.kind !== 'bind' || mode.to !== 'block.x')
+      return cx.refuse({
+        code: 'not-blocks',
+        message: `${loop.name} is not bound to block.x, along which clusters lie`,
+        loops: [loop],
+        hint: `bind ${loop.name} to block.x first`,
+      })
+    if (!Number.isInteger(step.by) || step.by < 2 || step.by > MOST_BLOCKS)
+      cx.refuse({
+        code: 'bad-factor',
+        message: `the number of blocks in a cluster is ${step.by}`,
+        loops: [loop],
+        expected: `a whole number from 2 to ${MOST_BLOCKS}`,
+      })
+    if (!isMultiple(loop.extent, step.by, cx.kernel.facts))
+      cx.refuse({
+        code: 'not-whole',
+        message: `${printExpr(loop.extent)} iterations of ${loop.name} are not known to be whole clusters of ${step.by}`,
+        loops: [loop],
+        hint: 'require that a multiple of the tiles in a cluster divides the size',
+      })
+    return {
+      body: replaceLoop(cx.kernel.body, loop.var, (l) => stmt({ ...l, mode: { ...mode, cluster: step.by } })),
+    }
+  },
+  example: {
+    before: rowBlocks,
+    step: { kind: 'cluster', loop: 'i', by: 2 },
+    after: `\
+for i in 0..8  @block.x, clusters of 2
+  y[i] = x[i]`,
+  },
+}
