@@ -14,6 +14,8 @@ export const doctor: CommandSpec = {
   options: [{ flags: '--json', about: 'One JSON object: { version, node, platform, devices }' }],
   notes: [
     'SPT_WEBGPU=hardware or swiftshader chooses the WebGPU driver; SPT_LIBCUDA and SPT_NVRTC name libraries.',
+    'SPT_CACHE_DIR names the folder of compiled CUDA kernels (off: none); with SPT_CUDA_SYNC=1 a fault names its kernel;',
+    'with SPT_CUDA_OVERLAP=0 each launch waits until the one before it has ended.',
   ],
   examples: ['spt doctor', 'spt doctor --json'],
   async run(call) {
