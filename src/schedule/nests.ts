@@ -22,30 +22,46 @@ export function withApart(loops: Kernel2, kernel: Kernel1): Kernel2 {
     writes.slice(k + 1).flatMap((o): Apart[] => {
       const alike = o.reformat === w.reformat && o.buffer === w.buffer && o.part !== w.part
       const meet = w.meets.includes(o.iteration) || o.meets.includes(w.iteration)
-      return alike && !meet ? [{ buffer: w.buffer, nests: [w.iteration, o.iteration] }] : []
+      const by = w.told.get(o.iteration) ?? []
+      return alike && !meet ? [{ buffer: w.buffer, nests: [w.iteration, o.iteration], by }] : []
     }),
   )
   return apart.length > 0 ? { ...loops, apart } : loops
 }
 
-/** Why two nests cannot run at once; the worst conflict, if there is any. */
-export const atOnce = (kernel: Kernel2, a: Stmt, b: Stmt): Conflict | undefined =>
-  worst(a, b, (writes, others) =>
-    [...writes, ...others].every((x) => x.stmt.kind === 'reduce' && x.stmt.atomic) ||
-    writes.every((x) => others.every((y) => areApart(kernel, x, y)))
-      ? undefined
-      : 'combines',
+/**
+ * Why two nests cannot run at once; the worst conflict, if there is any. `settled`: buffers of which each nest writes
+ * elements of its own.
+ */
+export const atOnce = (
+  kernel: Kernel2,
+  a: Stmt,
+  b: Stmt,
+  settled: ReadonlySet<string> = new Set(),
+): Conflict | undefined =>
+  worst(
+    a,
+    b,
+    (writes, others) =>
+      [...writes, ...others].every((x) => x.stmt.kind === 'reduce' && x.stmt.atomic) ||
+      writes.every((x) => others.every((y) => apartBy(kernel, x, y)))
+        ? undefined
+        : 'combines',
+    settled,
   )
 
-/** Whether two writes are of nests whose elements differ, by the nests that their loops come from. */
-const areApart = (kernel: Kernel2, x: BufferAccess, y: BufferAccess): boolean =>
-  (kernel.apart ?? []).some(({ buffer, nests: [first, second] }) => {
+/**
+ * Where two writes are of nests whose elements differ, by the nests that their loops come from: the dimensions that decide
+ * which of them has an element, if they are known.
+ */
+export const apartBy = (kernel: Kernel2, x: BufferAccess, y: BufferAccess): readonly number[] | undefined =>
+  (kernel.apart ?? []).find(({ buffer, nests: [first, second] }) => {
     const within = (a: BufferAccess, nest: string): boolean => a.path.some((l) => l.nest === nest)
     return (
       buffer === x.buffer &&
       ((within(x, first) && within(y, second)) || (within(x, second) && within(y, first)))
     )
-  })
+  })?.by
 
 /** Why two nests cannot change places. */
 export const inAnyOrder = (a: Stmt, b: Stmt): Conflict | undefined =>
@@ -56,10 +72,16 @@ export const inAnyOrder = (a: Stmt, b: Stmt): Conflict | undefined =>
 /** What is wrong with updates of one buffer, by one reducer, in two nests. */
 type Judge = (a: readonly BufferAccess[], b: readonly BufferAccess[]) => Conflict['kind'] | undefined
 
-function worst(a: Stmt, b: Stmt, judge: Judge): Conflict | undefined {
+function worst(
+  a: Stmt,
+  b: Stmt,
+  judge: Judge,
+  except: ReadonlySet<string> = new Set(),
+): Conflict | undefined {
   const [first, second] = [byBuffer(a), byBuffer(b)]
   const out: Conflict[] = []
   for (const [buffer, mine] of first) {
+    if (except.has(buffer)) continue
     const theirs = second.get(buffer)
     const kind = theirs && kindOf(mine, theirs, judge)
     if (kind) out.push({ kind, buffer })

@@ -24,6 +24,8 @@ export interface PartWrite {
    * coordinate belongs to this part depends only on coordinates that tell the elements apart.
    */
   readonly meets: readonly string[]
+  /** Others: the dimensions of the buffer that decide, by the name of the iteration; none where statements differ in them. */
+  readonly told: ReadonlyMap<string, readonly number[]>
   /**
    * R iterators that come to an element again although the kernel does not reduce over what they stand for: a
    * nonunique axis, pieces of a row. Bound to threads they need atomics or partial results.
@@ -35,21 +37,20 @@ export interface PartWrite {
 export function sharing(kernel: Kernel1): readonly PartWrite[] {
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const all = writesIn(kernel.body, [], kernel, axes)
-  return all.map((w) => ({
-    iteration: w.iteration,
-    reformat: w.reformat,
-    part: w.part,
-    buffer: w.buffer,
-    meets: [
-      ...new Set(
-        all
-          .filter((o) => o.reformat === w.reformat && o.part !== w.part && o.buffer === w.buffer)
-          .filter((o) => !apart(kernel.reformats[w.reformat]!, w, o))
-          .map((o) => o.iteration),
-      ),
-    ],
-    repeats: w.repeats,
-  }))
+  return all.map((w) => {
+    const others = all
+      .filter((o) => o.reformat === w.reformat && o.part !== w.part && o.buffer === w.buffer)
+      .map((o) => ({ iteration: o.iteration, by: apartBy(kernel.reformats[w.reformat]!, w, o) }))
+    return {
+      iteration: w.iteration,
+      reformat: w.reformat,
+      part: w.part,
+      buffer: w.buffer,
+      meets: [...new Set(others.filter((o) => !o.by).map((o) => o.iteration))],
+      told: new Map(others.flatMap((o) => (o.by ? [[o.iteration, o.by] as const] : []))),
+      repeats: w.repeats,
+    }
+  })
 }
 
 interface Write {
@@ -156,23 +157,26 @@ const repeated = (x: Iter, w: Access, told: Determined, coordinates: readonly Ex
 
 type Sides = Pick<Write, 'part' | 'indices' | 'coordinates'>
 
-/** Where two parts' selections part, nothing is asked but coordinates that an element has only one of. */
-function apart(r: Reformat, x: Sides, y: Sides): boolean {
+/**
+ * Where two parts' selections part, nothing is asked but coordinates that an element has only one of: the dimensions of the
+ * target that these are, none where statements differ in them. Nothing where more is asked.
+ */
+function apartBy(r: Reformat, x: Sides, y: Sides): readonly number[] | undefined {
   const { instance } = r
   const over = instance.over
   const padded = [x, y].some((s) => padsWithFill(instance.parts[s.part]!.instance, instance))
-  if (padded) return false
-  const tells = (k: number): boolean =>
-    x.indices.every((a) =>
-      y.indices.every((b) =>
-        a.some(
-          (e, d) => sameExpr(e, x.coordinates[k]!) && b[d] !== undefined && sameExpr(b[d], y.coordinates[k]!),
-        ),
-      ),
+  if (padded) return undefined
+  const at = (a: readonly Expr[], b: readonly Expr[], k: number): number[] =>
+    a.flatMap((e, d) =>
+      sameExpr(e, x.coordinates[k]!) && b[d] !== undefined && sameExpr(b[d], y.coordinates[k]!) ? [d] : [],
     )
-  const told = new Set(over.filter((_, k) => tells(k)).map((a) => a.name))
   const dims = over.map((a) => a.name)
-  return [...askedBetween(instance.tree, x.part, y.part, dims)].every((v) => told.has(v))
+  const pairs = x.indices.flatMap((a) => y.indices.map((b) => [a, b] as const))
+  const asked = [...askedBetween(instance.tree, x.part, y.part, dims)].map((v) => dims.indexOf(v))
+  const told = asked.map((k) => (k < 0 ? [[]] : pairs.map(([a, b]) => at(a, b, k))))
+  if (!told.every((of) => of.every((d) => d.length > 0))) return undefined
+  const common = told.map((of) => of[0]?.find((d) => of.every((other) => other.includes(d))))
+  return common.every((d) => d !== undefined) ? [...new Set(common)] : []
 }
 
 /** Dimensions that decide between two parts. */

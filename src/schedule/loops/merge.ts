@@ -10,12 +10,13 @@ import { atOnce, inAnyOrder } from '../nests.ts'
 import { gone, type Primitive } from '../primitive.ts'
 import { boundNests } from '../samples.ts'
 import type { MergeStep } from '../steps.ts'
+import { startApart } from './merge-apart.ts'
 
 /**
  * `merge (a, b)`: nests on blocks become one launch (horizontal fusion): their ranges of blocks follow each other
  * on `block.x`, and a block finds its nest by comparing its number; a nest without blocks takes none. The nests
  * must not use what another writes, but for updates that are atomic on both sides. What a nest starts at an
- * identity that another nest updates as well is filled before.
+ * identity that another nest updates as well is filled before, unless formats say whose rows are whose.
  */
 export const merge: Primitive<MergeStep> = {
   kind: 'merge',
@@ -27,9 +28,10 @@ export const merge: Primitive<MergeStep> = {
         expected: 'two different nests at least',
       })
     const members = step.nests.map((name) => memberOf(cx, name))
-    checkTogether(cx, members)
+    const started = startedApart(cx, members)
+    checkTogether(cx, members, started)
     const at = placeFor(cx, members)
-    const { plain, fills } = withoutInits(cx, members, at)
+    const { plain, fills } = withoutInits(cx, started.members, started.settled, at)
     const name = nestName(cx, step.nests)
     const block = cx.fresh(`${name}_block`)
     const base = { kind: 'for', nest: name, guards: [], span: step.span } as const
@@ -153,11 +155,27 @@ function blockLoops(top: For): readonly For[] {
   return out
 }
 
+interface Started {
+  readonly members: readonly Member[]
+  /** Buffers of which each nest writes elements of its own. */
+  readonly settled: ReadonlySet<string>
+}
+
+/** Nests of parts that have no row in common each start their own, where every block of them has elements of its own. */
+function startedApart(cx: Context, members: readonly Member[]): Started {
+  if (members.some((m) => m.loops.some((l) => l.reduce))) return { members, settled: new Set() }
+  const { tops, settled } = startApart(
+    cx,
+    members.map((m) => m.top),
+  )
+  return { members: members.map((m, k) => ({ ...m, top: tops[k]!, loops: blockLoops(tops[k]!) })), settled }
+}
+
 /** No nest may meet another in memory but by atomic updates. */
-function checkTogether(cx: Context, members: readonly Member[]): void {
+function checkTogether(cx: Context, members: readonly Member[], { settled }: Started): void {
   for (const [k, a] of members.entries())
     for (const b of members.slice(k + 1)) {
-      const conflict = atOnce(cx.kernel, a.top, b.top)
+      const conflict = atOnce(cx.kernel, a.top, b.top, settled)
       if (!conflict) continue
       const { buffer } = conflict
       const why: Record<typeof conflict.kind, { message: string } & Pick<Diagnostic, 'hint'>> = {
@@ -212,6 +230,7 @@ function placeFor(cx: Context, members: readonly Member[]): number {
 function withoutInits(
   cx: Context,
   members: readonly Member[],
+  settled: ReadonlySet<string>,
   at: number,
 ): { plain: readonly Member[]; fills: readonly Fill[] } {
   const combining = members.some((m) => m.loops.some((l) => l.reduce))
@@ -220,7 +239,7 @@ function withoutInits(
   const plain = members.map((m) => {
     const others = members.filter((o) => o !== m)
     const shared = (r: Reduce): boolean =>
-      r.targets.some((t) => global.has(t.buffer)) &&
+      r.targets.some((t) => global.has(t.buffer) && !settled.has(t.buffer)) &&
       (combining || others.some((o) => r.targets.some((t) => writesOf([o.top]).has(t.buffer))))
     const [top] = rewriteStmts([m.top], {
       stmt: (s) => {
@@ -239,8 +258,10 @@ function withoutInits(
 
 /** A fill of all of a buffer must not undo what stands before it. */
 function checkUnwritten(cx: Context, buffer: string, members: readonly Member[], at: number): void {
-  const inside = new Set<Stmt>(members.map((m) => m.top))
-  const before = cx.kernel.body.slice(0, at).find((s) => !inside.has(s) && writesOf([s]).has(buffer))
+  const inside = new Set(members.map((m) => m.name))
+  const before = cx.kernel.body
+    .slice(0, at)
+    .find((s) => !(s.kind === 'for' && inside.has(s.nest)) && writesOf([s]).has(buffer))
   if (before)
     cx.refuse({
       code: 'order-matters',

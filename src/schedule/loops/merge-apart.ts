@@ -1,0 +1,242 @@
+/**
+ * Nests over parts of a format that never have a row in common, in one launch: none has to wait until another has set
+ * the elements to the identity. The one that visits every row leaves out those that another part lists, and each other one
+ * begins with the identity itself.
+ *
+ * Which rows those are is asked of the list, and only for rows of which the first part holds nothing.
+ */
+import { accessesOf, type BufferAccess } from '../../ir/accesses.ts'
+import { store, when, whenAll } from '../../ir/build.ts'
+import {
+  add,
+  all,
+  binary,
+  constant,
+  div,
+  type Expr,
+  freeVars,
+  int,
+  load,
+  lt,
+  mentions,
+  search,
+  select,
+  sub,
+  substitute,
+  variable,
+  walkExpr,
+} from '../../ir/expr.ts'
+import { sameExpr } from '../../ir/keys.ts'
+import type { Buffer, For, Kernel2, Reduce, Stmt } from '../../ir/loops.ts'
+import { isBuiltinReducer } from '../../ir/monoid.ts'
+import { closeOver, reductionsOf } from '../../ir/reductions.ts'
+import { type Body, replaceLoop, replaceStmt, stmt, walkStmts } from '../../ir/tree.ts'
+import { visitsAll } from '../../ir/whole.ts'
+import type { Context } from '../context.ts'
+import { apartBy } from '../nests.ts'
+
+export interface Started {
+  readonly tops: readonly For[]
+  /** Buffers of which each nest now writes elements of its own, and reads none. */
+  readonly settled: ReadonlySet<string>
+}
+
+/** The nests as they may run at once where formats say so, the others as they were. */
+export function startApart(cx: Context, nests: readonly For[]): Started {
+  const settled = new Set<string>()
+  let tops = nests
+  for (const buffer of cx.kernel.buffers) {
+    const found = sharedBy(cx.kernel, buffer, tops)
+    if (!found) continue
+    const { first, others } = found
+    const lists = others.map((o) => listOf(cx.kernel, o, found.row, buffer))
+    if (lists.some((l) => l === undefined)) continue
+    const left = leavingOut(cx, first, found.row, lists as readonly Buffer[], found.reducer)
+    if (!left) continue
+    settled.add(buffer.name)
+    tops = tops.map((top) => {
+      if (top === first.top) return left
+      const own = others.find((o) => o.top === top)?.access.stmt as Reduce | undefined
+      return own ? (replaceStmt([top], own, () => stmt({ ...own, init: true }))[0] as For) : top
+    })
+  }
+  return { tops, settled }
+}
+
+/** The one access of a nest to a buffer, which writes it. */
+interface Writer {
+  readonly top: For
+  readonly access: BufferAccess
+}
+
+interface Shared {
+  /** It starts what it combines at the identity, and so visits every element. */
+  readonly first: Writer
+  readonly others: readonly Writer[]
+  readonly reducer: Reduce['reducer']
+  /** The dimension that decides which of them has an element. */
+  readonly row: number
+}
+
+function sharedBy(kernel: Kernel2, { name }: Buffer, tops: readonly For[]): Shared | undefined {
+  const uses = tops.map((top) => accessesOf([top]).filter((a) => a.buffer === name))
+  if (uses.some((u) => u.length > 1 || u.some((a) => a.mode === 'read'))) return undefined
+  const writers = tops.flatMap((top, k): Writer[] => uses[k]!.map((access) => ({ top, access })))
+  const firsts = writers.filter((w) => starts(w) !== undefined)
+  const others = writers.filter((w) => !firsts.includes(w))
+  const [first] = firsts
+  const reducer = first && starts(first)
+  if (!first || !reducer || firsts.length > 1 || others.length === 0) return undefined
+  const plain = others.every(({ access: { stmt: s } }) => s.kind === 'reduce' && isPlain(s, reducer))
+  const pairs = writers.flatMap((w, k) =>
+    writers.slice(k + 1).map((o) => apartBy(kernel, w.access, o.access)),
+  )
+  const row = pairs[0]?.[0]
+  const decided = row !== undefined && pairs.every((dims) => dims?.length === 1 && dims[0] === row)
+  return plain && decided ? { first, others, reducer, row } : undefined
+}
+
+/** The reducer of a reduction that starts at the identity, or of the registers that hold what such a one has made. */
+function starts({ top, access }: Writer): Reduce['reducer'] | undefined {
+  const s = access.stmt
+  if (s.kind === 'reduce') return s.init && isPlain(s, s.reducer) ? s.reducer : undefined
+  if (s.kind !== 'store' || s.value.kind !== 'load') return undefined
+  const { buffer } = s.value
+  let register = false
+  walkStmts([top], (x) => {
+    if (x.kind === 'alloc' && x.buffer.name === buffer) register = x.buffer.scope === 'register'
+  })
+  const [made, more] = accessesOf([top]).filter((a) => a.buffer === buffer && a.mode === 'write')
+  const r = register && !more && made?.stmt.kind === 'reduce' ? made.stmt : undefined
+  return r?.init && isPlain(r, r.reducer) ? r.reducer : undefined
+}
+
+/** By one built-in reducer, into one element, which no other thread updates. */
+const isPlain = (s: Reduce, { name }: Reduce['reducer']): boolean =>
+  s.targets.length === 1 && s.reducer.name === name && isBuiltinReducer(name) && !s.atomic
+
+/** The ascending list of the rows that a nest has all of: every column of every row that is listed. */
+function listOf(kernel: Kernel2, { top, access }: Writer, row: number, of: Buffer): Buffer | undefined {
+  const { index, path } = access
+  const own = index[row]!
+  const list = own.kind === 'load' ? kernel.buffers.find((b) => b.name === own.buffer) : undefined
+  if (own.kind !== 'load' || !list || !kernel.ascending?.includes(list.name)) return undefined
+  const spatial = path.filter((l) => !l.reduce)
+  const outside = path.slice(
+    0,
+    path.findIndex((l) => l.reduce),
+  )
+  const chain = path.every((l, k) =>
+    k > outside.length ? true : k === 0 ? l === top : path[k - 1]!.body.includes(l),
+  )
+  const reduced = new Set(path.filter((l) => l.reduce).map((l) => l.var))
+  const guards = path.flatMap((l) => l.guards.filter((g) => ![...freeVars(g)].some((v) => reduced.has(v))))
+  const others = of.shape.map((_, d) => d).filter((d) => d !== row)
+  const whole = visitsAll(
+    [own.index[0]!, ...others.map((d) => index[d]!)],
+    [list.shape[0]!, ...others.map((d) => of.shape[d]!)],
+    spatial,
+    guards,
+  )
+  return chain && whole ? list : undefined
+}
+
+/** The nest without the rows of the lists. */
+function leavingOut(
+  cx: Context,
+  { top, access }: Writer,
+  dim: number,
+  lists: readonly Buffer[],
+  reducer: Reduce['reducer'],
+): For | undefined {
+  const { path, index } = access
+  const row = index[dim]!
+  const at = path.findLastIndex((l) => mentions(row, l.var))
+  const loop = path[at]
+  const identity = reducer.identity[0]!
+  if (!loop || identity.kind !== 'const' || path.slice(0, at + 1).some((l) => l.reduce)) return undefined
+  const others = all(lists.map((l) => isMissing(l, row)))
+  const held = heldOf(loop, row)
+  const empty = held && startOf(cx, path.slice(at + 1), access, constant(identity.value, identity.dtype))
+  const body: Body =
+    held && empty ? [when(lt(int(0), held), loop.body, [when(others, empty)])] : [when(others, loop.body)]
+  return replaceLoop([top], loop.var, (l) => stmt({ ...l, body }))[0] as For
+}
+
+/** Whether an ascending list does not hold a coordinate. */
+function isMissing({ name, shape }: Buffer, coordinate: Expr): Expr {
+  const [length] = shape
+  const place = search('lower', name, int(0), length!, coordinate)
+  return binary('ne', select(lt(place, length!), load(name, [place], 'i32'), int(-1)), coordinate)
+}
+
+/**
+ * How many positions of a row a part has, where that is how often everything that is combined inside of the loop is: then
+ * none are nothing, and any are the row's. Rows are those positions' parents, one each.
+ */
+function heldOf(loop: For, row: Expr): Expr | undefined {
+  const at = row.kind === 'load' ? row.index[0]! : row
+  let held: Expr | undefined
+  walkStmts(loop.body, (s) => {
+    if (s.kind !== 'for' || !s.reduce) return
+    walkExpr(s.extent, (e) => {
+      if (e.kind !== 'binary' || e.op !== 'sub' || e.a.kind !== 'load' || e.b.kind !== 'load') return
+      const [to, from] = [e.a.index[0]!, e.b.index[0]!]
+      const segment = e.a.buffer === e.b.buffer && e.a.buffer.endsWith('_indptr')
+      if (segment && sameExpr(from, at) && sameExpr(to, add(at, int(1)))) held ??= e
+    })
+  })
+  const segment = held
+  if (!segment) return undefined
+  const isOver = ({ reduce, extent }: For): boolean => {
+    if (!reduce) return false
+    const by =
+      extent.kind === 'binary' && extent.op === 'div' && extent.b.kind === 'const' ? extent.b.value : 1
+    return sameExpr(extent, div(add(segment, int(by - 1)), int(by)))
+  }
+  const all = reductionsOf([loop])
+  const counted = (r: Reduce): boolean => {
+    let over = false
+    walkStmts([loop], (s, path) => {
+      if (s === r) over = path.some(isOver)
+    })
+    return over
+  }
+  return all.length > 0 && all.every((r) => counted(r.reduce)) ? segment : undefined
+}
+
+/** The elements that a nest writes inside of a loop, at the identity. */
+function startOf(
+  cx: Context,
+  inside: readonly For[],
+  { index, buffer }: BufferAccess,
+  identity: Expr,
+): Body | undefined {
+  const needed = closeOver(
+    inside.filter((l) => !l.reduce),
+    index,
+  )
+  const hidden = new Set(inside.map((l) => l.var))
+  for (const l of needed) hidden.delete(l.var)
+  const known = (e: Expr): boolean => ![...freeVars(e)].some((v) => hidden.has(v))
+  if (!needed.every((l) => known(l.extent))) return undefined
+  const map = new Map<string, Expr>(needed.map((l) => [l.var, variable(cx.fresh(l.var))]))
+  const own = (e: Expr): Expr => substitute(e, map)
+  // What loops that are not repeated say of the elements has to hold as well.
+  let guards = inside.flatMap((l) => l.guards).filter(known)
+  const loops = needed.map((l, k): For => {
+    const later = new Set(needed.slice(k + 1).map((x) => x.var))
+    const mine = guards.filter((g) => mentions(g, l.var) && ![...freeVars(g)].some((v) => later.has(v)))
+    guards = guards.filter((g) => !mine.includes(g))
+    const name = map.get(l.var)!
+    return {
+      ...l,
+      var: name.kind === 'var' ? name.name : l.var,
+      extent: own(l.extent),
+      guards: mine.map(own),
+    }
+  })
+  const core: Body = [store(buffer, index.map(own), identity)]
+  const nest = loops.reduceRight<Body>((body, l) => [stmt<Stmt>({ ...l, body })], core)
+  return whenAll(guards, nest)
+}
