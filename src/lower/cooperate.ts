@@ -155,6 +155,7 @@ function indicesOf(extents: readonly number[], digits: readonly Digit[], at: Exp
   const all = [...places, ...digits.map((d) => d.place)].sort((a, b) => a - b)
   const chained = all.every((p, k) => k === 0 || p % all[k - 1]! === 0)
   return places.map((place, k) => {
+    if (extents[k] === 1) return int(0)
     const end = k === 0 ? Number.POSITIVE_INFINITY : place * extents[k]!
     if (!chained) return k === 0 ? div(at, int(place)) : mod(div(at, int(place)), int(extents[k]!))
     return digits
