@@ -34,6 +34,7 @@ function boundaries(extent: number): Int32Array {
 const CHOICES: Readonly<Record<string, Choice>> = {
   bsr: { args: [[4], [7]] },
   bsr_by_length: { args: [[4]] },
+  bsr_groups_by_length: { args: [[4, 2]] },
   dbsr: { args: [[4]] },
   sell: { args: [[8, 64]] },
   ell_at: { args: [[0]] },
@@ -136,9 +137,10 @@ export function storedBy(step: string, A: CoordTensor): number {
       return m * distinct((e) => cols[e]! - rows[e]! + m)
     case 'bsr':
     case 'bsr_by_length':
+    case 'bsr_groups_by_length':
     case 'dbsr': {
       const b = args[0]!
-      return b * b * distinct((e) => Math.floor(rows[e]! / b) * n + Math.floor(cols[e]! / b))
+      return (args[1] ?? 1) * b * b * distinct((e) => Math.floor(rows[e]! / b) * n + Math.floor(cols[e]! / b))
     }
     case 'nm':
       return (m * n * args[0]!) / args[1]!

@@ -15,6 +15,7 @@ const softmax = (await load('kernels/softmax.spt')).kernel()
 const ARGUMENTS: Readonly<Record<string, readonly (readonly number[])[]>> = {
   bsr: [[3], [8]],
   bsr_by_length: [[3], [8]],
+  bsr_groups_by_length: [[3, 2]],
   dbsr: [[3], [8]],
   sell: [[3, 8]],
   rows_ell: [[2]],

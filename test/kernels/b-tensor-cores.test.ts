@@ -32,7 +32,8 @@ kernelSuite({
   file: 'kernels/block-sparse-f16.spt',
   onlyCuda: [
     ...['mma16', 'mma32', 'mma64', 'wgmma64', 'wgmma128', 'wgmma256'],
-    ...['bulk32', 'bulk64', 'bulk128', 'bulk256', 'tall128', 'tall256'],
+    ...['bulk32', 'bulk64', 'bulk128', 'bulk256', 'tall128', 'tall256', 'duo128'],
+    ...['narrow16', 'narrow32', 'grouped32'],
   ],
   cases: () =>
     patterns().map(

@@ -53,6 +53,8 @@ export const STANDARD: readonly Standard[] = [
   { name: 'bsr', args: [1] },
   { name: 'bsr', args: [4] },
   { name: 'bsr_by_length', args: [4] },
+  { name: 'bsr_groups_by_length', args: [4, 2] },
+  { name: 'bsr_groups_by_length', args: [2, 3] },
   { name: 'dbsr', args: [3] },
   {
     name: 'vbr',

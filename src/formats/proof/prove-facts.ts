@@ -87,10 +87,10 @@ function boundsOf(
   part: FormatInstance | undefined,
 ): Bounds | null {
   const zero = constantForm(0)
-  /** One less than how many different values there are at most. */
+  /** One less than how many different values there are at most: of what depends on one coordinate, as many as of that. */
   const distinct = (of: readonly Expr[]): Form | null => {
-    const [e] = of
-    return of.length === 1 && e?.kind === 'var' ? (last.get(e.name) ?? null) : null
+    const [name, ...others] = new Set(of.flatMap((e) => [...freeVars(e)]))
+    return name !== undefined && others.length === 0 ? (last.get(name) ?? null) : null
   }
   switch (q.kind) {
     case 'count': {
