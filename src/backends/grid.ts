@@ -1,6 +1,7 @@
 /**
- * Logical grids on physical ones. A launch's three logical block indices are decoded from one linear index, so
- * that no target's limit on a single dimension matters: x runs fastest.
+ * Logical grids on physical ones. Where a device's limits hold a launch's grid, its block indices are the device's. Others
+ * are folded, and decoded from one linear index in the order of the device's (x runs fastest): dividing takes as long as
+ * several loads, before the first of which a block knows its place.
  */
 import type { Expr } from '../ir/expr.ts'
 
@@ -10,46 +11,56 @@ export interface Decoded {
 }
 
 /** The indices that `body` mentions, with how each is computed from the linear block index. */
+const isOne = (e: Expr): boolean => e.kind === 'const' && e.value === 1
+
+/** An extent that stands between operators. */
+export const operand = (e: Expr, print: (e: Expr) => string): string =>
+  e.kind === 'const' || e.kind === 'var' ? print(e) : `(${print(e)})`
+
 export function blockDecode(
   grid: readonly [Expr, Expr, Expr],
   print: (e: Expr) => string,
   body: readonly string[],
 ): Decoded[] {
   const uses = (axis: string): boolean => body.some((l) => new RegExp(`\\b${axis}\\b`).test(l))
-  const one = (e: Expr): boolean => e.kind === 'const' && e.value === 1
   const [x, y] = grid
   const out: Decoded[] = []
-  const paren = (e: Expr): string => (e.kind === 'const' || e.kind === 'var' ? print(e) : `(${print(e)})`)
-  const rest = grid.slice(1).every(one)
+  const paren = (e: Expr): string => operand(e, print)
+  const rest = grid.slice(1).every(isOne)
   if (uses('block_x'))
-    out.push({ axis: 'block_x', value: (l) => (one(x) ? '0' : rest ? l : `${l} % ${paren(x)}`) })
+    out.push({ axis: 'block_x', value: (l) => (isOne(x) ? '0' : rest ? l : `${l} % ${paren(x)}`) })
   if (uses('block_y'))
     out.push({
       axis: 'block_y',
       value: (l) =>
-        one(y) ? '0' : `${one(x) ? l : `${l} / ${paren(x)}`}${one(grid[2]) ? '' : ` % ${paren(y)}`}`,
+        isOne(y) ? '0' : `${isOne(x) ? l : `${l} / ${paren(x)}`}${isOne(grid[2]) ? '' : ` % ${paren(y)}`}`,
     })
   if (uses('block_z'))
     out.push({
       axis: 'block_z',
       value: (l) =>
-        one(grid[2]) ? '0' : `${one(x) ? l : `${l} / ${paren(x)}`}${one(y) ? '' : ` / ${paren(y)}`}`,
+        isOne(grid[2]) ? '0' : `${isOne(x) ? l : `${l} / ${paren(x)}`}${isOne(y) ? '' : ` / ${paren(y)}`}`,
     })
   return out
 }
+
+/** Whether more than the linear index is asked for. */
+export const hasPlane = (grid: readonly [Expr, Expr, Expr]): boolean => !grid.slice(1).every(isOne)
 
 /** Blocks that a 32-bit index can count, with what the fold adds. */
 const MAX_BLOCKS = 2 ** 31 - 1
 
 /**
- * A one-dimensional grid of `total` blocks within a device's limits, folded into two dimensions where one does not
- * hold it; `undefined` where two do not either. WGSL texts undo the fold.
+ * The grid within a device's limits: as it is, or all blocks in one dimension, or folded into two where one does not hold
+ * them; `undefined` where two do not either. Texts compare what they were launched with, and undo the fold.
  */
 export function physicalGrid(
-  total: number,
+  logical: readonly [number, number, number],
   max: readonly [number, number, number],
 ): [number, number, number] | undefined {
+  const total = logical.reduce((a, b) => a * b, 1)
   if (total > MAX_BLOCKS) return undefined
+  if (logical.every((n, d) => n <= max[d]!)) return [...logical]
   if (total <= max[0]) return [total, 1, 1]
   const rows = Math.ceil(total / max[0])
   // Rows of equal length: fewer than `rows` blocks have nothing to do.

@@ -21,7 +21,8 @@ export function commandOf(
   }
   if (specs.length === 1) threads = specs[0]!.threads
   const blocks = shared ? threads : Math.ceil(threads / BLOCK)
-  const grid = device.kind === 'cpu' ? ([1, 1, 1] as const) : physicalGrid(blocks, device.limits.maxGridDim)
+  const grid =
+    device.kind === 'cpu' ? ([1, 1, 1] as const) : physicalGrid([blocks, 1, 1], device.limits.maxGridDim)
   invariant(grid, `${blocks} blocks are more than a grid holds`)
   const values: ArgValue[] = []
   for (const { buffer, name, of } of args) {

@@ -27,11 +27,18 @@ const ROWS = `kernel rows(m: size, n: size) {
 
 describe('grids', () => {
   const max = fc.tuple(fc.integer({ min: 1, max: 70 }), fc.integer({ min: 1, max: 70 }), fc.constant(1))
-  test.prop([fc.integer({ min: 1, max: 6000 }), max])(
-    'a fold holds every block and little more',
-    (total, limits) => {
-      const grid = physicalGrid(total, limits)
-      if (!grid) expect(total).toBeGreaterThan(limits[0] * limits[1])
+  const sides = fc.tuple(
+    fc.integer({ min: 1, max: 90 }),
+    fc.integer({ min: 1, max: 90 }),
+    fc.integer({ min: 1, max: 3 }),
+  )
+  test.prop([sides, max])(
+    'a grid that fits is taken as it is; a fold holds every block and little more',
+    (logical, limits) => {
+      const grid = physicalGrid(logical, limits)
+      const total = logical.reduce((a, b) => a * b, 1)
+      if (logical.every((n, d) => n <= limits[d]!)) expect(grid).toEqual(logical)
+      else if (!grid) expect(total).toBeGreaterThan(limits[0] * limits[1])
       else {
         expect(grid[0]).toBeLessThanOrEqual(limits[0])
         expect(grid[1]).toBeLessThanOrEqual(limits[1])
@@ -42,8 +49,8 @@ describe('grids', () => {
   )
 
   test('no fold holds more blocks than their index can count', () => {
-    expect(physicalGrid(2 ** 31, [65535, 65535, 65535])).toBeUndefined()
-    expect(physicalGrid(2 ** 31 - 1, [2 ** 31 - 1, 65535, 65535])).toEqual([2 ** 31 - 1, 1, 1])
+    expect(physicalGrid([2 ** 31, 1, 1], [65535, 65535, 65535])).toBeUndefined()
+    expect(physicalGrid([2 ** 31 - 1, 1, 1], [2 ** 31 - 1, 65535, 65535])).toEqual([2 ** 31 - 1, 1, 1])
   })
 
   test('more blocks than one dimension of the device holds', async () => {

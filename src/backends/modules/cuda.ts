@@ -2,7 +2,7 @@
 import type { Expr } from '../../ir/expr.ts'
 import type { Launch, Plan } from '../../ir/loops.ts'
 import { argsOf, type LaunchUse } from '../emit.ts'
-import { blockDecode } from '../grid.ts'
+import { blockDecode, hasPlane, operand } from '../grid.ts'
 import { newest } from '../instr-calls.ts'
 import { Mangler } from '../mangle.ts'
 import { type MatrixUse, matricesOf, matrixName } from '../matrices.ts'
@@ -79,6 +79,24 @@ const carving = ({ offsets }: SharedMemory): Target => ({
   },
 })
 
+/** Where a block stands in the grid. */
+function decodeText(
+  { grid }: Launch,
+  print: (e: Expr) => string,
+  body: readonly string[],
+): readonly string[] {
+  const linear = '(int)blockIdx.x'
+  const axes = blockDecode(grid, print, body)
+  if (!hasPlane(grid)) return axes.map(({ axis, value }) => `  const int ${axis} = ${value(linear)};`)
+  if (axes.length === 0) return []
+  return [
+    ...axes.map(({ axis }) => `  int ${axis} = (int)blockIdx.${axis.slice(-1)};`),
+    `  if ((int)gridDim.x != ${operand(grid[0], print)}) {`,
+    ...axes.map(({ axis, value }) => `    ${axis} = ${value(linear)};`),
+    '  }',
+  ]
+}
+
 function kernelText(
   launch: Launch,
   name: string,
@@ -92,9 +110,7 @@ function kernelText(
 ): string {
   const threads = launch.block.reduce((a, b) => a * b, 1)
   const body = printer.body(launch.body, '  ')
-  const decode = blockDecode(launch.grid, (e: Expr) => printer.expr(e), body).map(
-    ({ axis, value }) => `  const int ${axis} = ${value('(int)blockIdx.x')};`,
-  )
+  const decode = decodeText(launch, (e) => printer.expr(e), body)
   const prefetches = matrices.map((m) => `    ${MATRIX.prefetch(m)}`)
   return [
     `extern "C" __global__ void __launch_bounds__(${threads}) ${name}(`,

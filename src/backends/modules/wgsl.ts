@@ -7,7 +7,7 @@ import { computeType } from '../../ir/dtype.ts'
 import type { Expr } from '../../ir/expr.ts'
 import type { Plan } from '../../ir/loops.ts'
 import { argsOf, type LaunchUse } from '../emit.ts'
-import { blockDecode } from '../grid.ts'
+import { blockDecode, hasPlane, operand } from '../grid.ts'
 import { capabilitiesOf } from '../instr-calls.ts'
 import { Mangler } from '../mangle.ts'
 import type { ModuleText } from '../module.ts'
@@ -62,22 +62,29 @@ function wgslModule(plan: Plan, use: LaunchUse, target: Wgsl): ModuleText {
   })
   const total = launch.grid.filter((e) => !(e.kind === 'const' && e.value === 1))
   const linear = total.length > 0
-  const decode = blockDecode(launch.grid, (e: Expr) => printer.expr(e), body).map(
-    ({ axis, value }) => `  let ${axis} = ${value('linear')};`,
-  )
-  const product = total
-    .map((e) => (e.kind === 'const' || e.kind === 'var' ? printer.expr(e) : `(${printer.expr(e)})`))
-    .join(' * ')
-  const prologue = linear
+  const axes = blockDecode(launch.grid, (e: Expr) => printer.expr(e), body)
+  const plane = hasPlane(launch.grid)
+  const product = total.map((e) => operand(e, (x) => printer.expr(x))).join(' * ')
+  const indent = plane ? '    ' : '  '
+  const folded = [
+    // A grid beyond one dimension's limit is folded into two; the fold's remainder has nothing to do.
+    `${indent}let linear = i32(group.x + group.y * groups.x);`,
+    `${indent}if (linear >= ${product}) {`,
+    `${indent}  return;`,
+    `${indent}}`,
+    ...axes.map(({ axis, value }) => `${indent}${plane ? '' : 'let '}${axis} = ${value('linear')};`),
+  ]
+  const whole = launch.grid.map((e, d) => `i32(groups.${'xyz'[d]}) != ${operand(e, (x) => printer.expr(x))}`)
+  const prologue = plane
     ? [
-        // A grid beyond one dimension's limit is folded into two; the fold's remainder has nothing to do.
-        '  let linear = i32(group.x + group.y * groups.x);',
-        `  if (linear >= ${product}) {`,
-        '    return;',
+        ...axes.map(({ axis }) => `  var ${axis} = i32(group.${axis.slice(-1)});`),
+        `  if (${whole.join(' || ')}) {`,
+        ...folded,
         '  }',
-        ...decode,
       ]
-    : decode
+    : linear
+      ? folded
+      : axes.map(({ axis, value }) => `  let ${axis} = ${value('linear')};`)
   const usesLocal = body.some((l) => l.includes('local.'))
   const inputs = [
     ...(usesLocal ? ['@builtin(local_invocation_id) local: vec3<u32>'] : []),
