@@ -11,8 +11,12 @@ extern "C" __global__ void __launch_bounds__(128) search_0(
   int base_k_indptr,
   int base_k_indices
 ) {
-  const int block_x = (int)blockIdx.x % ((m + 3) / 4);
-  const int block_y = (int)blockIdx.x / ((m + 3) / 4);
+  int block_x = (int)blockIdx.x;
+  int block_y = (int)blockIdx.y;
+  if ((int)gridDim.x != ((m + 3) / 4)) {
+    block_x = (int)blockIdx.x % ((m + 3) / 4);
+    block_y = (int)blockIdx.x / ((m + 3) / 4);
+  }
   const int at = block_x * 4 + (int)threadIdx.y;
   const int at_2 = block_y * 32 + (int)threadIdx.x;
   const bool test = at_2 < n;

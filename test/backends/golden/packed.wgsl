@@ -17,12 +17,16 @@ struct Params {
 
 @compute @workgroup_size(32, 4, 1)
 fn search_0(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
-  let linear = i32(group.x + group.y * groups.x);
-  if (linear >= ((params.m + 3i) / 4i) * ((params.n + 31i) / 32i)) {
-    return;
+  var block_x = i32(group.x);
+  var block_y = i32(group.y);
+  if (i32(groups.x) != ((params.m + 3i) / 4i) || i32(groups.y) != ((params.n + 31i) / 32i) || i32(groups.z) != 1i) {
+    let linear = i32(group.x + group.y * groups.x);
+    if (linear >= ((params.m + 3i) / 4i) * ((params.n + 31i) / 32i)) {
+      return;
+    }
+    block_x = linear % ((params.m + 3i) / 4i);
+    block_y = linear / ((params.m + 3i) / 4i);
   }
-  let block_x = linear % ((params.m + 3i) / 4i);
-  let block_y = linear / ((params.m + 3i) / 4i);
   let at = block_x * 4i + i32(local.y);
   let at_2 = block_y * 32i + i32(local.x);
   let test = at_2 < params.n;

@@ -7,8 +7,12 @@ extern "C" __global__ void __launch_bounds__(32) rows_0(
   int m,
   int d
 ) {
-  const int block_x = (int)blockIdx.x % m;
-  const int block_y = (int)blockIdx.x / m;
+  int block_x = (int)blockIdx.x;
+  int block_y = (int)blockIdx.y;
+  if ((int)gridDim.x != m) {
+    block_x = (int)blockIdx.x % m;
+    block_y = (int)blockIdx.x / m;
+  }
   const int at = block_y * 32 + (int)threadIdx.x;
   const int j_indptr_at = j_indptr[block_x];
   const int length = j_indptr[block_x + 1] - j_indptr_at;

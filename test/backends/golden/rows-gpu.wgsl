@@ -13,12 +13,16 @@ struct Params {
 
 @compute @workgroup_size(32, 1, 1)
 fn rows_0(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
-  let linear = i32(group.x + group.y * groups.x);
-  if (linear >= params.m * ((params.d + 31i) / 32i)) {
-    return;
+  var block_x = i32(group.x);
+  var block_y = i32(group.y);
+  if (i32(groups.x) != params.m || i32(groups.y) != ((params.d + 31i) / 32i) || i32(groups.z) != 1i) {
+    let linear = i32(group.x + group.y * groups.x);
+    if (linear >= params.m * ((params.d + 31i) / 32i)) {
+      return;
+    }
+    block_x = linear % params.m;
+    block_y = linear / params.m;
   }
-  let block_x = linear % params.m;
-  let block_y = linear / params.m;
   let at = block_y * 32i + i32(local.x);
   let j_indptr_at = j_indptr[block_x];
   let length_1 = j_indptr[block_x + 1i] - j_indptr_at;
