@@ -97,6 +97,16 @@ const SWAP = `kernel swap(m: size) {
   iterate second [i] as S { x[i] = 1 }
 }`
 
+const LATER = `kernel later(m: size) {
+  axis i = dense_fixed(m)
+  buffer x: f32[i] inout
+  buffer y: f32[i] out
+  buffer z: f32[i] out
+  iterate first [i] as S { y[i] = x[i] }
+  iterate second [i] as S { z[i] = 2 }
+  iterate third [i] as S { x[i] = 1 }
+}`
+
 const ONE = `kernel one(m: size) {
   axis i = dense_fixed(m)
   buffer x: f32[i] in
@@ -125,6 +135,12 @@ test('by hand: what is only read before is held by who writes it', async () => {
   expect(plan.steps.map((s) => s.kind)).toEqual(['launch', 'launch'])
   expect(check(plan)).toBe(2)
   expect([...overlapsOf(plan)[1]!.held!]).toEqual(['x'])
+})
+
+test('by hand: a launch waits for all before it, since the one before may not have waited yet', async () => {
+  const { plan } = (await load(LATER)).kernel().compilation
+  expect(check(plan)).toBe(3)
+  expect(overlapsOf(plan).map((o) => o.held && [...o.held])).toEqual([undefined, [], ['x']])
 })
 
 test('by hand: branches and their conditions', () => {

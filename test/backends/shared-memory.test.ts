@@ -3,7 +3,7 @@ import { fc, test } from '@fast-check/vitest'
 import { describe, expect } from 'vitest'
 import { placeShared } from '../../src/backends/shared-memory.ts'
 import { int, load } from '../../src/ir/expr.ts'
-import type { Buffer, Launch, Stmt } from '../../src/ir/loops.ts'
+import type { Buffer, For, Launch, Stmt } from '../../src/ir/loops.ts'
 import { stmt } from '../../src/ir/tree.ts'
 
 const array = (name: string, length: number): Buffer => ({
@@ -80,6 +80,22 @@ describe('placeShared', () => {
     const { bytes, launch } = placeShared(launchOf(body))
     expect(bytes).toBe(32)
     expect(launch.body.map((s) => s.kind)).toEqual(['alloc', 'alloc', 'store', 'barrier', 'store'])
+  })
+
+  test('an array of a loop has a place of its own', () => {
+    const inside = stmt<For>({
+      kind: 'for',
+      var: 't',
+      name: 't',
+      nest: 'k',
+      extent: int(2),
+      reduce: false,
+      guards: [],
+      mode: { kind: 'serial' },
+      body: [alloc(array('b', 8)), touch(['b', 'a'])],
+    })
+    const { bytes, reused } = placeShared(launchOf([alloc(array('a', 8)), inside]))
+    expect([bytes, reused]).toEqual([64, false])
   })
 
   test('a copy of the device goes where another went, and never where threads stored before', () => {

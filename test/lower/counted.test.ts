@@ -111,8 +111,8 @@ const nestedSteps = ({ a, b, ordered, again, stages }: Nested): string => `
 
 type Nested = Omit<Steps, 'kernel'>
 
-const scheduledBy = (kernel: string, steps: string): Kernel =>
-  parseProgram(`${DECLARED}${KERNELS}\nschedule ${kernel}.tested {${steps}\n}`)
+const scheduledBy = (kernel: string, steps: string, declared = DECLARED): Kernel =>
+  parseProgram(`${declared}${KERNELS}\nschedule ${kernel}.tested {${steps}\n}`)
     .kernel(kernel)
     .schedule('tested')
 const scheduled = (s: Steps): Kernel => scheduledBy(s.kernel, stepsOf(s))
@@ -234,15 +234,24 @@ test('so do those of pipelines inside of others', () => {
   )
 }, 300_000)
 
+const EVENTS = /expect\(|bulk\(|later\(|copied|wait\(\d\)|arrived\(|multiply|started|done\(\d\)|__sync\w+/g
+const eventsOf = (text: string): string[] =>
+  [...text.slice(text.indexOf('for (int po')).matchAll(EVENTS)].map((m) => m[0])
+
 test('copies of both kinds are under way while a round computes', () => {
   const steps = { kernel: 'product', a: 'bulk', b: 'later', ordered: true, again: false, stages: 4 } as const
-  const { text } = scheduled(steps).emit('cuda')[0]!
-  const loop = text.slice(text.indexOf('for (int po'))
-  const events = [
-    ...loop.matchAll(/expect\(|bulk\(|later\(|copied|wait\(\d\)|arrived\(|multiply|done\(\d\)|__sync\w+/g),
-  ]
-  expect(events.map((m) => m[0])).toEqual([
-    ...['arrived(', 'multiply', 'multiply', 'done(1)', '__syncthreads'],
+  expect(eventsOf(scheduled(steps).emit('cuda')[0]!.text)).toEqual([
+    ...['arrived(', 'multiply', 'multiply', 'started', 'done(1)', '__syncthreads'],
     ...['expect(', 'bulk(', 'later(', 'copied', 'wait(2)', '__syncthreads', 'done(0)'],
+  ])
+})
+
+test('what is not ordered is waited for in its round', () => {
+  const steps = { kernel: 'product', a: 'bulk', b: 'bulk', ordered: true, again: false, stages: 4 } as const
+  const declared = DECLARED.replace('asynchronous ordered', 'asynchronous')
+  const kernel = scheduledBy('product', stepsOf(steps), declared)
+  expect(eventsOf(kernel.emit('cuda')[0]!.text)).toEqual([
+    ...['arrived(', 'multiply', 'multiply', 'started', 'done(0)'],
+    ...['expect(', 'bulk(', 'bulk(', '__syncthreads'],
   ])
 })
