@@ -234,6 +234,9 @@ interface Named extends Ast.Node {
   readonly args: readonly Ast.Expr[]
 }
 
+/** What has no parameters in it; texts stay what they are, since what is found in them is kept for all instances. */
+const KEPT: ReadonlySet<string> = new Set(['span', 'params', 'code', 'trivia'])
+
 /** A part of a declaration with arguments in the places of parameters; `bytes(t)` is the size of a type. */
 export function filled<T>(part: T, values: Values): T {
   if (values.size === 0) return part
@@ -247,9 +250,7 @@ export function filled<T>(part: T, values: Values): T {
     const [type] = node.kind === 'call' && node.fn?.name === 'bytes' ? (node.args ?? []) : []
     const named = type?.kind === 'name' ? (values.get(type.name) ?? type.name) : undefined
     if (typeof named === 'string' && isDtype(named)) return number(DTYPE_BYTES[named], node.span!)
-    return Object.fromEntries(
-      Object.entries(x).map(([k, y]) => [k, k === 'span' || k === 'params' ? y : go(y, k)]),
-    )
+    return Object.fromEntries(Object.entries(x).map(([k, y]) => [k, KEPT.has(k) ? y : go(y, k)]))
   }
   return go(part, '') as T
 }

@@ -112,7 +112,7 @@ function shared(map: Ast.AddressMap, base: Base, report: Report): Memory | null 
   const given = integerOver(map.to, names, report)
   if (!given) return null
   const address = reduced(given, new Map(shape.map((n, k) => [coordinateName(k), { extent: int(n) }])))
-  const seen = new Map<number, string>()
+  const seen = new Map<number, readonly number[]>()
   let last = 0
   const total = shape.reduce((a, b) => a * b, 1)
   for (let flat = 0; flat < total; flat++) {
@@ -122,19 +122,18 @@ function shared(map: Ast.AddressMap, base: Base, report: Report): Memory | null 
       rest = Math.floor(rest / shape[d]!)
     }
     const place = evaluate(address, new Map(at.map((c, d) => [coordinateName(d), c])))
-    const where = `(${at.join(', ')})`
     const before = seen.get(place)
     if (place < 0 || place >= 4 * MOST || before !== undefined)
       return report.error({
         code: before === undefined ? 'check/memory-range' : 'check/memory-overlap',
         message:
           before === undefined
-            ? `the address of ${where} of ${name} is ${place}`
-            : `${before} and ${where} of ${name} are both at ${place}`,
+            ? `the address of (${at.join(', ')}) of ${name} is ${place}`
+            : `(${before.join(', ')}) and (${at.join(', ')}) of ${name} are both at ${place}`,
         span: map.span,
         expected: 'an address of its own for every element of the tile, from 0 on',
       })
-    seen.set(place, where)
+    seen.set(place, at)
     last = Math.max(last, place)
   }
   const bytes = DTYPE_BYTES[base.dtype]

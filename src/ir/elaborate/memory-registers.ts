@@ -28,47 +28,54 @@ export function registers(
       message: `${threads} threads cannot hold ${total} elements, each as many as the others`,
       span: map.span,
     })
-  const seen = new Map<number, string>()
+  // By element, the first slot that holds it and whose: `slot * threads + lane`; -1 for none yet.
+  const seen = new Int32Array(total).fill(-1)
+  let found = 0
+  const where = (at: number): string =>
+    `${map.lane.name} ${at % threads}, ${map.slot.name} ${Math.floor(at / threads)}`
   const held: Held[] = []
   // Replicated, as many slots as all elements need.
   const most = replicated ? total : total / threads
   let size = 0
-  for (; size < most && !(replicated && seen.size === total); size++)
+  for (; size < most && !(replicated && found === total); size++)
     for (let lane = 0; lane < threads; lane++) {
       const values = new Map([
         [LANE, lane],
         [SLOT, size],
       ])
       const at = element.map((e) => evaluate(e, values))
-      const where = `${map.lane.name} ${lane}, ${map.slot.name} ${size}`
+      const here = size * threads + lane
       if (at.some((c, d) => c < 0 || c >= shape[d]!))
         return report.error({
           code: 'check/memory-range',
-          message: `${where} of ${name} is (${at.join(', ')}), outside of the tile of ${shape.join(' × ')}`,
+          message: `${where(here)} of ${name} is (${at.join(', ')}), outside of the tile of ${shape.join(' × ')}`,
           span: map.span,
         })
       const flat = at.reduce((sum, c, d) => sum * shape[d]! + c, 0)
-      const before = seen.get(flat)
-      const twice = replicated ? held.some((h) => h.flat === flat && h.lane === lane) : before !== undefined
+      const before = seen[flat]!
+      const twice = replicated ? held.some((h) => h.flat === flat && h.lane === lane) : before >= 0
       if (twice)
         return report.error({
           code: 'check/memory-overlap',
-          message: `${before} and ${where} of ${name} are both (${at.join(', ')})`,
+          message: `${where(before)} and ${where(here)} of ${name} are both (${at.join(', ')})`,
           span: map.span,
           expected: replicated ? 'an element once in each thread' : 'every element of the tile in one place',
         })
-      if (before === undefined) seen.set(flat, where)
-      held.push({ flat, lane })
+      if (before < 0) {
+        seen[flat] = here
+        found++
+      }
+      if (replicated) held.push({ flat, lane })
     }
   if (!replicated) return { ...base, size, element }
-  const owner = seen.size === total ? ownerOf(held, total, threads) : undefined
+  const owner = found === total ? ownerOf(held, total, threads) : undefined
   if (owner) return { ...base, size, element, owner }
   return report.error({
     code: 'check/memory-replicated',
     message:
-      seen.size === total
+      found === total
         ? `which threads of ${name} hold the same element follows no digit of their number`
-        : `${name} holds ${seen.size} of ${total} elements`,
+        : `${name} holds ${found} of ${total} elements`,
     span: map.span,
     expected: `every element in threads that differ in \`${map.lane.name} / a % b\` alone, for some a and b`,
   })
