@@ -7,8 +7,20 @@
  * updates the target (`shares-meet.ts`). Barriers come with `barriers.ts`.
  */
 import { fail } from '../ast/diagnostic.ts'
+import { writesOf } from '../ir/accesses.ts'
 import { alloc, local, store, when } from '../ir/build.ts'
-import { bool, constant, type Expr, freeVars, int, load, mentions } from '../ir/expr.ts'
+import {
+  bool,
+  constant,
+  type Expr,
+  freeVars,
+  int,
+  type Load,
+  load,
+  mentions,
+  rewriteExpr,
+} from '../ir/expr.ts'
+import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { reductionsOf } from '../ir/reductions.ts'
 import {
@@ -129,11 +141,22 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
     atomic: false,
     targets: shares.map((b) => load(b.name, elementOf(roles), b.dtype)),
   })
+  const { early, targets } = loadedEarly(body, reduce, roles.root, path, names)
   const finish = meet(
-    { reduce, roles, shares, meeting, width, groups, again, atOnce, lane: { among: lanes, together } },
+    {
+      reduce: { ...reduce, targets },
+      roles,
+      shares,
+      meeting,
+      width,
+      groups,
+      again,
+      atOnce,
+      lane: { among: lanes, together },
+    },
     names,
   )
-  const before = [...shares.map(alloc), ...start]
+  const before = [...early, ...shares.map(alloc), ...start]
   for (const b of [...shares, ...meeting]) done.add(b.name)
   const replaced = replaceStmt(body, reduce, () => own)
   return replaceLoop(replaced, roles.root.var, (loop) => {
@@ -141,6 +164,37 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
     // At the top, what belongs together stays in one statement, and so in one launch.
     return roles.root === path[0] ? [when(bool(true), whole)] : whole
   })
+}
+
+/**
+ * Where the targets are, as far as it is loaded and the same for the whole reduction: in registers before it, so that the
+ * load is under way with its own. At the end every thread would wait for it.
+ */
+function loadedEarly(
+  body: Body,
+  reduce: Reduce,
+  root: For,
+  path: readonly For[],
+  names: Names,
+): { readonly early: Body; readonly targets: readonly Load[] } {
+  const written = writesOf(body)
+  const inside = new Set(path.slice(path.indexOf(root)).map((l) => l.var))
+  const registers = new Map<string, { readonly buffer: Buffer; readonly value: Expr }>()
+  const moved = (e: Expr): Expr =>
+    rewriteExpr(e, (x) => {
+      if (x.kind !== 'load' || written.has(x.buffer) || [...freeVars(x)].some((v) => inside.has(v)))
+        return undefined
+      const key = keyOf(x)
+      const known = registers.get(key) ?? { buffer: local(names.fresh(`${x.buffer}_at`), x.dtype), value: x }
+      registers.set(key, known)
+      return load(known.buffer.name, [int(0)], x.dtype)
+    })
+  const targets = reduce.targets.map((t) => load(t.buffer, t.index.map(moved), t.dtype, t.span))
+  const early = [...registers.values()].flatMap(({ buffer, value }) => [
+    alloc(buffer),
+    store(buffer.name, [int(0)], value),
+  ])
+  return { early, targets }
 }
 
 /** Which part each loop plays. @throws SptError `schedule/cross-thread` */
