@@ -126,6 +126,15 @@ kernel later(m: size, n: size, d: size) {
   buffer C: f32[i, f] out
   iterate sum [i, j, f] as SRS where (f > 0) { C[i, f] += A[i, j] * X[f] }
 }
+kernel some(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis f = dense_fixed(d)
+  buffer A: f32[i, j] in
+  buffer X: f32[f] in
+  buffer C: f32[i, f] out
+  iterate sum [i, j, f] as SRS where (j < 3) { C[i, f] += A[i, j] * X[f] }
+}
 kernel again(m: size, n: size) {
   axis i = dense_fixed(m)
   axis j = sparse_variable(i, n)
@@ -357,6 +366,12 @@ describe('is refused', () => {
       `fuse (i, j) -> ij; split ij by 8 -> (o, s); reorder (o, f, s); accumulate C over s -> K`,
       'may leave out columns',
       'later',
+    ],
+    [
+      'positions that no share has',
+      `${FUSED}${F}accumulate C over s -> K`,
+      'may leave out positions',
+      'some',
     ],
     ['a name that is taken', `${FUSED}${F}accumulate C over s -> B`, 'B is taken'],
   ])('%s', async (_, steps, message, kernel = 'product') => {
