@@ -95,6 +95,17 @@ describe('an instance', () => {
     )
   })
 
+  test.each(['f16', 'bf16'])('converts to a parameter that is the type %s', (t) => {
+    const declared = (params: string, name: string, type: string): string => `
+instr ${name}${params}(D: ${type}[8] in global, S: f32[8] in global) {
+  ${params ? `examples (${t})` : ''}
+  iterate copy [i] as S { D[i] = ${type}(S[i]) }
+  cuda \`narrow($D.at(0), $S.at(0));\`
+}`
+    const family = parseProgram(declared('(t: f16 or bf16)', 'narrow', 't')).instructions.get(`narrow(${t})`)
+    expect(bare(family)).toEqual(bare(parseProgram(declared('', 'narrow', t)).instructions.get('narrow')))
+  })
+
   test('is used with what is known when the schedule is: the texts are the same', () => {
     fc.assert(
       fc.property(types, widths, (t, n) => {

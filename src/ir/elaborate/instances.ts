@@ -237,6 +237,9 @@ interface Named extends Ast.Node {
 /** What has no parameters in it; texts stay what they are, since what is found in them is kept for all instances. */
 const KEPT: ReadonlySet<string> = new Set(['span', 'params', 'code', 'trivia'])
 
+/** Where a type stands: `S: t[8]`, `t(e)`. */
+const TYPED: ReadonlySet<string> = new Set(['type', 'fn'])
+
 /** A part of a declaration with arguments in the places of parameters; `bytes(t)` is the size of a type. */
 export function filled<T>(part: T, values: Values): T {
   if (values.size === 0) return part
@@ -245,7 +248,7 @@ export function filled<T>(part: T, values: Values): T {
     if (typeof x !== 'object' || x === null) return x
     const node = x as Partial<Named>
     const value = values.get(String(node.name))
-    if (value !== undefined && (node.kind === 'name' || (key === 'type' && typeof value === 'string')))
+    if (value !== undefined && (node.kind === 'name' || (TYPED.has(key) && typeof value === 'string')))
       return typeof value === 'string' ? { ...node, name: value } : number(value, node.span!)
     const [type] = node.kind === 'call' && node.fn?.name === 'bytes' ? (node.args ?? []) : []
     const named = type?.kind === 'name' ? (values.get(type.name) ?? type.name) : undefined
