@@ -88,10 +88,12 @@ export interface KernelSuite {
   readonly onlyCuda?: readonly string[]
   /** The same for instructions that have WGSL alone. */
   readonly onlyWgsl?: readonly string[]
+  /** Schedules with other arguments than their own, whose CUDA texts are compiled as well. */
+  readonly alsoWith?: readonly (readonly [kernel: string, schedule: string, ...args: number[]])[]
 }
 
 /** Tests of one file. Every kernel needs schedules for the CPU and for GPUs. */
-export function kernelSuite({ file, cases, onlyCuda = [], onlyWgsl = [] }: KernelSuite): void {
+export function kernelSuite({ file, cases, onlyCuda = [], onlyWgsl = [], alsoWith = [] }: KernelSuite): void {
   describe(file, () => {
     let program: SptProgram
     const present: Device[] = []
@@ -146,7 +148,13 @@ export function kernelSuite({ file, cases, onlyCuda = [], onlyWgsl = [] }: Kerne
           .schedules.filter((s) => !onlyWgsl.includes(s))
           .map((s) => program.kernel(name).schedule(s).emit('cuda')),
       )
-      expect(nvcc(texts.flat().map((t) => t.text))).toBe('')
+      const others = alsoWith.map(([name, s, ...args]) =>
+        program
+          .kernel(name)
+          .schedule(s, ...args)
+          .emit('cuda'),
+      )
+      expect(nvcc([...texts, ...others].flat().map((t) => t.text))).toBe('')
     })
 
     if (onlyWgsl.length > 0)
