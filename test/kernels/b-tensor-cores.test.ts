@@ -1,10 +1,11 @@
 /** Products on tensor cores: what can be run here is; the texts of the others compile. */
 import { expect, test } from 'vitest'
 import { bindInputs } from '../../src/bind/index.ts'
+import type { Inputs } from '../../src/bind/types.ts'
 import { decoder } from '../../src/formats/values.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import { interpret } from '../../src/ir/interpret.ts'
-import { coords, dense, load } from '../../src/node.ts'
+import { coords, dense, type Kernel, load } from '../../src/node.ts'
 import { integers, type KernelCase, kernelSuite, matrix, type Pattern, patterns } from '../support/kernels.ts'
 
 kernelSuite({
@@ -103,11 +104,58 @@ test.each([
   const [m, n] = [3, 4]
   const j = coords([m, n], [rows, columns], null)
   const [X, Y] = [integers(m * b * d, 3), integers(n * b * d, 4)]
-  const { compilation } = program.kernel().schedule(schedule, ...args)
-  const bound = bindInputs(compilation.kernel, {
+  const C = interpreted(program.kernel().schedule(schedule, ...args), {
     tensors: { j, X: dense([m, b, d], X), Y: dense([n, b, d], Y) },
     params: { b, d },
-  })
+  }).get('C')
+  const dot = (x: number, y: number): number => {
+    let sum = 0
+    for (let k = 0; k < d; k++) sum += X[x * d + k]! * Y[y * d + k]!
+    return sum
+  }
+  const expected = rows.flatMap((row, e) =>
+    Array.from({ length: b * b }, (_, at) => dot(row * b + Math.floor(at / b), columns[e]! * b + (at % b))),
+  )
+  expect(C).toEqual(expected)
+})
+
+const blockSparse = (await load('kernels/block-sparse-f16.spt')).kernel()
+
+/** Rows of blocks of different lengths, one empty; blocks with absent elements. */
+test.each([
+  ['bulk32', [128, 32, 32, 3], 32],
+  ['narrow32', [128, 3], 32],
+  ['narrow32', [64, 4], 32],
+  ['grouped32', [128, 2, 3], 32],
+  ['grouped32', [64, 3, 2], 32],
+  ['narrow16', [128, 4], 16],
+  ['duo128', [64, 3], 64],
+] as const)('a product with blocks under %s(%j), every step of it interpreted', (schedule, args, b) => {
+  const d = 128
+  const [m, n] = [4 * b, 5 * b]
+  const rows: number[] = []
+  const columns: number[] = []
+  for (let i = 0; i < m; i++)
+    for (let j = i % 5; j < n; j += 5) {
+      const row = Math.floor(i / b)
+      if (row === 1 || (row !== 2 && (row + Math.floor(j / b)) % 3 > 0)) continue
+      rows.push(i)
+      columns.push(j)
+    }
+  const [A, B] = [integers(rows.length, 1), integers(n * d, 2)]
+  const C = interpreted(blockSparse.schedule(schedule, ...args), {
+    tensors: { A: coords([m, n], [rows, columns], A), B: dense([n, d], B) },
+    params: { m, n, d },
+  }).get('C')
+  const expected = new Array<number>(m * d).fill(0)
+  for (const [e, i] of rows.entries())
+    for (let f = 0; f < d; f++) expected[i * d + f]! += A[e]! * B[columns[e]! * d + f]!
+  expect(C).toEqual(expected)
+})
+
+/** What is in memory after the loops, whose outputs begin as NaN. */
+function interpreted({ compilation }: Kernel, inputs: Inputs): ReadonlyMap<string, readonly number[]> {
+  const bound = bindInputs(compilation.kernel, inputs)
   const memory = new Map(
     compilation.loops.buffers.map((buffer) => {
       const values = bound.arrays.get(buffer.name)
@@ -120,13 +168,5 @@ test.each([
     }),
   )
   interpret(compilation.loops, memory, bound.params, 'backward')
-  const dot = (x: number, y: number): number => {
-    let sum = 0
-    for (let k = 0; k < d; k++) sum += X[x * d + k]! * Y[y * d + k]!
-    return sum
-  }
-  const expected = rows.flatMap((row, e) =>
-    Array.from({ length: b * b }, (_, at) => dot(row * b + Math.floor(at / b), columns[e]! * b + (at % b))),
-  )
-  expect(memory.get('C')).toEqual(expected)
-})
+  return memory
+}
