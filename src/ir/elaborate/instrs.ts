@@ -9,7 +9,7 @@ import { elaborateExpr, type Names } from './expressions.ts'
 import type { Values } from './instances.ts'
 import { textsOf } from './instr-texts.ts'
 import { boxesFit, boxOf } from './mapped.ts'
-import { constantOf } from './memories.ts'
+import { constantOf, threadsOf } from './memories.ts'
 import type { Report } from './report.ts'
 import { coerce, plain, type Typed } from './types.ts'
 
@@ -31,7 +31,7 @@ export function elaborateInstr(
   report: Report,
 ): Instr | null {
   const before = report.count
-  const threads = s.threads ? constantOf(s.threads, 'a number of threads', report) : 1
+  const threads = threadsOf(s.threads, report)
   const declared = s.operands.map((o) => operand(o, memory, report))
   const seen = new Set<string>()
   for (const o of s.operands) {

@@ -19,7 +19,7 @@ const MOST = 1 << 16
 export function elaborateMemory(m: Ast.Memory, values: Values, report: Report): Memory | null {
   const dtype = m.type.name as Dtype
   const shape = m.shape.map((e) => constantOf(e, 'an extent', report))
-  const threads = m.threads ? constantOf(m.threads, 'a number of threads', report) : 1
+  const threads = threadsOf(m.threads, report)
   const align = m.aligned ? constantOf(m.aligned, 'an alignment', report) : DTYPE_BYTES[dtype]
   if (shape.some((n) => n === null) || threads === null || align === null) return null
   const extents = shape as number[]
@@ -155,6 +155,21 @@ const reduced = (address: Expr, extents: Extents): Expr =>
     if (!range || range[0] < 0 || range[1] >= e.b.value) return undefined
     return e.op === 'mod' ? e.a : int(0)
   })
+
+/** What a block has at most on any target; every one of them is tried. */
+const MOST_THREADS = 1024
+
+/** How many threads do something together; one where nothing is said. */
+export function threadsOf(e: Ast.Expr | null, report: Report): number | null {
+  const threads = e ? constantOf(e, 'a number of threads', report) : 1
+  if (!e || threads === null || threads <= MOST_THREADS) return threads
+  return report.error({
+    code: 'check/threads',
+    message: `no block has ${threads} threads`,
+    span: e.span,
+    expected: `at most ${MOST_THREADS}`,
+  })
+}
 
 /** A positive integer. */
 export function constantOf(e: Ast.Expr, what: string, report: Report): number | null {
