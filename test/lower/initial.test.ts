@@ -1,0 +1,54 @@
+/** Which buffers are filled first, which reductions start their targets themselves: every element has a value. */
+import { describe, expect, test } from 'vitest'
+import { deriveInitialisation } from '../../src/lower/initial.ts'
+import { kernelOf } from '../elaborate/support.ts'
+
+/** Rows that are listed: nothing visits all elements of `M`. */
+const listed = (body: string, role = 'local'): string => `
+kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis l = sparse_variable(m)
+  axis j = sparse_variable(l, n)
+  buffer A: f32[l, j] in
+  buffer M: f32[i] ${role}
+  ${['P: f32[l, j]', 'y: f32[i]', 's: f32[]'].map((b) => (body.includes(` ${b[0]}[`) ? `buffer ${b} out` : '')).join('\n')}
+  ${body}
+}`
+const PEAK = 'iterate peak [j] as R { M[l] max= A[l, j] }'
+const LESS = 'iterate less [j] as S { P[l, j] = A[l, j] - M[l] }'
+
+/** What is filled, and the buffers whose reductions start them. */
+function started(text: string): { filled: string[]; inNest: string[] } {
+  const { fills, inNest } = deriveInitialisation(kernelOf(text))
+  return {
+    filled: fills.map((f) => f.buffer).filter((b) => b === 'M'),
+    inNest: [...inNest].flatMap((s) => s.targets.map((t) => t.buffer)).filter((b) => b === 'M'),
+  }
+}
+const own = { filled: [], inNest: ['M'] }
+const filled = { filled: ['M'], inNest: [] }
+
+describe('what steps have to themselves', () => {
+  test('starts in the step', () => {
+    expect(started(listed(`iterate each [l] as S { ${PEAK} ${LESS} }`))).toEqual(own)
+    // Whatever the element is called.
+    const named = 'let x = l iterate peak [j] as R { M[x] max= A[l, j] }'
+    expect(started(listed(`iterate each [l] as S { ${named} ${LESS} }`))).toEqual(own)
+  })
+
+  test.each([
+    ['a result', listed(`iterate each [l] as S { ${PEAK} ${LESS} }`, 'out')],
+    ['steps that combine', listed(`iterate each [l] as R { ${PEAK} s[] += M[l] }`)],
+    [
+      'steps without a start',
+      listed(`iterate each [l] as S { ${PEAK.replace('as R', 'as R where (l > 3)')} ${LESS} }`),
+    ],
+    ['a condition', listed(`iterate each [l] as S { if (l > 3) { ${PEAK} } ${LESS} }`)],
+    [
+      'other readers',
+      listed(`iterate each [l] as S { ${PEAK} ${LESS} } iterate last [i] as S { y[i] = M[i] }`),
+    ],
+  ])('is filled otherwise: %s', (_, text) => {
+    expect(started(text)).toEqual(filled)
+  })
+})
