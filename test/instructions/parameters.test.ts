@@ -24,7 +24,7 @@ instr load(t: f16 or bf16 or f32, n)(
   require n != 40
   examples (f16, 16), (f32, 8)
   iterate copy [i, j] as SS { R[i, j] = S[i, j] }
-  cuda from 8.0 \`{ load.n$(n).$t {$(for k from 0 to n - 1: $R[k])}
+  cuda from 8.0 \`{ load.n$(n).$(t)x2.$t {$(for k from 0 to n - 1: $R[k])}
     $[for s from 0 to n / 8 - 1: step_$s($S.shared(lane, 8 * s), %$(n / 2 + s));] }\`
 }`
 
@@ -45,7 +45,7 @@ memory turned: ${t}[8, ${n}] in shared aligned ${8 * n * bytes} {
 }
 instr load(R: ${t}[8, ${n}] in rows, S: ${t}[8, ${n}] in turned or turned aligned 16) by 8 threads {
   iterate copy [i, j] as SS { R[i, j] = S[i, j] }
-  cuda from 8.0 \`{ load.n${n}.${t} {${slots}}
+  cuda from 8.0 \`{ load.n${n}.${t}x2.${t} {${slots}}
     ${steps.join(' ')} }\`
 }`
 }

@@ -202,6 +202,8 @@ class TextOf {
 
   #piece(p: Mention | Value): InstrPiece | null {
     if (p.kind === 'value') {
+      const type = p.value.kind === 'name' ? this.#values.get(p.value.name) : undefined
+      if (typeof type === 'string') return type
       const value = this.#constant(p.value)
       return value === null ? null : String(value)
     }

@@ -21,7 +21,7 @@ export interface Mention extends Place {
   /** What stands between brackets that belong to it. */
   readonly args: readonly Ast.Expr[] | undefined
 }
-/** `$(n / 2)` */
+/** `$(n / 2)`, `$(t)` */
 export interface Value extends Place {
   readonly kind: 'value'
   readonly value: Ast.Expr
