@@ -35,6 +35,7 @@ kernelSuite({
     ...['mma16', 'mma32', 'mma64', 'wgmma64', 'wgmma128', 'wgmma256'],
     ...['bulk32', 'bulk64', 'bulk128', 'bulk256', 'tall128', 'tall256', 'duo128'],
     ...['narrow16', 'narrow32', 'grouped32'],
+    ...['across32', 'across64', 'across128', 'across_tall256', 'across_duo128'],
   ],
   cases: () =>
     patterns().map(
@@ -129,6 +130,7 @@ test.each([
   ['grouped32', [128, 2, 3], 32],
   ['grouped32', [64, 3, 2], 32],
   ['narrow16', [128, 4], 16],
+  ['across32', [64, 3], 32],
   ['duo128', [64, 3], 64],
 ] as const)('a product with blocks under %s(%j), every step of it interpreted', (schedule, args, b) => {
   const d = 128
