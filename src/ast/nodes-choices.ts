@@ -1,11 +1,13 @@
 /** Schedules that are chosen when data are bound. */
 import type { Expr, Ident, Item, Node } from './nodes.ts'
+import type { ScheduleParam } from './nodes-schedules.ts'
 
-/** `schedule kernel.name choose { … }`: the first branch whose condition holds says which schedule it is. */
+/** `schedule kernel.name(params) choose { … }`: the first branch whose condition holds says which schedule it is. */
 export interface Choice extends Item {
   readonly kind: 'choice'
   readonly kernel: Ident
   readonly name: Ident
+  readonly params: readonly ScheduleParam[]
   /** In source order; one at least, and one without a condition at most, the last. */
   readonly branches: readonly Branch[]
 }

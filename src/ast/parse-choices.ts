@@ -4,7 +4,7 @@ import type * as ast from './nodes.ts'
 import { type Actions, all, blockItem, get, item, list, maybeList, slotsOf, spanOf } from './parse-context.ts'
 
 export const choices: Actions = {
-  Choice(_, kernel, _dot, name, _choose, open, list, close) {
+  Choice(_, kernel, _dot, name, params, _choose, open, list, close) {
     const branches = all<ast.Branch>(list)
     const rest = branches.findIndex((b) => b.cond === null)
     const late = rest < 0 ? undefined : branches[rest + 1]
@@ -20,6 +20,7 @@ export const choices: Actions = {
       kind: 'choice',
       kernel: get(kernel),
       name: get(name),
+      params: maybeList(params),
       branches,
       span: spanOf(this),
     }

@@ -2,11 +2,11 @@
 import type { Doc } from './doc.ts'
 import type { Branch, Choice } from './nodes.ts'
 import { exprDoc } from './print-expr.ts'
-import { optional } from './print-parts.ts'
+import { optional, scheduleHead } from './print-parts.ts'
 import type { Printer } from './printer.ts'
 
 export function printChoice(p: Printer, c: Choice): void {
-  p.block(c.trivia, true, `schedule ${c.kernel.name}.${c.name.name} choose`, () => {
+  p.block(c.trivia, true, [scheduleHead(c), ' choose'], () => {
     c.branches.forEach((b, k) => {
       p.item(b.trivia, k === 0, branchDoc(b))
     })

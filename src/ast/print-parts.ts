@@ -1,6 +1,6 @@
 /** Documents for what several declarations have: names, tuples, axes. */
 import { bracketed, type Doc, layout } from './doc.ts'
-import type { AxisDecl, AxisDef, Element, Expr, Ident, ListName, Trivia } from './nodes.ts'
+import type { AxisDecl, AxisDef, Choice, Element, Expr, Ident, ListName, Schedule, Trivia } from './nodes.ts'
 import { exprDoc, forDoc } from './print-expr.ts'
 
 export const names = (list: readonly Ident[]): string[] => list.map((n) => n.name)
@@ -35,6 +35,12 @@ export const elementText = ({ name, index }: Element): string =>
 
 export const listNames = (list: readonly ListName[]): string[] =>
   list.map((n) => (n.all ? `${n.name}...` : n.name))
+
+/** `schedule kernel.name(params)` */
+export function scheduleHead({ kernel, name, params }: Schedule | Choice): Doc {
+  const list = params.map((x): Doc => (x.default ? [`${x.name.name} = `, exprDoc(x.default)] : x.name.name))
+  return [`schedule ${kernel.name}.${name.name}`, optional(list)]
+}
 
 export function axisDoc(a: AxisDecl, peers: readonly AxisDecl[]): Doc {
   const name = elementText(a.name).padEnd(widest(peers.map((x) => elementText(x.name))))

@@ -25,7 +25,7 @@ import { printChoice } from './print-choices.ts'
 import { exprDoc, primaryDoc } from './print-expr.ts'
 import { partsDoc, printFormat } from './print-format.ts'
 import { instanceDoc, printInstr, printMemory } from './print-instr.ts'
-import { axisDoc, exprs, names, optional, run, tuple, values, widest } from './print-parts.ts'
+import { axisDoc, exprs, names, optional, run, scheduleHead, tuple, values, widest } from './print-parts.ts'
 import { Printer } from './printer.ts'
 
 /** A whole file; ends with a line break unless it is empty. */
@@ -139,11 +139,7 @@ function iterateHead(s: Iterate): Doc {
 // Schedules ----------------------------------------------------------------------------------------------------
 
 function schedule(p: Printer, s: Schedule): void {
-  const params = s.params.map(
-    (x): Doc => (x.default ? [`${x.name.name} = `, exprDoc(x.default)] : x.name.name),
-  )
-  const head = [`schedule ${s.kernel.name}.${s.name.name}`, optional(params)]
-  p.block(s.trivia, true, head, () => {
+  p.block(s.trivia, true, scheduleHead(s), () => {
     steps(p, s.steps)
   })
 }

@@ -487,13 +487,15 @@ const dressedSteps = fc
     { maxLength: 5 },
   )
   .chain((list) => dressed(list, stepPlace))
+const scheduleParams: Arb<ast.ScheduleParam[]> = fc.array(
+  fc.record({ name: ident, default: fc.option(expr), span: fc.constant(span) }),
+  { maxLength: 2 },
+)
 const schedule: Arb<ast.Schedule> = fc
   .record({
     kernel: ident,
     name: ident,
-    params: fc.array(fc.record({ name: ident, default: fc.option(expr), span: fc.constant(span) }), {
-      maxLength: 2,
-    }),
+    params: scheduleParams,
     steps: dressedSteps,
   })
   .map((s) => ({ kind: 'schedule', ...s, span }))
@@ -510,10 +512,16 @@ const namedArgs: Arb<ast.NamedArg[]> = fc
 const branch = (cond: Arb<ast.Expr | null>): Arb<ast.Branch> =>
   fc.record({ cond, schedule: ident, args: namedArgs }).map((b) => ({ ...b, span }))
 const choice: Arb<ast.Choice> = fc
-  .tuple(ident, ident, fc.array(branch(expr), { maxLength: 3 }), fc.option(branch(fc.constant(null))))
-  .chain(([kernel, name, when, otherwise]) =>
+  .tuple(
+    ident,
+    ident,
+    scheduleParams,
+    fc.array(branch(expr), { maxLength: 3 }),
+    fc.option(branch(fc.constant(null))),
+  )
+  .chain(([kernel, name, params, when, otherwise]) =>
     dressed(otherwise ? [...when, otherwise] : when, plain).map(
-      (branches): ast.Choice => ({ kind: 'choice', kernel, name, branches, span }),
+      (branches): ast.Choice => ({ kind: 'choice', kernel, name, params, branches, span }),
     ),
   )
 
