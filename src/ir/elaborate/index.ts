@@ -26,7 +26,8 @@ export {
 } from './choices.ts'
 export { type FormatExpression, parseFormatExpression } from './format-expressions.ts'
 export { type Argument, constantArguments, type Family } from './instances.ts'
-export type { AppliedFormat, Schedule, ScheduleParam } from './schedules.ts'
+export type { ScheduleParam } from './schedule-params.ts'
+export type { AppliedFormat, Schedule } from './schedules.ts'
 
 /** Everything the entry file can name, under the names it has there. */
 export interface Elaborated {

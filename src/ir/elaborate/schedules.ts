@@ -5,16 +5,15 @@
 import type { Span } from '../../ast/diagnostic.ts'
 import type * as Ast from '../../ast/nodes.ts'
 import type { Scope as FileScope } from '../../ast/program.ts'
-import { type Expr, variable } from '../expr.ts'
 import type { AnyFormat } from '../format.ts'
 import type { Instr, Memory } from '../instr.ts'
 import type { Kernel1 } from '../stage1.ts'
-import { type Names, settled } from './expressions.ts'
+import { settled } from './expressions.ts'
 import { composeInPlace, singleUse } from './format-expressions.ts'
 import { checkArguments, type FindFormat, givenArgument } from './format-uses.ts'
 import { type Family, instanceArguments } from './instances.ts'
 import type { Report } from './report.ts'
-import { plain } from './types.ts'
+import { parameters, type ScheduleParam, scheduleParams } from './schedule-params.ts'
 
 /** A schedule whose names are resolved; its steps stay AST. */
 export interface Schedule {
@@ -38,12 +37,6 @@ export interface AppliedFormat {
   readonly args: readonly (Ast.Expr | string)[]
 }
 
-export interface ScheduleParam {
-  readonly name: string
-  /** An integer expression over the parameters before it; `null` where an argument must be given. */
-  readonly default: Expr | null
-}
-
 export interface Resolve {
   readonly report: Report
   readonly scope: FileScope
@@ -63,19 +56,7 @@ export function elaborateSchedule(
 ): Schedule | null {
   const { report } = r
   const before = report.count
-  const params: ScheduleParam[] = []
-  for (const p of s.params) {
-    const known = params.map((q) => q.name)
-    if (known.includes(p.name.name))
-      report.error({
-        code: 'check/duplicate',
-        message: `schedule ${s.name.name} has two parameters ${p.name.name}`,
-        span: p.name.span,
-      })
-    const fallback =
-      p.default && settled(p.default, parameters(new Set(known), 'parameters before it', [], report), report)
-    params.push({ name: p.name.name, default: fallback })
-  }
+  const params = scheduleParams(s, report)
   const walk = new StepWalk(s, r, path, new Set(params.map((p) => p.name)))
   walk.steps(s.steps, [])
   if (report.count > before) return null
@@ -90,34 +71,6 @@ export function elaborateSchedule(
     memories,
     instrs,
     span: s.span,
-  }
-}
-
-/** i32 names, constants of parts, and nothing else. */
-function parameters(
-  known: ReadonlySet<string>,
-  what: string,
-  parts: readonly string[],
-  report: Report,
-): Names {
-  const refuse = (e: Ast.Expr): null =>
-    report.error({ code: 'check/unknown-name', message: `only ${what} can be used here`, span: e.span })
-  return {
-    name: (e) =>
-      known.has(e.name)
-        ? plain(variable(e.name, 'i32', e.span))
-        : report.error({
-            code: 'check/unknown-name',
-            message: `there is no ${e.name} here`,
-            span: e.span,
-            expected: what,
-            lookup: { name: e.name, candidates: [...known] },
-          }),
-    access: refuse,
-    field: (e) =>
-      parts.includes(e.object.name)
-        ? plain(variable(`${e.object.name}.${e.field.name}`, 'i32', e.span))
-        : refuse(e),
   }
 }
 
