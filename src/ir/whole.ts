@@ -1,8 +1,9 @@
 /** Whether loops visit all elements of a buffer, or of some of its dimensions. */
-import { ceildiv, type Expr, int } from './expr.ts'
+import { ceildiv, div, type Expr, int } from './expr.ts'
+import { isMultiple } from './facts.ts'
 import { sameExpr } from './keys.ts'
 import { type Linear, linear, linearKey, loopMap } from './linear.ts'
-import type { For } from './loops.ts'
+import type { Fact, For } from './loops.ts'
 
 /** Whether loops over digits of each dimension visit every element, and each of them once; conditions may only end the last round. */
 export function visitsAll(
@@ -10,6 +11,7 @@ export function visitsAll(
   shape: readonly Expr[],
   path: readonly For[],
   conditions: readonly Expr[],
+  facts: readonly Fact[] | undefined,
 ): boolean {
   const loops = loopMap(path)
   const unused = new Set(path.filter((l) => !isOne(l.extent)))
@@ -32,9 +34,16 @@ export function visitsAll(
     )
     return trim !== undefined && guards.delete(trim)
   }
+  /** The last round has no rest, or ends where the dimension does. */
+  const rounds = (digits: Linear, extent: Expr, size: number): boolean =>
+    isTrimmed(digits, extent) || isMultiple(extent, size, facts)
   const covers = (e: Expr, extent: Expr): boolean => {
     const digits = digitsOf(e)
     if (digits.constant !== 0) return false
+    const equal = facts?.find(
+      (f) => f.relation === 'equal' && extent.kind === 'var' && f.size === extent.name,
+    )
+    const length = extent.kind === 'const' ? extent.value : equal?.by
     let size = 1
     const ascending = [...digits.terms.values()].sort((a, b) => a.coefficient - b.coefficient)
     for (const [k, { term, coefficient }] of ascending.entries()) {
@@ -43,9 +52,10 @@ export function visitsAll(
       if (loop.extent.kind === 'const') size *= loop.extent.value
       else if (k < ascending.length - 1) return false
       else if (sameExpr(loop.extent, extent)) return size === 1
-      else return sameExpr(loop.extent, ceildiv(extent, int(size))) && isTrimmed(digits, extent)
+      else if (isMultiple(extent, size, facts) && sameExpr(loop.extent, div(extent, int(size)))) return true
+      else return sameExpr(loop.extent, ceildiv(extent, int(size))) && rounds(digits, extent, size)
     }
-    return extent.kind === 'const' && extent.value === size
+    return length === size || (length !== undefined && length < size && isTrimmed(digits, extent))
   }
   return index.every((e, k) => covers(e, shape[k]!)) && unused.size === 0 && guards.size === 0
 }

@@ -14,7 +14,7 @@ export function storeWholeUpdates(kernel: Kernel2): Kernel2 {
   for (const fill of kernel.body) {
     if (fill.kind !== 'fill') continue
     const shape = kernel.buffers.find((b) => b.name === fill.buffer)?.shape
-    const update = shape && onlyUpdate(body, fill, shape)
+    const update = shape && onlyUpdate(body, fill, shape, kernel.facts)
     if (!update) continue
     const [target] = update.targets
     body = replaceStmt(
@@ -27,7 +27,12 @@ export function storeWholeUpdates(kernel: Kernel2): Kernel2 {
 }
 
 /** The reduction that is all that happens to a filled buffer, to each element once, and begins at the fill's value. */
-function onlyUpdate(body: Body, fill: Fill, shape: readonly Expr[]): Reduce | undefined {
+function onlyUpdate(
+  body: Body,
+  fill: Fill,
+  shape: readonly Expr[],
+  facts: Kernel2['facts'],
+): Reduce | undefined {
   const accesses = accessesOf(body).filter((a) => a.buffer === fill.buffer && a.stmt !== fill)
   const [access] = accesses
   if (accesses.length !== 1 || access?.stmt.kind !== 'reduce') return undefined
@@ -39,7 +44,7 @@ function onlyUpdate(body: Body, fill: Fill, shape: readonly Expr[]): Reduce | un
   if (identity?.kind !== 'const' || fill.value.kind !== 'const' || identity.value !== fill.value.value)
     return undefined
   const guards = path.flatMap((l) => l.guards)
-  return isUnconditional(body, update, path) && visitsAll(target!.index, shape, path, guards)
+  return isUnconditional(body, update, path) && visitsAll(target!.index, shape, path, guards, facts)
     ? update
     : undefined
 }

@@ -194,6 +194,7 @@ function checkColumns(cx: Context, over: Found, { reduce, rest, inner }: Segment
     columns.map((k) => shape[k]!),
     nest.filter((l) => !digits.has(l.var)),
     nest.flatMap((l) => l.guards.filter((g) => ![...freeVars(g)].some((v) => digits.has(v)))),
+    cx.kernel.facts,
   )
   if (!whole) refuseShares(cx, over, `loops may leave out columns of ${target!.buffer}`)
 }

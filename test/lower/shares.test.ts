@@ -332,6 +332,24 @@ describe('what the plan does', () => {
     expect(steps.filter((s) => s.kind === 'clear')).toHaveLength(fills)
   })
 
+  test.each(['require d % 4 == 0', 'require d == 4', ''])(
+    'nor where loops divide the columns: %s',
+    (fact) => {
+      const text = `${TEXT}
+schedule product.divided {
+  fuse (i, j) -> ij
+  ${fact}
+  split ij by 4 -> (o, s)
+  split f by 2 -> (fo, fv)
+  reorder (o, fo, s, fv)
+  accumulate C over s -> K
+}`
+      const c = parseProgram(text).kernel('product').schedule('divided').compilation
+      expect(c.plan.steps.filter((s) => s.kind === 'clear')).toHaveLength(0)
+      onStages(c, inputsFor('product', [3, 0, 1, 9, 0, 0, 2], 4, 1))
+    },
+  )
+
   test('the loop says what it does', () => {
     const text = print2(scheduled('product', 'both', 2, 8, 1, 2).compilation.loops, { bodyOnly: true })
     expect(text).toContain('for s in 0..8  reduce  @accumulate(2, within t, K)')

@@ -137,6 +137,7 @@ function listOf(kernel: Kernel2, { top, access }: Writer, row: number, of: Buffe
     [list.shape[0]!, ...others.map((d) => of.shape[d]!)],
     spatial,
     guards,
+    kernel.facts,
   )
   return chain && whole ? list : undefined
 }
