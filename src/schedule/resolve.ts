@@ -5,15 +5,15 @@
 import { fail, type Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { printStep } from '../ast/print.ts'
-import type { Argument, Family, Schedule } from '../ir/elaborate/index.ts'
+import type { Schedule } from '../ir/elaborate/index.ts'
 import { evaluate } from '../ir/evaluate.ts'
-import type { ThreadAxis } from '../ir/expr.ts'
-import { arithmetic, integer, type Known } from './arguments.ts'
+import { arithmetic, integer } from './arguments.ts'
 import { iterationsOf } from './coords/find.ts'
 import type { CoordStep } from './coords/steps.ts'
-import { type Names, PartNames, type Program, plainNames } from './names.ts'
+import { type Env, loopStep, type StepOnLoops } from './loop-steps.ts'
+import { PartNames, type Program, plainNames } from './names.ts'
 import { labelled, partsOf } from './parts.ts'
-import type { CacheReadStep, CopyLayout, LoopStep } from './steps.ts'
+import type { LoopStep } from './steps.ts'
 
 /** What steps are applied to. */
 export interface Now extends Program {
@@ -43,12 +43,6 @@ interface Progress {
   onLoops: boolean
 }
 
-/** Where a step stands. */
-interface Env extends Known {
-  readonly schedule: Schedule
-  readonly names: Names
-}
-
 function stepsIn(schedule: Schedule, args: readonly (number | undefined)[], progress: Progress): Step[] {
   const values = valuesOf(schedule, args)
   const env: Env = { schedule, values, names: plainNames, constant: plainNames.constant }
@@ -57,7 +51,7 @@ function stepsIn(schedule: Schedule, args: readonly (number | undefined)[], prog
 
 /** What each parameter is, in order. */
 export function valuesOf(
-  schedule: Schedule,
+  schedule: Pick<Schedule, 'name' | 'params'>,
   args: readonly (number | undefined)[],
 ): ReadonlyMap<string, number> {
   const values = new Map<string, number>()
@@ -155,13 +149,12 @@ export function mergeParts(step: MergeParts, now: Program): Step[] {
 function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
   const { span } = step
   const { names } = env
-  const text = printStep(step)
   const ref = (r: Ast.LoopRef): string => names.loop(r)
   const ofPart = (b: Ast.Ident): Ast.Ident => ({ ...b, name: names.buffer(b) })
   const coord = (s: CoordStep): Step[] => [{ stage: 1, step: s }]
-  const loop = (s: LoopStep): Step[] => {
+  const loop = (s: StepOnLoops): Step[] => {
     progress.onLoops = true
-    return [{ stage: 2, step: s }]
+    return [{ stage: 2, step: loopStep(s, env) }]
   }
   const early = (what: string): void => {
     if (progress.onLoops)
@@ -201,6 +194,7 @@ function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
       const { onLoops } = progress
       progress.onLoops ||= isOnLoops(step, env.schedule, onLoops)
       const of = { ...step, buffer: ofPart(step.buffer) }
+      const text = printStep(step)
       return [{ stage: 'parts', text, span, steps: (now) => eachPart(of, env, onLoops, now) }]
     }
     case 'merge_parts':
@@ -208,137 +202,26 @@ function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
       return [
         {
           stage: 'parts',
-          text,
+          text: printStep(step),
           span,
           steps: (now) => mergeParts({ span, buffer: ofPart(step.buffer) }, now),
         },
       ]
-    case 'merge':
-      return loop({ kind: 'merge', nests: step.nests.map((n) => names.nest(n)), span })
     case 'attach':
       early('attach')
       return coord({ kind: 'attach', loop: ref(step.loop), to: ref(step.to), span })
     case 'reorder':
-      return progress.onLoops
-        ? loop({ kind: 'reorder', loops: step.loops.map(ref), span })
-        : coord({ kind: 'reorder', loops: step.loops.map(ref), span })
-    case 'fuse': {
-      const into = step.into ? { into: names.fresh(step.into) } : {}
-      return progress.onLoops
-        ? loop({ kind: 'fuse', loops: step.loops.map(ref), ...into, span })
-        : coord({ kind: 'fuse', loops: step.loops.map(ref), ...into, span })
-    }
-    case 'split':
-      return loop({
-        kind: 'split',
-        loop: ref(step.loop),
-        by: integer(step.by, env),
-        ...(step.into ? { into: [names.fresh(step.into[0]), names.fresh(step.into[1])] as const } : {}),
-        span,
-      })
-    case 'tile':
-      return loop({
-        kind: 'tile',
+      if (progress.onLoops) return loop(step)
+      return coord({ kind: 'reorder', loops: step.loops.map(ref), span })
+    case 'fuse':
+      if (progress.onLoops) return loop(step)
+      return coord({
+        kind: 'fuse',
         loops: step.loops.map(ref),
-        by: step.by.map((e) => integer(e, env)),
-        ...(step.into ? { into: step.into.map((i) => names.fresh(i)) } : {}),
-        span,
-      })
-    case 'bind':
-      return loop({
-        kind: 'bind',
-        bindings: step.binds.map((b) => ({ loop: ref(b.loop), to: b.to.name as ThreadAxis })),
-        span,
-      })
-    case 'unroll':
-      return loop({
-        kind: 'unroll',
-        loop: ref(step.loop),
-        ...(step.by ? { by: integer(step.by, env) } : {}),
-        ...(step.predicated ? { predicated: true } : {}),
-        span,
-      })
-    case 'vectorize':
-      return loop({ kind: 'vectorize', loop: ref(step.loop), span })
-    case 'require':
-      return loop({
-        kind: 'require',
-        size: step.size.name,
-        relation: step.relation,
-        by: integer(step.by, env),
-        span,
-      })
-    case 'tensorize': {
-      const instr = instanceOf(env.schedule.instrs.get(step.instr.name.name)!, step.instr, env)
-      return loop({ kind: 'tensorize', loop: ref(step.loop), instr, span })
-    }
-    case 'accumulate':
-      return loop({
-        kind: 'accumulate',
-        buffer: names.buffer(step.buffer),
-        loop: ref(step.loop),
-        ...(step.by ? { by: integer(step.by, env) } : {}),
-        ...(step.within ? { within: ref(step.within) } : {}),
         ...(step.into ? { into: names.fresh(step.into) } : {}),
         span,
       })
-    case 'cluster':
-      return loop({ kind: 'cluster', loop: ref(step.loop), by: integer(step.by, env), span })
-    case 'pipeline':
-      return loop({ kind: 'pipeline', loop: ref(step.loop), by: integer(step.by, env), span })
-    case 'cache_read':
-    case 'cache_write':
-      return loop({
-        kind: step.kind,
-        buffer: names.buffer(step.buffer),
-        at: ref(step.at),
-        ...memory(step.memory, env),
-        ...(step.kind === 'cache_read' ? layout(step.layout, env) : {}),
-        ...(step.into ? { into: names.fresh(step.into) } : {}),
-        span,
-      })
-    case 'compute_at':
-      return loop({ kind: 'compute_at', nest: names.nest(step.iteration), at: ref(step.at), span })
-    case 'fission':
-      return loop({ kind: 'fission', loop: ref(step.loop), after: names.nest(step.after), span })
-    case 'rfactor':
-      return loop({
-        kind: 'rfactor',
-        loop: ref(step.loop),
-        ...(step.into ? { into: names.fresh(step.into) } : {}),
-        span,
-      })
-    case 'atomic':
-      return loop({ kind: 'atomic', buffer: names.buffer(step.buffer), span })
-    case 'combine': {
-      const nest = step.nest ? { nest: names.nest(step.nest) } : {}
-      return loop({ kind: 'combine', buffer: names.buffer(step.buffer), ...nest, span })
-    }
+    default:
+      return loop(step)
   }
-}
-
-function layout({ transposed, stride, by, padded }: Ast.CopyLayout, env: Env): CopyLayout {
-  return {
-    ...(transposed ? { transposed } : {}),
-    ...(stride ? { stride: integer(stride, env) } : {}),
-    ...(by ? { by: integer(by, env) } : {}),
-    ...(padded ? { padded: integer(padded, env) } : {}),
-  }
-}
-
-function memory(use: Ast.Instance, env: Env): Pick<CacheReadStep, 'scope' | 'memory'> {
-  const { name } = use.name
-  if (name === 'shared' || name === 'register') return { scope: name }
-  const declared = instanceOf(env.schedule.memories.get(name)!, use, env)
-  return { scope: declared.scope, memory: declared }
-}
-
-/** The memory or instruction that a step names; its arguments fit, except that a value may be none. */
-function instanceOf<T>(family: Family<T>, use: Ast.Instance, env: Env): T {
-  const args = use.args.map((e, k): Argument => {
-    const types = family.params[k]!.types
-    const type = types?.find((t) => e.kind === 'name' && e.name === t)
-    return type ?? integer(e, env)
-  })
-  return family.of(args, use.span)
 }
