@@ -7,7 +7,7 @@ import { brokenFact, factText } from '../ir/facts.ts'
 import type { Device, DeviceKind } from '../runtime/device.ts'
 import { stepsOf } from '../schedule/resolve.ts'
 import { expectArgument, isRecord } from './check.ts'
-import { type Chosen, type Decision, decide } from './decide.ts'
+import { type ChoiceUse, type Chosen, type Decision, decide } from './decide.ts'
 import { type RunInputs, valuesIn } from './inputs.ts'
 import type { Kernel } from './kernel.ts'
 import { isDeclared, Statistics } from './statistics.ts'
@@ -27,8 +27,7 @@ export interface ChoiceInputs extends RunInputs {
 export type ChosenFor = DeviceKind | Pick<Device, 'kind' | 'features'>
 
 /** A choice, and the kernel that its schedules are applied to. */
-export interface OpenChoice {
-  readonly choice: Choice
+export interface OpenChoice extends ChoiceUse {
   readonly base: Kernel
 }
 
@@ -118,7 +117,7 @@ export function answer(
     on,
     `a device, or a kind of device: ${DEVICES.join(', ')}`,
   )
-  const decision = decide(choice, (asked) => {
+  const decision = decide(open, (asked) => {
     if (asked.dtype === 'bool') return asked.name === kind ? 1 : 0
     if (asked.name === CAPABILITY && asked.dtype === 'f64')
       return kind === 'cuda' ? (capability ?? capabilityOf(on, asked)) : 0
@@ -126,7 +125,7 @@ export function answer(
     return statistic ? statistics.of(statistic, asked) : statistics.size(asked)
   })
   const kernel = make(decision)
-  checkRequirements(choice, decision, kernel, statistics.sizes)
+  checkRequirements(open, decision, kernel, statistics.sizes)
   return { kernel, chosen: decision.chosen }
 }
 
@@ -169,7 +168,7 @@ export function withPlace(e: unknown, span: Branch['span']): unknown {
 
 /** @throws SptError `choose/requirement` */
 function checkRequirements(
-  choice: Choice,
+  { choice, text }: OpenChoice,
   { branch, chosen }: Decision,
   kernel: Kernel,
   sizes: ReadonlyMap<string, number>,
@@ -178,7 +177,7 @@ function checkRequirements(
   if (!broken) return
   fail({
     code: 'choose/requirement',
-    message: `${choice.kernel}.${choice.name} chooses ${chosen.text}, which requires ${factText(broken)}, and ${broken.size} is ${sizes.get(broken.size)}`,
+    message: `${choice.kernel}.${text} chooses ${chosen.text}, which requires ${factText(broken)}, and ${broken.size} is ${sizes.get(broken.size)}`,
     span: branch.span,
     ...(broken.span ? { labels: [{ span: broken.span, text: 'required here' }] } : {}),
     expected: 'a condition that only holds for sizes that the schedule is for',

@@ -106,8 +106,8 @@ export class CompiledChoice extends CompiledKernel {
   }
 
   get #name(): string {
-    const { kernel, name } = this.#open.choice
-    return `${kernel}.${name}`
+    const { choice, text } = this.#open
+    return `${choice.kernel}.${text}`
   }
 
   readonly #make = (decision: Decision): Kernel => {

@@ -1,14 +1,23 @@
 /** Which branch of a choice holds, and what of it a user wants to know. */
 import { type Diagnostic, fail, invariant, type Span } from '../ast/diagnostic.ts'
 import { isFloat } from '../ir/dtype.ts'
-import type { Branch, Choice } from '../ir/elaborate/index.ts'
+import type { Branch, Choice, ScheduleParam } from '../ir/elaborate/index.ts'
 import { type Expr, freeVars, type Var } from '../ir/expr.ts'
 import { foldCompare, foldInt } from '../ir/fold.ts'
 import { valuesOf } from '../schedule/resolve.ts'
 
+/** A choice with arguments. */
+export interface ChoiceUse {
+  readonly choice: Choice
+  /** A value for each of its parameters, defaults included. */
+  readonly values: ReadonlyMap<string, number>
+  /** Its name, with the arguments that were given. */
+  readonly text: string
+}
+
 /** Which schedule was chosen, and why. */
 export interface Chosen {
-  /** The name of the choice. */
+  /** The name of the choice, with the arguments that it was given: `auto(64)`. */
   readonly choice: string
   readonly schedule: string
   /** A value for each of its parameters, defaults included. */
@@ -34,15 +43,31 @@ export interface Decision {
 export type Lookup = (asked: Var) => number
 
 /**
+ * Arguments by place; the rest take their defaults.
+ * @throws SptError `schedule/arguments`, `schedule/argument`
+ */
+export function choiceUse(choice: Choice, args: readonly (number | undefined)[]): ChoiceUse {
+  const values = valuesOf(choice, args)
+  for (const [name, value] of values)
+    if (!Number.isSafeInteger(value))
+      fail({
+        code: 'schedule/argument',
+        message: `an argument is no integer: ${name} of schedule ${choice.name} is ${value}`,
+        expected: 'an integer',
+      })
+  return { choice, values, text: callText(choice, args) }
+}
+
+/**
  * The first branch that holds.
  * @throws SptError `choose/no-match`, `choose/division`, `choose/argument`, and as `known`
  */
-export function decide(choice: Choice, known: Lookup): Decision {
+export function decide({ choice, values, text }: ChoiceUse, known: Lookup): Decision {
   const seen = new Map<string, number | boolean>()
   const refused: string[] = []
   for (const branch of choice.branches) {
     const look: Lookup = (asked) => {
-      const value = known(asked)
+      const value = values.get(asked.name) ?? known(asked)
       seen.set(asked.name, asked.dtype === 'bool' ? value !== 0 : value)
       return value
     }
@@ -59,10 +84,10 @@ export function decide(choice: Choice, known: Lookup): Decision {
     return {
       branch,
       chosen: {
-        choice: choice.name,
+        choice: text,
         schedule: branch.schedule.name,
         args: [...valuesOf(branch.schedule, given).values()],
-        text: callText(branch, given),
+        text: callText(branch.schedule, given),
         because:
           branch.conditions.length > 0 ? branch.conditions.map((c) => c.text).join(' and ') : 'otherwise',
         values: Object.fromEntries(seen),
@@ -73,7 +98,7 @@ export function decide(choice: Choice, known: Lookup): Decision {
   }
   return fail({
     code: 'choose/no-match',
-    message: `${choice.kernel}.${choice.name} has no schedule for these data`,
+    message: `${choice.kernel}.${text} has no schedule for these data`,
     span: choice.span,
     notes: refused,
     expected: 'a condition that holds',
@@ -91,13 +116,18 @@ function argument({ schedule, span }: Branch, k: number, value: number): number 
   })
 }
 
+interface Called {
+  readonly name: string
+  readonly params: readonly ScheduleParam[]
+}
+
 /** By place up to the first that is left out, by name after it. */
-function callText({ schedule }: Branch, args: readonly (number | undefined)[]): string {
+function callText({ name, params }: Called, args: readonly (number | undefined)[]): string {
   const gap = args.indexOf(undefined)
   const given = args.flatMap((a, k) =>
-    a === undefined ? [] : [gap >= 0 && k > gap ? `${schedule.params[k]!.name} = ${a}` : String(a)],
+    a === undefined ? [] : [gap >= 0 && k > gap ? `${params[k]!.name} = ${a}` : String(a)],
   )
-  return given.length > 0 ? `${schedule.name}(${given.join(', ')})` : schedule.name
+  return given.length > 0 ? `${name}(${given.join(', ')})` : name
 }
 
 /** Exact arithmetic: no sum wraps. What follows an `and` or `or` is looked up only where it counts. */

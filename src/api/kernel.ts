@@ -25,6 +25,7 @@ import {
 } from './choose.ts'
 import { type CompiledKernel, CompiledSchedule } from './compiled.ts'
 import { CompiledChoice } from './compiled-choice.ts'
+import { type ChoiceUse, choiceUse } from './decide.ts'
 import { Part } from './part.ts'
 import { Steps } from './steps.ts'
 import type { Surroundings } from './surroundings.ts'
@@ -36,9 +37,9 @@ export class Kernel extends Steps<Kernel> {
   readonly #compilation: Compilation
   readonly #around: Surroundings
   /** Decides the rest of its schedule when data are bound. */
-  readonly #choice: Choice | null
+  readonly #choice: ChoiceUse | null
 
-  constructor(compilation: Compilation, around: Surroundings, choice: Choice | null = null) {
+  constructor(compilation: Compilation, around: Surroundings, choice: ChoiceUse | null = null) {
     super()
     this.#compilation = compilation
     this.#around = around
@@ -46,7 +47,7 @@ export class Kernel extends Steps<Kernel> {
   }
 
   get #c(): Compilation {
-    if (this.#choice) stillOpen(this.#choice)
+    if (this.#choice) stillOpen(this.#choice.choice)
     return this.#compilation
   }
 
@@ -75,12 +76,13 @@ export class Kernel extends Steps<Kernel> {
 
   /** The choice that is still open: of its schedule, or the one called `auto` of a kernel without one. */
   get choice(): string | null {
-    return this.#opened()?.choice.name ?? null
+    return (this.#choice?.choice ?? this.#usual)?.name ?? null
   }
 
   /** The parameters of a schedule of the program, in order; those without a default need an argument. */
   parameters(schedule: string): readonly { readonly name: string; readonly required: boolean }[] {
-    return this.#schedule(schedule).params.map((p) => ({ name: p.name, required: p.default === null }))
+    const { params } = this.#around.choices.get(schedule) ?? this.#schedule(schedule)
+    return params.map((p) => ({ name: p.name, required: p.default === null }))
   }
 
   /** The steps of a schedule of the program; arguments by place, the rest take their defaults. */
@@ -95,14 +97,7 @@ export class Kernel extends Steps<Kernel> {
   schedule(name: string, ...args: (number | undefined)[]): Kernel {
     const choice = this.#around.choices.get(name)
     if (!choice) return this.apply(this.steps(name, ...args))
-    if (args.length > 0)
-      fail({
-        code: 'schedule/arguments',
-        message: `schedule ${name} is chosen when data are bound, and takes no arguments`,
-        expected: name,
-        hint: 'name one of the schedules that it chooses from',
-      })
-    return new Kernel(this.#c, this.#around, choice)
+    return new Kernel(this.#c, this.#around, choiceUse(choice, args))
   }
 
   /**
@@ -243,11 +238,16 @@ export class Kernel extends Steps<Kernel> {
     )
   }
 
-  #opened(): OpenChoice | null {
+  /** What is chosen by where nothing else is said. */
+  get #usual(): Choice | undefined {
     const { coordSteps, onLoops } = this.#compilation
-    if (this.#choice) return { choice: this.#choice, base: new Kernel(this.#compilation, this.#around) }
-    const usual = coordSteps.length === 0 && !onLoops ? this.#around.choices.get('auto') : undefined
-    return usual ? { choice: usual, base: this } : null
+    return coordSteps.length === 0 && !onLoops ? this.#around.choices.get('auto') : undefined
+  }
+
+  #opened(): OpenChoice | null {
+    if (this.#choice) return { ...this.#choice, base: new Kernel(this.#compilation, this.#around) }
+    const usual = this.#usual
+    return usual ? { ...choiceUse(usual, []), base: this } : null
   }
 
   #schedule(name: string): Schedule {

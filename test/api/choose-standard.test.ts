@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Decision, decide } from '../../src/api/decide.ts'
+import { choiceUse, type Decision, decide } from '../../src/api/decide.ts'
 import { loadProgram } from '../../src/ast/resolve-imports.ts'
 import { Random } from '../../src/bind/random.ts'
 import { type Branch, elaborate } from '../../src/ir/elaborate/index.ts'
@@ -82,6 +82,8 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   })
 })
 
+/** Of the parameters that choices have. */
+const ARGUMENTS: Readonly<Record<string, readonly number[]>> = { b: [8, 16, 32, 64, 128] }
 const SIZES = [0, 1, 4, 8, 16, 20, 32, 64, 96, 128, 132, 256, 512, 1000, 1024, 2048, 4096, 1_000_000]
 
 test.each(NAMES)(
@@ -98,7 +100,8 @@ test.each(NAMES)(
     for (let k = 0; k < 20_000; k++) {
       const on = (['cpu', 'webgpu', 'cuda'] as const)[k % 3]!
       const known = new Map(sizes.map((n) => [n, SIZES[random.below(SIZES.length)]!]))
-      const decision = decide(choice, (v) => {
+      const given = choice.params.map(({ name: p }) => ARGUMENTS[p]![random.below(ARGUMENTS[p]!.length)]!)
+      const decision = decide(choiceUse(choice, given), (v) => {
         if (v.dtype === 'bool') return v.name === on ? 1 : 0
         const any = v.name === 'capability' ? 7 + random.below(4) : Math.floor(10 ** (8 * random.next()))
         const value = known.get(v.name) ?? any

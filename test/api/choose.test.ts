@@ -52,8 +52,8 @@ schedule mul.plain {
   reorder (i, f, j)
 }
 `
-const choosing = async (branches: string) =>
-  (await load(`${KERNEL}\nschedule mul.auto choose {\n${branches}\n}`)).kernel()
+const choosing = async (branches: string, params = '') =>
+  (await load(`${KERNEL}\nschedule mul.auto${params} choose {\n${branches}\n}`)).kernel()
 
 let cpu: Device
 beforeAll(async () => {
@@ -417,7 +417,6 @@ describe('a kernel whose schedule is open', () => {
     const compiled = await open.compile(cpu)
     for (const use of [() => compiled.program, () => compiled.compilation, () => compiled.estimate({})])
       expect(await complaint(use)).toBe('choose/open: mul.auto is chosen when data are bound')
-    expect(await complaint(() => open.schedule('auto', 3))).toContain('takes no arguments')
   })
 
   test('can be chosen for with sizes and statistics alone', async () => {
@@ -438,6 +437,97 @@ describe('a kernel whose schedule is open', () => {
       'mul.auto does not depend on longest(k)',
     )
     expect(await complaint(() => k.schedule('plain').choose('cuda', {}))).toContain('choose/decided')
+  })
+})
+
+describe('parameters', () => {
+  const PARAMS = '(least, b = 2, both = least * b)'
+  /** Branches over them, and their names as they are or with numbers in their places. */
+  const branches = (of: (name: string) => string | number) => `
+    when (longest(j) > ${of('both')}) blocks(${of('b')})
+    when (d % ${of('b')} == 0 and (cuda or count(j) >= ${of('least')})) wide(each = ${of('b')})
+    when (d > ${of('least')} - ${of('both')}) wide(max(1, ${of('both')}), 1)
+    otherwise plain`
+
+  test('choose what the same choice with numbers in their places does', async () => {
+    const k = await choosing(
+      branches((n) => n),
+      PARAMS,
+    )
+    const seen = new Set<string>()
+    await fc.assert(
+      fc.asyncProperty(
+        matrices,
+        fc.integer({ min: 1, max: 4 }),
+        fc.option(fc.integer({ min: 1, max: 3 }), { nil: undefined }),
+        fc.option(fc.integer({ min: 0, max: 5 }), { nil: undefined }),
+        async (c, least, b, both) => {
+          const numbers: Record<string, number> = { least, b: b ?? 2, both: both ?? least * (b ?? 2) }
+          const written = await choosing(branches((n) => numbers[n]!))
+          const { chosen, kernel } = await k.schedule('auto', least, b, both).choose('cpu', inputsOf(c))
+          const other = await written.choose('cpu', inputsOf(c))
+          expect([chosen.schedule, chosen.args, chosen.text]).toEqual([
+            other.chosen.schedule,
+            other.chosen.args,
+            other.chosen.text,
+          ])
+          expect(kernel.trace).toEqual(other.kernel.trace)
+          // What was asked for, parameters included.
+          const { values } = chosen
+          expect(values).toMatchObject(other.chosen.values)
+          for (const n of Object.keys(values))
+            if (n in numbers) expect([n, values[n]]).toEqual([n, numbers[n]])
+          seen.add(chosen.schedule)
+        },
+      ),
+      { numRuns: RUNS },
+    )
+    expect([...seen].sort()).toEqual(['blocks', 'plain', 'wide'])
+  })
+
+  test('each list of arguments is a choice of its own', async () => {
+    const k = await choosing('when (longest(j) >= b) blocks(b)\notherwise plain', '(b = 2)')
+    const inputs = inputsOf({ rows: [[0, 1, 2], []], n: 3, d: 2 })
+    const [usual, one, four] = await Promise.all([
+      k.compile(cpu),
+      k.schedule('auto', 1).compile(cpu),
+      k.schedule('auto', 4).compile(cpu),
+    ])
+    const texts: (string | undefined)[][] = []
+    for (const compiled of [usual, one, four, usual]) {
+      const prepared = await compiled.prepare(inputs)
+      texts.push([prepared.choice?.choice, prepared.choice?.text, ...(compiled as CompiledChoice).variants])
+      expect((await prepared.verify()).problems).toEqual([])
+    }
+    expect(texts).toEqual([
+      ['auto', 'blocks(2)', 'blocks(2)'],
+      ['auto(1)', 'blocks(1)', 'blocks(1)'],
+      ['auto(4)', 'plain', 'plain'],
+      ['auto', 'blocks(2)', 'blocks(2)'],
+    ])
+    expect((await k.schedule('auto', 4).choose('cpu', inputs)).chosen.refused).toEqual([
+      'blocks: longest(j) >= b does not hold: longest(j) is 3, b is 4',
+    ])
+    expect(k.parameters('auto')).toEqual([{ name: 'b', required: false }])
+    expect((await choosing('otherwise plain', '(b, c = 2)')).schedule('auto', 1, 3).choice).toBe('auto')
+  })
+
+  test('wrong arguments are what they are for schedules', async () => {
+    const k = await choosing('otherwise blocks(b)', '(b)')
+    const wrong = (name: string, ...args: never[]) =>
+      complaint(() => k.schedule(name, ...args)) as Promise<string>
+    for (const args of [[], [undefined], [undefined, 2], [1, 2]] as never[][])
+      expect(await wrong('auto', ...args)).toBe(
+        (await wrong('blocks', ...args)).replace('schedule blocks', 'schedule auto'),
+      )
+    for (const args of [['2'], [2.5], [Number.NaN], [null]] as never[][])
+      expect(await wrong('auto', ...args)).toMatch(/^schedule\/argument: an argument is no integer/)
+    // Where nothing else is said, it is what would have to be given an argument.
+    expect(k.choice).toBe('auto')
+    expect(await complaint(() => k.compile(cpu))).toBe(
+      'schedule/arguments: schedule auto needs a value for b',
+    )
+    expect(await complaint(() => k.schedule('auto', 0).choose('cpu', {}))).toMatch(/^format/)
   })
 })
 

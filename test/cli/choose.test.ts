@@ -66,6 +66,47 @@ describe('spt run', () => {
   })
 })
 
+describe('arguments of choices', () => {
+  const path = folder.file(
+    'sized.spt',
+    `${PROGRAM}
+schedule mul.auto(b = 2, least = b) choose {
+  when (longest(j) >= least) blocks(b * d)
+  otherwise gpu
+}
+`,
+  )
+  test('are given as those of schedules are', async () => {
+    const json = async (...more: string[]) =>
+      JSON.parse((await spt(['run', path, ...bound, '--size', 'd=3', '--json', ...more])).out)
+    expect(await json()).toMatchObject({
+      schedule: 'blocks(6)',
+      choice: { name: 'auto', values: { 'longest(j)': 2, least: 2, b: 2 } },
+    })
+    expect(await json('--schedule', 'auto(1)')).toMatchObject({
+      schedule: 'blocks(3)',
+      choice: { name: 'auto(1)', because: 'longest(j) >= least', values: { least: 1 } },
+    })
+    expect(await json('--schedule', 'auto(1, 3)')).toMatchObject({ schedule: 'gpu' })
+    const { err } = await spt(['run', path, ...bound, '--size', 'd=3', '--schedule', 'auto(1, 2, 3)'])
+    expect(err).toContain('error[schedule/arguments]: schedule auto is given 3 arguments')
+    expect(err).toContain('at most 2: (b, least)')
+  })
+
+  test('emit and show take them', async () => {
+    const out = async (command: string[], schedule: string, ...more: string[]) =>
+      (await spt([...command, path, '--schedule', schedule, ...more])).out
+    const sizes = ['--size', 'd=2', '--size', 'longest(j)=7']
+    for (const command of [['emit', '--target', 'cuda'], ['show']]) {
+      const five = await out(command, 'blocks(10)')
+      expect(five).not.toBe('')
+      expect(await out(command, 'auto(5)', ...sizes)).toBe(five)
+      expect(await out(command, 'auto(8)', ...sizes)).toBe(await out(command, 'gpu'))
+    }
+    expect((await spt(['check', path])).out).toContain('kernel mul (schedules gpu, blocks, auto)')
+  })
+})
+
 describe('without data', () => {
   test('emit and show need sizes, and say so', async () => {
     for (const command of [['emit', '--target', 'wgsl'], ['show']]) {

@@ -59,6 +59,42 @@ describe('conditions', () => {
   })
 })
 
+describe('parameters', () => {
+  const auto = (params: string, b = 'otherwise plain') =>
+    wrong(`schedule mul.auto(${params}) choose { ${b} }`)
+  test.each([
+    ['b, b = 2', 'check/duplicate: schedule auto has two parameters b [b]'],
+    ['b = c', 'check/unknown-name: there is no c here [c]'],
+    ['b = c, c = 1', 'check/unknown-name: there is no c here [c]'],
+    ['b = d', 'check/unknown-name: there is no d here [d]'],
+    ['b = 2.5', 'check/argument-type: an argument is an integer, and this is f32 [2.5]'],
+    ['b = true', 'check/argument-type: an argument is an integer, and this is bool [true]'],
+    ['d = 4', 'check/duplicate: d is a size of kernel mul where a schedule is chosen [d]'],
+    ['alpha', 'check/duplicate: alpha is a scalar of kernel mul where a schedule is chosen [alpha]'],
+    ['cuda = 1', 'check/duplicate: cuda is a device where a schedule is chosen [cuda]'],
+    [
+      'capability',
+      'check/duplicate: capability is a figure of the device where a schedule is chosen [capability]',
+    ],
+  ])('(%s)', async (params, complaint) => {
+    expect(await auto(params)).toEqual([complaint])
+  })
+
+  test('are names of integers in conditions and arguments', async () => {
+    const b = 'b, c = 2 * b'
+    expect(
+      await auto(b, 'when (b > 1 and mean(j) >= 0.5 * c) tiles(c - b, each = b) otherwise plain'),
+    ).toEqual([])
+    expect(await auto(b, 'when (b) plain')).toEqual([
+      'check/condition: this must be true or false, and it is i32 [b]',
+    ])
+    expect(await auto(b, 'when (bb > 1) plain')).toEqual(['check/unknown-name: there is no bb here [bb]'])
+    expect(await auto(b, 'otherwise tiles(0.5 * c)')).toEqual([
+      'check/argument-type: an argument is an integer, and this is f32 [0.5 * c]',
+    ])
+  })
+})
+
 describe('schedules', () => {
   test.each([
     ['otherwise missing', 'check/unknown-schedule: kernel mul has no schedule missing [missing]'],

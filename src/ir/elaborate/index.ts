@@ -18,12 +18,11 @@ import { elaborateSchedule, type Resolve, type Schedule } from './schedules.ts'
 
 export {
   type AxisStatistic,
-  type Branch,
   CAPABILITY,
-  type Choice,
   DEVICES,
   type Statistic,
-} from './choices.ts'
+} from './choice-names.ts'
+export type { Branch, Choice, Condition } from './choices.ts'
 export { type FormatExpression, parseFormatExpression } from './format-expressions.ts'
 export { type Argument, constantArguments, type Family } from './instances.ts'
 export type { ScheduleParam } from './schedule-params.ts'
