@@ -8,7 +8,7 @@ import { blocksOf } from './chapter.ts'
 
 const examples = blocksOf(readFileSync('docs/language.md', 'utf8')).map((b) => b.text)
 const declared = examples.flatMap((text) =>
-  [...text.matchAll(/^schedule (\w+)\.(\w+)( choose)?/gm)].map((m) => ({
+  [...text.matchAll(/^schedule (\w+)\.(\w+)(?:\([^)]*\))?( choose)?/gm)].map((m) => ({
     kernel: m[1]!,
     name: m[2]!,
     isChoice: m[3] !== undefined,
@@ -55,15 +55,33 @@ test.each(schedules)('schedule %s.%s', (kernel, schedule) => {
   expect(scheduled.emit('cuda').length).toBeGreaterThan(0)
 })
 
-test.each(choices)('choice %s.%s', async (kernel, name) => {
+test('has the choices that are tried below', () => {
+  expect(choices).toEqual([
+    ['aggregate', 'auto'],
+    ['aggregate', 'sized'],
+  ])
+})
+
+test('a choice by sizes, the device and statistics', async () => {
   const choose = async (d: number, longest: number, mean: number) => {
-    const { choice, ...statistics } = { choice: name, 'longest(j)': longest, 'mean(j)': mean, 'nnz(A)': 1e6 }
-    return (await program.kernel(kernel).schedule(choice).choose('cuda', { params: { d }, statistics }))
-      .chosen
+    const statistics = { 'longest(j)': longest, 'mean(j)': mean, 'nnz(A)': 1e6 }
+    const open = program.kernel('aggregate').schedule('auto')
+    return (await open.choose('cuda', { params: { d }, statistics })).chosen
   }
   expect((await choose(64, 513, 1)).text).toBe('balanced(lanes = 16)')
   expect((await choose(64, 512, 4)).text).toBe('rows(8)')
   expect((await choose(66, 513, 3)).text).toBe('rows(4)')
+})
+
+test('a choice with arguments', async () => {
+  const choose = async (mean: number, ...args: number[]) => {
+    const open = program.kernel('aggregate').schedule('sized', ...args)
+    return (await open.choose('cpu', { params: { m: 64 }, statistics: { 'mean(j)': mean } })).chosen.text
+  }
+  expect(await choose(8)).toBe('rows(16)')
+  expect(await choose(8, 32)).toBe('rows(1, 32)')
+  expect(await choose(8, 32, 8)).toBe('rows(32)')
+  expect(await choose(80, 24)).toBe('rows(1, 24)')
 })
 
 test('formats are right', () => {
