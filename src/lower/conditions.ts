@@ -110,7 +110,10 @@ export function predicate(body: Body, cond: Expr): Body {
     run = []
   }
   for (const s of body) {
-    if (s.kind === 'alloc' || s.kind === 'instr') {
+    if (s.kind === 'alloc') {
+      // What is pending does not know of it, and stays together with what follows.
+      out.push(s)
+    } else if (s.kind === 'instr') {
       // A thread that sits out has started its share of the copies, too: it ends its group and waits.
       flush()
       out.push(s)
