@@ -5,6 +5,7 @@ import { parseProgram } from '../../src/api/program.ts'
 import { coords, dense } from '../../src/api/tensors.ts'
 import { bindInputs, type Inputs } from '../../src/bind/index.ts'
 import { referenceInputs } from '../../src/bind/reference.ts'
+import { print3 } from '../../src/ir/print3.ts'
 import { reference } from '../../src/ir/reference/index.ts'
 import { type Device, devices, type Kernel } from '../../src/node.ts'
 import { agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
@@ -293,6 +294,16 @@ describe('every stage agrees with the reference, on memory that holds NaN', () =
 test('where a row may be in both parts, or some are left out, there is a fill', () => {
   expect(fills(merged('cube', 'by_second', 2, 'plain'))).toBe(1)
   expect(fills(merged('later', 'by_rows', 2, 'plain'))).toBe(1)
+})
+
+test('the row of a reduction over lanes is loaded before the loop, not after the exchange', () => {
+  const { compilation } = merged('highest', 'by_sorted', 2, 'threads')
+  const lines = print3(compilation.planFor({ lanes: 32, together: true })).split('\n')
+  const places = ['= row_short[', 'for sq in', 'C[row_short_at[0]] = C_share'].map((text) =>
+    lines.findIndex((l) => l.includes(text)),
+  )
+  expect(places[0]).toBeGreaterThan(0)
+  expect(places).toEqual([...places].sort((a, b) => a - b))
 })
 
 describe('devices', () => {
