@@ -195,6 +195,8 @@ class StepWalk {
       return e
     })
     if (args.every((a) => a !== null)) this.formats.set(step, { format, args })
+    // The tables of its sorts can be read ahead like other buffers.
+    if (format.kind === 'format') for (const s of format.sorts) this.#made.add(s.at)
   }
 }
 
