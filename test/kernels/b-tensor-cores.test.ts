@@ -10,7 +10,12 @@ import { integers, type KernelCase, kernelSuite, matrix, type Pattern, patterns 
 
 kernelSuite({
   file: 'kernels/gemm-f16.spt',
-  onlyCuda: ['mma', 'wgmma128', 'wgmma256', 'bulk128', 'bulk256'],
+  onlyCuda: ['mma', 'wgmma', 'bulk', 'multicast'],
+  alsoWith: [
+    ['gemm_f16', 'wgmma', 256, 128, 4],
+    ['gemm_f16', 'bulk', 256],
+    ['gemm_f16', 'bulk', 64],
+  ],
   onlyWgsl: ['subgroup'],
   cases: () =>
     [
@@ -32,10 +37,24 @@ kernelSuite({
 kernelSuite({
   file: 'kernels/block-sparse-f16.spt',
   onlyCuda: [
-    ...['mma16', 'mma32', 'mma64', 'wgmma64', 'wgmma128', 'wgmma256'],
-    ...['bulk32', 'bulk64', 'bulk128', 'bulk256', 'tall128', 'tall256', 'duo128'],
-    ...['narrow16', 'narrow32', 'grouped32'],
-    ...['across32', 'across64', 'across128', 'across_tall256', 'across_duo128'],
+    'mma',
+    'mma64',
+    'bulk',
+    'tall',
+    'duo',
+    'across32',
+    'across',
+    'across_tall',
+    'across_duo',
+    'narrow',
+    'grouped',
+  ],
+  alsoWith: [
+    ['block_spmm_f16', 'mma', 16, 128, 16, 32, 4],
+    ['block_spmm_f16', 'bulk', 64, 64],
+    ['block_spmm_f16', 'bulk', 64, 256],
+    ['block_spmm_f16', 'across', 64, 64],
+    ['block_spmm_f16', 'narrow', 16, 256, 4],
   ],
   cases: () =>
     patterns().map(
@@ -124,14 +143,15 @@ const blockSparse = (await load('kernels/block-sparse-f16.spt')).kernel()
 
 /** Rows of blocks of different lengths, one empty; blocks with absent elements. */
 test.each([
-  ['bulk32', [128, 32, 32, 3], 32],
-  ['narrow32', [128, 3], 32],
-  ['narrow32', [64, 4], 32],
-  ['grouped32', [128, 2, 3], 32],
-  ['grouped32', [64, 3, 2], 32],
-  ['narrow16', [128, 4], 16],
+  ['mma', [32, 64, 32, 32, 3], 32],
+  ['narrow', [32, 128, 3], 32],
+  ['narrow', [32, 64, 4], 32],
+  ['grouped', [32, 128, 2, 3], 32],
+  ['grouped', [32, 64, 3, 2], 32],
+  ['narrow', [16, 128, 4], 16],
   ['across32', [64, 3], 32],
-  ['duo128', [64, 3], 64],
+  ['duo', [64, 128, 3], 64],
+  ['across', [64, 64, 3], 64],
 ] as const)('a product with blocks under %s(%j), every step of it interpreted', (schedule, args, b) => {
   const d = 128
   const [m, n] = [4 * b, 5 * b]
