@@ -6,6 +6,8 @@ import { isStored, type StoredAxis } from '../../src/ir/axis.ts'
 import type { Dtype } from '../../src/ir/dtype.ts'
 import type { Buffer1, Kernel1 } from '../../src/ir/stage1.ts'
 import {
+  type Chosen,
+  CompiledChoice,
   convertFor,
   prepareResident,
   type Resident,
@@ -46,6 +48,8 @@ export interface Ready {
   readonly source: Kernel1
   /** The schedule is chosen from the data, each time they are bound. */
   readonly open: boolean
+  /** Which schedule was chosen. */
+  readonly chosen?: Chosen
 }
 
 /** The first sparse input, in the format of a ready kernel. */
@@ -117,6 +121,13 @@ export class OurDevice {
       resources: Object.assign({}, ...[...compiled.program.modules.values()].map((m) => m.resources ?? {})),
     })
     return { candidate, compiled, source, open: false }
+  }
+
+  /** Under the schedule that is chosen for some tensors: they are brought into its format on the device. */
+  async decided(ready: Ready, tensors: Readonly<Record<string, Tensor>>): Promise<Ready> {
+    if (!(ready.compiled instanceof CompiledChoice)) return ready
+    const { kernel, choice } = await ready.compiled.choose({ tensors })
+    return { ...ready, compiled: kernel, open: false, chosen: choice }
   }
 
   upload(tensor: StoredTensor, kernel: Kernel1): Promise<Resident> {
@@ -209,7 +220,7 @@ export class OurRun {
   /** The format's building, and which schedule was chosen where there was a choice. */
   get facts(): Readonly<Record<string, number | string>> {
     const { parts, host, milliseconds, bytes } = this.built
-    const { choice } = this.prepared
+    const choice = this.prepared.choice ?? this.ready.chosen
     return {
       ...(parts ? { 'build ms': milliseconds, bytes } : {}),
       ...(host === undefined ? {} : { 'built on the host': host }),

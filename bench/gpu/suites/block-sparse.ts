@@ -155,17 +155,17 @@ function ourBlocks(
   expected: ExpectedProduct,
 ): Contestant {
   const bind = async () => {
-    const ready = await on.ready(candidate)
-    const { source } = ready
+    const asked = await on.ready(candidate)
+    const { source } = asked
     const [a, b] = inputs(source)
     if (!a || !b) throw new Error(`${source.name} has too few inputs`)
     const { tensor, shape } = asDeclared(a.axes.length, m, rows)
     const first: StoredTensor = structured(source, shape, tensor, ...valuesAs(a.dtype, tensor.bits))
-    const built = await formats.of(candidate.text, () => on.build(ready, first))
     const [values, dtype] = valuesAs(b.dtype, B)
-    return on.prepare(ready, built, first, {
-      [b.name]: dense(operandShape(b.axes.length, m, width), values, dtype),
-    })
+    const rest = { [b.name]: dense(operandShape(b.axes.length, m, width), values, dtype) }
+    const ready = await on.decided(asked, { [a.name]: first, ...rest })
+    const built = await formats.of(candidate.text, () => on.build(ready, first))
+    return on.prepare(ready, built, first, rest)
   }
   return ours(candidate.text, bind, (run) => checkProduct(run, expected), withTypes)
 }
