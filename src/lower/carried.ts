@@ -8,7 +8,7 @@ import { add, type Expr, ge, int, load } from '../ir/expr.ts'
 import type { For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { segmentsOf } from '../ir/segments.ts'
 import { sharesOf } from '../ir/shares.ts'
-import { findLoop, loopsOf, stmt } from '../ir/tree.ts'
+import { loopsOf, stmt } from '../ir/tree.ts'
 import type { Names } from './names.ts'
 import { withStart } from './place-init.ts'
 
@@ -33,7 +33,6 @@ function startOf(
   carry: string,
   names: Names,
 ): Replaced | undefined {
-  const top = kernel.body[at]!
   const loop: For = stmt({ ...marked, mode: { kind: 'serial' } })
   const segments = segmentsOf(loop)
   const shares = typeof segments === 'string' ? segments : sharesOf(loop, segments, kernel.buffers)

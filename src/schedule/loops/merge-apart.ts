@@ -21,7 +21,6 @@ import {
   mentions,
   search,
   select,
-  sub,
   substitute,
   variable,
   walkExpr,
@@ -122,13 +121,11 @@ function listOf(kernel: Kernel2, { top, access }: Writer, row: number, of: Buffe
   const list = own.kind === 'load' ? kernel.buffers.find((b) => b.name === own.buffer) : undefined
   if (own.kind !== 'load' || !list || !kernel.ascending?.includes(list.name)) return undefined
   const spatial = path.filter((l) => !l.reduce)
-  const outside = path.slice(
-    0,
-    path.findIndex((l) => l.reduce),
-  )
-  const chain = path.every((l, k) =>
-    k > outside.length ? true : k === 0 ? l === top : path[k - 1]!.body.includes(l),
-  )
+  // Down to the first loop that is reduced over, nothing stands around the loops; inside of it, what does decides on values.
+  const first = path.findIndex((l) => l.reduce)
+  const outside = first < 0 ? path : path.slice(0, first + 1)
+  const inside: readonly Stmt[] = first < 0 ? [...path, access.stmt] : outside
+  const chain = inside.every((s, k) => (k === 0 ? s === top : path[k - 1]!.body.includes(s)))
   const reduced = new Set(path.filter((l) => l.reduce).map((l) => l.var))
   const guards = path.flatMap((l) => l.guards.filter((g) => ![...freeVars(g)].some((v) => reduced.has(v))))
   const others = of.shape.map((_, d) => d).filter((d) => d !== row)
