@@ -42,14 +42,22 @@ interface Written {
 }
 
 export function placeShared(launch: Launch): SharedMemory {
-  const placed: Placed[] = []
+  const arrays = allocated(launch.body)
   const moments = momentsOf(launch.body)
   const { stored, copied } = writersOf(launch.body)
-  for (const b of allocated(launch.body)) {
-    const [first, last] = moments.get(b.name) ?? [0, Infinity]
-    const written = { stored: stored.has(b.name), copied: copied.has(b.name) }
-    placed.push(place(b, placed, { first, last, written }))
+  const placedIn = (order: readonly Buffer[]): readonly Placed[] => {
+    const placed: Placed[] = []
+    for (const b of order) {
+      const [first, last] = moments.get(b.name) ?? [0, Infinity]
+      const written = { stored: stored.has(b.name), copied: copied.has(b.name) }
+      placed.push(place(b, placed, { first, last, written }))
+    }
+    return placed
   }
+  // A small array that is always in use must not part what two large ones could share.
+  const declared = placedIn(arrays)
+  const decreasing = placedIn(arrays.toSorted((a, b) => bytesOf(b) - bytesOf(a)))
+  const placed = end(decreasing) < end(declared) ? decreasing : declared
   const before = new Set(
     placed.flatMap((p) =>
       placed.some((q) => q.last < p.first && q.offset < p.end && p.offset < q.end) ? [p.first] : [],
@@ -60,12 +68,14 @@ export function placeShared(launch: Launch): SharedMemory {
   )
   return {
     launch: before.size > 0 ? { ...launch, body: Object.freeze(body) } : launch,
-    bytes: Math.max(0, ...placed.map((p) => p.end)),
-    align: Math.max(1, ...allocated(launch.body).map(sharedAlign)),
+    bytes: end(placed),
+    align: Math.max(1, ...arrays.map(sharedAlign)),
     offsets: new Map(placed.map((p) => [p.name, p.offset])),
     reused: before.size > 0,
   }
 }
+
+const end = (placed: readonly Placed[]): number => Math.max(0, ...placed.map((p) => p.end))
 
 function allocated(body: Body): readonly Buffer[] {
   const out: Buffer[] = []
@@ -107,11 +117,15 @@ const together = (a: Use, b: Use): boolean => a.first <= b.last && b.first <= a.
 /** Whether threads stored to `a` before `b` is filled without them. */
 const unseen = (a: Use, b: Use): boolean => a.last < b.first && a.written.stored && b.written.copied
 
-/** At the lowest place that is free for as long as the array is in use. */
-function place(b: Buffer, placed: readonly Placed[], use: Use): Placed {
+function bytesOf(b: Buffer): number {
   const length = b.shape[0]
   invariant(length?.kind === 'const', `the length of ${b.name} is not constant`)
-  const bytes = length.value * DTYPE_BYTES[b.dtype]
+  return length.value * DTYPE_BYTES[b.dtype]
+}
+
+/** At the lowest place that is free for as long as the array is in use. */
+function place(b: Buffer, placed: readonly Placed[], use: Use): Placed {
+  const bytes = bytesOf(b)
   const align = sharedAlign(b)
   const others = placed
     .filter((p) => together(p, use) || unseen(p, use) || unseen(use, p))

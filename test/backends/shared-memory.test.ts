@@ -82,6 +82,17 @@ describe('placeShared', () => {
     expect(launch.body.map((s) => s.kind)).toEqual(['alloc', 'alloc', 'store', 'barrier', 'store'])
   })
 
+  test('a small array that is always in use does not part the others', () => {
+    const body = [
+      ...[array('result', 16), array('table', 4), array('tiles', 24)].map(alloc),
+      touch(['table', 'tiles']),
+      touch(['result', 'table']),
+    ]
+    const { bytes, offsets } = placeShared(launchOf(body))
+    expect(bytes).toBe(4 * (24 + 4))
+    expect(offsets.get('table')).toBe(4 * 24)
+  })
+
   test('an array of a loop has a place of its own', () => {
     const inside = stmt<For>({
       kind: 'for',
