@@ -1,6 +1,6 @@
 /**
- * Runs a Stage III plan: what a device is meant to do, one block after the other, the threads of a block in
- * turns from barrier to barrier. Undefined behaviour that a device may hide is an `InternalError` here: an index
+ * Runs a Stage III plan: what a device is meant to do, one block (or cluster of blocks) after the other, the threads of a
+ * block in turns from barrier to barrier. Undefined behaviour that a device may hide is an `InternalError` here: an index
  * out of its buffer, two threads touching one element with nothing between them, threads of a block waiting at
  * different barriers.
  *
@@ -51,34 +51,45 @@ function runLaunch(
   const run = compileBody(launch.body)
   const grid = launch.grid.map((e) => evaluate(e, params))
   const [bx, by, bz] = launch.block
+  const together = launch.cluster ?? 1
   let block = 0
+  const threadsOf = (x: number, y: number, z: number, cluster: Frame[]): Threads => {
+    const shared = new Map<string, Memory>()
+    const threads: Threads[number][] = []
+    for (let tz = 0; tz < bz; tz++)
+      for (let ty = 0; ty < by; ty++)
+        for (let tx = 0; tx < bx; tx++) {
+          const frame: Frame = {
+            who: { block, row: tz * by + ty, thread: threads.length, epoch: 0, phase: 0 },
+            index: {
+              'block.x': x,
+              'block.y': y,
+              'block.z': z,
+              'thread.x': tx,
+              'thread.y': ty,
+              'thread.z': tz,
+            },
+            vars: new Map(params),
+            memory: new Map(memory),
+            shared,
+            mail: [],
+            cluster,
+            instructions,
+          }
+          threads.push({ run: run(frame), frame })
+        }
+    cluster.push(threads[0]!.frame)
+    block++
+    return threads
+  }
+  invariant(grid[0]! % together === 0, `${launch.name}: ${grid[0]} blocks in clusters of ${together}`)
   for (let z = 0; z < grid[2]!; z++)
     for (let y = 0; y < grid[1]!; y++)
-      for (let x = 0; x < grid[0]!; x++) {
-        const shared = new Map<string, Memory>()
-        const threads: Threads[number][] = []
-        for (let tz = 0; tz < bz; tz++)
-          for (let ty = 0; ty < by; ty++)
-            for (let tx = 0; tx < bx; tx++) {
-              const frame: Frame = {
-                who: { block, row: tz * by + ty, thread: threads.length, epoch: 0, phase: 0 },
-                index: {
-                  'block.x': x,
-                  'block.y': y,
-                  'block.z': z,
-                  'thread.x': tx,
-                  'thread.y': ty,
-                  'thread.z': tz,
-                },
-                vars: new Map(params),
-                memory: new Map(memory),
-                shared,
-                mail: [],
-                instructions,
-              }
-              threads.push({ run: run(frame), frame })
-            }
-        lockstep(launch.name, threads)
-        block++
+      for (let x = 0; x < grid[0]!; x += together) {
+        const cluster: Frame[] = []
+        lockstep(
+          launch.name,
+          Array.from({ length: together }, (_, k) => threadsOf(x + k, y, z, cluster)),
+        )
       }
 }

@@ -1,6 +1,6 @@
 /**
- * The threads of a block in turns from barrier to barrier, and neighbouring lanes from exchange to exchange. All threads
- * have to arrive at the same place, or it is an `InternalError`.
+ * The threads of a block in turns from barrier to barrier, and neighbouring lanes from exchange to exchange; the blocks of
+ * a cluster side by side. All threads have to arrive at the same place, or it is an `InternalError`.
  */
 import { InternalError } from '../ast/diagnostic.ts'
 import type { Stmt } from './loops.ts'
@@ -104,20 +104,59 @@ function compileWaiting(s: Stmt): Waiting {
 
 export type Threads = readonly { readonly run: Iterator<Stop, void>; readonly frame: Frame }[]
 
-/** All threads up to their next barrier, which has to be the same one, until all are done. */
-export function lockstep(name: string, threads: Threads): void {
-  const at = threads.map((t) => t.run.next())
-  for (let epoch = 1; ; epoch++) {
-    while (exchanges(threads, at) || asked(threads, at)) {}
+/** The threads of the blocks of a cluster, those of each up to their next barrier, until all are done. */
+export function lockstep(name: string, cluster: readonly Threads[]): void {
+  const blocks = cluster.map((threads) => new Block(name, threads))
+  while (blocks.some((b) => b.state !== 'done')) {
+    for (const b of blocks) b.step()
+    if (!blocks.some((b) => b.state === 'cluster')) continue
+    if (blocks.some((b) => b.state === 'done'))
+      throw new InternalError(`${name}: blocks of a cluster miss a barrier`)
+    if (blocks.every((b) => b.state === 'cluster')) for (const b of blocks) b.pass()
+  }
+}
+
+class Block {
+  readonly #name: string
+  readonly #threads: Threads
+  readonly #at: IteratorResult<Stop, void>[]
+  #epoch = 0
+  /** `cluster`: all threads wait at a barrier of the cluster. */
+  state: 'running' | 'cluster' | 'done' = 'running'
+
+  constructor(name: string, threads: Threads) {
+    this.#name = name
+    this.#threads = threads
+    this.#at = threads.map((t) => t.run.next())
+  }
+
+  /** Up to the next barrier, or once around those that ask. */
+  step(): void {
+    if (this.state !== 'running') return
+    const [threads, at] = [this.#threads, this.#at]
+    while (exchanges(threads, at)) {}
+    if (asked(threads, at)) return
     const done = at.filter((r) => r.done).length
-    if (done === threads.length) return
-    if (done > 0) throw new InternalError(`${name}: ${done} of ${threads.length} threads miss a barrier`)
+    if (done > 0 && done < threads.length)
+      throw new InternalError(`${this.#name}: ${done} of ${threads.length} threads miss a barrier`)
+    if (done > 0) {
+      this.state = 'done'
+      return
+    }
     const first = at[0]!.value
     if (!first || first.lane || at.some((r) => r.value?.stmt !== first.stmt))
-      throw new InternalError(`${name}: threads of a block wait at different barriers`)
-    threads.forEach((t, k) => {
-      t.frame.who.epoch = epoch
-      at[k] = t.run.next()
+      throw new InternalError(`${this.#name}: threads of a block wait at different barriers`)
+    if (first.stmt.kind === 'barrier' && first.stmt.cluster) this.state = 'cluster'
+    else this.pass()
+  }
+
+  /** All threads are at one barrier, and go on. */
+  pass(): void {
+    this.state = 'running'
+    this.#epoch++
+    this.#threads.forEach((t, k) => {
+      t.frame.who.epoch = this.#epoch
+      this.#at[k] = t.run.next()
     })
   }
 }

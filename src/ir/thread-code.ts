@@ -23,6 +23,8 @@ export interface Frame {
   readonly shared: Map<string, Memory>
   /** At an exchange between lanes: what the thread has, then what its partner has. */
   readonly mail: number[]
+  /** The first thread of each block of the cluster. */
+  readonly cluster: readonly Frame[]
   readonly instructions?: Instructions | undefined
 }
 

@@ -98,22 +98,24 @@ export class Counted {
     ]
   }
 
-  /** Where the barriers are made: before the loop, or before the outermost one around it that threads repeat. */
+  /**
+   * Where the barriers are made: before the loop, or before the outermost one around it that threads repeat. A run begins
+   * when all blocks of the cluster are there: what lay in their stages before is not needed any more.
+   */
   get here(): Body {
-    return this.#outermost ? [] : this.#entry
+    const made = this.#outermost ? [] : this.#entry
+    return this.#alike ? [...made, stmt<Stmt>({ kind: 'barrier', cluster: true })] : made
   }
   get entry(): readonly Entry[] {
     return this.#outermost ? [{ before: this.#outermost.var, statements: this.#entry }] : []
   }
 
-  /** All blocks have their barriers before one is reached. */
   #freed({ cluster }: Alike): Body {
     return [
       stmt<Stmt>({ kind: 'alloc', buffer: this.#free }),
       ...Array.from({ length: this.#stages }, (_, k) =>
         prepareOf(this.#instr, this.#place(int(k), this.#free), cluster),
       ),
-      stmt<Stmt>({ kind: 'barrier', cluster: true }),
     ]
   }
 

@@ -51,17 +51,19 @@ interface Steps {
   readonly again: boolean
   /** 0: no pipeline. */
   readonly stages: number
+  /** Neighbouring tiles of columns, which need the same of A. */
+  readonly cluster?: number
 }
 
 /** Tiles of 4 × 8 of C for a block of 2 × 4 threads, 4 deep in a round. */
-function stepsOf({ kernel, a, b, ordered, again, stages }: Steps): string {
+function stepsOf({ kernel, a, b, ordered, again, stages, cluster = 1 }: Steps): string {
   const product = kernel === 'product'
   const [row, k, inner] = product ? ['io', 'po', 'pr'] : ['i', 'j', 'bk']
   const own = again ? `${row}s` : 'wi'
   const [, column] = ordered ? ['', 'jt'] : ['jr', 'jt']
   return `
-    require ${product ? 'm % 4 == 0' : 'd % 8 == 0'}
-    ${product ? 'require n % 8 == 0\nrequire k % 4 == 0' : ''}
+    require ${product ? 'm % 4 == 0' : `d % ${8 * cluster} == 0`}
+    ${product ? `require n % ${8 * cluster} == 0\nrequire k % 4 == 0` : ''}
     ${product ? 'split i by 4 -> (io, ii)' : ''}
     split ${product ? 'ii' : 'bi'} by 2 -> (wi, ir)
     split ${product ? 'j' : 'f'} by 8 -> (jo, ji)
@@ -79,6 +81,7 @@ function stepsOf({ kernel, a, b, ordered, again, stages }: Steps): string {
     ${b === 'bulk' ? `split Bs.${inner} by 2 -> (br, bh)\nreorder (br, bc, bh, bv)\ntensorize bh with bulk` : ''}
     ${b === 'later' ? 'tensorize bv with later' : ''}
     ${ordered ? 'tensorize sum.ir with multiply' : ''}
+    ${cluster > 1 ? `cluster jo by ${cluster}` : ''}
     ${stages > 0 ? `pipeline ${k} by ${stages}` : ''}`
 }
 
@@ -121,8 +124,8 @@ const whole = (length: number, seed: number): Float32Array =>
   Float32Array.from({ length }, (_, e) => ((e * 31 + seed) % 9) - 4)
 
 /** Rows of blocks have up to `rounds` of them, and so does a product. */
-function inputsOf(kernel: Steps['kernel'], rows: number, rounds: number, seed: number) {
-  const [m, d] = [rows, 16]
+function inputsOf(kernel: Steps['kernel'], rows: number, rounds: number, seed: number, d = 16) {
+  const m = rows
   const of = (i: number): number =>
     kernel === 'product' ? rounds : rounds === 0 ? 0 : (i * 7 + seed) % (rounds + 1)
   const A = Array.from({ length: m }, (_, i) => whole(of(i) * 16, seed + i))
@@ -213,6 +216,31 @@ test('copies that count their bytes arrive before they are used, and after what 
       },
     ),
     { numRuns: Number(process.env.RUNS ?? 60) },
+  )
+}, 300_000)
+
+const clustered = fc
+  .tuple(steps, fc.constantFrom(2, 4), fc.integer({ min: 2, max: 5 }))
+  .map(([s, cluster, stages]): Steps => ({ ...s, a: 'bulk', cluster, stages }))
+
+test('what the blocks of a cluster copy alike is copied once, when none of them needs what was there', () => {
+  fc.assert(
+    fc.property(
+      clustered,
+      fc.integer({ min: 1, max: 4 }),
+      fc.nat(9),
+      fc.nat(1000),
+      (made, rows, rounds, seed) => {
+        const { inputs, C } = inputsOf(made.kernel, rows, rounds, seed, 32)
+        const got = run(scheduled(made), inputs, C.length, seed)
+        expect(got.C.map((x) => x + 0)).toEqual(C.map((x) => x + 0))
+        const alone = run(scheduled({ ...made, cluster: 1 }), inputs, C.length, seed)
+        // Of six boxes that a block needs in a round, two are of A; where B comes otherwise, all are.
+        const ofA = alone.copies / (made.b === 'bulk' ? 3 : 1)
+        expect(got.copies).toBe(ofA / made.cluster! + (alone.copies - ofA))
+      },
+    ),
+    { numRuns: Number(process.env.RUNS ?? 25) },
   )
 }, 300_000)
 

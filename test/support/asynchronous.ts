@@ -24,7 +24,9 @@ memory acc: f32[2, 4] in register of 4 threads {
 instr bulk(D: f32[2, 4] in tile, S: f32[2, 4] in global mapped) asynchronous counted {
   iterate copy [i, j] as SS { D[i, j] = S[i, j] }
   cuda \`bulk($D.at(0, 0), $S.map, $S.row, $S.column, $barrier);\`
-  prepare cuda \`prepare($barrier);\`
+  multicast cuda \`multicast($D.at(0, 0), $S.map, $S.row, $S.column, $barrier, $blocks);\`
+  release cuda \`release($barrier, $block);\`
+  prepare cuda \`prepare($barrier, $arrivals);\`
   expect cuda \`expect($barrier, $bytes);\`
   wait cuda \`arrived($barrier, $phase);\`
 }
@@ -49,6 +51,9 @@ const BYTES = 4
 interface Barrier {
   /** When it was made: others may use it once threads met after that. */
   readonly made: { readonly thread: number; readonly epoch: number }
+  /** That end a phase; those of this one. */
+  readonly arrivals: number
+  here: number
   /** Phases that are over. */
   phases: number
   expected: boolean
@@ -122,7 +127,15 @@ export class Device implements Instructions {
         this.#barriers.set(memory, all)
         if (all.has(k)) throw new InternalError(`${what}: made twice`)
         const made = { thread, epoch: f.who.epoch }
-        all.set(k, { made, phases: 0, expected: false, bytes: 0, waits: new Map() })
+        all.set(k, {
+          made,
+          arrivals: number,
+          here: 0,
+          phases: 0,
+          expected: false,
+          bytes: 0,
+          waits: new Map(),
+        })
         return
       }
       case 'expect': {
@@ -133,7 +146,14 @@ export class Device implements Instructions {
         return
       }
       case 'bulk':
-        this.#bulk(args, f, what)
+        this.#bulk(args, [f], what)
+        return
+      case 'multicast':
+        expect(number).toBe(2 ** f.cluster.length - 1)
+        this.#bulk(args, f.cluster, what)
+        return
+      case 'release':
+        this.#release(this.#barrier(inBlock(first!, f.cluster[args[1]!.value!]!), f, what), what)
         return
       case 'later':
         this.#later(args, f)
@@ -164,6 +184,8 @@ export class Device implements Instructions {
       this.#tick()
       const b = this.#barrier(at!, f, what)
       const mine = b.waits.get(f.who.thread) ?? 0
+      // Of a phase that others end by arriving, a thread may ask before each of its copies.
+      if (b.arrivals > 1 && parity !== mine % 2 && b.phases === mine) return true
       if (parity !== mine % 2) throw new InternalError(`${what}: parity ${parity} of phase ${mine}`)
       if (b.phases > mine + 1) throw new InternalError(`${what}: phase ${mine} was over long ago`)
       if (b.phases === mine || this.#random.next() < 0.2) return false
@@ -172,12 +194,25 @@ export class Device implements Instructions {
     }
   }
 
-  #bulk([to, map, row, column, barrier]: readonly Argument[], f: Frame, what: string): void {
-    const b = this.#barrier(barrier!, f, what)
-    const [memory, base] = to!.place!
+  #release(b: Barrier, what: string): void {
+    if (++b.here > b.arrivals) throw new InternalError(`${what}: more arrive than were expected`)
+    if (b.here < b.arrivals) return
+    b.here = 0
+    b.phases++
+    this.#polls = 0
+  }
+
+  /** Into the memory of each of these blocks, on their barriers; they arrive one by one. */
+  #bulk(args: readonly Argument[], blocks: readonly Frame[], what: string): void {
+    this.copies++
+    for (const f of blocks) this.#box(args, f, what)
+  }
+
+  #box([at, map, row, column, signal]: readonly Argument[], f: Frame, what: string): void {
+    const b = this.#barrier(inBlock(signal!, f), f, what)
+    const [memory, base] = inBlock(at!, f).place!
     const [from, rows, columns] = map!.matrix!
     for (let k = 0; k < TILE; k++) memory.claim(base + k, f.who)
-    this.copies++
     const work = (): void => {
       this.#flying.delete(work)
       for (let k = 0; k < TILE; k++) {
@@ -274,7 +309,7 @@ export class Device implements Instructions {
         expect(box).toEqual([ROWS, COLUMNS])
         return [{ matrix: [memory, evaluate(rows, f.vars), evaluate(columns, f.vars)] }]
       }
-      return [{ place: [memory, this.#value(p.index[0]!, f)] }]
+      return [{ place: [memory, this.#value(p.index[0]!, f)], buffer: p.buffer }]
     })
   }
 
@@ -290,8 +325,16 @@ export class Device implements Instructions {
 
 interface Argument {
   readonly value?: number
+  readonly buffer?: string | undefined
   readonly place?: readonly [Memory, number]
   readonly matrix?: readonly [Memory, number, number]
+}
+
+/** The same place in the shared memory of a block. */
+function inBlock({ place, buffer }: Argument, f: Frame): Argument {
+  const memory = f.shared.get(buffer!)
+  if (!memory) throw new InternalError(`block ${f.who.block} has no ${buffer} yet`)
+  return { place: [memory, place![1]], buffer }
 }
 
 function groupsOf(all: Map<string, Groups>, { who }: Frame): Groups {
