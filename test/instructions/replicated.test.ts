@@ -208,8 +208,10 @@ test('the declared ones are valid WGSL and CUDA', async () => {
     const { kernel } = instructionTest(instr)
     if (instr.texts.some((t) => t.target === 'wgsl'))
       expect([name, await wgslErrors(kernel.emit('wgsl')[0]!.text)]).toEqual([name, []])
-    if (instr.texts.some((t) => t.target === 'cuda') && !name.startsWith('ldmatrix'))
-      cuda.push(`namespace ${name}_ns {\n${kernel.emit('cuda')[0]!.text.replaceAll('test_', `${name}_`)}\n}`)
+    if (instr.texts.some((t) => t.target === 'cuda') && !name.startsWith('ldmatrix')) {
+      const own = name.replaceAll(/\W/g, '_')
+      cuda.push(`namespace ${own}_ns {\n${kernel.emit('cuda')[0]!.text.replaceAll('test_', `${own}_`)}\n}`)
+    }
   }
   if (!noNvcc) expect(compileCuda([cuda.join('\n')])).toBe('')
 }, 60_000)
