@@ -54,11 +54,18 @@ const CASES: readonly Case[] = [
     const tensors = { j, X: integers(4 * b * 32, 3), Y: integers(5 * b * 32, 4) }
     return { kernel: 'block_sddmm_f16', inputs: { tensors, params: { b, d: 32 } } }
   }),
+  {
+    kernel: 'block_spmm_f16',
+    inputs: { tensors: { A: short, B: integers(300 * 20, 3) }, params: { d: 20 } },
+  },
 ]
 const NAMES = [...new Set(CASES.map((c) => c.kernel))]
 const casesOf = (name: string) => CASES.filter((c) => c.kernel === name)
 /** Of kernels that are not called like their files. */
-const FILES: Readonly<Record<string, string>> = { block_sddmm_f16: 'sddmm-block' }
+const FILES: Readonly<Record<string, string>> = {
+  block_sddmm_f16: 'sddmm-block',
+  block_spmm_f16: 'block-sparse-f16',
+}
 const fileOf = (name: string): string => `kernels/${FILES[name] ?? name}.spt`
 const kernelOf = async (name: string): Promise<Kernel> =>
   (await load(fileOf(name))).kernel(name).schedule('auto')
@@ -86,6 +93,13 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
 const ARGUMENTS: Readonly<Record<string, readonly number[]>> = { b: [8, 16, 32, 64, 128] }
 const SIZES = [0, 1, 4, 8, 16, 20, 32, 64, 96, 128, 132, 256, 512, 1000, 1024, 2048, 4096, 1_000_000]
 
+/** A figure of some data: often, of rows with n columns, a share that dense ones have. */
+function anything(name: string, random: Random, n = 0): number {
+  if (name === 'capability') return 7 + random.below(4)
+  if (name.startsWith('mean(') && random.next() < 0.5) return 0.4 * random.next() * n
+  return Math.floor(10 ** (8 * random.next()))
+}
+
 test.each(NAMES)(
   'every branch of %s is for some data, only for what it can do, and CUDA takes it',
   async (name) => {
@@ -103,8 +117,7 @@ test.each(NAMES)(
       const given = choice.params.map(({ name: p }) => ARGUMENTS[p]![random.below(ARGUMENTS[p]!.length)]!)
       const decision = decide(choiceUse(choice, given), (v) => {
         if (v.dtype === 'bool') return v.name === on ? 1 : 0
-        const any = v.name === 'capability' ? 7 + random.below(4) : Math.floor(10 ** (8 * random.next()))
-        const value = known.get(v.name) ?? any
+        const value = known.get(v.name) ?? anything(v.name, random, known.get('n'))
         known.set(v.name, value)
         return value
       })
