@@ -42,7 +42,7 @@ export class SptProgram {
     return examples(this.#e.memories)
   }
 
-  /** The same by name, with their parameters: `families.instructions.get('mma')?.of(['f16'])`. */
+  /** The same by name, with their parameters: `families.instructions.get('multiply')?.of(['f16'])`. */
   get families(): {
     readonly memories: ReadonlyMap<string, Family<Memory>>
     readonly instructions: ReadonlyMap<string, Family<Instr>>

@@ -131,7 +131,7 @@ export interface CacheWriteStep extends Item {
   readonly memory: Instance
   readonly into: Ident | null
 }
-/** `tensorize ii with mma(f16)`. */
+/** `tensorize ii with multiply(f16)`. */
 export interface TensorizeStep extends Item {
   readonly kind: 'tensorize'
   readonly loop: LoopRef

@@ -101,7 +101,7 @@ export interface CacheWriteStep extends At {
   readonly memory?: Memory | undefined
   readonly into?: string | undefined
 }
-/** `tensorize ii with mma` */
+/** `tensorize ii with multiply` */
 export interface TensorizeStep extends At {
   readonly kind: 'tensorize'
   readonly loop: LoopRef

@@ -13,8 +13,12 @@ extern "C" __global__ void __launch_bounds__(8) blocks_0(
     asm volatile("prefetch.tensormap [%0];" :: "l"(&A_matrix) : "memory");
     asm volatile("prefetch.tensormap [%0];" :: "l"(&B_matrix) : "memory");
   }
-  const int block_x = (int)blockIdx.x % ((d + 7) / 8);
-  const int block_y = (int)blockIdx.x / ((d + 7) / 8);
+  int block_x = (int)blockIdx.x;
+  int block_y = (int)blockIdx.y;
+  if ((int)gridDim.x != ((d + 7) / 8)) {
+    block_x = (int)blockIdx.x % ((d + 7) / 8);
+    block_y = (int)blockIdx.x / ((d + 7) / 8);
+  }
   const int j_indptr_at = j_indptr[block_y];
   const int length = j_indptr[block_y + 1] - j_indptr_at;
   float C_register[4];
@@ -29,9 +33,9 @@ extern "C" __global__ void __launch_bounds__(8) blocks_0(
   __shared__ __align__(16) unsigned arrived[6];
   const bool test = (int)threadIdx.x + ((int)threadIdx.y + (int)threadIdx.z) == 0;
   if (test) {
-    prepare((unsigned)__cvta_generic_to_shared(arrived + (0)));
-    prepare((unsigned)__cvta_generic_to_shared(arrived + (2)));
-    prepare((unsigned)__cvta_generic_to_shared(arrived + (4)));
+    prepare(((unsigned)__cvta_generic_to_shared(arrived) + (unsigned)(0) * 4u), 1);
+    prepare(((unsigned)__cvta_generic_to_shared(arrived) + (unsigned)(2) * 4u), 1);
+    prepare(((unsigned)__cvta_generic_to_shared(arrived) + (unsigned)(4) * 4u), 1);
   }
   __syncthreads();
   const int at_2 = (int)threadIdx.y * 4 + (int)threadIdx.x;
@@ -48,13 +52,13 @@ extern "C" __global__ void __launch_bounds__(8) blocks_0(
     const int at_5 = j_indptr_at * 4 + at_4;
     const int at_9 = j_indices[j_indptr_at] * 4 + at_7;
     if (test) {
-      expect((unsigned)__cvta_generic_to_shared(arrived + (0)), 192);
+      expect(((unsigned)__cvta_generic_to_shared(arrived) + (unsigned)(0) * 4u), 192);
     }
     if (test_2) {
-      bulk((As + (at_3)), &A_matrix, at_5, 0, (unsigned)__cvta_generic_to_shared(arrived + (0)));
+      bulk((As + (at_3)), &A_matrix, at_5, 0, ((unsigned)__cvta_generic_to_shared(arrived) + (unsigned)(0) * 4u));
     }
     if (test_3) {
-      bulk((Bs + (at_8)), &B_matrix, at_9, at_10, (unsigned)__cvta_generic_to_shared(arrived + (0)));
+      bulk((Bs + (at_8)), &B_matrix, at_9, at_10, ((unsigned)__cvta_generic_to_shared(arrived) + (unsigned)(0) * 4u));
     }
   }
   const int at_11 = (2 + at_2) * 32;
@@ -64,13 +68,13 @@ extern "C" __global__ void __launch_bounds__(8) blocks_0(
     const int at_13 = at_12 * 4 + at_4;
     const int at_15 = j_indices[at_12] * 4 + at_7;
     if (test) {
-      expect((unsigned)__cvta_generic_to_shared(arrived + (2)), 192);
+      expect(((unsigned)__cvta_generic_to_shared(arrived) + (unsigned)(2) * 4u), 192);
     }
     if (test_2) {
-      bulk((As + (at_11)), &A_matrix, at_13, 0, (unsigned)__cvta_generic_to_shared(arrived + (2)));
+      bulk((As + (at_11)), &A_matrix, at_13, 0, ((unsigned)__cvta_generic_to_shared(arrived) + (unsigned)(2) * 4u));
     }
     if (test_3) {
-      bulk((Bs + (at_14)), &B_matrix, at_15, at_10, (unsigned)__cvta_generic_to_shared(arrived + (2)));
+      bulk((Bs + (at_14)), &B_matrix, at_15, at_10, ((unsigned)__cvta_generic_to_shared(arrived) + (unsigned)(2) * 4u));
     }
   }
   int j_indices_next;
@@ -90,13 +94,13 @@ extern "C" __global__ void __launch_bounds__(8) blocks_0(
     if (j + 2 < length) {
       const int at_18 = (j_indptr_at + j + 2) * 4 + at_4;
       if (test) {
-        expect((unsigned)__cvta_generic_to_shared(arrived + (at_16)), 192);
+        expect(((unsigned)__cvta_generic_to_shared(arrived) + (unsigned)(at_16) * 4u), 192);
       }
       if (test_2) {
-        bulk((As + (at_17)), &A_matrix, at_18, 0, (unsigned)__cvta_generic_to_shared(arrived + (at_16)));
+        bulk((As + (at_17)), &A_matrix, at_18, 0, ((unsigned)__cvta_generic_to_shared(arrived) + (unsigned)(at_16) * 4u));
       }
       if (test_3) {
-        bulk((Bs + (at_19)), &B_matrix, j_indices_next * 4 + at_7, at_10, (unsigned)__cvta_generic_to_shared(arrived + (at_16)));
+        bulk((Bs + (at_19)), &B_matrix, j_indices_next * 4 + at_7, at_10, ((unsigned)__cvta_generic_to_shared(arrived) + (unsigned)(at_16) * 4u));
       }
     }
     if (j + 3 < length) {
@@ -105,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(8) blocks_0(
         j_indices_next = j_indices_at_2;
       }
     }
-    arrived((unsigned)__cvta_generic_to_shared(arrived + (at_20)), j / 3 % 2);
+    arrived(((unsigned)__cvta_generic_to_shared(arrived) + (unsigned)(at_20) * 4u), j / 3 % 2);
     for (int jt = 0; jt < 2; ++jt) {
       const int at_21 = jt * 2;
       const int at_25 = jt + part;

@@ -39,12 +39,16 @@ fn to_f16(x: f32) -> f16 {
 
 @compute @workgroup_size(32, 2, 2)
 fn gemm_f16_0(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
-  let linear = i32(group.x + group.y * groups.x);
-  if (linear >= ((params.n + 63i) / 64i) * ((params.m + 63i) / 64i)) {
-    return;
+  var block_x = i32(group.x);
+  var block_y = i32(group.y);
+  if (i32(groups.x) != ((params.n + 63i) / 64i) || i32(groups.y) != ((params.m + 63i) / 64i) || i32(groups.z) != 1i) {
+    let linear = i32(group.x + group.y * groups.x);
+    if (linear >= ((params.n + 63i) / 64i) * ((params.m + 63i) / 64i)) {
+      return;
+    }
+    block_x = linear % ((params.n + 63i) / 64i);
+    block_y = linear / ((params.n + 63i) / 64i);
   }
-  let block_x = linear % ((params.n + 63i) / 64i);
-  let block_y = linear / ((params.n + 63i) / 64i);
   let part = params.k / 32i;
   let at = i32(local.z) * 8i + (i32(local.y) * 4i + i32(local.x) / 8i);
   let at_3 = i32(local.x) % 8i * 4i;

@@ -119,7 +119,9 @@ describe('calls', () => {
       tensorize product.ir with multiply
       tensorize Ar.ir with read_a`)
     expect(said).toContain('multiply(Cr_0, Cr_1, Ar[0], Br[0], (int)threadIdx.x);')
-    expect(said).toMatch(/read_a\(Ar\[0\], \(unsigned\)__cvta_generic_to_shared\(As \+ \(.*\)\)\);/)
+    expect(said).toMatch(
+      /read_a\(Ar\[0\], \(\(unsigned\)__cvta_generic_to_shared\(As\) \+ \(unsigned\)\(.*\) \* 2u\)\);/,
+    )
     expect(said).toContain('unsigned Ar[1];')
     expect(said).toContain('__align__(64) unsigned short As[256]')
   })

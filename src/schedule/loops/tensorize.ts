@@ -16,7 +16,7 @@ function doubled(): Instr['body'] {
 }
 
 /**
- * `tensorize i with mma`: the loop and what is inside is done by a declared instruction. Its loops have the extents
+ * `tensorize i with multiply`: the loop and what is inside is done by a declared instruction. Its loops have the extents
  * of the instruction's iterators and no conditions, its statement is the instruction's body, and buffers are in the
  * memories that the operands name. What several threads do together, the threads of thread.x do, on which no loop
  * around may be.

@@ -1,0 +1,37 @@
+/** What clusters of blocks become on CUDA, and where they are no use. */
+import { expect, test } from 'vitest'
+import { load } from '../../src/node.ts'
+import { refusal } from '../support/refusal.ts'
+
+const GEMM = new URL('../../kernels/gemm-f16.spt', import.meta.url).pathname
+
+test('one block of a cluster asks for the tile that all need, and the launch says so', async () => {
+  const kernel = (await load(GEMM)).kernel('gemm_f16').schedule('multicast')
+  const [module] = kernel.emit('cuda')
+  expect(module!.entries.map((e) => e.cluster)).toEqual([[2, 1, 1]])
+  const copies = module!.text.split('\n').filter((l) => l.includes('cp.async.bulk.tensor'))
+  const [many, alone] = [true, false].map((m) => copies.filter((c) => c.includes('multicast') === m))
+  expect(many!.length).toBe(alone!.length)
+  for (const c of many!) expect(c).toContain('&B_matrix')
+  for (const c of alone!) expect(c).toContain('&A_matrix')
+  // Blocks meet once; in the loop they only say what they do not need any more.
+  expect(module!.text.match(/barrier\.cluster\.wait/g)).toHaveLength(1)
+})
+
+const PLAIN = `kernel copy(m: size) {
+  axis i = dense_fixed(m)
+  buffer x: f32[i] in
+  buffer y: f32[i] out
+  iterate body [i] as S { y[i] = x[i] }
+}
+schedule copy.gpu {
+  require m % 64 == 0
+  split i by 32 -> (io, ii)
+  bind io to block.x, ii to thread.x
+  cluster io by 2
+}`
+
+test('blocks that copy nothing alike are no cluster', async () => {
+  const kernel = (await load(PLAIN)).kernel().schedule('gpu')
+  expect(refusal(() => kernel.emit('cuda'))).toMatchObject({ code: 'schedule/idle-cluster' })
+})
