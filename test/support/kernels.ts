@@ -92,6 +92,9 @@ export interface KernelSuite {
   readonly alsoWith?: readonly (readonly [kernel: string, schedule: string, ...args: number[]])[]
 }
 
+/** Milliseconds: a file may have dozens of schedules, and its device be a processor that others use as well. */
+const MINUTES = 300_000
+
 /** Tests of one file. Every kernel needs schedules for the CPU and for GPUs. */
 export function kernelSuite({ file, cases, onlyCuda = [], onlyWgsl = [], alsoWith = [] }: KernelSuite): void {
   describe(file, () => {
@@ -111,33 +114,37 @@ export function kernelSuite({ file, cases, onlyCuda = [], onlyWgsl = [], alsoWit
     })
 
     for (const device of [0, 1])
-      test(`agrees with the reference on ${['cpu', 'webgpu'][device]}`, async () => {
-        for (const name of program.kernels) {
-          const { schedules, choices } = program.kernel(name)
-          for (const schedule of [null, ...schedules, ...choices]) {
-            if (schedule !== null && [...onlyCuda, ...onlyWgsl].includes(schedule)) continue
-            const list = cases(name, schedule)
-            expect(list.length, `cases of ${name}`).toBeGreaterThan(0)
-            const kernel = program.kernel(name)
-            const compiled = await (schedule === null
-              ? kernel.compileAsIs(present[device]!)
-              : kernel.schedule(schedule).compile(present[device]!))
-            let ran = 0
-            for (const c of list) {
-              const what = `${name}.${schedule ?? '(none)'}: ${c.name}`
-              const prepared = await compiled.prepare(c.inputs).catch(meetsRequirements)
-              if (!prepared) continue
-              ran++
-              const v = await prepared.verify()
-              prepared.free()
-              expect(v.problems, what).toEqual([])
-              if (c.exact) expect(v.maxAbsoluteError, what).toBe(0)
+      test(
+        `agrees with the reference on ${['cpu', 'webgpu'][device]}`,
+        async () => {
+          for (const name of program.kernels) {
+            const { schedules, choices } = program.kernel(name)
+            for (const schedule of [null, ...schedules, ...choices]) {
+              if (schedule !== null && [...onlyCuda, ...onlyWgsl].includes(schedule)) continue
+              const list = cases(name, schedule)
+              expect(list.length, `cases of ${name}`).toBeGreaterThan(0)
+              const kernel = program.kernel(name)
+              const compiled = await (schedule === null
+                ? kernel.compileAsIs(present[device]!)
+                : kernel.schedule(schedule).compile(present[device]!))
+              let ran = 0
+              for (const c of list) {
+                const what = `${name}.${schedule ?? '(none)'}: ${c.name}`
+                const prepared = await compiled.prepare(c.inputs).catch(meetsRequirements)
+                if (!prepared) continue
+                ran++
+                const v = await prepared.verify()
+                prepared.free()
+                expect(v.problems, what).toEqual([])
+                if (c.exact) expect(v.maxAbsoluteError, what).toBe(0)
+              }
+              expect(ran, `sizes that ${name}.${schedule ?? '(none)'} is for`).toBeGreaterThan(0)
+              compiled.release()
             }
-            expect(ran, `sizes that ${name}.${schedule ?? '(none)'} is for`).toBeGreaterThan(0)
-            compiled.release()
           }
-        }
-      })
+        },
+        MINUTES,
+      )
 
     test('its CUDA text compiles', ({ skip }) => {
       const found = spawnSync('nvcc', ['--version'])
