@@ -44,15 +44,16 @@ export function commandsOf(
 
 /** The physical grid, or nothing where there is nothing to do. */
 function gridOf(device: Device, launch: Launch, bound: Bound): [number, number, number] | undefined {
-  const [x, y, z] = launch.grid.map((e) => evaluate(e, bound.params)) as [number, number, number]
-  const logical = [x, y, z] as const
+  const size = (e: Expr): number => evaluate(e, bound.params)
+  const [x, y, z] = launch.grid
+  const logical = [size(x), size(y), size(z)] as const
   if (logical.some((n) => n <= 0)) return undefined
   if (device.kind === 'cpu') return [1, 1, 1]
   const grid = physicalGrid(logical, device.limits.maxGridDim)
   if (!grid)
     fail({
       code: 'plan/grid-too-large',
-      message: `${launch.name} needs ${x * y * z} blocks; ${device.name} cannot launch so many`,
+      message: `${launch.name} needs ${logical.reduce((a, b) => a * b)} blocks; ${device.name} cannot launch so many`,
       expected: `at most ${device.limits.maxGridDim.slice(0, 2).join(' × ')} blocks`,
       hint: 'let each block do more: split the loops bound to block axes by a larger factor',
     })

@@ -10,13 +10,16 @@ export interface Decoded {
   readonly value: (linear: string) => string
 }
 
-/** The indices that `body` mentions, with how each is computed from the linear block index. */
-const isOne = (e: Expr): boolean => e.kind === 'const' && e.value === 1
+export const isOne = (e: Expr): boolean => e.kind === 'const' && e.value === 1
+
+/** Whether a block has more than a linear index. */
+export const hasPlane = (grid: readonly [Expr, Expr, Expr]): boolean => !grid.slice(1).every(isOne)
 
 /** An extent that stands between operators. */
 export const operand = (e: Expr, print: (e: Expr) => string): string =>
   e.kind === 'const' || e.kind === 'var' ? print(e) : `(${print(e)})`
 
+/** The indices that `body` mentions, with how each is computed from the linear block index. */
 export function blockDecode(
   grid: readonly [Expr, Expr, Expr],
   print: (e: Expr) => string,
@@ -26,9 +29,8 @@ export function blockDecode(
   const [x, y] = grid
   const out: Decoded[] = []
   const paren = (e: Expr): string => operand(e, print)
-  const rest = grid.slice(1).every(isOne)
   if (uses('block_x'))
-    out.push({ axis: 'block_x', value: (l) => (isOne(x) ? '0' : rest ? l : `${l} % ${paren(x)}`) })
+    out.push({ axis: 'block_x', value: (l) => (isOne(x) ? '0' : hasPlane(grid) ? `${l} % ${paren(x)}` : l) })
   if (uses('block_y'))
     out.push({
       axis: 'block_y',
@@ -43,9 +45,6 @@ export function blockDecode(
     })
   return out
 }
-
-/** Whether more than the linear index is asked for. */
-export const hasPlane = (grid: readonly [Expr, Expr, Expr]): boolean => !grid.slice(1).every(isOne)
 
 /** Blocks that a 32-bit index can count, with what the fold adds. */
 const MAX_BLOCKS = 2 ** 31 - 1

@@ -148,9 +148,7 @@ export interface Place {
 
 /** The barrier on which a copy counts its bytes. */
 export interface Signals extends Place {
-  /**
-   * All blocks of a cluster make this copy alike: the one whose turn it is makes it for all.
-   */
+  /** All blocks of a cluster make this copy alike: the one whose turn it is makes it for all. */
   readonly multicast?: Multicast | undefined
 }
 

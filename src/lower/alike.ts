@@ -21,7 +21,7 @@ export interface Alike {
  * allocates, which may differ.
  */
 export function alikeIn(copies: Body, loop: For, top: Stmt, memory: ReadonlySet<string>): Alike | undefined {
-  const clustered = clusterOf(top)
+  const clustered = clusterOf([top])
   if (!clustered) return undefined
   const varying = varyingWith(clustered.loop, top)
   const differs = (e: Expr): boolean =>
@@ -55,9 +55,9 @@ export function alikeIn(copies: Body, loop: For, top: Stmt, memory: ReadonlySet<
 }
 
 /** The loop whose iterations form clusters. */
-export function clusterOf(top: Stmt): { readonly loop: For; readonly blocks: number } | undefined {
+export function clusterOf(body: Body): { readonly loop: For; readonly blocks: number } | undefined {
   let found: { loop: For; blocks: number } | undefined
-  walkStmts([top], (s) => {
+  walkStmts(body, (s) => {
     if (s.kind === 'for' && s.mode.kind === 'bind' && s.mode.cluster)
       found ??= { loop: s, blocks: s.mode.cluster }
   })

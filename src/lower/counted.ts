@@ -12,6 +12,7 @@
  * arrived at, and nothing is copied, in a block that has ended: it would have waited for it.
  */
 import { fail } from '../ast/diagnostic.ts'
+import { when } from '../ir/build.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import {
@@ -29,18 +30,9 @@ import {
   someExpr,
   variable,
 } from '../ir/expr.ts'
-import {
-  arrivedOf,
-  expectOf,
-  type Instr,
-  kindOf,
-  type Multicast,
-  type Place,
-  prepareOf,
-  releaseOf,
-} from '../ir/instr.ts'
+import { arrivedOf, expectOf, type Instr, kindOf, type Place, prepareOf, releaseOf } from '../ir/instr.ts'
 import { threadsIn } from '../ir/lanes.ts'
-import type { Buffer, For, If, InstrCall, Stmt } from '../ir/loops.ts'
+import type { Buffer, For, InstrCall, Stmt } from '../ir/loops.ts'
 import { type Body, findLoop, replaceLoop, rewriteStmts, stmt, walkStmts, withSignals } from '../ir/tree.ts'
 import type { Alike } from './alike.ts'
 import type { Names } from './names.ts'
@@ -65,35 +57,24 @@ export class Counted {
   readonly #rounds: Buffer | undefined
   readonly #entry: Body
   readonly #outermost: For | undefined
-  readonly #alike: Alike | undefined
-  /** One for each stage that belongs to this block. */
-  readonly #free: Buffer
+  /** What the blocks of a cluster copy alike, and a barrier for each stage, on which they say that it is free. */
+  readonly #shared: { readonly alike: Alike; readonly free: Buffer } | undefined
 
   /** `copies` are those of one round, of instructions of one kind, in `loop` of the nest `top`. */
-  constructor(
-    instr: Instr,
-    copies: Body,
-    stages: number,
-    loop: For,
-    top: Stmt,
-    names: Names,
-    /** What the blocks of a cluster copy alike, where there is one. */
-    alike?: Alike,
-  ) {
+  constructor(instr: Instr, copies: Body, stages: number, loop: For, top: Stmt, names: Names, alike?: Alike) {
+    const barriers = (name: string): Buffer => local(names.fresh(name), 'u32', 'shared', [stages, WORDS])
     this.#instr = instr
-    this.#alike = alike
-    this.#free = local(names.fresh('free'), 'u32', 'shared', [stages, WORDS])
+    this.#shared = alike && { alike, free: barriers('free') }
     this.#stages = stages
     this.#bytes = bytesOf(copies, instr, top)
-    this.#barriers = local(names.fresh('arrived'), 'u32', 'shared', [stages, WORDS])
+    this.#barriers = barriers('arrived')
     const around = findLoop([top], loop.var)?.path ?? []
     this.#outermost = around.find((l) => l.mode.kind !== 'bind')
     const before = this.#outermost && local(names.fresh('rounds'), 'i32', 'register', [1])
     this.#rounds = before
     this.#entry = [
-      stmt<Stmt>({ kind: 'alloc', buffer: this.#barriers }),
-      ...Array.from({ length: stages }, (_, k) => prepareOf(instr, this.#place(int(k)), 1)),
-      ...(alike ? this.#freed(alike) : [MEET]),
+      ...this.#made(this.#barriers, 1),
+      ...(this.#shared ? this.#made(this.#shared.free, this.#shared.alike.cluster) : [MEET]),
       ...(before ? [stmt<Stmt>({ kind: 'alloc', buffer: before }), set(before, int(0))] : []),
     ]
   }
@@ -104,17 +85,17 @@ export class Counted {
    */
   get here(): Body {
     const made = this.#outermost ? [] : this.#entry
-    return this.#alike ? [...made, stmt<Stmt>({ kind: 'barrier', cluster: true })] : made
+    return this.#shared ? [...made, stmt<Stmt>({ kind: 'barrier', cluster: true })] : made
   }
   get entry(): readonly Entry[] {
     return this.#outermost ? [{ before: this.#outermost.var, statements: this.#entry }] : []
   }
 
-  #freed({ cluster }: Alike): Body {
+  #made(barriers: Buffer, arrivals: number): Body {
     return [
-      stmt<Stmt>({ kind: 'alloc', buffer: this.#free }),
+      stmt<Stmt>({ kind: 'alloc', buffer: barriers }),
       ...Array.from({ length: this.#stages }, (_, k) =>
-        prepareOf(this.#instr, this.#place(int(k), this.#free), cluster),
+        prepareOf(this.#instr, this.#place(int(k), barriers), arrivals),
       ),
     ]
   }
@@ -123,43 +104,40 @@ export class Counted {
   start(copies: Body, k: Expr): Body {
     const round = this.#round(k)
     const place = this.#place(round)
-    const { cluster, is } = this.#alike ?? {}
-    const multicast: Multicast | undefined = cluster
-      ? { cluster, turn: this.#turn(round, cluster) }
-      : undefined
+    const shared = this.#shared
     return rewriteStmts(copies, {
       stmt: (s) => {
         if (!isCounted(s, this.#instr)) return undefined
-        if (!multicast || !is?.(s)) return withSignals(s, place)
-        return [...this.#acquire(round, multicast.turn), withSignals(s, { ...place, multicast })]
+        if (!shared?.alike.is(s)) return withSignals(s, place)
+        const { cluster, rank } = shared.alike
+        const turn = this.#owner(round, cluster)
+        const phase = mod(add(div(round, int(this.#stages)), int(1)), int(2))
+        const all = arrivedOf(this.#instr, this.#place(round, shared.free), phase)
+        return [
+          ...this.#again(round, [when(eq(rank, turn), [all])]),
+          withSignals(s, { ...place, multicast: { cluster, turn } }),
+        ]
       },
     })
   }
 
   /** Before the copies of a round, where threads have met behind what they did in its stage: other blocks may know. */
   release(k: Expr): Body {
-    if (!this.#alike) return []
+    if (!this.#shared) return []
+    const { alike, free } = this.#shared
     const round = this.#round(k)
-    const block = this.#turn(round, this.#alike.cluster)
-    return this.#again(round, [releaseOf(this.#instr, this.#place(round, this.#free), block)])
+    const owner = this.#owner(round, alike.cluster)
+    return this.#again(round, [releaseOf(this.#instr, this.#place(round, free), owner)])
   }
 
-  /** The block that a stage belongs to waits for all others. */
-  #acquire(round: Expr, turn: Expr): Body {
-    const phase = mod(add(div(round, int(this.#stages)), int(1)), int(2))
-    const wait = arrivedOf(this.#instr, this.#place(round, this.#free), phase)
-    return this.#again(round, [
-      stmt<If>({ kind: 'if', cond: eq(this.#alike!.rank, turn), then: [wait], else: [] }),
-    ])
-  }
-
-  #turn = (round: Expr, cluster: number): Expr => mod(mod(round, int(this.#stages)), int(cluster))
+  /** The block that the stage of a round belongs to, which waits there for all others before it copies. */
+  #owner = (round: Expr, cluster: number): Expr => mod(mod(round, int(this.#stages)), int(cluster))
 
   /** Where a stage was used before. */
   #again(round: Expr, body: Body): Body {
     const cond = lt(int(this.#stages - 1), round)
     if (cond.kind === 'const') return cond.value !== 0 ? body : []
-    return [stmt<If>({ kind: 'if', cond, then: body, else: [] })]
+    return [when(cond, body)]
   }
 
   expect = (k: Expr): InstrCall => expectOf(this.#instr, this.#place(this.#round(k)), this.#bytes)

@@ -78,31 +78,22 @@ function launchOf(nest: Body, name: string, indptr: ReadonlySet<string>, warp: n
 
 /** The blocks that run together, where they copy anything together. */
 function inClusters(body: Body): Pick<Launch, 'cluster'> {
-  const clusters = body.flatMap((s) => clusterOf(s) ?? [])
-  const [first] = clusters
-  if (!first) return {}
-  const { loop, blocks } = first
-  const refuse = (message: string, hint: string): never =>
-    fail({
-      code: 'schedule/idle-cluster',
-      message,
-      ...(loop.span ? { span: loop.span } : {}),
-      expected:
-        'a pipelined copy by an instruction with a text for multicast, the same in all blocks of a cluster',
-      hint,
-    })
-  if (body.length > 1 || clusters.some((c) => c.blocks !== blocks))
-    return refuse(`${loop.name} runs in clusters, and shares its launch with another nest`, 'do not merge it')
+  const clustered = clusterOf(body)
+  if (!clustered) return {}
+  const { loop, blocks } = clustered
   let together = false
   walkStmts(body, (s) => {
     together ||= s.kind === 'for' && s.mode.kind === 'instr' && s.mode.signals?.multicast !== undefined
   })
-  if (!together)
-    return refuse(
-      `blocks of ${loop.name} run in clusters of ${blocks}, and copy nothing together`,
-      'leave out `cluster`',
-    )
-  return { cluster: blocks }
+  if (together) return { cluster: blocks }
+  return fail({
+    code: 'schedule/idle-cluster',
+    message: `blocks of ${loop.name} run in clusters of ${blocks}, and copy nothing together`,
+    ...(loop.span ? { span: loop.span } : {}),
+    expected:
+      'a pipelined copy by an instruction with a text for multicast, the same in all blocks of a cluster',
+    hint: 'leave out `cluster`',
+  })
 }
 
 /** Grid sizes are over sizes, which are not negative: truncating division will do. */

@@ -89,12 +89,11 @@ function expand(loop: For, stages: number, top: Stmt, memory: ReadonlySet<string
     (s) => !statements.includes(s) && !(s.kind === 'alloc' && staged.has(s.buffer.name)),
   )
   const kinds = asynchronousIn(statements)
-  const alike = alikeIn(statements, loop, top, memory)
   const counted = kinds
     .filter((i) => i.asynchronous?.counted)
     .map((i) => {
       const own = statements.filter((s) => asynchronousIn([s]).some((x) => sameKind(x, i)))
-      return new Counted(i, own, stages, loop, top, names, alike)
+      return new Counted(i, own, stages, loop, top, names, alikeIn(own, loop, top, memory))
     })
   const groups = kinds.filter((i) => !i.asynchronous?.counted)
   const chain = statements.every((s) => onlyStarts(s).length > 0) ? chainOf(rest) : undefined

@@ -165,6 +165,15 @@ const cases: readonly (readonly [string, Kernel2, readonly LoopStep[]])[] = [
   ['not-whole', rowSums, [bind('i', 'block.x'), { kind: 'cluster', loop: 'i', by: 2 }]],
   ['not-whole', rowBlocks, [{ kind: 'cluster', loop: 'i', by: 3 }]],
   ['bad-factor', rowBlocks, [{ kind: 'cluster', loop: 'i', by: 16 }]],
+  [
+    'in-clusters',
+    boundNests,
+    [
+      { kind: 'require', size: 'm', relation: 'multiple', by: 2 },
+      { kind: 'cluster', loop: 'i', by: 2 },
+      { kind: 'merge', nests: ['double', 'sum'] },
+    ],
+  ],
   ['unknown-nest', twoNests, [{ kind: 'compute_at', nest: 'make', at: 'consume.i' }]],
   ['other-elements', twoNests, [{ kind: 'compute_at', nest: 'consume', at: 'produce.i' }]],
   ['not-before', twoPhases, [{ kind: 'compute_at', nest: 'consume', at: 'i' }]],

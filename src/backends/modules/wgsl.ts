@@ -7,7 +7,7 @@ import { computeType } from '../../ir/dtype.ts'
 import type { Expr } from '../../ir/expr.ts'
 import type { Plan } from '../../ir/loops.ts'
 import { argsOf, type LaunchUse } from '../emit.ts'
-import { blockDecode, hasPlane, operand } from '../grid.ts'
+import { blockDecode, hasPlane, isOne, operand } from '../grid.ts'
 import { capabilitiesOf } from '../instr-calls.ts'
 import { Mangler } from '../mangle.ts'
 import type { ModuleText } from '../module.ts'
@@ -60,11 +60,12 @@ function wgslModule(plan: Plan, use: LaunchUse, target: Wgsl): ModuleText {
     invariant(length?.kind === 'const', `the length of ${b.name} is not constant`)
     return `var<workgroup> ${ref.name}: ${target.elements.arrayType(ref, length.value)};`
   })
-  const total = launch.grid.filter((e) => !(e.kind === 'const' && e.value === 1))
+  const print = (e: Expr): string => printer.expr(e)
+  const total = launch.grid.filter((e) => !isOne(e))
   const linear = total.length > 0
-  const axes = blockDecode(launch.grid, (e: Expr) => printer.expr(e), body)
+  const axes = blockDecode(launch.grid, print, body)
   const plane = hasPlane(launch.grid)
-  const product = total.map((e) => operand(e, (x) => printer.expr(x))).join(' * ')
+  const product = total.map((e) => operand(e, print)).join(' * ')
   const indent = plane ? '    ' : '  '
   const folded = [
     // A grid beyond one dimension's limit is folded into two; the fold's remainder has nothing to do.
@@ -74,7 +75,7 @@ function wgslModule(plan: Plan, use: LaunchUse, target: Wgsl): ModuleText {
     `${indent}}`,
     ...axes.map(({ axis, value }) => `${indent}${plane ? '' : 'let '}${axis} = ${value('linear')};`),
   ]
-  const whole = launch.grid.map((e, d) => `i32(groups.${'xyz'[d]}) != ${operand(e, (x) => printer.expr(x))}`)
+  const whole = launch.grid.map((e, d) => `i32(groups.${'xyz'[d]}) != ${operand(e, print)}`)
   const prologue = plane
     ? [
         ...axes.map(({ axis }) => `  var ${axis} = i32(group.${axis.slice(-1)});`),

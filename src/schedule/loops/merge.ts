@@ -143,6 +143,14 @@ function memberOf(cx: Context, name: string): Member {
       loops: [only.top],
       hint: `bind ${only.top.name} to block.x first`,
     })
+  const clustered = loops.find((l) => l.mode.kind === 'bind' && l.mode.cluster)
+  if (clustered)
+    return cx.refuse({
+      code: 'in-clusters',
+      message: `${clustered.name} runs in clusters of blocks, which are numbered by themselves`,
+      loops: [clustered],
+      hint: `leave ${name} a launch of its own, or out the cluster`,
+    })
   return { name, ...only, loops }
 }
 
