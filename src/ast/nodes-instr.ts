@@ -98,7 +98,7 @@ export interface Mapped {
 }
 export type InstrItem = Iterate | InstrText | Limit | Examples
 /** What a text of an asynchronous instruction is for, besides doing it. */
-export const INSTR_TEXTS = ['commit', 'prepare', 'expect', 'wait', 'multicast', 'release'] as const
+export const INSTR_TEXTS = ['commit', 'prepare', 'publish', 'expect', 'wait', 'multicast', 'release'] as const
 
 /** `cuda from 9.0 \`text\``. */
 export interface InstrText extends Item {

@@ -133,9 +133,14 @@ export interface Instr {
     readonly ordered: boolean
     /**
      * A copy into shared memory that counts its bytes on a barrier there; there are no groups. `prepare`: by one thread
-     * before the first use; `expect`: by one thread in each phase, how many bytes end it; `wait`: by all threads.
+     * before the first use; `publish`: by the same one after all of them are made, if there is more to do; `expect`: by one
+     * thread in each phase, how many bytes end it; `wait`: by all threads.
      */
-    readonly counted?: { readonly prepare: readonly InstrText[]; readonly expect: readonly InstrText[] }
+    readonly counted?: {
+      readonly prepare: readonly InstrText[]
+      readonly publish: readonly InstrText[]
+      readonly expect: readonly InstrText[]
+    }
   }
   readonly span?: Span | undefined
 }
@@ -174,6 +179,12 @@ export const prepareOf = (instr: Instr, barrier: Place, arrivals: number): Instr
   ...callOf(instr, instr.asynchronous?.counted?.prepare, { barrier, arrivals: String(arrivals) }),
   once: true,
 })
+
+/** Lets others know of the barriers that were made: other blocks, and what copies. Nothing where no text says how. */
+export const publishOf = (instr: Instr): readonly InstrCall[] =>
+  instr.asynchronous?.counted?.publish.length
+    ? [{ ...callOf(instr, instr.asynchronous.counted.publish, {}), once: true }]
+    : []
 
 /** Says how many bytes of copies end the barrier's current phase. */
 export const expectOf = (instr: Instr, barrier: Place, bytes: number): InstrCall => ({

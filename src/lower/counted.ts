@@ -30,7 +30,7 @@ import {
   someExpr,
   variable,
 } from '../ir/expr.ts'
-import { arrivedOf, expectOf, type Instr, kindOf, type Place, prepareOf, releaseOf } from '../ir/instr.ts'
+import { arrivedOf, expectOf, type Instr, kindOf, type Place, prepareOf, publishOf, releaseOf } from '../ir/instr.ts'
 import { threadsIn } from '../ir/lanes.ts'
 import type { Buffer, For, InstrCall, Stmt } from '../ir/loops.ts'
 import { type Body, findLoop, replaceLoop, rewriteStmts, stmt, walkStmts, withSignals } from '../ir/tree.ts'
@@ -74,7 +74,9 @@ export class Counted {
     this.#rounds = before
     this.#entry = [
       ...this.#made(this.#barriers, 1),
-      ...(this.#shared ? this.#made(this.#shared.free, this.#shared.alike.cluster) : [MEET]),
+      ...(this.#shared ? this.#made(this.#shared.free, this.#shared.alike.cluster) : []),
+      ...publishOf(instr),
+      ...(this.#shared ? [] : [MEET]),
       ...(before ? [stmt<Stmt>({ kind: 'alloc', buffer: before }), set(before, int(0))] : []),
     ]
   }

@@ -594,7 +594,7 @@ const memory: Arb<ast.Memory> = tileParams
   .map((m) => ({ kind: 'memory', ...m, span }))
 const instrText: Arb<ast.InstrText> = fc
   .record({
-    what: fc.constantFrom<ast.InstrText['what'][]>('run', 'commit', 'prepare', 'expect', 'wait'),
+    what: fc.constantFrom<ast.InstrText['what'][]>('run', 'commit', 'prepare', 'publish', 'expect', 'wait'),
     target,
     from: fc.option(fc.constantFrom(7.5, 8, 9)),
     needs,

@@ -32,6 +32,7 @@ export function textsOf(
     run: [],
     commit: [],
     prepare: [],
+    publish: [],
     expect: [],
     wait: [],
     multicast: [],
@@ -77,6 +78,7 @@ function wordsOf(what: Ast.InstrText['what'], counted: boolean): readonly Word[]
     case 'multicast':
       return ['lane', 'barrier', 'blocks']
     case 'commit':
+    case 'publish':
       return []
     case 'release':
       return ['barrier', 'block']

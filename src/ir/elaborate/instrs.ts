@@ -97,6 +97,13 @@ export function elaborateInstr(
         ? '`asynchronous counted`, with `prepare`, `expect` and `wait TARGET …`'
         : '`asynchronous`, `commit TARGET …` and `wait TARGET …` together',
     })
+  if (texts.publish.length > 0 && !counted)
+    return report.error({
+      code: 'check/instr-asynchronous',
+      message: `${s.name.name} has a text for publish, and does not count what it copies`,
+      span: s.name.span,
+      expected: '`asynchronous counted`, with `prepare`, `expect` and `wait TARGET …`',
+    })
   const target = list.find((o) => o.name === body.target)
   if (counted && (body.stmt.kind !== 'store' || target?.scope !== 'shared' || threads !== 1))
     return report.error({
@@ -137,7 +144,7 @@ export function elaborateInstr(
             commit: texts.commit,
             wait: texts.wait,
             ordered,
-            ...(counted ? { counted: { prepare: texts.prepare, expect: texts.expect } } : {}),
+            ...(counted ? { counted: { prepare: texts.prepare, publish: texts.publish, expect: texts.expect } } : {}),
           },
         }
       : {}),
