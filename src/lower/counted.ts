@@ -30,7 +30,16 @@ import {
   someExpr,
   variable,
 } from '../ir/expr.ts'
-import { arrivedOf, expectOf, type Instr, kindOf, type Place, prepareOf, publishOf, releaseOf } from '../ir/instr.ts'
+import {
+  arrivedOf,
+  expectOf,
+  type Instr,
+  kindOf,
+  type Place,
+  prepareOf,
+  publishOf,
+  releaseOf,
+} from '../ir/instr.ts'
 import { threadsIn } from '../ir/lanes.ts'
 import type { Buffer, For, InstrCall, Stmt } from '../ir/loops.ts'
 import { type Body, findLoop, replaceLoop, rewriteStmts, stmt, walkStmts, withSignals } from '../ir/tree.ts'

@@ -144,7 +144,9 @@ export function elaborateInstr(
             commit: texts.commit,
             wait: texts.wait,
             ordered,
-            ...(counted ? { counted: { prepare: texts.prepare, publish: texts.publish, expect: texts.expect } } : {}),
+            ...(counted
+              ? { counted: { prepare: texts.prepare, publish: texts.publish, expect: texts.expect } }
+              : {}),
           },
         }
       : {}),
