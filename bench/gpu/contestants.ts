@@ -42,17 +42,16 @@ export async function bindRows(
   A: Csr,
   others: readonly Tensor[],
 ): Promise<OurRun> {
-  const ready = await on.ready(candidate)
-  const { source } = ready
-  const tensor = rowsFor(ready, A)
-  const built = await formats.of(candidate.text, () => on.build(ready, tensor))
-  const names = inputs(source).slice(1)
-  const rest = others.map((t, k): [string, Tensor] => {
-    const buffer = names[k]
-    if (!buffer) throw new Error(`${source.name} has too few inputs`)
-    return [buffer.name, t]
-  })
-  return on.prepare(ready, built, tensor, Object.fromEntries(rest))
+  const asked = await on.ready(candidate)
+  const { source } = asked
+  const tensor = rowsFor(asked, A)
+  const [first, ...names] = inputs(source).map((b) => b.name)
+  if (first === undefined || names.length < others.length)
+    throw new Error(`${source.name} has too few inputs`)
+  const rest = Object.fromEntries(others.map((t, k) => [names[k]!, t]))
+  const ready = await on.decided(asked, { [first]: tensor, ...rest })
+  const built = await formats.of(ready.compiled, () => on.build(ready, tensor))
+  return on.prepare(ready, built, tensor, rest)
 }
 
 /** The output of a run of `bindRows`, where it has the structure of A, in the order of A's nonzeros. */
@@ -64,7 +63,7 @@ export async function elementsOf(
 ): Promise<ArrayLike<number>> {
   const { ready, built, output } = run
   const find = (): ReturnType<typeof slotsOf> => slotsOf(on, ready, rowsFor(ready, A), nonzeros(A))
-  const slots = built.parts ? await formats.slots(ready.candidate.text, find) : null
+  const slots = built.parts ? await formats.slots(ready.compiled, find) : null
   return run.elements(output.name, nonzeros(A), slots)
 }
 

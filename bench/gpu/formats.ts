@@ -1,20 +1,22 @@
 /** Formats of one matrix on one device, each built once for all widths of the dense operands. */
+import type { CompiledKernel } from '../../src/api/compiled.ts'
 import type { Built } from './ours.ts'
 
 /** Which element of the source lies in each slot, part by part. */
 type Slots = readonly Int32Array[]
 
+/** By compiled kernel, which alone can bind them: under one name, another may be chosen for each width. */
 export class Formats {
-  readonly #built = new Map<string, Promise<Built>>()
-  readonly #slots = new Map<string, Promise<Slots>>()
+  readonly #built = new Map<CompiledKernel, Promise<Built>>()
+  readonly #slots = new Map<CompiledKernel, Promise<Slots>>()
 
-  of(key: string, build: () => Promise<Built>): Promise<Built> {
-    return remembered(this.#built, key, build)
+  of(kernel: CompiledKernel, build: () => Promise<Built>): Promise<Built> {
+    return remembered(this.#built, kernel, build)
   }
 
   /** Where elements lie in a format that has been built. */
-  slots(key: string, find: () => Promise<Slots>): Promise<Slots> {
-    return remembered(this.#slots, key, find)
+  slots(kernel: CompiledKernel, find: () => Promise<Slots>): Promise<Slots> {
+    return remembered(this.#slots, kernel, find)
   }
 
   async free(): Promise<void> {
@@ -28,7 +30,7 @@ export class Formats {
   }
 }
 
-function remembered<T>(known: Map<string, Promise<T>>, key: string, make: () => Promise<T>): Promise<T> {
+function remembered<K, T>(known: Map<K, Promise<T>>, key: K, make: () => Promise<T>): Promise<T> {
   let value = known.get(key)
   if (!value) {
     value = make()

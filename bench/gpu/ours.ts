@@ -43,11 +43,10 @@ export interface Preparation {
 
 export interface Ready {
   readonly candidate: Candidate
+  /** A `CompiledChoice` until data decide. */
   readonly compiled: CompiledKernel
   /** The kernel as written. */
   readonly source: Kernel1
-  /** The schedule is chosen from the data, each time they are bound. */
-  readonly open: boolean
   /** Which schedule was chosen. */
   readonly chosen?: Chosen
 }
@@ -103,7 +102,7 @@ export class OurDevice {
       void scheduled.compilation.plan
     } catch (error) {
       if (!isOpen(error)) throw error
-      return { candidate, compiled: await kernel.compile(this.device), source, open: true }
+      return { candidate, compiled: await kernel.compile(this.device), source }
     }
     const planned = performance.now()
     scheduled.emit(targetOf(this.device))
@@ -120,25 +119,24 @@ export class OurDevice {
       launches: compiled.program.plan.steps.length,
       resources: Object.assign({}, ...[...compiled.program.modules.values()].map((m) => m.resources ?? {})),
     })
-    return { candidate, compiled, source, open: false }
+    return { candidate, compiled, source }
   }
 
   /** Under the schedule that is chosen for some tensors: they are brought into its format on the device. */
   async decided(ready: Ready, tensors: Readonly<Record<string, Tensor>>): Promise<Ready> {
     if (!(ready.compiled instanceof CompiledChoice)) return ready
     const { kernel, choice } = await ready.compiled.choose({ tensors })
-    return { ...ready, compiled: kernel, open: false, chosen: choice }
+    return { ...ready, compiled: kernel, chosen: choice }
   }
 
   upload(tensor: StoredTensor, kernel: Kernel1): Promise<Resident> {
     return resident(this.device, tensor, axesOf(kernel, inputs(kernel)[0]!))
   }
 
-  /** Brings `from` into the format that the kernel stores its first input in. */
+  /** Brings `tensor` into the format that the kernel stores its first input in; the kernel has been decided. */
   async build(ready: Ready, tensor: StoredTensor): Promise<Built> {
     const { compiled, source } = ready
     const name = inputs(source)[0]!.name
-    if (ready.open) return { parts: null, host: 'chosen with the data', milliseconds: 0, bytes: 0 }
     const formatted = compiled.compilation.kernel.reformats.some((r) =>
       r.buffers.some((b) => b.name === name),
     )

@@ -1,9 +1,18 @@
 /** Candidates whose schedule is chosen by data. */
-import { expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { randomBlocks, rowsOf } from '../../bench/gpu/blocks.ts'
-import { fieldOf } from '../../bench/gpu/candidates.ts'
-import { inputs, OurDevice, structured } from '../../bench/gpu/ours.ts'
-import { dense, devices } from '../../src/node.ts'
+import { fieldOf, parseCandidate } from '../../bench/gpu/candidates.ts'
+import { Formats } from '../../bench/gpu/formats.ts'
+import type { Csr } from '../../bench/gpu/matrix.ts'
+import { type Built, inputs, OurDevice, type Ready, structured } from '../../bench/gpu/ours.ts'
+import { choose, normals } from '../../bench/gpu/random.ts'
+import { products } from '../../bench/gpu/suites/products.ts'
+import { samples } from '../../bench/gpu/suites/samples.ts'
+import { vectors } from '../../bench/gpu/suites/vectors.ts'
+import { packageFile } from '../../bench/support.ts'
+import type { StoredTensor } from '../../src/node.ts'
+import { CompiledChoice, dense, devices } from '../../src/node.ts'
+import { Folder } from '../cli/support.ts'
 
 const SIZE = 32
 
@@ -17,7 +26,7 @@ test('what is chosen is brought into its format on the device, each list of argu
     expect([candidate.schedule, candidate.args]).toEqual(['auto', [b]])
     const { csr, bits } = rowsOf(randomBlocks(SIZE, b, 0.5, 3))
     const asked = await device.ready(candidate)
-    expect(asked.open).toBe(true)
+    expect(asked.compiled).toBeInstanceOf(CompiledChoice)
     const [A, B] = inputs(asked.source)
     const first = structured(asked.source, [SIZE, SIZE], { ...csr }, bits, 'f16')
     // The unit matrix.
@@ -25,7 +34,7 @@ test('what is chosen is brought into its format on the device, each list of argu
     for (let k = 0; k < SIZE; k++) unit[k * SIZE + k] = 0x3c00
     const rest = { [B!.name]: dense([SIZE, SIZE], unit, 'f16') }
     const ready = await device.decided(asked, { [A!.name]: first, ...rest })
-    expect(ready.open).toBe(false)
+    expect(ready.compiled).not.toBeInstanceOf(CompiledChoice)
     const built = await device.build(ready, first)
     const run = await device.prepare(ready, built, first, rest)
     expect(run.facts).toMatchObject({ chosen: `cpu(${b})`, because: 'cpu' })
@@ -42,4 +51,75 @@ test('what is chosen is brought into its format on the device, each list of argu
   }
   expect(found).toEqual(expected)
   await device.close()
+})
+
+/** Notes what is built. */
+class Builder extends OurDevice {
+  readonly built: string[] = []
+
+  override build(ready: Ready, tensor: StoredTensor): Promise<Built> {
+    this.built.push(ready.chosen?.text ?? ready.candidate.schedule)
+    return super.build(ready, tensor)
+  }
+}
+
+function matrix(): Csr {
+  const [rows, columns] = [9, 7]
+  const of = Array.from({ length: rows }, (_, r) => [...choose(r % 5, columns, r)])
+  const indptr = new Int32Array(rows + 1)
+  for (const [r, row] of of.entries()) indptr[r + 1] = indptr[r]! + row.length
+  const indices = Int32Array.from(of.flat())
+  return { name: 'small', rows, columns, indptr, indices, values: normals(indices.length) }
+}
+
+describe('matrices by rows, in the format of what is chosen', () => {
+  const folder = new Folder()
+  afterAll(() => folder.remove())
+  const file = folder.file(
+    'by-width.spt',
+    `import ${JSON.stringify(packageFile('kernels/spmm.spt'))}
+import ${JSON.stringify(packageFile('kernels/spmv.spt'))}
+import ${JSON.stringify(packageFile('kernels/sddmm.spt'))}
+schedule spmm.by_width choose {
+  when (d == 4) ell
+  when (d == 8) hyb(1, 2)
+  otherwise cpu
+}
+schedule spmv.by_width choose {
+  when (longest(j) > 100) cpu
+  otherwise ell
+}
+schedule sddmm.by_width choose {
+  when (d == 4) hyb(1, 2)
+  when (d == 8) edges(8, 4, 1, 2)
+  otherwise cpu
+}
+`,
+  )
+  test.each([
+    ['spmm', products, ['ell', 'hyb(1, 2)', 'cpu', 'ell', 'hyb(1, 2)']],
+    ['spmv', vectors, ['ell', 'ell', 'ell', 'ell', 'ell']],
+    ['sddmm', samples, ['hyb(1, 2)', 'edges(8, 4, 1, 2)', 'cpu', 'hyb(1, 2)', 'edges(8, 4, 1, 2)']],
+  ])('%s: each is built on the device once, and the results are right', async (kernel, operation, chosen) => {
+    const device = new Builder(await devices.cpu())
+    const formats = new Formats()
+    const A = matrix()
+    const seen: string[] = []
+    for (const width of [4, 8, 12, 4, 8]) {
+      const candidate = parseCandidate(`${file}:${kernel}.by_width`)
+      const run = await operation.of(A, width).ours(device, candidate, formats).enter()
+      expect(await run.check()).toMatchObject({ ok: true })
+      seen.push(String(run.facts?.chosen))
+      expect(Object.keys(run.facts ?? {})).toEqual([
+        ...(run.facts?.chosen === 'cpu' ? [] : ['build ms', 'bytes']),
+        'chosen',
+        'because',
+      ])
+      run.free()
+    }
+    expect(seen).toEqual(chosen)
+    expect(device.built).toEqual([...new Set(chosen)])
+    await formats.free()
+    await device.close()
+  })
 })

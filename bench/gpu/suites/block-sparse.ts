@@ -164,7 +164,7 @@ function ourBlocks(
     const [values, dtype] = valuesAs(b.dtype, B)
     const rest = { [b.name]: dense(operandShape(b.axes.length, m, width), values, dtype) }
     const ready = await on.decided(asked, { [a.name]: first, ...rest })
-    const built = await formats.of(candidate.text, () => on.build(ready, first))
+    const built = await formats.of(ready.compiled, () => on.build(ready, first))
     return on.prepare(ready, built, first, rest)
   }
   return ours(candidate.text, bind, (run) => checkProduct(run, expected), withTypes)
