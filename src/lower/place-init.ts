@@ -8,9 +8,10 @@
  */
 import { invariant } from '../ast/diagnostic.ts'
 import { when } from '../ir/build.ts'
-import { constant, type Expr, freeVars, type Load, mentions, substitute, variable } from '../ir/expr.ts'
+import { constant, type Expr, type Load, mentions, substitute } from '../ir/expr.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { type FoundReduce, initsOf } from '../ir/reductions.ts'
+import { spatialNest } from '../ir/spatial-nest.ts'
 import { type Body, replaceLoop, replaceStmt, stmt } from '../ir/tree.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
@@ -53,57 +54,37 @@ export function withStart(
 ): Body | undefined {
   const at = path.findIndex((l) => l.reduce)
   const inside = at < 0 ? [] : path.slice(at)
-  if (!fitsBefore(reduce, inside)) return undefined
-  const nest = initNest(reduce, inside, names, cond)
+  const nest = fitsBefore(reduce, inside) ? initNest(reduce, inside, names, cond) : undefined
+  if (!nest) return undefined
   return at < 0
     ? replaceStmt(body, reduce, () => [...nest, reduce])
     : replaceLoop(body, path[at]!.var, (loop) => [...nest, loop])
 }
 
 /** The element does not change with a reduction loop, and no reduction loop runs in parallel. */
-function fitsBefore(reduce: Reduce, inside: readonly For[]): boolean {
-  const reductions = inside.filter((l) => l.reduce)
-  if (reductions.some((l) => l.mode.kind === 'bind')) return false
-  const spatial = inside.filter((l) => !l.reduce)
-  return reductions.every(
-    (r) =>
-      reduce.targets.every((t) => t.index.every((e) => !mentions(e, r.var))) &&
-      spatial.every((l) => !mentions(l.extent, r.var) || !usedBy(reduce, l)),
-  )
-}
+const fitsBefore = (reduce: Reduce, inside: readonly For[]): boolean =>
+  inside
+    .filter((l) => l.reduce)
+    .every(
+      (r) => r.mode.kind !== 'bind' && reduce.targets.every((t) => t.index.every((e) => !mentions(e, r.var))),
+    )
 
-const usedBy = (reduce: Reduce, loop: For): boolean =>
-  reduce.targets.some((t) => t.index.some((e) => mentions(e, loop.var)))
-
-function initNest(reduce: Reduce, inside: readonly For[], names: Names, cond?: Expr): Stmt[] {
-  const reductionVars = new Set(inside.filter((l) => l.reduce).map((l) => l.var))
-  const loops = inside.filter((l) => !l.reduce && usedBy(reduce, l))
-  const rename = new Map<string, Expr>(loops.map((l) => [l.var, variable(names.fresh(l.var))]))
-  const kept = (g: Expr): boolean => [...freeVars(g)].every((v) => !reductionVars.has(v))
-  // A guard may sit on a loop that is not copied; what it says of the copied loops still has to hold.
-  const guards = inside.flatMap((l) => l.guards).filter(kept)
-  const stores = identities(reduce, rename)
-  let body: readonly Stmt[] = cond ? [when(substitute(cond, rename), stores)] : stores
-  for (let k = loops.length - 1; k >= 0; k--) {
-    const l = loops[k]!
-    const outer = new Set(loops.slice(k + 1).map((x) => x.var))
-    const mine = guards.filter((g) => mentions(g, l.var) && [...freeVars(g)].every((v) => !outer.has(v)))
-    const to = rename.get(l.var)!
-    invariant(to.kind === 'var', 'loops are renamed to variables')
-    body = [
-      stmt<For>({
-        ...l,
-        var: to.name,
-        // What an instruction does is not the initialisation.
-        mode: l.mode.kind === 'instr' ? { kind: 'serial' } : l.mode,
-        extent: substitute(l.extent, rename),
-        guards: mine.map((g) => substitute(g, rename)),
-        body,
-      }),
-    ]
-  }
-  return [...body]
-}
+/** What guards say of no copied loop is left out: an element that nothing is combined into has its identity all the same. */
+const initNest = (
+  reduce: Reduce,
+  inside: readonly For[],
+  names: Names,
+  cond?: Expr,
+): readonly Stmt[] | undefined =>
+  spatialNest(
+    inside,
+    reduce.targets.flatMap((t) => t.index),
+    (base) => names.fresh(base),
+    (renamed) => {
+      const stores = identities(reduce, renamed)
+      return cond ? [when(substitute(cond, renamed), stores)] : stores
+    },
+  )?.nest
 
 const identities = (reduce: Reduce, rename: ReadonlyMap<string, Expr> = new Map()): Stmt[] =>
   reduce.targets.map((t: Load, k) => {

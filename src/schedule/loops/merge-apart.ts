@@ -22,13 +22,13 @@ import {
   search,
   select,
   substitute,
-  variable,
   walkExpr,
 } from '../../ir/expr.ts'
 import { sameExpr } from '../../ir/keys.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../../ir/loops.ts'
 import { isBuiltinReducer } from '../../ir/monoid.ts'
-import { closeOver, reductionsOf } from '../../ir/reductions.ts'
+import { reductionsOf } from '../../ir/reductions.ts'
+import { spatialNest } from '../../ir/spatial-nest.ts'
 import { type Body, replaceLoop, replaceStmt, stmt, walkStmts } from '../../ir/tree.ts'
 import { visitsAll } from '../../ir/whole.ts'
 import type { Context } from '../context.ts'
@@ -210,31 +210,17 @@ function startOf(
   { index, buffer }: BufferAccess,
   identity: Expr,
 ): Body | undefined {
-  const needed = closeOver(
-    inside.filter((l) => !l.reduce),
+  const copies = spatialNest(
+    inside,
     index,
+    (base) => cx.fresh(base),
+    (renamed) => [
+      store(
+        buffer,
+        index.map((e) => substitute(e, renamed)),
+        identity,
+      ),
+    ],
   )
-  const hidden = new Set(inside.map((l) => l.var))
-  for (const l of needed) hidden.delete(l.var)
-  const known = (e: Expr): boolean => ![...freeVars(e)].some((v) => hidden.has(v))
-  if (!needed.every((l) => known(l.extent))) return undefined
-  const map = new Map<string, Expr>(needed.map((l) => [l.var, variable(cx.fresh(l.var))]))
-  const own = (e: Expr): Expr => substitute(e, map)
-  // What loops that are not repeated say of the elements has to hold as well.
-  let guards = inside.flatMap((l) => l.guards).filter(known)
-  const loops = needed.map((l, k): For => {
-    const later = new Set(needed.slice(k + 1).map((x) => x.var))
-    const mine = guards.filter((g) => mentions(g, l.var) && ![...freeVars(g)].some((v) => later.has(v)))
-    guards = guards.filter((g) => !mine.includes(g))
-    const name = map.get(l.var)!
-    return {
-      ...l,
-      var: name.kind === 'var' ? name.name : l.var,
-      extent: own(l.extent),
-      guards: mine.map(own),
-    }
-  })
-  const core: Body = [store(buffer, index.map(own), identity)]
-  const nest = loops.reduceRight<Body>((body, l) => [stmt<Stmt>({ ...l, body })], core)
-  return whenAll(guards, nest)
+  return copies && whenAll(copies.outside, copies.nest)
 }
