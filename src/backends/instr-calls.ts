@@ -1,7 +1,7 @@
 /** Calls of declared instructions as text. */
 import { fail } from '../ast/diagnostic.ts'
 import type { Memory } from '../ir/instr.ts'
-import type { CallPiece, InstrCall } from '../ir/loops.ts'
+import type { CallPiece, InstrCall } from '../ir/instr-call.ts'
 import { walkStmts } from '../ir/tree.ts'
 import type { LaunchUse } from './emit.ts'
 import type { Capability, ModuleText } from './module.ts'

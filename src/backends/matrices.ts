@@ -1,6 +1,7 @@
 /** Buffers that a launch describes to its device as matrices, whose boxes instructions move. */
+import type { CallPiece } from '../ir/instr-call.ts'
 import { keyOf } from '../ir/keys.ts'
-import type { CallPiece, Launch } from '../ir/loops.ts'
+import type { Launch } from '../ir/loops.ts'
 import { piecesOf, walkStmts } from '../ir/tree.ts'
 
 export type MatrixUse = Extract<CallPiece, { kind: 'map' }>

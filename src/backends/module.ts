@@ -1,7 +1,7 @@
 /** Printed modules: what a backend hands to a device. */
 import type { Span } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
-import type { Matrix } from '../ir/loops.ts'
+import type { Matrix } from '../ir/instr-call.ts'
 
 /** How an argument is passed to a launch, in the order of the entry's signature. */
 export type ArgSpec =

@@ -9,7 +9,8 @@
  * of a run, or what it does before it lets the next one begin, comes after all that was queued before it.
  */
 import { accessesOf, readsOf, writesOf } from '../ir/accesses.ts'
-import type { InstrCall, Plan, Stmt } from '../ir/loops.ts'
+import type { InstrCall } from '../ir/instr-call.ts'
+import type { Plan, Stmt } from '../ir/loops.ts'
 import type { Body } from '../ir/tree.ts'
 
 export interface Overlap {

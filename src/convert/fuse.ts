@@ -3,10 +3,11 @@
  * its launch. Small launches take their time to begin, not to run.
  */
 import { invariant } from '../ast/diagnostic.ts'
+import { renameBound, renameBuffer, substituteStmts } from '../ir/bindings.ts'
 import { when } from '../ir/build.ts'
 import { type Expr, lt, sub, variable } from '../ir/expr.ts'
 import type { Stmt } from '../ir/loops.ts'
-import { renameBound, renameBuffer, substituteStmts, walkStmts } from '../ir/tree.ts'
+import { walkStmts } from '../ir/tree.ts'
 import { type LaunchSpec, THREADS, type Use } from './spec.ts'
 
 /** Where a launch's threads (or blocks) end among those of all. */

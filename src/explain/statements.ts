@@ -2,7 +2,8 @@
 import { InternalError, invariant } from '../ast/diagnostic.ts'
 import { children, type Expr } from '../ir/expr.ts'
 import type { Instr } from '../ir/instr.ts'
-import type { For, InstrCall, Reduce, Stmt } from '../ir/loops.ts'
+import type { InstrCall } from '../ir/instr-call.ts'
+import type { For, Reduce, Stmt } from '../ir/loops.ts'
 import { type Body, walkStmts } from '../ir/tree.ts'
 import { isShort } from './relevant.ts'
 import {

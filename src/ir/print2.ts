@@ -11,7 +11,8 @@
 import { unreachable } from '../ast/diagnostic.ts'
 import type { Expr, Load } from './expr.ts'
 import { INFIX } from './infix.ts'
-import type { Buffer, CallPiece, For, Kernel2, LoopMode, Stmt } from './loops.ts'
+import type { CallPiece } from './instr-call.ts'
+import type { Buffer, For, Kernel2, LoopMode, Stmt } from './loops.ts'
 import { piecesOf } from './tree.ts'
 
 const NOT_LEVEL = 3

@@ -1,10 +1,11 @@
 /** Loops whose neighbouring iterations mostly combine into the same element. */
 import { accessesOf, writesOf } from './accesses.ts'
+import { boundVarsOf } from './bindings.ts'
 import { add, type Expr, freeVars, int, mentions, mul } from './expr.ts'
 import { keyOf } from './keys.ts'
 import { linear } from './linear.ts'
 import type { For, Reduce } from './loops.ts'
-import { type Body, boundVarsOf } from './tree.ts'
+import type { Body } from './tree.ts'
 
 export interface Segments {
   /** The one reduction inside whose element changes with the loop. */

@@ -3,10 +3,11 @@
  * the accumulator in registers, it is a temporary of that type, rounded into the buffer at the end.
  */
 
+import { renameBuffer } from '../ir/bindings.ts'
 import { constant, div, type Expr, load, mod } from '../ir/expr.ts'
 import type { Buffer, Kernel2, Stmt } from '../ir/loops.ts'
 import { isBuiltinReducer, widened } from '../ir/monoid.ts'
-import { type Body, renameBuffer, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
+import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 import { flatNest, isParallel } from './flat-nest.ts'
 import { namesOf } from './names-of.ts'
 

@@ -2,6 +2,7 @@
  * Addresses that copies of a pipelined loop load from memory (rows that are gathered) are loaded an iteration before the
  * copies start, into registers: nobody waits for one load to begin the next.
  */
+import { renameBound } from '../ir/bindings.ts'
 import { local, store, when, whenAll } from '../ir/build.ts'
 import {
   children,
@@ -18,7 +19,7 @@ import {
 } from '../ir/expr.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
-import { type Body, exprsOf, renameBound, rewriteStmts, stmt } from '../ir/tree.ts'
+import { type Body, exprsOf, rewriteStmts, stmt } from '../ir/tree.ts'
 import type { Names } from './names.ts'
 
 /** Addresses of one kind that a thread holds. */

@@ -3,6 +3,7 @@
  * it was: one bisection before the loop, and a step for each segment that it enters.
  */
 import { accessesOf, writesOf } from '../ir/accesses.ts'
+import { boundVarsOf } from '../ir/bindings.ts'
 import {
   add,
   binary,
@@ -25,7 +26,6 @@ import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
 import {
   type Body,
   bodiesOf,
-  boundVarsOf,
   exprsOf,
   mapSame,
   replaceLoop,

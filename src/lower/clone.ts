@@ -1,15 +1,8 @@
 /** Copies of loops and their bodies. */
+import { boundVarsOf, renameBound, renameBuffer, substituteStmts } from '../ir/bindings.ts'
 import { type Expr, substitute, variable } from '../ir/expr.ts'
 import type { For } from '../ir/loops.ts'
-import {
-  type Body,
-  boundVarsOf,
-  renameBound,
-  renameBuffer,
-  stmt,
-  substituteStmts,
-  walkStmts,
-} from '../ir/tree.ts'
+import { type Body, stmt, walkStmts } from '../ir/tree.ts'
 import type { Names } from './names.ts'
 
 /** The body at one value of the loop variable, with its own names for what it binds. */

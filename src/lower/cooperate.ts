@@ -3,6 +3,7 @@
  * block together, each taking every T-th element, instead of by each thread as a whole.
  */
 import { accessesOf } from '../ir/accesses.ts'
+import { substituteStmts } from '../ir/bindings.ts'
 import {
   add,
   all,
@@ -20,7 +21,7 @@ import {
 } from '../ir/expr.ts'
 import { isTogether, lanesIn } from '../ir/lanes.ts'
 import type { For, Kernel2, Stmt, Store } from '../ir/loops.ts'
-import { type Body, bodiesOf, mapSame, stmt, substituteStmts, walkStmts, withBodies } from '../ir/tree.ts'
+import { type Body, bodiesOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
 import { type Axes, threadAxis, Varying } from './varying.ts'

@@ -6,6 +6,7 @@
  */
 import { fail } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
+import { substituteStmts } from '../ir/bindings.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import {
   builtin,
@@ -20,10 +21,11 @@ import {
   variable,
 } from '../ir/expr.ts'
 import { LANE, type Memory, SLOT, type TileText } from '../ir/instr.ts'
+import type { CallPiece, InstrCall } from '../ir/instr-call.ts'
 import type { Lanes } from '../ir/lanes.ts'
 import { linear } from '../ir/linear.ts'
-import type { Buffer, CallPiece, For, InstrCall, Stmt, Store } from '../ir/loops.ts'
-import { type Body, mapSame, rewriteStmts, stmt, substituteStmts, walkStmts } from '../ir/tree.ts'
+import type { Buffer, For, Stmt, Store } from '../ir/loops.ts'
+import { type Body, mapSame, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 import { branch } from './conditions.ts'
 import type { Names } from './names.ts'
 import { combines, physical, refuse, sameElements } from './thread-tiles.ts'

@@ -7,6 +7,7 @@
  * left are the segments that go on in other blocks. They meet in atomic updates, or what a later share has of them is
  * carried to a nest after this one.
  */
+import { renameBound } from '../ir/bindings.ts'
 import { local, when } from '../ir/build.ts'
 import {
   add,
@@ -28,7 +29,7 @@ import {
 } from '../ir/expr.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { type Groups, type Shares, shareNumber } from '../ir/shares.ts'
-import { type Body, renameBound, stmt } from '../ir/tree.ts'
+import { type Body, stmt } from '../ir/tree.ts'
 import type { Names } from './names.ts'
 import { type Cells, endOf, get, type Sums, set } from './sums.ts'
 

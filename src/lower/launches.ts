@@ -4,6 +4,7 @@
  */
 import { fail, InternalError, invariant } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
+import { substituteStmts } from '../ir/bindings.ts'
 import {
   all,
   binary,
@@ -20,7 +21,7 @@ import {
 import { sameExpr } from '../ir/keys.ts'
 import { isTogether, type Lanes, lanesIn } from '../ir/lanes.ts'
 import type { Buffer, Fill, For, Kernel2, Launch, PlanStep, Stmt } from '../ir/loops.ts'
-import { type Body, hasBarrier, stmt, substituteStmts, walkStmts } from '../ir/tree.ts'
+import { type Body, hasBarrier, stmt, walkStmts } from '../ir/tree.ts'
 import { clusterOf } from './alike.ts'
 import { insertBarriers } from './barriers.ts'
 import { branch, divergent, guard, inRounds, isCooperative, needsAll, predicate } from './conditions.ts'

@@ -2,7 +2,8 @@
 import { invariant } from '../ast/diagnostic.ts'
 import { type Expr, int, mul } from '../ir/expr.ts'
 import type { Operand } from '../ir/instr.ts'
-import type { Buffer, Matrix } from '../ir/loops.ts'
+import type { Matrix } from '../ir/instr-call.ts'
+import type { Buffer } from '../ir/loops.ts'
 import { address } from './flatten.ts'
 
 export function matrixOf(b: Buffer, o: Operand): Matrix {

@@ -1,7 +1,8 @@
 /** Every name a kernel binds, so that passes can make fresh ones. */
+import { boundVarsOf } from '../ir/bindings.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
 import type { Param } from '../ir/stage1.ts'
-import { boundVarsOf, walkStmts } from '../ir/tree.ts'
+import { walkStmts } from '../ir/tree.ts'
 import { Names } from './names.ts'
 
 export function namesOf(kernel: {

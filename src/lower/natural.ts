@@ -1,8 +1,9 @@
 /** Which integer expressions cannot be negative: sizes, positions, index arrays, and what is made of them. */
+import { boundVarsOf } from '../ir/bindings.ts'
 import type { Expr } from '../ir/expr.ts'
 import type { Buffer } from '../ir/loops.ts'
 import type { Param } from '../ir/stage1.ts'
-import { type Body, boundVarsOf, walkStmts } from '../ir/tree.ts'
+import { type Body, walkStmts } from '../ir/tree.ts'
 
 export function naturals(
   body: Body,

@@ -20,22 +20,13 @@
  */
 
 import { writesOf } from '../ir/accesses.ts'
+import { boundVarsOf, renameBound } from '../ir/bindings.ts'
 import { copiesIn } from '../ir/copies.ts'
 import { add, bool, type Expr, int, load, lt, mod, variable } from '../ir/expr.ts'
 import { commitOf, type Instr, kindOf, waitOf } from '../ir/instr.ts'
 import type { Buffer, For, If, Kernel2, Stmt, Store } from '../ir/loops.ts'
 import { printBody } from '../ir/print2.ts'
-import {
-  type Body,
-  bodiesOf,
-  boundVarsOf,
-  type Rewriter,
-  renameBound,
-  rewriteStmts,
-  stmt,
-  walkStmts,
-  withBodies,
-} from '../ir/tree.ts'
+import { type Body, bodiesOf, type Rewriter, rewriteStmts, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { addressesAhead } from './addresses-ahead.ts'
 import { alikeIn } from './alike.ts'
 import { onlyStarts } from './asynchronous.ts'

@@ -2,9 +2,10 @@
  * Invariant reached: a name that is first used after a loop is computed after the loop, so that it takes no register
  * while the loop runs. What reads memory stays early: it takes time to arrive.
  */
+import { freeVarsOf } from '../ir/bindings.ts'
 import { someExpr } from '../ir/expr.ts'
 import type { Stmt } from '../ir/loops.ts'
-import { type Body, bodiesOf, freeVarsOf, mapSame, withBodies } from '../ir/tree.ts'
+import { type Body, bodiesOf, mapSame, withBodies } from '../ir/tree.ts'
 
 export function sinkNames(body: Body): Body {
   const inner = mapSame(body, (s) => withBodies(s, bodiesOf(s).map(sinkNames)))

@@ -3,9 +3,10 @@
  * stands around the loop.
  */
 import { writesOf } from '../ir/accesses.ts'
+import { substituteStmts } from '../ir/bindings.ts'
 import { type Expr, mentions, someExpr, variable } from '../ir/expr.ts'
 import type { For, Stmt } from '../ir/loops.ts'
-import { type Body, hasBarrier, rewriteStmts, stmt, substituteStmts } from '../ir/tree.ts'
+import { type Body, hasBarrier, rewriteStmts, stmt } from '../ir/tree.ts'
 import type { Names } from './names.ts'
 
 export function unswitch(body: Body, names: Names): Body {

@@ -1,11 +1,12 @@
 /** The loops by which the threads of a block fill a copy together. */
+import { renameBound, substituteStmts } from '../ir/bindings.ts'
 import { when } from '../ir/build.ts'
 import { add, all, type Expr, int, lt, mentions, mul, substitute, variable } from '../ir/expr.ts'
 import { isMultiple } from '../ir/facts.ts'
 import { keyOf } from '../ir/keys.ts'
 import { linear } from '../ir/linear.ts'
 import type { For, Stmt } from '../ir/loops.ts'
-import { renameBound, stmt, substituteStmts } from '../ir/tree.ts'
+import { stmt } from '../ir/tree.ts'
 import type { Context } from './context.ts'
 import type { Tile } from './copy-tile.ts'
 

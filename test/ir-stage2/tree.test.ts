@@ -1,20 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { readsOf, writesOf } from '../../src/ir/accesses.ts'
+import { boundVarsOf, freeVarsOf, renameBound, renameBuffer, substituteStmts } from '../../src/ir/bindings.ts'
 import { int, variable } from '../../src/ir/expr.ts'
 import { printBody } from '../../src/ir/print2.ts'
-import {
-  boundVarsOf,
-  findLoop,
-  freeVarsOf,
-  loopsOf,
-  renameBound,
-  renameBuffer,
-  replaceLoop,
-  rewriteStmts,
-  stmt,
-  substituteStmts,
-} from '../../src/ir/tree.ts'
+import { findLoop, loopsOf, replaceLoop, rewriteStmts, stmt } from '../../src/ir/tree.ts'
 import { rowProduct, twoPhases } from '../../src/schedule/samples.ts'
 import { samples } from '../support/kernel2.ts'
 

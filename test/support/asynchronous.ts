@@ -9,7 +9,7 @@ import { InternalError } from '../../src/ast/diagnostic.ts'
 import { Random } from '../../src/bind/random.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import type { Expr } from '../../src/ir/expr.ts'
-import type { CallPiece, InstrCall } from '../../src/ir/loops.ts'
+import type { CallPiece, InstrCall } from '../../src/ir/instr-call.ts'
 import type { Memory } from '../../src/ir/races.ts'
 import { compileExpr, type Frame, type Instructions } from '../../src/ir/thread-code.ts'
 

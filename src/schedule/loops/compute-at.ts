@@ -1,4 +1,5 @@
 import { accessesOf, type BufferAccess } from '../../ir/accesses.ts'
+import { boundVarsOf, substituteStmts } from '../../ir/bindings.ts'
 import { when } from '../../ir/build.ts'
 import { type Expr, freeVars, lt } from '../../ir/expr.ts'
 import { keyOf, sameExpr } from '../../ir/keys.ts'
@@ -8,12 +9,10 @@ import { initsOf } from '../../ir/reductions.ts'
 import {
   type Body,
   bodiesOf,
-  boundVarsOf,
   type Found,
   loopsOf,
   replaceStmt,
   stmt,
-  substituteStmts,
   walkStmts,
   withBodies,
 } from '../../ir/tree.ts'

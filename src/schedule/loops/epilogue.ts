@@ -3,21 +3,14 @@
  * produced is consumed at its end. The consumer's loops become those of the elements that the iteration produces.
  */
 import { accessesOf, writesOf } from '../../ir/accesses.ts'
+import { substituteStmts } from '../../ir/bindings.ts'
 import { ceildiv, type Expr, freeVars, int, mentions, substitute, variable } from '../../ir/expr.ts'
 import { isMultiple } from '../../ir/facts.ts'
 import { keyOf } from '../../ir/keys.ts'
 import { linear, linearKey } from '../../ir/linear.ts'
 import type { For, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import { closeOver } from '../../ir/reductions.ts'
-import {
-  type Body,
-  bodiesOf,
-  type Found,
-  replaceLoop,
-  replaceStmt,
-  stmt,
-  substituteStmts,
-} from '../../ir/tree.ts'
+import { type Body, bodiesOf, type Found, replaceLoop, replaceStmt, stmt } from '../../ir/tree.ts'
 import { allocations, type Context } from '../context.ts'
 import { iterationsOf } from '../depend.ts'
 import { gone, type Outcome } from '../primitive.ts'

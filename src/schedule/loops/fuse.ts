@@ -1,6 +1,7 @@
+import { substituteStmts } from '../../ir/bindings.ts'
 import { div, type Expr, mentions, mod, mul, variable } from '../../ir/expr.ts'
 import type { For } from '../../ir/loops.ts'
-import { loopsOf, replaceLoop, stmt, substituteStmts } from '../../ir/tree.ts'
+import { loopsOf, replaceLoop, stmt } from '../../ir/tree.ts'
 import { checkPerfectChain, checkRectangular, checkSerial } from '../checks.ts'
 import type { Context } from '../context.ts'
 import { gone, type Primitive } from '../primitive.ts'

@@ -1,0 +1,71 @@
+/** Names in statements: which are bound and used, and statements with others in their place. */
+import { type Expr, freeVars, load, variable } from './expr.ts'
+import { type Body, exprsOf, mapPieces, rewriteStmts, stmt, walkStmts } from './tree.ts'
+
+/** Names bound anywhere inside: loop variables and lets. */
+export function boundVarsOf(body: Body): ReadonlySet<string> {
+  const out = new Set<string>()
+  walkStmts(body, (s) => {
+    if (s.kind === 'for') out.add(s.var)
+    if (s.kind === 'let') out.add(s.name)
+    if (s.kind === 'vector_load') for (const n of s.names) out.add(n)
+  })
+  return out
+}
+
+/** Names that are used inside and bound outside (params included). */
+export function freeVarsOf(body: Body): ReadonlySet<string> {
+  const used = new Set<string>()
+  walkStmts(body, (s) => {
+    for (const e of exprsOf(s)) for (const v of freeVars(e)) used.add(v)
+  })
+  for (const v of boundVarsOf(body)) used.delete(v)
+  return used
+}
+
+/** Replaces variables by name. Names are unique in a kernel, so nothing is captured. */
+export function substituteStmts(body: Body, map: ReadonlyMap<string, Expr>): Body {
+  if (map.size === 0) return body
+  return rewriteStmts(body, { expr: (e) => (e.kind === 'var' ? map.get(e.name) : undefined) })
+}
+
+/** Renames the variables that statements bind (loops and lets), uses included. */
+export function renameBound(body: Body, rename: ReadonlyMap<string, string>): Body {
+  const uses = new Map<string, Expr>()
+  walkStmts(body, (s) => {
+    if (s.kind === 'for' && rename.has(s.var)) uses.set(s.var, variable(rename.get(s.var)!))
+    if (s.kind === 'let' && rename.has(s.name)) uses.set(s.name, variable(rename.get(s.name)!, s.dtype))
+  })
+  return rewriteStmts(body, {
+    expr: (e) => (e.kind === 'var' ? uses.get(e.name) : undefined),
+    stmt: (s) => {
+      if (s.kind === 'for' && rename.has(s.var)) return stmt({ ...s, var: rename.get(s.var)! })
+      if (s.kind === 'let' && rename.has(s.name)) return stmt({ ...s, name: rename.get(s.name)! })
+      return undefined
+    },
+  })
+}
+
+/** Every access to `from` (loads, searches, writes, allocations, fills) goes to `to` instead. */
+export function renameBuffer(body: Body, from: string, to: string): Body {
+  return rewriteStmts(body, {
+    expr: (e) => {
+      if (e.kind === 'load' && e.buffer === from) return load(to, e.index, e.dtype, e.span)
+      if (e.kind === 'search' && e.buffer === from) return Object.freeze({ ...e, buffer: to })
+      return undefined
+    },
+    stmt: (s) => {
+      if ((s.kind === 'store' || s.kind === 'fill') && s.buffer === from) return stmt({ ...s, buffer: to })
+      if (s.kind === 'alloc' && s.buffer.name === from)
+        return stmt({ ...s, buffer: Object.freeze({ ...s.buffer, name: to }) })
+      if (s.kind === 'reduce' && s.targets.some((t) => t.buffer === from))
+        return stmt({
+          ...s,
+          targets: s.targets.map((t) => (t.buffer === from ? load(to, t.index, t.dtype, t.span) : t)),
+        })
+      if (s.kind === 'instr')
+        return mapPieces(s, (p) => (p.kind !== 'value' && p.buffer === from ? { ...p, buffer: to } : p))
+      return undefined
+    },
+  })
+}
