@@ -2,7 +2,7 @@
 import { fail } from './ast/diagnostic.ts'
 import type { Bound } from './bind/index.ts'
 import { evaluate } from './ir/evaluate.ts'
-import { freeVars } from './ir/expr.ts'
+import { freeVars } from './ir/expr-tree.ts'
 import type { Buffer } from './ir/loops.ts'
 import { checkFacts, elementBytes } from './limits.ts'
 import type { Program } from './program.ts'

@@ -2,7 +2,8 @@
 import { type Diagnostic, fail, invariant, type Span } from '../ast/diagnostic.ts'
 import { isFloat } from '../ir/dtype.ts'
 import type { Branch, Choice, ScheduleParam } from '../ir/elaborate/index.ts'
-import { type Expr, freeVars, type Var } from '../ir/expr.ts'
+import type { Expr, Var } from '../ir/expr.ts'
+import { freeVars } from '../ir/expr-tree.ts'
 import { foldCompare, foldInt } from '../ir/fold.ts'
 import { valuesOf } from '../schedule/resolve.ts'
 

@@ -9,7 +9,8 @@ import type { CoordTensor, Tensor } from '../formats/tensor.ts'
 import { type Axis, hasIndptr, parentOf } from '../ir/axis.ts'
 import type { AxisStatistic, Statistic } from '../ir/elaborate/index.ts'
 import { evaluate } from '../ir/evaluate.ts'
-import { type Expr, freeVars, type Var } from '../ir/expr.ts'
+import type { Expr, Var } from '../ir/expr.ts'
+import { freeVars } from '../ir/expr-tree.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 
 /** What is bound to a kernel, under the names that its text declares. */

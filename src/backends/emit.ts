@@ -4,7 +4,8 @@
  */
 import { fail, type Span } from '../ast/diagnostic.ts'
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
-import { type Expr, freeVars, walkExpr } from '../ir/expr.ts'
+import type { Expr } from '../ir/expr.ts'
+import { freeVars, walkExpr } from '../ir/expr-tree.ts'
 import type { Buffer, Launch, Plan, PlanStep } from '../ir/loops.ts'
 import { exprsOf, piecesOf, walkStmts } from '../ir/tree.ts'
 import { capabilitiesOf } from './instr-calls.ts'

@@ -1,7 +1,8 @@
 /** Expressions of Stage III → C-like text. */
 import { InternalError, invariant } from '../ast/diagnostic.ts'
 import { computeType } from '../ir/dtype.ts'
-import { type Expr, someExpr } from '../ir/expr.ts'
+import type { Expr } from '../ir/expr.ts'
+import { someExpr } from '../ir/expr-tree.ts'
 import type { Buffer, Launch } from '../ir/loops.ts'
 import { type BinaryOp, isCompare } from '../ir/ops.ts'
 import { isPacked } from '../ir/tiles.ts'

@@ -1,7 +1,8 @@
 /** Statements of Stage III → C-like text. Differences between targets are in their tables. */
 import { InternalError, invariant } from '../ast/diagnostic.ts'
 import { computeType, type Dtype } from '../ir/dtype.ts'
-import { type Expr, type Load, substitute, variable } from '../ir/expr.ts'
+import { type Expr, type Load, variable } from '../ir/expr.ts'
+import { substitute } from '../ir/expr-tree.ts'
 import type { CallPiece } from '../ir/instr-call.ts'
 import type { Buffer, Launch, Let, Reduce, Stmt } from '../ir/loops.ts'
 import { isBuiltinReducer } from '../ir/monoid.ts'

@@ -1,5 +1,6 @@
 /** Atomic updates of neighbouring elements as one. */
-import { children, type Expr, load } from '../ir/expr.ts'
+import { type Expr, load } from '../ir/expr.ts'
+import { children } from '../ir/expr-tree.ts'
 import type { Reduce, Stmt } from '../ir/loops.ts'
 import { type Body, stmt } from '../ir/tree.ts'
 

@@ -1,4 +1,5 @@
-import { children, type Expr, type Load } from '../ir/expr.ts'
+import type { Expr, Load } from '../ir/expr.ts'
+import { children } from '../ir/expr-tree.ts'
 import type { Linear } from '../ir/linear.ts'
 
 /** Elements at `base + constant`, of one state of a buffer. */

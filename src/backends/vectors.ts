@@ -6,7 +6,8 @@
  * That an address is a multiple follows from its terms: constants, unrolled lanes, and what schedules require of sizes.
  */
 import { writesOf } from '../ir/accesses.ts'
-import { add, children, type Expr, int, type Load, load, rewriteExpr, variable } from '../ir/expr.ts'
+import { add, type Expr, int, type Load, load, variable } from '../ir/expr.ts'
+import { children, rewriteExpr } from '../ir/expr-tree.ts'
 import { divisor, divisorOfTerms, divisorsOf } from '../ir/facts.ts'
 import { type Linear, linear, linearKey } from '../ir/linear.ts'
 import type { Buffer, Launch, Plan, Stmt, Store } from '../ir/loops.ts'

@@ -4,7 +4,7 @@ import { segmentsOf } from '../formats/parts/tables.ts'
 import type { Tensor } from '../formats/tensor.ts'
 import { INT_RANGE, isFloat } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
-import { freeVars } from '../ir/expr.ts'
+import { freeVars } from '../ir/expr-tree.ts'
 import type { Kernel1, Param } from '../ir/stage1.ts'
 import { bindingOf, type Dimension } from './names.ts'
 

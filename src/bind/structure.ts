@@ -8,7 +8,7 @@ import { type Level, makeStorage, type Storage, treesOf } from '../formats/stora
 import type { Tensor, ValueArray } from '../formats/tensor.ts'
 import { isStored, type StoredAxis } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'
-import { freeVars } from '../ir/expr.ts'
+import { freeVars } from '../ir/expr-tree.ts'
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
 import { allAxesOf, isStructured, leafChains, storedAxis } from './axes.ts'
 import { apartFrom, concat, lengthOf, type Piece } from './pieces.ts'

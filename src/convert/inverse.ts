@@ -1,7 +1,8 @@
 /** The way back from stored coordinates to those of the tensor: expressions, the tables they load, and trying them. */
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { evaluate } from '../ir/evaluate.ts'
-import { all, binary, type Expr, ge, int, lt, rewriteExpr, select, substitute, variable } from '../ir/expr.ts'
+import { all, binary, type Expr, ge, int, lt, select, variable } from '../ir/expr.ts'
+import { rewriteExpr, substitute } from '../ir/expr-tree.ts'
 import type { FormatInstance, PartInstance } from '../ir/format.ts'
 import type { Frame } from './frame.ts'
 import { next } from './kernel.ts'

@@ -5,21 +5,8 @@
 import { hasIndices, isPadded, type StoredAxis } from '../ir/axis.ts'
 import { when } from '../ir/build.ts'
 import type { Dtype } from '../ir/dtype.ts'
-import {
-  all,
-  binary,
-  constant,
-  div,
-  type Expr,
-  eq,
-  ge,
-  int,
-  load,
-  lt,
-  mod,
-  substitute,
-  variable,
-} from '../ir/expr.ts'
+import { all, binary, constant, div, type Expr, eq, ge, int, load, lt, mod, variable } from '../ir/expr.ts'
+import { substitute } from '../ir/expr-tree.ts'
 import { ENTRY, Frame } from './frame.ts'
 import { bindTables, guarded, type Inverse } from './inverse.ts'
 import { flag, get, store } from './kernel.ts'

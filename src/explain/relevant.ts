@@ -1,5 +1,6 @@
 /** Which names of a launch its control flow depends on: they alone have to have values to count what is done. */
-import { type Expr, walkExpr } from '../ir/expr.ts'
+import type { Expr } from '../ir/expr.ts'
+import { walkExpr } from '../ir/expr-tree.ts'
 import type { Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, walkStmts } from '../ir/tree.ts'
 import { operationsOf } from './tally.ts'

@@ -1,6 +1,7 @@
 /** Statements of a launch → what one thread of it does. */
 import { InternalError, invariant } from '../ast/diagnostic.ts'
-import { children, type Expr } from '../ir/expr.ts'
+import type { Expr } from '../ir/expr.ts'
+import { children } from '../ir/expr-tree.ts'
 import type { Instr } from '../ir/instr.ts'
 import type { InstrCall } from '../ir/instr-call.ts'
 import type { For, Reduce, Stmt } from '../ir/loops.ts'

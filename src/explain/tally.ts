@@ -1,7 +1,8 @@
 /** What is counted: one place for each kind of work on each array. */
 import { invariant } from '../ast/diagnostic.ts'
 import { DTYPE_BYTES, isFloat, isHalf } from '../ir/dtype.ts'
-import { children, type Expr } from '../ir/expr.ts'
+import type { Expr } from '../ir/expr.ts'
+import { children } from '../ir/expr-tree.ts'
 import type { Instr } from '../ir/instr.ts'
 import type { InstrCall } from '../ir/instr-call.ts'
 import type { Buffer, Reduce } from '../ir/loops.ts'

@@ -1,5 +1,6 @@
 /** What statements read and write. */
-import { children, type Expr, type Load } from './expr.ts'
+import type { Expr, Load } from './expr.ts'
+import { children } from './expr-tree.ts'
 import type { For, Stmt, Store } from './loops.ts'
 import { type Body, exprsOf, piecesOf, walkStmts } from './tree.ts'
 

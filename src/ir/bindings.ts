@@ -1,5 +1,6 @@
 /** Names in statements: which are bound and used, and statements with others in their place. */
-import { type Expr, freeVars, load, variable } from './expr.ts'
+import { type Expr, load, variable } from './expr.ts'
+import { freeVars } from './expr-tree.ts'
 import { type Body, exprsOf, mapPieces, rewriteStmts, stmt, walkStmts } from './tree.ts'
 
 /** Names bound anywhere inside: loop variables and lets. */

@@ -1,5 +1,6 @@
 /** The question every legality check comes down to: do different values of a loop variable reach different elements? */
-import { type Expr, freeVars, mentions } from './expr.ts'
+import type { Expr } from './expr.ts'
+import { freeVars, mentions } from './expr-tree.ts'
 import { keyOf } from './keys.ts'
 import { type Loops, linear, linearKey, rangeOf } from './linear.ts'
 

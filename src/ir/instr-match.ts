@@ -3,7 +3,8 @@
  * the statement is its body with buffers for operands, which lie as the instruction wants them.
  */
 import { computeType } from './dtype.ts'
-import { children, type Expr, type Load, load } from './expr.ts'
+import { type Expr, type Load, load } from './expr.ts'
+import { children } from './expr-tree.ts'
 import type { Instr } from './instr.ts'
 import { type Around, bodyText, type Mismatch, no, operandProblem } from './instr-operands.ts'
 import { keyOf } from './keys.ts'

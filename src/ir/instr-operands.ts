@@ -1,7 +1,8 @@
 /** Whether buffers lie as the operands of an instruction want them: in their memories, whole tiles, aligned. */
 import { DTYPE_BYTES } from './dtype.ts'
 import { evaluate } from './evaluate.ts'
-import { type Expr, type Load, mentions, substitute, variable } from './expr.ts'
+import { type Expr, type Load, variable } from './expr.ts'
+import { mentions, substitute } from './expr-tree.ts'
 import { divisor, divisorsOf } from './facts.ts'
 import { coordinateName, type Instr, type Memory, type Operand } from './instr.ts'
 import { keyOf } from './keys.ts'

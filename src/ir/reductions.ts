@@ -1,5 +1,6 @@
 /** Where reductions stand, and where their targets begin. */
-import { type Expr, freeVars } from './expr.ts'
+import type { Expr } from './expr.ts'
+import { freeVars } from './expr-tree.ts'
 import type { For, Reduce } from './loops.ts'
 import { type Body, bodiesOf } from './tree.ts'
 

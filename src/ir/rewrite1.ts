@@ -1,5 +1,6 @@
 /** Rewriting Stage I bodies. */
-import { type Expr, type Load, rewriteExpr } from './expr.ts'
+import type { Expr, Load } from './expr.ts'
+import { rewriteExpr } from './expr-tree.ts'
 import type { Stmt1 } from './stage1.ts'
 
 /** Every expression through `visit` (bottom-up, `undefined` = unchanged), targets and `where`s included. */

@@ -1,7 +1,8 @@
 /** Loops whose neighbouring iterations mostly combine into the same element. */
 import { accessesOf, writesOf } from './accesses.ts'
 import { boundVarsOf } from './bindings.ts'
-import { add, type Expr, freeVars, int, mentions, mul } from './expr.ts'
+import { add, type Expr, int, mul } from './expr.ts'
+import { freeVars, mentions } from './expr-tree.ts'
 import { keyOf } from './keys.ts'
 import { linear } from './linear.ts'
 import type { For, Reduce } from './loops.ts'

@@ -1,5 +1,6 @@
 /** Equal shares of positions that lie in segments: what a share knows of the segments it has part in. */
-import { add, type Expr, int, mentions, mul, type Search, substitute } from './expr.ts'
+import { add, type Expr, int, mul, type Search } from './expr.ts'
+import { mentions, substitute } from './expr-tree.ts'
 import { keyOf } from './keys.ts'
 import { linear } from './linear.ts'
 import type { Buffer, For } from './loops.ts'

@@ -1,5 +1,6 @@
 /** Copies of the spatial loops around an element, for setting it apart from the loops that combine into it. */
-import { type Expr, freeVars, mentions, substitute, variable } from './expr.ts'
+import { type Expr, variable } from './expr.ts'
+import { freeVars, mentions, substitute } from './expr-tree.ts'
 import type { For } from './loops.ts'
 import { closeOver } from './reductions.ts'
 import { type Body, stmt } from './tree.ts'

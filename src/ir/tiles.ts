@@ -1,7 +1,8 @@
 /** Addresses in declared memories: the last dimensions of a buffer are tiles, each held as the memory says. */
 import { invariant } from '../ast/diagnostic.ts'
 import { DTYPE_BYTES } from './dtype.ts'
-import { add, div, type Expr, int, mod, mul, substitute } from './expr.ts'
+import { add, div, type Expr, int, mod, mul } from './expr.ts'
+import { substitute } from './expr-tree.ts'
 import { coordinateName, type Memory } from './instr.ts'
 import { linear } from './linear.ts'
 import type { Buffer } from './loops.ts'

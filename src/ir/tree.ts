@@ -3,7 +3,8 @@
  * not change, so passes can test `===` for "nothing happened" and share memo tables.
  */
 import { invariant, unreachable } from '../ast/diagnostic.ts'
-import { type Expr, load, rewriteExpr } from './expr.ts'
+import { type Expr, load } from './expr.ts'
+import { rewriteExpr } from './expr-tree.ts'
 import type { Signals } from './instr.ts'
 import type { CallPiece, InstrCall } from './instr-call.ts'
 import type { For, Stmt } from './loops.ts'

@@ -2,7 +2,8 @@
  * Whether all threads of a block reach every barrier together, by what the text says alone: no condition and no
  * trip count around a barrier may differ between them. This is what WGSL's uniformity analysis asks for, too.
  */
-import { children, type Expr, type ThreadAxis } from './expr.ts'
+import type { Expr, ThreadAxis } from './expr.ts'
+import { children } from './expr-tree.ts'
 import type { Stmt } from './loops.ts'
 import { printExpr } from './print2.ts'
 import { type Body, hasBarrier, walkStmts } from './tree.ts'

@@ -9,17 +9,8 @@
 import { fail } from '../ast/diagnostic.ts'
 import { writesOf } from '../ir/accesses.ts'
 import { alloc, local, store, when } from '../ir/build.ts'
-import {
-  bool,
-  constant,
-  type Expr,
-  freeVars,
-  int,
-  type Load,
-  load,
-  mentions,
-  rewriteExpr,
-} from '../ir/expr.ts'
+import { bool, constant, type Expr, int, type Load, load } from '../ir/expr.ts'
+import { freeVars, mentions, rewriteExpr } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { reductionsOf } from '../ir/reductions.ts'

@@ -4,19 +4,8 @@
  */
 import { renameBound } from '../ir/bindings.ts'
 import { local, store, when, whenAll } from '../ir/build.ts'
-import {
-  children,
-  type Expr,
-  freeVars,
-  int,
-  type Load,
-  load,
-  lt,
-  mentions,
-  someExpr,
-  substitute,
-  variable,
-} from '../ir/expr.ts'
+import { type Expr, int, type Load, load, lt, variable } from '../ir/expr.ts'
+import { children, freeVars, mentions, someExpr, substitute } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, rewriteStmts, stmt } from '../ir/tree.ts'

@@ -4,22 +4,8 @@
  */
 import { accessesOf, writesOf } from '../ir/accesses.ts'
 import { boundVarsOf } from '../ir/bindings.ts'
-import {
-  add,
-  binary,
-  bool,
-  type Expr,
-  freeVars,
-  int,
-  load,
-  lt,
-  mentions,
-  type Search,
-  search,
-  select,
-  substitute,
-  walkExpr,
-} from '../ir/expr.ts'
+import { add, binary, bool, type Expr, int, load, lt, type Search, search, select } from '../ir/expr.ts'
+import { freeVars, mentions, substitute, walkExpr } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import { linear } from '../ir/linear.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'

@@ -3,7 +3,8 @@
  * changes with the loop that the blocks are iterations of.
  */
 import { accessesOf } from '../ir/accesses.ts'
-import { type Expr, int, mod, someExpr, variable } from '../ir/expr.ts'
+import { type Expr, int, mod, variable } from '../ir/expr.ts'
+import { someExpr } from '../ir/expr-tree.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, findLoop, walkStmts } from '../ir/tree.ts'
 

@@ -8,7 +8,8 @@
  * signals its own barrier brought has waited there.
  */
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
-import { freeVars, mentions, type ThreadAxis } from '../ir/expr.ts'
+import type { ThreadAxis } from '../ir/expr.ts'
+import { freeVars, mentions } from '../ir/expr-tree.ts'
 import { keyOf, sameExpr } from '../ir/keys.ts'
 import { lanesIn } from '../ir/lanes.ts'
 import { linear } from '../ir/linear.ts'

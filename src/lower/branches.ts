@@ -5,7 +5,8 @@
  * `x + 3 < d` where 4 divides x and d says `x < d`: the lanes of a vector are all there or none.
  */
 import { writesOf } from '../ir/accesses.ts'
-import { type Binary, binary, type Expr, int, rewriteExpr, someExpr } from '../ir/expr.ts'
+import { type Binary, binary, type Expr, int } from '../ir/expr.ts'
+import { rewriteExpr, someExpr } from '../ir/expr-tree.ts'
 import { divisorOfTerms, divisorsOf, gcd } from '../ir/facts.ts'
 import { keyOf } from '../ir/keys.ts'
 import { linear } from '../ir/linear.ts'

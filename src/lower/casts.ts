@@ -6,7 +6,8 @@
 
 import type { Dtype } from '../ir/dtype.ts'
 import { computeType, join } from '../ir/dtype.ts'
-import { call, cast, children, type Expr, withChildren } from '../ir/expr.ts'
+import { call, cast, type Expr } from '../ir/expr.ts'
+import { children, withChildren } from '../ir/expr-tree.ts'
 import type { Buffer } from '../ir/loops.ts'
 import { isCompare } from '../ir/ops.ts'
 import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'

@@ -1,6 +1,7 @@
 /** Copies of loops and their bodies. */
 import { boundVarsOf, renameBound, renameBuffer, substituteStmts } from '../ir/bindings.ts'
-import { type Expr, substitute, variable } from '../ir/expr.ts'
+import { type Expr, variable } from '../ir/expr.ts'
+import { substitute } from '../ir/expr-tree.ts'
 import type { For } from '../ir/loops.ts'
 import { type Body, stmt, walkStmts } from '../ir/tree.ts'
 import type { Names } from './names.ts'

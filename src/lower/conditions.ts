@@ -3,7 +3,8 @@
  * lanes stay outside of them, so that every thread that has to arrive does.
  */
 import { fail } from '../ast/diagnostic.ts'
-import { all, type Expr, freeVars, select, someExpr } from '../ir/expr.ts'
+import { all, type Expr, select } from '../ir/expr.ts'
+import { freeVars, someExpr } from '../ir/expr-tree.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 

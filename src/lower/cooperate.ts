@@ -14,11 +14,11 @@ import {
   lt,
   mod,
   mul,
-  substitute,
   THREAD_AXES,
   type ThreadAxis,
   variable,
 } from '../ir/expr.ts'
+import { substitute } from '../ir/expr-tree.ts'
 import { isTogether, lanesIn } from '../ir/lanes.ts'
 import type { For, Kernel2, Stmt, Store } from '../ir/loops.ts'
 import { type Body, bodiesOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'

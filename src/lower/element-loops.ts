@@ -8,18 +8,8 @@ import { fail } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import { substituteStmts } from '../ir/bindings.ts'
 import { evaluate } from '../ir/evaluate.ts'
-import {
-  builtin,
-  div,
-  type Expr,
-  int,
-  type Load,
-  load,
-  mentions,
-  mod,
-  substitute,
-  variable,
-} from '../ir/expr.ts'
+import { builtin, div, type Expr, int, type Load, load, mod, variable } from '../ir/expr.ts'
+import { mentions, substitute } from '../ir/expr-tree.ts'
 import { LANE, type Memory, SLOT, type TileText } from '../ir/instr.ts'
 import type { CallPiece, InstrCall } from '../ir/instr-call.ts'
 import type { Lanes } from '../ir/lanes.ts'

@@ -24,9 +24,9 @@ import {
   not,
   search,
   sub,
-  substitute,
   variable,
 } from '../ir/expr.ts'
+import { substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { type Groups, type Shares, shareNumber } from '../ir/shares.ts'
 import { type Body, stmt } from '../ir/tree.ts'

@@ -9,7 +9,8 @@
  */
 import { InternalError } from '../ast/diagnostic.ts'
 import { writesOf } from '../ir/accesses.ts'
-import { children, type Expr, freeVars, variable, withChildren } from '../ir/expr.ts'
+import { type Expr, variable } from '../ir/expr.ts'
+import { children, freeVars, withChildren } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, mapExprs, stmt, walkStmts } from '../ir/tree.ts'

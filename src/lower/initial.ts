@@ -10,7 +10,8 @@
 import { invariant } from '../ast/diagnostic.ts'
 import { type Axis, isDenseRoot } from '../ir/axis.ts'
 import { type Access, accessesOf } from '../ir/elaborate/accesses.ts'
-import { ceildiv, constant, type Expr, freeVars, mentions } from '../ir/expr.ts'
+import { ceildiv, constant, type Expr } from '../ir/expr.ts'
+import { freeVars, mentions } from '../ir/expr-tree.ts'
 import { keyOf, sameExpr } from '../ir/keys.ts'
 import type { Assign, Buffer1, Iter, Iteration, Kernel1, Reduce1, Stmt1 } from '../ir/stage1.ts'
 

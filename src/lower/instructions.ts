@@ -6,7 +6,8 @@
  * initialisation, conversion and write-back need no instruction.
  */
 import { fail, invariant } from '../ast/diagnostic.ts'
-import { add, builtin, type Expr, eq, int, mentions, mod, substitute } from '../ir/expr.ts'
+import { add, builtin, type Expr, eq, int, mod } from '../ir/expr.ts'
+import { mentions, substitute } from '../ir/expr-tree.ts'
 import { type Instr, LANE, meetingAt, type Placeholder, type Signals } from '../ir/instr.ts'
 import type { CallPiece, InstrCall } from '../ir/instr-call.ts'
 import { matchInstr } from '../ir/instr-match.ts'

@@ -14,10 +14,10 @@ import {
   int,
   lt,
   max,
-  rewriteExpr,
   THREAD_AXES,
   type ThreadAxis,
 } from '../ir/expr.ts'
+import { rewriteExpr } from '../ir/expr-tree.ts'
 import { sameExpr } from '../ir/keys.ts'
 import { isTogether, type Lanes, lanesIn } from '../ir/lanes.ts'
 import type { Buffer, Fill, For, Kernel2, Launch, PlanStep, Stmt } from '../ir/loops.ts'

@@ -4,7 +4,8 @@
  */
 import { type BufferAccess, targetsOf } from '../ir/accesses.ts'
 import { blockOf, type Space } from '../ir/blocks.ts'
-import { type Expr, freeVars, mentions, sub, substitute, type ThreadAxis, variable } from '../ir/expr.ts'
+import { type Expr, sub, type ThreadAxis, variable } from '../ir/expr.ts'
+import { freeVars, mentions, substitute } from '../ir/expr-tree.ts'
 import { isTogether, type Lanes } from '../ir/lanes.ts'
 import { linear, linearKey, rangeOf } from '../ir/linear.ts'
 import type { For } from '../ir/loops.ts'

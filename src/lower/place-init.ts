@@ -8,7 +8,8 @@
  */
 import { invariant } from '../ast/diagnostic.ts'
 import { when } from '../ir/build.ts'
-import { constant, type Expr, type Load, mentions, substitute } from '../ir/expr.ts'
+import { constant, type Expr, type Load } from '../ir/expr.ts'
+import { mentions, substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { type FoundReduce, initsOf } from '../ir/reductions.ts'
 import { spatialNest } from '../ir/spatial-nest.ts'

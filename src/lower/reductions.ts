@@ -2,7 +2,8 @@
  * Invariant reached: a reduction is a load, a combine and a store; only atomic ones are left, over one element.
  * Where lanes combine, each takes in what its partner has, at twice the distance every time.
  */
-import { cast, type Expr, load, substitute, variable } from '../ir/expr.ts'
+import { cast, type Expr, load, variable } from '../ir/expr.ts'
+import { substitute } from '../ir/expr-tree.ts'
 import type { Lanes, Reduce, Stmt } from '../ir/loops.ts'
 import { type Body, rewriteStmts, stmt } from '../ir/tree.ts'
 import type { Names } from './names.ts'

@@ -4,19 +4,8 @@
  * construction, so it may run where its result is then not used.
  */
 import { alloc, local, store, when } from '../ir/build.ts'
-import {
-  add,
-  binary,
-  type Expr,
-  int,
-  load,
-  lt,
-  rewriteExpr,
-  type Search,
-  someExpr,
-  sub,
-  variable,
-} from '../ir/expr.ts'
+import { add, binary, type Expr, int, load, lt, type Search, sub, variable } from '../ir/expr.ts'
+import { rewriteExpr, someExpr } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, mapExprs, rewriteStmts, stmt } from '../ir/tree.ts'

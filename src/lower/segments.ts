@@ -10,19 +10,8 @@
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import { alloc, local, when } from '../ir/build.ts'
-import {
-  add,
-  all,
-  bool,
-  type Expr,
-  int,
-  type Load,
-  load,
-  mentions,
-  mul,
-  substitute,
-  variable,
-} from '../ir/expr.ts'
+import { add, all, bool, type Expr, int, type Load, load, mul, variable } from '../ir/expr.ts'
+import { mentions, substitute } from '../ir/expr-tree.ts'
 import { linear } from '../ir/linear.ts'
 import type { For, Kernel2, LoopMode, Reduce, Stmt } from '../ir/loops.ts'
 import { segmentsOf } from '../ir/segments.ts'

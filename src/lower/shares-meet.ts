@@ -4,22 +4,8 @@
  * so that barriers fall between them.
  */
 import { alloc, store, when, whenAll } from '../ir/build.ts'
-import {
-  add,
-  and,
-  div,
-  type Expr,
-  eq,
-  int,
-  type Load,
-  load,
-  lt,
-  mentions,
-  mod,
-  mul,
-  substitute,
-  variable,
-} from '../ir/expr.ts'
+import { add, and, div, type Expr, eq, int, type Load, load, lt, mod, mul, variable } from '../ir/expr.ts'
+import { mentions, substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt } from '../ir/loops.ts'
 import { type Body, stmt } from '../ir/tree.ts'
 import { nestOf } from './clone.ts'

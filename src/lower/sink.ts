@@ -3,7 +3,7 @@
  * while the loop runs. What reads memory stays early: it takes time to arrive.
  */
 import { freeVarsOf } from '../ir/bindings.ts'
-import { someExpr } from '../ir/expr.ts'
+import { someExpr } from '../ir/expr-tree.ts'
 import type { Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, mapSame, withBodies } from '../ir/tree.ts'
 

@@ -13,9 +13,9 @@ import {
   type Search,
   select,
   sub,
-  substitute,
   variable,
 } from '../ir/expr.ts'
+import { substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt } from '../ir/loops.ts'
 import type { Segments } from '../ir/segments.ts'
 import { type Body, replaceStmt, stmt } from '../ir/tree.ts'

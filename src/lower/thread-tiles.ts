@@ -1,7 +1,8 @@
 /** Tiles that threads hold together, as what one thread has of them. */
 import { fail } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
-import { type Expr, freeVars, int, mentions } from '../ir/expr.ts'
+import { type Expr, int } from '../ir/expr.ts'
+import { freeVars, mentions } from '../ir/expr-tree.ts'
 import type { Memory } from '../ir/instr.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Lanes } from '../ir/lanes.ts'

@@ -4,7 +4,8 @@
  */
 import { writesOf } from '../ir/accesses.ts'
 import { substituteStmts } from '../ir/bindings.ts'
-import { type Expr, mentions, someExpr, variable } from '../ir/expr.ts'
+import { type Expr, variable } from '../ir/expr.ts'
+import { mentions, someExpr } from '../ir/expr-tree.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { type Body, hasBarrier, rewriteStmts, stmt } from '../ir/tree.ts'
 import type { Names } from './names.ts'

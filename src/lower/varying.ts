@@ -3,7 +3,8 @@
  * register or a name, or because a condition on it decides what was written.
  */
 import { targetsOf } from '../ir/accesses.ts'
-import { children, type Expr, type ThreadAxis } from '../ir/expr.ts'
+import type { Expr, ThreadAxis } from '../ir/expr.ts'
+import { children } from '../ir/expr-tree.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, exprsOf, walkStmts } from '../ir/tree.ts'
 

@@ -1,5 +1,6 @@
 /** Whether iterations of a spatial loop still run over different elements where it leaves reduction loops. */
-import { type Expr, freeVars } from '../ir/expr.ts'
+import type { Expr } from '../ir/expr.ts'
+import { freeVars } from '../ir/expr-tree.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { reductionsOf } from '../ir/reductions.ts'
 

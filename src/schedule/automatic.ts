@@ -5,7 +5,7 @@
  */
 import { SptError } from '../ast/diagnostic.ts'
 import { targetsOf } from '../ir/accesses.ts'
-import { freeVars, someExpr } from '../ir/expr.ts'
+import { freeVars, someExpr } from '../ir/expr-tree.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
 import { loopsOf, walkStmts } from '../ir/tree.ts'
 import { apply, type ScheduleState } from './state.ts'

@@ -4,20 +4,8 @@
  */
 import { invariant } from '../ast/diagnostic.ts'
 import { store, whenAll } from '../ir/build.ts'
-import {
-  add,
-  ceildiv,
-  div,
-  type Expr,
-  eq,
-  freeVars,
-  int,
-  load,
-  max,
-  sub,
-  substitute,
-  variable,
-} from '../ir/expr.ts'
+import { add, ceildiv, div, type Expr, eq, int, load, max, sub, variable } from '../ir/expr.ts'
+import { freeVars, substitute } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import { linear } from '../ir/linear.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'

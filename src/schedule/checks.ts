@@ -3,7 +3,8 @@
  * returns when all is well.
  */
 import { accessesOf, writesOf } from '../ir/accesses.ts'
-import { type Expr, freeVars, mentions, someExpr } from '../ir/expr.ts'
+import type { Expr } from '../ir/expr.ts'
+import { freeVars, mentions, someExpr } from '../ir/expr-tree.ts'
 import type { For, Reduce, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print2.ts'
 import type { Found } from '../ir/tree.ts'

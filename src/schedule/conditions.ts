@@ -1,6 +1,7 @@
 /** The conditions a statement stands under, and which of them can be said again outside of some loops. */
 import { writesOf } from '../ir/accesses.ts'
-import { all, type Expr, freeVars, not, someExpr } from '../ir/expr.ts'
+import { all, type Expr, not } from '../ir/expr.ts'
+import { freeVars, someExpr } from '../ir/expr-tree.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf } from '../ir/tree.ts'
 

@@ -1,7 +1,8 @@
 /** The loops by which the threads of a block fill a copy together. */
 import { renameBound, substituteStmts } from '../ir/bindings.ts'
 import { when } from '../ir/build.ts'
-import { add, all, type Expr, int, lt, mentions, mul, substitute, variable } from '../ir/expr.ts'
+import { add, all, type Expr, int, lt, mul, variable } from '../ir/expr.ts'
+import { mentions, substitute } from '../ir/expr-tree.ts'
 import { isMultiple } from '../ir/facts.ts'
 import { keyOf } from '../ir/keys.ts'
 import { linear } from '../ir/linear.ts'

@@ -4,20 +4,8 @@
  * are digits of one index (`io * 32 + it * 4 + ir`) are one dimension of it.
  */
 import { accessesOf, writesOf } from '../ir/accesses.ts'
-import {
-  add,
-  children,
-  div,
-  type Expr,
-  freeVars,
-  int,
-  mentions,
-  mod,
-  mul,
-  someExpr,
-  variable,
-  withChildren,
-} from '../ir/expr.ts'
+import { add, div, type Expr, int, mod, mul, variable } from '../ir/expr.ts'
+import { children, freeVars, mentions, someExpr, withChildren } from '../ir/expr-tree.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { closeOver } from '../ir/reductions.ts'
 import { bodiesOf, exprsOf, type Found } from '../ir/tree.ts'

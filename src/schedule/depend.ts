@@ -6,7 +6,8 @@
  * where it is true, what is written in common is combined by a reducer.
  */
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
-import { type Expr, freeVars, mentions, someExpr } from '../ir/expr.ts'
+import type { Expr } from '../ir/expr.ts'
+import { freeVars, mentions, someExpr } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { loopsOf, walkStmts } from '../ir/tree.ts'

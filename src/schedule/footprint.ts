@@ -4,7 +4,8 @@
  */
 import { writesOf } from '../ir/accesses.ts'
 import { when } from '../ir/build.ts'
-import { type Expr, freeVars, int, lt, mentions, someExpr, substitute, variable } from '../ir/expr.ts'
+import { type Expr, int, lt, variable } from '../ir/expr.ts'
+import { freeVars, mentions, someExpr, substitute } from '../ir/expr-tree.ts'
 import type { Memory } from '../ir/instr.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'

@@ -3,7 +3,8 @@
  * elements of a local buffer that nothing reads.
  */
 import { accessesOf } from '../ir/accesses.ts'
-import { children, constant, type Expr, freeVars, rewriteExpr, sub, substitute } from '../ir/expr.ts'
+import { constant, type Expr, sub } from '../ir/expr.ts'
+import { children, freeVars, rewriteExpr, substitute } from '../ir/expr-tree.ts'
 import { coordinateName } from '../ir/instr.ts'
 import { keyOf } from '../ir/keys.ts'
 import { linear, linearKey } from '../ir/linear.ts'

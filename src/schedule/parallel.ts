@@ -3,7 +3,8 @@
  * kernel that a step proposes; the refusal shows the kernel as it is.
  */
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
-import { type Expr, freeVars, mentions, substitute, type ThreadAxis, variable } from '../ir/expr.ts'
+import { type Expr, type ThreadAxis, variable } from '../ir/expr.ts'
+import { freeVars, mentions, substitute } from '../ir/expr-tree.ts'
 import { lanesIn } from '../ir/lanes.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { reductionsOf } from '../ir/reductions.ts'

@@ -1,5 +1,6 @@
 /** The nest after partial results: it adds them to their elements, in a fixed order. */
-import { add, type Expr, int, load, mentions, someExpr, sub, substitute, variable } from '../ir/expr.ts'
+import { add, type Expr, int, load, sub, variable } from '../ir/expr.ts'
+import { mentions, someExpr, substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print2.ts'
 import { closeOver } from '../ir/reductions.ts'

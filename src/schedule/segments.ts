@@ -1,5 +1,6 @@
 /** Where a monotone index expression reaches a value: what turns "all positions of row r" into a range. */
-import { type Expr, int, load, mentions, mul, search } from '../ir/expr.ts'
+import { type Expr, int, load, mul, search } from '../ir/expr.ts'
+import { mentions } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Kernel2 } from '../ir/loops.ts'
 import { monotone } from './depend.ts'

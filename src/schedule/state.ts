@@ -4,7 +4,8 @@
  */
 import { castDraft, produce } from 'immer'
 import { SptError } from '../ast/diagnostic.ts'
-import { int, substitute } from '../ir/expr.ts'
+import { int } from '../ir/expr.ts'
+import { substitute } from '../ir/expr-tree.ts'
 import type { Buffer, Fact, Kernel2 } from '../ir/loops.ts'
 import { loopsOf } from '../ir/tree.ts'
 import { type Consumed, Context } from './context.ts'

@@ -1,6 +1,7 @@
 /** Accesses to one buffer with the loops around them: finding them, and giving loads another meaning. */
 import { targetsOf } from '../ir/accesses.ts'
-import { children, type Expr, rewriteExpr } from '../ir/expr.ts'
+import type { Expr } from '../ir/expr.ts'
+import { children, rewriteExpr } from '../ir/expr-tree.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, mapExprs, stmt, withBodies } from '../ir/tree.ts'
 

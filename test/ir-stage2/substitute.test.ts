@@ -2,19 +2,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { evaluate } from '../../src/ir/evaluate.ts'
-import {
-  add,
-  div,
-  type Expr,
-  int,
-  max,
-  min,
-  mul,
-  select,
-  sub,
-  substitute,
-  variable,
-} from '../../src/ir/expr.ts'
+import { add, div, type Expr, int, max, min, mul, select, sub, variable } from '../../src/ir/expr.ts'
+import { substitute } from '../../src/ir/expr-tree.ts'
 
 const NAMES = ['i', 'j', 'k'] as const
 const leaf: fc.Arbitrary<Expr> = fc.oneof(

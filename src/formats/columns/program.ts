@@ -5,7 +5,8 @@
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { isFloat } from '../../ir/dtype.ts'
-import { children, type Expr } from '../../ir/expr.ts'
+import type { Expr } from '../../ir/expr.ts'
+import { children } from '../../ir/expr-tree.ts'
 import { keyOf } from '../../ir/keys.ts'
 import { type Interval, intervalOf } from './interval.ts'
 import { type Chunk, KERNELS, MATH, REAL } from './program-kernels.ts'

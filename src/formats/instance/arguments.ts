@@ -1,7 +1,8 @@
 /** Arguments of formats and compositions. */
 import { fail, type Span } from '../../ast/diagnostic.ts'
 import { isFloat } from '../../ir/dtype.ts'
-import { constant, type Expr, rewriteExpr, substitute, variable } from '../../ir/expr.ts'
+import { constant, type Expr, variable } from '../../ir/expr.ts'
+import { rewriteExpr, substitute } from '../../ir/expr-tree.ts'
 import { foldInt } from '../../ir/fold.ts'
 import type { FormatParam, OrderedFormat } from '../../ir/format.ts'
 

@@ -1,7 +1,8 @@
 /** A format with its arguments, over the axes of one kernel. */
 import { fail } from '../../ast/diagnostic.ts'
 import { MAX_BITMAP, type StoredAxis } from '../../ir/axis.ts'
-import { add, type Expr, freeVars, int, variable } from '../../ir/expr.ts'
+import { add, type Expr, int, variable } from '../../ir/expr.ts'
+import { freeVars } from '../../ir/expr-tree.ts'
 import type { Format, FormatInstance, Query, Sort, Table } from '../../ir/format.ts'
 import { type Arguments, type At, bindArguments, spanOf } from './arguments.ts'
 import { extentScope, type Scope, scopeOf, translate, translateQueries } from './names.ts'

@@ -1,7 +1,8 @@
 /** A format or composition with its arguments, over the axes of one kernel: `as` in full. */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
-import { all, constant, type Expr, freeVars, variable } from '../../ir/expr.ts'
+import { all, constant, type Expr, variable } from '../../ir/expr.ts'
+import { freeVars } from '../../ir/expr-tree.ts'
 import {
   type AnyFormat,
   type Format,

@@ -1,7 +1,8 @@
 /** Expressions of a format in the names of a kernel. */
 import { fail } from '../../ast/diagnostic.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
-import { children, type Expr, freeVars, load, variable, walkExpr, withChildren } from '../../ir/expr.ts'
+import { type Expr, load, variable } from '../../ir/expr.ts'
+import { children, freeVars, walkExpr, withChildren } from '../../ir/expr-tree.ts'
 import type { OrderedFormat, Query } from '../../ir/format.ts'
 import { keyOfQuestion, operandsOf } from '../../ir/queries.ts'
 import { type Arguments, segments, signature, spanOf } from './arguments.ts'

@@ -1,7 +1,8 @@
 /** Coordinates of small tensors, and of the corners of blocks in larger ones. */
 import type { StoredAxis } from '../../ir/axis.ts'
 import { evaluate } from '../../ir/evaluate.ts'
-import { type Expr, freeVars } from '../../ir/expr.ts'
+import type { Expr } from '../../ir/expr.ts'
+import { freeVars } from '../../ir/expr-tree.ts'
 import { applyMap } from '../columns/coordmap.ts'
 
 /** Largest size that is tried for every combination, by how many sizes there are. */

@@ -4,7 +4,8 @@
  */
 import { fail } from '../../ast/diagnostic.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
-import { type Expr, freeVars, someExpr, walkExpr } from '../../ir/expr.ts'
+import type { Expr } from '../../ir/expr.ts'
+import { freeVars, someExpr, walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance, PartTree } from '../../ir/format.ts'
 import { keyOf } from '../../ir/keys.ts'
 import { applyMap, point } from '../columns/coordmap.ts'

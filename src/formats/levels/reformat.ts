@@ -2,7 +2,8 @@
 import { fail } from '../../ast/diagnostic.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
 import { evaluate } from '../../ir/evaluate.ts'
-import { type Expr, freeVars } from '../../ir/expr.ts'
+import type { Expr } from '../../ir/expr.ts'
+import { freeVars } from '../../ir/expr-tree.ts'
 import type { Storage } from '../storage.ts'
 import { type BuildInput, buildStorage } from './build.ts'
 

@@ -2,7 +2,7 @@
 import { fail } from '../../ast/diagnostic.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
 import { evaluate } from '../../ir/evaluate.ts'
-import { freeVars } from '../../ir/expr.ts'
+import { freeVars } from '../../ir/expr-tree.ts'
 import type { FormatInstance, PartInstance } from '../../ir/format.ts'
 import { applyMap, firstDifference, neverOverflows, point } from '../columns/coordmap.ts'
 import { firstBeyond } from '../columns/digits.ts'

@@ -1,6 +1,7 @@
 /** Conditions as alternatives of literals, and proofs that some of them cannot hold together. */
 import { isFloat } from '../../ir/dtype.ts'
-import { children, type Expr } from '../../ir/expr.ts'
+import type { Expr } from '../../ir/expr.ts'
+import { children } from '../../ir/expr-tree.ts'
 import { keyOf } from '../../ir/keys.ts'
 import { type CompareOp, isCompare } from '../../ir/ops.ts'
 import { assuming, type Facts, formOf, neverNegative } from './prove-facts.ts'

@@ -1,6 +1,7 @@
 /** What is known of the names in maps and conditions, and proofs that a form is never negative. */
 import type { StoredAxis } from '../../ir/axis.ts'
-import { type Expr, freeVars } from '../../ir/expr.ts'
+import type { Expr } from '../../ir/expr.ts'
+import { freeVars } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Query } from '../../ir/format.ts'
 import { keyOf } from '../../ir/keys.ts'
 import {

@@ -5,7 +5,8 @@
  * Arithmetic is that of exact integers. Lists are taken to ascend from 0 to the extent that they cut.
  */
 import type { StoredAxis } from '../../ir/axis.ts'
-import { type Expr, freeVars, substitute } from '../../ir/expr.ts'
+import type { Expr } from '../../ir/expr.ts'
+import { freeVars, substitute } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import { alternatives, type Conjunction, impossible, product } from './prove-conditions.ts'
 import { type Facts, formOf, neverNegative } from './prove-facts.ts'

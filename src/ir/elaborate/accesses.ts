@@ -1,7 +1,8 @@
 /** Every access of a body with the iterators around it: what the rules about S and R look at. */
 import type { Span } from '../../ast/diagnostic.ts'
 import type { Axis } from '../axis.ts'
-import { type Expr, type Load, substitute, walkExpr } from '../expr.ts'
+import type { Expr, Load } from '../expr.ts'
+import { substitute, walkExpr } from '../expr-tree.ts'
 import type { Iter, Stmt1 } from '../stage1.ts'
 
 /** An iterator that is open, with the coordinates it brings: one, or one for each member of a fused axis. */

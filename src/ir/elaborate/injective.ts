@@ -4,7 +4,8 @@
  * ii < b), by quotient and remainder (`i / b`, `i % b`), or as where a permutation is loaded (`row[i * b + ii]`).
  */
 import { type Axis, isStored, repeats } from '../axis.ts'
-import { type Expr, mentions, mul } from '../expr.ts'
+import { type Expr, mul } from '../expr.ts'
+import { mentions } from '../expr-tree.ts'
 import { keyOf, sameExpr } from '../keys.ts'
 import type { Access } from './accesses.ts'
 import { linearOf } from './linear.ts'

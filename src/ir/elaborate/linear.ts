@@ -1,5 +1,6 @@
 /** Linear forms: `Σ coefficient · variable + rest`, for proofs about index expressions. */
-import { add, type Expr, freeVars, int, mul, neg } from '../expr.ts'
+import { add, type Expr, int, mul, neg } from '../expr.ts'
+import { freeVars } from '../expr-tree.ts'
 
 export interface Linear {
   /** Coefficients do not mention the variables. Zero coefficients are left out. */

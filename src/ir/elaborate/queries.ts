@@ -4,7 +4,8 @@
  * together renames them.
  */
 import type { Span } from '../../ast/diagnostic.ts'
-import { type Expr, freeVars, type Var, variable } from '../expr.ts'
+import { type Expr, type Var, variable } from '../expr.ts'
+import { freeVars } from '../expr-tree.ts'
 import type { Query } from '../format.ts'
 import { keyOfQuestion, operandsOf, type Question } from '../queries.ts'
 

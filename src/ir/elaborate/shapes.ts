@@ -1,5 +1,6 @@
 /** When two extents are provably not the same: what makes an index a mistake. */
-import { type Expr, freeVars, sub } from '../expr.ts'
+import { type Expr, sub } from '../expr.ts'
+import { freeVars } from '../expr-tree.ts'
 import { sameExpr } from '../keys.ts'
 import { linearOf } from './linear.ts'
 

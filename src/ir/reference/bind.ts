@@ -1,7 +1,8 @@
 /** From what the caller hands over to placed tensors. */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import { type Axis, chainTo, isDenseChain, isStored, parentOf, type StoredAxis } from '../axis.ts'
-import { type Expr, freeVars } from '../expr.ts'
+import type { Expr } from '../expr.ts'
+import { freeVars } from '../expr-tree.ts'
 import type { Buffer1, Kernel1 } from '../stage1.ts'
 import { compileExpr, type Thunk } from './expressions.ts'
 import { isCoords, type RefCoords, type RefDense, type RefInputs } from './inputs.ts'

@@ -4,7 +4,8 @@
  * written and read at that iterator, bare, on the same dimension.
  */
 import { type Axis, isStored, parentOf } from '../axis.ts'
-import { type Expr, type Load, walkExpr } from '../expr.ts'
+import type { Expr, Load } from '../expr.ts'
+import { walkExpr } from '../expr-tree.ts'
 import type { Iter, Kernel1, Stmt1 } from '../stage1.ts'
 import type { RefOptions } from './inputs.ts'
 

@@ -1,7 +1,8 @@
 /** Statements of Stage I as closures. */
 import { invariant, unreachable } from '../../ast/diagnostic.ts'
 import { isStored, parentOf } from '../axis.ts'
-import { type Expr, freeVars } from '../expr.ts'
+import type { Expr } from '../expr.ts'
+import { freeVars } from '../expr-tree.ts'
 import { isBuiltinReducer, type Monoid } from '../monoid.ts'
 import type { Iter, Iteration, Reduce1, Stmt1 } from '../stage1.ts'
 import { compileTarget, type Target } from './access.ts'

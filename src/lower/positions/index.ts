@@ -14,7 +14,8 @@ import {
   isStored,
   maskOf,
 } from '../../ir/axis.ts'
-import { add, all, constant, type Expr, freeVars, ge, int, load, mul, rewriteExpr } from '../../ir/expr.ts'
+import { add, all, constant, type Expr, ge, int, load, mul } from '../../ir/expr.ts'
+import { freeVars, rewriteExpr } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../ir/loops.ts'
 import type { Access, Buffer1, Iteration, Kernel1, Param, Stmt1 } from '../../ir/stage1.ts'
 import { deriveInitialisation } from '../initial.ts'

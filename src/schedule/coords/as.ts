@@ -10,7 +10,7 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { instantiate } from '../../formats/instance/instantiate.ts'
 import { repeats, type StoredAxis } from '../../ir/axis.ts'
-import { freeVars } from '../../ir/expr.ts'
+import { freeVars } from '../../ir/expr-tree.ts'
 import type { Buffer1, Iteration, Kernel1, Param, Reformat, Stmt1 } from '../../ir/stage1.ts'
 import { distribute, enters, isNest } from './distribute.ts'
 import { iterationsOf } from './find.ts'

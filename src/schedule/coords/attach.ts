@@ -4,7 +4,8 @@
  * (SparseTIR's attach, as a step that cannot change the result).
  */
 import { type AttachedAxis, isDenseRoot, parentOf } from '../../ir/axis.ts'
-import { type Expr, mentions, variable } from '../../ir/expr.ts'
+import { type Expr, variable } from '../../ir/expr.ts'
+import { mentions } from '../../ir/expr-tree.ts'
 import { sameExpr } from '../../ir/keys.ts'
 import { rewriteBody1 } from '../../ir/rewrite1.ts'
 import type { If1, Kernel1 } from '../../ir/stage1.ts'

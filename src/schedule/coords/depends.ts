@@ -1,5 +1,6 @@
 /** What an expression of a format depends on, through queries: old axes by name. */
-import { type Expr, freeVars } from '../../ir/expr.ts'
+import type { Expr } from '../../ir/expr.ts'
+import { freeVars } from '../../ir/expr-tree.ts'
 import type { Query } from '../../ir/format.ts'
 
 /**

@@ -6,7 +6,8 @@
  * what it read unchanged.
  */
 import { fail } from '../../ast/diagnostic.ts'
-import { type Expr, freeVars, not, someExpr, substitute } from '../../ir/expr.ts'
+import { type Expr, not } from '../../ir/expr.ts'
+import { freeVars, someExpr, substitute } from '../../ir/expr-tree.ts'
 import type { Iter, Iteration, Let1, Stmt1 } from '../../ir/stage1.ts'
 import type { At } from './split.ts'
 

@@ -5,19 +5,8 @@
  */
 import type { Diagnostic } from '../../ast/diagnostic.ts'
 import { isStored, parentOf, type StoredAxis } from '../../ir/axis.ts'
-import {
-  add,
-  type Expr,
-  freeVars,
-  ge,
-  int,
-  type Load,
-  load,
-  lt,
-  rewriteExpr,
-  variable,
-  walkExpr,
-} from '../../ir/expr.ts'
+import { add, type Expr, ge, int, type Load, load, lt, variable } from '../../ir/expr.ts'
+import { freeVars, rewriteExpr, walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import { sameExpr } from '../../ir/keys.ts'
 import type { Iter, Iteration, IterKind, Stmt1 } from '../../ir/stage1.ts'

@@ -4,21 +4,8 @@
  * then it is the only part that holds anything but the fill value.
  */
 import { fail } from '../../ast/diagnostic.ts'
-import {
-  all,
-  binary,
-  constant,
-  type Expr,
-  eq,
-  freeVars,
-  ge,
-  int,
-  type Load,
-  load,
-  lt,
-  select,
-  substitute,
-} from '../../ir/expr.ts'
+import { all, binary, constant, type Expr, eq, ge, int, type Load, load, lt, select } from '../../ir/expr.ts'
+import { freeVars, substitute } from '../../ir/expr-tree.ts'
 import type { FormatInstance, PartTree, Query } from '../../ir/format.ts'
 import type { Split, SplitBuffer } from './split.ts'
 

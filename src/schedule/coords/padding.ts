@@ -5,7 +5,8 @@
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { isPadded, parentOf, type StoredAxis } from '../../ir/axis.ts'
-import { constant, type Expr, type Load, rewriteExpr, walkExpr } from '../../ir/expr.ts'
+import { constant, type Expr, type Load } from '../../ir/expr.ts'
+import { rewriteExpr, walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
 import { keyOf, sameExpr } from '../../ir/keys.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../../ir/stage1.ts'

@@ -5,7 +5,8 @@
  * only the nest uses become one for each part.
  */
 import { repeats } from '../../ir/axis.ts'
-import { type Expr, freeVars, load, walkExpr } from '../../ir/expr.ts'
+import { type Expr, load } from '../../ir/expr.ts'
+import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
 import type { PartTree, Query } from '../../ir/format.ts'
 import { rewriteBody1 } from '../../ir/rewrite1.ts'
 import type { Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'

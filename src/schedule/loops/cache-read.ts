@@ -1,5 +1,6 @@
 import { INT_RANGE, isFloat, isInt } from '../../ir/dtype.ts'
-import { constant, type Expr, int, load, substitute, variable } from '../../ir/expr.ts'
+import { constant, type Expr, int, load, variable } from '../../ir/expr.ts'
+import { substitute } from '../../ir/expr-tree.ts'
 import { coordinateName } from '../../ir/instr.ts'
 import type { Buffer, For, Stmt } from '../../ir/loops.ts'
 import { replaceLoop, stmt } from '../../ir/tree.ts'

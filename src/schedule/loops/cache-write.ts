@@ -1,5 +1,6 @@
 import { accessesOf } from '../../ir/accesses.ts'
-import { cast, type Expr, freeVars, int, load } from '../../ir/expr.ts'
+import { cast, type Expr, int, load } from '../../ir/expr.ts'
+import { freeVars } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import { isBuiltinReducer, type Monoid, widened } from '../../ir/monoid.ts'
 import { type Body, type Found, replaceLoop, replaceStmt, stmt } from '../../ir/tree.ts'

@@ -1,5 +1,6 @@
 import { accessesOf } from '../../ir/accesses.ts'
-import { type Expr, freeVars, load, mentions, someExpr, variable } from '../../ir/expr.ts'
+import { type Expr, load, variable } from '../../ir/expr.ts'
+import { freeVars, mentions, someExpr } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print2.ts'
 import { initLoops, reductionsOf } from '../../ir/reductions.ts'

@@ -4,7 +4,8 @@
  */
 import { accessesOf, writesOf } from '../../ir/accesses.ts'
 import { substituteStmts } from '../../ir/bindings.ts'
-import { ceildiv, type Expr, freeVars, int, mentions, substitute, variable } from '../../ir/expr.ts'
+import { ceildiv, type Expr, int, variable } from '../../ir/expr.ts'
+import { freeVars, mentions, substitute } from '../../ir/expr-tree.ts'
 import { isMultiple } from '../../ir/facts.ts'
 import { keyOf } from '../../ir/keys.ts'
 import { linear, linearKey } from '../../ir/linear.ts'

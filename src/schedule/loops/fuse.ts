@@ -1,5 +1,6 @@
 import { substituteStmts } from '../../ir/bindings.ts'
-import { div, type Expr, mentions, mod, mul, variable } from '../../ir/expr.ts'
+import { div, type Expr, mod, mul, variable } from '../../ir/expr.ts'
+import { mentions } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
 import { loopsOf, replaceLoop, stmt } from '../../ir/tree.ts'
 import { checkPerfectChain, checkRectangular, checkSerial } from '../checks.ts'

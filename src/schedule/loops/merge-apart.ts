@@ -7,23 +7,8 @@
  */
 import { accessesOf, type BufferAccess } from '../../ir/accesses.ts'
 import { store, when, whenAll } from '../../ir/build.ts'
-import {
-  add,
-  all,
-  binary,
-  constant,
-  div,
-  type Expr,
-  freeVars,
-  int,
-  load,
-  lt,
-  mentions,
-  search,
-  select,
-  substitute,
-  walkExpr,
-} from '../../ir/expr.ts'
+import { add, all, binary, constant, div, type Expr, int, load, lt, search, select } from '../../ir/expr.ts'
+import { freeVars, mentions, substitute, walkExpr } from '../../ir/expr-tree.ts'
 import { sameExpr } from '../../ir/keys.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../../ir/loops.ts'
 import { isBuiltinReducer } from '../../ir/monoid.ts'

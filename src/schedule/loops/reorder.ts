@@ -1,4 +1,4 @@
-import { freeVars } from '../../ir/expr.ts'
+import { freeVars } from '../../ir/expr-tree.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
 import { replaceLoop, stmt } from '../../ir/tree.ts'
 import { meetingOutside } from '../apart.ts'

@@ -1,4 +1,5 @@
-import { type Expr, int, rewriteExpr } from '../../ir/expr.ts'
+import { type Expr, int } from '../../ir/expr.ts'
+import { rewriteExpr } from '../../ir/expr-tree.ts'
 import type { Fact } from '../../ir/loops.ts'
 import { type Body, rewriteStmts } from '../../ir/tree.ts'
 import { withoutHeld } from '../held.ts'

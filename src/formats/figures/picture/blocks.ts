@@ -1,6 +1,7 @@
 /** What makes blocks of a part, and where its tensor is cut: from axes, maps and conditions. */
 import { hasIndices, parentOf } from '../../../ir/axis.ts'
-import { type Expr, freeVars } from '../../../ir/expr.ts'
+import type { Expr } from '../../../ir/expr.ts'
+import { freeVars } from '../../../ir/expr-tree.ts'
 import type { Instance, PartTree } from '../../../ir/format.ts'
 import { applyMap } from '../../columns/coordmap.ts'
 import type { Given } from '../../given.ts'

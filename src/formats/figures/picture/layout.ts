@@ -2,7 +2,7 @@
  * How the elements of a part lie in the plane: each level puts the segments below its positions side by side or on
  * top of each other, so that rows of one width make a box, slices lines of unequal boxes, blocks small boxes.
  */
-import { freeVars } from '../../../ir/expr.ts'
+import { freeVars } from '../../../ir/expr-tree.ts'
 import type { StoredPart } from '../../parts/convert.ts'
 import type { Level, Storage } from '../../storage.ts'
 

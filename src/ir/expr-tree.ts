@@ -1,0 +1,107 @@
+/**
+ * Walking and rewriting expressions. Nodes are rebuilt by their constructors, which fold; what does not change keeps its
+ * identity.
+ */
+import { binary, call, cast, type Expr, load, neg, not, search, select } from './expr.ts'
+
+/** The direct operands of a node, in evaluation order. */
+export function children(e: Expr): readonly Expr[] {
+  switch (e.kind) {
+    case 'const':
+    case 'var':
+    case 'builtin':
+      return []
+    case 'unary':
+    case 'cast':
+      return [e.x]
+    case 'binary':
+      return [e.a, e.b]
+    case 'call':
+      return e.args
+    case 'select':
+      return [e.cond, e.then, e.else]
+    case 'load':
+      return e.index
+    case 'search':
+      return [e.lo, e.hi, e.value]
+  }
+}
+
+/** Rebuilds a node over new operands through the normalising constructors; the same operands give the same node. */
+export function withChildren(e: Expr, xs: readonly Expr[]): Expr {
+  const old = children(e)
+  if (old.every((c, k) => c === xs[k])) return e
+  switch (e.kind) {
+    case 'const':
+    case 'var':
+    case 'builtin':
+      return e
+    case 'unary':
+      return e.op === 'neg' ? neg(xs[0]!, e.span) : not(xs[0]!, e.span)
+    case 'cast':
+      return cast(xs[0]!, e.dtype, e.span)
+    case 'binary':
+      return binary(e.op, xs[0]!, xs[1]!, e.span)
+    case 'call':
+      return call(e.fn, xs, e.span)
+    case 'select':
+      return select(xs[0]!, xs[1]!, xs[2]!, e.span)
+    case 'load':
+      return load(e.buffer, xs, e.dtype, e.span)
+    case 'search':
+      return search(e.method, e.buffer, xs[0]!, xs[1]!, xs[2]!)
+  }
+}
+
+/**
+ * Bottom-up rewrite; `visit` returns `undefined` for "unchanged". Shared subtrees are rewritten once, and what a node
+ * folds to is not visited again: `i + k` under `i → j, j → 5, k → 0` is `j`.
+ */
+export function rewriteExpr(
+  e: Expr,
+  visit: (e: Expr) => Expr | undefined,
+  memo: Map<Expr, Expr> = new Map(),
+): Expr {
+  const done = memo.get(e)
+  if (done) return done
+  const operands = children(e).map((c) => rewriteExpr(c, visit, memo))
+  const rebuilt = withChildren(e, operands)
+  const folded = rebuilt !== e && operands.some((x) => x === rebuilt || children(x).includes(rebuilt))
+  const result = folded ? rebuilt : (visit(rebuilt) ?? rebuilt)
+  memo.set(e, result)
+  return result
+}
+
+/** Replaces variables by name. */
+export function substitute(e: Expr, map: ReadonlyMap<string, Expr>): Expr {
+  if (map.size === 0) return e
+  return rewriteExpr(e, (x) => (x.kind === 'var' ? map.get(x.name) : undefined))
+}
+
+export function someExpr(e: Expr, test: (e: Expr) => boolean): boolean {
+  return test(e) || children(e).some((c) => someExpr(c, test))
+}
+
+export function walkExpr(e: Expr, visit: (e: Expr) => void): void {
+  visit(e)
+  for (const c of children(e)) walkExpr(c, visit)
+}
+
+const freeCache = new WeakMap<Expr, ReadonlySet<string>>()
+/** Names of the variables an expression mentions; hardware indices count by their axis name. */
+export function freeVars(e: Expr): ReadonlySet<string> {
+  const known = freeCache.get(e)
+  if (known) return known
+  let out: ReadonlySet<string>
+  if (e.kind === 'var') out = new Set([e.name])
+  else if (e.kind === 'builtin') out = new Set([e.axis])
+  else {
+    const set = new Set<string>()
+    for (const c of children(e)) for (const v of freeVars(c)) set.add(v)
+    out = set
+  }
+  freeCache.set(e, out)
+  return out
+}
+
+export const mentions = (e: Expr, name: string): boolean => freeVars(e).has(name)
