@@ -11,7 +11,9 @@ import { overlapsOf, plainText, withWait } from '../overlap.ts'
 import { Printer } from '../printer.ts'
 import { placeShared, type SharedMemory } from '../shared-memory.ts'
 import type { Helpers, Target } from '../target.ts'
-import { CUDA, CUDA_MEMORY, MATRIX, OVERLAP } from '../targets/cuda.ts'
+import { CUDA } from '../targets/cuda.ts'
+import { CUDA_MEMORY } from '../targets/cuda-elements.ts'
+import { MATRIX, OVERLAP } from '../targets/cuda-helpers.ts'
 
 export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
   const helpers: Helpers = new Map()

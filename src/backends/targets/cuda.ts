@@ -1,7 +1,18 @@
 /** CUDA C++ for NVRTC and nvcc, with no headers: half types are unpacked by hand. */
 import { DTYPE_BYTES, type Dtype, INT_RANGE, isFloat, isHalf, isInt } from '../../ir/dtype.ts'
 import type { MathFn } from '../../ir/ops.ts'
-import type { Helpers, Target } from '../target.ts'
+import type { Target } from '../target.ts'
+import {
+  CUDA_MEMORY,
+  fromMemory,
+  lane,
+  REGISTER,
+  toMemory,
+  vectorOf,
+  vectorType,
+  WIDTHS,
+} from './cuda-elements.ts'
+import { HELPER, MATRIX, need, OVERLAP } from './cuda-helpers.ts'
 
 const RESERVED = new Set(
   `alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires return short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq blockIdx blockDim threadIdx gridDim warpSize main expf logf sqrtf rsqrtf fabsf sinf cosf tanhf floorf ceilf rintf powf erff exp log sqrt rsqrt fabs sin cos tanh floor ceil rint pow erf min max abs atomicAdd atomicMin atomicMax atomicCAS linux unix block_x block_y block_z old_bits seen cell byte shift element shared_memory NULL NAN EOF INFINITY BUFSIZ MAXFLOAT NZERO NFDBITS SNAN SNANF SNANL HUGE_VAL RAND_MAX M_PI M_E FP_NAN FP_ZERO FP_NORMAL INT_MAX INT_MIN UINT_MAX LONG_MAX LONG_MIN ULONG_MAX CHAR_MAX CHAR_MIN CHAR_BIT SHRT_MAX SHRT_MIN SEEK_SET SEEK_CUR SEEK_END BIG_ENDIAN LITTLE_ENDIAN BYTE_ORDER PATH_MAX NAME_MAX TMP_MAX EXIT_SUCCESS EXIT_FAILURE stdin stdout stderr errno assert math_errhandling`.split(
@@ -9,95 +20,8 @@ const RESERVED = new Set(
   ),
 )
 
-/** Element types in memory and in parameter lists. */
-export const CUDA_MEMORY: Readonly<Record<Dtype, string>> = {
-  f64: 'double',
-  f32: 'float',
-  f16: 'unsigned short',
-  bf16: 'unsigned short',
-  i32: 'int',
-  u32: 'unsigned',
-  i8: 'signed char',
-  u8: 'unsigned char',
-  bool: 'unsigned char',
-}
-
-const REGISTER: Readonly<Record<Dtype, string>> = {
-  ...CUDA_MEMORY,
-  f16: 'float',
-  bf16: 'float',
-  i8: 'int',
-  u8: 'int',
-  bool: 'bool',
-}
-
-const HELPER: Readonly<Record<string, string>> = {
-  f16_to_f32:
-    'static __device__ __forceinline__ float f16_to_f32(unsigned short h) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h)); return f; }',
-  f32_to_f16:
-    'static __device__ __forceinline__ unsigned short f32_to_f16(float f) { unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f)); return h; }',
-  bf16_to_f32:
-    'static __device__ __forceinline__ float bf16_to_f32(unsigned short h) { return __uint_as_float((unsigned)h << 16); }',
-  f32_to_bf16: `static __device__ __forceinline__ unsigned short f32_to_bf16(float f) {
-  unsigned u = __float_as_uint(f);
-  return f != f ? 0x7fc0 : (unsigned short)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
-}`,
-  // fminf and fmaxf drop NaN.
-  min_of:
-    'template <typename T> static __device__ __forceinline__ T min_of(T a, T b) { return a != a || a < b ? a : b; }',
-  max_of:
-    'template <typename T> static __device__ __forceinline__ T max_of(T a, T b) { return a != a || a > b ? a : b; }',
-  to_int: `template <typename T, typename F> static __device__ __forceinline__ T to_int(F x, F lo, F hi, T least, T most) {
-  return x != x ? T(0) : x <= lo ? least : x >= hi ? most : T(x);
-}`,
-  // The mask of the thread's group of N lanes: lanes outside of it may be elsewhere.
-  lanes:
-    'template <int N> static __device__ __forceinline__ unsigned lanes() { unsigned lane; asm("mov.u32 %0, %%laneid;" : "=r"(lane)); return ((1u << N) - 1u) << (lane & ~(N - 1u)); }',
-  // Vectors are added at once from compute capability 9.0 on, to memory that is known to be global.
-  add_4: `static __device__ __forceinline__ void add_4(float* to, float x, float y, float z, float w) {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)), "f"(x), "f"(y), "f"(z), "f"(w) : "memory");
-#else
-  atomicAdd(to, x), atomicAdd(to + 1, y), atomicAdd(to + 2, z), atomicAdd(to + 3, w);
-#endif
-}`,
-  add_2: `static __device__ __forceinline__ void add_2(float* to, float x, float y) {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(to)), "f"(x), "f"(y) : "memory");
-#else
-  atomicAdd(to, x), atomicAdd(to + 1, y);
-#endif
-}`,
-  sign: 'template <typename T> static __device__ __forceinline__ T sign_of(T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : x; }',
-}
-
-const overlap = (name: string, instruction: string) => ({
-  name,
-  text: `static __device__ __forceinline__ void ${name}() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("${instruction};" ::: "memory");
-#endif
-}`,
-})
-
-/** Launches that overlap (`overlap.ts`): the next one may begin; what the one before did is there. */
-export const OVERLAP = {
-  begin: overlap('begin_next_launch', 'griddepcontrol.launch_dependents'),
-  wait: overlap('await_last_launch', 'griddepcontrol.wait'),
-}
-
-/** What the driver makes of a matrix (`CUtensorMap`), opaque in texts. */
-export const MATRIX = {
-  name: 'Matrix',
-  text: 'struct __align__(64) Matrix { unsigned long long words[16]; };',
-  /** The copies that follow find the description in a cache. */
-  prefetch: (name: string) => `asm volatile("prefetch.tensormap [%0];" :: "l"(&${name}) : "memory");`,
-}
-
 /** Lanes of a warp. */
 export const WARP = 32
-
-const need = (helpers: Helpers, name: string): void => void helpers.set(name, HELPER[name]!)
 
 const MATH: Readonly<Record<MathFn, string>> = {
   exp: 'exp',
@@ -126,63 +50,7 @@ const NATIVE_ATOMIC: Readonly<Record<string, readonly [fn: string, types: readon
   max: ['atomicMax', ['i32', 'u32']],
 }
 
-const fromMemory = (t: Dtype, text: string, helpers: Helpers): string => {
-  if (isHalf(t)) {
-    need(helpers, `${t}_to_f32`)
-    return `${t}_to_f32(${text})`
-  }
-  return t === 'bool' ? `(${text} != 0)` : t === 'i8' || t === 'u8' ? `(int)${text}` : text
-}
-
-const toMemory = (t: Dtype, text: string, helpers: Helpers): string => {
-  if (isHalf(t)) {
-    need(helpers, `f32_to_${t}`)
-    return `f32_to_${t}(${text})`
-  }
-  return t === 'bool'
-    ? `(unsigned char)(${text} ? 1 : 0)`
-    : t === 'i8' || t === 'u8'
-      ? `(${CUDA_MEMORY[t]})(${text})`
-      : text
-}
-
-const WIDTHS: Readonly<Record<Dtype, readonly number[]>> = {
-  f64: [2],
-  f32: [4, 2],
-  i32: [4, 2],
-  u32: [4, 2],
-  f16: [8, 4, 2],
-  bf16: [8, 4, 2],
-  i8: [],
-  u8: [],
-  bool: [],
-}
-
-const WORDS = ['x', 'y', 'z', 'w'] as const
-
-/** A vector type of the element's, or of the words that hold half types. */
-function vectorType(t: Dtype, count: number): string {
-  if (isHalf(t)) return count === 2 ? 'unsigned' : `uint${count / 2}`
-  return `${t === 'f32' ? 'float' : t === 'f64' ? 'double' : t === 'u32' ? 'uint' : 'int'}${count}`
-}
-
 const paren = (index: string): string => (/^\w+$/.test(index) ? index : `(${index})`)
-
-function lane(t: Dtype, vector: string, k: number, count: number, helpers: Helpers): string {
-  if (!isHalf(t)) return `${vector}.${WORDS[k]}`
-  const word = count === 2 ? vector : `${vector}.${WORDS[k >> 1]}`
-  return fromMemory(t, `(unsigned short)(${k % 2 === 0 ? word : `${word} >> 16`})`, helpers)
-}
-
-function vectorOf(t: Dtype, values: readonly string[], helpers: Helpers): string {
-  if (!isHalf(t)) return `make_${vectorType(t, values.length)}(${values.join(', ')})`
-  const half = (k: number): string => `(unsigned)${toMemory(t, values[k]!, helpers)}`
-  const words = Array.from(
-    { length: values.length / 2 },
-    (_, k) => `${half(2 * k)} | (${half(2 * k + 1)} << 16)`,
-  )
-  return words.length === 1 ? words[0]! : `make_uint${words.length}(${words.join(', ')})`
-}
 
 export const CUDA: Target = {
   name: 'cuda',

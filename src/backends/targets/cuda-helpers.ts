@@ -1,0 +1,67 @@
+/** Functions and types that CUDA texts define where they need them. */
+import type { Helpers } from '../target.ts'
+
+export const HELPER: Readonly<Record<string, string>> = {
+  f16_to_f32:
+    'static __device__ __forceinline__ float f16_to_f32(unsigned short h) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h)); return f; }',
+  f32_to_f16:
+    'static __device__ __forceinline__ unsigned short f32_to_f16(float f) { unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f)); return h; }',
+  bf16_to_f32:
+    'static __device__ __forceinline__ float bf16_to_f32(unsigned short h) { return __uint_as_float((unsigned)h << 16); }',
+  f32_to_bf16: `static __device__ __forceinline__ unsigned short f32_to_bf16(float f) {
+  unsigned u = __float_as_uint(f);
+  return f != f ? 0x7fc0 : (unsigned short)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
+}`,
+  // fminf and fmaxf drop NaN.
+  min_of:
+    'template <typename T> static __device__ __forceinline__ T min_of(T a, T b) { return a != a || a < b ? a : b; }',
+  max_of:
+    'template <typename T> static __device__ __forceinline__ T max_of(T a, T b) { return a != a || a > b ? a : b; }',
+  to_int: `template <typename T, typename F> static __device__ __forceinline__ T to_int(F x, F lo, F hi, T least, T most) {
+  return x != x ? T(0) : x <= lo ? least : x >= hi ? most : T(x);
+}`,
+  // The mask of the thread's group of N lanes: lanes outside of it may be elsewhere.
+  lanes:
+    'template <int N> static __device__ __forceinline__ unsigned lanes() { unsigned lane; asm("mov.u32 %0, %%laneid;" : "=r"(lane)); return ((1u << N) - 1u) << (lane & ~(N - 1u)); }',
+  // Vectors are added at once from compute capability 9.0 on, to memory that is known to be global.
+  add_4: `static __device__ __forceinline__ void add_4(float* to, float x, float y, float z, float w) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)), "f"(x), "f"(y), "f"(z), "f"(w) : "memory");
+#else
+  atomicAdd(to, x), atomicAdd(to + 1, y), atomicAdd(to + 2, z), atomicAdd(to + 3, w);
+#endif
+}`,
+  add_2: `static __device__ __forceinline__ void add_2(float* to, float x, float y) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(to)), "f"(x), "f"(y) : "memory");
+#else
+  atomicAdd(to, x), atomicAdd(to + 1, y);
+#endif
+}`,
+  sign: 'template <typename T> static __device__ __forceinline__ T sign_of(T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : x; }',
+}
+
+const overlap = (name: string, instruction: string) => ({
+  name,
+  text: `static __device__ __forceinline__ void ${name}() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("${instruction};" ::: "memory");
+#endif
+}`,
+})
+
+/** Launches that overlap (`overlap.ts`): the next one may begin; what the one before did is there. */
+export const OVERLAP = {
+  begin: overlap('begin_next_launch', 'griddepcontrol.launch_dependents'),
+  wait: overlap('await_last_launch', 'griddepcontrol.wait'),
+}
+
+/** What the driver makes of a matrix (`CUtensorMap`), opaque in texts. */
+export const MATRIX = {
+  name: 'Matrix',
+  text: 'struct __align__(64) Matrix { unsigned long long words[16]; };',
+  /** The copies that follow find the description in a cache. */
+  prefetch: (name: string) => `asm volatile("prefetch.tensormap [%0];" :: "l"(&${name}) : "memory");`,
+}
+
+export const need = (helpers: Helpers, name: string): void => void helpers.set(name, HELPER[name]!)
