@@ -1,17 +1,14 @@
 import type { Diagnostic } from '../../ast/diagnostic.ts'
 import { writesOf } from '../../ir/accesses.ts'
-import { substituteStmts } from '../../ir/bindings.ts'
-import { when, whenAll } from '../../ir/build.ts'
-import { add, div, type Expr, int, lt, mod, mul, sub, type ThreadAxis, variable } from '../../ir/expr.ts'
-import { sameExpr } from '../../ir/keys.ts'
 import type { Fill, For, Reduce, Stmt } from '../../ir/loops.ts'
-import { type Body, rewriteStmts, stmt, walkStmts } from '../../ir/tree.ts'
+import { rewriteStmts, stmt, walkStmts } from '../../ir/tree.ts'
 import type { Context } from '../context.ts'
 import { atOnce, inAnyOrder } from '../nests.ts'
 import { gone, type Primitive } from '../primitive.ts'
 import { boundNests } from '../samples.ts'
 import type { MergeStep } from '../steps.ts'
 import { startApart } from './merge-apart.ts'
+import { launchOf } from './merge-blocks.ts'
 
 /**
  * `merge (a, b)`: nests on blocks become one launch (horizontal fusion): their ranges of blocks follow each other
@@ -34,35 +31,7 @@ export const merge: Primitive<MergeStep> = {
     const at = placeFor(cx, members)
     const { plain, fills } = withoutInits(cx, started.members, started.settled, at)
     const name = nestName(cx, step.nests)
-    const block = cx.fresh(`${name}_block`)
-    const base = { kind: 'for', nest: name, guards: [], span: step.span } as const
-    const axes = commonAxes(plain)
-    const common = axes.map((to): For => {
-      const loops = plain.map((m) => onAxis(m, to)!)
-      return {
-        ...base,
-        var: cx.fresh(`${name}_block_${to.at(-1)}`),
-        name: `block_${to.at(-1)}`,
-        extent: loops[0]!.extent,
-        reduce: loops.some((l) => l.reduce),
-        mode: { kind: 'bind', to },
-        body: [],
-      }
-    })
-    const parts = plain.map((m): Part => {
-      const shared = new Map(common.map((c, k) => [onAxis(m, axes[k]!)!.var, variable(c.var)] as const))
-      const own = m.loops.filter((l) => !shared.has(l.var))
-      return { loops: m.loops, own, shared, blocks: own.map((l) => l.extent).reduce(mul, int(1)) }
-    })
-    const merged = common.reduceRight<For>((inside, c) => stmt<For>({ ...c, body: [inside] }), {
-      ...base,
-      var: block,
-      name: 'block',
-      extent: parts.map((m) => m.blocks).reduce(add),
-      reduce: parts.some((m) => m.own.some((l) => l.reduce)),
-      mode: { kind: 'bind', to: 'block.x' },
-      body: select(parts, variable(block)),
-    })
+    const merged = launchOf(cx, name, plain, step.span)
     const old = new Set<Stmt>(members.map((m) => m.top))
     return {
       body: cx.kernel.body.flatMap((s, k) => {
@@ -96,26 +65,6 @@ interface Member {
   /** Its loops on blocks, outermost first. */
   readonly loops: readonly For[]
 }
-
-/** What a nest becomes in the launch. */
-interface Part {
-  readonly loops: readonly For[]
-  /** Those that are numbered on `block.x`, and how many blocks they are together. */
-  readonly own: readonly For[]
-  readonly blocks: Expr
-  /** Variables of the others, which all nests have alike. */
-  readonly shared: ReadonlyMap<string, Expr>
-}
-
-const onAxis = (m: Member, to: ThreadAxis): For | undefined =>
-  m.loops.find((l) => l.mode.kind === 'bind' && l.mode.to === to)
-
-/** Axes beside x that all nests use to the same extent: they need no numbering. */
-const commonAxes = (members: readonly Member[]): readonly ThreadAxis[] =>
-  (['block.y', 'block.z'] as const).filter((to) => {
-    const extents = members.map((m) => onAxis(m, to)?.extent)
-    return extents.every((e) => e !== undefined && extents[0] !== undefined && sameExpr(e, extents[0]))
-  })
 
 function memberOf(cx: Context, name: string): Member {
   const tops = cx.kernel.body.flatMap((s, at) =>
@@ -277,34 +226,6 @@ function checkUnwritten(cx: Context, buffer: string, members: readonly Member[],
       message: `${buffer} would be filled anew, and something before the nests has written it`,
       loops: before.kind === 'for' ? [before] : [],
     })
-}
-
-/** The nest of a block by its number: a tree of comparisons. */
-function select(members: readonly Part[], block: Expr): Body {
-  const starts: Expr[] = [int(0)]
-  for (const m of members) starts.push(add(starts.at(-1)!, m.blocks))
-  const go = (from: number, to: number): Body => {
-    if (to - from === 1) return bodyOf(members[from]!, sub(block, starts[from]!))
-    const middle = (from + to) >> 1
-    return [when(lt(block, starts[middle]!), go(from, middle), go(middle, to))]
-  }
-  return go(0, members.length)
-}
-
-/** What block number `rank` of a nest does; x runs fastest, as in a grid. */
-function bodyOf(m: Part, rank: Expr): Body {
-  const axisOf = (l: For): string => (l.mode.kind === 'bind' ? l.mode.to : '')
-  const inOrder = [...m.own].sort((a, b) => (axisOf(a) < axisOf(b) ? -1 : 1))
-  const map = new Map<string, Expr>(m.shared)
-  let rest = rank
-  for (const [k, l] of inOrder.entries()) {
-    const last = k === inOrder.length - 1
-    map.set(l.var, last ? rest : mod(rest, l.extent))
-    rest = div(rest, l.extent)
-  }
-  const guards = m.loops.flatMap((l) => l.guards)
-  const { body } = m.loops.at(-1)!
-  return substituteStmts(whenAll(guards, body), map)
 }
 
 /** What the nests' names begin with in common, up to a `_`. */
