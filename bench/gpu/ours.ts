@@ -2,8 +2,6 @@
 import type { CompiledKernel, PreparedKernel } from '../../src/api/compiled.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { targetOf } from '../../src/execute.ts'
-import { isStored, type StoredAxis } from '../../src/ir/axis.ts'
-import type { Dtype } from '../../src/ir/dtype.ts'
 import type { Buffer1, Kernel1 } from '../../src/ir/stage1.ts'
 import {
   type Chosen,
@@ -21,6 +19,7 @@ import {
 import type { Device } from '../../src/runtime/device.ts'
 import type { MeasureOptions } from '../../src/runtime/measure.ts'
 import { type Candidate, kernelOf } from './candidates.ts'
+import { axesOf, inputs, outputOf } from './declared.ts'
 import { median } from './statistics.ts'
 import { BACK_TO_BACK, COPIES, repeatsFor, SCOUT, type Times, WARM_UPS } from './timing.ts'
 
@@ -280,79 +279,5 @@ export class OurRun {
 
   free(): void {
     this.prepared.free()
-  }
-}
-
-/** Inputs in the order in which they are declared. */
-export const inputs = (kernel: Kernel1): readonly Buffer1[] => kernel.buffers.filter((b) => b.role === 'in')
-export const outputOf = (kernel: Kernel1): Buffer1 => {
-  const out = kernel.buffers.find((b) => b.role === 'out')
-  if (!out) throw new Error(`${kernel.name} has no output`)
-  return out
-}
-
-const axesOf = (kernel: Kernel1, buffer: Buffer1): StoredAxis[] =>
-  buffer.axes.map((name) => {
-    const axis = kernel.axes.find((a) => a.name === name)
-    if (!axis || !isStored(axis)) throw new Error(`${name} is no stored axis`)
-    return axis
-  })
-
-/** Arrays by rows as the kernel's first input: its one sparse axis gets them. */
-export function structured(
-  kernel: Kernel1,
-  shape: readonly number[],
-  arrays: { readonly indptr: Int32Array; readonly indices: Int32Array },
-  values: ValueArray | null,
-  dtype: Dtype,
-): StoredTensor {
-  const axes = axesOf(kernel, inputs(kernel)[0]!)
-  const sparse = axes.find((a) => a.kind === 'sparse_variable')
-  if (!sparse) throw new Error(`the first input of ${kernel.name} has no axis of varying length`)
-  return { kind: 'stored', shape, arrays: { [sparse.name]: arrays }, values, dtype }
-}
-
-/**
- * Which element of the source lies in each slot of each part, −1 for padding: the matrix with its elements' numbers for
- * values, in the same format. Numbers are exact in two halves.
- */
-export async function slotsOf(
-  on: OurDevice,
-  ready: Ready,
-  tensor: StoredTensor,
-  count: number,
-): Promise<readonly Int32Array[]> {
-  const high = new Float32Array(count)
-  const low = new Float32Array(count)
-  for (let e = 0; e < count; e++) {
-    high[e] = 1 + (e >>> 12)
-    low[e] = e & 4095
-  }
-  const [above, below] = [await download(on, ready, tensor, high), await download(on, ready, tensor, low)]
-  return above.map((h, k) => {
-    const l = below[k] ?? h
-    const out = new Int32Array(h.length)
-    for (let s = 0; s < h.length; s++) out[s] = h[s] === 0 ? -1 : (h[s]! - 1) * 4096 + l[s]!
-    return out
-  })
-}
-
-async function download(
-  on: OurDevice,
-  ready: Ready,
-  tensor: StoredTensor,
-  values: Float32Array,
-): Promise<readonly Float32Array[]> {
-  const { source } = ready
-  const from = await on.upload({ ...tensor, values }, source)
-  const parts = await convertFor(ready.compiled, inputs(source)[0]!.name, from)
-  from.free()
-  try {
-    return (await parts.download()).parts.map((p) => {
-      if (!(p.values instanceof Float32Array)) throw new Error('element numbers are f32')
-      return p.values
-    })
-  } finally {
-    parts.free()
   }
 }

@@ -8,9 +8,10 @@ import { type BlockMatrix, type Blocks, blockedEll, blockMatrices, halves, rowsO
 import { type Candidate, fieldOf, widthValues } from '../candidates.ts'
 import { type Contestant, compete } from '../case.ts'
 import { checkProduct, ours, peer, withTypes } from '../contestants.ts'
+import { inputs, structured } from '../declared.ts'
 import { ExpectedProduct, PRECISION } from '../expected.ts'
 import { Formats } from '../formats.ts'
-import { inputs, type OurDevice, structured } from '../ours.ts'
+import type { OurDevice } from '../ours.ts'
 import type { Session } from '../session.ts'
 import { blockCase, blockPeers, DENSITIES, SIZE, WIDTHS } from './block-cases.ts'
 
