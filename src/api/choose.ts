@@ -120,7 +120,7 @@ export function answer(
   const decision = decide(open, (asked) => {
     if (asked.dtype === 'bool') return asked.name === kind ? 1 : 0
     if (asked.name === CAPABILITY && asked.dtype === 'f64')
-      return kind === 'cuda' ? (capability ?? capabilityOf(on, asked)) : 0
+      return kind === 'cuda' ? capabilityOf(on, capability, asked) : 0
     const statistic = choice.statistics.get(asked.name)
     return statistic ? statistics.of(statistic, asked) : statistics.size(asked)
   })
@@ -129,16 +129,17 @@ export function answer(
   return { kernel, chosen: decision.chosen }
 }
 
-/** Of a CUDA device: 9.0 where it has the feature `sm_90`. */
-function capabilityOf(on: ChosenFor, { span }: Var): number {
+/** Of a CUDA device: 9.0 where it has the feature `sm_90`; what was given where there is no device. */
+function capabilityOf(on: ChosenFor, given: number | undefined, { span }: Var): number {
   const version = typeof on === 'string' ? null : /(?:^|,)sm_(\d+)(\d)(?:,|$)/.exec([...on.features].join())
   if (version) return Number(`${version[1]}.${version[2]}`)
+  if (given !== undefined) return given
   return fail({
     code: 'choose/unknown-capability',
     message: 'the schedule depends on the compute capability of the device, which is not known',
     ...(span ? { span } : {}),
     expected: 'a device, or its compute capability',
-    hint: 'give it (capability: 9.0, or --size capability=9.0 on the command line), or name a schedule',
+    hint: 'give it (capability: 9.0, or --capability 9.0 on the command line), or name a schedule',
   })
 }
 

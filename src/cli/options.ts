@@ -24,6 +24,12 @@ export const SEED: OptionSpec = {
   about: 'Of the random data of what is not bound (default: 0)',
 }
 
+/** Of commands that may choose for a device without having it. */
+export const CAPABILITY: OptionSpec = {
+  flags: '--capability <C>',
+  about: 'Where the schedule is chosen by it: the compute capability of the CUDA device (9.0)',
+}
+
 /** Of commands that have no data. */
 export const CHOOSING_SIZES: OptionSpec = {
   flags: '--size <NAME=N>',

@@ -133,16 +133,13 @@ export async function chosen(
   return { kernel: variant.kernel, schedule: variant.chosen.text, chosen: variant.chosen }
 }
 
-/** `--size` as what a choice is made by: sizes, statistics under their names (`longest(j)=700`), and `capability`. */
-export function sizesFor(call: Call, kernel: Kernel): ChoiceInputs {
-  const { source } = kernel.compilation
+/** What a choice is made by: `--size` as sizes and as statistics under their names (`longest(j)=700`), `--capability`. */
+export function sizesFor(call: Call, kernel: Kernel, kind: DeviceKind): ChoiceInputs {
+  const capability = capabilityFor(call, kind)
   const all = [...numbers(call)].map(([name, value]) => [name.replaceAll(' ', ''), value] as const)
-  const isCapability = (name: string): boolean =>
-    name === 'capability' && !source.params.some((p) => p.name === name)
-  const capability = all.find(([name]) => isCapability(name))?.[1]
-  const sizes = all.filter(([name]) => !name.includes('(') && !isCapability(name))
+  const sizes = all.filter(([name]) => !name.includes('('))
   checkNames(
-    source,
+    kernel.compilation.source,
     [],
     sizes.map(([name]) => name),
   )
@@ -151,4 +148,22 @@ export function sizesFor(call: Call, kernel: Kernel): ChoiceInputs {
     statistics: Object.fromEntries(all.filter(([name]) => name.includes('('))),
     ...(capability === undefined ? {} : { capability }),
   }
+}
+
+function capabilityFor(call: Call, kind: DeviceKind): number | undefined {
+  const text = call.one('capability')
+  if (text === undefined) return undefined
+  if (!/^\d+\.\d$/.test(text))
+    return misused({
+      command: call.command,
+      message: `--capability ${text} is no compute capability`,
+      expected: 'major and minor: --capability 9.0',
+    })
+  if (kind !== 'cuda')
+    return misused({
+      command: call.command,
+      message: `--capability is of CUDA devices, and this is for ${kind}`,
+      hint: `leave it out, or ask for ${call.command === 'emit' ? '--target' : '--device'} cuda`,
+    })
+  return Number(text)
 }

@@ -543,6 +543,9 @@ test('what a CUDA device can do', async () => {
   expect(await on('cuda', 'sm_75')).toBe('plain')
   expect(await on('webgpu')).toBe('plain')
   expect((await k.choose('cuda', { capability: 8 })).chosen.text).toBe('blocks(1)')
+  // A device knows its own.
+  const device = { kind: 'cuda', features: new Set(['sm_90']) } as const
+  expect((await k.choose(device, { capability: 8 })).chosen.text).toBe('blocks(2)')
   expect(await complaint(() => k.choose('cuda', {}))).toContain('choose/unknown-capability')
 })
 

@@ -62,6 +62,12 @@ kernel two(n: size) {
   iterate s [i] as S { C[i] = 2 }
 }
 `
+const CHIP = `${PROGRAM}
+schedule mul.auto choose {
+  when (capability >= 9.0) blocks(9)
+  otherwise gpu
+}
+`
 const MTX = '%%MatrixMarket matrix coordinate real general\n'
 
 export const FILES: Readonly<Record<string, string | Uint8Array>> = {
@@ -69,6 +75,7 @@ export const FILES: Readonly<Record<string, string | Uint8Array>> = {
   'threads.spt': THREADS,
   'several.spt': SEVERAL,
   'wide.spt': WIDE,
+  'chip.spt': CHIP,
   'imports.spt': 'import "./nowhere.spt"\n',
   'empty.spt': '',
   'a.mtx': MATRIX,
@@ -122,6 +129,10 @@ export const CASES: Readonly<Record<string, string>> = {
   'device unknown': 'run {mul.spt} --device gpu',
   'target unknown': 'emit {mul.spt} --target metal',
   'target missing': 'emit {mul.spt}',
+  'capability no number': 'emit {chip.spt} --target cuda --capability sm_90',
+  'capability of another target': 'emit {chip.spt} --target wgsl --capability 9.0',
+  'capability of another device': 'show {chip.spt} --schedule auto --capability 9.0',
+  'capability missing': 'emit {chip.spt} --target cuda --schedule auto',
   'stage unknown': 'show {mul.spt} --stage 4',
   'pass unknown': 'show {mul.spt} --after unrol',
   'pass of another stage': 'show {mul.spt} --after flatten --stage 2',

@@ -1,9 +1,10 @@
 /** Schedules that are chosen by data, on the command line. */
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
 import { Folder, MATRIX, PROGRAM, spt } from './support.ts'
 
 const folder = new Folder()
 afterAll(() => folder.remove())
+afterEach(() => vi.unstubAllEnvs())
 const program = folder.file(
   'mul.spt',
   `${PROGRAM}
@@ -149,17 +150,53 @@ describe('without data', () => {
     expect(await show('--schedule', 'pick', ...given, '--after', '0')).toBe(await show())
   })
 
-  test('the compute capability is given like a size', async () => {
+  describe('the compute capability is given', () => {
     const path = folder.file(
       'chip.spt',
-      `${PROGRAM}\nschedule mul.chip choose {\n  when (capability >= 9.0) blocks(9)\n  otherwise blocks(8)\n}\n`,
+      `${PROGRAM}
+schedule mul.chip(least = 1) choose {
+  when (capability >= 9.0 and d >= least) blocks(9)
+  otherwise blocks(8)
+}
+schedule mul.auto choose {
+  when (capability >= 9.0) blocks(7)
+  otherwise blocks(6)
+}
+`,
     )
-    const emit = async (...sizes: string[]) =>
-      spt(['emit', path, '--target', 'cuda', '--schedule', 'chip', ...sizes.flatMap((s) => ['--size', s])])
-    const named = async (schedule: string) => spt(['emit', path, '--target', 'cuda', '--schedule', schedule])
-    expect(await emit('capability=9.0')).toEqual(await named('blocks(9)'))
-    expect(await emit('capability=8.9')).toEqual(await named('blocks(8)'))
-    expect((await emit('d=8')).err).toContain('error[choose/unknown-capability]')
+    const emit = ['emit', path, '--target', 'cuda']
+    const show = ['show', path, '--device', 'cuda', '--stage', '2']
+
+    test.each([
+      ['emit', emit],
+      ['show', show],
+    ])('to %s', async (_, command) => {
+      const under = async (schedule: string, ...more: string[]) =>
+        spt([...command, '--schedule', schedule, ...more])
+      const chip = (capability: string) => under('chip(2)', '--size', 'd=4', '--capability', capability)
+      expect((await chip('9.0')).code).toBe(0)
+      expect(await chip('9.0')).toEqual(await under('blocks(9)'))
+      expect(await chip('12.0')).toEqual(await under('blocks(9)'))
+      expect(await chip('8.9')).toEqual(await under('blocks(8)'))
+      const { code, err } = await under('chip(2)', '--size', 'd=4')
+      expect(code).toBe(1)
+      expect(err).toContain('error[choose/unknown-capability]')
+      expect(err).toContain('--capability 9.0')
+    })
+
+    test('to emit, for the usual choice', async () => {
+      const named = await spt([...emit, '--schedule', 'blocks(7)'])
+      expect(await spt([...emit, '--capability', '9.0'])).toEqual(named)
+      expect(await spt(emit)).toEqual(await spt([...emit, '--schedule', 'gpu']))
+    })
+
+    test('to explain, where there is no device', async () => {
+      vi.stubEnv('SPT_LIBCUDA', folder.at('libcuda.so'))
+      const explain = (...more: string[]) => spt(['explain', path, ...bound, '--size', 'd=3', ...more])
+      expect((await explain('--capability', '8.6')).out).toContain('schedule  blocks(6)')
+      expect((await explain('--capability', '9.0')).out).toContain('schedule  blocks(7)')
+      expect((await explain()).err).toContain('--capability 9.0')
+    })
   })
 
   test('check names choices', async () => {

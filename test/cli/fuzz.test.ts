@@ -18,7 +18,18 @@ function expectHandled(r: Outcome): void {
 
 const words = [
   ...['run', 'check', 'show', 'emit', 'fmt', 'help', 'doctr', '-', '--', '---', '', '-1', '__proto__', 'NaN'],
-  ...['--kernel', '--schedule', '--bind', '--size', '--device', '--verify', '--repeat', '--seed', '--json'],
+  ...[
+    '--kernel',
+    '--schedule',
+    '--bind',
+    '--size',
+    '--capability',
+    '--device',
+    '--verify',
+    '--repeat',
+    '--seed',
+    '--json',
+  ],
   ...['--stage', '--after', '--target', '--check', '--help', '-h', '-v', '--version', '--out', '--toString'],
   ...['mul', 'gpu', 'gpu(2)', 'gpu(,)', 'blocks(2)', '1', '2', '3', 'cpu', 'js', 'wgsl', 'cuda', 'hoist'],
   ...[

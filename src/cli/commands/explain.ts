@@ -9,7 +9,7 @@ import { devices } from '../../node.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
-import { BIND, KERNEL, SCHEDULE, SEED } from '../options.ts'
+import { BIND, CAPABILITY, KERNEL, SCHEDULE, SEED } from '../options.ts'
 import { chosen, chosenKernel, loadFile, scheduleCall, scheduledFor, sizesFor, within } from '../program.ts'
 import { explained } from '../run/explained.ts'
 import { checkNames, given, readInputs } from '../run/inputs.ts'
@@ -23,11 +23,8 @@ export const explain: CommandSpec = {
     KERNEL,
     SCHEDULE,
     BIND,
-    {
-      flags: '--size <NAME=N>',
-      about: 'A size or a scalar; without the device also capability=9.0, where the schedule is chosen by it',
-      repeats: true,
-    },
+    { flags: '--size <NAME=N>', about: 'A size or a scalar', repeats: true },
+    { ...CAPABILITY, about: `${CAPABILITY.about}; one that is here tells its own` },
     {
       flags: '--device <D>',
       about: 'cuda, webgpu or cpu (default: cuda); without one here nothing is measured',
@@ -51,7 +48,7 @@ export const explain: CommandSpec = {
       const source = chosenKernel(program, call)
       const fixed = scheduledFor(source, asked, kind)
       const bindable = (fixed?.kernel ?? source).compilation.kernel
-      const { params = {}, ...known } = sizesFor(call, source)
+      const { params = {}, ...known } = sizesFor(call, source, kind)
       checkNames(bindable, files.keys(), [])
       const tensors = await readInputs(bindable, files, new Map(Object.entries(params)))
       const inputs = { tensors, params, seed }

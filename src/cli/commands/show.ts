@@ -6,7 +6,7 @@ import { print3 } from '../../ir/print3.ts'
 import { LAUNCH_PASSES, LOOP_PASSES } from '../../lower/pipeline.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
-import { CHOOSING_SIZES, KERNEL, schedule } from '../options.ts'
+import { CAPABILITY, CHOOSING_SIZES, KERNEL, schedule } from '../options.ts'
 import {
   chosen,
   chosenKernel,
@@ -35,6 +35,7 @@ export const show: CommandSpec = {
     KERNEL,
     schedule('Under this schedule: its name, or gpu(8, 32) with arguments (default: none)'),
     CHOOSING_SIZES,
+    CAPABILITY,
     { flags: '--device <D>', about: 'The device it is chosen for: cpu, webgpu or cuda (default: cpu)' },
     { flags: '--stage <N>', about: '1 coordinates, 2 positions, 3 memory (default: 1, or that of the pass)' },
     {
@@ -59,7 +60,7 @@ export const show: CommandSpec = {
     const program = await loadFile(call.args[0]!)
     const text = await within(program, async () => {
       const kernel = chosenKernel(program, call)
-      const sizes = sizesFor(call, kernel)
+      const sizes = sizesFor(call, kernel, device)
       const choice =
         named && isChosen(kernel, named) ? (await chosen(kernel, named, device, sizes)).chosen : null
       const asked = choice ? { name: choice.schedule, args: choice.args } : named
