@@ -40,6 +40,11 @@ export abstract class Steps<K> {
     return this.onCoord({ kind: 'fuse', loops: names(loops), ...given({ into }) })
   }
 
+  /** Of every `by` iterations in turn, every second lot runs backwards. */
+  serpentine(loop: LoopRef, by: number): K {
+    return this.onLoop({ kind: 'serpentine', loop, by })
+  }
+
   attach(loop: string, to: string): K {
     return this.onCoord({ kind: 'attach', loop, to })
   }

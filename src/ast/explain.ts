@@ -16,6 +16,7 @@ const STEP_WORDS = [
   'bind',
   'reorder',
   'fuse',
+  'serpentine',
   'tile',
   'unroll',
   'vectorize',

@@ -53,6 +53,12 @@ export interface ReorderStep extends Item {
   readonly kind: 'reorder'
   readonly loops: readonly LoopRef[]
 }
+/** `serpentine io by 33`. */
+export interface SerpentineStep extends Item {
+  readonly kind: 'serpentine'
+  readonly loop: LoopRef
+  readonly by: Expr
+}
 /** `fuse (i, j) -> ij`. */
 export interface FuseStep extends Item {
   readonly kind: 'fuse'
@@ -201,6 +207,7 @@ export type Step =
   | MergeStep
   | ReorderStep
   | FuseStep
+  | SerpentineStep
   | AttachStep
   | SplitStep
   | TileStep

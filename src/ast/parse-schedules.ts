@@ -56,6 +56,7 @@ export const schedules: Actions = {
   },
   StepWord_bind: (_, binds) => ({ kind: 'bind', binds: list(binds) }),
   StepWord_reorder: (_, loops) => ({ kind: 'reorder', loops: get(loops) }),
+  StepWord_serpentine: (_, loop, by) => ({ kind: 'serpentine', loop: get(loop), by: get(by) }),
   StepWord_fuse: (_, loops, name) => ({ kind: 'fuse', loops: get(loops), into: maybe(name) }),
   StepWord_tile(_, loops, kwBy, _open, by, close, _arrow, names) {
     const tiled = get<ast.LoopRef[]>(loops)

@@ -170,6 +170,8 @@ function stepDoc(s: Step): Doc {
       return ['merge ', tuple(names(s.nests))]
     case 'reorder':
       return ['reorder ', loops(s.loops)]
+    case 'serpentine':
+      return [`serpentine ${printLoop(s.loop)} by `, exprDoc(s.by)]
     case 'fuse':
       return ['fuse ', loops(s.loops), arrow(s.into)]
     case 'attach':

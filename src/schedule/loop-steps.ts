@@ -28,6 +28,8 @@ export function loopStep(step: StepOnLoops, env: Env): LoopStep {
       return { kind: 'merge', nests: step.nests.map((n) => names.nest(n)), span }
     case 'reorder':
       return { kind: 'reorder', loops: step.loops.map(ref), span }
+    case 'serpentine':
+      return { kind: 'serpentine', loop: ref(step.loop), by: integer(step.by, env), span }
     case 'fuse':
       return { kind: 'fuse', loops: step.loops.map(ref), ...into(step.into), span }
     case 'split':

@@ -15,6 +15,7 @@ import { pipeline } from './loops/pipeline.ts'
 import { reorder } from './loops/reorder.ts'
 import { require } from './loops/require.ts'
 import { rfactor } from './loops/rfactor.ts'
+import { serpentine } from './loops/serpentine.ts'
 import { split } from './loops/split.ts'
 import { tensorize } from './loops/tensorize.ts'
 import { tile } from './loops/tile.ts'
@@ -27,6 +28,7 @@ export const PRIMITIVES: { readonly [K in LoopStep['kind']]: Primitive<Extract<L
   split,
   fuse,
   reorder,
+  serpentine,
   tile,
   tensorize,
   bind,

@@ -38,6 +38,12 @@ export interface ReorderStep extends At {
   readonly kind: 'reorder'
   readonly loops: readonly LoopRef[]
 }
+/** `serpentine io by 33`: of every 33 iterations in turn, every second lot runs backwards */
+export interface SerpentineStep extends At {
+  readonly kind: 'serpentine'
+  readonly loop: LoopRef
+  readonly by: number
+}
 /** `tile (i, f) by (8, 32) -> (io, fo, ii, fi)` */
 export interface TileStep extends At {
   readonly kind: 'tile'
@@ -175,6 +181,7 @@ export interface MergeStep extends At {
 export type LoopStep =
   | SplitStep
   | FuseStep
+  | SerpentineStep
   | ReorderStep
   | TileStep
   | BindStep
@@ -216,6 +223,8 @@ export function printStep(s: LoopStep): string {
       return `split ${refText(s.loop)} by ${s.by}${into(s.into && `(${s.into.join(', ')})`)}`
     case 'fuse':
       return `fuse ${list(s.loops)}${into(s.into)}`
+    case 'serpentine':
+      return `serpentine ${refText(s.loop)} by ${s.by}`
     case 'reorder':
       return `reorder ${list(s.loops)}`
     case 'tile':

@@ -53,6 +53,7 @@ const FIELDS: { readonly [K in LoopStep['kind']]: Readonly<Record<string, (x: un
   },
   fuse: { loops: listOf(isRef), into: optional(isName) },
   reorder: { loops: listOf(isRef) },
+  serpentine: { loop: isRef, by: isNumber },
   tile: { loops: listOf(isRef), by: listOf(isNumber), into: optional(listOf(isName)) },
   bind: { bindings: listOf(isBinding) },
   unroll: { loop: isRef, by: optional(isNumber), predicated: optional((x) => typeof x === 'boolean') },

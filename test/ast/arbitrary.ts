@@ -403,6 +403,7 @@ export const STEPS: {
   merge_parts: fc.record({ buffer: ident }),
   reorder: fc.record({ loops }),
   fuse: fc.record({ loops, into: fc.option(ident) }),
+  serpentine: fc.record({ loop, by: expr }),
   attach: fc.record({ loop, to: loop }),
   split: fc.record({ loop, by: expr, into: fc.option(two) }),
   require: fc.record({

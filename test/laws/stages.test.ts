@@ -33,7 +33,18 @@ const COVERED = [
   ...['affine', 'div-mod', 'indirect', 'keyword'],
   // steps
   ...['coords.as', 'coords.reorder', 'coords.fuse', 'coords.attach'],
-  ...['split', 'fuse', 'reorder', 'tile', 'bind', 'unroll', 'vectorize', 'cache_read', 'cache_write'],
+  ...[
+    'split',
+    'fuse',
+    'reorder',
+    'serpentine',
+    'tile',
+    'bind',
+    'unroll',
+    'vectorize',
+    'cache_read',
+    'cache_write',
+  ],
   ...['compute_at', 'fission', 'rfactor', 'atomic', 'pipeline'],
 ]
 

@@ -34,6 +34,7 @@ const bind = (loop: string, to: 'block.x' | 'block.y' | 'thread.x' | 'thread.y')
   kind: 'bind',
   bindings: [{ loop, to }],
 })
+const serpentine = (loop: string, by: number): LoopStep => ({ kind: 'serpentine', loop, by })
 const reorder = (...loops: string[]): LoopStep => ({ kind: 'reorder', loops })
 
 /** `S[i] = X[i] + S[i - 1]` in all but name: each iteration reads what the one before wrote. */
@@ -121,6 +122,9 @@ const cases: readonly (readonly [string, Kernel2, readonly LoopStep[]])[] = [
   ['not-perfect', twoPhases, [reorder('i', 'produce.k')]],
   ['order-matters', chain, [reorder('f', 'i')]],
   ['order-matters', chain, [bind('i', 'block.x')]],
+  ['bad-factor', rowSums, [serpentine('i', 1)]],
+  ['order-matters', chain, [serpentine('i', 4)]],
+  ['not-serial', rowSums, [bind('i', 'block.x'), serpentine('i', 4)]],
   ['bad-arguments', elementwise, [{ kind: 'tile', loops: ['i', 'f'], by: [8] }]],
   ['extent-not-known', rowProduct, [bind('j', 'block.x')]],
   ['extent-not-constant', rowProduct, [bind('i', 'thread.x')]],

@@ -193,6 +193,7 @@ function loopSteps(c: Choices, k: Compilation): LoopStep[] {
     'bind',
     'reorder',
     'fuse',
+    'serpentine',
     'tile',
     'unroll',
     'vectorize',
@@ -252,6 +253,8 @@ function loopSteps(c: Choices, k: Compilation): LoopStep[] {
       return [{ kind: 'bind', bindings: [{ loop: ref(any()), to: c.pick([...THREADS, ...BLOCKS]) }] }]
     case 'reorder':
       return [{ kind: 'reorder', loops: c.shuffle(chain(any(), 2 + c.below(3))).map(ref) }]
+    case 'serpentine':
+      return [{ kind: 'serpentine', loop: ref(any()), by: c.pick([2, 3, 4]) }]
     case 'fuse':
       return [{ kind: 'fuse', loops: chain(any(), 2 + c.below(2)).map(ref) }]
     case 'tile': {

@@ -13,6 +13,7 @@ const KINDS: readonly Exclude<LoopStep['kind'], 'require' | 'tensorize'>[] = [
   'split',
   'split',
   'fuse',
+  'serpentine',
   'reorder',
   'reorder',
   'tile',
@@ -58,6 +59,8 @@ export function stepFor(state: ScheduleState, [kind, a, b, c, e, f]: readonly nu
   switch (pick(KINDS, kind!)) {
     case 'split':
       return { kind: 'split', loop: name(a!), by: 1 + (b! % 4) }
+    case 'serpentine':
+      return { kind: 'serpentine', loop: name(a!), by: 1 + (b! % 4) }
     case 'fuse':
       return { kind: 'fuse', loops: inside(a!) }
     case 'reorder': {

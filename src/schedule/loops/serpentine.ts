@@ -1,0 +1,50 @@
+import { substituteStmts } from '../../ir/bindings.ts'
+import { add, div, eq, int, min, mod, mul, select, sub, variable } from '../../ir/expr.ts'
+import { substitute } from '../../ir/expr-tree.ts'
+import type { For } from '../../ir/loops.ts'
+import { replaceLoop, stmt } from '../../ir/tree.ts'
+import { checkFactor, checkOrderFree, checkSerial } from '../checks.ts'
+import type { Primitive } from '../primitive.ts'
+import { rowProduct } from '../samples.ts'
+import type { SerpentineStep } from '../steps.ts'
+
+/**
+ * `serpentine i by c`: of every `c` iterations in turn, the second lot runs backwards, the fourth, and so on (the last,
+ * shorter one too). What stands at one place of two lots is then a first and a last: where iterations are in order of how
+ * long they take, blocks of threads that share a multiprocessor have equally much to do together.
+ *
+ * The same iterations run, in another order, which must be free.
+ */
+export const serpentine: Primitive<SerpentineStep> = {
+  kind: 'serpentine',
+  apply(cx, step) {
+    const { loop } = cx.loop(step.loop)
+    checkFactor(cx, step.by, 2, 'the number of iterations before a serpentine turns', loop)
+    checkSerial(cx, loop, 'serpentine')
+    checkOrderFree(cx, loop, 'serpentine')
+    const at = variable(loop.var)
+    const lot = div(at, int(step.by))
+    const first = mul(lot, int(step.by))
+    const end = min(add(first, int(step.by)), loop.extent)
+    const back = sub(sub(add(first, end), int(1)), at)
+    const turned = new Map([[loop.var, select(eq(mod(lot, int(2)), int(0)), at, back)]])
+    return {
+      body: replaceLoop(cx.kernel.body, loop.var, (l) =>
+        stmt<For>({
+          ...l,
+          guards: l.guards.map((g) => substitute(g, turned)),
+          body: substituteStmts(l.body, turned),
+        }),
+      ),
+    }
+  },
+  example: {
+    before: rowProduct,
+    step: { kind: 'serpentine', loop: 'f', by: 8 },
+    after: `\
+for i in 0..m
+  for j in 0..j_indptr[i + 1] - j_indptr[i]  reduce
+    for f in 0..32
+      C[i, select(f / 8 % 2 == 0, f, f / 8 * 8 + min(f / 8 * 8 + 8, 32) - 1 - f)] += A[j_indptr[i] + j] * B[j_indices[j_indptr[i] + j], select(f / 8 % 2 == 0, f, f / 8 * 8 + min(f / 8 * 8 + 8, 32) - 1 - f)]  init`,
+  },
+}
