@@ -4,192 +4,19 @@
  */
 import { fc } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
-import { coords, dense } from '../../src/api/tensors.ts'
-import { bindInputs, type Inputs } from '../../src/bind/index.ts'
-import { interpretPlan } from '../../src/ir/interpret3.ts'
-import { verify2 } from '../../src/ir/verify2.ts'
-import { verify3 } from '../../src/ir/verify3.ts'
-import type { Kernel } from '../../src/node.ts'
-import { DECLARED, Device } from '../support/asynchronous.ts'
-
-const KERNELS = `
-kernel product(m: size, n: size, k: size) {
-  axis i = dense_fixed(m)
-  axis j = dense_fixed(n)
-  axis p = dense_fixed(k)
-  buffer A: f32[i, p] in
-  buffer B: f32[p, j] in
-  buffer C: f32[i, j] out
-  iterate sum [i, j, p] as SSR { C[i, j] += A[i, p] * B[p, j] }
-}
-// Dense blocks of 4 × 4 in sparse rows: as many rounds as a row has blocks.
-kernel blocks(m: size, n: size, d: size) {
-  axis i = dense_fixed(m)
-  axis j = sparse_variable(i, n)
-  axis jd = dense_fixed(n)
-  axis bi = dense_fixed(4)
-  axis bk = dense_fixed(4)
-  axis f = dense_fixed(d)
-  buffer A: f32[i, j, bi, bk] in
-  buffer B: f32[jd, bk, f] in
-  buffer C: f32[i, bi, f] out
-  iterate sum [i, j, bi, bk, f] as SRSRS { C[i, bi, f] += A[i, j, bi, bk] * B[j, bk, f] }
-}`
-
-/** How tiles of A and B arrive. */
-const COPIES = ['bulk', 'later', 'plain'] as const
-type Copy = (typeof COPIES)[number]
-
-interface Steps {
-  readonly kernel: 'product' | 'blocks'
-  readonly a: Copy
-  readonly b: Copy
-  /** Computing is ordered and goes on by itself. */
-  readonly ordered: boolean
-  /** A block of threads has several tiles, one after the other. */
-  readonly again: boolean
-  /** 0: no pipeline. */
-  readonly stages: number
-  /** Neighbouring tiles of columns, which need the same of A. */
-  readonly cluster?: number
-}
-
-/** Tiles of 4 × 8 of C for a block of 2 × 4 threads, 4 deep in a round. */
-function stepsOf({ kernel, a, b, ordered, again, stages, cluster = 1 }: Steps): string {
-  const product = kernel === 'product'
-  const [row, k, inner] = product ? ['io', 'po', 'pr'] : ['i', 'j', 'bk']
-  const own = again ? `${row}s` : 'wi'
-  const [, column] = ordered ? ['', 'jt'] : ['jr', 'jt']
-  return `
-    require ${product ? 'm % 4 == 0' : `d % ${8 * cluster} == 0`}
-    ${product ? `require n % ${8 * cluster} == 0\nrequire k % 4 == 0` : ''}
-    ${product ? 'split i by 4 -> (io, ii)' : ''}
-    split ${product ? 'ii' : 'bi'} by 2 -> (wi, ir)
-    split ${product ? 'j' : 'f'} by 8 -> (jo, ji)
-    split ji by 4 -> (jt, jr)
-    ${product ? 'split p by 4 -> (po, pr)' : ''}
-    ${again ? `split ${row} by 3 -> (rb, ${row}s)` : ''}
-    reorder (${again ? 'rb' : row}, jo, wi, ${ordered ? '' : 'jr, '}${again ? `${row}s, ` : ''}${k}, jt, ir, ${ordered ? 'jr, ' : ''}${inner})
-    bind ${again ? 'rb' : row} to block.y, jo to block.x, wi to thread.y${ordered ? '' : ', jr to thread.x'}
-    cache_write C at ${ordered || again ? own : 'jr'} in ${ordered ? 'acc' : 'register'}
-    cache_read A at ${k} in tile -> As
-    cache_read B at ${k} in tile -> Bs
-    ${a === 'bulk' ? 'split As.wi by 2 -> (ac, ar)\ntensorize ar with bulk' : ''}
-    ${a === 'later' ? `tensorize As.${inner} with later` : ''}
-    ${b === 'plain' ? '' : `split Bs.${column} by 4 -> (bc, bv)`}
-    ${b === 'bulk' ? `split Bs.${inner} by 2 -> (br, bh)\nreorder (br, bc, bh, bv)\ntensorize bh with bulk` : ''}
-    ${b === 'later' ? 'tensorize bv with later' : ''}
-    ${ordered ? 'tensorize sum.ir with multiply' : ''}
-    ${cluster > 1 ? `cluster jo by ${cluster}` : ''}
-    ${stages > 0 ? `pipeline ${k} by ${stages}` : ''}`
-}
-
-/** A is there for two rounds, B for one; both are copied ahead. */
-const nestedSteps = ({ a, b, ordered, again, stages }: Nested): string => `
-    require m % 4 == 0
-    require n % 8 == 0
-    require k % 8 == 0
-    split i by 4 -> (io, ii)
-    split ii by 2 -> (wi, ir)
-    split j by 8 -> (jo, ji)
-    split ji by 4 -> (jt, jr)
-    split p by 8 -> (po, ph)
-    split ph by 4 -> (pm, pr)
-    ${again ? 'split io by 3 -> (rb, ios)' : ''}
-    reorder (${again ? 'rb' : 'io'}, jo, wi, ${ordered ? '' : 'jr, '}${again ? 'ios, ' : ''}po, pm, jt, ir, ${ordered ? 'jr, ' : ''}pr)
-    bind ${again ? 'rb' : 'io'} to block.y, jo to block.x, wi to thread.y${ordered ? '' : ', jr to thread.x'}
-    cache_write C at ${again ? 'ios' : ordered ? 'wi' : 'jr'} in ${ordered ? 'acc' : 'register'}
-    cache_read A at po in tile -> As
-    cache_read B at pm in tile -> Bs
-    split As.pm by 4 -> (aq, av)
-    ${a === 'bulk' ? 'split As.wi by 2 -> (ac, ar)\nreorder (ac, aq, ar, av)\ntensorize ar with bulk' : ''}
-    ${a === 'later' ? 'tensorize av with later' : ''}
-    split Bs.jt by 4 -> (bc, bv)
-    ${b === 'bulk' ? 'split Bs.pr by 2 -> (br, bh)\nreorder (br, bc, bh, bv)\ntensorize bh with bulk' : ''}
-    ${b === 'later' ? 'tensorize bv with later' : ''}
-    ${ordered ? 'tensorize sum.ir with multiply' : ''}
-    ${stages > 0 ? `pipeline po by ${stages}` : ''}
-    pipeline pm by 2`
-
-type Nested = Omit<Steps, 'kernel'>
-
-const scheduledBy = (kernel: string, steps: string, declared = DECLARED): Kernel =>
-  parseProgram(`${declared}${KERNELS}\nschedule ${kernel}.tested {${steps}\n}`)
-    .kernel(kernel)
-    .schedule('tested')
-const scheduled = (s: Steps): Kernel => scheduledBy(s.kernel, stepsOf(s))
-
-const whole = (length: number, seed: number): Float32Array =>
-  Float32Array.from({ length }, (_, e) => ((e * 31 + seed) % 9) - 4)
-
-/** Rows of blocks have up to `rounds` of them, and so does a product. */
-function inputsOf(kernel: Steps['kernel'], rows: number, rounds: number, seed: number, d = 16) {
-  const m = rows
-  const of = (i: number): number =>
-    kernel === 'product' ? rounds : rounds === 0 ? 0 : (i * 7 + seed) % (rounds + 1)
-  const A = Array.from({ length: m }, (_, i) => whole(of(i) * 16, seed + i))
-  const n = Math.max(1, rounds)
-  const B = whole(n * 4 * d, seed + 5)
-  // Columns of a row go down from the last, so that they are not simply counted.
-  const column = (i: number, e: number): number => n - of(i) + e
-  const C = new Array<number>(m * 4 * d).fill(0)
-  for (let i = 0; i < m; i++)
-    for (let e = 0; e < of(i); e++)
-      for (let x = 0; x < 4; x++)
-        for (let k = 0; k < 4; k++)
-          for (let f = 0; f < d; f++)
-            C[(i * 4 + x) * d + f]! += A[i]![(e * 4 + x) * 4 + k]! * B[(column(i, e) * 4 + k) * d + f]!
-  if (kernel === 'blocks') {
-    const rowsOf = A.flatMap((_, i) => Array<number>(of(i)).fill(i))
-    const columns = A.flatMap((_, i) => Array.from({ length: of(i) }, (_x, e) => column(i, e)))
-    const inputs: Inputs = {
-      tensors: {
-        A: coords(
-          [m, n, 4, 4],
-          blockCoords(rowsOf, columns),
-          A.flatMap((x) => [...x]),
-        ),
-        B: dense([n, 4, d], B),
-      },
-      params: { m, n, d },
-    }
-    return { inputs, C, some: rowsOf.length > 0 }
-  }
-  const k = rounds * 4
-  const whole4 = new Float32Array(m * 4 * k)
-  for (let i = 0; i < m * 4; i++)
-    for (let p = 0; p < k; p++)
-      whole4[i * k + p] = A[Math.floor(i / 4)]![(Math.floor(p / 4) * 4 + (i % 4)) * 4 + (p % 4)]!
-  const inputs: Inputs = {
-    tensors: { A: dense([m * 4, k], whole4), B: dense([k, d], B.slice(0, k * d)) },
-    params: { m: m * 4, n: d, k },
-  }
-  return { inputs, C, some: rounds > 0 }
-}
-
-function blockCoords(rows: readonly number[], columns: readonly number[]): number[][] {
-  const each = rows.flatMap((r, e) =>
-    Array.from({ length: 16 }, (_, x) => [r, columns[e]!, Math.floor(x / 4), x % 4]),
-  )
-  return [0, 1, 2, 3].map((d) => each.map((c) => c[d]!))
-}
-
-/** How many boxes a device that takes its time copies, which computes C. */
-function copiesOf(k: Kernel, inputs: Inputs, C: readonly number[], seed: number): number {
-  const bound = bindInputs(k.compilation.kernel, inputs)
-  const plan = k.compilation.observe((pass, made) => {
-    if (made.stage === 2) verify2(made)
-    else verify3(made, pass)
-  })
-  const memory = new Map<string, number[]>([['C', new Array<number>(C.length).fill(Number.NaN)]])
-  for (const [name, values] of bound.arrays) if (name !== 'C') memory.set(name, Array.from(values, Number))
-  const device = new Device(seed)
-  interpretPlan(plan, memory, bound.params, device)
-  device.end()
-  expect(memory.get('C')!.map((x) => x + 0)).toEqual(C.map((x) => x + 0))
-  return device.copies
-}
+import {
+  COPIES,
+  copiesOf,
+  counts,
+  inputsOf,
+  KINDS,
+  type Nested,
+  nestedSteps,
+  type Steps,
+  scheduled,
+  scheduledBy,
+  stepsOf,
+} from './counted-products.ts'
 
 const nested = fc.record<Nested>({
   a: fc.constantFrom(...COPIES),
@@ -212,7 +39,7 @@ test('copies that count their bytes arrive before they are used, and after what 
       (made, rows, rounds, seed) => {
         const { inputs, C, some } = inputsOf(made.kernel, rows, rounds, seed)
         const copies = copiesOf(scheduled(made), inputs, C, seed)
-        expect(copies > 0).toBe(some && [made.a, made.b].includes('bulk'))
+        expect(copies > 0).toBe(some && counts(made))
       },
     ),
     { numRuns: Number(process.env.RUNS ?? 60) },
@@ -235,7 +62,7 @@ test('what the blocks of a cluster copy alike is copied once, when none of them 
         const copies = copiesOf(scheduled(made), inputs, C, seed)
         const alone = copiesOf(scheduled({ ...made, cluster: 1 }), inputs, C, seed)
         // Of six boxes that a block needs in a round, two are of A; where B comes otherwise, all are.
-        const ofA = alone / (made.b === 'bulk' ? 3 : 1)
+        const ofA = alone / (['bulk', 'single'].includes(made.b) ? 3 : 1)
         expect(copies).toBe(ofA / made.cluster! + (alone - ofA))
       },
     ),
@@ -253,7 +80,7 @@ test('so do those of pipelines inside of others', () => {
       (made, rows, rounds, seed) => {
         const { inputs, C, some } = inputsOf('product', rows, 2 * rounds, seed)
         const copies = copiesOf(scheduledBy('product', nestedSteps(made)), inputs, C, seed)
-        expect(copies > 0).toBe(some && [made.a, made.b].includes('bulk'))
+        expect(copies > 0).toBe(some && counts(made))
       },
     ),
     { numRuns: Number(process.env.RUNS ?? 30) },
@@ -274,7 +101,7 @@ test('copies of both kinds are under way while a round computes', () => {
 
 test('what is not ordered is waited for in its round', () => {
   const steps = { kernel: 'product', a: 'bulk', b: 'bulk', ordered: true, again: false, stages: 4 } as const
-  const declared = DECLARED.replace('asynchronous ordered', 'asynchronous')
+  const declared = KINDS.replace('asynchronous ordered', 'asynchronous')
   const kernel = scheduledBy('product', stepsOf(steps), declared)
   expect(eventsOf(kernel.emit('cuda')[0]!.text)).toEqual([
     ...['arrived(', 'multiply', 'multiply', 'started', 'done(0)'],

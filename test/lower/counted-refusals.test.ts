@@ -1,0 +1,89 @@
+/** Copies that cannot count their bytes: not every thread would wait for all of a round, or not for as many of each. */
+import { describe, expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
+import { store, when } from '../../src/ir/build.ts'
+import { bool, constant, int, load, lt } from '../../src/ir/expr.ts'
+import type { Stmt } from '../../src/ir/loops.ts'
+import { rewriteStmts } from '../../src/ir/tree.ts'
+import { lowerToMemory } from '../../src/lower/pipeline.ts'
+import type { Kernel } from '../../src/node.ts'
+import { DECLARED } from '../support/asynchronous.ts'
+import { diagnosticOf } from '../support/refusal.ts'
+
+const GATHER = `
+kernel gather(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_fixed(i, n, 3)
+  axis jd = dense_fixed(n)
+  axis bi = dense_fixed(4)
+  axis k = dense_fixed(2)
+  axis f = dense_fixed(d)
+  buffer A: f32[i, j, bi, k] in
+  buffer B: f32[jd, k, f] in
+  buffer C: f32[i, bi, f] out
+  iterate sum [i, j, bi, k, f] as SRSRS { C[i, bi, f] += A[i, j, bi, k] * B[j, k, f] }
+}`
+
+/** Rows of blocks on thread.y, with the rows of B that each meets: threads of another row need others. */
+const gather = (rows: number, onX: boolean): Kernel =>
+  parseProgram(`${DECLARED}${GATHER}
+    schedule gather.tested {
+      require m % ${rows} == 0
+      require d % 4 == 0
+      split i by ${rows} -> (io, ii)
+      split f by 4 -> (fo, fi)
+      reorder (io, fo, ii, ${onX ? 'bi, j' : 'j, bi'}, k, fi)
+      bind io to block.y, fo to block.x, ii to thread.y${onX ? ', bi to thread.x' : ''}
+      cache_write C at ${onX ? 'bi' : 'ii'} in register
+      cache_read B at j in tile -> Bs
+      tensorize Bs.k with bulk
+      pipeline j by 2
+    }`)
+    .kernel('gather')
+    .schedule('tested')
+
+describe('threads that copy by themselves', () => {
+  test.each([
+    ['each', false],
+    ['those of a row together', true],
+  ])('%s', (_, onX) => {
+    const d = diagnosticOf(() => gather(2, onX).emit('cuda'))
+    expect([d?.code, d?.message, d?.expected]).toEqual([
+      'schedule/counted-copies',
+      'bulk counts the bytes that it copies, and some threads copy by themselves',
+      'copies of as many bytes in every round, shared out among all threads',
+    ])
+    expect(d?.span).toBeDefined()
+  })
+
+  test.each([false, true])('are all there are where there is one row (thread.x: %s)', (onX) => {
+    expect(diagnosticOf(() => gather(1, onX).emit('cuda'))).toBeUndefined()
+  })
+})
+
+describe('what no schedule writes, in Stage II', () => {
+  const zero = store('Bs', [int(0), int(0), int(0)], constant(0, 'f32'))
+  const first = load('j_indices', [int(0)], 'i32')
+  test.each([
+    [
+      'a store among copies',
+      (copy: Stmt) => when(bool(true), [copy, zero]),
+      'something else stands among its copies',
+    ],
+    [
+      'a round that data decides',
+      (copy: Stmt) => when(lt(first, int(1)), [copy]),
+      'some rounds copy more than others',
+    ],
+  ])('%s', (_, instead, why) => {
+    const { loops } = gather(1, true).compilation
+    const changed = rewriteStmts(loops.body, {
+      stmt: (s) => (s.kind === 'for' && s.mode.kind === 'instr' ? [instead(s)] : undefined),
+    })
+    const d = diagnosticOf(() => lowerToMemory({ ...loops, body: changed }))
+    expect([d?.code, d?.message]).toEqual([
+      'schedule/counted-copies',
+      `bulk counts the bytes that it copies, and ${why}`,
+    ])
+  })
+})
