@@ -2,6 +2,7 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { randomBlocks, rowsOf } from '../../bench/gpu/blocks.ts'
 import { fieldOf, parseCandidate } from '../../bench/gpu/candidates.ts'
+import { bindRows, elementsOf } from '../../bench/gpu/contestants.ts'
 import { inputs, structured } from '../../bench/gpu/declared.ts'
 import { Formats } from '../../bench/gpu/formats.ts'
 import type { Csr } from '../../bench/gpu/matrix.ts'
@@ -9,6 +10,7 @@ import { type Built, OurDevice, type Ready } from '../../bench/gpu/ours.ts'
 import { choose, normals } from '../../bench/gpu/random.ts'
 import { products } from '../../bench/gpu/suites/products.ts'
 import { samples } from '../../bench/gpu/suites/samples.ts'
+import { ExpectedSoftmax } from '../../bench/gpu/suites/softmax.ts'
 import { vectors } from '../../bench/gpu/suites/vectors.ts'
 import { packageFile } from '../../bench/support.ts'
 import type { StoredTensor } from '../../src/node.ts'
@@ -64,9 +66,10 @@ class Builder extends OurDevice {
   }
 }
 
-function matrix(): Csr {
+/** Rows of 0, 1, … elements, fewer than `lengths`, and again. */
+function matrix(lengths = 5): Csr {
   const [rows, columns] = [9, 7]
-  const of = Array.from({ length: rows }, (_, r) => [...choose(r % 5, columns, r)])
+  const of = Array.from({ length: rows }, (_, r) => [...choose(r % lengths, columns, r)])
   const indptr = new Int32Array(rows + 1)
   for (const [r, row] of of.entries()) indptr[r + 1] = indptr[r]! + row.length
   const indices = Int32Array.from(of.flat())
@@ -81,6 +84,7 @@ describe('matrices by rows, in the format of what is chosen', () => {
     `import ${JSON.stringify(packageFile('kernels/spmm.spt'))}
 import ${JSON.stringify(packageFile('kernels/spmv.spt'))}
 import ${JSON.stringify(packageFile('kernels/sddmm.spt'))}
+import ${JSON.stringify(packageFile('kernels/softmax.spt'))}
 schedule spmm.by_width choose {
   when (d == 4) ell
   when (d == 8) hyb(1, 2)
@@ -94,6 +98,10 @@ schedule sddmm.by_width choose {
   when (d == 4) hyb(1, 2)
   when (d == 8) edges(8, 4, 1, 2)
   otherwise cpu
+}
+schedule softmax.by_width choose {
+  when (longest(j) <= 2) ell
+  otherwise hyb(1, 1)
 }
 `,
   )
@@ -120,6 +128,23 @@ schedule sddmm.by_width choose {
     }
     expect(seen).toEqual(chosen)
     expect(device.built).toEqual([...new Set(chosen)])
+    await formats.free()
+    await device.close()
+  })
+  test.each([
+    ['ell', 3],
+    ['hyb(1, 1)', 5],
+  ])('a softmax in %s: padding is no element', async (chosen, lengths) => {
+    const device = new Builder(await devices.cpu())
+    const formats = new Formats()
+    const A = matrix(lengths)
+    const expected = new ExpectedSoftmax(A)
+    const candidate = parseCandidate(`${file}:softmax.by_width`)
+    const run = await bindRows(device, candidate, formats, A, [])
+    expect(run.facts).toMatchObject({ chosen })
+    expect(Object.keys(run.facts)).toContain('build ms')
+    expect(expected.check(await elementsOf(run, device, formats, A))).toMatchObject({ ok: true })
+    run.free()
     await formats.free()
     await device.close()
   })
