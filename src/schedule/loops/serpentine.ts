@@ -13,14 +13,14 @@ import type { SerpentineStep } from '../steps.ts'
  * shorter one too). What stands at one place of two lots is then a first and a last: where iterations are in order of how
  * long they take, blocks of threads that share a multiprocessor have equally much to do together.
  *
- * The same iterations run, in another order, which must be free.
+ * The same iterations run, in another order, which must be free; so a loop may be bound before it turns.
  */
 export const serpentine: Primitive<SerpentineStep> = {
   kind: 'serpentine',
   apply(cx, step) {
     const { loop } = cx.loop(step.loop)
     checkFactor(cx, step.by, 2, 'the number of iterations before a serpentine turns', loop)
-    checkSerial(cx, loop, 'serpentine')
+    if (loop.mode.kind !== 'bind') checkSerial(cx, loop, 'serpentine')
     checkOrderFree(cx, loop, 'serpentine')
     const at = variable(loop.var)
     const lot = div(at, int(step.by))
