@@ -1,6 +1,5 @@
 /** What the threads of a launch do together, for the sizes and index arrays of a binding. */
 import { writesOf } from '../ir/accesses.ts'
-import { DTYPE_BYTES } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { THREAD_AXES, type ThreadAxis } from '../ir/expr.ts'
 import type { Instr } from '../ir/instr.ts'
@@ -28,7 +27,7 @@ export interface Counted {
     { readonly loads: number; readonly stores: number; readonly atomics: number }
   >
   /** Bytes. */
-  readonly shared: { readonly loaded: number; readonly stored: number; readonly declared: number }
+  readonly shared: { readonly loaded: number; readonly stored: number }
   readonly operations: Operations
   readonly grid: readonly [number, number, number]
   readonly certainty: Certainty
@@ -99,7 +98,7 @@ export function countLaunch(
   )
   return {
     arrays: new Map(arrays.filter(([, a]) => a.loads + a.stores + a.atomics > 0)),
-    shared: { loaded: read('shared loads'), stored: read('shared stores'), declared: declared(launch) },
+    shared: { loaded: read('shared loads'), stored: read('shared stores') },
     operations: {
       plain: read('plain'),
       matrix16: read('matrix16'),
@@ -144,15 +143,4 @@ function stepFor(total: number): number {
   let step = Math.max(1, Math.round(total * 0.6180339887498949))
   while (divisor(step, total) !== 1) step++
   return step
-}
-
-/** Bytes of shared memory that the launch declares for a block. */
-function declared(launch: Launch): number {
-  let bytes = 0
-  walkStmts(launch.body, (s) => {
-    if (s.kind !== 'alloc' || s.buffer.scope !== 'shared') return
-    const length = s.buffer.shape.reduce((n, e) => n * (e.kind === 'const' ? e.value : 0), 1)
-    bytes += length * DTYPE_BYTES[s.buffer.dtype]
-  })
-  return bytes
 }

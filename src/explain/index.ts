@@ -1,11 +1,13 @@
 /** Explanations of kernels: the model of a plan, and what a device tells and measures. `types.ts` says what is counted. */
 
 import { LANES } from '../backends/emit.ts'
+import { placeShared } from '../backends/shared-memory.ts'
 import type { Bound } from '../bind/index.ts'
 import type { Compilation } from '../compile.ts'
 import { type Executable, lanesOf } from '../execute.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import type { Buffer, Launch, Plan } from '../ir/loops.ts'
+import { walkStmts } from '../ir/tree.ts'
 import { elements } from '../layout.ts'
 import { elementBytes } from '../limits.ts'
 import { ceilingsOf } from '../runtime/ceilings.ts'
@@ -30,7 +32,7 @@ export type * from './types.ts'
 export function explainModel(compilation: Compilation, bound: Bound, kind: DeviceKind): Explanation {
   const target = kind === 'cpu' ? 'js' : kind === 'webgpu' ? 'wgsl' : 'cuda'
   const plan = compilation.planFor(LANES[target])
-  const steps = stepsOf(compilation, plan, bound, (b) => DTYPE_BYTES[b.dtype])
+  const steps = stepsOf(compilation, plan, bound, kind, (b) => DTYPE_BYTES[b.dtype])
   return explanation(compilation, bound, kind, null, steps, null)
 }
 
@@ -46,7 +48,7 @@ export async function explain(
   const { program, bound } = executable
   const { device } = program
   const plan = compilation.planFor(lanesOf(device))
-  const model = stepsOf(compilation, plan, bound, (b) => elementBytes(device, b))
+  const model = stepsOf(compilation, plan, bound, device.kind, (b) => elementBytes(device, b))
   const launches = executable.commands.flatMap((c) => (c.kind === 'launch' ? [c] : []))
   const entries = program.texts.flatMap((t) => t.entries)
   const timed = options.time ?? true
@@ -120,6 +122,7 @@ function stepsOf(
   compilation: Compilation,
   plan: Plan,
   bound: Bound,
+  device: DeviceKind,
   unit: Unit,
 ): (LaunchExplanation | ClearExplanation)[] {
   const instrs = instructionsOf(compilation.loops)
@@ -128,7 +131,8 @@ function stepsOf(
   return plan.steps.map((step) => {
     if (step.kind === 'launch') {
       const counted = countLaunch(step, plan.buffers, given, instrs)
-      return launchOf(step, plan.buffers, counted, lengths, unit)
+      const shared = sharedBytes(step, device, unit)
+      return launchOf(step, plan.buffers, counted, lengths, shared, unit)
     }
     const buffer = plan.buffers.find((b) => b.name === step.buffer)!
     return { kind: 'clear', array: step.buffer, bytes: lengths.get(step.buffer)! * unit(buffer) }
@@ -140,6 +144,7 @@ function launchOf(
   buffers: readonly Buffer[],
   counted: ReturnType<typeof countLaunch>,
   lengths: ReadonlyMap<string, number>,
+  shared: number,
   unit: Unit,
 ): LaunchExplanation {
   const arrays = buffers.flatMap((b): ArrayTraffic[] => {
@@ -169,7 +174,7 @@ function launchOf(
     blocks: counted.grid.reduce((n, x) => n * x, 1),
     threads: launch.block.reduce((n, x) => n * x, 1),
     arrays,
-    sharedBytes: counted.shared.declared,
+    sharedBytes: shared,
     ...work,
     resources: null,
     occupancy: null,
@@ -177,6 +182,17 @@ function launchOf(
     time: null,
     achieved: null,
   }
+}
+
+/** What the text takes for a block: on cuda arrays that are not in use at one time lie in one place. */
+function sharedBytes(launch: Launch, device: DeviceKind, unit: Unit): number {
+  if (device === 'cuda') return placeShared(launch).bytes
+  let bytes = 0
+  walkStmts(launch.body, (s) => {
+    const length = s.kind === 'alloc' && s.buffer.scope === 'shared' ? s.buffer.shape[0] : undefined
+    if (s.kind === 'alloc' && length?.kind === 'const') bytes += length.value * unit(s.buffer)
+  })
+  return bytes
 }
 
 /** Of the devices, only cuda's knows what its multiprocessors have. */

@@ -154,7 +154,7 @@ export interface LaunchExplanation extends Work {
   /** Of a block. */
   readonly threads: number
   readonly arrays: readonly ArrayTraffic[]
-  /** Bytes of shared memory that the plan declares for a block. */
+  /** Bytes of shared memory that the text takes for a block. */
   readonly sharedBytes: number
   readonly resources: Resources | null
   readonly occupancy: Occupancy | null

@@ -174,6 +174,18 @@ test('a dense product by hand: tiles divide the traffic of global memory', () =>
   expect(total.intensity).toBe((2 * m * n * k) / (4 * (m * k + k * n + m * n)))
 })
 
+test("shared memory is the text's: arrays that are not in use at one time lie in one place on cuda", async () => {
+  const gemm = await load('kernels/gemm-f16.spt')
+  const c = gemm.kernel('gemm_f16').schedule('bulk', 256).parallel().compilation
+  const bound = bindInputs(c.kernel, { params: { m: 128, n: 256, k: 64 }, seed: 1 })
+  const [entry] = c.texts('cuda').flatMap((t) => t.entries)
+  const on = (kind: 'cuda' | 'webgpu') => explainModel(c, bound, kind).launches.map((l) => l.sharedBytes)
+  expect(entry!.sharedBytes).toBeGreaterThan(0)
+  expect(on('cuda')).toEqual([entry!.sharedBytes])
+  // Apart, there is one tile of C beside the stages.
+  expect(on('webgpu')[0]! - entry!.sharedBytes).toBeGreaterThanOrEqual(2 * 128 * 256)
+})
+
 test('where too many threads differ, a spread of them stands for all', () => {
   const c = program.kernel('product').schedule('rows', 4, 32).compilation
   const bound = bindInputs(c.kernel, { tensors: { A: cora }, params: { d: 40 }, seed: 1 })
