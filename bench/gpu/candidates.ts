@@ -27,12 +27,13 @@ export interface Field {
  */
 export function parseCandidate(text: string, values: Readonly<Record<string, number>> = {}): Candidate {
   const filled = text.replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole))
-  const match = /^\s*([^:]+\.spt)(?::(?:([A-Za-z_]\w*)\.)?([A-Za-z_]\w*)?\s*(?:\(([\d\s,]*)\))?)?\s*$/.exec(
-    filled,
-  )
+  const match =
+    /^\s*([^:]+\.spt)(?::(?:([A-Za-z_]\w*)\.)?([A-Za-z_]\w*)?\s*(?:\(\s*(\d+(?:\s*,\s*\d+)*)?\s*\))?)?\s*$/.exec(
+      filled,
+    )
   if (!match) throw new Error(`'${text}' is not of the form FILE.spt:kernel.schedule(1, 2)`)
   const [, file = '', kernel, schedule = '', list = ''] = match
-  const args = list.trim() === '' ? [] : list.split(',').map((a) => Number(a))
+  const args = list === '' ? [] : list.split(',').map(Number)
   return {
     text: filled.trim(),
     file,
@@ -48,6 +49,14 @@ type Fields = Readonly<
 
 let fields: Fields | undefined
 
+function allFields(): Fields {
+  if (!fields) {
+    const { about: _, ...all } = JSON.parse(readFileSync(packageFile('bench/candidates.json'), 'utf8'))
+    fields = all as Fields
+  }
+  return fields
+}
+
 /**
  * The candidates of a suite: those of `candidates.json`, or of what was asked for the ones whose kernels the suite has,
  * the first of them in place of the standard one.
@@ -57,8 +66,7 @@ export function fieldOf(
   asked: readonly string[],
   values: Readonly<Record<string, number>> = {},
 ): Field {
-  fields ??= JSON.parse(readFileSync(packageFile('bench/candidates.json'), 'utf8')) as Fields
-  const known = fields[suite]
+  const known = allFields()[suite]
   if (!known) throw new Error(`candidates.json has no suite ${suite}`)
   const parse = (text: string): Candidate => parseCandidate(text, values)
   const own = known.candidates.map(parse)
@@ -71,11 +79,20 @@ export function fieldOf(
 /** `spmm_long` takes the place of `spmm`: kernels go by the first word of their names. */
 const sameUse = (a: Candidate, b: Candidate): boolean => a.kernel.split('_')[0] === b.kernel.split('_')[0]
 
+/** The fields in which a candidate may take the place of the usual ones. */
+export const fieldsFor = (c: Candidate): readonly string[] =>
+  Object.entries(allFields()).flatMap(([name, f]) =>
+    f.candidates.some((o) => sameUse(parseCandidate(o, ANY), c)) ? [name] : [],
+  )
+
 /** What candidates may name of a case whose dense operand has `width` columns. */
 export function widthValues(width: number): Readonly<Record<string, number>> {
   const lanes = Math.min(32, Math.max(1, Math.ceil(width / 4)))
   return { n: width, lanes, rows: Math.max(1, Math.floor(128 / lanes)) }
 }
+
+/** Values of some case, where any will do. */
+export const ANY: Readonly<Record<string, number>> = { b: 16, ...widthValues(32) }
 
 /** A path as it is, or a file of the package's `kernels`. */
 export const fileOf = (c: Candidate): string =>
@@ -91,8 +108,10 @@ export interface Named {
   readonly loading: number
 }
 
-/** The kernel that a candidate names. */
-export async function kernelOf(c: Candidate): Promise<Named> {
+/** The program of a candidate, read once. */
+export async function programOf(
+  c: Candidate,
+): Promise<{ readonly program: SptProgram; readonly ms: number }> {
   const path = fileOf(c)
   let known = programs.get(path)
   if (!known) {
@@ -100,7 +119,13 @@ export async function kernelOf(c: Candidate): Promise<Named> {
     known = { program: await load(path), ms: performance.now() - start }
     programs.set(path, known)
   }
-  const plain = known.program.kernel(c.kernel)
+  return known
+}
+
+/** The kernel that a candidate names. */
+export async function kernelOf(c: Candidate): Promise<Named> {
+  const { program, ms } = await programOf(c)
+  const plain = program.kernel(c.kernel)
   const kernel = c.schedule === '' ? plain : plain.schedule(c.schedule, ...c.args)
-  return { kernel, plain, loading: known.ms }
+  return { kernel, plain, loading: ms }
 }

@@ -2,6 +2,7 @@
  * The comparison with installed peers on one machine: suites of cases, every result checked against float64 before it is
  * timed, tables at the end and JSON along the way. `spt bench` is its command.
  */
+import { checkSchedules, checkWritable } from './asked.ts'
 import { DeviceLost, goOn, inherited, MOST_CULPRITS } from './loss.ts'
 import { messageOf } from './ours.ts'
 import { buildingText, preparationText, suiteText } from './report.ts'
@@ -34,8 +35,13 @@ const SUITES: Readonly<Record<string, (s: Session) => Promise<void>>> = {
 /** Names that can be asked for, in the order in which they run. */
 export const suiteNames = (): readonly string[] => Object.keys(SUITES)
 
-/** Runs suites (all without names); whether everything ran and every result was right. */
+/**
+ * Runs suites (all without names); whether everything ran and every result was right.
+ * @throws SptError before anything is measured, where it could not be or its figures could not be written
+ */
 export async function bench(names: readonly string[], options: Options): Promise<boolean> {
+  await checkSchedules(options.schedules, names.length > 0 ? names : suiteNames(), suiteNames())
+  if (options.json !== undefined) await checkWritable(options.json)
   const session = new Session(options, inherited())
   let complete = true
   let lost: DeviceLost | undefined

@@ -152,12 +152,11 @@ const bytes = (e: Entry): string => {
 
 /** Writes all that is known so far, so that a run that is cut off leaves its figures. */
 export function writeProgress(
-  path: string | undefined,
+  path: string,
   facts: Facts,
   cases: readonly Case[],
   preparations: readonly Preparation[],
 ): void {
-  if (path === undefined) return
   const suites = [...new Set(cases.map((c) => c.suite))]
   const summaries = suites.map((s) =>
     summarise(

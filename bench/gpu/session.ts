@@ -1,4 +1,5 @@
 /** What a run of suites shares: devices, libraries, matrices, time. Each is opened when first asked for. */
+import { guarded } from '../../src/io/node.ts'
 import { devices } from '../../src/node.ts'
 import { type Ceilings, ceilingsOf } from '../../src/runtime/ceilings.ts'
 import type { CudaDevice } from '../../src/runtime/cuda/index.ts'
@@ -157,7 +158,10 @@ export class Session {
 
   async write(): Promise<void> {
     const facts = { chip: this.#chip, libraries: this.libraries }
-    writeProgress(this.options.json, facts, this.cases, await this.preparations())
+    const preparations = await this.preparations()
+    const { json } = this.options
+    if (json !== undefined)
+      await guarded(json, 'write', async () => writeProgress(json, facts, this.cases, preparations))
   }
 
   async close(): Promise<void> {

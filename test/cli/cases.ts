@@ -68,6 +68,12 @@ schedule mul.auto choose {
   otherwise gpu
 }
 `
+const FIGURES = `${PROGRAM}
+schedule mul.auto choose {
+  when (not cpu and has(subgroup_size(32)) and d <= 2 * processors) blocks(9)
+  otherwise gpu
+}
+`
 const MTX = '%%MatrixMarket matrix coordinate real general\n'
 
 export const FILES: Readonly<Record<string, string | Uint8Array>> = {
@@ -76,6 +82,7 @@ export const FILES: Readonly<Record<string, string | Uint8Array>> = {
   'several.spt': SEVERAL,
   'wide.spt': WIDE,
   'chip.spt': CHIP,
+  'figures.spt': FIGURES,
   'imports.spt': 'import "./nowhere.spt"\n',
   'empty.spt': '',
   'a.mtx': MATRIX,
@@ -133,6 +140,14 @@ export const CASES: Readonly<Record<string, string>> = {
   'capability of another target': 'emit {chip.spt} --target wgsl --capability 9.0',
   'capability of another device': 'show {chip.spt} --schedule auto --capability 9.0',
   'capability missing': 'emit {chip.spt} --target cuda --schedule auto',
+  'processors no number': 'emit {figures.spt} --target cuda --processors 0',
+  'processors of the cpu': 'emit {figures.spt} --target js --processors 132',
+  'processors missing':
+    'emit {figures.spt} --target cuda --schedule auto --size d=4 --feature subgroup_size(32)',
+  'feature without a name': 'emit {figures.spt} --target wgsl --feature subgroup_size(32',
+  'feature of the cpu': 'show {figures.spt} --schedule auto --feature f16',
+  'feature unknown': 'emit {figures.spt} --target wgsl --feature subgroup --size d=4',
+  'features missing': 'emit {figures.spt} --target wgsl --schedule auto --size d=4',
   'stage unknown': 'show {mul.spt} --stage 4',
   'pass unknown': 'show {mul.spt} --after unrol',
   'pass of another stage': 'show {mul.spt} --after flatten --stage 2',
@@ -192,6 +207,19 @@ export const CASES: Readonly<Record<string, string>> = {
   'output a folder': 'run {mul.spt} --out C={folder.npy}',
   'output of no known kind': 'run {mul.spt} --out C={c.txt}',
   'emit into no folder': 'emit {mul.spt} --target js --out {nowhere/c.js}',
+  // Measuring
+  'bench figures in no folder': 'bench spmm --json {nowhere/x.json}',
+  'bench figures a folder': 'bench spmm --json {folder.npy}',
+  'bench schedule of no form': 'bench spmm --schedule spmm.gpu',
+  'bench schedule with an empty argument': 'bench spmm --schedule spmm.spt:spmm.gpu(4,,32)',
+  'bench schedule of no file': 'bench spmm --schedule spnm.spt:spmm.gpu',
+  'bench schedule of a file that is wrong': 'bench spmm --schedule {imports.spt}:spmm.gpu',
+  'bench schedule of no kernel': 'bench spmm --schedule spmm.spt:spnm.gpu',
+  'bench schedule unknown': 'bench spmm --schedule {mul.spt}:mul.gpus',
+  'bench schedule of too many arguments': 'bench spmm --schedule spmm.spt:spmm.gpu(1,2,3)',
+  'bench choice of too many arguments': 'bench spmm --schedule spmm.spt:spmm.auto(1)',
+  'bench schedule of another suite': 'bench sddmm --schedule spmm.spt:spmm.gpu',
+  'bench schedule of no suite': 'bench spmm --schedule {mul.spt}:mul.gpu',
   // Schedules and devices
   'step not legal': 'run {threads.spt} --kernel mul --schedule illegal --bind A={a.mtx}',
   'step too late': 'run {threads.spt} --kernel mul --schedule late',
