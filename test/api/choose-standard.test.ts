@@ -90,7 +90,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
 })
 
 /** Of the parameters that choices have. */
-const ARGUMENTS: Readonly<Record<string, readonly number[]>> = { b: [8, 16, 32, 64, 128] }
+const ARGUMENTS: Readonly<Record<string, readonly number[]>> = { b: [4, 8, 16, 32, 64, 128] }
 const SIZES = [0, 1, 4, 8, 16, 20, 32, 64, 96, 128, 132, 256, 512, 1000, 1024, 2048, 4096, 1_000_000]
 
 /** A figure of some data: often, of rows with n columns, a share that dense ones have. */
@@ -111,7 +111,7 @@ test.each(NAMES)(
     const random = new Random(7)
     const found = new Map<Branch, Decision>()
     const facts = new Map<string, readonly Fact[]>()
-    for (let k = 0; k < 20_000; k++) {
+    for (let k = 0; k < 40_000; k++) {
       const on = (['cpu', 'webgpu', 'cuda'] as const)[k % 3]!
       const known = new Map(sizes.map((n) => [n, SIZES[random.below(SIZES.length)]!]))
       const given = choice.params.map(({ name: p }) => ARGUMENTS[p]![random.below(ARGUMENTS[p]!.length)]!)

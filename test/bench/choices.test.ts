@@ -23,7 +23,7 @@ test('what is chosen is brought into its format on the device, each list of argu
   const device = new OurDevice(await devices.cpu())
   const expected: number[][] = []
   const found: number[][] = []
-  for (const b of [16, 32]) {
+  for (const b of [8, 16, 32]) {
     const { standard, candidates } = fieldOf(`block-sparse-${b}`, [], { b })
     const candidate = candidates.find((c) => c.text === standard)!
     expect([candidate.schedule, candidate.args]).toEqual(['auto', [b]])

@@ -48,6 +48,8 @@ kernelSuite({
     'across_duo',
     'narrow',
     'grouped',
+    'paired',
+    'warp8',
   ],
   alsoWith: [
     ['block_spmm_f16', 'mma', 16, 128, 16, 32, 4],
@@ -55,6 +57,8 @@ kernelSuite({
     ['block_spmm_f16', 'bulk', 64, 256],
     ['block_spmm_f16', 'across', 64, 64],
     ['block_spmm_f16', 'narrow', 16, 256, 4],
+    ['block_spmm_f16', 'warp8', 32, 1, 4],
+    ['block_spmm_f16', 'warp8', 8, 2, 2],
   ],
   cases: () =>
     patterns().map(
@@ -152,6 +156,8 @@ test.each([
   ['across32', [64, 3], 32],
   ['duo', [64, 128, 3], 64],
   ['across', [64, 64, 3], 64],
+  ['warp8', [2, 2, 3], 8],
+  ['warp8', [3, 1, 2], 8],
 ] as const)('a product with blocks under %s(%j), every step of it interpreted', (schedule, args, b) => {
   const d = 128
   const [m, n] = [4 * b, 5 * b]

@@ -14,6 +14,12 @@ export const DENSITIES = [0.05, 0.1, 0.3]
 /** Columns of the dense operands, the most first: fewer take the beginning. */
 export const WIDTHS = [4096, 512]
 
+/** Sizes of blocks: those of `usual`, or what `--matrices` asks for by name, as `b=8`. */
+export function blockSizes(asked: readonly string[], usual: readonly number[]): readonly number[] {
+  const named = asked.flatMap((name) => /^b=(\d+)$/.exec(name)?.[1] ?? []).map(Number)
+  return named.length > 0 ? named : usual
+}
+
 /** What a Python program measures, started once for all cases: that takes seconds. `operands` are f16, by file name. */
 export async function blockPeers(
   s: Session,
