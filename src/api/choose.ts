@@ -1,30 +1,26 @@
 /** From a choice and what is bound to the schedule: the kernel under it. */
 import { fail, SptError } from '../ast/diagnostic.ts'
 import type { Resident } from '../convert/index.ts'
-import { type Branch, CAPABILITY, type Choice, DEVICES } from '../ir/elaborate/index.ts'
-import type { Var } from '../ir/expr.ts'
+import type { Branch, Choice } from '../ir/elaborate/index.ts'
 import { brokenFact, factText } from '../ir/facts.ts'
-import type { Device, DeviceKind } from '../runtime/device.ts'
 import { stepsOf } from '../schedule/resolve.ts'
 import { expectArgument, isRecord } from './check.ts'
+import { type ChosenFor, checkDeviceFacts, type DeviceFacts, deviceAnswer, kindOf } from './choose-device.ts'
 import { type ChoiceUse, type Chosen, type Decision, decide } from './decide.ts'
 import { type RunInputs, valuesIn } from './inputs.ts'
 import type { Kernel } from './kernel.ts'
 import { isDeclared, Statistics } from './statistics.ts'
 
+export type { ChosenFor } from './choose-device.ts'
+
 /** What a schedule is chosen by. */
-export interface ChoiceInputs extends RunInputs {
+export interface ChoiceInputs extends RunInputs, DeviceFacts {
   /**
    * Tensors that a device has: their shapes count, and the structure of those that are arrays over the kernel's axes,
    * of which the offsets that are asked for are downloaded once.
    */
   readonly resident?: Readonly<Record<string, Resident>>
-  /** Compute capability of the CUDA device, where only its kind is given: 9.0. */
-  readonly capability?: number
 }
-
-/** A device, or one of a kind. */
-export type ChosenFor = DeviceKind | Pick<Device, 'kind' | 'features'>
 
 /** A choice, and the kernel that its schedules are applied to. */
 export interface OpenChoice extends ChoiceUse {
@@ -41,23 +37,19 @@ export interface Variant {
 export interface Question {
   readonly open: OpenChoice
   readonly statistics: Statistics
-  readonly capability: number | undefined
+  readonly facts: DeviceFacts
   /** To be bound: bare values of declared tensors have their shapes. */
   readonly inputs: RunInputs
 }
 
 export function question(open: OpenChoice, given: ChoiceInputs): Question {
   expectArgument(isRecord(given), 'what is bound', given, '{ tensors, params, seed, statistics }')
-  const { resident = {}, statistics = {}, capability, ...inputs } = given
+  const { resident = {}, statistics = {}, capability, processors, features, ...inputs } = given
   const { tensors = {} } = inputs
   expectArgument(isRecord(tensors), 'tensors', tensors, 'tensors or values by name')
   expectArgument(isRecord(resident), 'resident', resident, 'resident tensors by name')
-  expectArgument(
-    capability === undefined || typeof capability === 'number',
-    'the compute capability',
-    capability,
-    'a number: 9.0',
-  )
+  const facts = { capability, processors, features }
+  checkDeviceFacts(facts, open.choice.device.values())
   const { source } = open.base.compilation
   // Formats have lists, sets and parts beside, which the schedule's own kernel checks.
   const declared = <T>(list: Readonly<Record<string, T>>): Record<string, T> =>
@@ -65,7 +57,7 @@ export function question(open: OpenChoice, given: ChoiceInputs): Question {
   const values = valuesIn(source, { ...inputs, tensors: declared(tensors) })
   return {
     open,
-    capability,
+    facts,
     inputs: { ...inputs, tensors: { ...tensors, ...values.tensors } },
     statistics: new Statistics(source, {
       ...values,
@@ -105,42 +97,21 @@ function checkedStatistics(
  * @throws SptError `choose/…`, `bind/…` of what statistics are taken from, `schedule/…` where a step is not legal
  */
 export function answer(
-  { open, statistics, capability }: Question,
+  { open, statistics, facts }: Question,
   on: ChosenFor,
   make: (d: Decision) => Kernel = (d) => applied(open, d),
 ): Variant {
   const { choice } = open
-  const kind: unknown = isRecord(on) ? on.kind : on
-  expectArgument(
-    (DEVICES as readonly unknown[]).includes(kind) && (!isRecord(on) || isRecord(on.features)),
-    'what a schedule is chosen for',
-    on,
-    `a device, or a kind of device: ${DEVICES.join(', ')}`,
-  )
+  kindOf(on)
   const decision = decide(open, (asked) => {
-    if (asked.dtype === 'bool') return asked.name === kind ? 1 : 0
-    if (asked.name === CAPABILITY && asked.dtype === 'f64')
-      return kind === 'cuda' ? capabilityOf(on, capability, asked) : 0
+    const question = choice.device.get(asked.name)
+    if (question) return deviceAnswer(on, facts, question, asked)
     const statistic = choice.statistics.get(asked.name)
     return statistic ? statistics.of(statistic, asked) : statistics.size(asked)
   })
   const kernel = make(decision)
   checkRequirements(open, decision, kernel, statistics.sizes)
   return { kernel, chosen: decision.chosen }
-}
-
-/** Of a CUDA device: 9.0 where it has the feature `sm_90`; what was given where there is no device. */
-function capabilityOf(on: ChosenFor, given: number | undefined, { span }: Var): number {
-  const version = typeof on === 'string' ? null : /(?:^|,)sm_(\d+)(\d)(?:,|$)/.exec([...on.features].join())
-  if (version) return Number(`${version[1]}.${version[2]}`)
-  if (given !== undefined) return given
-  return fail({
-    code: 'choose/unknown-capability',
-    message: 'the schedule depends on the compute capability of the device, which is not known',
-    ...(span ? { span } : {}),
-    expected: 'a device, or its compute capability',
-    hint: 'give it (capability: 9.0, or --capability 9.0 on the command line), or name a schedule',
-  })
 }
 
 /** The base under the schedule of a branch. */

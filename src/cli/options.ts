@@ -25,10 +25,21 @@ export const SEED: OptionSpec = {
 }
 
 /** Of commands that may choose for a device without having it. */
-export const CAPABILITY: OptionSpec = {
-  flags: '--capability <C>',
-  about: 'Where the schedule is chosen by it: the compute capability of the CUDA device (9.0)',
-}
+export const DEVICE_FACTS: readonly OptionSpec[] = [
+  {
+    flags: '--capability <C>',
+    about: 'Where the schedule is chosen by it: the compute capability of the CUDA device (9.0)',
+  },
+  {
+    flags: '--processors <N>',
+    about: 'Where the schedule is chosen by it: how many multiprocessors the device has',
+  },
+  {
+    flags: '--feature <F>',
+    about: 'Where the schedule is chosen by them: each feature that the device has (subgroups)',
+    repeats: true,
+  },
+]
 
 /** Of commands that have no data. */
 export const CHOOSING_SIZES: OptionSpec = {

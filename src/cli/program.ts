@@ -133,9 +133,13 @@ export async function chosen(
   return { kernel: variant.kernel, schedule: variant.chosen.text, chosen: variant.chosen }
 }
 
-/** What a choice is made by: `--size` as sizes and as statistics under their names (`longest(j)=700`), `--capability`. */
+/** What a choice is made by: `--size` as sizes and as statistics under their names (`longest(j)=700`), and the device. */
 export function sizesFor(call: Call, kernel: Kernel, kind: DeviceKind): ChoiceInputs {
-  const capability = capabilityFor(call, kind)
+  const facts = {
+    capability: capabilityFor(call, kind),
+    processors: processorsFor(call, kind),
+    features: featuresFor(call, kind),
+  }
   const all = [...numbers(call)].map(([name, value]) => [name.replaceAll(' ', ''), value] as const)
   const sizes = all.filter(([name]) => !name.includes('('))
   checkNames(
@@ -146,7 +150,7 @@ export function sizesFor(call: Call, kernel: Kernel, kind: DeviceKind): ChoiceIn
   return {
     params: Object.fromEntries(sizes),
     statistics: Object.fromEntries(all.filter(([name]) => name.includes('('))),
-    ...(capability === undefined ? {} : { capability }),
+    ...facts,
   }
 }
 
@@ -167,3 +171,36 @@ function capabilityFor(call: Call, kind: DeviceKind): number | undefined {
     })
   return Number(text)
 }
+
+function processorsFor(call: Call, kind: DeviceKind): number | undefined {
+  const text = call.one('processors')
+  if (text === undefined) return undefined
+  if (!/^[1-9]\d{0,8}$/.test(text))
+    return misused({
+      command: call.command,
+      message: `--processors ${text} is no number of multiprocessors`,
+      expected: 'an integer that is positive: --processors 132',
+    })
+  if (kind === 'cpu') return notOfCpu(call, '--processors')
+  return Number(text)
+}
+
+function featuresFor(call: Call, kind: DeviceKind): readonly string[] | undefined {
+  const features = call.many('feature')
+  if (features.length === 0) return undefined
+  const wrong = features.find((f) => !/^\s*[A-Za-z_]\w*\s*(\([^()]*\)\s*)?$/.test(f))
+  if (wrong !== undefined)
+    return misused({
+      command: call.command,
+      message: `--feature ${wrong} is no feature`,
+      expected: "a name, or a name with arguments: --feature 'subgroup_size(32)'",
+    })
+  return kind === 'cpu' ? notOfCpu(call, '--feature') : features
+}
+
+const notOfCpu = (call: Call, option: string): never =>
+  misused({
+    command: call.command,
+    message: `${option} is of GPUs, and this is for cpu`,
+    hint: `leave it out, or ask for ${call.command === 'emit' ? '--target' : '--device'} cuda`,
+  })

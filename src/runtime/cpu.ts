@@ -137,11 +137,13 @@ class CpuGraph implements Graph {
   }
 }
 
+export const CPU_FEATURES: ReadonlySet<string> = new Set(['f64'])
+
 class CpuDevice implements Device {
   readonly kind = 'cpu'
   readonly name = 'JavaScript'
   readonly limits = LIMITS
-  readonly features: ReadonlySet<string> = new Set(['f64'])
+  readonly features = CPU_FEATURES
   readonly #order: InOrder = {
     now: async () => BigInt(Math.round(performance.now() * 1e6)),
     finish: async () => {},

@@ -25,6 +25,8 @@ export interface DeviceLimits {
   readonly maxSharedBytes: number
   /** How many neighbours of a block, by their number in it, exchange registers in every kernel; where that is known. */
   readonly lanes?: number
+  /** How many multiprocessors run blocks side by side; where that is known. */
+  readonly processors?: number
 }
 
 /** Device memory. Opaque to callers; `bytes` is what was asked for. */

@@ -549,6 +549,107 @@ test('what a CUDA device can do', async () => {
   expect(await complaint(() => k.choose('cuda', {}))).toContain('choose/unknown-capability')
 })
 
+describe('how many multiprocessors the device has', () => {
+  const choice = () =>
+    choosing(
+      'when (cuda and m <= 2 * processors) blocks(ceildiv(processors, 8))\nwhen (m > 3 and processors > 3) wide\notherwise plain',
+    )
+
+  test('is what a CUDA device tells', async () => {
+    const k = await choice()
+    const device = (processors?: number) =>
+      ({ kind: 'cuda', features: new Set<string>(), limits: processors ? { processors } : {} }) as const
+    const on = async (m: number, processors?: number, given?: number) =>
+      (await k.choose(device(processors), { params: { m, d: 4 }, processors: given })).chosen
+    expect((await on(264, 132)).text).toBe('blocks(17)')
+    expect((await on(265, 132)).text).toBe('wide')
+    expect((await on(264, 132)).values).toEqual({ cuda: true, m: 264, processors: 132 })
+    // A device knows its own.
+    expect((await on(5, 2, 132)).text).toBe('plain')
+    expect((await on(5, undefined, 132)).text).toBe('blocks(17)')
+    expect(await complaint(() => on(5))).toContain('choose/unknown-processors')
+  })
+
+  test('is given where only the kind is', async () => {
+    const k = await choice()
+    const given = { params: { m: 9, d: 4 }, processors: 5 }
+    expect((await k.choose('cuda', given)).chosen.text).toBe('blocks(1)')
+    expect((await k.choose('cuda', { ...given, processors: 4 })).chosen.text).toBe('wide')
+    expect(await complaint(() => k.choose('cuda', { params: { m: 9 } }))).toBe(
+      'choose/unknown-processors: the schedule depends on how many multiprocessors the device has, which is not known',
+    )
+  })
+
+  test('is not known of others, and asked where it matters alone', async () => {
+    const k = await choice()
+    expect((await k.choose('webgpu', { params: { m: 3 } })).chosen.text).toBe('plain')
+    for (const on of ['webgpu', 'cpu', cpu] as const) {
+      expect(await complaint(() => k.choose(on, { params: { m: 9, d: 4 } }))).toContain(
+        'choose/unknown-processors: the schedule depends on how many multiprocessors the device has, which no ',
+      )
+      const { chosen } = await k.choose(on, { params: { m: 9, d: 4 }, processors: 4 })
+      expect(chosen.text).toBe('wide')
+    }
+  })
+
+  test('a size of that name is the size', async () => {
+    const text = `kernel fill(processors: size) {
+      axis i = dense_fixed(processors)
+      buffer C: f32[i] out
+      iterate set [i] as S { C[i] = 1 }
+    }
+    schedule fill.four { split i by 4 }
+    schedule fill.auto choose { when (processors > 3) four }`
+    const k = (await load(text)).kernel()
+    const device = { kind: 'cuda', features: new Set<string>(), limits: { processors: 132 } } as const
+    const on = (processors: number) => k.choose(device, { params: { processors } })
+    expect((await on(4)).chosen.text).toBe('four')
+    expect(await complaint(() => on(3))).toContain('choose/no-match')
+  })
+})
+
+describe('what features the device has', () => {
+  const MATRIX = 'subgroup_matrix(16, 16, 16, f16, f32)'
+  const choice = () =>
+    choosing(`when (has(${MATRIX}) and has(f16)) blocks(2)
+      when (not cpu and has(subgroup_size(32))) blocks(3)
+      when (not cuda or not has(async_copy)) wide(each = select(has(f64), 2, 1))
+      otherwise plain`)
+
+  test('is what a device tells', async () => {
+    const k = await choice()
+    const on = async (kind: Device['kind'], ...features: string[]) =>
+      (await k.choose({ kind, features: new Set(features) }, { params: { d: 4 }, features: [MATRIX, 'f16'] }))
+        .chosen
+    expect((await on('webgpu', MATRIX, 'f16')).text).toBe('blocks(2)')
+    expect((await on('webgpu', MATRIX, 'f16')).values).toEqual({ [`has(${MATRIX})`]: true, 'has(f16)': true })
+    expect((await on('webgpu', MATRIX, 'subgroup_size(32)')).text).toBe('blocks(3)')
+    expect((await on('webgpu', 'f16', 'subgroup_size(16)')).text).toBe('wide(each = 1)')
+    expect((await on('webgpu', 'f16', 'subgroup_matrix(8, 8, 8, f16, f32)')).text).toBe('wide(each = 1)')
+    expect((await on('cuda', 'f64')).text).toBe('wide(each = 2)')
+    expect((await on('cuda', 'async_copy')).text).toBe('plain')
+    expect((await k.choose(cpu, { params: { d: 4 } })).chosen.text).toBe('wide(each = 2)')
+  })
+
+  test('is given where only the kind is, all of them', async () => {
+    const k = await choice()
+    const given = async (kind: Device['kind'], ...features: string[]) =>
+      (await k.choose(kind, { params: { d: 4 }, features })).chosen.text
+    expect(await given('webgpu', ' subgroup_matrix ( 16,16 ,16,f16,  f32)', 'f16')).toBe('blocks(2)')
+    expect(await given('cuda', 'f16')).toBe('wide(each = 1)')
+    expect(await given('cuda', 'f16', 'async_copy')).toBe('plain')
+    // The cpu device has what it has.
+    expect(await given('cpu', MATRIX, 'f16')).toBe('wide(each = 2)')
+    expect((await k.choose('cpu', { params: { d: 4 } })).chosen.text).toBe('wide(each = 2)')
+    expect(await complaint(() => k.choose('webgpu', {}))).toBe(
+      `choose/unknown-feature: the schedule depends on whether the device has ${MATRIX}, which is not known`,
+    )
+    expect(await complaint(() => given('webgpu', 'subgroup'))).toBe(
+      'choose/unknown-feature: no device has a feature subgroup',
+    )
+  })
+})
+
 describe('mistakes', () => {
   const refused = async (branches: string, inputs: RunInputs) => {
     const compiled = await (await choosing(branches)).compile(cpu)
@@ -641,6 +742,11 @@ describe('mistakes', () => {
       () => k.choose('cpu', { statistics: { 'longest(j)': -1 } }),
       () => k.choose('cpu', { resident: 7 }),
       () => k.choose('cuda', { capability: '9.0' }),
+      () => k.choose('cuda', { processors: '132' }),
+      () => k.choose('cuda', { processors: 0 }),
+      () => k.choose('cuda', { processors: 2.5 }),
+      () => k.choose('webgpu', { features: 'f16' }),
+      () => k.choose('webgpu', { features: [16] }),
       () => compiled.choose(),
       () => compiled.prepare(),
       () => compiled.prepare({ seed: 'x' }),

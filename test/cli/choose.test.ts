@@ -199,6 +199,39 @@ schedule mul.auto choose {
     })
   })
 
+  test('what else the device is, is given', async () => {
+    const path = folder.file(
+      'figures.spt',
+      `${PROGRAM}
+schedule mul.auto(least = 1) choose {
+  when (has(subgroup_size(32)) and d <= 2 * processors) blocks(ceildiv(processors, 8))
+  otherwise blocks(6)
+}
+`,
+    )
+    for (const target of ['cuda', 'wgsl']) {
+      const emit = (...more: string[]) => spt(['emit', path, '--target', target, ...more])
+      const given = (d: number, feature: string) =>
+        emit('--size', `d=${d}`, '--processors', '132', '--feature', 'f16', '--feature', feature)
+      const named = await emit('--schedule', 'blocks(17)')
+      expect(named.code).toBe(0)
+      expect(await given(264, 'subgroup_size(32)')).toEqual(named)
+      expect(await given(264, ' subgroup_size( 32 )')).toEqual(named)
+      expect(await given(265, 'subgroup_size(32)')).toEqual(await emit('--schedule', 'blocks(6)'))
+      expect(await emit('--feature', 'subgroup_size(16)')).toEqual(await emit('--schedule', 'blocks(6)'))
+      const { code, err } = await emit('--size', 'd=4', '--feature', 'subgroup_size(32)')
+      expect(code).toBe(1)
+      expect(err).toContain('error[choose/unknown-processors]')
+      expect(err).toContain('--processors 132')
+    }
+    const show = ['show', path, '--stage', '2', '--device', 'webgpu', '--schedule']
+    const figures = ['--size', 'd=8', '--processors', '4', '--feature', 'subgroup_size(32)']
+    expect(await spt([...show, 'auto', ...figures])).toEqual(await spt([...show, 'blocks(1)']))
+    vi.stubEnv('SPT_LIBCUDA', folder.at('libcuda.so'))
+    const explained = await spt(['explain', path, ...bound, ...figures])
+    expect(explained.out).toContain('schedule  blocks(1)')
+  })
+
   test('check names choices', async () => {
     expect((await spt(['check', auto])).out).toContain('kernel mul (schedules gpu, blocks, auto)')
   })

@@ -24,6 +24,8 @@ const words = [
     '--bind',
     '--size',
     '--capability',
+    '--processors',
+    '--feature',
     '--device',
     '--verify',
     '--repeat',

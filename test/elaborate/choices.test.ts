@@ -53,6 +53,32 @@ describe('conditions', () => {
     ['when (nnz(B) > 3) plain', 'check/statistic: B is dense [B]'],
     ['when (nnz(j) > 3) plain', 'check/unknown-buffer: kernel mul has no buffer j [j]'],
     ['when (sqrt(d) > 3) plain', 'check/unknown-function: there is no function sqrt here [sqrt]'],
+    ['when (has(subgroup)) plain', 'check/feature: no device has a feature subgroup [subgroup]'],
+    ['when (has(sm_90)) plain', 'check/feature: no device has a feature sm_90 [sm_90]'],
+    [
+      'when (has(f16, f64)) plain',
+      'check/feature: has is asked for one feature of the device [has(f16, f64)]',
+    ],
+    ['when (has(3)) plain', 'check/feature: has is asked for one feature of the device [has(3)]'],
+    [
+      'when (has(f16 by i)) plain',
+      'check/feature: has is asked for one feature of the device [has(f16 by i)]',
+    ],
+    ['when (has(f16(2))) plain', 'check/feature: f16 takes no arguments [f16(2)]'],
+    ['when (has(lanes)) plain', 'check/feature: these are not the arguments of lanes [lanes]'],
+    ['when (has(lanes(f16))) plain', 'check/feature: these are not the arguments of lanes [lanes(f16)]'],
+    [
+      'when (has(subgroup_matrix(16, 16, 16, f16))) plain',
+      'check/feature: these are not the arguments of subgroup_matrix [subgroup_matrix(16, 16, 16, f16)]',
+    ],
+    ['when (has(lanes(n))) plain', 'check/feature: this is neither a number nor a type [n]'],
+    ['when (has(lanes(2 * 8))) plain', 'check/feature: this is neither a number nor a type [2 * 8]'],
+    [
+      'when (has(lanes(8)) > 1 and d) plain',
+      'check/condition: this must be true or false, and it is i32 [d]',
+    ],
+    ['when (processors) plain', 'check/condition: this must be true or false, and it is i32 [processors]'],
+    ['when (processor > 3) plain', 'check/unknown-name: there is no processor here [processor]'],
     ['when (d / 0 > 3) plain', 'check/division-by-zero: an integer is divided by 0 [0]'],
   ])('%s', async (text, complaint) => {
     expect(await branch(text)).toEqual([complaint])
@@ -76,6 +102,10 @@ describe('parameters', () => {
       'capability',
       'check/duplicate: capability is a figure of the device where a schedule is chosen [capability]',
     ],
+    [
+      'processors = 132',
+      'check/duplicate: processors is a figure of the device where a schedule is chosen [processors]',
+    ],
   ])('(%s)', async (params, complaint) => {
     expect(await auto(params)).toEqual([complaint])
   })
@@ -93,6 +123,24 @@ describe('parameters', () => {
       'check/argument-type: an argument is an integer, and this is f32 [0.5 * c]',
     ])
   })
+})
+
+test('features are those that texts of the file need, too', async () => {
+  const instr = `instr one(D: f32[1] in register) {
+    iterate set [i] as S { D[i] = 1 }
+    wgsl needs packed_4x8, tiles(4, f32) \`$D[0] = 1.0;\`
+  }
+  memory held: f32[1] in register of 32 threads {
+    wgsl needs odd_extension \`f32\`
+    fill wgsl \`f32($value)\`
+  }`
+  const choice =
+    'schedule mul.auto choose { when (has(packed_4x8) and has(tiles(4, f32)) or has(odd_extension)) plain }'
+  expect(await wrong(choice)).toHaveLength(3)
+  expect(await wrong(instr + choice)).toEqual([])
+  expect(await wrong(instr + choice.replace('odd_', 'od_'))).toEqual([
+    'check/feature: no device has a feature od_extension [od_extension]',
+  ])
 })
 
 describe('schedules', () => {

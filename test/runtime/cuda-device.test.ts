@@ -1,6 +1,7 @@
 import { fc, test as law } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
+import { load } from '../../src/node.ts'
 import type { Command, DeviceBuffer } from '../../src/runtime/device.ts'
 import { buffer, FAKE_CHIP, type FakeKernel, fakeDevice, fakeModule, scalar } from './cuda-fake.ts'
 
@@ -40,6 +41,25 @@ async function withKernels(kernels: Record<string, FakeKernel>, sync = false) {
   }
   return { ...parts, launch }
 }
+
+test('what schedules are chosen by: multiprocessors, and features in the words of texts', async () => {
+  const { device } = fakeDevice()
+  const text = `kernel k(m: size) {
+    axis i = dense_fixed(m)
+    buffer C: f32[i] out
+    iterate set [i] as S { C[i] = 1 }
+  }
+  schedule k.lots(n) { split i by n }
+  schedule k.auto choose {
+    when (capability != 9.0 or not has(f16) or not has(bf16) or not has(f64) or not has(subgroups)) lots(1)
+    when (not has(subgroup_size(32)) or not has(lanes(32)) or has(lanes(64))) lots(2)
+    when (not has(async_copy) or not has(clusters) or not has(tensor_maps)) lots(3)
+    when (has(subgroup_matrix(16, 16, 16, f16, f32))) lots(5)
+    otherwise lots(100 * processors)
+  }`
+  const { chosen } = await (await load(text)).kernel().choose(device, {})
+  expect(chosen.text).toBe(`lots(${100 * FAKE_CHIP.multiprocessors})`)
+})
 
 describe('memory', () => {
   law.prop([fc.uint8Array({ maxLength: 300 }), fc.nat(40), fc.nat(40)])(

@@ -7,7 +7,7 @@ import type { Clear, Launch, Plan } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print2.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
-import { CAPABILITY, CHOOSING_SIZES, KERNEL, schedule } from '../options.ts'
+import { CHOOSING_SIZES, DEVICE_FACTS, KERNEL, schedule } from '../options.ts'
 import {
   chosen,
   chosenKernel,
@@ -32,10 +32,10 @@ export const emit: CommandSpec = {
     { flags: '--target <T>', about: 'wgsl, cuda or js' },
     KERNEL,
     schedule(
-      'Its name, or gpu(8, 32) with arguments (default: cpu for js, gpu for the others, if there; auto with --size or --capability)',
+      'Its name, or gpu(8, 32) with arguments (default: cpu for js, gpu for the others, if there; auto with --size or what the device is)',
     ),
     CHOOSING_SIZES,
-    CAPABILITY,
+    ...DEVICE_FACTS,
     {
       flags: '--out <PATH>',
       about: 'Write a file (a name with an ending) or a folder with one file a module',
@@ -45,7 +45,7 @@ export const emit: CommandSpec = {
   examples: [
     'spt emit kernel.spt --target cuda --out kernel.cu',
     'spt emit kernel.spt --target wgsl --out shaders/',
-    'spt emit kernel.spt --target cuda --schedule auto --size d=128 --capability 9.0',
+    'spt emit kernel.spt --target cuda --schedule auto --size d=128 --capability 9.0 --processors 132',
   ],
   async run(call) {
     const target = call.choice('target', ['wgsl', 'cuda', 'js'] as const)
@@ -56,7 +56,9 @@ export const emit: CommandSpec = {
     const texts = await within(program, async () => {
       const plain = chosenKernel(program, call)
       const sizes = sizesFor(call, plain, DEVICES[target])
-      const isGiven = [asked, call.one('size'), call.one('capability')].some((x) => x !== undefined)
+      const isGiven =
+        asked !== undefined ||
+        ['size', 'capability', 'processors', 'feature'].some((o) => call.many(o).length > 0)
       const { kernel } =
         isGiven && isChosen(plain, asked)
           ? await chosen(plain, asked, DEVICES[target], sizes)

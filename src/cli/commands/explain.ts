@@ -9,7 +9,7 @@ import { devices } from '../../node.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
-import { BIND, CAPABILITY, KERNEL, SCHEDULE, SEED } from '../options.ts'
+import { BIND, DEVICE_FACTS, KERNEL, SCHEDULE, SEED } from '../options.ts'
 import { chosen, chosenKernel, loadFile, scheduleCall, scheduledFor, sizesFor, within } from '../program.ts'
 import { explained } from '../run/explained.ts'
 import { checkNames, given, readInputs } from '../run/inputs.ts'
@@ -24,7 +24,7 @@ export const explain: CommandSpec = {
     SCHEDULE,
     BIND,
     { flags: '--size <NAME=N>', about: 'A size or a scalar', repeats: true },
-    { ...CAPABILITY, about: `${CAPABILITY.about}; one that is here tells its own` },
+    ...DEVICE_FACTS.map((o) => ({ ...o, about: `${o.about}; one that is here tells its own` })),
     {
       flags: '--device <D>',
       about: 'cuda, webgpu or cpu (default: cuda); without one here nothing is measured',

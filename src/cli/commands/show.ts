@@ -6,7 +6,7 @@ import { print3 } from '../../ir/print3.ts'
 import { LAUNCH_PASSES, LOOP_PASSES } from '../../lower/pipeline.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
-import { CAPABILITY, CHOOSING_SIZES, KERNEL, schedule } from '../options.ts'
+import { CHOOSING_SIZES, DEVICE_FACTS, KERNEL, schedule } from '../options.ts'
 import {
   chosen,
   chosenKernel,
@@ -35,7 +35,7 @@ export const show: CommandSpec = {
     KERNEL,
     schedule('Under this schedule: its name, or gpu(8, 32) with arguments (default: none)'),
     CHOOSING_SIZES,
-    CAPABILITY,
+    ...DEVICE_FACTS,
     { flags: '--device <D>', about: 'The device it is chosen for: cpu, webgpu or cuda (default: cpu)' },
     { flags: '--stage <N>', about: '1 coordinates, 2 positions, 3 memory (default: 1, or that of the pass)' },
     {

@@ -1,8 +1,12 @@
 /** What conditions and arguments of choices name: parameters, sizes, the device and statistics of what is bound. */
+import type { Span } from '../../ast/diagnostic.ts'
 import type * as Ast from '../../ast/nodes.ts'
+import type { Scope } from '../../ast/program.ts'
 import { type Axis, hasIndptr, isDenseChain } from '../axis.ts'
+import type { Dtype } from '../dtype.ts'
 import { variable } from '../expr.ts'
 import type { Kernel1 } from '../stage1.ts'
+import { featureAsked } from './choice-features.ts'
 import type { Names } from './expressions.ts'
 import type { Report } from './report.ts'
 import type { ScheduleParam } from './schedule-params.ts'
@@ -10,8 +14,15 @@ import { plain, type Typed } from './types.ts'
 
 export const DEVICES = ['cpu', 'webgpu', 'cuda'] as const
 
-/** The compute capability of a CUDA device (f64): 9.0; 0 of others. */
-export const CAPABILITY = 'capability'
+/** Figures of the device: the compute capability of a CUDA one (9.0; 0 of others), and how many multiprocessors it has. */
+const FIGURES = { capability: 'f64', processors: 'i32' } as const
+const isFigure = (name: string): name is keyof typeof FIGURES => Object.hasOwn(FIGURES, name)
+
+/** What is asked of the device: whether it is of a kind, a figure, or whether it has a feature (`f16`, `lanes(32)`). */
+export type DeviceQuestion =
+  | { readonly kind: 'is'; readonly device: (typeof DEVICES)[number] }
+  | { readonly kind: keyof typeof FIGURES }
+  | { readonly kind: 'has'; readonly feature: string }
 
 /**
  * What is known of a sparse tensor once it is bound. Of an axis whose segments have lengths of their own (one segment
@@ -26,29 +37,36 @@ export type Statistic =
   | { readonly kind: 'nnz'; readonly tensor: string }
 
 const STATISTICS: readonly string[] = [...AXIS_STATISTICS, 'nnz']
-const FUNCTIONS: readonly string[] = ['min', 'max', 'ceildiv', 'select', 'abs', 'i32', 'f64', ...STATISTICS]
+const OPERATIONS = ['min', 'max', 'ceildiv', 'select', 'abs', 'i32', 'f64']
+const FUNCTIONS: readonly string[] = [...OPERATIONS, 'has', ...STATISTICS]
+
+const isDevice = (name: string): name is (typeof DEVICES)[number] =>
+  (DEVICES as readonly string[]).includes(name)
 
 /** What a name stands for here whatever the parameters are. */
 export function meaningOf(name: string, kernel: Kernel1): string | null {
   const param = kernel.params.find((p) => p.name === name)
   if (param)
     return param.kind === 'size' ? `a size of kernel ${kernel.name}` : `a scalar of kernel ${kernel.name}`
-  if ((DEVICES as readonly string[]).includes(name)) return 'a device'
-  return name === CAPABILITY ? 'a figure of the device' : null
+  if (isDevice(name)) return 'a device'
+  return isFigure(name) ? 'a figure of the device' : null
 }
 
 /** The choice's parameters, sizes, devices and statistics. */
 export class ChoiceNames implements Names {
   readonly functions = FUNCTIONS
   readonly statistics = new Map<string, Statistic>()
+  readonly device = new Map<string, DeviceQuestion>()
   readonly #kernel: Kernel1
   readonly #params: readonly string[]
+  readonly #scope: Scope
   readonly #report: Report
   readonly #axes: ReadonlyMap<string, Axis>
 
-  constructor(kernel: Kernel1, params: readonly ScheduleParam[], report: Report) {
+  constructor(kernel: Kernel1, params: readonly ScheduleParam[], scope: Scope, report: Report) {
     this.#kernel = kernel
     this.#params = params.map((p) => p.name)
+    this.#scope = scope
     this.#report = report
     this.#axes = new Map(kernel.axes.map((a) => [a.name, a]))
   }
@@ -63,8 +81,8 @@ export class ChoiceNames implements Names {
         message: `${e.name} is a scalar, and schedules are chosen by sizes`,
         span: e.span,
       })
-    if ((DEVICES as readonly string[]).includes(e.name)) return plain(variable(e.name, 'bool', e.span))
-    if (e.name === CAPABILITY) return plain(variable(e.name, 'f64', e.span))
+    if (isDevice(e.name)) return this.#asks(e.name, { kind: 'is', device: e.name }, 'bool', e.span)
+    if (isFigure(e.name)) return this.#asks(e.name, { kind: e.name }, FIGURES[e.name], e.span)
     const sizes = this.#kernel.params.filter((p) => p.kind === 'size').map((p) => p.name)
     const isAxis = this.#axes.has(e.name)
     const own = this.#params.length > 0 ? `a parameter (${this.#params.join(', ')}), ` : ''
@@ -75,8 +93,18 @@ export class ChoiceNames implements Names {
       expected: `${own}a size (${sizes.join(', ')}), a device (${DEVICES.join(', ')}) or a statistic`,
       ...(isAxis
         ? { hint: `ask something of it: longest(${e.name})` }
-        : { lookup: { name: e.name, candidates: [...this.#params, ...sizes, ...DEVICES, CAPABILITY] } }),
+        : {
+            lookup: {
+              name: e.name,
+              candidates: [...this.#params, ...sizes, ...DEVICES, ...Object.keys(FIGURES)],
+            },
+          }),
     })
+  }
+
+  #asks(name: string, question: DeviceQuestion, dtype: Dtype, span: Span): Typed {
+    this.device.set(name, question)
+    return plain(variable(name, dtype, span))
   }
 
   access(e: Ast.Access): null {
@@ -106,6 +134,10 @@ export class ChoiceNames implements Names {
         span: e.fn.span,
         lookup: { name: fn, candidates: FUNCTIONS },
       })
+    if (fn === 'has') {
+      const feature = featureAsked(e, this.#scope, this.#report)
+      return feature === null ? null : this.#asks(`has(${feature})`, { kind: 'has', feature }, 'bool', e.span)
+    }
     if (!STATISTICS.includes(fn)) return undefined
     const [of] = e.args
     if (e.by || e.args.length !== 1 || of?.kind !== 'name')

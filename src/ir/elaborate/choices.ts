@@ -6,7 +6,7 @@ import { printExpr } from '../../ast/print.ts'
 import type { Dtype } from '../dtype.ts'
 import type { Expr } from '../expr.ts'
 import type { Kernel1 } from '../stage1.ts'
-import { ChoiceNames, meaningOf, type Statistic } from './choice-names.ts'
+import { ChoiceNames, type DeviceQuestion, meaningOf, type Statistic } from './choice-names.ts'
 import { elaborateExpr, type Names, settled, truth } from './expressions.ts'
 import { checkArguments } from './format-uses.ts'
 import type { Report } from './report.ts'
@@ -21,6 +21,8 @@ export interface Choice {
   readonly branches: readonly Branch[]
   /** What the expressions of the branches ask of the data, by the names of the variables that stand for it. */
   readonly statistics: ReadonlyMap<string, Statistic>
+  /** The same of the device. */
+  readonly device: ReadonlyMap<string, DeviceQuestion>
   readonly span: Span
 }
 
@@ -34,7 +36,7 @@ export interface Branch {
 }
 
 export interface Condition {
-  /** Over parameters, sizes, statistics, the names of devices (`DEVICES`), each a truth value, and `CAPABILITY`. */
+  /** Over parameters, sizes, statistics and what is asked of the device. */
   readonly expr: Expr
   /** As written. */
   readonly text: string
@@ -53,7 +55,7 @@ export function elaborateChoice(c: Ast.Choice, r: Resolve): Choice | null {
       expected: '`when (…) schedule`, and `otherwise schedule` at the end',
     })
   const params = choiceParams(c, kernel, report)
-  const names = new ChoiceNames(kernel, params, report)
+  const names = new ChoiceNames(kernel, params, r.scope, report)
   const branches = c.branches.map((b) => branchOf(c, b, names, r))
   if (report.count > before || branches.some((b) => b === null)) return null
   return {
@@ -62,6 +64,7 @@ export function elaborateChoice(c: Ast.Choice, r: Resolve): Choice | null {
     params,
     branches: branches as Branch[],
     statistics: names.statistics,
+    device: names.device,
     span: c.name.span,
   }
 }

@@ -16,12 +16,8 @@ import { elaborateMonoid } from './monoids.ts'
 import { Report } from './report.ts'
 import { elaborateSchedule, type Resolve, type Schedule } from './schedules.ts'
 
-export {
-  type AxisStatistic,
-  CAPABILITY,
-  DEVICES,
-  type Statistic,
-} from './choice-names.ts'
+export { FEATURE_WORDS, featureText } from './choice-features.ts'
+export { type AxisStatistic, DEVICES, type DeviceQuestion, type Statistic } from './choice-names.ts'
 export type { Branch, Choice, Condition } from './choices.ts'
 export { type FormatExpression, parseFormatExpression } from './format-expressions.ts'
 export { type Argument, constantArguments, type Family } from './instances.ts'

@@ -116,18 +116,20 @@ export function chipLimits(chip: Chip, maxArguments: number): DeviceLimits {
     maxBlockDim: chip.maxBlockDim,
     maxGridDim: chip.maxGridDim,
     maxSharedBytes: chip.sharedPerBlockOptin,
+    processors: chip.multiprocessors,
   }
 }
 
-/** Capabilities in the names shared with the other devices, and the chip's own. */
+/** Capabilities in the names shared with the other devices, and the chip's own; with words that texts can ask for. */
 export function chipFeatures(chip: Chip): ReadonlySet<string> {
   const cc = chip.major * 10 + chip.minor
-  const names = ['f64', 'subgroups', 'timestamp-query', chipArch(chip)]
-  if (cc >= 53) names.push('shader-f16')
+  const names = ['f64', 'subgroups', `subgroup_size(${chip.warpSize})`, 'timestamp-query', chipArch(chip)]
+  for (let n = 2; n <= chip.warpSize; n *= 2) names.push(`lanes(${n})`)
+  if (cc >= 53) names.push('shader-f16', 'f16')
   if (cc >= 80) names.push('bf16', 'async-copy')
   if (chip.clusters) names.push('clusters')
   if (chip.tensorMaps) names.push('tensor-maps')
-  return new Set(names)
+  return new Set(names.flatMap((f) => [f, f.replaceAll('-', '_')]))
 }
 
 /** The chip's facts for `spt doctor`. */

@@ -1,0 +1,158 @@
+/** What choices ask of the device they are made for: its kind, figures and features. */
+import { fail } from '../ast/diagnostic.ts'
+import { DEVICES, type DeviceQuestion, FEATURE_WORDS, featureText } from '../ir/elaborate/index.ts'
+import type { Var } from '../ir/expr.ts'
+import { CPU_FEATURES } from '../runtime/cpu.ts'
+import type { Device, DeviceKind, DeviceLimits } from '../runtime/device.ts'
+import { expectArgument, isRecord } from './check.ts'
+
+/** A device, or one of a kind. */
+export type ChosenFor =
+  | DeviceKind
+  | (Pick<Device, 'kind' | 'features'> & { readonly limits?: Pick<DeviceLimits, 'processors'> })
+
+/** What is known of a device where only its kind is given; one that is there tells its own. */
+export interface DeviceFacts {
+  /** Compute capability of the CUDA device: 9.0. */
+  readonly capability?: number | undefined
+  /** How many multiprocessors it has. */
+  readonly processors?: number | undefined
+  /** All that conditions may find with `has`: `['f16', 'subgroup_matrix(16, 16, 16, f16, f32)']`. */
+  readonly features?: readonly string[] | undefined
+}
+
+/** @throws SptError `api/argument`, `choose/unknown-feature` */
+export function checkDeviceFacts(
+  { capability, processors, features }: DeviceFacts,
+  questions: Iterable<DeviceQuestion>,
+): void {
+  expectArgument(
+    capability === undefined || typeof capability === 'number',
+    'the compute capability',
+    capability,
+    'a number: 9.0',
+  )
+  expectArgument(
+    processors === undefined || (Number.isSafeInteger(processors) && processors > 0),
+    'the number of multiprocessors',
+    processors,
+    'an integer that is positive: 132',
+  )
+  expectArgument(
+    features === undefined || (Array.isArray(features) && features.every((f) => typeof f === 'string')),
+    'features of the device',
+    features,
+    "texts: ['f16', 'subgroup_size(32)']",
+  )
+  if (!features) return
+  const asked = [...questions].flatMap((q) => (q.kind === 'has' ? [wordOf(q.feature)] : []))
+  const candidates = [...new Set([...FEATURE_WORDS, ...asked])]
+  for (const name of features.map(wordOf))
+    if (!candidates.includes(name))
+      fail({
+        code: 'choose/unknown-feature',
+        message: `no device has a feature ${name}`,
+        lookup: { name, candidates },
+        expected: candidates.join(', '),
+      })
+}
+
+/**
+ * Truth values are 0 and 1.
+ * @throws SptError `api/argument`, `choose/unknown-…`
+ */
+export function deviceAnswer(
+  on: ChosenFor,
+  given: DeviceFacts,
+  question: DeviceQuestion,
+  asked: Var,
+): number {
+  const kind = kindOf(on)
+  switch (question.kind) {
+    case 'is':
+      return question.device === kind ? 1 : 0
+    case 'capability':
+      return kind === 'cuda' ? capabilityOf(on, given.capability, asked) : 0
+    case 'processors':
+      return processorsOf(on, given.processors, asked)
+    case 'has': {
+      const features = featuresOf(on, given.features, question.feature, asked)
+      return features.has(question.feature) ? 1 : 0
+    }
+  }
+}
+
+/** @throws SptError `api/argument` */
+export function kindOf(on: ChosenFor): DeviceKind {
+  const kind: unknown = isRecord(on) ? on.kind : on
+  expectArgument(
+    (DEVICES as readonly unknown[]).includes(kind) && (!isRecord(on) || isRecord(on.features)),
+    'what a schedule is chosen for',
+    on,
+    `a device, or a kind of device: ${DEVICES.join(', ')}`,
+  )
+  return kind as DeviceKind
+}
+
+/** Of a CUDA device: 9.0 where it has the feature `sm_90`; what was given where there is no device. */
+function capabilityOf(on: ChosenFor, given: number | undefined, { span }: Var): number {
+  const version = typeof on === 'string' ? null : /(?:^|,)sm_(\d+)(\d)(?:,|$)/.exec([...on.features].join())
+  if (version) return Number(`${version[1]}.${version[2]}`)
+  if (given !== undefined) return given
+  return fail({
+    code: 'choose/unknown-capability',
+    message: 'the schedule depends on the compute capability of the device, which is not known',
+    ...(span ? { span } : {}),
+    expected: 'a device, or its compute capability',
+    hint: 'give it (capability: 9.0, or --capability 9.0 on the command line), or name a schedule',
+  })
+}
+
+/** No number stands for one that is not known: each would choose something. */
+function processorsOf(on: ChosenFor, given: number | undefined, { span }: Var): number {
+  const own = typeof on === 'string' ? undefined : on.limits?.processors
+  if (own !== undefined) return own
+  if (given !== undefined) return given
+  const kind = kindOf(on)
+  const give = 'processors: 132, or --processors 132 on the command line'
+  return fail({
+    code: 'choose/unknown-processors',
+    message:
+      kind === 'cuda'
+        ? 'the schedule depends on how many multiprocessors the device has, which is not known'
+        : `the schedule depends on how many multiprocessors the device has, which no ${kind} device tells`,
+    ...(span ? { span } : {}),
+    expected: 'a CUDA device, or their number',
+    hint:
+      kind === 'cuda'
+        ? `give it (${give}), or name a schedule`
+        : `ask CUDA devices alone (cuda and …), give it (${give}), or name a schedule`,
+  })
+}
+
+/** The cpu device has the same everywhere. */
+function featuresOf(
+  on: ChosenFor,
+  given: readonly string[] | undefined,
+  feature: string,
+  { span }: Var,
+): ReadonlySet<string> {
+  if (typeof on !== 'string') return on.features
+  if (on === 'cpu') return CPU_FEATURES
+  if (given !== undefined) return new Set(given.map(canonical))
+  return fail({
+    code: 'choose/unknown-feature',
+    message: `the schedule depends on whether the device has ${feature}, which is not known`,
+    ...(span ? { span } : {}),
+    expected: 'a device, or its features',
+    hint: `give all that it has (features: ['${feature}'], or --feature '${feature}' on the command line), or name a schedule`,
+  })
+}
+
+const wordOf = (feature: string): string => feature.split('(', 1)[0]!.trim()
+
+/** As devices list it. */
+function canonical(feature: string): string {
+  const [, args = ''] = /\((.*)\)\s*$/s.exec(feature) ?? []
+  return featureText(wordOf(feature), args === '' ? [] : args.split(',').map((a) => a.trim()))
+}
