@@ -9,10 +9,6 @@ extern "C" __global__ void __launch_bounds__(8) blocks_0(
   const __grid_constant__ Matrix A_matrix,
   const __grid_constant__ Matrix B_matrix
 ) {
-  if (threadIdx.x + threadIdx.y + threadIdx.z == 0) {
-    asm volatile("prefetch.tensormap [%0];" :: "l"(&A_matrix) : "memory");
-    asm volatile("prefetch.tensormap [%0];" :: "l"(&B_matrix) : "memory");
-  }
   int block_x = (int)blockIdx.x;
   int block_y = (int)blockIdx.y;
   if ((int)gridDim.x != ((d + 7) / 8)) {

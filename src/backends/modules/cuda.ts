@@ -53,7 +53,7 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
     })
     const sharedBytes = target === CUDA ? 0 : shared.bytes
     const align = sharedBytes > 0 ? shared.align : 0
-    kernels.push(kernelText(launch, entry, parameters, printer, align, leads, [...names.values()]))
+    kernels.push(kernelText(launch, entry, parameters, printer, align, leads))
     const waits = held ? { waits: true } : {}
     const cluster = launch.cluster ? { cluster: [launch.cluster, 1, 1] as const } : {}
     entries.push({ name: entry, args, block: launch.block, sharedBytes, ...cluster, ...waits })
@@ -108,21 +108,16 @@ function kernelText(
   dynamic: number,
   /** Whether the next launch may begin. */
   leads: boolean,
-  matrices: readonly string[],
 ): string {
   const threads = launch.block.reduce((a, b) => a * b, 1)
   const body = printer.body(launch.body, '  ')
   const decode = decodeText(launch, (e) => printer.expr(e), body)
-  const prefetches = matrices.map((m) => `    ${MATRIX.prefetch(m)}`)
   return [
     `extern "C" __global__ void __launch_bounds__(${threads}) ${name}(`,
     `  ${parameters.join(',\n  ')}`,
     ') {',
     ...(leads ? [`  ${OVERLAP.begin.name}();`] : []),
     ...(dynamic > 0 ? [`  extern __shared__ __align__(${dynamic}) unsigned char shared_memory[];`] : []),
-    ...(prefetches.length > 0
-      ? ['  if (threadIdx.x + threadIdx.y + threadIdx.z == 0) {', ...prefetches, '  }']
-      : []),
     ...decode,
     ...body,
     '}',

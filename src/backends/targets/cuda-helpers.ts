@@ -60,8 +60,6 @@ export const OVERLAP = {
 export const MATRIX = {
   name: 'Matrix',
   text: 'struct __align__(64) Matrix { unsigned long long words[16]; };',
-  /** The copies that follow find the description in a cache. */
-  prefetch: (name: string) => `asm volatile("prefetch.tensormap [%0];" :: "l"(&${name}) : "memory");`,
 }
 
 export const need = (helpers: Helpers, name: string): void => void helpers.set(name, HELPER[name]!)
