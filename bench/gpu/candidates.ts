@@ -104,11 +104,9 @@ export interface Named {
   readonly kernel: Kernel
   /** Without the schedule. */
   readonly plain: Kernel
-  /** Milliseconds that its file took to be read and elaborated. */
-  readonly loading: number
 }
 
-/** The program of a candidate, read once. */
+/** The program of a candidate, read once, and the milliseconds that reading and elaborating took. */
 export async function programOf(
   c: Candidate,
 ): Promise<{ readonly program: SptProgram; readonly ms: number }> {
@@ -124,8 +122,8 @@ export async function programOf(
 
 /** The kernel that a candidate names. */
 export async function kernelOf(c: Candidate): Promise<Named> {
-  const { program, ms } = await programOf(c)
+  const { program } = await programOf(c)
   const plain = program.kernel(c.kernel)
   const kernel = c.schedule === '' ? plain : plain.schedule(c.schedule, ...c.args)
-  return { kernel, plain, loading: ms }
+  return { kernel, plain }
 }

@@ -10,7 +10,7 @@ import { SptError } from '../../src/ast/diagnostic.ts'
 import { CudaCallError, isSticky } from '../../src/runtime/cuda/errors.ts'
 import type { PythonResult } from '../peers/python.ts'
 import type { Case } from './case.ts'
-import type { Preparation } from './ours.ts'
+import type { Preparation } from './preparation.ts'
 
 /** What a later process has to know. */
 export interface State {

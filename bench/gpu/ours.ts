@@ -1,7 +1,6 @@
 /** Our kernels on a device: compiled once, tensors brought into their formats there, runs timed. */
 import type { CompiledKernel, PreparedKernel } from '../../src/api/compiled.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
-import { targetOf } from '../../src/execute.ts'
 import type { Buffer1, Kernel1 } from '../../src/ir/stage1.ts'
 import {
   type Chosen,
@@ -18,27 +17,11 @@ import {
 } from '../../src/node.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import type { MeasureOptions } from '../../src/runtime/measure.ts'
-import { type Candidate, kernelOf } from './candidates.ts'
+import { type Candidate, kernelOf, programOf } from './candidates.ts'
 import { axesOf, inputs, outputOf } from './declared.ts'
+import { CompileClock, type Preparation, preparationOf } from './preparation.ts'
 import { median } from './statistics.ts'
 import { BACK_TO_BACK, COPIES, repeatsFor, SCOUT, type Times, WARM_UPS } from './timing.ts'
-
-/** Milliseconds on the host's clock. */
-export interface Preparation {
-  readonly candidate: string
-  readonly device: string
-  /** Reading, parsing and elaborating the file, with what it imports. */
-  readonly loading: number
-  /** Schedule, lowering, launch passes. */
-  readonly planning: number
-  readonly emission: number
-  /** NVRTC or the WebGPU driver, and loading the code. */
-  readonly compilation: number
-  /** Whether the images came from a cache on disk, so that nothing was compiled. */
-  readonly cached: boolean
-  readonly launches: number
-  readonly resources: unknown
-}
 
 export interface Ready {
   readonly candidate: Candidate
@@ -67,17 +50,17 @@ export const messageOf = (error: unknown): string =>
       ? (error.message.split('\n')[0] ?? error.name)
       : String(error)
 
-/** Whether there is no plan before there are data. */
-const isOpen = (error: unknown): boolean =>
-  error instanceof SptError && error.diagnostics.every((d) => d.code === 'choose/open')
-
 export class OurDevice {
   readonly device: Device
   readonly preparations: Preparation[] = []
   readonly #ready = new Map<string, Promise<Ready>>()
+  /** Kernels of choices whose preparation is noted. */
+  readonly #noted = new Set<CompiledKernel>()
+  readonly #clock: CompileClock
 
   constructor(device: Device) {
     this.device = device
+    this.#clock = new CompileClock(device)
   }
 
   /** Compiled at the first call. */
@@ -91,41 +74,38 @@ export class OurDevice {
   }
 
   async #make(candidate: Candidate): Promise<Ready> {
-    const start = performance.now()
-    const { kernel, plain, loading } = await kernelOf(candidate)
-    const { source } = plain.compilation
-    const loaded = performance.now()
-    let scheduled = kernel
-    try {
-      scheduled = kernel.parallel()
-      void scheduled.compilation.plan
-    } catch (error) {
-      if (!isOpen(error)) throw error
-      return { candidate, compiled: await kernel.compile(this.device), source }
-    }
-    const planned = performance.now()
-    scheduled.emit(targetOf(this.device))
-    const emitted = performance.now()
-    const compiled = await scheduled.compile(this.device)
-    this.preparations.push({
-      candidate: candidate.text,
-      device: this.device.kind,
-      loading,
-      planning: planned - loaded + Math.max(0, loaded - start - loading),
-      emission: emitted - planned,
-      compilation: performance.now() - emitted,
-      cached: [...compiled.program.modules.values()].some((m) => 'cached' in m && m.cached === true),
-      launches: compiled.program.plan.steps.length,
-      resources: Object.assign({}, ...[...compiled.program.modules.values()].map((m) => m.resources ?? {})),
-    })
-    return { candidate, compiled, source }
+    await programOf(candidate)
+    const start = this.#start()
+    const { kernel, plain } = await kernelOf(candidate)
+    const compiled = await kernel.compile(this.device)
+    if (!(compiled instanceof CompiledChoice)) await this.#note(candidate, compiled, start)
+    return { candidate, compiled, source: plain.compilation.source }
   }
 
   /** Under the schedule that is chosen for some tensors: they are brought into its format on the device. */
-  async decided(ready: Ready, tensors: Readonly<Record<string, Tensor>>): Promise<Ready> {
+  async decided(
+    ready: Ready,
+    tensors: Readonly<Record<string, Tensor>>,
+    params: Readonly<Record<string, number>> = {},
+  ): Promise<Ready> {
     if (!(ready.compiled instanceof CompiledChoice)) return ready
-    const { kernel, choice } = await ready.compiled.choose({ tensors })
+    const start = this.#start()
+    const { kernel, choice } = await ready.compiled.choose({ tensors, params })
+    if (!this.#noted.has(kernel)) await this.#note(ready.candidate, kernel, start, choice)
+    this.#noted.add(kernel)
     return { ...ready, compiled: kernel, chosen: choice }
+  }
+
+  #start(): number {
+    this.#clock.start()
+    return performance.now()
+  }
+
+  async #note(candidate: Candidate, compiled: CompiledKernel, start: number, choice?: Chosen): Promise<void> {
+    const total = performance.now() - start
+    const { ms: loading } = await programOf(candidate)
+    const head = { candidate: candidate.text, loading, ...(choice ? { chosen: choice.text } : {}) }
+    this.preparations.push(preparationOf(head, compiled, total, this.#clock.milliseconds))
   }
 
   upload(tensor: StoredTensor, kernel: Kernel1): Promise<Resident> {
@@ -158,14 +138,15 @@ export class OurDevice {
 
   /** Binds and runs once. `first` is bound as it is where the kernel has no format for it. */
   async prepare(
-    ready: Ready,
+    asked: Ready,
     built: Built,
     first: Tensor,
     rest: Readonly<Record<string, Tensor>>,
     params: Readonly<Record<string, number>> = {},
   ): Promise<OurRun> {
-    const { compiled, source } = ready
-    const name = inputs(source)[0]!.name
+    const name = inputs(asked.source)[0]!.name
+    const ready = await this.decided(asked, { [name]: first, ...rest }, params)
+    const { compiled } = ready
     const prepared = built.parts
       ? await prepareResident(compiled, { [name]: built.parts }, { tensors: rest, params })
       : await compiled.prepare({ tensors: { [name]: first, ...rest }, params })

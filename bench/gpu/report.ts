@@ -1,14 +1,20 @@
 /** Tables of cases, and everything as JSON after each of them. */
 import { writeFileSync } from 'node:fs'
 import { machine, table } from '../support.ts'
-import { best, type Case, type Entry, ratios, standardOf } from './case.ts'
-import type { Preparation } from './ours.ts'
+import { best, type Case, type Entry, type Ratios, ratios, standardOf } from './case.ts'
+import type { Preparation } from './preparation.ts'
 import { geometricMean, three, time } from './statistics.ts'
 import { comparable } from './timing.ts'
 
 export interface Facts {
   readonly chip: string
   readonly libraries: Readonly<Record<string, string>>
+}
+
+interface Worst {
+  readonly data: string
+  readonly at: string
+  readonly ratio: number
 }
 
 /** A suite's summary. */
@@ -18,9 +24,11 @@ export interface Summary {
   /** Without both sides' times. */
   readonly incomplete: number
   readonly geometricMean: number | null
+  readonly worst: Worst | null
+  /** The same of the standard choice. */
   readonly standard: number | null
+  readonly standardWorst: Worst | null
   readonly flushed: number | null
-  readonly worst: { readonly data: string; readonly at: string; readonly ratio: number } | null
   readonly byWidth: Readonly<Record<string, number>>
 }
 
@@ -33,16 +41,23 @@ export function summarise(suite: string, cases: readonly Case[]): Summary {
     const known = values.filter((v): v is number => v !== null)
     return known.length > 0 ? geometricMean(known) : null
   }
-  const worst = [...all].sort((a, b) => a.r.best - b.r.best)[0]
+  const worst = (of: (r: Ratios) => number | null): Worst | null =>
+    all
+      .flatMap(({ c, r }): Worst[] => {
+        const ratio = of(r)
+        return ratio === null ? [] : [{ data: c.data, at: c.at, ratio }]
+      })
+      .sort((a, b) => a.ratio - b.ratio)[0] ?? null
   const widths = [...new Set(all.map(({ c }) => c.at))]
   return {
     suite,
     cases: cases.length,
     incomplete: cases.length - all.length,
     geometricMean: mean(all.map(({ r }) => r.best)),
+    worst: worst((r) => r.best),
     standard: mean(all.map(({ r }) => r.standard)),
+    standardWorst: worst((r) => r.standard),
     flushed: mean(all.map(({ r }) => r.flushed)),
-    worst: worst ? { data: worst.c.data, at: worst.c.at, ratio: worst.r.best } : null,
     byWidth: Object.fromEntries(
       widths.map((w) => [w, geometricMean(all.filter(({ c }) => c.at === w).map(({ r }) => r.best))]),
     ),
@@ -101,12 +116,14 @@ const troubles = (cases: readonly Case[]): string[] =>
 export function suiteText(suite: string, cases: readonly Case[]): string {
   const s = summarise(suite, cases)
   const ratio = (x: number | null): string => (x === null ? '-' : x.toFixed(2))
+  const worst = (w: Worst | null): string => (w ? `, worst ${ratio(w.ratio)} (${w.data}, ${w.at})` : '')
   const lines = [
     `\n== ${suite} ==`,
     table(HEAD, cases.map(cells)),
     '',
-    `ratio: the best peer's time over ours. Geometric mean ${ratio(s.geometricMean)} (standard choice ${ratio(s.standard)}, cold ${ratio(s.flushed)}) over ${s.cases - s.incomplete} of ${s.cases} cases` +
-      (s.worst ? `; worst ${ratio(s.worst.ratio)} (${s.worst.data}, ${s.worst.at})` : ''),
+    `ratio: the best peer's time over ours, over ${s.cases - s.incomplete} of ${s.cases} cases`,
+    `  best candidate:  geometric mean ${ratio(s.geometricMean)}${worst(s.worst)}; cold ${ratio(s.flushed)}`,
+    `  standard choice: geometric mean ${ratio(s.standard)}${worst(s.standardWorst)}`,
     Object.entries(s.byWidth)
       .map(([w, r]) => `${w}: ${r.toFixed(2)}`)
       .join('   '),
@@ -121,7 +138,7 @@ export function suiteText(suite: string, cases: readonly Case[]): string {
 
 export function preparationText(all: readonly Preparation[]): string {
   const rows = all.map((p) => [
-    p.candidate,
+    labelled(p.candidate, p.chosen),
     p.device,
     p.loading.toFixed(1),
     p.planning.toFixed(1),
@@ -132,14 +149,20 @@ export function preparationText(all: readonly Preparation[]): string {
   return `\n== preparation, ms ==\n${table(['kernel', 'device', 'load', 'plan', 'emit', 'compile', 'launches'], rows)}`
 }
 
-/** Building formats on the device, from what entries say of it. */
+/** What was chosen, behind the name of the choice. */
+const labelled = (name: string, chosen: number | string | undefined): string =>
+  chosen === undefined ? name : `${name} → ${chosen}`
+
+/** Building formats on the device, from what entries say of it: a row for each format that was built. */
 export function buildingText(cases: readonly Case[]): string {
   const rows = new Map<string, string[]>()
   for (const c of cases)
     for (const e of c.entries) {
       const ms = e.facts?.['build ms']
-      if (typeof ms === 'number' && ms > 0 && !rows.has(`${c.data} ${e.name}`))
-        rows.set(`${c.data} ${e.name}`, [c.data, e.name, ms.toFixed(2), bytes(e)])
+      const kernel = labelled(e.name, e.facts?.chosen)
+      const key = `${c.data} ${kernel}`
+      if (typeof ms === 'number' && ms > 0 && !rows.has(key))
+        rows.set(key, [c.data, kernel, ms.toFixed(2), bytes(e)])
     }
   if (rows.size === 0) return ''
   return `\n== formats, built on the device ==\n${table(['data', 'kernel', 'ms', 'MB'], [...rows.values()])}`

@@ -10,7 +10,8 @@ import { PeerStream } from '../peers/stream.ts'
 import type { Case } from './case.ts'
 import type { State } from './loss.ts'
 import { type Csr, type Source, sources } from './matrix.ts'
-import { messageOf, OurDevice, type Preparation } from './ours.ts'
+import { messageOf, OurDevice } from './ours.ts'
+import type { Preparation } from './preparation.ts'
 import { line, writeProgress } from './report.ts'
 
 export interface Options {

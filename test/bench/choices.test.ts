@@ -128,6 +128,15 @@ schedule softmax.by_width choose {
     }
     expect(seen).toEqual(chosen)
     expect(device.built).toEqual([...new Set(chosen)])
+    // Each is compiled once, which is noted.
+    const { text } = parseCandidate(`${file}:${kernel}.by_width`)
+    expect(device.preparations.map((p) => [p.candidate, p.chosen])).toEqual(
+      [...new Set(chosen)].map((c) => [text, c]),
+    )
+    for (const { loading, emission, compilation, launches } of device.preparations) {
+      for (const ms of [loading, emission, compilation]) expect(ms).toBeGreaterThan(0)
+      expect(launches).toBeGreaterThan(0)
+    }
     await formats.free()
     await device.close()
   })

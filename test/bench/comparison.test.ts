@@ -7,7 +7,7 @@ import { ExpectedProduct, ExpectedSamples, PRECISION } from '../../bench/gpu/exp
 import { DeviceLost, goOn, type State } from '../../bench/gpu/loss.ts'
 import type { Csr } from '../../bench/gpu/matrix.ts'
 import { choose, fillNormal } from '../../bench/gpu/random.ts'
-import { suiteText, summarise } from '../../bench/gpu/report.ts'
+import { buildingText, preparationText, suiteText, summarise } from '../../bench/gpu/report.ts'
 import type { Times } from '../../bench/gpu/timing.ts'
 import { type PowerLaw, powerLaw } from '../../bench/power-law.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
@@ -201,7 +201,56 @@ describe('figures', () => {
       cases: 3,
       incomplete: 1,
     })
-    expect(suiteText('s', cases)).toContain('Geometric mean 2.00')
+    const text = suiteText('s', cases)
+    expect(text).toContain("the best peer's time over ours, over 2 of 3 cases")
+    expect(text).toContain('best candidate:  geometric mean 2.00, worst 1.00 (b, N = 32); cold 2.00')
+    expect(text).toContain('standard choice: geometric mean -\n')
+  })
+
+  test('of the standard choice too, whose worst case may be another', () => {
+    const cases = [
+      caseOf(
+        'a',
+        [entry('p', 'peer', times(400)), entry('o', 'ours', times(100)), entry('s', 'ours', times(800))],
+        's',
+      ),
+      caseOf('b', [entry('p', 'peer', times(200)), entry('s', 'ours', times(100))], 's'),
+    ]
+    expect(summarise('s', cases)).toMatchObject({
+      worst: { data: 'b', at: 'N = 32', ratio: 2 },
+      standard: 1,
+      standardWorst: { data: 'a', at: 'N = 32', ratio: 0.5 },
+    })
+    expect(suiteText('s', cases)).toContain('standard choice: geometric mean 1.00, worst 0.50 (a, N = 32)\n')
+  })
+
+  test('a format is told apart by what was chosen, and built once', () => {
+    const built = (chosen: string, ms: number): Entry => ({
+      ...entry('k.auto', 'ours', times(1)),
+      facts: { 'build ms': ms, bytes: 2e6, chosen },
+    })
+    const cases = [[built('ell', 1)], [built('hyb(1, 2)', 2)], [built('ell', 3)]].map((e) => caseOf('a', e))
+    const rows = buildingText(cases).split('\n').slice(4)
+    expect(rows.map((r) => r.split(/ {2,}/))).toEqual([
+      ['a', 'k.auto → ell', '1.00', '2.0'],
+      ['a', 'k.auto → hyb(1, 2)', '2.00', '2.0'],
+    ])
+  })
+
+  test('what was chosen is prepared, and says so', () => {
+    const head = { candidate: 'k.auto', device: 'cuda', cached: true, launches: 2, resources: {} }
+    const text = preparationText([
+      { ...head, chosen: 'ell', loading: 1, planning: 2, emission: 3, compilation: 4 },
+    ])
+    expect(text.split('\n').at(-1)!.split(/ {2,}/)).toEqual([
+      'k.auto → ell',
+      'cuda',
+      '1.0',
+      '2.0',
+      '3.0',
+      '4 (cached)',
+      '2',
+    ])
   })
 
   test('who is wrong or fails is not measured, and says why', async () => {
