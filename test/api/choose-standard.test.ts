@@ -10,6 +10,7 @@ import { brokenFact, factText } from '../../src/ir/facts.ts'
 import type { Fact } from '../../src/ir/loops.ts'
 import { coords, type Device, devices, type Kernel, load, type RunInputs } from '../../src/node.ts'
 import { integers, nvcc } from '../support/kernels.ts'
+import { wgslErrors } from '../support/wgsl-valid.ts'
 
 /** Rows of these lengths, with columns spread over n. */
 function rowsOf(lengths: readonly number[], n: number) {
@@ -58,6 +59,7 @@ const CASES: readonly Case[] = [
     kernel: 'block_spmm_f16',
     inputs: { tensors: { A: short, B: integers(300 * 20, 3) }, params: { d: 20 } },
   },
+  { kernel: 'gemm_f16', inputs: { params: { m: 64, n: 64, k: 32 }, seed: 1 } },
 ]
 const NAMES = [...new Set(CASES.map((c) => c.kernel))]
 const casesOf = (name: string) => CASES.filter((c) => c.kernel === name)
@@ -65,6 +67,7 @@ const casesOf = (name: string) => CASES.filter((c) => c.kernel === name)
 const FILES: Readonly<Record<string, string>> = {
   block_sddmm_f16: 'sddmm-block',
   block_spmm_f16: 'block-sparse-f16',
+  gemm_f16: 'gemm-f16',
 }
 const fileOf = (name: string): string => `kernels/${FILES[name] ?? name}.spt`
 const kernelOf = async (name: string): Promise<Kernel> =>
@@ -96,12 +99,17 @@ const SIZES = [0, 1, 4, 8, 16, 20, 32, 64, 96, 128, 132, 256, 512, 1000, 1024, 2
 /** A figure of some data: often, of rows with n columns, a share that dense ones have. */
 function anything(name: string, random: Random, n = 0): number {
   if (name === 'capability') return 7 + random.below(4)
+  if (name === 'processors') return [1, 20, 132][random.below(3)]!
+  if (name.startsWith('has(')) return random.below(2)
   if (name.startsWith('mean(') && random.next() < 0.5) return 0.4 * random.next() * n
   return Math.floor(10 ** (8 * random.next()))
 }
 
+/** Milliseconds: dozens of schedules are compiled for CUDA. */
+const MINUTES = 300_000
+
 test.each(NAMES)(
-  'every branch of %s is for some data, only for what it can do, and CUDA takes it',
+  'every branch of %s is for some data, only for what it can do, and its target takes it',
   async (name) => {
     const file = fileOf(name)
     const parsed = await loadProgram(file, async (path) => readFileSync(path, 'utf8'))
@@ -110,18 +118,25 @@ test.each(NAMES)(
     const sizes = kernel.compilation.source.params.filter((p) => p.kind === 'size').map((p) => p.name)
     const random = new Random(7)
     const found = new Map<Branch, Decision>()
+    /** What is for WebGPU alone can have instructions that CUDA has not. */
+    const devices = new Map<Branch, Set<string>>()
     const facts = new Map<string, readonly Fact[]>()
     for (let k = 0; k < 40_000; k++) {
       const on = (['cpu', 'webgpu', 'cuda'] as const)[k % 3]!
       const known = new Map(sizes.map((n) => [n, SIZES[random.below(SIZES.length)]!]))
       const given = choice.params.map(({ name: p }) => ARGUMENTS[p]![random.below(ARGUMENTS[p]!.length)]!)
       const decision = decide(choiceUse(choice, given), (v) => {
-        if (v.dtype === 'bool') return v.name === on ? 1 : 0
+        const asked = choice.device.get(v.name)
+        if (asked?.kind === 'is') return asked.device === on ? 1 : 0
+        // What only some devices tell is asked of those alone.
+        if ((asked?.kind === 'processors' && on !== 'cuda') || (asked?.kind === 'has' && on === 'cpu'))
+          throw new Error(`${v.name} is asked of ${on}`)
         const value = known.get(v.name) ?? anything(v.name, random, known.get('n'))
         known.set(v.name, value)
         return value
       })
       if (!found.has(decision.branch)) found.set(decision.branch, decision)
+      devices.set(decision.branch, (devices.get(decision.branch) ?? new Set()).add(on))
       const { schedule, args } = decision.chosen
       const key = `${schedule}(${args})`
       if (!facts.has(key)) facts.set(key, kernel.schedule(schedule, ...args).compilation.loops.facts ?? [])
@@ -132,12 +147,45 @@ test.each(NAMES)(
       .filter((b) => !found.has(b))
       .map((b) => b.conditions.map((c) => c.text).join(' and '))
     expect(unused).toEqual([])
-    const texts = [...found.values()].flatMap(({ chosen }) =>
-      kernel
-        .schedule(chosen.schedule, ...chosen.args)
-        .parallel()
-        .emit('cuda'),
-    )
-    if (spawnSync('nvcc', ['--version']).status === 0) expect(nvcc(texts.map((t) => t.text))).toBe('')
+    const texts = (target: 'cuda' | 'wgsl') =>
+      [...found.values()]
+        .filter(({ branch }) => ([...devices.get(branch)!].join() === 'webgpu') === (target === 'wgsl'))
+        .flatMap(({ chosen }) =>
+          kernel
+            .schedule(chosen.schedule, ...chosen.args)
+            .parallel()
+            .emit(target),
+        )
+    for (const { text } of texts('wgsl')) expect(await wgslErrors(text)).toEqual([])
+    const cuda = texts('cuda')
+    if (spawnSync('nvcc', ['--version']).status === 0) expect(nvcc(cuda.map((t) => t.text))).toBe('')
   },
+  MINUTES,
 )
+
+test('the longest rows of blocks share a multiprocessor with the shortest where all run at one time', async () => {
+  const device = { kind: 'cuda', features: new Set(['sm_90']), limits: { processors: 132 } } as const
+  const open = (await load(fileOf('block_spmm_f16'))).kernel('block_spmm_f16')
+  const chosen = async (b: number, m: number, d: number) => {
+    const given = { params: { m, n: 4096, d }, statistics: { 'mean(j)': 400 } }
+    return (await open.schedule('auto', b).choose(device, given)).chosen.text
+  }
+  expect(await chosen(64, 4096, 512)).toBe('paired(64, wave = 33)')
+  expect(await chosen(128, 4096, 512)).toBe('paired(128, wave = 17)')
+  expect(await chosen(64, 4224, 512)).toBe('paired(64, wave = 33)')
+  expect(await chosen(64, 4288, 512)).toBe('across(64, stages = 4)')
+  expect(await chosen(64, 4096, 640)).toBe('across(64, stages = 4)')
+  expect(await chosen(128, 16_896, 128)).toBe('paired(128, wave = 66)')
+})
+
+test('matrix units are used where the device has the product', async () => {
+  const open = (await load(fileOf('gemm_f16'))).kernel('gemm_f16')
+  const product = 'subgroup_matrix(16, 16, 16, f16, f32)'
+  const chosen = async (k: number, ...features: string[]) =>
+    (await open.choose('webgpu', { params: { m: 128, n: 64, k }, features })).chosen.text
+  expect(await chosen(32, 'f16', 'subgroup_size(32)', product)).toBe('subgroup')
+  expect(await chosen(48, 'f16', 'subgroup_size(32)', product)).toBe('gpu')
+  expect(await chosen(32, 'subgroup_size(32)', product)).toBe('gpu')
+  expect(await chosen(32, 'f16', 'subgroup_size(16)', product)).toBe('gpu')
+  expect(await chosen(32, 'f16', 'subgroup_size(32)', 'subgroup_matrix(8, 8, 8, f16, f32)')).toBe('gpu')
+})
