@@ -50,6 +50,9 @@ kernelSuite({
     'grouped',
     'paired',
     'warp8',
+    'across8',
+    'rows8',
+    'mma8',
   ],
   alsoWith: [
     ['block_spmm_f16', 'mma', 16, 128, 16, 32, 4],
@@ -59,6 +62,7 @@ kernelSuite({
     ['block_spmm_f16', 'narrow', 16, 256, 4],
     ['block_spmm_f16', 'warp8', 32, 1, 4],
     ['block_spmm_f16', 'warp8', 8, 2, 2],
+    ['block_spmm_f16', 'mma8', 512, 64, 2, 4],
   ],
   cases: () =>
     patterns().map(
@@ -158,6 +162,9 @@ test.each([
   ['across', [64, 64, 3], 64],
   ['warp8', [2, 2, 3], 8],
   ['warp8', [3, 1, 2], 8],
+  ['across8', [4, 1, 4], 8],
+  ['mma8', [128, 64, 2, 3], 8],
+  ['mma8', [128, 128, 3, 2], 8],
 ] as const)('a product with blocks under %s(%j), every step of it interpreted', (schedule, args, b) => {
   const d = 128
   const [m, n] = [4 * b, 5 * b]
