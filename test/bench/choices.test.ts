@@ -8,6 +8,7 @@ import { Formats } from '../../bench/gpu/formats.ts'
 import type { Csr } from '../../bench/gpu/matrix.ts'
 import { type Built, OurDevice, type Ready } from '../../bench/gpu/ours.ts'
 import { choose, normals } from '../../bench/gpu/random.ts'
+import { blockSizes } from '../../bench/gpu/suites/block-cases.ts'
 import { products } from '../../bench/gpu/suites/products.ts'
 import { samples } from '../../bench/gpu/suites/samples.ts'
 import { ExpectedSoftmax } from '../../bench/gpu/suites/softmax.ts'
@@ -54,6 +55,12 @@ test('what is chosen is brought into its format on the device, each list of argu
   }
   expect(found).toEqual(expected)
   await device.close()
+})
+
+test('blocks of sizes that are asked for by name', () => {
+  expect(blockSizes([], [16, 32])).toEqual([16, 32])
+  expect(blockSizes(['cora', 'b=8', 'b=128'], [16, 32])).toEqual([8, 128])
+  expect(blockSizes(['cora'], [16, 32])).toEqual([16, 32])
 })
 
 /** Notes what is built. */
