@@ -1,104 +1,137 @@
 /**
  * The generated test of a declared instruction: its body as a kernel, which the reference computes, and a schedule
  * that puts the operands where the instruction wants them and lets it do the rest. Where body and hardware disagree,
- * or a memory's map is wrong, a device's result differs.
+ * or a memory's map is wrong, a device's result differs; `instruction-verify.ts` compares.
+ *
+ * Invariants, so that a text which does anything else than its body is seen:
+ * - Operands in global memory are tiles at several places of larger arrays, whose rows are longer than theirs, and begin
+ *   wherever `aligned` lets them. Elements around them have values of their own, which nothing may change.
+ * - Operands in registers and shared memory serve several executions: one that changes what it reads spoils the next.
+ * - What many threads update atomically are the same few elements.
  */
-import { Random } from '../bind/random.ts'
-import type { Inputs } from '../bind/types.ts'
-import { encoder, newValues } from '../formats/values.ts'
 import type { Dtype } from '../ir/dtype.ts'
-import { add, type Expr, int, load, mod, variable } from '../ir/expr.ts'
-import { rewriteExpr, substitute } from '../ir/expr-tree.ts'
-import { type Instr, type Memory, SLOT } from '../ir/instr.ts'
+import { type Expr, load } from '../ir/expr.ts'
+import { mentions, rewriteExpr } from '../ir/expr-tree.ts'
+import type { Instr, Memory } from '../ir/instr.ts'
 import { iteratorsOf, sameMemory } from '../ir/instr-operands.ts'
 import { printExpr } from '../ir/print2.ts'
 import type { LoopStep } from '../schedule/steps.ts'
-import type { Kernel } from './kernel.ts'
-import { parseProgram } from './program.ts'
+import { copyTest } from './instruction-copies.ts'
+import { fresh, type InstructionTest, LARGEST, testOf } from './instruction-data.ts'
+import { halfOf, hasThreads, type Loops, layoutOf, rowsOf, THREADS, TWICE } from './instruction-layout.ts'
 
-export interface InstructionTest {
-  readonly kernel: Kernel
-  readonly inputs: Inputs
-}
-
-/** Blocks, and rounds that reduce into one tile: accumulators are read as well as written. */
-const TILES = 2
-const ROUNDS = 2
+export type { InstructionTest } from './instruction-data.ts'
 
 /**
  * Tiles that are objects of a target are brought and fetched by instructions among `others`.
  * @throws SptError `schedule/…` where the instruction cannot be used on a kernel that is its body
  */
 export function instructionTest(instr: Instr, others: readonly Instr[] = [], seed = 1): InstructionTest {
+  return copyTest(instr, seed) ?? bodyTest(instr, others, seed)
+}
+
+function bodyTest(instr: Instr, others: readonly Instr[], seed: number): InstructionTest {
   const { body } = instr
   const reduces = body.kind === 'reduce'
   const target = reduces ? body.targets[0]! : load(body.buffer, body.index, body.value.dtype)
+  const written = instr.operands.find((o) => o.name === target.buffer)!
   const taken = new Set([...instr.iters.map((i) => i.name), ...instr.operands.map((o) => o.name)])
-  const [tile, round] = ['tile', 'round'].map((base) => fresh(base, taken)) as [string, string]
-  // Atomic updates meet in one element; the others have tiles of their own.
-  const outer = (operand: string): readonly string[] => {
-    const written = operand === target.buffer
-    if (instr.atomic) return written ? [] : [tile]
-    return written || !reduces ? [tile] : [tile, round]
+  const loops: Loops = {
+    tile: fresh('tile', taken),
+    thread: fresh('thread', taken),
+    again: fresh('again', taken),
+    place: fresh('place', taken),
+    round: fresh('round', taken),
   }
+  const layouts = new Map(
+    instr.operands.map((o) => [o.name, layoutOf(o, instr, o === written, loops)] as const),
+  )
+  const contended = instr.atomic ? contenders(instr, written.dtype) : undefined
+  // What takes the reference long is done less often; its rounds use what they read again as well.
+  const work = reduces && !instr.atomic ? instr.iters.reduce((n, i) => n * i.extent, 1) : 0
+  const halves = instr.operands.some((o) => o.memory?.scope === 'shared' && halfOf(o.memory, o.shape) >= 0)
+  const extents = new Map([[loops.tile, contended?.blocks ?? (work > VERY_LONG ? 1 : TWICE)]])
+  if (contended && hasThreads(instr)) extents.set(loops.thread, contended.threads)
+  extents.set(loops.again, work > LONG ? 1 : TWICE)
+  extents.set(loops.place, work > LONG && !halves ? 1 : TWICE)
+  if (reduces && !instr.atomic) extents.set(loops.round, TWICE)
+  for (const i of instr.iters) extents.set(i.name, i.extent)
+  const iterated = [...extents.keys()]
+
+  const buffers = instr.operands.map((o) => {
+    const { role, dims } = layouts.get(o.name)!
+    const axes = dims.map((d) => {
+      if (d.loop) return d.loop
+      const name = fresh(`${o.name}_axis`, taken)
+      extents.set(name, d.extent!)
+      return name
+    })
+    return { name: o.name, dtype: o.dtype, role, axes }
+  })
   const index = (e: Expr): Expr =>
     rewriteExpr(e, (x) =>
       x.kind === 'load'
-        ? load(x.buffer, [...outer(x.buffer).map((v) => variable(v)), ...x.index], x.dtype)
+        ? load(
+            x.buffer,
+            layouts.get(x.buffer)!.dims.map((d) => d.index),
+            x.dtype,
+          )
         : undefined,
     )
-  const axes = new Map<string, number>([[tile, TILES]])
-  if (reduces && !instr.atomic) axes.set(round, ROUNDS)
-  for (const i of instr.iters) axes.set(i.name, i.extent)
-  const kinds = [...axes.keys()].map((a) => {
-    if (a === tile) return instr.atomic ? 'R' : 'S'
-    return a === round || instr.iters.some((i) => i.name === a && i.reduce) ? 'R' : 'S'
-  })
+  const result = index(target)
   const value = index(reduces ? body.values[0]! : body.value)
+  const kinds = iterated.map((a) => (a !== loops.thread && mentions(result, a) ? 'S' : 'R'))
   const text = [
     'kernel test() {',
-    ...[...axes].map(([a, n]) => `  axis ${a} = dense_fixed(${n})`),
-    ...instr.operands.map((o) => {
-      const own = iteratorsOf(o, instr)
-      const role = o.name === target.buffer ? 'out' : 'in'
-      return `  buffer ${o.name}: ${o.dtype}[${[...outer(o.name), ...own].join(', ')}] ${role}`
-    }),
-    `  iterate body [${[...axes.keys()].join(', ')}] as ${kinds.join('')} {`,
-    `    ${printExpr(index(target))} ${reduces ? body.reducer.name : ''}= ${printExpr(value)}`,
+    ...[...extents].map(([a, n]) => `  axis ${a} = dense_fixed(${n})`),
+    ...buffers.map((b) => `  buffer ${b.name}: ${b.dtype}[${b.axes.join(', ')}] ${b.role}`),
+    `  iterate body [${iterated.join(', ')}] as ${kinds.join('')} {`,
+    `    ${printExpr(result)} ${reduces ? body.reducer.name : ''}= ${printExpr(value)}`,
     '  }',
     '}',
   ].join('\n')
-  const inner = reduces && !instr.atomic ? round : tile
+
+  const inner = extents.has(loops.thread) ? loops.thread : loops.tile
   const steps: LoopStep[] = [
     ...(instr.atomic ? [{ kind: 'atomic', buffer: target.buffer } as const] : []),
-    { kind: 'bind', bindings: [{ loop: tile, to: 'block.x' }] },
+    { kind: 'bind', bindings: [{ loop: loops.tile, to: 'block.x' }] },
+    ...(inner === loops.thread
+      ? [{ kind: 'bind', bindings: [{ loop: inner, to: 'thread.x' }] } as const]
+      : []),
     ...instr.operands.flatMap((o): LoopStep[] => {
       if (o.scope === 'global') return []
       const into = `${o.name}_held`
       const place = { buffer: o.name, scope: o.scope, into, ...(o.memory ? { memory: o.memory } : {}) }
-      const written = o.name === target.buffer
-      const carrier = o.memory?.opaque ? carrierOf(o.memory, written, others) : undefined
+      const carrier = o.memory?.opaque ? carrierOf(o.memory, o === written, others) : undefined
       const loop = `${into}.${iteratorsOf(o, instr)[0]}`
       return [
-        written ? { kind: 'cache_write', at: tile, ...place } : { kind: 'cache_read', at: inner, ...place },
+        o === written
+          ? { kind: 'cache_write', at: loops.place, ...place }
+          : { kind: 'cache_read', at: inner, ...place, ...rowsOf(o, instr) },
         ...(carrier ? [{ kind: 'tensorize', loop, instr: carrier } as const] : []),
       ]
     }),
     { kind: 'tensorize', loop: `body.${instr.iters[0]!.name}`, instr },
   ]
-  const kernel = parseProgram(text, `${instr.name}.spt`)
-    .kernel()
-    .apply(steps.map((step) => ({ stage: 2, step })))
-  const random = new Random(seed)
-  const inputs = instr.operands.flatMap((o) => {
-    if (o.name === target.buffer) return []
-    const shape = [...outer(o.name).map((v) => axes.get(v)!), ...o.shape]
-    return [
-      [o.name, { kind: 'dense', shape, values: integers(o.dtype, shape, random), dtype: o.dtype }] as const,
-    ]
-  })
-  return { kernel, inputs: { tensors: Object.fromEntries(inputs) } }
+  const arrays = buffers.map((b) => ({ ...b, shape: b.axes.map((a) => extents.get(a)!) }))
+  return testOf(instr, text, steps, arrays, seed)
 }
+
+/** Executions of the body. */
+const LONG = 1 << 14
+const VERY_LONG = 1 << 17
+
+/** So many updates of one element that none is lost by chance, and that sums of them are exact. */
+function contenders(instr: Instr, dtype: Dtype): { readonly blocks: number; readonly threads: number } {
+  const most = EXACT[dtype] ?? Number.POSITIVE_INFINITY
+  const threads = hasThreads(instr) ? THREADS : 1
+  const updates = Math.floor(most / LARGEST) - 1
+  return { threads, blocks: Math.max(1, Math.min(BLOCKS, Math.floor(updates / (TWICE * threads)))) }
+}
+
+const BLOCKS = 64
+/** Up to where all whole numbers are there. */
+const EXACT: Partial<Record<Dtype, number>> = { f16: 2 ** 11, bf16: 2 ** 8, i8: 2 ** 7, u8: 2 ** 8 }
 
 /** The instruction that copies tiles of a memory to global memory, or from there. */
 function carrierOf(memory: Memory, out: boolean, others: readonly Instr[]): Instr | undefined {
@@ -110,43 +143,4 @@ function carrierOf(memory: Memory, out: boolean, others: readonly Instr[]): Inst
     if (iteratorsOf(tile, x).join() === iteratorsOf(place, x).join()) return x
   }
   return undefined
-}
-
-/** The same declaration with the elements of one register memory in other slots: a test has to fail. */
-export function mistaken(instr: Instr, operand: string): Instr {
-  const moved = (m: Memory): Memory => {
-    const next = mod(add(variable(SLOT), int(1)), int(m.size))
-    const element = m.element.map((e) => substitute(e, new Map([[SLOT, next]])))
-    return { ...m, name: `${m.name}_moved`, element }
-  }
-  return {
-    ...instr,
-    operands: instr.operands.map((o) =>
-      o.name === operand && o.memory?.scope === 'register' ? { ...o, memory: moved(o.memory) } : o,
-    ),
-  }
-}
-
-/** The register memories of an instruction that could be declared otherwise, by operand. */
-export const movable = (instr: Instr): readonly string[] =>
-  instr.operands.flatMap((o) => (o.memory?.scope === 'register' && o.memory.size > 1 ? [o.name] : []))
-
-function fresh(base: string, taken: Set<string>): string {
-  let name = base
-  while (taken.has(name)) name += '_'
-  taken.add(name)
-  return name
-}
-
-/** Whole numbers from -3 to 3, so that every sum is exact in any order. */
-function integers(dtype: Dtype, shape: readonly number[], random: Random) {
-  const length = shape.reduce((a, b) => a * b, 1)
-  const out = newValues(dtype, length)
-  const write = encoder(dtype)
-  const unsigned = dtype === 'u32' || dtype === 'u8' || dtype === 'bool'
-  for (let k = 0; k < length; k++) {
-    const x = unsigned ? random.below(2) : random.below(7) - 3
-    out[k] = write ? write(x, k) : x
-  }
-  return out
 }

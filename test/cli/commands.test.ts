@@ -64,6 +64,32 @@ describe('spt check', () => {
     expect(err).toContain('illegal.spt:26:')
     expect(err).toContain('vectorize j')
   })
+
+  test('--device runs instructions', async () => {
+    const copy = (name: string, text: string): string =>
+      `instr ${name}(D: f32[2] in register, S: f32[2] in global) {
+        iterate copy [i] as S { D[i] = S[i] }
+        ${text}
+      }\n`
+    const at = (k: number): string => `$D[${k}] = $S[$S.index(${k})];`
+    const right = copy('right', `js \`${at(0)} ${at(1)}\``)
+    const other = copy('other', `wgsl \`${at(0)} ${at(1)}\``)
+    const wrong = copy('wrong', `js \`${at(0)} $D[1] = $D[0];\``)
+    const good = folder.file('good.spt', right + other)
+    expect(folder.plain((await spt(['check', good, '--device', 'cpu'])).out)).toBe(
+      'FOLDER/good.spt: ok, instr right, instr other\n' +
+        '  right    right\n  untested other: it has no text for js\n',
+    )
+    const bad = folder.file('wrong.spt', wrong + right)
+    expect((await spt(['check', bad])).code).toBe(0)
+    const { code, out, err } = await spt(['check', bad, '--device', 'cpu'])
+    expect(code).toBe(1)
+    expect(err).toMatch(
+      /^error\[check\/wrong-instruction\]: on cpu, wrong does not do what its body says: D\[/,
+    )
+    expect(err).toContain('wrong.spt:1:7')
+    expect(out).toContain('  right    right\n')
+  })
 })
 
 describe('spt fmt', () => {

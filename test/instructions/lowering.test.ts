@@ -1,7 +1,8 @@
 /** Tiles that threads hold together, without and with instructions: what each thread does, and the text of calls. */
 import { readdirSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { instructionTest, mistaken, movable } from '../../src/api/instruction-test.ts'
+import { instructionTest } from '../../src/api/instruction-test.ts'
+import { mistaken, movable } from '../../src/api/instruction-verify.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { interpret } from '../../src/ir/interpret.ts'
 import { interpretPlan } from '../../src/ir/interpret3.ts'

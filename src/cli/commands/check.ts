@@ -1,4 +1,7 @@
+import { InstructionVerifier } from '../../api/instruction-verify.ts'
+import type { SptProgram } from '../../api/program.ts'
 import { SptError } from '../../ast/diagnostic.ts'
+import { devices } from '../../node.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT, showDiagnostics } from '../failure.ts'
 import type { Io } from '../io.ts'
@@ -9,19 +12,39 @@ export const check: CommandSpec = {
   args: 'FILE…',
   count: [1, Number.POSITIVE_INFINITY],
   summary: 'Find the errors in programs',
-  options: [],
+  options: [
+    {
+      flags: '--device <D>',
+      about:
+        'Compare what instructions do there with their bodies: cpu, webgpu or cuda; exit 1 where they differ',
+    },
+  ],
   notes: [
     'Names, types and shapes are checked, and every schedule whose parameters all have defaults is\napplied and lowered, so that a step that is not legal is found without data or a device.',
+    'With --device, each declared instruction (with parameters: its examples) runs on tiles amid others, whose\nelements it must not touch; those without a text for the device, or that it lacks, are said to be untested.',
   ],
-  examples: ['spt check kernel.spt', 'spt check kernels/*.spt'],
-  async run({ args, io }) {
-    let ok = true
-    for (const path of args) ok = (await checkFile(path, io)) && ok
-    return ok ? EXIT.ok : EXIT.failed
+  examples: [
+    'spt check kernel.spt',
+    'spt check kernels/*.spt',
+    'spt check kernels/instructions/lanes.spt --device webgpu',
+  ],
+  async run(call) {
+    const { args, io } = call
+    const kind = call.choice('device', ['cpu', 'webgpu', 'cuda'] as const)
+    const verifier = kind && new InstructionVerifier(() => devices[kind]())
+    try {
+      // Without the device, it is said at once.
+      await verifier?.device()
+      let ok = true
+      for (const path of args) ok = (await checkFile(path, io, verifier)) && ok
+      return ok ? EXIT.ok : EXIT.failed
+    } finally {
+      await verifier?.dispose()
+    }
   },
 }
 
-async function checkFile(path: string, io: Io): Promise<boolean> {
+async function checkFile(path: string, io: Io, verifier: InstructionVerifier | undefined): Promise<boolean> {
   try {
     const program = await loadFile(path)
     const found: string[] = []
@@ -44,12 +67,42 @@ async function checkFile(path: string, io: Io): Promise<boolean> {
     for (const [name, { params }] of instructions) found.push(`instr ${name}${listed(params)}`)
     if (errors === 0)
       io.out(`${path}: ok${found.length > 0 ? `, ${found.join(', ')}` : ', nothing declared'}\n`)
-    return errors === 0
+    return (await checkInstructions(program, io, verifier)) && errors === 0
   } catch (error) {
     if (!(error instanceof SptError)) throw error
     showDiagnostics(error, io)
     return false
   }
+}
+
+async function checkInstructions(
+  program: SptProgram,
+  io: Io,
+  verifier: InstructionVerifier | undefined,
+): Promise<boolean> {
+  if (!verifier) return true
+  const all = [...program.instructions]
+  const instructions = all.map(([, i]) => i)
+  const device = await verifier.device()
+  let ok = true
+  for (const [name, instr] of all) {
+    const { kind, why } = await verifier.verify(instr, instructions)
+    if (kind !== 'wrong') io.out(`  ${kind.padEnd(9)}${name}${why.length > 0 ? `: ${why.join('; ')}` : ''}\n`)
+    else {
+      ok = false
+      const message = `on ${device.kind}, ${name} does not do what its body says: ${why.join('; ')}`
+      const at = instr.span ? { span: instr.span } : {}
+      const error = new SptError({
+        code: 'check/wrong-instruction',
+        message,
+        ...at,
+        hint: 'coordinates are those of the arrays that its tiles are parts of, block by block',
+      })
+      error.sources = program.sources
+      showDiagnostics(error, io)
+    }
+  }
+  return ok
 }
 
 const listed = (params: readonly { readonly name: string }[]): string =>

@@ -1,0 +1,76 @@
+/**
+ * The test of an instruction that copies from global memory to rows of shared memory: it makes a larger copy, tile by tile,
+ * whose rows are longer than the tile's. Tiles side by side come last, so that one too long spoils a row that is there.
+ */
+import { DTYPE_BYTES } from '../ir/dtype.ts'
+import type { Instr } from '../ir/instr.ts'
+import { iteratorsOf } from '../ir/instr-operands.ts'
+import type { LoopStep } from '../schedule/steps.ts'
+import { fresh, type InstructionTest, testOf } from './instruction-data.ts'
+import { runOf, SMALL, TWICE } from './instruction-layout.ts'
+
+/** `null` for what does something else. */
+export function copyTest(instr: Instr, seed: number): InstructionTest | null {
+  const { body, operands } = instr
+  const to = operands.find((o) => o.mode === 'write')
+  const from = operands.find((o) => o.mode === 'read')
+  if (body.kind !== 'store' || body.value.kind !== 'load' || operands.length !== 2 || !to || !from)
+    return null
+  const inOrder = instr.iters.map((i) => i.name).join()
+  if ([to, from].some((o) => iteratorsOf(o, instr).join() !== inOrder)) return null
+  if (to.scope !== 'shared' || to.memory || from.scope !== 'global' || from.mapped) return null
+
+  const taken = new Set([from.name, to.name])
+  const [tile, row] = [fresh('tile', taken), fresh('row', taken)]
+  const last = instr.iters.length - 1
+  const bytes = to.shape.reduce((n, x) => n * x, DTYPE_BYTES[to.dtype])
+  const own = instr.iters.map((i, d) => {
+    const twice = d === last || (d === last - 1 && bytes * TWICE * TWICE <= SMALL)
+    const name = fresh(i.name, taken)
+    return { name, by: i.extent, twice, extent: i.extent * (twice ? TWICE : 1) }
+  })
+  const dims = [...(last === 0 ? [{ name: row, extent: TWICE }] : []), ...own]
+  const around = dims.map((d, k) => ({
+    name: fresh(`${from.name}_axis`, taken),
+    extent: d.extent + (k === dims.length - 1 ? runOf(from) : 1),
+  }))
+  const index = [tile, ...dims.map((d) => d.name)].join(', ')
+  const text = [
+    'kernel test() {',
+    ...[{ name: tile, extent: TWICE }, ...dims, ...around].map(
+      (a) => `  axis ${a.name} = dense_fixed(${a.extent})`,
+    ),
+    `  buffer ${from.name}: ${from.dtype}[${[tile, ...around.map((a) => a.name)].join(', ')}] in`,
+    `  buffer ${to.name}: ${to.dtype}[${index}] out`,
+    `  iterate body [${index}] as ${'S'.repeat(dims.length + 1)} {`,
+    `    ${to.name}[${index}] = ${from.name}[${index}]`,
+    '  }',
+    '}',
+  ].join('\n')
+
+  const into = `${from.name}_held`
+  const loops = own.map(({ name, by, twice }) => {
+    const whole = `${into}.${name}`
+    const [outer, inner] = [`${name}_outer`, `${name}_inner`].map((n) => fresh(n, taken)) as [string, string]
+    return { whole, by, twice, outer, inner: twice ? inner : whole }
+  })
+  const outer = [...loops.filter((l) => l.twice).map((l) => l.outer)].reverse()
+  const steps: LoopStep[] = [
+    { kind: 'bind', bindings: [{ loop: tile, to: 'block.x' }] },
+    { kind: 'cache_read', buffer: from.name, at: tile, scope: 'shared', into },
+    ...loops
+      .filter((l) => l.twice)
+      .map((l): LoopStep => ({ kind: 'split', loop: l.whole, by: l.by, into: [l.outer, l.inner] })),
+    {
+      kind: 'reorder',
+      loops: [...outer, ...(last === 0 ? [`${into}.${row}`] : []), ...loops.map((l) => l.inner)],
+    },
+    { kind: 'tensorize', loop: loops[0]!.inner, instr },
+  ]
+  const shape = dims.map((d) => d.extent)
+  const arrays = [
+    { ...from, role: 'in' as const, shape: [TWICE, ...around.map((a) => a.extent)] },
+    { ...to, role: 'out' as const, shape: [TWICE, ...shape] },
+  ]
+  return testOf(instr, text, steps, arrays, seed)
+}
