@@ -10,7 +10,7 @@ import { wgslErrors } from '../support/wgsl-valid.ts'
 
 const OBJECTS = `
 memory tile: f32[8, 8] in register of 32 threads {
-  wgsl needs some_matrices \`matrix<f32, 8, 8>\`
+  wgsl needs chromium_matrices \`matrix<f32, 8, 8>\`
   fill wgsl \`matrix<f32, 8, 8>($value)\`
 }
 memory unfilled: f32[8, 8] in register of 32 threads {
@@ -26,7 +26,7 @@ instr fetch(D: f32[8, 8] in global, T: f32[8, 8] in tile) by 32 threads {
 }
 instr more(T: f32[8, 8] in tile, S: f32[8, 8] in tile) by 32 threads {
   iterate more [i, j] as SS { T[i, j] += S[i, j] }
-  wgsl needs more(8, 8) \`$T = $T + $S;\`
+  wgsl needs lanes(8) \`$T = $T + $S;\`
 }
 kernel sums(m: size, n: size, r: size) {
   axis i = dense_fixed(m)
@@ -56,9 +56,9 @@ describe('objects', () => {
   test('are declared by their type, filled and handed to instructions', () => {
     const [module] = scheduled(`${CARRIED}\n  tensorize sum.ir with more`).emit('wgsl')
     const { text } = module!
-    expect(text).toContain('enable some_matrices;')
-    expect(text).not.toContain('enable more')
-    expect(module!.capabilities!.map((c) => c.name).toSorted()).toEqual(['more(8, 8)', 'some_matrices'])
+    expect(text).toContain('enable chromium_matrices;')
+    expect(text).not.toContain('enable lanes')
+    expect(module!.capabilities!.map((c) => c.name).toSorted()).toEqual(['chromium_matrices', 'lanes(8)'])
     expect(text).toContain('var Yr_0: matrix<f32, 8, 8>;')
     expect(text).toContain('Yr_1 = matrix<f32, 8, 8>(0.0f);')
     expect(text).toMatch(/bring\(&X, /)

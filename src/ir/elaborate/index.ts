@@ -1,6 +1,7 @@
 /** Elaboration: what a program's text says, resolved, typed and checked. AST → Stage I. */
 import type * as Ast from '../../ast/nodes.ts'
 import { type Program, type Scope, scopeOf } from '../../ast/program.ts'
+import { nearest } from '../../ast/suggest.ts'
 import type { AnyFormat } from '../format.ts'
 import type { Instr, Memory } from '../instr.ts'
 import type { Monoid } from '../monoid.ts'
@@ -99,11 +100,13 @@ export function elaborate(program: Program): Elaborated {
       const several = scope.ambiguous.get(id.name)
       if (decl) return decl
       if (several) return to.error(ambiguity(id, several))
+      const candidates = [...more, ...decls(scope).keys()]
       return to.error({
         code: `check/unknown-${what}`,
         message: `there is no ${what} ${id.name}`,
         span: id.span,
-        lookup: { name: id.name, candidates: [...more, ...decls(scope).keys()] },
+        lookup: { name: id.name, candidates },
+        ...(nearest(id.name, candidates).length === 0 ? { hint: 'import the file that declares it' } : {}),
       })
     }
   const memoriesIn = (scope: Scope, to: Report) => {

@@ -59,7 +59,12 @@ export function textsOf(
       report,
     ).read()
     if (pieces)
-      out[t.what].push({ target: t.target.name, from: t.from ?? 0, ...needsOf(t.needs, values), pieces })
+      out[t.what].push({
+        target: t.target.name,
+        from: t.from ?? 0,
+        ...needsOf(t.needs, t.target.name, values, report),
+        pieces,
+      })
   }
   if (s.items.some((t) => t.kind === 'text' && t.what === 'run')) return out
   return report.error({

@@ -94,7 +94,11 @@ function tileText(t: Ast.MemoryText, values: Values, report: Report): TileText |
       span,
       lookup: { name: target, candidates: TARGETS },
     })
-  return { target, ...needsOf(t.needs, values), parts: filledText(t.code.name, values).split('$value') }
+  return {
+    target,
+    ...needsOf(t.needs, target, values, report),
+    parts: filledText(t.code.name, values).split('$value'),
+  }
 }
 
 /** With arguments in the places of `$n`. */
