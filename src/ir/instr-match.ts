@@ -1,14 +1,16 @@
 /**
  * Whether a nest of loops is what an instruction does: the loops have the extents of its iterators, in order, and
- * the statement is its body with buffers for operands, which lie as the instruction wants them.
+ * the statement is its body with buffers for operands, which lie as the instruction wants them. It may be a copy with
+ * zeros in place of what a matrix does not have, where the instruction moves a box of it (`instr-fill.ts`).
  */
 import { computeType } from './dtype.ts'
 import { type Expr, type Load, load } from './expr.ts'
 import { children } from './expr-tree.ts'
 import type { Instr } from './instr.ts'
+import { filled, fillProblem } from './instr-fill.ts'
 import { type Around, bodyText, type Mismatch, no, operandProblem } from './instr-operands.ts'
 import { keyOf } from './keys.ts'
-import type { For, Reduce, Store } from './loops.ts'
+import type { For, Reduce, Stmt, Store } from './loops.ts'
 import { printExpr } from './print2.ts'
 
 export interface Match {
@@ -16,13 +18,15 @@ export interface Match {
   /** One for each iterator. */
   readonly loops: readonly For[]
   readonly operands: ReadonlyMap<string, Load>
+  /** Where one of these fails, zeros are copied. */
+  readonly where: readonly Expr[]
 }
 
 export function matchInstr(instr: Instr, top: For, around: Around): Match | Mismatch {
   const loops: For[] = []
-  let body: readonly unknown[] = [top]
+  let body: readonly Stmt[] = [top]
   for (const it of instr.iters) {
-    const l = body.length === 1 ? (body[0] as For) : undefined
+    const l = body.length === 1 ? body[0] : undefined
     if (l?.kind !== 'for')
       return no(
         'not-matching',
@@ -53,20 +57,24 @@ export function matchInstr(instr: Instr, top: For, around: Around): Match | Mism
     loops.push(l)
     body = l.body
   }
-  const s = body[0] as Store | Reduce
+  const only = body.length === 1 ? body[0] : undefined
+  const edge = only && filled(only)
+  const s = edge?.store ?? only
   const pattern = instr.body
-  if (body.length !== 1 || s.kind !== pattern.kind)
+  if ((s?.kind !== 'store' && s?.kind !== 'reduce') || s.kind !== pattern.kind)
     return no(
       'not-matching',
       `inside of ${loops.at(-1)?.name ?? top.name} stands not one statement that ${pattern.kind === 'store' ? 'assigns' : 'reduces'}`,
       shapeOf(instr),
     )
+  const where = edge?.where ?? []
   let first: Mismatch | undefined
   for (const bound of bindings(pattern, s)) {
-    const wrong = instr.operands
-      .map((o) => operandProblem(o, bound.get(o.name)!, instr, loops, around))
-      .find((x) => x !== undefined)
-    if (!wrong) return { kind: 'match', loops, operands: bound }
+    const wrong =
+      instr.operands
+        .map((o) => operandProblem(o, bound.get(o.name)!, instr, loops, around))
+        .find((x) => x !== undefined) ?? fillProblem(instr, bound, where, around)
+    if (!wrong) return { kind: 'match', loops, operands: bound, where }
     first ??= wrong
   }
   return (

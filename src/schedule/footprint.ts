@@ -4,10 +4,11 @@
  */
 import { writesOf } from '../ir/accesses.ts'
 import { when } from '../ir/build.ts'
-import { type Expr, int, lt, variable } from '../ir/expr.ts'
+import { add, type Expr, int, lt, mul, variable } from '../ir/expr.ts'
 import { freeVars, mentions, someExpr, substitute } from '../ir/expr-tree.ts'
 import type { Memory } from '../ir/instr.ts'
 import { keyOf } from '../ir/keys.ts'
+import { linearKey } from '../ir/linear.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print2.ts'
 import { closeOver } from '../ir/reductions.ts'
@@ -152,6 +153,7 @@ function conditionsOf(cx: Context, at: Found, use: Use): readonly Expr[] {
   const hidden = use.path.filter((l) => !needed.includes(l))
   const names = new Set(hidden.map((l) => l.var))
   const gathers = use.index.some((e) => someExpr(e, (x) => x.kind === 'load' || x.kind === 'search'))
+  const around = [...at.path, at.loop]
   const out: Expr[] = []
   const refuse = (l: For, e: Expr): never =>
     cx.refuse({
@@ -176,10 +178,19 @@ function conditionsOf(cx: Context, at: Found, use: Use): readonly Expr[] {
       if (!bound || !first || needed.some((x) => mentions(first, x.var))) return refuse(l, g)
       if (first.kind === 'const' && first.value === 0) positive(l, bound)
       else if (dependsOn(bound, names)) refuse(l, g)
-      else out.push(lt(first, bound))
+      else if (!around.some((x) => isWithin(first, bound, x))) out.push(lt(first, bound))
     }
   }
   return out
+}
+
+/** Whether `first < bound` says that a loop over tiles has begun one: it runs to `ceildiv(bound, c)`, and `first` is `c` times it. */
+function isWithin(first: Expr, bound: Expr, { extent, ...loop }: For): boolean {
+  if (extent.kind !== 'binary' || extent.op !== 'div' || extent.b.kind !== 'const') return false
+  const tile = extent.b.value
+  const tiles = linear(add(bound, int(tile - 1)))
+  const begins = linear(mul(variable(loop.var), int(tile)))
+  return linearKey(linear(first)) === linearKey(begins) && linearKey(linear(extent.a)) === linearKey(tiles)
 }
 
 /** A sum with the loops `names` in their first iteration, where it is then the smallest. */

@@ -3,14 +3,14 @@
  * elements of a local buffer that nothing reads.
  */
 import { accessesOf } from '../ir/accesses.ts'
-import { constant, type Expr, sub } from '../ir/expr.ts'
+import { constant, type Expr, type Load, sub } from '../ir/expr.ts'
 import { children, freeVars, rewriteExpr, substitute } from '../ir/expr-tree.ts'
 import { coordinateName } from '../ir/instr.ts'
 import { keyOf } from '../ir/keys.ts'
-import { linear, linearKey } from '../ir/linear.ts'
-import type { Buffer, For, Reduce, Stmt } from '../ir/loops.ts'
+import { linear, linearKey, loopMap, rangeOf } from '../ir/linear.ts'
+import type { Buffer, For, Reduce, Stmt, Store } from '../ir/loops.ts'
 import type { BinaryOp } from '../ir/ops.ts'
-import { type Body, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
+import { type Body, type Found, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
 import { allocations } from './context.ts'
 
 /** The body without the guards of loops around reductions over padded copies that the copies have made needless. */
@@ -21,6 +21,37 @@ export function withoutNeedlessGuards(body: Body): Body {
   return out
 }
 
+/**
+ * The body with a nest that copies between local buffers as a whole: without its conditions, where they only decide which
+ * elements are copied and whoever reads one asks the same.
+ */
+export function withoutUnreadGuards(body: Body, { path, loop }: Found): Body {
+  const loops: For[] = []
+  let inner: Stmt | undefined = loop
+  while (inner?.kind === 'for') {
+    loops.push(inner)
+    inner = inner.body.length === 1 ? inner.body[0] : undefined
+  }
+  if (inner?.kind !== 'store' || !isWithinLocals(inner, [...path, ...loops], allocations(body))) return body
+  const s = inner
+  const needed = (l: For): readonly Expr[] =>
+    l.guards.filter((g) => !isUnread(g, s, [s], loops.slice(loops.indexOf(l)), body))
+  const bare = loops.reduceRight<Stmt>((x, l) => stmt<For>({ ...l, guards: needed(l), body: [x] }), s)
+  return loops.every((l) => l.guards.length === 0) ? body : replaceStmt(body, loop, () => bare)
+}
+
+/** All that is read and written exists in local buffers, whatever the conditions say. */
+function isWithinLocals(s: Store, path: readonly For[], local: ReadonlyMap<string, Buffer>): boolean {
+  const loops = loopMap(path)
+  return accessesOf([s]).every(({ buffer, index }) => {
+    const shape = local.get(buffer)?.shape
+    return shape?.every((n, k) => {
+      const range = index[k] && rangeOf(index[k], loops)
+      return n.kind === 'const' && range && range[0] >= 0 && range[1] < n.value
+    })
+  })
+}
+
 function dropOne(body: Body, local: ReadonlyMap<string, Buffer>): Body | undefined {
   let found: { loop: For; guard: Expr } | undefined
   walkStmts(body, (s, path) => {
@@ -28,7 +59,7 @@ function dropOne(body: Body, local: ReadonlyMap<string, Buffer>): Body | undefin
     for (const [k, loop] of path.entries()) {
       if (loop.guards.length === 0 || !onlyLoopsAround(loop, s)) continue
       const inside = path.slice(k)
-      const guard = loop.guards.find((g) => isIdle(g, s, local) || isUnread(g, s, inside, body))
+      const guard = loop.guards.find((g) => isIdle(g, s, local) || isUnread(g, s, s.targets, inside, body))
       if (guard) found = { loop, guard }
     }
   })
@@ -92,10 +123,16 @@ const FOLDS: { readonly [op in BinaryOp]?: (a: number, b: number) => number } = 
 }
 
 /** The guard decides only which elements of the target are computed, and whoever reads one asks the same. */
-function isUnread(guard: Expr, s: Reduce, inside: readonly For[], body: Body): boolean {
+function isUnread(
+  guard: Expr,
+  s: Stmt,
+  targets: readonly (Load | Store)[],
+  inside: readonly For[],
+  body: Body,
+): boolean {
   const reduced = new Set(inside.flatMap((l) => (l.reduce ? [l.var] : [])))
   if ([...freeVars(guard)].some((v) => reduced.has(v))) return false
-  return s.targets.every((t) =>
+  return targets.every((t) =>
     accessesOf(body).every((a) => {
       if (a.buffer !== t.buffer || a.stmt === s) return true
       if (a.mode === 'write') return false

@@ -1,10 +1,13 @@
 import { add, load, variable } from '../../ir/expr.ts'
 import type { Instr } from '../../ir/instr.ts'
+import { protectedRead } from '../../ir/instr-fill.ts'
 import { matchInstr } from '../../ir/instr-match.ts'
 import type { For, Kernel2 } from '../../ir/loops.ts'
-import { type Found, loopsOf, replaceLoop, stmt } from '../../ir/tree.ts'
+import { printExpr } from '../../ir/print2.ts'
+import { type Found, findLoop, loopsOf, replaceLoop, stmt } from '../../ir/tree.ts'
 import { checkSerial } from '../checks.ts'
 import { allocations, type Context } from '../context.ts'
+import { withoutUnreadGuards } from '../padded-guards.ts'
 import type { Primitive } from '../primitive.ts'
 import { fourWide } from '../samples.ts'
 import type { TensorizeStep } from '../steps.ts'
@@ -20,15 +23,19 @@ function doubled(): Instr['body'] {
  * of the instruction's iterators and no conditions, its statement is the instruction's body, and buffers are in the
  * memories that the operands name. What several threads do together, the threads of thread.x do, on which no loop
  * around may be.
+ *
+ * A copy between local buffers is made as a whole, where nobody reads what its conditions leave out; one that is `padded
+ * 0` may be of a box that goes beyond the edge of a matrix.
  */
 export const tensorize: Primitive<TensorizeStep> = {
   kind: 'tensorize',
   apply(cx, step) {
     const found = cx.loop(step.loop)
     for (const l of loopsOf([found.loop])) checkSerial(cx, l, 'tensorize')
-    checkInstr(cx, cx.kernel, found, step.instr)
+    const body = withoutUnreadGuards(cx.kernel.body, found)
+    checkInstr(cx, { ...cx.kernel, body }, findLoop(body, found.loop.var)!, step.instr)
     const mode = { kind: 'instr', instr: step.instr } as const
-    return { body: replaceLoop(cx.kernel.body, found.loop.var, (l) => stmt({ ...l, mode })) }
+    return { body: replaceLoop(body, found.loop.var, (l) => stmt({ ...l, mode })) }
   },
   example: {
     before: fourWide,
@@ -68,6 +75,17 @@ export function checkInstr(cx: Context, kernel: Kernel2, { loop, path }: Found, 
       ...(match.expected ? { expected: match.expected } : {}),
       ...(match.hint ? { hint: match.hint } : {}),
     })
+  for (const l of match.where.length > 0 ? match.operands.values() : []) {
+    const read = protectedRead(l.index, match.where)
+    if (read)
+      cx.refuse({
+        code: 'guarded',
+        message: `${instr.name}: where the box of ${l.buffer} begins depends on ${printExpr(read)}, which is read only where ${match.where.map((g) => printExpr(g)).join(' and ')}`,
+        loops: [loop],
+        expected: 'a place that is known without a condition',
+        hint: 'require that the tiles divide the sizes',
+      })
+  }
   const onLanes = (l: For): boolean => l.mode.kind === 'bind' && l.mode.to === 'thread.x'
   const taken = instr.threads > 1 ? path.find(onLanes) : undefined
   if (taken)
