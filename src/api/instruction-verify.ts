@@ -46,7 +46,8 @@ export class InstructionVerifier {
       const { diagnostics } = error
       const lacks = diagnostics.some((d) => LACKS.has(d.code))
       // After a fault nothing else runs on a device.
-      if (!lacks && diagnostics.some((d) => d.code.startsWith('device/'))) await this.dispose()
+      const faults = (d: Diagnostic): boolean => d.code.startsWith('device/') && d.code !== 'device/compile'
+      if (!lacks && diagnostics.some(faults)) await this.dispose()
       return { kind: lacks ? 'untested' : 'wrong', why: diagnostics.map(lineOf) }
     }
   }
