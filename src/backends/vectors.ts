@@ -3,13 +3,13 @@
  * aligned access of up to 16 bytes (superword-level parallelism; Larsen and Amarasinghe, PLDI 2000). For targets that
  * have such accesses, just before printing; buffers begin at multiples of 16 bytes.
  *
- * That an address is a multiple follows from its terms: constants, unrolled lanes, and what schedules require of sizes.
+ * That an address is a multiple follows from its terms: constants, unrolled lanes, and what is known of sizes, because
+ * schedules require it or by a condition around.
  */
 import { writesOf } from '../ir/accesses.ts'
 import { add, type Expr, int, type Load, load, variable } from '../ir/expr.ts'
 import { children, rewriteExpr } from '../ir/expr-tree.ts'
-import { divisor, divisorOfTerms, divisorsOf } from '../ir/facts.ts'
-import { type Linear, linear, linearKey } from '../ir/linear.ts'
+import { type Linear, linearKey } from '../ir/linear.ts'
 import type { Buffer, Launch, Plan, Stmt, Store } from '../ir/loops.ts'
 import {
   type Body,
@@ -21,6 +21,7 @@ import {
   walkStmts,
   withBodies,
 } from '../ir/tree.ts'
+import { Addresses, storedAlone } from './vector-addresses.ts'
 import { type Neighbours, packAtomics } from './vector-atomics.ts'
 import { type Element, Writes } from './vector-writes.ts'
 
@@ -29,16 +30,25 @@ export interface Widths {
   readonly widths: (buffer: Buffer) => readonly number[]
   /** The same of atomic updates by a reducer. */
   readonly atomicWidths: (buffer: Buffer, reducer: string) => readonly number[]
+  /**
+   * Arrays are arrays of vectors, and whoever writes an element may write its whole vector (WGSL, "Memory Locations"). So an
+   * array has none where a version for other sizes stores elements of vectors that other threads have a part in.
+   */
+  readonly storesVectors?: boolean | undefined
 }
 
 export function vectorAccesses(plan: Plan, widths: Widths): Plan {
-  const factor = divisorsOf(plan.facts)
-  const steps = plan.steps.map((s) => (s.kind === 'launch' ? vectorized(s, plan, widths, factor) : s))
+  const steps = plan.steps.map((s) => (s.kind === 'launch' ? vectorized(s, plan, widths) : s))
   return steps.every((s, k) => s === plan.steps[k]) ? plan : { ...plan, steps }
 }
 
-function vectorized(launch: Launch, plan: Plan, widths: Widths, factor: (leaf: Expr) => number): Launch {
-  const body = new Vectorizer(launch, plan, widths, factor).body(launch.body)
+function vectorized(launch: Launch, plan: Plan, widths: Widths): Launch {
+  let body = new Vectorizer(launch, plan, widths).body(launch.body)
+  if (widths.storesVectors && body !== launch.body) {
+    const alone = storedAlone(launch.body, new Addresses(launch.body, plan.facts))
+    const fewer: Widths = { ...widths, widths: (b) => (alone.has(b.name) ? [] : widths.widths(b)) }
+    if (alone.size > 0) body = new Vectorizer(launch, plan, fewer).body(launch.body)
+  }
   return body === launch.body ? launch : { ...launch, body }
 }
 
@@ -50,10 +60,8 @@ interface Group {
 class Vectorizer {
   readonly #buffers: Map<string, Buffer>
   readonly #widths: Widths
-  readonly #factor: (leaf: Expr) => number
+  readonly #addresses: Addresses
   #count = 0
-  /** Values of `let`s, by name. */
-  readonly #lets = new Map<string, Expr>()
   readonly #written: ReadonlySet<string>
   /** Buffers with atomic updates, and by which reducers. */
   readonly #atomic = new Map<string, Set<string>>()
@@ -61,14 +69,13 @@ class Vectorizer {
   /** Arrays of elements, since instructions name them so. */
   readonly #named = new Set<string>()
 
-  constructor(launch: Launch, plan: Plan, widths: Widths, factor: (leaf: Expr) => number) {
+  constructor(launch: Launch, plan: Plan, widths: Widths) {
     this.#buffers = new Map(plan.buffers.map((b) => [b.name, b]))
     this.#widths = widths
-    this.#factor = factor
+    this.#addresses = new Addresses(launch.body, plan.facts)
     this.#written = writesOf(launch.body)
     walkStmts(launch.body, (s) => {
       if (s.kind === 'alloc') this.#buffers.set(s.buffer.name, s.buffer)
-      if (s.kind === 'let') this.#lets.set(s.name, s.value)
       if (s.kind === 'reduce' && s.atomic)
         for (const t of s.targets)
           this.#atomic.set(t.buffer, new Set([...(this.#atomic.get(t.buffer) ?? []), s.reducer.name]))
@@ -82,31 +89,14 @@ class Vectorizer {
     const inner = list.map((s) =>
       withBodies(
         s,
-        bodiesOf(s).map((b) => this.body(b)),
+        bodiesOf(s).map((b, k) =>
+          s.kind === 'if' && k === 0 ? this.#addresses.where(s.cond, () => this.body(b)) : this.body(b),
+        ),
       ),
     )
     const loaded = this.#loads(inner)
     const stored = packAtomics(this.#stores(loaded), this.#neighbours)
     return stored.length === list.length && stored.every((s, k) => s === list[k]) ? list : stored
-  }
-
-  /** What divides a leaf: facts say it of sizes, their values of `let`s. */
-  #divisorOf = (leaf: Expr): number => {
-    const value = leaf.kind === 'var' ? this.#lets.get(leaf.name) : undefined
-    return value ? divisor(value, this.#divisorOf) : this.#factor(leaf)
-  }
-
-  /** The sum that an address is; a `let` of a sum with a constant is that sum. */
-  #sum(e: Expr): Linear {
-    const expanded = rewriteExpr(e, (x) => {
-      const value = x.kind === 'var' ? this.#lets.get(x.name) : undefined
-      const near =
-        value?.kind === 'binary' &&
-        value.op === 'add' &&
-        (value.a.kind === 'const' || value.b.kind === 'const')
-      return near ? value : undefined
-    })
-    return linear(expanded)
   }
 
   #usable(buffer: string): readonly number[] {
@@ -121,7 +111,7 @@ class Vectorizer {
 
   #element(l: Load | Store): Element | undefined {
     if (this.#usable(l.buffer).length === 0) return undefined
-    const sum = this.#sum(l.index[0]!)
+    const sum = this.#addresses.sum(l.index[0]!)
     const base = { terms: sum.terms, constant: 0 }
     const at = l.kind === 'load' ? l : load(l.buffer, l.index, l.value.dtype)
     return { key: `${l.buffer} ${linearKey(base)}`, constant: sum.constant, base, load: at }
@@ -177,7 +167,7 @@ class Vectorizer {
   #chunks(key: string, group: Group, made: Map<number, Stmt[]>, named: Map<string, Expr>): void {
     const { elements, base } = group
     const some = elements.values().next().value!
-    const aligned = this.#aligned(base)
+    const aligned = this.#addresses.aligned(base)
     for (const width of this.#usable(some.load.buffer)) {
       if (aligned % width !== 0) continue
       for (const constant of elements.keys()) {
@@ -198,23 +188,18 @@ class Vectorizer {
     }
   }
 
-  /** What divides an address, constant aside; 0 for none. */
-  #aligned(base: Linear): number {
-    return divisorOfTerms(base, this.#divisorOf)
-  }
-
   readonly #neighbours: Neighbours = {
     element: (r) => {
       const [target] = r.targets
       if (!r.atomic || !target || r.targets.length > 1) return undefined
-      const sum = this.#sum(target.index[0]!)
+      const sum = this.#addresses.sum(target.index[0]!)
       const base = linearKey({ terms: sum.terms, constant: 0 })
       return { key: `${target.buffer} ${base} ${r.reducer.name}`, constant: sum.constant }
     },
     widths: (r) => {
       const target = r.targets[0]!
       const buffer = this.#buffers.get(target.buffer)
-      const aligned = this.#aligned({ ...this.#sum(target.index[0]!), constant: 0 })
+      const aligned = this.#addresses.aligned({ ...this.#addresses.sum(target.index[0]!), constant: 0 })
       const widths = buffer ? this.#widths.atomicWidths(buffer, r.reducer.name) : []
       return widths.filter((w) => aligned % w === 0)
     },
@@ -253,7 +238,7 @@ class Vectorizer {
     if (run.length < 2) return
     const by = new Map(run.map((r) => [r.element.constant, r]))
     if (by.size < run.length) return
-    const aligned = this.#aligned(run[0]!.element.base)
+    const aligned = this.#addresses.aligned(run[0]!.element.base)
     const done = new Set<number>()
     for (const width of this.#usable(run[0]!.store.buffer)) {
       if (aligned % width !== 0) continue

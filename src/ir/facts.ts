@@ -59,6 +59,22 @@ export function divisorsOf(facts: readonly Fact[] | undefined): (leaf: Expr) => 
   return (leaf) => (leaf.kind === 'var' ? (known.get(leaf.name) ?? 1) : 1)
 }
 
+/**
+ * What a condition says of sizes where it holds: that they are multiples. `defined` gives the values of names that stand
+ * for expressions.
+ */
+export function factsOf(cond: Expr, defined?: (name: string) => Expr | undefined): readonly Fact[] {
+  const named = (e: Expr): Expr => (e.kind === 'var' && defined?.(e.name)) || e
+  const c = named(cond)
+  if (c.kind !== 'binary') return []
+  if (c.op === 'and') return [...factsOf(c.a, defined), ...factsOf(c.b, defined)]
+  const rest = named(c.a)
+  if (c.op !== 'eq' || c.b.kind !== 'const' || c.b.value !== 0 || rest.kind !== 'binary') return []
+  const size = named(rest.a)
+  const divides = (rest.op === 'mod' || rest.op === 'rem') && rest.b.kind === 'const' && rest.b.value > 0
+  return divides && size.kind === 'var' ? [{ size: size.name, relation: 'multiple', by: rest.b.value }] : []
+}
+
 /** Whether `e` is a multiple of `by` for all sizes that the facts allow. */
 export const isMultiple = (e: Expr, by: number, facts: readonly Fact[] | undefined): boolean =>
   divisor(e, divisorsOf(facts)) % by === 0

@@ -19,6 +19,7 @@ const PASSES = [
   'instructions',
   'flatten',
   'reductions',
+  'versions',
   'unroll',
   'branches',
   'unswitch',

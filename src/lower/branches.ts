@@ -7,23 +7,35 @@
 import { writesOf } from '../ir/accesses.ts'
 import { type Binary, binary, type Expr, int } from '../ir/expr.ts'
 import { rewriteExpr, someExpr } from '../ir/expr-tree.ts'
-import { divisorOfTerms, divisorsOf, gcd } from '../ir/facts.ts'
+import { divisorOfTerms, divisorsOf, factsOf, gcd } from '../ir/facts.ts'
 import { keyOf } from '../ir/keys.ts'
 import { linear } from '../ir/linear.ts'
 import type { Fact, If, Stmt } from '../ir/loops.ts'
-import { type Body, bodiesOf, rewriteStmts, stmt, withBodies } from '../ir/tree.ts'
+import { type Body, bodiesOf, stmt, withBodies } from '../ir/tree.ts'
 
 export function settleBranches(body: Body, facts: readonly Fact[] | undefined): Body {
+  return merged(settled(body, facts ?? []))
+}
+
+/** Where a condition on sizes holds, it is a fact. */
+function settled(body: Body, facts: readonly Fact[]): Body {
   const factor = divisorsOf(facts)
-  const settled = rewriteStmts(body, {
-    stmt: (s) => {
-      if (s.kind !== 'if') return undefined
-      const cond = facts ? rewriteExpr(s.cond, (e) => whole(e, factor)) : s.cond
-      if (cond.kind === 'const') return cond.value !== 0 ? s.then : s.else
-      return cond === s.cond ? undefined : stmt({ ...s, cond })
-    },
+  const out = body.flatMap((s): Body => {
+    if (s.kind !== 'if')
+      return [
+        withBodies(
+          s,
+          bodiesOf(s).map((b) => settled(b, facts)),
+        ),
+      ]
+    const cond = facts.length > 0 ? rewriteExpr(s.cond, (e) => whole(e, factor)) : s.cond
+    const then = settled(s.then, [...facts, ...factsOf(cond)])
+    const otherwise = settled(s.else, facts)
+    if (cond.kind === 'const') return cond.value !== 0 ? then : otherwise
+    const same = cond === s.cond && then === s.then && otherwise === s.else
+    return [same ? s : stmt({ ...s, cond, then, else: otherwise })]
   })
-  return merged(settled)
+  return out.length === body.length && out.every((s, k) => s === body[k]) ? body : out
 }
 
 /** A comparison over multiples of g, with a constant that is one as well. */
@@ -43,7 +55,7 @@ function whole(e: Expr, factor: (leaf: Expr) => number): Expr | undefined {
   return undefined
 }
 
-/** `if c { x } if c { y }` → `if c { x; y }` */
+/** `if c { x } if c { y }` → `if c { x; y }`, and the same of what holds otherwise. */
 function merged(body: Body): Body {
   const out: Stmt[] = []
   let changed = false
@@ -53,7 +65,11 @@ function merged(body: Body): Body {
     changed ||= next !== s
     const last = out.at(-1)
     if (next.kind === 'if' && last?.kind === 'if' && joins(last, next)) {
-      out[out.length - 1] = stmt<If>({ ...last, then: merged([...last.then, ...next.then]) })
+      out[out.length - 1] = stmt<If>({
+        ...last,
+        then: merged([...last.then, ...next.then]),
+        else: merged([...last.else, ...next.else]),
+      })
       changed = true
     } else out.push(next)
   }
@@ -61,8 +77,8 @@ function merged(body: Body): Body {
 }
 
 function joins(first: If, second: If): boolean {
-  if (first.else.length > 0 || second.else.length > 0 || first.absent !== second.absent) return false
+  if (first.absent !== second.absent) return false
   if (keyOf(first.cond) !== keyOf(second.cond)) return false
-  const written = writesOf(first.then)
+  const written = writesOf([...first.then, ...first.else])
   return !someExpr(first.cond, (e) => (e.kind === 'load' || e.kind === 'search') && written.has(e.buffer))
 }

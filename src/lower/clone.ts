@@ -7,9 +7,12 @@ import { type Body, stmt, walkStmts } from '../ir/tree.ts'
 import type { Names } from './names.ts'
 
 /** The body at one value of the loop variable, with its own names for what it binds. */
-export function bodyAt(loop: For, value: Expr, names: Names): Body {
-  let body = substituteStmts(loop.body, new Map([[loop.var, value]]))
-  body = renameBound(body, new Map([...boundVarsOf(body)].map((v) => [v, names.fresh(v)])))
+export const bodyAt = (loop: For, value: Expr, names: Names): Body =>
+  copyOf(substituteStmts(loop.body, new Map([[loop.var, value]])), names)
+
+/** The same statements with their own names for what they bind. */
+export function copyOf(statements: Body, names: Names): Body {
+  let body = renameBound(statements, new Map([...boundVarsOf(statements)].map((v) => [v, names.fresh(v)])))
   const locals: string[] = []
   walkStmts(body, (s) => {
     if (s.kind === 'alloc') locals.push(s.buffer.name)

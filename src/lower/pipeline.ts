@@ -33,6 +33,7 @@ import { sinkNames } from './sink.ts'
 import { tightenLoops } from './tighten.ts'
 import { unrollLoops } from './unroll.ts'
 import { unswitch } from './unswitch.ts'
+import { versionVectors } from './versions.ts'
 import { wholeBlocks } from './whole-blocks.ts'
 import { storeWholeUpdates } from './whole-updates.ts'
 
@@ -78,6 +79,7 @@ export const LAUNCH_PASSES: readonly {
   { name: 'instructions', run: (b, c) => lowerInstructions(b, c.kernel, c.names) },
   { name: 'flatten', run: (b, c) => flatten(b, c.kernel.buffers) },
   { name: 'reductions', run: (b, c) => lowerReductions(b, c.names) },
+  { name: 'versions', run: (b, c) => versionVectors(b, c.kernel, c.names) },
   { name: 'unroll', run: (b, c) => unrollLoops(b, c.names) },
   { name: 'branches', run: (b, c) => settleBranches(b, c.kernel.facts) },
   { name: 'unswitch', run: (b, c) => unswitch(b, c.names) },

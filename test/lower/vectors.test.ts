@@ -23,6 +23,13 @@ schedule product.rows(lanes = 2) {
   vectorize fv
 }
 schedule product.any { use rows }
+schedule product.unrolled {
+  split f by 4 -> (fo, fv)
+  reorder (i, fo, j, fv)
+  bind i to block.x, fo to block.y
+  cache_write C at fo in register
+  unroll fv
+}
 schedule product.fours {
   require d % 4 == 0
   use rows
@@ -123,9 +130,9 @@ describe('neighbours in one access', () => {
   test('where sizes allow it, and not elsewhere', () => {
     expect(cuda('fours')).toContain('*(const float4*)(B + ')
     expect(cuda('fours')).toMatch(/float4\*\)__builtin_assume_aligned\(C/)
-    expect(cuda('any')).not.toContain('float4')
+    expect(cuda('unrolled')).not.toContain('float4')
     expect(wgsl('fours')).toContain('B: array<vec4<f32>>')
-    expect(wgsl('any')).toContain('B: array<f32>')
+    expect(wgsl('unrolled')).toContain('B: array<f32>')
   })
 
   test('sums that threads share are added and stored at once', () => {

@@ -53,6 +53,7 @@ const exchange = (e: AtomicElement, value: string, helpers: Helpers): string =>
 /** The table, and how arrays are declared. */
 export interface Wgsl extends Target {
   readonly elements: Elements
+  readonly storesVectors: true
 }
 
 const table = (elements: Elements): Wgsl => ({
@@ -116,6 +117,7 @@ const table = (elements: Elements): Wgsl => ({
     return `loop { let old_word = atomicLoad(&${e.cell}); if (${exchange(e, value, helpers)}) { break; } }`
   },
   widths: () => [VECTOR],
+  storesVectors: true,
   loadVector: ({ ref, index, temporary }, names) => [
     `let ${temporary} = ${ref.name}[(${index}) >> 2u];`,
     ...names.map((n, k) => `let ${n} = ${elements.decode(ref.buffer.dtype, `${temporary}.${'xyzw'[k]}`)};`),

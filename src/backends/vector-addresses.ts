@@ -1,0 +1,78 @@
+/** What divides the addresses of a launch, where it is known. */
+import type { Expr } from '../ir/expr.ts'
+import { rewriteExpr } from '../ir/expr-tree.ts'
+import { divisor, divisorOfTerms, divisorsOf, factsOf } from '../ir/facts.ts'
+import { type Linear, linear } from '../ir/linear.ts'
+import type { Fact } from '../ir/loops.ts'
+import { type Body, bodiesOf, walkStmts } from '../ir/tree.ts'
+
+export class Addresses {
+  #facts: readonly Fact[]
+  #factor: (leaf: Expr) => number
+  /** Values of `let`s, by name. */
+  readonly #lets = new Map<string, Expr>()
+
+  constructor(body: Body, facts: readonly Fact[] = []) {
+    this.#facts = facts
+    this.#factor = divisorsOf(facts)
+    walkStmts(body, (s) => {
+      if (s.kind === 'let') this.#lets.set(s.name, s.value)
+    })
+  }
+
+  /** What is made of the body of a condition, which may say something of sizes. */
+  where<T>(cond: Expr, make: () => T): T {
+    const around = this.#facts
+    this.#facts = [...around, ...this.said(cond)]
+    this.#factor = divisorsOf(this.#facts)
+    const out = make()
+    this.#facts = around
+    this.#factor = divisorsOf(around)
+    return out
+  }
+
+  /** What a condition says of sizes. */
+  said(cond: Expr): readonly Fact[] {
+    return factsOf(cond, (name) => this.#lets.get(name))
+  }
+
+  /** The sum that an address is; a `let` of a sum with a constant is that sum. */
+  sum(e: Expr): Linear {
+    const expanded = rewriteExpr(e, (x) => {
+      const value = x.kind === 'var' ? this.#lets.get(x.name) : undefined
+      const near =
+        value?.kind === 'binary' &&
+        value.op === 'add' &&
+        (value.a.kind === 'const' || value.b.kind === 'const')
+      return near ? value : undefined
+    })
+    return linear(expanded)
+  }
+
+  /** What divides an address, constant aside; 0 for none. */
+  aligned(base: Linear): number {
+    return divisorOfTerms(base, this.#divisorOf)
+  }
+
+  /** What divides a leaf: facts say it of sizes, their values of `let`s. */
+  #divisorOf = (leaf: Expr): number => {
+    const value = leaf.kind === 'var' ? this.#lets.get(leaf.name) : undefined
+    return value ? divisor(value, this.#divisorOf) : this.#factor(leaf)
+  }
+}
+
+/** How many elements the vectors have that arrays are made of. */
+const VECTOR = 4
+
+/** Buffers that a version for other sizes stores elements of by themselves, in vectors that are not one thread's. */
+export function storedAlone(body: Body, addresses: Addresses, otherwise = false): ReadonlySet<string> {
+  const out = new Set<string>()
+  for (const s of body) {
+    if (s.kind === 'store' && otherwise && addresses.aligned(addresses.sum(s.index[0]!)) % VECTOR !== 0)
+      out.add(s.buffer)
+    const asks = s.kind === 'if' && addresses.said(s.cond).length > 0
+    for (const [k, b] of bodiesOf(s).entries())
+      for (const name of storedAlone(b, addresses, otherwise || (asks && k === 1))) out.add(name)
+  }
+  return out
+}
