@@ -1,5 +1,5 @@
 /** Block-sparse matrices in f16, as blocks and as rows. */
-import { f16ToF32Bits, toF16 } from '../../src/ir/half.ts'
+import { f16ToF32Bits, toBf16, toF16 } from '../../src/ir/half.ts'
 import type { Csr } from './matrix.ts'
 import { choose, fillNormal } from './random.ts'
 
@@ -43,14 +43,20 @@ export const blockMatrices = (
     })),
   )
 
-/** Random normal values as f16 bits. */
-export const halves = (count: number, seed: number): Uint16Array =>
-  Uint16Array.from(fillNormal(new Float32Array(count), seed), toF16)
+/** Types whose values travel as bits. */
+export type Half = 'f16' | 'bf16'
 
-export function widen(bits: Uint16Array): Float32Array {
-  const table = f16ToF32Bits()
+/** Random normal values as bits. */
+export const halves = (count: number, seed: number, type: Half = 'f16'): Uint16Array =>
+  Uint16Array.from(fillNormal(new Float32Array(count), seed), type === 'f16' ? toF16 : toBf16)
+
+export function widen(bits: Uint16Array, type: Half = 'f16'): Float32Array {
   const out = new Uint32Array(bits.length)
-  for (let k = 0; k < bits.length; k++) out[k] = table[bits[k]!]!
+  if (type === 'bf16') for (let k = 0; k < bits.length; k++) out[k] = bits[k]! << 16
+  else {
+    const table = f16ToF32Bits()
+    for (let k = 0; k < bits.length; k++) out[k] = table[bits[k]!]!
+  }
   return new Float32Array(out.buffer)
 }
 

@@ -118,8 +118,12 @@ export async function checkProduct(
   expected: ExpectedProduct,
   factors: 'f32' | 'tf32' = 'f32',
 ): Promise<Verdict> {
-  const got = await run.values(run.output.name)
-  if (got instanceof Uint16Array) return expected.check(widen(got), PRECISION.f16)
+  const { name, dtype } = run.output
+  const got = await run.values(name)
+  if (got instanceof Uint16Array) {
+    const half = dtype === 'bf16' ? 'bf16' : 'f16'
+    return expected.check(widen(got, half), PRECISION[half])
+  }
   return expected.check(got instanceof Float32Array ? got : Float32Array.from(got), PRECISION[factors])
 }
 

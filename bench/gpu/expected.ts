@@ -18,6 +18,7 @@ export const PRECISION = {
   f32: { product: F32, output: F32 },
   tf32: { product: 2 ** -11, output: F32 },
   f16: { product: F32, output: 2 ** -11 },
+  bf16: { product: F32, output: 2 ** -8 },
 } as const satisfies Record<string, Precision>
 
 export interface Verdict {

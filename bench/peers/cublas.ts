@@ -12,9 +12,10 @@ const PROTOTYPES = {
     'uintptr_t, int32_t, int32_t, int32_t, int32_t, int32_t, void *, uintptr_t, int32_t, int32_t, uintptr_t, int32_t, int32_t, void *, uintptr_t, int32_t, int32_t, int32_t, int32_t',
 } as const
 
-const TYPE = { f32: 0, f16: 2 } as const
+/** `cudaDataType_t` of all three matrices. */
+const TYPE = { f32: 0, tf32: 0, f16: 2, bf16: 14 } as const
 /** `cublasComputeType_t`: sums are in f32. */
-const COMPUTE = { f32: 68, tf32: 77, f16: 68 } as const
+const COMPUTE = { f32: 68, tf32: 77, f16: 68, bf16: 68 } as const
 const DEFAULT_ALGORITHM = -1
 /** What NVIDIA advises for this chip; without one of its own the library allocates, which a capture refuses. */
 const WORKSPACE = 32 * 2 ** 20
@@ -54,7 +55,7 @@ export class CuBlas {
     B: Memory,
     C: Memory,
   ): () => void {
-    const type = arithmetic === 'f16' ? TYPE.f16 : TYPE.f32
+    const type = TYPE[arithmetic]
     const args = [
       this.#library.handle,
       0,

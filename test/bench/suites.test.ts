@@ -10,8 +10,9 @@ import { products } from '../../bench/gpu/suites/products.ts'
 import { samples } from '../../bench/gpu/suites/samples.ts'
 import { vectors } from '../../bench/gpu/suites/vectors.ts'
 import type { CsrMemory, Dense, Prepared } from '../../bench/peers/cusparse.ts'
-import type { Memory, PeerTimer } from '../../bench/peers/stream.ts'
+import type { Memory } from '../../bench/peers/stream.ts'
 import { devices } from '../../src/node.ts'
+import { HostStream } from './host-stream.ts'
 
 const ROWS = 9
 const COLUMNS = 7
@@ -28,60 +29,6 @@ function matrix(): Csr {
     indptr,
     indices,
     values: fillNormal(new Float32Array(indices.length), 1),
-  }
-}
-
-/** Host memory in the place of a stream's. */
-class HostStream {
-  readonly live = new Map<bigint, Uint8Array>()
-  #next = 1n
-
-  upload(data: Int32Array | Float32Array): Memory {
-    const memory = this.alloc(data.byteLength)
-    this.bytes(memory).set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength))
-    return memory
-  }
-
-  alloc(bytes: number): Memory {
-    const memory = { address: this.#next++, bytes }
-    this.live.set(memory.address, new Uint8Array(bytes))
-    return memory
-  }
-
-  bytes(memory: Memory): Uint8Array {
-    const found = this.live.get(memory.address)
-    if (!found) throw new Error('this memory has been freed')
-    return found
-  }
-
-  floats = (m: Memory): Float32Array => new Float32Array(this.bytes(m).buffer)
-  ints = (m: Memory): Int32Array => new Int32Array(this.bytes(m).buffer)
-
-  download(from: Memory, into: Float32Array): Float32Array {
-    into.set(this.floats(from))
-    return into
-  }
-
-  fill(memory: Memory, byte: number): void {
-    this.bytes(memory).fill(byte)
-  }
-
-  free(...all: readonly Memory[]): void {
-    for (const m of all) if (!this.live.delete(m.address)) throw new Error('this memory was freed before')
-  }
-
-  enter(): void {}
-  finish(): void {}
-
-  graph(enqueue: () => void): PeerTimer {
-    return {
-      time: (repeats) =>
-        Array.from({ length: repeats }, () => {
-          enqueue()
-          return 1
-        }),
-      free() {},
-    }
   }
 }
 

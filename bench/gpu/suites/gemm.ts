@@ -1,7 +1,8 @@
 /** Dense products against cuBLAS: the gauge of the instructions. */
+import { DTYPE_BYTES } from '../../../src/ir/dtype.ts'
 import { dense, type ValueArray } from '../../../src/node.ts'
 import type { Arithmetic } from '../../peers/cublas.ts'
-import { halves, widen } from '../blocks.ts'
+import { type Half, halves, widen } from '../blocks.ts'
 import { type Candidate, fieldOf } from '../candidates.ts'
 import { type Contestant, compete } from '../case.ts'
 import { floor } from '../ceilings.ts'
@@ -20,55 +21,67 @@ const SHAPES: readonly Shape[] = [
   [4096, 512, 4096],
 ]
 
+const CASES = [
+  ['gemm-f32', 'f32', 'f32'],
+  ['gemm-tf32', 'tf32', 'f32'],
+  ['gemm-f16', 'f16', 'f16'],
+  ['gemm-bf16', 'bf16', 'bf16'],
+] as const satisfies readonly (readonly [suite: string, Arithmetic, Type])[]
+
+type Type = 'f32' | Half
+
 interface Operands {
   readonly A: ValueArray
   readonly B: ValueArray
-  readonly dtype: 'f32' | 'f16'
+  readonly dtype: Type
   readonly expected: ExpectedProduct
   readonly shape: Shape
 }
 
 export async function gemm(s: Session): Promise<void> {
-  for (const shape of s.options.quick ? SHAPES.slice(0, 1) : SHAPES)
-    for (const [suite, arithmetic, dtype] of [
-      ['gemm-f32', 'f32', 'f32'],
-      ['gemm-tf32', 'tf32', 'f32'],
-      ['gemm-f16', 'f16', 'f16'],
-    ] as const) {
-      if (s.late()) return
-      if (s.has(suite, shape.join(' × '), arithmetic)) continue
-      const operands = make(shape, dtype)
-      const field = fieldOf(suite, s.options.schedules)
-      const device = await s.cuda()
-      const [m, n, k] = shape
-      const flops = 2 * m * n * k
-      const bytes = (dtype === 'f16' ? 2 : 4) * (m * k + k * n + m * n)
-      const entries = await compete(
-        [
-          library(s, arithmetic, operands),
-          ...field.candidates.map((c) => ourGemm(device, c, operands, arithmetic)),
-        ],
-        field.standard,
-        s,
-      )
-      await s.done({
-        suite,
-        data: shape.join(' × '),
-        at: arithmetic,
-        entries,
-        checked: operands.expected.checked,
-        floor: s.ceilings ? floor(s.ceilings, { flops, bytes }, arithmetic) : null,
-        flops,
-        standard: field.standard,
-      })
-    }
+  for (const shape of s.options.quick ? SHAPES.slice(0, 1) : SHAPES) await productsOf(s, shape)
 }
 
-function make(shape: Shape, dtype: 'f32' | 'f16'): Operands {
+/** One shape in all types. */
+export async function productsOf(s: Session, shape: Shape): Promise<void> {
   const [m, n, k] = shape
-  if (dtype === 'f16') {
-    const [A, B] = [halves(m * k, 3), halves(k * n, 4)]
-    return { A, B, dtype, shape, expected: new ExpectedProduct(full(m, k, widen(A)), widen(B), n) }
+  for (const [suite, arithmetic, dtype] of CASES) {
+    if (s.late()) return
+    if (s.has(suite, shape.join(' × '), arithmetic)) continue
+    const operands = make(shape, dtype)
+    const field = fieldOf(suite, s.options.schedules)
+    const device = await s.cuda()
+    const flops = 2 * m * n * k
+    const bytes = DTYPE_BYTES[dtype] * (m * k + k * n + m * n)
+    const entries = await compete(
+      [
+        library(s, arithmetic, operands),
+        ...field.candidates.map((c) => ourGemm(device, c, operands, arithmetic)),
+      ],
+      field.standard,
+      s,
+    )
+    // The units take both types of 16 bits at one rate.
+    const rate = arithmetic === 'bf16' ? 'f16' : arithmetic
+    await s.done({
+      suite,
+      data: shape.join(' × '),
+      at: arithmetic,
+      entries,
+      checked: operands.expected.checked,
+      floor: s.ceilings ? floor(s.ceilings, { flops, bytes }, rate) : null,
+      flops,
+      standard: field.standard,
+    })
+  }
+}
+
+function make(shape: Shape, dtype: Type): Operands {
+  const [m, n, k] = shape
+  if (dtype !== 'f32') {
+    const [A, B] = [halves(m * k, 3, dtype), halves(k * n, 4, dtype)]
+    const expected = new ExpectedProduct(full(m, k, widen(A, dtype)), widen(B, dtype), n)
+    return { A, B, dtype, shape, expected }
   }
   const A = normals(m * k)
   const B = normals(k * n, m * k + 1)
@@ -86,16 +99,15 @@ function library(s: Session, arithmetic: Arithmetic, { A, B, dtype, expected, sh
   return peer(s, `cuBLAS ${arithmetic}`, async (stream) => {
     const blas = await s.cublas()
     const [m, n] = shape
-    const bytes = dtype === 'f16' ? 2 : 4
-    const [a, b, c] = [stream.upload(A), stream.upload(B), stream.alloc(bytes * m * n)]
+    const [a, b, c] = [stream.upload(A), stream.upload(B), stream.alloc(DTYPE_BYTES[dtype] * m * n)]
     return {
       enqueue: blas.gemm(arithmetic, shape, a, b, c),
       output: c,
       check() {
         const got =
-          dtype === 'f16'
-            ? widen(stream.download(c, new Uint16Array(m * n)))
-            : stream.download(c, new Float32Array(m * n))
+          dtype === 'f32'
+            ? stream.download(c, new Float32Array(m * n))
+            : widen(stream.download(c, new Uint16Array(m * n)), dtype)
         return expected.check(got, PRECISION[arithmetic])
       },
       free: () => stream.free(a, b, c),

@@ -1,0 +1,119 @@
+/** Dense products with our kernels on the CPU, and loops in the library's place. */
+import { expect, test } from 'vitest'
+import { halves, widen } from '../../bench/gpu/blocks.ts'
+import type { Case } from '../../bench/gpu/case.ts'
+import { OurDevice, type OurRun } from '../../bench/gpu/ours.ts'
+import type { Session } from '../../bench/gpu/session.ts'
+import { productsOf } from '../../bench/gpu/suites/gemm.ts'
+import type { Arithmetic } from '../../bench/peers/cublas.ts'
+import type { Memory } from '../../bench/peers/stream.ts'
+import { toBf16, toF16 } from '../../src/ir/half.ts'
+import { devices } from '../../src/node.ts'
+import { HostStream } from './host-stream.ts'
+
+const SHAPE = [6, 5, 40] as const
+const SCHEDULES = [
+  'gemm.spt:gemm.auto',
+  'gemm-tf32.spt:gemm_tf32.auto',
+  'gemm-f16.spt:gemm_f16.auto',
+  'gemm-f16.spt:gemm_bf16.auto',
+]
+
+/** Checks, and takes no time for measuring. */
+class Untimed extends OurDevice {
+  override async prepare(...args: Parameters<OurDevice['prepare']>): Promise<OurRun> {
+    const run = await super.prepare(...args)
+    run.measure = async () => ({ event: 1, flushed: 1, backToBack: null, repeats: 1 })
+    return run
+  }
+}
+
+/** Loops in float64, rounded once and then multiplied by `factor`. */
+class HostBlas {
+  readonly stream: HostStream
+  readonly factor: number
+
+  constructor(stream: HostStream, factor: number) {
+    this.stream = stream
+    this.factor = factor
+  }
+
+  gemm(
+    arithmetic: Arithmetic,
+    [m, n, k]: readonly [number, number, number],
+    A: Memory,
+    B: Memory,
+    C: Memory,
+  ) {
+    const half = arithmetic === 'f16' || arithmetic === 'bf16' ? arithmetic : null
+    const read = (x: Memory): Float32Array => {
+      const { buffer } = this.stream.bytes(x)
+      return half ? widen(new Uint16Array(buffer), half) : new Float32Array(buffer)
+    }
+    const round = half === 'f16' ? toF16 : half === 'bf16' ? toBf16 : Math.fround
+    return () => {
+      const [a, b] = [read(A), read(B)]
+      const { buffer } = this.stream.bytes(C)
+      const out = half ? new Uint16Array(buffer) : new Float32Array(buffer)
+      for (let i = 0; i < m; i++)
+        for (let j = 0; j < n; j++) {
+          let sum = 0
+          for (let p = 0; p < k; p++) sum += a[i * k + p]! * b[p * n + j]!
+          out[i * n + j] = round(sum * this.factor)
+        }
+    }
+  }
+}
+
+async function cases(schedules: readonly string[], factor = 1): Promise<readonly Case[]> {
+  const stream = new HostStream()
+  const device = new Untimed(await devices.cpu())
+  const done: Case[] = []
+  const session = {
+    cuda: async () => device,
+    stream: async () => stream,
+    cublas: async () => new HostBlas(stream, factor),
+    options: { schedules },
+    ceilings: undefined,
+    culprits: new Map(),
+    late: () => false,
+    has: () => false,
+    done: async (c: Case) => void done.push(c),
+  } as unknown as Session
+  await productsOf(session, SHAPE)
+  expect(stream.live.size).toBe(0)
+  await device.close()
+  return done
+}
+
+const results = (all: readonly Case[], side: string): string[][] =>
+  all.map((c) => c.entries.filter((e) => e.side === side && e.result === 'ok').map((e) => e.name))
+
+test('every type has its library and its kernel, each right to the type that it stores', async () => {
+  const all = await cases(SCHEDULES)
+  expect(all.map((c) => [c.suite, c.at, c.data])).toEqual(
+    ['f32', 'tf32', 'f16', 'bf16'].map((t) => [`gemm-${t}`, t, '6 × 5 × 40']),
+  )
+  expect(results(all, 'peer')).toEqual(['f32', 'tf32', 'f16', 'bf16'].map((t) => [`cuBLAS ${t}`]))
+  // A kernel of another type is none of the case's.
+  expect(results(all, 'ours')).toEqual([
+    SCHEDULES.slice(0, 2),
+    SCHEDULES.slice(0, 2),
+    [SCHEDULES[2]],
+    [SCHEDULES[3]],
+  ])
+})
+
+test('errors above the rounding of what is stored are found', async () => {
+  const off = await cases([SCHEDULES[3]!], 1 + 2 ** -6)
+  expect(off.map((c) => c.entries.find((e) => e.side === 'peer')!.result)).toEqual(new Array(4).fill('wrong'))
+})
+
+test('bits of both types', () => {
+  for (const type of ['f16', 'bf16'] as const) {
+    const bits = halves(100, 1, type)
+    const encode = type === 'f16' ? toF16 : toBf16
+    expect([...widen(bits, type)].map(encode)).toEqual([...bits])
+    expect(widen(Uint16Array.of(encode(-1.5)), type)[0]).toBe(-1.5)
+  }
+})
