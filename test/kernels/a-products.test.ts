@@ -63,9 +63,17 @@ kernelSuite({
 
 kernelSuite({
   file: 'kernels/sddmm.spt',
+  // Lanes of a row exchange registers, and rows are of different lengths: a-lanes.test.ts runs these.
+  onlyCuda: ['rows', 'rows_by_length'],
+  alsoWith: [
+    ['sddmm', 'rows_by_length', 128],
+    ['sddmm', 'rows', 512, 8, 2, 32],
+    ['sddmm', 'wide', 8, 2, 32, 4, 4, 128],
+    ['sddmm', 'edges', 30, 16, 1, 8, 2],
+  ],
   cases: (kernel, schedule) => [
     ...patterns().map((p, k): KernelCase => {
-      const d = schedule === 'edges' ? 32 : [5, 33, 0, 16][k % 4]!
+      const d = schedule === 'edges' || schedule === 'row_blocks' ? 32 : [5, 33, 0, 16, 30, 44][k % 6]!
       const where = kernel === 'sddmm' ? { A: matrix(p, integers(p.rows.length, 2)) } : { j: matrix(p, null) }
       return exact(
         { ...p, name: `${p.name}, d = ${d}` },
