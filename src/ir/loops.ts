@@ -234,6 +234,8 @@ export interface Kernel2 {
   readonly body: readonly Stmt[]
   /** Index buffers that are validated to ascend from end to end, with repeats; left out: none is known to. */
   readonly ascending?: readonly string[] | undefined
+  /** Tables that hold every number below their length once, where that is the extent of what they name. */
+  readonly permutations?: readonly string[] | undefined
   /** Nests that never write the same element of a buffer, by what formats say of their parts. */
   readonly apart?: readonly Apart[] | undefined
   readonly lostWrites?: LostWrites | undefined
@@ -256,6 +258,8 @@ export interface Apart {
   readonly nests: readonly [string, string]
   /** Dimensions of the buffer: no two elements that agree in these are written by both. None: not known which. */
   readonly by: readonly number[]
+  /** Neither starts elements of the other, as a nest does that visits all rows before others combine into some. */
+  readonly own?: boolean | undefined
 }
 
 /** After a run, word k of `buffer` is not 0 if a write to `targets[k]` found no element. */

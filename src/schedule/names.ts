@@ -53,6 +53,8 @@ export class PartNames implements Names {
   readonly #outer: Names
   /** Loops that there are before the block. */
   readonly #loops: ReadonlySet<string>
+  /** Buffers that there are before it. */
+  readonly #buffers: ReadonlySet<string>
   readonly #made: Set<string>
 
   /** @param made names that earlier steps of the block gave */
@@ -61,6 +63,7 @@ export class PartNames implements Names {
     this.#part = part
     this.#kernel = now.kernel
     this.#loops = new Set(loopsOf(now.loops.body).map((l) => l.name))
+    this.#buffers = new Set(now.loops.buffers.map((b) => b.name))
     this.#outer = outer
     this.#made = new Set(made)
   }
@@ -129,7 +132,10 @@ export class PartNames implements Names {
   buffer(name: Ast.Ident): string {
     if (name.name === this.#as) return this.#part.buffer
     if (this.#made.has(name.name)) return this.#own(name.name)
-    return this.#part.copies.get(name.name) ?? this.#outer.buffer(name)
+    const own = this.#part.endings.map((ending) => labelled(name.name, ending))
+    // Steps may have given each part a buffer of its own in the place of one.
+    const divided = this.#buffers.has(name.name) ? undefined : own.find((b) => this.#buffers.has(b))
+    return this.#part.copies.get(name.name) ?? divided ?? this.#outer.buffer(name)
   }
 
   fresh(name: Ast.Ident): string {

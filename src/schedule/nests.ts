@@ -47,21 +47,35 @@ export const atOnce = (
       writes.every((x) => others.every((y) => apartBy(kernel, x, y)))
         ? undefined
         : 'combines',
-    settled,
+    new Set([...settled, ...ownOf(kernel, a, b)]),
   )
+
+/** Buffers that two nests only write, and neither an element of the other's. */
+function ownOf(kernel: Kernel2, a: Stmt, b: Stmt): readonly string[] {
+  const own = (kernel.apart ?? []).filter((x) => x.own)
+  const uses = own.length > 0 ? [byBuffer(a), byBuffer(b)] : []
+  return own.flatMap(({ buffer }) => {
+    const [mine, theirs] = uses.map((u) => u.get(buffer) ?? [])
+    const written = [...mine!, ...theirs!].every((x) => x.mode === 'write')
+    return written && mine!.every((x) => theirs!.every((y) => apart(own, x, y))) ? [buffer] : []
+  })
+}
 
 /**
  * Where two writes are of nests whose elements differ, by the nests that their loops come from: the dimensions that decide
  * which of them has an element, if they are known.
  */
 export const apartBy = (kernel: Kernel2, x: BufferAccess, y: BufferAccess): readonly number[] | undefined =>
-  (kernel.apart ?? []).find(({ buffer, nests: [first, second] }) => {
+  apart(kernel.apart ?? [], x, y)?.by
+
+const apart = (known: readonly Apart[], x: BufferAccess, y: BufferAccess): Apart | undefined =>
+  known.find(({ buffer, nests: [first, second] }) => {
     const within = (a: BufferAccess, nest: string): boolean => a.path.some((l) => l.nest === nest)
     return (
       buffer === x.buffer &&
       ((within(x, first) && within(y, second)) || (within(x, second) && within(y, first)))
     )
-  })?.by
+  })
 
 /** Why two nests cannot change places. */
 export const inAnyOrder = (a: Stmt, b: Stmt): Conflict | undefined =>

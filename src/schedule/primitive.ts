@@ -1,5 +1,5 @@
 /** The shape of a primitive: arguments → named legality checks → a rewrite → what became of the loops. */
-import type { Buffer, Fact, For, Kernel2 } from '../ir/loops.ts'
+import type { Apart, Buffer, Fact, For, Kernel2 } from '../ir/loops.ts'
 import type { Body } from '../ir/tree.ts'
 import type { Consumed, Context } from './context.ts'
 import type { LoopStep } from './steps.ts'
@@ -16,6 +16,8 @@ export interface Outcome {
   readonly gone?: readonly Gone[]
   /** What is required of sizes from now on. */
   readonly facts?: readonly Fact[]
+  /** What is known of nests from now on. */
+  readonly apart?: readonly Apart[]
 }
 
 /** Documentation that a test runs: `step` turns `before` into a kernel whose body prints as `after`. */

@@ -63,6 +63,7 @@ const nextKernel = (kernel: Kernel2, outcome: Outcome): Kernel2 =>
       outcome.facts,
     ),
     ...(outcome.facts ? { facts: [...(kernel.facts ?? []), ...outcome.facts] } : {}),
+    ...(outcome.apart ? { apart: [...(kernel.apart ?? []), ...outcome.apart] } : {}),
   })
 
 /** Shapes over sizes that are constants from now on. */

@@ -63,6 +63,7 @@ class PositionLowering {
       ascending: kernel.axes.flatMap((a) =>
         a.kind === 'sparse_variable' && a.parent === null && a.ordered ? [indicesOf(a.name)] : [],
       ),
+      permutations: kernel.buffers.flatMap((b) => (b.distinct ? [b.name] : [])),
       span: kernel.span,
     }
   }

@@ -24,7 +24,7 @@ import { loopMap, type Space, segmentOf } from '../linear.ts'
 import { gone, type Primitive } from '../primitive.ts'
 import { twoNests } from '../samples.ts'
 import type { ComputeAtStep } from '../steps.ts'
-import { consumeAt, type Pair } from './epilogue.ts'
+import { consumeAt, findConsumer } from './epilogue.ts'
 
 /**
  * `compute_at produce at i`: the nest `produce` moves to the start of the body of `i`, a loop of a later nest,
@@ -76,20 +76,6 @@ for i2 (consume.i) in 0..m
 const findByVar = (body: Body, name: string): For => loopsOf(body).find((l) => l.var === name)!
 
 const belongsTo = (s: Stmt, nest: string): boolean => s.kind === 'for' && s.nest === nest
-
-/** The nest, where it stands after the statement around the loop, in one list with it. */
-function findConsumer(cx: Context, nest: string, at: Found): Pair | undefined {
-  let out: Pair | undefined
-  const holds = (s: Stmt): boolean => s === at.loop || bodiesOf(s).some((b) => b.some(holds))
-  const visit = (list: Body): void => {
-    const from = list.findIndex(holds)
-    const to = list.findIndex((s) => belongsTo(s, nest))
-    if (from >= 0 && to > from) out ??= { list, producer: list[from]!, consumer: list[to] as For }
-    for (const s of list) for (const b of bodiesOf(s)) visit(b)
-  }
-  visit(cx.kernel.body)
-  return out
-}
 
 /** The producer and the statement around the consumer's loop, in one list, in this order. */
 function findProducer(cx: Context, nest: string, at: Found): { list: Body; producer: For; consumer: Stmt } {

@@ -2,11 +2,11 @@
  * `compute_at scale at jt` where `scale` stands after the nest of `jt`: once an iteration of `jt` is done, what it has
  * produced is consumed at its end. The consumer's loops become those of the elements that the iteration produces.
  */
-import { accessesOf, writesOf } from '../../ir/accesses.ts'
+import { accessesOf, type BufferAccess, writesOf } from '../../ir/accesses.ts'
 import { substituteStmts } from '../../ir/bindings.ts'
-import { ceildiv, type Expr, int, variable } from '../../ir/expr.ts'
-import { freeVars, mentions, substitute } from '../../ir/expr-tree.ts'
-import { isMultiple } from '../../ir/facts.ts'
+import { whenAll } from '../../ir/build.ts'
+import { type Expr, variable } from '../../ir/expr.ts'
+import { mentions, substitute } from '../../ir/expr-tree.ts'
 import { keyOf } from '../../ir/keys.ts'
 import { linear, linearKey } from '../../ir/linear.ts'
 import type { For, Reduce, Stmt, Store } from '../../ir/loops.ts'
@@ -14,13 +14,38 @@ import { closeOver } from '../../ir/reductions.ts'
 import { type Body, bodiesOf, type Found, replaceLoop, replaceStmt, stmt } from '../../ir/tree.ts'
 import { allocations, type Context } from '../context.ts'
 import { iterationsOf } from '../depend.ts'
+import { apartBy } from '../nests.ts'
 import { gone, type Outcome } from '../primitive.ts'
+import { checkGuards, covers, meet } from './epilogue-elements.ts'
+import { apartIn, divide, isFirsts, partsAfter, restOf } from './epilogue-parts.ts'
 
 /** The consumer nest and the statement around the producing loop, in one list. */
 export interface Pair {
   readonly list: Body
   readonly producer: Stmt
   readonly consumer: For
+}
+
+/** The nest, where it stands after the statement around the loop, in one list with it. */
+export function findConsumer(cx: Context, nest: string, at: Found): Pair | undefined {
+  let out: Pair | undefined
+  const holds = (s: Stmt): boolean => s === at.loop || bodiesOf(s).some((b) => b.some(holds))
+  const visit = (list: Body): void => {
+    const from = list.findIndex(holds)
+    const places = list.flatMap((s, k) => (s.kind === 'for' && s.nest === nest ? [k] : []))
+    // Of several, which an epilogue of parts has left, the one that reads what is written there.
+    const own = places.length > 1 ? places.find((k) => reads(list[k]!, list[from])) : undefined
+    const to = own ?? places[0] ?? -1
+    if (from >= 0 && to > from) out ??= { list, producer: list[from]!, consumer: list[to] as For }
+    for (const s of list) for (const b of bodiesOf(s)) visit(b)
+  }
+  visit(cx.kernel.body)
+  return out
+}
+
+const reads = (s: Stmt, from: Stmt | undefined): boolean => {
+  const written = writesOf(from ? [from] : [])
+  return accessesOf([s]).some((a) => a.mode === 'read' && written.has(a.buffer))
 }
 
 export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: Pair): Outcome {
@@ -34,7 +59,14 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
   if (produced.length === 0)
     refuse('not-read', `${consumer.nest} reads nothing that is written around ${loop.name}`, [loop, consumer])
   const own = accessesOf([consumer])
-  const between = accessesOf([producer, ...list.slice(list.indexOf(producer) + 1, list.indexOf(consumer))])
+  const after = list.slice(list.indexOf(producer) + 1, list.indexOf(consumer))
+  const earlier = list
+    .slice(0, list.indexOf(producer))
+    .find((s): s is For => s.kind === 'for' && produced.some((b) => writesOf([s]).has(b)))
+  const parts = list === cx.kernel.body ? partsAfter(cx, producer, after, produced) : undefined
+  const between = accessesOf([producer]).concat(
+    accessesOf(after).filter((a) => a.buffer !== parts?.buffer.name && !isApart(cx, producer, a)),
+  )
   const local = allocations([consumer])
   const clash = between.find((a) =>
     own.some(
@@ -46,14 +78,22 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
     ),
   )
   if (clash)
-    refuse('order-matters', `${consumer.nest} and what comes before it both use ${clash.buffer}`, [consumer])
+    refuse(
+      'order-matters',
+      `${consumer.nest} and what comes before it both use ${clash.buffer}`,
+      [consumer],
+      `leave ${consumer.nest} a nest of its own${meeting(after, clash.buffer, produced)}`,
+    )
   for (const l of chain)
     if (iterationsOf(cx.kernel, l).dependence) refuse('order-matters', `the order of ${l.name} matters`, [l])
 
   // What each loop of the consumer stands for, by the elements that the iteration produces.
   const values = new Map<string, Expr>()
+  const places = new Map<string, Expr>()
   const exact = new Map<string, boolean>()
   let clones: readonly For[] = []
+  let rows: For | undefined
+  const conditions: Expr[] = []
   for (const name of produced) {
     const write = onlyWrite(cx, at, producer, name)
     const inner = closeOver(write.path, write.index)
@@ -63,7 +103,9 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
         'not-complete',
         `${name} is not complete after an iteration of ${loop.name}: ${changing.name} goes on`,
         [loop, changing],
-        `choose a loop outside of ${changing.name}`,
+        changing === (at.path[0] ?? loop)
+          ? `leave ${consumer.nest} a nest of its own`
+          : `choose a loop outside of ${changing.name}`,
       )
     const fresh = new Map(inner.map((l) => [l.var, cx.fresh(l.name)] as const))
     const map = new Map<string, Expr>([...fresh].map(([v, f]) => [v, variable(f)]))
@@ -79,16 +121,18 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
     const around = [...at.path, loop, ...write.path]
     for (const a of reads.filter((r) => r.buffer === name)) {
       for (const [d, e] of a.index.entries()) {
-        const of = e.kind === 'var' ? chain.find((l) => l.var === e.name) : undefined
-        if (!of)
+        const met = meet(cx, chain, e, write.index[d]!)
+        if (!met)
           return refuse(
             'other-elements',
             `${consumer.nest} reads other elements of ${name} than one for each iteration`,
             [consumer],
           )
-        const made = write.index[d]!
-        exact.set(of.var, covers(cx, of, made, around, name))
-        const value = substitute(made, map)
+        const { of } = met
+        if (parts?.buffer.name === name && parts.row === d) rows = of
+        exact.set(of.var, covers(cx, of, met.place, around, { name, earlier }))
+        places.set(of.var, substitute(met.place, map))
+        const value = substitute(met.value, map)
         const known = values.get(of.var)
         // Copies of one loop are one: the first buffer's.
         if (!known) values.set(of.var, value)
@@ -100,18 +144,45 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
           )
       }
     }
-    checkGuards(cx, around, write.index, chain, { values, exact, map })
+    checkGuards(cx, around, write.index, chain, { places, exact, map })
+    if (parts?.buffer.name === name) conditions.push(substitute(isFirsts(parts), map))
   }
   const open = chain.find((l) => !values.has(l.var))
   if (open)
     refuse('other-elements', `what ${consumer.nest} reads does not depend on ${open.name}`, [consumer, open])
   const core = substituteStmts(chain.at(-1)!.body, values)
-  const nest = clones.reduceRight<Body>((body, l) => [stmt<For>({ ...l, body })], core)
-  const without = replaceStmt(cx.kernel.body, consumer, () => [])
-  return {
-    body: replaceLoop(without, loop.var, (l) => stmt({ ...l, body: [...l.body, ...nest] })),
-    gone: chain.map((l) => gone(l, 'merged', [loop.name])),
-  }
+  const deepest = clones.findLastIndex((l) => conditions.some((c) => mentions(c, l.var)))
+  const nest = clones.reduceRight<Body>(
+    (body, l, k) => [stmt<For>({ ...l, body: k === deepest ? whenAll(conditions, body) : body })],
+    core,
+  )
+  const ending = deepest < 0 ? whenAll(conditions, nest) : nest
+  const fused = (body: Body): Body =>
+    replaceLoop(body, loop.var, (l) => stmt({ ...l, body: [...l.body, ...ending] }))
+  if (!parts || !rows)
+    return {
+      body: fused(replaceStmt(cx.kernel.body, consumer, () => [])),
+      gone: chain.map((l) => gone(l, 'merged', [loop.name])),
+    }
+  const rests = restOf(cx, consumer, rows, parts)
+  const body = fused(replaceStmt(cx.kernel.body, consumer, () => rests))
+  return { ...divide(cx, body, parts, rests), apart: apartIn(consumer, rows, parts) }
+}
+
+/** Who goes on with what has been produced, and may do so with any of it. */
+function meeting(after: Body, buffer: string, produced: readonly string[]): string {
+  const other = after.find((s): s is For => s.kind === 'for' && writesOf([s]).has(buffer))
+  return other && produced.includes(buffer)
+    ? `: ${other.nest} is not known to have elements of ${buffer} to itself`
+    : ''
+}
+
+/** Whether two nests only combine into a buffer, and into different elements. */
+function isApart(cx: Context, producer: Stmt, a: BufferAccess): boolean {
+  const mine = accessesOf([producer]).filter((w) => w.mode === 'write' && w.buffer === a.buffer)
+  const combines = (x: BufferAccess): boolean =>
+    x.mode === 'write' && x.stmt.kind === 'reduce' && !x.stmt.init
+  return mine.length > 0 && combines(a) && mine.every((w) => combines(w) && apartBy(cx.kernel, w, a))
 }
 
 /** The loops from the nest's top on that stand directly inside of each other and run over different elements. */
@@ -154,81 +225,3 @@ function onlyWrite(cx: Context, at: Found, producer: Stmt, buffer: string): Writ
 
 const conditional = (body: Body, target: Stmt): boolean =>
   body.some((s) => (s.kind === 'if' && inside(s, target)) || bodiesOf(s).some((b) => conditional(b, target)))
-
-/**
- * Every value below the consumer's extent is made exactly once: a sum of digits of the loops around. Whether no others
- * are.
- */
-function covers(cx: Context, of: For, made: Expr, around: readonly For[], buffer: string): boolean {
-  const { terms, constant } = linear(made)
-  const digits = [...terms.values()]
-    .map(({ term, coefficient }) => ({
-      loop: term.kind === 'var' ? around.find((l) => l.var === term.name) : undefined,
-      stride: coefficient,
-    }))
-    .filter(({ loop }) => loop?.extent.kind !== 'const' || loop.extent.value !== 1 || terms.size === 1)
-    .sort((a, b) => a.stride - b.stride)
-  let next = 1
-  let whole = constant === 0 && digits.length > 0 && of.guards.length === 0
-  digits.forEach(({ loop, stride }, k) => {
-    if (!loop || stride !== next) whole = false
-    else if (k < digits.length - 1) next = loop.extent.kind === 'const' ? stride * loop.extent.value : 0
-    else whole &&= enough(loop.extent, stride, of.extent)
-  })
-  if (!whole)
-    cx.refuse({
-      code: 'not-every-element',
-      message: `the loops around what writes ${buffer} are not known to reach all that ${of.name} runs over`,
-      loops: [of],
-    })
-  return isMultiple(of.extent, digits.at(-1)?.stride ?? 1, cx.kernel.facts)
-}
-
-/** Whether `count · stride` reaches `extent`, and `count - 1` times does not. */
-function enough(count: Expr, stride: number, extent: Expr): boolean {
-  if (count.kind === 'const' && extent.kind === 'const')
-    return count.value === Math.ceil(extent.value / stride)
-  return keyOf(count) === keyOf(ceildiv(extent, int(stride)))
-}
-
-/** The producer's guards say no more than where the consumer's loops end, and say it where tiles reach further. */
-function checkGuards(
-  cx: Context,
-  around: readonly For[],
-  index: readonly Expr[],
-  chain: readonly For[],
-  known: {
-    readonly values: ReadonlyMap<string, Expr>
-    readonly exact: ReadonlyMap<string, boolean>
-    readonly map: ReadonlyMap<string, Expr>
-  },
-): void {
-  const { values, exact, map } = known
-  const bound = (l: For): string => linearKey(linear(values.get(l.var)!)) + keyOf(l.extent)
-  const ends = new Set(chain.filter((l) => values.has(l.var)).map(bound))
-  const said = new Set<string>()
-  const used = new Set(index.flatMap((e) => [...freeVars(e)]))
-  for (const l of around) {
-    if (l.reduce) continue
-    for (const g of l.guards) {
-      const text =
-        g.kind === 'binary' && g.op === 'lt' ? linearKey(linear(substitute(g.a, map))) + keyOf(g.b) : ''
-      if (ends.has(text)) said.add(text)
-      else if ([...freeVars(g)].some((v) => used.has(v)) || mentions(g, l.var))
-        cx.refuse({
-          code: 'not-every-element',
-          message: `not every iteration of ${l.name} produces an element`,
-          loops: [l],
-        })
-    }
-  }
-  for (const l of chain) {
-    const value = values.get(l.var)
-    if (!value || said.has(bound(l)) || exact.get(l.var)) continue
-    cx.refuse({
-      code: 'not-every-element',
-      message: `the loops around would reach further than ${l.name}`,
-      loops: [l],
-    })
-  }
-}

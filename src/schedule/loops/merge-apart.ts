@@ -48,12 +48,12 @@ export function startApart(cx: Context, nests: readonly For[]): Started {
 }
 
 /** The one access of a nest to a buffer, which writes it. */
-interface Writer {
+export interface Writer {
   readonly top: For
   readonly access: BufferAccess
 }
 
-interface Shared {
+export interface Shared {
   /** It starts what it combines at the identity, and so visits every element. */
   readonly first: Writer
   readonly others: readonly Writer[]
@@ -62,7 +62,7 @@ interface Shared {
   readonly row: number
 }
 
-function sharedBy(kernel: Kernel2, { name }: Buffer, tops: readonly For[]): Shared | undefined {
+export function sharedBy(kernel: Kernel2, { name }: Buffer, tops: readonly For[]): Shared | undefined {
   const uses = tops.map((top) => accessesOf([top]).filter((a) => a.buffer === name))
   if (uses.some((u) => u.length > 1 || u.some((a) => a.mode === 'read'))) return undefined
   const writers = tops.flatMap((top, k): Writer[] => uses[k]!.map((access) => ({ top, access })))
@@ -100,7 +100,12 @@ const isPlain = (s: Reduce, { name }: Reduce['reducer']): boolean =>
   s.targets.length === 1 && s.reducer.name === name && isBuiltinReducer(name) && !s.atomic
 
 /** The ascending list of the rows that a nest has all of: every column of every row that is listed. */
-function listOf(kernel: Kernel2, { top, access }: Writer, row: number, of: Buffer): Buffer | undefined {
+export function listOf(
+  kernel: Kernel2,
+  { top, access }: Writer,
+  row: number,
+  of: Buffer,
+): Buffer | undefined {
   const { index, path } = access
   const own = index[row]!
   const list = own.kind === 'load' ? kernel.buffers.find((b) => b.name === own.buffer) : undefined
@@ -146,18 +151,17 @@ function leavingOut(
   return replaceLoop([top], loop.var, (l) => stmt({ ...l, body }))[0] as For
 }
 
-/** Whether an ascending list does not hold a coordinate. */
-function isMissing({ name, shape }: Buffer, coordinate: Expr): Expr {
-  const [length] = shape
-  const place = search('lower', name, int(0), length!, coordinate)
-  return binary('ne', select(lt(place, length!), load(name, [place], 'i32'), int(-1)), coordinate)
+/** Whether an ascending list, up to `length`, does not hold a coordinate. */
+export function isMissing({ name, shape }: Buffer, coordinate: Expr, length = shape[0]!): Expr {
+  const place = search('lower', name, int(0), length, coordinate)
+  return binary('ne', select(lt(place, length), load(name, [place], 'i32'), int(-1)), coordinate)
 }
 
 /**
  * How many positions of a row a part has, where that is how often everything that is combined inside of the loop is: then
  * none are nothing, and any are the row's. Rows are those positions' parents, one each.
  */
-function heldOf(loop: For, row: Expr): Expr | undefined {
+export function heldOf(loop: For, row: Expr): Expr | undefined {
   const at = row.kind === 'load' ? row.index[0]! : row
   let held: Expr | undefined
   walkStmts(loop.body, (s) => {

@@ -1,0 +1,124 @@
+/** The elements that a consumer's loops run over, as those that loops of the producer reach. */
+import { ceildiv, type Expr, int } from '../../ir/expr.ts'
+import { freeVars, mentions, substitute } from '../../ir/expr-tree.ts'
+import { isMultiple } from '../../ir/facts.ts'
+import { keyOf, sameExpr } from '../../ir/keys.ts'
+import { linear, linearKey } from '../../ir/linear.ts'
+import type { For } from '../../ir/loops.ts'
+import type { Context } from '../context.ts'
+
+export interface Met {
+  /** A loop of the consumer, and what its variable stands for. */
+  readonly of: For
+  readonly value: Expr
+  /** What runs over all that the loop does: the same, or the position in a permutation or a list that it is loaded from. */
+  readonly place: Expr
+}
+
+/** How an index that the consumer reads is one that the producer writes. */
+export function meet(cx: Context, chain: readonly For[], read: Expr, made: Expr): Met | undefined {
+  if (read.kind === 'var') {
+    const of = chain.find((l) => l.var === read.name)
+    return of && { of, value: made, place: placeIn(cx, made, of) }
+  }
+  // Elements of one list on both sides: where its positions meet.
+  if (read.kind !== 'load' || made.kind !== 'load' || read.buffer !== made.buffer) return undefined
+  const { role } = cx.buffer(read.buffer)
+  const fixed = (role === 'in' || role === 'index') && read.index.length === 1
+  return fixed ? meet(cx, chain, read.index[0]!, made.index[0]!) : undefined
+}
+
+/** The position in a permutation of all that a loop runs over: it is there once each. */
+function placeIn(cx: Context, made: Expr, { extent }: For): Expr {
+  const table = made.kind === 'load' && cx.kernel.permutations?.includes(made.buffer)
+  return made.kind === 'load' && table && sameExpr(cx.buffer(made.buffer).shape[0]!, extent)
+    ? made.index[0]!
+    : made
+}
+
+/**
+ * Every value below the consumer's extent is made exactly once: a sum of digits of the loops around. Whether no others
+ * are.
+ */
+export function covers(
+  cx: Context,
+  of: For,
+  made: Expr,
+  around: readonly For[],
+  { name, earlier }: { readonly name: string; readonly earlier: For | undefined },
+): boolean {
+  const { terms, constant } = linear(made)
+  const digits = [...terms.values()]
+    .map(({ term, coefficient }) => ({
+      loop: term.kind === 'var' ? around.find((l) => l.var === term.name) : undefined,
+      stride: coefficient,
+    }))
+    .filter(({ loop }) => loop?.extent.kind !== 'const' || loop.extent.value !== 1 || terms.size === 1)
+    .sort((a, b) => a.stride - b.stride)
+  let next = 1
+  let whole = constant === 0 && digits.length > 0 && of.guards.length === 0
+  digits.forEach(({ loop, stride }, k) => {
+    if (!loop || stride !== next) whole = false
+    else if (k < digits.length - 1) next = loop.extent.kind === 'const' ? stride * loop.extent.value : 0
+    else whole &&= enough(loop.extent, stride, of.extent)
+  })
+  if (!whole)
+    cx.refuse({
+      code: 'not-every-element',
+      message: `the loops around what writes ${name} are not known to reach all that ${of.name} runs over`,
+      loops: [of],
+      hint: earlier
+        ? `begin at a loop of ${earlier.nest}, which writes ${name} first, or leave ${of.nest} a nest of its own`
+        : `where an axis is sparse, what has nothing stored has no iteration: choose a format that has one for every ${of.name}, or leave ${of.nest} a nest of its own`,
+    })
+  return isMultiple(of.extent, digits.at(-1)?.stride ?? 1, cx.kernel.facts)
+}
+
+/** Whether `count · stride` reaches `extent`, and `count - 1` times does not. */
+function enough(count: Expr, stride: number, extent: Expr): boolean {
+  if (count.kind === 'const' && extent.kind === 'const')
+    return count.value === Math.ceil(extent.value / stride)
+  return keyOf(count) === keyOf(ceildiv(extent, int(stride)))
+}
+
+/** The producer's guards say no more than where the consumer's loops end, and say it where tiles reach further. */
+export function checkGuards(
+  cx: Context,
+  around: readonly For[],
+  index: readonly Expr[],
+  chain: readonly For[],
+  known: {
+    readonly places: ReadonlyMap<string, Expr>
+    readonly exact: ReadonlyMap<string, boolean>
+    readonly map: ReadonlyMap<string, Expr>
+  },
+): void {
+  const { places, exact, map } = known
+  const bound = (l: For): string => linearKey(linear(places.get(l.var)!)) + keyOf(l.extent)
+  const ends = new Set(chain.filter((l) => places.has(l.var)).map(bound))
+  const said = new Set<string>()
+  const used = new Set(index.flatMap((e) => [...freeVars(e)]))
+  for (const l of around) {
+    if (l.reduce) continue
+    for (const g of l.guards) {
+      const text =
+        g.kind === 'binary' && g.op === 'lt' ? linearKey(linear(substitute(g.a, map))) + keyOf(g.b) : ''
+      if (ends.has(text)) said.add(text)
+      else if ([...freeVars(g)].some((v) => used.has(v)) || mentions(g, l.var))
+        cx.refuse({
+          code: 'not-every-element',
+          message: `not every iteration of ${l.name} produces an element`,
+          loops: [l],
+          hint: `leave ${chain[0]!.nest} a nest of its own`,
+        })
+    }
+  }
+  for (const l of chain) {
+    if (!places.has(l.var) || said.has(bound(l)) || exact.get(l.var)) continue
+    cx.refuse({
+      code: 'not-every-element',
+      message: `the loops around would reach further than ${l.name}`,
+      loops: [l],
+    })
+  }
+}

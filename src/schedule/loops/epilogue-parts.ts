@@ -1,0 +1,122 @@
+/**
+ * An epilogue of what several parts of a format make, each of them rows of its own: the first part visits every row and
+ * starts it, the others come later and list theirs. Moved into the first, the epilogue leaves out the rows that are listed,
+ * and a nest over each list stays behind, for a loop of that part to take.
+ */
+import { accessesOf } from '../../ir/accesses.ts'
+import { renameBuffer, substituteStmts } from '../../ir/bindings.ts'
+import { all, type Expr, int, load, lt, select, variable } from '../../ir/expr.ts'
+import { mentions } from '../../ir/expr-tree.ts'
+import type { Apart, Buffer, For, Reduce, Stmt } from '../../ir/loops.ts'
+import { type Body, replaceLoop, replaceStmt, stmt } from '../../ir/tree.ts'
+import type { Context } from '../context.ts'
+import { heldOf, isMissing, listOf, type Shared, sharedBy, type Writer } from './merge-apart.ts'
+
+/** Parts that make rows of a buffer one after another. */
+export interface Parts extends Shared {
+  readonly buffer: Buffer
+  /** Of each of the others: the rows that it has. */
+  readonly lists: readonly Buffer[]
+}
+
+/** The parts after `producer` that combine into one of the buffers, where formats say that their rows are not its. */
+export function partsAfter(
+  cx: Context,
+  producer: Stmt,
+  after: Body,
+  buffers: readonly string[],
+): Parts | undefined {
+  const [name, more] = buffers.filter((b) => accessesOf(after).some((a) => a.buffer === b))
+  if (name === undefined || more !== undefined || producer.kind !== 'for') return undefined
+  const tops = after.filter((s) => accessesOf([s]).some((a) => a.buffer === name))
+  if (!tops.every((s): s is For => s.kind === 'for')) return undefined
+  const buffer = cx.buffer(name)
+  const shared = sharedBy(cx.kernel, buffer, [producer, ...tops])
+  if (shared?.first.top !== producer) return undefined
+  const lists = shared.others.map((o) => listOf(cx.kernel, o, shared.row, buffer))
+  return lists.every((l) => l !== undefined) ? { ...shared, buffer, lists } : undefined
+}
+
+/** Whether a row of the first part is in none of the lists. They are only searched for rows that it holds nothing of. */
+export function isFirsts({ first, lists, row }: Parts): Expr {
+  const { path, index } = first.access
+  const coordinate = index[row]!
+  const loop = path.findLast((l) => mentions(coordinate, l.var))
+  const held = loop && heldOf(loop, coordinate)
+  const end = (length: Expr): Expr => (held ? select(lt(int(0), held), int(0), length) : length)
+  return all(lists.map((l) => isMissing(l, coordinate, end(l.shape[0]!))))
+}
+
+/** The consumer over the rows of each list; `of` is its loop over rows. */
+export function restOf(cx: Context, consumer: For, of: For, { lists }: Parts): readonly For[] {
+  return lists.map(({ name, shape }, k) => {
+    // What has been the loop over all rows is that over the first list's.
+    const fresh = k === 0 ? of.var : cx.fresh(of.name)
+    const body = substituteStmts(of.body, new Map([[of.var, load(name, [variable(fresh)], 'i32')]]))
+    const loop = stmt<For>({ ...of, var: fresh, extent: shape[0]!, body })
+    const [top] = replaceLoop([consumer], of.var, () => loop)
+    return top as For
+  })
+}
+
+/** What the step makes of the kernel, where the first part's loops have the epilogue already. */
+export interface Divided {
+  readonly body: Body
+  readonly buffers: readonly Buffer[]
+  readonly unused: readonly string[]
+}
+
+/**
+ * Every part with a buffer of its own, started by itself, where nothing else uses the buffer: later steps may keep what is
+ * made in registers for good.
+ */
+export function divide(
+  cx: Context,
+  body: Body,
+  { buffer, first, others }: Parts,
+  rests: readonly For[],
+): Divided {
+  const { name, role } = buffer
+  const uses = (b: Body): number => accessesOf(b).filter((a) => a.buffer === name).length
+  const tops = body.filter((s) => s.kind === 'for' && s.var === first.top.var)
+  const own = [...tops, ...others.map((o) => o.top), ...rests]
+  if (role !== 'local' || uses(own) !== uses(body)) return { body, buffers: [], unused: [] }
+  const names = labels([first, ...others].map((w) => w.top.nest)).map((l) => cx.fresh(`${name}_${l}`))
+  const into = (k: number, s: Stmt): Stmt => renameBuffer([s], name, names[k]!)[0]!
+  const started = (o: Writer): Stmt =>
+    replaceStmt([o.top], o.access.stmt, () => stmt<Reduce>({ ...(o.access.stmt as Reduce), init: true }))[0]!
+  const divided = body.map((s) => {
+    if (tops.includes(s)) return into(0, s)
+    const k = others.findIndex((o) => o.top === s)
+    if (k >= 0) return into(k + 1, started(others[k]!))
+    const rest = rests.indexOf(s as For)
+    return rest >= 0 ? into(rest + 1, s) : s
+  })
+  return { body: divided, buffers: names.map((n) => Object.freeze({ ...buffer, name: n })), unused: [name] }
+}
+
+/** What of each nest's name the others do not begin with. */
+function labels(nests: readonly string[]): readonly string[] {
+  const words = nests.map((n) => n.split('_'))
+  const common = words[0]!.findIndex((w, k) => words.some((other) => other[k] !== w))
+  const rests = words.map((w) => w.slice(Math.max(0, common)).join('_'))
+  return rests.every((r) => r !== '') ? rests : nests
+}
+
+/** What the consumer writes by its loop over rows: the parts write different elements of it from now on. */
+export function apartIn(consumer: For, of: For, { first, others }: Parts): readonly Apart[] {
+  const nests = [first, ...others].map((w) => w.top.nest)
+  const writes = accessesOf([consumer]).filter((a) => a.mode === 'write')
+  return [...new Set(writes.map((w) => w.buffer))].flatMap((buffer): readonly Apart[] => {
+    const mine = writes.filter((w) => w.buffer === buffer)
+    const by = mine[0]!.index.findIndex((e) => e.kind === 'var' && e.name === of.var)
+    const told = mine.every((w) => {
+      const e = w.index[by]
+      return e?.kind === 'var' && e.name === of.var
+    })
+    if (by < 0 || !told) return []
+    return nests.flatMap((x, k) =>
+      nests.slice(k + 1).map((y) => ({ buffer, nests: [x, y] as const, by: [by], own: true })),
+    )
+  })
+}
