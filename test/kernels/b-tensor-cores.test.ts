@@ -10,11 +10,12 @@ import { integers, type KernelCase, kernelSuite, matrix, type Pattern, patterns 
 
 kernelSuite({
   file: 'kernels/gemm-f16.spt',
-  onlyCuda: ['mma', 'wgmma', 'bulk', 'multicast'],
+  onlyCuda: ['mma', 'wgmma', 'bulk', 'multicast', 'persistent'],
   alsoWith: [
     ['gemm_f16', 'wgmma', 256, 128, 4],
     ['gemm_f16', 'bulk', 256],
     ['gemm_f16', 'bulk', 64],
+    ['gemm_f16', 'persistent', 7, 128, 64, 4],
   ],
   onlyWgsl: ['subgroup'],
   cases: () =>
@@ -146,6 +147,25 @@ test.each([
   )
   expect(C).toEqual(expected)
 })
+
+/** Six tiles of C: in several rounds, the last of them short; all in one; fewer than blocks of threads. */
+test.each([1, 4, 6, 9])(
+  'a dense product by %i blocks of threads, every step of it interpreted',
+  async (grid) => {
+    const gemm = (await load('kernels/gemm-f16.spt')).kernel('gemm_f16')
+    const [m, n, k] = [128, 192, 128]
+    const [A, B] = [integers(m * k, 1), integers(k * n, 2)]
+    const C = interpreted(gemm.schedule('persistent', grid, 64, 64, 3), {
+      tensors: { A: dense([m, k], A), B: dense([k, n], B) },
+      params: { m, n, k },
+    }).get('C')
+    const expected = new Array<number>(m * n).fill(0)
+    for (let i = 0; i < m; i++)
+      for (let p = 0; p < k; p++)
+        for (let j = 0; j < n; j++) expected[i * n + j]! += A[i * k + p]! * B[p * n + j]!
+    expect(C).toEqual(expected)
+  },
+)
 
 const blockSparse = (await load('kernels/block-sparse-f16.spt')).kernel()
 

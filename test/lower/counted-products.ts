@@ -119,6 +119,33 @@ export const nestedSteps = ({ a, b, ordered, again, stages }: Nested): string =>
     ${stages > 0 ? `pipeline po by ${stages}` : ''}
     pipeline pm by 2`
 
+/** `grid` blocks of threads take one tile of C after the other. */
+export const dealtSteps = ({ a, b, ordered, stages, grid }: Dealt): string => `
+    require m % 4 == 0
+    require n % 8 == 0
+    require k % 4 == 0
+    split i by 4 -> (io, ii)
+    split ii by 2 -> (wi, ir)
+    split j by 8 -> (jo, ji)
+    split ji by 4 -> (jt, jr)
+    split p by 4 -> (po, pr)
+    reorder (io, jo, wi, ${ordered ? '' : 'jr, '}po, jt, ir, ${ordered ? 'jr, ' : ''}pr)
+    fuse (io, jo) -> tile
+    split tile by ${grid} -> (round, block)
+    reorder (block, round)
+    bind block to block.x, wi to thread.y${ordered ? '' : ', jr to thread.x'}
+    cache_write C at ${ordered ? 'wi' : 'jr'} in ${ordered ? 'acc' : 'register'}
+    cache_read A at po in tile -> As
+    cache_read B at po in tile -> Bs
+    ${isBox(a) ? 'split As.wi by 2 -> (ac, ar)\ntensorize ar with bulk' : ''}
+    split Bs.jt by 4 -> (bc, bv)
+    ${isBox(b) ? 'split Bs.pr by 2 -> (br, bh)\nreorder (br, bc, bh, bv)\ntensorize bh with bulk' : ''}
+    ${ordered ? 'tensorize sum.ir with multiply' : ''}
+    cache_write C at round in shared -> Cs
+    ${stages > 0 ? `pipeline po by ${stages}` : ''}`
+
+export type Dealt = Omit<Nested, 'again'> & { readonly grid: number }
+
 export type Nested = Omit<Steps, 'kernel'>
 
 export const scheduledBy = (kernel: string, steps: string, declared = KINDS): Kernel =>

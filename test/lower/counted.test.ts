@@ -8,6 +8,8 @@ import {
   COPIES,
   copiesOf,
   counts,
+  type Dealt,
+  dealtSteps,
   inputsOf,
   KINDS,
   type Nested,
@@ -81,6 +83,33 @@ test('so do those of pipelines inside of others', () => {
         const { inputs, C, some } = inputsOf('product', rows, 2 * rounds, seed)
         const copies = copiesOf(scheduledBy('product', nestedSteps(made)), inputs, C, seed)
         expect(copies > 0).toBe(some && counts(made))
+      },
+    ),
+    { numRuns: Number(process.env.RUNS ?? 30) },
+  )
+}, 300_000)
+
+const dealt = fc.record<Dealt>({
+  a: fc.constantFrom('bulk', 'plain'),
+  b: fc.constantFrom('bulk', 'plain'),
+  ordered: fc.boolean(),
+  stages: fc.constantFrom(0, 2, 3, 4, 5),
+  grid: fc.integer({ min: 1, max: 7 }),
+})
+
+test('so do those of blocks of threads that take tiles one after the other', () => {
+  fc.assert(
+    fc.property(
+      dealt,
+      fc.integer({ min: 1, max: 4 }),
+      fc.integer({ min: 1, max: 3 }),
+      fc.nat(5),
+      fc.nat(1000),
+      (made, rows, columns, rounds, seed) => {
+        const { inputs, C, some } = inputsOf('product', rows, rounds, seed, 8 * columns)
+        const copies = copiesOf(scheduledBy('product', dealtSteps(made)), inputs, C, seed)
+        const boxes = (made.a === 'bulk' ? 2 : 0) + (made.b === 'bulk' ? 4 : 0)
+        expect(copies).toBe(some ? rows * columns * rounds * boxes : 0)
       },
     ),
     { numRuns: Number(process.env.RUNS ?? 30) },
