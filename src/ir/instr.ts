@@ -66,6 +66,7 @@ export interface Operand {
   /**
    * A box (rows, columns) of a matrix in global memory: a buffer's last dimension, and all others as its rows. The
    * launch describes it to the device, with the bytes of a row within which chunks of 16 change places (0: none do).
+   * What a box has beyond the matrix's last row and column is zeros when it is read.
    */
   readonly mapped?: { readonly swizzle: number } | undefined
   readonly mode: 'read' | 'write' | 'update'

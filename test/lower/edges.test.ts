@@ -4,9 +4,17 @@
  */
 import { readFileSync } from 'node:fs'
 import { fc } from '@fast-check/vitest'
-import { expect, test } from 'vitest'
-import type { Inputs } from '../../src/bind/index.ts'
-import { coords, dense, type Kernel } from '../../src/node.ts'
+import { describe, expect, test } from 'vitest'
+import { bindInputs, type Inputs } from '../../src/bind/index.ts'
+import { decoder } from '../../src/formats/values.ts'
+import { evaluate } from '../../src/ir/evaluate.ts'
+import { add, type Expr, int, load as loadOf, lt, mul, variable } from '../../src/ir/expr.ts'
+import { protectedRead } from '../../src/ir/instr-fill.ts'
+import { interpret } from '../../src/ir/interpret.ts'
+import { coords, dense, type Kernel, load } from '../../src/node.ts'
+import { nvcc } from '../support/kernels.ts'
+import { noNvcc } from '../support/nvcc.ts'
+import { refusal } from '../support/refusal.ts'
 import { copiesOf, KINDS, scheduledBy } from './counted-products.ts'
 
 const integers = (length: number, seed: number): number[] =>
@@ -157,3 +165,156 @@ test('a product with blocks, whose tiles do not divide the columns of what they 
     { numRuns: Number(process.env.RUNS ?? 40) },
   )
 }, 300_000)
+
+const blockSparse = (await load('kernels/block-sparse-f16.spt')).kernel()
+
+/** Rows of blocks of different lengths, one of them empty. */
+test.each([
+  ['across', [64, 64, 3, 8], 64, [72]],
+  ['across', [64, 128, 3, 8], 64, [8, 200]],
+  ['paired', [64, 128, 3, 2, 8], 64, [136]],
+  ['bulk', [64, 128, 2, 8], 64, [24]],
+  ['narrow', [32, 64, 3, 8], 32, [8, 24, 72, 136, 200]],
+  ['narrow', [16, 128, 3, 8], 16, [8, 24, 72, 136, 200]],
+] as const)(
+  '%s(%j) of block_spmm_f16 computes columns that are no whole tiles',
+  (schedule, args, b, widths) => {
+    const k = blockSparse.schedule(schedule, ...args)
+    const [m, n] = [3 * b, 2 * b]
+    const at: [number[], number[]] = [[], []]
+    for (let i = 0; i < m; i++)
+      for (let j = i % 7; j < n; j += 7) {
+        const [row, column] = [Math.floor(i / b), Math.floor(j / b)]
+        if (row === 1 || (row === 2 && column === 0)) continue
+        at[0].push(i)
+        at[1].push(j)
+      }
+    const A = integers(at[0].length, 1)
+    for (const d of widths) {
+      const B = integers(n * d, 2)
+      const C = new Array<number>(m * d).fill(0)
+      for (const [e, i] of at[0].entries())
+        for (let f = 0; f < d; f++) C[i * d + f]! += A[e]! * B[at[1][e]! * d + f]!
+      const inputs: Inputs = {
+        tensors: { A: coords([m, n], at, Float32Array.from(A)), B: dense([n, d], Float32Array.from(B)) },
+        params: { m, n, d },
+      }
+      expect(interpreted(k, inputs).get('C'), `d = ${d}`).toEqual(C)
+    }
+    if (!noNvcc) expect(nvcc(k.emit('cuda').map((t) => t.text))).toBe('')
+  },
+)
+
+/** What is in memory after the loops, whose outputs begin as NaN. */
+function interpreted({ compilation }: Kernel, inputs: Inputs): ReadonlyMap<string, readonly number[]> {
+  const bound = bindInputs(compilation.kernel, inputs)
+  const memory = new Map(
+    compilation.loops.buffers.map((buffer) => {
+      const values = bound.arrays.get(buffer.name)
+      const read = decoder(buffer.dtype)
+      const count = buffer.shape.reduce((k, e) => k * evaluate(e, bound.params), 1)
+      return [
+        buffer.name,
+        values ? Array.from(values, (x) => (read ? read(x) : x)) : Array<number>(count).fill(Number.NaN),
+      ]
+    }),
+  )
+  interpret(compilation.loops, memory, bound.params, 'backward')
+  return memory
+}
+
+const gemm = (await load('kernels/gemm-f16.spt')).kernel('gemm_f16')
+
+test('bulk of gemm_f16 computes tiles that are cut off', () => {
+  const k = gemm.schedule('bulk', 64, 64, 3, 1, 8, 8)
+  for (const [m, n, deep] of [
+    [3, 8, 8],
+    [70, 72, 24],
+    [64, 16, 72],
+  ] as const) {
+    const { inputs, C } = product(m, n, deep, 3)
+    expect(interpreted(k, inputs).get('C')).toEqual(C)
+  }
+  if (!noNvcc) expect(nvcc(k.emit('cuda').map((t) => t.text))).toBe('')
+})
+
+describe('a box that goes beyond the edge', () => {
+  const steps = (more: string): string => `
+    require n % 4 == 0
+    require k % 4 == 0
+    split i by 2 -> (io, ir)
+    split j by 4 -> (jo, jr)
+    split p by 4 -> (po, pr)
+    reorder (io, jo, po, ir, jr, pr)
+    bind io to block.y, jo to block.x
+    cache_write C at jo in register -> Cr
+    ${more}`
+  const refused = (kernel: string, text: string, declared?: string) => {
+    const { code, message, expected } = refusal(() => scheduledBy(kernel, text, declared))
+    return [code, message.replace(/ \(step.*/s, ''), expected]
+  }
+
+  test('has zeros there, and nothing else', () => {
+    expect(
+      refused('product', steps('cache_read A at po in tile padded 1 -> As\ntensorize As.ir with bulk')),
+    ).toEqual([
+      'schedule/not-matching',
+      'bulk: inside of pr stands not one statement that assigns',
+      'loops of 2 (i), 4 (j), directly inside of each other',
+    ])
+  })
+
+  test('is whole, whatever is asked: without padding the rest would keep what it had', () => {
+    expect(refused('product', steps('cache_read A at po in tile -> As\ntensorize As.ir with bulk'))).toEqual([
+      'schedule/guarded',
+      'bulk: not all iterations of ir run: io * 2 + ir_3 < m',
+      'loops without conditions',
+    ])
+  })
+
+  test('goes on with the next matrix of several', () => {
+    const batch = `${KINDS}
+kernel batch(g: size, m: size, k: size) {
+  axis b = dense_fixed(g)
+  axis i = dense_fixed(m)
+  axis p = dense_fixed(k)
+  buffer A: f32[b, i, p] in
+  buffer C: f32[b, i] out
+  iterate sum [b, i, p] as SSR { C[b, i] += A[b, i, p] }
+}`
+    const text = `
+      require k % 4 == 0
+      split i by 2 -> (io, ir)
+      split p by 4 -> (po, pr)
+      reorder (b, io, po, ir, pr)
+      bind b to block.y, io to block.x
+      cache_write C at io in register
+      cache_read A at po in tile padded 0 -> As
+      tensorize As.ir with bulk`
+    expect(refused('batch', text, batch)).toEqual([
+      'schedule/guarded',
+      'bulk: io * 2 + ir_3 < m decides which elements are copied, and is no edge of A, beyond which boxes have zeros',
+      'b < g or po * 4 + pr_2 < k',
+    ])
+  })
+
+  test('is no part of a copy by other instructions', () => {
+    const later = steps('cache_read B at po in shared padded 0 -> Bs\ntensorize Bs.jr with later')
+    expect(refused('product', later.replace('split p by 4', 'split p by 8'))).toEqual([
+      'schedule/guarded',
+      'later: not all elements are copied, only where po * 8 + pr_2 < k',
+      'a copy without conditions, or of a box of a matrix, which has zeros beyond its edges',
+    ])
+  })
+
+  test('begins at a place that no condition protects', () => {
+    const [i, j, n] = [variable('i'), variable('j'), variable('n')]
+    const first = loadOf('first', [i], 'i32')
+    const limit = (e: Expr): Expr => lt(e, n)
+    expect(protectedRead([add(first, j), i], [limit(add(mul(i, int(2)), j))])).toBe(first)
+    // Whoever asks whether it is within the limits has read it.
+    expect(protectedRead([add(first, j), i], [limit(add(first, j))])).toBeUndefined()
+    expect(protectedRead([add(first, j), i], [limit(j)])).toBeUndefined()
+    expect(protectedRead([add(first, j), i], [limit(add(first, j)), limit(i)])).toBe(first)
+  })
+})

@@ -34,6 +34,8 @@ const SWIZZLE: ReadonlyMap<number, number> = new Map([
 ])
 /** Lines of 256 bytes come into the L2 cache together. */
 const PROMOTE_256 = 3
+/** `CUtensorMapFloatOOBfill`: what a box has beyond the edges of the matrix. */
+const ZEROS = 0
 
 export type MatrixSpec = Extract<ArgSpec, { kind: 'matrix' }>
 
@@ -99,7 +101,7 @@ export class Matrices {
       0,
       SWIZZLE.get(swizzle) ?? 0,
       PROMOTE_256,
-      0,
+      ZEROS,
     )
     check(this.#driver, 'cuTensorMapEncodeTiled', code)
     this.#latest.set(spec, { address, rows, columns, block, at })
