@@ -52,20 +52,25 @@ export function writtenIn(kernel: Kernel2, loop: For): readonly Shared[] {
   return [...written].map((buffer) => {
     const accesses = all.filter((a) => a.buffer === buffer)
     const moving = accesses.some((a) => a.index.some((e) => loadsFrom(e, written)))
-    return { buffer, accesses, moving, disjoint: !moving && sameBlock(accesses, loop.var, space) }
+    return { buffer, accesses, moving, disjoint: !moving && sameBlock(kernel, accesses, loop.var, space) }
   })
 }
 
 const loadsFrom = (e: Expr, buffers: ReadonlySet<string>): boolean =>
   someExpr(e, (x) => (x.kind === 'load' || x.kind === 'search') && buffers.has(x.buffer))
 
-/** Some dimension keeps every access within one block per iteration. */
-function sameBlock(accesses: readonly BufferAccess[], v: string, space: Space): boolean {
+/** Some dimension keeps every access within one block per iteration, or within one of the places of a permutation. */
+function sameBlock(kernel: Kernel2, accesses: readonly BufferAccess[], v: string, space: Space): boolean {
   const first = accesses[0]
   if (!first || accesses.some((a) => a.whole)) return false
+  const block = (e: Expr): string | undefined => {
+    if (e.kind !== 'load' || !kernel.permutations?.includes(e.buffer)) return blockOf(e, v, space)
+    const places = blockOf(e.index[0]!, v, space)
+    return places && `${e.buffer}[${places}]`
+  }
   return first.index.some((e, d) => {
-    const block = blockOf(e, v, space)
-    return block !== undefined && accesses.every((a) => blockOf(a.index[d]!, v, space) === block)
+    const own = block(e)
+    return own !== undefined && accesses.every((a) => block(a.index[d]!) === own)
   })
 }
 

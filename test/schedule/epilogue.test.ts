@@ -65,6 +65,8 @@ const WAYS: Readonly<Record<string, readonly string[]>> = {
   by_length: [
     'compute_at activate at io',
     'reorder (io, sum.f, jo); compute_at activate at sum.f',
+    // Tiles of a permutation are bound afterwards: no two have a row in common.
+    'split io by 4 -> (ro, ri); reorder (ro, ri, jo, sum.f); compute_at activate at ro; bind ro to block.x',
     `split io by 4 -> (ro, ri); split sum.f by 4 -> (fo, fi); reorder (ro, fo, ri, fi, jo)
      bind ro to block.x, fo to block.y, ri to thread.y, fi to thread.x
      compute_at activate at fo`,
