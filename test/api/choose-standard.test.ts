@@ -34,7 +34,7 @@ interface Case {
   readonly inputs: RunInputs
 }
 const matrices = [short, uneven, long, middling, even]
-const widths = [0, 1, 4, 20, 32, 64, 96, 132]
+const widths = [0, 1, 4, 20, 32, 33, 50, 64, 96, 132]
 const CASES: readonly Case[] = [
   ...[short, uneven].flatMap((A) =>
     widths.map((d): Case => {
@@ -94,7 +94,10 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
 
 /** Of the parameters that choices have. */
 const ARGUMENTS: Readonly<Record<string, readonly number[]>> = { b: [4, 8, 16, 32, 64, 128] }
-const SIZES = [0, 1, 4, 8, 16, 20, 32, 64, 96, 128, 132, 256, 512, 1000, 1024, 2048, 4096, 1_000_000]
+const SIZES = [
+  0, 1, 2, 4, 8, 16, 20, 32, 33, 50, 64, 66, 67, 96, 128, 130, 131, 132, 256, 512, 1000, 1024, 2048, 4096,
+  1_000_000,
+]
 
 /** A figure of some data: often, of rows with n columns, a share that dense ones have. */
 function anything(name: string, random: Random, n = 0): number {

@@ -7,7 +7,8 @@ import type { VectorizeStep } from '../steps.ts'
 const LANES = [2, 4, 8]
 
 /**
- * `vectorize f`: the iterations of an innermost loop of 2, 4 or 8 run as the lanes of one. Refused for
+ * `vectorize f`: the iterations of an innermost loop of 2, 4 or 8 run as the lanes of one, for sizes that leave what they
+ * access aligned, and where all of them are there; elsewhere one after the other (`lower/versions.ts`). Refused for
  * reductions (lanes would combine into one element) and where iterations depend on each other.
  */
 export const vectorize: Primitive<VectorizeStep> = {
@@ -16,7 +17,7 @@ export const vectorize: Primitive<VectorizeStep> = {
     const { loop } = cx.loop(step.loop)
     checkSerial(cx, loop, 'vectorize')
     const lanes = checkConstantExtent(cx, loop, 'a vector has 2, 4 or 8 lanes')
-    if (!LANES.includes(lanes))
+    if (lanes !== 1 && !LANES.includes(lanes))
       cx.refuse({
         code: 'bad-lanes',
         message: `${loop.name} has ${lanes} iterations`,
@@ -39,7 +40,8 @@ export const vectorize: Primitive<VectorizeStep> = {
       `rfactor ${loop.name} first, or vectorize a loop over different elements`,
     )
     checkOrderFree(cx, loop, 'vectorize')
-    const mode = { kind: 'vectorize' } as const
+    // A schedule whose parameter says how many lanes there are may have one: no vector, and no loop either.
+    const mode = lanes === 1 ? ({ kind: 'unroll', factor: null } as const) : ({ kind: 'vectorize' } as const)
     return { body: replaceLoop(cx.kernel.body, loop.var, (l) => stmt({ ...l, mode })) }
   },
   example: {
