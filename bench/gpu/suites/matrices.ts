@@ -14,6 +14,8 @@ export interface Operation {
   readonly name: string
   /** The width of the dense operands, as tables call it. */
   readonly letter: string
+  /** The only ones that it has. */
+  readonly widths?: readonly number[]
   /** One case: operands, and what has to come out. */
   of(A: Csr, width: number): Operands
 }

@@ -12,6 +12,7 @@ import { type Operation, overWidths } from './matrices.ts'
 export const vectors: Operation = {
   name: 'spmv',
   letter: 'N',
+  widths: [1],
   of(A) {
     const { rows, columns } = A
     const values = normals(columns)

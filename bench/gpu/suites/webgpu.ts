@@ -9,6 +9,10 @@ import type { Session } from '../session.ts'
 import type { Operation } from './matrices.ts'
 import { products } from './products.ts'
 import { samples } from './samples.ts'
+import { vectors } from './vectors.ts'
+
+/** Fields of our CUDA where not all that its own suite times is needed. */
+const AGAINST: Readonly<Record<string, string>> = { spmv: 'cuda-spmv' }
 
 /** A device with what has been built there of one matrix. */
 interface Place {
@@ -22,11 +26,11 @@ export async function webgpu(s: Session): Promise<void> {
   for (const source of s.sources()) {
     const A = await source.read()
     s.say(describe(A))
-    for (const operation of [products, samples]) {
+    for (const operation of [products, samples, vectors]) {
       const here: Place = { on: gpu, formats: new Formats() }
       const there: Place | undefined = cuda && { on: cuda, formats: new Formats() }
       try {
-        for (const width of s.options.widths) {
+        for (const width of operation.widths ?? s.options.widths) {
           if (s.late()) return
           if (s.has(`webgpu-${operation.name}-naive`, A.name, `${operation.letter} = ${width}`)) continue
           await one(s, operation, A, width, here, there)
@@ -55,7 +59,14 @@ async function one(
     [
       ...enter(here, field, '', 'ours'),
       ...enter(here, fieldOf(`naive-${name}`, []), 'naive ', 'naive'),
-      ...(there ? enter(there, fieldOf(name, s.options.schedules, widthValues(width)), 'CUDA ', 'peer') : []),
+      ...(there
+        ? enter(
+            there,
+            fieldOf(AGAINST[name] ?? name, s.options.schedules, widthValues(width)),
+            'CUDA ',
+            'peer',
+          )
+        : []),
     ],
     field.standard,
     s,
