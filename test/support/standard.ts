@@ -77,6 +77,8 @@ export const STANDARD: readonly Standard[] = [
   { name: 'hyb', args: [3, 1] },
   { name: 'hyb_pieces', args: [2, 2] },
   { name: 'rows_by_length', args: [2] },
+  { name: 'column_ranges', args: [3] },
+  { name: 'column_ranges_by_length', args: [2] },
   { name: 'dense_blocks', args: [2, 0.75] },
   { name: 'band_rest', args: [1, 1] },
   { name: 'diagonal_rest', args: [] },
