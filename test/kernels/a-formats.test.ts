@@ -29,6 +29,8 @@ const ARGUMENTS: Readonly<Record<string, readonly (readonly number[])[]>> = {
   top_rest: [[2]],
   strided_rest: [[3]],
   rows_by_length: [[3]],
+  column_ranges: [[3]],
+  column_ranges_by_length: [[2]],
   ell_at: [[0]],
 }
 /** They hold some matrices only, or need more than a matrix: see test/formats/standard.test.ts. */
