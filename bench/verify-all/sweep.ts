@@ -39,6 +39,8 @@ const CHOICES: Readonly<Record<string, Choice>> = {
   sell: { args: [[8, 64]] },
   ell_at: { args: [[0]] },
   rows_by_length: { args: [[32]] },
+  column_ranges: { args: [[3]] },
+  column_ranges_by_length: { args: [[4]] },
   rows_ell: { args: [[1], [4]] },
   pieces_ell: { args: [[4]] },
   gcoo: { args: [[4]] },
