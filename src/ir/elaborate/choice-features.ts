@@ -1,11 +1,11 @@
 /** `has(…)` in choices: a feature of the device, in the words in which texts of declarations say what they need. */
 import type * as Ast from '../../ast/nodes.ts'
-import type { Scope } from '../../ast/program.ts'
+import { EXPERIMENTAL } from './needs.ts'
 import type { Report } from './report.ts'
 
 type Argument = 'number' | 'type'
 
-/** What devices may have, with the arguments of properties; texts of a program can need others. */
+/** What devices may have, with the arguments of properties; those that texts can need are among them. */
 const FEATURES: ReadonlyMap<string, readonly Argument[]> = new Map([
   ['f16', []],
   ['bf16', []],
@@ -29,15 +29,8 @@ const TYPES: readonly string[] = ['f16', 'f32', 'f64', 'bf16', 'i8', 'u8', 'i32'
 export const featureText = (name: string, args: readonly string[]): string =>
   args.length > 0 ? `${name}(${args.join(', ')})` : name
 
-/** What texts in scope need, by their words. */
-function neededIn(scope: Scope): ReadonlySet<string> {
-  const declared = [...scope.memories.values(), ...scope.instrs.values()]
-  const texts = declared.flatMap((d) => d.items.flatMap((t) => (t.kind === 'text' ? t.needs : [])))
-  return new Set(texts.map((n) => n.name.name))
-}
-
 /** The feature that a call of `has` is about. */
-export function featureAsked(e: Ast.Call, scope: Scope, report: Report): string | null {
+export function featureAsked(e: Ast.Call, report: Report): string | null {
   const [asked] = e.args
   const written = asked?.kind === 'name' || asked?.kind === 'call' ? asked : null
   if (!written || e.by || e.args.length !== 1)
@@ -48,31 +41,28 @@ export function featureAsked(e: Ast.Call, scope: Scope, report: Report): string 
       expected: 'has(f16), has(subgroup_size(32))',
     })
   const name = written.kind === 'name' ? written.name : written.fn.name
-  const params = FEATURES.get(name)
-  const needed = params ? new Set<string>() : neededIn(scope)
-  if (!params && !needed.has(name))
+  const params = FEATURES.get(name) ?? (EXPERIMENTAL.test(name) ? [] : null)
+  if (!params)
     return report.error({
       code: 'check/feature',
       message: `no device has a feature ${name}`,
       span: written.kind === 'name' ? written.span : written.fn.span,
-      lookup: { name, candidates: [...FEATURE_WORDS, ...needed] },
-      expected: `${FEATURE_WORDS.join(', ')}, or what a declared instruction or memory needs`,
+      lookup: { name, candidates: FEATURE_WORDS },
+      expected: FEATURE_WORDS.join(', '),
     })
   const args = written.kind === 'call' ? written.args : []
   const texts = args.map((a) => argumentOf(a, report))
   if (texts.some((t) => t === null)) return null
   const isRight =
-    !params ||
-    (params.length === args.length &&
-      params.every((p, k) => (p === 'number') === (args[k]!.kind === 'number')))
+    params.length === args.length && params.every((p, k) => (p === 'number') === (args[k]!.kind === 'number'))
   if (isRight && !(written.kind === 'call' && written.by)) return featureText(name, texts as string[])
   return report.error({
     code: 'check/feature',
-    message: params?.length === 0 ? `${name} takes no arguments` : `these are not the arguments of ${name}`,
+    message: params.length === 0 ? `${name} takes no arguments` : `these are not the arguments of ${name}`,
     span: written.span,
     expected: featureText(
       name,
-      (params ?? []).map((p) => (p === 'number' ? 'a number' : 'a type')),
+      params.map((p) => (p === 'number' ? 'a number' : 'a type')),
     ),
   })
 }

@@ -1,7 +1,6 @@
 /** What conditions and arguments of choices name: parameters, sizes, the device and statistics of what is bound. */
 import type { Span } from '../../ast/diagnostic.ts'
 import type * as Ast from '../../ast/nodes.ts'
-import type { Scope } from '../../ast/program.ts'
 import { type Axis, hasIndptr, isDenseChain } from '../axis.ts'
 import type { Dtype } from '../dtype.ts'
 import { variable } from '../expr.ts'
@@ -59,14 +58,12 @@ export class ChoiceNames implements Names {
   readonly device = new Map<string, DeviceQuestion>()
   readonly #kernel: Kernel1
   readonly #params: readonly string[]
-  readonly #scope: Scope
   readonly #report: Report
   readonly #axes: ReadonlyMap<string, Axis>
 
-  constructor(kernel: Kernel1, params: readonly ScheduleParam[], scope: Scope, report: Report) {
+  constructor(kernel: Kernel1, params: readonly ScheduleParam[], report: Report) {
     this.#kernel = kernel
     this.#params = params.map((p) => p.name)
-    this.#scope = scope
     this.#report = report
     this.#axes = new Map(kernel.axes.map((a) => [a.name, a]))
   }
@@ -135,7 +132,7 @@ export class ChoiceNames implements Names {
         lookup: { name: fn, candidates: FUNCTIONS },
       })
     if (fn === 'has') {
-      const feature = featureAsked(e, this.#scope, this.#report)
+      const feature = featureAsked(e, this.#report)
       return feature === null ? null : this.#asks(`has(${feature})`, { kind: 'has', feature }, 'bool', e.span)
     }
     if (!STATISTICS.includes(fn)) return undefined

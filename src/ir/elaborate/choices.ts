@@ -55,7 +55,7 @@ export function elaborateChoice(c: Ast.Choice, r: Resolve): Choice | null {
       expected: '`when (…) schedule`, and `otherwise schedule` at the end',
     })
   const params = choiceParams(c, kernel, report)
-  const names = new ChoiceNames(kernel, params, r.scope, report)
+  const names = new ChoiceNames(kernel, params, report)
   const branches = c.branches.map((b) => branchOf(c, b, names, r))
   if (report.count > before || branches.some((b) => b === null)) return null
   return {

@@ -16,7 +16,7 @@ const NEEDS: Readonly<Record<string, ReadonlyMap<string, number>>> = {
   ]),
 }
 /** Extensions that implementations try out come and go. */
-const EXPERIMENTAL = /^chromium_\w+$/
+export const EXPERIMENTAL = /^chromium_\w+$/
 
 /** Extensions of the target's language (`f16`), and properties of the device (`lanes(32)`), by name. */
 export function needsOf(
