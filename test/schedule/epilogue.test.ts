@@ -8,6 +8,8 @@ import { referenceInputs } from '../../src/bind/reference.ts'
 import { print2 } from '../../src/ir/print2.ts'
 import { reference } from '../../src/ir/reference/index.ts'
 import { type Device, devices, type Kernel } from '../../src/node.ts'
+import { at, buffer, kernel2, loop, store } from '../../src/schedule/build.ts'
+import { replay } from '../../src/schedule/state.ts'
 import { agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
 import { refusal } from '../support/refusal.ts'
 import { standard } from '../support/standard-formats.ts'
@@ -234,6 +236,24 @@ describe('refused, and says what to do', () => {
     expect(d.code).toBe(`schedule/${code}`)
     expect(d.hint).toMatch(hint)
   })
+})
+
+test('what a table names is every element only where it is known to be a permutation', () => {
+  const buffers = [
+    buffer('row', ['m'], 'in', { dtype: 'i32' }),
+    buffer('X', ['m'], 'in'),
+    buffer('C', ['m'], 'local'),
+    buffer('Y', ['m'], 'out'),
+  ]
+  const made = loop('i', 'm', [store(at('C', [at('row', ['i'], 'i32')]), at('X', ['i']))], { nest: 'make' })
+  const used = loop('k', 'm', [store(at('Y', ['k']), at('C', ['k']))], { nest: 'use' })
+  const kernel = kernel2('named', ['m'], buffers, [made, used])
+  const fused = (k: typeof kernel) => replay(k, [{ kind: 'compute_at', nest: 'use', at: 'i' }]).kernel
+  expect(refusal(() => fused(kernel)).code).toBe('schedule/not-every-element')
+  expect(print2(fused({ ...kernel, permutations: ['row'] }), { bodyOnly: true })).toBe(`\
+for i in 0..m
+  C[row[i]] = X[i]
+  Y[row[i]] = C[row[i]]`)
 })
 
 describe('devices', () => {
