@@ -1,6 +1,6 @@
 /**
  * Copies at the edge of a buffer: elements that it does not have are zeros. A box of a matrix is filled so by the device
- * (PTX ISA, cp.async.bulk.tensor), and all of it arrives.
+ * (PTX ISA, copies of tensors), and all of it arrives.
  */
 import { type Expr, type Load, lt, sub } from './expr.ts'
 import { freeVars, someExpr } from './expr-tree.ts'
