@@ -12,9 +12,13 @@ export interface Ceilings {
   readonly f16: number
 }
 
-const CHIPS: readonly (readonly [RegExp, Ceilings])[] = [
-  [/H200/, { memory: 4.47e12, cache: 8.4e12, cacheBytes: 60e6, f32: 65e12, tf32: 350e12, f16: 645e12 }],
+const CHIPS: readonly (readonly [name: string, Ceilings])[] = [
+  ['H200', { memory: 4.47e12, cache: 8.4e12, cacheBytes: 60e6, f32: 65e12, tf32: 350e12, f16: 645e12 }],
 ]
 
+/** The chips that have been measured. */
+export const MEASURED: readonly string[] = CHIPS.map(([name]) => name)
+
 /** Nothing for a chip that has not been measured. */
-export const ceilingsOf = (chip: string): Ceilings | undefined => CHIPS.find(([name]) => name.test(chip))?.[1]
+export const ceilingsOf = (chip: string): Ceilings | undefined =>
+  CHIPS.find(([name]) => chip.includes(name))?.[1]

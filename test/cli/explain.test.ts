@@ -18,6 +18,8 @@ test('measures where a device runs it, and writes JSON', async () => {
   expect(out).toMatch(/ {4}B +12 loaded; has 12 of 4 bytes/)
   expect(out).toMatch(/operations +28 plain/)
   expect(out).toMatch(/time +[\d.]+ ms \(median of \d+/)
+  expect(out).toContain('ceilings  not known of JavaScript, only of H200: no shares of them, and no bounds\n')
+  expect(out).not.toMatch(/^ *bound/m)
   const e = JSON.parse(readFileSync(path, 'utf8')) as Explanation
   expect([e.kernel, e.device, e.sizes]).toEqual(['mul', 'cpu', { m: 3, n: 4, d: 3, alpha: 2 }])
   expect(e.total.operations.plain).toBe(28)
@@ -28,6 +30,8 @@ test('without a device it tells what is known', async () => {
   const { code, out } = await spt(['explain', program, ...bound, '--schedule', 'gpu(2)', '--device', 'cuda'])
   expect(code).toBe(0)
   expect(out).toContain('schedule  gpu(2)')
+  // Nothing was measured that ceilings could be missed for.
+  if (out.includes('not measured')) expect(out).not.toContain('ceilings')
   expect(out).toContain('blocks × threads  6 × 2 (2 × 3 × 1 of 1 × 2 × 1)')
 })
 

@@ -1,6 +1,7 @@
 /** An explanation as people read it. */
 import { allOperations } from '../../explain/roofline.ts'
 import type { Achieved, Explanation, LaunchExplanation, Roof, Times, Work } from '../../explain/types.ts'
+import { ceilingsOf, MEASURED } from '../../runtime/ceilings.ts'
 import { count, ms, percent } from '../figures.ts'
 
 type Row = readonly [string, string]
@@ -109,6 +110,17 @@ function launchRows(l: LaunchExplanation): Row[] {
   ]
 }
 
+/** Rates without shares would be taken for an oversight. */
+const ceilingsRow = ({ deviceName }: Explanation): Row[] =>
+  deviceName === null || ceilingsOf(deviceName)
+    ? []
+    : [
+        [
+          'ceilings',
+          `not known of ${deviceName}, only of ${MEASURED.join(', ')}: no shares of them, and no bounds`,
+        ],
+      ]
+
 function lines(rows: readonly Row[], indent: string, least: number): string {
   const width = Math.max(least, ...rows.map(([name]) => name.length))
   return rows.map(([name, value]) => `${indent}${name.padEnd(width)} ${value}\n`).join('')
@@ -127,6 +139,7 @@ export function explained(e: Explanation, schedule: string | null, notMeasured: 
     ['schedule', schedule ?? 'none'],
     ['sizes', sizes.join(', ') || 'none'],
     ...(notMeasured === null ? [] : [['time', `not measured: ${notMeasured}`] as const]),
+    ...ceilingsRow(e),
     ...(all && e.time ? [timeRow(e.time)] : []),
     ...(all ? workRows(e.total) : []),
     ...(all && e.achieved ? [achievedRow(e.achieved)] : []),
