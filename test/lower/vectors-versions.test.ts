@@ -1,6 +1,11 @@
 /** One schedule for all sizes: vectors where they are aligned and whole, elements where they are not. */
 import { fc } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
+import { when } from '../../src/ir/build.ts'
+import { int, lt, variable } from '../../src/ir/expr.ts'
+import type { Stmt } from '../../src/ir/loops.ts'
+import { stmt } from '../../src/ir/tree.ts'
+import { settleBranches } from '../../src/lower/branches.ts'
 import { type CompiledKernel, coords, type Device, devices, load } from '../../src/node.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 
@@ -156,8 +161,21 @@ describe('a size that decides about alignment', () => {
 
 test('a loop whose end may lie within a vector asks about all lanes at once', () => {
   const source = text('twice', 'threads')
-  expect(source).toContain('*(const float4*)(x + ')
+  expect(source).toMatch(
+    /const int (at_\d+) = at_\d+ \+ 3;[\s\S]*const bool (test\w*) = \1 < d;[\s\S]*if \(\2\) \{\s*const float4/,
+  )
   expect(source).not.toMatch(/d % 4/)
+})
+
+test('neighbours under one condition share what holds otherwise as well', () => {
+  const cond = lt(variable('x'), variable('d'))
+  const put = (name: string, value: number) =>
+    stmt<Stmt>({ kind: 'store', buffer: name, index: [int(0)], value: int(value) })
+  const [one, two] = [put('a', 1), put('a', 2)] as const
+  const [three, four] = [put('b', 1), put('b', 2)] as const
+  expect(settleBranches([when(cond, [one], [two]), when(cond, [three], [four])], [])).toEqual([
+    when(cond, [one, three], [two, four]),
+  ])
 })
 
 test('WGSL: what other sizes store element by element is no array of vectors', () => {
