@@ -5,7 +5,7 @@
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import { add, div, type Expr, int, mul, variable } from '../ir/expr.ts'
 import type { Instr, Memory, Operand } from '../ir/instr.ts'
-import { iteratorsOf } from '../ir/instr-operands.ts'
+import { iteratorsOf, MAPPED_BYTES } from '../ir/instr-operands.ts'
 
 /** The loops around those of the instruction, outermost first, by what they are called. */
 export interface Loops {
@@ -41,8 +41,6 @@ export interface Layout {
   readonly dims: readonly Dim[]
 }
 
-/** Rows of matrices of which boxes are moved. */
-const MAPPED_BYTES = 16
 /** Tiles of declared shared memory up to this size are two, one after the other. */
 export const SMALL = 1 << 14
 
@@ -79,7 +77,8 @@ interface Own {
 }
 
 /** Neighbouring elements that begin at a multiple of their size. */
-export const runOf = (o: Operand): number => (o.mapped ? 1 : Math.max(1, o.align / DTYPE_BYTES[o.dtype]))
+export const runOf = (o: Operand): number =>
+  Math.max(1, (o.mapped ? MAPPED_BYTES : o.align) / DTYPE_BYTES[o.dtype])
 
 /** Tiles with elements between them, in rows of an odd number of runs. */
 function amid(o: Operand, own: readonly Own[], common: boolean, loops: Loops): readonly Dim[] {
@@ -89,7 +88,7 @@ function amid(o: Operand, own: readonly Own[], common: boolean, loops: Loops): r
     if (d < last - 1) return { index: variable(i.name), extent: i.extent + 1 }
     if (d < last) return placed(loops.place, i, i.extent + 1, 1)
     const { index, extent } = placed(common ? '' : loops.again, i, roundUp(i.extent, run) + run, run)
-    return { index, extent: roundUp(extent!, o.mapped ? MAPPED_BYTES / DTYPE_BYTES[o.dtype] : 1) }
+    return { index, extent: extent! }
   })
   return last === 0 ? [loop(loops.place), ...odd] : odd
 }

@@ -20,6 +20,8 @@ export interface Verdict {
 export class InstructionVerifier {
   readonly #open: () => Promise<Device>
   #device: Device | undefined
+  /** What faulted; some faults leave nothing that a process could use again. */
+  #faulted: string | undefined
 
   constructor(open: () => Promise<Device>) {
     this.#open = open
@@ -33,7 +35,12 @@ export class InstructionVerifier {
 
   /** Tiles that are objects of a target are brought and fetched by instructions among `others`. */
   async verify(instr: Instr, others: readonly Instr[] = []): Promise<Verdict> {
-    const device = await this.device()
+    const device = await this.device().catch((error: unknown) => {
+      if (this.#faulted === undefined || !(error instanceof SptError)) throw error
+      return undefined
+    })
+    if (!device)
+      return { kind: 'untested', why: [`the device did not come back after ${this.#faulted} had faulted`] }
     const target = targetOf(device)
     if (!instr.texts.some((t) => t.target === target))
       return { kind: 'untested', why: [`it has no text for ${target}`] }
@@ -47,7 +54,10 @@ export class InstructionVerifier {
       const lacks = diagnostics.some((d) => LACKS.has(d.code))
       // After a fault nothing else runs on a device.
       const faults = (d: Diagnostic): boolean => d.code.startsWith('device/') && d.code !== 'device/compile'
-      if (!lacks && diagnostics.some(faults)) await this.dispose()
+      if (!lacks && diagnostics.some(faults)) {
+        this.#faulted = instr.name
+        await this.dispose()
+      }
       return { kind: lacks ? 'untested' : 'wrong', why: diagnostics.map(lineOf) }
     }
   }

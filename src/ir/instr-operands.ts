@@ -221,11 +221,21 @@ function mappedProblem(
       undefined,
       'require that sizes are multiples',
     )
+  const first = substitute(along.at(-1)!, new Map(own.map((x) => [x.var, ZERO])))
+  if ((divisor(first, divisorsOf(around.facts)) * DTYPE_BYTES[o.dtype]) % MAPPED_BYTES !== 0)
+    return no(
+      'not-aligned',
+      `boxes of operand ${o.name} begin at multiples of ${MAPPED_BYTES} bytes, and this one at column ${printExpr(first)} of ${b.name}`,
+      `a column that is a multiple of ${MAPPED_BYTES / DTYPE_BYTES[o.dtype]}`,
+    )
   return undefined
 }
 
-/** What rows of matrices in global memory, of which boxes are moved, are multiples of. */
-const MAPPED_BYTES = 16
+/**
+ * What rows of matrices in global memory, of which boxes are moved, are multiples of, and where boxes begin in them. (An
+ * H200 calls it an illegal instruction where a box does not.)
+ */
+export const MAPPED_BYTES = 16
 
 /** Whether a memory keeps runs of elements of the last dimension together. */
 function runsIn(m: Memory, run: number): boolean {

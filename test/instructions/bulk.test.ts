@@ -18,6 +18,15 @@ kernel product(m: size, n: size) {
   buffer C: f32[i, j] out
   iterate sum [i, j, p] as SSR { C[i, j] += A[i, p] * B[p, j] }
 }
+kernel moved() {
+  axis t = dense_fixed(2)
+  axis i = dense_fixed(4)
+  axis j = dense_fixed(4)
+  axis w = dense_fixed(12)
+  buffer B: f32[i, w] in
+  buffer C: f32[t, i, j] out
+  iterate copy [t, i, j] as SSS { C[t, i, j] = B[i, t * 6 + j] }
+}
 kernel blocks(m: size, n: size, d: size) {
   axis i = dense_fixed(m)
   axis j = sparse_variable(i, n)
@@ -96,6 +105,16 @@ describe('is refused', () => {
       'require that sizes are multiples',
     ])
     expect(d.span).toBeDefined()
+  })
+
+  test('where boxes do not begin at multiples of 16 bytes', () => {
+    const steps = 'cache_read B at t in tile -> Bs\nsplit Bs.i by 2 -> (br, bh)\ntensorize bh with bulk'
+    const d = refusal(() => scheduled('moved', `bind t to block.x\n${steps}`))
+    expect([d.code, d.message, d.expected]).toEqual([
+      'schedule/not-aligned',
+      'bulk: boxes of operand S begin at multiples of 16 bytes, and this one at column t * 6 of B (step 4: tensorize bh with bulk)',
+      'a column that is a multiple of 4',
+    ])
   })
 
   test('where boxes do not fit, without a requirement', () => {
