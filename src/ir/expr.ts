@@ -14,8 +14,6 @@ import { foldBits, foldCompare, foldInt } from './fold.ts'
 import { sameExpr } from './keys.ts'
 import { type BinaryOp, isBitFn, isCompare, MATH_ARITY, type MathFn } from './ops.ts'
 
-export { freeVars, rewriteExpr, someExpr } from './expr-tree.ts'
-
 /** The hardware indices that a bound loop becomes in Stage III. */
 export const THREAD_AXES = ['block.x', 'block.y', 'block.z', 'thread.x', 'thread.y', 'thread.z'] as const
 export type ThreadAxis = (typeof THREAD_AXES)[number]

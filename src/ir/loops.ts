@@ -17,8 +17,6 @@ import type { InstrCall } from './instr-call.ts'
 import type { Monoid } from './monoid.ts'
 import type { Param, Role } from './stage1.ts'
 
-export type { CallPiece, InstrCall, Matrix } from './instr-call.ts'
-
 /** Where a buffer lives. */
 export type Scope = 'global' | 'shared' | 'register'
 

@@ -15,21 +15,8 @@ import { fail } from '../ast/diagnostic.ts'
 import { when } from '../ir/build.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
-import {
-  add,
-  div,
-  type Expr,
-  eq,
-  freeVars,
-  int,
-  load,
-  lt,
-  max,
-  mod,
-  rewriteExpr,
-  someExpr,
-  variable,
-} from '../ir/expr.ts'
+import { add, div, type Expr, eq, int, load, lt, max, mod, variable } from '../ir/expr.ts'
+import { freeVars, rewriteExpr, someExpr } from '../ir/expr-tree.ts'
 import {
   arrivedOf,
   expectOf,
@@ -40,8 +27,9 @@ import {
   publishOf,
   releaseOf,
 } from '../ir/instr.ts'
+import type { InstrCall } from '../ir/instr-call.ts'
 import { threadsIn } from '../ir/lanes.ts'
-import type { Buffer, For, InstrCall, Stmt } from '../ir/loops.ts'
+import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { type Body, findLoop, replaceLoop, rewriteStmts, stmt, walkStmts, withSignals } from '../ir/tree.ts'
 import type { Alike } from './alike.ts'
 import type { Names } from './names.ts'

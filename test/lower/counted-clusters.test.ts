@@ -4,7 +4,7 @@
  */
 import { fc } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
-import type { InstrCall } from '../../src/ir/loops.ts'
+import type { InstrCall } from '../../src/ir/instr-call.ts'
 import { compileExpr, type Frame } from '../../src/ir/thread-code.ts'
 import { Device } from '../support/asynchronous.ts'
 import { expectOn, inputsOf, type Steps, scheduled } from './counted-products.ts'
