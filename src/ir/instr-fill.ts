@@ -2,7 +2,7 @@
  * Copies at the edge of a buffer: elements that it does not have are zeros. A box of a matrix is filled so by the device
  * (PTX ISA, copies of tensors), and all of it arrives.
  */
-import { type Expr, type Load, lt, sub } from './expr.ts'
+import { conjuncts, type Expr, type Load, lt, sub } from './expr.ts'
 import { freeVars, someExpr } from './expr-tree.ts'
 import type { Instr } from './instr.ts'
 import { type Around, type Mismatch, no } from './instr-operands.ts'
@@ -25,9 +25,6 @@ export function filled(s: Stmt): Filled | undefined {
   const isZero = zero.value.kind === 'const' && Object.is(zero.value.value, 0)
   return same && isZero ? { store, where: conjuncts(s.cond) } : undefined
 }
-
-const conjuncts = (e: Expr): readonly Expr[] =>
-  e.kind === 'binary' && e.op === 'and' ? [...conjuncts(e.a), ...conjuncts(e.b)] : [e]
 
 /** Conditions have to be the limits of the matrix whose box is copied: where they fail, it has zeros itself. */
 export function fillProblem(

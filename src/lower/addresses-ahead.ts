@@ -4,7 +4,7 @@
  */
 import { renameBound } from '../ir/bindings.ts'
 import { local, store, when, whenAll } from '../ir/build.ts'
-import { type Expr, int, type Load, load, lt, variable } from '../ir/expr.ts'
+import { conjuncts, type Expr, int, type Load, load, lt, variable } from '../ir/expr.ts'
 import { children, freeVars, mentions, someExpr, substitute } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
@@ -112,9 +112,6 @@ function loadsOf(e: Expr, visit: (l: Load) => void): void {
   if (e.kind === 'load') visit(e)
   else for (const c of children(e)) loadsOf(c, visit)
 }
-
-const conjuncts = (e: Expr): readonly Expr[] =>
-  e.kind === 'binary' && e.op === 'and' ? [...conjuncts(e.a), ...conjuncts(e.b)] : [e]
 
 /** What one address needs; nothing where it is not known to be in range without what other loops decide. */
 function address(a: Load, path: readonly For[], conditions: readonly Expr[]): Address | undefined {

@@ -3,7 +3,7 @@
  * lanes stay outside of them, so that every thread that has to arrive does.
  */
 import { fail } from '../ast/diagnostic.ts'
-import { all, type Expr, select } from '../ir/expr.ts'
+import { all, conjuncts, type Expr, select } from '../ir/expr.ts'
 import { freeVars, someExpr } from '../ir/expr-tree.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
@@ -30,7 +30,7 @@ export function guard(conditions: readonly Expr[], body: Body): Body {
   if (!divergent(cond) || !needsAll(body, cond)) return [branch(cond, body)]
   if (blockMeets(body) || body.some(rowMeets)) return predicate(body, cond)
   // Rows that run loops a different number of times: what is said of a row holds around them.
-  const terms = termsOf(cond)
+  const terms = conjuncts(cond)
   const row = terms.filter((c) => !splitsRows(c))
   const inner = predicate(body, all(terms.filter(splitsRows)))
   return row.length > 0 ? [branch(all(row), inner)] : inner
@@ -90,15 +90,12 @@ const apart = (body: Body): Body =>
  */
 function conditionsOfAll(cond: Expr, loop: For): Expr[] {
   const along: ReadonlySet<string> = new Set(loop.along)
-  return termsOf(cond).filter((c) => ![...freeVars(c)].some((v) => along.has(v)))
+  return conjuncts(cond).filter((c) => ![...freeVars(c)].some((v) => along.has(v)))
 }
-
-const termsOf = (e: Expr): Expr[] =>
-  e.kind === 'binary' && e.op === 'and' ? [...termsOf(e.a), ...termsOf(e.b)] : [e]
 
 /** Whether a condition is about the threads of a row alone: a row that runs a loop needs no other to be in range. */
 const ofLanes = (cond: Expr): boolean =>
-  termsOf(cond).every(
+  conjuncts(cond).every(
     (c) => !someExpr(c, (x) => x.kind === 'builtin' && x.axis.startsWith('thread') && x.axis !== 'thread.x'),
   )
 

@@ -11,7 +11,7 @@
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
 import { when } from '../ir/build.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
-import { all, type Expr, eq, int, mod, variable } from '../ir/expr.ts'
+import { all, conjuncts, type Expr, eq, int, mod, variable } from '../ir/expr.ts'
 import { freeVars, mentions, substitute } from '../ir/expr-tree.ts'
 import { divisorOfTerms, divisorsOf, factsOf, gcd } from '../ir/facts.ts'
 import { keyOf } from '../ir/keys.ts'
@@ -178,7 +178,7 @@ class Versions {
     if (open.length === 0 || last.some((c) => !c)) return s
     const [only] = s.body
     if (s.body.length !== 1 || only?.kind !== 'if') return s
-    const rest = termsOf(only.cond).filter((c) => !open.includes(c))
+    const rest = conjuncts(only.cond).filter((c) => !open.includes(c))
     const body = rest.length > 0 ? [stmt({ ...only, cond: all(rest) })] : only.then
     return when(all(last as Expr[]), copyOf([stmt<For>({ ...s, body })], this.#names), [s])
   }
@@ -225,11 +225,8 @@ function neighbours(index: Expr, loop: For): Linear | undefined {
 /** What lanes have to ask: the terms of the condition that is all of the loop's body. */
 function conditionsOn(loop: For): readonly Expr[] {
   const [only] = loop.body
-  return only?.kind === 'if' ? termsOf(only.cond).filter((c) => mentions(c, loop.var)) : []
+  return only?.kind === 'if' ? conjuncts(only.cond).filter((c) => mentions(c, loop.var)) : []
 }
-
-const termsOf = (e: Expr): readonly Expr[] =>
-  e.kind === 'binary' && e.op === 'and' ? [...termsOf(e.a), ...termsOf(e.b)] : [e]
 
 /** Whether it says the same of `width` lanes: `x + lane < d` where the width divides x and d. */
 function isSettled(c: Expr, loop: For, width: number, known: Facts): boolean {

@@ -1,6 +1,6 @@
 /** The conditions a statement stands under, and which of them can be said again outside of some loops. */
 import { writesOf } from '../ir/accesses.ts'
-import { all, type Expr, not } from '../ir/expr.ts'
+import { all, conjuncts, type Expr, not } from '../ir/expr.ts'
 import { freeVars, someExpr } from '../ir/expr-tree.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf } from '../ir/tree.ts'
@@ -50,6 +50,3 @@ export function hoistable(
     return kept.length > 0 ? [{ cond: all(kept), absent }] : []
   })
 }
-
-const conjuncts = (e: Expr): readonly Expr[] =>
-  e.kind === 'binary' && e.op === 'and' ? [...conjuncts(e.a), ...conjuncts(e.b)] : [e]

@@ -1,11 +1,7 @@
 /** Products on tensor cores: what can be run here is; the texts of the others compile. */
 import { expect, test } from 'vitest'
-import { bindInputs } from '../../src/bind/index.ts'
-import type { Inputs } from '../../src/bind/types.ts'
-import { decoder } from '../../src/formats/values.ts'
-import { evaluate } from '../../src/ir/evaluate.ts'
-import { interpret } from '../../src/ir/interpret.ts'
-import { coords, dense, type Kernel, load } from '../../src/node.ts'
+import { coords, dense, load } from '../../src/node.ts'
+import { interpreted } from '../support/interpreted.ts'
 import { integers, type KernelCase, kernelSuite, matrix, type Pattern, patterns } from '../support/kernels.ts'
 
 kernelSuite({
@@ -210,21 +206,3 @@ test.each([
     for (let f = 0; f < d; f++) expected[i * d + f]! += A[e]! * B[columns[e]! * d + f]!
   expect(C).toEqual(expected)
 })
-
-/** What is in memory after the loops, whose outputs begin as NaN. */
-function interpreted({ compilation }: Kernel, inputs: Inputs): ReadonlyMap<string, readonly number[]> {
-  const bound = bindInputs(compilation.kernel, inputs)
-  const memory = new Map(
-    compilation.loops.buffers.map((buffer) => {
-      const values = bound.arrays.get(buffer.name)
-      const read = decoder(buffer.dtype)
-      const count = buffer.shape.reduce((k, e) => k * evaluate(e, bound.params), 1)
-      return [
-        buffer.name,
-        values ? Array.from(values, (x) => (read ? read(x) : x)) : Array<number>(count).fill(Number.NaN),
-      ]
-    }),
-  )
-  interpret(compilation.loops, memory, bound.params, 'backward')
-  return memory
-}

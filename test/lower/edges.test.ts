@@ -5,13 +5,11 @@
 import { readFileSync } from 'node:fs'
 import { fc } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
-import { bindInputs, type Inputs } from '../../src/bind/index.ts'
-import { decoder } from '../../src/formats/values.ts'
-import { evaluate } from '../../src/ir/evaluate.ts'
+import type { Inputs } from '../../src/bind/index.ts'
 import { add, type Expr, int, load as loadOf, lt, mul, variable } from '../../src/ir/expr.ts'
 import { protectedRead } from '../../src/ir/instr-fill.ts'
-import { interpret } from '../../src/ir/interpret.ts'
 import { coords, dense, type Kernel, load } from '../../src/node.ts'
+import { interpreted } from '../support/interpreted.ts'
 import { nvcc } from '../support/kernels.ts'
 import { noNvcc } from '../support/nvcc.ts'
 import { refusal } from '../support/refusal.ts'
@@ -204,24 +202,6 @@ test.each([
     if (!noNvcc) expect(nvcc(k.emit('cuda').map((t) => t.text))).toBe('')
   },
 )
-
-/** What is in memory after the loops, whose outputs begin as NaN. */
-function interpreted({ compilation }: Kernel, inputs: Inputs): ReadonlyMap<string, readonly number[]> {
-  const bound = bindInputs(compilation.kernel, inputs)
-  const memory = new Map(
-    compilation.loops.buffers.map((buffer) => {
-      const values = bound.arrays.get(buffer.name)
-      const read = decoder(buffer.dtype)
-      const count = buffer.shape.reduce((k, e) => k * evaluate(e, bound.params), 1)
-      return [
-        buffer.name,
-        values ? Array.from(values, (x) => (read ? read(x) : x)) : Array<number>(count).fill(Number.NaN),
-      ]
-    }),
-  )
-  interpret(compilation.loops, memory, bound.params, 'backward')
-  return memory
-}
 
 const gemm = (await load('kernels/gemm-f16.spt')).kernel('gemm_f16')
 

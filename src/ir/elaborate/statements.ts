@@ -3,7 +3,7 @@ import { unreachable } from '../../ast/diagnostic.ts'
 import type * as Ast from '../../ast/nodes.ts'
 import { isStored, parentOf } from '../axis.ts'
 import type { Dtype } from '../dtype.ts'
-import { cast, type Expr, type Load } from '../expr.ts'
+import { cast, conjuncts, type Expr, type Load } from '../expr.ts'
 import { BUILTIN_REDUCERS, builtinMonoid, isBuiltinReducer, type Monoid } from '../monoid.ts'
 import type { Iter, Iteration, Stmt1 } from '../stage1.ts'
 import { type Declared, declare } from './declared.ts'
@@ -103,9 +103,7 @@ export function elaborateIteration(d: Declared, s: Ast.Iterate, outer: Scope): I
 function conditions(d: Declared, e: Ast.Expr, scope: Scope): readonly Expr[] | null {
   const t = elaborateExpr(e, bodyNames(d, scope), d.report)
   const cond = t && truth(t, e.span, d.report)
-  const split = (c: Expr): Expr[] =>
-    c.kind === 'binary' && c.op === 'and' ? [...split(c.a), ...split(c.b)] : [c]
-  return cond && split(cond)
+  return cond && conjuncts(cond)
 }
 
 /** The names an iterator brings: its own, or those of the members of a fused axis. */
