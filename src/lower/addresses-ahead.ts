@@ -4,9 +4,9 @@
  */
 import { renameBound } from '../ir/bindings.ts'
 import { local, store, when, whenAll } from '../ir/build.ts'
-import { conjuncts, type Expr, int, type Load, load, lt, variable } from '../ir/expr.ts'
+import { conjuncts, type Expr, int, type Load, load, lt, not, variable } from '../ir/expr.ts'
 import { children, freeVars, mentions, someExpr, substitute } from '../ir/expr-tree.ts'
-import { keyOf } from '../ir/keys.ts'
+import { keyOf, sameExpr } from '../ir/keys.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, rewriteStmts, stmt } from '../ir/tree.ts'
 import type { Names } from './names.ts'
@@ -26,28 +26,38 @@ interface Address {
   readonly load: Load
   /** The loops of the copy that it changes with. */
   readonly loops: readonly For[]
+  /** It is read where all conditions of one of these hold: there it is in range. */
+  readonly cases: readonly (readonly Expr[])[]
+}
+
+/** A load that a copy evaluates: the loops around, and what is known to hold by then. */
+interface Use {
+  readonly load: Load
+  readonly path: readonly For[]
   readonly conditions: readonly Expr[]
 }
 
 /**
- * `copies` are those that an iteration of `loop` starts, for the iteration `ahead` of it. `stable` says which buffers
- * the loop does not change.
+ * `copies` are those that an iteration of `loop` starts, for the iteration `ahead` of it, where `known` holds. `stable`
+ * says which buffers the loop does not change.
  */
 export function addressesAhead(
   copies: Body,
   loop: For,
   ahead: Expr,
+  known: readonly Expr[],
   stable: (buffer: string) => boolean,
   names: Names,
 ): AddressesAhead {
-  const found = new Map<string, Address | undefined>()
-  for (const s of copies)
-    collect(s, [], [], (a, path, conditions) => {
-      const key = keyOf(a)
-      if (!found.has(key) && stable(a.buffer) && mentions(a, loop.var))
-        found.set(key, address(a, path, conditions))
-    })
-  const kept = [...found].flatMap(([key, a]) => (a ? [{ key, ...a, held: registersFor(a, names) }] : []))
+  const uses = new Map<string, Use[]>()
+  visitUses(copies, known, (u, ofAddress) => {
+    if (ofAddress && mentions(u.load, loop.var)) uses.set(keyOf(u.load), [])
+  })
+  visitUses(copies, known, (u) => uses.get(keyOf(u.load))?.push(u))
+  const kept = [...uses].flatMap(([key, list]) => {
+    const a = addressOf(list, stable)
+    return a ? [{ key, ...a, held: registersFor(a, names) }] : []
+  })
   if (kept.length === 0) return { copies, held: [], fill: () => [] }
   const by = new Map(kept.map((k) => [k.key, k]))
   const over = new Set(kept.flatMap((k) => k.loops.map((l) => l.var)))
@@ -62,10 +72,10 @@ export function addressesAhead(
     const now = new Map<string, Expr>([[loop.var, at]])
     const within = lt(substitute(ahead, now), loop.extent)
     return kept.map((k): Stmt => {
-      const held = whenAll(k.conditions, [store(k.held.name, placeIn(k.loops), k.load)])
+      const held = store(k.held.name, placeIn(k.loops), k.load)
       const nest = k.loops.reduceRight<Body>(
         (inner, l) => [unrolled({ ...l, guards: [], body: inner })],
-        held,
+        k.cases.flatMap((conditions) => whenAll(conditions, [held])),
       )
       const rename = new Map(k.loops.map((l) => [l.var, names.fresh(l.var)]))
       const moved = rewriteStmts(renameBound(nest, rename), {
@@ -90,31 +100,88 @@ const registersFor = (a: Address, names: Names): Buffer =>
     a.loops.map((l) => l.extent),
   )
 
-type Visit = (a: Load, path: readonly For[], conditions: readonly Expr[]) => void
+type Visit = (u: Use, ofAddress: boolean) => void
 
-/** The loads in addresses of loads, with the loops and conditions of the copy around them. */
-function collect(s: Stmt, path: readonly For[], conditions: readonly Expr[], visit: Visit): void {
+/** Every load of the copies, in the order they are evaluated in; `ofAddress`: a stored value is loaded from there. */
+function visitUses(copies: Body, known: readonly Expr[], visit: Visit): void {
+  for (const s of copies) visitStmt(s, [], known, visit)
+}
+
+function visitStmt(s: Stmt, path: readonly For[], known: readonly Expr[], visit: Visit): void {
+  const bodies = (list: Body, around: readonly For[], conditions: readonly Expr[]): void => {
+    for (const x of list) visitStmt(x, around, conditions, visit)
+  }
   if (s.kind === 'for') {
+    visitExpr(s.extent, path, known, 0, visit)
     const inner = [...path, s]
-    for (const x of s.body) collect(x, inner, [...conditions, ...s.guards], visit)
+    const all = visitTerms(s.guards, inner, known, visit)
+    bodies(s.body, inner, all)
   } else if (s.kind === 'if') {
-    const both = conjuncts(s.cond)
-    for (const x of s.then) collect(x, path, [...conditions, ...both], visit)
-  } else if (s.kind === 'store')
-    for (const e of exprsOf(s))
-      loadsOf(e, (l) => {
-        for (const x of l.index) loadsOf(x, (a) => visit(a, path, conditions))
-      })
+    bodies(s.then, path, visitTerms(conjuncts(s.cond), path, known, visit))
+    bodies(s.else, path, [...known, not(s.cond)])
+  } else for (const e of exprsOf(s)) visitExpr(e, path, known, s.kind === 'store' ? 2 : 0, visit)
 }
 
-/** The outermost loads of an expression. */
-function loadsOf(e: Expr, visit: (l: Load) => void): void {
-  if (e.kind === 'load') visit(e)
-  else for (const c of children(e)) loadsOf(c, visit)
+/** Each condition is evaluated where those before it hold; all of them, after that. */
+function visitTerms(
+  terms: readonly Expr[],
+  path: readonly For[],
+  known: readonly Expr[],
+  visit: Visit,
+): readonly Expr[] {
+  let all = known
+  for (const c of terms) {
+    visitExpr(c, path, all, 0, visit)
+    all = [...all, c]
+  }
+  return all
 }
 
-/** What one address needs; nothing where it is not known to be in range without what other loops decide. */
-function address(a: Load, path: readonly For[], conditions: readonly Expr[]): Address | undefined {
+/** `depth`: 2 in a stored value, 1 in the address of an outermost load there, 0 elsewhere. */
+function visitExpr(e: Expr, path: readonly For[], known: readonly Expr[], depth: number, visit: Visit): void {
+  const go = (x: Expr, conditions = known): void => visitExpr(x, path, conditions, depth, visit)
+  if (e.kind === 'select') {
+    go(e.cond)
+    go(e.then, [...known, e.cond])
+    go(e.else, [...known, not(e.cond)])
+  } else if (e.kind === 'binary' && (e.op === 'and' || e.op === 'or')) {
+    go(e.a)
+    go(e.b, [...known, e.op === 'and' ? e.a : not(e.a)])
+  } else if (e.kind === 'load') {
+    visit({ load: e, path, conditions: known }, depth === 1)
+    for (const x of e.index) visitExpr(x, path, known, Math.max(0, depth - 1), visit)
+  } else for (const x of children(e)) go(x)
+}
+
+/** What holds one address for all of its uses; nothing where that takes more than a thread can load ahead. */
+function addressOf(uses: readonly Use[], stable: (buffer: string) => boolean): Address | undefined {
+  const found = uses.map((u) => address(u, stable))
+  const [first] = found
+  if (!first) return undefined
+  const cases = new Map<string, readonly Expr[]>()
+  for (const a of found) {
+    if (a?.loops.length !== first.loops.length || a.loops.some((l, k) => !sameLoop(l, first.loops[k]!)))
+      return undefined
+    cases.set([...new Set(a.conditions.map(keyOf))].sort().join(), a.conditions)
+  }
+  const holds = (a: readonly Expr[], b: readonly Expr[]): boolean =>
+    a.every((c) => b.some((d) => keyOf(c) === keyOf(d)))
+  const all = [...cases.values()]
+  return {
+    load: first.load,
+    loops: first.loops,
+    cases: all.filter((b) => !all.some((a) => a !== b && holds(a, b))),
+  }
+}
+
+const sameLoop = (a: For, b: For): boolean =>
+  a.var === b.var && sameExpr(a.extent, b.extent) && a.mode.kind === b.mode.kind
+
+/** What one use needs; nothing where it is not known to be in range without what other loops decide. */
+function address(
+  { load: a, path, conditions }: Use,
+  stable: (buffer: string) => boolean,
+): { readonly load: Load; readonly loops: readonly For[]; readonly conditions: readonly Expr[] } | undefined {
   const byThread = [a, ...conditions].some((e) => someExpr(e, (x) => x.kind === 'builtin'))
   const loops = path.filter((l) => mentions(a, l.var) || (byThread && l.cooperative))
   const size = loops.reduce((n, l) => n * (l.extent.kind === 'const' ? l.extent.value : Infinity), 1)
@@ -127,5 +194,7 @@ function address(a: Load, path: readonly For[], conditions: readonly Expr[]): Ad
     if (!vars.some((v) => others.some((l) => l.var === v))) kept.push(c)
     else if (vars.some((v) => own.has(v))) return undefined
   }
-  return { load: a, loops, conditions: kept }
+  const moves = (e: Expr): boolean =>
+    someExpr(e, (x) => (x.kind === 'load' || x.kind === 'search') && !stable(x.buffer))
+  return [a, ...kept].some(moves) ? undefined : { load: a, loops, conditions: kept }
 }

@@ -19,12 +19,15 @@
  * What threads copied in groups they see of each other after they met once more, at the end of the round.
  */
 
+import { fail } from '../ast/diagnostic.ts'
 import { writesOf } from '../ir/accesses.ts'
 import { boundVarsOf, renameBound } from '../ir/bindings.ts'
+import { whenAll } from '../ir/build.ts'
 import { copiesIn } from '../ir/copies.ts'
 import { add, bool, type Expr, int, load, lt, mod, variable } from '../ir/expr.ts'
+import { substitute } from '../ir/expr-tree.ts'
 import { commitOf, type Instr, kindOf, waitOf } from '../ir/instr.ts'
-import type { Buffer, For, If, Kernel2, Stmt, Store } from '../ir/loops.ts'
+import type { Buffer, For, Kernel2, Stmt, Store } from '../ir/loops.ts'
 import { printBody } from '../ir/print2.ts'
 import { type Body, bodiesOf, type Rewriter, rewriteStmts, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { addressesAhead } from './addresses-ahead.ts'
@@ -84,6 +87,7 @@ function expand(loop: For, stages: number, top: Stmt, memory: ReadonlySet<string
     .filter((i) => i.asynchronous?.counted)
     .map((i) => {
       const own = statements.filter((s) => asynchronousIn([s]).some((x) => sameKind(x, i)))
+      if (loop.guards.length > 0) refuseConditions(loop, i)
       return new Counted(i, own, stages, loop, top, names, alikeIn(own, loop, top, memory))
     })
   const groups = kinds.filter((i) => !i.asynchronous?.counted)
@@ -91,10 +95,10 @@ function expand(loop: For, stages: number, top: Stmt, memory: ReadonlySet<string
   const distance = stages - 1
   const commit = groups.map(commitOf)
   const wait = groups.map((i) => waitOf(i, distance - 1))
+  const guardsAt = (iteration: Expr): readonly Expr[] =>
+    loop.guards.map((g) => substitute(g, new Map([[loop.var, iteration]])))
   const when = (iteration: Expr, body: Body): Body =>
-    body.length === 0
-      ? []
-      : [stmt<If>({ kind: 'if', cond: lt(iteration, loop.extent), then: body, else: [] })]
+    body.length === 0 ? [] : whenAll([lt(iteration, loop.extent), ...guardsAt(iteration)], body)
   const started = (iteration: Expr, body: Body): Body => [
     ...counted.flatMap((c) => [c.expect(iteration), ...c.release(iteration)]),
     ...counted.reduce((b, c) => c.start(b, iteration), body),
@@ -108,8 +112,9 @@ function expand(loop: For, stages: number, top: Stmt, memory: ReadonlySet<string
   const ahead = add(now, int(distance))
   const written = writesOf(loop.body)
   const stable = (b: string): boolean => !written.has(b) && !memory.has(b)
-  const addresses = addressesAhead(at(ahead), loop, ahead, stable, names)
-  const moved = addresses.copies.map((s) => halves(s, names))
+  const later = at(ahead)
+  const addresses = addressesAhead(later, loop, ahead, guardsAt(ahead), stable, names)
+  const moved = addresses.copies.map((s, k) => halves(s, later[k]!, names))
   const start = [
     ...when(
       ahead,
@@ -123,7 +128,7 @@ function expand(loop: For, stages: number, top: Stmt, memory: ReadonlySet<string
   ]
   const compute = [
     ...counted.map((c) => c.wait(now)),
-    ...inStage(rest, staged, mod(now, int(stages))),
+    ...whenAll(loop.guards, inStage(rest, staged, mod(now, int(stages)))),
     ...(chain ? [commitOf(chain), waitOf(chain, 1), MEET] : []),
   ]
   const body = [
@@ -138,6 +143,7 @@ function expand(loop: For, stages: number, top: Stmt, memory: ReadonlySet<string
     stmt<For>({
       ...loop,
       mode: serial,
+      guards: [],
       body: [
         ...moved.flatMap((m) => (m.held ? [stmt<Stmt>({ kind: 'alloc', buffer: m.held })] : [])),
         // Computing that does not wait for itself starts first.
@@ -155,6 +161,16 @@ function expand(loop: For, stages: number, top: Stmt, memory: ReadonlySet<string
   ]
   return { body, entries: counted.flatMap((c) => c.entry) }
 }
+
+/** Rounds that are left out are not counted, and whoever waits for one would wait for another. */
+const refuseConditions = (loop: For, instr: Instr): never =>
+  fail({
+    code: 'schedule/conditional-rounds',
+    message: `iterations of ${loop.name} run under conditions, and ${instr.name} counts what all of them copy`,
+    ...(loop.span ? { span: loop.span } : {}),
+    expected: 'a pipelined loop all iterations of which run',
+    hint: 'copy by threads, or by an instruction that is waited for in groups',
+  })
 
 /** The accesses to `buffers`, in one of their stages. */
 const inStage = (body: Body, buffers: ReadonlySet<string>, stage: Expr): Body =>
@@ -195,7 +211,8 @@ interface Halves {
   readonly held?: Buffer
 }
 
-function halves(copy: Stmt, names: Names): Halves {
+/** `plain` is the copy with addresses that stay what they are until it ends. */
+function halves(copy: Stmt, plain: Stmt, names: Names): Halves {
   const shape = heldShape(copy)
   if (!shape) return { start: copy }
   const to = firstStore(copy)!
@@ -208,9 +225,9 @@ function halves(copy: Stmt, names: Names): Halves {
     fill: 0,
     accumulate: to.value.dtype,
   })
-  const rename = new Map([...boundVarsOf([copy])].map((v) => [v, names.fresh(v)]))
+  const rename = new Map([...boundVarsOf([plain])].map((v) => [v, names.fresh(v)]))
   const start = eachStore(copy, [], (s, at) => stmt({ ...s, buffer: held.name, index: at }))
-  const end = eachStore(renameBound([copy], rename)[0]!, [], (s, at) =>
+  const end = eachStore(renameBound([plain], rename)[0]!, [], (s, at) =>
     stmt({ ...s, value: load(held.name, at, held.dtype) }),
   )
   return { start, end: withoutChoice(end), held }

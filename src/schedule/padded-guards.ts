@@ -3,7 +3,7 @@
  * elements of a local buffer that nothing reads.
  */
 import { accessesOf } from '../ir/accesses.ts'
-import { constant, type Expr, type Load, sub } from '../ir/expr.ts'
+import { constant, type Expr, type Load, sub, variable } from '../ir/expr.ts'
 import { children, freeVars, rewriteExpr, substitute } from '../ir/expr-tree.ts'
 import { coordinateName } from '../ir/instr.ts'
 import { keyOf } from '../ir/keys.ts'
@@ -80,9 +80,15 @@ const onlyLoopsAround = (loop: For, s: Stmt): boolean => {
   return loop.body.length === 1 && (only === s || (only?.kind === 'for' && onlyLoopsAround(only, s)))
 }
 
-/** A condition as a text, equal for equal bounds however they are written. */
-const textOf = (g: Expr): string =>
-  g.kind === 'binary' && g.op === 'lt' ? `0 < ${linearKey(linear(sub(g.b, g.a)))}` : keyOf(g)
+/** A condition as a text, equal for equal bounds however they and the addresses in them are written. */
+function textOf(condition: Expr): string {
+  const g = rewriteExpr(condition, (e) =>
+    e.kind === 'load'
+      ? variable(`${e.buffer}[${e.index.map((x) => linearKey(linear(x))).join(', ')}]`, e.dtype)
+      : undefined,
+  )
+  return g.kind === 'binary' && g.op === 'lt' ? `0 < ${linearKey(linear(sub(g.b, g.a)))}` : keyOf(g)
+}
 
 /** Where the guard fails, all values are the reducer's identity: what is read then is padding. */
 function isIdle(guard: Expr, s: Reduce, local: ReadonlyMap<string, Buffer>): boolean {
