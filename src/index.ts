@@ -1,7 +1,8 @@
 /** sparsetile in any JavaScript host: programs from text, the cpu device, the browser's GPU. */
-import { isPath, parseProgram, readProgram, type SptProgram } from './api/program.ts'
+import { loadWith, type SptProgram } from './api/program.ts'
 import { fail } from './ast/diagnostic.ts'
-import type { ReadText } from './ast/resolve-imports.ts'
+import { type ReadText, refuseImport } from './ast/resolve-imports.ts'
+import { inPackage } from './ast/resolve-path.ts'
 import { createCpuDevice } from './runtime/cpu.ts'
 import type { Device } from './runtime/device.ts'
 import { createWebGpuDevice } from './runtime/webgpu.ts'
@@ -58,18 +59,27 @@ export { type Measurement, type MeasureOptions, measure } from './runtime/measur
 export type { Verification } from './verify.ts'
 
 /**
- * Loads a program: its text, or a path that `read` (default: `fetch`) gives the text of.
+ * Loads a program: its text, or a path that `read` (default: `fetch`) gives the text of. What it imports comes through
+ * `read` too, files of the package (`sparsetile/…`) among it; without one a text imports nothing.
  * @throws SptError with every error found; `render` prints it
  */
 export async function load(
   textOrPath: string,
   options: { readonly read?: ReadText; readonly name?: string } = {},
 ): Promise<SptProgram> {
-  if (!isPath(textOrPath)) return parseProgram(textOrPath, options.name)
-  return readProgram(textOrPath, options.read ?? fetchText)
+  return loadWith(textOrPath, options.name, {
+    files: options.read ?? fetchText,
+    imports: options.read ?? (async (path) => refuseImport(path)),
+  })
 }
 
 async function fetchText(path: string): Promise<string> {
+  if (inPackage(path))
+    fail({
+      code: 'import/unreadable',
+      message: `\`${path}\` is a file of the package, and a browser does not know where that lies`,
+      hint: 'give load a reader: load(text, { read })',
+    })
   const response = await fetch(path)
   if (!response.ok) throw new Error(`${response.status} ${response.statusText}`)
   return response.text()

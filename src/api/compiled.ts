@@ -17,6 +17,7 @@ import type { Measurement, MeasureOptions } from '../runtime/measure.ts'
 import { type Verification, verify } from '../verify.ts'
 import { checkTensor, expectArgument, isRecord, isTyped, numbersOf } from './check.ts'
 import type { Chosen } from './decide.ts'
+import { Handle } from './handle.ts'
 import { type RunInputs, valuesIn } from './inputs.ts'
 import { type Bindable, dtypeOf } from './tensors.ts'
 
@@ -25,7 +26,7 @@ export type { RunInputs } from './inputs.ts'
 export const isBound = (x: RunInputs | Bound): x is Bound => isRecord(x) && 'storages' in x
 
 /** A kernel compiled for a device, under one schedule or several of which each binding chooses. */
-export abstract class CompiledKernel {
+export abstract class CompiledKernel extends Handle {
   /** @throws SptError `choose/open` where each binding chooses the schedule */
   abstract get compilation(): Compilation
   /** @throws SptError as `compilation` */
@@ -99,13 +100,14 @@ export class CompiledSchedule extends CompiledKernel {
   }
 }
 
-export class PreparedKernel {
+export class PreparedKernel extends Handle {
   readonly kernel: CompiledKernel
   readonly executable: Executable
   /** Which schedule was chosen, and why; `null` where there was no choice. */
   readonly choice: Chosen | null
 
   constructor(kernel: CompiledKernel, executable: Executable, choice: Chosen | null = null) {
+    super()
     this.kernel = kernel
     this.executable = executable
     this.choice = choice

@@ -20,6 +20,7 @@ import { parseFormatExpression } from '../ir/elaborate/index.ts'
 import { variable } from '../ir/expr.ts'
 import { type AnyFormat, type Instance, type OrderedFormat, ofOrder } from '../ir/format.ts'
 import { checkTensor, coordinatesOf, expectArgument, isRecord, isTyped } from './check.ts'
+import { Handle } from './handle.ts'
 import type { Bindable } from './tensors.ts'
 
 /** Lists (ascending boundaries of segments) and sets (tensors whose coordinates count) by name. */
@@ -39,11 +40,12 @@ export interface ConvertedPart {
 }
 
 /** A tensor in a format. */
-export class ConvertedTensor {
+export class ConvertedTensor extends Handle {
   readonly #stored: StoredParts
   #parts: readonly ConvertedPart[] | undefined
 
   constructor(stored: StoredParts) {
+    super()
     this.#stored = stored
   }
 
@@ -98,7 +100,7 @@ function partOf({ part, storage, values, tables }: StoredPart, { dtype }: Stored
 }
 
 /** A format or composition with its arguments; one over a list of dimensions is for tensors of any order. */
-export class SptFormat {
+export class SptFormat extends Handle {
   readonly #format: AnyFormat
   readonly #args: readonly (number | string)[]
   /** By the number of dimensions. */
@@ -106,6 +108,7 @@ export class SptFormat {
 
   /** @throws SptError `format/…` where arguments do not fit, or a description is wrong on a small sample */
   constructor(format: AnyFormat, args: readonly (number | string)[]) {
+    super()
     this.#format = format
     this.#args = args
     if (format.kind !== 'family') this.#of(format.over.length)

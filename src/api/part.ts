@@ -1,8 +1,9 @@
 /** One part of a tensor that is stored in several: its names, for steps that are made for each. */
 import type { Kernel1 } from '../ir/stage1.ts'
 import { axisOf, iterationsOver, labelled, type StoredPart } from '../schedule/parts.ts'
+import { Handle } from './handle.ts'
 
-export class Part {
+export class Part extends Handle {
   /** Unique among the parts; empty where there is one. */
   readonly label: string
   /** The buffer that stores it. */
@@ -15,6 +16,7 @@ export class Part {
   readonly #kernel: Kernel1
 
   constructor(kernel: Kernel1, part: StoredPart) {
+    super()
     const { label, buffer, formats } = part
     this.label = label
     this.buffer = buffer

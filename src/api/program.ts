@@ -1,20 +1,22 @@
 /** Programs: text or files, elaborated. */
-import { fail, SptError } from '../ast/diagnostic.ts'
+import { fail, type Source, SptError } from '../ast/diagnostic.ts'
 import type { Program as Parsed } from '../ast/program.ts'
-import { loadProgram, programOf, type ReadText } from '../ast/resolve-imports.ts'
+import { type Entry, loadProgram, programOf, type ReadText } from '../ast/resolve-imports.ts'
 import { type Elaborated, elaborate, type Family } from '../ir/elaborate/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
 import { expectArgument, show } from './check.ts'
 import { chooseFormat, SptFormat } from './format.ts'
+import { Handle } from './handle.ts'
 import { Kernel } from './kernel.ts'
 
-export class SptProgram {
+export class SptProgram extends Handle {
   readonly #e: Elaborated
   /** Sources by name, for rendering diagnostics. */
   readonly sources: Parsed['sources']
 
   constructor(parsed: Parsed) {
+    super()
     this.sources = parsed.sources
     try {
       this.#e = elaborate(parsed)
@@ -94,20 +96,33 @@ function examples<T extends { readonly name: string }>(families: ReadonlyMap<str
 }
 
 /** A program from its text alone. @throws SptError with every error found */
-export function parseProgram(text: string, name = 'text.spt'): SptProgram {
-  expectArgument(typeof text === 'string', 'a program', text, 'its text, or the path of a .spt file')
-  return new SptProgram(programOf({ name, text }))
-}
+export const parseProgram = (text: string, name?: string): SptProgram =>
+  new SptProgram(programOf(namedText(text, name)))
 
-/** A program from a file and what it imports, through a reader. */
-export const readProgram = async (path: string, read: ReadText): Promise<SptProgram> =>
+/** A program from a file, or a text with a name, and what it imports, through a reader. */
+export const readProgram = async (entry: Entry, read: ReadText): Promise<SptProgram> =>
   new SptProgram(
-    await loadProgram(path, async (file) => {
+    await loadProgram(entry, async (file) => {
       const text: unknown = await read(file)
       if (typeof text !== 'string') throw new Error(`the reader gave ${show(text)}, no text`)
       return text
     }),
   )
+
+/** `load` of each host: a path, or a text, which without a `name` is called `text.spt`. */
+export function loadWith(
+  textOrPath: string,
+  name: string | undefined,
+  read: { readonly files: ReadText; readonly imports: ReadText },
+): Promise<SptProgram> {
+  if (isPath(textOrPath)) return readProgram(textOrPath, read.files)
+  return readProgram(namedText(textOrPath, name), read.imports)
+}
+
+function namedText(text: string, name = 'text.spt'): Source {
+  expectArgument(typeof text === 'string', 'a program', text, 'its text, or the path of a .spt file')
+  return { name, text }
+}
 
 /** A single line that ends in `.spt` is a path; anything else is a program. */
 export const isPath = (s: string): boolean =>

@@ -7,10 +7,11 @@ import type { CacheScope, CopyLayout, LoopRef, LoopStep } from '../schedule/step
 import { expectArgument, isRecord } from './check.ts'
 import { instrOf, placeOf } from './declared.ts'
 import { chooseFormat } from './format.ts'
+import { Handle } from './handle.ts'
 import type { Surroundings } from './surroundings.ts'
 
 /** `K`: the kernel that a step gives. */
-export abstract class Steps<K> {
+export abstract class Steps<K> extends Handle {
   protected abstract get surroundings(): Surroundings
   /** Whether a step on loops has been applied, after which there are no coordinates. */
   protected abstract get onLoops(): boolean

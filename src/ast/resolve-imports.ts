@@ -1,10 +1,10 @@
 /** Text of several files → a program. Reading is the caller's: this runs in a browser as well. */
-import { type Diagnostic, type Source, type Span, SptError } from './diagnostic.ts'
+import { type Diagnostic, fail, type Source, type Span, SptError } from './diagnostic.ts'
 import { link } from './link.ts'
 import type { File } from './nodes.ts'
 import { parse } from './parse.ts'
 import type { Program } from './program.ts'
-import { resolvePath } from './resolve-path.ts'
+import { inPackage, PACKAGE, resolvePath } from './resolve-path.ts'
 
 /** Gives the text at a path that `resolvePath` made; rejects where there is none. */
 export type ReadText = (path: string) => Promise<string>
@@ -14,19 +14,26 @@ export interface Loaded {
   readonly sources: ReadonlyMap<string, Source>
 }
 
+/** A file's path, or a text: what it imports is relative to its name. */
+export type Entry = string | Source
+
+const pathOf = (entry: Entry): string => resolvePath('', typeof entry === 'string' ? entry : entry.name)
+
 /**
- * The entry file and all that it imports, by normalised path. Throws one `SptError` with the diagnostics of all files that
+ * The entry and all that it imports, by normalised path. Throws one `SptError` with the diagnostics of all files that
  * are missing or do not parse; its `sources` are those that could be read.
  */
-export async function loadFiles(entry: string, read: ReadText): Promise<Loaded> {
+export async function loadFiles(entry: Entry, read: ReadText): Promise<Loaded> {
   const files = new Map<string, File>()
   const sources = new Map<string, Source>()
   const problems: Diagnostic[] = []
-  const first = resolvePath('', entry)
+  const first = pathOf(entry)
   const seen = new Set([first])
   let wave: { readonly path: string; readonly span?: Span }[] = [{ path: first }]
   while (wave.length > 0) {
-    const texts = await Promise.allSettled(wave.map(async ({ path }) => read(path)))
+    const texts = await Promise.allSettled(
+      wave.map(async ({ path }) => (typeof entry !== 'string' && path === first ? entry.text : read(path))),
+    )
     const next: typeof wave = []
     wave.forEach(({ path, span }, k) => {
       const text = texts[k]!
@@ -56,29 +63,35 @@ export async function loadFiles(entry: string, read: ReadText): Promise<Loaded> 
   return { files, sources }
 }
 
+/** What is wrong with a path, at the import that names it. */
 function unreadable(path: string, span: Span | undefined, reason: unknown): readonly Diagnostic[] {
-  if (reason instanceof SptError) return reason.diagnostics
-  const why = reason instanceof Error ? reason.message : String(reason)
-  return [
-    {
-      code: 'import/unreadable',
-      message: `cannot read \`${path}\``,
-      ...(span && { span }),
-      notes: [why],
-      ...(span && { hint: 'paths are relative to the importing file' }),
-    },
-  ]
+  const why: readonly Diagnostic[] =
+    reason instanceof SptError
+      ? reason.diagnostics
+      : [
+          {
+            code: 'import/unreadable',
+            message: `cannot read \`${path}\``,
+            notes: [reason instanceof Error ? reason.message : String(reason)],
+          },
+        ]
+  return span ? why.map((d) => ({ hint: hintFor(path), ...d, span: d.span ?? span })) : why
 }
+
+const hintFor = (path: string): string =>
+  inPackage(path)
+    ? `what begins with ${PACKAGE} is in the package; a folder of that name is ./${PACKAGE}`
+    : 'paths are relative to the importing file'
 
 function withSources(error: SptError, sources: ReadonlyMap<string, Source>): SptError {
   error.sources ??= sources
   return error
 }
 
-/** Reads a program from its entry file. */
-export async function loadProgram(entry: string, read: ReadText): Promise<Program> {
+/** Reads a program from its entry. */
+export async function loadProgram(entry: Entry, read: ReadText): Promise<Program> {
   const { files, sources } = await loadFiles(entry, read)
-  return linked(resolvePath('', entry), files, sources)
+  return linked(pathOf(entry), files, sources)
 }
 
 /** A program of one text, which imports nothing. */
@@ -87,17 +100,21 @@ export function programOf(source: Source): Program {
   try {
     const file = parse(source)
     const [first] = file.imports
-    if (first)
-      throw new SptError({
-        code: 'import/unreadable',
-        message: `\`${first.path.value}\` cannot be imported into a text without a path`,
-        span: first.span,
-        hint: 'load the program from a file, or with a reader',
-      })
+    if (first) refuseImport(first.path.value, first.span)
     return linked(source.name, new Map([[source.name, file]]), sources)
   } catch (e) {
     throw e instanceof SptError ? withSources(e, sources) : e
   }
+}
+
+/** Of a text for which nobody reads files. */
+export function refuseImport(path: string, span?: Span): never {
+  return fail({
+    code: 'import/unreadable',
+    message: `\`${path}\` cannot be imported into a text without a path`,
+    ...(span && { span }),
+    hint: 'load the program from a file, or with a reader: load(text, { read })',
+  })
 }
 
 function linked(entry: string, files: Loaded['files'], sources: Loaded['sources']): Program {

@@ -1,10 +1,15 @@
 /** Paths between files, as text: no file system is asked. */
 
-const ROOTED = /^(?:[A-Za-z][A-Za-z0-9+.-]*:\/{0,2}|\/)/
+/** How a path begins that names a file of this package, wherever it is installed. */
+export const PACKAGE = 'sparsetile/'
+
+export const inPackage = (path: string): boolean => path.startsWith(PACKAGE)
+
+const ROOTED = new RegExp(`^(?:[A-Za-z][A-Za-z0-9+.-]*:/{0,2}|/|${PACKAGE})`)
 
 /**
- * The path that `path`, written in the file `from`, names. What begins with `/` or a scheme (`https:`, `std:`) is
- * taken as it is; anything else is relative to the folder of `from`.
+ * The path that `path`, written in the file `from`, names. What begins with `/`, a scheme (`https:`, `std:`) or
+ * `sparsetile/` is taken as it is; anything else is relative to the folder of `from`.
  */
 export function resolvePath(from: string, path: string): string {
   const base = ROOTED.test(path) ? '' : from.replaceAll('\\', '/').replace(/[^/]*$/, '')

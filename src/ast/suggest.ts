@@ -20,18 +20,27 @@ export function suggestion(
   return { title: 'known', text: unique.map((c) => `\`${c}\``).join(', ') }
 }
 
+/** From this many characters on, a name that stands in a candidate is taken for short of it, before a misspelling. */
+const SHORTENED = 3
+
 /** The candidates that are closest to `name`, all equally so, and close enough to be what was meant. */
 export function nearest(name: string, candidates: readonly string[]): readonly string[] {
   const limit = Math.max(1, Math.floor(name.length / 3))
   const near = [...new Set(candidates)]
     .filter((c) => c !== name)
-    .map((c) => ({ c, d: c.toLowerCase() === name.toLowerCase() ? 0 : distance(name, c, limit) }))
+    .map((c) => ({ c, d: apart(name, c, limit) }))
     .filter(({ d }) => d <= limit)
   const best = Math.min(...near.map(({ d }) => d))
   return near
     .filter(({ d }) => d === best)
     .map(({ c }) => c)
     .sort()
+}
+
+function apart(name: string, candidate: string, limit: number): number {
+  if (candidate.toLowerCase() === name.toLowerCase()) return 0
+  if (name.length >= SHORTENED && candidate.includes(name)) return 1 - name.length / candidate.length
+  return distance(name, candidate, limit)
 }
 
 /** Edits (insert, delete, replace, swap of neighbours) from `a` to `b`; more than `limit` is only known to be more. */

@@ -1,4 +1,6 @@
 /** `main`: the command without its process. */
+
+import { version } from '../io/package.ts'
 import { parseArgs } from './args.ts'
 import type { CommandSpec } from './command.ts'
 import { bench } from './commands/bench.ts'
@@ -14,7 +16,6 @@ import { EXIT, showFailure } from './failure.ts'
 import { helpOf, overview } from './help.ts'
 import type { Io } from './io.ts'
 import { misused } from './usage.ts'
-import { version } from './version.ts'
 
 const COMMANDS: readonly CommandSpec[] = [run, check, fmt, show, emit, explain, format, doctor, bench]
 

@@ -1,7 +1,13 @@
 #!/usr/bin/env node
-import { main } from './index.ts'
-import { processIo } from './io.ts'
+import { tooOld } from '../io/package.ts'
 
+const problem = tooOld()
+if (problem !== null) {
+  process.stderr.write(`spt: ${problem}\n`)
+  process.exit(1)
+}
+// Not before: what an old Node lacks fails as it is loaded.
+const [{ main }, { processIo }] = await Promise.all([import('./index.ts'), import('./io.ts')])
 const code = await main(process.argv.slice(2), processIo())
 // Some drivers keep the process alive; what was written has to arrive first.
 process.stdout.write('', () => process.stderr.write('', () => process.exit(code)))

@@ -7,6 +7,7 @@ import type { Kernel } from '../api/kernel.ts'
 import { readProgram, type SptProgram } from '../api/program.ts'
 import { fail, SptError } from '../ast/diagnostic.ts'
 import { guarded } from '../io/node.ts'
+import { placeOf } from '../io/package.ts'
 import type { DeviceKind } from '../runtime/device.ts'
 import type { Call } from './command.ts'
 import { checkNames, numbers } from './run/inputs.ts'
@@ -14,7 +15,7 @@ import { misused } from './usage.ts'
 
 /** The text of a program. Throws `SptError` `io/…`. */
 export async function readText(path: string): Promise<string> {
-  const text = await guarded(path, 'read', () => readFile(path, 'utf8'))
+  const text = await guarded(path, 'read', () => readFile(placeOf(path), 'utf8'))
   if (text.includes('\0'))
     fail({
       code: 'io/not-text',
@@ -26,17 +27,7 @@ export async function readText(path: string): Promise<string> {
 }
 
 /** Reads a program with what it imports. */
-export function loadFile(path: string): Promise<SptProgram> {
-  let entry = true
-  return readProgram(path, async (file) => {
-    // The parser of imports adds the place to plain errors.
-    const first = entry
-    entry = false
-    return readText(file).catch((error: SptError) => {
-      throw first ? error : new Error(error.diagnostics[0]!.message)
-    })
-  })
-}
+export const loadFile = (path: string): Promise<SptProgram> => readProgram(path, readText)
 
 /** Gives errors the texts of the program, so that their spans are shown. */
 export async function within<T>(program: SptProgram, work: () => T | Promise<T>): Promise<T> {

@@ -3,6 +3,7 @@ import type { Stats } from 'node:fs'
 import { type FileHandle, open, readdir, stat } from 'node:fs/promises'
 import { basename, dirname, extname } from 'node:path'
 import { type Diagnostic, fail, SptError } from '../ast/diagnostic.ts'
+import { placeOf } from './package.ts'
 import { type ByteSource, CHUNK_BYTES, type Chunks } from './source.ts'
 
 /** What a failed call of the file system means to the user. */
@@ -45,7 +46,7 @@ export async function guarded<T>(path: string, action: 'read' | 'write', work: (
 }
 
 async function missing(path: string): Promise<never> {
-  const neighbours = await readdir(dirname(path)).catch((): string[] => [])
+  const neighbours = await readdir(dirname(placeOf(path))).catch((): string[] => [])
   const candidates = neighbours.filter((n) => extname(n) === extname(path))
   return fail({
     code: 'io/not-found',
@@ -55,7 +56,7 @@ async function missing(path: string): Promise<never> {
 }
 
 async function regular(path: string): Promise<Stats> {
-  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+  const found = await stat(placeOf(path)).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return missing(path)
     throw error
   })
@@ -79,7 +80,7 @@ function handleSource(handle: FileHandle, path: string, size: number): ByteSourc
     return bytes.subarray(0, at)
   }
   return {
-    name: basename(path),
+    name: path,
     size,
     read: (start, end) => guarded(path, 'read', () => read(start, end)),
     async *stream() {
@@ -101,7 +102,7 @@ function handleSource(handle: FileHandle, path: string, size: number): ByteSourc
 export function withFile<T>(path: string, use: (source: ByteSource) => Promise<T>): Promise<T> {
   return guarded(path, 'read', async () => {
     const { size } = await regular(path)
-    const handle = await open(path, 'r')
+    const handle = await open(placeOf(path), 'r')
     try {
       return await use(handleSource(handle, path, size))
     } finally {

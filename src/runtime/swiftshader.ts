@@ -16,13 +16,18 @@ import {
 } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { basename, dirname, join } from 'node:path'
+import { basename, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { brotliDecompressSync } from 'node:zlib'
 
 const PACKAGE = '@sparticuz/chromium'
+/** 153 asks for Node 22.17; both carry the same files. */
+const KNOWN = Number(process.versions.node.split('.')[0]) < 23 ? '147' : '153'
+const INSTALL = `npm install ${PACKAGE}@${KNOWN}`
+const ARCHIVE = 'swiftshader.tar.br'
 const LOADER = 'libvulkan.so.1'
 const ICD = 'vk_swiftshader_icd.json'
+const MISFIT = 'holds no'
 const FILES = ['libvk_swiftshader.so', LOADER, ICD]
 
 /** Where the unpacked driver lies. */
@@ -58,11 +63,7 @@ function locate(): SwiftShader | Missing {
       hint: 'use a GPU, or the cpu device',
     }
   const archive = findArchive()
-  if (!archive)
-    return {
-      reason: `the npm package ${PACKAGE}, which carries a software driver, is not installed`,
-      hint: `npm install ${PACKAGE}`,
-    }
+  if ('reason' in archive) return archive
   const problems: string[] = []
   for (const base of cacheFolders(archive.path)) {
     try {
@@ -74,24 +75,49 @@ function locate(): SwiftShader | Missing {
   }
   return {
     reason: `SwiftShader of ${PACKAGE} could not be unpacked: ${problems.join('; ')}`,
-    hint: 'make the folder for temporary files writable',
+    hint: problems.some((p) => p.includes(MISFIT))
+      ? `the version that is known to work: ${INSTALL}`
+      : 'make the folder for temporary files writable',
   }
 }
 
-/** The package as seen from this file, then as seen from the current folder. */
-function findArchive(): { path: string; version: string } | undefined {
-  for (const from of [import.meta.url, pathToFileURL(join(process.cwd(), 'package.json')).href]) {
+interface Archive {
+  readonly path: string
+  readonly version: string
+}
+
+/**
+ * Where the package may lie, as seen from this file, then from the current folder. Its entry is not asked for: where
+ * that lies differs between versions, and some cannot be loaded by this Node. The archive serves every Node.
+ */
+const places = (): string[] =>
+  [import.meta.url, pathToFileURL(join(process.cwd(), 'package.json')).href].flatMap((from) =>
+    (createRequire(from).resolve.paths(PACKAGE) ?? []).map((modules) => join(modules, PACKAGE)),
+  )
+
+/** @param roots folders that the package may be */
+export function findArchive(roots: readonly string[] = places()): Archive | Missing {
+  const without: string[] = []
+  for (const root of roots) {
+    let version: string
     try {
-      const root = dirname(dirname(createRequire(from).resolve(PACKAGE)))
-      const path = join(root, 'bin', 'swiftshader.tar.br')
-      if (!existsSync(path)) continue
-      const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
-      return { path, version }
+      version = String(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).version)
     } catch {
-      // Not installed there.
+      continue
     }
+    const path = ['bin', 'bin/x64'].map((bin) => join(root, bin, ARCHIVE)).find(existsSync)
+    if (path) return { path, version }
+    without.push(`${version} in ${root}`)
   }
-  return undefined
+  if (without.length > 0)
+    return {
+      reason: `the npm package ${PACKAGE} is installed (${without.join('; ')}), but has no bin/${ARCHIVE}`,
+      hint: `the version that is known to work: ${INSTALL}`,
+    }
+  return {
+    reason: `the npm package ${PACKAGE}, which carries a software driver, is not installed`,
+    hint: INSTALL,
+  }
 }
 
 /** The cache beside the package, then one for temporary files that only this user can write. */
@@ -113,7 +139,7 @@ function unpack(archive: string, base: string, version: string): string {
     const entries = readTar(brotliDecompressSync(readFileSync(archive)))
     for (const name of FILES) {
       const bytes = entries.get(name)
-      if (!bytes) throw new Error(`${basename(archive)} holds no ${name}`)
+      if (!bytes) throw new Error(`${archive} ${MISFIT} ${name}`)
       writeFileSync(join(fresh, name), bytes)
     }
     chmodSync(fresh, 0o755)

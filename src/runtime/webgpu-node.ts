@@ -1,3 +1,4 @@
+/// <reference types="@webgpu/types" preserve="true" />
 /**
  * WebGPU in Node: Dawn, from the optional npm package `webgpu`, on the machine's GPU or, where there is none,
  * on SwiftShader. The environment variable `SPT_WEBGPU` chooses: `auto` (default), `hardware` (never the

@@ -1,3 +1,4 @@
+/// <reference types="@webgpu/types" preserve="true" />
 /**
  * The WebGPU device, for browsers (`navigator.gpu`) and for Node (`webgpu-node.ts` brings a `GPU`). Elements
  * narrower than 32 bits are stored as 32-bit words (`widen.ts`), f16 as it is where there is `shader-f16`; f64 does

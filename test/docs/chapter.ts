@@ -7,7 +7,7 @@
  *     ```text output-of=check   what that block prints; times are written `… ms`
  *     ![text](rows.svg)         a picture that a block writes
  */
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { inspect } from 'node:util'
@@ -70,7 +70,6 @@ export async function run(blocks: readonly Block[], wanted: readonly string[] = 
   const made = new Map<string, string>()
   const home = process.cwd()
   const folder = mkdtempSync(join(tmpdir(), 'spt-docs-'))
-  for (const shared of ['kernels', 'data']) cpSync(resolve(shared), join(folder, shared), { recursive: true })
   process.chdir(folder)
   try {
     let next = 0
@@ -111,7 +110,7 @@ async function programOf(blocks: readonly Block[]): Promise<(around: Around) => 
   const text = blocks
     .map((b, k) => (b.kind === 'ts' ? `await upTo(${k})\n${b.text}` : ''))
     .join('\n')
-    .replace(/^import (\{[^}]*\}) from 'sparsetile'$/gm, (_, names: string) => {
+    .replace(/^import (\{[^}]*\}) from 'sparsetile\/node'$/gm, (_, names: string) => {
       const values = names.replace(/\btype \w+,?/g, '').replaceAll(' as ', ': ')
       return `const ${values} = sparsetile`
     })

@@ -105,7 +105,7 @@ describe('write, then read, by ending', () => {
     await writeTensor(at('shape.npy'), dense)
     expect(await readTensor(at('shape.npy'), { shape: [2, 3] })).toEqual(dense)
     expect(await problem(() => readTensor(at('shape.npy'), { shape: [3, 2] }))).toBe(
-      'io/shape-mismatch: shape.npy has the shape 2 × 3',
+      `io/shape-mismatch: ${at('shape.npy')} has the shape 2 × 3`,
     )
   })
   test('what a format cannot hold is refused and leaves the file there is', async () => {
@@ -146,7 +146,7 @@ test('addresses are split off .npz names only', async () => {
   expect(await readTensor(`${at('x#1.npz')}#arr_0`)).toEqual(one)
   expect(await readTensor(at('x#1.npz'), { address: 'arr_0' })).toEqual(one)
   expect(await problem(() => readSparse(at('x#1.npz')))).toContain(
-    "io/unknown-array: x#1.npz has no array or matrix 'indptr'",
+    `io/unknown-array: ${at('x#1.npz')} has no array or matrix 'indptr'`,
   )
 })
 
@@ -249,7 +249,7 @@ describe('gzip', () => {
       )
     }
     expect(await problem(() => readTensor(put('text.mtx.gz', text)))).toContain(
-      'io/corrupt: text.mtx.gz: not whole and valid gzip data',
+      `io/corrupt: ${at('text.mtx.gz')}: not whole and valid gzip data`,
     )
   })
   test('a reader that stops early closes the source; errors of the source come through', async () => {

@@ -1,10 +1,10 @@
 import { cpus, totalmem } from 'node:os'
+import { version } from '../../io/package.ts'
 import { reportCuda } from '../../runtime/cuda/index.ts'
 import type { DeviceReport } from '../../runtime/device.ts'
 import { reportWebGpu } from '../../runtime/webgpu-node.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
-import { version } from '../version.ts'
 
 export const doctor: CommandSpec = {
   name: 'doctor',

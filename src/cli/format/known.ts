@@ -1,11 +1,11 @@
 /** The formats that a command line can name: those of the package, and those of files. */
 import { readdirSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import { chooseFormat, SptFormat } from '../../api/format.ts'
 import { type Source, SptError } from '../../ast/diagnostic.ts'
+import { PACKAGE } from '../../ast/resolve-path.ts'
+import { packageFolder } from '../../io/package.ts'
 import type { AnyFormat } from '../../ir/format.ts'
 import { loadFile } from '../program.ts'
-import { packageFolder } from '../version.ts'
 
 export interface KnownFormats {
   readonly formats: ReadonlyMap<string, AnyFormat>
@@ -28,11 +28,10 @@ export async function knownFormats(files: readonly string[]): Promise<KnownForma
 function packaged(): string[] {
   const root = packageFolder()
   if (root === null) return []
-  const folder = new URL('kernels/', root)
-  return readdirSync(folder)
+  return readdirSync(new URL('kernels/', root))
     .filter((name) => /^formats.*\.spt$/.test(name))
     .toSorted()
-    .map((name) => fileURLToPath(new URL(name, folder)))
+    .map((name) => `${PACKAGE}kernels/${name}`)
 }
 
 /** The format that a text stands for, as after `as` in a schedule. */

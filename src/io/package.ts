@@ -1,0 +1,66 @@
+/** The package that this file is part of, and what paths into it (`sparsetile/kernels/…`) name. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { fail } from '../ast/diagnostic.ts'
+import { inPackage, PACKAGE, resolvePath } from '../ast/resolve-path.ts'
+
+interface Package {
+  /** A URL that ends in a slash. */
+  readonly folder: URL
+  readonly version: string
+  /** The oldest Node that it runs on: `20.19`. */
+  readonly node: string
+}
+
+/** Looked for upwards, since the sources and what is built from them lie at different depths. */
+function find(): Package | null {
+  for (let folder = new URL('.', import.meta.url); ; folder = new URL('..', folder)) {
+    try {
+      const { name, version, engines } = JSON.parse(
+        readFileSync(new URL('package.json', folder), 'utf8'),
+      ) as { name?: string; version?: string; engines?: { node?: string } }
+      if (`${name}/` === PACKAGE && version)
+        return { folder, version, node: engines?.node?.replace(/^>=/, '') ?? '' }
+    } catch {
+      // Not in this folder.
+    }
+    if (folder.pathname === '/' || new URL('..', folder).href === folder.href) return null
+  }
+}
+
+let found: Package | null | undefined
+function installed(): Package | null {
+  found ??= find()
+  return found
+}
+
+export const version = (): string => installed()?.version ?? 'of an unknown version'
+
+/** Where what comes with the package lies; `null` where it cannot be found. */
+export const packageFolder = (): URL | null => installed()?.folder ?? null
+
+/**
+ * Where the file lies that a path names: `sparsetile/…` in the package, anything else as it is.
+ * @throws SptError `io/no-package`
+ */
+export function placeOf(path: string): string {
+  if (!inPackage(path)) return path
+  const folder = packageFolder()
+  if (!folder)
+    return fail({
+      code: 'io/no-package',
+      message: `'${path}' is a file of the package, whose folder cannot be found from here`,
+      hint: 'where a bundler has moved the code, give load a reader',
+    })
+  return join(fileURLToPath(folder), resolvePath('', path).slice(PACKAGE.length))
+}
+
+/** Why this Node is too old for the package; `null` where it is not. */
+export function tooOld(running = process.versions.node): string | null {
+  const least = installed()?.node ?? ''
+  const [have, need] = [running, least].map((v) => v.split('.').map(Number)) as [number[], number[]]
+  const at = need.findIndex((n, k) => (have[k] ?? 0) !== n)
+  if (at < 0 || (have[at] ?? 0) > need[at]!) return null
+  return `this is Node ${running}, and sparsetile needs ${least} or newer`
+}
