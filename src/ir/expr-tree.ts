@@ -105,3 +105,21 @@ export function freeVars(e: Expr): ReadonlySet<string> {
 }
 
 export const mentions = (e: Expr, name: string): boolean => freeVars(e).has(name)
+
+const reading = new WeakMap<Expr, boolean>()
+/** Whether it reads memory. */
+export function readsMemory(e: Expr): boolean {
+  let known = reading.get(e)
+  if (known === undefined) {
+    known = e.kind === 'load' || e.kind === 'search' || children(e).some(readsMemory)
+    reading.set(e, known)
+  }
+  return known
+}
+
+/** Conditions in an order in which each is decided only where those that protect what it reads hold. */
+export function readingLast(conditions: readonly Expr[]): readonly Expr[] {
+  const first = conditions.findIndex(readsMemory)
+  if (first < 0 || conditions.slice(first).every(readsMemory)) return conditions
+  return [...conditions.filter((c) => !readsMemory(c)), ...conditions.filter(readsMemory)]
+}

@@ -4,7 +4,7 @@
  */
 import { invariant, unreachable } from '../ast/diagnostic.ts'
 import { type Expr, load } from './expr.ts'
-import { rewriteExpr } from './expr-tree.ts'
+import { readingLast, rewriteExpr } from './expr-tree.ts'
 import type { Signals } from './instr.ts'
 import type { CallPiece, InstrCall } from './instr-call.ts'
 import type { For, Stmt } from './loops.ts'
@@ -22,8 +22,14 @@ export function mapSame<T>(xs: readonly T[], f: (x: T, k: number) => T): readonl
   return out ? Object.freeze(out) : xs
 }
 
-/** Freezes a statement that a pass just built. */
-export const stmt = <T extends Stmt>(s: T): T => Object.freeze(s)
+/**
+ * Freezes a statement that a pass just built. Guards of a loop that read memory come after those that do not, otherwise in
+ * their order: bounds are tested before what is read within them, whatever steps brought them together.
+ */
+export function stmt<T extends Stmt>(s: T): T {
+  const guards = s.kind === 'for' ? readingLast(s.guards) : undefined
+  return Object.freeze(s.kind === 'for' && guards !== s.guards ? { ...s, guards } : s)
+}
 
 /** The nested bodies of a statement. */
 export function bodiesOf(s: Stmt): readonly Body[] {

@@ -6,12 +6,12 @@ import { InternalError, invariant } from '../ast/diagnostic.ts'
 import { targetsOf } from './accesses.ts'
 import type { Dtype } from './dtype.ts'
 import type { Expr } from './expr.ts'
-import { children, freeVars } from './expr-tree.ts'
+import { children, freeVars, readingLast } from './expr-tree.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from './loops.ts'
 import { MATH_ARITY } from './ops.ts'
 import { printExpr, printLoop } from './print2.ts'
 import { initsOf } from './reductions.ts'
-import { exprsOf, piecesOf } from './tree.ts'
+import { exprsOf, hasBarrier, loopsOf, piecesOf } from './tree.ts'
 
 interface Scope {
   readonly vars: ReadonlyMap<string, Dtype>
@@ -122,6 +122,7 @@ function verifyFor(s: For, scope: Scope, cx: Context): void {
     const own = freeVars(g).has(s.var) || scope.path.every((l) => !freeVars(g).has(l.var))
     invariant(own, `${what}: guard ${printExpr(g)} belongs to a loop further out`)
   }
+  invariant(readingLast(s.guards) === s.guards, `${what}: a guard reads memory before bounds are tested`)
   const { mode } = s
   if (mode.kind === 'bind') {
     for (const l of scope.path)
@@ -150,8 +151,8 @@ function verifyFor(s: For, scope: Scope, cx: Context): void {
     )
     invariant(!s.reduce, `${what}: a reduction loop cannot be a vector`)
     invariant(
-      s.body.every((b) => b.kind !== 'for'),
-      `${what}: a vector loop is innermost`,
+      loopsOf(s.body).every((l) => l.mode.kind === 'bind') && !hasBarrier(s.body),
+      `${what}: a vector loop is innermost of those that one thread runs`,
     )
   }
   verifyBody(s.body, inside, cx)

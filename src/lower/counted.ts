@@ -16,7 +16,7 @@ import { when } from '../ir/build.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { add, div, type Expr, eq, int, load, lt, max, mod, variable } from '../ir/expr.ts'
-import { freeVars, rewriteExpr, someExpr } from '../ir/expr-tree.ts'
+import { freeVars, readsMemory, rewriteExpr } from '../ir/expr-tree.ts'
 import {
   arrivedOf,
   expectOf,
@@ -202,7 +202,7 @@ function bytesOf(copies: Body, instr: Instr, top: Stmt): number {
       return to ? to.shape.reduce((a, b) => a * b, DTYPE_BYTES[to.dtype]) : 0
     }
     const value = (e: Expr): number => {
-      if ([...freeVars(e)].some((v) => !at.has(v)) || hasLoad(e))
+      if ([...freeVars(e)].some((v) => !at.has(v)) || readsMemory(e))
         return refuse(s, 'some rounds copy more than others')
       return evaluate(overNames(e), at)
     }
@@ -244,5 +244,3 @@ const AXES = ['thread.x', 'thread.y', 'thread.z'] as const
 /** Hardware indices by their names. */
 const overNames = (e: Expr): Expr =>
   rewriteExpr(e, (x) => (x.kind === 'builtin' ? variable(x.axis) : undefined))
-
-const hasLoad = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'load' || x.kind === 'search')

@@ -11,7 +11,7 @@ import { invariant } from '../ast/diagnostic.ts'
 import { type Axis, isDenseRoot } from '../ir/axis.ts'
 import { type Access, accessesOf } from '../ir/elaborate/accesses.ts'
 import { ceildiv, constant, type Expr } from '../ir/expr.ts'
-import { freeVars, mentions } from '../ir/expr-tree.ts'
+import { freeVars, mentions, substitute } from '../ir/expr-tree.ts'
 import { keyOf, sameExpr } from '../ir/keys.ts'
 import type { Assign, Buffer1, Iter, Iteration, Kernel1, Reduce1, Stmt1 } from '../ir/stage1.ts'
 
@@ -27,6 +27,8 @@ interface Writer {
   readonly target: number
   readonly enclosing: readonly Iteration[]
   readonly conditional: boolean
+  /** What the names stand for that conditions may mention. */
+  readonly lets: ReadonlyMap<string, Expr>
 }
 
 export function deriveInitialisation(kernel: Kernel1): Initialisation {
@@ -62,19 +64,26 @@ const retyped = (identity: Expr, buffer: Buffer1): Expr =>
 
 function firstWriters(kernel: Kernel1): ReadonlyMap<string, Writer> {
   const first = new Map<string, Writer>()
-  const visit = (body: readonly Stmt1[], enclosing: readonly Iteration[], conditional: boolean): void => {
+  const visit = (
+    body: readonly Stmt1[],
+    enclosing: readonly Iteration[],
+    conditional: boolean,
+    outer: ReadonlyMap<string, Expr>,
+  ): void => {
+    let lets = outer
     for (const s of body) {
-      if (s.kind === 'iterate') visit(s.body, [...enclosing, s], conditional)
+      if (s.kind === 'iterate') visit(s.body, [...enclosing, s], conditional, lets)
+      else if (s.kind === 'let') lets = new Map(lets).set(s.name, substitute(s.value, lets))
       else if (s.kind === 'if') {
-        visit(s.then, enclosing, true)
-        visit(s.else, enclosing, true)
-      } else if (s.kind !== 'let')
+        visit(s.then, enclosing, true, lets)
+        visit(s.else, enclosing, true, lets)
+      } else
         s.targets.forEach((t, target) => {
-          if (!first.has(t.buffer)) first.set(t.buffer, { stmt: s, target, enclosing, conditional })
+          if (!first.has(t.buffer)) first.set(t.buffer, { stmt: s, target, enclosing, conditional, lets })
         })
     }
   }
-  visit(kernel.body, [], false)
+  visit(kernel.body, [], false, new Map())
   return first
 }
 
@@ -119,8 +128,9 @@ function covers(kernel: Kernel1, w: Writer): boolean {
       ? coversAxis(permuted.index, permuted.axis, axes, iters, where, used)
       : coversAxis(e, axis, axes, iters, where, used)
   })
-  // A condition that does more than trim a blocked index leaves elements out.
-  if (!bare || !where.every((c) => used.has(c) || !mentionsSpatial(c, iters, target.index))) return false
+  const combines = (c: Expr): boolean =>
+    w.stmt.kind === 'reduce' && onlyCombined(substitute(c, w.lets), iters)
+  if (!bare || !where.every((c) => used.has(c) || combines(c))) return false
   return [...iters.values()].every((it) => runsFor(it, target.index, axes))
 }
 
@@ -183,19 +193,11 @@ function coversAxis(
   return trim !== undefined
 }
 
-/** Whether a condition restricts iterators that the target's index uses. */
-function mentionsSpatial(cond: Expr, iters: ReadonlyMap<string, Iter>, index: readonly Expr[]): boolean {
-  const names = new Set<string>()
-  const collect = (e: Expr): void => {
-    if (e.kind === 'var' && iters.get(e.name)?.kind === 'S') names.add(e.name)
-    if (e.kind === 'binary') {
-      collect(e.a)
-      collect(e.b)
-    } else if (e.kind === 'load') e.index.forEach(collect)
-  }
-  for (const e of index) collect(e)
-  const indexNames = new Set(names)
-  names.clear()
-  collect(cond)
-  return [...names].some((n) => indexNames.has(n))
+/**
+ * Whether a condition decides only which values are combined: it asks of iterators of reductions alone, inside of whose
+ * loops it is tested and before which elements start. Any other may leave out elements, or all of them at once.
+ */
+function onlyCombined(cond: Expr, iters: ReadonlyMap<string, Iter>): boolean {
+  const names = [...freeVars(cond)].filter((n) => iters.has(n))
+  return names.length > 0 && names.every((n) => iters.get(n)!.kind === 'R')
 }

@@ -113,9 +113,13 @@ export function meet(m: Meeting, names: Names): Stmt[] {
     ...meeting.map(alloc),
     ...(atOnce
       ? phases.flatMap((p) => nest(serial, names, p))
-      : nest(serial, names, (map) => phases.flatMap((p) => p(map)))),
+      : nest(serial.map(apart), names, (map) => phases.flatMap((p) => p(map)))),
   ]
 }
+
+/** Elements whose threads meet one after the other are no lanes of a vector. */
+const apart = (l: For): For =>
+  l.mode.kind === 'vectorize' ? { ...l, mode: { kind: 'unroll', factor: null } } : l
 
 /** Where nothing else is combined, what a target starts with changes nothing. */
 function update({ reduce, roles }: Meeting, values: readonly Load[], map: Vars): Body {

@@ -4,7 +4,7 @@
  */
 import { accessesOf, writesOf } from '../ir/accesses.ts'
 import type { Expr } from '../ir/expr.ts'
-import { freeVars, mentions, someExpr } from '../ir/expr-tree.ts'
+import { freeVars, mentions, readsMemory, someExpr } from '../ir/expr-tree.ts'
 import type { For, Reduce, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print2.ts'
 import type { Found } from '../ir/tree.ts'
@@ -122,10 +122,7 @@ export function checkConstantExtent(cx: Context, loop: For, why: string): number
 /** Whether an expression is over parameters alone: known before anything runs. */
 export function overParams(cx: Context, e: Expr): boolean {
   const params = new Set(cx.kernel.params.map((p) => p.name))
-  return (
-    [...freeVars(e)].every((v) => params.has(v)) &&
-    !someExpr(e, (x) => x.kind === 'load' || x.kind === 'search')
-  )
+  return [...freeVars(e)].every((v) => params.has(v)) && !readsMemory(e)
 }
 
 /** Whether iterations of the loop may combine into common elements: such a loop is refused. */

@@ -11,14 +11,18 @@ export interface Condition {
   readonly absent?: string | undefined
 }
 
-/** The conditions of the `if`s around a statement of a body, from the outside in. */
-export function conditionsAround(body: Body, inner: Stmt): readonly Condition[] {
+/**
+ * The conditions of the `if`s around a statement of a body, and the guards of those of `loops` that are, from the outside
+ * in: what an inner one reads, those further out may protect.
+ */
+export function conditionsAround(body: Body, inner: Stmt, loops: readonly For[] = []): readonly Condition[] {
   const find = (list: Body): readonly Condition[] | undefined => {
     for (const s of list) {
       if (s === inner) return []
       for (const b of bodiesOf(s)) {
         const within = find(b)
         if (!within) continue
+        if (s.kind === 'for' && loops.includes(s)) return [...s.guards.map((cond) => ({ cond })), ...within]
         if (s.kind !== 'if') return within
         return b === s.then
           ? [{ cond: s.cond, absent: s.absent }, ...within]

@@ -2,7 +2,7 @@
 import { renameBound, substituteStmts } from '../ir/bindings.ts'
 import { when } from '../ir/build.ts'
 import { add, all, type Expr, int, lt, mul, variable } from '../ir/expr.ts'
-import { mentions, substitute } from '../ir/expr-tree.ts'
+import { mentions, readingLast, substitute } from '../ir/expr-tree.ts'
 import { isMultiple } from '../ir/facts.ts'
 import { keyOf } from '../ir/keys.ts'
 import { linear } from '../ir/linear.ts'
@@ -44,7 +44,9 @@ export function fillNest(
     const whole = own?.coefficient === 1 && !mentions(g.b, lane)
     return whole && isMultiple(first, vector, facts) && isMultiple(g.b, vector, facts) ? lt(first, g.b) : g
   }
-  const conditions = unique([...tile.guards, ...tile.conditions].map((g) => together(substitute(g, map))))
+  const conditions = readingLast(
+    unique([...tile.guards, ...tile.conditions].map((g) => together(substitute(g, map)))),
+  )
   const within = (s: Stmt): Stmt => substituteStmts([s], map)[0]!
   const around = (loops: readonly For[], inner: Stmt): Stmt =>
     loops.reduceRight<Stmt>((body, l) => stmt<For>({ ...l, body: [body] }), inner)

@@ -5,7 +5,7 @@
 import { writesOf } from '../ir/accesses.ts'
 import { when } from '../ir/build.ts'
 import { add, type Expr, int, lt, mul, variable } from '../ir/expr.ts'
-import { freeVars, mentions, someExpr, substitute } from '../ir/expr-tree.ts'
+import { freeVars, mentions, readsMemory, someExpr, substitute } from '../ir/expr-tree.ts'
 import type { Memory } from '../ir/instr.ts'
 import { keyOf } from '../ir/keys.ts'
 import { linearKey } from '../ir/linear.ts'
@@ -152,7 +152,7 @@ function conditionsOf(cx: Context, at: Found, use: Use): readonly Expr[] {
   const needed = neededBy(use)
   const hidden = use.path.filter((l) => !needed.includes(l))
   const names = new Set(hidden.map((l) => l.var))
-  const gathers = use.index.some((e) => someExpr(e, (x) => x.kind === 'load' || x.kind === 'search'))
+  const gathers = use.index.some(readsMemory)
   const around = [...at.path, at.loop]
   const out: Expr[] = []
   const refuse = (l: For, e: Expr): never =>

@@ -29,10 +29,7 @@ export function passOf(
     ...reduce.targets.flatMap((t) => t.index),
     ...through.map((l) => variable(l.var)),
   ])
-  const conditions = [
-    ...conditionsAround([top], reduce).map((c) => c.cond),
-    ...again.flatMap((l) => l.guards),
-  ]
+  const conditions = conditionsAround([top], reduce, again).map((c) => c.cond)
   checkRestated(cx, path, again, conditions)
   const nest = partials[0]!.name
   const list = ascendingList(cx.kernel, reduce, again)

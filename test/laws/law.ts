@@ -31,9 +31,13 @@ export interface Case {
 }
 
 /** A program, data and a schedule; nothing where the program is not legal. */
-export function caseOf(choices: readonly number[], steps: number): Case | undefined {
+export function caseOf(
+  choices: readonly number[],
+  steps: number,
+  make: (c: Choices) => Sample = generate,
+): Case | undefined {
   const c = new Choices(choices)
-  const sample = generate(c)
+  const sample = make(c)
   let program: ReturnType<typeof parseProgram>
   let source: Compilation
   try {

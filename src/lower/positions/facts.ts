@@ -82,8 +82,8 @@ export class Facts {
     if (e.kind !== 'binary') return false
     const positive = e.b.kind === 'const' && e.b.value > 0
     switch (e.op) {
-      case 'mod': // x mod c < c
-        return positive && (sameExpr(e.b, bound) || this.below(e.a, bound))
+      case 'mod': // x mod c < c, and 0 <= x < bound  =>  x mod c < bound
+        return positive && (sameExpr(e.b, bound) || this.inRange(e.a, bound))
       case 'div': // x < X  =>  x / c < ceildiv(X, c)
         return (
           positive &&

@@ -18,6 +18,7 @@ import { add, all, constant, type Expr, ge, int, load, mul } from '../../ir/expr
 import { freeVars, rewriteExpr } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../ir/loops.ts'
 import type { Access, Buffer1, Iteration, Kernel1, Param, Stmt1 } from '../../ir/stage1.ts'
+import { stmt } from '../../ir/tree.ts'
 import { deriveInitialisation } from '../initial.ts'
 import { Names } from '../names.ts'
 import { locate, type Place, whenPresent } from './access.ts'
@@ -201,7 +202,7 @@ class PositionLowering {
       else loops[at] = { ...loops[at]!, guards: [...loops[at]!.guards, c] }
     }
     const innermost = this.#body(it.body, scope, it.name)
-    const nest = loops.reduceRight<readonly Stmt[]>((body, loop) => [{ ...loop, body } as For], innermost)
+    const nest = loops.reduceRight<readonly Stmt[]>((body, loop) => [stmt<For>({ ...loop, body })], innermost)
     return guarded(outside, nest)
   }
 

@@ -186,11 +186,24 @@ function tableConditions(e: Expr, part: FormatInstance): Expr[] {
   return out
 }
 
-const mayBeNegative = (e: Expr): boolean =>
-  e.kind === 'const'
-    ? e.value < 0
-    : e.kind === 'unary' ||
-      (e.kind === 'binary' && (e.op === 'sub' || mayBeNegative(e.a) || mayBeNegative(e.b)))
+/** Coordinates, sizes and what tables hold are natural numbers; of what is made of them only this is taken to be. */
+function mayBeNegative(e: Expr): boolean {
+  switch (e.kind) {
+    case 'const':
+      return e.value < 0
+    case 'var':
+    case 'load':
+      return false
+    case 'select':
+      return mayBeNegative(e.then) || mayBeNegative(e.else)
+    case 'binary':
+      if (e.op === 'max') return mayBeNegative(e.a) && mayBeNegative(e.b)
+      if (e.op === 'mod') return mayBeNegative(e.b)
+      return !['add', 'mul', 'div', 'min'].includes(e.op) || mayBeNegative(e.a) || mayBeNegative(e.b)
+    default:
+      return true
+  }
+}
 
 /** An expression over old coordinates as one over new ones, accesses to split tensors included. */
 function through(e: Expr, c: PartRewrite, open: Open): Expr {

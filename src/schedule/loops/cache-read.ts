@@ -1,6 +1,6 @@
 import { INT_RANGE, isFloat, isInt } from '../../ir/dtype.ts'
 import { constant, type Expr, int, load, variable } from '../../ir/expr.ts'
-import { substitute } from '../../ir/expr-tree.ts'
+import { readingLast, substitute } from '../../ir/expr-tree.ts'
 import { coordinateName } from '../../ir/instr.ts'
 import type { Buffer, For, Stmt } from '../../ir/loops.ts'
 import { replaceLoop, stmt } from '../../ir/tree.ts'
@@ -221,7 +221,7 @@ function checkPadding(cx: Context, { padded }: CacheReadStep, { name, dtype }: B
 /** What holds of elements that are the buffer's, over coordinates of the copy. */
 function whereOf(tile: Tile, dims: Tile['dims']): readonly Expr[] {
   const map = new Map<string, Expr>(dims.map((d, k) => [d.var, variable(coordinateName(k))]))
-  return [...tile.guards, ...tile.conditions].map((g) => substitute(g, map))
+  return readingLast([...tile.guards, ...tile.conditions].map((g) => substitute(g, map)))
 }
 
 const VECTORS = [2, 4, 8]

@@ -1,6 +1,6 @@
 import { accessesOf } from '../../ir/accesses.ts'
 import { type Expr, load, variable } from '../../ir/expr.ts'
-import { freeVars, mentions, someExpr } from '../../ir/expr-tree.ts'
+import { freeVars, mentions, readsMemory } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print2.ts'
 import { initLoops, reductionsOf } from '../../ir/reductions.ts'
@@ -79,8 +79,6 @@ for row in 0..m
   },
 }
 
-const loads = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'load' || x.kind === 'search')
-
 /** The update with a temporary in between. */
 function partial(cx: Context, update: Update): { body: readonly Stmt[]; buffers: readonly Buffer[] } {
   const { top, reduce, path } = update
@@ -88,7 +86,7 @@ function partial(cx: Context, update: Update): { body: readonly Stmt[]; buffers:
   // Dimensions that iterations meet in, or that are listed, make room for the loops that run through them.
   const meeting = path.filter((l) => l.reduce && elementChanges(reduce, l))
   const replaced = (e: Expr): boolean =>
-    meeting.length > 0 ? meeting.some((l) => mentions(e, l.var)) : loads(e)
+    meeting.length > 0 ? meeting.some((l) => mentions(e, l.var)) : readsMemory(e)
   const through = path.filter((l) =>
     reduce.targets.some((t) => t.index.some((e) => replaced(e) && mentions(e, l.var))),
   )

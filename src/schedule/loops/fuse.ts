@@ -1,6 +1,6 @@
 import { substituteStmts } from '../../ir/bindings.ts'
 import { div, type Expr, mod, mul, variable } from '../../ir/expr.ts'
-import { mentions } from '../../ir/expr-tree.ts'
+import { mentions, substitute } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
 import { loopsOf, replaceLoop, stmt } from '../../ir/tree.ts'
 import { checkPerfectChain, checkRectangular, checkSerial } from '../checks.ts'
@@ -48,8 +48,9 @@ export const fuse: Primitive<FuseStep> = {
     const name = step.into ?? chain.map((l) => l.name).join('_')
     cx.claimLoops(chain[0]!.nest, [name], chain)
     const fused = cx.fresh(name)
-    const loop = fuseLoops(chain, name, fused)
-    checkGuardsSpeakOf(cx, loop, chain)
+    const map = digitsOf(chain, fused)
+    checkGuardsSpeakOf(cx, fused, chain, map)
+    const loop = fuseLoops(chain, name, fused, map)
     return {
       body: replaceLoop(cx.kernel.body, chain[0]!.var, () => loop),
       gone: chain.map((l) => gone(l, 'fused', [name])),
@@ -69,11 +70,10 @@ for g in 0..m * 32
  * A loop of one iteration vanishes from expressions. A guard that lost its last mention of a reduction loop would
  * no longer be left out where an initialisation repeats the loops around it, so such loops are not fused.
  */
-function checkGuardsSpeakOf(cx: Context, fused: For, chain: readonly For[]): void {
-  const before = [...chain.flatMap((l) => l.guards), ...loopsOf(chain.at(-1)!.body).flatMap((l) => l.guards)]
-  const after = [...fused.guards, ...loopsOf(fused.body).flatMap((l) => l.guards)]
-  const spoke = before.map((g) => chain.some((l) => mentions(g, l.var)))
-  if (after.every((g, k) => !spoke[k] || mentions(g, fused.var))) return
+function checkGuardsSpeakOf(cx: Context, fused: string, chain: readonly For[], map: Digits): void {
+  const guards = [...chain, ...loopsOf(chain.at(-1)!.body)].flatMap((l) => l.guards)
+  const speaks = (g: Expr): boolean => chain.some((l) => mentions(g, l.var))
+  if (guards.every((g) => !speaks(g) || mentions(substitute(g, map), fused))) return
   cx.refuse({
     code: 'nothing-to-fuse',
     message: `a guard inside of ${chain.map((l) => l.name).join(', ')} would not depend on the fused loop`,
@@ -82,15 +82,21 @@ function checkGuardsSpeakOf(cx: Context, fused: For, chain: readonly For[]): voi
   })
 }
 
-function fuseLoops(chain: readonly For[], name: string, fused: string): For {
-  const innermost = chain.at(-1)!
+/** What each loop's variable is, of the fused loop's. */
+type Digits = ReadonlyMap<string, Expr>
+
+function digitsOf(chain: readonly For[], fused: string): Digits {
   const map = new Map<string, Expr>()
   let rest: Expr = variable(fused)
   for (const l of chain.slice(1).reverse()) {
     map.set(l.var, mod(rest, l.extent))
     rest = div(rest, l.extent)
   }
-  map.set(chain[0]!.var, rest)
+  return map.set(chain[0]!.var, rest)
+}
+
+function fuseLoops(chain: readonly For[], name: string, fused: string, map: Digits): For {
+  const innermost = chain.at(-1)!
   const inside = substituteStmts([{ ...innermost, guards: chain.flatMap((l) => l.guards) }], map)[0] as For
   return stmt<For>({
     ...inside,
