@@ -9,6 +9,7 @@ import { example as attachExample } from '../../src/schedule/coords/attach.ts'
 import { example as fuseExample } from '../../src/schedule/coords/fuse.ts'
 import { example as reorderExample } from '../../src/schedule/coords/reorder.ts'
 import { refusal } from '../support/refusal.ts'
+import { standard } from '../support/standard-formats.ts'
 
 const EXAMPLES = {
   as: asExample,
@@ -74,6 +75,50 @@ test.each(refusals)('refuses %s', (_, steps, expected) => {
 test('refuses a format whose padding would take part', () => {
   const text = asExample.before.replace('y[i] += A[i, j] * x[j]', 'y[i] max= A[i, j] * x[j]')
   expect(refusal(() => apply(text, 'A as blocks(2)')).code).toBe('schedule/format-padding')
+})
+
+const STANDARD = standard('csr', 'dcsr', 'coo', 'ell', 'csc')
+const rows = (root: string, child: string): string => `kernel k(m: size, n: size) {
+  axis i = ${root}
+  axis j = ${child}
+  buffer A: i32[i, j] in
+  buffer Y: i32[] out
+  iterate count [i] as R { Y[] += 1 }
+}`
+const PARTIAL = 'schedule/format-partial'
+test.each([
+  ['sparse_variable(m)', 'sparse_variable(i, n)', { csr: PARTIAL, ell: PARTIAL, coo: PARTIAL, csc: PARTIAL }],
+  ['sparse_variable(m) nonunique', 'sparse_fixed(i, n, 1)', { csr: PARTIAL, dcsr: PARTIAL, coo: PARTIAL }],
+] as const)('counts of rows on %s are kept or refused', async (root, child, refused) => {
+  const text = STANDARD + rows(root, child)
+  for (const format of ['csr', 'dcsr', 'coo', 'ell', 'csc']) {
+    if (format in refused) {
+      expect(refusal(() => apply(text, `A as ${format}`)).code).toBe(PARTIAL)
+      continue
+    }
+    const compiled = await apply(text, `A as ${format}`).compile(createCpuDevice())
+    const prepared = await compiled.prepare({ params: { m: 6, n: 4 }, seed: 3 })
+    await prepared.run()
+    expect((await prepared.verify()).problems).toEqual([])
+  }
+})
+
+test('a dense axis that holds coordinates twice is no way to visit them once', () => {
+  const twice = `format twice over (i, j) {
+  axis io = dense_fixed(2 * i)
+  axis jo = dense_fixed(j)
+  map (i, j) -> (2 * i, j)
+  inverse (io, jo) -> (io / 2, jo)
+}`
+  const text = `${twice}
+kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  buffer A: i32[i, j] in
+  buffer Y: i32[] out
+  iterate sum [i, j] as RR { Y[] += A[i, j] + 1 }
+}`
+  expect(refusal(() => apply(text, 'A as twice')).code).toBe('schedule/format-padding')
 })
 
 test('a format step after a step on loops is too late', () => {

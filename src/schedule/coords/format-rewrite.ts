@@ -122,7 +122,10 @@ function newAxes(
       : own.flatMap((x) => [...freeVars(part.inverse[over.findIndex((a) => a.name === x.axis)]!)]),
   )
   const names = ordered(part, wanted).filter((name) => !open.placed.has(name))
-  if (!whole) c.problems.push(...partialProblems({ it, split: c.split, part, wanted, names, known }, c.apart))
+  if (!whole) {
+    const partial = { it, split: c.split, part, wanted, names, placed: open.placed, known }
+    c.problems.push(...partialProblems(partial, c.apart))
+  }
   return names
 }
 

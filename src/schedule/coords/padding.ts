@@ -4,50 +4,30 @@
  * identity, and nothing else may be written but the tensor's own element there, which nobody may find.
  */
 import { fail } from '../../ast/diagnostic.ts'
-import { isPadded, parentOf, type StoredAxis } from '../../ir/axis.ts'
+import { isPadded } from '../../ir/axis.ts'
 import { constant, type Expr, type Load } from '../../ir/expr.ts'
 import { rewriteExpr, walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
-import { keyOf, sameExpr } from '../../ir/keys.ts'
+import { keyOf } from '../../ir/keys.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import type { Split } from './split.ts'
+import { type Visits, visits } from './visits.ts'
 
-/**
- * Whether iterations over a part reach coordinates beyond those that it holds. A chain that ends in a sparse
- * axis has no others; one that ends in a dense axis under it does (a block), and so does the product of several
- * chains, unless a chain is a dimension of the tensor by itself.
- */
-export function padsWithFill(part: FormatInstance, { over, tree }: Instance): boolean {
-  if (part.axes.some(isPadded)) return true
-  if (over.every((a) => a.kind === 'dense_fixed') && tree.kind === 'leaf') return false
-  const parents = new Set(part.axes.map(parentOf))
-  const leaves = part.axes.filter((a) => !parents.has(a.name) && !isDimension(a, part, over))
-  return leaves.length > 1 || leaves.some((a) => a.kind === 'dense_fixed' || a.kind === 'dense_variable')
-}
+const wholeVisits = (part: FormatInstance, instance: Instance): Visits =>
+  visits(part, instance, new Set(instance.over.map((a) => a.name)), new Set(part.order))
 
-/** A dense root over a dense dimension that no other lies under: all its coordinates go with all others. */
-function isDimension(axis: StoredAxis, part: FormatInstance, over: readonly StoredAxis[]): boolean {
-  const from = part.map[part.order.indexOf(axis.name)]
-  const old = from?.kind === 'var' ? over.find((a) => a.name === from.name) : undefined
-  const root = (a: StoredAxis): boolean => a.kind === 'dense_fixed' && a.parent === null
-  return (
-    old !== undefined &&
-    root(axis) &&
-    root(old) &&
-    sameExpr(axis.extent, old.extent) &&
-    !over.some((a) => parentOf(a) === old.name)
-  )
+/** Whether iterations over a part reach coordinates beyond those that it holds, or some of them repeatedly. */
+export function padsWithFill(part: FormatInstance, instance: Instance): boolean {
+  const { adds, repeats } = wholeVisits(part, instance)
+  return adds || repeats
 }
 
 /**
- * Whether the format may leave out coordinates that were all visited: a dense tensor under sparse axes or in
- * parts, or what lies between the elements of a ragged row, of which a format is only told the elements.
+ * Whether the format may leave out coordinates that were all visited: dense ones under sparse axes or in parts, or what
+ * lies between the elements of a ragged row, of which a format is only told the elements.
  */
-const leavesOut = ({ over, instance }: Split): boolean =>
-  over.some((a) => a.kind === 'dense_variable') ||
-  (over.every((a) => a.kind === 'dense_fixed') &&
-    (instance.tree.kind !== 'leaf' ||
-      instance.parts.some((p) => p.instance.axes.some((a) => a.kind !== 'dense_fixed'))))
+const leavesOut = ({ instance }: Split): boolean =>
+  instance.parts.some((p) => wholeVisits(p.instance, instance).misses)
 
 /** @throws SptError `schedule/format-padding`, `schedule/format-output` */
 export function checkPadding(kernel: Kernel1, split: Split): void {

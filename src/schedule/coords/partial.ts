@@ -4,6 +4,7 @@ import type { FormatInstance } from '../../ir/format.ts'
 import type { Iter, Iteration, Stmt1 } from '../../ir/stage1.ts'
 import { dependsOn } from './depends.ts'
 import type { Split } from './split.ts'
+import { visits } from './visits.ts'
 
 /** An iteration that enters some of the old axes. */
 export interface PartialIteration {
@@ -14,6 +15,8 @@ export interface PartialIteration {
   readonly wanted: ReadonlySet<string>
   /** New axes that it would iterate: these and the parents they need. */
   readonly names: readonly string[]
+  /** New axes that iterations around it have opened. */
+  readonly placed: ReadonlySet<string>
   /** Old axes whose coordinates it knows. */
   readonly known: ReadonlySet<string>
 }
@@ -21,7 +24,8 @@ export interface PartialIteration {
 /** `apart`: that coordinates of the iteration are in one part alone has been seen. */
 export function partialProblems(p: PartialIteration, apart = false): readonly Diagnostic[] {
   if (p.split.instance.parts.length > 1 && !apart) return [inSeveralParts(p)]
-  return [notDetermined(p), notAllVisited(p)].filter((d) => d !== null)
+  const problem = notDetermined(p) ?? otherVisits(p, apart)
+  return problem ? [problem] : []
 }
 
 /** Parts have such coordinates in common. */
@@ -52,21 +56,42 @@ function notDetermined({ it, split, part, wanted, names, known }: PartialIterati
   }
 }
 
-/** An iteration over dense axes alone visits every coordinate; a sparse axis would pass some over. */
-function notAllVisited({ it, split, part, names, known }: PartialIteration): Diagnostic | null {
-  const { over, leaving } = split
-  const dense = over.filter((a) => a.kind === 'dense_fixed').map((a) => a.name)
-  if ([...known].some((a) => !dense.includes(a))) return null
-  const sparse = names.find((n) => part.axes.find((a) => a.name === n)?.kind !== 'dense_fixed')
+/**
+ * What is done at each of the old coordinates must be done as often as before, unless nothing is done but to iterate
+ * over more of the axes. Where parts have coordinates of their own (`apart`), a part need not visit those it cannot hold.
+ */
+function otherVisits(
+  { it, split, part, names, placed, known }: PartialIteration,
+  apart: boolean,
+): Diagnostic | null {
+  const { instance, leaving } = split
   const only = (body: readonly Stmt1[]): boolean =>
     body.every((s) => s.kind === 'iterate' && (s.iters.some((x) => leaving.has(x.axis)) || only(s.body)))
-  if (sparse === undefined || only(it.body)) return null
+  if (only(it.body)) return null
+  const { misses, adds, repeats } = visits(
+    apart ? { ...part, where: null } : part,
+    instance,
+    known,
+    new Set([...placed, ...names]),
+  )
+  if (!misses && !adds && !repeats) return null
+  const over = [...known].join(', ')
+  const dense = split.over.every((a) => !known.has(a.name) || a.kind === 'dense_fixed')
+  const what = misses
+    ? `may pass over some of ${known.size > 1 ? 'them' : 'it'}`
+    : adds
+      ? 'visits others as well'
+      : `may visit some of ${known.size > 1 ? 'them' : 'it'} another number of times`
   return {
     code: 'schedule/format-partial',
-    message: `iteration ${it.name} is over all of ${[...known].join(', ')}, and ${part.text} holds only some of it (axis ${sparse})`,
+    message: `iteration ${it.name} is over ${dense ? 'all' : 'what is stored'} of ${over}, and over ${[...placed, ...names].join(', ')} of ${part.text} it ${what}`,
     ...split.at,
-    expected: `a format with dense axes for ${[...known].join(', ')}`,
-    hint: 'choose another format, or put what is done for every coordinate into an iteration of its own',
+    expected: dense
+      ? `a format with dense axes for ${over}`
+      : `a format whose axes for ${over} hold what is stored, each once`,
+    hint: dense
+      ? 'choose another format, or put what is done for every coordinate into an iteration of its own'
+      : `choose another format (such as dcsr, where rows are stored), or bind ${over} a second time, over axes of their own`,
   }
 }
 

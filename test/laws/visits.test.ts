@@ -1,0 +1,187 @@
+/**
+ * Formats keep what iterations visit, and how often: over all axes of a generated tree, over the first of them alone and in
+ * nests, counted, as histograms and as marks, in every format; or the step is refused.
+ */
+import fc from 'fast-check'
+import { beforeAll, expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
+import { SptError } from '../../src/ast/diagnostic.ts'
+import { type Bound, bindInputs } from '../../src/bind/index.ts'
+import type { Tensor } from '../../src/formats/tensor.ts'
+import type { AnyFormat } from '../../src/ir/format.ts'
+import { reference } from '../../src/ir/reference/index.ts'
+import { Choices, choiceNumbers } from '../support/choices.ts'
+import { argumentsFor } from '../support/format-gen.ts'
+import { agreeOnStages } from './agree.ts'
+import { type Pool, poolOf } from './formats.ts'
+import { parameters, runs } from './law.ts'
+
+const CASES = 300
+const ROOTS = [
+  'sparse_variable(m)',
+  'dense_fixed(m)',
+  'sparse_variable(m)',
+  'sparse_variable(m) nonunique',
+] as const
+/** Formats some of whose axes hold just the first coordinates: they are drawn more often. */
+const PREFIXES = new Set([
+  'csr',
+  'dcsr',
+  'csf',
+  'csf_n',
+  'coo_n',
+  'pieces_ell',
+  'nm',
+  'dcsc',
+  'by_length',
+  'dbsr',
+])
+const CHILDREN = [
+  'sparse_variable(P, N)',
+  'dense_fixed(N)',
+  'dense_fixed(P, N)',
+  'sparse_fixed(P, N, 6)',
+  'dense_variable(P, N)',
+  'bitmap(P, 6)',
+] as const
+
+interface Visited {
+  readonly text: string
+  readonly order: number
+  readonly prefix: number
+}
+
+/** A kernel that counts visits over the first axes of a tree. */
+function kernelOf(c: Choices): Visited {
+  const order = c.pick([2, 2, 3])
+  const prefix = 1 + c.below(order)
+  const sizes = ['m', 'n', 'p'].slice(0, order)
+  const root = c.pick(ROOTS)
+  const kinds = sizes.map((size, k) =>
+    k === 0
+      ? root
+      : k === 1 && root.endsWith('nonunique')
+        ? `sparse_fixed(a0, ${size}, 1)`
+        : c
+            .pick(CHILDREN)
+            .replace('P', `a${k - 1}`)
+            .replace('N', size),
+  )
+  const names = sizes.map((_, k) => `a${k}`)
+  const first = names.slice(0, prefix)
+  const dense = first.map((_, k) => `q${k}`)
+  const all = (kind: string): string => kind.repeat(prefix)
+  const bodies = [
+    `iterate count [${first}] as ${all('R')} { C[] += 1 }`,
+    `iterate histogram [${first}] as ${all('R')} { H[${first}] += 1 }`,
+    `iterate mark [${first}] as ${all('S')} { H[${first}] = 7 }`,
+    `iterate mark [${first}] as ${all('S')} { H[${first}] += 1 }`,
+    ...(prefix < order
+      ? [
+          `iterate outer [${first}] as ${all('R')} {
+            C[] += 1
+            iterate inner [${names.slice(prefix)}] as ${'R'.repeat(order - prefix)} { H[${first}] += A[${names}] }
+          }`,
+          `iterate outer [${first}] as ${all('R')} {
+            iterate inner [${names[prefix]}] as R { H[${first}] += 1 }
+          }`,
+        ]
+      : [`iterate values [${first}] as ${all('R')} { C[] += 2 * A[${names}] + 1 }`]),
+  ]
+  return {
+    order,
+    prefix,
+    text: `kernel k(${sizes.map((s) => `${s}: size`)}) {
+  ${names.map((a, k) => `axis ${a} = ${kinds[k]}`).join('\n  ')}
+  ${dense.map((q, k) => `axis ${q} = dense_fixed(${sizes[k]})`).join('\n  ')}
+  buffer A: i32[${names}] in
+  buffer C: i32[] out
+  buffer H: i32[${dense}] out
+  iterate zero [] { C[] = 0 }
+  ${c.pick(bodies)}
+}`,
+  }
+}
+
+function tensorOf(c: Choices, order: number): { shape: number[]; coords: number[][]; values: number[] } {
+  const shape = Array.from({ length: order }, () => 1 + c.below(6))
+  const size = shape.reduce((a, b) => a * b, 1)
+  const share = c.pick([30, 60, 10, 100])
+  const held = Array.from({ length: size }, (_, k) => k).filter(() => c.chance(share))
+  const strides = shape.map((_, d) => shape.slice(d + 1).reduce((a, b) => a * b, 1))
+  return {
+    shape,
+    coords: strides.map((s, d) => held.map((e) => Math.floor(e / s) % shape[d]!)),
+    values: held.map((_, k) => 1 + (k % 5)),
+  }
+}
+
+const given = (f: AnyFormat): boolean => f.params.some((p) => p.kind === 'list' || p.kind === 'set')
+
+let pool: Pool
+beforeAll(async () => {
+  pool = await poolOf(Number(process.env.SPT_LAW_SEED ?? 20))
+})
+
+test('every coordinate is visited as often as before, or the format is refused', () => {
+  let refused = 0
+  const seen = new Map<string, number>()
+  fc.assert(
+    fc.property(fc.noBias(choiceNumbers(260)), (choices) => {
+      const c = new Choices(choices)
+      const { text, order, prefix } = kernelOf(c)
+      const { shape, coords, values } = tensorOf(c, order)
+      const params = Object.fromEntries(shape.map((n, d) => [['m', 'n', 'p'][d]!, n]))
+      const fits = (c.chance(25) ? pool.composed : pool.standard).filter(
+        (f) => (f.kind === 'family' || f.over.length <= order) && !given(f),
+      )
+      const likely = fits.filter((f) => PREFIXES.has(f.name))
+      const format = likely.length > 0 && c.chance(40) ? c.pick(likely) : c.pick(fits)
+      const args = argumentsFor(c, format)
+      const A: Tensor = {
+        kind: 'coords',
+        shape,
+        coords: coords.map((x) => Int32Array.from(x)),
+        values: Int32Array.from(values),
+        dtype: 'i32',
+      }
+      let bound: Bound
+      let compilation: ReturnType<typeof parseProgram.prototype.kernel>['compilation']
+      try {
+        const source = parseProgram(text).kernel().compilation
+        void source.loops
+        try {
+          compilation = source.onCoords({ kind: 'as', buffer: 'A', format, args })
+          void compilation.loops
+        } catch (e) {
+          if (e instanceof SptError) refused++
+          throw e
+        }
+        bound = bindInputs(compilation.kernel, { tensors: { A }, params })
+      } catch (e) {
+        if (e instanceof SptError) return
+        throw new Error(`${e instanceof Error ? e.stack : e}\n${text}\nA as ${format.name}(${args})`)
+      }
+      try {
+        agreeOnStages(
+          compilation,
+          bound,
+          reference(compilation.source, { params, buffers: { A: { coords, values } } }).buffers,
+        )
+      } catch (e) {
+        const data = JSON.stringify({ shape, coords })
+        throw new Error(
+          `${e instanceof Error ? e.message : e}\n${text}\n${data}\nA as ${format.name}(${args})`,
+        )
+      }
+      const what = prefix === order ? 'whole' : /outer/.test(text) ? 'nest' : 'prefix'
+      seen.set(what, (seen.get(what) ?? 0) + 1)
+      seen.set(`${what} ${format.name}`, (seen.get(`${what} ${format.name}`) ?? 0) + 1)
+    }),
+    parameters(CASES),
+  )
+  if (process.env.SPT_LAW_SHOW) console.log(refused, [...seen].map((x) => x.join(' ')).join(', '))
+  // Refusals are not all there is.
+  if (runs(CASES) === CASES && process.env.SPT_LAW_SEED === undefined)
+    for (const what of ['whole', 'prefix', 'nest']) expect(seen.get(what)).toBeGreaterThan(CASES / 40)
+}, 600_000)
