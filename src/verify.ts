@@ -3,6 +3,7 @@
  * nobody writes is found; a NaN only passes where the reference has one.
  */
 
+import { factorsNotFinite } from './bind/factors.ts'
 import type { Bound } from './bind/index.ts'
 import { referenceInputs } from './bind/reference.ts'
 import type { Executable } from './execute.ts'
@@ -71,7 +72,7 @@ export async function verifyAgainst(executable: Executable, expected: RefOutputs
     const c = compare(name, got, want, chosen(name, want, sampled))
     relative = Math.max(relative, c.relative)
     absolute = Math.max(absolute, c.absolute)
-    if (c.problem) problems.push(c.problem)
+    if (c.problem) problems.push(c.strange ? withCause(c.problem, executable.bound) : c.problem)
   }
   return {
     ok: problems.length === 0,
@@ -81,6 +82,11 @@ export async function verifyAgainst(executable: Executable, expected: RefOutputs
     sampled,
     runTime,
   }
+}
+
+function withCause(problem: string, bound: Bound): string {
+  const cause = factorsNotFinite(bound)
+  return cause ? `${problem}; ${cause}` : problem
 }
 
 /** Whether an element of an output is one that the reference computed. */
@@ -97,6 +103,8 @@ interface Comparison {
   readonly relative: number
   readonly absolute: number
   readonly problem: string | null
+  /** One of the two is finite where they differ most, and the other not. */
+  readonly strange?: boolean
 }
 
 function compare(
@@ -156,6 +164,7 @@ function compare(
   return {
     relative,
     absolute,
+    strange: !Number.isFinite(relative),
     problem: `${name}[${at}] is ${read ? read(values[worst]!) : values[worst]}, the reference has ${want.values[worst]} (relative error ${relative.toExponential(2)}, allowed ${tolerance})`,
   }
 }

@@ -11,6 +11,7 @@ import { chainTo, countOf, hasIndices, hasIndptr, indicesOf, indptrOf, isStored,
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
 import { allAxesOf, asDeclared, type CallerTensor, callerTensors, isStructured } from './axes.ts'
 import { inOrder, storageOrder } from './dense-order.ts'
+import { checkPaddedFactors } from './factors.ts'
 import { bindGiven } from './given.ts'
 import { bindingOf } from './names.ts'
 import { type Known, type Piece, splitSources } from './pieces.ts'
@@ -60,6 +61,7 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs): Bound {
     for (const b of t.buffers) arrays.set(b.name, valuesOf(kernel, t, b, dense, ready, pieces, structure))
   }
   for (const p of kernel.params) if (!params.has(p.name)) params.set(p.name, 0)
+  checkPaddedFactors(kernel, dense, params)
   let all: readonly Source[] | undefined
   const boundSources = (): readonly Source[] => {
     all ??= [...sources, ...parts.sources, ...whole()]

@@ -12,6 +12,7 @@ import type { Dtype } from '../ir/dtype.ts'
 import type { Buffer1 } from '../ir/stage1.ts'
 import { type CallerTensor, callerTensor, callerTensors } from './axes.ts'
 import { inOrder, storageOrder } from './dense-order.ts'
+import { checkPaddedFactors } from './factors.ts'
 import { bufferOf } from './read.ts'
 import { largest, sourceOf } from './sources.ts'
 import { placedValues } from './structure.ts'
@@ -121,6 +122,7 @@ function denseValues(bound: Bound, b: Buffer1, was: Tensor, update: Tensor | Bar
   if (values?.length !== size) return wrongLength(b.name, values?.length ?? 0, size)
   checkValueArray(values, dtype)
   const tensor: DenseTensor = { kind: 'dense', shape: was.shape, values, dtype }
+  checkPaddedFactors(bound.kernel, new Map([[b.name, tensor]]), bound.params)
   const own = convert(values, dtype, b.dtype)
   const order = storageOrder(bound.kernel, b.axes)
   const stored = order ? inOrder(own, b.dtype, was.shape, order) : own

@@ -119,6 +119,20 @@ export interface Reformat {
     readonly axes: readonly string[]
     readonly parts: readonly string[]
   }[]
+  readonly factors?: readonly FillFactor[] | undefined
+}
+
+/**
+ * What the fill value 0 of a tensor is multiplied by at coordinates that only a format visits: blocks that are not full,
+ * padding. The product is 0, as if they were passed over, where the factor is finite.
+ */
+export interface FillFactor {
+  /** For messages, in the coordinates of the kernel as written. */
+  readonly text: string
+  /** It is an element of a tensor: finite where that is. */
+  readonly element: boolean
+  /** Floating-point tensors in it; by dimension, which of the format's dimensions it is indexed by. */
+  readonly loads: readonly { readonly tensor: string; readonly by: readonly (number | null)[] }[]
 }
 
 export interface Kernel1 {

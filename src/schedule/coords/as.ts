@@ -10,13 +10,16 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { instantiate } from '../../formats/instance/instantiate.ts'
 import { repeats, type StoredAxis } from '../../ir/axis.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
-import type { Buffer1, Iteration, Kernel1, Param, Reformat, Stmt1 } from '../../ir/stage1.ts'
+import { isFloat } from '../../ir/dtype.ts'
+import type { Expr } from '../../ir/expr.ts'
+import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
+import { printExpr1 } from '../../ir/print1.ts'
+import type { Buffer1, FillFactor, Iteration, Kernel1, Param, Reformat, Stmt1 } from '../../ir/stage1.ts'
 import { distribute, enters, isNest } from './distribute.ts'
 import { iterationsOf } from './find.ts'
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
 import { withKinds } from './kinds.ts'
-import { checkPadding } from './padding.ts'
+import { checkPadding, type Factor } from './padding.ts'
 import {
   type At,
   checkChildren,
@@ -58,7 +61,7 @@ export function applyAs(kernel: Kernel1, step: AsStep): Kernel1 {
     axes: new Map([...axes, ...fresh.map((a) => [a.name, a] as const)]),
     at,
   }
-  checkPadding(kernel, split)
+  const factors = checkPadding(kernel, split).map((f) => fillFactor(kernel, split, f))
   const tables = tablesOf(split, unused)
   const locals: Locals = new Map()
   const body = kernel.body.flatMap((s) => splitStmt(s, kernel, split, locals, unused))
@@ -72,6 +75,7 @@ export function applyAs(kernel: Kernel1, step: AsStep): Kernel1 {
       axes: b.buffer.axes,
       parts: b.parts,
     })),
+    factors,
   }
   const next: Kernel1 = {
     ...kernel,
@@ -88,6 +92,28 @@ export function applyAs(kernel: Kernel1, step: AsStep): Kernel1 {
     reformats: [...kernel.reformats, reformat],
   }
   return withKinds(next, fresh, instance.text, at)
+}
+
+/** A factor as what is bound is checked for. */
+function fillFactor(kernel: Kernel1, { over }: Split, { factor, iters }: Factor): FillFactor {
+  const loads: FillFactor['loads'][number][] = []
+  const dimension = (e: Expr): number | null => {
+    const axis = e.kind === 'var' ? iters.get(e.name) : undefined
+    const k = over.findIndex((a) => a.name === axis)
+    return k < 0 ? null : k
+  }
+  walkExpr(factor, (x) => {
+    if (x.kind === 'load' && isFloat(x.dtype))
+      loads.push({ tensor: originOf(kernel, x.buffer), by: x.index.map(dimension) })
+  })
+  return { text: printExpr1(factor), element: factor.kind === 'load', loads }
+}
+
+/** The tensor of the caller's that a buffer is (a part of). */
+function originOf(kernel: Kernel1, buffer: string): string {
+  const from = kernel.reformats.findLast((r) => r.buffers.some((b) => b.parts.includes(buffer)))
+  const old = from?.buffers.find((b) => b.parts.includes(buffer))?.name
+  return old === undefined || old === buffer ? buffer : originOf(kernel, old)
 }
 
 function unknownBuffer(kernel: Kernel1, step: AsStep, at: At): never {

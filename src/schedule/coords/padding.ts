@@ -5,6 +5,7 @@
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { isPadded } from '../../ir/axis.ts'
+import { isFloat } from '../../ir/dtype.ts'
 import { constant, type Expr, type Load } from '../../ir/expr.ts'
 import { rewriteExpr, walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
@@ -29,11 +30,15 @@ export function padsWithFill(part: FormatInstance, instance: Instance): boolean 
 const leavesOut = ({ instance }: Split): boolean =>
   instance.parts.some((p) => wholeVisits(p.instance, instance).misses)
 
-/** @throws SptError `schedule/format-padding`, `schedule/format-output` */
-export function checkPadding(kernel: Kernel1, split: Split): void {
+/**
+ * What the fill value is multiplied by where visits are added or left out.
+ * @throws SptError `schedule/format-padding`, `schedule/format-output`
+ */
+export function checkPadding(kernel: Kernel1, split: Split): readonly Factor[] {
   const out = leavesOut(split)
   const padded = split.instance.parts.map((p) => p.instance).filter((p) => padsWithFill(p, split.instance))
-  if (padded.length === 0 && !out) return
+  const factors: Factor[] = []
+  if (padded.length === 0 && !out) return factors
   const changed = [...split.buffers.values()].map((b) => b.buffer)
   const kept = out ? changed.find((b) => b.role !== 'in') : undefined
   if (kept) refuseOutput(kernel, split, kept)
@@ -67,8 +72,12 @@ export function checkPadding(kernel: Kernel1, split: Split): void {
         for (const t of s.targets) t.index.forEach(reads)
         if (!inside) continue
         s.targets.forEach((t, k) => {
-          const value = absorb(inline(s.values[k]!, lets), fills)
-          if (s.kind === 'reduce' && isIdentity(value, s.reducer.identity[k]!)) return
+          const others: Expr[] = []
+          const value = absorb(inline(s.values[k]!, lets), fills, others)
+          if (s.kind === 'reduce' && isIdentity(value, s.reducer.identity[k]!)) {
+            factors.push(...others.map((factor) => ({ factor, iters: outer.iters })))
+            return
+          }
           if (out || !split.buffers.has(t.buffer) || !own(t)) refuse(kernel, split, padded, t.buffer, out)
           scribbled.add(t.buffer)
         })
@@ -78,6 +87,14 @@ export function checkPadding(kernel: Kernel1, split: Split): void {
   visit(kernel.body, false, { lets: new Map(), iters: new Map() })
   const read = [...scribbled].find((b) => searched.has(b))
   if (read !== undefined) refuse(kernel, split, padded, read, false)
+  return factors
+}
+
+/** What a fill value of 0 is multiplied by, under these iterators. */
+export interface Factor {
+  readonly factor: Expr
+  /** Iterator → axis. */
+  readonly iters: ReadonlyMap<string, string>
 }
 
 interface Scope {
@@ -98,21 +115,35 @@ function isOwn(l: Load, { over, buffers }: Split, iters: ReadonlyMap<string, str
 const inline = (e: Expr, lets: ReadonlyMap<string, Expr>): Expr =>
   lets.size === 0 ? e : rewriteExpr(e, (x) => (x.kind === 'var' ? lets.get(x.name) : undefined))
 
-/** The value with the fill in place of the tensor: 0 · x is 0 (a skipped zero is structural), x + 0 is x. */
-function absorb(e: Expr, fills: ReadonlyMap<string, Expr>): Expr {
+/**
+ * The value with the fill in place of the tensor: 0 · x is 0 (a skipped zero is structural), x + 0 is x. Floating-point
+ * `factors` x must be finite for that; 0 / x is no 0 for one that may be 0.
+ */
+function absorb(e: Expr, fills: ReadonlyMap<string, Expr>, factors: Expr[]): Expr {
   const zero = (x: Expr): boolean => x.kind === 'const' && x.value === 0
   return rewriteExpr(e, (x) => {
     if (x.kind === 'load') return fills.get(x.buffer)
     if (x.kind === 'cast') return x.x.kind === 'const' ? constant(x.x.value, x.dtype) : undefined
     if (x.kind === 'select') return keyOf(x.then) === keyOf(x.else) ? x.then : undefined
     if (x.kind !== 'binary') return undefined
-    if (x.op === 'mul' && (zero(x.a) || zero(x.b))) return constant(0, x.dtype)
-    if (x.op === 'div' && zero(x.a)) return constant(0, x.dtype)
+    if (x.op === 'mul' && (zero(x.a) || zero(x.b))) {
+      const other = zero(x.a) ? x.b : x.a
+      if (isFloat(x.dtype) && !alwaysFinite(other)) factors.push(other)
+      return constant(0, x.dtype)
+    }
+    if (x.op === 'div' && zero(x.a) && (!isFloat(x.dtype) || (alwaysFinite(x.b) && !zero(x.b))))
+      return constant(0, x.dtype)
     if (x.op === 'add' && zero(x.a)) return x.b
     if ((x.op === 'add' || x.op === 'sub') && zero(x.b)) return x.a
     return undefined
   })
 }
+
+/** Whether a factor is finite whatever the data are. */
+const alwaysFinite = (e: Expr): boolean =>
+  e.kind === 'const'
+    ? Number.isFinite(e.value)
+    : !isFloat(e.dtype) || (e.kind === 'cast' && e.dtype !== 'f16' && alwaysFinite(e.x))
 
 const isIdentity = (value: Expr, identity: Expr): boolean =>
   value.kind === 'const' && identity.kind === 'const' && value.value === identity.value
