@@ -1,12 +1,12 @@
 /** Loops whose neighbouring iterations mostly combine into the same element. */
-import { accessesOf, writesOf } from './accesses.ts'
+import { accessesOf, readsOf, writesOf } from './accesses.ts'
 import { boundVarsOf } from './bindings.ts'
 import { add, type Expr, int, mul } from './expr.ts'
 import { freeVars, mentions } from './expr-tree.ts'
 import { keyOf } from './keys.ts'
 import { linear } from './linear.ts'
 import type { For, Reduce } from './loops.ts'
-import type { Body } from './tree.ts'
+import { type Body, walkStmts } from './tree.ts'
 
 export interface Segments {
   /** The one reduction inside whose element changes with the loop. */
@@ -43,6 +43,11 @@ export function segmentsOf(loop: For): Segments | string {
   if (reduce.init) return `the elements start at the identity inside of ${loop.name}`
   const others = accessesOf(loop.body).some((a) => buffers.has(a.buffer) && a.stmt !== reduce)
   if (others) return `${loop.name} uses ${[...buffers].join(' and ')} elsewhere`
+  let own: string | undefined
+  walkStmts(loop.body, (s) => {
+    if (s.kind === 'alloc' && buffers.has(s.buffer.name)) own = s.buffer.name
+  })
+  if (own !== undefined) return `each iteration of ${loop.name} has a ${own} of its own`
   const inner = path.filter((l) => reduce.targets.some((t) => t.index.some((e) => mentions(e, l.var))))
   for (const l of path) {
     if (l.mode.kind === 'bind') return `${l.name} inside of it is bound to ${l.mode.to}`
@@ -80,11 +85,9 @@ export function segmentsOf(loop: For): Segments | string {
     }
     rest.push(dims)
   }
-  const reads = new Set(
-    parts.flatMap((p) =>
-      accessesOf([{ kind: 'let', name: '', dtype: 'i32', value: p }]).map((a) => a.buffer),
-    ),
-  )
+  // All that is asked outside of the loop, when an element is complete.
+  const outside = [...parts, ...rest.flat().map((d) => d.more), ...inner.flatMap((l) => l.guards)]
+  const reads = readsOf(outside.map((value) => ({ kind: 'let', name: '', dtype: value.dtype, value })))
   if ([...reads].some((b) => written.has(b))) return `${loop.name} writes what decides on the element`
   return { reduce, inner, parts, rest }
 }

@@ -4,8 +4,9 @@
  */
 import { accessesOf, writesOf } from '../ir/accesses.ts'
 import { boundVarsOf } from '../ir/bindings.ts'
+import { when, whenAll } from '../ir/build.ts'
 import { add, binary, bool, type Expr, int, load, lt, type Search, search, select } from '../ir/expr.ts'
-import { freeVars, mentions, substitute, walkExpr } from '../ir/expr-tree.ts'
+import { freeVars, mentions, someExpr, substitute, walkExpr } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import { linear } from '../ir/linear.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
@@ -29,11 +30,13 @@ const END = int(2147483647)
 export function advanceSearches(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const written = writesOf(kernel.body)
-  // Outer loops first: what moves forward in two loops goes on from the outer one's last round.
+  // Outer loops first, each once: what moves forward in two loops goes on from the outer one's last round.
   const go = (list: Body): Body =>
     mapSame(list, (s) => {
-      const next = s.kind === 'for' ? advanced(s, written, names) : s
-      return withBodies(next, bodiesOf(next).map(go))
+      const found = s.kind === 'for' ? advanced(s, written, names) : undefined
+      const next = found?.loop ?? s
+      const inside = withBodies(next, bodiesOf(next).map(go))
+      return found ? when(bool(true), [...found.before, inside]) : inside
     })
   const body = go(kernel.body)
   return body === kernel.body ? kernel : { ...kernel, body }
@@ -45,8 +48,13 @@ interface Ascending {
   readonly inner: For
 }
 
-function advanced(loop: For, written: ReadonlySet<string>, names: Names): Stmt {
-  if (loop.cooperative || !inOrder(loop)) return loop
+interface Advanced {
+  readonly before: Body
+  readonly loop: For
+}
+
+function advanced(loop: For, written: ReadonlySet<string>, names: Names): Advanced | undefined {
+  if (loop.cooperative || !inOrder(loop)) return undefined
   const before: Stmt[] = []
   let body: Body = loop.body
   for (const { search: s, inner } of ascending(loop, written)) {
@@ -76,10 +84,21 @@ function advanced(loop: For, written: ReadonlySet<string>, names: Names): Stmt {
       }),
     ]
     body =
-      inner === loop ? found(body) : replaceLoop(body, inner.var, (l) => stmt({ ...l, body: found(l.body) }))
+      inner === loop
+        ? found(body)
+        : replaceLoop(body, inner.var, (l) => {
+            const [first, later] = guardsAround(l, s)
+            return stmt({ ...l, guards: first, body: found(whenAll(later, l.body)) })
+          })
   }
-  if (before.length === 0) return loop
-  return stmt({ kind: 'if', cond: bool(true), then: [...before, stmt({ ...loop, body })], else: [] })
+  return before.length > 0 ? { before, loop: stmt({ ...loop, body }) } : undefined
+}
+
+/** The loop's conditions before the first that asks where the search ends, and the others: they are asked behind it. */
+function guardsAround(l: For, s: Search): readonly [readonly Expr[], readonly Expr[]] {
+  const asks = (g: Expr): boolean => someExpr(g, (e) => e.kind === 'search' && keyOf(e) === keyOf(s))
+  const at = l.guards.findIndex(asks)
+  return at < 0 ? [l.guards, []] : [l.guards.slice(0, at), l.guards.slice(at)]
 }
 
 const inOrder = (l: For): boolean => l.mode.kind === 'serial' || l.mode.kind === 'unroll'

@@ -2,9 +2,10 @@
  * Schedules, as far as names go: the kernel, buffers, formats, other schedules and parameters exist. Loops are
  * found when the steps run, since steps make them.
  */
-import type { Span } from '../../ast/diagnostic.ts'
+import { type Span, unreachable } from '../../ast/diagnostic.ts'
 import type * as Ast from '../../ast/nodes.ts'
 import type { Scope as FileScope } from '../../ast/program.ts'
+import { indicesOf, indptrOf, maskOf } from '../axis.ts'
 import type { AnyFormat } from '../format.ts'
 import type { Instr, Memory } from '../instr.ts'
 import type { Kernel1 } from '../stage1.ts'
@@ -151,9 +152,10 @@ class StepWalk {
     const { kernel, report } = this.#r
     if (!kernel || this.#made.has(name.name) || parts.includes(name.name)) return
     const candidates = [...kernel.buffers.map((b) => b.name), ...this.#made]
-    // Other schedules and callers may have stored it in parts before.
+    // Other schedules and callers may have stored it in parts before, on axes of a format's.
     const partOf = kernel.buffers.some((b) => name.name.startsWith(`${b.name}_`))
-    if (candidates.includes(name.name) || partOf) return
+    const ofAxis = [indptrOf, indicesOf, maskOf].some((of) => name.name.endsWith(of('')))
+    if (candidates.includes(name.name) || partOf || ofAxis) return
     report.error({
       code: 'check/unknown-buffer',
       message: `kernel ${kernel.name} has no buffer ${name.name}`,
@@ -203,27 +205,45 @@ class StepWalk {
 const makesBuffer = (s: Ast.Step): s is Ast.Step & { readonly into: Ast.Ident | null } =>
   s.kind === 'cache_read' || s.kind === 'cache_write' || s.kind === 'rfactor' || s.kind === 'accumulate'
 
+/** The step's arguments that are integers; those of formats, memories and instructions aside. */
 function argumentsOf(step: Ast.Step): readonly Ast.Expr[] {
   switch (step.kind) {
     case 'use':
       return step.args
-    case 'split':
-    case 'cluster':
-    case 'pipeline':
-      return [step.by]
-    case 'cache_read': {
-      const { stride, by, padded } = step.layout
-      return [stride, by, padded].filter((e) => e !== null)
-    }
     case 'tile':
       return step.by
+    case 'split':
+    case 'serpentine':
+    case 'cluster':
+    case 'pipeline':
     case 'require':
       return [step.by]
     case 'unroll':
     case 'accumulate':
       return step.by ? [step.by] : []
-    default:
+    case 'cache_read': {
+      const { stride, by, padded } = step.layout
+      return [stride, by, padded].filter((e) => e !== null)
+    }
+    case 'as':
+    case 'each':
+    case 'merge_parts':
+    case 'merge':
+    case 'reorder':
+    case 'fuse':
+    case 'attach':
+    case 'bind':
+    case 'vectorize':
+    case 'tensorize':
+    case 'cache_write':
+    case 'compute_at':
+    case 'fission':
+    case 'rfactor':
+    case 'atomic':
+    case 'combine':
       return []
+    default:
+      return unreachable(step)
   }
 }
 
