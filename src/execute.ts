@@ -13,6 +13,7 @@ import type { Dtype } from './ir/dtype.ts'
 import { byteLength, elements, labelOf, type Place, placesOf } from './layout.ts'
 import { checkFacts, elementBytes } from './limits.ts'
 import type { Program } from './program.ts'
+import { checkRanges } from './ranges.ts'
 import { KernelGraph } from './replay.ts'
 import type { Command, Device, DeviceBuffer, HostArray } from './runtime/device.ts'
 import { type Measurement, type MeasureOptions, measure } from './runtime/measure.ts'
@@ -62,6 +63,7 @@ export class Executable {
     resident: ReadonlyMap<string, DeviceBuffer> = new Map(),
   ): Promise<Executable> {
     checkFacts(program.plan, bound.params)
+    checkRanges(program.plan, bound.params)
     const memory = new Map<string, DeviceBuffer>()
     try {
       for (const b of program.plan.buffers)

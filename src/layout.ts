@@ -6,6 +6,7 @@ import { freeVars } from './ir/expr-tree.ts'
 import type { Buffer } from './ir/loops.ts'
 import { checkFacts, elementBytes } from './limits.ts'
 import type { Program } from './program.ts'
+import { checkRanges } from './ranges.ts'
 import { checkAlloc } from './runtime/check.ts'
 import type { Device, DeviceBuffer } from './runtime/device.ts'
 
@@ -67,7 +68,7 @@ export const byteLength = (device: Device, b: Buffer, bound: Sized): number =>
 /**
  * Buffers whose lengths these sizes give, against the limits of the device: before data of those sizes are made.
  * Their bytes in total.
- * @throws SptError `plan/too-large`, `device/buffer-too-large`
+ * @throws SptError `plan/too-large`, `plan/overflow`, `device/buffer-too-large`
  */
 export function checkFits({ device, plan }: Program, params: ReadonlyMap<string, number>): number {
   checkFacts(plan, params)
@@ -78,5 +79,6 @@ export function checkFits({ device, plan }: Program, params: ReadonlyMap<string,
     checkAlloc(bytes, b.name, device.limits)
     total += bytes
   }
+  checkRanges(plan, params)
   return total
 }

@@ -7,6 +7,8 @@ import type { Dtype } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { cast, constant, type Expr, load, variable } from '../ir/expr.ts'
 import { freeVars, rewriteExpr, walkExpr } from '../ir/expr-tree.ts'
+import { HIGHEST, overflowIn } from '../ir/interval.ts'
+import { printExpr } from '../ir/print2.ts'
 import { gather } from './gather.ts'
 import { store } from './kernel.ts'
 import type { Order, Rising } from './known.ts'
@@ -92,7 +94,26 @@ export class Frame {
     this.columns.clear()
   }
 
-  /** @throws SptError `format/unknown-name` */
+  /** Least and greatest value of a column or size, where known. */
+  range(name: string): readonly [number, number] | undefined {
+    const size = this.sizes.get(name)
+    return this.bounds.get(name) ?? (size === undefined ? undefined : [size, size])
+  }
+
+  /** Kernels compute in 32 bits and do not see where that wraps. */
+  #checkRange(e: Expr): void {
+    const over = overflowIn(e, (name) => this.range(name))
+    if (!over) return
+    fail({
+      code: 'format/map-overflow',
+      message: `${printExpr(over.expr)} reaches ${over.hi > HIGHEST ? over.hi : over.lo}`,
+      ...(over.expr.span ? { span: over.expr.span } : {}),
+      expected: 'results that fit 32 bits, as kernels compute them',
+      hint: 'divide before multiplying, or map to more axes',
+    })
+  }
+
+  /** @throws SptError `format/unknown-name`, `format/map-overflow` */
   terms(exprs: readonly Expr[]): Terms {
     const columns: Record<string, Use> = {}
     const sizes: Record<string, number> = {}
@@ -101,6 +122,7 @@ export class Frame {
     const onColumn = new Map<string, string>()
     const dtypes = new Map<string, Dtype>()
     for (const e of exprs) {
+      this.#checkRange(e)
       for (const name of freeVars(e)) {
         if (name === ENTRY || names.has(name) || onColumn.has(name)) continue
         const column = this.columns.get(name)

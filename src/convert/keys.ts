@@ -1,6 +1,6 @@
 /** Expressions as sort keys, and what queries are asked of. */
 import { add, type Expr, int, sub, variable } from '../ir/expr.ts'
-import { boundsOf } from './bounds.ts'
+import { boundsOf } from '../ir/interval.ts'
 import type { Frame } from './frame.ts'
 import type { SortKey } from './order.ts'
 import { reduce } from './scan.ts'
@@ -23,13 +23,11 @@ export interface Scope {
 
 /** Expressions as keys from 0 on; what is not known of their values is measured. */
 export async function keysOf(frame: Frame, exprs: readonly Expr[]): Promise<SortKey[]> {
-  const range = (name: string) => {
-    const size = frame.sizes.get(name)
-    return frame.bounds.get(name) ?? (size === undefined ? undefined : ([size, size] as const))
-  }
+  const range = (name: string) => frame.range(name)
   const keys: SortKey[] = []
   for (const [k, expr] of exprs.entries()) {
-    const [lo, hi] = boundsOf(expr, range) ?? (await measure(frame, expr))
+    const known = boundsOf(expr, range)
+    const [lo, hi] = known ? [known.lo, known.hi] : await measure(frame, expr)
     if (lo >= 0) keys.push({ expr, extent: hi + 1 })
     else {
       const name = `@least ${k}`

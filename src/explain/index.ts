@@ -10,6 +10,7 @@ import type { Buffer, Launch, Plan } from '../ir/loops.ts'
 import { walkStmts } from '../ir/tree.ts'
 import { elements } from '../layout.ts'
 import { elementBytes } from '../limits.ts'
+import { checkRanges } from '../ranges.ts'
 import { ceilingsOf } from '../runtime/ceilings.ts'
 import type { Command, Device, DeviceKind } from '../runtime/device.ts'
 import { type Measurement, measure } from '../runtime/measure.ts'
@@ -32,6 +33,7 @@ export type * from './types.ts'
 export function explainModel(compilation: Compilation, bound: Bound, kind: DeviceKind): Explanation {
   const target = kind === 'cpu' ? 'js' : kind === 'webgpu' ? 'wgsl' : 'cuda'
   const plan = compilation.planFor(LANES[target])
+  checkRanges(plan, bound.params)
   const steps = stepsOf(compilation, plan, bound, kind, (b) => DTYPE_BYTES[b.dtype])
   return explanation(compilation, bound, kind, null, steps, null)
 }

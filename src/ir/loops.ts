@@ -32,6 +32,8 @@ export interface Buffer {
   readonly accumulate: Dtype
   /** Of coordinates that are validated: all are less than this, over sizes. */
   readonly below?: Expr | undefined
+  /** Of offsets: how many positions they lead to, over sizes; segments are no longer. */
+  readonly positions?: Expr | undefined
   /** The declared memory whose tiles the last dimensions are made of. */
   readonly memory?: Memory | undefined
   /** A copy that holds `value` where one of `where`, over `coordinateName(k)`, does not hold, and is whole. */

@@ -7,8 +7,8 @@ import { fail } from '../../ast/diagnostic.ts'
 import { isFloat } from '../../ir/dtype.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { children } from '../../ir/expr-tree.ts'
+import { type Interval, interval, intervalOf } from '../../ir/interval.ts'
 import { keyOf } from '../../ir/keys.ts'
-import { type Interval, intervalOf } from './interval.ts'
 import { type Chunk, KERNELS, MATH, REAL } from './program-kernels.ts'
 import { isFlag, thresholdsOf } from './thresholds.ts'
 
@@ -66,7 +66,7 @@ export function compile(input: ProgramInput, columns: readonly Column[]): Progra
     const out = new Float64Array(CHUNK)
     const classes = thresholdsOf(e)
     if (classes) {
-      const range: Interval = { lo: 0, hi: classes.below.length, fits: true }
+      const range = interval(0, classes.below.length)
       const result = { out, range }
       done.set(key, result)
       steps.push({ expr: e, out, run: classify(out, visit(classes.of).out, classes.below), fits: true })

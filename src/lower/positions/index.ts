@@ -14,7 +14,7 @@ import {
   isStored,
   maskOf,
 } from '../../ir/axis.ts'
-import { add, all, constant, type Expr, ge, int, load, mul } from '../../ir/expr.ts'
+import { add, all, constant, type Expr, ge, int, load, mul, variable } from '../../ir/expr.ts'
 import { freeVars, rewriteExpr } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../ir/loops.ts'
 import type { Access, Buffer1, Iteration, Kernel1, Param, Stmt1 } from '../../ir/stage1.ts'
@@ -89,8 +89,8 @@ class PositionLowering {
       accumulate: b.accumulate,
       span: b.span,
     }))
-    const index = (name: string, length: Expr, below?: Expr): Buffer => ({
-      ...(below ? { below } : {}),
+    const index = (name: string, length: Expr, values: Pick<Buffer, 'below' | 'positions'> = {}): Buffer => ({
+      ...values,
       name,
       dtype: 'i32',
       scope: 'global',
@@ -103,12 +103,18 @@ class PositionLowering {
       if (!isStored(a)) continue
       if (hasIndptr(a))
         out.push(
-          index(indptrOf(a.name), add(a.parent === null ? int(1) : this.#levels.positions(a.parent), int(1))),
+          index(
+            indptrOf(a.name),
+            add(a.parent === null ? int(1) : this.#levels.positions(a.parent), int(1)),
+            {
+              positions: variable(countOf(a.name)),
+            },
+          ),
         )
       if (a.kind === 'bitmap')
         out.push(index(maskOf(a.name), mul(this.#levels.positions(a.parent), int(wordsOf(a)))))
       if (hasIndices(a)) {
-        const below = hasHoles(a) ? undefined : a.extent
+        const below = hasHoles(a) ? {} : { below: a.extent }
         out.push(index(indicesOf(a.name), this.#levels.positions(a.name), below))
       }
     }

@@ -1,0 +1,210 @@
+/**
+ * A plan at some of its iterations, in exact integers and in 32 bits side by side: where an extent, an index or a condition
+ * differs. Nothing is stored; what data decide may be anything. Shares nothing with `ir/plan-ranges.ts`.
+ */
+import { isFloat } from '../../src/ir/dtype.ts'
+import { type Expr, THREAD_AXES } from '../../src/ir/expr.ts'
+import { children } from '../../src/ir/expr-tree.ts'
+import type { Buffer, Plan, Stmt } from '../../src/ir/loops.ts'
+import type { BinaryOp } from '../../src/ir/ops.ts'
+import { printExpr } from '../../src/ir/print2.ts'
+import { piecesOf } from '../../src/ir/tree.ts'
+
+interface Both {
+  readonly exact: bigint
+  readonly word: bigint
+  /** Depends on data: both are what 32 bits give. */
+  readonly data: boolean
+  /** Left 32 bits in an operation that the compiler made. */
+  readonly made: boolean
+}
+
+/** Statements that are followed in one launch. */
+const MOST = 4000
+
+const word = (x: bigint): bigint => BigInt.asIntN(32, x)
+const same = (x: bigint): Both => ({ exact: x, word: word(x), data: false, made: false })
+
+/** `undefined` where nothing that was met differs. */
+export function differenceIn(
+  plan: Plan,
+  sizes: ReadonlyMap<string, number>,
+  below: (n: number) => number,
+): string | undefined {
+  const buffers = new Map<string, Buffer>(plan.buffers.map((b) => [b.name, b]))
+  const env = new Map<string, Both>()
+  const lets = new Map<string, Expr>()
+  for (const [name, v] of sizes) env.set(name, same(BigInt(v)))
+  let steps = 0
+  let found: string | undefined
+  const report = (what: string, e: Expr, v: Both): void => {
+    found ??= `${what}: ${printExpr(e)} is ${v.exact}, in 32 bits ${v.word}`
+  }
+  const data = (): Both => ({ ...same(BigInt(below(5) - 1)), data: true })
+  /** From 0 to n - 1, the ends often. */
+  const within = (n: bigint): bigint =>
+    n <= 1n
+      ? 0n
+      : below(3) === 0
+        ? n - 1n
+        : below(2) === 0
+          ? 0n
+          : BigInt(Math.floor((below(1 << 30) / 2 ** 30) * Number(n)))
+  const defined = (e: Expr): Expr => {
+    const value = e.kind === 'var' ? lets.get(e.name) : undefined
+    return value ? defined(value) : e
+  }
+  const index = (e: Expr, buffer: string): void => {
+    const v = of(e)
+    if (!v.data && v.exact !== v.word) report(`index of ${buffer}`, e, v)
+  }
+  const of = (e: Expr): Both => {
+    switch (e.kind) {
+      case 'const':
+        return isFloat(e.dtype) ? data() : same(BigInt(e.value))
+      case 'var':
+        return env.get(e.name) ?? data()
+      case 'builtin':
+        return env.get(e.axis)!
+      case 'load': {
+        for (const x of e.index) index(x, e.buffer)
+        const end = buffers.get(e.buffer)?.below
+        return end ? same(within(of(end).exact)) : data()
+      }
+      case 'search':
+        for (const x of children(e)) index(x, e.buffer)
+        return data()
+      case 'select':
+        return truth(e.cond) ? of(e.then) : of(e.else)
+      case 'binary': {
+        if (e.op === 'and') return same(truth(e.a) && truth(e.b) ? 1n : 0n)
+        if (e.op === 'or') return same(truth(e.a) || truth(e.b) ? 1n : 0n)
+        const [a, b] = [defined(e.a), defined(e.b)]
+        const positions = a.kind === 'load' ? buffers.get(a.buffer)?.positions : undefined
+        if (e.op === 'sub' && positions && b.kind === 'load' && b.buffer === (a as typeof b).buffer) {
+          of(e.a)
+          of(e.b)
+          return same(within(of(positions).exact + 1n))
+        }
+        return combined(e, of(e.a), of(e.b))
+      }
+      case 'unary': {
+        const x = of(e.x)
+        if (e.op === 'not') return { ...x, exact: x.exact === 0n ? 1n : 0n, word: x.word === 0n ? 1n : 0n }
+        return result(e, x.data, x.made, -x.exact, -x.word)
+      }
+      case 'cast': {
+        const x = of(e.x)
+        return isFloat(e.x.dtype) || e.dtype === 'u32' || e.x.dtype === 'u32' ? data() : x
+      }
+      default:
+        for (const x of children(e)) of(x)
+        return data()
+    }
+  }
+  const result = (e: Expr, isData: boolean, made: boolean, exact: bigint, inWord: bigint): Both => {
+    const left = exact !== word(exact)
+    const w = word(inWord)
+    return isData || e.dtype === 'u32'
+      ? { exact: w, word: w, data: true, made: false }
+      : { exact, word: w, data: false, made: made || (left && !e.span) }
+  }
+  const combined = (e: Expr & { readonly op: BinaryOp }, a: Both, b: Both): Both => {
+    if (isFloat(e.dtype)) return data()
+    const f = OPS[e.op]
+    return result(e, a.data || b.data, a.made || b.made, f(a.exact, b.exact), f(a.word, b.word))
+  }
+  /** Which way a device goes. */
+  const truth = (e: Expr): boolean => {
+    const v = of(e)
+    if (v.data) return below(2) === 0
+    if (v.made && (v.exact !== 0n) !== (v.word !== 0n)) report('condition', e, v)
+    return v.word !== 0n
+  }
+  const body = (list: readonly Stmt[]): void => {
+    for (const s of list) if (steps++ < MOST && !found) statement(s)
+  }
+  const statement = (s: Stmt): void => {
+    switch (s.kind) {
+      case 'for': {
+        const v = of(s.extent)
+        if (!v.data && v.exact !== v.word) report(`extent of ${s.name}`, s.extent, v)
+        const n = v.data ? BigInt(below(3)) : v.exact
+        for (const at of new Set([0n, n - 1n, within(n)]))
+          if (at >= 0n && at < n) {
+            env.set(s.var, same(at))
+            body(s.body)
+          }
+        return
+      }
+      case 'if':
+        body(truth(s.cond) ? s.then : s.else)
+        return
+      case 'while':
+        of(s.cond)
+        body(s.body)
+        return
+      case 'let':
+        env.set(s.name, s.lane ? data() : of(s.value))
+        lets.set(s.name, s.value)
+        return
+      case 'store':
+        for (const e of s.index) index(e, s.buffer)
+        of(s.value)
+        return
+      case 'reduce':
+        for (const t of s.targets) of(t)
+        for (const e of s.values) of(e)
+        return
+      case 'instr':
+        for (const p of piecesOf(s)) if (p.kind !== 'value') for (const e of p.index) index(e, p.buffer)
+        return
+      default:
+        return
+    }
+  }
+  for (const step of plan.steps) {
+    if (step.kind === 'clear') continue
+    steps = 0
+    const grid = step.grid.map((e) => {
+      const v = of(e)
+      if (v.exact !== v.word) report('grid', e, v)
+      return v.exact
+    })
+    if (grid.some((n) => n <= 0n)) continue
+    const extents = [...grid, ...step.block.map(BigInt)]
+    for (let round = 0; round < 6 && !found; round++) {
+      for (const [k, n] of extents.entries())
+        env.set(THREAD_AXES[k]!, same(round === 0 ? 0n : round === 1 ? n - 1n : within(n)))
+      body(step.body)
+    }
+  }
+  return found
+}
+
+const floor = (a: bigint, b: bigint): bigint => {
+  if (b === 0n) return 0n
+  const q = a / b
+  return a % b !== 0n && a < 0n !== b < 0n ? q - 1n : q
+}
+const bit = (x: boolean): bigint => (x ? 1n : 0n)
+
+const OPS: Readonly<Record<BinaryOp, (a: bigint, b: bigint) => bigint>> = {
+  add: (a, b) => a + b,
+  sub: (a, b) => a - b,
+  mul: (a, b) => a * b,
+  div: floor,
+  mod: (a, b) => (b === 0n ? 0n : a - b * floor(a, b)),
+  quo: (a, b) => (b === 0n ? 0n : a / b),
+  rem: (a, b) => (b === 0n ? 0n : a % b),
+  min: (a, b) => (a < b ? a : b),
+  max: (a, b) => (a > b ? a : b),
+  lt: (a, b) => bit(a < b),
+  le: (a, b) => bit(a <= b),
+  gt: (a, b) => bit(a > b),
+  ge: (a, b) => bit(a >= b),
+  eq: (a, b) => bit(a === b),
+  ne: (a, b) => bit(a !== b),
+  and: (a, b) => bit(a !== 0n && b !== 0n),
+  or: (a, b) => bit(a !== 0n || b !== 0n),
+}
