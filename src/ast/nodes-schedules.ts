@@ -171,11 +171,11 @@ export interface ComputeAtStep extends Item {
   readonly iteration: Ident
   readonly at: LoopRef
 }
-/** `fission i after produce`. */
+/** `fission i after produce`, or after a number of statements. */
 export interface FissionStep extends Item {
   readonly kind: 'fission'
   readonly loop: LoopRef
-  readonly after: Ident
+  readonly after: Ident | number
 }
 /** `rfactor ji -> Cp`. */
 export interface RfactorStep extends Item {

@@ -111,6 +111,9 @@ export const schedules: Actions = {
   StepWord_pipeline: (_, loop, by) => ({ kind: 'pipeline', loop: get(loop), by: get(by) }),
   StepWord_computeAt: (_, iteration, at) => ({ kind: 'compute_at', iteration: get(iteration), at: get(at) }),
   StepWord_fission: (_, loop, _after, after) => ({ kind: 'fission', loop: get(loop), after: get(after) }),
+  statementCount(_digits) {
+    return Number(this.sourceString)
+  },
   StepWord_rfactor: (_, loop, name) => ({ kind: 'rfactor', loop: get(loop), into: maybe(name) }),
   StepWord_atomic: (_, buffer) => ({ kind: 'atomic', buffer: get(buffer) }),
   StepWord_accumulate: (_, buffer, _over, loop, by, _within, within, name) => ({

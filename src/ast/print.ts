@@ -222,7 +222,7 @@ function stepDoc(s: Step): Doc {
     case 'compute_at':
       return `compute_at ${s.iteration.name} at ${printLoop(s.at)}`
     case 'fission':
-      return `fission ${printLoop(s.loop)} after ${s.after.name}`
+      return `fission ${printLoop(s.loop)} after ${typeof s.after === 'number' ? s.after : s.after.name}`
     case 'rfactor':
       return `rfactor ${printLoop(s.loop)}${arrow(s.into)}`
     case 'atomic':

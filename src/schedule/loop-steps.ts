@@ -104,7 +104,12 @@ export function loopStep(step: StepOnLoops, env: Env): LoopStep {
     case 'compute_at':
       return { kind: 'compute_at', nest: names.nest(step.iteration), at: ref(step.at), span }
     case 'fission':
-      return { kind: 'fission', loop: ref(step.loop), after: names.nest(step.after), span }
+      return {
+        kind: 'fission',
+        loop: ref(step.loop),
+        after: typeof step.after === 'number' ? step.after : names.nest(step.after),
+        span,
+      }
     case 'rfactor':
       return {
         kind: 'rfactor',

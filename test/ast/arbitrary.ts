@@ -445,7 +445,7 @@ export const STEPS: {
   tensorize: fc.record({ loop, instr: instance }),
   cache_write: fc.record(cache),
   compute_at: fc.record({ iteration: ident, at: loop }),
-  fission: fc.record({ loop, after: ident }),
+  fission: fc.record({ loop, after: fc.oneof(ident, fc.integer({ min: 1, max: 99 })) }),
   rfactor: fc.record({ loop, into: fc.option(ident) }),
   atomic: fc.record({ buffer: ident }),
   accumulate: fc.record({
