@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { coords, type Device, dense, devices, type Kernel, load, type SptProgram } from '../../src/node.ts'
 import { apply, inputs, matrix, type Sample, samples } from '../bind/support.ts'
 import { CHOICES, FORMATS, KERNELS } from '../bind/texts.ts'
+import { runs } from '../support/cases.ts'
 import { complaint } from './support.ts'
 
 const SCHEDULES = `
@@ -197,7 +198,7 @@ describe('without kernels', () => {
           const arrays = format.fromParts([s.m, s.n], converted.parts, dataOf(choice, s)).toCoords()
           expect(arrays).toEqual(back)
         }),
-        { numRuns: 15, seed: 3 },
+        { numRuns: runs(15) },
       )
     }
   })

@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Kernel } from '../../src/node.ts'
+import { runs } from '../support/cases.ts'
 import { kernel, program } from './support.ts'
 
 let k: Kernel
@@ -112,7 +113,7 @@ describe('laws', () => {
         expect(stages(now)).toEqual(stages(k))
         expect(now.undo().trace).toEqual([])
       }),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     )
     expect(steps).toBeGreaterThan(40)
   })
@@ -125,7 +126,7 @@ describe('laws', () => {
         expect(again.trace).toEqual(last.trace)
         expect(stages(again)).toEqual(stages(last))
       }),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     )
   })
 })

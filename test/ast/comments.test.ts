@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { print } from '../../src/ast/print.ts'
 import { scan } from '../../src/ast/scan.ts'
+import { runs } from '../support/cases.ts'
 import { file } from './arbitrary.ts'
 import { bare, read } from './support.ts'
 
@@ -41,7 +42,7 @@ describe('fmt', () => {
         expect(format(once)).toBe(once)
         expect(bare(read(format(clean)))).toEqual(bare(read(clean)))
       }),
-      { numRuns: 200 },
+      { numRuns: runs(60) },
     )
     expect(seen).toBeGreaterThan(500)
   })

@@ -6,6 +6,7 @@ import type { Expr, File } from '../../src/ast/nodes.ts'
 import { literalValue } from '../../src/ast/nodes.ts'
 import { print, printExpr } from '../../src/ast/print.ts'
 import { MAX_HEIGHT, MAX_NESTING } from '../../src/ast/scan.ts'
+import { runs } from '../support/cases.ts'
 import { file } from './arbitrary.ts'
 import { complaint, read } from './support.ts'
 
@@ -106,7 +107,7 @@ describe('spans', () => {
         const again: File = read(text)
         for (const d of [...again.imports, ...again.decls]) nodes += inside(d, text, again.span)
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     )
     expect(nodes).toBeGreaterThan(1000)
   })
@@ -168,7 +169,7 @@ describe('any text at all', () => {
       fc.property(fc.string({ unit: 'binary', maxLength: 60 }), (text) => {
         holds(text)
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 
@@ -183,7 +184,7 @@ describe('any text at all', () => {
       fc.property(fc.array(token, { maxLength: 40 }), (tokens) => {
         holds(tokens.join(' '))
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 
@@ -202,7 +203,7 @@ describe('any text at all', () => {
           else refused++
         },
       ),
-      { numRuns: 600 },
+      { numRuns: runs(200) },
     )
     expect(accepted).toBeGreaterThan(10)
     expect(refused).toBeGreaterThan(200)

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseSteps } from '../../src/ast/parse.ts'
 import { print, printExpr, printStep } from '../../src/ast/print.ts'
+import { runs } from '../support/cases.ts'
 import { expr, file, STEPS, step } from './arbitrary.ts'
 import { bare, read } from './support.ts'
 
@@ -11,7 +12,7 @@ describe('print', () => {
       fc.property(file, (f) => {
         expect(bare(read(print(f)))).toEqual(bare(f))
       }),
-      { numRuns: 400 },
+      { numRuns: runs(120) },
     )
   })
 
@@ -24,7 +25,7 @@ describe('print', () => {
         expect(bare(first)).toEqual(bare(s))
         expect(second!.kind === 'split' && bare(second.by)).toEqual(bare(e))
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 

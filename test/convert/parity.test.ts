@@ -9,6 +9,7 @@ import type { CoordTensor } from '../../src/formats/tensor.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { givenFor, matrices, matrix, written } from '../formats/written.ts'
+import { runs } from '../support/cases.ts'
 import { arraysOf } from '../support/standard.ts'
 import { openInBlocks } from './devices.ts'
 
@@ -126,7 +127,7 @@ describe.each([
         expect(queueOf(device).bytes).toBe(bytes)
         from.free()
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
   })
 

@@ -6,6 +6,7 @@ import { print, printExpr } from '../../src/ast/print.ts'
 import { parseFormatExpression } from '../../src/ir/elaborate/index.ts'
 import type { AnyFormat, Composition, Format } from '../../src/ir/format.ts'
 import { keyOf } from '../../src/ir/keys.ts'
+import { runs } from '../support/cases.ts'
 import { FORMATS } from './format-texts.ts'
 import { errors, read } from './support.ts'
 
@@ -257,7 +258,7 @@ test('a text with words put elsewhere is understood or refused, never worse', ()
         if ((e as SptError).diagnostics[0]!.code.startsWith('check/')) refused++
       }
     }),
-    { numRuns: 100 },
+    { numRuns: runs(100) },
   )
   expect(accepted).toBeGreaterThan(2)
   expect(refused).toBeGreaterThan(20)

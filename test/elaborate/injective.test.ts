@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import type { Assign, Iteration, Kernel1 } from '../../src/ir/stage1.ts'
+import { runs } from '../support/cases.ts'
 import { kernelOf } from './support.ts'
 
 const names = ['a', 'b', 'c'] as const
@@ -59,7 +60,7 @@ test('an accepted target writes each element once', () => {
       expect(seen.size).toBe(p * q * r)
     }),
     {
-      numRuns: 2000,
+      numRuns: runs(400),
       examples: [
         [{ extents: [3, 2, 4], index: ['a * 8 + b * 4 + c'] }],
         [{ extents: [3, 4, 1], index: ['a * 2 + b / 2', 'b'] }],

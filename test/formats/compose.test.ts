@@ -10,6 +10,7 @@ import { add, binary, div, type Expr, int, mod, mul, sub, variable } from '../..
 import { substitute } from '../../src/ir/expr-tree.ts'
 import type { Instance, PartInstance, PartTree } from '../../src/ir/format.ts'
 import { keyOf } from '../../src/ir/keys.ts'
+import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 import {
   bitmap,
@@ -127,7 +128,7 @@ describe('parts', () => {
           })
         },
       ),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
     expect([...seen].sort()).toEqual(['format/leak', 'format/overlap', 'split'])
   })
@@ -214,7 +215,7 @@ describe('parts', () => {
         const back = partsToCoords(stored)
         expect(lines(back.coords, back.values!, true)).toEqual(lines(t.coords, t.values!, false))
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 
@@ -369,7 +370,7 @@ describe('random descriptions', () => {
         const back = partsToCoords(stored)
         expect(lines(back.coords, back.values!, true)).toEqual(lines(tensor.coords, tensor.values!, false))
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     )
     expect(kinds.size).toBe(5)
   })
@@ -407,7 +408,7 @@ describe('random descriptions', () => {
         expect(back(...at)).not.toEqual(at)
         expect(message).toContain(`back to (${back(...at).join(', ')})`)
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
     expect(refused).toBeGreaterThan(100)
   })

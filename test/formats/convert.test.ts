@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Given } from '../../src/formats/given.ts'
 import { convertTensor, partsToCoords } from '../../src/formats/parts/convert.ts'
 import type { CoordTensor } from '../../src/formats/tensor.ts'
+import { runs } from '../support/cases.ts'
 import { lines } from './arbitrary.ts'
 import {
   BAND_REST,
@@ -82,7 +83,7 @@ describe('into formats and back', () => {
         // Each coordinate is in one part.
         expect(stored.parts.reduce((n, p) => n + p.held!, 0)).toBe(lines(t.coords, t.values!, false).length)
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
   })
 
@@ -95,7 +96,7 @@ describe('into formats and back', () => {
         const back = partsToCoords(convertTensor(first, instances[b % instances.length]!, given))
         expect(lines(back.coords, back.values!, true)).toEqual(lines(t.coords, t.values!, false))
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 })

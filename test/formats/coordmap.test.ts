@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { applyMap, firstDifference } from '../../src/formats/columns/coordmap.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import { add, binary, call, div, type Expr, int, mod, mul, neg, select, variable } from '../../src/ir/expr.ts'
+import { runs } from '../support/cases.ts'
 
 const [i, j, n, _io, _jo, _ii, _ji] = ['i', 'j', 'n', 'io', 'jo', 'ii', 'ji'].map((v) => variable(v))
 const c = (name: string, extent: number) => ({ name, extent })
@@ -75,7 +76,7 @@ describe('applyMap', () => {
           else expect(apply().map((r) => [...r])).toEqual(expected)
         },
       ),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 

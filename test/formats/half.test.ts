@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { fromBf16, fromF16, toBf16, toF16 } from '../../src/ir/half.ts'
+import { runs } from '../support/cases.ts'
 
 const types = [
   { name: 'f16', to: toF16, from: fromF16, inf: 0x7c00, max: 65504 },
@@ -30,7 +31,7 @@ for (const { name, to, from, inf, max } of types) {
         expect(to(s * (middle - slight))).toBe(sign | b)
         expect(to(s * (middle + slight))).toBe(sign | (b + 1))
       }),
-      { numRuns: 3000 },
+      { numRuns: runs(3000) },
     )
   })
 

@@ -9,6 +9,7 @@ import { ceildiv, div, int, mod, variable } from '../../src/ir/expr.ts'
 import { freeVars } from '../../src/ir/expr-tree.ts'
 import type { Format, Instance, PartTree } from '../../src/ir/format.ts'
 import { keyOf } from '../../src/ir/keys.ts'
+import { runs } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
 import { refusal } from '../support/refusal.ts'
 import { denseFixed, sparseVariable } from './arbitrary.ts'
@@ -206,7 +207,7 @@ describe('buckets and ranges', () => {
         })
         expect(found).toEqual(expected(t.coords, t.shape[1]!, c, widths))
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     )
   })
 
@@ -455,7 +456,7 @@ describe('what is wrong for some tensor is refused at once', () => {
         if (!inverse || !range) expect(accepted()).toBe(false)
         else if (m === right) expect(accepted()).toBe(true)
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
     expect(wrong).toBeGreaterThan(80)
   })

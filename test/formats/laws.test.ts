@@ -8,6 +8,7 @@ import { validateStored } from '../../src/formats/ready/validate.ts'
 import { type Level, restrict, type Storage } from '../../src/formats/storage.ts'
 import type { StoredTensor } from '../../src/formats/tensor.ts'
 import { hasIndices, parentOf } from '../../src/ir/axis.ts'
+import { runs } from '../support/cases.ts'
 import { type Case, cases, lines } from './arbitrary.ts'
 
 const build = (c: Case): Storage =>
@@ -82,7 +83,7 @@ describe('random axis forests', () => {
         expect(lines(back.coords, back.values!, true)).toEqual(lines(c.coords, c.values, c.apart))
         expect(back.shape).toEqual(c.shape)
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     )
     expect([...seen].sort()).toEqual([
       'bitmap',
@@ -110,7 +111,7 @@ describe('random axis forests', () => {
           expect(rows).toEqual(sorted)
         },
       ),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 
@@ -127,7 +128,7 @@ describe('random axis forests', () => {
         if (c.apart) expect(used.size).toBe(c.values.length)
         else expect(used.size).toBe(new Set(lines(c.coords, c.values, false)).size)
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     )
   })
 
@@ -137,7 +138,7 @@ describe('random axis forests', () => {
         const reversed = { ...c, coords: c.coords.map((x) => x.slice().reverse()) }
         expect(arraysOf(build(reversed))).toEqual(arraysOf(build(c)))
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 
@@ -166,7 +167,7 @@ describe('random axis forests', () => {
         if (!nonunique(c)) expect(found).toEqual(known)
         for (let e = 0; e < found.length; e++) expect(addresses(s, entryCoords(c, e))).toContain(found[e])
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     )
   })
 
@@ -210,7 +211,7 @@ describe('random axis forests', () => {
             .flatMap((x) => new Array(Math.ceil(rows.get(x)!.size / w)).fill(x)),
         )
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     )
   })
 
@@ -226,7 +227,7 @@ describe('random axis forests', () => {
         const back = toCoords(s, out, 'f64', { axes: names, drop: 0 })
         expect(lines(back.coords, back.values!, false)).toEqual(lines(coords, c.values, false))
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     )
   })
 })

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { lexicographic } from '../../src/formats/columns/order.ts'
+import { runs } from '../support/cases.ts'
 
 /** Deterministic, so that a failing size can be run again. */
 function numbers(n: number, max: number, seed: number): Int32Array {
@@ -36,7 +37,7 @@ it('is the stable order of tuples, below and above one bucket', () => {
         })
       },
     ),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   )
 })
 

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { coords, dense, devices } from '../../src/node.ts'
+import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 
 const FORMATS = `
@@ -138,7 +139,7 @@ describe('arrays', () => {
             expect(c).toBeLessThan(t.shape[1]!)
           }
         }),
-        { numRuns: 60 },
+        { numRuns: runs(60) },
       )
     },
   )
@@ -166,7 +167,7 @@ describe('kernels', () => {
         await ready.run()
         expect((await ready.read('y')).values).toEqual((await prepared.read('y')).values)
       }),
-      { numRuns: 20 },
+      { numRuns: runs(20) },
     )
     const loops = kernel.show(2)
     expect(loops).not.toContain('jo_indices[jo] <')

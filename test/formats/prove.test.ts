@@ -30,6 +30,7 @@ import {
   variable,
 } from '../../src/ir/expr.ts'
 import type { FormatInstance, Query, Sort } from '../../src/ir/format.ts'
+import { runs } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
 import { bijection, type CoordinateMap, holdsAt, mutated, points } from './bijections.ts'
 
@@ -195,7 +196,7 @@ describe('verdicts against brute force', () => {
         expect(inverse).toBe(true)
         if (range) ranges++
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
     expect(ranges).toBeGreaterThan(285)
   })
@@ -212,7 +213,7 @@ describe('verdicts against brute force', () => {
         if (provesIt) expect(inverse).toBe(true)
         if (inRange) expect(range).toBe(true)
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
     expect(wrong).toBeGreaterThan(75)
   })
@@ -307,7 +308,7 @@ describe('conditions', () => {
         if (provesDisjoint(conditions, facts)) expect([proved++, disjoint][1]).toBe(true)
         if (provesCover(conditions, facts)) expect([proved++, cover][1]).toBe(true)
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
     expect(proved).toBeGreaterThan(75)
   })

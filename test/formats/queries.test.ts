@@ -5,6 +5,7 @@ import { evaluateSort } from '../../src/formats/queries/sorts.ts'
 import type { CoordTensor } from '../../src/formats/tensor.ts'
 import { div, type Expr, int, mod, neg, sub, variable } from '../../src/ir/expr.ts'
 import type { Query } from '../../src/ir/format.ts'
+import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 import { givenFor, matrices, matrix } from './written.ts'
 
@@ -59,7 +60,7 @@ describe('queries agree with their definition', () => {
         )
         expect(ask(t, { name: 'q', kind: 'count', of: ofExprs, by: byExprs })).toEqual(expected)
       }),
-      { numRuns: 400 },
+      { numRuns: runs(400) },
     )
   })
 
@@ -77,7 +78,7 @@ describe('queries agree with their definition', () => {
         )
         expect(ask(t, { name: 'q', kind: 'rank', of: ofExprs, by: byExprs })).toEqual(expected)
       }),
-      { numRuns: 400 },
+      { numRuns: runs(400) },
     )
   })
 
@@ -110,7 +111,7 @@ describe('queries agree with their definition', () => {
           expect(ask(signed, { name: 'q', kind: 'largest', by: exprs })).toEqual(expected)
         },
       ),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 
@@ -128,7 +129,7 @@ describe('queries agree with their definition', () => {
           ask(t, { name: 'q', kind: 'find', list: 'l', of: j }, { lists: new Map([['l', list]]) }),
         ).toEqual(expected)
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
   })
 
@@ -238,7 +239,7 @@ describe('sorts', () => {
         expect([...at]).toEqual(expected)
         expect(expected.map((x) => place[x])).toEqual(expected.map((_, p) => p))
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
   })
 

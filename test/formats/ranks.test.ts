@@ -4,6 +4,7 @@ import { Ranker } from '../../src/formats/columns/ranks.ts'
 import { buildStorage } from '../../src/formats/levels/build.ts'
 import { rankedLevel } from '../../src/formats/levels/segments.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
+import { runs as cases } from '../support/cases.ts'
 import { denseFixed, sparseFixed, sparseVariable } from './arbitrary.ts'
 
 type Shape = 'sorted' | 'nearly' | 'equal' | 'any'
@@ -48,7 +49,7 @@ it('ranks runs of any order, length and spread', () => {
         lo += run.length
       }
     }),
-    { numRuns: 200 },
+    { numRuns: cases(200) },
   )
 })
 
@@ -103,7 +104,7 @@ describe('a level of ranked segments', () => {
         })
         expect([...made!.at]).toEqual(all.map(([p, c]) => start(p) + held[p]!.indexOf(c)))
       }),
-      { numRuns: 300 },
+      { numRuns: cases(300) },
     )
   })
 

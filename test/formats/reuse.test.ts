@@ -9,6 +9,7 @@ import { placeEntries } from '../../src/formats/parts/place.ts'
 import { provedOf } from '../../src/formats/proof/proved.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import { add, binary, type Expr, int, select, variable } from '../../src/ir/expr.ts'
+import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 import * as texts from './texts.ts'
 import { givenFor, matrices, written } from './written.ts'
@@ -65,7 +66,7 @@ describe('arrays of a conversion', () => {
           expect(all.map((t) => t.coords.map((c) => c.join()))).toEqual(before)
         },
       ),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
   })
 

@@ -4,6 +4,7 @@ import { convertTensor, partsToCoords } from '../../src/formats/parts/convert.ts
 import { provenance } from '../../src/formats/proof/provenance.ts'
 import type { CoordTensor } from '../../src/formats/tensor.ts'
 import type { AnyFormat, Instance } from '../../src/ir/format.ts'
+import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 import {
   givenFor,
@@ -70,7 +71,7 @@ describe('standard formats of matrices', () => {
         const back = partsToCoords(convertTensor(t, instance, given))
         expect(lines(back.coords, back.values!, false)).toEqual(lines(t.coords, t.values!, false))
       }),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     )
   })
 
@@ -147,7 +148,7 @@ describe('standard formats of tensors', () => {
         const back = partsToCoords(convertTensor(t, instance, givenFor(t.shape)))
         expect(lines(back.coords, back.values!, false)).toEqual(lines(t.coords, t.values!, false))
       }),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     )
   })
 })

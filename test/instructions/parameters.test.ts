@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseProgram, readProgram } from '../../src/api/program.ts'
 import { instructionTest } from '../../src/node.ts'
+import { runs } from '../support/cases.ts'
 import { diagnosticOf, refusal } from '../support/refusal.ts'
 
 const BYTES = { f16: 2, bf16: 2, f32: 4 } as const
@@ -91,7 +92,7 @@ describe('an instance', () => {
         expect(instance.operands[0]!.memory!.name).toBe(`rows(${t}, ${n})`)
         expect(bare(instance)).toEqual(bare(hand.instructions.get('load')))
       }),
-      { numRuns: 12 },
+      { numRuns: runs(12) },
     )
   })
 
@@ -120,7 +121,7 @@ instr ${name}${params}(D: ${type}[8] in global, S: f32[8] in global) {
         expect(a.trace).toContain(`tensorize Xr.ii with load(${t}, ${n})`)
         expect(a.trace).toContain(`cache_read X at io in turned(${t}, ${n}) -> Xs`)
       }),
-      { numRuns: 12 },
+      { numRuns: runs(12) },
     )
   })
 

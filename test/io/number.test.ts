@@ -2,6 +2,7 @@ import { test as prop } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Numbers } from '../../src/io/number.ts'
+import { runs } from '../support/cases.ts'
 import { bytesOf } from './support.ts'
 
 function float(text: string): number {
@@ -24,24 +25,23 @@ const digits = (maxLength: number) =>
   fc.array(fc.nat(9), { minLength: 1, maxLength }).map((list) => list.join(''))
 
 describe('floats are exactly rounded', () => {
-  prop.prop([fc.double()], { numRuns: 3000 })('shortest decimals of doubles', (v) => {
+  prop.prop([fc.double()], { numRuns: runs(3000) })('shortest decimals of doubles', (v) => {
     expect(float(Object.is(v, -0) ? '-0' : String(v).toLowerCase())).toBe(v)
   })
   prop.prop([fc.double({ noNaN: true, noDefaultInfinity: true }), fc.integer({ min: 15, max: 30 })], {
-    numRuns: 3000,
+    numRuns: runs(3000),
   })('16 to 31 digits', (v, n) => {
     expect(float(v.toExponential(n))).toBe(Number(v.toExponential(n)))
   })
-  prop.prop([digits(40), digits(40), fc.integer({ min: -60, max: 60 }), fc.boolean()], { numRuns: 5000 })(
-    'any digits, point and exponent agree with Number',
-    (a, b, e, minus) => {
-      const text = `${minus ? '-' : ''}${a}.${b}e${e}`
-      expect(float(text)).toBe(Number(text))
-    },
-  )
+  prop.prop([digits(40), digits(40), fc.integer({ min: -60, max: 60 }), fc.boolean()], {
+    numRuns: runs(5000),
+  })('any digits, point and exponent agree with Number', (a, b, e, minus) => {
+    const text = `${minus ? '-' : ''}${a}.${b}e${e}`
+    expect(float(text)).toBe(Number(text))
+  })
   // Half-way cases, where one digit more decides: the tail has to be seen.
   prop.prop([fc.integer({ min: 2 ** 52, max: 2 ** 53 - 2 }), fc.integer({ min: 1, max: 9 })], {
-    numRuns: 2000,
+    numRuns: runs(2000),
   })('next to half-way cases', (m, d) => {
     for (const tail of ['5', `5${'0'.repeat(9)}${d}`, `4${'9'.repeat(9)}${d}`]) {
       const text = `${m}.${tail}`
@@ -50,7 +50,7 @@ describe('floats are exactly rounded', () => {
   })
   // The hardest inputs: the midpoint of two doubles, cut off after 30 digits.
   prop.prop([fc.double({ min: 1e-13, max: 1e43, noNaN: true }), fc.integer({ min: 17, max: 30 })], {
-    numRuns: 5000,
+    numRuns: runs(5000),
   })('midpoints of doubles, truncated and one unit more', (v, length) => {
     // v = m · 2^e exactly; the midpoint to the next double is (2m + 1) · 2^(e - 1).
     const e = Math.floor(Math.log2(v)) - 52

@@ -8,6 +8,7 @@ import { freeVars, substitute } from '../../src/ir/expr-tree.ts'
 import type { For } from '../../src/ir/loops.ts'
 import { spatialNest } from '../../src/ir/spatial-nest.ts'
 import type { Body } from '../../src/ir/tree.ts'
+import { runs } from '../support/cases.ts'
 
 const AROUND = 'around'
 const copy = (name: string): string => `${name}_copy`
@@ -125,7 +126,7 @@ test('every element that the loops reach is visited once, and none that a guard 
         : whenAll(guards, core())
       expect(visited).toEqual(stored(whole, at))
     }),
-    { numRuns: 400 },
+    { numRuns: runs(400) },
   )
   expect(guarded).toBeGreaterThan(100)
 })

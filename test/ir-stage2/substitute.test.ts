@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import { add, div, type Expr, int, max, min, mul, select, sub, variable } from '../../src/ir/expr.ts'
 import { substitute } from '../../src/ir/expr-tree.ts'
+import { runs } from '../support/cases.ts'
 
 const NAMES = ['i', 'j', 'k'] as const
 const leaf: fc.Arbitrary<Expr> = fc.oneof(
@@ -37,6 +38,6 @@ test('the value is that of the expression at the values of what replaces its var
       const inner = new Map<string, number>(NAMES.map((n, k) => [n, evaluate(by[k]!, values)]))
       expect(evaluate(replaced, values)).toBe(evaluate(e, inner))
     }),
-    { numRuns: 400 },
+    { numRuns: runs(400) },
   )
 })

@@ -6,6 +6,7 @@ import { int, variable } from '../../src/ir/expr.ts'
 import { printBody } from '../../src/ir/print2.ts'
 import { findLoop, loopsOf, replaceLoop, rewriteStmts, stmt } from '../../src/ir/tree.ts'
 import { rowProduct, twoPhases } from '../../src/schedule/samples.ts'
+import { runs } from '../support/cases.ts'
 import { samples } from '../support/kernel2.ts'
 
 describe('rewriting keeps what it does not change', () => {
@@ -16,7 +17,7 @@ describe('rewriting keeps what it does not change', () => {
         expect(substituteStmts(body, new Map([['absent', int(1)]]))).toBe(body)
         expect(renameBuffer(body, 'absent', 'other')).toBe(body)
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     )
   })
 
@@ -46,7 +47,7 @@ describe('names', () => {
         expect(freeVarsOf(renamed)).toEqual(freeVarsOf(body))
         expect(printBody(renameBound(renamed, back))).toBe(printBody(body))
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     )
   })
 

@@ -2,6 +2,7 @@
 import { fc, test } from '@fast-check/vitest'
 import { afterAll, beforeAll, describe, expect } from 'vitest'
 import { type Device, devices, type Kernel, load } from '../../src/node.ts'
+import { runs } from '../support/cases.ts'
 import { integers, matrix, patterns } from '../support/kernels.ts'
 
 const spmm = (await load('kernels/spmm.spt')).kernel('spmm')
@@ -34,7 +35,7 @@ describe('copies under the bounds of other loops', () => {
   })
   afterAll(() => cpu.dispose())
 
-  test.prop([fc.nat(9), small, small, fc.nat(20), scopes], { numRuns: 40 })(
+  test.prop([fc.nat(9), small, small, fc.nat(20), scopes], { numRuns: runs(40) })(
     'of what is gathered',
     async (which, cols, tile, d, scope) => {
       const p = patterns()[which]!
@@ -47,7 +48,7 @@ describe('copies under the bounds of other loops', () => {
     },
   )
 
-  test.prop([small, small, scopes, fc.nat(20), fc.nat(20), fc.nat(20)], { numRuns: 40 })(
+  test.prop([small, small, scopes, fc.nat(20), fc.nat(20), fc.nat(20)], { numRuns: runs(40) })(
     'of what is addressed directly',
     async (block, depth, scope, m, n, k) => {
       const prepared = await (await tiles(block, depth, scope).compile(cpu)).prepare({

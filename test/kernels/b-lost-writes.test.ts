@@ -47,6 +47,20 @@ kernel guarded(n: size, m: size) {
     if (to[p] >= 0 and to[p] < m) { Y[to[p]] += X[p] }
   }
 }
+monoid pair(s: f32, m: f32) {
+  identity (0, -inf)
+  combine (a, b) = (a.s + b.s, max(a.m, b.m))
+}
+kernel both(n: size, m: size) {
+  axis p = dense_fixed(n)
+  axis y = dense_fixed(m)
+  buffer to: i32[p] in
+  buffer X: f32[p] in
+  buffer Y: f32[p] in
+  buffer S: f32[y] out
+  buffer M: f32[y] out
+  iterate add [p] as R { (S[to[p]], M[to[p]]) pair= (X[p], Y[p]) }
+}
 schedule combine.cached() { cache_write B at j in register }
 schedule combine.gpu() { cache_write B at j in register; bind i to block.x }
 schedule scatter.cached() { cache_write Y at p in register }
@@ -122,6 +136,26 @@ describe('lost writes', () => {
     const X = dense([2], Float32Array.of(1, 2))
     const lacks = { A: pattern(at, [1, 0, 3]), X, k: pattern([at[0], at[2]]) }
     for (const o of await everywhere('combine', lacks)) expect(o).toEqual([[3, 9]])
+  })
+
+  test('of a tuple, where any of its values is not the identity', async () => {
+    const to = Int32Array.of(0, 5, 1)
+    const both = (x: number, y: number) =>
+      everywhere('both', { to, X: Float32Array.of(1, x, 2), Y: Float32Array.of(3, y, 4) }, { m: 2 })
+    const lost = ['run/lost-writes: both writes elements of S that do not exist']
+    const found = (o: unknown): unknown =>
+      Array.isArray(o) ? String(o[0]).replace(/of [SM] that/, 'of S that') : o
+    for (const [x, y] of [
+      [0, 4],
+      [4, -Infinity],
+      [4, 4],
+    ] as const)
+      for (const o of await both(x, y)) expect([x, y, found(o)]).toEqual([x, y, lost[0]])
+    for (const o of await both(0, -Infinity))
+      expect(o).toEqual([
+        [1, 2],
+        [3, 4],
+      ])
   })
 
   test('an indirect index beyond the target: the rest is there', async () => {

@@ -4,18 +4,14 @@ import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import type { Bound } from '../../src/bind/index.ts'
 import type { Compilation } from '../../src/compile.ts'
+import { runs } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
 import { generate, type Sample } from '../support/program-gen.ts'
 import { type Scheduled, schedule } from '../support/schedule-gen.ts'
 import { bind, type Expected, expectedOf } from './agree.ts'
 
-/** Cases: `SPT_LAW_RUNS` for long runs, `SPT_LAW_SEED` for other ones. */
-export const runs = (usual: number): number => Number(process.env.SPT_LAW_RUNS ?? usual)
-
 export const parameters = (usual: number): fc.Parameters<[readonly number[]]> => ({
   numRuns: runs(usual),
-  seed: Number(process.env.SPT_LAW_SEED ?? 20),
-  endOnFailure: process.env.SPT_LAW_FIRST !== undefined,
   // Shrinking a program takes a while; what is found by then is small enough to read.
   interruptAfterTimeLimit: 90_000 + runs(usual) * 400,
 })

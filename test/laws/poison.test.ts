@@ -13,8 +13,9 @@ import { evaluate } from '../../src/ir/evaluate.ts'
 import type { FormatInstance } from '../../src/ir/format.ts'
 import { type Device, devices, load, SptError } from '../../src/node.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
-import { apply, inputs, samples } from '../bind/support.ts'
+import { apply, inputs, type Sample, samples } from '../bind/support.ts'
 import { CHOICES, FORMATS, KERNELS } from '../bind/texts.ts'
+import { runs } from '../support/cases.ts'
 
 const program = await load(`${FORMATS}${KERNELS}
 kernel most(m: size, n: size) {
@@ -83,7 +84,7 @@ const cases = program.kernels.flatMap((name) => CHOICES.map((choice) => [name, c
 async function ignored(
   device: Device,
   chosen: typeof cases,
-  numRuns: number,
+  usual: number,
 ): Promise<{ readonly poisonedIn: ReadonlySet<string>; readonly refused: readonly string[] }> {
   const poisonedIn = new Set<string>()
   const refused: string[] = []
@@ -98,20 +99,24 @@ async function ignored(
       continue
     }
     const compiled = await kernel.compile(device)
+    const poisonedWith = (s: Sample) => {
+      const given = inputs(name, choice, s)
+      const { A, V, B, X, Y, ...rest } = given.tensors!
+      return poisoned(compiled.bind({ tensors: name === 'most' ? { A: A!, ...rest } : given.tensors! }))
+    }
+    // What the law is about occurs: from one seed for ever.
+    if (fc.sample(samples, { numRuns: 20, seed: 5 }).some((s) => poisonedWith(s).slots > 0))
+      poisonedIn.add(choice[0])
     await fc.assert(
       fc.asyncProperty(samples, async (s) => {
-        const given = inputs(name, choice, s)
-        const { A, V, B, X, Y, ...rest } = given.tensors!
-        const tensors = name === 'most' ? { A: A!, ...rest } : given.tensors!
-        const { bound, slots } = poisoned(compiled.bind({ tensors }))
-        if (slots > 0) poisonedIn.add(choice[0])
+        const { bound } = poisonedWith(s)
         const prepared = await compiled.prepare(bound)
         const v = await prepared.verify()
         prepared.free()
         expect(v.problems, `${name} ${choice}`).toEqual([])
         expect(v.maxAbsoluteError, `${name} ${choice}`).toBe(0)
       }),
-      { numRuns, seed: 5 },
+      { numRuns: runs(usual) },
     )
   }
   return { poisonedIn, refused }
@@ -119,7 +124,7 @@ async function ignored(
 
 test('padding holds NaN, and nobody notices', async () => {
   const device = await devices.cpu()
-  const { poisonedIn, refused } = await ignored(device, cases, 20)
+  const { poisonedIn, refused } = await ignored(device, cases, 6)
   // The law says something of every format that has padding.
   const without = ['csr', 'coo', 'ell_at', 'vbr', 'bitmap_blocks', 'coo where (top(2 by i)) + csr']
   expect([...poisonedIn].sort()).toEqual(

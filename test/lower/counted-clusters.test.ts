@@ -7,6 +7,7 @@ import { expect, test } from 'vitest'
 import type { InstrCall } from '../../src/ir/instr-call.ts'
 import { compileExpr, type Frame } from '../../src/ir/thread-code.ts'
 import { Device } from '../support/asynchronous.ts'
+import { runs } from '../support/cases.ts'
 import { expectOn, inputsOf, type Steps, scheduled } from './counted-products.ts'
 
 /** What blocks say on a barrier of one of them, and what its threads wait for there. */
@@ -89,6 +90,6 @@ test('blocks release stages only of what one of them copies for all, and it wait
         if (most !== undefined) expect(heard.size > 0).toBe(most > made.stages)
       },
     ),
-    { numRuns: Number(process.env.RUNS ?? 25) },
+    { numRuns: runs(8) },
   )
 }, 300_000)

@@ -4,6 +4,7 @@
  */
 import { fc } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
+import { runs } from '../support/cases.ts'
 import {
   COPIES,
   copiesOf,
@@ -44,7 +45,7 @@ test('copies that count their bytes arrive before they are used, and after what 
         expect(copies > 0).toBe(some && counts(made))
       },
     ),
-    { numRuns: Number(process.env.RUNS ?? 60) },
+    { numRuns: runs(20) },
   )
 }, 300_000)
 
@@ -68,7 +69,7 @@ test('what the blocks of a cluster copy alike is copied once, when none of them 
         expect(copies).toBe(ofA / made.cluster! + (alone - ofA))
       },
     ),
-    { numRuns: Number(process.env.RUNS ?? 25) },
+    { numRuns: runs(8) },
   )
 }, 300_000)
 
@@ -85,7 +86,7 @@ test('so do those of pipelines inside of others', () => {
         expect(copies > 0).toBe(some && counts(made))
       },
     ),
-    { numRuns: Number(process.env.RUNS ?? 30) },
+    { numRuns: runs(10) },
   )
 }, 300_000)
 
@@ -112,7 +113,7 @@ test('so do those of blocks of threads that take tiles one after the other', () 
         expect(copies).toBe(some ? rows * columns * rounds * boxes : 0)
       },
     ),
-    { numRuns: Number(process.env.RUNS ?? 30) },
+    { numRuns: runs(10) },
   )
 }, 300_000)
 

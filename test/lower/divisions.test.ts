@@ -6,6 +6,7 @@ import { add, div, type Expr, int, mod, mul, variable } from '../../src/ir/expr.
 import type { Store } from '../../src/ir/loops.ts'
 import { stmt } from '../../src/ir/tree.ts'
 import { lowerDivisions } from '../../src/lower/divisions.ts'
+import { runs } from '../support/cases.ts'
 
 const store = (e: Expr): Store =>
   stmt<Store>({ kind: 'store', buffer: 'X', index: [int(0)], value: e, span: undefined })
@@ -29,7 +30,7 @@ const expressions: fc.Arbitrary<Expr> = fc.letrec<{ e: Expr }>((tie) => ({
   ),
 })).e
 
-test.prop([expressions, fc.integer({ min: -300, max: 300 })], { numRuns: 2000 })(
+test.prop([expressions, fc.integer({ min: -300, max: 300 })], { numRuns: runs(2000) })(
   'the value is the same',
   (e, n) => {
     const sizes = new Map([['n', n]])
@@ -37,7 +38,7 @@ test.prop([expressions, fc.integer({ min: -300, max: 300 })], { numRuns: 2000 })
   },
 )
 
-test.prop([expressions, fc.integer({ min: -50, max: 50 })], { numRuns: 1000 })(
+test.prop([expressions, fc.integer({ min: -50, max: 50 })], { numRuns: runs(1000) })(
   'and so is that of what a requirement makes a multiple',
   (e, n) => {
     const sizes = new Map([['n', 4 * n]])

@@ -9,6 +9,7 @@ import type { Inputs } from '../../src/bind/index.ts'
 import { add, type Expr, int, load as loadOf, lt, mul, variable } from '../../src/ir/expr.ts'
 import { protectedRead } from '../../src/ir/instr-fill.ts'
 import { coords, dense, type Kernel, load } from '../../src/node.ts'
+import { runs } from '../support/cases.ts'
 import { interpreted } from '../support/interpreted.ts'
 import { nvcc } from '../support/kernels.ts'
 import { noNvcc } from '../support/nvcc.ts'
@@ -90,7 +91,7 @@ test('a product whose tiles divide neither rows, columns nor what is summed over
       const rounds = Math.ceil(m / 4) * Math.ceil(n / 8) * Math.ceil(k / 8)
       expect(copies).toBe(rounds * 12)
     }),
-    { numRuns: Number(process.env.RUNS ?? 60) },
+    { numRuns: runs(20) },
   )
 }, 300_000)
 
@@ -160,7 +161,7 @@ test('a product with blocks, whose tiles do not divide the columns of what they 
         copiesOf(made('sparse', blocked(stages), SPARSE), inputs, C, seed)
       },
     ),
-    { numRuns: Number(process.env.RUNS ?? 40) },
+    { numRuns: runs(12) },
   )
 }, 300_000)
 

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Plan, Stmt } from '../../src/ir/loops.ts'
 import { type Kernel, load } from '../../src/node.ts'
+import { runs } from '../support/cases.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 import { runPlan, statementsOf } from '../support/plans.ts'
 
@@ -107,7 +108,7 @@ describe('the result does not depend on how many lanes exchange', () => {
           const plan = scheduled('rows', schedule, r, w).compilation.planFor({ lanes: l })
           expect(runPlan(plan, { m, d }, { X, y: y.map(() => Number.NaN) }).y).toEqual(y)
         }),
-        { numRuns: 60 },
+        { numRuns: runs(60) },
       )
     })
 
@@ -122,7 +123,7 @@ describe('the result does not depend on how many lanes exchange', () => {
         const out = runPlan(plan, { m, d }, { X, v: v.map(() => Number.NaN), n: n.map(() => -1) })
         expect({ v: out.v, n: out.n }).toEqual({ v, n })
       }),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     )
   })
 
@@ -140,7 +141,7 @@ describe('the result does not depend on how many lanes exchange', () => {
         const plan = scheduled('products', 'lanes', r, w).compilation.planFor({ lanes: l })
         expect(runPlan(plan, { m, d }, { X, W, y: y.map(() => Number.NaN) }).y).toEqual(y)
       }),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     )
   })
 })

@@ -3,6 +3,7 @@ import { fc } from '@fast-check/vitest'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type CompiledKernel, coords, devices, load } from '../../src/node.ts'
 import type { Device } from '../../src/runtime/device.ts'
+import { runs } from '../support/cases.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 
 const all: Device[] = []
@@ -118,7 +119,7 @@ async function everywhere(text: string, extent: number, dense: boolean): Promise
       const kernel = schedule ? program.kernel().schedule(schedule) : program.kernel()
       const compiled = await kernel.compile(device)
       const check = fc.asyncProperty(entriesOf(extent), (k) => agrees(compiled, k, extent, dense))
-      await fc.assert(check, { numRuns: 12 })
+      await fc.assert(check, { numRuns: runs(12) })
       compiled.release()
     }
 }

@@ -9,6 +9,7 @@ import { print3 } from '../../src/ir/print3.ts'
 import { reference } from '../../src/ir/reference/index.ts'
 import { type Device, devices, type Kernel } from '../../src/node.ts'
 import { agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
+import { runs } from '../support/cases.ts'
 
 const TEXT = `
 format rows over (i, j) {
@@ -252,7 +253,7 @@ describe('every stage agrees with the reference, on memory that holds NaN', () =
           onStages(k, inputsFor(kernel, rows, seed))
         },
       ),
-      { numRuns: Number(process.env.RUNS ?? 60) },
+      { numRuns: runs(20) },
     )
   })
 
@@ -270,7 +271,7 @@ describe('every stage agrees with the reference, on memory that holds NaN', () =
           onStages(k, inputsFor(kernel, rows, seed))
         },
       ),
-      { numRuns: 20 },
+      { numRuns: runs(20) },
     )
   })
 
@@ -286,7 +287,7 @@ describe('every stage agrees with the reference, on memory that holds NaN', () =
       fc.property(rowLengths, fc.nat(), (rows, seed) =>
         onStages(merged(kernel, format, 2, way), inputsFor(kernel, rows, seed)),
       ),
-      { numRuns: 12 },
+      { numRuns: runs(12) },
     )
   })
 })

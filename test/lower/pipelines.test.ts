@@ -10,6 +10,7 @@ import { reference } from '../../src/ir/reference/index.ts'
 import { devices } from '../../src/node.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
+import { runs } from '../support/cases.ts'
 
 const TEXT = `
 kernel product(m: size, n: size, k: size) {
@@ -217,7 +218,7 @@ test('copies ahead change no result, and race with nothing', async () => {
         expect(await agreeOnDevice(device, c, bound, expected)).toBe(true)
       },
     ),
-    { numRuns: Number(process.env.RUNS ?? 60) },
+    { numRuns: runs(20) },
   )
 }, 300_000)
 

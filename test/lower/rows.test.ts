@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Plan, Stmt } from '../../src/ir/loops.ts'
 import { load } from '../../src/node.ts'
+import { runs } from '../support/cases.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 import { runPlan, statementsOf } from '../support/plans.ts'
 
@@ -71,7 +72,7 @@ test('what lanes of a row leave each other arrives', () => {
         }
       },
     ),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   )
 })
 

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { Plan, Stmt } from '../../src/ir/loops.ts'
 import { print2 } from '../../src/ir/print2.ts'
 import { type Kernel, load } from '../../src/node.ts'
+import { runs } from '../support/cases.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 import { runPlan, statementsOf } from '../support/plans.ts'
 
@@ -138,7 +139,7 @@ describe('sums over shares of the nonzeros', () => {
           ).toEqual(C.map((x) => x + 0))
         },
       ),
-      { numRuns: 60 },
+      { numRuns: runs(20) },
     )
   })
 
@@ -168,7 +169,7 @@ describe('sums over shares of the nonzeros', () => {
           ])
         },
       ),
-      { numRuns: 60 },
+      { numRuns: runs(20) },
     )
   })
 

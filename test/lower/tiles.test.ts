@@ -2,6 +2,7 @@
 import { fc } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
 import { coords, devices, load } from '../../src/node.ts'
+import { runs } from '../support/cases.ts'
 
 const TEXT = `
 kernel product(m: size, n: size, d: size) {
@@ -73,7 +74,7 @@ test('whole and cut-off tiles agree with the reference', async () => {
         expect(v.problems).toEqual([])
       },
     ),
-    { numRuns: 150 },
+    { numRuns: runs(150) },
   )
 })
 

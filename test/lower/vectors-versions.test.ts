@@ -7,6 +7,7 @@ import type { Stmt } from '../../src/ir/loops.ts'
 import { stmt } from '../../src/ir/tree.ts'
 import { settleBranches } from '../../src/lower/branches.ts'
 import { type CompiledKernel, coords, type Device, devices, load } from '../../src/node.ts'
+import { runs } from '../support/cases.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 
 const TEXT = `
@@ -228,7 +229,7 @@ function inputs(kernel: string, { m, n, d, seed, entries }: Sizes) {
   return { tensors: { A, B: values(n * d, seed) }, params: { m, n, d } }
 }
 
-async function agree(device: Device, runs: number): Promise<void> {
+async function agree(device: Device, usual: number): Promise<void> {
   const compiled: (readonly [string, CompiledKernel])[] = []
   for (const [kernel, name] of SCHEDULES)
     for (const each of [2, 4])
@@ -239,7 +240,7 @@ async function agree(device: Device, runs: number): Promise<void> {
       expect((await prepared.verify()).ok).toBe(true)
       prepared.free()
     }),
-    { numRuns: runs },
+    { numRuns: runs(usual) },
   )
   for (const [, c] of compiled) c.release()
 }

@@ -2,6 +2,7 @@
 import { fc } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { coords, devices, load } from '../../src/node.ts'
+import { runs } from '../support/cases.ts'
 
 const TEXT = `
 kernel product(m: size, n: size, d: size) {
@@ -160,7 +161,7 @@ describe('neighbours in one access', () => {
           prepared.free()
         }
       }),
-      { numRuns: 8 },
+      { numRuns: runs(8) },
     )
   }, 120_000)
 })
@@ -190,7 +191,7 @@ describe('rounds', () => {
         prepared.free()
         compiled.release()
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
   })
 })

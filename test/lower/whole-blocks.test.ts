@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { load } from '../../src/node.ts'
+import { runs } from '../support/cases.ts'
 import { runPlan } from '../support/plans.ts'
 
 const program = await load(`
@@ -48,7 +49,7 @@ test('whole or cut off, the results are the same', () => {
         expect(out.z).toEqual(X.map((x) => 2 * x))
       },
     ),
-    { numRuns: 60 },
+    { numRuns: runs(20) },
   )
 })
 

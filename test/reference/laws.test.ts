@@ -4,6 +4,7 @@ import { print1 } from '../../src/ir/print1.ts'
 import { type RefOutputs, reference } from '../../src/ir/reference/index.ts'
 import { verify1 } from '../../src/ir/verify1.ts'
 import { kernelOf } from '../elaborate/support.ts'
+import { runs } from '../support/cases.ts'
 import { brute } from './brute.ts'
 import { samples } from './programs.ts'
 
@@ -45,7 +46,7 @@ test('the reference agrees with brute force', () => {
         expect(sorted(t), name).toEqual(sorted(expected[name]!))
       for (const u of uses) seen.set(u, (seen.get(u) ?? 0) + 1)
     }),
-    { numRuns: 250 },
+    { numRuns: runs(40) },
   )
   expect([...seen.keys()].sort()).toEqual(
     [
@@ -85,7 +86,7 @@ test('what is printed reads back with the same meaning', () => {
       expect(print1(again)).toBe(print1(kernel))
       expect(table(reference(again, inputs))).toEqual(table(reference(kernel, inputs)))
     }),
-    { numRuns: 100 },
+    { numRuns: runs(40) },
   )
 })
 
@@ -102,6 +103,6 @@ test('samples agree with the whole where they say they are exact', () => {
           if (part.sampled === null || (dim !== undefined && inside)) expect(v).toBe(whole[name]!.get(at))
         }
     }),
-    { numRuns: 100 },
+    { numRuns: runs(40) },
   )
 })

@@ -9,6 +9,7 @@ import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { printStep } from '../../src/schedule/steps.ts'
 import { agreeOnDevice, agreeOnStages, bind, expectedOf } from '../laws/agree.ts'
+import { sample } from '../support/cases.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 import { diagnosticOf } from '../support/refusal.ts'
 import { compilationOf, type Data } from './coords/apply.ts'
@@ -171,7 +172,7 @@ afterAll(async () => {
 })
 
 describe('schedules of parts compute the same', () => {
-  test.each(Object.entries(SCHEDULES))(
+  test.each(sample(Object.entries(SCHEDULES), 8))(
     '%s',
     async (_, steps) => {
       const c = compilationOf(FORMATS + LISTED + PRODUCT, steps)
@@ -201,7 +202,7 @@ describe('schedules of parts compute the same', () => {
   test.skipIf(noNvcc)(
     'as CUDA they compile',
     () => {
-      const texts = Object.values(SCHEDULES).flatMap((steps) =>
+      const texts = sample(Object.values(SCHEDULES), 4).flatMap((steps) =>
         compilationOf(FORMATS + LISTED + PRODUCT, steps)
           .texts('cuda')
           .map((t) => t.text),

@@ -105,6 +105,18 @@ const scatter = kernel2(
   [loop('i', 'm', [reduce(at('y', [at('idx', ['i'], 'i32')]), '+', at('X', ['i']), {})], { reduce: true })],
 )
 
+/** What `produce` reads is written between it and what reads its results. */
+const overwritten = kernel2(
+  'overwritten',
+  ['m'],
+  [buffer('X', ['m'], 'inout'), buffer('T', ['m'], 'local'), buffer('y', ['m'], 'out')],
+  [
+    loop('a', 'm', [store(at('T', ['a']), at('X', ['a']))], { nest: 'produce', name: 'i' }),
+    loop('b', 'm', [store(at('X', ['b']), 0)], { nest: 'clear', name: 'i' }),
+    loop('c', 'm', [store(at('y', ['c']), at('T', ['c']))], { nest: 'consume', name: 'i' }),
+  ],
+)
+
 const cases: readonly (readonly [string, Kernel2, readonly LoopStep[]])[] = [
   ['unknown-loop', rowSums, [split('q', 8)]],
   ['consumed-loop', rowSums, [split('i', 8), split('i', 4)]],
@@ -124,6 +136,7 @@ const cases: readonly (readonly [string, Kernel2, readonly LoopStep[]])[] = [
   ['order-matters', chain, [bind('i', 'block.x')]],
   ['bad-factor', rowSums, [serpentine('i', 1)]],
   ['order-matters', chain, [serpentine('i', 4)]],
+  ['order-matters', overwritten, [{ kind: 'compute_at', nest: 'produce', at: 'consume.i' }]],
   ['not-serial', rowSums, [{ kind: 'unroll', loop: 'i', by: 2 }, serpentine('i', 4)]],
   ['bad-arguments', elementwise, [{ kind: 'tile', loops: ['i', 'f'], by: [8] }]],
   ['extent-not-known', rowProduct, [bind('j', 'block.x')]],

@@ -1,8 +1,16 @@
-/**
- * Generated cases are the same in every run, so that a failure says something about the change at hand.
- * `SPT_SEED=random` (or a number) looks elsewhere; the long searches take `RUNS` and `SPT_LAW_RUNS` as well.
- */
+/** All properties take their cases from the seed of the run (`cases.ts`), which failures name. */
 import fc from 'fast-check'
+import { beforeEach } from 'vitest'
+import { runs, SEED } from './cases.ts'
 
-const seed = process.env.SPT_SEED ?? '2026'
-if (seed !== 'random') fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: Number(seed) })
+fc.configureGlobal({
+  ...fc.readConfigureGlobal(),
+  seed: SEED,
+  numRuns: runs(100),
+  // Shrinking a program takes minutes.
+  endOnFailure: process.env.SPT_FIRST !== undefined,
+})
+
+beforeEach(({ onTestFailed, task }) => {
+  onTestFailed(() => console.error(`SPT_SEED=${SEED} replays ${task.name}`))
+})

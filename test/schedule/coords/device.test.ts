@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { createCpuDevice } from '../../../src/runtime/cpu.ts'
 import { agreeOnDevice, agreeOnStages, bind, expectedOf } from '../../laws/agree.ts'
+import { sample } from '../../support/cases.ts'
 import { compilationOf, type Data } from './apply.ts'
 import { FORMATS, KERNELS, REFUSED, USES } from './formats.ts'
 import { dataOf, only, sampleOf } from './matrices.ts'
@@ -16,7 +17,12 @@ const MATRICES: readonly Data[] = [
 const device = createCpuDevice()
 
 describe.each(Object.entries(KERNELS))('%s', (name, text) => {
-  test.each(USES.filter((use) => !REFUSED[name]?.has(use)))('%s', async (use) => {
+  test.each(
+    sample(
+      USES.filter((use) => !REFUSED[name]?.has(use)),
+      10,
+    ),
+  )('%s', async (use) => {
     const c = compilationOf(FORMATS + text, `A as ${use}`)
     const buffers = c.source.buffers.map((b) => b.name)
     for (const data of MATRICES) {

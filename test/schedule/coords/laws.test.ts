@@ -2,11 +2,12 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SptError } from '../../../src/ast/diagnostic.ts'
+import { runs } from '../../support/cases.ts'
 import { bothResults, pair } from './apply.ts'
 import { FORMATS, KERNELS, REFUSED, USES } from './formats.ts'
 import { matrices, only } from './matrices.ts'
 
-const RUNS = Number(process.env.RUNS ?? 12)
+const RUNS = runs(4)
 
 const made = (text: string, use: string) => {
   try {

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Kernel1 } from '../../../src/ir/stage1.ts'
 import { sharing } from '../../../src/schedule/coords/sharing.ts'
+import { runs } from '../../support/cases.ts'
 import { inputsOf, pair } from './apply.ts'
 import { FORMATS, KERNELS, REFUSED, USES } from './formats.ts'
 import { matrices } from './matrices.ts'
@@ -98,6 +99,6 @@ test('parts that do not meet write different elements', () => {
           if (o.part !== w.part && !w.meets.includes(o.iteration))
             expect([...rows[w.part]!].filter((r) => rows[o.part]!.has(r))).toEqual([])
     }),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   )
 })

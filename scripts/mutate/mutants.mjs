@@ -1,0 +1,141 @@
+/** Mutants of source text: what each is, where it is, and what stands there instead. */
+import ts from 'typescript'
+
+const COMPARED = new Map([
+  ['<', '<='],
+  ['<=', '<'],
+  ['>', '>='],
+  ['>=', '>'],
+  ['===', '!=='],
+  ['!==', '==='],
+])
+const ARITHMETIC = new Map([
+  ['+', '-'],
+  ['-', '+'],
+  ['*', '+'],
+])
+const OPERATORS = new Map([
+  ['and', 'or'],
+  ['or', 'and'],
+  ['add', 'sub'],
+  ['sub', 'add'],
+  ['lt', 'le'],
+  ['le', 'lt'],
+  ['min', 'max'],
+  ['max', 'min'],
+  ['eq', 'ne'],
+  ['ne', 'eq'],
+])
+
+/**
+ * All mutants of a file. `insert` is text put at `start`; else `[start, end)` is an expression and `text` another.
+ * @returns {{ file: string, start: number, end: number, line: number, kind: string, was: string, text: string, insert?: boolean }[]}
+ */
+export function mutantsOf(file, source) {
+  const tree = ts.createSourceFile(file, source, ts.ScriptTarget.Latest, true)
+  const found = []
+  const textOf = (node) => node.getText(tree)
+  const add = (kind, node, text, insert) => {
+    const start = insert ? node : node.getStart(tree)
+    const line = tree.getLineAndCharacterOfPosition(start).line + 1
+    const was = insert ? '' : textOf(node)
+    found.push({
+      file,
+      start,
+      end: insert ? start : node.getEnd(),
+      line,
+      kind,
+      was,
+      text,
+      ...(insert ? { insert } : {}),
+    })
+  }
+  const visit = (node) => {
+    if (ts.isTypeNode(node) || ts.isImportDeclaration(node) || ts.isTemplateExpression(node)) return
+    // What is said of an error that is the compiler's own, or of a refusal, changes no result.
+    if (ts.isThrowStatement(node) || isRefusal(node)) return
+    if (ts.isBinaryExpression(node)) {
+      const op = node.operatorToken.getText(tree)
+      const [a, b] = [textOf(node.left), textOf(node.right)]
+      if (COMPARED.has(op)) add('comparison', node, `${a} ${COMPARED.get(op)} ${b}`)
+      if ((op === '<' || op === '>' || op === '-') && a !== b)
+        add('operands swapped', node, `(${b}) ${op} (${a})`)
+      if (op === '&&' || op === '||') {
+        add('and, or', node, `(${a}) ${op === '&&' ? '||' : '&&'} (${b})`)
+        add('term dropped', node, a)
+        // Without the test of its kind a node has nothing of what the other term asks: the same answer.
+        if (!/\bkind === '/.test(a)) add('term dropped', node, b)
+      }
+      if (ARITHMETIC.has(op) && !/['"`]/.test(a + b))
+        add('arithmetic', node, `(${a}) ${ARITHMETIC.get(op)} (${b})`)
+    }
+    if (ts.isNumericLiteral(node) && Number(node.text) <= 4 && isCounted(node))
+      add('off by one', node, `${Number(node.text) + 1}`)
+    if (ts.isCallExpression(node) && /^Math\.(min|max)$/.test(textOf(node.expression))) {
+      const other = textOf(node.expression) === 'Math.min' ? 'Math.max' : 'Math.min'
+      add('min, max', node.expression, other)
+    }
+    if (ts.isIfStatement(node) && !node.elseStatement) {
+      add('guard', node.expression, 'false')
+      if (!leaves(node.thenStatement)) add('guard', node.expression, 'true')
+    }
+    if (ts.isCallExpression(node)) {
+      // Operators of the programs that are made.
+      const [first] = node.arguments
+      if (first && ts.isStringLiteral(first) && OPERATORS.has(first.text))
+        add('operator', first, `'${OPERATORS.get(first.text)}'`)
+    }
+    if (ts.isConditionalExpression(node)) add('guard', node.condition, 'true')
+    if (
+      (ts.isFunctionDeclaration(node) || ts.isMethodDeclaration(node) || ts.isArrowFunction(node)) &&
+      node.body &&
+      ts.isBlock(node.body)
+    ) {
+      const type = node.type ? textOf(node.type) : ''
+      const at = node.body.getStart(tree) + 1
+      const refuses = /refuse\(|SptError|refusal/.test(textOf(node.body))
+      if (type === 'void' && refuses) add('check answers yes', at, 'return', true)
+      if (type === 'boolean')
+        for (const answer of ['true', 'false']) add('predicate constant', at, `return ${answer}`, true)
+    }
+    ts.forEachChild(node, visit)
+  }
+  visit(tree)
+  return found
+
+  function isRefusal(node) {
+    return ts.isCallExpression(node) && /refuse$|^refusal$|fail$|^diagnostic$/.test(textOf(node.expression))
+  }
+  /** Whether a number is in an expression, not a key or an enumeration of constants. */
+  function isCounted(node) {
+    const p = node.parent
+    return (
+      ts.isBinaryExpression(p) ||
+      ts.isCallExpression(p) ||
+      ts.isElementAccessExpression(p) ||
+      ts.isVariableDeclaration(p)
+    )
+  }
+  /** Whether a statement ends its function or iteration, or refuses. */
+  function leaves(s) {
+    const last = ts.isBlock(s) ? s.statements.at(-1) : s
+    if (!last) return false
+    if (ts.isExpressionStatement(last)) return isRefusal(last.expression)
+    return (
+      ts.isReturnStatement(last) ||
+      ts.isThrowStatement(last) ||
+      ts.isContinueStatement(last) ||
+      ts.isBreakStatement(last)
+    )
+  }
+}
+
+/** `source` with all of its mutants, each switched on by its number: `globalThis.mutant(n)`. Numbers are `m.id`. */
+export function withMutants(source, mutants) {
+  let text = source
+  for (const m of [...mutants].sort((a, b) => b.start - a.start))
+    text = m.insert
+      ? `${text.slice(0, m.start)} if (globalThis.mutant(${m.id})) ${m.text}; ${text.slice(m.end)}`
+      : `${text.slice(0, m.start)}(globalThis.mutant(${m.id}) ? (${m.text}) : (${m.was}))${text.slice(m.end)}`
+  return text
+}

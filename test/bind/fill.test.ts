@@ -1,0 +1,48 @@
+/** New values for some of the coordinates that were bound: the others read the fill. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { coords, devices, load } from '../../src/node.ts'
+
+const program = await load(`kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis c = dense_fixed(n)
+  buffer A: f32[i, j] in fill 9
+  buffer Y: f32[i, c] out
+  iterate all [i, c] as SS { Y[i, c] = A[i, c] }
+}`)
+
+const [M, N] = [3, 4]
+/** Some of them twice. */
+const cells = fc.array(fc.nat(M * N - 1), { maxLength: M * N })
+
+test('coordinates without a new value read the fill, in any order', async () => {
+  const compiled = await program.kernel().compile(await devices.cpu())
+  await fc.assert(
+    fc.asyncProperty(
+      cells,
+      fc.array(fc.boolean(), { minLength: M * N, maxLength: M * N }),
+      async (held, keeps) => {
+        const at = (list: readonly number[], values: readonly number[]) =>
+          coords(
+            [M, N],
+            [list.map((e) => Math.floor(e / N)), list.map((e) => e % N)],
+            Float32Array.from(values),
+          )
+        const prepared = await compiled.prepare({ tensors: { A: at(held, held) } })
+        const kept = [...new Set(held)].filter((_, k) => keeps[k]).toReversed()
+        await prepared.write(
+          'A',
+          at(
+            kept,
+            kept.map((e) => -e - 1),
+          ),
+        )
+        await prepared.run()
+        const expected = Array.from({ length: M * N }, (_, e) => (kept.includes(e) ? -e - 1 : 9))
+        expect([...(await prepared.read('Y')).values!]).toEqual(expected)
+        prepared.free()
+      },
+    ),
+  )
+})

@@ -1,0 +1,84 @@
+/** What the generators of the laws make: from one seed for ever, so that a word that is missing says that they lost it. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { loopsOf } from '../../src/ir/tree.ts'
+import { LONG } from '../support/cases.ts'
+import { formatCase, poolOf } from './formats.ts'
+import { type Case, caseOf, numbers } from './law.ts'
+
+const SEED = 20
+
+/** What has to occur in cases that were carried out, at the usual number of cases and more. */
+const COVERED = [
+  // axes
+  ...[
+    'dense_fixed',
+    'dense_variable',
+    'sparse_fixed',
+    'sparse_variable',
+    'sparse root',
+    'depth 3',
+    'dense child',
+    'bitmap',
+    'pieces',
+  ],
+  ...['fused', 'attached', 'gathered', 'unordered', 'nonunique', 'sparse output', 'join'],
+  // types and reducers
+  ...['f64', 'f32', 'f16', 'bf16', 'i32', 'u32', 'i8', 'u8', 'bool'],
+  ...['+', '*', 'min', 'max', 'and', 'or', 'pair', 'accumulate', 'fill', 'scalar', 'local', 'inout'],
+  // statements and expressions
+  ...['assign', 'let', 'if', 'else', 'nested', 'map', 'rows', 'select', 'comparison'],
+  ...['affine', 'div-mod', 'indirect', 'keyword'],
+  // steps
+  ...['coords.as', 'coords.reorder', 'coords.fuse', 'coords.attach'],
+  ...[
+    'split',
+    'fuse',
+    'reorder',
+    'serpentine',
+    'tile',
+    'bind',
+    'unroll',
+    'vectorize',
+    'cache_read',
+    'cache_write',
+  ],
+  ...['compute_at', 'fission', 'rfactor', 'atomic', 'pipeline'],
+]
+
+const made = <T extends Case>(count: number, of: (choices: readonly number[]) => T | undefined): T[] =>
+  fc.sample(numbers, { seed: SEED, numRuns: count }).flatMap((choices) => of(choices) ?? [])
+
+const tally = (words: Iterable<string>[]): ReadonlyMap<string, number> => {
+  const seen = new Map<string, number>()
+  for (const w of words) for (const u of new Set(w)) seen.set(u, (seen.get(u) ?? 0) + 1)
+  return seen
+}
+
+test('programs and steps', () => {
+  const cases = made(160, (choices) => caseOf(choices, 12))
+  expect(cases.length).toBeGreaterThan(0.8 * 160)
+  const seen = tally(cases.map((k) => [...k.sample.uses, ...k.scheduled.accepted]))
+  expect(COVERED.filter((u) => !seen.has(u))).toEqual([])
+})
+
+test('default schedules', () => {
+  const cases = made(40, (choices) => caseOf(choices, 2))
+  const defaults = cases.map((k) => [k, k.compilation.parallel()] as const)
+  const bound = defaults.filter(([, c]) => loopsOf(c.loops.body).some((l) => l.mode.kind === 'bind'))
+  expect(bound.length).toBeGreaterThan(0.7 * cases.length)
+  const seen = tally(
+    defaults.map(([k, c]) => c.loopSteps.slice(k.compilation.loopSteps.length).map((s) => s.kind)),
+  )
+  expect([...seen.keys()].sort()).toEqual(['bind', 'combine', 'reorder', 'rfactor', 'split'])
+})
+
+test('formats', async () => {
+  const COUNT = LONG ? 100 : 20
+  const pool = await poolOf(SEED)
+  const cases = made(COUNT, (choices) => formatCase(choices, pool, 8))
+  expect(cases.length).toBeGreaterThan(0.35 * COUNT)
+  if (!LONG) return
+  const seen = tally(cases.map((k) => k.scheduled.accepted))
+  expect(['atomic', 'combine', 'each part', 'merge parts'].filter((u) => !seen.has(u))).toEqual([])
+})
