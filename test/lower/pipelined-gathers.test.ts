@@ -15,6 +15,7 @@ import { devices } from '../../src/node.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
+import { runs } from '../support/cases.ts'
 
 /** The extent of what lists name, of groups, and the longest list. */
 const [K, GROUPS, WIDTH] = [11, 6, 4]
@@ -232,7 +233,7 @@ test.each(KERNELS.map((k, index) => ({ ...k, index })))(
       fc.asyncProperty(fc.noBias(layoutsOf(index)), data, async (l, d) => {
         if (await check(device, l, d)) ran++
       }),
-      { numRuns: Number(process.env.RUNS ?? 8) },
+      { numRuns: runs(8) },
     )
     expect(ran).toBeGreaterThan(0)
   },
