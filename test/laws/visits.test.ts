@@ -125,7 +125,6 @@ beforeAll(async () => {
 })
 
 test('every coordinate is visited as often as before, or the format is refused', () => {
-  let refused = 0
   const seen = new Map<string, number>()
   fc.assert(
     fc.property(fc.noBias(choiceNumbers(260)), (choices) => {
@@ -155,7 +154,7 @@ test('every coordinate is visited as often as before, or the format is refused',
           compilation = source.onCoords({ kind: 'as', buffer: 'A', format, args })
           void compilation.loops
         } catch (e) {
-          if (e instanceof SptError) refused++
+          if (e instanceof SptError) return
           throw e
         }
         bound = bindInputs(compilation.kernel, { tensors: { A }, params })
