@@ -26,7 +26,9 @@ export type { InstructionTest } from './instruction-data.ts'
  * Tiles that are objects of a target are brought and fetched by instructions among `others`.
  * @throws SptError `schedule/…` where the instruction cannot be used on a kernel that is its body
  */
-export function instructionTest(instr: Instr, others: readonly Instr[] = [], seed = 1): InstructionTest {
+export function instructionTest(declared: Instr, others: readonly Instr[] = [], seed = 1): InstructionTest {
+  // The test's own copies are ordinary ones: threads meet behind them, and what is said of fences is left out.
+  const instr = { ...declared, operands: declared.operands.map(({ fenced: _, ...o }) => o) }
   return copyTest(instr, seed) ?? bodyTest(instr, others, seed)
 }
 

@@ -90,6 +90,8 @@ export interface Operand extends Node {
   readonly memories: readonly Instance[]
   readonly aligned: Expr | null
   readonly mapped: Mapped | null
+  /** Read through the async proxy; or left so that it can be. */
+  readonly fenced: boolean
 }
 /** `mapped swizzle 128`: the operand is a box of a matrix that the launch describes to the device. */
 export interface Mapped {

@@ -121,7 +121,7 @@ export const instructions: Actions = {
   InstrThreads: (_, count, _threads) => get(count),
   Mapped: (_, swizzle): ast.Mapped => ({ swizzle: maybe(swizzle) }),
   Swizzle: (_, bytes) => get(bytes),
-  Operand(name, _colon, type, _open, shape, _close, _in, memories, aligned, mapped): ast.Operand {
+  Operand(name, _colon, type, _open, shape, _close, _in, memories, aligned, mapped, fenced): ast.Operand {
     return {
       name: get(name),
       type: get(type),
@@ -129,6 +129,7 @@ export const instructions: Actions = {
       memories: list(memories),
       aligned: maybe(aligned),
       mapped: maybe(mapped),
+      fenced: fenced.children.length > 0,
       span: spanOf(this),
     }
   },

@@ -86,6 +86,7 @@ const operandDoc = (o: Operand): Doc => [
   aligned(o.aligned),
   o.mapped ? ' mapped' : '',
   o.mapped?.swizzle ? [' swizzle ', exprDoc(o.mapped.swizzle)] : '',
+  o.fenced ? ' fenced' : '',
 ]
 
 function textDoc(t: InstrText): Doc {

@@ -70,6 +70,11 @@ export interface Operand {
    * What a box has beyond the matrix's last row and column is zeros when it is read.
    */
   readonly mapped?: { readonly swizzle: number } | undefined
+  /**
+   * In shared memory. Read: through the async proxy, which sees what others wrote after a fence alone. Written: through that
+   * proxy, or with the fence in what waits for it.
+   */
+  readonly fenced?: boolean | undefined
   readonly mode: 'read' | 'write' | 'update'
 }
 

@@ -18,6 +18,7 @@ import { tiledShape } from '../ir/tiles.ts'
 import { type Body, bodiesOf, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { branch } from './conditions.ts'
 import { ElementLoops } from './element-loops.ts'
+import { checkFences } from './fences.ts'
 import { matrixIndex, matrixOf } from './matrices.ts'
 import type { Names } from './names.ts'
 import { coordinates, physical, refuse, unrolled } from './thread-tiles.ts'
@@ -59,6 +60,7 @@ class Lowering {
   }
 
   run(body: Body): Body {
+    checkFences(body, this.#buffers, this.#kernel.facts)
     return unrolled(this.#list(body, []), this.#lanes)
   }
 

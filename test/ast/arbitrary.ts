@@ -616,6 +616,7 @@ const instr: Arb<ast.Instr> = tileParams
             memories: some(instance),
             aligned: fc.option(expr),
             mapped: fc.option(fc.record({ swizzle: fc.option(expr) })),
+            fenced: fc.boolean(),
           })
           .map((o) => ({ ...o, span })),
       ),

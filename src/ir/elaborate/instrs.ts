@@ -165,15 +165,16 @@ function operand(o: Ast.Operand, find: FindMemory, report: Report): Operand | nu
     shape: shape as number[],
     align,
     ...(mapped ? { mapped } : {}),
+    ...(o.fenced ? { fenced: true } : {}),
     mode: 'read',
   } as const
   const [first, ...others] = o.memories
   const alone = others.length === 0 && first?.args.length === 0 ? first.name.name : ''
-  if (isPlain(alone)) return { ...base, scope: alone }
+  if (isPlain(alone)) return inShared(o, alone, report) ? { ...base, scope: alone } : null
   const found = o.memories.map((m) => find(m, others.length > 0 ? [] : PLAIN))
   if (found.some((m) => m === null)) return null
   const [memory, ...more] = found as Memory[]
-  if (!memory) return null
+  if (!memory || !inShared(o, memory.scope, report)) return null
   const fits = (m: Memory): boolean =>
     m.dtype === base.dtype &&
     m.shape.length === shape.length &&
@@ -187,6 +188,18 @@ function operand(o: Ast.Operand, find: FindMemory, report: Report): Operand | nu
       : `${base.name} is ${base.dtype}[${shape.join(', ')}], and a tile of ${wrong.name} is ${wrong.dtype}[${wrong.shape.join(', ')}]`,
     span: o.span,
   })
+}
+
+/** A fence is about shared memory. */
+function inShared(o: Ast.Operand, scope: Operand['scope'], report: Report): boolean {
+  if (!o.fenced || scope === 'shared') return true
+  report.error({
+    code: 'check/instr-operand',
+    message: `${o.name.name} is fenced, and in ${scope} memory`,
+    span: o.span,
+    expected: 'an operand in shared memory',
+  })
+  return false
 }
 
 interface Body {
