@@ -1,5 +1,5 @@
 /** What a device cannot launch is refused when a plan is compiled for it, with the kernel's and buffers' names. */
-import { fail } from './ast/diagnostic.ts'
+import { fail, SptError } from './ast/diagnostic.ts'
 import { placeShared } from './backends/shared-memory.ts'
 import { brokenFact, factText } from './ir/facts.ts'
 import type { Buffer, Launch, Plan } from './ir/loops.ts'
@@ -74,3 +74,8 @@ export function checkFacts(plan: Plan, sizes: ReadonlyMap<string, number>): void
     hint: 'take a schedule without this requirement, or other sizes',
   })
 }
+
+/** Whether a device does not take a plan that another might: by its limits, its types, or what its threads can complete. */
+export const isRefusedByDevice = (why: unknown): why is SptError =>
+  why instanceof SptError &&
+  ['plan/', 'schedule/', 'emit/'].some((room) => why.diagnostics[0]?.code.startsWith(room))

@@ -8,6 +8,7 @@ import { print1 } from '../ir/print1.ts'
 import { print2 } from '../ir/print2.ts'
 import { print3 } from '../ir/print3.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
+import { isRefusedByDevice } from '../limits.ts'
 import type { Device } from '../runtime/device.ts'
 import type { CoordStep } from '../schedule/coords/steps.ts'
 import { partsOf } from '../schedule/parts.ts'
@@ -38,6 +39,7 @@ export class Kernel extends Steps<Kernel> {
   readonly #around: Surroundings
   /** Decides the rest of its schedule when data are bound. */
   readonly #choice: ChoiceUse | null
+  #onThreads: Kernel | undefined
 
   constructor(compilation: Compilation, around: Surroundings, choice: ChoiceUse | null = null) {
     super()
@@ -162,7 +164,8 @@ export class Kernel extends Steps<Kernel> {
 
   /** Outermost spatial loops over threads where nothing is bound: what a GPU runs when no schedule says better. */
   parallel(): Kernel {
-    return this.#with(this.#c.parallel())
+    this.#onThreads ??= this.#with(this.#c.parallel())
+    return this.#onThreads
   }
 
   /** Without the latest step. */
@@ -228,14 +231,19 @@ export class Kernel extends Steps<Kernel> {
     return open ? new CompiledChoice(open, device) : this.compileAsIs(device)
   }
 
-  /** Compiles under the steps that it has, and no others. */
+  /** Compiles under the steps that it has; where the device does not take them on threads (`parallel`), without these. */
   async compileAsIs(device: Device): Promise<CompiledSchedule> {
     checkDevice(device)
+    const made = async (k: Kernel): Promise<CompiledSchedule> =>
+      new CompiledSchedule(k.#c, await compileOn(device, k.#c.planFor(lanesOf(device)), this.#around.sources))
     const k = device.kind === 'cpu' ? this : this.parallel()
-    return new CompiledSchedule(
-      k.#c,
-      await compileOn(device, k.#c.planFor(lanesOf(device)), this.#around.sources),
-    )
+    if (k === this) return made(this)
+    try {
+      return await made(k)
+    } catch (why) {
+      if (!isRefusedByDevice(why)) throw why
+      return made(this)
+    }
   }
 
   /** What is chosen by where nothing else is said. */

@@ -10,7 +10,7 @@ export const schedule = (about: string): OptionSpec => ({ flags: '--schedule <S>
 
 /** Of commands that run a kernel on a device. */
 export const SCHEDULE = schedule(
-  'Its name, or gpu(8, 32) with arguments (default: auto, else cpu on cpu and gpu on the others, if there)',
+  'Its name, or gpu(8, 32) with arguments (default: auto, else cpu on cpu and gpu on the others, if there and legal)',
 )
 
 export const BIND: OptionSpec = {

@@ -8,6 +8,7 @@ import { readProgram, type SptProgram } from '../api/program.ts'
 import { fail, SptError } from '../ast/diagnostic.ts'
 import { guarded } from '../io/node.ts'
 import { placeOf } from '../io/package.ts'
+import { isRefusedByDevice } from '../limits.ts'
 import type { DeviceKind } from '../runtime/device.ts'
 import type { Call } from './command.ts'
 import { checkNames, numbers } from './run/inputs.ts'
@@ -82,9 +83,14 @@ export interface Scheduled {
   readonly schedule: string | null
   /** Why it is this one, where a choice says so. */
   readonly chosen: Chosen | null
+  /** The schedule that would be taken unasked, were it legal, and why it is not. */
+  readonly passedOver?: { readonly name: string; readonly why: SptError } | undefined
 }
 
-/** The kernel under the schedule that was asked for, else under the one called `fallback` if it has that. */
+/**
+ * The kernel under the schedule that was asked for, else under the one called `fallback` if it has that and it is legal:
+ * what nobody asked for refuses nothing.
+ */
 export function scheduled(
   kernel: Kernel,
   asked: ScheduleCall | undefined,
@@ -97,8 +103,42 @@ export function scheduled(
       chosen: null,
     }
   if (fallback !== undefined && kernel.schedules.includes(fallback))
-    return { kernel: kernel.schedule(fallback), schedule: fallback, chosen: null }
+    try {
+      return { kernel: kernel.schedule(fallback), schedule: fallback, chosen: null }
+    } catch (why) {
+      if (!isRefusedByDevice(why)) throw why
+      return { kernel, schedule: null, chosen: null, passedOver: { name: fallback, why } }
+    }
   return { kernel, schedule: null, chosen: null }
+}
+
+/** Says on standard error which schedule is not taken, and why. */
+export function reportPassedOver(call: Call, { passedOver }: Scheduled): void {
+  if (passedOver)
+    call.io.err(
+      `note: schedule ${passedOver.name} is left out: ${passedOver.why.diagnostics[0]!.message} (${passedOver.why.diagnostics[0]!.code})\n`,
+    )
+}
+
+/**
+ * What `use` makes of the kernel under its schedule; where the device does not take one that nobody asked for, of the
+ * kernel without it.
+ */
+export async function orWithout<T>(
+  call: Call,
+  decided: Scheduled,
+  plain: Kernel,
+  use: (s: Scheduled) => Promise<T>,
+): Promise<T> {
+  try {
+    return await use(decided)
+  } catch (why) {
+    const taken = call.one('schedule') === undefined ? decided.schedule : null
+    if (taken === null || !isRefusedByDevice(why)) throw why
+    const without = { kernel: plain, schedule: null, chosen: null, passedOver: { name: taken, why } }
+    reportPassedOver(call, without)
+    return use(without)
+  }
 }
 
 /** Whether the schedule that was asked for is chosen by data; without one, whether there is one called `auto`. */

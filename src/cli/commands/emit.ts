@@ -13,6 +13,7 @@ import {
   chosenKernel,
   isChosen,
   loadFile,
+  reportPassedOver,
   scheduleCall,
   scheduled,
   sizesFor,
@@ -32,7 +33,7 @@ export const emit: CommandSpec = {
     { flags: '--target <T>', about: 'wgsl, cuda or js' },
     KERNEL,
     schedule(
-      'Its name, or gpu(8, 32) with arguments (default: cpu for js, gpu for the others, if there; auto with --size or what the device is)',
+      'Its name, or gpu(8, 32) with arguments (default: cpu for js, gpu for the others, if there and legal; auto with --size or what the device is)',
     ),
     CHOOSING_SIZES,
     ...DEVICE_FACTS,
@@ -46,6 +47,7 @@ export const emit: CommandSpec = {
     'spt emit kernel.spt --target cuda --out kernel.cu',
     'spt emit kernel.spt --target wgsl --out shaders/',
     'spt emit kernel.spt --target cuda --schedule auto --size d=128 --capability 9.0 --processors 132',
+    "spt emit kernel.spt --target wgsl --schedule auto --size d=64 --size 'nnz(A)=1000000'",
   ],
   async run(call) {
     const target = call.choice('target', ['wgsl', 'cuda', 'js'] as const)
@@ -59,10 +61,12 @@ export const emit: CommandSpec = {
       const isGiven =
         asked !== undefined ||
         ['size', 'capability', 'processors', 'feature'].some((o) => call.many(o).length > 0)
-      const { kernel } =
+      const decided =
         isGiven && isChosen(plain, asked)
           ? await chosen(plain, asked, DEVICES[target], sizes)
           : scheduled(plain, asked, target === 'js' ? 'cpu' : 'gpu')
+      reportPassedOver(call, decided)
+      const { kernel } = decided
       const emitted = target === 'js' ? kernel : kernel.parallel()
       return withPlan(emitted.emit(target), emitted.compilation.planFor(LANES[target]))
     })

@@ -10,7 +10,16 @@ import type { Device, DeviceKind } from '../../runtime/device.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { BIND, DEVICE_FACTS, KERNEL, SCHEDULE, SEED } from '../options.ts'
-import { chosen, chosenKernel, loadFile, scheduleCall, scheduledFor, sizesFor, within } from '../program.ts'
+import {
+  chosen,
+  chosenKernel,
+  loadFile,
+  reportPassedOver,
+  scheduleCall,
+  scheduledFor,
+  sizesFor,
+  within,
+} from '../program.ts'
 import { explained } from '../run/explained.ts'
 import { checkNames, given, readInputs } from '../run/inputs.ts'
 
@@ -55,6 +64,7 @@ export const explain: CommandSpec = {
       const { device, reason } = await open(kind)
       try {
         const decided = fixed ?? (await chosen(source, asked, device ?? kind, { ...inputs, ...known }))
+        reportPassedOver(call, decided)
         const runs = kind === 'cpu' ? decided.kernel : decided.kernel.parallel()
         const e = device ? await measured(runs, device, inputs) : model(runs, kind, inputs)
         const path = call.one('json')

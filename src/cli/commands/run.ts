@@ -11,7 +11,16 @@ import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { size } from '../figures.ts'
 import { BIND, KERNEL, SCHEDULE, SEED } from '../options.ts'
-import { chosen, chosenKernel, loadFile, scheduleCall, scheduledFor, within } from '../program.ts'
+import {
+  chosen,
+  chosenKernel,
+  loadFile,
+  orWithout,
+  reportPassedOver,
+  scheduleCall,
+  scheduledFor,
+  within,
+} from '../program.ts'
 import { checkNames, checkOutputs, given, numbers, readInputs } from '../run/inputs.ts'
 import { human, json, type Report } from '../run/report.ts'
 import { sparseSizes } from '../run/sparse.ts'
@@ -63,7 +72,8 @@ export const run: CommandSpec = {
     return within(program, async () => {
       const source = chosenKernel(program, call)
       const fixed = scheduledFor(source, asked, kind)
-      const early = fixed && lower(fixed.kernel, kind)
+      if (fixed) reportPassedOver(call, fixed)
+      const early = fixed && asked ? lower(fixed.kernel, kind) : fixed?.kernel
       // A choice is made by data: until then, what is bound goes by the kernel as written.
       const bindable = (early ?? source).compilation.kernel
       const applied = performance.now()
@@ -76,11 +86,14 @@ export const run: CommandSpec = {
         const choosing = performance.now()
         const decided = fixed ?? (await chosen(source, asked, device, inputs))
         const lowering = performance.now()
-        const runs = early ?? lower(decided.kernel, kind)
-        const lowered = performance.now()
-        const stage1 = runs.compilation.kernel
-        const compiling = performance.now()
-        const compiled = await runs.compileAsIs(device)
+        let lowered = lowering
+        let compiling = lowering
+        const { used, compiled } = await orWithout(call, decided, source, async (s) => {
+          lower(s.kernel, kind)
+          compiling = lowered = performance.now()
+          return { used: s, compiled: await s.kernel.compileAsIs(device) }
+        })
+        const stage1 = compiled.compilation.kernel
         const compile = performance.now() - compiling
         checkMemory(compiled.estimate(inputs))
         const bound = compiled.bind(inputs)
@@ -100,8 +113,8 @@ export const run: CommandSpec = {
           kernel: source.name,
           device: kind,
           deviceName: device.name,
-          schedule: decided.schedule,
-          choice: decided.chosen,
+          schedule: used.schedule,
+          choice: used.chosen,
           sizes: sizesOf(stage1, bound.params),
           ...sparseSizes(bound),
           bytes: prepared.executable.bytes,
@@ -132,11 +145,10 @@ export const run: CommandSpec = {
 
 const open = (kind: DeviceKind): Promise<Device> => devices[kind]()
 
-/** As it runs on a device, with its plan made. */
+/** With the plan made that runs on a device. */
 function lower(kernel: Kernel, kind: DeviceKind): Kernel {
-  const runs = kind === 'cpu' ? kernel : kernel.parallel()
-  void runs.compilation.plan
-  return runs
+  void (kind === 'cpu' ? kernel : kernel.parallel()).compilation.plan
+  return kernel
 }
 
 function verdict(call: Call, v: Verification | null): number {
