@@ -31,6 +31,24 @@ export function expectArgument(
 export const isRecord = (x: unknown): x is Readonly<Record<string, unknown>> =>
   typeof x === 'object' && x !== null && !Array.isArray(x) && !ArrayBuffer.isView(x) && !(x instanceof Map)
 
+/**
+ * An object of options has no others than these: what nobody reads would be dropped without a word.
+ * @throws SptError `api/unknown-option`
+ */
+export function expectOptions(what: string, options: object, known: readonly string[]): void {
+  const name = Object.keys(options).find((k) => !known.includes(k))
+  if (name === undefined) return
+  fail({
+    code: 'api/unknown-option',
+    message: `${what} has no option ${name}`,
+    lookup: { name, candidates: known },
+    expected: `some of ${known.join(', ')}`,
+    ...(known.includes('params') && /^size/i.test(name)
+      ? { hint: 'sizes and scalars are params: { params: { m: 3 } }' }
+      : {}),
+  })
+}
+
 /** Sizes of a tensor. @throws SptError `tensor/shape` */
 export function checkShape(shape: unknown): asserts shape is readonly number[] {
   if (Array.isArray(shape) && shape.every((n) => Number.isInteger(n) && n >= 0)) return

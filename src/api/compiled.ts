@@ -15,7 +15,7 @@ import type { KernelGraph } from '../replay.ts'
 import type { Command, Device } from '../runtime/device.ts'
 import type { Measurement, MeasureOptions } from '../runtime/measure.ts'
 import { type Verification, verify } from '../verify.ts'
-import { checkTensor, expectArgument, isRecord, isTyped, numbersOf } from './check.ts'
+import { checkTensor, expectArgument, expectOptions, isRecord, isTyped, numbersOf } from './check.ts'
 import type { Chosen } from './decide.ts'
 import { Handle } from './handle.ts'
 import { type RunInputs, valuesIn } from './inputs.ts'
@@ -164,7 +164,8 @@ export class PreparedKernel extends Handle {
   }
 
   /** Times of a run as benchmarks want them: warm, with flushed caches, or the mean of many in a graph. */
-  measure(options: MeasureOptions = {}): Promise<Measurement> {
+  async measure(options: MeasureOptions = {}): Promise<Measurement> {
+    expectOptions('measure', options, ['warmups', 'repeats', 'flush', 'batch', 'by'])
     return this.executable.measure(options)
   }
 
@@ -173,6 +174,7 @@ export class PreparedKernel extends Handle {
    * (`explain/types.ts`). Where launches were measured, outputs hold anything afterwards: run again to read them.
    */
   async explain(options: ExplainOptions = {}): Promise<Explanation> {
+    expectOptions('explain', options, ['time'])
     // Browsers load it when it is asked for.
     const { explain } = await import('../explain/index.ts')
     return explain(this.kernel.compilation, this.executable, options)
@@ -198,17 +200,19 @@ export class PreparedKernel extends Handle {
   }
 
   async outputs(): Promise<Record<string, Tensor>> {
-    const out: Record<string, Tensor> = {}
+    const out: [string, Tensor][] = []
     for (const b of this.kernel.compilation.source.buffers)
-      if (b.role === 'out' || b.role === 'inout') out[b.name] = await this.read(b.name)
-    return out
+      if (b.role === 'out' || b.role === 'inout') out.push([b.name, await this.read(b.name)])
+    return Object.fromEntries(out)
   }
 
   /**
    * Runs on poisoned memory and compares every output with the reference; with `sample`, a random sample of the
    * coordinates of one axis where each can be computed by itself.
    */
-  verify(options: RefOptions = {}): Promise<Verification> {
+  async verify(options: RefOptions = {}): Promise<Verification> {
+    expectOptions('verify', options, ['sample'])
+    if (options.sample) expectOptions('the sample', options.sample, ['fraction', 'count', 'seed'])
     return verify(this.kernel.compilation.source, this.executable, options)
   }
 

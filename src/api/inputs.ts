@@ -7,7 +7,15 @@ import { convert } from '../formats/values.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import { checkTensor, coordinatesOf, expectArgument, isRecord, isTyped, numbersOf } from './check.ts'
+import {
+  checkTensor,
+  coordinatesOf,
+  expectArgument,
+  expectOptions,
+  isRecord,
+  isTyped,
+  numbersOf,
+} from './check.ts'
 import { type Bindable, dtypeOf } from './tensors.ts'
 
 export interface RunInputs {
@@ -34,6 +42,7 @@ export function valuesIn(
   readonly seed: number | undefined
 } {
   expectArgument(isRecord(inputs), 'what is bound', inputs, '{ tensors, params, seed }')
+  expectOptions('what is bound', inputs, ['tensors', 'params', 'seed', 'statistics'])
   const { params = {}, seed } = inputs
   expectArgument(isRecord(params), 'params', params, 'numbers by name')
   for (const [name, value] of Object.entries(params))
@@ -46,7 +55,8 @@ export function valuesIn(
   )
   const given = inputs.tensors ?? {}
   expectArgument(isRecord(given), 'tensors', given, 'tensors or values by name')
-  const tensors: Record<string, Tensor> = {}
+  // Names are the user's: `__proto__` is one of them.
+  const tensors: Record<string, Tensor> = Object.create(null)
   const flat: [string, ValueArray | readonly number[]][] = []
   for (const [name, value] of Object.entries(given)) {
     if (!Array.isArray(value) && !isTyped(value)) {

@@ -9,7 +9,7 @@ import type { StoredTensor, Tensor, ValueArray } from '../formats/tensor.ts'
 import { convert, filled, gatherValues } from '../formats/values.ts'
 import { chainTo, countOf, hasIndices, hasIndptr, indicesOf, indptrOf, isStored, maskOf } from '../ir/axis.ts'
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
-import { allAxesOf, asDeclared, type CallerTensor, callerTensors, isStructured } from './axes.ts'
+import { allAxesOf, asDeclared, type CallerTensor, callerTensors, givenOf, isStructured } from './axes.ts'
 import { inOrder, storageOrder } from './dense-order.ts'
 import { checkPaddedFactors } from './factors.ts'
 import { bindGiven } from './given.ts'
@@ -18,6 +18,7 @@ import { type Known, type Piece, splitSources } from './pieces.ts'
 import { type Route, routeOf } from './read.ts'
 import { bindReady } from './ready.ts'
 import { reportOf, type TensorFormat } from './report.ts'
+import { requireInputs, requireStructure } from './required.ts'
 import { bindParams } from './sizes.ts'
 import { extentsOf, randomSources, sourceOf } from './sources.ts'
 import { buildStructure, placedValues, type Structure } from './structure.ts'
@@ -42,11 +43,14 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs): Bound {
   const known: Known = { params, extents: extentsOf(kernel, params), ...given }
   const parts = bindReady(kernel, tensors, sources, known)
   const whole = (): Source[] => [...ready].flatMap(([name, t]) => wholeSource(kernel, name, t, params))
+  requireStructure(kernel, tensors, [...sources, ...parts.sources], inputs.seed)
+  const random = [...givenOf(kernel).keys()].filter((name) => !tensors.has(name))
   if (inputs.seed !== undefined) {
     const bound = [...sources, ...parts.sources, ...whole()]
     const made = randomSources(kernel, bound, dense, params, inputs.seed)
     sources.push(...made.sources)
     for (const [name, t] of made.dense) dense.set(name, t)
+    random.push(...made.dense.keys(), ...made.sources.map((s) => s.name))
   }
   const split = splitSources(kernel, sources, known)
   const pieces = [...split.pieces, ...parts.pieces]
@@ -89,6 +93,7 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs): Bound {
       return route
     },
     ready,
+    random,
     given: tensors,
     dense,
     buildTime: performance.now() - start,
@@ -143,27 +148,6 @@ function sort(
     else sources.push(sourceOf(kernel, name, tensor, params))
   }
   return { dense, ready, sources }
-}
-
-function requireInputs(
-  kernel: Kernel1,
-  tensors: ReadonlyMap<string, Tensor>,
-  seed: number | undefined,
-): void {
-  if (seed !== undefined) return
-  const missing = callerTensors(kernel).filter(
-    (t) => t.first.role === 'in' && !tensors.has(t.name) && !t.buffers.some((b) => tensors.has(b.name)),
-  )
-  if (missing.length > 0)
-    throw new SptError(
-      missing.map(({ name, axes, first: { span } }) => ({
-        code: 'bind/missing-buffer',
-        message: `buffer ${name} of kernel ${kernel.name} is not bound`,
-        ...(span ? { span } : {}),
-        expected: `a tensor over [${axes.join(', ')}]`,
-        hint: `bind ${name}, or give a seed for random values`,
-      })),
-    )
 }
 
 /** Extents that a format leaves open: as far as the coordinates reach. */

@@ -9,8 +9,9 @@ import { allAxesOf, isStructured } from './axes.ts'
 import type { Bound } from './types.ts'
 
 export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {
-  const buffers: Record<string, RefTensor> = {}
-  const structure: Record<string, { coords: Int32Array[] }> = {}
+  // Names are the user's: `__proto__` is one of them.
+  const buffers: Record<string, RefTensor> = Object.create(null)
+  const structure: Record<string, { coords: Int32Array[] }> = Object.create(null)
   for (const [name, t] of bound.dense) buffers[name] = numbers(t.values!, t.dtype, kernel, name)
   for (const s of bound.sources()) {
     const buffer = kernel.buffers.find((b) => b.name === s.name)
@@ -26,7 +27,7 @@ export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {
       }
     }
   }
-  const params: Record<string, number> = {}
+  const params: Record<string, number> = Object.create(null)
   for (const p of kernel.params) params[p.name] = bound.params.get(p.name) ?? 0
   return { params, buffers, structure }
 }

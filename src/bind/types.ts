@@ -49,6 +49,8 @@ export interface Bound {
   readonly ready: ReadonlyMap<string, StoredTensor>
   /** Tensors as they were bound, by name. */
   readonly given: ReadonlyMap<string, Tensor>
+  /** What is random: tensors, axes (their coordinates), lists and sets, by name. */
+  readonly random: readonly string[]
   /** Dense inputs by name, as they were bound. */
   readonly dense: ReadonlyMap<string, Tensor>
   /** Milliseconds spent building storage. */

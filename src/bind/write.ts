@@ -87,7 +87,7 @@ function written(
   source: Source | null,
   dense: readonly [string, DenseTensor] | null,
 ): Written {
-  const { kernel, params, storages, pieces, positions, route, ready, given, buildTime } = bound
+  const { kernel, params, storages, pieces, positions, route, ready, random, given, buildTime } = bound
   return {
     bound: {
       kernel,
@@ -97,6 +97,7 @@ function written(
       positions,
       route,
       ready,
+      random,
       given,
       buildTime,
       arrays: new Map([...bound.arrays, ...fresh]),

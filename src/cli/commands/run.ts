@@ -2,6 +2,7 @@ import { totalmem } from 'node:os'
 import type { PreparedKernel } from '../../api/compiled.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { fail } from '../../ast/diagnostic.ts'
+import { allAxesOf } from '../../bind/axes.ts'
 import { READABLE, WRITABLE, writeTensor } from '../../io/index.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import { devices } from '../../node.ts'
@@ -127,7 +128,7 @@ export const run: CommandSpec = {
             run: median(times),
           },
           repeat,
-          random: randomNames(source.compilation.source, files),
+          random: randomNames(stage1, bound.random),
           seed,
           verification,
           written: [...outs],
@@ -180,7 +181,6 @@ const median = (times: readonly number[]): number =>
 const sizesOf = (kernel: Kernel1, params: ReadonlyMap<string, number>): Record<string, number> =>
   Object.fromEntries(kernel.params.filter((p) => !p.measured).map((p) => [p.name, params.get(p.name) ?? 0]))
 
-const randomNames = (kernel: Kernel1, files: ReadonlyMap<string, string>): string[] =>
-  kernel.buffers
-    .filter((b) => (b.role === 'in' || b.role === 'inout') && !files.has(b.name))
-    .map((b) => b.name)
+/** Axes are told from tensors: their coordinates are random. */
+const randomNames = (kernel: Kernel1, names: readonly string[]): string[] =>
+  names.map((name) => (allAxesOf(kernel).has(name) ? `axis ${name}` : name))

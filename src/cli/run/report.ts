@@ -28,7 +28,7 @@ export interface Report {
   }
   readonly repeat: number
   readonly seed: number
-  /** Buffers with random contents. */
+  /** What is random: tensors, axes (`axis j`: its coordinates), lists and sets. */
   readonly random: readonly string[]
   readonly verification: Verification | null
   /** Outputs with the files they were written to. */
@@ -40,14 +40,14 @@ const plain = (_: string, value: unknown): unknown =>
   typeof value === 'number' && !Number.isFinite(value) ? String(value) : value
 
 export function json(r: Report): string {
-  const { kernel, device, schedule, sizes, nnz, bytes, time } = r
+  const { kernel, device, schedule, sizes, nnz, bytes, time, random, seed } = r
   const choice = r.choice && { name: r.choice.choice, because: r.choice.because, values: r.choice.values }
   const v = r.verification
   const verify =
     v === null
       ? null
       : { ok: v.ok, maxRelativeError: v.maxRelativeError, maxAbsoluteError: v.maxAbsoluteError }
-  return `${JSON.stringify({ kernel, device, schedule, choice, sizes, nnz, bytes, time, verify }, plain)}\n`
+  return `${JSON.stringify({ kernel, device, schedule, choice, sizes, nnz, random, seed, bytes, time, verify }, plain)}\n`
 }
 
 const list = (record: Readonly<Record<string, number>>): string =>

@@ -1,0 +1,56 @@
+/** Options that nobody reads are refused, and names of the user's are only names. */
+import { describe, expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
+import { dense } from '../../src/api/tensors.ts'
+import { createCpuDevice } from '../../src/runtime/cpu.ts'
+
+const kernel = (size: string, buffer: string, out: string): string => `
+kernel k(${size}: size) {
+  axis i = dense_fixed(${size})
+  buffer ${buffer}: f32[i] in
+  buffer ${out}: f32[i] out
+  iterate c [i] as S { ${out}[i] = ${buffer}[i] + 1 }
+}`
+
+const compiled = (text: string) => parseProgram(text).kernel().compile(createCpuDevice())
+const values = dense([2], Float32Array.of(1, 2))
+
+describe('unknown options', async () => {
+  const k = await compiled(kernel('m', 'X', 'Y'))
+  const prepared = await k.prepare({ tensors: { X: values } })
+  const calls: readonly (readonly [string, () => Promise<unknown>])[] = [
+    ['sizes', () => k.prepare({ tensors: { X: values }, sizes: { m: 3 } } as never)],
+    ['size', () => k.run({ tensors: { X: values }, size: { m: 2 } } as never)],
+    ['tensor', () => k.prepare({ tensor: { X: values } } as never)],
+    ['repeat', () => prepared.measure({ repeat: 3 } as never)],
+    ['times', () => prepared.explain({ times: false } as never)],
+    ['samples', () => prepared.verify({ samples: 3 } as never)],
+    ['counts', () => prepared.verify({ sample: { counts: 3, seed: 1 } } as never)],
+  ]
+  test.each(calls)('%s', async (name, call) => {
+    await expect(call()).rejects.toThrow(new RegExp(`api/unknown-option: .* has no option ${name}`))
+  })
+  test('a size that contradicts what is bound', async () => {
+    await expect(k.prepare({ tensors: { X: values }, params: { m: 3 } })).rejects.toThrow(
+      'bind/size-mismatch: size m is 3 by what was given, and 2 by dimension 0 of X',
+    )
+  })
+})
+
+const NAMES = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf']
+
+test.each(NAMES)('a size, an input and an output called %s', async (name) => {
+  const record = <T>(value: T): Record<string, T> => Object.fromEntries([[name, value]])
+  for (const [text, inputs, out] of [
+    [kernel(name, 'X', 'Y'), { tensors: { X: Float32Array.of(1, 2) }, params: record(2) }, 'Y'],
+    [kernel('m', name, 'Y'), { tensors: record(Float32Array.of(1, 2)), params: { m: 2 } }, 'Y'],
+    [kernel('m', 'X', name), { tensors: { X: values } }, name],
+  ] as const) {
+    const k = await compiled(text)
+    const outputs = new Map(Object.entries(await k.run(inputs)))
+    expect([...outputs.get(out)!.values!]).toEqual([2, 3])
+    const prepared = await k.prepare(inputs)
+    expect((await prepared.verify()).problems).toEqual([])
+    prepared.free()
+  }
+})

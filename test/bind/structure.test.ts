@@ -1,0 +1,70 @@
+/** The coordinates of what is stored sparse are given: never guessed, and named where they are random. */
+import { expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
+import { coords } from '../../src/api/tensors.ts'
+import type { Tensor } from '../../src/formats/tensor.ts'
+import { createCpuDevice } from '../../src/runtime/cpu.ts'
+
+const kernel = (role: string, over = 'u'): string => `
+kernel union(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis u = sparse_variable(i, n)
+  buffer A: f32[i, j] in
+  buffer C: f32[i, ${over}] ${role}
+  buffer Y: f32[i] out
+  iterate add [i, ${over}] as SS { C[i, ${over}] = 2 * A[i, ${over}] }
+  iterate sum [i, w in ${over}] as SR { Y[i] += C[i, w] }
+}`
+
+const A = coords(
+  [2, 3],
+  [
+    [0, 1],
+    [1, 2],
+  ],
+  [1, 2],
+  'f32',
+)
+const U = coords(
+  [2, 3],
+  [
+    [0, 0, 1],
+    [0, 1, 2],
+  ],
+)
+
+async function run(text: string, tensors: Record<string, Tensor>, seed?: number) {
+  const compiled = await parseProgram(text).kernel().compile(createCpuDevice())
+  return compiled.prepare({ tensors, params: { m: 2, n: 3 }, ...(seed === undefined ? {} : { seed }) })
+}
+
+test.each(['out', 'local'])('%s', async (role) => {
+  for (const seed of [undefined, 1])
+    await expect(run(kernel(role), { A }, seed)).rejects.toThrow(
+      'bind/no-structure: axis u of C has no structure',
+    )
+})
+
+test('inout without a seed', async () => {
+  await expect(run(kernel('inout'), { A })).rejects.toThrow('bind/no-structure: axis u of C')
+})
+
+test('bound for the axis, for the tensor, or by an input', async () => {
+  for (const [text, tensors] of [
+    [kernel('out'), { A, u: U }],
+    [kernel('out'), { A, C: U }],
+    [kernel('out', 'j'), { A }],
+  ] as const) {
+    const prepared = await run(text, tensors)
+    await prepared.run()
+    expect([...(await prepared.read('Y')).values!]).toEqual([2, 4])
+  }
+})
+
+test('what is random is named', async () => {
+  const prepared = await run(kernel('out', 'j'), {}, 3)
+  expect(prepared.executable.bound.random).toEqual(['j', 'A'])
+  const inout = await run(kernel('inout'), { A }, 3)
+  expect(inout.executable.bound.random).toEqual(['u', 'C'])
+})
