@@ -16,6 +16,7 @@ import { type Provenance, provenance } from '../formats/proof/provenance.ts'
 import { coordsOfDense } from '../formats/read/coords.ts'
 import type { CoordTensor, StoredTensor, Tensor } from '../formats/tensor.ts'
 import type { StoredAxis } from '../ir/axis.ts'
+import { PACKAGED_FORMATS } from '../ir/elaborate/format-uses.ts'
 import { parseFormatExpression } from '../ir/elaborate/index.ts'
 import { variable } from '../ir/expr.ts'
 import { type AnyFormat, type Instance, type OrderedFormat, ofOrder } from '../ir/format.ts'
@@ -276,8 +277,8 @@ export function chooseFormat(
     code: 'api/unknown-format',
     message: `there is no format ${String(format)}`,
     lookup: { name: String(format), candidates },
-    expected: `one of ${candidates.join(', ')}`,
-    hint: 'import the file that declares it',
+    ...(candidates.length > 0 ? { expected: `one of ${candidates.join(', ')}` } : {}),
+    hint: PACKAGED_FORMATS,
   })
 }
 

@@ -74,7 +74,7 @@ export class PartNames implements Names {
   }
 
   loop(r: Ast.LoopRef): string {
-    if (r.nest === null) return this.#made.has(r.name.name) ? this.#own(r.name.name) : this.#outer.loop(r)
+    if (r.nest === null) return this.#bare(r)
     const name = this.#loopName(r.name.name)
     if (r.nest.name !== this.#as) {
       const nest = this.nest(r.nest)
@@ -91,6 +91,21 @@ export class PartNames implements Names {
       r,
       having.map((it) => it.name),
     )
+  }
+
+  /** A name without `p.`: what a step of the block made, or a loop outside of the parts. */
+  #bare(r: Ast.LoopRef): string {
+    const { name } = r.name
+    if (this.#made.has(name)) return this.#own(name)
+    const known = this.#loops.has(name) || this.#loopName(name) === undefined
+    if (known) return this.#outer.loop(r)
+    return fail({
+      code: 'schedule/unknown-loop',
+      message: `there is no loop ${name} outside of part ${this.#part.buffer} (${this.#part.formats[0]!.text})`,
+      span: r.name.span,
+      expected: `${this.#as}.${name}, the loop of each part`,
+      hint: `in this block loops of a part go by its name: write ${this.#as}.${name}`,
+    })
   }
 
   /** `several`: iterations of the part that have it. */

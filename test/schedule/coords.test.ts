@@ -72,6 +72,36 @@ test.each(refusals)('refuses %s', (_, steps, expected) => {
   expect(refusal(() => apply(K, steps)).code).toBe(expected)
 })
 
+test.each([
+  ['reorder (f, i)', 'f, i, j'],
+  ['reorder (f, i, j)', 'f, i, j'],
+  ['reorder (i, f)', 'i, j, f'],
+  ['reorder (f, j)', 'i, f, j'],
+])('%s is legal', (steps, order) => {
+  expect(apply(K, steps).show(1)).toContain(`iterate sum [${order}]`)
+})
+
+test('a child before its parent is told the order that it may have', () => {
+  const { expected, hint } = refusal(() => apply(K, 'reorder (j, i, f)'))
+  expect(expected).toBe('an axis after its parent: i, j, f')
+  expect(hint).toContain('the others can go anywhere')
+})
+
+test('a format says where the package has formats, and why an attached operand keeps its axes', () => {
+  const unknown = refusal(() => apply(K, 'A as hyb(2, 5)'))
+  expect(unknown.hint).toContain('import "sparsetile/kernels/formats.spt"')
+  const csr = standard('csr')
+  const attached = refusal(() => apply(csr + attachExample.before, 'attach v to j\nH as csr'))
+  expect(attached.message).toBe('axis v_at_j is attached: v, which csr replaces')
+  expect(attached.hint).toContain('put the format before that step')
+})
+
+test('a loop of each part goes by the name of the part', () => {
+  const steps = 'A as csr where (i < 2) + csr\neach part of A as p { bind io to block.x }'
+  const r = refusal(() => apply(standard('csr') + K, steps).compilation.loops)
+  expect(r.hint).toBe('in this block loops of a part go by its name: write p.io')
+})
+
 test('refuses a format whose padding would take part', () => {
   const text = asExample.before.replace('y[i] += A[i, j] * x[j]', 'y[i] max= A[i, j] * x[j]')
   expect(refusal(() => apply(text, 'A as blocks(2)')).code).toBe('schedule/format-padding')

@@ -16,11 +16,16 @@ export function formatNamed(name: Ast.Ident, scope: FileScope, report: Report): 
   return report.error(several ? ambiguity(name, several) : unknownFormat(name, [...scope.formats.keys()]))
 }
 
+/** Where the formats of the package are, for those who look for one. */
+export const PACKAGED_FORMATS =
+  'formats of the package are in files of its own: import "sparsetile/kernels/formats.spt" (those of several parts: formats-composed.spt, of tensors of any order: formats-tensors.spt)'
+
 export const unknownFormat = (name: Ast.Ident, candidates: readonly string[]) => ({
   code: 'check/unknown-format',
   message: `there is no format ${name.name}`,
   span: name.span,
   lookup: { name: name.name, candidates },
+  hint: PACKAGED_FORMATS,
 })
 
 export const ambiguity = (name: Ast.Ident, decls: readonly Ast.Decl[]) => ({

@@ -1,10 +1,10 @@
 /**
  * `reorder (i, f, j)` on iterators: they take each other's places in this order; others stay where they are
- * (SparseTIR's sparse_reorder). Spatial iterators write different elements and reductions commute, so any order in
- * which every axis comes after its parent is legal.
+ * (SparseTIR's sparse_reorder), except those whose parent then comes later: they follow it. Spatial iterators write
+ * different elements and reductions commute, so any order in which every axis comes after its parent is legal.
  */
 import { type Axis, parentOf } from '../../ir/axis.ts'
-import type { Kernel1 } from '../../ir/stage1.ts'
+import type { Iter, Kernel1 } from '../../ir/stage1.ts'
 import { findIters, refuse, replaceIteration } from './find.ts'
 import type { CoordExample, ReorderIters } from './steps.ts'
 
@@ -17,26 +17,44 @@ export function applyReorder(kernel: Kernel1, step: ReorderIters): Kernel1 {
       expected: 'each iterator once',
     })
   const queue = [...iters]
-  const order = iteration.iters.map((x) => (iters.includes(x) ? queue.shift()! : x))
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
-  order.forEach((x, k) => {
+  const parent = (x: Iter): string | null => {
     const axis = axes.get(x.axis)
-    const parent = axis ? parentOf(axis) : null
-    const late = parent === null ? undefined : order.slice(k + 1).find((y) => opens(axes.get(y.axis), parent))
-    if (late)
-      refuse(kernel, step.span, {
-        code: 'parent-first',
-        message: `${x.name} would come before ${late.name}, whose positions its coordinates lie under`,
-        expected: `${late.name} before ${x.name}`,
-        hint: `axis ${x.axis} is stored under axis ${parent}: keep their order`,
-      })
-  })
+    return axis ? parentOf(axis) : null
+  }
+  const places = iteration.iters.map((x) => (iters.includes(x) ? queue.shift()! : x))
+  const order: Iter[] = []
+  const waiting: Iter[] = []
+  const follows = (x: Iter): boolean =>
+    places.every((y) => y === x || order.includes(y) || !opens(axes.get(y.axis), parent(x)))
+  for (const x of places) {
+    waiting.push(x)
+    for (let k = waiting.findIndex(follows); k >= 0; k = waiting.findIndex(follows))
+      order.push(...waiting.splice(k, 1))
+  }
+  const wrong = iters.find((x, k) => k > 0 && order.indexOf(x) < order.indexOf(iters[k - 1]!))
+  if (wrong) {
+    const first = iters.find((x) => opens(axes.get(wrong.axis), parent(x)))
+    const legal = order.filter((x) => iters.includes(x)).map((x) => x.name)
+    refuse(kernel, step.span, {
+      code: 'parent-first',
+      message: first
+        ? `${first.name} would come before ${wrong.name}, whose positions its coordinates lie under`
+        : `${iters[iters.indexOf(wrong) - 1]!.name} lies under an iterator that comes after ${wrong.name}`,
+      expected: `an axis after its parent: ${legal.join(', ')}`,
+      hint: first
+        ? `axis ${first.axis} is stored under axis ${wrong.axis}: keep their order, the others can go anywhere`
+        : 'name the iterators of the whole chain, parents first',
+    })
+  }
   return { ...kernel, body: replaceIteration(kernel.body, iteration, { ...iteration, iters: order }) }
 }
 
 /** An iterator over a fused axis opens all its members. */
-const opens = (axis: Axis | undefined, name: string): boolean =>
-  axis !== undefined && (axis.name === name || (axis.kind === 'fused' && axis.members.includes(name)))
+const opens = (axis: Axis | undefined, name: string | null): boolean =>
+  axis !== undefined &&
+  name !== null &&
+  (axis.name === name || (axis.kind === 'fused' && axis.members.includes(name)))
 
 export const example: CoordExample = {
   before: `kernel k(m: size, n: size, d: size) {

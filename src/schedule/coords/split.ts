@@ -94,10 +94,17 @@ export function checkChildren(kernel: Kernel1, leaving: ReadonlySet<string>, tex
     if (uses)
       fail({
         code: 'schedule/format-children',
-        message: `axis ${a.name} lies under ${uses}, which ${text} replaces`,
+        message: `axis ${a.name} ${isStored(a) ? 'lies under' : `is ${a.kind}:`} ${uses}, which ${text} replaces`,
         ...at,
-        expected: 'a format over the whole chain of axes',
-        hint: `choose a format that is also over ${a.name}`,
+        ...(isStored(a)
+          ? {
+              expected: 'a format over the whole chain of axes',
+              hint: `choose a format that is also over ${a.name}`,
+            }
+          : {
+              expected: `an axis that no ${a.kind} one is made of`,
+              hint: `keep the axes that the text declares for a tensor that is iterated through ${a.name}; where a step made it, put the format before that step`,
+            }),
       })
   }
 }
