@@ -9,8 +9,9 @@
 import { fail } from '../ast/diagnostic.ts'
 import { writesOf } from '../ir/accesses.ts'
 import { alloc, local, store, when } from '../ir/build.ts'
+import { conditionsAround, hoistable } from '../ir/conditions.ts'
 import { bool, constant, type Expr, int, type Load, load } from '../ir/expr.ts'
-import { freeVars, mentions, rewriteExpr } from '../ir/expr-tree.ts'
+import { children, freeVars, mentions, withChildren } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { reductionsOf } from '../ir/reductions.ts'
@@ -171,15 +172,22 @@ function loadedEarly(
   const written = writesOf(body)
   const inside = new Set(path.slice(path.indexOf(root)).map((l) => l.var))
   const registers = new Map<string, { readonly buffer: Buffer; readonly value: Expr }>()
-  const moved = (e: Expr): Expr =>
-    rewriteExpr(e, (x) => {
-      if (x.kind !== 'load' || written.has(x.buffer) || [...freeVars(x)].some((v) => inside.has(v)))
-        return undefined
-      const key = keyOf(x)
-      const known = registers.get(key) ?? { buffer: local(names.fresh(`${x.buffer}_at`), x.dtype), value: x }
-      registers.set(key, known)
-      return load(known.buffer.name, [int(0)], x.dtype)
-    })
+  // What a condition protects is read under it only.
+  const isLazy = (e: Expr): boolean =>
+    e.kind === 'select' || (e.kind === 'binary' && (e.op === 'and' || e.op === 'or'))
+  const isProtected = conditionsAround([root], reduce).length > 0
+  const moved = (x: Expr): Expr => {
+    if (isProtected) return x
+    if (x.kind !== 'load' || written.has(x.buffer) || [...freeVars(x)].some((v) => inside.has(v)))
+      return withChildren(
+        x,
+        children(x).map((c, k) => (isLazy(x) && k > 0 ? c : moved(c))),
+      )
+    const key = keyOf(x)
+    const known = registers.get(key) ?? { buffer: local(names.fresh(`${x.buffer}_at`), x.dtype), value: x }
+    registers.set(key, known)
+    return load(known.buffer.name, [int(0)], x.dtype)
+  }
   const targets = reduce.targets.map((t) => load(t.buffer, t.index.map(moved), t.dtype, t.span))
   const early = [...registers.values()].flatMap(({ buffer, value }) => [
     alloc(buffer),
@@ -204,9 +212,16 @@ function rolesOf(reduce: Reduce, path: readonly For[]): Roles {
   for (const l of inside) if (!l.reduce && depends(l)) hidden.delete(l.var)
   // Conditions on reduction loops decide what is combined, not where; the others decide what is updated at the end.
   const spatial = inside.filter((l) => !l.reduce && depends(l))
-  const conditions = spatial
-    .flatMap((l) => l.guards)
-    .filter((g) => ![...freeVars(g)].some((v) => hidden.has(v)))
+  // An `if` inside may say that the element is there: it is asked again where the element is updated.
+  const ifs = hoistable(
+    conditionsAround([root], reduce),
+    inside.filter((l) => hidden.has(l.var)),
+    [root],
+  )
+  const conditions = [
+    ...spatial.flatMap((l) => l.guards).filter((g) => ![...freeVars(g)].some((v) => hidden.has(v))),
+    ...ifs.map((c) => c.cond),
+  ]
   const kept = spatial.map((l): For => ({ ...l, guards: [] }))
   const serial = kept.filter((l) => !onThreads(l))
   const threads = kept.filter(onThreads)

@@ -1,4 +1,5 @@
 /** The nest after partial results: it adds them to their elements, in a fixed order. */
+import { conditionsAround } from '../ir/conditions.ts'
 import { add, type Expr, int, load, sub, variable } from '../ir/expr.ts'
 import { mentions, someExpr, substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
@@ -6,7 +7,6 @@ import { printExpr } from '../ir/print2.ts'
 import { closeOver } from '../ir/reductions.ts'
 import { stmt } from '../ir/tree.ts'
 import { meetingOutside } from './apart.ts'
-import { conditionsAround } from './conditions.ts'
 import type { Context } from './context.ts'
 import { firstWith } from './segments.ts'
 

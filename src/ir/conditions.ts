@@ -1,9 +1,9 @@
 /** The conditions a statement stands under, and which of them can be said again outside of some loops. */
-import { writesOf } from '../ir/accesses.ts'
-import { all, conjuncts, type Expr, not } from '../ir/expr.ts'
-import { freeVars, someExpr } from '../ir/expr-tree.ts'
-import type { For, Stmt } from '../ir/loops.ts'
-import { type Body, bodiesOf } from '../ir/tree.ts'
+import { writesOf } from './accesses.ts'
+import { all, conjuncts, type Expr, not } from './expr.ts'
+import { freeVars, someExpr } from './expr-tree.ts'
+import type { For, Stmt } from './loops.ts'
+import { type Body, bodiesOf } from './tree.ts'
 
 export interface Condition {
   readonly cond: Expr
