@@ -2,7 +2,7 @@
  * Binding: from values by name to the arrays a plan runs on. Everything that data can get wrong is found here,
  * before anything is allocated on a device. The caller's arrays are never written.
  */
-import { fail, invariant, SptError } from '../ast/diagnostic.ts'
+import { fail, invariant } from '../ast/diagnostic.ts'
 import { checkClaim } from '../formats/levels/claims.ts'
 import { storedValues } from '../formats/ready/validate.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../formats/tensor.ts'

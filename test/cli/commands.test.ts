@@ -220,6 +220,8 @@ describe('spt run', () => {
       'choice',
       'sizes',
       'nnz',
+      'random',
+      'seed',
       'bytes',
       'time',
       'verify',
