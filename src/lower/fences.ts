@@ -47,7 +47,7 @@ export function checkFences(body: Body, buffers: ReadonlyMap<string, Buffer>, fa
       message: `${instr.name} reads its operand ${operand} through the async proxy, and ${by} fills ${buffer} without a fence for it`,
       ...(loop.span ? { span: loop.span } : {}),
       expected: `${buffer} filled by instructions whose written operand is declared \`fenced\``,
-      hint: 'tensorize the copy with such an instruction: a bulk copy, or one that ends with a fence',
+      hint: 'tensorize the copy with such an instruction: one that writes through the proxy, or ends with a fence',
     })
   }
 }

@@ -19,7 +19,6 @@
  * What threads copied in groups they see of each other after they met once more, at the end of the round.
  */
 
-import { fail } from '../ast/diagnostic.ts'
 import { writesOf } from '../ir/accesses.ts'
 import { boundVarsOf, renameBound } from '../ir/bindings.ts'
 import { whenAll } from '../ir/build.ts'
@@ -29,11 +28,21 @@ import { substitute } from '../ir/expr-tree.ts'
 import { commitOf, type Instr, kindOf, waitOf } from '../ir/instr.ts'
 import type { Buffer, For, Kernel2, Stmt, Store } from '../ir/loops.ts'
 import { printBody } from '../ir/print2.ts'
-import { type Body, bodiesOf, type Rewriter, rewriteStmts, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import {
+  type Body,
+  bodiesOf,
+  exprsOf,
+  type Rewriter,
+  rewriteStmts,
+  stmt,
+  walkStmts,
+  withBodies,
+} from '../ir/tree.ts'
 import { addressesAhead } from './addresses-ahead.ts'
 import { alikeIn } from './alike.ts'
 import { onlyStarts } from './asynchronous.ts'
 import { bodyAt } from './clone.ts'
+import { canAlwaysRun, refuseConditions } from './conditional-rounds.ts'
 import { Counted, type Entry, MEET, withEntries } from './counted.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
@@ -87,7 +96,7 @@ function expand(loop: For, stages: number, top: Stmt, memory: ReadonlySet<string
     .filter((i) => i.asynchronous?.counted)
     .map((i) => {
       const own = statements.filter((s) => asynchronousIn([s]).some((x) => sameKind(x, i)))
-      if (loop.guards.length > 0) refuseConditions(loop, i)
+      if (loop.guards.length > 0 && !canAlwaysRun(own, statements, i)) refuseConditions(loop, i)
       return new Counted(i, own, stages, loop, top, names, alikeIn(own, loop, top, memory))
     })
   const groups = kinds.filter((i) => !i.asynchronous?.counted)
@@ -95,8 +104,9 @@ function expand(loop: For, stages: number, top: Stmt, memory: ReadonlySet<string
   const distance = stages - 1
   const commit = groups.map(commitOf)
   const wait = groups.map((i) => waitOf(i, distance - 1))
+  // Rounds that are counted are all copied.
   const guardsAt = (iteration: Expr): readonly Expr[] =>
-    loop.guards.map((g) => substitute(g, new Map([[loop.var, iteration]])))
+    (counted.length > 0 ? [] : loop.guards).map((g) => substitute(g, new Map([[loop.var, iteration]])))
   const when = (iteration: Expr, body: Body): Body =>
     body.length === 0 ? [] : whenAll([lt(iteration, loop.extent), ...guardsAt(iteration)], body)
   const started = (iteration: Expr, body: Body): Body => [
@@ -161,16 +171,6 @@ function expand(loop: For, stages: number, top: Stmt, memory: ReadonlySet<string
   ]
   return { body, entries: counted.flatMap((c) => c.entry) }
 }
-
-/** Rounds that are left out are not counted, and whoever waits for one would wait for another. */
-const refuseConditions = (loop: For, instr: Instr): never =>
-  fail({
-    code: 'schedule/conditional-rounds',
-    message: `iterations of ${loop.name} run under conditions, and ${instr.name} counts what all of them copy`,
-    ...(loop.span ? { span: loop.span } : {}),
-    expected: 'a pipelined loop all iterations of which run',
-    hint: 'copy by threads, or by an instruction that is waited for in groups',
-  })
 
 /** The accesses to `buffers`, in one of their stages. */
 const inStage = (body: Body, buffers: ReadonlySet<string>, stage: Expr): Body =>
