@@ -1,6 +1,6 @@
 /** What statements read and write. */
 import type { Expr, Load } from './expr.ts'
-import { children } from './expr-tree.ts'
+import { walkExpr } from './expr-tree.ts'
 import type { For, Stmt, Store } from './loops.ts'
 import { type Body, exprsOf, piecesOf, walkStmts } from './tree.ts'
 
@@ -19,8 +19,8 @@ export interface BufferAccess {
 }
 
 /**
- * Every access in evaluation order of the tree. A reduction's targets are writes only (that they also read
- * is in the nature of the statement); loads in loop extents, guards and conditions count, as reads.
+ * Every access in evaluation order, a shared load once a statement. A reduction's targets are writes only (that they also
+ * read is in the nature of the statement); loads in loop extents, guards and conditions count, as reads.
  */
 export function accessesOf(body: Body): readonly BufferAccess[] {
   const out: BufferAccess[] = []
@@ -30,9 +30,9 @@ export function accessesOf(body: Body): readonly BufferAccess[] {
         out.push({ buffer: e.buffer, index: e.index, mode: 'read', whole: false, stmt: s, path })
       if (e.kind === 'search')
         out.push({ buffer: e.buffer, index: [], mode: 'read', whole: true, stmt: s, path })
-      for (const c of children(e)) read(c)
     }
-    for (const e of exprsOf(s)) read(e)
+    const seen = new Set<Expr>()
+    for (const e of exprsOf(s)) walkExpr(e, read, seen)
     for (const t of targetsOf(s))
       out.push({ buffer: t.buffer, index: t.index, mode: 'write', whole: false, stmt: s, path })
     if (s.kind === 'fill')

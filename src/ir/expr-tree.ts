@@ -1,6 +1,7 @@
 /**
  * Walking and rewriting expressions. Nodes are rebuilt by their constructors, which fold; what does not change keeps its
- * identity.
+ * identity. Operands are shared: an expression is a graph, of which the tree may be exponentially larger, so every
+ * walk meets a node once.
  */
 import { binary, call, cast, type Expr, load, neg, not, search, select } from './expr.ts'
 
@@ -78,13 +79,50 @@ export function substitute(e: Expr, map: ReadonlyMap<string, Expr>): Expr {
   return rewriteExpr(e, (x) => (x.kind === 'var' ? map.get(x.name) : undefined))
 }
 
-export function someExpr(e: Expr, test: (e: Expr) => boolean): boolean {
-  return test(e) || children(e).some((c) => someExpr(c, test))
+/** Whether a node passes; shared subtrees are looked at once. */
+export function someExpr(e: Expr, test: (e: Expr) => boolean, seen: Set<Expr> = new Set()): boolean {
+  if (test(e)) return true
+  for (const c of children(e)) {
+    if (seen.has(c)) continue
+    seen.add(c)
+    if (someExpr(c, test, seen)) return true
+  }
+  return false
 }
 
-export function walkExpr(e: Expr, visit: (e: Expr) => void): void {
+/** Visits every node once, a node before its operands, in the order in which they are first evaluated. */
+export function walkExpr(e: Expr, visit: (e: Expr) => void, seen: Set<Expr> = new Set()): void {
+  if (seen.has(e)) return
+  seen.add(e)
   visit(e)
-  for (const c of children(e)) walkExpr(c, visit)
+  for (const c of children(e)) walkExpr(c, visit, seen)
+}
+
+/**
+ * What `f` makes of a node from what it made of others, made once a node: the way to write a recursion over
+ * expressions, whose operands are shared.
+ */
+export function perExpr<T>(f: (e: Expr, of: (e: Expr) => T) => T): (e: Expr) => T {
+  const known = new Map<Expr, T>()
+  const of = (e: Expr): T => {
+    const before = known.get(e)
+    if (before !== undefined || known.has(e)) return before as T
+    const made = f(e, of)
+    known.set(e, made)
+    return made
+  }
+  return of
+}
+
+const sizes = new WeakMap<Expr, number>()
+/** How many nodes the expression has when it is written out, shared ones as often as they occur: may be infinite. */
+export function treeSize(e: Expr): number {
+  const known = sizes.get(e)
+  if (known !== undefined) return known
+  let size = 1
+  for (const c of children(e)) size += treeSize(c)
+  sizes.set(e, size)
+  return size
 }
 
 const freeCache = new WeakMap<Expr, ReadonlySet<string>>()

@@ -246,8 +246,20 @@ export const ge = (a: Expr, b: Expr): Expr => binary('ge', a, b)
 export const eq = (a: Expr, b: Expr): Expr => binary('eq', a, b)
 export const and = (a: Expr, b: Expr): Expr => binary('and', a, b)
 export const all = (terms: readonly Expr[]): Expr => terms.reduce(and, bool(true))
-/** The terms of which `all` makes a condition, in order. */
-export const conjuncts = (e: Expr): readonly Expr[] =>
-  e.kind === 'binary' && e.op === 'and' ? [...conjuncts(e.a), ...conjuncts(e.b)] : [e]
+/** The terms of which `all` makes a condition, in order, each node once. */
+export function conjuncts(e: Expr): readonly Expr[] {
+  const out = new Set<Expr>()
+  const seen = new Set<Expr>()
+  const go = (x: Expr): void => {
+    if (seen.has(x)) return
+    seen.add(x)
+    if (x.kind === 'binary' && x.op === 'and') {
+      go(x.a)
+      go(x.b)
+    } else out.add(x)
+  }
+  go(e)
+  return [...out]
+}
 /** ceil(a / b) for a >= 0, b > 0. */
 export const ceildiv = (a: Expr, b: Expr): Expr => (is(b, 1) ? a : div(add(a, sub(b, int(1))), b))

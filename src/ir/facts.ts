@@ -1,5 +1,6 @@
 /** What is known of sizes, and what follows for expressions over them. */
-import type { Expr } from './expr.ts'
+import { conjuncts, type Expr } from './expr.ts'
+import { perExpr } from './expr-tree.ts'
 import type { Linear } from './linear.ts'
 import type { Fact } from './loops.ts'
 
@@ -9,11 +10,14 @@ export const gcd = (a: number, b: number): number => (b === 0 ? Math.abs(a) : gc
  * The largest known divisor of an integer expression; 0 where it is always 0. `factor` says what divides variables
  * and other leaves (1 where nothing is known).
  */
-export function divisor(e: Expr, factor: (leaf: Expr) => number): number {
+export const divisor = (e: Expr, factor: (leaf: Expr) => number): number =>
+  perExpr<number>((x, of) => divisorFrom(x, of, factor))(e)
+
+function divisorFrom(e: Expr, of: (e: Expr) => number, factor: (leaf: Expr) => number): number {
   if (e.kind === 'const') return Math.abs(e.value)
   if (e.kind === 'binary') {
-    const a = (): number => divisor(e.a, factor)
-    const b = (): number => divisor(e.b, factor)
+    const a = (): number => of(e.a)
+    const b = (): number => of(e.b)
     switch (e.op) {
       case 'mul':
         return a() * b()
@@ -30,14 +34,14 @@ export function divisor(e: Expr, factor: (leaf: Expr) => number): number {
         const by = e.b.kind === 'const' ? e.b.value : 0
         if (by <= 0) return 1
         // What is short of a whole is cut off.
-        const of = divisor(withoutRest(e.a, by), factor)
-        return of % by === 0 ? of / by : 1
+        const whole = of(withoutRest(e.a, by))
+        return whole % by === 0 ? whole / by : 1
       }
       default:
         return 1
     }
   }
-  if (e.kind === 'select') return gcd(divisor(e.then, factor), divisor(e.else, factor))
+  if (e.kind === 'select') return gcd(of(e.then), of(e.else))
   return Math.max(1, factor(e))
 }
 
@@ -67,7 +71,7 @@ export function factsOf(cond: Expr, defined?: (name: string) => Expr | undefined
   const named = (e: Expr): Expr => (e.kind === 'var' && defined?.(e.name)) || e
   const c = named(cond)
   if (c.kind !== 'binary') return []
-  if (c.op === 'and') return [...factsOf(c.a, defined), ...factsOf(c.b, defined)]
+  if (c.op === 'and') return conjuncts(c).flatMap((x) => factsOf(x, defined))
   const rest = named(c.a)
   if (c.op !== 'eq' || c.b.kind !== 'const' || c.b.value !== 0 || rest.kind !== 'binary') return []
   const size = named(rest.a)

@@ -6,12 +6,16 @@ import { InternalError, invariant, unreachable } from '../ast/diagnostic.ts'
 import type { Cells } from './cells.ts'
 import type { Dtype } from './dtype.ts'
 import type { Expr, Load, Search, Select } from './expr.ts'
+import { treeSize } from './expr-tree.ts'
 import type { Buffer, Store } from './loops.ts'
 import { printExpr } from './print2.ts'
 import { arithmetic, COMPARE, convert, mathOf, wrap } from './reference/numeric.ts'
 import { firstHit } from './searching.ts'
 
 export type Value = () => number
+
+/** Nodes from which on a value is kept for the evaluation that is going on. */
+const WORTH_KEEPING = 64
 
 /** Where a variable's value stands. */
 interface Slot {
@@ -29,6 +33,10 @@ export interface Cell {
 export class Expressions {
   readonly #vars = new Map<string, Slot>()
   readonly #cells = new Map<string, Cell>()
+  /** Closures of nodes outside of reducers. */
+  readonly #values = new Map<Expr, Value>()
+  /** The number of the evaluation that is going on. */
+  #now = 0
   /** Which thread's registers are meant. */
   readonly #rank: () => number
 
@@ -40,6 +48,11 @@ export class Expressions {
     const slot = this.#vars.get(name) ?? { value: 0 }
     this.#vars.set(name, slot)
     return slot
+  }
+
+  /** Before anything is evaluated with other values of variables or memory: what is shared is computed once in between. */
+  begin(): void {
+    this.#now++
   }
 
   /** The cell of a buffer that is there from here on. */
@@ -61,7 +74,7 @@ export class Expressions {
   address(t: Load | Store): () => number {
     const cell = this.cell(t.buffer)
     const index = t.index.map((e) => this.of(e))
-    const text = `${t.buffer}[${t.index.map((e) => printExpr(e)).join(', ')}]`
+    const text = (): string => `${t.buffer}[${t.index.map((e) => printExpr(e)).join(', ')}]`
     const own = cell.buffer.scope === 'register'
     return () => {
       let flat = own ? this.#rank() : 0
@@ -70,7 +83,7 @@ export class Expressions {
         const n = cell.sizes[d]!
         if (!(k >= 0 && k < n))
           throw new InternalError(
-            `${text}: index ${k} of dimension ${d} is outside of 0..${n} (${this.#where()})`,
+            `${text()}: index ${k} of dimension ${d} is outside of 0..${n} (${this.#where()})`,
           )
         flat = flat * n + k
       }
@@ -91,7 +104,32 @@ export class Expressions {
 
   /** `operands`: variables of a reduction's own, which may have names of the kernel. */
   of(e: Expr, operands?: ReadonlyMap<string, Slot>): Value {
-    const go = (x: Expr): Value => this.of(x, operands)
+    const known = operands ? new Map<Expr, Value>() : this.#values
+    const go = (x: Expr): Value => {
+      let value = known.get(x)
+      if (!value) {
+        value = this.#compiled(x, go, operands)
+        if (treeSize(x) > WORTH_KEEPING) value = this.#kept(value)
+        known.set(x, value)
+      }
+      return value
+    }
+    return go(e)
+  }
+
+  #kept(value: Value): Value {
+    let at = -1
+    let last = 0
+    return () => {
+      if (at !== this.#now) {
+        last = value()
+        at = this.#now
+      }
+      return last
+    }
+  }
+
+  #compiled(e: Expr, go: (e: Expr) => Value, operands?: ReadonlyMap<string, Slot>): Value {
     switch (e.kind) {
       case 'const': {
         const { value } = e

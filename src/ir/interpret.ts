@@ -103,12 +103,19 @@ class Interpreter {
         const cond = this.#exprs.of(s.cond)
         const then = this.#block(s.then)
         const otherwise = this.#block(s.else)
-        return () => (cond() !== 0 ? then() : otherwise())
+        return () => {
+          this.#exprs.begin()
+          if (cond() !== 0) then()
+          else otherwise()
+        }
       }
       case 'store': {
         const value = this.#exprs.of(s.value)
         const write = this.#writer(s, s.value.dtype)
-        return this.#threads.statement(() => write(value()), this.#inRegisters(s.buffer))
+        return this.#threads.statement(() => {
+          this.#exprs.begin()
+          write(value())
+        }, this.#inRegisters(s.buffer))
       }
       case 'reduce':
         return this.#reduce(s)
@@ -123,6 +130,7 @@ class Interpreter {
         const cell = this.#exprs.cell(s.buffer)
         const value = this.#exprs.of(s.value)
         return () => {
+          this.#exprs.begin()
           const v = value()
           for (let k = 0; k < cell.data.length; k++) cell.data[k] = v
         }
@@ -147,10 +155,12 @@ class Interpreter {
     const { inner: body, enter } = this.#threads.inside(s, inside)
     const backward = this.#order === 'backward' && (s.mode.kind === 'bind' || s.mode.kind === 'vectorize')
     return () => {
+      this.#exprs.begin()
       const n = extent()
       for (let k = 0; k < n; k++) {
         slot.value = backward ? n - 1 - k : k
         enter(k)
+        this.#exprs.begin()
         if (guards.every((g) => g() !== 0)) body()
       }
     }
@@ -172,7 +182,10 @@ class Interpreter {
     const writes = s.targets.map((t, k) => {
       const value = this.#exprs.of(s.reducer.identity[k]!)
       const write = this.#writer(t, s.reducer.identity[k]!.dtype)
-      return (): void => write(value())
+      return (): void => {
+        this.#exprs.begin()
+        write(value())
+      }
     })
     const all = (): void => {
       for (const w of writes) w()
@@ -199,6 +212,7 @@ class Interpreter {
     const results = s.reducer.result.map((e) => this.#exprs.of(e, operands))
     const writes = s.targets.map((t, k) => this.#writer(t, s.reducer.result[k]!.dtype))
     const update = (): void => {
+      this.#exprs.begin()
       old.forEach((v, k) => {
         left[k]!.value = v()
       })
@@ -210,7 +224,10 @@ class Interpreter {
     if (s.lanes)
       return this.#threads.exchange(
         s.lanes.width,
-        () => values.map((v) => v()),
+        () => {
+          this.#exprs.begin()
+          return values.map((v) => v())
+        },
         (other) => {
           other.forEach((v, k) => {
             right[k]!.value = v
@@ -222,6 +239,7 @@ class Interpreter {
     const inRegisters = s.targets.some((t) => this.#inRegisters(t.buffer))
     const combine = this.#threads.reached(together, inRegisters, update)
     const action = (): void => {
+      this.#exprs.begin()
       values.forEach((v, k) => {
         right[k]!.value = v()
       })

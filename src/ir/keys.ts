@@ -2,45 +2,60 @@
 import type { Expr } from './expr.ts'
 
 const keyCache = new WeakMap<Expr, string>()
-/** A text that is equal exactly for structurally equal expressions (spans aside). */
+/**
+ * A text that is equal exactly for structurally equal expressions (spans aside). Of a longer one it is a digest: an
+ * expression shares its operands, and a key that spelled them out would be exponentially longer than it.
+ */
 export function keyOf(e: Expr): string {
   const known = keyCache.get(e)
   if (known) return known
-  let key: string
-  switch (e.kind) {
-    case 'const':
-      key = `${Object.is(e.value, -0) ? '-0' : e.value}:${e.dtype}`
-      break
-    case 'var':
-      key = `${e.name}:${e.dtype}`
-      break
-    case 'builtin':
-      key = `@${e.axis}`
-      break
-    case 'unary':
-      key = `(${e.op} ${keyOf(e.x)})`
-      break
-    case 'cast':
-      key = `(${e.dtype} ${keyOf(e.x)})`
-      break
-    case 'binary':
-      key = `(${e.op} ${keyOf(e.a)} ${keyOf(e.b)})`
-      break
-    case 'call':
-      key = `(${e.fn} ${e.args.map(keyOf).join(' ')})`
-      break
-    case 'select':
-      key = `(? ${keyOf(e.cond)} ${keyOf(e.then)} ${keyOf(e.else)})`
-      break
-    case 'load':
-      key = `${e.buffer}[${e.index.map(keyOf).join(',')}]`
-      break
-    case 'search':
-      key = `(${e.method} ${e.buffer} ${keyOf(e.lo)} ${keyOf(e.hi)} ${keyOf(e.value)})`
-      break
-  }
+  const text = textOf(e)
+  const key = text.length <= LONGEST_TEXT ? text : digest(text)
   keyCache.set(e, key)
   return key
+}
+
+function textOf(e: Expr): string {
+  switch (e.kind) {
+    case 'const':
+      return `${Object.is(e.value, -0) ? '-0' : e.value}:${e.dtype}`
+    case 'var':
+      return `${e.name}:${e.dtype}`
+    case 'builtin':
+      return `@${e.axis}`
+    case 'unary':
+      return `(${e.op} ${keyOf(e.x)})`
+    case 'cast':
+      return `(${e.dtype} ${keyOf(e.x)})`
+    case 'binary':
+      return `(${e.op} ${keyOf(e.a)} ${keyOf(e.b)})`
+    case 'call':
+      return `(${e.fn} ${e.args.map(keyOf).join(' ')})`
+    case 'select':
+      return `(? ${keyOf(e.cond)} ${keyOf(e.then)} ${keyOf(e.else)})`
+    case 'load':
+      return `${e.buffer}[${e.index.map(keyOf).join(',')}]`
+    case 'search':
+      return `(${e.method} ${e.buffer} ${keyOf(e.lo)} ${keyOf(e.hi)} ${keyOf(e.value)})`
+  }
+}
+
+/** Characters of the longest key that is its text. */
+const LONGEST_TEXT = 1024
+
+/**
+ * 128 bits by four multiplicative hashes (FNV-1a with the finaliser of MurmurHash3). Two of a million different texts
+ * agree with a probability below 2⁻⁸⁸.
+ */
+function digest(text: string): string {
+  const lanes = [0x811c9dc5, 0x9e3779b9, 0x85ebca6b, 0xc2b2ae35].map((seed, k) => {
+    let h = seed
+    for (let i = 0; i < text.length; i++) h = Math.imul(h ^ (text.charCodeAt(i) + k), 0x01000193 + 2 * k)
+    h = Math.imul(h ^ (h >>> 16), 0x85ebca6b)
+    h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35)
+    return ((h ^ (h >>> 16)) >>> 0).toString(36)
+  })
+  return `#${text.length}.${lanes.join('.')}`
 }
 
 export const sameExpr = (a: Expr, b: Expr): boolean => a === b || keyOf(a) === keyOf(b)

@@ -1,5 +1,6 @@
 /** Integer expressions as sums `Σ coefficient · term + constant`, and their ranges. */
 import type { Expr } from './expr.ts'
+import { perExpr } from './expr-tree.ts'
 import { keyOf } from './keys.ts'
 import type { For } from './loops.ts'
 
@@ -12,23 +13,56 @@ export interface Linear {
 export function linear(e: Expr): Linear {
   const terms = new Map<string, { term: Expr; coefficient: number }>()
   let constant = 0
-  const go = (x: Expr, scale: number): void => {
-    if (x.kind === 'const') constant += scale * x.value
-    else if (x.kind === 'binary' && (x.op === 'add' || x.op === 'sub')) {
-      go(x.a, scale)
-      go(x.b, x.op === 'add' ? scale : -scale)
-    } else if (x.kind === 'binary' && x.op === 'mul' && x.b.kind === 'const') go(x.a, scale * x.b.value)
-    else if (x.kind === 'binary' && x.op === 'mul' && x.a.kind === 'const') go(x.b, scale * x.a.value)
-    else if (x.kind === 'unary' && x.op === 'neg') go(x.x, -scale)
-    else {
-      const key = keyOf(x)
-      const coefficient = (terms.get(key)?.coefficient ?? 0) + scale
-      if (coefficient === 0) terms.delete(key)
-      else terms.set(key, { term: x, coefficient })
+  for (const [x, scale] of summands(e)) {
+    if (x.kind === 'const') {
+      constant += scale * x.value
+      continue
     }
+    const key = keyOf(x)
+    const coefficient = (terms.get(key)?.coefficient ?? 0) + scale
+    if (coefficient === 0) terms.delete(key)
+    else terms.set(key, { term: x, coefficient })
   }
-  go(e, 1)
   return { terms, constant }
+}
+
+/** What is summed up with its constant factor, each node once, in the order of the text. */
+export function summands(e: Expr): readonly (readonly [x: Expr, scale: number])[] {
+  const order: Expr[] = []
+  const seen = new Set<Expr>()
+  const visit = (x: Expr): void => {
+    if (seen.has(x)) return
+    seen.add(x)
+    for (const [c] of summandsOf(x) ?? []) visit(c)
+    order.push(x)
+  }
+  visit(e)
+  // Each after all sums that it is in.
+  const scales = new Map<Expr, number>([[e, 1]])
+  for (const x of order.reverse())
+    for (const [c, factor] of summandsOf(x) ?? [])
+      scales.set(c, (scales.get(c) ?? 0) + factor * scales.get(x)!)
+  // Beyond exact numbers it is no sum of anything, but a term.
+  if (![...scales.values()].every(Number.isSafeInteger)) return [[e, 1]]
+  return order.reverse().flatMap((x) => (summandsOf(x) ? [] : [[x, scales.get(x)!] as const]))
+}
+
+function summandsOf(x: Expr): readonly (readonly [x: Expr, factor: number])[] | undefined {
+  if (x.kind === 'unary' && x.op === 'neg') return [[x.x, -1]]
+  if (x.kind !== 'binary') return undefined
+  if (x.op === 'add')
+    return [
+      [x.a, 1],
+      [x.b, 1],
+    ]
+  if (x.op === 'sub')
+    return [
+      [x.a, 1],
+      [x.b, -1],
+    ]
+  if (x.op === 'mul' && x.b.kind === 'const') return [[x.a, x.b.value]]
+  if (x.op === 'mul' && x.a.kind === 'const') return [[x.b, x.a.value]]
+  return undefined
 }
 
 /** A text equal exactly for equal sums, whatever the order they were written in. */
@@ -44,30 +78,36 @@ export type Extents = ReadonlyMap<string, { readonly extent: Expr }>
 
 export const loopMap = (path: readonly For[]): Loops => new Map(path.map((l) => [l.var, l]))
 
-/** Constant bounds `[low, high]` of an expression over loops with constant extents, where they are known. */
-export function rangeOf(e: Expr, loops: Extents): readonly [number, number] | undefined {
-  if (e.kind === 'const') return [e.value, e.value]
-  if (e.kind === 'var') {
-    const extent = loops.get(e.name)?.extent
-    return extent?.kind === 'const' ? [0, Math.max(0, extent.value - 1)] : undefined
-  }
-  if (e.kind !== 'binary') return undefined
-  const b = rangeOf(e.b, loops)
-  if (e.op === 'mod' && b && b[0] === b[1] && b[0] > 0) return [0, b[0] - 1]
-  const a = rangeOf(e.a, loops)
-  if (!a || !b) return undefined
-  switch (e.op) {
-    case 'add':
-      return [a[0] + b[0], a[1] + b[1]]
-    case 'sub':
-      return [a[0] - b[1], a[1] - b[0]]
-    case 'mul': {
-      const corners = [a[0] * b[0], a[0] * b[1], a[1] * b[0], a[1] * b[1]]
-      return [Math.min(...corners), Math.max(...corners)]
+/** Constant bounds `[low, high]`, both included. */
+export type Range = readonly [number, number]
+
+/** Constant bounds of an expression over loops with constant extents, where they are known. */
+export const rangeOf = (e: Expr, loops: Extents): Range | undefined => rangesOver(loops)(e)
+
+const rangesOver = (loops: Extents): ((e: Expr) => Range | undefined) =>
+  perExpr<Range | undefined>((e, of) => {
+    if (e.kind === 'const') return [e.value, e.value]
+    if (e.kind === 'var') {
+      const extent = loops.get(e.name)?.extent
+      return extent?.kind === 'const' ? [0, Math.max(0, extent.value - 1)] : undefined
     }
-    case 'div':
-      return b[0] === b[1] && b[0] > 0 ? [Math.floor(a[0] / b[0]), Math.floor(a[1] / b[0])] : undefined
-    default:
-      return undefined
-  }
-}
+    if (e.kind !== 'binary') return undefined
+    const b = of(e.b)
+    if (e.op === 'mod' && b && b[0] === b[1] && b[0] > 0) return [0, b[0] - 1]
+    const a = of(e.a)
+    if (!a || !b) return undefined
+    switch (e.op) {
+      case 'add':
+        return [a[0] + b[0], a[1] + b[1]]
+      case 'sub':
+        return [a[0] - b[1], a[1] - b[0]]
+      case 'mul': {
+        const corners = [a[0] * b[0], a[0] * b[1], a[1] * b[0], a[1] * b[1]]
+        return [Math.min(...corners), Math.max(...corners)]
+      }
+      case 'div':
+        return b[0] === b[1] && b[0] > 0 ? [Math.floor(a[0] / b[0]), Math.floor(a[1] / b[0])] : undefined
+      default:
+        return undefined
+    }
+  })

@@ -33,10 +33,16 @@ function asCeildiv(e: Expr): readonly [Expr, Expr] | undefined {
   return sum && b.value > 1 ? [a.a, b] : undefined
 }
 
+/** Nodes of one expression that are printed; what is left is `…`. */
+const LONGEST = 4000
+
 /** One expression, with the fewest parentheses; `level` is the binding strength of what stands around it. */
-export function printExpr(e: Expr, level = 0): string {
+export const printExpr = (e: Expr, level = 0): string => print(e, level, { left: LONGEST })
+
+function print(e: Expr, level: number, budget: { left: number }): string {
+  if (budget.left-- <= 0) return '…'
   const wrap = (own: number, text: string): string => (own < level ? `(${text})` : text)
-  const args = (xs: readonly Expr[]): string => xs.map((x) => printExpr(x)).join(', ')
+  const args = (xs: readonly Expr[]): string => xs.map((x) => print(x, 0, budget)).join(', ')
   switch (e.kind) {
     case 'const':
       if (e.dtype === 'bool') return e.value !== 0 ? 'true' : 'false'
@@ -49,22 +55,22 @@ export function printExpr(e: Expr, level = 0): string {
       return e.axis
     case 'unary':
       return e.op === 'neg'
-        ? wrap(NEG_LEVEL, `-${printExpr(e.x, NEG_LEVEL + 1)}`)
-        : wrap(NOT_LEVEL, `not ${printExpr(e.x, NOT_LEVEL)}`)
+        ? wrap(NEG_LEVEL, `-${print(e.x, NEG_LEVEL + 1, budget)}`)
+        : wrap(NOT_LEVEL, `not ${print(e.x, NOT_LEVEL, budget)}`)
     case 'binary': {
       const up = asCeildiv(e)
       if (up) return `ceildiv(${args(up)})`
       const infix = INFIX[e.op]
       if (!infix) return `${e.op}(${args([e.a, e.b])})`
       const [op, own] = infix
-      return wrap(own, `${printExpr(e.a, own)} ${op} ${printExpr(e.b, own + 1)}`)
+      return wrap(own, `${print(e.a, own, budget)} ${op} ${print(e.b, own + 1, budget)}`)
     }
     case 'call':
       return `${e.fn}(${args(e.args)})`
     case 'select':
       return `select(${args([e.cond, e.then, e.else])})`
     case 'cast':
-      return `${e.dtype}(${printExpr(e.x)})`
+      return `${e.dtype}(${print(e.x, 0, budget)})`
     case 'load':
       return `${e.buffer}[${args(e.index)}]`
     case 'search':

@@ -3,7 +3,7 @@
  * trip count around a barrier may differ between them. This is what WGSL's uniformity analysis asks for, too.
  */
 import type { Expr, ThreadAxis } from './expr.ts'
-import { children } from './expr-tree.ts'
+import { someExpr } from './expr-tree.ts'
 import type { Stmt } from './loops.ts'
 import { printExpr } from './print2.ts'
 import { type Body, hasBarrier, walkStmts } from './tree.ts'
@@ -50,13 +50,14 @@ function uniform(
   walkStmts(body, (s) => {
     if (s.kind === 'alloc' && s.buffer.scope === 'register') registers.add(s.buffer.name)
   })
-  const differs = (e: Expr): boolean => {
+  const decides = (e: Expr): boolean => {
     if (e.kind === 'var') return varying.has(e.name)
     if (e.kind === 'builtin') return along(e.axis)
     if (e.kind === 'load' || e.kind === 'search')
       if (registers.has(e.buffer) ? varying.has(e.buffer) : !readOnly(e.buffer)) return true
-    return children(e).some(differs)
+    return false
   }
+  const differs = (e: Expr): boolean => someExpr(e, decides)
   const visit = (list: Body, around: Expr | undefined): string | undefined => {
     for (const s of list) {
       const problem = statement(s, around)

@@ -6,7 +6,7 @@ import { InternalError, invariant } from '../ast/diagnostic.ts'
 import { targetsOf } from './accesses.ts'
 import type { Dtype } from './dtype.ts'
 import type { Expr } from './expr.ts'
-import { children, freeVars, readingLast } from './expr-tree.ts'
+import { freeVars, readingLast, someExpr, walkExpr } from './expr-tree.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from './loops.ts'
 import { MATH_ARITY } from './ops.ts'
 import { printExpr, printLoop } from './print2.ts'
@@ -192,8 +192,10 @@ function verifyInit(s: Reduce, path: readonly For[]): void {
   }
 }
 
-function verifyExpr(e: Expr, scope: Scope, where: string): void {
-  for (const c of children(e)) verifyExpr(c, scope, where)
+const verifyExpr = (e: Expr, scope: Scope, where: string): void =>
+  walkExpr(e, (x) => verifyNode(x, scope, where))
+
+function verifyNode(e: Expr, scope: Scope, where: string): void {
   const holds = (condition: boolean, what: string): void => {
     if (!condition) throw new InternalError(`${where}: ${printExpr(e)}: ${what}`)
   }
@@ -237,11 +239,8 @@ function verifyExpr(e: Expr, scope: Scope, where: string): void {
 function overParams(e: Expr, params: ReadonlyMap<string, Dtype>, what: string): void {
   for (const v of freeVars(e))
     invariant(params.has(v), `${what}: ${printExpr(e)} depends on ${v}, not only on parameters`)
-  const go = (x: Expr): void => {
-    invariant(x.kind !== 'load' && x.kind !== 'search', `${what}: ${printExpr(e)} reads memory`)
-    for (const c of children(x)) go(c)
-  }
-  go(e)
+  const reads = someExpr(e, (x) => x.kind === 'load' || x.kind === 'search')
+  invariant(!reads, `${what}: ${printExpr(e)} reads memory`)
 }
 
 function describe(s: Stmt): string {

@@ -6,7 +6,7 @@ import { InternalError, invariant } from '../ast/diagnostic.ts'
 import { targetsOf, writesOf } from './accesses.ts'
 import { computeType, type Dtype, isFloat, join } from './dtype.ts'
 import type { Expr } from './expr.ts'
-import { children, freeVars } from './expr-tree.ts'
+import { freeVars, someExpr, walkExpr } from './expr-tree.ts'
 import type { Buffer, Launch, Plan, Stmt } from './loops.ts'
 import { isCompare, MATH_ARITY } from './ops.ts'
 import { printExpr } from './print2.ts'
@@ -16,6 +16,7 @@ import { uniformBarriers } from './uniform.ts'
 /** The passes in order; each name stands for what it reaches and for all before it. */
 const PASSES = [
   'launches',
+  'share',
   'instructions',
   'flatten',
   'reductions',
@@ -169,8 +170,9 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
   }
 }
 
-function verifyExpr(e: Expr, scope: Scope, cx: Context): void {
-  for (const c of children(e)) verifyExpr(c, scope, cx)
+const verifyExpr = (e: Expr, scope: Scope, cx: Context): void => walkExpr(e, (x) => verifyNode(x, scope, cx))
+
+function verifyNode(e: Expr, scope: Scope, cx: Context): void {
   const holds = (condition: boolean, what: string): void => {
     if (!condition) throw new InternalError(`${cx.where}: ${printExpr(e)}: ${what}`)
   }
@@ -235,9 +237,6 @@ function typed(e: Expr, dtype: Dtype, cx: Context, what: string): void {
 
 function overParams(e: Expr, params: ReadonlyMap<string, Dtype>, what: string): void {
   for (const v of freeVars(e)) invariant(params.has(v), `${what}: ${printExpr(e)} depends on ${v}`)
-  const go = (x: Expr): void => {
-    invariant(x.kind !== 'load' && x.kind !== 'search' && x.kind !== 'builtin', `${what}: ${printExpr(e)}`)
-    for (const c of children(x)) go(c)
-  }
-  go(e)
+  const other = someExpr(e, (x) => x.kind === 'load' || x.kind === 'search' || x.kind === 'builtin')
+  invariant(!other, `${what}: ${printExpr(e)}`)
 }

@@ -7,7 +7,7 @@
  * threads of one row can meet, and a row is within one warp, the barrier is theirs alone. Who touches what a copy that
  * signals its own barrier brought has waited there.
  */
-import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
+import { accessesOf, type BufferAccess, targetsOf } from '../ir/accesses.ts'
 import type { ThreadAxis } from '../ir/expr.ts'
 import { freeVars, mentions } from '../ir/expr-tree.ts'
 import { keyOf, sameExpr } from '../ir/keys.ts'
@@ -70,8 +70,8 @@ function between(list: Body, block: Place): Body {
   })
   const out: Stmt[] = []
   // Since all threads of the block met, and since those of each row did.
-  let since: Stmt[] = []
-  let recent: Stmt[] = []
+  let since: Touched[] = []
+  let recent: Touched[] = []
   for (const s of inner) {
     if (s.kind === 'barrier' && !s.lanes) {
       out.push(s)
@@ -79,8 +79,9 @@ function between(list: Body, block: Place): Body {
       recent = []
       continue
     }
-    const met = since.flatMap((before) => meetings([before], [s], block, 'block'))
-    const rows = recent.flatMap((before) => meetings([before], [s], block, 'row'))
+    const now = touchedBy([s])
+    const met = since.flatMap((before) => meetings(before, now, block, 'block'))
+    const rows = recent.flatMap((before) => meetings(before, now, block, 'row'))
     if (met.length > 0) {
       out.push(barrierFor([...met, ...rows], block))
       since = []
@@ -90,8 +91,9 @@ function between(list: Body, block: Place): Body {
       recent = []
     }
     out.push(s)
-    since.push(s)
-    recent.push(s)
+    // Statements that touch the same are one.
+    if (!since.some((t) => t.key === now.key)) since.push(now)
+    if (!recent.some((t) => t.key === now.key)) recent.push(now)
   }
   return out.length === inner.length ? inner : Object.freeze(out)
 }
@@ -100,15 +102,16 @@ const rowBarrier = (block: Place): Stmt => stmt({ kind: 'barrier', lanes: block.
 
 /** The buffers in which work of `a` may meet work of `b` in another thread: of the same row, or one beyond it. */
 function meetings(
-  a: Body,
-  b: Body,
+  a: Touched,
+  b: Touched,
   block: Place,
   where: Exclude<Meeting, 'none'>,
   apart: (x: BufferAccess, y: BufferAccess) => boolean = () => false,
 ): readonly string[] {
-  const all = [accessesOf(a), accessesOf(b)] as const
-  const written = new Set(all.flat().flatMap((x) => (x.mode === 'write' ? [x.buffer] : [])))
-  const [first, second] = all.map((list) => distinct(list.filter((x) => written.has(x.buffer))))
+  const both = [...a.all].flatMap(([buffer, first]) => {
+    const second = b.all.get(buffer)
+    return second && (a.written.has(buffer) || b.written.has(buffer)) ? [{ first, second }] : []
+  })
   const meets = (x: BufferAccess, y: BufferAccess): boolean => {
     if (hasArrived(x)) return false
     const found = meeting(x, y, block)
@@ -116,25 +119,46 @@ function meetings(
     const inRow = found === 'row' && block.row !== undefined && block.shared.has(x.buffer)
     return found !== 'none' && inRow === (where === 'row') && !apart(x, y)
   }
-  return first!.flatMap((x) => (second!.some((y) => meets(x, y)) ? [x.buffer] : []))
+  return both.flatMap(({ first, second }) =>
+    first.flatMap((x) => (second.some((y) => meets(x, y)) ? [x.buffer] : [])),
+  )
 }
 
 /** Whether what follows the write has waited for it: it is a copy that signals. */
 const hasArrived = (x: BufferAccess): boolean =>
   x.mode === 'write' && x.path.some((l) => l.mode.kind === 'instr' && l.mode.signals !== undefined)
 
-/** Each access of a statement to an element once: long expressions read the same ones again and again. */
-function distinct(accesses: readonly BufferAccess[]): readonly BufferAccess[] {
+/** What statements access, by buffer: each element once a statement, however often long expressions read it. */
+interface Touched {
+  readonly all: ReadonlyMap<string, readonly BufferAccess[]>
+  readonly written: ReadonlySet<string>
+  /** Equal for statements that touch the same in the same way. */
+  readonly key: string
+}
+
+function touchedBy(body: Body): Touched {
+  const all = new Map<string, BufferAccess[]>()
+  const written = new Set<string>()
   const seen = new Map<Stmt, Set<string>>()
-  return accesses.filter((x) => {
+  const ways: string[] = []
+  for (const x of accessesOf(body)) {
     const keys = seen.get(x.stmt) ?? new Set()
     seen.set(x.stmt, keys)
-    const key = `${x.mode} ${x.buffer} ${x.index.map(keyOf).join()}`
-    if (keys.has(key)) return false
+    const key = `${x.mode} ${x.whole} ${x.buffer} ${x.index.map(keyOf).join()}`
+    if (keys.has(key)) continue
     keys.add(key)
-    return true
-  })
+    ways.push(`${wayOf(x.stmt)} ${x.path.map((l) => l.var).join()} ${key}`)
+    if (x.mode === 'write') written.add(x.buffer)
+    const list = all.get(x.buffer)
+    if (list) list.push(x)
+    else all.set(x.buffer, [x])
+  }
+  return { all, written, key: [...new Set(ways)].join(' ; ') }
 }
+
+/** What of a statement decides how threads meet in what it touches. */
+const wayOf = (s: Stmt): string =>
+  `${s.kind} ${s.kind === 'reduce' && (s.atomic || s.lanes) ? `${s.atomic} ${s.lanes?.width}` : ''} ${targetsOf(s).map((t) => t.buffer)}`
 
 /** Whether two rounds of a loop touch different elements: one index is the round's number, or tells it. */
 const ofOneRound =
@@ -170,8 +194,8 @@ function closed(loop: For, block: Place): For {
     const separates = (s: Stmt): boolean => s.kind === 'barrier' && (where === 'row' || !s.lanes)
     const first = loop.body.findIndex(separates)
     const last = loop.body.findLastIndex(separates)
-    const tail = round(loop.body.slice(last + 1))
-    const head = round(first < 0 ? loop.body : loop.body.slice(0, first))
+    const tail = touchedBy(round(loop.body.slice(last + 1)))
+    const head = touchedBy(round(first < 0 ? loop.body : loop.body.slice(0, first)))
     return meetings(tail, head, block, where, ofOneRound(loop))
   }
   const all = met('block')

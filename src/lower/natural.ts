@@ -1,6 +1,7 @@
 /** Which integer expressions cannot be negative: sizes, positions, index arrays, and what is made of them. */
 import { boundVarsOf } from '../ir/bindings.ts'
 import type { Expr } from '../ir/expr.ts'
+import { perExpr } from '../ir/expr-tree.ts'
 import type { Buffer } from '../ir/loops.ts'
 import type { Param } from '../ir/stage1.ts'
 import { type Body, walkStmts } from '../ir/tree.ts'
@@ -19,7 +20,7 @@ export function naturals(
   const index = new Set(buffers.filter((b) => b.role === 'index').map((b) => b.name))
   const isLength = (a: Expr, b: Expr): boolean =>
     a.kind === 'load' && b.kind === 'load' && a.buffer === b.buffer && index.has(a.buffer)
-  const nonNegative = (e: Expr): boolean => {
+  return perExpr<boolean>((e, nonNegative) => {
     if (e.dtype === 'u32' || e.dtype === 'u8' || e.dtype === 'bool') return true
     switch (e.kind) {
       case 'const':
@@ -47,6 +48,5 @@ export function naturals(
       default:
         return false
     }
-  }
-  return nonNegative
+  })
 }

@@ -29,6 +29,7 @@ import { lowerReductions } from './reductions.ts'
 import { scalars } from './scalars.ts'
 import { lowerSearches } from './searches.ts'
 import { accumulateSegments } from './segments.ts'
+import { shareExpressions } from './share.ts'
 import { sinkNames } from './sink.ts'
 import { tightenLoops } from './tighten.ts'
 import { unrollLoops } from './unroll.ts'
@@ -76,6 +77,7 @@ export const LAUNCH_PASSES: readonly {
   readonly name: string
   readonly run: (body: Body, c: Context) => Body
 }[] = [
+  { name: 'share', run: (b, c) => shareExpressions(b, c.kernel.buffers, c.names) },
   { name: 'instructions', run: (b, c) => lowerInstructions(b, c.kernel, c.names) },
   { name: 'flatten', run: (b, c) => flatten(b, c.kernel.buffers) },
   { name: 'reductions', run: (b, c) => lowerReductions(b, c.names) },

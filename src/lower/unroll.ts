@@ -7,11 +7,13 @@
  */
 import { invariant } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
+import { MAX_UNROLLED } from '../ir/budgets.ts'
 import { when } from '../ir/build.ts'
 import { add, div, type Expr, int, load, lt, mod, mul, select, variable } from '../ir/expr.ts'
 import { mentions } from '../ir/expr-tree.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
+import { copiesOf, unrolledSize } from '../ir/unrolled.ts'
 import { bodyAt } from './clone.ts'
 import type { Names } from './names.ts'
 
@@ -19,7 +21,7 @@ import type { Names } from './names.ts'
 const LONGEST = 64
 
 export function unrollLoops(body: Body, names: Names): Body {
-  const implied = alongside(body)
+  const implied = impliedBy(body)
   const registers = registersOf(body)
   return rewriteStmts(body, {
     stmt: (s) => {
@@ -32,6 +34,14 @@ export function unrollLoops(body: Body, names: Names): Body {
       return chosen ? predicated(s, factor, names, registers) : byFactor(s, factor, names)
     },
   })
+}
+
+/** What is unrolled along with others, where that is not too much. */
+function impliedBy(body: Body): ReadonlySet<string> {
+  const implied = alongside(body)
+  const copies = (l: For): number =>
+    implied.has(l.var) && l.extent.kind === 'const' ? l.extent.value : copiesOf(l)
+  return implied.size > 0 && unrolledSize(body, copies) > MAX_UNROLLED ? new Set() : implied
 }
 
 /** The serial loops that run over register arrays which loops unrolled whole run over. */

@@ -5,7 +5,7 @@
  */
 import { accessesOf, writesOf } from '../ir/accesses.ts'
 import { add, div, type Expr, int, mod, mul, variable } from '../ir/expr.ts'
-import { children, freeVars, mentions, someExpr, withChildren } from '../ir/expr-tree.ts'
+import { children, freeVars, mentions, perExpr, someExpr, withChildren } from '../ir/expr-tree.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { closeOver } from '../ir/reductions.ts'
 import { bodiesOf, exprsOf, type Found } from '../ir/tree.ts'
@@ -156,7 +156,14 @@ function grouped(e: Expr, loops: readonly For[]): readonly (readonly Place[])[] 
   return found ? [found] : loops.map((loop) => [{ loop, stride: 1 }])
 }
 
-function digitsIn(e: Expr, loops: readonly For[]): readonly Place[] | undefined {
+const digitsIn = (e: Expr, loops: readonly For[]): readonly Place[] | undefined =>
+  perExpr<readonly Place[] | undefined>((x, of) => digitsFrom(x, of, loops))(e)
+
+function digitsFrom(
+  e: Expr,
+  of: (e: Expr) => readonly Place[] | undefined,
+  loops: readonly For[],
+): readonly Place[] | undefined {
   if (!loops.every((l) => mentions(e, l.var))) return undefined
   const { terms } = linear(e)
   const places: Place[] = []
@@ -175,7 +182,7 @@ function digitsIn(e: Expr, loops: readonly For[]): readonly Place[] | undefined 
     if (dense) return sorted
   }
   for (const c of children(e)) {
-    const found = digitsIn(c, loops)
+    const found = of(c)
     if (found) return found
   }
   return undefined
@@ -190,7 +197,7 @@ function regrouped(e: Expr, dims: readonly TileDim[], print: Pick<Footprint, 'lo
       const l = member(g, print)
       digits.set(l.var, k === 0 ? high : mod(high, int(extentOf(l))))
     }
-  const go = (x: Expr): Expr => {
+  const go = perExpr<Expr>((x, go) => {
     if (![...freeVars(x)].some((v) => digits.has(v))) return x
     if (x.kind === 'var') return digits.get(x.name) ?? x
     if (x.kind !== 'binary' || !['add', 'sub', 'mul'].includes(x.op) || x.dtype !== 'i32')
@@ -218,7 +225,7 @@ function regrouped(e: Expr, dims: readonly TileDim[], print: Pick<Footprint, 'lo
       out = add(out, joined ?? mul(go(term), int(coefficient)))
     }
     return add(out, int(sum.constant))
-  }
+  })
   return go(e)
 }
 

@@ -4,7 +4,7 @@
  */
 import { accessesOf } from '../ir/accesses.ts'
 import { constant, type Expr, type Load, sub, variable } from '../ir/expr.ts'
-import { children, freeVars, rewriteExpr, substitute } from '../ir/expr-tree.ts'
+import { children, freeVars, perExpr, rewriteExpr, substitute } from '../ir/expr-tree.ts'
 import { coordinateName } from '../ir/instr.ts'
 import { keyOf } from '../ir/keys.ts'
 import { linear, linearKey, loopMap, rangeOf } from '../ir/linear.ts'
@@ -109,10 +109,12 @@ function isIdle(guard: Expr, s: Reduce, local: ReadonlyMap<string, Buffer>): boo
 }
 
 /** What sums and products of constants are. */
-function folded(e: Expr): number | undefined {
+const folded = (e: Expr): number | undefined => perExpr<number | undefined>(foldedFrom)(e)
+
+function foldedFrom(e: Expr, of: (e: Expr) => number | undefined): number | undefined {
   if (e.kind === 'const') return e.value
-  if (e.kind === 'cast') return folded(e.x)
-  const [a, b] = children(e).map(folded)
+  if (e.kind === 'cast') return of(e.x)
+  const [a, b] = children(e).map(of)
   if (a === undefined) return undefined
   if (e.kind === 'unary' && e.op === 'neg') return -a
   if (e.kind !== 'binary' || b === undefined) return undefined

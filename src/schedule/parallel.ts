@@ -2,13 +2,16 @@
  * What must hold of bound loops and of memory that threads own or share, whatever step came last. Checked on the
  * kernel that a step proposes; the refusal shows the kernel as it is.
  */
+
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
+import { countText, MAX_UNROLLED } from '../ir/budgets.ts'
 import { type Expr, type ThreadAxis, variable } from '../ir/expr.ts'
 import { freeVars, mentions, substitute } from '../ir/expr-tree.ts'
 import { lanesIn } from '../ir/lanes.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { reductionsOf } from '../ir/reductions.ts'
 import { bodiesOf, findLoop, loopsOf, walkStmts } from '../ir/tree.ts'
+import { copiesOf, unrolledSize } from '../ir/unrolled.ts'
 import { elementChanges } from './checks.ts'
 import type { Context } from './context.ts'
 import { monotone } from './depend.ts'
@@ -18,7 +21,10 @@ import { checkInstr } from './loops/tensorize.ts'
 /** Threads that one block may have on any device that is meant. */
 const THREAD_LIMIT = 1024
 
-export function checkParallel(cx: Context, next: Kernel2): void {
+/** Nests that the step left alone have been checked, and threads of different nests never meet. */
+export function checkParallel(cx: Context, proposed: Kernel2): void {
+  const before = new Set(cx.kernel.body)
+  const next: Kernel2 = { ...proposed, body: proposed.body.filter((s) => !before.has(s)) }
   checkAxes(cx, next)
   checkBlocks(cx, next)
   checkThreadCount(cx, next)
@@ -26,6 +32,25 @@ export function checkParallel(cx: Context, next: Kernel2): void {
   checkShares(cx, next)
   checkAllocations(cx, next)
   checkInstructions(cx, next)
+  checkUnrolled(cx, next)
+}
+
+/** Unrolled loops within unrolled loops write out the product of their extents. */
+function checkUnrolled(cx: Context, next: Kernel2): void {
+  for (const top of next.body) {
+    const statements = unrolledSize([top])
+    if (statements <= MAX_UNROLLED) continue
+    const unrolled = loopsOf([top]).filter((l) => copiesOf(l) > 1)
+    if (unrolled.length === 0) continue
+    const factors = unrolled.map((l) => `${l.name} ${countText(copiesOf(l))}`)
+    cx.refuse({
+      code: 'too-many-copies',
+      message: `the unrolled loops of ${unrolled[0]!.nest} would make ${countText(statements)} statements (${factors.join(', ')} copies)`,
+      loops: unrolled,
+      expected: `at most ${countText(MAX_UNROLLED)}`,
+      hint: 'unroll the inner loops only, or by a factor',
+    })
+  }
 }
 
 const boundTo = (l: For, what: 'block' | 'thread'): boolean =>

@@ -5,6 +5,7 @@
 import { fail, type Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { printStep } from '../ast/print.ts'
+import { countText, MAX_STEPS } from '../ir/budgets.ts'
 import type { Schedule } from '../ir/elaborate/index.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { arithmetic, integer } from './arguments.ts'
@@ -44,9 +45,47 @@ interface Progress {
 }
 
 function stepsIn(schedule: Schedule, args: readonly (number | undefined)[], progress: Progress): Step[] {
+  checkCount(schedule)
   const values = valuesOf(schedule, args)
   const env: Env = { schedule, values, names: plainNames, constant: plainNames.constant }
   return schedule.steps.flatMap((s) => convert(s, env, progress))
+}
+
+const counts = new WeakMap<Schedule, number>()
+/** How many steps a schedule makes, those for each part once. */
+function countOf(schedule: Schedule): number {
+  const known = counts.get(schedule)
+  if (known !== undefined) return known
+  const all = (steps: readonly Ast.Step[]): number => steps.reduce((n, s) => n + one(s), 0)
+  const one = (s: Ast.Step): number =>
+    s.kind === 'use' ? countOf(usedBy(s, schedule)) : s.kind === 'each' ? all(s.steps) : 1
+  const count = all(schedule.steps)
+  counts.set(schedule, count)
+  return count
+}
+
+const usedBy = (step: Ast.UseStep, schedule: Schedule): Schedule => schedule.uses.get(step.schedule.name)!
+
+function checkCount(schedule: Schedule): void {
+  const count = countOf(schedule)
+  if (count <= MAX_STEPS) return
+  const uses = schedule.steps.filter((s) => s.kind === 'use')
+  const [most] = [...uses].sort((a, b) => countOf(usedBy(b, schedule)) - countOf(usedBy(a, schedule)))
+  tooManySteps(
+    `schedule ${schedule.name} makes ${countText(count)} steps${most ? `, ${countText(countOf(usedBy(most, schedule)))} of them by \`${printStep(most)}\`` : ''}`,
+    most?.span ?? schedule.span,
+    'use a schedule once',
+  )
+}
+
+function tooManySteps(message: string, span: Span, hint: string): never {
+  fail({
+    code: 'schedule/too-many-steps',
+    message,
+    span,
+    expected: `at most ${countText(MAX_STEPS)} steps`,
+    hint,
+  })
 }
 
 /** What each parameter is, in order. */
@@ -78,7 +117,12 @@ export function valuesOf(
 }
 
 /** Whether a step acts on loops, in a place where steps on loops have or have not been made. */
-function isOnLoops(step: Ast.Step, schedule: Schedule, onLoops: boolean): boolean {
+function isOnLoops(
+  step: Ast.Step,
+  schedule: Schedule,
+  onLoops: boolean,
+  known: Map<Schedule, boolean> = new Map(),
+): boolean {
   switch (step.kind) {
     case 'as':
     case 'attach':
@@ -87,10 +131,12 @@ function isOnLoops(step: Ast.Step, schedule: Schedule, onLoops: boolean): boolea
     case 'fuse':
       return onLoops
     case 'each':
-      return step.steps.some((s) => isOnLoops(s, schedule, onLoops))
+      return step.steps.some((s) => isOnLoops(s, schedule, onLoops, known))
     case 'use': {
-      const used = schedule.uses.get(step.schedule.name)!
-      return used.steps.some((s) => isOnLoops(s, used, onLoops))
+      const used = usedBy(step, schedule)
+      const is = known.get(used) ?? used.steps.some((s) => isOnLoops(s, used, onLoops, known))
+      known.set(used, is)
+      return is
     }
     default:
       return true
@@ -103,9 +149,15 @@ function eachPart(step: Ast.EachStep, env: Env, onLoops: boolean, now: Now): Ste
   const split = first < 0 ? step.steps.length : first
   const progress: Progress = { onLoops }
   const inParts = (steps: readonly Ast.Step[], at: Now, made: Iterable<string>) => {
-    const names = partsOf(at.kernel, step.buffer).map(
-      (part) => new PartNames(step.as.name, part, at, env.names, made),
-    )
+    const parts = partsOf(at.kernel, step.buffer)
+    const count = steps.reduce((n, s) => n + (s.kind === 'use' ? countOf(usedBy(s, env.schedule)) : 1), 0)
+    if (parts.length * count > MAX_STEPS)
+      tooManySteps(
+        `${countText(count)} steps for each of ${countText(parts.length)} parts of ${step.buffer.name} are ${countText(parts.length * count)}`,
+        step.span,
+        'make fewer parts',
+      )
+    const names = parts.map((part) => new PartNames(step.as.name, part, at, env.names, made))
     const all = names.flatMap((n) => {
       const inside: Env = { ...env, names: n, constant: (e) => n.constant(e) }
       return steps.flatMap((s) => convert(s, inside, progress))
@@ -186,7 +238,7 @@ function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
     }
     case 'use':
       return stepsIn(
-        env.schedule.uses.get(step.schedule.name)!,
+        usedBy(step, env.schedule),
         step.args.map((a) => integer(a, env)),
         progress,
       )

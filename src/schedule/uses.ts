@@ -24,7 +24,12 @@ export function usesOf(body: Body, buffer: string): readonly Use[] {
   const go = (list: Body, path: readonly For[], conditional: boolean, top: number | undefined): void => {
     list.forEach((s, k) => {
       const child = top ?? k
+      // What is shared counts once, and again where it is certain.
+      const [seen, certain] = [new Set<Expr>(), new Set<Expr>()]
       const expr = (e: Expr, within: readonly For[], maybe: boolean): void => {
+        if (certain.has(e) || (maybe && seen.has(e))) return
+        seen.add(e)
+        if (!maybe) certain.add(e)
         const use = (index: readonly Expr[]): void => {
           out.push({ mode: 'read', index, path: within, conditional: maybe, stmt: s, child })
         }

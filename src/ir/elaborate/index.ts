@@ -151,9 +151,15 @@ export function elaborate(program: Program): Elaborated {
       },
     }
   }
+  /** Each once, whoever uses it; what uses itself is reported on the way. */
+  const known = new Map<Ast.Schedule, Schedule | null>()
   const scheduleOf = (s: Ast.Schedule, path: readonly Ast.Schedule[]): Schedule | null => {
+    const before = known.get(s)
+    if (before !== undefined) return before
     const r = around(s)
-    return r && elaborateSchedule(s, r, path)
+    const made = r && elaborateSchedule(s, r, path)
+    known.set(s, made)
+    return made
   }
   const choiceOf = (c: Ast.Choice): Choice | null => {
     const r = around(c)

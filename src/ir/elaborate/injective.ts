@@ -7,6 +7,7 @@ import { type Axis, isStored, repeats } from '../axis.ts'
 import { type Expr, mul } from '../expr.ts'
 import { mentions } from '../expr-tree.ts'
 import { keyOf, sameExpr } from '../keys.ts'
+import { summands } from '../linear.ts'
 import type { Access } from './accesses.ts'
 import { linearOf } from './linear.ts'
 
@@ -85,7 +86,7 @@ function leading(
   coords: ReadonlyMap<string, Known>,
   axes: ReadonlyMap<string, Axis>,
 ): readonly string[] {
-  const terms = termsOf(e, 1)
+  const terms = summands(e).map(([term, by]) => ({ term, by }))
   const first = terms.reduce<(typeof terms)[number] | undefined>(
     (best, t) => (t.term.kind === 'var' && t.by > (best?.by ?? 0) ? t : best),
     undefined,
@@ -101,14 +102,6 @@ function leading(
     spread += Math.abs(t.by) * most
   }
   return spread < first.by ? [c.name] : []
-}
-
-/** The summands of `e · by`, each with a constant factor. */
-function termsOf(e: Expr, by: number): { readonly by: number; readonly term: Expr }[] {
-  if (e.kind === 'binary' && (e.op === 'add' || e.op === 'sub'))
-    return [...termsOf(e.a, by), ...termsOf(e.b, e.op === 'add' ? by : -by)]
-  if (e.kind === 'binary' && e.op === 'mul' && e.b.kind === 'const') return termsOf(e.a, by * e.b.value)
-  return [{ by, term: e }]
 }
 
 /** The largest value of a term that is never negative; `null` where that is not evident. */

@@ -1,6 +1,6 @@
 /** Linear forms: `Σ coefficient · variable + rest`, for proofs about index expressions. */
 import { add, type Expr, int, mul, neg } from '../expr.ts'
-import { freeVars } from '../expr-tree.ts'
+import { freeVars, perExpr } from '../expr-tree.ts'
 
 export interface Linear {
   /** Coefficients do not mention the variables. Zero coefficients are left out. */
@@ -11,19 +11,22 @@ export interface Linear {
 const isZero = (e: Expr): boolean => e.kind === 'const' && e.value === 0
 
 /** `e` as a linear form in `variables`; `null` where it is none. */
-export function linearOf(e: Expr, variables: ReadonlySet<string>): Linear | null {
+export const linearOf = (e: Expr, variables: ReadonlySet<string>): Linear | null =>
+  perExpr<Linear | null>((x, of) => linearFrom(x, of, variables))(e)
+
+function linearFrom(e: Expr, of: (e: Expr) => Linear | null, variables: ReadonlySet<string>): Linear | null {
   if (![...freeVars(e)].some((v) => variables.has(v))) return { terms: new Map(), rest: e }
   switch (e.kind) {
     case 'var':
       return { terms: new Map([[e.name, int(1)]]), rest: int(0) }
     case 'unary': {
-      const x = e.op === 'neg' ? linearOf(e.x, variables) : null
+      const x = e.op === 'neg' ? of(e.x) : null
       return x && scale(x, int(-1))
     }
     case 'binary': {
       if (e.op !== 'add' && e.op !== 'sub' && e.op !== 'mul') return null
-      const a = linearOf(e.a, variables)
-      const b = linearOf(e.b, variables)
+      const a = of(e.a)
+      const b = of(e.b)
       if (!a || !b) return null
       if (e.op === 'add') return plus(a, b)
       if (e.op === 'sub') return plus(a, scale(b, int(-1)))

@@ -10,6 +10,8 @@ export interface Seen {
   readonly dtype: Dtype
   /** Of an iterator (or a member of a fused one): the axis as declared. */
   readonly axis: Axis | null
+  /** Of a `let`: levels of operations in its value, with those of the `let`s it mentions. */
+  readonly levels?: number | undefined
 }
 
 /** Innermost last; names are unique. */

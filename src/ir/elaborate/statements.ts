@@ -2,8 +2,10 @@
 import { unreachable } from '../../ast/diagnostic.ts'
 import type * as Ast from '../../ast/nodes.ts'
 import { isStored, parentOf } from '../axis.ts'
+import { ACCESS_LEVELS, countText, MAX_LEVELS } from '../budgets.ts'
 import type { Dtype } from '../dtype.ts'
 import { cast, conjuncts, type Expr, type Load } from '../expr.ts'
+import { children, perExpr } from '../expr-tree.ts'
 import { BUILTIN_REDUCERS, builtinMonoid, isBuiltinReducer, type Monoid } from '../monoid.ts'
 import type { Iter, Iteration, Stmt1 } from '../stage1.ts'
 import { type Declared, declare } from './declared.ts'
@@ -20,7 +22,13 @@ export function elaborateBody(d: Declared, body: readonly Ast.Stmt[], outer: Sco
       const value = settled(s.value, bodyNames(d, scope), d.report)
       const own = free(d, scope, s.name, 'let')
       // A `let` with a wrong value still has a name, of which nothing more is said.
-      if (value) scope = [...scope, letOf(s.name, value.dtype)]
+      const levels = value ? levelsOf(value, scope) : 0
+      if (levels > MAX_LEVELS) {
+        d.broken.add(s.name.name)
+        tooManyLevels(d, s, levels)
+        continue
+      }
+      if (value) scope = [...scope, { ...letOf(s.name, value.dtype), levels }]
       else d.broken.add(s.name.name)
       if (value && own) out.push({ kind: 'let', name: s.name.name, value, span: s.span })
       continue
@@ -30,6 +38,22 @@ export function elaborateBody(d: Declared, body: readonly Ast.Stmt[], outer: Sco
   }
   return out
 }
+
+/** How deep a value is when the `let`s it mentions stand for what they are. */
+const levelsOf = (value: Expr, scope: Scope): number =>
+  perExpr<number>((e, of) => {
+    if (e.kind === 'var') return find(scope, e.name)?.levels ?? 0
+    return Math.max(0, ...children(e).map(of)) + (e.kind === 'load' ? ACCESS_LEVELS : 1)
+  })(value)
+
+const tooManyLevels = (d: Declared, s: Ast.Let, levels: number): null =>
+  d.report.error({
+    code: 'check/too-deep',
+    message: `with the \`let\`s that it mentions, ${s.name.name} is ${countText(levels)} operations deep (an access counts ${ACCESS_LEVELS})`,
+    span: s.span,
+    expected: `at most ${countText(MAX_LEVELS)}`,
+    hint: 'store a value on the way in a local buffer, and read it from there in an iteration of its own',
+  })
 
 const letOf = (name: Ast.Ident, dtype: Dtype): Seen => ({
   what: 'let',

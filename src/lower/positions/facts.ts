@@ -3,7 +3,8 @@
  * bounds of iterators, and the `where` conditions in force. All proofs are syntactic and one-sided: "not
  * proved" only costs a check at run time.
  */
-import { ceildiv, type Expr } from '../../ir/expr.ts'
+import { ceildiv, conjuncts, type Expr } from '../../ir/expr.ts'
+import { perExpr } from '../../ir/expr-tree.ts'
 import { keyOf, sameExpr } from '../../ir/keys.ts'
 
 export class Facts {
@@ -30,10 +31,8 @@ export class Facts {
   /** Records a condition that holds in this scope. */
   holds(cond: Expr): void {
     if (cond.kind !== 'binary') return
-    if (cond.op === 'and') {
-      this.holds(cond.a)
-      this.holds(cond.b)
-    } else if (cond.op === 'lt') {
+    if (cond.op === 'and') for (const c of conjuncts(cond)) this.holds(c)
+    else if (cond.op === 'lt') {
       const list = this.#below.get(keyOf(cond.a)) ?? []
       list.push(cond.b)
       this.#below.set(keyOf(cond.a), list)
@@ -42,6 +41,10 @@ export class Facts {
   }
 
   nonNegative(e: Expr): boolean {
+    return perExpr<boolean>((x, of) => this.#nonNegativeFrom(x, of))(e)
+  }
+
+  #nonNegativeFrom(e: Expr, of: (e: Expr) => boolean): boolean {
     if (this.#nonNegative.has(keyOf(e))) return true
     switch (e.kind) {
       case 'const':
@@ -51,20 +54,20 @@ export class Facts {
           case 'add':
           case 'mul':
           case 'min':
-            return this.nonNegative(e.a) && this.nonNegative(e.b)
+            return of(e.a) && of(e.b)
           case 'max':
-            return this.nonNegative(e.a) || this.nonNegative(e.b)
+            return of(e.a) || of(e.b)
           case 'div':
-            return this.nonNegative(e.a) && this.nonNegative(e.b)
+            return of(e.a) && of(e.b)
           case 'mod':
-            return this.nonNegative(e.b)
+            return of(e.b)
           default:
             return false
         }
       case 'select':
-        return this.nonNegative(e.then) && this.nonNegative(e.else)
+        return of(e.then) && of(e.else)
       case 'search':
-        return this.nonNegative(e.lo)
+        return of(e.lo)
       case 'call':
         return e.fn === 'popcount'
       default:
@@ -73,6 +76,20 @@ export class Facts {
   }
 
   below(e: Expr, bound: Expr): boolean {
+    const byBound = new Map<string, (e: Expr) => boolean>()
+    const below = (x: Expr, limit: Expr): boolean => {
+      const key = keyOf(limit)
+      let of = byBound.get(key)
+      if (!of) {
+        of = perExpr<boolean>((y) => this.#belowFrom(y, limit, below))
+        byBound.set(key, of)
+      }
+      return of(x)
+    }
+    return below(e, bound)
+  }
+
+  #belowFrom(e: Expr, bound: Expr, below: (e: Expr, bound: Expr) => boolean): boolean {
     if (e.kind === 'const' && bound.kind === 'const') return e.value < bound.value
     for (const b of this.#below.get(keyOf(e)) ?? []) {
       if (sameExpr(b, bound)) return true
@@ -83,7 +100,7 @@ export class Facts {
     const positive = e.b.kind === 'const' && e.b.value > 0
     switch (e.op) {
       case 'mod': // x mod c < c, and 0 <= x < bound  =>  x mod c < bound
-        return positive && (sameExpr(e.b, bound) || this.inRange(e.a, bound))
+        return positive && (sameExpr(e.b, bound) || (this.nonNegative(e.a) && below(e.a, bound)))
       case 'div': // x < X  =>  x / c < ceildiv(X, c)
         return (
           positive &&
@@ -97,14 +114,14 @@ export class Facts {
         if (a.kind === 'binary' && a.op === 'mul' && a.b.kind === 'const' && bound.kind === 'const') {
           const c = a.b.value
           return (
-            this.below(b, a.b) &&
+            below(b, a.b) &&
             (this.#below.get(keyOf(a.a)) ?? []).some((x) => x.kind === 'const' && x.value * c <= bound.value)
           )
         }
         return false
       }
       case 'min':
-        return this.below(e.a, bound) || this.below(e.b, bound)
+        return below(e.a, bound) || below(e.b, bound)
       default:
         return false
     }

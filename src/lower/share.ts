@@ -1,0 +1,127 @@
+/**
+ * Invariant reached: what is written out is no longer than what was shared. A statement whose expressions would be
+ * written out as a tree much larger than their graph gets names for what they share, just before it.
+ *
+ * A name may be computed where an operand of `select`, `and` or `or` would not have been: what it reads is kept within
+ * its array then, and nobody sees the value.
+ */
+import {
+  all,
+  constant,
+  type Expr,
+  ge,
+  int,
+  load,
+  lt,
+  max,
+  min,
+  search,
+  select,
+  variable,
+} from '../ir/expr.ts'
+import { children, perExpr, treeSize, walkExpr, withChildren } from '../ir/expr-tree.ts'
+import type { Buffer, Stmt } from '../ir/loops.ts'
+import { type Body, bodiesOf, exprsOf, mapExprs, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import type { Names } from './names.ts'
+
+/** Nodes up to which a statement's expressions are written out without a look at what they share. */
+const WRITTEN_OUT = 2048
+/** Nodes from which on a shared expression gets a name. */
+const WORTH_A_NAME = 8
+
+type Shapes = ReadonlyMap<string, readonly Expr[]>
+
+export function shareExpressions(body: Body, buffers: readonly Buffer[], names: Names): Body {
+  const shapes = new Map(buffers.map((b) => [b.name, b.shape]))
+  walkStmts(body, (s) => {
+    if (s.kind === 'alloc') shapes.set(s.buffer.name, s.buffer.shape)
+  })
+  const go = (list: Body): Body =>
+    list.flatMap((s) => {
+      // The nest of an instruction is matched as it stands; a condition of a search is computed in every round.
+      if (s.kind === 'while' || (s.kind === 'for' && s.mode.kind === 'instr')) return [s]
+      const inner = withBodies(s, bodiesOf(s).map(go))
+      return isLarge(exprsOf(s)) ? new Sharing(inner, shapes, names).run() : [inner]
+    })
+  return go(body)
+}
+
+function isLarge(exprs: readonly Expr[]): boolean {
+  const written = exprs.reduce((n, e) => n + treeSize(e), 0)
+  if (written <= WRITTEN_OUT) return false
+  const nodes = new Set<Expr>()
+  for (const e of exprs) walkExpr(e, () => {}, nodes)
+  return written > 2 * nodes.size
+}
+
+class Sharing {
+  readonly #statement: Stmt
+  readonly #shapes: Shapes
+  readonly #names: Names
+  readonly #uses = new Map<Expr, number>()
+  /** What is evaluated whenever the statement is. */
+  readonly #certain = new Set<Expr>()
+  readonly #lets: Stmt[] = []
+
+  constructor(statement: Stmt, shapes: Shapes, names: Names) {
+    this.#statement = statement
+    this.#shapes = shapes
+    this.#names = names
+    const roots = exprsOf(statement)
+    const seen = new Set<Expr>()
+    for (const e of roots) {
+      this.#use(e)
+      walkExpr(
+        e,
+        (x) => {
+          for (const c of children(x)) this.#use(c)
+        },
+        seen,
+      )
+      walkCertain(e, this.#certain)
+    }
+  }
+
+  run(): Body {
+    const named = perExpr<Expr>((e, of) => {
+      const certain = this.#certain.has(e)
+      const own = withChildren(e, children(e).map(of))
+      const rebuilt = certain ? own : this.#inBounds(own)
+      return this.#uses.get(e)! > 1 && treeSize(e) >= WORTH_A_NAME ? this.#named(rebuilt) : rebuilt
+    })
+    const out = mapExprs(this.#statement, named)
+    return [...this.#lets, out]
+  }
+
+  #use(e: Expr): void {
+    this.#uses.set(e, (this.#uses.get(e) ?? 0) + 1)
+  }
+
+  #named(value: Expr): Expr {
+    if (children(value).length === 0) return value
+    const name = this.#names.fresh(value.kind === 'load' ? `${value.buffer}_at` : 'value')
+    this.#lets.push(stmt({ kind: 'let', name, dtype: value.dtype, value }))
+    return variable(name, value.dtype)
+  }
+
+  /** Reads nothing outside of an array, whatever the index. */
+  #inBounds(e: Expr): Expr {
+    if (e.kind === 'search') {
+      const [length] = this.#shapes.get(e.buffer)!
+      const cut = (x: Expr): Expr => min(max(x, int(0)), length!)
+      return search(e.method, e.buffer, cut(e.lo), cut(e.hi), e.value)
+    }
+    if (e.kind !== 'load') return e
+    const shape = this.#shapes.get(e.buffer)!
+    const index = e.index.map((x) => this.#named(x))
+    const there = index.flatMap((x, d) => [ge(x, int(0)), lt(x, shape[d]!)])
+    return select(all(there), load(e.buffer, index, e.dtype, e.span), constant(0, e.dtype))
+  }
+}
+
+function walkCertain(e: Expr, seen: Set<Expr>): void {
+  if (seen.has(e)) return
+  seen.add(e)
+  const lazy = e.kind === 'select' || (e.kind === 'binary' && (e.op === 'and' || e.op === 'or'))
+  for (const c of lazy ? children(e).slice(0, 1) : children(e)) walkCertain(c, seen)
+}

@@ -1,0 +1,72 @@
+/** Short programs that could become long ones: what is shared stays shared, what is written out has a budget. */
+import { expect, test } from 'vitest'
+import { dense, devices, type Kernel, load, SptError, type Tensor } from '../../src/node.ts'
+import { interpreted } from '../support/interpreted.ts'
+import { SHARED, WRITTEN_OUT } from './growth-programs.ts'
+
+const cpu = await devices.cpu()
+const ROWS = 4
+
+const kernelOf = async (text: string): Promise<Kernel> => (await load(text)).kernel('grow')
+
+/** Characters of all texts, bound to threads where the target has any. */
+function lengths(k: Kernel): readonly number[] {
+  const chars = (of: Kernel, target: 'js' | 'wgsl' | 'cuda'): number =>
+    of.compilation.texts(target).reduce((n, t) => n + t.text.length, 0)
+  const parallel = k.parallel()
+  return [chars(k, 'js'), chars(parallel, 'wgsl'), chars(parallel, 'cuda')]
+}
+
+function inputsOf(k: Kernel): { tensors: Record<string, Tensor>; params: Record<string, number> } {
+  const tensors: Record<string, Tensor> = {}
+  for (const b of k.compilation.source.buffers)
+    if (b.role === 'in' || b.role === 'inout')
+      tensors[b.name] = dense(
+        b.axes.map(() => ROWS),
+        Int32Array.from({ length: ROWS ** b.axes.length }, (_, e) => (e * 3 + 1) % ROWS),
+      )
+  return { tensors, params: { n: ROWS } }
+}
+
+for (const [name, program] of Object.entries(SHARED)) {
+  test(`${name}: right on every stage`, async () => {
+    const k = await kernelOf(program(20))
+    const inputs = inputsOf(k)
+    const prepared = await (await k.compile(cpu)).prepare(inputs)
+    expect((await prepared.verify()).problems).toEqual([])
+    const got = await prepared.outputs()
+    const memory = interpreted(k, inputs)
+    for (const [buffer, t] of Object.entries(got)) expect([...t.values!]).toEqual(memory.get(buffer))
+  })
+
+  test(`${name}: texts grow as the program does`, async () => {
+    const [small, large] = [lengths(await kernelOf(program(20))), lengths(await kernelOf(program(40)))]
+    for (const [k, n] of small.entries()) expect(large[k]! / n).toBeLessThan(2.7)
+    expect(Math.max(...large)).toBeLessThan(100_000)
+  })
+}
+
+for (const [name, { program, code }] of Object.entries(WRITTEN_OUT)) {
+  test(`${name}: works while it is short`, async () => {
+    const short = await kernelOf(program(4))
+    const k = short.schedules.includes('s') ? short.schedule('s') : short
+    expect(Math.max(...lengths(k))).toBeLessThan(30_000)
+  })
+
+  test(`${name}: is refused with the numbers and the place`, async () => {
+    const error = await kernelOf(program(40)).then(
+      (k) => {
+        try {
+          return k.schedule('s')
+        } catch (e) {
+          return e
+        }
+      },
+      (e: unknown) => e,
+    )
+    expect(error).toBeInstanceOf(SptError)
+    const [d] = (error as SptError).diagnostics
+    expect(d).toMatchObject({ code, span: expect.anything(), hint: expect.any(String) })
+    expect(`${d!.message} ${d!.expected}`).toMatch(/\d[\d,^]+.* at most [\d,]+/)
+  })
+}
