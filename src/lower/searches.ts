@@ -1,20 +1,40 @@
 /**
  * Invariant reached: no `search` is left; each is a bisection (or a scan, where it is near or there is no order) that runs
- * just before the statement that needs its result. Searching has no effect and its bounds are in range by
- * construction, so it may run where its result is then not used.
+ * just before the statement that needs its result. Searching has no effect, so it may run where its result is then not
+ * used; but what its bounds are read at may be real only where the conditions before it hold, so it stays inside of them.
  */
 import { alloc, local, store, when } from '../ir/build.ts'
-import { add, binary, type Expr, int, load, lt, type Search, sub, variable } from '../ir/expr.ts'
+import {
+  add,
+  all,
+  binary,
+  conjuncts,
+  type Expr,
+  int,
+  load,
+  lt,
+  type Search,
+  sub,
+  variable,
+} from '../ir/expr.ts'
 import { rewriteExpr, someExpr } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
-import type { Stmt } from '../ir/loops.ts'
+import type { If, Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, mapExprs, rewriteStmts, stmt } from '../ir/tree.ts'
 import type { Names } from './names.ts'
 
 export function lowerSearches(body: Body, names: Names): Body {
   return rewriteStmts(body, {
     stmt: (s) => {
-      if (!exprsOf(s).some((e) => someExpr(e, (x) => x.kind === 'search'))) return undefined
+      if (!exprsOf(s).some(searches)) return undefined
+      if (s.kind === 'if' && s.else.length === 0) {
+        const terms = conjuncts(s.cond)
+        const first = terms.findIndex((t, k) => k > 0 && searches(t))
+        if (first > 0) {
+          const inner = stmt<If>({ ...s, cond: all(terms.slice(first)) })
+          return lowerSearches([when(all(terms.slice(0, first)), [inner])], names)
+        }
+      }
       const before: Stmt[] = []
       const done = new Map<string, Expr>()
       const replaced = mapExprs(s, (e) =>
@@ -36,6 +56,8 @@ export function lowerSearches(body: Body, names: Names): Body {
     },
   })
 }
+
+const searches = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'search')
 
 function emit(s: Search, result: string, names: Names): Stmt[] {
   const lo = names.fresh('lo')

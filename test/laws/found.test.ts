@@ -332,3 +332,34 @@ test('what threads complete together, they update within range', () =>
       },
     },
   ))
+
+test('searches stay inside of what else their loop asks: its end, and the list that names a row', () =>
+  agree(
+    parseProgram(`kernel k(m: size, n: size, l: size) {
+        axis i = dense_fixed(n)
+        axis j = sparse_variable(i, m)
+        axis p = dense_fixed(n)
+        axis q = dense_fixed(l)
+        axis g = gathered(p, L)
+        buffer B: i32[i, j] in
+        buffer L: i32[q] in
+        buffer Y: i32[] out
+        iterate sum [g] as R where (B[(g - 1) / 2, 2 * g - 1] >= 0) { Y[] += B[g, (g - 3) % 2] }
+      }
+      schedule k.s { split g by 3 -> (go, gi); split gi by 4 -> (gm, gk) }`)
+      .kernel()
+      .schedule('s'),
+    {
+      tensors: {
+        B: coords(
+          [5, 4],
+          [
+            [2, 2, 2, 2],
+            [0, 1, 2, 3],
+          ],
+          Int32Array.of(2, 1, 0, -3),
+        ),
+        L: dense([4], Int32Array.of(4, 2, 0, 0)),
+      },
+    },
+  ))

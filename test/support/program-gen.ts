@@ -480,16 +480,35 @@ ${body.map((l) => `  ${l}`).join('\n')}
     }
   }
 
-  #condition(open: readonly Coordinate[]): string {
+  /** Of every kind of expression: what reads stand under is what walks over conditions have to look through. */
+  #condition(open: readonly Coordinate[], depth = 2): string {
     const c = this.#c
-    const one = (): string =>
-      open.length > 0 && c.chance(40)
-        ? `${c.pick(open).name} ${c.pick(['>', '<=', '==', '<'])} ${c.below(4)}`
-        : this.#type === 'bool'
-          ? this.#leaf(open)
-          : `${this.#leaf(open)} ${c.pick(['>', '<', '>=', '!=', '=='])} ${this.#leaf(open)}`
+    const compare = (): string => {
+      if (open.length > 0 && c.chance(30))
+        return `${c.pick(open).name} ${c.pick(['>', '<=', '==', '<'])} ${c.below(4)}`
+      if (this.#type === 'bool') return depth > 0 && c.chance(40) ? this.#value(open, 1) : this.#leaf(open)
+      const side = (): string => (depth > 0 && c.chance(40) ? this.#value(open, 1) : this.#leaf(open))
+      return `${side()} ${c.pick(['>', '<', '>=', '!=', '=='])} ${side()}`
+    }
     this.#uses.add('comparison')
-    return c.chance(20) ? `${one()} ${c.pick(['and', 'or'])} ${one()}` : one()
+    if (depth === 0) return compare()
+    const inner = (): string => this.#condition(open, depth - 1)
+    switch (
+      c.pick(['compare', 'compare', 'compare', 'compare', 'compare', 'and', 'or', 'not', 'select'] as const)
+    ) {
+      case 'compare':
+        return compare()
+      case 'and':
+        return `${compare()} and ${compare()}`
+      case 'or':
+        return `${compare()} or ${compare()}`
+      case 'not':
+        this.#uses.add('not')
+        return `not (${inner()})`
+      case 'select':
+        this.#uses.add('select')
+        return `select(${compare()}, ${inner()}, ${inner()})`
+    }
   }
 
   // --- statements ---
@@ -580,13 +599,15 @@ ${body.map((l) => `  ${l}`).join('\n')}
         `if (${this.#condition(open)}) { ${update(value)} }${shape === 'else' ? ` else { ${update(value)} }` : ''}`,
       )
     }
+    const where = c.chance(15) ? ` where (${this.#condition(open)})` : ''
+    if (where !== '') this.#uses.add('where')
     const inner = this.#join === '' ? written : [`if (${this.#join}) {`, ...written.map((l) => `  ${l}`), '}']
     const name = this.#name('first')
     const kinds = this.#kinds(open)
     if (later === 'nested' && this.#fusedMembers === 0 && open.length > 1 && open[0]!.kind === 'S')
       return this.#nested(name, open, kinds, inner)
     const lines = [
-      `iterate ${name} [${this.#head.join(', ')}]${kinds ? ` as ${kinds}` : ''} {`,
+      `iterate ${name} [${this.#head.join(', ')}]${kinds ? ` as ${kinds}` : ''}${where} {`,
       ...inner.map((l) => `  ${l}`),
       '}',
     ]
