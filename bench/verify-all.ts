@@ -14,6 +14,7 @@ import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { SptError } from '../src/ast/diagnostic.ts'
+import { suggestion } from '../src/ast/suggest.ts'
 import type { Bound } from '../src/bind/index.ts'
 import type { RefOutputs } from '../src/ir/reference/index.ts'
 import { type Device, devices, type Kernel, load, type SptProgram } from '../src/node.ts'
@@ -259,9 +260,11 @@ const start = performance.now()
 const data = await readData(options.data)
 const on = await present()
 const uses = await usesIn(options.kernels)
+const names = new Set<string>()
 for (const file of (await readdir(options.kernels)).filter((f) => f.endsWith('.spt')).sort()) {
   const program = await load(join(options.kernels, file))
   for (const name of program.kernels) {
+    names.add(name)
     if (!name.includes(options.kernel)) continue
     const params = program.kernel(name).compilation.source.params.map((p) => p.name)
     const swept = SWEPT.includes(name) ? uses : []
@@ -269,6 +272,12 @@ for (const file of (await readdir(options.kernels)).filter((f) => f.endsWith('.s
   }
 }
 for (const d of on) await d.dispose()
+if (rows.length === 0 && on.length > 0) {
+  const asked = [options.kernel, options.schedule].filter((o) => o !== '').join(' ')
+  const close = suggestion(options.kernel, [...names])
+  console.log(`nothing was run: no kernel and schedule match ${asked || 'what is in the folder'}`)
+  console.log(close ? `  ${close.title}: ${close.text}` : `  kernels: ${[...names].join(', ')}`)
+}
 
 const count = (result: Row['result']): number => rows.filter((r) => r.result === result).length
 for (const r of rows)
@@ -292,4 +301,4 @@ console.log(
   `${count('refused')} refused by a device's or a format's limits, ${count('skipped')} skipped as too slow or too large, ${seconds.toFixed(0)} s`,
 )
 console.log(`${count('ok')} passed, ${count('failed')} failed`)
-process.exit(count('failed') > 0 || on.length === 0 ? 1 : 0)
+process.exit(count('failed') > 0 || rows.length === 0 ? 1 : 0)

@@ -80,6 +80,7 @@ export async function bench(names: readonly string[], options: Options): Promise
 
 async function print(s: Session): Promise<void> {
   const libraries = Object.entries(s.libraries).map(([name, version]) => `${name} ${version}`)
+  if (s.cases.length === 0) return s.say('\nnothing was measured')
   s.say(`\n${[s.chip || 'no CUDA device', ...libraries].join(', ')}`)
   for (const suite of new Set(s.cases.map((c) => c.suite)))
     s.say(

@@ -1,6 +1,7 @@
 /** The matrices of the comparison: files of a data folder, and synthetic graphs of the sizes of well-known ones. */
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { fail } from '../../src/ast/diagnostic.ts'
 import { lexicographic } from '../../src/formats/columns/order.ts'
 import { readTensor } from '../../src/node.ts'
 import { ARXIV_LIKE, type PowerLaw, powerLaw, REDDIT_LIKE } from '../power-law.ts'
@@ -42,9 +43,19 @@ export interface Source {
   read(): Promise<Csr>
 }
 
-const nameOf = (file: string): string => file.replace(/\.(mtx|npz|gz)/g, '')
+/** Files of matrices, whatever they are called. */
+const MATRIX = /\.(npz|(mtx|smtx|edges|el)(\.gz)?)$/
 
-/** The matrices there are, by name if asked for, without reading them yet; what is not there is named in `missing`. */
+const nameOf = (file: string): string => file.replace(MATRIX, '')
+
+const filesOf = (folder: string): string[] =>
+  existsSync(folder) ? readdirSync(folder).filter((f) => MATRIX.test(f)) : []
+
+/**
+ * The matrices there are, by name if asked for, without reading them yet: those of the tables, then all others of the
+ * folder. What was asked for and is not there, or is missing of the tables, is named in `missing`.
+ * @throws SptError `bench/no-matrix`
+ */
 export function sources(
   folder: string,
   asked: readonly string[],
@@ -54,16 +65,34 @@ export function sources(
     asked.length > 0 ? asked.includes(name) : !quick || QUICK.includes(name)
   const found: Source[] = []
   const missing: string[] = []
+  const there = filesOf(folder)
+  const others = there.filter((f) => !FILES.includes(f)).sort()
   for (const file of FILES) {
     const name = nameOf(file)
     if (!wanted(name)) continue
     const path = join(folder, file)
     if (existsSync(path)) found.push({ name, read: () => fromFile(path, name) })
-    else missing.push(name)
+    else if (others.length === 0 || asked.includes(name)) missing.push(name)
+  }
+  for (const file of others) {
+    const name = nameOf(file)
+    const path = join(folder, file)
+    if (asked.length === 0 || asked.includes(name)) found.push({ name, read: () => fromFile(path, name) })
   }
   for (const [name, shape] of Object.entries(SYNTHETIC))
     if (wanted(name)) found.push({ name, read: async () => synthetic(name, shape) })
-  missing.push(...asked.filter((a) => !FILES.some((f) => nameOf(f) === a) && !SYNTHETIC[a]))
+  const known = [...new Set([...FILES, ...there].map(nameOf)), ...Object.keys(SYNTHETIC)]
+  missing.push(...asked.filter((a) => !known.includes(a)))
+  if (found.length === 0)
+    fail({
+      code: 'bench/no-matrix',
+      message: `there is no matrix to measure in '${folder}'`,
+      expected: 'files that end in .mtx, .mtx.gz, .npz, .smtx, .el or .edges',
+      ...(asked[0] === undefined
+        ? {}
+        : { lookup: { name: asked[0], candidates: [...there.map(nameOf), ...Object.keys(SYNTHETIC)] } }),
+      hint: 'name the folder with --data FOLDER, its matrices with --matrices',
+    })
   return { found, missing }
 }
 

@@ -11,7 +11,7 @@ import { type Actions, all, get, inContext, item, list, maybe, slotsOf, spanOf }
 import { formats, monoidLines } from './parse-formats.ts'
 import { instructions } from './parse-instr.ts'
 import { schedules } from './parse-schedules.ts'
-import { scan, tooDeep } from './scan.ts'
+import { type Scanned, scan, tooDeep } from './scan.ts'
 import { withoutCodes } from './without-codes.ts'
 
 const files: Actions = {
@@ -55,9 +55,42 @@ interface Failures {
   getRightmostFailures(): readonly { toString(): string }[]
 }
 
+/**
+ * Scans a text. Where a bracket closes nothing, the one that it should close may be missing far before: then what stands
+ * before it is no program either, and is refused where it stops to be one.
+ */
+function scanned(source: Source, rule: string): Scanned {
+  try {
+    return scan(source)
+  } catch (e) {
+    const [d] = e instanceof SptError ? e.diagnostics : []
+    if (d?.code === 'parse/unopened' && d.span) refuseBefore(source, rule, d.span)
+    throw e
+  }
+}
+
+function refuseBefore({ name, text: whole }: Source, rule: string, bracket: Span): void {
+  const before = { name, text: whole.slice(0, bracket.start) }
+  let codes: Scanned['codes']
+  try {
+    ;({ codes } = scan(before))
+  } catch {
+    // Its own brackets do not match: the one that was found is as good.
+    return
+  }
+  const { text, at } = withoutCodes(before.text, codes)
+  const match = grammar.match(text, rule)
+  if (match.succeeded()) return
+  const place = at(match.getRightmostFailurePosition())
+  if (place >= before.text.trimEnd().length) return
+  const failures = (match as unknown as Failures).getRightmostFailures().map(String)
+  const label = { span: bracket, text: 'this then closes nothing' }
+  fail({ ...explain(before, place, failures), labels: [label] })
+}
+
 /** Matches a text with a rule, gives `use` what its action made, and hangs the comments where `use` says. */
 function reading<T>(source: Source, rule: string, use: (made: unknown, attach: Attacher) => T, from = 0): T {
-  const { comments, codes } = placed(from, () => scan(source))
+  const { comments, codes } = placed(from, () => scanned(source, rule))
   const { text, at } = withoutCodes(source.text, codes)
   const context = {
     name: source.name,

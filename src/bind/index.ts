@@ -45,9 +45,12 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs): Bound {
   const whole = (): Source[] => [...ready].flatMap(([name, t]) => wholeSource(kernel, name, t, params))
   requireStructure(kernel, tensors, [...sources, ...parts.sources], inputs.seed)
   const random = [...givenOf(kernel).keys()].filter((name) => !tensors.has(name))
+  let randomTime = 0
   if (inputs.seed !== undefined) {
     const bound = [...sources, ...parts.sources, ...whole()]
+    const began = performance.now()
     const made = randomSources(kernel, bound, dense, params, inputs.seed)
+    randomTime = performance.now() - began
     sources.push(...made.sources)
     for (const [name, t] of made.dense) dense.set(name, t)
     random.push(...made.dense.keys(), ...made.sources.map((s) => s.name))
@@ -97,6 +100,7 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs): Bound {
     given: tensors,
     dense,
     buildTime: performance.now() - start,
+    randomTime,
     get report() {
       const { storages, times, positions } = structure
       report ??= reportOf({

@@ -55,6 +55,8 @@ export interface Bound {
   readonly dense: ReadonlyMap<string, Tensor>
   /** Milliseconds spent building storage. */
   readonly buildTime: number
+  /** Milliseconds of these that making random data took. */
+  readonly randomTime: number
   /** Which formats tensors were put into, and what that costs. */
   readonly report: readonly TensorFormat[]
 }

@@ -87,7 +87,8 @@ function written(
   source: Source | null,
   dense: readonly [string, DenseTensor] | null,
 ): Written {
-  const { kernel, params, storages, pieces, positions, route, ready, random, given, buildTime } = bound
+  const { kernel, params, storages, pieces, positions, route, ready, random, given } = bound
+  const { buildTime, randomTime } = bound
   return {
     bound: {
       kernel,
@@ -100,6 +101,7 @@ function written(
       random,
       given,
       buildTime,
+      randomTime,
       arrays: new Map([...bound.arrays, ...fresh]),
       dense: dense ? new Map([...bound.dense, dense]) : bound.dense,
       sources: () => bound.sources().map((s) => (s.name === source?.name ? source : s)),

@@ -1,5 +1,5 @@
 /** Whatever a command threw → text on standard error and an exit code. */
-import { type Diagnostic, SptError } from '../ast/diagnostic.ts'
+import { type Diagnostic, type Span, SptError } from '../ast/diagnostic.ts'
 import { render } from '../ast/render.ts'
 import type { Io } from './io.ts'
 import { renderUsage, UsageError } from './usage.ts'
@@ -15,13 +15,75 @@ const HINTS: Readonly<Record<string, string>> = {
   'bind/unknown-name': '--bind takes the buffers and axes of the kernel',
 }
 
-export function showDiagnostics(error: SptError, io: Io): void {
-  const list = error.diagnostics.map((d): Diagnostic => {
-    const hint = HINTS[d.code]
-    return hint === undefined ? d : { ...d, hint }
-  })
-  io.err(`${render(list, error.sources ?? [], { color: io.color.err })}\n`)
+const withHint = (d: Diagnostic): Diagnostic => {
+  const hint = HINTS[d.code]
+  return hint === undefined ? d : { ...d, hint }
 }
+
+export function showDiagnostics(error: SptError, io: Io): void {
+  io.err(`${render(error.diagnostics.map(withHint), error.sources ?? [], { color: io.color.err })}\n`)
+}
+
+/** A failure as data: the first diagnostic with its place, and all of them. */
+export function failureJson(error: unknown): string {
+  const problems = problemsOf(error)
+  return `${JSON.stringify({ error: { ...problems[0], diagnostics: problems } })}\n`
+}
+
+interface Problem {
+  readonly code: string
+  readonly message: string
+  readonly file?: string
+  /** From 1. */
+  readonly line?: number
+  readonly column?: number
+  /** Characters from the beginning of the file. */
+  readonly span?: { readonly start: number; readonly end: number }
+  readonly expected?: string
+  readonly hint?: string
+  readonly candidates?: readonly string[]
+}
+
+function problemsOf(error: unknown): readonly Problem[] {
+  if (error instanceof SptError)
+    return error.diagnostics.map(withHint).map(
+      (d): Problem => ({
+        code: d.code,
+        message: d.message,
+        ...(d.span && placeOf(d.span, error.sources?.get(d.span.source)?.text)),
+        ...(d.expected !== undefined && { expected: d.expected }),
+        ...(d.hint !== undefined && { hint: d.hint }),
+        ...(d.lookup && { candidates: d.lookup.candidates }),
+      }),
+    )
+  if (error instanceof UsageError) {
+    const { message, expected, hint, lookup } = error.problem
+    return [
+      {
+        code: 'usage',
+        message,
+        ...(expected !== undefined && { expected }),
+        ...(hint !== undefined && { hint }),
+        ...(lookup && { candidates: lookup.candidates }),
+      },
+    ]
+  }
+  if (isMemory(error)) return [{ code: 'run/out-of-memory', message: NO_MEMORY, hint: 'use smaller sizes' }]
+  return [
+    { code: 'bug', message: error instanceof Error ? `${error.name}: ${error.message}` : String(error) },
+  ]
+}
+
+function placeOf({ source, start, end }: Span, text: string | undefined): Partial<Problem> {
+  const place = { file: source, span: { start, end } }
+  if (text === undefined) return place
+  const lines = text.slice(0, start).split('\n')
+  return { ...place, line: lines.length, column: lines.at(-1)!.length + 1 }
+}
+
+const NO_MEMORY = 'this machine has no memory for that'
+const isMemory = (error: unknown): boolean =>
+  error instanceof RangeError && /allocation|array length|buffer/i.test(error.message)
 
 export function showFailure(error: unknown, io: Io): number {
   if (error instanceof UsageError) {
@@ -32,9 +94,8 @@ export function showFailure(error: unknown, io: Io): number {
     showDiagnostics(error, io)
     return EXIT.failed
   }
-  const memory = error instanceof RangeError && /allocation|array length|buffer/i.test(error.message)
-  if (memory) {
-    io.err('error[run/out-of-memory]: this machine has no memory for that\n  = hint: use smaller sizes\n')
+  if (isMemory(error)) {
+    io.err(`error[run/out-of-memory]: ${NO_MEMORY}\n  = hint: use smaller sizes\n`)
     return EXIT.failed
   }
   const what = error instanceof Error ? `${error.name}: ${error.message}` : String(error)

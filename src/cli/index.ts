@@ -12,7 +12,7 @@ import { fmt } from './commands/fmt.ts'
 import { format } from './commands/format.ts'
 import { run } from './commands/run.ts'
 import { show } from './commands/show.ts'
-import { EXIT, showFailure } from './failure.ts'
+import { EXIT, failureJson, showFailure } from './failure.ts'
 import { helpOf, overview } from './help.ts'
 import type { Io } from './io.ts'
 import { misused } from './usage.ts'
@@ -60,6 +60,12 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
     }
     return await command.run(call)
   } catch (error) {
+    // Where it takes a file, `--json` writes nothing of what failed.
+    if (
+      argv.includes('--json') &&
+      COMMANDS.some((c) => c.name === argv[0] && c.options.some((o) => o.flags === '--json'))
+    )
+      io.out(failureJson(error))
     return showFailure(error, io)
   }
 }

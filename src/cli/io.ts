@@ -7,6 +7,8 @@ export interface Io {
   stdin(): Promise<string>
   /** Whether what is written there may have ANSI colours. */
   readonly color: { readonly out: boolean; readonly err: boolean }
+  /** Whether standard error is a terminal, where progress is shown. */
+  readonly terminal?: boolean
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
@@ -33,6 +35,7 @@ export function processIo(): Io {
       return Buffer.concat(chunks).toString('utf8')
     },
     color: { out: colors(process.stdout), err: colors(process.stderr) },
+    terminal: process.stderr.isTTY === true && process.env.TERM !== 'dumb',
     env: process.env,
   }
 }

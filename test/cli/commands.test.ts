@@ -1,6 +1,7 @@
 /** Each command does what it says, on standard output and by its exit code. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { afterAll, describe, expect, test, vi } from 'vitest'
+import { main } from '../../src/cli/index.ts'
 import { readTensor, writeTensor } from '../../src/io/index.ts'
 import { PreparedKernel } from '../../src/node.ts'
 import { Folder, MATRIX, PROGRAM, spt } from './support.ts'
@@ -223,6 +224,7 @@ describe('spt run', () => {
       'random',
       'seed',
       'bytes',
+      'peak',
       'time',
       'verify',
     ])
@@ -236,13 +238,67 @@ describe('spt run', () => {
       verify: { ok: true },
     })
     const time = r.time as Record<string, number>
-    expect(Object.keys(time)).toEqual(['parse', 'choose', 'lower', 'build', 'compile', 'run'])
+    const { run: median, total, ...phases } = time
+    const named = [
+      'parse',
+      'read',
+      'open',
+      'choose',
+      'lower',
+      'random',
+      'build',
+      'compile',
+      'upload',
+      'runs',
+      'verify',
+    ]
+    expect(Object.keys(phases).sort()).toEqual([...named, 'write', 'count'].sort())
+    // Every moment is in some row.
+    expect(Object.values(phases).reduce((a, b) => a + b, 0)).toBeCloseTo(total!, 6)
+    expect(median).toBeLessThanOrEqual(time.runs!)
+    expect(r.peak).toBeGreaterThan(1e6)
     for (const t of Object.values(time)) expect(t).toBeGreaterThanOrEqual(0)
     const verify = r.verify as Record<string, unknown>
     expect(Object.keys(verify)).toEqual(['ok', 'maxRelativeError', 'maxAbsoluteError'])
     // 4 values and 4 indices, 4 row starts, 4 × 3 of B and 3 × 3 of C.
     expect(r.bytes).toBe(4 * (4 + 4 + 4 + 12 + 9))
     expect((await json()).verify).toBe(null)
+  })
+
+  test('--json: a failure is data as well', async () => {
+    const failure = async (...argv: string[]): Promise<Record<string, unknown>> => {
+      const { code, out, err } = await spt([...argv, '--json'])
+      expect(code).not.toBe(0)
+      expect(err).not.toBe('')
+      return (JSON.parse(out) as { error: Record<string, unknown> }).error
+    }
+    const broken = folder.file('broken.spt', 'kernel k() {\n  axis i = dense\n}\n')
+    expect(await failure('run', broken)).toMatchObject({
+      code: 'parse/unexpected',
+      file: broken,
+      line: 3,
+      diagnostics: [{ file: broken }],
+    })
+    expect(await failure('run', 'nowhere.spt')).toMatchObject({ code: 'io/not-found' })
+    expect(await failure('run', program, '--device', 'gpu')).toMatchObject({
+      code: 'usage',
+      candidates: ['cpu', 'webgpu', 'cuda'],
+    })
+    expect(await failure('doctor', 'extra')).toMatchObject({ code: 'usage' })
+  })
+
+  test('progress is shown on a terminal, and leaves no trace', async () => {
+    let err = ''
+    const io = {
+      out: () => {},
+      stdin: async () => '',
+      color: { out: false, err: false },
+      env: {},
+      terminal: true,
+    }
+    await main(['run', program, ...bound, '--verify'], { ...io, err: (text) => (err += text) })
+    expect(err).toContain('comparing with the reference …')
+    expect(err.split('\r\x1b[K').at(-1)).toBe('')
   })
 
   test('the schedule is that of the device, or the one that is asked for', async () => {

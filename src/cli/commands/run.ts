@@ -23,6 +23,7 @@ import {
   within,
 } from '../program.ts'
 import { checkNames, checkOutputs, given, numbers, readInputs } from '../run/inputs.ts'
+import { Laps } from '../run/laps.ts'
 import { human, json, type Report } from '../run/report.ts'
 import { sparseSizes } from '../run/sparse.ts'
 
@@ -67,49 +68,55 @@ export const run: CommandSpec = {
     const params = numbers(call)
     const outs = call.pairs('out', 'PATH')
 
-    const started = performance.now()
+    const laps = new Laps('parse', call.io)
     const program = await loadFile(call.args[0]!)
-    const parsed = performance.now()
     return within(program, async () => {
+      laps.begin('lower')
       const source = chosenKernel(program, call)
       const fixed = scheduledFor(source, asked, kind)
       if (fixed) reportPassedOver(call, fixed)
       const early = fixed && asked ? lower(fixed.kernel, kind) : fixed?.kernel
       // A choice is made by data: until then, what is bound goes by the kernel as written.
       const bindable = (early ?? source).compilation.kernel
-      const applied = performance.now()
+      laps.begin('read')
       checkNames(bindable, files.keys(), params.keys())
       await checkOutputs(bindable, outs)
       const tensors = await readInputs(bindable, files, params)
       const inputs = { tensors, params: Object.fromEntries(params), seed }
+      laps.begin('open')
       const device = await open(kind)
       try {
-        const choosing = performance.now()
+        laps.begin('choose')
         const decided = fixed ?? (await chosen(source, asked, device, inputs))
-        const lowering = performance.now()
-        let lowered = lowering
-        let compiling = lowering
+        laps.begin('lower')
         const { used, compiled } = await orWithout(call, decided, source, async (s) => {
           lower(s.kernel, kind)
-          compiling = lowered = performance.now()
+          laps.begin('compile')
           return { used: s, compiled: await s.kernel.compileAsIs(device) }
         })
         const stage1 = compiled.compilation.kernel
-        const compile = performance.now() - compiling
+        laps.begin('build')
         checkMemory(compiled.estimate(inputs))
         const bound = compiled.bind(inputs)
+        laps.begin('upload')
         const prepared = await compiled.prepare(bound)
+        laps.begin('runs')
         await prepared.run()
         const times = await prepared.time(repeat)
+        laps.begin('verify')
         const verification = call.flag('verify')
           ? await prepared.verify(extent(prepared.executable.bytes, seed))
           : null
+        laps.begin('write')
         if (outs.size > 0) {
           // Repeated runs have gone on from their own results where a buffer is inout.
           await prepared.executable.reset()
           await prepared.run()
           for (const [name, path] of outs) await writeTensor(path, await prepared.read(name))
         }
+        laps.begin('count')
+        const sparse = sparseSizes(bound)
+        const spent = laps.end()
         const report: Report = {
           kernel: source.name,
           device: kind,
@@ -117,14 +124,13 @@ export const run: CommandSpec = {
           schedule: used.schedule,
           choice: used.chosen,
           sizes: sizesOf(stage1, bound.params),
-          ...sparseSizes(bound),
+          ...sparse,
           bytes: prepared.executable.bytes,
+          peak: 1024 * process.resourceUsage().maxRSS,
           time: {
-            parse: parsed - started,
-            choose: lowering - choosing,
-            lower: applied - parsed + lowered - lowering,
-            build: bound.buildTime,
-            compile,
+            ...spent,
+            random: bound.randomTime,
+            build: spent.build - bound.randomTime,
             run: median(times),
           },
           repeat,
@@ -140,7 +146,7 @@ export const run: CommandSpec = {
       } finally {
         await device.dispose()
       }
-    })
+    }).finally(() => laps.end())
   },
 }
 

@@ -3,6 +3,7 @@ import type { Chosen } from '../../api/decide.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import type { Verification } from '../../verify.ts'
 import { count, ms, size } from '../figures.ts'
+import type { Phase } from './laps.ts'
 
 export interface Report {
   readonly kernel: string
@@ -16,16 +17,13 @@ export interface Report {
   readonly stored: Readonly<Record<string, number>>
   /** On the device. */
   readonly bytes: number
-  /** Milliseconds; `run` is the median. */
-  readonly time: {
-    readonly parse: number
-    /** Statistics of the data, and the steps of what was chosen by them; 0 without a choice. */
-    readonly choose: number
-    readonly lower: number
-    readonly build: number
-    readonly compile: number
-    readonly run: number
-  }
+  /** The most memory that this process has had. */
+  readonly peak: number
+  /**
+   * Milliseconds. `run` is the median of the timed runs; all others are phases, and add up to `total`: `choose` is 0
+   * without a choice, `verify` and `write` where nothing is compared or written.
+   */
+  readonly time: Readonly<Record<Phase | 'random' | 'run' | 'total', number>>
   readonly repeat: number
   readonly seed: number
   /** What is random: tensors, axes (`axis j`: its coordinates), lists and sets. */
@@ -40,14 +38,15 @@ const plain = (_: string, value: unknown): unknown =>
   typeof value === 'number' && !Number.isFinite(value) ? String(value) : value
 
 export function json(r: Report): string {
-  const { kernel, device, schedule, sizes, nnz, bytes, time, random, seed } = r
+  const { kernel, device, schedule, sizes, nnz, bytes, peak, time, random, seed } = r
   const choice = r.choice && { name: r.choice.choice, because: r.choice.because, values: r.choice.values }
   const v = r.verification
   const verify =
     v === null
       ? null
       : { ok: v.ok, maxRelativeError: v.maxRelativeError, maxAbsoluteError: v.maxAbsoluteError }
-  return `${JSON.stringify({ kernel, device, schedule, choice, sizes, nnz, random, seed, bytes, time, verify }, plain)}\n`
+  const said = { kernel, device, schedule, choice, sizes, nnz, random, seed, bytes, peak, time, verify }
+  return `${JSON.stringify(said, plain)}\n`
 }
 
 const list = (record: Readonly<Record<string, number>>): string =>
@@ -76,6 +75,24 @@ function why({ choice, because, values }: Chosen): string {
   return `${choice}: ${because}${with_.length > 0 ? ` (${with_.join(', ')})` : ''}`
 }
 
+/** Too little to be a row, of those that are not in every run. */
+const NOTHING = 0.1
+
+/** Where the time went, in order. */
+function phases(time: Report['time']): (readonly [string, number])[] {
+  const always = ['parse', 'lower', 'build', 'compile'] as const
+  const all = [
+    ...(['parse', 'lower', 'read', 'open', 'choose', 'compile', 'random', 'build', 'upload'] as const),
+    ...(['runs', 'verify', 'write', 'count'] as const),
+  ]
+  return all
+    .filter((p) => time[p] >= NOTHING || (always as readonly string[]).includes(p))
+    .map((p) => [p === 'random' || p === 'verify' ? ROWS[p] : p, time[p]])
+}
+
+/** Phases whose names are those of other rows. */
+const ROWS = { random: 'generate', verify: 'reference' } as const
+
 export function human(r: Report): string {
   const rows: readonly (readonly [string, string])[] = [
     ['kernel', r.kernel],
@@ -85,13 +102,10 @@ export function human(r: Report): string {
     ['sizes', list(r.sizes) || 'none'],
     ['nnz', sparse(r)],
     ['random', r.random.length > 0 ? `${r.random.join(', ')} (seed ${r.seed})` : ''],
-    ['memory', `${size(r.bytes)} on the device`],
-    ['parse', ms(r.time.parse)],
-    ['choose', r.choice ? ms(r.time.choose) : ''],
-    ['lower', ms(r.time.lower)],
-    ['build', ms(r.time.build)],
-    ['compile', ms(r.time.compile)],
+    ['memory', `${size(r.bytes)} on the device; at most ${size(r.peak)} in this process`],
     ['run', `${ms(r.time.run)}${r.repeat > 1 ? ` (median of ${r.repeat})` : ''}`],
+    ...phases(r.time).map(([name, t]) => [name, ms(t)] as const),
+    ['total', ms(r.time.total)],
     ['verify', r.verification === null ? '' : verdict(r.verification)],
     ...r.written.map(([name, path]) => ['wrote', `${name} to ${path}`] as const),
   ]

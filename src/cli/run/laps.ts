@@ -1,0 +1,62 @@
+/** Where the time of a command goes: every moment belongs to the phase that was begun last, so that phases add up. */
+import type { Io } from '../io.ts'
+
+/** What is said while a phase lasts, on a terminal. */
+const DOING = {
+  parse: 'reading the program',
+  lower: 'lowering',
+  read: 'reading data',
+  open: 'opening the device',
+  choose: 'choosing a schedule',
+  compile: 'compiling',
+  build: 'building formats and random data',
+  upload: 'bringing data to the device',
+  runs: 'running',
+  verify: 'comparing with the reference',
+  write: 'writing results',
+  count: 'counting nonzeros',
+} as const
+
+export type Phase = keyof typeof DOING
+
+export class Laps {
+  readonly #io: Io
+  readonly #times = new Map<Phase, number>()
+  #now: Phase
+  #since = performance.now()
+
+  constructor(first: Phase, io: Io) {
+    this.#io = io
+    this.#now = first
+    this.#say(first)
+  }
+
+  /** Ends the phase, and begins another. */
+  begin(phase: Phase): void {
+    this.#end()
+    this.#now = phase
+    this.#say(phase)
+  }
+
+  /** Milliseconds of each phase, and of all together; the last one ends. */
+  end(): Readonly<Record<Phase | 'total', number>> {
+    this.#end()
+    const names = Object.keys(DOING) as Phase[]
+    const times = Object.fromEntries(names.map((p) => [p, this.#times.get(p) ?? 0])) as Record<Phase, number>
+    return { ...times, total: names.reduce((sum, p) => sum + times[p], 0) }
+  }
+
+  #end(): void {
+    const now = performance.now()
+    this.#times.set(this.#now, (this.#times.get(this.#now) ?? 0) + now - this.#since)
+    this.#since = now
+    if (this.#io.terminal) this.#io.err(CLEAR)
+  }
+
+  #say(phase: Phase): void {
+    if (this.#io.terminal) this.#io.err(`${CLEAR}${DOING[phase]} …`)
+  }
+}
+
+/** To the start of the line, and the line empty. */
+const CLEAR = '\r\x1b[K'
