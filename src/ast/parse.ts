@@ -2,7 +2,7 @@
 import grammar from '../../grammar/spt.ohm-bundle.js'
 import { Heights } from './checks.ts'
 import { Attacher, type Slot, Writable } from './comments.ts'
-import { type Diagnostic, fail, type Source, SptError } from './diagnostic.ts'
+import { type Diagnostic, fail, type Source, type Span, SptError } from './diagnostic.ts'
 import { explain } from './explain.ts'
 import type * as ast from './nodes.ts'
 import { choices } from './parse-choices.ts'
@@ -80,7 +80,7 @@ function refuseBefore({ name, text: whole }: Source, rule: string, bracket: Span
   }
   const { text, at } = withoutCodes(before.text, codes)
   const match = grammar.match(text, rule)
-  if (match.succeeded()) return
+  if (!match.failed()) return
   const place = at(match.getRightmostFailurePosition())
   if (place >= before.text.trimEnd().length) return
   const failures = (match as unknown as Failures).getRightmostFailures().map(String)
