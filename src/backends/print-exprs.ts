@@ -1,6 +1,6 @@
 /** Expressions of Stage III → C-like text. */
 import { InternalError, invariant } from '../ast/diagnostic.ts'
-import { computeType } from '../ir/dtype.ts'
+import { computeType, isFloat } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
 import { someExpr } from '../ir/expr-tree.ts'
 import type { Buffer, Launch } from '../ir/loops.ts'
@@ -40,6 +40,8 @@ export interface PrintContext {
   readonly buffers: ReadonlyMap<string, Buffer>
   /** How a parameter is spelled inside a kernel. */
   readonly param: (name: string) => string | undefined
+  /** The kernel's scalars: parameters that may have any value of their type, as sizes may not. */
+  readonly scalars?: ReadonlySet<string>
   /** The name of a matrix's description, where the target has any. */
   readonly matrix?: (use: MatrixUse) => string
 }
@@ -50,6 +52,8 @@ export class ExprPrinter {
   readonly #buffers: Map<string, Buffer>
   readonly #atomic: ReadonlySet<string>
   readonly #vectors: ReadonlySet<string>
+  /** Variables that hold data: scalars, and what is loaded or computed from such. */
+  readonly #data: Set<string>
   readonly #texts = new WeakMap<Expr, Text>()
 
   constructor(context: PrintContext, launch: Launch) {
@@ -58,6 +62,11 @@ export class ExprPrinter {
     this.#buffers = new Map(context.buffers)
     this.#atomic = atomicBuffers(launch)
     this.#vectors = vectorBuffers(launch)
+    this.#data = new Set(context.scalars)
+    walkStmts(launch.body, (s) => {
+      if (s.kind === 'let' && this.#mayWrap(s.value)) this.#data.add(s.name)
+      if (s.kind === 'vector_load') for (const n of s.names) this.#data.add(n)
+    })
   }
 
   /** A buffer that is there from here on. */
@@ -182,7 +191,11 @@ export class ExprPrinter {
     if (e.dtype === 'u32') return true
     return someExpr(
       e,
-      (x) => x.kind === 'load' && x.dtype !== 'bool' && this.#buffers.get(x.buffer)?.role !== 'index',
+      (x) =>
+        (x.kind === 'load' && x.dtype !== 'bool' && this.#buffers.get(x.buffer)?.role !== 'index') ||
+        (x.kind === 'var' && this.#data.has(x.name)) ||
+        (x.kind === 'cast' && isFloat(x.x.dtype)) ||
+        x.kind === 'call',
     )
   }
 }

@@ -14,11 +14,15 @@ export function jsModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
   const functions: string[] = []
   const entries: Entry[] = []
   const buffers = new Map(plan.buffers.map((b) => [b.name, b]))
+  const scalars = new Set(plan.params.filter((p) => p.kind === 'scalar').map((p) => p.name))
   for (const use of uses) {
     const { launch } = use
     const mangler = new Mangler(JS.reserved)
     const entry = mangler.unique(launch.name)
-    const printer = new Printer({ target: JS, mangler, helpers, buffers, param: () => undefined }, launch)
+    const printer = new Printer(
+      { target: JS, mangler, helpers, buffers, param: () => undefined, scalars },
+      launch,
+    )
     const args = argsOf(use)
     const parameters = args.map((a) => mangler.name(a.name))
     const body = printer.body(launch.body, '  ')
