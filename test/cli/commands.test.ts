@@ -413,6 +413,7 @@ describe('a wrong result', () => {
       maxRelativeError: Number.POSITIVE_INFINITY,
       maxAbsoluteError: 2,
       problems: ['C[1, 2] is 5, the reference has 7'],
+      undecided: 0,
       sampled: null,
       runTime: 1,
     })

@@ -66,7 +66,9 @@ function sparse(r: Report): string {
 function verdict(v: Verification): string {
   const errors = `relative error ${v.maxRelativeError.toExponential(1)}, absolute ${v.maxAbsoluteError.toExponential(1)}`
   const part = v.sampled ? `, on ${count(v.sampled.coordinates.length)} coordinates of ${v.sampled.axis}` : ''
-  return `${v.ok ? 'agrees with the reference' : 'DIFFERS from the reference'} (${errors})${part}`
+  const open =
+    v.undecided > 0 ? `; ${count(v.undecided)} elements are decided by rounding, and not compared` : ''
+  return `${v.ok ? 'agrees with the reference' : 'DIFFERS from the reference'} (${errors})${part}${open}`
 }
 
 function why({ choice, because, values }: Chosen): string {

@@ -76,6 +76,6 @@ function evaluator(m: Monoid): (a: readonly number[], b: readonly number[]) => n
   }
 }
 
-const NOTHING = { axes: new Map(), levels: new Map(), tensors: new Map() }
+const NOTHING = { axes: new Map(), levels: new Map(), tensors: new Map(), doubt: { v: 0 } }
 
 const numberOf = (e: Expr): number => compileExpr(e, { cells: new Map(), open: [] }, NOTHING)()

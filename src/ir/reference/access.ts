@@ -5,6 +5,8 @@
  */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import type { Expr, Load } from '../expr.ts'
+import { compileBounded, isExact } from './bounded.ts'
+import { type Bounds, errorAt, last, rounding, through, undecide } from './error.ts'
 import { compileExpr, type Thunk } from './expressions.ts'
 import { type Context, type Open, openOf, type Scope } from './scope.ts'
 import { at, type Tensor } from './storage.ts'
@@ -130,9 +132,44 @@ export function compileLoad(e: Load, scope: Scope, ctx: Context): Thunk {
   }
 }
 
+/** The same with the error bound, for buffers that are computed. An index that is undecided may name any element. */
+export function compileElement(e: Load, scope: Scope, ctx: Context): Thunk {
+  const t = tensorOf(ctx, e.buffer)
+  const address = compileAddress(t, e, scope, ctx)
+  const unsure = undecidedIndex(e, scope, ctx)
+  const { data, bounds } = t
+  const { fill, dtype, accumulate } = t.buffer
+  const round = rounding(dtype)
+  return () => {
+    if (unsure?.()) {
+      last.error = Number.POSITIVE_INFINITY
+      return fill
+    }
+    const a = address()
+    last.error = 0
+    if (a < 0) return fill
+    if (!bounds) return data[a]!
+    const v = round(data[a]!)
+    last.error = through(round, data[a]!, errorAt(bounds, a, dtype, accumulate), v)
+    return v
+  }
+}
+
+/** Whether some index is within its error of another one; nothing where that cannot be. */
+function undecidedIndex(e: Load, scope: Scope, ctx: Context): (() => boolean) | null {
+  const open = e.index.filter((x) => !isExact(x, scope, ctx)).map((x) => compileBounded(x, scope, ctx))
+  if (open.length === 0) return null
+  return () =>
+    open.some((x) => {
+      x()
+      return last.error > 0
+    })
+}
+
 export interface Target {
   readonly data: Float64Array
-  /** Throws where the element does not exist. */
+  readonly bounds: Bounds
+  /** Throws where the element does not exist; -1 where it is not known which one is written. */
   readonly address: Thunk
 }
 
@@ -140,11 +177,19 @@ export function compileTarget(e: Load, scope: Scope, ctx: Context): Target {
   const t = tensorOf(ctx, e.buffer)
   const address = compileAddress(t, e, scope, ctx)
   const coords = e.index.map((x) => compileExpr(x, scope, ctx))
+  const unsure = undecidedIndex(e, scope, ctx)
+  const { bounds } = t
+  invariant(bounds, `${e.buffer} is written`)
   return {
     data: t.data,
+    bounds,
     address: () => {
+      if (unsure?.()) {
+        undecide(bounds)
+        return -1
+      }
       const a = address()
-      if (a >= 0) return a
+      if (a >= 0 || ctx.doubt.v > 0) return a
       return fail({
         code: 'reference/absent-target',
         message: `${e.buffer}[${coords.map((c) => c()).join(', ')}] is written, but it is not stored`,

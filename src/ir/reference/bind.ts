@@ -1,9 +1,11 @@
 /** From what the caller hands over to placed tensors. */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import { type Axis, chainTo, isDenseChain, isStored, parentOf, type StoredAxis } from '../axis.ts'
+import { isFloat } from '../dtype.ts'
 import type { Expr } from '../expr.ts'
 import { freeVars } from '../expr-tree.ts'
 import type { Buffer1, Kernel1 } from '../stage1.ts'
+import { rounding } from './error.ts'
 import { compileExpr, type Thunk } from './expressions.ts'
 import { isCoords, type RefCoords, type RefDense, type RefInputs } from './inputs.ts'
 import { wrap } from './numeric.ts'
@@ -53,7 +55,10 @@ function bindParams(kernel: Kernel1, inputs: RefInputs): ReadonlyMap<string, Cel
         message: `size ${p.name} is ${v}`,
         expected: 'an integer from 0 to 2^31-1',
       })
-    cells.set(p.name, { v: wrap(p.dtype)(v) })
+    const rounded = rounding(p.dtype)(wrap(p.dtype)(v))
+    // Devices take a scalar in its type, or in float64.
+    const error = Math.abs(rounded - v)
+    cells.set(p.name, isFloat(p.dtype) && error > 0 ? { v: rounded, error } : { v: rounded })
   }
   return cells
 }
@@ -61,7 +66,7 @@ function bindParams(kernel: Kernel1, inputs: RefInputs): ReadonlyMap<string, Cel
 export function bind(kernel: Kernel1, inputs: RefInputs): Bound {
   const cells = bindParams(kernel, inputs)
   const scope: Scope = { cells, open: [] }
-  const none: Context = { axes: new Map(), levels: new Map(), tensors: new Map() }
+  const none: Context = { axes: new Map(), levels: new Map(), tensors: new Map(), doubt: { v: 0 } }
   const axes = allAxes(kernel)
   const compiled = new Map<Expr, { cells: Map<string, Cell>; run: Thunk }>()
   const evaluate: Evaluate = (e, values) => {
@@ -113,7 +118,12 @@ export function bind(kernel: Kernel1, inputs: RefInputs): Bound {
     }
   }
   checkStructure(kernel, callers, translated, tensors)
-  const ctx: Context = { axes: new Map(kernel.axes.map((a) => [a.name, a])), levels, tensors }
+  const ctx: Context = {
+    axes: new Map(kernel.axes.map((a) => [a.name, a])),
+    levels,
+    tensors,
+    doubt: { v: 0 },
+  }
   return { ctx, scope, evaluate, extentOf, sources: callers }
 }
 

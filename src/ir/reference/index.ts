@@ -3,6 +3,7 @@
  * the rooms it judges: structure is built by its own sorting, coordinates are looked up, loops are closures.
  */
 import { chainTo, isDenseChain } from '../axis.ts'
+import { isFloat } from '../dtype.ts'
 import { constant, type Expr } from '../expr.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../stage1.ts'
 import { allAxes, type Bound, bind, callerAxes } from './bind.ts'
@@ -10,7 +11,7 @@ import type { RefInputs, RefOptions, RefOutputs, RefResult, RefSample } from './
 import { backward, isTranslated, membership } from './reformat.ts'
 import { pick, samplingOf } from './sample.ts'
 import { compileBody, type Restriction } from './statements.ts'
-import { coordinatesOf, resultOf, type Tensor } from './storage.ts'
+import { coordinatesOf, finished, resultOf, type Tensor } from './storage.ts'
 
 export type {
   RefCoords,
@@ -63,6 +64,26 @@ function initialise(kernel: Kernel1, bound: Bound): void {
     const start = initialOf(kernel.body, b.name) ?? constant(b.fill, b.dtype)
     bound.ctx.tensors.get(b.name)!.data.fill(bound.evaluate(start, new Map()))
   }
+  const summed = sumsOf(kernel.body)
+  for (const b of kernel.buffers) {
+    if (b.role === 'in') continue
+    const t = bound.ctx.tensors.get(b.name)!
+    const n = t.data.length
+    const sums =
+      isFloat(b.dtype) && summed.has(b.name)
+        ? { magnitude: new Float64Array(n), terms: new Float64Array(n), fractional: new Uint8Array(n) }
+        : null
+    t.bounds = { error: t.bounds?.error ?? new Float64Array(n), sums }
+  }
+}
+
+/** Buffers that are summed into. */
+function sumsOf(body: readonly Stmt1[], found = new Set<string>()): ReadonlySet<string> {
+  for (const s of body)
+    if (s.kind === 'reduce' && s.reducer.name === '+') found.add(s.targets[0]!.buffer)
+    else if (s.kind === 'iterate') sumsOf(s.body, found)
+    else if (s.kind === 'if') sumsOf([...s.then, ...s.else], found)
+  return found
 }
 
 function restrict(
@@ -101,6 +122,7 @@ function readBack(
   bound: Bound,
 ): RefResult {
   const axes = allAxes(kernel)
+  const { values, errors } = finished(t)
   const columns = { axes: t.buffer.axes, columns: coordinatesOf(t), length: t.data.length }
   const { columns: old, keep } = backward(
     columns,
@@ -111,10 +133,14 @@ function readBack(
   const ordered = names.map((n) => old.columns[old.axes.indexOf(n)]!)
   const sparse = names.filter((n) => !isDenseChain(axes, n))
   if (sparse.length === 0) {
-    const values = new Float64Array(shape.reduce((n, x) => n * x, 1)).fill(t.buffer.fill)
-    for (let e = 0; e < old.length; e++)
-      if (keep[e]) values[ordered.reduce((a, c, k) => a * shape[k]! + c[e]!, 0)] = t.data[e]!
-    return { kind: 'dense', shape, values }
+    const size = shape.reduce((n, x) => n * x, 1)
+    const placed = (from: Float64Array, fill: number): Float64Array => {
+      const to = new Float64Array(size).fill(fill)
+      for (let e = 0; e < old.length; e++)
+        if (keep[e]) to[ordered.reduce((a, c, k) => a * shape[k]! + c[e]!, 0)] = from[e]!
+      return to
+    }
+    return { kind: 'dense', shape, values: placed(values, t.buffer.fill), errors: placed(errors, 0) }
   }
   const inTree = names.filter((n) => sparse.some((s) => chainTo(axes, s).includes(n)))
   const tree = inTree.map((n) => ordered[names.indexOf(n)]!)
@@ -129,6 +155,7 @@ function readBack(
     kind: 'sparse',
     shape,
     coords: ordered.map((c) => Int32Array.from(kept, (e) => c[e]!)),
-    values: Float64Array.from(kept, (e) => t.data[e]!),
+    values: Float64Array.from(kept, (e) => values[e]!),
+    errors: Float64Array.from(kept, (e) => errors[e]!),
   }
 }

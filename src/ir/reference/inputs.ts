@@ -44,6 +44,8 @@ export interface RefDenseResult {
   readonly kind: 'dense'
   readonly shape: readonly number[]
   readonly values: Float64Array
+  /** How far a correct result may lie from each value; 0 where there is one result, infinite where it is undecided. */
+  readonly errors: Float64Array
 }
 
 /** The stored coordinates, tree by tree in lexicographic order, and their values. */
@@ -52,6 +54,7 @@ export interface RefSparseResult {
   readonly shape: readonly number[]
   readonly coords: readonly Int32Array[]
   readonly values: Float64Array
+  readonly errors: Float64Array
 }
 
 export type RefResult = RefDenseResult | RefSparseResult

@@ -1,11 +1,12 @@
 /**
- * Arithmetic of the reference: floats in float64 without rounding to narrower types; integers exact, wrapping
+ * Arithmetic of the reference: floats in float64, rounded by casts; integers exact, wrapping
  * to their type. Division and modulo of integers floor, and give 0 where the divisor is 0; `%` of floats floors
  * too. Casts from float to integer truncate and saturate, NaN gives 0. `round` takes ties to even.
  */
 import { type Dtype, INT_RANGE, isFloat } from '../dtype.ts'
 import { foldBits } from '../fold.ts'
 import type { ArithOp, CompareOp, MathFn } from '../ops.ts'
+import { rounding } from './error.ts'
 
 export type Binary = (a: number, b: number) => number
 
@@ -29,7 +30,8 @@ export function wrap(dtype: Dtype): (x: number) => number {
 
 /** Converts a value of type `from` to type `to`. */
 export function convert(from: Dtype, to: Dtype): (x: number) => number {
-  if (isFloat(to) || to === 'bool' || !isFloat(from)) return wrap(to)
+  if (isFloat(to)) return rounding(to)
+  if (to === 'bool' || !isFloat(from)) return wrap(to)
   const [lo, hi] = INT_RANGE[to as 'i32' | 'u32' | 'i8' | 'u8']
   return (x) => (Number.isNaN(x) ? 0 : Math.min(hi, Math.max(lo, Math.trunc(x))) + 0)
 }

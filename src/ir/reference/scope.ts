@@ -8,6 +8,8 @@ import type { Level } from './structure.ts'
 /** A mutable number; closures hold on to it. */
 export interface Cell {
   v: number
+  /** The error bound of `v` (`error.ts`), where it may have one. */
+  error?: number
 }
 
 /** An iterator that is running: its coordinate, and the node where it stands. */
@@ -34,6 +36,8 @@ export interface Context {
   readonly axes: ReadonlyMap<string, Axis>
   readonly levels: ReadonlyMap<string, Level>
   readonly tensors: ReadonlyMap<string, Tensor>
+  /** How many conditions around are undecided: what would be written now is, too. */
+  readonly doubt: Cell
 }
 
 export function cellOf(scope: Scope, name: string): Cell {

@@ -3,13 +3,14 @@ import { invariant, unreachable } from '../../ast/diagnostic.ts'
 import { isStored, parentOf } from '../axis.ts'
 import type { Expr } from '../expr.ts'
 import { freeVars } from '../expr-tree.ts'
-import { isBuiltinReducer, type Monoid } from '../monoid.ts'
-import type { Iter, Iteration, Reduce1, Stmt1 } from '../stage1.ts'
-import { compileTarget, type Target } from './access.ts'
-import { compileExpr, type Thunk } from './expressions.ts'
-import { arithmetic, wrap } from './numeric.ts'
+import type { Iter, Iteration, Stmt1 } from '../stage1.ts'
+import { compileTarget } from './access.ts'
+import { compileBounded, isExact } from './bounded.ts'
+import { last, through } from './error.ts'
+import type { Thunk } from './expressions.ts'
 import { type Cell, type Context, innermost, type Open, type Scope, withCell, withOpen } from './scope.ts'
 import { coordinateOf, findNode, type Level } from './structure.ts'
+import { compileReduce, set, stored } from './updates.ts'
 
 type Run = () => void
 
@@ -20,12 +21,20 @@ export interface Restriction {
   readonly coordinates: Int32Array
 }
 
-const isTrue = (conds: readonly Thunk[], then: Run): Run =>
+/** Runs where conditions hold; where some are undecided and none fails, in doubt. */
+const isTrue = (conds: readonly Thunk[], then: Run, { doubt }: Context): Run =>
   conds.length === 0
     ? then
     : () => {
-        for (const c of conds) if (c() === 0) return
+        let open = 0
+        for (const c of conds) {
+          const holds = c() !== 0
+          if (last.error > 0) open = 1
+          else if (!holds) return
+        }
+        doubt.v += open
         then()
+        doubt.v -= open
       }
 
 export function compileBody(
@@ -38,11 +47,18 @@ export function compileBody(
   let s = scope
   for (const stmt of body) {
     if (stmt.kind === 'let') {
-      const value = compileExpr(stmt.value, s, ctx)
-      const cell: Cell = { v: 0 }
-      runs.push(() => {
-        cell.v = value()
-      })
+      const value = compileBounded(stmt.value, s, ctx)
+      const cell: Cell = isExact(stmt.value, s, ctx) ? { v: 0 } : { v: 0, error: 0 }
+      runs.push(
+        cell.error === undefined
+          ? () => {
+              cell.v = value()
+            }
+          : () => {
+              cell.v = value()
+              cell.error = last.error
+            },
+      )
       s = withCell(s, stmt.name, cell)
     } else runs.push(compileStmt(stmt, s, ctx, only))
   }
@@ -63,19 +79,39 @@ function compileStmt(
     case 'iterate':
       return compileIteration(s, scope, ctx, only)
     case 'if': {
-      const cond = compileExpr(s.cond, scope, ctx)
+      const cond = compileBounded(s.cond, scope, ctx)
       const yes = compileBody(s.then, scope, ctx, only)
       const no = compileBody(s.else, scope, ctx, only)
-      return () => (cond() !== 0 ? yes() : no())
+      return () => {
+        const holds = cond() !== 0
+        if (last.error === 0) return holds ? yes() : no()
+        ctx.doubt.v++
+        yes()
+        no()
+        ctx.doubt.v--
+      }
     }
     case 'assign': {
-      const values = s.values.map((e) => compileExpr(e, scope, ctx))
+      const values = s.values.map((e) => compileBounded(e, scope, ctx))
       const targets = s.targets.map((t) => compileTarget(t, scope, ctx))
-      const store = s.targets.map((t) => wrap(t.dtype))
+      const store = s.targets.map((t) => stored(t.dtype))
+      const errors = values.map(() => 0)
       return () => {
-        const now = values.map((v) => v())
+        const now = values.map((v, k) => {
+          const x = v()
+          errors[k] = last.error
+          return x
+        })
         targets.forEach((t, k) => {
-          t.data[t.address()] = store[k]!(now[k]!)
+          const a = t.address()
+          if (a < 0) return
+          if (ctx.doubt.v > 0) {
+            t.bounds.error[a] = Number.POSITIVE_INFINITY
+            return
+          }
+          const y = store[k]!(now[k]!)
+          t.data[a] = y
+          set(t.bounds, a, y, through(store[k]!, now[k]!, errors[k]!, y))
         })
       }
     }
@@ -83,88 +119,6 @@ function compileStmt(
       return compileReduce(s, scope, ctx)
     default:
       return unreachable(s)
-  }
-}
-
-function compileReduce(s: Reduce1, scope: Scope, ctx: Context): Run {
-  const values = s.values.map((e) => compileExpr(e, scope, ctx))
-  const targets = s.targets.map((t) => compileTarget(t, scope, ctx))
-  const [value] = values
-  const [target] = targets
-  if (value && target && isBuiltinReducer(s.reducer.name)) {
-    const { data, address } = target
-    const dtype = s.targets[0]!.dtype
-    switch (s.reducer.name) {
-      case '+':
-      case '*':
-      case 'min':
-      case 'max': {
-        const op = ({ '+': 'add', '*': 'mul', min: 'min', max: 'max' } as const)[s.reducer.name]
-        if (op === 'add' && (dtype === 'f32' || dtype === 'f64'))
-          return () => {
-            const v = value()
-            data[address()]! += v
-          }
-        const f = arithmetic(op, dtype)
-        return () => {
-          const v = value()
-          const a = address()
-          data[a] = f(data[a]!, v)
-        }
-      }
-      case 'and':
-        return () => {
-          const v = value()
-          const a = address()
-          data[a] = data[a] !== 0 && v !== 0 ? 1 : 0
-        }
-      case 'or':
-        return () => {
-          const v = value()
-          const a = address()
-          data[a] = data[a] !== 0 || v !== 0 ? 1 : 0
-        }
-    }
-  }
-  return compileMonoid(
-    s.reducer,
-    targets,
-    values,
-    s.targets.map((t) => wrap(t.dtype)),
-    ctx,
-  )
-}
-
-function compileMonoid(
-  m: Monoid,
-  targets: readonly Target[],
-  values: readonly Thunk[],
-  store: readonly ((x: number) => number)[],
-  ctx: Context,
-): Run {
-  invariant(targets.length === m.fields.length, `monoid ${m.name} takes ${m.fields.length} components`)
-  const left = m.left.map((): Cell => ({ v: 0 }))
-  const right = m.right.map((): Cell => ({ v: 0 }))
-  const cells = new Map<string, Cell>()
-  m.left.forEach((v, k) => {
-    cells.set(v.name, left[k]!)
-  })
-  m.right.forEach((v, k) => {
-    cells.set(v.name, right[k]!)
-  })
-  const result = m.result.map((e) => compileExpr(e, { cells, open: [] }, ctx))
-  return () => {
-    values.forEach((v, k) => {
-      right[k]!.v = v()
-    })
-    const at = targets.map((t) => t.address())
-    targets.forEach((t, k) => {
-      left[k]!.v = t.data[at[k]!]!
-    })
-    const next = result.map((r) => r())
-    targets.forEach((t, k) => {
-      t.data[at[k]!] = store[k]!(next[k]!)
-    })
   }
 }
 
@@ -184,10 +138,10 @@ function compileIteration(s: Iteration, outer: Scope, ctx: Context, only: Restri
   const at = (cond: Expr): number =>
     loops.findLastIndex((l) => [...freeVars(cond)].some((v) => l.names.has(v)))
   const guards = (k: number): Thunk[] =>
-    s.where.filter((c) => at(c) === k).map((c) => compileExpr(c, scope, ctx))
+    s.where.filter((c) => at(c) === k).map((c) => compileBounded(c, scope, ctx))
   let run = compileBody(s.body, scope, ctx, null)
-  for (let k = loops.length - 1; k >= 0; k--) run = loops[k]!.loop(isTrue(guards(k), run))
-  return isTrue(guards(-1), run)
+  for (let k = loops.length - 1; k >= 0; k--) run = loops[k]!.loop(isTrue(guards(k), run, ctx))
+  return isTrue(guards(-1), run, ctx)
 }
 
 function openIter(

@@ -1,6 +1,8 @@
 /** Buffers of the reference: one float64 an element, addressed by one leaf node for each tree. */
 import { fail, invariant, type Span } from '../../ast/diagnostic.ts'
+import { isFloat } from '../dtype.ts'
 import type { Buffer1 } from '../stage1.ts'
+import { type Bounds, errorAt, rounding, settled, through, UNIT } from './error.ts'
 import type { RefResult } from './inputs.ts'
 import { wrap } from './numeric.ts'
 import { chainOf, coordinateOf, isDense, type Level, type Source } from './structure.ts'
@@ -14,6 +16,8 @@ export interface Tensor {
   /** For each tree, the buffer's dimensions on its chain, root first. */
   readonly dims: readonly (readonly number[])[]
   readonly data: Float64Array
+  /** Of what is computed; `null` where all elements are exact. */
+  bounds: Bounds | null
 }
 
 /** The trees of a buffer: each must be a chain from a root. */
@@ -49,7 +53,7 @@ export function allocate(b: Buffer1, levels: ReadonlyMap<string, Level>): Tensor
       ...at(b.span),
       hint: 'verify on smaller sizes',
     })
-  return { buffer: b, leaves, dims, data: new Float64Array(size).fill(b.fill) }
+  return { buffer: b, leaves, dims, data: new Float64Array(size).fill(b.fill), bounds: null }
 }
 
 export const at = (span: Span | undefined): { span?: Span } => (span ? { span } : {})
@@ -63,12 +67,18 @@ export function place(
 ): void {
   const columns = t.leaves.map((l) => nodesOf(l.axis.name))
   const toType = wrap(t.buffer.dtype)
-  const written = new Uint8Array(t.data.length)
+  const size = t.data.length
+  const written = new Uint8Array(size)
   for (let e = 0; e < s.length; e++) {
     let a = 0
     for (let k = 0; k < columns.length; k++) a = a * t.leaves[k]!.count + columns[k]![e]!
     const v = values ? values[e]! : 1
     t.data[a] = toType(written[a] ? t.data[a]! + v : v)
+    if (written[a] && isFloat(t.buffer.dtype)) {
+      // Duplicates are added in the type of the values, in any order.
+      t.bounds ??= { error: new Float64Array(size), sums: null }
+      t.bounds.error[a]! += settled(t.data[a]!, UNIT[t.buffer.dtype] * Math.abs(v), t.buffer.dtype)
+    }
     written[a] = 1
   }
 }
@@ -110,13 +120,30 @@ export function coordinatesOf(t: Tensor): Int32Array[] {
   return out
 }
 
+/** Elements as their type has them, and how far others may lie from that. */
+export function finished(t: Tensor): { values: Float64Array; errors: Float64Array } {
+  const { data, bounds, buffer } = t
+  const errors = new Float64Array(data.length)
+  if (!bounds) return { values: data, errors }
+  const round = rounding(buffer.dtype)
+  const values = new Float64Array(data.length)
+  for (let a = 0; a < data.length; a++) {
+    values[a] = round(data[a]!)
+    errors[a] = through(round, data[a]!, errorAt(bounds, a, buffer.dtype, buffer.accumulate), values[a]!)
+  }
+  return { values, errors }
+}
+
 export function resultOf(t: Tensor, shape: readonly number[]): RefResult {
-  if (!t.leaves.every(isDense)) return { kind: 'sparse', shape, coords: coordinatesOf(t), values: t.data }
-  if (t.dims.flat().every((d, k) => d === k)) return { kind: 'dense', shape, values: t.data }
+  const { values, errors } = finished(t)
+  if (!t.leaves.every(isDense)) return { kind: 'sparse', shape, coords: coordinatesOf(t), values, errors }
+  if (t.dims.flat().every((d, k) => d === k)) return { kind: 'dense', shape, values, errors }
   // Trees that interleave: elements lie tree by tree.
-  const values = new Float64Array(t.data.length)
   const coords = coordinatesOf(t)
-  for (let e = 0; e < values.length; e++)
-    values[coords.reduce((a, c, k) => a * shape[k]! + c[e]!, 0)] = t.data[e]!
-  return { kind: 'dense', shape, values }
+  const placed = (from: Float64Array): Float64Array => {
+    const to = new Float64Array(from.length)
+    for (let e = 0; e < from.length; e++) to[coords.reduce((a, c, k) => a * shape[k]! + c[e]!, 0)] = from[e]!
+    return to
+  }
+  return { kind: 'dense', shape, values: placed(values), errors: placed(errors) }
 }
