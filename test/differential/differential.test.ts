@@ -1,0 +1,69 @@
+/**
+ * Generated programs, formats and schedules through the public API, against a naive evaluation that shares nothing with
+ * the compiler: nested loops over all coordinates, tensors as dictionaries, integers of any size. Values are such that
+ * every order of operations gives the same result, so that equality is exact. `SPT_LAW_MINUTES` looks for so long.
+ */
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Device, devices } from '../../src/node.ts'
+import { Choices, choiceNumbers } from '../support/choices.ts'
+import { check } from './agree.ts'
+import type { Type } from './numbers.ts'
+
+const MINUTES = Number(process.env.SPT_LAW_MINUTES ?? 0)
+
+/** `share` of the usual number of cases. */
+function parameters(share: number): fc.Parameters<[readonly number[]]> {
+  const { numRuns = 100 } = fc.readConfigureGlobal()
+  if (MINUTES === 0) return { numRuns: Math.ceil(numRuns * share), interruptAfterTimeLimit: 240_000 }
+  return { numRuns: 10_000_000, interruptAfterTimeLimit: MINUTES * 60_000 }
+}
+
+/** On WebGPU in long searches alone: each launch is compiled, which takes most of the time. */
+const CASES: readonly (readonly ['cpu' | 'webgpu', number, readonly Type[]])[] = [
+  ['cpu', 0.4, ['f32', 'f64', 'f16', 'bf16']],
+  ...(MINUTES > 0 ? [['webgpu', 0.4, ['f32', 'f16', 'bf16']] as const] : []),
+]
+
+const opened = new Map<string, Device>()
+beforeAll(async () => {
+  for (const [kind] of CASES) opened.set(kind, await devices[kind]())
+}, 120_000)
+afterAll(async () => {
+  for (const device of opened.values()) await device.dispose()
+})
+
+test.each(CASES)(
+  '%s computes what programs mean, under formats and schedules',
+  async (kind, share, types) => {
+    let ran = 0
+    let refused = 0
+    await fc.assert(
+      fc.asyncProperty(fc.noBias(choiceNumbers(1200)), async (numbers) => {
+        let text = ''
+        let trace: readonly string[] = []
+        let step = ''
+        try {
+          const agreed = await check(new Choices(numbers), opened.get(kind)!, types, {
+            text: (t) => {
+              text = t.slice(t.search(/^(monoid|kernel)/m))
+            },
+            trying: (done, next) => {
+              trace = done
+              step = next
+            },
+          })
+          if (agreed) ran++
+          else refused++
+        } catch (e) {
+          const what = e instanceof Error ? (e.stack ?? e.message) : String(e)
+          throw new Error(`${what}\n\n${text}\n${trace.join('\n')}\nlast step: ${step}`)
+        }
+      }),
+      parameters(share),
+    )
+    // Most programs are legal; a run that refuses nearly all would test nothing.
+    expect(ran).toBeGreaterThan(0.3 * (ran + refused))
+  },
+  120_000 + MINUTES * 61_000,
+)

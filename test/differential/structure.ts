@@ -1,0 +1,79 @@
+/** What chains of axes hold: positions, and the coordinates of buffers over them. */
+import type { Chain, Program } from './model.ts'
+
+/** Coordinates as a dictionary has them. */
+export const key = (at: readonly number[]): string => at.join(',')
+
+/** A position of a chain: its coordinate on a level, and the positions below. */
+export interface Position {
+  readonly at: number
+  readonly below: readonly Position[]
+}
+
+/**
+ * The positions of a level, in order: of a `nonunique` axis one for as many different children as its
+ * child axis is wide, one for each path below where that has no width. */
+export function positions(chain: Chain, depth = 0, stored = chain.stored): Position[] {
+  const level = chain.levels[depth]
+  if (!level) return []
+  const found = [...new Set(stored.map((s) => s[depth]!))].sort((a, b) => a - b)
+  const dense = (n: number): number[] => Array.from({ length: n }, (_, c) => c)
+  const at =
+    level.kind === 'dense_fixed'
+      ? dense(level.extent.value)
+      : level.kind === 'dense_variable'
+        ? dense(found.length === 0 ? 0 : found.at(-1)! + 1)
+        : found
+  return at.flatMap((c) => {
+    const under = stored.filter((s) => s[depth] === c)
+    if (!level.nonunique) return [{ at: c, below: positions(chain, depth + 1, under) }]
+    const width = chain.levels[depth + 1]?.width
+    if (width === undefined) return under.map((s) => ({ at: c, below: positions(chain, depth + 1, [s]) }))
+    const columns = [...new Set(under.map((s) => s[depth + 1]!))].sort((a, b) => a - b)
+    return Array.from({ length: Math.ceil(columns.length / width) }, (_, k) => {
+      const some = columns.slice(k * width, (k + 1) * width)
+      return {
+        at: c,
+        below: positions(
+          chain,
+          depth + 1,
+          under.filter((s) => some.includes(s[depth + 1]!)),
+        ),
+      }
+    })
+  })
+}
+
+/** The paths of positions down to a depth. */
+export function paths(from: readonly Position[], depth: number): Position[][] {
+  if (depth === 0) return [[]]
+  return from.flatMap((p) => paths(p.below, depth - 1).map((rest) => [p, ...rest]))
+}
+
+/** The coordinates that a chain stores down to a depth, each once, in order. */
+export function coordinates(chain: Chain, depth: number): number[][] {
+  const all = paths(positions(chain), depth).map((path) => path.map((p) => p.at))
+  const seen = new Map(all.map((c) => [key(c), c]))
+  const before = (a: readonly number[], b: readonly number[]): number => {
+    const k = a.findIndex((x, d) => x !== b[d])
+    return k < 0 ? 0 : a[k]! - b[k]!
+  }
+  return [...seen.values()].sort(before)
+}
+
+/** The coordinates that a buffer over these axes has: a run of a chain's axes each, side by side. */
+export function elements(p: Program, axes: readonly string[]): number[][] {
+  let found: number[][] = [[]]
+  for (let k = 0; k < axes.length; ) {
+    const chain = chainOf(p, axes[k]!)
+    let depth = 1
+    while (depth < chain.levels.length && chain.levels[depth]!.axis === axes[k + depth]) depth++
+    const own = coordinates(chain, depth)
+    found = found.flatMap((f) => own.map((o) => [...f, ...o]))
+    k += depth
+  }
+  return found
+}
+
+export const chainOf = (p: Program, axis: string): Chain =>
+  p.chains.find((c) => c.levels.some((l) => l.axis === axis))!
