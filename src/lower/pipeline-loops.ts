@@ -28,16 +28,7 @@ import { substitute } from '../ir/expr-tree.ts'
 import { commitOf, type Instr, kindOf, waitOf } from '../ir/instr.ts'
 import type { Buffer, For, Kernel2, Stmt, Store } from '../ir/loops.ts'
 import { printBody } from '../ir/print2.ts'
-import {
-  type Body,
-  bodiesOf,
-  exprsOf,
-  type Rewriter,
-  rewriteStmts,
-  stmt,
-  walkStmts,
-  withBodies,
-} from '../ir/tree.ts'
+import { type Body, bodiesOf, type Rewriter, rewriteStmts, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { addressesAhead } from './addresses-ahead.ts'
 import { alikeIn } from './alike.ts'
 import { onlyStarts } from './asynchronous.ts'

@@ -1,0 +1,48 @@
+/** The same law on CUDA, where there is a device: emitted texts compiled, run on poisoned memory, equal to the last bit. */
+import fc from 'fast-check'
+import { afterAll, beforeAll, test } from 'vitest'
+import { SptError } from '../../src/ast/diagnostic.ts'
+import { createCudaDevice } from '../../src/runtime/cuda/index.ts'
+import type { Device } from '../../src/runtime/device.ts'
+import { conditional } from '../support/condition-gen.ts'
+import { agreeOnDevice } from './agree.ts'
+import { carriedOut, caseOf, numbers, parameters } from './law.ts'
+
+let device: Device | undefined
+
+beforeAll(async () => {
+  try {
+    device = await createCudaDevice()
+  } catch (e) {
+    if (!(e instanceof SptError)) throw e
+  }
+}, 120_000)
+afterAll(async () => {
+  await device?.dispose()
+})
+
+const LAWS = [
+  ['under every legal schedule', (c: readonly number[]) => caseOf(c, 12)],
+  ['with its default schedule', (c: readonly number[]) => caseOf(c, 2)],
+  ['whatever conditions say', (c: readonly number[]) => caseOf(c, 8 * (c.at(-1)! % 2), conditional)],
+] as const
+
+test.each(LAWS)(
+  'cuda agrees with the reference, %s',
+  async (name, make) => {
+    const on = device
+    if (!on) return console.error('cuda: no device, skipped')
+    await fc.assert(
+      fc.asyncProperty(numbers, async (choices) => {
+        const k = make(choices)
+        if (!k) return
+        const compilation = name.includes('default') ? k.compilation.parallel() : k.compilation
+        await carriedOut(k, async () => {
+          await agreeOnDevice(on, compilation, k.bound, k.expected)
+        })
+      }),
+      parameters(50),
+    )
+  },
+  3_600_000,
+)
