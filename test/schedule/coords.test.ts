@@ -72,6 +72,26 @@ test.each(refusals)('refuses %s', (_, steps, expected) => {
   expect(refusal(() => apply(K, steps)).code).toBe(expected)
 })
 
+const TWICE = (iters: string): string => `kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer C: i32[] out
+  iterate sum [${iters}] as RRR { C[] += i + 2 * v + 3 * j }
+}`
+test.each([
+  ['i, j, v in i', 'reorder (v, j)', 'schedule/another-parent'],
+  ['i, j, v in i', 'reorder (v, i)', null],
+  ['v in i, i, j', 'reorder (i, v)', 'schedule/another-parent'],
+  ['i, v in i, j', 'fuse (i, j)', 'schedule/not-a-chain'],
+  ['i, v in i, j', 'reorder (v, i)', 'schedule/another-parent'],
+  ['i, j, v in i', 'fuse (v, j)', 'schedule/not-a-chain'],
+  ['v in i, i, j', 'fuse (i, j)', null],
+])('two iterators over one axis, [%s]: %s', (iters, steps, code) => {
+  const steps1 = (): string => apply(TWICE(iters), steps).show(1)
+  if (code) expect(refusal(steps1).code).toBe(code)
+  else expect(steps1()).toContain('iterate sum')
+})
+
 test.each([
   ['reorder (f, i)', 'f, i, j'],
   ['reorder (f, i, j)', 'f, i, j'],

@@ -8,8 +8,9 @@ import { type Expr, variable } from '../../ir/expr.ts'
 import { mentions } from '../../ir/expr-tree.ts'
 import { sameExpr } from '../../ir/keys.ts'
 import { rewriteBody1 } from '../../ir/rewrite1.ts'
-import type { If1, Kernel1 } from '../../ir/stage1.ts'
+import type { If1, Iter, Kernel1 } from '../../ir/stage1.ts'
 import { findIters, refuse, replaceIteration } from './find.ts'
+import { keepParents, parentsIn } from './parents.ts'
 import type { AttachIter, CoordExample } from './steps.ts'
 
 export function applyAttach(kernel: Kernel1, step: AttachIter): Kernel1 {
@@ -19,7 +20,8 @@ export function applyAttach(kernel: Kernel1, step: AttachIter): Kernel1 {
   const base = axes.get(k.axis)!
   const parent =
     base.kind === 'fused' || base.kind === 'attached' || base.kind === 'gathered' ? null : parentOf(base)
-  const p = iteration.iters.find((x) => x.axis === parent)
+  const above = parentsIn(kernel, iteration).find((u) => u.iter === k)?.parent
+  const p = iteration.iters.find((x) => x === above && x.axis === parent)
   if (!parent || !p)
     return refuse(kernel, step.span, {
       code: 'no-parent',
@@ -56,6 +58,7 @@ export function applyAttach(kernel: Kernel1, step: AttachIter): Kernel1 {
   let name = `${k.axis}_at_${e.name}`
   for (let n = 2; axes.has(name); n++) name = `${k.axis}_at_${e.name}_${n}`
   const attached: AttachedAxis = { kind: 'attached', name, base: base.name, parent: e.axis }
+  const entered: Iter = { ...k, axis: name }
   const body = rewriteBody1(only.then, (x) =>
     x.kind === 'var' && x.name === p.name ? variable(e.name) : undefined,
   )
@@ -68,10 +71,15 @@ export function applyAttach(kernel: Kernel1, step: AttachIter): Kernel1 {
   const by = {
     ...iteration,
     where: first?.kind === 'iterate' ? first.where : iteration.where,
-    iters: [...rest.slice(0, at), { ...k, axis: name }, ...rest.slice(at)],
+    iters: [...rest.slice(0, at), entered, ...rest.slice(at)],
     body,
   }
-  return { ...kernel, axes: [...kernel.axes, attached], body: replaceIteration(kernel.body, iteration, by) }
+  const next = {
+    ...kernel,
+    axes: [...kernel.axes, attached],
+    body: replaceIteration(kernel.body, iteration, by),
+  }
+  return keepParents(kernel, iteration, next, by, step.span, (x) => (x === k ? entered : x === p ? e : x))
 }
 
 function join(s: If1, p: string, e: string): boolean {

@@ -8,6 +8,7 @@ import { variable } from '../../ir/expr.ts'
 import { rewriteBody1 } from '../../ir/rewrite1.ts'
 import type { Iter, Kernel1 } from '../../ir/stage1.ts'
 import { findIters, iterationsOf, refuse, replaceIteration } from './find.ts'
+import { keepParents, parentsIn } from './parents.ts'
 import type { CoordExample, FuseIters } from './steps.ts'
 
 export function applyFuse(kernel: Kernel1, step: FuseIters): Kernel1 {
@@ -33,6 +34,17 @@ export function applyFuse(kernel: Kernel1, step: FuseIters): Kernel1 {
           : 'to fuse independent loops, put the step after the first step on loops',
       })
   })
+  const parents = new Map(parentsIn(kernel, iteration).map((u) => [u.iter, u.parent]))
+  iters.forEach((x, k) => {
+    const parent = parents.get(x) ?? null
+    if (k > 0 && parent !== iters[k - 1])
+      refuse(kernel, step.span, {
+        code: 'not-a-chain',
+        message: `${x.name} stands under ${parent?.name}, not under ${iters[k - 1]!.name}, which runs over the same axis`,
+        expected: 'each iterator with the one that it stands under',
+        hint: `fuse ${parent?.name} with ${x.name}`,
+      })
+  })
   const name = step.into ?? iters.map((x) => x.name).join('')
   const taken = [
     ...kernel.axes.map((a) => a.name),
@@ -47,7 +59,9 @@ export function applyFuse(kernel: Kernel1, step: FuseIters): Kernel1 {
       expected: 'a new name',
       hint: `write fuse (${step.loops.join(', ')}) -> another`,
     })
-  const other = iteration.iters.find((x) => !iters.includes(x) && chain.some((a) => a.name === x.name))
+  const around = iterationsOf(kernel.body).filter((o) => iterationsOf(o.body).includes(iteration))
+  const seen = [...around, iteration, ...iterationsOf(iteration.body)].flatMap((o) => o.iters)
+  const other = seen.find((x) => !iters.includes(x) && chain.some((a) => a.name === x.name))
   if (other)
     refuse(kernel, step.span, {
       code: 'name-taken',
@@ -69,11 +83,12 @@ export function applyFuse(kernel: Kernel1, step: FuseIters): Kernel1 {
   const [renamed] = rewriteBody1([iteration], (e) => (e.kind === 'var' ? rename.get(e.name) : undefined))
   if (renamed?.kind !== 'iterate') return kernel
   const by = { ...renamed, iters: [...rest.slice(0, before), fused, ...rest.slice(before)] }
-  return {
+  const next: Kernel1 = {
     ...kernel,
     axes: [...kernel.axes, { kind: 'fused', name, members: chain.map((a) => a.name) }],
     body: replaceIteration(kernel.body, iteration, by),
   }
+  return keepParents(kernel, iteration, next, by, step.span, (x) => (iters.includes(x) ? fused : x))
 }
 
 export const example: CoordExample = {

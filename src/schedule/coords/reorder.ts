@@ -3,9 +3,9 @@
  * (SparseTIR's sparse_reorder), except those whose parent then comes later: they follow it. Spatial iterators write
  * different elements and reductions commute, so any order in which every axis comes after its parent is legal.
  */
-import { type Axis, parentOf } from '../../ir/axis.ts'
 import type { Iter, Kernel1 } from '../../ir/stage1.ts'
 import { findIters, refuse, replaceIteration } from './find.ts'
+import { keepParents, parentsIn } from './parents.ts'
 import type { CoordExample, ReorderIters } from './steps.ts'
 
 export function applyReorder(kernel: Kernel1, step: ReorderIters): Kernel1 {
@@ -17,16 +17,15 @@ export function applyReorder(kernel: Kernel1, step: ReorderIters): Kernel1 {
       expected: 'each iterator once',
     })
   const queue = [...iters]
-  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
-  const parent = (x: Iter): string | null => {
-    const axis = axes.get(x.axis)
-    return axis ? parentOf(axis) : null
-  }
+  const parents = new Map(parentsIn(kernel, iteration).map((u) => [u.iter, u.parent]))
+  const parent = (x: Iter): Iter | null => parents.get(x) ?? null
   const places = iteration.iters.map((x) => (iters.includes(x) ? queue.shift()! : x))
   const order: Iter[] = []
   const waiting: Iter[] = []
-  const follows = (x: Iter): boolean =>
-    places.every((y) => y === x || order.includes(y) || !opens(axes.get(y.axis), parent(x)))
+  const follows = (x: Iter): boolean => {
+    const p = parent(x)
+    return p === null || !places.includes(p) || order.includes(p)
+  }
   for (const x of places) {
     waiting.push(x)
     for (let k = waiting.findIndex(follows); k >= 0; k = waiting.findIndex(follows))
@@ -34,7 +33,7 @@ export function applyReorder(kernel: Kernel1, step: ReorderIters): Kernel1 {
   }
   const wrong = iters.find((x, k) => k > 0 && order.indexOf(x) < order.indexOf(iters[k - 1]!))
   if (wrong) {
-    const first = iters.find((x) => opens(axes.get(wrong.axis), parent(x)))
+    const first = iters.find((x) => parent(x) === wrong)
     const legal = order.filter((x) => iters.includes(x)).map((x) => x.name)
     refuse(kernel, step.span, {
       code: 'parent-first',
@@ -47,14 +46,10 @@ export function applyReorder(kernel: Kernel1, step: ReorderIters): Kernel1 {
         : 'name the iterators of the whole chain, parents first',
     })
   }
-  return { ...kernel, body: replaceIteration(kernel.body, iteration, { ...iteration, iters: order }) }
+  const by = { ...iteration, iters: order }
+  const next = { ...kernel, body: replaceIteration(kernel.body, iteration, by) }
+  return keepParents(kernel, iteration, next, by, step.span)
 }
-
-/** An iterator over a fused axis opens all its members. */
-const opens = (axis: Axis | undefined, name: string | null): boolean =>
-  axis !== undefined &&
-  name !== null &&
-  (axis.name === name || (axis.kind === 'fused' && axis.members.includes(name)))
 
 export const example: CoordExample = {
   before: `kernel k(m: size, n: size, d: size) {
