@@ -1,6 +1,20 @@
 /** What queries ask of values. */
 import { invariant } from '../ast/diagnostic.ts'
-import { add, binary, cast, div, type Expr, int, load, lt, mod, select, sub, variable } from '../ir/expr.ts'
+import {
+  add,
+  binary,
+  call,
+  cast,
+  div,
+  type Expr,
+  int,
+  load,
+  lt,
+  mod,
+  select,
+  sub,
+  variable,
+} from '../ir/expr.ts'
 import type { Query } from '../ir/format.ts'
 import { ENTRY, type Frame } from './frame.ts'
 import { atomic, flag, get, next, store } from './kernel.ts'
@@ -142,7 +156,7 @@ function magnitudeKeys(frame: Frame, values: Column): Expr[] {
   invariant(dtype === 'f64', `${dtype} was not made wider`)
   const low = word(add(at, at))
   const half = div(low, int(2))
-  const unsigned = select(lt(half, int(0)), add(add(half, int(2 ** 30)), int(2 ** 30)), half)
+  const unsigned = select(lt(half, int(0)), call('bit_xor', [half, int(LEAST)]), half)
   return [falling(word(next(add(at, at)))), sub(int(MOST), unsigned), sub(int(1), mod(low, int(2)))]
 }
 
