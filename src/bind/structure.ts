@@ -11,6 +11,7 @@ import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
 import { allAxesOf, isStructured, leafChains, storedAxis } from './axes.ts'
+import { checkApart } from './duplicates.ts'
 import { apartFrom, concat, lengthOf, type Piece } from './pieces.ts'
 
 export interface Structure {
@@ -154,6 +155,7 @@ export function buildStructure(
       const distinct =
         alone !== undefined && alone.order !== 'unknown' && alone.columns.size === buffer.axes.length
       const storage = build(buffer.axes, columns, from, distinct)
+      checkApart(axes, members, storage)
       if (buffer.axes.every((a) => !levels.has(a) || !isStructured(axes, a))) {
         storages.set(buffer.name, storage)
         remember(buffer.axes, members, first, from, storage)
@@ -164,7 +166,9 @@ export function buildStructure(
       const columns = chain.map((a) =>
         from.length > 0 && !dense ? concat(from.map((p) => p.columns.get(a)!)) : new Int32Array(0),
       )
-      adopt(build(chain, columns, from), chain)
+      const storage = build(chain, columns, from)
+      if (!dense) checkApart(axes, from, storage)
+      adopt(storage, chain)
     }
     times.set(chain[chain.length - 1]!, performance.now() - start)
   }

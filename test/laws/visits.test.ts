@@ -39,6 +39,7 @@ const PREFIXES = new Set([
 ])
 const CHILDREN = [
   'sparse_variable(P, N)',
+  'sparse_variable(P, N) nonunique',
   'dense_fixed(N)',
   'dense_fixed(P, N)',
   'sparse_fixed(P, N, 6)',
@@ -50,6 +51,8 @@ interface Visited {
   readonly text: string
   readonly order: number
   readonly prefix: number
+  /** Whether equal coordinates stay apart: an axis of a tensor over one tree says so. */
+  readonly apart: boolean
 }
 
 /** A kernel that counts visits over the first axes of a tree. */
@@ -64,7 +67,8 @@ function kernelOf(c: Choices): Visited {
       : k === 1 && root.endsWith('nonunique')
         ? `sparse_fixed(a0, ${size}, 1)`
         : c
-            .pick(CHILDREN)
+            // One axis that says which entries stay apart.
+            .pick(root.endsWith('nonunique') ? CHILDREN.filter((x) => !x.endsWith('nonunique')) : CHILDREN)
             .replace('P', `a${k - 1}`)
             .replace('N', size),
   )
@@ -89,9 +93,11 @@ function kernelOf(c: Choices): Visited {
         ]
       : [`iterate values [${first}] as ${all('R')} { C[] += 2 * A[${names}] + 1 }`]),
   ]
+  const oneTree = kinds.every((kind, k) => k === 0 || kind.includes(`(a${k - 1}`))
   return {
     order,
     prefix,
+    apart: oneTree && kinds.some((kind) => kind.endsWith('nonunique')),
     text: `kernel k(${sizes.map((s) => `${s}: size`)}) {
   ${names.map((a, k) => `axis ${a} = ${kinds[k]}`).join('\n  ')}
   ${dense.map((q, k) => `axis ${q} = dense_fixed(${sizes[k]})`).join('\n  ')}
@@ -104,11 +110,19 @@ function kernelOf(c: Choices): Visited {
   }
 }
 
-function tensorOf(c: Choices, order: number): { shape: number[]; coords: number[][]; values: number[] } {
+/** `repeated`: some coordinates several times. */
+function tensorOf(
+  c: Choices,
+  order: number,
+  repeated: boolean,
+): { shape: number[]; coords: number[][]; values: number[] } {
   const shape = Array.from({ length: order }, () => 1 + c.below(6))
   const size = shape.reduce((a, b) => a * b, 1)
   const share = c.pick([30, 60, 10, 100])
-  const held = Array.from({ length: size }, (_, k) => k).filter(() => c.chance(share))
+  const times = repeated ? c.pick([0, 20, 60]) : 0
+  const held = Array.from({ length: size }, (_, k) => k).flatMap((k) =>
+    c.chance(share) ? (c.chance(times) ? [k, k] : [k]) : [],
+  )
   const strides = shape.map((_, d) => shape.slice(d + 1).reduce((a, b) => a * b, 1))
   return {
     shape,
@@ -129,8 +143,8 @@ test('every coordinate is visited as often as before, or the format is refused',
   fc.assert(
     fc.property(fc.noBias(choiceNumbers(260)), (choices) => {
       const c = new Choices(choices)
-      const { text, order, prefix } = kernelOf(c)
-      const { shape, coords, values } = tensorOf(c, order)
+      const { text, order, prefix, apart } = kernelOf(c)
+      const { shape, coords, values } = tensorOf(c, order, apart)
       const params = Object.fromEntries(shape.map((n, d) => [['m', 'n', 'p'][d]!, n]))
       const fits = (c.chance(25) ? pool.composed : pool.standard).filter(
         (f) => (f.kind === 'family' || f.over.length <= order) && !given(f),
@@ -166,7 +180,10 @@ test('every coordinate is visited as often as before, or the format is refused',
         agreeOnStages(
           compilation,
           bound,
-          reference(compilation.source, { params, buffers: { A: { coords, values } } }).buffers,
+          reference(compilation.source, {
+            params,
+            buffers: { A: { coords, values, duplicates: apart ? 'keep' : 'sum' } },
+          }).buffers,
         )
       } catch (e) {
         const data = JSON.stringify({ shape, coords })
