@@ -2,7 +2,7 @@
  * Running a plan on a device: allocations, uploads, fills and launches with concrete grids. What a device cannot
  * hold or launch is refused here, with the buffer's or kernel's name, before anything runs.
  */
-import { fail, invariant } from './ast/diagnostic.ts'
+import { invariant } from './ast/diagnostic.ts'
 import type { Bound } from './bind/index.ts'
 import { buffersOf, readTensor } from './bind/read.ts'
 import { commandsOf } from './commands.ts'
@@ -10,8 +10,10 @@ import type { Tensor, ValueArray } from './formats/tensor.ts'
 import { newValues } from './formats/values.ts'
 import { arrayClass } from './ir/arrays.ts'
 import type { Dtype } from './ir/dtype.ts'
+import type { Kernel1 } from './ir/stage1.ts'
 import { byteLength, elements, labelOf, type Place, placesOf } from './layout.ts'
 import { checkFacts, elementBytes } from './limits.ts'
+import { lostWrites } from './lost-writes.ts'
 import type { Program } from './program.ts'
 import { checkRanges } from './ranges.ts'
 import { KernelGraph } from './replay.ts'
@@ -22,6 +24,16 @@ import { deviceToHost, hostToDevice, isWord } from './runtime/widen.ts'
 export { checkFits } from './layout.ts'
 export { compileOn, lanesOf, type Program, targetOf } from './program.ts'
 
+export interface Origin {
+  /**
+   * Buffers whose arrays are on the device (by name; they may be longer): they are used where they are and stay the
+   * caller's; only where the program packs arrays, they are copied.
+   */
+  readonly resident?: ReadonlyMap<string, DeviceBuffer>
+  /** The kernel as written, where errors are to say of which coordinates they are. */
+  readonly source?: Kernel1
+}
+
 /** Data on a device, ready to run. */
 export class Executable {
   readonly program: Program
@@ -30,6 +42,7 @@ export class Executable {
   readonly #places: ReadonlyMap<string, Place>
   readonly #commands: readonly Command[]
   readonly #resident: ReadonlyMap<string, DeviceBuffer>
+  readonly #source: Kernel1 | undefined
   /** Bytes on the device. */
   readonly bytes: number
 
@@ -37,9 +50,10 @@ export class Executable {
     program: Program,
     bound: Bound,
     memory: ReadonlyMap<string, DeviceBuffer>,
-    resident: ReadonlyMap<string, DeviceBuffer>,
+    { resident = new Map(), source }: Origin,
   ) {
     this.program = program
+    this.#source = source
     this.#bound = bound
     this.#memory = memory
     this.#resident = resident
@@ -53,15 +67,11 @@ export class Executable {
   }
 
   /**
-   * Allocates and uploads. Buffers whose arrays are `resident` on the device (by name; they may be longer) are used
-   * where they are and stay the caller's; only where the program packs arrays, they are copied.
+   * Allocates and uploads.
    * @throws SptError `device/out-of-memory`, `device/buffer-too-large`, `plan/…`
    */
-  static async create(
-    program: Program,
-    bound: Bound,
-    resident: ReadonlyMap<string, DeviceBuffer> = new Map(),
-  ): Promise<Executable> {
+  static async create(program: Program, bound: Bound, origin: Origin = {}): Promise<Executable> {
+    const { resident = new Map() } = origin
     checkFacts(program.plan, bound.params)
     checkRanges(program.plan, bound.params)
     const memory = new Map<string, DeviceBuffer>()
@@ -72,7 +82,7 @@ export class Executable {
           resident.get(b.name) ??
             program.device.alloc(byteLength(program.device, b, bound), labelOf(program, b)),
         )
-      const executable = new Executable(program, bound, memory, resident)
+      const executable = new Executable(program, bound, memory, origin)
       await executable.#pack()
       await executable.reset()
       return executable
@@ -167,13 +177,10 @@ export class Executable {
     if (!plan.lostWrites) return
     const status = await this.values(plan.lostWrites.buffer)
     const lost = plan.lostWrites.targets.filter((_, k) => status[k] !== 0)
-    if (lost.length > 0)
-      fail({
-        code: 'run/lost-writes',
-        message: `${plan.name} writes elements of ${lost.join(' and ')} that do not exist`,
-        expected: 'writes to coordinates that the buffer holds',
-        hint: `bind ${lost.join(' and ')} with a structure that holds all that is written, or guard the write with if`,
-      })
+    if (lost.length === 0) return
+    // Values that are only on the device are not known here.
+    const source = this.#resident.size === 0 ? this.#source : undefined
+    throw lostWrites(plan.name, lost, source && { source, bound: this.#bound, bytes: this.bytes })
   }
 
   /** An output in the caller's coordinates. */

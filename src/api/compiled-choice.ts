@@ -131,7 +131,8 @@ export class CompiledChoice extends CompiledKernel {
   }
 
   async #prepared(compiled: CompiledSchedule, bound: Bound, choice: Chosen): Promise<PreparedKernel> {
-    return new PreparedKernel(compiled, await Executable.create(compiled.program, bound), choice)
+    const { source } = compiled.compilation
+    return new PreparedKernel(compiled, await Executable.create(compiled.program, bound, { source }), choice)
   }
 
   #undecided(): never {

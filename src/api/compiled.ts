@@ -92,7 +92,10 @@ export class CompiledSchedule extends CompiledKernel {
 
   async prepare(inputs: RunInputs | Bound): Promise<PreparedKernel> {
     const bound = isBound(inputs) ? inputs : this.bind(inputs)
-    return new PreparedKernel(this, await Executable.create(this.program, bound))
+    return new PreparedKernel(
+      this,
+      await Executable.create(this.program, bound, { source: this.compilation.source }),
+    )
   }
 
   release(): void {

@@ -114,7 +114,7 @@ export async function prepareResident(
     bound,
     placed.map((p) => p.part),
   )
-  return new PreparedKernel(compiled, await Executable.create(compiled.program, whole, buffers))
+  return new PreparedKernel(compiled, await Executable.create(compiled.program, whole, { resident: buffers }))
 }
 
 function checkFormat(compiled: CompiledKernel, name: string, tensor: ResidentParts, to: Instance): void {

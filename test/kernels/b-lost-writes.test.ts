@@ -118,7 +118,9 @@ describe('lost writes', () => {
   test('an assignment to a coordinate that the target lacks', async () => {
     const lacks = { A: pattern(at, [1, 2, 3]), k: pattern([at[0], at[2], [1, 1]]) }
     for (const o of await everywhere('store', lacks))
-      expect(o).toEqual(['run/lost-writes: store writes elements of B that do not exist'])
+      expect(o).toEqual([
+        'run/lost-writes: store writes elements of B that do not exist: B[0, 4] is written, but it is not stored',
+      ])
     const holds = { A: pattern(at, [1, 2, 3]), k: pattern([...at, [1, 1]]) }
     for (const o of await everywhere('store', holds)) expect(o).toEqual([[1, 2, 0, 3]])
   })
@@ -127,7 +129,9 @@ describe('lost writes', () => {
     const X = dense([2], Float32Array.of(1, 2))
     const lacks = { A: pattern(at, [1, 2, 3]), X, k: pattern([at[0], at[2]]) }
     for (const o of await everywhere('combine', lacks))
-      expect(o).toEqual(['run/lost-writes: combine writes elements of B that do not exist'])
+      expect(o).toEqual([
+        'run/lost-writes: combine writes elements of B that do not exist: B[0, 4] is written, but it is not stored',
+      ])
     const holds = { A: pattern(at, [1, 2, 3]), X, k: pattern(at) }
     for (const o of await everywhere('combine', holds)) expect(o).toEqual([[3, 6, 9]])
   })
@@ -136,13 +140,59 @@ describe('lost writes', () => {
     const X = dense([2], Float32Array.of(1, 2))
     const lacks = { A: pattern(at, [1, 0, 3]), X, k: pattern([at[0], at[2]]) }
     for (const o of await everywhere('combine', lacks)) expect(o).toEqual([[3, 9]])
+    const compiled = await program.kernel('combine').compile(present[0]!)
+    const prepared = await compiled.prepare({ tensors: lacks })
+    expect(await prepared.verify()).toMatchObject({ ok: true })
+    // What is named is what is lost: not the identity that came before it.
+    const other = await compiled.prepare({
+      tensors: {
+        ...lacks,
+        A: pattern(
+          [
+            [0, 1],
+            [0, 4],
+            [1, 2],
+          ],
+          [1, 0, 3],
+        ),
+      },
+    })
+    await expect(other.run()).rejects.toThrow('B[1, 2] is written')
+    for (const p of [prepared, other]) p.free()
+    compiled.release()
+  })
+
+  test('where the reference would take long, the error says that it has not looked', async () => {
+    const compiled = await program.kernel('scatter').compile(present[0]!)
+    const late = async (n: number, d: number): Promise<string | undefined> => {
+      const to = new Int32Array(n)
+      to[n - 1] = 3
+      const prepared = await compiled.prepare({
+        tensors: { to, X: new Float32Array(n * d).fill(1) },
+        params: { m: 3, d },
+      })
+      const error = await prepared.run().catch((e: unknown) => e)
+      prepared.free()
+      expect(error).toBeInstanceOf(SptError)
+      const { code, message, hint } = (error as SptError).diagnostics[0]!
+      expect([code, message]).toEqual(['run/lost-writes', 'scatter writes elements of Y that do not exist'])
+      return hint
+    }
+    expect(await late(4, 2 ** 20)).toMatch(
+      'no coordinate is named: the first 2097152 iterations lose nothing',
+    )
+    expect(await late(4, 2 ** 22 + 1)).toMatch(
+      'no coordinate is named: it is looked for in tensors of up to 64 MiB',
+    )
+    compiled.release()
   })
 
   test('of a tuple, where any of its values is not the identity', async () => {
     const to = Int32Array.of(0, 5, 1)
     const both = (x: number, y: number) =>
       everywhere('both', { to, X: Float32Array.of(1, x, 2), Y: Float32Array.of(3, y, 4) }, { m: 2 })
-    const lost = ['run/lost-writes: both writes elements of S that do not exist']
+    const lost =
+      'run/lost-writes: both writes elements of S that do not exist: S[5] is written, but it is not stored'
     const found = (o: unknown): unknown =>
       Array.isArray(o) ? String(o[0]).replace(/of [SM] that/, 'of S that') : o
     for (const [x, y] of [
@@ -150,7 +200,7 @@ describe('lost writes', () => {
       [4, -Infinity],
       [4, 4],
     ] as const)
-      for (const o of await both(x, y)) expect([x, y, found(o)]).toEqual([x, y, lost[0]])
+      for (const o of await both(x, y)) expect([x, y, found(o)]).toEqual([x, y, lost])
     for (const o of await both(0, -Infinity))
       expect(o).toEqual([
         [1, 2],
@@ -168,7 +218,9 @@ describe('lost writes', () => {
           const compiled = await (schedule === null ? kernel : kernel.schedule(schedule)).compile(d)
           const to = Int32Array.of(0, 1, 2, outside, 1, 0)
           const prepared = await compiled.prepare({ tensors: { to, X }, params: { m: 3, d: 2 } })
-          await expect(prepared.run(), what).rejects.toThrow('scatter writes elements of Y that do not exist')
+          await expect(prepared.run(), what).rejects.toThrow(
+            `scatter writes elements of Y that do not exist: Y[${outside}] is written`,
+          )
           expect([...(await prepared.read('Y')).values!], what).toEqual([26, 26, 11])
           prepared.free()
           compiled.release()

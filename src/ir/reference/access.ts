@@ -169,8 +169,11 @@ function undecidedIndex(e: Load, scope: Scope, ctx: Context): (() => boolean) | 
 export interface Target {
   readonly data: Float64Array
   readonly bounds: Bounds
-  /** Throws where the element does not exist; -1 where it is not known which one is written. */
-  readonly address: Thunk
+  /**
+   * Throws where the element does not exist, unless `changesNothing` (a reducer's identity); -1 there and where it is
+   * not known which one is written.
+   */
+  readonly address: (changesNothing: boolean) => number
 }
 
 export function compileTarget(e: Load, scope: Scope, ctx: Context): Target {
@@ -183,13 +186,13 @@ export function compileTarget(e: Load, scope: Scope, ctx: Context): Target {
   return {
     data: t.data,
     bounds,
-    address: () => {
+    address: (changesNothing) => {
       if (unsure?.()) {
         undecide(bounds)
         return -1
       }
       const a = address()
-      if (a >= 0 || ctx.doubt.v > 0) return a
+      if (a >= 0 || changesNothing || ctx.doubt.v > 0) return a
       return fail({
         code: 'reference/absent-target',
         message: `${e.buffer}[${coords.map((c) => c()).join(', ')}] is written, but it is not stored`,

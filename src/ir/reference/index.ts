@@ -34,7 +34,8 @@ export function reference(kernel: Kernel1, inputs: RefInputs, options: RefOption
   const bound = bind(kernel, inputs)
   initialise(kernel, bound)
   const { restriction, sampled } = restrict(kernel, bound, options)
-  compileBody(kernel.body, bound.scope, bound.ctx, restriction)()
+  const ctx = options.visits === undefined ? bound.ctx : { ...bound.ctx, visits: { v: options.visits } }
+  compileBody(kernel.body, bound.scope, ctx, restriction)()
   const outputs = kernel.buffers.filter((b) => b.role === 'out' || b.role === 'inout')
   return {
     buffers: Object.fromEntries(outputs.map((b) => [b.name, read(kernel, b, bound)])),

@@ -37,6 +37,8 @@ export interface RefOptions {
    * provably sound; everything otherwise (`RefOutputs.sampled` says which).
    */
   readonly sample?: { readonly fraction?: number; readonly count?: number; readonly seed: number }
+  /** Ends with the error `reference/too-long` where loops would visit more coordinates than that, all counted. */
+  readonly visits?: number
 }
 
 /** All dense; row-major. */

@@ -38,6 +38,8 @@ export interface Context {
   readonly tensors: ReadonlyMap<string, Tensor>
   /** How many conditions around are undecided: what would be written now is, too. */
   readonly doubt: Cell
+  /** How many coordinates may still be visited; without it, all. */
+  readonly visits?: Cell
 }
 
 export function cellOf(scope: Scope, name: string): Cell {

@@ -1,5 +1,5 @@
 /** Statements of Stage I as closures. */
-import { invariant, unreachable } from '../../ast/diagnostic.ts'
+import { fail, invariant, unreachable } from '../../ast/diagnostic.ts'
 import { isStored, parentOf } from '../axis.ts'
 import type { Expr } from '../expr.ts'
 import { freeVars } from '../expr-tree.ts'
@@ -103,7 +103,7 @@ function compileStmt(
           return x
         })
         targets.forEach((t, k) => {
-          const a = t.address()
+          const a = t.address(false)
           if (a < 0) return
           if (ctx.doubt.v > 0) {
             t.bounds.error[a] = Number.POSITIVE_INFINITY
@@ -140,8 +140,18 @@ function compileIteration(s: Iteration, outer: Scope, ctx: Context, only: Restri
   const guards = (k: number): Thunk[] =>
     s.where.filter((c) => at(c) === k).map((c) => compileBounded(c, scope, ctx))
   let run = compileBody(s.body, scope, ctx, null)
-  for (let k = loops.length - 1; k >= 0; k--) run = loops[k]!.loop(isTrue(guards(k), run, ctx))
+  for (let k = loops.length - 1; k >= 0; k--) run = loops[k]!.loop(counted(isTrue(guards(k), run, ctx), ctx))
   return isTrue(guards(-1), run, ctx)
+}
+
+/** With an end where the visits that are allowed have been made. */
+function counted(run: Run, { visits }: Context): Run {
+  if (!visits) return run
+  return () => {
+    if (visits.v-- <= 0)
+      fail({ code: 'reference/too-long', message: 'the reference has visited as many coordinates as it may' })
+    run()
+  }
 }
 
 function openIter(

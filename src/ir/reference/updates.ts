@@ -6,13 +6,14 @@ import type { Reduce1 } from '../stage1.ts'
 import { compileTarget, type Target } from './access.ts'
 import { compileBounded } from './bounded.ts'
 import { type Bounds, errorAt, last, rounding, settled, through } from './error.ts'
-import type { Thunk } from './expressions.ts'
+import { compileExpr, type Thunk } from './expressions.ts'
 import { arithmetic, wrap } from './numeric.ts'
 import type { Cell, Context, Scope } from './scope.ts'
 
 type Run = () => void
 
 const UNDECIDED = Number.POSITIVE_INFINITY
+const NOTHING: Scope = { cells: new Map(), open: [] }
 
 /** A value as an element of the type. */
 export const stored = (t: Dtype): ((x: number) => number) => (isFloat(t) ? rounding(t) : wrap(t))
@@ -34,13 +35,15 @@ export function compileReduce(s: Reduce1, scope: Scope, ctx: Context): Run {
   const [value] = values
   const [target] = targets
   const { doubt } = ctx
-  if (!isBuiltinReducer(s.reducer.name)) return compileMonoid(s.reducer, targets, values, types, ctx)
+  const identity = s.reducer.identity.map((e) => compileExpr(e, NOTHING, ctx)())
+  if (!isBuiltinReducer(s.reducer.name))
+    return compileMonoid(s.reducer, identity, targets, values, types, ctx)
   invariant(value && target, 'an operator reduces into one element')
   const update = updateOf(s.reducer.name, types[0]!, accumulate, target)
   return () => {
     const v = value()
     const error = last.error
-    const a = target.address()
+    const a = target.address(v === identity[0])
     if (a < 0) return
     if (doubt.v > 0) target.bounds.error[a] = UNDECIDED
     else update(a, v, error)
@@ -89,6 +92,7 @@ function updateOf(reducer: string, t: Dtype, accumulate: Dtype, { data, bounds }
 
 function compileMonoid(
   m: Monoid,
+  identity: readonly number[],
   targets: readonly Target[],
   values: readonly Thunk[],
   types: readonly Dtype[],
@@ -112,7 +116,8 @@ function compileMonoid(
       right[k]!.v = v()
       right[k]!.error = last.error
     })
-    const at = targets.map((t) => t.address())
+    const changesNothing = right.every((r, k) => r.v === identity[k])
+    const at = targets.map((t) => t.address(changesNothing))
     if (at.some((a) => a < 0)) return
     if (ctx.doubt.v > 0) {
       targets.forEach((t, k) => {
