@@ -77,12 +77,15 @@ class Hoister {
   readonly #movable = new WeakMap<Expr, boolean>()
   readonly #loadVars = new WeakMap<Expr, ReadonlySet<string>>()
   readonly #costs = new WeakMap<Expr, number>()
+  /** What the value of a name depends on: a condition that has a name protects the same accesses. */
+  readonly #behind = new Map<string, ReadonlySet<string>>()
 
   constructor(body: Body, names: Names, buffers: readonly Buffer[]) {
     this.#lengths = new Map(buffers.map((b) => [b.name, b.shape.flatMap((e) => [...freeVars(e)])]))
     const mutable = new Set(writesOf(body))
     walkStmts(body, (s) => {
       if (s.kind === 'alloc') mutable.add(s.buffer.name)
+      if (s.kind === 'let') this.#behind.set(s.name, this.#dependsOn(s.value))
     })
     this.#mutable = mutable
     this.#names = names
@@ -120,7 +123,7 @@ class Hoister {
       if (s.kind === 'let') here = this.#open(here, 'body', [s.name])
       else if (s.kind === 'for') this.#analyse(s.body, this.#open(here, 'body', [s.var]))
       else if (s.kind === 'if') {
-        const vars = freeVars(s.cond)
+        const vars = this.#dependsOn(s.cond)
         this.#analyse(s.then, this.#open(here, 'if', [], vars))
         this.#analyse(s.else, this.#open(here, 'if', [], vars))
       }
@@ -144,7 +147,7 @@ class Hoister {
 
   /** Operands with the scope they are evaluated in: what may be skipped is lazy. */
   #eachChild(e: Expr, scope: Scope, visit: (c: Expr, scope: Scope) => void): void {
-    const lazy = (cond: Expr): Scope => new Scope(scope, 'lazy', [], freeVars(cond))
+    const lazy = (cond: Expr): Scope => new Scope(scope, 'lazy', [], this.#dependsOn(cond))
     if (e.kind === 'select') {
       const branch = lazy(e.cond)
       visit(e.cond, scope)
@@ -192,11 +195,18 @@ class Hoister {
     if (known === undefined) {
       known =
         e.kind === 'load' || e.kind === 'search'
-          ? new Set([...freeVars(e), ...(this.#lengths.get(e.buffer) ?? [])])
+          ? new Set([...this.#dependsOn(e), ...(this.#lengths.get(e.buffer) ?? [])])
           : new Set(children(e).flatMap((c) => [...this.#varsOfLoads(c)]))
       this.#loadVars.set(e, known)
     }
     return known
+  }
+
+  /** The variables of an expression, and those behind the names in it. */
+  #dependsOn(e: Expr): ReadonlySet<string> {
+    const vars = freeVars(e)
+    if (![...vars].some((v) => this.#behind.has(v))) return vars
+    return new Set([...vars].flatMap((v) => [v, ...(this.#behind.get(v) ?? [])]))
   }
 
   #cost(e: Expr): number {

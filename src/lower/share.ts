@@ -26,6 +26,11 @@ import type { Names } from './names.ts'
 
 /** Nodes up to which a statement's expressions are written out without a look at what they share. */
 const WRITTEN_OUT = 2048
+/**
+ * The same for what may not be evaluated at all. Reading it within its array hides how positions hang together, which
+ * bounds of indices are found by, so it takes more to be worth it.
+ */
+const WRITTEN_OUT_IN_BRANCHES = 16_384
 /** Nodes from which on a shared expression gets a name. */
 const WORTH_A_NAME = 8
 
@@ -41,14 +46,17 @@ export function shareExpressions(body: Body, buffers: readonly Buffer[], names: 
       // The nest of an instruction is matched as it stands; a condition of a search is computed in every round.
       if (s.kind === 'while' || (s.kind === 'for' && s.mode.kind === 'instr')) return [s]
       const inner = withBodies(s, bodiesOf(s).map(go))
-      return isLarge(exprsOf(s)) ? new Sharing(inner, shapes, names).run() : [inner]
+      if (!isLarge(exprsOf(s), WRITTEN_OUT)) return [inner]
+      const named = new Sharing(inner, shapes, names, false).run()
+      if (!named.some((x) => isLarge(exprsOf(x), WRITTEN_OUT_IN_BRANCHES))) return named
+      return new Sharing(inner, shapes, names, true).run()
     })
   return go(body)
 }
 
-function isLarge(exprs: readonly Expr[]): boolean {
+function isLarge(exprs: readonly Expr[], most: number): boolean {
   const written = exprs.reduce((n, e) => n + treeSize(e), 0)
-  if (written <= WRITTEN_OUT) return false
+  if (written <= most) return false
   const nodes = new Set<Expr>()
   for (const e of exprs) walkExpr(e, () => {}, nodes)
   return written > 2 * nodes.size
@@ -63,8 +71,12 @@ class Sharing {
   readonly #certain = new Set<Expr>()
   readonly #lets: Stmt[] = []
 
-  constructor(statement: Stmt, shapes: Shapes, names: Names) {
+  readonly #branches: boolean
+
+  /** `branches`: what may not be evaluated gets names, too. */
+  constructor(statement: Stmt, shapes: Shapes, names: Names, branches: boolean) {
     this.#statement = statement
+    this.#branches = branches
     this.#shapes = shapes
     this.#names = names
     const roots = exprsOf(statement)
@@ -86,6 +98,7 @@ class Sharing {
     const named = perExpr<Expr>((e, of) => {
       const certain = this.#certain.has(e)
       const own = withChildren(e, children(e).map(of))
+      if (!certain && !this.#branches) return own
       const rebuilt = certain ? own : this.#inBounds(own)
       return this.#uses.get(e)! > 1 && treeSize(e) >= WORTH_A_NAME ? this.#named(rebuilt) : rebuilt
     })

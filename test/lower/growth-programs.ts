@@ -70,6 +70,17 @@ kernel grow(n: size) {
   buffer y: i32[i] out
   iterate go [i] as S { y[i] = ${nest(n, 'i', (e) => `p[i, ${e}]`)} }
 }`,
+  'lookups in a tree of sparse axes': (n) => `
+kernel grow(n: size) {
+  axis i = dense_fixed(n)
+  axis j = sparse_variable(i, n)
+  axis k = sparse_variable(j, n)
+  buffer p: i32[i, j, k] in
+  buffer y: i32[i] out
+  iterate go [i] as S { y[i] = ${nest(n / 4, 'i', (e) => `p[i + 1, i, ${e}]`)} + ${nest(n / 4, 'i', (e) => `p[${e}, i + 1, i]`)} }
+}`,
+  'an index of an index beyond the array': (n) =>
+    kernel(`y[i] = x[${nest(n, 'i', (e, k) => `p[${e}${k % 3 === 0 ? ' + 3' : ' - 2'}]`)}]`),
   'a chain of selects': (n) =>
     kernel(`y[i] = ${nest(n, 'x[i]', (e, k) => `select(p[i] == ${k}, ${k}, ${e})`)}`),
   'terms of a condition': (n) =>

@@ -1,7 +1,7 @@
 /** Short programs that could become long ones: what is shared stays shared, what is written out has a budget. */
 import { expect, test } from 'vitest'
 import { dense, devices, type Kernel, load, SptError, type Tensor } from '../../src/node.ts'
-import { interpreted } from '../support/interpreted.ts'
+import { interpreted, interpretedPlan } from '../support/interpreted.ts'
 import { SHARED, WRITTEN_OUT } from './growth-programs.ts'
 
 const cpu = await devices.cpu()
@@ -35,8 +35,8 @@ for (const [name, program] of Object.entries(SHARED)) {
     const prepared = await (await k.compile(cpu)).prepare(inputs)
     expect((await prepared.verify()).problems).toEqual([])
     const got = await prepared.outputs()
-    const memory = interpreted(k, inputs)
-    for (const [buffer, t] of Object.entries(got)) expect([...t.values!]).toEqual(memory.get(buffer))
+    for (const memory of [interpreted(k, inputs), interpretedPlan(k, inputs)])
+      for (const [buffer, t] of Object.entries(got)) expect([...t.values!]).toEqual(memory.get(buffer))
   })
 
   test(`${name}: texts grow as the program does`, async () => {

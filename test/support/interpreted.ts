@@ -1,15 +1,34 @@
 /** Schedules that no device here runs, statement by statement. */
-import { bindInputs, type Inputs } from '../../src/bind/index.ts'
+import { type Bound, bindInputs, type Inputs } from '../../src/bind/index.ts'
 import { decoder } from '../../src/formats/values.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import { interpret } from '../../src/ir/interpret.ts'
+import { interpretPlan } from '../../src/ir/interpret3.ts'
+import type { Buffer } from '../../src/ir/loops.ts'
 import type { Kernel } from '../../src/node.ts'
 
 /** What is in memory after the loops, whose outputs begin as NaN. */
 export function interpreted({ compilation }: Kernel, inputs: Inputs): ReadonlyMap<string, readonly number[]> {
   const bound = bindInputs(compilation.kernel, inputs)
-  const memory = new Map(
-    compilation.loops.buffers.map((buffer) => {
+  const memory = memoryOf(compilation.loops.buffers, bound)
+  interpret(compilation.loops, memory, bound.params, 'backward')
+  return memory
+}
+
+/** The same of the plan, where an access outside of an array is an error. */
+export function interpretedPlan(
+  { compilation }: Kernel,
+  inputs: Inputs,
+): ReadonlyMap<string, readonly number[]> {
+  const bound = bindInputs(compilation.kernel, inputs)
+  const memory = memoryOf(compilation.plan.buffers, bound)
+  interpretPlan(compilation.plan, memory, bound.params)
+  return memory
+}
+
+const memoryOf = (buffers: readonly Buffer[], bound: Bound): Map<string, number[]> =>
+  new Map(
+    buffers.map((buffer) => {
       const values = bound.arrays.get(buffer.name)
       const read = decoder(buffer.dtype)
       const count = buffer.shape.reduce((k, e) => k * evaluate(e, bound.params), 1)
@@ -19,6 +38,3 @@ export function interpreted({ compilation }: Kernel, inputs: Inputs): ReadonlyMa
       ]
     }),
   )
-  interpret(compilation.loops, memory, bound.params, 'backward')
-  return memory
-}
