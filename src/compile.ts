@@ -70,7 +70,7 @@ export class Compilation {
 
   /** Stage III for a target. */
   planFor(options: LowerOptions): Plan {
-    const key = `${options.lanes ?? 1} ${options.together ?? false}`
+    const key = `${options.lanes ?? 1} ${options.together ?? false} ${options.promote ?? false}`
     let plan = this.#plans.get(key)
     if (!plan) {
       plan = lowerToMemory(this.loops, undefined, options)

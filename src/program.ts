@@ -10,7 +10,7 @@ import { type Sources, withPlaces } from './places.ts'
 import type { CompiledModule, Device } from './runtime/device.ts'
 import { isWord } from './runtime/widen.ts'
 
-export const targetOf = (device: Device): ModuleText['target'] =>
+export const targetOf = (device: Pick<Device, 'kind'>): ModuleText['target'] =>
   device.kind === 'cpu' ? 'js' : device.kind === 'webgpu' ? 'wgsl' : 'cuda'
 
 /** What plans for the device may use. */

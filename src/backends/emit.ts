@@ -68,8 +68,11 @@ export const argsOf = (use: LaunchUse): ArgSpec[] => [
 ]
 
 /** What every device of a target has that plans for it may use. */
-export const LANES: Readonly<Record<ModuleText['target'], { readonly lanes?: number }>> = {
-  js: {},
+export const LANES: Readonly<
+  Record<ModuleText['target'], { readonly lanes?: number; readonly promote?: boolean }>
+> = {
+  // Its variables are doubles, and no engine keeps an element of a typed array in one.
+  js: { promote: true },
   wgsl: {},
   cuda: { lanes: WARP },
 }

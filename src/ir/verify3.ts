@@ -28,6 +28,7 @@ const PASSES = [
   'divisions',
   'casts',
   'hoist',
+  'promote',
   'searches',
   'sink',
 ]

@@ -25,6 +25,7 @@ import { pipelineLoops } from './pipeline-loops.ts'
 import { placeInit } from './place-init.ts'
 import { plainUpdates } from './plain-updates.ts'
 import { lowerToPositions } from './positions/index.ts'
+import { promote } from './promote.ts'
 import { lowerReductions } from './reductions.ts'
 import { scalars } from './scalars.ts'
 import { lowerSearches } from './searches.ts'
@@ -44,6 +45,8 @@ export interface LowerOptions {
   readonly lanes?: number | undefined
   /** They can only where all threads of the block do. */
   readonly together?: boolean | undefined
+  /** Elements that a loop combines into are kept in registers, which are no less precise than memory. */
+  readonly promote?: boolean | undefined
 }
 
 /** Stage II → Stage II. */
@@ -69,6 +72,7 @@ export const LOOP_PASSES: readonly {
 
 interface Context {
   readonly kernel: Kernel2
+  readonly options: LowerOptions
   readonly names: Names
 }
 
@@ -89,6 +93,10 @@ export const LAUNCH_PASSES: readonly {
   { name: 'divisions', run: (b, c) => lowerDivisions(b, c.kernel.params, c.kernel.buffers, c.kernel.facts) },
   { name: 'casts', run: (b, c) => explicitCasts(b, c.kernel.buffers) },
   { name: 'hoist', run: (b, c) => hoist(b, c.names, c.kernel.buffers) },
+  {
+    name: 'promote',
+    run: (b, c) => (c.options.promote ? promote(b, c.kernel.buffers.map(flatBuffer), c.names) : b),
+  },
   { name: 'searches', run: (b, c) => lowerSearches(b, c.names) },
   { name: 'sink', run: (b) => sinkNames(b) },
 ]
@@ -107,7 +115,7 @@ export function lowerToMemory(kernel: Kernel2, observe?: Observer, options: Lowe
     observe?.(pass.name, loops)
   }
   const names = namesOf(loops)
-  const context: Context = { kernel: loops, names }
+  const context: Context = { kernel: loops, options, names }
   let plan: Plan = {
     stage: 3,
     name: kernel.name,

@@ -4,7 +4,7 @@
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { emit } from '../../src/backends/emit.ts'
+import { emit, LANES } from '../../src/backends/emit.ts'
 import type { ModuleText } from '../../src/backends/module.ts'
 import type { Plan } from '../../src/ir/loops.ts'
 import { packBuffers } from '../../src/lower/pack.ts'
@@ -91,20 +91,25 @@ const SEARCH = `kernel search(m: size, n: size) {
   iterate body [i, c] as SS { C[i, c] = A[i, c] + B[i, c] }
 }`
 
-const kernel = async (text: string, change: (k: Kernel) => Kernel = (k) => k): Promise<Plan> =>
-  change((await load(text)).kernel()).compilation.plan
+/** A kernel's plan for a target. */
+type Case = (target: ModuleText['target']) => Promise<Plan>
 
-const CASES: Readonly<Record<string, () => Promise<Plan>>> = {
-  rows: () => kernel(ROWS),
-  'rows-gpu': () => kernel(ROWS, (k) => k.schedule('gpu')),
-  'rows-blocked': () => kernel(ROWS, (k) => k.schedule('blocked')),
-  tile: () =>
-    kernel(MATMUL(64), (k) => k.bind({ i: 'block.x', o: 'thread.x' }).cache_read('x', 'i', 'shared')),
-  'tile-dynamic': () =>
-    kernel(MATMUL(16384), (k) => k.bind({ i: 'block.x', o: 'thread.x' }).cache_read('x', 'i', 'shared')),
-  scatter: () => kernel(SCATTER, (k) => k.atomic('top').atomic('count').bind({ i: 'block.x' })),
-  narrow: () => kernel(NARROW, (k) => k.parallel()),
-  packed: async () => packBuffers(await kernel(SEARCH, (k) => k.parallel()), 3).plan,
+const kernel =
+  (text: string, change: (k: Kernel) => Kernel = (k) => k): Case =>
+  async (target) =>
+    change((await load(text)).kernel()).compilation.planFor(target === 'js' ? LANES.js : {})
+
+const CASES: Readonly<Record<string, Case>> = {
+  rows: kernel(ROWS),
+  'rows-gpu': kernel(ROWS, (k) => k.schedule('gpu')),
+  'rows-blocked': kernel(ROWS, (k) => k.schedule('blocked')),
+  tile: kernel(MATMUL(64), (k) => k.bind({ i: 'block.x', o: 'thread.x' }).cache_read('x', 'i', 'shared')),
+  'tile-dynamic': kernel(MATMUL(16384), (k) =>
+    k.bind({ i: 'block.x', o: 'thread.x' }).cache_read('x', 'i', 'shared'),
+  ),
+  scatter: kernel(SCATTER, (k) => k.atomic('top').atomic('count').bind({ i: 'block.x' })),
+  narrow: kernel(NARROW, (k) => k.parallel()),
+  packed: async (target) => packBuffers(await kernel(SEARCH, (k) => k.parallel())(target), 3).plan,
 }
 
 const TARGETS = { js: 'js', wgsl: 'wgsl', cuda: 'cu' } as const satisfies Record<ModuleText['target'], string>
@@ -118,7 +123,7 @@ const textOf = (plan: Plan, target: ModuleText['target']): string =>
 for (const [name, make] of Object.entries(CASES))
   for (const target of Object.keys(TARGETS) as ModuleText['target'][])
     test(`${name} for ${target}`, async () => {
-      const text = textOf(await make(), target)
+      const text = textOf(await make(target), target)
       const file = new URL(`${name}.${TARGETS[target]}`, folder)
       if (update) {
         mkdirSync(folder, { recursive: true })
@@ -134,9 +139,9 @@ test('no text is left over', () => {
 })
 
 test('shared memory beyond 48 KB is asked for at launch', async () => {
-  const [module] = emit(await CASES['tile-dynamic']!(), 'cuda')
+  const [module] = emit(await CASES['tile-dynamic']!('cuda'), 'cuda')
   expect(module!.entries.map((e) => e.sharedBytes)).toEqual([4 * 16384])
-  expect(emit(await CASES.tile!(), 'cuda')[0]!.entries[0]!.sharedBytes).toBe(0)
+  expect(emit(await CASES.tile!('cuda'), 'cuda')[0]!.entries[0]!.sharedBytes).toBe(0)
 })
 
 test('every js and wgsl text compiles', async () => {
@@ -145,7 +150,7 @@ test('every js and wgsl text compiles', async () => {
     for (const target of ['js', 'wgsl'] as const) {
       // More shared memory than the software GPU has.
       if (name === 'tile-dynamic' && target === 'wgsl') continue
-      for (const m of emit(await make(), target)) (await all[target].compile(m)).release()
+      for (const m of emit(await make(target), target)) (await all[target].compile(m)).release()
     }
   await all.wgsl.dispose()
 })
@@ -153,7 +158,7 @@ test('every js and wgsl text compiles', async () => {
 test.skipIf(noNvcc)('every cuda text compiles', async () => {
   const texts = await Promise.all(
     Object.entries(CASES).map(async ([, make], k) => {
-      const plan = await make()
+      const plan = await make('cuda')
       return `namespace n${k} {\n${textOf(plan, 'cuda').replaceAll(`${plan.name}_`, `${plan.name}${k}_`)}\n}`
     }),
   )

@@ -1,5 +1,6 @@
 /** One program, one schedule, one set of data: every stage and device against the reference. */
 import { SptError } from '../../src/ast/diagnostic.ts'
+import { LANES } from '../../src/backends/emit.ts'
 import { type Bound, bindInputs } from '../../src/bind/index.ts'
 import { buffersOf, readTensor } from '../../src/bind/read.ts'
 import type { Compilation } from '../../src/compile.ts'
@@ -11,6 +12,7 @@ import { evaluate } from '../../src/ir/evaluate.ts'
 import { interpret } from '../../src/ir/interpret.ts'
 import { interpretPlan } from '../../src/ir/interpret3.ts'
 import type { Buffer, Plan, Stmt } from '../../src/ir/loops.ts'
+import { print3 } from '../../src/ir/print3.ts'
 import { type RefResult, reference } from '../../src/ir/reference/index.ts'
 import { loopsOf, walkStmts } from '../../src/ir/tree.ts'
 import { verify1 } from '../../src/ir/verify1.ts'
@@ -38,20 +40,26 @@ export function agreeOnStages(c: Compilation, bound: Bound, expected: Expected):
     interpret(c.loops, memory, bound.params, order)
     compare(`stage 2 ${order}`, bound, memory, expected)
   }
-  for (const options of bindsThreads(c.loops.body) ? TARGETS : TARGETS.slice(0, 1)) {
+  for (const options of bindsThreads(c.loops.body) ? TARGETS : TARGETS.slice(0, 2)) {
     const plan = c.observe((pass, result) => {
       if (result.stage === 2) verify2(result)
       else verify3(result, pass)
     }, options)
     if (options.lanes && !meetsInRows(plan)) continue
+    if (options.promote && print3(plan) === print3(c.plan)) continue
     const memory = memoryOf(plan.buffers, bound)
     interpretPlan(plan, memory, bound.params)
-    compare(`stage 3, ${options.lanes ?? 1} lanes`, bound, memory, expected)
+    compare(
+      `stage 3, ${options.lanes ?? 1} lanes${options.promote ? ', promoted' : ''}`,
+      bound,
+      memory,
+      expected,
+    )
   }
 }
 
-/** No lanes, as few as devices have, and a warp. */
-const TARGETS: readonly LowerOptions[] = [{}, { lanes: 4, together: true }, { lanes: 32 }]
+/** No lanes, sums in registers, as few lanes as devices have, and a warp. */
+const TARGETS: readonly LowerOptions[] = [{}, LANES.js, { lanes: 4, together: true }, { lanes: 32 }]
 
 /** Lanes make a difference to nothing else. */
 const bindsThreads = (body: readonly Stmt[]): boolean =>

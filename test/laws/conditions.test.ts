@@ -42,7 +42,7 @@ const FOUND = [
     'true == (V[i] > 0)',
     'select(V[i] > 0, i > 1, i > 2)',
   ],
-  ...['not (V[i] > 0)', 'n > 90', 'V[0] > 90', 'a > 0.0'],
+  ...['not (V[i] > 0)', 'n > 90', 'V[0] > 90', 'a > 0.0', 'false', '2 < 1', 'f32(i) == f32(i)'],
 ].map((c) => `iterate s [i] as S where (${c}) { Y[i] = V[i] }`)
 const BESIDES = [
   // Conditions on nothing that is combined leave out all of the combining, or the reductions of a row.
@@ -50,6 +50,8 @@ const BESIDES = [
   'iterate s [i, j] as SR where (V[0] > 90) { Y[i] += V[i] }',
   'iterate s [i] as S { let t = V[i] let u = t + 1 iterate r [j] as R where (u > 2) { Y[i] += W[j] } }',
   'iterate s [i] as S { let t = -V[i] iterate r [] where (t > 0) { Y[i] = t } }',
+  'iterate s [i, j] as SR where (f32(j) != f32(j)) { Y[i] *= W[j] }',
+  'iterate s [i, j] as SR { if (false) { Y[i] max= W[j] } }',
   // What is below a bound may be negative, and its remainder is not.
   'iterate s [i] as S where (i - 3 < n) { Y[i] = V[(i - 3) % 10] }',
   'iterate s [i] as S { if (i - 3 < n) { Y[i] += V[(i - 3) % 10] } }',

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { print2 } from '../../src/ir/print2.ts'
+import { createCpuDevice } from '../../src/runtime/cpu.ts'
 
 const kernel = parseProgram(`
 kernel columns(m: size, n: size, d: size) {
@@ -48,3 +49,21 @@ for f_2 (Y_partial.f) in 0..d
     for j_2 (Y_partial.j) in 0..4  where j_indices[i_2 * 4 + j_2] < n
       Y[j_indices[i_2 * 4 + j_2], f_2] += Y_partial`)
 })
+
+test.each(['x / 2', 'x / 3', 'x / 65536', '(x / 2) / 2', '(x / 2) / 65536'])(
+  'partial results are those that there are: C[%s]',
+  async (index) => {
+    const program = parseProgram(`kernel k(m: size, n: size, c: size) {
+  axis a = dense_fixed(m) axis x = dense_fixed(n) axis y = dense_fixed(c)
+  buffer B: i32[a] in buffer C: i32[y] out
+  iterate it [a, x] as RR { C[${index}] max= x - B[a] }
+}`)
+    const compiled = await program.kernel().combine('C').compile(createCpuDevice())
+    for (const n of [0, 4, 7]) {
+      const B = Int32Array.of(30, 20)
+      // Rows beyond the last partial result: their first would be at 65536 times their number.
+      const prepared = await compiled.prepare({ tensors: { B }, params: { m: 2, n, c: 33000 } })
+      expect((await prepared.verify()).problems).toEqual([])
+    }
+  },
+)

@@ -1,9 +1,12 @@
 import type { Kernel } from '../../api/kernel.ts'
 import { fail } from '../../ast/diagnostic.ts'
+import { LANES } from '../../backends/emit.ts'
 import type { Kernel2, Plan } from '../../ir/loops.ts'
 import { print2 } from '../../ir/print2.ts'
 import { print3 } from '../../ir/print3.ts'
 import { LAUNCH_PASSES, LOOP_PASSES } from '../../lower/pipeline.ts'
+import { targetOf } from '../../program.ts'
+import type { Device } from '../../runtime/device.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { CHOOSING_SIZES, DEVICE_FACTS, KERNEL, schedule } from '../options.ts'
@@ -69,7 +72,7 @@ export const show: CommandSpec = {
         const under = asked ? firstSteps(kernel, Number(after), asked) : noSteps(kernel, after)
         return under.show(stage ?? 1)
       }
-      return afterPass(call, scheduled(kernel, asked, undefined).kernel, after, stage)
+      return afterPass(call, scheduled(kernel, asked, undefined).kernel, after, stage, device)
     })
     call.io.out(`${text.trimEnd()}\n`)
     return EXIT.ok
@@ -96,7 +99,13 @@ function noSteps(kernel: Kernel, after: string): Kernel {
   })
 }
 
-function afterPass(call: Call, kernel: Kernel, pass: string, stage: Stage | undefined): string {
+function afterPass(
+  call: Call,
+  kernel: Kernel,
+  pass: string,
+  stage: Stage | undefined,
+  device: Device['kind'],
+): string {
   const names = [...LOOPS, ...MEMORY]
   if (!names.includes(pass))
     misused({
@@ -114,8 +123,11 @@ function afterPass(call: Call, kernel: Kernel, pass: string, stage: Stage | unde
     })
   if (pass === 'positions') return kernel.show(2)
   let result: Kernel2 | Plan | undefined
-  kernel.compilation.observe((name, now) => {
-    if (name === pass) result = now
-  })
+  kernel.compilation.observe(
+    (name, now) => {
+      if (name === pass) result = now
+    },
+    LANES[targetOf({ kind: device })],
+  )
   return result!.stage === 2 ? print2(result as Kernel2) : print3(result as Plan)
 }

@@ -8,11 +8,13 @@ export function tile_0(x, w, y, m) {
         x_shared[at] = x[at_2 + at];
       }
       yield;
-      const at_3 = Math.imul(block_x, 16) + thread_x;
-      y[at_3] = 0;
+      let y_at = 0;
+      y_at = 0;
       for (let c = 0; c < 16384; c++) {
-        y[at_3] = y[at_3] + x_shared[c] * w[Math.imul(c, 16) + thread_x];
+        y_at = y_at + x_shared[c] * w[Math.imul(c, 16) + thread_x];
       }
+      const at_3 = Math.imul(block_x, 16) + thread_x;
+      y[at_3] = y_at;
     };
     let waiting = [];
     for (let thread_x = 0; thread_x < 16; thread_x++) {

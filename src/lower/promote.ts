@@ -1,0 +1,149 @@
+/**
+ * Invariant reached: an element that all iterations of a loop combine into, and that they all name alike, is in a
+ * register while the loop runs (scalar promotion). It is the outermost such loop, and nothing else of the buffer is
+ * touched in it.
+ *
+ * For targets whose registers hold at least what the declared type does and where no compiler does it: rounding comes
+ * once, with the store behind the loop.
+ */
+import { accessesOf, type BufferAccess, targetsOf } from '../ir/accesses.ts'
+import { boundVarsOf } from '../ir/bindings.ts'
+import { alloc, local, store, when } from '../ir/build.ts'
+import { type Dtype, isFloat, isHalf } from '../ir/dtype.ts'
+import { type Expr, int, load, lt } from '../ir/expr.ts'
+import { freeVars, someExpr } from '../ir/expr-tree.ts'
+import { keyOf } from '../ir/keys.ts'
+import type { Buffer, For, Stmt } from '../ir/loops.ts'
+import { type Body, bodiesOf, exprsOf, rewriteStmts, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import type { Names } from './names.ts'
+
+export function promote(body: Body, buffers: readonly Buffer[], names: Names): Body {
+  let threads = false
+  walkStmts(body, (s) => {
+    threads ||= exprsOf(s).some((e) => someExpr(e, (x) => x.kind === 'builtin'))
+  })
+  const global = new Map(buffers.filter((b) => isWhole(b.dtype)).map((b) => [b.name, b]))
+  return promoted(body, { global, threads, names })
+}
+
+interface Context {
+  readonly global: ReadonlyMap<string, Buffer>
+  /** Whether there are several threads. */
+  readonly threads: boolean
+  readonly names: Names
+}
+
+/** A register holds values of the type as memory does, but for the rounding of floats; narrow types accumulate as declared. */
+const isWhole = (dtype: Dtype): boolean => !isHalf(dtype) && dtype !== 'i8' && dtype !== 'u8'
+
+function promoted(body: Body, cx: Context): Body {
+  const out: Stmt[] = []
+  for (const s of body) {
+    let loop = s
+    const after: Stmt[] = []
+    let runs: Expr | undefined
+    const before: Stmt[] = []
+    if (s.kind === 'for')
+      for (const element of elementsOf(s, cx)) {
+        const { buffer, index } = element
+        const known = isWritten(body, element) || isAlwaysThere(element, cx)
+        if (!known && !isWritten(s.body, element)) continue
+        const b = cx.global.get(buffer)!
+        const register: Buffer = {
+          ...local(cx.names.fresh(`${buffer}_at`), b.dtype, [int(1)]),
+          scope: 'register',
+        }
+        const held = load(register.name, [int(0)], b.dtype)
+        loop = inRegister(loop, element, held)
+        const start = known ? takeStart(out, element) : undefined
+        before.push(alloc(register), store(register.name, [int(0)], start ?? load(buffer, index, b.dtype)))
+        after.push(store(buffer, index, held))
+        if (!known && !(s.extent.kind === 'const' && s.extent.value > 0)) runs = lt(int(0), s.extent)
+      }
+    const inside = withBodies(
+      loop,
+      bodiesOf(loop).map((inner) => promoted(inner, cx)),
+    )
+    const all = [...before, inside, ...after]
+    if (runs) out.push(when(runs, all))
+    else out.push(...all)
+  }
+  return out.length === body.length && out.every((s, k) => s === body[k]) ? body : out
+}
+
+type Element = Pick<BufferAccess, 'buffer' | 'index'>
+
+/** What a loop reads and writes, the same element in all of its iterations. */
+function elementsOf(loop: For, cx: Context): readonly Element[] {
+  let alone = true
+  walkStmts([loop], (s) => {
+    if (s.kind === 'barrier' || s.kind === 'instr' || (s.kind === 'let' && s.lane)) alone = false
+  })
+  if (!alone) return []
+  const accesses = accessesOf([loop])
+  const of = new Map<string, BufferAccess[]>()
+  const written = new Set<string>()
+  for (const a of accesses) {
+    of.set(a.buffer, [...(of.get(a.buffer) ?? []), a])
+    if (a.mode === 'write') written.add(a.buffer)
+  }
+  const bound = boundVarsOf([loop])
+  const varies = (e: Expr): boolean =>
+    [...freeVars(e)].some((v) => bound.has(v)) ||
+    someExpr(e, (x) => (x.kind === 'load' || x.kind === 'search') && written.has(x.buffer))
+  return [...written].flatMap((buffer): Element[] => {
+    const all = of.get(buffer)!
+    const [{ index }] = all as [BufferAccess]
+    if (!cx.global.has(buffer) || !all.some((a) => a.mode === 'read') || !index[0] || varies(index[0]))
+      return []
+    const alike = all.every(
+      (a) =>
+        !a.whole &&
+        (a.mode === 'read' || a.stmt.kind === 'store') &&
+        a.index[0] !== undefined &&
+        keyOf(a.index[0]) === keyOf(index[0]!),
+    )
+    return alike ? [{ buffer, index }] : []
+  })
+}
+
+const isAt = (a: Element, b: Element): boolean =>
+  a.buffer === b.buffer && keyOf(a.index[0]!) === keyOf(b.index[0]!)
+
+/** Whether statements of this list itself write the element: it is there, and this thread's own. */
+const isWritten = (body: Body, element: Element): boolean =>
+  body.some((s) => targetsOf(s).some((t) => isAt(t, element)))
+
+/** Whether the element is there whatever the sizes are, and nobody else's. */
+function isAlwaysThere({ buffer, index }: Element, cx: Context): boolean {
+  const length = cx.global.get(buffer)!.shape[0]
+  const [at] = index
+  return !cx.threads && at?.kind === 'const' && length?.kind === 'const' && at.value < length.value
+}
+
+/** The constant that the element was just set to, with the store taken back: another one follows. */
+function takeStart(before: Stmt[], element: Element): Expr | undefined {
+  for (let k = before.length - 1; k >= 0; k--) {
+    const s = before[k]!
+    if (s.kind === 'store' && isAt(s, element)) {
+      const { value } = s
+      if (value.kind !== 'const' || (isFloat(value.dtype) && Math.fround(value.value) !== value.value))
+        return undefined
+      before.splice(k, 1)
+      return value
+    }
+    if (s.kind !== 'let' && s.kind !== 'alloc' && s.kind !== 'store') return undefined
+    if (accessesOf([s]).some((a) => a.buffer === element.buffer)) return undefined
+  }
+  return undefined
+}
+
+function inRegister(loop: Stmt, { buffer }: Element, held: Expr & { kind: 'load' }): Stmt {
+  return rewriteStmts([loop], {
+    expr: (e) => (e.kind === 'load' && e.buffer === buffer ? held : undefined),
+    stmt: (s) =>
+      s.kind === 'store' && s.buffer === buffer
+        ? stmt({ ...s, buffer: held.buffer, index: held.index })
+        : undefined,
+  })[0]!
+}
