@@ -1,11 +1,13 @@
 /** The same inputs as the reference takes them: `kernel` is the kernel as written, without formats. */
+import { expandTree } from '../formats/read/expand.ts'
 import type { ValueArray } from '../formats/tensor.ts'
 import { decoder } from '../formats/values.ts'
-import { chainTo } from '../ir/axis.ts'
+import { chainTo, repeats } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { RefInputs, RefTensor } from '../ir/reference/index.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { allAxesOf, isStructured } from './axes.ts'
+import { concat } from './pieces.ts'
 import type { Bound } from './types.ts'
 
 export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {
@@ -27,9 +29,39 @@ export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {
       }
     }
   }
+  for (const name of bound.ready.keys())
+    for (const { axis, coords } of storedPrefixes(kernel, bound, name)) {
+      const known = structure[axis]?.coords
+      structure[axis] = { coords: known ? known.map((c, d) => concat([c, coords[d]!])) : coords }
+    }
   const params: Record<string, number> = Object.create(null)
   for (const p of kernel.params) params[p.name] = bound.params.get(p.name) ?? 0
   return { params, buffers, structure }
+}
+
+/**
+ * Ready-made arrays may store coordinates with nothing under them, which no element tells of and which iterations over
+ * the first axes of a tree visit.
+ */
+function storedPrefixes(
+  kernel: Kernel1,
+  bound: Bound,
+  name: string,
+): readonly { readonly axis: string; readonly coords: Int32Array[] }[] {
+  const storage = bound.storages.get(name)
+  const buffer = kernel.buffers.find((b) => b.name === name)
+  // Where a format was applied, iterations over these axes are over those of its parts.
+  if (!storage || !buffer || buffer.axes.join() !== storage.axes.map((a) => a.name).join()) return []
+  const axes = allAxesOf(kernel)
+  return storage.trees.flatMap((tree) =>
+    tree.flatMap((axis, depth) => {
+      const prefix = tree.slice(0, depth + 1)
+      const elements = depth + 1 === tree.length && storage.trees.length === 1
+      // What stays apart under a nonunique axis is told by elements alone.
+      if (elements || !isStructured(axes, axis) || prefix.some((a) => repeats(axes.get(a)!))) return []
+      return [{ axis, coords: [...expandTree(storage, prefix).coords] }]
+    }),
+  )
 }
 
 const leafOf = (kernel: Kernel1, over: readonly string[]): string | undefined => {
