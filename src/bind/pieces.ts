@@ -3,6 +3,7 @@
  * Which part a coordinate goes to, and where in it, is decided on all sources over the replaced axes together,
  * so that every tensor of one structure is split alike.
  */
+import { fail } from '../ast/diagnostic.ts'
 import { ascends } from '../formats/columns/keys.ts'
 import { type EntryValues, placeEntries, splitEntries } from '../formats/parts/compose.ts'
 import { allocate, gather } from '../formats/storage.ts'
@@ -51,11 +52,37 @@ export function splitSources(kernel: Kernel1, sources: readonly Source[], known:
     const start = performance.now()
     const from = r.from.map((a) => a.name)
     const mine = pieces.filter((p) => from.every((a) => p.columns.has(a)))
+    checkPrefixes(r, pieces, mine)
     const fresh = reformat(kernel, r, mine, known, tables)
     pieces = [...pieces.filter((p) => !mine.includes(p)), ...fresh]
     times.set(r, performance.now() - start)
   }
   return { pieces, tables, times }
+}
+
+/**
+ * Structure bound to the first of the axes that a format replaces: its coordinates are stored as those of elements.
+ * @throws SptError `bind/structure-format` where no element has one of them
+ */
+function checkPrefixes(r: Reformat, pieces: readonly Piece[], mine: readonly Piece[]): void {
+  const from = r.from.map((a) => a.name)
+  const leaving = r.from.filter((a) => a.kind !== 'dense_fixed').map((a) => a.name)
+  for (const p of pieces) {
+    if (mine.includes(p) || !leaving.some((a) => p.columns.has(a))) continue
+    const own = from.filter((a) => p.columns.has(a))
+    const at = (q: Piece, e: number): string => own.map((a) => q.columns.get(a)![e]).join(', ')
+    const held = new Set<string>()
+    for (const q of mine) for (let e = 0; e < lengthOf(q); e++) held.add(at(q, e))
+    for (let e = 0; e < lengthOf(p); e++) {
+      if (held.has(at(p, e))) continue
+      fail({
+        code: 'bind/structure-format',
+        message: `${p.source.name} is bound to structure with (${own.join(', ')}) = (${at(p, e)}), where nothing is stored over ${from.join(', ')}, and ${r.format} holds coordinates of elements only`,
+        expected: `structure on the whole chain, or coordinates that a tensor over ${from.join(', ')} has`,
+        hint: `bind structure to ${from[from.length - 1]}, or leave the axes as they are declared`,
+      })
+    }
+  }
 }
 
 function reformat(

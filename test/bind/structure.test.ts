@@ -68,3 +68,45 @@ test('what is random is named', async () => {
   const inout = await run(kernel('inout'), { A }, 3)
   expect(inout.executable.bound.random).toEqual(['u', 'C'])
 })
+
+const PREFIX = `format rows() over (i, j) {
+  axis io = sparse_variable(i)
+  axis jo = sparse_variable(io, j)
+  map (i, j) -> (i, j)
+  inverse (io, jo) -> (io, jo)
+}
+kernel count(m: size, n: size) {
+  axis i = sparse_variable(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] in
+  buffer C: i32[] out
+  iterate zero [] { C[] = 0 }
+  iterate rows [i] as R { C[] += i + 1 }
+}`
+
+test.each([
+  [[0, 1], null],
+  [[0], null],
+  [[0, 1, 2], 'i is bound to structure with (i) = (2)'],
+] as const)('structure of the first axes %j, under a format', async (rows, problem) => {
+  const k = parseProgram(PREFIX).kernel()
+  const B = coords(
+    [3, 3],
+    [
+      [0, 1],
+      [1, 2],
+    ],
+    [1, 2],
+    'f32',
+  )
+  const given = { tensors: { A: B, i: coords([3], [[...rows]]) }, params: { m: 3, n: 3 } }
+  for (const formatted of [false, true]) {
+    const compiled = await (formatted ? k.as('A', 'rows') : k).compile(createCpuDevice())
+    if (formatted && problem) await expect(compiled.prepare(given)).rejects.toThrow(problem)
+    else {
+      const prepared = await compiled.prepare(given)
+      await prepared.run()
+      expect((await prepared.verify()).problems).toEqual([])
+    }
+  }
+})
