@@ -1,6 +1,7 @@
 /** The same law on WebGPU (SwiftShader where there is no GPU): fewer cases, since each launch is compiled. */
 import fc from 'fast-check'
-import { afterAll, beforeAll, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { agreeOnDevice } from './agree.ts'
@@ -36,3 +37,39 @@ test('webgpu agrees with the reference, under every legal schedule', async () =>
     parameters(25),
   )
 }, 3_600_000)
+
+test('webgpu agrees without a schedule, and under the default one', async () => {
+  await fc.assert(
+    fc.asyncProperty(numbers, async (choices) => {
+      const k = caseOf(choices, 0)
+      if (!k) return
+      for (const compilation of [k.compilation, k.compilation.parallel()])
+        await carriedOut(k, async () => {
+          if (compilation.texts('wgsl').some((t) => isLong(t.text))) return
+          await agreeOnDevice(device, compilation, k.bound, k.expected)
+        })
+    }),
+    parameters(6),
+  )
+}, 3_600_000)
+
+test.each([
+  'bool: H[X[i] % b] or= X[i] > 40',
+  'u8: H[X[i] % b] += u8(1)',
+  'i8: H[X[i] % b] min= i8(X[i])',
+  'f16 accumulate f32: H[X[i] % b] += 0.5',
+  'f32: H[X[i] % b] *= 2.0',
+  'u32: H[X[i] % b] += u32(X[i])',
+])('histograms need no schedule: %s', async (what) => {
+  const [type, update] = what.split(': ') as [string, string]
+  const [dtype, ...more] = type.split(' ') as [string, ...string[]]
+  const program = parseProgram(`kernel h(n: size, b: size) {
+  axis i = dense_fixed(n) axis k = dense_fixed(b)
+  buffer X: i32[i] in buffer H: ${dtype}[k] out ${more.join(' ')}
+  iterate s [i] as R { ${update} }
+}`)
+  const compiled = await program.kernel().compile(device)
+  const X = Int32Array.from({ length: 100 }, (_, k) => (k * 37) % 101)
+  const prepared = await compiled.prepare({ tensors: { X }, params: { n: 100, b: 7 } })
+  expect((await prepared.verify()).problems).toEqual([])
+})
