@@ -3,7 +3,8 @@ import { fail } from '../ast/diagnostic.ts'
 import { type Storage, treesOf } from '../formats/storage.ts'
 import { type Axis, repeats, type StoredAxis } from '../ir/axis.ts'
 import { storedAxis } from './axes.ts'
-import { lengthOf, type Piece } from './pieces.ts'
+import type { Piece } from './pieces.ts'
+import type { Union } from './union.ts'
 
 /** Whether the text declares that equal coordinates stay apart: only over one tree they can. */
 const keepsApart = (declared: readonly StoredAxis[]): boolean =>
@@ -11,24 +12,22 @@ const keepsApart = (declared: readonly StoredAxis[]): boolean =>
 
 /**
  * Iterations visit what is declared to stay apart one by one, in any format: so two such entries never have one position.
- * `pieces`: those that the storage was built from, their entries in order.
+ * `pieces`: those that `union`, and from it the storage, was built from.
  * @throws SptError `bind/duplicates`
  */
 export function checkApart(
   axes: ReadonlyMap<string, Axis>,
   pieces: readonly Piece[],
+  union: Union,
   storage: Storage,
 ): void {
   const positions = storage.entries?.positions
   // Without positions each entry has its own, as under an axis that repeats coordinates.
   if (!positions || (storage.trees.length === 1 && storage.axes.some(repeats))) return
-  let start = 0
   for (const piece of pieces) {
-    const own = positions.subarray(start, start + lengthOf(piece))
-    start += own.length
     if (piece.columns.size !== storage.axes.length) continue
     const declared = piece.source.axes.map((a) => storedAxis(axes, a))
-    if (keepsApart(declared)) checkDistinct(piece, own, storage)
+    if (keepsApart(declared)) checkDistinct(piece, union.positionsOf(piece, positions)!, storage)
   }
 }
 

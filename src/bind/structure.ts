@@ -12,7 +12,8 @@ import { freeVars } from '../ir/expr-tree.ts'
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
 import { allAxesOf, isStructured, leafChains, storedAxis } from './axes.ts'
 import { checkApart } from './duplicates.ts'
-import { apartFrom, concat, lengthOf, type Piece } from './pieces.ts'
+import { apartFrom, concat, type Piece } from './pieces.ts'
+import { type Union, united } from './union.ts'
 
 export interface Structure {
   readonly storages: ReadonlyMap<string, Storage>
@@ -119,17 +120,11 @@ export function buildStructure(
     members: readonly Piece[],
     first: ReadonlyMap<Piece, Piece>,
     from: readonly Piece[],
+    union: Union,
     storage: Storage,
   ): void => {
     const positions = storage.entries!.positions
-    // Without positions, entry e has position e: of several pieces only the first has that for its own entries.
-    if (!positions && members.length > 1) return
-    const slices = new Map<Piece, Int32Array | null>()
-    let at = 0
-    for (const p of members) {
-      slices.set(p, positions && members.length > 1 ? positions.subarray(at, at + lengthOf(p)) : positions)
-      at += lengthOf(p)
-    }
+    const slices = new Map(members.map((p) => [p, union.positionsOf(p, positions)]))
     for (const p of from) {
       const own = found.get(p) ?? new Map<string, Int32Array | null>()
       found.set(p, own.set(over.join(), slices.get(first.get(p)!)!))
@@ -150,24 +145,23 @@ export function buildStructure(
         : undefined
     if (buffer) {
       const { members, first } = apartFrom(from, buffer.axes)
-      const columns = buffer.axes.map((a) => concat(members.map((p) => p.columns.get(a)!)))
+      const union = united(members, buffer.axes, apart(from))
       const [alone] = members.length === 1 ? members : []
       const distinct =
         alone !== undefined && alone.order !== 'unknown' && alone.columns.size === buffer.axes.length
-      const storage = build(buffer.axes, columns, from, distinct)
-      checkApart(axes, members, storage)
+      const storage = build(buffer.axes, union.columns, from, distinct)
+      checkApart(axes, members, union, storage)
       if (buffer.axes.every((a) => !levels.has(a) || !isStructured(axes, a))) {
         storages.set(buffer.name, storage)
-        remember(buffer.axes, members, first, from, storage)
+        remember(buffer.axes, members, first, from, union, storage)
       }
       adopt(storage, buffer.axes)
     } else {
       const dense = chain.every((a) => storedAxis(axes, a).kind === 'dense_fixed')
-      const columns = chain.map((a) =>
-        from.length > 0 && !dense ? concat(from.map((p) => p.columns.get(a)!)) : new Int32Array(0),
-      )
-      const storage = build(chain, columns, from)
-      if (!dense) checkApart(axes, from, storage)
+      const { members } = apartFrom(from, chain)
+      const union = from.length > 0 && !dense ? united(members, chain, apart(from)) : undefined
+      const storage = build(chain, union?.columns ?? chain.map(() => new Int32Array(0)), from)
+      if (union) checkApart(axes, members, union, storage)
       adopt(storage, chain)
     }
     times.set(chain[chain.length - 1]!, performance.now() - start)
