@@ -4,10 +4,10 @@
  * through partial results, so that results are the same in every run. Right for any kernel, fast for few.
  */
 import { SptError } from '../ast/diagnostic.ts'
-import { targetsOf } from '../ir/accesses.ts'
 import { freeVars, someExpr } from '../ir/expr-tree.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
-import { loopsOf, walkStmts } from '../ir/tree.ts'
+import { reductionsOf } from '../ir/reductions.ts'
+import { loopsOf } from '../ir/tree.ts'
 import { apply, type ScheduleState } from './state.ts'
 import type { LoopStep } from './steps.ts'
 
@@ -26,12 +26,34 @@ const SHARES = 1024
 export function automatic(state: ScheduleState): ScheduleState {
   return freeNests(state.kernel).reduce((before, nest) => {
     const known = new Set(freeNests(before.kernel))
-    const top = topOf(before, nest)
-    const now = top ? apart(before, top) : before
-    return freeNests(now.kernel)
-      .filter((name) => name === nest || !known.has(name))
-      .reduce(onBlocks, now)
+    const own = (s: ScheduleState): readonly string[] =>
+      freeNests(s.kernel).filter((name) => name === nest || !known.has(name))
+    const separate = separated(before, nest)
+    const now = own(separate).reduce((s, name) => {
+      const top = topOf(s, name)
+      return top ? apart(s, top) : s
+    }, separate)
+    return own(now).reduce(onBlocks, now)
   }, state)
+}
+
+/**
+ * The state with each statement of a nest in a nest of its own, where iterations of the nest combine, several at a time
+ * cannot go through partial results, and it is legal.
+ */
+function separated(state: ScheduleState, nest: string): ScheduleState {
+  const top = topOf(state, nest)
+  const chain = top?.reduce ? chainOf(top) : []
+  const several = (chain.at(-1)?.body.length ?? 0) > 1
+  if (!several || combined(state, top!)) return state
+  const known = new Set(freeNests(state.kernel))
+  const next = attempt(
+    state,
+    chain.toReversed().map((l) => ({ kind: 'fission', loop: ref(l), after: 1 })),
+  )
+  if (!next) return state
+  const rest = freeNests(next.kernel).filter((name) => !known.has(name))
+  return rest.reduce(separated, next)
 }
 
 /** The outermost loops of nests that bind nothing, by their variables. */
@@ -68,24 +90,15 @@ function attempt(state: ScheduleState, steps: readonly LoopStep[]): ScheduleStat
  * one thread: a pass that runs through as many loops, all of them combining, does not.
  */
 function apart(state: ScheduleState, top: For): ScheduleState {
-  if (!top.reduce) return state
-  const buffers = new Set<string>()
-  let atomic = false
-  walkStmts([top], (s) => {
-    if (s.kind !== 'reduce') return
-    atomic ||= s.atomic
-    for (const t of targetsOf(s)) buffers.add(t.buffer)
-  })
-  const [buffer] = buffers
-  if (atomic || buffer === undefined) return state
+  if (!top.reduce || combinedIn(top).atomic || combinedIn(top).buffer === undefined) return state
   const known = new Set(freeNests(state.kernel))
-  const combined = attempt(state, [{ kind: 'combine', buffer, nest: top.nest }])
-  const passes = combined?.kernel.body.filter((s): s is For => s.kind === 'for' && !known.has(s.var)) ?? []
+  const next = combined(state, top)
+  const passes = next?.kernel.body.filter((s): s is For => s.kind === 'for' && !known.has(s.var)) ?? []
   const asLong = (pass: For): boolean => {
     const loops = loopsOf([pass])
     return loops.every((l) => l.reduce) && loops.length >= loopsOf([top]).length
   }
-  if (combined && !passes.some(asLong)) return combined
+  if (next && !passes.some(asLong)) return next
   const [outer, inner] = [`${top.var}_part`, `${top.var}_share`]
   return (
     attempt(state, [
@@ -95,15 +108,26 @@ function apart(state: ScheduleState, top: For): ScheduleState {
   )
 }
 
+/** The first buffer that a nest combines into, and whether it does so atomically anywhere. */
+function combinedIn(top: For): { readonly buffer: string | undefined; readonly atomic: boolean } {
+  const reductions = reductionsOf([top]).map((r) => r.reduce)
+  return { buffer: reductions[0]?.targets[0]?.buffer, atomic: reductions.some((r) => r.atomic) }
+}
+
+function combined(state: ScheduleState, top: For): ScheduleState | undefined {
+  const { buffer } = combinedIn(top)
+  return buffer === undefined ? undefined : attempt(state, [{ kind: 'combine', buffer, nest: top.nest }])
+}
+
+/** The loops that stand directly inside of each other. */
+function chainOf(top: For): readonly For[] {
+  const only = top.body.length === 1 ? top.body[0] : undefined
+  return [top, ...(only?.kind === 'for' ? chainOf(only) : [])]
+}
+
 /** Schedules of a nest, the best first. */
 function candidates(top: For, kernel: Kernel2): readonly (readonly LoopStep[])[] {
-  const chain: For[] = [top]
-  for (let l: For | undefined = top; l; ) {
-    const [only]: readonly unknown[] = l.body.length === 1 ? l.body : []
-    const next = only as For | undefined
-    l = next?.kind === 'for' ? next : undefined
-    if (l) chain.push(l)
-  }
+  const chain = chainOf(top)
   const params = new Set(kernel.params.map((p) => p.name))
   const spatial = chain.filter((l) => !l.reduce && l.mode.kind === 'serial' && overSizes(l, params))
   const column = spatial.findLast((l) => l !== top)

@@ -43,3 +43,27 @@ for i_block in 0..ceildiv(m, 64)  @block.x
 for i_2 (T_partial.i) in 0..m  reduce
   T[] += T_partial[i_2]  init`)
 })
+
+const several = (body: string) =>
+  parseProgram(`
+kernel several(m: size) {
+  axis x = dense_fixed(m)
+  buffer D: f32[x] out
+  buffer T: f32[] out
+  iterate several [v in x] as R { ${body} }
+}`).kernel()
+
+test.each(['D[v] += 1.0; T[] min= f32(v)', 'T[] min= f32(v); D[v] += 1.0'])(
+  'reductions whose iterations meet in different elements get nests of their own: %s',
+  (body) => {
+    const text = print2(several(body).compilation.parallel().loops, { bodyOnly: true })
+    const nests = text.split(/^(?=for )/m).slice(1)
+    const bound = nests.filter((n) => n.includes('@block.x'))
+    expect(bound.length).toBeGreaterThan(1)
+    // Threads share the minimum: none of them updates the one element.
+    for (const n of bound) expect(n).not.toMatch(/^ +T\[\] min=/m)
+    expect(() => several(body).combine('D')).toThrow(
+      'iterations of v meet in elements of T as well (step 1: combine D)',
+    )
+  },
+)

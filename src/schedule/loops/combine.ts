@@ -4,9 +4,10 @@ import { freeVars, mentions, readsMemory } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print2.ts'
 import { initLoops, reductionsOf } from '../../ir/reductions.ts'
-import { rewriteStmts, stmt } from '../../ir/tree.ts'
+import { findLoop, rewriteStmts, stmt } from '../../ir/tree.ts'
 import { checkNamedOutside, elementChanges, overParams } from '../checks.ts'
 import type { Context } from '../context.ts'
+import { writtenIn } from '../depend.ts'
 import { passOf, type Update } from '../passes.ts'
 import type { Primitive } from '../primitive.ts'
 import { rowList } from '../samples.ts'
@@ -120,6 +121,7 @@ function partial(cx: Context, update: Update): { body: readonly Stmt[]; buffers:
       return s.kind === 'for' && spatial.has(s.var) ? stmt<For>({ ...s, reduce: false }) : undefined
     },
   })
+  for (const l of meeting) checkOthersApart(cx, l, rewritten)
   checkInit(cx, own, rewritten)
   const second = passOf(cx, update, through, partials, index)
   return {
@@ -151,6 +153,19 @@ function checkAlone(cx: Context, { top, reduce, path }: Update): void {
       code: 'target-in-use',
       message: `another statement of the nest uses ${other.buffer} before all of it is combined`,
       loops: path.slice(0, 1),
+    })
+}
+
+/** A loop whose iterations no longer meet in the target may be bound as one: they must not meet elsewhere. */
+function checkOthersApart(cx: Context, l: For, rewritten: readonly Stmt[]): void {
+  const { loop } = findLoop(rewritten, l.var)!
+  const shared = writtenIn(cx.kernel, loop).find((w) => !w.disjoint)
+  if (shared)
+    cx.refuse({
+      code: 'not-one-reduction',
+      message: `iterations of ${l.name} meet in elements of ${shared.buffer} as well`,
+      loops: [l],
+      hint: 'fission separates statements, where that is legal',
     })
 }
 
