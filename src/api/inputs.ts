@@ -1,9 +1,9 @@
 /** What callers bind, as tensors. */
 import { fail } from '../ast/diagnostic.ts'
 import { callerTensor } from '../bind/axes.ts'
+import { convertDense } from '../bind/dense-order.ts'
 import { bindingOf } from '../bind/names.ts'
 import type { Tensor, ValueArray } from '../formats/tensor.ts'
-import { convert } from '../formats/values.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
@@ -120,7 +120,7 @@ function shaped(
       : dtype === buffer?.dtype
         ? array
         : buffer
-          ? convert(array, dtype, buffer.dtype)
+          ? convertDense(name, { values: array, dtype, shape }, buffer.dtype)
           : array,
     dtype: buffer?.dtype ?? dtype,
   }

@@ -1,6 +1,7 @@
 /** Dense tensors whose axes are not declared in the order in which they are stored. */
 
-import type { ValueArray } from '../formats/tensor.ts'
+import type { DenseTensor, ValueArray } from '../formats/tensor.ts'
+import { convert } from '../formats/values.ts'
 import { arrayClass } from '../ir/arrays.ts'
 import { chainTo } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
@@ -42,6 +43,28 @@ export function inOrder(
   }
   return out
 }
+
+/** The coordinates of an element in row-major order. */
+export function coordinatesAt(element: number, shape: readonly number[]): number[] {
+  const out: number[] = []
+  let rest = element
+  for (let d = shape.length - 1; d >= 0; d--) {
+    out.unshift(rest % shape[d]!)
+    rest = Math.floor(rest / shape[d]!)
+  }
+  return out
+}
+
+/** How people write an element. */
+export const elementOf = (name: string, coordinates: readonly number[]): string =>
+  `${name}[${coordinates.join(', ')}]`
+
+/** The values of a dense tensor in another type. @throws SptError `bind/value-range` */
+export const convertDense = (
+  name: string,
+  { values, dtype, shape }: Pick<DenseTensor, 'values' | 'dtype' | 'shape'>,
+  to: Dtype,
+): ValueArray => convert(values, dtype, to, (at) => elementOf(name, coordinatesAt(at, shape)))
 
 /** The order that undoes another. */
 export const inverseOrder = (order: readonly number[]): readonly number[] =>

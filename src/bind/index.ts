@@ -10,7 +10,7 @@ import { convert, filled, gatherValues } from '../formats/values.ts'
 import { chainTo, countOf, hasIndices, hasIndptr, indicesOf, indptrOf, isStored, maskOf } from '../ir/axis.ts'
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
 import { allAxesOf, asDeclared, type CallerTensor, callerTensors, givenOf, isStructured } from './axes.ts'
-import { inOrder, storageOrder } from './dense-order.ts'
+import { convertDense, inOrder, storageOrder } from './dense-order.ts'
 import { checkPaddedFactors } from './factors.ts'
 import { bindGiven } from './given.ts'
 import { bindingOf } from './names.ts'
@@ -240,7 +240,13 @@ function valuesOf(
   const whole = dense.get(t.name)
   if (whole?.kind === 'dense') return denseValues(kernel, b, whole)
   const made = ready.get(b.name)
-  if (made) return convert(storedValues(storage, made, b.fill), made.dtype, b.dtype)
+  if (made)
+    return convert(
+      storedValues(storage, made, b.fill),
+      made.dtype,
+      b.dtype,
+      (at) => `element ${at} of ${b.name}`,
+    )
   const piece = pieces.find((p) => p.source.name === t.name && b.axes.every((a) => p.columns.has(a)))
   const tensor = piece?.source.tensor
   if (!piece || !tensor) return filled(b.dtype, storage.size, b.fill)
@@ -259,7 +265,7 @@ function denseValues(kernel: Kernel1, b: Buffer1, t: Extract<Tensor, { kind: 'de
       expected: `${size} values`,
       hint: 'give the values in row-major order',
     })
-  const values = t.dtype === b.dtype ? t.values : convert(t.values, t.dtype, b.dtype)
+  const values = convertDense(b.name, t, b.dtype)
   const order = storageOrder(kernel, b.axes)
   return order ? inOrder(values, b.dtype, t.shape, order) : values
 }

@@ -205,7 +205,12 @@ function partEntries(
     })
   }
   const { dtype, fill } = t.first
-  const all = convert(storedValues(storage, tensor, fill), tensor.dtype, dtype)
+  const all = convert(
+    storedValues(storage, tensor, fill),
+    tensor.dtype,
+    dtype,
+    (at) => `element ${at} of ${t.name}`,
+  )
   let values = gatherValues({ values: all, dtype }, held.positions)
   let columns = t.axes.map((a) => now.get(a)!)
   const extents = t.axes.map((a) => known.extents.get(a)!)

@@ -2,7 +2,7 @@
 import { type Diagnostic, fail, SptError } from '../ast/diagnostic.ts'
 import { segmentsOf } from '../formats/parts/tables.ts'
 import type { Tensor } from '../formats/tensor.ts'
-import { INT_RANGE, isFloat } from '../ir/dtype.ts'
+import { encoder, rangeOf } from '../formats/values.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import type { Kernel1, Param } from '../ir/stage1.ts'
@@ -72,15 +72,15 @@ function checkParam(p: Param, value: number): number {
       expected: `an integer from 0 to ${MAX_SIZE}`,
       hint: 'sizes and positions are 32-bit integers',
     })
-  if (isFloat(p.dtype)) return value
-  const [lo, hi] = p.dtype === 'bool' ? [0, 1] : INT_RANGE[p.dtype as keyof typeof INT_RANGE]
-  if (!Number.isInteger(value) || value < lo || value > hi)
+  const misfit = (): never =>
     fail({
       code: 'bind/scalar-range',
       message: `${p.name} is ${value}, which is no ${p.dtype}`,
-      expected: `an integer from ${lo} to ${hi}`,
+      expected: p.dtype === 'bool' ? '0 or 1' : rangeOf(p.dtype),
       hint: 'give a value of the declared type',
     })
+  if (p.dtype === 'bool' && value !== 0 && value !== 1) misfit()
+  encoder(p.dtype, misfit)?.(value, 0)
   return value
 }
 

@@ -11,6 +11,7 @@ import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
 import { allAxesOf, isStructured, leafChains, storedAxis } from './axes.ts'
+import { elementOf } from './dense-order.ts'
 import { checkApart } from './duplicates.ts'
 import { apartFrom, concat, type Piece } from './pieces.ts'
 import { type Union, united } from './union.ts'
@@ -202,5 +203,12 @@ export function placedValues(
   const coords = b.axes.map((a) => piece.columns.get(a)!)
   const distinct = storage.entries?.positions === positions && storage.entries.distinct
   const own: Storage = { ...storage, entries: { coords, positions, distinct } }
-  return scatterValues(own, { coords, values, dtype }, b.dtype, b.fill)
+  const place = (e: number): string => {
+    const entry = piece.entries ? piece.entries[e]! : e
+    return elementOf(
+      piece.source.name,
+      piece.source.columns.map((c) => c[entry]!),
+    )
+  }
+  return scatterValues(own, { coords, values, dtype }, b.dtype, b.fill, undefined, undefined, place)
 }

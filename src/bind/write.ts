@@ -11,7 +11,7 @@ import { checkValueArray, convert, filled, gatherValues } from '../formats/value
 import type { Dtype } from '../ir/dtype.ts'
 import type { Buffer1 } from '../ir/stage1.ts'
 import { type CallerTensor, callerTensor, callerTensors } from './axes.ts'
-import { inOrder, storageOrder } from './dense-order.ts'
+import { convertDense, inOrder, storageOrder } from './dense-order.ts'
 import { checkPaddedFactors } from './factors.ts'
 import { bufferOf } from './read.ts'
 import { largest, sourceOf } from './sources.ts'
@@ -126,7 +126,7 @@ function denseValues(bound: Bound, b: Buffer1, was: Tensor, update: Tensor | Bar
   checkValueArray(values, dtype)
   const tensor: DenseTensor = { kind: 'dense', shape: was.shape, values, dtype }
   checkPaddedFactors(bound.kernel, new Map([[b.name, tensor]]), bound.params)
-  const own = convert(values, dtype, b.dtype)
+  const own = convertDense(b.name, tensor, b.dtype)
   const order = storageOrder(bound.kernel, b.axes)
   const stored = order ? inOrder(own, b.dtype, was.shape, order) : own
   return written(bound, new Map([[b.name, stored]]), null, [b.name, tensor])
@@ -143,7 +143,12 @@ function readyValues(
   const size = bound.storages.get(t.name)!.size
   if (values?.length !== size) return wrongLength(t.name, values?.length ?? 0, size)
   const source = sourceOf(bound.kernel, t.name, { ...was, values, dtype }, bound.params)
-  return written(bound, new Map([[t.name, convert(values, dtype, t.first.dtype)]]), source, null)
+  return written(
+    bound,
+    new Map([[t.name, convert(values, dtype, t.first.dtype, (at) => `element ${at} of ${t.name}`)]]),
+    source,
+    null,
+  )
 }
 
 /** Bare values take the coordinates of what was bound, in its order. */

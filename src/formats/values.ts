@@ -1,7 +1,7 @@
 /** Value arrays by element type, and conversion between types through float64. */
 import { fail } from '../ast/diagnostic.ts'
 import { arrayClass } from '../ir/arrays.ts'
-import { type Dtype, INT_RANGE } from '../ir/dtype.ts'
+import { type Dtype, INT_RANGE, isFloat } from '../ir/dtype.ts'
 import { fromBf16, fromF16, toBf16, toF16 } from '../ir/half.ts'
 import type { EntryValues } from './given.ts'
 import { outOfMemory } from './storage.ts'
@@ -22,40 +22,84 @@ export function newValues(dtype: Dtype, length: number): ValueArray {
 export const decoder = (dtype: Dtype): ((bits: number) => number) | null =>
   dtype === 'f16' ? fromF16 : dtype === 'bf16' ? fromBf16 : null
 
-/** What is stored for a number; `null` where assignment to the array rounds as it should (f64, f32). */
-export function encoder(dtype: Dtype): ((x: number, at: number) => number) | null {
+/** Refuses the number that was to be element `at`. */
+export type Misfit = (x: number, at: number) => never
+
+/**
+ * What is stored for a number; `null` where the array holds it as it is (f64). Floats round: what is finite stays so,
+ * and an infinity or NaN is one of the caller's. Integers are exact; bool is "not zero". All else is a `misfit`.
+ */
+export function encoder(
+  dtype: Dtype,
+  misfit: Misfit = misfitAt(dtype),
+): ((x: number, at: number) => number) | null {
   switch (dtype) {
     case 'f64':
-    case 'f32':
       return null
+    case 'f32':
+      return (x, at) => {
+        const y = Math.fround(x)
+        return Number.isFinite(y) || !Number.isFinite(x) ? y : misfit(x, at)
+      }
     case 'f16':
-      return toF16
-    case 'bf16':
-      return toBf16
+    case 'bf16': {
+      const [round, infinity] = dtype === 'f16' ? [toF16, 0x7c00] : [toBf16, 0x7f80]
+      return (x, at) => {
+        const bits = round(x)
+        return (bits & 0x7fff) !== infinity || !Number.isFinite(x) ? bits : misfit(x, at)
+      }
+    }
     case 'bool':
       return (x) => (x !== 0 ? 1 : 0)
     default: {
       const [lo, hi] = INT_RANGE[dtype]
-      return (x, at) => {
-        if (!(x >= lo && x <= hi && Number.isInteger(x)))
-          fail({
-            code: 'bind/value-range',
-            message: `the value ${x} at element ${at} is no ${dtype}`,
-            expected: `integers from ${lo} to ${hi}`,
-            hint: 'declare the buffer with a wider or a floating-point type',
-          })
-        return x
-      }
+      return (x, at) => (x >= lo && x <= hi && Number.isInteger(x) ? x : misfit(x, at))
     }
   }
 }
 
-/** Values in another type; the same array where the types agree. @throws SptError `bind/value-range` */
-export function convert(values: ValueArray, from: Dtype, to: Dtype): ValueArray {
+/** The finite numbers that a type holds, for people. */
+export function rangeOf(dtype: Exclude<Dtype, 'bool'>): string {
+  if (isFloat(dtype)) return `from -${LARGEST[dtype as Float]} to ${LARGEST[dtype as Float]}`
+  const [lo, hi] = INT_RANGE[dtype as keyof typeof INT_RANGE]
+  return `integers from ${lo} to ${hi}`
+}
+
+type Float = 'f64' | 'f32' | 'f16' | 'bf16'
+const LARGEST: Readonly<Record<Float, string>> = {
+  f64: '1.7976931348623157e+308',
+  f32: '3.4028235e+38',
+  f16: '65504',
+  bf16: '3.3895314e+38',
+}
+
+/** Refuses a number, and says where it was to go. */
+export const misfitAt =
+  (dtype: Dtype, place = (at: number) => `element ${at}`): Misfit =>
+  (x, at) =>
+    fail({
+      code: 'bind/value-range',
+      message: `the value ${x} at ${place(at)} does not fit ${dtype}`,
+      expected: rangeOf(dtype as Exclude<Dtype, 'bool'>),
+      hint: isFloat(dtype)
+        ? 'declare the buffer with a wider type, or scale the values; an infinity is given as Infinity'
+        : 'declare the buffer with a wider or a floating-point type',
+    })
+
+/**
+ * Values in another type; the same array where the types agree. `place` says where an element is.
+ * @throws SptError `bind/value-range`
+ */
+export function convert(
+  values: ValueArray,
+  from: Dtype,
+  to: Dtype,
+  place?: (at: number) => string,
+): ValueArray {
   if (from === to) return values
   const out = newValues(to, values.length)
   const read = decoder(from)
-  const write = encoder(to)
+  const write = encoder(to, misfitAt(to, place))
   for (let e = 0; e < values.length; e++) {
     const x = read ? read(values[e]!) : values[e]!
     out[e] = write ? write(x, e) : x

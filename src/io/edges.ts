@@ -9,7 +9,7 @@ import { blocks } from './blocks.ts'
 import type { TextOptions } from './matrix-market.ts'
 import { Numbers } from './number.ts'
 import type { Chunks } from './source.ts'
-import { encoder, isChecked, misfit, valueArray } from './values.ts'
+import { encoder, valueArray } from './values.ts'
 
 export interface EdgeOptions extends TextOptions {
   /** Rows and columns; default: both one more than the largest id, the adjacency matrix of a graph. */
@@ -67,6 +67,7 @@ class Parser {
   private readonly name: string
   private readonly options: EdgeOptions
   private readonly dtype: Dtype
+  private readonly encode: (value: number, line: number) => number
   private readonly numbers = new Numbers()
   private readonly sources: Column
   private readonly targets: Column
@@ -80,6 +81,7 @@ class Parser {
     this.name = options.name ?? 'edges'
     this.options = options
     this.dtype = options.dtype ?? 'f64'
+    this.encode = encoder(this.dtype, (line) => `${this.name}:${line}`)
     this.sources = new Column('i32', this.name)
     this.targets = new Column('i32', this.name)
     const { shape } = options
@@ -123,9 +125,7 @@ class Parser {
     if (this.weights !== null) {
       const w = n.float()
       if (!n.ok) this.fail('io/not-a-number', `'${n.token()}' is not a number`)
-      const stored = encoder(this.dtype)(w)
-      if (Number.isNaN(stored) && isChecked(this.dtype)) misfit(`${this.name}:${this.line}`, w, this.dtype)
-      this.weights.push(stored)
+      this.weights.push(this.encode(w, this.line))
       if (this.separator(n)) this.fail('io/columns', `unexpected '${n.token()}'`, 'two or three columns')
     }
     this.sources.push(source)

@@ -1,8 +1,8 @@
 /** Writes Matrix Market: coordinates as `coordinate general`, dense matrices as `array general`. */
 import { fail } from '../ast/diagnostic.ts'
 import type { CoordTensor, DenseTensor } from '../formats/tensor.ts'
+import { decoder } from '../formats/values.ts'
 import { type Dtype, isFloat } from '../ir/dtype.ts'
-import { decoder } from './values.ts'
 
 const LINES_PER_CHUNK = 1 << 13
 
@@ -16,7 +16,7 @@ const fieldOf = (dtype: Dtype): string => (isFloat(dtype) ? 'real' : 'integer')
 
 function* lines(tensor: CoordTensor | DenseTensor, rows: number, cols: number): Generator<string> {
   const { dtype, values } = tensor
-  const decode = decoder(dtype)
+  const decode = decoder(dtype) ?? ((v: number) => v)
   if (tensor.kind === 'dense') {
     yield `%%MatrixMarket matrix array ${fieldOf(dtype)} general\n${rows} ${cols}\n`
     for (let j = 0; j < cols; j++)

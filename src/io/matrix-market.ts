@@ -6,7 +6,7 @@ import { blocks } from './blocks.ts'
 import { type Banner, type Header, parseBanner, parseSizes } from './matrix-market-header.ts'
 import { Numbers } from './number.ts'
 import { allocate, type Chunks } from './source.ts'
-import { encoder, isChecked, misfit, valueArray } from './values.ts'
+import { encoder, valueArray } from './values.ts'
 
 export interface TextOptions {
   /** What diagnostics call the file. */
@@ -94,7 +94,7 @@ class Parser {
   private coordinates(n: Numbers, header: Header): void {
     const { rows, cols, values, dtype } = this
     const { entries, field } = header
-    const encode = encoder(dtype)
+    const encode = this.encode(dtype)
     const general = header.symmetry === 'general'
     let k = this.stored
     while (n.pos < n.end) {
@@ -112,7 +112,7 @@ class Parser {
         n.skipBlanks()
         v = field === 'real' ? n.float() : this.integer(n)
         if (!n.ok) this.notNumber(n, field === 'real' ? 'a number' : 'a whole number')
-        values[k] = this.fit(encode(v), v)
+        values[k] = encode(v, this.line)
       }
       k++
       if (!general) {
@@ -122,7 +122,7 @@ class Parser {
           cols[k] = i - 1
           if (values !== null) {
             const m = header.symmetry === 'symmetric' ? v : -v
-            values[k] = this.fit(encode(m), m)
+            values[k] = encode(m, this.line)
           }
           k++
         }
@@ -135,17 +135,17 @@ class Parser {
 
   private elements(n: Numbers, header: Header): void {
     const values = this.values!
-    const encode = encoder(this.dtype)
+    const encode = this.encode(this.dtype)
     const { rows, cols, entries, field, symmetry } = header
     while (n.pos < n.end) {
       if (!this.content(n)) continue
       if (this.read === entries) this.tooMany(entries)
       const v = field === 'real' ? n.float() : this.integer(n)
       if (!n.ok) this.notNumber(n, field === 'real' ? 'a number' : 'a whole number')
-      values[this.row * cols + this.col] = this.fit(encode(v), v)
+      values[this.row * cols + this.col] = encode(v, this.line)
       if (symmetry !== 'general' && this.row !== this.col) {
         const m = symmetry === 'symmetric' ? v : -v
-        values[this.col * cols + this.row] = this.fit(encode(m), m)
+        values[this.col * cols + this.row] = encode(m, this.line)
       }
       if (++this.row === rows) {
         this.col++
@@ -179,9 +179,8 @@ class Parser {
     return n.float()
   }
 
-  private fit(encoded: number, value: number): number {
-    if (Number.isNaN(encoded) && isChecked(this.dtype)) misfit(`${this.name}:${this.line}`, value, this.dtype)
-    return encoded
+  private encode(dtype: Dtype): (value: number, line: number) => number {
+    return encoder(dtype, (line) => `${this.name}:${line}`)
   }
 
   private mirrorable(i: number, j: number, header: Header): void {

@@ -6,7 +6,7 @@ import type { DenseTensor, ValueArray } from '../formats/tensor.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { type ElementType, elementReader, elementType } from './npy-elements.ts'
 import { type Chunks, HOST_IS_LITTLE_ENDIAN } from './source.ts'
-import { encoder, isChecked, misfit, valueArray } from './values.ts'
+import { encoder, valueArray } from './values.ts'
 
 export interface NpyHeader {
   readonly descriptor: string
@@ -174,15 +174,9 @@ class Decoder {
     }
     const view = new DataView(b.buffer, b.byteOffset, b.byteLength)
     const { read } = elementReader(type)
-    const encode = encoder(dtype)
-    const checked = isChecked(dtype)
+    const encode = encoder(dtype, (at) => `${name}, element ${at}`)
     const le = type.littleEndian
-    for (let e = 0; e < count; e++) {
-      const v = read(view, e * size, le)
-      const w = encode(v)
-      if (checked && Number.isNaN(w)) misfit(`${name}, element ${from + e}`, v, dtype)
-      values[from + e] = w
-    }
+    for (let e = 0; e < count; e++) values[from + e] = encode(read(view, e * size, le), from + e)
     return count * size
   }
 

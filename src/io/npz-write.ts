@@ -63,7 +63,7 @@ const sizes = (shape: readonly number[]): NamedArray => ints(Int32Array.from(sha
 /** scipy's files always have values: a pattern's are ones. */
 function dataOf(tensor: CoordTensor | StoredTensor, count: number): NamedArray {
   const { dtype } = tensor
-  const values = tensor.values ?? valueArray(dtype, count, 'data').fill(encoder(dtype)(1))
+  const values = tensor.values ?? valueArray(dtype, count, 'data').fill(encoder(dtype, () => 'data')(1, 0))
   return { values, shape: [values.length], dtype }
 }
 

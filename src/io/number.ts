@@ -128,7 +128,7 @@ export class Numbers {
     return negative ? -v : v
   }
 
-  /** A decimal floating-point number (`D` exponents, `inf` and `nan` included), exactly rounded. */
+  /** A decimal floating-point number (`D` exponents, `inf` and `nan` included) within f64, exactly rounded. */
   float(): number {
     const b = this.bytes
     const end = this.end
@@ -195,7 +195,11 @@ export class Numbers {
       value = roundLong(head, tail, digits - DIGITS_PER_PART, exponent)
     if (!Number.isNaN(value)) return negative ? -value : value
     const s = text(b, token, p)
-    return Number(exact ? s : s.replace(/[dD]/, 'e'))
+    value = Number(exact ? s : s.replace(/[dD]/, 'e'))
+    // Infinity is what a text says, not what digits come to.
+    this.ok = Number.isFinite(value)
+    if (!this.ok) this.pos = token
+    return value
   }
 
   private word(start: number, negative: boolean): number {

@@ -332,7 +332,9 @@ describe('values', () => {
     expect(put([0.5, 0, 0, -0.5], 'bool')).toEqual([1, 0, 0])
   })
   it('refuses what an integer type cannot hold', () => {
-    expect(() => put([100, 100, 0, 0], 'i8')).toThrow('bind/value-range: the value 200 at element 0 is no i8')
+    expect(() => put([100, 100, 0, 0], 'i8')).toThrow(
+      'bind/value-range: the value 200 at element 0 does not fit i8',
+    )
     expect(() => put([0.5, 1, 0, 0], 'i8')).toThrow('bind/value-range')
   })
 })

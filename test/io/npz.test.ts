@@ -34,7 +34,7 @@ const csr = {
 describe('write ∘ read = id', () => {
   const withOnes = (t: CoordTensor): CoordTensor => ({
     ...t,
-    values: t.values ?? valueArray(t.dtype, t.coords[0]!.length, '').fill(encoder(t.dtype)(1)),
+    values: t.values ?? valueArray(t.dtype, t.coords[0]!.length, '').fill(encoder(t.dtype, String)(1, 0)),
   })
   prop.prop([
     fc

@@ -31,7 +31,9 @@ describe('floats are exactly rounded', () => {
   prop.prop([fc.double({ noNaN: true, noDefaultInfinity: true }), fc.integer({ min: 15, max: 30 })], {
     numRuns: runs(3000),
   })('16 to 31 digits', (v, n) => {
-    expect(float(v.toExponential(n))).toBe(Number(v.toExponential(n)))
+    const text = v.toExponential(n)
+    if (Number.isFinite(Number(text))) expect(float(text)).toBe(Number(text))
+    else expect(refuses(text, 'float')).toBe(true)
   })
   prop.prop([digits(40), digits(40), fc.integer({ min: -60, max: 60 }), fc.boolean()], {
     numRuns: runs(5000),
@@ -82,7 +84,6 @@ describe('floats are exactly rounded', () => {
     expect(float('+.5')).toBe(0.5)
     expect(float('5.')).toBe(5)
     expect(float('-0')).toBe(-0)
-    expect(float('1e400')).toBe(Number.POSITIVE_INFINITY)
     expect(float('1e-400')).toBe(0)
     expect(float('2.2250738585072011e-308')).toBe(Number('2.2250738585072011e-308'))
     expect(float('-Inf')).toBe(Number.NEGATIVE_INFINITY)
@@ -104,6 +105,8 @@ describe('floats are exactly rounded', () => {
       'nano',
       '--1',
       '1-',
+      '1e400',
+      '-17976931348623159e292',
     ])
       expect(refuses(text, 'float'), text).toBe(true)
   })

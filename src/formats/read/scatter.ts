@@ -4,7 +4,7 @@ import type { Dtype } from '../../ir/dtype.ts'
 import type { BuiltinReducer } from '../../ir/monoid.ts'
 import { outOfMemory, restrict, type Storage } from '../storage.ts'
 import type { CoordTensor, ValueArray } from '../tensor.ts'
-import { checkValueArray, decoder, encoder, filled } from '../values.ts'
+import { checkValueArray, decoder, encoder, filled, misfitAt } from '../values.ts'
 import { locate } from './locate.ts'
 
 /** What `scatterValues` needs of a tensor: one coordinate array for each axis. */
@@ -14,7 +14,7 @@ export type Entry = Pick<CoordTensor, 'coords' | 'values' | 'dtype'>
  * The values of a buffer over `axes` (all of the storage's, or those named: a prefix of each tree): an array of
  * the buffer's type, in position order, `fill` where the tensor has no entry. Entries at one position are
  * reduced in float64, then rounded; `+` unless stated, `or` for bool. A tensor other than the one the storage was
- * built from may have fewer coordinates, not others.
+ * built from may have fewer coordinates, not others. `place` says where an entry is.
  *
  * @throws SptError `bind/absent-coordinate`, `bind/coordinates`, `bind/coordinate-range`, `bind/value-range`,
  * `bind/value-type`, `bind/values-length`, `bind/out-of-memory`
@@ -26,6 +26,7 @@ export function scatterValues(
   fill: number,
   reduce: BuiltinReducer = dtype === 'bool' ? 'or' : '+',
   axes?: readonly string[],
+  place?: (entry: number) => string,
 ): ValueArray {
   const part = axes ? restrict(storage, axes) : storage
   if (tensor.values) checkValueArray(tensor.values, tensor.dtype)
@@ -39,7 +40,7 @@ export function scatterValues(
       hint: 'give one value for every entry, or none for a pattern',
     })
   const distinct = isKnown(part, tensor.coords) && part.entries!.distinct
-  return scatter(part.size, positions, n, tensor, dtype, fill, reduce, distinct)
+  return scatter(part.size, positions, n, tensor, dtype, fill, reduce, distinct, place)
 }
 
 /** Position of each entry; `null`: entry e has position e. @throws SptError `bind/absent-coordinate` */
@@ -61,20 +62,21 @@ function scatter(
   fill: number,
   reduce: BuiltinReducer,
   distinct: boolean,
+  place?: (entry: number) => string,
 ): ValueArray {
   const { values } = tensor
   const same = values !== null && tensor.dtype === dtype && dtype !== 'bool'
   if (same && !positions && n === size) return values.slice()
   const out = filled(dtype, size, fill)
   if (positions && !distinct && shared(positions, size))
-    return reduceInto(out, positions, tensor, dtype, reduce)
+    return reduceInto(out, positions, tensor, dtype, reduce, place)
   if (same) {
     if (positions) copyTo(out, values, positions)
     else out.set(values)
     return out
   }
   const read = decoder(tensor.dtype)
-  const write = encoder(dtype)
+  const write = encoder(dtype, misfitAt(dtype, place))
   for (let e = 0; e < n; e++) {
     const x = values === null ? 1 : read ? read(values[e]!) : values[e]!
     out[positions ? positions[e]! : e] = write ? write(x, e) : x
@@ -113,10 +115,14 @@ function reduceInto(
   tensor: Entry,
   dtype: Dtype,
   reduce: BuiltinReducer,
+  place = (e: number): string => `element ${positions[e]}`,
 ): ValueArray {
   const { values } = tensor
   const read = decoder(tensor.dtype)
-  const write = encoder(dtype)
+  const write = encoder(
+    dtype,
+    misfitAt(dtype, (p) => place(positions.indexOf(p))),
+  )
   const combine = COMBINE[reduce]
   const sums = wide(out.length)
   const seen = new Uint8Array(out.length)
