@@ -1,7 +1,8 @@
 /** `main`: the command without its process. */
 
+import { stat, writeFile } from 'node:fs/promises'
 import { version } from '../io/package.ts'
-import { parseArgs } from './args.ts'
+import { longName, parseArgs } from './args.ts'
 import type { CommandSpec } from './command.ts'
 import { bench } from './commands/bench.ts'
 import { check } from './commands/check.ts'
@@ -14,8 +15,8 @@ import { run } from './commands/run.ts'
 import { show } from './commands/show.ts'
 import { EXIT, failureJson, showFailure } from './failure.ts'
 import { helpOf, overview } from './help.ts'
-import type { Io } from './io.ts'
-import { misused } from './usage.ts'
+import { type Io, withProgress } from './io.ts'
+import { misused, UsageError } from './usage.ts'
 
 const COMMANDS: readonly CommandSpec[] = [run, check, fmt, show, emit, explain, format, doctor, bench]
 
@@ -36,7 +37,9 @@ function find(name: string): CommandSpec {
 }
 
 /** Runs one command line (without `node` and the script). Never rejects; gives the exit code. */
-export async function main(argv: readonly string[], io: Io): Promise<number> {
+export async function main(argv: readonly string[], host: Io): Promise<number> {
+  const io = withProgress(host)
+  const began = Date.now()
   try {
     const [first, ...rest] = argv
     if (first === undefined) {
@@ -60,12 +63,27 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
     }
     return await command.run(call)
   } catch (error) {
-    // Where it takes a file, `--json` writes nothing of what failed.
-    if (
-      argv.includes('--json') &&
-      COMMANDS.some((c) => c.name === argv[0] && c.options.some((o) => o.flags === '--json'))
-    )
-      io.out(failureJson(error))
-    return showFailure(error, io)
+    const code = showFailure(error, io)
+    await putFailure(argv, error, began, io)
+    return code
   }
+}
+
+/** The failure as data, where `--json` would have put the result. */
+async function putFailure(argv: readonly string[], error: unknown, began: number, io: Io): Promise<void> {
+  const json = COMMANDS.find((c) => c.name === argv[0])?.options.find((o) => longName(o) === 'json')
+  if (!json) return
+  if (json.flags === '--json') {
+    if (argv.includes('--json')) io.out(failureJson(error))
+    return
+  }
+  // What was typed wrong may not be a file for figures: `--json kernel.spt`.
+  if (error instanceof UsageError) return
+  const at = argv.findIndex((a) => a === '--json' || a.startsWith('--json='))
+  if (at < 0) return
+  const path = argv[at] === '--json' ? argv[at + 1]! : argv[at]!.slice('--json='.length)
+  // Figures that were written before it failed stay; a path that cannot be written is the error itself.
+  const before = await stat(path).catch(() => null)
+  if (before !== null && before.mtimeMs >= began) return
+  await writeFile(path, failureJson(error)).catch(() => undefined)
 }

@@ -9,7 +9,39 @@ export interface Io {
   readonly color: { readonly out: boolean; readonly err: boolean }
   /** Whether standard error is a terminal, where progress is shown. */
   readonly terminal?: boolean
+  /** Shows a line of progress on a terminal (`withProgress`); `''`: none. */
+  progress?(line: string): void
   readonly env: Readonly<Record<string, string | undefined>>
+}
+
+/** To the start of the line, and the line empty. */
+const CLEAR = '\r\x1b[K'
+
+/** With a line of progress on a terminal, which is gone before anything else is written. */
+export function withProgress(io: Io): Io {
+  if (!io.terminal) return io
+  let shown = false
+  const clear = (): void => {
+    if (shown) io.err(CLEAR)
+    shown = false
+  }
+  return {
+    ...io,
+    out(text) {
+      clear()
+      io.out(text)
+    },
+    err(text) {
+      clear()
+      io.err(text)
+    },
+    progress(line) {
+      clear()
+      if (line === '') return
+      io.err(line)
+      shown = true
+    },
+  }
 }
 
 const colors = (stream: NodeJS.WriteStream): boolean =>

@@ -1,8 +1,9 @@
 /** Files of Node as sources and sinks; with `index.ts` the only files of this room that import node modules. */
 import type { Stats } from 'node:fs'
 import { type FileHandle, open, readdir, stat } from 'node:fs/promises'
-import { basename, dirname, extname } from 'node:path'
+import { basename, dirname, extname, isAbsolute } from 'node:path'
 import { type Diagnostic, fail, SptError } from '../ast/diagnostic.ts'
+import { PACKAGE } from '../ast/resolve-path.ts'
 import { placeOf } from './package.ts'
 import { type ByteSource, CHUNK_BYTES, type Chunks } from './source.ts'
 
@@ -41,25 +42,28 @@ export async function guarded<T>(path: string, action: 'read' | 'write', work: (
     const { syscall, code } = (error ?? {}) as NodeJS.ErrnoException
     // Node refuses some paths (a NUL character) before it calls the system.
     if (typeof syscall !== 'string' && code !== 'ERR_INVALID_ARG_VALUE') throw error
+    if (action === 'read' && code === 'ENOENT') return missing(path)
     throw new SptError(fileDiagnostic(error, path, action))
   }
 }
 
+/** With what lies beside it, or in the package under the same path. */
 async function missing(path: string): Promise<never> {
+  const packaged = PACKAGE + path
+  const isPackaged =
+    !isAbsolute(path) && !path.startsWith('.') && (await stat(placeOf(packaged)).catch(() => null))?.isFile()
   const neighbours = await readdir(dirname(placeOf(path))).catch((): string[] => [])
   const candidates = neighbours.filter((n) => extname(n) === extname(path))
   return fail({
     code: 'io/not-found',
     message: `there is no file '${path}'`,
     lookup: { name: basename(path), candidates },
+    ...(isPackaged ? { hint: `'${packaged}' is a file of the package` } : {}),
   })
 }
 
 async function regular(path: string): Promise<Stats> {
-  const found = await stat(placeOf(path)).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return missing(path)
-    throw error
-  })
+  const found = await stat(placeOf(path))
   if (found.isDirectory())
     fail({ code: 'io/is-folder', message: `'${path}' is a folder`, expected: 'a file' })
   // Pipes and devices have no size and cannot be read at random.

@@ -1,7 +1,8 @@
 /** Each command does what it says, on standard output and by its exit code. */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, utimesSync, writeFileSync } from 'node:fs'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { main } from '../../src/cli/index.ts'
+import { withProgress } from '../../src/cli/io.ts'
 import { readTensor, writeTensor } from '../../src/io/index.ts'
 import { PreparedKernel } from '../../src/node.ts'
 import { Folder, MATRIX, PROGRAM, spt } from './support.ts'
@@ -285,6 +286,19 @@ describe('spt run', () => {
       candidates: ['cpu', 'webgpu', 'cuda'],
     })
     expect(await failure('doctor', 'extra')).toMatchObject({ code: 'usage' })
+    // Where it takes a file, there; but not where the file may be meant for something else.
+    const path = folder.at('failed.json')
+    for (const argv of [
+      ['explain', 'nowhere.spt', '--json', path],
+      ['format', 'nowhere.mtx', `--json=${path}`],
+    ]) {
+      expect((await spt(argv)).code).toBe(1)
+      expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({ error: { code: 'io/not-found' } })
+      writeFileSync(path, '')
+      utimesSync(path, 0, 0)
+    }
+    expect((await spt(['explain', '--json', program])).code).toBe(2)
+    expect(readFileSync(program, 'utf8')).toBe(PROGRAM)
   })
 
   test('progress is shown on a terminal, and leaves no trace', async () => {
@@ -299,6 +313,12 @@ describe('spt run', () => {
     await main(['run', program, ...bound, '--verify'], { ...io, err: (text) => (err += text) })
     expect(err).toContain('comparing with the reference …')
     expect(err.split('\r\x1b[K').at(-1)).toBe('')
+    // What is said meanwhile has lines of its own.
+    err = ''
+    const shown = withProgress({ ...io, err: (text) => (err += text) })
+    shown.progress!('lowering …')
+    shown.err('note: left out\n')
+    expect(err).toBe('lowering …\r\x1b[Knote: left out\n')
   })
 
   test('the schedule is that of the device, or the one that is asked for', async () => {

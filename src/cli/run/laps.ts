@@ -50,13 +50,10 @@ export class Laps {
     const now = performance.now()
     this.#times.set(this.#now, (this.#times.get(this.#now) ?? 0) + now - this.#since)
     this.#since = now
-    if (this.#io.terminal) this.#io.err(CLEAR)
+    this.#io.progress?.('')
   }
 
   #say(phase: Phase): void {
-    if (this.#io.terminal) this.#io.err(`${CLEAR}${DOING[phase]} …`)
+    this.#io.progress?.(`${DOING[phase]} …`)
   }
 }
-
-/** To the start of the line, and the line empty. */
-const CLEAR = '\r\x1b[K'
