@@ -22,6 +22,7 @@ import { substitute } from '../ir/expr-tree.ts'
 import { isTogether, lanesIn } from '../ir/lanes.ts'
 import type { For, Kernel2, Stmt, Store } from '../ir/loops.ts'
 import { type Body, bodiesOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import { apart } from './apart.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
 import { type Axes, threadAxis, Varying } from './varying.ts'
@@ -56,12 +57,25 @@ function distribute(top: Stmt, names: Names): Stmt {
     }
     const control = varying.ofControl(s)
     const inner = control.size === 0 ? around : new Set([...around, ...control])
-    return withBodies(
+    const next = withBodies(
       s,
       bodiesOf(s).map((b) => mapSame(b, (x) => visit(x, inner))),
     )
+    // Iterations in which threads meet come one after the other.
+    return next.kind === 'for' && meets(next) ? apart(next) : next
   }
   return visit(top, new Set())
+}
+
+/** Whether a vector loop has shared memory of its own, or nests of all threads. */
+function meets(l: For): boolean {
+  let found = false
+  if (l.mode.kind === 'vectorize')
+    walkStmts(l.body, (s) => {
+      found ||=
+        (s.kind === 'alloc' && s.buffer.scope === 'shared') || (s.kind === 'for' && s.cooperative === true)
+    })
+  return found
 }
 
 /** A loop or store all of whose writes go to shared memory declared outside, none of it on threads yet. */

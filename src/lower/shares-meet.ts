@@ -3,11 +3,13 @@
  * or exchange once more; one thread of each group updates the target. Each phase is a nest of its own over all threads,
  * so that barriers fall between them.
  */
+
 import { alloc, store, when, whenAll } from '../ir/build.ts'
 import { add, and, div, type Expr, eq, int, type Load, load, lt, mod, mul, variable } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt } from '../ir/loops.ts'
 import { type Body, stmt } from '../ir/tree.ts'
+import { apart } from './apart.ts'
 import { nestOf } from './clone.ts'
 import type { Names } from './names.ts'
 
@@ -116,10 +118,6 @@ export function meet(m: Meeting, names: Names): Stmt[] {
       : nest(serial.map(apart), names, (map) => phases.flatMap((p) => p(map)))),
   ]
 }
-
-/** Elements whose threads meet one after the other are no lanes of a vector. */
-const apart = (l: For): For =>
-  l.mode.kind === 'vectorize' ? { ...l, mode: { kind: 'unroll', factor: null } } : l
 
 /** Where nothing else is combined, what a target starts with changes nothing. */
 function update({ reduce, roles }: Meeting, values: readonly Load[], map: Vars): Body {

@@ -2,12 +2,13 @@
 import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import type { Compilation } from '../../src/compile.ts'
+import { readsOf, writesOf } from '../../src/ir/accesses.ts'
 import type { AnyFormat } from '../../src/ir/format.ts'
 import type { For } from '../../src/ir/loops.ts'
 import { loopsOf } from '../../src/ir/tree.ts'
 import { iterationsOf } from '../../src/schedule/coords/find.ts'
 import type { CoordStep } from '../../src/schedule/coords/steps.ts'
-import { type CopyLayout, type LoopStep, printStep } from '../../src/schedule/steps.ts'
+import { type CopyLayout, type LoopRef, type LoopStep, printStep } from '../../src/schedule/steps.ts'
 import type { Choices } from './choices.ts'
 import { argumentsFor } from './format-gen.ts'
 
@@ -18,34 +19,84 @@ export interface Scheduled {
   readonly trace: readonly string[]
 }
 
-/** `steps` candidates; refusals have to be `SptError`s. */
+/** Up to `steps` candidates; refusals have to be `SptError`s. */
 export function schedule(
   c: Choices,
   start: Compilation,
   formats: ReadonlyMap<string, AnyFormat>,
   steps: number,
 ): Scheduled {
+  return scheduled(
+    c,
+    start,
+    formats,
+    ({ tried }, most) => tried < most,
+    () => c.below(steps + 1),
+    (c, k) => loopSteps(c, k).map((s) => [s]),
+  )
+}
+
+/**
+ * Between `low` and `high` accepted steps, if the kernel has so many; those that belong together all or none, and some
+ * that demand something of the sizes.
+ */
+export function longSchedule(
+  c: Choices,
+  start: Compilation,
+  formats: ReadonlyMap<string, AnyFormat>,
+  low: number,
+  high: number,
+): Scheduled {
+  return scheduled(
+    c,
+    start,
+    formats,
+    ({ tried, accepted }, most) => accepted < most && tried < 3 * most,
+    () => c.between(low, high),
+    (c, k) => [c.chance(4) ? requirement(c, k) : loopSteps(c, k)],
+  )
+}
+
+interface Progress {
+  readonly tried: number
+  readonly accepted: number
+}
+
+function scheduled(
+  c: Choices,
+  start: Compilation,
+  formats: ReadonlyMap<string, AnyFormat>,
+  goesOn: (progress: Progress, most: number) => boolean,
+  amount: () => number,
+  candidates: (c: Choices, k: Compilation) => readonly (readonly LoopStep[])[],
+): Scheduled {
   let compilation = start
   const accepted: string[] = []
   const trace: string[] = []
-  const attempt = (name: string, text: string, f: () => Compilation): void => {
+  const attempt = (names: readonly string[], texts: readonly string[], f: () => Compilation): void => {
     try {
       const next = f()
       // Stage II is made from the new kernel: it has to exist.
       void next.loops
       compilation = next
-      accepted.push(name)
-      trace.push(text)
+      accepted.push(...names)
+      trace.push(...texts)
     } catch (e) {
-      if (!(e instanceof SptError)) throw withTrace(e, [...trace, `${text}  (this step)`])
+      if (!(e instanceof SptError)) throw withTrace(e, [...trace, `${texts.join('\n  ')}  (here)`])
     }
   }
   for (let n = c.pick([0, 0, 1, 2, 3]); n > 0; n--) {
     const s = coordStep(c, compilation, formats)
-    if (s) attempt(`coords.${s.kind}`, coordText(s), () => compilation.onCoords(s))
+    if (s) attempt([`coords.${s.kind}`], [coordText(s)], () => compilation.onCoords(s))
   }
-  for (let n = c.below(steps + 1); n > 0; n--)
-    for (const s of loopSteps(c, compilation)) attempt(s.kind, printStep(s), () => compilation.onLoop(s))
+  const most = amount()
+  for (let tried = 0; goesOn({ tried, accepted: accepted.length }, most); tried++)
+    for (const group of candidates(c, compilation))
+      attempt(
+        group.map((s) => s.kind),
+        group.map(printStep),
+        () => group.reduce((k, s) => k.onLoop(s), compilation),
+      )
   return { compilation, accepted, trace }
 }
 
@@ -126,7 +177,7 @@ const coordText = (s: CoordStep): string =>
     ? `${s.buffer} as ${s.format.name}(${s.args.join(', ')})`
     : s.kind === 'attach'
       ? `attach ${s.loop} to ${s.to}`
-      : `${s.kind} (${s.loops.join(', ')})  on coordinates`
+      : `${s.kind} (${s.loops.join(', ')})`
 
 function coordStep(
   c: Choices,
@@ -166,11 +217,21 @@ function loopSteps(c: Choices, k: Compilation): LoopStep[] {
   const body = k.loops.body
   const loops = loopsOf(body)
   if (loops.length === 0) return []
-  const ref = (l: For): { var: string } => ({ var: l.var })
+  const named = (l: For): string => `${l.nest}.${l.name}`
+  // By name where one loop has it, so that the trace is a text that says the same.
+  const ref = (l: For): LoopRef =>
+    loops.filter((x) => named(x) === named(l)).length === 1 ? named(l) : { var: l.var }
   const free = loops.filter((l) => l.mode.kind === 'serial')
   const any = (): For => c.pick(free.length > 0 ? free : loops)
   const buffers = k.loops.buffers.filter((b) => b.role !== 'index').map((b) => b.name)
+  const all = k.loops.buffers.map((b) => b.name)
   const locals = k.loops.buffers.filter((b) => b.role === 'out' || b.role === 'inout' || b.role === 'local')
+  // What the loop reads or writes, where there is any of it.
+  const touched = (l: For, mode: 'read' | 'write', among: readonly string[]): string => {
+    const names = mode === 'read' ? readsOf(l.body) : writesOf(l.body)
+    const own = among.filter((b) => names.has(b))
+    return c.pick(own.length > 0 ? own : among)
+  }
   const nests = [...new Set(loops.map((l) => l.nest))]
   const child = (l: For): For | undefined =>
     l.body.find((s): s is For => s.kind === 'for' && s.mode.kind === 'serial')
@@ -209,10 +270,12 @@ function loopSteps(c: Choices, k: Compilation): LoopStep[] {
     'scatter',
     'fission',
     'compute_at',
+    'compute_at',
     'pipeline',
     'accumulate',
     'combine',
     'merge',
+    'partial',
   ] as const)
   switch (how) {
     case 'parallel': {
@@ -262,16 +325,23 @@ function loopSteps(c: Choices, k: Compilation): LoopStep[] {
       return [{ kind: 'tile', loops: list.map(ref), by: list.map(() => c.pick([2, 3])) }]
     }
     case 'unroll':
-      return [{ kind: 'unroll', loop: ref(any()), ...(c.chance(60) ? { by: 2 + c.below(2) } : {}) }]
+      return [
+        {
+          kind: 'unroll',
+          loop: ref(any()),
+          ...(c.chance(60) ? { by: 2 + c.below(2), ...(c.chance(30) ? { predicated: true } : {}) } : {}),
+        },
+      ]
     case 'vectorize': {
       const l = any()
       if (c.chance(70)) return [split(l, c.pick([2, 4])), { kind: 'vectorize', loop: `${l.nest}.${l.var}_b` }]
       return [{ kind: 'vectorize', loop: ref(l) }]
     }
-    case 'cache_read':
-      return [
-        { kind: 'cache_read', buffer: c.pick(buffers), at: ref(c.pick(loops)), scope: scope(), ...layout(c) },
-      ]
+    case 'cache_read': {
+      const l = c.pick(loops)
+      const buffer = touched(l, 'read', c.chance(20) ? all : buffers)
+      return [{ kind: 'cache_read', buffer, at: ref(l), scope: scope(), ...layout(c) }]
+    }
     case 'pipeline': {
       // What the rest of an innermost loop reads, copied ahead.
       const leaves = free.filter((x) => loopsOf(x.body).length === 0)
@@ -279,14 +349,16 @@ function loopSteps(c: Choices, k: Compilation): LoopStep[] {
       const outer = `${l.nest}.${l.var}_a`
       return [
         split(l, c.pick([2, 4, 3])),
-        { kind: 'cache_read', buffer: c.pick(buffers), at: outer, scope: 'shared', ...layout(c) },
+        { kind: 'cache_read', buffer: touched(l, 'read', buffers), at: outer, scope: 'shared', ...layout(c) },
         { kind: 'pipeline', loop: outer, by: 2 + c.below(3) },
       ]
     }
-    case 'cache_write':
-      return locals.length > 0
-        ? [{ kind: 'cache_write', buffer: c.pick(locals).name, at: ref(c.pick(loops)), scope: scope() }]
-        : []
+    case 'cache_write': {
+      const l = c.pick(loops)
+      const among = locals.map((b) => b.name)
+      if (among.length === 0) return []
+      return [{ kind: 'cache_write', buffer: touched(l, 'write', among), at: ref(l), scope: scope() }]
+    }
     case 'compute_at': {
       // The first nest where a later one needs it, or the last where an earlier one has made what it needs.
       const nest = c.chance(60) ? nests[0]! : nests.at(-1)!
@@ -305,6 +377,20 @@ function loopSteps(c: Choices, k: Compilation): LoopStep[] {
           loop: ref(c.pick(loops.filter((l) => l.reduce).length > 0 ? loops.filter((l) => l.reduce) : loops)),
         },
       ]
+    case 'partial': {
+      // Shares of a chain of reductions, each with partial results of its own.
+      const list = chain(
+        c.pick(loops.filter((x) => x.reduce).length > 0 ? loops.filter((x) => x.reduce) : loops),
+        2,
+      )
+      const fused = list.length > 1 ? `${list[0]!.var}_f` : list[0]!.name
+      const { nest } = list[0]!
+      return [
+        ...(list.length > 1 ? [{ kind: 'fuse', loops: list.map(ref), into: fused } as const] : []),
+        { kind: 'split', loop: `${nest}.${fused}`, by: 2 + c.below(3), into: [`${fused}_a`, `${fused}_b`] },
+        { kind: 'rfactor', loop: `${nest}.${fused}_${c.pick(['b', 'a'])}` },
+      ]
+    }
     case 'atomic':
     case 'combine': {
       return locals.length > 0 ? [{ kind: how, buffer: c.pick(locals).name }] : []
@@ -314,7 +400,10 @@ function loopSteps(c: Choices, k: Compilation): LoopStep[] {
       const l = c.pick(loops.filter((x) => x.reduce).length > 0 ? loops.filter((x) => x.reduce) : loops)
       const buffer = locals.length > 0 ? c.pick(locals).name : 'C'
       const name = `${l.nest}.${l.var}`
-      const into = c.chance(30) ? { into: `${buffer}_rest` } : {}
+      const into = {
+        ...(c.chance(30) ? { by: c.pick([2, 1, 3]) } : {}),
+        ...(c.chance(30) ? { into: `${buffer}_rest` } : {}),
+      }
       if (c.chance(60))
         return [
           split(l, 2 + c.below(3)),
@@ -335,6 +424,14 @@ function loopSteps(c: Choices, k: Compilation): LoopStep[] {
     case 'merge':
       return nests.length > 1 ? [{ kind: 'merge', nests: c.shuffle(nests).slice(0, 2 + c.below(2)) }] : []
   }
+}
+
+function requirement(c: Choices, k: Compilation): LoopStep[] {
+  const sizes = k.loops.params.filter((p) => p.kind === 'size').map((p) => p.name)
+  if (sizes.length === 0) return []
+  const exact = c.chance(30)
+  const by = c.pick([2, 4, 3])
+  return [{ kind: 'require', size: c.pick(sizes), relation: exact ? 'equal' : 'multiple', by }]
 }
 
 /** Mostly none: what has no layout refuses one. */
