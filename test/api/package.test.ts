@@ -34,8 +34,8 @@ describe('in a browser', async () => {
 
   test('stays small', () => {
     const size = gzipSync(text, { level: 9 }).length
-    // 331 kB when this was written, much of it the parser's grammar machinery, the schedule and conversion on devices.
-    expect(size).toBeLessThan(345_000)
+    // 370 kB when this was written, much of it the parser's grammar machinery, the schedule and conversion on devices.
+    expect(size).toBeLessThan(380_000)
   })
 
   test('runs', async () => {

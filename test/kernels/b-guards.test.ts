@@ -24,7 +24,7 @@ test('a guarded scatter', async () => {
         if (to_at >= 0 && to_at < m) {
           const at = Math.imul(to_at, d);
           for (let f = 0; f < d; f++) {
-            Y[at + f] = Y[at + f] + X[at_2 + f];
+            Y[((at + f) | 0)] = Y[((at + f) | 0)] + X[at_2 + f];
           }
         } else {
           for (let f_2 = 0; f_2 < d; f_2++) {

@@ -38,7 +38,8 @@ test('tiles that reach into the next', () => {
       (size, inner, n) => {
         const kernel = tiles(size, inner)
         const partitioned = partitionLoops(kernel)
-        expect(partitioned === kernel).toBe(inner > size)
+        // Tiles of one element are no tiles to the pass.
+        if (size > 1) expect(partitioned === kernel).toBe(inner > size)
         expect(run(partitioned, n)).toEqual(run(kernel, n))
       },
     ),
