@@ -9,7 +9,7 @@ import { sample } from '../support/cases.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 import { givenFor, instanceOf, packageFormats, STANDARD, tensorFor } from '../support/standard.ts'
 
-/** Between them they need every kind of kernel. */
+/** Between them they need every kind of kernel (of tensors that one seed gives). */
 const TRIED = new Set([
   'csc',
   'sell',
@@ -47,7 +47,7 @@ test.skipIf(noNvcc !== null)(
       if (!format) throw new Error(`no format ${s.name}`)
       const to = instanceOf(format, s.args, s.order)
       if (IN_TILES.has(s.name)) Object.assign(queueOf(device).tuning, TUNINGS.cuda)
-      for (const t of fc.sample(tensorFor(s), { numRuns: 2 })) {
+      for (const t of fc.sample(tensorFor(s), { numRuns: 2, seed: 1 })) {
         const given = givenFor(t.shape, s.given?.(t.shape))
         const from = await resident(device, t)
         const made = await convert(device, from, to, given)
