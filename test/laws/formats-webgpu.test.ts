@@ -6,10 +6,8 @@ import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { SEED } from '../support/cases.ts'
 import { agreeOnDevice } from './agree.ts'
 import { formatCase, type Pool, poolOf } from './formats.ts'
-import { carriedOut, numbers, parameters } from './law.ts'
+import { carriedOut, numbers, parameters, tooLongForSwiftShader } from './law.ts'
 
-/** SwiftShader needs minutes and gigabytes for long texts: those run on the other devices. */
-const MAX_TEXT = 12_000
 let device: Device
 let pool: Pool
 
@@ -28,7 +26,7 @@ test('webgpu agrees with the reference in every format, also under default sched
       if (!k) return
       await carriedOut(k, async () => {
         const compilation = k.compilation.parallel()
-        if (compilation.texts('wgsl').some((t) => t.text.length > MAX_TEXT)) return
+        if (tooLongForSwiftShader(compilation)) return
         await agreeOnDevice(device, compilation, k.bound, k.expected)
       })
     }),

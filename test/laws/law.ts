@@ -18,6 +18,13 @@ export const parameters = (usual: number): fc.Parameters<[readonly number[]]> =>
 
 export { runs }
 
+/**
+ * SwiftShader, which compiles each `&&` to a branch, needs a minute and gigabytes for some eighty of them (lookups in
+ * the conditions of lookups), and as much for long texts (unrolled searches): those run on the other devices.
+ */
+export const tooLongForSwiftShader = (c: Compilation): boolean =>
+  c.texts('wgsl').some(({ text }) => text.length > 12_000 || text.split('&&').length > 40)
+
 export const numbers = fc.noBias(choiceNumbers(700))
 
 export interface Case {

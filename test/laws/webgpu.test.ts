@@ -5,16 +5,8 @@ import { parseProgram } from '../../src/api/program.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { agreeOnDevice } from './agree.ts'
-import { carriedOut, caseOf, numbers, parameters } from './law.ts'
+import { carriedOut, caseOf, numbers, parameters, tooLongForSwiftShader } from './law.ts'
 
-/**
- * SwiftShader needs minutes and gigabytes for long texts (unrolled searches) and for long expressions (lookups in the
- * conditions of lookups): those run on the other devices.
- */
-const MAX_TEXT = 12_000
-const MAX_LINE = 2_500
-const isLong = (text: string): boolean =>
-  text.length > MAX_TEXT || text.split('\n').some((line) => line.length > MAX_LINE)
 let device: Device
 
 beforeAll(async () => {
@@ -30,7 +22,7 @@ test('webgpu agrees with the reference, under every legal schedule', async () =>
       const k = caseOf(choices, 12)
       if (!k) return
       await carriedOut(k, async () => {
-        if (k.compilation.texts('wgsl').some((t) => isLong(t.text))) return
+        if (tooLongForSwiftShader(k.compilation)) return
         await agreeOnDevice(device, k.compilation, k.bound, k.expected)
       })
     }),
@@ -45,7 +37,7 @@ test('webgpu agrees without a schedule, and under the default one', async () => 
       if (!k) return
       for (const compilation of [k.compilation, k.compilation.parallel()])
         await carriedOut(k, async () => {
-          if (compilation.texts('wgsl').some((t) => isLong(t.text))) return
+          if (tooLongForSwiftShader(compilation)) return
           await agreeOnDevice(device, compilation, k.bound, k.expected)
         })
     }),
