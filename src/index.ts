@@ -1,7 +1,7 @@
 /** sparsetile in any JavaScript host: programs from text, the cpu device, the browser's GPU. */
-import { loadWith, type SptProgram } from './api/program.ts'
+import { checkLoadOptions, isPath, type LoadOptions, loadWith, type SptProgram } from './api/program.ts'
 import { fail } from './ast/diagnostic.ts'
-import { type ReadText, refuseImport } from './ast/resolve-imports.ts'
+import { type ReadText, refuseImport, rooted } from './ast/resolve-imports.ts'
 import { inPackage } from './ast/resolve-path.ts'
 import { createCpuDevice } from './runtime/cpu.ts'
 import type { Device } from './runtime/device.ts'
@@ -15,7 +15,7 @@ export { type ConvertedPart, ConvertedTensor, type FormatData, SptFormat } from 
 export { type InstructionTest, instructionTest } from './api/instruction-test.ts'
 export { Kernel, type TraceStep } from './api/kernel.ts'
 export { Part } from './api/part.ts'
-export { SptProgram } from './api/program.ts'
+export { type LoadOptions, SptProgram } from './api/program.ts'
 export {
   type ConvertPlan,
   convert,
@@ -63,13 +63,13 @@ export type { Verification } from './verify.ts'
  * `read` too, files of the package (`sparsetile/…`) among it; without one a text imports nothing.
  * @throws SptError with every error found; `render` prints it
  */
-export async function load(
-  textOrPath: string,
-  options: { readonly read?: ReadText; readonly name?: string } = {},
-): Promise<SptProgram> {
-  return loadWith(textOrPath, options.name, {
-    files: options.read ?? fetchText,
-    imports: options.read ?? (async (path) => refuseImport(path)),
+export async function load(textOrPath: string, options: LoadOptions = {}): Promise<SptProgram> {
+  checkLoadOptions(options)
+  const { read, root } = options
+  const imports: ReadText = read ?? (isPath(textOrPath) ? fetchText : async (path) => refuseImport(path))
+  return loadWith(textOrPath, options, {
+    files: read ?? fetchText,
+    imports: root === undefined ? imports : rooted(root, imports),
   })
 }
 

@@ -5,7 +5,7 @@ import { parseExpression } from '../ast/parse.ts'
 import { constantArguments, type Family } from '../ir/elaborate/index.ts'
 import { Report } from '../ir/elaborate/report.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
-import type { CacheScope } from '../schedule/steps.ts'
+import type { CacheScope, LoopStep } from '../schedule/steps.ts'
 
 /** What a program declares or imports. */
 export interface Declarations {
@@ -61,3 +61,19 @@ const unknown = (what: string, name: string, candidates: readonly string[]): nev
     expected: candidates.length > 0 ? `one of ${candidates.join(', ')}` : `a program that declares one`,
     lookup: { name, candidates },
   })
+
+/**
+ * Steps can come from other programs, and from JSON, with texts that theirs may not have.
+ * @throws SptError `check/instruction-text`
+ */
+export function refuseTextsOf(steps: readonly LoopStep[]): void {
+  for (const s of steps) {
+    const brings = s.kind === 'tensorize' || ('memory' in s && s.memory?.opaque !== undefined)
+    if (!brings) continue
+    fail({
+      code: 'check/instruction-text',
+      message: `${s.kind} brings texts for targets, which run as they are written`,
+      expected: 'steps without instructions: the program was loaded with instructions: false',
+    })
+  }
+}

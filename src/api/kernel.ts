@@ -27,6 +27,7 @@ import {
 import { type CompiledKernel, CompiledSchedule } from './compiled.ts'
 import { CompiledChoice } from './compiled-choice.ts'
 import { type ChoiceUse, choiceUse } from './decide.ts'
+import { refuseTextsOf } from './declared.ts'
 import { Part } from './part.ts'
 import { Steps } from './steps.ts'
 import type { Surroundings } from './surroundings.ts'
@@ -205,7 +206,7 @@ export class Kernel extends Steps<Kernel> {
         'as, coords or loops',
       )
       if (s.kind === 'as') return k.as(s.buffer, s.format, ...(Array.isArray(s.args) ? s.args : []))
-      return k.#with(s.kind === 'coords' ? k.#c.onCoords(s.step as never) : k.#c.onLoop(s.step))
+      return s.kind === 'coords' ? k.onCoord(s.step as never) : k.onLoop(s.step)
     }, this)
   }
 
@@ -291,7 +292,9 @@ export class Kernel extends Steps<Kernel> {
   }
 
   #with(c: Compilation): Kernel {
-    return c === this.#c ? this : new Kernel(c, this.#around)
+    if (c === this.#c) return this
+    if (!this.#around.instructions) refuseTextsOf(c.loopSteps)
+    return new Kernel(c, this.#around)
   }
 }
 

@@ -1,22 +1,26 @@
 /** Programs: text or files, elaborated. */
 import { fail, type Source, SptError } from '../ast/diagnostic.ts'
+import { refuseInstructionTexts } from '../ast/instruction-texts.ts'
 import type { Program as Parsed } from '../ast/program.ts'
 import { type Entry, loadProgram, programOf, type ReadText } from '../ast/resolve-imports.ts'
 import { type Elaborated, elaborate, type Family } from '../ir/elaborate/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
-import { expectArgument, show } from './check.ts'
+import { expectArgument, expectOptions, isRecord, show } from './check.ts'
 import { chooseFormat, SptFormat } from './format.ts'
 import { Handle } from './handle.ts'
 import { Kernel } from './kernel.ts'
 
 export class SptProgram extends Handle {
   readonly #e: Elaborated
+  readonly #instructions: boolean
   /** Sources by name, for rendering diagnostics. */
   readonly sources: Parsed['sources']
 
-  constructor(parsed: Parsed) {
+  /** Without `instructions` its kernels take no steps that bring texts of other programs. */
+  constructor(parsed: Parsed, instructions = true) {
     super()
+    this.#instructions = instructions
     this.sources = parsed.sources
     try {
       this.#e = elaborate(parsed)
@@ -83,6 +87,7 @@ export class SptProgram extends Handle {
       schedules: this.#e.schedules.get(chosen!) ?? new Map(),
       choices: this.#e.choices.get(chosen!) ?? new Map(),
       sources: this.sources,
+      instructions: this.#instructions,
     })
   }
 }
@@ -99,24 +104,59 @@ function examples<T extends { readonly name: string }>(families: ReadonlyMap<str
 export const parseProgram = (text: string, name?: string): SptProgram =>
   new SptProgram(programOf(namedText(text, name)))
 
-/** A program from a file, or a text with a name, and what it imports, through a reader. */
-export const readProgram = async (entry: Entry, read: ReadText): Promise<SptProgram> =>
-  new SptProgram(
-    await loadProgram(entry, async (file) => {
-      const text: unknown = await read(file)
-      if (typeof text !== 'string') throw new Error(`the reader gave ${show(text)}, no text`)
-      return text
-    }),
-  )
+export interface LoadOptions {
+  /** Gives the text of an imported file; default: the file system, `fetch` in browsers. */
+  readonly read?: ReadText | undefined
+  /** What errors call a text, and what its imports are relative to. */
+  readonly name?: string | undefined
+  /** The folder that imports may come from, besides the package; default: any. */
+  readonly root?: string | undefined
+  /** `false`: texts of instructions and memories, which run on devices as they are written, are refused. */
+  readonly instructions?: boolean | undefined
+}
+
+/** How a host reads programs. */
+export interface Readers {
+  /** The file that `load` names. */
+  readonly files: ReadText
+  readonly imports: ReadText
+}
+
+/** A program from a file, or a text with a name, and what it imports, through readers. */
+export async function readProgram(
+  entry: Entry,
+  { files, imports }: Readers,
+  { instructions = true }: LoadOptions = {},
+): Promise<SptProgram> {
+  const parsed = await loadProgram(entry, textFrom(files), textFrom(imports))
+  if (!instructions) refuseInstructionTexts(parsed)
+  return new SptProgram(parsed, instructions)
+}
+
+const textFrom =
+  (read: ReadText): ReadText =>
+  async (file) => {
+    const text: unknown = await read(file)
+    if (typeof text !== 'string') throw new Error(`the reader gave ${show(text)}, no text`)
+    return text
+  }
+
+/** @throws SptError `api/argument`, `api/unknown-option` */
+export function checkLoadOptions(options: LoadOptions): void {
+  expectArgument(isRecord(options), 'the options of load', options, "an object: { name: 'mine.spt' }")
+  expectOptions('load', options, ['read', 'name', 'root', 'instructions'])
+  const { read, name, root, instructions } = options
+  const isText = (x: unknown) => x === undefined || typeof x === 'string'
+  expectArgument(read === undefined || typeof read === 'function', 'read', read, 'a function')
+  expectArgument(isText(name), 'the name of a text', name, 'a string')
+  expectArgument(isText(root) && root !== '', 'the root of imports', root, "a folder: './kernels'")
+  const isFlag = instructions === undefined || typeof instructions === 'boolean'
+  expectArgument(isFlag, 'instructions', instructions, 'true or false')
+}
 
 /** `load` of each host: a path, or a text, which without a `name` is called `text.spt`. */
-export function loadWith(
-  textOrPath: string,
-  name: string | undefined,
-  read: { readonly files: ReadText; readonly imports: ReadText },
-): Promise<SptProgram> {
-  if (isPath(textOrPath)) return readProgram(textOrPath, read.files)
-  return readProgram(namedText(textOrPath, name), read.imports)
+export function loadWith(textOrPath: string, options: LoadOptions, readers: Readers): Promise<SptProgram> {
+  return readProgram(isPath(textOrPath) ? textOrPath : namedText(textOrPath, options.name), readers, options)
 }
 
 function namedText(text: string, name = 'text.spt'): Source {

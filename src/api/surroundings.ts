@@ -11,4 +11,6 @@ export interface Surroundings extends Declarations {
   readonly choices: ReadonlyMap<string, Choice>
   /** Texts by name, for the lines of its kernels. */
   readonly sources: Sources
+  /** Whether steps may bring instructions and memories with texts, which run as they are written. */
+  readonly instructions: boolean
 }

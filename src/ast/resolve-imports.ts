@@ -4,7 +4,7 @@ import { link } from './link.ts'
 import type { File } from './nodes.ts'
 import { parse } from './parse.ts'
 import type { Program } from './program.ts'
-import { inPackage, PACKAGE, resolvePath } from './resolve-path.ts'
+import { inPackage, isWithin, PACKAGE, resolvePath } from './resolve-path.ts'
 
 /** Gives the text at a path that `resolvePath` made; rejects where there is none. */
 export type ReadText = (path: string) => Promise<string>
@@ -20,10 +20,10 @@ export type Entry = string | Source
 const pathOf = (entry: Entry): string => resolvePath('', typeof entry === 'string' ? entry : entry.name)
 
 /**
- * The entry and all that it imports, by normalised path. Throws one `SptError` with the diagnostics of all files that
+ * The entry, through `read`, and all that it imports, by normalised path. Throws one `SptError` with the diagnostics of all files that
  * are missing or do not parse; its `sources` are those that could be read.
  */
-export async function loadFiles(entry: Entry, read: ReadText): Promise<Loaded> {
+export async function loadFiles(entry: Entry, read: ReadText, readImport: ReadText = read): Promise<Loaded> {
   const files = new Map<string, File>()
   const sources = new Map<string, Source>()
   const problems: Diagnostic[] = []
@@ -32,7 +32,10 @@ export async function loadFiles(entry: Entry, read: ReadText): Promise<Loaded> {
   let wave: { readonly path: string; readonly span?: Span }[] = [{ path: first }]
   while (wave.length > 0) {
     const texts = await Promise.allSettled(
-      wave.map(async ({ path }) => (typeof entry !== 'string' && path === first ? entry.text : read(path))),
+      wave.map(async ({ path }) => {
+        if (path !== first) return readImport(path)
+        return typeof entry === 'string' ? read(path) : entry.text
+      }),
     )
     const next: typeof wave = []
     wave.forEach(({ path, span }, k) => {
@@ -89,8 +92,12 @@ function withSources(error: SptError, sources: ReadonlyMap<string, Source>): Spt
 }
 
 /** Reads a program from its entry. */
-export async function loadProgram(entry: Entry, read: ReadText): Promise<Program> {
-  const { files, sources } = await loadFiles(entry, read)
+export async function loadProgram(
+  entry: Entry,
+  read: ReadText,
+  readImport: ReadText = read,
+): Promise<Program> {
+  const { files, sources } = await loadFiles(entry, read, readImport)
   return linked(pathOf(entry), files, sources)
 }
 
@@ -105,6 +112,23 @@ export function programOf(source: Source): Program {
   } catch (e) {
     throw e instanceof SptError ? withSources(e, sources) : e
   }
+}
+
+/** Files in a folder and of the package, and no others, by their paths alone: a reader may follow links and redirections. */
+export function rooted(root: string, read: ReadText): ReadText {
+  return (path) => {
+    if (!inPackage(path) && !isWithin(root, path)) refuseOutside(path, root)
+    return read(path)
+  }
+}
+
+export function refuseOutside(path: string, root: string): never {
+  return fail({
+    code: 'import/outside-root',
+    message: `\`${path}\` lies outside of ${root}, where imports are allowed from`,
+    expected: `a file in ${root}, or of the package (${PACKAGE}…)`,
+    hint: 'allow imports from a folder that holds both, if the program can be trusted with it',
+  })
 }
 
 /** Of a text for which nobody reads files. */

@@ -23,3 +23,21 @@ export function resolvePath(from: string, path: string): string {
   }
   return root + out.join('/')
 }
+
+/** Whether a path leads into a folder, as it is written and as a URL reads it, where `%2e` is a dot. */
+export function isWithin(folder: string, path: string): boolean {
+  const root = resolvePath('', folder)
+  return [path, unescaped(path)].every((p) => {
+    const whole = resolvePath('', p)
+    if (root === '') return !ROOTED.test(whole) && !whole.startsWith('..')
+    return whole.startsWith(root.endsWith('/') ? root : `${root}/`)
+  })
+}
+
+function unescaped(path: string): string {
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    return path
+  }
+}

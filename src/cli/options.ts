@@ -47,3 +47,15 @@ export const CHOOSING_SIZES: OptionSpec = {
   about: 'Where the schedule is chosen by them: a size, or a statistic (longest(j)=700)',
   repeats: true,
 }
+
+/** Of commands that load programs: what a program that nobody vouches for may do. */
+export const TRUST: readonly OptionSpec[] = [
+  {
+    flags: '--no-instr',
+    about: 'Refuse texts of instructions and memories, which run on devices as they are written',
+  },
+  {
+    flags: '--import-root <DIR>',
+    about: 'Imports come from this folder and from the package, and from nowhere else',
+  },
+]

@@ -1,34 +1,26 @@
 /** Programs for commands: read from files, with their errors complete. */
-import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { ChoiceInputs, ChosenFor } from '../api/choose.ts'
 import type { Chosen } from '../api/decide.ts'
 import type { Kernel } from '../api/kernel.ts'
 import { readProgram, type SptProgram } from '../api/program.ts'
 import { fail, SptError } from '../ast/diagnostic.ts'
-import { guarded } from '../io/node.ts'
-import { placeOf } from '../io/package.ts'
+import { readProgramText, rootedIn } from '../io/program-text.ts'
 import { isRefusedByDevice } from '../limits.ts'
 import type { DeviceKind } from '../runtime/device.ts'
 import type { Call } from './command.ts'
 import { checkNames, numbers } from './run/inputs.ts'
 import { misused } from './usage.ts'
 
-/** The text of a program. Throws `SptError` `io/…`. */
-export async function readText(path: string): Promise<string> {
-  const text = await guarded(path, 'read', () => readFile(placeOf(path), 'utf8'))
-  if (text.includes('\0'))
-    fail({
-      code: 'io/not-text',
-      message: `'${path}' is not a text`,
-      expected: 'a program (.spt)',
-      hint: 'data are bound with spt run --bind NAME=PATH',
-    })
-  return text
+/** Reads a program with what it imports, as far as the call trusts it. */
+export async function loadFile(path: string, call: Call): Promise<SptProgram> {
+  const root = call.one('import-root')
+  return readProgram(
+    path,
+    { files: readProgramText, imports: root === undefined ? readProgramText : await rootedIn(root) },
+    { instructions: !call.flag('no-instr') },
+  )
 }
-
-/** Reads a program with what it imports. */
-export const loadFile = (path: string): Promise<SptProgram> => readProgram(path, readText)
 
 /** Gives errors the texts of the program, so that their spans are shown. */
 export async function within<T>(program: SptProgram, work: () => T | Promise<T>): Promise<T> {

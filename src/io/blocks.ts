@@ -5,6 +5,8 @@ import type { Chunks } from './source.ts'
 const NEWLINE = 10
 /** No line (token) of a sane file is longer; without a limit a binary file would be collected whole. */
 const MAX_PIECE_BYTES = 1 << 20
+/** So many bytes of comments and blanks may lie between two entries: packed, they come a thousand times as fast as data. */
+const MAX_IDLE_BYTES = 1 << 24
 
 const isSpace = (c: number): boolean => c === 32 || (c >= 9 && c <= 13)
 
@@ -20,10 +22,13 @@ function lastCut(b: Uint8Array, cut: 'line' | 'token'): number {
   return -1
 }
 
-function join(a: Uint8Array, b: Uint8Array): Uint8Array {
-  const out = new Uint8Array(a.length + b.length)
-  out.set(a)
-  out.set(b, a.length)
+function join(pieces: readonly Uint8Array[], length: number): Uint8Array {
+  const out = new Uint8Array(length)
+  let at = 0
+  for (const piece of pieces) {
+    out.set(piece, at)
+    at += piece.length
+  }
   return out
 }
 
@@ -31,34 +36,63 @@ function join(a: Uint8Array, b: Uint8Array): Uint8Array {
  * Blocks that each end just after a newline (`line`) or after white space (`token`); only the last may not.
  * Chunks are passed on as views: only the pieces across chunk borders are copied.
  */
-export async function* blocks(
-  chunks: Chunks,
-  cut: 'line' | 'token',
-  name: string,
-): AsyncGenerator<Uint8Array> {
-  let carry = new Uint8Array(0)
+async function* blocks(chunks: Chunks, cut: 'line' | 'token', name: string): AsyncGenerator<Uint8Array> {
+  // What no cut has ended yet, and its length: joined once, however small the chunks are.
+  let carry: Uint8Array[] = []
+  let carried = 0
   for await (const chunk of chunks) {
-    let rest = chunk
-    if (carry.length > 0) {
-      const first = firstCut(rest, cut)
-      const head = join(carry, first < 0 ? rest : rest.subarray(0, first + 1))
-      if (head.length > MAX_PIECE_BYTES)
+    const first = carried > 0 ? firstCut(chunk, cut) : -1
+    if (carried > 0) {
+      const piece = first < 0 ? chunk : chunk.subarray(0, first + 1)
+      carried += piece.length
+      if (carried > MAX_PIECE_BYTES)
         fail({
           code: 'io/line-too-long',
           message: `${name}: a ${cut} of more than ${MAX_PIECE_BYTES} bytes`,
           hint: 'Is this a text file of the format that its ending promises?',
         })
       if (first < 0) {
-        carry = head as Uint8Array<ArrayBuffer>
+        carry.push(piece.slice())
         continue
       }
-      carry = new Uint8Array(0)
-      yield head
-      rest = rest.subarray(first + 1)
+      yield join([...carry, piece], carried)
     }
+    const rest = chunk.subarray(first + 1)
     const last = lastCut(rest, cut)
     if (last >= 0) yield rest.subarray(0, last + 1)
-    carry = rest.slice(last + 1) as Uint8Array<ArrayBuffer>
+    carried = rest.length - last - 1
+    carry = carried > 0 ? [rest.slice(last + 1)] : []
   }
-  if (carry.length > 0) yield carry
+  if (carried > 0) yield join(carry, carried)
+}
+
+/** What takes blocks. */
+export interface Scanner {
+  push(block: Uint8Array): void
+  /** How many lines or numbers have been taken that are data or headers; others are comments and blanks. */
+  readonly taken: number
+}
+
+/**
+ * Gives a text to a scanner, block by block. Throws `io/line-too-long` and, where the text goes on without any data,
+ * `io/comments-too-long`.
+ */
+export async function scan(
+  chunks: Chunks,
+  cut: 'line' | 'token',
+  name: string,
+  scanner: Scanner,
+): Promise<void> {
+  let idle = 0
+  for await (const block of blocks(chunks, cut, name)) {
+    const before = scanner.taken
+    scanner.push(block)
+    idle = scanner.taken === before ? idle + block.length : 0
+    if (idle > MAX_IDLE_BYTES)
+      fail({
+        code: 'io/comments-too-long',
+        message: `${name}: more than ${MAX_IDLE_BYTES} bytes of comments and blanks without any data`,
+        hint: 'Is this a text file of the format that its ending promises?',
+      })
+  }
 }

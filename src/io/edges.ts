@@ -5,7 +5,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import type { CoordTensor, ValueArray } from '../formats/tensor.ts'
 import type { Dtype } from '../ir/dtype.ts'
-import { blocks } from './blocks.ts'
+import { type Scanner, scan } from './blocks.ts'
 import type { TextOptions } from './matrix-market.ts'
 import { Numbers } from './number.ts'
 import type { Chunks } from './source.ts'
@@ -63,7 +63,7 @@ class Column {
 }
 
 /** Takes blocks of whole lines; one instance reads one file. */
-class Parser {
+class Parser implements Scanner {
   private readonly name: string
   private readonly options: EdgeOptions
   private readonly dtype: Dtype
@@ -101,6 +101,10 @@ class Parser {
       if (n.skipBlanks() && n.bytes[n.pos] !== HASH && n.bytes[n.pos] !== PERCENT) this.edge(n)
       n.skipLine()
     }
+  }
+
+  get taken(): number {
+    return Number(!this.first) + this.sources.length
   }
 
   private edge(n: Numbers): void {
@@ -174,6 +178,6 @@ class Parser {
 /** Edges in file order; weights default to f64. Throws `io/…` with the line. */
 export async function readEdges(chunks: Chunks, options: EdgeOptions = {}): Promise<CoordTensor> {
   const parser = new Parser(options)
-  for await (const block of blocks(chunks, 'line', options.name ?? 'edges')) parser.push(block)
+  await scan(chunks, 'line', options.name ?? 'edges', parser)
   return parser.finish()
 }

@@ -2,7 +2,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import type { CoordTensor, DenseTensor, ValueArray } from '../formats/tensor.ts'
 import type { Dtype } from '../ir/dtype.ts'
-import { blocks } from './blocks.ts'
+import { type Scanner, scan } from './blocks.ts'
 import { type Banner, type Header, parseBanner, parseSizes } from './matrix-market-header.ts'
 import { Numbers } from './number.ts'
 import { allocate, type Chunks } from './source.ts'
@@ -22,7 +22,7 @@ const DEFAULT_DTYPE = { real: 'f64', integer: 'i32', pattern: 'f32' } as const
 const MAX_LINE = 200
 
 /** Takes blocks of whole lines. One instance reads one file. */
-class Parser {
+class Parser implements Scanner {
   private readonly name: string
   private readonly options: TextOptions
   private readonly numbers = new Numbers()
@@ -57,14 +57,18 @@ class Parser {
     else this.elements(n, this.header)
   }
 
+  get taken(): number {
+    return Number(this.banner !== null) + Number(this.header !== null) + this.read
+  }
+
   private headerLine(n: Numbers): void {
-    this.line++
+    if (this.banner === null) this.line++
+    else if (!this.content(n)) return
     const start = n.pos
     n.skipLine()
     const text = new TextDecoder().decode(n.bytes.subarray(start, Math.min(n.pos, start + MAX_LINE)))
     if (this.banner === null) this.banner = parseBanner(text, this.name)
-    else if (text.trim() !== '' && !text.trimStart().startsWith('%'))
-      this.open(parseSizes(text, this.line, this.banner, this.name))
+    else this.open(parseSizes(text, this.line, this.banner, this.name))
   }
 
   private open(header: Header): void {
@@ -259,6 +263,6 @@ export async function readMatrixMarket(
   options: TextOptions = {},
 ): Promise<CoordTensor | DenseTensor> {
   const parser = new Parser(options)
-  for await (const block of blocks(chunks, 'line', options.name ?? 'matrix')) parser.push(block)
+  await scan(chunks, 'line', options.name ?? 'matrix', parser)
   return parser.finish()
 }

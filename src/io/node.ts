@@ -62,13 +62,13 @@ async function missing(path: string): Promise<never> {
   })
 }
 
-async function regular(path: string): Promise<Stats> {
-  const found = await stat(placeOf(path))
+/** Throws `io/is-folder`, `io/not-a-file`. `place`: where the file lies that is called `path`. */
+export async function regular(path: string, place = placeOf(path)): Promise<Stats> {
+  const found = await stat(place)
   if (found.isDirectory())
     fail({ code: 'io/is-folder', message: `'${path}' is a folder`, expected: 'a file' })
-  // Pipes and devices have no size and cannot be read at random.
+  // Pipes and devices have no size, may never end, and cannot be read at random.
   if (!found.isFile()) fail({ code: 'io/not-a-file', message: `'${path}' is not a regular file` })
-  if (found.size === 0) fail({ code: 'io/empty', message: `'${path}' is empty` })
   return found
 }
 
@@ -106,6 +106,7 @@ function handleSource(handle: FileHandle, path: string, size: number): ByteSourc
 export function withFile<T>(path: string, use: (source: ByteSource) => Promise<T>): Promise<T> {
   return guarded(path, 'read', async () => {
     const { size } = await regular(path)
+    if (size === 0) fail({ code: 'io/empty', message: `'${path}' is empty` })
     const handle = await open(placeOf(path), 'r')
     try {
       return await use(handleSource(handle, path, size))

@@ -4,7 +4,7 @@
  * so the file is read number by number.
  */
 import { fail } from '../ast/diagnostic.ts'
-import { blocks } from './blocks.ts'
+import { type Scanner, scan } from './blocks.ts'
 import { type CompressedMatrix, checkCompressed } from './matrix.ts'
 import type { TextOptions } from './matrix-market.ts'
 import { Numbers } from './number.ts'
@@ -15,7 +15,7 @@ const SIZES = ['rows', 'columns', 'nonzeros'] as const
 const COMMA = 44
 
 /** Takes blocks of whole numbers; one instance reads one file. */
-class Parser {
+class Parser implements Scanner {
   private readonly name: string
   private readonly options: TextOptions
   private readonly numbers = new Numbers()
@@ -41,6 +41,10 @@ class Parser {
       if (this.sizes.length < SIZES.length) this.size(v)
       else this.element(v)
     }
+  }
+
+  get taken(): number {
+    return this.sizes.length + this.read
   }
 
   private nextToken(n: Numbers): boolean {
@@ -110,6 +114,6 @@ class Parser {
 /** A pattern in CSR. Throws `io/size-line`, `io/not-a-number`, `io/too-…-entries`, `io/indptr`, `io/index-range`. */
 export async function readSmtx(chunks: Chunks, options: TextOptions = {}): Promise<CompressedMatrix> {
   const parser = new Parser(options)
-  for await (const block of blocks(chunks, 'token', options.name ?? 'matrix')) parser.push(block)
+  await scan(chunks, 'token', options.name ?? 'matrix', parser)
   return parser.finish()
 }

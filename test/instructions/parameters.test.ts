@@ -168,7 +168,8 @@ instr ${name}${params}(D: ${type}[8] in global, S: f32[8] in global) {
         ${COPY('f16', 16)}${used('swapped(f16, 16)', 'held(f16, 16)', 'fetch(f16, 16)')}`,
       'tiles.spt': FAMILY,
     }
-    const program = await readProgram('main.spt', async (path) => files[path]!)
+    const read = async (path: string) => files[path]!
+    const program = await readProgram('main.spt', { files: read, imports: read })
     expect([...program.instructions.keys()]).toEqual(['fetch(f16, 16)', 'fetch(f32, 8)'])
     const written = parseProgram(
       FAMILY + COPY('f16', 16) + used('turned(f16, 16)', 'rows(f16, 16)', 'load(f16, 16)'),

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type EdgeOptions, readEdges } from '../../src/io/edges.ts'
 import { toCoords } from '../../src/io/matrix.ts'
+import { readMatrixMarket } from '../../src/io/matrix-market.ts'
 import { readSmtx } from '../../src/io/smtx.ts'
 import { bytesOf, coordsArb, elements, pieces, problem, sameBytes, survives } from './support.ts'
 
@@ -128,4 +129,35 @@ test('every prefix and every changed byte: a tensor or a diagnostic', async () =
       }
     }
   }
+})
+
+describe('text without data', () => {
+  /** 64 KiB at a time, of one line again and again. */
+  function* again(first: string, line: string, bytes: number, last: string): Generator<Uint8Array> {
+    yield bytesOf(first)
+    const block = bytesOf(line.repeat(65536 / line.length))
+    for (let n = 0; n < bytes; n += block.length) yield block
+    yield bytesOf(last)
+  }
+  const banner = '%%MatrixMarket matrix coordinate real general\n'
+  const cases: readonly (readonly [string, (bytes: number) => Promise<unknown>])[] = [
+    ['before sizes', (n) => readMatrixMarket(again(banner, '%\n', n, '1 1 1\n1 1 2\n'))],
+    ['blank lines before sizes', (n) => readMatrixMarket(again(banner, ' \n', n, '1 1 1\n1 1 2\n'))],
+    ['before entries', (n) => readMatrixMarket(again(`${banner}1 1 1\n`, '%a b\n%%\n', n, '1 1 2\n'))],
+    ['behind entries', (n) => readMatrixMarket(again(`${banner}1 1 1\n1 1 2\n`, '\n', n, ''))],
+    ['before edges', (n) => readEdges(again('', '#\n', n, '0 0 1\n'))],
+    ['between edges', (n) => readEdges(again('0 0\n', ' \t%\n', n, '0 0\n'))],
+    ['between numbers', (n) => readSmtx(again('1, 1, 0\n', ', \n ', n, '0 0\n'))],
+  ]
+  test.each(cases)('%s', async (_, read) => {
+    expect(await problem(() => read(2 ** 24 + 2 ** 17))).toContain('io/comments-too-long')
+    await read(2 ** 21)
+  })
+  test('a line in chunks of one byte', async () => {
+    const line = bytesOf(`${banner.trim()}\n%${'x'.repeat(2 ** 20 - 2)}\n1 1 0\n`)
+    await readMatrixMarket(pieces(line, 1))
+    await expect(readMatrixMarket(pieces(bytesOf(`${banner}%${'x'.repeat(2 ** 20)}\n`), 1))).rejects.toThrow(
+      'io/line-too-long',
+    )
+  })
 })

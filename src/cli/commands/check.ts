@@ -2,9 +2,10 @@ import { InstructionVerifier } from '../../api/instruction-verify.ts'
 import type { SptProgram } from '../../api/program.ts'
 import { SptError } from '../../ast/diagnostic.ts'
 import { devices } from '../../node.ts'
-import type { CommandSpec } from '../command.ts'
+import type { Call, CommandSpec } from '../command.ts'
 import { EXIT, showDiagnostics } from '../failure.ts'
 import type { Io } from '../io.ts'
+import { TRUST } from '../options.ts'
 import { loadFile, within } from '../program.ts'
 
 export const check: CommandSpec = {
@@ -18,6 +19,7 @@ export const check: CommandSpec = {
       about:
         'Compare what instructions do there with their bodies: cpu, webgpu or cuda; exit 1 where they differ',
     },
+    ...TRUST,
   ],
   notes: [
     'Names, types and shapes are checked, and every schedule whose parameters all have defaults is\napplied and lowered, so that a step that is not legal is found without data or a device.',
@@ -29,14 +31,14 @@ export const check: CommandSpec = {
     'spt check kernels/instructions/lanes.spt --device webgpu',
   ],
   async run(call) {
-    const { args, io } = call
+    const { args } = call
     const kind = call.choice('device', ['cpu', 'webgpu', 'cuda'] as const)
     const verifier = kind && new InstructionVerifier(() => devices[kind]())
     try {
       // Without the device, it is said at once.
       await verifier?.device()
       let ok = true
-      for (const path of args) ok = (await checkFile(path, io, verifier)) && ok
+      for (const path of args) ok = (await checkFile(path, call, verifier)) && ok
       return ok ? EXIT.ok : EXIT.failed
     } finally {
       await verifier?.dispose()
@@ -44,9 +46,14 @@ export const check: CommandSpec = {
   },
 }
 
-async function checkFile(path: string, io: Io, verifier: InstructionVerifier | undefined): Promise<boolean> {
+async function checkFile(
+  path: string,
+  call: Call,
+  verifier: InstructionVerifier | undefined,
+): Promise<boolean> {
+  const { io } = call
   try {
-    const program = await loadFile(path)
+    const program = await loadFile(path, call)
     const found: string[] = []
     let errors = 0
     for (const name of program.kernels) {

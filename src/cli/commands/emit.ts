@@ -7,7 +7,7 @@ import type { Clear, Launch, Plan } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print2.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
-import { CHOOSING_SIZES, DEVICE_FACTS, KERNEL, schedule } from '../options.ts'
+import { CHOOSING_SIZES, DEVICE_FACTS, KERNEL, schedule, TRUST } from '../options.ts'
 import {
   chosen,
   chosenKernel,
@@ -41,6 +41,7 @@ export const emit: CommandSpec = {
       flags: '--out <PATH>',
       about: 'Write a file (a name with an ending) or a folder with one file a module',
     },
+    ...TRUST,
   ],
   notes: ['On wgsl and cuda, a kernel whose schedule binds no threads gets its outer loops bound.'],
   examples: [
@@ -54,7 +55,7 @@ export const emit: CommandSpec = {
     if (target === undefined)
       return misused({ command: 'emit', message: '--target is missing', expected: 'wgsl, cuda or js' })
     const asked = scheduleCall(call)
-    const program = await loadFile(call.args[0]!)
+    const program = await loadFile(call.args[0]!, call)
     const texts = await within(program, async () => {
       const plain = chosenKernel(program, call)
       const sizes = sizesFor(call, plain, DEVICES[target])

@@ -9,7 +9,7 @@ import { devices } from '../../node.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
-import { BIND, DEVICE_FACTS, KERNEL, SCHEDULE, SEED } from '../options.ts'
+import { BIND, DEVICE_FACTS, KERNEL, SCHEDULE, SEED, TRUST } from '../options.ts'
 import {
   chosen,
   chosenKernel,
@@ -40,6 +40,7 @@ export const explain: CommandSpec = {
     },
     SEED,
     { flags: '--json <FILE>', about: 'Write everything as JSON as well; times in milliseconds' },
+    ...TRUST,
   ],
   notes: [
     'Bytes at least: each array of a launch moves once. Bytes accessed: what its threads load and store, before caches.\nBoth, and operations, are counted in the lowered kernel with these sizes and index arrays. Registers, local memory\nand occupancy are those that the CUDA driver tells. Shares are of ceilings measured on the chip, where they are known.',
@@ -52,7 +53,7 @@ export const explain: CommandSpec = {
     const kind = call.choice('device', ['cuda', 'webgpu', 'cpu'] as const) ?? 'cuda'
     const asked = scheduleCall(call)
     const { files, seed } = given(call)
-    const program = await loadFile(call.args[0]!)
+    const program = await loadFile(call.args[0]!, call)
     return within(program, async () => {
       const source = chosenKernel(program, call)
       const fixed = scheduledFor(source, asked, kind)

@@ -3,9 +3,9 @@ import { SptError } from '../../ast/diagnostic.ts'
 import { parse } from '../../ast/parse.ts'
 import { print } from '../../ast/print.ts'
 import { guarded } from '../../io/node.ts'
+import { readProgramText } from '../../io/program-text.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT, showDiagnostics } from '../failure.ts'
-import { readText } from '../program.ts'
 
 export const fmt: CommandSpec = {
   name: 'fmt',
@@ -25,7 +25,7 @@ export const fmt: CommandSpec = {
     for (const path of args) {
       try {
         const stdin = path === '-'
-        const before = stdin ? await io.stdin() : await readText(path)
+        const before = stdin ? await io.stdin() : await readProgramText(path)
         const after = format(stdin ? '<stdin>' : path, before)
         if (call.flag('check')) {
           if (after === before) continue

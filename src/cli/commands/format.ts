@@ -12,6 +12,7 @@ import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { formatOf, knownFormats, withTexts } from '../format/known.ts'
 import { type FormatReport, human, json } from '../format/report.ts'
+import { TRUST } from '../options.ts'
 import { misused } from '../usage.ts'
 
 export const format: CommandSpec = {
@@ -31,6 +32,7 @@ export const format: CommandSpec = {
     },
     { flags: '--svg <PATH>', about: 'Draw the tensor with its parts, and how they are stored' },
     { flags: '--json <PATH>', about: 'Write the figures as data' },
+    ...TRUST,
   ],
   notes: [
     'For each part: rows with an element, nonzeros, slots of the value array, padding (slots that hold no nonzero),\nand bytes. Below: why nothing is lost or stored twice. What is checked was checked with this tensor.',
@@ -55,7 +57,7 @@ export const format: CommandSpec = {
       const tensor = asCoords(await readTensor(path))
       return finish(call, plain(label, tensor), () => drawCoords(tensor, { name: label }))
     }
-    const known = await knownFormats(call.many('from'))
+    const known = await knownFormats(call.many('from'), call)
     const written = withTexts(text, known, () => formatOf(text, known))
     const tensor = await readTensor(path)
     const chosen = withTexts(text, known, () => written.ofOrder(tensor.shape.length))

@@ -11,7 +11,7 @@ import type { Verification } from '../../verify.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { size } from '../figures.ts'
-import { BIND, KERNEL, SCHEDULE, SEED } from '../options.ts'
+import { BIND, KERNEL, SCHEDULE, SEED, TRUST } from '../options.ts'
 import {
   chosen,
   chosenKernel,
@@ -49,6 +49,7 @@ export const run: CommandSpec = {
     SEED,
     { flags: '--out <NAME=PATH>', about: 'Write an output', repeats: true },
     { flags: '--json', about: 'One JSON object instead of the table; times in milliseconds' },
+    ...TRUST,
   ],
   notes: [
     `Reads ${READABLE.join(' ')}; writes ${WRITABLE.join(' ')}.\nWithin an .npz: PATH#array, PATH#prefix of a scipy matrix, or PATH#rows,columns for coordinates.`,
@@ -69,7 +70,7 @@ export const run: CommandSpec = {
     const outs = call.pairs('out', 'PATH')
 
     const laps = new Laps('parse', call.io)
-    const program = await loadFile(call.args[0]!)
+    const program = await loadFile(call.args[0]!, call)
     return within(program, async () => {
       laps.begin('lower')
       const source = chosenKernel(program, call)

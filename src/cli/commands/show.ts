@@ -9,7 +9,7 @@ import { targetOf } from '../../program.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
-import { CHOOSING_SIZES, DEVICE_FACTS, KERNEL, schedule } from '../options.ts'
+import { CHOOSING_SIZES, DEVICE_FACTS, KERNEL, schedule, TRUST } from '../options.ts'
 import {
   chosen,
   chosenKernel,
@@ -45,6 +45,7 @@ export const show: CommandSpec = {
       flags: '--after <STEP>',
       about: "As it is after the schedule's step of that number, or after a lowering pass",
     },
+    ...TRUST,
   ],
   notes: [
     `Step 0 is the kernel as written; steps are counted as they run, those of a \`use\` included.\nPasses to stage 2: ${LOOPS.join(', ')}.\nPasses to stage 3: ${MEMORY.join(', ')}.`,
@@ -60,7 +61,7 @@ export const show: CommandSpec = {
     const named = scheduleCall(call)
     const device = call.choice('device', ['cpu', 'webgpu', 'cuda'] as const) ?? 'cpu'
     const after = call.one('after')
-    const program = await loadFile(call.args[0]!)
+    const program = await loadFile(call.args[0]!, call)
     const text = await within(program, async () => {
       const kernel = chosenKernel(program, call)
       const sizes = sizesFor(call, kernel, device)

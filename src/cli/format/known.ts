@@ -5,6 +5,7 @@ import { type Source, SptError } from '../../ast/diagnostic.ts'
 import { PACKAGE } from '../../ast/resolve-path.ts'
 import { packageFolder } from '../../io/package.ts'
 import type { AnyFormat } from '../../ir/format.ts'
+import type { Call } from '../command.ts'
 import { loadFile } from '../program.ts'
 
 export interface KnownFormats {
@@ -13,11 +14,11 @@ export interface KnownFormats {
 }
 
 /** A file's format hides that of the same name in the package, and in files before it. */
-export async function knownFormats(files: readonly string[]): Promise<KnownFormats> {
+export async function knownFormats(files: readonly string[], call: Call): Promise<KnownFormats> {
   const formats = new Map<string, AnyFormat>()
   const sources = new Map<string, Source>()
   for (const path of [...packaged(), ...files]) {
-    const program = await loadFile(path)
+    const program = await loadFile(path, call)
     for (const [name, format] of program.formats) formats.set(name, format)
     for (const [name, source] of program.sources ?? []) sources.set(name, source)
   }
