@@ -1,5 +1,5 @@
 /** Expressions of Stage III → C-like text. */
-import { InternalError, invariant } from '../ast/diagnostic.ts'
+import { InternalError, invariant, type Span } from '../ast/diagnostic.ts'
 import { computeType, isFloat } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
 import { someExpr } from '../ir/expr-tree.ts'
@@ -7,6 +7,7 @@ import type { Buffer, Launch } from '../ir/loops.ts'
 import { type BinaryOp, isCompare } from '../ir/ops.ts'
 import { isPacked } from '../ir/tiles.ts'
 import { walkStmts } from '../ir/tree.ts'
+import { writtenValues } from '../ir/values.ts'
 import type { Mangler } from './mangle.ts'
 import type { MatrixUse } from './matrices.ts'
 import type { BufferRef, Helpers, Target } from './target.ts'
@@ -54,6 +55,8 @@ export class ExprPrinter {
   readonly #vectors: ReadonlySet<string>
   /** Variables that hold data: scalars, and what is loaded or computed from such. */
   readonly #data: Set<string>
+  /** What is written in the kernel and computed as a value; nothing that only leads to an element. */
+  readonly #values: ReadonlySet<Span>
   readonly #texts = new WeakMap<Expr, Text>()
 
   constructor(context: PrintContext, launch: Launch) {
@@ -63,6 +66,7 @@ export class ExprPrinter {
     this.#atomic = atomicBuffers(launch)
     this.#vectors = vectorBuffers(launch)
     this.#data = new Set(context.scalars)
+    this.#values = writtenValues(launch.body)
     walkStmts(launch.body, (s) => {
       if (s.kind === 'let' && this.#mayWrap(s.value)) this.#data.add(s.name)
       if (s.kind === 'vector_load') for (const n of s.names) this.#data.add(n)
@@ -116,7 +120,7 @@ export class ExprPrinter {
       case 'builtin':
         return [t.builtin(e.axis), ATOM]
       case 'unary': {
-        const special = e.op === 'neg' ? t.neg(this.#operand(e.x, ATOM), computeType(e.dtype)) : null
+        const special = e.op === 'neg' ? t.neg(this.#operand(e.x, ATOM), computeType(e.dtype), h) : null
         if (special !== null) return [special, ATOM]
         return [(e.op === 'neg' ? '-' : '!') + this.#operand(e.x, UNARY + 1), UNARY]
       }
@@ -186,9 +190,12 @@ export class ExprPrinter {
     return p >= least ? text : `(${text})`
   }
 
-  /** Whether 32-bit arithmetic may leave its range: true of data, never of addresses (plans check their sizes). */
+  /**
+   * Whether 32-bit arithmetic may leave its range: true of data and of what a kernel computes as a value, never of addresses
+   * (plans check their sizes).
+   */
   #mayWrap(e: Expr): boolean {
-    if (e.dtype === 'u32') return true
+    if (e.dtype === 'u32' || (e.span && this.#values.has(e.span))) return true
     return someExpr(
       e,
       (x) =>

@@ -37,7 +37,7 @@ export interface Target {
   readonly type: (t: Dtype) => string
   readonly literal: (c: Const, helpers: Helpers) => string
   /** `null`: a minus sign will do. The operand is parenthesised already. */
-  readonly neg: (x: string, dtype: Dtype) => string | null
+  readonly neg: (x: string, dtype: Dtype, helpers: Helpers) => string | null
   /** `null`: the printer's C spelling will do. Operands are parenthesised already. */
   readonly binary: (
     op: BinaryOp,

@@ -16,6 +16,9 @@ export const store = (buffer: string, index: readonly Expr[], value: Expr): Stor
 
 export const alloc = (buffer: Buffer): Alloc => stmt({ kind: 'alloc', buffer })
 
+/** A register that holds a position, which is not data. */
+export const place = (name: string): Buffer => Object.freeze({ ...local(name, 'i32'), role: 'index' })
+
 /** A buffer of the compiler's own; without dimensions it has one element. */
 export const local = (
   name: string,

@@ -25,7 +25,7 @@ export interface Buffer {
   readonly name: string
   readonly dtype: Dtype
   readonly scope: Scope
-  /** `index`: an indptr or indices array of an axis (i32). */
+  /** `index`: an indptr or indices array of an axis (i32), or a register that holds a position. */
   readonly role: Role | 'index'
   readonly shape: readonly Expr[]
   readonly fill: number

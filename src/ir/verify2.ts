@@ -55,7 +55,10 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
         t.index.length === b.shape.length,
         `${describe(s)}: ${t.buffer} has ${b.shape.length} dimensions`,
       )
-      invariant(b.role !== 'in' && b.role !== 'index', `${describe(s)}: ${t.buffer} is read only`)
+      invariant(
+        b.scope === 'register' || (b.role !== 'in' && b.role !== 'index'),
+        `${describe(s)}: ${t.buffer} is read only`,
+      )
     }
     switch (s.kind) {
       case 'for':

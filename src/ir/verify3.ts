@@ -92,7 +92,10 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
     for (const t of targetsOf(s)) {
       const b = here.buffers.get(t.buffer)
       invariant(b, `${cx.where}: a write to ${t.buffer}, which is not here`)
-      invariant(b.role !== 'in' && b.role !== 'index', `${cx.where}: ${t.buffer} is read only`)
+      invariant(
+        b.scope === 'register' || (b.role !== 'in' && b.role !== 'index'),
+        `${cx.where}: ${t.buffer} is read only`,
+      )
       invariant(!cx.reached('flatten') || t.index.length === 1, `${cx.where}: ${t.buffer} has one dimension`)
       if (cx.reached('casts')) for (const e of t.index) typed(e, 'i32', cx, `an index of ${t.buffer}`)
     }

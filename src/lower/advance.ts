@@ -4,7 +4,7 @@
  */
 import { accessesOf, writesOf } from '../ir/accesses.ts'
 import { boundVarsOf } from '../ir/bindings.ts'
-import { when, whenAll } from '../ir/build.ts'
+import { place as placeIn, when, whenAll } from '../ir/build.ts'
 import { add, binary, bool, type Expr, int, load, lt, type Search, search, select } from '../ir/expr.ts'
 import { freeVars, mentions, someExpr, substitute, walkExpr } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
@@ -58,8 +58,8 @@ function advanced(loop: For, written: ReadonlySet<string>, names: Names): Advanc
   const before: Stmt[] = []
   let body: Body = loop.body
   for (const { search: s, inner } of ascending(loop, written)) {
-    const place = register(names.fresh('place'))
-    const limit = register(names.fresh('limit'))
+    const place = placeIn(names.fresh('place'))
+    const limit = placeIn(names.fresh('limit'))
     const at = (b: Buffer): Expr => load(b.name, [int(0)], 'i32')
     const set = (b: Buffer, value: Expr): Stmt =>
       stmt({ kind: 'store', buffer: b.name, index: [int(0)], value })
@@ -150,13 +150,3 @@ function isAscending(s: Search, loop: For, inner: For): boolean {
 /** Nothing writes what is searched, or where. */
 const isFixed = (s: Search, written: ReadonlySet<string>): boolean =>
   accessesOf([{ kind: 'let', name: '', dtype: 'i32', value: s }]).every((a) => !written.has(a.buffer))
-
-const register = (name: string): Buffer => ({
-  name,
-  dtype: 'i32',
-  scope: 'register',
-  role: 'local',
-  shape: [int(1)],
-  fill: 0,
-  accumulate: 'i32',
-})

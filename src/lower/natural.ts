@@ -1,10 +1,14 @@
-/** Which integer expressions cannot be negative: sizes, positions, index arrays, and what is made of them. */
+/**
+ * Which integer expressions cannot be negative: sizes, positions, index arrays, and what is made of them, unless it
+ * wraps.
+ */
 import { boundVarsOf } from '../ir/bindings.ts'
 import type { Expr } from '../ir/expr.ts'
 import { perExpr } from '../ir/expr-tree.ts'
 import type { Buffer } from '../ir/loops.ts'
 import type { Param } from '../ir/stage1.ts'
 import { type Body, walkStmts } from '../ir/tree.ts'
+import { writtenValues } from '../ir/values.ts'
 
 export function naturals(
   body: Body,
@@ -17,6 +21,7 @@ export function naturals(
     // A `let` is as natural as its value; loops start at 0.
     if (s.kind === 'let') natural.delete(s.name)
   })
+  const values = writtenValues(body)
   const index = new Set(buffers.filter((b) => b.role === 'index').map((b) => b.name))
   const isLength = (a: Expr, b: Expr): boolean =>
     a.kind === 'load' && b.kind === 'load' && a.buffer === b.buffer && index.has(a.buffer)
@@ -38,6 +43,7 @@ export function naturals(
       case 'call':
         return e.fn === 'popcount' || (e.fn === 'bit_xor' && e.args.every(nonNegative))
       case 'binary':
+        if ((e.op === 'add' || e.op === 'mul') && e.span && values.has(e.span)) return false
         if (e.op === 'max') return nonNegative(e.a) || nonNegative(e.b)
         if (e.op === 'mod') return nonNegative(e.b)
         // indptr[p + 1] - indptr[p] and n - 1 under a ceildiv: lengths.

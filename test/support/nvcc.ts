@@ -1,12 +1,24 @@
 /** Whether CUDA text compiles: through nvcc, where there is one. Nothing runs. */
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /** Why nothing can be compiled here, or `null`. */
 export const noNvcc: string | null =
   spawnSync('nvcc', ['--version']).status === 0 ? null : 'there is no nvcc on this machine'
+
+/** The instructions of a text, assembled; equal texts have equal ones. */
+export function assembled(text: string): Buffer {
+  const dir = mkdtempSync(join(tmpdir(), 'nvcc-'))
+  try {
+    writeFileSync(join(dir, 'k.cu'), text)
+    execFileSync('nvcc', ['-cubin', '-arch=sm_90', '--std=c++17', 'k.cu'], { cwd: dir, stdio: 'pipe' })
+    return readFileSync(join(dir, 'k.cubin'))
+  } finally {
+    rmSync(dir, { recursive: true, force: true })
+  }
+}
 
 /** Compiles each text to PTX; gives the log of the first that fails, or ''. */
 export function compileCuda(texts: readonly string[]): string {

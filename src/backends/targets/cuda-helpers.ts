@@ -38,6 +38,14 @@ export const HELPER: Readonly<Record<string, string>> = {
   atomicAdd(to, x), atomicAdd(to + 1, y);
 #endif
 }`,
+  // From compute capability 9.0 on, assemblers (ptxas 13.0) make one instruction of a minimum within a minimum, or a maximum
+  // within a maximum, and lose the sign of an operand that is negated. They do not see through this.
+  apart: `static __device__ __forceinline__ int apart(int x) {
+#if __CUDA_ARCH__ >= 900
+  asm("lop3.b32 %0, %0, %0, %0, 0x80;" : "+r"(x));
+#endif
+  return x;
+}`,
   sign: 'template <typename T> static __device__ __forceinline__ T sign_of(T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : x; }',
 }
 

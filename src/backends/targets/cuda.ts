@@ -52,6 +52,13 @@ const NATIVE_ATOMIC: Readonly<Record<string, readonly [fn: string, types: readon
 
 const paren = (index: string): string => (/^\w+$/.test(index) ? index : `(${index})`)
 
+const unsigned = (x: string): string =>
+  /^\d+$/.test(x) ? `${x}u` : `(unsigned)${x.startsWith('(int)(') ? x.slice('(int)'.length) : x}`
+
+/** What is beyond 32 bits wraps, as the reference says; of `int` a compiler may assume that nothing is. */
+const wrapping = (symbol: string, a: string, b: string): string =>
+  `(int)(${unsigned(a)} ${symbol} ${unsigned(b)})`
+
 export const CUDA: Target = {
   name: 'cuda',
   reserved: new Set([
@@ -75,12 +82,27 @@ export const CUDA: Target = {
     const text = Object.is(value, -0) ? '-0.0' : /[.e]/.test(String(value)) ? String(value) : `${value}.0`
     return wide ? text : `${text}f`
   },
-  neg: () => null,
-  binary: (op, a, b, dtype, operand, _wraps, helpers) => {
+  neg: (x, dtype, helpers) => {
+    if (dtype !== 'i32') return null
+    need(helpers, 'apart')
+    return `apart(${wrapping('-', '0', x)})`
+  },
+  binary: (op, a, b, dtype, operand, wraps, helpers) => {
     if (op === 'min' || op === 'max') {
+      if (dtype === 'i32' && wraps) {
+        need(helpers, 'apart')
+        return `apart(${op}(${a}, ${b}))`
+      }
       if (!isFloat(dtype)) return `${op}(${a}, ${b})`
       need(helpers, `${op}_of`)
       return `${op}_of(${a}, ${b})`
+    }
+    if (dtype === 'i32' && wraps && (op === 'add' || op === 'sub' || op === 'mul')) {
+      const text = wrapping(op === 'add' ? '+' : op === 'sub' ? '-' : '*', a, b)
+      // Nothing less a number is its negation.
+      if (!(op === 'sub' && a === '0')) return text
+      need(helpers, 'apart')
+      return `apart(${text})`
     }
     if (op === 'mod' && isFloat(operand))
       return operand === 'f64' ? `(${a} - ${b} * floor(${a} / ${b}))` : `(${a} - ${b} * floorf(${a} / ${b}))`

@@ -19,7 +19,7 @@ export function search_0(C, arena_f32, arena_i32, m, n, base_A, base_B, base_j_i
               let hi = 0;
               hi = j_indptr_at_2;
               while (lo < hi) {
-                const mid = ((lo + ((((hi - lo) | 0) / 2) | 0)) | 0);
+                const mid = lo + (((hi - lo) / 2) | 0);
                 if (arena_i32[((base_j_indices + mid) | 0)] < at_2) {
                   lo = ((mid + 1) | 0);
                 } else {
@@ -32,7 +32,7 @@ export function search_0(C, arena_f32, arena_i32, m, n, base_A, base_B, base_j_i
               let hi_2 = 0;
               hi_2 = k_indptr_at_2;
               while (lo_2 < hi_2) {
-                const mid_2 = ((lo_2 + ((((hi_2 - lo_2) | 0) / 2) | 0)) | 0);
+                const mid_2 = lo_2 + (((hi_2 - lo_2) / 2) | 0);
                 if (arena_i32[((base_k_indices + mid_2) | 0)] < at_2) {
                   lo_2 = ((mid_2 + 1) | 0);
                 } else {

@@ -1,0 +1,76 @@
+/** Integers wrap at 32 bits wherever a kernel computes values, and keep their signs. */
+import { expect, test } from 'vitest'
+import { load } from '../../src/node.ts'
+import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { assembled, noNvcc } from '../support/nvcc.ts'
+
+const kernel = (body: string): string => `kernel k(n: size, c: i32) {
+  axis i = dense_fixed(n) axis j = dense_fixed(3)
+  buffer V: i32[i] in buffer W: i32[i] in
+  buffer Y: i32[i] out
+  ${body}
+}`
+
+// 1073741824 is 2^30; nothing here leads to an element.
+const VALUES = [
+  'Y[i] = (i * 1073741824 + 1073741824 + i * 1073741824) / 3',
+  'Y[i] = (c * i + c - 2147483647) / 7',
+  'let t = i + c + c Y[i] = t % 10',
+  'let t = i * 65536 let u = t * 16384 Y[i] = abs(u - t - c) / 2',
+  'Y[i] = select(i + c + c > 0, 1, 2)',
+  'if (i * 1073741824 + i * 1073741824 + c > 0) { Y[i] = 1 }',
+  'Y[i] = i32(f32(i + c) + f32(c + c))',
+  'Y[i] = min(i + c + c, 5) + max(c + c - i, -5)',
+  'Y[i] = -(c + c + i) / 5',
+  'Y[i] = bit_xor(c + c, 3) / 2',
+]
+
+test.each(VALUES)('%s', async (body) => {
+  const program = await load(kernel(`iterate s [i] as S { ${body} }`))
+  const compiled = await program.kernel().compile(createCpuDevice())
+  for (const c of [2147483647, -2147483648, 1431655765]) {
+    const V = new Int32Array(6)
+    const prepared = await compiled.prepare({ tensors: { V, W: V }, params: { c } })
+    expect((await prepared.verify()).problems).toEqual([])
+  }
+})
+
+test.each([
+  ['Y[i] += i + c + c', 'Y[i] += (i + c + c) / 3'],
+  ['Y[i] max= j + c + c', 'Y[i] min= -(j + c + c)'],
+])('combined: %s, %s', async (...bodies) => {
+  for (const body of bodies) {
+    const program = await load(kernel(`iterate s [i, j] as SR { ${body} }`))
+    const compiled = await program.kernel().compile(createCpuDevice())
+    const V = new Int32Array(6)
+    const prepared = await compiled.prepare({ tensors: { V, W: V }, params: { c: 1431655765 } })
+    expect((await prepared.verify()).problems).toEqual([])
+  }
+})
+
+/** What an assembler that loses a sign, or takes it that nothing wraps, makes of one is the other. */
+const DIFFERENT = [
+  ['max(c, max(V[i], -W[i]))', 'max(c, max(V[i], W[i]))'],
+  ['min(c, min(V[i], -W[i]))', 'min(c, min(V[i], W[i]))'],
+  ['max(c, max(V[i], 0 - W[i]))', 'max(c, max(V[i], W[i]))'],
+  ['max(max(-W[i], V[i]), c)', 'max(max(W[i], V[i]), c)'],
+  ['select(V[i] + 1 > V[i], 5, 6)', '5'],
+  ['select(V[i] * 2 / 2 == V[i], 5, 6)', '5'],
+] as const
+
+test.skipIf(noNvcc !== null)(
+  'assemblers keep signs, and wrap',
+  async () => {
+    for (const pair of DIFFERENT) {
+      const [a, b] = await Promise.all(
+        pair.map(async (value) => {
+          const program = await load(kernel(`iterate s [i] as S { Y[i] = ${value} }`))
+          const [text] = program.kernel().emit('cuda')
+          return assembled(text!.text)
+        }),
+      )
+      expect(a!.equals(b!), pair.join(' and ')).toBe(false)
+    }
+  },
+  120_000,
+)
