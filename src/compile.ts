@@ -2,7 +2,7 @@
  * The driver: interleaves steps and lowering. Steps on coordinates, Stage I → II, steps on loops, Stage II → III.
  * Values are immutable; lowering is done when somebody asks for what it gives, once.
  */
-import { fail } from './ast/diagnostic.ts'
+import { fail, inPass } from './ast/diagnostic.ts'
 import { emit, LANES } from './backends/emit.ts'
 import type { ModuleText } from './backends/module.ts'
 import type { Kernel2, Plan } from './ir/loops.ts'
@@ -91,7 +91,8 @@ export class Compilation {
   texts(target: ModuleText['target']): ModuleText[] {
     let known = this.#texts.get(target)
     if (!known) {
-      known = emit(this.planFor(LANES[target]), target)
+      const plan = this.planFor(LANES[target])
+      known = inPass(`printing ${this.source.name} as ${target}`, () => emit(plan, target))
       this.#texts.set(target, known)
     }
     return known
@@ -116,13 +117,15 @@ export class Compilation {
     return new Compilation(
       this.source,
       [...this.coordSteps, s],
-      [...this.#kernels, applyCoordStep(this.kernel, s)],
+      [...this.#kernels, inPass(`step ${s.kind}`, () => applyCoordStep(this.kernel, s))],
       null,
     )
   }
 
   onLoop(s: LoopStep): Compilation {
-    return new Compilation(this.source, this.coordSteps, this.#kernels, apply(this.state, s))
+    const { state } = this
+    const next = inPass(`step ${s.kind}`, () => apply(state, s))
+    return new Compilation(this.source, this.coordSteps, this.#kernels, next)
   }
 
   /** Without the latest step; itself where there is none. */

@@ -29,7 +29,7 @@ export {
   resident,
 } from './api/resident.ts'
 export { type Bindable, coords, dense, stored } from './api/tensors.ts'
-export { type Diagnostic, type Span, SptError } from './ast/diagnostic.ts'
+export { type Diagnostic, InternalError, type Span, SptError } from './ast/diagnostic.ts'
 export { render } from './ast/render.ts'
 export type { ModuleText } from './backends/module.ts'
 export type { PartFormat, TensorFormat } from './bind/index.ts'

@@ -3,7 +3,7 @@
  *
  * A user can cause an `SptError`; an `InternalError` is a bug of the compiler. Every room throws `SptError`
  * with at least a code and a message; rooms that know the place add spans, rooms that know the names add
- * candidates.
+ * candidates. What a pass throws besides leaves it as an `InternalError` that names the pass (`inPass`).
  */
 
 /** A half-open range of characters `[start, end)` in the source called `source`. */
@@ -61,9 +61,38 @@ export class SptError extends Error {
   }
 }
 
-/** A broken invariant of the compiler itself: never the user's fault. */
+/**
+ * A broken invariant of the compiler itself: never the user's fault, and no `SptError`, so that whoever expects refusals
+ * does not take it for one. It shows as a diagnostic all the same.
+ */
 export class InternalError extends Error {
   override readonly name = 'InternalError'
+  readonly diagnostics: readonly Diagnostic[]
+  sources: SptError['sources']
+
+  /** `pass`: where it came out. */
+  constructor(message: string, pass?: string, cause?: unknown) {
+    super(pass === undefined ? message : `${pass}: ${message}`, cause === undefined ? {} : { cause })
+    this.diagnostics = [bugDiagnostic(this.message)]
+  }
+}
+
+/** What is said of a failure that nobody but this package can mend. */
+export const bugDiagnostic = (message: string): Diagnostic => ({
+  code: 'compiler/internal',
+  message: `an error of the compiler, not of the program: ${message}`,
+  hint: 'please report this line with the program, its schedule and the command or calls; without the schedule, or under another, it may work',
+})
+
+/** Runs a pass, whose failures name it. */
+export function inPass<T>(pass: string, work: () => T): T {
+  try {
+    return work()
+  } catch (e) {
+    if (e instanceof SptError || (e instanceof InternalError && e.cause !== undefined)) throw e
+    const { message, name } = e instanceof Error ? e : { message: String(e), name: '' }
+    throw new InternalError(e instanceof InternalError ? message : `${name}: ${message}`, pass, e)
+  }
 }
 
 /** Throws a user error. */

@@ -1,10 +1,10 @@
 /** Whatever a command threw → text on standard error and an exit code. */
-import { type Diagnostic, type Span, SptError } from '../ast/diagnostic.ts'
+import { bugDiagnostic, type Diagnostic, InternalError, type Span, SptError } from '../ast/diagnostic.ts'
 import { render } from '../ast/render.ts'
 import type { Io } from './io.ts'
 import { renderUsage, UsageError } from './usage.ts'
 
-export const EXIT = { ok: 0, failed: 1, usage: 2, bug: 70 } as const
+export const EXIT = { ok: 0, failed: 1, usage: 2 } as const
 
 /** What the command line calls what the library names in its own terms. */
 const HINTS: Readonly<Record<string, string>> = {
@@ -20,7 +20,10 @@ const withHint = (d: Diagnostic): Diagnostic => {
   return hint === undefined ? d : { ...d, hint }
 }
 
-export function showDiagnostics(error: SptError, io: Io): void {
+/** What has diagnostics. */
+type Failure = Pick<SptError, 'diagnostics' | 'sources'>
+
+export function showDiagnostics(error: Failure, io: Io): void {
   io.err(`${render(error.diagnostics.map(withHint), error.sources ?? [], { color: io.color.err })}\n`)
 }
 
@@ -45,12 +48,13 @@ interface Problem {
 }
 
 function problemsOf(error: unknown): readonly Problem[] {
-  if (error instanceof SptError)
-    return error.diagnostics.map(withHint).map(
+  const failure = failureOf(error)
+  if (failure)
+    return failure.diagnostics.map(withHint).map(
       (d): Problem => ({
         code: d.code,
         message: d.message,
-        ...(d.span && placeOf(d.span, error.sources?.get(d.span.source)?.text)),
+        ...(d.span && placeOf(d.span, failure.sources?.get(d.span.source)?.text)),
         ...(d.expected !== undefined && { expected: d.expected }),
         ...(d.hint !== undefined && { hint: d.hint }),
         ...(d.lookup && { candidates: d.lookup.candidates }),
@@ -69,10 +73,15 @@ function problemsOf(error: unknown): readonly Problem[] {
     ]
   }
   if (isMemory(error)) return [{ code: 'run/out-of-memory', message: NO_MEMORY, hint: 'use smaller sizes' }]
-  return [
-    { code: 'bug', message: error instanceof Error ? `${error.name}: ${error.message}` : String(error) },
-  ]
+  return [bugDiagnostic(described(error))]
 }
+
+/** What a throw of anything says, in one line. */
+const described = (error: unknown): string =>
+  (error instanceof Error ? `${error.name}: ${error.message}` : String(error)).split('\n')[0]!
+
+const failureOf = (error: unknown): Failure | undefined =>
+  error instanceof SptError || error instanceof InternalError ? error : undefined
 
 function placeOf({ source, start, end }: Span, text: string | undefined): Partial<Problem> {
   const place = { file: source, span: { start, end } }
@@ -90,19 +99,17 @@ export function showFailure(error: unknown, io: Io): number {
     io.err(`${renderUsage(error.problem)}\n`)
     return EXIT.usage
   }
-  if (error instanceof SptError) {
-    showDiagnostics(error, io)
-    return EXIT.failed
-  }
   if (isMemory(error)) {
     io.err(`error[run/out-of-memory]: ${NO_MEMORY}\n  = hint: use smaller sizes\n`)
     return EXIT.failed
   }
-  const what = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
-  io.err(
-    `this is a bug of spt, not of your program: ${what.split('\n')[0]}\n` +
-      '  = hint: please report it with the command and its files; SPT_DEBUG=1 shows where it happened\n',
-  )
-  if (io.env.SPT_DEBUG === '1' && error instanceof Error) io.err(`${error.stack}\n`)
-  return EXIT.bug
+  const failure = failureOf(error)
+  showDiagnostics(failure ?? new SptError(bugDiagnostic(described(error))), io)
+  if (io.env.SPT_DEBUG === '1' && error instanceof Error && !(error instanceof SptError))
+    io.err(traceOf(error))
+  return EXIT.failed
 }
+
+/** Where an error came from, and what it came of. */
+const traceOf = (error: Error): string =>
+  `${error.stack}\n${error.cause instanceof Error ? `caused by ${traceOf(error.cause)}` : ''}`

@@ -2,6 +2,7 @@
  * Lowering as one flat list. Each pass states in its file the invariant it reaches; the order is here.
  */
 
+import { inPass } from '../ast/diagnostic.ts'
 import type { Kernel2, Launch, Plan } from '../ir/loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Body } from '../ir/tree.ts'
@@ -24,7 +25,7 @@ import { partitionLoops } from './partition.ts'
 import { pipelineLoops } from './pipeline-loops.ts'
 import { placeInit } from './place-init.ts'
 import { plainUpdates } from './plain-updates.ts'
-import { lowerToPositions } from './positions/index.ts'
+import { lowerToPositions as positionsOf } from './positions/index.ts'
 import { promote } from './promote.ts'
 import { lowerReductions } from './reductions.ts'
 import { scalars } from './scalars.ts'
@@ -105,13 +106,17 @@ export const LAUNCH_PASSES: readonly {
 export type Observer = (pass: string, result: Kernel2 | Plan) => void
 
 /** Stage I → II. */
-export { lowerToPositions }
+export const lowerToPositions = (kernel: Kernel1): Kernel2 =>
+  inPass(placed('positions', kernel), () => positionsOf(kernel))
+
+const placed = (pass: string, { name }: { readonly name: string }): string => `pass ${pass} of kernel ${name}`
 
 /** Stage II → III. */
 export function lowerToMemory(kernel: Kernel2, observe?: Observer, options: LowerOptions = {}): Plan {
   let loops = kernel
   for (const pass of LOOP_PASSES) {
-    loops = pass.run(loops, options)
+    const before = loops
+    loops = inPass(placed(pass.name, kernel), () => pass.run(before, options))
     observe?.(pass.name, loops)
   }
   const names = namesOf(loops)
@@ -121,15 +126,20 @@ export function lowerToMemory(kernel: Kernel2, observe?: Observer, options: Lowe
     name: kernel.name,
     params: loops.params,
     buffers: loops.buffers.map(flatBuffer),
-    steps: makeLaunches(loops, names, options.together ? 1 : options.lanes),
+    steps: inPass(placed('launches', kernel), () =>
+      makeLaunches(loops, names, options.together ? 1 : options.lanes),
+    ),
     ...(loops.lostWrites ? { lostWrites: loops.lostWrites } : {}),
     ...(loops.facts ? { facts: loops.facts } : {}),
   }
   observe?.('launches', plan)
   for (const pass of LAUNCH_PASSES) {
+    const before = plan.steps
     plan = {
       ...plan,
-      steps: plan.steps.map((s) => (s.kind === 'launch' ? runPass(s, pass.run, context) : s)),
+      steps: inPass(placed(pass.name, kernel), () =>
+        before.map((s) => (s.kind === 'launch' ? runPass(s, pass.run, context) : s)),
+      ),
     }
     observe?.(pass.name, plan)
   }

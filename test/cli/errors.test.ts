@@ -4,6 +4,9 @@
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { afterAll, describe, expect, test, vi } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
+import { InternalError, SptError } from '../../src/ast/diagnostic.ts'
+import { LAUNCH_PASSES, LOOP_PASSES } from '../../src/lower/pipeline.ts'
 import { devices } from '../../src/node.ts'
 import { CASES, FILES } from './cases.ts'
 import { Folder, PROGRAM, spt } from './support.ts'
@@ -31,7 +34,7 @@ describe('one mistake on the command line', () => {
     expect(argv.includes('--json') ? out.replace(/^\{"error":.*\}\n$/, '') : out).toBe('')
     expect(code === 1 || code === 2, `exit code ${code}\n${err}`).toBe(true)
     expect(err).not.toMatch(/^\s+at .*:\d+:\d+/m)
-    expect(err).not.toContain('bug of spt')
+    expect(err).not.toContain('compiler/internal')
     const said = `## ${title}\n$ spt ${line.replaceAll('{', '').replaceAll('}', '')}\nexit ${code}\n${folder.plain(err)}\n`
     if (update) golden.set(title, said)
     expect(said).toBe(golden.get(title))
@@ -135,10 +138,43 @@ describe('bugs', () => {
       },
     })
     const { code, out, err } = await spt(['fmt', '-'], broken)
-    expect([code, out]).toEqual([70, ''])
-    expect(err).toMatch(/^this is a bug of spt, not of your program: TypeError: boom\n/)
+    expect([code, out]).toEqual([1, ''])
+    expect(err).toMatch(
+      /^error\[compiler\/internal\]: an error of the compiler, not of the program: TypeError: boom\n/,
+    )
     expect(err).not.toMatch(/^\s+at /m)
     Object.assign(broken, { env: { SPT_DEBUG: '1' } })
     expect((await spt(['fmt', '-'], broken)).err).toMatch(/^\s+at /m)
+  })
+  const passes = [...LOOP_PASSES, ...LAUNCH_PASSES] as { name: string; run: unknown }[]
+  test.each(passes.map((p) => [p.name, p] as const))('pass %s names itself', async (name, pass) => {
+    const { run } = pass
+    const file = folder.file('broken.spt', PROGRAM)
+    try {
+      for (const [thrown, said] of [
+        [new InternalError('no buffer x'), 'no buffer x'],
+        [new TypeError('boom'), 'TypeError: boom'],
+      ] as const) {
+        pass.run = () => {
+          throw thrown
+        }
+        const line = `pass ${name} of kernel mul: ${said}`
+        const { code, err } = await spt(['emit', file, '--target', 'wgsl'])
+        expect(code).toBe(1)
+        expect(err.split('\n')[0]).toBe(
+          `error[compiler/internal]: an error of the compiler, not of the program: ${line}`,
+        )
+        const ran = await spt(['run', file, '--json', '--size', 'd=2', '--size', 'm=2', '--size', 'n=2'])
+        expect(JSON.parse(ran.out).error).toMatchObject({
+          code: 'compiler/internal',
+          message: expect.stringContaining(line),
+        })
+        const kernel = parseProgram(PROGRAM).kernel()
+        expect(() => kernel.compilation.plan).toThrow(InternalError)
+        expect(() => kernel.compilation.plan).not.toThrow(SptError)
+      }
+    } finally {
+      pass.run = run
+    }
   })
 })
