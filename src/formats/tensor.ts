@@ -13,6 +13,8 @@ export interface CoordTensor {
   /** One per element; `null` for a pattern, whose values are all 1. */
   readonly values: ValueArray | null
   readonly dtype: Dtype
+  /** Where it was read from blocks of a file: how many of their elements are zero, and so no elements of the tensor. */
+  readonly padding?: number | undefined
 }
 
 /** Row-major. */

@@ -3,6 +3,7 @@ import { fail } from '../ast/diagnostic.ts'
 import type { CoordTensor, StoredTensor, ValueArray } from '../formats/tensor.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { allocate } from './source.ts'
+import { valueArray } from './values.ts'
 
 /** Rows (csr) or columns (csc) compressed: segment s holds `indices[indptr[s] … indptr[s+1]-1]`. */
 export interface CompressedMatrix {
@@ -71,23 +72,35 @@ function segmentOf(indptr: Int32Array, count: number, name: string): Int32Array 
   return out
 }
 
+/** What of the blocks is no zero: a block is stored whole, and what it has around its elements is padding. */
 function blockCoords(m: BlockMatrix, name: string): CoordTensor {
   const [r, c] = m.block
-  const blocks = m.indices.length
-  const rows = allocate(Int32Array, blocks * r * c, name, 'row indices')
-  const cols = allocate(Int32Array, blocks * r * c, name, 'column indices')
+  const { values } = m
+  const size = m.indices.length * r * c
+  // -0 is a value that somebody stored; the bits of f16 and bf16 say the same.
+  const held = (e: number): boolean => values === null || !Object.is(values[e], 0)
+  let count = 0
+  for (let e = 0; e < size; e++) if (held(e)) count++
+  const rows = allocate(Int32Array, count, name, 'row indices')
+  const cols = allocate(Int32Array, count, name, 'column indices')
+  const kept = values === null || count === size ? values : valueArray(m.dtype, count, name)
   let e = 0
+  let to = 0
   for (let s = 0; s + 1 < m.indptr.length; s++)
     for (let b = m.indptr[s]!; b < m.indptr[s + 1]!; b++)
       for (let i = 0; i < r; i++)
-        for (let j = 0; j < c; j++) {
-          rows[e] = s * r + i
-          cols[e++] = m.indices[b]! * c + j
+        for (let j = 0; j < c; j++, e++) {
+          if (!held(e)) continue
+          rows[to] = s * r + i
+          cols[to] = m.indices[b]! * c + j
+          if (kept !== values) kept![to] = values![e]!
+          to++
         }
-  return { kind: 'coords', shape: m.shape, coords: [rows, cols], values: m.values, dtype: m.dtype }
+  const padding = count === size ? {} : { padding: size - count }
+  return { kind: 'coords', shape: m.shape, coords: [rows, cols], values: kept, dtype: m.dtype, ...padding }
 }
 
-/** Every stored element with its coordinates, in storage order; the values are shared, not copied. */
+/** Every stored element with its coordinates, in storage order, zeros of blocks left out; values are shared where all are. */
 export function toCoords(m: SparseMatrix, name = 'matrix'): CoordTensor {
   if (m.kind === 'coords') return m
   if (m.kind === 'bsr') return blockCoords(m, name)

@@ -213,6 +213,15 @@ describe('spt run', () => {
     return JSON.parse(out) as Record<string, unknown>
   }
 
+  test('zeros of stored blocks are told', async () => {
+    const blocks = new URL('../io/fixtures/bsr.npz', import.meta.url).pathname
+    const args = ['run', program, '--bind', `A=${blocks}`, '--size', 'd=3', '--size', 'alpha=2']
+    const { out, err } = await spt([...args, '--json'])
+    expect(err).toBe('')
+    expect(JSON.parse(out)).toMatchObject({ nnz: { A: 5 }, zeros: { A: 19 } })
+    expect((await spt(args)).out).toContain('zeros     A = 19 of stored blocks are padding, left out\n')
+    expect((await spt(['format', blocks])).out).toMatch(/zeros +19 of stored blocks are padding, left out/)
+  })
   test('--json: one object, these keys', async () => {
     const r = await json('--verify', '--repeat', '2')
     expect(Object.keys(r)).toEqual([
@@ -222,6 +231,7 @@ describe('spt run', () => {
       'choice',
       'sizes',
       'nnz',
+      'zeros',
       'random',
       'seed',
       'bytes',
@@ -236,6 +246,7 @@ describe('spt run', () => {
       choice: null,
       sizes: { m: 3, n: 4, d: 3, alpha: 2 },
       nnz: { A: 4 },
+      zeros: {},
       verify: { ok: true },
     })
     const time = r.time as Record<string, number>

@@ -103,14 +103,30 @@ describe('what scipy writes', () => {
       want,
     )
   })
-  test('bsr: blocks with their zeros, as they are stored', async () => {
+  test('bsr: blocks as they are stored; as coordinates, without their zeros', async () => {
     const matrix = await matrixOf('bsr.npz')
     if (matrix.kind !== 'bsr') throw new Error(matrix.kind)
     expect(matrix.block).toEqual([2, 3])
     expect(toStored(matrix, 'jo').shape).toEqual([2, 2, 2, 3])
     const all = toCoords(matrix)
-    expect(all.values!.length).toBe(24)
-    expect(elements(all).filter((e) => !e.endsWith('=0'))).toEqual(want)
+    expect(elements(all)).toEqual(want)
+    expect(all.padding).toBe(24 - want.length)
+    const blocks = (values: Float32Array | null) =>
+      toCoords({ ...matrix, values: values as Float32Array, dtype: 'f32' })
+    expect(blocks(null)).toMatchObject({ values: null, coords: [{ length: 24 }, { length: 24 }] })
+    expect(blocks(null).padding).toBeUndefined()
+    const full = Float32Array.from({ length: 24 }, (_, e) => (e === 5 ? -0 : e + 1))
+    expect(blocks(full).values).toBe(full)
+    expect(blocks(full).padding).toBeUndefined()
+    const one = blocks(full.map((v, e) => (e === 7 ? 0 : v)))
+    expect([one.padding, one.values!.length, Object.is(one.values![5], -0)]).toEqual([1, 23, true])
+  })
+  test('explicit zeros of everything else stay', async () => {
+    const csr = await matrixOf('csr.npz')
+    if (csr.kind !== 'csr') throw new Error(csr.kind)
+    const zeros = toCoords({ ...csr, values: csr.values!.map(() => 0) as Float64Array })
+    expect(zeros.values!.length).toBe(want.length)
+    expect(zeros.padding).toBeUndefined()
   })
   test('csc is stored by columns', async () => {
     const matrix = await matrixOf('csc.npz')

@@ -71,9 +71,9 @@ export const format: CommandSpec = {
     })
     const { provenance } = chosen
     const report = made.converted.describe()
-    return finish(call, { tensor: label, over: chosen.over, report, build: made.build, provenance }, () =>
-      made.converted.svg({ name: label }),
-    )
+    const zeros = zerosOf(tensor)
+    const said = { tensor: label, zeros, over: chosen.over, report, build: made.build, provenance }
+    return finish(call, said, () => made.converted.svg({ name: label }))
   },
 }
 
@@ -155,10 +155,14 @@ function asCoords(tensor: Tensor): CoordTensor {
   })
 }
 
-function plain(tensor: string, { shape, coords, dtype }: CoordTensor): FormatReport {
+const zerosOf = (tensor: Tensor): number => (tensor.kind === 'coords' ? (tensor.padding ?? 0) : 0)
+
+function plain(label: string, tensor: CoordTensor): FormatReport {
+  const { shape, coords, dtype } = tensor
   const stored = coords[0]?.length ?? 0
   return {
-    tensor,
+    tensor: label,
+    zeros: zerosOf(tensor),
     over: null,
     report: {
       shape,

@@ -22,7 +22,7 @@ import {
   scheduledFor,
   within,
 } from '../program.ts'
-import { checkNames, checkOutputs, given, numbers, readInputs } from '../run/inputs.ts'
+import { checkNames, checkOutputs, given, numbers, paddingOf, readInputs } from '../run/inputs.ts'
 import { Laps } from '../run/laps.ts'
 import { human, json, type Report } from '../run/report.ts'
 import { sparseSizes } from '../run/sparse.ts'
@@ -126,6 +126,7 @@ export const run: CommandSpec = {
           choice: used.chosen,
           sizes: sizesOf(stage1, bound.params),
           ...sparse,
+          zeros: paddingOf(tensors),
           bytes: prepared.executable.bytes,
           peak: 1024 * process.resourceUsage().maxRSS,
           time: {

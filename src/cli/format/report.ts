@@ -15,6 +15,8 @@ export interface PlainReport {
 
 export interface FormatReport {
   readonly tensor: string
+  /** Zeros of blocks in its file, which are no elements of it. */
+  readonly zeros: number
   /** Names of the dimensions, where a format gives them. */
   readonly over: readonly string[] | null
   readonly report: PlainReport | TensorReport
@@ -35,12 +37,13 @@ export function human(r: FormatReport): string {
 
 export const json = (r: FormatReport): string => `${JSON.stringify(r, null, 2)}\n`
 
-function heading({ tensor, report }: FormatReport): string {
+function heading({ tensor, zeros, report }: FormatReport): string {
   const { shape, stored, dtype } = report
   const all = shape.reduce((a, b) => a * b, 1)
   return rows([
     ['tensor', `${tensor}: ${shape.map(count).join(' × ')}, ${dtype}`],
     ['nonzeros', `${count(stored)} (${percent(all === 0 ? 0 : stored / all)} of all elements)`],
+    ...(zeros > 0 ? [['zeros', `${count(zeros)} of stored blocks are padding, left out`] as const] : []),
     ...('parts' in report
       ? [['format', report.format] as const]
       : [['compressed rows', size(report.compressedBytes)] as const]),

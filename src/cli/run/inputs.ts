@@ -106,3 +106,11 @@ export async function readInputs(
   }
   return Object.fromEntries(tensors)
 }
+
+/** How many zeros the blocks of each file have, which are padding and not bound. */
+export const paddingOf = (tensors: Readonly<Record<string, Tensor>>): Record<string, number> =>
+  Object.fromEntries(
+    Object.entries(tensors).flatMap(([name, t]) =>
+      t.kind === 'coords' && t.padding !== undefined ? [[name, t.padding]] : [],
+    ),
+  )

@@ -15,6 +15,8 @@ export interface Report {
   readonly sizes: Readonly<Record<string, number>>
   readonly nnz: Readonly<Record<string, number>>
   readonly stored: Readonly<Record<string, number>>
+  /** Zeros of blocks in files, which were not bound. */
+  readonly zeros: Readonly<Record<string, number>>
   /** On the device. */
   readonly bytes: number
   /** The most memory that this process has had. */
@@ -38,14 +40,28 @@ const plain = (_: string, value: unknown): unknown =>
   typeof value === 'number' && !Number.isFinite(value) ? String(value) : value
 
 export function json(r: Report): string {
-  const { kernel, device, schedule, sizes, nnz, bytes, peak, time, random, seed } = r
+  const { kernel, device, schedule, sizes, nnz, zeros, bytes, peak, time, random, seed } = r
   const choice = r.choice && { name: r.choice.choice, because: r.choice.because, values: r.choice.values }
   const v = r.verification
   const verify =
     v === null
       ? null
       : { ok: v.ok, maxRelativeError: v.maxRelativeError, maxAbsoluteError: v.maxAbsoluteError }
-  const said = { kernel, device, schedule, choice, sizes, nnz, random, seed, bytes, peak, time, verify }
+  const said = {
+    kernel,
+    device,
+    schedule,
+    choice,
+    sizes,
+    nnz,
+    zeros,
+    random,
+    seed,
+    bytes,
+    peak,
+    time,
+    verify,
+  }
   return `${JSON.stringify(said, plain)}\n`
 }
 
@@ -103,6 +119,10 @@ export function human(r: Report): string {
     ['chosen by', r.choice ? why(r.choice) : ''],
     ['sizes', list(r.sizes) || 'none'],
     ['nnz', sparse(r)],
+    [
+      'zeros',
+      Object.keys(r.zeros).length > 0 ? `${list(r.zeros)} of stored blocks are padding, left out` : '',
+    ],
     ['random', r.random.length > 0 ? `${r.random.join(', ')} (seed ${r.seed})` : ''],
     ['memory', `${size(r.bytes)} on the device; at most ${size(r.peak)} in this process`],
     ['run', `${ms(r.time.run)}${r.repeat > 1 ? ` (median of ${r.repeat})` : ''}`],
