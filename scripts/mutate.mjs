@@ -1,14 +1,17 @@
 /**
- * Mutation testing: `npm run mutate -- [--count 150] [--seed N] [--rooms lower,schedule] [--kind guard] [--at file:line] [--tests files]`.
- * `--tests` runs those files instead of the ones that a run over all says reach a mutant.
- * Draws mutants of the rooms below, finds the test files that reach each (one run over all, kept in
- * node_modules/.cache/mutate), runs these until one fails, and prints the score of each room and every survivor.
- * Progress is kept as well: the same command goes on where it stopped.
+ * Mutation testing: `npm run mutate -- [--count 150] [--seed N] [--jobs 2] [--rooms lower,schedule] [--kind guard]
+ * [--at file:line] [--tests files] [--list] [--score]`.
+ * Draws as many mutants of each of the rooms, finds which tests reach each (one run over all, kept in
+ * node_modules/.cache/mutate), runs the nearest of these until one fails, and prints the score of each room and every
+ * survivor. Progress is kept as well: the same command goes on where it stopped, `--score` prints what there is.
+ * `--tests` runs those files, wholly, for every mutant. Survivors that change no result are listed, with the reason, in
+ * scripts/mutate/judged.json; they count as survivors, and the score without them is printed beside.
  */
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { build } from './mutate/build.mjs'
 import { mutantsOf } from './mutate/mutants.mjs'
 
 const { values } = parseArgs({
@@ -20,16 +23,33 @@ const { values } = parseArgs({
     at: { type: 'string' },
     tests: { type: 'string' },
     list: { type: 'boolean' },
+    score: { type: 'boolean' },
+    jobs: { type: 'string', default: '1' },
   },
 })
-/** Seconds of tests for one mutant, as they took without it; then those that are left do not count. */
-const BUDGET = 45
-/** Of test files that reach a mutant, these are run last: they take long, or their devices do. */
-const LAST = /webgpu|browser|cuda|package|readme|docs\//
+/** Seconds of tests, as they took without a mutant: the quickest that reach it, and where these pass others as well. */
+const BUDGETS = [8, 60]
+/** One seed, few cases, no shrinking. */
+const ENV = { NO_COLOR: '1', SPT_RUNS: process.env.SPT_RUNS ?? '0.3', SPT_SEED: '2026', SPT_FIRST: '1' }
+/** What loading one more file costs. */
+const LOADING = 0.3
+/** A mutant is late after this many times the seconds that its tests took without it, and these seconds more. */
+const LATE = { times: 4, seconds: 30 }
+/** Tests that are near: without those that start other devices, and without those that replace modules. */
+const NEAR = /^test\/(lower|schedule|formats|bind|backends|laws|differential|instructions|ir-stage2)\//
+const FAR = /webgpu|cuda-device|devices/
 
 const files = values.rooms.split(',').flatMap((room) => filesUnder(`src/${room}`))
 const all = files.flatMap((f) => mutantsOf(f, readFileSync(f, 'utf8'))).filter(wanted)
-const mutants = drawn(all, Number(values.count), Number(values.seed))
+const rooms = values.rooms.split(',')
+const mutants = rooms
+  .flatMap((room, k) => {
+    const share = Math.floor((Number(values.count) + k) / rooms.length)
+    const own = all.filter((m) => roomOf(m) === room)
+    return drawn(own, share, Number(values.seed))
+  })
+  .map((m, id) => ({ ...m, id }))
+const judged = JSON.parse(readFileSync('scripts/mutate/judged.json', 'utf8'))
 const key = createHash('sha256').update(JSON.stringify(mutants)).digest('hex').slice(0, 12)
 const cache = `node_modules/.cache/mutate/${key}`
 mkdirSync(`${cache}/reached`, { recursive: true })
@@ -40,17 +60,30 @@ if (values.list) {
   process.exit(0)
 }
 
-const seconds = values.tests ? undefined : await reachedBy()
 const results = existsSync(`${cache}/results.json`)
   ? JSON.parse(readFileSync(`${cache}/results.json`, 'utf8'))
   : {}
-for (const m of mutants) {
-  results[m.id] ??= await tried(m)
-  const { verdict, by } = results[m.id]
-  console.log(`${verdict} ${m.file}:${m.line} ${m.kind}${by ? ` (${by})` : ''}`)
-  writeFileSync(`${cache}/results.json`, JSON.stringify(results))
+if (!values.score) {
+  build(`${cache}/build`, mutants)
+  const tests = values.tests ? undefined : await reachedBy()
+  // Rooms in turn.
+  const place = (m) => m.id - mutants.findIndex((o) => roomOf(o) === roomOf(m))
+  const queue = mutants.filter((m) => !results[m.id]).sort((a, b) => place(a) - place(b))
+  const work = async () => {
+    for (let m = queue.shift(); m; m = queue.shift()) {
+      results[m.id] = await tried(m, tests)
+      const { verdict, by, took } = results[m.id]
+      console.log(`${m.id} ${verdict} ${m.file}:${m.line} ${m.kind}, ${took} s${by ? `: ${by}` : ''}`)
+      writeFileSync(`${cache}/results.json`, JSON.stringify(results))
+    }
+  }
+  await Promise.all(Array.from({ length: Number(values.jobs) }, work))
 }
 report()
+
+function roomOf(m) {
+  return m.file.split('/')[1]
+}
 
 function filesUnder(folder) {
   return (
@@ -75,100 +108,153 @@ function drawn(from, count, seed) {
     if (out.length === count) break
     if (!out.some((o) => o.file === m.file && o.start < m.end + 1 && m.start < o.end + 1)) out.push(m)
   }
-  return out.map((m, id) => ({ ...m, id }))
+  return out
 }
 
+/** Runs tests over the mutants' sources: whether they passed, and where they did not, the first that failed. */
 function vitest(args, env, limit) {
   return new Promise((done) => {
     const child = spawn('npx', ['vitest', 'run', '--config', 'scripts/mutate/vitest.config.mjs', ...args], {
-      env: { ...process.env, MUTANTS: `${cache}/mutants.json`, SPT_RUNS: '1', SPT_SEED: '2026', ...env },
-      stdio: ['ignore', 'ignore', 'pipe'],
+      env: {
+        ...process.env,
+        BUILD: `${cache}/build`,
+        MUTANT_COUNT: `${mutants.length}`,
+        ...ENV,
+        ...env,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
       detached: true,
+    })
+    let text = ''
+    child.stdout.on('data', (d) => {
+      text += d
+    })
+    child.stderr.on('data', (d) => {
+      text += d
     })
     let late = false
     const timer = setTimeout(() => {
       late = true
       process.kill(-child.pid, 'SIGKILL')
     }, limit * 1000)
-    child.stderr.resume()
     child.on('exit', (code) => {
       clearTimeout(timer)
-      done(late ? 'late' : code === 0 ? 'passed' : 'failed')
+      const by = /FAIL\s+(.*)/.exec(text)?.[1]
+      if (env.LOG) writeFileSync(env.LOG, text)
+      done({ verdict: late ? 'timeout' : code === 0 ? 'survived' : 'killed', by })
     })
   })
 }
 
-/** Which test files reach which mutants, and how long each took: run once. */
+/** What each test file and each of its tests reaches, and how long it took: run once. */
 async function reachedBy() {
-  const report = `${cache}/all.json`
-  if (!existsSync(report)) {
-    console.log('which test files reach what: one run over all')
-    await vitest(
-      ['--reporter=json', `--outputFile=${report}`],
-      { REACHED: `${cache}/reached`, MUTATE_WORKERS: '2' },
-      3600,
-    )
+  const folder = `${cache}/reached`
+  const known = new Set(readdirSync(folder).map((f) => f.replaceAll('+', '/')))
+  const files = existsSync(`${cache}/reached.done`) ? [] : near().filter((f) => !known.has(f))
+  if (files.length > 0) {
+    console.log(`which tests reach what: one run over ${files.length} files`)
+    await vitest(files, { REACHED: folder, MUTATE_WORKERS: values.jobs, LOG: `${cache}/all.log` }, 3600)
+    writeFileSync(`${cache}/reached.done`, '')
   }
-  const { testResults } = JSON.parse(readFileSync(report, 'utf8'))
-  const out = new Map()
-  for (const t of testResults) {
-    const file = t.name.slice(t.name.lastIndexOf('/test/') + 1)
-    if (t.status !== 'passed') console.log(`not used, since it fails without mutants: ${file}`)
-    else out.set(file, (t.endTime - t.startTime) / 1000)
-  }
+  const out = readdirSync(folder).map((f) => JSON.parse(readFileSync(`${folder}/${f}`, 'utf8')))
+  for (const { file, tests } of out)
+    for (const t of tests)
+      if (!t.passed) console.log(`not used, since it fails without mutants: ${file} ${t.name}`)
   return out
 }
 
-/** Test files that reach a mutant: those of its own room first, then the quick ones, within the budget. */
-function nearest(m) {
-  const room = m.file.split('/')[1]
-  const reaching = [...seconds].filter(([f]) => {
-    const list = `${cache}/reached/${f.replaceAll('/', '+')}`
-    return existsSync(list) && JSON.parse(readFileSync(list, 'utf8')).includes(m.id)
-  })
-  const rank = ([f, s]) => s + (LAST.test(f) ? 1000 : 0) - (f.startsWith(`test/${room}/`) ? 5 : 0)
-  const out = []
-  let total = 0
-  for (const [f, s] of reaching.sort((a, b) => rank(a) - rank(b))) {
-    if (out.length > 0 && total + s > BUDGET) break
-    out.push(f)
-    total += s
-  }
-  return { files: out, seconds: total }
+function near() {
+  return readdirSync('test', { recursive: true })
+    .filter((f) => f.endsWith('.test.ts'))
+    .map((f) => `test/${f}`)
+    .filter((f) => NEAR.test(f) && !FAR.test(f) && !/\bvi\./.test(readFileSync(f, 'utf8')))
+    .map((f) => f.replace(/ts$/, 'js'))
 }
 
-async function tried(m) {
-  const { files: near, seconds: expected } = seconds
-    ? nearest(m)
-    : { files: values.tests.split(','), seconds: 30 }
-  if (near.length === 0) return { verdict: 'unreached' }
-  const result = await vitest([...near, '--bail', '1'], { MUTANT: `${m.id}` }, 60 + 4 * expected)
-  return {
-    verdict: { late: 'timeout', passed: 'survived', failed: 'killed' }[result],
-    by: `${near.length} files`,
+/**
+ * Tests that reach a mutant, those of its own room and the quick ones first, as many as two budgets hold.
+ * @returns {{ seconds: number, files: [string, string[]][] }[]} for each budget, files with the names of tests
+ */
+function nearest(m, reached) {
+  const found = []
+  for (const { file, loaded, tests } of reached) {
+    const always = loaded?.reached.includes(m.id)
+    const own = file.startsWith(`test/${roomOf(m)}/`) ? 0.5 : 1
+    const quickest = tests
+      .filter((t) => t.passed && (always || t.reached.includes(m.id)))
+      .sort((a, b) => a.seconds - b.seconds)
+    const loading = (loaded?.seconds ?? 0) + LOADING
+    let seconds = loading
+    for (const t of quickest) {
+      seconds += t.seconds
+      found.push({ file, name: t.name, seconds: t.seconds, loading, rank: seconds * own })
+    }
   }
+  const rounds = BUDGETS.map((budget) => ({ budget, seconds: 0, files: new Map() }))
+  for (const t of found.sort((a, b) => a.rank - b.rank)) {
+    const cost = (r) => r.seconds + t.seconds + (r.files.has(t.file) ? 0 : t.loading)
+    const r = rounds.find((x) => cost(x) <= x.budget) ?? (t === found[0] ? rounds.at(-1) : undefined)
+    if (!r) continue
+    r.seconds = cost(r)
+    r.files.set(t.file, [...(r.files.get(t.file) ?? []), t.name])
+  }
+  return rounds.filter((r) => r.files.size > 0).map((r) => ({ seconds: r.seconds, files: [...r.files] }))
+}
+
+async function tried(m, reached) {
+  const start = performance.now()
+  const rounds = reached
+    ? nearest(m, reached)
+    : [{ seconds: 30, files: values.tests.split(',').map((f) => [f, undefined]) }]
+  let result = { verdict: 'unreached' }
+  for (const [k, { seconds, files }] of rounds.entries()) {
+    const chosen = `${cache}/chosen-${m.id}-${k}.json`
+    writeFileSync(chosen, JSON.stringify(files))
+    const limit = LATE.seconds + LATE.times * seconds
+    const env = { MUTANT: `${m.id}`, CHOSEN: chosen }
+    result = await vitest([...files.map(([f]) => f), '--bail', '1'], env, limit)
+    if (result.verdict !== 'survived') break
+  }
+  const tests = rounds.flatMap((r) => r.files.flatMap(([, names]) => names ?? [])).length
+  return {
+    ...result,
+    ...(result.verdict === 'survived' ? { by: `${tests} tests` } : {}),
+    took: Math.round((performance.now() - start) / 1000),
+  }
+}
+
+/** Why a mutant is known to change no result. */
+function equivalent(m) {
+  return judged.find(
+    (j) => j.file === m.file && j.was === m.was && j.text === m.text && (!j.in || j.in === m.in),
+  )?.why
 }
 
 function report() {
-  const rooms = new Map()
-  for (const m of mutants) {
-    const room = m.file.split('/')[1]
-    const r = rooms.get(room) ?? { killed: 0, timeout: 0, survived: 0, unreached: 0 }
-    r[results[m.id].verdict]++
-    rooms.set(room, r)
+  const out = new Map(rooms.map((r) => [r, { killed: 0, timeout: 0, survived: 0, unreached: 0, same: 0 }]))
+  const tried = mutants.filter((m) => results[m.id])
+  for (const m of tried) {
+    const r = out.get(roomOf(m))
+    const { verdict } = results[m.id]
+    r[verdict]++
+    if (['survived', 'unreached'].includes(verdict) && equivalent(m)) r.same++
   }
-  const left = mutants.filter((m) => ['survived', 'unreached'].includes(results[m.id].verdict))
+  const left = tried.filter((m) => ['survived', 'unreached'].includes(results[m.id].verdict))
   for (const m of left) {
-    console.log(`\n${results[m.id].verdict} ${m.file}:${m.line} ${m.kind}`)
+    console.log(`\n${m.id} ${results[m.id].verdict} ${m.file}:${m.line} ${m.kind}`)
     console.log(`- ${m.was.replaceAll('\n', '\n- ')}\n+ ${m.text.replaceAll('\n', '\n+ ')}`)
+    console.log(equivalent(m) ? `the same results: ${equivalent(m)}` : 'NOT JUDGED')
   }
   console.log('')
-  for (const [room, r] of rooms) {
+  const sum = { killed: 0, timeout: 0, survived: 0, unreached: 0, same: 0 }
+  for (const [room, r] of [...out, ['all', sum]]) {
     const n = r.killed + r.timeout + r.survived + r.unreached
+    const dead = r.killed + r.timeout
+    const percent = (of) => `${Math.round((1000 * dead) / Math.max(1, of)) / 10} %`
     console.log(
-      `${room}: ${r.killed + r.timeout} of ${n} killed (${r.timeout} by time), ${r.survived} survived, ${r.unreached} reached by no test`,
+      `${room.padEnd(9)} ${dead} of ${n} killed (${percent(n)}; ${r.timeout} of them by time), ${r.survived} survived, ` +
+        `${r.unreached} reached by no test; ${r.same} of these change no result (${percent(n - r.same)} without them)`,
     )
+    if (room !== 'all') for (const k of Object.keys(sum)) sum[k] += r[k]
   }
-  const killed = mutants.length - left.length
-  console.log(`all: ${killed} of ${mutants.length} killed, ${Math.round((100 * killed) / mutants.length)} %`)
 }

@@ -34,6 +34,7 @@ const OPERATORS = new Map([
 export function mutantsOf(file, source) {
   const tree = ts.createSourceFile(file, source, ts.ScriptTarget.Latest, true)
   const found = []
+  const lines = source.split('\n')
   const textOf = (node) => node.getText(tree)
   const add = (kind, node, text, insert) => {
     const start = insert ? node : node.getStart(tree)
@@ -47,6 +48,7 @@ export function mutantsOf(file, source) {
       kind,
       was,
       text,
+      in: lines[line - 1].trim(),
       ...(insert ? { insert } : {}),
     })
   }

@@ -52,3 +52,20 @@ describe('what steps have to themselves', () => {
     expect(started(text)).toEqual(filled)
   })
 })
+
+test('a reduction under a condition starts nothing, whatever its loops cover', () => {
+  const sums = (body: string): string => `kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  buffer A: f32[i, j] in
+  buffer M: f32[i] out
+  ${body}
+}`
+  expect(started(sums('iterate all [i, j] as SR { M[i] += A[i, j] }'))).toEqual(own)
+  for (const body of [
+    'iterate all [i] as S { if (i > 1) { iterate each [j] as R { M[i] += A[i, j] } } }',
+    'iterate all [i] as S { if (i > 1) { } else { iterate each [j] as R { M[i] += A[i, j] } } }',
+    'iterate all [i, j] as SR { if (A[i, j] > 0) { M[i] += A[i, j] } }',
+  ])
+    expect(started(sums(body)).filled).toEqual(['M'])
+})

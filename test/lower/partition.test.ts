@@ -33,9 +33,13 @@ test('tiles that reach into the next', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 5 }),
-      fc.integer({ min: 1, max: 7 }),
-      fc.nat(20),
-      (size, inner, n) => {
+      // About as many as a tile has, and sizes that tiles divide: one too many is seen there alone.
+      fc.integer({ min: -4, max: 2 }),
+      fc.nat(5),
+      fc.constantFrom(0, 0, 1, 2),
+      (size, more, count, over) => {
+        const inner = Math.max(1, size + more)
+        const n = size * count + over
         const kernel = tiles(size, inner)
         const partitioned = partitionLoops(kernel)
         if (inner <= size) expect(partitioned).not.toBe(kernel)
