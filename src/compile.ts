@@ -117,14 +117,14 @@ export class Compilation {
     return new Compilation(
       this.source,
       [...this.coordSteps, s],
-      [...this.#kernels, inPass(`step ${s.kind}`, () => applyCoordStep(this.kernel, s))],
+      [...this.#kernels, inPass(placeOf(s), () => applyCoordStep(this.kernel, s))],
       null,
     )
   }
 
   onLoop(s: LoopStep): Compilation {
     const { state } = this
-    const next = inPass(`step ${s.kind}`, () => apply(state, s))
+    const next = inPass(placeOf(s), () => apply(state, s))
     return new Compilation(this.source, this.coordSteps, this.#kernels, next)
   }
 
@@ -150,3 +150,6 @@ export class Compilation {
     return new Compilation(this.source, this.coordSteps, this.#kernels, next)
   }
 }
+
+/** Callers without types may give what is no step, which is refused where steps are checked. */
+const placeOf = (step: CoordStep | LoopStep | null | undefined): string => `step ${step?.kind}`

@@ -1,10 +1,14 @@
 /** sparsetile in any JavaScript host: programs from text, the cpu device, the browser's GPU. */
+
+import { expectOptions } from './api/check.ts'
 import { checkLoadOptions, isPath, type LoadOptions, loadWith, type SptProgram } from './api/program.ts'
-import { fail } from './ast/diagnostic.ts'
+import { type Diagnostic, fail, type Source } from './ast/diagnostic.ts'
+import { type RenderOptions, render as renderAll } from './ast/render.ts'
 import { type ReadText, refuseImport, rooted } from './ast/resolve-imports.ts'
 import { inPackage } from './ast/resolve-path.ts'
 import { createCpuDevice } from './runtime/cpu.ts'
-import type { Device } from './runtime/device.ts'
+import type { Command, Device } from './runtime/device.ts'
+import { type Measurement, type MeasureOptions, measure as measureCommands } from './runtime/measure.ts'
 import { createWebGpuDevice } from './runtime/webgpu.ts'
 
 export type { ChoiceInputs, ChosenFor, Variant } from './api/choose.ts'
@@ -30,7 +34,6 @@ export {
 } from './api/resident.ts'
 export { type Bindable, coords, dense, stored } from './api/tensors.ts'
 export { type Diagnostic, InternalError, type Span, SptError } from './ast/diagnostic.ts'
-export { render } from './ast/render.ts'
 export type { ModuleText } from './backends/module.ts'
 export type { PartFormat, TensorFormat } from './bind/index.ts'
 export type {
@@ -55,7 +58,7 @@ export type {
   Graph,
   Stream,
 } from './runtime/device.ts'
-export { type Measurement, type MeasureOptions, measure } from './runtime/measure.ts'
+export type { Measurement, MeasureOptions } from './runtime/measure.ts'
 export type { Verification } from './verify.ts'
 
 /**
@@ -73,6 +76,26 @@ export async function load(textOrPath: string, options: LoadOptions = {}): Promi
   })
 }
 
+/** Diagnostics as the command line shows them, with the lines that they are about. */
+export function render(
+  diagnostics: readonly Diagnostic[],
+  sources: readonly Source[] | ReadonlyMap<string, Source>,
+  options: RenderOptions = {},
+): string {
+  expectOptions('render', options, ['color'])
+  return renderAll(diagnostics, sources, options)
+}
+
+/** Times commands on a device. @throws SptError `measure/options`, and as `Device.run` */
+export async function measure(
+  device: Device,
+  commands: readonly Command[],
+  options: MeasureOptions = {},
+): Promise<Measurement> {
+  expectOptions('measure', options, ['warmups', 'repeats', 'flush', 'batch', 'by'])
+  return measureCommands(device, commands, options)
+}
+
 async function fetchText(path: string): Promise<string> {
   if (inPackage(path))
     fail({
@@ -86,9 +109,13 @@ async function fetchText(path: string): Promise<string> {
 }
 
 export const devices = {
-  cpu: async (): Promise<Device> => createCpuDevice(),
+  cpu: async (options: object = {}): Promise<Device> => {
+    expectOptions('devices.cpu', options, [])
+    return createCpuDevice()
+  },
   /** The host's GPU, through `navigator.gpu`. @throws SptError `device/absent` */
-  webgpu: async (): Promise<Device> => {
+  webgpu: async (options: object = {}): Promise<Device> => {
+    expectOptions('devices.webgpu', options, [])
     const { gpu } = (globalThis as { navigator?: { gpu?: GPU } }).navigator ?? {}
     if (!gpu)
       return fail({

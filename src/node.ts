@@ -1,15 +1,18 @@
 /** sparsetile in Node: the same with files, Dawn and CUDA. */
+import { checkDtype, checkShape, expectArgument, expectOptions } from './api/check.ts'
 import { checkLoadOptions, isPath, type LoadOptions, loadWith, type SptProgram } from './api/program.ts'
 import { type ReadText, refuseImport, rooted } from './ast/resolve-imports.ts'
 import { inPackage } from './ast/resolve-path.ts'
+import type { Tensor } from './formats/tensor.ts'
+import { devices as hosted } from './index.ts'
+import { type ReadOptions, readTensor as readFileTensor } from './io/index.ts'
 import { readProgramText, rootedIn } from './io/program-text.ts'
-import { createCpuDevice } from './runtime/cpu.ts'
 import { type CudaOptions, createCudaDevice } from './runtime/cuda/index.ts'
 import type { Device } from './runtime/device.ts'
 import { createNodeWebGpu, type NodeWebGpuOptions } from './runtime/webgpu-node.ts'
 
 export * from './index.ts'
-export { readTensor, writeTensor } from './io/index.ts'
+export { writeTensor } from './io/index.ts'
 
 /**
  * Loads a program: its text, or the path of a `.spt` file. `sparsetile/…` is a file of the package; anything else that
@@ -38,8 +41,36 @@ const withPackage =
   (path) =>
     inPackage(path) ? readProgramText(path) : read(path)
 
+/**
+ * Reads a tensor: `.mtx .smtx .el .tsv .csv .txt` (each also `.gz`), `.npy`, `.npz`. Sparse files give coordinates,
+ * dense ones row-major values. Within an `.npz`: `f.npz#name` an array, `f.npz#prefix` the matrix stored as
+ * `prefix_indptr …`, `f.npz#a,b,c` a pattern with those coordinates. Throws `SptError` with codes `io/…`.
+ */
+export async function readTensor(path: string, options: ReadOptions = {}): Promise<Tensor> {
+  expectOptions('readTensor', options, ['dtype', 'shape', 'address'])
+  if (options.dtype !== undefined) checkDtype(options.dtype)
+  if (options.shape !== undefined) checkShape(options.shape)
+  const { address } = options
+  expectArgument(address === undefined || typeof address === 'string', 'the address', address, 'a string')
+  return readFileTensor(path, options)
+}
+
 export const devices = {
-  cpu: async (): Promise<Device> => createCpuDevice(),
-  webgpu: (options: NodeWebGpuOptions = {}): Promise<Device> => createNodeWebGpu(options),
-  cuda: (options: CudaOptions = {}): Promise<Device> => createCudaDevice(options),
+  cpu: hosted.cpu,
+  webgpu: async (options: NodeWebGpuOptions = {}): Promise<Device> => {
+    const own = ['choice', 'robustness', 'toggles'] as const
+    expectOptions('devices.webgpu', options, [
+      ...own,
+      'powerPreference',
+      'forceFallbackAdapter',
+      'features',
+      'adapter',
+    ])
+    return createNodeWebGpu(options)
+  },
+  cuda: async (options: CudaOptions = {}): Promise<Device> => {
+    const files = ['libcuda', 'nvrtc', 'include', 'cacheDir'] as const
+    expectOptions('devices.cuda', options, ['ordinal', ...files, 'syncEachLaunch', 'overlap'])
+    return createCudaDevice(options)
+  },
 }

@@ -93,7 +93,7 @@ function withCause(problem: string, bound: Bound): string {
 
 /** Whether an element of an output is one that the reference computed. */
 function chosen(name: string, want: RefResult, sampled: RefSample | null): (element: number) => boolean {
-  const dim = sampled?.dims[name]
+  const dim = sampled && Object.hasOwn(sampled.dims, name) ? sampled.dims[name] : undefined
   if (!sampled || dim === undefined) return () => true
   const computed = new Set(sampled.coordinates)
   if (want.kind === 'sparse') return (e) => computed.has(want.coords[dim]![e]!)

@@ -20,7 +20,7 @@ import { PACKAGED_FORMATS } from '../ir/elaborate/format-uses.ts'
 import { parseFormatExpression } from '../ir/elaborate/index.ts'
 import { variable } from '../ir/expr.ts'
 import { type AnyFormat, type Instance, type OrderedFormat, ofOrder } from '../ir/format.ts'
-import { checkTensor, coordinatesOf, expectArgument, isRecord, isTyped } from './check.ts'
+import { checkTensor, coordinatesOf, expectArgument, expectOptions, isRecord, isTyped } from './check.ts'
 import { Handle } from './handle.ts'
 import type { Bindable } from './tensors.ts'
 
@@ -77,7 +77,7 @@ export class ConvertedTensor extends Handle {
 
   /** A picture of the tensor with its parts, and of how each is stored: the text of an SVG file. */
   svg(options: PictureOptions = {}): string {
-    expectArgument(isRecord(options), 'options', options, "an object such as { name: 'A' }")
+    expectOptions('svg', options, ['name'])
     return drawParts(this.#stored, options)
   }
 }

@@ -6,7 +6,7 @@ import { type Entry, loadProgram, programOf, type ReadText } from '../ast/resolv
 import { type Elaborated, elaborate, type Family } from '../ir/elaborate/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
-import { expectArgument, expectOptions, isRecord, show } from './check.ts'
+import { expectArgument, expectOptions, show } from './check.ts'
 import { chooseFormat, SptFormat } from './format.ts'
 import { Handle } from './handle.ts'
 import { Kernel } from './kernel.ts'
@@ -143,7 +143,6 @@ const textFrom =
 
 /** @throws SptError `api/argument`, `api/unknown-option` */
 export function checkLoadOptions(options: LoadOptions): void {
-  expectArgument(isRecord(options), 'the options of load', options, "an object: { name: 'mine.spt' }")
   expectOptions('load', options, ['read', 'name', 'root', 'instructions'])
   const { read, name, root, instructions } = options
   const isText = (x: unknown) => x === undefined || typeof x === 'string'

@@ -11,6 +11,7 @@ import { countOf, hasIndptr, indicesOf, indptrOf, maskOf } from '../ir/axis.ts'
 import type { Instance } from '../ir/format.ts'
 import type { Kernel1, Reformat } from '../ir/stage1.ts'
 import type { DeviceBuffer } from '../runtime/device.ts'
+import { expectOptions } from './check.ts'
 import { type CompiledKernel, PreparedKernel } from './compiled.ts'
 
 export {
@@ -63,6 +64,7 @@ export function convertFor(
   tensor: Resident,
   given: Partial<Pick<Given, 'sizes' | 'lists' | 'sets'>> = {},
 ): Promise<ResidentParts> {
+  expectOptions('convertFor', given, ['sizes', 'lists', 'sets'])
   const to = formatOf(kernel, name)
   const sizes = new Map(given.sizes)
   const extents = new Map<string, number>()
@@ -93,10 +95,12 @@ export async function prepareResident(
   tensors: Readonly<Record<string, ResidentParts>>,
   inputs: ResidentInputs = {},
 ): Promise<PreparedKernel> {
+  expectOptions('prepareResident', inputs, ['tensors', 'params'])
   const { kernel } = compiled.compilation
   const buffers = new Map<string, DeviceBuffer>()
   const placed: { readonly reformat: Reformat; readonly name: string; readonly part: DevicePart }[] = []
-  const empty: Record<string, Tensor> = {}
+  // Names are the user's: `__proto__` is one of them.
+  const empty: Record<string, Tensor> = Object.create(null)
   for (const [name, tensor] of Object.entries(tensors)) {
     const { reformat, parts } = reformatOf(kernel, name)
     checkFormat(compiled, name, tensor, reformat.instance)

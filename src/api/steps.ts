@@ -4,7 +4,7 @@ import type { AnyFormat } from '../ir/format.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
 import type { CoordStep } from '../schedule/coords/steps.ts'
 import type { CacheScope, CopyLayout, LoopRef, LoopStep } from '../schedule/steps.ts'
-import { expectArgument, isRecord } from './check.ts'
+import { expectArgument, expectOptions, isRecord } from './check.ts'
 import { instrOf, placeOf } from './declared.ts'
 import { chooseFormat } from './format.ts'
 import { Handle } from './handle.ts'
@@ -76,6 +76,7 @@ export abstract class Steps<K> extends Handle {
 
   /** `{ predicated: true }`: the last round runs whole, and changes nothing beyond the end. */
   unroll(loop: LoopRef, by?: number, options: { readonly predicated?: boolean } = {}): K {
+    expectOptions('unroll', options, ['predicated'])
     const predicated = options.predicated ? { predicated: true } : {}
     return this.onLoop({ kind: 'unroll', loop, ...given({ by }), ...predicated })
   }
@@ -86,6 +87,7 @@ export abstract class Steps<K> extends Handle {
 
   /** `require('d', { multiple: 4 })` or `require('d', { equal: 128 })`: later steps and lowering rely on it. */
   require(size: string, what: { readonly multiple: number } | { readonly equal: number }): K {
+    expectOptions('require', what as { multiple?: number; equal?: number }, ['multiple', 'equal'])
     const relation = 'equal' in what ? 'equal' : 'multiple'
     return this.onLoop({ kind: 'require', size, relation, by: 'equal' in what ? what.equal : what.multiple })
   }
@@ -98,6 +100,7 @@ export abstract class Steps<K> extends Handle {
     into?: string,
     layout: CopyLayout = {},
   ): K {
+    expectOptions('cache_read', layout, ['transposed', 'stride', 'by', 'padded'])
     return this.onLoop({
       kind: 'cache_read',
       buffer,
@@ -118,6 +121,7 @@ export abstract class Steps<K> extends Handle {
     by?: number,
     more: { readonly within?: LoopRef; readonly into?: string } = {},
   ): K {
+    expectOptions('accumulate', more, ['within', 'into'])
     return this.onLoop({ kind: 'accumulate', buffer, loop: over, ...given({ by }), ...more })
   }
 

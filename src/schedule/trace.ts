@@ -85,13 +85,18 @@ const FIELDS: { readonly [K in LoopStep['kind']]: Readonly<Record<string, (x: un
   merge: { nests: listOf(isName) },
 }
 
+/** What every step has. */
+const IN_ALL: readonly string[] = ['kind', 'span']
+
 function stepProblem(s: unknown): string | undefined {
   if (typeof s !== 'object' || s === null) return 'this is no step'
   const step = s as Readonly<Record<string, unknown>>
   const fields = Object.hasOwn(FIELDS, String(step.kind)) ? FIELDS[step.kind as LoopStep['kind']] : undefined
   if (!fields) return `there is no step ${JSON.stringify(step.kind)}`
   const wrong = Object.entries(fields).find(([name, test]) => !test(step[name]))
-  return wrong && `${String(step.kind)} has no proper ${wrong[0]}`
+  if (wrong) return `${String(step.kind)} has no proper ${wrong[0]}`
+  const strange = Object.keys(step).find((name) => !IN_ALL.includes(name) && !Object.hasOwn(fields, name))
+  return strange === undefined ? undefined : `${String(step.kind)} has no ${strange}`
 }
 
 /** Refuses what is no step, which only untyped callers can pass. */

@@ -2,6 +2,8 @@
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { dense } from '../../src/api/tensors.ts'
+import * as browser from '../../src/index.ts'
+import * as api from '../../src/node.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 
 const kernel = (size: string, buffer: string, out: string): string => `
@@ -16,6 +18,46 @@ const compiled = (text: string) => parseProgram(text).kernel().compile(createCpu
 const values = dense([2], Float32Array.of(1, 2))
 
 describe('unknown options', async () => {
+  const loose = api as unknown as Record<string, (...args: unknown[]) => unknown>
+  const devices = api.devices as unknown as Record<string, (options: unknown) => unknown>
+  const own = parseProgram(kernel('m', 'X', 'Y')).kernel()
+  const wrong = { strange: 1 }
+  const steps = own as unknown as Record<string, (...args: unknown[]) => unknown>
+  const ell = await api.load('sparsetile/kernels/formats.spt')
+  const others: Readonly<Record<string, () => unknown>> = {
+    load: () => loose.load!('kernel', wrong),
+    'load in a browser': () => browser.load('kernel', wrong as never),
+    'devices.cpu': () => devices.cpu!(wrong),
+    'devices.webgpu': () => devices.webgpu!(wrong),
+    'devices.webgpu in a browser': () => browser.devices.webgpu(wrong),
+    'devices.cuda': () => devices.cuda!(wrong),
+    readTensor: () => loose.readTensor!('nowhere.mtx', wrong),
+    render: () => loose.render!([], [], wrong),
+    measure: async () => loose.measure!(createCpuDevice(), [], wrong),
+    svg: () => ell.format('ell', 2).svg(api.coords([1, 1], [[0], [0]]), {}, wrong as never),
+    prepareResident: async () => loose.prepareResident!(await own.compile(createCpuDevice()), {}, wrong),
+    unroll: () => steps.unroll!('i', 2, wrong),
+    require: () => steps.require!('m', wrong),
+    cache_read: () => steps.cache_read!('X', 'i', 'register', undefined, wrong),
+    accumulate: () => steps.accumulate!('Y', 'i', 2, wrong),
+  }
+  test.each(Object.entries(others))('of %s', async (_, call) => {
+    await expect((async () => call())()).rejects.toThrow(/api\/unknown-option: .* has no option strange/)
+  })
+  test.each(['load', 'readTensor', 'measure', 'render'])('of %s are an object', async (name) => {
+    const call = async () => loose[name]!('x.npy', [], 5)
+    await expect(
+      name === 'load' || name === 'readTensor' ? (async () => loose[name]!('x.npy', 5))() : call(),
+    ).rejects.toThrow(/api\/argument: the options of .* cannot be 5/)
+  })
+  test('fields of steps', () => {
+    expect(() =>
+      own.apply([{ stage: 2, step: { kind: 'split', loop: 'i', by: 2, inot: ['a', 'b'] } }] as never),
+    ).toThrow('schedule/bad-step: split has no inot')
+    expect(() =>
+      own.apply([{ stage: 1, step: { kind: 'reorder', loops: ['i'], into: 'x' } }] as never),
+    ).toThrow('schedule/bad-step: reorder has no into')
+  })
   const k = await compiled(kernel('m', 'X', 'Y'))
   const prepared = await k.prepare({ tensors: { X: values } })
   const calls: readonly (readonly [string, () => Promise<unknown>])[] = [

@@ -6,15 +6,18 @@ import type { Report } from './report.ts'
 export const TARGETS: readonly string[] = ['cuda', 'wgsl', 'js']
 
 /** What a text can name, with how many arguments; without any, an extension of the language. */
-const NEEDS: Readonly<Record<string, ReadonlyMap<string, number>>> = {
-  wgsl: new Map([
-    ['f16', 0],
-    ['subgroups', 0],
-    ['lanes', 1],
-    ['subgroup_size', 1],
-    ['subgroup_matrix', 5],
-  ]),
-}
+const NEEDS: ReadonlyMap<string, ReadonlyMap<string, number>> = new Map([
+  [
+    'wgsl',
+    new Map([
+      ['f16', 0],
+      ['subgroups', 0],
+      ['lanes', 1],
+      ['subgroup_size', 1],
+      ['subgroup_matrix', 5],
+    ]),
+  ],
+])
 /** Extensions that implementations try out come and go. */
 export const EXPERIMENTAL = /^chromium_\w+$/
 
@@ -32,7 +35,7 @@ export function needsOf(
 }
 
 function checkNeed({ name: { name, span }, args }: Ast.Need, target: string, report: Report): void {
-  const known = NEEDS[target]
+  const known = NEEDS.get(target)
   if (!known) {
     report.error({
       code: 'check/unknown-need',

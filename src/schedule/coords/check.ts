@@ -52,4 +52,12 @@ export function checkCoordStep(step: CoordStep): void {
         ...(step.span ? { span: step.span } : {}),
         expected,
       })
+  for (const field of Object.keys(s))
+    if (field !== 'kind' && field !== 'span' && !Object.hasOwn(FIELDS[name as CoordStep['kind']], field))
+      fail({
+        code: 'schedule/bad-step',
+        message: `${name} has no ${field}`,
+        ...(step.span ? { span: step.span } : {}),
+        expected: Object.keys(FIELDS[name as CoordStep['kind']]).join(', '),
+      })
 }
