@@ -1,6 +1,7 @@
 /** Short spellings of statements and buffers that passes make. */
 import type { Dtype } from './dtype.ts'
-import { all, type Expr, int } from './expr.ts'
+import { add, all, type Expr, int } from './expr.ts'
+import { someExpr } from './expr-tree.ts'
 import type { Alloc, Buffer, If, Scope, Store } from './loops.ts'
 import { type Body, stmt } from './tree.ts'
 
@@ -16,8 +17,15 @@ export const store = (buffer: string, index: readonly Expr[], value: Expr): Stor
 
 export const alloc = (buffer: Buffer): Alloc => stmt({ kind: 'alloc', buffer })
 
-/** A register that holds a position, which is not data. */
-export const place = (name: string): Buffer => Object.freeze({ ...local(name, 'i32'), role: 'index' })
+/** A register that holds a position, which is not data: one of those before `end` or `end` itself. */
+export const place = (name: string, end?: Expr): Buffer =>
+  Object.freeze({
+    ...local(name, 'i32'),
+    role: 'index',
+    ...(end && !someExpr(end, (x) => x.kind === 'load' || x.kind === 'search')
+      ? { below: add(end, int(1)) }
+      : {}),
+  })
 
 /** A buffer of the compiler's own; without dimensions it has one element. */
 export const local = (

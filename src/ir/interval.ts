@@ -10,26 +10,35 @@ export interface Interval {
   readonly hi: number
   /** Whether all of it fits an i32; reals always do. */
   readonly fits: boolean
-  /** Whether the bounds follow from what is known; otherwise they are those of the type, of data for example. */
+  /** Whether both bounds follow from what is known; otherwise they are those of the type, of data for example. */
   readonly known: boolean
+  readonly knownLo: boolean
+  readonly knownHi: boolean
 }
 
 export const LOWEST = -(2 ** 31)
 export const HIGHEST = 2 ** 31 - 1
 
 /** All of `lo … hi`, ends included. Beyond 2^53 the ends are rounded, far outside of 32 bits. */
-export const interval = (lo: number, hi: number, known = true): Interval => ({
+export const interval = (lo: number, hi: number, knownLo = true, knownHi = knownLo): Interval => ({
   // A product of 0 and an infinite end is 0; no end is -0.
   lo: lo + 0,
   hi: hi + 0,
   fits: lo >= LOWEST && hi <= HIGHEST,
-  known,
+  known: knownLo && knownHi,
+  knownLo,
+  knownHi,
 })
+
+/** The end by which a range is known to leave 32 bits. */
+export const beyond = (x: Interval): 'lo' | 'hi' | undefined =>
+  x.lo < LOWEST && x.knownLo ? 'lo' : x.hi > HIGHEST && x.knownHi ? 'hi' : undefined
 /** What is computed in 32 bits, or checked to be. */
 export const ANY = interval(LOWEST, HIGHEST, false)
 /** Offsets and positions of which nothing more is known. */
-export const NATURAL = interval(0, HIGHEST, false)
+export const NATURAL = interval(0, HIGHEST, true, false)
 const TRUTH = interval(0, 1)
+const REAL: Interval = { ...interval(-Infinity, Infinity, false), fits: true }
 
 /** Bounds of `e` from those of its operands, in the order of `children`; `range` knows variables. */
 export function intervalOf(
@@ -37,7 +46,7 @@ export function intervalOf(
   operands: readonly Interval[],
   range: (name: string) => readonly [number, number] | undefined,
 ): Interval {
-  if (isFloat(e.dtype)) return { lo: -Infinity, hi: Infinity, fits: true, known: false }
+  if (isFloat(e.dtype)) return REAL
   const [a, b, c] = operands
   switch (e.kind) {
     case 'const':
@@ -47,18 +56,23 @@ export function intervalOf(
       return r ? interval(r[0], r[1]) : ANY
     }
     case 'unary':
-      return e.op === 'neg' ? interval(-a!.hi, -a!.lo, a!.known) : TRUTH
+      return e.op === 'neg' ? interval(-a!.hi, -a!.lo, a!.knownHi, a!.knownLo) : TRUTH
     case 'binary':
       return ofBinary(e.op, a!, b!)
     case 'select':
       if (a!.lo > 0) return b!
       if (a!.hi === 0) return c!
-      return interval(Math.min(b!.lo, c!.lo), Math.max(b!.hi, c!.hi), b!.known && c!.known)
+      return interval(
+        Math.min(b!.lo, c!.lo),
+        Math.max(b!.hi, c!.hi),
+        b!.knownLo && c!.knownLo,
+        b!.knownHi && c!.knownHi,
+      )
     case 'cast':
-      return Number.isFinite(a!.lo) ? a! : { lo: LOWEST, hi: HIGHEST, fits: false, known: false }
+      return Number.isFinite(a!.lo) ? a! : { ...ANY, fits: false }
     case 'call':
       return e.fn === 'abs'
-        ? interval(Math.max(0, a!.lo, -a!.hi), Math.max(-a!.lo, a!.hi), a!.known)
+        ? interval(Math.max(0, a!.lo, -a!.hi), Math.max(-a!.lo, a!.hi), true, a!.known)
         : e.fn === 'popcount'
           ? interval(0, 32)
           : ANY
@@ -86,7 +100,7 @@ export function overflowIn(
   const go = (x: Expr): Interval => {
     const own = intervalOf(x, children(x).map(go), range)
     if (own.fits || x.dtype !== 'i32') return own
-    if (own.known) found ??= { ...own, expr: x }
+    if (beyond(own)) found ??= { ...own, expr: x }
     return ANY
   }
   go(e)
@@ -97,22 +111,33 @@ function ofBinary(op: BinaryOp, a: Interval, b: Interval): Interval {
   const known = a.known && b.known
   switch (op) {
     case 'add':
-      return interval(a.lo + b.lo, a.hi + b.hi, known)
+      return interval(a.lo + b.lo, a.hi + b.hi, a.knownLo && b.knownLo, a.knownHi && b.knownHi)
     case 'sub':
-      return interval(a.lo - b.hi, a.hi - b.lo, known)
+      return interval(a.lo - b.hi, a.hi - b.lo, a.knownLo && b.knownHi, a.knownHi && b.knownLo)
     case 'mul': {
-      const corners = [a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi]
-      return interval(Math.min(...corners), Math.max(...corners), known)
+      const corners = ends(a).flatMap(([x, k]) =>
+        ends(b).map(([y, l]): End => [x * y + 0, (k && l) || (x === 0 && k) || (y === 0 && l)]),
+      )
+      const lo = Math.min(...corners.map(([x]) => x))
+      const hi = Math.max(...corners.map(([x]) => x))
+      const known = (end: number): boolean => corners.some(([x, k]) => k && x === end)
+      return interval(lo, hi, known(lo), known(hi))
     }
-    case 'min': {
-      const lo = Math.min(a.lo, b.lo)
-      // What is bounded on one side by its type is bounded on the other by what is known.
-      return interval(lo, Math.min(a.hi, b.hi), known || ((a.known || b.known) && lo > LOWEST))
-    }
-    case 'max': {
-      const hi = Math.max(a.hi, b.hi)
-      return interval(Math.max(a.lo, b.lo), hi, known || ((a.known || b.known) && hi < HIGHEST))
-    }
+    // Whatever is not known of one, the other bounds both on one side.
+    case 'min':
+      return interval(
+        Math.min(a.lo, b.lo),
+        Math.min(a.hi, b.hi),
+        a.knownLo && b.knownLo,
+        a.knownHi || b.knownHi,
+      )
+    case 'max':
+      return interval(
+        Math.max(a.lo, b.lo),
+        Math.max(a.hi, b.hi),
+        a.knownLo || b.knownLo,
+        a.knownHi && b.knownHi,
+      )
     case 'div':
     case 'quo':
       return quotient(op === 'div' ? Math.floor : Math.trunc, a, b, known)
@@ -138,6 +163,13 @@ function ofBinary(op: BinaryOp, a: Interval, b: Interval): Interval {
   }
 }
 
+type End = readonly [value: number, known: boolean]
+
+const ends = (x: Interval): readonly End[] => [
+  [x.lo, x.knownLo],
+  [x.hi, x.knownHi],
+]
+
 const compared = (holds: boolean, fails: boolean): Interval =>
   holds ? interval(1, 1) : fails ? interval(0, 0) : TRUTH
 
@@ -150,7 +182,9 @@ function quotient(round: (x: number) => number, a: Interval, b: Interval, known:
     ...ends(b.lo, Math.min(-1, b.hi)),
     ...(b.lo <= 0 && b.hi >= 0 ? [0] : []),
   ]
-  return interval(Math.min(...all), Math.max(...all), known)
+  // Of a dividend that is known on one side, so is the quotient by what is positive.
+  const [knownLo, knownHi] = b.lo > 0 && b.known ? [a.knownLo, a.knownHi] : [known, known]
+  return interval(Math.min(...all), Math.max(...all), knownLo, knownHi)
 }
 
 /** Of a positive divisor, what is left is less than it, whatever was divided. */
@@ -161,11 +195,11 @@ function remainder(op: 'mod' | 'rem', a: Interval, b: Interval, known: boolean):
   }
   if (b.lo >= 0) {
     const below = Math.max(0, b.hi - 1)
-    const all = a.lo >= 0 ? interval(0, Math.min(a.hi, below), b.known || known) : undefined
+    const all = a.lo >= 0 ? interval(0, Math.min(a.hi, below), true, a.knownHi || b.knownHi) : undefined
     if (all) return all.hi === a.hi && b.lo > a.hi ? a : all
     return op === 'mod'
-      ? interval(0, below, b.known)
-      : interval(Math.max(a.lo, -below), Math.max(0, Math.min(a.hi, below)), b.known)
+      ? interval(0, below, true, b.knownHi)
+      : interval(Math.max(a.lo, -below), Math.max(0, Math.min(a.hi, below)), b.knownHi)
   }
   const most = Math.max(Math.abs(b.lo), Math.abs(b.hi), Math.abs(a.lo), Math.abs(a.hi))
   return interval(-most, most, known)

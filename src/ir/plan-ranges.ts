@@ -8,7 +8,7 @@
 import { isFloat } from './dtype.ts'
 import { type Expr, THREAD_AXES, type ThreadAxis, variable } from './expr.ts'
 import { children, substitute } from './expr-tree.ts'
-import { ANY, HIGHEST, type Interval, interval, intervalOf, LOWEST, NATURAL } from './interval.ts'
+import { ANY, beyond, HIGHEST, type Interval, interval, intervalOf, LOWEST, NATURAL } from './interval.ts'
 import { keyOf } from './keys.ts'
 import type { Buffer, For, Launch, Plan, Stmt } from './loops.ts'
 import { type Body, bodiesOf, exprsOf, piecesOf } from './tree.ts'
@@ -43,6 +43,13 @@ export function overflowOf(plan: Plan, box: Box): Overflow | undefined {
 
 type Known = ReadonlyMap<string, readonly [number, number]>
 
+/** What a comparison says of the other side. */
+interface Said {
+  readonly over: Ranged['over']
+  readonly lo: number
+  readonly hi: number
+}
+
 /** What holds in a body: bounds by expression, from the conditions around it. */
 interface Scope {
   readonly bounds: Known
@@ -72,6 +79,8 @@ class Walk {
   readonly #buffers: ReadonlyMap<string, Buffer>
   readonly #lets = new Map<string, Expr>()
   readonly #loops = new Map<string, Interval>()
+  /** Registers that hold positions, and what these are below where that is known. */
+  readonly #places = new Map<string, Expr | undefined>()
   /** What a user calls loops. */
   readonly #named = new Map<string, Expr>()
 
@@ -121,6 +130,11 @@ class Walk {
         this.#value(s.cond, scope, true)
         if (this.#of(s.cond, scope).hi > 0) this.#body(s.then, this.#where(s.cond, scope))
         this.#body(s.else, scope)
+        return
+      case 'alloc':
+        if (s.buffer.scope === 'register' && s.buffer.role === 'index')
+          this.#define(scope, s.buffer.name, this.#places, s.buffer.below)
+        for (const e of s.buffer.shape) this.#value(e, scope)
         return
       case 'store':
         for (const e of s.index) this.#exact(e, scope, { kind: 'index', buffer: s.buffer })
@@ -244,10 +258,10 @@ class Walk {
     const over = operands.find((x) => x.over)?.over
     const range = intervalOf(e, operands, () => undefined)
     if (e.dtype === 'bool') return over ? { ...range, over } : range
-    // What data give is not known, and u32 is for what wraps.
-    if (e.dtype !== 'i32' || !range.known) return over ? { ...ANY, over } : range.fits ? range : ANY
     if (range.fits) return over ? { ...range, over } : range
-    return { ...ANY, over: over ?? { expr: e, lo: range.lo, hi: range.hi } }
+    // What data give is not known, and u32 is for what wraps.
+    if (over || e.dtype !== 'i32' || !beyond(range)) return over ? { ...ANY, over } : ANY
+    return { ...ANY, over: { expr: e, lo: range.lo, hi: range.hi } }
   }
 
   #loaded(e: Extract<Expr, { kind: 'load' | 'search' }>, scope: Scope): Ranged {
@@ -256,26 +270,44 @@ class Walk {
       .find((x) => x.over)?.over
     const buffer = this.#buffers.get(e.buffer)
     let range: Interval = ANY
-    if (e.kind === 'search') range = NATURAL
+    if (e.kind === 'search') range = between(this.#of(e.lo, scope), this.#of(e.hi, scope))
     else if (e.dtype === 'bool') range = interval(0, 1)
     else if (e.dtype === 'u8') range = interval(0, 255)
     else if (e.dtype === 'i8') range = interval(-128, 127)
+    else if (this.#places.has(e.buffer)) range = this.#place(this.#places.get(e.buffer), scope)
     else if (buffer?.below) range = below(this.#of(buffer.below, scope))
-    else if (buffer?.role === 'index' && buffer.positions) range = NATURAL
+    // Where a segment begins says how much is left: what is added to it is no evidence.
+    else if (buffer?.positions) range = interval(0, upTo(this.#of(buffer.positions, scope)).hi, true, false)
     return over ? { ...range, over } : range
   }
 
-  /** `offsets[p + 1] - offsets[p]`: a segment is no longer than all of them. */
+  /** What a register that holds a position may hold. */
+  #place(below_: Expr | undefined, scope: Scope): Interval {
+    return below_ ? below(this.#of(below_, scope)) : NATURAL
+  }
+
+  /**
+   * `offsets[p + 1] - offsets[p]`: a segment is no longer than all of them. `x - offsets[p]` for the place of `x`: where in its
+   * segment it is.
+   */
   #segmentOf(e: Extract<Expr, { kind: 'binary' }>, scope: Scope): Ranged | undefined {
     if (e.op !== 'sub') return undefined
     const [a, b] = [this.#defined(e.a), this.#defined(e.b)]
-    if (a.kind !== 'load' || b.kind !== 'load' || a.buffer !== b.buffer) return undefined
-    const positions = this.#buffers.get(a.buffer)?.positions
-    if (!positions) return undefined
+    if (b.kind !== 'load') return undefined
+    const positions = this.#buffers.get(b.buffer)?.positions
+    const alike = a.kind === 'load' && a.buffer === b.buffer
+    if (!positions || !(alike || this.#isFound(b.index[0]!))) return undefined
     const over = this.#of(a, scope).over ?? this.#of(b, scope).over
-    const most = this.#of(positions, scope)
-    const range = interval(0, Math.max(0, most.hi), most.known)
-    return over ? { ...range, over } : range
+    const most = upTo(this.#of(alike ? positions : a, scope))
+    return over ? { ...most, over } : most
+  }
+
+  /** Whether this is the segment that a search found: the one before the first that begins later. */
+  #isFound(index: Expr): boolean {
+    const e = this.#defined(index)
+    if (e.kind !== 'binary' || e.op !== 'sub' || e.b.kind !== 'const') return false
+    const found = this.#defined(e.a)
+    return found.kind === 'search' || (found.kind === 'load' && this.#places.has(found.buffer))
   }
 
   #defined(e: Expr): Expr {
@@ -294,8 +326,10 @@ class Walk {
     if (!said) return range
     const [lo, hi] = [Math.max(range.lo, said[0]), Math.min(range.hi, said[1])]
     // Whoever contradicts what is known is never reached.
+    const knownLo = said[0] > LOWEST && said[0] >= range.lo
+    const knownHi = said[1] < HIGHEST && said[1] <= range.hi
     return {
-      ...interval(lo, Math.max(lo, hi), range.known || (lo > LOWEST && hi < HIGHEST)),
+      ...interval(lo, Math.max(lo, hi), knownLo || range.knownLo, knownHi || range.knownHi),
       ...('over' in range && range.over ? { over: range.over } : {}),
     }
   }
@@ -336,7 +370,11 @@ class Walk {
         return
       }
       if (c.a.dtype !== 'i32' || c.b.dtype !== 'i32') return
-      const [a, b] = [this.#of(c.a, scope), this.#of(c.b, scope)]
+      const [a, b] = [this.#of(c.a, scope), this.#of(c.b, scope)].map((x) => ({
+        over: x.over,
+        lo: x.knownLo ? x.lo : Number.NEGATIVE_INFINITY,
+        hi: x.knownHi ? x.hi : Number.POSITIVE_INFINITY,
+      })) as [Said, Said]
       if (a.over || b.over) return
       if (c.op === 'lt' || c.op === 'le' || c.op === 'eq')
         say(c.a, c.op === 'eq' ? b.lo : Number.NEGATIVE_INFINITY, b.hi - (c.op === 'lt' ? 1 : 0))
@@ -358,4 +396,10 @@ function isLong(e: Expr): boolean {
 }
 
 /** What an index runs over whose end this is. */
-const below = (extent: Interval): Interval => interval(0, Math.max(0, extent.hi - 1), extent.known)
+const below = (extent: Interval): Interval => interval(0, Math.max(0, extent.hi - 1), true, extent.knownHi)
+
+const upTo = (most: Interval): Interval => interval(0, Math.max(0, most.hi), true, most.knownHi)
+
+/** What a search finds: where it begins, or as far as it goes. */
+const between = (from: Interval, to: Interval): Interval =>
+  interval(from.lo, Math.max(from.hi, to.hi), from.knownLo, from.knownHi && to.knownHi)

@@ -58,7 +58,7 @@ function advanced(loop: For, written: ReadonlySet<string>, names: Names): Advanc
   const before: Stmt[] = []
   let body: Body = loop.body
   for (const { search: s, inner } of ascending(loop, written)) {
-    const place = placeIn(names.fresh('place'))
+    const place = placeIn(names.fresh('place'), s.hi)
     const limit = placeIn(names.fresh('limit'))
     const at = (b: Buffer): Expr => load(b.name, [int(0)], 'i32')
     const set = (b: Buffer, value: Expr): Stmt =>

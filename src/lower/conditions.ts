@@ -75,6 +75,12 @@ export function inRounds(loop: For, body: Body): Body {
   return apart(body)
 }
 
+/** `body` on the threads where `cond` holds, of whole rows: rows meet in it by themselves, or everyone takes part. */
+export function onOwners(cond: Expr, body: Body): Body {
+  if (!divergent(cond)) return [branch(cond, body)]
+  return blockMeets(body) ? predicate(body, cond) : [branch(cond, apart(body))]
+}
+
 /** Lanes of a row meet alone: their neighbours may be elsewhere. */
 const apart = (body: Body): Body =>
   rewriteStmts(body, {

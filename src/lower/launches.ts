@@ -24,7 +24,7 @@ import type { Buffer, Fill, For, Kernel2, Launch, PlanStep, Stmt } from '../ir/l
 import { type Body, hasBarrier, stmt, walkStmts } from '../ir/tree.ts'
 import { clusterOf } from './alike.ts'
 import { insertBarriers } from './barriers.ts'
-import { branch, divergent, guard, inRounds, isCooperative, needsAll, predicate } from './conditions.ts'
+import { divergent, guard, inRounds, isCooperative, needsAll, onOwners, predicate } from './conditions.ts'
 import { flatNest, isParallel } from './flat-nest.ts'
 import type { Names } from './names.ts'
 
@@ -148,12 +148,10 @@ class Binder {
   #statement(s: Stmt, on: ReadonlySet<ThreadAxis>): Body {
     const owners = this.#owners(s, on)
     if (owners.length > 0)
-      return [
-        branch(
-          all(owners.map((a) => eq(builtin(a), int(0)))),
-          this.#statement(s, new Set([...on, ...owners])),
-        ),
-      ]
+      return onOwners(
+        all(owners.map((a) => eq(builtin(a), int(0)))),
+        this.#statement(s, new Set([...on, ...owners])),
+      )
     switch (s.kind) {
       case 'for':
         return this.#loop(s, on)

@@ -64,7 +64,7 @@ function emit(s: Search, result: string, names: Names): Stmt[] {
   const hi = names.fresh('hi')
   const get = (b: string): Expr => load(b, [int(0)], 'i32')
   const set = (b: string, value: Expr): Stmt => store(b, [int(0)], value)
-  const declare = (b: string, value: Expr): Stmt[] => [alloc(place(b)), set(b, value)]
+  const declare = (b: string, value: Expr): Stmt[] => [alloc(place(b, s.hi)), set(b, value)]
   const at = (p: Expr): Expr => load(s.buffer, [p], s.value.dtype)
   const loop = (body: readonly Stmt[], cond: Expr): Stmt => stmt({ kind: 'while', cond, body })
   const end: Stmt = stmt({ kind: 'let', name: result, dtype: 'i32', value: get(lo) })

@@ -120,6 +120,39 @@ test('plans count and address exactly, or are refused', () => {
   if (runs(CASES) >= CASES) expect(seen.refused).toBeGreaterThan(20)
 })
 
+/** Coordinates under fused and bound loops, data, and ends that only a type gives: none of them is large. */
+const BOUNDED = [
+  'W[min(j + 1, 2), i]',
+  'W[max(i - 2, 0), min(j, 3)]',
+  'W[min(V[i] + 1, 2), i]',
+  'W[min(max(V[i], j) + j, 2), max(min(i, V[i]) - 1, 0)]',
+  'W[max(0, 2 - abs(V[i] - j)), i]',
+  'W[i, min(V[j] * 3 + 1, 2)]',
+]
+test.each(BOUNDED)('%s is never refused for sizes that it holds', (access) => {
+  const program = parseProgram(`kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_variable(i, n)
+  axis f = fused(i, j)
+  axis x = dense_fixed(m)
+  axis y = dense_fixed(m)
+  axis z = dense_fixed(n)
+  buffer A: f32[i, j] in
+  buffer V: i32[z] in
+  buffer W: f32[x, y] in
+  buffer Y: f32[i] out
+  iterate s [f] as R { Y[i] += A[i, j] * ${access.replace(/V\[i\]/g, 'V[min(i, n - 1)]')} }
+}`)
+  const k = program.kernel()
+  for (const { plan } of [k, k.parallel(), k.split('f', 4)].map((x) => x.compilation))
+    for (const [m, n, count] of [
+      [2, 7, 14],
+      [40_000, 50_000, 2_000_000_000],
+      [46_340, 46_340, 2 ** 31 - 70_000],
+    ])
+      expect(refusal(plan, new Map(Object.entries({ m: m!, n: n!, j_count: count! })))).toBeUndefined()
+})
+
 const DOT = `
 kernel dot(m: size, n: size) {
   axis i = dense_fixed(m)

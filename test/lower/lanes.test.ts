@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Plan, Stmt } from '../../src/ir/loops.ts'
+import { verify3 } from '../../src/ir/verify3.ts'
 import { type Kernel, load } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
@@ -73,6 +74,25 @@ schedule sampled.lanes(rows, lanes) {
   split i by rows -> (o, t)
   split k by lanes -> (ko, kl)
   bind o to block.x, t to thread.y, kl to thread.x
+}
+kernel both(m: size, d: size) {
+  axis i = dense_fixed(m)
+  axis k = dense_fixed(d)
+  axis l = dense_fixed(d)
+  buffer X: f32[i, k] in
+  buffer y: f32[i] out
+  buffer Z: f32[i, l] out
+  iterate outer [i] as S {
+    iterate sum [k] as R { y[i] += X[i, k] }
+    iterate copy [l] as S { Z[i, l] = 2 * X[i, l] }
+  }
+}
+schedule both.lanes(others, lanes) {
+  split sum.k by lanes -> (ko, kl)
+  rfactor sum.ko
+  cache_write y_partial at sum.ko in register
+  split copy.l by others -> (lo, lt)
+  bind outer.i to block.x, sum.kl to thread.x, copy.lt to thread.y
 }`
 
 const program = await load(TEXT)
@@ -124,6 +144,34 @@ describe('the result does not depend on how many lanes exchange', () => {
         expect({ v: out.v, n: out.n }).toEqual({ v, n })
       }),
       { numRuns: runs(40) },
+    )
+  })
+
+  test('sums beside a loop over other threads', () => {
+    fc.assert(
+      fc.property(sizes, lanes, rows, width, fc.boolean(), ({ m, d, seed }, l, r, w, together) => {
+        const X = numbers(m * d, seed)
+        const y = Array.from({ length: m }, (_, i) => X.slice(i * d, (i + 1) * d).reduce((a, b) => a + b, 0))
+        const size = m * Math.ceil(d / w)
+        const plan = scheduled('both', 'lanes', r, w).compilation.observe(
+          (pass, result) => {
+            if (result.stage === 3) verify3(result, pass)
+          },
+          { lanes: l, together },
+        )
+        const out = runPlan(
+          plan,
+          { m, d },
+          {
+            X,
+            y: y.map(() => Number.NaN),
+            y_partial: new Array<number>(size).fill(Number.NaN),
+            Z: X.map(() => Number.NaN),
+          },
+        )
+        expect([out.y, out.Z]).toEqual([y, X.map((x) => 2 * x)])
+      }),
+      { numRuns: runs(60) },
     )
   })
 
