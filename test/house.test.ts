@@ -53,3 +53,12 @@ test('no operator is named in src', () => {
     )
   expect(found).toEqual([])
 })
+
+test("plain tests run once: the library's test repeats each as often as a law", () => {
+  const found = files('test').filter((f) =>
+    /import \{[^}]*\b(test|it)\b(?! as (law|prop)\b)[^}]*\} from '@fast-check\/vitest'/.test(
+      readFileSync(f, 'utf8'),
+    ),
+  )
+  expect(found).toEqual([])
+})

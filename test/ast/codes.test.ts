@@ -1,6 +1,6 @@
 /** Texts between backticks are not matched, and every place is still that of the source. */
-import { fc, test } from '@fast-check/vitest'
-import { expect } from 'vitest'
+import { fc, test as law } from '@fast-check/vitest'
+import { expect, test } from 'vitest'
 import type * as Ast from '../../src/ast/nodes.ts'
 import { parse, parseExpression } from '../../src/ast/parse.ts'
 import { scan } from '../../src/ast/scan.ts'
@@ -11,7 +11,7 @@ const codes = fc.array(fc.string({ unit: fc.constantFrom('a', '(', '"', '\n', '/
   maxLength: 5,
 })
 
-test.prop([codes, fc.string({ unit: fc.constantFrom('x', ' ', '\n') })])(
+law.prop([codes, fc.string({ unit: fc.constantFrom('x', ' ', '\n') })])(
   'what is left is where it was',
   (inside, outside) => {
     const text = inside.map((c) => `${outside}\`${c}\``).join('') + outside

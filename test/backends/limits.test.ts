@@ -1,6 +1,6 @@
 /** What a device cannot hold or launch: folded where that helps, else refused by name before anything runs. */
-import { fc, test } from '@fast-check/vitest'
-import { afterAll, beforeAll, describe, expect } from 'vitest'
+import { fc, test as law } from '@fast-check/vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { physicalGrid } from '../../src/backends/grid.ts'
 import { dense, devices, load, SptError } from '../../src/node.ts'
 import type { Device } from '../../src/runtime/device.ts'
@@ -32,7 +32,7 @@ describe('grids', () => {
     fc.integer({ min: 1, max: 90 }),
     fc.integer({ min: 1, max: 3 }),
   )
-  test.prop([sides, max])(
+  law.prop([sides, max])(
     'a grid that fits is taken as it is; a fold holds every block and little more',
     (logical, limits) => {
       const grid = physicalGrid(logical, limits)

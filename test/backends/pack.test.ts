@@ -1,5 +1,5 @@
-import { fc, test } from '@fast-check/vitest'
-import { afterAll, beforeAll, describe, expect } from 'vitest'
+import { fc, test as law } from '@fast-check/vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import { interpretPlan } from '../../src/ir/interpret3.ts'
 import { verify3 } from '../../src/ir/verify3.ts'
@@ -57,7 +57,7 @@ const padded = (arrays: readonly (readonly number[])[]): number[] =>
   arrays.flatMap((a) => [...a, ...new Array<number>((4 - (a.length % 4)) % 4).fill(0)])
 
 describe('packing', () => {
-  test.prop([fc.array(matrix, { minLength: 2, maxLength: 6 }), fc.integer({ min: 3, max: 20 })], {
+  law.prop([fc.array(matrix, { minLength: 2, maxLength: 6 }), fc.integer({ min: 3, max: 20 })], {
     numRuns: runs(40),
   })('changes neither the result nor, where it succeeds, exceeds the limit', async (operands, limit) => {
     const cpu = limited(await devices.cpu(), limit)

@@ -1,6 +1,6 @@
 /** Where arrays of shared memory lie: apart while both are in use, and with a barrier between where not. */
-import { fc, test } from '@fast-check/vitest'
-import { describe, expect } from 'vitest'
+import { fc, test as law } from '@fast-check/vitest'
+import { describe, expect, test } from 'vitest'
 import { placeShared } from '../../src/backends/shared-memory.ts'
 import { int, load } from '../../src/ir/expr.ts'
 import type { Buffer, For, Launch, Stmt } from '../../src/ir/loops.ts'
@@ -43,7 +43,7 @@ const programs = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLe
 )
 
 describe('placeShared', () => {
-  test.prop([programs], { numRuns: runs(500) })(
+  law.prop([programs], { numRuns: runs(500) })(
     'no two arrays in use at one time meet',
     ({ lengths, uses }) => {
       const arrays = lengths.map((n, k) => array(`s${k}`, n))

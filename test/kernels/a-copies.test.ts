@@ -1,6 +1,6 @@
 /** Copies that stand outside of loops whose bounds they do not need, on sizes where those bounds cut. */
-import { fc, test } from '@fast-check/vitest'
-import { afterAll, beforeAll, describe, expect } from 'vitest'
+import { fc, test as law } from '@fast-check/vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Device, devices, type Kernel, load } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
 import { integers, matrix, patterns } from '../support/kernels.ts'
@@ -35,7 +35,7 @@ describe('copies under the bounds of other loops', () => {
   })
   afterAll(() => cpu.dispose())
 
-  test.prop([fc.nat(9), small, small, fc.nat(20), scopes], { numRuns: runs(40) })(
+  law.prop([fc.nat(9), small, small, fc.nat(20), scopes], { numRuns: runs(40) })(
     'of what is gathered',
     async (which, cols, tile, d, scope) => {
       const p = patterns()[which]!
@@ -48,7 +48,7 @@ describe('copies under the bounds of other loops', () => {
     },
   )
 
-  test.prop([small, small, scopes, fc.nat(20), fc.nat(20), fc.nat(20)], { numRuns: runs(40) })(
+  law.prop([small, small, scopes, fc.nat(20), fc.nat(20), fc.nat(20)], { numRuns: runs(40) })(
     'of what is addressed directly',
     async (block, depth, scope, m, n, k) => {
       const prepared = await (await tiles(block, depth, scope).compile(cpu)).prepare({

@@ -1,6 +1,6 @@
 /** Divisions of sums: neighbours share a base, and every value is that of flooring division. */
-import { fc, test } from '@fast-check/vitest'
-import { expect } from 'vitest'
+import { fc, test as law } from '@fast-check/vitest'
+import { expect, test } from 'vitest'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import { add, div, type Expr, int, mod, mul, variable } from '../../src/ir/expr.ts'
 import type { Store } from '../../src/ir/loops.ts'
@@ -30,7 +30,7 @@ const expressions: fc.Arbitrary<Expr> = fc.letrec<{ e: Expr }>((tie) => ({
   ),
 })).e
 
-test.prop([expressions, fc.integer({ min: -300, max: 300 })], { numRuns: runs(2000) })(
+law.prop([expressions, fc.integer({ min: -300, max: 300 })], { numRuns: runs(2000) })(
   'the value is the same',
   (e, n) => {
     const sizes = new Map([['n', n]])
@@ -38,7 +38,7 @@ test.prop([expressions, fc.integer({ min: -300, max: 300 })], { numRuns: runs(20
   },
 )
 
-test.prop([expressions, fc.integer({ min: -50, max: 50 })], { numRuns: runs(1000) })(
+law.prop([expressions, fc.integer({ min: -50, max: 50 })], { numRuns: runs(1000) })(
   'and so is that of what a requirement makes a multiple',
   (e, n) => {
     const sizes = new Map([['n', 4 * n]])

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { fc, test } from '@fast-check/vitest'
-import { expect } from 'vitest'
+import { fc, test as law } from '@fast-check/vitest'
+import { expect, test } from 'vitest'
 import { findSwiftShader, isMissing, readTar } from '../../src/runtime/swiftshader.ts'
 
 /** A ustar archive, as far as the reader looks at one. */
@@ -24,7 +24,7 @@ const file = fc.record({
   bytes: fc.uint8Array({ maxLength: 1200 }),
 })
 
-test.prop([fc.uniqueArray(file, { selector: (f) => f.name, maxLength: 5 })])(
+law.prop([fc.uniqueArray(file, { selector: (f) => f.name, maxLength: 5 })])(
   'an archive gives its regular files',
   (files) => {
     const regular = files.filter((f) => f.type === '0' || f.type === '\0')

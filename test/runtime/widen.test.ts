@@ -1,5 +1,5 @@
-import { fc, test } from '@fast-check/vitest'
-import { describe, expect } from 'vitest'
+import { fc, test as law } from '@fast-check/vitest'
+import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import type { Dtype } from '../../src/ir/dtype.ts'
 import { fromBf16, fromF16, toBf16, toF16 } from '../../src/ir/half.ts'
@@ -73,7 +73,7 @@ describe.each(FORMATS)('$dtype', ({ dtype, fraction, bias, bits, value }) => {
     }
   })
 
-  test.prop([fc.float()])('rounding a number and narrowing its f32 word agree', (x) => {
+  law.prop([fc.float()])('rounding a number and narrowing its f32 word agree', (x) => {
     if (Number.isNaN(x)) expect(value(bits(x))).toBeNaN()
     else expect(narrow(dtype, x)).toBe(bits(x))
   })
@@ -93,7 +93,7 @@ const INTEGERS: Readonly<Record<string, { array: (v: number[]) => HostArray; min
 }
 
 describe.each(Object.entries(INTEGERS))('%s', (dtype, { array, min, max }) => {
-  test.prop([fc.array(fc.integer({ min, max }))])('goes to words and back unchanged', (values) => {
+  law.prop([fc.array(fc.integer({ min, max }))])('goes to words and back unchanged', (values) => {
     const words = hostToDevice(dtype as Dtype, array(values))
     expect(words.BYTES_PER_ELEMENT).toBe(4)
     expect([...words]).toEqual(values)
