@@ -1,0 +1,151 @@
+/** For each check of a schedule that keeps a result right: a step that it refuses, and what it would do. */
+
+/** How a wrong step shows: other values, a race, an access outside of an array, or a stage that cannot be made. */
+export type Wrong = 'values' | 'race' | 'outside' | 'stage'
+
+export interface Illegal {
+  readonly code: string
+  readonly wrong: Wrong
+  readonly kernel: string
+  readonly steps: string
+}
+
+const kernel = (buffers: string, body: string): string => `kernel k(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis c = dense_fixed(n)
+  axis f = dense_fixed(d)
+  axis four = dense_fixed(4)
+  buffer A: i32[i, j] in
+  ${buffers}
+  ${body}
+}`
+
+const product = kernel(
+  'buffer B: i32[c, f] in\n  buffer C: i32[i, f] out',
+  'iterate sum [i, j, f] as SRS { C[i, f] += A[i, j] * B[j, f] }',
+)
+const narrow = product.replace('B: i32[c, f]', 'B: i32[c, four]').replaceAll(', f]', ', four]')
+const rows = kernel('buffer y: i32[i] out', 'iterate sum [i, j] as SR { y[i] += A[i, j] }')
+const columns = kernel('buffer y: i32[c] out', 'iterate sum [i, j] as RS { y[j] += A[i, j] }')
+const total = kernel('buffer y: i32[] out', 'iterate sum [i, j] as RR { y[] += A[i, j] }')
+const times = kernel('buffer y: i32[] out', 'iterate sum [i, j, f] as RRR { y[] += A[i, j] }')
+/** Two nests within a loop. */
+const phases = kernel(
+  'buffer z: i32[i, f] out',
+  `iterate outer [f] as S {
+    iterate first [i] as S { z[i, f] = 7 }
+    iterate second [i] as S { z[i, f] = z[i, f] + 1 }
+  }`,
+).replace('axis four = dense_fixed(4)\n', '')
+const scalar = kernel(
+  'buffer t: i32[i] local\n  buffer y: i32[] out',
+  `iterate make [i, j] as SR { t[i] += A[i, j] }
+  iterate use [i] as R { y[] max= t[i] }`,
+)
+/** A nest that reads what another has made: `t[at]`, in the rows that `where` leaves. */
+const made = (at: string, where = '', role = 'out'): string =>
+  kernel(
+    `buffer t: i32[i] ${role}\n  buffer z: i32[i] out`,
+    `iterate make [i, j] as SR { t[i] += A[i, j] }
+  iterate use [i] as S ${where} { z[i] = t[${at}] * 2 }`,
+  )
+const some = kernel(
+  'buffer x: i32[four] in\n  buffer y: i32[i, four] out',
+  'iterate go [i, four] as SS { if (x[four] > 1) { y[i, four] = 5 } }',
+)
+const before = kernel(
+  'buffer x: i32[c] in\n  buffer y: i32[c] out',
+  'iterate go [c] as S { y[c] = select(c > 0, x[c - 1], 0) }',
+)
+const written = kernel(
+  'buffer z: i32[i, four] out\n  buffer y: i32[i] out',
+  `iterate outer [i] as S {
+    iterate first [four] as S { z[i, four] = four }
+    iterate second [four] as R { y[i] += z[i, four] }
+  }`,
+)
+
+const summed = kernel(
+  'buffer t: i32[c] local\n  buffer z: i32[i] out',
+  `iterate make [i, j] as RS { t[j] += A[i, j] }
+  iterate use [i, c] as SR { z[i] += t[c] }`,
+)
+const weights = kernel(
+  'buffer x: i32[c] in\n  buffer W: i32[c, four] in\n  buffer y: i32[] out',
+  'iterate sum [c] as R { y[] += x[c] }',
+)
+
+const onBlocks = 'bind make.i to block.x  bind use.i to block.x'
+
+export const ILLEGAL: readonly Illegal[] = [
+  { code: 'not-rectangular', wrong: 'stage', kernel: product, steps: 'atomic C  reorder (j, i)' },
+  { code: 'not-rectangular', wrong: 'stage', kernel: total, steps: 'atomic y  fuse (i, j)' },
+  { code: 'mixed-reduction', wrong: 'values', kernel: product, steps: 'atomic C  fuse (j, f)' },
+  {
+    code: 'not-perfect',
+    wrong: 'values',
+    kernel: phases,
+    steps: 'split first.i by 2 -> (io, ii)  reorder (first.io, outer.f)',
+  },
+  { code: 'not-a-chain', wrong: 'values', kernel: times, steps: 'fuse (i, f)' },
+  { code: 'blocks-combine', wrong: 'race', kernel: columns, steps: 'bind i to block.x' },
+  { code: 'block-not-outermost', wrong: 'race', kernel: phases, steps: 'bind first.i to block.x' },
+  {
+    code: 'axis-taken',
+    wrong: 'values',
+    kernel: product,
+    steps: 'reorder (i, f, j)  bind i to block.x, f to block.x',
+  },
+  { code: 'conditional-read', wrong: 'outside', kernel: before, steps: 'cache_read x at c in register' },
+  { code: 'not-every-element', wrong: 'values', kernel: some, steps: 'cache_write y at i in register' },
+  {
+    code: 'other-elements',
+    wrong: 'stage',
+    kernel: scalar,
+    steps: 'split use.i by 2 -> (io, ii)  compute_at use at make.i',
+  },
+  { code: 'not-whole', wrong: 'stage', kernel: rows, steps: 'bind i to block.x  cluster i by 2' },
+  { code: 'written-too', wrong: 'values', kernel: written, steps: 'cache_read z at i in register' },
+  { code: 'not-complete', wrong: 'values', kernel: made('i'), steps: 'compute_at use at make.j' },
+  { code: 'starts-in-reduction', wrong: 'values', kernel: scalar, steps: 'compute_at make at use.i' },
+  {
+    code: 'computed-again',
+    wrong: 'values',
+    kernel: summed,
+    steps: 'compute_at make at use.i',
+  },
+  {
+    code: 'output-needed',
+    wrong: 'values',
+    kernel: made('i', 'where (i < 1)'),
+    steps: 'compute_at make at use.i',
+  },
+  { code: 'nests-meet', wrong: 'race', kernel: made('(i + 1) % m'), steps: `${onBlocks}  merge (make, use)` },
+  {
+    code: 'registers-of-other-threads',
+    wrong: 'values',
+    kernel: narrow,
+    steps: 'cache_write C at i in register  bind four to thread.x',
+  },
+  {
+    code: 'shared-by-threads',
+    wrong: 'race',
+    kernel: narrow,
+    steps: 'cache_write C at i in shared  split i by 2 -> (io, ii)  bind io to block.x, ii to thread.x',
+  },
+  { code: 'extent-not-constant', wrong: 'stage', kernel: rows, steps: 'unroll j' },
+  {
+    code: 'format-padding',
+    wrong: 'values',
+    kernel: rows.replace('+= A[i, j]', '+= 1'),
+    steps: 'A as bsr(2)',
+  },
+  { code: 'format-shared', wrong: 'stage', kernel: weights, steps: 'W as ell()' },
+  {
+    code: 'local-between-parts',
+    wrong: 'stage',
+    kernel: scalar,
+    steps: 'cache_write t at make.i in register  fission make.i after 1',
+  },
+]

@@ -1,0 +1,139 @@
+/**
+ * Each check that keeps a result right prevents a wrong one: with the check answering yes, the step that it refuses
+ * changes what is computed, races, reads or writes outside of arrays, or leaves a stage that cannot be made.
+ */
+import { expect, test, vi } from 'vitest'
+import type { Diagnostic } from '../../src/ast/diagnostic.ts'
+
+/** The check that answers yes. */
+const yes = vi.hoisted(() => ({ code: '', asked: 0 }))
+vi.mock('../../src/ast/diagnostic.ts', async (original) => {
+  const all = await original<typeof import('../../src/ast/diagnostic.ts')>()
+  const fail = (d: Diagnostic): void => {
+    if (d.code !== yes.code) all.fail(d)
+    yes.asked++
+  }
+  return { ...all, fail }
+})
+
+import { parseProgram } from '../../src/api/program.ts'
+import { bindInputs, type Inputs } from '../../src/bind/index.ts'
+import { referenceInputs } from '../../src/bind/reference.ts'
+import { add } from '../../src/ir/expr.ts'
+import type { Kernel2 } from '../../src/ir/loops.ts'
+import { reference } from '../../src/ir/reference/index.ts'
+import type { Kernel } from '../../src/node.ts'
+import { at, buffer, expr, kernel2, loop, store } from '../../src/schedule/build.ts'
+import { replay } from '../../src/schedule/state.ts'
+import type { LoopStep } from '../../src/schedule/steps.ts'
+import { interpreted, interpretedPlan } from '../support/interpreted.ts'
+import { run } from '../support/kernel2.ts'
+import { FORMATS } from '../support/program-parts.ts'
+import { refusal } from '../support/refusal.ts'
+import { ILLEGAL, type Wrong } from './legality-cases.ts'
+
+const [M, N, D] = [3, 4, 2]
+const A = {
+  kind: 'coords' as const,
+  shape: [M, N],
+  // A row without elements.
+  coords: [Int32Array.of(0, 0, 2, 2, 2), Int32Array.of(0, 2, 1, 2, 3)],
+  values: Int32Array.of(1, 2, 4, 5, 6),
+  dtype: 'i32' as const,
+}
+
+function inputsOf(k: Kernel): Inputs {
+  const sizes: Readonly<Record<string, number>> = { i: M, c: N, f: D, four: 4 }
+  const tensors: Record<string, NonNullable<Inputs['tensors']>[string]> = { A }
+  for (const b of k.compilation.source.buffers) {
+    if (b.role !== 'in' || b.name === 'A') continue
+    const shape = b.axes.map((a) => sizes[a]!)
+    const values = Int32Array.from({ length: shape.reduce((x, y) => x * y, 1) }, (_, e) => (e * 3 + 1) % 5)
+    tensors[b.name] = { kind: 'dense', shape, values, dtype: 'i32' }
+  }
+  return { tensors, params: { m: M, n: N, d: D } }
+}
+
+/** What is wrong with a kernel; nothing where every stage and order computes what the reference does. */
+function wrongWith(k: Kernel, inputs: Inputs): Wrong | undefined {
+  const { source } = k.compilation
+  const expected = reference(source, referenceInputs(source, bindInputs(source, inputs))).buffers
+  try {
+    for (const memory of [interpreted(k, inputs), interpretedPlan(k, inputs)])
+      for (const [name, want] of Object.entries(expected)) {
+        const got = memory.get(name)!
+        if (want.values.some((x, e) => x !== got[e])) return 'values'
+      }
+    return undefined
+  } catch (e) {
+    const { message } = e as Error
+    return /races/.test(message) ? 'race' : /outside/.test(message) ? 'outside' : 'stage'
+  }
+}
+
+test.each(ILLEGAL)('$code prevents: $wrong ($steps)', ({ code, wrong, kernel, steps }) => {
+  const program = parseProgram(`${FORMATS}\n${kernel}\nschedule k.s { ${steps} }`)
+  const scheduled = (): Kernel => {
+    const k = program.kernel('k').schedule('s')
+    void k.compilation.loops
+    return k
+  }
+  const plain = program.kernel('k')
+  const inputs = inputsOf(plain)
+  expect(wrongWith(plain, inputs)).toBeUndefined()
+  expect(refusal(scheduled).code).toBe(`schedule/${code}`)
+  Object.assign(yes, { code: `schedule/${code}`, asked: 0 })
+  try {
+    let made: Kernel
+    try {
+      made = scheduled()
+    } catch (e) {
+      expect((e as Error).message).not.toMatch(/^schedule\//)
+      expect(wrong).toBe('stage')
+      return
+    }
+    expect(wrongWith(made, inputs)).toBe(wrong)
+    expect(yes.asked).toBeGreaterThan(0)
+  } finally {
+    yes.code = ''
+  }
+})
+
+/** `S[i + 1] = S[i] + S[i]`: every iteration reads what the one before wrote. */
+const chain = kernel2(
+  'chain',
+  ['m'],
+  [buffer('S', [add(expr('m'), expr(1)), 4], 'inout')],
+  [
+    loop('i', 'm', [
+      loop('f', 4, [
+        store(at('S', [add(expr('i'), expr(1)), 'f']), add(at('S', ['i', 'f']), at('S', ['i', 'f']))),
+      ]),
+    ]),
+  ],
+)
+const chained = {
+  params: new Map([['m', 4]]),
+  arrays: new Map([['S', Array.from({ length: 20 }, (_, e) => e + 1)]]),
+}
+
+test.each([
+  [
+    'serpentine',
+    [
+      { kind: 'split', loop: 'f', by: 2 },
+      { kind: 'reorder', loops: ['fo', 'i', 'fi'] },
+      { kind: 'serpentine', loop: 'i', by: 2 },
+    ],
+  ],
+  ['bind', [{ kind: 'bind', bindings: [{ loop: 'i', to: 'block.x' }] }]],
+] as const)('order-matters prevents: iterations in another order (%s)', (_, steps) => {
+  const apply = (): Kernel2 => replay(chain, steps as unknown as LoopStep[]).kernel
+  expect(refusal(apply).code).toBe('schedule/order-matters')
+  yes.code = 'schedule/order-matters'
+  try {
+    expect(run(apply(), chained, 'backward')).not.toEqual(run(chain, chained))
+  } finally {
+    yes.code = ''
+  }
+})
