@@ -10,7 +10,7 @@ import type { Dtype } from './dtype.ts'
 import { type Load, load } from './expr.ts'
 import { type Cell, Expressions, round } from './interpret-exprs.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt, Store } from './loops.ts'
-import { initLoops, reductionsOf } from './reductions.ts'
+import { initLoops, reductionsOf, scatters } from './reductions.ts'
 import { convert } from './reference/numeric.ts'
 import { Threads } from './threads.ts'
 
@@ -235,7 +235,7 @@ class Interpreter {
           update()
         },
       )
-    const together = path.filter((l) => l.reduce)
+    const together = s.atomic && scatters(s, path) ? [] : path.filter((l) => l.reduce)
     const inRegisters = s.targets.some((t) => this.#inRegisters(t.buffer))
     const combine = this.#threads.reached(together, inRegisters, update)
     const action = (): void => {

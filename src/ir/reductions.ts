@@ -1,6 +1,7 @@
 /** Where reductions stand, and where their targets begin. */
+import { writesOf } from './accesses.ts'
 import type { Expr } from './expr.ts'
-import { freeVars } from './expr-tree.ts'
+import { freeVars, mentions, someExpr } from './expr-tree.ts'
 import type { For, Reduce } from './loops.ts'
 import { type Body, bodiesOf } from './tree.ts'
 
@@ -52,6 +53,25 @@ export function initLoops(reduce: Reduce, inside: readonly For[]): readonly For[
     guards: l.guards.filter((g) => ![...freeVars(g)].some((v) => hidden.has(v))),
   }))
 }
+
+/** Whether the element that a reduction updates changes with a loop: by its variable, or by what the loop writes. */
+export function elementChanges(reduce: Reduce, loop: For): boolean {
+  const written = writesOf(loop.body)
+  return reduce.targets.some((t) =>
+    t.index.some(
+      (e) =>
+        mentions(e, loop.var) ||
+        someExpr(e, (x) => (x.kind === 'load' || x.kind === 'search') && written.has(x.buffer)),
+    ),
+  )
+}
+
+/** Which element is updated changes with a reduction loop: no thread can update it for others. */
+export const scatters = (reduce: Reduce, path: readonly For[]): boolean =>
+  path.some(
+    (l) =>
+      l.reduce && !(l.mode.kind === 'bind' && l.mode.to.startsWith('block')) && elementChanges(reduce, l),
+  )
 
 /** The loops whose variables `exprs` mention, and those that the extents of such loops mention; in path order. */
 export function closeOver(path: readonly For[], exprs: readonly Expr[]): readonly For[] {

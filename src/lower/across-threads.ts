@@ -11,10 +11,10 @@ import { writesOf } from '../ir/accesses.ts'
 import { alloc, local, store, when } from '../ir/build.ts'
 import { conditionsAround, hoistable } from '../ir/conditions.ts'
 import { bool, constant, type Expr, int, type Load, load } from '../ir/expr.ts'
-import { children, freeVars, mentions, withChildren } from '../ir/expr-tree.ts'
+import { children, freeVars, withChildren } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
-import { reductionsOf } from '../ir/reductions.ts'
+import { elementChanges, reductionsOf, scatters } from '../ir/reductions.ts'
 import {
   type Body,
   bodiesOf,
@@ -81,13 +81,6 @@ function latest(
   })
   return out
 }
-
-const elementChanges = (reduce: Reduce, l: For): boolean =>
-  reduce.targets.some((t) => t.index.some((e) => mentions(e, l.var)))
-
-/** Which element is updated changes with a reduction loop: every update is atomic, and there are no shares. */
-const scatters = (reduce: Reduce, path: readonly For[]): boolean =>
-  path.some((l) => l.reduce && !onBlocks(l) && elementChanges(reduce, l))
 
 interface Context {
   readonly names: Names

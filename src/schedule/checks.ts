@@ -2,9 +2,9 @@
  * Legality checks shared by the primitives: one function per question, with the text of its refusal. A check
  * returns when all is well.
  */
-import { accessesOf, writesOf } from '../ir/accesses.ts'
+import { accessesOf } from '../ir/accesses.ts'
 import type { Expr } from '../ir/expr.ts'
-import { freeVars, mentions, readsMemory, someExpr } from '../ir/expr-tree.ts'
+import { freeVars, readsMemory, someExpr } from '../ir/expr-tree.ts'
 import type { For, Reduce, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print2.ts'
 import type { Found } from '../ir/tree.ts'
@@ -134,18 +134,6 @@ export function checkNoReduction(cx: Context, loop: For, verb: string, hint: str
     loops: [loop],
     hint,
   })
-}
-
-/** Whether the element that a reduction updates changes with a loop: by its variable, or by what the loop writes. */
-export function elementChanges(reduce: Reduce, loop: For): boolean {
-  const written = writesOf(loop.body)
-  return reduce.targets.some((t) =>
-    t.index.some(
-      (e) =>
-        mentions(e, loop.var) ||
-        someExpr(e, (x) => (x.kind === 'load' || x.kind === 'search') && written.has(x.buffer)),
-    ),
-  )
 }
 
 /** The elements that are reduced into are named by what exists outside of the loops: no copy made inside. */

@@ -111,9 +111,7 @@ export class Generator extends Statements {
 
   protected addDense(add: (axis: string, extent: Extent) => void): void {
     const extent = this.extent()
-    // Axes that others hang under have one iterator.
-    const parents = this.chains.filter((x) => x.levels.length > 1).map((x) => x.levels[0]!.axis)
-    add(this.dense(extent, parents), extent)
+    add(this.dense(extent), extent)
   }
 
   protected iteration(): void {

@@ -363,3 +363,39 @@ test('searches stay inside of what else their loop asks: its end, and the list t
       },
     },
   ))
+
+test.each([
+  'split r by 2 -> (ro, ri) bind ro to block.x, ri to thread.x',
+  'split r by 2 -> (ro, ri) bind ri to thread.x',
+  'split r by 2 -> (ro, ri) split c by 2 -> (co, ci) bind ri to thread.y, ci to thread.x',
+])('threads that scatter by a copy of an index array update their own elements: %s', (steps) =>
+  agree(
+    parseProgram(`kernel k(m: size, n: size) {
+      axis r = sparse_variable(m)
+      axis c = dense_fixed(r, n)
+      axis i = dense_fixed(m)
+      buffer R: f32[r, c] in
+      buffer Y: f32[i] out
+      iterate listed [r, c] as RR { Y[r] += R[r, c] }
+    }
+    schedule k.s {
+      atomic Y
+      cache_read r_indices at c in register
+      ${steps}
+    }`)
+      .kernel()
+      .schedule('s'),
+    {
+      tensors: {
+        R: coords(
+          [4, 2],
+          [
+            [0, 0, 2, 2, 3, 3],
+            [0, 1, 0, 1, 0, 1],
+          ],
+          [1, 2, 3, 4, 5, 6],
+        ),
+      },
+    },
+  ),
+)
