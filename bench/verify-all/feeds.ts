@@ -196,6 +196,35 @@ const tripleKernels: Readonly<Record<string, (t: Triples) => Feed>> = {
 const fibres = ({ tensor: t }: Triples): CoordTensor =>
   coords([t.shape[1]!, t.shape[0]!, t.shape[2]!], [t.coords[1]!, t.coords[0]!, t.coords[2]!])
 
+/** Batches of all lengths up to the sizes, none and all of them too; the operands, and where the result has elements. */
+function raggedProducts(batches: number, m: number, n: number, l: number): Feed {
+  const lengths = (most: number, by: number): number[] =>
+    Array.from({ length: batches }, (_, b) => (b === 1 ? most : (b * by) % (most + 1)))
+  const [rows, columns, inner] = [lengths(m, 17), lengths(n, 13), lengths(l, 23)]
+  const tree = (first: readonly number[], second: readonly number[]): number[][] =>
+    first.flatMap((x, b) =>
+      Array.from({ length: x * second[b]! }, (_, e) => [b, Math.floor(e / second[b]!), e % second[b]!]),
+    )
+  const column = (of: readonly number[][], d: number): Int32Array => Int32Array.from(of, (e) => e[d]!)
+  const over = (shape: readonly number[], of: readonly number[][], values: boolean): CoordTensor =>
+    coords(
+      shape,
+      [0, 1, 2].map((d) => column(of, d)),
+      values ? Float32Array.from(of, (_, e) => ((e * 7) % 9) - 4) : null,
+    )
+  const work = rows.reduce((sum, r, b) => sum + r * columns[b]! * inner[b]!, 0)
+  return feed(
+    `ragged ${batches} × ${m} × ${n} × ${l}`,
+    work,
+    {
+      A: over([batches, m, l], tree(rows, inner), true),
+      B: over([batches, l, n], tree(inner, columns), true),
+      o: over([batches, m, n], tree(rows, columns), false),
+    },
+    {},
+  )
+}
+
 /** Kernels without sparse data, and whatever is not known here: random. */
 const randomSizes: Readonly<Record<string, readonly Readonly<Record<string, number>>[]>> = {
   gemm: [
@@ -206,12 +235,12 @@ const randomSizes: Readonly<Record<string, readonly Readonly<Record<string, numb
     { m: 128, n: 256, k: 192 },
     { m: 131, n: 67, k: 100 },
   ],
-  ragged_bmm: [{ batches: 12, m: 40, n: 36, l: 50 }],
 }
 
 /** All that a kernel can be run on. `params` are its sizes and scalars, for kernels that this file does not know. */
 export function feedsOf(kernel: string, params: readonly string[], data: readonly DataSet[]): Feed[] {
   if (kernel === 'block_sddmm_f16') return sampledBlocks()
+  if (kernel === 'ragged_bmm') return [raggedProducts(12, 40, 36, 50)]
   const random = randomSizes[kernel]
   if (random) return random.map((sizes) => feed(`random ${Object.values(sizes).join(' × ')}`, 3e6, {}, sizes))
   const out = data.flatMap((d): (Feed | null)[] => {

@@ -1,9 +1,9 @@
 /** Which branch of a choice holds, and what of it a user wants to know. */
-import { type Diagnostic, fail, invariant, type Span } from '../ast/diagnostic.ts'
+import { type Diagnostic, fail, invariant, type Span, SptError } from '../ast/diagnostic.ts'
 import { isFloat } from '../ir/dtype.ts'
 import type { Branch, Choice, ScheduleParam } from '../ir/elaborate/index.ts'
 import type { Expr, Var } from '../ir/expr.ts'
-import { freeVars } from '../ir/expr-tree.ts'
+import { children, freeVars } from '../ir/expr-tree.ts'
 import { foldCompare, foldInt } from '../ir/fold.ts'
 import { valuesOf } from '../schedule/resolve.ts'
 
@@ -66,6 +66,7 @@ export function choiceUse(choice: Choice, args: readonly (number | undefined)[])
 export function decide({ choice, values, text }: ChoiceUse, known: Lookup): Decision {
   const seen = new Map<string, number | boolean>()
   const refused: string[] = []
+  refuseMissing(choice, (asked) => values.get(asked.name) ?? known(asked))
   for (const branch of choice.branches) {
     const look: Lookup = (asked) => {
       const value = values.get(asked.name) ?? known(asked)
@@ -105,6 +106,57 @@ export function decide({ choice, values, text }: ChoiceUse, known: Lookup): Deci
     expected: 'a condition that holds',
     hint: 'say what is for all others: `otherwise schedule`',
   })
+}
+
+/** What is not known of all that the choice may ask for, at once. @throws SptError as `look`, all that it throws */
+function refuseMissing({ branches }: Choice, look: Lookup): void {
+  const missing = new Map<string, readonly Diagnostic[]>()
+  for (const { conditions, args, span } of branches) {
+    const of = (e: Expr): number | undefined => partly(e, look, span, missing)
+    let holds: number | undefined = 1
+    for (const c of conditions) {
+      const truth = of(c.expr)
+      if (truth !== 1) holds = truth
+      if (truth === 0) break
+    }
+    if (holds === 0) continue
+    for (const a of args) if (a) of(a)
+    if (holds !== undefined) break
+  }
+  if (missing.size > 0) throw new SptError([...missing.values()].flat())
+}
+
+/** The value of an expression; nothing, and a note of what is missing, where that is open. */
+function partly(
+  e: Expr,
+  look: Lookup,
+  place: Span,
+  missing: Map<string, readonly Diagnostic[]>,
+): number | undefined {
+  const of = (x: Expr): number | undefined => partly(x, look, place, missing)
+  if (e.kind === 'binary' && (e.op === 'and' || e.op === 'or')) {
+    const decides = e.op === 'and' ? (x?: number) => x === 0 : (x?: number) => x !== undefined && x !== 0
+    const a = of(e.a)
+    if (decides(a)) return a
+    const b = of(e.b)
+    return decides(b) || a !== undefined ? b : undefined
+  }
+  if (e.kind === 'select') {
+    const cond = of(e.cond)
+    if (cond !== undefined) return of(cond !== 0 ? e.then : e.else)
+    of(e.then)
+    of(e.else)
+    return undefined
+  }
+  if (e.kind !== 'var' && children(e).map(of).includes(undefined)) return undefined
+  try {
+    return exact(e, look, place)
+  } catch (error) {
+    if (!(error instanceof SptError)) throw error
+    // Whether anything else than a name goes wrong is seen where branches are taken in order.
+    if (e.kind === 'var' && !missing.has(e.name)) missing.set(e.name, error.diagnostics)
+    return undefined
+  }
 }
 
 function argument({ schedule, span }: Branch, k: number, value: number): number {

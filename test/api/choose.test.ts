@@ -642,7 +642,7 @@ describe('what features the device has', () => {
     // The cpu device has what it has.
     expect(await given('cpu', MATRIX, 'f16')).toBe('wide(each = 2)')
     expect((await k.choose('cpu', { params: { d: 4 } })).chosen.text).toBe('wide(each = 2)')
-    expect(await complaint(() => k.choose('webgpu', {}))).toBe(
+    expect(await complaint(() => k.choose('webgpu', {}))).toContain(
       `choose/unknown-feature: the schedule depends on whether the device has ${MATRIX}, which is not known`,
     )
     expect(await complaint(() => given('webgpu', 'subgroup'))).toBe(

@@ -27,6 +27,35 @@ schedule mul.auto choose {
 const matrix = folder.file('a.mtx', MATRIX)
 const bound = ['--bind', `A=${matrix}`, '--size', 'alpha=2']
 
+test('all that is missing is said at once, of what can still be asked for', async () => {
+  const file = folder.file(
+    'missing.spt',
+    `${PROGRAM}
+schedule mul.pick choose {
+  when (cpu and m > 1) blocks(2)
+  when (cuda and processors > 100 and (d > 3 or longest(j) > 4)) blocks(d)
+  when (cuda and d > 3 and nnz(A) > 5) blocks(3)
+  when (cuda) gpu
+  when (n > 1) gpu
+}
+`,
+  )
+  const missing = async (target: string, ...more: string[]): Promise<string[]> => {
+    const { err } = await spt(['emit', file, '--target', target, '--schedule', 'pick', ...more])
+    return [
+      ...err.matchAll(
+        /^error\[choose\/unknown-\w+\]: the schedule depends on (how many multi\w+|\S+?)[, ]/gm,
+      ),
+    ].map((m) => m[1]!)
+  }
+  expect(await missing('cuda')).toEqual(['how many multiprocessors', 'd', 'longest(j)', 'nnz(A)'])
+  expect(await missing('cuda', '--size', 'd=4')).toEqual(['how many multiprocessors', 'nnz(A)'])
+  expect(await missing('cuda', '--size', 'd=2')).toEqual(['how many multiprocessors', 'longest(j)'])
+  expect(await missing('cuda', '--size', 'd=2', '--processors', '50')).toEqual([])
+  expect(await missing('wgsl')).toEqual(['n'])
+  expect(await missing('js')).toEqual(['m', 'n'])
+})
+
 describe('spt run', () => {
   test('chooses, says what and why, and computes the same', async () => {
     const { code, out } = await spt([
