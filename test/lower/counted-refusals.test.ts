@@ -61,6 +61,38 @@ describe('threads that copy by themselves', () => {
   })
 })
 
+describe('rounds under conditions', () => {
+  /** Blocks that a condition leaves out; `more` is brought in the same rounds. */
+  const some = (more: string): Kernel => {
+    const text = GATHER.replace(' as SRSRS {', ' as SRSRS where (j > 1) {')
+    return parseProgram(`${DECLARED}${text}
+      schedule gather.tested {
+        require d % 4 == 0
+        split f by 4 -> (fo, fi)
+        reorder (i, fo, bi, j, k, fi)
+        bind i to block.y, fo to block.x, bi to thread.x
+        cache_write C at bi in register
+        ${more}
+        cache_read B at j in tile -> Bs
+        tensorize Bs.k with bulk
+        pipeline j by 2
+      }`)
+      .kernel('gather')
+      .schedule('tested')
+  }
+  test('are refused where threads copy as well', () => {
+    const d = diagnosticOf(() => some('cache_read A at j in shared').emit('cuda'))
+    expect([d?.code, d?.message]).toEqual([
+      'schedule/conditional-rounds',
+      'iterations of j run under conditions, and bulk counts what all of them copy',
+    ])
+    expect(d?.span).toBeDefined()
+  })
+  test('are copied whatever the conditions say, where boxes are all there is', () => {
+    expect(diagnosticOf(() => some('').emit('cuda'))).toBeUndefined()
+  })
+})
+
 describe('what no schedule writes, in Stage II', () => {
   const zero = store('Bs', [int(0), int(0), int(0)], constant(0, 'f32'))
   const first = load('j_indices', [int(0)], 'i32')
