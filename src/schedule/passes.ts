@@ -139,7 +139,7 @@ function ascendingList(
   const [place] = places
   if (!place || places.length !== reduce.targets.length) return undefined
   if (places.some((p) => printExpr(p.e) !== printExpr(place.e))) return undefined
-  const first = firstWith(place.e, loop, kernel)
   const extent = kernel.buffers.find((b) => b.name === place.buffer)?.shape[place.d]
-  return first && extent ? { loop, first, extent } : undefined
+  const first = extent && firstWith(place.e, loop, kernel, extent)
+  return first && { loop, first, extent }
 }

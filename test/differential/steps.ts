@@ -2,7 +2,7 @@
 import { type Kernel, SptError } from '../../src/node.ts'
 import type { Choices } from '../support/choices.ts'
 import { formatFor } from './formats.ts'
-import type { Program, Stmt } from './model.ts'
+import type { Program } from './model.ts'
 
 export interface Attempts {
   /** Called before each step, with what has been accepted and what is tried. */
@@ -190,7 +190,7 @@ function onLoops(c: Choices, now: () => Kernel, p: Program, attempt: Attempt): v
       attempt(`atomic ${output}`, (k) => k.atomic(output))
       return
     case 22:
-      if (reachesAll(p.iterations)) attempt(`combine ${output}`, (k) => k.combine(output))
+      attempt(`combine ${output}`, (k) => k.combine(output))
       return
     case 23:
     case 24: {
@@ -212,11 +212,3 @@ function onLoops(c: Choices, now: () => Kernel, p: Program, attempt: Attempt): v
       attempt(`serpentine ${loop} by ${by}`, (k) => k.serpentine(loop, by))
   }
 }
-
-/** Whether reductions reach their elements by coordinates as they are. */
-const reachesAll = (body: readonly Stmt[]): boolean =>
-  body.every((s) => {
-    if (s.kind === 'iterate') return reachesAll(s.body)
-    if (s.kind === 'if') return reachesAll(s.then) && reachesAll(s.otherwise)
-    return s.kind !== 'reduce' || s.targets.every((t) => t.at.every((e) => e.kind === 'name'))
-  })

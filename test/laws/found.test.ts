@@ -399,3 +399,26 @@ test.each([
     },
   ),
 )
+
+test.each([
+  ['r / 2', 5],
+  ['r / 2', 4],
+  ['r / 3', 5],
+  ['r / 2 / 2', 5],
+  ['r / 1', 5],
+])('combined by %s, rows end where segments do', async (at, m) => {
+  const text = `kernel k(m: size, n: size, p: size) {
+    axis r = dense_fixed(m)
+    axis c = sparse_variable(r, n)
+    axis o = dense_fixed(p)
+    buffer R: i32[r, c] in
+    buffer Y: i32[o] out
+    axis f = fused(r, c)
+    iterate all [f] as R { Y[${at}] += R[r, c] }
+  }
+  schedule k.s { combine Y }`
+  const cells = Array.from({ length: m * 2 }, (_, k) => k)
+  const R = coords([m, 2], [cells.map((k) => k >> 1), cells.map((k) => k % 2)], cells)
+  for (const p of [m, m + 4])
+    await agree(parseProgram(text).kernel().schedule('s'), { tensors: { R }, params: { p } })
+})
