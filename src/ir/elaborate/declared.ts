@@ -2,7 +2,7 @@
 import type { Span } from '../../ast/diagnostic.ts'
 import type * as Ast from '../../ast/nodes.ts'
 import type { Axis, StoredAxis } from '../axis.ts'
-import { isStored, parentOf } from '../axis.ts'
+import { isStored, ownedNames, parentOf } from '../axis.ts'
 import type { Expr } from '../expr.ts'
 import type { Monoid } from '../monoid.ts'
 import type { Buffer1, Param } from '../stage1.ts'
@@ -47,6 +47,23 @@ export function declare(d: Declared, name: Ast.Ident, what: string): boolean {
     hint: 'what a kernel or format declares shares one name space',
   })
   return false
+}
+
+/** The arrays and the count of an axis are bound, cached and passed to kernels under names made from that of the axis. */
+export function checkOwnedNames(d: Declared): void {
+  for (const a of d.axes.values())
+    for (const name of isStored(a) && a.kind !== 'dense_fixed' ? ownedNames(a.name) : []) {
+      const other = d.places.get(name)
+      if (!other) continue
+      const own = d.places.get(a.name)
+      d.report.error({
+        code: 'check/duplicate',
+        message: `${name} is the name of what axis ${a.name} stores`,
+        span: other.span,
+        labels: own ? [{ span: own.span, text: `the ${own.what} ${a.name} is declared here` }] : [],
+        hint: `call the ${other.what} or the axis something else`,
+      })
+    }
 }
 
 export function storedAxis(d: Declared, name: string): StoredAxis | null {

@@ -5,7 +5,7 @@ import type { Iteration, Kernel1 } from '../stage1.ts'
 import { checkBitmaps, declareAxes, declareParams, sizeNames } from './axes.ts'
 import { checkGathered, declareBuffers } from './buffers.ts'
 import { checkDataflow } from './dataflow.ts'
-import { nothingDeclared } from './declared.ts'
+import { checkOwnedNames, nothingDeclared } from './declared.ts'
 import { checkKinds } from './kinds.ts'
 import type { Report } from './report.ts'
 import { elaborateIteration } from './statements.ts'
@@ -38,6 +38,7 @@ export function elaborateKernel(
       })
   declareBuffers(d, k.members.filter(isBuffer))
   checkGathered(d, axes)
+  checkOwnedNames(d)
   const body = k.members
     .filter(isIterate)
     .map((s) => elaborateIteration(d, s, []))
