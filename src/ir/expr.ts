@@ -209,8 +209,10 @@ export function binary(op: BinaryOp, a: Expr, b: Expr, span?: Span): Expr {
       // Constants come last, so that neighbouring elements share the rest of their address.
       if (b.kind === 'binary' && b.op === 'add' && b.b.kind === 'const' && a.kind !== 'const')
         return binary('add', binary('add', a, b.a), b.b)
-      if (b.kind === 'const' && a.kind === 'binary' && a.op === 'add' && a.b.kind === 'const')
-        return binary('add', a.a, constant(a.b.value + b.value, dtype))
+      if (b.kind === 'const' && a.kind === 'binary' && a.op === 'add' && a.b.kind === 'const') {
+        const both = a.b.value + b.value
+        if (inRange(both, dtype)) return binary('add', a.a, constant(both, dtype))
+      }
       return make()
     case 'sub':
       if (is(b, 0)) return a

@@ -31,7 +31,7 @@ import { lowerReductions } from './reductions.ts'
 import { scalars } from './scalars.ts'
 import { lowerSearches } from './searches.ts'
 import { accumulateSegments } from './segments.ts'
-import { shareExpressions } from './share.ts'
+import { shareExpressions, WRITTEN_OUT } from './share.ts'
 import { sinkNames } from './sink.ts'
 import { tightenLoops } from './tighten.ts'
 import { unrollLoops } from './unroll.ts'
@@ -93,6 +93,11 @@ export const LAUNCH_PASSES: readonly {
   { name: 'scalars', run: (b, c) => scalars(b, c.names) },
   { name: 'divisions', run: (b, c) => lowerDivisions(b, c.kernel.params, c.kernel.buffers, c.kernel.facts) },
   { name: 'casts', run: (b, c) => explicitCasts(b, c.kernel.buffers) },
+  {
+    // Flooring a quotient mentions its dividend four times. Nobody looks at how positions hang together any more.
+    name: 'share-divisions',
+    run: (b, c) => shareExpressions(b, c.kernel.buffers.map(flatBuffer), c.names, WRITTEN_OUT),
+  },
   { name: 'hoist', run: (b, c) => hoist(b, c.names, c.kernel.buffers) },
   {
     name: 'promote',

@@ -25,7 +25,7 @@ import { type Body, bodiesOf, exprsOf, mapExprs, stmt, walkStmts, withBodies } f
 import type { Names } from './names.ts'
 
 /** Nodes up to which a statement's expressions are written out without a look at what they share. */
-const WRITTEN_OUT = 2048
+export const WRITTEN_OUT = 2048
 /**
  * The same for what may not be evaluated at all. Reading it within its array hides how positions hang together, which
  * bounds of indices are found by, so it takes more to be worth it.
@@ -36,7 +36,13 @@ const WORTH_A_NAME = 8
 
 type Shapes = ReadonlyMap<string, readonly Expr[]>
 
-export function shareExpressions(body: Body, buffers: readonly Buffer[], names: Names): Body {
+/** `inBranches`: nodes up to which what may not be evaluated is written out. */
+export function shareExpressions(
+  body: Body,
+  buffers: readonly Buffer[],
+  names: Names,
+  inBranches = WRITTEN_OUT_IN_BRANCHES,
+): Body {
   const shapes = new Map(buffers.map((b) => [b.name, b.shape]))
   walkStmts(body, (s) => {
     if (s.kind === 'alloc') shapes.set(s.buffer.name, s.buffer.shape)
@@ -48,7 +54,7 @@ export function shareExpressions(body: Body, buffers: readonly Buffer[], names: 
       const inner = withBodies(s, bodiesOf(s).map(go))
       if (!isLarge(exprsOf(s), WRITTEN_OUT)) return [inner]
       const named = new Sharing(inner, shapes, names, false).run()
-      if (!named.some((x) => isLarge(exprsOf(x), WRITTEN_OUT_IN_BRANCHES))) return named
+      if (!named.some((x) => isLarge(exprsOf(x), inBranches))) return named
       return new Sharing(inner, shapes, names, true).run()
     })
   return go(body)

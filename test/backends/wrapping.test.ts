@@ -23,7 +23,19 @@ const VALUES = [
   'Y[i] = min(i + c + c, 5) + max(c + c - i, -5)',
   'Y[i] = -(c + c + i) / 5',
   'Y[i] = bit_xor(c + c, 3) / 2',
+  // Constants that are summed up beyond the type.
+  'Y[i] = max(i + 2147483647 + 1, c)',
+  'Y[i] = min(2147483647 + (i + 2147483647), V[i])',
+  'Y[i] = select(V[i] - 2147483647 - 2 > 0, 1, 2)',
 ]
+
+test('no text has a literal that its type has not', async () => {
+  for (const body of VALUES.slice(-3))
+    for (const target of ['js', 'wgsl', 'cuda'] as const) {
+      const k = (await load(kernel(`iterate s [i] as S { ${body} }`))).kernel()
+      for (const { text } of k.emit(target)) expect(text).not.toMatch(/214748364[89]|42949672/)
+    }
+})
 
 test.each(VALUES)('%s', async (body) => {
   const program = await load(kernel(`iterate s [i] as S { ${body} }`))

@@ -47,6 +47,8 @@ export const SHARED: Readonly<Record<string, Program>> = {
   'lets as loads in an index': indices((a) => `p[${a} % 4] + p[(${a} + 1) % 4]`),
   'lets as quotients in an index': indices((a) => `${a} % 7 + ${a} / 3`),
   'lets as bounds in an index': indices((a) => `min(${a}, ${a} * 2)`),
+  'lookups of remainders in a condition of threads': (n) =>
+    kernel('y[i] = 1').replace('as S {', `as S where (${nest(n, 'i', (e) => `p[${e} % 4]`)} > 0) {`),
   'conditions in lets': (n) =>
     kernel(
       `let b0 = p[i] > 0\n    ${seq(n, (k) => `let b${k + 1} = (b${k} and p[i] < ${k}) or (b${k} and x[i] > 0)`).join('\n    ')}
