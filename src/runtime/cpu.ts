@@ -139,6 +139,11 @@ class CpuGraph implements Graph {
 
 export const CPU_FEATURES: ReadonlySet<string> = new Set(['f64'])
 
+/** Offsets and lengths: an array of bytes holds 4 GiB at most, a memory more. */
+const pieces = (bytes: number): (readonly [at: number, length: number])[] =>
+  Array.from({ length: Math.ceil(bytes / PIECE) }, (_, k) => [k * PIECE, Math.min(PIECE, bytes - k * PIECE)])
+const PIECE = 2 ** 30
+
 class CpuDevice implements Device {
   readonly kind = 'cpu'
   readonly name = 'JavaScript'
@@ -167,7 +172,8 @@ class CpuDevice implements Device {
   async upload(buffer: DeviceBuffer, data: HostArray, byteOffset = 0): Promise<void> {
     const memory = this.#own(buffer, `upload to ${buffer.label}`)
     checkRange(buffer, byteOffset, data.byteLength, 'uploading')
-    new Uint8Array(memory).set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), byteOffset)
+    for (const [at, n] of pieces(data.byteLength))
+      new Uint8Array(memory, byteOffset + at, n).set(new Uint8Array(data.buffer, data.byteOffset + at, n))
   }
 
   async download(buffer: DeviceBuffer, bytes = buffer.bytes): Promise<ArrayBuffer> {
@@ -270,7 +276,8 @@ function functionsOf(module: ModuleText): Readonly<Record<string, Fn>> {
 function execute(commands: readonly Command[]): void {
   for (const c of commands) {
     if (c.kind === 'clear') {
-      new Uint8Array((c.buffer as CpuBuffer).memory).fill(0)
+      const { memory } = c.buffer as CpuBuffer
+      for (const [at, n] of pieces(memory.byteLength)) new Uint8Array(memory, at, n).fill(0)
       continue
     }
     const module = c.module as CpuModule

@@ -23,3 +23,12 @@ test('a page that forbids new functions is told so', async () => {
     globalThis.Function = original
   }
 })
+
+test('memory may be longer than an array of bytes', async () => {
+  const device = createCpuDevice()
+  const b = device.alloc(2 ** 32 + 16, 'long')
+  await device.upload(b, Int32Array.of(7, 8), 2 ** 32 + 4)
+  const { memory } = b as unknown as { memory: ArrayBuffer }
+  expect([...new Int32Array(memory, 2 ** 32, 4)]).toEqual([0, 7, 8, 0])
+  b.free()
+})
