@@ -68,6 +68,7 @@ export class ExprPrinter {
     this.#data = new Set(context.scalars)
     this.#values = writtenValues(launch.body)
     walkStmts(launch.body, (s) => {
+      if (s.kind === 'alloc') this.#buffers.set(s.buffer.name, s.buffer)
       if (s.kind === 'let' && this.#mayWrap(s.value)) this.#data.add(s.name)
       if (s.kind === 'vector_load') for (const n of s.names) this.#data.add(n)
     })

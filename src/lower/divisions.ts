@@ -42,11 +42,16 @@ function apart(e: Expr, c: number, factor: (leaf: Expr) => number): [x: Expr, r:
   return [add(e.a, constant(e.b.value - r, e.b.dtype)), r]
 }
 
+/** What was rounded towards zero is one too much where signs differ; operands are repeated as rarely as can be. */
 function floored(op: 'div' | 'mod', a: Expr, b: Expr): Expr {
   const zero = constant(0, b.dtype)
   const rem = binary('rem', a, b)
-  const off = and(binary('ne', rem, zero), binary('ne', binary('lt', rem, zero), binary('lt', b, zero)))
+  const negative = binary('lt', rem, zero)
+  const off =
+    b.kind === 'const' && b.value > 0
+      ? negative
+      : and(binary('ne', rem, zero), binary('ne', negative, binary('lt', b, zero)))
   return op === 'div'
-    ? select(off, sub(binary('quo', a, b), constant(1, b.dtype)), binary('quo', a, b))
-    : select(off, add(rem, b), rem)
+    ? sub(binary('quo', a, b), select(off, constant(1, b.dtype), zero))
+    : add(rem, select(off, b, zero))
 }

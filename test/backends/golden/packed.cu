@@ -34,8 +34,8 @@ extern "C" __global__ void __launch_bounds__(128) search_0(
       hi = j_indptr_at_2;
       while (lo < hi) {
         const int mid = lo + (hi - lo) / 2;
-        if (arena_i32[(int)((unsigned)base_j_indices + (unsigned)mid)] < at_2) {
-          lo = (int)((unsigned)mid + 1u);
+        if (arena_i32[base_j_indices + mid] < at_2) {
+          lo = mid + 1;
         } else {
           hi = mid;
         }
@@ -47,14 +47,14 @@ extern "C" __global__ void __launch_bounds__(128) search_0(
       hi_2 = k_indptr_at_2;
       while (lo_2 < hi_2) {
         const int mid_2 = lo_2 + (hi_2 - lo_2) / 2;
-        if (arena_i32[(int)((unsigned)base_k_indices + (unsigned)mid_2)] < at_2) {
-          lo_2 = (int)((unsigned)mid_2 + 1u);
+        if (arena_i32[base_k_indices + mid_2] < at_2) {
+          lo_2 = mid_2 + 1;
         } else {
           hi_2 = mid_2;
         }
       }
       const int found_2 = lo_2;
-      C[at_3] = (found < j_indptr_at_2 && arena_i32[(int)((unsigned)base_j_indices + (unsigned)found)] == at_2 ? arena_f32[(int)((unsigned)base_A + (unsigned)found)] : 0.0f) + (found_2 < k_indptr_at_2 && arena_i32[(int)((unsigned)base_k_indices + (unsigned)found_2)] == at_2 ? arena_f32[(int)((unsigned)base_B + (unsigned)found_2)] : 0.0f);
+      C[at_3] = (found < j_indptr_at_2 && arena_i32[base_j_indices + found] == at_2 ? arena_f32[base_A + found] : 0.0f) + (found_2 < k_indptr_at_2 && arena_i32[base_k_indices + found_2] == at_2 ? arena_f32[base_B + found_2] : 0.0f);
     }
   }
 }

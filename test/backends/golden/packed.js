@@ -20,8 +20,8 @@ export function search_0(C, arena_f32, arena_i32, m, n, base_A, base_B, base_j_i
               hi = j_indptr_at_2;
               while (lo < hi) {
                 const mid = lo + (((hi - lo) / 2) | 0);
-                if (arena_i32[((base_j_indices + mid) | 0)] < at_2) {
-                  lo = ((mid + 1) | 0);
+                if (arena_i32[base_j_indices + mid] < at_2) {
+                  lo = mid + 1;
                 } else {
                   hi = mid;
                 }
@@ -33,14 +33,14 @@ export function search_0(C, arena_f32, arena_i32, m, n, base_A, base_B, base_j_i
               hi_2 = k_indptr_at_2;
               while (lo_2 < hi_2) {
                 const mid_2 = lo_2 + (((hi_2 - lo_2) / 2) | 0);
-                if (arena_i32[((base_k_indices + mid_2) | 0)] < at_2) {
-                  lo_2 = ((mid_2 + 1) | 0);
+                if (arena_i32[base_k_indices + mid_2] < at_2) {
+                  lo_2 = mid_2 + 1;
                 } else {
                   hi_2 = mid_2;
                 }
               }
               const found_2 = lo_2;
-              C[at_3] = (found < j_indptr_at_2 && (arena_i32[((base_j_indices + found) | 0)] === at_2) ? arena_f32[((base_A + found) | 0)] : 0) + (found_2 < k_indptr_at_2 && (arena_i32[((base_k_indices + found_2) | 0)] === at_2) ? arena_f32[((base_B + found_2) | 0)] : 0);
+              C[at_3] = (found < j_indptr_at_2 && (arena_i32[base_j_indices + found] === at_2) ? arena_f32[base_A + found] : 0) + (found_2 < k_indptr_at_2 && (arena_i32[base_k_indices + found_2] === at_2) ? arena_f32[base_B + found_2] : 0);
             }
           }
         }
