@@ -1,10 +1,11 @@
 /**
  * Mutation testing: `npm run mutate -- [--count 150] [--seed N] [--jobs 2] [--rooms lower,schedule] [--kind guard]
- * [--at file:line] [--tests files] [--list] [--score]`.
+ * [--at file:line] [--tests files] [--list] [--score]
+ * [--again 3,14]`.
  * Draws as many mutants of each of the rooms, finds which tests reach each (one run over all, kept in
  * node_modules/.cache/mutate), runs the nearest of these until one fails, and prints the score of each room and every
  * survivor. Progress is kept as well: the same command goes on where it stopped, `--score` prints what there is.
- * `--tests` runs those files, wholly, for every mutant. Survivors that change no result are listed, with the reason, in
+ * `--tests` runs those files, wholly, for every mutant; `--again` those numbers, whatever came of them before. Survivors that change no result are listed, with the reason, in
  * scripts/mutate/judged.json; they count as survivors, and the score without them is printed beside.
  */
 import { spawn } from 'node:child_process'
@@ -24,6 +25,7 @@ const { values } = parseArgs({
     tests: { type: 'string' },
     list: { type: 'boolean' },
     score: { type: 'boolean' },
+    again: { type: 'string' },
     jobs: { type: 'string', default: '1' },
   },
 })
@@ -68,7 +70,10 @@ if (!values.score) {
   const tests = values.tests ? undefined : await reachedBy()
   // Rooms in turn.
   const place = (m) => m.id - mutants.findIndex((o) => roomOf(o) === roomOf(m))
-  const queue = mutants.filter((m) => !results[m.id]).sort((a, b) => place(a) - place(b))
+  const again = values.again?.split(',').map(Number)
+  const queue = mutants
+    .filter((m) => (again ? again.includes(m.id) : !results[m.id]))
+    .sort((a, b) => place(a) - place(b))
   const work = async () => {
     for (let m = queue.shift(); m; m = queue.shift()) {
       results[m.id] = await tried(m, tests)
@@ -205,7 +210,7 @@ async function tried(m, reached) {
   const start = performance.now()
   const rounds = reached
     ? nearest(m, reached)
-    : [{ seconds: 30, files: values.tests.split(',').map((f) => [f, undefined]) }]
+    : [{ seconds: 150, files: values.tests.split(',').map((f) => [f, undefined]) }]
   let result = { verdict: 'unreached' }
   for (const [k, { seconds, files }] of rounds.entries()) {
     const chosen = `${cache}/chosen-${m.id}-${k}.json`

@@ -275,6 +275,13 @@ describe.each(['cpu', 'webgpu'])('%s', (kind) => {
       }
     })
 
+    test.each(['i32', 'u32', 'i8', 'u8'] as const)('from %s: the bits that there are', async (from) => {
+      const xs = INTS[from]
+      // What is converted once more has been wrapped by then: no store does it.
+      const want = xs.map((x) => Math.fround(ARRAY[t].of(x)[0]!))
+      expect([...(await run(`f32(${t}(x))`, from, 'f32', [xs, xs]))]).toEqual(want)
+    })
+
     test('from floats: towards zero, to the ends of the range, NaN to 0', async () => {
       const xs = FLOATS.map(Math.fround)
       const [lo, hi] = {

@@ -130,6 +130,19 @@ describe('claims are checked', () => {
     expect(refusal(() => into(claimed('sparse_fixed(io, j, 3) compact'))).message).toBe(
       'axis jo at (io) = (0) is claimed compact, but has padding',
     )
+    // Of every segment, not the first alone.
+    const later = matrix(
+      [2, 2],
+      [
+        [0, 0, 1],
+        [0, 1, 1],
+        [1, 1, 1],
+      ],
+    )
+    expect(
+      refusal(() => convertTensor(later, written(claimed('sparse_variable(io, j) full')), givenFor([2, 2])))
+        .message,
+    ).toBe('axis jo at (io) = (1) is claimed full, but does not store the coordinate 0')
     const full = matrix(
       [1, 2],
       [

@@ -293,6 +293,16 @@ describe('refusals', () => {
   })
 })
 
+test('a block has 1024 threads, and no more', () => {
+  const threads = (by: number): LoopStep[] => [split('i', by), bind('ii', 'thread.x')]
+  replay(elementwise, threads(1024))
+  replay(elementwise, [...threads(256), split('f', 4), bind('fi', 'thread.y')])
+  expect(refusal(elementwise, ...threads(1025)).code).toBe('schedule/too-many-threads')
+  expect(refusal(elementwise, ...threads(512), split('f', 4), bind('fi', 'thread.y')).code).toBe(
+    'schedule/too-many-threads',
+  )
+})
+
 describe('nests in one launch', () => {
   const merge = (...nests: string[]): LoopStep => ({ kind: 'merge', nests })
 
