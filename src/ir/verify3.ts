@@ -27,6 +27,7 @@ const PASSES = [
   'scalars',
   'divisions',
   'casts',
+  'share-divisions',
   'hoist',
   'promote',
   'searches',

@@ -94,7 +94,7 @@ export const LAUNCH_PASSES: readonly {
   { name: 'divisions', run: (b, c) => lowerDivisions(b, c.kernel.params, c.kernel.buffers, c.kernel.facts) },
   { name: 'casts', run: (b, c) => explicitCasts(b, c.kernel.buffers) },
   {
-    // Flooring a quotient mentions its dividend four times. Nobody looks at how positions hang together any more.
+    // Flooring mentions what is divided up to three times. Nobody looks at how positions hang together any more.
     name: 'share-divisions',
     run: (b, c) => shareExpressions(b, c.kernel.buffers.map(flatBuffer), c.names, WRITTEN_OUT),
   },
