@@ -121,6 +121,41 @@ kernel grow(n: size) {
   ${seq(n, (k) => `buffer t${k + 1}: i32[i] ${k + 1 === n ? 'out' : 'local'}`).join('\n  ')}
   ${seq(n, (k) => `iterate go${k} [i] as S { t${k + 1}[i] = t${k}[i] + 1 }`).join('\n  ')}
 }`,
+  'loops that are fused': (n) => `
+kernel grow(n: size) {
+  axis i = dense_fixed(n)
+  ${seq(n, (k) => `axis a${k} = dense_fixed(${k < 3 ? 2 : 1})`).join('\n  ')}
+  buffer x: i32[i] in
+  buffer y: i32[i] out
+  iterate go [i, ${seq(n, (k) => `a${k}`).join(', ')}] as S${'R'.repeat(n)} { y[i] += x[i] }
+}
+schedule grow.s {
+  split i by 2 -> (io, ii)
+  fuse (${seq(n, (k) => `a${k}`).join(', ')}) -> f
+  split f by 3 -> (fo, fi)
+}`,
+  'parts with steps for each': (n) => `
+format rows over (i, j) {
+  axis io = dense_fixed(i)
+  axis jo = sparse_variable(io, j)
+  map (i, j) -> (i, j)
+  inverse (io, jo) -> (io, jo)
+}
+format ranges(c) over (i, j) { partition j into c { part rows } }
+kernel grow(n: size) {
+  axis i = dense_fixed(n)
+  axis j = sparse_variable(i, n)
+  axis q = dense_fixed(n)
+  buffer A: i32[i, j] in
+  buffer x: i32[q] in
+  buffer y: i32[i] out
+  iterate go [i, j] as SR { y[i] += A[i, j] * x[j] }
+}
+schedule grow.s {
+  A as ranges(${n})
+  atomic y
+  each part of A as p { split p.io by 2 -> (o, r) }
+}`,
   'a long combine': (n) => `
 monoid most(a: i32) {
   identity (-2147483647)

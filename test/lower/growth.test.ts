@@ -8,6 +8,10 @@ const cpu = await devices.cpu()
 const ROWS = 4
 
 const kernelOf = async (text: string): Promise<Kernel> => (await load(text)).kernel('grow')
+const scheduledOf = async (text: string): Promise<Kernel> => {
+  const k = await kernelOf(text)
+  return k.schedules.includes('s') ? k.schedule('s') : k
+}
 
 /** Characters of all texts, bound to threads where the target has any. */
 function lengths(k: Kernel): readonly number[] {
@@ -30,7 +34,7 @@ function inputsOf(k: Kernel): { tensors: Record<string, Tensor>; params: Record<
 
 for (const [name, program] of Object.entries(SHARED)) {
   test(`${name}: right on every stage`, async () => {
-    const k = await kernelOf(program(20))
+    const k = await scheduledOf(program(20))
     const inputs = inputsOf(k)
     const prepared = await (await k.compile(cpu)).prepare(inputs)
     expect((await prepared.verify()).problems).toEqual([])
@@ -40,7 +44,7 @@ for (const [name, program] of Object.entries(SHARED)) {
   })
 
   test(`${name}: texts grow as the program does`, async () => {
-    const [small, large] = [lengths(await kernelOf(program(20))), lengths(await kernelOf(program(40)))]
+    const [small, large] = [lengths(await scheduledOf(program(20))), lengths(await scheduledOf(program(40)))]
     for (const [k, n] of small.entries()) expect(large[k]! / n).toBeLessThan(2.7)
     expect(Math.max(...large)).toBeLessThan(100_000)
   })
@@ -48,9 +52,7 @@ for (const [name, program] of Object.entries(SHARED)) {
 
 for (const [name, { program, code }] of Object.entries(WRITTEN_OUT)) {
   test(`${name}: works while it is short`, async () => {
-    const short = await kernelOf(program(4))
-    const k = short.schedules.includes('s') ? short.schedule('s') : short
-    expect(Math.max(...lengths(k))).toBeLessThan(30_000)
+    expect(Math.max(...lengths(await scheduledOf(program(4))))).toBeLessThan(30_000)
   })
 
   test(`${name}: is refused with the numbers and the place`, async () => {
