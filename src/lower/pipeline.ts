@@ -96,7 +96,11 @@ export const LAUNCH_PASSES: readonly {
   {
     // Flooring mentions what is divided up to three times. Nobody looks at how positions hang together any more.
     name: 'share-divisions',
-    run: (b, c) => shareExpressions(b, c.kernel.buffers.map(flatBuffer), c.names, WRITTEN_OUT),
+    run: (b, { kernel: k, names }) => {
+      const shared = shareExpressions(b, k.buffers.map(flatBuffer), names, WRITTEN_OUT)
+      // What keeps reads within their arrays mentions lengths, which may be quotients of sizes.
+      return lowerDivisions(shared, k.params, k.buffers, k.facts)
+    },
   },
   { name: 'hoist', run: (b, c) => hoist(b, c.names, c.kernel.buffers) },
   {
