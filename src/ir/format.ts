@@ -241,6 +241,8 @@ export type PartTree =
       readonly queries: readonly Query[]
       readonly index: Expr
       readonly total: boolean
+      /** For each child what holds of all that goes to it, over the old axes' names; none where nothing is known. */
+      readonly holds: readonly Expr[]
       readonly children: readonly PartTree[]
       readonly span?: Span | undefined
     }

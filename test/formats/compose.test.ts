@@ -140,6 +140,7 @@ describe('parts', () => {
       queries: [],
       index: div(col, int(7)),
       total: true,
+      holds: [],
       children: [
         { kind: 'leaf', part: 2 },
         {
@@ -163,6 +164,7 @@ describe('parts', () => {
                 queries: [{ name: 'r', kind: 'rank', of: [row], by: [] }],
                 index: mod(variable('r'), int(2)),
                 total: true,
+                holds: [],
                 children: [
                   { kind: 'leaf', part: 1 },
                   { kind: 'leaf', part: 3 },
@@ -226,6 +228,7 @@ describe('parts', () => {
       queries: [],
       index: div(col, int(2)),
       total: false,
+      holds: [],
       children: [
         { kind: 'leaf', part: 0 },
         { kind: 'leaf', part: 1 },

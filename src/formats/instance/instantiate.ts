@@ -16,6 +16,7 @@ import { keyOf } from '../../ir/keys.ts'
 import { type Arguments, type At, spanOf } from './arguments.ts'
 import { formatInstance } from './format.ts'
 import { translate, translateQueries } from './names.ts'
+import { cutToRanges } from './ranges.ts'
 import { type Asking, type Planned, type PlannedLeaf, planParts } from './rules.ts'
 import { tryInstance } from './trial.ts'
 
@@ -55,10 +56,13 @@ export function instantiate(
   const labels = labelsOf(leaves)
   const sizes = open.named(leaves, labels, rename)
   const fresh = queryNames()
+  const cut = new Set<number>()
   const parts = leaves.map((leaf, k): PartInstance => {
     const label = labels[k]!
     const own = withSizes(leaf.args, sizes)
-    const instance = formatInstance(leaf.format, own, over, (name) => rename(name, label), fresh, at)
+    const whole = formatInstance(leaf.format, own, over, (name) => rename(name, label), fresh, at)
+    const instance = cutToRanges(whole, over, leaf.ranges)
+    if (instance !== whole) cut.add(k)
     return {
       label,
       instance: { ...instance, constants: new Map([...leaf.constants, ...instance.constants]) },
@@ -72,14 +76,15 @@ export function instantiate(
     parts,
     given: givenOf(plan.bound),
   }
-  tryInstance(instance, alike(leaves), at)
+  tryInstance(instance, alike(leaves, cut), at)
   return instance
 }
 
-/** For each part the first of the same format with the same arguments. */
-function alike(leaves: readonly PlannedLeaf[]): readonly number[] {
+/** For each part the first of the same format with the same arguments; one that is cut to a range is like no other. */
+function alike(leaves: readonly PlannedLeaf[], cut: ReadonlySet<number>): readonly number[] {
   const first = new Map<Format, Map<string, number>>()
   return leaves.map(({ format, args }, k) => {
+    if (cut.has(k)) return k
     const known = first.get(format) ?? new Map<string, number>()
     first.set(format, known)
     const key = [...args.values.values()].map(keyOf).join()
@@ -171,6 +176,7 @@ function nameTree(
         queries,
         index: expr,
         total: p.total,
+        holds: p.holds,
         children: p.children.map((c) => nameTree(c, numbers, fresh, at)),
         ...spanOf(p.span),
       }

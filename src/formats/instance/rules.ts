@@ -9,6 +9,7 @@ import type { Composition, Format, OrderedFormat, PartRule, Query } from '../../
 import { type Arguments, type At, bindArguments, evaluated, spanOf } from './arguments.ts'
 import { checkOver } from './format.ts'
 import { extentScope, type Scope, scopeOf, translate, withVariables } from './names.ts'
+import { isIn, type Ranges, rangeOf, within } from './ranges.ts'
 import { bucketWidths } from './widths.ts'
 
 /** More parts than this are a mistake: each is an iteration of its own. */
@@ -22,6 +23,7 @@ export interface PlannedLeaf {
   readonly label: readonly string[]
   /** Of what encloses it; its own come on top. */
   readonly constants: ReadonlyMap<string, number>
+  readonly ranges: Ranges
 }
 
 /** A condition or index before its queries have names. */
@@ -38,6 +40,7 @@ export type Planned =
       readonly text: string
       readonly index: Asking
       readonly total: boolean
+      readonly holds: readonly Expr[]
       readonly children: readonly Planned[]
     })
   | (At & {
@@ -75,7 +78,7 @@ export function planParts(
 ): Plan {
   const context: Context = { over, open, at, bound: [], parts: 0 }
   const bound = bindArguments(format, args, open, at)
-  const tree = plan(format, bound, [], new Map(), context)
+  const tree = plan(format, bound, { label: [], constants: new Map(), ranges: new Map(), context })
   // A format that cannot hold everything is a part without siblings.
   const where = tree.kind === 'leaf' ? ownCondition(tree, over) : []
   const alone: Planned =
@@ -85,35 +88,34 @@ export function planParts(
   return { tree: alone, args: bound, bound: context.bound }
 }
 
-function plan(
-  format: OrderedFormat,
-  args: Arguments,
-  label: readonly string[],
-  constants: ReadonlyMap<string, number>,
-  context: Context,
-): Planned {
+function plan(format: OrderedFormat, args: Arguments, around: Around): Planned {
+  const { label, constants, ranges, context } = around
   checkOver(format, context.over, context.at)
   context.bound.push(args)
   if (format.kind === 'format') {
     if (++context.parts > MAX_PARTS) tooMany(`${MAX_PARTS + 1} or more`, format, context)
-    return { kind: 'leaf', format, args, label, constants }
+    return { kind: 'leaf', format, args, label, constants, ranges }
   }
   const own = [...args.values].flatMap(([n, e]) => (e.kind === 'const' ? [[n, e.value] as const] : []))
   return planRules(format.parts, {
     composition: format,
     scope: scopeOf(format, args, context.over),
-    label,
+    ...around,
     constants: new Map([...constants, ...own]),
-    context,
   })
 }
 
-interface Place {
-  readonly composition: Composition
-  readonly scope: Scope
+/** What encloses a format. */
+interface Around {
   readonly label: readonly string[]
   readonly constants: ReadonlyMap<string, number>
+  readonly ranges: Ranges
   readonly context: Context
+}
+
+interface Place extends Around {
+  readonly composition: Composition
+  readonly scope: Scope
 }
 
 /** The place of a child that its parents' rule calls `step`, and where `name` is the constant `value`. */
@@ -147,7 +149,8 @@ function planRule(rule: PartRule, place: Place, only: boolean) {
   const bound = bindArguments(rule.use.format, args, context.open, at)
   const name = rule.name ?? rule.use.format.name
   const label = only ? place.label : [...place.label, name]
-  const child = plan(rule.use.format, bound, label, place.constants, context)
+  const { constants, ranges } = place
+  const child = plan(rule.use.format, bound, { label, constants, ranges, context })
   const where: Asking[] = rule.where ? [{ expr: rule.where, queries: rule.queries, scope }] : []
   if (child.kind === 'leaf') where.push(...ownCondition(child, context.over))
   return { text: rule.name === null ? bound.text : `${rule.name} = ${bound.text}`, where, child }
@@ -180,17 +183,20 @@ function planPartition(rule: Extract<PartRule, { kind: 'partition' }>, place: Pl
       hint: 'one range is no partition, and allowed',
     })
   if (into > MAX_PARTS) tooMany(`${into} ranges`, composition, context)
-  const children = Array.from({ length: into }, (_, p) =>
-    planRules(rule.parts, under(place, into === 1 ? null : `p${p}`, rule.as, p)),
-  )
-  if (into === 1) return children[0]!
   const axis = context.over[dim]!
+  const ranges = Array.from({ length: into }, (_, p) => rangeOf(axis.extent, p, into))
+  const children = ranges.map((range, p) => {
+    const inside = under(place, into === 1 ? null : `p${p}`, rule.as, p)
+    return planRules(rule.parts, { ...inside, ranges: within(place.ranges, dim, range) })
+  })
+  if (into === 1) return children[0]!
   const index = div(variable(axis.name), ceildiv(axis.extent, int(into)))
   return {
     kind: 'index',
     text: `partition ${rule.dim} into ${into}`,
     index: { expr: index, queries: [], scope: place.scope },
     total: true,
+    holds: ranges.map((r) => isIn(variable(axis.name), r)),
     children,
     ...at,
   }
@@ -220,6 +226,7 @@ function planBucket(rule: Extract<PartRule, { kind: 'bucket' }>, place: Place): 
     text,
     index: { expr: index, queries: rule.split ? [length, rank] : [length], scope: place.scope },
     total: rule.split,
+    holds: [],
     children,
     ...spanOf(rule.span, composition.span),
   }

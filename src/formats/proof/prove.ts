@@ -9,7 +9,7 @@ import type { Expr } from '../../ir/expr.ts'
 import { freeVars, substitute } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import { alternatives, type Conjunction, impossible, product } from './prove-conditions.ts'
-import { type Facts, formOf, neverNegative } from './prove-facts.ts'
+import { type Facts, factsOf, formOf, neverNegative } from './prove-facts.ts'
 import { GivesUp, minus, nameForm, sameForm, shift } from './prove-form.ts'
 
 export { assumptionsOf } from './prove-conditions.ts'
@@ -37,6 +37,13 @@ export function provesRange(part: FormatInstance, facts: Facts): boolean {
     }),
   )
 }
+
+/** `e <= bound`, over sizes, wherever the axes have coordinates. */
+export const provesBelow = (e: Expr, bound: Expr, axes: readonly StoredAxis[]): boolean =>
+  attempt(() => {
+    const facts = factsOf(axes, [])
+    return neverNegative(minus(formOf(bound, facts), formOf(e, facts)), facts)
+  })
 
 /** No coordinate satisfies two of the conditions. */
 export function provesDisjoint(conditions: readonly Expr[], facts: Facts): boolean {

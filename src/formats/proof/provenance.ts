@@ -78,7 +78,10 @@ function visit(tree: PartTree, path: Path): void {
     case 'index': {
       const cover = tree.total ? 'construction' : 'checked'
       path.nodes.push(ofNode(tree, tree.text, 'construction', cover, path))
-      for (const child of tree.children) visit(child, path)
+      tree.children.forEach((child, k) => {
+        const here = tree.holds[k]
+        visit(child, here ? { ...path, conditions: [...path.conditions, here] } : path)
+      })
       return
     }
     case 'cases': {

@@ -3,7 +3,7 @@
  * bounds of iterators, and the `where` conditions in force. All proofs are syntactic and one-sided: "not
  * proved" only costs a check at run time.
  */
-import { ceildiv, conjuncts, type Expr } from '../../ir/expr.ts'
+import { add, ceildiv, conjuncts, type Expr } from '../../ir/expr.ts'
 import { perExpr } from '../../ir/expr-tree.ts'
 import { keyOf, sameExpr } from '../../ir/keys.ts'
 
@@ -91,11 +91,8 @@ export class Facts {
 
   #belowFrom(e: Expr, bound: Expr, below: (e: Expr, bound: Expr) => boolean): boolean {
     if (e.kind === 'const' && bound.kind === 'const') return e.value < bound.value
-    for (const b of this.#below.get(keyOf(e)) ?? []) {
-      if (sameExpr(b, bound)) return true
-      if (b.kind === 'const' && bound.kind === 'const' && b.value <= bound.value) return true
-      // c < b <= ceildiv(...)·… is not tried: one step of transitivity has been enough.
-    }
+    // c < b <= ceildiv(...)·… is not tried: one step of transitivity has been enough.
+    for (const b of this.#below.get(keyOf(e)) ?? []) if (this.#reaches(e, b, bound)) return true
     if (e.kind !== 'binary') return false
     const positive = e.b.kind === 'const' && e.b.value > 0
     switch (e.op) {
@@ -111,6 +108,12 @@ export class Facts {
       case 'add': {
         // x < ceildiv(X, c), y < c, constant X·c: x·c + y < X
         const { a, b } = e
+        // x < X - s: x + s < X (the rows of a range, from its start on)
+        for (const x of this.#below.get(keyOf(a)) ?? []) {
+          if (x.kind === 'binary' && x.op === 'sub' && sameExpr(x.b, b) && this.#reaches(e, x.a, bound))
+            return true
+          if (x.kind === 'const' && b.kind === 'const' && this.#reaches(e, add(x, b), bound)) return true
+        }
         if (a.kind === 'binary' && a.op === 'mul' && a.b.kind === 'const' && bound.kind === 'const') {
           const c = a.b.value
           return (
@@ -125,6 +128,17 @@ export class Facts {
       default:
         return false
     }
+  }
+
+  /** `e < x` implies `e < bound`. */
+  #reaches(e: Expr, x: Expr, bound: Expr): boolean {
+    if (sameExpr(x, bound)) return true
+    if (x.kind === 'const' && bound.kind === 'const') return x.value <= bound.value
+    if (x.kind !== 'binary') return false
+    if (x.op === 'min') return sameExpr(x.a, bound) || sameExpr(x.b, bound)
+    // 0 <= e < ceildiv(X, c) says that X is positive, so that it is no less than its c-th part.
+    const by = x.op === 'div' && x.b.kind === 'const' && x.b.value > 0 ? x.b : undefined
+    return by !== undefined && sameExpr(x, ceildiv(bound, by)) && this.nonNegative(e)
   }
 
   /** `0 <= e < bound` is certain. */

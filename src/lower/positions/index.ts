@@ -53,8 +53,11 @@ class PositionLowering {
 
   run(): Kernel2 {
     const fills: Stmt[] = this.#init.fills.map((f) => ({ kind: 'fill', buffer: f.buffer, value: f.value }))
-    const body = this.#kernel.body.flatMap((s) => this.#statement(s, emptyScope(), this.#kernel.name))
     const kernel = this.#kernel
+    const scope = emptyScope()
+    for (const p of kernel.params)
+      if (p.kind === 'size') scope.facts.holds(ge(variable(p.name, p.dtype), int(0)))
+    const body = kernel.body.flatMap((s) => this.#statement(s, scope, kernel.name))
     return {
       stage: 2,
       name: kernel.name,

@@ -4,6 +4,7 @@
  * (`as.ts` says when).
  */
 import type { Diagnostic } from '../../ast/diagnostic.ts'
+import { provesBelow } from '../../formats/proof/prove.ts'
 import { isStored, parentOf, type StoredAxis } from '../../ir/axis.ts'
 import { add, type Expr, ge, int, type Load, load, lt, variable } from '../../ir/expr.ts'
 import { freeVars, rewriteExpr, walkExpr } from '../../ir/expr-tree.ts'
@@ -162,16 +163,22 @@ function ordered(part: FormatInstance, wanted: ReadonlySet<string>): string[] {
 
 /** Conditions under which a computed old coordinate is one: none where the new axis ranges over just those. */
 function inRange(e: Expr, old: StoredAxis, part: FormatInstance): Expr[] {
-  if (e.kind === 'var') {
-    const axis = part.axes.find((a) => a.name === e.name)
-    if (axis && sameExpr(axis.extent, old.extent)) return []
-  }
+  if (staysBelow(e, old, part)) return []
   const conditions = tableConditions(e, part)
   const sort = e.kind === 'load' && part.tables.find((t) => t.name === e.buffer && t.of === 'sort')
   if (sort && sameExpr(sort.length, old.extent)) return conditions
   if (mayBeNegative(e)) conditions.push(ge(e, int(0)))
   conditions.push(lt(e, old.extent))
   return conditions
+}
+
+/** The coordinates of an axis as they are, or (a part of a partition) from the start of a range on. */
+function staysBelow(e: Expr, old: StoredAxis, part: FormatInstance): boolean {
+  const [v, start] = e.kind === 'binary' && e.op === 'add' ? [e.a, e.b] : [e, int(0)]
+  const axis = v.kind === 'var' ? part.axes.find((a) => a.name === v.name) : undefined
+  if (!axis || mayBeNegative(start) || part.axes.some((a) => freeVars(start).has(a.name))) return false
+  const end = add(start, axis.extent)
+  return sameExpr(end, old.extent) || provesBelow(end, old.extent, [old])
 }
 
 /** A table is loaded within its length: beyond it (the last of even slices, say) there are no coordinates. */

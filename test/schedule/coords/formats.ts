@@ -36,6 +36,18 @@ format by_length over (i, j) {
 format ranges(c) over (i, j) {
   partition i into c { part csr }
 }
+format block_ranges(c) over (i, j) {
+  partition i into c { part bsr(2) }
+}
+format column_lines(c) over (i, j) {
+  partition j into c { part csc }
+}
+format ranges_by_length over (i, j) {
+  partition i into 3 {
+    part few = csr where (count(j by i) <= 2)
+    part ell
+  }
+}
 format two_sides over (i, j) {
   partition j into 2 { part csr }
 }
@@ -67,6 +79,10 @@ export const USES = [
   'hyb(2, 2)',
   'by_length',
   'ranges(3)',
+  'ranges(4)',
+  'block_ranges(3)',
+  'column_lines(3)',
+  'ranges_by_length',
   'two_sides',
   'nested',
   'bsr(2) where (density(2) >= 0.75) + csr',
@@ -155,6 +171,7 @@ const PADS = [
   'sr_bcrs(2, 2)',
   'dia',
   'vbr(rows, cols)',
+  'block_ranges(3)',
   'nested',
   'bsr(2) where (density(2) >= 0.75) + csr',
   'band(1, 1) + csr',

@@ -1,0 +1,76 @@
+/**
+ * Parts of a partition, cut to their ranges: an axis that is dense over a dimension, or over blocks of it, has the
+ * coordinates of the part's range alone, counted from the range's start. So c parts have together as many rows as one.
+ *
+ * The map and the inverse change on that axis only. Conditions, queries and sorts are about the tensor's coordinates.
+ */
+import type { StoredAxis } from '../../ir/axis.ts'
+import { add, and, ceildiv, div, type Expr, ge, int, lt, min, mul, sub, variable } from '../../ir/expr.ts'
+import { substitute } from '../../ir/expr-tree.ts'
+import type { FormatInstance } from '../../ir/format.ts'
+import { sameExpr } from '../../ir/keys.ts'
+
+/** Coordinates from `start` to before `end`: `0 <= start <= end <=` the extent, whatever that is. */
+export interface Range {
+  readonly start: Expr
+  readonly end: Expr
+  /** What no coordinate of the range is below; beyond the extent where it has none. */
+  readonly least: Expr
+  /** How many such ranges there are. */
+  readonly of: number
+}
+
+/** By the number of the dimension. */
+export type Ranges = ReadonlyMap<number, Range>
+
+/** Range p of `into` ranges of equal size; the last ones may be shorter, or empty. */
+export function rangeOf(extent: Expr, p: number, into: number): Range {
+  const size = ceildiv(extent, int(into))
+  // The first end is within the extent, and the last one is the extent.
+  const border = (k: number): Expr =>
+    k === 0 ? int(0) : k === into ? extent : k === 1 ? size : min(mul(size, int(k)), extent)
+  return { start: border(p), end: border(p + 1), least: mul(size, int(p)), of: into }
+}
+
+/** Whether a coordinate is in a range. */
+export const isIn = (e: Expr, { least, end }: Range): Expr => and(ge(e, least), lt(e, end))
+
+/** Of several ranges of one dimension, all of which hold, the finest. */
+export const within = (ranges: Ranges, dim: number, range: Range): Ranges =>
+  (ranges.get(dim)?.of ?? 1) < range.of ? new Map([...ranges, [dim, range]]) : ranges
+
+/** The same object where no axis is dense over a dimension that has a range. */
+export function cutToRanges(
+  whole: FormatInstance,
+  over: readonly StoredAxis[],
+  ranges: Ranges,
+): FormatInstance {
+  const cuts = new Map<string, Range>()
+  whole.order.forEach((name, k) => {
+    const axis = whole.axes.find((a) => a.name === name)!
+    for (const [dim, range] of ranges) {
+      const cut = axis.kind === 'dense_fixed' && onAxis(whole.map[k]!, axis.extent, over[dim]!, range)
+      if (cut) cuts.set(name, cut)
+    }
+  })
+  if (cuts.size === 0) return whole
+  const shifted = new Map([...cuts].map(([name, { start }]) => [name, add(variable(name), start)]))
+  return {
+    ...whole,
+    axes: whole.axes.map((a) => {
+      const cut = cuts.get(a.name)
+      return cut ? { ...a, extent: sub(cut.end, cut.start) } : a
+    }),
+    map: whole.map.map((e, k) => sub(e, cuts.get(whole.order[k]!)?.start ?? int(0))),
+    inverse: whole.inverse.map((e) => substitute(e, shifted)),
+  }
+}
+
+/** The coordinates of an axis that a range of a dimension goes to: the dimension itself, or its blocks of b. */
+function onAxis(map: Expr, extent: Expr, dim: StoredAxis, range: Range): Range | null {
+  const is = (e: Expr): boolean => e.kind === 'var' && e.name === dim.name
+  if (is(map)) return sameExpr(extent, dim.extent) ? range : null
+  if (map.kind !== 'binary' || map.op !== 'div' || !is(map.a) || map.b.kind !== 'const') return null
+  if (!sameExpr(extent, ceildiv(dim.extent, map.b))) return null
+  return { ...range, start: div(range.start, map.b), end: ceildiv(range.end, map.b) }
+}
