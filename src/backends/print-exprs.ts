@@ -1,5 +1,5 @@
 /** Expressions of Stage III → C-like text. */
-import { InternalError, invariant, type Span } from '../ast/diagnostic.ts'
+import { InternalError, invariant } from '../ast/diagnostic.ts'
 import { computeType, isFloat } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
 import { someExpr } from '../ir/expr-tree.ts'
@@ -7,7 +7,7 @@ import type { Buffer, Launch } from '../ir/loops.ts'
 import { type BinaryOp, isCompare } from '../ir/ops.ts'
 import { isPacked } from '../ir/tiles.ts'
 import { walkStmts } from '../ir/tree.ts'
-import { writtenValues } from '../ir/values.ts'
+import { type Values, valuesIn } from '../ir/values.ts'
 import type { Mangler } from './mangle.ts'
 import type { MatrixUse } from './matrices.ts'
 import type { BufferRef, Helpers, Target } from './target.ts'
@@ -55,8 +55,8 @@ export class ExprPrinter {
   readonly #vectors: ReadonlySet<string>
   /** Variables that hold data: scalars, and what is loaded or computed from such. */
   readonly #data: Set<string>
-  /** What is written in the kernel and computed as a value; nothing that only leads to an element. */
-  readonly #values: ReadonlySet<Span>
+  /** What is computed as a value; nothing that only leads to an element. */
+  readonly #values: Values
   readonly #texts = new WeakMap<Expr, Text>()
 
   constructor(context: PrintContext, launch: Launch) {
@@ -66,7 +66,7 @@ export class ExprPrinter {
     this.#atomic = atomicBuffers(launch)
     this.#vectors = vectorBuffers(launch)
     this.#data = new Set(context.scalars)
-    this.#values = writtenValues(launch.body)
+    this.#values = valuesIn(launch.body)
     walkStmts(launch.body, (s) => {
       if (s.kind === 'alloc') this.#buffers.set(s.buffer.name, s.buffer)
       if (s.kind === 'let' && this.#mayWrap(s.value)) this.#data.add(s.name)
@@ -165,7 +165,7 @@ export class ExprPrinter {
       this.#operand(b, ATOM),
       dtype,
       computeType(a.dtype),
-      this.#mayWrap(e),
+      this.#mayWrap(e) ? (this.#values.nodes.has(e) ? 'value' : 'place') : null,
       this.#c.helpers,
     )
     if (special !== null) return [special, ATOM]
@@ -196,7 +196,7 @@ export class ExprPrinter {
    * (plans check their sizes).
    */
   #mayWrap(e: Expr): boolean {
-    if (e.dtype === 'u32' || (e.span && this.#values.has(e.span))) return true
+    if (e.dtype === 'u32' || (e.span && this.#values.spans.has(e.span))) return true
     return someExpr(
       e,
       (x) =>

@@ -29,6 +29,9 @@ export interface VectorRef {
   readonly temporary: string
 }
 
+/** Arithmetic that may leave 32 bits: of what a kernel computes as a value, or of data that lead to an element. */
+export type Wraps = 'value' | 'place'
+
 export interface Target {
   readonly name: 'js' | 'wgsl' | 'cuda'
   /** Words a name must not be, with those the text itself uses. */
@@ -45,7 +48,7 @@ export interface Target {
     b: string,
     dtype: Dtype,
     operand: Dtype,
-    wraps: boolean,
+    wraps: Wraps | null,
     helpers: Helpers,
   ) => string | null
   readonly call: (fn: MathFn, args: readonly string[], dtype: Dtype, helpers: Helpers) => string

@@ -6,25 +6,37 @@ import type { Stmt } from './loops.ts'
 import { isCompare } from './ops.ts'
 import { type Body, piecesOf, walkStmts } from './tree.ts'
 
-/** Where such expressions stand in the text. */
-export function writtenValues(body: Body): ReadonlySet<Span> {
-  const out = new Set<Span>()
-  const seen = new Set<Expr>()
+export interface Values {
+  /** Where such expressions stand in the text. */
+  readonly spans: ReadonlySet<Span>
+  /** They, and what steps and passes made of them; operands of instructions, which are mostly places, are not among these. */
+  readonly nodes: ReadonlySet<Expr>
+}
+
+export function valuesIn(body: Body): Values {
+  const spans = new Set<Span>()
+  const nodes = new Set<Expr>()
   const lets = new Map<string, Expr[]>()
   const visit = (e: Expr): void => {
-    if (seen.has(e) || e.kind === 'load' || e.kind === 'search') return
-    seen.add(e)
+    if (nodes.has(e) || e.kind === 'load' || e.kind === 'search') return
     // A bound that nobody wrote is one of positions.
     if (e.kind === 'binary' && isCompare(e.op) && !e.span) return
-    if (e.span && (e.kind === 'binary' || e.kind === 'unary')) out.add(e.span)
+    nodes.add(e)
+    if (e.span && (e.kind === 'binary' || e.kind === 'unary')) spans.add(e.span)
     if (e.kind === 'var') lets.get(e.name)?.forEach(visit)
     children(e).forEach(visit)
   }
   walkStmts(body, (s) => {
     if (s.kind === 'let') lets.set(s.name, [...(lets.get(s.name) ?? []), s.value])
   })
-  walkStmts(body, (s) => valuesOf(s).forEach(visit))
-  return out
+  walkStmts(body, (s) => {
+    if (s.kind !== 'instr') valuesOf(s).forEach(visit)
+  })
+  const stored = new Set(nodes)
+  walkStmts(body, (s) => {
+    if (s.kind === 'instr') valuesOf(s).forEach(visit)
+  })
+  return { spans, nodes: stored }
 }
 
 function valuesOf(s: Stmt): readonly Expr[] {

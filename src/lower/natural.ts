@@ -8,7 +8,7 @@ import { perExpr } from '../ir/expr-tree.ts'
 import type { Buffer } from '../ir/loops.ts'
 import type { Param } from '../ir/stage1.ts'
 import { type Body, walkStmts } from '../ir/tree.ts'
-import { writtenValues } from '../ir/values.ts'
+import { valuesIn } from '../ir/values.ts'
 
 export function naturals(
   body: Body,
@@ -21,7 +21,7 @@ export function naturals(
     // A `let` is as natural as its value; loops start at 0.
     if (s.kind === 'let') natural.delete(s.name)
   })
-  const values = writtenValues(body)
+  const values = valuesIn(body).spans
   const index = new Set(buffers.filter((b) => b.role === 'index').map((b) => b.name))
   const isLength = (a: Expr, b: Expr): boolean =>
     a.kind === 'load' && b.kind === 'load' && a.buffer === b.buffer && index.has(a.buffer)

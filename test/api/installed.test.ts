@@ -46,7 +46,7 @@ test('in Node a reader is not asked for files of the package; in a browser it is
 })
 
 test('a path that climbs stays in the package', async () => {
-  expect(await refusal(load('sparsetile/../../etc/passwd.spt'))).toContain('`sparsetile/etc/passwd.spt`')
+  expect(await refusal(load('sparsetile/../../etc/passwd.spt'))).toContain("'sparsetile/etc/passwd.spt'")
   expect(await refusal(readTensor('sparsetile/../../secret.mtx'))).toMatch(/^io\/not-found/)
 })
 

@@ -78,6 +78,7 @@ console.log(JSON.stringify({ names: Object.keys(api).sort(), formats: program.fo
       'CompiledChoice',
       'CompiledKernel',
       'ConvertedTensor',
+      'InternalError',
       'Kernel',
       'Part',
       'PreparedKernel',

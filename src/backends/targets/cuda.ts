@@ -55,7 +55,10 @@ const paren = (index: string): string => (/^\w+$/.test(index) ? index : `(${inde
 const unsigned = (x: string): string =>
   /^\d+$/.test(x) ? `${x}u` : `(unsigned)${x.startsWith('(int)(') ? x.slice('(int)'.length) : x}`
 
-/** What is beyond 32 bits wraps, as the reference says; of `int` a compiler may assume that nothing is. */
+/**
+ * What is beyond 32 bits wraps, as the reference says; of `int` a compiler may assume that nothing is. Places do without:
+ * addresses of consecutive elements are one register then.
+ */
 const wrapping = (symbol: string, a: string, b: string): string =>
   `(int)(${unsigned(a)} ${symbol} ${unsigned(b)})`
 
@@ -89,7 +92,7 @@ export const CUDA: Target = {
   },
   binary: (op, a, b, dtype, operand, wraps, helpers) => {
     if (op === 'min' || op === 'max') {
-      if (dtype === 'i32' && wraps) {
+      if (dtype === 'i32' && wraps === 'value') {
         need(helpers, 'apart')
         return `apart(${op}(${a}, ${b}))`
       }
@@ -97,7 +100,7 @@ export const CUDA: Target = {
       need(helpers, `${op}_of`)
       return `${op}_of(${a}, ${b})`
     }
-    if (dtype === 'i32' && wraps && (op === 'add' || op === 'sub' || op === 'mul')) {
+    if (dtype === 'i32' && wraps === 'value' && (op === 'add' || op === 'sub' || op === 'mul')) {
       const text = wrapping(op === 'add' ? '+' : op === 'sub' ? '-' : '*', a, b)
       // Nothing less a number is its negation.
       if (!(op === 'sub' && a === '0')) return text
