@@ -62,3 +62,14 @@ test("plain tests run once: the library's test repeats each as often as a law", 
   )
   expect(found).toEqual([])
 })
+
+test('what benchmarks of the package read is shipped with it', () => {
+  const shipped: string[] = JSON.parse(readFileSync('package.json', 'utf8')).files
+  const folders = shipped.map((s) => s.split('/*')[0]!)
+  const read = ['src', 'bench/gpu', 'bench/peers']
+    .flatMap(files)
+    .filter((f) => f.endsWith('.ts'))
+    .flatMap((f) => [...readFileSync(f, 'utf8').matchAll(/packageFile\(['`]([^'`$]+)/g)].map((m) => m[1]!))
+  expect(read.length).toBeGreaterThan(2)
+  expect(read.filter((f) => !folders.some((s) => `${f}/`.startsWith(`${s}/`)))).toEqual([])
+})

@@ -1,4 +1,5 @@
 /** What a command may touch of its process: tests give their own. */
+import { writeSync } from 'node:fs'
 
 export interface Io {
   out(text: string): void
@@ -47,17 +48,21 @@ export function withProgress(io: Io): Io {
 const colors = (stream: NodeJS.WriteStream): boolean =>
   stream.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb'
 
-/** A closed pipe on standard output (`spt … | head`) ends the process quietly, as it ends other tools. */
-function quietOnClosedPipe(stream: NodeJS.WriteStream): void {
+/**
+ * A closed pipe on standard output (`spt … | head`) ends the process quietly, as it ends other tools; where what is
+ * written is lost otherwise (a full disk), it fails.
+ */
+function endOnWriteError(stream: NodeJS.WriteStream): void {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(0)
-    throw error
+    if (stream !== process.stderr) writeSync(2, `spt: standard output cannot be written: ${error.message}\n`)
+    process.exit(1)
   })
 }
 
 export function processIo(): Io {
-  quietOnClosedPipe(process.stdout)
-  quietOnClosedPipe(process.stderr)
+  endOnWriteError(process.stdout)
+  endOnWriteError(process.stderr)
   return {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),

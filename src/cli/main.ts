@@ -10,4 +10,7 @@ if (problem !== null) {
 const [{ main }, { processIo }] = await Promise.all([import('./index.ts'), import('./io.ts')])
 const code = await main(process.argv.slice(2), processIo())
 // Some drivers keep the process alive; what was written has to arrive first.
-process.stdout.write('', () => process.stderr.write('', () => process.exit(code)))
+// Where one cannot be written, `processIo` ends the process.
+process.stdout.write('', (lost) => {
+  if (!lost) process.stderr.write('', () => process.exit(code))
+})

@@ -1,5 +1,4 @@
 /** Files of Node as sources and sinks; with `index.ts` the only files of this room that import node modules. */
-import type { Stats } from 'node:fs'
 import { type FileHandle, open, readdir, stat } from 'node:fs/promises'
 import { basename, dirname, extname, isAbsolute } from 'node:path'
 import { type Diagnostic, fail, SptError } from '../ast/diagnostic.ts'
@@ -62,14 +61,16 @@ async function missing(path: string): Promise<never> {
   })
 }
 
-/** Throws `io/is-folder`, `io/not-a-file`. `place`: where the file lies that is called `path`. */
-export async function regular(path: string, place = placeOf(path)): Promise<Stats> {
+/**
+ * Its size in bytes. `place`: where the file lies that is called `path`. @throws SptError `io/is-folder`, `io/not-a-file`
+ */
+export async function regular(path: string, place = placeOf(path)): Promise<number> {
   const found = await stat(place)
   if (found.isDirectory())
     fail({ code: 'io/is-folder', message: `'${path}' is a folder`, expected: 'a file' })
   // Pipes and devices have no size, may never end, and cannot be read at random.
   if (!found.isFile()) fail({ code: 'io/not-a-file', message: `'${path}' is not a regular file` })
-  return found
+  return found.size
 }
 
 function handleSource(handle: FileHandle, path: string, size: number): ByteSource {
@@ -105,7 +106,7 @@ function handleSource(handle: FileHandle, path: string, size: number): ByteSourc
  */
 export function withFile<T>(path: string, use: (source: ByteSource) => Promise<T>): Promise<T> {
   return guarded(path, 'read', async () => {
-    const { size } = await regular(path)
+    const size = await regular(path)
     if (size === 0) fail({ code: 'io/empty', message: `'${path}' is empty` })
     const handle = await open(placeOf(path), 'r')
     try {

@@ -22,7 +22,7 @@ export function readProgramText(path: string): Promise<string> {
 
 async function textAt(path: string, place: string): Promise<string> {
   const text = await guarded(path, 'read', async () => {
-    const { size } = await regular(path, place)
+    const size = await regular(path, place)
     if (size > MAX_BYTES)
       fail({
         code: 'parse/too-large',

@@ -42,3 +42,11 @@ test('a reader that stops early ends it quietly', () => {
   const r = spawnSync('bash', ['-c', pipe], { encoding: 'utf8', timeout: 60_000 })
   expect([r.stdout, r.stderr]).toEqual(['/ 0\n', ''])
 })
+
+test.skipIf(!existsSync('/dev/full'))('output that cannot be written is an error', () => {
+  const r = spawnSync('sh', ['-c', `"${process.execPath}" "${command}" show "${program}" > /dev/full`], {
+    encoding: 'utf8',
+  })
+  expect(r.status).toBe(1)
+  expect(r.stderr).toContain('standard output cannot be written')
+})
