@@ -74,11 +74,6 @@ export class ExprPrinter {
     })
   }
 
-  /** A buffer that is there from here on. */
-  declare(buffer: Buffer): void {
-    this.#buffers.set(buffer.name, buffer)
-  }
-
   text(e: Expr): string {
     return this.#print(e)[0]
   }

@@ -157,7 +157,6 @@ export class Printer {
   }
 
   #alloc(buffer: Buffer, indent: string): string[] {
-    this.#exprs.declare(buffer)
     const length = buffer.shape[0]
     invariant(length?.kind === 'const', `the length of ${buffer.name} is not constant`)
     const name = this.#c.mangler.name(buffer.name)

@@ -1,8 +1,12 @@
 /** What statements read and write. */
 import type { Expr, Load } from './expr.ts'
 import { walkExpr } from './expr-tree.ts'
-import type { For, Stmt, Store } from './loops.ts'
+import type { Buffer, For, Stmt, Store } from './loops.ts'
 import { type Body, exprsOf, piecesOf, walkStmts } from './tree.ts'
+
+/** What no kernel writes: inputs and the arrays of axes; a register that holds a position is written. */
+export const isReadOnly = (b: Buffer): boolean =>
+  b.scope !== 'register' && (b.role === 'in' || b.role === 'index')
 
 /** One read or write of a buffer element. */
 export interface BufferAccess {

@@ -138,6 +138,8 @@ export const indicesOf = (axis: string): string => `${axis}_indices`
 export const maskOf = (axis: string): string => `${axis}_mask`
 /** Name of the derived size parameter that counts all positions of a variable axis. */
 export const countOf = (axis: string): string => `${axis}_count`
-/** All of these: an axis takes them with its own name, whichever it has. */
+/** All of these: an axis takes them, whichever it has. */
 export const ownedNames = (axis: string): string[] =>
   [indptrOf, indicesOf, maskOf, countOf].map((of) => of(axis))
+/** What an axis takes: its own name, and those. */
+export const namesOfAxis = (axis: string): string[] => [axis, ...ownedNames(axis)]

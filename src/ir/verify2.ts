@@ -3,7 +3,7 @@
  * `InternalError`, with the place.
  */
 import { InternalError, invariant } from '../ast/diagnostic.ts'
-import { targetsOf } from './accesses.ts'
+import { isReadOnly, targetsOf } from './accesses.ts'
 import type { Dtype } from './dtype.ts'
 import type { Expr } from './expr.ts'
 import { freeVars, readingLast, someExpr, walkExpr } from './expr-tree.ts'
@@ -55,10 +55,7 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
         t.index.length === b.shape.length,
         `${describe(s)}: ${t.buffer} has ${b.shape.length} dimensions`,
       )
-      invariant(
-        b.scope === 'register' || (b.role !== 'in' && b.role !== 'index'),
-        `${describe(s)}: ${t.buffer} is read only`,
-      )
+      invariant(!isReadOnly(b), `${describe(s)}: ${t.buffer} is read only`)
     }
     switch (s.kind) {
       case 'for':

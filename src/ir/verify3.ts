@@ -3,7 +3,7 @@
  * A violation is a bug of the compiler: `InternalError`, with the place.
  */
 import { InternalError, invariant } from '../ast/diagnostic.ts'
-import { targetsOf, writesOf } from './accesses.ts'
+import { isReadOnly, targetsOf, writesOf } from './accesses.ts'
 import { computeType, type Dtype, isFloat, join } from './dtype.ts'
 import type { Expr } from './expr.ts'
 import { freeVars, someExpr, walkExpr } from './expr-tree.ts'
@@ -93,10 +93,7 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
     for (const t of targetsOf(s)) {
       const b = here.buffers.get(t.buffer)
       invariant(b, `${cx.where}: a write to ${t.buffer}, which is not here`)
-      invariant(
-        b.scope === 'register' || (b.role !== 'in' && b.role !== 'index'),
-        `${cx.where}: ${t.buffer} is read only`,
-      )
+      invariant(!isReadOnly(b), `${cx.where}: ${t.buffer} is read only`)
       invariant(!cx.reached('flatten') || t.index.length === 1, `${cx.where}: ${t.buffer} has one dimension`)
       if (cx.reached('casts')) for (const e of t.index) typed(e, 'i32', cx, `an index of ${t.buffer}`)
     }

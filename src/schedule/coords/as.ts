@@ -9,7 +9,7 @@
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { instantiate } from '../../formats/instance/instantiate.ts'
-import { ownedNames, repeats, type StoredAxis } from '../../ir/axis.ts'
+import { namesOfAxis, repeats, type StoredAxis } from '../../ir/axis.ts'
 import { isFloat } from '../../ir/dtype.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
@@ -45,8 +45,8 @@ export function applyAs(kernel: Kernel1, step: AsStep): Kernel1 {
   const unused: Unused = (name, label = '') => {
     const wanted = label === '' ? name : `${name}_${label}`
     let out = wanted
-    for (let k = 2; [out, ...ownedNames(out)].some((x) => taken.has(x)); k++) out = `${wanted}_${k}`
-    for (const x of [out, ...ownedNames(out)]) taken.add(x)
+    for (let k = 2; namesOfAxis(out).some((x) => taken.has(x)); k++) out = `${wanted}_${k}`
+    for (const x of namesOfAxis(out)) taken.add(x)
     return out
   }
   const instance = instantiate(step, over, unused, at)
@@ -134,16 +134,16 @@ function unknownBuffer(kernel: Kernel1, step: AsStep, at: At): never {
 /** Names of earlier formats are still in use: data reach the kernel through them. */
 function takenNames(kernel: Kernel1): Set<string> {
   return new Set([
-    ...kernel.axes.flatMap((a) => [a.name, ...ownedNames(a.name)]),
+    ...kernel.axes.flatMap((a) => namesOfAxis(a.name)),
     ...kernel.params.map((p) => p.name),
     ...kernel.buffers.map((b) => b.name),
     ...iterationsOf(kernel.body).map((it) => it.name),
     ...localNames(kernel.body),
     ...kernel.reformats.flatMap((r) => [
-      ...r.from.flatMap((a) => [a.name, ...ownedNames(a.name)]),
+      ...r.from.flatMap((a) => namesOfAxis(a.name)),
       ...r.buffers.map((b) => b.name),
       ...r.instance.given.map((g) => g.name),
-      ...r.instance.parts.flatMap((p) => p.instance.order.flatMap((a) => [a, ...ownedNames(a)])),
+      ...r.instance.parts.flatMap((p) => p.instance.order.flatMap(namesOfAxis)),
     ]),
   ])
 }
