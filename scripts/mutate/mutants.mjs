@@ -54,8 +54,9 @@ export function mutantsOf(file, source) {
   }
   const visit = (node) => {
     if (ts.isTypeNode(node) || ts.isImportDeclaration(node) || ts.isTemplateExpression(node)) return
-    // What is said of an error that is the compiler's own, or of a refusal, changes no result.
-    if (ts.isThrowStatement(node) || isRefusal(node)) return
+    // What is said of an error that is the compiler's own, or of a refusal, changes no result; nor does an assertion
+    // that holds, nor a time that is reported.
+    if (ts.isThrowStatement(node) || isRefusal(node) || isAssertion(node) || isTime(node)) return
     if (ts.isBinaryExpression(node)) {
       const op = node.operatorToken.getText(tree)
       const [a, b] = [textOf(node.left), textOf(node.right)]
@@ -64,9 +65,12 @@ export function mutantsOf(file, source) {
         add('operands swapped', node, `(${b}) ${op} (${a})`)
       if (op === '&&' || op === '||') {
         add('and, or', node, `(${a}) ${op === '&&' ? '||' : '&&'} (${b})`)
-        add('term dropped', node, a)
-        // Without the test of its kind a node has nothing of what the other term asks: the same answer.
-        if (!/\bkind === '/.test(a)) add('term dropped', node, b)
+        const terms = termsOf(node, op)
+        if (!isChain(node.parent, op))
+          for (const term of terms) {
+            const rest = terms.filter((t) => t !== term).map(textOf)
+            if (!repeated(textOf(term), rest)) add('term dropped', node, rest.join(` ${op} `))
+          }
       }
       if (ARITHMETIC.has(op) && !/['"`]/.test(a + b))
         add('arithmetic', node, `(${a}) ${ARITHMETIC.get(op)} (${b})`)
@@ -80,6 +84,11 @@ export function mutantsOf(file, source) {
     if (ts.isIfStatement(node) && !node.elseStatement) {
       add('guard', node.expression, 'false')
       if (!leaves(node.thenStatement)) add('guard', node.expression, 'true')
+    }
+    if (ts.isExpressionStatement(node) && ts.isCallExpression(node.expression)) {
+      const call = node.expression
+      const made = call.expression.kind === ts.SyntaxKind.SuperKeyword
+      if (!made && !isRefusal(call) && !isAssertion(call)) add('call dropped', call, 'undefined')
     }
     if (ts.isCallExpression(node)) {
       // Operators of the programs that are made.
@@ -108,6 +117,33 @@ export function mutantsOf(file, source) {
   function isRefusal(node) {
     return ts.isCallExpression(node) && /refuse$|^refusal$|fail$|^diagnostic$/.test(textOf(node.expression))
   }
+  function isAssertion(node) {
+    return ts.isCallExpression(node) && textOf(node.expression) === 'invariant'
+  }
+  function isTime(node) {
+    if (ts.isBinaryExpression(node)) return /\bperformance\.now\(\)/.test(textOf(node))
+    return ts.isVariableDeclaration(node) && /[tT]ime$|[sS]econds$/.test(textOf(node.name))
+  }
+  function isChain(node, op) {
+    return ts.isBinaryExpression(node) && node.operatorToken.getText(tree) === op
+  }
+  function termsOf(node, op) {
+    return isChain(node, op) ? [...termsOf(node.left, op), ...termsOf(node.right, op)] : [node]
+  }
+  /**
+   * Whether others of its terms say what `x.kind === '…'` of a conjunction, or its negation of a disjunction, says: nodes of
+   * other kinds do not have the member that these compare or look up.
+   */
+  function repeated(term, others) {
+    const [, x, op] = /^([\w.!?#]+?)[?!]?\.kind ([!=]==) '\w+'$/.exec(term) ?? []
+    if (!x) return false
+    const member = `${x.replaceAll(/[.?]/g, '\\$&')}\\.(?!kind)\\w+`
+    const asks = `${member} ${op === '===' ? '(===|<|<=|>|>=)' : '!=='} (?!undefined)`
+    const both = `\\((${asks}'\\w+'( (&&|\\|\\|) )?)+\\)$`
+    const has = `${op === '===' ? '' : '!'}[\\w.#]+\\.(has|includes)\\(${member}\\)$`
+    const found = new RegExp(`^(${asks}|${both}|${has})`)
+    return others.some((t) => found.test(t))
+  }
   /** Whether a number is in an expression, not a key or an enumeration of constants. */
   function isCounted(node) {
     const p = node.parent
@@ -132,12 +168,15 @@ export function mutantsOf(file, source) {
   }
 }
 
-/** `source` with all of its mutants, each switched on by its number: `globalThis.mutant(n)`. Numbers are `m.id`. */
+/**
+ * `source` with all of its mutants, each switched on by its number: `globalThis.mutant(n)`. Numbers are `m.id`. A statement
+ * does not begin with a parenthesis: the one before it would go on there.
+ */
 export function withMutants(source, mutants) {
   let text = source
   for (const m of [...mutants].sort((a, b) => b.start - a.start))
     text = m.insert
       ? `${text.slice(0, m.start)} if (globalThis.mutant(${m.id})) ${m.text}; ${text.slice(m.end)}`
-      : `${text.slice(0, m.start)}(globalThis.mutant(${m.id}) ? (${m.text}) : (${m.was}))${text.slice(m.end)}`
+      : `${text.slice(0, m.start)}${m.kind === 'call dropped' ? 'void ' : ''}(globalThis.mutant(${m.id}) ? (${m.text}) : (${m.was}))${text.slice(m.end)}`
   return text
 }
