@@ -1,18 +1,25 @@
 /** sparsetile in Node: the same with files, Dawn and CUDA. */
-import { checkDtype, checkShape, expectArgument, expectOptions } from './api/check.ts'
+import {
+  checkDtype,
+  checkShape,
+  checkTensor,
+  checkWithin,
+  expectArgument,
+  expectOptions,
+} from './api/check.ts'
 import { checkLoadOptions, isPath, type LoadOptions, loadWith, type SptProgram } from './api/program.ts'
 import { type ReadText, refuseImport, rooted } from './ast/resolve-imports.ts'
 import { inPackage } from './ast/resolve-path.ts'
 import type { Tensor } from './formats/tensor.ts'
+import { checkValueArray } from './formats/values.ts'
 import { devices as hosted } from './index.ts'
-import { type ReadOptions, readTensor as readFileTensor } from './io/index.ts'
+import { type ReadOptions, readTensor as readFileTensor, writeTensor as writeFileTensor } from './io/index.ts'
 import { readProgramText, rootedIn } from './io/program-text.ts'
 import { type CudaOptions, createCudaDevice } from './runtime/cuda/index.ts'
 import type { Device } from './runtime/device.ts'
 import { createNodeWebGpu, type NodeWebGpuOptions } from './runtime/webgpu-node.ts'
 
 export * from './index.ts'
-export { writeTensor } from './io/index.ts'
 
 /**
  * Loads a program: its text, or the path of a `.spt` file. `sparsetile/…` is a file of the package; anything else that
@@ -53,6 +60,17 @@ export async function readTensor(path: string, options: ReadOptions = {}): Promi
   const { address } = options
   expectArgument(address === undefined || typeof address === 'string', 'the address', address, 'a string')
   return readFileTensor(path, options)
+}
+
+/**
+ * Writes a tensor as `.npy`, `.npz`, `.mtx` or `.mtx.gz`.
+ * @throws SptError `tensor/…`, `bind/value-type`, `bind/value-range` of what is no proper tensor; `io/…`
+ */
+export async function writeTensor(path: string, tensor: Tensor): Promise<void> {
+  checkTensor('the tensor', tensor, 'what is written')
+  if (tensor.values) checkValueArray(tensor.values, tensor.dtype)
+  if (tensor.kind === 'coords') checkWithin(tensor.shape, tensor.coords)
+  await writeFileTensor(path, tensor)
 }
 
 export const devices = {

@@ -109,11 +109,18 @@ export function coordinatesOf(values: unknown, what: string): Int32Array {
   return out
 }
 
-/** What `dense`, `coords`, `stored` or a reader made, or an object of the same form. @throws SptError */
-export function checkTensor(name: string, t: unknown): asserts t is Tensor {
+/**
+ * What `dense`, `coords`, `stored` or a reader made, or an object of the same form. Coordinates are looked at by what uses
+ * them. @throws SptError `api/argument`, `tensor/…`
+ */
+export function checkTensor(
+  name: string,
+  t: unknown,
+  what = `what is bound to ${name}`,
+): asserts t is Tensor {
   expectArgument(
     isRecord(t) && (t.kind === 'dense' || t.kind === 'coords' || t.kind === 'stored'),
-    `what is bound to ${name}`,
+    what,
     t,
     'a tensor, a typed array or a list of numbers',
     'make one with dense, coords, stored or readTensor',
@@ -129,15 +136,16 @@ export function checkTensor(name: string, t: unknown): asserts t is Tensor {
     'a typed array of its type',
     'dense and coords take lists of numbers too',
   )
-  if (kind === 'coords')
+  if (kind === 'coords') {
     expectArgument(
-      Array.isArray(coords) &&
-        coords.length === (shape as readonly number[]).length &&
-        coords.every((c) => c instanceof Int32Array),
+      Array.isArray(coords) && coords.every((c) => c instanceof Int32Array),
       `the coordinates of ${name}`,
       coords,
       'one Int32Array for each dimension',
     )
+    checkEntries(shape, coords as readonly Int32Array[], values as ValueArray | null)
+  }
+  if (kind === 'dense') checkDense(shape, values as ValueArray)
   if (kind === 'stored')
     expectArgument(
       isRecord(arrays),
@@ -145,6 +153,55 @@ export function checkTensor(name: string, t: unknown): asserts t is Tensor {
       arrays,
       'arrays by axis: { j: { indptr, indices } }',
     )
+}
+
+/** One coordinate a dimension, and one value (`null`: a pattern), for each entry. @throws SptError `tensor/…` */
+export function checkEntries(
+  shape: readonly number[],
+  coords: readonly Int32Array[],
+  values: ValueArray | null | undefined,
+): void {
+  const entries = coords[0]?.length ?? 1
+  if (coords.length !== shape.length || coords.some((c) => c.length !== entries))
+    fail({
+      code: 'tensor/coords',
+      message: `${coords.length} coordinate arrays of ${coords.map((c) => c.length).join(', ')} entries for shape [${shape.join(', ')}]`,
+      expected: `${shape.length} arrays of one length`,
+      hint: 'give one array for each dimension',
+    })
+  if (values && values.length !== entries)
+    fail({
+      code: 'tensor/length',
+      message: `${values.length} values for ${entries} entries`,
+      expected: 'one value for each entry',
+    })
+}
+
+/** @throws SptError `tensor/coords` */
+export function checkWithin(shape: readonly number[], coords: readonly Int32Array[]): void {
+  coords.forEach((c, d) => {
+    const extent = shape[d]!
+    for (let e = 0; e < c.length; e++)
+      if (c[e]! < 0 || c[e]! >= extent)
+        fail({
+          code: 'tensor/coords',
+          message: `entry ${e} has the coordinate ${c[e]} in dimension ${d}, whose extent is ${extent}`,
+          expected: extent === 0 ? 'no entries' : `coordinates from 0 to ${extent - 1}`,
+          hint: 'give a larger shape, or subtract 1 where coordinates count from 1',
+        })
+  })
+}
+
+/** @throws SptError `tensor/length` */
+export function checkDense(shape: readonly number[], values: ValueArray): void {
+  const size = shape.reduce((a, b) => a * b, 1)
+  if (values.length === size) return
+  fail({
+    code: 'tensor/length',
+    message: `${values.length} values for shape [${shape.join(', ')}]`,
+    expected: `${size} values`,
+    hint: 'give the values in row-major order',
+  })
 }
 
 export const isTyped = (x: unknown): x is ValueArray => ArrayBuffer.isView(x) && !(x instanceof DataView)

@@ -4,8 +4,11 @@ import type { CoordTensor, DenseTensor, StoredTensor, Tensor, ValueArray } from 
 import { checkValueArray, convert } from '../formats/values.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import {
+  checkDense,
   checkDtype,
+  checkEntries,
   checkShape,
+  checkWithin,
   coordinatesOf,
   expectArgument,
   isRecord,
@@ -69,14 +72,7 @@ export function dense(
 ): DenseTensor {
   checkShape(shape)
   const array = typed(values, 'a dense tensor')
-  const size = shape.reduce((a, b) => a * b, 1)
-  if (array.length !== size)
-    fail({
-      code: 'tensor/length',
-      message: `${array.length} values for shape [${shape.join(', ')}]`,
-      expected: `${size} values`,
-      hint: 'give the values in row-major order',
-    })
+  checkDense(shape, array)
   return { kind: 'dense', shape, ...element(array, dtype) }
 }
 
@@ -90,20 +86,9 @@ export function coords(
   checkShape(shape)
   expectArgument(Array.isArray(columns), 'the coordinates', columns, 'one list for each dimension')
   const list = columns.map((c, d) => coordinatesOf(c, `the coordinates of dimension ${d}`))
-  if (list.length !== shape.length || list.some((c) => c.length !== list[0]?.length))
-    fail({
-      code: 'tensor/coords',
-      message: `${list.length} coordinate arrays of ${list.map((c) => c.length).join(', ')} entries for shape [${shape.join(', ')}]`,
-      expected: `${shape.length} arrays of one length`,
-      hint: 'give one array for each dimension',
-    })
   const array = values === null ? null : typed(values, 'a sparse tensor')
-  if (array && array.length !== (list[0]?.length ?? 1))
-    fail({
-      code: 'tensor/length',
-      message: `${array.length} values for ${list[0]?.length ?? 1} entries`,
-      expected: 'one value for each entry',
-    })
+  checkEntries(shape, list, array)
+  checkWithin(shape, list)
   return { kind: 'coords', shape, coords: list, ...(array ? element(array, dtype) : pattern(dtype)) }
 }
 

@@ -76,10 +76,9 @@ function checkParam(p: Param, value: number): number {
     fail({
       code: 'bind/scalar-range',
       message: `${p.name} is ${value}, which is no ${p.dtype}`,
-      expected: p.dtype === 'bool' ? '0 or 1' : rangeOf(p.dtype),
+      expected: rangeOf(p.dtype),
       hint: 'give a value of the declared type',
     })
-  if (p.dtype === 'bool' && value !== 0 && value !== 1) misfit()
   encoder(p.dtype, misfit)?.(value, 0)
   return value
 }
@@ -109,7 +108,8 @@ function measured(
   return dimensions.map((d, k) => ({ ...d, size: tensor.shape[k]! }))
 }
 
-function checkDimensions(
+/** Tensors have as many dimensions as is declared, of these sizes. @throws SptError `bind/rank`, `bind/shape` */
+export function checkDimensions(
   kernel: Kernel1,
   tensors: ReadonlyMap<string, Tensor>,
   params: ReadonlyMap<string, number>,

@@ -14,6 +14,7 @@ import { type CallerTensor, callerTensor, callerTensors } from './axes.ts'
 import { convertDense, inOrder, storageOrder } from './dense-order.ts'
 import { checkPaddedFactors } from './factors.ts'
 import { bufferOf } from './read.ts'
+import { checkDimensions } from './sizes.ts'
 import { largest, sourceOf } from './sources.ts'
 import { placedValues } from './structure.ts'
 import type { Bound, Source } from './types.ts'
@@ -33,19 +34,22 @@ export interface Written {
 
 /**
  * @param update a tensor with some of the coordinates that were bound (the others get the fill), or bare values
- * @throws SptError `bind/not-input`, `bind/absent-coordinate`, `bind/values-length`, `bind/shape`, `bind/value-range`
+ * @throws SptError `bind/not-input`, `bind/absent-coordinate`, `bind/values-length`, `bind/rank`, `bind/shape`,
+ * `bind/value-range`
  */
 export function withValues(bound: Bound, name: string, update: Tensor | BareValues): Written {
   const t = callerTensor(bound.kernel, name)
   if (!t || (t.first.role !== 'in' && t.first.role !== 'inout')) return notInput(bound, name)
+  if ('kind' in update) checkDimensions(bound.kernel, new Map([[name, update]]), bound.params)
   const dense = bound.dense.get(name)
   if (dense) return denseValues(bound, t.first, dense, update)
   const ready = bound.ready.get(name)
-  if (ready && (!('kind' in update) || update.kind === 'stored')) return readyValues(bound, t, ready, update)
+  if (ready && (!('kind' in update) || (update.kind === 'stored' && sameArrays(update, ready))))
+    return readyValues(bound, t, ready, update)
   const source = bound.sources().find((s) => s.name === name)!
   const { dtype, fill } = t.first
   const tensorNow = sourceOf(bound.kernel, name, tensorOf(bound, source, update), bound.params)
-  const next = matched(source, tensorNow, fill)
+  const next = matched(source, tensorNow, fill, dtype === 'bool')
   const arrays = new Map<string, ValueArray>()
   if (ready) {
     const coords = source.columns
@@ -115,21 +119,31 @@ function written(
 
 function denseValues(bound: Bound, b: Buffer1, was: Tensor, update: Tensor | BareValues): Written {
   const size = was.shape.reduce((n, x) => n * x, 1)
-  if ('kind' in update && (update.kind !== 'dense' || update.shape.join() !== was.shape.join()))
+  if ('kind' in update && update.kind !== 'dense')
     return fail({
       code: 'bind/shape',
-      message: `${b.name} is dense of shape [${was.shape.join(', ')}], and is given a ${update.kind} tensor of shape [${update.shape.join(', ')}]`,
+      message: `${b.name} is dense, and is given a ${update.kind} tensor`,
       expected: `a dense tensor of shape [${was.shape.join(', ')}]`,
     })
   const { values, dtype } = update
   if (values?.length !== size) return wrongLength(b.name, values?.length ?? 0, size)
-  checkValueArray(values, dtype)
   const tensor: DenseTensor = { kind: 'dense', shape: was.shape, values, dtype }
   checkPaddedFactors(bound.kernel, new Map([[b.name, tensor]]), bound.params)
   const own = convertDense(b.name, tensor, b.dtype)
   const order = storageOrder(bound.kernel, b.axes)
   const stored = order ? inOrder(own, b.dtype, was.shape, order) : own
   return written(bound, new Map([[b.name, stored]]), null, [b.name, tensor])
+}
+
+/** Whether positions mean the same coordinates; else each value goes where its coordinate is. */
+function sameArrays({ arrays }: StoredTensor, was: StoredTensor): boolean {
+  const names = new Set([...Object.keys(arrays), ...Object.keys(was.arrays)])
+  return [...names].every((axis) =>
+    (['indptr', 'indices', 'mask'] as const).every((kind) => {
+      const [x, y] = [arrays[axis]?.[kind], was.arrays[axis]?.[kind]]
+      return x === y || (x !== undefined && y !== undefined && equal(x, y))
+    }),
+  )
 }
 
 /** Ready-made arrays as they were, with other values. */
@@ -180,8 +194,8 @@ function wrongLength(name: string, got: number, wanted: number): never {
   })
 }
 
-/** Values of `next` in the order of the entries of `source`. */
-function matched(source: Source, next: Source, fill: number): BareValues {
+/** Values of `next` in the order of the entries of `source`; what meets at one entry adds up, logically where asked. */
+function matched(source: Source, next: Source, fill: number, logical: boolean): BareValues {
   const { values, dtype } = next.tensor as { values: ValueArray | null; dtype: Dtype }
   const n = source.columns[0]?.length ?? 1
   const m = next.columns[0]?.length ?? 1
@@ -217,7 +231,8 @@ function matched(source: Source, next: Source, fill: number): BareValues {
       })
     // Equal coordinates are entries of their own as far as there are entries; what is left adds up.
     const to = have.order ? have.order[h]! : h
-    out[to] = (seen[to] === 1 ? out[to]! : 0) + (wide ? wide[e]! : 1)
+    const x = wide ? wide[e]! : 1
+    out[to] = seen[to] === 0 ? x : logical ? Math.max(out[to]!, x) : out[to]! + x
     seen[to] = 1
     const another = w + 1 < m && want.columns.every((c) => c[w] === c[w + 1])
     if (another && h + 1 < n && compare(h + 1, w) === 0) h++

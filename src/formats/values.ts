@@ -27,7 +27,7 @@ export type Misfit = (x: number, at: number) => never
 
 /**
  * What is stored for a number; `null` where the array holds it as it is (f64). Floats round: what is finite stays so,
- * and an infinity or NaN is one of the caller's. Integers are exact; bool is "not zero". All else is a `misfit`.
+ * and an infinity or NaN is one of the caller's. Integers are exact, and bool is 0 or 1. All else is a `misfit`.
  */
 export function encoder(
   dtype: Dtype,
@@ -50,7 +50,7 @@ export function encoder(
       }
     }
     case 'bool':
-      return (x) => (x !== 0 ? 1 : 0)
+      return (x, at) => (x === 0 || x === 1 ? x : misfit(x, at))
     default: {
       const [lo, hi] = INT_RANGE[dtype]
       return (x, at) => (x >= lo && x <= hi && Number.isInteger(x) ? x : misfit(x, at))
@@ -59,7 +59,8 @@ export function encoder(
 }
 
 /** The finite numbers that a type holds, for people. */
-export function rangeOf(dtype: Exclude<Dtype, 'bool'>): string {
+export function rangeOf(dtype: Dtype): string {
+  if (dtype === 'bool') return '0 or 1'
   if (isFloat(dtype)) return `from -${LARGEST[dtype as Float]} to ${LARGEST[dtype as Float]}`
   const [lo, hi] = INT_RANGE[dtype as keyof typeof INT_RANGE]
   return `integers from ${lo} to ${hi}`
@@ -80,15 +81,17 @@ export const misfitAt =
     fail({
       code: 'bind/value-range',
       message: `the value ${x} at ${place(at)} does not fit ${dtype}`,
-      expected: rangeOf(dtype as Exclude<Dtype, 'bool'>),
+      expected: rangeOf(dtype),
       hint: isFloat(dtype)
         ? 'declare the buffer with a wider type, or scale the values; an infinity is given as Infinity'
-        : 'declare the buffer with a wider or a floating-point type',
+        : dtype === 'bool'
+          ? 'compare the values first: values.map((x) => (x !== 0 ? 1 : 0))'
+          : 'declare the buffer with a wider or a floating-point type',
     })
 
 /**
  * Values in another type; the same array where the types agree. `place` says where an element is.
- * @throws SptError `bind/value-range`
+ * @throws SptError `bind/value-range`, `bind/value-type`
  */
 export function convert(
   values: ValueArray,
@@ -96,6 +99,7 @@ export function convert(
   to: Dtype,
   place?: (at: number) => string,
 ): ValueArray {
+  checkValueArray(values, from, place)
   if (from === to) return values
   const out = newValues(to, values.length)
   const read = decoder(from)
@@ -123,15 +127,21 @@ export function filled(dtype: Dtype, length: number, value: number): ValueArray 
   return out
 }
 
-/** The array's class must carry the type it is said to have. @throws SptError `bind/value-type` */
-export function checkValueArray(values: ValueArray, dtype: Dtype): void {
-  if (values instanceof arrayClass(dtype)) return
-  fail({
-    code: 'bind/value-type',
-    message: `the values of type ${dtype} are in ${className(values)}`,
-    expected: arrayClass(dtype).name,
-    hint: `copy them into a ${arrayClass(dtype).name}, or state another type`,
-  })
+/**
+ * The array's class must carry the type it is said to have, and bytes that are bool be 0 or 1.
+ * @throws SptError `bind/value-type`, `bind/value-range`
+ */
+export function checkValueArray(values: ValueArray, dtype: Dtype, place?: (at: number) => string): void {
+  if (!(values instanceof arrayClass(dtype)))
+    fail({
+      code: 'bind/value-type',
+      message: `the values of type ${dtype} are in ${className(values)}`,
+      expected: arrayClass(dtype).name,
+      hint: `copy them into a ${arrayClass(dtype).name}, or state another type`,
+    })
+  if (dtype !== 'bool') return
+  const at = (values as Uint8Array).findIndex((x) => x > 1)
+  if (at >= 0) misfitAt(dtype, place)(values[at]!, at)
 }
 
 const className = (x: unknown): string => Object.prototype.toString.call(x).slice(8, -1)

@@ -20,7 +20,7 @@ export function misfit(where: string, value: number, dtype: Dtype): never {
   return fail({
     code: 'io/value-range',
     message: `${where}: the value ${value} does not fit ${dtype}`,
-    expected: rangeOf(dtype as Exclude<Dtype, 'bool'>),
+    expected: rangeOf(dtype),
     hint: 'Read it as a wider type, such as f64.',
   })
 }

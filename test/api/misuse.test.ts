@@ -30,6 +30,14 @@ const B = new Float32Array(8).fill(1)
 const params = { d: 2 }
 const bind = (B: unknown) => (s: Scene) => s.c.bind({ tensors: { A, B }, params })
 const bindA = (A: unknown) => (s: Scene) => s.c.bind({ tensors: { A, B }, params })
+/** A tensor that no function has looked at, with one value. */
+const handmade = (rows: number[], cols: number[]) => ({
+  kind: 'coords',
+  shape: [3, 4],
+  coords: [Int32Array.from(rows), Int32Array.from(cols)],
+  values: Float32Array.of(1),
+  dtype: 'f32',
+})
 const replay =
   (...steps: unknown[]) =>
   (s: Scene) =>
@@ -128,8 +136,9 @@ const CASES: Readonly<Record<string, (s: Scene) => unknown>> = {
   'bind of a tensor with a list as values': bind({ kind: 'dense', shape: [4, 2], values: [1], dtype: 'f32' }),
   'bind of half a tensor': bindA({ kind: 'coords', shape: [3, 4], values: null, dtype: 'f32' }),
   'bind of one dimension': bindA(api.dense([12], new Float32Array(12))),
-  'bind of a coordinate out of range': bindA(api.coords([3, 4], [[0], [7]], [1])),
-  'bind of a negative coordinate': bindA(api.coords([3, 4], [[0], [-1]], [1])),
+  'bind of a coordinate out of range': bindA(handmade([0], [7])),
+  'bind of a negative coordinate': bindA(handmade([0], [-1])),
+  'bind of fewer values than entries': bindA(handmade([0, 1], [0, 1])),
   'bind of stored arrays that are missing': bindA(api.stored([3, 4], {}, new Float32Array(1))),
   'bind of stored indices that fall': bindA(
     api.stored(
@@ -151,6 +160,8 @@ const CASES: Readonly<Record<string, (s: Scene) => unknown>> = {
   'dense of fractions as i32': () => api.dense([1], [0.5], 'i32'),
   'coords()': () => loose.coords(),
   'coords of one dimension too few': () => api.coords([2, 2], [[0]], [1]),
+  'coords out of the shape': () => api.coords([2, 2], [[0], [2]], [1]),
+  'coords below the shape': () => api.coords([2, 2], [[-1], [0]], [1]),
   'coords of a fraction': () => api.coords([2, 2], [[0], [0.5]], [1]),
   'coords over 32 bits': () => api.coords([2, 2], [[0], [4e9]], [1]),
   'coords of 64-bit integers': () => loose.coords([2, 2], [[0], new BigInt64Array(1)]),
@@ -161,6 +172,11 @@ const CASES: Readonly<Record<string, (s: Scene) => unknown>> = {
   'readTensor(5)': () => loose.readTensor(5),
   "readTensor('x.doc')": () => api.readTensor('x.doc'),
   'writeTensor()': () => loose.writeTensor(),
+  'writeTensor of a coordinate out of range': () => loose.writeTensor('nowhere.mtx', handmade([0], [7])),
+  'writeTensor of fewer values than entries': () =>
+    loose.writeTensor('nowhere.mtx', handmade([0, 1], [0, 1])),
+  'writeTensor of the wrong array': () =>
+    loose.writeTensor('nowhere.npy', { ...api.dense([1], [1]), dtype: 'f32' }),
 }
 
 let scene: Scene

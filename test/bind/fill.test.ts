@@ -1,7 +1,7 @@
-/** New values for some of the coordinates that were bound: the others read the fill. */
+/** New values: for some of the coordinates that were bound (the others read the fill), of the shape that was bound. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { coords, devices, load } from '../../src/node.ts'
+import { coords, dense, devices, load, stored } from '../../src/node.ts'
 
 const program = await load(`kernel k(m: size, n: size) {
   axis i = dense_fixed(m)
@@ -45,4 +45,31 @@ test('coordinates without a new value read the fill, in any order', async () => 
       },
     ),
   )
+})
+
+test('new values have the shape that was bound, and go where their coordinates say', async () => {
+  const compiled = await program.kernel().compile(await devices.cpu())
+  const csr = (shape: number[], at: number[], values: number[]) =>
+    stored(
+      shape,
+      { j: { indptr: Int32Array.of(0, 2, 2), indices: Int32Array.from(at) } },
+      Float32Array.from(values),
+    )
+  const prepared = await compiled.prepare({ tensors: { A: csr([2, 3], [0, 2], [1, 2]) } })
+  for (const other of [
+    coords([1, 3], [[0], [0]], [5]),
+    coords([2, 30], [[0], [0]], [5]),
+    coords([3], [[0]], [5]),
+    dense([1, 1], [5]),
+    csr([20, 30], [0, 2], [5, 6]),
+  ])
+    await expect(prepared.write('A', other)).rejects.toThrow(/^bind\/(shape|rank)/)
+  const read = async () => {
+    await prepared.run()
+    return [...(await prepared.read('Y')).values!]
+  }
+  await prepared.write('A', csr([2, 3], [0, 2], [5, 6]))
+  expect(await read()).toEqual([5, 9, 6, 9, 9, 9])
+  await expect(prepared.write('A', csr([2, 3], [0, 1], [7, 8]))).rejects.toThrow(/^bind\/absent-coordinate/)
+  expect(await read()).toEqual([5, 9, 6, 9, 9, 9])
 })

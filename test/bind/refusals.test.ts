@@ -121,13 +121,7 @@ const CASES: readonly (readonly [string, string, NonNullable<RunInputs['tensors'
     'chosen',
     {
       A,
-      mask: coords(
-        [3, 4],
-        [
-          [0, 1],
-          [0, 4],
-        ],
-      ),
+      mask: { kind: 'coords', shape: [3, 4], coords: [ints(0, 1), ints(0, 4)], values: null, dtype: 'f32' },
     },
     'bind/coordinate-range: entry 1 of the set mask is at (1, 4)',
   ],
@@ -140,7 +134,15 @@ const CASES: readonly (readonly [string, string, NonNullable<RunInputs['tensors'
   [
     'a coordinate that is outside of the matrix, inside of a block',
     'bsr',
-    { A: coords([3, 4], [ints(0, 3), ints(0, 1)], floats(1, 2)) },
+    {
+      A: {
+        kind: 'coords',
+        shape: [3, 4],
+        coords: [ints(0, 3), ints(0, 1)],
+        values: floats(1, 2),
+        dtype: 'f32',
+      },
+    },
     'bind/coordinate-range: entry 1 has the coordinate 3 on axis i, whose extent is 3',
   ],
   [

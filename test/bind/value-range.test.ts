@@ -24,8 +24,9 @@ const INTS = {
   u32: [0, 4294967295],
   i8: [-128, 127],
   u8: [0, 255],
+  bool: [0, 1],
 } as const
-const TYPES = [...Object.keys(FLOATS), ...Object.keys(INTS)] as Exclude<Dtype, 'bool'>[]
+const TYPES = [...Object.keys(FLOATS), ...Object.keys(INTS)] as Dtype[]
 
 function fits(dtype: Dtype, x: number): boolean {
   if (Object.hasOwn(FLOATS, dtype))

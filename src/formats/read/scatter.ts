@@ -65,7 +65,7 @@ function scatter(
   place?: (entry: number) => string,
 ): ValueArray {
   const { values } = tensor
-  const same = values !== null && tensor.dtype === dtype && dtype !== 'bool'
+  const same = values !== null && tensor.dtype === dtype
   if (same && !positions && n === size) return values.slice()
   const out = filled(dtype, size, fill)
   if (positions && !distinct && shared(positions, size))
@@ -128,7 +128,9 @@ function reduceInto(
   const seen = new Uint8Array(out.length)
   for (let e = 0; e < positions.length; e++) {
     const p = positions[e]!
-    const x = values === null ? 1 : read ? read(values[e]!) : values[e]!
+    const given = values === null ? 1 : read ? read(values[e]!) : values[e]!
+    // Numbers are checked as sums; what is no truth value would be one after `or`.
+    const x = write && dtype === 'bool' ? write(given, p) : given
     sums[p] = seen[p] === 1 ? combine(sums[p]!, x) : x
     seen[p] = 1
   }
