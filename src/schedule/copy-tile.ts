@@ -3,7 +3,7 @@
  * threads fill it together, in the order in which the buffer lies in memory, and each reads its part. Loops that
  * are digits of one index (`io * 32 + it * 4 + ir`) are one dimension of it.
  */
-import { accessesOf, writesOf } from '../ir/accesses.ts'
+import { accessesOf } from '../ir/accesses.ts'
 import { add, div, type Expr, int, mod, mul, variable } from '../ir/expr.ts'
 import { children, freeVars, mentions, perExpr, someExpr, withChildren } from '../ir/expr-tree.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
@@ -112,22 +112,18 @@ function sameForAll(at: Found, threads: readonly For[], naming: readonly Expr[],
     if (own.has(s)) continue
     if ((s.kind === 'for' || s.kind === 'if') && exprsOf(s).some(depends)) return false
   }
-  const written = writesOf([outermost])
   const read = new Set([buffer.name])
   for (const e of naming)
     someExpr(e, (x) => {
       if (x.kind === 'load' || x.kind === 'search') read.add(x.buffer)
       return false
     })
-  const differs = accessesOf([outermost]).some(
+  return !accessesOf([outermost]).some(
     (a) =>
       a.mode === 'write' &&
       read.has(a.buffer) &&
-      (!local.has(a.buffer) ||
-        exprsOf(a.stmt).some(depends) ||
-        a.path.some((l) => !own.has(l) && exprsOf(l).some(depends))),
+      (exprsOf(a.stmt).some(depends) || a.path.some((l) => !own.has(l) && exprsOf(l).some(depends))),
   )
-  return ![...read].some((b) => written.has(b)) || !differs
 }
 
 /** The statements around `to`, from `from` on, both included. */

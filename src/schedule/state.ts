@@ -7,7 +7,6 @@ import { SptError } from '../ast/diagnostic.ts'
 import { int } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
 import type { Buffer, Fact, Kernel2 } from '../ir/loops.ts'
-import { loopsOf } from '../ir/tree.ts'
 import { type Consumed, Context } from './context.ts'
 import { checkParallel } from './parallel.ts'
 import type { Outcome, Primitive } from './primitive.ts'
@@ -85,11 +84,4 @@ export const replay = (kernel: Kernel2, trace: readonly LoopStep[]): ScheduleSta
 export function handle(state: ScheduleState, name: string): LoopRef {
   const cx = new Context(state.kernel, state.consumed, undefined)
   return Object.freeze({ var: cx.loop(name).loop.var })
-}
-
-/** The names by which the loops can be meant now, outermost first; qualified where several share one. */
-export function loopNames(state: ScheduleState): readonly string[] {
-  const loops = loopsOf(state.kernel.body)
-  const count = (name: string): number => loops.filter((l) => l.name === name).length
-  return loops.map((l) => (count(l.name) > 1 ? `${l.nest}.${l.name}` : l.name))
 }

@@ -178,6 +178,25 @@ describe.each(['layer', 'both'])(
   },
 )
 
+test('elements that a condition leaves as they are are consumed as well', () => {
+  const k = parseProgram(`kernel some(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = sparse_variable(i, n)
+    axis f = dense_fixed(6)
+    buffer A: f32[i, j] in
+    buffer bias: f32[f] in
+    buffer C: f32[i, f] local
+    buffer Y: f32[i, f] out
+    iterate sum [i, f, j] as SSR { if (bias[f] > 0) { C[i, f] max= A[i, j] } }
+    iterate activate [i, f] as SS { Y[i, f] = C[i, f] + bias[f] }
+  }
+  schedule some.run { compute_at activate at sum.i }`)
+    .kernel()
+    .schedule('run')
+  const { tensors } = inputsFor([2, 0, 3], 4)
+  onStages(k, { tensors: { A: tensors!.A!, bias: tensors!.bias! } })
+})
+
 test('nothing is left of the epilogue but in the loops that make what it consumes', () => {
   const left = CASES.filter(([format, way]) => nests(scheduled('layer', format, way)).includes('activate'))
   expect(left).toEqual([

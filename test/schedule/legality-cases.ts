@@ -54,6 +54,12 @@ const some = kernel(
   'buffer x: i32[four] in\n  buffer y: i32[i, four] out',
   'iterate go [i, four] as SS { if (x[four] > 1) { y[i, four] = 5 } }',
 )
+/** Some rows are made, all are used. */
+const conditional = kernel(
+  'buffer t: i32[i, four] local\n  buffer y: i32[i, four] out',
+  `iterate make [i] as S { if (i > 0) { iterate inner [four] as S { t[i, four] = four } } }
+  iterate use [i, four] as SS { y[i, four] = t[i, four] + 1 }`,
+)
 const before = kernel(
   'buffer x: i32[c] in\n  buffer y: i32[c] out',
   'iterate go [c] as S { y[c] = select(c > 0, x[c - 1], 0) }',
@@ -104,6 +110,12 @@ export const ILLEGAL: readonly Illegal[] = [
     wrong: 'stage',
     kernel: scalar,
     steps: 'split use.i by 2 -> (io, ii)  compute_at use at make.i',
+  },
+  {
+    code: 'not-every-element',
+    wrong: 'values',
+    kernel: conditional,
+    steps: 'compute_at use at inner.four',
   },
   { code: 'not-whole', wrong: 'stage', kernel: rows, steps: 'bind i to block.x  cluster i by 2' },
   { code: 'written-too', wrong: 'values', kernel: written, steps: 'cache_read z at i in register' },

@@ -1,7 +1,7 @@
 /** What each primitive refuses, and how the refusal reads. */
 import { describe, expect, test } from 'vitest'
 import { type Diagnostic, SptError } from '../../src/ast/diagnostic.ts'
-import { add, lt, mul, select } from '../../src/ir/expr.ts'
+import { add, type Expr, lt, mul, select } from '../../src/ir/expr.ts'
 import type { Kernel2 } from '../../src/ir/loops.ts'
 import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/build.ts'
 import {
@@ -19,7 +19,7 @@ import {
 import { replay } from '../../src/schedule/state.ts'
 import type { LoopStep } from '../../src/schedule/steps.ts'
 import { traceFromJson } from '../../src/schedule/trace.ts'
-import { pair } from '../support/kernel2.ts'
+import { pair, run } from '../support/kernel2.ts'
 import { refusal as refused } from '../support/refusal.ts'
 
 const refusal = (kernel: Kernel2, ...steps: LoopStep[]): Diagnostic => refused(() => replay(kernel, steps))
@@ -291,6 +291,31 @@ describe('refusals', () => {
       }
     `)
   })
+})
+
+test('a nest is computed at one element of those only that all of its writes are of', () => {
+  const T = (j: Expr) => at('T', ['o', j])
+  const [j, next] = [expr('j'), add(expr('j'), expr(1))]
+  const sums = loop('j', 3, [store(T(j), add(T(j), T(next)))])
+  const kernel = kernel2(
+    'sums',
+    ['m'],
+    [buffer('X', [4], 'in'), buffer('T', ['m', 4], 'local'), buffer('Y', ['m'], 'out')],
+    [
+      loop('o', 'm', [loop('i', 4, [store(T(expr('i')), at('X', ['i']))]), sums], { nest: 'make' }),
+      loop('k', 'm', [store(at('Y', ['k']), at('T', ['k', expr(2)]))], { nest: 'use' }),
+    ],
+  )
+  const data = {
+    params: new Map([['m', 1]]),
+    arrays: new Map([
+      ['X', [1, 2, 3, 4]],
+      ['T', [9, 9, 9, 9]],
+      ['Y', [9]],
+    ]),
+  }
+  const moved = replay(kernel, [{ kind: 'compute_at', nest: 'make', at: 'use.k' }]).kernel
+  expect(run(moved, data)).toEqual({ Y: [7] })
 })
 
 test('a block has 1024 threads, and no more', () => {

@@ -1,9 +1,10 @@
 /** Random steps on whatever kernel there is; most are refused. */
 import fc from 'fast-check'
 import { THREAD_AXES } from '../../src/ir/expr.ts'
+import type { For } from '../../src/ir/loops.ts'
 import { segmentsOf } from '../../src/ir/segments.ts'
 import { loopsOf } from '../../src/ir/tree.ts'
-import { loopNames, type ScheduleState } from '../../src/schedule/state.ts'
+import type { ScheduleState } from '../../src/schedule/state.ts'
 import type { LoopStep } from '../../src/schedule/steps.ts'
 
 /** Numbers that choose one step. */
@@ -37,9 +38,15 @@ const KINDS: readonly Exclude<LoopStep['kind'], 'require' | 'tensorize'>[] = [
   'merge',
 ]
 
+/** The names by which the loops can be meant now, outermost first; qualified where several share one. */
+function namesOf(loops: readonly For[]): readonly string[] {
+  const count = (name: string): number => loops.filter((l) => l.name === name).length
+  return loops.map((l) => (count(l.name) > 1 ? `${l.nest}.${l.name}` : l.name))
+}
+
 export function stepFor(state: ScheduleState, [kind, a, b, c, e, f]: readonly number[]): LoopStep {
   const loops = loopsOf(state.kernel.body)
-  const names = loopNames(state)
+  const names = namesOf(loops)
   const name = (n: number): string => names[n % Math.max(1, names.length)] ?? 'i'
   const nests = [...new Set(loops.map((l) => l.nest))]
   const buffers = state.kernel.buffers.map((x) => x.name)

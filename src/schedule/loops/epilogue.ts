@@ -84,6 +84,13 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
       [consumer],
       `leave ${consumer.nest} a nest of its own${meeting(after, clash.buffer, produced)}`,
     )
+  if (conditional([producer], loop))
+    refuse(
+      'not-every-element',
+      `${loop.name} runs only where a condition around it holds`,
+      [loop],
+      `choose a loop around the condition, or leave ${consumer.nest} a nest of its own`,
+    )
   for (const l of chain)
     if (iterationsOf(cx.kernel, l).dependence) refuse('order-matters', `the order of ${l.name} matters`, [l])
 
@@ -204,16 +211,16 @@ interface Write {
   readonly stmt: Store | Reduce
 }
 
-/** The only statement of the producer that writes the buffer, within the loop and under no condition. */
+/**
+ * The only statement of the producer that writes the buffer, within the loop: after an iteration its elements are as they
+ * will be, whether a condition in it held or not.
+ */
 function onlyWrite(cx: Context, at: Found, producer: Stmt, buffer: string): Write {
   const writes = accessesOf([producer]).filter((a) => a.mode === 'write' && a.buffer === buffer)
   const mine = accessesOf(at.loop.body).filter((a) => a.mode === 'write' && a.buffer === buffer)
   const [write] = mine
-  const sure =
-    write &&
-    (write.stmt.kind === 'store' || write.stmt.kind === 'reduce') &&
-    !conditional(at.loop.body, write.stmt)
-  if (writes.length !== 1 || !write || !sure)
+  const element = write && (write.stmt.kind === 'store' || write.stmt.kind === 'reduce')
+  if (writes.length !== 1 || !element)
     return cx.refuse({
       code: 'not-complete',
       message: `not every element of ${buffer} is written by one statement inside of ${at.loop.name}`,
