@@ -10,6 +10,7 @@ import type { Tensor, ValueArray } from './formats/tensor.ts'
 import { newValues } from './formats/values.ts'
 import { arrayClass } from './ir/arrays.ts'
 import type { Dtype } from './ir/dtype.ts'
+import type { Buffer } from './ir/loops.ts'
 import type { Kernel1 } from './ir/stage1.ts'
 import { byteLength, elements, labelOf, type Place, placesOf } from './layout.ts'
 import { checkFacts, elementBytes } from './limits.ts'
@@ -197,6 +198,22 @@ export class Executable {
       if (b.role !== 'out' && b.role !== 'local') continue
       const bytes = byteLength(device, b, this.bound)
       if (bytes > 0) await device.upload(this.#place(b.name).memory, new Uint8Array(bytes).fill(0xff))
+    }
+  }
+
+  /** Does `work`, and then brings back what buffers of these roles held before. */
+  async preserving<T>(roles: readonly Buffer['role'][], work: () => Promise<T>): Promise<T> {
+    const { device, plan } = this.program
+    const held: [DeviceBuffer, Uint8Array][] = []
+    for (const b of plan.buffers) {
+      const { memory } = this.#place(b.name)
+      const bytes = roles.includes(b.role) ? byteLength(device, b, this.bound) : 0
+      if (bytes > 0) held.push([memory, new Uint8Array(await device.download(memory, bytes))])
+    }
+    try {
+      return await work()
+    } finally {
+      for (const [memory, bytes] of held) await device.upload(memory, bytes)
     }
   }
 

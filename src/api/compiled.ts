@@ -174,7 +174,7 @@ export class PreparedKernel extends Handle {
 
   /**
    * What each launch moves and computes by the model, what it takes of the device, and how long it takes
-   * (`explain/types.ts`). Where launches were measured, outputs hold anything afterwards: run again to read them.
+   * (`explain/types.ts`). Outputs are afterwards as they were.
    */
   async explain(options: ExplainOptions = {}): Promise<Explanation> {
     expectOptions('explain', options, ['time'])
@@ -210,13 +210,15 @@ export class PreparedKernel extends Handle {
   }
 
   /**
-   * Runs on poisoned memory and compares every output with the reference; with `sample`, a random sample of the
-   * coordinates of one axis where each can be computed by itself.
+   * Runs from what was bound or written, on poisoned memory, and compares every output with the reference; with `sample`,
+   * a random sample of the coordinates of one axis where each can be computed by itself. Outputs are afterwards those of
+   * this run, but `inout` buffers as they were: further runs go on as if there had been none.
    */
   async verify(options: RefOptions = {}): Promise<Verification> {
     expectOptions('verify', options, ['sample'])
     if (options.sample) expectOptions('the sample', options.sample, ['fraction', 'count', 'seed'])
-    return verify(this.kernel.compilation.source, this.executable, options)
+    const { executable } = this
+    return executable.preserving(['inout'], () => verify(this.kernel.compilation.source, executable, options))
   }
 
   free(): void {

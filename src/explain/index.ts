@@ -42,10 +42,19 @@ export function explainModel(compilation: Compilation, bound: Bound, kind: Devic
  * What a kernel with its data does on its device, and how long it takes.
  * @throws SptError as `Executable.measure`
  */
-export async function explain(
+export function explain(
   compilation: Compilation,
   executable: Executable,
   options: ExplainOptions = {},
+): Promise<Explanation> {
+  const work = (): Promise<Explanation> => explained(compilation, executable, options.time ?? true)
+  return options.time === false ? work() : executable.preserving(['out', 'inout'], work)
+}
+
+async function explained(
+  compilation: Compilation,
+  executable: Executable,
+  timed: boolean,
 ): Promise<Explanation> {
   const { program, bound } = executable
   const { device } = program
@@ -53,7 +62,6 @@ export async function explain(
   const model = stepsOf(compilation, plan, bound, device.kind, (b) => elementBytes(device, b))
   const launches = executable.commands.flatMap((c) => (c.kind === 'launch' ? [c] : []))
   const entries = program.texts.flatMap((t) => t.entries)
-  const timed = options.time ?? true
   const total = timed ? await timesOf(executable) : null
   const steps: Explanation['steps'][number][] = []
   let next = 0
@@ -86,8 +94,6 @@ export async function explain(
       achieved: time && achievedOf(ceilings, step, time),
     })
   }
-  // Runs went on from their own results where a buffer is inout.
-  if (timed) await executable.reset()
   return explanation(compilation, bound, device.kind, device.name, steps, total)
 }
 

@@ -187,8 +187,7 @@ export interface Explanation {
 
 export interface ExplainOptions {
   /**
-   * Measure the launches, together and one by one; true. Afterwards outputs hold anything, until the next run; `inout`
-   * buffers start over, but for those whose arrays were on the device before.
+   * Measure the launches, together and one by one; true. What buffers held before they hold afterwards.
    */
   readonly time?: boolean
 }

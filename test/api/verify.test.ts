@@ -171,3 +171,24 @@ test.each(WRONG)('found: %s', async (_, right, wrong) => {
   expect(v.ok).toBe(false)
   expect((await verified(`${declared} ${right}`, inputs)).problems).toEqual([])
 })
+
+test('verify and explain leave an inout buffer where runs have brought it', async () => {
+  const text = `kernel k(m: size) {
+    axis i = dense_fixed(m)
+    buffer X: f32[i] inout
+    buffer Y: f32[i] out
+    iterate a [i] as S { X[i] = X[i] + 1.0; Y[i] = X[i] }
+  }`
+  const compiled = await (await load(text)).kernel().compile(cpu)
+  const prepared = await compiled.prepare({ tensors: { X: [0, 5] } })
+  const X = async () => [...(await prepared.read('X')).values!]
+  await prepared.run()
+  expect((await prepared.verify()).ok).toBe(true)
+  expect(await X()).toEqual([1, 6])
+  await prepared.run()
+  await prepared.explain()
+  expect(await X()).toEqual([2, 7])
+  expect([...(await prepared.read('Y')).values!]).toEqual([2, 7])
+  prepared.free()
+  compiled.release()
+})
