@@ -1,7 +1,15 @@
 /** sparsetile in any JavaScript host: programs from text, the cpu device, the browser's GPU. */
 
 import { expectOptions } from './api/check.ts'
-import { checkLoadOptions, isPath, type LoadOptions, loadWith, type SptProgram } from './api/program.ts'
+import {
+  checkLoadOptions,
+  isPath,
+  type LoadOptions,
+  loadWith,
+  type SptProgram,
+  type TextOrUrl,
+  textOf,
+} from './api/program.ts'
 import { type Diagnostic, fail, type Source } from './ast/diagnostic.ts'
 import { type RenderOptions, render as renderAll } from './ast/render.ts'
 import { type ReadText, refuseImport, rooted } from './ast/resolve-imports.ts'
@@ -66,9 +74,10 @@ export type { Verification } from './verify.ts'
  * `read` too, files of the package (`sparsetile/…`) among it; without one a text imports nothing.
  * @throws SptError with every error found; `render` prints it
  */
-export async function load(textOrPath: string, options: LoadOptions = {}): Promise<SptProgram> {
+export async function load(given: TextOrUrl, options: LoadOptions = {}): Promise<SptProgram> {
   checkLoadOptions(options)
   const { read, root } = options
+  const textOrPath = textOf(given)
   const imports: ReadText = read ?? (isPath(textOrPath) ? fetchText : async (path) => refuseImport(path))
   return loadWith(textOrPath, options, {
     files: read ?? fetchText,

@@ -7,7 +7,15 @@ import {
   expectArgument,
   expectOptions,
 } from './api/check.ts'
-import { checkLoadOptions, isPath, type LoadOptions, loadWith, type SptProgram } from './api/program.ts'
+import {
+  checkLoadOptions,
+  isPath,
+  type LoadOptions,
+  loadWith,
+  type SptProgram,
+  type TextOrUrl,
+  textOf,
+} from './api/program.ts'
 import { type ReadText, refuseImport, rooted } from './ast/resolve-imports.ts'
 import { inPackage } from './ast/resolve-path.ts'
 import type { Tensor } from './formats/tensor.ts'
@@ -27,9 +35,10 @@ export * from './index.ts'
  * `root` from there.
  * @throws SptError with every error found; `render` prints it
  */
-export async function load(textOrPath: string, options: LoadOptions = {}): Promise<SptProgram> {
+export async function load(given: TextOrUrl, options: LoadOptions = {}): Promise<SptProgram> {
   checkLoadOptions(options)
   const { read, root } = options
+  const textOrPath = textOf(given)
   const isFile = isPath(textOrPath)
   return loadWith(textOrPath, options, {
     files: withPackage(read ?? readProgramText),
@@ -53,24 +62,24 @@ const withPackage =
  * dense ones row-major values. Within an `.npz`: `f.npz#name` an array, `f.npz#prefix` the matrix stored as
  * `prefix_indptr …`, `f.npz#a,b,c` a pattern with those coordinates. Throws `SptError` with codes `io/…`.
  */
-export async function readTensor(path: string, options: ReadOptions = {}): Promise<Tensor> {
+export async function readTensor(path: TextOrUrl, options: ReadOptions = {}): Promise<Tensor> {
   expectOptions('readTensor', options, ['dtype', 'shape', 'address'])
   if (options.dtype !== undefined) checkDtype(options.dtype)
   if (options.shape !== undefined) checkShape(options.shape)
   const { address } = options
   expectArgument(address === undefined || typeof address === 'string', 'the address', address, 'a string')
-  return readFileTensor(path, options)
+  return readFileTensor(textOf(path), options)
 }
 
 /**
  * Writes a tensor as `.npy`, `.npz`, `.mtx` or `.mtx.gz`.
  * @throws SptError `tensor/…`, `bind/value-type`, `bind/value-range` of what is no proper tensor; `io/…`
  */
-export async function writeTensor(path: string, tensor: Tensor): Promise<void> {
+export async function writeTensor(path: TextOrUrl, tensor: Tensor): Promise<void> {
   checkTensor('the tensor', tensor, 'what is written')
   if (tensor.values) checkValueArray(tensor.values, tensor.dtype)
   if (tensor.kind === 'coords') checkWithin(tensor.shape, tensor.coords)
-  await writeFileTensor(path, tensor)
+  await writeFileTensor(textOf(path), tensor)
 }
 
 export const devices = {

@@ -1,6 +1,7 @@
 /** Kernels under schedules, named by strings: `FILE.spt:kernel.schedule(1, 2)`. */
 import { existsSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
+import { placeOf } from '../../src/io/package.ts'
 import { type Kernel, load, type SptProgram } from '../../src/node.ts'
 import { packageFile } from '../support.ts'
 
@@ -94,9 +95,11 @@ export function widthValues(width: number): Readonly<Record<string, number>> {
 /** Values of some case, where any will do. */
 export const ANY: Readonly<Record<string, number>> = { b: 16, ...widthValues(32) }
 
-/** A path as it is, or a file of the package's `kernels`. */
-export const fileOf = (c: Candidate): string =>
-  existsSync(c.file) ? c.file : packageFile(`kernels/${c.file}`)
+/** Where a path leads, or a file of the package's `kernels`. */
+export function fileOf(c: Candidate): string {
+  const place = placeOf(c.file)
+  return existsSync(place) ? place : packageFile(`kernels/${c.file}`)
+}
 
 const programs = new Map<string, { readonly program: SptProgram; readonly ms: number }>()
 

@@ -4,6 +4,7 @@
  */
 import { checkSchedules, checkWritable } from './asked.ts'
 import { DeviceLost, goOn, inherited, MOST_CULPRITS } from './loss.ts'
+import { sources } from './matrix.ts'
 import { messageOf } from './ours.ts'
 import { buildingText, preparationText, suiteText } from './report.ts'
 import { type Options, Session } from './session.ts'
@@ -41,6 +42,7 @@ export const suiteNames = (): readonly string[] => Object.keys(SUITES)
  */
 export async function bench(names: readonly string[], options: Options): Promise<boolean> {
   await checkSchedules(options.schedules, names.length > 0 ? names : suiteNames(), suiteNames())
+  if (options.matrices.length > 0) sources(options.data, options.matrices, options.quick)
   if (options.json !== undefined) await checkWritable(options.json)
   const session = new Session(options, inherited())
   let complete = true

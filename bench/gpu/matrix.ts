@@ -53,7 +53,7 @@ const filesOf = (folder: string): string[] =>
 
 /**
  * The matrices there are, by name if asked for, without reading them yet: those of the tables, then all others of the
- * folder. What was asked for and is not there, or is missing of the tables, is named in `missing`.
+ * folder. What is missing of the tables is named in `missing`.
  * @throws SptError `bench/no-matrix`
  */
 export function sources(
@@ -82,15 +82,20 @@ export function sources(
   for (const [name, shape] of Object.entries(SYNTHETIC))
     if (wanted(name)) found.push({ name, read: async () => synthetic(name, shape) })
   const known = [...new Set([...FILES, ...there].map(nameOf)), ...Object.keys(SYNTHETIC)]
-  missing.push(...asked.filter((a) => !known.includes(a)))
-  if (found.length === 0)
+  const candidates = [...there.map(nameOf), ...Object.keys(SYNTHETIC)]
+  const [absent] = found.length === 0 ? asked : asked.filter((a) => !known.includes(a))
+  if (absent !== undefined || found.length === 0)
     fail({
       code: 'bench/no-matrix',
-      message: `there is no matrix to measure in '${folder}'`,
-      expected: 'files that end in .mtx, .mtx.gz, .npz, .smtx, .el or .edges',
-      ...(asked[0] === undefined
-        ? {}
-        : { lookup: { name: asked[0], candidates: [...there.map(nameOf), ...Object.keys(SYNTHETIC)] } }),
+      message:
+        absent === undefined
+          ? `there is no matrix in '${folder}'`
+          : `there is no matrix ${absent} in '${folder}'`,
+      expected:
+        absent === undefined
+          ? 'files that end in .mtx, .mtx.gz, .npz, .smtx, .el or .edges'
+          : `some of ${candidates.join(', ')}`,
+      ...(absent === undefined ? {} : { lookup: { name: absent, candidates } }),
       hint: 'name the folder with --data FOLDER, its matrices with --matrices',
     })
   return { found, missing }

@@ -84,6 +84,7 @@ export function numbersOf(values: readonly unknown[], what: string): Float64Arra
       code: 'tensor/values',
       message: `value ${bad} of ${what} is ${show(values[bad])}`,
       expected: 'numbers',
+      ...(Array.isArray(values[bad]) ? { hint: 'values are one row-major list: rows.flat()' } : {}),
     })
   return Float64Array.from(values as number[])
 }

@@ -1,11 +1,12 @@
 /** What callers bind, as tensors. */
 import { fail } from '../ast/diagnostic.ts'
-import { callerTensor } from '../bind/axes.ts'
+import { allAxesOf, callerTensor, isStructured } from '../bind/axes.ts'
 import { convertDense } from '../bind/dense-order.ts'
 import { bindingOf } from '../bind/names.ts'
 import type { Tensor, ValueArray } from '../formats/tensor.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr-tree.ts'
+import { printExpr } from '../ir/print2.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import {
   checkTensor,
@@ -43,7 +44,16 @@ export function valuesIn(
 } {
   expectArgument(isRecord(inputs), 'what is bound', inputs, '{ tensors, params, seed }')
   expectOptions('what is bound', inputs, ['tensors', 'params', 'seed', 'statistics'])
-  const { params = {}, seed } = inputs
+  const { params = {}, seed, statistics = {} } = inputs
+  expectArgument(isRecord(statistics), 'statistics', statistics, "numbers by name: { 'longest(j)': 700 }")
+  const [statistic] = Object.keys(statistics)
+  if (statistic !== undefined)
+    fail({
+      code: 'choose/unknown-name',
+      message: `the schedule of ${kernel.name} is not chosen by data, and nothing depends on ${statistic}`,
+      expected: 'no statistics',
+      hint: 'leave them out, or compile the kernel under a schedule that data choose',
+    })
   expectArgument(isRecord(params), 'params', params, 'numbers by name')
   for (const [name, value] of Object.entries(params))
     expectArgument(typeof value === 'number', `the value of ${name}`, value, 'a number')
@@ -107,6 +117,18 @@ function shaped(
         : Math.floor(array.length / rest)
       : evaluate(e, known),
   )
+  const size = shape.reduce((n, x) => n * x, 1)
+  const axes = allAxesOf(kernel)
+  const isSparse = dimensions.some((d) => isStructured(axes, d.name))
+  if (array.length !== size || (isSparse && open.length > 0))
+    fail({
+      code: 'bind/values-length',
+      message: `${name} is given ${array.length} values and no shape; it is over [${dimensions.map((d) => d.name).join(', ')}] of [${over.map((e) => (freeVars(e).has(open[0] ?? '') ? printExpr(e) : evaluate(e, known))).join(' × ')}]`,
+      expected: open.length > 0 ? (isSparse ? `a shape` : `a multiple of ${rest} values`) : `${size} values`,
+      hint: isSparse
+        ? `bare values are those of a dense tensor; bind coords(shape, columns, values), stored(shape, arrays, values) or dense(shape, values)`
+        : `bind dense(shape, values), where values are row-major`,
+    })
   const buffer = callerTensor(kernel, name)?.first
   const bits = array instanceof Uint16Array || array instanceof Int16Array
   const half = buffer?.dtype === 'f16' || buffer?.dtype === 'bf16'

@@ -6,7 +6,7 @@ import { type Entry, loadProgram, programOf, type ReadText } from '../ast/resolv
 import { type Elaborated, elaborate, type Family } from '../ir/elaborate/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
-import { expectArgument, expectOptions, show } from './check.ts'
+import { expectArgument, expectOptions, isRecord, show } from './check.ts'
 import { chooseFormat, SptFormat } from './format.ts'
 import { Handle } from './handle.ts'
 import { Kernel } from './kernel.ts'
@@ -154,9 +154,30 @@ export function checkLoadOptions(options: LoadOptions): void {
 }
 
 /** `load` of each host: a path, or a text, which without a `name` is called `text.spt`. */
-export function loadWith(textOrPath: string, options: LoadOptions, readers: Readers): Promise<SptProgram> {
-  return readProgram(isPath(textOrPath) ? textOrPath : namedText(textOrPath, options.name), readers, options)
+export async function loadWith(
+  textOrPath: string,
+  options: LoadOptions,
+  readers: Readers,
+): Promise<SptProgram> {
+  if (isPath(textOrPath)) return readProgram(textOrPath, readers, options)
+  const source = namedText(textOrPath, options.name)
+  // A declaration has blanks in it; a path in place of a text is not explained by what the parser expects.
+  if (/^[\w.~@:/\\-]+$/.test(source.text.trim()) && !source.text.startsWith('//'))
+    expectArgument(
+      false,
+      'a program',
+      textOrPath,
+      'its text, or a path that ends in .spt',
+      `load('FOLDER/NAME.spt')`,
+    )
+  return readProgram(source, readers, options)
 }
+
+/** A `URL` is a path as well; only this much is asked of it, so that declarations need no types of a host. */
+export type TextOrUrl = string | { readonly href: string }
+
+export const textOf = (given: TextOrUrl): string =>
+  isRecord(given) && typeof given.href === 'string' ? given.href : (given as string)
 
 function namedText(text: string, name = 'text.spt'): Source {
   expectArgument(typeof text === 'string', 'a program', text, 'its text, or the path of a .spt file')

@@ -75,7 +75,8 @@ export abstract class Steps<K> extends Handle {
   }
 
   /** `{ predicated: true }`: the last round runs whole, and changes nothing beyond the end. */
-  unroll(loop: LoopRef, by?: number, options: { readonly predicated?: boolean } = {}): K {
+  unroll(loop: LoopRef, by?: number, more?: { readonly predicated?: boolean }): K {
+    const options = more ?? {}
     expectOptions('unroll', options, ['predicated'])
     const predicated = options.predicated ? { predicated: true } : {}
     return this.onLoop({ kind: 'unroll', loop, ...given({ by }), ...predicated })
@@ -88,6 +89,13 @@ export abstract class Steps<K> extends Handle {
   /** `require('d', { multiple: 4 })` or `require('d', { equal: 128 })`: later steps and lowering rely on it. */
   require(size: string, what: { readonly multiple: number } | { readonly equal: number }): K {
     expectOptions('require', what as { multiple?: number; equal?: number }, ['multiple', 'equal'])
+    const [, second] = Object.keys(what)
+    expectArgument(
+      Object.keys(what).length === 1,
+      'what is required',
+      second ?? what,
+      '{ multiple } or { equal }',
+    )
     const relation = 'equal' in what ? 'equal' : 'multiple'
     return this.onLoop({ kind: 'require', size, relation, by: 'equal' in what ? what.equal : what.multiple })
   }
@@ -98,8 +106,9 @@ export abstract class Steps<K> extends Handle {
     at: LoopRef,
     place: CacheScope | string | Memory,
     into?: string,
-    layout: CopyLayout = {},
+    how?: CopyLayout,
   ): K {
+    const layout = how ?? {}
     expectOptions('cache_read', layout, ['transposed', 'stride', 'by', 'padded'])
     return this.onLoop({
       kind: 'cache_read',
@@ -119,10 +128,11 @@ export abstract class Steps<K> extends Handle {
     buffer: string,
     over: LoopRef,
     by?: number,
-    more: { readonly within?: LoopRef; readonly into?: string } = {},
+    more?: { readonly within?: LoopRef; readonly into?: string },
   ): K {
-    expectOptions('accumulate', more, ['within', 'into'])
-    return this.onLoop({ kind: 'accumulate', buffer, loop: over, ...given({ by }), ...more })
+    const options = more ?? {}
+    expectOptions('accumulate', options, ['within', 'into'])
+    return this.onLoop({ kind: 'accumulate', buffer, loop: over, ...given({ by }), ...options })
   }
 
   /** Copies into shared memory are made `by - 1` iterations before they are used. */
@@ -175,6 +185,24 @@ export abstract class Steps<K> extends Handle {
   merge(...nests: string[]): K {
     return this.onLoop({ kind: 'merge', nests })
   }
+}
+
+/** Those that list what they take. */
+const OF_ANY_NUMBER: readonly string[] = ['constructor', 'as', 'reorder', 'merge']
+
+// JavaScript drops what a call has beyond the parameters; here it is refused. Parameters without defaults count as `length`.
+for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(Steps.prototype))) {
+  if (typeof value !== 'function' || OF_ANY_NUMBER.includes(name)) continue
+  const refusing = function (this: unknown, ...args: unknown[]): unknown {
+    expectArgument(
+      args.length <= value.length,
+      `argument ${value.length + 1} of ${name}`,
+      args[value.length],
+      `at most ${value.length} arguments`,
+    )
+    return value.apply(this, args)
+  }
+  Object.defineProperty(Steps.prototype, name, { value: refusing, writable: true, configurable: true })
 }
 
 type Given<T> = { readonly [N in keyof T]?: Exclude<T[N], undefined> }

@@ -5,7 +5,7 @@ export const PACKAGE = 'sparsetile/'
 
 export const inPackage = (path: string): boolean => path.startsWith(PACKAGE)
 
-const ROOTED = new RegExp(`^(?:[A-Za-z][A-Za-z0-9+.-]*:/{0,2}|/|${PACKAGE})`)
+const ROOTED = new RegExp(`^(?:[A-Za-z][A-Za-z0-9+.-]*:/{0,3}|/|${PACKAGE})`)
 
 /**
  * The path that `path`, written in the file `from`, names. What begins with `/`, a scheme (`https:`, `std:`) or

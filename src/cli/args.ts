@@ -56,6 +56,9 @@ function sort(command: CommandSpec, argv: readonly string[]): Sorted {
     const value = equals >= 0 ? arg.slice(equals + 1) : next
     if (value === undefined || value === '' || (equals < 0 && /^-(?![.\d]|$)/.test(value)))
       wrong(`--${name} needs a value`, { expected: option!.flags })
+    // What stands for standard input and output elsewhere is no name that anyone means.
+    if (value === '-')
+      wrong(`--${name} - is not possible`, { expected: option!.flags, hint: 'a file called - is ./-' })
     if (equals < 0) k++
     options.set(name, [...(before ?? []), value!])
   }

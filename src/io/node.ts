@@ -1,9 +1,9 @@
 /** Files of Node as sources and sinks; with `index.ts` the only files of this room that import node modules. */
-import { type FileHandle, open, readdir, stat } from 'node:fs/promises'
+import { type FileHandle, open, readdir, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, extname, isAbsolute } from 'node:path'
 import { type Diagnostic, fail, SptError } from '../ast/diagnostic.ts'
 import { PACKAGE } from '../ast/resolve-path.ts'
-import { placeOf } from './package.ts'
+import { fromUrl, placeOf } from './package.ts'
 import { type ByteSource, CHUNK_BYTES, type Chunks } from './source.ts'
 
 /** What a failed call of the file system means to the user. */
@@ -12,6 +12,8 @@ export function fileDiagnostic(error: unknown, path: string, action: 'read' | 'w
   switch (code) {
     case 'ENOENT':
     case 'ENOTDIR':
+      if (action === 'write' && code === 'ENOTDIR')
+        return { code: 'io/not-a-folder', message: `'${path}' leads through a file`, expected: 'a folder' }
       return action === 'read'
         ? { code: 'io/not-found', message: `there is no file '${path}'` }
         : {
@@ -19,6 +21,8 @@ export function fileDiagnostic(error: unknown, path: string, action: 'read' | 'w
             message: `there is no folder '${dirname(path)}' to write '${basename(path)}' into`,
             hint: 'Create it first.',
           }
+    case 'EEXIST':
+      return { code: 'io/not-a-folder', message: `'${path}' is a file`, expected: 'a folder' }
     case 'EISDIR':
       return { code: 'io/is-folder', message: `'${path}' is a folder`, expected: 'a file' }
     case 'EACCES':
@@ -52,11 +56,13 @@ async function missing(path: string): Promise<never> {
   const isPackaged =
     !isAbsolute(path) && !path.startsWith('.') && (await stat(placeOf(packaged)).catch(() => null))?.isFile()
   const neighbours = await readdir(dirname(placeOf(path))).catch((): string[] => [])
-  const candidates = neighbours.filter((n) => extname(n) === extname(path))
+  // Of its kind, or of its name where the ending was left out.
+  const whole = basename(path)
+  const candidates = neighbours.filter((n) => extname(n) === extname(path) || n.startsWith(`${whole}.`))
   return fail({
     code: 'io/not-found',
     message: `there is no file '${path}'`,
-    lookup: { name: basename(path), candidates },
+    lookup: { name: whole, candidates },
     ...(isPackaged ? { hint: `'${packaged}' is a file of the package` } : {}),
   })
 }
@@ -71,6 +77,16 @@ export async function regular(path: string, place = placeOf(path)): Promise<numb
   // Pipes and devices have no size, may never end, and cannot be read at random.
   if (!found.isFile()) fail({ code: 'io/not-a-file', message: `'${path}' is not a regular file` })
   return found.size
+}
+
+/** Where the folder lies that is called `path`. @throws SptError `io/not-found`, `io/not-a-folder`, `io/permission` */
+export function folderAt(path: string): Promise<string> {
+  return guarded(path, 'read', async () => {
+    const place = await realpath(placeOf(path))
+    if (!(await stat(place)).isDirectory())
+      fail({ code: 'io/not-a-folder', message: `'${path}' is a file`, expected: 'a folder' })
+    return place
+  })
 }
 
 function handleSource(handle: FileHandle, path: string, size: number): ByteSource {
@@ -120,7 +136,7 @@ export function withFile<T>(path: string, use: (source: ByteSource) => Promise<T
 /** Writes the chunks, one after the other. Throws `io/not-found`, `io/is-folder`, `io/permission`, `io/no-space`, `io/write`. */
 export function writeFile(path: string, chunks: Chunks): Promise<void> {
   return guarded(path, 'write', async () => {
-    const handle = await open(path, 'w')
+    const handle = await open(fromUrl(path), 'w')
     try {
       for await (const chunk of chunks) {
         let at = 0

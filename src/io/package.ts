@@ -40,12 +40,29 @@ export const version = (): string => installed()?.version ?? 'of an unknown vers
 /** Where what comes with the package lies; `null` where it cannot be found. */
 export const packageFolder = (): URL | null => installed()?.folder ?? null
 
+/** The path of a `file:` URL; what is no URL as it is. @throws SptError `io/path` */
+export function fromUrl(path: string): string {
+  const [scheme] = /^[A-Za-z][A-Za-z0-9+.-]*:(?=\/\/)|^file:/.exec(path) ?? []
+  if (scheme === undefined) return path
+  try {
+    return fileURLToPath(path)
+  } catch {
+    return fail({
+      code: 'io/path',
+      message: `'${path}' is no path of a file`,
+      expected: 'a path, or a file: URL',
+      hint:
+        scheme === 'file:' ? 'file:///folder/name has no host' : 'download it first, or give load a reader',
+    })
+  }
+}
+
 /**
- * Where the file lies that a path names: `sparsetile/…` in the package, anything else as it is.
- * @throws SptError `io/no-package`
+ * Where the file lies that a path names: `sparsetile/…` in the package, a `file:` URL where that says, anything else as
+ * it is. @throws SptError `io/no-package`, `io/path`
  */
 export function placeOf(path: string): string {
-  if (!inPackage(path)) return path
+  if (!inPackage(path)) return fromUrl(path)
   const folder = packageFolder()
   if (!folder)
     return fail({

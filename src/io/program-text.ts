@@ -6,7 +6,7 @@ import { fail } from '../ast/diagnostic.ts'
 import { type ReadText, refuseOutside } from '../ast/resolve-imports.ts'
 import { inPackage } from '../ast/resolve-path.ts'
 import { MAX_SOURCE } from '../ast/scan.ts'
-import { guarded, regular } from './node.ts'
+import { folderAt, guarded, regular } from './node.ts'
 import { placeOf } from './package.ts'
 
 /** UTF-8 takes at most 3 bytes for a UTF-16 code unit, which is what a program's length is counted in. */
@@ -59,11 +59,11 @@ async function textAt(path: string, place: string): Promise<string> {
  * `import/outside-root`, whether there is such a file or not.
  */
 export async function rootedIn(root: string): Promise<ReadText> {
-  const folder = await guarded(root, 'read', () => realpath(root))
+  const folder = await folderAt(root)
   const holds = (place: string, of = folder): boolean => place.startsWith(of.endsWith(sep) ? of : of + sep)
   return async (path) => {
     if (inPackage(path)) return readProgramText(path)
-    const named = resolve(path)
+    const named = resolve(placeOf(path))
     const place = await realpath(named).catch(() => null)
     // Where nothing is, the name alone decides: what lies outside is not told.
     const isInside = place === null ? holds(named) || holds(named, resolve(root)) : holds(place)

@@ -2,10 +2,11 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, symlinkSync } from 'node:fs'
 import { relative } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { afterAll, describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { load as browserLoad } from '../../src/index.ts'
-import { type LoadOptions, load } from '../../src/node.ts'
+import { dense, type LoadOptions, load, readTensor, writeTensor } from '../../src/node.ts'
 import { Folder, spt } from '../cli/support.ts'
 
 const folder = new Folder()
@@ -172,4 +173,20 @@ describe('files that are no texts of programs', () => {
     expect(await codes(load(folder.at('folder.spt')))).toBe('io/is-folder')
     expect(await codes(load(folder.file('empty.spt', '')))).toBe('loaded')
   })
+})
+
+test('a file: URL is the path that it names, also for imports and under a root', async () => {
+  folder.file('urls/a.spt', `import "b.spt"${kernel('a')}`)
+  folder.file('urls/b.spt', kernel('b'))
+  const url = pathToFileURL(folder.at('urls/a.spt'))
+  const root = folder.at('urls')
+  for (const path of [url, url.href])
+    expect([...(await load(path, { root })).kernels].sort()).toEqual(['a', 'b'])
+  expect(await codes(load(url, { root: folder.at('urls2') }))).toMatch(/^io\/not-found/)
+  const outside = `import "${pathToFileURL(folder.at('urls/b.spt')).href}"`
+  mkdirSync(folder.at('urls3'))
+  expect(await codes(load(outside, { root: folder.at('urls3') }))).toMatch(/^import\/outside-root/)
+  const file = pathToFileURL(folder.at('urls/t.npy'))
+  await writeTensor(file, dense([2], [1, 2]))
+  expect([...(await readTensor(file.href)).values!]).toEqual([1, 2])
 })

@@ -25,12 +25,12 @@ import {
   type Tensor,
   type TensorFormat,
   type Verification,
-  writeTensor,
+  type writeTensor,
 } from '../../src/node.ts'
 
 test('from text to results', () => {
   expectTypeOf(load).returns.resolves.toEqualTypeOf<SptProgram>()
-  expectTypeOf(load).parameter(0).toBeString()
+  expectTypeOf<string | URL>().toExtend<Parameters<typeof load>[0]>()
   expectTypeOf<SptProgram['kernel']>().returns.toEqualTypeOf<Kernel>()
   expectTypeOf<Kernel['compile']>().parameters.toEqualTypeOf<[device: Device]>()
   expectTypeOf<Kernel['compile']>().returns.resolves.toEqualTypeOf<CompiledKernel>()
@@ -90,7 +90,7 @@ test('tensors', () => {
   expectTypeOf<string>().not.toExtend<Bindable>()
   expectTypeOf<BigInt64Array>().not.toExtend<Bindable>()
   expectTypeOf(readTensor).returns.resolves.toEqualTypeOf<Tensor>()
-  expectTypeOf(writeTensor).parameters.toEqualTypeOf<[path: string, tensor: Tensor]>()
+  expectTypeOf<[path: string | URL, tensor: Tensor]>().toExtend<Parameters<typeof writeTensor>>()
 })
 
 test('devices, in Node and in browsers', () => {

@@ -1,3 +1,4 @@
+import { folderAt } from '../../io/node.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { misused } from '../usage.ts'
@@ -53,9 +54,18 @@ export const bench: CommandSpec = {
         message: `--widths ${call.one('widths')} is not possible`,
         expected: 'positive integers with commas between them',
       })
+    const matrices = words(call.one('matrices') ?? '')
+    if (call.one('matrices') !== undefined && matrices.length === 0)
+      misused({
+        command: call.command,
+        message: '--matrices names none',
+        expected: 'names with commas between them: cora,pubmed',
+      })
+    // Without the usual folder there are still synthetic matrices.
+    const data = call.one('data')
     const right = await measure(call.args, {
-      data: call.one('data') ?? 'data',
-      matrices: words(call.one('matrices') ?? ''),
+      data: data === undefined ? 'data' : await folderAt(data),
+      matrices,
       widths,
       schedules: call.many('schedule'),
       quick: call.flag('quick'),

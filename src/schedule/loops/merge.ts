@@ -22,7 +22,10 @@ export const merge: Primitive<MergeStep> = {
     if (step.nests.length < 2 || new Set(step.nests).size < step.nests.length)
       cx.refuse({
         code: 'nothing-to-merge',
-        message: step.nests.length < 2 ? 'merge is given one nest' : 'merge is given a nest twice',
+        message:
+          step.nests.length < 2
+            ? `merge is given ${step.nests.length === 0 ? 'no' : 'one'} nest`
+            : 'merge is given a nest twice',
         expected: 'two different nests at least',
       })
     const members = step.nests.map((name) => memberOf(cx, name))
