@@ -25,7 +25,7 @@ export function checkPaddedFactors(kernel: Kernel1, dense: Dense, sizes: Sizes):
           for (const padded of paddedCoordinates(r, instance, sizes)) {
             const dim = by.indexOf(padded.dimension)
             const t = dense.get(tensor)
-            const at = t && dim >= 0 ? notFinite(kernel, tensor, t, dim, padded.coordinates) : undefined
+            const at = t && dim >= 0 ? notFinite(t, dim, padded.coordinates) : undefined
             if (at === undefined) continue
             fail({
               code: 'bind/padding-factor',
@@ -80,16 +80,12 @@ interface Element {
   readonly value: number
 }
 
-/** The first element that is not finite as it is stored; with `only`, at these coordinates of a dimension. */
-function notFinite(
-  kernel: Kernel1,
-  name: string,
-  t: Tensor,
-  dim: number,
-  only: readonly number[] | null,
-): Element | undefined {
-  const dtype = kernel.buffers.find((b) => b.name === name)?.dtype ?? t.dtype
-  if (t.kind !== 'dense' || !isFloat(t.dtype) || !isFloat(dtype)) return undefined
+/**
+ * The first element that is not finite; with `only`, at these coordinates of a dimension. What is finite is stored as a
+ * finite value, or was refused before.
+ */
+function notFinite(t: Tensor, dim: number, only: readonly number[] | null): Element | undefined {
+  if (t.kind !== 'dense' || !isFloat(t.dtype)) return undefined
   const { shape } = t
   const inner = shape.slice(dim + 1).reduce((a, b) => a * b, 1)
   const extent = shape[dim] ?? 1
@@ -100,7 +96,7 @@ function notFinite(
     for (const c of runs) {
       if (c < 0 || c >= extent) continue
       const start = (o * extent + c) * inner
-      const values = convert(convert(t.values.subarray(start, start + length), t.dtype, dtype), dtype, 'f64')
+      const values = convert(t.values.subarray(start, start + length), t.dtype, 'f64')
       const at = values.findIndex((x: number) => !Number.isFinite(x))
       if (at < 0) continue
       const index: number[] = []
@@ -117,7 +113,7 @@ export function factorsNotFinite(bound: Bound): string | undefined {
     for (const f of r.factors ?? []) {
       const found = f.loads.flatMap(({ tensor }) => {
         const t = bound.dense.get(tensor)
-        const at = t && notFinite(bound.kernel, tensor, t, 0, null)
+        const at = t && notFinite(t, 0, null)
         return at ? [`${tensor}[${at.index.join(', ')}] is ${at.value}`] : []
       })
       const what = found.length > 0 ? found.join(', ') : undefined

@@ -65,7 +65,7 @@ export function readTensor(bound: Bound, name: string, values: ReadonlyMap<strin
     return { ...toCoords(bound.storages.get(t.first.name)!, own, dtype), shape }
   }
   const { columns, parts } = bound.route(name)
-  const n = columns[0]?.length ?? 1
+  const n = columns[0]!.length
   const out = newValues(dtype, n)
   for (const p of parts) {
     const own = values.get(p.buffer)!

@@ -128,8 +128,8 @@ function denseValues(bound: Bound, b: Buffer1, was: Tensor, update: Tensor | Bar
   const { values, dtype } = update
   if (values?.length !== size) return wrongLength(b.name, values?.length ?? 0, size)
   const tensor: DenseTensor = { kind: 'dense', shape: was.shape, values, dtype }
-  checkPaddedFactors(bound.kernel, new Map([[b.name, tensor]]), bound.params)
   const own = convertDense(b.name, tensor, b.dtype)
+  checkPaddedFactors(bound.kernel, new Map([[b.name, tensor]]), bound.params)
   const order = storageOrder(bound.kernel, b.axes)
   const stored = order ? inOrder(own, b.dtype, was.shape, order) : own
   return written(bound, new Map([[b.name, stored]]), null, [b.name, tensor])

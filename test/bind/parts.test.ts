@@ -188,6 +188,15 @@ describe('examples', () => {
     )
     expect([...columns[1]!].slice(0, 1)).toEqual([5])
     expect(values![0]).toBe(14)
+    // An output has no values: what the first tensor holds counts as 1, what only the others hold as 0.
+    const made = program.kernel('sample').as('O', 'coo where (top(1 by i)) + csr')
+    const first = coords([5, 7], [[0], [5]], [2])
+    const given = inputs('sample', ['csr'], s)
+    const one = { ...given, tensors: { ...given.tensors, A: first } }
+    await exact(made, one)
+    const split = (await made.compile(device)).bind(one)
+    const chosen = toCoords(split.storages.get('A_coo')!, split.arrays.get('A_coo')!, 'f32')
+    expect([chosen.coords[1]![0], chosen.values![0]]).toEqual([5, 2])
   })
 
   test('random lists and sets', async () => {

@@ -46,6 +46,7 @@ beforeAll(async () => {
     ['twice'],
     ['short'],
     ['bsr', 4],
+    ['ell_at', 0],
   ] as const)
     made.set(name, await k.as('A', name, ...args).compile(device))
 })
@@ -64,6 +65,13 @@ const sell = stored(
   [2, 4, 2, 4],
   { k: { indptr: ints(0, 3, 3) }, jo: { indices: ints(0, 2, 1, 4, 3, 4) } },
   floats(1, 4, 2, 0, 3, 0),
+)
+
+/** One block, of which a row lies beyond the matrix. */
+const block = stored(
+  [1, 1, 4, 4],
+  { jo: { indptr: ints(0, 1), indices: ints(0) } },
+  floats(1, 2, 0, 3, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0),
 )
 
 const CASES: readonly (readonly [string, string, NonNullable<RunInputs['tensors']>, string])[] = [
@@ -240,10 +248,47 @@ test('ready-made parts by hand', async () => {
   for (const [format, tensors] of [
     ['hyb', { A_w1: w1, A_w2: w2 }],
     ['sell', { A: sell, row: [0, 2, 1] }],
+    ['bsr', { A: block }],
   ] as const) {
     const prepared = await made.get(format)!.prepare({ params, tensors: { B, ...tensors } })
     expect(await prepared.verify()).toMatchObject({ problems: [], maxAbsoluteError: 0 })
     expect([...(await prepared.read('C')).values!]).toEqual([1 + 4 + 12, 0, 12])
+    expect(prepared.executable.bound.report[0]!.stored).toBe(4)
     prepared.free()
   }
+})
+
+test('factors of padding are finite where it has its coordinate', async () => {
+  const B = (...xs: number[]) => dense([4, 1], floats(...xs))
+  const [nan, infinity] = [Number.NaN, Number.NEGATIVE_INFINITY]
+  const prepared = await made.get('ell_at')!.prepare({ tensors: { A, B: B(1, 2, nan, infinity) } })
+  await expect(prepared.write('B', B(infinity, 2, 3, 4))).rejects.toThrow(
+    'bind/padding-factor: B[0, 0] is -Infinity, and positions of ell_at(0) that hold nothing',
+  )
+  await prepared.write('B', B(1, 2, 3, 4))
+  expect(await prepared.verify()).toMatchObject({ problems: [], maxAbsoluteError: 0 })
+  prepared.free()
+  const whole = dense([4, 1], ints(1, 2, 3, 4))
+  expect([
+    ...made
+      .get('ell_at')!
+      .bind({ tensors: { A, B: whole } })
+      .arrays.get('B')!,
+  ]).toEqual([1, 2, 3, 4])
+})
+
+test('an output over more axes than ready-made parts have is refused', async () => {
+  const wide = KERNELS.replace('O: f32[i, j]', 'O: f32[i, j, f]')
+    .replace('as SSR', 'as SSS')
+    .replace('O[i, j] +=', 'O[i, j, f] =')
+  const kernel = (await load(FORMATS + wide)).kernel('sample').as('A', 'ell')
+  const compiled = await kernel.compile(await devices.cpu())
+  const held = stored(
+    [3, 4],
+    { jo: { indices: ints(0, 1, 3, 4, 4, 4, 2, 4, 4) } },
+    floats(1, 2, 3, 0, 0, 0, 4, 0, 0),
+  )
+  const [X, Y] = [dense([3, 1], [1, 2, 3]), B]
+  const bind = () => compiled.bind({ tensors: { A: held, V: held, X, Y }, params: { m: 3, n: 4 } })
+  expect(bind).toThrow('bind/part-shared: O has the structure of A, whose parts are ready-made')
 })

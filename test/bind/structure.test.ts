@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { coords } from '../../src/api/tensors.ts'
+import { Random, randomCoords } from '../../src/bind/random.ts'
 import type { Tensor } from '../../src/formats/tensor.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 
@@ -60,6 +61,26 @@ test('bound for the axis, for the tensor, or by an input', async () => {
     await prepared.run()
     expect([...(await prepared.read('Y')).values!]).toEqual([2, 4])
   }
+})
+
+test('dense axes take no structure from buffers that have none yet', async () => {
+  const text = `kernel k(m: size, n: size) {
+    axis f = dense_fixed(2)
+    axis i = dense_fixed(m)
+    axis j = sparse_variable(i, n)
+    buffer A: f32[i, j] in
+    buffer O: f32[i, j, f] out
+    iterate all [i, j, f] as SSS { O[i, j, f] = A[i, j] * (f + 1) }
+  }`
+  const prepared = await run(text, { A })
+  await prepared.run()
+  expect([...(await prepared.read('O')).values!]).toEqual([1, 2, 2, 4])
+})
+
+test('random rows of all lengths', () => {
+  const random = new Random(1)
+  const rows = Array.from({ length: 40 }, () => randomCoords([3], ['ragged'], random)[0]!)
+  expect(new Set(rows.map((r) => r.length))).toEqual(new Set([0, 1, 2, 3]))
 })
 
 test('what is random is named', async () => {

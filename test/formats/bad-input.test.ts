@@ -4,7 +4,7 @@ import { buildStorage } from '../../src/formats/levels/build.ts'
 import { toCoords } from '../../src/formats/read/coords.ts'
 import { scatterValues } from '../../src/formats/read/scatter.ts'
 import { validateStored } from '../../src/formats/ready/validate.ts'
-import { restrict } from '../../src/formats/storage.ts'
+import { outOfMemory, restrict } from '../../src/formats/storage.ts'
 import type { StoredTensor, ValueArray } from '../../src/formats/tensor.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
 import { refusal } from '../support/refusal.ts'
@@ -241,6 +241,12 @@ describe('ready-made arrays', () => {
     ],
   ]
   it.each(table)('%s', (_, code, f, words) => check(f, code, ...words))
+})
+
+it('only what memory refuses is told as such', () => {
+  const bug = new TypeError('no function')
+  expect(() => outOfMemory(bug, 3, 'positions')).toThrow(bug)
+  expect(refusal(() => outOfMemory(new RangeError('no'), 3, 'positions')).code).toBe('bind/out-of-memory')
 })
 
 describe('coordinates', () => {

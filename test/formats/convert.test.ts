@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Given } from '../../src/formats/given.ts'
-import { convertTensor, partsToCoords } from '../../src/formats/parts/convert.ts'
+import { convertTensor, heldEntries, partsToCoords } from '../../src/formats/parts/convert.ts'
 import type { CoordTensor } from '../../src/formats/tensor.ts'
 import { runs } from '../support/cases.ts'
 import { lines } from './arbitrary.ts'
@@ -21,7 +21,7 @@ import {
   TOP,
   VBR,
 } from './texts.ts'
-import { givenFor, matrices, written } from './written.ts'
+import { givenFor, matrices, matrix, written } from './written.ts'
 
 /** A list of boundaries from 0 to the extent. */
 const list = (extent: number, step: number): Int32Array => {
@@ -85,6 +85,61 @@ describe('into formats and back', () => {
       }),
       { numRuns: runs(200) },
     )
+  })
+
+  it('zeros that are held stay where every position is an entry', () => {
+    const t = matrix(
+      [2, 3],
+      [
+        [0, 1, 0],
+        [1, 2, 3],
+      ],
+    )
+    for (const [text, held] of [
+      [CSR, [0, 3]],
+      [BITMAP, [0, 3]],
+      [DIA, [3]],
+    ] as const)
+      expect([...partsToCoords(convertTensor(t, written(text), givenFor(t.shape))).values!]).toEqual(held)
+  })
+
+  it('pieces of rows are as wide as the longest row, where nothing says', () => {
+    const pieces = written(`format pieces(w: size) over (i, j) {
+      axis io = sparse_variable(i) nonunique
+      axis jo = sparse_fixed(io, j, w)
+      map (i, j) -> (i, j)
+      inverse (io, jo) -> (io, jo)
+    }`)
+    const t = matrix(
+      [2, 5],
+      [
+        [0, 1, 1],
+        [0, 3, 2],
+        [0, 4, 3],
+        [1, 2, 4],
+      ],
+    )
+    const [part] = convertTensor(t, pieces, givenFor(t.shape)).parts
+    expect([[...part!.measured.values()], part!.storage.size]).toEqual([[3], 6])
+  })
+
+  it('vectors', () => {
+    const list = written(`format list over (i) {
+      axis io = sparse_variable(i)
+      map (i) -> (i)
+      inverse (io) -> (io)
+    }`)
+    const t = matrix(
+      [9],
+      [
+        [4, 1],
+        [7, 2],
+      ],
+    )
+    const stored = convertTensor(t, list, givenFor(t.shape))
+    const [part] = stored.parts
+    expect(part!.held).toBe(2)
+    expect([...heldEntries(part!, stored).coords[0]!]).toEqual([4, 7])
   })
 
   it('from one format to another', () => {

@@ -402,6 +402,32 @@ describe('what is wrong for some tensor is refused at once', () => {
     ).toBe('format/map-range')
   })
 
+  it('with a coordinate: between those that blocks begin and end at, and whatever is measured', () => {
+    const at = (map: string) => (): Instance =>
+      of(`format x(h: size) over (i, j) {
+        axis io = sparse_variable(h)
+        axis jo = sparse_variable(io, j)
+        map (i, j) -> (${map}, j)
+        inverse (io, jo) -> (io, jo)
+      }`)
+    expect(at('i')().parts[0]!.instance.measured.length).toBe(1)
+    // 12 is where blocks may begin, 49 is more than any extent that is tried whole.
+    const { code, message } = refusal(at('select(i * i == 49, 5, i)'))
+    expect(code).toBe('format/not-inverse')
+    expect(message).toContain('(7, 0)')
+    expect(refusal(at('i - 1'))).toMatchObject({ code: 'format/map-range', expected: '0 or more' })
+  })
+
+  it('arithmetic of reals in arguments is done at once', () => {
+    const part = (t: string, r: number): Instance =>
+      of(
+        `format dense(t: real) over (i, j) { part ell where (density(2) >= t) part csr }
+        format x(r: real) over (i, j) { part dense(${t}) }`,
+        r,
+      )
+    expect(part('(r + 0.5) / 2.0', 0.25).tree).toEqual(part('r', 0.375).tree)
+  })
+
   it('but not what depends on the tensor', () => {
     of('format x over (i, j) { part csr where (value < 0) part ell where (value > 0) }')
     of('format x over (i, j) { part band(1, 1) }')

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   factsOf,
+  provesBelow,
   provesCover,
   provesDisjoint,
   provesInverse,
@@ -172,6 +173,13 @@ describe('maps', () => {
     expect(proofs(open)).toEqual([true, true])
   })
 
+  it('gives up on a comparison that takes too long, and goes on without it', () => {
+    const next = add(v('i'), int(1))
+    const sum = Array.from({ length: 12 }, (_, k) => min(next, int(k + 1))).reduce(add)
+    expect(provesBelow(int(0), sum, over)).toBe(false)
+    expect(provesBelow(min(int(0), sum), int(0), over)).toBe(true)
+  })
+
   it('sees through minima and maxima that are one side', () => {
     const clamped: Map2 = {
       map: [min(v('i'), sub(v('m'), int(1))), max(v('j'), int(0))],
@@ -234,6 +242,11 @@ describe('conditions', () => {
     const lower = lt(div(cast(v('c'), 'f64'), constant(256, 'f64')), constant(0.4, 'f64'))
     expect(provesDisjoint([dense, lower], facts)).toBe(true)
     expect(provesCover([dense, lower], facts)).toBe(false)
+
+    const [yes, no] = [constant(1, 'bool'), constant(0, 'bool')]
+    expect(provesDisjoint([no, dense], facts)).toBe(true)
+    expect(provesCover([yes], facts)).toBe(true)
+    expect(provesDisjoint([yes, dense], facts) || provesCover([no], facts)).toBe(false)
 
     const odd = binary('eq', mod(v('j'), int(3)), int(1))
     const even = binary('eq', mod(v('j'), int(3)), int(2))

@@ -115,7 +115,7 @@ function storePart(
 /** Different positions among those of the entries. */
 function held(storage: Storage): number {
   const { positions, coords, distinct } = storage.entries!
-  if (!positions || distinct) return coords[0]?.length ?? 0
+  if (!positions || distinct) return coords[0]!.length
   const seen = new Uint8Array(storage.size)
   let n = 0
   for (let e = 0; e < positions.length; e++) {
@@ -212,7 +212,7 @@ export function heldEntries(p: StoredPart, stored: StoredParts): HeldEntries {
   const { entries, size } = p.storage
   if (!entries) return { positions: null, coords: partToCoords(p, stored).coords }
   const { positions, distinct } = entries
-  const n = entries.coords[0]?.length ?? 0
+  const n = entries.coords[0]!.length
   if (!positions || distinct || p.held === n)
     return {
       positions: positions ?? counting(n),
