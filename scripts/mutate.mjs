@@ -38,7 +38,8 @@ const LOADING = 0.3
 /** A mutant is late after this many times the seconds that its tests took without it, and these seconds more. */
 const LATE = { times: 4, seconds: 30 }
 /** Tests that are near: without those that start other devices, and without those that replace modules. */
-const NEAR = /^test\/(lower|schedule|formats|bind|backends|laws|differential|instructions|ir-stage2)\//
+const NEAR =
+  /^test\/(lower|schedule|formats|bind|backends|laws|differential|instructions|ir-stage2|kernels)\//
 const FAR = /webgpu|cuda-device|devices/
 
 const files = values.rooms.split(',').flatMap((room) => filesUnder(`src/${room}`))

@@ -211,7 +211,6 @@ function atomicBuffers(launch: Launch): ReadonlySet<string> {
   const out = new Set<string>()
   walkStmts(launch.body, (s) => {
     if (s.kind === 'reduce' && s.atomic) for (const t of s.targets) out.add(t.buffer)
-    if (s.kind === 'vector_store' && s.atomic) out.add(s.target.buffer)
   })
   return out
 }

@@ -85,13 +85,11 @@ function allocated(body: Body): readonly Buffer[] {
   return out
 }
 
-/** Of arrays of the whole launch, which loops do not bring back: the first and the last statement that touches them. */
+/** The first and the last statement of the launch that touches a buffer. What one of them allocates, no other touches. */
 function momentsOf(body: Body): ReadonlyMap<string, readonly [number, number]> {
-  const own = new Set(body.flatMap((s) => (s.kind === 'alloc' ? [s.buffer.name] : [])))
   const out = new Map<string, readonly [number, number]>()
   body.forEach((s, k) => {
-    for (const { buffer } of accessesOf([s]))
-      if (own.has(buffer)) out.set(buffer, [out.get(buffer)?.[0] ?? k, k])
+    for (const { buffer } of accessesOf([s])) out.set(buffer, [out.get(buffer)?.[0] ?? k, k])
   })
   return out
 }

@@ -57,7 +57,7 @@ export function tilesOf(loop: For, any = false): Tiles | undefined {
       if (g.kind !== 'binary' || g.op !== 'lt' || linearKey(linear(g.b)) !== linearKey(total)) continue
       const rest = without(linear(g.a), loop.var, size)
       const range = rest && rangeOf(rest, loopMap([...path, s]))
-      if (!range || range[0] < 0 || range[1] >= size) continue
+      if (!range || range[1] >= size) continue
       guards.set(g, rest)
       bound ??= g.b
     }

@@ -12,6 +12,7 @@ import { accessesOf } from '../ir/accesses.ts'
 import { alloc, local, when } from '../ir/build.ts'
 import { add, all, bool, type Expr, int, type Load, load, mul, variable } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
+import { sameExpr } from '../ir/keys.ts'
 import { linear } from '../ir/linear.ts'
 import type { For, Kernel2, LoopMode, Reduce, Stmt } from '../ir/loops.ts'
 import { segmentsOf } from '../ir/segments.ts'
@@ -109,11 +110,7 @@ function ownOf(reduce: Reduce, top: Stmt, kernel: Kernel2, at: number): Outlet['
   const before = uses(kernel.body.slice(0, at))
   const [identity] = reduce.reducer.identity
   const last = before.at(-1)
-  const filled =
-    last?.kind === 'fill' &&
-    last.value.kind === 'const' &&
-    identity?.kind === 'const' &&
-    last.value.value === identity.value
+  const filled = last?.kind === 'fill' && identity && sameExpr(last.value, identity)
   return filled ? 'store' : 'update'
 }
 

@@ -5,6 +5,7 @@
  */
 import { accessesOf } from '../ir/accesses.ts'
 import type { Expr } from '../ir/expr.ts'
+import { sameExpr } from '../ir/keys.ts'
 import type { Fill, For, Kernel2, Reduce } from '../ir/loops.ts'
 import { type Body, replaceStmt, stmt } from '../ir/tree.ts'
 import { visitsAll } from '../ir/whole.ts'
@@ -41,8 +42,7 @@ function onlyUpdate(
   const [identity] = update.reducer.identity
   if (update.targets.length !== 1 || update.init || update.values[0]!.dtype !== target!.dtype)
     return undefined
-  if (identity?.kind !== 'const' || fill.value.kind !== 'const' || identity.value !== fill.value.value)
-    return undefined
+  if (!identity || !sameExpr(identity, fill.value)) return undefined
   const guards = path.flatMap((l) => l.guards)
   return isUnconditional(body, update, path) && visitsAll(target!.index, shape, path, guards, facts)
     ? update

@@ -1,8 +1,12 @@
 /** Updates of one element by many threads at once, for every element type and reducer. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { CUDA } from '../../src/backends/targets/cuda.ts'
+import { packAtomics } from '../../src/backends/vector-atomics.ts'
 import type { Dtype } from '../../src/ir/dtype.ts'
+import type { Stmt } from '../../src/ir/loops.ts'
 import { coords, devices, load } from '../../src/node.ts'
 import type { Device } from '../../src/runtime/device.ts'
+import { at, buffer, type Operand, reduce, store } from '../../src/schedule/build.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 
 const TYPES: readonly Dtype[] = ['f32', 'f16', 'bf16', 'i32', 'u32', 'i8', 'u8']
@@ -87,6 +91,62 @@ describe('bool', () => {
       expect([device.kind, (await prepared.verify()).problems]).toEqual([device.kind, []])
       prepared.free()
     }
+  })
+})
+
+test.each([
+  ['f64', '__longlong_as_double(seen)'],
+  ['f32', '__uint_as_float(seen)'],
+  ['i32', '(int)seen'],
+  ['u32', '(unsigned)(seen *'],
+  ['f16', '(unsigned short)((seen >> shift) & 0xffffu)'],
+  ['i8', '(signed char)((seen >> shift) & 0xffu)'],
+] as const)('CUDA reads the word around an element of %s as one', async (t, old) => {
+  const { text } = (await scheduled(t, '*')).emit('cuda')[0]!
+  expect(text).toContain(old)
+})
+
+describe('atomic updates of neighbours', () => {
+  const update = (buffer: string, index: number, value: Operand = 1) =>
+    reduce(at(buffer, [index]), '+', value, { atomic: true })
+  const packed = (list: readonly Stmt[], width: number): readonly string[] =>
+    packAtomics(list, {
+      element: ({ targets: [t] }) =>
+        t!.index[0]!.kind === 'const' ? { key: t!.buffer, constant: t!.index[0]!.value } : undefined,
+      widths: () => [width],
+    }).map((s) => {
+      const t = s.kind === 'vector_store' ? s.target : s.kind === 'reduce' ? s.targets[0]! : undefined
+      if (!t) return s.kind
+      const [e] = t.index
+      return `${t.buffer}${e!.kind === 'const' && e!.value}${s.kind === 'vector_store' ? `:${s.values.length}` : ''}`
+    })
+
+  test('are one where the first is at a multiple of the width', () => {
+    expect(packed([update('C', 0), update('C', 1)], 2)).toEqual(['C0:2'])
+    expect(packed([update('C', 1), update('C', 2)], 2)).toEqual(['C1', 'C2'])
+    expect(packed([update('C', -2), update('C', -1)], 2)).toEqual(['C-2:2'])
+    expect(packed([update('C', 0), update('C', 1), update('C', 2)], 2)).toEqual(['C0:2', 'C2'])
+    expect(
+      packed(
+        [0, 1, 2, 3].map((k) => update('C', k)),
+        2,
+      ),
+    ).toEqual(['C0:2', 'C2:2'])
+  })
+
+  test('are those of one buffer, of values that nothing between them changes', () => {
+    expect(packed([update('C', 0), update('D', 1)], 2)).toEqual(['C0', 'D1'])
+    const put = store(at('x', [0]), 2)
+    expect(packed([update('C', 0), put, update('C', 1)], 2)).toEqual(['C0:2', 'store'])
+    expect(packed([update('C', 0), put, update('C', 1, at('x', [0]))], 2)).toEqual(['C0', 'store', 'C1'])
+  })
+
+  test('are one on CUDA where these are floats of global memory that are added', () => {
+    const of = (scope: 'global' | 'shared', dtype: Dtype, op: string) =>
+      CUDA.atomicWidths({ ...buffer('C', [8], 'out', { dtype }), scope }, op)
+    expect(of('global', 'f32', '+')).toEqual([4, 2])
+    for (const other of [of('shared', 'f32', '+'), of('global', 'i32', '+'), of('global', 'f32', 'max')])
+      expect(other).toEqual([])
   })
 })
 

@@ -2,7 +2,8 @@
 import { fc, test as law } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { placeShared } from '../../src/backends/shared-memory.ts'
-import { int, load } from '../../src/ir/expr.ts'
+import { when } from '../../src/ir/build.ts'
+import { bool, int, load } from '../../src/ir/expr.ts'
 import type { Buffer, For, Launch, Stmt } from '../../src/ir/loops.ts'
 import { stmt } from '../../src/ir/tree.ts'
 import { runs } from '../support/cases.ts'
@@ -111,6 +112,13 @@ describe('placeShared', () => {
     })
     const { bytes, reused } = placeShared(launchOf([alloc(array('a', 8)), inside]))
     expect([bytes, reused]).toEqual([64, false])
+  })
+
+  test('arrays of statements that follow each other take the place of one', () => {
+    const alone = (name: string): Stmt => when(bool(true), [alloc(array(name, 8)), touch([name])])
+    const { bytes, launch } = placeShared(launchOf([alone('a'), alone('b')]))
+    expect(bytes).toBe(32)
+    expect(launch.body.map((s) => s.kind)).toEqual(['if', 'barrier', 'if'])
   })
 
   test('a copy of the device goes where another went, and never where threads stored before', () => {

@@ -91,6 +91,25 @@ describe('loops over the elements of a tile', () => {
     expect(k.emit('cuda')[0]!.text).toContain('A_shared[526]')
   })
 
+  test('a shared memory of one dimension', () => {
+    const spread = `memory spread: f32[8] in shared { address (i) -> 2 * i }`
+    const vector = `
+kernel product(n: size) {
+  axis i = dense_fixed(n)
+  buffer A: f32[i] in
+  buffer C: f32[i] out
+  iterate scale [i] as S { C[i] = A[i] * 2 + 1 }
+}`
+    const steps =
+      'split i by 16 -> (io, ii)\nbind io to block.x, ii to thread.x\ncache_read A at io in spread'
+    const k = parseProgram(`${spread}${vector}\nschedule product.tested {\n${steps}\n}`)
+      .kernel('product')
+      .schedule('tested')
+    expect(planned(k, 1, 21)).toEqual(doubled(1, 21))
+    // Steps of two within a tile, and none behind the last element of a tile.
+    expect(k.emit('cuda')[0]!.text).toContain(' / 8 * 15 + 2 * (')
+  })
+
   test('are refused where threads would need what others hold', () => {
     const sums = `
 kernel product(m: size, n: size) {

@@ -4,6 +4,9 @@
  */
 import { fc } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
+import type { Kernel2, Stmt } from '../../src/ir/loops.ts'
+import { rewriteStmts, stmt, walkStmts } from '../../src/ir/tree.ts'
+import { awaitInstructions, onlyStarts } from '../../src/lower/asynchronous.ts'
 import { runs } from '../support/cases.ts'
 import {
   COPIES,
@@ -137,4 +140,45 @@ test('what is not ordered is waited for in its round', () => {
     ...['arrived(', 'multiply', 'multiply', 'started', 'done(0)'],
     ...['expect(', 'bulk(', 'bulk(', '__syncthreads'],
   ])
+})
+
+test('copies in groups arrive before threads compute with them', () => {
+  const { inputs, C } = inputsOf('product', 2, 3, 1)
+  for (const [a, b] of [
+    ['later', 'plain'],
+    ['plain', 'later'],
+  ] as const) {
+    const made = scheduled({ kernel: 'product', a, b, ordered: false, again: false, stages: 0 })
+    expect(copiesOf(made, inputs, C, 1)).toBe(0)
+  }
+})
+
+test('copies that count their bytes begin where what is under way was waited for', () => {
+  let loops: Kernel2 | undefined
+  scheduled({
+    kernel: 'product',
+    a: 'bulk',
+    b: 'bulk',
+    ordered: true,
+    again: false,
+    stages: 0,
+  }).compilation.observe((pass, made) => {
+    if (pass === 'pipeline' && made.stage === 2) loops = made
+  })
+  const isCopy = (s: Stmt): boolean => onlyStarts(s).some((i) => i.asynchronous?.counted)
+  // Tiles that are filled again where they were used, as if for another product.
+  const body = rewriteStmts(loops!.body, {
+    stmt: (s) =>
+      s.kind === 'for' && s.body.some(isCopy)
+        ? stmt({ ...s, body: [...s.body, ...s.body.filter(isCopy)] })
+        : undefined,
+  })
+  const order: string[] = []
+  walkStmts(awaitInstructions({ ...loops!, body }).body, (s) => {
+    if (s.kind === 'for' && s.mode.kind === 'instr') order.push(s.mode.instr.name)
+    if (s.kind === 'instr' && String(s.texts[0]?.pieces[0]).startsWith('done(')) order.push('done')
+  })
+  const after = order.flatMap((x, k) => (x === 'multiply' ? [order[k + 1]] : []))
+  expect(after.length).toBeGreaterThan(0)
+  expect(new Set(after)).toEqual(new Set(['done']))
 })

@@ -1,30 +1,36 @@
 /** Conditions that hold in whole tiles, and only those, are asked in the last tile alone. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { add, div, lt, mul } from '../../src/ir/expr.ts'
+import { add, div, type Expr, lt, mod, mul } from '../../src/ir/expr.ts'
 import { interpret } from '../../src/ir/interpret.ts'
 import type { Kernel2 } from '../../src/ir/loops.ts'
 import { partitionLoops } from '../../src/lower/partition.ts'
+import { tightenLoops } from '../../src/lower/tighten.ts'
 import { at, buffer, expr, kernel2, loop, reduce } from '../../src/schedule/build.ts'
 
-/** `y[t * size + r] += 1` for r below `inner`, where that is less than n: tiles overlap where `inner` is more than `size`. */
-function tiles(size: number, inner: number): Kernel2 {
-  const where = add(mul(expr('t'), expr(size)), expr('r'))
+/**
+ * `y[t * size + r] += 1` for r below `inner`, where that is less than n: tiles overlap where `inner` is more than `size`. Places
+ * lie `shift` before where y has them.
+ */
+function tiles(size: number, inner: number, shift: number): Kernel2 {
+  const where = add(mul(expr('t'), expr(size)), add(expr('r'), expr(-shift)))
   const n = expr('n')
   return kernel2(
     'tiles',
     ['n'],
-    [buffer('y', ['n'], 'inout')],
+    [buffer('y', [add(n, expr(shift))], 'inout')],
     [
       loop('t', div(add(n, expr(size - 1)), expr(size)), [
-        loop('r', inner, [reduce(at('y', [where]), '+', 1, {})], { guards: [lt(where, n)] }),
+        loop('r', inner, [reduce(at('y', [add(where, expr(shift))]), '+', 1, {})], {
+          guards: [lt(where, n)],
+        }),
       ]),
     ],
   )
 }
 
-const run = (kernel: Kernel2, n: number): number[] => {
-  const y = new Array<number>(n).fill(0)
+const run = (kernel: Kernel2, n: number, more = 0): number[] => {
+  const y = new Array<number>(n + more).fill(0)
   interpret(kernel, new Map([['y', y]]), new Map([['n', n]]))
   return y
 }
@@ -37,14 +43,62 @@ test('tiles that reach into the next', () => {
       fc.integer({ min: -4, max: 2 }),
       fc.nat(5),
       fc.constantFrom(0, 0, 1, 2),
-      (size, more, count, over) => {
+      fc.constantFrom(0, 0, 2),
+      (size, more, count, over, shift) => {
         const inner = Math.max(1, size + more)
         const n = size * count + over
-        const kernel = tiles(size, inner)
+        const kernel = tiles(size, inner, shift)
         const partitioned = partitionLoops(kernel)
-        if (inner <= size) expect(partitioned).not.toBe(kernel)
-        expect(run(partitioned, n)).toEqual(run(kernel, n))
+        if (size > 1 && inner - shift <= size) expect(partitioned).not.toEqual(kernel)
+        expect(run(partitioned, n, shift)).toEqual(run(kernel, n, shift))
       },
     ),
   )
+})
+
+/** The same the other way: r is outside, and `shift` away, so that places begin in another tile or before the first. */
+function turns(size: number, inner: number, shift: number): Kernel2 {
+  const where = add(mul(expr('t'), expr(size)), add(expr('r'), expr(shift)))
+  const n = expr('n')
+  const round = loop(
+    't',
+    div(add(n, expr(size - 1)), expr(size)),
+    [reduce(at('y', [add(where, expr(4))]), '+', 1, {})],
+    { guards: [lt(where, n)] },
+  )
+  return kernel2('turns', ['n'], [buffer('y', [add(n, expr(4))], 'inout')], [loop('r', inner, [round])])
+}
+
+test('turns end where the last place does, where each begins in the first tile', () => {
+  for (const size of [2, 3, 4])
+    for (const inner of [1, 2, 3])
+      for (const shift of [-1, 0, 1, 2]) {
+        const kernel = turns(size, inner, shift)
+        const tight = tightenLoops(kernel)
+        expect(tight !== kernel, `${size} ${inner} ${shift}`).toBe(shift >= 0 && shift + inner <= size)
+        for (const n of [0, 1, 3, 4, 5, 8, 9])
+          expect(run(tight, n, 4), `${size} ${inner} ${shift} ${n}`).toEqual(run(kernel, n, 4))
+      }
+})
+
+test('loops of other lengths stay', () => {
+  const around = (extent: Expr): Kernel2 =>
+    kernel2(
+      'others',
+      ['n'],
+      [buffer('y', ['n'], 'inout')],
+      [
+        loop('t', extent, [
+          loop('r', 2, [reduce(at('y', [0]), '+', 1, {})], {
+            guards: [lt(add(mul(expr('t'), expr(2)), expr('r')), expr('n'))],
+          }),
+        ]),
+      ],
+    )
+  const padded = add(expr('n'), expr(1))
+  expect(partitionLoops(around(div(padded, expr(2))))).not.toEqual(around(div(padded, expr(2))))
+  for (const extent of [mul(padded, expr(2)), mod(padded, expr(2))]) {
+    const kernel = around(extent)
+    expect(partitionLoops(kernel)).toEqual(kernel)
+  }
 })

@@ -2,7 +2,7 @@
 import { fc } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { when } from '../../src/ir/build.ts'
-import { int, lt, variable } from '../../src/ir/expr.ts'
+import { add, eq, int, lt, mod, mul, variable } from '../../src/ir/expr.ts'
 import type { Stmt } from '../../src/ir/loops.ts'
 import { stmt } from '../../src/ir/tree.ts'
 import { settleBranches } from '../../src/lower/branches.ts'
@@ -90,6 +90,19 @@ schedule twice.threads(each = 4) {
   bind b to block.x, t to thread.x
   vectorize iv
 }
+
+// The last lane of a vector is the first where the condition holds.
+kernel mirrored(d: size) {
+  axis i = dense_fixed(d)
+  buffer x: f32[i] in
+  buffer y: f32[i] out
+  iterate each [i] as S where (d - i < 6) { y[i] = 2 * x[i] }
+}
+schedule mirrored.lanes(each = 4) {
+  split i by each -> (io, iv)
+  bind io to block.x
+  vectorize iv
+}
 `
 const program = await load(TEXT)
 const text = (kernel: string, name: string, target: 'cuda' | 'wgsl' = 'cuda', each = 4): string =>
@@ -102,6 +115,7 @@ const SCHEDULES = [
   ['product', 'atomic_sums'],
   ['dense', 'tiles'],
   ['twice', 'threads'],
+  ['mirrored', 'lanes'],
 ] as const
 
 /** The lines of the text that are in a loop, and not just before it. */
@@ -177,6 +191,17 @@ test('neighbours under one condition share what holds otherwise as well', () => 
   expect(settleBranches([when(cond, [one], [two]), when(cond, [three], [four])], [])).toEqual([
     when(cond, [one, three], [two, four]),
   ])
+  expect(settleBranches([one, two, when(cond, [one]), when(cond, [three])], [])).toEqual([
+    one,
+    two,
+    when(cond, [one, three]),
+  ])
+  // What holds around a condition is a fact within.
+  const fours = eq(mod(variable('d'), int(4)), int(0))
+  const place = mul(variable('x'), int(4))
+  expect(settleBranches([when(fours, [when(lt(add(place, int(1)), variable('d')), [one])])], [])).toEqual([
+    when(fours, [when(lt(place, variable('d')), [one])]),
+  ])
 })
 
 test('WGSL: what other sizes store element by element is no array of vectors', () => {
@@ -214,7 +239,7 @@ const values = (length: number, seed: number): Float32Array =>
   Float32Array.from({ length }, (_, k) => ((k + seed) % 7) - 3)
 
 function inputs(kernel: string, { m, n, d, seed, entries }: Sizes) {
-  if (kernel === 'twice') return { tensors: { x: values(d, seed) }, params: { d } }
+  if (['twice', 'mirrored'].includes(kernel)) return { tensors: { x: values(d, seed) }, params: { d } }
   if (kernel === 'dense')
     return {
       tensors: { X: values(m * d, seed), W: values(d * (n + 1), seed + 1) },
