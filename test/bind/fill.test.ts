@@ -73,3 +73,20 @@ test('new values have the shape that was bound, and go where their coordinates s
   await expect(prepared.write('A', csr([2, 3], [0, 1], [7, 8]))).rejects.toThrow(/^bind\/absent-coordinate/)
   expect(await read()).toEqual([5, 9, 6, 9, 9, 9])
 })
+
+test('entries of equal coordinates are new values of their own, in the order in which they come', async () => {
+  const several = await load(`kernel k(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = sparse_variable(i, n) nonunique
+    buffer A: f32[i, j] in
+    buffer O: f32[i, j] out
+    iterate all [i, j] as SS { O[i, j] = A[i, j] }
+  }`)
+  const A = (rows: number[], columns: number[], values: number[]) =>
+    coords([2, 3], [rows, columns], Float32Array.from(values))
+  const compiled = await several.kernel().compile(await devices.cpu())
+  const prepared = await compiled.prepare({ tensors: { A: A([0, 0, 0, 1], [0, 1, 1, 2], [1, 2, 3, 4]) } })
+  await prepared.write('A', A([1, 0, 0, 0], [2, 1, 1, 0], [5, 6, 7, 8]))
+  await prepared.run()
+  expect([...(await prepared.read('O')).values!]).toEqual([8, 6, 7, 5])
+})

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { applyMap, firstDifference } from '../../src/formats/columns/coordmap.ts'
+import { applyMap, firstDifference, neverOverflows } from '../../src/formats/columns/coordmap.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import { add, binary, call, div, type Expr, int, mod, mul, neg, select, variable } from '../../src/ir/expr.ts'
 import { runs } from '../support/cases.ts'
@@ -113,6 +113,16 @@ describe('intermediate results', () => {
     expect(() => applyMap({ ...input, strict: true }, columns)).toThrow(
       'format/map-overflow: at (i, j) = (99999, 5)',
     )
+  })
+
+  it('are asked about where inputs may become as large, and not where they cannot', () => {
+    for (const [n, refused] of [
+      [100_000, true],
+      [6, false],
+    ] as const) {
+      const fits = neverOverflows({ ...input, extents: [n, 6] }, columns)
+      expect(fits).toBe(!refused)
+    }
   })
 
   it('count in comparisons too', () => {

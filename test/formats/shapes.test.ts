@@ -338,3 +338,16 @@ describe('values', () => {
     expect(() => put([0.5, 1, 0, 0], 'i8')).toThrow('bind/value-range')
   })
 })
+
+it('coordinates are found in a structure that another tensor gave, in whatever order', () => {
+  const axes = [denseFixed('i'), sparseVariable('j', 'i', { ordered: false })]
+  const extents = new Map([
+    ['i', 1],
+    ['j', 5],
+  ])
+  const j = { indptr: Int32Array.of(0, 3), indices: Int32Array.of(4, 0, 2) }
+  const given = { kind: 'stored', shape: [1, 5], arrays: { j }, values: null, dtype: 'f32' } as const
+  const known = new Map([['j', validateStored(axes, extents, given).levels.get('j')!]])
+  const coords = [Int32Array.of(0, 0, 0), Int32Array.of(0, 2, 4)]
+  expect([...buildStorage({ axes, extents, coords, known }).entries!.positions!]).toEqual([1, 2, 0])
+})

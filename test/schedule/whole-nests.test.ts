@@ -1,8 +1,10 @@
 /** Nests over formats of several parts: whole where rows are in one part each, else one iteration after the other. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
+import { print2 } from '../../src/ir/print2.ts'
 import { coords, type Device, devices } from '../../src/node.ts'
 import { integers } from '../support/kernels.ts'
+import { standard } from '../support/standard-formats.ts'
 
 const text = (extra = ''): string => `
 format rows over (i, j) {
@@ -70,6 +72,25 @@ test('rows of several parts, or a local that others read: one iteration after th
   expect(locals(plain.schedule('columns'))).toEqual(['M'])
   expect(launches(plain.schedule('columns'))).toBe(4)
   expect(locals(shared.schedule('rows'))).toEqual(['M'])
+})
+
+test('rows of a permutation are visited once each: a nest over rows alone is one over those of a format', () => {
+  const row = parseProgram(`${standard('by_length')}
+  kernel row(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = sparse_variable(i, n)
+    buffer A: f32[i, j] in
+    buffer y: f32[i] out
+    iterate each [i] as S {
+      y[i] = 1
+      iterate sum [j] as R { y[i] += A[i, j] }
+    }
+  }`)
+  const loops = row.kernel().as('A', 'by_length').compilation.loops
+  expect(print2(loops, { bodyOnly: true }).split('\n').slice(0, 2)).toEqual([
+    'for io in 0..m',
+    '  y[row[io]] = 1',
+  ])
 })
 
 describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
