@@ -80,6 +80,28 @@ describe('applyMap', () => {
     )
   })
 
+  it('adds up comparisons of all kinds', () => {
+    const flag = (op: 'gt' | 'lt' | 'ge', bound: Expr): Expr => select(binary(op, i!, bound), int(1), int(0))
+    const at = [Int32Array.of(0, 2, 3, 4, 9)]
+    for (const [terms, wanted] of [
+      [
+        [flag('gt', int(2)), flag('gt', int(3)), flag('gt', int(5))],
+        [0, 0, 1, 2, 3],
+      ],
+      [
+        [flag('lt', int(2)), flag('lt', int(4))],
+        [2, 1, 1, 0, 0],
+      ],
+      [
+        [flag('gt', int(2)), flag('gt', n!)],
+        [0, 0, 1, 2, 2],
+      ],
+    ] as const)
+      expect([
+        ...applyMap({ map: [terms.reduce(add)], inputs: ['i'], sizes: new Map([['n', 3]]) }, at)[0]!,
+      ]).toEqual(wanted)
+  })
+
   it('handles more coordinates than a chunk holds', () => {
     const length = 5000
     const coords = [Int32Array.from({ length }, (_, e) => e)]

@@ -1,5 +1,6 @@
 /** Steps that meet in one nest, in an order that only works where each leaves the other enough. */
 import { expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
 import { printBody } from '../../src/ir/print2.ts'
 import { columnSplit } from '../../src/schedule/samples.ts'
 import { replay } from '../../src/schedule/state.ts'
@@ -18,4 +19,26 @@ for i in 0..m
   for ji_2 (yp.ji) in 0..32  reduce
     y[i] += own[ji_2]  init`)
   expect(kernel.buffers.map((b) => b.name)).not.toContain('yp')
+})
+
+test('what threads read of neighbouring rows they copy together, row by row', () => {
+  const { loops } = parseProgram(`kernel rows(m: size) {
+    axis i = dense_fixed(m)
+    axis r = dense_fixed(4)
+    axis f = dense_fixed(8)
+    buffer X: i32[i, f] in
+    buffer y: i32[i, r] out
+    iterate sum [i, r, f] as SSR { y[i, r] += X[i, f] }
+  }
+  schedule rows.tiles {
+    split i by 8 -> (io, it)
+    bind io to block.x, it to thread.x
+    cache_read X at it in shared -> Xs
+  }`)
+    .kernel()
+    .schedule('tiles').compilation
+  expect(printBody(loops.body)).toContain(`    for it_2 (Xs.it) in 0..8  where io * 8 + it_2 < m
+      for f_2 (Xs.f) in 0..8
+        Xs[it_2, f_2] = X[io * 8 + it_2, f_2]
+`)
 })
