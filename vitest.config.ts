@@ -1,21 +1,35 @@
+import { readdirSync, readFileSync } from 'node:fs'
 import { defineConfig } from 'vitest/config'
 
 // Every run draws a seed; `--mode long` (npm run test:long) takes ten times as many cases of every law.
 process.env.SPT_SEED ??= String(Math.floor(Math.random() * 2 ** 31))
 
+/** Files that replace modules, or what the process has: each has a process of its own, the others share one a core. */
+const apart = readdirSync('test', { recursive: true, encoding: 'utf8' })
+  .map((f) => `test/${f}`)
+  .filter((f) => f.endsWith('.test.ts') && /\bvi\.|process\.env/.test(readFileSync(f, 'utf8')))
+
 export default defineConfig(({ mode }) => {
   const long = mode === 'long'
   process.env.SPT_RUNS ??= long ? '10' : '1'
   console.error(`SPT_SEED=${process.env.SPT_SEED} SPT_RUNS=${process.env.SPT_RUNS}`)
+  const common = {
+    setupFiles: ['test/support/setup.ts'],
+    testTimeout: 180_000 * Math.max(1, Number(process.env.SPT_RUNS)),
+    pool: 'forks' as const,
+    // Programs are trees that are rewritten: most of what is allocated is short-lived.
+    execArgv: ['--max-semi-space-size=64'],
+  }
   return {
     test: {
-      include: ['test/**/*.test.ts'],
-      setupFiles: ['test/support/setup.ts'],
-      testTimeout: 180_000 * Math.max(1, Number(process.env.SPT_RUNS)),
-      // The machine that runs CI has two cores; each file in its own process keeps a GPU fault, and a replaced module, in
-      // its own file.
-      pool: 'forks',
+      // The machine that runs CI has two cores.
       maxWorkers: 2,
+      projects: [
+        {
+          test: { ...common, name: 'shared', include: ['test/**/*.test.ts'], exclude: apart, isolate: false },
+        },
+        { test: { ...common, name: 'apart', include: apart } },
+      ],
     },
   }
 })

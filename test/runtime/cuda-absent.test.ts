@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { initDriver, loadDriver, showVersion } from '../../src/runtime/cuda/driver.ts'
-import type { Ffi } from '../../src/runtime/cuda/ffi.ts'
+import type { CLibrary, Ffi } from '../../src/runtime/cuda/ffi.ts'
 import { createCudaDevice, reportCuda } from '../../src/runtime/cuda/index.ts'
 import {
   builtinsBeside,
@@ -11,7 +11,8 @@ import {
   nvrtcCandidates,
   sitePackages,
 } from '../../src/runtime/cuda/libraries.ts'
-import { loadNvrtc } from '../../src/runtime/cuda/nvrtc.ts'
+import { loadNvrtc, openNvrtc } from '../../src/runtime/cuda/nvrtc.ts'
+import type { ModuleText } from '../../src/runtime/device.ts'
 import { refusal } from '../support/refusal.ts'
 import { FakeDriver, put } from './cuda-fake.ts'
 import { fakeMachine } from './cuda-machine.ts'
@@ -39,6 +40,7 @@ describe('each missing part has its own reason', () => {
     version: '0',
     addressOf: () => 0n,
     readString: () => '',
+    abandonCalls: () => {},
     load(path) {
       if (!path.startsWith('/ok')) throw new Error('no such file')
       return {
@@ -95,6 +97,29 @@ describe('each missing part has its own reason', () => {
       "newer than the driver's CUDA 12",
     )
     expect(load(nvrtcCalls(12), '/ok/a')).toMatchObject({ major: 12, minor: 1, supported: [80, 90] })
+  })
+
+  test('NVRTC that never ends is given up, its program is left alone, and the process may exit', async () => {
+    const done: string[] = []
+    const calls: Record<string, (...args: never[]) => number> = nvrtcCalls(12)
+    const library: CLibrary = {
+      path: 'libnvrtc.so',
+      bind: (prototype) => {
+        const name = /nvrtc\w+/.exec(prototype)![0]
+        const call = (...args: unknown[]) => {
+          if (name.includes('Program')) done.push(name)
+          return calls[name]!(...(args as never[]))
+        }
+        return Object.assign(call, { async: () => {} })
+      },
+    }
+    const nvrtc = openNvrtc(library, () => done.push('abandoned'), 0.01)
+    const target = { arch: 'sm_90', output: 'cubin' } as const
+    const module = { name: 'slow', text: 'int x;', target: 'cuda', kernels: [] } as unknown as ModuleText
+    const error = await nvrtc.compile(module, target, []).catch((e: unknown) => e)
+    const [late] = (error as SptError).diagnostics
+    expect(late).toMatchObject({ code: 'device/compile', message: expect.stringContaining('within 0.01 s') })
+    expect(done).toEqual(['nvrtcCreateProgram', 'abandoned'])
   })
 })
 

@@ -4,7 +4,7 @@
  */
 import { invariant } from '../../ast/diagnostic.ts'
 import { type Bitmap, maskOf } from '../../ir/axis.ts'
-import { add, call, div, type Expr, int, load, lt, max, min, mod, mul, sub } from '../../ir/expr.ts'
+import { add, call, div, type Expr, int, load, lt, max, min, mul, sub } from '../../ir/expr.ts'
 
 /** Words for each parent position. */
 export function wordsOf(axis: Bitmap): number {
@@ -19,7 +19,8 @@ const wordAt = (axis: Bitmap, parent: Expr, word: Expr): Expr =>
 function upTo(axis: Bitmap, parent: Expr, coordinate: Expr): Expr {
   const one = wordsOf(axis) === 1
   const word = wordAt(axis, parent, one ? int(0) : div(coordinate, int(32)))
-  return call('shift_left', [word, sub(int(31), one ? coordinate : mod(coordinate, int(32)))])
+  // A shift is by its places mod 32.
+  return call('shift_left', [word, sub(int(31), coordinate)])
 }
 
 /** Whether the coordinate is there: the highest bit is the sign. */

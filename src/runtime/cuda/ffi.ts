@@ -20,6 +20,8 @@ export interface Ffi {
   addressOf(block: ArrayBuffer): bigint
   /** Reads a NUL-terminated string at an address. */
   readString(address: bigint): string
+  /** From now on the process ends, when it exits, without waiting for calls that never return. */
+  abandonCalls(): void
 }
 
 const HINT = 'npm install koffi (an optional dependency; prebuilt for Linux, macOS and Windows)'
@@ -65,5 +67,10 @@ async function importKoffi(): Promise<Ffi> {
     },
     addressOf: (block) => koffi.address(block),
     readString: (address) => (address === 0n ? '' : koffi.decode.string(address)),
+    abandonCalls() {
+      const c = koffi.load(process.platform === 'win32' ? 'ucrtbase.dll' : null)
+      const end = c.func('void _exit(int)')
+      process.once('exit', (code) => end(code))
+    },
   }
 }

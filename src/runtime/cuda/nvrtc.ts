@@ -1,4 +1,5 @@
 /** NVRTC: CUDA C++ to machine code. It needs no device, so it works (and is tested) without one. */
+import { SptError } from '../../ast/diagnostic.ts'
 import type { ModuleText } from '../device.ts'
 import { compileError } from './compile-log.ts'
 import { absent } from './errors.ts'
@@ -61,12 +62,23 @@ const PARAMETERS = {
 } as const
 type Calls = Record<keyof typeof PARAMETERS, CFunction & { readonly async: (...args: unknown[]) => void }>
 
+/** Seconds that NVRTC may take: some short texts keep its optimiser (of CUDA 13.0) busy for ever, and no call stops it. */
+const LONGEST_SECONDS = 180
+
 const BUILTINS_FAILED = 7
 const incomplete = (path: string, log: string): Error =>
   absent({
     message: `NVRTC (${path}) lacks its own part libnvrtc-builtins of the same version`,
     hint: 'install the whole CUDA toolkit or the wheel nvidia-cuda-nvrtc, or name another library with SPT_NVRTC',
     notes: [log.replaceAll('\0', '').trim()],
+  })
+
+const tooLong = (module: ModuleText, seconds: number): SptError =>
+  new SptError({
+    code: 'device/compile',
+    message: `NVRTC has not compiled module '${module.name}' (${module.text.length} characters) within ${seconds} s`,
+    expected: 'a text that its optimiser finishes',
+    hint: 'another order of loops or other factors give another text; `spt emit --target cuda` prints this one',
   })
 
 /** `nvrtcResult`. */
@@ -93,7 +105,12 @@ function bind(library: CLibrary): Calls {
   return calls as Calls
 }
 
-export function openNvrtc(library: CLibrary): Nvrtc {
+/** @param abandonCalls lets the process exit while a call of the library never returns */
+export function openNvrtc(
+  library: CLibrary,
+  abandonCalls: () => void,
+  longestSeconds: number = LONGEST_SECONDS,
+): Nvrtc {
   const calls = bind(library)
   const expect = (call: keyof Calls, code: number): void => {
     if (code !== 0) throw new Error(`${call}: ${statusText(code)}`)
@@ -120,14 +137,23 @@ export function openNvrtc(library: CLibrary): Nvrtc {
     const created = calls.nvrtcCreateProgram(handle, source, file, 0, null, null)
     if (created !== 0) throw compileError(module, file, '', statusText(created))
     const program = handle[0]!
+    let late = false
     try {
       const all = [`--gpu-architecture=${target.arch}`, ...options]
       // On a thread of its own: NVRTC needs no context, and a large text takes seconds.
-      const status = await new Promise<number>((resolve, reject) =>
-        calls.nvrtcCompileProgram.async(program, all.length, all, (error: unknown, code: number) =>
-          error ? reject(error) : resolve(code),
-        ),
-      )
+      const status = await new Promise<number | 'late'>((resolve, reject) => {
+        const timer = setTimeout(() => resolve('late'), longestSeconds * 1000)
+        calls.nvrtcCompileProgram.async(program, all.length, all, (error: unknown, code: number) => {
+          clearTimeout(timer)
+          if (error) reject(error)
+          else resolve(code)
+        })
+      })
+      if (status === 'late') {
+        late = true
+        abandonCalls()
+        throw tooLong(module, longestSeconds)
+      }
       if (status !== 0) {
         const log = new TextDecoder().decode(read('nvrtcGetProgramLogSize', 'nvrtcGetProgramLog', program))
         if (status === BUILTINS_FAILED) throw incomplete(library.path, log)
@@ -137,7 +163,8 @@ export function openNvrtc(library: CLibrary): Nvrtc {
         ? read('nvrtcGetCUBINSize', 'nvrtcGetCUBIN', program)
         : read('nvrtcGetPTXSize', 'nvrtcGetPTX', program)
     } finally {
-      calls.nvrtcDestroyProgram(handle)
+      // A program that is still compiled stays.
+      if (!late) calls.nvrtcDestroyProgram(handle)
     }
   }
 
@@ -160,7 +187,7 @@ export function loadNvrtc(ffi: Ffi, machine: Machine, driverVersion: number, exp
   for (const path of nvrtcCandidates(machine, explicit)) {
     try {
       for (const part of builtinsBeside(machine, path)) ffi.load(part)
-      const nvrtc = openNvrtc(ffi.load(path))
+      const nvrtc = openNvrtc(ffi.load(path), ffi.abandonCalls)
       if (nvrtc.major <= driverMajor) return nvrtc
       tried.push(
         `${path}: NVRTC ${nvrtc.major}.${nvrtc.minor} is newer than the driver's CUDA ${driverMajor}`,

@@ -1,14 +1,23 @@
 /** Stage I after `as`, on data that were split by hand. */
-import { parseProgram } from '../../../src/api/program.ts'
+import { parseProgram, type SptProgram } from '../../../src/api/program.ts'
 import type { Compilation } from '../../../src/compile.ts'
 import { type RefInputs, type RefResult, reference } from '../../../src/ir/reference/index.ts'
 import type { Kernel1 } from '../../../src/ir/stage1.ts'
 import { verify1 } from '../../../src/ir/verify1.ts'
 import { constantOf, type Entry, type Given, type Held, splitBruteForce } from './oracle.ts'
 
+/** Programs of texts that are tried in many formats: reading a text takes longer than all the rest. */
+const programs = new Map<string, SptProgram>()
+
 /** The kernel `k` of a text under steps on coordinates. */
-export const compilationOf = (text: string, steps: string): Compilation =>
-  parseProgram(`${text}\nschedule k.s {\n${steps}\n}`).kernel('k').schedule('s').compilation
+export function compilationOf(text: string, steps: string): Compilation {
+  const [, buffer, format] = /^(\w+) as (.*)$/.exec(steps) ?? []
+  if (buffer === undefined || format === undefined)
+    return parseProgram(`${text}\nschedule k.s {\n${steps}\n}`).kernel('k').schedule('s').compilation
+  const program = programs.get(text) ?? parseProgram(text)
+  programs.set(text, program)
+  return program.kernel('k').as(buffer, format).compilation
+}
 
 /** As written, and under the steps. */
 export function pair(text: string, steps: string): { readonly source: Kernel1; readonly kernel: Kernel1 } {
