@@ -6,6 +6,7 @@ import { freeVars, mentions } from './expr-tree.ts'
 import { keyOf } from './keys.ts'
 import { linear } from './linear.ts'
 import type { For, Reduce } from './loops.ts'
+import { elementChanges } from './reductions.ts'
 import { type Body, walkStmts } from './tree.ts'
 
 export interface Segments {
@@ -28,7 +29,7 @@ export function segmentsOf(loop: For): Segments | string {
       else if (s.kind === 'if') {
         visit(s.then, path, true)
         visit(s.else, path, true)
-      } else if (s.kind === 'reduce' && changes(s, loop)) found.push({ reduce: s, path, conditional })
+      } else if (s.kind === 'reduce' && elementChanges(s, loop)) found.push({ reduce: s, path, conditional })
     }
   }
   visit(loop.body, [], false)
@@ -48,7 +49,7 @@ export function segmentsOf(loop: For): Segments | string {
     if (s.kind === 'alloc' && buffers.has(s.buffer.name)) own = s.buffer.name
   })
   if (own !== undefined) return `each iteration of ${loop.name} has a ${own} of its own`
-  const inner = path.filter((l) => reduce.targets.some((t) => t.index.some((e) => mentions(e, l.var))))
+  const inner = path.filter((l) => elementChanges(reduce, l))
   for (const l of path) {
     if (l.mode.kind === 'bind') return `${l.name} inside of it is bound to ${l.mode.to}`
     if (l.guards.some((g) => mentions(g, loop.var))) return `a condition on ${l.name} depends on ${loop.name}`
@@ -91,6 +92,3 @@ export function segmentsOf(loop: For): Segments | string {
   if ([...reads].some((b) => written.has(b))) return `${loop.name} writes what decides on the element`
   return { reduce, inner, parts, rest }
 }
-
-const changes = (r: Reduce, loop: For): boolean =>
-  r.targets.some((t) => t.index.some((e) => mentions(e, loop.var)))
