@@ -8,6 +8,7 @@ import { checkDataflow } from './dataflow.ts'
 import { checkOwnedNames, nothingDeclared } from './declared.ts'
 import { checkKinds } from './kinds.ts'
 import type { Report } from './report.ts'
+import { Scope } from './scope.ts'
 import { elaborateIteration } from './statements.ts'
 
 const isAxis = (m: Ast.Member): m is Ast.AxisDecl => m.kind === 'axis'
@@ -41,7 +42,7 @@ export function elaborateKernel(
   checkOwnedNames(d)
   const body = k.members
     .filter(isIterate)
-    .map((s) => elaborateIteration(d, s, []))
+    .map((s) => elaborateIteration(d, s, new Scope()))
     .filter((s): s is Iteration => s !== null)
   const kernel: Kernel1 = {
     stage: 1,

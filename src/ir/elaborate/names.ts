@@ -4,7 +4,7 @@ import { isFloat } from '../dtype.ts'
 import { cast, type Expr, type Load, load, variable } from '../expr.ts'
 import { type Declared, extentOf } from './declared.ts'
 import { elaborateExpr, FUNCTIONS, type Names } from './expressions.ts'
-import { find, type Scope } from './scope.ts'
+import type { Scope } from './scope.ts'
 import { tooLong } from './shapes.ts'
 import { plain, settle, type Typed } from './types.ts'
 
@@ -26,7 +26,7 @@ export function bodyNames(d: Declared, scope: Scope): Names {
 }
 
 function nameOf(d: Declared, scope: Scope, e: Ast.Name): Typed | null {
-  const seen = find(scope, e.name)
+  const seen = scope.find(e.name)
   if (seen) return plain(variable(e.name, seen.dtype, e.span))
   const param = d.params.get(e.name)
   if (param) return plain(variable(e.name, param.dtype, e.span))
@@ -62,7 +62,7 @@ function nameOf(d: Declared, scope: Scope, e: Ast.Name): Typed | null {
     expected: 'a size, a scalar, an iterator or a `let`',
     lookup: {
       name: e.name,
-      candidates: [...scope.map((s) => s.name), ...d.params.keys(), ...d.buffers.keys(), ...FUNCTIONS],
+      candidates: [...scope.names, ...d.params.keys(), ...d.buffers.keys(), ...FUNCTIONS],
     },
   })
 }
@@ -78,7 +78,7 @@ export function accessOf(d: Declared, scope: Scope, e: Ast.Access, names: Names)
   })
   if (!buffer) {
     if (d.broken.has(e.buffer.name)) return null
-    const place = find(scope, e.buffer.name) ?? d.places.get(e.buffer.name)
+    const place = scope.find(e.buffer.name) ?? d.places.get(e.buffer.name)
     return report.error({
       code: 'check/unknown-buffer',
       message: place ? `${e.buffer.name} is no buffer` : `there is no buffer ${e.buffer.name}`,
@@ -114,7 +114,7 @@ function integer(d: Declared, value: Expr, e: Ast.Expr): Expr | null {
 
 /** A bare iterator on a dimension: their ranges must not provably differ. */
 function checkShape(d: Declared, scope: Scope, e: Ast.Expr, dimension: string): void {
-  const seen = e.kind === 'name' ? find(scope, e.name) : undefined
+  const seen = e.kind === 'name' ? scope.find(e.name) : undefined
   const axis = d.axes.get(dimension)
   if (!seen?.axis || !axis || seen.axis.name === dimension) return
   const range = extentOf(d, seen.axis)

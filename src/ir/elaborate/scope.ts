@@ -14,14 +14,39 @@ export interface Seen {
   readonly levels?: number | undefined
 }
 
-/** Innermost last; names are unique. */
-export type Scope = readonly Seen[]
+/** The names of a block, which are unique, inside of those around it. A block may have very many: none are copied. */
+export class Scope {
+  readonly #outer: Scope | null
+  readonly #names = new Map<string, Seen>()
+  readonly #iterators: Seen[] = []
 
-export const find = (scope: Scope, name: string): Seen | undefined => scope.findLast((s) => s.name === name)
+  constructor(outer: Scope | null = null) {
+    this.#outer = outer
+  }
+
+  add(seen: Seen): void {
+    this.#names.set(seen.name, seen)
+    if (seen.what === 'iterator') this.#iterators.push(seen)
+  }
+
+  find(name: string): Seen | undefined {
+    return this.#names.get(name) ?? this.#outer?.find(name)
+  }
+
+  /** Outermost first. */
+  get names(): readonly string[] {
+    return [...(this.#outer?.names ?? []), ...this.#names.keys()]
+  }
+
+  /** Outermost first. */
+  get iterators(): readonly Seen[] {
+    return [...(this.#outer?.iterators ?? []), ...this.#iterators]
+  }
+}
 
 /** The iterator that stands on a stored axis, itself or through an attached view of it. */
-export function standsOn(scope: Scope, axis: string): Seen | undefined {
-  return scope.findLast(
+export function standsOn({ iterators }: Scope, axis: string): Seen | undefined {
+  return iterators.findLast(
     (s) => s.axis !== null && (s.axis.name === axis || (s.axis.kind === 'attached' && s.axis.base === axis)),
   )
 }

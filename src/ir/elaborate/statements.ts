@@ -11,12 +11,12 @@ import type { Iter, Iteration, Stmt1 } from '../stage1.ts'
 import { type Declared, declare } from './declared.ts'
 import { elaborateExpr, settled, truth } from './expressions.ts'
 import { accessOf, bodyNames } from './names.ts'
-import { find, type Scope, type Seen, standsOn } from './scope.ts'
+import { Scope, type Seen, standsOn } from './scope.ts'
 import { coerce } from './types.ts'
 
 export function elaborateBody(d: Declared, body: readonly Ast.Stmt[], outer: Scope): readonly Stmt1[] {
   const out: Stmt1[] = []
-  let scope = outer
+  const scope = new Scope(outer)
   for (const s of body) {
     if (s.kind === 'let') {
       const value = settled(s.value, bodyNames(d, scope), d.report)
@@ -28,7 +28,7 @@ export function elaborateBody(d: Declared, body: readonly Ast.Stmt[], outer: Sco
         tooManyLevels(d, s, levels)
         continue
       }
-      if (value) scope = [...scope, { ...letOf(s.name, value.dtype), levels }]
+      if (value) scope.add({ ...letOf(s.name, value.dtype), levels })
       else d.broken.add(s.name.name)
       if (value && own) out.push({ kind: 'let', name: s.name.name, value, span: s.span })
       continue
@@ -42,7 +42,7 @@ export function elaborateBody(d: Declared, body: readonly Ast.Stmt[], outer: Sco
 /** How deep a value is when the `let`s it mentions stand for what they are. */
 const levelsOf = (value: Expr, scope: Scope): number =>
   perExpr<number>((e, of) => {
-    if (e.kind === 'var') return find(scope, e.name)?.levels ?? 0
+    if (e.kind === 'var') return scope.find(e.name)?.levels ?? 0
     return Math.max(0, ...children(e).map(of)) + (e.kind === 'load' ? ACCESS_LEVELS : 1)
   })(value)
 
@@ -65,7 +65,7 @@ const letOf = (name: Ast.Ident, dtype: Dtype): Seen => ({
 
 /** Iterators and `let`s take names that nothing in sight has. */
 function free(d: Declared, scope: Scope, name: Ast.Ident, what: 'let' | 'iterator', own?: string): boolean {
-  const before = find(scope, name.name)
+  const before = scope.find(name.name)
   const declared = name.name === own ? undefined : d.places.get(name.name)
   const place = before ?? declared
   if (!place) return true
@@ -105,16 +105,16 @@ function statement(d: Declared, s: Exclude<Ast.Stmt, Ast.Let>, scope: Scope): St
 
 export function elaborateIteration(d: Declared, s: Ast.Iterate, outer: Scope): Iteration | null {
   const fresh = declare(d, s.name, 'iteration')
-  let scope = outer
+  const scope = new Scope(outer)
   const iters: (Iter | null)[] = []
   for (const it of s.iters) {
     const opened = openIter(d, it, scope)
     iters.push(opened && { name: it.name.name, axis: it.axis.name, kind: it.mode, span: it.span })
-    scope = [...scope, ...(opened ?? [])]
+    for (const seen of opened ?? []) scope.add(seen)
   }
   if (iters.some((x) => x === null)) {
     // Names that did not open are not reported again inside.
-    for (const it of s.iters) if (!find(scope, it.name.name)) d.broken.add(it.name.name)
+    for (const it of s.iters) if (!scope.find(it.name.name)) d.broken.add(it.name.name)
   }
   const where = s.where ? conditions(d, s.where, scope) : []
   const body = elaborateBody(d, s.body, scope)
@@ -159,7 +159,7 @@ function openIter(d: Declared, it: Ast.Iter, scope: Scope): readonly Seen[] | nu
   }
   const parent = isStored(axis) ? parentOf(axis) : axis.kind === 'attached' ? axis.parent : null
   if (parent !== null && !standsOn(scope, parent)) {
-    const gathered = scope.find((s) => s.axis?.kind === 'gathered' && s.axis.base === parent)
+    const gathered = scope.iterators.find((s) => s.axis?.kind === 'gathered' && s.axis.base === parent)
     return d.report.error({
       code: 'check/no-parent',
       message: `${axis.name} is iterated without its parent ${parent}`,
