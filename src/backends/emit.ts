@@ -6,8 +6,8 @@ import { fail, type Span } from '../ast/diagnostic.ts'
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
 import type { Expr } from '../ir/expr.ts'
 import { freeVars, walkExpr } from '../ir/expr-tree.ts'
-import type { Buffer, Launch, Plan, PlanStep } from '../ir/loops.ts'
-import { exprsOf, piecesOf, walkStmts } from '../ir/tree.ts'
+import type { Buffer, Launch, Plan, PlanStep, Stmt } from '../ir/loops.ts'
+import { type Body, bodiesOf, exprsOf, piecesOf, walkStmts } from '../ir/tree.ts'
 import { capabilitiesOf } from './instr-calls.ts'
 import type { ArgSpec, ModuleText } from './module.ts'
 import { cudaModule } from './modules/cuda.ts'
@@ -86,7 +86,10 @@ export interface TextOptions {
 /** Prints all launches of a plan for a target: one module, or (WGSL) one for each launch. */
 export function emit(plan: Plan, target: ModuleText['target'], options: TextOptions = {}): ModuleText[] {
   if (target === 'js') return [jsModule(plan, usesOf(plan))]
-  if (target === 'wgsl') refuseF64(plan)
+  if (target === 'wgsl') {
+    refuseF64(plan)
+    refuseDeep(plan)
+  }
   const table = wgsl(options.f16 ?? (target === 'wgsl' && usesOf(plan).some(needsF16)))
   const vectors = vectorAccesses(plan, target === 'cuda' ? CUDA : table)
   const uses = usesOf(vectors)
@@ -109,6 +112,27 @@ function refuseF64(plan: Plan): void {
       ? 'declare it f32, or run the kernel on cpu or cuda'
       : 'cast to f32 and accumulate in f32, or run the kernel on cpu or cuda',
   })
+}
+
+/** WGSL allows 127 levels of braces in a function; what compilers count are statements and braces, two a level. */
+const MOST_NESTED = 62
+
+function refuseDeep(plan: Plan): void {
+  const visit = (body: Body, depth: number, around: Stmt | undefined): void => {
+    for (const s of body) {
+      const here = s.span ? s : around
+      if (depth > MOST_NESTED)
+        fail({
+          code: 'emit/too-deep',
+          message: `${plan.name} has statements in more than ${MOST_NESTED} loops and conditions, which WGSL does not allow`,
+          ...(here?.span ? { span: here.span } : {}),
+          expected: `at most ${MOST_NESTED} loops and conditions around each other`,
+          hint: 'split a loop into fewer loops, or run the kernel on cpu or cuda',
+        })
+      for (const b of bodiesOf(s)) visit(b, depth + 1, here)
+    }
+  }
+  for (const step of plan.steps) if (step.kind === 'launch') visit(step.body, 0, undefined)
 }
 
 function f64Inside(step: PlanStep): { readonly span?: Span | undefined }[] {

@@ -176,6 +176,17 @@ describe('memory', () => {
     expect(d.message).toContain(`${threads} × 1 × 1`)
   })
 
+  test('loops that are nested deeper than WGSL allows are refused where they stand', async () => {
+    let k = (await load(ROWS)).kernel()
+    for (let n = 0; n < 31; n++) k = k.split(n === 0 ? 'i' : `o${n - 1}`, 2, [`o${n}`, `p${n}`])
+    const d = await refusal(() => k.compileAsIs(device))
+    expect(d).toMatchObject({ code: 'emit/too-deep', span: { source: 'text.spt' } })
+    expect(await refusal(async () => k.emit('wgsl'))).toEqual(d)
+    const fits = k.undo()
+    expect(fits.emit('wgsl').length).toBe(1)
+    ;(await fits.compileAsIs(device)).release()
+  })
+
   test('f64 is refused with what to do instead', async () => {
     const source =
       'kernel wide(n: size) { axis i = dense_fixed(n) buffer precise: f64[i] out iterate b [i] as S { precise[i] = 1 } }'
