@@ -2,7 +2,7 @@
  * Running a plan on a device: allocations, uploads, fills and launches with concrete grids. What a device cannot
  * hold or launch is refused here, with the buffer's or kernel's name, before anything runs.
  */
-import { invariant } from './ast/diagnostic.ts'
+import { fail, invariant } from './ast/diagnostic.ts'
 import type { Bound } from './bind/index.ts'
 import { buffersOf, readTensor } from './bind/read.ts'
 import { commandsOf } from './commands.ts'
@@ -73,6 +73,12 @@ export class Executable {
    */
   static async create(program: Program, bound: Bound, origin: Origin = {}): Promise<Executable> {
     const { resident = new Map() } = origin
+    if (!program.live)
+      fail({
+        code: 'device/released-module',
+        message: `kernel ${program.plan.name} has been released`,
+        hint: 'compile it again: kernel.compile(device)',
+      })
     checkFacts(program.plan, bound.params)
     checkRanges(program.plan, bound.params)
     const memory = new Map<string, DeviceBuffer>()

@@ -45,6 +45,8 @@ export interface Program {
   readonly texts: readonly ModuleText[]
   /** By entry name. */
   readonly modules: ReadonlyMap<string, CompiledModule>
+  /** Whether its modules are still there. */
+  readonly live: boolean
   release(): void
 }
 
@@ -60,13 +62,18 @@ export async function compileOn(device: Device, whole: Plan, sources: Sources = 
   checkLimits(device, packed)
   const compiled = await Promise.all(texts.map((t) => device.compile(t)))
   const modules = new Map(compiled.flatMap((m) => m.text.entries.map((e) => [e.name, m] as const)))
+  let live = true
   return {
     device,
     plan,
     arenas,
     texts,
     modules,
+    get live() {
+      return live
+    },
     release() {
+      live = false
       for (const m of compiled) m.release()
     },
   }

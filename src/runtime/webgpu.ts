@@ -117,7 +117,9 @@ class WebGpuDevice implements Device {
 
   async run(commands: readonly Command[]): Promise<void> {
     const call = describe(commands)
-    await this.#check(commands, call)
+    // What is submitted at once may be freed at once: the queue keeps it until then.
+    const unsure = this.#check(commands, call)
+    if (unsure) await unsure
     await this.#submitted(commands, call, () => this.#launcher.submit(commands))
   }
 
@@ -130,6 +132,7 @@ class WebGpuDevice implements Device {
     const list = [...commands]
     const call = describe(list)
     await this.#check(list, call)
+    this.#checkNow(list, call)
     const { value, failure } = this.#session.scoped(() => this.#launcher.record(list))
     const failed = await this.#session.wait(failure, call)
     if (failed) throw refused(list, call, failed)
@@ -156,16 +159,17 @@ class WebGpuDevice implements Device {
   }
 
   /** All that can be known before a submission; afterwards only the driver can refuse it. */
-  async #check(commands: readonly Command[], call: string): Promise<void> {
+  #check(commands: readonly Command[], call: string): Promise<void> | undefined {
     this.#checkNow(commands, call)
     const unsure = new Set<GpuBuffer>()
     for (const c of commands)
       for (const a of c.kind === 'clear' ? [c.buffer] : c.args)
         if (typeof a !== 'number' && !(a as GpuBuffer).known) unsure.add(a as GpuBuffer)
-    if (unsure.size === 0) return
-    for (const b of unsure) await b.ready()
-    // The caller may have freed something while the allocations were being confirmed.
-    this.#checkNow(commands, call)
+    return unsure.size === 0 ? undefined : this.#confirm([...unsure])
+  }
+
+  async #confirm(buffers: readonly GpuBuffer[]): Promise<void> {
+    for (const b of buffers) await b.ready()
   }
 
   #checkNow(commands: readonly Command[], call: string): void {
@@ -187,6 +191,8 @@ class WebGpuDevice implements Device {
   }
 
   async #submitted(commands: readonly Command[], call: string, submit: () => void): Promise<void> {
+    // The caller may have freed something since this was asked for.
+    this.#checkNow(commands, call)
     const { failure } = this.#session.scoped(submit)
     const done = this.#session.device.queue.onSubmittedWorkDone()
     const [failed] = await this.#session.wait(Promise.all([failure, done]), call)

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { Session } from '../../src/runtime/webgpu/session.ts'
 import { createWebGpuDevice } from '../../src/runtime/webgpu.ts'
@@ -46,6 +47,23 @@ describe('what only WebGPU does', () => {
     for (const f of ['shader-f16', 'subgroups', 'timestamp-query'])
       expect(device.features.has(f)).toBe(features.has(f))
     expect(device.storage).toBe('words')
+  })
+
+  test('what is submitted may be freed; what is not yet is missed by name', async () => {
+    const text = `kernel k(m: size) { axis i = dense_fixed(m) buffer X: f32[i] in buffer Y: f32[i] out
+      iterate a [i] as S { Y[i] = X[i] } }`
+    const compiled = await parseProgram(text).kernel().compile(device)
+    const inputs = { tensors: { X: [1, 2] } }
+    const first = await compiled.prepare(inputs)
+    const run = first.run()
+    first.free()
+    await run
+    const second = await compiled.prepare(inputs)
+    const times = second.time(2)
+    second.free()
+    expect(await codeOf(() => times)).toBe('device/freed-buffer')
+    compiled.release()
+    expect(await codeOf(() => compiled.prepare(inputs))).toBe('device/released-module')
   })
 
   test('refuses f64 arguments by name', async () => {
