@@ -243,6 +243,13 @@ test.each(CASES)('%s', (_, format, tensors, wanted) => {
   expect(said.slice(0, wanted.length)).toBe(wanted)
 })
 
+test('sizes are integers that 32 bits hold', () => {
+  for (const d of [-1, 0.5, 2 ** 31])
+    expect(() => made.get('csr')!.bind({ tensors: { A, B }, params: { d } })).toThrow(
+      `bind/size-range: size d is ${d}`,
+    )
+})
+
 test('ready-made parts by hand', async () => {
   const params = { m: 3, n: 4 }
   for (const [format, tensors] of [

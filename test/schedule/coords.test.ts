@@ -6,6 +6,7 @@ import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { example as asExample } from '../../src/schedule/coords/as.ts'
 import { nest, parts } from '../../src/schedule/coords/as-examples.ts'
 import { example as attachExample } from '../../src/schedule/coords/attach.ts'
+import { checkCoordStep } from '../../src/schedule/coords/check.ts'
 import { example as fuseExample } from '../../src/schedule/coords/fuse.ts'
 import { example as reorderExample } from '../../src/schedule/coords/reorder.ts'
 import { refusal } from '../support/refusal.ts'
@@ -122,9 +123,28 @@ test('a loop of each part goes by the name of the part', () => {
   expect(r.hint).toBe('in this block loops of a part go by its name: write p.io')
 })
 
+test('what untyped callers give as a format is looked at', () => {
+  const as = (format: object) => () =>
+    checkCoordStep({ kind: 'as', buffer: 'A', format, args: [] } as unknown as Parameters<
+      typeof checkCoordStep
+    >[0])
+  as({ kind: 'format', params: [], axes: [] })()
+  for (const format of [{ kind: 'format', axes: [] }, { kind: 'composition', params: [] }, { params: [] }])
+    expect(refusal(as(format)).message).toBe('as has no proper format')
+})
+
 test('refuses a format whose padding would take part', () => {
   const text = asExample.before.replace('y[i] += A[i, j] * x[j]', 'y[i] max= A[i, j] * x[j]')
   expect(refusal(() => apply(text, 'A as blocks(2)')).code).toBe('schedule/format-padding')
+  for (const [value, legal] of [
+    ['A[i, j] * x[j] - 1', false],
+    ['1 - A[i, j]', false],
+    ['0 + A[i, j] * x[j] - 0', true],
+  ] as const) {
+    const sum = () => apply(asExample.before.replace('A[i, j] * x[j]', value), 'A as blocks(2)')
+    if (legal) sum()
+    else expect(refusal(sum).code).toBe('schedule/format-padding')
+  }
 })
 
 const STANDARD = standard('csr', 'dcsr', 'coo', 'ell', 'csc')

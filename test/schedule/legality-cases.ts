@@ -82,11 +82,28 @@ const weights = kernel(
   'iterate sum [c] as R { y[] += x[c] }',
 )
 
+/** Elements of every row, and some of them: which depends on a loop in between. */
+const table = kernel(
+  'buffer x: i32[four] in\n  buffer z: i32[i, four] out',
+  'iterate go [i, four] as SS { z[i, four] = x[four] }',
+)
+const triangle = kernel(
+  'buffer x: i32[four] in\n  buffer y: i32[i] out',
+  'iterate sum [i, j, four] as SRR where (four <= j) { y[i] += A[i, j] * x[four] }',
+)
+/** Columns of rows of constant length, which meet. */
+const meeting = columns.replace('sparse_variable(i, n)', 'sparse_fixed(i, n, 3)')
+/** A dense matrix, written by loops over other axes. */
+const elsewhere = kernel(
+  'axis g = dense_fixed(d)\n  buffer Y: i32[c, f] out',
+  'iterate go [four, g] as SS { Y[four, g] = four + g + 1 }',
+)
+
 const onBlocks = 'bind make.i to block.x  bind use.i to block.x'
 
 export const ILLEGAL: readonly Illegal[] = [
-  { code: 'not-rectangular', wrong: 'stage', kernel: product, steps: 'atomic C  reorder (j, i)' },
-  { code: 'not-rectangular', wrong: 'stage', kernel: total, steps: 'atomic y  fuse (i, j)' },
+  { code: 'not-rectangular', wrong: 'values', kernel: product, steps: 'atomic C  reorder (j, i)' },
+  { code: 'not-rectangular', wrong: 'values', kernel: total, steps: 'atomic y  fuse (i, j)' },
   { code: 'mixed-reduction', wrong: 'values', kernel: product, steps: 'atomic C  fuse (j, f)' },
   {
     code: 'not-perfect',
@@ -133,7 +150,12 @@ export const ILLEGAL: readonly Illegal[] = [
     kernel: made('i', 'where (i < 1)'),
     steps: 'compute_at make at use.i',
   },
-  { code: 'nests-meet', wrong: 'race', kernel: made('(i + 1) % m'), steps: `${onBlocks}  merge (make, use)` },
+  {
+    code: 'nests-meet',
+    wrong: 'values',
+    kernel: made('(i + 1) % m'),
+    steps: `${onBlocks}  merge (make, use)`,
+  },
   {
     code: 'registers-of-other-threads',
     wrong: 'values',
@@ -153,7 +175,32 @@ export const ILLEGAL: readonly Illegal[] = [
     kernel: rows.replace('+= A[i, j]', '+= 1'),
     steps: 'A as bsr(2)',
   },
-  { code: 'format-shared', wrong: 'stage', kernel: weights, steps: 'W as ell()' },
+  { code: 'format-shared', wrong: 'values', kernel: weights, steps: 'W as ell()' },
+  {
+    code: 'bad-stride',
+    wrong: 'outside',
+    kernel: table,
+    steps: 'cache_read x at i in shared stride 3',
+  },
+  {
+    code: 'guard-not-decidable',
+    wrong: 'values',
+    kernel: triangle,
+    steps: 'cache_read x at i in register',
+  },
+  {
+    code: 'scattered',
+    wrong: 'values',
+    kernel: meeting,
+    steps: 'split i by 2 -> (io, ii)  cache_write y at io in register',
+  },
+  {
+    code: 'reduction-loop',
+    wrong: 'outside',
+    kernel: meeting,
+    steps: 'split i by 2 -> (io, ii)  rfactor ii',
+  },
+  { code: 'format-output', wrong: 'values', kernel: elsewhere, steps: 'Y as csr()' },
   {
     code: 'local-between-parts',
     wrong: 'stage',

@@ -59,11 +59,13 @@ function wrongWith(k: Kernel, inputs: Inputs): Wrong | undefined {
   const { source } = k.compilation
   const expected = reference(source, referenceInputs(source, bindInputs(source, inputs))).buffers
   try {
-    for (const memory of [interpreted(k, inputs), interpretedPlan(k, inputs)])
+    for (const run of [interpreted, interpretedPlan]) {
+      const memory = run(k, inputs)
       for (const [name, want] of Object.entries(expected)) {
         const got = memory.get(name)!
         if (want.values.some((x, e) => x !== got[e])) return 'values'
       }
+    }
     return undefined
   } catch (e) {
     const { message } = e as Error
