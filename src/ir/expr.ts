@@ -208,10 +208,10 @@ export function binary(op: BinaryOp, a: Expr, b: Expr, span?: Span): Expr {
       if (a.kind === 'binary' && a.op === 'sub' && sameExpr(a.b, b)) return a.a
       // Constants come last, so that neighbouring elements share the rest of their address.
       if (b.kind === 'binary' && b.op === 'add' && b.b.kind === 'const' && a.kind !== 'const')
-        return binary('add', binary('add', a, b.a), b.b)
+        return binary('add', binary('add', a, b.a, b.span), b.b, span)
       if (b.kind === 'const' && a.kind === 'binary' && a.op === 'add' && a.b.kind === 'const') {
         const both = a.b.value + b.value
-        if (inRange(both, dtype)) return binary('add', a.a, constant(both, dtype))
+        if (inRange(both, dtype)) return binary('add', a.a, constant(both, dtype), span ?? a.span)
       }
       return make()
     case 'sub':

@@ -1,7 +1,7 @@
 /** What is computed as a value, as the kernel's text says, and wraps at 32 bits; what leads to an element never does. */
 import type { Span } from '../ast/diagnostic.ts'
 import type { Expr } from './expr.ts'
-import { children } from './expr-tree.ts'
+import { children, perExpr } from './expr-tree.ts'
 import type { Stmt } from './loops.ts'
 import { isCompare } from './ops.ts'
 import { type Body, piecesOf, walkStmts } from './tree.ts'
@@ -37,6 +37,15 @@ export function valuesIn(body: Body): Values {
     if (s.kind === 'instr') valuesOf(s).forEach(visit)
   })
   return { spans, nodes: stored }
+}
+
+/** Whether sums and products in it may wrap: what divides or orders their terms says nothing of them then. */
+export function wrapping({ spans }: Values): (e: Expr) => boolean {
+  return perExpr<boolean>((e, wraps) => {
+    if (e.kind === 'unary') return wraps(e.x)
+    if (e.kind !== 'binary' || !['add', 'sub', 'mul'].includes(e.op)) return false
+    return (e.span !== undefined && spans.has(e.span)) || wraps(e.a) || wraps(e.b)
+  })
 }
 
 function valuesOf(s: Stmt): readonly Expr[] {

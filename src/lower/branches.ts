@@ -12,25 +12,26 @@ import { keyOf } from '../ir/keys.ts'
 import { linear } from '../ir/linear.ts'
 import type { Fact, If, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, stmt, withBodies } from '../ir/tree.ts'
+import { valuesIn, wrapping } from '../ir/values.ts'
 
 export function settleBranches(body: Body, facts: readonly Fact[] | undefined): Body {
-  return merged(settled(body, facts ?? []))
+  return merged(settled(body, facts ?? [], wrapping(valuesIn(body))))
 }
 
 /** Where a condition on sizes holds, it is a fact. */
-function settled(body: Body, facts: readonly Fact[]): Body {
+function settled(body: Body, facts: readonly Fact[], wraps: (e: Expr) => boolean): Body {
   const factor = divisorsOf(facts)
   const out = body.flatMap((s): Body => {
     if (s.kind !== 'if')
       return [
         withBodies(
           s,
-          bodiesOf(s).map((b) => settled(b, facts)),
+          bodiesOf(s).map((b) => settled(b, facts, wraps)),
         ),
       ]
-    const cond = facts.length > 0 ? rewriteExpr(s.cond, (e) => whole(e, factor)) : s.cond
-    const then = settled(s.then, [...facts, ...factsOf(cond)])
-    const otherwise = settled(s.else, facts)
+    const cond = facts.length > 0 ? rewriteExpr(s.cond, (e) => whole(e, factor, wraps)) : s.cond
+    const then = settled(s.then, [...facts, ...factsOf(cond)], wraps)
+    const otherwise = settled(s.else, facts, wraps)
     if (cond.kind === 'const') return cond.value !== 0 ? then : otherwise
     const same = cond === s.cond && then === s.then && otherwise === s.else
     return [same ? s : stmt({ ...s, cond, then, else: otherwise })]
@@ -39,8 +40,9 @@ function settled(body: Body, facts: readonly Fact[]): Body {
 }
 
 /** A comparison over multiples of g, with a constant that is one as well. */
-function whole(e: Expr, factor: (leaf: Expr) => number): Expr | undefined {
-  if (e.kind !== 'binary' || e.op !== 'lt' || e.a.dtype !== 'i32') return undefined
+function whole(e: Expr, factor: (leaf: Expr) => number, wraps: (e: Expr) => boolean): Expr | undefined {
+  if (e.kind !== 'binary' || e.op !== 'lt' || e.a.dtype !== 'i32' || wraps(e.a) || wraps(e.b))
+    return undefined
   const { a, b }: Binary = e
   const left = linear(a)
   const right = linear(b)

@@ -3,7 +3,7 @@
  * dividend may be negative, flooring is spelled out; a divisor that may be 0 gives 0.
  *
  * Neighbours divide alike: `(x + r) / c` is `x / c`, and `(x + r) mod c` is `x mod c + r`, where some `g` divides `x`
- * and `c` and `0 <= r < g`. So addresses that a tile permutes in groups stay a sum of one base and a constant.
+ * and `c`, `0 <= r < g`, and nothing wraps. So addresses that a tile permutes in groups stay a sum of one base and a constant.
  */
 import { isFloat } from '../ir/dtype.ts'
 import { add, and, binary, constant, type Expr, eq, select, sub } from '../ir/expr.ts'
@@ -11,6 +11,7 @@ import { divisor, divisorsOf, gcd } from '../ir/facts.ts'
 import type { Buffer, Fact } from '../ir/loops.ts'
 import type { Param } from '../ir/stage1.ts'
 import { type Body, rewriteStmts } from '../ir/tree.ts'
+import { valuesIn, wrapping } from '../ir/values.ts'
 import { naturals } from './natural.ts'
 
 export function lowerDivisions(
@@ -21,12 +22,13 @@ export function lowerDivisions(
 ): Body {
   const nonNegative = naturals(body, params, buffers)
   const factor = divisorsOf(facts)
+  const wraps = wrapping(valuesIn(body))
   return rewriteStmts(body, {
     expr: (e) => {
       if (e.kind !== 'binary' || (e.op !== 'div' && e.op !== 'mod') || isFloat(e.dtype)) return undefined
       const safe = e.b.kind === 'const' && e.b.value !== 0
       const positive = nonNegative(e.a) && nonNegative(e.b)
-      const [from, rest] = e.b.kind === 'const' ? apart(e.a, e.b.value, factor) : [e.a, 0]
+      const [from, rest] = e.b.kind === 'const' && !wraps(e.a) ? apart(e.a, e.b.value, factor) : [e.a, 0]
       const value = positive ? binary(e.op === 'div' ? 'quo' : 'rem', from, e.b) : floored(e.op, from, e.b)
       if (e.op === 'mod' && rest > 0) return add(value, constant(rest, e.dtype))
       return safe ? value : select(eq(e.b, constant(0, e.b.dtype)), constant(0, e.dtype), value)

@@ -27,6 +27,7 @@ import {
   walkStmts,
   withBodies,
 } from '../ir/tree.ts'
+import { valuesIn, wrapping } from '../ir/values.ts'
 import { copyOf } from './clone.ts'
 import type { Names } from './names.ts'
 
@@ -74,6 +75,7 @@ class Versions {
   readonly #names: Names
   readonly #sizes: ReadonlySet<string>
   readonly #memory: ReadonlyMap<string, Buffer>
+  readonly #wraps: (e: Expr) => boolean
 
   constructor(body: Body, kernel: Kernel2, names: Names) {
     this.#names = names
@@ -83,6 +85,7 @@ class Versions {
       if (s.kind === 'alloc' && s.buffer.scope !== 'register') memory.set(s.buffer.name, s.buffer)
     })
     this.#memory = memory
+    this.#wraps = wrapping(valuesIn(body))
   }
 
   list(list: Body, known: Facts): Body {
@@ -120,7 +123,7 @@ class Versions {
 
   #wantedBy(loop: For, known: Facts): Facts {
     const facts = accessesOf(loop.body).flatMap((a) => this.#alignment(a, loop, known)?.missing ?? [])
-    return facts.length === 0 || this.#open(loop, [...known, ...facts]).every((c) => atLast(c, loop))
+    return facts.length === 0 || this.#open(loop, [...known, ...facts]).every((c) => this.#atLast(c, loop))
       ? facts
       : []
   }
@@ -132,7 +135,7 @@ class Versions {
       return alignment?.missing.length === 0 ? [alignment.width] : []
     })
     return widths.length > 0
-      ? conditionsOn(loop).filter((c) => !isSettled(c, loop, Math.max(...widths), known))
+      ? conditionsOn(loop).filter((c) => !this.#isSettled(c, loop, Math.max(...widths), known))
       : []
   }
 
@@ -164,6 +167,29 @@ class Versions {
     return undefined
   }
 
+  /** What a condition compares in the first lane, where the others follow it up to one end. */
+  #first(c: Expr, loop: For): { readonly first: Linear; readonly end: Expr } | undefined {
+    if (c.kind !== 'binary' || c.op !== 'lt' || mentions(c.b, loop.var)) return undefined
+    const first = this.#wraps(c.a) || this.#wraps(c.b) ? undefined : neighbours(c.a, loop)
+    return first && { first, end: c.b }
+  }
+
+  /** Whether it says the same of `width` lanes: `x + lane < d` where the width divides x and d. */
+  #isSettled(c: Expr, loop: For, width: number, known: Facts): boolean {
+    const compared = this.#first(c, loop)
+    if (!compared) return false
+    const { first } = compared
+    const end = linear(compared.end)
+    const factor = divisorsOf(known)
+    const g = gcd(divisorOfTerms(first, factor), divisorOfTerms(end, factor))
+    return g % width === 0 && (first.constant - end.constant) % width === 0
+  }
+
+  /** The condition of the last lane, where it holds for all if it holds there. */
+  #atLast(c: Expr, loop: For): Expr | undefined {
+    return this.#first(c, loop) && substitute(c, new Map([[loop.var, int(lanesOf(loop) - 1)]]))
+  }
+
   /** Vectorised loops whose accesses are aligned ask about all of their lanes at once. */
   #lanes(s: Stmt, known: Facts): Stmt {
     if (s.kind !== 'for' || !isVector(s)) {
@@ -174,7 +200,7 @@ class Versions {
       )
     }
     const open = this.#open(s, known)
-    const last = open.map((c) => atLast(c, s))
+    const last = open.map((c) => this.#atLast(c, s))
     if (open.length === 0 || last.some((c) => !c)) return s
     const [only] = s.body
     if (s.body.length !== 1 || only?.kind !== 'if') return s
@@ -227,22 +253,6 @@ function conditionsOn(loop: For): readonly Expr[] {
   const [only] = loop.body
   return only?.kind === 'if' ? conjuncts(only.cond).filter((c) => mentions(c, loop.var)) : []
 }
-
-/** Whether it says the same of `width` lanes: `x + lane < d` where the width divides x and d. */
-function isSettled(c: Expr, loop: For, width: number, known: Facts): boolean {
-  const first = c.kind === 'binary' && c.op === 'lt' ? neighbours(c.a, loop) : undefined
-  if (c.kind !== 'binary' || !first || mentions(c.b, loop.var)) return false
-  const end = linear(c.b)
-  const factor = divisorsOf(known)
-  const g = gcd(divisorOfTerms(first, factor), divisorOfTerms(end, factor))
-  return g % width === 0 && (first.constant - end.constant) % width === 0
-}
-
-/** The condition of the last lane, where it holds for all if it holds there. */
-const atLast = (c: Expr, loop: For): Expr | undefined =>
-  c.kind === 'binary' && c.op === 'lt' && neighbours(c.a, loop) && !mentions(c.b, loop.var)
-    ? substitute(c, new Map([[loop.var, int(lanesOf(loop) - 1)]]))
-    : undefined
 
 /** One fact a size: for powers of two, the greatest says them all. */
 function strongest(facts: Facts): Facts {

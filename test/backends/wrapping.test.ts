@@ -14,6 +14,11 @@ const kernel = (body: string): string => `kernel k(n: size, c: i32) {
 // 1073741824 is 2^30; nothing here leads to an element.
 const VALUES = [
   'Y[i] = (i * 1073741824 + 1073741824 + i * 1073741824) / 3',
+  'Y[i] = i * 1073741824 / 3',
+  'Y[i] = (i + 2147483647) / 3',
+  // What divides the terms of a sum does not divide what is left of it.
+  'Y[i] = (i * 1500000000 + 4) / 3',
+  'let t = i * 1500000000 Y[i] = (t + 1) % 3',
   'Y[i] = (c * i + c - 2147483647) / 7',
   'let t = i + c + c Y[i] = t % 10',
   'let t = i * 65536 let u = t * 16384 Y[i] = abs(u - t - c) / 2',
@@ -43,6 +48,20 @@ test.each(VALUES)('%s', async (body) => {
   for (const c of [2147483647, -2147483648, 1431655765]) {
     const V = new Int32Array(6)
     const prepared = await compiled.prepare({ tensors: { V, W: V }, params: { c } })
+    expect((await prepared.verify()).problems).toEqual([])
+  }
+})
+
+test.each([
+  ['a multiple of 3 before it wraps', 'i * 3 * 1431655766 + 1 < n', 'require n % 3 == 0'],
+  ['the last of a vector', 'i + 2147483645 < c', 'split i by 4 -> (io, iv)\nvectorize iv'],
+  ['the last of those unrolled', 'i + 2147483645 < c', 'split i by 4 -> (io, iv)\nunroll iv'],
+])('a condition on %s', async (_, cond, steps) => {
+  const text = `${kernel(`iterate s [i] as S { if (${cond}) { Y[i] = V[i] + 1 } }`)}\nschedule k.a { ${steps} }`
+  const compiled = await (await load(text)).kernel().schedule('a').compile(createCpuDevice())
+  for (const n of [3, 6, 18]) {
+    const V = new Int32Array(n)
+    const prepared = await compiled.prepare({ tensors: { V, W: V }, params: { c: 5 } })
     expect((await prepared.verify()).problems).toEqual([])
   }
 })

@@ -1,6 +1,10 @@
 /** What is read through the async proxy is written through it, or with a fence: other copies are refused. */
 import { expect, test } from 'vitest'
+import type { Stmt } from '../../src/ir/loops.ts'
+import { walkStmts } from '../../src/ir/tree.ts'
+import { checkFences } from '../../src/lower/fences.ts'
 import { load } from '../../src/node.ts'
+import { at, reduce, store } from '../../src/schedule/build.ts'
 import { refusal } from '../support/refusal.ts'
 
 test.each([
@@ -14,4 +18,18 @@ test.each([
   const said = refusal(() => k.apply(plain).emit('cuda'))
   expect(said.code).toBe('schedule/unfenced')
   expect(said.message).toMatch(/^wgmma\(.* through the async proxy, and (As|Bs) fills (As|Bs) without/)
+})
+
+test('statements that fill it are refused', async () => {
+  const program = await load(new URL('../../kernels/gemm-f16.spt', import.meta.url).pathname)
+  const { loops } = program.kernel('gemm_f16').schedule('wgmma').compilation
+  const buffers = new Map(loops.buffers.map((b) => [b.name, b]))
+  walkStmts(loops.body, (s) => {
+    if (s.kind === 'alloc') buffers.set(s.buffer.name, s.buffer)
+  })
+  const check = (more: readonly Stmt[]) => () => checkFences([...loops.body, ...more], buffers, loops.facts)
+  expect(check([])).not.toThrow()
+  const to = at('As', [0, 0], 'f16')
+  for (const fill of [store(to, 1), reduce(to, '+', 1)])
+    expect(check([fill])).toThrow('a store fills As without a fence')
 })
