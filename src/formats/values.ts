@@ -132,16 +132,21 @@ export function filled(dtype: Dtype, length: number, value: number): ValueArray 
  * @throws SptError `bind/value-type`, `bind/value-range`
  */
 export function checkValueArray(values: ValueArray, dtype: Dtype, place?: (at: number) => string): void {
-  if (!(values instanceof arrayClass(dtype)))
-    fail({
-      code: 'bind/value-type',
-      message: `the values of type ${dtype} are in ${className(values)}`,
-      expected: arrayClass(dtype).name,
-      hint: `copy them into a ${arrayClass(dtype).name}, or state another type`,
-    })
+  checkArrayClass(values, dtype)
   if (dtype !== 'bool') return
   const at = (values as Uint8Array).findIndex((x) => x > 1)
   if (at >= 0) misfitAt(dtype, place)(values[at]!, at)
+}
+
+/** The class alone: what a device computed may be anything. @throws SptError `bind/value-type` */
+export function checkArrayClass(values: ValueArray, dtype: Dtype): void {
+  if (values instanceof arrayClass(dtype)) return
+  fail({
+    code: 'bind/value-type',
+    message: `the values of type ${dtype} are in ${className(values)}`,
+    expected: arrayClass(dtype).name,
+    hint: `copy them into a ${arrayClass(dtype).name}, or state another type`,
+  })
 }
 
 const className = (x: unknown): string => Object.prototype.toString.call(x).slice(8, -1)

@@ -192,3 +192,20 @@ test('verify and explain leave an inout buffer where runs have brought it', asyn
   prepared.free()
   compiled.release()
 })
+
+test('elements of a bool output that nobody wrote are read as they are', async () => {
+  const text = `kernel k(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = sparse_variable(i, n)
+    buffer X: f32[i, j] in
+    buffer Y: bool[i, j] out
+    iterate a [i, j] as SS { Y[i, j] = X[i, j] > 0.0 }
+  }`
+  const compiled = await (await load(text)).kernel().compile(cpu)
+  const prepared = await compiled.prepare({ tensors: { X: coords([1, 2], [[0], [1]], [1]) } })
+  await prepared.executable.poison()
+  expect([...(await prepared.read('Y')).values!]).toEqual([255])
+  expect((await prepared.verify()).ok).toBe(true)
+  prepared.free()
+  compiled.release()
+})

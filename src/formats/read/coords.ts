@@ -3,7 +3,7 @@ import { fail } from '../../ast/diagnostic.ts'
 import type { Dtype } from '../../ir/dtype.ts'
 import { allocate, MAX_POSITIONS, restrict, type Storage, tooLarge } from '../storage.ts'
 import type { CoordTensor, DenseTensor, ValueArray } from '../tensor.ts'
-import { checkValueArray, decoder, newValues } from '../values.ts'
+import { checkArrayClass, checkValueArray, decoder, newValues } from '../values.ts'
 import { type Expanded, expandTree } from './expand.ts'
 
 export interface ToCoordsOptions {
@@ -25,7 +25,7 @@ export function toCoords(
   options: ToCoordsOptions = {},
 ): CoordTensor {
   const part = options.axes ? restrict(storage, options.axes) : storage
-  checkValueArray(values, dtype)
+  checkArrayClass(values, dtype)
   if (values.length !== part.size)
     fail({
       code: 'bind/values-length',
