@@ -243,6 +243,17 @@ test.each(CASES)('%s', (_, format, tensors, wanted) => {
   expect(said.slice(0, wanted.length)).toBe(wanted)
 })
 
+test('a format without a place for each of equal coordinates that stay apart', async () => {
+  const apart = KERNELS.replaceAll('sparse_variable(i, n)', 'sparse_variable(i, n) nonunique')
+  const kernel = (await load(FORMATS + apart)).kernel('multiply').as('A', 'csr')
+  const compiled = await kernel.compile(await devices.cpu())
+  const rows = (...at: number[]) => coords([3, 4], [at, [1, 1, 2]], [1, 2, 3])
+  expect(() => compiled.bind({ tensors: { A: rows(0, 0, 0), B } })).toThrow(
+    'bind/duplicates: entries 0 and 1 of A are both at (0, 1)',
+  )
+  expect(compiled.bind({ tensors: { A: rows(0, 2, 0), B } }).report[0]!.stored).toBe(3)
+})
+
 test('sizes are integers that 32 bits hold', () => {
   for (const d of [-1, 0.5, 2 ** 31])
     expect(() => made.get('csr')!.bind({ tensors: { A, B }, params: { d } })).toThrow(

@@ -1,5 +1,6 @@
 /** What each primitive refuses, and how the refusal reads. */
 import { describe, expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
 import { type Diagnostic, SptError } from '../../src/ast/diagnostic.ts'
 import { add, type Expr, lt, mul, select } from '../../src/ir/expr.ts'
 import type { Kernel2 } from '../../src/ir/loops.ts'
@@ -20,7 +21,9 @@ import { replay } from '../../src/schedule/state.ts'
 import type { LoopStep } from '../../src/schedule/steps.ts'
 import { traceFromJson } from '../../src/schedule/trace.ts'
 import { pair, run } from '../support/kernel2.ts'
+import { FORMATS } from '../support/program-parts.ts'
 import { refusal as refused } from '../support/refusal.ts'
+import { ILLEGAL } from './legality-cases.ts'
 
 const refusal = (kernel: Kernel2, ...steps: LoopStep[]): Diagnostic => refused(() => replay(kernel, steps))
 
@@ -291,6 +294,13 @@ describe('refusals', () => {
       }
     `)
   })
+})
+
+test.each(ILLEGAL)('$code: $steps', ({ code, kernel, steps }) => {
+  const program = parseProgram(`${FORMATS}\n${kernel}\nschedule k.s { ${steps} }`)
+  expect(refused(() => void program.kernel('k').schedule('s').compilation.loops).code).toBe(
+    `schedule/${code}`,
+  )
 })
 
 test('a nest is computed at one element of those only that all of its writes are of', () => {

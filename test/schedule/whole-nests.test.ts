@@ -93,6 +93,30 @@ test('rows of a permutation are visited once each: a nest over rows alone is one
   ])
 })
 
+test('a nest that enters nothing of a format keeps its loops, within one that does', () => {
+  const kernel = parseProgram(`${standard('dcsr')}
+  kernel beside(m: size, n: size, d: size) {
+    axis i = dense_fixed(m)
+    axis j = sparse_variable(i, n)
+    axis f = dense_fixed(d)
+    buffer A: f32[i, j] in
+    buffer y: f32[i, f] out
+    buffer z: f32[i, f] out
+    iterate outer [f] as S {
+      iterate one [i] as S { z[i, f] = 1 }
+      iterate sum [i, j] as SR { y[i, f] += A[i, j] }
+    }
+  }`).kernel()
+  expect(print2(kernel.as('A', 'dcsr').compilation.loops, { bodyOnly: true })).toBe(`\
+fill y = 0
+for f in 0..d
+  for i in 0..m
+    z[i, f] = 1
+  for io in 0..io_count
+    for jo in 0..jo_indptr[io + 1] - jo_indptr[io]  reduce
+      y[io_indices[io], f] += A[jo_indptr[io] + jo]`)
+})
+
 describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   let device: Device
   beforeAll(async () => {
