@@ -198,7 +198,7 @@ for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(
       args.length <= value.length,
       `argument ${value.length + 1} of ${name}`,
       args[value.length],
-      `at most ${value.length} arguments`,
+      value.length === 1 ? 'one argument' : `at most ${value.length} arguments`,
     )
     return value.apply(this, args)
   }
