@@ -5,7 +5,7 @@ import type { Launch } from '../ir/loops.ts'
 import { walkStmts } from '../ir/tree.ts'
 
 export class Exact {
-  /** Register buffers that may hold others than their type has. */
+  /** Register buffers that may hold others than their type has: reductions into them are stores by now. */
   readonly #wider: ReadonlySet<string>
 
   constructor(launch: Launch) {
@@ -15,7 +15,6 @@ export class Exact {
     walkStmts(launch.body, (s) => {
       if (s.kind === 'alloc' && s.buffer.scope === 'register') types.set(s.buffer.name, s.buffer.dtype)
       if (s.kind === 'store') stores.push({ to: s.buffer, value: s.value })
-      if (s.kind === 'reduce') for (const t of s.targets) wider.add(t.buffer)
     })
     this.#wider = wider
     for (let before = -1; before !== wider.size; ) {
