@@ -42,6 +42,13 @@ test('no text has a literal that its type has not', async () => {
     }
 })
 
+test('CUDA computes places as int, and values as what wraps', async () => {
+  const text = async (body: string) =>
+    (await load(kernel(`iterate s [i] as S { ${body} }`))).kernel().emit('cuda')[0]!.text
+  expect(await text('Y[i] = V[min(i * 2 + 1, n - 1)]')).not.toMatch(/unsigned|apart/)
+  expect(await text('Y[i] = min(i * 2 + 1, n - 1)')).toMatch(/apart\(min\(\(int\)\(\(unsigned\)/)
+})
+
 test.each(VALUES)('%s', async (body) => {
   const program = await load(kernel(`iterate s [i] as S { ${body} }`))
   const compiled = await program.kernel().compile(createCpuDevice())
