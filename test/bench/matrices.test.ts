@@ -22,8 +22,9 @@ test('any file of a matrix, whatever it is called', async () => {
     'reddit-like',
   ])
   expect(all.missing).toEqual([])
-  const { found, missing } = sources(folder.path, ['mine', 'yours'], false)
-  expect([found.map((s) => s.name), missing]).toEqual([['mine'], ['yours']])
+  const { found, missing } = sources(folder.path, ['mine', 'pubmed'], false)
+  expect([found.map((s) => s.name), missing]).toEqual([['mine'], ['pubmed']])
+  expect(() => sources(folder.path, ['mine', 'yours'], false)).toThrow('there is no matrix yours')
   expect((await found[0]!.read()).indices).toHaveLength(4)
 })
 
