@@ -130,6 +130,14 @@ test('elements that rounding decides are counted, others are compared', async ()
   expect((await verified(jump, inputs)).ok).toBe(true)
 })
 
+test('what a condition that rounding decides left is undecided in all that integers are computed of it', async () => {
+  const v = await verified(
+    'buffer Y: i32[i] local buffer O: i32[i] out iterate a [i] as S where (i32(exp(f32(i))) >= 1) { Y[i] = 3 } iterate b [i] as S { O[i] = Y[i] * 2 + 1 }',
+    { params: { m: 3, n: 1 }, tensors: {} },
+  )
+  expect(v).toMatchObject({ ok: true, undecided: 1 })
+})
+
 const SUM = 'iterate a [i, s] as SR { Y[i] += A[i, s] * X[i] }'
 const declared = 'buffer A: f32[i, s] in buffer X: f32[i] in buffer T: f16[i] local buffer Y: f32[i] out'
 const WRONG: readonly (readonly [string, string, string])[] = [

@@ -50,7 +50,7 @@ const apart = (a: number, b: number): number => (Object.is(a, b) || a === b ? 0 
 
 /** Where a value that lies within `error` of x ends after a function that never falls, and gives y for x. */
 export function through(f: (x: number) => number, x: number, error: number, y: number): number {
-  if (error === 0) return 0
+  if (error === 0 || error === Number.POSITIVE_INFINITY) return error
   const e = Math.max(apart(f(x + error), y), apart(f(x - error), y))
   return Number.isNaN(e) ? Number.POSITIVE_INFINITY : e
 }
