@@ -72,6 +72,13 @@ test('rows of several parts, or a local that others read: one iteration after th
   expect(locals(plain.schedule('columns'))).toEqual(['M'])
   expect(launches(plain.schedule('columns'))).toBe(4)
   expect(locals(shared.schedule('rows'))).toEqual(['M'])
+  const pieces = parseProgram(`${standard('rows_ell')}
+  format by_pieces(s) over (i, j) {
+    part few = rows where (count(j by i) <= s)
+    part many = rows_ell(2)
+  }
+  ${text()}`)
+  expect(locals(pieces.kernel().as('A', 'by_pieces', 1))).toEqual(['M'])
 })
 
 test('rows of a permutation are visited once each: a nest over rows alone is one over those of a format', () => {
