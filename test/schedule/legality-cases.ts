@@ -1,7 +1,7 @@
 /** For each check of a schedule that keeps a result right: a step that it refuses, and what it would do. */
 
-/** How a wrong step shows: other values, a race, an access outside of an array, or a stage that cannot be made. */
-export type Wrong = 'values' | 'race' | 'outside' | 'stage'
+/** How a wrong step shows: other values, a race, an access outside of an array, a barrier that some threads never reach, or a stage that cannot be made. */
+export type Wrong = 'values' | 'race' | 'outside' | 'barrier' | 'stage'
 
 export interface Illegal {
   readonly code: string
@@ -199,6 +199,14 @@ export const ILLEGAL: readonly Illegal[] = [
     wrong: 'outside',
     kernel: meeting,
     steps: 'split i by 2 -> (io, ii)  rfactor ii',
+  },
+  {
+    code: 'divergent-barrier',
+    wrong: 'barrier',
+    kernel: product,
+    steps: `split i by 2 -> (io, ii)  split f by 2 -> (fo, fi)  split j by 2 -> (jo, ji)
+      reorder (io, fo, ii, fi, jo, ji)  bind io to block.x, fo to block.y, ii to thread.y, fi to thread.x
+      cache_write C at fi in register  cache_read A at jo in shared`,
   },
   { code: 'format-output', wrong: 'values', kernel: elsewhere, steps: 'Y as csr()' },
   {

@@ -69,6 +69,7 @@ function wrongWith(k: Kernel, inputs: Inputs): Wrong | undefined {
     return undefined
   } catch (e) {
     const { message } = e as Error
+    if (/miss a barrier/.test(message)) return 'barrier'
     return /races/.test(message) ? 'race' : /outside/.test(message) ? 'outside' : 'stage'
   }
 }

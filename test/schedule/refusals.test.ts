@@ -298,9 +298,7 @@ describe('refusals', () => {
 
 test.each(ILLEGAL)('$code: $steps', ({ code, kernel, steps }) => {
   const program = parseProgram(`${FORMATS}\n${kernel}\nschedule k.s { ${steps} }`)
-  expect(refused(() => void program.kernel('k').schedule('s').compilation.loops).code).toBe(
-    `schedule/${code}`,
-  )
+  expect(refused(() => void program.kernel('k').schedule('s').compilation.plan).code).toBe(`schedule/${code}`)
 })
 
 test('a nest is computed at one element of those only that all of its writes are of', () => {
