@@ -5,10 +5,13 @@ import { parseProgram } from '../../src/api/program.ts'
 import { coords, dense } from '../../src/api/tensors.ts'
 import { bindInputs, type Inputs } from '../../src/bind/index.ts'
 import { referenceInputs } from '../../src/bind/reference.ts'
+import { add, ceildiv, type Expr, sub } from '../../src/ir/expr.ts'
+import type { For } from '../../src/ir/loops.ts'
 import { print2 } from '../../src/ir/print2.ts'
 import { reference } from '../../src/ir/reference/index.ts'
 import { type Device, devices, type Kernel } from '../../src/node.ts'
-import { at, buffer, kernel2, loop, store } from '../../src/schedule/build.ts'
+import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/build.ts'
+import { heldOf } from '../../src/schedule/loops/merge-apart.ts'
 import { replay } from '../../src/schedule/state.ts'
 import { agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
 import { runs, sample } from '../support/cases.ts'
@@ -219,6 +222,17 @@ test('a row is searched for in a list only where the part that visits all rows h
   expect(print2(k.compilation.loops)).toContain(
     'select(0 < jo_short_indptr[io_short + 1] - jo_short_indptr[io_short], 0, io_long_count)',
   )
+})
+
+test('a row has nothing where its segment is empty only if all that is combined runs over it', () => {
+  const start = at('j_indptr', ['i'], 'i32')
+  const held = sub(at('j_indptr', [add(expr('i'), expr(1))], 'i32'), start)
+  const summed = (name: string, extent: Expr) =>
+    loop(name, extent, [reduce(at('C', ['i']), '+', at('A', [name]))], { reduce: true })
+  const row = (...body: For[]) => loop('i', 'm', body)
+  expect(heldOf(row(summed('j', held)), expr('i'))).toEqual(held)
+  expect(heldOf(row(summed('q', ceildiv(held, expr(4)))), expr('i'))).toEqual(held)
+  expect(heldOf(row(summed('j', held), summed('k', expr(4))), expr('i'))).toBeUndefined()
 })
 
 describe('refused, and says what to do', () => {
