@@ -212,8 +212,10 @@ export class Executable {
     const { device, plan } = this.program
     const held: [DeviceBuffer, Uint8Array][] = []
     for (const b of plan.buffers) {
+      // Arenas hold what is only read.
+      if (!roles.includes(b.role)) continue
       const { memory } = this.#place(b.name)
-      const bytes = roles.includes(b.role) ? byteLength(device, b, this.bound) : 0
+      const bytes = byteLength(device, b, this.bound)
       if (bytes > 0) held.push([memory, new Uint8Array(await device.download(memory, bytes))])
     }
     try {
