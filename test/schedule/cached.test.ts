@@ -42,3 +42,26 @@ test('what threads read of neighbouring rows they copy together, row by row', ()
         Xs[it_2, f_2] = X[io * 8 + it_2, f_2]
 `)
 })
+
+test('only the condition that padding stands for is left out', () => {
+  const { loops } = parseProgram(`kernel twice(m: size, n: size, d: size) {
+    axis i = dense_fixed(m)
+    axis c = dense_fixed(n)
+    axis f = dense_fixed(d)
+    buffer x: i32[c] in
+    buffer y: i32[i] out
+    iterate sum [i, c, f] as SRR { y[i] += x[c] }
+  }
+  schedule twice.tiles {
+    split c by 3 -> (co, ci)
+    split f by 3 -> (fo, fi)
+    reorder (i, co, fo, ci, fi)
+    cache_write y at i in register -> own
+    cache_read x at fo in shared padded 0 -> xs
+  }`)
+    .kernel()
+    .schedule('tiles').compilation
+  expect(printBody(loops.body)).toContain(`      for ci in 0..3  reduce
+        for fi in 0..3  reduce  where fo * 3 + fi < d
+          own[0] += xs[ci]  init`)
+})
