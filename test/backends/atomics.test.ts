@@ -4,6 +4,7 @@ import { CUDA } from '../../src/backends/targets/cuda.ts'
 import { packAtomics } from '../../src/backends/vector-atomics.ts'
 import type { Dtype } from '../../src/ir/dtype.ts'
 import type { Stmt } from '../../src/ir/loops.ts'
+import { stmt } from '../../src/ir/tree.ts'
 import { coords, devices, load } from '../../src/node.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { at, buffer, type Operand, reduce, store } from '../../src/schedule/build.ts'
@@ -139,6 +140,9 @@ describe('atomic updates of neighbours', () => {
     const put = store(at('x', [0]), 2)
     expect(packed([update('C', 0), put, update('C', 1)], 2)).toEqual(['C0:2', 'store'])
     expect(packed([update('C', 0), put, update('C', 1, at('x', [0]))], 2)).toEqual(['C0', 'store', 'C1'])
+    const meet = stmt<Stmt>({ kind: 'barrier' })
+    expect(packed([update('C', 0), meet, update('C', 1)], 2)).toEqual(['C0', 'barrier', 'C1'])
+    expect(packed([update('C', 0), store(at('C', [5]), 2), update('C', 1)], 2)).toEqual(['C0', 'store', 'C1'])
   })
 
   test('are one on CUDA where these are floats of global memory that are added', () => {

@@ -147,6 +147,24 @@ describe('neighbours in one access', () => {
     expect(cuda('atomic_sums')).not.toMatch(/atomicAdd\(&C/)
   })
 
+  test('what was stored since is read anew', async () => {
+    const twice = await load(`
+kernel twice(d: size) {
+  axis i = dense_fixed(d)
+  buffer x: f32[i] inout
+  buffer y: f32[i] out
+  iterate steps [i] as S { x[i] = x[i] + 1 y[i] = x[i] * 2 }
+}
+schedule twice.fours {
+  require d % 4 == 0
+  split i by 4 -> (io, iv)
+  unroll iv
+}`)
+    const { text } = twice.kernel().schedule('fours').emit('cuda')[0]!
+    expect(text).toContain('*(const float4*)')
+    expect(text.match(/y\[.*\] = x\[.*\] \* 2/g)).toHaveLength(4)
+  })
+
   test('the same results on a device with vectors', async () => {
     const device = await devices.webgpu().catch(() => null)
     if (!device) return
