@@ -349,6 +349,31 @@ describe('nests in one launch', () => {
     expect(dependent.message).toContain('one reads T, which the other writes')
   })
 
+  test('may pass others that combine into the same elements, in any order', () => {
+    const scaled = (name: string, scale: number) =>
+      `iterate ${name} [i, j] as RS { y[j] += ${scale} * A[i, j] }`
+    const { loops } = parseProgram(`kernel thrice(m: size, n: size) {
+      axis i = dense_fixed(m)
+      axis j = sparse_variable(i, n)
+      axis c = dense_fixed(n)
+      buffer A: i32[i, j] in
+      buffer y: i32[c] out
+      ${scaled('one', 1)}
+      ${scaled('two', 2)}
+      ${scaled('three', 3)}
+    }
+    schedule thrice.s {
+      atomic y
+      bind one.i to block.x
+      bind two.i to block.x
+      bind three.i to block.x
+      merge (one, three)
+    }`)
+      .kernel()
+      .schedule('s').compilation
+    expect(loops.body.flatMap((s) => (s.kind === 'for' ? [s.nest] : []))).toEqual(['merged', 'two'])
+  })
+
   test('have loops on blocks', () => {
     const loops: Kernel2 = {
       ...boundNests,
