@@ -199,6 +199,32 @@ describe('examples', () => {
     expect([chosen.coords[1]![0], chosen.values![0]]).toEqual([5, 2])
   })
 
+  test('a format of some dimensions of a tensor whose entries ascend in all', async () => {
+    const layers = await load(`${FORMATS}
+    kernel layers(p: size, m: size, n: size) {
+      axis f = dense_fixed(p)
+      axis i = dense_fixed(m)
+      axis j = sparse_variable(i, n)
+      buffer A: f32[f, i, j] in
+      buffer y: f32[f, i] out
+      iterate sum [f, i, j] as SSR { y[f, i] += A[f, i, j] }
+    }`)
+    const A = coords(
+      [2, 2, 3],
+      [
+        [0, 0, 1, 1, 1],
+        [0, 1, 0, 0, 1],
+        [0, 2, 0, 1, 2],
+      ],
+      [1, 2, 3, 4, 5],
+    )
+    const kernel = layers.kernel().as('A', 'hyb', 1, 1)
+    await exact(kernel, { tensors: { A } })
+    // One row has two columns, the other one: an element for each of two layers.
+    const bound = (await kernel.compile(device)).bind({ tensors: { A } })
+    expect(['A_w1', 'A_w2'].map((part) => bound.storages.get(part)!.size)).toEqual([2, 4])
+  })
+
   test('random lists and sets', async () => {
     for (const format of ['vbr', 'chosen'])
       await exact(program.kernel('scale').as('A', format), { params: { m: 20, n: 30 }, seed: 4 })
