@@ -261,6 +261,22 @@ test('sizes are integers that 32 bits hold', () => {
     )
 })
 
+test('scalars are values of their types', async () => {
+  const text =
+    'kernel k(a: bool, b: i8) { axis i = dense_fixed(2)\n buffer y: i32[i] out\n iterate it [i] as S { if (a) { y[i] = i32(b) } } }'
+  const compiled = await (await load(text)).kernel().compile(await devices.cpu())
+  for (const [a, b, refused] of [
+    [0, -128, undefined],
+    [1, 127, undefined],
+    [2, 0, 'a is 2, which is no bool'],
+    [1, 128, 'b is 128, which is no i8'],
+  ] as const) {
+    const bind = () => compiled.bind({ params: { a, b } })
+    if (refused) expect(bind).toThrow(`bind/scalar-range: ${refused}`)
+    else bind()
+  }
+})
+
 test('ready-made parts by hand', async () => {
   const params = { m: 3, n: 4 }
   for (const [format, tensors] of [

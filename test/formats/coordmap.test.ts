@@ -80,6 +80,13 @@ describe('applyMap', () => {
     )
   })
 
+  it('finds where digits do not join to what is wanted', () => {
+    const joined = { map: [add(mul(i!, int(16)), j!)], inputs: ['i', 'j'], extents: [4, 16] }
+    const digits = [Int32Array.of(0, 1, 2), Int32Array.of(3, 0, 15)]
+    expect(firstDifference(joined, digits, [Int32Array.of(3, 16, 47)])).toBeNull()
+    expect(firstDifference(joined, digits, [Int32Array.of(3, 16, 46)])).toEqual({ entry: 2, found: [47] })
+  })
+
   it('adds up comparisons of all kinds', () => {
     const flag = (op: 'gt' | 'lt' | 'ge', bound: Expr): Expr => select(binary(op, i!, bound), int(1), int(0))
     const at = [Int32Array.of(0, 2, 3, 4, 9)]

@@ -326,6 +326,16 @@ test('a nest is computed at one element of those only that all of its writes are
   expect(run(moved, data)).toEqual({ Y: [7] })
 })
 
+test('loops are unrolled whole up to 1024 copies', () => {
+  const long = (extent: number) => () =>
+    replay(
+      kernel2('k', [], [buffer('X', [extent], 'out')], [loop('i', extent, [store(at('X', ['i']), 1)])]),
+      [{ kind: 'unroll', loop: 'i' }],
+    )
+  long(1024)()
+  expect(refused(long(1025)).code).toBe('schedule/too-many-copies')
+})
+
 test('a block has 1024 threads, and no more', () => {
   const threads = (by: number): LoopStep[] => [split('i', by), bind('ii', 'thread.x')]
   replay(elementwise, threads(1024))
