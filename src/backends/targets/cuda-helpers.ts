@@ -39,12 +39,14 @@ export const HELPER: Readonly<Record<string, string>> = {
 #endif
 }`,
   // From compute capability 9.0 on, assemblers (ptxas 13.0) make one instruction of a minimum within a minimum, or a maximum
-  // within a maximum, and lose the sign of an operand that is negated. They do not see through this.
+  // within a maximum, and lose the sign of an operand that is negated. They do not see that these bytes are those of x;
+  // and they crash where a `lop3` has one register three times in a condition.
   apart: `static __device__ __forceinline__ int apart(int x) {
 #if __CUDA_ARCH__ >= 900
-  asm("lop3.b32 %0, %0, %0, %0, 0x80;" : "+r"(x));
-#endif
+  return (int)__byte_perm((unsigned)x, (unsigned)x, 0x7210);
+#else
   return x;
+#endif
 }`,
   sign: 'template <typename T> static __device__ __forceinline__ T sign_of(T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : x; }',
 }
