@@ -243,6 +243,12 @@ describe('as few meetings as can be', () => {
   })
 })
 
+test('CUDA: a whole warp has the whole mask, and no shift by its width', () => {
+  const { text } = scheduled('rows', 'lanes', 1, 256).emit('cuda')[0]!
+  expect(text).toMatch(/__shfl_xor_sync\(0xffffffffu, /)
+  expect(text).not.toContain('lanes<32>')
+})
+
 test.skipIf(noNvcc)('nvcc takes it', () => {
   const texts = [
     scheduled('rows', 'lanes', 4, 32),
