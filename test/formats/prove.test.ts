@@ -206,7 +206,7 @@ describe('verdicts against brute force', () => {
       }),
       { numRuns: runs(300) },
     )
-    expect(ranges).toBeGreaterThan(200)
+    expect(ranges).toBeGreaterThan(runs(300) * 0.6)
   })
 
   it('never proves what is wrong', () => {
