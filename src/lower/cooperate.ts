@@ -78,17 +78,19 @@ function meets(l: For): boolean {
   return found
 }
 
-/** A loop or store all of whose writes go to shared memory declared outside, none of it on threads yet. */
+/**
+ * A loop or store all of whose writes go to shared memory declared outside, none of it on threads yet. What is declared
+ * inside is one tile for all iterations: these come one after the other.
+ */
 function fillsShared(s: Stmt, shared: ReadonlySet<string>): s is For | Store {
   if (s.kind !== 'for' && s.kind !== 'store') return false
-  let onThreads = false
+  let whole = true
   walkStmts([s], (x) => {
-    if (x.kind === 'for' && x.mode.kind === 'bind') onThreads = true
+    if (x.kind === 'for' && x.mode.kind === 'bind') whole = false
+    if (x.kind === 'alloc' && x.buffer.scope === 'shared') whole = false
   })
   const written = accessesOf([s]).filter((a) => a.mode === 'write')
-  return (
-    !onThreads && written.length > 0 && written.every((a) => shared.has(a.buffer) && a.stmt.kind === 'store')
-  )
+  return whole && written.length > 0 && written.every((a) => shared.has(a.buffer) && a.stmt.kind === 'store')
 }
 
 /** Spatial loops that store to global memory what shared memory holds: no two iterations store to one element. */

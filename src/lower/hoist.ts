@@ -5,7 +5,8 @@
  * Only expressions over what the launch does not write move. They leave loops freely: an access is in range
  * by the ranges of the variables in its own index, or by a condition that mentions them. So an expression
  * with loads stays inside every condition that shares a variable with one of them or with how long what they read is, and
- * inside the branch of a `select`.
+ * inside the branch of a `select`. A division by what may be 0 stays there like an access: C does not define it, and
+ * compilers take it for proof that the divisor is not 0.
  */
 import { InternalError } from '../ast/diagnostic.ts'
 import { writesOf } from '../ir/accesses.ts'
@@ -76,6 +77,7 @@ class Hoister {
   #statements = 0
   readonly #movable = new WeakMap<Expr, boolean>()
   readonly #loadVars = new WeakMap<Expr, ReadonlySet<string>>()
+  readonly #divisorVars = new WeakMap<Expr, ReadonlySet<string>>()
   readonly #costs = new WeakMap<Expr, number>()
   /** What the value of a name depends on: a condition that has a name protects the same accesses. */
   readonly #behind = new Map<string, ReadonlySet<string>>()
@@ -166,8 +168,8 @@ class Hoister {
     const leaves = (s: Scope): boolean => {
       for (const v of s.binds) if (vars.has(v)) return false
       if (s.kind === 'body') return true
-      const accessed = this.#varsOfLoads(e)
-      for (const v of s.conditionVars) if (accessed.has(v)) return false
+      const [accessed, divided] = [this.#varsOfLoads(e), this.#varsOfDivisors(e)]
+      for (const v of s.conditionVars) if (accessed.has(v) || divided.has(v)) return false
       return true
     }
     let s = scope
@@ -198,6 +200,21 @@ class Hoister {
           ? new Set([...this.#dependsOn(e), ...(this.#lengths.get(e.buffer) ?? [])])
           : new Set(children(e).flatMap((c) => [...this.#varsOfLoads(c)]))
       this.#loadVars.set(e, known)
+    }
+    return known
+  }
+
+  /** The variables that divisors in `e` depend on, without those that a condition in `e` itself asks about. */
+  #varsOfDivisors(e: Expr): ReadonlySet<string> {
+    let known = this.#divisorVars.get(e)
+    if (known === undefined) {
+      const [first, ...others] = children(e)
+      const asks = e.kind === 'select' || (e.kind === 'binary' && (e.op === 'and' || e.op === 'or'))
+      const asked = asks && first ? this.#dependsOn(first) : new Set()
+      const behind = others.flatMap((c) => [...this.#varsOfDivisors(c)]).filter((v) => !asked.has(v))
+      const own = dividesByAny(e) ? this.#dependsOn(e.b) : []
+      known = new Set([...own, ...(first ? this.#varsOfDivisors(first) : []), ...behind])
+      this.#divisorVars.set(e, known)
     }
     return known
   }
@@ -276,6 +293,9 @@ class Hoister {
     return withChildren(e, operands)
   }
 }
+
+const dividesByAny = (e: Expr): e is Extract<Expr, { kind: 'binary' }> =>
+  e.kind === 'binary' && (e.op === 'quo' || e.op === 'rem') && e.b.kind !== 'const'
 
 /** A name that says what it holds. */
 function nameFor(e: Expr): string {

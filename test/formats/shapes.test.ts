@@ -329,7 +329,7 @@ describe('values', () => {
     expect(put([2, 3, 5, 4], 'f32', 0, '*')).toEqual([24, 5, 0])
     expect(put([2, 3, 5, 4], 'f32', 0, 'min')).toEqual([2, 5, 0])
     expect(put([2, 3, 5, 4], 'f32', -1, 'max')).toEqual([4, 5, -1])
-    expect(put([0.5, 0, 0, -0.5], 'bool')).toEqual([1, 0, 0])
+    expect(put([1, 0, 0, 1], 'bool')).toEqual([1, 0, 0])
   })
   it('refuses what an integer type cannot hold', () => {
     expect(() => put([100, 100, 0, 0], 'i8')).toThrow(

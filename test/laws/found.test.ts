@@ -422,3 +422,69 @@ test.each([
   for (const p of [m, m + 4])
     await agree(parseProgram(text).kernel().schedule('s'), { tensors: { R }, params: { p } })
 })
+
+test('divisions by what may be 0 stay behind the condition that asks', () =>
+  agree(
+    kernel(`kernel k(m: size, n: size) {
+      axis i = dense_fixed(m)
+      axis c = dense_fixed(2)
+      buffer B: i32[i] in
+      buffer O: i32[i] out
+      buffer P: i32[i, c] out
+      iterate one [i] as S {
+        O[i] = i / (2 % B[i])
+        iterate two [c] as S { P[i, c] = i % (2 % B[i]) + (i + c) / B[i] + (n - 2) / (n - 1) }
+      }
+    }`),
+    { tensors: { B: dense([4], [0, -3, 2, 1], 'i32') }, params: { n: 1 } },
+  ))
+
+const listed = `kernel k(m: size) {
+  axis N = sparse_variable(m) nonunique
+  axis q = dense_fixed(m)
+  buffer A: i32[N] in
+  buffer x: i32[q] in
+  buffer Y: i32[] out
+  iterate first [N] as R { Y[] += x[N] }
+}
+schedule k.nested {
+  split first.N by 3 -> (Na, Nb)
+  bind first.Nb to thread.z
+  cache_read x at first.Nb in shared
+  split x_shared.Nb by 2 -> (c, d)
+  cache_read x at x_shared.c in shared
+}`
+
+test('a tile that is filled within the filling of another is one for all threads', () => {
+  const A = coords([5], [[0, 1, 1, 3, 4]], [1, 1, 1, 1, 1], 'i32')
+  const x = dense([5], [1, 20, 300, 4000, 50000], 'i32')
+  return agree(kernel(listed).schedule('nested'), { tensors: { A, x } })
+})
+
+test('a tile is not shared by threads that bring values of their own through registers', () => {
+  const text = `kernel k(m: size) {
+    axis i = dense_fixed(m)
+    buffer Y: i32[i] in
+    buffer O: i32[i] out
+    iterate last [i] as S { O[i] = Y[i] + 1 }
+  }
+  schedule k.s {
+    cache_read Y at last.i in register
+    cache_write O at last.i in shared
+    split last.i by 3 -> (ia, ib)
+    bind last.ib to thread.x
+  }`
+  expect(refusal(() => kernel(text).schedule('s')).code).toBe('schedule/shared-by-threads')
+})
+
+test('what several positions of one coordinate hold densely is not looked up in the first of them', () => {
+  const text = `kernel k(m: size, n: size) {
+    axis i = sparse_variable(n) nonunique
+    axis j = dense_fixed(i, m)
+    axis r = dense_fixed(n)
+    buffer A: i32[i, j] in
+    buffer O: i32[r] out
+    iterate it [r] as S { O[r] = A[r, 1] }
+  }`
+  expect(refusal(() => kernel(text).compilation.loops).code).toBe('lower/unordered-lookup')
+})

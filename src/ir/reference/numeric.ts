@@ -3,6 +3,7 @@
  * to their type. Division and modulo of integers floor, and give 0 where the divisor is 0; `%` of floats floors
  * too. Casts from float to integer truncate and saturate, NaN gives 0. `round` takes ties to even.
  */
+import { InternalError } from '../../ast/diagnostic.ts'
 import { type Dtype, INT_RANGE, isFloat } from '../dtype.ts'
 import { foldBits } from '../fold.ts'
 import type { ArithOp, CompareOp, MathFn } from '../ops.ts'
@@ -55,10 +56,16 @@ const INT: Readonly<Record<ArithOp, Binary>> = {
   mul: Math.imul,
   div: (a, b) => (b === 0 ? 0 : Math.floor(a / b)),
   mod: (a, b) => (b === 0 ? 0 : a - b * Math.floor(a / b)),
-  quo: (a, b) => (b === 0 ? 0 : Math.trunc(a / b)),
-  rem: (a, b) => (b === 0 ? 0 : a % b),
+  quo: (a, b) => Math.trunc(a / divisor(b)),
+  rem: (a, b) => a % divisor(b),
   min: Math.min,
   max: Math.max,
+}
+
+/** What targets divide by, which C defines for other divisors than 0 alone: compilers take it for proof of that. */
+function divisor(b: number): number {
+  if (b === 0) throw new InternalError('a division by 0 is computed outside of the condition that skips it')
+  return b
 }
 
 export function arithmetic(op: ArithOp, dtype: Dtype): Binary {

@@ -33,7 +33,8 @@ export function locate(
     const axis = levels.stored(name)
     const parent = axis.parent === null ? null : offsets.get(axis.parent)
     invariant(parent !== undefined, `axis ${name} comes before its parent`)
-    if (parent?.end && !followed(levels, axis, axes)) refuseSeveral(axis)
+    // Of several positions of one coordinate each may hold what is asked for: only indices are searched in all of them.
+    if (parent?.end && !hasIndices(axis)) refuseSeveral(axis)
     offsets.set(name, step(levels, scope, axis, parent, coords[k]!, present, loose.has(name)))
   })
   const index = levels.trees(axes).map((tree) => offsets.get(tree[tree.length - 1]!)!.at)
@@ -79,16 +80,6 @@ function checkTogether(axis: StoredAxis): void {
     expected: `accesses at the iterators of ${axis.name} and of the axes under it`,
     hint: `iterate ${axis.name}, or declare it ordered`,
   })
-}
-
-/**
- * Whether a lookup can go on under several parents of one coordinate. It follows the first position that it
- * finds: right only where all below that position holds every coordinate.
- */
-function followed(levels: Levels, axis: StoredAxis, axes: readonly string[]): boolean {
-  if (axis.kind === 'dense_variable' || axis.kind === 'bitmap') return false
-  const tree = levels.trees(axes).find((t) => t.includes(axis.name))!
-  return tree.slice(tree.indexOf(axis.name) + 1).every((a) => levels.stored(a).kind === 'dense_fixed')
 }
 
 function refuseSeveral(axis: StoredAxis): never {
