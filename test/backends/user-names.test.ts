@@ -179,3 +179,16 @@ describe('a kernel with such names for everything', async () => {
     300_000,
   )
 })
+
+test('comparisons among operands are no list of template arguments in WGSL', async () => {
+  const k = parseProgram(`kernel k(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = sparse_variable(i, n)
+    axis c = dense_fixed(n)
+    buffer A: i32[i, j] in
+    buffer Y: i32[c] in
+    buffer R: bool[i, j] out
+    iterate a [i, j] as SS { R[i, j] = select(Y[j] != m, m > n, i < j) or select(i < j, m >= i, Y[j] < m) }
+  }`).kernel()
+  for (const { text } of k.parallel().emit('wgsl')) expect(await wgslErrors(text)).toEqual([])
+})

@@ -109,8 +109,16 @@ export function need(helpers: Helpers, name: string): void {
   helpers.set(name, text)
 }
 
+/** A call. Between `a < b` in one operand and `c > d` in another WGSL would read a list of template arguments. */
+export function called(name: string, ...args: readonly string[]): string {
+  const opens = args.findIndex((x) => / < /.test(x))
+  const closes = args.findLastIndex((x) => / >[>=]? /.test(x))
+  const apart = opens >= 0 && closes > opens
+  return `${name}(${args.map((x) => (apart && / [<>]/.test(x) ? `(${x})` : x)).join(', ')})`
+}
+
 /** A call of a helper of the text. */
 export const help = (helpers: Helpers, name: string, ...args: readonly string[]): string => {
   need(helpers, name)
-  return `${name}(${args.join(', ')})`
+  return called(name, ...args)
 }

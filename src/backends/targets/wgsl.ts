@@ -3,7 +3,7 @@ import { type Dtype, isFloat, isInt } from '../../ir/dtype.ts'
 import type { MathFn } from '../../ir/ops.ts'
 import type { BufferRef, Helpers, Target } from '../target.ts'
 import { type AtomicElement, Elements, round, VECTOR } from './wgsl-elements.ts'
-import { HELPER, help, need } from './wgsl-helpers.ts'
+import { called, HELPER, help, need } from './wgsl-helpers.ts'
 
 const RESERVED = new Set(
   `alias break case const const_assert continue continuing default diagnostic discard else enable false fn for if let loop override requires return struct switch true var while NULL Self abstract active alignas alignof as asm asm_fragment async attribute auto await become cast catch class co_await co_return co_yield coherent column_major common compile compile_fragment concept const_cast consteval constexpr constinit crate debugger decltype delete demote demote_to_helper do dynamic_cast enum explicit export extends extern external fallthrough filter final finally friend from fxgroup get goto groupshared highp impl implements import inline instanceof interface layout lowp macro macro_rules match mediump meta mod module move mut mutable namespace new nil noexcept noinline nointerpolation non_coherent noncoherent noperspective null nullptr of operator package packoffset partition pass patch pixelfragment precise precision premerge priv protected pub public readonly ref regardless register reinterpret_cast require resource restrict self set shared sizeof smooth snorm static static_assert static_cast std subroutine super target template this thread_local throw trait try type typedef typeid typename typeof union unless unorm unsafe unsized use using varying virtual volatile wgsl where with writeonly yield array atomic bool f16 f32 i32 u32 mat2x2 mat2x3 mat2x4 mat3x2 mat3x3 mat3x4 mat4x2 mat4x3 mat4x4 vec2 vec3 vec4 ptr sampler texture_1d texture_2d bitcast all any select abs acos asin atan ceil clamp cos cosh cross degrees determinant distance dot exp exp2 floor fma fract inverseSqrt ldexp length log log2 max min mix modf normalize pow radians reflect refract round sign sin sinh smoothstep sqrt step tan tanh transpose trunc workgroupBarrier storageBarrier atomicAdd atomicLoad atomicStore params group local main function private storage uniform workgroup read write read_write linear groups old_word Params quantizeToF16 fwidth dpdx dpdy sinh cosh asinh acosh atanh atan2 faceForward outerProduct saturate pack4x8snorm pack4xI8 unpack4xI8 dot4I8Packed countOneBits countLeadingZeros countTrailingZeros reverseBits extractBits insertBits firstLeadingBit firstTrailingBit arrayLength workgroupUniformLoad textureBarrier atomicSub atomicMax atomicMin atomicAnd atomicOr atomicXor atomicExchange atomicCompareExchangeWeak subgroupAdd subgroupShuffleXor vec2f vec3f vec4f vec2i vec3i vec4i vec2u vec3u vec4u vec2h vec3h vec4h block_x block_y block_z`.split(
@@ -95,9 +95,9 @@ const table = (elements: Elements): Wgsl => ({
     if (fn === 'bit_xor') return `((${args[0]}) ^ (${args[1]}))`
     if (fn === 'shift_left') return `((${args[0]}) << (u32(${args[1]}) & 31u))`
     const name = MATH[fn]
-    return name in HELPER ? help(helpers, name, ...args) : `${name}(${args.join(', ')})`
+    return name in HELPER ? help(helpers, name, ...args) : called(name, ...args)
   },
-  select: (c, a, b) => `select(${b}, ${a}, ${c})`,
+  select: (c, a, b) => called('select', b, a, c),
   cast: (x, from, to, helpers) => {
     if (to === 'bool')
       return from === 'u32' ? `(${x} != 0u)` : isFloat(from) ? `(!(${x} == 0.0))` : `(${x} != 0)`

@@ -132,6 +132,13 @@ describe('nests', () => {
   })
 })
 
+test('constants that a cast changes say nothing of padding', () => {
+  const cast = (value: string): string =>
+    kernel('buffer Q: i32[i, j] out', `iterate write [i, j] as SS { Q[i, j] = ${value} }`)
+  for (const value of ['i32(2.5)', 'i32(nan)', 'i32(bool(0.5))', 'i32(i8(f32(2.5)))'])
+    expect(body(applied(cast(value), 'A as bsr(2)'))).toContain('Q')
+})
+
 describe('accesses at other coordinates', () => {
   const other = (access: string): string =>
     kernel('buffer y: f32[i, c] out', `iterate read [i, c] as SS { y[i, c] = ${access} }`)
