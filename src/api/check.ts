@@ -162,7 +162,14 @@ export function checkEntries(
   coords: readonly Int32Array[],
   values: ValueArray | null | undefined,
 ): void {
-  const entries = coords[0]?.length ?? 1
+  if (shape.length === 0)
+    fail({
+      code: 'tensor/coords',
+      message: 'a tensor without dimensions has no coordinates',
+      expected: 'its one value',
+      hint: 'give dense([], [value])',
+    })
+  const entries = coords[0]?.length
   if (coords.length !== shape.length || coords.some((c) => c.length !== entries))
     fail({
       code: 'tensor/coords',

@@ -157,6 +157,13 @@ const CASES: Readonly<Record<string, (s: Scene) => unknown>> = {
   'bind of one dimension': bindA(api.dense([12], new Float32Array(12))),
   'bind of a coordinate out of range': bindA(handmade([0], [7])),
   'bind of a negative coordinate': bindA(handmade([0], [-1])),
+  'bind of coordinates without dimensions': bindA({
+    kind: 'coords',
+    shape: [],
+    coords: [],
+    values: new Float32Array(1),
+    dtype: 'f32',
+  }),
   'bind of fewer values than entries': bindA(handmade([0, 1], [0, 1])),
   'bind of stored arrays that are missing': bindA(api.stored([3, 4], {}, new Float32Array(1))),
   'bind of stored indices that fall': bindA(
