@@ -309,6 +309,28 @@ test('rows under duplicates of one coordinate cannot be looked up', () => {
   expect(refusal(() => k.show(2)).code).toBe('lower/unordered-lookup')
 })
 
+test.each(['sparse_variable(j, p)', 'bitmap(j, 8)', 'dense_variable(j, p)'])(
+  'what lies two levels under duplicates of one coordinate cannot be looked up: %s',
+  (under) => {
+    for (const middle of [
+      'sparse_variable(i, n)',
+      'sparse_fixed(i, n, 2)',
+      'sparse_variable(i, n) nonunique',
+    ]) {
+      const k = kernel(`kernel k(m: size, n: size, p: size) {
+      axis i = sparse_variable(m) nonunique
+      axis j = ${middle}
+      axis k = ${under}
+      axis r = dense_fixed(m)
+      buffer A: f32[i, j, k] in
+      buffer y: f32[r] out
+      iterate all [r] as S { y[r] = A[r, 1, 0] }
+    }`)
+      expect(refusal(() => k.show(2)).code).toBe('lower/unordered-lookup')
+    }
+  },
+)
+
 test('what threads complete together, they update within range', () =>
   agree(
     kernel(`kernel k(l: size) {

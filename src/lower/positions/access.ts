@@ -34,7 +34,7 @@ export function locate(
     const parent = axis.parent === null ? null : offsets.get(axis.parent)
     invariant(parent !== undefined, `axis ${name} comes before its parent`)
     // Of several positions of one coordinate each may hold what is asked for: only indices are searched in all of them.
-    if (parent?.end && !hasIndices(axis)) refuseSeveral(axis)
+    if (parent?.apart || (parent?.end && !hasIndices(axis))) refuseSeveral(axis)
     offsets.set(name, step(levels, scope, axis, parent, coords[k]!, present, loose.has(name)))
   })
   const index = levels.trees(axes).map((tree) => offsets.get(tree[tree.length - 1]!)!.at)
@@ -106,6 +106,8 @@ const openedAt = (scope: Scope, axis: StoredAxis, parent: Expr | null, coord: Ex
 interface Found {
   readonly at: Expr
   readonly end: Expr | null
+  /** Searched under several positions: what lies elsewhere may have the same coordinate and hold other children. */
+  readonly apart?: boolean
 }
 
 /** One level down. Pushes the conditions under which the returned position is real. */
@@ -150,7 +152,7 @@ function step(
   // A padding position carries the extent as its coordinate and must not be found by asking for it.
   if (axis.kind === 'sparse_fixed' && !scope.facts.below(coord, axis.extent))
     present.push(lt(coord, axis.extent))
-  return { at: found, end: ordered && !axis.unique ? find('upper') : null }
+  return { at: found, end: ordered && !axis.unique ? find('upper') : null, apart: above?.end != null }
 }
 
 /** The segment of a child of a root at a coordinate of that root; an absent (not `certain`) coordinate has an empty one. */
