@@ -100,9 +100,9 @@ export function fail(diagnostic: Diagnostic): never {
   throw new SptError(diagnostic)
 }
 
-/** States an invariant of the compiler. */
-export function invariant(condition: unknown, message: string): asserts condition {
-  if (!condition) throw new InternalError(message)
+/** States an invariant of the compiler; what is costly to say is said where it does not hold. */
+export function invariant(condition: unknown, message: string | (() => string)): asserts condition {
+  if (!condition) throw new InternalError(typeof message === 'string' ? message : message())
 }
 
 /** For exhaustive switches. */

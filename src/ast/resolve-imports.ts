@@ -17,6 +17,26 @@ export interface Loaded {
 /** A file's path, or a text: what it imports is relative to its name. */
 export type Entry = string | Source
 
+/** Characters of texts whose trees are kept: a tree takes about twenty times as many bytes. */
+const KEPT = 2 ** 20
+const trees = new Map<string, File>()
+let kept = 0
+
+/** The tree of a file, read once: programs import the same files again and again, and nobody changes a tree. */
+function parsed(source: Source): File {
+  const key = `${source.name}\n${source.text}`
+  const file = trees.get(key) ?? parse(source)
+  // The latest come last; the first go where there are too many.
+  if (!trees.delete(key)) kept += key.length
+  trees.set(key, file)
+  for (const old of trees.keys()) {
+    if (kept <= KEPT) break
+    trees.delete(old)
+    kept -= old.length
+  }
+  return file
+}
+
 const pathOf = (entry: Entry): string => resolvePath('', typeof entry === 'string' ? entry : entry.name)
 
 /**
@@ -47,7 +67,7 @@ export async function loadFiles(entry: Entry, read: ReadText, readImport: ReadTe
       const source = { name: path, text: text.value }
       sources.set(path, source)
       try {
-        const file = parse(source)
+        const file = parsed(source)
         files.set(path, file)
         for (const i of file.imports) {
           const target = resolvePath(path, i.path.value)
@@ -105,7 +125,7 @@ export async function loadProgram(
 export function programOf(source: Source): Program {
   const sources = new Map([[source.name, source]])
   try {
-    const file = parse(source)
+    const file = parsed(source)
     const [first] = file.imports
     if (first) refuseImport(first.path.value, first.span)
     return linked(source.name, new Map([[source.name, file]]), sources)

@@ -29,28 +29,38 @@ export interface BufferAccess {
 export function accessesOf(body: Body): readonly BufferAccess[] {
   const out: BufferAccess[] = []
   walkStmts(body, (s, path) => {
-    const read = (e: Expr): void => {
-      if (e.kind === 'load')
-        out.push({ buffer: e.buffer, index: e.index, mode: 'read', whole: false, stmt: s, path })
-      if (e.kind === 'search')
-        out.push({ buffer: e.buffer, index: [], mode: 'read', whole: true, stmt: s, path })
-    }
-    const seen = new Set<Expr>()
-    for (const e of exprsOf(s)) walkExpr(e, read, seen)
-    for (const t of targetsOf(s))
-      out.push({ buffer: t.buffer, index: t.index, mode: 'write', whole: false, stmt: s, path })
-    if (s.kind === 'fill')
-      out.push({ buffer: s.buffer, index: [], mode: 'write', whole: true, stmt: s, path })
-    if (s.kind === 'instr')
-      for (const p of piecesOf(s)) {
-        if (p.kind === 'value' || p.kind === 'index' || p.mode === 'meet') continue
-        // What stands around an address is the instruction's business.
-        const whole = p.kind !== 'slot' && p.kind !== 'word'
-        const access = { buffer: p.buffer, index: whole ? [] : p.index, whole, stmt: s, path }
-        if (p.mode !== 'write') out.push({ ...access, mode: 'read' })
-        if (p.mode !== 'read') out.push({ ...access, mode: 'write' })
-      }
+    for (const { buffer, index, mode, whole } of ownOf(s))
+      out.push({ buffer, index, mode, whole, stmt: s, path })
   })
+  return out
+}
+
+type Own = Omit<BufferAccess, 'stmt' | 'path'>
+const known = new WeakMap<Stmt, readonly Own[]>()
+
+/** What a statement accesses itself, statements inside of it aside. Passes ask again and again, of the same statements. */
+function ownOf(s: Stmt): readonly Own[] {
+  const before = known.get(s)
+  if (before) return before
+  const out: Own[] = []
+  const read = (e: Expr): void => {
+    if (e.kind === 'load') out.push({ buffer: e.buffer, index: e.index, mode: 'read', whole: false })
+    if (e.kind === 'search') out.push({ buffer: e.buffer, index: [], mode: 'read', whole: true })
+  }
+  const seen = new Set<Expr>()
+  for (const e of exprsOf(s)) walkExpr(e, read, seen)
+  for (const t of targetsOf(s)) out.push({ buffer: t.buffer, index: t.index, mode: 'write', whole: false })
+  if (s.kind === 'fill') out.push({ buffer: s.buffer, index: [], mode: 'write', whole: true })
+  if (s.kind === 'instr')
+    for (const p of piecesOf(s)) {
+      if (p.kind === 'value' || p.kind === 'index' || p.mode === 'meet') continue
+      // What stands around an address is the instruction's business.
+      const whole = p.kind !== 'slot' && p.kind !== 'word'
+      const access = { buffer: p.buffer, index: whole ? [] : p.index, whole }
+      if (p.mode !== 'write') out.push({ ...access, mode: 'read' })
+      if (p.mode !== 'read') out.push({ ...access, mode: 'write' })
+    }
+  known.set(s, out)
   return out
 }
 
@@ -61,9 +71,15 @@ export function targetsOf(s: Stmt): readonly (Load | Store)[] {
 }
 
 /** Names of the buffers read inside (reduction targets aside). */
-export const readsOf = (body: Body): ReadonlySet<string> =>
-  new Set(accessesOf(body).flatMap((a) => (a.mode === 'read' ? [a.buffer] : [])))
+export const readsOf = (body: Body): ReadonlySet<string> => buffersIn(body, 'read')
 
 /** Names of the buffers written inside: stores, reductions, fills. */
-export const writesOf = (body: Body): ReadonlySet<string> =>
-  new Set(accessesOf(body).flatMap((a) => (a.mode === 'write' ? [a.buffer] : [])))
+export const writesOf = (body: Body): ReadonlySet<string> => buffersIn(body, 'write')
+
+function buffersIn(body: Body, mode: BufferAccess['mode']): ReadonlySet<string> {
+  const out = new Set<string>()
+  walkStmts(body, (s) => {
+    for (const own of ownOf(s)) if (own.mode === mode) out.add(own.buffer)
+  })
+  return out
+}

@@ -65,8 +65,14 @@ export function rewriteExpr(
 ): Expr {
   const done = memo.get(e)
   if (done) return done
-  const operands = children(e).map((c) => rewriteExpr(c, visit, memo))
-  const rebuilt = withChildren(e, operands)
+  const old = children(e)
+  let operands = old
+  for (let k = 0; k < old.length; k++) {
+    const now = rewriteExpr(old[k]!, visit, memo)
+    if (operands !== old) (operands as Expr[]).push(now)
+    else if (now !== old[k]) operands = [...old.slice(0, k), now]
+  }
+  const rebuilt = operands === old ? e : withChildren(e, operands)
   const folded = rebuilt !== e && operands.some((x) => x === rebuilt || children(x).includes(rebuilt))
   const result = folded ? rebuilt : (visit(rebuilt) ?? rebuilt)
   memo.set(e, result)
@@ -80,22 +86,31 @@ export function substitute(e: Expr, map: ReadonlyMap<string, Expr>): Expr {
 }
 
 /** Whether a node passes; shared subtrees are looked at once. */
-export function someExpr(e: Expr, test: (e: Expr) => boolean, seen: Set<Expr> = new Set()): boolean {
+export function someExpr(e: Expr, test: (e: Expr) => boolean, seen?: Set<Expr>): boolean {
   if (test(e)) return true
-  for (const c of children(e)) {
-    if (seen.has(c)) continue
-    seen.add(c)
-    if (someExpr(c, test, seen)) return true
+  const operands = children(e)
+  if (operands.length === 0) return false
+  const met = seen ?? new Set()
+  for (const c of operands) {
+    if (met.has(c)) continue
+    met.add(c)
+    if (someExpr(c, test, met)) return true
   }
   return false
 }
 
 /** Visits every node once, a node before its operands, in the order in which they are first evaluated. */
-export function walkExpr(e: Expr, visit: (e: Expr) => void, seen: Set<Expr> = new Set()): void {
-  if (seen.has(e)) return
-  seen.add(e)
+export function walkExpr(e: Expr, visit: (e: Expr) => void, seen?: Set<Expr>): void {
+  const operands = children(e)
+  if (!seen && operands.length === 0) {
+    visit(e)
+    return
+  }
+  const met = seen ?? new Set()
+  if (met.has(e)) return
+  met.add(e)
   visit(e)
-  for (const c of children(e)) walkExpr(c, visit, seen)
+  for (const c of operands) walkExpr(c, visit, met)
 }
 
 /**
@@ -130,15 +145,28 @@ const freeCache = new WeakMap<Expr, ReadonlySet<string>>()
 export function freeVars(e: Expr): ReadonlySet<string> {
   const known = freeCache.get(e)
   if (known) return known
-  let out: ReadonlySet<string>
-  if (e.kind === 'var') out = new Set([e.name])
-  else if (e.kind === 'builtin') out = new Set([e.axis])
-  else {
-    const set = new Set<string>()
-    for (const c of children(e)) for (const v of freeVars(c)) set.add(v)
-    out = set
-  }
+  const out = e.kind === 'var' ? new Set([e.name]) : e.kind === 'builtin' ? new Set([e.axis]) : ofOperands(e)
   freeCache.set(e, out)
+  return out
+}
+
+const NO_NAMES: ReadonlySet<string> = new Set()
+
+/** The names in all operands, in their order: the set of the first one that has any, where others add nothing. */
+function ofOperands(e: Expr): ReadonlySet<string> {
+  let out = NO_NAMES
+  let own: Set<string> | undefined
+  for (const c of children(e)) {
+    const names = freeVars(c)
+    if (out.size === 0) out = names
+    else
+      for (const v of names)
+        if (!out.has(v)) {
+          own ??= new Set(out)
+          own.add(v)
+          out = own
+        }
+  }
   return out
 }
 

@@ -225,8 +225,12 @@ export function walkStmts(
 ): void {
   for (const s of body) {
     if (visit(s, path) === false) continue
-    const inner = s.kind === 'for' ? [...path, s] : path
-    for (const b of bodiesOf(s)) walkStmts(b, visit, inner)
+    if (s.kind === 'for') walkStmts(s.body, visit, [...path, s])
+    else if (s.kind === 'while') walkStmts(s.body, visit, path)
+    else if (s.kind === 'if') {
+      walkStmts(s.then, visit, path)
+      walkStmts(s.else, visit, path)
+    }
   }
 }
 

@@ -6,7 +6,7 @@ import { InternalError, invariant } from '../ast/diagnostic.ts'
 import { isReadOnly, targetsOf } from './accesses.ts'
 import type { Dtype } from './dtype.ts'
 import type { Expr } from './expr.ts'
-import { freeVars, readingLast, someExpr, walkExpr } from './expr-tree.ts'
+import { freeVars, readingLast, readsMemory, walkExpr } from './expr-tree.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from './loops.ts'
 import { MATH_ARITY } from './ops.ts'
 import { printExpr, printLoop } from './print2.ts'
@@ -30,7 +30,7 @@ export function verify2(kernel: Kernel2): void {
   for (const b of kernel.buffers) {
     invariant(!buffers.has(b.name), `${kernel.name}: buffer ${b.name} occurs twice`)
     invariant(b.scope === 'global', `${b.name}: a kernel's buffers are global, not ${b.scope}`)
-    for (const e of b.shape) overParams(e, params, `the shape of ${b.name}`)
+    for (const e of b.shape) overParams(e, params, () => `the shape of ${b.name}`)
     buffers.set(b.name, b)
   }
   const seen = new Set<string>([...params.keys(), ...buffers.keys()])
@@ -46,16 +46,19 @@ interface Context {
 
 function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
   let here = scope
+  // What holds of a node here holds for the rest of the body, where only more is bound.
+  const known = new Set<Expr>()
   for (const s of body) {
-    for (const e of s.kind === 'for' ? [s.extent] : exprsOf(s)) verifyExpr(e, here, describe(s))
+    const what = () => describe(s)
+    for (const e of s.kind === 'for' ? [s.extent] : exprsOf(s)) verifyExpr(e, here, what, known)
     for (const t of targetsOf(s)) {
       const b = here.buffers.get(t.buffer)
-      invariant(b, `${describe(s)}: no buffer ${t.buffer} here`)
+      invariant(b, () => `${what()}: no buffer ${t.buffer} here`)
       invariant(
         t.index.length === b.shape.length,
-        `${describe(s)}: ${t.buffer} has ${b.shape.length} dimensions`,
+        () => `${what()}: ${t.buffer} has ${b.shape.length} dimensions`,
       )
-      invariant(!isReadOnly(b), `${describe(s)}: ${t.buffer} is read only`)
+      invariant(!isReadOnly(b), () => `${what()}: ${t.buffer} is read only`)
     }
     switch (s.kind) {
       case 'for':
@@ -107,52 +110,59 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
 }
 
 function verifyFor(s: For, scope: Scope, cx: Context): void {
-  const what = printLoop(s)
-  invariant(!cx.seen.has(s.var), `${what}: ${s.var} is bound twice`)
+  const what = () => printLoop(s)
+  invariant(!cx.seen.has(s.var), () => `${what()}: ${s.var} is bound twice`)
   cx.seen.add(s.var)
-  invariant(s.extent.dtype === 'i32', `${what}: the extent is ${s.extent.dtype}`)
+  invariant(s.extent.dtype === 'i32', () => `${what()}: the extent is ${s.extent.dtype}`)
   const inside: Scope = {
     ...scope,
     vars: new Map([...scope.vars, [s.var, 'i32']]),
     path: [...scope.path, s],
   }
+  const known = new Set<Expr>()
   for (const g of s.guards) {
-    verifyExpr(g, inside, what)
-    invariant(g.dtype === 'bool', `${what}: guard ${printExpr(g)} is ${g.dtype}`)
+    verifyExpr(g, inside, what, known)
+    invariant(g.dtype === 'bool', () => `${what()}: guard ${printExpr(g)} is ${g.dtype}`)
     const own = freeVars(g).has(s.var) || scope.path.every((l) => !freeVars(g).has(l.var))
-    invariant(own, `${what}: guard ${printExpr(g)} belongs to a loop further out`)
+    invariant(own, () => `${what()}: guard ${printExpr(g)} belongs to a loop further out`)
   }
-  invariant(readingLast(s.guards) === s.guards, `${what}: a guard reads memory before bounds are tested`)
+  invariant(
+    readingLast(s.guards) === s.guards,
+    () => `${what()}: a guard reads memory before bounds are tested`,
+  )
   const { mode } = s
   if (mode.kind === 'bind') {
     for (const l of scope.path)
       invariant(
         l.mode.kind !== 'bind' || l.mode.to !== mode.to,
-        `${what}: ${mode.to} is bound twice on this path`,
+        () => `${what()}: ${mode.to} is bound twice on this path`,
       )
     if (mode.to.startsWith('thread'))
-      invariant(s.extent.kind === 'const', `${what}: a thread axis needs a constant extent`)
+      invariant(s.extent.kind === 'const', () => `${what()}: a thread axis needs a constant extent`)
     else {
       overParams(s.extent, cx.params, what)
       invariant(
         scope.path.every((l) => isBlock(l)),
-        `${what}: a block axis stands outermost`,
+        () => `${what()}: a block axis stands outermost`,
       )
       for (const l of scope.path)
-        invariant(l.body.length === 1, `${what}: statements beside a block-bound loop`)
+        invariant(l.body.length === 1, () => `${what()}: statements beside a block-bound loop`)
     }
   }
   if (mode.kind === 'unroll' && mode.factor === null)
-    invariant(s.extent.kind === 'const', `${what}: a loop that is unrolled whole needs a constant extent`)
+    invariant(
+      s.extent.kind === 'const',
+      () => `${what()}: a loop that is unrolled whole needs a constant extent`,
+    )
   if (mode.kind === 'vectorize') {
     invariant(
       s.extent.kind === 'const' && [2, 4, 8].includes(s.extent.value),
-      `${what}: a vector has 2, 4 or 8 lanes`,
+      () => `${what()}: a vector has 2, 4 or 8 lanes`,
     )
-    invariant(!s.reduce, `${what}: a reduction loop cannot be a vector`)
+    invariant(!s.reduce, () => `${what()}: a reduction loop cannot be a vector`)
     invariant(
       loopsOf(s.body).every((l) => l.mode.kind === 'bind') && !hasBarrier(s.body),
-      `${what}: a vector loop is innermost of those that one thread runs`,
+      () => `${what()}: a vector loop is innermost of those that one thread runs`,
     )
   }
   verifyBody(s.body, inside, cx)
@@ -181,29 +191,33 @@ function verifyInit(s: Reduce, path: readonly For[]): void {
   if (at < 0) return
   const inside = path.slice(at)
   const reductions = new Set(inside.filter((l) => l.reduce).map((l) => l.var))
-  const check = (e: Expr, of: string): void => {
+  const check = (e: Expr, of: () => string): void => {
     for (const v of freeVars(e))
-      invariant(!reductions.has(v), `${describe(s)}: initialised before loop ${v}, but ${of} depends on ${v}`)
+      invariant(
+        !reductions.has(v),
+        () => `${describe(s)}: initialised before loop ${v}, but ${of()} depends on ${v}`,
+      )
   }
-  for (const t of s.targets) for (const e of t.index) check(e, `its element ${printExpr(t)}`)
+  for (const t of s.targets) for (const e of t.index) check(e, () => `its element ${printExpr(t)}`)
   for (const l of inside) {
     const used = !l.reduce && s.targets.some((t) => t.index.some((e) => freeVars(e).has(l.var)))
-    if (used) check(l.extent, `the extent of ${l.var}`)
+    if (used) check(l.extent, () => `the extent of ${l.var}`)
   }
 }
 
-const verifyExpr = (e: Expr, scope: Scope, where: string): void =>
-  walkExpr(e, (x) => verifyNode(x, scope, where))
+const verifyExpr = (e: Expr, scope: Scope, where: () => string, known: Set<Expr>): void =>
+  walkExpr(e, (x) => verifyNode(x, scope, where), known)
 
-function verifyNode(e: Expr, scope: Scope, where: string): void {
-  const holds = (condition: boolean, what: string): void => {
-    if (!condition) throw new InternalError(`${where}: ${printExpr(e)}: ${what}`)
+function verifyNode(e: Expr, scope: Scope, where: () => string): void {
+  const holds = (condition: boolean, what: string | (() => string)): void => {
+    if (!condition)
+      throw new InternalError(`${where()}: ${printExpr(e)}: ${typeof what === 'string' ? what : what()}`)
   }
   switch (e.kind) {
     case 'var': {
       const t = scope.vars.get(e.name)
       holds(t !== undefined, 'not bound here')
-      holds(t === e.dtype, `is ${t}, not ${e.dtype}`)
+      holds(t === e.dtype, () => `is ${t}, not ${e.dtype}`)
       break
     }
     case 'builtin':
@@ -224,9 +238,9 @@ function verifyNode(e: Expr, scope: Scope, where: string): void {
       break
     case 'load': {
       const b = scope.buffers.get(e.buffer)
-      holds(b !== undefined, `no buffer ${e.buffer} here`)
-      holds(b?.dtype === e.dtype, `${e.buffer} is ${b?.dtype}, not ${e.dtype}`)
-      holds(e.index.length === b?.shape.length, `${e.buffer} has ${b?.shape.length} dimensions`)
+      holds(b !== undefined, () => `no buffer ${e.buffer} here`)
+      holds(b?.dtype === e.dtype, () => `${e.buffer} is ${b?.dtype}, not ${e.dtype}`)
+      holds(e.index.length === b?.shape.length, () => `${e.buffer} has ${b?.shape.length} dimensions`)
       break
     }
     case 'search':
@@ -236,11 +250,10 @@ function verifyNode(e: Expr, scope: Scope, where: string): void {
   }
 }
 
-function overParams(e: Expr, params: ReadonlyMap<string, Dtype>, what: string): void {
+function overParams(e: Expr, params: ReadonlyMap<string, Dtype>, what: () => string): void {
   for (const v of freeVars(e))
-    invariant(params.has(v), `${what}: ${printExpr(e)} depends on ${v}, not only on parameters`)
-  const reads = someExpr(e, (x) => x.kind === 'load' || x.kind === 'search')
-  invariant(!reads, `${what}: ${printExpr(e)} reads memory`)
+    invariant(params.has(v), () => `${what()}: ${printExpr(e)} depends on ${v}, not only on parameters`)
+  invariant(!readsMemory(e), () => `${what()}: ${printExpr(e)} reads memory`)
 }
 
 function describe(s: Stmt): string {

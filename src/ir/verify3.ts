@@ -34,9 +34,10 @@ const PASSES = [
   'sink',
 ]
 
+/** What is bound here; names are unique in a launch, so a body takes out again what it bound. */
 interface Scope {
-  readonly vars: ReadonlyMap<string, Dtype>
-  readonly buffers: ReadonlyMap<string, Buffer>
+  readonly vars: Map<string, Dtype>
+  readonly buffers: Map<string, Buffer>
 }
 
 interface Context {
@@ -61,6 +62,7 @@ export function verify3(plan: Plan, after = 'sink'): void {
     buffers.set(b.name, b)
   }
   const names = new Set<string>()
+  const done = new Set(PASSES.slice(0, at + 1))
   for (const step of plan.steps) {
     if (step.kind === 'clear') {
       invariant(buffers.has(step.buffer), `clear ${step.buffer}: no such buffer`)
@@ -68,7 +70,7 @@ export function verify3(plan: Plan, after = 'sink'): void {
     }
     invariant(!names.has(step.name), `${step.name}: two launches of one name`)
     names.add(step.name)
-    verifyLaunch(step, { vars: params, buffers }, (pass) => PASSES.indexOf(pass) <= at)
+    verifyLaunch(step, { vars: params, buffers }, (pass) => done.has(pass))
   }
 }
 
@@ -82,19 +84,24 @@ function verifyLaunch(l: Launch, scope: Scope, reached: Context['reached']): voi
   if (problem) throw new InternalError(`${l.name}: ${problem}`)
 }
 
-function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
-  let here = scope
+function verifyBody(body: readonly Stmt[], here: Scope, cx: Context): void {
   const bind = (name: string): void => {
-    invariant(!cx.seen.has(name), `${cx.where}: ${name} is bound twice`)
+    invariant(!cx.seen.has(name), () => `${cx.where}: ${name} is bound twice`)
     cx.seen.add(name)
   }
+  const own: string[] = []
+  // What holds of a node here holds for the rest of the body, where only more is bound.
+  const known = new Set<Expr>()
   for (const s of body) {
-    for (const e of s.kind === 'for' ? [s.extent] : exprsOf(s)) verifyExpr(e, here, cx)
+    for (const e of s.kind === 'for' ? [s.extent] : exprsOf(s)) verifyExpr(e, here, cx, known)
     for (const t of targetsOf(s)) {
       const b = here.buffers.get(t.buffer)
-      invariant(b, `${cx.where}: a write to ${t.buffer}, which is not here`)
-      invariant(!isReadOnly(b), `${cx.where}: ${t.buffer} is read only`)
-      invariant(!cx.reached('flatten') || t.index.length === 1, `${cx.where}: ${t.buffer} has one dimension`)
+      invariant(b, () => `${cx.where}: a write to ${t.buffer}, which is not here`)
+      invariant(!isReadOnly(b), () => `${cx.where}: ${t.buffer} is read only`)
+      invariant(
+        !cx.reached('flatten') || t.index.length === 1,
+        () => `${cx.where}: ${t.buffer} has one dimension`,
+      )
       if (cx.reached('casts')) for (const e of t.index) typed(e, 'i32', cx, `an index of ${t.buffer}`)
     }
     switch (s.kind) {
@@ -107,7 +114,9 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
           `${cx.where}: ${s.var} is ${s.mode.kind}`,
         )
         invariant(s.extent.dtype === 'i32', `${cx.where}: the extent of ${s.var} is ${s.extent.dtype}`)
-        verifyBody(s.body, { ...here, vars: new Map([...here.vars, [s.var, 'i32']]) }, cx)
+        here.vars.set(s.var, 'i32')
+        verifyBody(s.body, here, cx)
+        here.vars.delete(s.var)
         break
       case 'while':
         invariant(cx.reached('searches'), `${cx.where}: while occurs before searches are lowered`)
@@ -126,7 +135,8 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
             powerOfTwo(s.lane.among) && powerOfTwo(s.lane.xor) && s.lane.xor < s.lane.among,
             `${cx.where}: ${s.name} comes from no lane`,
           )
-        here = { ...here, vars: new Map([...here.vars, [s.name, s.dtype]]) }
+        here.vars.set(s.name, s.dtype)
+        own.push(s.name)
         break
       case 'alloc':
         bind(s.buffer.name)
@@ -137,7 +147,8 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
           !cx.reached('flatten') || s.buffer.shape.length === 1,
           `${cx.where}: ${s.buffer.name} is not flat`,
         )
-        here = { ...here, buffers: new Map([...here.buffers, [s.buffer.name, s.buffer]]) }
+        here.buffers.set(s.buffer.name, s.buffer)
+        own.push(s.buffer.name)
         break
       case 'store':
         if (cx.reached('casts')) typed(s.value, here.buffers.get(s.buffer)!.dtype, cx, s.buffer)
@@ -170,20 +181,23 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
         throw new InternalError(`${cx.where}: a fill inside of a launch`)
     }
   }
+  for (const name of own) if (!here.vars.delete(name)) here.buffers.delete(name)
 }
 
-const verifyExpr = (e: Expr, scope: Scope, cx: Context): void => walkExpr(e, (x) => verifyNode(x, scope, cx))
+const verifyExpr = (e: Expr, scope: Scope, cx: Context, known: Set<Expr>): void =>
+  walkExpr(e, (x) => verifyNode(x, scope, cx), known)
 
 function verifyNode(e: Expr, scope: Scope, cx: Context): void {
-  const holds = (condition: boolean, what: string): void => {
-    if (!condition) throw new InternalError(`${cx.where}: ${printExpr(e)}: ${what}`)
+  const holds = (condition: boolean, what: string | (() => string)): void => {
+    if (!condition)
+      throw new InternalError(`${cx.where}: ${printExpr(e)}: ${typeof what === 'string' ? what : what()}`)
   }
   const casts = cx.reached('casts')
   switch (e.kind) {
     case 'var': {
       const t = scope.vars.get(e.name)
       holds(t !== undefined, 'not bound here')
-      holds(t === e.dtype, `is ${t}, not ${e.dtype}`)
+      holds(t === e.dtype, () => `is ${t}, not ${e.dtype}`)
       break
     }
     case 'binary': {
@@ -204,7 +218,7 @@ function verifyNode(e: Expr, scope: Scope, cx: Context): void {
       break
     }
     case 'select':
-      holds(e.cond.dtype === 'bool', `the condition is ${e.cond.dtype}`)
+      holds(e.cond.dtype === 'bool', () => `the condition is ${e.cond.dtype}`)
       if (casts) {
         typed(e.then, e.dtype, cx, 'a branch')
         typed(e.else, e.dtype, cx, 'a branch')
@@ -215,14 +229,14 @@ function verifyNode(e: Expr, scope: Scope, cx: Context): void {
       break
     case 'load': {
       const b = scope.buffers.get(e.buffer)
-      holds(b !== undefined, `no buffer ${e.buffer} here`)
-      holds(b?.dtype === e.dtype, `${e.buffer} is ${b?.dtype}, not ${e.dtype}`)
-      holds(!cx.reached('flatten') || e.index.length === 1, `${e.buffer} has one dimension`)
+      holds(b !== undefined, () => `no buffer ${e.buffer} here`)
+      holds(b?.dtype === e.dtype, () => `${e.buffer} is ${b?.dtype}, not ${e.dtype}`)
+      holds(!cx.reached('flatten') || e.index.length === 1, () => `${e.buffer} has one dimension`)
       if (casts) for (const x of e.index) typed(x, 'i32', cx, 'an index')
       break
     }
     case 'search':
-      holds(scope.buffers.has(e.buffer), `no buffer ${e.buffer} here`)
+      holds(scope.buffers.has(e.buffer), () => `no buffer ${e.buffer} here`)
       holds(!cx.reached('searches'), 'a search is a loop by now')
       break
     default:
@@ -238,7 +252,7 @@ function typed(e: Expr, dtype: Dtype, cx: Context, what: string): void {
 }
 
 function overParams(e: Expr, params: ReadonlyMap<string, Dtype>, what: string): void {
-  for (const v of freeVars(e)) invariant(params.has(v), `${what}: ${printExpr(e)} depends on ${v}`)
+  for (const v of freeVars(e)) invariant(params.has(v), () => `${what}: ${printExpr(e)} depends on ${v}`)
   const other = someExpr(e, (x) => x.kind === 'load' || x.kind === 'search' || x.kind === 'builtin')
-  invariant(!other, `${what}: ${printExpr(e)}`)
+  invariant(!other, () => `${what}: ${printExpr(e)}`)
 }
