@@ -1,5 +1,6 @@
 /** Expressions of Stage III → C-like text. */
 import { InternalError, invariant } from '../ast/diagnostic.ts'
+import { constantsIn } from '../ir/constants.ts'
 import { computeType, isFloat } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
 import { someExpr } from '../ir/expr-tree.ts'
@@ -58,6 +59,7 @@ export class ExprPrinter {
   /** What is computed as a value; nothing that only leads to an element. */
   readonly #values: Values
   readonly #texts = new WeakMap<Expr, Text>()
+  readonly #constant = constantsIn()
 
   constructor(context: PrintContext, launch: Launch) {
     this.#c = context
@@ -102,11 +104,14 @@ export class ExprPrinter {
   #textOf(e: Expr): Text {
     const t = this.#target
     const h = this.#c.helpers
+    const known = this.#constant(e)
+    if (known) {
+      const text = t.literal(known, h)
+      return [text, text.startsWith('-') ? UNARY : ATOM]
+    }
     switch (e.kind) {
-      case 'const': {
-        const text = t.literal(e, h)
-        return [text, text.startsWith('-') ? UNARY : ATOM]
-      }
+      case 'const':
+        throw new InternalError('constants have values')
       case 'var':
         // A name with `@` is the text's own, as it is.
         return [

@@ -5,6 +5,7 @@ import type { Tensor } from '../formats/tensor.ts'
 import { encoder, rangeOf } from '../formats/values.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr-tree.ts'
+import { rounding } from '../ir/rounding.ts'
 import type { Kernel1, Param } from '../ir/stage1.ts'
 import { bindingOf, type Dimension } from './names.ts'
 
@@ -64,6 +65,7 @@ const isWidth = (kernel: Kernel1, p: Param): boolean =>
   kernel.axes.some((a) => a.kind === 'sparse_fixed' && a.width.kind === 'var' && a.width.name === p.name) &&
   !kernel.axes.some((a) => 'extent' in a && freeVars(a.extent).has(p.name))
 
+/** The value as its type has it. */
 function checkParam(p: Param, value: number): number {
   if (p.kind === 'size' && !(Number.isInteger(value) && value >= 0 && value <= MAX_SIZE))
     fail({
@@ -80,7 +82,7 @@ function checkParam(p: Param, value: number): number {
       hint: 'give a value of the declared type',
     })
   encoder(p.dtype, misfit)?.(value, 0)
-  return value
+  return rounding(p.dtype)(value)
 }
 
 const missingParam = (kernel: Kernel1, p: Param): Diagnostic => ({

@@ -155,8 +155,7 @@ export class Frame {
         rewriteExpr(
           x,
           (y) => {
-            if (narrow && y.dtype === 'f64' && y.kind === 'const')
-              return constant(Math.fround(y.value), 'f32')
+            if (narrow && y.dtype === 'f64' && y.kind === 'const') return constant(y.value, 'f32')
             if (narrow && y.dtype === 'f64' && y.kind === 'cast') return cast(y.x, 'f32')
             if (y.kind === 'var') {
               if (y.name === ENTRY) return e

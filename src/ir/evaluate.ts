@@ -2,8 +2,9 @@
 import { InternalError } from '../ast/diagnostic.ts'
 import type { Expr } from './expr.ts'
 import { perExpr } from './expr-tree.ts'
-import { foldBits, foldCompare, foldInt } from './fold.ts'
+import { foldCompare, foldInt } from './fold.ts'
 import { isBitFn } from './ops.ts'
+import { mathOf } from './reference/numeric.ts'
 
 /** Evaluates an integer expression over sizes; x / 0 is 0, as in kernels. */
 export const evaluate = (e: Expr, params: ReadonlyMap<string, number>): number =>
@@ -32,7 +33,7 @@ function numberOf(e: Expr, of: (e: Expr) => number, params: ReadonlyMap<string, 
       return of(e.x)
     case 'call': {
       const [x = 0, y = 0] = e.args.map((a) => of(a))
-      if (isBitFn(e.fn)) return foldBits(e.fn, x, y)
+      if (isBitFn(e.fn)) return mathOf(e.fn)(x, y)
       if (e.fn === 'abs') return Math.abs(x) | 0
       if (e.fn === 'sign') return Math.sign(x)
       break

@@ -9,10 +9,12 @@
  * - III: `index` is one flat element address; `search` is gone (a loop computed it).
  */
 import { invariant, type Span } from '../ast/diagnostic.ts'
-import { type Dtype, INT_RANGE, isFloat, isInt, join } from './dtype.ts'
-import { foldBits, foldCompare, foldInt } from './fold.ts'
+import { type Dtype, isFloat, isInt, join } from './dtype.ts'
+import { foldCall, foldCompare, foldFloat, foldInt, isValue } from './fold.ts'
 import { sameExpr } from './keys.ts'
 import { type BinaryOp, isBitFn, isCompare, MATH_ARITY, type MathFn } from './ops.ts'
+import { convert } from './reference/numeric.ts'
+import { rounding } from './rounding.ts'
 
 /** The hardware indices that a bound loop becomes in Stage III. */
 export const THREAD_AXES = ['block.x', 'block.y', 'block.z', 'thread.x', 'thread.y', 'thread.z'] as const
@@ -23,7 +25,7 @@ interface Node {
   readonly span?: Span | undefined
 }
 
-/** A literal; `±Infinity` and NaN are allowed for floats. JSON writes them as strings (see `serialize.ts`). */
+/** A value of its type, infinities and NaN of floats included. */
 export interface Const extends Node {
   readonly kind: 'const'
   readonly value: number
@@ -88,13 +90,10 @@ export type Expr = Const | Var | Builtin | Unary | Binary | Call | Select | Cast
 
 const freeze = <T extends Expr>(node: T): T => Object.freeze(node)
 
-/** Whether an exact result is a value of the integer type: others are left to wrap at run time. */
-const inRange = (v: number, dtype: Dtype): boolean =>
-  isInt(dtype) && v >= INT_RANGE[dtype as 'i32'][0] && v <= INT_RANGE[dtype as 'i32'][1]
-
+/** The number of the type that is nearest to `value`; integers must be such (a literal's whose type is open, need not). */
 export function constant(value: number, dtype: Dtype = 'i32', span?: Span): Const {
   invariant(isFloat(dtype) || Number.isInteger(value), `${value} is no ${dtype}`)
-  return freeze({ kind: 'const', value, dtype, span })
+  return freeze({ kind: 'const', value: rounding(dtype)(value), dtype, span })
 }
 export const int = (value: number): Const => constant(value, 'i32')
 export const bool = (value: boolean): Const => constant(value ? 1 : 0, 'bool')
@@ -115,8 +114,7 @@ export function search(method: Search['method'], buffer: string, lo: Expr, hi: E
 }
 
 export function neg(x: Expr, span?: Span): Expr {
-  if (x.kind === 'const' && (isFloat(x.dtype) || inRange(-x.value, x.dtype)))
-    return constant(-x.value, x.dtype, span)
+  if (x.kind === 'const' && isValue(-x.value, x.dtype)) return constant(-x.value, x.dtype, span)
   if (x.kind === 'unary' && x.op === 'neg') return x.x
   return freeze({ kind: 'unary', op: 'neg', x, dtype: x.dtype, span })
 }
@@ -129,22 +127,15 @@ export function not(x: Expr, span?: Span): Expr {
 
 export function call(fn: MathFn, args: readonly Expr[], span?: Span): Expr {
   invariant(args.length === MATH_ARITY[fn], `${fn} takes ${MATH_ARITY[fn]} arguments`)
-  if (isBitFn(fn)) {
-    const [x, n] = args
-    // A target may refuse a constant shift that loses bits.
-    if (x?.kind === 'const' && (!n || n.kind === 'const'))
-      return constant(foldBits(fn, x.value, n?.value ?? 0), 'i32', span)
-    return freeze({ kind: 'call', fn, args: Object.freeze([...args]), dtype: 'i32', span })
-  }
   const t = args.map((a) => a.dtype).reduce(join)
   const keeps = fn === 'abs' || fn === 'sign'
-  return freeze({
-    kind: 'call',
-    fn,
-    args: Object.freeze([...args]),
-    dtype: keeps || isFloat(t) ? t : 'f32',
-    span,
-  })
+  const dtype = isBitFn(fn) ? 'i32' : keeps || isFloat(t) ? t : 'f32'
+  const known = args.flatMap((a) => (a.kind === 'const' ? [a.value] : []))
+  if (known.length === args.length) {
+    const v = foldCall(fn, known, dtype)
+    if (isValue(v, dtype)) return constant(v, dtype, span)
+  }
+  return freeze({ kind: 'call', fn, args: Object.freeze([...args]), dtype, span })
 }
 
 export function select(cond: Expr, then: Expr, otherwise: Expr, span?: Span): Expr {
@@ -162,13 +153,7 @@ export function select(cond: Expr, then: Expr, otherwise: Expr, span?: Span): Ex
 
 export function cast(x: Expr, dtype: Dtype, span?: Span): Expr {
   if (x.dtype === dtype) return x
-  if (
-    x.kind === 'const' &&
-    (isFloat(dtype)
-      ? dtype !== 'f16' && dtype !== 'bf16'
-      : Number.isInteger(x.value) && inRange(x.value, dtype))
-  )
-    return constant(dtype === 'f32' ? Math.fround(x.value) : x.value, dtype, span)
+  if (x.kind === 'const') return constant(convert(x.dtype, dtype)(x.value), dtype, span)
   return freeze({ kind: 'cast', x, dtype, span })
 }
 
@@ -180,8 +165,8 @@ export function binaryType(op: BinaryOp, a: Dtype, b: Dtype): Dtype {
 const is = (e: Expr, value: number): boolean => e.kind === 'const' && e.value === value
 
 /**
- * `a op b`. Integer constants fold and neutral elements vanish; floating-point arithmetic is left alone, since
- * its rounding, infinities and NaN are the program's.
+ * `a op b`. Constants fold to what every target computes of them; neutral elements of integers vanish. Other
+ * floating-point arithmetic is left alone, since its rounding, infinities and NaN are the program's.
  */
 export function binary(op: BinaryOp, a: Expr, b: Expr, span?: Span): Expr {
   const dtype = binaryType(op, a.dtype, b.dtype)
@@ -189,11 +174,9 @@ export function binary(op: BinaryOp, a: Expr, b: Expr, span?: Span): Expr {
   if (a.kind === 'const' && b.kind === 'const') {
     const c = foldCompare(op, a.value, b.value)
     if (c !== undefined) return bool(c)
-    if (isInt(dtype)) {
-      const v = foldInt(op, a.value, b.value)
-      if (v !== undefined && inRange(v, dtype)) return constant(v, dtype, span)
-    }
-    return make()
+    const fold = isFloat(dtype) ? foldFloat : foldInt
+    const v = fold(op, a.value, b.value, dtype)
+    return v !== undefined && isValue(v, dtype) ? constant(v, dtype, span) : make()
   }
   if (op === 'and')
     return is(a, 1) ? b : is(b, 1) ? a : is(a, 0) || is(b, 0) ? bool(false) : sameExpr(a, b) ? a : make()
@@ -211,7 +194,7 @@ export function binary(op: BinaryOp, a: Expr, b: Expr, span?: Span): Expr {
         return binary('add', binary('add', a, b.a, b.span), b.b, span)
       if (b.kind === 'const' && a.kind === 'binary' && a.op === 'add' && a.b.kind === 'const') {
         const both = a.b.value + b.value
-        if (inRange(both, dtype)) return binary('add', a.a, constant(both, dtype), span ?? a.span)
+        if (isValue(both, dtype)) return binary('add', a.a, constant(both, dtype), span ?? a.span)
       }
       return make()
     case 'sub':

@@ -1,5 +1,8 @@
 /** What operators and functions give for constants. */
-import type { BinaryOp, BitFn } from './ops.ts'
+import { computeType, type Dtype, INT_RANGE, isFloat, isInt } from './dtype.ts'
+import type { ArithOp, BinaryOp, MathFn } from './ops.ts'
+import { arithmetic, mathOf } from './reference/numeric.ts'
+import { rounding } from './rounding.ts'
 
 /** `a op b` in exact integers; nothing where the divisor is 0 or `op` gives a truth value. */
 export function foldInt(op: BinaryOp, a: number, b: number): number | undefined {
@@ -27,13 +30,20 @@ export function foldInt(op: BinaryOp, a: number, b: number): number | undefined 
   }
 }
 
-/** The bits of an i32; the count clears the lowest bit set in each step (Kernighan). */
-export function foldBits(fn: BitFn, x: number, n: number): number {
-  if (fn === 'shift_left') return x << n
-  if (fn === 'bit_xor') return x ^ n
-  let count = 0
-  for (let rest = x; rest !== 0; rest &= rest - 1) count++
-  return count
+/** `a op b` of floats, rounded to the type that they are computed in; nothing where the divisor is 0, as of integers. */
+export function foldFloat(op: BinaryOp, a: number, b: number, dtype: Dtype): number | undefined {
+  if ((op === 'div' || op === 'mod') && b === 0) return undefined
+  return rounding(computeType(dtype))(arithmetic(op as ArithOp, dtype)(a, b))
+}
+
+/** `fn` of constants, rounded to the type that it is computed in. */
+export const foldCall = (fn: MathFn, [x = 0, y = 0]: readonly number[], dtype: Dtype): number =>
+  rounding(computeType(dtype))(mathOf(fn)(x, y))
+
+/** Whether a result is a value of the type: what wraps, or is wider than a half, is left to registers. */
+export const isValue = (v: number, dtype: Dtype): boolean => {
+  if (isFloat(dtype)) return Object.is(rounding(dtype)(v), v)
+  return isInt(dtype) && v >= INT_RANGE[dtype as 'i32'][0] && v <= INT_RANGE[dtype as 'i32'][1]
 }
 
 export function foldCompare(op: BinaryOp, a: number, b: number): boolean | undefined {

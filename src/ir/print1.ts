@@ -8,6 +8,7 @@ import { type Dtype, isFloat } from './dtype.ts'
 import type { Const, Expr } from './expr.ts'
 import { INFIX } from './infix.ts'
 import { isBuiltinReducer, type Monoid } from './monoid.ts'
+import { decimal } from './rounding.ts'
 import type { Buffer1, If1, Iteration, Kernel1, Stmt1 } from './stage1.ts'
 
 const NOT = 3
@@ -20,7 +21,7 @@ function constText(e: Const, context: Dtype | null): string {
   if (dtype === 'bool') return value !== 0 ? 'true' : 'false'
   const abs = Math.abs(value)
   const word = Number.isNaN(value) ? 'nan' : abs === Number.POSITIVE_INFINITY ? 'inf' : null
-  const digits = Object.is(value, -0) ? '0' : String(abs)
+  const digits = decimal(abs, dtype)
   const sign = value < 0 || Object.is(value, -0) ? '-' : ''
   if (dtype === context) return sign + (word ?? digits)
   const whole = isFloat(dtype) && /^\d+$/.test(digits) ? `${digits}.0` : digits

@@ -9,20 +9,21 @@
  * ```
  */
 import { unreachable } from '../ast/diagnostic.ts'
-import type { Expr, Load } from './expr.ts'
+import type { Const, Expr, Load } from './expr.ts'
 import { INFIX } from './infix.ts'
 import type { CallPiece } from './instr-call.ts'
 import type { Buffer, For, Kernel2, LoopMode, Stmt } from './loops.ts'
+import { decimal } from './rounding.ts'
 import { piecesOf } from './tree.ts'
 
 const NOT_LEVEL = 3
 const NEG_LEVEL = 7
 
-function printConst(value: number): string {
+function printConst({ value, dtype }: Pick<Const, 'value' | 'dtype'>): string {
   if (Number.isNaN(value)) return 'nan'
   if (value === Number.POSITIVE_INFINITY) return 'inf'
   if (value === Number.NEGATIVE_INFINITY) return '-inf'
-  return Object.is(value, -0) ? '-0' : String(value)
+  return decimal(value, dtype)
 }
 
 /** `(a + (c - 1)) / c` as it was written: `ceildiv(a, c)`. */
@@ -46,9 +47,7 @@ function print(e: Expr, level: number, budget: { left: number }): string {
   switch (e.kind) {
     case 'const':
       if (e.dtype === 'bool') return e.value !== 0 ? 'true' : 'false'
-      return e.value < 0 || Object.is(e.value, -0)
-        ? wrap(NEG_LEVEL, printConst(e.value))
-        : printConst(e.value)
+      return e.value < 0 || Object.is(e.value, -0) ? wrap(NEG_LEVEL, printConst(e)) : printConst(e)
     case 'var':
       return e.name
     case 'builtin':
@@ -126,7 +125,7 @@ const memoryName = (b: Buffer): string => b.memory?.name ?? b.scope
 
 export function printBuffer(b: Buffer): string {
   const scope = b.scope === 'global' ? '' : `  ${memoryName(b)}`
-  const fill = b.fill === 0 ? '' : `  fill ${printConst(b.fill)}`
+  const fill = b.fill === 0 ? '' : `  fill ${printConst({ value: b.fill, dtype: b.dtype })}`
   const accumulate = b.accumulate === b.dtype ? '' : `  accumulate ${b.accumulate}`
   return `${b.name}: ${b.dtype}[${b.shape.map((e) => printExpr(e)).join(', ')}] ${b.role}${scope}${fill}${accumulate}`
 }

@@ -9,7 +9,7 @@
 import { accessesOf, type BufferAccess, targetsOf } from '../ir/accesses.ts'
 import { boundVarsOf } from '../ir/bindings.ts'
 import { alloc, local, store, when } from '../ir/build.ts'
-import { type Dtype, isFloat, isHalf } from '../ir/dtype.ts'
+import { type Dtype, isHalf } from '../ir/dtype.ts'
 import { type Expr, int, load, lt } from '../ir/expr.ts'
 import { freeVars, someExpr } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
@@ -127,8 +127,7 @@ function takeStart(before: Stmt[], element: Element): Expr | undefined {
     const s = before[k]!
     if (s.kind === 'store' && isAt(s, element)) {
       const { value } = s
-      if (value.kind !== 'const' || (isFloat(value.dtype) && Math.fround(value.value) !== value.value))
-        return undefined
+      if (value.kind !== 'const') return undefined
       before.splice(k, 1)
       return value
     }

@@ -4,12 +4,11 @@
  */
 import { accessesOf } from '../ir/accesses.ts'
 import { constant, type Expr, type Load, sub, variable } from '../ir/expr.ts'
-import { children, freeVars, perExpr, rewriteExpr, substitute } from '../ir/expr-tree.ts'
+import { freeVars, rewriteExpr, substitute } from '../ir/expr-tree.ts'
 import { coordinateName } from '../ir/instr.ts'
 import { keyOf } from '../ir/keys.ts'
 import { linear, linearKey, loopMap, rangeOf } from '../ir/linear.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../ir/loops.ts'
-import type { BinaryOp } from '../ir/ops.ts'
 import { type Body, type Found, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
 import { allocations } from './context.ts'
 
@@ -103,31 +102,9 @@ function isIdle(guard: Expr, s: Reduce, local: ReadonlyMap<string, Buffer>): boo
   }
   return s.values.every((v, k) => {
     const identity = s.reducer.identity[k]!
-    const value = folded(rewriteExpr(v, padded))
-    return identity.kind === 'const' && value === identity.value
+    const value = rewriteExpr(v, padded)
+    return identity.kind === 'const' && value.kind === 'const' && value.value === identity.value
   })
-}
-
-/** What sums and products of constants are. */
-const folded = (e: Expr): number | undefined => perExpr<number | undefined>(foldedFrom)(e)
-
-function foldedFrom(e: Expr, of: (e: Expr) => number | undefined): number | undefined {
-  if (e.kind === 'const') return e.value
-  if (e.kind === 'cast') return of(e.x)
-  const [a, b] = children(e).map(of)
-  if (a === undefined) return undefined
-  if (e.kind === 'unary' && e.op === 'neg') return -a
-  if (e.kind !== 'binary' || b === undefined) return undefined
-  const fold = FOLDS[e.op]
-  return fold?.(a, b)
-}
-
-const FOLDS: { readonly [op in BinaryOp]?: (a: number, b: number) => number } = {
-  add: (a, b) => a + b,
-  sub: (a, b) => a - b,
-  mul: (a, b) => a * b,
-  min: Math.min,
-  max: Math.max,
 }
 
 /** The guard decides only which elements of the target are computed, and whoever reads one asks the same. */

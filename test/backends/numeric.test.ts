@@ -144,6 +144,54 @@ const BINARY: Readonly<Record<string, (x: number, y: number) => number>> = {
     x > y ? Number.NaN : x < y ? -Infinity : Infinity,
 }
 
+/** Between two values of some type, beyond the range of some, below the least of some. */
+const LITERALS = [
+  ...[
+    '0.1',
+    '-0.1',
+    '0.5',
+    '1.005',
+    '16777217',
+    '16777217.0',
+    '2049',
+    '2051',
+    '-257',
+    '259.0',
+    '65519',
+    '65520.0',
+  ],
+  ...['70000.0', '-70000', '3.4e38', '3.3961775e38', '1e39', '1e-7', '2.98e-8', '2.99e-8', 'inf'],
+]
+
+/** Whatever a shader's compiler says of such. */
+const OVERFLOWING: Readonly<Record<'f32' | 'i32', Readonly<Record<string, number>>>> = {
+  f32: {
+    'rsqrt(0.0)': Infinity,
+    'sqrt(-1.0)': Number.NaN,
+    'log(-1.0)': Number.NaN,
+    'log(0.0)': -Infinity,
+    'pow(-8.0, 0.5)': Number.NaN,
+    'exp(100.0)': Infinity,
+    'f32(1.0) / f32(0.0)': Infinity,
+    'f32(5.0) % f32(0.0)': Number.NaN,
+    'f32(3.4e38) + f32(3.4e38)': Infinity,
+    'f32((bf16(3e38) + bf16(1e36)) + bf16(3e38))': Infinity,
+    'f32(f16(60000.0) * f16(60000.0))': 3.6e9,
+  },
+  i32: {
+    'i32(i8(select(true, 200, i32(x))))': -56,
+    'i32(2147483647) + i32(1)': -2147483648,
+    'i32(65536) * i32(65536) + 5': 5,
+    '-i32(-2147483648)': -2147483648,
+    'abs(i32(-2147483648))': -2147483648,
+    'i32(u32(0) - u32(1))': -1,
+    'shift_left(-1, 31)': -2147483648,
+    'ceildiv(i32(2147483647), i32(2))': -1073741824,
+    'i32(f32(3e9))': 2147483647,
+    'i32(f32(16777217))': 16777216,
+  },
+}
+
 describe.each(['cpu', 'webgpu'])('%s', (kind) => {
   const run = (e: string, from: Plain, to: Dtype, args: readonly [readonly number[], readonly number[]]) =>
     evaluate(all.get(kind)!, e, from, to, args)
@@ -293,6 +341,59 @@ describe.each(['cpu', 'webgpu'])('%s', (kind) => {
       const want = xs.map((x) => (Number.isNaN(x) ? 0 : Math.min(hi!, Math.max(lo!, Math.trunc(x)))) + 0)
       expect([...(await run(`${t}(x)`, 'f32', t, [xs, xs]))]).toEqual(want)
     })
+  })
+
+  /** `out` of element k is the k-th of `parts`. */
+  const eachOf = (parts: readonly string[]): string =>
+    parts.reduceRight((rest, e, k) => `select(i == ${k}, ${e}, ${rest})`)
+
+  test.each(['f32', 'f16', 'bf16', 'f64'] as const)('literals of %s are its nearest values', async (t) => {
+    if (t === 'f64' && kind === 'webgpu') return
+    const wide = kind === 'cpu' ? 'f64' : 'f32'
+    const round = t === 'f64' ? Number : t === 'f32' ? Math.fround : (x: number) => nearest(t, x)
+    const values = LITERALS.map((l) => round(Number(l.replace('inf', 'Infinity'))))
+    const others = values.map((v) => (Number.isFinite(v) && v !== 0 ? round(v * 1.5) : 1))
+    const compared = (x: string): string => eachOf(LITERALS.map((l) => `select(${x} == ${l}, 1, 0)`))
+    const source = `kernel literals(n: size, s: ${t}) {
+  axis i = dense_fixed(n)
+  buffer x: ${t}[i] in
+  buffer z: ${t}[i] in
+  buffer cast: ${wide}[i] out
+  buffer same: i32[i] out
+  buffer other: i32[i] out
+  buffer padded: ${t}[i] out fill 0.1
+  buffer kept: i32[i] out
+  iterate body [i] as S {
+    cast[i] = ${eachOf(LITERALS.map((l) => `${wide}(${t}(${l}))`))}
+    same[i] = ${compared('x[i]')}
+    other[i] = ${compared('z[i]')}
+  }
+  iterate some [i] as S where (i > 0) { padded[i] = max(s, 0.1) }
+  iterate filled [i] as S { kept[i] = select(padded[i] == 0.1 and s == 0.1, 1, 0) }
+}`
+    const compiled = await (await load(source)).kernel().compile(all.get(kind)!)
+    const prepared = await compiled.prepare({
+      tensors: { x: Float64Array.from(values), z: Float64Array.from(others) },
+      params: { s: 0.1 },
+    })
+    await prepared.run()
+    const got = await prepared.outputs()
+    const ones = values.map(() => 1)
+    expect([...got.cast!.values!]).toEqual(values)
+    expect([...got.same!.values!]).toEqual(ones)
+    expect([...got.other!.values!]).toEqual(ones.map(() => 0))
+    expect([...got.kept!.values!]).toEqual(ones)
+    // The reference decides every comparison alike.
+    expect(await prepared.verify()).toMatchObject({ ok: true, undecided: 0 })
+    prepared.free()
+    compiled.release()
+  })
+
+  test.each(['f32', 'i32'] as const)('constants that overflow, in %s', async (t) => {
+    const cases = Object.entries(OVERFLOWING[t])
+    const xs = cases.map(() => 0)
+    const got = await run(eachOf(cases.map(([e]) => e)), 'f32', t, [xs, xs])
+    expect([...got]).toEqual(cases.map(([, want]) => want))
   })
 
   describe('stores round to the type of the buffer', () => {

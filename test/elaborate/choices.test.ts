@@ -93,7 +93,7 @@ describe('parameters', () => {
     ['b = c', 'check/unknown-name: there is no c here [c]'],
     ['b = c, c = 1', 'check/unknown-name: there is no c here [c]'],
     ['b = d', 'check/unknown-name: there is no d here [d]'],
-    ['b = 2.5', 'check/argument-type: an argument is an integer, and this is f32 [2.5]'],
+    ['b = 2.5', 'check/argument-type: an argument is an integer, and this is f64 [2.5]'],
     ['b = true', 'check/argument-type: an argument is an integer, and this is bool [true]'],
     ['d = 4', 'check/duplicate: d is a size of kernel mul where a schedule is chosen [d]'],
     ['alpha', 'check/duplicate: alpha is a scalar of kernel mul where a schedule is chosen [alpha]'],
@@ -120,7 +120,7 @@ describe('parameters', () => {
     ])
     expect(await auto(b, 'when (bb > 1) plain')).toEqual(['check/unknown-name: there is no bb here [bb]'])
     expect(await auto(b, 'otherwise tiles(0.5 * c)')).toEqual([
-      'check/argument-type: an argument is an integer, and this is f32 [0.5 * c]',
+      'check/argument-type: an argument is an integer, and this is f64 [0.5 * c]',
     ])
   })
 })

@@ -19,6 +19,7 @@ import {
   search,
   select,
   sub,
+  variable,
 } from '../../src/ir/expr.ts'
 import { print2, printExpr } from '../../src/ir/print2.ts'
 import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/build.ts'
@@ -38,7 +39,9 @@ describe('expressions print with the fewest parentheses that keep their meaning'
     ['a < b or not b < c', binary('or', lt(a, b), not(lt(b, c)))],
     ['select(a < b, a, max(b, c))', select(lt(a, b), a, max(b, c))],
     ['f32(a) * -1.5', mul(cast(a, 'f32'), constant(-1.5, 'f32'))],
-    ['exp(inf)', call('exp', [constant(Number.POSITIVE_INFINITY, 'f32')])],
+    ['exp(x)', call('exp', [variable('x', 'f32')])],
+    ['x + inf', add(variable('x', 'f32'), constant(Number.POSITIVE_INFINITY, 'f32'))],
+    ['x + 0.1', add(variable('x', 'f32'), constant(0.1, 'f32'))],
     ['A[a, b + 1]', at('A', [a, add(b, int(1))])],
     ['search_lower(idx, a, b, c)', search('lower', 'idx', a, b, c)],
   ])('%s', (text, e) => {

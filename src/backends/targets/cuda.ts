@@ -1,6 +1,7 @@
 /** CUDA C++ for NVRTC and nvcc, with no headers: half types are unpacked by hand. */
 import { DTYPE_BYTES, type Dtype, INT_RANGE, isFloat, isHalf, isInt } from '../../ir/dtype.ts'
 import type { MathFn } from '../../ir/ops.ts'
+import { decimal } from '../../ir/rounding.ts'
 import type { Target } from '../target.ts'
 import {
   CUDA_MEMORY,
@@ -82,7 +83,8 @@ export const CUDA: Target = {
       return wide ? '__longlong_as_double(0x7ff8000000000000ll)' : '__int_as_float(0x7fc00000)'
     if (!Number.isFinite(value))
       return `${value < 0 ? '-' : ''}${wide ? '__longlong_as_double(0x7ff0000000000000ll)' : '__int_as_float(0x7f800000)'}`
-    const text = Object.is(value, -0) ? '-0.0' : /[.e]/.test(String(value)) ? String(value) : `${value}.0`
+    const digits = decimal(value, wide ? 'f64' : 'f32')
+    const text = /[.e]/.test(digits) ? digits : `${digits}.0`
     return wide ? text : `${text}f`
   },
   neg: (x, dtype, helpers) => {

@@ -1,6 +1,7 @@
 /** WGSL. Values are of 32 bits in registers. Infinities cannot be literals: helpers make them at run time. */
 import { type Dtype, isFloat, isInt } from '../../ir/dtype.ts'
 import type { MathFn } from '../../ir/ops.ts'
+import { decimal } from '../../ir/rounding.ts'
 import type { BufferRef, Helpers, Target } from '../target.ts'
 import { type AtomicElement, Elements, round, VECTOR } from './wgsl-elements.ts'
 import { called, HELPER, help, need } from './wgsl-helpers.ts'
@@ -69,13 +70,12 @@ const table = (elements: Elements): Wgsl => ({
       need(helpers, 'nan')
       return 'nan()'
     }
-    // What f32 cannot hold is infinite, and what it flushes is zero; WGSL refuses either as a literal.
-    const rounded = Math.fround(value)
-    if (!Number.isFinite(rounded)) {
+    // No literal: WGSL refuses constants that overflow.
+    if (!Number.isFinite(value)) {
       need(helpers, 'inf')
       return value < 0 ? '-inf()' : 'inf()'
     }
-    const text = Object.is(rounded, -0) ? '-0.0' : String(rounded)
+    const text = decimal(value, 'f32')
     return `${/[.e]/.test(text) ? text : `${text}.0`}f`
   },
   neg: (x, dtype) => (dtype === 'u32' ? `(0u - ${x})` : null),

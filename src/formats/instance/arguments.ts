@@ -1,9 +1,7 @@
 /** Arguments of formats and compositions. */
 import { fail, type Span } from '../../ast/diagnostic.ts'
-import { isFloat } from '../../ir/dtype.ts'
 import { constant, type Expr, variable } from '../../ir/expr.ts'
-import { rewriteExpr, substitute } from '../../ir/expr-tree.ts'
-import { foldInt } from '../../ir/fold.ts'
+import { substitute } from '../../ir/expr-tree.ts'
 import type { FormatParam, OrderedFormat } from '../../ir/format.ts'
 
 export interface At {
@@ -82,16 +80,15 @@ function checkNumber(format: OrderedFormat, args: readonly Expr[], at: At): void
 
 const isNumber = (p: FormatParam): boolean => p.kind === 'integer' || p.kind === 'real'
 
-function numberFor(format: OrderedFormat, p: FormatParam, arg: Expr, at: At): Expr {
-  const e = evaluated(arg)
+function numberFor(format: OrderedFormat, p: FormatParam, e: Expr, at: At): Expr {
   if (p.kind === 'real') {
     if (e.kind === 'const' && Number.isFinite(e.value)) return constant(e.value, 'f64')
-    return wrongKind(format, p, arg, 'a number', at)
+    return wrongKind(format, p, e, 'a number', at)
   }
   if (e.kind === 'const' && Number.isInteger(e.value) && Math.abs(e.value) < 2 ** 31)
     return constant(e.value, 'i32')
   if (e.kind === 'var' && p.measured) return e
-  return wrongKind(format, p, arg, p.measured ? 'an integer, or a size' : 'an integer', at)
+  return wrongKind(format, p, e, p.measured ? 'an integer, or a size' : 'an integer', at)
 }
 
 function wrongKind(format: OrderedFormat, p: FormatParam, arg: Expr, expected: string, at: At): never {
@@ -101,19 +98,6 @@ function wrongKind(format: OrderedFormat, p: FormatParam, arg: Expr, expected: s
     ...spanOf(arg.span, at.span, format.span),
     expected,
     hint: `the parameters are ${signature(format)}`,
-  })
-}
-
-/** Constants folded, floating-point ones too: a format is instantiated on the host, in doubles. */
-export function evaluated(e: Expr): Expr {
-  return rewriteExpr(e, (x) => {
-    if (x.kind === 'cast' && x.x.kind === 'const' && isFloat(x.dtype)) return constant(x.x.value, 'f64')
-    if (x.kind !== 'binary' || x.a.kind !== 'const' || x.b.kind !== 'const' || !isFloat(x.dtype))
-      return undefined
-    const [a, b] = [x.a.value, x.b.value]
-    const value =
-      x.op === 'div' ? (b === 0 ? undefined : a / b) : x.op === 'mod' ? undefined : foldInt(x.op, a, b)
-    return value === undefined ? undefined : constant(value, 'f64')
   })
 }
 

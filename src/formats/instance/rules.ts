@@ -6,7 +6,7 @@ import { fail, invariant } from '../../ast/diagnostic.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
 import { add, binary, ceildiv, div, type Expr, int, mul, select, sub, variable } from '../../ir/expr.ts'
 import type { Composition, Format, OrderedFormat, PartRule, Query } from '../../ir/format.ts'
-import { type Arguments, type At, bindArguments, evaluated, spanOf } from './arguments.ts'
+import { type Arguments, type At, bindArguments, spanOf } from './arguments.ts'
 import { checkOver } from './format.ts'
 import { extentScope, type Scope, scopeOf, translate, withVariables } from './names.ts'
 import { isIn, type Ranges, rangeOf, within } from './ranges.ts'
@@ -159,7 +159,7 @@ function planRule(rule: PartRule, place: Place, only: boolean) {
 /** A list or set of the enclosing parameters stands for the one among the data. */
 function argument(arg: Expr, scope: Scope): Expr {
   const source = arg.kind === 'var' ? scope.sources.get(arg.name) : undefined
-  return source === undefined ? evaluated(translate(arg, scope)) : variable(source)
+  return source === undefined ? translate(arg, scope) : variable(source)
 }
 
 function ownCondition(leaf: PlannedLeaf, over: readonly StoredAxis[]): Asking[] {
@@ -234,7 +234,7 @@ function planBucket(rule: Extract<PartRule, { kind: 'bucket' }>, place: Place): 
 
 function constantIn(e: Expr, place: Place, what: string): number {
   const { composition, scope, context } = place
-  const value = evaluated(translate(e, extentScope(scope, context.over)))
+  const value = translate(e, extentScope(scope, context.over))
   if (value.kind === 'const' && Number.isInteger(value.value)) return value.value
   return fail({
     code: 'format/not-constant',

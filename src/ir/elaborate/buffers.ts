@@ -106,7 +106,7 @@ function fillOf(d: Declared, b: Ast.BufferDecl): number | null {
     })
   }
   const float = !Number.isInteger(value) || isFloatLiteral(b.fill)
-  const typed = { expr: constant(value, float ? 'f32' : 'i32'), literal: float ? 'float' : 'int' } as const
+  const typed = { expr: constant(value, float ? 'f64' : 'i32'), literal: float ? 'float' : 'int' } as const
   const e = coerce(typed, dtype, `the fill value of ${b.name.name}`, b.fill.span, d.report)
   return e?.kind === 'const' ? e.value : null
 }

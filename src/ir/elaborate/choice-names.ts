@@ -54,6 +54,7 @@ export function meaningOf(name: string, kernel: Kernel1): string | null {
 /** The choice's parameters, sizes, devices and statistics. */
 export class ChoiceNames implements Names {
   readonly functions = FUNCTIONS
+  readonly real = 'f64'
   readonly statistics = new Map<string, Statistic>()
   readonly device = new Map<string, DeviceQuestion>()
   readonly #kernel: Kernel1

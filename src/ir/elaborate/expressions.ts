@@ -5,7 +5,7 @@ import { computeType, DTYPES, isDtype, isFloat, isInt, join } from '../dtype.ts'
 import { binary, bool, call, cast, ceildiv, constant, type Expr, neg, not, select } from '../expr.ts'
 import { type BinaryOp, isBitFn, isCompare, MATH_ARITY, MATH_FNS, type MathFn } from '../ops.ts'
 import type { Report } from './report.ts'
-import { coerce, convert, meet, plain, settle, type Typed } from './types.ts'
+import { coerce, convert, meet, plain, type Real, settle, type Typed } from './types.ts'
 
 /** What names mean in some place; each reports its own errors and gives `null` then. */
 export interface Names {
@@ -16,7 +16,11 @@ export interface Names {
   call?(e: Ast.Call): Typed | null | undefined
   /** Names of all functions here, for suggestions. */
   readonly functions?: readonly string[]
+  /** f32 where none is said. */
+  readonly real?: Real
 }
+
+const realOf = (names: Names): Real => names.real ?? 'f32'
 
 const isMath = (name: string): name is MathFn => (MATH_FNS as readonly string[]).includes(name)
 export const FUNCTIONS: readonly string[] = [...MATH_FNS, 'min', 'max', 'select', 'ceildiv', ...DTYPES]
@@ -25,7 +29,7 @@ export function elaborateExpr(e: Ast.Expr, names: Names, report: Report): Typed 
   switch (e.kind) {
     case 'number':
       return e.float
-        ? { expr: constant(e.value, 'f32', e.span), literal: 'float' }
+        ? { expr: constant(e.value, 'f64', e.span), literal: 'float' }
         : { expr: constant(e.value, 'i32', e.span), literal: 'int' }
     case 'bool':
       return plain(bool(e.value))
@@ -40,7 +44,9 @@ export function elaborateExpr(e: Ast.Expr, names: Names, report: Report): Typed 
     case 'binary': {
       const a = elaborateExpr(e.a, names, report)
       const b = elaborateExpr(e.b, names, report)
-      return a && b ? operate(e.op, a, b, { whole: e.span, a: e.a.span, b: e.b.span }, report) : null
+      return a && b
+        ? operate(e.op, a, b, { whole: e.span, a: e.a.span, b: e.b.span }, report, realOf(names))
+        : null
     }
     case 'call': {
       const own = names.call?.(e)
@@ -60,10 +66,10 @@ export function elaborateExpr(e: Ast.Expr, names: Names, report: Report): Typed 
   }
 }
 
-/** With a type of its own: an open literal becomes i32 or f32. */
+/** With a type of its own: an open literal becomes i32, or what fractions are here. */
 export function settled(e: Ast.Expr, names: Names, report: Report): Expr | null {
   const t = elaborateExpr(e, names, report)
-  return t && settle(t, e.span, report)
+  return t && settle(t, e.span, report, realOf(names))
 }
 
 function unary(e: Ast.Unary, names: Names, report: Report): Typed | null {
@@ -106,14 +112,14 @@ interface Places {
   readonly b: Span
 }
 
-function operate(op: BinaryOp, a: Typed, b: Typed, at: Places, report: Report): Typed | null {
+function operate(op: BinaryOp, a: Typed, b: Typed, at: Places, report: Report, real: Real): Typed | null {
   if (op === 'and' || op === 'or') {
     const x = truth(a, at.a, report)
     const y = truth(b, at.b, report)
     return x && y && plain(binary(op, x, y, at.whole))
   }
   if (a.literal && b.literal && !isCompare(op)) return fold(op, a, b, at, report)
-  const both = meet(a, b, at, report)
+  const both = meet(a, b, at, report, real)
   if (!both) return null
   const [x, y] = both
   if (isCompare(op)) return plain(binary(op, x, y, at.whole))
@@ -160,7 +166,7 @@ function fold(op: BinaryOp, a: Typed, b: Typed, at: Places, report: Report): Typ
       message: `${value} is out of the range of any integer type`,
       span: at.whole,
     })
-  return { expr: constant(value, integer ? 'i32' : 'f32', at.whole), literal: integer ? 'int' : 'float' }
+  return { expr: constant(value, integer ? 'i32' : 'f64', at.whole), literal: integer ? 'int' : 'float' }
 }
 
 function callOf(e: Ast.Call, names: Names, report: Report): Typed | null {
@@ -206,12 +212,20 @@ function callOf(e: Ast.Call, names: Names, report: Report): Typed | null {
     const c = convert(xs[0]!, fn, e.span, report)
     return c && plain(c)
   }
-  if (isMath(fn)) return math(fn, xs, spans, e.span, report)
-  if (fn === 'select') return choose(xs, spans, e.span, report)
-  if (fn === 'ceildiv') return divideUp(xs, spans, e.span, report)
+  const real = realOf(names)
+  if (isMath(fn)) return math(fn, xs, spans, e.span, report, real)
+  if (fn === 'select') return choose(xs, spans, e.span, report, real)
+  if (fn === 'ceildiv') return divideUp(xs, spans, e.span, report, real)
   let out: Typed | null = xs[0]!
   for (let k = 1; k < xs.length && out; k++)
-    out = operate(fn as 'min' | 'max', out, xs[k]!, { whole: e.span, a: spans[0]!, b: spans[k]! }, report)
+    out = operate(
+      fn as 'min' | 'max',
+      out,
+      xs[k]!,
+      { whole: e.span, a: spans[0]!, b: spans[k]! },
+      report,
+      real,
+    )
   return out
 }
 
@@ -221,6 +235,7 @@ function math(
   spans: readonly Span[],
   whole: Span,
   report: Report,
+  real: Real,
 ): Typed | null {
   if (isBitFn(fn)) {
     const bits = xs.map((x, k) => coerce(x, 'i32', `an operand of ${fn}`, spans[k]!, report))
@@ -229,11 +244,11 @@ function math(
   const exact = fn === 'abs' || fn === 'sign'
   let args: Expr[]
   if (xs.length === 2) {
-    const both = meet(xs[0]!, xs[1]!, { a: spans[0]!, b: spans[1]! }, report)
+    const both = meet(xs[0]!, xs[1]!, { a: spans[0]!, b: spans[1]! }, report, real)
     if (!both) return null
     args = [...both]
   } else {
-    const x = exact || xs[0]!.literal !== 'int' ? settle(xs[0]!, spans[0]!, report) : xs[0]!.expr
+    const x = exact || xs[0]!.literal !== 'int' ? settle(xs[0]!, spans[0]!, report, real) : xs[0]!.expr
     if (!x) return null
     args = [x]
   }
@@ -243,20 +258,32 @@ function math(
       message: `${fn} takes a number, not a truth value`,
       span: whole,
     })
-  args = args.map((x) => (exact ? wide(x) : isFloat(x.dtype) ? x : cast(x, 'f32')))
+  args = args.map((x) => (exact ? wide(x) : isFloat(x.dtype) ? x : cast(x, real)))
   return plain(call(fn, args, whole))
 }
 
-function choose(xs: readonly Typed[], spans: readonly Span[], whole: Span, report: Report): Typed | null {
+function choose(
+  xs: readonly Typed[],
+  spans: readonly Span[],
+  whole: Span,
+  report: Report,
+  real: Real,
+): Typed | null {
   const cond = truth(xs[0]!, spans[0]!, report)
   const [, a, b] = xs as readonly [Typed, Typed, Typed]
   const same = a.literal === null && b.literal === null && a.expr.dtype === b.expr.dtype
-  const both = same ? ([a.expr, b.expr] as const) : meet(a, b, { a: spans[1]!, b: spans[2]! }, report)
+  const both = same ? ([a.expr, b.expr] as const) : meet(a, b, { a: spans[1]!, b: spans[2]! }, report, real)
   return cond && both && plain(select(cond, both[0], both[1], whole))
 }
 
-function divideUp(xs: readonly Typed[], spans: readonly Span[], whole: Span, report: Report): Typed | null {
-  const both = meet(xs[0]!, xs[1]!, { a: spans[0]!, b: spans[1]! }, report)
+function divideUp(
+  xs: readonly Typed[],
+  spans: readonly Span[],
+  whole: Span,
+  report: Report,
+  real: Real,
+): Typed | null {
+  const both = meet(xs[0]!, xs[1]!, { a: spans[0]!, b: spans[1]! }, report, real)
   if (!both) return null
   const [a, b] = both
   if (!isInt(join(a.dtype, b.dtype)))

@@ -21,6 +21,7 @@ export function namesAt(p: Place): Names {
     },
     call: (e) => callAt(p, e, names),
     functions: [...FUNCTIONS, ...FORMAT_FUNCTIONS],
+    real: 'f64',
   }
   return names
 }

@@ -45,7 +45,7 @@ export interface Given {
 /** An i32 operand. */
 export function integerAt(p: Place, e: Ast.Expr, names: Names, what: string): Expr | null {
   const t = elaborateExpr(e, names, p.report)
-  const x = t && settle(t, e.span, p.report)
+  const x = t && settle(t, e.span, p.report, 'f64')
   if (!x || x.dtype === 'i32') return x
   return p.report.error({
     code: 'check/coordinate-type',

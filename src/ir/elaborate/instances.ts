@@ -189,7 +189,7 @@ export function constantArguments(
   return args?.every((a) => a !== null) ? args : null
 }
 
-const NONE: Names = { name: () => null, access: () => null, field: () => null }
+const NONE: Names = { name: () => null, access: () => null, field: () => null, real: 'f64' }
 
 function constantInteger(e: Ast.Expr, report: Report): number | null {
   const t = elaborateExpr(e, NONE, report)

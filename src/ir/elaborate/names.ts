@@ -73,7 +73,7 @@ export function accessOf(d: Declared, scope: Scope, e: Ast.Access, names: Names)
   const buffer = d.buffers.get(e.buffer.name)
   const index = e.index.map((x) => {
     const t = elaborateExpr(x, names, report)
-    const value = t && settle(t, x.span, report)
+    const value = t && settle(t, x.span, report, 'f32')
     return value && integer(d, value, x)
   })
   if (!buffer) {

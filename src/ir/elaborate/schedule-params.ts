@@ -53,5 +53,6 @@ export function parameters(
       parts.includes(e.object.name)
         ? plain(variable(`${e.object.name}.${e.field.name}`, 'i32', e.span))
         : refuse(e),
+    real: 'f64',
   }
 }

@@ -4,7 +4,7 @@ import { type Dtype, INT_RANGE, isFloat, isInt, join } from '../dtype.ts'
 import { cast, constant, type Expr } from '../expr.ts'
 import type { Report } from './report.ts'
 
-/** `literal`: a number as written, whose type is still open; `expr` is then a constant. */
+/** `literal`: a number as written, whose type is still open; `expr` is then a constant, an f64 for a fraction. */
 export interface Typed {
   readonly expr: Expr
   readonly literal: 'int' | 'float' | null
@@ -50,10 +50,13 @@ function literalAs(value: number, to: Dtype, span: Span, report: Report): Expr |
 const show = (value: number): string =>
   Number.isFinite(value) ? String(value) : Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf'
 
-/** A literal becomes i32 or f32; other expressions stay. */
-export function settle(t: Typed, span: Span, report: Report): Expr | null {
+/** What fractions are that meet no floating-point type: f32 in kernels; the host computes in doubles. */
+export type Real = 'f32' | 'f64'
+
+/** A literal becomes i32 or `real`; other expressions stay. */
+export function settle(t: Typed, span: Span, report: Report, real: Real): Expr | null {
   if (t.literal === null || t.expr.kind !== 'const') return t.expr
-  return literalAs(t.expr.value, t.literal === 'int' ? 'i32' : 'f32', span, report)
+  return literalAs(t.expr.value, t.literal === 'int' ? 'i32' : real, span, report)
 }
 
 /** The value as a `to`, where it fits; `what` names the place for the message. */
@@ -91,26 +94,27 @@ export function meet(
   b: Typed,
   at: { a: Span; b: Span },
   report: Report,
+  real: Real,
 ): readonly [Expr, Expr] | null {
-  const left = openTo(a, b, at.a, report)
-  const right = openTo(b, a, at.b, report)
+  const left = openTo(a, b, at.a, report, real)
+  const right = openTo(b, a, at.b, report, real)
   if (!left || !right) return null
   const dtype = join(left.dtype, right.dtype)
   return [cast(left, dtype), cast(right, dtype)]
 }
 
 /** The operand, given a type by the other one if it is a literal. */
-function openTo(t: Typed, other: Typed, span: Span, report: Report): Expr | null {
+function openTo(t: Typed, other: Typed, span: Span, report: Report, real: Real): Expr | null {
   if (t.literal === null || t.expr.kind !== 'const') return t.expr
   if (other.literal !== null)
     return literalAs(
       t.expr.value,
-      t.literal === 'float' || other.literal === 'float' ? 'f32' : 'i32',
+      t.literal === 'float' || other.literal === 'float' ? real : 'i32',
       span,
       report,
     )
   const to = other.expr.dtype
-  // A fraction makes integers meet it in f32; an integer makes truth values meet it in i32.
-  if (t.literal === 'float') return literalAs(t.expr.value, isFloat(to) ? to : 'f32', span, report)
+  // A fraction makes integers meet it in `real`; an integer makes truth values meet it in i32.
+  if (t.literal === 'float') return literalAs(t.expr.value, isFloat(to) ? to : real, span, report)
   return literalAs(t.expr.value, to === 'bool' ? 'i32' : to, span, report)
 }

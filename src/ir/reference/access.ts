@@ -5,8 +5,9 @@
  */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import type { Expr, Load } from '../expr.ts'
+import { rounding } from '../rounding.ts'
 import { compileBounded, isExact } from './bounded.ts'
-import { type Bounds, errorAt, last, rounding, through, undecide } from './error.ts'
+import { type Bounds, errorAt, last, through, undecide } from './error.ts'
 import { compileExpr, type Thunk } from './expressions.ts'
 import { type Context, type Open, openOf, type Scope } from './scope.ts'
 import { at, type Tensor } from './storage.ts'

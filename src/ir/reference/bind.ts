@@ -1,11 +1,10 @@
 /** From what the caller hands over to placed tensors. */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import { type Axis, chainTo, isDenseChain, isStored, parentOf, type StoredAxis } from '../axis.ts'
-import { isFloat } from '../dtype.ts'
 import type { Expr } from '../expr.ts'
 import { freeVars } from '../expr-tree.ts'
+import { rounding } from '../rounding.ts'
 import type { Buffer1, Kernel1 } from '../stage1.ts'
-import { rounding } from './error.ts'
 import { compileExpr, type Thunk } from './expressions.ts'
 import { isCoords, type RefCoords, type RefDense, type RefInputs } from './inputs.ts'
 import { wrap } from './numeric.ts'
@@ -55,10 +54,7 @@ function bindParams(kernel: Kernel1, inputs: RefInputs): ReadonlyMap<string, Cel
         message: `size ${p.name} is ${v}`,
         expected: 'an integer from 0 to 2^31-1',
       })
-    const rounded = rounding(p.dtype)(wrap(p.dtype)(v))
-    // Devices take a scalar in its type, or in float64.
-    const error = Math.abs(rounded - v)
-    cells.set(p.name, isFloat(p.dtype) && error > 0 ? { v: rounded, error } : { v: rounded })
+    cells.set(p.name, { v: rounding(p.dtype)(wrap(p.dtype)(v)) })
   }
   return cells
 }

@@ -7,7 +7,7 @@ import { computeType, INT_RANGE, isFloat } from '../dtype.ts'
 import type { Binary, Call, Expr } from '../expr.ts'
 import { isCompare, type MathFn } from '../ops.ts'
 import { compileElement } from './access.ts'
-import { last, rounding, settled, through, UNIT } from './error.ts'
+import { last, settled, through, UNIT } from './error.ts'
 import { compileExpr, type Thunk } from './expressions.ts'
 import { arithmetic, COMPARE, convert, mathOf } from './numeric.ts'
 import { type Context, cellOf, type Scope } from './scope.ts'
@@ -31,7 +31,7 @@ export function isExact(e: Expr, scope: Scope, ctx: Context): boolean {
   const all = (xs: readonly Expr[]): boolean => xs.every((x) => isExact(x, scope, ctx))
   switch (e.kind) {
     case 'const':
-      return !isFloat(e.dtype) || Number.isNaN(e.value) || rounding(computeType(e.dtype))(e.value) === e.value
+      return true
     case 'var':
       return cellOf(scope, e.name).error === undefined
     case 'load':
@@ -61,14 +61,6 @@ export function compileBounded(e: Expr, scope: Scope, ctx: Context): Thunk {
   }
   const go = (x: Expr): Thunk => compileBounded(x, scope, ctx)
   switch (e.kind) {
-    case 'const': {
-      const v = rounding(computeType(e.dtype))(e.value)
-      const error = Math.abs(v - e.value)
-      return () => {
-        last.error = error
-        return v
-      }
-    }
     case 'var': {
       const cell = cellOf(scope, e.name)
       return () => {

@@ -5,7 +5,7 @@
  * whatever order). 0: every correct program computes this very value. Infinity: undecided, anything may come.
  */
 import type { Dtype } from '../dtype.ts'
-import { fromBf16, fromF16, toBf16, toF16 } from '../half.ts'
+import { rounding } from '../rounding.ts'
 
 /** Half the distance of neighbouring numbers at 1; 0 where arithmetic is exact. */
 export const UNIT: Readonly<Record<Dtype, number>> = {
@@ -35,14 +35,6 @@ const LARGEST: Partial<Record<Dtype, number>> = {
   bf16: 255 * 2 ** 120,
 }
 
-/** The nearest number of a floating-point type; other types pass. */
-export function rounding(t: Dtype): (x: number) => number {
-  if (t === 'f32') return Math.fround
-  if (t === 'f16') return (x) => fromF16(toF16(x))
-  if (t === 'bf16') return (x) => fromBf16(toBf16(x))
-  return (x) => x
-}
-
 /** The error bound of what a closure has just returned; each leaves its own here. */
 export const last = { error: 0 }
 
@@ -57,11 +49,13 @@ export function through(f: (x: number) => number, x: number, error: number, y: n
 
 /**
  * The error of a result v in type t, when it comes from operands that bring `error` along: one more rounding, of
- * `units` half distances. An exact result of exact operands, where the type has it, is not rounded.
+ * `units` half distances. An exact result of exact operands, where the type has it, is neither
+ * rounded nor, unless it is subnormal, taken for 0.
  */
 export function settled(v: number, error: number, t: Dtype, units = 1): number {
   if (!Number.isFinite(v)) return Number.isFinite(error) ? 0 : Number.POSITIVE_INFINITY
-  if (error === 0 && (v === 0 || (units === 1 && rounding(t)(v) === v))) return 0
+  const kept = units === 1 && Math.abs(v) >= LEAST[t] && rounding(t)(v) === v
+  if (error === 0 && (v === 0 || kept)) return 0
   const e = error + units * UNIT[t] * Math.abs(v) + LEAST[t]
   const largest = LARGEST[t]
   return !(largest === undefined || Math.abs(v) + e <= largest) || Number.isNaN(e)

@@ -5,9 +5,8 @@
  */
 import { InternalError } from '../../ast/diagnostic.ts'
 import { type Dtype, INT_RANGE, isFloat } from '../dtype.ts'
-import { foldBits } from '../fold.ts'
 import type { ArithOp, CompareOp, MathFn } from '../ops.ts'
-import { rounding } from './error.ts'
+import { rounding } from '../rounding.ts'
 
 export type Binary = (a: number, b: number) => number
 
@@ -104,6 +103,13 @@ function roundEven(x: number): number {
   return d < 0.5 || (d === 0.5 && f % 2 === 0) ? f : f + 1
 }
 
+/** The bits that are set in an i32; each step clears the lowest (Kernighan). */
+function popcount(x: number): number {
+  let count = 0
+  for (let rest = x; rest !== 0; rest &= rest - 1) count++
+  return count
+}
+
 const MATH: Readonly<Record<MathFn, Binary>> = {
   exp: Math.exp,
   log: Math.log,
@@ -120,9 +126,9 @@ const MATH: Readonly<Record<MathFn, Binary>> = {
   pow: (x, y) => x ** y,
   erf,
   sign: Math.sign,
-  popcount: (x) => foldBits('popcount', x, 0),
-  shift_left: (x, n) => foldBits('shift_left', x, n),
-  bit_xor: (x, n) => foldBits('bit_xor', x, n),
+  popcount,
+  shift_left: (x, n) => x << n,
+  bit_xor: (x, n) => x ^ n,
 }
 
 /** A function of one argument ignores the second. */

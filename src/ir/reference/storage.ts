@@ -1,8 +1,9 @@
 /** Buffers of the reference: one float64 an element, addressed by one leaf node for each tree. */
 import { fail, invariant, type Span } from '../../ast/diagnostic.ts'
 import { isFloat } from '../dtype.ts'
+import { rounding } from '../rounding.ts'
 import type { Buffer1 } from '../stage1.ts'
-import { type Bounds, errorAt, rounding, settled, through, UNIT } from './error.ts'
+import { type Bounds, errorAt, settled, through, UNIT } from './error.ts'
 import type { RefResult } from './inputs.ts'
 import { wrap } from './numeric.ts'
 import { chainOf, coordinateOf, isDense, type Level, type Source } from './structure.ts'

@@ -123,10 +123,6 @@ function absorb(e: Expr, fills: ReadonlyMap<string, Expr>, factors: Expr[]): Exp
   const zero = (x: Expr): boolean => x.kind === 'const' && x.value === 0
   return rewriteExpr(e, (x) => {
     if (x.kind === 'load') return fills.get(x.buffer)
-    if (x.kind === 'cast')
-      return x.x.kind === 'const' && (isFloat(x.dtype) || Number.isInteger(x.x.value))
-        ? constant(x.x.value, x.dtype)
-        : undefined
     if (x.kind === 'select') return keyOf(x.then) === keyOf(x.else) ? x.then : undefined
     if (x.kind !== 'binary') return undefined
     if (x.op === 'mul' && (zero(x.a) || zero(x.b))) {

@@ -1,0 +1,23 @@
+/** Numbers of the floating-point types: the nearest to a double, and how they are written. */
+import type { Dtype } from './dtype.ts'
+import { fromBf16, fromF16, toBf16, toF16 } from './half.ts'
+
+/** The nearest number of a floating-point type, ties to even, infinite beyond the range; other types pass. */
+export function rounding(t: Dtype): (x: number) => number {
+  if (t === 'f32') return Math.fround
+  if (t === 'f16') return (x) => fromF16(toF16(x))
+  if (t === 'bf16') return (x) => fromBf16(toBf16(x))
+  return (x) => x
+}
+
+/** The shortest decimal whose nearest number of the type is this finite one: 0.1, which is 0.10000000149011612 in f32. */
+export function decimal(x: number, t: Dtype): string {
+  if (Object.is(x, -0)) return '-0'
+  const round = rounding(t)
+  if (!Number.isSafeInteger(x))
+    for (let digits = 1; digits < 17; digits++) {
+      const short = Number(x.toPrecision(digits))
+      if (round(short) === x) return String(short)
+    }
+  return String(x)
+}
