@@ -6,8 +6,8 @@ import { storedAxis } from './axes.ts'
 import type { Piece } from './pieces.ts'
 import type { Union } from './union.ts'
 
-/** Whether the text declares that equal coordinates stay apart: only over one tree they can. */
-const keepsApart = (declared: readonly StoredAxis[]): boolean =>
+/** Whether the text declares that equal coordinates of a tensor over these axes stay apart: only over one tree they can. */
+export const keepsApart = (declared: readonly StoredAxis[]): boolean =>
   declared.some((a) => 'unique' in a && !a.unique) && treesOf(declared).length === 1
 
 /**

@@ -6,7 +6,8 @@ import { chainTo, repeats } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { RefInputs, RefTensor } from '../ir/reference/index.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import { allAxesOf, isStructured } from './axes.ts'
+import { allAxesOf, isStructured, storedAxis } from './axes.ts'
+import { keepsApart } from './duplicates.ts'
 import { concat } from './pieces.ts'
 import type { Bound } from './types.ts'
 
@@ -14,12 +15,13 @@ export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {
   // Names are the user's: `__proto__` is one of them.
   const buffers: Record<string, RefTensor> = Object.create(null)
   const structure: Record<string, { coords: Int32Array[] }> = Object.create(null)
+  const axes = allAxesOf(kernel)
   for (const [name, t] of bound.dense) buffers[name] = numbers(t.values!, t.dtype, kernel, name)
   for (const s of bound.sources()) {
     const buffer = kernel.buffers.find((b) => b.name === s.name)
     if (buffer && (buffer.role === 'in' || buffer.role === 'inout')) {
       const values = s.tensor?.values ? numbers(s.tensor.values, s.tensor.dtype, kernel, s.name) : null
-      const apart = kernel.axes.some((a) => buffer.axes.includes(a.name) && 'unique' in a && !a.unique)
+      const apart = keepsApart(buffer.axes.map((a) => storedAxis(axes, a)))
       buffers[s.name] = { coords: [...s.columns], values, duplicates: apart ? 'keep' : 'sum' }
     } else {
       const axis = buffer ? leafOf(kernel, s.axes) : s.name

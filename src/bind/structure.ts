@@ -12,7 +12,7 @@ import { freeVars } from '../ir/expr-tree.ts'
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
 import { allAxesOf, isStructured, leafChains, storedAxis } from './axes.ts'
 import { elementOf } from './dense-order.ts'
-import { checkApart } from './duplicates.ts'
+import { checkApart, keepsApart } from './duplicates.ts'
 import { apartFrom, concat, type Piece } from './pieces.ts'
 import { type Union, united } from './union.ts'
 
@@ -80,8 +80,7 @@ export function buildStructure(
     adopt(storage, buffer.axes)
   }
   // Equal coordinates add up, unless the kernel's text declares an axis on which they stay apart.
-  const apart = (from: readonly Piece[]): boolean =>
-    from.some((p) => p.source.axes.some((a) => isRepeating(storedAxis(axes, a))))
+  const keeps = (p: Piece): boolean => keepsApart(p.source.axes.map((a) => storedAxis(axes, a)))
   /** Bound coordinates are checked, and maps keep to the extents. */
   const build = (
     over: readonly string[],
@@ -90,7 +89,7 @@ export function buildStructure(
     distinct = false,
   ): Storage =>
     buildStorage({
-      ...(apart(from) ? {} : { duplicates: 'share' as const }),
+      ...(from.some(keeps) ? {} : { duplicates: 'share' as const }),
       axes: over.map((a) => storedAxis(axes, a)),
       extents,
       coords,
@@ -135,18 +134,25 @@ export function buildStructure(
     if (chain.every((a) => levels.has(a))) continue
     const start = performance.now()
     const from = pieces.filter((p) => chain.every((a) => p.columns.has(a)))
-    // A buffer that all of them are over tells where their entries go.
+    // A buffer that all of them are over tells where their entries go, unless others have a say in another tree of it in
+    // which coordinates repeat: such a tree is built once.
     const buffer =
       from.length > 0
         ? kernel.buffers.find(
             (b) =>
               chain.every((a) => b.axes.includes(a)) &&
-              from.every((p) => b.axes.every((a) => p.columns.has(a))),
+              from.every((p) => b.axes.every((a) => p.columns.has(a))) &&
+              b.axes.every(
+                (a) =>
+                  chain.includes(a) ||
+                  !isRepeating(storedAxis(axes, a)) ||
+                  (!levels.has(a) && pieces.every((p) => from.includes(p) || !p.columns.has(a))),
+              ),
           )
         : undefined
     if (buffer) {
       const { members, first } = apartFrom(from, buffer.axes)
-      const union = united(members, buffer.axes, apart(from))
+      const union = united(members, buffer.axes, keeps)
       const [alone] = members.length === 1 ? members : []
       const distinct =
         alone !== undefined && alone.order !== 'unknown' && alone.columns.size === buffer.axes.length
@@ -160,7 +166,7 @@ export function buildStructure(
     } else {
       const dense = chain.every((a) => storedAxis(axes, a).kind === 'dense_fixed')
       const { members } = apartFrom(from, chain)
-      const union = from.length > 0 && !dense ? united(members, chain, apart(from)) : undefined
+      const union = from.length > 0 && !dense ? united(members, chain, keeps) : undefined
       const storage = build(chain, union?.columns ?? chain.map(() => new Int32Array(0)), from)
       if (union) checkApart(axes, members, union, storage)
       adopt(storage, chain)

@@ -12,12 +12,18 @@ export interface Union {
 
 /**
  * The union of what pieces hold on these axes, in their order. Entries of equal coordinates are listed each; where each
- * gets a position of its own (`apart`: under `nonunique` axes), the k-th such entry of one piece is the k-th of
- * another, so that a coordinate is there as often as in the piece that has it most often.
+ * gets a position of its own (a piece `keeps` them apart: under `nonunique` axes), the k-th such entry of one piece is
+ * the k-th of another, so that a coordinate is there as often as in the piece that has it most often; those of a piece
+ * whose equal coordinates add up (over several trees) are all the first.
  */
-export function united(pieces: readonly Piece[], axes: readonly string[], apart: boolean): Union {
+export function united(
+  pieces: readonly Piece[],
+  axes: readonly string[],
+  keeps: (p: Piece) => boolean,
+): Union {
   const columns = axes.map((a) => concat(pieces.map((p) => p.columns.get(a)!)))
-  const ids = apart && pieces.length > 1 ? identified(columns, ownersOf(pieces)) : null
+  const kept = pieces.map(keeps)
+  const ids = kept.includes(true) && pieces.length > 1 ? identified(columns, ownersOf(pieces), kept) : null
   const starts = new Map<Piece, number>()
   let before = 0
   for (const p of pieces) {
@@ -50,6 +56,7 @@ function ownersOf(pieces: readonly Piece[]): Int32Array {
 function identified(
   columns: readonly Int32Array[],
   owner: Int32Array,
+  kept: readonly boolean[],
 ): { readonly entries: Int32Array; readonly of: Int32Array } {
   const n = owner.length
   const sorted = lexicographic(columns, columns.map(largest))
@@ -61,8 +68,8 @@ function identified(
   for (let s = 0; s < n; s++) {
     const e = sorted.order ? sorted.order[s]! : s
     if (begins[s] === 1) run = []
-    times =
-      run.length === 0 || owner[e] !== owner[sorted.order ? sorted.order[s - 1]! : s - 1] ? 0 : times + 1
+    const follows = run.length > 0 && owner[e] === owner[sorted.order ? sorted.order[s - 1]! : s - 1]
+    times = follows && kept[owner[e]!] ? times + 1 : 0
     if (times === run.length) run.push(e)
     like[e] = run[times]!
   }

@@ -4,7 +4,7 @@
  */
 
 import { renameBuffer } from '../ir/bindings.ts'
-import { constant, div, type Expr, load, mod } from '../ir/expr.ts'
+import { cast, constant, div, type Expr, load, mod } from '../ir/expr.ts'
 import type { Buffer, Kernel2, Stmt } from '../ir/loops.ts'
 import { isBuiltinReducer, widened } from '../ir/monoid.ts'
 import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
@@ -48,11 +48,13 @@ function unflattened(p: Expr, shape: readonly Expr[]): Expr[] {
   return out
 }
 
-/** Accesses that were renamed have the type of the temporary, and what reduces into it combines in that type. */
+/** What was renamed has the type of the temporary, and is combined in it; what is read of it is the buffer's value. */
 function retype(body: Body, to: Buffer): Body {
   return rewriteStmts(body, {
     expr: (e) =>
-      e.kind === 'load' && e.buffer === to.name ? load(to.name, e.index, to.dtype, e.span) : undefined,
+      e.kind === 'load' && e.buffer === to.name
+        ? cast(load(to.name, e.index, to.dtype, e.span), e.dtype)
+        : undefined,
     stmt: (s) => {
       if (s.kind === 'reduce' && s.targets.some((t) => t.buffer === to.name)) {
         const targets = s.targets.map((t) =>

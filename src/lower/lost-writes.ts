@@ -50,6 +50,9 @@ export function markLostWrites(kernel: Kernel2): Kernel2 {
 function losing(s: If): Expr | undefined {
   const [only] = s.then
   if (s.then.length !== 1 || only?.kind !== 'reduce') return undefined
-  const { values, reducer } = only
-  return values.map((v, k) => binary('ne', v, reducer.identity[k]!)).reduce((a, b) => binary('or', a, b))
+  const { values, reducer, span } = only
+  // With the span of what the text says: values are compared here, which may wrap, and no positions (ir/values).
+  return values
+    .map((v, k) => binary('ne', v, reducer.identity[k]!, span))
+    .reduce((a, b) => binary('or', a, b))
 }

@@ -35,11 +35,26 @@ export class Evaluator {
 
   run(): Result {
     const scope: Scope = new Map([...this.#p.sizes, ...this.#p.scalars].map((s) => [s.name, s.value]))
-    for (const it of this.#p.iterations) this.#iterate(it, scope, new Map())
+    for (const it of this.#p.iterations) {
+      this.#checkIdentities(it.body)
+      this.#iterate(it, scope, new Map())
+    }
     const outputs = this.#p.buffers.filter((b) => b.role === 'out' || b.role === 'inout')
     return {
       outputs: new Map(outputs.map((b) => [b.name, this.#values.get(b.name)!])),
       lostWrites: this.#lost,
+    }
+  }
+
+  /** An element may be combined with the identity once more, which changes it where it is NaN in a program's own monoids. */
+  #checkIdentities(body: readonly Stmt[]): void {
+    for (const s of body) {
+      if (s.kind === 'if') this.#checkIdentities([...s.then, ...s.otherwise])
+      if (s.kind === 'iterate') this.#checkIdentities(s.body)
+      if (s.kind !== 'reduce' || !this.#p.monoids.some((m) => m.name === s.reducer)) continue
+      for (const t of s.targets)
+        for (const x of this.#values.get(t.buffer)!.values())
+          if (Number.isNaN(x)) throw new Inexact(`NaN in ${t.buffer}, which ${s.reducer} combines`)
     }
   }
 

@@ -510,3 +510,68 @@ test('what several positions of one coordinate hold densely is not looked up in 
   }`
   expect(refusal(() => kernel(text).compilation.loops).code).toBe('lower/unordered-lookup')
 })
+
+test('what is read of a buffer that accumulates wider is a value of the buffer', () =>
+  agree(
+    kernel(`kernel k(m: size, n: size) {
+      axis i = dense_fixed(m)
+      axis j = dense_fixed(n)
+      buffer A: i8[i, j] in
+      buffer Y: i8[j] out accumulate i32
+      buffer Z: i32[j] out
+      iterate first [i, j] as RS { Y[j] += A[i, j] }
+      iterate second [j] as S { Z[j] = select(Y[j] > i8(0), Y[j], i8(-1)) }
+    }`),
+    { tensors: { A: dense([2, 2], Int8Array.of(100, 1, 28, 2), 'i8') } },
+  ))
+
+test('what would be lost is compared as it is stored: sums of values wrap', () => {
+  const k = kernel(`kernel k(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = dense_fixed(n)
+    buffer L: i32[i] in
+    buffer a: i32[j] in
+    buffer y: i32[j, i] out
+    iterate s [i, j] as RS { y[j, L[i]] += a[j] * a[j] % 5 }
+  }`)
+  const [lost] = k.compilation
+    .texts('cuda')
+    .flatMap(({ text }) => text.split('\n').filter((line) => line.includes('if (') && line.includes('!= 0')))
+  expect(lost).toContain('(unsigned)')
+})
+
+test.each(['', 'axis f = dense_fixed(p)'])(
+  'entries that lie over several trees have one position: %s',
+  async (first) => {
+    const k = kernel(`kernel k(m: size, n: size, p: size) {
+    ${first}
+    axis i = dense_fixed(m)
+    axis j = sparse_variable(i, n) nonunique
+    axis c = sparse_fixed(j, n, 1)
+    ${first ? '' : 'axis f = dense_fixed(p)'}
+    buffer A: i32[i, j, c] in
+    buffer B: i32[i, j, c, f] in
+    buffer y: i32[] out
+    buffer z: i32[] out
+    iterate count [i, j, c] as RRR { y[] += 1 }
+    iterate sum [i, j, c, f] as RRRR { z[] += A[i, j, c] * B[i, j, c, f] }
+  }`)
+    const B = coords(
+      [2, 3, 3, 2],
+      [
+        [0, 0, 1],
+        [2, 2, 0],
+        [1, 1, 2],
+        [0, 1, 1],
+      ],
+      [3, 5, 7],
+      'i32',
+    )
+    for (const twice of [[2], [2, 2]]) {
+      const A = coords([2, 3, 3], [twice.map(() => 0), twice, twice.map(() => 1)], twice, 'i32')
+      await agree(k, { tensors: { A, B } })
+      const out = await (await k.compile(createCpuDevice())).run({ tensors: { A, B } })
+      expect([...out.y!.values!, ...out.z!.values!]).toEqual([twice.length + 1, 16])
+    }
+  },
+)

@@ -238,6 +238,7 @@ function buildNonunique(
   placed: Placed,
 ): Level {
   const entries: Entry[] = []
+  const apart = sources.some((s) => s.keep)
   let chain: readonly StoredAxis[] = [base.axis]
   for (const s of sources) {
     const deeper = s.axes.filter((a) => a !== base.axis.name && below.has(a))
@@ -247,10 +248,10 @@ function buildNonunique(
     const seen = new Map<string, number>()
     for (let e = 0; e < s.length; e++) {
       const key = [under(s, e), own[e]!, ...columns.map((c) => c[e]!)]
-      if (s.keep) {
+      if (apart) {
         const text = key.join()
         const times = seen.get(text) ?? 0
-        seen.set(text, times + 1)
+        if (s.keep) seen.set(text, times + 1)
         key.push(times)
       }
       entries.push({ s, e, key })
