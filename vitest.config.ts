@@ -4,10 +4,14 @@ import { defineConfig } from 'vitest/config'
 // Every run draws a seed; `--mode long` (npm run test:long) takes ten times as many cases of every law.
 process.env.SPT_SEED ??= String(Math.floor(Math.random() * 2 ** 31))
 
-/** Files that replace modules, or what the process has: each has a process of its own, the others share one a core. */
+/** Files that replace modules, or variables of the process: each has a process of its own, the others share one a core. */
 const apart = readdirSync('test', { recursive: true, encoding: 'utf8' })
   .map((f) => `test/${f}`)
-  .filter((f) => f.endsWith('.test.ts') && /\bvi\.|process\.env/.test(readFileSync(f, 'utf8')))
+  .filter(
+    (f) =>
+      f.endsWith('.test.ts') &&
+      /\bvi\.(mock|hoisted|stub)|process\.env\.\w+ = /.test(readFileSync(f, 'utf8')),
+  )
 
 export default defineConfig(({ mode }) => {
   const long = mode === 'long'

@@ -91,14 +91,23 @@ function withCause(problem: string, bound: Bound): string {
   return cause ? `${problem}; ${cause}` : problem
 }
 
-/** Whether an element of an output is one that the reference computed. */
-function chosen(name: string, want: RefResult, sampled: RefSample | null): (element: number) => boolean {
+/** Which elements of an output the reference computed, in order; `null`: all of them. */
+function chosen(name: string, want: RefResult, sampled: RefSample | null): Float64Array | null {
   const dim = sampled && Object.hasOwn(sampled.dims, name) ? sampled.dims[name] : undefined
-  if (!sampled || dim === undefined) return () => true
-  const computed = new Set(sampled.coordinates)
-  if (want.kind === 'sparse') return (e) => computed.has(want.coords[dim]![e]!)
+  if (!sampled || dim === undefined) return null
+  const extent = want.shape[dim]!
+  const computed = new Uint8Array(extent)
+  for (const c of sampled.coordinates) computed[c] = 1
+  const out: number[] = []
+  if (want.kind === 'sparse') {
+    const column = want.coords[dim]!
+    for (let e = 0; e < column.length; e++) if (computed[column[e]!]) out.push(e)
+    return Float64Array.from(out)
+  }
   const stride = want.shape.slice(dim + 1).reduce((a, b) => a * b, 1)
-  return (e) => computed.has(Math.floor(e / stride) % want.shape[dim]!)
+  for (let first = 0, line = 0; first < want.values.length; first += stride, line++)
+    if (computed[line % extent]) for (let e = first; e < first + stride; e++) out.push(e)
+  return Float64Array.from(out)
 }
 
 interface Comparison {
@@ -114,7 +123,8 @@ function compare(
   name: string,
   got: Tensor,
   want: RefResult,
-  computed: (element: number) => boolean,
+  /** Those to compare; `null`: all. */
+  elements: Float64Array | null,
 ): Comparison {
   const wrong = (problem: string): Comparison => ({
     relative: Number.POSITIVE_INFINITY,
@@ -136,18 +146,20 @@ function compare(
   const read = decoder(got.dtype)
   let square = 0
   let finite = 0
-  for (const [e, r] of want.values.entries())
-    if (Number.isFinite(r) && computed(e)) {
-      square += r * r
-      finite++
-    }
+  const count = elements?.length ?? values.length
+  for (let k = 0; k < count; k++) {
+    const r = want.values[elements ? elements[k]! : k]!
+    if (!Number.isFinite(r)) continue
+    square += r * r
+    finite++
+  }
   const scale = finite > 0 ? Math.sqrt(square / finite) : 0
   let relative = 0
   let absolute = 0
   let undecided = 0
   let worst = { at: -1, beyond: 0, allowed: 0 }
-  for (let e = 0; e < values.length; e++) {
-    if (!computed(e)) continue
+  for (let k = 0; k < count; k++) {
+    const e = elements ? elements[k]! : k
     const bound = want.errors[e]!
     if (bound === Number.POSITIVE_INFINITY) {
       undecided++

@@ -1,6 +1,7 @@
 /** Kernels of a device: one for each structure of a launch, and for several launches of one structure as one. */
 import { invariant } from '../ast/diagnostic.ts'
 import { emit } from '../backends/emit.ts'
+import type { ModuleText } from '../backends/module.ts'
 import { lowerToMemory } from '../lower/pipeline.ts'
 import type { CompiledModule, Device } from '../runtime/device.ts'
 import { isWord } from '../runtime/widen.ts'
@@ -30,8 +31,29 @@ export interface Slot {
   readonly compiled: Promise<Kernel>
 }
 
+type Target = ModuleText['target']
+
 /** Threads of a block. */
 export const BLOCK = 128
+
+/** Texts that are kept, for whichever device asks next. */
+const KEPT = 2000
+const texts = new Map<string, ModuleText>()
+let named = 0
+
+/** The text of `count` launches like this one; a launch's structure says all of it. */
+function textOf(key: string, spec: LaunchSpec, count: number, target: Target, f16: boolean): ModuleText {
+  const known = `${target} ${f16} ${key}`
+  const before = texts.get(known)
+  if (before) return before
+  const name = `convert_${named++}`
+  const plan = lowerToMemory(kernelOf(count > 1 ? fused(spec, count, BLOCK) : spec, name, BLOCK))
+  const [text, more] = emit(plan, target, { f16 })
+  invariant(text && !more && text.entries.length === 1, `${spec.key} is not one launch`)
+  for (const [old] of texts) if (texts.size >= KEPT) texts.delete(old)
+  texts.set(known, text)
+  return text
+}
 
 export class Kernels {
   readonly #device: Device
@@ -59,7 +81,7 @@ export class Kernels {
   }
 
   #add(key: string, spec: LaunchSpec, count: number): Slot {
-    const slot: Slot = { key, kernel: null, compiled: this.#compile(spec, count) }
+    const slot: Slot = { key, kernel: null, compiled: this.#compile(key, spec, count) }
     slot.compiled.then(
       (kernel) => {
         slot.kernel = kernel
@@ -71,18 +93,11 @@ export class Kernels {
     return slot
   }
 
-  async #compile(spec: LaunchSpec, count: number): Promise<Kernel> {
+  async #compile(key: string, spec: LaunchSpec, count: number): Promise<Kernel> {
     const { kind } = this.#device
-    const name = `convert_${this.#slots.size}`
-    const plan = lowerToMemory(kernelOf(count > 1 ? fused(spec, count, BLOCK) : spec, name, BLOCK))
     const target = kind === 'cpu' ? 'js' : kind === 'webgpu' ? 'wgsl' : 'cuda'
-    const texts = emit(plan, target, { f16: !isWord(this.#device, 'f16') })
-    const text = texts[0]
-    const entry = text?.entries[0]
-    invariant(
-      text && entry && texts.length === 1 && text.entries.length === 1,
-      `${spec.key} is not one launch`,
-    )
+    const text = textOf(key, spec, count, target, !isWord(this.#device, 'f16'))
+    const entry = text.entries[0]!
     return {
       module: await this.#device.compile(text),
       entry: entry.name,

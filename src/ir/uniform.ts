@@ -18,6 +18,11 @@ export function uniformBarriers(
   readOnly: (buffer: string) => boolean,
   width: number,
 ): string | undefined {
+  let waits = false
+  walkStmts(body, (s) => {
+    waits ||= s.kind === 'barrier' || amongOf(s) !== undefined
+  })
+  if (!waits) return undefined
   const inRow = (s: Stmt): boolean => width % (amongOf(s) ?? Number.NaN) === 0
   const inCluster = (s: Stmt): boolean => s.kind === 'barrier' && s.cluster === true
   return (

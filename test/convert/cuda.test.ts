@@ -59,7 +59,7 @@ test.skipIf(noNvcc !== null)(
     await releaseConversions(device)
     expect(texts.length).toBeGreaterThan(40)
     expect(texts.some((t) => t.includes('x_tile_keys'))).toBe(true)
-    const one = sample(texts, 25)
+    const one = sample(texts, 10)
       .map((t, k) => `namespace k${k} {\n${t}\n}`)
       .join('\n')
     expect(compileCuda([one])).toBe('')

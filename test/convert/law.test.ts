@@ -67,7 +67,7 @@ describe.each(DEVICES)('on $name', ({ kind, name, open }) => {
           )
           for (const r of [from, made, rows]) r.free()
         }),
-        { numRuns: runs(kind === 'webgpu' ? 2 : name === 'cpu' ? 25 : 8) },
+        { numRuns: runs(kind === 'webgpu' ? 2 : name === 'cpu' ? 12 : 5) },
       )
     },
     300_000,

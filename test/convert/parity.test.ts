@@ -127,7 +127,7 @@ describe.each([
         expect(queueOf(device).bytes).toBe(bytes)
         from.free()
       }),
-      { numRuns: runs(60) },
+      { numRuns: runs(30) },
     )
   })
 

@@ -24,7 +24,7 @@ kernelSuite({
     ...patterns().map((p) =>
       exact(p, { tensors: { A: matrix(p, integers(p.rows.length, 2)), x: integers(p.n, 3) } }),
     ),
-    { name: 'cora', inputs: { tensors: { A: cora, x: integers(2708, 3) } }, exact: true },
+    { name: 'cora', large: true, inputs: { tensors: { A: cora, x: integers(2708, 3) } }, exact: true },
   ],
 })
 
@@ -55,6 +55,7 @@ kernelSuite({
       : [
           {
             name: 'cora',
+            large: true,
             inputs: { tensors: { A: cora, B: integers(2708 * 20, 3) } },
             exact: kernel !== 'spmm_mean',
           },
@@ -101,6 +102,7 @@ kernelSuite({
     }),
     {
       name: 'cora',
+      large: true,
       inputs: {
         tensors: {
           [kernel === 'sddmm' ? 'A' : 'j']: cora,

@@ -20,7 +20,7 @@ kernelSuite({
       name: p.name,
       inputs: { tensors: { A: matrix(p, normals(p.rows.length, 2)) } },
     })),
-    { name: 'cora', inputs: { tensors: { A: cora } } },
+    { name: 'cora', large: true, inputs: { tensors: { A: cora } } },
     // Without the maximum taken off first, exp overflows.
     ...patterns()
       .slice(4, 8)
@@ -79,6 +79,7 @@ kernelSuite({
     ...patterns().map((p, k) => heads(p, [5, 16, 1][k % 3]!, [70, 7, 0, 16][k % 4]!)),
     {
       name: 'cora',
+      large: true,
       inputs: {
         tensors: {
           j: cora,

@@ -1,6 +1,7 @@
 /** Products on tensor cores: what can be run here is; the texts of the others compile. */
 import { expect, test } from 'vitest'
 import { coords, dense, load } from '../../src/node.ts'
+import { sample } from '../support/cases.ts'
 import { interpreted } from '../support/interpreted.ts'
 import { integers, type KernelCase, kernelSuite, matrix, type Pattern, patterns } from '../support/kernels.ts'
 
@@ -111,8 +112,8 @@ kernelSuite({
 
 const program = await load('kernels/sddmm-block.spt')
 
-/** What instructions do is known to devices; all else that a schedule does is seen here. */
-test.each([
+/** What instructions do is known to devices; all else that a schedule does is seen here, of others in every run. */
+const SAMPLED = [
   ['warp8', [2, 1], 8, 64],
   ['warp8', [8, 2], 8, 64],
   ['warp16', [16, 2, 1], 16, 32],
@@ -124,29 +125,33 @@ test.each([
   ['bulk32', [16, 16, 3], 32, 128],
   ['bulk64', [3], 64, 64],
   ['bulk128', [2], 128, 64],
-] as const)('blocks under %s(%j), every step of it interpreted', async (schedule, args, b, d) => {
-  const rows = [0, 0, 2, 2, 2].slice(0, b > 32 ? 2 : 5)
-  const columns = [1, 3, 0, 1, 2].slice(0, rows.length)
-  const [m, n] = [3, 4]
-  const j = coords([m, n], [rows, columns], null)
-  const [X, Y] = [integers(m * b * d, 3), integers(n * b * d, 4)]
-  const C = interpreted(program.kernel().schedule(schedule, ...args), {
-    tensors: { j, X: dense([m, b, d], X), Y: dense([n, b, d], Y) },
-    params: { b, d },
-  }).get('C')
-  const dot = (x: number, y: number): number => {
-    let sum = 0
-    for (let k = 0; k < d; k++) sum += X[x * d + k]! * Y[y * d + k]!
-    return sum
-  }
-  const expected = rows.flatMap((row, e) =>
-    Array.from({ length: b * b }, (_, at) => dot(row * b + Math.floor(at / b), columns[e]! * b + (at % b))),
-  )
-  expect(C).toEqual(expected)
-})
+] as const
+test.each(sample(SAMPLED, 5))(
+  'blocks under %s(%j), every step of it interpreted',
+  async (schedule, args, b, d) => {
+    const rows = [0, 0, 2, 2, 2].slice(0, b > 32 ? 2 : 5)
+    const columns = [1, 3, 0, 1, 2].slice(0, rows.length)
+    const [m, n] = [3, 4]
+    const j = coords([m, n], [rows, columns], null)
+    const [X, Y] = [integers(m * b * d, 3), integers(n * b * d, 4)]
+    const C = interpreted(program.kernel().schedule(schedule, ...args), {
+      tensors: { j, X: dense([m, b, d], X), Y: dense([n, b, d], Y) },
+      params: { b, d },
+    }).get('C')
+    const dot = (x: number, y: number): number => {
+      let sum = 0
+      for (let k = 0; k < d; k++) sum += X[x * d + k]! * Y[y * d + k]!
+      return sum
+    }
+    const expected = rows.flatMap((row, e) =>
+      Array.from({ length: b * b }, (_, at) => dot(row * b + Math.floor(at / b), columns[e]! * b + (at % b))),
+    )
+    expect(C).toEqual(expected)
+  },
+)
 
 /** Six tiles of C: in several rounds, the last of them short; all in one; fewer than blocks of threads. */
-test.each([1, 4, 6, 9])(
+test.each(sample([1, 4, 6, 9], 2))(
   'a dense product by %i blocks of threads, every step of it interpreted',
   async (grid) => {
     const gemm = (await load('kernels/gemm-f16.spt')).kernel('gemm_f16')
@@ -167,7 +172,7 @@ test.each([1, 4, 6, 9])(
 const blockSparse = (await load('kernels/block-sparse-f16.spt')).kernel()
 
 /** Rows of blocks of different lengths, one empty; blocks with absent elements. */
-test.each([
+const PRODUCTS = [
   ['mma', [32, 64, 32, 32, 3], 32],
   ['narrow', [32, 128, 3], 32],
   ['narrow', [32, 64, 4], 32],
@@ -184,25 +189,29 @@ test.each([
   ['across8', [4, 1, 4], 8],
   ['mma8', [128, 64, 2, 3], 8],
   ['mma8', [128, 128, 3, 2], 8],
-] as const)('a product with blocks under %s(%j), every step of it interpreted', (schedule, args, b) => {
-  const d = 128
-  const [m, n] = [4 * b, 5 * b]
-  const rows: number[] = []
-  const columns: number[] = []
-  for (let i = 0; i < m; i++)
-    for (let j = i % 5; j < n; j += 5) {
-      const row = Math.floor(i / b)
-      if (row === 1 || (row !== 2 && (row + Math.floor(j / b)) % 3 > 0)) continue
-      rows.push(i)
-      columns.push(j)
-    }
-  const [A, B] = [integers(rows.length, 1), integers(n * d, 2)]
-  const C = interpreted(blockSparse.schedule(schedule, ...args), {
-    tensors: { A: coords([m, n], [rows, columns], A), B: dense([n, d], B) },
-    params: { m, n, d },
-  }).get('C')
-  const expected = new Array<number>(m * d).fill(0)
-  for (const [e, i] of rows.entries())
-    for (let f = 0; f < d; f++) expected[i * d + f]! += A[e]! * B[columns[e]! * d + f]!
-  expect(C).toEqual(expected)
-})
+] as const
+test.each(sample(PRODUCTS, 7))(
+  'a product with blocks under %s(%j), every step of it interpreted',
+  (schedule, args, b) => {
+    const d = 128
+    const [m, n] = [4 * b, 5 * b]
+    const rows: number[] = []
+    const columns: number[] = []
+    for (let i = 0; i < m; i++)
+      for (let j = i % 5; j < n; j += 5) {
+        const row = Math.floor(i / b)
+        if (row === 1 || (row !== 2 && (row + Math.floor(j / b)) % 3 > 0)) continue
+        rows.push(i)
+        columns.push(j)
+      }
+    const [A, B] = [integers(rows.length, 1), integers(n * d, 2)]
+    const C = interpreted(blockSparse.schedule(schedule, ...args), {
+      tensors: { A: coords([m, n], [rows, columns], A), B: dense([n, d], B) },
+      params: { m, n, d },
+    }).get('C')
+    const expected = new Array<number>(m * d).fill(0)
+    for (const [e, i] of rows.entries())
+      for (let f = 0; f < d; f++) expected[i * d + f]! += A[e]! * B[columns[e]! * d + f]!
+    expect(C).toEqual(expected)
+  },
+)

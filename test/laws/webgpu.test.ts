@@ -26,7 +26,7 @@ test('webgpu agrees with the reference, under every legal schedule', async () =>
         await agreeOnDevice(device, k.compilation, k.bound, k.expected)
       })
     }),
-    parameters(25),
+    parameters(15),
   )
 }, 3_600_000)
 

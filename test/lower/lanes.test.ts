@@ -5,7 +5,7 @@ import type { Plan, Stmt } from '../../src/ir/loops.ts'
 import { verify3 } from '../../src/ir/verify3.ts'
 import { type Kernel, load } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
-import { compileCuda, noNvcc } from '../support/nvcc.ts'
+import { compileTogether, noNvcc } from '../support/nvcc.ts'
 import { runPlan, statementsOf } from '../support/plans.ts'
 
 const TEXT = `
@@ -265,6 +265,6 @@ test.skipIf(noNvcc)('nvcc takes it', () => {
   for (const text of [texts[0]!, texts[2]!, texts[3]!, texts[4]!])
     expect(text).not.toMatch(/__shared__|__syncthreads/)
   expect(texts[4]).toContain('lanes<8>()')
-  expect(compileCuda(texts)).toBe('')
+  expect(compileTogether(texts)).toBe('')
 })
 if (noNvcc) console.log(`skipped: compiling CUDA: ${noNvcc}`)

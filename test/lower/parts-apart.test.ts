@@ -253,7 +253,7 @@ describe('every stage agrees with the reference, on memory that holds NaN', () =
           onStages(k, inputsFor(kernel, rows, seed))
         },
       ),
-      { numRuns: runs(20) },
+      { numRuns: runs(12) },
     )
   })
 
@@ -271,7 +271,7 @@ describe('every stage agrees with the reference, on memory that holds NaN', () =
           onStages(k, inputsFor(kernel, rows, seed))
         },
       ),
-      { numRuns: runs(20) },
+      { numRuns: runs(12) },
     )
   })
 
@@ -287,7 +287,7 @@ describe('every stage agrees with the reference, on memory that holds NaN', () =
       fc.property(rowLengths, fc.nat(), (rows, seed) =>
         onStages(merged(kernel, format, 2, way), inputsFor(kernel, rows, seed)),
       ),
-      { numRuns: runs(12) },
+      { numRuns: runs(6) },
     )
   })
 })

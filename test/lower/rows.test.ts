@@ -8,7 +8,7 @@ import { branch, guard, inRounds, onOwners } from '../../src/lower/conditions.ts
 import { load } from '../../src/node.ts'
 import { at, expr, loop, reduce, store } from '../../src/schedule/build.ts'
 import { runs } from '../support/cases.ts'
-import { compileCuda, noNvcc } from '../support/nvcc.ts'
+import { compileTogether, noNvcc } from '../support/nvcc.ts'
 import { runPlan, statementsOf } from '../support/plans.ts'
 
 const program = await load(`
@@ -147,6 +147,6 @@ test.skipIf(noNvcc)('nvcc takes it', () => {
   )
   expect(texts[1]).toContain('__syncwarp(lanes<8>())')
   for (const t of texts) expect(t).not.toContain('__syncthreads')
-  expect(compileCuda(texts)).toBe('')
+  expect(compileTogether(texts)).toBe('')
 })
 if (noNvcc) console.log(`skipped: compiling CUDA: ${noNvcc}`)

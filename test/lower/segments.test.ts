@@ -5,7 +5,7 @@ import type { Plan, Stmt } from '../../src/ir/loops.ts'
 import { print2 } from '../../src/ir/print2.ts'
 import { type Kernel, load } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
-import { compileCuda, noNvcc } from '../support/nvcc.ts'
+import { compileTogether, noNvcc } from '../support/nvcc.ts'
 import { runPlan, statementsOf } from '../support/plans.ts'
 
 const TEXT = `
@@ -256,6 +256,6 @@ test.skipIf(noNvcc)('nvcc takes it', () => {
       .map((t) => t.text)
       .join('\n'),
   )
-  expect(compileCuda(texts)).toBe('')
+  expect(compileTogether(texts)).toBe('')
 })
 if (noNvcc) console.log(`skipped: compiling CUDA: ${noNvcc}`)

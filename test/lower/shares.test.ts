@@ -13,7 +13,7 @@ import { walkStmts } from '../../src/ir/tree.ts'
 import { type Device, devices, type Kernel, load } from '../../src/node.ts'
 import { agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
 import { runs, sample } from '../support/cases.ts'
-import { compileCuda, noNvcc } from '../support/nvcc.ts'
+import { compileTogether, noNvcc } from '../support/nvcc.ts'
 
 const product = (name: string, type: string, role: string): string => `
 kernel ${name}(m: size, n: size, d: size) {
@@ -231,7 +231,7 @@ describe('every stage agrees with the reference', () => {
             inputsFor(kernel, rows, d, seed),
           ),
       ),
-      { numRuns: runs(15) },
+      { numRuns: runs(10) },
     )
   })
 
@@ -249,7 +249,7 @@ describe('every stage agrees with the reference', () => {
             inputsFor('highest', rows, 1, seed),
           ),
       ),
-      { numRuns: runs(15) },
+      { numRuns: runs(10) },
     )
   })
 
@@ -264,7 +264,7 @@ describe('every stage agrees with the reference', () => {
         ([kernel, schedule], share, rows, d, seed) =>
           onStages(scheduled(kernel, schedule, share).compilation, inputsFor(kernel, rows, d, seed)),
       ),
-      { numRuns: runs(15) },
+      { numRuns: runs(10) },
     )
   })
 })
@@ -411,6 +411,6 @@ test.skipIf(noNvcc)('nvcc takes it', () => {
       .map((t) => t.text)
       .join('\n'),
   )
-  expect(compileCuda(texts)).toBe('')
+  expect(compileTogether(texts)).toBe('')
 })
 if (noNvcc) console.log(`skipped: compiling CUDA: ${noNvcc}`)

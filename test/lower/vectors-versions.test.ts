@@ -8,7 +8,7 @@ import { stmt } from '../../src/ir/tree.ts'
 import { settleBranches } from '../../src/lower/branches.ts'
 import { type CompiledKernel, coords, type Device, devices, load } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
-import { compileCuda, noNvcc } from '../support/nvcc.ts'
+import { compileTogether, noNvcc } from '../support/nvcc.ts'
 
 const TEXT = `
 kernel product(m: size, n: size, d: size) {
@@ -216,7 +216,7 @@ test.skipIf(noNvcc !== null)(
   'CUDA C compiles',
   () => {
     const texts = SCHEDULES.map(([k, s]) => text(k, s))
-    expect(compileCuda(texts)).toBe('')
+    expect(compileTogether(texts)).toBe('')
   },
   240_000,
 )

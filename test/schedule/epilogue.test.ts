@@ -175,7 +175,7 @@ describe.each(['layer', 'both'])(
       const k = scheduled(kernel, format, way)
       fc.assert(
         fc.property(rowLengths, fc.nat(), (rows, seed) => onStages(k, inputsFor(rows, seed))),
-        { numRuns: runs(4) },
+        { numRuns: runs(3) },
       )
     })
   },

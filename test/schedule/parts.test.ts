@@ -10,7 +10,7 @@ import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { printStep } from '../../src/schedule/steps.ts'
 import { agreeOnDevice, agreeOnStages, bind, expectedOf } from '../laws/agree.ts'
 import { sample } from '../support/cases.ts'
-import { compileCuda, noNvcc } from '../support/nvcc.ts'
+import { compileTogether, noNvcc } from '../support/nvcc.ts'
 import { diagnosticOf } from '../support/refusal.ts'
 import { compilationOf, type Data } from './coords/apply.ts'
 import { FORMATS, KERNELS, REFUSED, USES } from './coords/formats.ts'
@@ -207,7 +207,7 @@ describe('schedules of parts compute the same', () => {
           .texts('cuda')
           .map((t) => t.text),
       )
-      expect(compileCuda(texts)).toBe('')
+      expect(compileTogether(texts)).toBe('')
     },
     120_000,
   )

@@ -20,7 +20,7 @@ export function assembled(text: string): Buffer {
   }
 }
 
-/** Compiles each text to PTX; gives the log of the first that fails, or ''. */
+/** Compiles each text to PTX, as it is; gives the log of the first that fails, or ''. */
 export function compileCuda(texts: readonly string[]): string {
   const dir = mkdtempSync(join(tmpdir(), 'nvcc-'))
   try {
@@ -39,5 +39,29 @@ export function compileCuda(texts: readonly string[]): string {
     return `${stderr ?? ''}${stdout ?? ''}` || String(e)
   } finally {
     rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+/** Compiles texts in one go, each in a name space of its own; returns what the compiler said where it refused. */
+export function compileTogether(texts: readonly string[]): string {
+  const includes = new Set<string>()
+  const parts = texts.map((text, k) => {
+    const lines = text.split('\n')
+    for (const l of lines) if (l.startsWith('#include')) includes.add(l)
+    const rest = lines.filter((l) => !l.startsWith('#include')).join('\n')
+    return `namespace n${k} {\n${rest.replaceAll('extern "C" ', '')}}\n`
+  })
+  const folder = mkdtempSync(join(tmpdir(), 'spt-nvcc-'))
+  try {
+    const source = join(folder, 'all.cu')
+    writeFileSync(source, `${[...includes].join('\n')}\n${parts.join('\n')}`)
+    const r = spawnSync(
+      'nvcc',
+      ['-gencode=arch=compute_90a,code=sm_90a', '-cubin', '-o', '/dev/null', source],
+      { encoding: 'utf8' },
+    )
+    return r.status === 0 ? '' : `${r.stdout}${r.stderr}` || `nvcc ended with ${r.status}`
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
   }
 }

@@ -9,7 +9,7 @@ import type { Kernel1 } from '../stage1.ts'
 import { type Choice, elaborateChoice } from './choices.ts'
 import { ambiguity, type FindFormat, formatNamed } from './format-uses.ts'
 import { elaborateFormat } from './formats.ts'
-import { constantArguments, type Family, familyOf } from './instances.ts'
+import { constantArguments, type Family, familyOf, type Values } from './instances.ts'
 import { elaborateInstr, type FindMemory } from './instrs.ts'
 import { elaborateKernel } from './kernels.ts'
 import { elaborateMemory } from './memories.ts'
@@ -46,6 +46,19 @@ function memo<K, V>(make: (key: K) => V): (key: K) => V {
     return done.get(key)!
   }
 }
+
+/**
+ * What declarations without errors became: programs import the same files, whose trees are kept. An instruction is made
+ * of the memories that its file names.
+ */
+const memoryFamilies = new WeakMap<Ast.Memory, Family<Memory>>()
+const instrFamilies = new WeakMap<
+  Ast.Instr,
+  { readonly memories: Scope['memories']; readonly family: Family<Instr> }
+>()
+
+const sameEntries = <V>(a: ReadonlyMap<string, V>, b: ReadonlyMap<string, V>): boolean =>
+  a.size === b.size && [...a].every(([name, v]) => b.get(name) === v)
 
 /**
  * Elaborates all kernels, formats, monoids and schedules that the entry file declares or imports. Throws an
@@ -92,7 +105,14 @@ export function elaborate(program: Program): Elaborated {
     }
     return elaborateKernel(kernelNames.get(k) ?? k.name.name, k, find, report)
   })
-  const memoryOf = memo((m: Ast.Memory) => familyOf(m, elaborateMemory, report))
+  const memoryOf = memo((m: Ast.Memory) => {
+    const before = memoryFamilies.get(m)
+    if (before) return before
+    const errors = report.count
+    const family = familyOf(m, elaborateMemory, report)
+    if (family && report.count === errors) memoryFamilies.set(m, family)
+    return family
+  })
   const named =
     <D>(decls: (s: Scope) => ReadonlyMap<string, D>, what: string, scope: Scope, to: Report) =>
     (id: Ast.Ident, more: readonly string[] = []): D | null => {
@@ -125,7 +145,15 @@ export function elaborate(program: Program): Elaborated {
     }
   const instrOf = memo((s: Ast.Instr) => {
     const scope = scopeOf(program, s)
-    return familyOf(s, (own, values, to) => elaborateInstr(own, values, memoryIn(scope, to), to), report)
+    const { memories } = scope
+    const before = instrFamilies.get(s)
+    if (before && sameEntries(before.memories, memories)) return before.family
+    const errors = report.count
+    const make = (own: Ast.Instr, values: Values, to: Report) =>
+      elaborateInstr(own, values, memoryIn(scope, to), to)
+    const family = familyOf(s, make, report)
+    if (family && report.count === errors) instrFamilies.set(s, { memories, family })
+    return family
   })
   /** What the names of a schedule or choice mean; `null` without its kernel. */
   const around = (s: Ast.Schedule | Ast.Choice): Resolve | null => {

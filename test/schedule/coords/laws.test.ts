@@ -7,7 +7,7 @@ import { bothResults, pair } from './apply.ts'
 import { FORMATS, KERNELS, REFUSED, USES } from './formats.ts'
 import { matrices, only } from './matrices.ts'
 
-const RUNS = runs(4)
+const RUNS = runs(3)
 
 const made = (text: string, use: string) => {
   try {
