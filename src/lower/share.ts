@@ -3,12 +3,14 @@
  * written out as a tree much larger than their graph gets names for what they share, just before it.
  *
  * A name may be computed where an operand of `select`, `and` or `or` would not have been: what it reads is kept within
- * its array then, and nobody sees the value.
+ * its array then, a division by 0 is not done, and nobody sees the value.
  */
 import {
   all,
+  binary,
   constant,
   type Expr,
+  eq,
   ge,
   int,
   load,
@@ -105,7 +107,7 @@ class Sharing {
       const certain = this.#certain.has(e)
       const own = withChildren(e, children(e).map(of))
       if (!certain && !this.#branches) return own
-      const rebuilt = certain ? own : this.#inBounds(own)
+      const rebuilt = certain ? own : this.#anywhere(own)
       return this.#uses.get(e)! > 1 && treeSize(e) >= WORTH_A_NAME ? this.#named(rebuilt) : rebuilt
     })
     const out = mapExprs(this.#statement, named)
@@ -123,8 +125,13 @@ class Sharing {
     return variable(name, value.dtype)
   }
 
-  /** Reads nothing outside of an array, whatever the index. */
-  #inBounds(e: Expr): Expr {
+  /** Reads nothing outside of an array, whatever the index, and divides by nothing that is 0. */
+  #anywhere(e: Expr): Expr {
+    if (e.kind === 'binary' && (e.op === 'quo' || e.op === 'rem') && e.b.kind !== 'const') {
+      const by = this.#named(e.b)
+      const zero = constant(0, e.dtype)
+      return select(eq(by, constant(0, by.dtype)), zero, binary(e.op, e.a, by, e.span))
+    }
     if (e.kind === 'search') {
       const [length] = this.#shapes.get(e.buffer)!
       const cut = (x: Expr): Expr => min(max(x, int(0)), length!)

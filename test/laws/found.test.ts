@@ -461,6 +461,38 @@ test('divisions by what may be 0 stay behind the condition that asks', () =>
     { tensors: { B: dense([4], [0, -3, 2, 1], 'i32') }, params: { n: 1 } },
   ))
 
+test('a division that has a name of its own asks for its divisor, since its condition stands further on', () => {
+  const text = `kernel k(m: size, n: size, d: size) {
+    axis i = dense_fixed(m)
+    axis j = sparse_variable(i, m)
+    axis k = sparse_variable(j, n)
+    axis bi = dense_fixed(n)
+    axis bj = bitmap(bi, 1)
+    axis r = dense_fixed(d)
+    buffer C: i8[i, j, k] in
+    buffer B: i8[bi, bj] in
+    buffer x: i8[bi] in
+    buffer Y: i8[i] out
+    iterate first [r, i, j, k] as RRSR {
+      if (i8(B[k, k + 1] / i8(i)) < C[(r - 3) % 2, 2 * j - 1, (i - 3) % 2]) { Y[j] += i8(-(x[k])) }
+    }
+  }
+  schedule k.s { B as dcsr() }`
+  const C = coords(
+    [3, 3, 2],
+    [
+      [0, 0],
+      [0, 0],
+      [0, 1],
+    ],
+    [1, 1],
+    'i8',
+  )
+  const B = coords([2, 1], [[0], [0]], [1], 'i8')
+  const tensors = { C, B, x: dense([2], [-2, 2], 'i8') }
+  return agree(kernel(text).schedule('s'), { tensors, params: { m: 3, n: 2, d: 3 } })
+})
+
 const listed = `kernel k(m: size) {
   axis N = sparse_variable(m) nonunique
   axis q = dense_fixed(m)
