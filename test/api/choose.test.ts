@@ -247,6 +247,9 @@ describe('which schedule', () => {
     expect((await halves.choose('cpu', inputsOf({ rows: [[0, 1, 2]], n: 3, d: 1 }))).chosen.text).toBe(
       'plain',
     )
+    // In doubles: a tenth in f32 is more than that.
+    const tenths = await choosing('when (count(j) >= 0.1 * n) plain\notherwise blocks(2)')
+    expect((await tenths.choose('cpu', inputsOf({ rows: [[0]], n: 10, d: 1 }))).chosen.text).toBe('plain')
   })
 
   test('it is told why', async () => {
