@@ -34,6 +34,10 @@ const ATOM = 9
 
 type Text = readonly [text: string, precedence: number]
 
+/** A call or a cast stands alone; where a target has none for it, what is printed is an operand, and binds as that does. */
+const unlessItself = (text: string, operands: readonly Text[]): Text =>
+  operands.find(([own]) => own === text) ?? [text, ATOM]
+
 export interface PrintContext {
   readonly target: Target
   readonly mangler: Mangler
@@ -127,22 +131,24 @@ export class ExprPrinter {
       }
       case 'binary':
         return this.#binary(e.op, e.a, e.b, e)
-      case 'call':
-        return [
+      case 'call': {
+        const args = e.args.map((a) => this.#print(a))
+        return unlessItself(
           t.call(
             e.fn,
-            e.args.map((a) => this.text(a)),
+            args.map(([text]) => text),
             computeType(e.dtype),
             h,
           ),
-          ATOM,
-        ]
+          args,
+        )
+      }
       case 'select':
         return [t.select(this.text(e.cond), this.text(e.then), this.text(e.else)), ATOM]
       case 'cast':
         // Widening in name only: registers hold the wide value already.
         if (computeType(e.x.dtype) === e.dtype) return this.#print(e.x)
-        return [t.cast(this.text(e.x), e.x.dtype, e.dtype, h), ATOM]
+        return unlessItself(t.cast(this.text(e.x), e.x.dtype, e.dtype, h), [this.#print(e.x)])
       case 'load': {
         const ref = this.ref(e.buffer)
         if (isScalar(ref.buffer)) return [ref.name, ATOM]

@@ -189,3 +189,7 @@ export function readingLast(conditions: readonly Expr[]): readonly Expr[] {
   if (first < 0 || conditions.slice(first).every(readsMemory)) return conditions
   return [...conditions.filter((c) => !readsMemory(c)), ...conditions.filter(readsMemory)]
 }
+
+/** A division as targets have it, which they define for other divisors than 0 alone. */
+export const dividesByAny = (e: Expr): e is Extract<Expr, { kind: 'binary' }> =>
+  e.kind === 'binary' && (e.op === 'quo' || e.op === 'rem') && e.b.kind !== 'const'

@@ -11,7 +11,7 @@
 import { InternalError } from '../ast/diagnostic.ts'
 import { writesOf } from '../ir/accesses.ts'
 import { type Expr, variable } from '../ir/expr.ts'
-import { children, freeVars, withChildren } from '../ir/expr-tree.ts'
+import { children, dividesByAny, freeVars, withChildren } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, mapExprs, stmt, walkStmts } from '../ir/tree.ts'
@@ -293,9 +293,6 @@ class Hoister {
     return withChildren(e, operands)
   }
 }
-
-const dividesByAny = (e: Expr): e is Extract<Expr, { kind: 'binary' }> =>
-  e.kind === 'binary' && (e.op === 'quo' || e.op === 'rem') && e.b.kind !== 'const'
 
 /** A name that says what it holds. */
 function nameFor(e: Expr): string {

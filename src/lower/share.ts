@@ -21,7 +21,7 @@ import {
   select,
   variable,
 } from '../ir/expr.ts'
-import { children, perExpr, treeSize, walkExpr, withChildren } from '../ir/expr-tree.ts'
+import { children, dividesByAny, perExpr, treeSize, walkExpr, withChildren } from '../ir/expr-tree.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, exprsOf, mapExprs, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import type { Names } from './names.ts'
@@ -127,7 +127,7 @@ class Sharing {
 
   /** Reads nothing outside of an array, whatever the index, and divides by nothing that is 0. */
   #anywhere(e: Expr): Expr {
-    if (e.kind === 'binary' && (e.op === 'quo' || e.op === 'rem') && e.b.kind !== 'const') {
+    if (dividesByAny(e)) {
       const by = this.#named(e.b)
       const zero = constant(0, e.dtype)
       return select(eq(by, constant(0, by.dtype)), zero, binary(e.op, e.a, by, e.span))

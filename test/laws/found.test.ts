@@ -607,3 +607,31 @@ test.each(['', 'axis f = dense_fixed(p)'])(
     }
   },
 )
+
+test('what a target prints no cast or call for binds as it is written', () =>
+  agree(
+    kernel(`kernel k(m: size, n: size) {
+      axis i = dense_fixed(m)
+      axis j = dense_variable(i, n)
+      buffer A: f64[i, j] in
+      buffer u: u32[i] in
+      buffer y: f64[i] out
+      buffer z: u32[i] out
+      iterate sum [i, j] as SR { y[i] += f64(2) * f64(i) + A[i, j] }
+      iterate each [i] as S { z[i] = u32(2) * abs(u[i] - u32(3)) }
+    }`).fuse(['sum.i', 'sum.j'], 'ij'),
+    {
+      tensors: {
+        A: coords(
+          [2, 2],
+          [
+            [0, 1, 1],
+            [0, 0, 1],
+          ],
+          [1, 2, 3],
+          'f64',
+        ),
+        u: dense([2], [7, 9], 'u32'),
+      },
+    },
+  ))
