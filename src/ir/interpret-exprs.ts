@@ -76,15 +76,24 @@ export class Expressions {
     const index = t.index.map((e) => this.of(e))
     const text = (): string => `${t.buffer}[${t.index.map((e) => printExpr(e)).join(', ')}]`
     const own = cell.buffer.scope === 'register'
+    const outside = (k: number, d: number, n: number): never => {
+      throw new InternalError(
+        `${text()}: index ${k} of dimension ${d} is outside of 0..${n} (${this.#where()})`,
+      )
+    }
+    const [first] = index
+    if (first && index.length === 1 && !own)
+      return () => {
+        const k = first()
+        const n = cell.sizes[0]!
+        return k >= 0 && k < n ? k : outside(k, 0, n)
+      }
     return () => {
       let flat = own ? this.#rank() : 0
       for (let d = 0; d < index.length; d++) {
         const k = index[d]!()
         const n = cell.sizes[d]!
-        if (!(k >= 0 && k < n))
-          throw new InternalError(
-            `${text()}: index ${k} of dimension ${d} is outside of 0..${n} (${this.#where()})`,
-          )
+        if (!(k >= 0 && k < n)) outside(k, d, n)
         flat = flat * n + k
       }
       return flat
@@ -181,6 +190,11 @@ export class Expressions {
       const f = COMPARE[op]
       return () => f(a(), b())
     }
+    // The most frequent, without a call.
+    if (dtype === 'i32' && op === 'add') return () => (a() + b()) | 0
+    if (dtype === 'i32' && op === 'mul') return () => Math.imul(a(), b())
+    if (dtype === 'f32' && op === 'add') return () => Math.fround(a() + b())
+    if (dtype === 'f32' && op === 'mul') return () => Math.fround(a() * b())
     const f = arithmetic(op, dtype)
     return dtype === 'f32' ? () => Math.fround(f(a(), b())) : () => f(a(), b())
   }

@@ -152,6 +152,8 @@ class Interpreter {
   #loop(s: For, slot: { value: number }, inside: () => Action): Action {
     const extent = this.#exprs.of(s.extent)
     const guards = s.guards.map((g) => this.#exprs.of(g))
+    const [only] = guards
+    const holds = guards.length > 1 ? () => guards.every((g) => g() !== 0) : () => only?.() !== 0
     const { inner: body, enter } = this.#threads.inside(s, inside)
     const backward = this.#order === 'backward' && (s.mode.kind === 'bind' || s.mode.kind === 'vectorize')
     return () => {
@@ -161,7 +163,7 @@ class Interpreter {
         slot.value = backward ? n - 1 - k : k
         enter(k)
         this.#exprs.begin()
-        if (guards.every((g) => g() !== 0)) body()
+        if (holds()) body()
       }
     }
   }
@@ -211,8 +213,15 @@ class Interpreter {
     ])
     const results = s.reducer.result.map((e) => this.#exprs.of(e, operands))
     const writes = s.targets.map((t, k) => this.#writer(t, s.reducer.result[k]!.dtype))
+    const one =
+      old.length === 1 ? { old: old[0]!, left: left[0]!, result: results[0]!, write: writes[0]! } : null
     const update = (): void => {
       this.#exprs.begin()
+      if (one) {
+        one.left.value = one.old()
+        one.write(one.result())
+        return
+      }
       old.forEach((v, k) => {
         left[k]!.value = v()
       })
@@ -240,9 +249,7 @@ class Interpreter {
     const combine = this.#threads.reached(together, inRegisters, update)
     const action = (): void => {
       this.#exprs.begin()
-      values.forEach((v, k) => {
-        right[k]!.value = v()
-      })
+      for (let k = 0; k < values.length; k++) right[k]!.value = values[k]!()
       combine()
     }
     const own = this.#threads.statement(action, inRegisters)
