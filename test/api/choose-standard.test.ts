@@ -115,7 +115,7 @@ function anything(name: string, random: Random, n = 0): number {
 /** Milliseconds: dozens of schedules are compiled for CUDA. */
 const MINUTES = 300_000
 
-test.each(sample(NAMES, 3))(
+test.each(sample(NAMES, 2))(
   'every branch of %s is for some data, only for what it can do, and its target takes it',
   async (name) => {
     const file = fileOf(name)
@@ -133,7 +133,7 @@ test.each(sample(NAMES, 3))(
       const known = new Map(sizes.map((n) => [n, SIZES[random.below(SIZES.length)]!]))
       const given = choice.params.map(({ name: p }) => ARGUMENTS[p]![random.below(ARGUMENTS[p]!.length)]!)
       // Seldom does it take all of them until every branch was chosen.
-      if (!LONG && k > 20_000 && found.size === choice.branches.length) break
+      if (!LONG && k > 10_000 && found.size === choice.branches.length) break
       const decision = decide(choiceUse(choice, given), (v) => {
         const asked = choice.device.get(v.name)
         if (asked?.kind === 'is') return asked.device === on ? 1 : 0

@@ -44,7 +44,7 @@ const programs = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLe
 )
 
 describe('placeShared', () => {
-  law.prop([programs], { numRuns: runs(500) })(
+  law.prop([programs], { numRuns: runs(250) })(
     'no two arrays in use at one time meet',
     ({ lengths, uses }) => {
       const arrays = lengths.map((n, k) => array(`s${k}`, n))

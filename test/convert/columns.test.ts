@@ -35,7 +35,7 @@ describe.each(DEVICES.filter((d) => d.name !== 'cpu in blocks'))('columns on $ki
     await q.dispose()
     await device.dispose()
   })
-  const numRuns = runs(kind === 'cpu' ? 15 : 4)
+  const numRuns = runs(kind === 'cpu' ? 10 : 3)
   const order = async (
     values: Int32Array,
     bits: number,

@@ -43,7 +43,7 @@ describe.each(DEVICES)('on $name', ({ kind, name, open }) => {
   // Every kernel is compiled: SwiftShader takes minutes for all formats.
   const tried =
     kind === 'cpu'
-      ? sample(STANDARD, 15)
+      ? sample(STANDARD, 10)
       : sample(
           STANDARD.filter((s) => ON_WEBGPU.has(s.name)),
           2,

@@ -60,7 +60,7 @@ test('an accepted target writes each element once', () => {
       expect(seen.size).toBe(p * q * r)
     }),
     {
-      numRuns: runs(400),
+      numRuns: runs(200),
       examples: [
         [{ extents: [3, 2, 4], index: ['a * 8 + b * 4 + c'] }],
         [{ extents: [3, 4, 1], index: ['a * 2 + b / 2', 'b'] }],

@@ -128,7 +128,7 @@ describe('parts', () => {
           })
         },
       ),
-      { numRuns: runs(500) },
+      { numRuns: runs(250) },
     )
     expect([...seen].sort()).toEqual(['format/leak', 'format/overlap', 'split'])
   })
@@ -217,7 +217,7 @@ describe('parts', () => {
         const back = partsToCoords(stored)
         expect(lines(back.coords, back.values!, true)).toEqual(lines(t.coords, t.values!, false))
       }),
-      { numRuns: runs(300) },
+      { numRuns: runs(150) },
     )
   })
 
@@ -373,7 +373,7 @@ describe('random descriptions', () => {
         const back = partsToCoords(stored)
         expect(lines(back.coords, back.values!, true)).toEqual(lines(tensor.coords, tensor.values!, false))
       }),
-      { numRuns: runs(1000) },
+      { numRuns: runs(500) },
     )
     expect(kinds.size).toBe(5)
   })
@@ -411,7 +411,7 @@ describe('random descriptions', () => {
         expect(back(...at)).not.toEqual(at)
         expect(message).toContain(`back to (${back(...at).join(', ')})`)
       }),
-      { numRuns: runs(500) },
+      { numRuns: runs(250) },
     )
     expect(refused).toBeGreaterThan(20)
   })

@@ -83,7 +83,7 @@ describe('into formats and back', () => {
         // Each coordinate is in one part.
         expect(stored.parts.reduce((n, p) => n + p.held!, 0)).toBe(lines(t.coords, t.values!, false).length)
       }),
-      { numRuns: runs(200) },
+      { numRuns: runs(100) },
     )
   })
 
@@ -151,7 +151,7 @@ describe('into formats and back', () => {
         const back = partsToCoords(convertTensor(first, instances[b % instances.length]!, given))
         expect(lines(back.coords, back.values!, true)).toEqual(lines(t.coords, t.values!, false))
       }),
-      { numRuns: runs(300) },
+      { numRuns: runs(150) },
     )
   })
 })

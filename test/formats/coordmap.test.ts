@@ -76,7 +76,7 @@ describe('applyMap', () => {
           else expect(apply().map((r) => [...r])).toEqual(expected)
         },
       ),
-      { numRuns: runs(500) },
+      { numRuns: runs(250) },
     )
   })
 

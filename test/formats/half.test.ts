@@ -31,7 +31,7 @@ for (const { name, to, from, inf, max } of types) {
         expect(to(s * (middle - slight))).toBe(sign | b)
         expect(to(s * (middle + slight))).toBe(sign | (b + 1))
       }),
-      { numRuns: runs(3000) },
+      { numRuns: runs(1500) },
     )
   })
 

@@ -482,7 +482,7 @@ describe('what is wrong for some tensor is refused at once', () => {
         if (!inverse || !range) expect(accepted()).toBe(false)
         else if (m === right) expect(accepted()).toBe(true)
       }),
-      { numRuns: runs(300) },
+      { numRuns: runs(150) },
     )
     expect(wrong).toBeGreaterThan(20)
   })

@@ -83,7 +83,7 @@ describe('random axis forests', () => {
         expect(lines(back.coords, back.values!, true)).toEqual(lines(c.coords, c.values, c.apart))
         expect(back.shape).toEqual(c.shape)
       }),
-      { numRuns: runs(2000) },
+      { numRuns: runs(1000) },
     )
     expect([...seen].sort()).toEqual([
       'bitmap',
@@ -111,7 +111,7 @@ describe('random axis forests', () => {
           expect(rows).toEqual(sorted)
         },
       ),
-      { numRuns: runs(500) },
+      { numRuns: runs(250) },
     )
   })
 
@@ -128,7 +128,7 @@ describe('random axis forests', () => {
         if (c.apart) expect(used.size).toBe(c.values.length)
         else expect(used.size).toBe(new Set(lines(c.coords, c.values, false)).size)
       }),
-      { numRuns: runs(1000) },
+      { numRuns: runs(500) },
     )
   })
 
@@ -138,7 +138,7 @@ describe('random axis forests', () => {
         const reversed = { ...c, coords: c.coords.map((x) => x.slice().reverse()) }
         expect(arraysOf(build(reversed))).toEqual(arraysOf(build(c)))
       }),
-      { numRuns: runs(500) },
+      { numRuns: runs(250) },
     )
   })
 
@@ -167,7 +167,7 @@ describe('random axis forests', () => {
         if (!nonunique(c)) expect(found).toEqual(known)
         for (let e = 0; e < found.length; e++) expect(addresses(s, entryCoords(c, e))).toContain(found[e])
       }),
-      { numRuns: runs(1000) },
+      { numRuns: runs(500) },
     )
   })
 
@@ -211,7 +211,7 @@ describe('random axis forests', () => {
             .flatMap((x) => new Array(Math.ceil(rows.get(x)!.size / w)).fill(x)),
         )
       }),
-      { numRuns: runs(1000) },
+      { numRuns: runs(500) },
     )
   })
 
@@ -227,7 +227,7 @@ describe('random axis forests', () => {
         const back = toCoords(s, out, 'f64', { axes: names, drop: 0 })
         expect(lines(back.coords, back.values!, false)).toEqual(lines(coords, c.values, false))
       }),
-      { numRuns: runs(1000) },
+      { numRuns: runs(500) },
     )
   })
 })

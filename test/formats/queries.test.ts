@@ -60,7 +60,7 @@ describe('queries agree with their definition', () => {
         )
         expect(ask(t, { name: 'q', kind: 'count', of: ofExprs, by: byExprs })).toEqual(expected)
       }),
-      { numRuns: runs(400) },
+      { numRuns: runs(200) },
     )
   })
 
@@ -78,7 +78,7 @@ describe('queries agree with their definition', () => {
         )
         expect(ask(t, { name: 'q', kind: 'rank', of: ofExprs, by: byExprs })).toEqual(expected)
       }),
-      { numRuns: runs(400) },
+      { numRuns: runs(200) },
     )
   })
 
@@ -111,7 +111,7 @@ describe('queries agree with their definition', () => {
           expect(ask(signed, { name: 'q', kind: 'largest', by: exprs })).toEqual(expected)
         },
       ),
-      { numRuns: runs(300) },
+      { numRuns: runs(150) },
     )
   })
 
@@ -129,7 +129,7 @@ describe('queries agree with their definition', () => {
           ask(t, { name: 'q', kind: 'find', list: 'l', of: j }, { lists: new Map([['l', list]]) }),
         ).toEqual(expected)
       }),
-      { numRuns: runs(200) },
+      { numRuns: runs(100) },
     )
   })
 
@@ -239,7 +239,7 @@ describe('sorts', () => {
         expect([...at]).toEqual(expected)
         expect(expected.map((x) => place[x])).toEqual(expected.map((_, p) => p))
       }),
-      { numRuns: runs(200) },
+      { numRuns: runs(100) },
     )
   })
 

@@ -49,7 +49,7 @@ it('ranks runs of any order, length and spread', () => {
         lo += run.length
       }
     }),
-    { numRuns: cases(200) },
+    { numRuns: cases(100) },
   )
 })
 
@@ -104,7 +104,7 @@ describe('a level of ranked segments', () => {
         })
         expect([...made!.at]).toEqual(all.map(([p, c]) => start(p) + held[p]!.indexOf(c)))
       }),
-      { numRuns: cases(300) },
+      { numRuns: cases(150) },
     )
   })
 

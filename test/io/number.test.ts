@@ -25,25 +25,25 @@ const digits = (maxLength: number) =>
   fc.array(fc.nat(9), { minLength: 1, maxLength }).map((list) => list.join(''))
 
 describe('floats are exactly rounded', () => {
-  prop.prop([fc.double()], { numRuns: runs(3000) })('shortest decimals of doubles', (v) => {
+  prop.prop([fc.double()], { numRuns: runs(1500) })('shortest decimals of doubles', (v) => {
     expect(float(Object.is(v, -0) ? '-0' : String(v).toLowerCase())).toBe(v)
   })
   prop.prop([fc.double({ noNaN: true, noDefaultInfinity: true }), fc.integer({ min: 15, max: 30 })], {
-    numRuns: runs(3000),
+    numRuns: runs(1500),
   })('16 to 31 digits', (v, n) => {
     const text = v.toExponential(n)
     if (Number.isFinite(Number(text))) expect(float(text)).toBe(Number(text))
     else expect(refuses(text, 'float')).toBe(true)
   })
   prop.prop([digits(40), digits(40), fc.integer({ min: -60, max: 60 }), fc.boolean()], {
-    numRuns: runs(5000),
+    numRuns: runs(2500),
   })('any digits, point and exponent agree with Number', (a, b, e, minus) => {
     const text = `${minus ? '-' : ''}${a}.${b}e${e}`
     expect(float(text)).toBe(Number(text))
   })
   // Half-way cases, where one digit more decides: the tail has to be seen.
   prop.prop([fc.integer({ min: 2 ** 52, max: 2 ** 53 - 2 }), fc.integer({ min: 1, max: 9 })], {
-    numRuns: runs(2000),
+    numRuns: runs(1000),
   })('next to half-way cases', (m, d) => {
     for (const tail of ['5', `5${'0'.repeat(9)}${d}`, `4${'9'.repeat(9)}${d}`]) {
       const text = `${m}.${tail}`
@@ -52,7 +52,7 @@ describe('floats are exactly rounded', () => {
   })
   // The hardest inputs: the midpoint of two doubles, cut off after 30 digits.
   prop.prop([fc.double({ min: 1e-13, max: 1e43, noNaN: true }), fc.integer({ min: 17, max: 30 })], {
-    numRuns: runs(5000),
+    numRuns: runs(2500),
   })('midpoints of doubles, truncated and one unit more', (v, length) => {
     // v = m · 2^e exactly; the midpoint to the next double is (2m + 1) · 2^(e - 1).
     const e = Math.floor(Math.log2(v)) - 52

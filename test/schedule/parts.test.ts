@@ -267,7 +267,7 @@ describe('without a schedule, threads compute the same', () => {
   const names = ['product with a dense matrix', 'max per row', 'sampled product', 'nest of reductions']
   describe.each(names)('%s', (name) => {
     const uses = USES.filter((use) => !REFUSED[name]?.has(use))
-    test.each(uses)('%s', async (use) => {
+    test.each(sample(uses, 12))('%s', async (use) => {
       const c = compilationOf(FORMATS + KERNELS[name]!, `A as ${use}`).parallel()
       await agree(c, [], use.includes('rows,'))
     })

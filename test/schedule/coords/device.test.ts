@@ -20,7 +20,7 @@ describe.each(Object.entries(KERNELS))('%s', (name, text) => {
   test.each(
     sample(
       USES.filter((use) => !REFUSED[name]?.has(use)),
-      10,
+      7,
     ),
   )('%s', async (use) => {
     const c = compilationOf(FORMATS + text, `A as ${use}`)

@@ -99,6 +99,6 @@ test('parts that do not meet write different elements', () => {
           if (o.part !== w.part && !w.meets.includes(o.iteration))
             expect([...rows[w.part]!].filter((r) => rows[o.part]!.has(r))).toEqual([])
     }),
-    { numRuns: runs(200) },
+    { numRuns: runs(100) },
   )
 })
