@@ -91,6 +91,20 @@ function meetsInRows(plan: Plan): boolean {
   return found
 }
 
+type OnDevice = Awaited<ReturnType<typeof compileOn>>
+const latest = new WeakMap<Device, { readonly c: Compilation; readonly program: OnDevice }>()
+
+/** The program on a device, compiled once for all the data that it runs on one after the other. */
+async function compiled(device: Device, c: Compilation): Promise<OnDevice> {
+  const before = latest.get(device)
+  if (before?.c === c) return before.program
+  latest.delete(device)
+  before?.program.release()
+  const program = await compileOn(device, c.planFor(lanesOf(device)))
+  latest.set(device, { c, program })
+  return program
+}
+
 /** Runs on a device, on poisoned memory. `false` where the device has limits that the schedule exceeds. */
 export async function agreeOnDevice(
   device: Device,
@@ -98,9 +112,9 @@ export async function agreeOnDevice(
   bound: Bound,
   expected: Expected,
 ): Promise<boolean> {
-  let program: Awaited<ReturnType<typeof compileOn>>
+  let program: OnDevice
   try {
-    program = await compileOn(device, c.planFor(lanesOf(device)))
+    program = await compiled(device, c)
   } catch (e) {
     if (e instanceof SptError && LIMITS.has(e.diagnostics[0]!.code)) return false
     throw e
@@ -122,8 +136,6 @@ export async function agreeOnDevice(
   } catch (e) {
     const texts = program.texts.map((t) => t.text).join('\n')
     throw new Error(`${e instanceof Error ? e.message : e}\n${texts}`)
-  } finally {
-    program.release()
   }
   return true
 }

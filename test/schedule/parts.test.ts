@@ -172,7 +172,7 @@ afterAll(async () => {
 })
 
 describe('schedules of parts compute the same', () => {
-  test.each(sample(Object.entries(SCHEDULES), 8))(
+  test.each(sample(Object.entries(SCHEDULES), 5))(
     '%s',
     async (_, steps) => {
       const c = compilationOf(FORMATS + LISTED + PRODUCT, steps)
@@ -181,7 +181,7 @@ describe('schedules of parts compute the same', () => {
     120_000,
   )
 
-  test.each(Object.entries(AGAIN))(
+  test.each(sample(Object.entries(AGAIN), 3))(
     '%s',
     async (_, steps) => {
       const c = compilationOf(FORMATS + PRODUCT, steps)
