@@ -145,19 +145,32 @@ const freeCache = new WeakMap<Expr, ReadonlySet<string>>()
 export function freeVars(e: Expr): ReadonlySet<string> {
   const known = freeCache.get(e)
   if (known) return known
-  const out = e.kind === 'var' ? new Set([e.name]) : e.kind === 'builtin' ? new Set([e.axis]) : ofOperands(e)
+  const out =
+    e.kind === 'var' ? new Set([e.name]) : e.kind === 'builtin' ? new Set([e.axis]) : ofOperands(e, freeVars)
   freeCache.set(e, out)
   return out
+}
+
+const readCache = new WeakMap<Expr, ReadonlySet<string>>()
+/** Names of the arrays that an expression reads. */
+export function readsOf(e: Expr): ReadonlySet<string> {
+  let known = readCache.get(e)
+  if (known === undefined) {
+    const inner = ofOperands(e, readsOf)
+    known = e.kind === 'load' || e.kind === 'search' ? new Set([e.buffer, ...inner]) : inner
+    readCache.set(e, known)
+  }
+  return known
 }
 
 const NO_NAMES: ReadonlySet<string> = new Set()
 
 /** The names in all operands, in their order: the set of the first one that has any, where others add nothing. */
-function ofOperands(e: Expr): ReadonlySet<string> {
+function ofOperands(e: Expr, namesOf: (c: Expr) => ReadonlySet<string>): ReadonlySet<string> {
   let out = NO_NAMES
   let own: Set<string> | undefined
   for (const c of children(e)) {
-    const names = freeVars(c)
+    const names = namesOf(c)
     if (out.size === 0) out = names
     else
       for (const v of names)
@@ -172,16 +185,8 @@ function ofOperands(e: Expr): ReadonlySet<string> {
 
 export const mentions = (e: Expr, name: string): boolean => freeVars(e).has(name)
 
-const reading = new WeakMap<Expr, boolean>()
 /** Whether it reads memory. */
-export function readsMemory(e: Expr): boolean {
-  let known = reading.get(e)
-  if (known === undefined) {
-    known = e.kind === 'load' || e.kind === 'search' || children(e).some(readsMemory)
-    reading.set(e, known)
-  }
-  return known
-}
+export const readsMemory = (e: Expr): boolean => readsOf(e).size > 0
 
 /** Conditions in an order in which each is decided only where those that protect what it reads hold. */
 export function readingLast(conditions: readonly Expr[]): readonly Expr[] {

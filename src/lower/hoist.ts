@@ -5,13 +5,13 @@
  * Only expressions over what the launch does not write move. They leave loops freely: an access is in range
  * by the ranges of the variables in its own index, or by a condition that mentions them. So an expression
  * with loads stays inside every condition that shares a variable with one of them or with how long what they read is, and
- * inside the branch of a `select`. A division by what may be 0 stays there like an access: C does not define it, and
- * compilers take it for proof that the divisor is not 0.
+ * inside the branch of a `select`. A division by what may be 0 stays there like an access, and where what the divisor reads is
+ * read: C does not define it, and compilers take it for proof that the divisor is not 0.
  */
 import { InternalError } from '../ast/diagnostic.ts'
 import { writesOf } from '../ir/accesses.ts'
 import { type Expr, variable } from '../ir/expr.ts'
-import { children, dividesByAny, freeVars, withChildren } from '../ir/expr-tree.ts'
+import { children, dividesByAny, freeVars, readsOf, withChildren } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, mapExprs, stmt, walkStmts } from '../ir/tree.ts'
@@ -197,14 +197,14 @@ class Hoister {
     if (known === undefined) {
       known =
         e.kind === 'load' || e.kind === 'search'
-          ? new Set([...this.#dependsOn(e), ...(this.#lengths.get(e.buffer) ?? [])])
+          ? new Set([...this.#dependsOn(e), ...(this.#lengths.get(e.buffer) ?? [])].filter(isVariable))
           : new Set(children(e).flatMap((c) => [...this.#varsOfLoads(c)]))
       this.#loadVars.set(e, known)
     }
     return known
   }
 
-  /** The variables that divisors in `e` depend on, without those that a condition in `e` itself asks about. */
+  /** The variables and arrays that divisors in `e` depend on, without those that a condition in `e` itself asks about. */
   #varsOfDivisors(e: Expr): ReadonlySet<string> {
     let known = this.#divisorVars.get(e)
     if (known === undefined) {
@@ -219,11 +219,15 @@ class Hoister {
     return known
   }
 
-  /** The variables of an expression, and those behind the names in it. */
+  /** The variables of an expression and those behind the names in it; what all of it reads, as `x[]`. */
   #dependsOn(e: Expr): ReadonlySet<string> {
     const vars = freeVars(e)
-    if (![...vars].some((v) => this.#behind.has(v))) return vars
-    return new Set([...vars].flatMap((v) => [v, ...(this.#behind.get(v) ?? [])]))
+    const reads = readsOf(e)
+    if (reads.size === 0 && ![...vars].some((v) => this.#behind.has(v))) return vars
+    return new Set([
+      ...[...vars].flatMap((v) => [v, ...(this.#behind.get(v) ?? [])]),
+      ...[...reads].map((b) => `${b}[]`),
+    ])
   }
 
   #cost(e: Expr): number {
@@ -293,6 +297,8 @@ class Hoister {
     return withChildren(e, operands)
   }
 }
+
+const isVariable = (name: string): boolean => !name.endsWith('[]')
 
 /** A name that says what it holds. */
 function nameFor(e: Expr): string {

@@ -2,7 +2,7 @@
 import { binary, call, EXACT, exact, Inexact, identityOf } from './arithmetic.ts'
 import type { Buffer, Chain, Data, Expr, Iteration, Program, Stmt, Target } from './model.ts'
 import { cast, computed, isFloat, rounded, wrap } from './numbers.ts'
-import { chainOf, elements, key, type Position, paths, positions } from './structure.ts'
+import { chainOf, elements, key, type Position, paths, positions, toldApart } from './structure.ts'
 
 export interface Result {
   /** Elements of outputs and inouts by coordinates `i,j`. */
@@ -35,6 +35,9 @@ export class Evaluator {
 
   run(): Result {
     const scope: Scope = new Map([...this.#p.sizes, ...this.#p.scalars].map((s) => [s.name, s.value]))
+    for (const b of this.#p.buffers)
+      if (!toldApart(this.#p, b.axes))
+        throw new Inexact(`several elements of ${b.name} have one coordinate, and values of their own`)
     for (const it of this.#p.iterations) {
       this.#checkIdentities(it.body)
       this.#iterate(it, scope, new Map())

@@ -61,19 +61,32 @@ export function coordinates(chain: Chain, depth: number): number[][] {
   return [...seen.values()].sort(before)
 }
 
-/** The coordinates that a buffer over these axes has: a run of a chain's axes each, side by side. */
-export function elements(p: Program, axes: readonly string[]): number[][] {
-  let found: number[][] = [[]]
+/** Runs of chains' axes, side by side, that a buffer over these axes is over. */
+function* runs(p: Program, axes: readonly string[]): Generator<readonly [chain: Chain, depth: number]> {
   for (let k = 0; k < axes.length; ) {
     const chain = chainOf(p, axes[k]!)
     let depth = 1
     while (depth < chain.levels.length && chain.levels[depth]!.axis === axes[k + depth]) depth++
+    yield [chain, depth]
+    k += depth
+  }
+}
+
+/** The coordinates that a buffer over these axes has. */
+export function elements(p: Program, axes: readonly string[]): number[][] {
+  let found: number[][] = [[]]
+  for (const [chain, depth] of runs(p, axes)) {
     const own = coordinates(chain, depth)
     found = found.flatMap((f) => own.map((o) => [...f, ...o]))
-    k += depth
   }
   return found
 }
+
+/** Whether coordinates tell the elements of such a buffer apart: under a nonunique axis, they may not. */
+export const toldApart = (p: Program, axes: readonly string[]): boolean =>
+  [...runs(p, axes)].every(
+    ([chain, depth]) => paths(positions(chain), depth).length === coordinates(chain, depth).length,
+  )
 
 export const chainOf = (p: Program, axis: string): Chain =>
   p.chains.find((c) => c.levels.some((l) => l.axis === axis))!

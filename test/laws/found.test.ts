@@ -608,6 +608,33 @@ test.each(['', 'axis f = dense_fixed(p)'])(
   },
 )
 
+test('a division stays behind the condition on its divisor where that has no variable', () =>
+  agree(
+    kernel(`kernel k(m: size) {
+      axis i = dense_fixed(m)
+      axis j = bitmap(i, 3)
+      axis c = dense_fixed(3)
+      buffer A: i32[i, j] in
+      buffer x: i32[c] in
+      buffer Y: i32[i, j] out
+      iterate all [i, j] as SS { Y[i, j] = A[i, j] / x[j] }
+    }`).unroll('j'),
+    {
+      tensors: {
+        A: coords(
+          [2, 3],
+          [
+            [0, 0, 1],
+            [0, 2, 1],
+          ],
+          [5, -6, 7],
+          'i32',
+        ),
+        x: dense([3], [0, 4, 0], 'i32'),
+      },
+    },
+  ))
+
 test('what a target prints no cast or call for binds as it is written', () =>
   agree(
     kernel(`kernel k(m: size, n: size) {
