@@ -19,6 +19,8 @@ export default defineConfig(({ mode }) => {
   console.error(`SPT_SEED=${process.env.SPT_SEED} SPT_RUNS=${process.env.SPT_RUNS}`)
   const common = {
     setupFiles: ['test/support/setup.ts'],
+    // Opening a software device takes seconds, on a busy machine many.
+    hookTimeout: 120_000,
     testTimeout: 180_000 * Math.max(1, Number(process.env.SPT_RUNS)),
     pool: 'forks' as const,
     // Programs are trees that are rewritten: most of what is allocated is short-lived.

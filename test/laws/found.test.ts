@@ -662,3 +662,15 @@ test('what a target prints no cast or call for binds as it is written', () =>
       },
     },
   ))
+
+test('partial results do not know conditions on copies', () => {
+  const k = kernel(`kernel k(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = dense_fixed(n)
+    buffer W: i32[j] in
+    buffer Y: i32[j] out
+    iterate first [j] as S { Y[j] += 1 }
+    iterate it [j, i] as SR { if (W[j] != 0) { Y[j] += i } }
+  }`).cache_read('W', 'it.j', 'register')
+  expect(refusal(() => k.combine('Y')).code).toBe('schedule/condition-inside')
+})
