@@ -10,7 +10,15 @@ import { chainTo } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import { allAxesOf, asDeclared, callerTensors, isStructured, leafChains, storedAxis } from './axes.ts'
+import {
+  allAxesOf,
+  asDeclared,
+  callerTensor,
+  callerTensors,
+  isStructured,
+  leafChains,
+  storedAxis,
+} from './axes.ts'
 import { axesOfBinding } from './names.ts'
 import { concat } from './pieces.ts'
 import { Random, randomCoords, randomDense, randomValues, seedFor } from './random.ts'
@@ -43,13 +51,15 @@ export function sourceOf(
     )
     return { name, axes, columns: tensor.coords, tensor }
   }
+  // What reads as its value anyway is not stored, and zeros are where that is another.
+  const fill = callerTensor(kernel, name)?.first.fill ?? 0
   if (tensor.kind === 'dense') {
-    const t = coordsOfDense(tensor)
+    const t = coordsOfDense(tensor, fill)
     return { name, axes, columns: t.coords, tensor: t }
   }
   const stored = axes.map((a) => storedAxis(all, a))
   const storage = validateStored(stored, extentsOf(kernel, params), tensor)
-  const t = toCoords(storage, storedValues(storage, tensor, 0), tensor.dtype)
+  const t = toCoords(storage, storedValues(storage, tensor, fill), tensor.dtype)
   return { name, axes, columns: t.coords, tensor: t }
 }
 

@@ -90,3 +90,24 @@ test('entries of equal coordinates are new values of their own, in the order in 
   await prepared.run()
   expect([...(await prepared.read('O')).values!]).toEqual([8, 6, 7, 5])
 })
+
+test.each(['', 'csr', 'csc', 'bsr(2)'])(
+  'a dense tensor stores what differs from the fill value: %s',
+  async (format) => {
+    const text = `kernel k(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = ${format ? 'dense_fixed(n)' : 'sparse_variable(i, n)'}
+    axis r = dense_fixed(m)
+    axis c = dense_fixed(n)
+    buffer A: f32[i, j] in fill 9
+    buffer Y: f32[r, c] out
+    iterate all [r, c] as SS { Y[r, c] = A[r, c] }
+  }
+  import "sparsetile/kernels/formats.spt"`
+    const kernel = (await load(text)).kernel()
+    const compiled = await (format ? kernel.as('A', format) : kernel).compile(await devices.cpu())
+    const values = [0, 9, 1, 9, 0, 0, 9, 2, 9, 9, -1, 0]
+    const { Y } = await compiled.run({ tensors: { A: dense([M, N], values) } })
+    expect([...Y!.values!]).toEqual(values)
+  },
+)
