@@ -5,9 +5,9 @@
  */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import { hasIndices, indicesOf, isPadded, repeats, type StoredAxis } from '../../ir/axis.ts'
-import { add, all, and, type Expr, eq, ge, int, load, lt, search, select } from '../../ir/expr.ts'
+import { add, all, and, type Expr, eq, ge, int, load, lt, max, search, select } from '../../ir/expr.ts'
 import { sameExpr } from '../../ir/keys.ts'
-import { isSet, rankOf } from './bitmap.ts'
+import { isSet, rankOf, wordsOf } from './bitmap.ts'
 import type { Levels } from './levels.ts'
 import type { OpenAxis, Scope } from './scope.ts'
 
@@ -129,8 +129,11 @@ function step(
   }
   if (axis.kind === 'bitmap') {
     invariant(parent, `axis ${axis.name} is looked up under its parent`)
-    present.push(...rangeChecks(scope, coord, axis.extent), isSet(axis, parent, coord))
-    return { at: add(levels.segment(axis, parent).base, rankOf(axis, parent, coord)), end: null }
+    // Behind the range checks it is not negative; saying so keeps rounding out of the word's number, which LLVM of
+    // CUDA 13.0 does not get done with in loops.
+    const at = wordsOf(axis) === 1 || scope.facts.nonNegative(coord) ? coord : max(coord, int(0))
+    present.push(...rangeChecks(scope, coord, axis.extent), isSet(axis, parent, at))
+    return { at: add(levels.segment(axis, parent).base, rankOf(axis, parent, at)), end: null }
   }
   // A segment of an absent parent is empty: neither its bounds nor its contents are read.
   const certain = all(present)
