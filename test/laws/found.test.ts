@@ -674,3 +674,49 @@ test('partial results do not know conditions on copies', () => {
   }`).cache_read('W', 'it.j', 'register')
   expect(refusal(() => k.combine('Y')).code).toBe('schedule/condition-inside')
 })
+
+const sums2 = `kernel k(m: size, p: size, d: size) {
+  axis i = sparse_variable(m)
+  axis j = sparse_variable(i, p)
+  axis f = dense_fixed(d)
+  buffer A: f32[i, j] in
+  buffer P: i32[f] in
+  buffer Y: f32[i, j] out
+  iterate first [i, j, f] as SSR { Y[i, j] min= A[i, j] - f32(P[f]) }
+}`
+
+test('where a reduction starts is not read from a copy made within it', () => {
+  const inner = kernel(sums2)
+  expect(refusal(() => inner.cache_read('j_indptr', 'first.f', 'shared').show(2)).code).toBe(
+    'schedule/start-outside',
+  )
+  return agree(inner.cache_read('j_indptr', 'first.j', 'register'), {
+    tensors: {
+      A: coords(
+        [3, 4],
+        [
+          [0, 0, 2],
+          [1, 2, 0],
+        ],
+        [3, 1, 2],
+      ),
+      P: dense([3], [4, -1, 2], 'i32'),
+    },
+  })
+})
+
+test.each([
+  ['sparse_variable(i, n)', 'A[0, i + 0]'],
+  ['sparse_variable(i, n)', 'A[j / 2, i + 1]'],
+  ['bitmap(i, 4)', 'A[(j - 3) % 2, i + 1]'],
+])('other elements than its own are held in padding of %s: %s', (axis, other) => {
+  const k = kernel(`kernel k(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = ${axis}
+    axis c = dense_fixed(4)
+    buffer A: f32[i, j] in
+    buffer Y: f32[c] out
+    iterate all [i, j] as RS { let t = ${other} Y[j] += t }
+  }`)
+  expect(refusal(() => k.as('A', 'bsr(2)').show(1)).code).toBe('schedule/format-padding')
+})

@@ -121,6 +121,12 @@ export const ILLEGAL: readonly Illegal[] = [
     steps: 'reorder (i, f, j)  bind i to block.x, f to block.x',
   },
   { code: 'conditional-read', wrong: 'outside', kernel: before, steps: 'cache_read x at c in register' },
+  {
+    code: 'start-outside',
+    wrong: 'stage',
+    kernel: kernel('buffer Y: i32[i, j] out', 'iterate sum [i, j, f] as SSR { Y[i, j] += A[i, j] * f }'),
+    steps: 'cache_read j_indptr at f in register',
+  },
   { code: 'not-every-element', wrong: 'values', kernel: some, steps: 'cache_write y at i in register' },
   {
     code: 'other-elements',

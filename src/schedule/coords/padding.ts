@@ -73,7 +73,7 @@ export function checkPadding(kernel: Kernel1, split: Split): readonly Factor[] {
         if (!inside) continue
         s.targets.forEach((t, k) => {
           const others: Expr[] = []
-          const value = absorb(inline(s.values[k]!, lets), fills, others)
+          const value = absorb(inline(s.values[k]!, lets), fills, own, others)
           if (s.kind === 'reduce' && isIdentity(value, s.reducer.identity[k]!)) {
             factors.push(...others.map((factor) => ({ factor, iters: outer.iters })))
             return
@@ -116,13 +116,13 @@ const inline = (e: Expr, lets: ReadonlyMap<string, Expr>): Expr =>
   lets.size === 0 ? e : rewriteExpr(e, (x) => (x.kind === 'var' ? lets.get(x.name) : undefined))
 
 /**
- * The value with the fill in place of the tensor: 0 · x is 0 (a skipped zero is structural), x + 0 is x. Floating-point
- * `factors` x must be finite for that; 0 / x is no 0 for one that may be 0.
+ * The value with the fill in place of the tensor's `own` element (others may be held): 0 · x is 0 (a skipped zero is
+ * structural), x + 0 is x. Floating-point `factors` x must be finite for that; 0 / x is no 0 for one that may be 0.
  */
-function absorb(e: Expr, fills: ReadonlyMap<string, Expr>, factors: Expr[]): Expr {
+function absorb(e: Expr, fills: ReadonlyMap<string, Expr>, own: (l: Load) => boolean, factors: Expr[]): Expr {
   const zero = (x: Expr): boolean => x.kind === 'const' && x.value === 0
   return rewriteExpr(e, (x) => {
-    if (x.kind === 'load') return fills.get(x.buffer)
+    if (x.kind === 'load') return own(x) ? fills.get(x.buffer) : undefined
     if (x.kind === 'select') return keyOf(x.then) === keyOf(x.else) ? x.then : undefined
     if (x.kind !== 'binary') return undefined
     if (x.op === 'mul' && (zero(x.a) || zero(x.b))) {

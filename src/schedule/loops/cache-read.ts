@@ -1,8 +1,9 @@
 import { INT_RANGE, isFloat, isInt } from '../../ir/dtype.ts'
 import { constant, type Expr, int, load, variable } from '../../ir/expr.ts'
-import { readingLast, substitute } from '../../ir/expr-tree.ts'
+import { readingLast, readsOf, substitute } from '../../ir/expr-tree.ts'
 import { coordinateName } from '../../ir/instr.ts'
 import type { Buffer, For, Stmt } from '../../ir/loops.ts'
+import { initsOf } from '../../ir/reductions.ts'
 import { replaceLoop, stmt } from '../../ir/tree.ts'
 import { checkOneNest } from '../checks.ts'
 import type { Context } from '../context.ts'
@@ -55,6 +56,7 @@ export const cacheRead: Primitive<CacheReadStep> = {
         message: `whether ${loop.name} reads ${buffer.name} depends on a condition, and a copy would always read it`,
         loops: [loop],
       })
+    checkStarts(cx, loop, buffer)
     const plain = footprint(cx, at, buffer, uses, step)
     const recursive = plain.loops.find((l) => usesOf([{ ...l, body: [] }], buffer.name).length > 0)
     if (recursive)
@@ -107,6 +109,21 @@ for i in 0..m
       Ar[0] = A[j_indptr[i] + j]
       C[i, f] += Ar[0] * B[j_indices[j_indptr[i] + j], f]  init`,
   },
+}
+
+/** The elements that a reduction updates have the identity before its outermost reduction loop: they are found there, too. */
+function checkStarts(cx: Context, loop: For, buffer: Buffer): void {
+  for (const { reduce, path } of initsOf(cx.kernel.body)) {
+    const outermost = path.slice(0, path.indexOf(loop) + 1).find((l) => l.reduce)
+    const target = reduce.targets.find((t) => t.index.some((e) => readsOf(e).has(buffer.name)))
+    if (outermost && target)
+      cx.refuse({
+        code: 'start-outside',
+        message: `${buffer.name} says where elements of ${target.buffer} are, which are set to the identity before ${outermost.name}, where no copy is`,
+        loops: [outermost],
+        hint: `cache at a loop around ${outermost.name}`,
+      })
+  }
 }
 
 /** A copy, before it has a buffer: what fills it, and where an access finds its element. */
