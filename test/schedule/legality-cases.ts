@@ -79,7 +79,7 @@ const summed = kernel(
 )
 const weights = kernel(
   'buffer x: i32[c] in\n  buffer W: i32[c, four] in\n  buffer y: i32[] out',
-  'iterate sum [c] as R { y[] += x[c] }',
+  'iterate sum [c, four] as RR { y[] += x[c] * W[c, four] }',
 )
 
 /** Elements of every row, and some of them: which depends on a loop in between. */
