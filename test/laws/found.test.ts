@@ -720,3 +720,22 @@ test.each([
   }`)
   expect(refusal(() => k.as('A', 'bsr(2)').show(1)).code).toBe('schedule/format-padding')
 })
+
+test('what threads exchange behind a barrier is no restricted pointer', () => {
+  const k = kernel(`kernel k(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis c = dense_fixed(n)
+    buffer A: i32[c, i] in
+    buffer Y: i32[c] local
+    buffer Z: i32[c] out
+    iterate first [c, i] as SR { Y[c] += A[c, i] }
+    iterate second [c] as S { Z[c] = Y[c] + 1 }
+  }`)
+    .split('first.i', 3, ['a', 'b'])
+    .rfactor('b')
+    .bind({ 'first.b': 'thread.y' })
+    .compute_at('first', 'second.c')
+  const [text] = k.compilation.texts('cuda').map((t) => t.text)
+  expect(text).toMatch(/int\* __restrict__ Z,/)
+  expect(text).toMatch(/int\* Y,/)
+})

@@ -1,6 +1,8 @@
 /** Stage III → CUDA C++: one `extern "C"` kernel for each launch. The physical grid is one-dimensional. */
+import { accessesOf } from '../../ir/accesses.ts'
 import type { Expr } from '../../ir/expr.ts'
 import type { Launch, Plan } from '../../ir/loops.ts'
+import { walkStmts } from '../../ir/tree.ts'
 import { argsOf, type LaunchUse } from '../emit.ts'
 import { blockDecode, hasPlane, operand } from '../grid.ts'
 import { newest } from '../instr-calls.ts'
@@ -43,12 +45,14 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
       }),
     ]
     if (matrices.length > 0) helpers.set(MATRIX.name, MATRIX.text)
+    const exchanged = exchangedIn(launch)
     const parameters = args.map((a) => {
       if (a.kind === 'matrix') return `const __grid_constant__ ${MATRIX.name} ${a.name}`
       const name = mangler.name(a.name)
       if (a.kind === 'scalar') return `${CUDA.type(a.dtype)} ${name}`
-      // What another launch changes while this one runs is not this pointer's alone: its loads stay behind the wait.
-      const alone = held?.has(a.name) ? '' : '__restrict__ '
+      // What another launch, or another thread, changes meanwhile is not this pointer's alone: its loads stay behind
+      // the wait, or the barrier.
+      const alone = held?.has(a.name) || exchanged.has(a.name) ? '' : '__restrict__ '
       return `${a.access === 'read' ? 'const ' : ''}${CUDA_MEMORY[a.dtype]}* ${alone}${name}`
     })
     const sharedBytes = target === CUDA ? 0 : shared.bytes
@@ -65,6 +69,18 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
     entries,
     ...newest(uses, 'cuda'),
   }
+}
+
+/** The buffers that threads of a launch may exchange values through: written and read, with a barrier anywhere. */
+function exchangedIn({ body }: Launch): ReadonlySet<string> {
+  let meets = false
+  walkStmts(body, (s) => {
+    if (s.kind === 'barrier') meets = true
+  })
+  if (!meets) return new Set()
+  const all = accessesOf(body)
+  const written = new Set(all.filter((a) => a.mode !== 'read').map((a) => a.buffer))
+  return new Set(all.filter((a) => a.mode !== 'write' && written.has(a.buffer)).map((a) => a.buffer))
 }
 
 const WAIT = plainText('cuda', `${OVERLAP.wait.name}();`)
