@@ -1,7 +1,7 @@
 extern "C" __global__ void __launch_bounds__(16) tile_0(
   const float* __restrict__ x,
   const float* __restrict__ w,
-  float* __restrict__ y,
+  float* y,
   int m
 ) {
   extern __shared__ __align__(16) unsigned char shared_memory[];
