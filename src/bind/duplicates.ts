@@ -1,14 +1,14 @@
 /** Entries of one coordinate that the kernel's text keeps apart (a `nonunique` axis), in formats that cannot. */
 import { fail } from '../ast/diagnostic.ts'
 import { type Storage, treesOf } from '../formats/storage.ts'
-import { type Axis, repeats, type StoredAxis } from '../ir/axis.ts'
+import { type Axis, isNonunique, repeats, type StoredAxis } from '../ir/axis.ts'
 import { storedAxis } from './axes.ts'
 import type { Piece } from './pieces.ts'
 import type { Union } from './union.ts'
 
 /** Whether the text declares that equal coordinates of a tensor over these axes stay apart: only over one tree they can. */
 export const keepsApart = (declared: readonly StoredAxis[]): boolean =>
-  declared.some((a) => 'unique' in a && !a.unique) && treesOf(declared).length === 1
+  declared.some(isNonunique) && treesOf(declared).length === 1
 
 /**
  * Iterations visit what is declared to stay apart one by one, in any format: so two such entries never have one position.

@@ -6,7 +6,7 @@ import { type Entry, positionsOf, scatterValues } from '../formats/read/scatter.
 import { validateStored } from '../formats/ready/validate.ts'
 import { type Level, makeStorage, type Storage, treesOf } from '../formats/storage.ts'
 import type { Tensor, ValueArray } from '../formats/tensor.ts'
-import { isStored, type StoredAxis } from '../ir/axis.ts'
+import { isNonunique, isStored } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
@@ -33,8 +33,6 @@ const sameLevel = (x: Level, y: Level): boolean =>
   sameArray(x.indptr, y.indptr) &&
   sameArray(x.indices, y.indices) &&
   sameArray(x.mask, y.mask)
-
-const isRepeating = (a: StoredAxis): boolean => 'unique' in a && !a.unique
 
 /** Builds the levels of all axes and the storage of all buffers. `ready` tensors are used as they are. */
 export function buildStructure(
@@ -97,7 +95,7 @@ export function buildStructure(
       paddings,
       inRange: true,
       distinct,
-      known: new Map([...levels].filter(([, l]) => !isRepeating(l.axis))),
+      known: new Map([...levels].filter(([, l]) => !isNonunique(l.axis))),
     })
   /** Axes that several chains or shorter tensors share hold what all of them need. */
   const shared = (chain: readonly string[]): void => {
@@ -106,7 +104,7 @@ export function buildStructure(
       if (levels.has(a) || !isStructured(axes, a) || prefix.length === chain.length) return
       const from = pieces.filter((p) => prefix.every((x) => p.columns.has(x)))
       if (from.every((p) => chain.every((x) => p.columns.has(x)))) return
-      if (prefix.some((x) => isRepeating(storedAxis(axes, x)))) return
+      if (prefix.some((x) => isNonunique(storedAxis(axes, x)))) return
       const union = prefix.map((x) => concat(from.map((p) => p.columns.get(x)!)))
       adopt(build(prefix, union, from), prefix)
     })
@@ -145,7 +143,7 @@ export function buildStructure(
               b.axes.every(
                 (a) =>
                   chain.includes(a) ||
-                  !isRepeating(storedAxis(axes, a)) ||
+                  !isNonunique(storedAxis(axes, a)) ||
                   (!levels.has(a) && pieces.every((p) => from.includes(p) || !p.columns.has(a))),
               ),
           )

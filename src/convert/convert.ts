@@ -5,7 +5,7 @@ import { buildStorage } from '../formats/levels/build.ts'
 import { convertTensor } from '../formats/parts/convert.ts'
 import { provenance } from '../formats/proof/provenance.ts'
 import { treesOf } from '../formats/storage.ts'
-import type { StoredAxis } from '../ir/axis.ts'
+import { isNonunique, type StoredAxis } from '../ir/axis.ts'
 import { add, int, load, variable } from '../ir/expr.ts'
 import type { Instance, PartTree, Query } from '../ir/format.ts'
 import type { Device } from '../runtime/device.ts'
@@ -191,7 +191,7 @@ async function sourceOf(
     const stored = { trees: chains(axes, levels), size, values, dtype, fill: 0 }
     const exprs = axes.map((a) => variable(a.name))
     const frame = await entriesOf(q, stored, { dims, exprs, sizes, tables: new Map() })
-    return { frame, values, owned: false, distinct: axes.every((a) => !('unique' in a) || a.unique) }
+    return { frame, values, owned: false, distinct: !axes.some(isNonunique) }
   }
   return together(q, tensor, dims)
 }

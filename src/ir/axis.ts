@@ -129,8 +129,11 @@ export const isPadded = (a: Axis): boolean => a.kind === 'sparse_fixed' && a.pad
 /** Whether a position may have no coordinate. */
 export const hasHoles = (a: Axis): boolean =>
   a.kind === 'sparse_fixed' && a.padding === undefined && a.compact !== true
+/** Whether the axis is declared so that entries of one coordinate stay apart. */
+export const isNonunique = (a: Axis): boolean => 'unique' in a && !a.unique
+
 /** Whether a loop over a segment can meet a coordinate twice. */
-export const repeats = (a: Axis): boolean => ('unique' in a && !a.unique) || isPadded(a)
+export const repeats = (a: Axis): boolean => isNonunique(a) || isPadded(a)
 
 /** Names of the arrays an axis owns, as buffers of Stages II and III and as keys of bound arrays. */
 export const indptrOf = (axis: string): string => `${axis}_indptr`

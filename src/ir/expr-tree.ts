@@ -153,10 +153,10 @@ export function freeVars(e: Expr): ReadonlySet<string> {
 
 const readCache = new WeakMap<Expr, ReadonlySet<string>>()
 /** Names of the arrays that an expression reads. */
-export function readsOf(e: Expr): ReadonlySet<string> {
+export function buffersRead(e: Expr): ReadonlySet<string> {
   let known = readCache.get(e)
   if (known === undefined) {
-    const inner = ofOperands(e, readsOf)
+    const inner = ofOperands(e, buffersRead)
     known = e.kind === 'load' || e.kind === 'search' ? new Set([e.buffer, ...inner]) : inner
     readCache.set(e, known)
   }
@@ -186,7 +186,7 @@ function ofOperands(e: Expr, namesOf: (c: Expr) => ReadonlySet<string>): Readonl
 export const mentions = (e: Expr, name: string): boolean => freeVars(e).has(name)
 
 /** Whether it reads memory. */
-export const readsMemory = (e: Expr): boolean => readsOf(e).size > 0
+export const readsMemory = (e: Expr): boolean => buffersRead(e).size > 0
 
 /** Conditions in an order in which each is decided only where those that protect what it reads hold. */
 export function readingLast(conditions: readonly Expr[]): readonly Expr[] {

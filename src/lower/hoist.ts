@@ -11,7 +11,7 @@
 import { InternalError } from '../ast/diagnostic.ts'
 import { writesOf } from '../ir/accesses.ts'
 import { type Expr, variable } from '../ir/expr.ts'
-import { children, dividesByAny, freeVars, readsOf, withChildren } from '../ir/expr-tree.ts'
+import { buffersRead, children, dividesByAny, freeVars, withChildren } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, mapExprs, stmt, walkStmts } from '../ir/tree.ts'
@@ -222,7 +222,7 @@ class Hoister {
   /** The variables of an expression and those behind the names in it; what all of it reads, as `x[]`. */
   #dependsOn(e: Expr): ReadonlySet<string> {
     const vars = freeVars(e)
-    const reads = readsOf(e)
+    const reads = buffersRead(e)
     if (reads.size === 0 && ![...vars].some((v) => this.#behind.has(v))) return vars
     return new Set([
       ...[...vars].flatMap((v) => [v, ...(this.#behind.get(v) ?? [])]),

@@ -1,7 +1,7 @@
 /** The nest after partial results: it adds them to their elements, in a fixed order. */
 import { conditionsAround } from '../ir/conditions.ts'
 import { add, type Expr, int, load, sub, variable } from '../ir/expr.ts'
-import { mentions, readsOf, substitute } from '../ir/expr-tree.ts'
+import { buffersRead, mentions, substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print2.ts'
 import { closeOver } from '../ir/reductions.ts'
@@ -113,7 +113,7 @@ function checkRestated(
   const kept = new Set(
     cx.kernel.buffers.filter((b) => b.role === 'in' || b.role === 'index').map((b) => b.name),
   )
-  const moving = conditions.find((c) => [...readsOf(c)].some((b) => !kept.has(b)))
+  const moving = conditions.find((c) => [...buffersRead(c)].some((b) => !kept.has(b)))
   const problem = lost ?? moving
   if (problem)
     cx.refuse({

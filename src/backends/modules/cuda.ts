@@ -1,8 +1,8 @@
 /** Stage III → CUDA C++: one `extern "C"` kernel for each launch. The physical grid is one-dimensional. */
-import { accessesOf } from '../../ir/accesses.ts'
+import { readsOf, writesOf } from '../../ir/accesses.ts'
 import type { Expr } from '../../ir/expr.ts'
 import type { Launch, Plan } from '../../ir/loops.ts'
-import { walkStmts } from '../../ir/tree.ts'
+import { hasBarrier } from '../../ir/tree.ts'
 import { argsOf, type LaunchUse } from '../emit.ts'
 import { blockDecode, hasPlane, operand } from '../grid.ts'
 import { newest } from '../instr-calls.ts'
@@ -73,14 +73,9 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
 
 /** The buffers that threads of a launch may exchange values through: written and read, with a barrier anywhere. */
 function exchangedIn({ body }: Launch): ReadonlySet<string> {
-  let meets = false
-  walkStmts(body, (s) => {
-    if (s.kind === 'barrier') meets = true
-  })
-  if (!meets) return new Set()
-  const all = accessesOf(body)
-  const written = new Set(all.filter((a) => a.mode !== 'read').map((a) => a.buffer))
-  return new Set(all.filter((a) => a.mode !== 'write' && written.has(a.buffer)).map((a) => a.buffer))
+  if (!hasBarrier(body)) return new Set()
+  const written = writesOf(body)
+  return new Set([...readsOf(body)].filter((b) => written.has(b)))
 }
 
 const WAIT = plainText('cuda', `${OVERLAP.wait.name}();`)

@@ -1,6 +1,6 @@
 import { INT_RANGE, isFloat, isInt } from '../../ir/dtype.ts'
 import { constant, type Expr, int, load, variable } from '../../ir/expr.ts'
-import { readingLast, readsOf, substitute } from '../../ir/expr-tree.ts'
+import { buffersRead, readingLast, substitute } from '../../ir/expr-tree.ts'
 import { coordinateName } from '../../ir/instr.ts'
 import type { Buffer, For, Stmt } from '../../ir/loops.ts'
 import { initsOf } from '../../ir/reductions.ts'
@@ -115,7 +115,7 @@ for i in 0..m
 function checkStarts(cx: Context, loop: For, buffer: Buffer): void {
   for (const { reduce, path } of initsOf(cx.kernel.body)) {
     const outermost = path.slice(0, path.indexOf(loop) + 1).find((l) => l.reduce)
-    const target = reduce.targets.find((t) => t.index.some((e) => readsOf(e).has(buffer.name)))
+    const target = reduce.targets.find((t) => t.index.some((e) => buffersRead(e).has(buffer.name)))
     if (outermost && target)
       cx.refuse({
         code: 'start-outside',
