@@ -99,6 +99,23 @@ const elsewhere = kernel(
   'iterate go [four, g] as SS { Y[four, g] = four + g + 1 }',
 )
 
+/** Elements that are summed where they are large. */
+const large = kernel(
+  'buffer x: i32[four] in\n  buffer y: i32[i] out',
+  'iterate sum [i, four] as SR where (x[four] > 2) { y[i] += x[four] }',
+)
+/** Sums over `four` of updates that meet in columns of rows of constant length. */
+const scaled = kernel(
+  'buffer x: i32[four] in\n  buffer y: i32[c] out',
+  'iterate sum [four, i, j] as RRS { y[j] += A[i, j] * x[four] }',
+).replace('sparse_variable(i, n)', 'sparse_fixed(i, n, 3)')
+/** A row of which each of four threads holds one element. */
+const spread = `memory spread: i32[4] in register of 4 threads { element (lane, slot) -> (lane) }
+${kernel(
+  'buffer x: i32[four] in\n  buffer y: i32[i] out',
+  'iterate sum [i, four] as SR { y[i] += x[four] }',
+)}`
+
 const onBlocks = 'bind make.i to block.x  bind use.i to block.x'
 
 export const ILLEGAL: readonly Illegal[] = [
@@ -221,4 +238,7 @@ export const ILLEGAL: readonly Illegal[] = [
     kernel: scalar,
     steps: 'cache_write t at make.i in register  fission make.i after 1',
   },
+  { code: 'decides-itself', wrong: 'values', kernel: large, steps: 'cache_read x at i in register' },
+  { code: 'cross-thread', wrong: 'stage', kernel: scaled, steps: 'bind four to thread.x' },
+  { code: 'across-lanes', wrong: 'race', kernel: spread, steps: 'cache_read x at i in spread' },
 ]

@@ -1,19 +1,14 @@
 /**
  * Each check that keeps a result right (`refusals.test.ts` has what it says) prevents a wrong one: with the check answering yes, the step that it refuses
- * changes what is computed, races, reads or writes outside of arrays, or leaves a stage that cannot be made.
+ * changes what is computed, races, reads or writes outside of arrays, or leaves a stage that cannot be made. Where that
+ * takes a device with instructions, `legality-instructions.test.ts` has it.
  */
 import { expect, test, vi } from 'vitest'
-import type { Diagnostic } from '../../src/ast/diagnostic.ts'
+import { answeringYes, yes } from '../support/answering-yes.ts'
 
-/** The check that answers yes. */
-const yes = vi.hoisted(() => ({ code: '', asked: 0 }))
 vi.mock('../../src/ast/diagnostic.ts', async (original) => {
-  const all = await original<typeof import('../../src/ast/diagnostic.ts')>()
-  const fail = (d: Diagnostic): void => {
-    if (d.code !== yes.code) all.fail(d)
-    yes.asked++
-  }
-  return { ...all, fail }
+  const support = await import('../support/answering-yes.ts')
+  return support.answering(await original<typeof import('../../src/ast/diagnostic.ts')>())
 })
 
 import { parseProgram } from '../../src/api/program.ts'
@@ -84,8 +79,7 @@ test.each(ILLEGAL)('$code prevents: $wrong ($steps)', ({ code, wrong, kernel, st
   const plain = program.kernel('k')
   const inputs = inputsOf(plain)
   expect(wrongWith(plain, inputs)).toBeUndefined()
-  Object.assign(yes, { code: `schedule/${code}`, asked: 0 })
-  try {
+  answeringYes(code, () => {
     let made: Kernel
     try {
       made = scheduled()
@@ -95,10 +89,8 @@ test.each(ILLEGAL)('$code prevents: $wrong ($steps)', ({ code, wrong, kernel, st
       return
     }
     expect(wrongWith(made, inputs)).toBe(wrong)
-    expect(yes.asked).toBeGreaterThan(0)
-  } finally {
-    yes.code = ''
-  }
+  })
+  expect(yes.asked).toBeGreaterThan(0)
 })
 
 /** `S[i + 1] = S[i] + S[i]`: every iteration reads what the one before wrote. */
@@ -132,10 +124,24 @@ test.each([
 ] as const)('order-matters prevents: iterations in another order (%s)', (_, steps) => {
   const apply = (): Kernel2 => replay(chain, steps as unknown as LoopStep[]).kernel
   expect(refusal(apply).code).toBe('schedule/order-matters')
-  yes.code = 'schedule/order-matters'
-  try {
-    expect(run(apply(), chained, 'backward')).not.toEqual(run(chain, chained))
-  } finally {
-    yes.code = ''
-  }
+  const made = answeringYes('order-matters', apply)
+  expect(run(made, chained, 'backward')).not.toEqual(run(chain, chained))
+})
+
+const SUMS = `kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: i32[i, j] in
+  buffer y: i32[i] out
+  iterate sum [i, j] as SR { y[i] += A[i, j] }
+}
+schedule k.s { reorder (j, i) }`
+
+// The order is put right before it is checked: the check keeps a step from doing something else than it says.
+test('parent-first prevents no wrong result: parents come first without it, in another order than was asked for', () => {
+  const program = parseProgram(SUMS)
+  const reordered = (): Kernel => program.kernel('k').schedule('s')
+  expect(refusal(reordered).code).toBe('schedule/parent-first')
+  const made = answeringYes('parent-first', reordered)
+  expect(made.compilation.kernel).toEqual(program.kernel('k').compilation.kernel)
 })
