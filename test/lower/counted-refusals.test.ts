@@ -1,46 +1,13 @@
 /** Copies that cannot count their bytes: not every thread would wait for all of a round, or not for as many of each. */
 import { describe, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
 import { store, when } from '../../src/ir/build.ts'
 import { bool, constant, int, load, lt } from '../../src/ir/expr.ts'
 import type { Stmt } from '../../src/ir/loops.ts'
 import { rewriteStmts } from '../../src/ir/tree.ts'
 import { lowerToMemory } from '../../src/lower/pipeline.ts'
 import type { Kernel } from '../../src/node.ts'
-import { DECLARED } from '../support/asynchronous.ts'
 import { diagnosticOf } from '../support/refusal.ts'
-
-const GATHER = `
-kernel gather(m: size, n: size, d: size) {
-  axis i = dense_fixed(m)
-  axis j = sparse_fixed(i, n, 3)
-  axis jd = dense_fixed(n)
-  axis bi = dense_fixed(4)
-  axis k = dense_fixed(2)
-  axis f = dense_fixed(d)
-  buffer A: f32[i, j, bi, k] in
-  buffer B: f32[jd, k, f] in
-  buffer C: f32[i, bi, f] out
-  iterate sum [i, j, bi, k, f] as SRSRS { C[i, bi, f] += A[i, j, bi, k] * B[j, k, f] }
-}`
-
-/** Rows of blocks on thread.y, with the rows of B that each meets: threads of another row need others. */
-const gather = (rows: number, onX: boolean): Kernel =>
-  parseProgram(`${DECLARED}${GATHER}
-    schedule gather.tested {
-      require m % ${rows} == 0
-      require d % 4 == 0
-      split i by ${rows} -> (io, ii)
-      split f by 4 -> (fo, fi)
-      reorder (io, fo, ii, ${onX ? 'bi, j' : 'j, bi'}, k, fi)
-      bind io to block.y, fo to block.x, ii to thread.y${onX ? ', bi to thread.x' : ''}
-      cache_write C at ${onX ? 'bi' : 'ii'} in register
-      cache_read B at j in tile -> Bs
-      tensorize Bs.k with bulk
-      pipeline j by 2
-    }`)
-    .kernel('gather')
-    .schedule('tested')
+import { gather, gatherBy } from './counted-gathers.ts'
 
 describe('threads that copy by themselves', () => {
   test.each([
@@ -63,10 +30,9 @@ describe('threads that copy by themselves', () => {
 
 describe('rounds under conditions', () => {
   /** Blocks that a condition leaves out; `more` is brought in the same rounds. */
-  const some = (more: string): Kernel => {
-    const text = GATHER.replace(' as SRSRS {', ' as SRSRS where (j > 1) {')
-    return parseProgram(`${DECLARED}${text}
-      schedule gather.tested {
+  const some = (more: string): Kernel =>
+    gatherBy(
+      `
         require d % 4 == 0
         split f by 4 -> (fo, fi)
         reorder (i, fo, bi, j, k, fi)
@@ -76,10 +42,9 @@ describe('rounds under conditions', () => {
         cache_read B at j in tile -> Bs
         tensorize Bs.k with bulk
         pipeline j by 2
-      }`)
-      .kernel('gather')
-      .schedule('tested')
-  }
+      `,
+      'where (j > 1)',
+    )
   test('are refused where threads copy as well', () => {
     const d = diagnosticOf(() => some('cache_read A at j in shared').emit('cuda'))
     expect([d?.code, d?.message]).toEqual([
