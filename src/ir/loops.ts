@@ -104,12 +104,13 @@ export interface If {
   readonly span?: Span | undefined
 }
 
-/** `buffer[index] = value`. */
+/** `buffer[index] = value`. `unconditional`: into every thread's register, whatever conditions they disagree on. */
 export interface Store {
   readonly kind: 'store'
   readonly buffer: string
   readonly index: readonly Expr[]
   readonly value: Expr
+  readonly unconditional?: true | undefined
   readonly span?: Span | undefined
 }
 

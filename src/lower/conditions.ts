@@ -117,8 +117,8 @@ export function predicate(body: Body, cond: Expr): Body {
     if (s.kind === 'alloc') {
       // What is pending does not know of it, and stays together with what follows.
       out.push(s)
-    } else if (s.kind === 'instr') {
-      // A thread that sits out has started its share of the copies, too: it ends its group and waits.
+    } else if (s.kind === 'instr' || (s.kind === 'store' && s.unconditional)) {
+      // A thread that sits out has started its share of the copies, too: it ends its group, waits, and counts.
       flush()
       out.push(s)
     } else if (s.kind === 'let') {

@@ -165,8 +165,9 @@ export class Counted {
 /** Of 32 bits, that a barrier takes. */
 const WORDS = 2
 
+/** In every thread: those that take part in nothing else copy and wait, too, and by the same barriers. */
 const set = (b: Buffer, value: Expr): Stmt =>
-  stmt<Stmt>({ kind: 'store', buffer: b.name, index: [int(0)], value })
+  stmt<Stmt>({ kind: 'store', buffer: b.name, index: [int(0)], value, unconditional: true })
 
 const local = (
   name: string,

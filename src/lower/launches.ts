@@ -179,7 +179,8 @@ class Binder {
     }
     const axis = loop.mode.to
     const whole = this.#extents.get(axis)!
-    const index = builtin(axis)
+    // One thread disagrees with nobody: what all do together may stand under its conditions.
+    const index = axis.startsWith('thread') && sameExpr(whole, int(1)) ? int(0) : builtin(axis)
     const map = new Map<string, Expr>([[loop.var, index]])
     // The loop variable is gone: what it bounded has to be re-said of the hardware index.
     const inner = substituteStmts(loop.body, map)

@@ -1,5 +1,7 @@
 /** Products of sparse blocks with the rows of B that each meets, which arrive by counted copies. */
 import { parseProgram } from '../../src/api/program.ts'
+import { coords, dense } from '../../src/api/tensors.ts'
+import type { Inputs } from '../../src/bind/index.ts'
 import type { Kernel } from '../../src/node.ts'
 import { DECLARED } from '../support/asynchronous.ts'
 
@@ -40,3 +42,15 @@ export const gather = (rows: number, onX: boolean, stages = 2): Kernel =>
       tensorize Bs.k with bulk
       ${stages > 0 ? `pipeline j by ${stages}` : ''}
   `)
+
+/** Rows of blocks, as many as given of up to three; those that are missing are padding, whose blocks nobody copies. */
+export const gatherInputs = (lengths: readonly number[]): Inputs => {
+  const at = lengths.flatMap((count, i) =>
+    Array.from({ length: count * 8 }, (_, e) => [i, Math.floor(e / 8) + i, Math.floor(e / 2) % 4, e % 2]),
+  )
+  const whole = (length: number): Float32Array => Float32Array.from({ length }, (_, e) => ((e * 5) % 7) - 3)
+  const [m, n, d] = [lengths.length, 4, 4]
+  const indices = [0, 1, 2, 3].map((k) => at.map((c) => c[k]!))
+  const A = coords([m, n, 4, 2], indices, whole(at.length))
+  return { tensors: { A, B: dense([n, 2, d], whole(n * 2 * d)) }, params: { m, n, d } }
+}

@@ -11,7 +11,7 @@ vi.mock('../../src/ast/diagnostic.ts', async (original) => {
 })
 
 import { parseProgram } from '../../src/api/program.ts'
-import { coords, dense } from '../../src/api/tensors.ts'
+import { dense } from '../../src/api/tensors.ts'
 import { bindInputs, type Inputs } from '../../src/bind/index.ts'
 import { referenceInputs } from '../../src/bind/reference.ts'
 import { store, when } from '../../src/ir/build.ts'
@@ -23,7 +23,7 @@ import type { Instructions } from '../../src/ir/thread-code.ts'
 import { rewriteStmts } from '../../src/ir/tree.ts'
 import { lowerToMemory } from '../../src/lower/pipeline.ts'
 import type { Kernel } from '../../src/node.ts'
-import { gather } from '../lower/counted-gathers.ts'
+import { gather, gatherInputs } from '../lower/counted-gathers.ts'
 import { inputsOf, scheduled, scheduledBy } from '../lower/counted-products.ts'
 import { AsyncProxy, PROXIED } from '../support/async-proxy.ts'
 import { Device } from '../support/asynchronous.ts'
@@ -73,18 +73,6 @@ const together = (): Made => ({
   kernel: scheduled({ kernel: 'product', a: 'plain', b: 'plain', ordered: true, again: false, stages: 0 }),
   inputs: inputsOf('product', 1, 2, 1).inputs,
 })
-
-/** Rows of blocks, as many as given of up to three; those that are missing are padding, whose blocks nobody copies. */
-const rowsOf = (lengths: readonly number[]): Inputs => {
-  const at = lengths.flatMap((count, i) =>
-    Array.from({ length: count * 8 }, (_, e) => [i, Math.floor(e / 8) + i, Math.floor(e / 2) % 4, e % 2]),
-  )
-  const whole = (length: number): Float32Array => Float32Array.from({ length }, (_, e) => ((e * 5) % 7) - 3)
-  const [m, n, d] = [lengths.length, 4, 4]
-  const indices = [0, 1, 2, 3].map((k) => at.map((c) => c[k]!))
-  const A = coords([m, n, 4, 2], indices, whole(at.length))
-  return { tensors: { A, B: dense([n, 2, d], whole(n * 2 * d)) }, params: { m, n, d } }
-}
 
 const sparse = (steps: string): Made => ({
   kernel: scheduledBy(
@@ -143,8 +131,8 @@ const ILLEGAL: readonly Illegal[] = [
     code: 'counted-copies',
     wrong: 'wait',
     why: 'threads of a row that is shorter copy nothing, and all wait for their bytes',
-    legal: () => ({ kernel: gather(1, true), inputs: rowsOf([1, 3]) }),
-    made: () => ({ kernel: gather(2, true, 0), inputs: rowsOf([1, 3]) }),
+    legal: () => ({ kernel: gather(1, true), inputs: gatherInputs([1, 3]) }),
+    made: () => ({ kernel: gather(2, true, 0), inputs: gatherInputs([1, 3]) }),
   },
   {
     code: 'counted-copies',
@@ -166,10 +154,10 @@ const ILLEGAL: readonly Illegal[] = [
     code: 'counted-copies',
     wrong: 'race',
     why: 'a store meets the copy that is under way',
-    legal: () => ({ kernel: gather(1, true), inputs: rowsOf([1, 3]) }),
+    legal: () => ({ kernel: gather(1, true), inputs: gatherInputs([1, 3]) }),
     made: () => ({
       kernel: gather(1, true),
-      inputs: rowsOf([1, 3]),
+      inputs: gatherInputs([1, 3]),
       changed: onInstructions((s) =>
         when(lt(builtin('thread.x'), int(1)), [s, store('Bs', [int(0), int(0), int(0)], constant(0, 'f32'))]),
       ),
@@ -179,10 +167,10 @@ const ILLEGAL: readonly Illegal[] = [
     code: 'counted-copies',
     wrong: 'wait',
     why: 'bytes are waited for that data keeps from being copied',
-    legal: () => ({ kernel: gather(1, true), inputs: rowsOf([1, 3]) }),
+    legal: () => ({ kernel: gather(1, true), inputs: gatherInputs([1, 3]) }),
     made: () => ({
       kernel: gather(1, true),
-      inputs: rowsOf([1, 3]),
+      inputs: gatherInputs([1, 3]),
       changed: onInstructions((s) => when(lt(load('j_indices', [int(3)], 'i32'), int(1)), [s])),
     }),
   },
