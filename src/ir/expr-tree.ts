@@ -28,6 +28,20 @@ export function children(e: Expr): readonly Expr[] {
   }
 }
 
+/** Whether the operands after the first are evaluated only where the first asks for them: it protects what they read. */
+export const isLazy = (e: Expr): boolean =>
+  e.kind === 'select' || (e.kind === 'binary' && (e.op === 'and' || e.op === 'or'))
+
+/**
+ * The condition under which a node evaluates its `k`-th operand, where the value of the first is `first`; nothing where it
+ * always does.
+ */
+export function askedWhere(e: Expr, k: number, first = children(e)[0]): Expr | undefined {
+  if (!first || k === 0 || !isLazy(e)) return undefined
+  const unless = e.kind === 'select' ? k === 2 : e.kind === 'binary' && e.op === 'or'
+  return unless ? not(first) : first
+}
+
 /** Rebuilds a node over new operands through the normalising constructors; the same operands give the same node. */
 export function withChildren(e: Expr, xs: readonly Expr[]): Expr {
   const old = children(e)

@@ -11,7 +11,7 @@ import { writesOf } from '../ir/accesses.ts'
 import { alloc, local, store, when } from '../ir/build.ts'
 import { conditionsAround, hoistable } from '../ir/conditions.ts'
 import { bool, constant, type Expr, int, type Load, load } from '../ir/expr.ts'
-import { children, freeVars, withChildren } from '../ir/expr-tree.ts'
+import { children, freeVars, isLazy, withChildren } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { elementChanges, reductionsOf, scatters } from '../ir/reductions.ts'
@@ -165,15 +165,13 @@ function loadedEarly(
   const written = writesOf(body)
   const inside = new Set(path.slice(path.indexOf(root)).map((l) => l.var))
   const registers = new Map<string, { readonly buffer: Buffer; readonly value: Expr }>()
-  // What a condition protects is read under it only.
-  const isLazy = (e: Expr): boolean =>
-    e.kind === 'select' || (e.kind === 'binary' && (e.op === 'and' || e.op === 'or'))
   const isProtected = conditionsAround([root], reduce).length > 0
   const moved = (x: Expr): Expr => {
     if (isProtected) return x
     if (x.kind !== 'load' || written.has(x.buffer) || [...freeVars(x)].some((v) => inside.has(v)))
       return withChildren(
         x,
+        // What a condition protects is read under it only.
         children(x).map((c, k) => (isLazy(x) && k > 0 ? c : moved(c))),
       )
     const key = keyOf(x)

@@ -5,7 +5,7 @@
 import { renameBound } from '../ir/bindings.ts'
 import { local, store, when, whenAll } from '../ir/build.ts'
 import { conjuncts, type Expr, int, type Load, load, lt, not, variable } from '../ir/expr.ts'
-import { children, freeVars, mentions, someExpr, substitute } from '../ir/expr-tree.ts'
+import { askedWhere, children, freeVars, mentions, someExpr, substitute } from '../ir/expr-tree.ts'
 import { keyOf, sameExpr } from '../ir/keys.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, rewriteStmts, stmt } from '../ir/tree.ts'
@@ -140,17 +140,15 @@ function visitTerms(
 /** `depth`: 2 in a stored value, 1 in the address of an outermost load there, 0 elsewhere. */
 function visitExpr(e: Expr, path: readonly For[], known: readonly Expr[], depth: number, visit: Visit): void {
   const go = (x: Expr, conditions = known): void => visitExpr(x, path, conditions, depth, visit)
-  if (e.kind === 'select') {
-    go(e.cond)
-    go(e.then, [...known, e.cond])
-    go(e.else, [...known, not(e.cond)])
-  } else if (e.kind === 'binary' && (e.op === 'and' || e.op === 'or')) {
-    go(e.a)
-    go(e.b, [...known, e.op === 'and' ? e.a : not(e.a)])
-  } else if (e.kind === 'load') {
+  if (e.kind === 'load') {
     visit({ load: e, path, conditions: known }, depth === 1)
     for (const x of e.index) visitExpr(x, path, known, Math.max(0, depth - 1), visit)
-  } else for (const x of children(e)) go(x)
+    return
+  }
+  for (const [k, x] of children(e).entries()) {
+    const where = askedWhere(e, k)
+    go(x, where ? [...known, where] : known)
+  }
 }
 
 /** What holds one address for all of its uses; nothing where that takes more than a thread can load ahead. */

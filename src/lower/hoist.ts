@@ -11,7 +11,7 @@
 import { InternalError } from '../ast/diagnostic.ts'
 import { writesOf } from '../ir/accesses.ts'
 import { type Expr, variable } from '../ir/expr.ts'
-import { buffersRead, children, dividesByAny, freeVars, withChildren } from '../ir/expr-tree.ts'
+import { buffersRead, children, dividesByAny, freeVars, isLazy, withChildren } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, mapExprs, stmt, walkStmts } from '../ir/tree.ts'
@@ -150,15 +150,11 @@ class Hoister {
   /** Operands with the scope they are evaluated in: what may be skipped is lazy. */
   #eachChild(e: Expr, scope: Scope, visit: (c: Expr, scope: Scope) => void): void {
     const lazy = (cond: Expr): Scope => new Scope(scope, 'lazy', [], this.#dependsOn(cond))
-    if (e.kind === 'select') {
-      const branch = lazy(e.cond)
-      visit(e.cond, scope)
-      visit(e.then, branch)
-      visit(e.else, branch)
-    } else if (e.kind === 'binary' && (e.op === 'and' || e.op === 'or')) {
-      visit(e.a, scope)
-      visit(e.b, lazy(e.a))
-    } else for (const c of children(e)) visit(c, scope)
+    const [first, ...others] = children(e)
+    if (!first) return
+    visit(first, scope)
+    const inner = isLazy(e) ? lazy(first) : scope
+    for (const c of others) visit(c, inner)
   }
 
   /** The outermost body where the expression may stand; `undefined` if it must stay where it is. */
@@ -209,8 +205,7 @@ class Hoister {
     let known = this.#divisorVars.get(e)
     if (known === undefined) {
       const [first, ...others] = children(e)
-      const asks = e.kind === 'select' || (e.kind === 'binary' && (e.op === 'and' || e.op === 'or'))
-      const asked = asks && first ? this.#dependsOn(first) : new Set()
+      const asked = isLazy(e) && first ? this.#dependsOn(first) : new Set()
       const behind = others.flatMap((c) => [...this.#varsOfDivisors(c)]).filter((v) => !asked.has(v))
       const own = dividesByAny(e) ? this.#dependsOn(e.b) : []
       known = new Set([...own, ...(first ? this.#varsOfDivisors(first) : []), ...behind])

@@ -21,7 +21,7 @@ import {
   select,
   variable,
 } from '../ir/expr.ts'
-import { children, dividesByAny, perExpr, treeSize, walkExpr, withChildren } from '../ir/expr-tree.ts'
+import { children, dividesByAny, isLazy, perExpr, treeSize, walkExpr, withChildren } from '../ir/expr-tree.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, exprsOf, mapExprs, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import type { Names } from './names.ts'
@@ -148,6 +148,5 @@ class Sharing {
 function walkCertain(e: Expr, seen: Set<Expr>): void {
   if (seen.has(e)) return
   seen.add(e)
-  const lazy = e.kind === 'select' || (e.kind === 'binary' && (e.op === 'and' || e.op === 'or'))
-  for (const c of lazy ? children(e).slice(0, 1) : children(e)) walkCertain(c, seen)
+  for (const c of isLazy(e) ? children(e).slice(0, 1) : children(e)) walkCertain(c, seen)
 }

@@ -1,7 +1,7 @@
 /** Accesses to one buffer with the loops around them: finding them, and giving loads another meaning. */
 import { targetsOf } from '../ir/accesses.ts'
 import type { Expr } from '../ir/expr.ts'
-import { children, rewriteExpr } from '../ir/expr-tree.ts'
+import { children, isLazy, rewriteExpr } from '../ir/expr-tree.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, mapExprs, stmt, withBodies } from '../ir/tree.ts'
 
@@ -35,8 +35,7 @@ export function usesOf(body: Body, buffer: string): readonly Use[] {
         }
         if (e.kind === 'load' && e.buffer === buffer) use(e.index)
         if (e.kind === 'search' && e.buffer === buffer) use([])
-        const lazy = e.kind === 'select' || (e.kind === 'binary' && (e.op === 'and' || e.op === 'or'))
-        for (const [n, c] of children(e).entries()) expr(c, within, maybe || (lazy && n > 0))
+        for (const [n, c] of children(e).entries()) expr(c, within, maybe || (isLazy(e) && n > 0))
       }
       const inner = s.kind === 'for' ? [...path, s] : path
       if (s.kind === 'for') {

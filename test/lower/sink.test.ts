@@ -1,11 +1,8 @@
-/** Where names and searches are computed: where what they read is there, and as late as it may be. */
+/** Names are computed as late as they may be. */
 import { expect, test } from 'vitest'
-import { when } from '../../src/ir/build.ts'
-import { add, all, type Expr, int, load, lt, mul, search, variable } from '../../src/ir/expr.ts'
+import { add, type Expr, int, load, mul, variable } from '../../src/ir/expr.ts'
 import type { For, Stmt } from '../../src/ir/loops.ts'
 import { printBody } from '../../src/ir/print2.ts'
-import { Names } from '../../src/lower/names.ts'
-import { lowerSearches } from '../../src/lower/searches.ts'
 import { sinkNames } from '../../src/lower/sink.ts'
 
 const name = (n: string, value: Expr): Stmt => ({ kind: 'let', name: n, dtype: 'i32', value })
@@ -48,18 +45,4 @@ test('without a loop in between, or inside of one, nothing moves', () => {
   expect(sinkNames(straight)).toBe(straight)
   const inside = [name('a', mul(variable('n'), int(3))), loop(put(variable('a'))), put(variable('a'))]
   expect(sinkNames(inside)).toBe(inside)
-})
-
-test('a search runs where the conditions before it hold', () => {
-  const [i, m] = [variable('i'), variable('m')]
-  const at = (k: Expr) => load('indptr', [k], 'i32')
-  const found = search('lower', 'indices', at(i), at(add(i, int(1))), variable('c'))
-  const there = lt(i, m)
-  const [outer, ...rest] = lowerSearches([when(all([there, lt(found, m)]), [put(i)])], new Names())
-  expect(rest).toEqual([])
-  expect(outer).toMatchObject({ kind: 'if', cond: there })
-  // One that no condition protects runs before its own.
-  const own = lowerSearches([when(all([lt(found, m), there]), [put(i)])], new Names())
-  expect(own.at(-1)!.kind).toBe('if')
-  expect(own.length).toBeGreaterThan(1)
 })
