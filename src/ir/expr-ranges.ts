@@ -42,6 +42,10 @@ export const scopeOf = (bounds: Known): Scope => ({ bounds, memo: new Map(), see
 /** Bounds, and the part of the expression that leaves 32 bits. */
 export type Ranged = Interval & { readonly over?: Over }
 
+/** One that no text of a kernel states comes first: what a text compares may wrap, the rest may not. */
+export const overOf = (operands: readonly Ranged[]): Over | undefined =>
+  (operands.find((x) => x.over && !x.over.expr.span) ?? operands.find((x) => x.over))?.over
+
 export class Ranges {
   readonly lets = new Map<string, Expr>()
   readonly #box: Box
@@ -115,7 +119,7 @@ export class Ranges {
       e.kind === 'select'
         ? [this.of(e.cond, scope), this.of(e.then, this.where(e.cond, scope)), this.of(e.else, scope)]
         : children(e).map((x) => this.of(x, scope))
-    const over = operands.find((x) => x.over)?.over
+    const over = overOf(operands)
     const range = intervalOf(e, operands, () => undefined)
     if (e.dtype === 'bool') return over ? { ...range, over } : range
     if (range.fits) return over ? { ...range, over } : range
@@ -125,9 +129,7 @@ export class Ranges {
   }
 
   #loaded(e: Extract<Expr, { kind: 'load' | 'search' }>, scope: Scope): Ranged {
-    const over = children(e)
-      .map((x) => this.of(x, scope))
-      .find((x) => x.over)?.over
+    const over = overOf(children(e).map((x) => this.of(x, scope)))
     const buffer = this.#buffers.get(e.buffer)
     let range: Interval = ANY
     if (e.kind === 'search') range = between(this.of(e.lo, scope), this.of(e.hi, scope))
@@ -157,7 +159,7 @@ export class Ranges {
     const positions = this.#buffers.get(b.buffer)?.positions
     const alike = a.kind === 'load' && a.buffer === b.buffer
     if (!positions || !(alike || this.#isFound(b.index[0]!))) return undefined
-    const over = this.of(a, scope).over ?? this.of(b, scope).over
+    const over = overOf([this.of(a, scope), this.of(b, scope)])
     const most = upTo(this.of(alike ? positions : a, scope))
     return over ? { ...most, over } : most
   }

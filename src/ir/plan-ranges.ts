@@ -6,7 +6,7 @@
  * reference wraps there too. What leads to an iteration or to an element is exact, or reported.
  */
 import { type Expr, THREAD_AXES, type ThreadAxis, variable } from './expr.ts'
-import { type Box, type Over, Ranges, type Scope, scopeOf } from './expr-ranges.ts'
+import { type Box, type Over, overOf, Ranges, type Scope, scopeOf } from './expr-ranges.ts'
 import { children, substitute } from './expr-tree.ts'
 import { type Interval, interval } from './interval.ts'
 import type { For, Launch, Plan, Stmt } from './loops.ts'
@@ -170,7 +170,7 @@ class Walk {
           return
         }
         if (condition && e.dtype === 'bool' && e.op !== 'or') {
-          const over = this.#ranges.of(e.a, scope).over ?? this.#ranges.of(e.b, scope).over
+          const over = overOf([this.#ranges.of(e.a, scope), this.#ranges.of(e.b, scope)])
           if (over && !over.expr.span) this.#fail({ kind: 'condition' }, over)
         }
     }

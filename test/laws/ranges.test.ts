@@ -6,8 +6,9 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
+import { when } from '../../src/ir/build.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
-import { binary, type Expr, int, neg, select, variable } from '../../src/ir/expr.ts'
+import { add, binary, type Expr, int, lt, neg, select, variable } from '../../src/ir/expr.ts'
 import { boundsOf } from '../../src/ir/interval.ts'
 import type { Plan } from '../../src/ir/loops.ts'
 import type { BinaryOp } from '../../src/ir/ops.ts'
@@ -252,4 +253,20 @@ test('the bounds of an expression hold every value, and a point is its value', (
     ),
     { numRuns: 3000, seed: 7 },
   )
+})
+
+test('what a text lets wrap does not hide what the compiler computes beside it', () => {
+  const { plan } = parseProgram(
+    'kernel k(m: size) { axis i = dense_fixed(m)\nbuffer Y: i32[i] out\niterate s [i] as S where (i * i < 5) { Y[i] = 1 } }',
+  ).kernel().compilation
+  const text = binary('mul', variable('m'), variable('m'), { start: 0, end: 1 } as never)
+  const made = binary('mul', variable('m'), int(4))
+  const asked = (cond: Expr): Plan => {
+    const [launch] = plan.steps.filter((s) => s.kind === 'launch')
+    return { ...plan, steps: [{ ...launch!, body: [when(cond, [])] }] }
+  }
+  const sizes = new Map([['m', 2 ** 30]])
+  expect(refusal(asked(lt(text, int(5))), sizes)).toBeUndefined()
+  for (const cond of [lt(made, int(5)), lt(add(made, text), int(5)), lt(add(text, made), int(5))])
+    expect(refusal(asked(cond), sizes)).toBe('plan/overflow')
 })

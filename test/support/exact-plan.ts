@@ -91,7 +91,7 @@ export function differenceIn(
       case 'unary': {
         const x = of(e.x)
         if (e.op === 'not') return { ...x, exact: x.exact === 0n ? 1n : 0n, word: x.word === 0n ? 1n : 0n }
-        return result(e, x.data, x.made, -x.exact, -x.word)
+        return result(e, [x], -x.exact, -x.word)
       }
       case 'cast': {
         const x = of(e.x)
@@ -102,17 +102,18 @@ export function differenceIn(
         return data()
     }
   }
-  const result = (e: Expr, isData: boolean, made: boolean, exact: bigint, inWord: bigint): Both => {
-    const left = exact !== word(exact)
+  const result = (e: Expr, operands: readonly Both[], exact: bigint, inWord: bigint): Both => {
+    // What has left 32 bits before, in a text, does not leave them here.
+    const leaves = exact !== word(exact) && operands.every((x) => x.exact === x.word)
     const w = word(inWord)
-    return isData || e.dtype === 'u32'
+    return operands.some((x) => x.data) || e.dtype === 'u32'
       ? { exact: w, word: w, data: true, made: false }
-      : { exact, word: w, data: false, made: made || (left && !e.span) }
+      : { exact, word: w, data: false, made: operands.some((x) => x.made) || (leaves && !e.span) }
   }
   const combined = (e: Expr & { readonly op: BinaryOp }, a: Both, b: Both): Both => {
     if (isFloat(e.dtype)) return data()
     const f = OPS[e.op]
-    return result(e, a.data || b.data, a.made || b.made, f(a.exact, b.exact), f(a.word, b.word))
+    return result(e, [a, b], f(a.exact, b.exact), f(a.word, b.word))
   }
   /** Which way a device goes. */
   const truth = (e: Expr): boolean => {
