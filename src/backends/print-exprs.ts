@@ -31,6 +31,8 @@ const SYMBOL: Readonly<Record<Exclude<BinaryOp, 'min' | 'max' | 'div' | 'mod'>, 
   }
 const UNARY = 7
 const ATOM = 9
+/** Operators on bits mix with no others without parentheses, only each with itself. */
+const EAGER = { and: 0.2, or: 0.1 }
 
 type Text = readonly [text: string, precedence: number]
 
@@ -178,6 +180,11 @@ export class ExprPrinter {
     invariant(op !== 'min' && op !== 'max', `${this.#target.name} has no operator ${op}`)
     // What is left of div and mod is floating-point.
     const [symbol, p] = op === 'div' ? SYMBOL.quo : op === 'mod' ? SYMBOL.rem : SYMBOL[op]
+    if (this.#target.eager && (op === 'and' || op === 'or') && !this.#reads(b)) {
+      const p = EAGER[op]
+      const left = this.#print(a)[1] === p ? this.text(a) : this.#operand(a, UNARY)
+      return [`${left} ${this.#target.eager[op]} ${this.#operand(b, UNARY)}`, p]
+    }
     const mixed = (x: Expr): boolean =>
       x.kind === 'binary' &&
       (op === 'and' || op === 'or' || isCompare(op)) &&
@@ -189,6 +196,11 @@ export class ExprPrinter {
       `${side(a, isCompare(op) ? SYMBOL.add[1] : p)} ${symbol} ${side(b, isCompare(op) ? SYMBOL.add[1] : op === 'and' || op === 'or' ? p : p + 1)}`,
       p,
     ]
+  }
+
+  /** Whether it loads from where its condition may have to keep it from. */
+  #reads(e: Expr): boolean {
+    return someExpr(e, (x) => x.kind === 'load' && !isScalar(this.ref(x.buffer).buffer))
   }
 
   /** Text of an operand that binds at least as tightly as `least`. */

@@ -87,6 +87,11 @@ export interface Target {
   readonly objects: (name: string, type: string, length: number) => string
   /** Private arrays are objects: one for each thread, made before its loops, not one for each round. */
   readonly arraysAtHead?: boolean
+  /**
+   * Operators that evaluate both operands, for conditions whose second has nothing to protect: each that may skip one is a
+   * branch, and compilers take long for dozens of those.
+   */
+  readonly eager?: Readonly<Record<'and' | 'or', string>>
   /** How pairs of narrow values share registers of 32 bits, and how instructions see memory. */
   readonly instructions?: {
     readonly packed: (name: string, words: number) => string

@@ -60,6 +60,7 @@ export interface Wgsl extends Target {
 const table = (elements: Elements): Wgsl => ({
   elements,
   name: 'wgsl',
+  eager: { and: '&', or: '|' },
   reserved: new Set([...RESERVED, ...Object.keys(HELPER)]),
   type: (t) => REGISTER[t],
   literal: ({ value, dtype }, helpers) => {

@@ -42,7 +42,7 @@ fn narrow_0(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_i
   if (at < params.n) {
     let h_at = h[at];
     let value = f32(b[at]);
-    flag[at] = select(0u, 1u, (params.on != 0u) && h_at < params.limit);
+    flag[at] = select(0u, 1u, (params.on != 0u) & (h_at < params.limit));
     half[at] = round_bf16(h_at * value);
     byte[at] = u32(((to_u8(exp_f32(value))) & 255));
   }
