@@ -167,7 +167,10 @@ function combineNest(
   const loops = [...again, loop]
   const hidden = new Set(inside.filter((l) => !loops.includes(l)).map((l) => l.var))
   const map = new Map(loops.map((l) => [l.var, variable(cx.fresh(l.var))]))
-  const guards = loops.flatMap((l) => l.guards).filter((g) => ![...freeVars(g)].some((v) => hidden.has(v)))
+  // In their order, which is not that of the loops: some protect what the next ones read.
+  const guards = inside
+    .flatMap((l) => (loops.includes(l) ? l.guards : []))
+    .filter((g) => ![...freeVars(g)].some((v) => hidden.has(v)))
   const innermost = (g: Expr): For | undefined => loops.findLast((l) => freeVars(g).has(l.var))
   const clones = loops.map(
     (l): For => ({
