@@ -12,6 +12,7 @@ import { findLoop, loopsOf, walkStmts } from '../ir/tree.ts'
 import { copiesOf, unrolledSize } from '../ir/unrolled.ts'
 import { boundTo, checkAllocations } from './allocations.ts'
 import type { Context } from './context.ts'
+import { isAlone } from './launches-apart.ts'
 import { checkInstr } from './loops/tensorize.ts'
 
 /** Threads that one block may have on any device that is meant. */
@@ -67,6 +68,17 @@ function checkAxes(cx: Context, next: Kernel2): void {
 
 /** Blocks run in no order and share no barrier: their loops stand outermost, with nothing beside them. */
 function checkBlocks(cx: Context, next: Kernel2): void {
+  for (const top of next.body) {
+    const bound = loopsOf([top]).find((l) => boundTo(l, 'block'))
+    if (bound && !isAlone(top))
+      cx.refuse({
+        code: 'block-not-outermost',
+        message: `other statements stand beside the block-bound loop ${bound.name}, under a condition that they may change`,
+        loops: [bound],
+        expected: 'block-bound loops outermost, directly inside of each other',
+        hint: `bind ${bound.name} to a thread axis`,
+      })
+  }
   walkStmts(next.body, (s, path) => {
     if (s.kind !== 'for' || !boundTo(s, 'block')) return
     const beside = path.find(

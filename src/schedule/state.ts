@@ -8,6 +8,7 @@ import { int } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
 import type { Buffer, Fact, Kernel2 } from '../ir/loops.ts'
 import { type Consumed, Context } from './context.ts'
+import { launchesApart } from './launches-apart.ts'
 import { checkParallel } from './parallel.ts'
 import type { Outcome, Primitive } from './primitive.ts'
 import { PRIMITIVES } from './primitives.ts'
@@ -56,7 +57,7 @@ const run = <S extends LoopStep>(cx: Context, step: S): Outcome =>
 const nextKernel = (kernel: Kernel2, outcome: Outcome): Kernel2 =>
   Object.freeze({
     ...kernel,
-    body: outcome.body,
+    body: launchesApart(outcome.body),
     buffers: sized(
       [...kernel.buffers, ...(outcome.buffers ?? [])].filter((b) => !outcome.unused?.includes(b.name)),
       outcome.facts,
