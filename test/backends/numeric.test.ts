@@ -295,6 +295,10 @@ describe.each(['cpu', 'webgpu'])('%s', (kind) => {
   describe.each(['i32', 'u32', 'i8', 'u8'] as const)('%s', (t) => {
     const wrap = (x: bigint): number => ARRAY[t].of(Number(BigInt.asIntN(32, x)))[0]!
     const floor = (x: bigint, y: bigint): bigint => (x % y !== 0n && x < 0n !== y < 0n ? x / y - 1n : x / y)
+    const magnitude = (x: bigint): bigint => {
+      const least = t === 'i32' && x === -(2n ** 31n)
+      return x < 0n && !least ? -x : x
+    }
     const OPS: Readonly<Record<string, (x: bigint, y: bigint) => bigint>> = {
       'x + y': (x, y) => x + y,
       'x - y': (x, y) => x - y,
@@ -304,6 +308,8 @@ describe.each(['cpu', 'webgpu'])('%s', (kind) => {
       'x % y': (x, y) => (y === 0n ? 0n : x - y * floor(x, y)),
       '-x': (x) => -x,
       'abs(x)': (x) => (x < 0n ? -x : x),
+      'abs(x) / y': (x, y) => (y === 0n ? 0n : floor(magnitude(x), y)),
+      'abs(x) % y': (x, y) => (y === 0n ? 0n : magnitude(x) - y * floor(magnitude(x), y)),
       'sign(x)': (x) => (x > 0n ? 1n : x < 0n ? -1n : 0n),
       'max(x, y)': (x, y) => (x > y ? x : y),
       'min(x, y)': (x, y) => (x < y ? x : y),

@@ -48,6 +48,8 @@ export const HELPER: Readonly<Record<string, string>> = {
   return x;
 #endif
 }`,
+  // `abs` of the least number is undefined: what divides it would take it for positive.
+  abs: 'static __device__ __forceinline__ int abs_of(int x) { return x < 0 ? (int)(0u - (unsigned)x) : x; }',
   sign: 'template <typename T> static __device__ __forceinline__ T sign_of(T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : x; }',
 }
 

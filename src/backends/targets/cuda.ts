@@ -69,6 +69,7 @@ export const CUDA: Target = {
     ...RESERVED,
     ...Object.keys(HELPER),
     'sign_of',
+    'abs_of',
     OVERLAP.begin.name,
     OVERLAP.wait.name,
     MATRIX.name,
@@ -125,7 +126,11 @@ export const CUDA: Target = {
     if (fn === 'bit_xor') return `((${args[0]}) ^ (${args[1]}))`
     // One instruction, modulo 32 as it is. With << and & 31, ptxas 13.0 runs out of registers on loops over bits (C7600).
     if (fn === 'shift_left') return `(int)__funnelshift_l(0u, (unsigned)(${args[0]}), (unsigned)(${args[1]}))`
-    if (fn === 'abs' && !isFloat(dtype)) return dtype === 'u32' ? args[0]! : `abs(${args[0]})`
+    if (fn === 'abs' && dtype === 'u32') return args[0]!
+    if (fn === 'abs' && !isFloat(dtype)) {
+      need(helpers, 'abs')
+      return `abs_of(${args[0]})`
+    }
     return `${MATH[fn]}${f}(${args.join(', ')})`
   },
   select: (c, a, b) => `(${c} ? ${a} : ${b})`,
