@@ -41,6 +41,15 @@ export function differenceIn(
     found ??= `${what}: ${printExpr(e)} is ${v.exact}, in 32 bits ${v.word}`
   }
   const data = (): Both => ({ ...same(BigInt(below(5) - 1)), data: true })
+  // What was read stays what it is until something is written there: conditions and what they protect read the same.
+  const memory = new Map<string, Map<string, Both>>()
+  const once = (buffer: string, at: string, make: () => Both): Both => {
+    const known = memory.get(buffer) ?? new Map<string, Both>()
+    memory.set(buffer, known)
+    const value = known.get(at) ?? make()
+    known.set(at, value)
+    return value
+  }
   /** From 0 to n - 1, the ends often. */
   const within = (n: bigint): bigint =>
     n <= 1n
@@ -54,9 +63,10 @@ export function differenceIn(
     const value = e.kind === 'var' ? lets.get(e.name) : undefined
     return value ? defined(value) : e
   }
-  const index = (e: Expr, buffer: string): void => {
+  const index = (e: Expr, buffer: string): bigint => {
     const v = of(e)
     if (!v.data && v.exact !== v.word) report(`index of ${buffer}`, e, v)
+    return v.word
   }
   const of = (e: Expr): Both => {
     switch (e.kind) {
@@ -67,18 +77,34 @@ export function differenceIn(
       case 'builtin':
         return env.get(e.axis)!
       case 'load': {
-        for (const x of e.index) index(x, e.buffer)
+        const at = e.index.map((x) => index(x, e.buffer)).join()
         const end = buffers.get(e.buffer)?.below
-        return end ? same(within(of(end).exact)) : data()
+        return once(e.buffer, at, () => (end ? same(within(of(end).exact)) : data()))
       }
-      case 'search':
-        for (const x of children(e)) index(x, e.buffer)
-        return data()
-      case 'select':
-        return truth(e.cond) ? of(e.then) : of(e.else)
+      case 'search': {
+        const at = [...children(e)].map((x) => index(x, e.buffer)).join()
+        return once(e.buffer, `search ${at}`, data)
+      }
+      case 'select': {
+        const cond = decided(e.cond)
+        if (cond.exact === cond.word) return of(cond.word !== 0n ? e.then : e.else)
+        const [then, otherwise] = [of(e.then), of(e.else)]
+        const [exact, inWord] = cond.exact !== 0n ? [then, otherwise] : [otherwise, then]
+        return { exact: exact.exact, word: inWord.word, data: false, made: true }
+      }
       case 'binary': {
-        if (e.op === 'and') return same(truth(e.a) && truth(e.b) ? 1n : 0n)
-        if (e.op === 'or') return same(truth(e.a) || truth(e.b) ? 1n : 0n)
+        if (e.op === 'and' || e.op === 'or') {
+          const [a, end] = [decided(e.a), e.op === 'or' ? 1n : 0n]
+          if (a.exact === end && a.word === end) return a
+          const b = decided(e.b)
+          const both = (x: bigint, y: bigint): bigint => (e.op === 'or' ? x | y : x & y)
+          return {
+            exact: both(a.exact, b.exact),
+            word: both(a.word, b.word),
+            data: false,
+            made: a.made || b.made,
+          }
+        }
         const [a, b] = [defined(e.a), defined(e.b)]
         const positions = a.kind === 'load' ? buffers.get(a.buffer)?.positions : undefined
         if (e.op === 'sub' && positions && b.kind === 'load' && b.buffer === (a as typeof b).buffer) {
@@ -115,12 +141,22 @@ export function differenceIn(
     const f = OPS[e.op]
     return result(e, [a, b], f(a.exact, b.exact), f(a.word, b.word))
   }
+  /** 0 or 1; both the same but where the compiler's own operations made the difference. */
+  const decided = (e: Expr): Both => {
+    const v = of(e)
+    if (v.data) return same(BigInt(below(2)))
+    const [exact, inWord] = [bit(v.exact !== 0n), bit(v.word !== 0n)]
+    return v.made ? { exact, word: inWord, data: false, made: true } : same(inWord)
+  }
   /** Which way a device goes. */
   const truth = (e: Expr): boolean => {
-    const v = of(e)
-    if (v.data) return below(2) === 0
-    if (v.made && (v.exact !== 0n) !== (v.word !== 0n)) report('condition', e, v)
+    const v = decided(e)
+    if (v.exact !== v.word) report('condition', e, v)
     return v.word !== 0n
+  }
+  const value = (e: Expr): void => {
+    const v = of(e)
+    if (v.made && v.exact !== v.word) report('value', e, v)
   }
   const body = (list: readonly Stmt[]): void => {
     for (const s of list) if (steps++ < MOST && !found) statement(s)
@@ -151,14 +187,20 @@ export function differenceIn(
         return
       case 'store':
         for (const e of s.index) index(e, s.buffer)
-        of(s.value)
+        value(s.value)
+        memory.delete(s.buffer)
         return
       case 'reduce':
         for (const t of s.targets) of(t)
-        for (const e of s.values) of(e)
+        for (const e of s.values) value(e)
+        for (const t of s.targets) memory.delete(t.buffer)
         return
       case 'instr':
-        for (const p of piecesOf(s)) if (p.kind !== 'value') for (const e of p.index) index(e, p.buffer)
+        for (const p of piecesOf(s))
+          if (p.kind !== 'value') {
+            for (const e of p.index) index(e, p.buffer)
+            memory.delete(p.buffer)
+          }
         return
       default:
         return
