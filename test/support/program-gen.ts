@@ -484,6 +484,8 @@ ${body.map((l) => `  ${l}`).join('\n')}
   #condition(open: readonly Coordinate[], depth = 2): string {
     const c = this.#c
     const compare = (): string => {
+      // The same for the whole iteration: around its loops, not in them.
+      if (c.chance(8)) return `${c.pick(['m', 'n', 'p', '2'])} ${c.pick(['>', '<=', '!='])} ${c.below(4)}`
       if (open.length > 0 && c.chance(30))
         return `${c.pick(open).name} ${c.pick(['>', '<=', '==', '<'])} ${c.below(4)}`
       if (this.#type === 'bool') return depth > 0 && c.chance(40) ? this.#value(open, 1) : this.#leaf(open)
