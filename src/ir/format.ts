@@ -273,3 +273,12 @@ export interface Instance {
   /** List and set parameters that the data bring, by name. */
   readonly given: readonly { readonly name: string; readonly kind: 'list' | 'set' }[]
 }
+
+/** The tables that the sorts of a format, or of the formats of its parts, are kept in; those of parts go by `NAME_part`. */
+export function tablesOf(format: AnyFormat): readonly string[] {
+  if (format.kind === 'family') return []
+  if (format.kind === 'format') return format.sorts.map((s) => s.at)
+  const of = (r: PartRule): readonly string[] =>
+    r.kind === 'part' ? tablesOf(r.use.format) : r.parts.flatMap(of)
+  return format.parts.flatMap(of)
+}

@@ -20,6 +20,12 @@ export interface Segments {
   readonly rest: readonly (readonly { readonly part?: number | undefined; readonly more: Expr }[])[]
 }
 
+/** Whether a loop consists of nothing but the reduction and loops over its elements: then its values come in batches. */
+export function isPerfect(loop: For, { inner, reduce }: Segments): boolean {
+  const nest = [loop, ...inner]
+  return nest.every((l, k) => l.body.length === 1 && l.body[0] === (nest[k + 1] ?? reduce))
+}
+
 /** The segments of a loop, or why it has none. */
 export function segmentsOf(loop: For): Segments | string {
   const found: { reduce: Reduce; path: readonly For[]; conditional: boolean }[] = []

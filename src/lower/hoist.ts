@@ -4,9 +4,10 @@
  *
  * Only expressions over what the launch does not write move. They leave loops freely: an access is in range
  * by the ranges of the variables in its own index, or by a condition that mentions them. So an expression
- * with loads stays inside every condition that shares a variable with one of them or with how long what they read is, and
- * inside the branch of a `select`. A division by what may be 0 stays there like an access, and where what the divisor reads is
- * read: C does not define it, and compilers take it for proof that the divisor is not 0.
+ * with loads stays inside every condition that shares a variable with one of them, with how long what they read is or an
+ * array that says where they read, and inside the branch of a `select`. A division by what may be 0 stays there like an
+ * access, and where what the divisor reads is read: C does not define it, and compilers take it for proof that the divisor
+ * is not 0.
  */
 import { InternalError } from '../ast/diagnostic.ts'
 import { writesOf } from '../ir/accesses.ts'
@@ -187,13 +188,16 @@ class Hoister {
     return known
   }
 
-  /** The variables that the accesses in `e` depend on. */
+  /** The variables that the accesses in `e` depend on, and the arrays that their places come from. */
   #varsOfLoads(e: Expr): ReadonlySet<string> {
     let known = this.#loadVars.get(e)
     if (known === undefined) {
       known =
         e.kind === 'load' || e.kind === 'search'
-          ? new Set([...this.#dependsOn(e), ...(this.#lengths.get(e.buffer) ?? [])].filter(isVariable))
+          ? new Set([
+              ...children(e).flatMap((c) => [...this.#dependsOn(c)]),
+              ...(this.#lengths.get(e.buffer) ?? []),
+            ])
           : new Set(children(e).flatMap((c) => [...this.#varsOfLoads(c)]))
       this.#loadVars.set(e, known)
     }
@@ -292,8 +296,6 @@ class Hoister {
     return withChildren(e, operands)
   }
 }
-
-const isVariable = (name: string): boolean => !name.endsWith('[]')
 
 /** A name that says what it holds. */
 function nameFor(e: Expr): string {

@@ -20,6 +20,8 @@ export interface Initialisation {
   readonly inNest: ReadonlySet<Reduce1>
   /** Buffers to fill first, with what. */
   readonly fills: readonly { readonly buffer: string; readonly value: Expr }[]
+  /** Conditions that have to stand inside of the loops of reductions, where elements have started. */
+  readonly inside: ReadonlySet<Expr>
 }
 
 interface Writer {
@@ -31,11 +33,16 @@ interface Writer {
   readonly lets: ReadonlyMap<string, Expr>
 }
 
-export function deriveInitialisation(kernel: Kernel1): Initialisation {
+/** `outside`: conditions that stand around the loops, whatever they ask of. */
+export function deriveInitialisation(
+  kernel: Kernel1,
+  outside: ReadonlySet<Expr> = new Set(),
+): Initialisation {
   const first = firstWriters(kernel)
+  const inside = new Set<Expr>()
   const inNest = new Set<Reduce1>()
   const fills: { buffer: string; value: Expr }[] = []
-  const covered = (w: Writer): boolean => covers(kernel, w) || isOwn(kernel, w)
+  const covered = (w: Writer): boolean => covers(kernel, w, outside, inside) || isOwn(kernel, w)
   for (const buffer of kernel.buffers) {
     if (buffer.role === 'in' || buffer.role === 'inout') continue
     const w = first.get(buffer.name)
@@ -56,7 +63,7 @@ export function deriveInitialisation(kernel: Kernel1): Initialisation {
     if (whole) inNest.add(w.stmt)
     else fills.push({ buffer: buffer.name, value: retyped(w.stmt.reducer.identity[w.target]!, buffer) })
   }
-  return { inNest, fills }
+  return { inNest, fills, inside }
 }
 
 const retyped = (identity: Expr, buffer: Buffer1): Expr =>
@@ -110,7 +117,7 @@ function isOwn(kernel: Kernel1, w: Writer): boolean {
   return inside.every((a) => a.index.map(keyOf).join() === index)
 }
 
-function covers(kernel: Kernel1, w: Writer): boolean {
+function covers(kernel: Kernel1, w: Writer, outside: ReadonlySet<Expr>, inside: Set<Expr>): boolean {
   if (w.conditional) return false
   const target = w.stmt.targets[w.target]!
   const buffer = kernel.buffers.find((b) => b.name === target.buffer)
@@ -129,8 +136,9 @@ function covers(kernel: Kernel1, w: Writer): boolean {
       : coversAxis(e, axis, axes, iters, where, used)
   })
   const combines = (c: Expr): boolean =>
-    w.stmt.kind === 'reduce' && onlyCombined(substitute(c, w.lets), iters)
+    w.stmt.kind === 'reduce' && !outside.has(c) && onlyCombined(substitute(c, w.lets), iters)
   if (!bare || !where.every((c) => used.has(c) || combines(c))) return false
+  for (const c of where) if (!used.has(c)) inside.add(c)
   return [...iters.values()].every((it) => runsFor(it, target.index, axes))
 }
 

@@ -15,7 +15,7 @@ import { mentions, substitute } from '../ir/expr-tree.ts'
 import { sameExpr } from '../ir/keys.ts'
 import { linear } from '../ir/linear.ts'
 import type { For, Kernel2, LoopMode, Reduce, Stmt } from '../ir/loops.ts'
-import { segmentsOf } from '../ir/segments.ts'
+import { isPerfect, segmentsOf } from '../ir/segments.ts'
 import { groupsOf, sharesApart, sharesOf } from '../ir/shares.ts'
 import { type Body, findLoop, mapSame, replaceStmt, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 import { startsCarried } from './carried.ts'
@@ -58,7 +58,10 @@ function accumulated(whole: Stmt, v: string, kernel: Kernel2, at: number, names:
   if (carry !== undefined && typeof shares === 'string') refuse(loop, shares)
   const rounds = (ending: Ending): Body => [
     ...ending.start,
-    ...(by > 1 ? batches(loop, sums, ending, by, names) : [sums.oneByOne(loop, ending.leave())]),
+    // A later step may have put copies beside the reduction: those iterations come one by one.
+    ...(by > 1 && isPerfect(loop, segments)
+      ? batches(loop, sums, ending, by, names)
+      : [sums.oneByOne(loop, ending.leave())]),
     ...ending.end,
   ]
   const one = (ending: Ending): Stmt => {

@@ -1,6 +1,7 @@
 /** What must hold of memory that threads own or share: registers are of one thread, shared memory is of a block. */
 
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
+import { conditionsAround } from '../ir/conditions.ts'
 import { type Expr, type ThreadAxis, variable } from '../ir/expr.ts'
 import { freeVars, mentions, substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
@@ -171,7 +172,7 @@ function checkShared(
   }
 }
 
-/** Whether what is written, and where, is the same in every iteration of `t`, whatever it is computed by on the way. */
+/** Whether what is written, where and whether, is the same in every iteration of `t`, whatever it is computed by on the way. */
 function sameForAll(accesses: readonly BufferAccess[], t: For): boolean {
   const loops = new Map(loopsOf(t.body).map((l) => [l.var, l]))
   const lets = new Map<string, Expr>()
@@ -193,7 +194,11 @@ function sameForAll(accesses: readonly BufferAccess[], t: For): boolean {
       )
     })
   const written = (a: BufferAccess): boolean =>
-    [...exprsOf(a.stmt), ...a.path.flatMap((l) => [l.extent, ...l.guards])].some(varies) ||
+    [
+      ...exprsOf(a.stmt),
+      ...a.path.flatMap((l) => [l.extent, ...l.guards]),
+      ...conditionsAround(t.body, a.stmt).map((c) => c.cond),
+    ].some(varies) ||
     inside.some((r) => r.stmt === a.stmt && r.mode === 'read' && first(r.buffer) && filled(r.buffer))
   const filled = (buffer: string): boolean =>
     inside.some((a) => a.mode === 'write' && a.buffer === buffer && written(a))

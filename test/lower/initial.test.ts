@@ -1,7 +1,9 @@
 /** Which buffers are filled first, which reductions start their targets themselves: every element has a value. */
 import { describe, expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
 import { deriveInitialisation } from '../../src/lower/initial.ts'
 import { kernelOf } from '../elaborate/support.ts'
+import { interpretedPlan } from '../support/interpreted.ts'
 
 /** Rows that are listed: nothing visits all elements of `M`. */
 const listed = (body: string, role = 'local'): string => `
@@ -68,4 +70,26 @@ test('a reduction under a condition starts nothing, whatever its loops cover', (
     'iterate all [i, j] as SR { if (A[i, j] > 0) { M[i] += A[i, j] } }',
   ])
     expect(started(sums(body)).filled).toEqual(['M'])
+})
+
+test('a condition of coordinates that are constants leaves out no start', () => {
+  // The one place of a bitmap of one is 0, and so is what the condition reads: it stands around all loops.
+  const k = parseProgram(`kernel k(m: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = bitmap(i, 1)
+  axis u = fused(i, j)
+  axis f = dense_fixed(d)
+  axis one = dense_fixed(1)
+  buffer A: i32[i, j] in
+  buffer W: i32[one] in
+  buffer Y: i32[f] out
+  iterate first [u, f] as RS where (W[j] > 2) { Y[f] min= A[i, j] }
+}`).kernel()
+  const A = { kind: 'dense' as const, shape: [2, 1], values: Int32Array.of(5, 4), dtype: 'i32' as const }
+  const least = [2 ** 31 - 1, 4]
+  for (const [w, y] of least.entries()) {
+    const W = { kind: 'dense' as const, shape: [1], values: Int32Array.of(2 + w), dtype: 'i32' as const }
+    for (const c of [k, k.parallel()])
+      expect(interpretedPlan(c, { tensors: { A, W }, params: { d: 2 } }).get('Y')).toEqual([y, y])
+  }
 })

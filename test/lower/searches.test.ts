@@ -122,3 +122,32 @@ schedule k.s {
   }
   for (const run of [interpreted, interpretedPlan]) expect(run(k, inputs).get('Y')).toEqual([0, 1])
 })
+
+// Of the laws, seed 18004: no variable says where `P` is read, and what it says decides where `indptr` is.
+test('what is read at places that arrays name stays inside what asks about those places', () => {
+  const k = parseProgram(`kernel k(n: size) {
+  axis i = dense_fixed(n)
+  axis bi = dense_fixed(3)
+  axis bj = sparse_variable(bi, n)
+  axis b = dense_fixed(3)
+  buffer B: i32[bi, bj] in
+  buffer P: i32[b] in
+  buffer Y: i32[i] out
+  iterate s [i] as S { Y[i] = select(i > 0, B[P[1], i], 7) }
+}`).kernel()
+  const B = {
+    kind: 'coords' as const,
+    shape: [3, 2],
+    coords: [Int32Array.of(0, 2), Int32Array.of(1, 1)],
+    values: Int32Array.of(3, 4),
+    dtype: 'i32' as const,
+  }
+  for (const [at, y] of [
+    [-1, 0],
+    [3, 0],
+    [2, 4],
+  ] as const) {
+    const P = { kind: 'dense' as const, shape: [3], values: Int32Array.of(0, at, 0), dtype: 'i32' as const }
+    expect(interpretedPlan(k, { tensors: { B, P } }).get('Y')).toEqual([7, y])
+  }
+})

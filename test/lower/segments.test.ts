@@ -1,10 +1,12 @@
 /** Sums in registers for as long as the element stays the same, and searches that go on from where they were. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
 import type { Plan, Stmt } from '../../src/ir/loops.ts'
 import { print2 } from '../../src/ir/print2.ts'
 import { type Kernel, load } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
+import { interpretedPlan } from '../support/interpreted.ts'
 import { compileTogether, noNvcc } from '../support/nvcc.ts'
 import { runPlan, statementsOf } from '../support/plans.ts'
 
@@ -207,6 +209,21 @@ describe('what is left of the work', () => {
     const text = print2(scheduled('product', 'batched').compilation.loops, { bodyOnly: true })
     expect(text).toContain('for s in 0..8  reduce  @accumulate(4)')
   })
+})
+
+test('copies that come later stand beside the reduction: its iterations come one by one', async () => {
+  const steps = 'split f by 4 -> (fo, fi) accumulate Y over fi by 2 cache_write Y at fi in register'
+  const k = parseProgram(`kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis f = dense_fixed(n)
+  buffer x: i32[i] in
+  buffer Y: i32[i, f] out
+  iterate s [i, f] as SS where (m > 1) { Y[i, f] += x[i] }
+}
+schedule k.s { ${steps} }`).kernel()
+  const x = { kind: 'dense' as const, shape: [2], values: Int32Array.of(5, 7), dtype: 'i32' as const }
+  const out = interpretedPlan(k.schedule('s'), { tensors: { x }, params: { n: 3 } })
+  expect(out.get('Y')).toEqual([5, 5, 5, 7, 7, 7])
 })
 
 describe('is refused', () => {

@@ -205,6 +205,14 @@ export const ILLEGAL: readonly Illegal[] = [
     kernel: narrow,
     steps: 'cache_write C at i in shared  split i by 2 -> (io, ii)  bind io to block.x, ii to thread.x',
   },
+  {
+    code: 'shared-by-threads',
+    wrong: 'race',
+    // A copy under a condition that some threads do not meet: nobody fills it for all.
+    kernel: kernel('buffer y: i32[] out', 'iterate sum [i, j, c] as RRR { y[] += A[i, j] }'),
+    steps: `split c by 2 -> (ca, cb)  split cb by 4 -> (cba, cbb)  cache_read A at cba in shared
+      split ca by 2 -> (caa, cab)  bind cab to thread.z`,
+  },
   { code: 'extent-not-constant', wrong: 'stage', kernel: rows, steps: 'unroll j' },
   {
     code: 'format-padding',

@@ -6,7 +6,7 @@ import { type Span, unreachable } from '../../ast/diagnostic.ts'
 import type * as Ast from '../../ast/nodes.ts'
 import type { Scope as FileScope } from '../../ast/program.ts'
 import { indicesOf, indptrOf, maskOf } from '../axis.ts'
-import type { AnyFormat } from '../format.ts'
+import { type AnyFormat, tablesOf } from '../format.ts'
 import type { Instr, Memory } from '../instr.ts'
 import type { Kernel1 } from '../stage1.ts'
 import { settled } from './expressions.ts'
@@ -85,6 +85,7 @@ class StepWalk {
   readonly memories = new Map<string, Family<Memory>>()
   readonly instrs = new Map<string, Family<Instr>>()
   readonly #made = new Set<string>()
+  readonly #tables = new Set<string>()
   readonly #s: Ast.Schedule
   readonly #r: Resolve
   readonly #path: readonly Ast.Schedule[]
@@ -151,9 +152,12 @@ class StepWalk {
   #checkBuffer(name: Ast.Ident, parts: readonly string[]): void {
     const { kernel, report } = this.#r
     if (!kernel || this.#made.has(name.name) || parts.includes(name.name)) return
-    const candidates = [...kernel.buffers.map((b) => b.name), ...this.#made]
+    const candidates = [...kernel.buffers.map((b) => b.name), ...this.#made, ...this.#tables]
     // Other schedules and callers may have stored it in parts before, on axes of a format's.
-    const partOf = kernel.buffers.some((b) => name.name.startsWith(`${b.name}_`))
+    const isPart = (of: string): boolean => name.name.startsWith(`${of}_`)
+    const partOf =
+      kernel.buffers.some((b) => isPart(b.name)) ||
+      [...this.#tables].some((t) => name.name === t || isPart(t))
     const ofAxis = [indptrOf, indicesOf, maskOf].some((of) => name.name.endsWith(of('')))
     if (candidates.includes(name.name) || partOf || ofAxis) return
     report.error({
@@ -162,6 +166,11 @@ class StepWalk {
       span: name.span,
       lookup: { name: name.name, candidates },
     })
+  }
+
+  /** The tables of its sorts can be read ahead like other buffers. */
+  #readAhead(format: AnyFormat): void {
+    for (const table of tablesOf(format)) this.#tables.add(table)
   }
 
   #each(step: Ast.EachStep, parts: readonly string[]): void {
@@ -183,7 +192,10 @@ class StepWalk {
       const constant = (name: string): boolean =>
         this.#params.has(name) || parts.some((p) => name.startsWith(`${p}.`))
       const made = composeInPlace(step.parts, constant, find, report)
-      if (made) this.formats.set(step, made)
+      if (made) {
+        this.formats.set(step, made)
+        this.#readAhead(made.format)
+      }
       return
     }
     const format = find(single.format)
@@ -197,8 +209,7 @@ class StepWalk {
       return e
     })
     if (args.every((a) => a !== null)) this.formats.set(step, { format, args })
-    // The tables of its sorts can be read ahead like other buffers.
-    if (format.kind === 'format') for (const s of format.sorts) this.#made.add(s.at)
+    this.#readAhead(format)
   }
 }
 

@@ -29,7 +29,10 @@ import { emptyScope, type Scope, withFacts, withValue } from './scope.ts'
 
 /** Lowers a Stage I kernel to loops over positions. */
 export function lowerToPositions(kernel: Kernel1): Kernel2 {
-  return new PositionLowering(kernel).run()
+  const first = new PositionLowering(kernel, new Set())
+  const lowered = first.run()
+  // Coordinates may turn out to be constants; what asks of them stands around the loops in which elements would start.
+  return first.outside.size === 0 ? lowered : new PositionLowering(kernel, first.outside).run()
 }
 
 class PositionLowering {
@@ -38,11 +41,13 @@ class PositionLowering {
   readonly #names: Names
   readonly #init: ReturnType<typeof deriveInitialisation>
   readonly #buffers: ReadonlyMap<string, Buffer1>
+  /** Conditions that initialisation takes to be inside of loops of reductions, and are not. */
+  readonly outside = new Set<Expr>()
 
-  constructor(kernel: Kernel1) {
+  constructor(kernel: Kernel1, outside: ReadonlySet<Expr>) {
     this.#kernel = kernel
     this.#levels = new Levels(kernel.axes)
-    this.#init = deriveInitialisation(kernel)
+    this.#init = deriveInitialisation(kernel, outside)
     this.#buffers = new Map(kernel.buffers.map((b) => [b.name, b]))
     this.#names = new Names([
       ...kernel.params.map((p) => p.name),
@@ -204,9 +209,10 @@ class PositionLowering {
     }
     const where = it.where.map((c) => this.#expr(c, scope))
     const outside: Expr[] = []
-    for (const c of where) {
+    for (const [k, c] of where.entries()) {
       scope.facts.holds(c)
       const at = loops.findLastIndex((l) => freeVars(c).has(l.var))
+      if (this.#init.inside.has(it.where[k]!) && !loops[at]?.reduce) this.outside.add(it.where[k]!)
       if (at < 0) outside.push(c)
       else loops[at] = { ...loops[at]!, guards: [...loops[at]!.guards, c] }
     }

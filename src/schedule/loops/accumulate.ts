@@ -1,6 +1,6 @@
 import { accessesOf } from '../../ir/accesses.ts'
 import type { For, LoopMode } from '../../ir/loops.ts'
-import { type Segments, segmentsOf } from '../../ir/segments.ts'
+import { isPerfect, type Segments, segmentsOf } from '../../ir/segments.ts'
 import { type Groups, groupsOf, type Shares, sharesApart, sharesOf } from '../../ir/shares.ts'
 import { type Body, type Found, findLoop, replaceLoop, rewriteStmts, stmt } from '../../ir/tree.ts'
 import { carriedOf } from '../carry.ts'
@@ -83,18 +83,17 @@ for p in 0..p_count  reduce  @accumulate
 }
 
 /** Batches divide the loop, which holds nothing but the reduction. */
-function checkBatches(cx: Context, over: For, { inner, reduce }: Segments, by: number): void {
+function checkBatches(cx: Context, over: For, segments: Segments, by: number): void {
   checkFactor(cx, by, 2, 'the number of values at a time', over)
   const extent = checkConstantExtent(cx, over, 'values at a time need a constant extent')
-  const nest = [over, ...inner]
-  const perfect = nest.every((l, k) => l.body.length === 1 && l.body[0] === (nest[k + 1] ?? reduce))
+  const perfect = isPerfect(over, segments)
   if (extent % by === 0 && by <= MOST_SUMS && perfect) return
   cx.refuse({
     code: 'no-batches',
     message: perfect
       ? `${by} values at a time do not divide the ${extent} iterations of ${over.name}`
       : `${over.name} holds more than the reduction`,
-    loops: nest,
+    loops: [over, ...segments.inner],
     expected: `a loop whose extent is a multiple of the number of values, at most ${MOST_SUMS}`,
   })
 }

@@ -171,7 +171,7 @@ function combineNest(
   const guards = inside
     .flatMap((l) => (loops.includes(l) ? l.guards : []))
     .filter((g) => ![...freeVars(g)].some((v) => hidden.has(v)))
-  const innermost = (g: Expr): For | undefined => loops.findLast((l) => freeVars(g).has(l.var))
+  const innermost = (g: Expr): For => loops.findLast((l) => freeVars(g).has(l.var)) ?? loop
   const clones = loops.map(
     (l): For => ({
       ...l,
