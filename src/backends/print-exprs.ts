@@ -180,7 +180,7 @@ export class ExprPrinter {
     invariant(op !== 'min' && op !== 'max', `${this.#target.name} has no operator ${op}`)
     // What is left of div and mod is floating-point.
     const [symbol, p] = op === 'div' ? SYMBOL.quo : op === 'mod' ? SYMBOL.rem : SYMBOL[op]
-    if (this.#target.eager && (op === 'and' || op === 'or') && !this.#reads(b)) {
+    if (this.#target.eager && (op === 'and' || op === 'or')) {
       const p = EAGER[op]
       const left = this.#print(a)[1] === p ? this.text(a) : this.#operand(a, UNARY)
       return [`${left} ${this.#target.eager[op]} ${this.#operand(b, UNARY)}`, p]
@@ -196,11 +196,6 @@ export class ExprPrinter {
       `${side(a, isCompare(op) ? SYMBOL.add[1] : p)} ${symbol} ${side(b, isCompare(op) ? SYMBOL.add[1] : op === 'and' || op === 'or' ? p : p + 1)}`,
       p,
     ]
-  }
-
-  /** Whether it loads from where its condition may have to keep it from. */
-  #reads(e: Expr): boolean {
-    return someExpr(e, (x) => x.kind === 'load' && !isScalar(this.ref(x.buffer).buffer))
   }
 
   /** Text of an operand that binds at least as tightly as `least`. */

@@ -88,8 +88,8 @@ export interface Target {
   /** Private arrays are objects: one for each thread, made before its loops, not one for each round. */
   readonly arraysAtHead?: boolean
   /**
-   * Operators that evaluate both operands, for conditions whose second has nothing to protect: each that may skip one is a
-   * branch, and compilers take long for dozens of those.
+   * Operators that evaluate both operands, where reading outside of an array is defined (WGSL, whose `select` evaluates both,
+   * too): each that may skip one is a branch, and compilers take long, and gigabytes, for dozens of those.
    */
   readonly eager?: Readonly<Record<'and' | 'or', string>>
   /** How pairs of narrow values share registers of 32 bits, and how instructions see memory. */
