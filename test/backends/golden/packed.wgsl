@@ -64,7 +64,7 @@ fn search_0(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_i
         }
       }
       let found_2 = lo_2;
-      C[at_3] = select(0.0f, arena_f32[params.base_A + found], found < j_indptr_at_2 && arena_i32[params.base_j_indices + found] == at_2) + select(0.0f, arena_f32[params.base_B + found_2], found_2 < k_indptr_at_2 && arena_i32[params.base_k_indices + found_2] == at_2);
+      C[at_3] = select(0.0f, arena_f32[params.base_A + found], (found < j_indptr_at_2) & (arena_i32[params.base_j_indices + found] == at_2)) + select(0.0f, arena_f32[params.base_B + found_2], (found_2 < k_indptr_at_2) & (arena_i32[params.base_k_indices + found_2] == at_2));
     }
   }
 }
