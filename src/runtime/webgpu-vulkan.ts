@@ -2,6 +2,7 @@
  * What Dawn needs on Linux before it starts: a Vulkan loader in the process and a driver behind it. Elsewhere
  * Dawn uses the system's own graphics interface and none of this matters.
  */
+import { type Koffi, loadKoffi } from './koffi.ts'
 import { findSwiftShader, isMissing, type Missing } from './swiftshader.ts'
 
 /** How a driver is reached, in words. */
@@ -9,12 +10,11 @@ export interface Vulkan {
   readonly driver: string
 }
 
-type Koffi = typeof import('koffi')['default']
 type Library = ReturnType<Koffi['load']>
 
-async function loadKoffi(): Promise<Koffi | Missing> {
+async function findKoffi(): Promise<Koffi | Missing> {
   try {
-    return (await import('koffi')).default
+    return await loadKoffi()
   } catch (e) {
     return {
       reason: `the npm package koffi, which loads libraries, cannot be loaded: ${reasonOf(e)}`,
@@ -31,7 +31,7 @@ const reasonOf = (e: unknown): string => (e instanceof Error ? e.message : Strin
  */
 export async function findVulkan(): Promise<Vulkan | Missing> {
   if (process.platform !== 'linux') return { driver: 'the system' }
-  const koffi = await loadKoffi()
+  const koffi = await findKoffi()
   // Without koffi Dawn looks for the system's loader by itself.
   if ('reason' in koffi) return { driver: 'the system' }
   let loader: Library
@@ -77,7 +77,7 @@ const DRIVER_VARIABLES = ['VK_DRIVER_FILES', 'VK_ICD_FILENAMES']
 export async function withSwiftShader<T>(request: (driver: string) => Promise<T>): Promise<T | Missing> {
   const packaged = findSwiftShader()
   if (isMissing(packaged)) return packaged
-  const koffi = await loadKoffi()
+  const koffi = await findKoffi()
   if ('reason' in koffi) return koffi
   let restore: () => void
   try {

@@ -162,7 +162,7 @@ function checkShared(
       const blocks = accesses.map((a) => blockOf(a.index[d]!, t.var, spaceOf(next, a)))
       return blocks[0] !== undefined && blocks.every((b) => b === blocks[0])
     })
-    if (own || sameForAll(accesses, t)) continue
+    if (own || sameForAll(accesses, t, path.slice(path.indexOf(t) + 1))) continue
     cx.refuse({
       code: 'shared-by-threads',
       message: `threads of ${t.name} would write different values to the same elements of ${buffer.name}`,
@@ -172,8 +172,11 @@ function checkShared(
   }
 }
 
-/** Whether what is written, where and whether, is the same in every iteration of `t`, whatever it is computed by on the way. */
-function sameForAll(accesses: readonly BufferAccess[], t: For): boolean {
+/**
+ * Whether what is written, where and whether, is the same in every iteration of `t`, whatever it is computed by on the way.
+ * `around`: the loops between `t` and the memory.
+ */
+function sameForAll(accesses: readonly BufferAccess[], t: For, around: readonly For[]): boolean {
   const loops = new Map(loopsOf(t.body).map((l) => [l.var, l]))
   const lets = new Map<string, Expr>()
   walkStmts(t.body, (s) => {
@@ -196,7 +199,7 @@ function sameForAll(accesses: readonly BufferAccess[], t: For): boolean {
   const written = (a: BufferAccess): boolean =>
     [
       ...exprsOf(a.stmt),
-      ...a.path.flatMap((l) => [l.extent, ...l.guards]),
+      ...[...around, ...a.path].flatMap((l) => [l.extent, ...l.guards]),
       ...conditionsAround(t.body, a.stmt).map((c) => c.cond),
     ].some(varies) ||
     inside.some((r) => r.stmt === a.stmt && r.mode === 'read' && first(r.buffer) && filled(r.buffer))

@@ -1,4 +1,5 @@
 /** Calling C libraries through `koffi`, which is optional: its absence is a reason, not a crash. */
+import { hasDeepStacks, type Koffi, loadKoffi } from '../koffi.ts'
 import { absent } from './errors.ts'
 
 /** A C function. Results are numbers; pointers and handles are passed as bigints or as views of host memory. */
@@ -26,9 +27,6 @@ export interface Ffi {
 
 const HINT = 'npm install koffi (an optional dependency; prebuilt for Linux, macOS and Windows)'
 
-/** Stack of C code called from here. NVRTC's compiler recurses deeply; koffi's default for its threads is 128 KiB. */
-const STACK_BYTES = 16 * 2 ** 20
-
 let loading: Promise<Ffi> | undefined
 
 /** Throws `device/absent` where koffi is not installed or has no build for this platform. */
@@ -38,18 +36,19 @@ export function loadFfi(): Promise<Ffi> {
 }
 
 async function importKoffi(): Promise<Ffi> {
-  let koffi: typeof import('koffi').default
+  let koffi: Koffi
   try {
-    koffi = (await import('koffi')).default
+    koffi = await loadKoffi()
   } catch (cause) {
     const text = cause instanceof Error ? cause.message.split('\n')[0]! : String(cause)
     throw absent({ message: `CUDA needs the package koffi, which cannot be loaded: ${text}`, hint: HINT })
   }
-  try {
-    koffi.config({ ...koffi.config(), sync_stack_size: STACK_BYTES, async_stack_size: STACK_BYTES })
-  } catch {
-    // Another user of koffi has made calls already; its settings stay.
-  }
+  if (!hasDeepStacks(koffi))
+    throw absent({
+      message:
+        'another package has made calls through koffi before, with stacks that are too small for compilers',
+      hint: 'open the CUDA device first',
+    })
   return {
     version: koffi.version,
     load(path) {
