@@ -30,6 +30,24 @@ export function checkParallel(cx: Context, proposed: Kernel2): void {
   checkAllocations(cx, next)
   checkInstructions(cx, next)
   checkUnrolled(cx, next)
+  checkAccumulated(cx, next)
+}
+
+/** The shares of a block that meet in shared memory are of one group: no other threads would meet in it. */
+function checkAccumulated(cx: Context, next: Kernel2): void {
+  walkStmts(next.body, (s, path) => {
+    const group = s.kind === 'for' && s.mode.kind === 'accumulate' ? s.mode.within : undefined
+    if (s.kind !== 'for' || group === undefined) return
+    const at = path.findIndex((l) => l.var === group)
+    const other = path.slice(0, Math.max(0, at)).find((l) => boundTo(l, 'thread'))
+    if (other)
+      cx.refuse({
+        code: 'no-groups',
+        message: `${other.name} around ${path[at]!.name} would give a block several groups of shares, and ${s.name} has memory for one`,
+        loops: [other, path[at]!, s],
+        hint: `bind ${other.name} to a block axis`,
+      })
+  })
 }
 
 /** Unrolled loops within unrolled loops write out the product of their extents. */

@@ -213,6 +213,23 @@ export const ILLEGAL: readonly Illegal[] = [
     steps: `split c by 2 -> (ca, cb)  split cb by 4 -> (cba, cbb)  cache_read A at cba in shared
       split ca by 2 -> (caa, cab)  bind cab to thread.z`,
   },
+  {
+    code: 'no-shares',
+    wrong: 'values',
+    kernel: kernel(
+      'buffer x: i32[c] in\n  buffer y: i32[i] out',
+      'iterate sum [i, j] as SR where (x[j] > 2) { y[i] += A[i, j] }',
+    ),
+    steps: `fuse (i, j) -> ij  atomic y  split ij by 1 -> (o, s)  split o by 4 -> (b, t)
+      bind t to thread.x  accumulate y over s within t`,
+  },
+  {
+    code: 'no-groups',
+    wrong: 'race',
+    kernel: rows,
+    steps: `fuse (i, j) -> ij  atomic y  split ij by 1 -> (o, s)  split o by 2 -> (b, t)  split b by 2 -> (bo, bi)
+      bind t to thread.x  accumulate y over s within t  bind bi to thread.y`,
+  },
   { code: 'extent-not-constant', wrong: 'stage', kernel: rows, steps: 'unroll j' },
   {
     code: 'format-padding',

@@ -1,5 +1,7 @@
 import { accessesOf } from '../../ir/accesses.ts'
+import { readsMemory } from '../../ir/expr-tree.ts'
 import type { For, LoopMode } from '../../ir/loops.ts'
+import { printExpr } from '../../ir/print2.ts'
 import { isPerfect, type Segments, segmentsOf } from '../../ir/segments.ts'
 import { type Groups, groupsOf, type Shares, sharesApart, sharesOf } from '../../ir/shares.ts'
 import { type Body, type Found, findLoop, replaceLoop, rewriteStmts, stmt } from '../../ir/tree.ts'
@@ -53,7 +55,7 @@ export const accumulate: Primitive<AccumulateStep> = {
       replaceLoop(cx.kernel.body, over.var, (l) => stmt({ ...l, mode: marked }))
     if (step.within === undefined && step.into === undefined) return { body: own(mode) }
     const shares = sharesIn(cx, found, segments)
-    const groups = step.within === undefined ? undefined : groupsIn(cx, found, step.within, shares)
+    const groups = step.within === undefined ? undefined : groupsIn(cx, found, step.within, shares, segments)
     const grouped: Accumulate = groups ? { ...mode, within: groups.loop.var } : mode
     if (step.into === undefined) return { body: own(grouped) }
     checkUnused(cx, found, segments)
@@ -111,7 +113,23 @@ function sharesIn(cx: Context, { loop, path }: Found, segments: Segments): Share
   })
 }
 
-function groupsIn(cx: Context, { loop, path }: Found, within: LoopRef, shares: Shares): Groups {
+function groupsIn(
+  cx: Context,
+  { loop, path }: Found,
+  within: LoopRef,
+  shares: Shares,
+  { inner }: Segments,
+): Groups {
+  // A share that leaves out the beginning of its first row takes another one for it, and one that leaves out all has no rest.
+  const asking = [...path, loop, ...inner].find((l) => l.guards.some(readsMemory))
+  if (asking)
+    cx.refuse({
+      code: 'no-shares',
+      message: `a condition on data (${printExpr(asking.guards.find(readsMemory)!)}) leaves out positions of shares`,
+      loops: [asking],
+      expected: 'shares of which every position is combined',
+      hint: 'put the condition into the value, with `select`, or leave out `within`',
+    })
   const group = cx.loop(within).loop
   const groups = groupsOf(shares, group.var, path, loop)
   if (typeof groups !== 'string') return groups
