@@ -14,6 +14,7 @@ import type { RefOptions } from '../ir/reference/index.ts'
 import type { KernelGraph } from '../replay.ts'
 import type { Command, Device } from '../runtime/device.ts'
 import type { Measurement, MeasureOptions } from '../runtime/measure.ts'
+import { Turns } from '../turns.ts'
 import { type Verification, verify } from '../verify.ts'
 import { checkTensor, expectArgument, expectOptions, isRecord, isTyped, numbersOf } from './check.ts'
 import type { Chosen } from './decide.ts'
@@ -103,16 +104,26 @@ export class CompiledSchedule extends CompiledKernel {
   }
 }
 
+/**
+ * A kernel with data. Its asynchronous methods, and those of its `executable`, take effect in the order in which they are
+ * called, as if each were awaited; one that fails keeps none of the later ones from it. Launches of a graph are queued on
+ * the device at once: what is to come before them is awaited.
+ */
 export class PreparedKernel extends Handle {
   readonly kernel: CompiledKernel
   readonly executable: Executable
+  /** The same for calls that are part of another. */
+  readonly #within: Executable
+  readonly #turns = new Turns()
   /** Which schedule was chosen, and why; `null` where there was no choice. */
   readonly choice: Chosen | null
 
   constructor(kernel: CompiledKernel, executable: Executable, choice: Chosen | null = null) {
     super()
     this.kernel = kernel
-    this.executable = executable
+    // What is done around `preserving` takes turns by itself.
+    this.executable = this.#turns.of(executable, ['free', 'preserving'])
+    this.#within = executable
     this.choice = choice
   }
 
@@ -124,12 +135,11 @@ export class PreparedKernel extends Handle {
   /**
    * New values for an input, where its structure stays: those of the entries in the order in which they were bound,
    * or a tensor with some of the coordinates that were bound (the others get the fill). Parts stay as they are, also
-   * where they were chosen by values.
+   * where they were chosen by values. The array is read when its turn comes: leave it as it is until then.
    *
    * @throws SptError `bind/not-input`, `bind/absent-coordinate`, `bind/values-length`, `bind/shape`
    */
   async write(name: string, values: Bindable): Promise<void> {
-    const { bound } = this.executable
     let update: Tensor | BareValues
     if (Array.isArray(values) || isTyped(values)) {
       const array = Array.isArray(values) ? numbersOf(values, name) : (values as ValueArray)
@@ -138,8 +148,10 @@ export class PreparedKernel extends Handle {
       checkTensor(name, values)
       update = values
     }
-    const written = withValues(bound, name, update)
-    await this.executable.rebind(written.bound, written.buffers)
+    return this.#turns.take(async () => {
+      const written = withValues(this.#within.bound, name, update)
+      await this.#within.rebind(written.bound, written.buffers)
+    })
   }
 
   /** 16 bits and bytes are of the buffer's type where that has such elements. */
@@ -178,9 +190,11 @@ export class PreparedKernel extends Handle {
    */
   async explain(options: ExplainOptions = {}): Promise<Explanation> {
     expectOptions('explain', options, ['time'])
-    // Browsers load it when it is asked for.
-    const { explain } = await import('../explain/index.ts')
-    return explain(this.kernel.compilation, this.executable, options)
+    return this.#turns.take(async () => {
+      // Browsers load it when it is asked for.
+      const { explain } = await import('../explain/index.ts')
+      return explain(this.kernel.compilation, this.#within, options)
+    })
   }
 
   /** Milliseconds of each of `repeats` runs, by device events where there are any. */
@@ -202,11 +216,14 @@ export class PreparedKernel extends Handle {
     return this.executable.read(name)
   }
 
-  async outputs(): Promise<Record<string, Tensor>> {
-    const out: [string, Tensor][] = []
-    for (const b of this.kernel.compilation.source.buffers)
-      if (b.role === 'out' || b.role === 'inout') out.push([b.name, await this.read(b.name)])
-    return Object.fromEntries(out)
+  /** All that it writes, as `read`, by name. */
+  outputs(): Promise<Record<string, Tensor>> {
+    return this.#turns.take(async () => {
+      const out: [string, Tensor][] = []
+      for (const b of this.kernel.compilation.source.buffers)
+        if (b.role === 'out' || b.role === 'inout') out.push([b.name, await this.#within.read(b.name)])
+      return Object.fromEntries(out)
+    })
   }
 
   /**
@@ -217,10 +234,13 @@ export class PreparedKernel extends Handle {
   async verify(options: RefOptions = {}): Promise<Verification> {
     expectOptions('verify', options, ['sample'])
     if (options.sample) expectOptions('the sample', options.sample, ['fraction', 'count', 'seed'])
-    const { executable } = this
-    return executable.preserving(['inout'], () => verify(this.kernel.compilation.source, executable, options))
+    const executable = this.#within
+    return this.#turns.take(() =>
+      executable.preserving(['inout'], () => verify(this.kernel.compilation.source, executable, options)),
+    )
   }
 
+  /** Frees its memory at once: calls that have not ended are refused (`device/freed-buffer`). */
   free(): void {
     this.executable.free()
   }
