@@ -4,7 +4,7 @@
  */
 import { fail, invariant } from './ast/diagnostic.ts'
 import type { Bound } from './bind/index.ts'
-import { buffersOf, readTensor } from './bind/read.ts'
+import { buffersOf, isAlone, readTensor } from './bind/read.ts'
 import { commandsOf } from './commands.ts'
 import type { Tensor, ValueArray } from './formats/tensor.ts'
 import { newValues } from './formats/values.ts'
@@ -25,12 +25,23 @@ import { deviceToHost, hostToDevice, isWord } from './runtime/widen.ts'
 export { checkFits } from './layout.ts'
 export { compileOn, lanesOf, type Program, targetOf } from './program.ts'
 
-export interface Origin {
+/** Tensors that were on the device before: on the host, only their shapes are bound. */
+export interface Residents {
+  readonly tensors: readonly string[]
   /**
    * Buffers whose arrays are on the device (by name; they may be longer): they are used where they are and stay the
    * caller's; only where the program packs arrays, they are copied.
    */
-  readonly resident?: ReadonlyMap<string, DeviceBuffer>
+  readonly buffers: ReadonlyMap<string, DeviceBuffer>
+  /**
+   * What is bound, with the entries that the tensors have now.
+   * @param values of a buffer; `null` where the program has no use for it
+   */
+  whole(bound: Bound, values: (buffer: string) => Promise<ValueArray | null>): Promise<Bound>
+}
+
+export interface Origin {
+  readonly resident?: Residents
   /** The kernel as written, where errors are to say of which coordinates they are. */
   readonly source?: Kernel1
 }
@@ -43,6 +54,7 @@ export class Executable {
   readonly #places: ReadonlyMap<string, Place>
   readonly #commands: readonly Command[]
   readonly #resident: ReadonlyMap<string, DeviceBuffer>
+  readonly #residents: Residents | undefined
   readonly #source: Kernel1 | undefined
   /** Bytes on the device. */
   readonly bytes: number
@@ -51,20 +63,35 @@ export class Executable {
     program: Program,
     bound: Bound,
     memory: ReadonlyMap<string, DeviceBuffer>,
-    { resident = new Map(), source }: Origin,
+    { resident, source }: Origin,
   ) {
     this.program = program
     this.#source = source
     this.#bound = bound
     this.#memory = memory
-    this.#resident = resident
+    this.#residents = resident
+    this.#resident = resident?.buffers ?? new Map()
     this.#places = placesOf(program, bound, memory)
     this.#commands = commandsOf(program, bound, memory)
     this.bytes = [...memory.values()].reduce((n, b) => n + b.bytes, 0)
   }
 
+  /** What is bound on the host: resident tensors without their entries. */
   get bound(): Bound {
     return this.#bound
+  }
+
+  /** Names of the tensors that were on the device before. */
+  get residents(): readonly string[] {
+    return this.#residents?.tensors ?? []
+  }
+
+  /** What is bound, with what resident tensors hold now: they are downloaded each time. @throws SptError `run/resident` */
+  async whole(): Promise<Bound> {
+    if (!this.#residents) return this.#bound
+    return this.#residents.whole(this.#bound, async (buffer) =>
+      this.#places.has(buffer) ? this.values(buffer) : null,
+    )
   }
 
   /**
@@ -72,7 +99,7 @@ export class Executable {
    * @throws SptError `device/out-of-memory`, `device/buffer-too-large`, `plan/…`
    */
   static async create(program: Program, bound: Bound, origin: Origin = {}): Promise<Executable> {
-    const { resident = new Map() } = origin
+    const resident = origin.resident?.buffers ?? new Map<string, DeviceBuffer>()
     if (!program.live)
       fail({
         code: 'device/released-module',
@@ -190,11 +217,15 @@ export class Executable {
     throw lostWrites(plan.name, lost, source && { source, bound: this.#bound, bytes: this.bytes })
   }
 
-  /** An output in the caller's coordinates. */
-  async read(name: string): Promise<Tensor> {
+  /**
+   * An output in the caller's coordinates. `whole`: as `whole()` was; where it matters and is left out, it is asked for.
+   * @throws SptError `run/resident`
+   */
+  async read(name: string, whole?: Bound): Promise<Tensor> {
+    const bound = whole ?? (isAlone(this.bound.kernel, name) ? this.bound : await this.whole())
     const values = new Map<string, ValueArray>()
     for (const b of buffersOf(this.bound.kernel, name)) values.set(b, await this.values(b))
-    return readTensor(this.bound, name, values)
+    return readTensor(bound, name, values)
   }
 
   /** Fills outputs and temporaries with a byte pattern that no kernel means, to find elements nobody writes. */

@@ -49,14 +49,22 @@ export const expectedOf = (source: Kernel1, bound: Bound, options: RefOptions = 
   reference(source, referenceInputs(source, bound), options)
 
 /** Runs on poisoned memory and compares every output with the reference. */
-export const verify = (
+export async function verify(
   source: Kernel1,
   executable: Executable,
   options: RefOptions = {},
-): Promise<Verification> => verifyAgainst(executable, expectedOf(source, executable.bound, options))
+): Promise<Verification> {
+  const bound = await executable.whole()
+  return verifyAgainst(executable, expectedOf(source, bound, options), bound)
+}
 
-/** The same with results of the reference at hand. */
-export async function verifyAgainst(executable: Executable, expected: RefOutputs): Promise<Verification> {
+/** The same with results of the reference at hand, and what they were computed from. */
+export async function verifyAgainst(
+  executable: Executable,
+  expected: RefOutputs,
+  from?: Bound,
+): Promise<Verification> {
+  const bound = from ?? (await executable.whole())
   await executable.reset()
   await executable.poison()
   const start = performance.now()
@@ -68,12 +76,12 @@ export async function verifyAgainst(executable: Executable, expected: RefOutputs
   let undecided = 0
   const problems: string[] = []
   for (const [name, want] of Object.entries(expected.buffers)) {
-    const got = await executable.read(name)
+    const got = await executable.read(name, bound)
     const c = compare(name, got, want, chosen(name, want, sampled))
     relative = Math.max(relative, c.relative)
     absolute = Math.max(absolute, c.absolute)
     undecided += c.undecided
-    if (c.problem) problems.push(c.strange ? withCause(c.problem, executable.bound) : c.problem)
+    if (c.problem) problems.push(c.strange ? withCause(c.problem, bound) : c.problem)
   }
   return {
     ok: problems.length === 0,

@@ -2,6 +2,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import { callerTensor } from '../bind/axes.ts'
 import { type Bound, bindInputs, type TensorFormat } from '../bind/index.ts'
+import { isAlone } from '../bind/read.ts'
 import { bindParams } from '../bind/sizes.ts'
 import { type BareValues, withValues } from '../bind/write.ts'
 import type { Compilation } from '../compile.ts'
@@ -127,8 +128,19 @@ export class PreparedKernel extends Handle {
     this.choice = choice
   }
 
-  /** Which formats tensors were put into: their parts, padding, bytes, build time, and how they are known to be right. */
+  /**
+   * Which formats tensors were put into: their parts, padding, bytes, build time, and how they are known to be right.
+   * @throws SptError `run/resident` after `prepareResident`
+   */
   get formats(): readonly TensorFormat[] {
+    const [name] = this.executable.residents
+    if (name !== undefined)
+      fail({
+        code: 'run/resident',
+        message: `${name} was brought into its format on the device, and what is reported of formats is found on the host`,
+        expected: 'a kernel whose tensors were all bound from the host',
+        hint: `ask the format itself, with the tensor on the host: program.format(…).describe(tensor)`,
+      })
     return this.executable.bound.report
   }
 
@@ -137,9 +149,17 @@ export class PreparedKernel extends Handle {
    * or a tensor with some of the coordinates that were bound (the others get the fill). Parts stay as they are, also
    * where they were chosen by values. The array is read when its turn comes: leave it as it is until then.
    *
-   * @throws SptError `bind/not-input`, `bind/absent-coordinate`, `bind/values-length`, `bind/shape`
+   * @throws SptError `bind/not-input`, `bind/absent-coordinate`, `bind/values-length`, `bind/shape`, `run/resident` (the
+   * memory of a resident tensor is the caller's)
    */
   async write(name: string, values: Bindable): Promise<void> {
+    if (this.executable.residents.includes(name))
+      fail({
+        code: 'run/resident',
+        message: `${name} is resident: its memory is the caller's, and other kernels may be bound to it`,
+        expected: `a tensor that was bound from the host`,
+        hint: `bring the new values to the device (resident, convertFor), and prepare the kernel with them (prepareResident)`,
+      })
     let update: Tensor | BareValues
     if (Array.isArray(values) || isTyped(values)) {
       const array = Array.isArray(values) ? numbersOf(values, name) : (values as ValueArray)
@@ -203,7 +223,11 @@ export class PreparedKernel extends Handle {
     return this.executable.time(repeats)
   }
 
-  /** An output, in the coordinates of the kernel as written. */
+  /**
+   * A tensor, in the coordinates of the kernel as written. One with the structure of a resident tensor takes a download
+   * of that as well, each time.
+   * @throws SptError `api/unknown-buffer`, `run/resident`
+   */
   async read(name: string): Promise<Tensor> {
     const candidates = this.kernel.compilation.source.buffers.map((b) => b.name)
     if (!candidates.includes(name))
@@ -219,9 +243,12 @@ export class PreparedKernel extends Handle {
   /** All that it writes, as `read`, by name. */
   outputs(): Promise<Record<string, Tensor>> {
     return this.#turns.take(async () => {
+      const { bound } = this.#within
+      const { buffers } = this.kernel.compilation.source
+      const names = buffers.filter((b) => b.role === 'out' || b.role === 'inout').map((b) => b.name)
+      const whole = names.every((name) => isAlone(bound.kernel, name)) ? bound : await this.#within.whole()
       const out: [string, Tensor][] = []
-      for (const b of this.kernel.compilation.source.buffers)
-        if (b.role === 'out' || b.role === 'inout') out.push([b.name, await this.#within.read(b.name)])
+      for (const name of names) out.push([name, await this.#within.read(name, whole)])
       return Object.fromEntries(out)
     })
   }
@@ -229,7 +256,9 @@ export class PreparedKernel extends Handle {
   /**
    * Runs from what was bound or written, on poisoned memory, and compares every output with the reference; with `sample`,
    * a random sample of the coordinates of one axis where each can be computed by itself. Outputs are afterwards those of
-   * this run, but `inout` buffers as they were: further runs go on as if there had been none.
+   * this run, but `inout` buffers as they were: further runs go on as if there had been none. Of resident tensors, what
+   * they hold now is downloaded and taken for what was bound.
+   * @throws SptError `run/resident`, and as `run`
    */
   async verify(options: RefOptions = {}): Promise<Verification> {
     expectOptions('verify', options, ['sample'])

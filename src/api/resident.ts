@@ -9,10 +9,12 @@ import type { CoordTensor, Tensor } from '../formats/tensor.ts'
 import { newValues } from '../formats/values.ts'
 import { countOf, hasIndptr, indicesOf, indptrOf, maskOf } from '../ir/axis.ts'
 import type { Instance } from '../ir/format.ts'
-import type { Kernel1, Reformat } from '../ir/stage1.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
 import type { DeviceBuffer } from '../runtime/device.ts'
 import { expectOptions } from './check.ts'
 import { type CompiledKernel, PreparedKernel } from './compiled.ts'
+import { checkAgree, checkFormat, checkShared } from './resident-check.ts'
+import { type PlacedPart, residentsOf } from './resident-whole.ts'
 
 export {
   type ConvertPlan,
@@ -86,9 +88,11 @@ export function convertFor(
 /**
  * Binds tensors that are resident in the kernel's formats, and the rest from the host. The resident ones stay where
  * they are and must outlive the prepared kernel; where a device binds too few buffers (WebGPU), arrays that share one
- * (`lower/pack.ts`) are copied into it through the host. An output that has a resident tensor's structure is read in
- * storage order (`executable.values`).
- * @throws SptError `convert/other-format`, `convert/dtype`, and as `bindInputs`
+ * (`lower/pack.ts`) are copied into it through the host. What asks for coordinates of a resident tensor (`read` of an
+ * output with its structure, `verify`, `explain`) downloads it each time; zeros in its blocks are padding.
+ * `executable.values` has values in storage order without that. `write` to it and `formats` are refused (`run/resident`).
+ * @throws SptError `convert/other-format`, `convert/dtype`, `convert/shared` (what else has its structure has other
+ * coordinates, or is on the host), `device/freed`, and as `bindInputs`
  */
 export async function prepareResident(
   compiled: CompiledKernel,
@@ -98,7 +102,7 @@ export async function prepareResident(
   expectOptions('prepareResident', inputs, ['tensors', 'params'])
   const { kernel } = compiled.compilation
   const buffers = new Map<string, DeviceBuffer>()
-  const placed: { readonly reformat: Reformat; readonly name: string; readonly part: DevicePart }[] = []
+  const placed: PlacedPart[] = []
   // Names are the user's: `__proto__` is one of them.
   const empty: Record<string, Tensor> = Object.create(null)
   for (const [name, tensor] of Object.entries(tensors)) {
@@ -108,7 +112,7 @@ export async function prepareResident(
     parts.forEach((buffer, k) => {
       const part = tensor.parts[k]
       invariant(part, `${name} has no part ${k}`)
-      placed.push({ reformat, name: buffer, part })
+      placed.push({ tensor: name, buffer, part })
       buffers.set(buffer, part.values.memory)
       for (const [array, memory] of arraysOf(part)) buffers.set(array, memory)
     })
@@ -118,25 +122,11 @@ export async function prepareResident(
     bound,
     placed.map((p) => p.part),
   )
-  return new PreparedKernel(compiled, await Executable.create(compiled.program, whole, { resident: buffers }))
-}
-
-function checkFormat(compiled: CompiledKernel, name: string, tensor: ResidentParts, to: Instance): void {
-  if (tensor.instance !== to)
-    fail({
-      code: 'convert/other-format',
-      message: `${name} is resident in ${tensor.instance.text}, not in the kernel's own ${to.text}`,
-      expected: 'a tensor that was converted to formatOf(kernel, name)',
-      hint: 'the same text instantiated elsewhere has other names',
-    })
-  const buffer = compiled.compilation.source.buffers.find((b) => b.name === name)
-  if (buffer && buffer.dtype !== tensor.dtype)
-    fail({
-      code: 'convert/dtype',
-      message: `${name} is resident as ${tensor.dtype}; the kernel declares ${buffer.dtype}`,
-      expected: buffer.dtype,
-      hint: 'convert the values before they are uploaded',
-    })
+  if (placed.length === 0) return compiled.prepare(bound)
+  checkShared(kernel, Object.keys(tensors), bound)
+  await checkAgree(tensors, placed)
+  const resident = residentsOf(kernel, tensors, placed, buffers, inputs)
+  return new PreparedKernel(compiled, await Executable.create(compiled.program, whole, { resident }))
 }
 
 /** Its shape, so that sizes are known. */

@@ -42,6 +42,13 @@ function tensorOf(kernel: Kernel1, name: string): CallerTensor {
   })
 }
 
+/** Whether a tensor is read by its shape: its coordinates do not depend on what is bound beside it. */
+export function isAlone(kernel: Kernel1, name: string): boolean {
+  const t = tensorOf(kernel, name)
+  const axes = allAxesOf(kernel)
+  return asDeclared(t) && !t.axes.some((a) => isStructured(axes, a))
+}
+
 /**
  * A tensor from the values of the buffers that store it, in storage order: dense, or coordinates with values where
  * any of its axes is not. Padding and fill stay behind.

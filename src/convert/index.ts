@@ -30,6 +30,7 @@ export { type ConvertPlan, convert, convertPlan } from './convert.ts'
 export type { DeviceLevel } from './level.ts'
 export type { DevicePart } from './place.ts'
 export {
+  checkNotFreed,
   type Resident,
   type ResidentCoords,
   ResidentParts,

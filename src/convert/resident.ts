@@ -153,6 +153,7 @@ export class ResidentParts implements Base {
   readonly fill: number
   readonly parts: readonly DevicePart[]
   readonly given: Given
+  #freed = false
 
   constructor(
     of: Pick<ResidentParts, 'queue' | 'instance' | 'shape' | 'dtype' | 'fill' | 'parts' | 'given'>,
@@ -171,8 +172,13 @@ export class ResidentParts implements Base {
     return this.#columns().reduce((n, c) => n + c.length * this.queue.elementBytes(c.dtype), 0)
   }
 
-  /** The same tensor on the host. */
+  get freed(): boolean {
+    return this.#freed
+  }
+
+  /** The same tensor on the host. @throws SptError `device/freed` */
   async download(): Promise<StoredParts> {
+    checkNotFreed(this)
     const { queue: q, dtype } = this
     const down = async (c: Column | null): Promise<Int32Array | null> => {
       const a = c ? await q.download(c) : null
@@ -207,6 +213,7 @@ export class ResidentParts implements Base {
 
   /** Gives its device memory back. */
   free(): void {
+    this.#freed = true
     this.queue.release(...this.#columns())
   }
 
@@ -214,4 +221,15 @@ export class ResidentParts implements Base {
     const all = this.parts.flatMap((p) => [p.values, ...p.tables.values(), ...columnsOf(p.levels)])
     return [...new Set(all)].filter((c) => c !== null)
   }
+}
+
+/** Refuses a tensor whose memory was given back: others may have it by now. @throws SptError `device/freed` */
+export function checkNotFreed(tensor: ResidentParts): void {
+  if (tensor.freed)
+    fail({
+      code: 'device/freed',
+      message: `the tensor in ${tensor.instance.text} has been freed`,
+      expected: 'a tensor that is still on the device',
+      hint: 'free resident tensors only after their last use',
+    })
 }

@@ -56,8 +56,9 @@ async function explained(
   executable: Executable,
   timed: boolean,
 ): Promise<Explanation> {
-  const { program, bound } = executable
+  const { program } = executable
   const { device } = program
+  const bound = await executable.whole()
   const plan = compilation.planFor(lanesOf(device))
   const model = stepsOf(compilation, plan, bound, device.kind, (b) => elementBytes(device, b))
   const launches = executable.commands.flatMap((c) => (c.kind === 'launch' ? [c] : []))

@@ -1,0 +1,296 @@
+/** A kernel that was prepared with resident tensors answers as one that was prepared from the host. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  convertFor,
+  coords,
+  type Device,
+  dense,
+  devices,
+  type Kernel,
+  load,
+  type PreparedKernel,
+  prepareResident,
+  type ResidentParts,
+  releaseConversions,
+  resident,
+  type SptProgram,
+  type Tensor,
+} from '../../src/node.ts'
+import { complaint } from './support.ts'
+
+const TEXT = `import "sparsetile/kernels/formats.spt"
+import "sparsetile/kernels/formats-composed.spt"
+
+format big over (i, j) {
+  part large = csr where (value > 3)
+  part csr
+}
+
+kernel twice(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  buffer A: f32[i, j] in
+  buffer x: f32[jd] in
+  buffer D: f32[i, j] out
+  buffer y: f32[i] out
+  iterate s [i, j] as SS { D[i, j] = A[i, j] * 2 }
+  iterate r [i, j] as SR { y[i] += A[i, j] * x[j] }
+}
+
+kernel scale(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] inout
+  iterate s [i, j] as SS { A[i, j] = A[i, j] * 2 }
+}
+
+kernel product(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] in
+  buffer B: f32[i, j] in
+  buffer D: f32[i, j] out
+  iterate s [i, j] as SS { D[i, j] = A[i, j] * B[i, j] }
+}
+
+kernel spread(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis f = dense_fixed(d)
+  buffer A: f32[i, j] in
+  buffer w: f32[f] in
+  buffer D: f32[i, j, f] out
+  iterate s [i, j, f] as SSS { D[i, j, f] = A[i, j] * w[f] }
+}
+`
+const rows = [0, 0, 0, 1, 3, 3, 4, 4, 4, 4]
+const columns = [0, 2, 4, 1, 0, 3, 0, 1, 2, 4]
+const A = coords(
+  [5, 5],
+  [rows, columns],
+  Float32Array.from(rows, (_, e) => e + 1),
+)
+const x = Float32Array.of(1, 2, 3, 4, 5)
+
+/** Coordinates with values, whatever their order. */
+const entries = (t: Tensor | undefined): string[] => {
+  if (t?.kind !== 'coords') throw new Error(`a ${t?.kind} tensor`)
+  return Array.from(t.values!, (v, e) => `${t.coords.map((c) => c[e]).join(' ')}: ${v}`).sort()
+}
+
+describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
+  let device: Device
+  let program: SptProgram
+  const live: { free(): void }[] = []
+  beforeAll(async () => {
+    device = await devices[kind]()
+    program = await load(TEXT)
+  })
+  afterAll(async () => {
+    for (const x of live.reverse()) x.free()
+    await releaseConversions(device)
+    await device.dispose()
+  })
+
+  const keep = <T extends { free(): void }>(thing: T): T => {
+    live.push(thing)
+    return thing
+  }
+
+  /** Prepared with these tensors resident. */
+  async function prepare(
+    kernel: Kernel,
+    tensors: Readonly<Record<string, ReturnType<typeof coords>>>,
+    inputs: Parameters<typeof prepareResident>[2] = {},
+    given: Parameters<typeof convertFor>[3] = {},
+  ): Promise<{ prepared: PreparedKernel; parts: Record<string, ResidentParts> }> {
+    const compiled = await kernel.compile(device)
+    const parts: Record<string, ResidentParts> = {}
+    for (const [name, t] of Object.entries(tensors)) {
+      const from = await resident(device, t)
+      parts[name] = keep(await convertFor(compiled, name, from, given))
+      from.free()
+    }
+    return { prepared: keep(await prepareResident(compiled, parts, inputs)), parts }
+  }
+
+  test.each<[string, ...(number | string)[]]>([
+    ['csr'],
+    ['csc'],
+    ['coo'],
+    ['dcsr'],
+    ['by_length'],
+    ['ragged'],
+    ['ell', 4],
+    ['sell', 2, 4],
+    ['pieces_ell', 2],
+    ['bsr', 2],
+    ['dbsr', 2],
+    ['bitmap_blocks'],
+    ['dia'],
+    ['band', 4, 4],
+    ['hyb', 2, 1],
+    ['dense_blocks', 2, 0.75],
+    ['top_rest', 1],
+    ['rows_by_length', 2],
+    ['column_ranges', 2],
+    ['big'],
+  ])('%s', async (format, ...args) => {
+    const kernel = program.kernel('twice').as('A', format, ...args)
+    const { prepared } = await prepare(kernel, { A }, { tensors: { x: dense([5], x) } })
+    await prepared.run()
+    const wanted = await (await kernel.compile(device)).run({ tensors: { A, x } })
+    const out = await prepared.outputs()
+    expect(entries(out.D)).toEqual(entries(wanted.D))
+    expect(entries(out.D)).toHaveLength(rows.length)
+    expect(out.y).toEqual(wanted.y)
+    expect(await prepared.read('D')).toEqual(out.D)
+    expect(entries(await prepared.read('A'))).toEqual(entries(A))
+    expect(await prepared.verify()).toMatchObject({ ok: true, problems: [] })
+  })
+
+  test('a result that is wrong is found', async () => {
+    const { prepared, parts } = await prepare(
+      program.kernel('twice').as('A', 'csr'),
+      { A },
+      { tensors: { x: dense([5], x) } },
+    )
+    const { verifyAgainst, expectedOf } = await import('../../src/verify.ts')
+    const { source } = prepared.kernel.compilation
+    const expected = expectedOf(source, await prepared.executable.whole())
+    const { memory } = parts.A!.parts[0]!.values
+    await device.upload(memory, Float32Array.of(100))
+    const found = await verifyAgainst(prepared.executable, expected)
+    expect(found.problems.join()).toMatch(/D\[0, 0\].*y\[0\]/)
+    // What it holds now is what is taken for bound.
+    if (prepared.executable.program.arenas.length === 0)
+      expect(entries(await prepared.read('A'))[0]).toBe('0 0: 100')
+    expect(await prepared.verify()).toMatchObject({ ok: true })
+  })
+
+  test('zeros in blocks are padding, and elements elsewhere', async () => {
+    const some = coords([5, 5], [rows, columns], (A.values as Float32Array).with(4, 0).with(9, 0))
+    for (const [format, count] of [
+      ['csr', 10],
+      ['bsr', 8],
+    ] as const) {
+      const kernel = program.kernel('twice').as('A', format, ...(format === 'bsr' ? [2] : []))
+      const { prepared } = await prepare(kernel, { A: some }, { tensors: { x: dense([5], x) } })
+      expect(await prepared.verify()).toMatchObject({ ok: true })
+      expect(entries(await prepared.read('D'))).toHaveLength(count)
+    }
+  })
+
+  test('what is written beside a resident tensor counts', async () => {
+    const { prepared } = await prepare(
+      program.kernel('twice').as('A', 'hyb', 2, 1),
+      { A },
+      { tensors: { x: dense([5], x) } },
+    )
+    await prepared.write('x', [0, 0, 0, 0, 1])
+    expect(await prepared.verify()).toMatchObject({ ok: true })
+    expect([...(await prepared.read('y')).values!]).toEqual([3, 0, 0, 0, 10])
+    const { launches } = await prepared.explain({ time: false })
+    const host = await (await program.kernel('twice').as('A', 'hyb', 2, 1).compile(device)).prepare({
+      tensors: { A, x },
+    })
+    expect(launches).toEqual((await host.explain({ time: false })).launches)
+    host.free()
+  })
+
+  test('an inout tensor is read and verified as the device has it now', async () => {
+    const { prepared } = await prepare(program.kernel('scale').as('A', 'bsr', 2), { A })
+    await prepared.run()
+    const doubled = (by: number): string[] => rows.map((r, e) => `${r} ${columns[e]}: ${(e + 1) * by}`).sort()
+    expect(entries(await prepared.read('A'))).toEqual(doubled(2))
+    expect(await prepared.verify()).toMatchObject({ ok: true })
+    expect(entries((await prepared.outputs()).A)).toEqual(doubled(2))
+    await prepared.run()
+    expect(entries(await prepared.read('A'))).toEqual(doubled(4))
+  })
+
+  test('lists and sets of its format', async () => {
+    const bounds = Int32Array.of(0, 2, 5)
+    const lists = new Map([
+      ['rows', bounds],
+      ['cols', bounds],
+    ])
+    const list = dense([3], bounds)
+    const { prepared } = await prepare(
+      program.kernel('twice').as('A', 'vbr', 'rows', 'cols'),
+      { A },
+      { tensors: { x: dense([5], x), rows: list, cols: list } },
+      { lists },
+    )
+    expect(await prepared.verify()).toMatchObject({ ok: true })
+    expect(entries(await prepared.read('D'))).toHaveLength(rows.length)
+    const sets = new Map([['mask', [Int32Array.of(0, 4), Int32Array.of(2, 4)]]])
+    const masked = await prepare(
+      program.kernel('twice').as('A', 'masked_rest', 'mask'),
+      { A },
+      {
+        tensors: {
+          x: dense([5], x),
+          mask: coords(
+            [5, 5],
+            [
+              [0, 4],
+              [2, 4],
+            ],
+          ),
+        },
+      },
+      { sets },
+    )
+    expect(await masked.prepared.verify()).toMatchObject({ ok: true })
+    expect(entries(await masked.prepared.read('D'))).toHaveLength(rows.length)
+  })
+
+  test('what cannot be told is refused', async () => {
+    const { prepared, parts } = await prepare(
+      program.kernel('twice').as('A', 'csr'),
+      { A },
+      { tensors: { x: dense([5], x) } },
+    )
+    expect(await complaint(() => prepared.write('A', A))).toMatch(/run\/resident.*A is resident/)
+    expect(await complaint(() => prepared.write('A', [1]))).toMatch(/run\/resident/)
+    expect(await complaint(() => prepared.formats)).toMatch(/run\/resident.*A was brought/)
+    // Coordinates of an output over more axes would take a conversion.
+    const spread = await prepare(
+      program.kernel('spread').as('A', 'bsr', 2),
+      { A },
+      { tensors: { w: dense([2], [1, 2]) } },
+    )
+    await spread.prepared.run()
+    for (const call of ['outputs', 'verify'] as const)
+      expect(await complaint(() => spread.prepared[call]())).toMatch(
+        /run\/resident.*D has the structure of A/,
+      )
+    parts.A!.free()
+    expect(await complaint(() => prepared.read('D'))).toMatch(/device\/freed/)
+  })
+
+  test('what shares its structure has its coordinates, on the device', async () => {
+    const kernel = program.kernel('product').as('A', 'csr')
+    const B = coords([5, 5], [rows, columns], Float32Array.from(rows).fill(3))
+    const { prepared, parts } = await prepare(kernel, { A, B })
+    await prepared.run()
+    expect(await prepared.verify()).toMatchObject({ ok: true })
+    const out = entries(await prepared.read('D'))
+    expect(out).toEqual(rows.map((r, e) => `${r} ${columns[e]}: ${3 * (e + 1)}`).sort())
+    const other = coords([5, 5], [rows, columns.with(9, 3)], Float32Array.from(rows).fill(3))
+    expect(await complaint(() => prepare(kernel, { A, B: other }))).toMatch(/convert\/shared.*A and B/)
+    const host = () => prepareResident(prepared.kernel, { A: parts.A! }, { tensors: { B } })
+    expect(await complaint(host)).toMatch(/convert\/shared.*B is bound from the host/)
+  })
+
+  test('a tensor that was freed is refused', async () => {
+    const compiled = await program.kernel('scale').as('A', 'csr').compile(device)
+    const from = await resident(device, A)
+    const parts = await convertFor(compiled, 'A', from)
+    from.free()
+    parts.free()
+    expect(await complaint(() => prepareResident(compiled, { A: parts }))).toMatch(/device\/freed/)
+  })
+})
