@@ -6,7 +6,7 @@ import { unreachable } from '../ast/diagnostic.ts'
 import type { Axis } from './axis.ts'
 import { type Dtype, isFloat } from './dtype.ts'
 import type { Const, Expr } from './expr.ts'
-import { INFIX } from './infix.ts'
+import { asCeildiv, INFIX } from './infix.ts'
 import { isBuiltinReducer, type Monoid } from './monoid.ts'
 import { decimal } from './rounding.ts'
 import type { Buffer1, If1, Iteration, Kernel1, Stmt1 } from './stage1.ts'
@@ -30,16 +30,6 @@ function constText(e: Const, context: Dtype | null): string {
 }
 
 const typeBy = (other: Expr): Dtype | null => (other.kind === 'const' ? null : other.dtype)
-
-/** `(a + (c - 1)) / c`, which is how `ceildiv(a, c)` is kept. */
-function asCeildiv(e: Expr): readonly [Expr, Expr] | null {
-  if (e.kind !== 'binary' || e.op !== 'div' || e.b.kind !== 'const' || e.dtype !== 'i32' || e.b.value < 2)
-    return null
-  const { a, b } = e
-  return a.kind === 'binary' && a.op === 'add' && a.b.kind === 'const' && a.b.value === b.value - 1
-    ? [a.a, b]
-    : null
-}
 
 /** One expression of Stage I with the fewest parentheses; `level` is how strongly its surroundings bind. */
 export function printExpr1(e: Expr, context: Dtype | null = null, level = 0): string {

@@ -10,7 +10,7 @@
  */
 import { unreachable } from '../ast/diagnostic.ts'
 import type { Const, Expr, Load } from './expr.ts'
-import { INFIX } from './infix.ts'
+import { asCeildiv, INFIX } from './infix.ts'
 import type { CallPiece } from './instr-call.ts'
 import type { Buffer, For, Kernel2, LoopMode, Stmt } from './loops.ts'
 import { decimal } from './rounding.ts'
@@ -24,14 +24,6 @@ function printConst({ value, dtype }: Pick<Const, 'value' | 'dtype'>): string {
   if (value === Number.POSITIVE_INFINITY) return 'inf'
   if (value === Number.NEGATIVE_INFINITY) return '-inf'
   return decimal(value, dtype)
-}
-
-/** `(a + (c - 1)) / c` as it was written: `ceildiv(a, c)`. */
-function asCeildiv(e: Expr): readonly [Expr, Expr] | undefined {
-  if (e.kind !== 'binary' || e.op !== 'div' || e.b.kind !== 'const') return undefined
-  const { a, b } = e
-  const sum = a.kind === 'binary' && a.op === 'add' && a.b.kind === 'const' && a.b.value === b.value - 1
-  return sum && b.value > 1 ? [a.a, b] : undefined
 }
 
 /** Nodes of one expression that are printed; what is left is `…`. */

@@ -131,9 +131,9 @@ export function expression(s: Scope, type: Type, depth: number): Expr {
     case 10:
       return cast(type, expression(s, c.pick(others(s.float, type)), depth - 1))
     case 11:
-      return quotient(c.pick(['/', '%']), type, sub(), sub())
+      return quotient(c.pick(['/', '%', 'ceildiv']), type, sub(), sub())
     default:
-      if (type === 'u32') return quotient('%', type, sub(), sub())
+      if (type === 'u32') return quotient(c.pick(['%', 'ceildiv']), type, sub(), sub())
       return c.chance(50)
         ? call(c.pick(['bit_xor', 'shift_left']), type, sub(), sub())
         : call('popcount', type, sub())
@@ -141,8 +141,10 @@ export function expression(s: Scope, type: Type, depth: number): Expr {
 }
 
 /** By anything but the number 0, which is refused. */
-const quotient = (op: string, type: Type, a: Expr, b: Expr): Expr =>
-  binary(op, type, a, b.kind === 'literal' && b.value === 0 ? { ...b, value: 2 } : b)
+function quotient(op: string, type: Type, a: Expr, b: Expr): Expr {
+  const by = b.kind === 'literal' && b.value === 0 ? { ...b, value: 2 } : b
+  return op === 'ceildiv' ? call(op, type, a, by) : binary(op, type, a, by)
+}
 
 const others = (float: Type, type: Type): Type[] => [float, 'i32' as const].filter((t) => t !== type)
 

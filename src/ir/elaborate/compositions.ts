@@ -6,8 +6,8 @@ import { type AnyFormat, type FormatUse, type OrderedFormat, ofOrder, type PartR
 import { unknownDimension } from './descriptions.ts'
 import { elaborateExpr, truth } from './expressions.ts'
 import { namesAt } from './format-names.ts'
-import { constantPlace, type Numbers, numberAt } from './format-params.ts'
-import type { Given, Place } from './format-place.ts'
+import { constantPlace, numberAt } from './format-params.ts'
+import type { Given, Numbers, Place } from './format-place.ts'
 import { checkArguments, type FindFormat, givenArgument } from './format-uses.ts'
 import { Queries } from './queries.ts'
 import type { Report } from './report.ts'
@@ -85,7 +85,10 @@ function condition(e: Ast.Expr, scope: RuleScope, queries: Queries): Expr | null
   const place: Place = {
     report,
     what: `a condition of ${scope.what}`,
-    values: new Map([...scope.values, ...over.map((d) => [d, { name: d, dtype: 'i32' as const }] as const)]),
+    values: new Map([
+      ...scope.values,
+      ...over.map((d) => [d, { name: d, dtype: 'i32' as const, coordinate: true as const }] as const),
+    ]),
     given: scope.given,
     size: (dim) => (over.includes(dim) ? `size(${dim})` : undefined),
     sorts: [],

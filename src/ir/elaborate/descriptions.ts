@@ -8,8 +8,8 @@ import { declareAxes } from './axes.ts'
 import { chainOf, type Declared, declare } from './declared.ts'
 import { elaborateExpr, truth } from './expressions.ts'
 import { namesAt } from './format-names.ts'
-import { givenOf, type Numbers, numbersOf } from './format-params.ts'
-import { integerAt, type Place, type SortNames } from './format-place.ts'
+import { givenOf, numbersOf } from './format-params.ts'
+import { integerAt, type Numbers, type Place, type SortNames } from './format-place.ts'
 import { asked, dimensionsOf, Queries } from './queries.ts'
 
 /** What stands before the body of a format. */
@@ -106,7 +106,7 @@ function declareFormatAxes(b: Ast.Description, head: Head, place: Place, d: Decl
 }
 
 const coordinatesOf = (names: readonly string[], own: readonly string[] = names): Numbers =>
-  new Map(names.map((name, k) => [name, { name: own[k]!, dtype: 'i32' as const }]))
+  new Map(names.map((name, k) => [name, { name: own[k]!, dtype: 'i32' as const, coordinate: true as const }]))
 
 /** What a whole slice of the tensor has one value of: a sort moves all of `s.dim`'s elements together. */
 function elaborateSort(s: Ast.Sort, head: Head, place: Place, taken: ReadonlySet<string>): Sort | null {

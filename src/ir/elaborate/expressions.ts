@@ -1,9 +1,10 @@
 /** Expressions: AST → typed IR. What a name, an access or a field means is the caller's (`Names`). */
 import { type Span, unreachable } from '../../ast/diagnostic.ts'
 import type * as Ast from '../../ast/nodes.ts'
-import { computeType, DTYPES, isDtype, isFloat, isInt, join } from '../dtype.ts'
-import { binary, bool, call, cast, ceildiv, constant, type Expr, neg, not, select } from '../expr.ts'
+import { computeType, DTYPES, isDtype, isFloat, isInt } from '../dtype.ts'
+import { binary, bool, call, cast, constant, type Expr, neg, not, select } from '../expr.ts'
 import { type BinaryOp, isBitFn, isCompare, MATH_ARITY, MATH_FNS, type MathFn } from '../ops.ts'
+import { divideUp, divisionByZero, type Sizes } from './divide-up.ts'
 import type { Report } from './report.ts'
 import { coerce, convert, meet, plain, type Real, settle, type Typed } from './types.ts'
 
@@ -18,6 +19,8 @@ export interface Names {
   readonly functions?: readonly string[]
   /** f32 where none is said. */
   readonly real?: Real
+  /** Names of sizes, where what is computed of them leads to extents or coordinates; default: none. */
+  readonly sizes?: Sizes
 }
 
 const realOf = (names: Names): Real => names.real ?? 'f32'
@@ -135,9 +138,6 @@ function operate(op: BinaryOp, a: Typed, b: Typed, at: Places, report: Report, r
   return plain(binary(op, x, y, at.whole))
 }
 
-const divisionByZero = (span: Span, report: Report): null =>
-  report.error({ code: 'check/division-by-zero', message: 'an integer is divided by 0', span })
-
 /** Two literals make a literal. */
 function fold(op: BinaryOp, a: Typed, b: Typed, at: Places, report: Report): Typed | null {
   const x = (a.expr as { value: number }).value
@@ -215,7 +215,7 @@ function callOf(e: Ast.Call, names: Names, report: Report): Typed | null {
   const real = realOf(names)
   if (isMath(fn)) return math(fn, xs, spans, e.span, report, real)
   if (fn === 'select') return choose(xs, spans, e.span, report, real)
-  if (fn === 'ceildiv') return divideUp(xs, spans, e.span, report, real)
+  if (fn === 'ceildiv') return divideUp(xs, spans, e.span, report, real, names.sizes ?? (() => false))
   let out: Typed | null = xs[0]!
   for (let k = 1; k < xs.length && out; k++)
     out = operate(
@@ -274,26 +274,4 @@ function choose(
   const same = a.literal === null && b.literal === null && a.expr.dtype === b.expr.dtype
   const both = same ? ([a.expr, b.expr] as const) : meet(a, b, { a: spans[1]!, b: spans[2]! }, report, real)
   return cond && both && plain(select(cond, both[0], both[1], whole))
-}
-
-function divideUp(
-  xs: readonly Typed[],
-  spans: readonly Span[],
-  whole: Span,
-  report: Report,
-  real: Real,
-): Typed | null {
-  const both = meet(xs[0]!, xs[1]!, { a: spans[0]!, b: spans[1]! }, report, real)
-  if (!both) return null
-  const [a, b] = both
-  if (!isInt(join(a.dtype, b.dtype)))
-    return report.error({
-      code: 'check/operand',
-      message: 'ceildiv takes integers',
-      span: whole,
-      hint: 'use ceil(a / b)',
-    })
-  if (b.kind === 'const' && b.value === 0) return divisionByZero(spans[1]!, report)
-  if (a.dtype === 'i32') return plain(ceildiv(a, b))
-  return plain(binary('div', binary('add', a, binary('sub', b, constant(1, b.dtype))), b, whole))
 }

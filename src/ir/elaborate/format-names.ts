@@ -7,6 +7,10 @@ import { integerAt, type Place, queriesAt, type SortNames } from './format-place
 import { plain, type Typed } from './types.ts'
 
 export function namesAt(p: Place): Names {
+  const sizes = new Set<string | undefined>([
+    ...p.dims.map((d) => p.size?.(d)),
+    ...[...p.values.values()].flatMap((v) => (v.coordinate || v.dtype !== 'i32' ? [] : [v.name])),
+  ])
   const names: Names = {
     name: (e) => nameAt(p, e),
     access: (e) => accessAt(p, e, names),
@@ -22,6 +26,7 @@ export function namesAt(p: Place): Names {
     call: (e) => callAt(p, e, names),
     functions: [...FUNCTIONS, ...FORMAT_FUNCTIONS],
     real: 'f64',
+    sizes: (name) => sizes.has(name),
   }
   return names
 }

@@ -1,12 +1,11 @@
 /** Parameters of formats. */
 import type * as Ast from '../../ast/nodes.ts'
-import type { Dtype } from '../dtype.ts'
 import type { Expr } from '../expr.ts'
 import type { FormatParam, FormatParamKind } from '../format.ts'
 import { type Declared, declare } from './declared.ts'
 import { elaborateExpr } from './expressions.ts'
 import { namesAt } from './format-names.ts'
-import { type Given, integerAt, type Place } from './format-place.ts'
+import { type Given, integerAt, type Numbers, type Place } from './format-place.ts'
 import type { Report } from './report.ts'
 import { coerce } from './types.ts'
 
@@ -23,8 +22,6 @@ export function declareFormatParams(d: Declared, list: readonly Ast.FormatParam[
   }
   return params
 }
-
-export type Numbers = ReadonlyMap<string, { readonly name: string; readonly dtype: Dtype }>
 
 /** Parameters that are numbers. A real one is a double: the host computes with it. */
 export const numbersOf = (params: readonly FormatParam[]): Numbers =>

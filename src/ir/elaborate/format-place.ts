@@ -15,13 +15,18 @@ export interface SortNames {
   readonly at: string
 }
 
+/** Numbers, by their name in the text: parameters, and coordinates. */
+export type Numbers = ReadonlyMap<
+  string,
+  { readonly name: string; readonly dtype: Dtype; readonly coordinate?: true }
+>
+
 /** One place of a format: what can be said there. */
 export interface Place {
   readonly report: Report
   /** For messages: `the map of format blocks`. */
   readonly what: string
-  /** Numbers, by their name in the text. */
-  readonly values: ReadonlyMap<string, { readonly name: string; readonly dtype: Dtype }>
+  readonly values: Numbers
   /** Code for a name that is unknown here. */
   readonly unknown?: string
   readonly given: Given
