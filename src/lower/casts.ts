@@ -9,7 +9,7 @@ import { computeType, join } from '../ir/dtype.ts'
 import { call, cast, type Expr } from '../ir/expr.ts'
 import { children, withChildren } from '../ir/expr-tree.ts'
 import type { Buffer } from '../ir/loops.ts'
-import { isCompare } from '../ir/ops.ts'
+import { type CompareOp, isCompare } from '../ir/ops.ts'
 import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 
 export function explicitCasts(body: Body, buffers: readonly Buffer[]): Body {
@@ -53,12 +53,7 @@ function convert(e: Expr): Expr | undefined {
   switch (e.kind) {
     case 'binary': {
       if (e.op === 'and' || e.op === 'or') return over(e, 'bool')
-      const operands = isCompare(e.op)
-        ? e.a.dtype === e.b.dtype
-          ? e.a.dtype
-          : join(e.a.dtype, e.b.dtype)
-        : e.dtype
-      return over(e, operands)
+      return over(e, isCompare(e.op) ? compared(e.op, e.a.dtype, e.b.dtype) : e.dtype)
     }
     case 'call':
       return call(
@@ -75,6 +70,12 @@ function convert(e: Expr): Expr | undefined {
     default:
       return undefined
   }
+}
+
+/** The type that values are compared in. Not every target orders truth values: false is before true as 0 is before 1. */
+function compared(op: CompareOp, a: Dtype, b: Dtype): Dtype {
+  const both = a === b ? a : join(a, b)
+  return both === 'bool' && op !== 'eq' && op !== 'ne' ? 'i32' : both
 }
 
 const over = (e: Expr, dtype: Dtype): Expr =>

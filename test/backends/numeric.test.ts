@@ -448,6 +448,24 @@ describe.each(['cpu', 'webgpu'])('%s', (kind) => {
         ])),
       ]).toEqual([1, 0])
     })
+
+    test('false is before true', async () => {
+      const both = pairs([0, 1])
+      for (const [op, holds] of [
+        ['<', (x, y) => x < y],
+        ['<=', (x, y) => x <= y],
+        ['>', (x, y) => x > y],
+        ['>=', (x, y) => x >= y],
+        ['==', (x, y) => x === y],
+        ['!=', (x, y) => x !== y],
+      ] satisfies [string, (x: number, y: number) => boolean][]) {
+        const want = both[0].map((x, k) => Number(holds(x, both[1][k]!)))
+        expect([...(await run(`x ${op} y`, 'bool', 'bool', both))], op).toEqual(want)
+        expect([...(await run(`(x ${op} true) == y`, 'bool', 'bool', both))], op).toEqual(
+          both[0].map((x, k) => Number(Number(holds(x, 1)) === both[1][k]!)),
+        )
+      }
+    })
   })
 })
 

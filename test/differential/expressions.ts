@@ -165,7 +165,7 @@ export function condition(s: Scope, depth: number): Expr {
     case 8:
       return call('select', 'bool', condition(s, inner), condition(s, inner), condition(s, inner))
     default: {
-      const type = c.pick([s.float, 'i32' as const])
+      const type = depth > 0 && c.chance(10) ? 'bool' : c.pick([s.float, 'i32' as const])
       const op = c.pick(['<', '>', '==', '<=', '>=', '!='])
       return binary(op, 'bool', expression(s, type, inner), expression(s, type, inner))
     }
