@@ -58,7 +58,7 @@ const withPackage =
     inPackage(path) ? readProgramText(path) : read(path)
 
 /**
- * Reads a tensor: `.mtx .smtx .el .tsv .csv .txt` (each also `.gz`), `.npy`, `.npz`. Sparse files give coordinates,
+ * Reads a tensor: `.mtx .smtx .el .edges .txt .tsv .csv` (each also `.gz`), `.npy`, `.npz`. Sparse files give coordinates,
  * dense ones row-major values. Within an `.npz`: `f.npz#name` an array, `f.npz#prefix` the matrix stored as
  * `prefix_indptr …`, `f.npz#a,b,c` a pattern with those coordinates. Throws `SptError` with codes `io/…`.
  */

@@ -85,9 +85,14 @@ const FORMATS: readonly FileFormat[] = [
     read: async (input) => toCoords(await readSmtx(input.chunks, textOptions(input)), input.source.name),
   },
   {
-    endings: ['.el', '.tsv', '.csv', '.txt'],
+    endings: ['.el', '.edges', '.txt'],
     text: true,
     read: (input) => readEdges(input.chunks, textOptions(input)),
+  },
+  {
+    endings: ['.tsv', '.csv'],
+    text: true,
+    read: (input) => readEdges(input.chunks, { ...textOptions(input), table: true }),
   },
 ]
 

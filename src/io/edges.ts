@@ -1,6 +1,6 @@
 /**
  * Reads edge lists: a line an edge, `source target` or `source target weight`, counted from 0; separated by
- * spaces, tabs or a comma; `#` and `%` start comments; one header line is allowed.
+ * spaces, tabs or a comma; `#` and `%` start comments. In a table, the first line may name its columns.
  */
 import { fail } from '../ast/diagnostic.ts'
 import type { CoordTensor, ValueArray } from '../formats/tensor.ts'
@@ -14,6 +14,8 @@ import { encoder, valueArray } from './values.ts'
 export interface EdgeOptions extends TextOptions {
   /** Rows and columns; default: both one more than the largest id, the adjacency matrix of a graph. */
   readonly shape?: readonly number[] | undefined
+  /** Whether the file is a table, whose first line may be a header: names alone. */
+  readonly table?: boolean | undefined
 }
 
 const MAX_ID = 2147483646
@@ -22,8 +24,17 @@ const PERCENT = 37
 const COMMA = 44
 const BLOCK = 1 << 16
 
-/** Whether a header's column name may start so: a letter, a quote, an underscore or not ASCII. */
-const isName = (c: number): boolean => /[A-Za-z"'_]/.test(String.fromCharCode(c)) || c > 127
+const FIELD = /"[^"]*"|'[^']*'|[^\s,]+/g
+const NO_FIELD = /^\s*,|,\s*(,|$)/
+/** What a column may be called: it begins with a letter, an underscore or something that is not ASCII. */
+const NAME = /^["']?[A-Za-z_\x80-\xff]/
+const NUMBER = /^["']?(inf|infinity|nan)["']?$/i
+
+/** Whether all fields of a line are names: one with a number among them is an edge, or was to be one. */
+function isHeader(line: string): boolean {
+  const fields = line.match(FIELD) ?? []
+  return !NO_FIELD.test(line) && fields.every((f) => NAME.test(f) && !NUMBER.test(f))
+}
 
 /** An array that grows without ever being copied until it is taken. */
 class Column {
@@ -74,6 +85,7 @@ class Parser implements Scanner {
   private weights: Column | null = null
   private columns = 0
   private first = true
+  private header = 0
   private largest = -1
   private line = 0
 
@@ -98,6 +110,7 @@ class Parser implements Scanner {
     n.reset(block)
     while (n.pos < n.end) {
       this.line++
+      if (this.line === 1 && n.bytes[0] === 0xef && n.bytes[1] === 0xbb && n.bytes[2] === 0xbf) n.pos = 3
       if (n.skipBlanks() && n.bytes[n.pos] !== HASH && n.bytes[n.pos] !== PERCENT) this.edge(n)
       n.skipLine()
     }
@@ -110,7 +123,10 @@ class Parser implements Scanner {
   private edge(n: Numbers): void {
     const first = this.first
     this.first = false
-    if (first && isName(n.bytes[n.pos]!)) return
+    if (first && this.options.table && isHeader(n.line())) {
+      this.header = this.line
+      return
+    }
     const source = n.int()
     this.id(n, source, 0)
     this.separator(n)
@@ -128,7 +144,10 @@ class Parser implements Scanner {
       )
     if (this.weights !== null) {
       const w = n.float()
-      if (!n.ok) this.fail('io/not-a-number', `'${n.token()}' is not a number`)
+      if (!n.ok) {
+        const token = n.token()
+        this.fail('io/not-a-number', `'${token}' is not a number`, undefined, this.advice(token))
+      }
       this.weights.push(this.encode(w, this.line))
       if (this.separator(n)) this.fail('io/columns', `unexpected '${n.token()}'`, 'two or three columns')
     }
@@ -152,18 +171,40 @@ class Parser implements Scanner {
     if (!n.ok) {
       const token = n.token()
       if (token === '') this.fail('io/missing-number', `the ${what} is missing`, 'two or three columns')
-      this.fail('io/not-a-number', `'${token}' is not a node's number`)
+      this.fail('io/not-a-number', `'${token}' is not a node's number`, undefined, this.advice(token))
     }
     const size = this.options.shape?.[dimension] ?? MAX_ID + 1
     if (id < 0 || id >= size)
       this.fail('io/index-range', `the ${what} ${n.lastToken()} is out of range`, `0 to ${size - 1}`)
   }
 
-  private fail(code: string, message: string, expected?: string): never {
-    return fail({ code, message: `${this.name}:${this.line}: ${message}`, ...(expected && { expected }) })
+  /** What may be meant where no edge is. */
+  private advice(token: string): string | undefined {
+    if (/["']/.test(token)) return 'write numbers without quotes'
+    if (this.sources.length > 0) return undefined
+    if (this.options.table)
+      return this.header > 0 ? undefined : 'the first line is an edge, or a header of names alone'
+    return 'nodes are numbers from 0 on; comments begin with # or %, and headers are for .csv and .tsv'
+  }
+
+  private fail(code: string, message: string, expected?: string, hint?: string): never {
+    return fail({
+      code,
+      message: `${this.name}:${this.line}: ${message}`,
+      ...(expected && { expected }),
+      ...(hint && { hint }),
+    })
   }
 
   finish(): CoordTensor {
+    if (this.header > 0 && this.sources.length === 0) {
+      this.line = this.header
+      this.fail(
+        'io/no-edges',
+        'this line has no numbers, and no edge follows',
+        'lines of two or three numbers',
+      )
+    }
     const n = this.largest + 1
     return {
       kind: 'coords',

@@ -101,6 +101,12 @@ export class Numbers {
     this.pos = at < 0 ? this.end : at + 1
   }
 
+  /** The rest of the line, a character each byte. */
+  line(): string {
+    const at = this.bytes.indexOf(10, this.pos)
+    return text(this.bytes, this.pos, at < 0 ? this.end : at)
+  }
+
   /** True where a token ends at p. */
   private ends(p: number): boolean {
     if (p >= this.end) return true

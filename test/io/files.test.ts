@@ -129,9 +129,10 @@ test('every readable ending reads', async () => {
     '.tsv': 'a\tb\n0\t1\n',
     '.csv': 'a,b\n0,1\n',
     '.txt': '# a\n0 1\n',
+    '.edges': '0 1\n',
   }
   const texty = READABLE.filter((e) => !e.startsWith('.np'))
-  expect(texty.length).toBe(12)
+  expect(texty.length).toBe(14)
   for (const ending of texty) {
     const text = texts[ending.replace('.gz', '')]!
     const path = put(`every${ending}`, ending.endsWith('.gz') ? gzipSync(text) : text)

@@ -21,18 +21,27 @@ describe('edge lists', () => {
       const lines = Array.from(coords[0]!, (r, e) =>
         [r, coords[1]![e], ...(values ? [Object.is(values[e], -0) ? '-0' : values[e]] : [])].join(separator),
       )
-      const text = `${header ? `source${separator}target${end}` : ''}${lines.map((l) => l + end).join('')}`
-      const read = await readEdges(pieces(bytesOf(text), size), { shape, dtype })
+      const table = header && lines.length > 0
+      const text = `${table ? `source${separator}"the target"${end}` : ''}${lines.map((l) => l + end).join('')}`
+      const read = await readEdges(pieces(bytesOf(text), size), { shape, dtype, table })
       // Without an edge nothing tells whether there would be weights.
       expect(read).toEqual(lines.length > 0 ? tensor : { ...tensor, values: null })
       const n = Math.max(-1, ...coords[0]!, ...coords[1]!) + 1
-      expect((await edges(text, { dtype })).shape).toEqual([n, n])
+      expect((await edges(text, { dtype, table })).shape).toEqual([n, n])
     },
   )
   test('weights are f64 unless told, patterns f32', async () => {
     expect(await edges('0 1 0.1\n')).toMatchObject({ dtype: 'f64', values: Float64Array.of(0.1) })
     expect(await edges('0 1\n')).toMatchObject({ dtype: 'f32', values: null })
     expect(await edges('0 1 3', { dtype: 'i8' })).toMatchObject({ dtype: 'i8', values: Int8Array.of(3) })
+  })
+  test('a header is the first line of a table; a byte order mark is none', async () => {
+    const one = { shape: [2, 2], coords: [Int32Array.of(0), Int32Array.of(1)] }
+    for (const text of ['a,b\n0,1', '# c\n\n"a b"\tb\n0\t1', 'é,_\n0,1', '\ufeff0,1', '\ufeffa,b\n0,1'])
+      expect(await edges(text, { table: true }), text).toMatchObject(one)
+    expect(await edges('\ufeff0 1')).toMatchObject(one)
+    const refused = await edges('a b\n0 1').catch((e) => e.diagnostics[0].hint)
+    expect(refused).toContain('headers are for .csv and .tsv')
   })
   test('columns grow past their first block', async () => {
     const count = 200_000
@@ -54,7 +63,22 @@ describe('edge lists', () => {
   test.each([
     ['0 1\n1\n', {}, 'io/missing-number: a.el:2: the target is missing'],
     ['0 1\n\n1 x\n', {}, "io/not-a-number: a.el:3: 'x' is not a node's number"],
-    ['a b\nc d\n', {}, "io/not-a-number: a.el:2: 'c' is not a node's number"],
+    ['a b\nc d\n', {}, "io/not-a-number: a.el:1: 'a' is not a node's number"],
+    ['a b\n', {}, "io/not-a-number: a.el:1: 'a' is not a node's number"],
+    ['source target\n0 1\n', {}, "io/not-a-number: a.el:1: 'source' is not a node's number"],
+    ['O 1\n2 3\n', {}, "io/not-a-number: a.el:1: 'O' is not a node's number"],
+    ['O,1\n2,3\n', { table: true }, "io/not-a-number: a.el:1: 'O' is not a node's number"],
+    ['0,1,w\n2,3,4\n', { table: true }, "io/not-a-number: a.el:1: 'w' is not a number"],
+    ['"0","1"\n2,3\n', { table: true }, `io/not-a-number: a.el:1: '"0"' is not a node's number`],
+    ['a,b\n"0","1"\n', { table: true }, `io/not-a-number: a.el:2: '"0"' is not a node's number`],
+    ['a,inf\n0,1\n', { table: true }, "io/not-a-number: a.el:1: 'a' is not a node's number"],
+    [',a,b\n0,1,2\n', { table: true }, 'io/missing-number: a.el:1: the source is missing'],
+    ['a,b\nc,d\n', { table: true }, "io/not-a-number: a.el:2: 'c' is not a node's number"],
+    [
+      '# c\na,b\n# d\n',
+      { table: true },
+      'io/no-edges: a.el:2: this line has no numbers, and no edge follows',
+    ],
     ['0.5 1\n', {}, "io/not-a-number: a.el:1: '0.5' is not a node's number"],
     ['0 1\n-1 0\n', {}, 'io/index-range: a.el:2: the source -1 is out of range'],
     ['0 3\n', { shape: [3, 3] }, 'io/index-range: a.el:1: the target 3 is out of range'],
