@@ -196,6 +196,18 @@ describe('mistakes', () => {
       'for k from 0 to 1000000000',
     ],
     [
+      'an index far above',
+      format(`axis o[2147483647] = sparse_variable(d[0])\n${IDENTITY}`),
+      'check/list-range',
+      '2147483647',
+    ],
+    [
+      'copies far apart',
+      format(`axis o[k * 1000000] = sparse_variable(d[k]) for k from 1\n${IDENTITY}`),
+      'check/list-range',
+      'k * 1000000',
+    ],
+    [
       'no end',
       format('axis o[k] = dense_fixed(i) for k from 0\nmap (i) -> (i)\ninverse (o...) -> (o[0])', 'i'),
       'check/list-range',
@@ -260,6 +272,13 @@ describe('mistakes', () => {
     expect(code).toBe('check/list-index')
     expect(message).toBe('there is no d[2]: the list d has 2 elements here')
     expect(text.slice(span!.start, span!.end)).toBe('2')
+  })
+
+  it('an order that no tensor has', () => {
+    const text = tree.replaceAll('tree', 'f')
+    const family = parseProgram(text).format('f')
+    expect(() => family.ofOrder(65)).toThrow('format f is over (d...), and this tensor has 65 dimensions')
+    expect(() => family.ofOrder(1e9)).toThrow('format/order')
   })
 
   it('a part for another order', () => {

@@ -1,7 +1,7 @@
 /** Formats for tensors of any order, whose text is written out when the order is known. */
-import { fail, invariant, type Span } from '../../ast/diagnostic.ts'
+import { fail, invariant } from '../../ast/diagnostic.ts'
 import type { FormatFamily, OrderedFormat } from '../format.ts'
-import { BEYOND } from './list-names.ts'
+import { BEYOND, MAX_COPIES } from './list-names.ts'
 import { Report } from './report.ts'
 
 /** Dimensions of the list with which a text is tried when it is read, and how many more where it names more. */
@@ -33,7 +33,8 @@ export function familyOf(
   const ofOrder = (order: number): OrderedFormat => {
     const known = made.get(order)
     if (known) return known
-    if (order <= single) tooFew(head, order)
+    if (order <= single) wrongOrder(head, order, `${head.over.length} dimensions or more`)
+    if (order - single > MAX_COPIES) wrongOrder(head, order, `at most ${single + MAX_COPIES} dimensions`)
     const own = new Report()
     const format = write(order, own)
     own.finish()
@@ -44,12 +45,12 @@ export function familyOf(
   return { kind: 'family', ...head, params: tried.params, ofOrder }
 }
 
-function tooFew({ name, over, span }: { readonly span?: Span | undefined } & Head, order: number): never {
+function wrongOrder({ name, over, span }: Head, order: number, expected: string): never {
   const names = over.map((o) => (o.list ? `${o.name}...` : o.name))
   return fail({
     code: 'format/order',
     message: `format ${name} is over (${names.join(', ')}), and this tensor has ${order} dimension${order === 1 ? '' : 's'}`,
     ...(span && { span }),
-    expected: `${over.length} dimensions or more`,
+    expected,
   })
 }

@@ -4,8 +4,11 @@ import type * as Ast from '../../ast/nodes.ts'
 import { foldInt } from '../fold.ts'
 import type { Report } from './report.ts'
 
-/** Copies that one `for` can make; tensors have few dimensions. */
-const MAX_COPIES = 64
+/** Copies that one `for` can make, and elements of a list: tensors have few dimensions. */
+export const MAX_COPIES = 64
+
+/** The code of errors that no order mends. */
+export const TOO_LONG = 'check/list-range'
 
 /** The code of errors that another order may not have. */
 export const BEYOND = 'check/list-index'
@@ -148,7 +151,7 @@ export function rangeOf(each: Ast.For, here: Here): (typeof here.numbers)[] {
   const end = to ? number(to, here) : last
   if (!to && last === null)
     report.error({
-      code: 'check/list-range',
+      code: TOO_LONG,
       message: 'without a list of dimensions, there is no last one',
       span: each.span,
       expected: `an end: \`for ${name.name} from … to …\``,
@@ -156,7 +159,7 @@ export function rangeOf(each: Ast.For, here: Here): (typeof here.numbers)[] {
   if (first === null || end === null) return []
   if (end - first >= MAX_COPIES) {
     report.error({
-      code: 'check/list-range',
+      code: TOO_LONG,
       message: `${first} to ${end} are ${end - first + 1} copies`,
       span: each.span,
       expected: `at most ${MAX_COPIES}`,

@@ -9,8 +9,10 @@ import {
   expr,
   type Here,
   items,
+  MAX_COPIES,
   number,
   rangeOf,
+  TOO_LONG,
   unknownList,
   withoutIndex,
 } from './list-names.ts'
@@ -138,13 +140,22 @@ function copiesOf(axis: Ast.AxisDecl, here: Here): Copy[] {
   return each.flatMap((numbers): Copy[] => {
     const k = number(index, { ...here, numbers })
     if (k === null) return []
-    if (k >= 0) return [{ axis, name: { name: `${name}${k}`, span: axis.name.span }, index: k, numbers }]
-    here.report.error({
-      code: BEYOND,
-      message: `there is no ${name}[${k}]`,
-      span: index.span,
-      expected: '0 or more',
-    })
+    if (k >= 0 && k < MAX_COPIES)
+      return [{ axis, name: { name: `${name}${k}`, span: axis.name.span }, index: k, numbers }]
+    if (k >= 0)
+      here.report.error({
+        code: TOO_LONG,
+        message: `a list with ${name}[${k}] has ${k + 1} axes`,
+        span: index.span,
+        expected: `at most ${MAX_COPIES}: 0 to ${MAX_COPIES - 1}`,
+      })
+    else
+      here.report.error({
+        code: BEYOND,
+        message: `there is no ${name}[${k}]`,
+        span: index.span,
+        expected: '0 or more',
+      })
     return []
   })
 }
