@@ -1,6 +1,6 @@
 /** sparsetile in any JavaScript host: programs from text, the cpu device, the browser's GPU. */
 
-import { expectOptions } from './api/check.ts'
+import { checkDevice, expectArgument, expectOptions, isRecord } from './api/check.ts'
 import {
   checkLoadOptions,
   isPath,
@@ -92,6 +92,14 @@ export function render(
   options: RenderOptions = {},
 ): string {
   expectOptions('render', options, ['color'])
+  const isText = (x: unknown, ...names: string[]) =>
+    isRecord(x) && names.every((n) => typeof x[n] === 'string')
+  const areDiagnostics = Array.isArray(diagnostics) && diagnostics.every((d) => isText(d, 'code', 'message'))
+  expectArgument(areDiagnostics, 'what is rendered', diagnostics, 'the diagnostics of an error')
+  const list: readonly unknown[] =
+    sources instanceof Map ? [...sources.values()] : Array.isArray(sources) ? sources : [sources]
+  const areSources = list.every((s) => isText(s, 'name', 'text'))
+  expectArgument(areSources, 'the sources', sources, 'texts with their names, as the sources of a program')
   return renderAll(diagnostics, sources, options)
 }
 
@@ -102,6 +110,7 @@ export async function measure(
   options: MeasureOptions = {},
 ): Promise<Measurement> {
   expectOptions('measure', options, ['warmups', 'repeats', 'flush', 'batch', 'by'])
+  checkDevice(device)
   return measureCommands(device, commands, options)
 }
 

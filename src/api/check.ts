@@ -1,35 +1,11 @@
-/** Calls from JavaScript, where no compiler has looked at the arguments. */
+/** What calls of the API are given: options, devices, tensors. */
+import { expectArgument, isRecord, nameText, show } from '../ast/arguments.ts'
 import { fail } from '../ast/diagnostic.ts'
 import type { Tensor, ValueArray } from '../formats/tensor.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
+import type { Device } from '../runtime/device.ts'
 
-export function show(x: unknown): string {
-  if (typeof x === 'string') return JSON.stringify(x.length > 40 ? `${x.slice(0, 40)}…` : x)
-  if (Array.isArray(x)) return 'a list'
-  if (typeof x === 'object' && x !== null) return 'an object'
-  if (typeof x === 'bigint') return `${x}n`
-  return typeof x === 'function' ? 'a function' : String(x)
-}
-
-/** @throws SptError `api/argument` */
-export function expectArgument(
-  holds: boolean,
-  what: string,
-  got: unknown,
-  expected: string,
-  hint?: string,
-): void {
-  if (holds) return
-  fail({
-    code: 'api/argument',
-    message: `${what} cannot be ${show(got)}`,
-    expected,
-    ...(hint === undefined ? {} : { hint }),
-  })
-}
-
-export const isRecord = (x: unknown): x is Readonly<Record<string, unknown>> =>
-  typeof x === 'object' && x !== null && !Array.isArray(x) && !ArrayBuffer.isView(x) && !(x instanceof Map)
+export { expectArgument, isRecord, nameText, show } from '../ast/arguments.ts'
 
 /**
  * Options are an object, and have no others than these: what nobody reads would be dropped without a word.
@@ -54,6 +30,21 @@ export function expectOptions<T extends object>(
   })
 }
 
+/** @throws SptError `api/argument` */
+export function checkDevice(device: Device): void {
+  expectArgument(
+    isRecord(device) && typeof device.compile === 'function' && isRecord(device.limits),
+    'the device',
+    device,
+    'a device: await devices.cpu(), devices.webgpu() or devices.cuda()',
+  )
+}
+
+/** @throws SptError `api/argument` */
+export function expectName(what: string, name: unknown): asserts name is string {
+  expectArgument(typeof name === 'string', `the name of ${what}`, name, 'a string')
+}
+
 /** Sizes of a tensor. @throws SptError `tensor/shape` */
 export function checkShape(shape: unknown): asserts shape is readonly number[] {
   if (Array.isArray(shape) && shape.every((n) => Number.isInteger(n) && n >= 0)) return
@@ -71,7 +62,7 @@ export function checkDtype(dtype: unknown): void {
   fail({
     code: 'tensor/dtype',
     message: `there is no type ${show(dtype)}`,
-    lookup: { name: String(dtype), candidates },
+    lookup: { name: nameText(dtype), candidates },
     expected: candidates.join(', '),
   })
 }

@@ -13,11 +13,21 @@ import { arrayClass } from '../ir/arrays.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { RefOptions } from '../ir/reference/index.ts'
 import type { KernelGraph } from '../replay.ts'
+import { MAX_RUNS } from '../runtime/arguments.ts'
 import type { Command, Device } from '../runtime/device.ts'
 import type { Measurement, MeasureOptions } from '../runtime/measure.ts'
 import { Turns } from '../turns.ts'
 import { type Verification, verify } from '../verify.ts'
-import { checkTensor, expectArgument, expectOptions, isRecord, isTyped, numbersOf } from './check.ts'
+import {
+  checkTensor,
+  expectArgument,
+  expectName,
+  expectOptions,
+  isRecord,
+  isTyped,
+  nameText,
+  numbersOf,
+} from './check.ts'
 import type { Chosen } from './decide.ts'
 import { Handle } from './handle.ts'
 import { type RunInputs, valuesIn } from './inputs.ts'
@@ -153,6 +163,7 @@ export class PreparedKernel extends Handle {
    * memory of a resident tensor is the caller's)
    */
   async write(name: string, values: Bindable): Promise<void> {
+    expectName('an input', name)
     if (this.executable.residents.includes(name))
       fail({
         code: 'run/resident',
@@ -219,7 +230,8 @@ export class PreparedKernel extends Handle {
 
   /** Milliseconds of each of `repeats` runs, by device events where there are any. */
   async time(repeats: number): Promise<number[]> {
-    expectArgument(Number.isInteger(repeats) && repeats >= 1, 'repeats', repeats, 'an integer from 1 on')
+    const fits = Number.isInteger(repeats) && repeats >= 1 && repeats <= MAX_RUNS
+    expectArgument(fits, 'repeats', repeats, `an integer from 1 to ${MAX_RUNS}`)
     return this.executable.time(repeats)
   }
 
@@ -233,8 +245,8 @@ export class PreparedKernel extends Handle {
     if (!candidates.includes(name))
       return fail({
         code: 'api/unknown-buffer',
-        message: `kernel ${this.kernel.compilation.source.name} has no buffer ${name}`,
-        lookup: { name: String(name), candidates },
+        message: `kernel ${this.kernel.compilation.source.name} has no buffer ${nameText(name)}`,
+        lookup: { name: nameText(name), candidates },
         expected: `one of ${candidates.join(', ')}`,
       })
     return this.executable.read(name)
@@ -262,7 +274,11 @@ export class PreparedKernel extends Handle {
    */
   async verify(options: RefOptions = {}): Promise<Verification> {
     expectOptions('verify', options, ['sample'])
-    if (options.sample) expectOptions('the sample', options.sample, ['fraction', 'count', 'seed'])
+    if (options.sample) {
+      expectOptions('the sample', options.sample, ['fraction', 'count', 'seed'])
+      for (const [what, x] of Object.entries(options.sample))
+        expectArgument(x === undefined || typeof x === 'number', `the ${what} of a sample`, x, 'a number')
+    }
     const executable = this.#within
     return this.#turns.take(() =>
       executable.preserving(['inout'], () => verify(this.kernel.compilation.source, executable, options)),

@@ -20,7 +20,17 @@ import { PACKAGED_FORMATS } from '../ir/elaborate/format-uses.ts'
 import { parseFormatExpression } from '../ir/elaborate/index.ts'
 import { variable } from '../ir/expr.ts'
 import { type AnyFormat, type Instance, type OrderedFormat, ofOrder } from '../ir/format.ts'
-import { checkTensor, coordinatesOf, expectArgument, expectOptions, isRecord, isTyped } from './check.ts'
+import {
+  checkShape,
+  checkTensor,
+  coordinatesOf,
+  expectArgument,
+  expectName,
+  expectOptions,
+  isRecord,
+  isTyped,
+  nameText,
+} from './check.ts'
 import { Handle } from './handle.ts'
 import type { Bindable } from './tensors.ts'
 
@@ -78,6 +88,7 @@ export class ConvertedTensor extends Handle {
   /** A picture of the tensor with its parts, and of how each is stored: the text of an SVG file. */
   svg(options: PictureOptions = {}): string {
     expectOptions('svg', options, ['name'])
+    if (options.name !== undefined) expectName('a picture', options.name)
     return drawParts(this.#stored, options)
   }
 }
@@ -204,6 +215,7 @@ export class SptFormat extends Handle {
     data: FormatData = {},
   ): ConvertedTensor {
     expectArgument(Array.isArray(shape), 'the shape', shape, 'the extent of each dimension')
+    checkShape(shape)
     const instance = this.#for(shape.length)
     const wanted = instance.parts.length
     expectArgument(
@@ -212,10 +224,19 @@ export class SptFormat extends Handle {
       parts,
       `${wanted} part(s): ${instance.parts.map((p) => p.label || p.instance.text).join(', ')}`,
     )
-    const arrays = parts.map(({ tensor, tables }) => ({
-      tensor,
-      tables: new Map(Object.entries(tables ?? {})),
-    }))
+    const arrays = parts.map(({ tensor, tables = {} }, k) => {
+      const what = `part ${instance.parts[k]!.label || k}`
+      checkTensor(what, tensor, `the tensor of ${what}`)
+      expectArgument(
+        tensor.kind === 'stored',
+        `the tensor of ${what}`,
+        tensor,
+        'arrays, as stored makes them',
+      )
+      const ofTables = isRecord(tables) && Object.values(tables).every((t) => t instanceof Int32Array)
+      expectArgument(ofTables, `the tables of ${what}`, tables, 'an Int32Array by name')
+      return { tensor, tables: new Map(Object.entries(tables)) }
+    })
     return new ConvertedTensor(partsFromArrays(instance, arrays, givenFor(instance, shape, data)))
   }
 
@@ -266,6 +287,13 @@ export function chooseFormat(
   args: readonly (number | string)[],
   formats: ReadonlyMap<string, AnyFormat>,
 ): { readonly format: AnyFormat; readonly args: readonly (number | string)[] } {
+  for (const a of args)
+    expectArgument(
+      typeof a === 'number' || (typeof a === 'string' && a !== ''),
+      'an argument of a format',
+      a,
+      'a number, or the name of a list or set',
+    )
   const known = typeof format === 'string' ? formats.get(format) : format
   if (typeof format === 'string' && !known && !/^\w*$/.test(format)) {
     const written = parseFormatExpression(format, formats)
@@ -275,8 +303,8 @@ export function chooseFormat(
   const candidates = [...formats.keys()]
   return fail({
     code: 'api/unknown-format',
-    message: `there is no format ${String(format)}`,
-    lookup: { name: String(format), candidates },
+    message: `there is no format ${nameText(format)}`,
+    lookup: { name: nameText(format), candidates },
     ...(candidates.length > 0 ? { expected: `one of ${candidates.join(', ')}` } : {}),
     hint: PACKAGED_FORMATS,
   })

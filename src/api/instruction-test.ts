@@ -16,6 +16,7 @@ import type { Instr, Memory } from '../ir/instr.ts'
 import { iteratorsOf, sameMemory } from '../ir/instr-operands.ts'
 import { printExpr } from '../ir/print2.ts'
 import type { LoopStep } from '../schedule/steps.ts'
+import { expectArgument, isRecord } from './check.ts'
 import { copyTest } from './instruction-copies.ts'
 import { fresh, type InstructionTest, LARGEST, testOf } from './instruction-data.ts'
 import { halfOf, hasThreads, type Loops, layoutOf, rowsOf, THREADS, TWICE } from './instruction-layout.ts'
@@ -27,6 +28,8 @@ export type { InstructionTest } from './instruction-data.ts'
  * @throws SptError `schedule/…` where the instruction cannot be used on a kernel that is its body
  */
 export function instructionTest(declared: Instr, others: readonly Instr[] = [], seed = 1): InstructionTest {
+  const isInstr = isRecord(declared) && Array.isArray(declared.operands) && isRecord(declared.body)
+  expectArgument(isInstr, 'what is tested', declared, 'an instruction: program.instructions.get(name)')
   // The test's own copies are ordinary ones: threads meet behind them, and what is said of fences is left out.
   const instr = { ...declared, operands: declared.operands.map(({ fenced: _, ...o }) => o) }
   return copyTest(instr, seed) ?? bodyTest(instr, others, seed)

@@ -15,7 +15,7 @@ import { partsOf } from '../schedule/parts.ts'
 import { mergeParts, type Step, stepsOf } from '../schedule/resolve.ts'
 import { handle } from '../schedule/state.ts'
 import type { LoopRef, LoopStep } from '../schedule/steps.ts'
-import { expectArgument, isRecord } from './check.ts'
+import { checkDevice, expectArgument, expectName, isRecord, nameText } from './check.ts'
 import {
   answer,
   type ChoiceInputs,
@@ -134,6 +134,7 @@ export class Kernel extends Steps<Kernel> {
 
   /** `merge parts of A`: one launch for each iteration over the parts. */
   mergeParts(buffer: string): Kernel {
+    expectName('a buffer', buffer)
     const { kernel, loops } = this.#c
     return this.apply(mergeParts({ buffer: { name: buffer } }, { kernel, loops }))
   }
@@ -143,7 +144,7 @@ export class Kernel extends Steps<Kernel> {
    * @throws SptError `schedule/no-parts`
    */
   parts(buffer: string): readonly Part[] {
-    expectArgument(typeof buffer === 'string', 'the name of a buffer', buffer, 'a string')
+    expectName('a buffer', buffer)
     const { kernel } = this.#c
     return partsOf(kernel, { name: buffer }).map((p) => new Part(kernel, p))
   }
@@ -176,7 +177,7 @@ export class Kernel extends Steps<Kernel> {
 
   /** A loop by name, good through later steps that rename or nest it. */
   loop(name: string): LoopRef {
-    expectArgument(typeof name === 'string', 'the name of a loop', name, 'a string')
+    expectName('a loop', name)
     return handle(this.#c.state, name)
   }
 
@@ -266,8 +267,8 @@ export class Kernel extends Steps<Kernel> {
       this.#around.schedules.get(name) ??
       fail({
         code: 'api/unknown-schedule',
-        message: `kernel ${this.name} has no schedule ${name}`,
-        lookup: { name, candidates: [...this.schedules, ...this.choices] },
+        message: `kernel ${this.name} has no schedule ${nameText(name)}`,
+        lookup: { name: nameText(name), candidates: [...this.schedules, ...this.choices] },
         expected:
           this.schedules.length > 0 ? `one of ${this.schedules.join(', ')}` : 'a kernel with schedules',
         hint: 'declare it in the program, or apply steps',
@@ -296,15 +297,6 @@ export class Kernel extends Steps<Kernel> {
     if (!this.#around.instructions) refuseTextsOf(c.loopSteps)
     return new Kernel(c, this.#around)
   }
-}
-
-function checkDevice(device: Device): void {
-  expectArgument(
-    isRecord(device) && typeof device.compile === 'function' && isRecord(device.limits),
-    'the device',
-    device,
-    'a device: await devices.cpu(), devices.webgpu() or devices.cuda()',
-  )
 }
 
 function stillOpen({ kernel, name, branches }: Choice): never {

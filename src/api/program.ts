@@ -6,7 +6,7 @@ import { type Entry, loadProgram, programOf, type ReadText } from '../ast/resolv
 import { type Elaborated, elaborate, type Family } from '../ir/elaborate/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
-import { expectArgument, expectOptions, isRecord, show } from './check.ts'
+import { expectArgument, expectOptions, isRecord, nameText, show } from './check.ts'
 import { chooseFormat, SptFormat } from './format.ts'
 import { Handle } from './handle.ts'
 import { Kernel } from './kernel.ts'
@@ -75,8 +75,8 @@ export class SptProgram extends Handle {
         message:
           name === undefined
             ? `the program has ${this.kernels.length} kernels`
-            : `the program has no kernel ${name}`,
-        ...(name === undefined ? {} : { lookup: { name, candidates: this.kernels } }),
+            : `the program has no kernel ${nameText(name)}`,
+        ...(name === undefined ? {} : { lookup: { name: nameText(name), candidates: this.kernels } }),
         expected: this.kernels.length > 0 ? `one of ${this.kernels.join(', ')}` : 'a kernel',
         hint: 'say which kernel',
       })

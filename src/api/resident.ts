@@ -1,32 +1,104 @@
 /** Tensors that stay on a device: brought into a kernel's formats there, and bound without a way through the host. */
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { type Bound, bindInputs } from '../bind/index.ts'
-import { convert, type DevicePart, type Resident, type ResidentParts } from '../convert/index.ts'
+import {
+  type ConvertPlan,
+  type DevicePart,
+  convertPlan as planOf,
+  type Resident,
+  ResidentParts,
+  resident as upload,
+} from '../convert/index.ts'
 import { Executable } from '../execute.ts'
 import type { Given } from '../formats/given.ts'
 import { type Level, makeStorage, type Storage } from '../formats/storage.ts'
-import type { CoordTensor, Tensor } from '../formats/tensor.ts'
+import type { CoordTensor, StoredTensor, Tensor } from '../formats/tensor.ts'
 import { newValues } from '../formats/values.ts'
-import { countOf, hasIndptr, indicesOf, indptrOf, maskOf } from '../ir/axis.ts'
+import { countOf, hasIndptr, indicesOf, indptrOf, maskOf, type StoredAxis } from '../ir/axis.ts'
 import type { Instance } from '../ir/format.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import type { DeviceBuffer } from '../runtime/device.ts'
-import { expectOptions } from './check.ts'
-import { type CompiledKernel, PreparedKernel } from './compiled.ts'
+import type { Device, DeviceBuffer } from '../runtime/device.ts'
+import { checkDevice, checkTensor, expectArgument, expectName, expectOptions, isRecord } from './check.ts'
+import { CompiledKernel, PreparedKernel } from './compiled.ts'
 import { checkAgree, checkFormat, checkShared } from './resident-check.ts'
 import { type PlacedPart, residentsOf } from './resident-whole.ts'
 
 export {
   type ConvertPlan,
-  convert,
-  convertPlan,
   type Resident,
   type ResidentCoords,
   ResidentParts,
   type ResidentStored,
   releaseConversions,
-  resident,
 } from '../convert/index.ts'
+
+/**
+ * Uploads a tensor after a check. A stored one is over `axes`, whose extents are its shape.
+ * @throws SptError `bind/coordinate-range`, `bind/coordinates`, `device/out-of-memory`, and as `validateStored`
+ */
+export async function resident(
+  device: Device,
+  tensor: CoordTensor | StoredTensor,
+  axes?: readonly StoredAxis[],
+): Promise<Resident> {
+  checkDevice(device)
+  const what = 'the tensor to upload'
+  checkTensor(what, tensor, what)
+  const { kind } = tensor as Tensor
+  expectArgument(kind !== 'dense', what, tensor, 'one that coords or stored makes')
+  expectArgument(axes === undefined || Array.isArray(axes), 'the axes', axes, 'a list of axes')
+  return upload(device, tensor, axes)
+}
+
+/**
+ * How a device brings tensors into a format or composition, to be run many times. `fill`: what positions without an
+ * entry hold.
+ */
+export function convertPlan(device: Device, to: Instance, fill = 0): ConvertPlan {
+  checkDevice(device)
+  const isInstance =
+    isRecord(to) && Array.isArray(to.parts) && Array.isArray(to.over) && to.tree !== undefined
+  expectArgument(isInstance, 'what is converted to', to, 'what formatOf(kernel, tensor) gives')
+  expectArgument(typeof fill === 'number', 'the fill value', fill, 'a number')
+  const plan = planOf(device, to, fill)
+  return {
+    run: async (tensor, given) => {
+      expectResident(tensor)
+      expectGiven(given, ['sizes', 'extents', 'lists', 'sets'])
+      return plan.run(tensor, given)
+    },
+  }
+}
+
+/** Runs a plan once. @throws SptError as its run */
+export const convert = async (
+  device: Device,
+  tensor: Resident,
+  to: Instance,
+  given: Given,
+  fill = 0,
+): Promise<ResidentParts> => convertPlan(device, to, fill).run(tensor, given)
+
+function expectResident(tensor: Resident): void {
+  const holds = isRecord(tensor) && Array.isArray(tensor.shape) && isRecord(tensor.queue)
+  expectArgument(holds, 'a resident tensor', tensor, 'what resident or a conversion gives')
+}
+
+/** `all`: none of them may be missing. */
+function expectGiven(given: Partial<Given>, all: readonly (keyof Given)[] = []): void {
+  expectArgument(isRecord(given), 'sizes, lists and sets', given, '{ sizes, extents, lists, sets }')
+  for (const [what, x] of Object.entries({ ...Object.fromEntries(all.map((k) => [k])), ...given }))
+    expectArgument(
+      x instanceof Map || (x === undefined && all.length === 0),
+      `the ${what}`,
+      x,
+      'a Map by name',
+    )
+}
+
+function expectKernel(kernel: CompiledKernel): void {
+  expectArgument(kernel instanceof CompiledKernel, 'the kernel', kernel, 'what kernel.compile(device) gives')
+}
 
 /** Tensors and sizes beside the resident ones; as for `CompiledKernel.prepare`. */
 export interface ResidentInputs {
@@ -38,8 +110,11 @@ export interface ResidentInputs {
  * The format or composition that a compiled kernel stores a tensor in: what to convert it to.
  * @throws SptError `convert/no-format` where it is stored as declared
  */
-export const formatOf = (kernel: CompiledKernel, tensor: string): Instance =>
-  reformatOf(kernel.compilation.kernel, tensor).reformat.instance
+export function formatOf(kernel: CompiledKernel, tensor: string): Instance {
+  expectKernel(kernel)
+  expectName('a tensor', tensor)
+  return reformatOf(kernel.compilation.kernel, tensor).reformat.instance
+}
 
 function reformatOf(kernel: Kernel1, tensor: string) {
   for (const reformat of kernel.reformats) {
@@ -60,14 +135,16 @@ function reformatOf(kernel: Kernel1, tensor: string) {
  * follow from its shape; `given` has the others, and lists and sets by name.
  * @throws SptError `convert/no-format`, and as `convert`
  */
-export function convertFor(
+export async function convertFor(
   kernel: CompiledKernel,
   name: string,
   tensor: Resident,
   given: Partial<Pick<Given, 'sizes' | 'lists' | 'sets'>> = {},
 ): Promise<ResidentParts> {
   expectOptions('convertFor', given, ['sizes', 'lists', 'sets'])
+  expectGiven(given)
   const to = formatOf(kernel, name)
+  expectResident(tensor)
   const sizes = new Map(given.sizes)
   const extents = new Map<string, number>()
   to.over.forEach((axis, k) => {
@@ -99,7 +176,11 @@ export async function prepareResident(
   tensors: Readonly<Record<string, ResidentParts>>,
   inputs: ResidentInputs = {},
 ): Promise<PreparedKernel> {
+  expectKernel(compiled)
   expectOptions('prepareResident', inputs, ['tensors', 'params'])
+  expectArgument(isRecord(tensors), 'resident tensors', tensors, 'resident tensors by name')
+  for (const [name, t] of Object.entries(tensors))
+    expectArgument(t instanceof ResidentParts, `what is resident as ${name}`, t, 'what convertFor gives')
   const { kernel } = compiled.compilation
   const buffers = new Map<string, DeviceBuffer>()
   const placed: PlacedPart[] = []

@@ -111,9 +111,13 @@ interface Found {
   readonly packed: boolean
 }
 
-function find(name: string): Found | undefined {
+function checkPath(name: string): void {
   if (typeof name !== 'string')
     fail({ code: 'io/path', message: `a path is ${typeof name}`, expected: 'a string' })
+}
+
+function find(name: string): Found | undefined {
+  checkPath(name)
   const lower = name.toLowerCase()
   const packed = lower.endsWith(GZ)
   const plain = packed ? lower.slice(0, -GZ.length) : lower
@@ -136,6 +140,7 @@ export function checkReadable(name: string): void {
 
 /** `file.npz#address` in its two parts; other names are left whole. */
 export function splitAddress(path: string): { readonly path: string; readonly address?: string } {
+  checkPath(path)
   const match = /^(.*\.npz)#([^#]+)$/is.exec(path)
   return match ? { path: match[1]!, address: match[2]! } : { path }
 }

@@ -2,7 +2,8 @@
  * What every device checks before it touches memory or launches: the same codes and sentences everywhere.
  * Devices add what only they know (the target compiler's log, the driver's faults).
  */
-import { fail, invariant } from '../ast/diagnostic.ts'
+import { expectArgument, show } from '../ast/arguments.ts'
+import { fail } from '../ast/diagnostic.ts'
 import { INT_RANGE } from '../ir/dtype.ts'
 import {
   type ArgSpec,
@@ -31,7 +32,12 @@ const mib = (bytes: number): string =>
 
 /** Throws `device/buffer-too-large` where a buffer of this size could not be allocated or bound. */
 export function checkAlloc(bytes: number, label: string, limits: DeviceLimits): void {
-  invariant(Number.isInteger(bytes) && bytes >= 0, `${label} cannot have ${bytes} bytes`)
+  expectArgument(
+    Number.isInteger(bytes) && bytes >= 0,
+    `the bytes of ${label}`,
+    bytes,
+    'an integer from 0 on',
+  )
   const limit = Math.min(limits.maxBufferBytes, limits.maxBindingBytes, Number.MAX_SAFE_INTEGER)
   if (bytes <= limit) return
   const which = limits.maxBindingBytes < limits.maxBufferBytes ? 'one kernel argument' : 'one buffer'
@@ -49,7 +55,7 @@ export function checkRange(buffer: DeviceBuffer, byteOffset: number, bytes: numb
   if (whole && byteOffset >= 0 && bytes >= 0 && byteOffset + bytes <= buffer.bytes) return
   fail({
     code: 'device/range',
-    message: `${what} ${bytes} bytes at offset ${byteOffset} does not fit ${buffer.label}, which has ${buffer.bytes} bytes`,
+    message: `${what} ${show(bytes)} bytes at offset ${show(byteOffset)} does not fit ${buffer.label}, which has ${buffer.bytes} bytes`,
     expected: `offset + length <= ${buffer.bytes}`,
   })
 }

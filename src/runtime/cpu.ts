@@ -3,6 +3,14 @@ import { fail, invariant } from '../ast/diagnostic.ts'
 import { arrayClass } from '../ir/arrays.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import {
+  checkRepeats,
+  expectBuffer,
+  expectCommands,
+  expectData,
+  expectLabel,
+  expectModule,
+} from './arguments.ts'
+import {
   checkAlloc,
   checkBuffer,
   checkCommands,
@@ -123,6 +131,7 @@ class CpuGraph implements Graph {
   }
 
   async time(repeats: number, between?: Graph): Promise<number[]> {
+    checkRepeats(repeats, between)
     const main = new InOrderStream('of run', this.#order)
     return Array.from({ length: repeats }, () => {
       between?.launch(main)
@@ -156,6 +165,7 @@ class CpuDevice implements Device {
   #disposed = false
 
   alloc(bytes: number, label: string): DeviceBuffer {
+    expectLabel(label, 'a buffer')
     this.#alive(`alloc ${label}`)
     checkAlloc(bytes, label, this.limits)
     try {
@@ -170,19 +180,24 @@ class CpuDevice implements Device {
   }
 
   async upload(buffer: DeviceBuffer, data: HostArray, byteOffset = 0): Promise<void> {
+    expectBuffer(buffer, 'an upload')
+    expectData(data)
     const memory = this.#own(buffer, `upload to ${buffer.label}`)
     checkRange(buffer, byteOffset, data.byteLength, 'uploading')
     for (const [at, n] of pieces(data.byteLength))
       new Uint8Array(memory, byteOffset + at, n).set(new Uint8Array(data.buffer, data.byteOffset + at, n))
   }
 
-  async download(buffer: DeviceBuffer, bytes = buffer.bytes): Promise<ArrayBuffer> {
+  async download(buffer: DeviceBuffer, length?: number): Promise<ArrayBuffer> {
+    expectBuffer(buffer, 'a download')
+    const bytes = length ?? buffer.bytes
     const memory = this.#own(buffer, `download from ${buffer.label}`)
     checkRange(buffer, 0, bytes, 'downloading')
     return memory.slice(0, bytes)
   }
 
   async compile(module: ModuleText): Promise<CompiledModule> {
+    expectModule(module)
     this.#alive(`compile ${module.name}`)
     checkTarget(module, 'js')
     for (const entry of module.entries) checkEntry(module, entry, this.limits)
@@ -195,6 +210,7 @@ class CpuDevice implements Device {
   }
 
   async time(commands: readonly Command[], repeats: number, between?: Graph): Promise<number[]> {
+    checkRepeats(repeats, between)
     this.#check(commands)
     const main = new InOrderStream('of run', this.#order)
     return Array.from({ length: repeats }, () => {
@@ -212,6 +228,7 @@ class CpuDevice implements Device {
   }
 
   stream(label: string): Stream {
+    expectLabel(label, 'a stream')
     this.#alive(`stream ${label}`)
     return new InOrderStream(label, this.#order)
   }
@@ -245,6 +262,7 @@ class CpuDevice implements Device {
   }
 
   #check(commands: readonly Command[]): void {
+    expectCommands(commands)
     this.#alive('run')
     checkCommands(commands, this.limits, {
       buffer: (b) => this.#bufferState(b),

@@ -1,5 +1,7 @@
 /** Streams and events of a device with a single queue, whose calls take effect in their order (`work.ts`). */
+import { nameText } from '../ast/arguments.ts'
 import { fail } from '../ast/diagnostic.ts'
+import { expectStream } from './arguments.ts'
 import type { DeviceEvent, Stream } from './work.ts'
 
 /** What the device behind them does. */
@@ -76,7 +78,9 @@ export class InOrderStream implements Stream {
 /** Refuses a stream that a replay cannot be queued on. */
 export function checkStream(stream: Stream | undefined, owner: InOrder): void {
   if (stream === undefined) return
-  if (!(stream instanceof InOrderStream) || stream.owner !== owner) failForeign(`the stream ${stream.label}`)
+  expectStream(stream)
+  if (!(stream instanceof InOrderStream) || stream.owner !== owner)
+    failForeign(`the stream ${nameText(stream.label)}`)
   stream.use()
 }
 

@@ -7,7 +7,9 @@
  * median(hot.times)
  * ```
  */
+import { show } from '../ast/arguments.ts'
 import { fail } from '../ast/diagnostic.ts'
+import { MAX_RUNS } from './arguments.ts'
 import type { Command, Device } from './device.ts'
 import type { Graph } from './work.ts'
 
@@ -77,12 +79,12 @@ export async function measure(
 }
 
 function check(warmups: number, repeats: number, batch: number, flush: boolean): void {
-  const whole = (n: number, least: number): boolean => Number.isSafeInteger(n) && n >= least
+  const whole = (n: number, least: number): boolean => Number.isSafeInteger(n) && n >= least && n <= MAX_RUNS
   if (!whole(warmups, 0) || !whole(repeats, 1) || !whole(batch, 1))
     fail({
       code: 'measure/options',
-      message: `cannot measure ${repeats} samples of ${batch} runs after ${warmups} warm-ups`,
-      expected: 'whole numbers: warmups from 0, repeats and batch from 1 on',
+      message: `cannot measure ${show(repeats)} samples of ${show(batch)} runs after ${show(warmups)} warm-ups`,
+      expected: `whole numbers up to ${MAX_RUNS}: warmups from 0, repeats and batch from 1 on`,
     })
   if (flush && batch > 1)
     fail({

@@ -5,6 +5,7 @@
  * not exist here.
  */
 import { SptError } from '../ast/diagnostic.ts'
+import { checkRepeats, expectCommands, expectLabel, expectModule } from './arguments.ts'
 import { checkCommands } from './check.ts'
 import type {
   Command,
@@ -112,10 +113,12 @@ class WebGpuDevice implements Device {
   }
 
   async compile(module: ModuleText): Promise<CompiledModule> {
+    expectModule(module)
     return compileModule(this.#session, this.limits, module)
   }
 
   async run(commands: readonly Command[]): Promise<void> {
+    expectCommands(commands)
     const call = describe(commands)
     // What is submitted at once may be freed at once: the queue keeps it until then.
     const unsure = this.#check(commands, call)
@@ -124,11 +127,14 @@ class WebGpuDevice implements Device {
   }
 
   async time(commands: readonly Command[], repeats: number, between?: Graph): Promise<number[]> {
+    expectCommands(commands)
+    checkRepeats(repeats, between)
     await this.#check(commands, describe(commands))
     return this.#time(commands, repeats, (stamps) => this.#launcher.submit(commands, stamps), between)
   }
 
   async graph(commands: readonly Command[]): Promise<Graph> {
+    expectCommands(commands)
     const list = [...commands]
     const call = describe(list)
     await this.#check(list, call)
@@ -140,6 +146,7 @@ class WebGpuDevice implements Device {
   }
 
   stream(label: string): Stream {
+    expectLabel(label, 'a stream')
     this.#session.alive(`stream ${label}`)
     return new InOrderStream(label, this.#graphs.order)
   }

@@ -1,4 +1,5 @@
 /** Arguments of steps: arithmetic over the parameters of the schedule and the constants of parts. */
+import { nameText } from '../ast/arguments.ts'
 import { fail, type Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { foldInt } from '../ir/fold.ts'
@@ -13,7 +14,7 @@ export interface Known {
 /** The value of an integer expression over schedule parameters. */
 export function integer(e: Ast.Expr, known: Known): number {
   const value = arithmetic(e, known)
-  if (!Number.isSafeInteger(value)) bad(e, `it is ${value}`)
+  if (!Number.isSafeInteger(value)) bad(e, `it is ${nameText(value)}`)
   return value
 }
 

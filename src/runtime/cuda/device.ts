@@ -5,7 +5,17 @@
  * Work is queued when a method is called, in the order of the calls; a promise resolves when its work is done.
  * A device belongs to the thread that created it.
  */
+import { nameText } from '../../ast/arguments.ts'
 import { fail, SptError } from '../../ast/diagnostic.ts'
+import {
+  checkRepeats,
+  expectBuffer,
+  expectCommands,
+  expectData,
+  expectLabel,
+  expectModule,
+  expectStream,
+} from '../arguments.ts'
 import type {
   Command,
   Device,
@@ -87,12 +97,15 @@ export class CudaDevice implements Device {
   }
 
   alloc(bytes: number, label: string): DeviceBuffer {
+    expectLabel(label, 'a buffer')
     return this.#context.within(`allocating '${label}'`, () =>
       this.#memory.alloc(bytes, label, (buffer) => this.#free(buffer)),
     )
   }
 
   async upload(buffer: DeviceBuffer, data: HostArray, byteOffset = 0): Promise<void> {
+    expectBuffer(buffer, 'an upload')
+    expectData(data)
     const during = `uploading to '${buffer.label}'`
     const { main } = this.#context
     this.#context.within(during, () => {
@@ -108,7 +121,9 @@ export class CudaDevice implements Device {
     await this.#context.idle(during, main)
   }
 
-  async download(buffer: DeviceBuffer, bytes: number = buffer.bytes): Promise<ArrayBuffer> {
+  async download(buffer: DeviceBuffer, length?: number): Promise<ArrayBuffer> {
+    expectBuffer(buffer, 'a download')
+    const bytes = length ?? buffer.bytes
     const during = `downloading '${buffer.label}'`
     const { main } = this.#context
     const result = this.#context.within(during, () => {
@@ -126,6 +141,7 @@ export class CudaDevice implements Device {
   }
 
   async compile(module: ModuleText): Promise<CudaModule> {
+    expectModule(module)
     if (module.target !== 'cuda') {
       fail({
         code: 'device/target',
@@ -157,6 +173,7 @@ export class CudaDevice implements Device {
   }
 
   async run(commands: readonly Command[]): Promise<void> {
+    expectCommands(commands)
     const { main } = this.#context
     try {
       this.#context.within('running', () => {
@@ -172,13 +189,8 @@ export class CudaDevice implements Device {
   }
 
   async time(commands: readonly Command[], repeats: number, between?: Graph): Promise<number[]> {
-    if (!Number.isSafeInteger(repeats) || repeats < 1) {
-      fail({
-        code: 'device/arguments',
-        message: `cannot time ${repeats} repeats`,
-        expected: 'a whole number, 1 or more',
-      })
-    }
+    checkRepeats(repeats, between, 1)
+    expectCommands(commands)
     const { main } = this.#context
     return this.#timer.time(
       repeats,
@@ -188,10 +200,12 @@ export class CudaDevice implements Device {
   }
 
   async graph(commands: readonly Command[]): Promise<CudaGraph> {
+    expectCommands(commands)
     return this.#context.within('recording a graph', () => new CudaGraph(this.#graphs, commands))
   }
 
   stream(label: string): CudaStream {
+    expectLabel(label, 'a stream')
     return this.#context.within(
       `opening the stream ${label}`,
       () => new CudaStream(this.#context, label, this.#context.openQueue()),
@@ -230,7 +244,8 @@ export class CudaDevice implements Device {
 
   #own(stream: Stream): CudaStream {
     if (stream instanceof CudaStream && stream.context === this.#context) return stream
-    return failForeign(`the stream ${stream.label}`)
+    expectStream(stream)
+    return failForeign(`the stream ${nameText(stream.label)}`)
   }
 
   #free(buffer: CudaBuffer): void {

@@ -1,4 +1,5 @@
 /** Executable graphs: commands captured from a stream once, replayed with one call. */
+import { checkRepeats } from '../arguments.ts'
 import { type Command, type DeviceBuffer, type Graph, memoryOf, type Stream } from '../device.ts'
 import { failFreed } from '../in-order.ts'
 import type { CudaContext, CudaQueue } from './context.ts'
@@ -72,6 +73,7 @@ export class CudaGraph implements Graph {
   }
 
   async time(repeats: number, between?: Graph): Promise<number[]> {
+    checkRepeats(repeats, between)
     const { context } = this.#host
     if (this.#freed) failFreed('the graph')
     const out = new Float32Array(1)

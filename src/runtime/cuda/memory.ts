@@ -1,4 +1,5 @@
 /** Device memory: allocation with its numbers, and the checks of ranges. */
+import { show } from '../../ast/arguments.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import type { DeviceBuffer } from '../device.ts'
 import { type CudaDriver, check } from './driver.ts'
@@ -42,7 +43,7 @@ export class CudaMemory {
     if (!Number.isSafeInteger(bytes) || bytes < 0) {
       fail({
         code: 'device/bad-size',
-        message: `buffer '${label}' cannot have ${bytes} bytes`,
+        message: `buffer '${label}' cannot have ${show(bytes)} bytes`,
         expected: 'a whole number of bytes, 0 or more',
       })
     }

@@ -1,4 +1,5 @@
 /** Graphs on WebGPU: bind groups and scalars stay in place, a replay encodes and submits them. */
+import { checkRepeats } from '../arguments.ts'
 import type { Command, Graph, Stream } from '../device.ts'
 import { checkStream, failFreed, type InOrder } from '../in-order.ts'
 import type { Launcher, Recorded, Stamps } from './launch.ts'
@@ -37,6 +38,7 @@ export class GpuGraph implements Graph {
   }
 
   async time(repeats: number, between?: Graph): Promise<number[]> {
+    checkRepeats(repeats, between)
     this.#use()
     return this.#host.time(
       this.#commands,

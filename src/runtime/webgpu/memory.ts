@@ -4,6 +4,7 @@
  * bindings are not allowed, copies move whole words, and an `array<vec4<f32>>` view then covers every element.
  */
 import { SptError } from '../../ast/diagnostic.ts'
+import { expectBuffer, expectData, expectLabel } from '../arguments.ts'
 import { checkAlloc, checkBuffer, checkRange, type HandleState } from '../check.ts'
 import type { DeviceBuffer, DeviceLimits, HostArray } from '../device.ts'
 import { BUFFER_ALIGN } from './limits.ts'
@@ -108,12 +109,15 @@ export class Memory {
   }
 
   alloc(bytes: number, label: string): GpuBuffer {
+    expectLabel(label, 'a buffer')
     this.#session.alive(`alloc ${label}`)
     checkAlloc(bytes, label, this.#limits)
     return new GpuBuffer(this.#session, bytes, label)
   }
 
   async upload(handle: DeviceBuffer, data: HostArray, byteOffset = 0): Promise<void> {
+    expectBuffer(handle, 'an upload')
+    expectData(data)
     const call = `upload to ${handle.label}`
     this.#session.alive(call)
     const buffer = this.own(handle, call)
@@ -165,7 +169,9 @@ export class Memory {
     }
   }
 
-  async download(handle: DeviceBuffer, bytes = handle.bytes): Promise<ArrayBuffer> {
+  async download(handle: DeviceBuffer, length?: number): Promise<ArrayBuffer> {
+    expectBuffer(handle, 'a download')
+    const bytes = length ?? handle.bytes
     const call = `download from ${handle.label}`
     this.#session.alive(call)
     const buffer = this.own(handle, call)

@@ -1,0 +1,33 @@
+/** Calls from JavaScript, where no compiler has looked at the arguments. */
+import { fail } from './diagnostic.ts'
+
+export function show(x: unknown): string {
+  if (typeof x === 'string') return JSON.stringify(x.length > 40 ? `${x.slice(0, 40)}…` : x)
+  if (Array.isArray(x)) return 'a list'
+  if (typeof x === 'object' && x !== null) return 'an object'
+  if (typeof x === 'bigint') return `${x}n`
+  return typeof x === 'function' ? 'a function' : String(x)
+}
+
+/** What was given as a name, for messages: not everything in a name's place has a text. */
+export const nameText = (x: unknown): string => (typeof x === 'string' ? x : show(x))
+
+/** @throws SptError `api/argument` */
+export function expectArgument(
+  holds: boolean,
+  what: string,
+  got: unknown,
+  expected: string,
+  hint?: string,
+): void {
+  if (holds) return
+  fail({
+    code: 'api/argument',
+    message: `${what} cannot be ${show(got)}`,
+    expected,
+    ...(hint === undefined ? {} : { hint }),
+  })
+}
+
+export const isRecord = (x: unknown): x is Readonly<Record<string, unknown>> =>
+  typeof x === 'object' && x !== null && !Array.isArray(x) && !ArrayBuffer.isView(x) && !(x instanceof Map)

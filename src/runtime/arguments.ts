@@ -1,0 +1,65 @@
+/** What every device asks of the arguments of its calls before it looks into them. */
+import { expectArgument, isRecord, show } from '../ast/arguments.ts'
+import { fail } from '../ast/diagnostic.ts'
+import type { Command, DeviceBuffer, Graph, HostArray, ModuleText, Stream } from './device.ts'
+
+/** Runs that one call times: their times are one list. */
+export const MAX_RUNS = 1_000_000
+
+/** @throws SptError `device/arguments` */
+export function checkRepeats(repeats: number, between?: Graph, least = 0): void {
+  if (!Number.isSafeInteger(repeats) || repeats < least || repeats > MAX_RUNS)
+    fail({
+      code: 'device/arguments',
+      message: `cannot time ${show(repeats)} repeats`,
+      expected: `a whole number from ${least} to ${MAX_RUNS}`,
+    })
+  const isGraph = between === undefined || (isRecord(between) && typeof between.launch === 'function')
+  expectArgument(isGraph, 'what runs between', between, 'a graph')
+}
+
+/** @throws SptError `api/argument`, as all that follow */
+export function expectLabel(label: string, what: string): void {
+  expectArgument(typeof label === 'string', `the label of ${what}`, label, 'a string')
+}
+
+export function expectCommands(commands: readonly Command[]): void {
+  const isCommand = (c: unknown): boolean =>
+    isRecord(c) &&
+    (c.kind === 'clear'
+      ? isRecord(c.buffer)
+      : c.kind === 'launch' &&
+        isRecord(c.module) &&
+        isRecord(c.module.text) &&
+        typeof c.entry === 'string' &&
+        Array.isArray(c.grid) &&
+        Array.isArray(c.args))
+  expectArgument(
+    Array.isArray(commands) && commands.every(isCommand),
+    'what is run',
+    commands,
+    'a list of commands',
+    'prepared.commands has those of a kernel',
+  )
+}
+
+export function expectBuffer(buffer: DeviceBuffer, call: string): void {
+  expectArgument(isRecord(buffer), `the buffer of ${call}`, buffer, 'what alloc gives')
+}
+
+export function expectData(data: HostArray): void {
+  expectArgument(ArrayBuffer.isView(data), 'what is uploaded', data, 'a typed array')
+}
+
+export function expectModule(module: ModuleText): void {
+  expectArgument(
+    isRecord(module) && typeof module.text === 'string' && Array.isArray(module.entries),
+    'what is compiled',
+    module,
+    'one of the texts that emit gives',
+  )
+}
+
+export function expectStream(stream: Stream): void {
+  expectArgument(isRecord(stream), 'the stream', stream, 'what device.stream gives, or none')
+}
