@@ -23,7 +23,7 @@ import {
   spanOf,
   word,
 } from './parse-context.ts'
-import { MAX_NESTING, tooDeep } from './scan.ts'
+import { MAX_BRANCHES, tooLongChain } from './scan.ts'
 
 function chain(first: Node, ops: IterationNode, rest: IterationNode): ast.Expr {
   return ops.children.reduce<ast.Expr>((a, op, k) => {
@@ -70,7 +70,7 @@ interface Branch {
 /** An `if` with its `else if`s: each of those is the only statement in the `else` of the one before. */
 function ifChain(first: Branch, rest: readonly Branch[], last: BlockNode | null, end: number): ast.If {
   const branches = [first, ...rest]
-  if (branches.length > MAX_NESTING) tooDeep(branches[MAX_NESTING]!.span)
+  if (branches.length > MAX_BRANCHES) tooLongChain(branches[MAX_BRANCHES]!.span)
   let tail: ast.If | undefined
   let blocks: BlockSlot[] = []
   for (const b of branches.toReversed()) {

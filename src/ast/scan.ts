@@ -143,6 +143,19 @@ export function tooDeep(span: Span): never {
   })
 }
 
+/** Conditions of one `if` with its `else if`s: a text has them side by side, and what walks its tree within each other. */
+export const MAX_BRANCHES = 256
+
+export function tooLongChain(span: Span): never {
+  fail({
+    code: 'parse/too-many-branches',
+    message: 'this `if` has too many `else if`s',
+    span,
+    expected: `at most ${MAX_BRANCHES} conditions, one after the other`,
+    hint: 'look the value up in a buffer, or begin a new `if`',
+  })
+}
+
 /** Levels of one expression tree: what walks it by recursion must not run out of stack. */
 export const MAX_HEIGHT = 400
 

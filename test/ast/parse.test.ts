@@ -5,7 +5,7 @@ import { SptError } from '../../src/ast/diagnostic.ts'
 import type { Expr, File } from '../../src/ast/nodes.ts'
 import { literalValue } from '../../src/ast/nodes.ts'
 import { print, printExpr } from '../../src/ast/print.ts'
-import { MAX_HEIGHT, MAX_NESTING } from '../../src/ast/scan.ts'
+import { MAX_BRANCHES, MAX_HEIGHT, MAX_NESTING } from '../../src/ast/scan.ts'
 import { runs } from '../support/cases.ts'
 import { file } from './arbitrary.ts'
 import { complaint, read } from './support.ts'
@@ -138,7 +138,10 @@ describe('bounds', () => {
     const chain = (n: number): string =>
       `kernel k() { iterate a [] { if (a) {}${' else if (b) {}'.repeat(n)} else { s[] = 1 } } }`
     expect(print(read(chain(20)))).toContain('} else if (b) {}')
-    expect(complaint(chain(1000))).toContain('nested too deeply')
+    const text = chain(MAX_BRANCHES - 1)
+    expect(print(read(print(read(text))))).toBe(print(read(text)))
+    expect(complaint(chain(MAX_BRANCHES))).toContain('too many `else if`s')
+    expect(complaint(chain(1000))).toContain(`at most ${MAX_BRANCHES} conditions, one after the other`)
   })
 
   test('a data file is refused before it is parsed', () => {

@@ -401,6 +401,26 @@ describe.each(['cpu', 'webgpu'])('%s', (kind) => {
     compiled.release()
   })
 
+  test('a chain of conditions, one after the other', async () => {
+    // WGSL allows fewer around each other than the language does beside each other.
+    const count = kind === 'cpu' ? 256 : 60
+    const xs = [0, 1, count - 1, count, -1]
+    const branches = Array.from({ length: count }, (_, k) => `if (x[i] == ${k}) { y[i] = ${k * k} }`)
+    const source = `kernel chain(n: size) {
+  axis i = dense_fixed(n)
+  buffer x: i32[i] in
+  buffer y: i32[i] out
+  iterate body [i] as S { ${branches.join(' else ')} else { y[i] = -1 } }
+}`
+    const compiled = await (await load(source)).kernel().compile(all.get(kind)!)
+    const prepared = await compiled.prepare({ tensors: { x: Int32Array.from(xs) } })
+    await prepared.run()
+    expect([...(await prepared.read('y')).values!]).toEqual([0, 1, (count - 1) ** 2, -1, -1])
+    expect((await prepared.verify()).ok).toBe(true)
+    prepared.free()
+    compiled.release()
+  })
+
   test.each(['f32', 'i32'] as const)('constants that overflow, in %s', async (t) => {
     const cases = Object.entries(OVERFLOWING[t])
     const xs = cases.map(() => 0)
