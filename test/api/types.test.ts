@@ -41,6 +41,13 @@ test('from text to results', () => {
   expectTypeOf<Kernel['emit']>().returns.toEqualTypeOf<readonly ModuleText[]>()
 })
 
+test('the sample of a verification', () => {
+  type Options = NonNullable<Parameters<PreparedKernel['verify']>[0]>
+  expectTypeOf<{ count: number; seed: number }>().toExtend<NonNullable<Options['sample']>>()
+  expectTypeOf<{ fraction: number; seed: number }>().toExtend<NonNullable<Options['sample']>>()
+  expectTypeOf<{ count: number }>().not.toExtend<NonNullable<Options['sample']>>()
+})
+
 test('formats', () => {
   expectTypeOf<Kernel['as']>().parameter(0).toBeString()
   expectTypeOf<Kernel['each']>().parameter(1).toEqualTypeOf<(kernel: Kernel, part: Part) => Kernel>()
