@@ -24,13 +24,20 @@ export function checkLimits(device: Device, packed: PackedPlan): void {
 function checkBlock(device: Device, { name, block }: Launch): void {
   const threads = block[0] * block[1] * block[2]
   const { maxThreadsPerBlock, maxBlockDim } = device.limits
-  if (threads > maxThreadsPerBlock || block.some((n, k) => n > maxBlockDim[k]!))
-    fail({
-      code: 'plan/block-too-large',
-      message: `${name} has blocks of ${block.join(' × ')} threads; ${device.name} allows ${maxThreadsPerBlock} (${maxBlockDim.join(', ')} in each dimension)`,
-      expected: `at most ${maxThreadsPerBlock} threads`,
-      hint: 'bind shorter loops to thread axes: split by a smaller factor',
-    })
+  const along = block.findIndex((n, k) => n > maxBlockDim[k]!)
+  if (threads <= maxThreadsPerBlock && along < 0) return
+  fail({
+    code: 'plan/block-too-large',
+    message: `${name} has blocks of ${block.join(' × ')} threads; ${device.name} allows ${maxThreadsPerBlock} (${maxBlockDim.join(', ')} in each dimension)`,
+    expected: [
+      ...(along < 0 ? [] : [`at most ${maxBlockDim[along]} threads in ${'xyz'[along]}`]),
+      ...(threads > maxThreadsPerBlock ? [`at most ${maxThreadsPerBlock} threads in all`] : []),
+    ].join(', '),
+    hint:
+      threads > maxThreadsPerBlock
+        ? 'bind shorter loops to thread axes: split by a smaller factor'
+        : `bind a shorter loop to thread.${'xyz'[along]}, or this one to another axis`,
+  })
 }
 
 function checkShared(device: Device, launch: Launch): void {

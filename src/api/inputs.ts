@@ -130,7 +130,7 @@ function shaped(
         : `bind dense(shape, values), where values are row-major`,
     })
   const buffer = callerTensor(kernel, name)?.first
-  const bits = array instanceof Uint16Array || array instanceof Int16Array
+  const bits = array instanceof Uint16Array
   const half = buffer?.dtype === 'f16' || buffer?.dtype === 'bf16'
   const dtype = bits && half ? buffer.dtype : dtypeOf(array)
   const isBool = buffer?.dtype === 'bool' && array instanceof Uint8Array

@@ -29,11 +29,14 @@ const NATURAL: readonly (readonly [new (n: number) => ValueArray, Dtype])[] = [
 export function dtypeOf(values: ValueArray): Dtype {
   const found = NATURAL.find(([type]) => values instanceof type)
   if (found) return found[1]
-  if (!(values instanceof Uint16Array || values instanceof Int16Array))
+  if (!(values instanceof Uint16Array))
     return fail({
       code: 'tensor/dtype',
       message: `no type has its values in ${Object.prototype.toString.call(values).slice(8, -1)}`,
       expected: NATURAL.map(([type]) => type.name).join(', '),
+      ...((values as unknown) instanceof Int16Array
+        ? { hint: 'integers: Int32Array.from(values); bits of f16 or bf16: Uint16Array.from(values)' }
+        : {}),
     })
   return fail({
     code: 'tensor/dtype',

@@ -5,6 +5,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import * as api from '../../src/node.ts'
+import { refusal } from '../support/refusal.ts'
 import { complaint, TEXT } from './support.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: calls that TypeScript would refuse are what is tested
@@ -182,6 +183,8 @@ const CASES: Readonly<Record<string, (s: Scene) => unknown>> = {
   'dense of undefined': () => loose.dense([1], [undefined]),
   "dense as 'f31'": () => loose.dense([1], [1], 'f31'),
   'dense of 16 bits without a type': () => loose.dense([2], new Uint16Array(2)),
+  'dense of 16-bit integers': () => loose.dense([1], Int16Array.of(3)),
+  'bind of 16-bit integers': bind(new Int16Array(8)),
   'dense of another type': () => api.dense([2], new Float32Array(2), 'i32'),
   'dense of fractions as i32': () => api.dense([1], [0.5], 'i32'),
   'coords()': () => loose.coords(),
@@ -236,6 +239,12 @@ describe('misuse', () => {
   test('the golden file has these cases and no others', () => {
     if (update) writeFileSync(GOLDEN, [...golden].map(([name, said]) => `## ${name}\n${said}`).join(''))
     expect([...golden.keys()]).toEqual(Object.keys(CASES))
+  })
+
+  test('16-bit integers are to be copied into an array that a type has', () => {
+    const said = refusal(() => api.dense([1], Int16Array.of(3) as never))
+    expect(said.hint).toContain('Int32Array.from(values)')
+    expect(api.dense([1], Uint16Array.from(Int16Array.of(-2)), 'f16').values).toEqual(Uint16Array.of(0xfffe))
   })
 
   test('what is freed is not used again', async () => {

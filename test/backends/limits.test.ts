@@ -2,7 +2,7 @@
 import { fc, test as law } from '@fast-check/vitest'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { physicalGrid } from '../../src/backends/grid.ts'
-import { dense, devices, load, SptError } from '../../src/node.ts'
+import { type Diagnostic, dense, devices, load, SptError } from '../../src/node.ts'
 import type { Device } from '../../src/runtime/device.ts'
 
 let device: Device
@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => device.dispose())
 
-async function refusal(run: () => Promise<unknown>): Promise<{ code: string; message: string }> {
+async function refusal(run: () => Promise<unknown>): Promise<Diagnostic> {
   const e: unknown = await run().catch((x: unknown) => x)
   expect(e).toBeInstanceOf(SptError)
   return (e as SptError).diagnostics[0]!
@@ -174,6 +174,19 @@ describe('memory', () => {
     const d = await refusal(() => kernel.compile(device))
     expect(d.code).toBe('plan/block-too-large')
     expect(d.message).toContain(`${threads} × 1 × 1`)
+    expect(d.expected).toContain(`at most ${device.limits.maxThreadsPerBlock} threads in all`)
+  })
+
+  test('the limit that a block does not keep is named', async () => {
+    const most = device.limits.maxBlockDim[2]
+    const threads = most + 1
+    const kernel = (await load(ROWS))
+      .kernel()
+      .split('i', threads, ['io', 'ii'])
+      .bind({ io: 'block.x', ii: 'thread.z' })
+    const d = await refusal(() => kernel.compile(device))
+    expect(d).toMatchObject({ code: 'plan/block-too-large', expected: `at most ${most} threads in z` })
+    expect(d.hint).toContain('thread.z')
   })
 
   test('loops that are nested deeper than WGSL allows are refused where they stand', async () => {
