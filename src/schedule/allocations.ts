@@ -179,8 +179,11 @@ function checkShared(
 function sameForAll(accesses: readonly BufferAccess[], t: For, around: readonly For[]): boolean {
   const loops = new Map(loopsOf(t.body).map((l) => [l.var, l]))
   const lets = new Map<string, Expr>()
+  // What threads hold, each stores itself: nobody does it for all.
+  const held = new Set<string>()
   walkStmts(t.body, (s) => {
     if (s.kind === 'let') lets.set(s.name, s.value)
+    if (s.kind === 'alloc' && s.buffer.scope === 'register') held.add(s.buffer.name)
   })
   const inside = accessesOf(t.body)
   const seen = new Set<unknown>()
@@ -202,7 +205,12 @@ function sameForAll(accesses: readonly BufferAccess[], t: For, around: readonly 
       ...[...around, ...a.path].flatMap((l) => [l.extent, ...l.guards]),
       ...conditionsAround(t.body, a.stmt).map((c) => c.cond),
     ].some(varies) ||
-    inside.some((r) => r.stmt === a.stmt && r.mode === 'read' && first(r.buffer) && filled(r.buffer))
+    inside.some(
+      (r) =>
+        r.stmt === a.stmt &&
+        r.mode === 'read' &&
+        (held.has(r.buffer) || (first(r.buffer) && filled(r.buffer))),
+    )
   const filled = (buffer: string): boolean =>
     inside.some((a) => a.mode === 'write' && a.buffer === buffer && written(a))
   return accesses.every((a) => a.mode !== 'write' || (a.stmt.kind === 'store' && !written(a)))

@@ -41,7 +41,7 @@ schedule product.shared(each = 4) {
   split f by 2 * each -> (fo, fi)
   split fi by each -> (fl, fv)
   split j by 4 -> (jo, ji)
-  reorder (i, fo, fl, jo, ji, fv)
+  reorder (i, fo, jo, fl, ji, fv)
   bind i to block.x, fo to block.y, fl to thread.x
   cache_write C at fl in register
   cache_read A at jo in shared

@@ -214,6 +214,16 @@ export const ILLEGAL: readonly Illegal[] = [
       split ca by 2 -> (caa, cab)  bind cab to thread.z`,
   },
   {
+    code: 'shared-by-threads',
+    wrong: 'race',
+    kernel: kernel(
+      'buffer x: i32[i] in\n  buffer Y: i32[i, c] out',
+      'iterate go [i, c] as SS { Y[i, c] = x[i] }',
+    ),
+    steps: `cache_write Y at c in register  cache_write Y at c in register  cache_write Y at c in shared
+      split c by 2 -> (ca, cb)  bind cb to thread.x`,
+  },
+  {
     code: 'no-shares',
     wrong: 'values',
     kernel: kernel(
