@@ -74,7 +74,7 @@ test('default schedules', () => {
 })
 
 test('formats', async () => {
-  const COUNT = LONG ? 100 : 20
+  const COUNT = LONG ? 100 : 40
   const pool = await poolOf(SEED)
   const cases = made(COUNT, (choices) => formatCase(choices, pool, 8))
   expect(cases.length).toBeGreaterThan(0.35 * COUNT)
