@@ -195,7 +195,7 @@ class Hoister {
       known =
         e.kind === 'load' || e.kind === 'search'
           ? new Set([
-              ...children(e).flatMap((c) => [...this.#dependsOn(c)]),
+              ...children(e).flatMap((c) => [...this.#dependsOn(c), ...this.#varsOfLoads(c)]),
               ...(this.#lengths.get(e.buffer) ?? []),
             ])
           : new Set(children(e).flatMap((c) => [...this.#varsOfLoads(c)]))

@@ -151,3 +151,29 @@ test('what is read at places that arrays name stays inside what asks about those
     expect(interpretedPlan(k, { tensors: { B, P } }).get('Y')).toEqual([7, y])
   }
 })
+
+// Of the laws, seed 20002: where the list ends decides whether its second element is there, and only that is asked.
+test('an element at a constant place of a list stays inside what asks how long the list is', () => {
+  const k = parseProgram(`kernel k(m: size) {
+  axis i = sparse_variable(m)
+  axis c = dense_fixed(m)
+  buffer A: i32[i] in
+  buffer x: i32[c] in
+  buffer Y: i32[] out
+  iterate first [i] as R { Y[] += A[i] * x[i] }
+}
+schedule k.s {
+  split i by 2 -> (ia, ib)  cache_read x at ia in shared  pipeline ia by 2  unroll x_shared.ib
+}`)
+    .kernel()
+    .schedule('s')
+  const A = {
+    kind: 'coords' as const,
+    shape: [4],
+    coords: [Int32Array.of(3)],
+    values: Int32Array.of(2),
+    dtype: 'i32' as const,
+  }
+  const x = { kind: 'dense' as const, shape: [4], values: Int32Array.of(0, 0, 0, 5), dtype: 'i32' as const }
+  expect(interpretedPlan(k, { tensors: { A, x } }).get('Y')).toEqual([10])
+})
