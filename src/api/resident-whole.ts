@@ -1,6 +1,7 @@
 /** What a kernel with resident tensors is bound to, with the entries of these: to read, verify and explain it. */
 import { fail, SptError } from '../ast/diagnostic.ts'
 import { type Bound, bindInputs, type Inputs } from '../bind/index.ts'
+import { withArrays } from '../bind/write.ts'
 import type { DevicePart, ResidentParts } from '../convert/index.ts'
 import type { Residents } from '../execute.ts'
 import type { StoredPart } from '../formats/parts/convert.ts'
@@ -58,28 +59,12 @@ export function residentsOf(
   }
   /** Of tensors that came from the host, what was written since they were bound. */
   const withWritten = (all: Bound, now: Bound): Bound => {
-    const { kernel, params, storages, pieces, positions, route, ready, random, given } = all
-    const { buildTime, randomTime } = all
     const own = (name: string) => now.sources().find((s) => s.name === name)
-    return {
-      kernel,
-      params,
-      storages,
-      pieces,
-      positions,
-      route,
-      ready,
-      random,
-      given,
-      buildTime,
-      randomTime,
+    return withArrays(all, {
       arrays: new Map([...all.arrays, ...[...now.arrays].filter(([name]) => !buffers.has(name))]),
       dense: now.dense,
       sources: () => all.sources().map((s) => (names.includes(s.name) ? s : (own(s.name) ?? s))),
-      get report() {
-        return all.report
-      },
-    }
+    })
   }
   return { tensors: names, buffers, whole }
 }

@@ -85,35 +85,40 @@ function notInput(bound: Bound, name: string): never {
 }
 
 /** The same data with other values. */
-function written(
+const written = (
   bound: Bound,
   fresh: ReadonlyMap<string, ValueArray>,
   source: Source | null,
   dense: readonly [string, DenseTensor] | null,
-): Written {
+): Written => ({
+  bound: withArrays(bound, {
+    arrays: new Map([...bound.arrays, ...fresh]),
+    dense: dense ? new Map([...bound.dense, dense]) : bound.dense,
+    sources: () => bound.sources().map((s) => (s.name === source?.name ? source : s)),
+  }),
+  buffers: [...fresh.keys()],
+})
+
+/** The same data with other arrays; what is found when somebody asks is not asked here. */
+export function withArrays(bound: Bound, fresh: Pick<Bound, 'arrays' | 'dense' | 'sources'>): Bound {
   const { kernel, params, storages, pieces, positions, route, ready, random, given } = bound
   const { buildTime, randomTime } = bound
   return {
-    bound: {
-      kernel,
-      params,
-      storages,
-      pieces,
-      positions,
-      route,
-      ready,
-      random,
-      given,
-      buildTime,
-      randomTime,
-      arrays: new Map([...bound.arrays, ...fresh]),
-      dense: dense ? new Map([...bound.dense, dense]) : bound.dense,
-      sources: () => bound.sources().map((s) => (s.name === source?.name ? source : s)),
-      get report() {
-        return bound.report
-      },
+    kernel,
+    params,
+    storages,
+    pieces,
+    positions,
+    route,
+    ready,
+    random,
+    given,
+    buildTime,
+    randomTime,
+    ...fresh,
+    get report() {
+      return bound.report
     },
-    buffers: [...fresh.keys()],
   }
 }
 
