@@ -96,3 +96,19 @@ export async function scan(
       })
   }
 }
+
+/** What is wrong at a place of a text: `NAME:LINE`. */
+export function failAt(
+  place: string,
+  code: string,
+  message: string,
+  expected?: string,
+  hint?: string,
+): never {
+  return fail({
+    code,
+    message: `${place}: ${message}`,
+    ...(expected && { expected }),
+    ...(hint && { hint }),
+  })
+}

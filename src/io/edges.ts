@@ -5,7 +5,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import type { CoordTensor, ValueArray } from '../formats/tensor.ts'
 import type { Dtype } from '../ir/dtype.ts'
-import { type Scanner, scan } from './blocks.ts'
+import { failAt, type Scanner, scan } from './blocks.ts'
 import type { TextOptions } from './matrix-market.ts'
 import { Numbers } from './number.ts'
 import type { Chunks } from './source.ts'
@@ -188,12 +188,7 @@ class Parser implements Scanner {
   }
 
   private fail(code: string, message: string, expected?: string, hint?: string): never {
-    return fail({
-      code,
-      message: `${this.name}:${this.line}: ${message}`,
-      ...(expected && { expected }),
-      ...(hint && { hint }),
-    })
+    return failAt(`${this.name}:${this.line}`, code, message, expected, hint)
   }
 
   finish(): CoordTensor {

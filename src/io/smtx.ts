@@ -3,8 +3,7 @@
  * then a line with the row offsets and one with the column indices. Lines may be as long as the matrix is large,
  * so the file is read number by number.
  */
-import { fail } from '../ast/diagnostic.ts'
-import { type Scanner, scan } from './blocks.ts'
+import { failAt, type Scanner, scan } from './blocks.ts'
 import { type CompressedMatrix, checkCompressed } from './matrix.ts'
 import type { TextOptions } from './matrix-market.ts'
 import { Numbers } from './number.ts'
@@ -86,7 +85,7 @@ class Parser implements Scanner {
   }
 
   private fail(code: string, message: string, expected?: string): never {
-    return fail({ code, message: `${this.name}:${this.line}: ${message}`, ...(expected && { expected }) })
+    return failAt(`${this.name}:${this.line}`, code, message, expected)
   }
 
   finish(): CompressedMatrix {
