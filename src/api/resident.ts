@@ -70,7 +70,11 @@ export function convertPlan(device: Device, to: Instance, fill = 0): ConvertPlan
   }
 }
 
-/** Runs a plan once. @throws SptError as its run */
+/**
+ * Brings a resident tensor into a format or composition, on its device. The tensor stays as it is.
+ * @throws SptError `format/overlap`, `format/leak`, `format/not-inverse`, `format/map-range`, `bind/width`,
+ * `format/claim`, `bind/shape`, `convert/too-large`, `device/out-of-memory`
+ */
 export const convert = async (
   device: Device,
   tensor: Resident,

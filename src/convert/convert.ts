@@ -47,19 +47,6 @@ export function convertPlan(device: Device, to: Instance, fill = 0): ConvertPlan
   }
 }
 
-/**
- * Brings a resident tensor into a format or composition, on its device. The tensor stays as it is.
- * @throws SptError `format/overlap`, `format/leak`, `format/not-inverse`, `format/map-range`, `bind/width`,
- * `format/claim`, `bind/shape`, `convert/too-large`, `device/out-of-memory`
- */
-export const convert = (
-  device: Device,
-  tensor: Resident,
-  to: Instance,
-  given: Given,
-  fill = 0,
-): Promise<ResidentParts> => convertPlan(device, to, fill).run(tensor, given)
-
 /** What is refused for a coordinate. */
 const OF_COORDINATES: ReadonlySet<string> = new Set([
   'format/overlap',

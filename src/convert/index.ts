@@ -26,7 +26,7 @@
  * values' own type there, so they can differ by rounding. What is larger than a buffer of the device may be is refused
  * (`device/buffer-too-large`), and so are positions that 32 bits do not count (`convert/too-large`).
  */
-export { type ConvertPlan, convert, convertPlan } from './convert.ts'
+export { type ConvertPlan, convertPlan } from './convert.ts'
 export type { DeviceLevel } from './level.ts'
 export type { DevicePart } from './place.ts'
 export {

@@ -1,7 +1,8 @@
 /** The CUDA texts of all kernels that conversions launch, compiled by nvcc where there is one. Nothing runs. */
 import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
-import { convert, releaseConversions, resident } from '../../src/convert/index.ts'
+import { convert } from '../../src/api/resident.ts'
+import { releaseConversions, resident } from '../../src/convert/index.ts'
 import { queueOf } from '../../src/convert/resident.ts'
 import { TUNINGS } from '../../src/convert/tuning.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'

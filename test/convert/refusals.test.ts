@@ -1,7 +1,8 @@
 /** What cannot be converted is refused on a device as on the host, and leaves nothing behind. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { convert } from '../../src/api/resident.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
-import { convert, releaseConversions, resident } from '../../src/convert/index.ts'
+import { releaseConversions, resident } from '../../src/convert/index.ts'
 import { queueOf } from '../../src/convert/resident.ts'
 import { convertTensor } from '../../src/formats/parts/convert.ts'
 import type { CoordTensor } from '../../src/formats/tensor.ts'

@@ -155,9 +155,7 @@ class StepWalk {
     const candidates = [...kernel.buffers.map((b) => b.name), ...this.#made, ...this.#tables]
     // Other schedules and callers may have stored it in parts before, on axes of a format's.
     const isPart = (of: string): boolean => name.name.startsWith(`${of}_`)
-    const partOf =
-      kernel.buffers.some((b) => isPart(b.name)) ||
-      [...this.#tables].some((t) => name.name === t || isPart(t))
+    const partOf = kernel.buffers.some((b) => isPart(b.name)) || [...this.#tables].some(isPart)
     const ofAxis = [indptrOf, indicesOf, maskOf].some((of) => name.name.endsWith(of('')))
     if (candidates.includes(name.name) || partOf || ofAxis) return
     report.error({
