@@ -1,11 +1,12 @@
 /** What calls of the API are given: options, devices, tensors. */
-import { expectArgument, isRecord, nameText, show } from '../ast/arguments.ts'
+
 import { fail } from '../ast/diagnostic.ts'
+import { expectArgument, isRecord, nameText, show } from '../ast/expect-argument.ts'
 import type { Tensor, ValueArray } from '../formats/tensor.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import type { Device } from '../runtime/device.ts'
 
-export { expectArgument, isRecord, nameText, show } from '../ast/arguments.ts'
+export { expectArgument, isRecord, nameText, show } from '../ast/expect-argument.ts'
 
 /**
  * Options are an object, and have no others than these: what nobody reads would be dropped without a word.

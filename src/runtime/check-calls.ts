@@ -1,6 +1,7 @@
 /** What every device asks of the arguments of its calls before it looks into them. */
-import { expectArgument, isRecord, show } from '../ast/arguments.ts'
+
 import { fail } from '../ast/diagnostic.ts'
+import { expectArgument, isRecord, show } from '../ast/expect-argument.ts'
 import type { Command, DeviceBuffer, Graph, HostArray, ModuleText, Stream } from './device.ts'
 
 /** Runs that one call times: their times are one list. */

@@ -2,8 +2,9 @@
  * What every device checks before it touches memory or launches: the same codes and sentences everywhere.
  * Devices add what only they know (the target compiler's log, the driver's faults).
  */
-import { expectArgument, show } from '../ast/arguments.ts'
+
 import { fail } from '../ast/diagnostic.ts'
+import { expectArgument, show } from '../ast/expect-argument.ts'
 import { INT_RANGE } from '../ir/dtype.ts'
 import {
   type ArgSpec,

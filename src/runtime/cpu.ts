@@ -3,14 +3,6 @@ import { fail, invariant } from '../ast/diagnostic.ts'
 import { arrayClass } from '../ir/arrays.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import {
-  checkRepeats,
-  expectBuffer,
-  expectCommands,
-  expectData,
-  expectLabel,
-  expectModule,
-} from './arguments.ts'
-import {
   checkAlloc,
   checkBuffer,
   checkCommands,
@@ -20,6 +12,14 @@ import {
   failDisposed,
   type HandleState,
 } from './check.ts'
+import {
+  checkRepeats,
+  expectBuffer,
+  expectCommands,
+  expectData,
+  expectLabel,
+  expectModule,
+} from './check-calls.ts'
 import type {
   Command,
   CompiledModule,

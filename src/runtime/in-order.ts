@@ -1,7 +1,8 @@
 /** Streams and events of a device with a single queue, whose calls take effect in their order (`work.ts`). */
-import { nameText } from '../ast/arguments.ts'
+
 import { fail } from '../ast/diagnostic.ts'
-import { expectStream } from './arguments.ts'
+import { nameText } from '../ast/expect-argument.ts'
+import { expectStream } from './check-calls.ts'
 import type { DeviceEvent, Stream } from './work.ts'
 
 /** What the device behind them does. */

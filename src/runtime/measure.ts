@@ -7,9 +7,10 @@
  * median(hot.times)
  * ```
  */
-import { show } from '../ast/arguments.ts'
+
 import { fail } from '../ast/diagnostic.ts'
-import { MAX_RUNS } from './arguments.ts'
+import { show } from '../ast/expect-argument.ts'
+import { MAX_RUNS } from './check-calls.ts'
 import type { Command, Device } from './device.ts'
 import type { Graph } from './work.ts'
 

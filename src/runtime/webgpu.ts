@@ -5,8 +5,8 @@
  * not exist here.
  */
 import { SptError } from '../ast/diagnostic.ts'
-import { checkRepeats, expectCommands, expectLabel, expectModule } from './arguments.ts'
 import { checkCommands } from './check.ts'
+import { checkRepeats, expectCommands, expectLabel, expectModule } from './check-calls.ts'
 import type {
   Command,
   CompiledModule,

@@ -1,6 +1,7 @@
 /** Arguments of steps: arithmetic over the parameters of the schedule and the constants of parts. */
-import { nameText } from '../ast/arguments.ts'
+
 import { fail, type Span } from '../ast/diagnostic.ts'
+import { nameText } from '../ast/expect-argument.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { foldInt } from '../ir/fold.ts'
 

@@ -5,8 +5,9 @@
  * Work is queued when a method is called, in the order of the calls; a promise resolves when its work is done.
  * A device belongs to the thread that created it.
  */
-import { nameText } from '../../ast/arguments.ts'
+
 import { fail, SptError } from '../../ast/diagnostic.ts'
+import { nameText } from '../../ast/expect-argument.ts'
 import {
   checkRepeats,
   expectBuffer,
@@ -15,7 +16,7 @@ import {
   expectLabel,
   expectModule,
   expectStream,
-} from '../arguments.ts'
+} from '../check-calls.ts'
 import type {
   Command,
   Device,

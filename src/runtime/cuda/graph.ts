@@ -1,5 +1,5 @@
 /** Executable graphs: commands captured from a stream once, replayed with one call. */
-import { checkRepeats } from '../arguments.ts'
+import { checkRepeats } from '../check-calls.ts'
 import { type Command, type DeviceBuffer, type Graph, memoryOf, type Stream } from '../device.ts'
 import { failFreed } from '../in-order.ts'
 import type { CudaContext, CudaQueue } from './context.ts'

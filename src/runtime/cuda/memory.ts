@@ -1,6 +1,7 @@
 /** Device memory: allocation with its numbers, and the checks of ranges. */
-import { show } from '../../ast/arguments.ts'
+
 import { fail } from '../../ast/diagnostic.ts'
+import { show } from '../../ast/expect-argument.ts'
 import type { DeviceBuffer } from '../device.ts'
 import { type CudaDriver, check } from './driver.ts'
 import { CUDA, outOfMemory, showBytes } from './errors.ts'

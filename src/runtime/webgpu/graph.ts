@@ -1,5 +1,5 @@
 /** Graphs on WebGPU: bind groups and scalars stay in place, a replay encodes and submits them. */
-import { checkRepeats } from '../arguments.ts'
+import { checkRepeats } from '../check-calls.ts'
 import type { Command, Graph, Stream } from '../device.ts'
 import { checkStream, failFreed, type InOrder } from '../in-order.ts'
 import type { Launcher, Recorded, Stamps } from './launch.ts'
