@@ -21,7 +21,17 @@ import {
   select,
   variable,
 } from '../ir/expr.ts'
-import { children, dividesByAny, isLazy, perExpr, treeSize, walkExpr, withChildren } from '../ir/expr-tree.ts'
+import {
+  buffersRead,
+  children,
+  dividesByAny,
+  isLazy,
+  perExpr,
+  treeSize,
+  walkExpr,
+  withChildren,
+} from '../ir/expr-tree.ts'
+import { keyOf } from '../ir/keys.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, exprsOf, mapExprs, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import type { Names } from './names.ts'
@@ -49,17 +59,42 @@ export function shareExpressions(
   walkStmts(body, (s) => {
     if (s.kind === 'alloc') shapes.set(s.buffer.name, s.buffer.shape)
   })
-  const go = (list: Body): Body =>
-    list.flatMap((s) => {
+  const shared = (s: Stmt): Body => {
+    if (!isLarge(exprsOf(s), WRITTEN_OUT)) return [s]
+    const named = new Sharing(s, shapes, names, false).run()
+    if (!named.some((x) => isLarge(exprsOf(x), inBranches))) return named
+    return new Sharing(s, shapes, names, true).run()
+  }
+  const go = (list: Body, outside: Named): Body => {
+    const known = new Map(outside)
+    return list.flatMap((s) => {
       // The nest of an instruction is matched as it stands; a condition of a search is computed in every round.
       if (s.kind === 'while' || (s.kind === 'for' && s.mode.kind === 'instr')) return [s]
-      const inner = withBodies(s, bodiesOf(s).map(go))
-      if (!isLarge(exprsOf(s), WRITTEN_OUT)) return [inner]
-      const named = new Sharing(inner, shapes, names, false).run()
-      if (!named.some((x) => isLarge(exprsOf(x), inBranches))) return named
-      return new Sharing(inner, shapes, names, true).run()
+      const named = shared(isLarge(exprsOf(s), WRITTEN_OUT) ? inNames(s, known) : s)
+      const own = named.at(-1)!
+      for (const x of named)
+        if (x.kind === 'let' && x !== own && buffersRead(x.value).size === 0)
+          known.set(keyOf(x.value), variable(x.name, x.dtype))
+      const inner = withBodies(
+        own,
+        bodiesOf(own).map((b) => go(b, known)),
+      )
+      return [...named.slice(0, -1), inner]
     })
-  return go(body)
+  }
+  return go(body, new Map())
+}
+
+/** Variables by the keys of their values, which read nothing: the conditions of a merged launch share sums of blocks. */
+type Named = ReadonlyMap<string, Expr>
+
+function inNames(s: Stmt, known: Named): Stmt {
+  if (known.size === 0) return s
+  const named = perExpr<Expr>((e, of) => {
+    const own = withChildren(e, children(e).map(of))
+    return known.get(keyOf(own)) ?? own
+  })
+  return mapExprs(s, named)
 }
 
 function isLarge(exprs: readonly Expr[], most: number): boolean {

@@ -1,5 +1,6 @@
 /** Short programs that could become long ones: what is shared stays shared, what is written out has a budget. */
 import { expect, test } from 'vitest'
+import { walkStmts } from '../../src/ir/tree.ts'
 import { dense, devices, type Kernel, load, SptError, type Tensor } from '../../src/node.ts'
 import { interpreted, interpretedPlan } from '../support/interpreted.ts'
 import { SHARED, WRITTEN_OUT } from './growth-programs.ts'
@@ -74,3 +75,40 @@ for (const [name, { program, code }] of Object.entries(WRITTEN_OUT)) {
     expect(`${d!.message} ${d!.expected}`).toMatch(/\d[\d,^]+.* at most [\d,]+/)
   })
 }
+
+/** Row blocks of a format, a nest each, in one launch: blocks find their nest by sums over the nests before. */
+const MERGED = `import "sparsetile/kernels/formats.spt"
+format blocks_of_rows(c) over (i, j) { partition i into c { part csr } }
+kernel grow(n: size) {
+  axis i = dense_fixed(n)
+  axis j = sparse_variable(i, n)
+  buffer A: i32[i, j] in
+  buffer y: i32[i] out
+  iterate go [i, j] as SR { y[i] += A[i, j] }
+}
+schedule grow.s(c) {
+  A as blocks_of_rows(c)
+  each part of A as p {
+    split p.io by 4 -> (block, row)
+    bind block to block.x, row to thread.x
+  }
+  merge parts of A
+}`
+
+test('nests in one launch: every pass writes as much as there are nests', async () => {
+  const k = await kernelOf(MERGED)
+  const statements = (c: number): ReadonlyMap<string, number> => {
+    const out = new Map<string, number>()
+    k.schedule('s', c).compilation.observe((pass, result) => {
+      const steps = result.stage === 2 ? [result] : result.steps
+      walkStmts(
+        steps.flatMap((x) => ('body' in x ? x.body : [])),
+        () => out.set(pass, (out.get(pass) ?? 0) + 1),
+      )
+    })
+    return out
+  }
+  const [small, large] = [statements(48), statements(96)]
+  expect(small.size).toBeGreaterThan(20)
+  for (const [pass, n] of small) expect(large.get(pass)! / n, pass).toBeLessThan(2.7)
+})
