@@ -253,10 +253,11 @@ export interface Fact {
   readonly span?: Span | undefined
 }
 
+/** No nest of the first ones writes an element of a buffer that one of the others writes. */
 export interface Apart {
   readonly buffer: string
   /** The names of their loops' nests. */
-  readonly nests: readonly [string, string]
+  readonly nests: readonly [readonly string[], readonly string[]]
   /** Dimensions of the buffer: no two elements that agree in these are written by both. None: not known which. */
   readonly by: readonly number[]
   /** Neither starts elements of the other, as a nest does that visits all rows before others combine into some. */

@@ -2,7 +2,7 @@
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
 import type { Apart, Kernel2, Stmt } from '../ir/loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import { sharing } from './coords/sharing.ts'
+import { partsApart } from './coords/parts-apart.ts'
 import { allocatedIn } from './depend.ts'
 
 /**
@@ -17,15 +17,7 @@ export interface Conflict {
 
 /** What the formats of a kernel say about nests: which never write the same elements. */
 export function withApart(loops: Kernel2, kernel: Kernel1): Kernel2 {
-  const writes = sharing(kernel)
-  const apart = writes.flatMap((w, k) =>
-    writes.slice(k + 1).flatMap((o): Apart[] => {
-      const alike = o.reformat === w.reformat && o.buffer === w.buffer && o.part !== w.part
-      const meet = w.meets.includes(o.iteration) || o.meets.includes(w.iteration)
-      const by = w.told.get(o.iteration) ?? []
-      return alike && !meet ? [{ buffer: w.buffer, nests: [w.iteration, o.iteration], by }] : []
-    }),
-  )
+  const apart = partsApart(kernel)
   return apart.length > 0 ? { ...loops, apart } : loops
 }
 
@@ -68,14 +60,37 @@ function ownOf(kernel: Kernel2, a: Stmt, b: Stmt): readonly string[] {
 export const apartBy = (kernel: Kernel2, x: BufferAccess, y: BufferAccess): readonly number[] | undefined =>
   apart(kernel.apart ?? [], x, y)?.by
 
-const apart = (known: readonly Apart[], x: BufferAccess, y: BufferAccess): Apart | undefined =>
-  known.find(({ buffer, nests: [first, second] }) => {
-    const within = (a: BufferAccess, nest: string): boolean => a.path.some((l) => l.nest === nest)
-    return (
-      buffer === x.buffer &&
-      ((within(x, first) && within(y, second)) || (within(x, second) && within(y, first)))
-    )
-  })
+function apart(known: readonly Apart[], x: BufferAccess, y: BufferAccess): Apart | undefined {
+  const within = (a: BufferAccess, nests: readonly string[]): boolean =>
+    a.path.some((l) => nests.includes(l.nest))
+  for (const { nest } of x.path)
+    for (const { fact, others } of byNest(known).get(nest) ?? [])
+      if (fact.buffer === x.buffer && within(y, others)) return fact
+  return undefined
+}
+
+/** A fact as one of its nests has it. */
+interface Side {
+  readonly fact: Apart
+  readonly others: readonly string[]
+}
+
+const sides = new WeakMap<readonly Apart[], ReadonlyMap<string, readonly Side[]>>()
+
+function byNest(known: readonly Apart[]): ReadonlyMap<string, readonly Side[]> {
+  const before = sides.get(known)
+  if (before) return before
+  const out = new Map<string, Side[]>()
+  for (const fact of known)
+    for (const [nests, others] of [fact.nests, [fact.nests[1], fact.nests[0]] as const])
+      for (const nest of nests) {
+        const list = out.get(nest)
+        if (list) list.push({ fact, others })
+        else out.set(nest, [{ fact, others }])
+      }
+  sides.set(known, out)
+  return out
+}
 
 /** Why two nests cannot change places. */
 export const inAnyOrder = (a: Stmt, b: Stmt): Conflict | undefined =>

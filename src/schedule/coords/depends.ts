@@ -3,15 +3,31 @@ import type { Expr } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Query } from '../../ir/format.ts'
 
+type Known = ReadonlyMap<string, ReadonlySet<string>>
+
+// A format of many parts asks for the same queries once for each pair of them.
+const known = new WeakMap<readonly Query[], Map<string, Known>>()
+
 /**
  * The coordinates that decide the value, the stored coordinates as a whole being given: a count or sort depends
  * on what it is by, a rank also on what is ranked, the value and what is ordered by it on all of them.
  */
-export function dependsOn(e: Expr, queries: readonly Query[], dims: readonly string[]): ReadonlySet<string> {
-  const known = new Map<string, ReadonlySet<string>>(dims.map((d) => [d, new Set([d])]))
-  const of = (x: Expr): string[] => [...freeVars(x)].flatMap((v) => [...(known.get(v) ?? [])])
-  for (const q of queries) known.set(q.name, new Set(decidedBy(q, of, dims)))
-  return new Set(of(e))
+export const dependsOn = (e: Expr, queries: readonly Query[], dims: readonly string[]): ReadonlySet<string> =>
+  new Set(through(e, decisions(queries, dims)))
+
+const through = (e: Expr, by: Known): string[] => [...freeVars(e)].flatMap((v) => [...(by.get(v) ?? [])])
+
+/** What each dimension and query is decided by. */
+function decisions(queries: readonly Query[], dims: readonly string[]): Known {
+  const of = known.get(queries) ?? new Map<string, Known>()
+  known.set(queries, of)
+  const key = dims.join(' ')
+  const found = of.get(key)
+  if (found) return found
+  const out = new Map<string, ReadonlySet<string>>(dims.map((d) => [d, new Set([d])]))
+  for (const q of queries) out.set(q.name, new Set(decidedBy(q, (e) => through(e, out), dims)))
+  of.set(key, out)
+  return out
 }
 
 function decidedBy(q: Query, of: (x: Expr) => string[], dims: readonly string[]): readonly string[] {

@@ -1,69 +1,44 @@
 /**
- * Who else writes an element: facts about the iterations that `as` made of one, which decide between parallel
- * loops as they are, atomics, and combining partial results.
+ * Whether iterations that `as` made of one write the same elements: what decides between running them at once, atomics,
+ * and combining partial results.
  */
 import type { Axis } from '../../ir/axis.ts'
 import { type Access, accessesOf } from '../../ir/elaborate/accesses.ts'
-import { type Determined, determined } from '../../ir/elaborate/injective.ts'
 import type { Expr } from '../../ir/expr.ts'
-import { freeVars, substitute } from '../../ir/expr-tree.ts'
+import { substitute } from '../../ir/expr-tree.ts'
 import type { PartTree } from '../../ir/format.ts'
-import { sameExpr } from '../../ir/keys.ts'
+import { keyOf, sameExpr } from '../../ir/keys.ts'
+import type { Apart } from '../../ir/loops.ts'
 import type { Iter, Kernel1, Reformat, Stmt1 } from '../../ir/stage1.ts'
 import { dependsOn } from './depends.ts'
 import { padsWithFill } from './padding.ts'
 
-/** A buffer that an iteration over a part writes. */
-export interface PartWrite {
-  readonly iteration: string
+/** Of each buffer: iterations over different parts of a format that never write the same elements of it. */
+export function partsApart(kernel: Kernel1): readonly Apart[] {
+  const axes: Axes = new Map(kernel.axes.map((a) => [a.name, a]))
+  const all = alike(writesIn(kernel.body, [], kernel, axes))
+  return all.flatMap((w, k) =>
+    all.slice(k + 1).flatMap((o): Apart[] => {
+      if (o.reformat !== w.reformat || o.part === w.part || o.buffer !== w.buffer) return []
+      const by = apartBy(kernel.reformats[w.reformat]!, w, o)
+      return by ? [{ buffer: w.buffer, nests: [w.iterations, o.iterations], by }] : []
+    }),
+  )
+}
+
+/** By the innermost iterations of nests that run over a part: what several do alike stands once. */
+interface Write {
+  readonly iterations: readonly string[]
   /** Which reformat of the kernel, and which of its parts. */
   readonly reformat: number
   readonly part: number
   readonly buffer: string
-  /**
-   * Iterations over other parts of the same reformat that may write the same elements. Empty: whether a
-   * coordinate belongs to this part depends only on coordinates that tell the elements apart.
-   */
-  readonly meets: readonly string[]
-  /** Others: the dimensions of the buffer that decide, by the name of the iteration; none where statements differ in them. */
-  readonly told: ReadonlyMap<string, readonly number[]>
-  /**
-   * R iterators that come to an element again although the kernel does not reduce over what they stand for: a
-   * nonunique axis, pieces of a row. Bound to threads they need atomics or partial results.
-   */
-  readonly repeats: readonly string[]
-}
-
-/** One entry for each iteration over a part (the innermost of a nest) and each buffer it writes, in the order of the kernel. */
-export function sharing(kernel: Kernel1): readonly PartWrite[] {
-  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
-  const all = writesIn(kernel.body, [], kernel, axes)
-  return all.map((w) => {
-    const others = all
-      .filter((o) => o.reformat === w.reformat && o.part !== w.part && o.buffer === w.buffer)
-      .map((o) => ({ iteration: o.iteration, by: apartBy(kernel.reformats[w.reformat]!, w, o) }))
-    return {
-      iteration: w.iteration,
-      reformat: w.reformat,
-      part: w.part,
-      buffer: w.buffer,
-      meets: [...new Set(others.filter((o) => !o.by).map((o) => o.iteration))],
-      told: new Map(others.flatMap((o) => (o.by ? [[o.iteration, o.by] as const] : []))),
-      repeats: w.repeats,
-    }
-  })
-}
-
-interface Write {
-  readonly iteration: string
-  readonly reformat: number
-  readonly part: number
-  readonly buffer: string
-  readonly repeats: readonly string[]
   /** Of each statement that writes the buffer. */
   readonly indices: readonly (readonly Expr[])[]
   /** The old coordinates, over the iterators. */
   readonly coordinates: readonly Expr[]
+  /** The iteration comes to elements that the part does not hold, or to some repeatedly. */
+  readonly padded: boolean
 }
 
 type Axes = ReadonlyMap<string, Axis>
@@ -80,7 +55,7 @@ function writesIn(body: readonly Stmt1[], around: readonly Iter[], kernel: Kerne
     )
     const writes = accessesOf([s], axes).filter((a) => a.mode !== 'read')
     return [
-      ...here.flatMap((place) => writesOf(s.name, iters, writes, place, kernel, axes)),
+      ...here.flatMap((place) => writesOf(s.name, writes, place, kernel)),
       ...writesIn(s.body, iters, kernel, axes),
     ]
   })
@@ -94,31 +69,28 @@ const opened = (iters: readonly Iter[], axes: Axes): string[] =>
 
 function writesOf(
   iteration: string,
-  iters: readonly Iter[],
   writes: readonly Access[],
   { reformat, part, coordinates }: Standing,
   kernel: Kernel1,
-  axes: Axes,
 ): Write[] {
-  const permutations = new Set(kernel.buffers.filter((b) => b.distinct).map((b) => b.name))
-  const own = new Set(kernel.reformats[reformat]!.instance.parts[part]!.instance.order)
-  const mine = iters.filter((x) => own.has(x.axis))
+  const { instance } = kernel.reformats[reformat]!
+  const padded = padsWithFill(instance.parts[part]!.instance, instance)
   return [...new Set(writes.map((w) => w.buffer))].map((buffer) => {
-    const accesses = writes.filter((w) => w.buffer === buffer)
-    const over = kernel.buffers.find((b) => b.name === buffer)?.axes ?? []
-    const repeats = mine.filter((x) =>
-      accesses.some((w) => repeated(x, w, determined(w, over, axes, permutations), coordinates)),
-    )
-    return {
-      iteration,
-      reformat,
-      part,
-      buffer,
-      indices: accesses.map((w) => w.index),
-      coordinates,
-      repeats: repeats.map((x) => x.name),
-    }
+    const indices = writes.filter((w) => w.buffer === buffer).map((w) => w.index)
+    return { iterations: [iteration], reformat, part, buffer, indices, coordinates, padded }
   })
+}
+
+/** A hundred iterations over a format of many parts write alike in each: pairs are asked of the parts. */
+function alike(writes: readonly Write[]): readonly Write[] {
+  const out = new Map<string, Write>()
+  for (const w of writes) {
+    const at = (es: readonly Expr[]): string => es.map(keyOf).join(',')
+    const key = [w.reformat, w.part, w.buffer, w.indices.map(at).join(';'), at(w.coordinates)].join(' ')
+    const before = out.get(key)?.iterations ?? []
+    out.set(key, { ...w, iterations: [...before, ...w.iterations] })
+  }
+  return [...out.values()]
 }
 
 /** A part of a reformat whose axes are iterated, and the coordinates they stand for. */
@@ -148,25 +120,13 @@ function standsIn(kernel: Kernel1, iterated: readonly string[]): Standing[] {
 }
 
 /**
- * An R iterator that has a say only in coordinates that the target is indexed by, or in none, and whose steps the
- * target does not tell apart.
- */
-const repeated = (x: Iter, w: Access, told: Determined, coordinates: readonly Expr[]): boolean =>
-  x.kind === 'R' &&
-  !told.has(x.name) &&
-  coordinates.every((c) => !freeVars(c).has(x.name) || w.index.some((e) => sameExpr(e, c)))
-
-type Sides = Pick<Write, 'part' | 'indices' | 'coordinates'>
-
-/**
  * Where two parts' selections part, nothing is asked but coordinates that an element has only one of: the dimensions of the
  * target that these are, none where statements differ in them. Nothing where more is asked.
  */
-function apartBy(r: Reformat, x: Sides, y: Sides): readonly number[] | undefined {
+function apartBy(r: Reformat, x: Write, y: Write): readonly number[] | undefined {
   const { instance } = r
   const over = instance.over
-  const padded = [x, y].some((s) => padsWithFill(instance.parts[s.part]!.instance, instance))
-  if (padded) return undefined
+  if (x.padded || y.padded) return undefined
   const at = (a: readonly Expr[], b: readonly Expr[], k: number): number[] =>
     a.flatMap((e, d) =>
       sameExpr(e, x.coordinates[k]!) && b[d] !== undefined && sameExpr(b[d], y.coordinates[k]!) ? [d] : [],

@@ -115,8 +115,6 @@ export function apartIn(consumer: For, of: For, { first, others }: Parts): reado
       return e?.kind === 'var' && e.name === of.var
     })
     if (by < 0 || !told) return []
-    return nests.flatMap((x, k) =>
-      nests.slice(k + 1).map((y) => ({ buffer, nests: [x, y] as const, by: [by], own: true })),
-    )
+    return nests.map((x, k) => ({ buffer, nests: [[x], nests.slice(k + 1)] as const, by: [by], own: true }))
   })
 }

@@ -2,84 +2,60 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Kernel1 } from '../../../src/ir/stage1.ts'
-import { sharing } from '../../../src/schedule/coords/sharing.ts'
+import { partsApart } from '../../../src/schedule/coords/parts-apart.ts'
 import { runs } from '../../support/cases.ts'
 import { inputsOf, pair } from './apply.ts'
 import { FORMATS, KERNELS, REFUSED, USES } from './formats.ts'
 import { matrices } from './matrices.ts'
 
-const facts = (name: string, use: string) =>
-  sharing(pair(FORMATS + KERNELS[name]!, `A as ${use}`).kernel).map(
-    (w) =>
-      `${w.iteration} ${w.buffer}: meets ${w.meets.join(' ') || 'none'}, repeats ${w.repeats.join(' ') || 'none'}`,
+/** Pairs of nests that never write the same elements of a buffer. */
+const pairs = (kernel: Kernel1): string[] =>
+  partsApart(kernel).flatMap(({ buffer, nests: [first, second] }) =>
+    first.flatMap((a) => second.map((b) => `${buffer}: ${a} ${b}`)),
   )
+
+const facts = (name: string, use: string) => pairs(pair(FORMATS + KERNELS[name]!, `A as ${use}`).kernel)
 
 describe('by hand', () => {
   test.each<readonly [string, string, readonly string[]]>([
     // By length of whole rows: a row is in one part.
-    [
-      'sum per row',
-      'by_length',
-      [
-        'sum_w2 y: meets none, repeats none',
-        'sum_w4 y: meets none, repeats none',
-        'sum_w16 y: meets none, repeats none',
-      ],
-    ],
-    [
-      'sum per row',
-      'ranges(2)',
-      ['sum_p0 y: meets none, repeats none', 'sum_p1 y: meets none, repeats none'],
-    ],
+    ['sum per row', 'by_length', ['y: sum_w2 sum_w4', 'y: sum_w2 sum_w16', 'y: sum_w4 sum_w16']],
+    ['sum per row', 'ranges(2)', ['y: sum_p0 sum_p1']],
     // Columns cut in two: every row may be in both.
-    [
-      'sum per row',
-      'two_sides',
-      ['sum_p0 y: meets sum_p1, repeats none', 'sum_p1 y: meets sum_p0, repeats none'],
-    ],
-    [
-      'transposed',
-      'two_sides',
-      ['scatter_p0 y: meets none, repeats none', 'scatter_p1 y: meets none, repeats none'],
-    ],
+    ['sum per row', 'two_sides', []],
+    ['transposed', 'two_sides', ['y: scatter_p0 scatter_p1']],
     // Rows longer than the widest bucket are in several pieces.
-    [
-      'sum per row',
-      'hyb(1, 1)',
-      ['sum_w1 y: meets sum_w2, repeats io_w1', 'sum_w2 y: meets sum_w1, repeats io_w2'],
-    ],
-    ['sum per row', 'pieces_ell(2)', ['sum y: meets none, repeats p']],
-    ['sum per row', 'csc', ['sum y: meets none, repeats none']],
-    ['sum per row', 'sell(2, 4)', ['sum y: meets none, repeats k']],
-    [
-      'sampled product',
-      'hyb(1, 1)',
-      ['dot_w1 D_w1: meets none, repeats none', 'dot_w2 D_w2: meets none, repeats none'],
-    ],
-    [
-      'scalar total',
-      'ranges(2)',
-      ['total_p0 t: meets total_p1, repeats none', 'total_p1 t: meets total_p0, repeats none'],
-    ],
+    ['sum per row', 'hyb(1, 1)', []],
+    ['sum per row', 'pieces_ell(2)', []],
+    ['sampled product', 'hyb(1, 1)', []],
+    ['scalar total', 'ranges(2)', []],
     // A block of the first part holds fill values in rows of the second.
-    [
-      'sum per row',
-      'bsr(2) where (count(j by i) > 2) + csr',
-      ['sum_bsr y: meets sum_csr, repeats none', 'sum_csr y: meets sum_bsr, repeats none'],
-    ],
+    ['sum per row', 'bsr(2) where (count(j by i) > 2) + csr', []],
   ])('%s, %s', (name, use, expected) => {
     expect(facts(name, use)).toEqual(expected)
   })
 
   test('a part in parts of its own is told apart by both selections', () => {
     const { kernel } = pair(FORMATS + KERNELS['sum per row']!, 'A as ranges(2)\nA_p1 as two_sides')
-    const meets = sharing(kernel).map((w) => [w.iteration, w.reformat, w.meets.join(' ')])
-    expect(meets).toEqual([
-      ['sum_p0', 0, ''],
-      ['sum_p1_p0', 1, 'sum_p1_p1'],
-      ['sum_p1_p0', 0, ''],
-      ['sum_p1_p1', 1, 'sum_p1_p0'],
-      ['sum_p1_p1', 0, ''],
+    expect(pairs(kernel)).toEqual(['y: sum_p0 sum_p1_p0', 'y: sum_p0 sum_p1_p1'])
+  })
+
+  test('what iterations do alike is asked once', () => {
+    const twice = `${FORMATS}
+      kernel k(m: size, n: size) {
+        axis i = dense_fixed(m)
+        axis j = sparse_variable(i, n)
+        buffer A: f32[i, j] in
+        buffer y: f32[i] out
+        iterate first [i, j] as SR { y[i] += A[i, j] }
+        iterate second [i, j] as SR { y[i] += A[i, j] }
+      }`
+    const { kernel } = pair(twice, 'A as ranges(2)')
+    expect(partsApart(kernel).map((a) => a.nests)).toEqual([
+      [
+        ['first_p0', 'second_p0'],
+        ['first_p1', 'second_p1'],
+      ],
     ])
   })
 })
@@ -93,11 +69,16 @@ test('parts that do not meet write different elements', () => {
     fc.property(fc.constantFrom<Kernel1[]>(...kernels.map((k) => [k])), matrices, ([kernel], data) => {
       const { held } = inputsOf(kernel!, { ...data, dense: {} })
       const rows = held.map((h) => new Set(h.entries.map((e) => e.at[0]!)))
-      const all = sharing(kernel!)
-      for (const w of all)
-        for (const o of all)
-          if (o.part !== w.part && !w.meets.includes(o.iteration))
-            expect([...rows[w.part]!].filter((r) => rows[o.part]!.has(r))).toEqual([])
+      const { parts } = kernel!.reformats[0]!.instance
+      const axes = new Map(
+        kernel!.body.flatMap((s) => (s.kind === 'iterate' ? [[s.name, s.iters] as const] : [])),
+      )
+      const over = (nest: string) => axes.get(nest)!.map((x) => x.axis)
+      const rowsOf = (nest: string) =>
+        rows[parts.findIndex((p) => p.instance.order.includes(over(nest)[0]!))]!
+      for (const { nests } of partsApart(kernel!))
+        for (const a of nests[0])
+          for (const b of nests[1]) expect([...rowsOf(a)].filter((r) => rowsOf(b).has(r))).toEqual([])
     }),
     { numRuns: runs(100) },
   )
