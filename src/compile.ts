@@ -79,8 +79,9 @@ export class Compilation {
     return plan
   }
 
+  /** Asked without lowering: a kernel that cannot be lowered tells how it was made, too. */
   get loopSteps(): readonly LoopStep[] {
-    return this.state.trace
+    return this.#loops?.trace ?? []
   }
 
   /** Stage III, with every pass reported. */

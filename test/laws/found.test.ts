@@ -246,6 +246,8 @@ test('what lies under unordered duplicates cannot be looked up', () => {
     iterate all [r] as S { y[r] = A[r, 0] }
   }`)
   expect(refusal(() => k.show(2)).code).toBe('lower/unordered-lookup')
+  // How it was made can be told, and undone.
+  expect([k.trace, k.undo().trace]).toEqual([[], []])
 })
 
 test('what is looked up under a nonunique axis may lie under another entry of the same coordinate', () =>

@@ -6,7 +6,7 @@ import { binary, bool, call, cast, constant, type Expr, neg, not, select } from 
 import { type BinaryOp, isBitFn, isCompare, MATH_ARITY, MATH_FNS, type MathFn } from '../ops.ts'
 import { divideUp, divisionByZero, type Sizes } from './divide-up.ts'
 import type { Report } from './report.ts'
-import { coerce, convert, meet, plain, type Real, settle, type Typed } from './types.ts'
+import { coerce, convert, eachNumber, meet, plain, type Real, settle, type Typed } from './types.ts'
 
 /** What names mean in some place; each reports its own errors and gives `null` then. */
 export interface Names {
@@ -89,8 +89,10 @@ function unary(e: Ast.Unary, names: Names, report: Report): Typed | null {
       span: e.span,
       hint: 'did you mean `not`?',
     })
-  if (x.literal !== null && x.expr.kind === 'const')
-    return { expr: constant(-x.expr.value, x.expr.dtype, e.span), literal: x.literal }
+  if (x.literal !== null) {
+    const { dtype } = x.expr
+    return { expr: eachNumber(x.expr, (v) => constant(-v, dtype, e.span)), literal: x.literal }
+  }
   return plain(neg(wide(x.expr), e.span))
 }
 
@@ -121,7 +123,8 @@ function operate(op: BinaryOp, a: Typed, b: Typed, at: Places, report: Report, r
     const y = truth(b, at.b, report)
     return x && y && plain(binary(op, x, y, at.whole))
   }
-  if (a.literal && b.literal && !isCompare(op)) return fold(op, a, b, at, report)
+  if (a.expr.kind === 'const' && b.expr.kind === 'const' && a.literal && b.literal && !isCompare(op))
+    return fold(op, a, b, at, report)
   const both = meet(a, b, at, report, real)
   if (!both) return null
   const [x, y] = both
@@ -271,6 +274,12 @@ function choose(
 ): Typed | null {
   const cond = truth(xs[0]!, spans[0]!, report)
   const [, a, b] = xs as readonly [Typed, Typed, Typed]
+  if (a.literal && b.literal && cond) {
+    const literal = a.literal === 'int' && b.literal === 'int' ? 'int' : 'float'
+    const open = (e: Expr): Expr =>
+      eachNumber(e, (v, span) => constant(v, literal === 'int' ? 'i32' : 'f64', span))
+    return { expr: select(cond, open(a.expr), open(b.expr), whole), literal }
+  }
   const same = a.literal === null && b.literal === null && a.expr.dtype === b.expr.dtype
   const both = same ? ([a.expr, b.expr] as const) : meet(a, b, { a: spans[1]!, b: spans[2]! }, report, real)
   return cond && both && plain(select(cond, both[0], both[1], whole))

@@ -1,10 +1,13 @@
 /** Which types meet, and which values fit where. Literals have no type of their own until they meet one. */
-import type { Span } from '../../ast/diagnostic.ts'
+import { InternalError, type Span } from '../../ast/diagnostic.ts'
 import { type Dtype, INT_RANGE, isFloat, isInt, join } from '../dtype.ts'
-import { cast, constant, type Expr } from '../expr.ts'
+import { cast, constant, type Expr, select } from '../expr.ts'
 import type { Report } from './report.ts'
 
-/** `literal`: a number as written, whose type is still open; `expr` is then a constant, an f64 for a fraction. */
+/**
+ * `literal`: a number as written, whose type is still open; `expr` is then a constant, an f64 for a fraction, or a
+ * `select` between such.
+ */
 export interface Typed {
   readonly expr: Expr
   readonly literal: 'int' | 'float' | null
@@ -27,13 +30,19 @@ const INTO: Readonly<Record<Dtype, readonly Dtype[]>> = {
 /** Whether a value of type `from` goes into `to` without being asked: nothing but precision of large integers is lost. */
 export const fits = (from: Dtype, to: Dtype): boolean => from === to || INTO[from].includes(to)
 
-function literalAs(value: number, to: Dtype, span: Span, report: Report): Expr | null {
-  if (isFloat(to)) return constant(value, to, span)
+function literalAs(e: Expr, to: Dtype, at: Span, report: Report): Expr | null {
+  if (e.kind === 'select') {
+    const a = literalAs(e.then, to, e.then.span ?? at, report)
+    const b = literalAs(e.else, to, e.else.span ?? at, report)
+    return a && b && select(e.cond, a, b, e.span)
+  }
+  const value = numberIn(e)
+  if (isFloat(to)) return constant(value, to, at)
   if (!isInt(to) || !Number.isInteger(value))
     return report.error({
       code: 'check/literal-type',
       message: `${show(value)} is no ${to}`,
-      span,
+      span: at,
       expected: to,
     })
   const [lo, hi] = INT_RANGE[to as 'i32']
@@ -41,11 +50,25 @@ function literalAs(value: number, to: Dtype, span: Span, report: Report): Expr |
     return report.error({
       code: 'check/literal-range',
       message: `${value} is out of the range of ${to}`,
-      span,
+      span: at,
       expected: `${lo} … ${hi}`,
     })
-  return constant(value, to, span)
+  return constant(value, to, at)
 }
+
+/** The number as written; of several a fraction, if one is. */
+function numberIn(e: Expr): number {
+  if (e.kind === 'select')
+    return [e.then, e.else].map(numberIn).reduce((a, b) => (Number.isInteger(a) ? b : a))
+  if (e.kind !== 'const') throw new InternalError('a literal is a constant')
+  return e.value
+}
+
+/** Over each of the numbers that a literal is chosen from. */
+export const eachNumber = (e: Expr, f: (value: number, span: Span | undefined) => Expr): Expr =>
+  e.kind === 'select'
+    ? select(e.cond, eachNumber(e.then, f), eachNumber(e.else, f), e.span)
+    : f(numberIn(e), e.span)
 
 const show = (value: number): string =>
   Number.isFinite(value) ? String(value) : Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf'
@@ -55,18 +78,18 @@ export type Real = 'f32' | 'f64'
 
 /** A literal becomes i32 or `real`; other expressions stay. */
 export function settle(t: Typed, span: Span, report: Report, real: Real): Expr | null {
-  if (t.literal === null || t.expr.kind !== 'const') return t.expr
-  return literalAs(t.expr.value, t.literal === 'int' ? 'i32' : real, span, report)
+  if (t.literal === null) return t.expr
+  return literalAs(t.expr, t.literal === 'int' ? 'i32' : real, span, report)
 }
 
 /** The value as a `to`, where it fits; `what` names the place for the message. */
 export function coerce(t: Typed, to: Dtype, what: string, span: Span, report: Report): Expr | null {
   const { expr, literal } = t
-  if (literal !== null && expr.kind === 'const') {
-    if (literal === 'int' || isFloat(to)) return literalAs(expr.value, to, span, report)
+  if (literal !== null) {
+    if (literal === 'int' || isFloat(to)) return literalAs(expr, to, span, report)
     return report.error({
       code: 'check/literal-type',
-      message: `${what} is ${to}, and ${show(expr.value)} is a floating-point number`,
+      message: `${what} is ${to}, and ${show(numberIn(expr))} is a floating-point number`,
       span,
       expected: to,
     })
@@ -83,8 +106,8 @@ export function coerce(t: Typed, to: Dtype, what: string, span: Span, report: Re
 
 /** An explicit conversion `to(e)`. */
 export function convert(t: Typed, to: Dtype, span: Span, report: Report): Expr | null {
-  if (t.literal !== null && t.expr.kind === 'const' && (t.literal === 'int' || isFloat(to)) && to !== 'bool')
-    return literalAs(t.expr.value, to, span, report)
+  if (t.literal !== null && (t.literal === 'int' || isFloat(to)) && to !== 'bool')
+    return literalAs(t.expr, to, span, report)
   return cast(t.expr, to, span)
 }
 
@@ -105,16 +128,11 @@ export function meet(
 
 /** The operand, given a type by the other one if it is a literal. */
 function openTo(t: Typed, other: Typed, span: Span, report: Report, real: Real): Expr | null {
-  if (t.literal === null || t.expr.kind !== 'const') return t.expr
+  if (t.literal === null) return t.expr
   if (other.literal !== null)
-    return literalAs(
-      t.expr.value,
-      t.literal === 'float' || other.literal === 'float' ? real : 'i32',
-      span,
-      report,
-    )
+    return literalAs(t.expr, t.literal === 'float' || other.literal === 'float' ? real : 'i32', span, report)
   const to = other.expr.dtype
   // A fraction makes integers meet it in `real`; an integer makes truth values meet it in i32.
-  if (t.literal === 'float') return literalAs(t.expr.value, isFloat(to) ? to : real, span, report)
-  return literalAs(t.expr.value, to === 'bool' ? 'i32' : to, span, report)
+  if (t.literal === 'float') return literalAs(t.expr, isFloat(to) ? to : real, span, report)
+  return literalAs(t.expr, to === 'bool' ? 'i32' : to, span, report)
 }
