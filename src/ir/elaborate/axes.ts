@@ -20,8 +20,9 @@ export function declareParams(d: Declared, params: readonly Ast.Param[]): void {
 
 /** What an extent may mention: `names`, each an i32. */
 export function sizeNames(names: ReadonlySet<string>, what: string, report: Report): Names {
+  const expected = `an integer expression over ${what}`
   const only = (span: Ast.Expr['span']): null =>
-    report.error({ code: 'check/extent', message: `an extent depends on ${what} only`, span })
+    report.error({ code: 'check/extent', message: `an extent depends on ${what} only`, span, expected })
   return {
     name(e): Typed | null {
       if (names.has(e.name)) return plain(variable(e.name, 'i32', e.span))
@@ -29,7 +30,7 @@ export function sizeNames(names: ReadonlySet<string>, what: string, report: Repo
         code: 'check/unknown-size',
         message: `${e.name} is no size`,
         span: e.span,
-        expected: `an integer expression over ${what}`,
+        expected,
         lookup: { name: e.name, candidates: [...names] },
       })
     },
@@ -53,6 +54,7 @@ export function extentExpr(e: Ast.Expr, names: Names, report: Report): Expr | nu
       code: 'check/extent-negative',
       message: `an extent cannot be ${x.value}`,
       span: e.span,
+      expected: 'an extent of 0 or more',
     })
   return x
 }
@@ -73,6 +75,7 @@ export function declareAxes(d: Declared, decls: readonly Ast.AxisDecl[], names: 
         labels: path
           .slice(path.indexOf(a) + 1)
           .map((x) => ({ span: x.name.span, text: 'on the way around' })),
+        hint: 'give one of these axes another parent, or none',
       })
       return
     }
@@ -234,6 +237,7 @@ function attached(
       message: `the coordinates of ${parent.name} do not match those of ${root.name}, the parent of ${of.name}`,
       span: def.parent.span,
       ...(root.span ? { labels: [{ span: root.span, text: `${root.name} is declared here` }] } : {}),
+      hint: 'give both axes the same size',
     })
   return { ...base, kind: 'attached', base: of.name, parent: parent.name }
 }

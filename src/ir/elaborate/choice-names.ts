@@ -72,23 +72,25 @@ export class ChoiceNames implements Names {
   name(e: Ast.Name): Typed | null {
     if (this.#params.includes(e.name)) return plain(variable(e.name, 'i32', e.span))
     const param = this.#kernel.params.find((p) => p.name === e.name)
+    const sizes = this.#kernel.params.filter((p) => p.kind === 'size').map((p) => p.name)
+    const own = this.#params.length > 0 ? `a parameter (${this.#params.join(', ')}), ` : ''
+    const expected = `${own}a size (${sizes.join(', ')}), a device (${DEVICES.join(', ')}) or a statistic`
     if (param?.kind === 'size') return plain(variable(e.name, 'i32', e.span))
     if (param)
       return this.#report.error({
         code: 'check/unknown-name',
         message: `${e.name} is a scalar, and schedules are chosen by sizes`,
         span: e.span,
+        expected,
       })
     if (isDevice(e.name)) return this.#asks(e.name, { kind: 'is', device: e.name }, 'bool', e.span)
     if (isFigure(e.name)) return this.#asks(e.name, { kind: e.name }, FIGURES[e.name], e.span)
-    const sizes = this.#kernel.params.filter((p) => p.kind === 'size').map((p) => p.name)
     const isAxis = this.#axes.has(e.name)
-    const own = this.#params.length > 0 ? `a parameter (${this.#params.join(', ')}), ` : ''
     return this.#report.error({
       code: 'check/unknown-name',
       message: isAxis ? `${e.name} is an axis` : `there is no ${e.name} here`,
       span: e.span,
-      expected: `${own}a size (${sizes.join(', ')}), a device (${DEVICES.join(', ')}) or a statistic`,
+      expected,
       ...(isAxis
         ? { hint: `ask something of it: longest(${e.name})` }
         : {

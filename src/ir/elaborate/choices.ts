@@ -1,16 +1,15 @@
 /** Choices among schedules: what they choose from, by which conditions, with which arguments. */
 
-import type { Diagnostic, Span } from '../../ast/diagnostic.ts'
+import type { Span } from '../../ast/diagnostic.ts'
 import type * as Ast from '../../ast/nodes.ts'
 import { printExpr } from '../../ast/print.ts'
-import type { Dtype } from '../dtype.ts'
 import type { Expr } from '../expr.ts'
 import type { Kernel1 } from '../stage1.ts'
 import { ChoiceNames, type DeviceQuestion, meaningOf, type Statistic } from './choice-names.ts'
 import { elaborateExpr, type Names, settled, truth } from './expressions.ts'
 import { checkArguments } from './format-uses.ts'
 import type { Report } from './report.ts'
-import { type ScheduleParam, scheduleParams } from './schedule-params.ts'
+import { type ScheduleParam, scheduleParams, wrongArgument } from './schedule-params.ts'
 import type { Resolve, Schedule } from './schedules.ts'
 
 /** A schedule that is decided when data are bound: the first branch whose conditions all hold. */
@@ -83,7 +82,7 @@ function choiceParams(c: Ast.Choice, kernel: Kernel1, report: Report): readonly 
       })
     const fallback = params[k]?.default
     if (written && fallback && fallback.dtype !== 'i32')
-      report.error(notInteger(fallback.dtype, written.span))
+      report.error(wrongArgument('an integer', fallback.dtype, written.span))
   })
   return params
 }
@@ -155,7 +154,14 @@ function argumentsOf(
         span,
         lookup: { name, candidates: params.map((p) => p.name) },
       })
-    else if (given[k]) report.error({ code: 'check/duplicate', message: `${name} is given twice`, span })
+    else if (given[k])
+      report.error({
+        code: 'check/duplicate',
+        message: `${name} is given twice`,
+        span,
+        labels: [{ span: given[k].value.span, text: 'the first value' }],
+        hint: 'leave one of them out',
+      })
     else given[k] = a
   }
   const isComplete = report.count === before
@@ -170,15 +176,8 @@ function argumentsOf(
   })
   const values = given.map((a): Expr | null => {
     const x = a ? settled(a.value, names, report) : null
-    if (a && x && x.dtype !== 'i32') report.error(notInteger(x.dtype, a.value.span))
+    if (a && x && x.dtype !== 'i32') report.error(wrongArgument('an integer', x.dtype, a.value.span))
     return x
   })
   return report.count > before ? null : values
 }
-
-const notInteger = (dtype: Dtype, span: Span): Diagnostic => ({
-  code: 'check/argument-type',
-  message: `an argument is an integer, and this is ${dtype}`,
-  span,
-  ...(dtype === 'bool' ? {} : { hint: 'round it down: i32(…)' }),
-})

@@ -38,6 +38,7 @@ export function elaborateRules(rules: readonly Ast.Rule[], scope: RuleScope): re
       message: `two parts are called ${name.name}`,
       span: name.span,
       labels: [{ span: first.span, text: 'the first' }],
+      hint: 'rename one of them',
     })
   }
   const rest = parts.slice(0, -1).findIndex(takesAll)
@@ -202,6 +203,7 @@ function bucket(r: Ast.BucketRule, scope: RuleScope): PartRule | null {
       code: 'check/bucket-dimensions',
       message: `${twice.name} is named twice`,
       span: twice.span,
+      expected: 'different dimensions',
     })
   else if (good.every(Boolean) && dims.length === over.length)
     report.error({

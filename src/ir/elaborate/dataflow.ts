@@ -30,6 +30,7 @@ export function checkDataflow(kernel: Pick<Kernel1, 'axes' | 'buffers' | 'body'>
         code: 'check/never-written',
         message: `the output ${b.name} is never written`,
         ...(b.span ? { span: b.span } : {}),
+        hint: `assign or reduce to ${b.name} in a statement, or leave it out`,
       })
   return out
 }

@@ -72,7 +72,7 @@ export function elaborateDescription(b: Ast.Description, head: Head, d: Declared
 }
 
 function declareFormatAxes(b: Ast.Description, head: Head, place: Place, d: Declared): void {
-  const dims = head.over.map((name) => [name, { name, dtype: 'i32' as const }] as const)
+  const dims: Numbers = new Map(head.over.map((name) => [name, { name, dtype: 'i32' }]))
   const extents: Place = {
     ...place,
     what: `an extent of format ${head.name}`,
@@ -194,6 +194,7 @@ function coordMap(m: Ast.CoordMap, which: 'map' | 'inverse', at: MapPlace): read
       code: 'check/duplicate',
       message: `${which} has two meanings for ${twice.name}`,
       span: twice.span,
+      hint: 'choose another name for the coordinate',
     })
   const renamed = new Map(own.map((name, k) => [name, from[k]!]))
   const here: Place = {

@@ -56,4 +56,9 @@ function isNatural(e: Expr): boolean {
 }
 
 export const divisionByZero = (span: Span, report: Report): null =>
-  report.error({ code: 'check/division-by-zero', message: 'an integer is divided by 0', span })
+  report.error({
+    code: 'check/division-by-zero',
+    message: 'an integer is divided by 0',
+    span,
+    expected: 'a divisor other than 0',
+  })

@@ -168,6 +168,7 @@ function fold(op: BinaryOp, a: Typed, b: Typed, at: Places, report: Report): Typ
       code: 'check/literal-range',
       message: `${value} is out of the range of any integer type`,
       span: at.whole,
+      hint: `write ${x}.0 to compute with floating-point numbers`,
     })
   return { expr: constant(value, integer ? 'i32' : 'f64', at.whole), literal: integer ? 'int' : 'float' }
 }
@@ -260,6 +261,7 @@ function math(
       code: 'check/operand',
       message: `${fn} takes a number, not a truth value`,
       span: whole,
+      hint: 'convert it explicitly: i32(…)',
     })
   args = args.map((x) => (exact ? wide(x) : isFloat(x.dtype) ? x : cast(x, real)))
   return plain(call(fn, args, whole))

@@ -106,6 +106,7 @@ function sizeAt(p: Place, e: Ast.Call): Typed | null {
       code: 'check/query-place',
       message: `size is known only with the data, and ${p.what} is a constant`,
       span: e.span,
+      expected: 'a number, or a parameter of the format',
     })
   return p.report.error({
     code: 'check/query-arguments',

@@ -3,7 +3,7 @@ import type * as Ast from '../../ast/nodes.ts'
 import { type Expr, load, variable } from '../expr.ts'
 import { FUNCTIONS, type Names } from './expressions.ts'
 import { callAt, FORMAT_FUNCTIONS } from './format-calls.ts'
-import { integerAt, type Place, queriesAt, type SortNames } from './format-place.ts'
+import { expectedNames, integerAt, type Place, queriesAt, type SortNames } from './format-place.ts'
 import { plain, type Typed } from './types.ts'
 
 export function namesAt(p: Place): Names {
@@ -21,6 +21,7 @@ export function namesAt(p: Place): Names {
         code: 'check/unknown-name',
         message: `${e.object.name}.${e.field.name} means nothing in ${p.what}`,
         span: e.span,
+        expected: expectedNames(p),
       })
     },
     call: (e) => callAt(p, e, names),
@@ -60,7 +61,7 @@ function nameAt(p: Place, e: Ast.Name): Typed | null {
     code: p.unknown ?? 'check/unknown-name',
     message: `there is no ${e.name} in ${p.what}`,
     span: e.span,
-    expected: p.values.size > 0 ? [...p.values.keys()].join(', ') : 'a constant',
+    expected: expectedNames(p),
     lookup: { name: e.name, candidates: [...p.values.keys()] },
   })
 }

@@ -47,6 +47,10 @@ export interface Given {
   readonly declare?: (name: string, kind: 'list' | 'set', span: Span) => boolean
 }
 
+/** What can be named there. */
+export const expectedNames = (p: Place): string =>
+  p.values.size > 0 ? [...p.values.keys()].join(', ') : 'a constant'
+
 /** An i32 operand. */
 export function integerAt(p: Place, e: Ast.Expr, names: Names, what: string): Expr | null {
   const t = elaborateExpr(e, names, p.report)
@@ -56,7 +60,7 @@ export function integerAt(p: Place, e: Ast.Expr, names: Names, what: string): Ex
     code: 'check/coordinate-type',
     message: `${what} is an integer, and this is ${x.dtype === 'f64' || x.dtype === 'f32' ? 'a real number' : x.dtype}`,
     span: e.span,
-    ...(x.dtype === 'bool' ? {} : { hint: 'round it: `i32(floor(…))`' }),
+    hint: x.dtype === 'bool' ? 'convert it explicitly: i32(…)' : 'round it: `i32(floor(…))`',
   })
 }
 

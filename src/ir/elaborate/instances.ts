@@ -194,7 +194,12 @@ const NONE: Names = { name: () => null, access: () => null, field: () => null, r
 function constantInteger(e: Ast.Expr, report: Report): number | null {
   const t = elaborateExpr(e, NONE, report)
   if (t?.expr.kind === 'const' && t.expr.dtype === 'i32') return t.expr.value
-  return report.error({ code: 'check/constant', message: 'this is no constant integer', span: e.span })
+  return report.error({
+    code: 'check/constant',
+    message: 'this is no constant integer',
+    span: e.span,
+    expected: 'a number, or an expression of numbers',
+  })
 }
 
 /** Whether the arguments are what the declaration requires. */
@@ -220,6 +225,7 @@ function admitted(instance: Ast.Memory | Ast.Instr, use: Span | undefined, repor
       message: `there is no ${instance.name.name}`,
       span: use ?? x.cond.span,
       ...(use ? { labels: [{ span: x.cond.span, text: 'this does not hold' }] } : {}),
+      expected: 'arguments for which each `require` of the declaration holds',
     })
     return false
   }

@@ -18,6 +18,7 @@ import {
   WORDS,
   type Word,
 } from './templates.ts'
+import { integersOver } from './types.ts'
 
 type Texts = Readonly<Record<Ast.InstrText['what'], readonly InstrText[]>>
 
@@ -184,20 +185,25 @@ class TextOf {
     return this.#t.target.name === 'cuda'
   }
 
-  #refuse(at: Place, message: string, expected?: string): null {
+  #refuse(at: Place, message: string, expected: string): null {
     const { span } = this.#t.code
     return this.#report.error({
       code: 'check/instr-placeholder',
       message,
       span: { ...span, start: span.start + at.from, end: span.start + at.to },
-      ...(expected ? { expected } : {}),
+      expected,
     })
   }
 
   #constant(e: Ast.Expr): number | null {
     const value = this.#integer(e, NO_NAMES)
     if (!value || value.kind === 'const') return value?.value ?? null
-    return this.#report.error({ code: 'check/constant', message: 'this is no constant', span: e.span })
+    return this.#report.error({
+      code: 'check/constant',
+      message: 'this is no constant',
+      span: e.span,
+      expected: integersOver(this.#values.keys()),
+    })
   }
 
   #integer(e: Ast.Expr, names: ReadonlyMap<string, string>): Expr | null {
@@ -281,7 +287,12 @@ class TextOf {
   }
 
   #element(o: Operand, field: 'at' | 'shared' | 'index', p: Mention): OperandPiece | null {
-    if (!p.args) return this.#refuse(p, `$${o.name}.${field} takes the coordinates of an element`)
+    if (!p.args)
+      return this.#refuse(
+        p,
+        `$${o.name}.${field} takes the coordinates of an element`,
+        `$${o.name}.${field}(${o.shape.map(() => '0').join(', ')})`,
+      )
     const args = this.#coordinates(p.args)
     if (!args) return null
     if (field !== 'index' && !this.#hasAddresses)
@@ -291,7 +302,11 @@ class TextOf {
         `the array $${o.name} and $${o.name}.index(…)`,
       )
     if (o.scope === 'register' || (field === 'shared' && o.scope !== 'shared'))
-      return this.#refuse(p, `${o.name} is in ${o.scope === 'register' ? 'registers' : 'global memory'}`)
+      return this.#refuse(
+        p,
+        `${o.name} is in ${o.scope === 'register' ? 'registers' : 'global memory'}`,
+        o.scope === 'register' ? `$${o.name}[0]` : `$${o.name}.at(…)`,
+      )
     for (let lane = 0; lane < this.#threads; lane++) {
       const c = args.map((e) => evaluate(e, new Map([[LANE, lane]])))
       if (c.length === o.shape.length && c.every((x, d) => x >= 0 && x < o.shape[d]!)) continue

@@ -1,17 +1,13 @@
-/** Declared instructions: AST → data. What the body says of operands is checked; texts are in `instr-texts.ts`. */
+/** Declared instructions: AST → data. Bodies are read in `instr-body.ts`, texts in `instr-texts.ts`. */
 import type * as Ast from '../../ast/nodes.ts'
 import type { Dtype } from '../dtype.ts'
-import { type Load, load, variable } from '../expr.ts'
-import type { Instr, InstrIter, Memory, Operand } from '../instr.ts'
-import type { Reduce, Store } from '../loops.ts'
-import { builtinMonoid, isBuiltinReducer } from '../monoid.ts'
-import { elaborateExpr, type Names } from './expressions.ts'
+import type { Instr, Memory, Operand } from '../instr.ts'
 import type { Values } from './instances.ts'
+import { BodyOf } from './instr-body.ts'
 import { textsOf } from './instr-texts.ts'
 import { boxesFit, boxOf } from './mapped.ts'
 import { constantOf, threadsOf } from './memories.ts'
 import type { Report } from './report.ts'
-import { coerce, plain, type Typed } from './types.ts'
 
 /** The texts that asynchronous instructions have. */
 const GROUPS = ['commit', 'wait'] as const
@@ -40,6 +36,7 @@ export function elaborateInstr(
         code: 'check/duplicate',
         message: `instruction ${s.name.name} has two operands ${o.name.name}`,
         span: o.name.span,
+        hint: 'rename one of them',
       })
     seen.add(o.name.name)
   }
@@ -70,6 +67,10 @@ export function elaborateInstr(
         code: 'check/instr-threads',
         message: `${o.name} is held by ${n} threads, and ${s.name.name} is executed by ${threads}`,
         span: s.name.span,
+        hint:
+          n > 1
+            ? `write \`by ${n} threads\` after the operands`
+            : `hold ${o.name} in a memory \`in register of ${threads} threads\``,
       })
   }
   const words = s.words.map((w) => w.name)
@@ -187,6 +188,9 @@ function operand(o: Ast.Operand, find: FindMemory, report: Report): Operand | nu
       ? `${wrong.name} is in ${wrong.scope}, and only memories in shared memory stand for each other`
       : `${base.name} is ${base.dtype}[${shape.join(', ')}], and a tile of ${wrong.name} is ${wrong.dtype}[${wrong.shape.join(', ')}]`,
     span: o.span,
+    expected: fits(wrong)
+      ? 'one memory, or several in shared memory'
+      : `tiles of ${base.dtype} with ${shape.length} dimension${shape.length === 1 ? '' : 's'}${wrong.scope === 'shared' ? '' : `: [${shape.join(', ')}]`}`,
   })
 }
 
@@ -200,164 +204,4 @@ function inShared(o: Ast.Operand, scope: Operand['scope'], report: Report): bool
     expected: 'an operand in shared memory',
   })
   return false
-}
-
-interface Body {
-  readonly iters: readonly InstrIter[]
-  readonly stmt: Store | Reduce
-  readonly target: string
-  readonly reads: ReadonlySet<string>
-}
-
-/** Reads the statement of an instruction. */
-class BodyOf {
-  readonly #s: Ast.Instr
-  readonly #iterate: Ast.Iterate
-  readonly #operands: ReadonlyMap<string, Operand>
-  readonly #report: Report
-  readonly #extents = new Map<string, number>()
-  readonly #reads = new Set<string>()
-
-  constructor(s: Ast.Instr, iterate: Ast.Iterate, operands: ReadonlyMap<string, Operand>, report: Report) {
-    this.#s = s
-    this.#iterate = iterate
-    this.#operands = operands
-    this.#report = report
-  }
-
-  read(): Body | null {
-    const report = this.#report
-    const [s] = this.#iterate.body
-    const place = this.#iterate.span
-    if (!s || (s.kind !== 'assign' && s.kind !== 'reduce') || s.targets.length !== 1)
-      return report.error({
-        code: 'check/instr-body',
-        message: 'an instruction assigns or reduces into one operand',
-        span: s?.span ?? place,
-      })
-    if (s.kind === 'reduce' && !isBuiltinReducer(s.reducer.name))
-      return report.error({
-        code: 'check/unknown-reducer',
-        message: `instructions do not reduce with ${s.reducer.name}`,
-        span: s.reducer.span,
-        expected: '+ * min max and or',
-      })
-    const target = this.#access(s.targets[0]!)
-    const value = elaborateExpr(s.values[0]!, this.#names(), report)
-    if (!target || !value) return null
-    const stored = coerce(value, target.dtype, target.buffer, s.values[0]!.span, report)
-    if (!stored) return null
-    const iters = this.#iters(target)
-    for (const o of this.#operands.values())
-      if (o.name !== target.buffer && !this.#reads.has(o.name))
-        report.error({
-          code: 'check/instr-operand',
-          message: `nothing is said of operand ${o.name}`,
-          span: this.#s.name.span,
-        })
-    if (!iters) return null
-    const common = { span: s.span }
-    const { reads } = { reads: this.#reads }
-    if (s.kind === 'assign')
-      return {
-        iters,
-        reads,
-        target: target.buffer,
-        stmt: { kind: 'store', buffer: target.buffer, index: target.index, value: stored, ...common },
-      }
-    const name = s.reducer.name
-    const reducer = isBuiltinReducer(name) ? builtinMonoid(name, target.dtype) : null
-    return (
-      reducer && {
-        iters,
-        reads,
-        target: target.buffer,
-        stmt: {
-          kind: 'reduce',
-          reducer,
-          targets: [target],
-          values: [stored],
-          init: false,
-          atomic: false,
-          ...common,
-        },
-      }
-    )
-  }
-
-  #iters(target: Load): readonly InstrIter[] | null {
-    const out = this.#iterate.iters.map((it): InstrIter | null => {
-      const name = it.name.name
-      const extent = this.#extents.get(name)
-      const inTarget = target.index.some((e) => e.kind === 'var' && e.name === name)
-      if (extent === undefined || (it.mode === 'S') !== inTarget)
-        return this.#report.error({
-          code: 'check/instr-iterator',
-          message:
-            extent === undefined
-              ? `${name} is the index of no operand`
-              : `${name} is ${it.mode === 'S' ? 'no' : 'an'} index of ${target.buffer}`,
-          span: it.span,
-          expected: 'S for the indices of what is written, R for the others',
-        })
-      return { name, extent, reduce: it.mode === 'R' }
-    })
-    return out.some((x) => x === null) ? null : (out as InstrIter[])
-  }
-
-  /** Operands are indexed by iterators, each as they are and once. */
-  #access(e: Ast.Access): Load | null {
-    const o = this.#operands.get(e.buffer.name)
-    const report = this.#report
-    if (!o)
-      return report.error({
-        code: 'check/unknown-buffer',
-        message: `there is no operand ${e.buffer.name}`,
-        span: e.buffer.span,
-        lookup: { name: e.buffer.name, candidates: [...this.#operands.keys()] },
-      })
-    const iters = this.#iterate.iters.map((i) => i.name.name)
-    const names = e.index.map((x) => (x.kind === 'name' && iters.includes(x.name) ? x.name : null))
-    if (names.length !== o.shape.length || names.some((n, k) => n === null || names.indexOf(n) !== k))
-      return report.error({
-        code: 'check/instr-index',
-        message: `${o.name} is not indexed by ${o.shape.length} different iterators`,
-        span: e.span,
-        expected: `iterators as they are: ${o.name}[${iters.slice(0, o.shape.length).join(', ')}]`,
-      })
-    for (const [d, n] of names.entries()) {
-      const known = this.#extents.get(n!)
-      if (known !== undefined && known !== o.shape[d])
-        return report.error({
-          code: 'check/instr-index',
-          message: `${n} runs to ${known} and to ${o.shape[d]}`,
-          span: e.index[d]!.span,
-        })
-      this.#extents.set(n!, o.shape[d]!)
-    }
-    return load(
-      o.name,
-      names.map((n) => variable(n!)),
-      o.dtype,
-      e.span,
-    )
-  }
-
-  #names(): Names {
-    const refuse = (e: Ast.Expr): null =>
-      this.#report.error({
-        code: 'check/unknown-name',
-        message: 'an instruction computes with its operands',
-        span: e.span,
-      })
-    return {
-      name: refuse,
-      field: refuse,
-      access: (e): Typed | null => {
-        const l = this.#access(e)
-        if (l) this.#reads.add(l.buffer)
-        return l && plain(l)
-      },
-    }
-  }
 }

@@ -11,7 +11,7 @@ import type { Values } from './instances.ts'
 import { type Base, object, registers } from './memory-registers.ts'
 import { needsOf, TARGETS } from './needs.ts'
 import type { Report } from './report.ts'
-import { coerce, plain } from './types.ts'
+import { coerce, integersOver, plain } from './types.ts'
 
 /** Elements of a tile, each of which is tried. */
 const MOST = 1 << 16
@@ -76,6 +76,7 @@ function elementOf(map: Ast.ElementMap, { name, shape }: Base, report: Report): 
       code: 'check/memory-map',
       message: `a tile of ${name} has ${shape.length} coordinates, not ${map.to.length}`,
       span: map.span,
+      expected: `an expression for each dimension of [${shape.join(', ')}]`,
     })
   const names = new Map([
     [map.lane.name, LANE],
@@ -112,6 +113,7 @@ function shared(map: Ast.AddressMap, base: Base, report: Report): Memory | null 
       code: 'check/memory-map',
       message: `a tile of ${name} has ${shape.length} coordinates, not ${map.from.length}`,
       span: map.span,
+      expected: `a name for each dimension of [${shape.join(', ')}]`,
     })
   const names = new Map(map.from.map((n, k) => [n.name, coordinateName(k)]))
   const given = integerOver(map.to, names, report)
@@ -149,6 +151,7 @@ function shared(map: Ast.AddressMap, base: Base, report: Report): Memory | null 
     code: 'check/memory-align',
     message: `${base.align} bytes are no whole number of elements`,
     span: map.span,
+    expected: `a multiple of ${bytes}, the bytes of an element`,
   })
 }
 
@@ -185,6 +188,7 @@ export function constantOf(e: Ast.Expr, what: string, report: Report): number | 
     code: 'check/constant',
     message: `${what} of a memory or an instruction is a positive constant`,
     span: e.span,
+    expected: 'a whole number from 1 on',
   })
 }
 
@@ -201,6 +205,7 @@ export function integerOver(
       code: 'check/unknown-name',
       message: known.length > 0 ? `only ${known.join(', ')} can be used here` : 'this is no constant',
       span: x.span,
+      expected: integersOver(known),
     })
   const scope: Names = {
     name: (x) => {

@@ -27,6 +27,8 @@ export function registers(
       code: 'check/memory-map',
       message: `${threads} threads cannot hold ${total} elements, each as many as the others`,
       span: map.span,
+      expected: `a tile whose elements are a multiple of ${threads}`,
+      hint: 'write `replicated` where several threads hold one',
     })
   // By element, the first slot that holds it and whose: `slot * threads + lane`; -1 for none yet.
   const seen = new Int32Array(total).fill(-1)
@@ -50,6 +52,7 @@ export function registers(
           code: 'check/memory-range',
           message: `${where(here)} of ${name} is (${at.join(', ')}), outside of the tile of ${shape.join(' × ')}`,
           span: map.span,
+          expected: 'an element of the tile for every slot of every thread',
         })
       const flat = at.reduce((sum, c, d) => sum * shape[d]! + c, 0)
       const before = seen[flat]!

@@ -14,6 +14,7 @@ export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {
       code: 'check/duplicate',
       message: `${m.name.name} is a built-in reducer`,
       span: m.name.span,
+      hint: 'choose another name',
     })
   const seen = new Map<string, Ast.MonoidField>()
   for (const f of m.fields) {
@@ -24,6 +25,7 @@ export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {
         message: `monoid ${m.name.name} has two components ${f.name.name}`,
         span: f.name.span,
         labels: [{ span: first.span, text: 'the first one' }],
+        hint: 'rename one of them',
       })
     seen.set(f.name.name, f)
   }
@@ -32,6 +34,7 @@ export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {
       code: 'check/duplicate',
       message: `both operands of combine are called ${m.left.name}`,
       span: m.right.span,
+      hint: 'rename one of them',
     })
   const vars = (side: Ast.Ident): Var[] =>
     m.fields.map((f) => variable(`${side.name}.${f.name.name}`, f.type.name) as Var)

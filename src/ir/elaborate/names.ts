@@ -8,6 +8,8 @@ import type { Scope } from './scope.ts'
 import { tooLong } from './shapes.ts'
 import { plain, settle, type Typed } from './types.ts'
 
+const VALUES = 'a size, a scalar, an iterator or a `let`'
+
 export function bodyNames(d: Declared, scope: Scope): Names {
   const names: Names = {
     name: (e) => nameOf(d, scope, e),
@@ -15,12 +17,15 @@ export function bodyNames(d: Declared, scope: Scope): Names {
       const l = accessOf(d, scope, e, names)
       return l && plain(l)
     },
-    field: (e) =>
-      d.report.error({
+    field: (e) => {
+      const buffer = d.buffers.get(e.object.name)
+      return d.report.error({
         code: 'check/field',
         message: `${e.object.name}.${e.field.name}: components exist only in monoids`,
         span: e.span,
-      }),
+        expected: buffer ? `an element: ${buffer.name}[${buffer.axes.join(', ')}]` : VALUES,
+      })
+    },
   }
   return names
 }
@@ -54,12 +59,13 @@ function nameOf(d: Declared, scope: Scope, e: Ast.Name): Typed | null {
       message: `axis ${e.name} is not iterated here, so it has no coordinate`,
       span: e.span,
       ...(axis.span ? { labels: [{ span: axis.span, text: 'declared here' }] } : {}),
+      hint: `make ${e.name} an iterator of this iteration, or of one around it`,
     })
   return report.error({
     code: 'check/unknown-name',
     message: `there is no ${e.name} here`,
     span: e.span,
-    expected: 'a size, a scalar, an iterator or a `let`',
+    expected: VALUES,
     lookup: {
       name: e.name,
       candidates: [...scope.names, ...d.params.keys(), ...d.buffers.keys(), ...FUNCTIONS],

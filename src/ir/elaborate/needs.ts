@@ -41,7 +41,10 @@ function checkNeed({ name: { name, span }, args }: Ast.Need, target: string, rep
       code: 'check/unknown-need',
       message: `texts for ${target} name nothing that they need`,
       span,
-      ...(target === 'cuda' ? { hint: '`cuda from 9.0`: the least version of the device' } : {}),
+      hint:
+        target === 'cuda'
+          ? '`cuda from 9.0`: the least version of the device'
+          : 'leave out `needs`, which texts for wgsl have',
     })
     return
   }

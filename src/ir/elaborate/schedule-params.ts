@@ -1,9 +1,11 @@
 /** Parameters of schedules and choices: integers, whose defaults may name the ones before. */
+import type { Diagnostic, Span } from '../../ast/diagnostic.ts'
 import type * as Ast from '../../ast/nodes.ts'
+import type { Dtype } from '../dtype.ts'
 import { type Expr, variable } from '../expr.ts'
 import { type Names, settled } from './expressions.ts'
 import type { Report } from './report.ts'
-import { plain } from './types.ts'
+import { integersOver, plain } from './types.ts'
 
 export interface ScheduleParam {
   readonly name: string
@@ -20,6 +22,7 @@ export function scheduleParams(s: Ast.Schedule | Ast.Choice, report: Report): re
         code: 'check/duplicate',
         message: `schedule ${s.name.name} has two parameters ${p.name.name}`,
         span: p.name.span,
+        hint: 'rename one of them',
       })
     const fallback =
       p.default && settled(p.default, parameters(new Set(known), 'parameters before it', [], report), report)
@@ -27,6 +30,14 @@ export function scheduleParams(s: Ast.Schedule | Ast.Choice, report: Report): re
   }
   return params
 }
+
+/** Of an argument of another type than `what`. */
+export const wrongArgument = (what: string, dtype: Dtype, span: Span): Diagnostic => ({
+  code: 'check/argument-type',
+  message: `an argument is ${what}, and this is ${dtype}`,
+  span,
+  hint: dtype === 'bool' ? 'convert it explicitly: i32(…)' : 'round it down: i32(…)',
+})
 
 /** i32 names, constants of parts, and nothing else. */
 export function parameters(
@@ -36,7 +47,12 @@ export function parameters(
   report: Report,
 ): Names {
   const refuse = (e: Ast.Expr): null =>
-    report.error({ code: 'check/unknown-name', message: `only ${what} can be used here`, span: e.span })
+    report.error({
+      code: 'check/unknown-name',
+      message: `only ${what} can be used here`,
+      span: e.span,
+      expected: integersOver([...known, ...parts.map((p) => `${p}.NAME`)]),
+    })
   return {
     name: (e) =>
       known.has(e.name)

@@ -14,7 +14,7 @@ import { composeInPlace, singleUse } from './format-expressions.ts'
 import { checkArguments, type FindFormat, givenArgument } from './format-uses.ts'
 import { type Family, instanceArguments } from './instances.ts'
 import type { Report } from './report.ts'
-import { parameters, type ScheduleParam, scheduleParams } from './schedule-params.ts'
+import { parameters, type ScheduleParam, scheduleParams, wrongArgument } from './schedule-params.ts'
 
 /** A schedule whose names are resolved; its steps stay AST. */
 export interface Schedule {
@@ -134,11 +134,7 @@ class StepWalk {
     const x = settled(e, names, report)
     if (!x || x.dtype === 'i32' || (kind === 'real' && x.dtype !== 'bool'))
       return x?.kind === 'const' ? x.value : null
-    return report.error({
-      code: 'check/argument-type',
-      message: `an argument is ${kind === 'real' ? 'a number' : 'an integer'}, and this is ${x.dtype}`,
-      span: e.span,
-    })
+    return report.error(wrongArgument(kind === 'real' ? 'a number' : 'an integer', x.dtype, e.span))
   }
 
   /** Whether the arguments fit; those that are constants are tried here. */
@@ -285,6 +281,7 @@ function findSchedule(
       code: 'check/schedule-cycle',
       message: `schedule ${s.name.name} uses itself${decl === s ? '' : ` through ${name}`}`,
       span,
+      hint: 'leave out this `use`, or one on the way around',
     })
   if (!checkArguments(`schedule ${name}`, step.args.length, decl.params, step.span, r.report)) return null
   return r.schedule(decl, path)

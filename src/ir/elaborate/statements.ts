@@ -240,6 +240,7 @@ function reduction(d: Declared, s: Ast.Reduce, scope: Scope): Stmt1 | null {
           code: 'check/reducer-type',
           message: `component ${reducer.fields[k]!.name} of monoid ${reducer.name} is ${reducer.fields[k]!.dtype}, and ${t.buffer} is ${t.dtype}`,
           span: s.targets[k]!.span,
+          expected: `an element of type ${reducer.fields[k]!.dtype}`,
         })
   const values = s.values.map((v, k) => valueFor(d, scope, v, targets[k] ?? null, builtin))
   if (!reducer || targets.some((t) => !t) || values.some((v) => !v)) return null

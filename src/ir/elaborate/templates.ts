@@ -143,7 +143,7 @@ class Reader {
       else if (c === ')' || c === ']' || c === '}') break
       if (stack.length === 0) return p + 1
     }
-    return this.#refuse(open, open + 1, 'this bracket is never closed')
+    return this.#refuse(open, open + 1, 'this bracket is never closed', `\`${stack[0]}\``)
   }
 
   /** Expressions between commas. */
@@ -183,12 +183,12 @@ class Reader {
     return { ...this.#span, start: this.#span.start + from, end: this.#span.start + to }
   }
 
-  #refuse(from: number, to: number, message: string, expected?: string): null {
+  #refuse(from: number, to: number, message: string, expected: string): null {
     return this.#report.error({
       code: 'check/instr-placeholder',
       message,
       span: this.#at(from, to),
-      ...(expected ? { expected } : {}),
+      expected,
     })
   }
 }

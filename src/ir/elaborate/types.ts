@@ -136,3 +136,9 @@ function openTo(t: Typed, other: Typed, span: Span, report: Report, real: Real):
   if (t.literal === 'float') return literalAs(t.expr, isFloat(to) ? to : real, span, report)
   return literalAs(t.expr, to === 'bool' ? 'i32' : to, span, report)
 }
+
+/** What is expected of an integer expression over these names. */
+export function integersOver(names: Iterable<string>): string {
+  const list = [...names]
+  return list.length > 0 ? `an integer expression over ${list.join(', ')}` : 'a number'
+}

@@ -46,6 +46,7 @@ function bindParams(kernel: Kernel1, inputs: RefInputs): ReadonlyMap<string, Cel
         code: 'reference/missing-param',
         message: `${p.kind === 'size' ? 'size' : 'scalar'} ${p.name} of kernel ${kernel.name} has no value`,
         ...at(p.span),
+        hint: `give it in params: { ${p.name}: … }`,
       })
     }
     if (p.kind === 'size' && !(Number.isInteger(v) && v >= 0 && v <= 2147483647))
@@ -83,6 +84,7 @@ export function bind(kernel: Kernel1, inputs: RefInputs): Bound {
         code: 'reference/missing-param',
         message: `the extent of axis ${a.name} depends on ${[...freeVars(a.extent)].filter((v) => !cells.has(v)).join(', ')}, which has no value`,
         ...at(a.span),
+        hint: 'give it in params',
       })
     return Math.max(0, evaluate(a.extent, new Map()))
   }
@@ -145,6 +147,7 @@ function bindBuffer(
       code: 'reference/missing-buffer',
       message: `buffer ${b.name} of kernel ${kernel.name} has no value`,
       ...at(b.span),
+      hint: `give it in buffers: { ${b.name}: … }`,
     })
   }
   const names = callerAxes(kernel, b)
@@ -157,6 +160,7 @@ function bindBuffer(
       fail({
         code: 'reference/dense-value',
         message: `buffer ${b.name} is over the ${a.kind} axis ${n}; its value is a list of coordinates`,
+        expected: '{ coords, values }',
       })
     return extentOf(a)
   })
@@ -185,6 +189,7 @@ function toSource(name: string, axes: readonly string[], t: RefCoords, oneTree: 
     fail({
       code: 'reference/duplicates',
       message: `${name} is over several trees, so its duplicates must add up`,
+      hint: "leave out duplicates: 'keep'",
     })
   return { name, axes, columns: t.coords.map((c) => Int32Array.from(c)), length, keep }
 }

@@ -149,7 +149,11 @@ function counted(run: Run, { visits }: Context): Run {
   if (!visits) return run
   return () => {
     if (visits.v-- <= 0)
-      fail({ code: 'reference/too-long', message: 'the reference has visited as many coordinates as it may' })
+      fail({
+        code: 'reference/too-long',
+        message: 'the reference has visited as many coordinates as it may',
+        hint: 'take smaller data, or allow more visits',
+      })
     run()
   }
 }

@@ -110,6 +110,7 @@ export function buildLevels(
           fail({
             code: 'reference/width',
             message: `axis ${axis.name} holds at most ${width} coordinates under each parent, but ${n} are stored under one`,
+            expected: `at most ${width}`,
           })
       }
     levels.set(axis.name, level)
@@ -127,6 +128,7 @@ function checkRange(s: Source, axis: string, extent: number): void {
       fail({
         code: 'reference/coordinate-range',
         message: `${s.name} has the coordinate ${c} on axis ${axis}, whose extent is ${extent}`,
+        expected: `a coordinate from 0 to ${extent - 1}`,
       })
   }
 }
