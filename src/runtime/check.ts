@@ -126,6 +126,12 @@ function checkScalar(kernel: string, spec: ArgSpec & { kind: 'scalar' }, value: 
     })
 }
 
+const WANTED = {
+  scalar: 'a number',
+  buffer: 'what alloc gives',
+  matrix: '{ memory, rows, columns }',
+} as const
+
 function checkArgs(kernel: string, entry: Entry, args: readonly ArgValue[], states: HandleStates): void {
   if (args.length !== entry.args.length)
     fail({
@@ -140,6 +146,7 @@ function checkArgs(kernel: string, entry: Entry, args: readonly ArgValue[], stat
       fail({
         code: 'device/arguments',
         message: `${kernel}: the argument ${spec.name} is a ${spec.kind}, not a ${got}`,
+        expected: WANTED[spec.kind],
       })
     const memory = memoryOf(value)
     if (memory) checkBuffer(memory, states.buffer(memory), kernel)

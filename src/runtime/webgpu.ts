@@ -69,6 +69,9 @@ export async function createWebGpuDevice(gpu: GPU, options: WebGpuOptions = {}):
     throw new SptError({
       code: 'device/absent',
       message: `the adapter ${name} gave no device: ${firstLine((e as Error).message)}`,
+      hint: options.adapter
+        ? 'take a new adapter: each gives one device'
+        : 'check that the GPU driver is up to date',
     })
   }
   return new WebGpuDevice(device, name, adapter.info, await lanesOf(device, adapter.info.subgroupMinSize))

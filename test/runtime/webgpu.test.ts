@@ -96,6 +96,8 @@ describe('what only WebGPU does', () => {
     expect(d).toMatchInlineSnapshot(`
       {
         "code": "device/compile",
+        "expected": "WGSL that this device compiles",
+        "hint": "\`spt emit --target wgsl\` prints the text",
         "message": "WGSL of broken, line 5, column 17: unresolved value 'nowhere'",
         "notes": [
           "3 | fn blocks() {

@@ -77,7 +77,11 @@ export class CudaContext {
   /** Refuses to go on where the device is gone, and makes its context current. */
   enter(): void {
     if (this.#disposed) {
-      fail({ code: 'device/disposed', message: `the device ${this.chip.name} was disposed of` })
+      fail({
+        code: 'device/disposed',
+        message: `the device ${this.chip.name} was disposed of`,
+        hint: 'make a new device',
+      })
     }
     if (this.#fault) {
       fail({

@@ -162,6 +162,7 @@ export class Launcher {
       fail({
         code: gone ? 'device/released-module' : 'device/foreign-module',
         message: `the module of kernel '${command.entry}' was ${gone ? 'released' : 'not compiled on this device'}`,
+        hint: 'compile its text on this device',
       })
     }
     const loaded = module.entries.get(command.entry)

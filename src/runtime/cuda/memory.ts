@@ -69,7 +69,11 @@ export class CudaMemory {
   own(buffer: DeviceBuffer): CudaBuffer {
     if (buffer instanceof CudaBuffer && this.live.has(buffer)) return buffer
     if (buffer instanceof CudaBuffer && buffer.freed) {
-      fail({ code: 'device/freed-buffer', message: `buffer '${buffer.label}' was freed before this use` })
+      fail({
+        code: 'device/freed-buffer',
+        message: `buffer '${buffer.label}' was freed before this use`,
+        hint: 'free buffers only after the last command that uses them',
+      })
     }
     return fail({
       code: 'device/foreign-buffer',

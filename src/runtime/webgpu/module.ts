@@ -80,6 +80,7 @@ function checkUniforms(session: Session, module: ModuleText, entry: Entry): void
     throw new SptError({
       code: 'device/over-limit',
       message: `the kernel ${entry.name} of ${module.name} takes ${bytes} bytes of scalars; this device allows ${limit}`,
+      expected: `at most ${limit} bytes`,
     })
 }
 
@@ -126,6 +127,11 @@ async function makeEntry(
 
 const CONTEXT_LINES = 2
 
+const COMPILES = {
+  expected: 'WGSL that this device compiles',
+  hint: '`spt emit --target wgsl` prints the text',
+}
+
 /** An error at a place in the text, shown with the lines around it. */
 function textError(module: ModuleText, m: GPUCompilationMessage): Diagnostic {
   const lines = module.text.split('\n')
@@ -141,6 +147,7 @@ function textError(module: ModuleText, m: GPUCompilationMessage): Diagnostic {
   return {
     code: 'device/compile',
     message: `WGSL of ${module.name}, line ${m.lineNum}, column ${m.linePos}: ${firstLine(m.message)}`,
+    ...COMPILES,
     notes: [shown.join('\n')],
   }
 }
@@ -150,6 +157,7 @@ function plainError(module: ModuleText, message: string, entry?: string): Diagno
   return {
     code: 'device/compile',
     message: `WGSL of ${what}: ${firstLine(message)}`,
+    ...COMPILES,
     notes: [message.trim()],
   }
 }

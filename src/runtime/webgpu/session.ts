@@ -109,6 +109,7 @@ export function validationError(call: string, message: string): SptError {
   return new SptError({
     code: 'device/validation',
     message: `${call}: WebGPU refused a call: ${firstLine(message)}`,
+    hint: 'please report it with the program, its schedule and the device; another schedule may work',
     notes: [message.trim()],
   })
 }
