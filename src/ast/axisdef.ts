@@ -1,4 +1,5 @@
 /** What each axis kind takes: the parser reads `KIND(arguments) modifiers` and this table makes sense of it. */
+import { refuseTwice } from './checks.ts'
 import { fail, type Span } from './diagnostic.ts'
 import type { AxisDef, Element, Expr, Ident } from './nodes.ts'
 
@@ -128,8 +129,7 @@ function flagsOf(p: Parts, rule: Rule): Flags {
         span: m.span,
         hint: '`unordered` and `nonunique` say how the stored coordinates of sparse axes may lie',
       })
-    if (seen.has(m.name))
-      fail({ code: 'parse/duplicate', message: `\`${m.name}\` is written twice`, span: m.span })
+    if (seen.has(m.name)) refuseTwice(m.name, 'written', m.span)
     seen.add(m.name)
   }
   return { ordered: !seen.has('unordered'), unique: !seen.has('nonunique') }

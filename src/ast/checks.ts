@@ -117,10 +117,20 @@ export interface BufferOption {
   readonly span: Span
 }
 
+/** A word that stands where it already stood. */
+export function refuseTwice(word: string, how: 'written' | 'given', span: Span): never {
+  fail({
+    code: 'parse/duplicate',
+    message: `\`${word}\` is ${how} twice`,
+    span,
+    hint: 'leave one of them out',
+  })
+}
+
 /** The value of an option that may be given once. */
 export function option<T>(options: readonly BufferOption[], key: BufferOption['key']): T | null {
   const [first, second] = options.filter((o) => o.key === key)
-  if (second) fail({ code: 'parse/duplicate', message: `\`${key}\` is given twice`, span: second.span })
+  if (second) refuseTwice(key, 'given', second.span)
   return first ? (first.value as T) : null
 }
 

@@ -282,11 +282,15 @@ export function explain(source: Source, at: number, all: readonly string[]): Dia
     code: 'parse/unexpected',
     message: found === '' ? 'the file ends too early' : `unexpected \`${short(found)}\``,
     span: found === '' ? endOf(source) : { source: name, start: at, end: at + found.length },
-    ...(expected.length > 0 && { expected: orList(expected) }),
+    expected: expected.length > 0 ? orList(expected) : endOfWord(text, at),
     ...(nearest(found, words).length > 0 && { lookup: { name: found, candidates: words } }),
     ...(hint && { hint }),
   }
 }
+
+/** Where nothing but the end of a word is missing: `formatcsr`. */
+const endOfWord = (text: string, at: number): string =>
+  `a blank after \`${/\w*$/.exec(text.slice(Math.max(0, at - 80), at))![0]}\``
 
 function endOf({ name, text }: Source): Span {
   const end = text.trimEnd().length

@@ -1,4 +1,5 @@
 /** What stands in a format, and what makes of it a description or a composition. */
+import { refuseTwice } from './checks.ts'
 import { fail, type Span } from './diagnostic.ts'
 import type {
   AxisClaim,
@@ -62,7 +63,7 @@ function theMap(items: readonly FormatItem[], which: 'map' | 'inverse', format: 
   const [first, second] = items.flatMap((i) =>
     i.what === which && (i.what === 'map' || i.what === 'inverse') ? [i.node] : [],
   )
-  if (second) fail({ code: 'parse/duplicate', message: `\`${which}\` is given twice`, span: second.span })
+  if (second) refuseTwice(which, 'given', second.span)
   if (first) return first
   fail({
     code: 'parse/missing',
@@ -119,8 +120,7 @@ export function axisClaims(words: readonly Ident[]): readonly AxisClaim[] {
     return known ? [{ name: known, span }] : []
   })
   const twice = claims.find((c, k) => claims.findIndex((d) => d.name === c.name) !== k)
-  if (twice)
-    fail({ code: 'parse/duplicate', message: `\`${twice.name}\` is written twice`, span: twice.span })
+  if (twice) refuseTwice(twice.name, 'written', twice.span)
   return claims
 }
 

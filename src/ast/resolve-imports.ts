@@ -95,10 +95,19 @@ function unreadable(path: string, span: Span | undefined, reason: unknown): read
           {
             code: 'import/unreadable',
             message: `cannot read \`${path}\``,
+            hint: span
+              ? hintFor(path)
+              : 'in a browser, paths are relative to the page; a reader decides for itself',
             notes: [reason instanceof Error ? reason.message : String(reason)],
           },
         ]
-  return span ? why.map((d) => ({ hint: hintFor(path), ...d, span: d.span ?? span })) : why
+  return span ? why.map((d) => ({ ...d, hint: atImport(d, path), span: d.span ?? span })) : why
+}
+
+/** What is said of a path by whoever read it, and by what it is relative to. */
+function atImport({ code, hint }: Diagnostic, path: string): string {
+  if (hint === undefined) return hintFor(path)
+  return code === 'io/not-found' ? `${hint}; ${hintFor(path)}` : hint
 }
 
 const hintFor = (path: string): string =>

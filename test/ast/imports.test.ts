@@ -81,6 +81,7 @@ describe('imports', () => {
     `)
     expect(await refusal({}, 'main.spt')).toMatchInlineSnapshot(`
       "error[import/unreadable]: cannot read \`main.spt\`
+        = hint: in a browser, paths are relative to the page; a reader decides for itself
         = note: no such file"
     `)
   })
