@@ -2,6 +2,7 @@
  * Arguments → a call. Nothing is guessed where an argument can be two things: `-` is a file, a negative number after an
  * option its value, and whether an option takes a value its own declaration says.
  */
+import type { Advice } from '../ast/diagnostic.ts'
 import { Call, type CommandSpec, type OptionSpec } from './command.ts'
 import type { Io } from './io.ts'
 import { misused } from './usage.ts'
@@ -22,8 +23,8 @@ function sort(command: CommandSpec, argv: readonly string[]): Sorted {
   const known = new Map([...command.options, HELP].map((o) => [longName(o), o] as const))
   const options = new Map<string, string[]>()
   const files: string[] = []
-  const wrong = (message: string, more: object = {}): never =>
-    misused({ command: command.name, message, ...more })
+  const wrong = (message: string, advice: Advice): never =>
+    misused({ command: command.name, message, ...advice })
   for (let k = 0; k < argv.length; k++) {
     const arg = argv[k]!
     if (arg === '--') {
@@ -46,9 +47,10 @@ function sort(command: CommandSpec, argv: readonly string[]): Sorted {
         },
       })
     const before = options.get(name)
-    if (before && !option!.repeats && takesValue(option!)) wrong(`--${name} is given twice`)
+    if (before && !option!.repeats && takesValue(option!))
+      wrong(`--${name} is given twice`, { expected: 'one value' })
     if (!takesValue(option!)) {
-      if (equals >= 0) wrong(`--${name} takes no value`)
+      if (equals >= 0) wrong(`--${name} takes no value`, { expected: `--${name}` })
       options.set(name, [])
       continue
     }

@@ -1,14 +1,12 @@
 /** Wrong usage: what was typed cannot be a command. Exit code 2; everything else that users cause is 1. */
+import type { Advice, Diagnostic } from '../ast/diagnostic.ts'
 import { suggestion } from '../ast/suggest.ts'
 
-export interface UsageProblem {
-  readonly message: string
-  /** The command it is about. */
-  readonly command?: string | undefined
-  readonly expected?: string
-  readonly lookup?: { readonly name: string; readonly candidates: readonly string[] }
-  readonly hint?: string
-}
+export type UsageProblem = Pick<Diagnostic, 'message'> &
+  Advice & {
+    /** The command it is about. */
+    readonly command?: string | undefined
+  }
 
 export class UsageError extends Error {
   override readonly name = 'UsageError'

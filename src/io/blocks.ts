@@ -1,5 +1,5 @@
 /** Cuts a stream of chunks at line or token ends, so that scanners never see half a number. */
-import { fail } from '../ast/diagnostic.ts'
+import { type Advice, fail } from '../ast/diagnostic.ts'
 import type { Chunks } from './source.ts'
 
 const NEWLINE = 10
@@ -97,18 +97,10 @@ export async function scan(
   }
 }
 
+/** What to look at where there is less than a text promises. */
+export const CUT_SHORT = 'The file may be truncated, or its size line wrong.'
+
 /** What is wrong at a place of a text: `NAME:LINE`. */
-export function failAt(
-  place: string,
-  code: string,
-  message: string,
-  expected?: string,
-  hint?: string,
-): never {
-  return fail({
-    code,
-    message: `${place}: ${message}`,
-    ...(expected && { expected }),
-    ...(hint && { hint }),
-  })
+export function failAt(place: string, code: string, message: string, advice: Advice): never {
+  return fail({ ...advice, code, message: `${place}: ${message}` })
 }

@@ -13,7 +13,7 @@ import { openNpz } from './npz.ts'
 import { readNpzTensor } from './npz-tensor.ts'
 import { npzArrays, npzChunks } from './npz-write.ts'
 import { readSmtx } from './smtx.ts'
-import type { ByteSource, Chunks } from './source.ts'
+import { type ByteSource, type Chunks, WHOLE } from './source.ts'
 
 export interface ReadOptions {
   /** Element type to read the values as; default: the nearest to the file's. */
@@ -159,7 +159,7 @@ function checkShape(tensor: Tensor, shape: readonly number[] | undefined, name: 
 export async function readTensorFrom(source: ByteSource, options: ReadOptions = {}): Promise<Tensor> {
   const found = find(source.name) ?? unknownEnding(source.name, READABLE, 'read')
   const { name, size } = source
-  if (size === 0) fail({ code: 'io/empty', message: `${name} is empty` })
+  if (size === 0) fail({ code: 'io/empty', message: `${name} is empty`, hint: WHOLE })
   const tensor = await found.format.read({
     source,
     chunks: found.packed ? inflate(source.stream(), 'gzip', name) : source.stream(),

@@ -2,7 +2,7 @@
  * Reads edge lists: a line an edge, `source target` or `source target weight`, counted from 0; separated by
  * spaces, tabs or a comma; `#` and `%` start comments. In a table, the first line may name its columns.
  */
-import { fail } from '../ast/diagnostic.ts'
+import { type Advice, fail } from '../ast/diagnostic.ts'
 import type { CoordTensor, ValueArray } from '../formats/tensor.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { failAt, type Scanner, scan } from './blocks.ts'
@@ -23,6 +23,7 @@ const HASH = 35
 const PERCENT = 37
 const COMMA = 44
 const BLOCK = 1 << 16
+const COLUMNS = 'two or three columns'
 
 const FIELD = /"[^"]*"|'[^']*'|[^\s,]+/g
 const NO_FIELD = /^\s*,|,\s*(,|$)/
@@ -141,15 +142,19 @@ class Parser implements Scanner {
       this.fail(
         'io/columns',
         `this line has ${weighted ? 'more' : 'fewer'} than the ${this.columns} columns before it`,
+        { expected: `${this.columns} columns in every line` },
       )
     if (this.weights !== null) {
       const w = n.float()
       if (!n.ok) {
         const token = n.token()
-        this.fail('io/not-a-number', `'${token}' is not a number`, undefined, this.advice(token))
+        this.fail('io/not-a-number', `'${token}' is not a number`, {
+          expected: 'a number for the weight',
+          ...this.advice(token),
+        })
       }
       this.weights.push(this.encode(w, this.line))
-      if (this.separator(n)) this.fail('io/columns', `unexpected '${n.token()}'`, 'two or three columns')
+      if (this.separator(n)) this.fail('io/columns', `unexpected '${n.token()}'`, { expected: COLUMNS })
     }
     this.sources.push(source)
     this.targets.push(target)
@@ -162,7 +167,7 @@ class Parser implements Scanner {
     if (!n.skipBlanks()) return false
     if (n.bytes[n.pos] !== COMMA) return true
     n.pos++
-    if (!n.skipBlanks()) this.fail('io/missing-number', 'the line ends after a comma')
+    if (!n.skipBlanks()) this.fail('io/missing-number', 'the line ends after a comma', { expected: COLUMNS })
     return true
   }
 
@@ -170,35 +175,40 @@ class Parser implements Scanner {
     const what = dimension === 0 ? 'source' : 'target'
     if (!n.ok) {
       const token = n.token()
-      if (token === '') this.fail('io/missing-number', `the ${what} is missing`, 'two or three columns')
-      this.fail('io/not-a-number', `'${token}' is not a node's number`, undefined, this.advice(token))
+      if (token === '') this.fail('io/missing-number', `the ${what} is missing`, { expected: COLUMNS })
+      this.fail('io/not-a-number', `'${token}' is not a node's number`, {
+        expected: 'a whole number from 0 on',
+        ...this.advice(token),
+      })
     }
     const size = this.options.shape?.[dimension] ?? MAX_ID + 1
     if (id < 0 || id >= size)
-      this.fail('io/index-range', `the ${what} ${n.lastToken()} is out of range`, `0 to ${size - 1}`)
+      this.fail('io/index-range', `the ${what} ${n.lastToken()} is out of range`, {
+        expected: `0 to ${size - 1}`,
+      })
   }
 
   /** What may be meant where no edge is. */
-  private advice(token: string): string | undefined {
-    if (/["']/.test(token)) return 'write numbers without quotes'
-    if (this.sources.length > 0) return undefined
+  private advice(token: string): { readonly hint?: string } {
+    if (/["']/.test(token)) return { hint: 'write numbers without quotes' }
+    if (this.sources.length > 0) return {}
     if (this.options.table)
-      return this.header > 0 ? undefined : 'the first line is an edge, or a header of names alone'
-    return 'nodes are numbers from 0 on; comments begin with # or %, and headers are for .csv and .tsv'
+      return this.header > 0 ? {} : { hint: 'the first line is an edge, or a header of names alone' }
+    return {
+      hint: 'nodes are numbers from 0 on; comments begin with # or %, and headers are for .csv and .tsv',
+    }
   }
 
-  private fail(code: string, message: string, expected?: string, hint?: string): never {
-    return failAt(`${this.name}:${this.line}`, code, message, expected, hint)
+  private fail(code: string, message: string, advice: Advice): never {
+    return failAt(`${this.name}:${this.line}`, code, message, advice)
   }
 
   finish(): CoordTensor {
     if (this.header > 0 && this.sources.length === 0) {
       this.line = this.header
-      this.fail(
-        'io/no-edges',
-        'this line has no numbers, and no edge follows',
-        'lines of two or three numbers',
-      )
+      this.fail('io/no-edges', 'this line has no numbers, and no edge follows', {
+        expected: 'lines of two or three numbers',
+      })
     }
     const n = this.largest + 1
     return {

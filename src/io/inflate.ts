@@ -1,7 +1,7 @@
 /** Expands gzip (RFC 1952) and raw deflate (RFC 1951) streams with the platform's own decompressor. */
 import { fail, SptError } from '../ast/diagnostic.ts'
 import { through } from './pipe.ts'
-import type { Chunks } from './source.ts'
+import { type Chunks, WHOLE } from './source.ts'
 
 /** Deflate codes 258 bytes in two bits at best: no stream expands further than this. */
 export const MAX_EXPANSION = 1032
@@ -15,10 +15,17 @@ function broken(name: string, format: string, error: unknown): never {
     return fail({
       code: 'io/truncated',
       message: `${name}: the ${format} data end too early`,
-      hint: 'Was the file downloaded or copied whole?',
+      hint: WHOLE,
     })
   const reason = error instanceof Error ? error.message : String(error)
-  return fail({ code: 'io/corrupt', message: `${name}: not whole and valid ${format} data (${reason})` })
+  return fail({
+    code: 'io/corrupt',
+    message: `${name}: not whole and valid ${format} data (${reason})`,
+    hint:
+      format === 'gzip'
+        ? 'download or copy it again, or take .gz out of its name if it is not packed'
+        : 'download or copy it again',
+  })
 }
 
 /**

@@ -1,11 +1,11 @@
 /** Reads Matrix Market, streaming: memory for the arrays, never for the text. */
-import { fail } from '../ast/diagnostic.ts'
+import { type Advice, fail } from '../ast/diagnostic.ts'
 import type { CoordTensor, DenseTensor, ValueArray } from '../formats/tensor.ts'
 import type { Dtype } from '../ir/dtype.ts'
-import { failAt, type Scanner, scan } from './blocks.ts'
+import { CUT_SHORT, failAt, type Scanner, scan } from './blocks.ts'
 import { type Banner, type Header, parseBanner, parseSizes } from './matrix-market-header.ts'
 import { Numbers } from './number.ts'
-import { allocate, type Chunks } from './source.ts'
+import { allocate, type Chunks, WHOLE } from './source.ts'
 import { encoder, valueArray } from './values.ts'
 
 export interface TextOptions {
@@ -81,7 +81,7 @@ class Parser implements Scanner {
       fail({
         code: 'io/too-few-entries',
         message: `${name}:${this.line}: ${header.entries} entries are promised, but the file is too short to hold them`,
-        hint: 'The file may be truncated, or its size line wrong.',
+        hint: CUT_SHORT,
       })
     this.dtype = this.options.dtype ?? DEFAULT_DTYPE[header.field]
     if (header.layout === 'array') {
@@ -170,7 +170,9 @@ class Parser implements Scanner {
 
   private endOfLine(n: Numbers): void {
     if (n.skipBlanks() && n.bytes[n.pos] !== PERCENT)
-      this.fail('io/extra-text', `unexpected '${n.token()}' after the entry`, 'one entry a line')
+      this.fail('io/extra-text', `unexpected '${n.token()}' after the entry`, {
+        expected: 'one entry a line',
+      })
     n.skipLine()
   }
 
@@ -192,50 +194,63 @@ class Parser implements Scanner {
       this.fail(
         'io/symmetry',
         `the diagonal of a skew-symmetric matrix is zero and not stored, but (${i}, ${j}) is`,
+        { hint: 'leave it out, or call the matrix general in the first line' },
       )
     if (i > j) this.lower = true
     if (i < j) this.upper = true
     if (this.lower && this.upper)
-      this.fail(
-        'io/symmetry',
-        `(${i}, ${j}) is in the other triangle than the entries before it`,
-        `one triangle of a ${header.symmetry} matrix; the other one is its mirror image`,
-      )
+      this.fail('io/symmetry', `(${i}, ${j}) is in the other triangle than the entries before it`, {
+        expected: `one triangle of a ${header.symmetry} matrix; the other one is its mirror image`,
+      })
   }
 
   private badIndex(n: Numbers, index: number, what: string, size: number): never {
     if (!n.ok) return this.notNumber(n, `a ${what} index`)
-    return this.fail(
-      'io/index-range',
-      `the ${what} index ${n.lastToken()} is out of range`,
-      `1 to ${size}`,
-      index === 0 ? 'Matrix Market counts from 1.' : undefined,
-    )
+    return this.fail('io/index-range', `the ${what} index ${n.lastToken()} is out of range`, {
+      expected: `1 to ${size}`,
+      ...(index === 0 && { hint: 'Matrix Market counts from 1.' }),
+    })
+  }
+
+  /** What each line holds. */
+  private lineForm(): string {
+    const { layout, field } = this.header!
+    const value = field === 'real' ? 'number' : 'whole number'
+    if (layout === 'array') return `one ${value} on each line`
+    return field === 'pattern'
+      ? 'a row and a column on each line'
+      : `a row, a column and a ${value} on each line`
   }
 
   private notNumber(n: Numbers, what: string): never {
     const token = n.token()
-    if (token === '') return this.fail('io/missing-number', `the line ends where ${what} should be`)
-    return this.fail('io/not-a-number', `'${token}' is not ${what}`)
+    const expected = this.lineForm()
+    if (token === '')
+      return this.fail('io/missing-number', `the line ends where ${what} should be`, { expected })
+    return this.fail('io/not-a-number', `'${token}' is not ${what}`, { expected })
   }
 
   private tooMany(entries: number): never {
-    return this.fail('io/too-many-entries', `more entries than the ${entries} that the size line promises`)
+    return this.fail('io/too-many-entries', `more entries than the ${entries} that the size line promises`, {
+      hint: 'correct the size line, if the entries are right',
+    })
   }
 
-  private fail(code: string, message: string, expected?: string, hint?: string): never {
-    return failAt(`${this.name}:${this.line}`, code, message, expected, hint)
+  private fail(code: string, message: string, advice: Advice): never {
+    return failAt(`${this.name}:${this.line}`, code, message, advice)
   }
 
   finish(): CoordTensor | DenseTensor {
     const { header, dtype, stored } = this
-    if (this.banner === null) return this.fail('io/empty', 'the file is empty', 'a %%MatrixMarket line')
-    if (header === null) return this.fail('io/size-line', 'the file ends before the size line')
+    if (this.banner === null)
+      return this.fail('io/empty', 'the file is empty', { expected: 'a %%MatrixMarket line' })
+    if (header === null)
+      return this.fail('io/size-line', 'the file ends before the size line', { hint: WHOLE })
     if (this.read < header.entries)
       return fail({
         code: 'io/too-few-entries',
         message: `${this.name}:${this.line}: the file ends after ${this.read} of ${header.entries} entries`,
-        hint: 'The file may be truncated, or its size line wrong.',
+        hint: CUT_SHORT,
       })
     const shape = [header.rows, header.cols]
     if (header.layout === 'array') return { kind: 'dense', shape, values: this.values!, dtype }

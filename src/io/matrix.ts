@@ -39,16 +39,23 @@ function extents(m: CompressedMatrix | BlockMatrix): readonly [number, number] {
 export function checkCompressed<M extends CompressedMatrix | BlockMatrix>(m: M, name: string): M {
   const [segments, extent] = extents(m)
   const { indptr, indices } = m
-  const wrong = (message: string): never => fail({ code: 'io/indptr', message: `${name}: ${message}` })
+  const of = m.kind === 'csc' ? 'column' : 'row'
+  const wrong = (message: string, expected: string): never =>
+    fail({ code: 'io/indptr', message: `${name}: ${message}`, expected })
   if (indptr.length !== segments + 1)
     wrong(
-      `indptr has ${indptr.length} elements, ${segments} ${m.kind === 'csc' ? 'columns' : 'rows'} need ${segments + 1}`,
+      `indptr has ${indptr.length} elements, ${segments} ${of}s need ${segments + 1}`,
+      `${segments + 1} elements: where each ${of} begins, and where the last ends`,
     )
-  if (indptr[0] !== 0) wrong(`indptr starts with ${indptr[0]}, not 0`)
+  if (indptr[0] !== 0) wrong(`indptr starts with ${indptr[0]}, not 0`, '0 as its first element')
   for (let s = 0; s < segments; s++)
-    if (indptr[s + 1]! < indptr[s]!) wrong(`indptr falls from ${indptr[s]} to ${indptr[s + 1]} at ${s + 1}`)
+    if (indptr[s + 1]! < indptr[s]!)
+      wrong(`indptr falls from ${indptr[s]} to ${indptr[s + 1]} at ${s + 1}`, 'elements that never fall')
   if (indptr[segments] !== indices.length)
-    wrong(`indptr ends with ${indptr[segments]}, but there are ${indices.length} indices`)
+    wrong(
+      `indptr ends with ${indptr[segments]}, but there are ${indices.length} indices`,
+      `${indices.length} as its last element`,
+    )
   for (let e = 0; e < indices.length; e++)
     if (indices[e]! < 0 || indices[e]! >= extent)
       fail({
@@ -61,6 +68,7 @@ export function checkCompressed<M extends CompressedMatrix | BlockMatrix>(m: M, 
     fail({
       code: 'io/data-length',
       message: `${name}: ${m.values.length} values for ${stored} stored elements`,
+      expected: `${stored} values`,
     })
   return m
 }

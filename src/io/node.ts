@@ -4,7 +4,7 @@ import { basename, dirname, extname, isAbsolute } from 'node:path'
 import { type Diagnostic, fail, SptError } from '../ast/diagnostic.ts'
 import { PACKAGE } from '../ast/resolve-path.ts'
 import { fromUrl, placeOf } from './package.ts'
-import { type ByteSource, CHUNK_BYTES, type Chunks } from './source.ts'
+import { type ByteSource, CHUNK_BYTES, type Chunks, WHOLE } from './source.ts'
 
 /** What a failed call of the file system means to the user. */
 export function fileDiagnostic(error: unknown, path: string, action: 'read' | 'write'): Diagnostic {
@@ -15,7 +15,11 @@ export function fileDiagnostic(error: unknown, path: string, action: 'read' | 'w
       if (action === 'write' && code === 'ENOTDIR')
         return { code: 'io/not-a-folder', message: `'${path}' leads through a file`, expected: 'a folder' }
       return action === 'read'
-        ? { code: 'io/not-found', message: `there is no file '${path}'` }
+        ? {
+            code: 'io/not-found',
+            message: `there is no file '${path}'`,
+            hint: 'part of its path is a file, or not there',
+          }
         : {
             code: 'io/not-found',
             message: `there is no folder '${dirname(path)}' to write '${basename(path)}' into`,
@@ -28,12 +32,24 @@ export function fileDiagnostic(error: unknown, path: string, action: 'read' | 'w
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':
-      return { code: 'io/permission', message: `no permission to ${action} '${path}'` }
+      return {
+        code: 'io/permission',
+        message: `no permission to ${action} '${path}'`,
+        expected: action === 'read' ? 'a file that you may read' : 'a place that you may write to',
+      }
     case 'ENOSPC':
     case 'EDQUOT':
-      return { code: 'io/no-space', message: `no space left to write '${path}'` }
+      return {
+        code: 'io/no-space',
+        message: `no space left to write '${path}'`,
+        hint: 'free some, or write to another disk',
+      }
     default:
-      return { code: `io/${action}`, message: `cannot ${action} '${path}': ${message ?? String(error)}` }
+      return {
+        code: `io/${action}`,
+        message: `cannot ${action} '${path}': ${message ?? String(error)}`,
+        hint: 'the operating system refuses it: try another path, or another disk',
+      }
   }
 }
 
@@ -55,15 +71,28 @@ async function missing(path: string): Promise<never> {
   const packaged = PACKAGE + path
   const isPackaged =
     !isAbsolute(path) && !path.startsWith('.') && (await stat(placeOf(packaged)).catch(() => null))?.isFile()
-  const neighbours = await readdir(dirname(placeOf(path))).catch((): string[] => [])
+  const folder = dirname(path)
+  const found = await readdir(dirname(placeOf(path))).catch((e: NodeJS.ErrnoException) => e.code)
+  const neighbours = Array.isArray(found) ? found : []
   // Of its kind, or of its name where the ending was left out.
   const whole = basename(path)
-  const candidates = neighbours.filter((n) => extname(n) === extname(path) || n.startsWith(`${whole}.`))
+  const candidates = neighbours.filter(
+    (n) => n !== whole && (extname(n) === extname(path) || n.startsWith(`${whole}.`)),
+  )
+  const why = isPackaged
+    ? `'${packaged}' is a file of the package`
+    : found === 'ENOENT'
+      ? `there is no folder '${folder}' either`
+      : neighbours.includes(whole)
+        ? 'it is a link to what is not there'
+        : folder === '.'
+          ? 'it was looked for in the current folder'
+          : `the folder '${folder}' is there, and has no '${whole}'`
   return fail({
     code: 'io/not-found',
     message: `there is no file '${path}'`,
     lookup: { name: whole, candidates },
-    ...(isPackaged ? { hint: `'${packaged}' is a file of the package` } : {}),
+    ...(isPackaged || candidates.length === 0 ? { hint: why } : {}),
   })
 }
 
@@ -75,7 +104,12 @@ export async function regular(path: string, place = placeOf(path)): Promise<numb
   if (found.isDirectory())
     fail({ code: 'io/is-folder', message: `'${path}' is a folder`, expected: 'a file' })
   // Pipes and devices have no size, may never end, and cannot be read at random.
-  if (!found.isFile()) fail({ code: 'io/not-a-file', message: `'${path}' is not a regular file` })
+  if (!found.isFile())
+    fail({
+      code: 'io/not-a-file',
+      message: `'${path}' is not a regular file`,
+      hint: 'write what comes out of it to a file first',
+    })
   return found.size
 }
 
@@ -123,7 +157,7 @@ function handleSource(handle: FileHandle, path: string, size: number): ByteSourc
 export function withFile<T>(path: string, use: (source: ByteSource) => Promise<T>): Promise<T> {
   return guarded(path, 'read', async () => {
     const size = await regular(path)
-    if (size === 0) fail({ code: 'io/empty', message: `'${path}' is empty` })
+    if (size === 0) fail({ code: 'io/empty', message: `'${path}' is empty`, hint: WHOLE })
     const handle = await open(placeOf(path), 'r')
     try {
       return await use(handleSource(handle, path, size))

@@ -5,7 +5,7 @@ import { fail } from '../ast/diagnostic.ts'
 import type { DenseTensor, ValueArray } from '../formats/tensor.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { type ElementType, elementReader, elementType } from './npy-elements.ts'
-import { type Chunks, HOST_IS_LITTLE_ENDIAN } from './source.ts'
+import { type Chunks, HOST_IS_LITTLE_ENDIAN, WHOLE } from './source.ts'
 import { encoder, valueArray } from './values.ts'
 
 export interface NpyHeader {
@@ -118,6 +118,7 @@ class Decoder {
         fail({
           code: 'io/npy-header',
           message: `${name}: not a .npy file (it does not start with \\x93NUMPY)`,
+          hint: 'write it with numpy.save, or give it the ending of what it is',
         })
     if (b.length < 8) return 0
     const version = b[6]!
@@ -132,7 +133,11 @@ class Decoder {
     const length =
       version === 1 ? b[8]! + b[9]! * 256 : new DataView(b.buffer, b.byteOffset).getUint32(8, true)
     if (length > MAX_HEADER_BYTES)
-      fail({ code: 'io/npy-header', message: `${name}: a .npy header of ${length} bytes` })
+      fail({
+        code: 'io/npy-header',
+        message: `${name}: a .npy header of ${length} bytes`,
+        expected: `at most ${MAX_HEADER_BYTES} bytes`,
+      })
     const end = start + length
     if (b.length < end) return 0
     const header = parseNpyHeader(
@@ -184,14 +189,18 @@ class Decoder {
     return fail({
       code: 'io/truncated',
       message: `${this.name}: the file ends before the ${count} elements that the header promises (after ${have})`,
-      hint: 'Was the file downloaded or copied whole?',
+      hint: WHOLE,
     })
   }
 
   finish(): NpyArray {
     const { header, type, name } = this
     if (header === null || type === null)
-      return fail({ code: 'io/truncated', message: `${name}: the file ends inside the .npy header` })
+      return fail({
+        code: 'io/truncated',
+        message: `${name}: the file ends inside the .npy header`,
+        hint: WHOLE,
+      })
     if (this.done < this.values.length || this.carry.length > 0) this.short(this.values.length, this.done)
     if (type.dtype === null) return { header, type, dtype: null, bytes: this.values as Uint8Array }
     const { dtype } = this
@@ -230,6 +239,10 @@ export async function readNpy(chunks: Chunks, options: NpyOptions = {}): Promise
 /** Throws `io/unsupported` for text. */
 export function denseOf(array: NpyArray, name: string): DenseTensor {
   if (array.dtype === null)
-    return fail({ code: 'io/unsupported', message: `${name} holds text, not numbers` })
+    return fail({
+      code: 'io/unsupported',
+      message: `${name} holds text, not numbers`,
+      expected: 'an array of numbers',
+    })
   return { kind: 'dense', shape: array.header.shape, values: array.values, dtype: array.dtype }
 }

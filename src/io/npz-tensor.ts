@@ -37,6 +37,7 @@ async function fromColumns(
     fail({
       code: 'io/shape',
       message: `${npz.name}#${names.join(',')}: ${options.shape.length} sizes for ${names.length} dimensions`,
+      expected: `a size for each of ${names.join(', ')}`,
     })
   const shape = options.shape ?? coords.map((c) => largest(c) + 1)
   return checkCoords(
@@ -70,7 +71,12 @@ export async function readNpzTensor(
   if (address !== undefined) return unknown(npz, address)
   const [only] = npz.names
   if (only !== undefined && npz.names.length === 1) return npz.dense(only, options.dtype)
-  if (only === undefined) return fail({ code: 'io/empty', message: `${npz.name} holds no arrays` })
+  if (only === undefined)
+    return fail({
+      code: 'io/empty',
+      message: `${npz.name} holds no arrays`,
+      hint: 'write them with numpy.savez or scipy.sparse.save_npz',
+    })
   const candidates = addresses(npz)
   return fail({
     code: 'io/ambiguous',

@@ -63,7 +63,11 @@ export async function openNpz(source: ByteSource): Promise<Npz> {
     async text(array) {
       const found = await read(array)
       if (found.dtype !== null)
-        return fail({ code: 'io/unsupported', message: `${source.name}#${array} holds numbers, not text` })
+        return fail({
+          code: 'io/unsupported',
+          message: `${source.name}#${array} holds numbers, not text`,
+          expected: 'the name of a sparse format, as scipy.sparse.save_npz writes it',
+        })
       // UTF-32 text of a format's name is ASCII with three zero bytes a letter.
       return new TextDecoder('latin1').decode(found.bytes).replaceAll('\0', '')
     },

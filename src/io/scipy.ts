@@ -36,7 +36,11 @@ async function formatOf(npz: Npz, prefix: string): Promise<string> {
 async function shapeOf(npz: Npz, prefix: string): Promise<number[]> {
   const shape = [...(await npz.integers(`${prefix}shape`))]
   if (shape.some((n) => n < 0))
-    fail({ code: 'io/shape', message: `${npz.name}#${prefix}shape has a negative size: ${shape.join(', ')}` })
+    fail({
+      code: 'io/shape',
+      message: `${npz.name}#${prefix}shape has a negative size: ${shape.join(', ')}`,
+      expected: 'sizes from 0 on',
+    })
   return shape
 }
 
@@ -57,6 +61,7 @@ export function checkCoords(tensor: CoordTensor, labels: readonly string[]): Coo
       fail({
         code: 'io/data-length',
         message: `${labels[k]} has ${c.length} elements, ${labels[0]} has ${coords[0]!.length}`,
+        expected: 'as many elements in each, one for each entry',
       })
     for (let e = 0; e < c.length; e++)
       if (c[e]! < 0 || c[e]! >= shape[k]!)
@@ -70,6 +75,7 @@ export function checkCoords(tensor: CoordTensor, labels: readonly string[]): Coo
     fail({
       code: 'io/data-length',
       message: `${labels[0]}: ${values.length} values for ${coords[0]?.length} elements`,
+      expected: `${coords[0]?.length ?? 0} values`,
     })
   return tensor
 }
@@ -99,7 +105,11 @@ export async function readMatrix(npz: Npz, prefix = '', options: MatrixOptions =
     const [r, c] = [dense.shape[1]!, dense.shape[2]!]
     const [m, n] = pair(shape, label)
     if (r === 0 || c === 0 || m % r !== 0 || n % c !== 0)
-      fail({ code: 'io/shape', message: `${label}: blocks of ${r} × ${c} do not tile ${m} × ${n}` })
+      fail({
+        code: 'io/shape',
+        message: `${label}: blocks of ${r} × ${c} do not tile ${m} × ${n}`,
+        expected: `blocks whose sizes divide ${m} and ${n}`,
+      })
     const [indptr, indices] = await structure(npz, prefix)
     const { values, dtype } = dense
     return checkCompressed({ kind, shape: [m, n], block: [r, c], indptr, indices, values, dtype }, label)

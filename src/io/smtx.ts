@@ -3,7 +3,8 @@
  * then a line with the row offsets and one with the column indices. Lines may be as long as the matrix is large,
  * so the file is read number by number.
  */
-import { failAt, type Scanner, scan } from './blocks.ts'
+import type { Advice } from '../ast/diagnostic.ts'
+import { CUT_SHORT, failAt, type Scanner, scan } from './blocks.ts'
 import { type CompressedMatrix, checkCompressed } from './matrix.ts'
 import type { TextOptions } from './matrix-market.ts'
 import { Numbers } from './number.ts'
@@ -34,9 +35,12 @@ class Parser implements Scanner {
     n.reset(block)
     while (this.nextToken(n)) {
       const v = n.int()
-      if (!n.ok) this.fail('io/not-a-number', `'${n.token()}' is not a whole number`)
+      if (!n.ok)
+        this.fail('io/not-a-number', `'${n.token()}' is not a whole number`, {
+          expected: 'whole numbers between blanks or commas',
+        })
       if (v < 0 || v > INT32_MAX)
-        this.fail('io/index-range', `${n.lastToken()} is out of range`, `0 to ${INT32_MAX}`)
+        this.fail('io/index-range', `${n.lastToken()} is out of range`, { expected: `0 to ${INT32_MAX}` })
       if (this.sizes.length < SIZES.length) this.size(v)
       else this.element(v)
     }
@@ -68,6 +72,7 @@ class Parser implements Scanner {
       this.fail(
         'io/too-few-entries',
         `${rows} rows and ${nonzeros} nonzeros are promised, but the file is too short to hold them`,
+        { hint: CUT_SHORT },
       )
     this.indptr = allocate(Int32Array, rows + 1, this.name, 'row offsets')
     this.indices = allocate(Int32Array, nonzeros, this.name, 'column indices')
@@ -81,20 +86,23 @@ class Parser implements Scanner {
       this.fail(
         'io/too-many-entries',
         `more numbers than ${this.indptr.length} offsets and ${this.indices.length} indices`,
+        { hint: 'correct the sizes, if the offsets and indices are right' },
       )
   }
 
-  private fail(code: string, message: string, expected?: string): never {
-    return failAt(`${this.name}:${this.line}`, code, message, expected)
+  private fail(code: string, message: string, advice: Advice): never {
+    return failAt(`${this.name}:${this.line}`, code, message, advice)
   }
 
   finish(): CompressedMatrix {
     const [rows, cols] = this.sizes
     if (this.sizes.length < SIZES.length)
-      return this.fail('io/size-line', 'the file ends within its sizes', SIZES.join(', '))
+      return this.fail('io/size-line', 'the file ends within its sizes', { expected: SIZES.join(', ') })
     const promised = this.indptr.length + this.indices.length
     if (this.read < promised)
-      this.fail('io/too-few-entries', `the file ends after ${this.read} of ${promised} offsets and indices`)
+      this.fail('io/too-few-entries', `the file ends after ${this.read} of ${promised} offsets and indices`, {
+        hint: CUT_SHORT,
+      })
     const { indptr, indices } = this
     return checkCompressed(
       {

@@ -53,6 +53,9 @@ export function blobSource(name: string, blob: BlobLike): ByteSource {
   }
 }
 
+/** What to look at where a file ends too early. */
+export const WHOLE = 'Was the file downloaded or copied whole?'
+
 /** A typed array of `length` elements, or `io/too-large` where the host cannot hold it. */
 export function allocate<T>(
   make: { new (length: number): T },

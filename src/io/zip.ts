@@ -5,7 +5,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import { crc32 } from './crc.ts'
 import { inflate, MAX_EXPANSION } from './inflate.ts'
-import { type ByteSource, CHUNK_BYTES } from './source.ts'
+import { type ByteSource, CHUNK_BYTES, WHOLE } from './source.ts'
 
 export interface ZipEntry {
   readonly name: string
@@ -41,7 +41,7 @@ function damaged(name: string, what: string): never {
   return fail({
     code: 'io/corrupt',
     message: `${name}: not a whole zip archive (${what})`,
-    hint: 'Was the file downloaded or copied whole?',
+    hint: WHOLE,
   })
 }
 
@@ -113,7 +113,11 @@ export async function zipEntries(source: ByteSource): Promise<ZipEntry[]> {
       new Uint8Array(v.buffer, v.byteOffset + at + CENTRAL_BYTES, nameEnd - at - CENTRAL_BYTES),
     )
     if (v.getUint16(at + 8, true) & ENCRYPTED)
-      fail({ code: 'io/unsupported', message: `${name}: the entry ${entry} is encrypted` })
+      fail({
+        code: 'io/unsupported',
+        message: `${name}: the entry ${entry} is encrypted`,
+        hint: 'write it without a password',
+      })
     if (method !== 0 && method !== 8)
       fail({
         code: 'io/unsupported',

@@ -41,8 +41,10 @@ export function fillProblem(
     return no(
       'guarded',
       `not all elements are copied, only where ${where.map((g) => printExpr(g)).join(' and ')}`,
-      'a copy without conditions, or of a box of a matrix, which has zeros beyond its edges',
-      'require that the tiles divide the sizes',
+      {
+        expected: 'a copy without conditions, or of a box of a matrix, which has zeros beyond its edges',
+        hint: 'require that the tiles divide the sizes',
+      },
     )
   const limits = limitsOf(b, l)
   const known = new Set(limits.map(boundText))
@@ -51,8 +53,10 @@ export function fillProblem(
     return no(
       'guarded',
       `${printExpr(other)} decides which elements are copied, and is no edge of ${b.name}, beyond which boxes have zeros`,
-      limits.map((g) => printExpr(g)).join(' or '),
-      'require that the tiles divide the sizes',
+      {
+        expected: limits.map((g) => printExpr(g)).join(' or '),
+        hint: 'require that the tiles divide the sizes',
+      },
     )
   return undefined
 }

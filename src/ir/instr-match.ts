@@ -31,28 +31,29 @@ export function matchInstr(instr: Instr, top: For, around: Around): Match | Mism
       return no(
         'not-matching',
         `inside of ${top.name} there is no loop for ${it.name} of ${instr.name}, alone in its place`,
-        shapeOf(instr),
+        { expected: shapeOf(instr) },
       )
     if (l.extent.kind !== 'const' || l.extent.value !== it.extent)
       return no(
         'wrong-extent',
         `${l.name} runs to ${printExpr(l.extent)}, and ${it.name} of ${instr.name} to ${it.extent}`,
-        shapeOf(instr),
-        `split ${l.name} by ${it.extent}`,
+        { expected: shapeOf(instr), hint: `split ${l.name} by ${it.extent}` },
       )
     if (l.guards.length > 0)
       return no(
         'guarded',
         `not all iterations of ${l.name} run: ${l.guards.map((g) => printExpr(g)).join(' and ')}`,
-        'loops without conditions',
-        'require that the tiles divide the sizes, or cache with padding',
+        {
+          expected: 'loops without conditions',
+          hint: 'require that the tiles divide the sizes, or cache with padding',
+        },
       )
     // A copy of what a reduction reads has its loops.
     if (instr.body.kind === 'reduce' && l.reduce !== it.reduce)
       return no(
         'not-matching',
         `${l.name} is ${l.reduce ? 'a' : 'no'} reduction loop, and ${it.name} of ${instr.name} is ${it.reduce ? 'one' : 'none'}`,
-        shapeOf(instr),
+        { expected: shapeOf(instr) },
       )
     loops.push(l)
     body = l.body
@@ -65,7 +66,7 @@ export function matchInstr(instr: Instr, top: For, around: Around): Match | Mism
     return no(
       'not-matching',
       `inside of ${loops.at(-1)?.name ?? top.name} stands not one statement that ${pattern.kind === 'store' ? 'assigns' : 'reduces'}`,
-      shapeOf(instr),
+      { expected: shapeOf(instr) },
     )
   const where = edge?.where ?? []
   let first: Mismatch | undefined
@@ -79,11 +80,9 @@ export function matchInstr(instr: Instr, top: For, around: Around): Match | Mism
   }
   return (
     first ??
-    no(
-      'not-matching',
-      `the statement inside of ${top.name} is not what ${instr.name} computes`,
-      bodyText(instr),
-    )
+    no('not-matching', `the statement inside of ${top.name} is not what ${instr.name} computes`, {
+      expected: bodyText(instr),
+    })
   )
 }
 

@@ -1,4 +1,5 @@
 /** Whether buffers lie as the operands of an instruction want them: in their memories, whole tiles, aligned. */
+import type { Advice, Refusal } from '../ast/diagnostic.ts'
 import { DTYPE_BYTES } from './dtype.ts'
 import { evaluate } from './evaluate.ts'
 import { type Expr, type Load, variable } from './expr.ts'
@@ -12,10 +13,7 @@ import { printExpr } from './print2.ts'
 
 export interface Mismatch {
   readonly kind: 'mismatch'
-  readonly code: string
-  readonly message: string
-  readonly expected?: string
-  readonly hint?: string
+  readonly refusal: Refusal
 }
 
 export interface Around {
@@ -23,12 +21,9 @@ export interface Around {
   readonly facts: readonly Fact[] | undefined
 }
 
-export const no = (code: string, message: string, expected?: string, hint?: string): Mismatch => ({
+export const no = (code: string, message: string, advice: Advice): Mismatch => ({
   kind: 'mismatch',
-  code,
-  message,
-  ...(expected ? { expected } : {}),
-  ...(hint ? { hint } : {}),
+  refusal: { ...advice, code, message },
 })
 
 export function bodyText(instr: Instr): string {
@@ -46,7 +41,7 @@ export function operandProblem(
   around: Around,
 ): Mismatch | undefined {
   const b = around.buffer(l.buffer)
-  if (!b) return no('not-matching', `there is no buffer ${l.buffer}`)
+  if (!b) return no('not-matching', `there is no buffer ${l.buffer}`, { expected: `a buffer of ${o.dtype}` })
   const allowed = [...(o.memory ? [o.memory] : []), ...(o.others ?? [])]
   const wanted = allowed.map((m) => m.name).join(' or ') || o.scope
   const found = b.memory?.name ?? b.scope
@@ -61,8 +56,7 @@ export function operandProblem(
       right
         ? `${b.name} holds ${b.dtype}, and operand ${o.name} of ${instr.name} is ${o.dtype}`
         : `${b.name} is in ${found}, and operand ${o.name} of ${instr.name} in ${wanted}`,
-      undefined,
-      right ? undefined : `cache ${b.name} in ${wanted} first`,
+      right ? { expected: `elements of type ${o.dtype}` } : { hint: `cache ${b.name} in ${wanted} first` },
     )
   const own = iteratorsOf(o, instr).map((name) => loops[instr.iters.findIndex((i) => i.name === name)]!)
   const runs = (x: For): boolean => x.extent.kind !== 'const' || x.extent.value > 1
@@ -71,7 +65,7 @@ export function operandProblem(
     return no(
       'not-matching',
       `the element of ${b.name} changes with ${foreign.name}, and that of operand ${o.name} does not`,
-      bodyText(instr),
+      { expected: bodyText(instr) },
     )
   if (o.scope === 'register') return registerProblem(o, b, l, own)
   if (o.mapped) return mappedProblem(o, b, l, own, around)
@@ -84,7 +78,7 @@ export function operandProblem(
         return no(
           'not-aligned',
           `operand ${o.name} of ${instr.name} begins at ${printExpr(base)} of ${b.name}, inside of a tile of ${b.memory.name}`,
-          `a multiple of ${unit}`,
+          { expected: `a multiple of ${unit}` },
         )
     }
   }
@@ -137,11 +131,9 @@ export function sameMemory(a: Memory, b: Memory): boolean {
 function registerProblem(o: Operand, b: Buffer, l: Load, own: readonly For[]): Mismatch | undefined {
   const at = l.index.length - o.shape.length
   const bad = (e: Expr): Mismatch =>
-    no(
-      'not-matching',
-      `${b.name}[…, ${printExpr(e)}] is not along operand ${o.name}`,
-      `a tile of ${o.shape.join(' × ')}`,
-    )
+    no('not-matching', `${b.name}[…, ${printExpr(e)}] is not along operand ${o.name}`, {
+      expected: `a tile of ${o.shape.join(' × ')}`,
+    })
   for (const [d, e] of l.index.entries()) {
     const loop = own[d - at]
     if (!loop) {
@@ -171,8 +163,7 @@ function alignProblem(
     no(
       'not-aligned',
       `operand ${o.name} needs ${run} neighbouring elements of ${b.name} aligned to ${o.align} bytes, and ${why}`,
-      undefined,
-      'require that sizes are multiples, or lay the copy out otherwise',
+      { hint: 'require that sizes are multiples, or lay the copy out otherwise' },
     )
   const factor = divisorsOf(around.facts)
   const last = own.at(-1)
@@ -211,22 +202,21 @@ function mappedProblem(
     return no(
       'not-matching',
       `${lost.name} does not go along a dimension of ${b.name} alone, as operand ${o.name} does`,
-      `neighbouring rows and columns of ${b.name}`,
+      { expected: `neighbouring rows and columns of ${b.name}` },
     )
   const columns = b.shape.at(-1)!
   if ((divisor(columns, divisorsOf(around.facts)) * DTYPE_BYTES[o.dtype]) % MAPPED_BYTES !== 0)
     return no(
       'not-aligned',
       `rows of operand ${o.name} begin at multiples of ${MAPPED_BYTES} bytes, and those of ${b.name} have ${printExpr(columns)} elements`,
-      undefined,
-      'require that sizes are multiples',
+      { hint: 'require that sizes are multiples' },
     )
   const first = substitute(along.at(-1)!, new Map(own.map((x) => [x.var, ZERO])))
   if ((divisor(first, divisorsOf(around.facts)) * DTYPE_BYTES[o.dtype]) % MAPPED_BYTES !== 0)
     return no(
       'not-aligned',
       `boxes of operand ${o.name} begin at multiples of ${MAPPED_BYTES} bytes, and this one at column ${printExpr(first)} of ${b.name}`,
-      `a column that is a multiple of ${MAPPED_BYTES / DTYPE_BYTES[o.dtype]}`,
+      { expected: `a column that is a multiple of ${MAPPED_BYTES / DTYPE_BYTES[o.dtype]}` },
     )
   return undefined
 }

@@ -108,8 +108,9 @@ class Lowering {
     })
     if (match.kind === 'mismatch')
       return fail({
-        code: `schedule/${match.code}`,
-        message: `${instr.name}: ${match.message}`,
+        ...match.refusal,
+        code: `schedule/${match.refusal.code}`,
+        message: `${instr.name}: ${match.refusal.message}`,
         ...(loop.span ? { span: loop.span } : {}),
       })
     const signals = loop.mode.kind === 'instr' ? loop.mode.signals : undefined

@@ -7,6 +7,7 @@ import type { Expr } from '../ir/expr.ts'
 import { freeVars, readsMemory, someExpr } from '../ir/expr-tree.ts'
 import type { For, Reduce, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print2.ts'
+import { reductionsOf } from '../ir/reductions.ts'
 import type { Found } from '../ir/tree.ts'
 import type { Context } from './context.ts'
 import { allocatedIn, iterationsOf } from './depend.ts'
@@ -52,7 +53,12 @@ export function checkPerfectChain(cx: Context, found: readonly Found[], verb: st
   const sorted = [...found].sort((a, b) => a.path.length - b.path.length)
   const loops = sorted.map((f) => f.loop)
   if (new Set(loops.map((l) => l.var)).size !== loops.length)
-    cx.refuse({ code: 'repeated-loop', message: `${verb} names a loop twice`, loops })
+    cx.refuse({
+      code: 'repeated-loop',
+      message: `${verb} names a loop twice`,
+      loops,
+      hint: 'name each loop once',
+    })
   const outermost = sorted[0]!
   const innermost = sorted.at(-1)!
   const chain: readonly For[] = [...innermost.path, innermost.loop].slice(outermost.path.length)
@@ -123,6 +129,28 @@ export function checkConstantExtent(cx: Context, loop: For, why: string): number
 export function overParams(cx: Context, e: Expr): boolean {
   const params = new Set(cx.kernel.params.map((p) => p.name))
   return [...freeVars(e)].every((v) => params.has(v)) && !readsMemory(e)
+}
+
+/** Where several statements are in the way of a step. */
+export const SEPARATE = 'fission separates statements, where that is legal'
+
+/** Nothing reduces into the buffer; `nest`: in it. Says what does, or into what. */
+export function refuseNoReduction(cx: Context, name: string, nest?: string): never {
+  const found = reductionsOf(cx.kernel.body)
+  const own = found.filter(({ reduce }) => reduce.targets.some((t) => t.buffer === name))
+  const known = (
+    own.length > 0
+      ? own.flatMap(({ path }) => path.map((l) => l.nest))
+      : found.flatMap(({ reduce }) => reduce.targets.map((t) => t.buffer))
+  ).filter((x, k, all) => all.indexOf(x) === k)
+  return cx.refuse({
+    code: 'no-reduction',
+    message: `nothing${nest === undefined ? '' : ` in ${nest}`} reduces into ${name}`,
+    expected:
+      known.length > 0
+        ? `${own.length > 0 ? 'an iteration that does' : 'a buffer that is reduced into'}: ${known.join(', ')}`
+        : 'a kernel with a reduction, such as +=',
+  })
 }
 
 /** Whether iterations of the loop may combine into common elements: such a loop is refused. */

@@ -1,5 +1,5 @@
 /** What a primitive sees: the kernel, names looked up as the user means them, fresh names, refusals. */
-import { type Diagnostic, fail, type Span } from '../ast/diagnostic.ts'
+import { fail, type Refusal, type Span } from '../ast/diagnostic.ts'
 import type { Buffer, For, Kernel2 } from '../ir/loops.ts'
 import { print2 } from '../ir/print2.ts'
 import { type Body, type Found, findLoop, loopsOf, walkStmts } from '../ir/tree.ts'
@@ -15,16 +15,6 @@ export interface Consumed {
   readonly into: readonly string[]
   /** The number of the step, from 1. */
   readonly step: number
-}
-
-export interface Refusal {
-  readonly code: string
-  readonly message: string
-  /** Loops to mark in the print. */
-  readonly loops?: readonly For[]
-  readonly expected?: string
-  readonly hint?: string
-  readonly lookup?: Diagnostic['lookup']
 }
 
 export class Context {
@@ -46,16 +36,13 @@ export class Context {
     return new Context(kernel, [...this.consumed, ...consumed], this.span)
   }
 
-  /** A refusal shows the loops as they are now. */
-  refuse(r: Refusal): never {
+  /** A refusal shows the loops as they are now, some of them marked; its code is said without the room. */
+  refuse({ loops = [], ...refusal }: Refusal & { readonly loops?: readonly For[] }): never {
     fail({
-      code: `schedule/${r.code}`,
-      message: r.message,
+      ...refusal,
+      code: `schedule/${refusal.code}`,
       ...(this.span ? { span: this.span } : {}),
-      ...(r.expected ? { expected: r.expected } : {}),
-      ...(r.hint ? { hint: r.hint } : {}),
-      ...(r.lookup ? { lookup: r.lookup } : {}),
-      notes: [print2(this.kernel, { mark: (r.loops ?? []).map((l) => l.var), bodyOnly: true })],
+      notes: [print2(this.kernel, { mark: loops.map((l) => l.var), bodyOnly: true })],
     })
   }
 
@@ -165,7 +152,11 @@ export class Context {
     const others = loopsOf(this.kernel.body).filter((l) => l.nest === nest && !gone.has(l.var))
     for (const [k, name] of names.entries()) {
       if (!/^[A-Za-z_]\w*$/.test(name))
-        this.refuse({ code: 'bad-name', message: `${JSON.stringify(name)} is no name for a loop` })
+        this.refuse({
+          code: 'bad-name',
+          message: `${JSON.stringify(name)} is no name for a loop`,
+          expected: 'a name: a letter or _, then letters, digits and _',
+        })
       const clash = others.find((l) => l.name === name)
       if (clash || names.indexOf(name) !== k)
         this.refuse({

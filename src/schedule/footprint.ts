@@ -61,6 +61,7 @@ export function footprint(
       code: 'searched',
       message: `${buffer.name} is searched inside of ${loop.name}, not only indexed`,
       loops: [loop],
+      hint: `cache at a loop that only indexes ${buffer.name}, or leave it where it is`,
     })
   const other = uses.find((u) => signature(u) !== signature(first))
   if (other)
@@ -93,6 +94,24 @@ export function footprint(
 
 const printIndex = (buffer: Buffer, u: Use): string =>
   `${buffer.name}[${u.index.map((e) => printExpr(e)).join(', ')}]`
+
+/** The targets of a tuple are combined together, so one nest has to reach all of them. */
+export function checkSameLoops(
+  cx: Context,
+  loop: For,
+  prints: readonly Footprint[],
+  buffers: readonly Buffer[],
+): void {
+  const names = (p: Footprint): string => p.loops.map((l) => l.var).join(', ')
+  const other = prints.findIndex((p) => names(p) !== names(prints[0]!))
+  if (other >= 0)
+    cx.refuse({
+      code: 'different-elements',
+      message: `${buffers[0]!.name} and ${buffers[other]!.name} are reduced together but depend on different loops inside of ${loop.name}`,
+      loops: [loop],
+      hint: 'cache further inside, where they depend on the same loops',
+    })
+}
 
 /** What names the elements does not change from the statement `from` of the loop's body on. */
 export function checkStable(cx: Context, loop: For, print: Footprint, from: number): void {

@@ -143,6 +143,7 @@ function checkVectors(cx: Context, next: Kernel2): void {
         code: 'not-innermost',
         message: `the vector loop ${l.name} has to stay innermost`,
         loops: [l],
+        hint: 'take this step before vectorize',
       })
 }
 

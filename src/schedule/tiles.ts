@@ -19,6 +19,7 @@ export function inMemory(
       code: 'wrong-type',
       message: `${copy.name} holds ${copy.dtype}, and ${memory.name} ${memory.dtype}`,
       loops: [loop],
+      expected: `a memory of ${copy.dtype}`,
     })
   if (last.length < tile.length || last.some((n, d) => n % tile[d]! !== 0))
     cx.refuse({

@@ -1,5 +1,5 @@
 /** Loop steps from outside: what is a step at all, and traces as JSON. */
-import { fail } from '../ast/diagnostic.ts'
+import { type Advice, type Diagnostic, fail } from '../ast/diagnostic.ts'
 import type { LoopStep } from './steps.ts'
 
 /** A trace as JSON; spans, which belong to a source text, stay behind. */
@@ -14,99 +14,121 @@ export function traceFromJson(text: string): readonly LoopStep[] {
   } catch {
     data = undefined
   }
-  const bad = (what: string): never =>
-    fail({ code: 'schedule/bad-trace', message: what, expected: 'a list of steps as JSON' })
-  if (!Array.isArray(data)) return bad('this is no trace of a schedule')
+  if (!Array.isArray(data))
+    return fail({
+      code: 'schedule/bad-trace',
+      message: 'this is no trace of a schedule',
+      expected: 'a list of steps as JSON',
+    })
   data.forEach((s: unknown, k) => {
     const problem = stepProblem(s)
-    if (problem) bad(`step ${k + 1} of the trace: ${problem}`)
+    if (problem)
+      fail({
+        ...problem,
+        code: 'schedule/bad-trace',
+        message: `step ${k + 1} of the trace: ${problem.message}`,
+      })
   })
   return data as LoopStep[]
 }
 
-const isName = (x: unknown): boolean => typeof x === 'string'
-const isRef = (x: unknown): boolean =>
-  isName(x) || (typeof x === 'object' && x !== null && isName((x as { var?: unknown }).var))
-const isNumber = (x: unknown): boolean => typeof x === 'number'
-const listOf = (test: (x: unknown) => boolean) => (x: unknown) => Array.isArray(x) && x.every(test)
-const optional = (test: (x: unknown) => boolean) => (x: unknown) => x === undefined || test(x)
-const isBinding = (x: unknown): boolean => {
-  const b = x as { loop?: unknown; to?: unknown } | null
-  return typeof b === 'object' && b !== null && isRef(b.loop) && /^(block|thread)\.[xyz]$/.test(String(b.to))
-}
-const isScope = (x: unknown): boolean => x === 'shared' || x === 'register'
-const isDeclared = (x: unknown): boolean =>
-  typeof x === 'object' && x !== null && isName((x as { name?: unknown }).name)
-const cacheFields = {
-  memory: optional(isDeclared),
-  buffer: isName,
-  at: isRef,
-  scope: isScope,
-  into: optional(isName),
-}
+/** What a field may be: a test, and in words. */
+type Field = readonly [(x: unknown) => boolean, string]
 
-const FIELDS: { readonly [K in LoopStep['kind']]: Readonly<Record<string, (x: unknown) => boolean>> } = {
-  split: {
-    loop: isRef,
-    by: isNumber,
-    into: optional((x) => listOf(isName)(x) && (x as unknown[]).length === 2),
+const name: Field = [(x) => typeof x === 'string', 'a name']
+const number: Field = [(x) => typeof x === 'number', 'a number']
+const yesOrNo: Field = [(x) => typeof x === 'boolean', 'true or false']
+const loop: Field = [
+  (x) => name[0](x) || (typeof x === 'object' && x !== null && name[0]((x as { var?: unknown }).var)),
+  'a loop: its name, or a handle',
+]
+const scope: Field = [(x) => x === 'shared' || x === 'register', "'shared' or 'register'"]
+const declared: Field = [
+  (x) => typeof x === 'object' && x !== null && name[0]((x as { name?: unknown }).name),
+  'one that a program declares',
+]
+const listOf = ([test, what]: Field, length?: number): Field => [
+  (x) => Array.isArray(x) && x.every(test) && (length === undefined || x.length === length),
+  `a list${length === undefined ? '' : ` of ${length}`}, each ${what}`,
+]
+const optional = ([test, what]: Field): Field => [(x) => x === undefined || test(x), `${what}, or nothing`]
+const binding: Field = [
+  (x) => {
+    const b = x as { loop?: unknown; to?: unknown } | null
+    return (
+      typeof b === 'object' && b !== null && loop[0](b.loop) && /^(block|thread)\.[xyz]$/.test(String(b.to))
+    )
   },
-  fuse: { loops: listOf(isRef), into: optional(isName) },
-  reorder: { loops: listOf(isRef) },
-  serpentine: { loop: isRef, by: isNumber },
-  tile: { loops: listOf(isRef), by: listOf(isNumber), into: optional(listOf(isName)) },
-  bind: { bindings: listOf(isBinding) },
-  unroll: { loop: isRef, by: optional(isNumber), predicated: optional((x) => typeof x === 'boolean') },
-  vectorize: { loop: isRef },
-  require: { size: isName, relation: (x) => x === 'multiple' || x === 'equal', by: isNumber },
-  tensorize: { loop: isRef, instr: isDeclared },
+  "{ loop: …, to: 'block.x' }",
+]
+const cacheFields = { memory: optional(declared), buffer: name, at: loop, scope, into: optional(name) }
+
+const FIELDS: { readonly [K in LoopStep['kind']]: Readonly<Record<string, Field>> } = {
+  split: { loop, by: number, into: optional(listOf(name, 2)) },
+  fuse: { loops: listOf(loop), into: optional(name) },
+  reorder: { loops: listOf(loop) },
+  serpentine: { loop, by: number },
+  tile: { loops: listOf(loop), by: listOf(number), into: optional(listOf(name)) },
+  bind: { bindings: listOf(binding) },
+  unroll: { loop, by: optional(number), predicated: optional(yesOrNo) },
+  vectorize: { loop },
+  require: {
+    size: name,
+    relation: [(x) => x === 'multiple' || x === 'equal', "'multiple' or 'equal'"],
+    by: number,
+  },
+  tensorize: { loop, instr: declared },
   cache_read: {
     ...cacheFields,
-    transposed: optional((x) => typeof x === 'boolean'),
-    stride: optional(isNumber),
-    by: optional(isNumber),
-    padded: optional(isNumber),
+    transposed: optional(yesOrNo),
+    stride: optional(number),
+    by: optional(number),
+    padded: optional(number),
   },
-  pipeline: { loop: isRef, by: isNumber },
-  cluster: { loop: isRef, by: isNumber },
+  pipeline: { loop, by: number },
+  cluster: { loop, by: number },
   cache_write: cacheFields,
-  compute_at: { nest: isName, at: isRef },
-  fission: { loop: isRef, after: (x) => isName(x) || isNumber(x) },
-  rfactor: { loop: isRef, into: optional(isName) },
-  atomic: { buffer: isName },
+  compute_at: { nest: name, at: loop },
+  fission: { loop, after: [(x) => name[0](x) || number[0](x), 'a name or a number'] },
+  rfactor: { loop, into: optional(name) },
+  atomic: { buffer: name },
   accumulate: {
-    buffer: isName,
-    loop: isRef,
-    by: optional(isNumber),
-    within: optional(isRef),
-    into: optional(isName),
+    buffer: name,
+    loop,
+    by: optional(number),
+    within: optional(loop),
+    into: optional(name),
   },
-  combine: { buffer: isName, nest: optional(isName) },
-  merge: { nests: listOf(isName) },
+  combine: { buffer: name, nest: optional(name) },
+  merge: { nests: listOf(name) },
 }
+
+type Problem = Pick<Diagnostic, 'message'> & Advice
 
 /** What every step has. */
 const IN_ALL: readonly string[] = ['kind', 'span']
 
-function stepProblem(s: unknown): string | undefined {
-  if (typeof s !== 'object' || s === null) return 'this is no step'
+function stepProblem(s: unknown): Problem | undefined {
+  if (typeof s !== 'object' || s === null)
+    return { message: 'this is no step', expected: 'an object with a kind' }
   const step = s as Readonly<Record<string, unknown>>
-  const fields = Object.hasOwn(FIELDS, String(step.kind)) ? FIELDS[step.kind as LoopStep['kind']] : undefined
-  if (!fields) return `there is no step ${JSON.stringify(step.kind)}`
-  const wrong = Object.entries(fields).find(([name, test]) => !test(step[name]))
-  if (wrong) return `${String(step.kind)} has no proper ${wrong[0]}`
-  const strange = Object.keys(step).find((name) => !IN_ALL.includes(name) && !Object.hasOwn(fields, name))
-  return strange === undefined ? undefined : `${String(step.kind)} has no ${strange}`
+  const kind = String(step.kind)
+  const fields = Object.hasOwn(FIELDS, kind) ? FIELDS[kind as LoopStep['kind']] : undefined
+  if (!fields)
+    return {
+      message: `there is no step ${JSON.stringify(step.kind)}`,
+      lookup: { name: kind, candidates: Object.keys(FIELDS) },
+      expected: Object.keys(FIELDS).join(', '),
+    }
+  const wrong = Object.entries(fields).find(([field, [test]]) => !test(step[field]))
+  if (wrong) return { message: `${kind} has no proper ${wrong[0]}`, expected: wrong[1][1] }
+  const strange = Object.keys(step).find((field) => !IN_ALL.includes(field) && !Object.hasOwn(fields, field))
+  if (strange === undefined) return undefined
+  return { message: `${kind} has no ${strange}`, expected: Object.keys(fields).join(', ') }
 }
 
 /** Refuses what is no step, which only untyped callers can pass. */
 export function checkStep(step: unknown): void {
   const problem = stepProblem(step)
-  if (problem === undefined) return
-  const kind = (step as { kind?: unknown } | null)?.kind
-  fail({
-    code: 'schedule/bad-step',
-    message: problem,
-    ...(typeof kind === 'string' ? { lookup: { name: kind, candidates: Object.keys(FIELDS) } } : {}),
-  })
+  if (problem) fail({ ...problem, code: 'schedule/bad-step' })
 }

@@ -363,7 +363,7 @@ describe('variants', () => {
   test('one that could not be compiled is tried again', async () => {
     const compiled = await (await choosing(BRANCHES)).compile(cpu)
     const compile = vi.spyOn(cpu, 'compile').mockImplementationOnce(() => {
-      throw new SptError({ code: 'device/compile', message: 'not now' })
+      throw new SptError({ code: 'device/compile', message: 'not now', hint: 'try again' })
     })
     try {
       await expect(compiled.prepare(inputs(4))).rejects.toThrow('not now')

@@ -5,6 +5,9 @@ import { render } from '../../src/ast/render.ts'
 import { distance, suggestion } from '../../src/ast/suggest.ts'
 import { runs } from '../support/cases.ts'
 
+/** Advice that draws nothing, for tests of frames. */
+const UNSEEN = { hint: '' }
+
 /** Marks `«…»` (primary) and `‹label:…›` in a text as spans. */
 function marked(text: string): { source: { name: string; text: string }; diagnostic: Diagnostic } {
   let out = ''
@@ -25,7 +28,7 @@ function marked(text: string): { source: { name: string; text: string }; diagnos
       labels.push({ span: { source: 't.spt', start: o.at, end: out.length }, text: o.text })
     } else out += c
   }
-  const diagnostic: Diagnostic = { code: 'a/b', message: 'wrong', ...(span && { span }), labels }
+  const diagnostic: Diagnostic = { code: 'a/b', message: 'wrong', ...(span && { span }), labels, ...UNSEEN }
   return { source: { name: 't.spt', text: out }, diagnostic }
 }
 const draw = (text: string): string => {
@@ -167,6 +170,7 @@ describe('frames', () => {
               { span: span('b', 0), text: 'second' },
               { span: span('c', 0), text: 'third' },
             ],
+            ...UNSEEN,
           },
         ],
         [
@@ -259,6 +263,7 @@ describe('around the frame', () => {
                 message: 'm',
                 span: span(first),
                 labels: more.map((r, k) => ({ span: span(r), text: `l${k}` })),
+                ...UNSEEN,
               },
             ],
             [{ name: 't', text: chars.join('') }],

@@ -289,7 +289,7 @@ describe('figures', () => {
 
   test('who takes the device along is named', async () => {
     const fault = async (): Promise<never> => {
-      throw new SptError({ code: 'device/fault', message: 'an illegal address' })
+      throw new SptError({ code: 'device/fault', message: 'an illegal address', hint: 'start a new process' })
     }
     const referee = { late: () => false, culprits: new Map<string, string>() }
     const run = compete([{ name: 'guilty', side: 'ours', enter: fault }], null, referee)

@@ -279,7 +279,7 @@ describe('gzip', () => {
     expect(closed).toBe(true)
     async function* failing() {
       yield packed.subarray(0, 20)
-      throw new SptError({ code: 'io/read', message: 'the disk is gone' })
+      throw new SptError({ code: 'io/read', message: 'the disk is gone', hint: 'take another' })
     }
     expect(await problem(() => collect(inflate(failing(), 'gzip', 'a')))).toBe('io/read: the disk is gone')
   })

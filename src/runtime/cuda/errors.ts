@@ -1,5 +1,5 @@
 /** CUDA's result codes in words, and which of them mean what to a caller. */
-import { type Diagnostic, SptError } from '../../ast/diagnostic.ts'
+import { type Advice, type Diagnostic, SptError } from '../../ast/diagnostic.ts'
 import type { Entry } from '../device.ts'
 
 /** `CUresult` values that this runtime tells apart; the driver names the others. */
@@ -151,5 +151,5 @@ export function callFailed(error: CudaCallError, during: string): SptError {
   })
 }
 
-export const absent = (diagnostic: Pick<Diagnostic, 'message'> & Partial<Diagnostic>): SptError =>
+export const absent = (diagnostic: Pick<Diagnostic, 'message' | 'notes'> & Advice): SptError =>
   new SptError({ code: 'device/absent', ...diagnostic })

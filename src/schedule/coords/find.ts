@@ -1,17 +1,9 @@
 /** Iterators by the names schedules use, in a Stage I kernel. */
-import { fail, type Span } from '../../ast/diagnostic.ts'
+import { fail, type Refusal, type Span } from '../../ast/diagnostic.ts'
 import { print1 } from '../../ir/print1.ts'
 import type { Iter, Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 
-export interface Refusal {
-  readonly code: string
-  readonly message: string
-  readonly expected?: string
-  readonly hint?: string
-  readonly lookup?: { readonly name: string; readonly candidates: readonly string[] }
-}
-
-/** A refusal shows the kernel as it is now. */
+/** A refusal shows the kernel as it is now; its code is said without the room. */
 export function refuse(kernel: Kernel1, span: Span | undefined, r: Refusal): never {
   return fail({ ...r, code: `schedule/${r.code}`, ...(span ? { span } : {}), notes: [print1(kernel)] })
 }

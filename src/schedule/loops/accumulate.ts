@@ -6,7 +6,7 @@ import { isPerfect, type Segments, segmentsOf } from '../../ir/segments.ts'
 import { type Groups, groupsOf, type Shares, sharesApart, sharesOf } from '../../ir/shares.ts'
 import { type Body, type Found, findLoop, replaceLoop, rewriteStmts, stmt } from '../../ir/tree.ts'
 import { carriedOf } from '../carry.ts'
-import { checkConstantExtent, checkFactor, checkSerial } from '../checks.ts'
+import { checkConstantExtent, checkFactor, checkSerial, SEPARATE } from '../checks.ts'
 import type { Context } from '../context.ts'
 import type { Primitive } from '../primitive.ts'
 import { listedRows } from '../samples.ts'
@@ -152,6 +152,7 @@ function checkUnused(cx: Context, { loop }: Found, { reduce }: Segments): void {
       code: 'target-in-use',
       message: `another statement of the nest uses ${other.buffer} before all of it is combined`,
       loops: [loop],
+      hint: SEPARATE,
     })
 }
 

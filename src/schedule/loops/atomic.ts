@@ -1,5 +1,6 @@
 import { isBuiltinReducer } from '../../ir/monoid.ts'
 import { rewriteStmts, stmt, walkStmts } from '../../ir/tree.ts'
+import { refuseNoReduction } from '../checks.ts'
 import type { Primitive } from '../primitive.ts'
 import { rowSums } from '../samples.ts'
 import type { AtomicStep } from '../steps.ts'
@@ -31,7 +32,7 @@ export const atomic: Primitive<AtomicStep> = {
           hint: 'rfactor the loop, which combines in a second nest',
         })
     })
-    if (reductions === 0) cx.refuse({ code: 'no-reduction', message: `nothing reduces into ${buffer.name}` })
+    if (reductions === 0) refuseNoReduction(cx, buffer.name)
     return {
       body: rewriteStmts(cx.kernel.body, {
         stmt: (s) =>

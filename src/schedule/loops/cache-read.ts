@@ -34,7 +34,12 @@ export const cacheRead: Primitive<CacheReadStep> = {
     checkOneNest(cx, loop, 'cache_read')
     const buffer = cx.buffer(step.buffer)
     if (buffer.scope === 'register')
-      cx.refuse({ code: 'in-registers', message: `${buffer.name} is in registers already`, loops: [loop] })
+      cx.refuse({
+        code: 'in-registers',
+        message: `${buffer.name} is in registers already`,
+        loops: [loop],
+        expected: 'a buffer in global or shared memory',
+      })
     const uses = usesOf(loop.body, buffer.name)
     if (uses.length === 0 || allocatedIn(loop.body).has(buffer.name))
       cx.refuse({
@@ -55,6 +60,7 @@ export const cacheRead: Primitive<CacheReadStep> = {
         code: 'conditional-read',
         message: `whether ${loop.name} reads ${buffer.name} depends on a condition, and a copy would always read it`,
         loops: [loop],
+        hint: `cache at a loop inside of the condition, or leave ${buffer.name} where it is`,
       })
     checkStarts(cx, loop, buffer)
     const plain = footprint(cx, at, buffer, uses, step)
@@ -184,6 +190,8 @@ function boxed(cx: Context, loop: For, step: CacheReadStep, tile: Tile, buffer: 
       code: 'no-rows',
       message: `a copy of ${tile.dims.length} dimension of ${buffer.name} cannot be transposed`,
       loops: [loop],
+      expected: 'two dimensions or more',
+      hint: 'leave out transposed',
     })
   checkPadding(cx, step, buffer)
   const laid = <T>(xs: readonly T[]): readonly T[] =>

@@ -8,7 +8,7 @@ import { type Body, type Found, replaceLoop, replaceStmt, stmt } from '../../ir/
 import { checkOneNest } from '../checks.ts'
 import type { Context } from '../context.ts'
 import { allocatedIn, writtenIn } from '../depend.ts'
-import { checkStable, copyNest, type Footprint, footprint, localIndex } from '../footprint.ts'
+import { checkSameLoops, checkStable, copyNest, type Footprint, footprint, localIndex } from '../footprint.ts'
 import type { Primitive } from '../primitive.ts'
 import { featureMajor } from '../samples.ts'
 import type { CacheWriteStep } from '../steps.ts'
@@ -151,23 +151,6 @@ function checkOneWriter(cx: Context, loop: For, buffer: Buffer, uses: readonly U
   return writer
 }
 
-/** The targets of a tuple are combined together, so one nest has to reach all of them. */
-function checkSameLoops(
-  cx: Context,
-  loop: For,
-  prints: readonly Footprint[],
-  buffers: readonly Buffer[],
-): void {
-  const names = (p: Footprint): string => p.loops.map((l) => l.var).join(', ')
-  const other = prints.findIndex((p) => names(p) !== names(prints[0]!))
-  if (other >= 0)
-    cx.refuse({
-      code: 'different-elements',
-      message: `${buffers[0]!.name} and ${buffers[other]!.name} are reduced together but depend on different loops inside of ${loop.name}`,
-      loops: [loop],
-    })
-}
-
 /** Whether the kernel has the buffer for what one iteration hands on to itself. */
 function usedOnlyIn(cx: Context, buffer: Buffer, loop: For): boolean {
   if (buffer.role !== 'local' || buffer.scope !== 'global') return false
@@ -185,6 +168,9 @@ function checkEveryElement(cx: Context, loop: For, use: Use, print: Footprint, b
       ? `${buffer.name} is stored inside of ${extra.name}, which may not run, and would be written back anyway`
       : `whether ${loop.name} stores ${buffer.name} depends on a condition, and it would be written back anyway`,
     loops: extra ? [loop, extra] : [loop],
+    hint: extra
+      ? `cache further inside, at ${extra.name}`
+      : `cache at a loop inside of the condition, or leave ${buffer.name} where it is`,
   })
 }
 

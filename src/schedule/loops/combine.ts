@@ -5,7 +5,7 @@ import type { Buffer, For, Reduce, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print2.ts'
 import { elementChanges, initLoops, reductionsOf } from '../../ir/reductions.ts'
 import { findLoop, rewriteStmts, stmt } from '../../ir/tree.ts'
-import { checkNamedOutside, overParams } from '../checks.ts'
+import { checkNamedOutside, overParams, refuseNoReduction, SEPARATE } from '../checks.ts'
 import type { Context } from '../context.ts'
 import { writtenIn } from '../depend.ts'
 import { passOf, type Update } from '../passes.ts'
@@ -38,11 +38,7 @@ export const combine: Primitive<CombineStep> = {
         return inNest && reduce.targets.some((t) => t.buffer === name) ? [{ top, reduce, path }] : []
       }),
     )
-    if (tops.length === 0)
-      cx.refuse({
-        code: 'no-reduction',
-        message: `nothing${step.nest === undefined ? '' : ` in ${step.nest}`} reduces into ${name}`,
-      })
+    if (tops.length === 0) refuseNoReduction(cx, name, step.nest)
     let here = cx
     let plain: Stmt | undefined
     const buffers: Buffer[] = []
@@ -153,6 +149,7 @@ function checkAlone(cx: Context, { top, reduce, path }: Update): void {
       code: 'target-in-use',
       message: `another statement of the nest uses ${other.buffer} before all of it is combined`,
       loops: path.slice(0, 1),
+      hint: SEPARATE,
     })
 }
 
@@ -165,7 +162,7 @@ function checkOthersApart(cx: Context, l: For, rewritten: readonly Stmt[]): void
       code: 'not-one-reduction',
       message: `iterations of ${l.name} meet in elements of ${shared.buffer} as well`,
       loops: [l],
-      hint: 'fission separates statements, where that is legal',
+      hint: SEPARATE,
     })
 }
 
@@ -192,5 +189,6 @@ function checkInit(cx: Context, own: Reduce, rewritten: readonly Stmt[]): void {
       code: 'not-rectangular',
       message: `the extent of ${on.name}, ${printExpr(on.extent)}, depends on a reduction loop around it`,
       loops: [on],
+      hint: 'use atomic instead',
     })
 }

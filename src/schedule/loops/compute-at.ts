@@ -81,9 +81,11 @@ const belongsTo = (s: Stmt, nest: string): boolean => s.kind === 'for' && s.nest
 function findProducer(cx: Context, nest: string, at: Found): { list: Body; producer: For; consumer: Stmt } {
   let out: { list: Body; producer: For; consumer: Stmt } | undefined
   const holds = (s: Stmt): boolean => s === at.loop || bodiesOf(s).some((b) => b.some(holds))
+  const beside = new Set<string>()
   const visit = (list: Body): void => {
     const from = list.findIndex((s) => belongsTo(s, nest))
     const to = list.findIndex(holds)
+    if (to >= 0) for (const s of list) if (s.kind === 'for' && !holds(s)) beside.add(s.nest)
     if (from >= 0 && to > from && !out) out = { list, producer: list[from] as For, consumer: list[to]! }
     for (const s of list) for (const b of bodiesOf(s)) visit(b)
   }
@@ -97,7 +99,11 @@ function findProducer(cx: Context, nest: string, at: Found): { list: Body; produ
       ? `${nest} does not stand beside the nest around ${at.loop.name}`
       : `there is no nest ${nest}`,
     loops: [at.loop],
-    ...(known ? {} : { lookup: { name: nest, candidates: nests }, expected: `one of ${nests.join(', ')}` }),
+    expected:
+      known && beside.size === 0
+        ? `an iteration beside that of ${at.loop.name}, and there is none`
+        : `one of ${(known ? [...beside] : nests).join(', ')}`,
+    ...(known ? {} : { lookup: { name: nest, candidates: nests } }),
   })
 }
 
@@ -133,6 +139,7 @@ function checkProducts(cx: Context, producer: For, loop: For): ReadonlySet<strin
       code: 'not-read',
       message: `${loop.name} reads nothing that ${producer.nest} writes`,
       loops: [producer, loop],
+      hint: 'choose a loop around the reads',
     })
   return produced
 }
@@ -147,6 +154,7 @@ function checkBetween(cx: Context, list: Body, producer: For, consumer: Stmt, lo
     code: 'order-matters',
     message: `${producer.nest} uses ${written.buffer}, which is written before ${loop.name} is reached`,
     loops: [producer, loop],
+    hint: `leave ${producer.nest} a nest of its own`,
   })
 }
 

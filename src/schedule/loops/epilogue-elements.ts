@@ -119,6 +119,7 @@ export function checkGuards(
       code: 'not-every-element',
       message: `the loops around would reach further than ${l.name}`,
       loops: [l],
+      hint: `require that the tiles divide the sizes, or leave ${l.nest} a nest of its own`,
     })
   }
 }

@@ -50,14 +50,20 @@ const reads = (s: Stmt, from: Stmt | undefined): boolean => {
 
 export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: Pair): Outcome {
   const { loop } = at
-  const refuse = (code: string, message: string, loops: readonly For[], hint?: string): never =>
-    cx.refuse({ code, message, loops, ...(hint ? { hint } : {}) })
+  const alone = `leave ${consumer.nest} a nest of its own`
+  const refuse = (code: string, message: string, loops: readonly For[], hint = alone): never =>
+    cx.refuse({ code, message, loops, hint })
   const chain = perfectChain(consumer)
   const written = writesOf([producer])
   const reads = accessesOf([consumer]).filter((a) => a.mode === 'read' && written.has(a.buffer))
   const produced = [...new Set(reads.map((a) => a.buffer))]
   if (produced.length === 0)
-    refuse('not-read', `${consumer.nest} reads nothing that is written around ${loop.name}`, [loop, consumer])
+    refuse(
+      'not-read',
+      `${consumer.nest} reads nothing that is written around ${loop.name}`,
+      [loop, consumer],
+      `choose a loop of an iteration that writes what ${consumer.nest} reads`,
+    )
   const own = accessesOf([consumer])
   const after = list.slice(list.indexOf(producer) + 1, list.indexOf(consumer))
   const earlier = list
@@ -82,14 +88,14 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
       'order-matters',
       `${consumer.nest} and what comes before it both use ${clash.buffer}`,
       [consumer],
-      `leave ${consumer.nest} a nest of its own${meeting(after, clash.buffer, produced)}`,
+      `${alone}${meeting(after, clash.buffer, produced)}`,
     )
   if (conditional([producer], loop))
     refuse(
       'not-every-element',
       `${loop.name} runs only where a condition around it holds`,
       [loop],
-      `choose a loop around the condition, or leave ${consumer.nest} a nest of its own`,
+      `choose a loop around the condition, or ${alone}`,
     )
   for (const l of chain)
     if (iterationsOf(cx.kernel, l).dependence) refuse('order-matters', `the order of ${l.name} matters`, [l])
@@ -110,9 +116,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
         'not-complete',
         `${name} is not complete after an iteration of ${loop.name}: ${changing.name} goes on`,
         [loop, changing],
-        changing === (at.path[0] ?? loop)
-          ? `leave ${consumer.nest} a nest of its own`
-          : `choose a loop outside of ${changing.name}`,
+        changing === (at.path[0] ?? loop) ? alone : `choose a loop outside of ${changing.name}`,
       )
     const fresh = new Map(inner.map((l) => [l.var, cx.fresh(l.name)] as const))
     const map = new Map<string, Expr>([...fresh].map(([v, f]) => [v, variable(f)]))
@@ -148,6 +152,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
             'other-elements',
             `${consumer.nest} reads elements that different iterations of ${loop.name} produce`,
             [consumer, loop],
+            `choose a loop around those iterations, or ${alone}`,
           )
       }
     }

@@ -69,7 +69,7 @@ function splitPoint(cx: Context, loop: For, after: string | number): number {
       code: 'nothing-to-separate',
       message: `${loop.name} has ${n} statement${n === 1 ? '' : 's'}, and ${after} leaves one part empty`,
       loops: [loop],
-      ...(n > 1 ? { expected: `a place after one of the first ${n - 1} statements` } : {}),
+      expected: n > 1 ? `a place after one of the first ${n - 1} statements` : 'a loop of several statements',
     })
   return count
 }

@@ -23,6 +23,7 @@ export const fuse: Primitive<FuseStep> = {
         code: 'too-few-loops',
         message: 'fuse needs at least two loops',
         loops: found.map((f) => f.loop),
+        hint: 'name them from the outermost: fuse (i, j) -> k',
       })
     const chain = checkPerfectChain(cx, found, 'fuse')
     const loops = found.map((f) => f.loop)

@@ -1,4 +1,3 @@
-import type { Diagnostic } from '../../ast/diagnostic.ts'
 import { writesOf } from '../../ir/accesses.ts'
 import type { Fill, For, Reduce, Stmt } from '../../ir/loops.ts'
 import { rewriteStmts, stmt, walkStmts } from '../../ir/tree.ts'
@@ -87,6 +86,7 @@ function memberOf(cx: Context, name: string): Member {
       code: 'ambiguous-nest',
       message: `${tops.length} loops outside of all others belong to ${name}`,
       loops: tops.map((t) => t.top),
+      expected: 'an iteration with one loop outside of all others',
     })
   const loops = blockLoops(only.top)
   if (loops.length === 0)
@@ -139,7 +139,7 @@ function checkTogether(cx: Context, members: readonly Member[], { settled }: Sta
       const conflict = atOnce(cx.kernel, a.top, b.top, settled)
       if (!conflict) continue
       const { buffer } = conflict
-      const why: Record<typeof conflict.kind, { message: string } & Pick<Diagnostic, 'hint'>> = {
+      const why: Record<typeof conflict.kind, { message: string; hint: string }> = {
         reads: {
           message: `${a.name} and ${b.name} would run at once, and one reads ${buffer}, which the other writes`,
           hint: 'leave them launches of their own, or compute_at one inside of the other',
@@ -228,6 +228,7 @@ function checkUnwritten(cx: Context, buffer: string, members: readonly Member[],
       code: 'order-matters',
       message: `${buffer} would be filled anew, and something before the nests has written it`,
       loops: before.kind === 'for' ? [before] : [],
+      hint: 'leave them launches of their own',
     })
 }
 

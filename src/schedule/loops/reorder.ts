@@ -23,6 +23,7 @@ export const reorder: Primitive<ReorderStep> = {
         code: 'too-few-loops',
         message: 'reorder needs at least two loops',
         loops: found.map((f) => f.loop),
+        hint: 'name them in their new order: reorder (j, i)',
       })
     const chain = checkPerfectChain(cx, found, 'reorder')
     return {

@@ -5,7 +5,7 @@ import type { Buffer, For, Reduce, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print2.ts'
 import { closeOver, elementChanges, type FoundReduce, reductionsOf } from '../../ir/reductions.ts'
 import { type Found, findLoop, replaceStmt, stmt, walkStmts } from '../../ir/tree.ts'
-import { checkNamedOutside, checkNoReduction, checkSerial, overParams } from '../checks.ts'
+import { checkNamedOutside, checkNoReduction, checkSerial, overParams, SEPARATE } from '../checks.ts'
 import type { Context } from '../context.ts'
 import type { Primitive } from '../primitive.ts'
 import { columnSplit } from '../samples.ts'
@@ -102,7 +102,7 @@ function onlyReduction(cx: Context, at: Found): FoundReduce {
       message: `${at.loop.name} holds ${others} statements`,
       loops: [at.loop],
       expected: 'a loop around one reduction and nothing else',
-      hint: 'fission separates statements, where that is legal',
+      hint: SEPARATE,
     })
   const local = found.reduce.targets.find((t) => cx.buffer(t.buffer).scope !== 'global')
   if (local)
@@ -136,6 +136,7 @@ function checkFree(cx: Context, inside: readonly For[], loop: For, reduce: Reduc
       code: 'target-in-use',
       message: `${root.name} uses ${other.buffer} in another statement before all of it is combined`,
       loops: [root],
+      hint: SEPARATE,
     })
   for (const l of inside)
     if (l.reduce && elementChanges(reduce, l))
@@ -152,6 +153,7 @@ function checkRepeatable(cx: Context, inside: readonly For[], again: readonly Fo
         code: 'not-rectangular',
         message: `the extent of ${l.name}, ${printExpr(l.extent)}, depends on the reduction loop ${on.name}`,
         loops: [on, l],
+        hint: 'use atomic instead',
       })
   }
 }

@@ -69,11 +69,9 @@ export function checkInstr(cx: Context, kernel: Kernel2, { loop, path }: Found, 
   const match = matchInstr(instr, loop, { buffer, facts: kernel.facts })
   if (match.kind === 'mismatch')
     cx.refuse({
-      code: match.code,
-      message: `${instr.name}: ${match.message}`,
+      ...match.refusal,
+      message: `${instr.name}: ${match.refusal.message}`,
       loops: [loop],
-      ...(match.expected ? { expected: match.expected } : {}),
-      ...(match.hint ? { hint: match.hint } : {}),
     })
   for (const l of match.where.length > 0 ? match.operands.values() : []) {
     const read = protectedRead(l.index, match.where)
