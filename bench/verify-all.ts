@@ -274,7 +274,7 @@ for (const file of (await readdir(options.kernels)).filter((f) => f.endsWith('.s
 for (const d of on) await d.dispose()
 if (rows.length === 0 && on.length > 0) {
   const asked = [options.kernel, options.schedule].filter((o) => o !== '').join(' ')
-  const close = suggestion(options.kernel, [...names])
+  const close = suggestion({ name: options.kernel, candidates: [...names] }, false)
   console.log(`nothing was run: no kernel and schedule match ${asked || 'what is in the folder'}`)
   console.log(close ? `  ${close.title}: ${close.text}` : `  kernels: ${[...names].join(', ')}`)
 }

@@ -41,7 +41,7 @@ function one(d: Diagnostic, texts: ReadonlyMap<string, Text>, paint: Paint): str
     for (const r of rest) lines.push(`${margin}  ${r}`)
   }
   if (d.expected) add('expected', d.expected)
-  const guess = d.lookup && suggestion(d.lookup.name, d.lookup.candidates)
+  const guess = d.lookup && suggestion(d.lookup, !d.expected && !d.hint)
   if (guess) add(guess.title, guess.text)
   if (d.hint) add('hint', d.hint)
   for (const n of d.notes ?? []) add('note', n.includes('\n') ? `\n${n}` : n)

@@ -8,16 +8,21 @@ export function orList(words: readonly string[]): string {
 /** So many names can be listed. */
 const FEW = 10
 
-/** A name close to what was looked up, else the candidates where they are few. */
+/**
+ * A name close to what was looked up, else the candidates where they are few. `alone`: nothing else leads on, so that some
+ * of many are named, and said where there are none.
+ */
 export function suggestion(
-  name: string,
-  candidates: readonly string[],
+  { name, candidates }: { readonly name: string; readonly candidates: readonly string[] },
+  alone: boolean,
 ): { readonly title: string; readonly text: string } | undefined {
   const best = nearest(name, candidates).slice(0, 3)
   if (best.length > 0) return { title: 'did you mean', text: `${orList(best.map((c) => `\`${c}\``))}?` }
   const unique = [...new Set(candidates)].filter((c) => c !== name)
-  if (unique.length === 0 || unique.length > FEW) return undefined
-  return { title: 'known', text: unique.map((c) => `\`${c}\``).join(', ') }
+  if (!alone && (unique.length === 0 || unique.length > FEW)) return undefined
+  const more = unique.length > FEW ? ` and ${unique.length - FEW} more` : ''
+  const named = unique.slice(0, FEW).map((c) => `\`${c}\``)
+  return { title: 'known', text: named.length === 0 ? 'none' : `${named.join(', ')}${more}` }
 }
 
 /** From this many characters on, a name that stands in a candidate is taken for short of it, before a misspelling. */

@@ -24,7 +24,7 @@ export function misused(problem: UsageProblem): never {
 
 export function renderUsage({ message, command, expected, lookup, hint }: UsageProblem): string {
   const name = command === undefined ? 'spt' : `spt ${command}`
-  const guess = lookup && suggestion(lookup.name, lookup.candidates)
+  const guess = lookup && suggestion(lookup, !expected && !hint)
   return [
     `${name}: ${message}`,
     ...(expected === undefined ? [] : [`  expected: ${expected}`]),

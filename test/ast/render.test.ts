@@ -289,8 +289,26 @@ describe('did you mean', () => {
     ['zzz', [], ''],
     ['zzz', Array.from({ length: 20 }, (_, k) => `name${k}`), ''],
   ])('%s among %s: %s', (name, candidates, expected) => {
-    const s = suggestion(name, candidates)
+    const s = suggestion({ name, candidates }, false)
     expect(s ? `${s.title} ${s.text}` : '').toBe(expected)
+  })
+
+  test('a look-up that nothing else explains says what there is', () => {
+    const text = (candidates: readonly string[]) => suggestion({ name: 'zzz', candidates }, true)?.text
+    expect(text([])).toBe('none')
+    expect(text(['aaa', 'bbb'])).toBe('`aaa`, `bbb`')
+    const many = Array.from({ length: 12 }, (_, k) => `name${k}`)
+    expect(text(many)).toBe(
+      `${many
+        .slice(0, 10)
+        .map((n) => `\`${n}\``)
+        .join(', ')} and 2 more`,
+    )
+    const lookup = { name: 'zzz', candidates: many }
+    const drawn = (hint?: string) =>
+      render([{ code: 'a/b', message: 'm', lookup, ...(hint && { hint }) }], [])
+    expect(drawn()).toContain('known: `name0`')
+    expect(drawn('h')).not.toContain('known')
   })
 
   test('distance is a metric on edits', () => {
