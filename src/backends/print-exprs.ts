@@ -1,5 +1,6 @@
 /** Expressions of Stage III → C-like text. */
 import { InternalError, invariant } from '../ast/diagnostic.ts'
+import { writesOf } from '../ir/accesses.ts'
 import { constantsIn } from '../ir/constants.ts'
 import { computeType, isFloat } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
@@ -7,8 +8,9 @@ import { someExpr } from '../ir/expr-tree.ts'
 import type { Buffer, Launch } from '../ir/loops.ts'
 import { type BinaryOp, isCompare } from '../ir/ops.ts'
 import { isPacked } from '../ir/tiles.ts'
-import { walkStmts } from '../ir/tree.ts'
+import { type Body, walkStmts } from '../ir/tree.ts'
 import { type Values, valuesIn } from '../ir/values.ts'
+import { branches, FirstIterations } from './first-iteration.ts'
 import type { Mangler } from './mangle.ts'
 import type { MatrixUse } from './matrices.ts'
 import type { BufferRef, Helpers, Target } from './target.ts'
@@ -66,6 +68,7 @@ export class ExprPrinter {
   readonly #values: Values
   readonly #texts = new WeakMap<Expr, Text>()
   readonly #constant = constantsIn()
+  readonly #first: FirstIterations
 
   constructor(context: PrintContext, launch: Launch) {
     this.#c = context
@@ -75,6 +78,7 @@ export class ExprPrinter {
     this.#vectors = vectorBuffers(launch)
     this.#data = new Set(context.scalars)
     this.#values = valuesIn(launch.body)
+    this.#first = new FirstIterations(launch)
     walkStmts(launch.body, (s) => {
       if (s.kind === 'alloc') this.#buffers.set(s.buffer.name, s.buffer)
       if (s.kind === 'let' && this.#mayWrap(s.value)) this.#data.add(s.name)
@@ -84,6 +88,17 @@ export class ExprPrinter {
 
   text(e: Expr): string {
     return this.#print(e)[0]
+  }
+
+  /** What decides between several branches. */
+  condition(cond: Expr, between: readonly (Body | Expr)[]): string {
+    const text = this.text(cond)
+    const { hidden } = this.#target
+    if (!hidden || !this.#first.tells(cond) || !between.some(branches)) return text
+    // What is written to memory meets nowhere.
+    const inRegister = (b: string): boolean => this.#buffers.get(b)?.scope === 'register'
+    const meet = between.some((x) => 'kind' in x || [...writesOf(x)].some(inRegister))
+    return meet ? hidden(text, this.#c.helpers) : text
   }
 
   ref(name: string): BufferRef {
@@ -146,7 +161,10 @@ export class ExprPrinter {
         )
       }
       case 'select':
-        return [t.select(this.text(e.cond), this.text(e.then), this.text(e.else)), ATOM]
+        return [
+          t.select(this.condition(e.cond, [e.then, e.else]), this.text(e.then), this.text(e.else)),
+          ATOM,
+        ]
       case 'cast':
         // Widening in name only: registers hold the wide value already.
         if (computeType(e.x.dtype) === e.dtype) return this.#print(e.x)

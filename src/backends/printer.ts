@@ -63,7 +63,10 @@ export class Printer {
       case 'while':
         return [`${indent}${t.whileHeader(this.expr(s.cond))} {`, ...this.body(s.body, deeper), `${indent}}`]
       case 'if': {
-        const lines = [`${indent}if (${this.expr(s.cond)}) {`, ...this.body(s.then, deeper)]
+        const lines = [
+          `${indent}if (${this.#exprs.condition(s.cond, [s.then, s.else])}) {`,
+          ...this.body(s.then, deeper),
+        ]
         if (s.else.length > 0) lines.push(`${indent}} else {`, ...this.body(s.else, deeper))
         return [...lines, `${indent}}`]
       }

@@ -53,6 +53,8 @@ export interface Target {
   ) => string | null
   readonly call: (fn: MathFn, args: readonly string[], dtype: Dtype, helpers: Helpers) => string
   readonly select: (cond: string, then: string, otherwise: string) => string
+  /** A condition that tells a loop's first iteration from the others, kept from the compiler (`first-iteration.ts`). */
+  readonly hidden?: (cond: string, helpers: Helpers) => string
   readonly cast: (x: string, from: Dtype, to: Dtype, helpers: Helpers) => string
   readonly load: (b: BufferRef, index: string, helpers: Helpers) => string
   /** `exact`: the value is one that the element type has. */

@@ -11,22 +11,22 @@ export const MONOIDS: readonly Monoid[] = [
   },
   {
     name: 'span',
-    text: 'monoid span(low: i32, high: i32) {\n  identity (2147483647, -2147483647)\n  combine (a, b) = (min(a.low, b.low), max(a.high, b.high))\n}',
+    text: 'monoid span(low: i32, high: i32) {\n  identity (2147483647, -2147483648)\n  combine (a, b) = (min(a.low, b.low), max(a.high, b.high))\n}',
     types: ['i32', 'i32'],
-    identity: [2147483647, -2147483647],
+    identity: [2147483647, -2147483648],
     combine: ([a, x], [b, y]) => [Math.min(a!, b!), Math.max(x!, y!)],
   },
   {
     name: 'best',
     text: [
       'monoid best(value: i32, at: i32) {',
-      '  identity (-2147483647, 2147483647)',
+      '  identity (-2147483648, 2147483647)',
       '  combine (a, b) = (max(a.value, b.value),',
       '    select(a.value > b.value, a.at, select(b.value > a.value, b.at, min(a.at, b.at))))',
       '}',
     ].join('\n'),
     types: ['i32', 'i32'],
-    identity: [-2147483647, 2147483647],
+    identity: [-2147483648, 2147483647],
     combine: ([a, i], [b, j]) => [Math.max(a!, b!), a! > b! ? i! : b! > a! ? j! : Math.min(i!, j!)],
   },
   {

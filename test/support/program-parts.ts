@@ -11,7 +11,7 @@ monoid pair(s: ${t}, m: ${t}) {
   combine (a, b) = (a.s + b.s, max(a.m, b.m))
 }
 `
-export const MONOIDS = { f32: pair('f32', '-inf'), i32: pair('i32', '-2147483647') }
+export const MONOIDS = { f32: pair('f32', '-inf'), i32: pair('i32', '-2147483648') }
 
 /** Words of JavaScript, WGSL, CUDA C, and of what the backends print around a kernel. */
 export const KEYWORDS = `

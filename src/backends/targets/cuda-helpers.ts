@@ -48,8 +48,15 @@ export const HELPER: Readonly<Record<string, string>> = {
   return x;
 #endif
 }`,
-  // `abs` of the least number is undefined: what divides it would take it for positive.
-  abs: 'static __device__ __forceinline__ int abs_of(int x) { return x < 0 ? (int)(0u - (unsigned)x) : x; }',
+  // `abs` of the least number is undefined, and assemblers take what `abs.s32` gives for positive: they do not see that these
+  // bytes are those.
+  abs: `static __device__ __forceinline__ int abs_of(int x) {
+  const unsigned value = x < 0 ? 0u - (unsigned)x : (unsigned)x;
+  return (int)__byte_perm(value, value, 0x7210);
+}`,
+  // The same truth, of which the compiler does not know where it comes from.
+  hidden:
+    'static __device__ __forceinline__ bool hidden(bool c) { int x = c; asm("" : "+r"(x)); return x != 0; }',
   sign: 'template <typename T> static __device__ __forceinline__ T sign_of(T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : x; }',
 }
 

@@ -134,6 +134,10 @@ export const CUDA: Target = {
     return `${MATH[fn]}${f}(${args.join(', ')})`
   },
   select: (c, a, b) => `(${c} ? ${a} : ${b})`,
+  hidden: (c, helpers) => {
+    need(helpers, 'hidden')
+    return `hidden(${c})`
+  },
   cast: (x, from, to, helpers) => {
     if (to === 'bool') return `(${x} != 0)`
     if (isHalf(to)) return fromMemory(to, toMemory(to, x, helpers), helpers)

@@ -53,6 +53,13 @@ export const HELPER: Readonly<Record<string, string>> = {
   half_of: 'fn half_of(word: u32, at: i32) -> f32 {\n  return f32(bitcast<vec2<f16>>(word)[at & 1]);\n}',
   with_half:
     'fn with_half(word: u32, at: i32, x: f32) -> u32 {\n  let h = half_bits(x);\n  return select((word & 0xffff0000u) | h, (word & 0xffffu) | (h << 16u), (at & 1) == 1);\n}',
+  // A minimum within a minimum is one instruction on NVIDIA's GPUs from compute capability 9.0 on, and drivers (580.159) lose the
+  // sign of an operand that is negated, which `abs` is to them. Of unsigned numbers with the sign bit flipped they do not.
+  min_i32:
+    'fn min_i32(a: i32, b: i32) -> i32 {\n  return i32(min(u32(a) ^ 0x80000000u, u32(b) ^ 0x80000000u) ^ 0x80000000u);\n}',
+  max_i32:
+    'fn max_i32(a: i32, b: i32) -> i32 {\n  return i32(max(u32(a) ^ 0x80000000u, u32(b) ^ 0x80000000u) ^ 0x80000000u);\n}',
+  abs_i32: 'fn abs_i32(x: i32) -> i32 {\n  return select(x, -x, x < 0i);\n}',
   // What follows is exact where WGSL leaves infinities, NaN, zeros or large arguments open.
   max_f32: 'fn max_f32(a: f32, b: f32) -> f32 {\n  return select(select(b, a, a > b), a, is_nan(a));\n}',
   min_f32: 'fn min_f32(a: f32, b: f32) -> f32 {\n  return select(select(b, a, a < b), a, is_nan(a));\n}',

@@ -42,6 +42,8 @@ const MATH: Readonly<Record<Exclude<MathFn, 'sigmoid' | 'shift_left' | 'bit_xor'
   popcount: 'countOneBits',
 }
 
+const NEGATION = /^\(*(-[^\d]|abs_i32)/
+
 const NATIVE: Readonly<Record<string, string>> = { '+': 'atomicAdd', min: 'atomicMin', max: 'atomicMax' }
 
 const at = (b: BufferRef, index: string): string =>
@@ -80,9 +82,12 @@ const table = (elements: Elements): Wgsl => ({
     return `${/[.e]/.test(text) ? text : `${text}.0`}f`
   },
   neg: (x, dtype) => (dtype === 'u32' ? `(0u - ${x})` : null),
-  binary: (op, a, b, _dtype, operand, _wraps, helpers) => {
+  binary: (op, a, b, _dtype, operand, wraps, helpers) => {
     if (op === 'min' || op === 'max') {
       if (operand === 'bool') return null
+      // Places mention no negation but one that is written.
+      if (operand === 'i32' && (wraps === 'value' || NEGATION.test(a) || NEGATION.test(b)))
+        return help(helpers, `${op}_i32`, a, b)
       return isFloat(operand) ? help(helpers, `${op}_f32`, a, b) : `${op}(${a}, ${b})`
     }
     if (op === 'mod' && isFloat(operand)) return `(${a} - ${b} * floor(${a} / ${b}))`
@@ -95,6 +100,7 @@ const table = (elements: Elements): Wgsl => ({
     if (!isFloat(dtype) && fn === 'sign') return dtype === 'u32' ? `min(${args[0]}, 1u)` : `sign(${args[0]})`
     if (fn === 'bit_xor') return `((${args[0]}) ^ (${args[1]}))`
     if (fn === 'shift_left') return `((${args[0]}) << (u32(${args[1]}) & 31u))`
+    if (fn === 'abs' && dtype === 'i32') return help(helpers, 'abs_i32', ...args)
     const name = MATH[fn]
     return name in HELPER ? help(helpers, name, ...args) : called(name, ...args)
   },
