@@ -36,13 +36,21 @@ interface Context {
 /** A register holds values of the type as memory does, but for the rounding of floats; narrow types accumulate as declared. */
 const isWhole = (dtype: Dtype): boolean => !isHalf(dtype) && dtype !== 'i8' && dtype !== 'u8'
 
+/** What comes before a loop whose elements are in registers, and what comes after it. */
+interface Held {
+  readonly before: Stmt[]
+  readonly after: Stmt[]
+}
+
+const runs = (extent: Expr): boolean => extent.kind === 'const' && extent.value > 0
+
 function promoted(body: Body, cx: Context): Body {
   const out: Stmt[] = []
   for (const s of body) {
     let loop = s
-    const after: Stmt[] = []
-    let runs: Expr | undefined
-    const before: Stmt[] = []
+    const around: Held = { before: [], after: [] }
+    // An element that only the loop touches is not there, or another thread's, where the loop does not run.
+    const guarded: Held = { before: [], after: [] }
     if (s.kind === 'for')
       for (const element of elementsOf(s, cx)) {
         const { buffer, index } = element
@@ -56,17 +64,17 @@ function promoted(body: Body, cx: Context): Body {
         const held = load(register.name, [int(0)], b.dtype)
         loop = inRegister(loop, element, held)
         const start = known ? takeStart(out, element) : undefined
+        const { before, after } = known ? around : guarded
         before.push(alloc(register), store(register.name, [int(0)], start ?? load(buffer, index, b.dtype)))
         after.push(store(buffer, index, held))
-        if (!known && !(s.extent.kind === 'const' && s.extent.value > 0)) runs = lt(int(0), s.extent)
       }
     const inside = withBodies(
       loop,
       bodiesOf(loop).map((inner) => promoted(inner, cx)),
     )
-    const all = [...before, inside, ...after]
-    if (runs) out.push(when(runs, all))
-    else out.push(...all)
+    const run = [...guarded.before, inside, ...guarded.after]
+    const sure = s.kind !== 'for' || guarded.before.length === 0 || runs(s.extent)
+    out.push(...around.before, ...(sure ? run : [when(lt(int(0), s.extent), run)]), ...around.after)
   }
   return out.length === body.length && out.every((s, k) => s === body[k]) ? body : out
 }

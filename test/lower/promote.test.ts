@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { SptProgram } from '../../src/api/program.ts'
 import { emit, LANES } from '../../src/backends/emit.ts'
 import { verify3 } from '../../src/ir/verify3.ts'
-import { type Kernel, load } from '../../src/node.ts'
+import { coords, dense, type Kernel, load } from '../../src/node.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 
 const program = (type: string, more: string, body: string): Promise<SptProgram> => {
@@ -97,3 +97,22 @@ function textOf(kernel: Kernel): string {
   verify3(plan)
   return emit(plan, 'js')[0]!.text
 }
+
+test('what starts an element is not left out with what only the loop touches', async () => {
+  const loaded = await load(`kernel k(m: size, n: size) {
+    axis i = dense_fixed(m) axis j = sparse_variable(i, n)
+    buffer A: f32[i, j] in buffer Y: f32[i] out buffer Z: f32[i] inout
+    iterate p [i, j] as SR { Y[i] max= A[i, j] Z[i] += A[i, j] }
+  }`)
+  const compiled = await loaded.kernel().compile(createCpuDevice())
+  const A = coords(
+    [4, 1],
+    [
+      [2, 0],
+      [0, 0],
+    ],
+    Float32Array.of(1, 2),
+  ) // prettier-ignore
+  const prepared = await compiled.prepare({ tensors: { A, Z: dense([4], new Float32Array(4)) } })
+  expect((await prepared.verify()).problems).toEqual([])
+})
