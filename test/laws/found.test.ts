@@ -741,3 +741,27 @@ test('what threads exchange behind a barrier is no restricted pointer', () => {
   expect(text).toMatch(/int\* __restrict__ Z,/)
   expect(text).toMatch(/int\* Y,/)
 })
+
+test.each(['sparse_variable(i, n)', 'attached(w, i)'])(
+  'what an iteration enters by a coordinate that a format replaces is refused: %s',
+  (under) => {
+    const k = kernel(`kernel t(m: size, n: size) {
+      axis i = dense_fixed(m)
+      axis j = sparse_variable(i, n)
+      axis r = dense_fixed(m)
+      axis w = sparse_variable(r, n)
+      axis k = ${under}
+      buffer A: f32[i, j] in
+      buffer H: f32[${under.startsWith('attached') ? 'r' : 'i'}, ${under.startsWith('attached') ? 'w' : 'k'}] in
+      buffer Y: f32[i] out
+      iterate s [i, j, k] as SRR { Y[i] += A[i, j] }
+    }
+    format rows over (i, j) {
+      axis io = dense_fixed(size(i))
+      axis jo = sparse_variable(io, size(j))
+      map (i, j) -> (i, j)
+      inverse (io, jo) -> (io, jo)
+    }`)
+    expect(refusal(() => k.as('A', 'rows')).code).toBe('schedule/format-children')
+  },
+)

@@ -13,7 +13,7 @@ import { sameExpr } from '../../ir/keys.ts'
 import type { Iter, Iteration, IterKind, Stmt1 } from '../../ir/stage1.ts'
 import { enters } from './distribute.ts'
 import { lookup, lookupTarget } from './lookup.ts'
-import { partialProblems, visitsTwice } from './partial.ts'
+import { partialProblems, standsUnder, visitsTwice } from './partial.ts'
 import type { Split } from './split.ts'
 
 /** One part of a split, or (`part: null`) what lies outside of the iterations over it. */
@@ -70,6 +70,9 @@ function rewriteIteration(it: Iteration, c: PartRewrite, outer: Open): Iteration
   const own = it.iters.filter((x) => over.some((a) => a.name === x.axis))
   const structured =
     it.iters.some((x) => leaving.has(x.axis)) || (own.length > 0 && it.body.some((s) => enters(s, leaving)))
+  const known = new Set(structured ? [...open.axes, ...own.map((x) => x.axis)] : open.axes)
+  const under = it.iters.find((x) => !own.includes(x) && known.has(parentIn(c.split, x) ?? ''))
+  if (under && c.part !== null) c.problems.push(standsUnder(it, under, parentIn(c.split, under)!, c.split))
   if (!structured || c.part === null)
     return {
       ...it,
@@ -79,7 +82,6 @@ function rewriteIteration(it: Iteration, c: PartRewrite, outer: Open): Iteration
   const part = c.split.instance.parts[c.part]!.instance
   const twice = own.find((x, k) => open.axes.has(x.axis) || own.findIndex((y) => y.axis === x.axis) < k)
   if (twice) c.problems.push(visitsTwice(it, twice, c.split))
-  const known = new Set([...open.axes, ...own.map((x) => x.axis)])
   const names = newAxes(it, own, part, c, open, known)
   const values = new Map(open.values)
   const where: Expr[] = []
@@ -104,6 +106,12 @@ function rewriteIteration(it: Iteration, c: PartRewrite, outer: Open): Iteration
     where: [...it.where.map((w) => through(w, c, inner)), ...where],
     body: it.body.map((s) => rewriteStmt(s, c, inner)),
   }
+}
+
+/** The axis that an iterator enters its own by, which has to be iterated around it. */
+function parentIn({ axes }: Split, x: Iter): string | null {
+  const axis = axes.get(x.axis)
+  return axis ? parentOf(axis) : null
 }
 
 /** The new axes to iterate: those that the coordinates need, or all that are left once every old one is known. */

@@ -103,4 +103,13 @@ export const visitsTwice = (it: Iteration, x: Iter, split: Split): Diagnostic =>
   hint: 'bind the tensor a second time, over axes of its own',
 })
 
+/** Positions of the child are found by those of an axis that is not iterated any more. */
+export const standsUnder = (it: Iteration, x: Iter, parent: string, split: Split): Diagnostic => ({
+  code: 'schedule/format-children',
+  message: `iteration ${it.name} enters ${x.axis} by ${parent}, whose iterator ${split.instance.text} replaces together with ${namesOf(split)}`,
+  ...split.at,
+  expected: `no iterator over another axis that lies under ${parent}`,
+  hint: `declare ${x.axis} over a root of its own with the same size, iterate that one too, and compare: if (r == ${parent}) { … }`,
+})
+
 const namesOf = (split: Split): string => split.over.map((a) => a.name).join(', ')
