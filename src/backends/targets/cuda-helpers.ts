@@ -12,6 +12,11 @@ export const HELPER: Readonly<Record<string, string>> = {
   unsigned u = __float_as_uint(f);
   return f != f ? 0x7fc0 : (unsigned short)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
 }`,
+  // Rounded to odd, what f32 does not hold rounds to narrower types as it would by itself.
+  odd: `static __device__ __forceinline__ float odd(double x) {
+  const float f = __double2float_rz(x);
+  return x != x || (double)f == x ? f : __uint_as_float(__float_as_uint(f) | 1u);
+}`,
   // fminf and fmaxf drop NaN.
   min_of:
     'template <typename T> static __device__ __forceinline__ T min_of(T a, T b) { return a != a || a < b ? a : b; }',

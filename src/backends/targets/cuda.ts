@@ -140,7 +140,11 @@ export const CUDA: Target = {
   },
   cast: (x, from, to, helpers) => {
     if (to === 'bool') return `(${x} != 0)`
-    if (isHalf(to)) return fromMemory(to, toMemory(to, x, helpers), helpers)
+    if (isHalf(to)) {
+      const wide = from === 'f64' || from === 'i32' || from === 'u32'
+      if (wide) need(helpers, 'odd')
+      return fromMemory(to, toMemory(to, wide ? `odd(${x})` : x, helpers), helpers)
+    }
     if (isFloat(from) && isInt(to)) {
       need(helpers, 'to_int')
       const [lo, hi] = INT_RANGE[to as keyof typeof INT_RANGE]

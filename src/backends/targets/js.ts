@@ -71,6 +71,12 @@ const HELPER: Readonly<Record<string, string>> = {
   const u = u32_view[0]
   return x !== x ? 0x7fc0 : ((u + 0x7fff + ((u >>> 16) & 1)) >>> 16) & 0xffff
 }`,
+  // Rounded to odd, what f32 does not hold rounds to narrower types as it would by itself.
+  odd: `const odd = (x) => {
+  f32_view[0] = x
+  if (f32_view[0] !== x && !(u32_view[0] & 1)) u32_view[0] += Math.abs(f32_view[0]) < Math.abs(x) ? 1 : -1
+  return f32_view[0]
+}`,
   popcount: `const popcount = (x) => {
   x -= (x >>> 1) & 0x55555555
   x = (x & 0x33333333) + ((x >>> 2) & 0x33333333)
@@ -148,7 +154,11 @@ export const JS: Target = {
     if (to === 'bool') return `(${x} !== 0)`
     if (from === 'bool') return `(${x} ? 1 : 0)`
     if (to === 'f32') return isFloat(from) && from !== 'f64' ? x : `Math.fround(${x})`
-    if (isHalf(to)) return loadHalf(to, storeHalf(to, x, helpers), helpers)
+    if (isHalf(to)) {
+      const wide = from === 'f64' || from === 'i32' || from === 'u32'
+      if (wide) need(helpers, 'bits', 'odd')
+      return loadHalf(to, storeHalf(to, wide ? `odd(${x})` : x, helpers), helpers)
+    }
     if (to === 'f64') return x
     if (isFloat(from) && isInt(to)) return saturated(x, to)
     if (to === 'i8') return `((${x}) << 24 >> 24)`

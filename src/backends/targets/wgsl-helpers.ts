@@ -19,6 +19,11 @@ export const HELPER: Readonly<Record<string, string>> = {
     'fn round_bf16(x: f32) -> f32 {\n  let u = bitcast<u32>(x);\n  let r = (u + 0x7fffu + ((u >> 16u) & 1u)) & 0xffff0000u;\n  return bitcast<f32>(select(r, u, (u & 0x7fffffffu) > 0x7f800000u));\n}',
   // By bits: implementations may assume that no value is NaN, and then compare a value with itself at compile time.
   is_nan: 'fn is_nan(x: f32) -> bool {\n  return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;\n}',
+  // Rounded to odd, what f32 does not hold rounds to narrower types as it would by itself.
+  odd_u32:
+    'fn odd_u32(x: u32) -> f32 {\n  let high = (x >> 8u) | u32((x & 255u) != 0u);\n  return select(f32(x), f32(high) * 256.0, x >= 16777216u);\n}',
+  odd_i32:
+    'fn odd_i32(x: i32) -> f32 {\n  let size = odd_u32(u32(select(x, -x, x < 0i)));\n  return select(size, -size, x < 0i);\n}',
   // quantizeToF16 leaves values beyond the range undefined and may flush small ones.
   round_f16: `fn round_f16(x: f32) -> f32 {
   let u = bitcast<u32>(x);
