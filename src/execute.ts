@@ -118,7 +118,7 @@ export class Executable {
         )
       const executable = new Executable(program, bound, memory, origin)
       await executable.#pack()
-      await executable.reset()
+      await executable.#bring(() => true)
       return executable
     } catch (error) {
       for (const [name, b] of memory) if (!resident.has(name)) b.free()
@@ -139,10 +139,15 @@ export class Executable {
     }
   }
 
-  /** Uploads all inputs again, but for resident ones: an `inout` buffer starts over. */
-  async reset(): Promise<void> {
+  /** `inout` buffers start over, but for resident ones. Runs leave what is only read as it is. */
+  reset(): Promise<void> {
+    return this.#bring((b) => b.role === 'inout')
+  }
+
+  async #bring(which: (b: Buffer) => boolean): Promise<void> {
     for (const [name, place] of this.#places) {
-      const values = this.#resident.has(name) ? undefined : this.bound.arrays.get(name)
+      const known = which(place.buffer) && !this.#resident.has(name)
+      const values = known ? this.bound.arrays.get(name) : undefined
       if (values) await this.#upload(place, values)
     }
   }

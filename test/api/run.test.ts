@@ -103,6 +103,17 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     prepared.free()
   })
 
+  test('what is done to arrays after they were brought changes no run', async () => {
+    const b = Float32Array.from(B)
+    const prepared = await compiled.prepare({ tensors: { A, B: b }, params: { d: 2 } })
+    b.fill(7)
+    // It compares with what the arrays hold now, and leaves the device's as they are.
+    expect((await prepared.verify()).ok).toBe(false)
+    await prepared.run()
+    expect(values(await prepared.read('C'))).toEqual(C)
+    prepared.free()
+  })
+
   test('the same seed gives the same random data', async () => {
     const run = async (seed: number) =>
       values((await compiled.run({ tensors: { A }, params: { d: 2 }, seed })).C)
