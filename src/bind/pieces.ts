@@ -215,7 +215,7 @@ function asksValues(instance: Instance): boolean {
   )
 }
 
-/** Values of the tensor that the format was asked for; what only others hold counts as 0. */
+/** Values of the tensor that the format was asked for, 1 where there are none; what only others hold counts as 0. */
 function valuesOf(
   kernel: Kernel1,
   r: Reformat,
@@ -228,7 +228,7 @@ function valuesOf(
   const own = named ?? mine[0]
   const tensor = named?.source.tensor
   const values = tensor?.values ?? null
-  if (!own || (members.length === 1 && values === null)) return null
+  if (!own) return null
   const dtype = tensor && values ? tensor.dtype : 'u8'
   const held =
     values === null

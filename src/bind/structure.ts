@@ -132,8 +132,8 @@ export function buildStructure(
     if (chain.every((a) => levels.has(a))) continue
     const start = performance.now()
     const from = pieces.filter((p) => chain.every((a) => p.columns.has(a)))
-    // A buffer that all of them are over tells where their entries go, unless others have a say in another tree of it in
-    // which coordinates repeat: such a tree is built once.
+    // A buffer that all of them are over tells where their entries go, unless others have a say in another tree of it that
+    // is not built yet; one in which coordinates repeat is built once.
     const buffer =
       from.length > 0
         ? kernel.buffers.find(
@@ -143,8 +143,10 @@ export function buildStructure(
               b.axes.every(
                 (a) =>
                   chain.includes(a) ||
-                  !isNonunique(storedAxis(axes, a)) ||
-                  (!levels.has(a) && pieces.every((p) => from.includes(p) || !p.columns.has(a))),
+                  storedAxis(axes, a).kind === 'dense_fixed' ||
+                  (levels.has(a)
+                    ? !isNonunique(storedAxis(axes, a))
+                    : pieces.every((p) => from.includes(p) || !p.columns.has(a))),
               ),
           )
         : undefined

@@ -69,3 +69,52 @@ test.each([
   )
   compiled.release()
 })
+
+const FORMATTED = `import "sparsetile/kernels/formats.spt"
+import "sparsetile/kernels/formats-composed.spt"
+kernel k(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis f = dense_fixed(d)
+  buffer A: f32[i, j] in
+`
+
+test.each(['csr', 'csc', 'dcsr', 'bsr(2)', 'hyb(1, 1)'])(
+  'a tensor with a dense dimension more does not decide alone what is stored: %s',
+  async (format) => {
+    const text = `${FORMATTED} buffer Y: f32[i, j, f] inout
+      iterate s [i, j, f] as SSS { Y[i, j, f] += A[i, j] } }`
+    const compiled = await (await load(text)).kernel().as('A', format).compile(createCpuDevice())
+    const A = coords(
+      [2, 2],
+      [
+        [0, 1],
+        [1, 0],
+      ],
+      Float32Array.of(1, 2),
+    ) // prettier-ignore
+    const none = coords([2, 2, 0], [[], [], []], new Float32Array(0))
+    const few = coords([2, 2, 2], [[0], [0], [1]], Float32Array.of(5))
+    for (const Y of [none, few]) {
+      const prepared = await compiled.prepare({ tensors: { A, Y } })
+      expect((await prepared.verify()).problems).toEqual([])
+      prepared.free()
+    }
+  },
+)
+
+test('equal coordinates go to the part they went to when they are read again', async () => {
+  const text = `${FORMATTED} buffer Y: f32[i, j, f] out
+    iterate s [i, j, f] as SSS { Y[i, j, f] = A[i, j] } }`
+  const compiled = await (await load(text)).kernel().as('Y', 'top_rest(1)').compile(createCpuDevice())
+  const A = coords(
+    [2, 3],
+    [
+      [0, 0, 0, 0],
+      [0, 1, 1, 2],
+    ],
+    Float32Array.of(-4, 4, -1, 4),
+  ) // prettier-ignore
+  const prepared = await compiled.prepare({ tensors: { A }, params: { d: 2 } })
+  expect((await prepared.verify()).problems).toEqual([])
+})
