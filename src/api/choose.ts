@@ -9,6 +9,7 @@ import { type ChosenFor, checkDeviceFacts, type DeviceFacts, deviceAnswer, kindO
 import { type ChoiceUse, type Chosen, type Decision, decide } from './decide.ts'
 import { type RunInputs, valuesIn } from './inputs.ts'
 import type { Kernel } from './kernel.ts'
+import { checkResident } from './resident-check.ts'
 import { isDeclared, Statistics } from './statistics.ts'
 
 export type { ChosenFor } from './choose-device.ts'
@@ -48,6 +49,7 @@ export function question(open: OpenChoice, given: ChoiceInputs): Question {
   const { tensors = {} } = inputs
   expectArgument(isRecord(tensors), 'tensors', tensors, 'tensors or values by name')
   expectArgument(isRecord(resident), 'resident', resident, 'resident tensors by name')
+  for (const [name, t] of Object.entries(resident)) checkResident(t, `what is resident as ${name}`)
   const facts = { capability, processors, features }
   checkDeviceFacts(facts, open.choice.device.values())
   const { source } = open.base.compilation

@@ -2,10 +2,24 @@
 import { fail } from '../ast/diagnostic.ts'
 import { allAxesOf, callerTensor, isStructured } from '../bind/axes.ts'
 import type { Bound } from '../bind/index.ts'
-import { type Column, checkNotFreed, type DevicePart, type ResidentParts } from '../convert/index.ts'
+import {
+  type Column,
+  checkNotFreed,
+  type DevicePart,
+  type Resident,
+  type ResidentParts,
+} from '../convert/index.ts'
 import type { Instance } from '../ir/format.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
+import { expectArgument, isRecord } from './check.ts'
 import type { CompiledKernel } from './compiled.ts'
+
+/** @throws SptError `api/argument`, `device/freed` */
+export function checkResident(tensor: Resident, what = 'a resident tensor'): void {
+  const holds = isRecord(tensor) && Array.isArray(tensor.shape) && isRecord(tensor.queue)
+  expectArgument(holds, what, tensor, 'what resident or a conversion gives')
+  checkNotFreed(tensor)
+}
 
 /** @throws SptError `convert/other-format`, `convert/dtype`, `device/freed` */
 export function checkFormat(

@@ -20,7 +20,7 @@ import type { Kernel1 } from '../ir/stage1.ts'
 import type { Device, DeviceBuffer } from '../runtime/device.ts'
 import { checkDevice, checkTensor, expectArgument, expectName, expectOptions, isRecord } from './check.ts'
 import { CompiledKernel, PreparedKernel } from './compiled.ts'
-import { checkAgree, checkFormat, checkShared } from './resident-check.ts'
+import { checkAgree, checkFormat, checkResident, checkShared } from './resident-check.ts'
 import { type PlacedPart, residentsOf } from './resident-whole.ts'
 
 export {
@@ -63,7 +63,7 @@ export function convertPlan(device: Device, to: Instance, fill = 0): ConvertPlan
   const plan = planOf(device, to, fill)
   return {
     run: async (tensor, given) => {
-      expectResident(tensor)
+      checkResident(tensor)
       expectGiven(given, ['sizes', 'extents', 'lists', 'sets'])
       return plan.run(tensor, given)
     },
@@ -73,7 +73,7 @@ export function convertPlan(device: Device, to: Instance, fill = 0): ConvertPlan
 /**
  * Brings a resident tensor into a format or composition, on its device. The tensor stays as it is.
  * @throws SptError `format/overlap`, `format/leak`, `format/not-inverse`, `format/map-range`, `bind/width`,
- * `format/claim`, `bind/shape`, `convert/too-large`, `device/out-of-memory`
+ * `format/claim`, `bind/shape`, `convert/too-large`, `device/freed`, `device/out-of-memory`
  */
 export const convert = async (
   device: Device,
@@ -82,11 +82,6 @@ export const convert = async (
   given: Given,
   fill = 0,
 ): Promise<ResidentParts> => convertPlan(device, to, fill).run(tensor, given)
-
-function expectResident(tensor: Resident): void {
-  const holds = isRecord(tensor) && Array.isArray(tensor.shape) && isRecord(tensor.queue)
-  expectArgument(holds, 'a resident tensor', tensor, 'what resident or a conversion gives')
-}
 
 /** `all`: none of them may be missing. */
 function expectGiven(given: Partial<Given>, all: readonly (keyof Given)[] = []): void {
@@ -148,7 +143,7 @@ export async function convertFor(
   expectOptions('convertFor', given, ['sizes', 'lists', 'sets'])
   expectGiven(given)
   const to = formatOf(kernel, name)
-  expectResident(tensor)
+  checkResident(tensor)
   const sizes = new Map(given.sizes)
   const extents = new Map<string, number>()
   to.over.forEach((axis, k) => {

@@ -19,7 +19,8 @@ interface Base {
   readonly queue: Queue
   readonly shape: readonly number[]
   readonly dtype: Dtype
-  /** Frees its device memory. */
+  readonly freed: boolean
+  /** Gives its device memory back. */
   free(): void
 }
 
@@ -89,15 +90,7 @@ async function uploadCoords(queue: Queue, tensor: CoordTensor): Promise<Resident
   const coords: Column[] = []
   for (const c of tensor.coords) coords.push(await queue.upload(c, 'i32', 'coordinates'))
   const values = tensor.values ? await queue.upload(tensor.values, dtype, 'values') : null
-  return {
-    kind: 'coords',
-    queue,
-    shape,
-    dtype,
-    coords,
-    values,
-    free: () => queue.release(...coords, values),
-  }
+  return owning({ kind: 'coords', queue, shape, dtype, coords, values }, [...coords, values])
 }
 
 async function uploadStored(
@@ -127,16 +120,23 @@ async function uploadStored(
     ? await queue.upload(storedValues(storage, tensor, 0), tensor.dtype, 'values')
     : null
   const { shape, dtype } = tensor
+  const { size } = storage
+  const columns = [...columnsOf(levels), values]
+  return owning({ kind: 'stored', queue, shape, dtype, axes, levels, size, values }, columns)
+}
+
+/** A tensor that can be freed, with all of its columns. */
+function owning<const T extends { readonly queue: Queue }>(tensor: T, columns: readonly (Column | null)[]) {
+  let freed = false
   return {
-    kind: 'stored',
-    queue,
-    shape,
-    dtype,
-    axes,
-    levels,
-    size: storage.size,
-    values,
-    free: () => queue.release(...columnsOf(levels), values),
+    ...tensor,
+    get freed(): boolean {
+      return freed
+    },
+    free(): void {
+      freed = true
+      tensor.queue.release(...columns)
+    },
   }
 }
 
@@ -224,11 +224,11 @@ export class ResidentParts implements Base {
 }
 
 /** Refuses a tensor whose memory was given back: others may have it by now. @throws SptError `device/freed` */
-export function checkNotFreed(tensor: ResidentParts): void {
+export function checkNotFreed(tensor: Resident): void {
   if (tensor.freed)
     fail({
       code: 'device/freed',
-      message: `the tensor in ${tensor.instance.text} has been freed`,
+      message: `the tensor ${tensor.kind === 'parts' ? `in ${tensor.instance.text}` : `of [${tensor.shape.join(' × ')}]`} has been freed`,
       expected: 'a tensor that is still on the device',
       hint: 'free resident tensors only after their last use',
     })

@@ -2,10 +2,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   convertFor,
+  convertPlan,
   coords,
   type Device,
   dense,
   devices,
+  formatOf,
   type Kernel,
   load,
   type PreparedKernel,
@@ -289,8 +291,17 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     const compiled = await program.kernel('scale').as('A', 'csr').compile(device)
     const from = await resident(device, A)
     const parts = await convertFor(compiled, 'A', from)
-    from.free()
     parts.free()
     expect(await complaint(() => prepareResident(compiled, { A: parts }))).toMatch(/device\/freed/)
+    expect(from.freed).toBe(false)
+    from.free()
+    expect(from.freed).toBe(true)
+    for (const gone of [from, parts]) {
+      expect(await complaint(() => convertFor(compiled, 'A', gone))).toMatch(/^device\/freed/)
+      const plan = convertPlan(device, formatOf(compiled, 'A'))
+      const none = new Map()
+      const given = { sizes: none, extents: none, lists: none, sets: none }
+      expect(await complaint(() => plan.run(gone, given))).toMatch(/^device\/freed/)
+    }
   })
 })

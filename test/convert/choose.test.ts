@@ -105,6 +105,7 @@ describe.each(DEVICES)('on $name', ({ open }) => {
     const statistics = { 'longest(j)': 3, 'nnz(A)': 5 }
     expect((await compiled.choose({ ...inputs, statistics })).choice.text).toBe('blocks(2)')
     there.free()
+    expect(await complaint(() => compiled.choose({ ...inputs, statistics }))).toMatch(/^device\/freed/)
     compiled.release()
   })
 })
