@@ -20,8 +20,10 @@ import type { Kernel1 } from '../ir/stage1.ts'
 import type { Device, DeviceBuffer } from '../runtime/device.ts'
 import { checkDevice, checkTensor, expectArgument, expectName, expectOptions, isRecord } from './check.ts'
 import { CompiledKernel, PreparedKernel } from './compiled.ts'
+import { valuesIn } from './inputs.ts'
 import { checkAgree, checkFormat, checkResident, checkShared } from './resident-check.ts'
 import { type PlacedPart, residentsOf } from './resident-whole.ts'
+import type { Bindable } from './tensors.ts'
 
 export {
   type ConvertPlan,
@@ -101,7 +103,7 @@ function expectKernel(kernel: CompiledKernel): void {
 
 /** Tensors and sizes beside the resident ones; as for `CompiledKernel.prepare`. */
 export interface ResidentInputs {
-  readonly tensors?: Readonly<Record<string, Tensor>>
+  readonly tensors?: Readonly<Record<string, Bindable>>
   readonly params?: Readonly<Record<string, number>>
 }
 
@@ -181,6 +183,8 @@ export async function prepareResident(
   for (const [name, t] of Object.entries(tensors))
     expectArgument(t instanceof ResidentParts, `what is resident as ${name}`, t, 'what convertFor gives')
   const { kernel } = compiled.compilation
+  expectArgument(isRecord(inputs.tensors ?? {}), 'tensors', inputs.tensors, 'tensors or values by name')
+  if (Object.keys(tensors).length === 0) return compiled.prepare(inputs)
   const buffers = new Map<string, DeviceBuffer>()
   const placed: PlacedPart[] = []
   // Names are the user's: `__proto__` is one of them.
@@ -197,16 +201,18 @@ export async function prepareResident(
       for (const [array, memory] of arraysOf(part)) buffers.set(array, memory)
     })
   }
-  const bound = bindInputs(kernel, { ...inputs, tensors: { ...inputs.tensors, ...empty } })
-  const whole = withParts(
+  // Bare values have the shapes that the resident ones give.
+  const { tensors: all, params } = valuesIn(kernel, { ...inputs, tensors: { ...inputs.tensors, ...empty } })
+  const given = { tensors: all, params }
+  const bound = bindInputs(kernel, given)
+  const within = withParts(
     bound,
     placed.map((p) => p.part),
   )
-  if (placed.length === 0) return compiled.prepare(bound)
   checkShared(kernel, Object.keys(tensors), bound)
   await checkAgree(tensors, placed)
-  const resident = residentsOf(kernel, tensors, placed, buffers, inputs)
-  return new PreparedKernel(compiled, await Executable.create(compiled.program, whole, { resident }))
+  const resident = residentsOf(kernel, tensors, placed, buffers, given)
+  return new PreparedKernel(compiled, await Executable.create(compiled.program, within, { resident }))
 }
 
 /** Its shape, so that sizes are known. */

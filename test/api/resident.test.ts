@@ -287,6 +287,26 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     expect(await complaint(host)).toMatch(/convert\/shared.*B is bound from the host/)
   })
 
+  test('values without a shape, and none that are resident, as prepare takes them', async () => {
+    const kernel = program.kernel('twice').as('A', 'csr')
+    const expected = [...(await (await kernel.compile(device)).run({ tensors: { A, x } })).y!.values!]
+    for (const bare of [x, [...x]]) {
+      const { prepared } = await prepare(kernel, { A }, { tensors: { x: bare } })
+      await prepared.run()
+      expect([...(await prepared.read('y')).values!]).toEqual(expected)
+      expect((await prepared.verify()).ok).toBe(true)
+      const host = keep(await prepareResident(prepared.kernel, {}, { tensors: { A, x: bare } }))
+      await host.run()
+      expect([...(await host.read('y')).values!]).toEqual(expected)
+    }
+    for (const [tensors, said] of [
+      [{ x: 5 }, /^api\/argument.*x cannot be 5/],
+      [{ x: Float32Array.of(1) }, /^bind\/values-length/],
+      [5, /^api\/argument.*tensors cannot be 5/],
+    ] as const)
+      expect(await complaint(() => prepare(kernel, { A }, { tensors: tensors as never }))).toMatch(said)
+  })
+
   test('a tensor that was freed is refused', async () => {
     const compiled = await program.kernel('scale').as('A', 'csr').compile(device)
     const from = await resident(device, A)
