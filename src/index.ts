@@ -103,7 +103,7 @@ export function render(
   return renderAll(diagnostics, sources, options)
 }
 
-/** Times commands on a device. @throws SptError `measure/options`, and as `Device.run` */
+/** Times commands on a device. @throws SptError `measure/options`, `api/argument`, and as `Device.run` */
 export async function measure(
   device: Device,
   commands: readonly Command[],

@@ -46,6 +46,11 @@ export function expectName(what: string, name: unknown): asserts name is string 
   expectArgument(typeof name === 'string', `the name of ${what}`, name, 'a string')
 }
 
+/** @throws SptError `api/argument` */
+export function expectFlag(what: string, flag: unknown): void {
+  expectArgument(flag === undefined || typeof flag === 'boolean', what, flag, 'true or false')
+}
+
 /** Sizes of a tensor. @throws SptError `tensor/shape` */
 export function checkShape(shape: unknown): asserts shape is readonly number[] {
   if (Array.isArray(shape) && shape.every((n) => Number.isInteger(n) && n >= 0)) return

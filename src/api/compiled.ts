@@ -28,6 +28,7 @@ import {
   nameText,
   numbersOf,
 } from './check.ts'
+import { checkExplain, checkVerify } from './check-run.ts'
 import type { Chosen } from './decide.ts'
 import { Handle } from './handle.ts'
 import { type RunInputs, valuesIn } from './inputs.ts'
@@ -220,7 +221,7 @@ export class PreparedKernel extends Handle {
    * (`explain/types.ts`). Outputs are afterwards as they were.
    */
   async explain(options: ExplainOptions = {}): Promise<Explanation> {
-    expectOptions('explain', options, ['time'])
+    checkExplain(options)
     return this.#turns.take(async () => {
       // Browsers load it when it is asked for.
       const { explain } = await import('../explain/index.ts')
@@ -270,15 +271,10 @@ export class PreparedKernel extends Handle {
    * a random sample of the coordinates of one axis where each can be computed by itself. Outputs are afterwards those of
    * this run, but `inout` buffers as they were: further runs go on as if there had been none. Of resident tensors, what
    * they hold now is downloaded and taken for what was bound.
-   * @throws SptError `run/resident`, and as `run`
+   * @throws SptError `api/argument` of what is no sample, `run/resident`, and as `run`
    */
   async verify(options: RefOptions = {}): Promise<Verification> {
-    expectOptions('verify', options, ['sample'])
-    if (options.sample) {
-      expectOptions('the sample', options.sample, ['fraction', 'count', 'seed'])
-      for (const [what, x] of Object.entries(options.sample))
-        expectArgument(x === undefined || typeof x === 'number', `the ${what} of a sample`, x, 'a number')
-    }
+    checkVerify(options)
     const executable = this.#within
     return this.#turns.take(() =>
       executable.preserving(['inout'], () => verify(this.kernel.compilation.source, executable, options)),

@@ -6,7 +6,7 @@ import { type Entry, loadProgram, programOf, type ReadText } from '../ast/resolv
 import { type Elaborated, elaborate, type Family } from '../ir/elaborate/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
-import { expectArgument, expectOptions, isRecord, nameText, show } from './check.ts'
+import { expectArgument, expectFlag, expectOptions, isRecord, nameText, show } from './check.ts'
 import { chooseFormat, SptFormat } from './format.ts'
 import { Handle } from './handle.ts'
 import { Kernel } from './kernel.ts'
@@ -149,8 +149,7 @@ export function checkLoadOptions(options: LoadOptions): void {
   expectArgument(read === undefined || typeof read === 'function', 'read', read, 'a function')
   expectArgument(isText(name), 'the name of a text', name, 'a string')
   expectArgument(isText(root) && root !== '', 'the root of imports', root, "a folder: './kernels'")
-  const isFlag = instructions === undefined || typeof instructions === 'boolean'
-  expectArgument(isFlag, 'instructions', instructions, 'true or false')
+  expectFlag('instructions', instructions)
 }
 
 /** `load` of each host: a path, or a text, which without a `name` is called `text.spt`. */

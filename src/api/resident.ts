@@ -7,6 +7,7 @@ import {
   convertPlan as planOf,
   type Resident,
   ResidentParts,
+  releaseConversions as release,
   resident as upload,
 } from '../convert/index.ts'
 import { Executable } from '../execute.ts'
@@ -31,7 +32,6 @@ export {
   type ResidentCoords,
   ResidentParts,
   type ResidentStored,
-  releaseConversions,
 } from '../convert/index.ts'
 
 /**
@@ -95,6 +95,12 @@ function expectGiven(given: Partial<Given>, all: readonly (keyof Given)[] = []):
       x,
       'a Map by name',
     )
+}
+
+/** Frees what conversions on a device keep to be faster next time: kernels and spare memory. */
+export async function releaseConversions(device: Device): Promise<void> {
+  checkDevice(device)
+  await release(device)
 }
 
 function expectKernel(kernel: CompiledKernel): void {

@@ -4,7 +4,7 @@ import type { AnyFormat } from '../ir/format.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
 import type { CoordStep } from '../schedule/coords/steps.ts'
 import type { CacheScope, CopyLayout, LoopRef, LoopStep } from '../schedule/steps.ts'
-import { expectArgument, expectOptions, isRecord } from './check.ts'
+import { expectArgument, expectFlag, expectOptions, isRecord } from './check.ts'
 import { instrOf, placeOf } from './declared.ts'
 import { chooseFormat } from './format.ts'
 import { Handle } from './handle.ts'
@@ -78,6 +78,7 @@ export abstract class Steps<K> extends Handle {
   unroll(loop: LoopRef, by?: number, more?: { readonly predicated?: boolean }): K {
     const options = more ?? {}
     expectOptions('unroll', options, ['predicated'])
+    expectFlag('predicated', options.predicated)
     const predicated = options.predicated ? { predicated: true } : {}
     return this.onLoop({ kind: 'unroll', loop, ...given({ by }), ...predicated })
   }

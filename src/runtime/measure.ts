@@ -9,7 +9,7 @@
  */
 
 import { fail } from '../ast/diagnostic.ts'
-import { show } from '../ast/expect-argument.ts'
+import { expectArgument, show } from '../ast/expect-argument.ts'
 import { MAX_RUNS } from './check-calls.ts'
 import type { Command, Device } from './device.ts'
 import type { Graph } from './work.ts'
@@ -41,14 +41,14 @@ export interface Measurement {
 const FLUSH_BYTES = 256 * 2 ** 20
 const FLOOR_SAMPLES = 20
 
-/** @throws SptError `measure/options`, and as `Device.run` */
+/** @throws SptError `measure/options`, `api/argument`, and as `Device.run` */
 export async function measure(
   device: Device,
   commands: readonly Command[],
   options: MeasureOptions = {},
 ): Promise<Measurement> {
   const { warmups = 10, repeats = 50, flush = false, batch = 1, by = 'graph' } = options
-  check(warmups, repeats, batch, flush)
+  check(warmups, repeats, batch, flush, by)
   const list = Array.from({ length: batch }, () => commands).flat()
   const bytes = Math.min(FLUSH_BYTES, Math.floor(device.limits.maxBufferBytes / 2))
   const memory = flush ? device.alloc(bytes, 'what flushes the caches') : undefined
@@ -79,7 +79,7 @@ export async function measure(
   }
 }
 
-function check(warmups: number, repeats: number, batch: number, flush: boolean): void {
+function check(warmups: number, repeats: number, batch: number, flush: boolean, by: string): void {
   const whole = (n: number, least: number): boolean => Number.isSafeInteger(n) && n >= least && n <= MAX_RUNS
   if (!whole(warmups, 0) || !whole(repeats, 1) || !whole(batch, 1))
     fail({
@@ -87,6 +87,8 @@ function check(warmups: number, repeats: number, batch: number, flush: boolean):
       message: `cannot measure ${show(repeats)} samples of ${show(batch)} runs after ${show(warmups)} warm-ups`,
       expected: `whole numbers up to ${MAX_RUNS}: warmups from 0, repeats and batch from 1 on`,
     })
+  expectArgument(typeof flush === 'boolean', 'flush', flush, 'true or false')
+  expectArgument(by === 'graph' || by === 'launches', 'by', by, "'graph' or 'launches'")
   if (flush && batch > 1)
     fail({
       code: 'measure/options',

@@ -45,7 +45,8 @@ test('the sample of a verification', () => {
   type Options = NonNullable<Parameters<PreparedKernel['verify']>[0]>
   expectTypeOf<{ count: number; seed: number }>().toExtend<NonNullable<Options['sample']>>()
   expectTypeOf<{ fraction: number; seed: number }>().toExtend<NonNullable<Options['sample']>>()
-  expectTypeOf<{ count: number }>().not.toExtend<NonNullable<Options['sample']>>()
+  expectTypeOf<{ count: number }>().toExtend<NonNullable<Options['sample']>>()
+  expectTypeOf<{ count: number; seed: string }>().not.toExtend<NonNullable<Options['sample']>>()
 })
 
 test('formats', () => {

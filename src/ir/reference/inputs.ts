@@ -34,9 +34,10 @@ export interface RefInputs {
 export interface RefOptions {
   /**
    * Computes only some coordinates of a spatial root axis that all outputs are indexed by, where that is
-   * provably sound; everything otherwise (`RefOutputs.sampled` says which).
+   * provably sound; everything otherwise (`RefOutputs.sampled` says which). Either a fraction of them (above 0, at most 1)
+   * or a count; `seed`: which ones, 0.
    */
-  readonly sample?: { readonly fraction?: number; readonly count?: number; readonly seed: number }
+  readonly sample?: { readonly fraction?: number; readonly count?: number; readonly seed?: number }
   /** Ends with the error `reference/too-long` where loops would visit more coordinates than that, all counted. */
   readonly visits?: number
 }

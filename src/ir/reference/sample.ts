@@ -107,7 +107,7 @@ function readsOf(s: Stmt1): Load[] {
 export function pick(extent: number, options: NonNullable<RefOptions['sample']>): Int32Array {
   const wanted = options.count ?? Math.ceil(extent * (options.fraction ?? 1))
   const count = Math.min(extent, Math.max(1, wanted))
-  let state = options.seed >>> 0
+  let state = (options.seed ?? 0) >>> 0
   // mulberry32
   const random = (): number => {
     state = (state + 0x6d2b79f5) >>> 0

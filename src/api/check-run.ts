@@ -1,0 +1,32 @@
+/** Options of what is done with a prepared kernel. */
+import { fail } from '../ast/diagnostic.ts'
+import type { ExplainOptions } from '../explain/index.ts'
+import type { RefOptions } from '../ir/reference/index.ts'
+import { expectArgument, expectFlag, expectOptions } from './check.ts'
+
+/** @throws SptError `api/argument`, `api/unknown-option` */
+export function checkExplain(options: ExplainOptions): void {
+  expectOptions('explain', options, ['time'])
+  expectFlag('time', options.time)
+}
+
+/** A sample that is none would compare nothing, and say that all is well. @throws SptError `api/argument`, `api/unknown-option` */
+export function checkVerify(options: RefOptions): void {
+  expectOptions('verify', options, ['sample'])
+  const { sample } = options
+  if (sample === undefined) return
+  expectOptions('the sample', sample, ['fraction', 'count', 'seed'])
+  const { fraction, count, seed } = sample
+  if ((fraction === undefined) === (count === undefined))
+    fail({
+      code: 'api/argument',
+      message: `a sample has ${count === undefined ? 'neither a count nor a fraction' : 'a count and a fraction'}`,
+      expected: 'one of them: { count: 100 } or { fraction: 0.1 }',
+    })
+  const isPart = fraction === undefined || (typeof fraction === 'number' && fraction > 0 && fraction <= 1)
+  expectArgument(isPart, 'the fraction of a sample', fraction, 'a number above 0, and at most 1')
+  const isCount = count === undefined || (Number.isSafeInteger(count) && count >= 1)
+  expectArgument(isCount, 'the count of a sample', count, 'an integer from 1 on')
+  const isSeed = seed === undefined || Number.isSafeInteger(seed)
+  expectArgument(isSeed, 'the seed of a sample', seed, 'an integer, or none for 0')
+}
