@@ -1,12 +1,16 @@
 /** Values that a narrow element type has, among those that registers hold: such are stored without rounding. */
 import type { Dtype } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
+import { someExpr } from '../ir/expr-tree.ts'
 import type { Launch } from '../ir/loops.ts'
+import { rounding } from '../ir/rounding.ts'
 import { walkStmts } from '../ir/tree.ts'
 
 export class Exact {
   /** Register buffers that may hold others than their type has: reductions into them are stores by now. */
   readonly #wider: ReadonlySet<string>
+
+  readonly #values = new Map<string, Expr>()
 
   constructor(launch: Launch) {
     const types = new Map<string, Dtype>()
@@ -14,6 +18,7 @@ export class Exact {
     const wider = new Set<string>()
     walkStmts(launch.body, (s) => {
       if (s.kind === 'alloc' && s.buffer.scope === 'register') types.set(s.buffer.name, s.buffer.dtype)
+      if (s.kind === 'let') this.#values.set(s.name, s.value)
       if (s.kind === 'store') stores.push({ to: s.buffer, value: s.value })
     })
     this.#wider = wider
@@ -26,11 +31,23 @@ export class Exact {
     }
   }
 
+  /**
+   * Whether the value goes on from what the register holds, as sums do, which keep all digits until they are stored in memory.
+   */
+  goesOn(register: string, value: Expr): boolean {
+    return someExpr(value, (x) => {
+      if (x.kind === 'load') return x.buffer === register
+      const named = x.kind === 'var' ? this.#values.get(x.name) : undefined
+      return named !== undefined && this.goesOn(register, named)
+    })
+  }
+
   /** Whether a value is surely one of the type: arithmetic is not. */
   is(e: Expr, type: Dtype): boolean {
     if (e.dtype !== type) return false
     // What was loaded as a part of a vector has a name with a point in it.
     if (e.kind === 'var') return e.name.includes('.')
+    if (e.kind === 'const') return Object.is(rounding(type)(e.value), e.value)
     return e.kind === 'cast' || (e.kind === 'load' && !this.#wider.has(e.buffer))
   }
 }

@@ -181,11 +181,14 @@ export class Printer {
 
   #assign(buffer: string, index: readonly Expr[], stored: Expr): string {
     const ref = this.ref(buffer)
-    const value = this.expr(stored)
+    const { dtype, scope } = ref.buffer
+    const { rounded } = this.#target
+    const kept =
+      !rounded || scope !== 'register' || this.#exact.is(stored, dtype) || this.#exact.goesOn(buffer, stored)
+    const value = kept ? this.expr(stored) : rounded(this.expr(stored), dtype)
     if (isScalar(ref.buffer)) return `${ref.name} = ${value};`
     const { instructions } = this.#target
     if (instructions && isPacked(ref.buffer)) {
-      const { dtype } = ref.buffer
       return instructions.setHalf(ref.name, this.expr(index[0]!), value, dtype, this.#c.helpers)
     }
     if (ref.buffer.scope === 'register') return `${ref.name}[${this.expr(index[0]!)}] = ${value};`

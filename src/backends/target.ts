@@ -85,6 +85,8 @@ export interface Target {
   readonly exchange: (value: string, dtype: Dtype, xor: number, among: number, helpers: Helpers) => string
   /** A mutable scalar or a private array of constant length. */
   readonly register: (name: string, dtype: Dtype, length: number) => string
+  /** A value as its type has it, for registers that hold more digits. */
+  readonly rounded?: (value: string, dtype: Dtype) => string
   /** Tiles that are objects of a declared type: one, or an array. */
   readonly objects: (name: string, type: string, length: number) => string
   /** Private arrays are objects: one for each thread, made before its loops, not one for each round. */

@@ -169,7 +169,7 @@ ${[0, 1, 2, 3].map((k) => `  buffer y${k}: f32[i] out`).join('\n')}
     expect([...(await prepared.read('C')).values!]).toEqual(expected(operands))
     expect([...(await prepared.executable.values('A1'))]).toEqual([7, 8])
     expect([...(await prepared.executable.values('j2_indices'))]).toEqual([3])
-    await prepared.executable.reset()
+    await prepared.executable.write('A1', Float32Array.of(4, 5))
     await prepared.run()
     operands[1]![1] = [4, 5]
     expect([...(await prepared.read('C')).values!]).toEqual(expected(operands))

@@ -43,3 +43,22 @@ test.each(
     expect([...Y!.values!], device.kind).toEqual(xs.map(to === 'f16' ? toF16 : toBf16))
   }
 })
+
+test('what a register holds for an element is what the element would be', async () => {
+  const base = (
+    await load(`kernel k(m: size) {
+    axis i = dense_fixed(m)
+    buffer X: f32[i] in
+    buffer L: f32[i] local
+    buffer Y: i32[i] out
+    iterate a [i] as S { L[i] = X[i] + 1 }
+    iterate b [i] as S { Y[i] = select(L[i] > X[i], 1, 0) }
+  }`)
+  ).kernel()
+  const at = base.compute_at('a', 'b.i')
+  for (const device of all)
+    for (const k of [base, at, at.cache_write('L', 'b.i', 'register')]) {
+      const { Y } = await (await k.compile(device)).run({ tensors: { X: dense([2], [16777216, 3]) } })
+      expect([...Y!.values!], `${device.kind} ${k.trace.join('; ')}`).toEqual([0, 1])
+    }
+})

@@ -15,7 +15,7 @@ const RESERVED = new Set(
 
 const ARRAY: Readonly<Record<Dtype, string>> = {
   f64: 'Float64Array',
-  // Private and shared f32 arrays keep doubles' precision; memory rounds.
+  // Sums in private and shared arrays keep doubles' precision; memory rounds.
   f32: 'Float64Array',
   f16: 'Float64Array',
   bf16: 'Float64Array',
@@ -149,6 +149,7 @@ export const JS: Target = {
     if (fn === 'erf' || fn === 'popcount') need(helpers, fn)
     return MATH[fn](...args)
   },
+  rounded: (x, dtype) => (dtype === 'f32' ? `Math.fround(${x})` : x),
   select: (c, a, b) => `(${c} ? ${a} : ${b})`,
   cast: (x, from, to, helpers) => {
     if (to === 'bool') return `(${x} !== 0)`
