@@ -12,6 +12,7 @@ import { automatic } from './schedule/automatic.ts'
 import { applyCoordStep } from './schedule/coords/index.ts'
 import type { CoordStep } from './schedule/coords/steps.ts'
 import { withApart } from './schedule/nests.ts'
+import { checkNewNames } from './schedule/new-names.ts'
 import type { Step } from './schedule/resolve.ts'
 import { apply, type ScheduleState, start, undo } from './schedule/state.ts'
 import type { LoopStep } from './schedule/steps.ts'
@@ -115,6 +116,7 @@ export class Compilation {
         expected: `${s.kind} before the first step on loops`,
         hint: 'move it to the front',
       })
+    checkNewNames(s)
     return new Compilation(
       this.source,
       [...this.coordSteps, s],

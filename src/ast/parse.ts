@@ -115,6 +115,9 @@ function reading<T>(source: Source, rule: string, use: (made: unknown, attach: A
   }
 }
 
+/** Whether a text is a name: what the grammar takes for one, which no reserved word is. */
+export const isName = (text: string): boolean => grammar.match(text, 'ident').succeeded()
+
 /**
  * Reads a file. Throws `SptError` with one diagnostic, whose span lies in `source`, for text that is not in the
  * language; never anything else.

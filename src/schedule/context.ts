@@ -151,12 +151,6 @@ export class Context {
     const gone = new Set(replaced.map((l) => l.var))
     const others = loopsOf(this.kernel.body).filter((l) => l.nest === nest && !gone.has(l.var))
     for (const [k, name] of names.entries()) {
-      if (!/^[A-Za-z_]\w*$/.test(name))
-        this.refuse({
-          code: 'bad-name',
-          message: `${JSON.stringify(name)} is no name for a loop`,
-          expected: 'a name: a letter or _, then letters, digits and _',
-        })
       const clash = others.find((l) => l.name === name)
       if (clash || names.indexOf(name) !== k)
         this.refuse({

@@ -9,6 +9,7 @@ import { substitute } from '../ir/expr-tree.ts'
 import type { Buffer, Fact, Kernel2 } from '../ir/loops.ts'
 import { type Consumed, Context } from './context.ts'
 import { launchesApart } from './launches-apart.ts'
+import { checkNewNames } from './new-names.ts'
 import { checkParallel } from './parallel.ts'
 import type { Outcome, Primitive } from './primitive.ts'
 import { PRIMITIVES } from './primitives.ts'
@@ -34,6 +35,7 @@ export function apply(state: ScheduleState, step: LoopStep): ScheduleState {
   const number = state.trace.length + 1
   const cx = new Context(state.kernel, state.consumed, step.span)
   try {
+    checkNewNames(step)
     const outcome = run(cx, step)
     const kernel = nextKernel(state.kernel, outcome)
     checkParallel(cx, kernel)
