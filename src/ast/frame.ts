@@ -97,7 +97,7 @@ function shown(line: string): Shown {
       text += ' '.repeat(n)
       column += n
     } else {
-      const visible = /\p{Cc}|\p{Cs}/u.test(char) ? '\ufffd' : char
+      const visible = /\p{Cc}|\p{Cs}|[\u202a-\u202e\u2066-\u2069]/u.test(char) ? '\ufffd' : char
       text += visible
       column += widthOf(visible)
     }

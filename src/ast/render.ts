@@ -15,8 +15,20 @@ const plain: Paint = (_, text) => text
 const ansi: Paint = (style, text) => (text === '' ? '' : `\u001b[${COLORS[style]}m${text}\u001b[0m`)
 
 /**
+ * What a terminal would obey, from data or a program, as it is written in JSON: control characters but for line breaks
+ * and tabs, and those that turn the direction of a text.
+ */
+export const escaped = (text: string): string =>
+  text
+    .replaceAll('\r\n', '\n')
+    .replace(
+      /[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069]/gu,
+      (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
+    )
+
+/**
  * Text for a terminal, one block for each diagnostic with a blank line between; no line break at the end. Spans
- * whose source is not given are named without their lines.
+ * whose source is not given are named without their lines. Control characters are escaped.
  */
 export function render(
   diagnostics: readonly Diagnostic[],
@@ -31,12 +43,12 @@ export function render(
 
 function one(d: Diagnostic, texts: ReadonlyMap<string, Text>, paint: Paint): string {
   const severity: Severity = d.severity ?? 'error'
-  const lines = [`${paint(severity, `${severity}[${d.code}]`)}${paint('strong', `: ${d.message}`)}`]
+  const lines = [`${paint(severity, `${severity}[${d.code}]`)}${paint('strong', `: ${escaped(d.message)}`)}`]
   const frames = framesOf(d, severity, texts, paint)
   lines.push(...frames)
   const margin = frames.length > 0 ? `${' '.repeat(marginOf(frames[0]!))} ` : '  '
   const add = (title: string, text: string): void => {
-    const [first = '', ...rest] = text.split('\n')
+    const [first = '', ...rest] = escaped(text).split('\n')
     lines.push(`${margin}${paint('frame', '=')} ${paint('strong', `${title}:`)} ${first}`)
     for (const r of rest) lines.push(`${margin}  ${r}`)
   }
@@ -67,12 +79,12 @@ function framesOf(
     bySource.set(span.source, marks)
   }
   if (d.span) add(d.span, '', true)
-  for (const l of d.labels ?? []) add(l.span, l.text, false)
+  for (const l of d.labels ?? []) add(l.span, escaped(l.text), false)
   const width = Math.max(1, ...[...bySource].map(([name, marks]) => texts.get(name)?.numberWidth(marks) ?? 1))
   return [...bySource].flatMap(([name, marks]) => {
     const text = texts.get(name)
     return text
-      ? frame(name, text, marks, width, severity, paint)
-      : [`${' '.repeat(width)}${paint('frame', '-->')} ${name}`]
+      ? frame(escaped(name), text, marks, width, severity, paint)
+      : [`${' '.repeat(width)}${paint('frame', '-->')} ${escaped(name)}`]
   })
 }

@@ -1,6 +1,6 @@
 /** Whatever a command threw → text on standard error and an exit code. */
 import { bugDiagnostic, type Diagnostic, InternalError, type Span, SptError } from '../ast/diagnostic.ts'
-import { render } from '../ast/render.ts'
+import { escaped, render } from '../ast/render.ts'
 import type { Io } from './io.ts'
 import { renderUsage, UsageError } from './usage.ts'
 
@@ -30,7 +30,8 @@ export function showDiagnostics(error: Failure, io: Io): void {
 /** A failure as data: the first diagnostic with its place, and all of them. */
 export function failureJson(error: unknown): string {
   const problems = problemsOf(error)
-  return `${JSON.stringify({ error: { ...problems[0], diagnostics: problems } })}\n`
+  // JSON leaves some of them as they are.
+  return `${escaped(JSON.stringify({ error: { ...problems[0], diagnostics: problems } }))}\n`
 }
 
 interface Problem {

@@ -1,5 +1,6 @@
 /** Wrong usage: what was typed cannot be a command. Exit code 2; everything else that users cause is 1. */
 import type { Advice, Diagnostic } from '../ast/diagnostic.ts'
+import { escaped } from '../ast/render.ts'
 import { suggestion } from '../ast/suggest.ts'
 
 export type UsageProblem = Pick<Diagnostic, 'message'> &
@@ -25,11 +26,12 @@ export function misused(problem: UsageProblem): never {
 export function renderUsage({ message, command, expected, lookup, hint }: UsageProblem): string {
   const name = command === undefined ? 'spt' : `spt ${command}`
   const guess = lookup && suggestion(lookup, !expected && !hint)
-  return [
+  const lines = [
     `${name}: ${message}`,
     ...(expected === undefined ? [] : [`  expected: ${expected}`]),
     ...(guess ? [`  ${guess.title}: ${guess.text}`] : []),
     ...(hint === undefined ? [] : [`  hint: ${hint}`]),
     `  help: ${name} --help`,
-  ].join('\n')
+  ]
+  return escaped(lines.join('\n'))
 }

@@ -326,3 +326,39 @@ describe('did you mean', () => {
     expect(distance('kitten', 'sitting')).toBe(3)
   })
 })
+
+describe('what a terminal would obey', () => {
+  const evil = 'a\u001b[31mb\u001b]0;c\u0007\r\u007f\u009bd\u202ee'
+  const said = 'a\\u001b[31mb\\u001b]0;c\\u0007\\u000d\\u007f\\u009bd\\u202ee'
+  const raw = (text: string): boolean => /[^\P{Cc}\n]|\u202e/u.test(text)
+
+  test('is escaped wherever a diagnostic has it', () => {
+    const span = { source: evil, start: 0, end: 3 }
+    const d: Diagnostic = {
+      code: 'a/b',
+      message: evil,
+      span,
+      labels: [
+        { span, text: evil },
+        { span: { ...span, source: `${evil}2` }, text: evil },
+      ],
+      expected: evil,
+      hint: evil,
+      notes: [evil, `${evil}\n${evil}`],
+      lookup: { name: `${evil}f`, candidates: [evil] },
+    }
+    const text = render([d], [{ name: evil, text: `${evil}\n${evil}` }])
+    expect(raw(text)).toBe(false)
+    // Message, both sources, label, expected, guess, hint and three lines of notes.
+    expect(text.split(said).length - 1).toBe(10)
+  })
+
+  test('lines and tabs stay, and colours are our own', () => {
+    const d: Diagnostic = { code: 'a/b', message: 'x\ty', hint: 'one\r\ntwo' }
+    expect(render([d], [])).toBe('error[a/b]: x\ty\n  = hint: one\n    two')
+    const colored = render([{ ...d, message: evil }], [], { color: true })
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: our colours
+    expect(raw(colored.replace(/\u001b\[\d+m/g, '').replaceAll('\t', ''))).toBe(false)
+    expect(colored).toContain(said)
+  })
+})

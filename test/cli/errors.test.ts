@@ -46,6 +46,23 @@ describe('one mistake on the command line', () => {
   })
 })
 
+test('what a data file has for a terminal does not reach it', async () => {
+  const data = folder.file(
+    'evil.mtx',
+    '%%MatrixMarket \u001b[31mRED\u001b]0;owned\u0007 \u009bx y\n1 1 1\n1 1 1\n',
+  )
+  const argv = ['run', folder.file('evil.spt', PROGRAM), '--bind', `A=${data}`]
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: what is looked for
+  const raw = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/
+  const { err } = await spt(argv)
+  expect(err.toLowerCase()).toContain('\\u001b[31mred')
+  expect(err).not.toMatch(raw)
+  const { out } = await spt([...argv, '--json'])
+  expect(out).not.toMatch(raw)
+  expect(JSON.parse(out).error.message.toLowerCase()).toContain('\u001b[31mred')
+  expect((await spt(['\u001b[31m'])).err).not.toMatch(raw)
+})
+
 describe.each(['test/ast/errors', 'test/elaborate/errors'])('programs with one mistake: %s', (dir) => {
   const names = readdirSync(dir).filter((f) => f.endsWith('.spt'))
   test.each(names)('%s', async (name) => {
