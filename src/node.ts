@@ -9,6 +9,7 @@ import {
 } from './api/check.ts'
 import {
   checkLoadOptions,
+  isOddPath,
   isPath,
   type LoadOptions,
   loadWith,
@@ -22,7 +23,7 @@ import type { Tensor } from './formats/tensor.ts'
 import { checkValueArray } from './formats/values.ts'
 import { devices as hosted } from './index.ts'
 import { type ReadOptions, readTensor as readFileTensor, writeTensor as writeFileTensor } from './io/index.ts'
-import { readProgramText, rootedIn } from './io/program-text.ts'
+import { readProgramText, refuseFolder, rootedIn } from './io/program-text.ts'
 import { type CudaOptions, createCudaDevice } from './runtime/cuda/index.ts'
 import type { Device } from './runtime/device.ts'
 import { createNodeWebGpu, type NodeWebGpuOptions } from './runtime/webgpu-node.ts'
@@ -40,6 +41,7 @@ export async function load(given: TextOrUrl, options: LoadOptions = {}): Promise
   const { read, root } = options
   const textOrPath = textOf(given)
   const isFile = isPath(textOrPath)
+  if (!read && isOddPath(textOrPath)) await refuseFolder(textOrPath)
   return loadWith(textOrPath, options, {
     files: withPackage(read ?? readProgramText),
     imports: withPackage(

@@ -160,8 +160,7 @@ export async function loadWith(
 ): Promise<SptProgram> {
   if (isPath(textOrPath)) return readProgram(textOrPath, readers, options)
   const source = namedText(textOrPath, options.name)
-  // A declaration has blanks in it; a path in place of a text is not explained by what the parser expects.
-  if (/^[\w.~@:/\\-]+$/.test(source.text.trim()) && !source.text.startsWith('//'))
+  if (isOddPath(source.text))
     expectArgument(
       false,
       'a program',
@@ -171,6 +170,10 @@ export async function loadWith(
     )
   return readProgram(source, readers, options)
 }
+
+/** A declaration has blanks in it; a path in place of a text is not explained by what the parser expects. */
+export const isOddPath = (s: string): boolean =>
+  typeof s === 'string' && /^[\w.~@:/\\-]+$/.test(s.trim()) && !s.startsWith('//')
 
 /** A `URL` is a path as well; only this much is asked of it, so that declarations need no types of a host. */
 export type TextOrUrl = string | { readonly href: string }

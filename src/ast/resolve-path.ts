@@ -9,7 +9,7 @@ const ROOTED = new RegExp(`^(?:[A-Za-z][A-Za-z0-9+.-]*:/{0,3}|/|${PACKAGE})`)
 
 /**
  * The path that `path`, written in the file `from`, names. What begins with `/`, a scheme (`https:`, `std:`) or
- * `sparsetile/` is taken as it is; anything else is relative to the folder of `from`.
+ * `sparsetile/` is taken as it is; anything else is relative to the folder of `from`. The folder itself is `.`.
  */
 export function resolvePath(from: string, path: string): string {
   const base = ROOTED.test(path) ? '' : from.replaceAll('\\', '/').replace(/[^/]*$/, '')
@@ -21,7 +21,7 @@ export function resolvePath(from: string, path: string): string {
     if (part === '..' && out.length > 0 && out.at(-1) !== '..') out.pop()
     else if (part !== '..' || root === '') out.push(part)
   }
-  return root + out.join('/')
+  return root + out.join('/') || '.'
 }
 
 /** Whether a path leads into a folder, as it is written and as a URL reads it, where `%2e` is a dot. */
@@ -29,7 +29,7 @@ export function isWithin(folder: string, path: string): boolean {
   const root = resolvePath('', folder)
   return [path, unescaped(path)].every((p) => {
     const whole = resolvePath('', p)
-    if (root === '') return !ROOTED.test(whole) && !whole.startsWith('..')
+    if (root === '.') return !ROOTED.test(whole) && !whole.startsWith('..')
     return whole.startsWith(root.endsWith('/') ? root : `${root}/`)
   })
 }

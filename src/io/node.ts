@@ -28,7 +28,7 @@ export function fileDiagnostic(error: unknown, path: string, action: 'read' | 'w
     case 'EEXIST':
       return { code: 'io/not-a-folder', message: `'${path}' is a file`, expected: 'a folder' }
     case 'EISDIR':
-      return { code: 'io/is-folder', message: `'${path}' is a folder`, expected: 'a file' }
+      return folderDiagnostic(path)
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':
@@ -96,13 +96,21 @@ async function missing(path: string): Promise<never> {
   })
 }
 
+const folderDiagnostic = (path: string): Diagnostic => ({
+  code: 'io/is-folder',
+  message: `'${path}' is a folder`,
+  expected: 'a file',
+})
+
+/** @throws SptError `io/is-folder` */
+export const refuseAsFolder = (path: string): never => fail(folderDiagnostic(path))
+
 /**
  * Its size in bytes. `place`: where the file lies that is called `path`. @throws SptError `io/is-folder`, `io/not-a-file`
  */
 export async function regular(path: string, place = placeOf(path)): Promise<number> {
   const found = await stat(place)
-  if (found.isDirectory())
-    fail({ code: 'io/is-folder', message: `'${path}' is a folder`, expected: 'a file' })
+  if (found.isDirectory()) refuseAsFolder(path)
   // Pipes and devices have no size, may never end, and cannot be read at random.
   if (!found.isFile())
     fail({

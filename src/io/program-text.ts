@@ -1,12 +1,12 @@
 /** Texts of programs from files, in Node: regular files, no longer than a program may be, inside of a root where there is one. */
 import { constants } from 'node:fs'
-import { open, realpath } from 'node:fs/promises'
+import { open, realpath, stat } from 'node:fs/promises'
 import { resolve, sep } from 'node:path'
 import { fail } from '../ast/diagnostic.ts'
 import { type ReadText, refuseOutside } from '../ast/resolve-imports.ts'
 import { inPackage } from '../ast/resolve-path.ts'
 import { MAX_SOURCE } from '../ast/scan.ts'
-import { folderAt, guarded, regular } from './node.ts'
+import { folderAt, guarded, refuseAsFolder, regular } from './node.ts'
 import { placeOf } from './package.ts'
 
 /** UTF-8 takes at most 3 bytes for a UTF-16 code unit, which is what a program's length is counted in. */
@@ -52,6 +52,12 @@ async function textAt(path: string, place: string): Promise<string> {
       hint: 'data are bound with spt run --bind NAME=PATH',
     })
   return text
+}
+
+/** Refuses the path of a folder in the place of a program. @throws SptError `io/is-folder` */
+export async function refuseFolder(path: string): Promise<void> {
+  const found = await stat(placeOf(path)).catch(() => null)
+  if (found?.isDirectory()) refuseAsFolder(path)
 }
 
 /**

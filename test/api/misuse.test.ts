@@ -51,6 +51,8 @@ const CASES: Readonly<Record<string, (s: Scene) => unknown>> = {
   'load of an import without a path': () => api.load('import "./x.spt"'),
   "load('sparsetile/kernels/spmm')": () => api.load('sparsetile/kernels/spmm'),
   "load('kernels/')": () => api.load('kernels/'),
+  "load('.')": () => api.load('.'),
+  "load('/')": () => api.load('/'),
   "load('https://example.org/mul.spt')": () => api.load('https://example.org/mul.spt'),
   'load with a root that is a file': () => api.load(TEXT, { root: 'package.json' }),
   "load('nowhere.spt')": () => api.load('nowhere.spt', { read: () => Promise.reject(new Error('not here')) }),

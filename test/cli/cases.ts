@@ -77,6 +77,7 @@ schedule mul.auto choose {
 const MTX = '%%MatrixMarket matrix coordinate real general\n'
 
 export const FILES: Readonly<Record<string, string | Uint8Array>> = {
+  'folder.spt': 'import "./"',
   'mul.spt': PROGRAM,
   'threads.spt': THREADS,
   'several.spt': SEVERAL,
@@ -156,6 +157,8 @@ export const CASES: Readonly<Record<string, string>> = {
   // Names
   'file missing': 'run {nothing.spt}',
   'file a folder': 'check {}',
+  'file the current folder': 'check .',
+  'import of a folder': 'check {folder.spt}',
   'file not a program': 'check {graph.npz}',
   'import missing': 'check {imports.spt}',
   'program empty': 'run {empty.spt}',
