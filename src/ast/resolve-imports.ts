@@ -17,6 +17,9 @@ export interface Loaded {
 /** A file's path, or a text: what it imports is relative to its name. */
 export type Entry = string | Source
 
+/** Files of one program: a reader can make up one after the other without an end. */
+export const MAX_FILES = 1000
+
 /** Characters of texts whose trees are kept: a tree takes about twenty times as many bytes. */
 const KEPT = 2 ** 20
 const trees = new Map<string, File>()
@@ -41,7 +44,7 @@ const pathOf = (entry: Entry): string => resolvePath('', typeof entry === 'strin
 
 /**
  * The entry, through `read`, and all that it imports, by normalised path. Throws one `SptError` with the diagnostics of all files that
- * are missing or do not parse; its `sources` are those that could be read.
+ * are missing or do not parse, or `import/too-many-files`; its `sources` are those that could be read.
  */
 export async function loadFiles(entry: Entry, read: ReadText, readImport: ReadText = read): Promise<Loaded> {
   const files = new Map<string, File>()
@@ -66,18 +69,21 @@ export async function loadFiles(entry: Entry, read: ReadText, readImport: ReadTe
       }
       const source = { name: path, text: text.value }
       sources.set(path, source)
+      let file: File
       try {
-        const file = parsed(source)
-        files.set(path, file)
-        for (const i of file.imports) {
-          const target = resolvePath(path, i.path.value)
-          if (seen.has(target)) continue
-          seen.add(target)
-          next.push({ path: target, span: i.path.span })
-        }
+        file = parsed(source)
       } catch (e) {
         if (!(e instanceof SptError)) throw e
         problems.push(...e.diagnostics)
+        return
+      }
+      files.set(path, file)
+      for (const i of file.imports) {
+        const target = resolvePath(path, i.path.value)
+        if (seen.has(target)) continue
+        if (seen.size === MAX_FILES) throw withSources(tooMany(i.path), sources)
+        seen.add(target)
+        next.push({ path: target, span: i.path.span })
       }
     })
     wave = next
@@ -85,6 +91,15 @@ export async function loadFiles(entry: Entry, read: ReadText, readImport: ReadTe
   if (problems.length > 0) throw withSources(new SptError(problems), sources)
   return { files, sources }
 }
+
+const tooMany = ({ value, span }: File['imports'][number]['path']): SptError =>
+  new SptError({
+    code: 'import/too-many-files',
+    message: `\`${value}\` would be file ${MAX_FILES + 1} of the program`,
+    span,
+    expected: `at most ${MAX_FILES} files`,
+    hint: 'does a reader give each path another text, which imports the next?',
+  })
 
 /** What is wrong with a path, at the import that names it. */
 function unreadable(path: string, span: Span | undefined, reason: unknown): readonly Diagnostic[] {

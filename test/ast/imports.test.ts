@@ -178,6 +178,24 @@ describe('imports', () => {
     expect(text.match(/error\[/g)).toHaveLength(2)
   })
 
+  test('a chain of imports that does not end', async () => {
+    let read = 0
+    const next = async (path: string): Promise<string> => {
+      read++
+      return `import "${path}x"`
+    }
+    const long = await loadProgram('a.spt', next).catch((e) => e)
+    expect(long).toBeInstanceOf(SptError)
+    expect(long.message).toMatch(/^import\/too-many-files: .* would be file 1001 of the program$/)
+    expect(read).toBe(1000)
+    const all = { 'main.spt': Array.from({ length: 999 }, (_, k) => `import "${k}.spt"`).join('\n') }
+    expect((await loadProgram('main.spt', async (p) => (p === 'main.spt' ? all[p] : ''))).files.size).toBe(
+      1000,
+    )
+    all['main.spt'] += ' import "more.spt"'
+    expect(await refusal(all)).toContain('import "more.spt"')
+  })
+
   test('a single text', () => {
     expect([...programOf({ name: 'text', text: 'kernel k() {}' }).kernels.keys()]).toEqual(['k'])
     expect(() => programOf({ name: 'text', text: 'import "a.spt"' })).toThrow('cannot be imported')
@@ -192,6 +210,10 @@ describe('imports', () => {
     ['a/b.spt', '/c.spt', '/c.spt'],
     ['a/b.spt', 'std:c.spt', 'std:c.spt'],
     ['https://h.org/x/b.spt', '../c.spt', 'https://h.org/c.spt'],
+    ['', '.', '.'],
+    ['a.spt', './', '.'],
+    ['a/b.spt', '..', '.'],
+    ['.', './c.spt', 'c.spt'],
     ['C:\\k\\b.spt', 'c.spt', 'C:/k/c.spt'],
   ])('%s imports %s: %s', (from, path, expected) => {
     expect(resolvePath(from, path)).toBe(expected)
