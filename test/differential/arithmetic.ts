@@ -13,7 +13,11 @@ export const identityOf = (reducer: string, t: Type): number => {
 /** Integers up to here are exact in a type, and so is every sum of integers whose magnitudes add up to less. */
 export const EXACT: Partial<Record<Type, number>> = { f64: 2 ** 53, f32: 2 ** 24, f16: 2 ** 11, bf16: 2 ** 8 }
 
+/** Whether an infinity or a NaN came out of an operation. */
+export const met = { special: false }
+
 export function exact(t: Type, x: number): number {
+  if (!Number.isFinite(x)) met.special = true
   if (Number.isFinite(x) && (rounded(t, x) !== x || Math.abs(x) > 2 ** 53)) throw new Inexact(`${x} in ${t}`)
   return x
 }
