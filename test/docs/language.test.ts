@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { load, type SptProgram } from '../../src/node.ts'
+import { devices, load, type SptError, type SptProgram } from '../../src/node.ts'
 import { Folder } from '../cli/support.ts'
 import { blocksOf } from './chapter.ts'
 
@@ -98,4 +98,27 @@ test('formats are right', () => {
     const parts = name === 'csf' ? format.ofOrder(3).parts : format.parts
     expect(parts.length).toBeGreaterThan(0)
   }
+})
+
+test.each([
+  ['f32', '1e39 - 1e39', '0'],
+  ['f32', '1e39 * 0.0', '0'],
+  ['f32', 'f32(1e39) - f32(1e39)', 'NaN'],
+  ['i32', 'i32(2147483647) + 1', '-2147483648'],
+  ['u32', '3 - 4 + 2', '1'],
+  ['i32', '2147483647 + 1', 'check/literal-range'],
+  ['i32', '65536 * 65536 * 65536 * 65536', 'check/literal-range'],
+  ['f32', '2 / 3', 'check/integer-division'],
+  ['i32', 'i + 5 / (i % 1)', 'check/division-by-zero'],
+])('what it says of literals: in %s, %s is %s', async (type, value, expected) => {
+  const text = `kernel k(m: size) {
+    axis i = dense_fixed(m) buffer Y: ${type}[i] out
+    iterate s [i] as S { Y[i] = ${value} }
+  }`
+  const computed = async (): Promise<string> => {
+    const compiled = await (await load(text)).kernel().compile(await devices.cpu())
+    return String((await compiled.run({ params: { m: 1 } })).Y!.values![0])
+  }
+  const said = await computed().catch((e: SptError) => e.diagnostics[0]!.code)
+  expect(said).toBe(expected)
 })
