@@ -21,8 +21,10 @@ import {
   walkStmts,
   withBodies,
 } from '../ir/tree.ts'
+import { sharesWork } from './cooperate.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
+import { threadAxis } from './varying.ts'
 
 /** No element of an index array is larger. */
 const END = int(2147483647)
@@ -30,15 +32,21 @@ const END = int(2147483647)
 export function advanceSearches(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const written = writesOf(kernel.body)
-  // Outer loops first, each once: what moves forward in two loops goes on from the outer one's last round.
-  const go = (list: Body): Body =>
+  // Outer loops first, each once: what moves forward in two loops goes on from the outer one's last round. Threads that a
+  // condition leaves out keep no place, and would not meet the others where that decides whether they do.
+  const go = (list: Body, onThreads: boolean): Body =>
     mapSame(list, (s) => {
-      const found = s.kind === 'for' ? advanced(s, written, names) : undefined
+      const searches = s.kind === 'for' && !(onThreads && sharesWork(s.body))
+      const found = searches ? advanced(s, written, names) : undefined
       const next = found?.loop ?? s
-      const inside = withBodies(next, bodiesOf(next).map(go))
+      const inThread = onThreads || threadAxis(s) !== undefined
+      const inside = withBodies(
+        next,
+        bodiesOf(next).map((b) => go(b, inThread)),
+      )
       return found ? when(bool(true), [...found.before, inside]) : inside
     })
-  const body = go(kernel.body)
+  const body = go(kernel.body, false)
   return body === kernel.body ? kernel : { ...kernel, body }
 }
 

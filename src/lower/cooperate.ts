@@ -62,19 +62,18 @@ function distribute(top: Stmt, names: Names): Stmt {
       bodiesOf(s).map((b) => mapSame(b, (x) => visit(x, inner))),
     )
     // Iterations in which threads meet come one after the other.
-    return next.kind === 'for' && meets(next) ? apart(next) : next
+    return next.kind === 'for' && next.mode.kind === 'vectorize' && sharesWork(next.body) ? apart(next) : next
   }
   return visit(top, new Set())
 }
 
-/** Whether a vector loop has shared memory of its own, or nests of all threads. */
-function meets(l: For): boolean {
+/** Whether there is shared memory inside, or a nest of all threads: they will meet there. */
+export function sharesWork(body: Body): boolean {
   let found = false
-  if (l.mode.kind === 'vectorize')
-    walkStmts(l.body, (s) => {
-      found ||=
-        (s.kind === 'alloc' && s.buffer.scope === 'shared') || (s.kind === 'for' && s.cooperative === true)
-    })
+  walkStmts(body, (s) => {
+    found ||=
+      (s.kind === 'alloc' && s.buffer.scope === 'shared') || (s.kind === 'for' && s.cooperative === true)
+  })
   return found
 }
 

@@ -155,16 +155,17 @@ export function readConditions(cx: Context, at: Found, uses: readonly Use[]): re
     const map = new Map<string, Expr>(neededBy(u).map((l, k) => [l.var, variable(template[k]!.var)]))
     return conditionsOf(cx, at, u).map((e) => substitute(e, map))
   })
-  if (lists.some((l) => l.length === 0)) return []
-  const key = (l: readonly Expr[]): string => l.map(keyOf).join(' ; ')
-  if (lists.some((l) => key(l) !== key(lists[0]!)))
+  // What has to hold for one of the reads, and for all others as well, is all that the copy has to ask.
+  const keys = lists.map((l) => new Set(l.map(keyOf)))
+  const weakest = keys.findIndex((own) => keys.every((other) => [...own].every((c) => other.has(c))))
+  if (weakest < 0)
     cx.refuse({
       code: 'guard-not-decidable',
       message: `the reads inside of ${at.loop.name} happen under different conditions`,
       loops: [at.loop],
       hint: 'cache further inside, where only one of them is left',
     })
-  return lists[0]!
+  return lists[weakest]!
 }
 
 function conditionsOf(cx: Context, at: Found, use: Use): readonly Expr[] {
@@ -189,7 +190,7 @@ function conditionsOf(cx: Context, at: Found, use: Use): readonly Expr[] {
     use.index.every((x) => ![...freeVars(e)].some((v) => freeVars(x).has(v)))
   for (const l of hidden) {
     if (gathers) positive(l, l.extent)
-    for (const g of l.guards) {
+    for (const g of use.asks && l === use.path.at(-1) ? [] : l.guards) {
       const bound = g.kind === 'binary' && g.op === 'lt' ? g.b : undefined
       // A bound on other variables than those of the element says nothing about a plain address.
       if (!gathers && bound && outside(g)) continue

@@ -11,6 +11,8 @@ export interface Use {
   readonly index: readonly Expr[]
   /** The loops around it, from the loop's body inwards. */
   readonly path: readonly For[]
+  /** In the first condition of the innermost of these loops: it happens in every iteration, whatever the conditions say. */
+  readonly asks: boolean
   /** Under an `if`, a branch of a `select`, or behind `and` / `or`: it may not happen. */
   readonly conditional: boolean
   readonly stmt: Stmt
@@ -26,28 +28,28 @@ export function usesOf(body: Body, buffer: string): readonly Use[] {
       const child = top ?? k
       // What is shared counts once, and again where it is certain.
       const [seen, certain] = [new Set<Expr>(), new Set<Expr>()]
-      const expr = (e: Expr, within: readonly For[], maybe: boolean): void => {
+      const expr = (e: Expr, within: readonly For[], maybe: boolean, asks = false): void => {
         if (certain.has(e) || (maybe && seen.has(e))) return
         seen.add(e)
         if (!maybe) certain.add(e)
         const use = (index: readonly Expr[]): void => {
-          out.push({ mode: 'read', index, path: within, conditional: maybe, stmt: s, child })
+          out.push({ mode: 'read', index, path: within, asks, conditional: maybe, stmt: s, child })
         }
         if (e.kind === 'load' && e.buffer === buffer) use(e.index)
         if (e.kind === 'search' && e.buffer === buffer) use([])
-        for (const [n, c] of children(e).entries()) expr(c, within, maybe || (isLazy(e) && n > 0))
+        for (const [n, c] of children(e).entries()) expr(c, within, maybe || (isLazy(e) && n > 0), asks)
       }
       const inner = s.kind === 'for' ? [...path, s] : path
       if (s.kind === 'for') {
         expr(s.extent, path, conditional)
-        for (const [n, g] of s.guards.entries()) expr(g, inner, conditional || n > 0)
+        for (const [n, g] of s.guards.entries()) expr(g, inner, conditional || n > 0, true)
         go(s.body, inner, conditional, child)
         return
       }
       for (const e of exprsOf(s)) expr(e, path, conditional)
       for (const t of targetsOf(s))
         if (t.buffer === buffer)
-          out.push({ mode: 'write', index: t.index, path, conditional, stmt: s, child })
+          out.push({ mode: 'write', index: t.index, path, asks: false, conditional, stmt: s, child })
       if (s.kind === 'if') {
         go(s.then, path, true, child)
         go(s.else, path, true, child)

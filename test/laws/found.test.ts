@@ -1,4 +1,5 @@
 /** What the laws have found, each at its smallest. */
+
 import { expect, test } from 'vitest'
 import type { Kernel } from '../../src/api/kernel.ts'
 import { parseProgram } from '../../src/api/program.ts'
@@ -6,6 +7,7 @@ import { coords, dense } from '../../src/api/tensors.ts'
 import { bindInputs, type Inputs } from '../../src/bind/index.ts'
 import { referenceInputs } from '../../src/bind/reference.ts'
 import { reference } from '../../src/ir/reference/index.ts'
+import { verify3 } from '../../src/ir/verify3.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { FORMATS } from '../support/program-parts.ts'
 import { refusal } from '../support/refusal.ts'
@@ -765,3 +767,43 @@ test.each(['sparse_variable(i, n)', 'attached(w, i)'])(
     expect(refusal(() => k.as('A', 'rows')).code).toBe('schedule/format-children')
   },
 )
+
+test('what a condition of a loop reads is read whatever the condition says', () =>
+  agree(
+    kernel(`kernel k(m: size, d: size) {
+      axis i = dense_fixed(m)
+      axis f = dense_fixed(d)
+      buffer A: i8[i] in
+      buffer Y: i32[i] out
+      iterate it [i, f] as SR where (f < i32(A[i])) { Y[i] += f + 1 }
+    }`).cache_read('A', 'it.i', 'shared'),
+    { tensors: { A: dense([4], Int8Array.of(2, -1, 0, 9)) }, params: { d: 3 } },
+  ))
+
+test('threads that a condition leaves out keep no place that decides where they meet', () => {
+  const k = kernel(`kernel k(m: size, n: size, a: i32) {
+    axis i = dense_fixed(m)
+    axis j = dense_fixed(n)
+    axis s = sparse_variable(i, n)
+    axis f = fused(i, s)
+    buffer X: f32[i] in
+    buffer U: u8[i] in
+    buffer M: i32[i, j] in
+    buffer A: i32[i, s] in
+    buffer Y: i32[i] out
+    iterate it1 [f] as R where (a == bit_xor(i32(U[i]), M[i, s])) { Y[i] min= bit_xor(i32(X[i]), n) }
+  }
+  schedule k.s {
+    split it1.f by 4 -> (f_a, f_b)
+    cache_read X at it1.f_a in shared
+    split X_shared.f_b by 4 -> (a, b)
+    reorder (X_shared.b, X_shared.a)
+    tile (X_shared.a) by (3)
+    split X_shared.ao by 2 -> (c, e)
+    bind X_shared.e to thread.y
+    split X_shared.ai by 4 -> (g, h)
+    cache_read X at X_shared.g in shared
+    cache_read X at X_shared_2.h in shared
+  }`).schedule('s')
+  expect(() => verify3(k.compilation.plan)).not.toThrow()
+})
