@@ -131,6 +131,17 @@ describe('applyMap', () => {
   })
 })
 
+describe('results', () => {
+  it('that 32 bits do not hold are refused as they are, whatever the extent', () => {
+    const most = 2 ** 31 - 1
+    const columns = [Int32Array.of(0, most), Int32Array.of(0, most)]
+    const outputs = [{ name: 'd', extent: 2 * most + 1 }]
+    expect(() =>
+      applyMap({ map: [add(i!, j!)], inputs: ['i', 'j'], sizes: new Map(), outputs }, columns),
+    ).toThrow(`format/map-range: at (i, j) = (${most}, ${most}) the coordinate on d is ${2 * most}`)
+  })
+})
+
 describe('intermediate results', () => {
   // The results fit, what they are made of does not: kernels would wrap.
   const map = [div(add(mul(i!, n!), j!), n!)]

@@ -93,7 +93,7 @@ function store(
   lo: number,
   n: number,
 ): void {
-  const top = input.outputs ? input.outputs[k]!.extent - 1 : MAX_POSITIONS
+  const top = input.outputs ? Math.min(input.outputs[k]!.extent - 1, MAX_POSITIONS) : MAX_POSITIONS
   const bottom = input.outputs ? 0 : -MAX_POSITIONS - 1
   for (let e = 0; e < n; e++) {
     const v = from[e]!
@@ -194,7 +194,10 @@ function outOfRange(input: MapInput, columns: readonly Column[], k: number, e: n
     code: 'format/map-range',
     message: `at ${point(input.inputs, columns, e)} ${to ? `the coordinate on ${to.name}` : `component ${k + 1} of the map`} is ${found}`,
     ...(span ? { span } : {}),
-    expected: to ? `0 to ${to.extent - 1}, the extent of ${to.name} being ${to.extent}` : 'a 32-bit integer',
+    expected:
+      to && to.extent <= MAX_POSITIONS
+        ? `0 to ${to.extent - 1}, the extent of ${to.name} being ${to.extent}`
+        : 'a 32-bit integer',
     hint: 'correct the map, or the extent of the axis',
   })
 }

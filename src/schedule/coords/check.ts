@@ -5,7 +5,7 @@ import type { CoordStep } from './steps.ts'
 type Test = (x: unknown) => boolean
 
 const isName: Test = (x) => typeof x === 'string'
-const isNewName: Test = (x) => x === undefined || (typeof x === 'string' && /^[A-Za-z_]\w*$/.test(x))
+const isNewName: Test = (x) => x === undefined || isName(x)
 const namesOf =
   (least: number): Test =>
   (x) =>

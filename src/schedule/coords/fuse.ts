@@ -3,6 +3,7 @@
  * ones are recovered from it (SparseTIR's sparse_fuse). The iterators must be a whole parent → child chain from a
  * root: a gap would lose an axis.
  */
+import { isName } from '../../ast/parse.ts'
 import { parentOf } from '../../ir/axis.ts'
 import { variable } from '../../ir/expr.ts'
 import { rewriteBody1 } from '../../ir/rewrite1.ts'
@@ -45,7 +46,7 @@ export function applyFuse(kernel: Kernel1, step: FuseIters): Kernel1 {
         hint: `fuse ${parent?.name} with ${x.name}`,
       })
   })
-  const name = step.into ?? iters.map((x) => x.name).join('')
+  const name = step.into ?? joined(iters.map((x) => x.name))
   const taken = [
     ...kernel.axes.map((a) => a.name),
     ...kernel.params.map((p) => p.name),
@@ -117,3 +118,7 @@ export const example: CoordExample = {
   }
 }`,
 }
+
+/** `ij` of i and j; apart where that is a word of the language. */
+const joined = (names: readonly string[]): string =>
+  isName(names.join('')) ? names.join('') : names.join('_')
