@@ -38,6 +38,8 @@ export interface Residents {
    * @param values of a buffer; `null` where the program has no use for it
    */
   whole(bound: Bound, values: (buffer: string) => Promise<ValueArray | null>): Promise<Bound>
+  /** Their memory may be others' once they are freed. @throws SptError `device/freed` */
+  check(): void
 }
 
 export interface Origin {
@@ -165,26 +167,27 @@ export class Executable {
 
   /** @throws SptError `run/lost-writes` where a write found no element; the outputs lack it, the rest is there */
   async run(): Promise<void> {
-    await this.program.device.run(this.#commands)
+    await this.program.device.run(this.commands)
     await this.#checkLostWrites()
   }
 
   /** Milliseconds of each of `repeats` runs. @throws SptError `run/lost-writes` */
   async time(repeats: number): Promise<number[]> {
-    const times = await this.program.device.time(this.#commands, repeats)
+    const times = await this.program.device.time(this.commands, repeats)
     await this.#checkLostWrites()
     return times
   }
 
-  /** What `run` runs, for graphs of several kernels. */
+  /** What `run` runs, for graphs of several kernels. @throws SptError `device/freed` */
   get commands(): readonly Command[] {
+    this.#residents?.check()
     return this.#commands
   }
 
   /** All launches as one graph. @throws SptError as `run` */
   async graph(): Promise<KernelGraph> {
     const { device } = this.program
-    const graph = await device.graph(this.#commands)
+    const graph = await device.graph(this.commands)
     return new KernelGraph(
       graph,
       () => device.finish(),
@@ -194,7 +197,7 @@ export class Executable {
 
   /** Times of runs as benchmarks want them. @throws SptError `run/lost-writes`, `measure/options` */
   async measure(options: MeasureOptions = {}): Promise<Measurement> {
-    const measured = await measure(this.program.device, this.#commands, options)
+    const measured = await measure(this.program.device, this.commands, options)
     await this.#checkLostWrites()
     return measured
   }
@@ -203,6 +206,7 @@ export class Executable {
   async values(name: string): Promise<ValueArray> {
     const { device } = this.program
     const { buffer, memory, at } = this.#place(name)
+    this.#residents?.check()
     const n = elements(buffer, this.bound)
     if (n === 0) return newValues(buffer.dtype, 0)
     const unit = elementBytes(device, buffer)

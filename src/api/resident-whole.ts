@@ -2,7 +2,7 @@
 import { fail, SptError } from '../ast/diagnostic.ts'
 import { type Bound, bindInputs, type Inputs } from '../bind/index.ts'
 import { withArrays } from '../bind/write.ts'
-import type { DevicePart, ResidentParts } from '../convert/index.ts'
+import { checkNotFreed, type DevicePart, type ResidentParts } from '../convert/index.ts'
 import type { Residents } from '../execute.ts'
 import type { StoredPart } from '../formats/parts/convert.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../formats/tensor.ts'
@@ -66,7 +66,10 @@ export function residentsOf(
       sources: () => all.sources().map((s) => (names.includes(s.name) ? s : (own(s.name) ?? s))),
     })
   }
-  return { tensors: names, buffers, whole }
+  const check = (): void => {
+    for (const t of Object.values(tensors)) checkNotFreed(t)
+  }
+  return { tensors: names, buffers, whole, check }
 }
 
 /** Arrays by axis, also where there are none: that tells a part from the whole tensor. */

@@ -171,7 +171,7 @@ export async function convertFor(
 
 /**
  * Binds tensors that are resident in the kernel's formats, and the rest from the host. The resident ones stay where
- * they are and must outlive the prepared kernel; where a device binds too few buffers (WebGPU), arrays that share one
+ * they are and must outlive the prepared kernel, which is refused from then on (`device/freed`); where a device binds too few buffers (WebGPU), arrays that share one
  * (`lower/pack.ts`) are copied into it through the host. What asks for coordinates of a resident tensor (`read` of an
  * output with its structure, `verify`, `explain`) downloads it each time; zeros in its blocks are padding.
  * `executable.values` has values in storage order without that. `write` to it and `formats` are refused (`run/resident`).
@@ -196,6 +196,12 @@ export async function prepareResident(
   // Names are the user's: `__proto__` is one of them.
   const empty: Record<string, Tensor> = Object.create(null)
   for (const [name, tensor] of Object.entries(tensors)) {
+    if (Object.hasOwn(inputs.tensors ?? {}, name))
+      fail({
+        code: 'api/argument',
+        message: `${name} is resident, and bound from the host as well`,
+        expected: 'one of the two',
+      })
     const { reformat, parts } = reformatOf(kernel, name)
     checkFormat(compiled, name, tensor, reformat.instance)
     empty[name] = emptyTensor(tensor)

@@ -307,6 +307,29 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
       expect(await complaint(() => prepare(kernel, { A }, { tensors: tensors as never }))).toMatch(said)
   })
 
+  test('a kernel whose tensor was freed runs no more', async () => {
+    const { prepared, parts } = await prepare(
+      program.kernel('twice').as('A', 'csr'),
+      { A },
+      { tensors: { x } },
+    )
+    await prepared.run()
+    parts.A!.free()
+    for (const call of [
+      () => prepared.run(),
+      () => prepared.time(1),
+      () => prepared.graph(),
+      () => prepared.measure({ repeats: 1 }),
+      () => prepared.read('y'),
+    ])
+      expect(await complaint(call)).toMatch(/^device\/freed/)
+  })
+
+  test('what is resident is not bound from the host as well', async () => {
+    const both = () => prepare(program.kernel('twice').as('A', 'csr'), { A }, { tensors: { A, x } })
+    expect(await complaint(both)).toMatch(/^api\/argument.*A is resident/)
+  })
+
   test('a tensor that was freed is refused', async () => {
     const compiled = await program.kernel('scale').as('A', 'csr').compile(device)
     const from = await resident(device, A)
