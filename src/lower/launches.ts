@@ -65,7 +65,7 @@ function launchOf(nest: Body, name: string, indptr: ReadonlySet<string>, warp: n
   const threads = (axis: ThreadAxis): number => {
     const e = extent(axis)
     if (e.kind !== 'const') throw new InternalError(`the extent of ${axis} is not constant`)
-    return Math.max(1, e.value)
+    return e.value
   }
   return {
     kind: 'launch',
@@ -119,6 +119,9 @@ function collectExtents(body: Body): Extents {
   for (const [axis, e] of out)
     if (e.kind === 'binary' && e.op === 'max' && e.a.kind === 'const' && e.b.kind === 'const')
       out.set(axis, int(Math.max(e.a.value, e.b.value)))
+  // A block has a thread at least: loops that do not run are left out by their extents.
+  for (const [axis, e] of out)
+    if (axis.startsWith('thread') && e.kind === 'const' && e.value < 1) out.set(axis, int(1))
   return out
 }
 

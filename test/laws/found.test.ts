@@ -807,3 +807,19 @@ test('threads that a condition leaves out keep no place that decides where they 
   }`).schedule('s')
   expect(() => verify3(k.compilation.plan)).not.toThrow()
 })
+
+test.each(['bind it.v to thread.z', 'bind it.a to block.x\nbind it.v to thread.x\nreorder (it.c, it.v)'])(
+  'threads of a loop without iterations do nothing: %s',
+  (steps) =>
+    agree(
+      kernel(`kernel k(m: size, p: size) {
+        axis a = dense_fixed(p)
+        axis v = dense_fixed(m)
+        axis c = dense_fixed(3)
+        buffer Y: i32[a] out
+        iterate it [a, v, c] as SRR { Y[a] += 2 }
+      }
+      schedule k.s { require m == 0\n${steps} }`).schedule('s'),
+      { params: { m: 0, p: 3 } },
+    ),
+)
