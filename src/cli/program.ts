@@ -5,6 +5,7 @@ import type { Chosen } from '../api/decide.ts'
 import type { Kernel } from '../api/kernel.ts'
 import { readProgram, type SptProgram } from '../api/program.ts'
 import { fail, SptError } from '../ast/diagnostic.ts'
+import { escaped } from '../ast/render.ts'
 import { readProgramText, rootedIn } from '../io/program-text.ts'
 import { isRefusedByDevice } from '../limits.ts'
 import type { DeviceKind } from '../runtime/device.ts'
@@ -108,7 +109,9 @@ export function scheduled(
 export function reportPassedOver(call: Call, { passedOver }: Scheduled): void {
   if (passedOver)
     call.io.err(
-      `note: schedule ${passedOver.name} is left out: ${passedOver.why.diagnostics[0]!.message} (${passedOver.why.diagnostics[0]!.code})\n`,
+      escaped(
+        `note: schedule ${passedOver.name} is left out: ${passedOver.why.diagnostics[0]!.message} (${passedOver.why.diagnostics[0]!.code})\n`,
+      ),
     )
 }
 
