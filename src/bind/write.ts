@@ -232,7 +232,7 @@ function matched(source: Source, next: Source, fill: number, logical: boolean): 
         code: 'bind/absent-coordinate',
         message: `entry ${e} of the new values of ${source.name} is at (${next.columns.map((c) => c[e]).join(', ')}), where ${source.name} holds nothing`,
         expected: 'coordinates that were bound',
-        hint: 'bind again to change the structure',
+        hint: 'to write elsewhere, prepare again with all these coordinates, 0 where nothing is (what `read` gives has them)',
       })
     // Equal coordinates are entries of their own as far as there are entries; what is left adds up.
     const to = have.order ? have.order[h]! : h

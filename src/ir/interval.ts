@@ -3,6 +3,7 @@ import { isFloat } from './dtype.ts'
 import type { Expr } from './expr.ts'
 import { children } from './expr-tree.ts'
 import { foldInt } from './fold.ts'
+import { sameExpr } from './keys.ts'
 import type { BinaryOp } from './ops.ts'
 
 export interface Interval {
@@ -57,8 +58,12 @@ export function intervalOf(
     }
     case 'unary':
       return e.op === 'neg' ? interval(-a!.hi, -a!.lo, a!.knownHi, a!.knownLo) : TRUTH
-    case 'binary':
+    case 'binary': {
+      const by = e.op === 'add' ? addedBelowZero(e.a, e.b) : 0
+      // What is negative is raised by that much, and nothing else: a remainder as `%` has it.
+      if (by > 0) return interval(Math.min(0, a!.lo + by), Math.max(by - 1, a!.hi), a!.knownLo, a!.knownHi)
       return ofBinary(e.op, a!, b!)
+    }
     case 'select':
       if (a!.lo > 0) return b!
       if (a!.hi === 0) return c!
@@ -80,6 +85,19 @@ export function intervalOf(
       return ANY
   }
 }
+
+/** c of `x + select(x < 0, c, 0)`; 0 for other sums. */
+function addedBelowZero(x: Expr, e: Expr): number {
+  const asks =
+    e.kind === 'select' &&
+    e.cond.kind === 'binary' &&
+    e.cond.op === 'lt' &&
+    sameExpr(e.cond.a, x) &&
+    isZero(e.cond.b)
+  return asks && e.then.kind === 'const' && isZero(e.else) ? e.then.value : 0
+}
+
+const isZero = (e: Expr): boolean => e.kind === 'const' && e.value === 0
 
 /** Bounds where they are known. Divisors are taken for what they may be: `x / 0` is 0. */
 export function boundsOf(

@@ -62,7 +62,7 @@ test('what it looks like', () => {
       buffer w: i8[] out accumulate i32
       iterate it [i] as S {
         x[i] = f32(a[i] * h) + f32(b[i] * 0.25) + f32(m)
-        y[i] = alpha * 2 - pow(f64(c[i]), 2) + f64(select(i < m - 1, 0.001, inf))
+        y[i] = alpha * 2 - pow(f64(c[i]), 2) + select(i < m - 1, f64(0.001), f64(inf))
         z[i] = i32(c[i]) * i32(k) + i32(d[i]) / 3 + i32(e[i]) % 5
         let odd = i % 2 == 1 or i32(c[i]) > 0
         if (odd and not i32(d[i]) >= 3) {

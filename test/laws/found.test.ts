@@ -823,3 +823,17 @@ test.each(['bind it.v to thread.z', 'bind it.a to block.x\nbind it.v to thread.x
       { params: { m: 0, p: 3 } },
     ),
 )
+
+test('a remainder reaches what it is of, and not twice that', () =>
+  agree(
+    kernel(`kernel k(m: size) {
+      axis i = dense_fixed(m)
+      buffer a: i32[i] in
+      buffer w: i32[i] in
+      buffer Y: i32[i] out
+      iterate s [i] as S { Y[i] = select(a[i] % 1500000000 > 0, 1, 2) + w[a[i] % 2147483647] }
+    }`),
+    {
+      tensors: { a: dense([3], Int32Array.of(-7, 2147483647, 1)), w: dense([3], Int32Array.of(10, 20, 30)) },
+    },
+  ))
