@@ -1,7 +1,7 @@
 /** Values that a narrow element type has, among those that registers hold: such are stored without rounding. */
 import type { Dtype } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
-import { someExpr } from '../ir/expr-tree.ts'
+import { buffersRead, freeVars } from '../ir/expr-tree.ts'
 import type { Launch } from '../ir/loops.ts'
 import { rounding } from '../ir/rounding.ts'
 import { walkStmts } from '../ir/tree.ts'
@@ -10,22 +10,24 @@ export class Exact {
   /** Register buffers that may hold others than their type has: reductions into them are stores by now. */
   readonly #wider: ReadonlySet<string>
 
-  readonly #values = new Map<string, Expr>()
+  /** Of registers. */
+  readonly #types = new Map<string, Dtype>()
+  /** By the name of a value: the registers it is computed from. */
+  readonly #behind = new Map<string, ReadonlySet<string>>()
 
   constructor(launch: Launch) {
-    const types = new Map<string, Dtype>()
     const stores: { readonly to: string; readonly value: Expr }[] = []
     const wider = new Set<string>()
     walkStmts(launch.body, (s) => {
-      if (s.kind === 'alloc' && s.buffer.scope === 'register') types.set(s.buffer.name, s.buffer.dtype)
-      if (s.kind === 'let') this.#values.set(s.name, s.value)
+      if (s.kind === 'alloc' && s.buffer.scope === 'register') this.#types.set(s.buffer.name, s.buffer.dtype)
+      if (s.kind === 'let') this.#behind.set(s.name, this.#readBy(s.value))
       if (s.kind === 'store') stores.push({ to: s.buffer, value: s.value })
     })
     this.#wider = wider
     for (let before = -1; before !== wider.size; ) {
       before = wider.size
       for (const { to, value } of stores) {
-        const type = types.get(to)
+        const type = this.#types.get(to)
         if (type && !this.is(value, type)) wider.add(to)
       }
     }
@@ -35,11 +37,13 @@ export class Exact {
    * Whether the value goes on from what the register holds, as sums do, which keep all digits until they are stored in memory.
    */
   goesOn(register: string, value: Expr): boolean {
-    return someExpr(value, (x) => {
-      if (x.kind === 'load') return x.buffer === register
-      const named = x.kind === 'var' ? this.#values.get(x.name) : undefined
-      return named !== undefined && this.goesOn(register, named)
-    })
+    return this.#readBy(value).has(register)
+  }
+
+  /** The registers that a value is computed from, through names. */
+  #readBy(value: Expr): ReadonlySet<string> {
+    const own = [...buffersRead(value)].filter((b) => this.#types.has(b))
+    return new Set([...own, ...[...freeVars(value)].flatMap((v) => [...(this.#behind.get(v) ?? [])])])
   }
 
   /** Whether a value is surely one of the type: arithmetic is not. */
