@@ -68,7 +68,8 @@ export class ExprPrinter {
   readonly #values: Values
   readonly #texts = new WeakMap<Expr, Text>()
   readonly #constant = constantsIn()
-  readonly #first: FirstIterations
+  /** Where the target keeps such conditions from its compiler. */
+  readonly #first: FirstIterations | null
 
   constructor(context: PrintContext, launch: Launch) {
     this.#c = context
@@ -78,7 +79,7 @@ export class ExprPrinter {
     this.#vectors = vectorBuffers(launch)
     this.#data = new Set(context.scalars)
     this.#values = valuesIn(launch.body)
-    this.#first = new FirstIterations(launch)
+    this.#first = context.target.hidden ? new FirstIterations(launch) : null
     walkStmts(launch.body, (s) => {
       if (s.kind === 'alloc') this.#buffers.set(s.buffer.name, s.buffer)
       if (s.kind === 'let' && this.#mayWrap(s.value)) this.#data.add(s.name)
@@ -94,7 +95,7 @@ export class ExprPrinter {
   condition(cond: Expr, between: readonly (Body | Expr)[]): string {
     const text = this.text(cond)
     const { hidden } = this.#target
-    if (!hidden || !this.#first.tells(cond) || !between.some(branches)) return text
+    if (!hidden || !this.#first?.tells(cond) || !between.some(branches)) return text
     // What is written to memory meets nowhere.
     const inRegister = (b: string): boolean => this.#buffers.get(b)?.scope === 'register'
     const meet = between.some((x) => 'kind' in x || [...writesOf(x)].some(inRegister))

@@ -19,6 +19,8 @@ export const DTYPE_BYTES: Readonly<Record<Dtype, number>> = {
 export const isFloat = (t: Dtype): boolean => t === 'f64' || t === 'f32' || t === 'f16' || t === 'bf16'
 export const isHalf = (t: Dtype): t is 'f16' | 'bf16' => t === 'f16' || t === 'bf16'
 export const isInt = (t: Dtype): boolean => t === 'i32' || t === 'u32' || t === 'i8' || t === 'u8'
+/** Whether it has numbers that f32 has not: those are not rounded to a half type through f32. */
+export const isBeyondF32 = (t: Dtype): t is 'f64' | 'i32' | 'u32' => t === 'f64' || t === 'i32' || t === 'u32'
 export const isDtype = (s: string): s is Dtype => (DTYPES as readonly string[]).includes(s)
 
 /** The representable range of an integer type, inclusive. */

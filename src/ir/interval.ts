@@ -1,6 +1,6 @@
 /** Bounds of integer expressions, exactly: where 32 bits hold every result, and where they do not. */
 import { isFloat } from './dtype.ts'
-import type { Expr } from './expr.ts'
+import { type Expr, isZero } from './expr.ts'
 import { children } from './expr-tree.ts'
 import { foldInt } from './fold.ts'
 import { sameExpr } from './keys.ts'
@@ -96,8 +96,6 @@ function addedBelowZero(x: Expr, e: Expr): number {
     isZero(e.cond.b)
   return asks && e.then.kind === 'const' && isZero(e.else) ? e.then.value : 0
 }
-
-const isZero = (e: Expr): boolean => e.kind === 'const' && e.value === 0
 
 /** Bounds where they are known. Divisors are taken for what they may be: `x / 0` is 0. */
 export function boundsOf(

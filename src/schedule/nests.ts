@@ -44,12 +44,13 @@ export const atOnce = (
 
 /** Buffers that two nests only write, and neither an element of the other's. */
 function ownOf(kernel: Kernel2, a: Stmt, b: Stmt): readonly string[] {
-  const own = (kernel.apart ?? []).filter((x) => x.own)
+  const known = kernel.apart ?? []
+  const own = known.filter((x) => x.own)
   const uses = own.length > 0 ? [byBuffer(a), byBuffer(b)] : []
   return own.flatMap(({ buffer }) => {
     const [mine, theirs] = uses.map((u) => u.get(buffer) ?? [])
     const written = [...mine!, ...theirs!].every((x) => x.mode === 'write')
-    return written && mine!.every((x) => theirs!.every((y) => apart(own, x, y))) ? [buffer] : []
+    return written && mine!.every((x) => theirs!.every((y) => apart(known, x, y, true))) ? [buffer] : []
   })
 }
 
@@ -60,12 +61,13 @@ function ownOf(kernel: Kernel2, a: Stmt, b: Stmt): readonly string[] {
 export const apartBy = (kernel: Kernel2, x: BufferAccess, y: BufferAccess): readonly number[] | undefined =>
   apart(kernel.apart ?? [], x, y)?.by
 
-function apart(known: readonly Apart[], x: BufferAccess, y: BufferAccess): Apart | undefined {
+/** `own`: only what says that neither starts elements of the other. */
+function apart(known: readonly Apart[], x: BufferAccess, y: BufferAccess, own = false): Apart | undefined {
   const within = (a: BufferAccess, nests: readonly string[]): boolean =>
     a.path.some((l) => nests.includes(l.nest))
   for (const { nest } of x.path)
     for (const { fact, others } of byNest(known).get(nest) ?? [])
-      if (fact.buffer === x.buffer && within(y, others)) return fact
+      if (fact.buffer === x.buffer && (!own || fact.own) && within(y, others)) return fact
   return undefined
 }
 

@@ -1,5 +1,5 @@
 /** CUDA C++ for NVRTC and nvcc, with no headers: half types are unpacked by hand. */
-import { DTYPE_BYTES, type Dtype, INT_RANGE, isFloat, isHalf, isInt } from '../../ir/dtype.ts'
+import { DTYPE_BYTES, type Dtype, INT_RANGE, isBeyondF32, isFloat, isHalf, isInt } from '../../ir/dtype.ts'
 import type { MathFn } from '../../ir/ops.ts'
 import { decimal } from '../../ir/rounding.ts'
 import type { Target } from '../target.ts'
@@ -141,7 +141,7 @@ export const CUDA: Target = {
   cast: (x, from, to, helpers) => {
     if (to === 'bool') return `(${x} != 0)`
     if (isHalf(to)) {
-      const wide = from === 'f64' || from === 'i32' || from === 'u32'
+      const wide = isBeyondF32(from)
       if (wide) need(helpers, 'odd')
       return fromMemory(to, toMemory(to, wide ? `odd(${x})` : x, helpers), helpers)
     }

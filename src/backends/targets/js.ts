@@ -3,7 +3,7 @@
  * it is stored; i32 multiplication goes through `Math.imul`.
  */
 import { InternalError } from '../../ast/diagnostic.ts'
-import { type Dtype, INT_RANGE, isFloat, isHalf, isInt } from '../../ir/dtype.ts'
+import { type Dtype, INT_RANGE, isBeyondF32, isFloat, isHalf, isInt } from '../../ir/dtype.ts'
 import type { MathFn } from '../../ir/ops.ts'
 import type { Helpers, Target } from '../target.ts'
 
@@ -156,7 +156,7 @@ export const JS: Target = {
     if (from === 'bool') return `(${x} ? 1 : 0)`
     if (to === 'f32') return isFloat(from) && from !== 'f64' ? x : `Math.fround(${x})`
     if (isHalf(to)) {
-      const wide = from === 'f64' || from === 'i32' || from === 'u32'
+      const wide = isBeyondF32(from)
       if (wide) need(helpers, 'bits', 'odd')
       return loadHalf(to, storeHalf(to, wide ? `odd(${x})` : x, helpers), helpers)
     }

@@ -1,5 +1,5 @@
 /** WGSL. Values are of 32 bits in registers. Infinities cannot be literals: helpers make them at run time. */
-import { type Dtype, isFloat, isHalf, isInt } from '../../ir/dtype.ts'
+import { type Dtype, isBeyondF32, isFloat, isHalf, isInt } from '../../ir/dtype.ts'
 import type { MathFn } from '../../ir/ops.ts'
 import { decimal } from '../../ir/rounding.ts'
 import type { BufferRef, Helpers, Target } from '../target.ts'
@@ -109,8 +109,7 @@ const table = (elements: Elements): Wgsl => ({
     if (to === 'bool')
       return from === 'u32' ? `(${x} != 0u)` : isFloat(from) ? `(!(${x} == 0.0))` : `(${x} != 0)`
     if (isFloat(from) && isInt(to)) return help(helpers, `to_${to}`, x)
-    if (isHalf(to) && (from === 'i32' || from === 'u32'))
-      return round(to, help(helpers, `odd_${from}`, x), helpers)
+    if (isHalf(to) && isBeyondF32(from)) return round(to, help(helpers, `odd_${from}`, x), helpers)
     if (to === 'i8' || to === 'u8') return round(to, `i32(${x})`, helpers)
     return round(to, `${REGISTER[to]}(${x})`, helpers)
   },

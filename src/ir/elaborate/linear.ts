@@ -1,5 +1,5 @@
 /** Linear forms: `Σ coefficient · variable + rest`, for proofs about index expressions. */
-import { add, type Expr, int, mul, neg } from '../expr.ts'
+import { add, type Expr, int, isZero, mul, neg } from '../expr.ts'
 import { freeVars, perExpr } from '../expr-tree.ts'
 
 export interface Linear {
@@ -7,8 +7,6 @@ export interface Linear {
   readonly terms: ReadonlyMap<string, Expr>
   readonly rest: Expr
 }
-
-const isZero = (e: Expr): boolean => e.kind === 'const' && e.value === 0
 
 /** `e` as a linear form in `variables`; `null` where it is none. */
 export const linearOf = (e: Expr, variables: ReadonlySet<string>): Linear | null =>
