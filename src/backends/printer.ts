@@ -131,6 +131,7 @@ export class Printer {
 
   #let(s: Let): string {
     const value = this.expr(s.value)
+    if (s.uniform && this.#target.uniform) return this.#target.uniform(value)
     if (!s.lane) return value
     return this.#target.exchange(value, computeType(s.dtype), s.lane.xor, s.lane.among, this.#c.helpers)
   }

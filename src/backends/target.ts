@@ -119,6 +119,8 @@ export interface Target {
   /** For targets that have clusters of blocks. */
   readonly clusterBarrier?: string
   /** Of as many neighbours, for targets that have it. */
+  /** An element of shared memory that is the same for all threads, which arrive; as any other where it is missing. */
+  readonly uniform?: (element: string) => string
   readonly laneBarrier?: (among: number, helpers: Helpers) => string
   /** For targets whose barrier says nothing of global memory. */
   readonly globalBarrier?: string

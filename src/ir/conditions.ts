@@ -1,7 +1,7 @@
 /** The conditions a statement stands under, and which of them can be said again outside of some loops. */
 import { writesOf } from './accesses.ts'
 import { all, conjuncts, type Expr, not } from './expr.ts'
-import { freeVars, someExpr } from './expr-tree.ts'
+import { freeVars, readsAny } from './expr-tree.ts'
 import type { For, Stmt } from './loops.ts'
 import { type Body, bodiesOf } from './tree.ts'
 
@@ -46,9 +46,7 @@ export function hoistable(
 ): readonly Condition[] {
   const vars = new Set(hidden.map((l) => l.var))
   const written = writesOf(body)
-  const stays = (e: Expr): boolean =>
-    ![...freeVars(e)].some((v) => vars.has(v)) &&
-    !someExpr(e, (x) => (x.kind === 'load' || x.kind === 'search') && written.has(x.buffer))
+  const stays = (e: Expr): boolean => ![...freeVars(e)].some((v) => vars.has(v)) && !readsAny(e, written)
   return conditions.flatMap(({ cond, absent }) => {
     const kept = conjuncts(cond).filter(stays)
     return kept.length > 0 ? [{ cond: all(kept), absent }] : []

@@ -202,6 +202,10 @@ export const mentions = (e: Expr, name: string): boolean => freeVars(e).has(name
 /** Whether it reads memory. */
 export const readsMemory = (e: Expr): boolean => buffersRead(e).size > 0
 
+/** Whether it reads one of these arrays. */
+export const readsAny = (e: Expr, arrays: { has(name: string): boolean }): boolean =>
+  [...buffersRead(e)].some((b) => arrays.has(b))
+
 /** Conditions in an order in which each is decided only where those that protect what it reads hold. */
 export function readingLast(conditions: readonly Expr[]): readonly Expr[] {
   const first = conditions.findIndex(readsMemory)

@@ -158,6 +158,8 @@ export interface Let {
   readonly value: Expr
   /** The value is what the thread with this bit of its number flipped has, which arrives here among its neighbours. */
   readonly lane?: { readonly xor: number; readonly among: number } | undefined
+  /** What is read from shared memory is the same for all threads of the block, which arrive. */
+  readonly uniform?: true | undefined
   readonly span?: Span | undefined
 }
 

@@ -174,7 +174,7 @@ function lines(body: readonly Stmt[], indent: string, out: string[], mark: Reado
         break
       case 'let':
         line(
-          `let ${s.name} = ${printExpr(s.value)}${s.lane ? `  lane xor ${s.lane.xor} of ${s.lane.among}` : ''}`,
+          `let ${s.name} = ${printExpr(s.value)}${s.lane ? `  lane xor ${s.lane.xor} of ${s.lane.among}` : ''}${s.uniform ? '  uniform' : ''}`,
         )
         break
       case 'barrier':

@@ -1,7 +1,7 @@
 /** Where reductions stand, and where their targets begin. */
 import { writesOf } from './accesses.ts'
 import type { Expr } from './expr.ts'
-import { freeVars, mentions, someExpr } from './expr-tree.ts'
+import { freeVars, mentions, readsAny } from './expr-tree.ts'
 import type { For, Reduce } from './loops.ts'
 import { type Body, bodiesOf } from './tree.ts'
 
@@ -57,13 +57,7 @@ export function initLoops(reduce: Reduce, inside: readonly For[]): readonly For[
 /** Whether the element that a reduction updates changes with a loop: by its variable, or by what the loop writes. */
 export function elementChanges(reduce: Reduce, loop: For): boolean {
   const written = writesOf(loop.body)
-  return reduce.targets.some((t) =>
-    t.index.some(
-      (e) =>
-        mentions(e, loop.var) ||
-        someExpr(e, (x) => (x.kind === 'load' || x.kind === 'search') && written.has(x.buffer)),
-    ),
-  )
+  return reduce.targets.some((t) => t.index.some((e) => mentions(e, loop.var) || readsAny(e, written)))
 }
 
 /** Which element is updated changes with a reduction loop: no thread can update it for others. */

@@ -1,7 +1,16 @@
-/** Rewriting Stage I bodies. */
+/** Walking over Stage I bodies, and rewriting them. */
 import type { Expr, Load } from './expr.ts'
 import { rewriteExpr } from './expr-tree.ts'
 import type { Stmt1 } from './stage1.ts'
+
+/** The buffers that statements write. */
+export function writtenBy(body: readonly Stmt1[], out: Set<string> = new Set()): ReadonlySet<string> {
+  for (const s of body)
+    if (s.kind === 'iterate') writtenBy(s.body, out)
+    else if (s.kind === 'if') writtenBy([...s.then, ...s.else], out)
+    else if (s.kind !== 'let') for (const t of s.targets) out.add(t.buffer)
+  return out
+}
 
 /** Every expression through `visit` (bottom-up, `undefined` = unchanged), targets and `where`s included. */
 export function rewriteBody1(body: readonly Stmt1[], visit: (e: Expr) => Expr | undefined): Stmt1[] {

@@ -23,17 +23,17 @@ export function uniformBarriers(
     waits ||= s.kind === 'barrier' || amongOf(s) !== undefined
   })
   if (!waits) return undefined
+  const ofLanes = (s: Stmt): boolean => amongOf(s) !== undefined
   const inRow = (s: Stmt): boolean => width % (amongOf(s) ?? Number.NaN) === 0
   const inCluster = (s: Stmt): boolean => s.kind === 'barrier' && s.cluster === true
+  const threads = (axis: ThreadAxis): boolean => axis.startsWith('thread')
+  // What lanes read of memory that is written is one value where barriers are: no language asks its text to say so.
+  const any = (): boolean => true
   return (
-    uniform(
-      body,
-      readOnly,
-      (axis) => axis.startsWith('thread'),
-      (s) => !inRow(s),
-    ) ??
-    uniform(body, readOnly, (axis) => axis === 'thread.x', inRow) ??
-    uniform(body, readOnly, (axis) => axis.startsWith('thread') || axis === 'block.x', inCluster)
+    uniform(body, readOnly, threads, (s) => !ofLanes(s)) ??
+    uniform(body, any, threads, (s) => ofLanes(s) && !inRow(s)) ??
+    uniform(body, any, (axis) => axis === 'thread.x', inRow) ??
+    uniform(body, readOnly, (axis) => threads(axis) || axis === 'block.x', inCluster)
   )
 }
 
@@ -48,7 +48,8 @@ function uniform(
   along: (axis: ThreadAxis) => boolean,
   waits: (s: Stmt) => boolean,
 ): string | undefined {
-  const meets = (s: Stmt): boolean => (s.kind === 'barrier' || amongOf(s) !== undefined) && waits(s)
+  const meets = (s: Stmt): boolean =>
+    (s.kind === 'barrier' || (s.kind === 'let' && s.uniform) || amongOf(s) !== undefined) && waits(s)
   /** Variables and register arrays that may differ between the threads of a block. */
   const varying = new Set<string>()
   const registers = new Set<string>()
@@ -78,8 +79,10 @@ function uniform(
           : undefined
       case 'let':
         if (around && meets(s))
-          return `an exchange depends on ${printExpr(around)}, which differs between the lanes`
-        if (around || s.lane || differs(s.value)) varying.add(s.name)
+          return `${s.uniform ? 'what all threads are told' : 'an exchange'} depends on ${printExpr(around)}, which differs between the lanes`
+        if (s.uniform && s.value.kind === 'load') {
+          if (s.value.index.some(differs)) varying.add(s.name)
+        } else if (around || s.lane || differs(s.value)) varying.add(s.name)
         return undefined
       case 'for': {
         const own = differs(s.extent) ? s.extent : around

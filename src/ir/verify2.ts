@@ -3,10 +3,10 @@
  * `InternalError`, with the place.
  */
 import { InternalError, invariant } from '../ast/diagnostic.ts'
-import { isReadOnly, targetsOf } from './accesses.ts'
+import { isReadOnly, targetsOf, writesOf } from './accesses.ts'
 import type { Dtype } from './dtype.ts'
 import type { Expr } from './expr.ts'
-import { freeVars, readingLast, readsMemory, walkExpr } from './expr-tree.ts'
+import { freeVars, readingLast, readsAny, readsMemory, walkExpr } from './expr-tree.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from './loops.ts'
 import { MATH_ARITY } from './ops.ts'
 import { printExpr, printLoop } from './print2.ts'
@@ -130,6 +130,12 @@ function verifyFor(s: For, scope: Scope, cx: Context): void {
     readingLast(s.guards) === s.guards,
     () => `${what()}: a guard reads memory before bounds are tested`,
   )
+  // It is asked again wherever the loop is taken apart: the answer may not change by then.
+  if (s.guards.some(readsMemory)) {
+    const written = writesOf(s.body)
+    const changed = s.guards.find((g) => readsAny(g, written))
+    invariant(!changed, () => `${what()}: guard ${printExpr(changed!)} reads what the loop writes`)
+  }
   const { mode } = s
   if (mode.kind === 'bind') {
     for (const l of scope.path)

@@ -7,15 +7,18 @@
  * threads of one row can meet, and a row is within one warp, the barrier is theirs alone. Who touches what a copy that
  * signals its own barrier brought has waited there.
  */
-import { accessesOf, type BufferAccess, targetsOf } from '../ir/accesses.ts'
-import type { ThreadAxis } from '../ir/expr.ts'
-import { freeVars, mentions } from '../ir/expr-tree.ts'
+import { accessesOf, type BufferAccess, targetsOf, writesOf } from '../ir/accesses.ts'
+import { all, conjuncts, type Expr, type ThreadAxis, variable } from '../ir/expr.ts'
+import { freeVars, mentions, readsAny } from '../ir/expr-tree.ts'
 import { keyOf, sameExpr } from '../ir/keys.ts'
 import { lanesIn } from '../ir/lanes.ts'
 import { linear } from '../ir/linear.ts'
-import type { For, Lanes, Stmt } from '../ir/loops.ts'
-import { type Body, bodiesOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import type { For, If, Lanes, Stmt } from '../ir/loops.ts'
+import { type Body, bodiesOf, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import { threadsMeet } from './conditions.ts'
+import type { Names } from './names.ts'
 import { type Block, type Meeting, meeting } from './owners.ts'
+import { threadAxis } from './varying.ts'
 
 const barrier = (global: boolean): Stmt => stmt(global ? { kind: 'barrier', global } : { kind: 'barrier' })
 
@@ -23,10 +26,11 @@ const barrier = (global: boolean): Stmt => stmt(global ? { kind: 'barrier', glob
 interface Place extends Block {
   /** Threads of a row, where they are lanes of one warp, and lanes of a warp. */
   readonly row?: Lanes | undefined
+  readonly names: Names
 }
 
 /** `indptr`: buffers that are known to be monotone. `warp`: lanes that can meet without the block, 1 for none. */
-export function insertBarriers(body: Body, indptr: ReadonlySet<string>, warp: number): Body {
+export function insertBarriers(body: Body, indptr: ReadonlySet<string>, warp: number, names: Names): Body {
   const registers = new Set<string>()
   const shared = new Set<string>()
   const axes = new Set<ThreadAxis>()
@@ -40,7 +44,9 @@ export function insertBarriers(body: Body, indptr: ReadonlySet<string>, warp: nu
   if (lanes.count > 1) axes.add('thread.x')
   const width = rowOf(body, lanes.count)
   const row = width !== undefined && warp % width === 0 ? { row: { width, among: warp } } : {}
-  return axes.size === 0 ? body : between(body, { axes: [...axes], registers, shared, indptr, lanes, ...row })
+  return axes.size === 0
+    ? body
+    : between(body, { axes: [...axes], registers, shared, indptr, lanes, names, ...row })
 }
 
 /** How many threads a row of the block has, where that is a constant. */
@@ -53,21 +59,44 @@ function rowOf(body: Body, least: number): number | undefined {
   return width
 }
 
-function threadAxis(s: Stmt): ThreadAxis | undefined {
-  return s.kind === 'for' && s.mode.kind === 'bind' && s.mode.to.startsWith('thread') ? s.mode.to : undefined
-}
-
 function between(list: Body, block: Place): Body {
-  const inner = mapSame(list, (s) => {
-    if (s.kind === 'for' && s.mode.kind === 'instr') return s
+  const inner = list.flatMap((s): Body => {
+    if (s.kind === 'for' && s.mode.kind === 'instr') return [s]
     const axis = threadAxis(s)
     const inside = axis ? { ...block, axes: block.axes.filter((a) => a !== axis) } : block
     const rebuilt = withBodies(
       s,
       bodiesOf(s).map((b) => between(b, inside)),
     )
-    return rebuilt.kind === 'for' && rebuilt.mode.kind !== 'bind' ? closed(rebuilt, inside) : rebuilt
+    if (rebuilt.kind === 'if') return decided(rebuilt, block)
+    if (rebuilt.kind !== 'for') return [rebuilt]
+    return [rebuilt.mode.kind === 'bind' ? rebuilt : closed(rebuilt, inside)]
   })
+  return siblings(inner.length === list.length && inner.every((s, k) => s === list[k]) ? list : inner, block)
+}
+
+/**
+ * A condition that reads what is written under it is evaluated before, by all threads: what one of them writes must not
+ * decide whether another runs it, nor whether one runs the rest of it. What a thread holds in registers is its own, and
+ * asked about again only where threads meet in between.
+ */
+function decided(s: If, block: Place): Body {
+  const body = [...s.then, ...s.else]
+  const meet = body.some(threadsMeet)
+  const changes = new Set([...writesOf(body)].filter((b) => meet || !block.registers.has(b)))
+  const reads = (e: Expr): boolean => readsAny(e, changes)
+  if (!reads(s.cond)) return [s]
+  const name = block.names.fresh('holds')
+  // What indices are in range by is still seen.
+  const known = conjuncts(s.cond).filter((e) => !reads(e))
+  return [
+    stmt({ kind: 'let', name, dtype: 'bool', value: s.cond }),
+    stmt({ ...s, cond: all([...known, variable(name, 'bool')]) }),
+  ]
+}
+
+/** With barriers between statements one after the other, in which they are already. */
+function siblings(inner: Body, block: Place): Body {
   const out: Stmt[] = []
   // Since all threads of the block met, and since those of each row did.
   let since: Touched[] = []

@@ -6,7 +6,7 @@
  */
 import { writesOf } from '../ir/accesses.ts'
 import { type Binary, binary, type Expr, int } from '../ir/expr.ts'
-import { rewriteExpr, someExpr } from '../ir/expr-tree.ts'
+import { readsAny, rewriteExpr } from '../ir/expr-tree.ts'
 import { divisorOfTerms, divisorsOf, factsOf, gcd } from '../ir/facts.ts'
 import { keyOf } from '../ir/keys.ts'
 import { linear } from '../ir/linear.ts'
@@ -82,5 +82,5 @@ function joins(first: If, second: If): boolean {
   if (first.absent !== second.absent) return false
   if (keyOf(first.cond) !== keyOf(second.cond)) return false
   const written = writesOf([...first.then, ...first.else])
-  return !someExpr(first.cond, (e) => (e.kind === 'load' || e.kind === 'search') && written.has(e.buffer))
+  return !readsAny(first.cond, written)
 }

@@ -10,6 +10,7 @@ import {
   builtin,
   div,
   type Expr,
+  eq,
   int,
   lt,
   mod,
@@ -19,13 +20,13 @@ import {
   variable,
 } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
-import { isTogether, lanesIn } from '../ir/lanes.ts'
+import { isTogether, lanesIn, threadsIn } from '../ir/lanes.ts'
 import type { For, Kernel2, Stmt, Store } from '../ir/loops.ts'
 import { type Body, bodiesOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { apart } from './apart.ts'
 import type { Names } from './names.ts'
 import { namesOf } from './names-of.ts'
-import { type Axes, threadAxis, Varying } from './varying.ts'
+import { type Axes, Varying } from './varying.ts'
 
 export function cooperate(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
@@ -36,24 +37,25 @@ export function cooperate(kernel: Kernel2): Kernel2 {
 function distribute(top: Stmt, names: Names): Stmt {
   const shared = new Set<string>()
   const local = new Set<string>()
-  const threads = new Map<ThreadAxis, number>()
   walkStmts([top], (s) => {
     if (s.kind === 'alloc') local.add(s.buffer.name)
     if (s.kind === 'alloc' && s.buffer.scope === 'shared') shared.add(s.buffer.name)
-    const axis = threadAxis(s)
-    if (axis && s.kind === 'for' && s.extent.kind === 'const')
-      threads.set(axis, Math.max(threads.get(axis) ?? 1, s.extent.value))
   })
+  const threads = threadsIn([top])
   const lanes = lanesIn([top])
-  if (lanes.count > 1) threads.set('thread.x', Math.max(threads.get('thread.x') ?? 1, lanes.count))
   if (shared.size === 0 || threads.size === 0) return top
-  const varying = new Varying(top, threads)
+  const varying = new Varying([top], threads)
   const visit = (s: Stmt, around: Axes): Stmt => {
     if ((fillsShared(s, shared) || copiesOut(s, shared, local)) && !isTogether(s, lanes)) {
       // A thread on which elements, values or whether it runs depend has its own; the others divide the work.
       const own = varying.ofStmt(s)
       const free = new Map([...threads].filter(([axis]) => !own.has(axis) && !around.has(axis)))
-      if (free.size > 0) return spread(s, free, names)
+      if (free.size > 0) {
+        // Where only values differ, by registers that several threads hold the sum in, the first of them stores it.
+        const places = varying.ofPlaces(s)
+        const several = [...threads.keys()].filter((a) => own.has(a) && !places.has(a) && !around.has(a))
+        return spread(s, free, several, names)
+      }
     }
     const control = varying.ofControl(s)
     const inner = control.size === 0 ? around : new Set([...around, ...control])
@@ -107,7 +109,12 @@ function copiesOut(s: Stmt, shared: ReadonlySet<string>, local: ReadonlySet<stri
  * The chain of constant loops at the top of the nest as one index dealt out to threads; without such loops one
  * thread does it all. Loops that are to be unrolled or vectors stay each thread's own.
  */
-function spread(s: For | Store, threads: ReadonlyMap<ThreadAxis, number>, names: Names): Stmt {
+function spread(
+  s: For | Store,
+  threads: ReadonlyMap<ThreadAxis, number>,
+  firstOf: readonly ThreadAxis[],
+  names: Names,
+): Stmt {
   const chain: For[] = []
   let body: Body = [s]
   for (;;) {
@@ -132,6 +139,7 @@ function spread(s: For | Store, threads: ReadonlyMap<ThreadAxis, number>, names:
   const indices = indicesOf(extents, digits, at)
   const map = new Map<string, Expr>(chain.map((l, k) => [l.var, indices[k]!]))
   const conditions = [
+    ...firstOf.map((axis) => eq(builtin(axis), int(0))),
     ...(total % count === 0 ? [] : [lt(at, int(total))]),
     ...chain.flatMap((l) => l.guards.map((g) => substitute(g, map))),
   ]

@@ -4,9 +4,11 @@
  * elements of a tile go those of another that the same thread holds: a row's number with all elements of the row. Tiles
  * that are objects of the target are only filled.
  */
+
 import { fail } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import { substituteStmts } from '../ir/bindings.ts'
+import { when } from '../ir/build.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { builtin, div, type Expr, int, type Load, load, mod, variable } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
@@ -16,7 +18,6 @@ import type { Lanes } from '../ir/lanes.ts'
 import { linear } from '../ir/linear.ts'
 import type { Buffer, For, Stmt, Store } from '../ir/loops.ts'
 import { type Body, mapSame, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
-import { branch } from './conditions.ts'
 import type { Names } from './names.ts'
 import { combines, physical, refuse, sameElements } from './thread-tiles.ts'
 
@@ -178,7 +179,7 @@ export class ElementLoops {
     return rewriteStmts(body, {
       stmt: (s) => {
         const targets = s.kind === 'store' ? [s] : s.kind === 'reduce' ? s.targets : []
-        return targets.every((t) => inTile(t.buffer)) ? undefined : branch(cond, [s])
+        return targets.every((t) => inTile(t.buffer)) ? undefined : when(cond, [s])
       },
     })
   }

@@ -3,7 +3,8 @@
  * the buffer's trees.
  */
 import { invariant } from '../ast/diagnostic.ts'
-import { add, div, type Expr, int, load, mul } from '../ir/expr.ts'
+import { add, cast, div, type Expr, int, load, mul } from '../ir/expr.ts'
+import { freeVars, mentions } from '../ir/expr-tree.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
 import { tiledIndex, tiledShape } from '../ir/tiles.ts'
 import { type Body, mapPieces, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
@@ -13,6 +14,13 @@ export function address(shape: readonly Expr[], index: readonly Expr[]): Expr {
   invariant(shape.length === index.length, 'an index for each dimension')
   return index.reduce<Expr>((sum, e, k) => (k === 0 ? e : add(mul(sum, shape[k]!), e)), int(0))
 }
+
+/**
+ * Indices that cancel when they are added, `X[i, -i]`, where all that keeps the access in range, conditions and loops that
+ * may not run at all, is about what would be gone. Words that are taken for unsigned and back are what they were.
+ */
+const apart = (index: readonly Expr[], lost: readonly string[]): readonly Expr[] =>
+  index.map((e, k) => (k > 0 && lost.some((v) => mentions(e, v)) ? cast(cast(e, 'u32'), 'i32') : e))
 
 export const flatBuffer = (b: Buffer): Buffer =>
   Object.freeze({ ...b, shape: [storedShape(b).reduce(mul, int(1))] })
@@ -29,7 +37,10 @@ export function flatten(body: Body, buffers: readonly Buffer[]): Body {
   const flat = (buffer: string, index: readonly Expr[]): Expr => {
     const b = all.get(buffer)
     invariant(b, `no buffer ${buffer}`)
-    return address(storedShape(b), b.memory?.scope === 'shared' ? tiledIndex(index, b.memory) : index)
+    const at = b.memory?.scope === 'shared' ? tiledIndex(index, b.memory) : index
+    const sum = address(storedShape(b), at)
+    const lost = [...new Set(index.flatMap((e) => [...freeVars(e)]))].filter((v) => !mentions(sum, v))
+    return lost.length === 0 ? sum : address(storedShape(b), apart(at, lost))
   }
   // One dimension is flat, unless it is tiles.
   const isFlat = (x: { readonly buffer: string; readonly index: readonly Expr[] }): boolean =>

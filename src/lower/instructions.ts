@@ -5,7 +5,9 @@
  * Loops over the elements of such tiles become loops over the slots of each thread (`element-loops.ts`):
  * initialisation, conversion and write-back need no instruction.
  */
+
 import { fail, invariant } from '../ast/diagnostic.ts'
+import { when } from '../ir/build.ts'
 import { add, builtin, type Expr, eq, int, mod } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
 import { type Instr, LANE, meetingAt, type Placeholder, type Signals } from '../ir/instr.ts'
@@ -16,7 +18,6 @@ import { isTogether, type Lanes, lanesIn } from '../ir/lanes.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
 import { tiledShape } from '../ir/tiles.ts'
 import { type Body, bodiesOf, stmt, walkStmts, withBodies } from '../ir/tree.ts'
-import { branch } from './conditions.ts'
 import { ElementLoops } from './element-loops.ts'
 import { checkFences } from './fences.ts'
 import { matrixIndex, matrixOf } from './matrices.ts'
@@ -34,13 +35,16 @@ export function lowerInstructions(body: Body, kernel: Kernel2, names: Names): Bo
 }
 
 /** Whatever axes a launch has, threads are numbered from 0 on each. */
-const FIRST_THREAD = eq(add(builtin('thread.x'), add(builtin('thread.y'), builtin('thread.z'))), int(0))
+export const FIRST_THREAD = eq(
+  add(builtin('thread.x'), add(builtin('thread.y'), builtin('thread.z'))),
+  int(0),
+)
 
 /** Of the blocks of a cluster, the one whose turn it is copies for all. */
 const inTurn = (signals: Signals | undefined, call: InstrCall): Stmt => {
   const multicast = signals?.multicast
   if (!multicast) return call
-  return branch(eq(mod(builtin('block.x'), int(multicast.cluster)), multicast.turn), [call])
+  return when(eq(mod(builtin('block.x'), int(multicast.cluster)), multicast.turn), [call])
 }
 
 class Lowering {
@@ -84,7 +88,7 @@ class Lowering {
         return [stmt({ ...s, then: this.#list(s.then, inside), else: this.#list(s.else, inside) })]
       }
       case 'instr':
-        return [s.once ? branch(FIRST_THREAD, [stmt({ ...s, once: false })]) : s]
+        return [s.once ? when(FIRST_THREAD, [stmt({ ...s, once: false })]) : s]
       default:
         if (isTogether(s, this.#lanes) && this.#elements.has(s)) return [this.#elements.lower(s)]
         if (isTogether(s, this.#lanes))

@@ -19,14 +19,15 @@ import {
 } from '../ir/expr.ts'
 import { rewriteExpr } from '../ir/expr-tree.ts'
 import { sameExpr } from '../ir/keys.ts'
-import { isTogether, type Lanes, lanesIn } from '../ir/lanes.ts'
+import { isTogether, type Lanes, lanesIn, threadsIn } from '../ir/lanes.ts'
 import type { Buffer, Fill, For, Kernel2, Launch, PlanStep, Stmt } from '../ir/loops.ts'
 import { type Body, hasBarrier, stmt, walkStmts } from '../ir/tree.ts'
 import { clusterOf } from './alike.ts'
 import { insertBarriers } from './barriers.ts'
-import { divergent, guard, inRounds, isCooperative, needsAll, onOwners, predicate } from './conditions.ts'
+import { Conditions, isCooperative } from './conditions.ts'
 import { flatNest, isParallel } from './flat-nest.ts'
 import type { Names } from './names.ts'
+import { Varying } from './varying.ts'
 
 /** `warp`: lanes that can meet without the rest of their block, 1 for none. */
 export function makeLaunches(kernel: Kernel2, names: Names, warp = 1): PlanStep[] {
@@ -39,8 +40,8 @@ export function makeLaunches(kernel: Kernel2, names: Names, warp = 1): PlanStep[
     const name = `${kernel.name}_${steps.length}`
     if (s.kind === 'fill') {
       if (isZero(s.value)) steps.push({ kind: 'clear', buffer: s.buffer })
-      else steps.push(launchOf([fillNest(s, kernel, names, parallel)], name, indptr, warp))
-    } else steps.push(launchOf([s], name, indptr, warp))
+      else steps.push(launchOf([fillNest(s, kernel, names, parallel)], name, indptr, warp, names))
+    } else steps.push(launchOf([s], name, indptr, warp, names))
   }
   return steps
 }
@@ -58,8 +59,8 @@ function fillNest(s: Fill, kernel: Kernel2, names: Names, parallel: boolean): St
 
 type Extents = ReadonlyMap<ThreadAxis, Expr>
 
-function launchOf(nest: Body, name: string, indptr: ReadonlySet<string>, warp: number): Launch {
-  const body = insertBarriers(nest, indptr, warp)
+function launchOf(nest: Body, name: string, indptr: ReadonlySet<string>, warp: number, names: Names): Launch {
+  const body = insertBarriers(nest, indptr, warp, names)
   const extents = collectExtents(body)
   const extent = (axis: ThreadAxis): Expr => extents.get(axis) ?? int(1)
   const threads = (axis: ThreadAxis): number => {
@@ -73,7 +74,7 @@ function launchOf(nest: Body, name: string, indptr: ReadonlySet<string>, warp: n
     grid: [hostExtent(extent('block.x')), hostExtent(extent('block.y')), hostExtent(extent('block.z'))],
     block: [threads('thread.x'), threads('thread.y'), threads('thread.z')],
     ...inClusters(body),
-    body: new Binder(extents, body).run(),
+    body: new Binder(extents, body, new Conditions(new Varying(body, threadsIn(body)), names)).run(),
   }
 }
 
@@ -131,7 +132,10 @@ class Binder {
   readonly #scopes = new Map<string, Buffer['scope']>()
   readonly #lanes: Lanes
 
-  constructor(extents: Extents, body: Body) {
+  readonly #conditions: Conditions
+
+  constructor(extents: Extents, body: Body, conditions: Conditions) {
+    this.#conditions = conditions
     this.#extents = extents
     this.#body = body
     this.#lanes = lanesIn(body)
@@ -151,7 +155,7 @@ class Binder {
   #statement(s: Stmt, on: ReadonlySet<ThreadAxis>): Body {
     const owners = this.#owners(s, on)
     if (owners.length > 0)
-      return onOwners(
+      return this.#conditions.onOwners(
         all(owners.map((a) => eq(builtin(a), int(0)))),
         this.#statement(s, new Set([...on, ...owners])),
       )
@@ -162,13 +166,7 @@ class Binder {
         if (s.cond.kind === 'const') return this.#list(s.cond.value !== 0 ? s.then : s.else, on)
         const then = this.#list(s.then, on)
         const otherwise = this.#list(s.else, on)
-        if (!needsAll(then, s.cond) && !needsAll(otherwise, s.cond))
-          return [stmt({ ...s, then, else: otherwise })]
-        if (!divergent(s.cond)) return [stmt({ ...s, then, else: otherwise })]
-        return [
-          ...predicate(then, s.cond),
-          ...predicate(otherwise, { kind: 'unary', op: 'not', x: s.cond, dtype: 'bool' }),
-        ]
+        return this.#conditions.choose(s.cond, then, otherwise)
       }
       default:
         return [s]
@@ -178,7 +176,16 @@ class Binder {
   #loop(loop: For, on: ReadonlySet<ThreadAxis>): Body {
     if (loop.mode.kind !== 'bind') {
       const body = this.#list(loop.body, loop.cooperative ? new Set(THREAD_AXES) : on)
-      return [stmt({ ...loop, guards: [], body: guard(loop.guards, inRounds(loop, body)) })]
+      const rounds = this.#conditions.agreed(loop.extent, body)
+      return [
+        ...rounds.before,
+        stmt({
+          ...loop,
+          extent: rounds.value,
+          guards: [],
+          body: this.#conditions.guard(loop.guards, this.#conditions.inRounds(loop, body)),
+        }),
+      ]
     }
     const axis = loop.mode.to
     const whole = this.#extents.get(axis)!
@@ -189,7 +196,7 @@ class Binder {
     const inner = substituteStmts(loop.body, map)
     const guards = (substituteStmts([{ ...loop, body: [] }], map)[0] as For).guards
     const range = sameExpr(whole, loop.extent) ? [] : [lt(index, loop.extent)]
-    return guard([...range, ...guards], this.#list(inner, new Set([...on, axis])))
+    return this.#conditions.guard([...range, ...guards], this.#list(inner, new Set([...on, axis])))
   }
 
   /**

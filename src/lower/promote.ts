@@ -11,7 +11,7 @@ import { boundVarsOf } from '../ir/bindings.ts'
 import { alloc, local, store, when } from '../ir/build.ts'
 import { type Dtype, isHalf } from '../ir/dtype.ts'
 import { type Expr, int, load, lt } from '../ir/expr.ts'
-import { freeVars, someExpr } from '../ir/expr-tree.ts'
+import { freeVars, readsAny, someExpr } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, exprsOf, rewriteStmts, stmt, walkStmts, withBodies } from '../ir/tree.ts'
@@ -96,9 +96,7 @@ function elementsOf(loop: For, cx: Context): readonly Element[] {
     if (a.mode === 'write') written.add(a.buffer)
   }
   const bound = boundVarsOf([loop])
-  const varies = (e: Expr): boolean =>
-    [...freeVars(e)].some((v) => bound.has(v)) ||
-    someExpr(e, (x) => (x.kind === 'load' || x.kind === 'search') && written.has(x.buffer))
+  const varies = (e: Expr): boolean => [...freeVars(e)].some((v) => bound.has(v)) || readsAny(e, written)
   return [...written].flatMap((buffer): Element[] => {
     const all = of.get(buffer)!
     const [{ index }] = all as [BufferAccess]

@@ -1,16 +1,21 @@
 /**
  * Which threads of a block may have values of their own: what depends on a thread's index, directly, over a
- * register or a name, or because a condition on it decides what was written.
+ * register or a name, or because a condition on it decides what was written. What is read of memory that the launch
+ * writes is one value for all threads that read the same element, as long as nobody writes it meanwhile; that only the
+ * places of barriers can tell, so it is said apart (`memory`).
  */
-import { targetsOf } from '../ir/accesses.ts'
-import type { Expr, ThreadAxis } from '../ir/expr.ts'
+import { targetsOf, writesOf } from '../ir/accesses.ts'
+import { type Expr, THREAD_AXES, type ThreadAxis } from '../ir/expr.ts'
 import { children } from '../ir/expr-tree.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, exprsOf, walkStmts } from '../ir/tree.ts'
 
-export type Axes = ReadonlySet<ThreadAxis>
+export type Axes = ReadonlySet<ThreadAxis | 'memory'>
 
 const NONE: Axes = new Set()
+
+/** What a value is made of: loop variables, names, registers, hardware indices; `memory` for what the launch writes. */
+const MEMORY = 'memory'
 
 /** The axis of threads of a block that the loop is bound to. */
 export const threadAxis = (s: Stmt): ThreadAxis | undefined =>
@@ -18,37 +23,55 @@ export const threadAxis = (s: Stmt): ThreadAxis | undefined =>
 
 export class Varying {
   /** Of loop variables, names, and registers: one set for all elements of an array, whoever writes them. */
-  readonly #axes = new Map<string, Set<ThreadAxis>>()
+  readonly #axes = new Map<string, Set<ThreadAxis | 'memory'>>([[MEMORY, new Set([MEMORY])]])
   readonly #registers = new Set<string>()
+  readonly #written: ReadonlySet<string>
   readonly #threads: ReadonlyMap<ThreadAxis, number>
   readonly #mentioned = new Map<Expr, ReadonlySet<string>>()
   #grown = false
 
   /** `threads`: how many of each axis the launch has. */
-  constructor(top: Stmt, threads: ReadonlyMap<ThreadAxis, number>) {
+  constructor(body: Body, threads: ReadonlyMap<ThreadAxis, number>) {
     this.#threads = threads
-    walkStmts([top], (s) => {
+    this.#written = writesOf(body)
+    for (const axis of threads.keys()) this.#add(axis, [axis])
+    walkStmts(body, (s) => {
       if (s.kind === 'alloc' && s.buffer.scope === 'register') this.#registers.add(s.buffer.name)
     })
     // A register that is read before it is written, in a round of a loop, carries what the round before wrote.
     do {
       this.#grown = false
-      this.#list([top], NONE)
+      this.#list(body, NONE)
     } while (this.#grown)
   }
 
   /** The axes whose threads may have different values of it. */
   of(e: Expr): Axes {
-    const out = new Set<ThreadAxis>()
+    const out = new Set<ThreadAxis | 'memory'>()
     this.#collect(e, out)
     return out
   }
 
+  /** Whether it differs between threads, or neighbours in a row of them. */
+  differs(e: Expr, along?: ThreadAxis): boolean {
+    const axes = this.of(e)
+    return along ? axes.has(along) : THREAD_AXES.some((a) => a.startsWith('thread') && axes.has(a))
+  }
+
   /** The axes whose threads may execute it differently: other elements, other values, another number of times. */
   ofStmt(s: Stmt): Axes {
-    const out = new Set<ThreadAxis>()
+    const out = new Set<ThreadAxis | 'memory'>()
     walkStmts([s], (x) => {
       for (const e of exprsOf(x)) this.#collect(e, out)
+    })
+    return out
+  }
+
+  /** The axes whose threads may store to other elements, or to some of them. */
+  ofPlaces(s: Stmt): Axes {
+    const out = new Set<ThreadAxis | 'memory'>()
+    walkStmts([s], (x) => {
+      for (const e of x.kind === 'store' ? x.index : exprsOf(x)) this.#collect(e, out)
     })
     return out
   }
@@ -62,23 +85,31 @@ export class Varying {
     return s.kind === 'if' || s.kind === 'while' ? this.of(s.cond) : NONE
   }
 
-  #collect(e: Expr, out: Set<ThreadAxis>): void {
+  #collect(e: Expr, out: Set<ThreadAxis | 'memory'>): void {
     for (const name of this.#names(e)) for (const a of this.#axes.get(name) ?? NONE) out.add(a)
   }
 
-  /** Variables and registers in it. */
+  /** One thread disagrees with nobody. */
+  #alone(axis: ThreadAxis): boolean {
+    return (this.#threads.get(axis) ?? 2) <= 1
+  }
+
+  /** Variables, registers and hardware indices in it. */
   #names(e: Expr): ReadonlySet<string> {
     const known = this.#mentioned.get(e)
     if (known) return known
     const out = new Set<string>()
     if (e.kind === 'var') out.add(e.name)
-    if ((e.kind === 'load' || e.kind === 'search') && this.#registers.has(e.buffer)) out.add(e.buffer)
+    if (e.kind === 'builtin') out.add(e.axis)
+    if (e.kind === 'load' || e.kind === 'search')
+      if (this.#registers.has(e.buffer)) out.add(e.buffer)
+      else if (this.#written.has(e.buffer)) out.add(MEMORY)
     for (const c of children(e)) for (const n of this.#names(c)) out.add(n)
     this.#mentioned.set(e, out)
     return out
   }
 
-  #add(name: string, axes: Iterable<ThreadAxis>): void {
+  #add(name: string, axes: Iterable<ThreadAxis | 'memory'>): void {
     const known = this.#axes.get(name) ?? new Set()
     this.#axes.set(name, known)
     for (const a of axes) {
@@ -112,7 +143,7 @@ export class Varying {
       this.#add(l.var, rounds)
       return new Set([...guards, ...rounds])
     }
-    this.#add(l.var, [axis])
+    this.#add(l.var, this.#alone(axis) ? [] : [axis])
     const whole = l.extent.kind === 'const' && l.extent.value === this.#threads.get(axis)
     return new Set([...guards, ...(whole ? [] : [axis])])
   }

@@ -3,7 +3,7 @@
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
 import { conditionsAround } from '../ir/conditions.ts'
 import { type Expr, type ThreadAxis, variable } from '../ir/expr.ts'
-import { freeVars, mentions, substitute } from '../ir/expr-tree.ts'
+import { freeVars, mentions, someExpr, substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { reductionsOf } from '../ir/reductions.ts'
 import { bodiesOf, exprsOf, loopsOf, walkStmts } from '../ir/tree.ts'
@@ -191,6 +191,7 @@ function sameForAll(accesses: readonly BufferAccess[], t: For, around: readonly 
   const first = (x: unknown): boolean => !seen.has(x) && !!seen.add(x)
   const varies = (e: Expr): boolean =>
     mentions(e, t.var) ||
+    someExpr(e, (x) => (x.kind === 'load' || x.kind === 'search') && first(x.buffer) && filled(x.buffer)) ||
     [...freeVars(e)].some((v) => {
       const [l, value] = [loops.get(v), lets.get(v)]
       return (
@@ -204,13 +205,7 @@ function sameForAll(accesses: readonly BufferAccess[], t: For, around: readonly 
       ...exprsOf(a.stmt),
       ...[...around, ...a.path].flatMap((l) => [l.extent, ...l.guards]),
       ...conditionsAround(t.body, a.stmt).map((c) => c.cond),
-    ].some(varies) ||
-    inside.some(
-      (r) =>
-        r.stmt === a.stmt &&
-        r.mode === 'read' &&
-        (held.has(r.buffer) || (first(r.buffer) && filled(r.buffer))),
-    )
+    ].some(varies) || inside.some((r) => r.stmt === a.stmt && r.mode === 'read' && held.has(r.buffer))
   const filled = (buffer: string): boolean =>
     inside.some((a) => a.mode === 'write' && a.buffer === buffer && written(a))
   return accesses.every((a) => a.mode !== 'write' || (a.stmt.kind === 'store' && !written(a)))

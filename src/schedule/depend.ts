@@ -7,7 +7,7 @@
  */
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
 import type { Expr } from '../ir/expr.ts'
-import { freeVars, mentions, someExpr } from '../ir/expr-tree.ts'
+import { freeVars, mentions, readsAny } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { loopsOf, walkStmts } from '../ir/tree.ts'
@@ -51,13 +51,10 @@ export function writtenIn(kernel: Kernel2, loop: For): readonly Shared[] {
   const space = spaceIn(kernel, loop)
   return [...written].map((buffer) => {
     const accesses = all.filter((a) => a.buffer === buffer)
-    const moving = accesses.some((a) => a.index.some((e) => loadsFrom(e, written)))
+    const moving = accesses.some((a) => a.index.some((e) => readsAny(e, written)))
     return { buffer, accesses, moving, disjoint: !moving && sameBlock(kernel, accesses, loop.var, space) }
   })
 }
-
-const loadsFrom = (e: Expr, buffers: ReadonlySet<string>): boolean =>
-  someExpr(e, (x) => (x.kind === 'load' || x.kind === 'search') && buffers.has(x.buffer))
 
 /** Some dimension keeps every access within one block per iteration, or within one of the places of a permutation. */
 function sameBlock(kernel: Kernel2, accesses: readonly BufferAccess[], v: string, space: Space): boolean {

@@ -5,7 +5,7 @@
 import { writesOf } from '../ir/accesses.ts'
 import { when } from '../ir/build.ts'
 import { add, type Expr, int, lt, mul, variable } from '../ir/expr.ts'
-import { freeVars, mentions, readsMemory, someExpr, substitute } from '../ir/expr-tree.ts'
+import { buffersRead, freeVars, mentions, readsMemory, substitute } from '../ir/expr-tree.ts'
 import type { Memory } from '../ir/instr.ts'
 import { keyOf } from '../ir/keys.ts'
 import { linearKey } from '../ir/linear.ts'
@@ -117,9 +117,7 @@ export function checkSameLoops(
 export function checkStable(cx: Context, loop: For, print: Footprint, from: number): void {
   const naming = [...print.index, ...print.loops.flatMap((l) => [l.extent, ...l.guards])]
   const written = writesOf(loop.body.slice(from))
-  const reads = (e: Expr, name: string): boolean =>
-    someExpr(e, (x) => (x.kind === 'load' || x.kind === 'search') && x.buffer === name)
-  const by = [...written].find((name) => naming.some((e) => reads(e, name)))
+  const by = [...written].find((name) => naming.some((e) => buffersRead(e).has(name)))
   if (by === undefined) return
   cx.refuse({
     code: 'moving-index',

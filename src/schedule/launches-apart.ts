@@ -4,7 +4,7 @@
  */
 
 import { writesOf } from '../ir/accesses.ts'
-import { buffersRead } from '../ir/expr-tree.ts'
+import { readsAny } from '../ir/expr-tree.ts'
 import type { Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, loopsOf, stmt } from '../ir/tree.ts'
 
@@ -16,7 +16,7 @@ function apart(s: Stmt): Body {
   const then = s.then.flatMap(apart)
   if (then.length < 2 || loopsOf(then).length === 0) return [s]
   const written = writesOf(then.slice(0, -1))
-  if ([...buffersRead(s.cond)].some((b) => written.has(b))) return [s]
+  if (readsAny(s.cond, written)) return [s]
   return then.map((x) => stmt<Stmt>({ ...s, then: [x] }))
 }
 

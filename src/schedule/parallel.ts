@@ -91,7 +91,7 @@ function checkBlocks(cx: Context, next: Kernel2): void {
     if (bound && !isAlone(top))
       cx.refuse({
         code: 'block-not-outermost',
-        message: `other statements stand beside the block-bound loop ${bound.name}, under a condition that they may change`,
+        message: `other statements stand beside the block-bound loop ${bound.name}, under one condition with it`,
         loops: [bound],
         expected: 'block-bound loops outermost, directly inside of each other',
         hint: `bind ${bound.name} to a thread axis`,

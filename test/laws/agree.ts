@@ -1,8 +1,9 @@
 /** One program, one schedule, one set of data: every stage and device against the reference. */
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { LANES } from '../../src/backends/emit.ts'
-import { type Bound, bindInputs } from '../../src/bind/index.ts'
+import { type Bound, bindInputs, type Inputs } from '../../src/bind/index.ts'
 import { buffersOf, readTensor } from '../../src/bind/read.ts'
+import { referenceInputs } from '../../src/bind/reference.ts'
 import type { Compilation } from '../../src/compile.ts'
 import { compileOn, Executable, lanesOf } from '../../src/execute.ts'
 import type { Tensor, ValueArray } from '../../src/formats/tensor.ts'
@@ -19,6 +20,7 @@ import { verify1 } from '../../src/ir/verify1.ts'
 import { verify2 } from '../../src/ir/verify2.ts'
 import { verify3 } from '../../src/ir/verify3.ts'
 import type { LowerOptions } from '../../src/lower/pipeline.ts'
+import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import type { Sample } from '../support/program-gen.ts'
 
@@ -103,6 +105,15 @@ async function compiled(device: Device, c: Compilation): Promise<OnDevice> {
   const program = await compileOn(device, c.planFor(lanesOf(device)))
   latest.set(device, { c, program })
   return program
+}
+
+/** Every stage and the cpu compute what the reference does. */
+export async function agreeOnAll(c: Compilation, inputs: Inputs): Promise<void> {
+  const bound = bindInputs(c.kernel, inputs)
+  const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
+  agreeOnStages(c, bound, expected)
+  if (!(await agreeOnDevice(createCpuDevice(), c, bound, expected)))
+    throw new Error('beyond what the cpu has')
 }
 
 /** Runs on a device, on poisoned memory. `false` where the device has limits that the schedule exceeds. */

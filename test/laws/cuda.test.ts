@@ -5,6 +5,8 @@ import { SptError } from '../../src/ast/diagnostic.ts'
 import { createCudaDevice } from '../../src/runtime/cuda/index.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { conditional } from '../support/condition-gen.ts'
+import { inPlace } from '../support/in-place-gen.ts'
+import { sharing } from '../support/schedule-gen.ts'
 import { agreeOnDevice } from './agree.ts'
 import { carriedOut, caseOf, numbers, parameters } from './law.ts'
 
@@ -25,6 +27,7 @@ const LAWS = [
   ['under every legal schedule', (c: readonly number[]) => caseOf(c, 12)],
   ['with its default schedule', (c: readonly number[]) => caseOf(c, 2)],
   ['whatever conditions say', (c: readonly number[]) => caseOf(c, 8 * (c.at(-1)! % 2), conditional)],
+  ['what is updated in place', (c: readonly number[]) => caseOf(c, 10, inPlace, sharing)],
 ] as const
 
 test.each(LAWS)(

@@ -7,6 +7,7 @@ import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
 import { conditional } from '../support/condition-gen.ts'
+import { inPlace } from '../support/in-place-gen.ts'
 import { generate } from '../support/program-gen.ts'
 import { carry, emits } from './emits.ts'
 import { parameters } from './law.ts'
@@ -19,7 +20,8 @@ test('every program under a long schedule is emitted, or refused with a diagnost
   fc.assert(
     fc.property(fc.noBias(choiceNumbers(1500)), (choices) => {
       const c = new Choices(choices)
-      const emitted = emits(c, c.chance(25) ? conditional(c) : generate(c))
+      const make = c.pick([generate, generate, generate, conditional, inPlace])
+      const emitted = emits(c, make(c))
       if (!emitted) return
       made++
       texts += emitted.texts

@@ -4,25 +4,16 @@ import { expect, test } from 'vitest'
 import type { Kernel } from '../../src/api/kernel.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { coords, dense } from '../../src/api/tensors.ts'
-import { bindInputs, type Inputs } from '../../src/bind/index.ts'
-import { referenceInputs } from '../../src/bind/reference.ts'
-import { reference } from '../../src/ir/reference/index.ts'
+import type { Inputs } from '../../src/bind/index.ts'
 import { verify3 } from '../../src/ir/verify3.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { FORMATS } from '../support/program-parts.ts'
 import { refusal } from '../support/refusal.ts'
-import { agreeOnDevice, agreeOnStages } from './agree.ts'
+import { agreeOnAll } from './agree.ts'
 
 const kernel = (text: string): Kernel => parseProgram(`${FORMATS}\n${text}`).kernel()
 
-/** Every stage and the cpu compute what the reference does. */
-async function agree(k: Kernel, inputs: Inputs): Promise<void> {
-  const c = k.compilation
-  const bound = bindInputs(c.kernel, inputs)
-  const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
-  agreeOnStages(c, bound, expected)
-  expect(await agreeOnDevice(createCpuDevice(), c, bound, expected)).toBe(true)
-}
+const agree = (k: Kernel, inputs: Inputs): Promise<void> => agreeOnAll(k.compilation, inputs)
 
 const sums = `kernel k(m: size, n: size) {
   axis i = dense_fixed(m)

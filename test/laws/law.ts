@@ -37,6 +37,7 @@ export function caseOf(
   choices: readonly number[],
   steps: number,
   make: (c: Choices) => Sample = generate,
+  walk = schedule,
 ): Case | undefined {
   const c = new Choices(choices)
   const sample = make(c)
@@ -52,7 +53,7 @@ export function caseOf(
     throw e
   }
   const expected = expectedOf(sample, source)
-  const scheduled = schedule(c, source, program.formats, steps)
+  const scheduled = walk(c, source, program.formats, steps)
   const { compilation } = scheduled
   return { sample, scheduled, compilation, bound: bind(sample, compilation), expected }
 }

@@ -4,6 +4,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { inPlace } from '../support/in-place-gen.ts'
+import { sharing } from '../support/schedule-gen.ts'
 import { agreeOnDevice } from './agree.ts'
 import { carriedOut, caseOf, numbers, parameters, tooLongForSwiftShader } from './law.ts'
 
@@ -27,6 +29,20 @@ test('webgpu agrees with the reference, under every legal schedule', async () =>
       })
     }),
     parameters(15),
+  )
+}, 3_600_000)
+
+test('webgpu agrees where conditions read what is updated in place', async () => {
+  await fc.assert(
+    fc.asyncProperty(numbers, async (choices) => {
+      const k = caseOf(choices, 10, inPlace, sharing)
+      if (!k) return
+      await carriedOut(k, async () => {
+        if (tooLongForSwiftShader(k.compilation)) return
+        await agreeOnDevice(device, k.compilation, k.bound, k.expected)
+      })
+    }),
+    parameters(6),
   )
 }, 3_600_000)
 

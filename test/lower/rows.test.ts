@@ -1,10 +1,13 @@
 /** Rows of a block that meet by themselves, over shared memory that is theirs. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { when } from '../../src/ir/build.ts'
 import { all, builtin, lt, type ThreadAxis } from '../../src/ir/expr.ts'
 import type { Plan, Stmt } from '../../src/ir/loops.ts'
 import { type Body, stmt } from '../../src/ir/tree.ts'
-import { branch, guard, inRounds, onOwners } from '../../src/lower/conditions.ts'
+import { Conditions } from '../../src/lower/conditions.ts'
+import { Names } from '../../src/lower/names.ts'
+import { Varying } from '../../src/lower/varying.ts'
 import { load } from '../../src/node.ts'
 import { at, expr, loop, reduce, store } from '../../src/schedule/build.ts'
 import { runs } from '../support/cases.ts'
@@ -104,31 +107,36 @@ test('where rows cannot meet alone, loops of different lengths are refused', () 
 
 describe('conditions of threads around what threads do together', () => {
   const [x, y] = [builtin('thread.x'), builtin('thread.y')]
+  const threads = new Map<ThreadAxis, number>([
+    ['thread.x', 8],
+    ['thread.y', 4],
+  ])
+  const conditions = new Conditions(new Varying([], threads), new Names())
   const [inRow, ofRow] = [lt(x, expr('d')), lt(y, expr('m'))]
   const put = store(at('C', [0]), 1)
   const meet: Stmt = stmt({ kind: 'barrier', lanes: { width: 8, among: 8 } })
   const rounds = (body: Body) => loop('j', at('lengths', [y], 'i32'), body)
 
   test('what is said of a row stands around rounds of its own, what is said of a lane within', () => {
-    expect(guard([ofRow, inRow], [rounds([put, meet, put])])).toEqual([
-      branch(ofRow, [rounds([branch(inRow, [put]), meet, branch(inRow, [put])])]),
+    expect(conditions.guard([ofRow, inRow], [rounds([put, meet, put])])).toEqual([
+      when(ofRow, [rounds([when(inRow, [put]), meet, when(inRow, [put])])]),
     ])
-    expect(guard([inRow], [rounds([meet])])).toEqual([rounds([meet])])
-    expect(guard([ofRow, inRow], [put])).toEqual([branch(all([ofRow, inRow]), [put])])
+    expect(conditions.guard([inRow], [rounds([meet])])).toEqual([rounds([meet])])
+    expect(conditions.guard([ofRow, inRow], [put])).toEqual([when(all([ofRow, inRow]), [put])])
   })
 
   test('rows that share a loop out among all of them run it the same number of times', () => {
     const shared = (...along: ThreadAxis[]) => loop('e', 4, [put], { cooperative: true, along })
-    expect(() => inRounds(rounds([]), [loop('k', 2, [shared('thread.y', 'thread.x')])])).toThrow(
+    expect(() => conditions.inRounds(rounds([]), [loop('k', 2, [shared('thread.y', 'thread.x')])])).toThrow(
       'divergent-barrier',
     )
-    expect(inRounds(rounds([]), [shared('thread.x')])).toEqual([shared('thread.x')])
+    expect(conditions.inRounds(rounds([]), [shared('thread.x')])).toEqual([shared('thread.x')])
   })
 
   test('lanes that exchange in rounds of their row do without those of others', () => {
     const add = (among: number): Stmt => stmt({ ...reduce(at('C', [0]), '+', 1), lanes: { width: 8, among } })
-    expect(inRounds(rounds([]), [add(32), meet])).toEqual([add(8), meet])
-    expect(onOwners(ofRow, [add(32)])).toEqual([branch(ofRow, [add(8)])])
+    expect(conditions.inRounds(rounds([]), [add(32), meet])).toEqual([add(8), meet])
+    expect(conditions.onOwners(ofRow, [add(32)])).toEqual([when(ofRow, [add(8)])])
   })
 })
 

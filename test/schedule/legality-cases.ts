@@ -137,10 +137,13 @@ export const ILLEGAL: readonly Illegal[] = [
     kernel: kernel(
       'buffer s: i32[] local\n  buffer y: i32[i] out\n  buffer z: i32[i] out',
       `iterate make [] { s[] = 1 }
-  iterate all [] where (s[] > 0) {
-    iterate one [i] as S { y[i] = s[] }
-    s[] = 0
-    iterate two [i] as S { z[i] = s[] }
+  iterate all [] {
+    if (s[] > 0) {
+      iterate one [i] as S { y[i] = s[] }
+      iterate two [i] as S { z[i] = y[m - 1 - i] }
+    } else {
+      iterate three [i] as S { z[i] = 0 }
+    }
   }`,
     ),
     steps: 'bind one.i to block.x',

@@ -36,6 +36,23 @@ export function schedule(
   )
 }
 
+/** Up to `steps` candidates for loops on threads of a block, and for memory that they share. */
+export function sharing(
+  c: Choices,
+  start: Compilation,
+  formats: ReadonlyMap<string, AnyFormat>,
+  steps: number,
+): Scheduled {
+  return scheduled(
+    c,
+    start,
+    formats,
+    ({ tried }, most) => tried < most,
+    () => c.between(steps >> 1, steps),
+    (c, k) => loopSteps(c, k, SHARING).map((s) => [s]),
+  )
+}
+
 /**
  * Between `low` and `high` accepted steps, if the kernel has so many; those that belong together all or none, and some
  * that demand something of the sizes.
@@ -212,8 +229,55 @@ function coordStep(
 const BLOCKS = ['block.x', 'block.y', 'block.z'] as const
 const THREADS = ['thread.x', 'thread.y', 'thread.z'] as const
 
+/** What a candidate does to the loops. */
+const LOOP_STEPS = [
+  'parallel',
+  'threads',
+  'split',
+  'bind',
+  'reorder',
+  'fuse',
+  'serpentine',
+  'tile',
+  'unroll',
+  'vectorize',
+  'cache_read',
+  'cache_write',
+  'compute_at',
+  'fission',
+  'rfactor',
+  'atomic',
+  'cache_read',
+  'cache_write',
+  'block',
+  'scatter',
+  'fission',
+  'compute_at',
+  'compute_at',
+  'pipeline',
+  'accumulate',
+  'combine',
+  'merge',
+  'partial',
+] as const
+
+type LoopStepKind = (typeof LOOP_STEPS)[number]
+
+/** Dealing loops out to threads, and what threads share. */
+const SHARING: readonly LoopStepKind[] = [
+  'threads',
+  'threads',
+  'bind',
+  'bind',
+  'cache_read',
+  'cache_write',
+  'parallel',
+  'scatter',
+  'block',
+]
+
 /** One step, or a few that belong together. */
-function loopSteps(c: Choices, k: Compilation): LoopStep[] {
+function loopSteps(c: Choices, k: Compilation, among: readonly LoopStepKind[] = LOOP_STEPS): LoopStep[] {
   const body = k.loops.body
   const loops = loopsOf(body)
   if (loops.length === 0) return []
@@ -247,36 +311,7 @@ function loopSteps(c: Choices, k: Compilation): LoopStep[] {
     by,
     into: [`${l.var}_a`, `${l.var}_b`],
   })
-  const how = c.pick([
-    'parallel',
-    'threads',
-    'split',
-    'bind',
-    'reorder',
-    'fuse',
-    'serpentine',
-    'tile',
-    'unroll',
-    'vectorize',
-    'cache_read',
-    'cache_write',
-    'compute_at',
-    'fission',
-    'rfactor',
-    'atomic',
-    'cache_read',
-    'cache_write',
-    'block',
-    'scatter',
-    'fission',
-    'compute_at',
-    'compute_at',
-    'pipeline',
-    'accumulate',
-    'combine',
-    'merge',
-    'partial',
-  ] as const)
+  const how = c.pick(among)
   switch (how) {
     case 'parallel': {
       // The outermost loop over blocks of threads.

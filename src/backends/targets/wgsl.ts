@@ -140,6 +140,7 @@ const table = (elements: Elements): Wgsl => ({
   },
   builtin: (axis) => (axis.startsWith('thread') ? `i32(local.${axis.slice(-1)})` : axis.replace('.', '_')),
   let: (name, _dtype, value) => `let ${name} = ${value};`,
+  uniform: (element) => `workgroupUniformLoad(&${element})`,
   exchange: (value, dtype, xor) =>
     dtype === 'bool'
       ? `(subgroupShuffleXor(u32(${value}), ${xor}u) != 0u)`

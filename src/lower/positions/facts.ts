@@ -4,7 +4,7 @@
  * proved" only costs a check at run time.
  */
 import { add, ceildiv, conjuncts, type Expr } from '../../ir/expr.ts'
-import { perExpr } from '../../ir/expr-tree.ts'
+import { perExpr, readsAny } from '../../ir/expr-tree.ts'
 import { keyOf, sameExpr } from '../../ir/keys.ts'
 
 export class Facts {
@@ -28,10 +28,11 @@ export class Facts {
     this.#below.set(keyOf(e), list)
   }
 
-  /** Records a condition that holds in this scope. */
-  holds(cond: Expr): void {
+  /** Records a condition that holds in this scope, where `written` is: what reads that holds only until then. */
+  holds(cond: Expr, written: ReadonlySet<string> = new Set()): void {
     if (cond.kind !== 'binary') return
-    if (cond.op === 'and') for (const c of conjuncts(cond)) this.holds(c)
+    if (cond.op === 'and') for (const c of conjuncts(cond)) this.holds(c, written)
+    else if (readsAny(cond, written)) return
     else if (cond.op === 'lt') {
       const list = this.#below.get(keyOf(cond.a)) ?? []
       list.push(cond.b)

@@ -4,6 +4,7 @@
  * loop step can move them; Stage III shares what is common.
  */
 import { InternalError, invariant } from '../../ast/diagnostic.ts'
+import { writesOf } from '../../ir/accesses.ts'
 import {
   countOf,
   hasHoles,
@@ -15,8 +16,9 @@ import {
   maskOf,
 } from '../../ir/axis.ts'
 import { add, all, constant, type Expr, ge, int, load, mul, variable } from '../../ir/expr.ts'
-import { freeVars, rewriteExpr } from '../../ir/expr-tree.ts'
+import { freeVars, readsAny, rewriteExpr } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../ir/loops.ts'
+import { writtenBy } from '../../ir/rewrite1.ts'
 import type { Access, Buffer1, Iteration, Kernel1, Param, Stmt1 } from '../../ir/stage1.ts'
 import { stmt } from '../../ir/tree.ts'
 import { deriveInitialisation } from '../initial.ts'
@@ -24,6 +26,7 @@ import { Names } from '../names.ts'
 import { locate, type Place, whenPresent } from './access.ts'
 import { wordsOf } from './bitmap.ts'
 import { openIterator } from './iterate.ts'
+import { Copies, usedChanged } from './lets.ts'
 import { Levels } from './levels.ts'
 import { emptyScope, type Scope, withFacts, withValue } from './scope.ts'
 
@@ -41,6 +44,7 @@ class PositionLowering {
   readonly #names: Names
   readonly #init: ReturnType<typeof deriveInitialisation>
   readonly #buffers: ReadonlyMap<string, Buffer1>
+  readonly #copies: Copies
   /** Conditions that initialisation takes to be inside of loops of reductions, and are not. */
   readonly outside = new Set<Expr>()
 
@@ -54,6 +58,7 @@ class PositionLowering {
       ...kernel.buffers.map((b) => b.name),
       ...kernel.axes.flatMap((a) => [indptrOf, indicesOf, maskOf, countOf].map((of) => of(a.name))),
     ])
+    this.#copies = new Copies(this.#names)
   }
 
   run(): Kernel2 {
@@ -67,7 +72,7 @@ class PositionLowering {
       stage: 2,
       name: kernel.name,
       params: this.#params(),
-      buffers: this.#bufferList(),
+      buffers: [...this.#bufferList(), ...this.#copies.buffers],
       body: [...fills, ...body],
       ascending: kernel.axes.flatMap((a) =>
         a.kind === 'sparse_variable' && a.parent === null && a.ordered ? [indicesOf(a.name)] : [],
@@ -134,17 +139,28 @@ class PositionLowering {
       case 'iterate':
         return this.#iteration(s, scope)
       case 'assign': {
-        return s.targets.flatMap((t, k) => {
-          const place = this.#place(t, scope)
+        // All values, and where they go, are those before any of them is stored.
+        const out: Stmt[] = []
+        const written = new Set(s.targets.map((t) => t.buffer))
+        const several = s.targets.length > 1
+        const before = (e: Expr, name: string): Expr =>
+          several && readsAny(e, written) ? this.#copies.keep(e, name, out) : e
+        const stores = s.targets.map((t, k) => {
+          const { index, present } = this.#place(t, scope)
           const store: Stmt = {
             kind: 'store',
             buffer: t.buffer,
-            index: place.index,
-            value: this.#expr(s.values[k]!, scope),
+            index: index.map((e) => before(e, `${t.buffer}_index`)),
+            value: before(this.#expr(s.values[k]!, scope), `${t.buffer}_value`),
             span: s.span,
           }
-          return guarded(place.present, [store], t.buffer)
+          return guarded(
+            present.map((e) => before(e, `${t.buffer}_present`)),
+            [store],
+            t.buffer,
+          )
         })
+        return [...out, ...stores.flat()]
       }
       case 'reduce': {
         const places = s.targets.map((t) => this.#place(t, scope))
@@ -160,16 +176,12 @@ class PositionLowering {
       case 'if': {
         const cond = this.#expr(s.cond, scope)
         const inner = withFacts(scope)
-        inner.facts.holds(cond)
-        return [
-          {
-            kind: 'if',
-            cond,
-            then: this.#body(s.then, inner, nest),
-            else: this.#body(s.else, scope, nest),
-            span: s.span,
-          },
-        ]
+        inner.facts.holds(cond, writtenBy(s.then))
+        const then = this.#body(s.then, inner, nest)
+        const otherwise = this.#body(s.else, scope, nest)
+        const out: Stmt[] = []
+        const decided = this.#copies.decided(cond, [...then, ...otherwise], out)
+        return [...out, { kind: 'if', cond: decided, then, else: otherwise, span: s.span }]
       }
       case 'let':
         throw new InternalError('lets are bound where their body is lowered')
@@ -179,15 +191,22 @@ class PositionLowering {
   #body(body: readonly Stmt1[], scope: Scope, nest: string): Stmt[] {
     const out: Stmt[] = []
     let inner = scope
-    for (const s of body) {
-      if (s.kind === 'let') inner = withValue(inner, s.name, this.#expr(s.value, inner))
-      else out.push(...this.#statement(s, inner, nest))
+    for (const [k, s] of body.entries()) {
+      if (s.kind !== 'let') out.push(...this.#statement(s, inner, nest))
+      else {
+        const value = this.#expr(s.value, inner)
+        inner = withValue(
+          inner,
+          s.name,
+          usedChanged(body.slice(k + 1), s.name, value) ? this.#copies.keep(value, s.name, out) : value,
+        )
+      }
     }
     return out
   }
 
   #iteration(it: Iteration, outer: Scope): Stmt[] {
-    let scope = outer
+    let scope = withFacts(outer)
     const loops: Omit<For, 'body'>[] = []
     for (const iter of it.iters) {
       const axis = this.#levels.axis(iter.axis)
@@ -209,16 +228,28 @@ class PositionLowering {
     }
     const where = it.where.map((c) => this.#expr(c, scope))
     const outside: Expr[] = []
+    const written = writtenBy(it.body)
     for (const [k, c] of where.entries()) {
-      scope.facts.holds(c)
+      scope.facts.holds(c, written)
       const at = loops.findLastIndex((l) => freeVars(c).has(l.var))
       if (this.#init.inside.has(it.where[k]!) && !loops[at]?.reduce) this.outside.add(it.where[k]!)
       if (at < 0) outside.push(c)
       else loops[at] = { ...loops[at]!, guards: [...loops[at]!.guards, c] }
     }
+    this.#copies.around += loops.length
     const innermost = this.#body(it.body, scope, it.name)
-    const nest = loops.reduceRight<readonly Stmt[]>((body, loop) => [stmt<For>({ ...loop, body })], innermost)
-    return guarded(outside, nest)
+    this.#copies.around -= loops.length
+    // A guard may be asked again in other places and at other times. What it reads must not have changed by then.
+    const nest = loops.reduceRight<readonly Stmt[]>((body, loop) => {
+      const written = writesOf(body)
+      const once = loop.guards.filter((g) => readsAny(g, written))
+      const guards = loop.guards.filter((g) => !readsAny(g, written))
+      return [stmt<For>({ ...loop, guards, body: guarded(once, body) })]
+    }, innermost)
+    if (outside.length === 0) return [...nest]
+    const out: Stmt[] = []
+    const decided = this.#copies.decided(all(outside), nest, out)
+    return [...out, ...guarded([decided], nest)]
   }
 
   #lengthOf(buffer: string): Expr {

@@ -2,12 +2,13 @@
  * A nest in pieces: `row [i] { peak [j] …; weight [j] … }` becomes `peak [i, j]` and `weight [i, j]`, one after
  * the other, so that each can run over the parts of a format. Steps of an S iterator do not see each other and
  * R iterators show no partial results (`ir/elaborate/kinds.ts`), so statements in common steps may run as one
- * iteration after the other; a `let` or condition before them is computed anew in each piece, which must find
+ * iteration after the other; a `let` or condition before or around them is computed anew in each piece, which must find
  * what it read unchanged.
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { type Expr, not } from '../../ir/expr.ts'
 import { freeVars, someExpr, substitute } from '../../ir/expr-tree.ts'
+import { writtenBy } from '../../ir/rewrite1.ts'
 import type { Iter, Iteration, Let1, Stmt1 } from '../../ir/stage1.ts'
 import type { At } from './split.ts'
 
@@ -21,7 +22,7 @@ export const enters = (s: Stmt1, leaving: ReadonlySet<string>): boolean =>
 export const isNest = (it: Iteration, leaving: ReadonlySet<string>): boolean =>
   it.body.some((s) => enters(s, leaving))
 
-/** A `let` or condition around a piece, with when it was computed. */
+/** A `let`, or a condition of an `if` or a `where`, around a piece, with when it was computed. */
 interface Shell {
   readonly time: number
   readonly let?: Let1
@@ -31,7 +32,7 @@ interface Shell {
 interface Place {
   readonly name: string
   readonly iters: readonly Iter[]
-  readonly where: readonly Expr[]
+  readonly where: readonly Shell[]
   readonly shells: readonly Shell[]
 }
 
@@ -54,7 +55,8 @@ export function distribute(
   at: At,
 ): readonly Iteration[] {
   const state: State = { leaving, text, at, out: [], written: new Map(), nest: nest.name, time: 0 }
-  pieces(nest.body, { name: nest.name, iters: nest.iters, where: nest.where, shells: [] }, state)
+  const where = nest.where.map((cond): Shell => ({ time: 0, cond }))
+  pieces(nest.body, { name: nest.name, iters: nest.iters, where, shells: [] }, state)
   return state.out
 }
 
@@ -97,7 +99,7 @@ function inner(s: Iteration, place: Place, time: number, state: State): void {
   const next: Place = {
     name: s.name,
     iters: [...place.iters, ...s.iters],
-    where: [...place.where, ...s.where.map((w) => substitute(w, lets))],
+    where: [...place.where, ...s.where.map((w): Shell => ({ time, cond: substitute(w, lets) }))],
     shells: place.shells,
   }
   if (isNest(s, state.leaving)) {
@@ -124,7 +126,8 @@ function emit(stmts: readonly Stmt1[], name: string, place: Place, before: numbe
     for (const v of freeVars(read)) used.add(v)
     body = shell.let ? [shell.let, ...body] : [{ kind: 'if', cond: shell.cond!, then: [...body], else: [] }]
   }
-  state.out.push({ kind: 'iterate', name, iters: place.iters, where: place.where, body })
+  for (const w of place.where) checkUnchanged(w.cond!, w, before, state)
+  state.out.push({ kind: 'iterate', name, iters: place.iters, where: place.where.map((w) => w.cond!), body })
 }
 
 function checkUnchanged(read: Expr, shell: Shell, before: number, state: State): void {
@@ -164,14 +167,3 @@ function usedNames(body: readonly Stmt1[], out: Set<string> = new Set()): Set<st
     } else [...s.targets, ...s.values].forEach(add)
   return out
 }
-
-const writtenBy = (body: readonly Stmt1[]): string[] =>
-  body.flatMap((s) =>
-    s.kind === 'iterate'
-      ? writtenBy(s.body)
-      : s.kind === 'if'
-        ? writtenBy([...s.then, ...s.else])
-        : s.kind === 'let'
-          ? []
-          : s.targets.map((t) => t.buffer),
-  )

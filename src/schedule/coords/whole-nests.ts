@@ -8,7 +8,7 @@ import { repeats } from '../../ir/axis.ts'
 import { type Expr, load } from '../../ir/expr.ts'
 import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
 import type { PartTree, Query } from '../../ir/format.ts'
-import { rewriteBody1 } from '../../ir/rewrite1.ts'
+import { rewriteBody1, writtenBy } from '../../ir/rewrite1.ts'
 import type { Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import { iterationsOf } from './find.ts'
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
@@ -79,14 +79,6 @@ function named(s: Stmt1, names: ReadonlyMap<string, string>): Stmt1 {
     return { ...s, then: s.then.map((x) => named(x, names)), else: s.else.map((x) => named(x, names)) }
   if (s.kind !== 'iterate') return s
   return { ...s, name: names.get(s.name) ?? s.name, body: s.body.map((x) => named(x, names)) }
-}
-
-function writtenBy(body: readonly Stmt1[], out: Set<string> = new Set()): ReadonlySet<string> {
-  for (const s of body)
-    if (s.kind === 'iterate') writtenBy(s.body, out)
-    else if (s.kind === 'if') writtenBy([...s.then, ...s.else], out)
-    else if (s.kind !== 'let') for (const t of s.targets) out.add(t.buffer)
-  return out
 }
 
 /** Buffers that statements read or write. */

@@ -14,6 +14,13 @@ import { featureMajor } from '../samples.ts'
 import type { CacheWriteStep } from '../steps.ts'
 import { inMemory } from '../tiles.ts'
 import { replaceLoads, type Use, usesOf } from '../uses.ts'
+import {
+  checkAskedAgain,
+  checkEveryElement,
+  checkOneWriter,
+  checkReads,
+  refuseScatter,
+} from './cache-write-checks.ts'
 
 /**
  * `cache_write C at i in register -> Cr`: what an iteration of `i` writes to `C` goes to a local buffer, which
@@ -73,11 +80,13 @@ export const cacheWrite: Primitive<CacheWriteStep> = {
       prints.map((p) => localIndex(p, use)),
     )
     const before: Stmt[] = []
-    // The element may exist only under conditions, and it is written back under the same.
+    // The element may exist only under conditions, and it is written back under the same, which are asked again then.
+    const until = loop.body.slice(use.child)
+    checkAskedAgain(cx, loop, use, until, asked)
     const conditions = hoistable(
       conditionsAround(loop.body, writer),
       use.path.filter((l) => !prints[0]!.loops.includes(l)),
-      loop.body,
+      until,
     )
     let own = inner
     if (inner.kind === 'reduce' && !whole && startsAlone && hidden) {
@@ -131,56 +140,11 @@ function started(use: Use, writer: Store | Reduce): Use {
 const writesFirst = (uses: readonly Use[]): readonly Use[] =>
   [...uses].sort((a, b) => (a.mode === b.mode ? 0 : a.mode === 'write' ? -1 : 1))
 
-function checkOneWriter(cx: Context, loop: For, buffer: Buffer, uses: readonly Use[]): Store | Reduce {
-  const writes = uses.filter((u) => u.mode === 'write')
-  const writer = writes[0]?.stmt
-  if (allocatedIn(loop.body).has(buffer.name) || (writer?.kind !== 'store' && writer?.kind !== 'reduce'))
-    return cx.refuse({
-      code: 'not-written',
-      message: `${loop.name} does not write ${buffer.name} from outside`,
-      loops: [loop],
-      hint: 'cache at a loop around the writes',
-    })
-  if (writes.length > 1)
-    cx.refuse({
-      code: 'several-writers',
-      message: `${writes.length} statements inside of ${loop.name} write ${buffer.name}`,
-      loops: [loop],
-      hint: 'cache further inside, where only one of them is left',
-    })
-  return writer
-}
-
 /** Whether the kernel has the buffer for what one iteration hands on to itself. */
 function usedOnlyIn(cx: Context, buffer: Buffer, loop: For): boolean {
   if (buffer.role !== 'local' || buffer.scope !== 'global') return false
   const inside = accessesOf(loop.body).filter((a) => a.buffer === buffer.name).length
   return accessesOf(cx.kernel.body).filter((a) => a.buffer === buffer.name).length === inside
-}
-
-/** A store has to happen for every element that is written back. */
-function checkEveryElement(cx: Context, loop: For, use: Use, print: Footprint, buffer: Buffer): void {
-  const extra = use.path.find((l) => !print.loops.includes(l))
-  if (!use.conditional && !extra) return
-  cx.refuse({
-    code: 'not-every-element',
-    message: extra
-      ? `${buffer.name} is stored inside of ${extra.name}, which may not run, and would be written back anyway`
-      : `whether ${loop.name} stores ${buffer.name} depends on a condition, and it would be written back anyway`,
-    loops: extra ? [loop, extra] : [loop],
-    hint: extra
-      ? `cache further inside, at ${extra.name}`
-      : `cache at a loop inside of the condition, or leave ${buffer.name} where it is`,
-  })
-}
-
-function refuseScatter(cx: Context, loop: For, by: For, buffer: Buffer): never {
-  return cx.refuse({
-    code: 'scattered',
-    message: `the element of ${buffer.name} changes with the reduction loop ${by.name}`,
-    loops: [loop, by],
-    hint: `cache at ${by.name} instead`,
-  })
 }
 
 /** No reduction loop around combines other iterations into the same elements. */
@@ -191,27 +155,6 @@ function completeIn(cx: Context, at: Found, buffers: readonly Buffer[]): boolean
       writtenIn(cx.kernel, l).every((w) => w.disjoint || !buffers.some((b) => b.name === w.buffer)) ||
       buffers.every((b) => allocatedIn(l.body).has(b.name)),
   )
-}
-
-/** Reads see the local: after it is complete, and only where the local holds all there is. */
-function checkReads(
-  cx: Context,
-  loop: For,
-  buffer: Buffer,
-  uses: readonly Use[],
-  writerChild: number,
-  whole: boolean,
-): void {
-  const early = uses.find((u) => u.mode === 'read' && (!whole || u.child <= writerChild))
-  if (!early) return
-  cx.refuse({
-    code: 'read-too',
-    message: whole
-      ? `${loop.name} reads ${buffer.name} before it is complete`
-      : `${loop.name} reads ${buffer.name}, which iterations of other loops go on writing`,
-    loops: [loop],
-    hint: 'cache at the loop around the write alone',
-  })
 }
 
 /** Reductions by a built-in reducer accumulate in the type the buffer asks for. */

@@ -1,0 +1,91 @@
+/**
+ * Names for values: a `let` stands for what its value was where it stands. It is written out at every use, unless what it
+ * reads may have been written by then.
+ */
+import { writesOf } from '../../ir/accesses.ts'
+import { type Expr, int, load } from '../../ir/expr.ts'
+import { mentions, readsAny } from '../../ir/expr-tree.ts'
+import type { Buffer, Stmt } from '../../ir/loops.ts'
+import type { Stmt1 } from '../../ir/stage1.ts'
+import { stmt } from '../../ir/tree.ts'
+import type { Names } from '../names.ts'
+
+/** Whether `name`, with a value that reads memory, is used in statements where some of that may have been written. */
+export function usedChanged(rest: readonly Stmt1[], name: string, value: Expr): boolean {
+  let found = false
+  const uses = (e: Expr): boolean => mentions(e, name)
+  /** Whether it is written by the end; `before`: whether it was. */
+  const visit = (body: readonly Stmt1[], before: boolean): boolean => {
+    let written = before
+    for (const s of body) {
+      found ||= written && valuesOf(s).some(uses)
+      if (s.kind === 'iterate') {
+        // What one round writes, the next one finds.
+        const again = visit(s.body, written)
+        if (again && !written) visit(s.body, true)
+        found ||= again && s.where.some(uses)
+        written = again
+      } else if (s.kind === 'if') {
+        const [then, otherwise] = [visit(s.then, written), visit(s.else, written)]
+        written = then || otherwise
+      } else if (s.kind !== 'let') {
+        written ||= s.targets.some((t) => readsAny(value, new Set([t.buffer])))
+      }
+    }
+    return written
+  }
+  visit(rest, false)
+  return found
+}
+
+/** What a statement evaluates before anything in it runs. */
+function valuesOf(s: Stmt1): readonly Expr[] {
+  switch (s.kind) {
+    case 'iterate':
+      return s.where
+    case 'if':
+      return [s.cond]
+    case 'let':
+      return [s.value]
+    default:
+      return [...s.targets.flatMap((t) => t.index), ...s.values]
+  }
+}
+
+/** Values that are kept where what they read changes. */
+export class Copies {
+  /** How many loops are around. */
+  around = 0
+  /** What holds them from one launch to the next. */
+  readonly buffers: Buffer[] = []
+  readonly #names: Names
+
+  constructor(names: Names) {
+    this.#names = names
+  }
+
+  /** `value` from here on: in a register inside of loops, in memory outside of all. What puts it there goes to `out`. */
+  keep(value: Expr, base: string, out: Stmt[]): Expr {
+    const { dtype } = value
+    const inside = this.around > 0
+    const name = this.#names.fresh(base)
+    const buffer: Buffer = Object.freeze({
+      name,
+      dtype,
+      scope: inside ? 'register' : 'global',
+      role: 'local',
+      shape: [int(1)],
+      fill: 0,
+      accumulate: dtype,
+    })
+    if (inside) out.push(stmt<Stmt>({ kind: 'alloc', buffer }))
+    else this.buffers.push(buffer)
+    out.push(stmt<Stmt>({ kind: 'store', buffer: name, index: [int(0)], value }))
+    return load(name, [int(0)], dtype)
+  }
+
+  /** A condition on the launches of `body`, of which no block may change what others ask: it is asked before. */
+  decided(cond: Expr, body: readonly Stmt[], out: Stmt[]): Expr {
+    return this.around === 0 && readsAny(cond, writesOf(body)) ? this.keep(cond, 'holds', out) : cond
+  }
+}

@@ -1,0 +1,91 @@
+/** What has to hold of what an iteration writes, so that it can go to a local first. */
+import { writesOf } from '../../ir/accesses.ts'
+import { conditionsAround } from '../../ir/conditions.ts'
+import { readsAny } from '../../ir/expr-tree.ts'
+import type { Buffer, For, Reduce, Store } from '../../ir/loops.ts'
+import { printExpr } from '../../ir/print2.ts'
+import type { Body } from '../../ir/tree.ts'
+import type { Context } from '../context.ts'
+import { allocatedIn } from '../depend.ts'
+import type { Footprint } from '../footprint.ts'
+import type { Use } from '../uses.ts'
+
+export function checkOneWriter(cx: Context, loop: For, buffer: Buffer, uses: readonly Use[]): Store | Reduce {
+  const writes = uses.filter((u) => u.mode === 'write')
+  const writer = writes[0]?.stmt
+  if (allocatedIn(loop.body).has(buffer.name) || (writer?.kind !== 'store' && writer?.kind !== 'reduce'))
+    return cx.refuse({
+      code: 'not-written',
+      message: `${loop.name} does not write ${buffer.name} from outside`,
+      loops: [loop],
+      hint: 'cache at a loop around the writes',
+    })
+  if (writes.length > 1)
+    cx.refuse({
+      code: 'several-writers',
+      message: `${writes.length} statements inside of ${loop.name} write ${buffer.name}`,
+      loops: [loop],
+      hint: 'cache further inside, where only one of them is left',
+    })
+  return writer
+}
+
+/** A store has to happen for every element that is written back. */
+export function checkEveryElement(cx: Context, loop: For, use: Use, print: Footprint, buffer: Buffer): void {
+  const extra = use.path.find((l) => !print.loops.includes(l))
+  if (!use.conditional && !extra) return
+  cx.refuse({
+    code: 'not-every-element',
+    message: extra
+      ? `${buffer.name} is stored inside of ${extra.name}, which may not run, and would be written back anyway`
+      : `whether ${loop.name} stores ${buffer.name} depends on a condition, and it would be written back anyway`,
+    loops: extra ? [loop, extra] : [loop],
+    hint: extra
+      ? `cache further inside, at ${extra.name}`
+      : `cache at a loop inside of the condition, or leave ${buffer.name} where it is`,
+  })
+}
+
+/** Conditions under which the local starts have the same answer when it is written back. Those inside of reductions do not decide it. */
+export function checkAskedAgain(cx: Context, loop: For, use: Use, until: Body, buffer: Buffer): void {
+  const written = writesOf(until)
+  const around = conditionsAround(loop.body, use.path.find((l) => l.reduce) ?? use.stmt)
+  const changed = around.find((c) => readsAny(c.cond, written))
+  if (!changed) return
+  cx.refuse({
+    code: 'not-every-element',
+    message: `whether ${loop.name} writes ${buffer.name} depends on ${printExpr(changed.cond)}, which changes before it would be written back`,
+    loops: [loop],
+    hint: `cache at a loop inside of the condition, or leave ${buffer.name} where it is`,
+  })
+}
+
+export function refuseScatter(cx: Context, loop: For, by: For, buffer: Buffer): never {
+  return cx.refuse({
+    code: 'scattered',
+    message: `the element of ${buffer.name} changes with the reduction loop ${by.name}`,
+    loops: [loop, by],
+    hint: `cache at ${by.name} instead`,
+  })
+}
+
+/** Reads see the local: after it is complete, and only where the local holds all there is. */
+export function checkReads(
+  cx: Context,
+  loop: For,
+  buffer: Buffer,
+  uses: readonly Use[],
+  writerChild: number,
+  whole: boolean,
+): void {
+  const early = uses.find((u) => u.mode === 'read' && (!whole || u.child <= writerChild))
+  if (!early) return
+  cx.refuse({
+    code: 'read-too',
+    message: whole
+      ? `${loop.name} reads ${buffer.name} before it is complete`
+      : `${loop.name} reads ${buffer.name}, which iterations of other loops go on writing`,
+    loops: [loop],
+    hint: 'cache at the loop around the write alone',
+  })
+}
