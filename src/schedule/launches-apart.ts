@@ -4,17 +4,28 @@
  */
 
 import { writesOf } from '../ir/accesses.ts'
+import { not } from '../ir/expr.ts'
 import { readsAny } from '../ir/expr-tree.ts'
 import type { Stmt } from '../ir/loops.ts'
-import { type Body, bodiesOf, loopsOf, stmt } from '../ir/tree.ts'
+import { type Body, loopsOf, stmt } from '../ir/tree.ts'
 
-/** `if c { a; b }` → `if c { a }; if c { b }`, where a writes nothing that decides c. */
+/**
+ * `if c { a; b }` → `if c { a }; if c { b }`, `if c { a } else { b }` → `if c { a }; if not c { b }`, where a writes nothing
+ * that decides c. A grid is as large as the loops of one nest say, and a branch without them has to run all the same.
+ */
 export const launchesApart = (body: Body): Body => body.flatMap(apart)
 
 function apart(s: Stmt): Body {
-  if (s.kind !== 'if' || s.else.length > 0) return [s]
+  if (s.kind !== 'if' || loopsOf([s]).length === 0) return [s]
+  if (s.else.length > 0) {
+    if (readsAny(s.cond, writesOf(s.then))) return [s]
+    return [
+      stmt<Stmt>({ ...s, else: [] }),
+      stmt<Stmt>({ ...s, cond: not(s.cond), then: s.else, else: [] }),
+    ].flatMap(apart)
+  }
   const then = s.then.flatMap(apart)
-  if (then.length < 2 || loopsOf(then).length === 0) return [s]
+  if (then.length < 2) return [s]
   const written = writesOf(then.slice(0, -1))
   if (readsAny(s.cond, written)) return [s]
   return then.map((x) => stmt<Stmt>({ ...s, then: [x] }))
@@ -22,4 +33,4 @@ function apart(s: Stmt): Body {
 
 /** Whether nothing stands beside a nest, under the conditions that it stands under. */
 export const isAlone = (s: Stmt): boolean =>
-  s.kind !== 'if' || bodiesOf(s).every((b) => b.length < 2 && b.every(isAlone))
+  s.kind !== 'if' || (s.else.length === 0 && s.then.length < 2 && s.then.every(isAlone))

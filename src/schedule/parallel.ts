@@ -3,6 +3,7 @@
  * kernel that a step proposes; the refusal shows the kernel as it is.
  */
 
+import { invariant } from '../ast/diagnostic.ts'
 import { countText, MAX_UNROLLED } from '../ir/budgets.ts'
 import type { ThreadAxis } from '../ir/expr.ts'
 import { lanesIn } from '../ir/lanes.ts'
@@ -88,14 +89,10 @@ function checkAxes(cx: Context, next: Kernel2): void {
 function checkBlocks(cx: Context, next: Kernel2): void {
   for (const top of next.body) {
     const bound = loopsOf([top]).find((l) => boundTo(l, 'block'))
-    if (bound && !isAlone(top))
-      cx.refuse({
-        code: 'block-not-outermost',
-        message: `other statements stand beside the block-bound loop ${bound.name}, under one condition with it`,
-        loops: [bound],
-        expected: 'block-bound loops outermost, directly inside of each other',
-        hint: `bind ${bound.name} to a thread axis`,
-      })
+    invariant(
+      !bound || isAlone(top),
+      () => `other statements stand beside the block-bound loop ${bound!.name}`,
+    )
   }
   walkStmts(next.body, (s, path) => {
     if (s.kind !== 'for' || !boundTo(s, 'block')) return

@@ -93,6 +93,13 @@ describe('conditions', () => {
     ],
   ])('%s', (_, body, schedule) => agreeOnAll(scheduled(body, schedule), INPUTS))
 
+  test('with two branches makes launches of both: a grid of no blocks runs nothing beside it', async () => {
+    const body = 'iterate a [] { if (T[] > 9) { iterate b [i] as S { D[i] = 1 } } else { T[] = T[] + 1 } }'
+    const compilation = scheduled(body, 'bind b.i to block.x')
+    expect(compilation.planFor({}).steps.length).toBe(3)
+    await agreeOnAll(compilation, INPUTS)
+  })
+
   test('on registers that differ between threads is one that they differ in', () => {
     const body = 'iterate a [i] as S { if (D[i] > 0) { iterate b [j] as S { Z[i, j] = W[j] } } }'
     const steps = 'split a.i by 4 -> (io, ii) bind io to block.x, ii to thread.x'

@@ -132,23 +132,6 @@ export const ILLEGAL: readonly Illegal[] = [
   { code: 'blocks-combine', wrong: 'race', kernel: columns, steps: 'bind i to block.x' },
   { code: 'block-not-outermost', wrong: 'race', kernel: phases, steps: 'bind first.i to block.x' },
   {
-    code: 'block-not-outermost',
-    wrong: 'race',
-    kernel: kernel(
-      'buffer s: i32[] local\n  buffer y: i32[i] out\n  buffer z: i32[i] out',
-      `iterate make [] { s[] = 1 }
-  iterate all [] {
-    if (s[] > 0) {
-      iterate one [i] as S { y[i] = s[] }
-      iterate two [i] as S { z[i] = y[m - 1 - i] }
-    } else {
-      iterate three [i] as S { z[i] = 0 }
-    }
-  }`,
-    ),
-    steps: 'bind one.i to block.x',
-  },
-  {
     code: 'axis-taken',
     wrong: 'values',
     kernel: product,
