@@ -8,17 +8,21 @@ import { join } from 'node:path'
 export const noNvcc: string | null =
   spawnSync('nvcc', ['--version']).status === 0 ? null : 'there is no nvcc on this machine'
 
-/** The instructions of a text, assembled; equal texts have equal ones. */
-export function assembled(text: string): Buffer {
+function compiled(text: string, to: 'ptx' | 'cubin'): Buffer {
   const dir = mkdtempSync(join(tmpdir(), 'nvcc-'))
   try {
     writeFileSync(join(dir, 'k.cu'), text)
-    execFileSync('nvcc', ['-cubin', '-arch=sm_90', '--std=c++17', 'k.cu'], { cwd: dir, stdio: 'pipe' })
-    return readFileSync(join(dir, 'k.cubin'))
+    execFileSync('nvcc', [`-${to}`, '-arch=sm_90', '--std=c++17', 'k.cu'], { cwd: dir, stdio: 'pipe' })
+    return readFileSync(join(dir, `k.${to}`))
   } finally {
     rmSync(dir, { recursive: true, force: true })
   }
 }
+
+/** The instructions of a text, assembled; equal texts have equal ones. */
+export const assembled = (text: string): Buffer => compiled(text, 'cubin')
+
+export const ptxOf = (text: string): string => compiled(text, 'ptx').toString()
 
 /** Compiles each text to PTX, as it is; gives the log of the first that fails, or ''. */
 export function compileCuda(texts: readonly string[]): string {

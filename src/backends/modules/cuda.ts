@@ -1,7 +1,8 @@
 /** Stage III → CUDA C++: one `extern "C"` kernel for each launch. The physical grid is one-dimensional. */
 import { readsOf, writesOf } from '../../ir/accesses.ts'
+import { DTYPE_BYTES } from '../../ir/dtype.ts'
 import type { Expr } from '../../ir/expr.ts'
-import type { Launch, Plan } from '../../ir/loops.ts'
+import type { Buffer, Launch, Plan } from '../../ir/loops.ts'
 import { hasBarrier } from '../../ir/tree.ts'
 import { argsOf, type LaunchUse } from '../emit.ts'
 import { blockDecode, hasPlane, operand } from '../grid.ts'
@@ -45,14 +46,14 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
       }),
     ]
     if (matrices.length > 0) helpers.set(MATRIX.name, MATRIX.text)
-    const exchanged = exchangedIn(launch)
+    const shares = new Set([...(held ?? []), ...exchangedIn(launch), ...besideUpdated(launch, buffers)])
     const parameters = args.map((a) => {
       if (a.kind === 'matrix') return `const __grid_constant__ ${MATRIX.name} ${a.name}`
       const name = mangler.name(a.name)
       if (a.kind === 'scalar') return `${CUDA.type(a.dtype)} ${name}`
       // What another launch, or another thread, changes meanwhile is not this pointer's alone: its loads stay behind
       // the wait, or the barrier.
-      const alone = held?.has(a.name) || exchanged.has(a.name) ? '' : '__restrict__ '
+      const alone = shares.has(a.name) ? '' : '__restrict__ '
       return `${a.access === 'read' ? 'const ' : ''}${CUDA_MEMORY[a.dtype]}* ${alone}${name}`
     })
     const sharedBytes = target === CUDA ? 0 : shared.bytes
@@ -77,6 +78,22 @@ function exchangedIn({ body }: Launch): ReadonlySet<string> {
   const written = writesOf(body)
   return new Set([...readsOf(body)].filter((b) => written.has(b)))
 }
+
+/**
+ * What a launch only reads, of the types of what it writes and reads. NVVM 13.0 may make one load of two, at an address
+ * that it selects (`c ? W[j] : Q[p]`, or `x = Q[p]; if (c) x = W[j]`), and takes that for a load of memory that nobody
+ * writes where one of the two is (`ld.global.nc`): Q as it was before. Without `__restrict__` none of these is such memory.
+ */
+function besideUpdated({ body }: Launch, global: ReadonlyMap<string, Buffer>): ReadonlySet<string> {
+  const written = writesOf(body)
+  const read = [...readsOf(body)].flatMap((b) => global.get(b) ?? [])
+  const updated = new Set(read.filter((b) => written.has(b.name)).map(loadedAs))
+  return new Set(read.filter((b) => !written.has(b.name) && updated.has(loadedAs(b))).map((b) => b.name))
+}
+
+/** What the compiler's loads know of a type: not whether it is signed, nor which 16 bits these are. */
+const loadedAs = ({ dtype }: Buffer): string =>
+  dtype === 'f32' || dtype === 'f64' ? dtype : `${8 * DTYPE_BYTES[dtype]} bits`
 
 const WAIT = plainText('cuda', `${OVERLAP.wait.name}();`)
 

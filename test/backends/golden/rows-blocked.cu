@@ -1,6 +1,6 @@
 extern "C" __global__ void __launch_bounds__(1) rows_0(
-  const float* __restrict__ A,
-  const float* __restrict__ B,
+  const float* A,
+  const float* B,
   float* __restrict__ C,
   const int* __restrict__ jo_indptr,
   const int* __restrict__ jo_indices,

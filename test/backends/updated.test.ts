@@ -1,0 +1,63 @@
+/**
+ * Loads of what a launch only reads, beside loads of what it updates: on CUDA none of them is said to be of memory
+ * that nobody writes, since the compiler says so of what it makes of two of them, and reads old values.
+ */
+import { expect, test } from 'vitest'
+import { load } from '../../src/node.ts'
+import { noNvcc, ptxOf } from '../support/nvcc.ts'
+
+const text = (t: string, w: string, value: string): string => `kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  buffer C: i32[i, j] in
+  buffer W: ${w}[j] in
+  buffer Q: ${t}[i, j] inout
+  buffer O: ${t}[i, j] out
+  iterate row [i] as S {
+    iterate updated [j] as S { Q[i, j] = ${t}(Q[i, j] * Q[i, j]) }
+    ${value}
+  }
+}
+schedule k.rows { bind i to block.x }`
+
+const choice = (t: string): string =>
+  `iterate chosen [j] as S { O[i, j] = select(C[i, j] > 0, ${t}(W[j]), Q[i, j]) }`
+
+const VALUES = {
+  'a choice': choice('f32'),
+  'a choice, the other way': 'iterate chosen [j] as S { O[i, j] = select(C[i, j] > 0, Q[i, j], W[j]) }',
+}
+
+/** Pairs that the compiler loads alike, and one that it does not. */
+const ALIKE = [
+  ['f32', 'f32'],
+  ['f64', 'f64'],
+  ['i32', 'u32'],
+  ['f16', 'bf16'],
+  ['u8', 'i8'],
+] as const
+
+const emitted = async (t: string, w: string, value: string): Promise<string> =>
+  (await load(text(t, w, value))).kernel().schedule('rows').emit('cuda')[0]!.text
+
+test.each(ALIKE)('%s is updated, %s only read', async (t, w) => {
+  const cuda = await emitted(t, w, choice(t))
+  expect(cuda).toMatch(/const [a-z ]+\* W,/)
+  expect(cuda).toMatch(/__restrict__ Q,/)
+})
+
+test('what is loaded otherwise than the updated ones is read as ever', async () => {
+  const cuda = await emitted('f32', 'f32', choice('f32'))
+  expect(cuda).toMatch(/const int\* __restrict__ C,/)
+})
+
+test.runIf(noNvcc === null).each(Object.entries(VALUES))(
+  '%s: no selected address is one of memory that nobody writes',
+  async (_name, value) => {
+    const ptx = ptxOf(await emitted('f32', 'f32', value))
+    const selected = new Set([...ptx.matchAll(/selp\.b64\s+(%rd\d+)/g)].map((m) => m[1]))
+    const old = [...ptx.matchAll(/ld\.global\.nc\S*\s+[^[]*\[(%rd\d+)/g)].map((m) => m[1])
+    expect(old.length).toBeGreaterThan(0)
+    expect(old.filter((register) => selected.has(register))).toEqual([])
+  },
+)
