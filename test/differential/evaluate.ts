@@ -152,6 +152,11 @@ export class Evaluator {
         case 'assign':
           this.#assign(s.target, this.#value(s.value, scope), scope)
           break
+        case 'assign_all': {
+          const values = s.values.map((v) => this.#value(v, scope))
+          s.targets.forEach((t, k) => void this.#assign(t, values[k]!, scope))
+          break
+        }
         case 'reduce':
           this.#reduce(s, scope)
           break

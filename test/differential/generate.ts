@@ -1,8 +1,9 @@
 /** Random programs with data: `Choices` of zeros give the simplest. */
 import { type Coordinate, condition, type Readable, type Scope } from './expressions.ts'
+import { InPlace } from './in-place.ts'
 import type { Extent, Iteration, Iterator, Program, Stmt } from './model.ts'
 import { computed } from './numbers.ts'
-import { type Space, Statements } from './statements.ts'
+import type { Space } from './statements.ts'
 
 export interface Case {
   readonly program: Program
@@ -12,7 +13,7 @@ export interface Case {
   readonly special: boolean
 }
 
-export class Generator extends Statements {
+export class Generator extends InPlace {
   generate(): Case {
     const c = this.c
     if (c.chance(30))
@@ -116,16 +117,16 @@ export class Generator extends Statements {
 
   protected iteration(): void {
     const c = this.c
-    const space = this.space()
-    const readable = this.buffers.map((b) => this.readable(b))
-    const scope: Scope = {
+    const given = {
       c,
       float: computed(this.float),
-      coordinates: space.coordinates,
-      readable,
       named: [...this.scalars, ...this.sizes.map((s) => ({ name: s.name, type: 'i32' as const }))],
       special: this.special,
     }
+    if (c.chance(25)) return void this.iterations.push(this.inPlace(given))
+    const space = this.space()
+    const readable = this.buffers.map((b) => this.readable(b))
+    const scope: Scope = { ...given, coordinates: space.coordinates, readable }
     const plain = (i: Space['iterators'][number]): boolean =>
       i.of.length === 1 &&
       !this.derived.some((d) => d.axis === i.axis) &&

@@ -61,6 +61,8 @@ export interface Target {
 export type Stmt =
   | { readonly kind: 'let'; readonly name: string; readonly value: Expr }
   | { readonly kind: 'assign'; readonly target: Target; readonly value: Expr }
+  /** All values are those from before. */
+  | { readonly kind: 'assign_all'; readonly targets: readonly Target[]; readonly values: readonly Expr[] }
   /** `reducer`: an operator or the name of a monoid. */
   | {
       readonly kind: 'reduce'
@@ -140,6 +142,8 @@ function lines(s: Stmt): string[] {
       return [`let ${s.name} = ${text(s.value)}`]
     case 'assign':
       return [`${target(s.target)} = ${text(s.value)}`]
+    case 'assign_all':
+      return [`(${s.targets.map(target).join(', ')}) = (${s.values.map(text).join(', ')})`]
     case 'reduce':
       return s.targets.length === 1
         ? [`${target(s.targets[0]!)} ${s.reducer}= ${text(s.values[0]!)}`]
