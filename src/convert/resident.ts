@@ -103,7 +103,7 @@ async function uploadStored(
       code: 'convert/axes',
       message: 'stored arrays without the axes that they are over',
       expected: 'the axes of the tensor',
-      hint: 'pass the axes of the buffer that the arrays belong to',
+      hint: 'pass the axes of the buffer that the arrays belong to: those of these names in kernel.compilation.source.axes',
     })
   const storage = validateStored(axes, new Map(axes.map((a, k) => [a.name, tensor.shape[k] ?? 0])), tensor)
   const levels = new Map<string, DeviceLevel>()

@@ -23,6 +23,7 @@ export interface NpyOptions {
 }
 
 const MAGIC = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59] as const
+const HEADER_KEYS: readonly string[] = ['descr', 'fortran_order', 'shape']
 /** Headers of shapes are short; a longer one is a structured type, which is refused anyway. */
 const MAX_HEADER_BYTES = 1 << 16
 
@@ -34,15 +35,20 @@ export function parseNpyHeader(text: string, name: string): NpyHeader {
       message: `${name}: the .npy header ${what}`,
       expected: "{'descr': …, 'fortran_order': …, 'shape': (…)}",
     })
-  if (/'descr'\s*:\s*[[(]/.test(text))
+  if (/['"]descr['"]\s*:\s*[[(]/.test(text))
     fail({
       code: 'io/unsupported',
       message: `${name}: structured elements are not supported`,
       hint: 'Save each field as an array.',
     })
-  const descriptor = /'descr'\s*:\s*(?:'([^']*)'|"([^"]*)")/.exec(text)
-  const order = /'fortran_order'\s*:\s*(True|False)/.exec(text)
-  const shapeText = /'shape'\s*:\s*\(([^()]*)\)/.exec(text)
+  const descriptor = /['"]descr['"]\s*:\s*(?:'([^']*)'|"([^"]*)")/.exec(text)
+  const order = /['"]fortran_order['"]\s*:\s*(True|False)/.exec(text)
+  const shapeText = /['"]shape['"]\s*:\s*\(([^()]*)\)/.exec(text)
+  const keys = [...text.matchAll(/(?:'([^']*)'|"([^"]*)")\s*:/g)].map((m) => m[1] ?? m[2]!)
+  for (const [k, key] of keys.entries()) {
+    if (!HEADER_KEYS.includes(key)) return wrong(`has the key '${key}'`)
+    if (keys.indexOf(key) < k) return wrong(`has the key '${key}' twice`)
+  }
   if (!descriptor) return wrong('names no element type')
   if (!order) return wrong('names no storage order')
   if (!shapeText) return wrong('names no shape')

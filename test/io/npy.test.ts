@@ -161,6 +161,16 @@ describe('diagnostics', () => {
       'io/npy-header: a.npy: the .npy header names no shape',
     ],
     [
+      'another key',
+      file("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'title': 1}"),
+      "io/npy-header: a.npy: the .npy header has the key 'title'",
+    ],
+    [
+      'a key twice',
+      file("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), \"shape\": (2,)}"),
+      "io/npy-header: a.npy: the .npy header has the key 'shape' twice",
+    ],
+    [
       'negative size',
       file(head("'<f4'", '(-1,)')),
       "io/npy-header: a.npy: the .npy header has the size '-1' in its shape",
