@@ -5,7 +5,8 @@
  * Only expressions over what the launch does not write move. They leave loops freely: an access is in range
  * by the ranges of the variables in its own index, or by a condition that mentions them. So an expression
  * with loads stays inside every condition that shares a variable with one of them, with how long what they read is or an
- * array that says where they read, and inside the branch of a `select`. A division by what may be 0 stays there like an
+ * array that says where they read, and inside the branch of a `select`; where an array says where they read, inside every
+ * condition on how many elements there are (of an unrolled loop `8 < count` is left, and `search(indptr, 8)`). A division by what may be 0 stays there like an
  * access, and where what the divisor reads is read: C does not define it, and compilers take it for proof that the divisor
  * is not 0.
  */
@@ -31,6 +32,12 @@ const OP_COST: Readonly<Record<string, number>> = { mul: 1, quo: 4, rem: 4, div:
 /** Least cost that is worth moving out of a loop, and worth sharing within one. */
 const WORTH_MOVING = 1
 const WORTH_SHARING = 1.5
+
+/** Stands for the places that arrays say. */
+const FROM_ARRAYS = 'from arrays'
+
+/** What `#dependsOn` calls arrays. */
+const isArray = (v: string): boolean => v.endsWith('[]')
 
 class Scope {
   readonly parent: Scope | null
@@ -69,6 +76,8 @@ export function hoist(body: Body, names: Names, buffers: readonly Buffer[] = [])
 
 class Hoister {
   readonly #mutable: ReadonlySet<string>
+  /** Sizes that say by themselves how long a buffer is. */
+  readonly #counts: ReadonlySet<string>
   readonly #names: Names
   /** The sizes that decide how long a buffer is. */
   readonly #lengths: ReadonlyMap<string, readonly string[]>
@@ -91,6 +100,9 @@ class Hoister {
       if (s.kind === 'let') this.#behind.set(s.name, this.#dependsOn(s.value))
     })
     this.#mutable = mutable
+    this.#counts = new Set(
+      buffers.flatMap(({ shape: [n, ...more] }) => (n?.kind === 'var' && more.length === 0 ? [n.name] : [])),
+    )
     this.#names = names
   }
 
@@ -126,7 +138,7 @@ class Hoister {
       if (s.kind === 'let') here = this.#open(here, 'body', [s.name])
       else if (s.kind === 'for') this.#analyse(s.body, this.#open(here, 'body', [s.var]))
       else if (s.kind === 'if') {
-        const vars = this.#dependsOn(s.cond)
+        const vars = this.#protects(s.cond)
         this.#analyse(s.then, this.#open(here, 'if', [], vars))
         this.#analyse(s.else, this.#open(here, 'if', [], vars))
       }
@@ -150,7 +162,7 @@ class Hoister {
 
   /** Operands with the scope they are evaluated in: what may be skipped is lazy. */
   #eachChild(e: Expr, scope: Scope, visit: (c: Expr, scope: Scope) => void): void {
-    const lazy = (cond: Expr): Scope => new Scope(scope, 'lazy', [], this.#dependsOn(cond))
+    const lazy = (cond: Expr): Scope => new Scope(scope, 'lazy', [], this.#protects(cond))
     const [first, ...others] = children(e)
     if (!first) return
     visit(first, scope)
@@ -188,17 +200,25 @@ class Hoister {
     return known
   }
 
+  /** What an access mentions that a condition may keep in range. */
+  #protects(cond: Expr): ReadonlySet<string> {
+    const vars = this.#dependsOn(cond)
+    return [...vars].some((v) => this.#counts.has(v)) ? new Set([...vars, FROM_ARRAYS]) : vars
+  }
+
   /** The variables that the accesses in `e` depend on, and the arrays that their places come from. */
   #varsOfLoads(e: Expr): ReadonlySet<string> {
     let known = this.#loadVars.get(e)
     if (known === undefined) {
-      known =
-        e.kind === 'load' || e.kind === 'search'
-          ? new Set([
-              ...children(e).flatMap((c) => [...this.#dependsOn(c), ...this.#varsOfLoads(c)]),
-              ...(this.#lengths.get(e.buffer) ?? []),
-            ])
-          : new Set(children(e).flatMap((c) => [...this.#varsOfLoads(c)]))
+      const places = children(e).flatMap((c) => [...this.#dependsOn(c)])
+      known = new Set(children(e).flatMap((c) => [...this.#varsOfLoads(c)]))
+      if (e.kind === 'load' || e.kind === 'search')
+        known = new Set([
+          ...known,
+          ...places,
+          ...(this.#lengths.get(e.buffer) ?? []),
+          ...(places.some(isArray) ? [FROM_ARRAYS] : []),
+        ])
       this.#loadVars.set(e, known)
     }
     return known

@@ -51,6 +51,21 @@ test('what is loaded otherwise than the updated ones is read as ever', async () 
   expect(cuda).toMatch(/const int\* __restrict__ C,/)
 })
 
+test('through names', async () => {
+  const value = `iterate chosen [j] as S {
+      let x = Q[i, j] + 1
+      let y = W[j] + 2
+      O[i, j] = select(C[i, j] > 0, y, x) * x * y
+    }`
+  expect(await emitted('f32', 'f32', value)).toMatch(/const float\* W,/)
+})
+
+test('what is computed with never meets what is taken as it is', async () => {
+  const sums = text('f32', 'f32', 'iterate cells [j] as S { O[i, j] = Q[i, j] + W[j] * 2 }')
+  const kernel = (await load(sums.replace('Q[i, j] * Q[i, j]', 'Q[i, j] + 1'))).kernel().schedule('rows')
+  expect(kernel.emit('cuda')[0]!.text).toMatch(/const float\* __restrict__ W,/)
+})
+
 test.runIf(noNvcc === null).each(Object.entries(VALUES))(
   '%s: no selected address is one of memory that nobody writes',
   async (_name, value) => {

@@ -828,3 +828,32 @@ test('a remainder reaches what it is of, and not twice that', () =>
       tensors: { a: dense([3], Int32Array.of(-7, 2147483647, 1)), w: dense([3], Int32Array.of(10, 20, 30)) },
     },
   ))
+
+test('a search by a constant stays under what says that there are so many', () =>
+  agree(
+    kernel(`kernel k(m: size, p: size, d: size) {
+      axis i = sparse_variable(m)
+      axis j = sparse_variable(i, p)
+      axis e = fused(i, j)
+      axis f = dense_fixed(d)
+      axis q = dense_fixed(m)
+      buffer A: f32[i, j] in
+      buffer x: f32[q] in
+      buffer Y: f32[i, j, f] out
+      iterate it [e, f] as SS { Y[i, j, f] = x[i] }
+    }
+    schedule k.s {
+      reorder (f, it.e)
+      split it.e by 4 -> (a, b)
+      cache_read x at a in shared
+      pipeline a by 3
+      serpentine x_shared.b by 4
+    }`).schedule('s'),
+    {
+      tensors: {
+        A: coords([7, 4], [[], []], [], 'f32'),
+        x: dense([7], Float32Array.of(1, 2, 3, 4, 5, 6, 7)),
+      },
+      params: { d: 5 },
+    },
+  ))

@@ -1,14 +1,14 @@
 /** Stage III → CUDA C++: one `extern "C"` kernel for each launch. The physical grid is one-dimensional. */
 import { readsOf, writesOf } from '../../ir/accesses.ts'
-import { DTYPE_BYTES } from '../../ir/dtype.ts'
 import type { Expr } from '../../ir/expr.ts'
-import type { Buffer, Launch, Plan } from '../../ir/loops.ts'
+import type { Launch, Plan } from '../../ir/loops.ts'
 import { hasBarrier } from '../../ir/tree.ts'
 import { argsOf, type LaunchUse } from '../emit.ts'
 import { blockDecode, hasPlane, operand } from '../grid.ts'
 import { newest } from '../instr-calls.ts'
 import { Mangler } from '../mangle.ts'
 import { type MatrixUse, matricesOf, matrixName } from '../matrices.ts'
+import { mergedWithUpdated } from '../merged-loads.ts'
 import type { ArgSpec, Entry, ModuleText } from '../module.ts'
 import { overlapsOf, plainText, withWait } from '../overlap.ts'
 import { Printer } from '../printer.ts'
@@ -46,7 +46,7 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
       }),
     ]
     if (matrices.length > 0) helpers.set(MATRIX.name, MATRIX.text)
-    const shares = new Set([...(held ?? []), ...exchangedIn(launch), ...besideUpdated(launch, buffers)])
+    const shares = new Set([...(held ?? []), ...exchangedIn(launch), ...mergedWithUpdated(launch, buffers)])
     const parameters = args.map((a) => {
       if (a.kind === 'matrix') return `const __grid_constant__ ${MATRIX.name} ${a.name}`
       const name = mangler.name(a.name)
@@ -78,22 +78,6 @@ function exchangedIn({ body }: Launch): ReadonlySet<string> {
   const written = writesOf(body)
   return new Set([...readsOf(body)].filter((b) => written.has(b)))
 }
-
-/**
- * What a launch only reads, of the types of what it writes and reads. NVVM 13.0 may make one load of two, at an address
- * that it selects (`c ? W[j] : Q[p]`, or `x = Q[p]; if (c) x = W[j]`), and takes that for a load of memory that nobody
- * writes where one of the two is (`ld.global.nc`): Q as it was before. Without `__restrict__` none of these is such memory.
- */
-function besideUpdated({ body }: Launch, global: ReadonlyMap<string, Buffer>): ReadonlySet<string> {
-  const written = writesOf(body)
-  const read = [...readsOf(body)].flatMap((b) => global.get(b) ?? [])
-  const updated = new Set(read.filter((b) => written.has(b.name)).map(loadedAs))
-  return new Set(read.filter((b) => !written.has(b.name) && updated.has(loadedAs(b))).map((b) => b.name))
-}
-
-/** What the compiler's loads know of a type: not whether it is signed, nor which 16 bits these are. */
-const loadedAs = ({ dtype }: Buffer): string =>
-  dtype === 'f32' || dtype === 'f64' ? dtype : `${8 * DTYPE_BYTES[dtype]} bits`
 
 const WAIT = plainText('cuda', `${OVERLAP.wait.name}();`)
 

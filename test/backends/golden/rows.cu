@@ -1,6 +1,6 @@
 extern "C" __global__ void __launch_bounds__(1) rows_0(
-  const float* A,
-  const float* B,
+  const float* __restrict__ A,
+  const float* __restrict__ B,
   float* __restrict__ C,
   const int* __restrict__ j_indptr,
   const int* __restrict__ j_indices,

@@ -1,6 +1,6 @@
 extern "C" __global__ void __launch_bounds__(16) tile_0(
-  const float* x,
-  const float* w,
+  const float* __restrict__ x,
+  const float* __restrict__ w,
   float* y,
   int m
 ) {

@@ -1,0 +1,90 @@
+/**
+ * Loads that CUDA's compiler may make one of. NVVM 13.0 does so where two values meet, at an address that it selects
+ * (`c ? W[j] : Q[p]`, or `x = Q[p]; if (c) x = W[j]`), and takes the one for a load of memory that nobody writes
+ * (`ld.global.nc`) where either was, by `const … __restrict__`. If the launch writes Q, its old value is read.
+ */
+import { targetsOf, writesOf } from '../ir/accesses.ts'
+import { DTYPE_BYTES } from '../ir/dtype.ts'
+import type { Expr } from '../ir/expr.ts'
+import { children } from '../ir/expr-tree.ts'
+import type { Buffer, Launch, Stmt } from '../ir/loops.ts'
+import { exprsOf, piecesOf, walkStmts } from '../ir/tree.ts'
+
+/**
+ * How a value comes to where it meets others: as it is, or through arithmetic. Operators that meet are made one operator on
+ * operands that meet, so that a load as it is never meets one that something is computed from.
+ */
+type How = 'bare' | 'computed'
+type Reads = Map<string, Set<How>>
+
+/**
+ * What a launch only reads, and its compiler may load instead of something that the launch writes as well as reads: of one
+ * type, as its loads know types, and both as they are, or both through arithmetic.
+ */
+export function mergedWithUpdated(
+  { body }: Launch,
+  global: ReadonlyMap<string, Buffer>,
+): ReadonlySet<string> {
+  const written = writesOf(body)
+  const reads = readsBy(body, global)
+  const kinds = (b: string): readonly string[] => {
+    const buffer = global.get(b)
+    return buffer ? [...(reads.get(b) ?? [])].map((how) => `${loadedAs(buffer)} ${how}`) : []
+  }
+  // What is there already meets what may be stored there.
+  for (const b of written) reads.get(b)?.add('bare')
+  const updated = new Set([...written].flatMap(kinds))
+  return new Set([...reads.keys()].filter((b) => !written.has(b) && kinds(b).some((k) => updated.has(k))))
+}
+
+/** What the compiler's loads know of a type: not whether it is signed, nor which 16 bits these are. */
+const loadedAs = ({ dtype }: Buffer): string =>
+  dtype === 'f32' || dtype === 'f64' ? dtype : `${8 * DTYPE_BYTES[dtype]} bits`
+
+/** How arrays, registers and names are read, those through other registers and names included. */
+function readsBy(body: Launch['body'], global: ReadonlyMap<string, Buffer>): Reads {
+  const reads: Reads = new Map()
+  let grown = true
+  const add = (name: string, how: How): void => {
+    const known = reads.get(name) ?? new Set()
+    if (known.has(how)) return
+    reads.set(name, known.add(how))
+    grown = true
+  }
+  const seen = { bare: new Set<Expr>(), computed: new Set<Expr>() }
+  const visit = (e: Expr, how: How): void => {
+    if (seen[how].has(e)) return
+    seen[how].add(e)
+    if (e.kind === 'var') add(e.name, how)
+    if (e.kind === 'load' || e.kind === 'search') add(e.buffer, how)
+    const place = e.kind === 'load' || e.kind === 'search'
+    // A place is a value of its own, which meets other places.
+    for (const c of children(e)) visit(c, place ? 'bare' : passes(e) ? how : 'computed')
+  }
+  const through = (names: readonly string[], own: readonly How[]): readonly How[] => [
+    ...new Set([...own, ...names.flatMap((n) => [...(reads.get(n) ?? [])])]),
+  ]
+  const statement = (s: Stmt): void => {
+    // What a text does with an address is its own business.
+    if (s.kind === 'instr')
+      for (const p of piecesOf(s))
+        if ('buffer' in p) for (const how of ['bare', 'computed'] as const) add(p.buffer, how)
+    const names =
+      s.kind === 'let' ? [s.name] : s.kind === 'vector_load' ? s.names : targetsOf(s).map((t) => t.buffer)
+    const named = s.kind === 'let' || s.kind === 'vector_load' || names.length > 0
+    const inRegisters = named && names.every((n) => !global.has(n))
+    const values = through(names, inRegisters ? [] : ['bare'])
+    for (const e of exprsOf(s)) for (const how of values) visit(e, how)
+    for (const t of targetsOf(s)) for (const e of t.index) visit(e, 'bare')
+  }
+  while (grown) {
+    grown = false
+    walkStmts(body, statement)
+  }
+  return reads
+}
+
+/** Whether an operand may become the value, or be told from the other one by it alone: `c ? x : y`, `x + 0`, `int(x)`. */
+const passes = (e: Expr): boolean =>
+  e.kind === 'select' || e.kind === 'cast' || (e.kind === 'binary' && PASSING.has(e.op))
+const PASSING: ReadonlySet<string> = new Set(['add', 'and', 'or', 'min', 'max'])
