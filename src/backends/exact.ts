@@ -12,6 +12,7 @@ export class Exact {
 
   /** Of registers. */
   readonly #types = new Map<string, Dtype>()
+  readonly #lets = new Map<string, Expr>()
   /** By the name of a value: the registers it is computed from. */
   readonly #behind = new Map<string, ReadonlySet<string>>()
 
@@ -20,7 +21,10 @@ export class Exact {
     const wider = new Set<string>()
     walkStmts(launch.body, (s) => {
       if (s.kind === 'alloc' && s.buffer.scope === 'register') this.#types.set(s.buffer.name, s.buffer.dtype)
-      if (s.kind === 'let') this.#behind.set(s.name, this.#readBy(s.value))
+      if (s.kind === 'let') {
+        this.#behind.set(s.name, this.#readBy(s.value))
+        this.#lets.set(s.name, s.value)
+      }
       if (s.kind === 'store') stores.push({ to: s.buffer, value: s.value })
     })
     this.#wider = wider
@@ -50,7 +54,10 @@ export class Exact {
   is(e: Expr, type: Dtype): boolean {
     if (e.dtype !== type) return false
     // What was loaded as a part of a vector has a name with a point in it.
-    if (e.kind === 'var') return e.name.includes('.')
+    if (e.kind === 'var') {
+      const value = this.#lets.get(e.name)
+      return value ? this.is(value, type) : e.name.includes('.')
+    }
     if (e.kind === 'const') return Object.is(rounding(type)(e.value), e.value)
     return e.kind === 'cast' || (e.kind === 'load' && !this.#wider.has(e.buffer))
   }

@@ -10,12 +10,13 @@ import { call, cast, type Expr } from '../ir/expr.ts'
 import { children, withChildren } from '../ir/expr-tree.ts'
 import type { Buffer } from '../ir/loops.ts'
 import { type CompareOp, isCompare } from '../ir/ops.ts'
+import { isPacked } from '../ir/tiles.ts'
 import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 
 export function explicitCasts(body: Body, buffers: readonly Buffer[]): Body {
-  const types = new Map<string, Dtype>(buffers.map((b) => [b.name, b.dtype]))
+  const known = new Map(buffers.map((b) => [b.name, b]))
   walkStmts(body, (s) => {
-    if (s.kind === 'alloc') types.set(s.buffer.name, s.buffer.dtype)
+    if (s.kind === 'alloc') known.set(s.buffer.name, s.buffer)
   })
   return rewriteStmts(body, {
     expr: convert,
@@ -24,7 +25,7 @@ export function explicitCasts(body: Body, buffers: readonly Buffer[]): Body {
         return stmt({
           ...s,
           index: s.index.map((e) => to(e, 'i32')),
-          value: stored(s.value, types.get(s.buffer)!),
+          value: stored(s.value, known.get(s.buffer)!),
         })
       if (s.kind === 'reduce')
         return stmt({ ...s, values: s.values.map((v, k) => to(v, s.targets[k]!.dtype)) })
@@ -41,12 +42,12 @@ function to(e: Expr, dtype: Dtype): Expr {
   return computeType(e.dtype) === target ? e : cast(e, target)
 }
 
-/** A value on its way to memory, which rounds by itself. */
-function stored(e: Expr, dtype: Dtype): Expr {
-  return to(
-    e.kind === 'cast' && e.dtype === dtype && computeType(e.x.dtype) === computeType(dtype) ? e.x : e,
-    dtype,
-  )
+/** A value on its way to memory, which rounds by itself, or to a register, which holds what it is given. */
+function stored(e: Expr, buffer: Buffer): Expr {
+  const { dtype } = buffer
+  const rounds = buffer.scope !== 'register' || isPacked(buffer)
+  const same = e.kind === 'cast' && e.dtype === dtype && computeType(e.x.dtype) === computeType(dtype)
+  return to(rounds && same ? e.x : e, dtype)
 }
 
 function convert(e: Expr): Expr | undefined {

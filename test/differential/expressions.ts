@@ -87,7 +87,7 @@ function element(s: Scope, type: Type): Expr | undefined {
 
 function leaf(s: Scope, type: Type): Expr {
   const { c } = s
-  const named = s.named.filter((n) => n.type === type)
+  const named = s.named.filter((n) => computed(n.type) === type)
   const kind = c.below(10)
   if (kind < 5) {
     const found = element(s, type)
@@ -95,7 +95,7 @@ function leaf(s: Scope, type: Type): Expr {
   }
   if (kind === 5 && named.length > 0) {
     const n = c.pick(named)
-    return name(n.name, type)
+    return cast(type, name(n.name, n.type))
   }
   if (kind < 8 && s.coordinates.length > 0) return cast(type, coordinate(c.pick(s.coordinates).name))
   if (isFloat(type) && s.special && c.chance(30))
@@ -147,6 +147,15 @@ function quotient(op: string, type: Type, a: Expr, b: Expr): Expr {
 }
 
 const others = (float: Type, type: Type): Type[] => [float, 'i32' as const].filter((t) => t !== type)
+
+/** What a name may stand for: a value as it is computed, or one that was cast to a narrower type. */
+export function nameable(s: Scope): Expr {
+  const { c } = s
+  const type = c.chance(70)
+    ? c.pick([s.float, 'i32' as const])
+    : c.pick(['u8', 'i8', 'f16', 'bf16', 'u32'] as const)
+  return cast(type, expression(s, computed(type), 2))
+}
 
 /** Conditions of every kind: comparisons, connectives, elements, casts, `select`. */
 export function condition(s: Scope, depth: number): Expr {

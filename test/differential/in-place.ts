@@ -8,6 +8,7 @@ import {
   condition,
   coordinate,
   expression,
+  nameable,
   type Readable,
   type Scope,
 } from './expressions.ts'
@@ -109,11 +110,11 @@ export class InPlace extends Statements {
           }
           break
         case 4: {
-          const type = c.pick([here.scope.float, 'i32' as const])
-          const value = expression(this.#seen(here), type, 1)
+          const value = nameable(this.#seen(here))
           const name = this.fresh('let_')
           body.push({ kind: 'let', name, value })
-          here = { ...here, scope: { ...here.scope, named: [...here.scope.named, { name, type }] } }
+          const named = [...here.scope.named, { name, type: value.type }]
+          here = { ...here, scope: { ...here.scope, named } }
           break
         }
         case 5:

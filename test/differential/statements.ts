@@ -6,6 +6,7 @@ import {
   coordinate,
   expression,
   int,
+  nameable,
   type Readable,
   type Scope,
 } from './expressions.ts'
@@ -33,10 +34,9 @@ export class Statements extends Tensors {
     const named = [...scope.named]
     const lets: Stmt[] = []
     while (c.chance(25)) {
-      const type = c.pick([scope.float, 'i32' as const])
-      const l = { name: this.fresh('let_'), value: expression({ ...scope, named }, type, 2) }
+      const l = { name: this.fresh('let_'), value: nameable({ ...scope, named }) }
       lets.push({ kind: 'let', ...l })
-      named.push({ name: l.name, type })
+      named.push({ name: l.name, type: l.value.type })
     }
     const inner = { ...scope, named }
     const write = this.write(space, inner, spatial, made)

@@ -1,10 +1,12 @@
 /** What the laws have found, each at its smallest. */
 
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Kernel } from '../../src/api/kernel.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { coords, dense } from '../../src/api/tensors.ts'
 import type { Inputs } from '../../src/bind/index.ts'
+import type { Dtype } from '../../src/ir/dtype.ts'
+import { toBf16, toF16 } from '../../src/ir/half.ts'
 import { verify3 } from '../../src/ir/verify3.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { FORMATS } from '../support/program-parts.ts'
@@ -857,3 +859,51 @@ test('a search by a constant stays under what says that there are so many', () =
       params: { d: 5 },
     },
   ))
+
+describe.each(['u8', 'i8', 'f16', 'bf16'])('a %s is one in registers too', (t) => {
+  const x = [11, 47, 20, 15]
+  const bits = { f16: toF16, bf16: toBf16, u8: (v: number) => v, i8: (v: number) => v }[t]!
+  const given = dense([4], x.map(bits), t as Dtype)
+  const A = coords([1, 4], [x.map(() => 0), [0, 1, 2, 3]], given.values, t as Dtype)
+  test.each([
+    [
+      'in a buffer that is cached',
+      'buffer L: T[i] local',
+      'iterate a [i] as S { L[i] = T(x[i] * x[i]) }\niterate b [i] as S { z[i] = f32(L[i]) }',
+      'compute_at b at a.i\ncache_write L at a.i in register',
+    ],
+    [
+      'as a name that outlives what it reads',
+      'buffer y: T[i] inout',
+      'iterate a [i] as S { let u = T(x[i] * y[i])\ny[i] = u\nz[i] = f32(u) }',
+      '',
+    ],
+    [
+      'as it is combined',
+      'axis r = dense_fixed(1)\naxis j = sparse_variable(r, m)\nbuffer A: T[r, j] in\nbuffer C: T[r] out',
+      'iterate a [r, j] as SR { C[r] max= T(A[r, j] * x[j]) }\niterate b [i] as S { z[i] = 1 }',
+      'fuse (a.r, a.j) -> e\nsplit e by 4 -> (o, s)\naccumulate C over s by 2',
+    ],
+    ['where it is cast to what it is', '', 'iterate a [i] as S { z[i] = f32(T(x[i] * x[i])) }', ''],
+  ])('%s', (_name, buffer, body, steps) =>
+    agree(
+      kernel(
+        `kernel k(m: size) {
+          axis i = dense_fixed(m)
+          buffer x: T[i] in
+          buffer z: f32[i] out
+          ${buffer}
+          ${body}
+        }
+        schedule k.s { ${steps} }`.replaceAll(/\bT\b/g, t),
+      ).schedule('s'),
+      {
+        tensors: {
+          x: given,
+          ...(buffer.includes('inout') ? { y: given } : {}),
+          ...(buffer.includes('A:') ? { A } : {}),
+        },
+      },
+    ),
+  )
+})

@@ -1,6 +1,6 @@
 /** Which types meet, and which values fit where. Literals have no type of their own until they meet one. */
 import { InternalError, type Span } from '../../ast/diagnostic.ts'
-import { type Dtype, INT_RANGE, isFloat, isInt, join } from '../dtype.ts'
+import { computeType, type Dtype, INT_RANGE, isFloat, isHalf, isInt, join } from '../dtype.ts'
 import { cast, constant, type Expr, select } from '../expr.ts'
 import type { Report } from './report.ts'
 
@@ -108,7 +108,9 @@ export function coerce(t: Typed, to: Dtype, what: string, span: Span, report: Re
 export function convert(t: Typed, to: Dtype, span: Span, report: Report): Expr | null {
   if (t.literal !== null && (t.literal === 'int' || isFloat(to)) && to !== 'bool')
     return literalAs(t.expr, to, span, report)
-  return cast(t.expr, to, span)
+  // Half types are computed in f32, in which what is computed of them is not rounded yet.
+  const rounds = isHalf(to) && t.expr.dtype === to && t.expr.kind !== 'load'
+  return cast(rounds ? cast(t.expr, computeType(to), span) : t.expr, to, span)
 }
 
 /** Both operands in the type they meet in; a literal takes the type of the other operand. */
