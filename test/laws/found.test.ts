@@ -6,7 +6,6 @@ import { parseProgram } from '../../src/api/program.ts'
 import { coords, dense } from '../../src/api/tensors.ts'
 import type { Inputs } from '../../src/bind/index.ts'
 import type { Dtype } from '../../src/ir/dtype.ts'
-import { toBf16, toF16 } from '../../src/ir/half.ts'
 import { verify3 } from '../../src/ir/verify3.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { FORMATS } from '../support/program-parts.ts'
@@ -862,8 +861,7 @@ test('a search by a constant stays under what says that there are so many', () =
 
 describe.each(['u8', 'i8', 'f16', 'bf16'])('a %s is one in registers too', (t) => {
   const x = [11, 47, 20, 15]
-  const bits = { f16: toF16, bf16: toBf16, u8: (v: number) => v, i8: (v: number) => v }[t]!
-  const given = dense([4], x.map(bits), t as Dtype)
+  const given = dense([4], x, t as Dtype)
   const A = coords([1, 4], [x.map(() => 0), [0, 1, 2, 3]], given.values, t as Dtype)
   test.each([
     [
@@ -905,5 +903,33 @@ describe.each(['u8', 'i8', 'f16', 'bf16'])('a %s is one in registers too', (t) =
         },
       },
     ),
+  )
+})
+
+test.each(['f16', 'bf16'])('what is computed of %s is rounded where it is stored, and no earlier', (t) => {
+  const x = dense([2], [47, 3], t as Dtype)
+  return agree(
+    kernel(`kernel k(m: size) {
+      axis i = dense_fixed(m)
+      buffer x: ${t}[i] in
+      buffer y: ${t}[i] inout
+      buffer L: ${t}[i] local
+      buffer z: f32[i] out
+      buffer w: f32[i] out
+      iterate a [i] as S {
+        L[i] = x[i] * x[i]
+      }
+      iterate b [i] as S {
+        let u = x[i] * y[i]
+        y[i] = u
+        w[i] = f32(L[i])
+        z[i] = f32(u)
+      }
+    }
+    schedule k.s {
+      compute_at b at a.i
+      cache_write L at a.i in register
+    }`).schedule('s'),
+    { tensors: { x, y: x } },
   )
 })

@@ -3,6 +3,7 @@
  * reads may have been written by then.
  */
 import { writesOf } from '../../ir/accesses.ts'
+import { computeType, isHalf } from '../../ir/dtype.ts'
 import { type Expr, int, load } from '../../ir/expr.ts'
 import { mentions, readsAny } from '../../ir/expr-tree.ts'
 import type { Buffer, Stmt } from '../../ir/loops.ts'
@@ -66,7 +67,8 @@ export class Copies {
 
   /** `value` from here on: in a register inside of loops, in memory outside of all. What puts it there goes to `out`. */
   keep(value: Expr, base: string, out: Stmt[]): Expr {
-    const { dtype } = value
+    // Memory, and a register, would round halves, which is for the statement that stores them.
+    const dtype = isHalf(value.dtype) ? computeType(value.dtype) : value.dtype
     const inside = this.around > 0
     const name = this.#names.fresh(base)
     const buffer: Buffer = Object.freeze({
