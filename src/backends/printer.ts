@@ -1,6 +1,7 @@
 /** Statements of Stage III → C-like text. Differences between targets are in their tables. */
 import { InternalError, invariant } from '../ast/diagnostic.ts'
-import { computeType, type Dtype, isHalf } from '../ir/dtype.ts'
+import { computeType, type Dtype } from '../ir/dtype.ts'
+import { Exact } from '../ir/exact.ts'
 import { type Expr, type Load, variable } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
 import type { CallPiece } from '../ir/instr-call.ts'
@@ -8,7 +9,6 @@ import type { Buffer, Launch, Let, Reduce, Stmt } from '../ir/loops.ts'
 import { isBuiltinReducer } from '../ir/monoid.ts'
 import { isPacked } from '../ir/tiles.ts'
 import type { Body } from '../ir/tree.ts'
-import { Exact } from './exact.ts'
 import { callText, typeText } from './instr-calls.ts'
 import { ExprPrinter, isScalar, type PrintContext } from './print-exprs.ts'
 import type { BufferRef, Target, VectorRef } from './target.ts'
@@ -33,7 +33,7 @@ export class Printer {
     this.#c = context
     this.#target = context.target
     this.#exprs = new ExprPrinter(context, launch)
-    this.#exact = new Exact(launch)
+    this.#exact = new Exact(launch.body)
   }
 
   expr(e: Expr): string {
@@ -183,9 +183,10 @@ export class Printer {
   #assign(buffer: string, index: readonly Expr[], stored: Expr): string {
     const ref = this.ref(buffer)
     const { dtype, scope } = ref.buffer
-    const rounds = scope !== 'register' || isPacked(ref.buffer)
-    const kept = rounds || this.#exact.is(stored, dtype) || this.#exact.goesOn(buffer, stored)
-    const value = kept ? this.expr(stored) : this.#rounded(this.expr(stored), dtype)
+    const { rounded } = this.#target
+    const kept =
+      !rounded || scope !== 'register' || this.#exact.is(stored, dtype) || this.#exact.goesOn(buffer, stored)
+    const value = kept ? this.expr(stored) : rounded(this.expr(stored), dtype)
     if (isScalar(ref.buffer)) return `${ref.name} = ${value};`
     const { instructions } = this.#target
     if (instructions && isPacked(ref.buffer)) {
@@ -194,14 +195,6 @@ export class Printer {
     if (ref.buffer.scope === 'register') return `${ref.name}[${this.expr(index[0]!)}] = ${value};`
     const exact = this.#exact.is(stored, ref.buffer.dtype)
     return this.#target.store(ref, this.expr(index[0]!), value, this.#c.helpers, exact)
-  }
-
-  /** As the type has it: memory rounds what is stored there, registers hold all digits. */
-  #rounded(value: string, dtype: Dtype): string {
-    const { cast, rounded } = this.#target
-    return isHalf(dtype)
-      ? cast(value, computeType(dtype), dtype, this.#c.helpers)
-      : (rounded?.(value, dtype) ?? value)
   }
 
   #reduce(r: Reduce): readonly string[] {

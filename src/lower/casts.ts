@@ -5,7 +5,8 @@
  */
 
 import type { Dtype } from '../ir/dtype.ts'
-import { computeType, join } from '../ir/dtype.ts'
+import { computeType, isHalf, join } from '../ir/dtype.ts'
+import { Exact } from '../ir/exact.ts'
 import { call, cast, type Expr } from '../ir/expr.ts'
 import { children, withChildren } from '../ir/expr-tree.ts'
 import type { Buffer } from '../ir/loops.ts'
@@ -18,6 +19,7 @@ export function explicitCasts(body: Body, buffers: readonly Buffer[]): Body {
   walkStmts(body, (s) => {
     if (s.kind === 'alloc') known.set(s.buffer.name, s.buffer)
   })
+  const exact = new Exact(body)
   return rewriteStmts(body, {
     expr: convert,
     stmt: (s) => {
@@ -25,7 +27,7 @@ export function explicitCasts(body: Body, buffers: readonly Buffer[]): Body {
         return stmt({
           ...s,
           index: s.index.map((e) => to(e, 'i32')),
-          value: stored(s.value, known.get(s.buffer)!),
+          value: stored(s.value, known.get(s.buffer)!, exact),
         })
       if (s.kind === 'reduce')
         return stmt({ ...s, values: s.values.map((v, k) => to(v, s.targets[k]!.dtype)) })
@@ -43,11 +45,14 @@ function to(e: Expr, dtype: Dtype): Expr {
 }
 
 /** A value on its way to memory, which rounds by itself, or to a register, which holds what it is given. */
-function stored(e: Expr, buffer: Buffer): Expr {
+function stored(e: Expr, buffer: Buffer, exact: Exact): Expr {
   const { dtype } = buffer
-  const rounds = buffer.scope !== 'register' || isPacked(buffer)
-  const same = e.kind === 'cast' && e.dtype === dtype && computeType(e.x.dtype) === computeType(dtype)
-  return to(rounds && same ? e.x : e, dtype)
+  if (buffer.scope !== 'register' || isPacked(buffer)) {
+    const same = e.kind === 'cast' && e.dtype === dtype && computeType(e.x.dtype) === computeType(dtype)
+    return to(same ? e.x : e, dtype)
+  }
+  if (!isHalf(dtype) || exact.is(e, dtype) || exact.goesOn(buffer.name, e)) return to(e, dtype)
+  return cast(cast(e, computeType(dtype)), dtype)
 }
 
 function convert(e: Expr): Expr | undefined {

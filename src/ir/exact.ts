@@ -1,10 +1,9 @@
 /** Values that a narrow element type has, among those that registers hold: such are stored without rounding. */
-import type { Dtype } from '../ir/dtype.ts'
-import type { Expr } from '../ir/expr.ts'
-import { buffersRead, freeVars } from '../ir/expr-tree.ts'
-import type { Launch } from '../ir/loops.ts'
-import { rounding } from '../ir/rounding.ts'
-import { walkStmts } from '../ir/tree.ts'
+import type { Dtype } from './dtype.ts'
+import type { Expr } from './expr.ts'
+import { buffersRead, freeVars } from './expr-tree.ts'
+import { rounding } from './rounding.ts'
+import { type Body, walkStmts } from './tree.ts'
 
 export class Exact {
   /** Register buffers that may hold others than their type has: reductions into them are stores by now. */
@@ -16,10 +15,10 @@ export class Exact {
   /** By the name of a value: the registers it is computed from. */
   readonly #behind = new Map<string, ReadonlySet<string>>()
 
-  constructor(launch: Launch) {
+  constructor(body: Body) {
     const stores: { readonly to: string; readonly value: Expr }[] = []
     const wider = new Set<string>()
-    walkStmts(launch.body, (s) => {
+    walkStmts(body, (s) => {
       if (s.kind === 'alloc' && s.buffer.scope === 'register') this.#types.set(s.buffer.name, s.buffer.dtype)
       if (s.kind === 'let') {
         this.#behind.set(s.name, this.#readBy(s.value))
