@@ -37,6 +37,7 @@ describe('branches of which a loop takes one in its first iteration alone', () =
   test.each([
     'y[i, f] max= select(q > 1, x[i], w[i] - x[(q + 0) - 1])',
     'y[i, f] max= select(q > 0, x[i], w[i])',
+    'y[i, f] max= select(q > 0, x[i], x[i] + q)',
     'y[i, f] max= select(i > 0, x[i], w[i] - x[(q + 0) - 1])',
   ])('are left alone: %s', async (statement) => {
     expect(await textOf(statement, null)).not.toContain('hidden(')

@@ -1,7 +1,5 @@
 /** What a device cannot hold or launch: folded where that helps, else refused by name before anything runs. */
-import { fc, test as law } from '@fast-check/vitest'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { physicalGrid } from '../../src/backends/grid.ts'
 import { type Diagnostic, dense, devices, load, SptError } from '../../src/node.ts'
 import type { Device } from '../../src/runtime/device.ts'
 
@@ -26,33 +24,6 @@ const ROWS = `kernel rows(m: size, n: size) {
 }`
 
 describe('grids', () => {
-  const max = fc.tuple(fc.integer({ min: 1, max: 70 }), fc.integer({ min: 1, max: 70 }), fc.constant(1))
-  const sides = fc.tuple(
-    fc.integer({ min: 1, max: 90 }),
-    fc.integer({ min: 1, max: 90 }),
-    fc.integer({ min: 1, max: 3 }),
-  )
-  law.prop([sides, max])(
-    'a grid that fits is taken as it is; a fold holds every block and little more',
-    (logical, limits) => {
-      const grid = physicalGrid(logical, limits)
-      const total = logical.reduce((a, b) => a * b, 1)
-      if (logical.every((n, d) => n <= limits[d]!)) expect(grid).toEqual(logical)
-      else if (!grid) expect(total).toBeGreaterThan(limits[0] * limits[1])
-      else {
-        expect(grid[0]).toBeLessThanOrEqual(limits[0])
-        expect(grid[1]).toBeLessThanOrEqual(limits[1])
-        expect(grid[0] * grid[1] - total).toBeLessThan(grid[1])
-        expect(grid[0] * grid[1]).toBeGreaterThanOrEqual(total)
-      }
-    },
-  )
-
-  test('no fold holds more blocks than their index can count', () => {
-    expect(physicalGrid([2 ** 31, 1, 1], [65535, 65535, 65535])).toBeUndefined()
-    expect(physicalGrid([2 ** 31 - 1, 1, 1], [2 ** 31 - 1, 65535, 65535])).toEqual([2 ** 31 - 1, 1, 1])
-  })
-
   test('more blocks than one dimension of the device holds', async () => {
     const m = device.limits.maxGridDim[0] + 4321
     const x = Float32Array.from({ length: m }, (_, k) => k % 1000)
