@@ -116,7 +116,7 @@ function checkShared(
   for (const other of callerTensors(kernel)) {
     if (other.name === t.name || !shares(other.axes)) continue
     const ready = other.buffers.every((b) => isPart(kernel, b.name, tensors.get(b.name)))
-    const output = other.first.role !== 'in' && !tensors.has(other.name)
+    const output = other.first.role !== 'in'
     if (!ready && !(output && other.axes.join() === t.axes.join())) refuse(other.name)
   }
 }

@@ -100,10 +100,10 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
   }
   const shares = reduce.targets.map((_, k) => room('register', serial.map(extent), k))
   const total = folded.reduce((n, l) => n * constantExtent(l), 1)
-  const width = laneWidth(body, reduce, folded.at(-1), lanes)
+  const width = laneWidth(body, reduce, folded.at(-1)!, lanes)
   // Groups of lanes that are left over, and whether they are few enough to be combined by lanes again.
   const groups = total / width
-  const again = groups > 1 && laneWidth(body, reduce, folded.at(-1), groups) === groups && groups <= width
+  const again = groups > 1 && laneWidth(body, reduce, folded.at(-1)!, groups) === groups && groups <= width
   // All elements of a thread's share meet at once where that is little memory, else one after the other.
   const count = [...serial, ...others].reduce((n, l) => n * constantExtent(l), groups)
   const atOnce = count * SHARE_BYTES * reduce.targets.length <= AT_ONCE

@@ -24,8 +24,8 @@ function threadsInX(body: Body, reduce: Reduce): number {
  * In groups of how many, at most `lanes`, the threads of `loop` can combine by exchange: a power of two that divides
  * the loop, so that groups are whole, and the block's row, so that none lies in two rows. 1 where they cannot.
  */
-export function laneWidth(body: Body, reduce: Reduce, loop: For | undefined, lanes: number): number {
-  if (!loop || !onX(loop) || loop.extent.kind !== 'const') return 1
+export function laneWidth(body: Body, reduce: Reduce, loop: For, lanes: number): number {
+  if (!onX(loop) || loop.extent.kind !== 'const') return 1
   const row = threadsInX(body, reduce)
   let width = 1
   while (width * 2 <= lanes && loop.extent.value % (width * 2) === 0 && row % (width * 2) === 0) width *= 2

@@ -74,6 +74,21 @@ test('new values have the shape that was bound, and go where their coordinates s
   expect(await read()).toEqual([5, 9, 6, 9, 9, 9])
 })
 
+test('of a vector, in any order', async () => {
+  const vector = await load(`kernel k(n: size) {
+    axis j = sparse_variable(n)
+    axis c = dense_fixed(n)
+    buffer A: f32[j] in fill 9
+    buffer Y: f32[c] out
+    iterate all [c] as S { Y[c] = A[c] }
+  }`)
+  const compiled = await vector.kernel().compile(await devices.cpu())
+  const prepared = await compiled.prepare({ tensors: { A: coords([5], [[4, 0, 2]], [1, 2, 3]) } })
+  await prepared.write('A', coords([5], [[2, 4]], [5, 6]))
+  await prepared.run()
+  expect([...(await prepared.read('Y')).values!]).toEqual([9, 9, 5, 9, 6])
+})
+
 test('entries of equal coordinates are new values of their own, in the order in which they come', async () => {
   const several = await load(`kernel k(m: size, n: size) {
     axis i = dense_fixed(m)

@@ -326,3 +326,19 @@ test('an output over more axes than ready-made parts have is refused', async () 
   const bind = () => compiled.bind({ tensors: { A: held, V: held, X, Y }, params: { m: 3, n: 4 } })
   expect(bind).toThrow('bind/part-shared: O has the structure of A, whose parts are ready-made')
 })
+
+test('only axes that store something are bound by name', async () => {
+  const views = await load(`kernel k(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = sparse_variable(i, n)
+    axis r = dense_fixed(m)
+    axis at = attached(j, r)
+    buffer A: f32[i, j] in
+    buffer y: f32[r] out
+    iterate sum [r, at] as SR { y[r] += A[r, at] }
+  }`)
+  const compiled = await views.kernel().compile(await devices.cpu())
+  expect(() => compiled.bind({ tensors: { A, at: A } })).toThrow(
+    'bind/unknown-name: kernel k has no buffer or axis at',
+  )
+})

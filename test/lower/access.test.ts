@@ -1,6 +1,7 @@
 /** Reading tensors at coordinates other than their iterators': presence, duplicates, order. */
 import { expect, test } from 'vitest'
-import { coords, devices, load } from '../../src/node.ts'
+import { coords, dense, devices, load } from '../../src/node.ts'
+import { agreeOnAll } from '../laws/agree.ts'
 
 const TEXT = (axes: string): string => `
 kernel read(m: size, n: size, q: size) {
@@ -51,3 +52,21 @@ for (const [name, axes] of Object.entries(STRUCTURES))
       await device.dispose()
     }
   })
+
+test('a read whose indices cancel stays where they are in range', async () => {
+  const k = (
+    await load(`kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis f = dense_fixed(n)
+  axis one = dense_fixed(1)
+  buffer X: f32[i, one] in
+  buffer y: f32[i, f] out
+  iterate all [i, f] as SS { if (0 - i >= 0 and 0 - i < 1) { y[i, f] = X[i, 0 - i] } }
+}`)
+  ).kernel()
+  for (const values of [[], [1, 2]])
+    await agreeOnAll(k.compilation, {
+      tensors: { X: dense([values.length, 1], Float32Array.from(values)) },
+      params: { n: 2 },
+    })
+})

@@ -1,8 +1,10 @@
 /** Which buffers are filled first, which reductions start their targets themselves: every element has a value. */
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
+import { coords, dense } from '../../src/api/tensors.ts'
 import { deriveInitialisation } from '../../src/lower/initial.ts'
 import { kernelOf } from '../elaborate/support.ts'
+import { agreeOnAll } from '../laws/agree.ts'
 import { interpretedPlan } from '../support/interpreted.ts'
 
 /** Rows that are listed: nothing visits all elements of `M`. */
@@ -92,4 +94,25 @@ test('a condition of coordinates that are constants leaves out no start', () => 
     for (const c of [k, k.parallel()])
       expect(interpretedPlan(c, { tensors: { A, W }, params: { d: 2 } }).get('Y')).toEqual([y, y])
   }
+})
+
+test('what is stored twice is not all written by its coordinates', async () => {
+  const k = parseProgram(`kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n) nonunique
+  axis r = dense_fixed(n)
+  buffer A: f32[i, j] in
+  buffer x: f32[r] in
+  buffer y: f32[i, j] out
+  iterate all [i, r] as SS { y[i, r] = x[r] }
+}`).kernel()
+  const A = coords(
+    [2, 2],
+    [
+      [0, 0, 0, 1, 1],
+      [0, 1, 1, 0, 1],
+    ],
+    [1, 2, 3, 4, 5],
+  )
+  await agreeOnAll(k.compilation, { tensors: { A, x: dense([2], [1, 2]) } })
 })

@@ -6,7 +6,8 @@ import { add, eq, int, lt, mod, mul, variable } from '../../src/ir/expr.ts'
 import type { Stmt } from '../../src/ir/loops.ts'
 import { stmt } from '../../src/ir/tree.ts'
 import { settleBranches } from '../../src/lower/branches.ts'
-import { type CompiledKernel, coords, type Device, devices, load } from '../../src/node.ts'
+import { type CompiledKernel, coords, type Device, dense, devices, load } from '../../src/node.ts'
+import { agreeOnAll } from '../laws/agree.ts'
 import { runs } from '../support/cases.ts'
 import { compileTogether, noNvcc } from '../support/nvcc.ts'
 
@@ -180,6 +181,27 @@ test('a loop whose end may lie within a vector asks about all lanes at once', ()
     /const int (at_\d+) = at_\d+ \+ 3;[\s\S]*const bool (test\w*) = \1 < d;[\s\S]*if \(\2\) \{\s*const float4/,
   )
   expect(source).not.toMatch(/d % 4/)
+})
+
+test('a condition that leaves out lanes in the middle is asked by each', async () => {
+  const holes = await load(`
+kernel holes(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis f = dense_fixed(n)
+  buffer X: f32[i, f] in
+  buffer Y: f32[i, f] out
+  iterate all [i, f] as SS { if (f != 1) { Y[i, f] = X[i, f] } }
+}
+schedule holes.fours {
+  require n % 4 == 0
+  split f by 4 -> (fo, fi)
+  vectorize fi
+}`)
+  const X = dense(
+    [2, 8],
+    Float32Array.from({ length: 16 }, (_, k) => k + 1),
+  )
+  await agreeOnAll(holes.kernel().schedule('fours').compilation, { tensors: { X } })
 })
 
 test('neighbours under one condition share what holds otherwise as well', () => {
