@@ -48,9 +48,13 @@ export function markLostWrites(kernel: Kernel2): Kernel2 {
 
 /** Whether skipping the statement loses anything, where that depends on values; `undefined`: it does. */
 function losing(s: If): Expr | undefined {
-  const [only] = s.then
-  if (s.then.length !== 1 || only?.kind !== 'reduce') return undefined
-  const { values, reducer, span } = only
+  const update = s.then.at(-1)
+  if (update?.kind !== 'reduce') return undefined
+  const { values, reducer, span, targets } = update
+  // It may begin with what it goes on from.
+  const starts = (x: Stmt): boolean =>
+    x.kind === 'store' && targets.some((t) => t.buffer === x.buffer) && x.value.kind === 'const'
+  if (!s.then.slice(0, -1).every(starts)) return undefined
   // With the span of what the text says: values are compared here, which may wrap, and no positions (ir/values).
   return values
     .map((v, k) => binary('ne', v, reducer.identity[k]!, span))

@@ -102,7 +102,8 @@ export class Statements extends Tensors {
     const own = space.coordinates.filter((x) => spatial.has(x.name))
     const { chain } = space
     if (chain && c.chance(60)) {
-      const levels = chain.chain.levels.slice(0, chain.depth)
+      const twin = this.twins.get(chain.chain)
+      const levels = (twin && c.chance(50) ? twin : chain.chain).levels.slice(0, chain.depth)
       const within = space.coordinates.slice(0, chain.depth)
       if (within.every((x) => spatial.has(x.name))) {
         const rest = own.filter((x) => !within.includes(x))

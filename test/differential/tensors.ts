@@ -12,6 +12,8 @@ export class Tensors {
   protected readonly sizes: { name: string; value: number }[]
   protected readonly scalars: { name: string; type: Type; value: number }[] = []
   protected readonly chains: Chain[] = []
+  /** Chains with other axes of the same extents, and with the same coordinates. */
+  protected readonly twins = new Map<Chain, Chain>()
   protected readonly derived: Derived[] = []
   protected readonly buffers: Buffer[] = []
   protected readonly iterations: Iteration[] = []
@@ -115,7 +117,12 @@ export class Tensors {
       const need = Math.max(1, ...[...under.values()].map((u) => u.size))
       return { ...l, width: levels[d - 1]?.nonunique ? 1 + c.below(3) : need + c.below(2) }
     })
-    this.chains.push({ levels: widths, stored: list })
+    const chain = { levels: widths, stored: list }
+    this.chains.push(chain)
+    if (dense || !c.chance(20)) return
+    const twin = { levels: widths.map((l) => ({ ...l, axis: this.fresh('a') })), stored: list }
+    this.chains.push(twin)
+    this.twins.set(chain, twin)
   }
 
   // Buffers

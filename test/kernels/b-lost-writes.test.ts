@@ -242,6 +242,45 @@ describe('lost writes', () => {
     `)
   })
 
+  test('the zeros of padding are none, whatever they go through', async () => {
+    const own = await load(`import "sparsetile/kernels/formats.spt"
+      kernel add(m: size, n: size) {
+        axis i = dense_fixed(m)
+        axis j = sparse_variable(i, n)
+        axis k = sparse_variable(i, n)
+        buffer A: f32[i, j] in
+        buffer B: f32[i, k] out
+        iterate all [i, j] as SS { B[i, j] += A[i, j] }
+      }`)
+    const at = [
+      [0, 1, 2],
+      [0, 1, 0],
+    ]
+    const A = coords([3, 3], at, [1, 2, 3], 'f32')
+    const elsewhere = coords(
+      [3, 3],
+      [
+        [0, 1],
+        [0, 1],
+      ],
+      null,
+    )
+    for (const d of present)
+      for (const combined of [false, true]) {
+        const diagonals = own.kernel().as('A', 'dia')
+        const kernel = combined ? diagonals.combine('B') : diagonals
+        const compiled = await kernel.compile(d)
+        const prepared = await compiled.prepare({ tensors: { A, k: coords([3, 3], at, null) } })
+        await prepared.run()
+        expect([...(await prepared.read('B')).values!]).toEqual([1, 2, 3])
+        prepared.free()
+        const less = await compiled.prepare({ tensors: { A, k: elsewhere } })
+        await expect(less.run()).rejects.toThrow('B[2, 0] is written')
+        less.free()
+        compiled.release()
+      }
+  })
+
   test('a condition of the program that leaves them out is no loss, and costs nothing', async () => {
     const to = Int32Array.of(2, -1, 0, 3)
     for (const o of await everywhere('guarded', { to, X: Float32Array.of(1, 2, 3, 4) }, { m: 3 }))
