@@ -189,10 +189,11 @@ function conditionsOf(cx: Context, at: Found, use: Use): readonly Expr[] {
   for (const l of hidden) {
     if (gathers) positive(l, l.extent)
     for (const g of use.asks && l === use.path.at(-1) ? [] : l.guards) {
-      const bound = g.kind === 'binary' && g.op === 'lt' ? g.b : undefined
+      const less = g.kind === 'binary' && g.op === 'lt' ? g : undefined
+      const bound = less?.b
       // A bound on other variables than those of the element says nothing about a plain address.
       if (!gathers && bound && outside(g)) continue
-      const first = g.kind === 'binary' && g.op === 'lt' ? atFirst(g.a, names) : undefined
+      const first = less && atFirst(less.a, names)
       if (!bound || !first || needed.some((x) => mentions(first, x.var))) return refuse(l, g)
       if (first.kind === 'const' && first.value === 0) positive(l, bound)
       else if (dependsOn(bound, names)) refuse(l, g)

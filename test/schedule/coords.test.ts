@@ -162,7 +162,10 @@ test.each([
   const text = STANDARD + rows(root, child)
   for (const format of ['csr', 'dcsr', 'coo', 'ell', 'csc']) {
     if ((refused as readonly string[]).includes(format)) {
-      expect(refusal(() => apply(text, `A as ${format}`)).code).toBe('schedule/format-partial')
+      const d = refusal(() => apply(text, `A as ${format}`))
+      expect(d.code).toBe('schedule/format-partial')
+      if (format === 'csr')
+        expect(d.hint).toMatch(/^choose another format \(such as dcsr, where rows are stored\)/)
       continue
     }
     const compiled = await apply(text, `A as ${format}`).compile(createCpuDevice())

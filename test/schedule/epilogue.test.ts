@@ -200,6 +200,23 @@ test('elements that a condition leaves as they are are consumed as well', () => 
   onStages(k, { tensors: { A: tensors!.A!, bias: tensors!.bias! } })
 })
 
+test('an axis of one element is run over by the one loop that writes it', () => {
+  const k = parseProgram(`kernel sums(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = sparse_variable(i, n)
+    axis one = dense_fixed(1)
+    buffer A: f32[i, j] in
+    buffer C: f32[i, one] local
+    buffer Y: f32[i, one] out
+    iterate sum [i, one, j] as SSR { C[i, one] += A[i, j] }
+    iterate activate [i, one] as SS { Y[i, one] = C[i, one] * 2 }
+  }
+  schedule sums.run { compute_at activate at sum.one }`)
+    .kernel()
+    .schedule('run')
+  onStages(k, { tensors: { A: inputsFor([2, 0, 3], 4).tensors!.A! } })
+})
+
 test('nothing is left of the epilogue but in the loops that make what it consumes', () => {
   const left = CASES.filter(([format, way]) => nests(scheduled('layer', format, way)).includes('activate'))
   expect(left).toEqual([

@@ -120,6 +120,58 @@ const overwritten = kernel2(
   ],
 )
 
+/** Which elements are updated depends on what is combined, and they are not begun here. */
+const triangle = kernel2(
+  'triangle',
+  ['m', 'n'],
+  [buffer('X', ['n'], 'in'), buffer('Y', ['m', 8], 'inout')],
+  [
+    loop('i', 'm', [
+      loop(
+        'r',
+        'n',
+        [
+          loop('e', 8, [reduce(at('Y', ['i', 'e']), '+', at('X', ['r']), {})], {
+            guards: [lt(add(expr('r'), expr('e')), expr(5))],
+          }),
+        ],
+        { reduce: true },
+      ),
+    ]),
+  ],
+)
+
+/** What comes next is read before it changes. */
+const ahead = kernel2(
+  'ahead',
+  ['m'],
+  [buffer('X', ['m'], 'in'), buffer('S', [add(expr('m'), expr(1))], 'inout'), buffer('y', ['m'], 'out')],
+  [
+    loop('i', 'm', [
+      store(at('S', ['i']), at('X', ['i'])),
+      store(at('y', ['i']), at('S', [add(expr('i'), expr(1))])),
+    ]),
+  ],
+)
+
+/** One place of a row is written, all of the row is read, and rows are those of other iterations too. */
+const diagonal = add(expr('i'), expr('k'))
+const diagonals = kernel2(
+  'diagonals',
+  ['m'],
+  [buffer('S', [add(expr('m'), expr(4)), 4], 'inout'), buffer('y', ['m', 4], 'out')],
+  [
+    loop('i', 'm', [
+      loop('k', 4, [
+        store(at('S', [diagonal, 'k']), 1),
+        loop('e', 4, [reduce(at('y', ['i', 'k']), '+', at('S', [diagonal, 'e']), { init: true })], {
+          reduce: true,
+        }),
+      ]),
+    ]),
+  ],
+)
+
 const cases: readonly (readonly [string, Kernel2, readonly LoopStep[]])[] = [
   ['unknown-loop', rowSums, [split('q', 8)]],
   ['consumed-loop', rowSums, [split('i', 8), split('i', 4)]],
@@ -137,6 +189,8 @@ const cases: readonly (readonly [string, Kernel2, readonly LoopStep[]])[] = [
   ['not-perfect', twoPhases, [reorder('i', 'produce.k')]],
   ['order-matters', chain, [reorder('f', 'i')]],
   ['order-matters', chain, [bind('i', 'block.x')]],
+  ['order-matters', diagonals, [bind('i', 'block.x')]],
+  ['order-matters', ahead, [{ kind: 'fission', loop: 'i', after: 1 }]],
   ['bad-factor', rowSums, [serpentine('i', 1)]],
   ['order-matters', chain, [serpentine('i', 4)]],
   ['order-matters', overwritten, [{ kind: 'compute_at', nest: 'produce', at: 'consume.i' }]],
@@ -163,6 +217,7 @@ const cases: readonly (readonly [string, Kernel2, readonly LoopStep[]])[] = [
   ['different-elements', twoReads, [{ kind: 'cache_read', buffer: 'X', at: 'i', scope: 'register' }]],
   ['written-too', guarded, [{ kind: 'cache_read', buffer: 'Y', at: 'f', scope: 'register' }]],
   ['read-too', guarded, [{ kind: 'cache_write', buffer: 'Y', at: 'f', scope: 'register' }]],
+  ['guard-not-decidable', triangle, [{ kind: 'cache_write', buffer: 'Y', at: 'i', scope: 'register' }]],
   ['not-written', rowSums, [{ kind: 'cache_write', buffer: 'A', at: 'i', scope: 'register' }]],
   [
     'too-large',
