@@ -153,6 +153,40 @@ describe('claims are checked', () => {
     const instance = written(claimed('sparse_fixed(io, j, 2) full compact'))
     expect(convertTensor(full, instance, givenFor([1, 2])).parts[0]!.held).toBe(2)
   })
+
+  it('where rows are stored, with the coordinates of these', () => {
+    const stored = written(`format doubly over (i, j) {
+      axis io = sparse_variable(i)
+      axis jo = sparse_variable(io, j) full
+      map (i, j) -> (i, j)
+      inverse (io, jo) -> (io, jo)
+    }`)
+    const below = written(`format blocks over (i, j) {
+      axis io = sparse_variable(i)
+      axis jo = sparse_variable(io, ceildiv(j, 2))
+      axis ji = sparse_variable(jo, 2) full
+      map (i, j) -> (i, j / 2, j % 2)
+      inverse (io, jo, ji) -> (io, 2 * jo + ji)
+    }`)
+    const rows = matrix(
+      [4, 4],
+      [
+        [1, 0, 1],
+        [1, 1, 1],
+        [1, 2, 1],
+        [1, 3, 1],
+        [3, 2, 1],
+        [3, 3, 1],
+        [3, 1, 1],
+      ],
+    )
+    const said = (format: typeof stored) =>
+      refusal(() => convertTensor(rows, format, givenFor([4, 4]))).message
+    expect(said(stored)).toBe('axis jo at (io) = (3) is claimed full, but does not store the coordinate 0')
+    expect(said(below)).toBe(
+      'axis ji at (io, jo) = (3, 0) is claimed full, but does not store the coordinate 0',
+    )
+  })
 })
 
 describe('figures', () => {

@@ -155,6 +155,7 @@ describe('buckets and ranges', () => {
     const nested = 'format x over (i, j) { partition i into 20 { partition j into 20 { part csr } } }'
     expect(codeOf(() => of(nested))).toBe('format/too-many-parts')
     expect(labels(ranges(1)())).toEqual([''])
+    expect(ranges(1)().tree).toEqual({ kind: 'leaf', part: 0 })
   })
 
   /** What each part should hold, one coordinate after the other. */

@@ -4,6 +4,8 @@ import { changes } from '../columns/keys.ts'
 
 const repeats = (a: StoredAxis): boolean => hasIndices(a) && !a.unique
 
+const everywhere = (column: Int32Array): Uint8Array => new Uint8Array(column.length).fill(1)
+
 /**
  * For each nonunique axis of a tree, 1 where an entry needs a new position although its coordinate is that of the
  * entry before; `null`: everywhere. With a `sparse_fixed` child a position takes `widths` different child
@@ -36,20 +38,13 @@ export function newPositions(
         ? runs(
             down(d + 1),
             sorted[d + 1]!,
-            repeats(child) ? childStarts(sorted[d + 1]!, out[d + 1]!) : null,
+            repeats(child) ? (out[d + 1] ?? everywhere(sorted[d + 1]!)) : null,
             keep && !repeats(child) ? tuples : null,
             widths.get(child.name) ?? 0,
           )
         : tuples
   }
   return out
-}
-
-/** 1 where a child whose coordinates may repeat needs another position: another coordinate, or one that it begins anew. */
-function childStarts(column: Int32Array, fresh: Uint8Array | null): Uint8Array {
-  const starts = fresh?.slice() ?? new Uint8Array(column.length).fill(1)
-  if (fresh) for (let s = 1; s < column.length; s++) if (column[s] !== column[s - 1]) starts[s] = 1
-  return starts
 }
 
 /**
