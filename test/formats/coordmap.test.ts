@@ -1,8 +1,10 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, test } from 'vitest'
 import { applyMap, firstDifference, neverOverflows } from '../../src/formats/columns/coordmap.ts'
+import { compile } from '../../src/formats/columns/program.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import { add, binary, call, div, type Expr, int, mod, mul, neg, select, variable } from '../../src/ir/expr.ts'
+import { keyOf } from '../../src/ir/keys.ts'
 import { runs } from '../support/cases.ts'
 
 const [i, j, n, _io, _jo, _ii, _ji] = ['i', 'j', 'n', 'io', 'jo', 'ii', 'ji'].map((v) => variable(v))
@@ -171,4 +173,11 @@ describe('intermediate results', () => {
     expect(firstDifference(input, few, [few[0]!])).toBeNull()
     expect(firstDifference(input, few, [few[1]!])).toEqual({ entry: 0, found: [3] })
   })
+})
+
+test('what occurs in several places is computed once', () => {
+  let e = mul(i!, i!)
+  for (let k = 0; k < 10; k++) e = add(e, e)
+  const { steps } = compile({ exprs: [e], inputs: ['i'] }, [Int32Array.of(1)])
+  expect(new Set(steps.map((x) => keyOf(x.expr))).size).toBe(steps.length)
 })

@@ -49,3 +49,24 @@ test('a condition about who fills does not decide what is filled', async () => {
   const copy = text.slice(text.indexOf('B_shared['), text.indexOf('__syncthreads'))
   expect(copy).not.toContain('< m')
 })
+
+test('what is stored on threads already is shared among the others by their loops', async () => {
+  const rows = await load(`
+kernel rows(m: size) {
+  axis i = dense_fixed(m)
+  axis f = dense_fixed(4)
+  buffer x: f32[i, f] in
+  buffer y: f32[i, f] out
+  iterate go [i, f] as SS { y[i, f] = x[i, f] * 2 }
+}
+schedule rows.tiles {
+  split i by 8 -> (io, ii)
+  bind io to block.x, ii to thread.y, f to thread.x
+  cache_write y at io in shared -> ys
+  bind ys.ii to thread.y
+}`)
+  const text = rows.kernel().schedule('tiles').emit('cuda')[0]!.text
+  const back = text.slice(text.indexOf('__syncthreads'))
+  expect(back).toContain('y[')
+  expect(back).not.toMatch(/for \(|threadIdx.x </)
+})
