@@ -73,9 +73,9 @@ export function checkDtype(dtype: unknown): void {
   })
 }
 
-/** Plain numbers as f64. @throws SptError `tensor/values` */
-export function numbersOf(values: readonly unknown[], what: string): Float64Array {
-  const bad = values.findIndex((v) => typeof v !== 'number')
+/** Plain numbers as f64, and truth values where they are meant. @throws SptError `tensor/values` */
+export function numbersOf(values: readonly unknown[], what: string, dtype?: unknown): Float64Array {
+  const bad = values.findIndex((v) => typeof v !== 'number' && !(dtype === 'bool' && typeof v === 'boolean'))
   if (bad >= 0)
     fail({
       code: 'tensor/values',

@@ -1,6 +1,12 @@
 /** What choices ask of the device they are made for: its kind, figures and features. */
 import { fail } from '../ast/diagnostic.ts'
-import { DEVICES, type DeviceQuestion, FEATURE_WORDS, featureText } from '../ir/elaborate/index.ts'
+import {
+  DEVICES,
+  type DeviceQuestion,
+  EXPERIMENTAL,
+  FEATURE_WORDS,
+  featureText,
+} from '../ir/elaborate/index.ts'
 import type { Var } from '../ir/expr.ts'
 import { CPU_FEATURES } from '../runtime/cpu.ts'
 import type { Device, DeviceKind, DeviceLimits } from '../runtime/device.ts'
@@ -45,10 +51,17 @@ export function checkDeviceFacts(
     "texts: ['f16', 'subgroup_size(32)']",
   )
   if (!features) return
-  const asked = [...questions].flatMap((q) => (q.kind === 'has' ? [wordOf(q.feature)] : []))
+  checkFeatures(
+    features,
+    [...questions].flatMap((q) => (q.kind === 'has' ? [wordOf(q.feature)] : [])),
+  )
+}
+
+/** Names of features that devices may have, or that are `asked` for. @throws SptError `choose/unknown-feature` */
+export function checkFeatures(features: readonly string[], asked: readonly string[] = []): void {
   const candidates = [...new Set([...FEATURE_WORDS, ...asked])]
   for (const name of features.map(wordOf))
-    if (!candidates.includes(name))
+    if (!candidates.includes(name) && !EXPERIMENTAL.test(name))
       fail({
         code: 'choose/unknown-feature',
         message: `no device has a feature ${name}`,

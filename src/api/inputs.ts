@@ -26,7 +26,7 @@ export interface RunInputs {
    */
   readonly tensors?: Readonly<Record<string, Bindable>>
   /** Sizes and scalars by name. */
-  readonly params?: Readonly<Record<string, number>>
+  readonly params?: Readonly<Record<string, number | boolean>>
   /** Random values for what is not bound. */
   readonly seed?: number
   /** Statistics that are known, for schedules that are chosen by them: `{ 'longest(j)': 700 }`. They are believed. */
@@ -44,7 +44,7 @@ export function valuesIn(
 } {
   expectArgument(isRecord(inputs), 'what is bound', inputs, '{ tensors, params, seed }')
   expectOptions('what is bound', inputs, ['tensors', 'params', 'seed', 'statistics'])
-  const { params = {}, seed, statistics = {} } = inputs
+  const { params: scalars = {}, seed, statistics = {} } = inputs
   expectArgument(isRecord(statistics), 'statistics', statistics, "numbers by name: { 'longest(j)': 700 }")
   const [statistic] = Object.keys(statistics)
   if (statistic !== undefined)
@@ -54,16 +54,21 @@ export function valuesIn(
       expected: 'no statistics',
       hint: 'leave them out, or compile the kernel under a schedule that data choose',
     })
-  expectArgument(isRecord(params), 'params', params, 'numbers by name')
-  for (const [name, value] of Object.entries(params))
-    expectArgument(typeof value === 'number', `the value of ${name}`, value, 'a number')
+  expectArgument(isRecord(scalars), 'params', scalars, 'numbers by name')
+  const params: Record<string, number> = Object.create(null)
+  for (const [name, value] of Object.entries(scalars)) {
+    const truth =
+      typeof value === 'boolean' && kernel.params.some((p) => p.name === name && p.dtype === 'bool')
+    expectArgument(truth || typeof value === 'number', `the value of ${name}`, value, 'a number')
+    params[name] = Number(value)
+  }
   expectArgument(
     seed === undefined || Number.isSafeInteger(seed),
     'the seed',
     seed,
     'an integer, or none for no random data',
   )
-  const given = inputs.tensors ?? {}
+  const { tensors: given = {} } = inputs
   expectArgument(isRecord(given), 'tensors', given, 'tensors or values by name')
   // Names are the user's: `__proto__` is one of them.
   const tensors: Record<string, Tensor> = Object.create(null)
@@ -92,8 +97,8 @@ function shaped(
       const size = t.shape[k]
       if (extent.kind === 'var' && size !== undefined) known.set(extent.name, size)
     })
-  const array = Array.isArray(values) ? numbersOf(values, name) : (values as ValueArray)
   const { kind, dimensions } = bindingOf(kernel, name)
+  const array = Array.isArray(values) ? numbersOf(values, name) : (values as ValueArray)
   if (kind === 'list' || kind === 'table') {
     const list = coordinatesOf(values, name)
     return { kind: 'dense', shape: [list.length], values: list, dtype: 'i32' }

@@ -46,8 +46,10 @@ export function dtypeOf(values: ValueArray): Dtype {
   })
 }
 
-const typed = (values: ValueArray | readonly number[], what: string): ValueArray => {
-  if (Array.isArray(values)) return numbersOf(values, what)
+type Values = ValueArray | readonly number[] | readonly boolean[]
+
+const typed = (values: Values, what: string, dtype: Dtype | undefined): ValueArray => {
+  if (Array.isArray(values)) return numbersOf(values, what, dtype)
   expectArgument(isTyped(values), `the values of ${what}`, values, 'a typed array or a list of numbers')
   return values as ValueArray
 }
@@ -68,13 +70,9 @@ function pattern(dtype: Dtype = 'f32'): { values: null; dtype: Dtype } {
 }
 
 /** A dense tensor, row-major; plain numbers are f64. */
-export function dense(
-  shape: readonly number[],
-  values: ValueArray | readonly number[],
-  dtype?: Dtype,
-): DenseTensor {
+export function dense(shape: readonly number[], values: Values, dtype?: Dtype): DenseTensor {
   checkShape(shape)
-  const array = typed(values, 'a dense tensor')
+  const array = typed(values, 'a dense tensor', dtype)
   checkDense(shape, array)
   return { kind: 'dense', shape, ...element(array, dtype) }
 }
@@ -83,13 +81,13 @@ export function dense(
 export function coords(
   shape: readonly number[],
   columns: readonly (Int32Array | readonly number[])[],
-  values: ValueArray | readonly number[] | null = null,
+  values: Values | null = null,
   dtype?: Dtype,
 ): CoordTensor {
   checkShape(shape)
   expectArgument(Array.isArray(columns), 'the coordinates', columns, 'one list for each dimension')
   const list = columns.map((c, d) => coordinatesOf(c, `the coordinates of dimension ${d}`))
-  const array = values === null ? null : typed(values, 'a sparse tensor')
+  const array = values === null ? null : typed(values, 'a sparse tensor', dtype)
   checkEntries(shape, list, array)
   checkWithin(shape, list)
   return { kind: 'coords', shape, coords: list, ...(array ? element(array, dtype) : pattern(dtype)) }
@@ -104,7 +102,7 @@ export function stored(
 ): StoredTensor {
   checkShape(shape)
   expectArgument(isRecord(arrays), 'the arrays', arrays, 'arrays by axis: { j: { indptr, indices } }')
-  const array = values === null ? null : typed(values, 'a stored tensor')
+  const array = values === null ? null : typed(values, 'a stored tensor', dtype)
   return { kind: 'stored', shape, arrays, ...(array ? element(array, dtype) : pattern(dtype)) }
 }
 

@@ -67,7 +67,8 @@ export async function loadFiles(entry: Entry, read: ReadText, readImport: ReadTe
         problems.push(...unreadable(path, span, text.reason))
         return
       }
-      const source = { name: path, text: text.value }
+      // Some editors begin every file with a mark of its encoding.
+      const source = { name: path, text: text.value.replace(/^\uFEFF/, '') }
       sources.set(path, source)
       let file: File
       try {

@@ -63,6 +63,15 @@ export function scan(source: Source): Scanned {
       const end = endOfCode(text, p, span)
       codes.push({ start: p + 1, end: end - 1 })
       p = end
+    } else if (/[^\S \t\r\n]/.test(c)) {
+      const code = c.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')
+      fail({
+        code: 'parse/unexpected',
+        message: `unexpected U+${code}, which looks like a blank and is none`,
+        span: span(p, p + 1),
+        expected: 'a blank, a tab or the end of the line',
+        hint: 'text that is copied from a page or a document has such characters: replace them by blanks',
+      })
     } else {
       if (c in CLOSER) {
         stack.push({ char: c, at: p })

@@ -1,6 +1,7 @@
 /** Programs for commands: read from files, with their errors complete. */
 import { basename } from 'node:path'
 import type { ChoiceInputs, ChosenFor } from '../api/choose.ts'
+import { checkFeatures } from '../api/choose-device.ts'
 import type { Chosen } from '../api/decide.ts'
 import type { Kernel } from '../api/kernel.ts'
 import { readProgram, type SptProgram } from '../api/program.ts'
@@ -221,7 +222,9 @@ function featuresFor(call: Call, kind: DeviceKind): readonly string[] | undefine
       message: `--feature ${wrong} is no feature`,
       expected: "a name, or a name with arguments: --feature 'subgroup_size(32)'",
     })
-  return kind === 'cpu' ? notOfCpu(call, '--feature') : features
+  if (kind === 'cpu') return notOfCpu(call, '--feature')
+  checkFeatures(features)
+  return features
 }
 
 const notOfCpu = (call: Call, option: string): never =>

@@ -7,6 +7,8 @@ import { fail } from '../ast/diagnostic.ts'
 export interface Banner {
   readonly layout: 'coordinate' | 'array'
   readonly field: 'real' | 'integer' | 'pattern'
+  /** Of integers. */
+  readonly unsigned: boolean
   readonly symmetry: 'general' | 'symmetric' | 'skew-symmetric'
 }
 
@@ -43,8 +45,13 @@ export function parseBanner(line: string, name: string): Banner {
       message: `${name}:1: complex (and so hermitian) matrices are not supported: no element type holds them`,
       hint: 'Write the real and the imaginary part as two files.',
     })
-  // `double` is written by some tools for real.
-  const field = fieldWord === 'double' ? 'real' : oneOf(fieldWord, ['real', 'integer', 'pattern'])
+  // `double` is written by some tools for real, `unsigned-integer` by scipy.
+  const unsigned = fieldWord === 'unsigned-integer'
+  const field = unsigned
+    ? 'integer'
+    : fieldWord === 'double'
+      ? 'real'
+      : oneOf(fieldWord, ['real', 'integer', 'pattern'])
   if (!field) return wrong(`unknown field '${fieldWord ?? ''}'`)
   const symmetry = oneOf(symmetryWord, ['general', 'symmetric', 'skew-symmetric'])
   if (!symmetry) return wrong(`unknown symmetry '${symmetryWord ?? ''}'`)
@@ -52,7 +59,7 @@ export function parseBanner(line: string, name: string): Banner {
   if (field === 'pattern' && layout === 'array') return wrong('an array has values: it cannot be a pattern')
   if (field === 'pattern' && symmetry === 'skew-symmetric')
     return wrong('a pattern has no sign: it cannot be skew-symmetric')
-  return { layout, field, symmetry }
+  return { layout, field, symmetry, unsigned }
 }
 
 /** Throws `io/size-line`. */

@@ -2,7 +2,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import type { CoordTensor, DenseTensor } from '../formats/tensor.ts'
 import { decoder } from '../formats/values.ts'
-import { type Dtype, isFloat } from '../ir/dtype.ts'
+import { type Dtype, INT_RANGE, isFloat } from '../ir/dtype.ts'
 
 const LINES_PER_CHUNK = 1 << 13
 
@@ -12,19 +12,25 @@ function printed(v: number): string {
   return Number.isNaN(v) ? 'nan' : v > 0 ? 'inf' : '-inf'
 }
 
-const fieldOf = (dtype: Dtype): string => (isFloat(dtype) ? 'real' : 'integer')
+const fieldOf = (dtype: Dtype, values: ArrayLike<number>): string => {
+  if (isFloat(dtype)) return 'real'
+  // A word that not all readers know, where it is needed.
+  return dtype === 'u32' && Array.prototype.some.call(values, (v: number) => v > INT_RANGE.i32[1])
+    ? 'unsigned-integer'
+    : 'integer'
+}
 
 function* lines(tensor: CoordTensor | DenseTensor, rows: number, cols: number): Generator<string> {
   const { dtype, values } = tensor
   const decode = decoder(dtype) ?? ((v: number) => v)
   if (tensor.kind === 'dense') {
-    yield `%%MatrixMarket matrix array ${fieldOf(dtype)} general\n${rows} ${cols}\n`
+    yield `%%MatrixMarket matrix array ${fieldOf(dtype, tensor.values)} general\n${rows} ${cols}\n`
     for (let j = 0; j < cols; j++)
       for (let i = 0; i < rows; i++) yield `${printed(decode(tensor.values[i * cols + j]!))}\n`
     return
   }
   const [r, c] = tensor.coords as readonly [Int32Array, Int32Array]
-  yield `%%MatrixMarket matrix coordinate ${values ? fieldOf(dtype) : 'pattern'} general\n${rows} ${cols} ${r.length}\n`
+  yield `%%MatrixMarket matrix coordinate ${values ? fieldOf(dtype, values) : 'pattern'} general\n${rows} ${cols} ${r.length}\n`
   for (let e = 0; e < r.length; e++)
     yield values
       ? `${r[e]! + 1} ${c[e]! + 1} ${printed(decode(values[e]!))}\n`

@@ -11,7 +11,7 @@ import { encoder, valueArray } from './values.ts'
 export interface TextOptions {
   /** What diagnostics call the file. */
   readonly name?: string
-  /** Element type of the values; default f64 for real, i32 for integer, f32 for patterns (which store none). */
+  /** Element type of the values; default f64 for real, i32 for integer (u32 for unsigned ones), f32 for patterns (which store none). */
   readonly dtype?: Dtype | undefined
   /** No more bytes of text than this will come: refuses headers that promise more before allocating. */
   readonly maxBytes?: number | undefined
@@ -83,7 +83,7 @@ class Parser implements Scanner {
         message: `${name}:${this.line}: ${header.entries} entries are promised, but the file is too short to hold them`,
         hint: CUT_SHORT,
       })
-    this.dtype = this.options.dtype ?? DEFAULT_DTYPE[header.field]
+    this.dtype = this.options.dtype ?? (header.unsigned ? 'u32' : DEFAULT_DTYPE[header.field])
     if (header.layout === 'array') {
       this.values = valueArray(this.dtype, header.rows * header.cols, name)
       this.row = header.symmetry === 'skew-symmetric' ? 1 : 0

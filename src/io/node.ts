@@ -71,7 +71,7 @@ async function missing(path: string): Promise<never> {
   const packaged = PACKAGE + path
   const isPackaged =
     !isAbsolute(path) && !path.startsWith('.') && (await stat(placeOf(packaged)).catch(() => null))?.isFile()
-  const folder = dirname(path)
+  const folder = dirname(fromUrl(path))
   const found = await readdir(dirname(placeOf(path))).catch((e: NodeJS.ErrnoException) => e.code)
   const neighbours = Array.isArray(found) ? found : []
   // Of its kind, or of its name where the ending was left out.

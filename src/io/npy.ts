@@ -153,7 +153,8 @@ class Decoder {
     const type = elementType(header.descriptor, name)
     const count = header.shape.reduce((p, n) => p * n, 1)
     const { bytes } = this.options
-    if (bytes !== undefined && end + count * type.bytes > bytes) this.short(count, 0)
+    if (bytes !== undefined && end + count * type.bytes > bytes)
+      this.short(count, Math.max(0, Math.floor((bytes - end) / type.bytes)))
     this.header = header
     this.type = type
     this.dtype = type.dtype === null ? 'u8' : (this.options.dtype ?? type.dtype)

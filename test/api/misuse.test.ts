@@ -54,6 +54,9 @@ const CASES: Readonly<Record<string, (s: Scene) => unknown>> = {
   "load('.')": () => api.load('.'),
   "load('/')": () => api.load('/'),
   "load('https://example.org/mul.spt')": () => api.load('https://example.org/mul.spt'),
+  "load('file:///mul.spt')": () => api.load('file:///mul.spt'),
+  'load of a text with a no-break space': () =>
+    api.load('kernel k(m: size) {\n  axis\u00a0i = dense_fixed(m)\n}'),
   'load with a root that is a file': () => api.load(TEXT, { root: 'package.json' }),
   "load('nowhere.spt')": () => api.load('nowhere.spt', { read: () => Promise.reject(new Error('not here')) }),
   'load with a reader that reads nothing': () => loose.load('nowhere.spt', { read: () => 5 }),

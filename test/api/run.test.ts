@@ -8,6 +8,7 @@ import {
   dense,
   devices,
   type Kernel,
+  load,
   stored,
   type Tensor,
 } from '../../src/node.ts'
@@ -24,6 +25,23 @@ const A = coords(
 const B = [1, 2, 3, 4, 5, 6, 7, 8]
 /** Rows of A times B by hand: 1 * B0 + 2 * B2, none, 4 * B1 + 5 * B3. */
 const C = [1 + 10, 2 + 12, 0, 0, 12 + 35, 16 + 40]
+
+test('truth values are given as such', async () => {
+  const program = await load(`\ufeffkernel keep(m: size, all: bool) {
+    axis i = dense_fixed(m)
+    buffer mask: bool[i] in
+    buffer C: i32[i] out
+    iterate s [i] as S { C[i] = select(all or mask[i], 1, 0) }
+  }`)
+  const compiled = await program.kernel().compile(await devices.cpu())
+  const mask = dense([2], [true, false], 'bool')
+  for (const [all, want] of [
+    [true, [1, 1]],
+    [false, [1, 0]],
+    [1, [1, 1]],
+  ] as const)
+    expect([...(await compiled.run({ tensors: { mask }, params: { all } })).C!.values!]).toEqual(want)
+})
 
 describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   let device: Device

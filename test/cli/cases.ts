@@ -147,6 +147,7 @@ export const CASES: Readonly<Record<string, string>> = {
     'emit {figures.spt} --target cuda --schedule auto --size d=4 --feature subgroup_size(32)',
   'feature without a name': 'emit {figures.spt} --target wgsl --feature subgroup_size(32',
   'feature of the cpu': 'show {figures.spt} --schedule auto --feature f16',
+  'feature unknown where nothing asks': 'emit {mul.spt} --target wgsl --feature zz',
   'feature unknown': 'emit {figures.spt} --target wgsl --feature subgroup --size d=4',
   'features missing': 'emit {figures.spt} --target wgsl --schedule auto --size d=4',
   'stage unknown': 'show {mul.spt} --stage 4',

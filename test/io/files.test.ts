@@ -83,6 +83,16 @@ describe('write, then read, by ending', () => {
     await writeTensor(at(name), dense)
     expect(await readTensor(at(name))).toEqual(dense)
   })
+  test('integers beyond i32 come back as they are', async () => {
+    const large: Tensor = {
+      kind: 'dense',
+      shape: [1, 2],
+      values: Uint32Array.of(7, 4294967295),
+      dtype: 'u32',
+    }
+    await writeTensor(at('u.mtx'), large)
+    expect(await readTensor(at('u.mtx'))).toEqual(large)
+  })
   test.each(['big.mtx', 'big.mtx.gz', 'big.npz'])('larger than any chunk: %s', async (name) => {
     const ids = Int32Array.from({ length: 120_000 }, (_, e) => (e * 7919) % 100_003)
     const values = Float64Array.from(ids, (v) => v / 7)

@@ -60,7 +60,11 @@ export const explain: CommandSpec = {
       const bindable = (fixed?.kernel ?? source).compilation.kernel
       const { params = {}, ...known } = sizesFor(call, source, kind)
       checkNames(bindable, files.keys(), [])
-      const tensors = await readInputs(bindable, files, new Map(Object.entries(params)))
+      const tensors = await readInputs(
+        bindable,
+        files,
+        new Map(Object.entries(params).map(([name, x]) => [name, Number(x)])),
+      )
       const inputs = { tensors, params, seed }
       const { device, reason } = await open(kind)
       try {

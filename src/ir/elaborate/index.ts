@@ -22,6 +22,7 @@ export { type AxisStatistic, DEVICES, type DeviceQuestion, type Statistic } from
 export type { Branch, Choice, Condition } from './choices.ts'
 export { type FormatExpression, parseFormatExpression } from './format-expressions.ts'
 export { type Argument, constantArguments, type Family } from './instances.ts'
+export { EXPERIMENTAL } from './needs.ts'
 export type { ScheduleParam } from './schedule-params.ts'
 export type { AppliedFormat, Schedule } from './schedules.ts'
 
