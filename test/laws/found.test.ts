@@ -859,7 +859,7 @@ test('a search by a constant stays under what says that there are so many', () =
     },
   ))
 
-describe.each(['u8', 'i8', 'f16', 'bf16'])('a %s is one in registers too', (t) => {
+describe.each(['u8', 'i8', 'f16', 'bf16'])('a %s is one in registers and shared memory too', (t) => {
   const x = [11, 47, 20, 15]
   const given = dense([4], x, t as Dtype)
   const A = coords([1, 4], [x.map(() => 0), [0, 1, 2, 3]], given.values, t as Dtype)
@@ -869,6 +869,12 @@ describe.each(['u8', 'i8', 'f16', 'bf16'])('a %s is one in registers too', (t) =
       'buffer L: T[i] local',
       'iterate a [i] as S { L[i] = T(x[i] * x[i]) }\niterate b [i] as S { z[i] = f32(L[i]) }',
       'compute_at b at a.i\ncache_write L at a.i in register',
+    ],
+    [
+      'in shared memory',
+      'buffer L: T[i] local',
+      'iterate a [i] as S { L[i] = T(x[i] * x[i]) }\niterate b [i] as S { z[i] = f32(L[i]) }',
+      'split a.i by 2 -> (o, s)\nbind s to thread.x\ncompute_at b at o\ncache_write L at o in shared',
     ],
     [
       'as a name that outlives what it reads',

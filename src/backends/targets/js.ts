@@ -15,7 +15,7 @@ const RESERVED = new Set(
 
 const ARRAY: Readonly<Record<Dtype, string>> = {
   f64: 'Float64Array',
-  // Sums in private and shared arrays keep doubles' precision; memory rounds.
+  // Sums in private and shared arrays keep doubles' precision; memory rounds, and halves are rounded everywhere.
   f32: 'Float64Array',
   f16: 'Float64Array',
   bf16: 'Float64Array',
@@ -172,9 +172,11 @@ export const JS: Target = {
       return loadHalf(buffer.dtype, `${name}[${index}]`, helpers)
     return `${name}[${index}]`
   },
-  store: ({ name, buffer }, index, value, helpers) => {
-    if (isHalf(buffer.dtype) && buffer.scope === 'global')
-      return `${name}[${index}] = ${storeHalf(buffer.dtype, value, helpers)};`
+  store: ({ name, buffer }, index, value, helpers, exact) => {
+    const { dtype } = buffer
+    if (isHalf(dtype) && buffer.scope === 'global')
+      return `${name}[${index}] = ${storeHalf(dtype, value, helpers)};`
+    if (isHalf(dtype) && !exact) return `${name}[${index}] = ${JS.cast(value, 'f32', dtype, helpers)};`
     return `${name}[${index}] = ${buffer.dtype === 'bool' ? `${value} ? 1 : 0` : value};`
   },
   widths: () => [],
@@ -205,5 +207,6 @@ export const JS: Target = {
   ],
 }
 
-/** The typed array that shared memory of `dtype` lives in. */
-export const sharedArray = (dtype: Dtype): string => ARRAY[dtype]
+/** The typed array that shared memory of `dtype` lives in: what is stored there is of its type, but for sums of f32. */
+export const sharedArray = (dtype: Dtype): string =>
+  dtype === 'u8' ? 'Uint8Array' : dtype === 'i8' ? 'Int8Array' : ARRAY[dtype]
