@@ -100,7 +100,12 @@ function leaf(s: Scope, type: Type): Expr {
   if (kind < 8 && s.coordinates.length > 0) return cast(type, coordinate(c.pick(s.coordinates).name))
   if (isFloat(type) && s.special && c.chance(30))
     return { kind: 'literal', type, value: c.pick([Infinity, -Infinity, NaN]) }
-  return { kind: 'literal', type, value: type === 'u32' ? c.below(4) : c.pick([1, 2, 0, -1, 3, -2]) }
+  // The last ones leave 8 bits, and the digits of halves, in a product or two.
+  return {
+    kind: 'literal',
+    type,
+    value: type === 'u32' ? c.below(4) : c.pick([1, 2, 0, -1, 3, -2, 77, -147]),
+  }
 }
 
 /** An expression of a type that is computed with (f32, f64, i32, u32) or bool. */

@@ -192,7 +192,8 @@ export class Tensors {
     if (limit !== undefined) return () => c.below(limit)
     if (b.type === 'bool') return () => c.below(2)
     const edges = EDGES[b.type]
-    if (!isFloat(b.type) && c.chance(25)) return () => c.pick(edges)
+    const narrow = b.type === 'u8' || b.type === 'i8'
+    if (!isFloat(b.type) && c.chance(narrow ? 60 : 25)) return () => c.pick(edges)
     if (isFloat(b.type) && this.special && c.chance(60))
       return () => c.pick([1, 0, -2, Infinity, -Infinity, NaN])
     return b.type === 'u8' || b.type === 'u32' ? () => c.below(4) : () => c.pick([1, 2, 3, -1, 0, -2, -3])
@@ -202,8 +203,8 @@ export class Tensors {
 const EDGES: Record<Type, readonly number[]> = {
   i32: [0, 1, -1, 2 ** 31 - 1, -(2 ** 31), 65536, 46341, -46341],
   u32: [0, 1, 2 ** 32 - 1, 2 ** 31, 65536],
-  i8: [0, 1, -1, 127, -128],
-  u8: [0, 1, 255, 128],
+  i8: [0, 1, -1, 127, -128, 20, 47],
+  u8: [0, 1, 255, 128, 20, 47],
   bool: [0, 1],
   f64: [0],
   f32: [0],
