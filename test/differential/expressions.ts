@@ -89,11 +89,12 @@ function leaf(s: Scope, type: Type): Expr {
   const { c } = s
   const named = s.named.filter((n) => computed(n.type) === type)
   const kind = c.below(10)
-  if (kind < 5) {
+  // A name is there to be used.
+  if (kind < (named.length > 0 ? 3 : 5)) {
     const found = element(s, type)
     if (found) return found
   }
-  if (kind === 5 && named.length > 0) {
+  if (kind <= 5 && named.length > 0) {
     const n = c.pick(named)
     return cast(type, name(n.name, n.type))
   }
@@ -156,7 +157,7 @@ const others = (float: Type, type: Type): Type[] => [float, 'i32' as const].filt
 /** What a name may stand for: a value as it is computed, or one that was cast to a narrower type. */
 export function nameable(s: Scope): Expr {
   const { c } = s
-  const type = c.chance(70)
+  const type = c.chance(50)
     ? c.pick([s.float, 'i32' as const])
     : c.pick(['u8', 'i8', 'f16', 'bf16', 'u32'] as const)
   return cast(type, expression(s, computed(type), 2))

@@ -31,26 +31,32 @@ const DECLARATIONS = `
   axis j = dense_fixed(n)
   axis k = dense_fixed(2)
   axis s = sparse_variable(i, n)
-  buffer V: i32[i] in
-  buffer W: i32[j] in
-  buffer M: i32[i, j] in
-  buffer A: i32[i, s] in
-  buffer T: i32[] inout
-  buffer D: i32[i] inout
-  buffer Z: i32[i, j] inout
-  buffer Q: i32[i, j, k] inout
-  buffer O: i32[i, j] inout
-  buffer P: i32[i, j, k] inout`
+  buffer V: TYPE[i] in
+  buffer W: TYPE[j] in
+  buffer M: TYPE[i, j] in
+  buffer A: TYPE[i, s] in
+  buffer T: TYPE[] inout
+  buffer D: TYPE[i] inout
+  buffer Z: TYPE[i, j] inout
+  buffer Q: TYPE[i, j, k] inout
+  buffer O: TYPE[i, j] inout
+  buffer P: TYPE[i, j, k] inout`
+
+/** Narrow values leave their types in a step or two, and go back by a cast. */
+const ELEMENTS = { i32: Int32Array, i8: Int8Array, u8: Uint8Array } as const
+type Element = keyof typeof ELEMENTS
 
 export const inPlace = (c: Choices): Sample => new Generator(c).run()
 
 class Generator {
   readonly #c: Choices
   readonly #uses = new Set<string>()
+  readonly #type: Element
   #fresh = 0
 
   constructor(c: Choices) {
     this.#c = c
+    this.#type = c.pick(['i32', 'i32', 'i8', 'u8'])
   }
 
   run(): Sample {
@@ -61,28 +67,23 @@ class Generator {
     const extent = { i: m, j: n, k: 2 }
     for (const [name, axes] of Object.entries({ ...UPDATED, ...READ })) {
       const shape = axes.map((a) => extent[a])
-      const numbers = values(
-        c,
-        'i32',
-        shape.reduce((a, b) => a * b, 1),
-        false,
-      )
-      tensors[name] = { kind: 'dense', shape, values: Int32Array.from(numbers), dtype: 'i32' }
+      const numbers = this.#numbers(shape.reduce((a, b) => a * b, 1))
+      tensors[name] = { kind: 'dense', shape, values: ELEMENTS[this.#type].from(numbers), dtype: this.#type }
       buffers[name] = numbers
     }
     const e = entries(c, [m, n], false)
-    const numbers = values(c, 'i32', e.count, false)
+    const numbers = this.#numbers(e.count)
     const coords = e.coords.map((x) => Int32Array.from(x))
     tensors.A = {
       kind: 'coords',
       shape: [m, n],
       coords,
-      values: Int32Array.from(numbers),
-      dtype: 'i32',
+      values: ELEMENTS[this.#type].from(numbers),
+      dtype: this.#type,
     }
     buffers.A = { coords: e.coords, values: numbers }
     const body = this.#statements({ open: [], lets: [] }, 3, false)
-    const text = `${FORMATS}kernel k(m: size, n: size) {${DECLARATIONS}\n${body.map((l) => `  ${l}`).join('\n')}\n}\n`
+    const text = `${FORMATS}kernel k(m: size, n: size) {${DECLARATIONS.replaceAll('TYPE', this.#type)}\n${body.map((l) => `  ${l}`).join('\n')}\n}\n`
     return {
       text,
       params: { m, n },
@@ -90,6 +91,12 @@ class Generator {
       reference: { params: { m, n }, buffers, structure: {} },
       uses: this.#uses,
     }
+  }
+
+  #numbers(count: number): number[] {
+    const c = this.#c
+    const small = values(c, this.#type, count, false)
+    return this.#type === 'i32' ? small : small.map((x) => (c.chance(30) ? 100 + x : x))
   }
 
   #name(base: string): string {
@@ -126,12 +133,21 @@ class Generator {
       case 'select':
         return `select(${this.#condition(scope, 0)}, ${at()}, ${at()})`
       case 'leaf':
-        if (scope.lets.length > 0 && c.chance(30)) return c.pick(scope.lets)
+        if (scope.lets.length > 0 && c.chance(50)) return c.pick(scope.lets)
         // In range or not, by what a condition says or said.
         if (c.chance(10)) return `V[${this.#element(scope)}]`
         if (scope.open.length > 0 && c.chance(15)) return c.pick(scope.open)
         return c.chance(15) ? `${c.below(4)}` : this.#element(scope)
     }
+  }
+
+  /** A value that fits the elements. */
+  #stored(scope: Scope): string {
+    return this.#fitting(this.#value(scope))
+  }
+
+  #fitting(value: string): string {
+    return this.#type === 'i32' ? value : `${this.#type}(${value})`
   }
 
   #condition(scope: Scope, depth = 1): string {
@@ -154,15 +170,33 @@ class Generator {
       const own = this.#of(here, UPDATED)
       // A kernel is made of iterations.
       const kind = inside
-        ? c.pick(['update', 'reduce', 'reduce', 'iterate', 'iterate', 'if', 'if', 'let', 'swap'] as const)
+        ? c.pick([
+            'update',
+            'reduce',
+            'reduce',
+            'iterate',
+            'iterate',
+            'if',
+            'if',
+            'let',
+            'swap',
+            'outlives',
+          ] as const)
         : 'iterate'
       // What has fewer axes would be written by several iterations.
       const goal: Updated = own.at(-1)!
       const element = `${goal}[${UPDATED[goal].join(', ')}]`
       if (kind === 'let') {
         const name = this.#name('x')
-        out.push(`let ${name} = ${this.#value(here)}`)
+        out.push(`let ${name} = ${c.chance(50) ? this.#value(here) : this.#stored(here)}`)
         here = { ...here, lets: [...here.lets, name] }
+      } else if (kind === 'outlives') {
+        const name = this.#name('x')
+        out.push(
+          `let ${name} = ${this.#fitting(`${element} * ${this.#element(here)}`)}`,
+          `${element} = ${this.#stored(here)}`,
+          `${element} = ${this.#fitting(`${name} % 7`)}`,
+        )
       } else if (kind === 'reduce') out.push(...this.#reduce(here, element))
       else if (kind === 'if' && depth > 0) {
         out.push(`if ${this.#condition(here)} {`, ...this.#inside(here, depth), '}')
@@ -176,14 +210,14 @@ class Generator {
       } else if (kind === 'swap' && own.length > 2) {
         const [a, b] = here.open.length > 2 ? (['Q', 'P'] as const) : (['Z', 'O'] as const)
         const at = UPDATED[a].join(', ')
-        out.push(`(${a}[${at}], ${b}[${at}]) = (${this.#value(here)}, ${this.#value(here)})`)
-      } else if (kind === 'update') out.push(`${element} = ${this.#value(here)}`)
+        out.push(`(${a}[${at}], ${b}[${at}]) = (${this.#stored(here)}, ${this.#stored(here)})`)
+      } else if (kind === 'update') out.push(`${element} = ${this.#stored(here)}`)
       else continue
       this.#uses.add(kind)
     }
     if (out.length > 0 || !inside) return out
     const last = this.#of(scope, UPDATED).at(-1)!
-    return [`${last}[${UPDATED[last].join(', ')}] = ${this.#value(scope)}`]
+    return [`${last}[${UPDATED[last].join(', ')}] = ${this.#stored(scope)}`]
   }
 
   #inside(scope: Scope, depth: number): string[] {
@@ -200,7 +234,7 @@ class Generator {
       ...(has('i') ? [] : [['i', 'V[i]'] as const]),
       ...(has('j') ? [['k', 'W[j] * k'] as const] : [['j', 'W[j] - 1'] as const]),
     ])
-    if (scope.open.includes('k')) return [`${element} ${op}= 1`]
-    return [`iterate ${this.#name('it')} [${head}] as R { ${element} ${op}= ${value} }`]
+    if (scope.open.includes('k')) return [`${element} ${op}= ${this.#fitting('1')}`]
+    return [`iterate ${this.#name('it')} [${head}] as R { ${element} ${op}= ${this.#fitting(value)} }`]
   }
 }
