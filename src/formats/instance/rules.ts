@@ -8,7 +8,7 @@ import { add, binary, ceildiv, div, type Expr, int, mul, select, sub, variable }
 import type { Composition, Format, OrderedFormat, PartRule, Query } from '../../ir/format.ts'
 import { type Arguments, type At, bindArguments, spanOf } from './arguments.ts'
 import { checkOver } from './format.ts'
-import { extentScope, type Scope, scopeOf, translate, withVariables } from './names.ts'
+import { extentScope, type Scope, scopeOf, sizeOf, translate, withVariables } from './names.ts'
 import { isIn, type Ranges, rangeOf, within } from './ranges.ts'
 import { bucketWidths } from './widths.ts'
 
@@ -190,7 +190,8 @@ function planPartition(rule: Extract<PartRule, { kind: 'partition' }>, place: Pl
     return planRules(rule.parts, { ...inside, ranges: within(place.ranges, dim, range) })
   })
   if (into === 1) return children[0]!
-  const index = div(variable(axis.name), ceildiv(axis.extent, int(into)))
+  // In the format's names, as every question: the kernel's may be those of its parameters.
+  const index = div(variable(rule.dim), ceildiv(variable(sizeOf(rule.dim)), int(into)))
   return {
     kind: 'index',
     text: `partition ${rule.dim} into ${into}`,
