@@ -9,6 +9,8 @@ export interface OptionSpec {
   readonly about: string
   /** May be given several times. */
   readonly repeats?: boolean
+  /** Its value names a file. */
+  readonly file?: 'read' | 'write'
 }
 
 export interface CommandSpec {

@@ -16,6 +16,7 @@ import { show } from './commands/show.ts'
 import { EXIT, failureJson, showFailure } from './failure.ts'
 import { helpOf, overview } from './help.ts'
 import { type Io, withProgress } from './io.ts'
+import { checkPaths } from './paths.ts'
 import { misused, UsageError } from './usage.ts'
 
 const COMMANDS: readonly CommandSpec[] = [run, check, fmt, show, emit, explain, format, doctor, bench]
@@ -61,6 +62,7 @@ export async function main(argv: readonly string[], host: Io): Promise<number> {
       io.out(helpOf(command))
       return EXIT.ok
     }
+    await checkPaths(command, call)
     return await command.run(call)
   } catch (error) {
     const code = showFailure(error, io)

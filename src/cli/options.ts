@@ -17,6 +17,7 @@ export const BIND: OptionSpec = {
   flags: '--bind <NAME=PATH>',
   about: 'Data of a buffer, or of an axis (structure alone)',
   repeats: true,
+  file: 'read',
 }
 
 export const SEED: OptionSpec = {

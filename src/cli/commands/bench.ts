@@ -22,7 +22,11 @@ export const bench: CommandSpec = {
     },
     { flags: '--quick', about: 'Small matrices and few cases' },
     { flags: '--minutes <N>', about: 'Begin no case after that many (default: 20)' },
-    { flags: '--json <FILE>', about: 'Write all figures, anew after each case; times in microseconds' },
+    {
+      flags: '--json <FILE>',
+      about: 'Write all figures, anew after each case; times in microseconds',
+      file: 'write',
+    },
   ],
   notes: [
     'Every result is checked against float64 before it is timed. Libraries are called through their C interface in this\nprocess, Python ones in a process of their own; what is not installed is left out, and the table says so.',

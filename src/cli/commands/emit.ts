@@ -40,6 +40,7 @@ export const emit: CommandSpec = {
     {
       flags: '--out <PATH>',
       about: 'Write a file (a name with an ending) or a folder with one file a module',
+      file: 'write',
     },
     ...TRUST,
   ],

@@ -39,7 +39,11 @@ export const explain: CommandSpec = {
       about: 'cuda, webgpu or cpu (default: cuda); without one here nothing is measured',
     },
     SEED,
-    { flags: '--json <FILE>', about: 'Write everything as JSON as well; times in milliseconds' },
+    {
+      flags: '--json <FILE>',
+      about: 'Write everything as JSON as well; times in milliseconds',
+      file: 'write',
+    },
     ...TRUST,
   ],
   notes: [

@@ -29,9 +29,14 @@ export const format: CommandSpec = {
       flags: '--from <FILE.spt>',
       about: 'Formats of a program, next to those of the package',
       repeats: true,
+      file: 'read',
     },
-    { flags: '--svg <PATH>', about: 'Draw the tensor with its parts, and how they are stored' },
-    { flags: '--json <PATH>', about: 'Write the figures as data' },
+    {
+      flags: '--svg <PATH>',
+      about: 'Draw the tensor with its parts, and how they are stored',
+      file: 'write',
+    },
+    { flags: '--json <PATH>', about: 'Write the figures as data', file: 'write' },
     ...TRUST,
   ],
   notes: [

@@ -47,7 +47,7 @@ export const run: CommandSpec = {
     { flags: '--verify', about: 'Compare every output with the reference; exit 1 where they differ' },
     { flags: '--repeat <N>', about: `Timed runs, after one that is not (default: ${DEFAULT_REPEAT})` },
     SEED,
-    { flags: '--out <NAME=PATH>', about: 'Write an output', repeats: true },
+    { flags: '--out <NAME=PATH>', about: 'Write an output', repeats: true, file: 'write' },
     { flags: '--json', about: 'One JSON object instead of the table; times in milliseconds' },
     ...TRUST,
   ],
