@@ -89,7 +89,9 @@ function refuseBefore({ name, text: whole }: Source, rule: string, bracket: Span
 }
 
 /** Matches a text with a rule, gives `use` what its action made, and hangs the comments where `use` says. */
-function reading<T>(source: Source, rule: string, use: (made: unknown, attach: Attacher) => T, from = 0): T {
+function reading<T>(given: Source, rule: string, use: (made: unknown, attach: Attacher) => T, from = 0): T {
+  // Some editors begin every file with a mark of its encoding.
+  const source = { ...given, text: given.text.replace(/^\uFEFF/, ' ') }
   const { comments, codes } = placed(from, () => scanned(source, rule))
   const { text, at } = withoutCodes(source.text, codes)
   const context = {

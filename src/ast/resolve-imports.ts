@@ -67,8 +67,7 @@ export async function loadFiles(entry: Entry, read: ReadText, readImport: ReadTe
         problems.push(...unreadable(path, span, text.reason))
         return
       }
-      // Some editors begin every file with a mark of its encoding.
-      const source = { name: path, text: text.value.replace(/^\uFEFF/, '') }
+      const source = { name: path, text: text.value }
       sources.set(path, source)
       let file: File
       try {

@@ -26,7 +26,7 @@ export function singleUse(parts: readonly Ast.AsPart[]): Ast.AsPart | null {
 }
 
 /**
- * Parts in place as a composition over the dimensions of the first format, for any order if that is. Its parameters
+ * Parts in place as a composition over the dimensions of the first format that names them all, for any order if none does. Its parameters
  * are the numbers that the text names and `known` admits, by first mention; lists and sets are known by their names
  * among the data.
  */
@@ -37,7 +37,9 @@ export function composeInPlace(
   report: Report,
 ): { readonly format: AnyFormat; readonly args: readonly NumberName[] } | null {
   const [first] = parts
-  const leading = first && find(first.format)
+  // What is unknown is reported where the parts are elaborated, or below if it is all there is.
+  const fixed = parts.map((p) => find(p.format, new Report())).find((f) => f && f.kind !== 'family')
+  const leading = first && (fixed ?? find(first.format))
   if (!leading) return null
   const over = leading.kind === 'family' ? leading.over : leading.over.map((name) => ({ name, list: false }))
   const names = over.map((o) => o.name)
