@@ -60,8 +60,8 @@ export type Refusal = Pick<Complaint, 'code' | 'message'> & Advice
 export class SptError extends Error {
   override readonly name = 'SptError'
   readonly diagnostics: readonly Diagnostic[]
-  /** The texts that the spans point into, where whoever threw knew them; for renderers. */
-  sources: ReadonlyMap<string, Source> | undefined
+  /** The texts that the spans point into, where whoever threw knew them; for renderers, and not printed with the error. */
+  declare sources: ReadonlyMap<string, Source> | undefined
 
   constructor(diagnostics: Diagnostic | readonly Diagnostic[]) {
     const list = Array.isArray(diagnostics)
@@ -69,6 +69,7 @@ export class SptError extends Error {
       : [diagnostics as Diagnostic]
     super(list.map((d) => `${d.code}: ${d.message}`).join('\n'))
     this.diagnostics = list
+    Object.defineProperty(this, 'sources', { value: undefined, writable: true, enumerable: false })
   }
 }
 

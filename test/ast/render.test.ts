@@ -1,8 +1,10 @@
+import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Diagnostic } from '../../src/ast/diagnostic.ts'
+import type { Diagnostic, SptError } from '../../src/ast/diagnostic.ts'
 import { render } from '../../src/ast/render.ts'
 import { distance, suggestion } from '../../src/ast/suggest.ts'
+import { load } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
 
 /** Advice that draws nothing, for tests of frames. */
@@ -361,4 +363,13 @@ describe('what a terminal would obey', () => {
     expect(raw(colored.replace(/\u001b\[\d+m/g, '').replaceAll('\t', ''))).toBe(false)
     expect(colored).toContain(said)
   })
+})
+
+test('an error that nobody catches prints its diagnostics, and not the texts it points into', async () => {
+  const e = await load(
+    'import "sparsetile/kernels/spmm.spt"\nkernel k(m: size) { axis i = dense_fixed(mm) }',
+  ).catch((error: unknown) => error)
+  expect((e as SptError).sources?.size).toBeGreaterThan(1)
+  expect(inspect(e, { depth: 10 })).toContain('mm')
+  expect(inspect(e, { depth: 10 })).not.toContain('schedule spmm')
 })
