@@ -57,6 +57,12 @@ interface Group {
   readonly elements: Map<number, { readonly load: Load; readonly first: number }>
 }
 
+/**
+ * `key constant` → the name of the element, and the statement before which it is loaded: where an earlier one reads it
+ * under a condition alone, it reads it itself.
+ */
+type Named = Map<string, { readonly element: Expr; readonly from: number }>
+
 class Vectorizer {
   readonly #buffers: Map<string, Buffer>
   readonly #widths: Widths
@@ -137,8 +143,7 @@ class Vectorizer {
       this.#advance(s, writes)
     })
     const made = new Map<number, Stmt[]>()
-    /** `key constant` → the name of the element. */
-    const named = new Map<string, Expr>()
+    const named: Named = new Map()
     for (const [key, group] of groups) this.#chunks(key, group, made, named)
     if (named.size === 0) return list
     writes = new Writes(this.#written)
@@ -150,7 +155,8 @@ class Vectorizer {
               rewriteExpr(e, (x) => {
                 const el = x.kind === 'load' ? this.#element(x) : undefined
                 const state = el && writes.state(el)
-                return el && named.get(`${el.key} ${state} ${el.constant}`)
+                const name = el && named.get(`${el.key} ${state} ${el.constant}`)
+                return name && name.from <= k ? name.element : undefined
               }),
             )
       this.#advance(s, writes)
@@ -164,7 +170,7 @@ class Vectorizer {
     else for (const b of writesOf([s])) writes.all(b)
   }
 
-  #chunks(key: string, group: Group, made: Map<number, Stmt[]>, named: Map<string, Expr>): void {
+  #chunks(key: string, group: Group, made: Map<number, Stmt[]>, named: Named): void {
     const { elements, base } = group
     const some = elements.values().next().value!
     const aligned = this.#addresses.aligned(base)
@@ -183,7 +189,7 @@ class Vectorizer {
         const list = made.get(first) ?? []
         made.set(first, list)
         list.push(stmt({ kind: 'vector_load', names, load: start }))
-        for (const [k, n] of names.entries()) named.set(`${key} ${constant + k}`, variable(n, at.dtype))
+        for (const [k, n] of names.entries()) named.set(`${key} ${constant + k}`, { element: variable(n, at.dtype), from: first })
       }
     }
   }

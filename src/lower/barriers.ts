@@ -11,7 +11,7 @@ import { accessesOf, type BufferAccess, targetsOf, writesOf } from '../ir/access
 import { all, conjuncts, type Expr, type ThreadAxis, variable } from '../ir/expr.ts'
 import { freeVars, mentions, readsAny } from '../ir/expr-tree.ts'
 import { keyOf, sameExpr } from '../ir/keys.ts'
-import { lanesIn } from '../ir/lanes.ts'
+import { lanesIn, threadsIn } from '../ir/lanes.ts'
 import { linear } from '../ir/linear.ts'
 import type { For, If, Lanes, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, stmt, walkStmts, withBodies } from '../ir/tree.ts'
@@ -33,15 +33,13 @@ interface Place extends Block {
 export function insertBarriers(body: Body, indptr: ReadonlySet<string>, warp: number, names: Names): Body {
   const registers = new Set<string>()
   const shared = new Set<string>()
-  const axes = new Set<ThreadAxis>()
   walkStmts(body, (s) => {
     if (s.kind === 'alloc' && s.buffer.scope === 'register') registers.add(s.buffer.name)
     if (s.kind === 'alloc' && s.buffer.scope === 'shared') shared.add(s.buffer.name)
-    const axis = threadAxis(s)
-    if (axis) axes.add(axis)
   })
   const lanes = lanesIn(body)
-  if (lanes.count > 1) axes.add('thread.x')
+  // One thread waits for nobody.
+  const axes = new Set([...threadsIn(body)].flatMap(([axis, count]) => (count > 1 ? [axis] : [])))
   const width = rowOf(body, lanes.count)
   const row = width !== undefined && warp % width === 0 ? { row: { width, among: warp } } : {}
   return axes.size === 0

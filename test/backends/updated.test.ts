@@ -1,4 +1,6 @@
 /**
+ * What is updated and loaded in one launch on CUDA.
+ *
  * Loads of what a launch only reads, beside loads of what it updates: on CUDA none of them is said to be of memory
  * that nobody writes, since the compiler says so of what it makes of two of them, and reads old values.
  */
@@ -76,3 +78,31 @@ test.runIf(noNvcc === null).each(Object.entries(VALUES))(
     expect(old.filter((register) => selected.has(register))).toEqual([])
   },
 )
+
+test.runIf(noNvcc === null)('what an atomic on an element narrower than a word leaves is loaded again', async () => {
+  const program = await load(`kernel k(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = dense_fixed(n)
+    buffer V: i8[i] in
+    buffer W: i8[j] in
+    buffer M: i8[i, j] in
+    buffer D: i8[i] inout
+    iterate row [i] as S {
+      D[i] = i8(M[i, 0] % 7)
+      if (select(V[i] != 3, D[i], V[i]) > 0) {
+        iterate least [j] as R { D[i] min= i8(W[j] - 1) }
+        if (D[i] >= 0 and D[i] < m) { D[i] = i8(1 - D[i]) }
+      }
+    }
+  }
+  schedule k.rows {
+    split row.i by 2 -> (io, ii)
+    bind io to block.y, ii to thread.y
+    split least.j by 3 -> (jo, ji)
+    cache_write D at jo in shared
+    atomic D
+  }`)
+  const ptx = ptxOf(program.kernel().schedule('rows').emit('cuda')[0]!.text)
+  const after = ptx.slice(ptx.lastIndexOf('.cas.b32'))
+  expect(after).toMatch(/ld\.global\.[su]8/)
+})

@@ -30,3 +30,30 @@ test('what is stored may be loaded from elsewhere, one by one', () => {
   expect(text).toContain('*(const int4*)(t')
   expect(text).toContain('*(float4*)__builtin_assume_aligned(y')
 })
+
+test('what a choice reads before the vector is loaded, it reads itself', () => {
+  const program = parseProgram(`kernel k(m: size, d: size) {
+    axis i = sparse_variable(m)
+    axis f = dense_fixed(d)
+    buffer a: f32[i] in
+    buffer x: f32[f] in
+    buffer y: f32[f] out
+    iterate s [i, f] as RS {
+      if (m > 0) { y[f] *= min(select(f == 1, a[i], x[f]), min(a[i], a[i])) }
+      else { y[f] *= min(max(f32(1), x[f]), a[i]) }
+    }
+  }
+  schedule k.fours {
+    split f by 4 -> (fo, fv)
+    vectorize fv
+    split i by 2 -> (io, ii)
+    split fo by 4 -> (foo, foi)
+    fuse (foo, foi)
+    atomic y
+  }`)
+  const { text } = program.kernel().schedule('fours').emit('cuda')[0]!
+  const lines = text.split('\n')
+  const declared = lines.findIndex((l) => l.includes('const float x_0 = '))
+  expect(declared).toBeGreaterThan(0)
+  expect(lines.slice(0, declared).filter((l) => /\bx_\d\b/.test(l))).toEqual([])
+})

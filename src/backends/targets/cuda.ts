@@ -16,7 +16,7 @@ import {
 import { HELPER, MATRIX, need, OVERLAP } from './cuda-helpers.ts'
 
 const RESERVED = new Set(
-  `alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires return short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq blockIdx blockDim threadIdx gridDim warpSize main expf logf sqrtf rsqrtf fabsf sinf cosf tanhf floorf ceilf rintf powf erff exp log sqrt rsqrt fabs sin cos tanh floor ceil rint pow erf min max abs atomicAdd atomicMin atomicMax atomicCAS linux unix block_x block_y block_z old_bits seen cell byte shift element shared_memory NULL NAN EOF INFINITY BUFSIZ MAXFLOAT NZERO NFDBITS SNAN SNANF SNANL HUGE_VAL RAND_MAX M_PI M_E FP_NAN FP_ZERO FP_NORMAL INT_MAX INT_MIN UINT_MAX LONG_MAX LONG_MIN ULONG_MAX CHAR_MAX CHAR_MIN CHAR_BIT SHRT_MAX SHRT_MIN SEEK_SET SEEK_CUR SEEK_END BIG_ENDIAN LITTLE_ENDIAN BYTE_ORDER PATH_MAX NAME_MAX TMP_MAX EXIT_SUCCESS EXIT_FAILURE stdin stdout stderr errno assert math_errhandling`.split(
+  `alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires return short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq blockIdx blockDim threadIdx gridDim warpSize main expf logf sqrtf rsqrtf fabsf sinf cosf tanhf floorf ceilf rintf powf erff exp log sqrt rsqrt fabs sin cos tanh floor ceil rint pow erf min max abs atomicAdd atomicMin atomicMax atomicCAS linux unix block_x block_y block_z old_bits seen cell byte beside shift element shared_memory NULL NAN EOF INFINITY BUFSIZ MAXFLOAT NZERO NFDBITS SNAN SNANF SNANL HUGE_VAL RAND_MAX M_PI M_E FP_NAN FP_ZERO FP_NORMAL INT_MAX INT_MIN UINT_MAX LONG_MAX LONG_MIN ULONG_MAX CHAR_MAX CHAR_MIN CHAR_BIT SHRT_MAX SHRT_MIN SEEK_SET SEEK_CUR SEEK_END BIG_ENDIAN LITTLE_ENDIAN BYTE_ORDER PATH_MAX NAME_MAX TMP_MAX EXIT_SUCCESS EXIT_FAILURE stdin stdout stderr errno assert math_errhandling`.split(
     ' ',
   ),
 )
@@ -205,8 +205,12 @@ export const CUDA: Target = {
     shared: (name, index, dtype) =>
       `((unsigned)__cvta_generic_to_shared(${name}) + (unsigned)(${index}) * ${DTYPE_BYTES[dtype]}u)`,
   },
-  shared: (name, dtype, length, align) =>
-    `__shared__ __align__(${align}) ${CUDA_MEMORY[dtype]} ${name}[${length}];`,
+  // Of whole words, which atomics on narrow elements swap: what goes beyond an array touches none, the compiler believes.
+  shared: (name, dtype, length, align) => {
+    const perWord = Math.max(1, 4 / DTYPE_BYTES[dtype])
+    const whole = Math.ceil(length / perWord) * perWord
+    return `__shared__ __align__(${align}) ${CUDA_MEMORY[dtype]} ${name}[${whole}];`
+  },
   forHeader: (name, extent) => `for (int ${name} = 0; ${name} < ${extent}; ++${name})`,
   whileHeader: (cond) => `while (${cond})`,
   barrier: '__syncthreads();',
@@ -246,15 +250,17 @@ export const CUDA: Target = {
         `  do { seen = old_bits; old_bits = atomicCAS(cell, seen, (${word})${encode(combine(decode('seen')))}); } while (old_bits != seen);`,
         '}',
       ]
-    // Elements narrower than a word: the word around the element is swapped.
+    // Elements narrower than a word: the word around the element is swapped. Its address goes on from the element's
+    // pointer: of one made from an integer the compiler believes that it is not in memory that is restricted.
     const bytes = isHalf(buffer.dtype) ? 2 : 1
     const mask = bytes === 2 ? '0xffffu' : '0xffu'
     const type = CUDA_MEMORY[buffer.dtype]
     return [
       '{',
-      `  const unsigned long long byte = (unsigned long long)&${name}[${index}];`,
-      '  unsigned* cell = (unsigned*)(byte & ~3ull);',
-      '  const unsigned shift = (unsigned)(byte & 3ull) * 8u;',
+      `  unsigned char* byte = (unsigned char*)&${name}[${index}];`,
+      '  const unsigned beside = (unsigned)(unsigned long long)byte & 3u;',
+      '  unsigned* cell = (unsigned*)(byte - beside);',
+      '  const unsigned shift = beside * 8u;',
       '  unsigned old_bits = *cell, seen;',
       `  do { seen = old_bits; const ${type} element = (${type})((seen >> shift) & ${mask}); old_bits = atomicCAS(cell, seen, (seen & ~(${mask} << shift)) | (((unsigned)(${toMemory(buffer.dtype, combine(fromMemory(buffer.dtype, 'element', helpers)), helpers)}) & ${mask}) << shift)); } while (old_bits != seen);`,
       '}',

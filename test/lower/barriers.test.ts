@@ -1,0 +1,25 @@
+/** Where threads meet, and where nobody has to. */
+import { expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
+
+test('a block of one thread has no barriers, which nobody could be asked to arrive at', () => {
+  const program = parseProgram(`kernel k(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = dense_fixed(n)
+    buffer M: i32[i, j] in
+    buffer D: i32[i] inout
+    iterate row [i] as S where (1 - D[i] > D[i]) {
+      iterate least [j] as R { D[i] min= M[i, j] }
+    }
+  }
+  schedule k.one {
+    split row.i by 1 -> (io, ii)
+    bind io to block.x, ii to thread.x
+    cache_read M at least.j in shared
+  }`)
+  for (const target of ['wgsl', 'cuda'] as const) {
+    const { text } = program.kernel().schedule('one').emit(target)[0]!
+    expect(text).toContain('M_shared')
+    expect(text).not.toMatch(/Barrier\(|__sync/)
+  }
+})
