@@ -189,7 +189,8 @@ class Vectorizer {
         const list = made.get(first) ?? []
         made.set(first, list)
         list.push(stmt({ kind: 'vector_load', names, load: start }))
-        for (const [k, n] of names.entries()) named.set(`${key} ${constant + k}`, { element: variable(n, at.dtype), from: first })
+        for (const [k, n] of names.entries())
+          named.set(`${key} ${constant + k}`, { element: variable(n, at.dtype), from: first })
       }
     }
   }

@@ -79,8 +79,10 @@ test.runIf(noNvcc === null).each(Object.entries(VALUES))(
   },
 )
 
-test.runIf(noNvcc === null)('what an atomic on an element narrower than a word leaves is loaded again', async () => {
-  const program = await load(`kernel k(m: size, n: size) {
+test.runIf(noNvcc === null)(
+  'what an atomic on an element narrower than a word leaves is loaded again',
+  async () => {
+    const program = await load(`kernel k(m: size, n: size) {
     axis i = dense_fixed(m)
     axis j = dense_fixed(n)
     buffer V: i8[i] in
@@ -102,7 +104,8 @@ test.runIf(noNvcc === null)('what an atomic on an element narrower than a word l
     cache_write D at jo in shared
     atomic D
   }`)
-  const ptx = ptxOf(program.kernel().schedule('rows').emit('cuda')[0]!.text)
-  const after = ptx.slice(ptx.lastIndexOf('.cas.b32'))
-  expect(after).toMatch(/ld\.global\.[su]8/)
-})
+    const ptx = ptxOf(program.kernel().schedule('rows').emit('cuda')[0]!.text)
+    const after = ptx.slice(ptx.lastIndexOf('.cas.b32'))
+    expect(after).toMatch(/ld\.global\.[su]8/)
+  },
+)
