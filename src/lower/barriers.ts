@@ -8,7 +8,7 @@
  * signals its own barrier brought has waited there.
  */
 import { accessesOf, type BufferAccess, targetsOf, writesOf } from '../ir/accesses.ts'
-import { all, conjuncts, type Expr, type ThreadAxis, variable } from '../ir/expr.ts'
+import { all, conjuncts, type Expr, variable } from '../ir/expr.ts'
 import { freeVars, mentions, readsAny } from '../ir/expr-tree.ts'
 import { keyOf, sameExpr } from '../ir/keys.ts'
 import { lanesIn, threadsIn } from '../ir/lanes.ts'
