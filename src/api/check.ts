@@ -146,7 +146,7 @@ export function checkTensor(
   if (kind === 'dense') checkDense(shape, values as ValueArray)
   if (kind === 'stored')
     expectArgument(
-      isRecord(arrays),
+      isRecord(arrays) && Object.values(arrays).every(isRecord),
       `the arrays of ${name}`,
       arrays,
       'arrays by axis: { j: { indptr, indices } }',

@@ -5,13 +5,8 @@ import { drawParts, type PictureOptions } from '../formats/figures/picture/index
 import { reportTensor, type TensorReport } from '../formats/figures/report.ts'
 import type { Given } from '../formats/given.ts'
 import { instantiate } from '../formats/instance/instantiate.ts'
-import {
-  convertTensor,
-  partsFromArrays,
-  partsToCoords,
-  type StoredPart,
-  type StoredParts,
-} from '../formats/parts/convert.ts'
+import { convertTensor, partsToCoords, type StoredPart, type StoredParts } from '../formats/parts/convert.ts'
+import { partsFromArrays } from '../formats/parts/ready.ts'
 import { type Provenance, provenance } from '../formats/proof/provenance.ts'
 import { coordsOfDense } from '../formats/read/coords.ts'
 import type { CoordTensor, StoredTensor, Tensor } from '../formats/tensor.ts'

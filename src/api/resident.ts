@@ -48,7 +48,14 @@ export async function resident(
   checkTensor(what, tensor, what)
   const { kind } = tensor as Tensor
   expectArgument(kind !== 'dense', what, tensor, 'one that coords or stored makes')
-  expectArgument(axes === undefined || Array.isArray(axes), 'the axes', axes, 'a list of axes')
+  const isAxis = (a: unknown): boolean =>
+    isRecord(a) && typeof a.name === 'string' && typeof a.kind === 'string'
+  expectArgument(
+    axes === undefined || (Array.isArray(axes) && axes.every(isAxis)),
+    'the axes',
+    axes,
+    'a list of axes, as a format or the parts of a kernel have them',
+  )
   return upload(device, tensor, axes)
 }
 

@@ -1,7 +1,7 @@
 /** Tables that come with ready-made parts. */
 import { fail } from '../ast/diagnostic.ts'
+import { checkPermutation } from '../formats/ready/tables.ts'
 import type { Tensor } from '../formats/tensor.ts'
-import { evaluate } from '../ir/evaluate.ts'
 import type { Table } from '../ir/format.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { CallerTensor } from './axes.ts'
@@ -50,29 +50,5 @@ function permutation(
       expected: 'a dense i32 tensor: a permutation',
       hint: `bind dense([n], Int32Array.of(…), 'i32')`,
     })
-  const n = Math.max(0, evaluate(table.fill, known.params))
-  const length = Math.max(0, evaluate(table.length, known.params))
-  const seen = new Uint8Array(n)
-  for (let p = 0; p < values.length; p++) {
-    const c = values[p]!
-    // Places beyond the extent are padding.
-    if (p >= n ? c === n : c >= 0 && c < n && seen[c] === 0) {
-      if (c < n) seen[c] = 1
-      continue
-    }
-    fail({
-      code: 'bind/table',
-      message: `place ${p} of ${table.name} is ${c}`,
-      expected: p >= n ? `${n}, which is padding` : `each of 0 to ${n - 1} once`,
-      hint: 'give the coordinate that stands at each place',
-    })
-  }
-  if (values.length !== length)
-    fail({
-      code: 'bind/table',
-      message: `${table.name} has ${values.length} places`,
-      expected: `${length} places`,
-      hint: 'give the coordinate that stands at each place, and the extent at the rest',
-    })
-  return values
+  return checkPermutation(table, values, known.params)
 }

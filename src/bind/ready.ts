@@ -4,9 +4,9 @@
  */
 import { fail } from '../ast/diagnostic.ts'
 import { applyMap } from '../formats/columns/coordmap.ts'
-import { lexicographic } from '../formats/columns/order.ts'
 import { paddingsOf } from '../formats/levels/reformat.ts'
 import { expandTree } from '../formats/read/expand.ts'
+import { checkDisjoint } from '../formats/ready/disjoint.ts'
 import { storedValues, validateStored } from '../formats/ready/validate.ts'
 import { allocate, gather, type Storage } from '../formats/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../formats/tensor.ts'
@@ -149,14 +149,22 @@ function fromParts(
     tensor: { kind: 'coords', shape, coords: columns, values, dtype: t.first.dtype },
   }
   let at = 0
+  const begins: number[] = []
   const pieces = parts.map((p): Piece => {
+    begins.push(at)
     values.set(p.values, at)
     const entries = allocate(p.values.length, 'entries')
     for (let e = 0; e < entries.length; e++) entries[e] = at + e
     at += entries.length
     return { source, entries, columns: p.stored, order: 'unknown' }
   })
-  checkDisjoint(t, pieces, columns, shape)
+  checkDisjoint({
+    axes: t.axes,
+    shape,
+    columns,
+    parts: t.buffers.map((b, k) => ({ name: b.name, begin: begins[k]! })),
+    hint: `take it out of one of them, or bind ${t.name} by its coordinates`,
+  })
   return { source, pieces }
 }
 
@@ -273,33 +281,4 @@ function inside(
     if (within) out[count++] = e
   }
   return count === n ? null : out.subarray(0, count)
-}
-
-function checkDisjoint(
-  t: CallerTensor,
-  pieces: readonly Piece[],
-  columns: readonly Int32Array[],
-  shape: readonly number[],
-): void {
-  if (pieces.length < 2) return
-  const { order, columns: sorted } = lexicographic(
-    columns,
-    shape.map((x) => Math.max(0, x - 1)),
-  )
-  const partOf = (s: number): number => {
-    const e = order ? order[s]! : s
-    return pieces.findLastIndex((p) => p.entries!.length > 0 && p.entries![0]! <= e)
-  }
-  const n = columns[0]!.length
-  for (let s = 1; s < n; s++) {
-    let same = true
-    for (let d = 0; same && d < sorted.length; d++) same = sorted[d]![s] === sorted[d]![s - 1]
-    if (!same || partOf(s) === partOf(s - 1)) continue
-    fail({
-      code: 'format/overlap',
-      message: `${t.buffers[partOf(s - 1)]!.name} and ${t.buffers[partOf(s)]!.name} both hold (${t.axes.join(', ')}) = (${sorted.map((c) => c[s]).join(', ')})`,
-      expected: 'each coordinate in one part',
-      hint: `take it out of one of them, or bind ${t.name} by its coordinates`,
-    })
-  }
 }

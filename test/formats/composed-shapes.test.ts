@@ -1,12 +1,8 @@
 /** Formats by hand: every array, on one small matrix. */
 import { describe, expect, it } from 'vitest'
 import { lengthReport, reportTensor } from '../../src/formats/figures/report.ts'
-import {
-  convertTensor,
-  partsFromArrays,
-  partsToCoords,
-  type StoredParts,
-} from '../../src/formats/parts/convert.ts'
+import { convertTensor, partsToCoords, type StoredParts } from '../../src/formats/parts/convert.ts'
+import { partsFromArrays } from '../../src/formats/parts/ready.ts'
 import type { StoredTensor } from '../../src/formats/tensor.ts'
 import { refusal } from '../support/refusal.ts'
 import { lines } from './arbitrary.ts'

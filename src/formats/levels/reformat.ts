@@ -83,7 +83,7 @@ export function paddingsOf(
   return out
 }
 
-const isKnown = (e: Expr, sizes: ReadonlyMap<string, number>): boolean =>
+export const isKnown = (e: Expr, sizes: ReadonlyMap<string, number>): boolean =>
   [...freeVars(e)].every((v) => sizes.has(v))
 
 function measuredName(

@@ -11,13 +11,12 @@ import { applyMap } from '../columns/coordmap.ts'
 import { ascends } from '../columns/keys.ts'
 import { renewed, reusing } from '../columns/scratch.ts'
 import type { EntryValues, Given } from '../given.ts'
-import { buildMeasured, paddingsOf } from '../levels/reformat.ts'
+import { buildMeasured } from '../levels/reformat.ts'
 import { giveBackOf } from '../queries/queries.ts'
 import { toCoords } from '../read/coords.ts'
 import { scatterValues } from '../read/scatter.ts'
-import { storedValues, validateStored } from '../ready/validate.ts'
 import { allocate, gather, gatherInto, type Storage } from '../storage.ts'
-import type { CoordTensor, StoredTensor, ValueArray } from '../tensor.ts'
+import type { CoordTensor, ValueArray } from '../tensor.ts'
 import { gatherValues, newValues } from '../values.ts'
 import { splitEntries } from './compose.ts'
 import { placeEntries } from './place.ts'
@@ -126,31 +125,6 @@ function held(storage: Storage): number {
 }
 
 /**
- * Ready-made arrays of every part as a tensor in a format; nothing is copied.
- *
- * @param arrays one for each part of the instance, `shape` being the extents of the part's axes
- * @throws SptError as `validateStored`
- */
-export function partsFromArrays(
-  instance: Instance,
-  arrays: readonly { readonly tensor: StoredTensor; readonly tables: ReadonlyMap<string, Int32Array> }[],
-  given: Given,
-  fill = 0,
-): StoredParts {
-  const parts = instance.parts.map((part, k): StoredPart => {
-    const { tensor, tables } = arrays[k]!
-    const { axes } = part.instance
-    const extents = new Map(axes.map((a, d) => [a.name, tensor.shape[d] ?? 0]))
-    const paddings = paddingsOf(axes, given.sizes)
-    const storage = validateStored(axes, extents, tensor, { paddings })
-    const values = storedValues(storage, tensor, fill)
-    return { part, storage, values, tables, measured: new Map(), held: null }
-  })
-  const shape = instance.over.map((a) => given.extents.get(a.name) ?? 0)
-  return { kind: 'parts', instance, shape, dtype: arrays[0]?.tensor.dtype ?? 'f32', fill, parts, given }
-}
-
-/**
  * All that is stored, with its coordinates; part after part, each in position order. Padding is left out, and so are
  * elements of dense levels that equal the fill.
  * @throws SptError as `toCoords` and `applyMap`
@@ -172,7 +146,11 @@ export function partsToCoords(stored: StoredParts): CoordTensor {
   return { kind: 'coords', shape, coords, values, dtype }
 }
 
-function partToCoords(p: StoredPart, stored: StoredParts) {
+/** What a part holds, with its coordinates in the tensor. */
+export function partToCoords(
+  p: StoredPart,
+  stored: StoredParts,
+): { readonly coords: readonly Int32Array[]; readonly values: ValueArray } {
   const { storage, values } = p
   const elements = toCoords(storage, values, stored.dtype, isExact(storage) ? {} : { drop: stored.fill })
   const coords = originalCoords(p, stored, elements.coords)

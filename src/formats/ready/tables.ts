@@ -1,0 +1,48 @@
+/** Tables that come with ready-made arrays: permutations that the inverse maps of formats load. */
+import { fail } from '../../ast/diagnostic.ts'
+import { evaluate } from '../../ir/evaluate.ts'
+import type { Table } from '../../ir/format.ts'
+
+/**
+ * The order that a sort made: each coordinate once, and its fill at the places beyond them.
+ * @throws SptError `bind/missing-table`, `bind/table`
+ */
+export function checkPermutation(
+  table: Table,
+  values: Int32Array | undefined,
+  sizes: ReadonlyMap<string, number>,
+): Int32Array {
+  const { name } = table
+  const n = Math.max(0, evaluate(table.fill, sizes))
+  const length = Math.max(0, evaluate(table.length, sizes))
+  if (!values)
+    return fail({
+      code: 'bind/missing-table',
+      message: `ready-made parts come without the order that goes with them, ${name}`,
+      expected: `an Int32Array of ${length} places: a permutation`,
+      hint: `give ${name} with the parts`,
+    })
+  const seen = new Uint8Array(n)
+  for (let p = 0; p < values.length; p++) {
+    const c = values[p]!
+    // Places beyond the extent are padding.
+    if (p >= n ? c === n : c >= 0 && c < n && seen[c] === 0) {
+      if (c < n) seen[c] = 1
+      continue
+    }
+    fail({
+      code: 'bind/table',
+      message: `place ${p} of ${name} is ${c}`,
+      expected: p >= n ? `${n}, which is padding` : `each of 0 to ${n - 1} once`,
+      hint: 'give the coordinate that stands at each place',
+    })
+  }
+  if (values.length !== length)
+    fail({
+      code: 'bind/table',
+      message: `${name} has ${values.length} places`,
+      expected: `${length} places`,
+      hint: 'give the coordinate that stands at each place, and the extent at the rest',
+    })
+  return values
+}
