@@ -56,6 +56,15 @@ export type Diagnostic = Complaint & Advice
 /** A diagnostic to which a helper adds where it is about. */
 export type Refusal = Pick<Complaint, 'code' | 'message'> & Advice
 
+/** Each mistake once, however many ways lead to it. */
+function once(list: readonly Diagnostic[]): readonly Diagnostic[] {
+  const key = ({ code, message, span }: Diagnostic): string =>
+    `${code} ${message} ${span?.source} ${span?.start} ${span?.end}`
+  return list.length < 2
+    ? list
+    : [...new Map(list.toReversed().map((d) => [key(d), d])).values()].toReversed()
+}
+
 /** An error that a user's program, data or call caused. */
 export class SptError extends Error {
   override readonly name = 'SptError'
@@ -64,9 +73,9 @@ export class SptError extends Error {
   declare sources: ReadonlyMap<string, Source> | undefined
 
   constructor(diagnostics: Diagnostic | readonly Diagnostic[]) {
-    const list = Array.isArray(diagnostics)
-      ? (diagnostics as readonly Diagnostic[])
-      : [diagnostics as Diagnostic]
+    const list = once(
+      Array.isArray(diagnostics) ? (diagnostics as readonly Diagnostic[]) : [diagnostics as Diagnostic],
+    )
     super(list.map((d) => `${d.code}: ${d.message}`).join('\n'))
     this.diagnostics = list
     Object.defineProperty(this, 'sources', { value: undefined, writable: true, enumerable: false })

@@ -51,24 +51,50 @@ export function chosenKernel(program: SptProgram, call: Call): Kernel {
 
 export interface ScheduleCall {
   readonly name: string
-  /** `undefined`: the parameter's default. */
+  /** By place; `undefined`: the parameter's default. */
   readonly args: readonly (number | undefined)[]
+  /** By name. */
+  readonly named?: ReadonlyMap<string, number>
 }
 
-/** `S` or `S(1, 2)`. */
+/** `S`, `S(1, 2)` or `S(1, lanes = 2)`, as reports print it. */
 export function scheduleCall(call: Call): ScheduleCall | undefined {
   const text = call.one('schedule')
   if (text === undefined) return undefined
   const match = /^\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*$/.exec(text)
   const list = match?.[2]?.trim() ?? ''
-  const args = list === '' ? [] : list.split(',').map((a) => a.trim())
-  if (!match || args.some((a) => !/^[+-]?\d+$/.test(a) || !Number.isSafeInteger(Number(a))))
+  const args = list === '' ? [] : list.split(',').map((a) => /^\s*(?:(\w+)\s*=\s*)?([+-]?\d+)\s*$/.exec(a))
+  const placed = args.filter((a, k) => a && a[1] === undefined && args.slice(0, k).every((b) => !b?.[1]))
+  const named = new Map(args.flatMap((a) => (a?.[1] === undefined ? [] : [[a[1], Number(a[2])] as const])))
+  const all = args.every((a) => a && Number.isSafeInteger(Number(a[2])))
+  if (!match || !all || placed.length + named.size < args.length)
     return misused({
       command: call.command,
       message: `--schedule ${text} is no schedule`,
-      expected: 'a name, or a name with integers: gpu(8, 32)',
+      expected: 'a name, or a name with integers by place, then by name: gpu(8, 32), gpu(8, cols = 32)',
     })
-  return { name: match[1]!, args: args.map(Number) }
+  return { name: match[1]!, args: placed.map((a) => Number(a![2])), named }
+}
+
+/** The arguments in the order of the schedule's parameters. @throws SptError `schedule/arguments` */
+export function argumentsOf(
+  kernel: Kernel,
+  { name, args, named = new Map() }: ScheduleCall,
+): readonly (number | undefined)[] {
+  if (named.size === 0) return args
+  const params = kernel.parameters(name).map((p) => p.name)
+  for (const n of named.keys())
+    if (params.indexOf(n) < args.length)
+      fail({
+        code: 'schedule/arguments',
+        message: params.includes(n)
+          ? `${n} of schedule ${name} is given by place and by name`
+          : `schedule ${name} has no parameter ${n}`,
+        ...(params.includes(n) ? {} : { lookup: { name: n, candidates: params } }),
+        expected: params.length > 0 ? `some of ${params.join(', ')}` : 'no arguments',
+        hint: 'give each parameter once',
+      })
+  return params.map((p, k) => args[k] ?? named.get(p))
 }
 
 /** A kernel under a schedule. */
@@ -90,12 +116,15 @@ export function scheduled(
   asked: ScheduleCall | undefined,
   fallback: string | undefined,
 ): Scheduled {
-  if (asked)
+  if (asked) {
+    const named = [...(asked.named ?? [])].map(([n, v]) => `${n} = ${v}`)
+    const args = [...asked.args, ...named].join(', ')
     return {
-      kernel: kernel.schedule(asked.name, ...asked.args),
-      schedule: asked.args.length > 0 ? `${asked.name}(${asked.args.join(', ')})` : asked.name,
+      kernel: kernel.schedule(asked.name, ...argumentsOf(kernel, asked)),
+      schedule: args === '' ? asked.name : `${asked.name}(${args})`,
       chosen: null,
     }
+  }
   if (fallback !== undefined && kernel.schedules.includes(fallback))
     try {
       return { kernel: kernel.schedule(fallback), schedule: fallback, chosen: null }
@@ -156,7 +185,8 @@ export async function chosen(
   on: ChosenFor,
   inputs: ChoiceInputs,
 ): Promise<Scheduled> {
-  const variant = await kernel.schedule(asked?.name ?? 'auto', ...(asked?.args ?? [])).choose(on, inputs)
+  const args = asked ? argumentsOf(kernel, asked) : []
+  const variant = await kernel.schedule(asked?.name ?? 'auto', ...args).choose(on, inputs)
   return { kernel: variant.kernel, schedule: variant.chosen.text, chosen: variant.chosen }
 }
 

@@ -52,13 +52,13 @@ function stepsIn(schedule: Schedule, args: readonly (number | undefined)[], prog
 }
 
 const counts = new WeakMap<Schedule, number>()
-/** How many steps a schedule makes, those for each part once. */
+/** How many steps a schedule makes, those for each part once. A `use` is one as well: what it uses may have none. */
 function countOf(schedule: Schedule): number {
   const known = counts.get(schedule)
   if (known !== undefined) return known
   const all = (steps: readonly Ast.Step[]): number => steps.reduce((n, s) => n + one(s), 0)
   const one = (s: Ast.Step): number =>
-    s.kind === 'use' ? countOf(usedBy(s, schedule)) : s.kind === 'each' ? all(s.steps) : 1
+    s.kind === 'use' ? 1 + countOf(usedBy(s, schedule)) : s.kind === 'each' ? all(s.steps) : 1
   const count = all(schedule.steps)
   counts.set(schedule, count)
   return count

@@ -1,6 +1,8 @@
 import { InstructionVerifier } from '../../api/instruction-verify.ts'
+import type { Kernel } from '../../api/kernel.ts'
 import type { SptProgram } from '../../api/program.ts'
-import { SptError } from '../../ast/diagnostic.ts'
+import { type Diagnostic, SptError } from '../../ast/diagnostic.ts'
+import { LANES } from '../../backends/emit.ts'
 import { devices } from '../../node.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT, showDiagnostics } from '../failure.ts'
@@ -22,7 +24,7 @@ export const check: CommandSpec = {
     ...TRUST,
   ],
   notes: [
-    'Names, types and shapes are checked, and every schedule whose parameters all have defaults is\napplied and lowered, so that a step that is not legal is found without data or a device.',
+    'Names, types and shapes are checked, and every schedule whose parameters all have defaults is\napplied and lowered for each target, so that a step that is not legal is found without data or a device.',
     'With --device, each declared instruction (with parameters: its examples) runs on tiles amid others, whose\nelements it must not touch; those without a text for the device, or that it lacks, are said to be untested.',
   ],
   examples: [
@@ -56,16 +58,27 @@ async function checkFile(
     const program = await loadFile(path, call)
     const found: string[] = []
     let errors = 0
+    const codes = new Set<string>()
     for (const name of program.kernels) {
       const kernel = program.kernel(name)
       await within(program, () => kernel.compilation.plan)
+      const only = new Map<string, string>()
       for (const schedule of kernel.schedules.filter((s) => !kernel.parameters(s).some((p) => p.required)))
-        await within(program, () => kernel.schedule(schedule).compilation.plan).catch((error: unknown) => {
+        await within(program, () => {
+          const targets = loweredFor(kernel, schedule)
+          if (targets.length < TARGETS.length)
+            only.set(schedule, `${schedule} on ${targets.join(', ')} alone`)
+        }).catch((error: unknown) => {
           if (!(error instanceof SptError)) throw error
-          if (errors++ > 0) io.err('\n')
+          errors++
+          const [{ code }] = error.diagnostics as [Diagnostic]
+          // What uses a schedule that is too long is too long as well.
+          if (code === 'schedule/too-many-steps' && codes.has(code)) return
+          if (codes.size > 0) io.err('\n')
+          codes.add(code)
           showDiagnostics(error, io)
         })
-      const list = [...kernel.schedules, ...kernel.choices]
+      const list = [...kernel.schedules.map((s) => only.get(s) ?? s), ...kernel.choices]
       found.push(`kernel ${name}${list.length > 0 ? ` (schedules ${list.join(', ')})` : ''}`)
     }
     for (const name of program.formats.keys()) found.push(`format ${name}`)
@@ -80,6 +93,31 @@ async function checkFile(
     showDiagnostics(error, io)
     return false
   }
+}
+
+const TARGETS = ['js', 'wgsl', 'cuda'] as const
+
+/**
+ * The targets that the schedule is legal for: more lanes can meet by themselves on some.
+ * @throws SptError where it is legal for none, naming it
+ */
+function loweredFor(kernel: Kernel, name: string): readonly string[] {
+  const { compilation } = kernel.schedule(name)
+  const refused: SptError[] = []
+  const legal = TARGETS.filter((target) => {
+    try {
+      compilation.planFor(LANES[target])
+      return true
+    } catch (error) {
+      if (!(error instanceof SptError)) throw error
+      refused.push(error)
+      return false
+    }
+  })
+  const [first] = refused
+  if (legal.length > 0 || !first) return legal
+  const under = `under schedule ${kernel.name}.${name}`
+  throw new SptError(first.diagnostics.map((d) => ({ ...d, message: `${d.message}, ${under}` })))
 }
 
 async function checkInstructions(

@@ -11,6 +11,7 @@ import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { CHOOSING_SIZES, DEVICE_FACTS, KERNEL, schedule, TRUST } from '../options.ts'
 import {
+  argumentsOf,
   chosen,
   chosenKernel,
   isChosen,
@@ -80,8 +81,9 @@ export const show: CommandSpec = {
   },
 }
 
-function firstSteps(kernel: Kernel, count: number, { name, args }: ScheduleCall): Kernel {
-  const steps = kernel.steps(name, ...args)
+function firstSteps(kernel: Kernel, count: number, asked: ScheduleCall): Kernel {
+  const { name } = asked
+  const steps = kernel.steps(name, ...argumentsOf(kernel, asked))
   if (count > steps.length)
     fail({
       code: 'show/no-step',
