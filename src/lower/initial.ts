@@ -162,9 +162,10 @@ function permutation(
   kernel: Kernel1,
   axes: ReadonlyMap<string, Axis>,
 ): { readonly index: Expr; readonly axis: Axis } | undefined {
-  const table = e.kind === 'load' ? kernel.buffers.find((b) => b.name === e.buffer && b.distinct) : undefined
+  if (e.kind !== 'load') return undefined
+  const table = kernel.buffers.find((b) => b.name === e.buffer && b.distinct)
   const own = table && axes.get(table.axes[0]!)
-  if (e.kind !== 'load' || !own || !isDenseRoot(own) || !isDenseRoot(axis)) return undefined
+  if (!own || !isDenseRoot(own) || !isDenseRoot(axis)) return undefined
   const whole = 'extent' in own && 'extent' in axis && sameExpr(own.extent, axis.extent)
   return whole ? { index: e.index[0]!, axis: own } : undefined
 }

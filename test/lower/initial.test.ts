@@ -1,5 +1,6 @@
 /** Which buffers are filled first, which reductions start their targets themselves: every element has a value. */
 import { describe, expect, test } from 'vitest'
+import type { Kernel } from '../../src/api/kernel.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { coords, dense } from '../../src/api/tensors.ts'
 import { deriveInitialisation } from '../../src/lower/initial.ts'
@@ -115,4 +116,26 @@ test('what is stored twice is not all written by its coordinates', async () => {
     [1, 2, 3, 4, 5],
   )
   await agreeOnAll(k.compilation, { tensors: { A, x: dense([2], [1, 2]) } })
+})
+
+test('one thread fills what one thread computes', () => {
+  const k = parseProgram(`kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis c = dense_fixed(n)
+  buffer A: f32[i, j] in
+  buffer most: f32[c] out
+  iterate all [i, j] as RS { most[j] max= A[i, j] }
+}
+schedule k.threads { split j by 32 -> (jo, ji)  bind ji to thread.x }`).kernel()
+  const threads = ({ compilation }: Kernel): readonly (readonly number[])[] =>
+    compilation.plan.steps.flatMap((s) => (s.kind === 'launch' ? [s.block] : []))
+  expect(threads(k)).toEqual([
+    [1, 1, 1],
+    [1, 1, 1],
+  ])
+  expect(threads(k.schedule('threads'))).toEqual([
+    [256, 1, 1],
+    [32, 1, 1],
+  ])
 })

@@ -65,3 +65,70 @@ test('only the condition that padding stands for is left out', () => {
         for fi in 0..3  reduce  where fo * 3 + fi < d
           own[0] += xs[ci]  init`)
 })
+
+test('padding stands for the elements of a tile, not for what is stored beside their sums', () => {
+  const { loops } = parseProgram(`kernel sums(m: size) {
+    axis i = dense_fixed(m)
+    axis c = dense_fixed(5)
+    buffer x: i32[i, c] in
+    buffer y: i32[i] out
+    iterate sum [i, c] as SR { y[i] += x[i, c] }
+  }
+  schedule sums.tiles {
+    split i by 4 -> (io, ii)
+    cache_write y at ii in register -> own
+    cache_read x at io in shared padded 0 -> xs
+  }`)
+    .kernel()
+    .schedule('tiles').compilation
+  expect(printBody(loops.body)).toContain('for ii in 0..4  where io * 4 + ii < m\n')
+})
+
+test('elements that are copied together ask once, before the first of them', () => {
+  const { loops } = parseProgram(`kernel rows(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis f = dense_fixed(n)
+    buffer X: i32[i, f] in
+    buffer y: i32[i] out
+    iterate sum [i, f] as SR { y[i] += X[i, f] }
+  }
+  schedule rows.tiles {
+    require n % 4 == 0
+    split f by 8 -> (fo, fi)
+    cache_read X at fo in shared by 4 -> Xs
+  }`)
+    .kernel()
+    .schedule('tiles').compilation
+  expect(printBody(loops.body)).toContain(`\
+    for fi_4 (Xs.fi) in 0..2  where fo * 8 + fi_4 * 4 < n
+      for fi_3 (Xs.fi) in 0..4  @vectorize
+        Xs[fi_4 * 4 + fi_3] = X[i, fo * 8 + (fi_4 * 4 + fi_3)]
+`)
+})
+
+test('a thread that has just decided how much it reads copies that alone', () => {
+  const { loops } = parseProgram(`kernel rows(m: size) {
+    axis i = dense_fixed(m)
+    axis f = dense_fixed(4)
+    buffer Q: i32[i] in
+    buffer P: i32[i] local
+    buffer X: i32[i, f] in
+    buffer y: i32[i] out
+    iterate each [i] as S {
+      P[i] = 3 - Q[i]
+      iterate sum [f] as R where (f < P[i]) { y[i] += X[i, f] }
+    }
+  }
+  schedule rows.tiles {
+    split each.i by 8 -> (io, ii)
+    bind io to block.x, ii to thread.x
+    cache_read X at ii in shared -> Xs
+  }`)
+    .kernel()
+    .schedule('tiles').compilation
+  expect(printBody(loops.body)).toContain(`    P[io * 8 + ii] = 3 - Q[io * 8 + ii]
+    alloc Xs: i32[8, 4] shared
+    for f_2 (Xs.f) in 0..4  reduce  where f_2 < P[io * 8 + ii]
+      Xs[ii, f_2] = X[io * 8 + ii, f_2]
+`)
+})

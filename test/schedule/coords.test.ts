@@ -24,6 +24,27 @@ const EXAMPLES = {
 const apply = (text: string, steps: string) =>
   parseProgram(`${text}\nschedule k.s() {\n${steps}\n}`).kernel('k').schedule('s')
 
+test('a quotient of real numbers is an argument as it is, one of integers rounded down', () => {
+  const text = `format f(b, t: real) over (i, j) { part bsr(b) where (density(b) >= t) part csr }
+${standard('bsr', 'csr')}
+kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] in
+  buffer y: f32[i] out
+  iterate sum [i, j] as SR { y[i] += A[i, j] }
+}
+schedule k.s(half = 2) {`
+  const argsOf = (args: string) =>
+    parseProgram(`${text} A as f(${args}) }`)
+      .kernel()
+      .steps('s')
+      .flatMap((s) => (s.stage === 1 && s.step.kind === 'as' ? [s.step.args] : []))
+  expect(argsOf('5 / half, 1 / 4.0')).toEqual([[2, 0.25]])
+  expect(argsOf('2, (1.0 + half) / 4')).toEqual([[2, 0.75]])
+  expect(argsOf('2, 7 / half')).toEqual([[2, 3]])
+})
+
 describe.each(Object.entries(EXAMPLES))('%s', (_, example) => {
   test('turns before into after', () => {
     expect(apply(example.before, example.steps).show(1)).toBe(example.after)

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { type Diagnostic, SptError } from '../../src/ast/diagnostic.ts'
-import { add, type Expr, lt, mul, select } from '../../src/ir/expr.ts'
+import { add, constant, type Expr, lt, mul, select } from '../../src/ir/expr.ts'
 import type { Kernel2 } from '../../src/ir/loops.ts'
 import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/build.ts'
 import {
@@ -90,6 +90,19 @@ const guarded = kernel2(
       loop('f', 8, [
         store(at('Y', ['i', 'f']), select(lt(expr('f'), expr(4)), at('X', ['i', 'f']), at('Y', ['i', 'f']))),
       ]),
+    ]),
+  ],
+)
+/** `X[i]` is there where `i + f < d`, which is asked first. */
+const asking = kernel2(
+  'asking',
+  ['m', 'd'],
+  [buffer('X', ['d'], 'in'), buffer('Y', ['m', 4], 'out')],
+  [
+    loop('i', 'm', [
+      loop('f', 4, [store(at('Y', ['i', 'f']), 1)], {
+        guards: [lt(add(expr('i'), expr('f')), expr('d')), lt(constant(0, 'f32'), at('X', ['i']))],
+      }),
     ]),
   ],
 )
@@ -214,6 +227,7 @@ const cases: readonly (readonly [string, Kernel2, readonly LoopStep[]])[] = [
   ['not-read', twoNests, [{ kind: 'cache_read', buffer: 'X', at: 'consume.i', scope: 'register' }]],
   ['extent-not-constant', rowProduct, [{ kind: 'cache_read', buffer: 'B', at: 'i', scope: 'shared' }]],
   ['conditional-read', guarded, [{ kind: 'cache_read', buffer: 'X', at: 'i', scope: 'register' }]],
+  ['conditional-read', asking, [{ kind: 'cache_read', buffer: 'X', at: 'i', scope: 'register' }]],
   ['different-elements', twoReads, [{ kind: 'cache_read', buffer: 'X', at: 'i', scope: 'register' }]],
   ['written-too', guarded, [{ kind: 'cache_read', buffer: 'Y', at: 'f', scope: 'register' }]],
   ['read-too', guarded, [{ kind: 'cache_write', buffer: 'Y', at: 'f', scope: 'register' }]],
@@ -300,6 +314,7 @@ describe('refusals', () => {
     ['no step', null],
     ['an unknown kind', { kind: 'wish' }],
     ['a missing field', { kind: 'split', loop: 'i' }],
+    ['no loop', { kind: 'split', loop: null, by: 2 }],
     ['a wrong field', { kind: 'bind', bindings: [{ loop: 'i', to: 'warp' }] }],
     ['an inherited name', { kind: 'toString' }],
   ])('of %s from untyped callers', (_, step) => {

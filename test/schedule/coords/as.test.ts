@@ -120,6 +120,17 @@ describe('nests', () => {
     expect(refusal(text, 'A as two_sides')).toContain('a condition reads y')
   })
 
+  test('a condition of an inner iteration is asked before what is under it changes what it read', () => {
+    const text = kernel(
+      'buffer y: f32[i, j] inout\n buffer z: f32[i] out',
+      `iterate row [i] as S {
+        z[i] = 1.0
+        iterate least [j] as S where (y[i, j] > A[i, j]) { y[i, j] = A[i, j] }
+      }`,
+    )
+    expect(refusal(text, 'A as two_sides')).toBe('accepted')
+  })
+
   test('what a let read before an inner reduction into it is not read again inside', () => {
     const text = kernel(
       'buffer y: f32[i] inout',

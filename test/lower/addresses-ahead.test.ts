@@ -1,0 +1,23 @@
+/** Which addresses of copies are loaded an iteration before the copies start. */
+import { expect, test } from 'vitest'
+import { lt, variable } from '../../src/ir/expr.ts'
+import type { Stmt } from '../../src/ir/loops.ts'
+import { addressesAhead } from '../../src/lower/addresses-ahead.ts'
+import { Names } from '../../src/lower/names.ts'
+import { at, loop, store } from '../../src/schedule/build.ts'
+
+test('an address that one copy asks about element by element is left to all of its copies', () => {
+  const row = at('list', ['p'], 'i32')
+  const copy = (to: string, from: string, v: string, bound?: 'n' | 'p'): Stmt =>
+    loop(v, 4, [store(at(to, [v]), at(from, [row, v]))], {
+      guards: bound ? [lt(variable(v), variable(bound))] : [],
+    })
+  const held = (...copies: Stmt[]): readonly string[] =>
+    addressesAhead(copies, loop('p', 'm', []), variable('p'), [], () => true, new Names()).held.map(
+      (b) => b.name,
+    )
+
+  expect(held(copy('Xs', 'X', 'e'), copy('Ys', 'Y', 'f', 'n'))).toEqual(['list_next'])
+  // Whether the row is listed is not known before `f` is.
+  expect(held(copy('Xs', 'X', 'e'), copy('Ys', 'Y', 'f', 'p'))).toEqual([])
+})
