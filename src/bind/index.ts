@@ -13,6 +13,7 @@ import { allAxesOf, asDeclared, type CallerTensor, callerTensors, givenOf, isStr
 import { convertDense, inOrder, storageOrder } from './dense-order.ts'
 import { checkPaddedFactors } from './factors.ts'
 import { bindGiven } from './given.ts'
+import { checkWidths, measuring } from './measured.ts'
 import { bindingOf } from './names.ts'
 import { type Known, type Piece, splitSources } from './pieces.ts'
 import { type Route, routeOf } from './read.ts'
@@ -55,9 +56,11 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs): Bound {
     for (const [name, t] of made.dense) dense.set(name, t)
     random.push(...made.dense.keys(), ...made.sources.map((s) => s.name))
   }
-  const split = splitSources(kernel, sources, known)
+  const measure = measuring(kernel, known)
+  const split = splitSources(kernel, sources, known, measure)
   const pieces = [...split.pieces, ...parts.pieces]
-  measureExtents(kernel, pieces, known)
+  measure(new Set(kernel.axes.map((a) => a.name)), pieces)
+  checkWidths(kernel, params)
   const structure = measured(kernel, pieces, ready, known)
   const tables = new Map([...split.tables, ...parts.tables])
   checkClaims(kernel, structure)
@@ -152,25 +155,6 @@ function sort(
     else sources.push(sourceOf(kernel, name, tensor, params))
   }
   return { dense, ready, sources }
-}
-
-/** Extents that a format leaves open: as far as the coordinates reach. */
-function measureExtents(kernel: Kernel1, pieces: readonly Piece[], known: Known): void {
-  const params = known.params as Map<string, number>
-  const extents = known.extents as Map<string, number>
-  const open = new Set(kernel.params.filter((p) => p.measured && !params.has(p.name)).map((p) => p.name))
-  let found = false
-  for (const a of kernel.axes) {
-    if (!isStored(a) || a.extent.kind !== 'var' || !open.has(a.extent.name)) continue
-    let n = params.get(a.extent.name) ?? 0
-    for (const p of pieces) {
-      const column = p.columns.get(a.name)
-      if (column) for (let e = 0; e < column.length; e++) if (column[e]! >= n) n = column[e]! + 1
-    }
-    params.set(a.extent.name, n)
-    found = true
-  }
-  if (found) for (const [a, n] of extentsOf(kernel, params)) extents.set(a, n)
 }
 
 /** The structure, and the widths that were left open: of each, the longest segment of all axes that have it. */

@@ -38,8 +38,16 @@ export interface Known extends GivenData {
   readonly extents: ReadonlyMap<string, number>
 }
 
+/** Measures the open extents of some axes. */
+export type Measure = (axes: ReadonlySet<string>, pieces: readonly Piece[]) => void
+
 /** @throws SptError `format/…` where a description is wrong: a coordinate in two parts, in none, out of range */
-export function splitSources(kernel: Kernel1, sources: readonly Source[], known: Known): Pieces {
+export function splitSources(
+  kernel: Kernel1,
+  sources: readonly Source[],
+  known: Known,
+  measure: Measure = () => {},
+): Pieces {
   let pieces: Piece[] = sources.map((source) => ({
     source,
     entries: null,
@@ -51,6 +59,8 @@ export function splitSources(kernel: Kernel1, sources: readonly Source[], known:
   for (const r of kernel.reformats) {
     const start = performance.now()
     const from = r.from.map((a) => a.name)
+    // What an earlier format left open.
+    measure(new Set(from), pieces)
     const mine = pieces.filter((p) => from.every((a) => p.columns.has(a)))
     checkPrefixes(r, pieces, mine)
     const fresh = reformat(kernel, r, mine, known, tables)

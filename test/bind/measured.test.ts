@@ -1,0 +1,83 @@
+/** Sizes of formats that nobody gives: measured where they are whole extents or widths, and refused elsewhere. */
+import { expect, test } from 'vitest'
+import { coords, dense, devices, load } from '../../src/node.ts'
+
+const text = (width: string): string => `
+format halves(w: size) over (j) {
+  axis jo = dense_fixed(w)
+  axis ji = sparse_variable(jo, 2)
+  map (j) -> (j / 2, j % 2)
+  inverse (jo, ji) -> (jo * 2 + ji)
+}
+format blocks(b) over (i, j) {
+  axis io = dense_fixed(ceildiv(i, b))
+  axis ii = dense_fixed(io, b)
+  axis jo = sparse_variable(ii, j)
+  map (i, j) -> (i / b, i % b, j)
+  inverse (io, ii, jo) -> (io * b + ii, jo)
+}
+format ell(w: size) over (i, j) {
+  axis io = dense_fixed(i)
+  axis jo = sparse_fixed(io, j, ${width})
+  map (i, j) -> (i, j)
+  inverse (io, jo) -> (io, jo)
+}
+format flat over (i, j) {
+  axis p = sparse_variable(i * j)
+  map (i, j) -> (i * size(j) + j)
+  inverse (p) -> (p / size(j), p % size(j))
+}
+kernel vector(n: size) {
+  axis j = sparse_variable(n)
+  axis c = dense_fixed(n)
+  buffer A: f32[j] in
+  buffer x: f32[c] in
+  buffer y: f32[] out
+  iterate all [j] as R { y[] += A[j] * x[j] }
+}
+kernel matrix(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] in
+  buffer y: f32[i] out
+  iterate all [i, j] as SR { y[i] += A[i, j] }
+}`
+
+const A = {
+  vector: coords([7], [[0, 1, 5]], [1, 2, 3]),
+  matrix: coords(
+    [2, 9],
+    [
+      [0, 0, 1],
+      [1, 8, 2],
+    ],
+    [1, 2, 3],
+  ),
+}
+
+test.each([
+  ['vector', ['halves']],
+  ['vector', ['halves', 'blocks']],
+  ['vector', ['halves', 'flat']],
+  ['matrix', ['ell', 'flat']],
+] as const)('%s as %j', async (name, formats) => {
+  const [first, second] = formats
+  const kernel = (await load(text('w'))).kernel(name).as('A', first)
+  const last =
+    second === undefined ? kernel : second === 'blocks' ? kernel.as('A', second, 2) : kernel.as('A', second)
+  const tensors = { A: A[name], ...(name === 'vector' ? { x: dense([7], [1, 2, 3, 4, 5, 6, 7]) } : {}) }
+  const prepared = await (await last.compile(await devices.cpu())).prepare({ tensors })
+  expect((await prepared.verify()).problems).toEqual([])
+  prepared.free()
+})
+
+test('a width that only an expression has', async () => {
+  const kernel = (await load(text('w + 1'))).kernel('matrix').as('A', 'ell')
+  const compiled = await kernel.compile(await devices.cpu())
+  await expect(compiled.prepare({ tensors: { A: A.matrix } })).rejects.toThrow(
+    'bind/missing-size: the width of axis jo needs w',
+  )
+  const prepared = await compiled.prepare({ tensors: { A: A.matrix }, params: { w: 1 } })
+  expect((await prepared.verify()).problems).toEqual([])
+  prepared.free()
+})
