@@ -1,5 +1,9 @@
 /** What a device cannot hold or launch: folded where that helps, else refused by name before anything runs. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { emit } from '../../src/backends/emit.ts'
+import { when } from '../../src/ir/build.ts'
+import { int, lt, variable } from '../../src/ir/expr.ts'
+import type { Body } from '../../src/ir/tree.ts'
 import { type Diagnostic, dense, devices, load, SptError } from '../../src/node.ts'
 import type { Device } from '../../src/runtime/device.ts'
 
@@ -169,6 +173,27 @@ describe('memory', () => {
     const fits = k.undo()
     expect(fits.emit('wgsl').length).toBe(1)
     ;(await fits.compileAsIs(device)).release()
+  })
+
+  test('as many loops and conditions as WGSL allows are printed', async () => {
+    const { plan } = (await load(ROWS)).kernel().compilation
+    const within = (conditions: number) => {
+      const around = (body: Body): Body => [when(lt(int(0), variable('m')), body)]
+      const steps = plan.steps.map((s) =>
+        s.kind === 'launch'
+          ? {
+              ...s,
+              body: Array(conditions)
+                .fill(around)
+                .reduce((b, f) => f(b), s.body),
+            }
+          : s,
+      )
+      return () => emit({ ...plan, steps }, 'wgsl')
+    }
+    // In two loops.
+    expect(within(60)().length).toBe(1)
+    expect(within(61)).toThrow('emit/too-deep')
   })
 
   test('f64 is refused with what to do instead', async () => {

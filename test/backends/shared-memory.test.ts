@@ -128,6 +128,9 @@ describe('placeShared', () => {
     const { bytes, offsets } = placeShared(launchOf(body))
     expect(bytes).toBe(64)
     expect([...offsets.values()]).toEqual([0, 32, 32, 0])
+    // An instruction that signals none stores as threads do.
+    const threads = [...arrays.map(alloc), copy('a', false), copy('b'), copy('c'), touch(['d'])]
+    expect([...placeShared(launchOf(threads)).offsets.values()]).toEqual([0, 32, 32, 0])
     // Whichever is made first.
     const turned = [...[...arrays].reverse().map(alloc), ...body.slice(4)]
     expect(placeShared(launchOf(turned)).offsets.get('a')).not.toBe(
@@ -136,8 +139,8 @@ describe('placeShared', () => {
   })
 })
 
-/** A copy into an array that signals a barrier. */
-const copy = (name: string): Stmt =>
+/** A copy into an array that signals a barrier; others are made by threads. */
+const copy = (name: string, signals = true): Stmt =>
   stmt<Stmt>({
     kind: 'instr',
     instr: 'bulk',
@@ -148,7 +151,7 @@ const copy = (name: string): Stmt =>
         from: 0,
         pieces: [
           { kind: 'shared', buffer: name, index: [int(0)], mode: 'write' },
-          { kind: 'shared', buffer: 'barrier', index: [int(0)], mode: 'meet' },
+          ...(signals ? [{ kind: 'shared', buffer: 'barrier', index: [int(0)], mode: 'meet' } as const] : []),
         ],
       },
     ],

@@ -1,6 +1,12 @@
 /** Neighbouring elements as one access, in the text of a target that has them. */
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
+import { CUDA } from '../../src/backends/targets/cuda.ts'
+import { vectorAccesses } from '../../src/backends/vectors.ts'
+import { local, store, when } from '../../src/ir/build.ts'
+import { constant, int, load, lt, variable } from '../../src/ir/expr.ts'
+import type { Plan, Stmt } from '../../src/ir/loops.ts'
+import { type Body, stmt, walkStmts } from '../../src/ir/tree.ts'
 
 const textOf = (buffers: string, statement: string): string =>
   parseProgram(`kernel k(d: size, n: size) {
@@ -56,4 +62,39 @@ test('what a choice reads before the vector is loaded, it reads itself', () => {
   const declared = lines.findIndex((l) => l.includes('const float x_0 = '))
   expect(declared).toBeGreaterThan(0)
   expect(lines.slice(0, declared).filter((l) => /\bx_\d\b/.test(l))).toEqual([])
+})
+
+describe('a straight line', () => {
+  const planOf = (body: Body): Plan => ({
+    stage: 3,
+    name: 'k',
+    params: [],
+    buffers: ['x', 'y'].map((name) => local(name, 'f32', [int(64)], 'global')),
+    steps: [{ kind: 'launch', name: 'k', grid: [int(1), int(1), int(1)], block: [32, 1, 1], body } as never],
+  })
+  const reads = (...at: readonly number[]): Body =>
+    at.map((k) => stmt<Stmt>({ kind: 'let', name: `v${k}`, dtype: 'f32', value: load('x', [int(k)], 'f32') }))
+  const writes = (buffer: string, at: number): Stmt => store(buffer, [int(at)], constant(1, 'f32'))
+
+  test.each<[string, Stmt, readonly number[]]>([
+    ['another buffer is written', writes('y', 2), [4]],
+    ['other elements are written', writes('x', 8), [4]],
+    ['an element is written that is read later', writes('x', 2), [2]],
+    ['a condition writes', when(lt(int(0), variable('n')), [writes('x', 2)]), [2, 2]],
+    ['a barrier lets other threads write', stmt({ kind: 'barrier' }), [2, 2]],
+  ])('loads around which %s', (_, between, lengths) => {
+    const found: number[] = []
+    const plan = vectorAccesses(planOf([...reads(0, 1), between, ...reads(2, 3), writes('x', 16)]), CUDA)
+    for (const s of plan.steps)
+      if (s.kind === 'launch')
+        walkStmts(s.body, (x) => {
+          if (x.kind === 'vector_load') found.push(x.names.length)
+        })
+    expect(found).toEqual(lengths)
+  })
+
+  test('is the same one where there is nothing to do', () => {
+    const plan = planOf([...reads(0, 2), when(lt(int(0), variable('n')), [writes('y', 1)])])
+    expect(vectorAccesses(plan, CUDA)).toBe(plan)
+  })
 })

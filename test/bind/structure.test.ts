@@ -131,3 +131,28 @@ test.each([
     }
   }
 })
+
+test('a bitmap that two tensors need, row by row', async () => {
+  const text = `kernel k(m: size, d: size) {
+    axis i = dense_fixed(m)
+    axis j = bitmap(i, 40)
+    axis k = sparse_variable(j, d)
+    buffer A: f32[i, j] in
+    buffer B: f32[i, j, k] in
+    buffer Y: f32[i] out
+    iterate all [i, j, k] as SRR { Y[i] += A[i, j] * B[i, j, k] }
+  }`
+  const at = [
+    [0, 2, 2],
+    [35, 3, 36],
+  ]
+  const tensors = { A: coords([3, 40], at, [1, 2, 3]), B: coords([3, 40, 2], [...at, [1, 0, 1]], [4, 5, 6]) }
+  const prepared = await (await parseProgram(text).kernel().compile(createCpuDevice())).prepare({ tensors })
+  await prepared.run()
+  expect([...(await prepared.read('Y')).values!]).toEqual([4, 0, 28])
+})
+
+test('the same seed gives the same numbers everywhere', () => {
+  const random = new Random(1)
+  expect(Array.from({ length: 5 }, () => random.below(1000))).toEqual([627, 2, 527, 981, 968])
+})

@@ -4,6 +4,7 @@ import type { Given } from '../../src/formats/given.ts'
 import { convertTensor, heldEntries, partsToCoords } from '../../src/formats/parts/convert.ts'
 import type { CoordTensor } from '../../src/formats/tensor.ts'
 import { runs } from '../support/cases.ts'
+import { refusal } from '../support/refusal.ts'
 import { lines } from './arbitrary.ts'
 import {
   BAND_REST,
@@ -121,6 +122,25 @@ describe('into formats and back', () => {
     )
     const [part] = convertTensor(t, pieces, givenFor(t.shape)).parts
     expect([[...part!.measured.values()], part!.storage.size]).toEqual([[3], 6])
+  })
+
+  it('a segment is claimed full by what itself holds, not by what the next one begins with', () => {
+    const rows = written(`format rows over (i, j) {
+      axis io = dense_fixed(i)
+      axis jo = sparse_variable(io, j) full
+      map (i, j) -> (i, j)
+      inverse (io, jo) -> (io, jo)
+    }`)
+    const t = matrix(
+      [2, 2],
+      [
+        [0, 0, 1],
+        [1, 1, 2],
+      ],
+    )
+    expect(refusal(() => convertTensor(t, rows, givenFor(t.shape))).message).toBe(
+      'axis jo at (io) = (0) is claimed full, but does not store the coordinate 1',
+    )
   })
 
   it('vectors', () => {

@@ -98,6 +98,10 @@ describe('applyMap', () => {
         [0, 0, 1, 2, 3],
       ],
       [
+        [flag('gt', int(2)), select(binary('gt', i!, int(3)), int(5), int(0))],
+        [0, 0, 1, 6, 6],
+      ],
+      [
         [flag('lt', int(2)), flag('lt', int(4))],
         [2, 1, 1, 0, 0],
       ],
@@ -118,10 +122,22 @@ describe('applyMap', () => {
     expect(r).toEqual(coords[0])
   })
 
-  it('names the coordinate where a result leaves the axis', () => {
-    const go = () =>
-      applyMap({ map: [div(i!, int(2))], inputs: ['i'], outputs: [c('io', 2)] }, [Int32Array.of(0, 3, 4)])
-    expect(go).toThrow('format/map-range: at (i) = (4) the coordinate on io is 2')
+  it('names the coordinate where a result leaves the axis, the first one too', () => {
+    const go = (e: Expr, ...at: number[]) =>
+      applyMap({ map: [e], inputs: ['i'], outputs: [c('io', 2)] }, [Int32Array.from(at)])
+    const half = div(i!, int(2))
+    expect(() => go(half, 0, 3, 4)).toThrow('format/map-range: at (i) = (4) the coordinate on io is 2')
+    expect(() => go(half, 5, 0)).toThrow('format/map-range: at (i) = (5) the coordinate on io is 2')
+    expect(() => go(i!, 2, 0)).toThrow('format/map-range: at (i) = (2) the coordinate on io is 2')
+    expect([go(half, 0, 3), go(i!, 0, 1)].map(([r]) => [...r!])).toEqual([
+      [0, 1],
+      [0, 1],
+    ])
+  })
+
+  it('gives the own array of a coordinate that is one as it is', () => {
+    const at = Int32Array.of(0, 1)
+    expect(applyMap({ map: [i!], inputs: ['i'], outputs: [c('io', 2)] }, [at])[0]).toBe(at)
   })
 
   it('refuses what is no integer arithmetic, and unknown names', () => {

@@ -150,6 +150,7 @@ describe('buckets and ranges', () => {
     const ranges = (n: number) => () => of('format x(n) over (i, j) { partition j into n { part csr } }', n)
     expect(codeOf(ranges(0))).toBe('format/partition')
     expect(codeOf(ranges(-3))).toBe('format/partition')
+    expect(ranges(256)().parts.length).toBe(256)
     expect(codeOf(ranges(257))).toBe('format/too-many-parts')
     expect(codeOf(ranges(1e9))).toBe('format/too-many-parts')
     const nested = 'format x over (i, j) { partition i into 20 { partition j into 20 { part csr } } }'

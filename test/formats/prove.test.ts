@@ -157,6 +157,13 @@ describe('maps', () => {
     }
     expect(proofs(cut)).toEqual([true, true])
     expect(proofs({ ...cut, extents: [v('rows_segments'), sub(v('m'), int(1)), v('n')] })[1]).toBe(false)
+    // A segment ends after what is found in it: by one at least, and maybe no more.
+    const left = sub(load('rows', [add(v('k#0'), int(1))], 'i32'), v('i'))
+    for (const [less, proved] of [
+      [1, true],
+      [2, false],
+    ] as const)
+      expect(proofs({ ...cut, map: [v('k#0'), sub(left, int(less)), v('j')] })[1], `${less}`).toBe(proved)
   })
 
   it('knows how large ranks become, and leaves measured extents to measuring', () => {
