@@ -71,7 +71,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
     .find((s): s is For => s.kind === 'for' && produced.some((b) => writesOf([s]).has(b)))
   const parts = list === cx.kernel.body ? partsAfter(cx, producer, after, produced) : undefined
   const between = accessesOf([producer]).concat(
-    accessesOf(after).filter((a) => a.buffer !== parts?.buffer.name && !isApart(cx, producer, a)),
+    accessesOf(after).filter((a) => a.buffer !== parts?.buffer.name && !isApart(cx, producer, reads, a)),
   )
   const local = allocations([consumer])
   const clash = between.find((a) =>
@@ -189,12 +189,25 @@ function meeting(after: Body, buffer: string, produced: readonly string[]): stri
     : ''
 }
 
-/** Whether two nests only combine into a buffer, and into different elements. */
-function isApart(cx: Context, producer: Stmt, a: BufferAccess): boolean {
+/**
+ * Whether two nests only combine into a buffer, and into different elements, of which the consumer reads those of the
+ * producer: that lists the elements that it has, since one that runs over all reaches those of the other as well.
+ */
+function isApart(cx: Context, producer: Stmt, reads: readonly BufferAccess[], a: BufferAccess): boolean {
   const mine = accessesOf([producer]).filter((w) => w.mode === 'write' && w.buffer === a.buffer)
   const combines = (x: BufferAccess): boolean =>
     x.mode === 'write' && x.stmt.kind === 'reduce' && !x.stmt.init
-  return mine.length > 0 && combines(a) && mine.every((w) => combines(w) && apartBy(cx.kernel, w, a))
+  const read = reads.filter((r) => r.buffer === a.buffer)
+  const listed = (by: readonly number[]): boolean =>
+    read.every((r) => by.some((d) => r.index[d]?.kind === 'load'))
+  return (
+    mine.length > 0 &&
+    combines(a) &&
+    mine.every((w) => {
+      const by = apartBy(cx.kernel, w, a)
+      return combines(w) && by !== undefined && listed(by)
+    })
+  )
 }
 
 /** The loops from the nest's top on that stand directly inside of each other and run over different elements. */
