@@ -180,7 +180,7 @@ export async function convertFor(
  * Binds tensors that are resident in the kernel's formats, and the rest from the host. The resident ones stay where
  * they are and must outlive the prepared kernel, which is refused from then on (`device/freed`); where a device binds too few buffers (WebGPU), arrays that share one
  * (`lower/pack.ts`) are copied into it through the host. What asks for coordinates of a resident tensor (`read` of an
- * output with its structure, `verify`, `explain`) downloads it each time; zeros in its blocks are padding.
+ * output with its structure, `verify`, `explain`) downloads it each time; zeros in its blocks, and in levels that are padded with a coordinate, are padding.
  * `executable.values` has values in storage order without that. `write` to it and `formats` are refused (`run/resident`).
  * @throws SptError `convert/other-format`, `convert/dtype`, `convert/shared` (what else has its structure has other
  * coordinates, or is on the host), `device/freed`, and as `bindInputs`

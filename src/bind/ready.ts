@@ -11,7 +11,7 @@ import { storedValues, validateStored } from '../formats/ready/validate.ts'
 import { allocate, gather, type Storage } from '../formats/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../formats/tensor.ts'
 import { convert, filled, gatherValues, newValues } from '../formats/values.ts'
-import type { StoredAxis } from '../ir/axis.ts'
+import { isPadded, type StoredAxis } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
@@ -222,9 +222,10 @@ function partEntries(
   let values = gatherValues({ values: all, dtype }, held.positions)
   let columns = t.axes.map((a) => now.get(a)!)
   const extents = t.axes.map((a) => known.extents.get(a)!)
-  // What a block has as fill is nothing that the tensor holds.
+  // What a block has as fill is nothing that the tensor holds; nor what a level is padded with.
   const last = storage.trees.map((tree) => storage.levels.get(tree[tree.length - 1]!)!.axis.kind)
-  const blocks = last.some((kind) => kind === 'dense_fixed' || kind === 'dense_variable')
+  const blocks =
+    storage.axes.some(isPadded) || last.some((kind) => kind === 'dense_fixed' || kind === 'dense_variable')
   const kept = inside(columns, extents, blocks ? { values, fill: filled(dtype, 1, fill)[0]! } : null)
   if (kept) {
     columns = columns.map((c) => gather(c, kept))

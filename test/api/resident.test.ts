@@ -125,6 +125,8 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     ['by_length'],
     ['ragged'],
     ['ell', 4],
+    ['ell_at', 0],
+    ['ell_at', 2],
     ['sell', 2, 4],
     ['pieces_ell', 2],
     ['bsr', 2],
