@@ -14,7 +14,7 @@ import type { CoordStep } from './schedule/coords/steps.ts'
 import { withApart } from './schedule/nests.ts'
 import { checkNewNames } from './schedule/new-names.ts'
 import type { Step } from './schedule/resolve.ts'
-import { apply, type ScheduleState, start, undo } from './schedule/state.ts'
+import { apply, printTrace, type ScheduleState, start, undo } from './schedule/state.ts'
 import type { LoopStep } from './schedule/steps.ts'
 
 /** A kernel under a schedule. */
@@ -83,6 +83,11 @@ export class Compilation {
   /** Asked without lowering: a kernel that cannot be lowered tells how it was made, too. */
   get loopSteps(): readonly LoopStep[] {
     return this.#loops?.trace ?? []
+  }
+
+  /** The same as the language writes them. */
+  get printedLoopSteps(): readonly string[] {
+    return this.#loops ? printTrace(this.#loops) : []
   }
 
   /** Stage III, with every pass reported. */

@@ -1,7 +1,7 @@
 /** The steps of a kernel for people, and for other programs. */
 import type { Compilation } from '../compile.ts'
 import type { AsStep, CoordStep } from '../schedule/coords/steps.ts'
-import { type LoopStep, printStep } from '../schedule/steps.ts'
+import type { LoopStep } from '../schedule/steps.ts'
 
 /** A step as JSON carries it: formats by name, those put together in place by their text. */
 export type TraceStep =
@@ -20,7 +20,7 @@ export function printedSteps(c: Compilation): string[] {
   const coords = c.coordSteps.map((s) =>
     s.kind === 'as' ? `${s.buffer} as ${c.kernel.reformats[applied++]!.format}` : printedIterStep(s),
   )
-  return [...coords, ...c.loopSteps.map(printStep)]
+  return [...coords, ...c.printedLoopSteps]
 }
 
 function printedIterStep(s: Exclude<CoordStep, AsStep>): string {

@@ -7,6 +7,7 @@ import { SptError } from '../ast/diagnostic.ts'
 import { int } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
 import type { Buffer, Fact, Kernel2 } from '../ir/loops.ts'
+import { loopsOf } from '../ir/tree.ts'
 import { type Consumed, Context } from './context.ts'
 import { launchesApart } from './launches-apart.ts'
 import { checkNewNames } from './new-names.ts'
@@ -48,9 +49,29 @@ export function apply(state: ScheduleState, step: LoopStep): ScheduleState {
   } catch (e) {
     if (!(e instanceof SptError)) throw e
     throw new SptError(
-      e.diagnostics.map((d) => ({ ...d, message: `${d.message} (step ${number}: ${printStep(step)})` })),
+      e.diagnostics.map((d) => ({
+        ...d,
+        message: `${d.message} (step ${number}: ${printStep(step, namesFor(state.kernel))})`,
+      })),
     )
   }
+}
+
+/** What the loops of a kernel are called in the language, by their variables: with the nest where another has the name. */
+const namesFor =
+  (kernel: Kernel2) =>
+  (variable: string): string => {
+    const loops = loopsOf(kernel.body)
+    const loop = loops.find((l) => l.var === variable)
+    if (!loop) return variable
+    return loops.filter((l) => l.name === loop.name).length > 1 ? `${loop.nest}.${loop.name}` : loop.name
+  }
+
+/** The steps applied, as the language writes them. */
+export function printTrace(state: ScheduleState): readonly string[] {
+  const out: string[] = []
+  for (let s = state; s.before; s = s.before) out.push(printStep(s.trace.at(-1)!, namesFor(s.before.kernel)))
+  return out.reverse()
 }
 
 const run = <S extends LoopStep>(cx: Context, step: S): Outcome =>

@@ -201,8 +201,6 @@ export type LoopStep =
   | CombineStep
   | MergeStep
 
-const refText = (r: LoopRef): string => (typeof r === 'string' ? r : r.var)
-
 const placeText = (s: { readonly scope: CacheScope; readonly memory?: Memory | undefined }): string =>
   s.memory?.name ?? s.scope
 
@@ -214,8 +212,9 @@ const layoutText = ({ transposed, stride, by, padded }: CopyLayout): string =>
     padded === undefined ? '' : ` padded ${padded}`,
   ].join('')
 
-/** A step as the language writes it. */
-export function printStep(s: LoopStep): string {
+/** A step as the language writes it; `named` says what handles are called where it is applied. */
+export function printStep(s: LoopStep, named: (variable: string) => string = (v) => v): string {
+  const refText = (r: LoopRef): string => (typeof r === 'string' ? r : named(r.var))
   const list = (xs: readonly LoopRef[]): string => `(${xs.map(refText).join(', ')})`
   const into = (name: string | undefined): string => (name === undefined ? '' : ` -> ${name}`)
   switch (s.kind) {

@@ -1,7 +1,7 @@
 /** Kernels as values: chained calls, handles, traces, undo. */
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { Kernel } from '../../src/node.ts'
+import { type Kernel, load } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
 import { kernel, program } from './support.ts'
 
@@ -116,6 +116,25 @@ describe('laws', () => {
       { numRuns: runs(40) },
     )
     expect(steps).toBeGreaterThan(8)
+  })
+
+  test('a trace names what handles mean as the language does', async () => {
+    const program = await load(`kernel k(m: size) {
+      axis i = dense_fixed(m)
+      axis j = dense_fixed(m)
+      buffer a: i32[i, j] in
+      buffer y: i32[i, j] out
+      buffer z: i32[i, j] out
+      iterate p [i, j] as SS { y[i, j] = a[i, j] }
+      iterate q [i, j] as SS { z[i, j] = y[i, j] }
+    }`)
+    const plain = program.kernel()
+    const split = plain.split(plain.loop('q.i'), 2)
+    const steps = split.bind({ io: 'block.x' }).unroll(split.loop('ii'))
+    expect(steps.trace).toEqual(['split q.i by 2', 'bind io to block.x', 'unroll ii'])
+    expect(() => plain.unroll(plain.loop('p.i')).unroll(plain.loop('p.i'), -1)).toThrow(
+      /step 2: unroll p\.i by -1/,
+    )
   })
 
   test('a trace travels as JSON and replays', () => {

@@ -47,7 +47,7 @@ describe('legal steps', () => {
         verify2(sample.kernel)
         const expected = run(sample.kernel, sample.data)
         const final = schedule(sample, numbers, (s) => {
-          const text = `${s.trace.map(printStep).join('; ')}\n${print2(s.kernel, { bodyOnly: true })}`
+          const text = `${s.trace.map((s) => printStep(s)).join('; ')}\n${print2(s.kernel, { bodyOnly: true })}`
           try {
             verify2(s.kernel)
             expect(run(s.kernel, sample.data)).toEqual(expected)
@@ -148,7 +148,7 @@ describe('nests in one launch', () => {
           expect(seen(runPlan(state.kernel, sample.data))).toEqual(Object.values(expected))
         } catch (e) {
           if (e instanceof SptError) return
-          const text = `${state.trace.map(printStep).join('; ')}\n${print2(state.kernel, { bodyOnly: true })}`
+          const text = `${state.trace.map((s) => printStep(s)).join('; ')}\n${print2(state.kernel, { bodyOnly: true })}`
           throw new Error(`after ${text}\n${e instanceof Error ? e.message : e}`)
         }
       }),

@@ -310,7 +310,7 @@ describe('what names of parts mean', () => {
         unroll sum.jo by 2
       }`,
     ).state
-    expect(trace.map(printStep)).toEqual([
+    expect(trace.map((s) => printStep(s))).toEqual([
       'split sum_p1_bsr.f by 2 -> (fo_p1_bsr, fi_p1_bsr)',
       'split sum_p1_rows_ell.f by 2 -> (fo_p1_rows_ell, fi_p1_rows_ell)',
       'split io_p0 by 4 -> (o_p0, r_p0)',
@@ -330,7 +330,7 @@ describe('what names of parts mean', () => {
       `${steps}\nuse rows`,
     )
     const whole = compilationOf(FORMATS + PRODUCT, `${steps}\neach part of A_p1 as p { unroll p.jo by 2 }`)
-    expect(once.state.trace.map(printStep)).toEqual(whole.state.trace.map(printStep))
+    expect(once.state.trace.map((s) => printStep(s))).toEqual(whole.state.trace.map((s) => printStep(s)))
     expect(once.state.trace).toHaveLength(2)
   })
 
