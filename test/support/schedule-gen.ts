@@ -111,7 +111,7 @@ function scheduled(
     for (const group of candidates(c, compilation))
       attempt(
         group.map((s) => s.kind),
-        group.map(printStep),
+        group.map((s) => printStep(s)),
         () => group.reduce((k, s) => k.onLoop(s), compilation),
       )
   return { compilation, accepted, trace }
