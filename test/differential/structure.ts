@@ -11,8 +11,8 @@ export interface Position {
 }
 
 /**
- * The positions of a level, in order: of a `nonunique` axis one for as many different children as its
- * child axis is wide, one for each path below where that has no width. */
+ * The positions of a level, in order: of a `nonunique` axis one for as many positions of its
+ * child axis as that is wide, one for each path below where that has no width. */
 export function positions(chain: Chain, depth = 0, stored = chain.stored): Position[] {
   const level = chain.levels[depth]
   if (!level) return []
@@ -29,18 +29,11 @@ export function positions(chain: Chain, depth = 0, stored = chain.stored): Posit
     if (!level.nonunique) return [{ at: c, below: positions(chain, depth + 1, under) }]
     const width = chain.levels[depth + 1]?.width
     if (width === undefined) return under.map((s) => ({ at: c, below: positions(chain, depth + 1, [s]) }))
-    const columns = [...new Set(under.map((s) => s[depth + 1]!))].sort((a, b) => a - b)
-    return Array.from({ length: Math.ceil(columns.length / width) }, (_, k) => {
-      const some = columns.slice(k * width, (k + 1) * width)
-      return {
-        at: c,
-        below: positions(
-          chain,
-          depth + 1,
-          under.filter((s) => some.includes(s[depth + 1]!)),
-        ),
-      }
-    })
+    const children = positions(chain, depth + 1, under)
+    return Array.from({ length: Math.ceil(children.length / width) }, (_, k) => ({
+      at: c,
+      below: children.slice(k * width, (k + 1) * width),
+    }))
   })
 }
 
