@@ -6,6 +6,8 @@ import type { Kernel1 } from '../ir/stage1.ts'
 import { allAxesOf, type CallerTensor, callerTensors, isStructured } from './axes.ts'
 import type { Source } from './types.ts'
 
+const isInput = (t: CallerTensor): boolean => t.first.role === 'in' || t.first.role === 'inout'
+
 /** @throws SptError `bind/missing-buffer` */
 export function requireInputs(
   kernel: Kernel1,
@@ -14,7 +16,7 @@ export function requireInputs(
 ): void {
   if (seed !== undefined) return
   const missing = callerTensors(kernel).filter(
-    (t) => t.first.role === 'in' && !tensors.has(t.name) && !t.buffers.some((b) => tensors.has(b.name)),
+    (t) => isInput(t) && !tensors.has(t.name) && !t.buffers.some((b) => tensors.has(b.name)),
   )
   if (missing.length > 0)
     throw new SptError(
@@ -43,7 +45,6 @@ export function requireStructure(
   const all = callerTensors(kernel)
   const isBound = (t: CallerTensor): boolean =>
     tensors.has(t.name) || t.buffers.some((b) => tensors.has(b.name))
-  const isInput = (t: CallerTensor): boolean => t.first.role === 'in' || t.first.role === 'inout'
   const given = [
     ...sources.map((s) => s.axes),
     ...all.filter((t) => isBound(t) || (isInput(t) && seed !== undefined)).map((t) => t.axes),

@@ -47,8 +47,15 @@ test.each(['out', 'local'])('%s', async (role) => {
     )
 })
 
-test('inout without a seed', async () => {
-  await expect(run(kernel('inout'), { A })).rejects.toThrow('bind/no-structure: axis u of C')
+test('what a kernel goes on from is bound, or random where there is a seed', async () => {
+  await expect(run(kernel('inout'), { A })).rejects.toThrow('bind/missing-buffer: buffer C of kernel')
+  const dense = `kernel k(m: size, n: size) {
+    axis i = dense_fixed(m)
+    buffer X: f32[i] inout
+    iterate s [i] as S { X[i] = X[i] + 1 }
+  }`
+  await expect(run(dense, {})).rejects.toThrow('bind/missing-buffer: buffer X of kernel')
+  expect(await run(dense, {}, 1)).toBeDefined()
 })
 
 test('bound for the axis, for the tensor, or by an input', async () => {
