@@ -68,6 +68,7 @@ async function files() {
         module,
         moduleResolution,
         target: 'es2022',
+        lib: ['es2022'],
         strict: true,
         noEmit: true,
         skipDefaultLibCheck: true,

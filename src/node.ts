@@ -26,7 +26,8 @@ import { type ReadOptions, readTensor as readFileTensor, writeTensor as writeFil
 import { readProgramText, refuseFolder, rootedIn } from './io/program-text.ts'
 import { type CudaOptions, createCudaDevice } from './runtime/cuda/index.ts'
 import type { Device } from './runtime/device.ts'
-import { createNodeWebGpu, type NodeWebGpuOptions } from './runtime/webgpu-node.ts'
+import type { NodeWebGpuOptions } from './runtime/webgpu/options.ts'
+import { createNodeWebGpu } from './runtime/webgpu-node.ts'
 
 export * from './index.ts'
 
@@ -88,13 +89,7 @@ export const devices = {
   cpu: hosted.cpu,
   webgpu: async (options: NodeWebGpuOptions = {}): Promise<Device> => {
     const own = ['choice', 'robustness', 'toggles'] as const
-    expectOptions('devices.webgpu', options, [
-      ...own,
-      'powerPreference',
-      'forceFallbackAdapter',
-      'features',
-      'adapter',
-    ])
+    expectOptions('devices.webgpu', options, [...own, 'powerPreference', 'forceFallbackAdapter', 'features'])
     return createNodeWebGpu(options)
   },
   cuda: async (options: CudaOptions = {}): Promise<Device> => {

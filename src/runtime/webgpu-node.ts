@@ -1,4 +1,3 @@
-/// <reference types="@webgpu/types" preserve="true" />
 /**
  * WebGPU in Node: Dawn, from the optional npm package `webgpu`, on the machine's GPU or, where there is none,
  * on SwiftShader. The environment variable `SPT_WEBGPU` chooses: `auto` (default), `hardware` (never the
@@ -8,23 +7,9 @@ import { SptError } from '../ast/diagnostic.ts'
 import type { Device, DeviceReport } from './device.ts'
 import type { Missing } from './swiftshader.ts'
 import { adapterLimits, adapterName, capabilities } from './webgpu/limits.ts'
-import { createWebGpuDevice, type WebGpuOptions } from './webgpu.ts'
+import { type NodeWebGpuOptions, WEBGPU_CHOICES, type WebGpuChoice } from './webgpu/options.ts'
+import { createWebGpuDevice } from './webgpu.ts'
 import { findVulkan, withSwiftShader } from './webgpu-vulkan.ts'
-
-export const WEBGPU_CHOICES = ['auto', 'hardware', 'swiftshader'] as const
-export type WebGpuChoice = (typeof WEBGPU_CHOICES)[number]
-
-export interface NodeWebGpuOptions extends WebGpuOptions {
-  /** Default: `SPT_WEBGPU`, else `auto`. */
-  readonly choice?: WebGpuChoice
-  /**
-   * Bounds checks that the driver adds to every access (default: on, as in every browser). Without them a
-   * kernel that reads out of range is undefined behaviour.
-   */
-  readonly robustness?: boolean
-  /** Further Dawn toggles to enable, such as `allow_unsafe_apis`. */
-  readonly toggles?: readonly string[]
-}
 
 /** An adapter and the `GPU` it came from. An adapter makes one device. */
 export interface Found {
@@ -49,7 +34,7 @@ export async function createNodeWebGpu(options: NodeWebGpuOptions = {}): Promise
       message: `no WebGPU device: ${found.reason}`,
       hint: found.hint,
     })
-  return createWebGpuDevice(found.gpu, { ...options, adapter: found.adapter })
+  return createWebGpuDevice(found.gpu, options, found.adapter)
 }
 
 /** Whether there is a WebGPU device, which one, and what to do where there is none. */

@@ -1,4 +1,3 @@
-/// <reference types="@webgpu/types" preserve="true" />
 /**
  * The WebGPU device, for browsers (`navigator.gpu`) and for Node (`webgpu-node.ts` brings a `GPU`). Elements
  * narrower than 32 bits are stored as 32-bit words (`widen.ts`), f16 as it is where there is `shader-f16`; f64 does
@@ -26,27 +25,21 @@ import { Launcher, type Stamps } from './webgpu/launch.ts'
 import { adapterFeatures, adapterLimits, adapterName, capabilities, deviceLimits } from './webgpu/limits.ts'
 import { type GpuBuffer, Memory } from './webgpu/memory.ts'
 import { compileModule, GpuModule } from './webgpu/module.ts'
+import type { WebGpuOptions } from './webgpu/options.ts'
 import { firstLine, type GpuFailure, Session, validationError } from './webgpu/session.ts'
 import { Clock, REPEATS_PER_CLOCK, stampNow } from './webgpu/timing.ts'
 
-export interface WebGpuOptions {
-  /** Which adapter to prefer; default `high-performance`. */
-  readonly powerPreference?: GPUPowerPreference
-  /** Only a software adapter. */
-  readonly forceFallbackAdapter?: boolean
-  /** Further features to switch on where the adapter has them (experimental names are allowed). */
-  readonly features?: readonly string[]
-  /** An adapter that was picked already. */
-  readonly adapter?: GPUAdapter
-}
-
 /**
  * A device on the adapter that `gpu` picks, with all the limits the adapter has and `shader-f16`, `subgroups`
- * and `timestamp-query` where it has them. Throws `device/absent` where there is no adapter.
+ * and `timestamp-query` where it has them. Throws `device/absent` where there is no adapter. `picked`: an adapter that `gpu` gave already.
  */
-export async function createWebGpuDevice(gpu: GPU, options: WebGpuOptions = {}): Promise<Device> {
+export async function createWebGpuDevice(
+  gpu: GPU,
+  options: WebGpuOptions = {},
+  picked?: GPUAdapter,
+): Promise<Device> {
   const adapter =
-    options.adapter ??
+    picked ??
     (await gpu.requestAdapter({
       powerPreference: options.powerPreference ?? 'high-performance',
       forceFallbackAdapter: options.forceFallbackAdapter ?? false,
@@ -69,9 +62,7 @@ export async function createWebGpuDevice(gpu: GPU, options: WebGpuOptions = {}):
     throw new SptError({
       code: 'device/absent',
       message: `the adapter ${name} gave no device: ${firstLine((e as Error).message)}`,
-      hint: options.adapter
-        ? 'take a new adapter: each gives one device'
-        : 'check that the GPU driver is up to date',
+      hint: picked ? 'take a new adapter: each gives one device' : 'check that the GPU driver is up to date',
     })
   }
   return new WebGpuDevice(device, name, adapter.info, await lanesOf(device, adapter.info.subgroupMinSize))

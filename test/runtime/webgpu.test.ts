@@ -23,7 +23,7 @@ async function openDevice(hide: readonly string[] = []): Promise<{ device: Devic
     info: adapter.info,
     requestDevice: async (d: GPUDeviceDescriptor) => (raw = await adapter.requestDevice(d)),
   }
-  const device = await createWebGpuDevice(gpu, { adapter: seen as unknown as GPUAdapter })
+  const device = await createWebGpuDevice(gpu, {}, seen as unknown as GPUAdapter)
   return { device, raw: raw! }
 }
 
