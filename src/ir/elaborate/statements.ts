@@ -6,6 +6,7 @@ import { ACCESS_LEVELS, countText, MAX_LEVELS } from '../budgets.ts'
 import type { Dtype } from '../dtype.ts'
 import { cast, conjuncts, type Expr, type Load } from '../expr.ts'
 import { children, perExpr } from '../expr-tree.ts'
+import { keyOf } from '../keys.ts'
 import { BUILTIN_REDUCERS, builtinMonoid, isBuiltinReducer, type Monoid } from '../monoid.ts'
 import type { Iter, Iteration, Stmt1 } from '../stage1.ts'
 import { type Declared, declare } from './declared.ts'
@@ -93,7 +94,7 @@ function statement(d: Declared, s: Exclude<Ast.Stmt, Ast.Let>, scope: Scope): St
     case 'assign': {
       const targets = s.targets.map((t) => target(d, scope, t))
       const values = s.values.map((v, k) => valueFor(d, scope, v, targets[k] ?? null, false))
-      if (targets.some((t) => !t) || values.some((v) => !v)) return null
+      if (targets.some((t) => !t) || values.some((v) => !v) || repeats(d, s, targets as Load[])) return null
       return { kind: 'assign', targets: targets as Load[], values: values as Expr[], span: s.span }
     }
     case 'reduce':
@@ -229,6 +230,22 @@ function reducerOf(d: Declared, s: Ast.Reduce, targets: readonly (Load | null)[]
   return builtinMonoid(name, first.dtype)
 }
 
+/** Whether two targets of a tuple are one element, of which the last value alone would be left. */
+function repeats(d: Declared, s: Ast.Assign | Ast.Reduce, targets: readonly Load[]): boolean {
+  const keys = targets.map(keyOf)
+  const again = keys.findIndex((key, k) => keys.indexOf(key) < k)
+  if (again < 0) return false
+  d.report.error({
+    code: 'check/repeated-target',
+    message: `${targets[again]!.buffer} is written twice at one element by one tuple`,
+    span: s.targets[again]!.span,
+    labels: [{ span: s.targets[keys.indexOf(keys[again]!)]!.span, text: 'the same element' }],
+    expected: 'a different element for each value',
+    hint: 'write them one after the other, or into a buffer each',
+  })
+  return true
+}
+
 function reduction(d: Declared, s: Ast.Reduce, scope: Scope): Stmt1 | null {
   const targets = s.targets.map((t) => target(d, scope, t))
   const reducer = reducerOf(d, s, targets)
@@ -244,6 +261,7 @@ function reduction(d: Declared, s: Ast.Reduce, scope: Scope): Stmt1 | null {
         })
   const values = s.values.map((v, k) => valueFor(d, scope, v, targets[k] ?? null, builtin))
   if (!reducer || targets.some((t) => !t) || values.some((v) => !v)) return null
+  if (repeats(d, s, targets as Load[])) return null
   return {
     kind: 'reduce',
     reducer,
