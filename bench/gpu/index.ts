@@ -52,6 +52,8 @@ export async function bench(names: readonly string[], options: Options): Promise
       const suite = SUITES[name]
       if (!suite) throw new Error(`there is no suite ${name}: ${suiteNames().join(', ')}`)
       try {
+        // First of all: data of a suite take up to a minute to make.
+        await (suite === webgpu ? session.webgpu() : session.cuda())
         await suite(session)
       } catch (error) {
         complete = false

@@ -48,6 +48,20 @@ const MATRIX = /\.(npz|(mtx|smtx|edges|el)(\.gz)?)$/
 
 const nameOf = (file: string): string => file.replace(MATRIX, '')
 
+/** Files by what they are called: without their ending, but for those whose name another one has already. */
+function namesOf(files: readonly string[]): ReadonlyMap<string, string> {
+  const taken = new Set(Object.keys(SYNTHETIC))
+  const known = (f: string): number => (FILES.includes(f) ? 0 : 1)
+  const inOrder = [...files].sort((a, b) => known(a) - known(b) || (a < b ? -1 : 1))
+  return new Map(
+    inOrder.map((file) => {
+      const name = taken.has(nameOf(file)) ? file : nameOf(file)
+      taken.add(name)
+      return [file, name]
+    }),
+  )
+}
+
 const filesOf = (folder: string): string[] =>
   existsSync(folder) ? readdirSync(folder).filter((f) => MATRIX.test(f)) : []
 
@@ -67,6 +81,7 @@ export function sources(
   const missing: string[] = []
   const there = filesOf(folder)
   const others = there.filter((f) => !FILES.includes(f)).sort()
+  const names = namesOf(there)
   for (const file of FILES) {
     const name = nameOf(file)
     if (!wanted(name)) continue
@@ -75,14 +90,14 @@ export function sources(
     else if (others.length === 0 || asked.includes(name)) missing.push(name)
   }
   for (const file of others) {
-    const name = nameOf(file)
+    const name = names.get(file)!
     const path = join(folder, file)
     if (asked.length === 0 || asked.includes(name)) found.push({ name, read: () => fromFile(path, name) })
   }
   for (const [name, shape] of Object.entries(SYNTHETIC))
     if (wanted(name)) found.push({ name, read: async () => synthetic(name, shape) })
-  const known = [...new Set([...FILES, ...there].map(nameOf)), ...Object.keys(SYNTHETIC)]
-  const candidates = [...there.map(nameOf), ...Object.keys(SYNTHETIC)]
+  const candidates = [...names.values(), ...Object.keys(SYNTHETIC)]
+  const known = [...FILES.map(nameOf), ...candidates]
   const [absent] = found.length === 0 ? asked : asked.filter((a) => !known.includes(a))
   if (absent !== undefined || found.length === 0)
     fail({
@@ -103,7 +118,12 @@ export function sources(
 
 async function fromFile(path: string, name: string): Promise<Csr> {
   const t = await readTensor(path)
-  if (t.kind !== 'coords' || t.shape.length !== 2) throw new Error(`${path} is no sparse matrix`)
+  if (t.kind !== 'coords' || t.shape.length !== 2)
+    return fail({
+      code: 'bench/no-matrix',
+      message: `'${path}' holds no sparse matrix: ${t.kind === 'dense' ? 'a dense array' : `${t.shape.length} dimensions`}`,
+      expected: 'coordinates over two dimensions',
+    })
   const { columns } = lexicographic(
     t.coords,
     t.shape.map((n) => Math.max(0, n - 1)),

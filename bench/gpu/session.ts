@@ -1,4 +1,5 @@
 /** What a run of suites shares: devices, libraries, matrices, time. Each is opened when first asked for. */
+import { fail, SptError } from '../../src/ast/diagnostic.ts'
 import { guarded } from '../../src/io/node.ts'
 import { devices } from '../../src/node.ts'
 import { type Ceilings, ceilingsOf } from '../../src/runtime/ceilings.ts'
@@ -23,6 +24,7 @@ export interface Options {
   readonly matrices: readonly string[]
   readonly widths: readonly number[]
   readonly out: (text: string) => void
+  readonly err: (text: string) => void
   /** Arguments for Node that run the same again: to go on after a fault. Without them a fault ends the run. */
   readonly again?: readonly string[]
 }
@@ -56,7 +58,8 @@ export class Session {
   python: readonly PythonResult[] | null = null
   readonly #earlier: readonly Preparation[]
   readonly #start: number
-  readonly #matrices = new Map<string, Promise<Csr>>()
+  /** By name; `null`: the file holds no sparse matrix. */
+  readonly #matrices = new Map<string, Promise<Csr | null>>()
   readonly #cuda = new Once(async () => {
     const device = new OurDevice(await devices.cuda())
     this.#chip = device.device.name
@@ -124,17 +127,41 @@ export class Session {
   /** Whether the time is up. */
   readonly late = (): boolean => performance.now() - this.#start > 60_000 * this.options.minutes
 
-  /** Matrices that were asked for and are there; what is not is said. */
-  sources(): readonly Source[] {
-    const { found, missing } = sources(this.options.data, this.options.matrices, this.options.quick)
-    if (missing.length > 0) this.say(`not in ${this.options.data}: ${missing.join(', ')}`)
-    return found.map((s) => ({ name: s.name, read: () => this.#read(s) }))
+  /**
+   * Matrices that were asked for and are there, while there is time; of these `only` the one of that name. What is not
+   * there is said, and once which files are left out because they hold no sparse matrix.
+   * @throws SptError `bench/no-matrix` where none of the files does
+   */
+  async *matrices(only?: string): AsyncGenerator<Csr> {
+    const { data, matrices, quick } = this.options
+    const { found, missing } = sources(data, matrices, quick)
+    if (missing.length > 0) this.say(`not in ${data}: ${missing.join(', ')}`)
+    const wanted = found.filter((s) => only === undefined || s.name === only)
+    let some = wanted.length === 0
+    for (const source of wanted) {
+      if (this.late()) return
+      const A = await this.#read(source)
+      if (!A) continue
+      some = true
+      yield A
+    }
+    if (!some)
+      fail({
+        code: 'bench/no-matrix',
+        message: `no file in '${data}' holds a sparse matrix`,
+        expected: 'files of coordinates over two dimensions',
+        hint: 'name the folder with --data FOLDER, its matrices with --matrices',
+      })
   }
 
-  #read(s: Source): Promise<Csr> {
+  #read(s: Source): Promise<Csr | null> {
     let known = this.#matrices.get(s.name)
     if (!known) {
-      known = s.read()
+      known = s.read().catch((error: unknown) => {
+        if (!(error instanceof SptError)) throw error
+        this.options.err(`${s.name} is left out: ${messageOf(error)}\n`)
+        return null
+      })
       this.#matrices.set(s.name, known)
     }
     return known

@@ -121,10 +121,26 @@ export async function regular(path: string, place = placeOf(path)): Promise<numb
   return found.size
 }
 
+/** With the folders that lie beside it. */
+async function noFolder(path: string): Promise<never> {
+  const whole = basename(path)
+  const beside = await readdir(dirname(placeOf(path)), { withFileTypes: true }).catch(() => [])
+  const candidates = beside.filter((x) => x.isDirectory() && x.name !== whole).map((x) => x.name)
+  return fail({
+    code: 'io/not-found',
+    message: `there is no folder '${path}'`,
+    lookup: { name: whole, candidates },
+    expected: 'a folder',
+  })
+}
+
 /** Where the folder lies that is called `path`. @throws SptError `io/not-found`, `io/not-a-folder`, `io/permission` */
 export function folderAt(path: string): Promise<string> {
   return guarded(path, 'read', async () => {
-    const place = await realpath(placeOf(path))
+    const place = await realpath(placeOf(path)).catch((e: NodeJS.ErrnoException) => {
+      if (e.code !== 'ENOENT') throw e
+      return noFolder(path)
+    })
     if (!(await stat(place)).isDirectory())
       fail({ code: 'io/not-a-folder', message: `'${path}' is a file`, expected: 'a folder' })
     return place

@@ -1,8 +1,11 @@
 /** The matrices that `spt bench` finds in a folder. */
-import { afterAll, expect, test } from 'vitest'
+import { mkdirSync } from 'node:fs'
+import { afterAll, expect, test, vi } from 'vitest'
+import { bench } from '../../bench/gpu/index.ts'
 import { sources } from '../../bench/gpu/matrix.ts'
+import { type Options, Session } from '../../bench/gpu/session.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
-import { Folder, MATRIX } from '../cli/support.ts'
+import { Folder, MATRIX, spt } from '../cli/support.ts'
 
 const folder = new Folder()
 afterAll(() => folder.remove())
@@ -33,4 +36,82 @@ test('a folder without one is said to be so', () => {
   expect(() => sources(empty.path, ['mine'], false)).toThrow(SptError)
   expect(() => sources(empty.path, ['mine'], false)).toThrow('bench/no-matrix')
   empty.remove()
+})
+
+test('of two files with one name the second has its ending', () => {
+  const both = new Folder()
+  for (const name of ['cora.mtx', 'cora.npz', 'b.el', 'b.mtx', 'arxiv-like.mtx']) both.file(name, MATRIX)
+  const names = (asked: string[]) => sources(both.path, asked, false).found.map((s) => s.name)
+  const others = ['arxiv-like.mtx', 'b', 'b.mtx', 'cora.npz']
+  expect(names([])).toEqual(['cora', ...others, 'arxiv-like', 'reddit-like'])
+  expect(names(['b.mtx', 'cora'])).toEqual(['cora', 'b.mtx'])
+  expect(() => names(['nope'])).toThrow(
+    expect.objectContaining({
+      diagnostics: [
+        expect.objectContaining({
+          expected: expect.stringMatching(/^some of cora, arxiv-like.mtx, b, b.mtx, cora.npz, /),
+        }),
+      ],
+    }),
+  )
+  both.remove()
+})
+
+/** Options with what is said, on both streams. */
+function asking(data: string): Options & { readonly said: string[] } {
+  const said: string[] = []
+  const say = (text: string): void => void said.push(text.trimEnd())
+  const rest = { json: undefined, schedules: [], matrices: [], widths: [32] }
+  return { ...rest, data, quick: true, minutes: 1, out: say, err: (text) => say(`err: ${text}`), said }
+}
+
+test('files without a sparse matrix are left out, once; only such files are an error', async () => {
+  const mine = new Folder()
+  mine.file('dense.mtx', '%%MatrixMarket matrix array real general\n1 2\n1\n2\n')
+  mine.file('cut.mtx', MATRIX.slice(0, -8))
+  const names = async (session: Session): Promise<string[]> => {
+    const all: string[] = []
+    for await (const A of session.matrices()) all.push(A.name)
+    return all
+  }
+  await expect(names(new Session(asking(mine.path), undefined))).rejects.toThrow('holds a sparse matrix')
+  mine.file('good.mtx', MATRIX)
+  const options = asking(mine.path)
+  const session = new Session(options, undefined)
+  expect([await names(session), await names(session)]).toEqual([['good'], ['good']])
+  expect(options.said).toEqual([
+    expect.stringMatching(/^err: cut is left out: io\//),
+    expect.stringMatching(
+      /^err: dense is left out: bench\/no-matrix: .*dense.mtx' holds no sparse matrix: a dense array$/,
+    ),
+  ])
+  mine.remove()
+})
+
+const made = vi.hoisted(() => vi.fn())
+vi.mock('../../bench/gpu/blocks.ts', async (original) => ({
+  ...(await original<typeof import('../../bench/gpu/blocks.ts')>()),
+  blockMatrices: made,
+  halves: made,
+}))
+
+test('the device is looked for before data are made', async () => {
+  vi.stubEnv('SPT_LIBCUDA', folder.at('libcuda.so'))
+  const options = asking(folder.path)
+  expect(await bench(['block-sparse', 'sampled-blocks', 'gemm'], options)).toBe(false)
+  vi.unstubAllEnvs()
+  expect(made).not.toHaveBeenCalled()
+  expect(options.said.slice(0, 3)).toEqual(
+    ['block-sparse', 'sampled-blocks', 'gemm'].map((s) =>
+      expect.stringMatching(`^${s} ended early: device/absent`),
+    ),
+  )
+})
+
+test('a folder that is not there is no file', async () => {
+  mkdirSync(folder.at('data'))
+  const { code, err } = await spt(['bench', 'spmm', '--data', folder.at('dta')])
+  expect(code).toBe(1)
+  expect(err).toContain(`error[io/not-found]: there is no folder '${folder.at('dta')}'`)
+  expect(err).toContain('did you mean: `data`?')
 })

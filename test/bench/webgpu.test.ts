@@ -30,7 +30,9 @@ test('all three operations have CUDA and naive kernels beside them, vectors one 
   const session = {
     webgpu: async () => gpu,
     cuda: async () => cuda,
-    sources: () => [{ name: 'small', read: async () => A }],
+    matrices: async function* () {
+      yield A
+    },
     options: { schedules: asked, widths: [4, 8] },
     ceilings: undefined,
     culprits: new Map(),

@@ -38,9 +38,7 @@ export interface Peers {
 export const overMatrices =
   (operation: Operation) =>
   async (s: Session): Promise<void> => {
-    for (const source of s.sources()) {
-      if (s.late()) return
-      const A = await source.read()
+    for await (const A of s.matrices()) {
       s.say(describe(A))
       await overWidths(s, operation.name, operation, A, s.options.widths)
     }

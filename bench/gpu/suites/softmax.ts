@@ -18,11 +18,7 @@ const AT = 'rows'
 
 export async function softmax(s: Session): Promise<void> {
   const matrices: Csr[] = []
-  for (const source of s.sources()) {
-    if (s.late()) return
-    const A = await source.read()
-    if (!s.has(SUITE, A.name, AT)) matrices.push(A)
-  }
+  for await (const A of s.matrices()) if (!s.has(SUITE, A.name, AT)) matrices.push(A)
   const python = await peers(s, matrices)
   for (const A of matrices) {
     if (s.late()) return

@@ -43,8 +43,5 @@ export const vectors: Operation = {
 }
 
 export async function spmv(s: Session): Promise<void> {
-  for (const source of s.sources()) {
-    if (s.late()) return
-    await overWidths(s, vectors.name, vectors, await source.read(), [1])
-  }
+  for await (const A of s.matrices()) await overWidths(s, vectors.name, vectors, A, [1])
 }

@@ -23,8 +23,7 @@ interface Place {
 export async function webgpu(s: Session): Promise<void> {
   const [gpu, cuda] = [await s.webgpu(), await s.cuda().catch(() => undefined)]
   s.say(`WebGPU: ${gpu.device.name}; CUDA: ${cuda?.device.name ?? 'not here'}`)
-  for (const source of s.sources()) {
-    const A = await source.read()
+  for await (const A of s.matrices()) {
     s.say(describe(A))
     for (const operation of [products, samples, vectors]) {
       const here: Place = { on: gpu, formats: new Formats() }

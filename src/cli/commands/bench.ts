@@ -76,6 +76,7 @@ export const bench: CommandSpec = {
       minutes: call.integer('minutes', 1, MOST_MINUTES) ?? 20,
       json: call.one('json'),
       out: call.io.out,
+      err: call.io.err,
       again: process.argv.slice(1),
     })
     return right ? EXIT.ok : EXIT.failed
