@@ -251,6 +251,11 @@ export class SptFormat extends Handle {
 function givenFor(instance: Instance, shape: readonly number[], data: FormatData): Given {
   expectArgument(isRecord(data), 'lists and sets', data, 'tensors or lists of integers by name')
   const { over, given } = instance
+  expectOptions(
+    instance.text,
+    data,
+    given.map((g) => g.name),
+  )
   const sizes = new Map(over.map((a, k) => [sizeOf(a.name), shape[k] ?? 0]))
   const extents = new Map(over.map((a, k) => [a.name, shape[k] ?? 0]))
   const lists = new Map<string, Int32Array>()

@@ -102,7 +102,7 @@ export function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
   return values
 }
 
-/** @throws SptError `bind/missing-set`, `bind/rank`, `bind/coordinate-range` */
+/** @throws SptError `bind/missing-set`, `bind/rank`, `bind/shape`, `bind/coordinate-range` */
 export function setOf(wanted: Wanted, tensor: Tensor | undefined): readonly Int32Array[] {
   const { name, instance, extents, seed } = wanted
   const axes = instance.over.map((a) => a.name)
@@ -126,6 +126,13 @@ export function setOf(wanted: Wanted, tensor: Tensor | undefined): readonly Int3
       code: 'bind/rank',
       message: `the set ${name} is bound to a tensor of ${tensor.shape.length} dimension(s)`,
       expected: `coordinates over [${axes.join(', ')}]`,
+    })
+  if (tensor.shape.some((n, d) => extents.has(axes[d]!) && n !== shape[d]))
+    fail({
+      code: 'bind/shape',
+      message: `the set ${name} has the shape [${tensor.shape.join(', ')}], and is over [${axes.join(', ')}]`,
+      expected: `the shape [${shape.join(', ')}]`,
+      hint: 'give the set the shape of what it divides',
     })
   const columns = setColumns(wanted, tensor)
   columns.forEach((c, d) => {

@@ -225,6 +225,9 @@ describe('without kernels', () => {
     expect(await complaint(() => program.format('csr', 3))).toMatch(/^format\/arguments/)
     expect(await complaint(() => csr.convert!(5))).toMatch(/^api\/argument/)
     expect(await complaint(() => csr.convert!(coords([3], [[1]], [1])))).toMatch(/^bind\/shape/)
+    expect(await complaint(() => csr.convert!(coords([1, 1], [[0], [0]], [1]), { foo: [1] }))).toMatch(
+      /^api\/unknown-option: csr has no option foo/,
+    )
     expect(await complaint(() => csr.fromParts!([3, 3], []))).toMatch(/^api\/argument/)
     expect(await complaint(() => program.format('vbr').convert(A))).toMatch(/^bind\/missing-list/)
     expect(await complaint(() => program.format('chosen').convert(A))).toMatch(/^bind\/missing-set/)
