@@ -17,12 +17,14 @@ import {
   type TextOrUrl,
   textOf,
 } from './api/program.ts'
+import { readPackaged } from './ast/packaged.ts'
 import { type ReadText, refuseImport, rooted } from './ast/resolve-imports.ts'
 import { inPackage } from './ast/resolve-path.ts'
 import type { Tensor } from './formats/tensor.ts'
 import { checkValueArray } from './formats/values.ts'
 import { devices as hosted } from './index.ts'
 import { type ReadOptions, readTensor as readFileTensor, writeTensor as writeFileTensor } from './io/index.ts'
+import { packagedFormatsNamed } from './io/packaged.ts'
 import { readProgramText, refuseFolder, rootedIn } from './io/program-text.ts'
 import { type CudaOptions, createCudaDevice } from './runtime/cuda/index.ts'
 import type { Device } from './runtime/device.ts'
@@ -84,6 +86,8 @@ export async function writeTensor(path: TextOrUrl, tensor: Tensor): Promise<void
   if (tensor.kind === 'coords') checkWithin(tensor.shape, tensor.coords)
   await writeFileTensor(textOf(path), tensor)
 }
+
+readPackaged(packagedFormatsNamed)
 
 export const devices = {
   cpu: hosted.cpu,

@@ -31,6 +31,20 @@ export function expectOptions<T extends object>(
   })
 }
 
+/** A list, each entry of which `holds`; the first that does not is named. @throws SptError `api/argument` */
+export function expectEach(
+  what: string,
+  list: unknown,
+  holds: (entry: unknown) => boolean,
+  entry: string,
+  as: string,
+): void {
+  expectArgument(Array.isArray(list), what, list, `a list of ${entry}s, ${as}`)
+  const wrong = (list as readonly unknown[]).findIndex((x) => !holds(x))
+  if (wrong >= 0)
+    expectArgument(false, `${entry} ${wrong + 1} of ${what}`, (list as readonly unknown[])[wrong], as)
+}
+
 /** @throws SptError `api/argument` */
 export function checkDevice(device: Device): void {
   expectArgument(

@@ -1,5 +1,6 @@
 /** Formats without kernels: tensors into a format and back, and what that costs. */
 import { fail } from '../ast/diagnostic.ts'
+import { packagedFormat } from '../ast/packaged.ts'
 import { listOf, setOf } from '../bind/given.ts'
 import { drawParts, type PictureOptions } from '../formats/figures/picture/index.ts'
 import { reportTensor, type TensorReport } from '../formats/figures/report.ts'
@@ -11,7 +12,6 @@ import { type Provenance, provenance } from '../formats/proof/provenance.ts'
 import { coordsOfDense } from '../formats/read/coords.ts'
 import type { CoordTensor, StoredTensor, Tensor } from '../formats/tensor.ts'
 import type { StoredAxis } from '../ir/axis.ts'
-import { PACKAGED_FORMATS } from '../ir/elaborate/format-uses.ts'
 import { parseFormatExpression } from '../ir/elaborate/index.ts'
 import { variable } from '../ir/expr.ts'
 import { type AnyFormat, type Instance, type OrderedFormat, ofOrder } from '../ir/format.ts'
@@ -306,7 +306,7 @@ export function chooseFormat(
     message: `there is no format ${nameText(format)}`,
     lookup: { name: nameText(format), candidates },
     ...(candidates.length > 0 ? { expected: `one of ${candidates.join(', ')}` } : {}),
-    hint: PACKAGED_FORMATS,
+    hint: packagedFormat(nameText(format)),
   })
 }
 

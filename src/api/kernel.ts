@@ -15,7 +15,7 @@ import { partsOf } from '../schedule/parts.ts'
 import { mergeParts, type Step, stepsOf } from '../schedule/resolve.ts'
 import { handle } from '../schedule/state.ts'
 import type { LoopRef, LoopStep } from '../schedule/steps.ts'
-import { checkDevice, expectArgument, expectName, isRecord, nameText } from './check.ts'
+import { checkDevice, expectArgument, expectEach, expectName, isRecord, nameText } from './check.ts'
 import {
   answer,
   type ChoiceInputs,
@@ -122,13 +122,8 @@ export class Kernel extends Steps<Kernel> {
   }
 
   apply(steps: readonly Step[]): Kernel {
-    expectArgument(
-      Array.isArray(steps) &&
-        steps.every((s) => isRecord(s) && (s.stage === 1 || s.stage === 2 || s.stage === 'parts')),
-      'what is applied',
-      steps,
-      'a list of steps, as steps() gives them',
-    )
+    const isStep = (s: unknown) => isRecord(s) && [1, 2, 'parts'].includes(s.stage as number)
+    expectEach('what is applied', steps, isStep, 'step', 'as steps() gives them')
     return this.#with(steps.reduce((c, s) => c.step(s), this.#c))
   }
 
@@ -193,12 +188,7 @@ export class Kernel extends Steps<Kernel> {
 
   /** Applies a trace that `toJSON` gave. */
   replay(trace: readonly TraceStep[]): Kernel {
-    expectArgument(
-      Array.isArray(trace) && trace.every(isRecord),
-      'a trace',
-      trace,
-      'a list of steps, as toJSON gives it',
-    )
+    expectEach('a trace', trace, isRecord, 'step', 'as toJSON gives them')
     return trace.reduce<Kernel>((k, s) => {
       expectArgument(
         s.kind === 'as' || s.kind === 'coords' || s.kind === 'loops',

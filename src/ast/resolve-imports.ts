@@ -1,5 +1,6 @@
 /** Text of several files → a program. Reading is the caller's: this runs in a browser as well. */
 import { type Diagnostic, fail, type Source, type Span, SptError } from './diagnostic.ts'
+import { nameText } from './expect-argument.ts'
 import { link } from './link.ts'
 import type { File } from './nodes.ts'
 import { parse } from './parse.ts'
@@ -109,15 +110,18 @@ function unreadable(path: string, span: Span | undefined, reason: unknown): read
       : [
           {
             code: 'import/unreadable',
-            message: `cannot read \`${path}\``,
+            message: `cannot read \`${path}\`: ${reasonOf(reason)}`,
             hint: span
               ? hintFor(path)
               : 'in a browser, paths are relative to the page; a reader decides for itself',
-            notes: [reason instanceof Error ? reason.message : String(reason)],
           },
         ]
   return span ? why.map((d) => ({ ...d, hint: atImport(d, path), span: d.span ?? span })) : why
 }
+
+/** What a reader threw, in a line: anything. */
+const reasonOf = (reason: unknown): string =>
+  (reason instanceof Error ? reason.message || reason.name : nameText(reason)).trim().split('\n')[0]!
 
 /** What is said of a path by whoever read it, and by what it is relative to. */
 function atImport({ code, hint }: Diagnostic, path: string): string {

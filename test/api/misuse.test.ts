@@ -60,6 +60,12 @@ const CASES: Readonly<Record<string, (s: Scene) => unknown>> = {
   'load with a root that is a file': () => api.load(TEXT, { root: 'package.json' }),
   "load('nowhere.spt')": () => api.load('nowhere.spt', { read: () => Promise.reject(new Error('not here')) }),
   'load with a reader that reads nothing': () => loose.load('nowhere.spt', { read: () => 5 }),
+  'load of an import that a reader refuses': () =>
+    api.load('import "./x.spt"', {
+      read: () => {
+        throw new Error('no network')
+      },
+    }),
   'kernel(3)': ({ p }) => p.kernel(3),
   "kernel('__proto__')": ({ p }) => p.kernel('__proto__'),
   "schedule('gup')": ({ k }) => k.schedule('gup'),
@@ -72,10 +78,13 @@ const CASES: Readonly<Record<string, (s: Scene) => unknown>> = {
   "parameters('gup')": ({ k }) => k.parameters('gup'),
   'apply(5)': ({ k }) => k.apply(5),
   'apply([null])': ({ k }) => k.apply([null]),
+  'apply of a step and of none': ({ k }) => k.apply([...k.steps('gpu', 8), {}]),
   'apply of an unknown step on loops': ({ k }) => k.apply([{ stage: 2, step: { kind: 'splt' } }]),
   'apply of an unknown step on coordinates': ({ k }) => k.apply([{ stage: 1, step: { kind: 'az' } }]),
   'as()': ({ k }) => k.as(),
   "as('A', 'bsrr', 2)": ({ k }) => k.as('A', 'bsrr', 2),
+  "as('A', 'hyb', 1, 2)": ({ k }) => k.as('A', 'hyb', 1, 2),
+  "as('A', 'hyb(1, 2) + csr')": ({ k }) => k.as('A', 'hyb(1, 2) + csr'),
   "as('A', {}, 2)": ({ k }) => k.as('A', {}, 2),
   "as('A', 'bsr')": ({ k }) => k.as('A', 'bsr'),
   "as('A', 'bsr', 'x')": ({ k }) => k.as('A', 'bsr', 'x'),

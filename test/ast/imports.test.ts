@@ -71,18 +71,16 @@ describe('imports', () => {
 
   test('missing file', async () => {
     expect(await refusal({ 'main.spt': 'import "a.spt"' })).toMatchInlineSnapshot(`
-      "error[import/unreadable]: cannot read \`a.spt\`
+      "error[import/unreadable]: cannot read \`a.spt\`: no such file
        --> main.spt:1:8
         |
       1 | import "a.spt"
         |        ^^^^^^^
-        = hint: paths are relative to the importing file
-        = note: no such file"
+        = hint: paths are relative to the importing file"
     `)
     expect(await refusal({}, 'main.spt')).toMatchInlineSnapshot(`
-      "error[import/unreadable]: cannot read \`main.spt\`
-        = hint: in a browser, paths are relative to the page; a reader decides for itself
-        = note: no such file"
+      "error[import/unreadable]: cannot read \`main.spt\`: no such file
+        = hint: in a browser, paths are relative to the page; a reader decides for itself"
     `)
   })
 

@@ -4,7 +4,12 @@
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { readPackaged } from '../../src/ast/packaged.ts'
+import { packagedFormatsNamed } from '../../src/io/packaged.ts'
 import { complaint, errors } from './support.ts'
+
+// As in Node, whose package has these files.
+readPackaged(packagedFormatsNamed)
 
 const FOLDER = new URL('./errors/', import.meta.url)
 const names = readdirSync(FOLDER)

@@ -1,9 +1,7 @@
 /** The formats that a command line can name: those of the package, and those of files. */
-import { readdirSync } from 'node:fs'
 import { chooseFormat, SptFormat } from '../../api/format.ts'
 import { type Source, SptError } from '../../ast/diagnostic.ts'
-import { PACKAGE } from '../../ast/resolve-path.ts'
-import { packageFolder } from '../../io/package.ts'
+import { packagedFormatFiles } from '../../io/packaged.ts'
 import type { AnyFormat } from '../../ir/format.ts'
 import type { Call } from '../command.ts'
 import { loadFile } from '../program.ts'
@@ -17,22 +15,12 @@ export interface KnownFormats {
 export async function knownFormats(files: readonly string[], call: Call): Promise<KnownFormats> {
   const formats = new Map<string, AnyFormat>()
   const sources = new Map<string, Source>()
-  for (const path of [...packaged(), ...files]) {
+  for (const path of [...packagedFormatFiles(), ...files]) {
     const program = await loadFile(path, call)
     for (const [name, format] of program.formats) formats.set(name, format)
     for (const [name, source] of program.sources ?? []) sources.set(name, source)
   }
   return { formats, sources }
-}
-
-/** The package's own files of formats. */
-function packaged(): string[] {
-  const root = packageFolder()
-  if (root === null) return []
-  return readdirSync(new URL('kernels/', root))
-    .filter((name) => /^formats.*\.spt$/.test(name))
-    .toSorted()
-    .map((name) => `${PACKAGE}kernels/${name}`)
 }
 
 /** The format that a text stands for, as after `as` in a schedule. */

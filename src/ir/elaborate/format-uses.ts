@@ -1,6 +1,7 @@
 /** Formats by name, with arguments: in compositions and in schedules. */
 import type { Span } from '../../ast/diagnostic.ts'
 import type * as Ast from '../../ast/nodes.ts'
+import { packagedFormat } from '../../ast/packaged.ts'
 import type { Scope as FileScope } from '../../ast/program.ts'
 import type { AnyFormat, FormatParam } from '../format.ts'
 import type { Report } from './report.ts'
@@ -16,16 +17,12 @@ export function formatNamed(name: Ast.Ident, scope: FileScope, report: Report): 
   return report.error(several ? ambiguity(name, several) : unknownFormat(name, [...scope.formats.keys()]))
 }
 
-/** Where the formats of the package are, for those who look for one. */
-export const PACKAGED_FORMATS =
-  'formats of the package are in files of its own: import "sparsetile/kernels/formats.spt" (those of several parts: formats-composed.spt, of tensors of any order: formats-tensors.spt)'
-
 export const unknownFormat = (name: Ast.Ident, candidates: readonly string[]) => ({
   code: 'check/unknown-format',
   message: `there is no format ${name.name}`,
   span: name.span,
   lookup: { name: name.name, candidates },
-  hint: PACKAGED_FORMATS,
+  hint: packagedFormat(name.name),
 })
 
 export const ambiguity = (name: Ast.Ident, decls: readonly Ast.Decl[]) => ({

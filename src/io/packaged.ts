@@ -1,0 +1,41 @@
+/** The formats of the package by name, for messages; its files are read when one is looked for. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { PACKAGE } from '../ast/resolve-path.ts'
+import { packageFolder } from './package.ts'
+
+const FOLDER = 'kernels/'
+
+/** The package's own files of formats, as they are imported. */
+export const packagedFormatFiles = (): readonly string[] =>
+  programs().filter((path) => path.startsWith(`${PACKAGE}${FOLDER}formats`))
+
+function programs(): string[] {
+  const root = packageFolder()
+  if (root === null) return []
+  return readdirSync(new URL(FOLDER, root))
+    .filter((name) => name.endsWith('.spt'))
+    .toSorted()
+    .map((name) => `${PACKAGE}${FOLDER}${name}`)
+}
+
+let known: ReadonlyMap<string, readonly string[]> | undefined
+
+/** Files that declare a format, those of formats first. */
+export function packagedFormatsNamed(name: string): readonly string[] {
+  known ??= declared()
+  return known.get(name) ?? []
+}
+
+function declared(): Map<string, string[]> {
+  const out = new Map<string, string[]>()
+  const own = packagedFormatFiles()
+  for (const path of [...own, ...programs().filter((p) => !own.includes(p))]) {
+    const text = readFileSync(new URL(path.slice(PACKAGE.length), packageFolder()!), 'utf8')
+    for (const [, name] of text.matchAll(/^format (\w+)/gm)) {
+      const files = out.get(name!) ?? []
+      if (!files.includes(path)) files.push(path)
+      out.set(name!, files)
+    }
+  }
+  return out
+}
