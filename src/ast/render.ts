@@ -26,6 +26,10 @@ export const escaped = (text: string): string =>
       (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
     )
 
+/** The same within a line: of names and what has them. */
+export const escapedLine = (text: string): string =>
+  escaped(text).replaceAll('\n', '\\n').replaceAll('\t', '\\t')
+
 /**
  * Text for a terminal, one block for each diagnostic with a blank line between; no line break at the end. Spans
  * whose source is not given are named without their lines. Control characters are escaped.
@@ -43,7 +47,9 @@ export function render(
 
 function one(d: Diagnostic, texts: ReadonlyMap<string, Text>, paint: Paint): string {
   const severity: Severity = d.severity ?? 'error'
-  const lines = [`${paint(severity, `${severity}[${d.code}]`)}${paint('strong', `: ${escaped(d.message)}`)}`]
+  const lines = [
+    `${paint(severity, `${severity}[${d.code}]`)}${paint('strong', `: ${escapedLine(d.message)}`)}`,
+  ]
   const frames = framesOf(d, severity, texts, paint)
   lines.push(...frames)
   const margin = frames.length > 0 ? `${' '.repeat(marginOf(frames[0]!))} ` : '  '
@@ -84,7 +90,7 @@ function framesOf(
   return [...bySource].flatMap(([name, marks]) => {
     const text = texts.get(name)
     return text
-      ? frame(escaped(name), text, marks, width, severity, paint)
-      : [`${' '.repeat(width)}${paint('frame', '-->')} ${escaped(name)}`]
+      ? frame(escapedLine(name), text, marks, width, severity, paint)
+      : [`${' '.repeat(width)}${paint('frame', '-->')} ${escapedLine(name)}`]
   })
 }

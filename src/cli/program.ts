@@ -211,6 +211,31 @@ export function sizesFor(call: Call, kernel: Kernel, kind: DeviceKind): ChoiceIn
   }
 }
 
+/**
+ * That what a choice is made by is given where there is one: nothing else reads it. `sizes`: whether the command has
+ * another use for `--size` without statistics. @throws UsageError
+ */
+export function checkDeciding(call: Call, kernel: Kernel, sizes: boolean): void {
+  const given = ['size', 'capability', 'processors', 'feature'].flatMap((o) =>
+    call
+      .many(o)
+      .filter((text) => o !== 'size' || !sizes || text.slice(0, text.lastIndexOf('=')).includes('('))
+      .map((text) => `--${o} ${text}`),
+  )
+  const [first] = given
+  if (first === undefined) return
+  const [choice] = kernel.choices
+  misused({
+    command: call.command,
+    message: `${first} decides nothing: the schedule of kernel ${kernel.name} is not chosen here`,
+    expected: 'a schedule that is chosen by sizes, statistics or the device',
+    hint:
+      choice === undefined
+        ? 'leave it out'
+        : `leave it out, or name one that is chosen: --schedule ${choice}`,
+  })
+}
+
 function capabilityFor(call: Call, kind: DeviceKind): number | undefined {
   const text = call.one('capability')
   if (text === undefined) return undefined

@@ -1,6 +1,6 @@
 /** Wrong usage: what was typed cannot be a command. Exit code 2; everything else that users cause is 1. */
 import type { Advice, Diagnostic } from '../ast/diagnostic.ts'
-import { escaped } from '../ast/render.ts'
+import { escaped, escapedLine } from '../ast/render.ts'
 import { suggestion } from '../ast/suggest.ts'
 
 export type UsageProblem = Pick<Diagnostic, 'message'> &
@@ -27,10 +27,10 @@ export function renderUsage({ message, command, expected, lookup, hint }: UsageP
   const name = command === undefined ? 'spt' : `spt ${command}`
   const guess = lookup && suggestion(lookup, !expected && !hint)
   const lines = [
-    `${name}: ${message}`,
-    ...(expected === undefined ? [] : [`  expected: ${expected}`]),
+    `${name}: ${escapedLine(message)}`,
+    ...(expected === undefined ? [] : [`  expected: ${escapedLine(expected)}`]),
     ...(guess ? [`  ${guess.title}: ${guess.text}`] : []),
-    ...(hint === undefined ? [] : [`  hint: ${hint}`]),
+    ...(hint === undefined ? [] : [`  hint: ${escapedLine(hint)}`]),
     `  help: ${name} --help`,
   ]
   return escaped(lines.join('\n'))

@@ -133,9 +133,27 @@ function unknownEnding(name: string, endings: readonly string[], action: string)
   })
 }
 
-/** Throws `io/unknown-extension`. */
+/** Throws `io/unknown-extension`, `io/address`. */
 export function checkReadable(name: string): void {
-  if (!find(name)) unknownEnding(name, READABLE, 'read')
+  if (find(name)) return
+  checkAddress(name)
+  unknownEnding(name, READABLE, 'read')
+}
+
+/** What follows a `#` where there is nothing to address, or is no address. */
+function checkAddress(name: string): void {
+  let at = name.indexOf('#')
+  while (at >= 0 && !find(name.slice(0, at))) at = name.indexOf('#', at + 1)
+  if (at < 0) return
+  const file = name.slice(0, at)
+  const packed = file.toLowerCase().endsWith('.npz')
+  fail({
+    code: 'io/address',
+    message: packed
+      ? `'${name.slice(at)}' is no address in '${file}'`
+      : `'${file}' holds one tensor, and '${name.slice(at)}' addresses one of several`,
+    expected: packed ? `${file}#array, or ${file} alone` : file,
+  })
 }
 
 /** `file.npz#address` in its two parts; other names are left whole. */

@@ -9,7 +9,7 @@ import { failAt, type Scanner, scan } from './blocks.ts'
 import type { TextOptions } from './matrix-market.ts'
 import { Numbers } from './number.ts'
 import type { Chunks } from './source.ts'
-import { encoder, valueArray } from './values.ts'
+import { beyondDoubles, encoder, valueArray } from './values.ts'
 
 export interface EdgeOptions extends TextOptions {
   /** Rows and columns; default: both one more than the largest id, the adjacency matrix of a graph. */
@@ -148,6 +148,7 @@ class Parser implements Scanner {
       const w = n.float()
       if (!n.ok) {
         const token = n.token()
+        if (n.beyond) this.fail('io/value-range', ...beyondDoubles(token))
         this.fail('io/not-a-number', `'${token}' is not a number`, {
           expected: 'a number for the weight',
           ...this.advice(token),

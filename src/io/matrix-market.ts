@@ -6,7 +6,7 @@ import { CUT_SHORT, failAt, type Scanner, scan } from './blocks.ts'
 import { type Banner, type Header, parseBanner, parseSizes } from './matrix-market-header.ts'
 import { Numbers } from './number.ts'
 import { allocate, type Chunks, WHOLE } from './source.ts'
-import { encoder, valueArray } from './values.ts'
+import { beyondDoubles, encoder, valueArray } from './values.ts'
 
 export interface TextOptions {
   /** What diagnostics call the file. */
@@ -227,6 +227,7 @@ class Parser implements Scanner {
     const expected = this.lineForm()
     if (token === '')
       return this.fail('io/missing-number', `the line ends where ${what} should be`, { expected })
+    if (n.beyond) return this.fail('io/value-range', ...beyondDoubles(token))
     return this.fail('io/not-a-number', `'${token}' is not ${what}`, { expected })
   }
 

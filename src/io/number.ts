@@ -77,6 +77,8 @@ export class Numbers {
   pos = 0
   end = 0
   ok = true
+  /** Whether the read that failed last was of a number beyond f64. */
+  beyond = false
 
   reset(bytes: Uint8Array): void {
     this.bytes = bytes
@@ -148,6 +150,7 @@ export class Numbers {
     let seen = 0
     let exponent = 0
     let point = false
+    this.beyond = false
     for (; p < end; p++) {
       const c = b[p]!
       const d = c - 48
@@ -204,6 +207,7 @@ export class Numbers {
     value = Number(exact ? s : s.replace(/[dD]/, 'e'))
     // Infinity is what a text says, not what digits come to.
     this.ok = Number.isFinite(value)
+    this.beyond = !this.ok
     if (!this.ok) this.pos = token
     return value
   }

@@ -15,6 +15,12 @@ export function encoder(dtype: Dtype, where: (at: number) => string): (value: nu
   return storing(dtype, (value, at) => misfit(where(at), value, dtype)) ?? ((value) => value)
 }
 
+/** What is said of a number that no type holds. */
+export const beyondDoubles = (token: string): [message: string, advice: { expected: string }] => [
+  `the value ${token} does not fit f64`,
+  { expected: rangeOf('f64') },
+]
+
 /** Throws `io/value-range`. */
 export function misfit(where: string, value: number, dtype: Dtype): never {
   return fail({

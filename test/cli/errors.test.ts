@@ -63,6 +63,30 @@ test('what a data file has for a terminal does not reach it', async () => {
   expect((await spt(['\u001b[31m'])).err).not.toMatch(raw)
 })
 
+test('a name of a file is on one line', async () => {
+  const name = 'x\nerror[fake]\t.spt'
+  const file = folder.file(name, PROGRAM)
+  const data = folder.file('y\nz.mtx', FILES['a.mtx']!)
+  const shown = /x\\nerror\[fake\]\\t\.spt/
+  for (const argv of [
+    ['check', file],
+    ['check', `${file}x`],
+    ['fmt', '--check', file],
+    ['bench', file],
+  ]) {
+    const { out, err } = await spt(argv)
+    if (argv[0] !== 'fmt') expect(`${out}${err}`).toMatch(shown)
+    expect(`${out}${err}`).not.toMatch(/^error\[fake/m)
+  }
+  const wrong = folder.file(name, 'kernel {')
+  expect((await spt(['check', wrong])).err).toMatch(shown)
+  const { out, err } = await spt(['format', data, '--json', folder.at('u\nv.json')])
+  expect([out.split('\n')[0], folder.plain(err)]).toEqual([
+    expect.stringContaining('y\\nz.mtx'),
+    'wrote FOLDER/u\\nv.json\n',
+  ])
+})
+
 describe.each(['test/ast/errors', 'test/elaborate/errors'])('programs with one mistake: %s', (dir) => {
   const names = readdirSync(dir).filter((f) => f.endsWith('.spt'))
   test.each(names)('%s', async (name) => {

@@ -51,6 +51,24 @@ nonzeros  rows
    3 … 4     1  ########################################
 `
 
+test('a mistake in another format of a file is shown at its place', async () => {
+  const own = `format mine over (i, j) {
+  axis io = dense_fixed(i)
+  axis jo = sparse_variable(io, j)
+  map (i, j) -> (i, j)
+  inverse (io, jo) -> (io, jo)
+}
+format round over (i, j) {
+  part round where (i < j)
+  part mine
+}
+`
+  const file = folder.file('round.spt', own)
+  expect(await refused(matrix, '--from', file, '--as', 'mine')).toContain(
+    `error[check/format-cycle]: format round is made of itself\n --> ${folder.plain(file)}:8:8\n`,
+  )
+})
+
 describe('prints', () => {
   test('a tensor by itself', async () => {
     expect(await format(matrix)).toBe(`tensor           a.mtx: 4 × 6, f64

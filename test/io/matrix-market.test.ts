@@ -163,6 +163,11 @@ describe('diagnostics name the line', () => {
     'fractional index': [`${coo}2 2 1\n1.5 1 1\n`, "io/not-a-number: a.mtx:3: '1.5' is not a row index"],
     'no value': [`${coo}2 2 1\n1 1\n`, 'io/missing-number: a.mtx:3: the line ends where a number should be'],
     'not a number': [`${coo}2 2 1\n1 1 one\n`, "io/not-a-number: a.mtx:3: 'one' is not a number"],
+    'beyond f64': [`${coo}2 2 1\n1 1 -1e400\n`, 'io/value-range: a.mtx:3: the value -1e400 does not fit f64'],
+    'beyond f64 in an array': [
+      `${head('array integer general')}1 1\n1${'0'.repeat(400)}\n`,
+      `io/value-range: a.mtx:3: the value 1${'0'.repeat(39)}… does not fit f64`,
+    ],
     'not an integer': [
       `${head('coordinate integer general')}2 2 1\n1 1 1.5\n`,
       "io/not-a-number: a.mtx:3: '1.5' is not a whole number",

@@ -87,6 +87,7 @@ describe('edge lists', () => {
     ['0 1 2\n0 1\n', {}, 'io/columns: a.el:2: this line has fewer than the 3 columns before it'],
     ['0 1 2 3\n', {}, "io/columns: a.el:1: unexpected '3'"],
     ['0 1 x\n', {}, "io/not-a-number: a.el:1: 'x' is not a number"],
+    ['0 1 1d999\n', {}, 'io/value-range: a.el:1: the value 1d999 does not fit f64'],
     ['0,1,\n', {}, 'io/missing-number: a.el:1: the line ends after a comma'],
     ['0 1 1.5\n', { dtype: 'i32' }, 'io/value-range: a.el:1: the value 1.5 does not fit i32'],
     ['0 1\n', { shape: [3] }, 'io/shape: a.el: an edge list cannot have the shape 3'],

@@ -2,6 +2,7 @@ import { InstructionVerifier } from '../../api/instruction-verify.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import type { SptProgram } from '../../api/program.ts'
 import { type Diagnostic, SptError } from '../../ast/diagnostic.ts'
+import { escapedLine } from '../../ast/render.ts'
 import { LANES } from '../../backends/emit.ts'
 import { devices } from '../../node.ts'
 import type { Call, CommandSpec } from '../command.ts'
@@ -86,7 +87,7 @@ async function checkFile(
     for (const [name, { params }] of memories) found.push(`memory ${name}${listed(params)}`)
     for (const [name, { params }] of instructions) found.push(`instr ${name}${listed(params)}`)
     if (errors === 0)
-      io.out(`${path}: ok${found.length > 0 ? `, ${found.join(', ')}` : ', nothing declared'}\n`)
+      io.out(`${escapedLine(path)}: ok${found.length > 0 ? `, ${found.join(', ')}` : ', nothing declared'}\n`)
     return (await checkInstructions(program, io, verifier)) && errors === 0
   } catch (error) {
     if (!(error instanceof SptError)) throw error

@@ -1,5 +1,6 @@
 import { mkdir, stat, writeFile } from 'node:fs/promises'
 import { extname, join } from 'node:path'
+import { escapedLine } from '../../ast/render.ts'
 import { LANES } from '../../backends/emit.ts'
 import type { ArgSpec, Entry, ModuleText } from '../../backends/module.ts'
 import { guarded } from '../../io/node.ts'
@@ -9,6 +10,7 @@ import type { CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { CHOOSING_SIZES, DEVICE_FACTS, KERNEL, schedule, TRUST } from '../options.ts'
 import {
+  checkDeciding,
   chosen,
   chosenKernel,
   isChosen,
@@ -63,6 +65,7 @@ export const emit: CommandSpec = {
       const isGiven =
         asked !== undefined ||
         ['size', 'capability', 'processors', 'feature'].some((o) => call.many(o).length > 0)
+      if (!isChosen(plain, asked)) checkDeciding(call, plain, false)
       const decided =
         isGiven && isChosen(plain, asked)
           ? await chosen(plain, asked, DEVICES[target], sizes)
@@ -78,7 +81,7 @@ export const emit: CommandSpec = {
       return EXIT.ok
     }
     const written = await guarded(out, 'write', () => write(out, texts, TARGETS[target]))
-    for (const path of written) call.io.err(`wrote ${path}\n`)
+    for (const path of written) call.io.err(`wrote ${escapedLine(path)}\n`)
     return EXIT.ok
   },
 }

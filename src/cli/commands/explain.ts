@@ -11,6 +11,7 @@ import type { CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { BIND, DEVICE_FACTS, KERNEL, SCHEDULE, SEED, TRUST } from '../options.ts'
 import {
+  checkDeciding,
   chosen,
   chosenKernel,
   loadFile,
@@ -63,6 +64,7 @@ export const explain: CommandSpec = {
       const fixed = scheduledFor(source, asked, kind)
       const bindable = (fixed?.kernel ?? source).compilation.kernel
       const { params = {}, ...known } = sizesFor(call, source, kind)
+      if (fixed) checkDeciding(call, source, true)
       checkNames(bindable, files.keys(), [])
       const tensors = await readInputs(
         bindable,

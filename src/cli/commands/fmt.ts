@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { SptError } from '../../ast/diagnostic.ts'
 import { parse } from '../../ast/parse.ts'
 import { print } from '../../ast/print.ts'
+import { escapedLine } from '../../ast/render.ts'
 import { guarded } from '../../io/node.ts'
 import { readProgramText } from '../../io/program-text.ts'
 import type { CommandSpec } from '../command.ts'
@@ -30,7 +31,7 @@ export const fmt: CommandSpec = {
         if (call.flag('check')) {
           if (after === before) continue
           code = EXIT.failed
-          io.out(`${stdin ? '<stdin>' : path}\n`)
+          io.out(`${stdin ? '<stdin>' : escapedLine(path)}\n`)
         } else if (stdin) io.out(after)
         else if (after !== before) await write(path, after)
       } catch (error) {

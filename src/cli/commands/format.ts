@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { SptFormat } from '../../api/format.ts'
 import { fail } from '../../ast/diagnostic.ts'
+import { escapedLine } from '../../ast/render.ts'
 import { drawCoords } from '../../formats/figures/picture/index.ts'
 import { compressedBytes, lengthReport } from '../../formats/figures/report.ts'
 import { coordsOfDense } from '../../formats/read/coords.ts'
@@ -92,7 +93,7 @@ async function finish(call: Call, report: FormatReport, draw: () => string): Pro
     if (path === undefined) continue
     const text = make()
     await guarded(path, 'write', () => writeFile(path, text))
-    call.io.err(`wrote ${path}\n`)
+    call.io.err(`wrote ${escapedLine(path)}\n`)
   }
   call.io.out(human(report))
   return EXIT.ok

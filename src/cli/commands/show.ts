@@ -12,6 +12,7 @@ import { EXIT } from '../failure.ts'
 import { CHOOSING_SIZES, DEVICE_FACTS, KERNEL, schedule, TRUST } from '../options.ts'
 import {
   argumentsOf,
+  checkDeciding,
   chosen,
   chosenKernel,
   isChosen,
@@ -66,6 +67,7 @@ export const show: CommandSpec = {
     const text = await within(program, async () => {
       const kernel = chosenKernel(program, call)
       const sizes = sizesFor(call, kernel, device)
+      if (!named || !isChosen(kernel, named)) checkDeciding(call, kernel, false)
       const choice =
         named && isChosen(kernel, named) ? (await chosen(kernel, named, device, sizes)).chosen : null
       const asked = choice ? { name: choice.schedule, args: choice.args } : named

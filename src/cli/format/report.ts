@@ -1,5 +1,6 @@
 /** What `spt format` says: tables for people, an object for programs. */
 
+import { escapedLine } from '../../ast/render.ts'
 import type { LengthReport, TensorReport } from '../../formats/figures/report.ts'
 import type { Provenance } from '../../formats/proof/provenance.ts'
 import { count, ms, percent, size } from '../figures.ts'
@@ -41,7 +42,7 @@ function heading({ tensor, zeros, report }: FormatReport): string {
   const { shape, stored, dtype } = report
   const all = shape.reduce((a, b) => a * b, 1)
   return rows([
-    ['tensor', `${tensor}: ${shape.map(count).join(' × ')}, ${dtype}`],
+    ['tensor', `${escapedLine(tensor)}: ${shape.map(count).join(' × ')}, ${dtype}`],
     ['nonzeros', `${count(stored)} (${percent(all === 0 ? 0 : stored / all)} of all elements)`],
     ...(zeros > 0 ? [['zeros', `${count(zeros)} of stored blocks are padding, left out`] as const] : []),
     ...('parts' in report
