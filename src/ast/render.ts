@@ -27,8 +27,7 @@ export const escaped = (text: string): string =>
     )
 
 /** The same within a line: of names and what has them. */
-export const escapedLine = (text: string): string =>
-  escaped(text).replaceAll('\n', '\\n').replaceAll('\t', '\\t')
+export const escapedLine = (text: string): string => escaped(text).replaceAll('\n', '\\n')
 
 /**
  * Text for a terminal, one block for each diagnostic with a blank line between; no line break at the end. Spans

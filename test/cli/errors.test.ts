@@ -64,10 +64,10 @@ test('what a data file has for a terminal does not reach it', async () => {
 })
 
 test('a name of a file is on one line', async () => {
-  const name = 'x\nerror[fake]\t.spt'
+  const name = 'x\nerror[fake].spt'
   const file = folder.file(name, PROGRAM)
   const data = folder.file('y\nz.mtx', FILES['a.mtx']!)
-  const shown = /x\\nerror\[fake\]\\t\.spt/
+  const shown = /x\\nerror\[fake\]\.spt/
   for (const argv of [
     ['check', file],
     ['check', `${file}x`],
