@@ -6,18 +6,20 @@
  * by the ranges of the variables in its own index, or by a condition that mentions them. So an expression
  * with loads stays inside every condition that shares a variable with one of them, with how long what they read is or an
  * array that says where they read, and inside the branch of a `select`; where an array says where they read, inside every
- * condition on how many elements there are (of an unrolled loop `8 < count` is left, and `search(indptr, 8)`). A division
+ * condition on how many elements there are (of an unrolled loop `8 < count` is left, and `search(indptr, 8)`); at a constant
+ * place, inside every condition at all, unless the array is known to be that long. A division
  * by what may be 0 stays there like an access, and where what the divisor reads is read: C does not define it, and
  * compilers take it for proof that the divisor is not 0.
  */
 import { InternalError } from '../ast/diagnostic.ts'
 import { writesOf } from '../ir/accesses.ts'
 import { type Expr, variable } from '../ir/expr.ts'
-import { buffersRead, children, dividesByAny, freeVars, isLazy, withChildren } from '../ir/expr-tree.ts'
+import { children, freeVars, isLazy, withChildren } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, mapExprs, stmt, walkStmts } from '../ir/tree.ts'
 import type { Names } from './names.ts'
+import { ProtectedAccesses } from './protected-accesses.ts'
 
 /** What one evaluation costs, roughly in cycles of arithmetic; decides what is worth a name. */
 const COST: Partial<Record<Expr['kind'], number>> = {
@@ -32,12 +34,6 @@ const OP_COST: Readonly<Record<string, number>> = { mul: 1, quo: 4, rem: 4, div:
 /** Least cost that is worth moving out of a loop, and worth sharing within one. */
 const WORTH_MOVING = 1
 const WORTH_SHARING = 1.5
-
-/** Stands for the places that arrays say. */
-const FROM_ARRAYS = 'from arrays'
-
-/** What `#dependsOn` calls arrays. */
-const isArray = (v: string): boolean => v.endsWith('[]')
 
 class Scope {
   readonly parent: Scope | null
@@ -76,33 +72,22 @@ export function hoist(body: Body, names: Names, buffers: readonly Buffer[] = [])
 
 class Hoister {
   readonly #mutable: ReadonlySet<string>
-  /** Sizes that say by themselves how long a buffer is. */
-  readonly #counts: ReadonlySet<string>
+  readonly #accesses: ProtectedAccesses
   readonly #names: Names
-  /** The sizes that decide how long a buffer is. */
-  readonly #lengths: ReadonlyMap<string, readonly string[]>
   /** Body scopes in traversal order: made by the analysis, taken again by the rewrite. */
   readonly #scopes: Scope[] = []
   #next = 0
   #statements = 0
   readonly #movable = new WeakMap<Expr, boolean>()
-  readonly #loadVars = new WeakMap<Expr, ReadonlySet<string>>()
-  readonly #divisorVars = new WeakMap<Expr, ReadonlySet<string>>()
   readonly #costs = new WeakMap<Expr, number>()
-  /** What the value of a name depends on: a condition that has a name protects the same accesses. */
-  readonly #behind = new Map<string, ReadonlySet<string>>()
 
   constructor(body: Body, names: Names, buffers: readonly Buffer[]) {
-    this.#lengths = new Map(buffers.map((b) => [b.name, b.shape.flatMap((e) => [...freeVars(e)])]))
+    this.#accesses = new ProtectedAccesses(body, buffers)
     const mutable = new Set(writesOf(body))
     walkStmts(body, (s) => {
       if (s.kind === 'alloc') mutable.add(s.buffer.name)
-      if (s.kind === 'let') this.#behind.set(s.name, this.#dependsOn(s.value))
     })
     this.#mutable = mutable
-    this.#counts = new Set(
-      buffers.flatMap(({ shape: [n, ...more] }) => (n?.kind === 'var' && more.length === 0 ? [n.name] : [])),
-    )
     this.#names = names
   }
 
@@ -138,7 +123,7 @@ class Hoister {
       if (s.kind === 'let') here = this.#open(here, 'body', [s.name])
       else if (s.kind === 'for') this.#analyse(s.body, this.#open(here, 'body', [s.var]))
       else if (s.kind === 'if') {
-        const vars = this.#protects(s.cond)
+        const vars = this.#accesses.protects(s.cond)
         this.#analyse(s.then, this.#open(here, 'if', [], vars))
         this.#analyse(s.else, this.#open(here, 'if', [], vars))
       }
@@ -162,7 +147,7 @@ class Hoister {
 
   /** Operands with the scope they are evaluated in: what may be skipped is lazy. */
   #eachChild(e: Expr, scope: Scope, visit: (c: Expr, scope: Scope) => void): void {
-    const lazy = (cond: Expr): Scope => new Scope(scope, 'lazy', [], this.#protects(cond))
+    const lazy = (cond: Expr): Scope => new Scope(scope, 'lazy', [], this.#accesses.protects(cond))
     const [first, ...others] = children(e)
     if (!first) return
     visit(first, scope)
@@ -177,7 +162,7 @@ class Hoister {
     const leaves = (s: Scope): boolean => {
       for (const v of s.binds) if (vars.has(v)) return false
       if (s.kind === 'body') return true
-      const [accessed, divided] = [this.#varsOfLoads(e), this.#varsOfDivisors(e)]
+      const [accessed, divided] = [this.#accesses.ofLoads(e), this.#accesses.ofDivisors(e)]
       for (const v of s.conditionVars) if (accessed.has(v) || divided.has(v)) return false
       return true
     }
@@ -198,55 +183,6 @@ class Hoister {
       this.#movable.set(e, known)
     }
     return known
-  }
-
-  /** What an access mentions that a condition may keep in range. */
-  #protects(cond: Expr): ReadonlySet<string> {
-    const vars = this.#dependsOn(cond)
-    return [...vars].some((v) => this.#counts.has(v)) ? new Set([...vars, FROM_ARRAYS]) : vars
-  }
-
-  /** The variables that the accesses in `e` depend on, and the arrays that their places come from. */
-  #varsOfLoads(e: Expr): ReadonlySet<string> {
-    let known = this.#loadVars.get(e)
-    if (known === undefined) {
-      const places = children(e).flatMap((c) => [...this.#dependsOn(c)])
-      known = new Set(children(e).flatMap((c) => [...this.#varsOfLoads(c)]))
-      if (e.kind === 'load' || e.kind === 'search')
-        known = new Set([
-          ...known,
-          ...places,
-          ...(this.#lengths.get(e.buffer) ?? []),
-          ...(places.some(isArray) ? [FROM_ARRAYS] : []),
-        ])
-      this.#loadVars.set(e, known)
-    }
-    return known
-  }
-
-  /** The variables and arrays that divisors in `e` depend on, without those that a condition in `e` itself asks about. */
-  #varsOfDivisors(e: Expr): ReadonlySet<string> {
-    let known = this.#divisorVars.get(e)
-    if (known === undefined) {
-      const [first, ...others] = children(e)
-      const asked = isLazy(e) && first ? this.#dependsOn(first) : new Set()
-      const behind = others.flatMap((c) => [...this.#varsOfDivisors(c)]).filter((v) => !asked.has(v))
-      const own = dividesByAny(e) ? this.#dependsOn(e.b) : []
-      known = new Set([...own, ...(first ? this.#varsOfDivisors(first) : []), ...behind])
-      this.#divisorVars.set(e, known)
-    }
-    return known
-  }
-
-  /** The variables of an expression and those behind the names in it; what all of it reads, as `x[]`. */
-  #dependsOn(e: Expr): ReadonlySet<string> {
-    const vars = freeVars(e)
-    const reads = buffersRead(e)
-    if (reads.size === 0 && ![...vars].some((v) => this.#behind.has(v))) return vars
-    return new Set([
-      ...[...vars].flatMap((v) => [v, ...(this.#behind.get(v) ?? [])]),
-      ...[...reads].map((b) => `${b}[]`),
-    ])
   }
 
   #cost(e: Expr): number {

@@ -4,8 +4,10 @@ import { store } from '../../src/ir/build.ts'
 import { type Expr, int, load, lt, select, variable } from '../../src/ir/expr.ts'
 import type { Stmt } from '../../src/ir/loops.ts'
 import { printBody } from '../../src/ir/print2.ts'
+import { stmt } from '../../src/ir/tree.ts'
 import { hoist } from '../../src/lower/hoist.ts'
 import { Names } from '../../src/lower/names.ts'
+import { buffer, loop } from '../../src/schedule/build.ts'
 
 const [i, n] = [variable('i'), variable('n')]
 const named = (name: string, value: Expr): Stmt => ({ kind: 'let', name, dtype: value.dtype, value })
@@ -58,4 +60,17 @@ test.each([
 ])('%s: the load stays in its branch', (_, text) => {
   expect(text).not.toMatch(/let \w+ = x\[/)
   expect(text).toMatch(/select\(.*x\[/)
+})
+
+test('a constant place stays in every condition, unless the array is that long', () => {
+  const read = (length: Expr): string => {
+    const holds = lt(int(0), n)
+    const stores = [store('y', [variable('j')], load('x', [int(2)], 'f32'))]
+    const buffers = [buffer('x', [length], 'in'), buffer('y', ['m'], 'out')]
+    const text = loop('j', 'm', [stmt({ kind: 'if', cond: holds, then: stores, else: [] })], { nest: 'go' })
+    return printBody(hoist([text], new Names(['j', 'm', 'n', 'x', 'y']), buffers))
+  }
+  expect(read(variable('p'))).toMatch(/if 0 < n\n.*x\[2\]/)
+  expect(read(int(2))).toMatch(/if 0 < n\n.*x\[2\]/)
+  expect(read(int(3))).toMatch(/let x_at = x\[2\]\nfor j/)
 })

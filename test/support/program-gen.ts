@@ -39,6 +39,9 @@ interface Input {
   readonly axes: readonly string[]
 }
 
+/** As many as the extents of bitmaps. */
+const WIDEST = 40
+
 const VALUE_TYPES: readonly Dtype[] = ['f32', 'i32', 'f64', 'u32', 'f16', 'bf16', 'i8', 'u8', 'bool']
 
 export const generate = (c: Choices): Sample => new Generator(c).run()
@@ -171,7 +174,8 @@ ${body.map((l) => `  ${l}`).join('\n')}
         return `${unordered ? ' unordered' : ''}${apart ? ' nonunique' : ''}`
       }
       // Positions of a nonunique parent take as many coordinates each as fit.
-      const width = under ? c.pick([2, 1, 3]) : 16
+      // Entries under a nonunique axis, such as those of a row of a bitmap, have a position each.
+      const width = (): number => (under ? c.pick([2, 1, 3]) : apart ? WIDEST : 16)
       if (kind === 'sparse_fixed' && under) this.#uses.add('pieces')
       const decl = ((): string => {
         switch (kind) {
@@ -181,8 +185,10 @@ ${body.map((l) => `  ${l}`).join('\n')}
             return `dense_fixed(${size})`
           case 'dense child':
             return `dense_fixed(${parent}, ${size})`
-          case 'sparse_fixed':
-            return `sparse_fixed(${parent}, ${size}, ${width})${flags()}`
+          case 'sparse_fixed': {
+            const own = flags()
+            return `sparse_fixed(${parent}, ${size}, ${width()})${own}`
+          }
           default:
             return `${kind}(${parent}, ${size})${kind === 'sparse_variable' ? flags() : ''}`
         }

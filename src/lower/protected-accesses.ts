@@ -1,0 +1,106 @@
+/**
+ * Which conditions keep an access in range, or a divisor from being 0: what may stand ahead of a condition is decided by
+ * what the two have in common (`hoist.ts` says the rule).
+ */
+import type { Expr, Load, Search } from '../ir/expr.ts'
+import { buffersRead, children, dividesByAny, freeVars, isLazy } from '../ir/expr-tree.ts'
+import type { Buffer } from '../ir/loops.ts'
+import { type Body, walkStmts } from '../ir/tree.ts'
+
+/** Stands for the places that arrays say. */
+const FROM_ARRAYS = 'from arrays'
+
+/** Stands for constant places of arrays that may be shorter. */
+const AT_CONSTANTS = 'at constants'
+
+/** What `#dependsOn` calls arrays. */
+const isArray = (v: string): boolean => v.endsWith('[]')
+
+/** What accesses and divisors depend on, and what conditions protect: by names that the two share. */
+export class ProtectedAccesses {
+  /** Sizes that say by themselves how long a buffer is. */
+  readonly #counts: ReadonlySet<string>
+  /** The lengths of buffers that are constant. */
+  readonly #constants: ReadonlyMap<string, number>
+  /** The sizes that decide how long a buffer is. */
+  readonly #lengths: ReadonlyMap<string, readonly string[]>
+  readonly #loadVars = new WeakMap<Expr, ReadonlySet<string>>()
+  readonly #divisorVars = new WeakMap<Expr, ReadonlySet<string>>()
+  /** What the value of a name depends on: a condition that has a name protects the same accesses. */
+  readonly #behind = new Map<string, ReadonlySet<string>>()
+
+  constructor(body: Body, buffers: readonly Buffer[]) {
+    this.#lengths = new Map(buffers.map((b) => [b.name, b.shape.flatMap((e) => [...freeVars(e)])]))
+    this.#constants = new Map(
+      buffers.flatMap(({ name, shape }) =>
+        shape.every((e) => e.kind === 'const')
+          ? [[name, shape.reduce((n, e) => n * e.value, 1)] as const]
+          : [],
+      ),
+    )
+    this.#counts = new Set(
+      buffers.flatMap(({ shape: [n, ...more] }) => (n?.kind === 'var' && more.length === 0 ? [n.name] : [])),
+    )
+    walkStmts(body, (s) => {
+      if (s.kind === 'let') this.#behind.set(s.name, this.#dependsOn(s.value))
+    })
+  }
+
+  /** What an access mentions that a condition may keep in range. */
+  protects(cond: Expr): ReadonlySet<string> {
+    const vars = this.#dependsOn(cond)
+    const counts = [...vars].some((v) => this.#counts.has(v))
+    return new Set([...vars, AT_CONSTANTS, ...(counts ? [FROM_ARRAYS] : [])])
+  }
+
+  /** The variables that the accesses in `e` depend on, and the arrays that their places come from. */
+  ofLoads(e: Expr): ReadonlySet<string> {
+    let known = this.#loadVars.get(e)
+    if (known === undefined) {
+      const places = children(e).flatMap((c) => [...this.#dependsOn(c)])
+      known = new Set(children(e).flatMap((c) => [...this.ofLoads(c)]))
+      if (e.kind === 'load' || e.kind === 'search')
+        known = new Set([
+          ...known,
+          ...places,
+          ...(this.#lengths.get(e.buffer) ?? []),
+          ...(places.some(isArray) ? [FROM_ARRAYS] : []),
+          ...(places.length === 0 && !this.#isWithin(e) ? [AT_CONSTANTS] : []),
+        ])
+      this.#loadVars.set(e, known)
+    }
+    return known
+  }
+
+  /** Whether a constant place is one of the array, whatever sizes are. */
+  #isWithin(e: Load | Search): boolean {
+    const [place] = children(e)
+    const length = this.#constants.get(e.buffer)
+    return e.kind === 'load' && length !== undefined && place?.kind === 'const' && place.value < length
+  }
+
+  /** The variables and arrays that divisors in `e` depend on, without those that a condition in `e` itself asks about. */
+  ofDivisors(e: Expr): ReadonlySet<string> {
+    let known = this.#divisorVars.get(e)
+    if (known === undefined) {
+      const [first, ...others] = children(e)
+      const asked = isLazy(e) && first ? this.#dependsOn(first) : new Set()
+      const behind = others.flatMap((c) => [...this.ofDivisors(c)]).filter((v) => !asked.has(v))
+      const own = dividesByAny(e) ? this.#dependsOn(e.b) : []
+      known = new Set([...own, ...(first ? this.ofDivisors(first) : []), ...behind])
+      this.#divisorVars.set(e, known)
+    }
+    return known
+  }
+
+  /** The variables of an expression and those behind the names in it; what all of it reads, as `x[]`. */
+  #dependsOn(e: Expr): ReadonlySet<string> {
+    const vars = freeVars(e)
+    const reads = buffersRead(e)
+    if (reads.size === 0 && ![...vars].some((v) => this.#behind.has(v))) return vars
+    return new Set([
+      ...[...vars].flatMap((v) => [v, ...(this.#behind.get(v) ?? [])]),
+      ...[...reads].map((b) => `${b}[]`),
+    ])
+  }
+}
