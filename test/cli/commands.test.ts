@@ -51,6 +51,40 @@ describe('spt check', () => {
     expect(folder.plain(out)).toBe('FOLDER/mul.spt: ok, kernel mul (schedules gpu, blocks)\n')
   })
 
+  test('takes schedules that only lanes of a warp can run, and says so', async () => {
+    const { code, out, err } = await spt(['check', 'sparsetile/kernels/sddmm.spt'])
+    expect([code, err]).toEqual([0, ''])
+    expect(out).toContain('rows on cuda alone')
+  })
+
+  test('names the schedule that is legal nowhere, and says once what is too long', async () => {
+    const uses = Array.from({ length: 30 }, (_, k) => `schedule k.u${k + 1} { use u${k} use u${k} }`)
+    const long = folder.file(
+      'long.spt',
+      `kernel k(m: size) {
+        axis i = dense_fixed(m)
+        axis j = sparse_variable(i, m)
+        axis jd = dense_fixed(m)
+        axis f = dense_fixed(m)
+        buffer A: f32[i, j] in
+        buffer X: f32[i, f] in
+        buffer Y: f32[jd, f] in
+        buffer C: f32[i, j] out
+        iterate dot [i, j, f] as SSR { C[i, j] += A[i, j] * X[i, f] * Y[j, f] }
+      }
+      schedule k.u0 { }
+      ${uses.join('\n')}
+      schedule k.parted {
+        split i by 2 -> (io, ii)  split f by 64 -> (fo, fi)
+        bind io to block.x, ii to thread.y, fi to thread.x
+      }`,
+    )
+    const { code, err } = await spt(['check', long])
+    expect(code).toBe(1)
+    expect(err.match(/schedule\/too-many-steps/g)).toHaveLength(1)
+    expect(err).toMatch(/, under schedule k\.parted\n/)
+  })
+
   test('goes on after a file with errors', async () => {
     const bad = folder.file('bad.spt', 'kernel k() { axis }')
     const { code, out, err } = await spt(['check', bad, program])

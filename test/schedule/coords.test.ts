@@ -131,7 +131,7 @@ test('a child before its parent is told the order that it may have', () => {
 
 test('a format says where the package has formats, and why an attached operand keeps its axes', () => {
   const unknown = refusal(() => apply(K, 'A as hyb(2, 5)'))
-  expect(unknown.hint).toContain('import "sparsetile/kernels/formats.spt"')
+  expect(unknown.hint).toContain('import "sparsetile/kernels/formats-composed.spt"')
   const csr = standard('csr')
   const attached = refusal(() => apply(csr + attachExample.before, 'attach v to j\nH as csr'))
   expect(attached.message).toBe('axis v_at_j is attached: v, which csr replaces')
