@@ -23,7 +23,7 @@ export function promote(body: Body, buffers: readonly Buffer[], names: Names): B
     threads ||= exprsOf(s).some((e) => someExpr(e, (x) => x.kind === 'builtin'))
   })
   const global = new Map(buffers.filter((b) => isWhole(b.dtype)).map((b) => [b.name, b]))
-  return promoted(body, { global, threads, names })
+  return promoted(body, { global, threads, names, extents: new Map(), values: new Map() })
 }
 
 interface Context {
@@ -31,6 +31,10 @@ interface Context {
   /** Whether there are several threads. */
   readonly threads: boolean
   readonly names: Names
+  /** Of the loops around, by their variables. */
+  readonly extents: ReadonlyMap<string, Expr>
+  /** Of the names around. */
+  readonly values: ReadonlyMap<string, Expr>
 }
 
 /** A register holds values of the type as memory does, but for the rounding of floats; narrow types accumulate as declared. */
@@ -44,9 +48,12 @@ interface Held {
 
 const runs = (extent: Expr): boolean => extent.kind === 'const' && extent.value > 0
 
-function promoted(body: Body, cx: Context): Body {
+function promoted(body: Body, outside: Context): Body {
   const out: Stmt[] = []
+  const values = new Map(outside.values)
+  const cx: Context = { ...outside, values }
   for (const s of body) {
+    if (s.kind === 'let') values.set(s.name, s.value)
     let loop = s
     const around: Held = { before: [], after: [] }
     // An element that only the loop touches is not there, or another thread's, where the loop does not run.
@@ -68,9 +75,11 @@ function promoted(body: Body, cx: Context): Body {
         before.push(alloc(register), store(register.name, [int(0)], start ?? load(buffer, index, b.dtype)))
         after.push(store(buffer, index, held))
       }
+    const within =
+      s.kind === 'for' ? { ...cx, extents: new Map([...cx.extents, [s.var, s.extent] as const]) } : cx
     const inside = withBodies(
       loop,
-      bodiesOf(loop).map((inner) => promoted(inner, cx)),
+      bodiesOf(loop).map((inner) => promoted(inner, within)),
     )
     const run = [...guarded.before, inside, ...guarded.after]
     const sure = s.kind !== 'for' || guarded.before.length === 0 || runs(s.extent)
@@ -124,7 +133,30 @@ const isWritten = (body: Body, element: Element): boolean =>
 function isAlwaysThere({ buffer, index }: Element, cx: Context): boolean {
   const length = cx.global.get(buffer)!.shape[0]
   const [at] = index
-  return !cx.threads && at?.kind === 'const' && length?.kind === 'const' && at.value < length.value
+  return !cx.threads && at !== undefined && length !== undefined && isBelow(at, length, cx)
+}
+
+/** Whether a place is one of so many: a constant, or what the loops around run over, digit by digit. */
+function isBelow(place: Expr, length: Expr, cx: Context): boolean {
+  const behind = (e: Expr): Expr => {
+    const value = e.kind === 'var' ? cx.values.get(e.name) : undefined
+    return value ? behind(value) : e
+  }
+  const [at, n] = [behind(place), behind(length)]
+  if (at.kind === 'const') return n.kind === 'const' && at.value < n.value
+  if (at.kind === 'var') {
+    const extent = cx.extents.get(at.name)
+    return extent !== undefined && keyOf(behind(extent)) === keyOf(n)
+  }
+  if (at.kind !== 'binary' || at.op !== 'add' || n.kind !== 'binary' || n.op !== 'mul') return false
+  const high = behind(at.a)
+  return (
+    high.kind === 'binary' &&
+    high.op === 'mul' &&
+    keyOf(high.b) === keyOf(n.b) &&
+    isBelow(high.a, n.a, cx) &&
+    isBelow(at.b, n.b, cx)
+  )
 }
 
 /** The constant that the element was just set to, with the store taken back: another one follows. */

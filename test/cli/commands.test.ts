@@ -396,6 +396,27 @@ describe('spt run', () => {
     expect([...t.values!]).toEqual([1.5 - 6, 7.5 - 14, 0, 0, 8 + 2, 24 + 4])
   })
 
+  test('--out writes an output that a format stores in parts', async () => {
+    const parted = folder.file(
+      'parted.spt',
+      `import "sparsetile/kernels/formats-composed.spt"
+      kernel parted(m: size, n: size) {
+        axis i = dense_fixed(m)
+        axis j = sparse_variable(i, n)
+        buffer A: f32[i, j] in
+        buffer P: f32[i, j] out
+        iterate s [i, j] as SS { P[i, j] = A[i, j] * 2 }
+      }
+      schedule parted.hyb { A as hyb(1, 2) }`,
+    )
+    const out = folder.at('p.mtx')
+    const run = ['run', parted, '--schedule', 'hyb', '--bind', `A=${matrix}`, '--verify', '--out']
+    expect((await spt([...run, `P=${out}`])).code).toBe(0)
+    const [A, P] = [await readTensor(matrix), await readTensor(out)]
+    expect([...P.values!].sort()).toEqual([...A.values!].map((v) => 2 * v).sort())
+    expect((await spt([...run, `P_w1=${out}`])).err).toMatch(/no output P_w1\n.*expected: P\n/)
+  })
+
   test('the same seed gives the same data, another seed others', async () => {
     const values = async (seed: string): Promise<number[]> => {
       const c = folder.at(`c${seed}.npy`)

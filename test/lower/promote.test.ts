@@ -48,7 +48,9 @@ const CASES: readonly (readonly [type: string, more: string, body: string, regis
     // Conditions around loops, and on what they combine.
     ['f32', 'out', 'iterate p [i, j] as SR where (V[i] > 0) { Y[i] += W[j] }', ['Y']],
     ['f32', 'out', 'iterate p [i, j] as SR where (W[j] > 0) { Y[i] += W[j] }', ['Y']],
-    ['f32', 'inout', 'iterate p [i, j] as SR where (W[j] > 0) { Y[i] += W[j] }', []],
+    ['f32', 'inout', 'iterate p [i, j] as SR where (W[j] > 0) { Y[i] += W[j] }', ['Y']],
+    ['f32', 'out', 'iterate p [i, j] as SR where (j != i) { Y[i] += W[j] }', ['Y']],
+    ['f32', 'out', 'iterate p [i, j] as SR { if (j < i) { Y[i] += W[j] } else { Y[i] += 1 } }', ['Y']],
     ['f32', 'inout', 'iterate p [j] as R where (W[j] > 0) { s[] += W[j] }', ['s']],
     // The outermost loop that names the element alike.
     ['f32', 'out', 'iterate p [i, j] as RR { s[] += W[j] * V[i] }', ['s']],

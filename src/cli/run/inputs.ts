@@ -2,6 +2,7 @@
 import { access, constants, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { fail } from '../../ast/diagnostic.ts'
+import { callerTensors } from '../../bind/axes.ts'
 import { bindingOf } from '../../bind/names.ts'
 import type { Tensor } from '../../formats/tensor.ts'
 import { readTensor, WRITABLE } from '../../io/index.ts'
@@ -65,7 +66,10 @@ export function checkNames(kernel: Kernel1, bound: Iterable<string>, sizes: Iter
 
 /** Throws `run/unknown-output`, and `io/…` where the file could not be written once the kernel has run. */
 export async function checkOutputs(kernel: Kernel1, outs: ReadonlyMap<string, string>): Promise<void> {
-  const candidates = kernel.buffers.filter((b) => b.role === 'out' || b.role === 'inout').map((b) => b.name)
+  // Those of several parts under their own names.
+  const candidates = callerTensors(kernel)
+    .filter(({ first: { role } }) => role === 'out' || role === 'inout')
+    .map((t) => t.name)
   for (const [name, path] of outs) {
     if (!candidates.includes(name))
       fail({
