@@ -4,16 +4,15 @@
  */
 import { fail } from '../ast/diagnostic.ts'
 import { applyMap } from '../formats/columns/coordmap.ts'
-import { paddingsOf } from '../formats/levels/reformat.ts'
+import { paddingsOf, widthsOf } from '../formats/levels/reformat.ts'
 import { expandTree } from '../formats/read/expand.ts'
 import { checkDisjoint } from '../formats/ready/disjoint.ts'
 import { storedValues, validateStored } from '../formats/ready/validate.ts'
 import { allocate, gather, type Storage } from '../formats/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../formats/tensor.ts'
 import { convert, filled, gatherValues, newValues } from '../formats/values.ts'
-import { isPadded, type StoredAxis } from '../ir/axis.ts'
+import { isPadded } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'
-import { freeVars } from '../ir/expr-tree.ts'
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
 import { allAxesOf, type CallerTensor, callerTensors, isStructured, storedAxis } from './axes.ts'
 import { bindingOf } from './names.ts'
@@ -167,18 +166,6 @@ function fromParts(
   })
   return { source, pieces }
 }
-
-export const widthsOf = (
-  axes: readonly StoredAxis[],
-  params: ReadonlyMap<string, number>,
-): Map<string, number> =>
-  new Map(
-    axes.flatMap((a) =>
-      a.kind === 'sparse_fixed' && [...freeVars(a.width)].every((v) => params.has(v))
-        ? [[a.name, evaluate(a.width, params)] as const]
-        : [],
-    ),
-  )
 
 /** The elements of one part that lie in the tensor, with their coordinates there and on the stored axes. */
 function partEntries(

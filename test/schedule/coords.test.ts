@@ -1,5 +1,7 @@
 /** Steps on coordinates: the documented examples, refusals, and equal results. */
 import { describe, expect, test } from 'vitest'
+// The host that reads the package's files, wherever this file runs.
+import '../../src/node.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import type { SptError } from '../../src/ast/diagnostic.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'

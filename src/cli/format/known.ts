@@ -1,7 +1,7 @@
 /** The formats that a command line can name: those of the package, and those of files. */
 import { chooseFormat, SptFormat } from '../../api/format.ts'
 import { type Source, SptError } from '../../ast/diagnostic.ts'
-import { packagedFormatFiles } from '../../io/packaged.ts'
+import { packagedFormatFiles } from '../../io/package-formats.ts'
 import type { AnyFormat } from '../../ir/format.ts'
 import type { Call } from '../command.ts'
 import { loadFile } from '../program.ts'

@@ -83,6 +83,19 @@ export function paddingsOf(
   return out
 }
 
+/** Widths of sparse_fixed axes that `sizes` say. */
+export const widthsOf = (
+  axes: readonly StoredAxis[],
+  sizes: ReadonlyMap<string, number>,
+): Map<string, number> =>
+  new Map(
+    axes.flatMap((a) =>
+      a.kind === 'sparse_fixed' && isKnown(a.width, sizes)
+        ? [[a.name, evaluate(a.width, sizes)] as const]
+        : [],
+    ),
+  )
+
 export const isKnown = (e: Expr, sizes: ReadonlyMap<string, number>): boolean =>
   [...freeVars(e)].every((v) => sizes.has(v))
 

@@ -2,7 +2,7 @@
 import { evaluate } from '../../ir/evaluate.ts'
 import type { Instance, PartInstance } from '../../ir/format.ts'
 import type { Given } from '../given.ts'
-import { isKnown, paddingsOf } from '../levels/reformat.ts'
+import { isKnown, paddingsOf, widthsOf } from '../levels/reformat.ts'
 import { checkDisjoint } from '../ready/disjoint.ts'
 import { checkPermutation } from '../ready/tables.ts'
 import { storedValues, validateStored } from '../ready/validate.ts'
@@ -56,13 +56,7 @@ function partFromArrays(
       isKnown(a.extent, sizes) ? Math.max(0, evaluate(a.extent, sizes)) : (tensor.shape[d] ?? 0),
     ]),
   )
-  const widths = new Map(
-    axes.flatMap((a) =>
-      a.kind === 'sparse_fixed' && isKnown(a.width, sizes)
-        ? [[a.name, evaluate(a.width, sizes)] as const]
-        : [],
-    ),
-  )
+  const widths = widthsOf(axes, sizes)
   const storage = validateStored(axes, extents, tensor, { widths, paddings: paddingsOf(axes, sizes) })
   for (const t of part.instance.tables) if (t.of === 'sort') checkPermutation(t, tables.get(t.name), sizes)
   return {
