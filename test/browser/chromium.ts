@@ -52,6 +52,8 @@ export class Browser {
     this.#profile = mkdtempSync(join(tmpdir(), 'browser-profile-'))
     this.#process = spawn(path, [...FLAGS, `--user-data-dir=${this.#profile}`, 'about:blank'], {
       stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe'],
+      // A process group of its own: its helpers are ended with it, so that none writes into the profile any more.
+      detached: true,
     })
     const [, , stderr, , output] = this.#process.stdio as (Readable | null)[]
     stderr!.on('data', (d: Buffer) => {
@@ -118,9 +120,9 @@ export class Browser {
       else this.#process.once('exit', () => resolve())
       this.#process.once('error', () => resolve())
     })
-    this.#process.kill('SIGKILL')
+    if (this.#process.pid !== undefined) endGroup(this.#process.pid)
     await gone
-    rmSync(this.#profile, { recursive: true, force: true, maxRetries: 5 })
+    await removeFolder(this.#profile)
   }
 
   #send(method: string, params: object, sessionId?: string): Promise<Record<string, unknown>> {
@@ -149,4 +151,29 @@ function within<T>(ms: number, what: string, promise: Promise<T>): Promise<T> {
     timer = setTimeout(() => reject(new Error(`${what} within ${ms / 1000} s`)), ms)
   })
   return Promise.race([promise, late]).finally(() => clearTimeout(timer))
+}
+
+/** Ends a process and all that it started. */
+function endGroup(leader: number): void {
+  try {
+    process.kill(-leader, 'SIGKILL')
+  } catch (e) {
+    if ((e as NodeJS.ErrnoException).code !== 'ESRCH') throw e
+  }
+}
+
+/**
+ * Removes a folder that a process just ended wrote to. What the system still writes of it may come after the
+ * names were read, so the whole is tried again; a folder that stays after a second lies among temporary files
+ * and says nothing about what was tested.
+ */
+async function removeFolder(path: string): Promise<void> {
+  for (let round = 0; round < 20; round++) {
+    try {
+      rmSync(path, { recursive: true, force: true })
+      return
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
 }
