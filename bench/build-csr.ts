@@ -3,10 +3,11 @@
  * [--trees CSR,DCSR,ELL,COO] [--json PATH]`. Prints a table; times are medians of three runs after a first one, in
  * milliseconds.
  */
-import { buildStorage } from '../src/formats/levels/build.ts'
-import { scatterValues } from '../src/formats/read/scatter.ts'
+
 import type { StoredAxis } from '../src/ir/axis.ts'
 import { int } from '../src/ir/expr.ts'
+import { buildStorage } from '../src/storage/levels/build.ts'
+import { scatterValues } from '../src/storage/read/scatter.ts'
 import { count, median, option, table, writeJson } from './support.ts'
 
 export interface BuildFigure {

@@ -1,6 +1,7 @@
 /** What a conversion asks of a device: commands, transfers, and the host's own time between them. */
-import type { Queue } from '../src/convert/queue.ts'
+
 import type { Device } from '../src/runtime/device.ts'
+import type { Queue } from '../src/storage/device/queue.ts'
 
 export interface Counts {
   launches: number

@@ -2,7 +2,7 @@
  * A synthetic power-law graph as a CSR pattern: node i has weight (i + i0)^-alpha, both ends of each of M edges are
  * drawn by it, ids are permuted, both directions are kept, duplicates dropped (after Chung and Lu, 2002).
  */
-import type { StoredTensor } from '../src/formats/tensor.ts'
+import type { StoredTensor } from '../src/storage/tensor.ts'
 
 export interface PowerLaw {
   readonly nodes: number

@@ -5,8 +5,8 @@
  */
 
 import { basename } from 'node:path'
-import type { CoordTensor, Tensor } from '../src/formats/tensor.ts'
 import { devices, load, type PreparedKernel, readTensor, type ValueArray } from '../src/node.ts'
+import type { CoordTensor, Tensor } from '../src/storage/tensor.ts'
 import { contest, duel, type Result, timed } from './contest.ts'
 import { type LibraryFigure, mlSparseMatrix } from './library.ts'
 import * as peers from './peers.ts'

@@ -1,41 +1,73 @@
-// Imports run one way: each room may import only from the rooms listed for it. Run by CI and by test/layers.test.ts.
+// Imports run one way, between rooms and between files: each room may import only from those listed for it, and
+// no files import each other in a ring, types included. Run by CI and by test/layers.test.ts.
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const src = resolve(dirname(fileURLToPath(import.meta.url)), '../src')
 
-/** What brings a program to a device, and its results back. */
-const COMPILER = [
-  'ast',
-  'ir',
-  'formats',
-  'schedule',
-  'lower',
-  'backends',
-  'runtime',
-  'bind',
-  'convert',
-  'explain',
-]
+/** Nodes of the program in its stages, and reasoning about them. */
+const IR = ['ast', 'ir', 'analysis']
 
-/** Rooms in the order data flows; a room may import from itself and from what is named. */
+/**
+ * Rooms in the order data flows; a room may import from itself and from what is named. A folder inside of a room that
+ * is listed here is a room of its own.
+ */
 export const ROOMS = {
   ast: [],
   ir: ['ast'],
-  formats: ['ast', 'ir'],
-  schedule: ['ast', 'ir', 'formats'],
-  lower: ['ast', 'ir'],
-  backends: ['ast', 'ir'],
-  runtime: ['ast', 'ir', 'backends'],
-  bind: ['ast', 'ir', 'formats'],
-  convert: ['ast', 'ir', 'formats', 'lower', 'backends', 'runtime'],
-  io: ['ast', 'ir', 'formats'],
-  explain: ['ast', 'ir', 'backends', 'runtime', 'bind', '.'],
-  // Files directly in src: the driver and what runs its results.
-  '.': [...COMPILER, 'io', 'api'],
-  api: [...COMPILER, '.'],
-  cli: [...COMPILER, 'io', 'api', '.'],
+  analysis: ['ast', 'ir'],
+  reference: ['ast', 'ir'],
+  elaborate: [...IR, 'reference'],
+  verifiers: IR,
+  interpret: IR,
+  columns: IR,
+  formats: [...IR, 'columns'],
+  storage: [...IR, 'columns', 'formats'],
+  pictures: [...IR, 'columns', 'formats', 'storage'],
+  schedule: [...IR, 'elaborate', 'formats'],
+  lower: IR,
+  backends: IR,
+  runtime: [...IR, 'backends'],
+  'storage/device': [...IR, 'columns', 'formats', 'storage', 'lower', 'backends', 'runtime'],
+  'run/bind': [...IR, 'columns', 'formats', 'storage', 'reference'],
+  run: [...IR, 'formats', 'storage', 'reference', 'schedule', 'lower', 'backends', 'runtime', 'run/bind'],
+  io: [...IR, 'storage'],
+  api: [
+    ...IR,
+    'elaborate',
+    'verifiers',
+    'interpret',
+    'reference',
+    'columns',
+    'formats',
+    'storage',
+    'storage/device',
+    'pictures',
+    'schedule',
+    'lower',
+    'backends',
+    'runtime',
+    'run',
+    'run/bind',
+  ],
+  cli: [
+    ...IR,
+    'formats',
+    'storage',
+    'pictures',
+    'schedule',
+    'lower',
+    'backends',
+    'runtime',
+    'run',
+    'run/bind',
+    'io',
+    'api',
+    '.',
+  ],
+  // Files directly in src: what users import, and nothing else.
+  '.': ['ast', 'ir', 'formats', 'storage', 'pictures', 'backends', 'runtime', 'run', 'run/bind', 'io', 'api'],
 }
 
 const files = (dir) =>
@@ -43,31 +75,72 @@ const files = (dir) =>
     e.isDirectory() ? files(join(dir, e.name)) : e.name.endsWith('.ts') ? [join(dir, e.name)] : [],
   )
 
+/** The room with the longest name that the file lies in. */
 const roomOf = (file) => {
-  const parts = relative(src, file).split('/')
-  return parts.length === 1 ? '.' : parts[0]
+  const folders = relative(src, dirname(file)).split('/')
+  for (let n = folders.length; n > 0; n--) {
+    const room = folders.slice(0, n).join('/')
+    if (ROOMS[room]) return room
+  }
+  return folders[0] === '' ? '.' : folders[0]
 }
 
-/** Every import that runs the wrong way, as `file: import`. */
-export function violations() {
-  const out = []
+/** For each file of src, the files of src that it imports, with the text of the import. */
+function imports() {
+  const out = new Map()
   for (const file of files(src)) {
+    const of = []
+    for (const [, from, dynamic, bare] of readFileSync(file, 'utf8').matchAll(
+      /\bfrom\s+'(\.[^']*)'|\bimport\('(\.[^']*)'\)|^import '(\.[^']*)'/gm,
+    )) {
+      const specifier = from ?? dynamic ?? bare
+      const target = resolve(dirname(file), specifier)
+      if (target.startsWith(`${src}/`)) of.push({ specifier, target })
+    }
+    out.set(file, of)
+  }
+  return out
+}
+
+/** Every import that runs the wrong way, as `file: import`, and every ring of files. */
+export function violations() {
+  const graph = imports()
+  const out = []
+  for (const [file, of] of graph) {
     const room = roomOf(file)
     const allowed = ROOMS[room]
     if (!allowed) {
       out.push(`${relative(src, file)}: room ${room} is not in scripts/layers.mjs`)
       continue
     }
-    for (const [, specifier] of readFileSync(file, 'utf8').matchAll(
-      /\bfrom\s+'(\.[^']*)'|\bimport\('(\.[^']*)'\)/g,
-    )) {
-      if (!specifier) continue
-      const target = resolve(dirname(file), specifier)
-      if (!target.startsWith(`${src}/`)) continue
+    for (const { specifier, target } of of) {
       const other = roomOf(target)
       if (other !== room && !allowed.includes(other)) out.push(`${relative(src, file)}: ${specifier}`)
     }
   }
+  return [...out, ...rings(graph).map((ring) => `ring: ${ring.map((f) => relative(src, f)).join(', ')}`)]
+}
+
+/** Files that reach each other: the strongly connected components of more than one (Tarjan 1972). */
+function rings(graph) {
+  const index = new Map()
+  const low = new Map()
+  const stack = []
+  const out = []
+  const visit = (v) => {
+    index.set(v, index.size)
+    low.set(v, index.get(v))
+    stack.push(v)
+    for (const { target } of graph.get(v) ?? []) {
+      if (!graph.has(target)) continue
+      if (!index.has(target)) visit(target)
+      if (stack.includes(target)) low.set(v, Math.min(low.get(v), low.get(target)))
+    }
+    if (low.get(v) !== index.get(v)) return
+    const ring = stack.splice(stack.indexOf(v))
+    if (ring.length > 1) out.push(ring.sort())
+  }
+  for (const v of graph.keys()) if (!index.has(v)) visit(v)
   return out
 }
 
@@ -75,7 +148,9 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const wrong = violations()
   for (const w of wrong) console.error(w)
   console.log(
-    wrong.length === 0 ? 'layers: imports run one way' : `layers: ${wrong.length} imports run the wrong way`,
+    wrong.length === 0
+      ? 'layers: imports run one way, in no ring'
+      : `layers: ${wrong.length} imports or rings run the wrong way`,
   )
   process.exit(wrong.length === 0 ? 0 : 1)
 }

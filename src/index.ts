@@ -19,10 +19,10 @@ import type { Command, Device } from './runtime/device.ts'
 import { type Measurement, type MeasureOptions, measure as measureCommands } from './runtime/measure.ts'
 import { createWebGpuDevice } from './runtime/webgpu.ts'
 
+export type { Chosen } from './api/choice-conditions.ts'
 export type { ChoiceInputs, ChosenFor, Variant } from './api/choose.ts'
 export { CompiledKernel, PreparedKernel, type RunInputs } from './api/compiled.ts'
 export { CompiledChoice, type CompiledVariant } from './api/compiled-choice.ts'
-export type { Chosen } from './api/decide.ts'
 export { type ConvertedPart, ConvertedTensor, type FormatData, SptFormat } from './api/format.ts'
 export { type InstructionTest, instructionTest } from './api/instruction-test.ts'
 export { Kernel, type TraceStep } from './api/kernel.ts'
@@ -43,20 +43,20 @@ export {
 export { type Bindable, coords, dense, stored } from './api/tensors.ts'
 export { type Diagnostic, InternalError, type Span, SptError } from './ast/diagnostic.ts'
 export type { ModuleText } from './backends/module.ts'
-export type { PartFormat, TensorFormat } from './bind/index.ts'
+export type { Provenance } from './formats/proof/provenance.ts'
+export type { Dtype } from './ir/dtype.ts'
+export type { Instr, Memory } from './ir/instr.ts'
+export type { PictureOptions } from './pictures/picture/index.ts'
+export type { PartReport, TensorReport } from './pictures/report.ts'
+export type { PartFormat, TensorFormat } from './run/bind/index.ts'
 export type {
   ClearExplanation,
   ExplainOptions,
   Explanation,
   LaunchExplanation,
-} from './explain/index.ts'
-export type { PictureOptions } from './formats/figures/picture/index.ts'
-export type { PartReport, TensorReport } from './formats/figures/report.ts'
-export type { Provenance } from './formats/proof/provenance.ts'
-export type { CoordTensor, DenseTensor, StoredTensor, Tensor, ValueArray } from './formats/tensor.ts'
-export type { Dtype } from './ir/dtype.ts'
-export type { Instr, Memory } from './ir/instr.ts'
-export type { KernelGraph } from './replay.ts'
+} from './run/explain/index.ts'
+export type { KernelGraph } from './run/replay.ts'
+export type { Verification } from './run/verify.ts'
 export type {
   Command,
   Device,
@@ -67,7 +67,7 @@ export type {
   Stream,
 } from './runtime/device.ts'
 export type { Measurement, MeasureOptions } from './runtime/measure.ts'
-export type { Verification } from './verify.ts'
+export type { CoordTensor, DenseTensor, StoredTensor, Tensor, ValueArray } from './storage/tensor.ts'
 
 /**
  * Loads a program: its text, or a path that `read` (default: `fetch`) gives the text of. What it imports comes through

@@ -20,8 +20,6 @@ import {
 import { readPackaged } from './ast/packaged.ts'
 import { type ReadText, refuseImport, rooted } from './ast/resolve-imports.ts'
 import { inPackage } from './ast/resolve-path.ts'
-import type { Tensor } from './formats/tensor.ts'
-import { checkValueArray } from './formats/values.ts'
 import { devices as hosted } from './index.ts'
 import { type ReadOptions, readTensor as readFileTensor, writeTensor as writeFileTensor } from './io/index.ts'
 import { packagedFormatsNamed } from './io/package-formats.ts'
@@ -30,6 +28,8 @@ import { type CudaOptions, createCudaDevice } from './runtime/cuda/index.ts'
 import type { Device } from './runtime/device.ts'
 import type { NodeWebGpuOptions } from './runtime/webgpu/options.ts'
 import { createNodeWebGpu } from './runtime/webgpu-node.ts'
+import type { Tensor } from './storage/tensor.ts'
+import { checkValueArray } from './storage/values.ts'
 
 export * from './index.ts'
 

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fail } from '../../src/ast/diagnostic.ts'
-import { lexicographic } from '../../src/formats/columns/order.ts'
+import { lexicographic } from '../../src/columns/lexicographic-sort.ts'
 import { readTensor } from '../../src/node.ts'
 import { ARXIV_LIKE, type PowerLaw, powerLaw, REDDIT_LIKE } from '../power-law.ts'
 import { fillNormal } from './random.ts'

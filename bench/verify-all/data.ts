@@ -1,8 +1,8 @@
 /** The data sets of a folder, by what they hold. Files that are not there are left out. */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { CoordTensor, Tensor } from '../../src/formats/tensor.ts'
 import { coords, readTensor } from '../../src/node.ts'
+import type { CoordTensor, Tensor } from '../../src/storage/tensor.ts'
 
 /** `m × n`, sparse. */
 export interface Matrix {

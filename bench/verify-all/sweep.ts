@@ -1,7 +1,8 @@
 /** Every standard format of matrices: its arguments, the matrices that it holds, and how much it stores. */
-import type { CoordTensor } from '../../src/formats/tensor.ts'
+
 import type { AnyFormat } from '../../src/ir/format.ts'
 import { coords, type Kernel, load } from '../../src/node.ts'
+import type { CoordTensor } from '../../src/storage/tensor.ts'
 import type { Feed } from './feeds.ts'
 
 /** Kernels that are run on all formats, with the default schedule: one reads a matrix, one writes one. */

@@ -1,7 +1,7 @@
 /** Options of what is done with a prepared kernel. */
 import { fail } from '../ast/diagnostic.ts'
-import type { ExplainOptions } from '../explain/index.ts'
-import type { RefOptions } from '../ir/reference/index.ts'
+import type { RefOptions } from '../reference/index.ts'
+import type { ExplainOptions } from '../run/explain/index.ts'
 import { expectArgument, expectFlag, expectOptions } from './check.ts'
 
 /** @throws SptError `api/argument`, `api/unknown-option` */

@@ -2,9 +2,9 @@
 
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, isRecord, nameText, show } from '../ast/expect-argument.ts'
-import type { Tensor, ValueArray } from '../formats/tensor.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import type { Device } from '../runtime/device.ts'
+import type { Tensor, ValueArray } from '../storage/tensor.ts'
 
 export { expectArgument, isRecord, nameText, show } from '../ast/expect-argument.ts'
 

@@ -1,12 +1,6 @@
 /** What choices ask of the device they are made for: its kind, figures and features. */
 import { fail } from '../ast/diagnostic.ts'
-import {
-  DEVICES,
-  type DeviceQuestion,
-  EXPERIMENTAL,
-  FEATURE_WORDS,
-  featureText,
-} from '../ir/elaborate/index.ts'
+import { DEVICES, type DeviceQuestion, EXPERIMENTAL, FEATURE_WORDS, featureText } from '../elaborate/index.ts'
 import type { Var } from '../ir/expr.ts'
 import { CPU_FEATURES } from '../runtime/cpu.ts'
 import type { Device, DeviceKind, DeviceLimits } from '../runtime/device.ts'

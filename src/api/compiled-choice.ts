@@ -1,8 +1,10 @@
 /** A kernel whose schedule each binding chooses: variants are compiled when they are chosen first, and kept. */
 import { fail } from '../ast/diagnostic.ts'
-import { type Bound, bindInputs } from '../bind/index.ts'
-import { Executable } from '../execute.ts'
+import { type Bound, bindInputs } from '../run/bind/index.ts'
+import { Executable } from '../run/execute.ts'
 import type { Device } from '../runtime/device.ts'
+import { type RunInputs, valuesIn } from './bound-inputs.ts'
+import type { Chosen, Decision } from './choice-conditions.ts'
 import {
   answer,
   applied,
@@ -13,8 +15,6 @@ import {
   withPlace,
 } from './choose.ts'
 import { CompiledKernel, type CompiledSchedule, isBound, PreparedKernel } from './compiled.ts'
-import type { Chosen, Decision } from './decide.ts'
-import { type RunInputs, valuesIn } from './inputs.ts'
 import type { Kernel } from './kernel.ts'
 
 /** Compiled under the schedule that was chosen. */

@@ -1,23 +1,24 @@
 /** A compiled kernel, and the same with data. */
 import { fail } from '../ast/diagnostic.ts'
-import { callerTensor } from '../bind/axes.ts'
-import { type Bound, bindInputs, type TensorFormat } from '../bind/index.ts'
-import { isAlone } from '../bind/read.ts'
-import { bindParams } from '../bind/sizes.ts'
-import { type BareValues, withValues } from '../bind/write.ts'
-import type { Compilation } from '../compile.ts'
-import { checkFits, Executable, type Program } from '../execute.ts'
-import type { ExplainOptions, Explanation } from '../explain/index.ts'
-import type { Tensor, ValueArray } from '../formats/tensor.ts'
 import { arrayClass } from '../ir/arrays.ts'
 import type { Dtype } from '../ir/dtype.ts'
-import type { RefOptions } from '../ir/reference/index.ts'
-import type { KernelGraph } from '../replay.ts'
+import type { RefOptions } from '../reference/index.ts'
+import { callerTensor } from '../run/bind/axes.ts'
+import { type Bound, bindInputs, type TensorFormat } from '../run/bind/index.ts'
+import { isAlone } from '../run/bind/read.ts'
+import { bindParams } from '../run/bind/sizes.ts'
+import { type BareValues, withValues } from '../run/bind/write.ts'
+import { Turns } from '../run/call-queue.ts'
+import type { Compilation } from '../run/compile.ts'
+import { checkFits, Executable, type Program } from '../run/execute.ts'
+import type { ExplainOptions, Explanation } from '../run/explain/index.ts'
+import type { KernelGraph } from '../run/replay.ts'
+import { type Verification, verify } from '../run/verify.ts'
 import { MAX_RUNS } from '../runtime/check-calls.ts'
 import type { Command, Device } from '../runtime/device.ts'
 import type { Measurement, MeasureOptions } from '../runtime/measure.ts'
-import { Turns } from '../turns.ts'
-import { type Verification, verify } from '../verify.ts'
+import type { Tensor, ValueArray } from '../storage/tensor.ts'
+import { type RunInputs, valuesIn } from './bound-inputs.ts'
 import {
   checkTensor,
   expectArgument,
@@ -29,12 +30,11 @@ import {
   numbersOf,
 } from './check.ts'
 import { checkExplain, checkVerify } from './check-run.ts'
-import type { Chosen } from './decide.ts'
+import type { Chosen } from './choice-conditions.ts'
 import { Handle } from './handle.ts'
-import { type RunInputs, valuesIn } from './inputs.ts'
 import { type Bindable, dtypeOf } from './tensors.ts'
 
-export type { RunInputs } from './inputs.ts'
+export type { RunInputs } from './bound-inputs.ts'
 
 export const isBound = (x: RunInputs | Bound): x is Bound => isRecord(x) && 'storages' in x
 
@@ -218,13 +218,13 @@ export class PreparedKernel extends Handle {
 
   /**
    * What each launch moves and computes by the model, what it takes of the device, and how long it takes
-   * (`explain/types.ts`). Outputs are afterwards as they were.
+   * (`run/explain/types.ts`). Outputs are afterwards as they were.
    */
   async explain(options: ExplainOptions = {}): Promise<Explanation> {
     checkExplain(options)
     return this.#turns.take(async () => {
       // Browsers load it when it is asked for.
-      const { explain } = await import('../explain/index.ts')
+      const { explain } = await import('../run/explain/index.ts')
       return explain(this.kernel.compilation, this.#within, options)
     })
   }

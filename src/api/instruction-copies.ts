@@ -2,9 +2,10 @@
  * The test of an instruction that copies from global memory to rows of shared memory: it makes a larger copy, tile by tile,
  * whose rows are longer than the tile's. Tiles side by side come last, so that one too long spoils a row that is there.
  */
+
+import { iteratorsOf } from '../analysis/instructions/operands.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import type { Instr } from '../ir/instr.ts'
-import { iteratorsOf } from '../ir/instr-operands.ts'
 import type { LoopStep } from '../schedule/steps.ts'
 import { fresh, type InstructionTest, testOf } from './instruction-data.ts'
 import { runOf, SMALL, TWICE } from './instruction-layout.ts'

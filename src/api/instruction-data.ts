@@ -1,11 +1,12 @@
 /** What tests of instructions are made of: names, data, and the kernel with its schedule. */
-import { Random } from '../bind/random.ts'
-import type { Inputs } from '../bind/types.ts'
-import type { Tensor } from '../formats/tensor.ts'
-import { encoder, newValues } from '../formats/values.ts'
+
 import type { Dtype } from '../ir/dtype.ts'
 import type { Instr } from '../ir/instr.ts'
+import { Random } from '../run/bind/random.ts'
+import type { Inputs } from '../run/bind/types.ts'
 import type { LoopStep } from '../schedule/steps.ts'
+import type { Tensor } from '../storage/tensor.ts'
+import { encoder, newValues } from '../storage/values.ts'
 import type { Kernel } from './kernel.ts'
 import { parseProgram } from './program.ts'
 

@@ -2,10 +2,11 @@
  * Where the test of an instruction puts an operand: the array that its tiles are parts of, and the element that the
  * body accesses. Each index is one to one in the loops it depends on, so that the kernel is one.
  */
+
+import { iteratorsOf, MAPPED_BYTES } from '../analysis/instructions/operands.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import { add, div, type Expr, int, mul, variable } from '../ir/expr.ts'
 import type { Instr, Memory, Operand } from '../ir/instr.ts'
-import { iteratorsOf, MAPPED_BYTES } from '../ir/instr-operands.ts'
 
 /** The loops around those of the instruction, outermost first, by what they are called. */
 export interface Loops {

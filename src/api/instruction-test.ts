@@ -9,12 +9,13 @@
  * - Operands in registers and shared memory serve several executions: one that changes what it reads spoils the next.
  * - What many threads update atomically are the same few elements.
  */
+
+import { iteratorsOf, sameMemory } from '../analysis/instructions/operands.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { type Expr, load } from '../ir/expr.ts'
 import { mentions, rewriteExpr } from '../ir/expr-tree.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
-import { iteratorsOf, sameMemory } from '../ir/instr-operands.ts'
-import { printExpr } from '../ir/print2.ts'
+import { printExpr } from '../ir/print-stage2.ts'
 import type { LoopStep } from '../schedule/steps.ts'
 import { expectArgument, isRecord } from './check.ts'
 import { copyTest } from './instruction-copies.ts'

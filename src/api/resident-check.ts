@@ -1,16 +1,16 @@
 /** Which resident tensors a kernel can be bound to. */
 import { fail } from '../ast/diagnostic.ts'
-import { allAxesOf, callerTensor, isStructured } from '../bind/axes.ts'
-import type { Bound } from '../bind/index.ts'
+import type { Instance } from '../ir/format.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
+import { allAxesOf, callerTensor, isStructured } from '../run/bind/axes.ts'
+import type { Bound } from '../run/bind/index.ts'
 import {
   type Column,
   checkNotFreed,
   type DevicePart,
   type Resident,
   type ResidentParts,
-} from '../convert/index.ts'
-import type { Instance } from '../ir/format.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+} from '../storage/device/index.ts'
 import { expectArgument, isRecord } from './check.ts'
 import type { CompiledKernel } from './compiled.ts'
 

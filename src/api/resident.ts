@@ -1,6 +1,11 @@
 /** Tensors that stay on a device: brought into a kernel's formats there, and bound without a way through the host. */
 import { fail, invariant } from '../ast/diagnostic.ts'
-import { type Bound, bindInputs } from '../bind/index.ts'
+import { countOf, hasIndptr, indicesOf, indptrOf, maskOf, type StoredAxis } from '../ir/axis.ts'
+import type { Instance } from '../ir/format.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
+import { type Bound, bindInputs } from '../run/bind/index.ts'
+import { Executable } from '../run/execute.ts'
+import type { Device, DeviceBuffer } from '../runtime/device.ts'
 import {
   type ConvertPlan,
   type DevicePart,
@@ -9,21 +14,16 @@ import {
   ResidentParts,
   releaseConversions as release,
   resident as upload,
-} from '../convert/index.ts'
-import { Executable } from '../execute.ts'
-import type { Given } from '../formats/given.ts'
-import { type Level, makeStorage, type Storage } from '../formats/storage.ts'
-import type { CoordTensor, StoredTensor, Tensor } from '../formats/tensor.ts'
-import { newValues } from '../formats/values.ts'
-import { countOf, hasIndptr, indicesOf, indptrOf, maskOf, type StoredAxis } from '../ir/axis.ts'
-import type { Instance } from '../ir/format.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
-import type { Device, DeviceBuffer } from '../runtime/device.ts'
+} from '../storage/device/index.ts'
+import type { Given } from '../storage/given.ts'
+import { type Level, makeStorage, type Storage } from '../storage/storage.ts'
+import type { CoordTensor, StoredTensor, Tensor } from '../storage/tensor.ts'
+import { newValues } from '../storage/values.ts'
+import { valuesIn } from './bound-inputs.ts'
 import { checkDevice, checkTensor, expectArgument, expectName, expectOptions, isRecord } from './check.ts'
 import { CompiledKernel, PreparedKernel } from './compiled.ts'
-import { valuesIn } from './inputs.ts'
 import { checkAgree, checkFormat, checkResident, checkShared } from './resident-check.ts'
-import { type PlacedPart, residentsOf } from './resident-whole.ts'
+import { type PlacedPart, residentsOf } from './resident-entries.ts'
 import type { Bindable } from './tensors.ts'
 
 export {
@@ -32,7 +32,7 @@ export {
   type ResidentCoords,
   ResidentParts,
   type ResidentStored,
-} from '../convert/index.ts'
+} from '../storage/device/index.ts'
 
 /**
  * Uploads a tensor after a check. A stored one is over `axes`, whose extents are its shape.
@@ -179,7 +179,7 @@ export async function convertFor(
 /**
  * Binds tensors that are resident in the kernel's formats, and the rest from the host. The resident ones stay where
  * they are and must outlive the prepared kernel, which is refused from then on (`device/freed`); where a device binds too few buffers (WebGPU), arrays that share one
- * (`lower/pack.ts`) are copied into it through the host. What asks for coordinates of a resident tensor (`read` of an
+ * (`lower/buffer-packing.ts`) are copied into it through the host. What asks for coordinates of a resident tensor (`read` of an
  * output with its structure, `verify`, `explain`) downloads it each time; zeros in its blocks, and in levels that are padded with a coordinate, are padding.
  * `executable.values` has values in storage order without that. `write` to it and `formats` are refused (`run/resident`).
  * @throws SptError `convert/other-format`, `convert/dtype`, `convert/shared` (what else has its structure has other

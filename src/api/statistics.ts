@@ -1,17 +1,17 @@
 /** What choices ask of bound tensors: sizes, and statistics of their structure. */
 import { fail } from '../ast/diagnostic.ts'
-import { allAxesOf, callerTensor, isStructured } from '../bind/axes.ts'
-import { bindInputs } from '../bind/index.ts'
-import { axesOfBinding, bindingOf } from '../bind/names.ts'
-import type { Resident } from '../convert/index.ts'
-import { allocate } from '../formats/storage.ts'
-import type { CoordTensor, Tensor } from '../formats/tensor.ts'
+import { allocate } from '../columns/allocate.ts'
+import type { AxisStatistic, Statistic } from '../elaborate/index.ts'
 import { type Axis, hasIndptr, parentOf } from '../ir/axis.ts'
-import type { AxisStatistic, Statistic } from '../ir/elaborate/index.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import type { Expr, Var } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
+import { allAxesOf, callerTensor, isStructured } from '../run/bind/axes.ts'
+import { bindInputs } from '../run/bind/index.ts'
+import { axesOfBinding, bindingOf } from '../run/bind/names.ts'
+import type { Resident } from '../storage/device/index.ts'
+import type { CoordTensor, Tensor } from '../storage/tensor.ts'
 
 /** What is bound to a kernel, under the names that its text declares. */
 export interface Given {

@@ -5,10 +5,10 @@ import type { Instr, Memory } from '../ir/instr.ts'
 import type { CoordStep } from '../schedule/coords/steps.ts'
 import type { CacheScope, CopyLayout, LoopRef, LoopStep } from '../schedule/steps.ts'
 import { expectArgument, expectFlag, expectOptions, isRecord } from './check.ts'
-import { instrOf, placeOf } from './declared.ts'
+import { instrOf, placeOf } from './declared-instructions.ts'
 import { chooseFormat } from './format.ts'
 import { Handle } from './handle.ts'
-import type { Surroundings } from './surroundings.ts'
+import type { Surroundings } from './kernel-scope.ts'
 
 /** `K`: the kernel that a step gives. */
 export abstract class Steps<K> extends Handle {

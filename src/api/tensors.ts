@@ -1,8 +1,8 @@
 /** Tensors from what callers have at hand: arrays, typed arrays, tensors. */
 import { fail } from '../ast/diagnostic.ts'
-import type { CoordTensor, DenseTensor, StoredTensor, Tensor, ValueArray } from '../formats/tensor.ts'
-import { checkValueArray, convert } from '../formats/values.ts'
 import type { Dtype } from '../ir/dtype.ts'
+import type { CoordTensor, DenseTensor, StoredTensor, Tensor, ValueArray } from '../storage/tensor.ts'
+import { checkValueArray, convert } from '../storage/values.ts'
 import {
   checkDense,
   checkDtype,

@@ -1,5 +1,5 @@
 /** The steps of a kernel for people, and for other programs. */
-import type { Compilation } from '../compile.ts'
+import type { Compilation } from '../run/compile.ts'
 import type { AsStep, CoordStep } from '../schedule/coords/steps.ts'
 import type { LoopStep } from '../schedule/steps.ts'
 

@@ -1,8 +1,8 @@
 /** What the grammar leaves to be checked: words among many, numbers of things, the range of literals. */
 import { fail, type Span } from './diagnostic.ts'
+import { MAX_HEIGHT, tooDeep } from './lexical-scan.ts'
 import type { BindTarget, Expr, Ident, Monoid, NumberLit, Param } from './nodes.ts'
 import { BIND_TARGETS } from './nodes.ts'
-import { MAX_HEIGHT, tooDeep } from './scan.ts'
 
 /** Counts the levels of expression trees, and refuses those that could exhaust the stack of what walks them. */
 export class Heights {

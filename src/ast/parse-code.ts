@@ -5,6 +5,7 @@ import { type BufferOption, iterKinds, numberLit, option, sameNumber, typeName }
 import { type BlockSlot, Writable } from './comments.ts'
 import type { Span } from './diagnostic.ts'
 import { axisClaims, checkPadded, inKernel } from './format-items.ts'
+import { MAX_BRANCHES, tooLongChain } from './lexical-scan.ts'
 import * as ast from './nodes.ts'
 import {
   type Actions,
@@ -23,7 +24,6 @@ import {
   spanOf,
   word,
 } from './parse-context.ts'
-import { MAX_BRANCHES, tooLongChain } from './scan.ts'
 
 function chain(first: Node, ops: IterationNode, rest: IterationNode): ast.Expr {
   return ops.children.reduce<ast.Expr>((a, op, k) => {

@@ -1,9 +1,10 @@
 /** Text → AST. Only the `parse` files touch Ohm: they hold the actions over the grammar's concrete syntax tree. */
 import grammar from '../../grammar/spt.ohm-bundle.js'
+import { withoutCodes } from './blank-backticks.ts'
 import { Heights } from './checks.ts'
 import { Attacher, type Slot, Writable } from './comments.ts'
 import { type Diagnostic, fail, type Source, type Span, SptError } from './diagnostic.ts'
-import { explain } from './explain.ts'
+import { type Scanned, scan, tooDeep } from './lexical-scan.ts'
 import type * as ast from './nodes.ts'
 import { choices } from './parse-choices.ts'
 import { expressions, kernels, statements } from './parse-code.ts'
@@ -11,8 +12,7 @@ import { type Actions, all, get, inContext, item, list, maybe, slotsOf, spanOf }
 import { formats, monoidLines } from './parse-formats.ts'
 import { instructions } from './parse-instr.ts'
 import { schedules } from './parse-schedules.ts'
-import { type Scanned, scan, tooDeep } from './scan.ts'
-import { withoutCodes } from './without-codes.ts'
+import { explain } from './syntax-errors.ts'
 
 const files: Actions = {
   File(tops) {

@@ -1,5 +1,5 @@
 /** Choices among schedules as text. */
-import type { Doc } from './doc.ts'
+import type { Doc } from './layout-document.ts'
 import type { Branch, Choice } from './nodes.ts'
 import { exprDoc } from './print-expr.ts'
 import { optional, scheduleHead } from './print-parts.ts'

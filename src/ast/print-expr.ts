@@ -1,5 +1,5 @@
 /** Expressions as documents: parentheses only where the grammar needs them. */
-import { bracketed, commas, type Doc, group, line, nest, softline } from './doc.ts'
+import { bracketed, commas, type Doc, group, line, nest, softline } from './layout-document.ts'
 import type { BinaryOp, Call, Expr, For, NumberLit } from './nodes.ts'
 
 const SYMBOL: Readonly<Record<BinaryOp, string>> = {

@@ -1,5 +1,5 @@
 /** Formats: descriptions, in one order of their parts, and compositions. */
-import { type Doc, group, line, nest } from './doc.ts'
+import { type Doc, group, line, nest } from './layout-document.ts'
 import type {
   Composition,
   CoordMap,

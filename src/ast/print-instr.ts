@@ -1,5 +1,5 @@
 /** Memories and instructions as text. The texts of targets are printed as they are written. */
-import { bracketed, commas, type Doc, group, nest } from './doc.ts'
+import { bracketed, commas, type Doc, group, nest } from './layout-document.ts'
 import type {
   Examples,
   Expr,

@@ -1,5 +1,5 @@
 /** Documents for what several declarations have: names, tuples, axes. */
-import { bracketed, type Doc, layout } from './doc.ts'
+import { bracketed, type Doc, layout } from './layout-document.ts'
 import type { AxisDecl, AxisDef, Choice, Element, Expr, Ident, ListName, Schedule, Trivia } from './nodes.ts'
 import { exprDoc, forDoc } from './print-expr.ts'
 

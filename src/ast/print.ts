@@ -2,7 +2,7 @@
  * AST → canonical text, what `spt fmt` writes. Parsing it gives the same AST back (spans aside), comments included;
  * lines are at most 100 characters where an expression can be broken.
  */
-import { bracketed, commas, type Doc, group, layout, line, nest } from './doc.ts'
+import { bracketed, commas, type Doc, group, layout, line, nest } from './layout-document.ts'
 import type {
   AsPart,
   BufferDecl,

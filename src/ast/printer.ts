@@ -1,5 +1,5 @@
 /** Lines, blocks and their comments: what every printed declaration is made of. */
-import { bracketed, type Doc, layout } from './doc.ts'
+import { bracketed, type Doc, layout } from './layout-document.ts'
 import type { Comment, If, Stmt, Trivia } from './nodes.ts'
 import { exprDoc } from './print-expr.ts'
 

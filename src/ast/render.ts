@@ -1,6 +1,6 @@
 /** Diagnostics → text: the one place that draws them. */
 import type { Diagnostic, Severity, Source, Span } from './diagnostic.ts'
-import { frame, type Mark, Text } from './frame.ts'
+import { frame, type Mark, Text } from './source-frame.ts'
 import { suggestion } from './suggest.ts'
 
 export interface RenderOptions {

@@ -15,7 +15,7 @@ import { jsModule } from './modules/js.ts'
 import { wgslModules } from './modules/wgsl.ts'
 import { CUDA, WARP } from './targets/cuda.ts'
 import { wgsl } from './targets/wgsl.ts'
-import { vectorAccesses } from './vectors.ts'
+import { vectorAccesses } from './vectorize-accesses.ts'
 
 /** What one launch touches. */
 export interface LaunchUse {

@@ -1,19 +1,20 @@
 /** Expressions of Stage III → C-like text. */
+
+import { isPacked } from '../analysis/memory-tiles.ts'
 import { InternalError, invariant } from '../ast/diagnostic.ts'
 import { writesOf } from '../ir/accesses.ts'
-import { constantsIn } from '../ir/constants.ts'
 import { computeType, isFloat } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
 import { someExpr } from '../ir/expr-tree.ts'
 import type { Buffer, Launch } from '../ir/loops.ts'
 import { type BinaryOp, isCompare } from '../ir/ops.ts'
-import { isPacked } from '../ir/tiles.ts'
+import { constantsIn } from '../ir/register-constants.ts'
 import { type Body, walkStmts } from '../ir/tree.ts'
-import { type Values, valuesIn } from '../ir/values.ts'
-import { branches, FirstIterations } from './first-iteration.ts'
-import type { Mangler } from './mangle.ts'
-import type { MatrixUse } from './matrices.ts'
+import { type Values, valuesIn } from '../ir/wrapping-values.ts'
+import type { Mangler } from './name-mangling.ts'
+import { branches, FirstIterations } from './peeled-iteration-workaround.ts'
 import type { BufferRef, Helpers, Target } from './target.ts'
+import type { MatrixUse } from './tensor-maps.ts'
 
 const SYMBOL: Readonly<Record<Exclude<BinaryOp, 'min' | 'max' | 'div' | 'mod'>, readonly [string, number]>> =
   {

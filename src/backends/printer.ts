@@ -1,13 +1,14 @@
 /** Statements of Stage III → C-like text. Differences between targets are in their tables. */
+
+import { Exact } from '../analysis/exact-narrowing.ts'
+import { isPacked } from '../analysis/memory-tiles.ts'
 import { InternalError, invariant } from '../ast/diagnostic.ts'
 import { computeType, type Dtype } from '../ir/dtype.ts'
-import { Exact } from '../ir/exact.ts'
 import { type Expr, type Load, variable } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
 import type { CallPiece } from '../ir/instr-call.ts'
 import type { Buffer, Launch, Let, Reduce, Stmt } from '../ir/loops.ts'
 import { isBuiltinReducer } from '../ir/monoid.ts'
-import { isPacked } from '../ir/tiles.ts'
 import type { Body } from '../ir/tree.ts'
 import { callText, typeText } from './instr-calls.ts'
 import { ExprPrinter, isScalar, type PrintContext } from './print-exprs.ts'

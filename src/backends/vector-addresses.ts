@@ -1,8 +1,9 @@
 /** What divides the addresses of a launch, where it is known. */
+
+import { divisor, divisorOfTerms, divisorsOf, factsOf } from '../analysis/integers/facts.ts'
+import { type Linear, linear } from '../analysis/integers/linear.ts'
 import type { Expr } from '../ir/expr.ts'
 import { rewriteExpr } from '../ir/expr-tree.ts'
-import { divisor, divisorOfTerms, divisorsOf, factsOf } from '../ir/facts.ts'
-import { type Linear, linear } from '../ir/linear.ts'
 import type { Fact } from '../ir/loops.ts'
 import { type Body, bodiesOf, walkStmts } from '../ir/tree.ts'
 

@@ -1,6 +1,6 @@
+import type { Linear } from '../analysis/integers/linear.ts'
 import type { Expr, Load } from '../ir/expr.ts'
 import { children } from '../ir/expr-tree.ts'
-import type { Linear } from '../ir/linear.ts'
 
 /** Elements at `base + constant`, of one state of a buffer. */
 export interface Element {

@@ -1,7 +1,7 @@
 /** One table from file endings to readers and writers; runs in browsers. */
 import { fail } from '../ast/diagnostic.ts'
-import type { Tensor } from '../formats/tensor.ts'
 import type { Dtype } from '../ir/dtype.ts'
+import type { Tensor } from '../storage/tensor.ts'
 import { readEdges } from './edges.ts'
 import { gzip, inflate, MAX_EXPANSION } from './inflate.ts'
 import { toCoords } from './matrix.ts'

@@ -3,8 +3,8 @@
  * spaces, tabs or a comma; `#` and `%` start comments. In a table, the first line may name its columns.
  */
 import { type Advice, fail } from '../ast/diagnostic.ts'
-import type { CoordTensor, ValueArray } from '../formats/tensor.ts'
 import type { Dtype } from '../ir/dtype.ts'
+import type { CoordTensor, ValueArray } from '../storage/tensor.ts'
 import { failAt, type Scanner, scan } from './blocks.ts'
 import type { TextOptions } from './matrix-market.ts'
 import { Numbers } from './number.ts'

@@ -1,5 +1,5 @@
 /** Files ↔ tensors, in Node. Browsers import `dispatch.ts` and the formats' own files, which need no file system. */
-import type { Tensor } from '../formats/tensor.ts'
+import type { Tensor } from '../storage/tensor.ts'
 import { checkReadable, type ReadOptions, readTensorFrom, splitAddress, tensorChunks } from './dispatch.ts'
 import type { SparseMatrix } from './matrix.ts'
 import { withFile, writeFile } from './node.ts'

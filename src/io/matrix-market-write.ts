@@ -1,8 +1,8 @@
 /** Writes Matrix Market: coordinates as `coordinate general`, dense matrices as `array general`. */
 import { fail } from '../ast/diagnostic.ts'
-import type { CoordTensor, DenseTensor } from '../formats/tensor.ts'
-import { decoder } from '../formats/values.ts'
 import { type Dtype, INT_RANGE, isFloat } from '../ir/dtype.ts'
+import type { CoordTensor, DenseTensor } from '../storage/tensor.ts'
+import { decoder } from '../storage/values.ts'
 
 const LINES_PER_CHUNK = 1 << 13
 

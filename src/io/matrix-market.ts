@@ -1,7 +1,7 @@
 /** Reads Matrix Market, streaming: memory for the arrays, never for the text. */
 import { type Advice, fail } from '../ast/diagnostic.ts'
-import type { CoordTensor, DenseTensor, ValueArray } from '../formats/tensor.ts'
 import type { Dtype } from '../ir/dtype.ts'
+import type { CoordTensor, DenseTensor, ValueArray } from '../storage/tensor.ts'
 import { CUT_SHORT, failAt, type Scanner, scan } from './blocks.ts'
 import { type Banner, type Header, parseBanner, parseSizes } from './matrix-market-header.ts'
 import { Numbers } from './number.ts'

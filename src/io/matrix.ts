@@ -1,7 +1,7 @@
 /** Sparse matrices as files store them, before anybody names axes; and what they are as tensors. */
 import { fail } from '../ast/diagnostic.ts'
-import type { CoordTensor, StoredTensor, ValueArray } from '../formats/tensor.ts'
 import type { Dtype } from '../ir/dtype.ts'
+import type { CoordTensor, StoredTensor, ValueArray } from '../storage/tensor.ts'
 import { allocate } from './source.ts'
 import { valueArray } from './values.ts'
 

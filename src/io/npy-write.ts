@@ -1,6 +1,7 @@
 /** Writes `.npy`, version 1, C order, little-endian. */
-import type { ValueArray } from '../formats/tensor.ts'
+
 import type { Dtype } from '../ir/dtype.ts'
+import type { ValueArray } from '../storage/tensor.ts'
 import { DESCRIPTORS } from './npy-elements.ts'
 import { HOST_IS_LITTLE_ENDIAN } from './source.ts'
 import { convertValues } from './values.ts'

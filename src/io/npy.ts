@@ -2,8 +2,8 @@
  * Reads `.npy` (NEP 1, versions 1, 2 and 3), streaming: bytes go straight into the array of the wanted type.
  */
 import { fail } from '../ast/diagnostic.ts'
-import type { DenseTensor, ValueArray } from '../formats/tensor.ts'
 import type { Dtype } from '../ir/dtype.ts'
+import type { DenseTensor, ValueArray } from '../storage/tensor.ts'
 import { type ElementType, elementReader, elementType } from './npy-elements.ts'
 import { type Chunks, HOST_IS_LITTLE_ENDIAN, WHOLE } from './source.ts'
 import { encoder, valueArray } from './values.ts'

@@ -1,7 +1,7 @@
 /** Addresses within `.npz` files: the part behind `#` in `graph.npz#rel,src,dst`. */
 import { fail } from '../ast/diagnostic.ts'
-import type { CoordTensor, Tensor } from '../formats/tensor.ts'
 import type { Dtype } from '../ir/dtype.ts'
+import type { CoordTensor, Tensor } from '../storage/tensor.ts'
 import { type SparseMatrix, toCoords } from './matrix.ts'
 import type { Npz } from './npz.ts'
 import { checkCoords, hasMatrix, matrixGroups, readMatrix } from './scipy.ts'

@@ -1,8 +1,8 @@
 /** Writes `.npz`: named arrays, and tensors in the layout of scipy's `save_npz` where there is one. */
 import { Zip, ZipDeflate, ZipPassThrough } from 'fflate'
 import { fail } from '../ast/diagnostic.ts'
-import type { CoordTensor, StoredTensor, Tensor, ValueArray } from '../formats/tensor.ts'
 import type { Dtype } from '../ir/dtype.ts'
+import type { CoordTensor, StoredTensor, Tensor, ValueArray } from '../storage/tensor.ts'
 import { npyBytesChunks, npyChunks } from './npy-write.ts'
 import { encoder, valueArray } from './values.ts'
 

@@ -1,7 +1,7 @@
 /** Reads `.npz`: a zip archive with one `.npy` entry an array. Arrays are read when asked for. */
 import { fail } from '../ast/diagnostic.ts'
-import type { DenseTensor, ValueArray } from '../formats/tensor.ts'
 import type { Dtype } from '../ir/dtype.ts'
+import type { DenseTensor, ValueArray } from '../storage/tensor.ts'
 import { denseOf, readNpyArray } from './npy.ts'
 import type { ByteSource } from './source.ts'
 import { type ZipEntry, zipBytes, zipEntries } from './zip.ts'

@@ -3,8 +3,8 @@
  * with a common prefix (`feature_indptr`, `feature_indices`, `feature_data`, `feature_shape`).
  */
 import { fail } from '../ast/diagnostic.ts'
-import type { CoordTensor, ValueArray } from '../formats/tensor.ts'
 import type { Dtype } from '../ir/dtype.ts'
+import type { CoordTensor, ValueArray } from '../storage/tensor.ts'
 import { checkCompressed, type SparseMatrix } from './matrix.ts'
 import { type Npz, vector, wrongRank } from './npz.ts'
 

@@ -1,8 +1,8 @@
 /** Arrays of element types, and conversion between them. */
 import { fail } from '../ast/diagnostic.ts'
-import type { ValueArray } from '../formats/tensor.ts'
-import { arrayClass, decoder, rangeOf, encoder as storing } from '../formats/values.ts'
 import type { Dtype } from '../ir/dtype.ts'
+import type { ValueArray } from '../storage/tensor.ts'
+import { arrayClass, decoder, rangeOf, encoder as storing } from '../storage/values.ts'
 import { allocate } from './source.ts'
 
 /** Zeros. Throws `io/too-large` where the host cannot hold them. */

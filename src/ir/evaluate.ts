@@ -3,8 +3,8 @@ import { InternalError } from '../ast/diagnostic.ts'
 import type { Expr } from './expr.ts'
 import { perExpr } from './expr-tree.ts'
 import { foldCompare, foldInt } from './fold.ts'
+import { mathOf } from './numeric.ts'
 import { isBitFn } from './ops.ts'
-import { mathOf } from './reference/numeric.ts'
 
 /** Evaluates an integer expression over sizes; x / 0 is 0, as in kernels. */
 export const evaluate = (e: Expr, params: ReadonlyMap<string, number>): number =>

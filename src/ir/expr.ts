@@ -12,8 +12,8 @@ import { invariant, type Span } from '../ast/diagnostic.ts'
 import { type Dtype, isFloat, isInt, join } from './dtype.ts'
 import { foldCall, foldCompare, foldFloat, foldInt, isValue } from './fold.ts'
 import { sameExpr } from './keys.ts'
+import { convert } from './numeric.ts'
 import { type BinaryOp, isBitFn, isCompare, MATH_ARITY, type MathFn } from './ops.ts'
-import { convert } from './reference/numeric.ts'
 import { rounding } from './rounding.ts'
 
 /** The hardware indices that a bound loop becomes in Stage III. */

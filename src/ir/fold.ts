@@ -1,7 +1,7 @@
 /** What operators and functions give for constants. */
 import { computeType, type Dtype, INT_RANGE, isFloat, isInt } from './dtype.ts'
+import { arithmetic, mathOf } from './numeric.ts'
 import type { ArithOp, BinaryOp, MathFn } from './ops.ts'
-import { arithmetic, mathOf } from './reference/numeric.ts'
 import { rounding } from './rounding.ts'
 
 /** `a op b` in exact integers; nothing where the divisor is 0 or `op` gives a truth value. */

@@ -7,18 +7,19 @@
  * threads of one row can meet, and a row is within one warp, the barrier is theirs alone. Who touches what a copy that
  * signals its own barrier brought has waited there.
  */
+
+import { linear } from '../analysis/integers/linear.ts'
+import { lanesIn, threadsIn } from '../analysis/lane-groups.ts'
 import { accessesOf, type BufferAccess, targetsOf, writesOf } from '../ir/accesses.ts'
 import { all, conjuncts, type Expr, variable } from '../ir/expr.ts'
 import { freeVars, mentions, readsAny } from '../ir/expr-tree.ts'
 import { keyOf, sameExpr } from '../ir/keys.ts'
-import { lanesIn, threadsIn } from '../ir/lanes.ts'
-import { linear } from '../ir/linear.ts'
 import type { For, If, Lanes, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, stmt, walkStmts, withBodies } from '../ir/tree.ts'
-import { threadsMeet } from './conditions.ts'
-import type { Names } from './names.ts'
-import { type Block, type Meeting, meeting } from './owners.ts'
-import { threadAxis } from './varying.ts'
+import { type Block, type Meeting, meeting } from './access-conflicts.ts'
+import { threadAxis } from './divergence-analysis.ts'
+import { threadsMeet } from './divergent-conditions.ts'
+import type { Names } from './fresh-names.ts'
 
 const barrier = (global: boolean): Stmt => stmt(global ? { kind: 'barrier', global } : { kind: 'barrier' })
 

@@ -2,7 +2,7 @@
 import { add, type Expr, int, lt, mul, variable } from '../ir/expr.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { stmt, walkStmts } from '../ir/tree.ts'
-import type { Names } from './names.ts'
+import type { Names } from './fresh-names.ts'
 
 /** Threads of such a kernel's blocks. */
 const THREADS = 256

@@ -2,11 +2,12 @@
  * Invariant reached: every buffer has one dimension and every access one index, row-major over the positions of
  * the buffer's trees.
  */
+
+import { tiledIndex, tiledShape } from '../analysis/memory-tiles.ts'
 import { invariant } from '../ast/diagnostic.ts'
 import { add, cast, div, type Expr, int, load, mul } from '../ir/expr.ts'
 import { freeVars, mentions } from '../ir/expr-tree.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
-import { tiledIndex, tiledShape } from '../ir/tiles.ts'
 import { type Body, mapPieces, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 
 /** Row-major address of `index` in `shape`. */

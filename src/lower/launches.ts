@@ -2,6 +2,8 @@
  * Invariant reached: each top-level nest is a launch (or a clear); bound loops are hardware indices; guards are
  * `if`s; memory that threads share is written by the threads that own the element and no others.
  */
+
+import { isTogether, type Lanes, lanesIn, threadsIn } from '../analysis/lane-groups.ts'
 import { fail, InternalError, invariant } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import { substituteStmts } from '../ir/bindings.ts'
@@ -19,15 +21,14 @@ import {
 } from '../ir/expr.ts'
 import { rewriteExpr } from '../ir/expr-tree.ts'
 import { sameExpr } from '../ir/keys.ts'
-import { isTogether, type Lanes, lanesIn, threadsIn } from '../ir/lanes.ts'
 import type { Buffer, Fill, For, Kernel2, Launch, PlanStep, Stmt } from '../ir/loops.ts'
 import { type Body, hasBarrier, stmt, walkStmts } from '../ir/tree.ts'
-import { clusterOf } from './alike.ts'
 import { insertBarriers } from './barriers.ts'
-import { Conditions, isCooperative } from './conditions.ts'
+import { clusterOf } from './cluster-multicast.ts'
+import { Varying } from './divergence-analysis.ts'
+import { Conditions, isCooperative } from './divergent-conditions.ts'
 import { flatNest, isParallel } from './flat-nest.ts'
-import type { Names } from './names.ts'
-import { Varying } from './varying.ts'
+import type { Names } from './fresh-names.ts'
 
 /** `warp`: lanes that can meet without the rest of their block, 1 for none. */
 export function makeLaunches(kernel: Kernel2, names: Names, warp = 1): PlanStep[] {

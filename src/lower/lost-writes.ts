@@ -9,7 +9,7 @@ import { binary, type Expr, int, load } from '../ir/expr.ts'
 import type { If, Kernel2, Stmt } from '../ir/loops.ts'
 import { builtinMonoid } from '../ir/monoid.ts'
 import { rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
-import { namesOf } from './names-of.ts'
+import { namesOf } from './bound-names.ts'
 
 export function markLostWrites(kernel: Kernel2): Kernel2 {
   const targets = new Set<string>()

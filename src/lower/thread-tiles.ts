@@ -1,13 +1,14 @@
 /** Tiles that threads hold together, as what one thread has of them. */
+
+import type { Lanes } from '../analysis/lane-groups.ts'
+import { splitBy } from '../analysis/memory-tiles.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import { type Expr, int } from '../ir/expr.ts'
 import { freeVars, mentions } from '../ir/expr-tree.ts'
 import type { Memory } from '../ir/instr.ts'
 import { keyOf } from '../ir/keys.ts'
-import type { Lanes } from '../ir/lanes.ts'
 import type { For, Stmt } from '../ir/loops.ts'
-import { splitBy } from '../ir/tiles.ts'
 import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 
 /** The place of a slot of the tile that begins at `index`, in the shape that `tiledShape` gives. */

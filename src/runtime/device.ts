@@ -4,7 +4,7 @@
  */
 import type { ModuleText } from '../backends/module.ts'
 import type { TypedArray } from '../ir/arrays.ts'
-import type { DeviceEvent, Graph, Stream } from './work.ts'
+import type { DeviceEvent, Graph, Stream } from './streams.ts'
 
 export type DeviceKind = 'cpu' | 'webgpu' | 'cuda'
 
@@ -37,7 +37,7 @@ export interface DeviceBuffer {
 }
 
 export type { ArgSpec, Entry, ModuleText } from '../backends/module.ts'
-export type { DeviceEvent, Graph, Stream } from './work.ts'
+export type { DeviceEvent, Graph, Stream } from './streams.ts'
 
 /** An argument's value at launch time. */
 export type ArgValue = DeviceBuffer | number | MatrixValue

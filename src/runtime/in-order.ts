@@ -3,7 +3,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import { nameText } from '../ast/expect-argument.ts'
 import { expectStream } from './check-calls.ts'
-import type { DeviceEvent, Stream } from './work.ts'
+import type { DeviceEvent, Stream } from './streams.ts'
 
 /** What the device behind them does. */
 export interface InOrder {

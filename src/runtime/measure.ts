@@ -12,7 +12,7 @@ import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, show } from '../ast/expect-argument.ts'
 import { MAX_RUNS } from './check-calls.ts'
 import type { Command, Device } from './device.ts'
-import type { Graph } from './work.ts'
+import type { Graph } from './streams.ts'
 
 export interface MeasureOptions {
   /** Runs before the first that counts; 10. */

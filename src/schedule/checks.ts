@@ -6,11 +6,11 @@ import { accessesOf } from '../ir/accesses.ts'
 import type { Expr } from '../ir/expr.ts'
 import { freeVars, readsMemory, someExpr } from '../ir/expr-tree.ts'
 import type { For, Reduce, Stmt } from '../ir/loops.ts'
-import { printExpr } from '../ir/print2.ts'
+import { printExpr } from '../ir/print-stage2.ts'
 import { reductionsOf } from '../ir/reductions.ts'
 import type { Found } from '../ir/tree.ts'
 import type { Context } from './context.ts'
-import { allocatedIn, iterationsOf } from './depend.ts'
+import { allocatedIn, iterationsOf } from './loop-dependence.ts'
 
 const HOW = {
   unroll: 'unrolled',

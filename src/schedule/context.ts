@@ -1,7 +1,7 @@
 /** What a primitive sees: the kernel, names looked up as the user means them, fresh names, refusals. */
 import { fail, type Refusal, type Span } from '../ast/diagnostic.ts'
 import type { Buffer, For, Kernel2 } from '../ir/loops.ts'
-import { print2 } from '../ir/print2.ts'
+import { print2 } from '../ir/print-stage2.ts'
 import { type Body, type Found, findLoop, loopsOf, walkStmts } from '../ir/tree.ts'
 import type { LoopRef } from './steps.ts'
 

@@ -2,22 +2,23 @@
  * What one iteration of a loop touches of a buffer: the elements named by one index expression, as the loops
  * inside run. Caching copies exactly these, by clones of those loops, so gathers need no intervals.
  */
+
+import { linearKey } from '../analysis/integers/linear.ts'
 import { writesOf } from '../ir/accesses.ts'
 import { when } from '../ir/build.ts'
 import { add, type Expr, int, lt, mul, variable } from '../ir/expr.ts'
 import { buffersRead, freeVars, mentions, readsMemory, substitute } from '../ir/expr-tree.ts'
 import type { Memory } from '../ir/instr.ts'
 import { keyOf } from '../ir/keys.ts'
-import { linearKey } from '../ir/linear.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
-import { printExpr } from '../ir/print2.ts'
+import { printExpr } from '../ir/print-stage2.ts'
 import { closeOver } from '../ir/reductions.ts'
 import { type Found, stmt } from '../ir/tree.ts'
+import type { Use } from './buffer-uses.ts'
 import { checkConstantExtent } from './checks.ts'
 import type { Context } from './context.ts'
 import { linear } from './linear.ts'
 import type { CacheScope } from './steps.ts'
-import type { Use } from './uses.ts'
 
 /** Elements of one cached buffer beyond which no thread or block can hold it. */
 const SIZE_LIMIT: Readonly<Record<CacheScope, number>> = { register: 1024, shared: 65536 }

@@ -1,9 +1,9 @@
 /** Steps on loops, from text to data: what loops, nests and buffers are called now, arguments evaluated. */
 import type * as Ast from '../ast/nodes.ts'
-import type { Argument, Family, Schedule } from '../ir/elaborate/index.ts'
+import type { Argument, Family, Schedule } from '../elaborate/index.ts'
 import type { ThreadAxis } from '../ir/expr.ts'
-import { integer, type Known } from './arguments.ts'
-import type { Names } from './names.ts'
+import type { Names } from './part-names.ts'
+import { integer, type Known } from './step-arguments.ts'
 import type { CacheReadStep, CopyLayout, LoopStep } from './steps.ts'
 
 /** Where a step stands. */

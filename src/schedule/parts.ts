@@ -2,7 +2,7 @@
 import { fail, type Span } from '../ast/diagnostic.ts'
 import type { FormatInstance } from '../ir/format.ts'
 import type { Iteration, Kernel1, Reformat } from '../ir/stage1.ts'
-import { iterationsOf } from './coords/find.ts'
+import { iterationsOf } from './coords/iterator-names.ts'
 
 /** What one step made of a buffer. */
 interface Level {

@@ -1,10 +1,10 @@
 /** Texts between backticks are not matched, and every place is still that of the source. */
 import { fc, test as law } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
+import { withoutCodes } from '../../src/ast/blank-backticks.ts'
+import { scan } from '../../src/ast/lexical-scan.ts'
 import type * as Ast from '../../src/ast/nodes.ts'
 import { parse, parseExpression } from '../../src/ast/parse.ts'
-import { scan } from '../../src/ast/scan.ts'
-import { withoutCodes } from '../../src/ast/without-codes.ts'
 import { refusal } from '../support/refusal.ts'
 
 const codes = fc.array(fc.string({ unit: fc.constantFrom('a', '(', '"', '\n', '/', '$', ' ') }), {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { scan } from '../../src/ast/lexical-scan.ts'
 import { print } from '../../src/ast/print.ts'
-import { scan } from '../../src/ast/scan.ts'
 import { runs } from '../support/cases.ts'
 import { file } from './arbitrary.ts'
 import { bare, read } from './support.ts'

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 import { emit, LANES } from '../../src/backends/emit.ts'
 import type { ModuleText } from '../../src/backends/module.ts'
 import type { Plan } from '../../src/ir/loops.ts'
-import { packBuffers } from '../../src/lower/pack.ts'
+import { packBuffers } from '../../src/lower/buffer-packing.ts'
 import { devices, type Kernel, load } from '../../src/node.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 

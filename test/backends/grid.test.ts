@@ -1,7 +1,7 @@
 /** Logical grids on those of a device: as they are, folded, or refused. */
 import { fc, test as law } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
-import { physicalGrid } from '../../src/backends/grid.ts'
+import { physicalGrid } from '../../src/backends/grid-folding.ts'
 
 const max = fc.tuple(fc.integer({ min: 1, max: 70 }), fc.integer({ min: 1, max: 70 }), fc.constant(1))
 const sides = fc.tuple(

@@ -5,7 +5,7 @@ import { help } from '../../src/backends/targets/wgsl-helpers.ts'
 import { fromF16, toF16 } from '../../src/ir/half.ts'
 import { type Device, devices, type Kernel, load } from '../../src/node.ts'
 import { createWebGpuDevice } from '../../src/runtime/webgpu.ts'
-import { isWord, storedBytes } from '../../src/runtime/widen.ts'
+import { isWord, storedBytes } from '../../src/runtime/widened-elements.ts'
 import { wgsl } from '../support/wgsl-texts.ts'
 import { nullGpu, wgslErrors } from '../support/wgsl-valid.ts'
 

@@ -1,11 +1,11 @@
 import { fc, test as law } from '@fast-check/vitest'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { interpretPlan } from '../../src/interpret/stage3.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
-import { interpretPlan } from '../../src/ir/interpret3.ts'
-import { verify3 } from '../../src/ir/verify3.ts'
-import { buffersOf, packBuffers } from '../../src/lower/pack.ts'
+import { buffersOf, packBuffers } from '../../src/lower/buffer-packing.ts'
 import { coords, dense, devices, load, SptError } from '../../src/node.ts'
 import type { Device } from '../../src/runtime/device.ts'
+import { verify3 } from '../../src/verifiers/stage3.ts'
 import { runs } from '../support/cases.ts'
 
 /** `k` sparse operands of one launch: 3 k + 1 buffers; `values` may give some of them other types. */

@@ -1,7 +1,7 @@
 /** Where arrays of shared memory lie: apart while both are in use, and with a barrier between where not. */
 import { fc, test as law } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
-import { placeShared } from '../../src/backends/shared-memory.ts'
+import { placeShared } from '../../src/backends/shared-memory-liveness.ts'
 import { when } from '../../src/ir/build.ts'
 import { bool, int, load } from '../../src/ir/expr.ts'
 import type { Buffer, For, Launch, Stmt } from '../../src/ir/loops.ts'

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { CUDA } from '../../src/backends/targets/cuda.ts'
-import { vectorAccesses } from '../../src/backends/vectors.ts'
+import { vectorAccesses } from '../../src/backends/vectorize-accesses.ts'
 import { local, store, when } from '../../src/ir/build.ts'
 import { constant, int, load, lt, variable } from '../../src/ir/expr.ts'
 import type { Plan, Stmt } from '../../src/ir/loops.ts'

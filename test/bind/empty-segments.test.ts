@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import type { StoredTensor } from '../../src/formats/tensor.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import type { StoredTensor } from '../../src/storage/tensor.ts'
 import { runs } from '../support/cases.ts'
 
 const EXTENT = 6

@@ -1,8 +1,6 @@
 /** Tensors in parts: results, values written and read, ready-made parts; one compiled kernel for all data. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { toCoords } from '../../src/formats/read/coords.ts'
-import type { StoredTensor } from '../../src/formats/tensor.ts'
 import {
   coords,
   type Device,
@@ -12,6 +10,8 @@ import {
   type RunInputs,
   type SptProgram,
 } from '../../src/node.ts'
+import { toCoords } from '../../src/storage/read/coords.ts'
+import type { StoredTensor } from '../../src/storage/tensor.ts'
 import { runs } from '../support/cases.ts'
 import { compileAll, inputs, type Ready, type Sample, samples } from './support.ts'
 import { CHOICES, FORMATS, KERNELS } from './texts.ts'

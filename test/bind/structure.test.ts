@@ -2,9 +2,9 @@
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { coords } from '../../src/api/tensors.ts'
-import { Random, randomCoords } from '../../src/bind/random.ts'
-import type { Tensor } from '../../src/formats/tensor.ts'
+import { Random, randomCoords } from '../../src/run/bind/random.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import type { Tensor } from '../../src/storage/tensor.ts'
 
 const kernel = (role: string, over = 'u'): string => `
 kernel union(m: size, n: size) {

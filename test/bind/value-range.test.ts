@@ -3,14 +3,14 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { type Bindable, coords, dense } from '../../src/api/tensors.ts'
-import type { ValueArray } from '../../src/formats/tensor.ts'
-import { decoder } from '../../src/formats/values.ts'
 import { readEdges } from '../../src/io/edges.ts'
 import { readMatrixMarket } from '../../src/io/matrix-market.ts'
 import { readNpy } from '../../src/io/npy.ts'
 import { npyChunks } from '../../src/io/npy-write.ts'
 import type { Dtype } from '../../src/ir/dtype.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import type { ValueArray } from '../../src/storage/tensor.ts'
+import { decoder } from '../../src/storage/values.ts'
 
 /** The largest finite values, and the least that rounds to an infinity. */
 const FLOATS = {

@@ -1,10 +1,10 @@
 /** What devices convert is what the host converts, array for array, for every format of the package. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { convertPlan, releaseConversions, resident } from '../../src/convert/index.ts'
-import { convertTensor } from '../../src/formats/parts/convert.ts'
 import type { AnyFormat } from '../../src/ir/format.ts'
 import type { Device } from '../../src/runtime/device.ts'
+import { convertPlan, releaseConversions, resident } from '../../src/storage/device/index.ts'
+import { convertTensor } from '../../src/storage/parts/convert.ts'
 import { runs, sample } from '../support/cases.ts'
 import {
   arraysOf,

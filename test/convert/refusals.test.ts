@@ -2,12 +2,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { convert } from '../../src/api/resident.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
-import { releaseConversions, resident } from '../../src/convert/index.ts'
-import { queueOf } from '../../src/convert/resident.ts'
-import { convertTensor } from '../../src/formats/parts/convert.ts'
-import type { CoordTensor } from '../../src/formats/tensor.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
+import { releaseConversions, resident } from '../../src/storage/device/index.ts'
+import { queueOf } from '../../src/storage/device/resident.ts'
+import { convertTensor } from '../../src/storage/parts/convert.ts'
+import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { givenFor, matrix, written } from '../formats/written.ts'
 
 const CSR = `format csr over (i, j) {

@@ -1,16 +1,16 @@
 /** What is counted without running is what the interpreter of plans does, access by access. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Bound } from '../../src/bind/index.ts'
-import { bindInputs } from '../../src/bind/index.ts'
-import { countLaunch, instructionsOf, knownArrays } from '../../src/explain/count.ts'
-import { explainModel } from '../../src/explain/index.ts'
-import { decoder } from '../../src/formats/values.ts'
-import type { Cells } from '../../src/ir/cells.ts'
+import type { Cells } from '../../src/interpret/memory-cells.ts'
+import { interpretPlan } from '../../src/interpret/stage3.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
-import { interpretPlan } from '../../src/ir/interpret3.ts'
 import type { Kernel2, Plan } from '../../src/ir/loops.ts'
 import { load, readTensor } from '../../src/node.ts'
+import type { Bound } from '../../src/run/bind/index.ts'
+import { bindInputs } from '../../src/run/bind/index.ts'
+import { countLaunch, instructionsOf, knownArrays } from '../../src/run/explain/count.ts'
+import { explainModel } from '../../src/run/explain/index.ts'
+import { decoder } from '../../src/storage/values.ts'
 import { carriedOut, caseOf, numbers, parameters } from '../laws/law.ts'
 
 type Traffic = Record<string, readonly [reads: number, writes: number]>

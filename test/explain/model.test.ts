@@ -1,10 +1,10 @@
 /** Occupancy, roofs and what state does to counts. */
 import { describe, expect, test } from 'vitest'
-import { countLaunch } from '../../src/explain/count.ts'
-import { type Multiprocessor, occupancyOf } from '../../src/explain/occupancy.ts'
-import { achievedOf, roofOf, workOf } from '../../src/explain/roofline.ts'
 import { add, builtin, type Expr, int, load, lt, variable } from '../../src/ir/expr.ts'
 import type { Buffer, Launch, Stmt } from '../../src/ir/loops.ts'
+import { countLaunch } from '../../src/run/explain/count.ts'
+import { type Multiprocessor, occupancyOf } from '../../src/run/explain/occupancy.ts'
+import { achievedOf, roofOf, workOf } from '../../src/run/explain/roofline.ts'
 
 const HOPPER: Multiprocessor = {
   major: 9,

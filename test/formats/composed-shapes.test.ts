@@ -1,9 +1,9 @@
 /** Formats by hand: every array, on one small matrix. */
 import { describe, expect, it } from 'vitest'
-import { lengthReport, reportTensor } from '../../src/formats/figures/report.ts'
-import { convertTensor, partsToCoords, type StoredParts } from '../../src/formats/parts/convert.ts'
-import { partsFromArrays } from '../../src/formats/parts/ready.ts'
-import type { StoredTensor } from '../../src/formats/tensor.ts'
+import { lengthReport, reportTensor } from '../../src/pictures/report.ts'
+import { convertTensor, partsToCoords, type StoredParts } from '../../src/storage/parts/convert.ts'
+import { partsFromArrays } from '../../src/storage/parts/ready.ts'
+import type { StoredTensor } from '../../src/storage/tensor.ts'
 import { refusal } from '../support/refusal.ts'
 import { lines } from './arbitrary.ts'
 import { BITMAP, CSR, DIA, HYB, PIECES_ELL, ROWS_ELL, SELL, SR_BCRS } from './texts.ts'

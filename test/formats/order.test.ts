@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { lexicographic } from '../../src/formats/columns/order.ts'
+import { lexicographic } from '../../src/columns/lexicographic-sort.ts'
 import { runs } from '../support/cases.ts'
 
 /** Deterministic, so that a failing size can be run again. */

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { Ranker } from '../../src/formats/columns/ranks.ts'
-import { buildStorage } from '../../src/formats/levels/build.ts'
-import { rankedLevel } from '../../src/formats/levels/segments.ts'
+import { Ranker } from '../../src/columns/ranks.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
+import { buildStorage } from '../../src/storage/levels/build.ts'
+import { rankedLevel } from '../../src/storage/levels/segments.ts'
 import { runs as cases } from '../support/cases.ts'
 import { denseFixed, sparseFixed, sparseVariable } from './arbitrary.ts'
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { instantiateFormat } from '../../src/formats/instance/instantiate.ts'
-import { buildMeasured } from '../../src/formats/levels/reformat.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
 import { add, ceildiv, div, int, mod, mul, variable } from '../../src/ir/expr.ts'
 import type { Format, FormatParam } from '../../src/ir/format.ts'
+import { buildMeasured } from '../../src/storage/levels/reformat.ts'
 import { denseFixed, sparseFixed, sparseVariable } from './arbitrary.ts'
 
 const v = variable

@@ -1,14 +1,14 @@
 /** The named structures, array by array, on one small matrix and on the awkward shapes. */
 import { describe, expect, it } from 'vitest'
-import { applyMap } from '../../src/formats/columns/coordmap.ts'
-import { describe as report } from '../../src/formats/figures/describe.ts'
-import { buildStorage } from '../../src/formats/levels/build.ts'
-import { coordsOfDense, toCoords } from '../../src/formats/read/coords.ts'
-import { positionsOf, scatterValues } from '../../src/formats/read/scatter.ts'
-import { storedValues, validateStored } from '../../src/formats/ready/validate.ts'
-import type { Storage } from '../../src/formats/storage.ts'
+import { applyMap } from '../../src/columns/coordmap.ts'
 import { hasIndices, type StoredAxis } from '../../src/ir/axis.ts'
 import { div, int, mod, variable } from '../../src/ir/expr.ts'
+import { describe as report } from '../../src/storage/describe.ts'
+import { buildStorage } from '../../src/storage/levels/build.ts'
+import { coordsOfDense, toCoords } from '../../src/storage/read/coords.ts'
+import { positionsOf, scatterValues } from '../../src/storage/read/scatter.ts'
+import { storedValues, validateStored } from '../../src/storage/ready/validate.ts'
+import type { Storage } from '../../src/storage/storage.ts'
 import { denseFixed, denseUnder, denseVariable, sparseFixed, sparseVariable } from './arbitrary.ts'
 
 // 0 5 0 0 1

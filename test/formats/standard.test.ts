@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { convertTensor, partsToCoords } from '../../src/formats/parts/convert.ts'
 import { provenance } from '../../src/formats/proof/provenance.ts'
-import type { CoordTensor } from '../../src/formats/tensor.ts'
 import type { AnyFormat, Instance } from '../../src/ir/format.ts'
+import { convertTensor, partsToCoords } from '../../src/storage/parts/convert.ts'
+import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 import {

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import type { Stmt } from '../../src/ir/loops.ts'
 import { walkStmts } from '../../src/ir/tree.ts'
-import { checkFences } from '../../src/lower/fences.ts'
+import { checkFences } from '../../src/lower/async-proxy-fences.ts'
 import { load } from '../../src/node.ts'
 import { at, reduce, store } from '../../src/schedule/build.ts'
 import { refusal } from '../support/refusal.ts'

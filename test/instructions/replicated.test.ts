@@ -2,10 +2,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { instructionTest } from '../../src/api/instruction-test.ts'
 import { parseProgram } from '../../src/api/program.ts'
-import { interpretPlan } from '../../src/ir/interpret3.ts'
-import { verify2 } from '../../src/ir/verify2.ts'
-import { verify3 } from '../../src/ir/verify3.ts'
+import { interpretPlan } from '../../src/interpret/stage3.ts'
 import { type Device, devices, load } from '../../src/node.ts'
+import { verify2 } from '../../src/verifiers/stage2.ts'
+import { verify3 } from '../../src/verifiers/stage3.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 import { wgslErrors } from '../support/wgsl-valid.ts'
 

@@ -1,11 +1,11 @@
 /** What `tensorize` takes and what it refuses; what it takes stays what it was for everything that looks at loops. */
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { interpret } from '../../src/ir/interpret.ts'
-import { print2 } from '../../src/ir/print2.ts'
-import { verify2 } from '../../src/ir/verify2.ts'
-import { verify3 } from '../../src/ir/verify3.ts'
+import { interpret } from '../../src/interpret/stage2.ts'
+import { print2 } from '../../src/ir/print-stage2.ts'
 import { traceFromJson, traceToJson } from '../../src/schedule/trace.ts'
+import { verify2 } from '../../src/verifiers/stage2.ts'
+import { verify3 } from '../../src/verifiers/stage3.ts'
 import { diagnosticOf } from '../support/refusal.ts'
 import { FRAGMENTS, IN_SHARED, MEMORIES, PRODUCT, scheduled, TILED } from './support.ts'
 

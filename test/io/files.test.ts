@@ -14,7 +14,6 @@ import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
-import type { Tensor } from '../../src/formats/tensor.ts'
 import {
   blobSource,
   READABLE,
@@ -26,6 +25,7 @@ import {
 } from '../../src/io/index.ts'
 import { inflate } from '../../src/io/inflate.ts'
 import { fileDiagnostic } from '../../src/io/node.ts'
+import type { Tensor } from '../../src/storage/tensor.ts'
 import { bytesOf, collect, elements, pieces, problem, sameBytes, survives } from './support.ts'
 
 const CORA = fileURLToPath(new URL('../../data/cora.mtx', import.meta.url))

@@ -1,10 +1,10 @@
 /** What the tests of this room share. */
 import fc from 'fast-check'
 import { SptError } from '../../src/ast/diagnostic.ts'
-import type { CoordTensor, Tensor, ValueArray } from '../../src/formats/tensor.ts'
 import type { Chunks } from '../../src/io/source.ts'
 import { valueArray } from '../../src/io/values.ts'
 import type { Dtype } from '../../src/ir/dtype.ts'
+import type { CoordTensor, Tensor, ValueArray } from '../../src/storage/tensor.ts'
 
 export const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
 

@@ -21,7 +21,7 @@ import {
   sub,
   variable,
 } from '../../src/ir/expr.ts'
-import { print2, printExpr } from '../../src/ir/print2.ts'
+import { print2, printExpr } from '../../src/ir/print-stage2.ts'
 import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/build.ts'
 
 const [a, b, c] = ['a', 'b', 'c'].map((n) => expr(n)) as [Expr, Expr, Expr]

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { InternalError } from '../../src/ast/diagnostic.ts'
 import { add, builtin, int, lt } from '../../src/ir/expr.ts'
 import type { For, Kernel2, LoopMode, Stmt } from '../../src/ir/loops.ts'
-import { verify2 } from '../../src/ir/verify2.ts'
 import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/build.ts'
 import * as samples from '../../src/schedule/samples.ts'
+import { verify2 } from '../../src/verifiers/stage2.ts'
 
 const buffers = [
   buffer('X', ['m', 4], 'in'),

@@ -3,15 +3,15 @@
  * the plans for a warp are interpreted.
  */
 import { describe, expect, test } from 'vitest'
-import { type Bound, bindInputs } from '../../src/bind/index.ts'
-import { buffersOf, readTensor } from '../../src/bind/read.ts'
-import type { ValueArray } from '../../src/formats/tensor.ts'
-import { poison } from '../../src/ir/cells.ts'
+import { poison } from '../../src/interpret/memory-cells.ts'
+import { interpretPlan } from '../../src/interpret/stage3.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
-import { interpretPlan } from '../../src/ir/interpret3.ts'
 import type { Plan } from '../../src/ir/loops.ts'
 import { dense, load } from '../../src/node.ts'
-import { expectedOf } from '../../src/verify.ts'
+import { type Bound, bindInputs } from '../../src/run/bind/index.ts'
+import { buffersOf, readTensor } from '../../src/run/bind/read.ts'
+import { expectedOf } from '../../src/run/verify.ts'
+import type { ValueArray } from '../../src/storage/tensor.ts'
 import { integers, matrix, patterns } from '../support/kernels.ts'
 import { statementsOf } from '../support/plans.ts'
 

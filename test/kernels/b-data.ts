@@ -1,7 +1,8 @@
 /** Small data for the kernels over trees of more than two levels, kernel maps, ragged batches and lists. */
-import { Random } from '../../src/bind/random.ts'
-import type { CoordTensor } from '../../src/formats/tensor.ts'
+
 import { coords } from '../../src/node.ts'
+import { Random } from '../../src/run/bind/random.ts'
+import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { integers } from '../support/kernels.ts'
 
 /** A sparse tensor's coordinates. */

@@ -2,17 +2,18 @@
  * A program under a long schedule, down to the texts for every target: all of it is made, or refused with a diagnostic.
  * Whatever else is thrown is a bug of the compiler, wherever it happens.
  */
+
+import { unrolledSize } from '../../src/analysis/unrolled-size.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import type { ModuleText } from '../../src/backends/module.ts'
-import type { Compilation } from '../../src/compile.ts'
 import type { AnyFormat } from '../../src/ir/format.ts'
-import { print2 } from '../../src/ir/print2.ts'
-import { unrolledSize } from '../../src/ir/unrolled.ts'
-import { verify1 } from '../../src/ir/verify1.ts'
-import { verify2 } from '../../src/ir/verify2.ts'
-import { verify3 } from '../../src/ir/verify3.ts'
+import { print2 } from '../../src/ir/print-stage2.ts'
 import type { LowerOptions } from '../../src/lower/pipeline.ts'
+import type { Compilation } from '../../src/run/compile.ts'
+import { verify1 } from '../../src/verifiers/stage1.ts'
+import { verify2 } from '../../src/verifiers/stage2.ts'
+import { verify3 } from '../../src/verifiers/stage3.ts'
 import type { Choices } from '../support/choices.ts'
 import { compositions } from '../support/format-gen.ts'
 import type { Sample } from '../support/program-gen.ts'

@@ -2,8 +2,8 @@
 import { expect, test } from 'vitest'
 import { lt, variable } from '../../src/ir/expr.ts'
 import type { Stmt } from '../../src/ir/loops.ts'
-import { addressesAhead } from '../../src/lower/addresses-ahead.ts'
-import { Names } from '../../src/lower/names.ts'
+import { addressesAhead } from '../../src/lower/address-prefetch.ts'
+import { Names } from '../../src/lower/fresh-names.ts'
 import { at, loop, store } from '../../src/schedule/build.ts'
 
 test('an address that one copy asks about element by element is left to all of its copies', () => {

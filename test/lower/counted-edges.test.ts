@@ -1,8 +1,8 @@
 /** Counted copies where not every thread computes: those that sit out copy, wait and count rounds like the others. */
 import { expect, test } from 'vitest'
-import { bindInputs } from '../../src/bind/index.ts'
-import { referenceInputs } from '../../src/bind/reference.ts'
-import { reference } from '../../src/ir/reference/index.ts'
+import { reference } from '../../src/reference/index.ts'
+import { bindInputs } from '../../src/run/bind/index.ts'
+import { referenceInputs } from '../../src/run/bind/reference.ts'
 import { gather, gatherInputs } from './counted-gathers.ts'
 import { copiesOf, inputsOf, scheduledBy } from './counted-products.ts'
 

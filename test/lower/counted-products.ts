@@ -2,11 +2,11 @@
 import { expect } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { coords, dense } from '../../src/api/tensors.ts'
-import { bindInputs, type Inputs } from '../../src/bind/index.ts'
-import { interpretPlan } from '../../src/ir/interpret3.ts'
-import { verify2 } from '../../src/ir/verify2.ts'
-import { verify3 } from '../../src/ir/verify3.ts'
+import { interpretPlan } from '../../src/interpret/stage3.ts'
 import type { Kernel } from '../../src/node.ts'
+import { bindInputs, type Inputs } from '../../src/run/bind/index.ts'
+import { verify2 } from '../../src/verifiers/stage2.ts'
+import { verify3 } from '../../src/verifiers/stage3.ts'
 import { DECLARED, Device } from '../support/asynchronous.ts'
 
 /** `single`: what `bulk` is, as another kind. */

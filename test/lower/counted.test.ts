@@ -6,7 +6,7 @@ import { fc } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
 import type { Kernel2, Stmt } from '../../src/ir/loops.ts'
 import { rewriteStmts, stmt, walkStmts } from '../../src/ir/tree.ts'
-import { awaitInstructions, onlyStarts } from '../../src/lower/asynchronous.ts'
+import { awaitInstructions, onlyStarts } from '../../src/lower/async-commit-wait.ts'
 import { runs } from '../support/cases.ts'
 import {
   COPIES,

@@ -5,7 +5,7 @@ import { evaluate } from '../../src/ir/evaluate.ts'
 import { add, div, type Expr, int, mod, mul, variable } from '../../src/ir/expr.ts'
 import type { Store } from '../../src/ir/loops.ts'
 import { stmt } from '../../src/ir/tree.ts'
-import { lowerDivisions } from '../../src/lower/divisions.ts'
+import { lowerDivisions } from '../../src/lower/integer-division.ts'
 import { runs } from '../support/cases.ts'
 
 const store = (e: Expr): Store =>

@@ -3,10 +3,10 @@ import { expect, test } from 'vitest'
 import { store } from '../../src/ir/build.ts'
 import { type Expr, int, load, lt, select, variable } from '../../src/ir/expr.ts'
 import type { Stmt } from '../../src/ir/loops.ts'
-import { printBody } from '../../src/ir/print2.ts'
+import { printBody } from '../../src/ir/print-stage2.ts'
 import { stmt } from '../../src/ir/tree.ts'
-import { hoist } from '../../src/lower/hoist.ts'
-import { Names } from '../../src/lower/names.ts'
+import { hoist } from '../../src/lower/common-subexpressions.ts'
+import { Names } from '../../src/lower/fresh-names.ts'
 import { buffer, loop } from '../../src/schedule/build.ts'
 
 const [i, n] = [variable('i'), variable('n')]

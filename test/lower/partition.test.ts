@@ -1,11 +1,11 @@
 /** Conditions that hold in whole tiles, and only those, are asked in the last tile alone. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { interpret } from '../../src/interpret/stage2.ts'
 import { add, div, type Expr, lt, mod, mul } from '../../src/ir/expr.ts'
-import { interpret } from '../../src/ir/interpret.ts'
 import type { Kernel2 } from '../../src/ir/loops.ts'
-import { partitionLoops } from '../../src/lower/partition.ts'
-import { tightenLoops } from '../../src/lower/tighten.ts'
+import { partitionLoops } from '../../src/lower/loop-partitioning.ts'
+import { tightenLoops } from '../../src/lower/tighten-bounds.ts'
 import { at, buffer, expr, kernel2, loop, reduce } from '../../src/schedule/build.ts'
 
 /**

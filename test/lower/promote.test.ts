@@ -2,9 +2,9 @@
 import { expect, test } from 'vitest'
 import type { SptProgram } from '../../src/api/program.ts'
 import { emit, LANES } from '../../src/backends/emit.ts'
-import { verify3 } from '../../src/ir/verify3.ts'
 import { coords, dense, type Kernel, load } from '../../src/node.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { verify3 } from '../../src/verifiers/stage3.ts'
 
 const program = (type: string, more: string, body: string): Promise<SptProgram> => {
   const outputs = [`Y: ${type}[i] ${more}`, 'Z: i32[i] out', `s: ${type}[] ${more}`]

@@ -1,8 +1,8 @@
 /** Threads that reduce together ask before they read or write what a condition protects. */
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { bindInputs } from '../../src/bind/index.ts'
-import { interpretPlan } from '../../src/ir/interpret3.ts'
+import { interpretPlan } from '../../src/interpret/stage3.ts'
+import { bindInputs } from '../../src/run/bind/index.ts'
 
 const kernel = (body: string): string => `kernel k(m: size, n: size) {
   axis i = dense_fixed(m)

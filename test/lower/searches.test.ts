@@ -16,9 +16,9 @@ import {
   variable,
 } from '../../src/ir/expr.ts'
 import type { Stmt } from '../../src/ir/loops.ts'
-import { printBody } from '../../src/ir/print2.ts'
-import { Names } from '../../src/lower/names.ts'
-import { lowerSearches } from '../../src/lower/searches.ts'
+import { printBody } from '../../src/ir/print-stage2.ts'
+import { lowerSearches } from '../../src/lower/expand-searches.ts'
+import { Names } from '../../src/lower/fresh-names.ts'
 import { interpreted, interpretedPlan } from '../support/interpreted.ts'
 
 const [i, m] = [variable('i'), variable('m')]

@@ -2,8 +2,8 @@
 import { expect, test } from 'vitest'
 import { add, type Expr, int, load, mul, variable } from '../../src/ir/expr.ts'
 import type { For, Stmt } from '../../src/ir/loops.ts'
-import { printBody } from '../../src/ir/print2.ts'
-import { sinkNames } from '../../src/lower/sink.ts'
+import { printBody } from '../../src/ir/print-stage2.ts'
+import { sinkNames } from '../../src/lower/code-sinking.ts'
 
 const name = (n: string, value: Expr): Stmt => ({ kind: 'let', name: n, dtype: 'i32', value })
 const put = (at: Expr): Stmt => ({ kind: 'store', buffer: 'C', index: [at], value: int(1) })

@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest'
 import { when } from '../../src/ir/build.ts'
 import { add, eq, lt } from '../../src/ir/expr.ts'
 import type { Kernel2, Stmt } from '../../src/ir/loops.ts'
-import { verify2 } from '../../src/ir/verify2.ts'
-import { cooperate } from '../../src/lower/cooperate.ts'
+import { cooperate } from '../../src/lower/cooperative-copies.ts'
 import { at, buffer, expr, kernel2, loop, store } from '../../src/schedule/build.ts'
+import { verify2 } from '../../src/verifiers/stage2.ts'
 import { run, runPlan } from '../support/kernel2.ts'
 
 const T = 4

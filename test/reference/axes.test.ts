@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { add, constant, int, lt, mul, select } from '../../src/ir/expr.ts'
 import type { Monoid } from '../../src/ir/monoid.ts'
-import { reference } from '../../src/ir/reference/index.ts'
+import { reference } from '../../src/reference/index.ts'
 import { assign, at, buffer, dense, ell, iterate, kernel, ragged, reduce, size, sparse, v } from './build.ts'
 
 // [[1, 0, 2], [0, 0, 0], [0, 3, 0], [4, 5, 6]]

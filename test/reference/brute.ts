@@ -6,8 +6,8 @@
 import { type Axis, isStored, parentOf } from '../../src/ir/axis.ts'
 import { isFloat } from '../../src/ir/dtype.ts'
 import type { Expr, Load } from '../../src/ir/expr.ts'
-import type { RefInputs } from '../../src/ir/reference/index.ts'
 import type { Kernel1, Stmt1 } from '../../src/ir/stage1.ts'
+import type { RefInputs } from '../../src/reference/index.ts'
 
 type Tensor = Map<string, number>
 const key = (coords: readonly number[]): string => coords.join()

@@ -1,6 +1,6 @@
 /** Random small programs as text, with inputs. Legal by construction; everything is i32 or integer-valued f32. */
 import fc from 'fast-check'
-import type { RefInputs } from '../../src/ir/reference/index.ts'
+import type { RefInputs } from '../../src/reference/index.ts'
 
 export interface Sample {
   readonly text: string

@@ -4,7 +4,7 @@ import { SptError } from '../../src/ast/diagnostic.ts'
 import type { Dtype } from '../../src/ir/dtype.ts'
 import { fromBf16, fromF16, toBf16, toF16 } from '../../src/ir/half.ts'
 import type { HostArray } from '../../src/runtime/device.ts'
-import { deviceToHost, hostToDevice, roundTo, wordDtype } from '../../src/runtime/widen.ts'
+import { deviceToHost, hostToDevice, roundTo, wordDtype } from '../../src/runtime/widened-elements.ts'
 
 const PATTERNS = Uint16Array.from({ length: 65536 }, (_, k) => k)
 

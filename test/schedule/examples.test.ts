@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { printBody } from '../../src/ir/print2.ts'
-import { verify2 } from '../../src/ir/verify2.ts'
+import { printBody } from '../../src/ir/print-stage2.ts'
 import { PRIMITIVES } from '../../src/schedule/primitives.ts'
 import { apply, start } from '../../src/schedule/state.ts'
+import { verify2 } from '../../src/verifiers/stage2.ts'
 
 describe('every primitive does what its documentation shows', () => {
   for (const [kind, { example }] of Object.entries(PRIMITIVES))

@@ -2,9 +2,8 @@
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { type Expr, int, load, lt, variable } from '../../src/ir/expr.ts'
-import { verify2 } from '../../src/ir/verify2.ts'
-
 import { at, buffer, kernel2, loop, store } from '../../src/schedule/build.ts'
+import { verify2 } from '../../src/verifiers/stage2.ts'
 import { interpreted } from '../support/interpreted.ts'
 
 const POSITIVE = `kernel k(m: size, n: size) {

@@ -12,12 +12,12 @@ vi.mock('../../src/ast/diagnostic.ts', async (original) => {
 })
 
 import { parseProgram } from '../../src/api/program.ts'
-import { bindInputs, type Inputs } from '../../src/bind/index.ts'
-import { referenceInputs } from '../../src/bind/reference.ts'
 import { add } from '../../src/ir/expr.ts'
 import type { Kernel2 } from '../../src/ir/loops.ts'
-import { reference } from '../../src/ir/reference/index.ts'
 import type { Kernel } from '../../src/node.ts'
+import { reference } from '../../src/reference/index.ts'
+import { bindInputs, type Inputs } from '../../src/run/bind/index.ts'
+import { referenceInputs } from '../../src/run/bind/reference.ts'
 import { at, buffer, expr, kernel2, loop, store } from '../../src/schedule/build.ts'
 import { replay } from '../../src/schedule/state.ts'
 import type { LoopStep } from '../../src/schedule/steps.ts'

@@ -3,9 +3,9 @@
  * only what a fence followed (PTX ISA, "Async proxy"); hardware need not show it the rest, so here it never does.
  */
 import { InternalError } from '../../src/ast/diagnostic.ts'
+import type { Memory } from '../../src/interpret/races.ts'
+import { compileExpr, type Frame, type Instructions } from '../../src/interpret/thread-code.ts'
 import type { InstrCall } from '../../src/ir/instr-call.ts'
-import type { Memory } from '../../src/ir/races.ts'
-import { compileExpr, type Frame, type Instructions } from '../../src/ir/thread-code.ts'
 
 /** `put`: a row, without a fence; `put_fenced`: with one; `twice`: reads its row through the proxy. */
 export const PROXIED = `

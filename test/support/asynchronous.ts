@@ -6,12 +6,12 @@
  */
 import { expect } from 'vitest'
 import { InternalError } from '../../src/ast/diagnostic.ts'
-import { Random } from '../../src/bind/random.ts'
+import type { Memory } from '../../src/interpret/races.ts'
+import { compileExpr, type Frame, type Instructions } from '../../src/interpret/thread-code.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import type { Expr } from '../../src/ir/expr.ts'
 import type { CallPiece, InstrCall } from '../../src/ir/instr-call.ts'
-import type { Memory } from '../../src/ir/races.ts'
-import { compileExpr, type Frame, type Instructions } from '../../src/ir/thread-code.ts'
+import { Random } from '../../src/run/bind/random.ts'
 
 /** `bulk`: boxes; `later`: rows, in groups; `multiply`: C += A B on tiles, ordered, in groups. */
 export const DECLARED = `

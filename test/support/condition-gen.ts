@@ -2,7 +2,7 @@
  * Random kernels whose statements run under conditions of every kind of expression: over sizes, scalars, names, coordinates
  * and data, around any writer of an output or a local. What they leave out has to have a value all the same.
  */
-import type { RefTensor } from '../../src/ir/reference/index.ts'
+import type { RefTensor } from '../../src/reference/index.ts'
 import type { Choices } from './choices.ts'
 import { entries, size, values } from './matrix-gen.ts'
 import type { Sample } from './program-gen.ts'

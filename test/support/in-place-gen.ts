@@ -2,7 +2,7 @@
  * Random kernels that update in place what their conditions, names and values read: several statements of an iteration
  * one after the other, with iterations among them, under conditions on what the same statements write.
  */
-import type { RefTensor } from '../../src/ir/reference/index.ts'
+import type { RefTensor } from '../../src/reference/index.ts'
 import type { Choices } from './choices.ts'
 import { entries, size, values } from './matrix-gen.ts'
 import type { Sample } from './program-gen.ts'

@@ -1,11 +1,12 @@
 /** Schedules that no device here runs, statement by statement. */
-import { type Bound, bindInputs, type Inputs } from '../../src/bind/index.ts'
-import { decoder } from '../../src/formats/values.ts'
+
+import { interpret } from '../../src/interpret/stage2.ts'
+import { interpretPlan } from '../../src/interpret/stage3.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
-import { interpret } from '../../src/ir/interpret.ts'
-import { interpretPlan } from '../../src/ir/interpret3.ts'
 import type { Buffer } from '../../src/ir/loops.ts'
 import type { Kernel } from '../../src/node.ts'
+import { type Bound, bindInputs, type Inputs } from '../../src/run/bind/index.ts'
+import { decoder } from '../../src/storage/values.ts'
 
 /** What is in memory after the loops, whose outputs begin as NaN. */
 export function interpreted({ compilation }: Kernel, inputs: Inputs): ReadonlyMap<string, readonly number[]> {

@@ -1,15 +1,15 @@
 /** Random Stage II kernels with integer data, and running them. */
 import fc from 'fast-check'
+import { interpret, type Order } from '../../src/interpret/stage2.ts'
+import { interpretPlan } from '../../src/interpret/stage3.ts'
 import { when } from '../../src/ir/build.ts'
 import { add, constant, div, type Expr, type Load, lt, max, mul, sub, variable } from '../../src/ir/expr.ts'
-import { interpret, type Order } from '../../src/ir/interpret.ts'
-import { interpretPlan } from '../../src/ir/interpret3.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../src/ir/loops.ts'
 import { builtinMonoid, type Monoid } from '../../src/ir/monoid.ts'
-import { print2 } from '../../src/ir/print2.ts'
-import { verify3 } from '../../src/ir/verify3.ts'
+import { print2 } from '../../src/ir/print-stage2.ts'
 import { lowerToMemory } from '../../src/lower/pipeline.ts'
 import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/build.ts'
+import { verify3 } from '../../src/verifiers/stage3.ts'
 
 export interface Data {
   readonly params: ReadonlyMap<string, number>

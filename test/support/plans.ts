@@ -1,8 +1,8 @@
 /** Plans with arrays of numbers, and what stands in them. */
-import { interpretPlan } from '../../src/ir/interpret3.ts'
+import { interpretPlan } from '../../src/interpret/stage3.ts'
 import type { Plan, Stmt } from '../../src/ir/loops.ts'
 import { walkStmts } from '../../src/ir/tree.ts'
-import { verify3 } from '../../src/ir/verify3.ts'
+import { verify3 } from '../../src/verifiers/stage3.ts'
 
 /** What the arrays are afterwards. */
 export function runPlan(

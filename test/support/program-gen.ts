@@ -2,10 +2,11 @@
  * Random programs as text, with inputs. Most are legal; the checker refuses the rest. Every value is an integer
  * that its type holds exactly, so that results have to be equal to the last bit.
  */
-import type { Tensor } from '../../src/formats/tensor.ts'
-import { encoder, newValues } from '../../src/formats/values.ts'
+
 import { type Dtype, isFloat, isHalf } from '../../src/ir/dtype.ts'
-import type { RefInputs, RefTensor } from '../../src/ir/reference/index.ts'
+import type { RefInputs, RefTensor } from '../../src/reference/index.ts'
+import type { Tensor } from '../../src/storage/tensor.ts'
+import { encoder, newValues } from '../../src/storage/values.ts'
 import type { Choices } from './choices.ts'
 import { type Entries, entries, size, values } from './matrix-gen.ts'
 import { FORMATS, KEYWORDS, MONOIDS } from './program-parts.ts'

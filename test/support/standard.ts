@@ -1,13 +1,13 @@
 /** The formats of the package with arguments, and matrices that each of them can hold. */
 import fc from 'fast-check'
-import type { Given } from '../../src/formats/given.ts'
 import { instantiate } from '../../src/formats/instance/instantiate.ts'
-import type { StoredParts } from '../../src/formats/parts/convert.ts'
-import type { CoordTensor } from '../../src/formats/tensor.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
 import { variable } from '../../src/ir/expr.ts'
 import type { AnyFormat, Instance } from '../../src/ir/format.ts'
 import { load } from '../../src/node.ts'
+import type { Given } from '../../src/storage/given.ts'
+import type { StoredParts } from '../../src/storage/parts/convert.ts'
+import type { CoordTensor } from '../../src/storage/tensor.ts'
 
 const NAMES = ['a', 'b', 'c', 'd', 'e']
 

@@ -1,8 +1,8 @@
 /** Random steps on whatever kernel there is; most are refused. */
 import fc from 'fast-check'
+import { segmentsOf } from '../../src/analysis/segmented-loops.ts'
 import { THREAD_AXES } from '../../src/ir/expr.ts'
 import type { For } from '../../src/ir/loops.ts'
-import { segmentsOf } from '../../src/ir/segments.ts'
 import { loopsOf } from '../../src/ir/tree.ts'
 import type { ScheduleState } from '../../src/schedule/state.ts'
 import type { LoopStep } from '../../src/schedule/steps.ts'

@@ -1,8 +1,8 @@
 /** What `spt format` says: tables for people, an object for programs. */
 
 import { escapedLine } from '../../ast/render.ts'
-import type { LengthReport, TensorReport } from '../../formats/figures/report.ts'
 import type { Provenance } from '../../formats/proof/provenance.ts'
+import type { LengthReport, TensorReport } from '../../pictures/report.ts'
 import { count, ms, percent, size } from '../figures.ts'
 
 /** A tensor by itself. */

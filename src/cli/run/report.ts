@@ -1,7 +1,7 @@
 /** What a run says: a table for people, one object for programs. */
-import type { Chosen } from '../../api/decide.ts'
+import type { Chosen } from '../../api/choice-conditions.ts'
+import type { Verification } from '../../run/verify.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
-import type { Verification } from '../../verify.ts'
 import { count, ms, size } from '../figures.ts'
 import type { Phase } from './laps.ts'
 

@@ -1,6 +1,6 @@
 /** How much the sparse tensors of a run hold. */
-import { allAxesOf, asDeclared, callerTensors, isStructured } from '../../bind/axes.ts'
-import type { Bound } from '../../bind/index.ts'
+import { allAxesOf, asDeclared, callerTensors, isStructured } from '../../run/bind/axes.ts'
+import type { Bound } from '../../run/bind/index.ts'
 
 export interface SparseSizes {
   /** Entries of each sparse tensor, in the coordinates of the kernel as written. */

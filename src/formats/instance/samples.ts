@@ -1,9 +1,10 @@
 /** Coordinates of small tensors, and of the corners of blocks in larger ones. */
+
+import { applyMap } from '../../columns/coordmap.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
-import { applyMap } from '../columns/coordmap.ts'
 
 /** Largest size that is tried for every combination, by how many sizes there are. */
 const SMALL = [1, 6, 5, 4, 3, 2]

@@ -3,12 +3,12 @@
  * tensors whole, and over the corners of blocks in larger ones. What fails here fails for some tensor.
  */
 import { fail } from '../../ast/diagnostic.ts'
+import { applyMap, point } from '../../columns/coordmap.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars, someExpr, walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance, PartTree } from '../../ir/format.ts'
 import { keyOf } from '../../ir/keys.ts'
-import { applyMap, point } from '../columns/coordmap.ts'
 import { type At, spanOf } from './arguments.ts'
 import { type Samples, samples } from './samples.ts'
 

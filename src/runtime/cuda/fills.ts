@@ -1,6 +1,6 @@
 /**
  * Zeroing memory by a kernel where launches of the same run follow: unlike the driver's own fills it takes part in
- * overlapping launches (`backends/overlap.ts`), and it fills several buffers at once.
+ * overlapping launches (`backends/programmatic-dependent-launch.ts`), and it fills several buffers at once.
  */
 import type { ModuleText } from '../device.ts'
 import type { ArgumentBlock } from './arguments.ts'

@@ -7,9 +7,9 @@ import { callError, type Handle } from './driver.ts'
 import { CUDA, isSticky } from './errors.ts'
 import { FILL, FILL_RANGES, packFill } from './fills.ts'
 import { LaunchConfig } from './launch-config.ts'
-import { Matrices } from './matrices.ts'
 import type { CudaBuffer, CudaMemory } from './memory.ts'
 import { CudaModule, type LoadedEntry } from './module.ts'
+import { Matrices } from './tensor-maps.ts'
 
 type Launch = Extract<Command, { kind: 'launch' }>
 type Grid = readonly [number, number, number]
@@ -21,7 +21,7 @@ export class Launcher {
   readonly #block: ArgumentBlock
   readonly #config: LaunchConfig
   readonly #matrices: Matrices
-  /** Whether launches may begin before the one before them has finished (`backends/overlap.ts`). */
+  /** Whether launches may begin before the one before them has finished (`backends/programmatic-dependent-launch.ts`). */
   #overlap: boolean
   /** Launches that were tried so. */
   #tried = 0

@@ -5,7 +5,7 @@
  */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import type { ArgValue, Command } from '../device.ts'
-import { roundTo, wordDtype } from '../widen.ts'
+import { roundTo, wordDtype } from '../widened-elements.ts'
 import { Clears } from './clears.ts'
 import { type GpuBuffer, USAGE } from './memory.ts'
 import type { GpuEntry, GpuModule } from './module.ts'

@@ -6,7 +6,7 @@
 import { type Diagnostic, SptError } from '../../ast/diagnostic.ts'
 import { checkEntry, checkTarget } from '../check.ts'
 import type { ArgSpec, CompiledModule, DeviceLimits, Entry, ModuleText } from '../device.ts'
-import { wordDtype } from '../widen.ts'
+import { wordDtype } from '../widened-elements.ts'
 import { firstLine, type Session } from './session.ts'
 
 /** `GPUShaderStage.COMPUTE`, which is no global outside browsers. */

@@ -4,7 +4,7 @@
  * axes leave the kernel; every iteration over them runs once for each part, over its axes, with the old coordinates
  * computed by the part's inverse map. A nest of several such iterations is taken apart first (`distribute.ts`), unless its
  * rows are each in one part (`whole-nests.ts`).
- * Outputs need no care: the first writer of a buffer decides how it is initialised (`lower/initial.ts`), whichever
+ * Outputs need no care: the first writer of a buffer decides how it is initialised (`lower/output-initialization.ts`), whichever
  * part it belongs to.
  */
 import { fail } from '../../ast/diagnostic.ts'
@@ -13,12 +13,12 @@ import { namesOfAxis, repeats, type StoredAxis } from '../../ir/axis.ts'
 import { isFloat } from '../../ir/dtype.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
-import { printExpr1 } from '../../ir/print1.ts'
+import { printExpr1 } from '../../ir/print-stage1.ts'
 import type { Buffer1, FillFactor, Iteration, Kernel1, Param, Reformat, Stmt1 } from '../../ir/stage1.ts'
 import { distribute, enters, isNest } from './distribute.ts'
-import { iterationsOf } from './find.ts'
+import { withKinds } from './format-iterator-kinds.ts'
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
-import { withKinds } from './kinds.ts'
+import { iterationsOf } from './iterator-names.ts'
 import { checkPadding, type Factor } from './padding.ts'
 import {
   type At,

@@ -7,10 +7,10 @@ import { type AttachedAxis, isDenseRoot, parentOf } from '../../ir/axis.ts'
 import { type Expr, variable } from '../../ir/expr.ts'
 import { mentions } from '../../ir/expr-tree.ts'
 import { sameExpr } from '../../ir/keys.ts'
-import { rewriteBody1 } from '../../ir/rewrite1.ts'
+import { rewriteBody1 } from '../../ir/rewrite-stage1.ts'
 import type { If1, Iter, Kernel1 } from '../../ir/stage1.ts'
-import { findIters, refuse, replaceIteration } from './find.ts'
-import { keepParents, parentsIn } from './parents.ts'
+import { findIters, refuse, replaceIteration } from './iterator-names.ts'
+import { keepParents, parentsIn } from './parent-iterators.ts'
 import type { AttachIter, CoordExample } from './steps.ts'
 
 export function applyAttach(kernel: Kernel1, step: AttachIter): Kernel1 {

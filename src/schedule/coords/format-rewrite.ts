@@ -11,9 +11,9 @@ import { freeVars, rewriteExpr, walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import { sameExpr } from '../../ir/keys.ts'
 import type { Iter, Iteration, IterKind, Stmt1 } from '../../ir/stage1.ts'
+import { partialProblems, standsUnder, visitsTwice } from './axis-prefixes.ts'
 import { enters } from './distribute.ts'
 import { lookup, lookupTarget } from './lookup.ts'
-import { partialProblems, standsUnder, visitsTwice } from './partial.ts'
 import type { Split } from './split.ts'
 
 /** One part of a split, or (`part: null`) what lies outside of the iterations over it. */

@@ -6,10 +6,10 @@
 import { isName } from '../../ast/parse.ts'
 import { parentOf } from '../../ir/axis.ts'
 import { variable } from '../../ir/expr.ts'
-import { rewriteBody1 } from '../../ir/rewrite1.ts'
+import { rewriteBody1 } from '../../ir/rewrite-stage1.ts'
 import type { Iter, Kernel1 } from '../../ir/stage1.ts'
-import { findIters, iterationsOf, refuse, replaceIteration } from './find.ts'
-import { keepParents, parentsIn } from './parents.ts'
+import { findIters, iterationsOf, refuse, replaceIteration } from './iterator-names.ts'
+import { keepParents, parentsIn } from './parent-iterators.ts'
 import type { CoordExample, FuseIters } from './steps.ts'
 
 export function applyFuse(kernel: Kernel1, step: FuseIters): Kernel1 {

@@ -12,7 +12,7 @@ import type { FormatInstance, Instance } from '../../ir/format.ts'
 import { keyOf } from '../../ir/keys.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import type { Split } from './split.ts'
-import { type Visits, visits } from './visits.ts'
+import { type Visits, visits } from './visited-coordinates.ts'
 
 const wholeVisits = (part: FormatInstance, instance: Instance): Visits =>
   visits(part, instance, new Set(instance.over.map((a) => a.name)), new Set(part.order))

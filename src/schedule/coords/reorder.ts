@@ -4,8 +4,8 @@
  * different elements and reductions commute, so any order in which every axis comes after its parent is legal.
  */
 import type { Iter, Kernel1 } from '../../ir/stage1.ts'
-import { findIters, refuse, replaceIteration } from './find.ts'
-import { keepParents, parentsIn } from './parents.ts'
+import { findIters, refuse, replaceIteration } from './iterator-names.ts'
+import { keepParents, parentsIn } from './parent-iterators.ts'
 import type { CoordExample, ReorderIters } from './steps.ts'
 
 export function applyReorder(kernel: Kernel1, step: ReorderIters): Kernel1 {

@@ -8,10 +8,10 @@ import { repeats } from '../../ir/axis.ts'
 import { type Expr, load } from '../../ir/expr.ts'
 import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
 import type { PartTree, Query } from '../../ir/format.ts'
-import { rewriteBody1, writtenBy } from '../../ir/rewrite1.ts'
+import { rewriteBody1, writtenBy } from '../../ir/rewrite-stage1.ts'
 import type { Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
-import { iterationsOf } from './find.ts'
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
+import { iterationsOf } from './iterator-names.ts'
 import type { Split } from './split.ts'
 
 /** Names of a local buffer in each part, by the name it had. */

@@ -1,14 +1,15 @@
 /** What has to hold of what an iteration writes, so that it can go to a local first. */
+
+import { conditionsAround } from '../../analysis/dominating-conditions.ts'
 import { writesOf } from '../../ir/accesses.ts'
-import { conditionsAround } from '../../ir/conditions.ts'
 import { readsAny } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Store } from '../../ir/loops.ts'
-import { printExpr } from '../../ir/print2.ts'
+import { printExpr } from '../../ir/print-stage2.ts'
 import type { Body } from '../../ir/tree.ts'
+import type { Use } from '../buffer-uses.ts'
 import type { Context } from '../context.ts'
-import { allocatedIn } from '../depend.ts'
 import type { Footprint } from '../footprint.ts'
-import type { Use } from '../uses.ts'
+import { allocatedIn } from '../loop-dependence.ts'
 
 export function checkOneWriter(cx: Context, loop: For, buffer: Buffer, uses: readonly Use[]): Store | Reduce {
   const writes = uses.filter((u) => u.mode === 'write')

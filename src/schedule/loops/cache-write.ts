@@ -1,19 +1,19 @@
+import { type Condition, conditionsAround, hoistable } from '../../analysis/dominating-conditions.ts'
 import { accessesOf } from '../../ir/accesses.ts'
-import { type Condition, conditionsAround, hoistable } from '../../ir/conditions.ts'
 import { cast, type Expr, int, load } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import { isBuiltinReducer, type Monoid, widened } from '../../ir/monoid.ts'
 import { type Body, type Found, replaceLoop, replaceStmt, stmt } from '../../ir/tree.ts'
+import { replaceLoads, type Use, usesOf } from '../buffer-uses.ts'
 import { checkOneNest } from '../checks.ts'
 import type { Context } from '../context.ts'
-import { allocatedIn, writtenIn } from '../depend.ts'
+import { inMemory } from '../declared-memory-copies.ts'
 import { checkSameLoops, checkStable, copyNest, type Footprint, footprint, localIndex } from '../footprint.ts'
+import { allocatedIn, writtenIn } from '../loop-dependence.ts'
 import type { Primitive } from '../primitive.ts'
 import { featureMajor } from '../samples.ts'
 import type { CacheWriteStep } from '../steps.ts'
-import { inMemory } from '../tiles.ts'
-import { replaceLoads, type Use, usesOf } from '../uses.ts'
 import {
   checkAskedAgain,
   checkEveryElement,

@@ -1,5 +1,5 @@
-import { isMultiple } from '../../ir/facts.ts'
-import { printExpr } from '../../ir/print2.ts'
+import { isMultiple } from '../../analysis/integers/facts.ts'
+import { printExpr } from '../../ir/print-stage2.ts'
 import { replaceLoop, stmt } from '../../ir/tree.ts'
 import type { Primitive } from '../primitive.ts'
 import { rowBlocks } from '../samples.ts'

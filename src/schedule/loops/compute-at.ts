@@ -5,7 +5,7 @@ import { type Expr, lt } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import { keyOf, sameExpr } from '../../ir/keys.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
-import { printExpr } from '../../ir/print2.ts'
+import { printExpr } from '../../ir/print-stage2.ts'
 import { initsOf } from '../../ir/reductions.ts'
 import {
   type Body,
@@ -19,8 +19,8 @@ import {
 } from '../../ir/tree.ts'
 import { checkOneNest, overParams } from '../checks.ts'
 import { allocations, type Context } from '../context.ts'
-import { monotone, writtenIn } from '../depend.ts'
 import { loopMap, type Space, segmentOf } from '../linear.ts'
+import { monotone, writtenIn } from '../loop-dependence.ts'
 import { gone, type Primitive } from '../primitive.ts'
 import { twoNests } from '../samples.ts'
 import type { ComputeAtStep } from '../steps.ts'

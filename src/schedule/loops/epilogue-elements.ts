@@ -1,9 +1,10 @@
 /** The elements that a consumer's loops run over, as those that loops of the producer reach. */
+
+import { isMultiple } from '../../analysis/integers/facts.ts'
+import { linear, linearKey } from '../../analysis/integers/linear.ts'
 import { ceildiv, type Expr, int } from '../../ir/expr.ts'
 import { freeVars, mentions, substitute } from '../../ir/expr-tree.ts'
-import { isMultiple } from '../../ir/facts.ts'
 import { keyOf, sameExpr } from '../../ir/keys.ts'
-import { linear, linearKey } from '../../ir/linear.ts'
 import type { For } from '../../ir/loops.ts'
 import type { Context } from '../context.ts'
 

@@ -2,19 +2,20 @@
  * `compute_at scale at jt` where `scale` stands after the nest of `jt`: once an iteration of `jt` is done, what it has
  * produced is consumed at its end. The consumer's loops become those of the elements that the iteration produces.
  */
+
+import { linear, linearKey } from '../../analysis/integers/linear.ts'
 import { accessesOf, type BufferAccess, writesOf } from '../../ir/accesses.ts'
 import { substituteStmts } from '../../ir/bindings.ts'
 import { whenAll } from '../../ir/build.ts'
 import { type Expr, variable } from '../../ir/expr.ts'
 import { mentions, substitute } from '../../ir/expr-tree.ts'
 import { keyOf } from '../../ir/keys.ts'
-import { linear, linearKey } from '../../ir/linear.ts'
 import type { For, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import { closeOver } from '../../ir/reductions.ts'
 import { type Body, bodiesOf, type Found, replaceLoop, replaceStmt, stmt } from '../../ir/tree.ts'
 import { allocations, type Context } from '../context.ts'
-import { iterationsOf } from '../depend.ts'
-import { apartBy } from '../nests.ts'
+import { iterationsOf } from '../loop-dependence.ts'
+import { apartBy } from '../nest-dependence.ts'
 import { gone, type Outcome } from '../primitive.ts'
 import { checkGuards, covers, meet } from './epilogue-elements.ts'
 import { apartIn, divide, isFirsts, partsAfter, restOf } from './epilogue-parts.ts'

@@ -5,6 +5,9 @@
  *
  * Which rows those are is asked of the list, and only for rows of which the first part holds nothing.
  */
+
+import { visitsAll } from '../../analysis/full-coverage.ts'
+import { spatialNest } from '../../analysis/spatial-nest.ts'
 import { accessesOf, type BufferAccess } from '../../ir/accesses.ts'
 import { store, when, whenAll } from '../../ir/build.ts'
 import { add, all, binary, constant, div, type Expr, int, load, lt, search, select } from '../../ir/expr.ts'
@@ -13,11 +16,9 @@ import { sameExpr } from '../../ir/keys.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../../ir/loops.ts'
 import { isBuiltinReducer } from '../../ir/monoid.ts'
 import { reductionsOf } from '../../ir/reductions.ts'
-import { spatialNest } from '../../ir/spatial-nest.ts'
 import { type Body, replaceLoop, replaceStmt, stmt, walkStmts } from '../../ir/tree.ts'
-import { visitsAll } from '../../ir/whole.ts'
 import type { Context } from '../context.ts'
-import { apartBy } from '../nests.ts'
+import { apartBy } from '../nest-dependence.ts'
 
 export interface Started {
   readonly tops: readonly For[]

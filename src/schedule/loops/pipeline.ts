@@ -1,4 +1,4 @@
-import { copiesIn } from '../../ir/copies.ts'
+import { copiesIn } from '../../analysis/shared-memory-copies.ts'
 import type { For } from '../../ir/loops.ts'
 import { loopsOf, replaceLoop, stmt } from '../../ir/tree.ts'
 import { checkSerial } from '../checks.ts'

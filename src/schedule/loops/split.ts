@@ -1,6 +1,6 @@
+import { isMultiple } from '../../analysis/integers/facts.ts'
 import { substituteStmts } from '../../ir/bindings.ts'
 import { add, ceildiv, type Expr, int, lt, mul, variable } from '../../ir/expr.ts'
-import { isMultiple } from '../../ir/facts.ts'
 import type { For } from '../../ir/loops.ts'
 import { replaceLoop, stmt } from '../../ir/tree.ts'
 import { checkFactor, checkSerial } from '../checks.ts'

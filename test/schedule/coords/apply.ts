@@ -1,9 +1,9 @@
 /** Stage I after `as`, on data that were split by hand. */
 import { parseProgram, type SptProgram } from '../../../src/api/program.ts'
-import type { Compilation } from '../../../src/compile.ts'
-import { type RefInputs, type RefResult, reference } from '../../../src/ir/reference/index.ts'
 import type { Kernel1 } from '../../../src/ir/stage1.ts'
-import { verify1 } from '../../../src/ir/verify1.ts'
+import { type RefInputs, type RefResult, reference } from '../../../src/reference/index.ts'
+import type { Compilation } from '../../../src/run/compile.ts'
+import { verify1 } from '../../../src/verifiers/stage1.ts'
 import { constantOf, type Entry, type Given, type Held, splitBruteForce } from './oracle.ts'
 
 /** Programs of texts that are tried in many formats: reading a text takes longer than all the rest. */

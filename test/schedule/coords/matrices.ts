@@ -1,6 +1,6 @@
 /** Small matrices with values for the kernels of `formats.ts`. */
 import fc from 'fast-check'
-import type { Tensor } from '../../../src/formats/tensor.ts'
+import type { Tensor } from '../../../src/storage/tensor.ts'
 import type { Sample } from '../../support/program-gen.ts'
 import type { Data } from './apply.ts'
 

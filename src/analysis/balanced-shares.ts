@@ -1,0 +1,108 @@
+/** Equal shares of positions that lie in segments: what a share knows of the segments it has part in. */
+import { add, type Expr, int, mul, type Search } from '../ir/expr.ts'
+import { mentions, substitute } from '../ir/expr-tree.ts'
+import { keyOf } from '../ir/keys.ts'
+import type { Buffer, For } from '../ir/loops.ts'
+import { linear } from './integers/linear.ts'
+import type { Segments } from './segmented-loops.ts'
+
+export interface Shares {
+  /** Which segment a position lies in, and one more. */
+  readonly search: Search
+  /** The position that a share begins with: a multiple of `length`, over the loops around. */
+  readonly first: Expr
+  /** How many positions a share has. */
+  readonly length: number
+}
+
+/**
+ * The shares that a loop over positions of segments makes: iteration `s` is about position `first + s`. Or why it makes
+ * none.
+ */
+export function sharesOf(loop: For, { parts, rest }: Segments, buffers: readonly Buffer[]): Shares | string {
+  const [part] = parts
+  const { extent } = loop
+  const list = part?.kind === 'search' ? buffers.find((b) => b.name === part.buffer) : undefined
+  const bounds = list?.role === 'index' && list.name.endsWith('_indptr')
+  const fixed = rest.flat().every(({ part: p, more }) => p === undefined || more.kind === 'const')
+  if (parts.length !== 1 || part?.kind !== 'search' || part.method !== 'upper' || !bounds || !fixed)
+    return `the element is not that of the segment in which ${loop.name}'s position lies`
+  if (keyOf(part.lo) !== keyOf(int(0)) || keyOf(part.hi) !== keyOf(list.shape[0]!))
+    return `${part.buffer} is searched in part`
+  if (extent.kind !== 'const') return `${loop.name} has no constant extent`
+  const sum = linear(part.value)
+  const own = [...sum.terms.values()].filter((t) => mentions(t.term, loop.var))
+  const others = [...sum.terms.values()].filter((t) => !mentions(t.term, loop.var))
+  const steps = own.length === 1 && own[0]!.term.kind === 'var' && own[0]!.coefficient === 1
+  const aligned = sum.constant === 0 && others.every((t) => t.coefficient % extent.value === 0)
+  if (!steps || !aligned) return `shares do not begin at multiples of ${extent.value}`
+  const first = substitute(part.value, new Map([[loop.var, int(0)]]))
+  return { search: part, first, length: extent.value }
+}
+
+/** The number of a group of `size` shares (1: of the share itself) in their order. */
+export function shareNumber({ first, length }: Shares, size = 1): Expr {
+  const unit = length * size
+  return [...linear(first).terms.values()]
+    .filter((t) => t.coefficient % unit === 0)
+    .map((t) => mul(t.term, int(t.coefficient / unit)))
+    .reduce((a, b) => add(a, b), int(0))
+}
+
+/**
+ * Whether an element is in several shares only where its segment is: `around` are all loops around the shares. How many
+ * shares there are then, over sizes.
+ */
+export function sharesApart({ first, length }: Shares, around: readonly For[]): Expr | undefined {
+  const terms = [...linear(first).terms.values()].sort((a, b) => a.coefficient - b.coefficient)
+  const over = new Set<For>()
+  let [count, next]: [Expr, number | undefined] = [int(1), length]
+  for (const { term, coefficient } of terms) {
+    const loop = term.kind === 'var' ? around.find((l) => l.var === term.name) : undefined
+    if (!loop) return undefined
+    over.add(loop)
+    const { extent } = loop
+    if (extent.kind === 'const' && extent.value === 1) continue
+    // Loops are digits of the share's number.
+    if (next === undefined || coefficient < next) return undefined
+    count = mul(extent, int(coefficient / length))
+    next = extent.kind === 'const' ? coefficient * extent.value : undefined
+  }
+  // Rounds of other loops have elements of their own unless they combine.
+  return around.every((l) => over.has(l) || !l.reduce) ? count : undefined
+}
+
+/** The groups of a block that have neighbouring shares. */
+export interface Groups {
+  /** The loop over groups, on threads. */
+  readonly loop: For
+  /** The loops between it and the loop over positions, on threads, too. */
+  readonly between: readonly For[]
+}
+
+/** The groups that a loop around the shares runs over, or why it is none of groups with neighbouring shares. */
+export function groupsOf(
+  { first, length }: Shares,
+  group: string,
+  around: readonly For[],
+  over: For,
+): Groups | string {
+  const at = around.findIndex((l) => l.var === group)
+  const loop = around[at]
+  if (!loop) return `${group} is not around ${over.name}`
+  const between = around.slice(at + 1)
+  const chain = [loop, ...between]
+  const serial = chain.find((l) => l.mode.kind !== 'bind' || !l.mode.to.startsWith('thread'))
+  if (serial) return `${serial.name} is not bound to threads`
+  const beside = chain.find((l, k) => l.body.length !== 1 || l.body[0] !== (chain[k + 1] ?? over))
+  if (beside) return `${beside.name} holds more than one loop`
+  const { extent } = loop
+  if (extent.kind !== 'const' || between.some((l) => l.extent.kind !== 'const'))
+    return `${loop.name} has no constant extent`
+  const block = length * extent.value
+  const apart = [...linear(first).terms.values()].every(({ term, coefficient }) =>
+    term.kind === 'var' && term.name === group ? coefficient === length : coefficient % block === 0,
+  )
+  if (!apart || !mentions(first, group)) return `neighbours in ${loop.name} do not have neighbouring shares`
+  return { loop, between }
+}

@@ -1,0 +1,175 @@
+/**
+ * Which iterators an index tells apart. An index names coordinate c on its dimensions D if elements that agree
+ * on D agree on c: bare, alone in a linear form, as a digit of a mixed-radix number (`i * b + ii` with
+ * ii < b), by quotient and remainder (`i / b`, `i % b`), or as where a permutation is loaded (`row[i * b + ii]`).
+ */
+import { type Axis, isStored, repeats } from '../ir/axis.ts'
+import { type Expr, mul } from '../ir/expr.ts'
+import { mentions } from '../ir/expr-tree.ts'
+import { keyOf, sameExpr } from '../ir/keys.ts'
+import type { Access } from './coordinate-accesses.ts'
+import { summands } from './integers/linear.ts'
+import { linearOf } from './integers/symbolic-linear.ts'
+
+/** Coordinate name → dimensions that determine it. */
+export type Determined = ReadonlyMap<string, readonly number[]>
+
+interface Known {
+  readonly name: string
+  readonly axis: Axis
+}
+
+/** `permutations`: buffers whose elements differ (`Buffer1.distinct`). */
+export function determined(
+  a: Access,
+  dims: readonly string[],
+  axes: ReadonlyMap<string, Axis>,
+  permutations: ReadonlySet<string> = new Set(),
+): Determined {
+  const coords = new Map<string, Known>(a.around.flatMap((o) => o.coords).map((c) => [c.name, c]))
+  const out = new Map<string, readonly number[]>()
+  for (const c of coords.values()) if (single(c, axes)) out.set(c.name, [])
+  a.index.forEach((x, d) => {
+    const permuted = x.kind === 'load' && permutations.has(x.buffer)
+    const [e, dim] = permuted ? [x.index[0]!, undefined] : [x, dims[d]]
+    for (const name of alone(e, dim, coords, axes)) if (!out.has(name)) out.set(name, [d])
+  })
+  for (const [name, pair] of quotients(a.index, coords, axes)) if (!out.has(name)) out.set(name, pair)
+  return out
+}
+
+/** The stored axis whose coordinates an iterator runs over. */
+function storedOf(c: Known, axes: ReadonlyMap<string, Axis>): Axis | undefined {
+  return c.axis.kind === 'attached' || c.axis.kind === 'gathered' ? axes.get(c.axis.base) : c.axis
+}
+
+/** Whether different steps of the iterator have different coordinates, its parents being the same. */
+function distinct(c: Known, axes: ReadonlyMap<string, Axis>): boolean {
+  const axis = storedOf(c, axes)
+  // A list may name a coordinate twice.
+  if (!axis || c.axis.kind === 'gathered') return false
+  return !repeats(axis)
+}
+
+/** One coordinate at most, which nothing needs to tell apart. */
+function single(c: Known, axes: ReadonlyMap<string, Axis>): boolean {
+  const axis = storedOf(c, axes)
+  if (!axis || c.axis.kind === 'gathered' || !isStored(axis)) return false
+  return distinct(c, axes) && axis.extent.kind === 'const' && axis.extent.value <= 1
+}
+
+/** Names that the expression of one dimension determines. */
+function alone(
+  e: Expr,
+  dim: string | undefined,
+  coords: ReadonlyMap<string, Known>,
+  axes: ReadonlyMap<string, Axis>,
+): readonly string[] {
+  const bare = e.kind === 'var' ? coords.get(e.name) : undefined
+  // On its own axis even a repeated coordinate is an element of its own.
+  if (bare && bare.axis.kind !== 'gathered' && storedOf(bare, axes)?.name === dim) return [bare.name]
+  const form = linearOf(e, new Set(coords.keys()))
+  if (!form) return leading(e, coords, axes)
+  const terms = new Map([...form.terms].filter(([name]) => !single(coords.get(name)!, axes)))
+  const names = [...terms.keys()]
+  if (!names.every((n) => distinct(coords.get(n)!, axes))) return []
+  if (names.length === 1) {
+    const c = terms.get(names[0]!)!
+    return c.kind === 'const' ? names : []
+  }
+  return digits(terms, coords, axes) ? names : leading(e, coords, axes)
+}
+
+/** `c·v + rest` where `rest` stays within c values, whatever else they depend on: v is the leading digit. */
+function leading(
+  e: Expr,
+  coords: ReadonlyMap<string, Known>,
+  axes: ReadonlyMap<string, Axis>,
+): readonly string[] {
+  const terms = summands(e).map(([term, by]) => ({ term, by }))
+  const first = terms.reduce<(typeof terms)[number] | undefined>(
+    (best, t) => (t.term.kind === 'var' && t.by > (best?.by ?? 0) ? t : best),
+    undefined,
+  )
+  const c = first?.term.kind === 'var' ? coords.get(first.term.name) : undefined
+  if (!first || !c || !distinct(c, axes)) return []
+  let spread = 0
+  for (const t of terms) {
+    if (t === first || t.term.kind === 'const') continue
+    if (first.term.kind === 'var' && mentions(t.term, first.term.name)) return []
+    const most = largest(t.term, coords, axes)
+    if (most === null) return []
+    spread += Math.abs(t.by) * most
+  }
+  return spread < first.by ? [c.name] : []
+}
+
+/** The largest value of a term that is never negative; `null` where that is not evident. */
+function largest(
+  e: Expr,
+  coords: ReadonlyMap<string, Known>,
+  axes: ReadonlyMap<string, Axis>,
+): number | null {
+  if (e.kind === 'var') {
+    const c = coords.get(e.name)
+    const axis = c && storedOf(c, axes)
+    return axis && isStored(axis) && axis.extent.kind === 'const' ? Math.max(0, axis.extent.value - 1) : null
+  }
+  if (e.kind !== 'binary' || e.b.kind !== 'const' || e.b.value <= 0) return null
+  if (e.op === 'mod') return e.b.value - 1
+  const a = e.op === 'div' || e.op === 'mul' ? largest(e.a, coords, axes) : null
+  return a === null ? null : e.op === 'mul' ? a * e.b.value : Math.floor(a / e.b.value)
+}
+
+/** Every coefficient is the product of those below and their extents: digits of a mixed-radix number. */
+function digits(
+  terms: ReadonlyMap<string, Expr>,
+  coords: ReadonlyMap<string, Known>,
+  axes: ReadonlyMap<string, Axis>,
+): boolean {
+  const rest = new Map(terms)
+  const least = [...rest]
+    .filter(([, c]) => c.kind === 'const' && c.value > 0)
+    .sort((a, b) => (a[1] as { value: number }).value - (b[1] as { value: number }).value)[0]
+  if (!least) return false
+  let [name, coefficient] = least
+  for (;;) {
+    rest.delete(name)
+    if (rest.size === 0) return true
+    const axis = storedOf(coords.get(name)!, axes)
+    if (!axis || !isStored(axis)) return false
+    const radix = mul(axis.extent, coefficient)
+    const next = [...rest].find(
+      ([, c]) =>
+        sameExpr(c, radix) ||
+        sameExpr(c, mul(coefficient, axis.extent)) ||
+        (c.kind === 'const' &&
+          radix.kind === 'const' &&
+          c.value >= radix.value &&
+          noneSmaller(c.value, rest)),
+    )
+    if (!next) return false
+    ;[name, coefficient] = next
+  }
+}
+
+const noneSmaller = (value: number, rest: ReadonlyMap<string, Expr>): boolean =>
+  [...rest.values()].every((c) => c.kind === 'const' && c.value >= value)
+
+/** `x / c` on one dimension and `x % c` on another. */
+function quotients(
+  index: readonly Expr[],
+  coords: ReadonlyMap<string, Known>,
+  axes: ReadonlyMap<string, Axis>,
+): readonly (readonly [string, readonly number[]])[] {
+  const out: (readonly [string, readonly number[]])[] = []
+  index.forEach((q, d) => {
+    if (q.kind !== 'binary' || q.op !== 'div') return
+    const r = index.findIndex(
+      (x) => x.kind === 'binary' && x.op === 'mod' && keyOf(x.a) === keyOf(q.a) && keyOf(x.b) === keyOf(q.b),
+    )
+    if (r < 0) return
+    for (const name of alone(q.a, undefined, coords, axes)) out.push([name, [d, r]])
+  })
+  return out
+}

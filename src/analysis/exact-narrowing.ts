@@ -1,0 +1,63 @@
+/** Values that a narrow element type has, among those that registers hold: such are stored without rounding. */
+import type { Dtype } from '../ir/dtype.ts'
+import type { Expr } from '../ir/expr.ts'
+import { buffersRead, freeVars } from '../ir/expr-tree.ts'
+import { rounding } from '../ir/rounding.ts'
+import { type Body, walkStmts } from '../ir/tree.ts'
+
+export class Exact {
+  /** Register buffers that may hold others than their type has: reductions into them are stores by now. */
+  readonly #wider: ReadonlySet<string>
+
+  /** Of registers. */
+  readonly #types = new Map<string, Dtype>()
+  readonly #lets = new Map<string, Expr>()
+  /** By the name of a value: the registers it is computed from. */
+  readonly #behind = new Map<string, ReadonlySet<string>>()
+
+  constructor(body: Body) {
+    const stores: { readonly to: string; readonly value: Expr }[] = []
+    const wider = new Set<string>()
+    walkStmts(body, (s) => {
+      if (s.kind === 'alloc' && s.buffer.scope === 'register') this.#types.set(s.buffer.name, s.buffer.dtype)
+      if (s.kind === 'let') {
+        this.#behind.set(s.name, this.#readBy(s.value))
+        this.#lets.set(s.name, s.value)
+      }
+      if (s.kind === 'store') stores.push({ to: s.buffer, value: s.value })
+    })
+    this.#wider = wider
+    for (let before = -1; before !== wider.size; ) {
+      before = wider.size
+      for (const { to, value } of stores) {
+        const type = this.#types.get(to)
+        if (type && !this.is(value, type)) wider.add(to)
+      }
+    }
+  }
+
+  /**
+   * Whether the value goes on from what the register holds, as sums do, which keep all digits until they are stored in memory.
+   */
+  goesOn(register: string, value: Expr): boolean {
+    return this.#readBy(value).has(register)
+  }
+
+  /** The registers that a value is computed from, through names. */
+  #readBy(value: Expr): ReadonlySet<string> {
+    const own = [...buffersRead(value)].filter((b) => this.#types.has(b))
+    return new Set([...own, ...[...freeVars(value)].flatMap((v) => [...(this.#behind.get(v) ?? [])])])
+  }
+
+  /** Whether a value is surely one of the type: arithmetic is not. */
+  is(e: Expr, type: Dtype): boolean {
+    if (e.dtype !== type) return false
+    // What was loaded as a part of a vector has a name with a point in it.
+    if (e.kind === 'var') {
+      const value = this.#lets.get(e.name)
+      return value ? this.is(value, type) : e.name.includes('.')
+    }
+    if (e.kind === 'const') return Object.is(rounding(type)(e.value), e.value)
+    return e.kind === 'cast' || (e.kind === 'load' && !this.#wider.has(e.buffer))
+  }
+}

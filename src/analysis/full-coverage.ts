@@ -1,0 +1,63 @@
+/** Whether loops visit all elements of a buffer, or of some of its dimensions. */
+import { ceildiv, div, type Expr, int } from '../ir/expr.ts'
+import { sameExpr } from '../ir/keys.ts'
+import type { Fact, For } from '../ir/loops.ts'
+import { isMultiple } from './integers/facts.ts'
+import { type Linear, linear, linearKey, loopMap } from './integers/linear.ts'
+
+/** Whether loops over digits of each dimension visit every element, and each of them once; conditions may only end the last round. */
+export function visitsAll(
+  index: readonly Expr[],
+  shape: readonly Expr[],
+  path: readonly For[],
+  conditions: readonly Expr[],
+  facts: readonly Fact[] | undefined,
+): boolean {
+  const loops = loopMap(path)
+  const unused = new Set(path.filter((l) => !isOne(l.extent)))
+  const guards = new Set(conditions)
+  const digitsOf = (e: Expr): Linear => {
+    const { constant, terms } = linear(e)
+    const more = [...terms].filter(([, { term }]) => {
+      const loop = term.kind === 'var' ? loops.get(term.name) : undefined
+      return !loop || !isOne(loop.extent)
+    })
+    return { constant, terms: new Map(more) }
+  }
+  const isTrimmed = (digits: Linear, extent: Expr): boolean => {
+    const trim = [...guards].find(
+      (g) =>
+        g.kind === 'binary' &&
+        g.op === 'lt' &&
+        sameExpr(g.b, extent) &&
+        linearKey(digitsOf(g.a)) === linearKey(digits),
+    )
+    return trim !== undefined && guards.delete(trim)
+  }
+  /** The last round has no rest, or ends where the dimension does. */
+  const rounds = (digits: Linear, extent: Expr, size: number): boolean =>
+    isTrimmed(digits, extent) || isMultiple(extent, size, facts)
+  const covers = (e: Expr, extent: Expr): boolean => {
+    const digits = digitsOf(e)
+    if (digits.constant !== 0) return false
+    const equal = facts?.find(
+      (f) => f.relation === 'equal' && extent.kind === 'var' && f.size === extent.name,
+    )
+    const length = extent.kind === 'const' ? extent.value : equal?.by
+    let size = 1
+    const ascending = [...digits.terms.values()].sort((a, b) => a.coefficient - b.coefficient)
+    for (const [k, { term, coefficient }] of ascending.entries()) {
+      const loop = term.kind === 'var' ? loops.get(term.name) : undefined
+      if (!loop || !unused.delete(loop) || coefficient !== size) return false
+      if (loop.extent.kind === 'const') size *= loop.extent.value
+      else if (k < ascending.length - 1) return false
+      else if (sameExpr(loop.extent, extent)) return size === 1
+      else if (isMultiple(extent, size, facts) && sameExpr(loop.extent, div(extent, int(size)))) return true
+      else return sameExpr(loop.extent, ceildiv(extent, int(size))) && rounds(digits, extent, size)
+    }
+    return length === size || (length !== undefined && length < size && isTrimmed(digits, extent))
+  }
+  return index.every((e, k) => covers(e, shape[k]!)) && unused.size === 0 && guards.size === 0
+}
+
+const isOne = (e: Expr): boolean => e.kind === 'const' && e.value === 1

@@ -1,0 +1,148 @@
+/**
+ * Whether a nest of loops is what an instruction does: the loops have the extents of its iterators, in order, and
+ * the statement is its body with buffers for operands, which lie as the instruction wants them. It may be a copy with
+ * zeros in place of what a matrix does not have, where the instruction moves a box of it (`instr-fill.ts`).
+ */
+import { computeType } from '../../ir/dtype.ts'
+import { type Expr, type Load, load } from '../../ir/expr.ts'
+import { children } from '../../ir/expr-tree.ts'
+import type { Instr } from '../../ir/instr.ts'
+import { keyOf } from '../../ir/keys.ts'
+import type { For, Reduce, Stmt, Store } from '../../ir/loops.ts'
+import { printExpr } from '../../ir/print-stage2.ts'
+import { type Around, bodyText, type Mismatch, no, operandProblem } from './operands.ts'
+import { filled, fillProblem } from './zero-fill.ts'
+
+export interface Match {
+  readonly kind: 'match'
+  /** One for each iterator. */
+  readonly loops: readonly For[]
+  readonly operands: ReadonlyMap<string, Load>
+  /** Where one of these fails, zeros are copied. */
+  readonly where: readonly Expr[]
+}
+
+export function matchInstr(instr: Instr, top: For, around: Around): Match | Mismatch {
+  const loops: For[] = []
+  let body: readonly Stmt[] = [top]
+  for (const it of instr.iters) {
+    const l = body.length === 1 ? body[0] : undefined
+    if (l?.kind !== 'for')
+      return no(
+        'not-matching',
+        `inside of ${top.name} there is no loop for ${it.name} of ${instr.name}, alone in its place`,
+        { expected: shapeOf(instr) },
+      )
+    if (l.extent.kind !== 'const' || l.extent.value !== it.extent)
+      return no(
+        'wrong-extent',
+        `${l.name} runs to ${printExpr(l.extent)}, and ${it.name} of ${instr.name} to ${it.extent}`,
+        { expected: shapeOf(instr), hint: `split ${l.name} by ${it.extent}` },
+      )
+    if (l.guards.length > 0)
+      return no(
+        'guarded',
+        `not all iterations of ${l.name} run: ${l.guards.map((g) => printExpr(g)).join(' and ')}`,
+        {
+          expected: 'loops without conditions',
+          hint: 'require that the tiles divide the sizes, or cache with padding',
+        },
+      )
+    // A copy of what a reduction reads has its loops.
+    if (instr.body.kind === 'reduce' && l.reduce !== it.reduce)
+      return no(
+        'not-matching',
+        `${l.name} is ${l.reduce ? 'a' : 'no'} reduction loop, and ${it.name} of ${instr.name} is ${it.reduce ? 'one' : 'none'}`,
+        { expected: shapeOf(instr) },
+      )
+    loops.push(l)
+    body = l.body
+  }
+  const only = body.length === 1 ? body[0] : undefined
+  const edge = only && filled(only)
+  const s = edge?.store ?? only
+  const pattern = instr.body
+  if ((s?.kind !== 'store' && s?.kind !== 'reduce') || s.kind !== pattern.kind)
+    return no(
+      'not-matching',
+      `inside of ${loops.at(-1)?.name ?? top.name} stands not one statement that ${pattern.kind === 'store' ? 'assigns' : 'reduces'}`,
+      { expected: shapeOf(instr) },
+    )
+  const where = edge?.where ?? []
+  let first: Mismatch | undefined
+  for (const bound of bindings(pattern, s)) {
+    const wrong =
+      instr.operands
+        .map((o) => operandProblem(o, bound.get(o.name)!, instr, loops, around))
+        .find((x) => x !== undefined) ?? fillProblem(instr, bound, where, around)
+    if (!wrong) return { kind: 'match', loops, operands: bound, where }
+    first ??= wrong
+  }
+  return (
+    first ??
+    no('not-matching', `the statement inside of ${top.name} is not what ${instr.name} computes`, {
+      expected: bodyText(instr),
+    })
+  )
+}
+
+const shapeOf = (instr: Instr): string =>
+  `loops of ${instr.iters.map((i) => `${i.extent} (${i.name})`).join(', ')}, directly inside of each other`
+
+/** What operands stand for. */
+type Bound = ReadonlyMap<string, Load>
+
+/** The ways in which a statement is the pattern. */
+function bindings(pattern: Store | Reduce, s: Store | Reduce): readonly Bound[] {
+  const none: readonly Bound[] = [new Map()]
+  if (pattern.kind === 'store' && s.kind === 'store') {
+    const target = load(s.buffer, s.index, pattern.value.dtype)
+    return same(pattern.value, s.value, bind(pattern.buffer, target, none))
+  }
+  if (pattern.kind !== 'reduce' || s.kind !== 'reduce' || s.targets.length !== 1) return []
+  if (s.reducer.name !== pattern.reducer.name || s.atomic !== pattern.atomic) return []
+  return same(pattern.values[0]!, s.values[0]!, bind(pattern.targets[0]!.buffer, s.targets[0]!, none))
+}
+
+/** One operand is one element everywhere. */
+const bind = (operand: string, l: Load, ways: readonly Bound[]): readonly Bound[] =>
+  ways.flatMap((bound) => {
+    const known = bound.get(operand)
+    if (!known) return [new Map([...bound, [operand, l]])]
+    const equal = known.buffer === l.buffer && known.index.every((e, k) => keyOf(e) === keyOf(l.index[k]!))
+    return equal ? [bound] : []
+  })
+
+/** Narrow values are computed with in 32 bits: a cast that only says so is none. */
+function plain(e: Expr): Expr {
+  let x = e
+  while (x.kind === 'cast' && computeType(x.x.dtype) === x.dtype) x = x.x
+  return x
+}
+
+const COMMUTES = new Set(['add', 'mul', 'min', 'max', 'and', 'or'])
+
+/** The ways, among those given, in which the expression is the pattern: operands of sums may change places. */
+function same(pattern: Expr, actual: Expr, ways: readonly Bound[]): readonly Bound[] {
+  const p = plain(pattern)
+  const a = plain(actual)
+  if (ways.length === 0) return ways
+  if (p.kind === 'load') return a.kind === 'load' && p.dtype === a.dtype ? bind(p.buffer, a, ways) : []
+  if (computeType(p.dtype) !== computeType(a.dtype) || p.kind !== a.kind) return []
+  const operands = children(p)
+  const given = children(a)
+  const alike =
+    (p.kind === 'const' && a.kind === 'const' && Object.is(p.value, a.value)) ||
+    (p.kind === 'unary' && a.kind === 'unary' && a.op === p.op) ||
+    (p.kind === 'cast' && a.kind === 'cast' && a.dtype === p.dtype) ||
+    (p.kind === 'call' && a.kind === 'call' && a.fn === p.fn) ||
+    (p.kind === 'binary' && a.kind === 'binary' && a.op === p.op) ||
+    p.kind === 'select'
+  if (!alike || operands.length !== given.length) return []
+  const inOrder = (xs: readonly Expr[]): readonly Bound[] =>
+    operands.reduce<readonly Bound[]>((found, x, k) => same(x, xs[k]!, found), ways)
+  const straight = inOrder(given)
+  return p.kind === 'binary' && COMMUTES.has(p.op)
+    ? [...straight, ...inOrder([...given].reverse())]
+    : straight
+}

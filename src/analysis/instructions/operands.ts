@@ -1,0 +1,247 @@
+/** Whether buffers lie as the operands of an instruction want them: in their memories, whole tiles, aligned. */
+import type { Advice, Refusal } from '../../ast/diagnostic.ts'
+import { DTYPE_BYTES } from '../../ir/dtype.ts'
+import { evaluate } from '../../ir/evaluate.ts'
+import { type Expr, type Load, variable } from '../../ir/expr.ts'
+import { mentions, substitute } from '../../ir/expr-tree.ts'
+import { coordinateName, type Instr, type Memory, type Operand } from '../../ir/instr.ts'
+import { keyOf } from '../../ir/keys.ts'
+import type { Buffer, Fact, For } from '../../ir/loops.ts'
+import { printExpr } from '../../ir/print-stage2.ts'
+import { divisor, divisorsOf } from '../integers/facts.ts'
+import { linear } from '../integers/linear.ts'
+
+export interface Mismatch {
+  readonly kind: 'mismatch'
+  readonly refusal: Refusal
+}
+
+export interface Around {
+  readonly buffer: (name: string) => Buffer | undefined
+  readonly facts: readonly Fact[] | undefined
+}
+
+export const no = (code: string, message: string, advice: Advice): Mismatch => ({
+  kind: 'mismatch',
+  refusal: { ...advice, code, message },
+})
+
+export function bodyText(instr: Instr): string {
+  const b = instr.body
+  if (b.kind === 'store')
+    return `${b.buffer}[${b.index.map((e) => printExpr(e)).join(', ')}] = ${printExpr(b.value)}`
+  return `${printExpr(b.targets[0]!)} ${b.reducer.name}= ${printExpr(b.values[0]!)}`
+}
+
+export function operandProblem(
+  o: Operand,
+  l: Load,
+  instr: Instr,
+  loops: readonly For[],
+  around: Around,
+): Mismatch | undefined {
+  const b = around.buffer(l.buffer)
+  if (!b) return no('not-matching', `there is no buffer ${l.buffer}`, { expected: `a buffer of ${o.dtype}` })
+  const allowed = [...(o.memory ? [o.memory] : []), ...(o.others ?? [])]
+  const wanted = allowed.map((m) => m.name).join(' or ') || o.scope
+  const found = b.memory?.name ?? b.scope
+  const right =
+    b.scope === o.scope &&
+    (o.memory
+      ? allowed.some((m) => b.memory !== undefined && sameMemory(m, b.memory))
+      : o.scope !== 'register' || !b.memory)
+  if (!right || b.dtype !== o.dtype)
+    return no(
+      right ? 'wrong-type' : 'wrong-memory',
+      right
+        ? `${b.name} holds ${b.dtype}, and operand ${o.name} of ${instr.name} is ${o.dtype}`
+        : `${b.name} is in ${found}, and operand ${o.name} of ${instr.name} in ${wanted}`,
+      right ? { expected: `elements of type ${o.dtype}` } : { hint: `cache ${b.name} in ${wanted} first` },
+    )
+  const own = iteratorsOf(o, instr).map((name) => loops[instr.iters.findIndex((i) => i.name === name)]!)
+  const runs = (x: For): boolean => x.extent.kind !== 'const' || x.extent.value > 1
+  const foreign = loops.find((x) => !own.includes(x) && runs(x) && l.index.some((e) => mentions(e, x.var)))
+  if (foreign)
+    return no(
+      'not-matching',
+      `the element of ${b.name} changes with ${foreign.name}, and that of operand ${o.name} does not`,
+      { expected: bodyText(instr) },
+    )
+  if (o.scope === 'register') return registerProblem(o, b, l, own)
+  if (o.mapped) return mappedProblem(o, b, l, own, around)
+  if (o.memory && b.memory) {
+    const at = l.index.length - b.memory.shape.length
+    for (const [d, t] of b.memory.shape.entries()) {
+      const unit = Math.min(t, o.shape[o.shape.length - b.memory.shape.length + d] ?? 1)
+      const base = substitute(l.index[at + d]!, new Map(own.map((x) => [x.var, ZERO])))
+      if (divisor(base, divisorsOf(around.facts)) % unit !== 0)
+        return no(
+          'not-aligned',
+          `operand ${o.name} of ${instr.name} begins at ${printExpr(base)} of ${b.name}, inside of a tile of ${b.memory.name}`,
+          { expected: `a multiple of ${unit}` },
+        )
+    }
+  }
+  return o.align > 0 ? alignProblem(o, b, l, own, around) : undefined
+}
+
+const ZERO: Expr = { kind: 'const', value: 0, dtype: 'i32' }
+
+/** The iterators that index an operand, by dimension. */
+export function iteratorsOf(o: Operand, instr: Instr): readonly string[] {
+  const found: Load[] = []
+  const go = (e: Expr): void => {
+    if (e.kind === 'load' && e.buffer === o.name) found.push(e)
+    else if (e.kind === 'binary') [e.a, e.b].forEach(go)
+    else if (e.kind === 'cast' || e.kind === 'unary') go(e.x)
+    else if (e.kind === 'call') e.args.forEach(go)
+    else if (e.kind === 'select') [e.cond, e.then, e.else].forEach(go)
+  }
+  const { body } = instr
+  const index =
+    body.kind === 'store'
+      ? body.buffer === o.name
+        ? body.index
+        : undefined
+      : body.targets[0]!.buffer === o.name
+        ? body.targets[0]!.index
+        : undefined
+  if (!index) go(body.kind === 'store' ? body.value : body.values[0]!)
+  return (index ?? found[0]!.index).map((e) => (e.kind === 'var' ? e.name : ''))
+}
+
+/** Whether two declarations say the same. */
+export function sameMemory(a: Memory, b: Memory): boolean {
+  const key = (m: Memory): string =>
+    [
+      m.dtype,
+      m.shape,
+      m.scope,
+      m.threads,
+      m.size,
+      m.element.map(keyOf),
+      m.owner ? keyOf(m.owner) : '',
+      JSON.stringify(m.opaque ?? null),
+      m.address ? keyOf(m.address) : '',
+    ].join(';')
+  return a === b || (a.name === b.name && key(a) === key(b))
+}
+
+/** An operand in registers is one whole tile, or, of the thread's own registers, neighbouring ones. */
+function registerProblem(o: Operand, b: Buffer, l: Load, own: readonly For[]): Mismatch | undefined {
+  const at = l.index.length - o.shape.length
+  const bad = (e: Expr): Mismatch =>
+    no('not-matching', `${b.name}[…, ${printExpr(e)}] is not along operand ${o.name}`, {
+      expected: `a tile of ${o.shape.join(' × ')}`,
+    })
+  for (const [d, e] of l.index.entries()) {
+    const loop = own[d - at]
+    if (!loop) {
+      if (own.some((x) => mentions(e, x.var))) return bad(e)
+      continue
+    }
+    const sum = linear(e)
+    const term = sum.terms.get(keyOf(variable(loop.var)))
+    const unit = o.memory ? o.memory.shape[d - at]! : 1
+    const rest = [...sum.terms.values()].filter((t) => t !== term)
+    const whole = rest.every((t) => t.coefficient % unit === 0 && !own.some((x) => mentions(t.term, x.var)))
+    if (term?.coefficient !== 1 || !whole || sum.constant % unit !== 0) return bad(e)
+  }
+  return undefined
+}
+
+/** Runs of `align` bytes along the last dimension stand together, aligned. */
+function alignProblem(
+  o: Operand,
+  b: Buffer,
+  l: Load,
+  own: readonly For[],
+  around: Around,
+): Mismatch | undefined {
+  const run = o.align / DTYPE_BYTES[o.dtype]
+  const bad = (why: string): Mismatch =>
+    no(
+      'not-aligned',
+      `operand ${o.name} needs ${run} neighbouring elements of ${b.name} aligned to ${o.align} bytes, and ${why}`,
+      { hint: 'require that sizes are multiples, or lay the copy out otherwise' },
+    )
+  const factor = divisorsOf(around.facts)
+  const last = own.at(-1)
+  const e = l.index.at(-1)
+  if (!last || !e) return bad('it is one element')
+  const sum = linear(e)
+  const term = sum.terms.get(keyOf(variable(last.var)))
+  if (term?.coefficient !== 1 || l.index.slice(0, -1).some((x) => mentions(x, last.var)))
+    return bad(`${last.name} does not go along it`)
+  for (const t of sum.terms.values())
+    if (t !== term && (Math.abs(t.coefficient) * divisor(t.term, factor)) % run !== 0)
+      return bad(`${printExpr(e)} may begin anywhere`)
+  if (sum.constant % run !== 0) return bad(`${printExpr(e)} begins between`)
+  if (l.index.length > 1 && divisor(b.shape.at(-1)!, factor) % run !== 0)
+    return bad(`rows of ${printExpr(b.shape.at(-1)!)} elements follow each other`)
+  if (b.memory?.scope === 'shared' && !runsIn(b.memory, run)) return bad(`${b.memory.name} takes them apart`)
+  return undefined
+}
+
+/** A box of the matrix that a buffer is: its last dimension, and its others as rows, which begin at whole chunks. */
+function mappedProblem(
+  o: Operand,
+  b: Buffer,
+  l: Load,
+  own: readonly For[],
+  around: Around,
+): Mismatch | undefined {
+  const along = l.index.slice(-own.length)
+  const lost = own.find(
+    (x, d) =>
+      along.length !== own.length ||
+      linear(along[d]!).terms.get(keyOf(variable(x.var)))?.coefficient !== 1 ||
+      l.index.some((e, k) => k !== l.index.length - own.length + d && mentions(e, x.var)),
+  )
+  if (lost)
+    return no(
+      'not-matching',
+      `${lost.name} does not go along a dimension of ${b.name} alone, as operand ${o.name} does`,
+      { expected: `neighbouring rows and columns of ${b.name}` },
+    )
+  const columns = b.shape.at(-1)!
+  if ((divisor(columns, divisorsOf(around.facts)) * DTYPE_BYTES[o.dtype]) % MAPPED_BYTES !== 0)
+    return no(
+      'not-aligned',
+      `rows of operand ${o.name} begin at multiples of ${MAPPED_BYTES} bytes, and those of ${b.name} have ${printExpr(columns)} elements`,
+      { hint: 'require that sizes are multiples' },
+    )
+  const first = substitute(along.at(-1)!, new Map(own.map((x) => [x.var, ZERO])))
+  if ((divisor(first, divisorsOf(around.facts)) * DTYPE_BYTES[o.dtype]) % MAPPED_BYTES !== 0)
+    return no(
+      'not-aligned',
+      `boxes of operand ${o.name} begin at multiples of ${MAPPED_BYTES} bytes, and this one at column ${printExpr(first)} of ${b.name}`,
+      { expected: `a column that is a multiple of ${MAPPED_BYTES / DTYPE_BYTES[o.dtype]}` },
+    )
+  return undefined
+}
+
+/**
+ * What rows of matrices in global memory, of which boxes are moved, are multiples of, and where boxes begin in them. (An
+ * H200 calls it an illegal instruction where a box does not.)
+ */
+export const MAPPED_BYTES = 16
+
+/** Whether a memory keeps runs of elements of the last dimension together. */
+function runsIn(m: Memory, run: number): boolean {
+  const { address, shape } = m
+  if (!address || shape.at(-1)! % run !== 0 || m.size % run !== 0) return false
+  const total = shape.reduce((x, y) => x * y, 1)
+  let first = 0
+  for (let flat = 0; flat < total; flat++) {
+    const values = new Map<string, number>()
+    for (let d = shape.length - 1, rest = flat; d >= 0; d--) {
+      values.set(coordinateName(d), rest % shape[d]!)
+      rest = Math.floor(rest / shape[d]!)
+    }
+    const at = evaluate(address, values)
+    if (flat % run === 0) first = at
+    if (first % run !== 0 || at !== first + (flat % run)) return false
+  }
+  return true
+}

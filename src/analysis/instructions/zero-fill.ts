@@ -1,0 +1,93 @@
+/**
+ * Copies at the edge of a buffer: elements that it does not have are zeros. A box of a matrix is filled so by the device
+ * (PTX ISA, copies of tensors), and all of it arrives.
+ */
+import { conjuncts, type Expr, type Load, lt, sub } from '../../ir/expr.ts'
+import { freeVars, someExpr } from '../../ir/expr-tree.ts'
+import type { Instr } from '../../ir/instr.ts'
+import { keyOf } from '../../ir/keys.ts'
+import type { Buffer, Stmt, Store } from '../../ir/loops.ts'
+import { printExpr } from '../../ir/print-stage2.ts'
+import { linear, linearKey } from '../integers/linear.ts'
+import { type Around, type Mismatch, no } from './operands.ts'
+
+/** A store that happens where all of `where` hold; elsewhere its element is zero. */
+export interface Filled {
+  readonly store: Store
+  readonly where: readonly Expr[]
+}
+
+export function filled(s: Stmt): Filled | undefined {
+  if (s.kind !== 'if' || s.then.length !== 1 || s.else.length !== 1) return undefined
+  const [store, zero] = [s.then[0]!, s.else[0]!]
+  if (store.kind !== 'store' || zero.kind !== 'store' || store.buffer !== zero.buffer) return undefined
+  const same = store.index.every((e, k) => keyOf(e) === keyOf(zero.index[k]!))
+  const isZero = zero.value.kind === 'const' && Object.is(zero.value.value, 0)
+  return same && isZero ? { store, where: conjuncts(s.cond) } : undefined
+}
+
+/** Conditions have to be the limits of the matrix whose box is copied: where they fail, it has zeros itself. */
+export function fillProblem(
+  instr: Instr,
+  operands: ReadonlyMap<string, Load>,
+  where: readonly Expr[],
+  around: Around,
+): Mismatch | undefined {
+  if (where.length === 0) return undefined
+  const box = instr.operands.find((o) => o.mapped && o.mode === 'read')
+  const l = box && operands.get(box.name)
+  const b = l && around.buffer(l.buffer)
+  if (!b || instr.body.kind !== 'store')
+    return no(
+      'guarded',
+      `not all elements are copied, only where ${where.map((g) => printExpr(g)).join(' and ')}`,
+      {
+        expected: 'a copy without conditions, or of a box of a matrix, which has zeros beyond its edges',
+        hint: 'require that the tiles divide the sizes',
+      },
+    )
+  const limits = limitsOf(b, l)
+  const known = new Set(limits.map(boundText))
+  const other = where.find((g) => !known.has(boundText(g)))
+  if (other)
+    return no(
+      'guarded',
+      `${printExpr(other)} decides which elements are copied, and is no edge of ${b.name}, beyond which boxes have zeros`,
+      {
+        expected: limits.map((g) => printExpr(g)).join(' or '),
+        hint: 'require that the tiles divide the sizes',
+      },
+    )
+  return undefined
+}
+
+/**
+ * What holds of columns and of rows that a matrix has: rows are all dimensions but the last, of which the first alone
+ * leads beyond them, where the others go on in the next row of it.
+ */
+const limitsOf = (b: Buffer, l: Load): readonly Expr[] => [
+  lt(l.index[0]!, b.shape[0]!),
+  lt(l.index.at(-1)!, b.shape.at(-1)!),
+]
+
+/** Equal for equal bounds, however they are written. */
+const boundText = (g: Expr): string =>
+  g.kind === 'binary' && g.op === 'lt' ? linearKey(linear(sub(g.b, g.a))) : keyOf(g)
+
+/**
+ * What an index is read from where the conditions may have protected it: the box is asked for whatever holds. (Before
+ * lowering, which reads addresses ahead of their use.)
+ */
+export function protectedRead(index: readonly Expr[], where: readonly Expr[]): Expr | undefined {
+  const isRead = (e: Expr): boolean => e.kind === 'load' || e.kind === 'search'
+  const asks = (g: Expr, key: string): boolean => someExpr(g, (y) => isRead(y) && keyOf(y) === key)
+  let found: Expr | undefined
+  for (const e of index)
+    someExpr(e, (x) => {
+      if (!isRead(x)) return false
+      const [key, names] = [keyOf(x), freeVars(x)]
+      if (where.some((g) => !asks(g, key) && [...freeVars(g)].some((v) => names.has(v)))) found ??= x
+      return found !== undefined
+    })
+  return found
+}

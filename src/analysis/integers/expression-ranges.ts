@@ -1,0 +1,260 @@
+/**
+ * What an expression of a launch ranges over, for given sizes, by exact interval arithmetic: names stand for what they
+ * were given, index arrays for what they can hold, and conditions around bound what they mention.
+ */
+import { isFloat } from '../../ir/dtype.ts'
+import type { Expr } from '../../ir/expr.ts'
+import { children } from '../../ir/expr-tree.ts'
+import { keyOf } from '../../ir/keys.ts'
+import type { Buffer } from '../../ir/loops.ts'
+import { ANY, beyond, HIGHEST, type Interval, interval, intervalOf, LOWEST, NATURAL } from './interval.ts'
+
+/** Least and greatest value of each parameter; of those that it lacks nothing is known. */
+export type Box = ReadonlyMap<string, readonly [number, number]>
+
+/** An expression that leaves 32 bits. */
+export interface Over {
+  /** Over parameters, loops and index arrays: no name is a `let`. */
+  readonly expr: Expr
+  readonly lo: number
+  readonly hi: number
+}
+
+type Known = ReadonlyMap<string, readonly [number, number]>
+
+/** What a comparison says of the other side. */
+interface Said {
+  readonly over: Ranged['over']
+  readonly lo: number
+  readonly hi: number
+}
+
+/** What holds in a body: bounds by expression, from the conditions around it. */
+export interface Scope {
+  readonly bounds: Known
+  readonly memo: Map<Expr, Ranged>
+  /** Conditions with a name that have been looked at. */
+  readonly seen: Set<string>
+}
+
+export const scopeOf = (bounds: Known): Scope => ({ bounds, memo: new Map(), seen: new Set() })
+
+/** Bounds, and the part of the expression that leaves 32 bits. */
+export type Ranged = Interval & { readonly over?: Over }
+
+/** One that no text of a kernel states comes first: what a text compares may wrap, the rest may not. */
+export const overOf = (operands: readonly Ranged[]): Over | undefined =>
+  (operands.find((x) => x.over && !x.over.expr.span) ?? operands.find((x) => x.over))?.over
+
+export class Ranges {
+  readonly lets = new Map<string, Expr>()
+  readonly #box: Box
+  /** Whether conditions bound what they mention. */
+  readonly #refine: boolean
+  readonly #buffers: ReadonlyMap<string, Buffer>
+  readonly #loops = new Map<string, Interval>()
+  /** Registers that hold positions, and what these are below where that is known. */
+  readonly #places = new Map<string, Expr | undefined>()
+
+  constructor(buffers: readonly Buffer[], box: Box, refine: boolean) {
+    this.#box = box
+    this.#refine = refine
+    this.#buffers = new Map(buffers.map((b) => [b.name, b]))
+  }
+
+  /** A `let`: its bounds are asked where it is used. */
+  name(scope: Scope, name: string, value: Expr): void {
+    this.#define(scope, name, this.lets, value)
+  }
+
+  /** A loop, or an axis of threads, from 0 on. */
+  iterate(scope: Scope, name: string, extent: Interval): void {
+    this.#define(scope, name, this.#loops, below(extent))
+  }
+
+  /** A register of positions, all below `end` where that is known. */
+  hold(scope: Scope, register: string, end: Expr | undefined): void {
+    this.#define(scope, register, this.#places, end)
+  }
+
+  /** Copies of a body may have names in common. */
+  #define<T>(scope: Scope, name: string, names: Map<string, T>, value: T): void {
+    if (names.has(name)) {
+      scope.memo.clear()
+      scope.seen.clear()
+    }
+    names.set(name, value)
+  }
+
+  /** The bounds of an expression where it stands. */
+  of(e: Expr, scope: Scope): Ranged {
+    let known = scope.memo.get(e)
+    if (!known) {
+      known = this.#bounded(e, this.#compute(e, scope), scope)
+      scope.memo.set(e, known)
+    }
+    return known
+  }
+
+  #compute(e: Expr, scope: Scope): Ranged {
+    if (isFloat(e.dtype)) return intervalOf(e, [], () => undefined)
+    switch (e.kind) {
+      case 'var': {
+        const value = this.lets.get(e.name)
+        if (value) return this.of(value, scope)
+        const given = this.#box.get(e.name)
+        return this.#loops.get(e.name) ?? (given ? interval(given[0], given[1]) : ANY)
+      }
+      case 'builtin':
+        return this.#loops.get(e.axis) ?? NATURAL
+      case 'load':
+      case 'search':
+        return this.#loaded(e, scope)
+      case 'binary': {
+        const length = this.#segmentOf(e, scope)
+        if (length) return length
+      }
+    }
+    const operands =
+      e.kind === 'select'
+        ? [this.of(e.cond, scope), this.of(e.then, this.where(e.cond, scope)), this.of(e.else, scope)]
+        : children(e).map((x) => this.of(x, scope))
+    const over = overOf(operands)
+    const range = intervalOf(e, operands, () => undefined)
+    if (e.dtype === 'bool') return over ? { ...range, over } : range
+    if (range.fits) return over ? { ...range, over } : range
+    // What data give is not known, and u32 is for what wraps.
+    if (over || e.dtype !== 'i32' || !beyond(range)) return over ? { ...ANY, over } : ANY
+    return { ...ANY, over: { expr: e, lo: range.lo, hi: range.hi } }
+  }
+
+  #loaded(e: Extract<Expr, { kind: 'load' | 'search' }>, scope: Scope): Ranged {
+    const over = overOf(children(e).map((x) => this.of(x, scope)))
+    const buffer = this.#buffers.get(e.buffer)
+    let range: Interval = ANY
+    if (e.kind === 'search') range = between(this.of(e.lo, scope), this.of(e.hi, scope))
+    else if (e.dtype === 'bool') range = interval(0, 1)
+    else if (e.dtype === 'u8') range = interval(0, 255)
+    else if (e.dtype === 'i8') range = interval(-128, 127)
+    else if (this.#places.has(e.buffer)) range = this.#place(this.#places.get(e.buffer), scope)
+    else if (buffer?.below) range = below(this.of(buffer.below, scope))
+    // Where a segment begins says how much is left: what is added to it is no evidence.
+    else if (buffer?.positions) range = interval(0, upTo(this.of(buffer.positions, scope)).hi, true, false)
+    return over ? { ...range, over } : range
+  }
+
+  /** What a register that holds a position may hold. */
+  #place(below_: Expr | undefined, scope: Scope): Interval {
+    return below_ ? below(this.of(below_, scope)) : NATURAL
+  }
+
+  /**
+   * `offsets[p + 1] - offsets[p]`: a segment is no longer than all of them. `x - offsets[p]` for the place of `x`: where in its
+   * segment it is.
+   */
+  #segmentOf(e: Extract<Expr, { kind: 'binary' }>, scope: Scope): Ranged | undefined {
+    if (e.op !== 'sub') return undefined
+    const [a, b] = [this.#defined(e.a), this.#defined(e.b)]
+    if (b.kind !== 'load') return undefined
+    const positions = this.#buffers.get(b.buffer)?.positions
+    const alike = a.kind === 'load' && a.buffer === b.buffer
+    if (!positions || !(alike || this.#isFound(b.index[0]!))) return undefined
+    const over = overOf([this.of(a, scope), this.of(b, scope)])
+    const most = upTo(this.of(alike ? positions : a, scope))
+    return over ? { ...most, over } : most
+  }
+
+  /** Whether this is the segment that a search found: the one before the first that begins later. */
+  #isFound(index: Expr): boolean {
+    const e = this.#defined(index)
+    if (e.kind !== 'binary' || e.op !== 'sub' || e.b.kind !== 'const') return false
+    const found = this.#defined(e.a)
+    return found.kind === 'search' || (found.kind === 'load' && this.#places.has(found.buffer))
+  }
+
+  #defined(e: Expr): Expr {
+    let out = e
+    while (out.kind === 'var') {
+      const value = this.lets.get(out.name)
+      if (!value) break
+      out = value
+    }
+    return out
+  }
+
+  /** The range within what conditions say. */
+  #bounded(e: Expr, range: Ranged, { bounds }: Scope): Ranged {
+    const said = bounds.size > 0 && e.kind !== 'const' ? bounds.get(keyOf(e)) : undefined
+    if (!said) return range
+    const [lo, hi] = [Math.max(range.lo, said[0]), Math.min(range.hi, said[1])]
+    // Whoever contradicts what is known is never reached.
+    const knownLo = said[0] > LOWEST && said[0] >= range.lo
+    const knownHi = said[1] < HIGHEST && said[1] <= range.hi
+    return {
+      ...interval(lo, Math.max(lo, hi), knownLo || range.knownLo, knownHi || range.knownHi),
+      ...('over' in range && range.over ? { over: range.over } : {}),
+    }
+  }
+
+  /** The scope where the condition holds. */
+  where(cond: Expr, scope: Scope): Scope {
+    if (!this.#refine) return scope
+    const bounds = new Map(scope.bounds)
+    const before = bounds.size
+    let narrower = false
+    const say = (e: Expr, lo: number, hi: number): void => {
+      const range = this.of(e, scope)
+      if (range.over || (lo <= range.lo && hi >= range.hi)) return
+      narrower = true
+      const names: Expr[] = [e]
+      for (let x = e; x.kind === 'var'; ) {
+        const value = this.lets.get(x.name)
+        if (!value) break
+        names.push(value)
+        x = value
+      }
+      for (const x of names) {
+        if (x.kind === 'const') continue
+        const said = bounds.get(keyOf(x)) ?? [LOWEST, HIGHEST]
+        bounds.set(keyOf(x), [Math.max(said[0], lo), Math.min(said[1], hi)])
+      }
+      // x + c is bounded as x is.
+      const sum = names.at(-1)!
+      if (sum.kind === 'binary' && sum.op === 'add' && sum.b.kind === 'const')
+        say(sum.a, lo - sum.b.value, hi - sum.b.value)
+    }
+    const read = (e: Expr): void => {
+      const c = this.#defined(e)
+      if (c.kind !== 'binary') return
+      if (c.op === 'and') {
+        read(c.a)
+        read(c.b)
+        return
+      }
+      if (c.a.dtype !== 'i32' || c.b.dtype !== 'i32') return
+      const [a, b] = [this.of(c.a, scope), this.of(c.b, scope)].map((x) => ({
+        over: x.over,
+        lo: x.knownLo ? x.lo : Number.NEGATIVE_INFINITY,
+        hi: x.knownHi ? x.hi : Number.POSITIVE_INFINITY,
+      })) as [Said, Said]
+      if (a.over || b.over) return
+      if (c.op === 'lt' || c.op === 'le' || c.op === 'eq')
+        say(c.a, c.op === 'eq' ? b.lo : Number.NEGATIVE_INFINITY, b.hi - (c.op === 'lt' ? 1 : 0))
+      if (c.op === 'gt' || c.op === 'ge') say(c.a, b.lo + (c.op === 'gt' ? 1 : 0), Number.POSITIVE_INFINITY)
+      if (c.op === 'lt' || c.op === 'le') say(c.b, a.lo + (c.op === 'lt' ? 1 : 0), Number.POSITIVE_INFINITY)
+      if (c.op === 'gt' || c.op === 'ge' || c.op === 'eq')
+        say(c.b, c.op === 'eq' ? a.lo : Number.NEGATIVE_INFINITY, a.hi - (c.op === 'gt' ? 1 : 0))
+    }
+    read(cond)
+    return narrower || bounds.size > before ? scopeOf(bounds) : scope
+  }
+}
+
+/** What an index runs over whose end this is. */
+const below = (extent: Interval): Interval => interval(0, Math.max(0, extent.hi - 1), true, extent.knownHi)
+
+const upTo = (most: Interval): Interval => interval(0, Math.max(0, most.hi), true, most.knownHi)
+
+/** What a search finds: where it begins, or as far as it goes. */
+const between = (from: Interval, to: Interval): Interval =>
+  interval(from.lo, Math.max(from.hi, to.hi), from.knownLo, from.knownHi && to.knownHi)

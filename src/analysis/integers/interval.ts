@@ -1,0 +1,222 @@
+/** Bounds of integer expressions, exactly: where 32 bits hold every result, and where they do not. */
+import { isFloat } from '../../ir/dtype.ts'
+import { type Expr, isZero } from '../../ir/expr.ts'
+import { children } from '../../ir/expr-tree.ts'
+import { foldInt } from '../../ir/fold.ts'
+import { sameExpr } from '../../ir/keys.ts'
+import type { BinaryOp } from '../../ir/ops.ts'
+
+export interface Interval {
+  readonly lo: number
+  readonly hi: number
+  /** Whether all of it fits an i32; reals always do. */
+  readonly fits: boolean
+  /** Whether both bounds follow from what is known; otherwise they are those of the type, of data for example. */
+  readonly known: boolean
+  readonly knownLo: boolean
+  readonly knownHi: boolean
+}
+
+export const LOWEST = -(2 ** 31)
+export const HIGHEST = 2 ** 31 - 1
+
+/** All of `lo … hi`, ends included. Beyond 2^53 the ends are rounded, far outside of 32 bits. */
+export const interval = (lo: number, hi: number, knownLo = true, knownHi = knownLo): Interval => ({
+  // A product of 0 and an infinite end is 0; no end is -0.
+  lo: lo + 0,
+  hi: hi + 0,
+  fits: lo >= LOWEST && hi <= HIGHEST,
+  known: knownLo && knownHi,
+  knownLo,
+  knownHi,
+})
+
+/** The end by which a range is known to leave 32 bits. */
+export const beyond = (x: Interval): 'lo' | 'hi' | undefined =>
+  x.lo < LOWEST && x.knownLo ? 'lo' : x.hi > HIGHEST && x.knownHi ? 'hi' : undefined
+/** What is computed in 32 bits, or checked to be. */
+export const ANY = interval(LOWEST, HIGHEST, false)
+/** Offsets and positions of which nothing more is known. */
+export const NATURAL = interval(0, HIGHEST, true, false)
+const TRUTH = interval(0, 1)
+const REAL: Interval = { ...interval(-Infinity, Infinity, false), fits: true }
+
+/** Bounds of `e` from those of its operands, in the order of `children`; `range` knows variables. */
+export function intervalOf(
+  e: Expr,
+  operands: readonly Interval[],
+  range: (name: string) => readonly [number, number] | undefined,
+): Interval {
+  if (isFloat(e.dtype)) return REAL
+  const [a, b, c] = operands
+  switch (e.kind) {
+    case 'const':
+      return interval(e.value, e.value)
+    case 'var': {
+      const r = range(e.name)
+      return r ? interval(r[0], r[1]) : ANY
+    }
+    case 'unary':
+      return e.op === 'neg' ? interval(-a!.hi, -a!.lo, a!.knownHi, a!.knownLo) : TRUTH
+    case 'binary': {
+      const by = e.op === 'add' ? addedBelowZero(e.a, e.b) : 0
+      // What is negative is raised by that much, and nothing else: a remainder as `%` has it.
+      if (by > 0) return interval(Math.min(0, a!.lo + by), Math.max(by - 1, a!.hi), a!.knownLo, a!.knownHi)
+      return ofBinary(e.op, a!, b!)
+    }
+    case 'select':
+      if (a!.lo > 0) return b!
+      if (a!.hi === 0) return c!
+      return interval(
+        Math.min(b!.lo, c!.lo),
+        Math.max(b!.hi, c!.hi),
+        b!.knownLo && c!.knownLo,
+        b!.knownHi && c!.knownHi,
+      )
+    case 'cast':
+      return Number.isFinite(a!.lo) ? a! : { ...ANY, fits: false }
+    case 'call':
+      return e.fn === 'abs'
+        ? interval(Math.max(0, a!.lo, -a!.hi), Math.max(-a!.lo, a!.hi), true, a!.known)
+        : e.fn === 'popcount'
+          ? interval(0, 32)
+          : ANY
+    default:
+      return ANY
+  }
+}
+
+/** c of `x + select(x < 0, c, 0)`; 0 for other sums. */
+function addedBelowZero(x: Expr, e: Expr): number {
+  const asks =
+    e.kind === 'select' &&
+    e.cond.kind === 'binary' &&
+    e.cond.op === 'lt' &&
+    sameExpr(e.cond.a, x) &&
+    isZero(e.cond.b)
+  return asks && e.then.kind === 'const' && isZero(e.else) ? e.then.value : 0
+}
+
+/** Bounds where they are known. Divisors are taken for what they may be: `x / 0` is 0. */
+export function boundsOf(
+  e: Expr,
+  range: (name: string) => readonly [number, number] | undefined,
+): Interval | undefined {
+  const go = (x: Expr): Interval => intervalOf(x, children(x).map(go), range)
+  const found = go(e)
+  return found.known ? found : undefined
+}
+
+/** The first part of an i32 expression that may leave 32 bits, where its bounds are known. */
+export function overflowIn(
+  e: Expr,
+  range: (name: string) => readonly [number, number] | undefined,
+): (Interval & { readonly expr: Expr }) | undefined {
+  let found: (Interval & { readonly expr: Expr }) | undefined
+  const go = (x: Expr): Interval => {
+    const own = intervalOf(x, children(x).map(go), range)
+    if (own.fits || x.dtype !== 'i32') return own
+    if (beyond(own)) found ??= { ...own, expr: x }
+    return ANY
+  }
+  go(e)
+  return found
+}
+
+function ofBinary(op: BinaryOp, a: Interval, b: Interval): Interval {
+  const known = a.known && b.known
+  switch (op) {
+    case 'add':
+      return interval(a.lo + b.lo, a.hi + b.hi, a.knownLo && b.knownLo, a.knownHi && b.knownHi)
+    case 'sub':
+      return interval(a.lo - b.hi, a.hi - b.lo, a.knownLo && b.knownHi, a.knownHi && b.knownLo)
+    case 'mul': {
+      const corners = ends(a).flatMap(([x, k]) =>
+        ends(b).map(([y, l]): End => [x * y + 0, (k && l) || (x === 0 && k) || (y === 0 && l)]),
+      )
+      const lo = Math.min(...corners.map(([x]) => x))
+      const hi = Math.max(...corners.map(([x]) => x))
+      const known = (end: number): boolean => corners.some(([x, k]) => k && x === end)
+      return interval(lo, hi, known(lo), known(hi))
+    }
+    // Whatever is not known of one, the other bounds both on one side.
+    case 'min':
+      return interval(
+        Math.min(a.lo, b.lo),
+        Math.min(a.hi, b.hi),
+        a.knownLo && b.knownLo,
+        a.knownHi || b.knownHi,
+      )
+    case 'max':
+      return interval(
+        Math.max(a.lo, b.lo),
+        Math.max(a.hi, b.hi),
+        a.knownLo || b.knownLo,
+        a.knownHi && b.knownHi,
+      )
+    case 'div':
+    case 'quo':
+      return quotient(op === 'div' ? Math.floor : Math.trunc, a, b, known)
+    case 'mod':
+    case 'rem':
+      return remainder(op, a, b, known)
+    case 'lt':
+      return compared(a.hi < b.lo, a.lo >= b.hi)
+    case 'le':
+      return compared(a.hi <= b.lo, a.lo > b.hi)
+    case 'gt':
+      return compared(a.lo > b.hi, a.hi <= b.lo)
+    case 'ge':
+      return compared(a.lo >= b.hi, a.hi < b.lo)
+    case 'eq':
+      return compared(a.lo === a.hi && b.lo === b.hi && a.lo === b.lo, a.hi < b.lo || b.hi < a.lo)
+    case 'ne':
+      return compared(a.hi < b.lo || b.hi < a.lo, a.lo === a.hi && b.lo === b.hi && a.lo === b.lo)
+    case 'and':
+      return compared(a.lo > 0 && b.lo > 0, a.hi === 0 || b.hi === 0)
+    case 'or':
+      return compared(a.lo > 0 || b.lo > 0, a.hi === 0 && b.hi === 0)
+  }
+}
+
+type End = readonly [value: number, known: boolean]
+
+const ends = (x: Interval): readonly End[] => [
+  [x.lo, x.knownLo],
+  [x.hi, x.knownHi],
+]
+
+const compared = (holds: boolean, fails: boolean): Interval =>
+  holds ? interval(1, 1) : fails ? interval(0, 0) : TRUTH
+
+/** Quotients are monotone on each side of a divisor of 0, which gives 0. */
+function quotient(round: (x: number) => number, a: Interval, b: Interval, known: boolean): Interval {
+  const ends = (lo: number, hi: number): number[] =>
+    lo > hi ? [] : [a.lo / lo, a.lo / hi, a.hi / lo, a.hi / hi].map(round)
+  const all = [
+    ...ends(Math.max(1, b.lo), b.hi),
+    ...ends(b.lo, Math.min(-1, b.hi)),
+    ...(b.lo <= 0 && b.hi >= 0 ? [0] : []),
+  ]
+  // Of a dividend that is known on one side, so is the quotient by what is positive.
+  const [knownLo, knownHi] = b.lo > 0 && b.known ? [a.knownLo, a.knownHi] : [known, known]
+  return interval(Math.min(...all), Math.max(...all), knownLo, knownHi)
+}
+
+/** Of a positive divisor, what is left is less than it, whatever was divided. */
+function remainder(op: 'mod' | 'rem', a: Interval, b: Interval, known: boolean): Interval {
+  if (a.lo === a.hi && b.lo === b.hi) {
+    const value = foldInt(op, a.lo, b.lo) ?? 0
+    return interval(value, value, known)
+  }
+  if (b.lo >= 0) {
+    const below = Math.max(0, b.hi - 1)
+    const all = a.lo >= 0 ? interval(0, Math.min(a.hi, below), true, a.knownHi || b.knownHi) : undefined
+    if (all) return all.hi === a.hi && b.lo > a.hi ? a : all
+    return op === 'mod'
+      ? interval(0, below, true, b.knownHi)
+      : interval(Math.max(a.lo, -below), Math.max(0, Math.min(a.hi, below)), b.knownHi)
+  }
+  const most = Math.max(Math.abs(b.lo), Math.abs(b.hi), Math.abs(a.lo), Math.abs(a.hi))
+  return interval(-most, most, known)
+}

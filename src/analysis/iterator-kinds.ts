@@ -1,0 +1,132 @@
+/**
+ * What S and R promise, checked. S: different values write different elements, and nothing read in one step is
+ * written in another, so steps can run in any order or at once. R: steps combine through one reducer, and no
+ * partial value is seen.
+ */
+import type { Diagnostic, Label } from '../ast/diagnostic.ts'
+import type { Axis } from '../ir/axis.ts'
+import { sameExpr } from '../ir/keys.ts'
+import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
+import { type Access, accessesOf, type OpenIter } from './coordinate-accesses.ts'
+import { type Determined, determined } from './coordinate-injectivity.ts'
+
+type Body = Pick<Kernel1, 'axes' | 'buffers' | 'body'>
+
+/** Everything wrong with the iterator kinds of a kernel. */
+export function checkKinds(kernel: Body): readonly Diagnostic[] {
+  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
+  const buffers = new Map(kernel.buffers.map((b) => [b.name, b]))
+  const permutations = new Set(kernel.buffers.filter((b) => b.distinct).map((b) => b.name))
+  const all = accessesOf(kernel.body, axes).map((access) => {
+    const buffer = buffers.get(access.buffer)
+    return { access, buffer, by: determined(access, buffer?.axes ?? [], axes, permutations) }
+  })
+  const out: Diagnostic[] = []
+  const writes = all.filter((x) => x.access.mode !== 'read')
+  for (const w of writes) out.push(...checkTarget(w.access, w.by, w.buffer, axes))
+  for (const w of writes)
+    for (const x of all) {
+      if (x === w || x.access.buffer !== w.access.buffer) continue
+      if (x.access.mode !== 'read' && x.access.order < w.access.order) continue
+      const d = checkPair(w, x.access)
+      if (d) out.push(d)
+    }
+  return out
+}
+
+const place = (a: Access): Pick<Diagnostic, 'span'> => (a.span ? { span: a.span } : {})
+
+const labelOf = (o: OpenIter, text: string): Label[] => (o.iter.span ? [{ span: o.iter.span, text }] : [])
+
+function checkTarget(
+  w: Access,
+  by: Determined,
+  buffer: Buffer1 | undefined,
+  axes: ReadonlyMap<string, Axis>,
+): readonly Diagnostic[] {
+  const out: Diagnostic[] = []
+  const missing: { readonly o: OpenIter; readonly name: string; readonly axis: Axis }[] = []
+  for (const o of w.around) {
+    if (o.iter.kind === 'S')
+      for (const c of o.coords) {
+        if (!by.has(c.name)) missing.push({ o, ...c })
+      }
+    else if (w.mode === 'assign')
+      out.push({
+        code: 'check/assign-in-reduction',
+        message: `${w.buffer} is assigned under the R iterator ${o.iter.name}, so the last of its values would win`,
+        ...place(w),
+        labels: labelOf(o, `${o.iter.name} is R here`),
+        hint: `reduce (\`+=\`, \`max=\`, …), make ${o.iter.name} an S iterator that the target is indexed by, or assign in an iteration of its own`,
+      })
+  }
+  const [first] = missing
+  if (!first) return out
+  const names = missing.map((m) => m.name).join(', ')
+  const used = w.index.some((e) => e.kind === 'var' && e.name === first.name)
+  out.push({
+    code: 'check/spatial',
+    message: `different values of the S iterator${missing.length > 1 ? 's' : ''} ${names} may write the same element of ${w.buffer}`,
+    ...place(w),
+    labels: missing.flatMap((m) => labelOf(m.o, `${m.o.iter.name} is S here`)),
+    expected: `a target that uses ${names} as bare ${missing.length > 1 ? 'indices' : 'index'}, or in a way that is provably one to one`,
+    hint: used
+      ? repeats(first.axis, axes, buffer)
+      : `reduce over ${names} with ${missing.length > 1 ? 'R iterators' : 'an R iterator'}, or index ${w.buffer} by ${missing.length > 1 ? 'them' : 'it'}`,
+  })
+  return out
+}
+
+function repeats(axis: Axis, axes: ReadonlyMap<string, Axis>, buffer: Buffer1 | undefined): string {
+  if (axis.kind === 'gathered')
+    return `${axis.buffer} may list a coordinate twice: make the iterator R and reduce, or write a buffer over the list's own axis`
+  const stored = axis.kind === 'attached' ? axes.get(axis.base) : axis
+  return `${stored?.name} is nonunique, so its coordinates repeat: make the iterator R and reduce${buffer ? `, or declare ${buffer.name} over ${stored?.name}` : ''}`
+}
+
+/** Two accesses of one buffer, at least the first a write, in the same steps of their common iterators. */
+function checkPair(w: { access: Access; by: Determined }, x: Access): Diagnostic | null {
+  const { access, by } = w
+  for (const [k, o] of access.around.entries()) {
+    if (x.around[k]?.iter !== o.iter) return null
+    for (const c of o.coords) {
+      const dims = by.get(c.name)
+      if (dims) {
+        const apart = dims.some((d) => !x.index[d] || !sameExpr(access.index[d]!, x.index[d]!))
+        const combine = o.iter.kind === 'R' && x.mode === 'reduce' && x.reducer === access.reducer
+        if (apart && !combine) return crossed(access, x, o, c.name)
+      } else if (o.iter.kind === 'R' && access.mode === 'reduce') {
+        if (x.mode === 'read') return partial(access, x, o)
+        if (x.mode === 'reduce' && x.reducer !== access.reducer) return mixed(access, x, o)
+      }
+    }
+  }
+  return null
+}
+
+const other = (a: Access, text: string): Label[] => (a.span ? [{ span: a.span, text }] : [])
+
+const crossed = (w: Access, x: Access, o: OpenIter, name: string): Diagnostic => ({
+  code: 'check/carried',
+  message: `${w.buffer} is ${x.mode === 'read' ? 'read' : 'written'} at other coordinates than it is written at in the same step of ${name}`,
+  ...place(x),
+  labels: other(w, `written here, at ${name}`),
+  expected: `steps of ${o.iter.name} that do not depend on each other`,
+  hint: 'split the iteration in two, the second after the first',
+})
+
+const partial = (w: Access, x: Access, o: OpenIter): Diagnostic => ({
+  code: 'check/partial-read',
+  message: `${x.buffer} is read while ${o.iter.name} still reduces into it`,
+  ...place(x),
+  labels: other(w, 'reduced here'),
+  hint: `read it after the iteration over ${o.iter.name}`,
+})
+
+const mixed = (w: Access, x: Access, o: OpenIter): Diagnostic => ({
+  code: 'check/mixed-reducers',
+  message: `${x.buffer} is reduced with ${w.reducer} and with ${x.reducer} over the same iterator ${o.iter.name}`,
+  ...place(x),
+  labels: other(w, `reduced with ${w.reducer} here`),
+  hint: 'the result would depend on the order: use an iteration for each, or one monoid',
+})

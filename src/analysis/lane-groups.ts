@@ -1,0 +1,55 @@
+/**
+ * What neighbouring threads do together without a loop that is bound to them: tiles in declared register memories
+ * and instructions of several threads. They are the threads of thread.x, and one statement is done by all of them.
+ */
+import { accessesOf } from '../ir/accesses.ts'
+import type { ThreadAxis } from '../ir/expr.ts'
+import type { Stmt } from '../ir/loops.ts'
+import { type Body, walkStmts } from '../ir/tree.ts'
+
+export interface Lanes {
+  /** How many threads; 1 where nothing is done together. */
+  readonly count: number
+  /** Buffers in declared register memories. */
+  readonly buffers: ReadonlySet<string>
+}
+
+export function lanesIn(body: Body): Lanes {
+  let count = 1
+  const buffers = new Set<string>()
+  walkStmts(body, (s) => {
+    if (s.kind === 'alloc' && s.buffer.memory?.scope === 'register') {
+      buffers.add(s.buffer.name)
+      count = Math.max(count, s.buffer.memory.threads)
+    }
+    if (s.kind === 'instr') count = Math.max(count, s.threads)
+    if (s.kind === 'for' && s.mode.kind === 'instr') count = Math.max(count, s.mode.instr.threads)
+  })
+  return { count, buffers }
+}
+
+/** How many threads of each axis a block of the launch has, where they are constant. */
+export function threadsIn(body: Body): ReadonlyMap<ThreadAxis, number> {
+  const threads = new Map<ThreadAxis, number>()
+  const most = (axis: ThreadAxis, n: number): void => {
+    threads.set(axis, Math.max(threads.get(axis) ?? 1, n))
+  }
+  walkStmts(body, (s) => {
+    if (s.kind !== 'for' || s.mode.kind !== 'bind' || s.extent.kind !== 'const') return
+    if (s.mode.to.startsWith('thread')) most(s.mode.to, s.extent.value)
+  })
+  const { count } = lanesIn(body)
+  if (count > 1) most('thread.x', count)
+  return threads
+}
+
+/** Whether the threads of thread.x do the statement, or something in it, together. */
+export function isTogether(s: Stmt, lanes: Lanes): boolean {
+  if (lanes.count === 1) return false
+  let found = false
+  walkStmts([s], (x) => {
+    if (x.kind === 'instr' && x.threads > 1) found = true
+    if (x.kind === 'for' && x.mode.kind === 'instr' && x.mode.instr.threads > 1) found = true
+  })
+  return found || accessesOf([s]).some((a) => lanes.buffers.has(a.buffer))
+}

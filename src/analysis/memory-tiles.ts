@@ -1,0 +1,58 @@
+/** Addresses in declared memories: the last dimensions of a buffer are tiles, each held as the memory says. */
+import { invariant } from '../ast/diagnostic.ts'
+import { DTYPE_BYTES } from '../ir/dtype.ts'
+import { add, div, type Expr, int, mod, mul } from '../ir/expr.ts'
+import { substitute } from '../ir/expr-tree.ts'
+import { coordinateName, type Memory } from '../ir/instr.ts'
+import type { Buffer } from '../ir/loops.ts'
+import { linear } from './integers/linear.ts'
+
+/** `e = T·quotient + rest`; the multiples of T that the sum shows go to the quotient, the others are computed. */
+export function splitBy(e: Expr, t: number): { readonly quotient: Expr; readonly rest: Expr } {
+  const sum = linear(e)
+  let quotient: Expr = int(0)
+  let rest: Expr = int(0)
+  for (const { term, coefficient } of sum.terms.values())
+    if (coefficient % t === 0) quotient = add(quotient, mul(term, int(coefficient / t)))
+    else rest = add(rest, mul(term, int(coefficient)))
+  const whole = Math.floor(sum.constant / t)
+  quotient = add(quotient, int(whole))
+  rest = add(rest, int(sum.constant - whole * t))
+  if (rest.kind === 'const') return { quotient, rest }
+  if (sum.terms.size === 0) return { quotient, rest }
+  return { quotient: add(quotient, div(rest, int(t))), rest: mod(rest, int(t)) }
+}
+
+/** The dimensions of a buffer that are tiles, and those before. */
+export function tileDims(
+  b: Buffer,
+  m: Memory,
+): { readonly lead: readonly Expr[]; readonly extents: readonly number[] } {
+  const at = b.shape.length - m.shape.length
+  invariant(at >= 0, `${b.name} has no tiles of ${m.name}`)
+  const extents = b.shape.slice(at).map((e) => (e.kind === 'const' ? e.value : 0))
+  invariant(
+    extents.every((n, d) => n > 0 && n % m.shape[d]! === 0),
+    `${b.name} is made of no tiles of ${m.name}`,
+  )
+  return { lead: b.shape.slice(0, at), extents }
+}
+
+/** The shape in which tiles are stored: those before, the tiles, and what one takes. */
+export function tiledShape(b: Buffer, m: Memory): readonly Expr[] {
+  const { lead, extents } = tileDims(b, m)
+  return [...lead, ...extents.map((n, d) => int(n / m.shape[d]!)), int(m.size)]
+}
+
+/** The place of an element of a shared memory with addresses of its own, in `tiledShape`. */
+export function tiledIndex(index: readonly Expr[], m: Memory): readonly Expr[] {
+  const at = index.length - m.shape.length
+  const parts = m.shape.map((t, d) => splitBy(index[at + d]!, t))
+  const map = new Map(parts.map((p, d) => [coordinateName(d), p.rest]))
+  invariant(m.address, `${m.name} has no addresses`)
+  return [...index.slice(0, at), ...parts.map((p) => p.quotient), substitute(m.address, map)]
+}
+
+/** Whether pairs of the elements that a thread holds share a register of 32 bits. */
+export const isPacked = (b: Buffer): boolean =>
+  b.memory?.scope === 'register' && !b.memory.opaque && DTYPE_BYTES[b.dtype] === 2

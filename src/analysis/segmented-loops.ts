@@ -1,0 +1,100 @@
+/** Loops whose neighbouring iterations mostly combine into the same element. */
+import { accessesOf, readsOf, writesOf } from '../ir/accesses.ts'
+import { boundVarsOf } from '../ir/bindings.ts'
+import { add, type Expr, int, mul } from '../ir/expr.ts'
+import { freeVars, mentions } from '../ir/expr-tree.ts'
+import { keyOf } from '../ir/keys.ts'
+import type { For, Reduce } from '../ir/loops.ts'
+import { elementChanges } from '../ir/reductions.ts'
+import { type Body, walkStmts } from '../ir/tree.ts'
+import { linear } from './integers/linear.ts'
+
+export interface Segments {
+  /** The one reduction inside whose element changes with the loop. */
+  readonly reduce: Reduce
+  /** The loops between that run over different elements, constant ones. */
+  readonly inner: readonly For[]
+  /** What the elements' indices depend on the loop through. */
+  readonly parts: readonly Expr[]
+  /** For each target and dimension the part it depends on, and what is added to it. */
+  readonly rest: readonly (readonly { readonly part?: number | undefined; readonly more: Expr }[])[]
+}
+
+/** Whether a loop consists of nothing but the reduction and loops over its elements: then its values come in batches. */
+export function isPerfect(loop: For, { inner, reduce }: Segments): boolean {
+  const nest = [loop, ...inner]
+  return nest.every((l, k) => l.body.length === 1 && l.body[0] === (nest[k + 1] ?? reduce))
+}
+
+/** The segments of a loop, or why it has none. */
+export function segmentsOf(loop: For): Segments | string {
+  const found: { reduce: Reduce; path: readonly For[]; conditional: boolean }[] = []
+  const visit = (body: Body, path: readonly For[], conditional: boolean): void => {
+    for (const s of body) {
+      if (s.kind === 'for') visit(s.body, [...path, s], conditional)
+      else if (s.kind === 'if') {
+        visit(s.then, path, true)
+        visit(s.else, path, true)
+      } else if (s.kind === 'reduce' && elementChanges(s, loop)) found.push({ reduce: s, path, conditional })
+    }
+  }
+  visit(loop.body, [], false)
+  const [only] = found
+  if (!only) return `no element that ${loop.name} combines into changes with it`
+  if (found.length > 1) return `${loop.name} combines into elements of several statements`
+  const { reduce, path, conditional } = only
+  const bound = boundVarsOf(loop.body)
+  const written = writesOf(loop.body)
+  const buffers = new Set(reduce.targets.map((t) => t.buffer))
+  if (conditional) return `a condition inside of ${loop.name} decides whether it combines`
+  if (reduce.init) return `the elements start at the identity inside of ${loop.name}`
+  const others = accessesOf(loop.body).some((a) => buffers.has(a.buffer) && a.stmt !== reduce)
+  if (others) return `${loop.name} uses ${[...buffers].join(' and ')} elsewhere`
+  let own: string | undefined
+  walkStmts(loop.body, (s) => {
+    if (s.kind === 'alloc' && buffers.has(s.buffer.name)) own = s.buffer.name
+  })
+  if (own !== undefined) return `each iteration of ${loop.name} has a ${own} of its own`
+  const inner = path.filter((l) => elementChanges(reduce, l))
+  for (const l of path) {
+    if (l.mode.kind === 'bind') return `${l.name} inside of it is bound to ${l.mode.to}`
+    if (l.guards.some((g) => mentions(g, loop.var))) return `a condition on ${l.name} depends on ${loop.name}`
+  }
+  for (const l of inner) {
+    if (l.reduce) return `the element changes with the reduction loop ${l.name}`
+    if (l.extent.kind !== 'const') return `${l.name} has no constant extent`
+    const kept = new Set(inner.map((x) => x.var))
+    if (l.guards.some((g) => [...freeVars(g)].some((v) => bound.has(v) && !kept.has(v))))
+      return `a condition on ${l.name} depends on a loop that combines`
+  }
+  const parts: Expr[] = []
+  const keys = new Map<string, number>()
+  const rest: { part?: number | undefined; more: Expr }[][] = []
+  for (const t of reduce.targets) {
+    const dims: { part?: number | undefined; more: Expr }[] = []
+    for (const e of t.index) {
+      const sum = linear(e)
+      let [part, more]: [Expr, Expr] = [int(0), int(sum.constant)]
+      for (const { term, coefficient } of sum.terms.values()) {
+        const scaled = mul(term, int(coefficient))
+        if (!mentions(term, loop.var)) more = add(scaled, more)
+        else if ([...freeVars(term)].some((v) => bound.has(v)))
+          return `the element depends on ${loop.name} and a loop inside of it together`
+        else part = add(part, scaled)
+      }
+      if (part.kind === 'const') dims.push({ more })
+      else {
+        const key = keyOf(part)
+        const known = keys.get(key) ?? parts.push(part) - 1
+        keys.set(key, known)
+        dims.push({ part: known, more })
+      }
+    }
+    rest.push(dims)
+  }
+  // All that is asked outside of the loop, when an element is complete.
+  const outside = [...parts, ...rest.flat().map((d) => d.more), ...inner.flatMap((l) => l.guards)]
+  const reads = readsOf(outside.map((value) => ({ kind: 'let', name: '', dtype: value.dtype, value })))
+  if ([...reads].some((b) => written.has(b))) return `${loop.name} writes what decides on the element`
+  return { reduce, inner, parts, rest }
+}

@@ -1,0 +1,41 @@
+/** Which statements of a loop only copy into shared memory: those that can run iterations ahead of their use. */
+import { accessesOf, writesOf } from '../ir/accesses.ts'
+import type { Buffer, For, Stmt } from '../ir/loops.ts'
+import type { Body } from '../ir/tree.ts'
+
+export interface Copies {
+  /** Statements of the loop's body, in order. */
+  readonly statements: readonly Stmt[]
+  /** What they fill, allocated in the loop's body. */
+  readonly buffers: readonly Buffer[]
+  /** Statements that fill such a buffer and read what the loop writes, with the buffer they read. */
+  readonly late: readonly { readonly stmt: Stmt; readonly fills: string; readonly reads: string }[]
+}
+
+export function copiesIn(loop: For): Copies {
+  const shared = new Map<string, Buffer>()
+  for (const s of loop.body)
+    if (s.kind === 'alloc' && s.buffer.scope === 'shared') shared.set(s.buffer.name, s.buffer)
+  const written = writesOf(loop.body)
+  const late: { stmt: Stmt; fills: string; reads: string }[] = []
+  let found = loop.body.filter((s) => {
+    if (s.kind !== 'for' && s.kind !== 'if' && s.kind !== 'store') return false
+    const all = accessesOf([s])
+    const writes = all.filter((a) => a.mode === 'write')
+    const fills = writes[0]?.buffer
+    if (fills === undefined || writes.some((a) => !shared.has(a.buffer) || a.stmt.kind !== 'store'))
+      return false
+    const reads = all.find((a) => a.mode === 'read' && written.has(a.buffer))
+    if (reads) late.push({ stmt: s, fills, reads: reads.buffer })
+    return !reads
+  })
+  // A buffer that anything else writes stays where it is, and so does what fills others along with it.
+  for (let settled = false; !settled; ) {
+    const other = writesOf(loop.body.filter((s) => !found.includes(s)))
+    const kept = found.filter((s) => ![...writesOf([s])].some((b) => other.has(b)))
+    settled = kept.length === found.length
+    found = kept
+  }
+  const filled = writesOf(found as Body)
+  return { statements: found, buffers: [...shared.values()].filter((b) => filled.has(b.name)), late }
+}

@@ -1,0 +1,51 @@
+/** Copies of the spatial loops around an element, for setting it apart from the loops that combine into it. */
+import { type Expr, variable } from '../ir/expr.ts'
+import { freeVars, mentions, substitute } from '../ir/expr-tree.ts'
+import type { For } from '../ir/loops.ts'
+import { closeOver } from '../ir/reductions.ts'
+import { type Body, stmt } from '../ir/tree.ts'
+
+export interface SpatialNest {
+  readonly nest: Body
+  /** Guards that still hold and mention none of the copies: of all elements at once. */
+  readonly outside: readonly Expr[]
+}
+
+/**
+ * What `core` makes, in copies of the spatial loops of `inside` that `index` depends on, directly or through the extents of
+ * such loops; `core` is given their new names. Nothing where an extent mentions a loop that is left out.
+ *
+ * Invariant: each guard of the loops inside that mentions none left out, whichever loop it sits on, stands once: on the
+ * innermost copy that it mentions, where all of them are bound, or else in `outside`.
+ */
+export function spatialNest(
+  inside: readonly For[],
+  index: readonly Expr[],
+  fresh: (base: string) => string,
+  core: (renamed: ReadonlyMap<string, Expr>) => Body,
+): SpatialNest | undefined {
+  const spatial = inside.filter((l) => !l.reduce)
+  const loops = closeOver(spatial, index)
+  const leftOut = new Set(inside.filter((l) => !loops.includes(l)).map((l) => l.var))
+  const holds = (e: Expr): boolean => ![...freeVars(e)].some((v) => leftOut.has(v))
+  if (!loops.every((l) => holds(l.extent))) return undefined
+  const names = loops.map((l) => fresh(l.var))
+  const renamed = new Map<string, Expr>(loops.map((l, k) => [l.var, variable(names[k]!)]))
+  const guards = inside.flatMap((l) => l.guards).filter(holds)
+  const on = (g: Expr): number => loops.findLastIndex((l) => mentions(g, l.var))
+  const nest = loops.reduceRight<Body>(
+    (body, l, k) => [
+      stmt<For>({
+        ...l,
+        var: names[k]!,
+        // What an instruction does is not done here.
+        mode: l.mode.kind === 'instr' ? { kind: 'serial' } : l.mode,
+        extent: substitute(l.extent, renamed),
+        guards: guards.filter((g) => on(g) === k).map((g) => substitute(g, renamed)),
+        body,
+      }),
+    ],
+    core(renamed),
+  )
+  return { nest, outside: guards.filter((g) => on(g) < 0) }
+}

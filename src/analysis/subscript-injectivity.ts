@@ -1,0 +1,125 @@
+/** The question every legality check comes down to: do different values of a loop variable reach different elements? */
+import type { Expr } from '../ir/expr.ts'
+import { freeVars, mentions } from '../ir/expr-tree.ts'
+import { keyOf } from '../ir/keys.ts'
+import { type Loops, linear, linearKey, rangeOf } from './integers/linear.ts'
+
+/** What is known inside of a loop. */
+export interface Space {
+  /** The loops inside. */
+  readonly inner: Loops
+  /** Buffers that are validated to be monotone. */
+  readonly indptr: ReadonlySet<string>
+}
+
+/**
+ * A text that names the block of values which `e` stays in for one value of `v`, given that blocks of
+ * different values are disjoint; `undefined` where that is not evident. Two accesses with equal texts in one
+ * dimension touch a common element only in the same iteration of `v`.
+ *
+ * Recognised, with `inner` the loops inside of `v`: sums `c·v + rest + outer` with `0 <= rest < c`, rows
+ * `x·w + rest` with `0 <= rest < w`, and segments `indptr[x] + rest` with `0 <= rest < indptr[x + 1] - indptr[x]`,
+ * whose `x` is such a sum.
+ */
+export function blockOf(e: Expr, v: string, { inner, indptr }: Space): string | undefined {
+  const sum = linear(e)
+  const own: { term: Expr; coefficient: number }[] = []
+  const rest: { term: Expr; coefficient: number }[] = []
+  const outer = new Map<string, { term: Expr; coefficient: number }>()
+  for (const [key, t] of sum.terms) {
+    if (mentions(t.term, v)) own.push(t)
+    else if ([...freeVars(t.term)].some((x) => inner.has(x))) rest.push(t)
+    else outer.set(key, t)
+  }
+  const mine = own[0]
+  if (!mine || own.length !== 1 || mine.coefficient < 1) return undefined
+  const base = (constant: number): string => linearKey({ terms: outer, constant })
+  if (mine.term.kind === 'load') {
+    const start = mine.term.index[0]
+    if (
+      mine.coefficient !== 1 ||
+      mine.term.index.length !== 1 ||
+      !start ||
+      outer.size > 0 ||
+      sum.constant !== 0
+    )
+      return undefined
+    const block = blockOf(start, v, { inner, indptr })
+    if (!block || !indptr.has(mine.term.buffer) || !withinSegment(rest, mine.term, inner)) return undefined
+    return `${mine.term.buffer}[${block}]`
+  }
+  if (mine.term.kind === 'binary' && mine.term.op === 'mul') {
+    const { a: row, b: width } = mine.term
+    const varies = mentions(width, v) || [...freeVars(width)].some((x) => inner.has(x))
+    if (mine.coefficient !== 1 || outer.size > 0 || sum.constant !== 0 || varies) return undefined
+    const block = blockOf(row, v, { inner, indptr })
+    const isWidth = (x: Expr): boolean => keyOf(x) === keyOf(width)
+    return block && within(rest, isWidth, inner) ? `(${block})·${keyOf(width)}` : undefined
+  }
+  if (mine.term.kind !== 'var') return undefined
+  if (mine.coefficient === 1 && rest.length === 0) return `1·${v} + ${base(sum.constant)}`
+  let [low, high] = [sum.constant, sum.constant]
+  for (const t of rest) {
+    const r = rangeOf(t.term, inner)
+    if (!r) return undefined
+    low += t.coefficient * (t.coefficient > 0 ? r[0] : r[1])
+    high += t.coefficient * (t.coefficient > 0 ? r[1] : r[0])
+  }
+  return low >= 0 && high < mine.coefficient ? `${mine.coefficient}·${v} + ${base(0)}` : undefined
+}
+
+/** The segment `indptr[start] <= e < indptr[start + 1]` that an index stays in, where that is evident. */
+export function segmentOf(e: Expr, { inner, indptr }: Space): { buffer: string; start: Expr } | undefined {
+  const sum = linear(e)
+  if (sum.constant !== 0) return undefined
+  for (const [key, t] of sum.terms) {
+    if (t.term.kind !== 'load' || t.coefficient !== 1 || !indptr.has(t.term.buffer)) continue
+    const rest = [...sum.terms].flatMap(([k, x]) => (k === key ? [] : [x]))
+    const start = t.term.index[0]
+    if (start && withinSegment(rest, t.term, inner)) return { buffer: t.term.buffer, start }
+  }
+  return undefined
+}
+
+type Rest = readonly { readonly term: Expr; readonly coefficient: number }[]
+
+/** Whether `0 <= rest < indptr[x + 1] - indptr[x]`. */
+function withinSegment(rest: Rest, start: Expr & { kind: 'load' }, inner: Loops): boolean {
+  const isLength = (e: Expr): boolean => {
+    if (e.kind !== 'binary' || e.op !== 'sub' || keyOf(e.b) !== keyOf(start) || e.a.kind !== 'load')
+      return false
+    if (e.a.buffer !== start.buffer || e.a.index.length !== 1) return false
+    const next = linear(e.a.index[0]!)
+    return linearKey({ ...next, constant: next.constant - 1 }) === linearKey(linear(start.index[0]!))
+  }
+  return within(rest, isLength, inner)
+}
+
+/** Whether `0 <= rest <` a bound that `isLength` recognises, by the extent of one loop or by a guard. */
+function within(rest: Rest, isLength: (e: Expr) => boolean, inner: Loops): boolean {
+  if (rest.length === 0 || rest.some((t) => t.coefficient < 0 || !nonNegative(t.term, inner))) return false
+  const position = linearKey({ terms: new Map(rest.map((t) => [keyOf(t.term), t])), constant: 0 })
+  const only = rest[0]!
+  if (rest.length === 1 && only.coefficient === 1 && only.term.kind === 'var') {
+    const loop = inner.get(only.term.name)
+    if (loop && isLength(loop.extent)) return true
+  }
+  for (const t of rest)
+    for (const name of freeVars(t.term))
+      for (const g of inner.get(name)?.guards ?? [])
+        if (g.kind === 'binary' && g.op === 'lt' && isLength(g.b) && linearKey(linear(g.a)) === position)
+          return true
+  return false
+}
+
+/** Sums, products, quotients and remainders of loop variables: never negative. */
+function nonNegative(e: Expr, inner: Loops): boolean {
+  if (e.kind === 'var') return inner.has(e.name)
+  if (e.kind === 'const') return e.value >= 0
+  if (e.kind !== 'binary') return false
+  return (
+    ['add', 'mul', 'div', 'mod', 'min', 'max'].includes(e.op) &&
+    nonNegative(e.a, inner) &&
+    nonNegative(e.b, inner)
+  )
+}

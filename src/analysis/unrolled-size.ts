@@ -1,0 +1,21 @@
+/** How many statements loops become when they are unrolled. */
+import type { For, Stmt } from '../ir/loops.ts'
+import { type Body, bodiesOf } from '../ir/tree.ts'
+
+/** Copies that an unrolled loop makes of its body; 1 of one that stays. */
+export function copiesOf(l: For): number {
+  if (l.mode.kind !== 'unroll' && l.mode.kind !== 'vectorize') return 1
+  const factor = l.mode.kind === 'unroll' ? l.mode.factor : null
+  // What is left over by a factor is a loop of its own.
+  if (factor !== null) return factor + 1
+  return l.extent.kind === 'const' ? Math.max(1, l.extent.value) : 1
+}
+
+/** Statements of the body, with the copies that unrolled loops make. */
+export const unrolledSize = (body: Body, copies: (l: For) => number = copiesOf): number =>
+  body.reduce((n, s) => n + sizeOf(s, copies), 0)
+
+const sizeOf = (s: Stmt, copies: (l: For) => number): number => {
+  const inside = bodiesOf(s).reduce((n, b) => n + unrolledSize(b, copies), 0)
+  return s.kind === 'for' ? copies(s) * Math.max(1, inside) : 1 + inside
+}

@@ -1,0 +1,154 @@
+/** What callers bind, as tensors. */
+import { fail } from '../ast/diagnostic.ts'
+import { evaluate } from '../ir/evaluate.ts'
+import { freeVars } from '../ir/expr-tree.ts'
+import { printExpr } from '../ir/print-stage2.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
+import { allAxesOf, callerTensor, isStructured } from '../run/bind/axes.ts'
+import { convertDense } from '../run/bind/dense-order.ts'
+import { bindingOf } from '../run/bind/names.ts'
+import type { Tensor, ValueArray } from '../storage/tensor.ts'
+import {
+  checkTensor,
+  coordinatesOf,
+  expectArgument,
+  expectOptions,
+  isRecord,
+  isTyped,
+  numbersOf,
+} from './check.ts'
+import { type Bindable, dtypeOf } from './tensors.ts'
+
+export interface RunInputs {
+  /**
+   * By name: tensors, axes (structure alone), lists and sets of formats; or ready-made arrays for the buffers of all
+   * parts of a tensor.
+   */
+  readonly tensors?: Readonly<Record<string, Bindable>>
+  /** Sizes and scalars by name. */
+  readonly params?: Readonly<Record<string, number | boolean>>
+  /** Random values for what is not bound. */
+  readonly seed?: number
+  /** Statistics that are known, for schedules that are chosen by them: `{ 'longest(j)': 700 }`. They are believed. */
+  readonly statistics?: Readonly<Record<string, number>>
+}
+
+/** Values as tensors, checked for what they are. @throws SptError `api/argument`, `tensor/…`, `bind/missing-size` */
+export function valuesIn(
+  kernel: Kernel1,
+  inputs: RunInputs,
+): {
+  readonly tensors: Record<string, Tensor>
+  readonly params: Readonly<Record<string, number>>
+  readonly seed: number | undefined
+} {
+  expectArgument(isRecord(inputs), 'what is bound', inputs, '{ tensors, params, seed }')
+  expectOptions('what is bound', inputs, ['tensors', 'params', 'seed', 'statistics'])
+  const { params: scalars = {}, seed, statistics = {} } = inputs
+  expectArgument(isRecord(statistics), 'statistics', statistics, "numbers by name: { 'longest(j)': 700 }")
+  const [statistic] = Object.keys(statistics)
+  if (statistic !== undefined)
+    fail({
+      code: 'choose/unknown-name',
+      message: `the schedule of ${kernel.name} is not chosen by data, and nothing depends on ${statistic}`,
+      expected: 'no statistics',
+      hint: 'leave them out, or compile the kernel under a schedule that data choose',
+    })
+  expectArgument(isRecord(scalars), 'params', scalars, 'numbers by name')
+  const params: Record<string, number> = Object.create(null)
+  for (const [name, value] of Object.entries(scalars)) {
+    const truth =
+      typeof value === 'boolean' && kernel.params.some((p) => p.name === name && p.dtype === 'bool')
+    expectArgument(truth || typeof value === 'number', `the value of ${name}`, value, 'a number')
+    params[name] = Number(value)
+  }
+  expectArgument(
+    seed === undefined || Number.isSafeInteger(seed),
+    'the seed',
+    seed,
+    'an integer, or none for no random data',
+  )
+  const { tensors: given = {} } = inputs
+  expectArgument(isRecord(given), 'tensors', given, 'tensors or values by name')
+  // Names are the user's: `__proto__` is one of them.
+  const tensors: Record<string, Tensor> = Object.create(null)
+  const flat: [string, ValueArray | readonly number[]][] = []
+  for (const [name, value] of Object.entries(given)) {
+    if (!Array.isArray(value) && !isTyped(value)) {
+      checkTensor(name, value)
+      tensors[name] = value
+    } else flat.push([name, value as ValueArray | readonly number[]])
+  }
+  for (const [name, values] of flat) tensors[name] = shaped(kernel, name, values, tensors, params)
+  return { tensors, params, seed }
+}
+
+/** Bare values take the shape that sizes and the other tensors give their buffer. */
+function shaped(
+  kernel: Kernel1,
+  name: string,
+  values: ValueArray | readonly number[],
+  tensors: Readonly<Record<string, Tensor>>,
+  given: Readonly<Record<string, number>>,
+): Tensor {
+  const known = new Map(Object.entries(given))
+  for (const [other, t] of Object.entries(tensors))
+    bindingOf(kernel, other, t).dimensions.forEach(({ extent }, k) => {
+      const size = t.shape[k]
+      if (extent.kind === 'var' && size !== undefined) known.set(extent.name, size)
+    })
+  const { kind, dimensions } = bindingOf(kernel, name)
+  const array = Array.isArray(values) ? numbersOf(values, name) : (values as ValueArray)
+  if (kind === 'list' || kind === 'table') {
+    const list = coordinatesOf(values, name)
+    return { kind: 'dense', shape: [list.length], values: list, dtype: 'i32' }
+  }
+  const over = dimensions.map((d) => d.extent)
+  const open = over.flatMap((e) => [...freeVars(e)].filter((v) => !known.has(v)))
+  if (open.length > 1 || (open.length === 1 && over.filter((e) => freeVars(e).has(open[0]!)).length > 1))
+    fail({
+      code: 'bind/missing-size',
+      message: `the shape of ${name} is open: ${[...new Set(open)].join(', ')} have no values`,
+      expected: 'sizes, or tensors that give them',
+      hint: `bind dense(shape, values), or give ${open[0]}`,
+    })
+  const rest = over
+    .filter((e) => open.length === 0 || !freeVars(e).has(open[0]!))
+    .reduce((n, e) => n * evaluate(e, known), 1)
+  const shape = over.map((e) =>
+    open.length === 1 && freeVars(e).has(open[0]!)
+      ? rest === 0
+        ? 0
+        : Math.floor(array.length / rest)
+      : evaluate(e, known),
+  )
+  const size = shape.reduce((n, x) => n * x, 1)
+  const axes = allAxesOf(kernel)
+  const isSparse = dimensions.some((d) => isStructured(axes, d.name))
+  if (array.length !== size || (isSparse && open.length > 0))
+    fail({
+      code: 'bind/values-length',
+      message: `${name} is given ${array.length} values and no shape; it is over [${dimensions.map((d) => d.name).join(', ')}] of [${over.map((e) => (freeVars(e).has(open[0] ?? '') ? printExpr(e) : evaluate(e, known))).join(' × ')}]`,
+      expected: open.length > 0 ? (isSparse ? `a shape` : `a multiple of ${rest} values`) : `${size} values`,
+      hint: isSparse
+        ? `bare values are those of a dense tensor; bind coords(shape, columns, values), stored(shape, arrays, values) or dense(shape, values)`
+        : `bind dense(shape, values), where values are row-major`,
+    })
+  const buffer = callerTensor(kernel, name)?.first
+  const bits = array instanceof Uint16Array
+  const half = buffer?.dtype === 'f16' || buffer?.dtype === 'bf16'
+  const dtype = bits && half ? buffer.dtype : dtypeOf(array)
+  const isBool = buffer?.dtype === 'bool' && array instanceof Uint8Array
+  return {
+    kind: 'dense',
+    shape,
+    values: isBool
+      ? array
+      : dtype === buffer?.dtype
+        ? array
+        : buffer
+          ? convertDense(name, { values: array, dtype, shape }, buffer.dtype)
+          : array,
+    dtype: buffer?.dtype ?? dtype,
+  }
+}

@@ -1,0 +1,230 @@
+/** Which branch of a choice holds, and what of it a user wants to know. */
+import { type Diagnostic, fail, invariant, type Span, SptError } from '../ast/diagnostic.ts'
+import type { Branch, Choice, ScheduleParam } from '../elaborate/index.ts'
+import { isFloat } from '../ir/dtype.ts'
+import type { Expr, Var } from '../ir/expr.ts'
+import { children, freeVars } from '../ir/expr-tree.ts'
+import { foldCompare, foldInt } from '../ir/fold.ts'
+import { valuesOf } from '../schedule/resolve.ts'
+
+/** A choice with arguments. */
+export interface ChoiceUse {
+  readonly choice: Choice
+  /** A value for each of its parameters, defaults included. */
+  readonly values: ReadonlyMap<string, number>
+  /** Its name, with the arguments that were given. */
+  readonly text: string
+}
+
+/** Which schedule was chosen, and why. */
+export interface Chosen {
+  /** The name of the choice, with the arguments that it was given: `auto(64)`. */
+  readonly choice: string
+  readonly schedule: string
+  /** A value for each of its parameters, defaults included. */
+  readonly args: readonly number[]
+  /** As a choice writes it: `by_length(512, lanes = 8)`. */
+  readonly text: string
+  /** The condition as written; `otherwise` without one. */
+  readonly because: string
+  /** What the conditions up to it, and the arguments, asked for. */
+  readonly values: Readonly<Record<string, number | boolean>>
+  /** Where the branch stands. */
+  readonly span: Span
+  /** The branches before it, each with the first condition that does not hold. */
+  readonly refused: readonly string[]
+}
+
+export interface Decision {
+  readonly branch: Branch
+  readonly chosen: Chosen
+}
+
+/** The value of a size, a device or a statistic; truth values are 0 and 1. Throws where it is not known. */
+export type Lookup = (asked: Var) => number
+
+/**
+ * Arguments by place; the rest take their defaults.
+ * @throws SptError `schedule/arguments`, `schedule/argument`
+ */
+export function choiceUse(choice: Choice, args: readonly (number | undefined)[]): ChoiceUse {
+  const values = valuesOf(choice, args)
+  for (const [name, value] of values)
+    if (!Number.isSafeInteger(value))
+      fail({
+        code: 'schedule/argument',
+        message: `an argument is no integer: ${name} of schedule ${choice.name} is ${value}`,
+        expected: 'an integer',
+      })
+  return { choice, values, text: callText(choice, args) }
+}
+
+/**
+ * The first branch that holds.
+ * @throws SptError `choose/no-match`, `choose/division`, `choose/argument`, and as `known`
+ */
+export function decide({ choice, values, text }: ChoiceUse, known: Lookup): Decision {
+  const seen = new Map<string, number | boolean>()
+  const refused: string[] = []
+  refuseMissing(choice, (asked) => values.get(asked.name) ?? known(asked))
+  for (const branch of choice.branches) {
+    const look: Lookup = (asked) => {
+      const value = values.get(asked.name) ?? known(asked)
+      seen.set(asked.name, asked.dtype === 'bool' ? value !== 0 : value)
+      return value
+    }
+    const value = (e: Expr): number => exact(e, look, branch.span)
+    const broken = branch.conditions.find((c) => value(c.expr) === 0)
+    if (broken) {
+      const names = [...freeVars(broken.expr)].filter((v) => seen.has(v))
+      refused.push(
+        `${branch.schedule.name}: ${broken.text} does not hold${names.length > 0 ? `: ${names.map((n) => `${n} is ${seen.get(n)}`).join(', ')}` : ''}`,
+      )
+      continue
+    }
+    const given = branch.args.map((a, k) => (a ? argument(branch, k, value(a)) : undefined))
+    return {
+      branch,
+      chosen: {
+        choice: text,
+        schedule: branch.schedule.name,
+        args: [...valuesOf(branch.schedule, given).values()],
+        text: callText(branch.schedule, given),
+        because:
+          branch.conditions.length > 0 ? branch.conditions.map((c) => c.text).join(' and ') : 'otherwise',
+        values: Object.fromEntries(seen),
+        span: branch.span,
+        refused,
+      },
+    }
+  }
+  return fail({
+    code: 'choose/no-match',
+    message: `${choice.kernel}.${text} has no schedule for these data`,
+    span: choice.span,
+    notes: refused,
+    expected: 'a condition that holds',
+    hint: 'say what is for all others: `otherwise schedule`',
+  })
+}
+
+/** What is not known of all that the choice may ask for, at once. @throws SptError as `look`, all that it throws */
+function refuseMissing({ branches }: Choice, look: Lookup): void {
+  const missing = new Map<string, readonly Diagnostic[]>()
+  for (const { conditions, args, span } of branches) {
+    const of = (e: Expr): number | undefined => partly(e, look, span, missing)
+    let holds: number | undefined = 1
+    for (const c of conditions) {
+      const truth = of(c.expr)
+      if (truth !== 1) holds = truth
+      if (truth === 0) break
+    }
+    if (holds === 0) continue
+    for (const a of args) if (a) of(a)
+    if (holds !== undefined) break
+  }
+  if (missing.size > 0) throw new SptError([...missing.values()].flat())
+}
+
+/** The value of an expression; nothing, and a note of what is missing, where that is open. */
+function partly(
+  e: Expr,
+  look: Lookup,
+  place: Span,
+  missing: Map<string, readonly Diagnostic[]>,
+): number | undefined {
+  const of = (x: Expr): number | undefined => partly(x, look, place, missing)
+  if (e.kind === 'binary' && (e.op === 'and' || e.op === 'or')) {
+    const decides = e.op === 'and' ? (x?: number) => x === 0 : (x?: number) => x !== undefined && x !== 0
+    const a = of(e.a)
+    if (decides(a)) return a
+    const b = of(e.b)
+    return decides(b) || a !== undefined ? b : undefined
+  }
+  if (e.kind === 'select') {
+    const cond = of(e.cond)
+    if (cond !== undefined) return of(cond !== 0 ? e.then : e.else)
+    of(e.then)
+    of(e.else)
+    return undefined
+  }
+  if (e.kind !== 'var' && children(e).map(of).includes(undefined)) return undefined
+  try {
+    return exact(e, look, place)
+  } catch (error) {
+    if (!(error instanceof SptError)) throw error
+    // Whether anything else than a name goes wrong is seen where branches are taken in order.
+    if (e.kind === 'var' && !missing.has(e.name)) missing.set(e.name, error.diagnostics)
+    return undefined
+  }
+}
+
+function argument({ schedule, span }: Branch, k: number, value: number): number {
+  if (Number.isSafeInteger(value)) return value
+  return fail({
+    code: 'choose/argument',
+    message: `${schedule.params[k]!.name} of schedule ${schedule.name} would be ${value}`,
+    span,
+    expected: 'an integer',
+  })
+}
+
+interface Called {
+  readonly name: string
+  readonly params: readonly ScheduleParam[]
+}
+
+/** By place up to the first that is left out, by name after it. */
+function callText({ name, params }: Called, args: readonly (number | undefined)[]): string {
+  const gap = args.indexOf(undefined)
+  const given = args.flatMap((a, k) =>
+    a === undefined ? [] : [gap >= 0 && k > gap ? `${params[k]!.name} = ${a}` : String(a)],
+  )
+  return given.length > 0 ? `${name}(${given.join(', ')})` : name
+}
+
+/** Exact arithmetic: no sum wraps. What follows an `and` or `or` is looked up only where it counts. */
+function exact(e: Expr, look: Lookup, place: Span): number {
+  switch (e.kind) {
+    case 'const':
+      return e.value
+    case 'var':
+      return look(e)
+    case 'cast': {
+      const x = exact(e.x, look, place)
+      return isFloat(e.dtype) || !isFloat(e.x.dtype) ? x : Math.trunc(x)
+    }
+    case 'unary': {
+      const x = exact(e.x, look, place)
+      return e.op === 'neg' ? -x : x === 0 ? 1 : 0
+    }
+    case 'select':
+      return exact(exact(e.cond, look, place) !== 0 ? e.then : e.else, look, place)
+    case 'call':
+      invariant(e.fn === 'abs' && e.args[0], `${e.fn} in a choice`)
+      return Math.abs(exact(e.args[0], look, place))
+    case 'binary': {
+      const a = exact(e.a, look, place)
+      if (e.op === 'and' && a === 0) return 0
+      if (e.op === 'or' && a !== 0) return 1
+      const b = exact(e.b, look, place)
+      if (e.op === 'and' || e.op === 'or') return b === 0 ? 0 : 1
+      const divides = e.op === 'div' || e.op === 'mod' || e.op === 'quo' || e.op === 'rem'
+      if (divides && b === 0) fail(division(e.span ?? place))
+      if (e.op === 'div' && isFloat(e.dtype)) return a / b
+      const v = foldInt(e.op, a, b) ?? foldCompare(e.op, a, b)
+      invariant(v !== undefined, `${e.op} in a choice`)
+      return Number(v)
+    }
+    default:
+      invariant(false, `${e.kind} in a choice`)
+      return 0
+  }
+}
+
+const division = (span: Span): Diagnostic => ({
+  code: 'choose/division',
+  message: 'this divides by 0 for these data',
+  span,
+  hint: 'ask before: `m > 0 and …`',
+})

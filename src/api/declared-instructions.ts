@@ -1,0 +1,79 @@
+/** Declared memories and instructions by name, for steps that TypeScript takes. */
+import { fail } from '../ast/diagnostic.ts'
+import type * as Ast from '../ast/nodes.ts'
+import { parseExpression } from '../ast/parse.ts'
+import { Report } from '../elaborate/diagnostics.ts'
+import { constantArguments, type Family } from '../elaborate/index.ts'
+import type { Instr, Memory } from '../ir/instr.ts'
+import type { CacheScope, LoopStep } from '../schedule/steps.ts'
+
+/** What a program declares or imports. */
+export interface Declarations {
+  readonly memories: ReadonlyMap<string, Family<Memory>>
+  readonly instrs: ReadonlyMap<string, Family<Instr>>
+}
+
+/** Where a copy lives: `shared`, `register`, or a declared memory. */
+export function placeOf(
+  place: CacheScope | string | Memory,
+  { memories }: Declarations,
+): { readonly scope: CacheScope; readonly memory?: Memory } {
+  // What is no place at all is refused with the step.
+  if (place === 'shared' || place === 'register' || place === undefined) return { scope: place }
+  const memory =
+    typeof place === 'string' ? instanceOf('memory', place, memories, ['shared', 'register']) : place
+  return memory
+    ? { scope: memory.scope, memory }
+    : unknown('memory', String(place), ['shared', 'register', ...memories.keys()])
+}
+
+export function instrOf(name: string | Instr, { instrs }: Declarations): Instr {
+  return typeof name === 'string' ? instanceOf('instruction', name, instrs) : name
+}
+
+/** `tile`, or `tile(f16, 64)`. */
+function instanceOf<T>(
+  what: string,
+  text: string,
+  families: ReadonlyMap<string, Family<T>>,
+  more: readonly string[] = [],
+): T {
+  const use = families.has(text) ? { name: text, args: [] } : callOf(text)
+  const family = use && families.get(use.name)
+  if (!family) return unknown(what, use?.name ?? text, [...more, ...families.keys()])
+  const span = { source: text, start: 0, end: text.length }
+  const report = new Report()
+  const args = constantArguments({ name: { name: family.name, span }, args: use.args, span }, family, report)
+  report.finish()
+  return family.of(args!)
+}
+
+function callOf(text: string): { readonly name: string; readonly args: readonly Ast.Expr[] } | undefined {
+  if (!text.includes('(')) return undefined
+  const e = parseExpression({ name: text, text })
+  return e.kind === 'call' ? { name: e.fn.name, args: e.args } : undefined
+}
+
+const unknown = (what: string, name: string, candidates: readonly string[]): never =>
+  fail({
+    code: `api/unknown-${what}`,
+    message: `the program has no ${what} ${name}`,
+    expected: candidates.length > 0 ? `one of ${candidates.join(', ')}` : `a program that declares one`,
+    lookup: { name, candidates },
+  })
+
+/**
+ * Steps can come from other programs, and from JSON, with texts that theirs may not have.
+ * @throws SptError `check/instruction-text`
+ */
+export function refuseTextsOf(steps: readonly LoopStep[]): void {
+  for (const s of steps) {
+    const brings = s.kind === 'tensorize' || ('memory' in s && s.memory?.opaque !== undefined)
+    if (!brings) continue
+    fail({
+      code: 'check/instruction-text',
+      message: `${s.kind} brings texts for targets, which run as they are written`,
+      expected: 'steps without instructions: the program was loaded with instructions: false',
+    })
+  }
+}

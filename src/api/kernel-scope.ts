@@ -1,0 +1,16 @@
+import type { Choice, Schedule } from '../elaborate/index.ts'
+import type { AnyFormat } from '../ir/format.ts'
+import type { Sources } from '../run/launch-spans.ts'
+import type { Declarations } from './declared-instructions.ts'
+
+/** What a kernel can name: formats, schedules, memories and instructions of its program. */
+export interface Surroundings extends Declarations {
+  readonly formats: ReadonlyMap<string, AnyFormat>
+  readonly schedules: ReadonlyMap<string, Schedule>
+  /** Schedules that are decided when data are bound. */
+  readonly choices: ReadonlyMap<string, Choice>
+  /** Texts by name, for the lines of its kernels. */
+  readonly sources: Sources
+  /** Whether steps may bring instructions and memories with texts, which run as they are written. */
+  readonly instructions: boolean
+}

@@ -1,0 +1,93 @@
+/** What a kernel with resident tensors is bound to, with the entries of these: to read, verify and explain it. */
+import { fail, SptError } from '../ast/diagnostic.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
+import { type Bound, bindInputs, type Inputs } from '../run/bind/index.ts'
+import { withArrays } from '../run/bind/write.ts'
+import type { Residents } from '../run/execute.ts'
+import type { DeviceBuffer } from '../runtime/device.ts'
+import { checkNotFreed, type DevicePart, type ResidentParts } from '../storage/device/index.ts'
+import type { StoredPart } from '../storage/parts/convert.ts'
+import type { StoredTensor, Tensor, ValueArray } from '../storage/tensor.ts'
+
+/** A part of a resident tensor, and the kernel's buffer that it is. */
+export interface PlacedPart {
+  readonly tensor: string
+  readonly buffer: string
+  readonly part: DevicePart
+}
+
+/**
+ * Downloads the tensors, and binds their arrays as ready-made parts: nothing is brought into a format again, so positions
+ * are those that the device has, whatever the conditions of parts would say of the entries now.
+ */
+export function residentsOf(
+  kernel: Kernel1,
+  tensors: Readonly<Record<string, ResidentParts>>,
+  placed: readonly PlacedPart[],
+  buffers: ReadonlyMap<string, DeviceBuffer>,
+  inputs: Inputs,
+): Residents {
+  const names = Object.keys(tensors)
+  const whole: Residents['whole'] = async (bound, values) => {
+    // Names are the user's: `__proto__` is one of them.
+    const bindings: Record<string, Tensor> = Object.create(null)
+    for (const [name, tensor] of Object.entries(inputs.tensors ?? {}))
+      if (!names.includes(name)) bindings[name] = tensor
+    for (const [name, tensor] of Object.entries(tensors)) {
+      const mine = placed.filter((p) => p.tensor === name)
+      const { parts } = await tensor.download()
+      for (const [k, part] of parts.entries()) {
+        const { buffer } = mine[k]!
+        // Kernels change `inout` tensors; and where arrays are packed, they have copies.
+        bindings[buffer] = storedOf(part, (await values(buffer)) ?? part.values, tensor.dtype)
+        for (const table of part.part.instance.tables) {
+          const own = table.of === 'list' ? undefined : part.tables.get(table.name)
+          if (own) bindings[table.name] = { kind: 'dense', shape: [own.length], values: own, dtype: 'i32' }
+        }
+      }
+    }
+    const params: Record<string, number> = Object.create(null)
+    // Also those that were measured on the device.
+    for (const { name } of kernel.params) params[name] = bound.params.get(name)!
+    try {
+      return withWritten(bindInputs(kernel, { tensors: bindings, params }), bound)
+    } catch (error) {
+      if (!(error instanceof SptError)) throw error
+      return notKnown(names, error)
+    }
+  }
+  /** Of tensors that came from the host, what was written since they were bound. */
+  const withWritten = (all: Bound, now: Bound): Bound => {
+    const own = (name: string) => now.sources().find((s) => s.name === name)
+    return withArrays(all, {
+      arrays: new Map([...all.arrays, ...[...now.arrays].filter(([name]) => !buffers.has(name))]),
+      dense: now.dense,
+      sources: () => all.sources().map((s) => (names.includes(s.name) ? s : (own(s.name) ?? s))),
+    })
+  }
+  const check = (): void => {
+    for (const t of Object.values(tensors)) checkNotFreed(t)
+  }
+  return { tensors: names, buffers, whole, check }
+}
+
+/** Arrays by axis, also where there are none: that tells a part from the whole tensor. */
+function storedOf({ storage }: StoredPart, values: ValueArray, dtype: Dtype): StoredTensor {
+  const arrays = [...storage.levels].map(([name, { indptr, indices, mask }]) => [
+    name,
+    { ...(indptr && { indptr }), ...(indices && { indices }), ...(mask && { mask }) },
+  ])
+  const shape = storage.axes.map((a) => storage.levels.get(a.name)!.extent)
+  return { kind: 'stored', shape, arrays: Object.fromEntries(arrays), values, dtype }
+}
+
+/** Most of all: an output over axes of a resident tensor and others. */
+function notKnown(names: readonly string[], { diagnostics: [why] }: SptError): never {
+  return fail({
+    code: 'run/resident',
+    message: `to tell coordinates, ${names.join(' and ')} would be bound as the device stores ${names.length > 1 ? 'them' : 'it'}, and that is refused: ${why?.message}`,
+    expected: 'outputs over the axes of a resident tensor and no others, or over dense axes alone',
+    hint: 'read the values in storage order (executable.values), or prepare the kernel from the host',
+  })
+}

@@ -1,0 +1,53 @@
+/**
+ * Conditions that only the first iteration of a loop meets, or all but it. Compilers take that iteration out of the loop;
+ * LLVM of CUDA 13.0 crashes, and the process with it, where it holds branches whose values meet in one.
+ */
+
+import { linear } from '../analysis/integers/linear.ts'
+import type { Expr } from '../ir/expr.ts'
+import { someExpr } from '../ir/expr-tree.ts'
+import { foldCompare } from '../ir/fold.ts'
+import type { Launch } from '../ir/loops.ts'
+import { isCompare } from '../ir/ops.ts'
+import { type Body, bodiesOf, exprsOf, walkStmts } from '../ir/tree.ts'
+
+export class FirstIterations {
+  readonly #loops = new Set<string>()
+  readonly #values = new Map<string, Expr>()
+
+  constructor(launch: Launch) {
+    walkStmts(launch.body, (s) => {
+      if (s.kind === 'for' && s.mode.kind !== 'bind') this.#loops.add(s.var)
+      if (s.kind === 'let') this.#values.set(s.name, s.value)
+    })
+  }
+
+  /** Whether the condition tells the first iteration from the second. */
+  tells(cond: Expr): boolean {
+    if (cond.kind === 'var') {
+      const value = this.#values.get(cond.name)
+      return value !== undefined && this.tells(value)
+    }
+    if (cond.kind === 'unary') return cond.op === 'not' && this.tells(cond.x)
+    if (cond.kind !== 'binary' || !isCompare(cond.op) || cond.a.dtype !== 'i32') return false
+    const [a, b] = [linear(cond.a), linear(cond.b)]
+    const terms = new Map<string, { readonly term: Expr; readonly coefficient: number }>(a.terms)
+    for (const [key, { term, coefficient }] of b.terms)
+      terms.set(key, { term, coefficient: (terms.get(key)?.coefficient ?? 0) - coefficient })
+    const [left, ...others] = [...terms.values()].filter((t) => t.coefficient !== 0)
+    if (left?.term.kind !== 'var' || others.length > 0 || !this.#loops.has(left.term.name)) return false
+    const [first, second] = [0, left.coefficient].map((x) =>
+      foldCompare(cond.op, x + a.constant - b.constant, 0),
+    )
+    return first !== second
+  }
+}
+
+const choices = (e: Expr): boolean =>
+  someExpr(e, (x) => x.kind === 'select' || (x.kind === 'binary' && (x.op === 'and' || x.op === 'or')))
+
+/** Whether what is done, or the value of an operand, depends on further conditions. */
+export const branches = (of: Body | Expr): boolean =>
+  'kind' in of
+    ? choices(of)
+    : of.some((s) => s.kind === 'if' || exprsOf(s).some(choices) || bodiesOf(s).some(branches))

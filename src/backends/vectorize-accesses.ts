@@ -1,0 +1,289 @@
+/**
+ * Invariant reached: neighbouring elements of a buffer that a straight line of statements reads, or writes, are one
+ * aligned access of up to 16 bytes (superword-level parallelism; Larsen and Amarasinghe, PLDI 2000). For targets that
+ * have such accesses, just before printing; buffers begin at multiples of 16 bytes.
+ *
+ * That an address is a multiple follows from its terms: constants, unrolled lanes, and what is known of sizes, because
+ * schedules require it or by a condition around.
+ */
+
+import { type Linear, linearKey } from '../analysis/integers/linear.ts'
+import { writesOf } from '../ir/accesses.ts'
+import { add, type Expr, int, type Load, load, variable } from '../ir/expr.ts'
+import { children, rewriteExpr } from '../ir/expr-tree.ts'
+import type { Buffer, Launch, Plan, Stmt, Store } from '../ir/loops.ts'
+import {
+  type Body,
+  bodiesOf,
+  exprsOf,
+  hasBarrier,
+  mapExprs,
+  stmt,
+  walkStmts,
+  withBodies,
+} from '../ir/tree.ts'
+import { Addresses, storedAlone } from './vector-addresses.ts'
+import { type Neighbours, packAtomics } from './vector-atomics.ts'
+import { type Element, Writes } from './vector-writes.ts'
+
+/** How many elements of a buffer one access may hold, largest first; none where it must not be. */
+export interface Widths {
+  readonly widths: (buffer: Buffer) => readonly number[]
+  /** The same of atomic updates by a reducer. */
+  readonly atomicWidths: (buffer: Buffer, reducer: string) => readonly number[]
+  /**
+   * Arrays are arrays of vectors, and whoever writes an element may write its whole vector (WGSL, "Memory Locations"). So an
+   * array has none where a version for other sizes stores elements of vectors that other threads have a part in.
+   */
+  readonly storesVectors?: boolean | undefined
+}
+
+export function vectorAccesses(plan: Plan, widths: Widths): Plan {
+  const steps = plan.steps.map((s) => (s.kind === 'launch' ? vectorized(s, plan, widths) : s))
+  return steps.every((s, k) => s === plan.steps[k]) ? plan : { ...plan, steps }
+}
+
+function vectorized(launch: Launch, plan: Plan, widths: Widths): Launch {
+  let body = new Vectorizer(launch, plan, widths).body(launch.body)
+  if (widths.storesVectors && body !== launch.body) {
+    const alone = storedAlone(launch.body, new Addresses(launch.body, plan.facts))
+    const fewer: Widths = { ...widths, widths: (b) => (alone.has(b.name) ? [] : widths.widths(b)) }
+    if (alone.size > 0) body = new Vectorizer(launch, plan, fewer).body(launch.body)
+  }
+  return body === launch.body ? launch : { ...launch, body }
+}
+
+interface Group {
+  readonly base: Linear
+  readonly elements: Map<number, { readonly load: Load; readonly first: number }>
+}
+
+/**
+ * `key constant` → the name of the element, and the statement before which it is loaded: where an earlier one reads it
+ * under a condition alone, it reads it itself.
+ */
+type Named = Map<string, { readonly element: Expr; readonly from: number }>
+
+class Vectorizer {
+  readonly #buffers: Map<string, Buffer>
+  readonly #widths: Widths
+  readonly #addresses: Addresses
+  #count = 0
+  readonly #written: ReadonlySet<string>
+  /** Buffers with atomic updates, and by which reducers. */
+  readonly #atomic = new Map<string, Set<string>>()
+
+  /** Arrays of elements, since instructions name them so. */
+  readonly #named = new Set<string>()
+
+  constructor(launch: Launch, plan: Plan, widths: Widths) {
+    this.#buffers = new Map(plan.buffers.map((b) => [b.name, b]))
+    this.#widths = widths
+    this.#addresses = new Addresses(launch.body, plan.facts)
+    this.#written = writesOf(launch.body)
+    walkStmts(launch.body, (s) => {
+      if (s.kind === 'alloc') this.#buffers.set(s.buffer.name, s.buffer)
+      if (s.kind === 'reduce' && s.atomic)
+        for (const t of s.targets)
+          this.#atomic.set(t.buffer, new Set([...(this.#atomic.get(t.buffer) ?? []), s.reducer.name]))
+      if (s.kind === 'instr')
+        for (const p of s.texts.flatMap((t) => t.pieces))
+          if (typeof p !== 'string' && p.kind === 'name') this.#named.add(p.buffer)
+    })
+  }
+
+  body(list: Body): Body {
+    const inner = list.map((s) =>
+      withBodies(
+        s,
+        bodiesOf(s).map((b, k) =>
+          s.kind === 'if' && k === 0 ? this.#addresses.where(s.cond, () => this.body(b)) : this.body(b),
+        ),
+      ),
+    )
+    const loaded = this.#loads(inner)
+    const stored = packAtomics(this.#stores(loaded), this.#neighbours)
+    return stored.length === list.length && stored.every((s, k) => s === list[k]) ? list : stored
+  }
+
+  #usable(buffer: string): readonly number[] {
+    const b = this.#buffers.get(buffer)
+    if (!b || b.scope === 'register' || this.#named.has(buffer)) return []
+    // Elements that are declared atomic are no vectors elsewhere; where updates are vectors, they are not declared so.
+    const apart = [...(this.#atomic.get(buffer) ?? [])].some(
+      (op) => this.#widths.atomicWidths(b, op).length === 0,
+    )
+    return apart ? [] : this.#widths.widths(b)
+  }
+
+  #element(l: Load | Store): Element | undefined {
+    if (this.#usable(l.buffer).length === 0) return undefined
+    const sum = this.#addresses.sum(l.index[0]!)
+    const base = { terms: sum.terms, constant: 0 }
+    const at = l.kind === 'load' ? l : load(l.buffer, l.index, l.value.dtype)
+    return { key: `${l.buffer} ${linearKey(base)}`, constant: sum.constant, base, load: at }
+  }
+
+  // --- loads ---
+
+  #loads(list: Body): Body {
+    let writes = new Writes(this.#written)
+    const groups = new Map<string, Group>()
+    list.forEach((s, k) => {
+      if (s.kind !== 'while')
+        for (const e of exprsOf(s))
+          unconditional(e, (l) => {
+            const x = this.#element(l)
+            const state = x && writes.state(x)
+            if (!x || state === undefined) return
+            const key = `${x.key} ${state}`
+            const group = groups.get(key) ?? { base: x.base, elements: new Map() }
+            groups.set(key, group)
+            if (!group.elements.has(x.constant)) group.elements.set(x.constant, { load: x.load, first: k })
+          })
+      this.#advance(s, writes)
+    })
+    const made = new Map<number, Stmt[]>()
+    const named: Named = new Map()
+    for (const [key, group] of groups) this.#chunks(key, group, made, named)
+    if (named.size === 0) return list
+    writes = new Writes(this.#written)
+    return list.flatMap((s, k): Body => {
+      const replaced =
+        s.kind === 'while'
+          ? s
+          : mapExprs(s, (e) =>
+              rewriteExpr(e, (x) => {
+                const el = x.kind === 'load' ? this.#element(x) : undefined
+                const state = el && writes.state(el)
+                const name = el && named.get(`${el.key} ${state} ${el.constant}`)
+                return name && name.from <= k ? name.element : undefined
+              }),
+            )
+      this.#advance(s, writes)
+      return [...(made.get(k) ?? []), replaced]
+    })
+  }
+
+  #advance(s: Stmt, writes: Writes): void {
+    if (hasBarrier([s])) for (const b of this.#written) writes.all(b)
+    else if (s.kind === 'store') writes.one(s.buffer, this.#element(s))
+    else for (const b of writesOf([s])) writes.all(b)
+  }
+
+  #chunks(key: string, group: Group, made: Map<number, Stmt[]>, named: Named): void {
+    const { elements, base } = group
+    const some = elements.values().next().value!
+    const aligned = this.#addresses.aligned(base)
+    for (const width of this.#usable(some.load.buffer)) {
+      if (aligned % width !== 0) continue
+      for (const constant of elements.keys()) {
+        if (((constant % width) + width) % width !== 0) continue
+        const members = Array.from({ length: width }, (_, k) => elements.get(constant + k))
+        if (members.some((m, k) => !m || named.has(`${key} ${constant + k}`))) continue
+        const first = Math.min(...members.map((m) => m!.first))
+        const from = members.findIndex((m) => m!.first === first)
+        const at = members[from]!.load
+        const start = load(at.buffer, [add(at.index[0]!, int(-from))], at.dtype)
+        // No name of the kernel has a point in it.
+        const names = members.map(() => `${at.buffer}.${this.#count++}`)
+        const list = made.get(first) ?? []
+        made.set(first, list)
+        list.push(stmt({ kind: 'vector_load', names, load: start }))
+        for (const [k, n] of names.entries())
+          named.set(`${key} ${constant + k}`, { element: variable(n, at.dtype), from: first })
+      }
+    }
+  }
+
+  readonly #neighbours: Neighbours = {
+    element: (r) => {
+      const [target] = r.targets
+      if (!r.atomic || !target || r.targets.length > 1) return undefined
+      const sum = this.#addresses.sum(target.index[0]!)
+      const base = linearKey({ terms: sum.terms, constant: 0 })
+      return { key: `${target.buffer} ${base} ${r.reducer.name}`, constant: sum.constant }
+    },
+    widths: (r) => {
+      const target = r.targets[0]!
+      const buffer = this.#buffers.get(target.buffer)
+      const aligned = this.#addresses.aligned({ ...this.#addresses.sum(target.index[0]!), constant: 0 })
+      const widths = buffer ? this.#widths.atomicWidths(buffer, r.reducer.name) : []
+      return widths.filter((w) => aligned % w === 0)
+    },
+  }
+
+  // --- stores ---
+
+  #stores(list: Body): Body {
+    const out: Stmt[] = []
+    let run: { readonly store: Store; readonly element: Element; readonly at: number }[] = []
+    const flush = (): void => {
+      this.#pack(run, out)
+      run = []
+    }
+    for (const s of list) {
+      const element = s.kind === 'store' ? this.#element(s) : undefined
+      if (s.kind === 'store' && element) {
+        const first = run[0]
+        const reads = someLoad(s.value, s.buffer)
+        if (reads || (first && first.element.key !== element.key)) flush()
+        if (!reads) run.push({ store: s, element, at: out.length })
+      } else if (s.kind !== 'let' || run.some((r) => someLoad(s.value, r.store.buffer))) flush()
+      out.push(s)
+    }
+    flush()
+    return out.length === list.length && out.every((s, k) => s === list[k])
+      ? list
+      : out.filter((s) => s !== NOTHING)
+  }
+
+  /** Replaces the last store of each whole chunk by one of all of it. */
+  #pack(
+    run: readonly { readonly store: Store; readonly element: Element; readonly at: number }[],
+    out: Stmt[],
+  ): void {
+    if (run.length < 2) return
+    const by = new Map(run.map((r) => [r.element.constant, r]))
+    if (by.size < run.length) return
+    const aligned = this.#addresses.aligned(run[0]!.element.base)
+    const done = new Set<number>()
+    for (const width of this.#usable(run[0]!.store.buffer)) {
+      if (aligned % width !== 0) continue
+      for (const constant of by.keys()) {
+        if (((constant % width) + width) % width !== 0) continue
+        const members = Array.from({ length: width }, (_, k) => by.get(constant + k))
+        if (members.some((m, k) => !m || done.has(constant + k))) continue
+        const last = Math.max(...members.map((m) => m!.at))
+        const { store } = members[0]!
+        const target = load(store.buffer, store.index, this.#buffers.get(store.buffer)!.dtype)
+        const whole = stmt<Stmt>({
+          kind: 'vector_store',
+          target,
+          values: members.map((m) => m!.store.value),
+        })
+        for (const m of members) out[m!.at] = NOTHING
+        out[last] = whole
+        for (let k = 0; k < width; k++) done.add(constant + k)
+      }
+    }
+  }
+}
+
+/** Stands where a store was that became part of another. */
+const NOTHING: Stmt = stmt({ kind: 'let', name: '', dtype: 'i32', value: int(0) })
+
+const someLoad = (e: Expr, buffer: string): boolean =>
+  (e.kind === 'load' && e.buffer === buffer) || children(e).some((c) => someLoad(c, buffer))
+
+/** The loads that happen whenever the expression is evaluated. */
+function unconditional(e: Expr, visit: (l: Load) => void): void {
+  if (e.kind === 'load') visit(e)
+  const operands =
+    e.kind === 'select'
+      ? [e.cond]
+      : e.kind === 'binary' && (e.op === 'and' || e.op === 'or')
+        ? [e.a]
+        : children(e)
+  for (const c of operands) unconditional(c, visit)
+}

@@ -1,0 +1,44 @@
+/** Columns: typed arrays of integers, one element for each entry, and what there is no memory or no number for. */
+import { fail, type SptError } from '../ast/diagnostic.ts'
+
+/** Positions and elements are counted in i32. */
+export const MAX_POSITIONS = 2 ** 31 - 1
+
+export function tooLarge(count: number, what: string): never {
+  fail({
+    code: 'bind/too-large',
+    message: `${count} ${what}: more than a 32-bit position can count`,
+    expected: `at most ${MAX_POSITIONS}`,
+    hint: 'split the tensor, or store fewer positions (a smaller width or block, a sparse axis instead of a dense one)',
+  })
+}
+
+/** Typed-array allocation whose failure is the user's to read. @throws SptError `bind/too-large`, `bind/out-of-memory` */
+export function allocate(length: number, what: string): Int32Array {
+  if (length > MAX_POSITIONS) tooLarge(length, what)
+  try {
+    return new Int32Array(length)
+  } catch (e) {
+    return outOfMemory(e, length, what)
+  }
+}
+
+/** `from[at[s]]` at each place s. */
+export function gather(from: Int32Array, at: Int32Array): Int32Array {
+  return gatherInto(allocate(at.length, 'coordinates'), from, at)
+}
+
+export function gatherInto(out: Int32Array, from: Int32Array, at: Int32Array): Int32Array {
+  for (let s = 0; s < at.length; s++) out[s] = from[at[s]!]!
+  return out
+}
+
+export function outOfMemory(e: unknown, length: number, what: string): never {
+  if (!(e instanceof RangeError)) throw e as SptError
+  fail({
+    code: 'bind/out-of-memory',
+    message: `no memory for ${length} ${what}`,
+    expected: 'an array that fits into memory',
+    hint: 'store fewer positions: a smaller width or block, or a sparse axis instead of a dense one',
+  })
+}

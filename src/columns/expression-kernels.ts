@@ -1,0 +1,69 @@
+/** Loops over chunks, one for each operator. */
+import type { BinaryOp, MathFn } from '../ir/ops.ts'
+
+/** Numbers of some entries, integers among them. */
+export type Chunk = Float64Array
+type Kernel = (out: Chunk, a: Chunk, b: Chunk, n: number) => void
+
+export const MATH: Partial<Readonly<Record<MathFn, (x: number) => number>>> = {
+  abs: Math.abs,
+  sign: Math.sign,
+  floor: Math.floor,
+  ceil: Math.ceil,
+  sqrt: Math.sqrt,
+}
+
+const loop =
+  (f: (a: number, b: number) => number): Kernel =>
+  (out, a, b, n) => {
+    for (let k = 0; k < n; k++) out[k] = f(a[k]!, b[k]!)
+  }
+
+/** Where reals differ from integers. */
+export const REAL: Partial<Readonly<Record<BinaryOp, Kernel>>> = {
+  div: loop((a, b) => a / b),
+  mod: loop((a, b) => a - b * Math.floor(a / b)),
+}
+
+/** Those that maps are made of are written out: one call site each, so that they run at memory speed. */
+export const KERNELS: Readonly<Record<BinaryOp, Kernel>> = {
+  add: (out, a, b, n) => {
+    for (let k = 0; k < n; k++) out[k] = a[k]! + b[k]!
+  },
+  sub: (out, a, b, n) => {
+    for (let k = 0; k < n; k++) out[k] = a[k]! - b[k]!
+  },
+  mul: (out, a, b, n) => {
+    for (let k = 0; k < n; k++) out[k] = a[k]! * b[k]!
+  },
+  div: (out, a, b, n) => {
+    for (let k = 0; k < n; k++) out[k] = b[k] === 0 ? 0 : Math.floor(a[k]! / b[k]!)
+  },
+  mod: (out, a, b, n) => {
+    for (let k = 0; k < n; k++) out[k] = b[k] === 0 ? 0 : a[k]! - b[k]! * Math.floor(a[k]! / b[k]!)
+  },
+  lt: (out, a, b, n) => {
+    for (let k = 0; k < n; k++) out[k] = a[k]! < b[k]! ? 1 : 0
+  },
+  le: (out, a, b, n) => {
+    for (let k = 0; k < n; k++) out[k] = a[k]! <= b[k]! ? 1 : 0
+  },
+  gt: (out, a, b, n) => {
+    for (let k = 0; k < n; k++) out[k] = a[k]! > b[k]! ? 1 : 0
+  },
+  min: (out, a, b, n) => {
+    for (let k = 0; k < n; k++) out[k] = Math.min(a[k]!, b[k]!)
+  },
+  and: (out, a, b, n) => {
+    for (let k = 0; k < n; k++) out[k] = a[k] !== 0 && b[k] !== 0 ? 1 : 0
+  },
+  ge: (out, a, b, n) => {
+    for (let k = 0; k < n; k++) out[k] = a[k]! >= b[k]! ? 1 : 0
+  },
+  quo: loop((a, b) => (b === 0 ? 0 : Math.trunc(a / b))),
+  rem: loop((a, b) => (b === 0 ? 0 : a - b * Math.trunc(a / b))),
+  max: loop(Math.max),
+  or: loop((a, b) => (a !== 0 || b !== 0 ? 1 : 0)),
+  eq: loop((a, b) => (a === b ? 1 : 0)),
+  ne: loop((a, b) => (a !== b ? 1 : 0)),
+}

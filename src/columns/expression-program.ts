@@ -1,0 +1,254 @@
+/**
+ * Expressions over whole columns: a list is compiled to a program of steps over chunks that stay in first-level cache. No code
+ * generation, so it runs where a page's policy forbids it. Integers are exact to 2^53, reals are float64;
+ * integer division rounds down and x / 0 is 0, as in kernels.
+ */
+
+import { type Interval, interval, intervalOf } from '../analysis/integers/interval.ts'
+import { fail } from '../ast/diagnostic.ts'
+import { isFloat } from '../ir/dtype.ts'
+import type { Expr } from '../ir/expr.ts'
+import { children } from '../ir/expr-tree.ts'
+import { keyOf } from '../ir/keys.ts'
+import { type Chunk, KERNELS, MATH, REAL } from './expression-kernels.ts'
+import { isFlag, thresholdsOf } from './thresholds.ts'
+
+export const CHUNK = 512
+
+/** One value for each entry. */
+export type Column = Int32Array | Float64Array
+
+/** A one-dimensional array that expressions load; `fill` outside of it. */
+export interface MapTable {
+  readonly values: Int32Array
+  readonly fill: number
+}
+
+export interface ProgramInput {
+  readonly exprs: readonly Expr[]
+  /** The variables that have a column, in the order of the columns. */
+  readonly inputs: readonly string[]
+  /** The other variables: sizes and parameters. */
+  readonly sizes?: ReadonlyMap<string, number> | undefined
+  readonly tables?: ReadonlyMap<string, MapTable> | undefined
+  /** Inputs are at least 0 and below these, where known. */
+  readonly extents?: readonly (number | undefined)[] | undefined
+}
+
+export interface Step {
+  readonly expr: Expr
+  readonly out: Chunk
+  /** Computes entries `lo … lo + n - 1` into the first n elements of `out`. */
+  readonly run: (lo: number, n: number) => void
+  /** Whether the result fits an i32 whatever the inputs. */
+  readonly fits: boolean
+}
+
+export interface Program {
+  readonly steps: readonly Step[]
+  /** One for each expression; filled by the steps. */
+  readonly outputs: readonly Chunk[]
+}
+
+/** @throws SptError `format/map-expression`, `format/unknown-name` */
+export function compile(input: ProgramInput, columns: readonly Column[]): Program {
+  const steps: Step[] = []
+  const done = new Map<string, { out: Chunk; range: Interval }>()
+  const visit = (e: Expr): { out: Chunk; range: Interval } => {
+    const key = keyOf(e)
+    const known = done.get(key)
+    if (known) return known
+    const same = sameNumbers(e)
+    if (same) {
+      const result = visit(same)
+      done.set(key, result)
+      return result
+    }
+    const out = new Float64Array(CHUNK)
+    const classes = thresholdsOf(e)
+    if (classes) {
+      const range = interval(0, classes.below.length)
+      const result = { out, range }
+      done.set(key, result)
+      steps.push({ expr: e, out, run: classify(out, visit(classes.of).out, classes.below), fits: true })
+      return result
+    }
+    const operands = children(e).map(visit)
+    const range = intervalOf(
+      e,
+      operands.map((x) => x.range),
+      (name) => rangeOf(input, name),
+    )
+    const run = stepOf(
+      e,
+      out,
+      operands.map((x) => x.out),
+      input,
+      columns,
+    )
+    const result = { out, range }
+    done.set(key, result)
+    if (run) steps.push({ expr: e, out, run, fits: range.fits })
+    return result
+  }
+  return { outputs: input.exprs.map((e) => visit(e).out), steps }
+}
+
+function rangeOf(input: ProgramInput, name: string): readonly [number, number] | undefined {
+  const k = input.inputs.indexOf(name)
+  if (k < 0) {
+    const v = input.sizes?.get(name)
+    return v === undefined ? undefined : [v, v]
+  }
+  const extent = input.extents?.[k]
+  return extent === undefined ? undefined : [0, Math.max(0, extent - 1)]
+}
+
+/** What has the same numbers already: what is cast without rounding, a condition that becomes 1 or 0. */
+function sameNumbers(e: Expr): Expr | null {
+  if (e.kind === 'cast' && keepsValue(e.x, e.dtype)) return e.x
+  return e.kind === 'select' && isFlag(e) ? e.cond : null
+}
+
+/** Whether a cast leaves the number as it is. */
+const keepsValue = (x: Expr, to: Expr['dtype']): boolean =>
+  to !== 'bool' && (isFloat(to) || !isFloat(x.dtype))
+
+/** `null`: the chunk holds its constant already. */
+function stepOf(
+  e: Expr,
+  out: Chunk,
+  [a, b, c]: readonly Chunk[],
+  input: ProgramInput,
+  columns: readonly Column[],
+): Step['run'] | null {
+  switch (e.kind) {
+    case 'const':
+      out.fill(e.value)
+      return null
+    case 'var': {
+      const k = input.inputs.indexOf(e.name)
+      if (k < 0) {
+        out.fill(sizeOf(input, e.name))
+        return null
+      }
+      return copy(out, columns[k]!)
+    }
+    case 'unary':
+      return e.op === 'neg' ? onEach(out, a!, (x) => 0 - x) : onEach(out, a!, (x) => (x === 0 ? 1 : 0))
+    case 'cast':
+      if (e.dtype === 'bool') return onEach(out, a!, (x) => (x !== 0 ? 1 : 0))
+      return onEach(out, a!, Math.trunc)
+    case 'binary': {
+      const divisor = e.b.kind === 'const' && !isFloat(e.dtype) ? e.b.value : 0
+      if (divisor > 0 && e.op === 'div') return divide(out, a!, divisor)
+      if (divisor > 0 && e.op === 'mod') return remainder(out, a!, divisor)
+      const kernel = (isFloat(e.dtype) && REAL[e.op]) || KERNELS[e.op]
+      return (_, n) => kernel(out, a!, b!, n)
+    }
+    case 'select':
+      return (_, n) => {
+        for (let k = 0; k < n; k++) out[k] = a![k] !== 0 ? b![k]! : c![k]!
+      }
+    case 'call': {
+      const f = MATH[e.fn]
+      if (!f) return unsupported(e)
+      return onEach(out, a!, f)
+    }
+    case 'load': {
+      const table = input.tables?.get(e.buffer)
+      if (!table || e.index.length !== 1) return unknownTable(input, e)
+      return lookUp(out, a!, table)
+    }
+    default:
+      return unsupported(e)
+  }
+}
+
+function copy(out: Chunk, from: Column): Step['run'] {
+  if (from instanceof Int32Array)
+    return (lo, n) => {
+      for (let k = 0; k < n; k++) out[k] = from[lo + k]!
+    }
+  return (lo, n) => {
+    for (let k = 0; k < n; k++) out[k] = from[lo + k]!
+  }
+}
+
+function onEach(out: Chunk, x: Chunk, f: (x: number) => number): Step['run'] {
+  return (_, n) => {
+    for (let k = 0; k < n; k++) out[k] = f(x[k]!)
+  }
+}
+
+/** Rounded down. Below 2^31 the quotient of two integers is never rounded up to the next one. */
+function divide(out: Chunk, x: Chunk, divisor: number): Step['run'] {
+  const inverse = 1 / divisor
+  // The inverse of a power of two is exact.
+  if ((divisor & (divisor - 1)) === 0)
+    return (_, n) => {
+      for (let k = 0; k < n; k++) out[k] = Math.floor(x[k]! * inverse)
+    }
+  return (_, n) => {
+    for (let k = 0; k < n; k++) out[k] = Math.floor(x[k]! / divisor)
+  }
+}
+
+function remainder(out: Chunk, x: Chunk, divisor: number): Step['run'] {
+  return (_, n) => {
+    for (let k = 0; k < n; k++) out[k] = x[k]! - divisor * Math.floor(x[k]! / divisor)
+  }
+}
+
+function classify(out: Chunk, x: Chunk, below: Float64Array): Step['run'] {
+  const top = below.length - 1
+  return (_, n) => {
+    for (let k = 0; k < n; k++) {
+      const at = x[k]!
+      out[k] = at <= 0 ? 0 : below[at < top ? at : top]!
+    }
+  }
+}
+
+function lookUp(out: Chunk, x: Chunk, { values, fill }: MapTable): Step['run'] {
+  return (_, n) => {
+    for (let k = 0; k < n; k++) {
+      const at = x[k]!
+      out[k] = at >= 0 && at < values.length ? values[at]! : fill
+    }
+  }
+}
+
+function sizeOf(input: ProgramInput, name: string): number {
+  const v = input.sizes?.get(name)
+  if (v === undefined)
+    fail({
+      code: 'format/unknown-name',
+      message: `no coordinate and no size is called ${name}`,
+      lookup: { name, candidates: [...input.inputs, ...(input.sizes?.keys() ?? [])] },
+      expected: 'a coordinate of the map, or a bound size',
+      hint: 'bind the size, or name one of the coordinates',
+    })
+  return v
+}
+
+function unknownTable(input: ProgramInput, e: Extract<Expr, { kind: 'load' }>): never {
+  fail({
+    code: 'format/unknown-name',
+    message: `no list and no sort gives ${e.buffer}`,
+    ...(e.span ? { span: e.span } : {}),
+    lookup: { name: e.buffer, candidates: [...(input.tables?.keys() ?? [])] },
+    expected: 'a list of the format, or what a sort names, with one index',
+    hint: 'bind the list',
+  })
+}
+
+function unsupported(e: Expr): never {
+  fail({
+    code: 'format/map-expression',
+    message: `a coordinate map cannot hold ${e.kind === 'call' ? `${e.fn}(…)` : `a ${e.kind}`}`,
+    ...(e.span ? { span: e.span } : {}),
+    expected: 'arithmetic (+ - * / % min max abs, select) over coordinates, sizes, queries and lists',
+    hint: 'reorder coordinates through a gathered axis instead',
+  })
+}

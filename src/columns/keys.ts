@@ -1,0 +1,64 @@
+/** Small helpers over key columns. */
+import { allocate } from './allocate.ts'
+
+/** The largest element, 0 at least. */
+export function largest(column: Int32Array): number {
+  let max = 0
+  for (let e = 0; e < column.length; e++) if (column[e]! > max) max = column[e]!
+  return max
+}
+
+/** The column itself, or a copy that starts at 0 where it has negative elements. */
+export function nonNegative(column: Int32Array): Int32Array {
+  let min = 0
+  for (let e = 0; e < column.length; e++) if (column[e]! < min) min = column[e]!
+  if (min === 0) return column
+  const out = allocate(column.length, 'entries')
+  for (let e = 0; e < column.length; e++) out[e] = column[e]! - min
+  return out
+}
+
+/** 1 where a tuple differs from the one before, and at the first. */
+export function changes(columns: readonly Int32Array[]): Uint8Array {
+  const n = columns[0]?.length ?? 0
+  const out = new Uint8Array(n)
+  if (n > 0) out[0] = 1
+  for (const c of columns) mark(out, c)
+  return out
+}
+
+function mark(out: Uint8Array, c: Int32Array): void {
+  let before = c[0]!
+  for (let s = 1; s < c.length; s++) {
+    const v = c[s]!
+    if (v !== before) out[s] = 1
+    before = v
+  }
+}
+
+/** Whether the tuple at place s differs from the one before. */
+export function starts(columns: readonly Int32Array[], s: number): boolean {
+  for (let k = 0; k < columns.length; k++) if (columns[k]![s] !== columns[k]![s - 1]) return true
+  return false
+}
+
+/** Whether tuples ascend strictly, so that no two entries are equal. */
+export function ascends(columns: readonly Int32Array[]): boolean {
+  const n = columns[0]?.length ?? 0
+  const last = columns.length - 1
+  if (columns.length === 2) return ascendsInPairs(columns[0]!, columns[1]!)
+  for (let e = 1; e < n; e++) {
+    let k = 0
+    while (k < last && columns[k]![e] === columns[k]![e - 1]) k++
+    if (columns[k]![e]! <= columns[k]![e - 1]!) return false
+  }
+  return true
+}
+
+function ascendsInPairs(a: Int32Array, b: Int32Array): boolean {
+  for (let e = 1; e < a.length; e++) {
+    const d = a[e]! - a[e - 1]!
+    if (d < 0 || (d === 0 && b[e]! <= b[e - 1]!)) return false
+  }
+  return true
+}

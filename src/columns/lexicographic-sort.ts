@@ -1,0 +1,215 @@
+/**
+ * Lexicographic order of coordinate tuples without comparisons: entries are dealt into buckets that fit into cache,
+ * by the leading bits of their tuples (or stand so already); radix passes then order each bucket. O(entries × digits)
+ * time; memory for one copy of the keys and the permutation.
+ */
+import { allocate } from './allocate.ts'
+
+/** Bits of one radix digit. */
+const DIGIT = 11
+/** Entries that a bucket should have: a few arrays of them stay in a core's cache. */
+const BUCKET_BITS = 13
+/** Entries with one first key, already together, that are ordered without being dealt first. */
+const WINDOW = 2 ** 18
+
+/** Entries in order: place s holds input entry `order[s]`, whose tuple is `(columns[0][s], columns[1][s], …)`. */
+export interface Ordered {
+  /** `null`: the input was in order; `columns` are the input arrays. */
+  readonly order: Int32Array | null
+  readonly columns: readonly Int32Array[]
+}
+
+/** Whether entries are non-decreasing, comparing keys `from` and later. */
+export function isSorted(keys: readonly Int32Array[], from = 0): boolean {
+  const n = keys[0]?.length ?? 0
+  const last = keys.length - 1
+  if (from >= last - 1) {
+    const a = keys[from]!
+    const b = keys[last]!
+    for (let e = 1; e < n; e++) {
+      const d = a[e]! - a[e - 1]!
+      if (d < 0 || (d === 0 && b[e]! < b[e - 1]!)) return false
+    }
+    return true
+  }
+  for (let e = 1; e < n; e++) {
+    for (let k = from; k <= last; k++) {
+      const d = keys[k]![e]! - keys[k]![e - 1]!
+      if (d > 0) break
+      if (d < 0) return false
+    }
+  }
+  return true
+}
+
+/**
+ * Entries by `keys[0]`, then `keys[1]`, …; equal tuples stay in input order. Keys are in `[0, maxima[k]]`, at
+ * least one of them.
+ */
+export function lexicographic(keys: readonly Int32Array[], maxima: readonly number[]): Ordered {
+  const n = keys[0]!.length
+  if (n < 2 || isSorted(keys)) return { order: null, columns: keys }
+  const { bounds, order, columns } = windows(keys) ?? deal(keys, maxima)
+  // Passes are stable: a suffix of keys that is in order in the input is in order in every bucket.
+  let used = keys.length
+  while (used > 0 && isSorted(keys, used - 1)) used--
+  const sorter = new Sorter(order, columns, used, bounds)
+  for (let b = 1; b < bounds.length; b++) sorter.sort(bounds[b - 1]!, bounds[b]!)
+  return { order, columns }
+}
+
+/** Copies whose buckets are the runs of the first key, several to a bucket; `null` where they do not stand so. */
+function windows(keys: readonly Int32Array[]) {
+  const [first] = keys
+  const n = first!.length
+  const bounds = [0]
+  let run = 0
+  for (let e = 1; e < n; e++) {
+    if (first![e]! < first![e - 1]!) return null
+    if (first![e] === first![e - 1]) continue
+    if (e - run > WINDOW) return null
+    run = e
+    if (e - bounds[bounds.length - 1]! >= 1 << BUCKET_BITS) bounds.push(e)
+  }
+  if (n - run > WINDOW) return null
+  bounds.push(n)
+  const order = allocate(n, 'sorted entries')
+  for (let e = 0; e < n; e++) order[e] = e
+  return { bounds, order, columns: keys.map((key) => key.slice()) }
+}
+
+/** Copies entries into buckets by the leading bits of (keys[0], keys[1]). */
+function deal(keys: readonly Int32Array[], maxima: readonly number[]) {
+  const n = keys[0]!.length
+  const [bits, lowBits] = maxima.map((m) => 32 - Math.clz32(m))
+  const lead = Math.min(DIGIT, Math.max(0, 32 - Math.clz32(n) - BUCKET_BITS), bits! + (lowBits ?? 0))
+  const high = keys[0]!
+  const low = keys[1] ?? high
+  const fromLow = Math.max(0, lead - bits!)
+  const shift = Math.max(0, bits! - lead)
+  const lowShift = (lowBits ?? 0) - fromLow
+  const bucket = new Uint16Array(n)
+  const bounds = new Int32Array((1 << lead) + 1)
+  for (let e = 0; e < n; e++) {
+    let b = high[e]! >>> shift
+    if (fromLow > 0) b = (b << fromLow) | (low[e]! >>> lowShift)
+    bucket[e] = b
+    bounds[b + 1]!++
+  }
+  for (let b = 1; b < bounds.length; b++) bounds[b]! += bounds[b - 1]!
+  const order = allocate(n, 'sorted entries')
+  let next = bounds.slice()
+  for (let e = 0; e < n; e++) order[next[bucket[e]!]!++] = e
+  const columns = keys.map((key) => {
+    const column = allocate(n, 'sorted coordinates')
+    next = bounds.slice()
+    for (let e = 0; e < n; e++) column[next[bucket[e]!]!++] = key[e]!
+    return column
+  })
+  return { bounds, order, columns }
+}
+
+/** Orders buckets of entries in place; all random access stays inside a bucket. */
+class Sorter {
+  private readonly count = new Int32Array((1 << DIGIT) + 1)
+  private readonly word: Int32Array
+  private from: Int32Array
+  private to: Int32Array
+  /** Whether the last key followed the ones before it so far: entries often come so. */
+  private follows: boolean
+
+  constructor(
+    private readonly order: Int32Array,
+    private readonly columns: readonly Int32Array[],
+    private readonly used: number,
+    bounds: ArrayLike<number>,
+  ) {
+    let widest = 0
+    for (let b = 1; b < bounds.length; b++) widest = Math.max(widest, bounds[b]! - bounds[b - 1]!)
+    this.word = allocate(widest, 'entries to sort')
+    this.from = allocate(widest, 'entries to sort')
+    this.to = allocate(widest, 'entries to sort')
+    this.follows = used > 1
+  }
+
+  sort(lo: number, hi: number): void {
+    if (hi - lo < 2) return
+    if (this.follows) {
+      this.byKeys(lo, hi, this.used - 1)
+      this.follows = this.isOrdered(lo, hi)
+    }
+    if (!this.follows) this.byKeys(lo, hi, this.used)
+    permute(this.order, this.from, this.to, lo, hi - lo)
+    for (const column of this.columns) permute(column, this.from, this.to, lo, hi - lo)
+  }
+
+  /** Leaves the order by the first `used` keys in `from`. Keys are packed into words, the least significant first. */
+  private byKeys(lo: number, hi: number, used: number): void {
+    const n = hi - lo
+    const { word } = this
+    for (let s = 0; s < n; s++) this.from[s] = s
+    let bits = 0
+    for (let k = used - 1; k >= 0; k--) {
+      const column = this.columns[k]!
+      let min = column[lo]!
+      let max = min
+      for (let s = lo + 1; s < hi; s++) {
+        const v = column[s]!
+        if (v < min) min = v
+        else if (v > max) max = v
+      }
+      const more = 32 - Math.clz32(max - min)
+      if (more === 0) continue
+      if (bits + more > 31) {
+        this.passes(n, bits)
+        bits = 0
+      }
+      if (bits === 0) for (let s = 0; s < n; s++) word[s] = column[lo + s]! - min
+      else for (let s = 0; s < n; s++) word[s]! |= (column[lo + s]! - min) << bits
+      bits += more
+    }
+    this.passes(n, bits)
+  }
+
+  /** Stable passes over the digits of the words. */
+  private passes(n: number, bits: number): void {
+    if (bits === 0) return
+    const { count, word } = this
+    const most = Math.min(DIGIT, Math.max(4, 32 - Math.clz32(n)))
+    const digits = Math.ceil(bits / most)
+    const width = Math.ceil(bits / digits)
+    const mask = (1 << width) - 1
+    for (let shift = 0; shift < bits; shift += width) {
+      const { from, to } = this
+      count.fill(0, 0, mask + 2)
+      for (let s = 0; s < n; s++) count[((word[s]! >>> shift) & mask) + 1]!++
+      for (let d = 1; d <= mask; d++) count[d]! += count[d - 1]!
+      for (let s = 0; s < n; s++) {
+        const at = from[s]!
+        to[count[(word[at]! >>> shift) & mask]!++] = at
+      }
+      this.from = to
+      this.to = from
+    }
+  }
+
+  /** Whether the last key ascends among entries that agree in the others. */
+  private isOrdered(lo: number, hi: number): boolean {
+    const { from, columns, used } = this
+    const last = columns[used - 1]!
+    for (let s = hi - lo - 1; s > 0; s--) {
+      const a = lo + from[s - 1]!
+      const b = lo + from[s]!
+      if (last[b]! >= last[a]!) continue
+      let k = 0
+      while (k < used - 1 && columns[k]![a] === columns[k]![b]) k++
+      if (k === used - 1) return false
+    }
+    return true
+  }
+}
+
+function permute(a: Int32Array, from: Int32Array, spare: Int32Array, lo: number, n: number): void {
+  for (let s = 0; s < n; s++) spare[s] = a[lo + from[s]!]!
+  a.set(spare.subarray(0, n), lo)
+}

@@ -1,0 +1,129 @@
+/**
+ * Ranks of coordinates among the different ones of their run, without ordering entries: a run that ascends is
+ * swept; of others a bitmap (with one bit for each of its words on top) counts what is below.
+ */
+
+import { allocate } from './allocate.ts'
+import { bitCount } from './bits.ts'
+
+/** Runs of fewer entries are ordered by insertion. */
+const SHORT = 16
+/** Words on top that are scanned for an entry before ordering is cheaper. */
+const SCAN = 4
+/** Bitmaps of larger extents would not stay in cache. */
+export const MAX_EXTENT = 2 ** 26
+
+/** Ranks runs of coordinates in `[0, extent)`, with `extent <= MAX_EXTENT`. */
+export class Ranker {
+  private readonly mask: Int32Array
+  private readonly top: Int32Array
+  private readonly before: Int32Array
+  private readonly short = new Int32Array(SHORT)
+
+  constructor(extent: number) {
+    const words = (extent >>> 5) + 1
+    this.mask = allocate(words, 'mask words')
+    this.before = allocate(words, 'mask words')
+    this.top = allocate((words >>> 5) + 1, 'mask words')
+  }
+
+  /** Writes the ranks of `of[lo … hi - 1]` to the same places of `out`; how many are different. */
+  rank(of: Int32Array, lo: number, hi: number, out: Int32Array): number {
+    let last = of[lo]!
+    let rank = 0
+    let e = lo
+    for (; e < hi; e++) {
+      const c = of[e]!
+      if (c < last) break
+      if (c !== last) rank++
+      last = c
+      out[e] = rank
+    }
+    if (e === hi) return hi > lo ? rank + 1 : 0
+    if (hi - lo <= SHORT) return this.byInsertion(of, lo, hi, out)
+    let min = last
+    let max = last
+    for (let k = lo; k < hi; k++) {
+      const c = of[k]!
+      if (c < min) min = c
+      else if (c > max) max = c
+    }
+    if ((max - min) >>> 10 > SCAN * (hi - lo)) return bySorting(of, lo, hi, out)
+    return this.byBitmap(of, lo, hi, out, min, max)
+  }
+
+  private byInsertion(of: Int32Array, lo: number, hi: number, out: Int32Array): number {
+    const { short } = this
+    let n = 0
+    for (let e = lo; e < hi; e++) {
+      const c = of[e]!
+      let k = n
+      while (k > 0 && short[k - 1]! > c) k--
+      if (k > 0 && short[k - 1] === c) continue
+      for (let m = n; m > k; m--) short[m] = short[m - 1]!
+      short[k] = c
+      n++
+    }
+    for (let e = lo; e < hi; e++) {
+      const c = of[e]!
+      let k = 0
+      while (short[k] !== c) k++
+      out[e] = k
+    }
+    return n
+  }
+
+  private byBitmap(
+    of: Int32Array,
+    lo: number,
+    hi: number,
+    out: Int32Array,
+    min: number,
+    max: number,
+  ): number {
+    const { mask, top, before } = this
+    for (let e = lo; e < hi; e++) {
+      const c = of[e]!
+      const w = c >>> 5
+      mask[w]! |= 1 << (c & 31)
+      top[w >>> 5]! |= 1 << (w & 31)
+    }
+    let total = 0
+    for (let t = min >>> 10; t <= max >>> 10; t++)
+      for (let word = top[t]!; word !== 0; word &= word - 1) {
+        const w = (t << 5) + 31 - Math.clz32(word & -word)
+        before[w] = total
+        total += bitCount(mask[w]!)
+      }
+    for (let e = lo; e < hi; e++) {
+      const c = of[e]!
+      const w = c >>> 5
+      out[e] = before[w]! + bitCount(mask[w]! & ((1 << (c & 31)) - 1))
+    }
+    for (let t = min >>> 10; t <= max >>> 10; t++) {
+      for (let word = top[t]!; word !== 0; word &= word - 1)
+        mask[(t << 5) + 31 - Math.clz32(word & -word)] = 0
+      top[t] = 0
+    }
+    return total
+  }
+}
+
+/** Coordinates that lie far apart. */
+function bySorting(of: Int32Array, lo: number, hi: number, out: Int32Array): number {
+  const sorted = of.slice(lo, hi).sort()
+  let n = 1
+  for (let k = 1; k < sorted.length; k++) if (sorted[k] !== sorted[n - 1]) sorted[n++] = sorted[k]!
+  for (let e = lo; e < hi; e++) {
+    const c = of[e]!
+    let a = 0
+    let b = n - 1
+    while (a < b) {
+      const middle = (a + b) >>> 1
+      if (sorted[middle]! < c) a = middle + 1
+      else b = middle
+    }
+    out[e] = a
+  }
+  return n
+}

@@ -1,0 +1,49 @@
+/** Sums of comparisons with constants as one look-up: `(x > 1) + (x > 2) + (x > 4)`, the class that x belongs to. */
+import type { Expr } from '../ir/expr.ts'
+import { keyOf } from '../ir/keys.ts'
+
+export interface Thresholds {
+  /** i32. */
+  readonly of: Expr
+  /** How many constants are below x, for x from 0 on; the last element for all larger ones. */
+  readonly below: Float64Array
+}
+
+/** A look-up table of more elements would not stay in cache. */
+const LARGEST = 4096
+
+/** `null`: it is no such sum, or has negative or large constants. */
+export function thresholdsOf(e: Expr): Thresholds | null {
+  if (e.kind !== 'binary' || e.op !== 'add' || e.dtype !== 'i32') return null
+  const bounds: number[] = []
+  let of: Expr | null = null
+  const open: Expr[] = [e]
+  for (let term = open.pop(); term; term = open.pop()) {
+    if (term.kind === 'binary' && term.op === 'add') {
+      open.push(term.a, term.b)
+      continue
+    }
+    if (term.kind === 'const' && term.value === 0) continue
+    const found = comparison(term)
+    if (!found || (of && keyOf(of) !== keyOf(found.of))) return null
+    of ??= found.of
+    bounds.push(found.bound)
+  }
+  const top = Math.max(...bounds)
+  if (!of || bounds.length < 2 || Math.min(...bounds) < 0 || top > LARGEST) return null
+  const below = Float64Array.from({ length: top + 2 }, (_, x) => bounds.filter((b) => b < x).length)
+  return { of, below }
+}
+
+/** `select(x > c, 1, 0)`. */
+function comparison(e: Expr): { readonly of: Expr; readonly bound: number } | null {
+  if (e.kind !== 'select' || !isFlag(e)) return null
+  const { cond } = e
+  if (cond.kind !== 'binary' || cond.op !== 'gt' || cond.a.dtype !== 'i32' || cond.b.kind !== 'const')
+    return null
+  return Number.isInteger(cond.b.value) ? { of: cond.a, bound: cond.b.value } : null
+}
+
+/** A condition as a number: what conditions are computed as already. */
+export const isFlag = (e: Extract<Expr, { kind: 'select' }>): boolean =>
+  e.then.kind === 'const' && e.then.value === 1 && e.else.kind === 'const' && e.else.value === 0

@@ -1,0 +1,258 @@
+/** Parameters and axes of a kernel (and the axes of a format, which are declared alike). */
+import type * as Ast from '../ast/nodes.ts'
+import { type Axis, isStored, MAX_BITMAP, parentOf, type StoredAxis } from '../ir/axis.ts'
+import { type Expr, variable } from '../ir/expr.ts'
+import { sameExpr } from '../ir/keys.ts'
+import type { Report } from './diagnostics.ts'
+import { type Names, settled } from './expressions.ts'
+import { tooLong } from './extent-mismatch.ts'
+import { chainOf, type Declared, declare, storedAxis } from './kernel-names.ts'
+import { plain, type Typed } from './types.ts'
+
+export function declareParams(d: Declared, params: readonly Ast.Param[]): void {
+  for (const p of params) {
+    if (!declare(d, p.name, 'parameter')) continue
+    const size = p.type.name === 'size'
+    const dtype = p.type.name === 'size' ? 'i32' : p.type.name
+    d.params.set(p.name.name, { name: p.name.name, kind: size ? 'size' : 'scalar', dtype, span: p.span })
+  }
+}
+
+/** What an extent may mention: `names`, each an i32. */
+export function sizeNames(names: ReadonlySet<string>, what: string, report: Report): Names {
+  const expected = `an integer expression over ${what}`
+  const only = (span: Ast.Expr['span']): null =>
+    report.error({ code: 'check/extent', message: `an extent depends on ${what} only`, span, expected })
+  return {
+    name(e): Typed | null {
+      if (names.has(e.name)) return plain(variable(e.name, 'i32', e.span))
+      return report.error({
+        code: 'check/unknown-size',
+        message: `${e.name} is no size`,
+        span: e.span,
+        expected,
+        lookup: { name: e.name, candidates: [...names] },
+      })
+    },
+    access: (e) => only(e.span),
+    field: (e) => only(e.span),
+  }
+}
+
+export function extentExpr(e: Ast.Expr, names: Names, report: Report): Expr | null {
+  const x = settled(e, { ...names, sizes: () => true }, report)
+  if (!x) return null
+  if (x.dtype !== 'i32')
+    return report.error({
+      code: 'check/extent-type',
+      message: `an extent is an integer, and this is ${x.dtype}`,
+      span: e.span,
+      expected: 'an integer expression over sizes',
+    })
+  if (x.kind === 'const' && x.value < 0)
+    return report.error({
+      code: 'check/extent-negative',
+      message: `an extent cannot be ${x.value}`,
+      span: e.span,
+      expected: 'an extent of 0 or more',
+    })
+  return x
+}
+
+/** Axes refer to each other in any order: stored ones first, parents before children, then views. */
+export function declareAxes(d: Declared, decls: readonly Ast.AxisDecl[], names: Names): void {
+  const pending = new Map<string, Ast.AxisDecl>()
+  for (const a of decls) if (declare(d, a.name, 'axis')) pending.set(a.name.name, a)
+  const visit = (a: Ast.AxisDecl, path: readonly Ast.AxisDecl[]): void => {
+    const name = a.name.name
+    if (d.axes.has(name) || d.broken.has(name)) return
+    if (path.includes(a)) {
+      d.broken.add(name)
+      d.report.error({
+        code: 'check/axis-cycle',
+        message: `axis ${name} is its own ancestor`,
+        span: a.name.span,
+        labels: path
+          .slice(path.indexOf(a) + 1)
+          .map((x) => ({ span: x.name.span, text: 'on the way around' })),
+        hint: 'give one of these axes another parent, or none',
+      })
+      return
+    }
+    for (const need of refersTo(a.def)) {
+      const other = pending.get(need.name)
+      if (other) visit(other, [...path, a])
+    }
+    if (d.broken.has(name)) return
+    const axis = build(d, a, names)
+    if (axis) d.axes.set(name, axis)
+    else d.broken.add(name)
+  }
+  const isView = (a: Ast.AxisDecl): boolean =>
+    a.def.kind === 'fused' || a.def.kind === 'attached' || a.def.kind === 'gathered'
+  for (const a of pending.values()) if (!isView(a)) visit(a, [])
+  for (const a of pending.values()) if (isView(a)) visit(a, [])
+}
+
+function refersTo(def: Ast.AxisDef): readonly Ast.Ident[] {
+  switch (def.kind) {
+    case 'fused':
+      return def.members
+    case 'attached':
+      return [def.base, def.parent]
+    case 'gathered':
+      return [def.base]
+    default:
+      return def.parent ? [def.parent] : []
+  }
+}
+
+/** An axis by name; with an error, once, where there is none or it is a view and may not be. */
+function find(d: Declared, name: Ast.Ident, views: boolean): Axis | null {
+  const a = d.axes.get(name.name)
+  if (a && (views || isStored(a))) return a
+  if (d.broken.has(name.name)) return null
+  if (a)
+    return d.report.error({
+      code: 'check/view',
+      message: `${name.name} is ${a.kind}: a view that stores nothing`,
+      span: name.span,
+      expected: 'a dense or sparse axis',
+      ...(a.span ? { labels: [{ span: a.span, text: 'declared here' }] } : {}),
+    })
+  return d.report.error({
+    code: 'check/unknown-axis',
+    message: `there is no axis ${name.name}`,
+    span: name.span,
+    lookup: { name: name.name, candidates: [...d.axes.keys()] },
+  })
+}
+
+function build(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
+  const { def } = decl
+  const base = { name: decl.name.name, span: decl.span }
+  const { report } = d
+  switch (def.kind) {
+    case 'dense_fixed': {
+      const parent = def.parent ? find(d, def.parent, false) : null
+      const extent = extentExpr(def.extent, names, report)
+      if ((def.parent && !parent) || !extent) return null
+      return { ...base, kind: def.kind, parent: parent?.name ?? null, extent }
+    }
+    case 'bitmap':
+    case 'dense_variable': {
+      const parent = find(d, def.parent, false)
+      const extent = extentExpr(def.extent, names, report)
+      return parent && extent && { ...base, kind: def.kind, parent: parent.name, extent }
+    }
+    case 'sparse_fixed': {
+      const parent = find(d, def.parent, false)
+      const extent = extentExpr(def.extent, names, report)
+      const width = extentExpr(def.width, names, report)
+      const padding = decl.padding && extentExpr(decl.padding, names, report)
+      const { ordered, unique } = def
+      if (!parent || !extent || !width || (decl.padding && !padding)) return null
+      const compact = decl.claims.some((c) => c.name === 'compact') ? { compact: true } : {}
+      const axis = {
+        ...base,
+        kind: def.kind,
+        parent: parent.name,
+        extent,
+        width,
+        ordered,
+        unique,
+        ...compact,
+      }
+      // Padded with the extent: with no coordinate, as without saying so.
+      return padding && !sameExpr(padding, extent) ? { ...axis, padding } : axis
+    }
+    case 'sparse_variable': {
+      const parent = def.parent ? find(d, def.parent, false) : null
+      const extent = extentExpr(def.extent, names, report)
+      if ((def.parent && !parent) || !extent) return null
+      const { ordered, unique } = def
+      return { ...base, kind: def.kind, parent: parent?.name ?? null, extent, ordered, unique }
+    }
+    case 'fused':
+      return fused(d, def, base)
+    case 'attached':
+      return attached(d, def, base)
+    case 'gathered': {
+      const of = find(d, def.base, false)
+      // Buffers are declared after axes: `checkGathered` looks at the list.
+      return of && { ...base, kind: def.kind, base: of.name, buffer: def.buffer.name }
+    }
+  }
+}
+
+function fused(d: Declared, def: Ast.FusedDef, base: { name: string; span: Ast.Expr['span'] }): Axis | null {
+  const members = def.members.map((m) => find(d, m, false))
+  if (members.some((m) => m === null)) return null
+  for (const [k, m] of (members as StoredAxis[]).entries()) {
+    const above = k === 0 ? null : members[k - 1]!.name
+    if (parentOf(m) === above) continue
+    const chain = chainOf(d, m)
+    return d.report.error({
+      code: 'check/fused-chain',
+      message:
+        k === 0
+          ? `fused starts at ${m.name}, which is no root`
+          : `fused goes from ${above} to ${m.name}, which is not its child`,
+      span: def.members[k]!.span,
+      expected: 'a chain of axes from a root to a child',
+      ...(chain.length > 1 ? { hint: `fused(${chain.join(', ')})` } : {}),
+    })
+  }
+  return { ...base, kind: 'fused', members: members.map((m) => m!.name) }
+}
+
+function attached(
+  d: Declared,
+  def: Ast.AttachedDef,
+  base: { name: string; span: Ast.Expr['span'] },
+): Axis | null {
+  const of = find(d, def.base, false)
+  const parent = find(d, def.parent, true)
+  if (!of || !parent) return null
+  const own = parentOf(of)
+  const root = own === null ? null : storedAxis(d, own)
+  if (!root || parentOf(root) !== null)
+    return d.report.error({
+      code: 'check/attached-base',
+      message: `${of.name} cannot be attached: it has ${own === null ? 'no parent' : 'a parent that is no root'}`,
+      span: def.base.span,
+      expected: 'a child of a root axis, which a coordinate of that root can enter',
+    })
+  if (parent.kind === 'fused')
+    return d.report.error({
+      code: 'check/attached-parent',
+      message: `${parent.name} is fused and has no single coordinate to enter ${of.name} by`,
+      span: def.parent.span,
+      hint: `attach to one of its members: ${parent.members.join(', ')}`,
+    })
+  const through = isStored(parent) ? parent : storedAxis(d, parent.base)
+  if (through && tooLong(through.extent, root.extent))
+    return d.report.error({
+      code: 'check/shape',
+      message: `the coordinates of ${parent.name} do not match those of ${root.name}, the parent of ${of.name}`,
+      span: def.parent.span,
+      ...(root.span ? { labels: [{ span: root.span, text: `${root.name} is declared here` }] } : {}),
+      hint: 'give both axes the same size',
+    })
+  return { ...base, kind: 'attached', base: of.name, parent: parent.name }
+}
+
+/** In a kernel; the extents in a format become constants with its arguments. */
+export function checkBitmaps(d: Declared): void {
+  for (const a of d.axes.values()) {
+    if (a.kind !== 'bitmap' || (a.extent.kind === 'const' && a.extent.value <= MAX_BITMAP)) continue
+    const span = a.extent.span ?? a.span
+    d.report.error({
+      code: 'check/bitmap-extent',
+      message: `the bitmap ${a.name} has ${a.extent.kind === 'const' ? `${a.extent.value} bits` : 'an extent that is no constant'}`,
+      ...(span ? { span } : {}),
+      expected: `a constant up to ${MAX_BITMAP}`,
+      hint: 'use sparse_variable',
+    })
+  }
+}

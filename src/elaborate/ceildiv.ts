@@ -1,0 +1,64 @@
+/** `ceildiv(a, b)`: the least integer that is no less than a / b. */
+import type { Span } from '../ast/diagnostic.ts'
+import { isInt, join } from '../ir/dtype.ts'
+import { binary, cast, ceildiv, constant, type Expr } from '../ir/expr.ts'
+import { someExpr } from '../ir/expr-tree.ts'
+import type { Report } from './diagnostics.ts'
+import { meet, plain, type Real, type Typed } from './types.ts'
+
+/** Which names are sizes: sums of them are within 32 bits, or what they are sums for is refused. */
+export type Sizes = (name: string) => boolean
+
+export function divideUp(
+  xs: readonly Typed[],
+  spans: readonly Span[],
+  whole: Span,
+  report: Report,
+  real: Real,
+  sizes: Sizes,
+): Typed | null {
+  const both = meet(xs[0]!, xs[1]!, { a: spans[0]!, b: spans[1]! }, report, real)
+  if (!both) return null
+  const [a, b] = both
+  if (!isInt(join(a.dtype, b.dtype)))
+    return report.error({
+      code: 'check/operand',
+      message: 'ceildiv takes integers',
+      span: whole,
+      hint: 'use ceil(a / b)',
+    })
+  if (b.kind === 'const' && b.value === 0) return divisionByZero(spans[1]!, report)
+  const known = a.kind === 'const' && b.kind === 'const'
+  const ofSizes = !known && isSize(a, sizes) && isSize(b, sizes) && isNatural(b)
+  return plain(ofSizes ? ceildiv(a, b) : roundedUp(a, b, whole))
+}
+
+/** One more than what is rounded down, where there is a rest. No sum of `a` and `b`: that could leave their type. */
+function roundedUp(a: Expr, b: Expr, span: Span): Expr {
+  if (b.kind === 'const' && b.value === 1) return a
+  const rest = binary('ne', binary('mod', a, b, span), constant(0, b.dtype), span)
+  return binary('add', binary('div', a, b, span), cast(rest, a.dtype, span), span)
+}
+
+const isSize = (e: Expr, sizes: Sizes): boolean =>
+  e.dtype === 'i32' && !someExpr(e, (x) => x.kind === 'load' || (x.kind === 'var' && !sizes(x.name)))
+
+/** Of an expression over sizes, that it is never negative, as no size is. */
+function isNatural(e: Expr): boolean {
+  if (e.kind === 'const') return e.value >= 0
+  if (e.kind === 'var') return true
+  return (
+    e.kind === 'binary' &&
+    ['add', 'mul', 'div', 'mod', 'min', 'max'].includes(e.op) &&
+    isNatural(e.a) &&
+    isNatural(e.b)
+  )
+}
+
+export const divisionByZero = (span: Span, report: Report): null =>
+  report.error({
+    code: 'check/division-by-zero',
+    message: 'an integer is divided by 0',
+    span,
+    expected: 'a divisor other than 0',
+  })

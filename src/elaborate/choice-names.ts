@@ -1,0 +1,191 @@
+/** What conditions and arguments of choices name: parameters, sizes, the device and statistics of what is bound. */
+import type { Span } from '../ast/diagnostic.ts'
+import type * as Ast from '../ast/nodes.ts'
+import { type Axis, hasIndptr, isDenseChain } from '../ir/axis.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import { variable } from '../ir/expr.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
+import { featureAsked } from './choice-features.ts'
+import type { Report } from './diagnostics.ts'
+import type { Names } from './expressions.ts'
+import type { ScheduleParam } from './schedule-params.ts'
+import { plain, type Typed } from './types.ts'
+
+export const DEVICES = ['cpu', 'webgpu', 'cuda'] as const
+
+/** Figures of the device: the compute capability of a CUDA one (9.0; 0 of others), and how many multiprocessors it has. */
+const FIGURES = { capability: 'f64', processors: 'i32' } as const
+const isFigure = (name: string): name is keyof typeof FIGURES => Object.hasOwn(FIGURES, name)
+
+/** What is asked of the device: whether it is of a kind, a figure, or whether it has a feature (`f16`, `lanes(32)`). */
+export type DeviceQuestion =
+  | { readonly kind: 'is'; readonly device: (typeof DEVICES)[number] }
+  | { readonly kind: keyof typeof FIGURES }
+  | { readonly kind: 'has'; readonly feature: string }
+
+/**
+ * What is known of a sparse tensor once it is bound. Of an axis whose segments have lengths of their own (one segment
+ * under each position of its parent): how many positions it has, those of its longest and its shortest segment, how many
+ * it has in the mean (f64), how many segments are empty, and how many there are. Of a tensor: `nnz`, the elements it
+ * stores.
+ */
+export const AXIS_STATISTICS = ['count', 'longest', 'shortest', 'mean', 'empty', 'segments'] as const
+export type AxisStatistic = (typeof AXIS_STATISTICS)[number]
+export type Statistic =
+  | { readonly kind: AxisStatistic; readonly axis: string }
+  | { readonly kind: 'nnz'; readonly tensor: string }
+
+const STATISTICS: readonly string[] = [...AXIS_STATISTICS, 'nnz']
+const OPERATIONS = ['min', 'max', 'ceildiv', 'select', 'abs', 'i32', 'f64']
+const FUNCTIONS: readonly string[] = [...OPERATIONS, 'has', ...STATISTICS]
+
+const isDevice = (name: string): name is (typeof DEVICES)[number] =>
+  (DEVICES as readonly string[]).includes(name)
+
+/** What a name stands for here whatever the parameters are. */
+export function meaningOf(name: string, kernel: Kernel1): string | null {
+  const param = kernel.params.find((p) => p.name === name)
+  if (param)
+    return param.kind === 'size' ? `a size of kernel ${kernel.name}` : `a scalar of kernel ${kernel.name}`
+  if (isDevice(name)) return 'a device'
+  return isFigure(name) ? 'a figure of the device' : null
+}
+
+/** The choice's parameters, sizes, devices and statistics. */
+export class ChoiceNames implements Names {
+  readonly functions = FUNCTIONS
+  readonly real = 'f64'
+  readonly statistics = new Map<string, Statistic>()
+  readonly device = new Map<string, DeviceQuestion>()
+  readonly #kernel: Kernel1
+  readonly #params: readonly string[]
+  readonly #report: Report
+  readonly #axes: ReadonlyMap<string, Axis>
+
+  constructor(kernel: Kernel1, params: readonly ScheduleParam[], report: Report) {
+    this.#kernel = kernel
+    this.#params = params.map((p) => p.name)
+    this.#report = report
+    this.#axes = new Map(kernel.axes.map((a) => [a.name, a]))
+  }
+
+  name(e: Ast.Name): Typed | null {
+    if (this.#params.includes(e.name)) return plain(variable(e.name, 'i32', e.span))
+    const param = this.#kernel.params.find((p) => p.name === e.name)
+    const sizes = this.#kernel.params.filter((p) => p.kind === 'size').map((p) => p.name)
+    const own = this.#params.length > 0 ? `a parameter (${this.#params.join(', ')}), ` : ''
+    const expected = `${own}a size (${sizes.join(', ')}), a device (${DEVICES.join(', ')}) or a statistic`
+    if (param?.kind === 'size') return plain(variable(e.name, 'i32', e.span))
+    if (param)
+      return this.#report.error({
+        code: 'check/unknown-name',
+        message: `${e.name} is a scalar, and schedules are chosen by sizes`,
+        span: e.span,
+        expected,
+      })
+    if (isDevice(e.name)) return this.#asks(e.name, { kind: 'is', device: e.name }, 'bool', e.span)
+    if (isFigure(e.name)) return this.#asks(e.name, { kind: e.name }, FIGURES[e.name], e.span)
+    const isAxis = this.#axes.has(e.name)
+    return this.#report.error({
+      code: 'check/unknown-name',
+      message: isAxis ? `${e.name} is an axis` : `there is no ${e.name} here`,
+      span: e.span,
+      expected,
+      ...(isAxis
+        ? { hint: `ask something of it: longest(${e.name})` }
+        : {
+            lookup: {
+              name: e.name,
+              candidates: [...this.#params, ...sizes, ...DEVICES, ...Object.keys(FIGURES)],
+            },
+          }),
+    })
+  }
+
+  #asks(name: string, question: DeviceQuestion, dtype: Dtype, span: Span): Typed {
+    this.device.set(name, question)
+    return plain(variable(name, dtype, span))
+  }
+
+  access(e: Ast.Access): null {
+    return this.#report.error({
+      code: 'check/unknown-name',
+      message: 'values of tensors are not known where a schedule is chosen',
+      span: e.span,
+      expected: 'sizes, devices and statistics',
+    })
+  }
+
+  field(e: Ast.Field): null {
+    return this.#report.error({
+      code: 'check/unknown-name',
+      message: `there is no ${e.object.name} with parts here`,
+      span: e.span,
+      expected: 'sizes, devices and statistics',
+    })
+  }
+
+  call(e: Ast.Call): Typed | null | undefined {
+    const fn = e.fn.name
+    if (!FUNCTIONS.includes(fn))
+      return this.#report.error({
+        code: 'check/unknown-function',
+        message: `there is no function ${fn} here`,
+        span: e.fn.span,
+        lookup: { name: fn, candidates: FUNCTIONS },
+      })
+    if (fn === 'has') {
+      const feature = featureAsked(e, this.#report)
+      return feature === null ? null : this.#asks(`has(${feature})`, { kind: 'has', feature }, 'bool', e.span)
+    }
+    if (!STATISTICS.includes(fn)) return undefined
+    const [of] = e.args
+    if (e.by || e.args.length !== 1 || of?.kind !== 'name')
+      return this.#report.error({
+        code: 'check/statistic',
+        message: `${fn} is asked of ${fn === 'nnz' ? 'a tensor' : 'an axis'}`,
+        span: e.span,
+        expected: fn === 'nnz' ? 'the name of a sparse tensor' : this.#ragged(),
+      })
+    const found = fn === 'nnz' ? this.#nnz(of) : this.#ofAxis(fn as AxisStatistic, of)
+    if (!found) return null
+    const name = `${fn}(${of.name})`
+    this.statistics.set(name, found)
+    return plain(variable(name, fn === 'mean' ? 'f64' : 'i32', e.span))
+  }
+
+  #ofAxis(kind: AxisStatistic, { name, span }: Ast.Name): Statistic | null {
+    const axis = this.#axes.get(name)
+    if (axis && hasIndptr(axis)) return { kind, axis: name }
+    const candidates = [...this.#axes.values()].filter(hasIndptr).map((a) => a.name)
+    return this.#report.error({
+      code: axis ? 'check/statistic' : 'check/unknown-axis',
+      message: axis
+        ? `axis ${name} has no segments of different lengths`
+        : `kernel ${this.#kernel.name} has no axis ${name}`,
+      span,
+      ...(axis
+        ? { expected: this.#ragged(), hint: 'its extent is a size' }
+        : { lookup: { name, candidates } }),
+    })
+  }
+
+  #nnz({ name, span }: Ast.Name): Statistic | null {
+    const sparse = this.#kernel.buffers.filter((b) => b.axes.some((a) => !isDenseChain(this.#axes, a)))
+    if (sparse.some((b) => b.name === name)) return { kind: 'nnz', tensor: name }
+    const known = this.#kernel.buffers.some((b) => b.name === name)
+    return this.#report.error({
+      code: known ? 'check/statistic' : 'check/unknown-buffer',
+      message: known ? `${name} is dense` : `kernel ${this.#kernel.name} has no buffer ${name}`,
+      span,
+      ...(known
+        ? { expected: `a sparse tensor: ${sparse.map((b) => b.name).join(', ') || 'there is none'}` }
+        : { lookup: { name, candidates: sparse.map((b) => b.name) } }),
+    })
+  }
+
+  #ragged(): string {
+    const names = [...this.#axes.values()].filter(hasIndptr).map((a) => a.name)
+    return `an axis whose segments have lengths of their own: ${names.join(', ') || 'there is none'}`
+  }
+}

@@ -1,0 +1,37 @@
+/** What is read was written: outputs and temporaries in the order of the text. */
+
+import { accessesOf } from '../analysis/coordinate-accesses.ts'
+import type { Diagnostic } from '../ast/diagnostic.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
+
+export function checkDataflow(kernel: Pick<Kernel1, 'axes' | 'buffers' | 'body'>): readonly Diagnostic[] {
+  const out: Diagnostic[] = []
+  const written = new Set<string>()
+  const buffers = new Map(kernel.buffers.map((b) => [b.name, b]))
+  for (const a of accessesOf(kernel.body, new Map(kernel.axes.map((x) => [x.name, x])))) {
+    const b = buffers.get(a.buffer)
+    if (a.mode !== 'read') written.add(a.buffer)
+    else if (b && (b.role === 'out' || b.role === 'local') && !written.has(b.name))
+      out.push({
+        code: 'check/read-before-write',
+        message: `${b.name} is read before anything is written to it`,
+        ...(a.span ? { span: a.span } : {}),
+        ...(b.span
+          ? { labels: [{ span: b.span, text: `${b.name} is ${b.role === 'out' ? 'an output' : 'a local'}` }] }
+          : {}),
+        hint:
+          b.role === 'out'
+            ? 'use a reducer (`+=`), or give it the role `inout`'
+            : 'write it in an earlier statement',
+      })
+  }
+  for (const b of kernel.buffers)
+    if (b.role === 'out' && !written.has(b.name))
+      out.push({
+        code: 'check/never-written',
+        message: `the output ${b.name} is never written`,
+        ...(b.span ? { span: b.span } : {}),
+        hint: `assign or reduce to ${b.name} in a statement, or leave it out`,
+      })
+  return out
+}

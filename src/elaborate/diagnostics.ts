@@ -1,0 +1,35 @@
+/** Collects the errors of a program, so that one run shows several. */
+import { type Diagnostic, SptError } from '../ast/diagnostic.ts'
+
+const MAX_ERRORS = 50
+
+export class Report {
+  readonly #list: Diagnostic[] = []
+  readonly #seen = new Set<string>()
+
+  /** Records an error; the same words about the same place count once. Returns `null`, the poisoned result. */
+  error(d: Diagnostic): null {
+    const key = `${d.code} ${d.span?.source} ${d.span?.start} ${d.message}`
+    if (!this.#seen.has(key)) this.#list.push(d)
+    this.#seen.add(key)
+    return null
+  }
+
+  get list(): readonly Diagnostic[] {
+    return this.#list
+  }
+
+  get count(): number {
+    return this.#list.length
+  }
+
+  /** Throws if anything was recorded: the first errors, file by file in the order of the text. */
+  finish(): void {
+    if (this.#list.length === 0) return
+    const sources = [...new Set(this.#list.map((d) => d.span?.source))]
+    const file = (d: Diagnostic): number => sources.indexOf(d.span?.source)
+    const place = (d: Diagnostic): number => d.span?.start ?? 0
+    const order = this.#list.toSorted((a, b) => file(a) - file(b) || place(a) - place(b))
+    throw new SptError(order.slice(0, MAX_ERRORS))
+  }
+}

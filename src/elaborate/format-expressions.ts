@@ -1,0 +1,196 @@
+/**
+ * What stands after `as`: a format with arguments, or several put together in place,
+ * `blocks(16) where (density(16) >= 0.5) + rows`, which is a composition without a name of its own.
+ */
+import { SptError } from '../ast/diagnostic.ts'
+import type * as Ast from '../ast/nodes.ts'
+import { parseFormatParts } from '../ast/parse.ts'
+import { printParts } from '../ast/print.ts'
+import type { AnyFormat, Composition, FormatParam } from '../ir/format.ts'
+import { elaborateRules } from './compositions.ts'
+import { Report } from './diagnostics.ts'
+import { elementNames, partsWrittenOut } from './dimension-lists.ts'
+import { familyOf } from './families.ts'
+import { constantPlace, numberAt, numbersOf } from './format-params.ts'
+import type { Numbers } from './format-place.ts'
+import { checkArguments, type FindFormat, givenArgument, unknownFormat } from './format-uses.ts'
+
+/** A number, or the name of one: `n`, `p.width`. */
+type NumberName = Ast.Name | Ast.Field
+const textOf = (e: NumberName): string => (e.kind === 'name' ? e.name : `${e.object.name}.${e.field.name}`)
+
+/** Whether parts are nothing but a format with arguments. */
+export function singleUse(parts: readonly Ast.AsPart[]): Ast.AsPart | null {
+  const [only, more] = parts
+  return only && !more && !only.where ? only : null
+}
+
+/**
+ * Parts in place as a composition over the dimensions of the first format that names them all, for any order if none does. Its parameters
+ * are the numbers that the text names and `known` admits, by first mention; lists and sets are known by their names
+ * among the data.
+ */
+export function composeInPlace(
+  parts: readonly Ast.AsPart[],
+  known: (name: string) => boolean,
+  find: FindFormat,
+  report: Report,
+): { readonly format: AnyFormat; readonly args: readonly NumberName[] } | null {
+  const [first] = parts
+  // What is unknown is reported where the parts are elaborated, or below if it is all there is.
+  const fixed = parts.map((p) => find(p.format, new Report())).find((f) => f && f.kind !== 'family')
+  const leading = first && (fixed ?? find(first.format))
+  if (!leading) return null
+  const over = leading.kind === 'family' ? leading.over : leading.over.map((name) => ({ name, list: false }))
+  const names = over.map((o) => o.name)
+  const args = numbersIn(parts, names, find).filter((e) => known(textOf(e)))
+  const list = over.find((o) => o.list)
+  const span = first.span
+  const name = printParts(parts)
+  const write = (order: number, to: Report): Composition | null => {
+    const length = order - over.length + 1
+    const before = to.count
+    const written = partsWrittenOut(parts, list ? { name: list.name, length } : null, to)
+    if (to.count > before) return null
+    const dims = over.flatMap((o) => (o.list ? elementNames(o.name, length) : [o.name]))
+    const made = composed(written, dims, args, (id) => find(id, to), to)
+    return made && { kind: 'composition', name, over: dims, ...made, span }
+  }
+  const format = list ? familyOf({ name, over, span }, write, report) : write(over.length, report)
+  return format && { format, args }
+}
+
+function composed(
+  parts: readonly Ast.AsPart[],
+  over: readonly string[],
+  args: readonly NumberName[],
+  find: FindFormat,
+  report: Report,
+): Pick<Composition, 'params' | 'parts'> | null {
+  const numbers: FormatParam[] = args.map((e) => {
+    return { name: textOf(e), kind: 'integer', default: null, measured: false, span: e.span }
+  })
+  const given = new Map<string, 'list' | 'set'>()
+  const rules = elaborateRules(
+    parts.map((p) => ({ kind: 'part', name: null, use: p, where: p.where, span: p.span })),
+    {
+      report,
+      what: 'what is put together here',
+      over,
+      values: numbersOf(numbers),
+      given: {
+        kinds: given,
+        declare: (name, kind) => {
+          given.set(name, kind)
+          return true
+        },
+      },
+      find,
+    },
+  )
+  const lists = [...given].map(([name, kind]): FormatParam => {
+    return { name, kind, default: null, measured: false }
+  })
+  return rules && { params: [...numbers, ...lists], parts: rules }
+}
+
+/** The names that stand for numbers, each once, in the order of the text. */
+function numbersIn(parts: readonly Ast.AsPart[], over: readonly string[], find: FindFormat): NumberName[] {
+  const out = new Map<string, NumberName>()
+  const bound = new Set(['value', ...over])
+  const visit = (e: Ast.Expr): void => {
+    switch (e.kind) {
+      case 'name':
+      case 'field':
+        if (!out.has(textOf(e))) out.set(textOf(e), e)
+        return
+      case 'access':
+        for (const x of e.index) visit(x)
+        return
+      case 'unary':
+        visit(e.x)
+        return
+      case 'binary':
+        visit(e.a)
+        visit(e.b)
+        return
+      case 'call':
+        // Their first operand is the name of a list, a set or a dimension.
+        for (const x of NAMED.has(e.fn.name) ? e.args.slice(1) : e.args) visit(x)
+        for (const x of e.by ?? []) visit(x)
+        return
+      case 'repeat':
+        bound.add(e.each.name.name)
+        visit(e.value)
+        return
+      default:
+        return
+    }
+  }
+  for (const p of parts) {
+    const params = find(p.format)?.params ?? []
+    p.args.forEach((e, k) => {
+      const kind = params[k]?.kind
+      if (kind !== 'list' && kind !== 'set') visit(e)
+    })
+    if (p.where) visit(p.where)
+  }
+  return [...out.values()].filter((e) => e.kind === 'field' || !bound.has(e.name))
+}
+const NAMED: ReadonlySet<string> = new Set(['held', 'find', 'segments', 'size', 'order'])
+
+export interface FormatExpression {
+  readonly format: AnyFormat
+  /** Numbers, and names of lists and sets among the data. */
+  readonly args: readonly (number | string)[]
+}
+
+/**
+ * Reads what may stand after `as` in a schedule. Of a composition in place, names of numbers that the text leaves
+ * open are its parameters, in the order of the text; `args` are then none.
+ *
+ * @throws SptError `parse/…` and `check/…`, with spans in a source called `format`
+ */
+export function parseFormatExpression(
+  text: string,
+  formats: ReadonlyMap<string, AnyFormat>,
+): FormatExpression {
+  const source = { name: 'format', text }
+  const report = new Report()
+  const find: FindFormat = (name, to = report) =>
+    formats.get(name.name) ?? to.error(unknownFormat(name, [...formats.keys()]))
+  try {
+    const parts = parseFormatParts(source)
+    const single = singleUse(parts)
+    const made = single ? constantUse(single, find, report) : composeInPlace(parts, () => true, find, report)
+    report.finish()
+    if (made) return single ? (made as FormatExpression) : { format: made.format, args: [] }
+    throw new SptError(unknownFormat(parts[0]!.format, [...formats.keys()]))
+  } catch (e) {
+    if (e instanceof SptError) e.sources ??= new Map([[source.name, source]])
+    throw e
+  }
+}
+
+/** A format whose arguments are constants. */
+function constantUse(use: Ast.AsPart, find: FindFormat, report: Report): FormatExpression | null {
+  const format = find(use.format)
+  if (!format) return null
+  if (!checkArguments(`format ${format.name}`, use.args.length, format.params, use.span, report)) return null
+  const none: Numbers = new Map()
+  const args = use.args.map((e, k): number | string | null => {
+    const p = format.params[k]!
+    if (p.kind === 'list' || p.kind === 'set') return givenArgument(e, p, format, report)
+    const place = constantPlace(report, none, { kinds: new Map() }, 'an argument')
+    const x = numberAt(place, e, p.kind, `${p.name} of format ${format.name}`)
+    if (!x) return null
+    if (x.kind === 'const') return x.value
+    return report.error({
+      code: 'check/argument-type',
+      message: `${p.name} of format ${format.name} is a constant`,
+      span: e.span,
+      expected: 'a number',
+    })
+  })
+  return args.some((a) => a === null) ? null : { format, args: args as (number | string)[] }
+}

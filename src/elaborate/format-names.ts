@@ -1,0 +1,127 @@
+/** What names, accesses and calls mean in the expressions of formats and compositions. */
+import type * as Ast from '../ast/nodes.ts'
+import { type Expr, load, variable } from '../ir/expr.ts'
+import { FUNCTIONS, type Names } from './expressions.ts'
+import { callAt, FORMAT_FUNCTIONS } from './format-calls.ts'
+import { expectedNames, integerAt, type Place, queriesAt, type SortNames } from './format-place.ts'
+import { plain, type Typed } from './types.ts'
+
+export function namesAt(p: Place): Names {
+  const sizes = new Set<string | undefined>([
+    ...p.dims.map((d) => p.size?.(d)),
+    ...[...p.values.values()].flatMap((v) => (v.coordinate || v.dtype !== 'i32' ? [] : [v.name])),
+  ])
+  const names: Names = {
+    name: (e) => nameAt(p, e),
+    access: (e) => accessAt(p, e, names),
+    field: (e) => {
+      const value = p.values.get(`${e.object.name}.${e.field.name}`)
+      if (value) return plain(variable(value.name, value.dtype, e.span))
+      return p.report.error({
+        code: 'check/unknown-name',
+        message: `${e.object.name}.${e.field.name} means nothing in ${p.what}`,
+        span: e.span,
+        expected: expectedNames(p),
+      })
+    },
+    call: (e) => callAt(p, e, names),
+    functions: [...FUNCTIONS, ...FORMAT_FUNCTIONS],
+    real: 'f64',
+    sizes: (name) => sizes.has(name),
+  }
+  return names
+}
+
+function nameAt(p: Place, e: Ast.Name): Typed | null {
+  const { report } = p
+  const value = p.values.get(e.name)
+  if (value) return plain(variable(value.name, value.dtype, e.span))
+  if (e.name === 'value') {
+    const q = queriesAt(p, 'value', e.span)
+    return q && plain(q.ask({ kind: 'value' }, e.span))
+  }
+  const kind = p.given.kinds.get(e.name)
+  if (kind === 'list' || kind === 'set')
+    return report.error({
+      code: 'check/not-a-number',
+      message: `${e.name} is a ${kind}, not a number`,
+      span: e.span,
+      expected:
+        kind === 'list' ? `${e.name}[…], find(${e.name}, …) or segments(${e.name})` : `held(${e.name})`,
+    })
+  const sort = p.sorts.find((s) => s.place === e.name || s.at === e.name)
+  if (sort)
+    return report.error({
+      code: 'check/not-a-number',
+      message: `${e.name} is an order, not a number`,
+      span: e.span,
+      expected: `${sort.place}[…] in a map, ${sort.at}[…] in an inverse`,
+    })
+  return report.error({
+    code: p.unknown ?? 'check/unknown-name',
+    message: `there is no ${e.name} in ${p.what}`,
+    span: e.span,
+    expected: expectedNames(p),
+    lookup: { name: e.name, candidates: [...p.values.keys()] },
+  })
+}
+
+function accessAt(p: Place, e: Ast.Access, names: Names): Typed | null {
+  const { report } = p
+  const { name } = e.buffer
+  const sort = p.sorts.find((s) => s.place === name || s.at === name)
+  const list = p.given.kinds.get(name) === 'list'
+  if (!sort && !list)
+    return report.error({
+      code: 'check/unknown-buffer',
+      message: `there is no array ${name} in ${p.what}`,
+      span: e.buffer.span,
+      expected: 'a list parameter, or a name of a sort',
+      lookup: {
+        name,
+        candidates: [...p.sorts.flatMap((s) => [s.place, s.at]), ...p.given.kinds.keys()],
+      },
+    })
+  const [index, more] = e.index
+  if (!index || more)
+    return report.error({
+      code: 'check/index-count',
+      message: `${name} has one dimension, and ${e.index.length} indices are given`,
+      span: e.span,
+      expected: `${name}[…]`,
+    })
+  if (!p.loads)
+    return report.error({
+      code: 'check/array-here',
+      message: `${name}[…] cannot be used in ${p.what}`,
+      span: e.span,
+      hint: 'what is stored in arrays is known only with the data',
+    })
+  const x = integerAt(p, index, names, 'an index')
+  if (!x) return null
+  if (list) return plain(load(name, [x], 'i32', e.span))
+  return sorted(p, e, sort!, x)
+}
+
+/** Maps ask for the place of a coordinate, inverses look up the coordinate at a place. */
+function sorted(p: Place, e: Ast.Access, sort: SortNames, x: Expr): Typed | null {
+  const { report } = p
+  const { queries } = p
+  const place = e.buffer.name === sort.place
+  if (place && typeof queries !== 'string')
+    return plain(queries.ask({ kind: 'place', sort: sort.place, of: x }, e.span))
+  if (!place && typeof queries === 'string') return plain(load(sort.at, [x], 'i32', e.span))
+  return place
+    ? report.error({
+        code: 'check/query-place',
+        message: `${sort.place}[…] asks for the place of a coordinate, which ${p.what} cannot`,
+        span: e.span,
+        hint: `the coordinate at a place is ${sort.at}[…]`,
+      })
+    : report.error({
+        code: 'check/table-in-map',
+        message: `${sort.at}[…] is the coordinate at a place, for an inverse; this is ${p.what}`,
+        span: e.span,
+        hint: `the place of a coordinate is ${sort.place}[…]`,
+      })
+}

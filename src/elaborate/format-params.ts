@@ -1,0 +1,62 @@
+/** Parameters of formats. */
+import type * as Ast from '../ast/nodes.ts'
+import type { Expr } from '../ir/expr.ts'
+import type { FormatParam, FormatParamKind } from '../ir/format.ts'
+import type { Report } from './diagnostics.ts'
+import { elaborateExpr } from './expressions.ts'
+import { namesAt } from './format-names.ts'
+import { type Given, integerAt, type Numbers, type Place } from './format-place.ts'
+import { type Declared, declare } from './kernel-names.ts'
+import { coerce } from './types.ts'
+
+export function declareFormatParams(d: Declared, list: readonly Ast.FormatParam[]): FormatParam[] {
+  const params: FormatParam[] = []
+  for (const p of list) {
+    declare(d, p.name, 'parameter')
+    const measured = p.type === 'size'
+    const kind: FormatParamKind = p.type === 'size' ? 'integer' : p.type
+    const before = constantPlace(d.report, numbersOf(params), givenOf(params), 'a default')
+    const fallback =
+      p.default && numberAt(before, p.default, kind === 'real' ? 'real' : 'integer', p.name.name)
+    params.push({ name: p.name.name, kind, default: fallback, measured, span: p.span })
+  }
+  return params
+}
+
+/** Parameters that are numbers. A real one is a double: the host computes with it. */
+export const numbersOf = (params: readonly FormatParam[]): Numbers =>
+  new Map(
+    params.flatMap(({ name, kind }) =>
+      kind === 'integer' || kind === 'real'
+        ? [[name, { name, dtype: kind === 'real' ? 'f64' : 'i32' }] as const]
+        : [],
+    ),
+  )
+
+/** Parameters that come with the data. */
+export const givenOf = (params: readonly FormatParam[]): Given => ({
+  kinds: new Map(
+    params.flatMap(({ name, kind }) => (kind === 'list' || kind === 'set' ? [[name, kind] as const] : [])),
+  ),
+})
+
+/** A place for constants: parameters, and nothing that depends on data. */
+export const constantPlace = (report: Report, values: Numbers, given: Given, what: string): Place => ({
+  report,
+  what,
+  values,
+  given,
+  size: null,
+  sorts: [],
+  loads: false,
+  dims: [],
+  queries: 'it is a constant: parameters and arithmetic',
+})
+
+/** An expression of a kind of parameter: i32, or f64 for a real. */
+export function numberAt(p: Place, e: Ast.Expr, kind: 'integer' | 'real', what: string): Expr | null {
+  const names = namesAt(p)
+  if (kind === 'integer') return integerAt(p, e, names, what)
+  const t = elaborateExpr(e, names, p.report)
+  return t && coerce(t, 'f64', what, e.span, p.report)
+}

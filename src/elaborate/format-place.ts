@@ -1,0 +1,81 @@
+/** The places of formats and compositions where expressions stand, and what can be said there. */
+import type { Span } from '../ast/diagnostic.ts'
+import type * as Ast from '../ast/nodes.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import type { Expr } from '../ir/expr.ts'
+import type { FormatParamKind } from '../ir/format.ts'
+import type { Report } from './diagnostics.ts'
+import { elaborateExpr, type Names } from './expressions.ts'
+import type { Queries } from './queries.ts'
+import { settle } from './types.ts'
+
+/** What a sort is called: where a coordinate goes, and which one stands at a place. */
+export interface SortNames {
+  readonly place: string
+  readonly at: string
+}
+
+/** Numbers, by their name in the text: parameters, and coordinates. */
+export type Numbers = ReadonlyMap<
+  string,
+  { readonly name: string; readonly dtype: Dtype; readonly coordinate?: true }
+>
+
+/** One place of a format: what can be said there. */
+export interface Place {
+  readonly report: Report
+  /** For messages: `the map of format blocks`. */
+  readonly what: string
+  readonly values: Numbers
+  /** Code for a name that is unknown here. */
+  readonly unknown?: string
+  readonly given: Given
+  /** The extent of a dimension by its name here; `null`: `size` cannot be used. */
+  readonly size: ((dim: string) => string | undefined) | null
+  readonly sorts: readonly SortNames[]
+  /** Whether arrays, the tables of sorts and lists, can be read. */
+  readonly loads: boolean
+  readonly dims: readonly string[]
+  /** Where queries go; a text that says why there can be none. */
+  readonly queries: Queries | string
+}
+
+/** List and set parameters. */
+export interface Given {
+  readonly kinds: ReadonlyMap<string, FormatParamKind>
+  /** Takes a name that is not declared as a list or set of the data. */
+  readonly declare?: (name: string, kind: 'list' | 'set', span: Span) => boolean
+}
+
+/** What can be named there. */
+export const expectedNames = (p: Place): string =>
+  p.values.size > 0 ? [...p.values.keys()].join(', ') : 'a constant'
+
+/** An i32 operand. */
+export function integerAt(p: Place, e: Ast.Expr, names: Names, what: string): Expr | null {
+  const t = elaborateExpr(e, names, p.report)
+  const x = t && settle(t, e.span, p.report, 'f64')
+  if (!x || x.dtype === 'i32') return x
+  return p.report.error({
+    code: 'check/coordinate-type',
+    message: `${what} is an integer, and this is ${x.dtype === 'f64' || x.dtype === 'f32' ? 'a real number' : x.dtype}`,
+    span: e.span,
+    hint: x.dtype === 'bool' ? 'convert it explicitly: i32(…)' : 'round it: `i32(floor(…))`',
+  })
+}
+
+export function integersAt(p: Place, list: readonly Ast.Expr[], names: Names, what: string): Expr[] | null {
+  const out = list.map((e) => integerAt(p, e, names, what))
+  return out.some((e) => e === null) ? null : (out as Expr[])
+}
+
+/** Where queries go; with an error where there can be none. */
+export function queriesAt(p: Place, fn: string, span: Span): Queries | null {
+  if (typeof p.queries !== 'string') return p.queries
+  return p.report.error({
+    code: 'check/query-place',
+    message: `${fn} asks what a tensor holds, which ${p.what} cannot`,
+    span,
+    hint: p.queries,
+  })
+}

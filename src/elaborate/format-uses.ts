@@ -1,0 +1,79 @@
+/** Formats by name, with arguments: in compositions and in schedules. */
+import type { Span } from '../ast/diagnostic.ts'
+import type * as Ast from '../ast/nodes.ts'
+import { packagedFormat } from '../ast/packaged.ts'
+import type { Scope as FileScope } from '../ast/program.ts'
+import type { AnyFormat, FormatParam } from '../ir/format.ts'
+import type { Report } from './diagnostics.ts'
+
+/** The format of a name, elaborated; `null` where there is none, with an error that goes `to` a report of its own. */
+export type FindFormat = (name: Ast.Ident, to?: Report) => AnyFormat | null
+
+/** The declaration that a name means in a file. */
+export function formatNamed(name: Ast.Ident, scope: FileScope, report: Report): Ast.Format | null {
+  const decl = scope.formats.get(name.name)
+  if (decl) return decl
+  const several = scope.ambiguous.get(name.name)
+  return report.error(several ? ambiguity(name, several) : unknownFormat(name, [...scope.formats.keys()]))
+}
+
+export const unknownFormat = (name: Ast.Ident, candidates: readonly string[]) => ({
+  code: 'check/unknown-format',
+  message: `there is no format ${name.name}`,
+  span: name.span,
+  lookup: { name: name.name, candidates },
+  hint: packagedFormat(name.name),
+})
+
+export const ambiguity = (name: Ast.Ident, decls: readonly Ast.Decl[]) => ({
+  code: 'check/ambiguous',
+  message: `${name.name} is declared by ${decls.length} of the files imported here`,
+  span: name.span,
+  labels: decls.map((d) => ({ span: d.name.span, text: 'declared here' })),
+  hint: 'import it by name, and rename one: import { name as other } from "…"',
+})
+
+const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`
+
+/** Parameters of anything that is given arguments by place. */
+interface Taken {
+  readonly name: string | { readonly name: string }
+  readonly default: unknown
+  readonly measured?: boolean
+  readonly kind?: FormatParam['kind']
+}
+
+const optional = (p: Taken): boolean =>
+  p.default !== null || p.measured === true || p.kind === 'list' || p.kind === 'set'
+
+/** As many arguments as there are parameters that need one at least, and as there are parameters at most. */
+export function checkArguments(
+  what: string,
+  given: number,
+  params: readonly Taken[],
+  span: Span,
+  report: Report,
+): boolean {
+  const least = params.findLastIndex((p) => !optional(p)) + 1
+  if (given >= least && given <= params.length) return true
+  const number = least === params.length ? `${least}` : `${least} to ${params.length}`
+  const names = params.map((p) => (typeof p.name === 'string' ? p.name : p.name.name))
+  report.error({
+    code: 'check/arguments',
+    message: `${what} is given ${count(given, 'argument')}`,
+    span,
+    expected: params.length > 0 ? `${number}: (${names.join(', ')})` : '0',
+  })
+  return false
+}
+
+/** The name of a list or set, as an argument. */
+export function givenArgument(e: Ast.Expr, p: FormatParam, format: AnyFormat, report: Report): string | null {
+  if (e.kind === 'name') return e.name
+  return report.error({
+    code: 'check/argument-type',
+    message: `${p.name} of format ${format.name} is a ${p.kind}, which is passed by name`,
+    span: e.span,
+    expected: `the name under which the ${p.kind} comes with the data`,
+  })
+}

@@ -1,0 +1,43 @@
+/** Formats: AST → `Format`, `Composition` or `FormatFamily`. */
+import type * as Ast from '../ast/nodes.ts'
+import type { AnyFormat, OrderedFormat } from '../ir/format.ts'
+import { elaborateRules } from './compositions.ts'
+import { elaborateDescription } from './descriptions.ts'
+import type { Report } from './diagnostics.ts'
+import { listOver, writtenOut } from './dimension-lists.ts'
+import { familyOf } from './families.ts'
+import { declareFormatParams, givenOf, numbersOf } from './format-params.ts'
+import type { FindFormat } from './format-uses.ts'
+import { declare, nothingDeclared } from './kernel-names.ts'
+
+/** `find` gives the formats that a composition names. `null` if anything was reported. */
+export function elaborateFormat(f: Ast.Format, find: FindFormat, report: Report): AnyFormat | null {
+  const write = (order: number, to: Report): OrderedFormat | null => {
+    const plain = writtenOut(f, order, to)
+    return plain && ofOneOrder(plain, (name) => find(name, to), to)
+  }
+  if (!listOver(f)) return write(f.over.length, report)
+  const over = f.over.map((o) => ({ name: o.name, list: o.all === true }))
+  return familyOf({ name: f.name.name, over, span: f.name.span }, write, report)
+}
+
+function ofOneOrder(f: Ast.Format, find: FindFormat, report: Report): OrderedFormat | null {
+  const before = report.count
+  const d = nothingDeclared(report)
+  const params = declareFormatParams(d, f.params)
+  for (const o of f.over) declare(d, o, 'dimension')
+  const head = { name: f.name.name, params, over: f.over.map((o) => o.name), span: f.name.span }
+  if (f.body.kind === 'description') {
+    const made = elaborateDescription(f.body, head, d)
+    return report.count > before ? null : made
+  }
+  const parts = elaborateRules(f.body.rules, {
+    report,
+    what: `format ${head.name}`,
+    over: head.over,
+    values: numbersOf(params),
+    given: givenOf(params),
+    find,
+  })
+  return report.count > before || !parts ? null : { kind: 'composition', ...head, parts }
+}

@@ -1,0 +1,216 @@
+/** Elaboration: what a program's text says, resolved, typed and checked. AST → Stage I. */
+import type * as Ast from '../ast/nodes.ts'
+import { type Program, type Scope, scopeOf } from '../ast/program.ts'
+import { nearest } from '../ast/suggest.ts'
+import type { AnyFormat } from '../ir/format.ts'
+import type { Instr, Memory } from '../ir/instr.ts'
+import type { Monoid } from '../ir/monoid.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
+import { type Choice, elaborateChoice } from './choices.ts'
+import { Report } from './diagnostics.ts'
+import { ambiguity, type FindFormat, formatNamed } from './format-uses.ts'
+import { elaborateFormat } from './formats.ts'
+import { constantArguments, type Family, familyOf, type Values } from './instances.ts'
+import { elaborateInstr, type FindMemory } from './instrs.ts'
+import { elaborateKernel } from './kernels.ts'
+import { elaborateMemory } from './memories.ts'
+import { elaborateMonoid } from './monoids.ts'
+import { elaborateSchedule, type Resolve, type Schedule } from './schedules.ts'
+
+export { FEATURE_WORDS, featureText } from './choice-features.ts'
+export { type AxisStatistic, DEVICES, type DeviceQuestion, type Statistic } from './choice-names.ts'
+export type { Branch, Choice, Condition } from './choices.ts'
+export { type FormatExpression, parseFormatExpression } from './format-expressions.ts'
+export { type Argument, constantArguments, type Family } from './instances.ts'
+export type { ScheduleParam } from './schedule-params.ts'
+export type { AppliedFormat, Schedule } from './schedules.ts'
+export { EXPERIMENTAL } from './target-requirements.ts'
+
+/** Everything the entry file can name, under the names it has there. */
+export interface Elaborated {
+  readonly kernels: ReadonlyMap<string, Kernel1>
+  readonly formats: ReadonlyMap<string, AnyFormat>
+  readonly monoids: ReadonlyMap<string, Monoid>
+  readonly memories: ReadonlyMap<string, Family<Memory>>
+  readonly instrs: ReadonlyMap<string, Family<Instr>>
+  /** By kernel, then by name. */
+  readonly schedules: ReadonlyMap<string, ReadonlyMap<string, Schedule>>
+  /** The same for those that are decided when data are bound. */
+  readonly choices: ReadonlyMap<string, ReadonlyMap<string, Choice>>
+}
+
+/** Remembers what each declaration became, so that two ways to it give one result and one error. */
+function memo<K, V>(make: (key: K) => V): (key: K) => V {
+  const done = new Map<K, V>()
+  return (key) => {
+    if (!done.has(key)) done.set(key, make(key))
+    return done.get(key)!
+  }
+}
+
+/**
+ * What declarations without errors became: programs import the same files, whose trees are kept. An instruction is made
+ * of the memories that its file names.
+ */
+const memoryFamilies = new WeakMap<Ast.Memory, Family<Memory>>()
+const instrFamilies = new WeakMap<
+  Ast.Instr,
+  { readonly memories: Scope['memories']; readonly family: Family<Instr> }
+>()
+
+const sameEntries = <V>(a: ReadonlyMap<string, V>, b: ReadonlyMap<string, V>): boolean =>
+  a.size === b.size && [...a].every(([name, v]) => b.get(name) === v)
+
+/**
+ * Elaborates all kernels, formats, monoids and schedules that the entry file declares or imports. Throws an
+ * `SptError` with every error found (`check/…`).
+ */
+export function elaborate(program: Program): Elaborated {
+  const report = new Report()
+  const monoidOf = memo((m: Ast.Monoid) => elaborateMonoid(m, report))
+  // Formats that are being elaborated: a composition may name any but these.
+  const open: Ast.Format[] = []
+  const formatOf = memo((f: Ast.Format): AnyFormat | null => {
+    open.push(f)
+    const made = elaborateFormat(f, formatIn(scopeOf(program, f)), report)
+    open.pop()
+    return made
+  })
+  const formatIn =
+    (scope: Scope): FindFormat =>
+    (name, to = report) => {
+      const decl = formatNamed(name, scope, to)
+      if (!decl || !open.includes(decl)) return decl && formatOf(decl)
+      return to.error({
+        code: 'check/format-cycle',
+        message: `format ${decl.name.name} is made of itself${open.at(-1) === decl ? '' : `, through ${open.at(-1)!.name.name}`}`,
+        span: name.span,
+        expected: 'formats that end in descriptions',
+      })
+    }
+  const kernelNames = new Map([...program.kernels].map(([name, k]) => [k, name]))
+  const kernelOf = memo((k: Ast.Kernel) => {
+    const scope = scopeOf(program, k)
+    const find = (id: Ast.Ident): Monoid | null => {
+      const decl = scope.monoids.get(id.name)
+      if (decl) return monoidOf(decl)
+      const several = scope.ambiguous.get(id.name)
+      if (several) return report.error(ambiguity(id, several))
+      return report.error({
+        code: 'check/unknown-reducer',
+        message: `there is no reducer ${id.name}`,
+        span: id.span,
+        expected: '+ * min max and or, or the name of a monoid',
+        lookup: { name: id.name, candidates: ['min', 'max', 'and', 'or', ...scope.monoids.keys()] },
+      })
+    }
+    return elaborateKernel(kernelNames.get(k) ?? k.name.name, k, find, report)
+  })
+  const memoryOf = memo((m: Ast.Memory) => {
+    const before = memoryFamilies.get(m)
+    if (before) return before
+    const errors = report.count
+    const family = familyOf(m, elaborateMemory, report)
+    if (family && report.count === errors) memoryFamilies.set(m, family)
+    return family
+  })
+  const named =
+    <D>(decls: (s: Scope) => ReadonlyMap<string, D>, what: string, scope: Scope, to: Report) =>
+    (id: Ast.Ident, more: readonly string[] = []): D | null => {
+      const decl = decls(scope).get(id.name)
+      const several = scope.ambiguous.get(id.name)
+      if (decl) return decl
+      if (several) return to.error(ambiguity(id, several))
+      const candidates = [...more, ...decls(scope).keys()]
+      return to.error({
+        code: `check/unknown-${what}`,
+        message: `there is no ${what} ${id.name}`,
+        span: id.span,
+        lookup: { name: id.name, candidates },
+        ...(nearest(id.name, candidates).length === 0 ? { hint: 'import the file that declares it' } : {}),
+      })
+    }
+  const memoriesIn = (scope: Scope, to: Report) => {
+    const find = named((s) => s.memories, 'memory', scope, to)
+    return (id: Ast.Ident, more: readonly string[]): Family<Memory> | null => {
+      const decl = find(id, more)
+      return decl && memoryOf(decl)
+    }
+  }
+  const memoryIn =
+    (scope: Scope, to: Report): FindMemory =>
+    (use, more) => {
+      const family = memoriesIn(scope, to)(use.name, more)
+      const args = family && constantArguments(use, family, to)
+      return args ? family.at(args, to, use.span) : null
+    }
+  const instrOf = memo((s: Ast.Instr) => {
+    const scope = scopeOf(program, s)
+    const { memories } = scope
+    const before = instrFamilies.get(s)
+    if (before && sameEntries(before.memories, memories)) return before.family
+    const errors = report.count
+    const make = (own: Ast.Instr, values: Values, to: Report) =>
+      elaborateInstr(own, values, memoryIn(scope, to), to)
+    const family = familyOf(s, make, report)
+    if (family && report.count === errors) instrFamilies.set(s, { memories, family })
+    return family
+  })
+  /** What the names of a schedule or choice mean; `null` without its kernel. */
+  const around = (s: Ast.Schedule | Ast.Choice): Resolve | null => {
+    const scope = scopeOf(program, s)
+    const decl = scope.kernels.get(s.kernel.name)
+    if (!decl)
+      return report.error({
+        code: 'check/unknown-kernel',
+        message: `there is no kernel ${s.kernel.name}`,
+        span: s.kernel.span,
+        lookup: { name: s.kernel.name, candidates: [...scope.kernels.keys()] },
+      })
+    return {
+      report,
+      scope,
+      kernel: kernelOf(decl),
+      format: formatIn(scope),
+      schedule: scheduleOf,
+      memory: memoriesIn(scope, report),
+      instr: (id) => {
+        const found = named((x) => x.instrs, 'instruction', scope, report)(id)
+        return found && instrOf(found)
+      },
+    }
+  }
+  /** Each once, whoever uses it; what uses itself is reported on the way. */
+  const known = new Map<Ast.Schedule, Schedule | null>()
+  const scheduleOf = (s: Ast.Schedule, path: readonly Ast.Schedule[]): Schedule | null => {
+    const before = known.get(s)
+    if (before !== undefined) return before
+    const r = around(s)
+    const made = r && elaborateSchedule(s, r, path)
+    known.set(s, made)
+    return made
+  }
+  const choiceOf = (c: Ast.Choice): Choice | null => {
+    const r = around(c)
+    return r && elaborateChoice(c, r)
+  }
+  const all = <D, V>(decls: ReadonlyMap<string, D>, make: (d: D) => V | null): Map<string, V> => {
+    const out = new Map<string, V>()
+    for (const [name, decl] of decls) {
+      const value = make(decl)
+      if (value !== null) out.set(name, value)
+    }
+    return out
+  }
+  const monoids = all(program.monoids, monoidOf)
+  const memories = all(program.memories, memoryOf)
+  const instrs = all(program.instrs, instrOf)
+  const formats = all(program.formats, formatOf)
+  const kernels = all(program.kernels, kernelOf)
+  const schedules = all(program.schedules, (own) =>
+    all(own, (s) => (s.kind === 'schedule' ? scheduleOf(s, []) : null)),
+  )
+  const choices = all(program.schedules, (own) => all(own, (s) => (s.kind === 'choice' ? choiceOf(s) : null)))
+  report.finish()
+  return { kernels, formats, monoids, memories, instrs, schedules, choices }
+}

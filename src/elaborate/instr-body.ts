@@ -1,0 +1,173 @@
+/** What an instruction computes: the one statement of its body, over its operands. */
+import type * as Ast from '../ast/nodes.ts'
+import { type Load, load, variable } from '../ir/expr.ts'
+import type { InstrIter, Operand } from '../ir/instr.ts'
+import type { Reduce, Store } from '../ir/loops.ts'
+import { builtinMonoid, isBuiltinReducer } from '../ir/monoid.ts'
+import type { Report } from './diagnostics.ts'
+import { elaborateExpr, type Names } from './expressions.ts'
+import { coerce, plain, type Typed } from './types.ts'
+
+export interface InstrBody {
+  readonly iters: readonly InstrIter[]
+  readonly stmt: Store | Reduce
+  readonly target: string
+  readonly reads: ReadonlySet<string>
+}
+
+/** Reads the statement of an instruction. */
+export class BodyOf {
+  readonly #s: Ast.Instr
+  readonly #iterate: Ast.Iterate
+  readonly #operands: ReadonlyMap<string, Operand>
+  readonly #report: Report
+  readonly #extents = new Map<string, number>()
+  readonly #reads = new Set<string>()
+
+  constructor(s: Ast.Instr, iterate: Ast.Iterate, operands: ReadonlyMap<string, Operand>, report: Report) {
+    this.#s = s
+    this.#iterate = iterate
+    this.#operands = operands
+    this.#report = report
+  }
+
+  read(): InstrBody | null {
+    const report = this.#report
+    const [s] = this.#iterate.body
+    const place = this.#iterate.span
+    if (!s || (s.kind !== 'assign' && s.kind !== 'reduce') || s.targets.length !== 1)
+      return report.error({
+        code: 'check/instr-body',
+        message: 'an instruction assigns or reduces into one operand',
+        span: s?.span ?? place,
+        expected: '`OPERAND[…] = …` or `OPERAND[…] += …`',
+      })
+    if (s.kind === 'reduce' && !isBuiltinReducer(s.reducer.name))
+      return report.error({
+        code: 'check/unknown-reducer',
+        message: `instructions do not reduce with ${s.reducer.name}`,
+        span: s.reducer.span,
+        expected: '+ * min max and or',
+      })
+    const target = this.#access(s.targets[0]!)
+    const value = elaborateExpr(s.values[0]!, this.#names(), report)
+    if (!target || !value) return null
+    const stored = coerce(value, target.dtype, target.buffer, s.values[0]!.span, report)
+    if (!stored) return null
+    const iters = this.#iters(target)
+    for (const o of this.#operands.values())
+      if (o.name !== target.buffer && !this.#reads.has(o.name))
+        report.error({
+          code: 'check/instr-operand',
+          message: `nothing is said of operand ${o.name}`,
+          span: this.#s.name.span,
+          hint: `use ${o.name} in the statement, or leave it out`,
+        })
+    if (!iters) return null
+    const common = { span: s.span }
+    const { reads } = { reads: this.#reads }
+    if (s.kind === 'assign')
+      return {
+        iters,
+        reads,
+        target: target.buffer,
+        stmt: { kind: 'store', buffer: target.buffer, index: target.index, value: stored, ...common },
+      }
+    const name = s.reducer.name
+    const reducer = isBuiltinReducer(name) ? builtinMonoid(name, target.dtype) : null
+    return (
+      reducer && {
+        iters,
+        reads,
+        target: target.buffer,
+        stmt: {
+          kind: 'reduce',
+          reducer,
+          targets: [target],
+          values: [stored],
+          init: false,
+          atomic: false,
+          ...common,
+        },
+      }
+    )
+  }
+
+  #iters(target: Load): readonly InstrIter[] | null {
+    const out = this.#iterate.iters.map((it): InstrIter | null => {
+      const name = it.name.name
+      const extent = this.#extents.get(name)
+      const inTarget = target.index.some((e) => e.kind === 'var' && e.name === name)
+      if (extent === undefined || (it.mode === 'S') !== inTarget)
+        return this.#report.error({
+          code: 'check/instr-iterator',
+          message:
+            extent === undefined
+              ? `${name} is the index of no operand`
+              : `${name} is ${it.mode === 'S' ? 'no' : 'an'} index of ${target.buffer}`,
+          span: it.span,
+          expected: 'S for the indices of what is written, R for the others',
+        })
+      return { name, extent, reduce: it.mode === 'R' }
+    })
+    return out.some((x) => x === null) ? null : (out as InstrIter[])
+  }
+
+  /** Operands are indexed by iterators, each as they are and once. */
+  #access(e: Ast.Access): Load | null {
+    const o = this.#operands.get(e.buffer.name)
+    const report = this.#report
+    if (!o)
+      return report.error({
+        code: 'check/unknown-buffer',
+        message: `there is no operand ${e.buffer.name}`,
+        span: e.buffer.span,
+        lookup: { name: e.buffer.name, candidates: [...this.#operands.keys()] },
+      })
+    const iters = this.#iterate.iters.map((i) => i.name.name)
+    const names = e.index.map((x) => (x.kind === 'name' && iters.includes(x.name) ? x.name : null))
+    if (names.length !== o.shape.length || names.some((n, k) => n === null || names.indexOf(n) !== k))
+      return report.error({
+        code: 'check/instr-index',
+        message: `${o.name} is not indexed by ${o.shape.length} different iterators`,
+        span: e.span,
+        expected: `iterators as they are: ${o.name}[${iters.slice(0, o.shape.length).join(', ')}]`,
+      })
+    for (const [d, n] of names.entries()) {
+      const known = this.#extents.get(n!)
+      if (known !== undefined && known !== o.shape[d])
+        return report.error({
+          code: 'check/instr-index',
+          message: `${n} runs to ${known} and to ${o.shape[d]}`,
+          span: e.index[d]!.span,
+          hint: 'take another iterator here, or give both dimensions one extent',
+        })
+      this.#extents.set(n!, o.shape[d]!)
+    }
+    return load(
+      o.name,
+      names.map((n) => variable(n!)),
+      o.dtype,
+      e.span,
+    )
+  }
+
+  #names(): Names {
+    const refuse = (e: Ast.Expr): null =>
+      this.#report.error({
+        code: 'check/unknown-name',
+        message: 'an instruction computes with its operands',
+        span: e.span,
+        expected: `an element of ${[...this.#operands.keys()].join(' or ')}`,
+      })
+    return {
+      name: refuse,
+      field: refuse,
+      access: (e): Typed | null => {
+        const l = this.#access(e)
+        if (l) this.#reads.add(l.buffer)
+        return l && plain(l)
+      },
+    }
+  }
+}

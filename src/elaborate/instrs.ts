@@ -1,0 +1,207 @@
+/** Declared instructions: AST → data. Bodies are read in `instr-body.ts`, texts in `instr-texts.ts`. */
+import type * as Ast from '../ast/nodes.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import type { Instr, Memory, Operand } from '../ir/instr.ts'
+import type { Report } from './diagnostics.ts'
+import type { Values } from './instances.ts'
+import { BodyOf } from './instr-body.ts'
+import { textsOf } from './instr-texts.ts'
+import { constantOf, threadsOf } from './memories.ts'
+import { boxesFit, boxOf } from './tensor-map-operands.ts'
+
+/** The texts that asynchronous instructions have. */
+const GROUPS = ['commit', 'wait'] as const
+const COUNTED = ['prepare', 'expect', 'wait'] as const
+
+const PLAIN = ['global', 'shared', 'register'] as const
+const isPlain = (name: string): name is (typeof PLAIN)[number] => (PLAIN as readonly string[]).includes(name)
+
+/** What finds a declared memory; `plain`: what stands for itself. */
+export type FindMemory = (use: Ast.Instance, plain: readonly string[]) => Memory | null
+
+/** An instruction whose parameters have values, in the text as well. */
+export function elaborateInstr(
+  s: Ast.Instr,
+  values: Values,
+  memory: FindMemory,
+  report: Report,
+): Instr | null {
+  const before = report.count
+  const threads = threadsOf(s.threads, report)
+  const declared = s.operands.map((o) => operand(o, memory, report))
+  const seen = new Set<string>()
+  for (const o of s.operands) {
+    if (seen.has(o.name.name))
+      report.error({
+        code: 'check/duplicate',
+        message: `instruction ${s.name.name} has two operands ${o.name.name}`,
+        span: o.name.span,
+        hint: 'rename one of them',
+      })
+    seen.add(o.name.name)
+  }
+  const bodies = s.items.filter((x) => x.kind === 'iterate')
+  const [only] = bodies
+  if (bodies.length !== 1 || only?.where || only?.body.length !== 1)
+    return report.error({
+      code: 'check/instr-body',
+      message: `instruction ${s.name.name} does not say what it computes in one statement`,
+      span: bodies[1]?.span ?? s.name.span,
+      expected: 'one `iterate` over one statement, without a condition',
+    })
+  if (threads === null || report.count > before) return null
+  const operands = new Map(declared.flatMap((o) => (o ? [[o.name, o] as const] : [])))
+  const body = new BodyOf(s, only, operands, report).read()
+  if (!body) return null
+  const mode = (o: Operand): Operand['mode'] =>
+    o.name !== body.target
+      ? 'read'
+      : body.stmt.kind === 'store' && !body.reads.has(o.name)
+        ? 'write'
+        : 'update'
+  const list = [...operands.values()].map((o) => ({ ...o, mode: mode(o) }))
+  for (const o of list) {
+    const n: number = o.memory?.scope === 'register' ? o.memory.threads : o.scope === 'register' ? 1 : threads
+    if (n !== threads)
+      report.error({
+        code: 'check/instr-threads',
+        message: `${o.name} is held by ${n} threads, and ${s.name.name} is executed by ${threads}`,
+        span: s.name.span,
+        hint:
+          n > 1
+            ? `write \`by ${n} threads\` after the operands`
+            : `hold ${o.name} in a memory \`in register of ${threads} threads\``,
+      })
+  }
+  const words = s.words.map((w) => w.name)
+  const instr = { name: s.name.name, operands: list, threads, iters: body.iters, body: body.stmt }
+  const texts = textsOf(s, list, threads, values, report)
+  const atomic = words.includes('atomic')
+  if (report.count > before || !texts) return null
+  const asynchronous = words.includes('asynchronous')
+  const ordered = words.includes('ordered')
+  const counted = words.includes('counted')
+  const wanted = !asynchronous ? [] : counted ? COUNTED : GROUPS
+  const given = [...new Set([...GROUPS, ...COUNTED])].filter((what) => texts[what].length > 0)
+  if (
+    ((ordered || counted) && !asynchronous) ||
+    given.length !== wanted.length ||
+    !wanted.every((what) => given.includes(what))
+  )
+    return report.error({
+      code: 'check/instr-asynchronous',
+      message: asynchronous
+        ? `${s.name.name} is asynchronous${counted ? ' and counted' : ''} and has texts for ${given.join(', ') || 'nothing of that'}`
+        : `${s.name.name} has ${given.length > 0 ? `texts for ${given.join(', ')}` : 'words for asynchronous instructions'} and is not asynchronous`,
+      span: s.name.span,
+      expected: counted
+        ? '`asynchronous counted`, with `prepare`, `expect` and `wait TARGET …`'
+        : '`asynchronous`, `commit TARGET …` and `wait TARGET …` together',
+    })
+  if (texts.publish.length > 0 && !counted)
+    return report.error({
+      code: 'check/instr-asynchronous',
+      message: `${s.name.name} has a text for publish, and does not count what it copies`,
+      span: s.name.span,
+      expected: '`asynchronous counted`, with `prepare`, `expect` and `wait TARGET …`',
+    })
+  const target = list.find((o) => o.name === body.target)
+  if (counted && (body.stmt.kind !== 'store' || target?.scope !== 'shared' || threads !== 1))
+    return report.error({
+      code: 'check/instr-asynchronous',
+      message: `${s.name.name} is counted, and no copy of one thread into shared memory`,
+      span: s.name.span,
+      expected: 'one statement that assigns to an operand in shared memory, without `by … threads`',
+    })
+  const runs = new Set(texts.run.map((t) => t.target))
+  const reaching = new Set(texts.multicast.map((t) => t.target))
+  if (reaching.size > 0 && (runs.size !== reaching.size || ![...runs].every((t) => reaching.has(t))))
+    return report.error({
+      code: 'check/instr-text',
+      message: `${s.name.name} has texts for ${[...runs].join(', ')}, and for multicast on ${[...reaching].join(', ')}`,
+      span: s.name.span,
+      expected: 'a text for multicast on each target, or on none',
+    })
+  if (
+    texts.multicast.length + texts.release.length > 0 &&
+    !(counted && texts.multicast.length > 0 && texts.release.length > 0)
+  )
+    return report.error({
+      code: 'check/instr-asynchronous',
+      message: `${s.name.name} has ${texts.multicast.length > 0 ? 'a text for multicast' : 'a text for release'}, and ${counted ? 'not both' : 'does not count what it copies'}`,
+      span: s.name.span,
+      expected: '`asynchronous counted`, with `multicast TARGET …` and `release TARGET …` together',
+    })
+  if (!boxesFit(s, list, body.stmt, report)) return null
+  return {
+    ...instr,
+    atomic,
+    body: body.stmt.kind === 'reduce' ? { ...body.stmt, atomic } : body.stmt,
+    texts: texts.run,
+    ...(texts.multicast.length > 0 ? { multicast: { texts: texts.multicast, release: texts.release } } : {}),
+    ...(asynchronous
+      ? {
+          asynchronous: {
+            commit: texts.commit,
+            wait: texts.wait,
+            ordered,
+            ...(counted
+              ? { counted: { prepare: texts.prepare, publish: texts.publish, expect: texts.expect } }
+              : {}),
+          },
+        }
+      : {}),
+    span: s.name.span,
+  }
+}
+
+function operand(o: Ast.Operand, find: FindMemory, report: Report): Operand | null {
+  const shape = o.shape.map((e) => constantOf(e, 'an extent', report))
+  const align = o.aligned ? constantOf(o.aligned, 'an alignment', report) : 0
+  const mapped = o.mapped ? boxOf(o, shape, report) : undefined
+  if (shape.some((n) => n === null) || align === null || mapped === null) return null
+  const base = {
+    name: o.name.name,
+    dtype: o.type.name as Dtype,
+    shape: shape as number[],
+    align,
+    ...(mapped ? { mapped } : {}),
+    ...(o.fenced ? { fenced: true } : {}),
+    mode: 'read',
+  } as const
+  const [first, ...others] = o.memories
+  const alone = others.length === 0 && first?.args.length === 0 ? first.name.name : ''
+  if (isPlain(alone)) return inShared(o, alone, report) ? { ...base, scope: alone } : null
+  const found = o.memories.map((m) => find(m, others.length > 0 ? [] : PLAIN))
+  if (found.some((m) => m === null)) return null
+  const [memory, ...more] = found as Memory[]
+  if (!memory || !inShared(o, memory.scope, report)) return null
+  const fits = (m: Memory): boolean =>
+    m.dtype === base.dtype &&
+    m.shape.length === shape.length &&
+    (m.scope === 'shared' || m.shape.every((n, d) => n === shape[d]))
+  const wrong = [memory, ...more].find((m) => !fits(m) || (more.length > 0 && m.scope !== 'shared'))
+  if (!wrong) return { ...base, scope: memory.scope, memory, ...(more.length > 0 ? { others: more } : {}) }
+  return report.error({
+    code: 'check/instr-operand',
+    message: fits(wrong)
+      ? `${wrong.name} is in ${wrong.scope}, and only memories in shared memory stand for each other`
+      : `${base.name} is ${base.dtype}[${shape.join(', ')}], and a tile of ${wrong.name} is ${wrong.dtype}[${wrong.shape.join(', ')}]`,
+    span: o.span,
+    expected: fits(wrong)
+      ? 'one memory, or several in shared memory'
+      : `tiles of ${base.dtype} with ${shape.length} dimension${shape.length === 1 ? '' : 's'}${wrong.scope === 'shared' ? '' : `: [${shape.join(', ')}]`}`,
+  })
+}
+
+/** A fence is about shared memory. */
+function inShared(o: Ast.Operand, scope: Operand['scope'], report: Report): boolean {
+  if (!o.fenced || scope === 'shared') return true
+  report.error({
+    code: 'check/instr-operand',
+    message: `${o.name.name} is fenced, and in ${scope} memory`,
+    span: o.span,
+    expected: 'an operand in shared memory',
+  })
+  return false
+}

@@ -1,0 +1,90 @@
+/** The name space of one kernel: parameters, axes and buffers, and who took a name first. */
+import type { Span } from '../ast/diagnostic.ts'
+import type * as Ast from '../ast/nodes.ts'
+import type { Axis, StoredAxis } from '../ir/axis.ts'
+import { isStored, ownedNames, parentOf } from '../ir/axis.ts'
+import type { Expr } from '../ir/expr.ts'
+import type { Monoid } from '../ir/monoid.ts'
+import type { Buffer1, Param } from '../ir/stage1.ts'
+import type { Report } from './diagnostics.ts'
+
+export interface Declared {
+  readonly report: Report
+  readonly params: Map<string, Param>
+  readonly axes: Map<string, Axis>
+  readonly buffers: Map<string, Buffer1>
+  /** Declared, but with an error of its own: uses of it are silent. */
+  readonly broken: Set<string>
+  /** Where each name was declared first. */
+  readonly places: Map<string, { readonly what: string; readonly span: Span }>
+  /** The monoid of that name in the kernel's file. */
+  readonly monoid: (name: Ast.Ident) => Monoid | null
+}
+
+/** Nothing is declared yet. */
+export const nothingDeclared = (report: Report, monoid: Declared['monoid'] = () => null): Declared => ({
+  report,
+  params: new Map(),
+  axes: new Map(),
+  buffers: new Map(),
+  broken: new Set(),
+  places: new Map(),
+  monoid,
+})
+
+/** Takes a name; an error if it is taken. */
+export function declare(d: Declared, name: Ast.Ident, what: string): boolean {
+  const before = d.places.get(name.name)
+  if (!before) {
+    d.places.set(name.name, { what, span: name.span })
+    return true
+  }
+  d.report.error({
+    code: 'check/duplicate',
+    message: `${name.name} is declared twice`,
+    span: name.span,
+    labels: [{ span: before.span, text: `the ${before.what} ${name.name} is declared here` }],
+    hint: 'what a kernel or format declares shares one name space',
+  })
+  return false
+}
+
+/** The arrays and the count of an axis are bound, cached and passed to kernels under names made from that of the axis. */
+export function checkOwnedNames(d: Declared): void {
+  for (const a of d.axes.values())
+    for (const name of isStored(a) && a.kind !== 'dense_fixed' ? ownedNames(a.name) : []) {
+      const other = d.places.get(name)
+      if (!other) continue
+      const own = d.places.get(a.name)
+      d.report.error({
+        code: 'check/duplicate',
+        message: `${name} is the name of what axis ${a.name} stores`,
+        span: other.span,
+        labels: own ? [{ span: own.span, text: `the ${own.what} ${a.name} is declared here` }] : [],
+        hint: `call the ${other.what} or the axis something else`,
+      })
+    }
+}
+
+export function storedAxis(d: Declared, name: string): StoredAxis | null {
+  const a = d.axes.get(name)
+  return a && isStored(a) ? a : null
+}
+
+/** The axis whose coordinates an axis goes through: itself, or the base of a view. */
+export function coordinateAxis(d: Declared, a: Axis): StoredAxis | null {
+  if (isStored(a)) return a
+  return a.kind === 'fused' ? null : storedAxis(d, a.base)
+}
+
+/** The extent of the coordinates of an axis. */
+export function extentOf(d: Declared, a: Axis): Expr | null {
+  return coordinateAxis(d, a)?.extent ?? null
+}
+
+/** Names from the root to the axis. */
+export function chainOf(d: Declared, a: StoredAxis): readonly string[] {
+  const parent = parentOf(a)
+  const up = parent === null ? null : storedAxis(d, parent)
+  return up ? [...chainOf(d, up), a.name] : [a.name]
+}

@@ -1,0 +1,62 @@
+/** One kernel: AST → Stage I. */
+
+import { checkKinds } from '../analysis/iterator-kinds.ts'
+import type * as Ast from '../ast/nodes.ts'
+import type { Monoid } from '../ir/monoid.ts'
+import type { Iteration, Kernel1 } from '../ir/stage1.ts'
+import { checkBitmaps, declareAxes, declareParams, sizeNames } from './axes.ts'
+import { checkGathered, declareBuffers } from './buffers.ts'
+import { checkDataflow } from './definite-assignment.ts'
+import type { Report } from './diagnostics.ts'
+import { checkOwnedNames, nothingDeclared } from './kernel-names.ts'
+import { Scope } from './scope.ts'
+import { elaborateIteration } from './statements.ts'
+
+const isAxis = (m: Ast.Member): m is Ast.AxisDecl => m.kind === 'axis'
+const isBuffer = (m: Ast.Member): m is Ast.BufferDecl => m.kind === 'buffer'
+const isIterate = (m: Ast.Member): m is Ast.Iterate => m.kind === 'iterate'
+
+/** `null` if anything was reported. */
+export function elaborateKernel(
+  name: string,
+  k: Ast.Kernel,
+  monoid: (name: Ast.Ident) => Monoid | null,
+  report: Report,
+): Kernel1 | null {
+  const before = report.count
+  const d = nothingDeclared(report, monoid)
+  declareParams(d, k.params)
+  const sizes = new Set([...d.params.values()].filter((p) => p.kind === 'size').map((p) => p.name))
+  const axes = k.members.filter(isAxis)
+  declareAxes(d, axes, sizeNames(sizes, 'the sizes of the kernel', report))
+  checkBitmaps(d)
+  for (const { claims, name } of axes)
+    for (const claim of claims)
+      report.error({
+        code: 'check/claim',
+        message: `axis ${name.name} of a kernel cannot be ${claim.name}`,
+        span: claim.span,
+        hint: 'formats claim what their axes hold',
+      })
+  declareBuffers(d, k.members.filter(isBuffer))
+  checkGathered(d, axes)
+  checkOwnedNames(d)
+  const body = k.members
+    .filter(isIterate)
+    .map((s) => elaborateIteration(d, s, new Scope()))
+    .filter((s): s is Iteration => s !== null)
+  const kernel: Kernel1 = {
+    stage: 1,
+    name,
+    params: [...d.params.values()],
+    axes: [...d.axes.values()],
+    buffers: [...d.buffers.values()],
+    body,
+    reformats: [],
+    span: k.span,
+  }
+  for (const wrong of checkKinds(kernel)) report.error(wrong)
+  // With statements left out, what is never written would be guesswork.
+  if (report.count === before) for (const wrong of checkDataflow(kernel)) report.error(wrong)
+  return report.count > before ? null : kernel
+}

@@ -1,0 +1,139 @@
+/** Names and accesses inside a kernel's body. */
+import type * as Ast from '../ast/nodes.ts'
+import { isFloat } from '../ir/dtype.ts'
+import { cast, type Expr, type Load, load, variable } from '../ir/expr.ts'
+import { elaborateExpr, FUNCTIONS, type Names } from './expressions.ts'
+import { tooLong } from './extent-mismatch.ts'
+import { type Declared, extentOf } from './kernel-names.ts'
+import type { Scope } from './scope.ts'
+import { plain, settle, type Typed } from './types.ts'
+
+const VALUES = 'a size, a scalar, an iterator or a `let`'
+
+export function bodyNames(d: Declared, scope: Scope): Names {
+  const names: Names = {
+    name: (e) => nameOf(d, scope, e),
+    access: (e) => {
+      const l = accessOf(d, scope, e, names)
+      return l && plain(l)
+    },
+    field: (e) => {
+      const buffer = d.buffers.get(e.object.name)
+      return d.report.error({
+        code: 'check/field',
+        message: `${e.object.name}.${e.field.name}: components exist only in monoids`,
+        span: e.span,
+        expected: buffer ? `an element: ${buffer.name}[${buffer.axes.join(', ')}]` : VALUES,
+      })
+    },
+  }
+  return names
+}
+
+function nameOf(d: Declared, scope: Scope, e: Ast.Name): Typed | null {
+  const seen = scope.find(e.name)
+  if (seen) return plain(variable(e.name, seen.dtype, e.span))
+  const param = d.params.get(e.name)
+  if (param) return plain(variable(e.name, param.dtype, e.span))
+  if (d.broken.has(e.name)) return null
+  const { report } = d
+  const buffer = d.buffers.get(e.name)
+  if (buffer)
+    return report.error({
+      code: 'check/buffer-without-index',
+      message: `${e.name} is a buffer; its elements have indices`,
+      span: e.span,
+      hint: `${e.name}[${buffer.axes.join(', ')}]`,
+    })
+  const axis = d.axes.get(e.name)
+  if (axis?.kind === 'fused')
+    return report.error({
+      code: 'check/fused-name',
+      message: `${e.name} is fused and has no coordinate of its own`,
+      span: e.span,
+      hint: `use the coordinates of its members: ${axis.members.join(', ')}`,
+    })
+  if (axis)
+    return report.error({
+      code: 'check/not-iterated',
+      message: `axis ${e.name} is not iterated here, so it has no coordinate`,
+      span: e.span,
+      ...(axis.span ? { labels: [{ span: axis.span, text: 'declared here' }] } : {}),
+      hint: `make ${e.name} an iterator of this iteration, or of one around it`,
+    })
+  return report.error({
+    code: 'check/unknown-name',
+    message: `there is no ${e.name} here`,
+    span: e.span,
+    expected: VALUES,
+    lookup: {
+      name: e.name,
+      candidates: [...scope.names, ...d.params.keys(), ...d.buffers.keys(), ...FUNCTIONS],
+    },
+  })
+}
+
+/** `B[e, …]`, as a value or as a target. */
+export function accessOf(d: Declared, scope: Scope, e: Ast.Access, names: Names): Load | null {
+  const { report } = d
+  const buffer = d.buffers.get(e.buffer.name)
+  const index = e.index.map((x) => {
+    const t = elaborateExpr(x, names, report)
+    const value = t && settle(t, x.span, report, 'f32')
+    return value && integer(d, value, x)
+  })
+  if (!buffer) {
+    if (d.broken.has(e.buffer.name)) return null
+    const place = scope.find(e.buffer.name) ?? d.places.get(e.buffer.name)
+    return report.error({
+      code: 'check/unknown-buffer',
+      message: place ? `${e.buffer.name} is no buffer` : `there is no buffer ${e.buffer.name}`,
+      span: e.buffer.span,
+      lookup: { name: e.buffer.name, candidates: [...d.buffers.keys()] },
+      ...(place ? { labels: [{ span: place.span, text: 'declared here' }] } : {}),
+    })
+  }
+  if (index.length !== buffer.axes.length)
+    return report.error({
+      code: 'check/index-count',
+      message: `${buffer.name} has ${buffer.axes.length} dimension${buffer.axes.length === 1 ? '' : 's'}, and ${index.length} ${index.length === 1 ? 'index is' : 'indices are'} given`,
+      span: e.span,
+      ...(buffer.span ? { labels: [{ span: buffer.span, text: 'declared here' }] } : {}),
+      expected: `${buffer.name}[${buffer.axes.join(', ')}]`,
+    })
+  if (index.some((x) => x === null)) return null
+  for (const [k, x] of e.index.entries()) checkShape(d, scope, x, buffer.axes[k]!)
+  return load(buffer.name, index as Expr[], buffer.dtype, e.span)
+}
+
+function integer(d: Declared, value: Expr, e: Ast.Expr): Expr | null {
+  if (value.dtype === 'i32') return value
+  if (isFloat(value.dtype) || value.dtype === 'bool')
+    return d.report.error({
+      code: 'check/index-type',
+      message: `an index is an integer, and this is ${value.dtype}`,
+      span: e.span,
+      hint: 'convert it explicitly: i32(…)',
+    })
+  return cast(value, 'i32')
+}
+
+/** A bare iterator on a dimension: their ranges must not provably differ. */
+function checkShape(d: Declared, scope: Scope, e: Ast.Expr, dimension: string): void {
+  const seen = e.kind === 'name' ? scope.find(e.name) : undefined
+  const axis = d.axes.get(dimension)
+  if (!seen?.axis || !axis || seen.axis.name === dimension) return
+  const range = extentOf(d, seen.axis)
+  const extent = extentOf(d, axis)
+  if (!range || !extent || !tooLong(range, extent)) return
+  d.report.error({
+    code: 'check/shape',
+    message: `${seen.name} does not range over the coordinates of axis ${dimension}`,
+    span: e.span,
+    labels: [
+      ...(seen.axis.span ? [{ span: seen.axis.span, text: `${seen.name} comes from here` }] : []),
+      ...(axis.span ? [{ span: axis.span, text: `${dimension} has another extent` }] : []),
+    ],
+    hint: 'give both axes the same size, or an extent that covers both, such as max(m, n)',
+  })
+}

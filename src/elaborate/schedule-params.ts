@@ -1,0 +1,74 @@
+/** Parameters of schedules and choices: integers, whose defaults may name the ones before. */
+import type { Diagnostic, Span } from '../ast/diagnostic.ts'
+import type * as Ast from '../ast/nodes.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import { type Expr, variable } from '../ir/expr.ts'
+import type { Report } from './diagnostics.ts'
+import { type Names, settled } from './expressions.ts'
+import { integersOver, plain } from './types.ts'
+
+export interface ScheduleParam {
+  readonly name: string
+  /** An integer expression over the parameters before it; `null` where an argument must be given. */
+  readonly default: Expr | null
+}
+
+export function scheduleParams(s: Ast.Schedule | Ast.Choice, report: Report): readonly ScheduleParam[] {
+  const params: ScheduleParam[] = []
+  for (const p of s.params) {
+    const known = params.map((q) => q.name)
+    if (known.includes(p.name.name))
+      report.error({
+        code: 'check/duplicate',
+        message: `schedule ${s.name.name} has two parameters ${p.name.name}`,
+        span: p.name.span,
+        hint: 'rename one of them',
+      })
+    const fallback =
+      p.default && settled(p.default, parameters(new Set(known), 'parameters before it', [], report), report)
+    params.push({ name: p.name.name, default: fallback })
+  }
+  return params
+}
+
+/** Of an argument of another type than `what`. */
+export const wrongArgument = (what: string, dtype: Dtype, span: Span): Diagnostic => ({
+  code: 'check/argument-type',
+  message: `an argument is ${what}, and this is ${dtype}`,
+  span,
+  hint: dtype === 'bool' ? 'convert it explicitly: i32(…)' : 'round it down: i32(…)',
+})
+
+/** i32 names, constants of parts, and nothing else. */
+export function parameters(
+  known: ReadonlySet<string>,
+  what: string,
+  parts: readonly string[],
+  report: Report,
+): Names {
+  const refuse = (e: Ast.Expr): null =>
+    report.error({
+      code: 'check/unknown-name',
+      message: `only ${what} can be used here`,
+      span: e.span,
+      expected: integersOver([...known, ...parts.map((p) => `${p}.NAME`)]),
+    })
+  return {
+    name: (e) =>
+      known.has(e.name)
+        ? plain(variable(e.name, 'i32', e.span))
+        : report.error({
+            code: 'check/unknown-name',
+            message: `there is no ${e.name} here`,
+            span: e.span,
+            expected: what,
+            lookup: { name: e.name, candidates: [...known] },
+          }),
+    access: refuse,
+    field: (e) =>
+      parts.includes(e.object.name)
+        ? plain(variable(`${e.object.name}.${e.field.name}`, 'i32', e.span))
+        : refuse(e),
+    real: 'f64',
+  }
+}

@@ -1,0 +1,288 @@
+/**
+ * Schedules, as far as names go: the kernel, buffers, formats, other schedules and parameters exist. Loops are
+ * found when the steps run, since steps make them.
+ */
+import { type Span, unreachable } from '../ast/diagnostic.ts'
+import type * as Ast from '../ast/nodes.ts'
+import type { Scope as FileScope } from '../ast/program.ts'
+import { indicesOf, indptrOf, maskOf } from '../ir/axis.ts'
+import { type AnyFormat, tablesOf } from '../ir/format.ts'
+import type { Instr, Memory } from '../ir/instr.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
+import type { Report } from './diagnostics.ts'
+import { settled } from './expressions.ts'
+import { composeInPlace, singleUse } from './format-expressions.ts'
+import { checkArguments, type FindFormat, givenArgument } from './format-uses.ts'
+import { type Family, instanceArguments } from './instances.ts'
+import { parameters, type ScheduleParam, scheduleParams, wrongArgument } from './schedule-params.ts'
+
+/** A schedule whose names are resolved; its steps stay AST. */
+export interface Schedule {
+  readonly kernel: string
+  readonly name: string
+  readonly params: readonly ScheduleParam[]
+  readonly steps: readonly Ast.Step[]
+  /** What each `as` among the steps, those in blocks included, applies. */
+  readonly formats: ReadonlyMap<Ast.AsStep, AppliedFormat>
+  /** The schedules that the steps name, under the names of the schedule's file. */
+  readonly uses: ReadonlyMap<string, Schedule>
+  /** The memories and instructions that the steps name, under the names of the schedule's file. */
+  readonly memories: ReadonlyMap<string, Family<Memory>>
+  readonly instrs: ReadonlyMap<string, Family<Instr>>
+  readonly span: Span
+}
+
+export interface AppliedFormat {
+  readonly format: AnyFormat
+  /** Expressions over the schedule's parameters and constants of parts (`p.width`); names of lists and sets. */
+  readonly args: readonly (Ast.Expr | string)[]
+}
+
+export interface Resolve {
+  readonly report: Report
+  readonly scope: FileScope
+  /** `null` where the kernel has errors of its own. */
+  readonly kernel: Kernel1 | null
+  readonly format: FindFormat
+  readonly memory: (name: Ast.Ident, plain: readonly string[]) => Family<Memory> | null
+  readonly instr: (name: Ast.Ident) => Family<Instr> | null
+  /** A schedule of the same kernel; `null` where it has errors or is being resolved. */
+  readonly schedule: (s: Ast.Schedule, path: readonly Ast.Schedule[]) => Schedule | null
+}
+
+export function elaborateSchedule(
+  s: Ast.Schedule,
+  r: Resolve,
+  path: readonly Ast.Schedule[],
+): Schedule | null {
+  const { report } = r
+  const before = report.count
+  const params = scheduleParams(s, report)
+  const walk = new StepWalk(s, r, path, new Set(params.map((p) => p.name)))
+  walk.steps(s.steps, [])
+  if (report.count > before) return null
+  const { formats, uses, memories, instrs } = walk
+  return {
+    kernel: s.kernel.name,
+    name: s.name.name,
+    params,
+    steps: s.steps,
+    formats,
+    uses,
+    memories,
+    instrs,
+    span: s.span,
+  }
+}
+
+/** Memories that need no declaration. */
+const PLAIN = ['shared', 'register']
+
+/** Goes through the steps in order, since steps name what earlier ones made. */
+class StepWalk {
+  readonly formats = new Map<Ast.AsStep, AppliedFormat>()
+  readonly uses = new Map<string, Schedule>()
+  readonly memories = new Map<string, Family<Memory>>()
+  readonly instrs = new Map<string, Family<Instr>>()
+  readonly #made = new Set<string>()
+  readonly #tables = new Set<string>()
+  readonly #s: Ast.Schedule
+  readonly #r: Resolve
+  readonly #path: readonly Ast.Schedule[]
+  readonly #params: ReadonlySet<string>
+
+  constructor(s: Ast.Schedule, r: Resolve, path: readonly Ast.Schedule[], params: ReadonlySet<string>) {
+    this.#s = s
+    this.#r = r
+    this.#path = path
+    this.#params = params
+  }
+
+  /** `parts`: the names that enclosing `each part` steps give. */
+  steps(list: readonly Ast.Step[], parts: readonly string[]): void {
+    for (const step of list) this.#step(step, parts)
+  }
+
+  #step(step: Ast.Step, parts: readonly string[]): void {
+    for (const e of argumentsOf(step)) this.#number(e, 'integer', parts)
+    if ('buffer' in step) this.#checkBuffer(step.buffer, parts)
+    if (makesBuffer(step) && step.into) this.#made.add(step.into.name)
+    if (step.kind === 'cache_read' || step.kind === 'cache_write') {
+      const { name, args, span } = step.memory
+      const plain = PLAIN.includes(name.name)
+      if (plain) checkArguments(name.name, args.length, [], span, this.#r.report)
+      const memory = plain ? null : this.#r.memory(name, PLAIN)
+      if (memory && this.#instance(step.memory, memory, parts))
+        this.memories.set(step.memory.name.name, memory)
+    }
+    if (step.kind === 'tensorize') {
+      const instr = this.#r.instr(step.instr.name)
+      if (instr && this.#instance(step.instr, instr, parts)) this.instrs.set(step.instr.name.name, instr)
+    }
+    if (step.kind === 'as') this.#apply(step, parts)
+    if (step.kind === 'each') this.#each(step, parts)
+    if (step.kind === 'use') {
+      const used = findSchedule(this.#s, step, this.#r, [...this.#path, this.#s])
+      if (used) this.uses.set(step.schedule.name, used)
+    }
+  }
+
+  /** The number, where it does not depend on parameters. */
+  #number(e: Ast.Expr, kind: 'integer' | 'real', parts: readonly string[]): number | null {
+    const { report } = this.#r
+    const names = parameters(this.#params, 'the parameters of the schedule', parts, report)
+    const x = settled(e, names, report)
+    if (!x || x.dtype === 'i32' || (kind === 'real' && x.dtype !== 'bool'))
+      return x?.kind === 'const' ? x.value : null
+    return report.error(wrongArgument(kind === 'real' ? 'a number' : 'an integer', x.dtype, e.span))
+  }
+
+  /** Whether the arguments fit; those that are constants are tried here. */
+  #instance(use: Ast.Instance, family: Family<unknown>, parts: readonly string[]): boolean {
+    const { report } = this.#r
+    const args = instanceArguments(use, family, (e) => this.#number(e, 'integer', parts), report)
+    if (!args?.every((a) => a !== null)) return args !== null
+    return family.at(args, report, use.span) !== null
+  }
+
+  #checkBuffer(name: Ast.Ident, parts: readonly string[]): void {
+    const { kernel, report } = this.#r
+    if (!kernel || this.#made.has(name.name) || parts.includes(name.name)) return
+    const candidates = [...kernel.buffers.map((b) => b.name), ...this.#made, ...this.#tables]
+    // Other schedules and callers may have stored it in parts before, on axes of a format's.
+    const isPart = (of: string): boolean => name.name.startsWith(`${of}_`)
+    const partOf = kernel.buffers.some((b) => isPart(b.name)) || [...this.#tables].some(isPart)
+    const ofAxis = [indptrOf, indicesOf, maskOf].some((of) => name.name.endsWith(of('')))
+    if (candidates.includes(name.name) || partOf || ofAxis) return
+    report.error({
+      code: 'check/unknown-buffer',
+      message: `kernel ${kernel.name} has no buffer ${name.name}`,
+      span: name.span,
+      lookup: { name: name.name, candidates },
+    })
+  }
+
+  /** The tables of its sorts can be read ahead like other buffers. */
+  #readAhead(format: AnyFormat): void {
+    for (const table of tablesOf(format)) this.#tables.add(table)
+  }
+
+  #each(step: Ast.EachStep, parts: readonly string[]): void {
+    const { name } = step.as
+    if (this.#params.has(name) || parts.includes(name))
+      this.#r.report.error({
+        code: 'check/duplicate',
+        message: `${name} has another meaning in schedule ${this.#s.name.name}`,
+        span: step.as.span,
+        hint: 'choose another name for the part',
+      })
+    this.steps(step.steps, [...parts, name])
+  }
+
+  #apply(step: Ast.AsStep, parts: readonly string[]): void {
+    const { report, format: find } = this.#r
+    const single = singleUse(step.parts)
+    if (!single) {
+      const constant = (name: string): boolean =>
+        this.#params.has(name) || parts.some((p) => name.startsWith(`${p}.`))
+      const made = composeInPlace(step.parts, constant, find, report)
+      if (made) {
+        this.formats.set(step, made)
+        this.#readAhead(made.format)
+      }
+      return
+    }
+    const format = find(single.format)
+    if (!format) return
+    const what = `format ${format.name}`
+    if (!checkArguments(what, single.args.length, format.params, single.span, report)) return
+    const args = single.args.map((e, k): Ast.Expr | string | null => {
+      const p = format.params[k]!
+      if (p.kind === 'list' || p.kind === 'set') return givenArgument(e, p, format, report)
+      this.#number(e, p.kind, parts)
+      return e
+    })
+    if (args.every((a) => a !== null)) this.formats.set(step, { format, args })
+    this.#readAhead(format)
+  }
+}
+
+const makesBuffer = (s: Ast.Step): s is Ast.Step & { readonly into: Ast.Ident | null } =>
+  s.kind === 'cache_read' || s.kind === 'cache_write' || s.kind === 'rfactor' || s.kind === 'accumulate'
+
+/** The step's arguments that are integers; those of formats, memories and instructions aside. */
+function argumentsOf(step: Ast.Step): readonly Ast.Expr[] {
+  switch (step.kind) {
+    case 'use':
+      return step.args
+    case 'tile':
+      return step.by
+    case 'split':
+    case 'serpentine':
+    case 'cluster':
+    case 'pipeline':
+    case 'require':
+      return [step.by]
+    case 'unroll':
+    case 'accumulate':
+      return step.by ? [step.by] : []
+    case 'cache_read': {
+      const { stride, by, padded } = step.layout
+      return [stride, by, padded].filter((e) => e !== null)
+    }
+    case 'as':
+    case 'each':
+    case 'merge_parts':
+    case 'merge':
+    case 'reorder':
+    case 'fuse':
+    case 'attach':
+    case 'bind':
+    case 'vectorize':
+    case 'tensorize':
+    case 'cache_write':
+    case 'compute_at':
+    case 'fission':
+    case 'rfactor':
+    case 'atomic':
+    case 'combine':
+      return []
+    default:
+      return unreachable(step)
+  }
+}
+
+function findSchedule(
+  s: Ast.Schedule,
+  step: Ast.UseStep,
+  r: Resolve,
+  path: readonly Ast.Schedule[],
+): Schedule | null {
+  const { name, span } = step.schedule
+  const known = r.scope.schedules.get(s.kernel.name)
+  const decl = known?.get(name)
+  if (!decl)
+    return r.report.error({
+      code: 'check/unknown-schedule',
+      message: `kernel ${s.kernel.name} has no schedule ${name}`,
+      span,
+      lookup: { name, candidates: [...(known?.keys() ?? [])] },
+    })
+  if (decl.kind === 'choice')
+    return r.report.error({
+      code: 'check/choice-used',
+      message: `${name} is chosen when data are bound, and has no steps before`,
+      span,
+      expected: 'a schedule with steps',
+      hint: `use what it chooses from: ${[...new Set(decl.branches.map((b) => b.schedule.name))].join(', ')}`,
+    })
+  if (path.includes(decl))
+    return r.report.error({
+      code: 'check/schedule-cycle',
+      message: `schedule ${s.name.name} uses itself${decl === s ? '' : ` through ${name}`}`,
+      span,
+      hint: 'leave out this `use`, or one on the way around',
+    })
+  if (!checkArguments(`schedule ${name}`, step.args.length, decl.params, step.span, r.report)) return null
+  return r.schedule(decl, path)
+}

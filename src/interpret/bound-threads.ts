@@ -1,0 +1,139 @@
+/**
+ * Which thread runs what, for interpreting bound loops as a device does: registers exist once per thread, a
+ * statement outside of loops on some thread axis is run by all threads of that axis where it fills registers
+ * and by the first one where others see it; what threads reduce together arrives at the first of them, in registers at
+ * each of them.
+ */
+import type { ThreadAxis } from '../ir/expr.ts'
+import type { For, Stmt } from '../ir/loops.ts'
+import { type Body, walkStmts } from '../ir/tree.ts'
+
+interface Axis {
+  readonly extent: number
+  value: number
+}
+
+export class Threads {
+  readonly #axes = new Map<ThreadAxis, Axis>()
+  /** Axes of the loops around what is being compiled. */
+  readonly #around: ThreadAxis[] = []
+
+  /** With `enabled` false there is one thread. */
+  constructor(body: Body, enabled: boolean) {
+    if (!enabled) return
+    walkStmts(body, (s: Stmt) => {
+      const axis = s.kind === 'for' ? threadAxis(s) : undefined
+      if (s.kind !== 'for' || axis === undefined || s.extent.kind !== 'const') return
+      const extent = Math.max(1, s.extent.value, this.#axes.get(axis)?.extent ?? 1)
+      this.#axes.set(axis, { extent, value: 0 })
+    })
+  }
+
+  get count(): number {
+    return [...this.#axes.values()].reduce((n, a) => n * a.extent, 1)
+  }
+
+  /** The number of the current thread. */
+  rank(): number {
+    let rank = 0
+    for (const a of this.#axes.values()) rank = rank * a.extent + a.value
+    return rank
+  }
+
+  /** Compiles what is inside of a loop, and says how to enter an iteration. */
+  inside<T>(loop: For, compile: () => T): { readonly inner: T; readonly enter: (k: number) => void } {
+    const name = threadAxis(loop)
+    const axis = name === undefined ? undefined : this.#axes.get(name)
+    if (name === undefined || !axis) return { inner: compile(), enter: () => {} }
+    this.#around.push(name)
+    const inner = compile()
+    this.#around.pop()
+    return {
+      inner,
+      enter: (k) => {
+        axis.value = k
+      },
+    }
+  }
+
+  /** `action` as a statement here: by all threads of the axes that no loop around is on, or by the first. */
+  statement(action: () => void, byAll: boolean): () => void {
+    const idle = [...this.#axes].flatMap(([name, a]) => (this.#around.includes(name) ? [] : [a]))
+    if (idle.length === 0) return action
+    const reset = (): void => {
+      for (const a of idle) a.value = 0
+    }
+    if (!byAll)
+      return () => {
+        reset()
+        action()
+      }
+    const count = idle.reduce((n, a) => n * a.extent, 1)
+    return () => {
+      for (let k = 0; k < count; k++) {
+        let rest = k
+        for (const a of idle) {
+          a.value = rest % a.extent
+          rest = Math.floor(rest / a.extent)
+        }
+        action()
+      }
+      reset()
+    }
+  }
+
+  /**
+   * `step` by rounds, where neighbours along thread.x combine what they have, for all threads of the other axes that
+   * no loop around is on: `take` gives what the current thread has, `put` combines it with what another had.
+   */
+  exchange(
+    width: number,
+    take: () => readonly number[],
+    put: (other: readonly number[]) => void,
+  ): () => void {
+    const x = this.#axes.get('thread.x')
+    // One thread stands for all: what they have is together already.
+    if (!x) return () => {}
+    this.#around.push('thread.x')
+    const rounds = this.statement(() => {
+      for (let xor = 1; xor < width; xor *= 2) {
+        const held = Array.from({ length: x.extent }, (_, k) => {
+          x.value = k
+          return take()
+        })
+        held.forEach((_, k) => {
+          x.value = k
+          put(held[k ^ xor]!)
+        })
+      }
+      x.value = 0
+    }, true)
+    this.#around.pop()
+    return rounds
+  }
+
+  /** `action` at the first thread of the axes of these loops, or at each of them. */
+  reached(loops: readonly For[], byAll: boolean, action: () => void): () => void {
+    const axes = loops.flatMap((l) => {
+      const name = threadAxis(l)
+      const axis = name === undefined ? undefined : this.#axes.get(name)
+      return axis ? [axis] : []
+    })
+    if (axes.length === 0) return action
+    const at = (k: number): void => {
+      const axis = axes[k]
+      if (!axis) {
+        action()
+        return
+      }
+      const before = axis.value
+      for (axis.value = 0; axis.value < (byAll ? axis.extent : 1); axis.value++) at(k + 1)
+      axis.value = before
+    }
+    return () => at(0)
+  }
+}
+
+function threadAxis(loop: For): ThreadAxis | undefined {
+  return loop.mode.kind === 'bind' && loop.mode.to.startsWith('thread') ? loop.mode.to : undefined
+}

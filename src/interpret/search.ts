@@ -1,0 +1,26 @@
+/** What a search of index arrays finds, the same in all stages. */
+import { InternalError } from '../ast/diagnostic.ts'
+import type { Search } from '../ir/expr.ts'
+import { printExpr } from '../ir/print-stage2.ts'
+
+const HITS: Readonly<Record<Search['method'], (x: number, wanted: number) => boolean>> = {
+  lower: (x, wanted) => x >= wanted,
+  upper: (x, wanted) => x > wanted,
+  next: (x, wanted) => x > wanted,
+  linear: (x, wanted) => x === wanted,
+}
+
+/** The first position in lo .. hi that the search stops at, else hi; `at` reads one of `length` elements. */
+export function firstHit(
+  e: Search,
+  [lo, hi, wanted]: readonly [number, number, number],
+  length: number,
+  at: (position: number) => number,
+): number {
+  const hits = HITS[e.method]
+  for (let p = lo; p < hi; p++) {
+    if (!(p >= 0 && p < length)) throw new InternalError(`${printExpr(e)} leaves its buffer at ${p}`)
+    if (hits(at(p), wanted)) return p
+  }
+  return hi
+}

@@ -1,0 +1,291 @@
+/**
+ * Runs a Stage II kernel, one statement after the other: what a schedule step must not change. Every index is
+ * checked, and memory that nothing has written holds a poison value, so that a wrong rewrite shows.
+ *
+ * `f32` is rounded after every operation, integers wrap; 16-bit floats are held as plain numbers, unrounded.
+ */
+import { InternalError, invariant, unreachable } from '../ast/diagnostic.ts'
+import type { Dtype } from '../ir/dtype.ts'
+import { type Load, load } from '../ir/expr.ts'
+import type { Buffer, For, Kernel2, Reduce, Stmt, Store } from '../ir/loops.ts'
+import { convert } from '../ir/numeric.ts'
+import { initLoops, reductionsOf, scatters } from '../ir/reductions.ts'
+import { Threads } from './bound-threads.ts'
+import { type Cell, Expressions, round } from './expressions.ts'
+import { type Cells, poison } from './memory-cells.ts'
+
+type Action = () => void
+
+/**
+ * How bound and vector loops run. They have no order, so `backward` must give the same results as `forward`;
+ * and `threads` gives each thread registers of its own, as devices do (see `threads.ts`).
+ */
+export type Order = 'forward' | 'backward' | 'threads'
+
+/**
+ * Runs `kernel` in place on `buffers` (one array for each of `kernel.buffers`; a missing `local` is allocated).
+ * Throws `InternalError` naming the access where an index is out of its buffer.
+ */
+export function interpret(
+  kernel: Kernel2,
+  buffers: ReadonlyMap<string, Cells>,
+  params: ReadonlyMap<string, number>,
+  order: Order = 'forward',
+): void {
+  new Interpreter(kernel, buffers, params, order).run()
+}
+
+class Interpreter {
+  readonly #exprs: Expressions
+  readonly #inits: ReadonlyMap<string, readonly Reduce[]>
+  readonly #paths = new Map<Reduce, readonly For[]>()
+  readonly #program: Action
+  readonly #order: Order
+  readonly #threads: Threads
+
+  constructor(
+    kernel: Kernel2,
+    buffers: ReadonlyMap<string, Cells>,
+    params: ReadonlyMap<string, number>,
+    order: Order,
+  ) {
+    this.#order = order
+    this.#threads = new Threads(kernel.body, order === 'threads')
+    this.#exprs = new Expressions(() => this.#threads.rank())
+    for (const p of kernel.params) {
+      const value = params.get(p.name)
+      invariant(value !== undefined, `no value for parameter ${p.name}`)
+      this.#exprs.slot(p.name).value = value
+    }
+    for (const b of kernel.buffers) {
+      const sizes = b.shape.map((e) => this.#exprs.of(e)())
+      const length = sizes.reduce((x, y) => x * y, 1)
+      const data = buffers.get(b.name) ?? new Array<number>(length).fill(poison(b.dtype))
+      invariant(buffers.has(b.name) || b.role === 'local', `no array for buffer ${b.name}`)
+      invariant(data.length === length, `${b.name} has ${data.length} elements, not ${sizes.join(' × ')}`)
+      this.#exprs.declare({ buffer: b, sizes, data })
+    }
+    const inits = new Map<string, Reduce[]>()
+    for (const { reduce, path } of reductionsOf(kernel.body)) {
+      this.#paths.set(reduce, path)
+      if (!reduce.init) continue
+      const outermost = path.find((l) => l.reduce)
+      if (outermost) inits.set(outermost.var, [...(inits.get(outermost.var) ?? []), reduce])
+    }
+    this.#inits = inits
+    this.#program = this.#block(kernel.body)
+  }
+
+  run(): void {
+    this.#program()
+  }
+
+  #block(body: readonly Stmt[]): Action {
+    const actions = body.map((s) => this.#stmt(s))
+    if (actions.length === 1) return actions[0]!
+    return () => {
+      for (const a of actions) a()
+    }
+  }
+
+  #stmt(s: Stmt): Action {
+    switch (s.kind) {
+      case 'for': {
+        const inits = (this.#inits.get(s.var) ?? []).map((r) => this.#initNest(r))
+        const loop = this.#loop(s, this.#exprs.slot(s.var), () => this.#block(s.body))
+        if (inits.length === 0) return loop
+        return () => {
+          for (const init of inits) init()
+          loop()
+        }
+      }
+      case 'if': {
+        const cond = this.#exprs.of(s.cond)
+        const then = this.#block(s.then)
+        const otherwise = this.#block(s.else)
+        return () => {
+          this.#exprs.begin()
+          if (cond() !== 0) then()
+          else otherwise()
+        }
+      }
+      case 'store': {
+        const value = this.#exprs.of(s.value)
+        const write = this.#writer(s, s.value.dtype)
+        return this.#threads.statement(() => {
+          this.#exprs.begin()
+          write(value())
+        }, this.#inRegisters(s.buffer))
+      }
+      case 'reduce':
+        return this.#reduce(s)
+      case 'alloc': {
+        const cell = this.#alloc(s.buffer)
+        const length = cell.sizes.reduce((x, y) => x * y, this.#copies(s.buffer))
+        return () => {
+          cell.data = new Array<number>(length).fill(poison(s.buffer.dtype))
+        }
+      }
+      case 'fill': {
+        const cell = this.#exprs.cell(s.buffer)
+        const value = this.#exprs.of(s.value)
+        return () => {
+          this.#exprs.begin()
+          const v = value()
+          for (let k = 0; k < cell.data.length; k++) cell.data[k] = v
+        }
+      }
+      case 'instr':
+      case 'barrier':
+        // What orders asynchronous instructions: here everything is done when it is said.
+        return () => {}
+      case 'let':
+      case 'while':
+      case 'vector_load':
+      case 'vector_store':
+        throw new InternalError(`${s.kind} does not occur in Stage II`)
+      default:
+        return unreachable(s)
+    }
+  }
+
+  #loop(s: For, slot: { value: number }, inside: () => Action): Action {
+    const extent = this.#exprs.of(s.extent)
+    const guards = s.guards.map((g) => this.#exprs.of(g))
+    const [only] = guards
+    const holds = guards.length > 1 ? () => guards.every((g) => g() !== 0) : () => only?.() !== 0
+    const { inner: body, enter } = this.#threads.inside(s, inside)
+    const backward = this.#order === 'backward' && (s.mode.kind === 'bind' || s.mode.kind === 'vectorize')
+    return () => {
+      this.#exprs.begin()
+      const n = extent()
+      for (let k = 0; k < n; k++) {
+        slot.value = backward ? n - 1 - k : k
+        enter(k)
+        this.#exprs.begin()
+        if (holds()) body()
+      }
+    }
+  }
+
+  /** The targets of a reduction become the identity, under copies of the loops that run over them. */
+  #initNest(s: Reduce): Action {
+    const path = this.#paths.get(s)!
+    const inside = path.slice(path.findIndex((l) => l.reduce))
+    const loops = initLoops(s, inside)
+    const build = (k: number): Action => {
+      const l = loops[k]
+      return l ? this.#loop(l, this.#exprs.slot(l.var), () => build(k + 1)) : this.#identity(s)
+    }
+    return build(0)
+  }
+
+  #identity(s: Reduce): Action {
+    const writes = s.targets.map((t, k) => {
+      const value = this.#exprs.of(s.reducer.identity[k]!)
+      const write = this.#writer(t, s.reducer.identity[k]!.dtype)
+      return (): void => {
+        this.#exprs.begin()
+        write(value())
+      }
+    })
+    const all = (): void => {
+      for (const w of writes) w()
+    }
+    return this.#threads.statement(
+      all,
+      s.targets.some((t) => this.#inRegisters(t.buffer)),
+    )
+  }
+
+  #reduce(s: Reduce): Action {
+    const path = this.#paths.get(s)!
+    const init = s.init && !path.some((l) => l.reduce) ? this.#identity(s) : undefined
+    const values = s.values.map((v, k) => this.#exprs.converted(v, s.reducer.right[k]!.dtype))
+    const old = s.targets.map((t, k) =>
+      this.#exprs.converted(load(t.buffer, t.index, t.dtype), s.reducer.left[k]!.dtype),
+    )
+    const left = s.reducer.left.map(() => ({ value: 0 }))
+    const right = s.reducer.right.map(() => ({ value: 0 }))
+    const operands = new Map([
+      ...s.reducer.left.map((v, k) => [v.name, left[k]!] as const),
+      ...s.reducer.right.map((v, k) => [v.name, right[k]!] as const),
+    ])
+    const results = s.reducer.result.map((e) => this.#exprs.of(e, operands))
+    const writes = s.targets.map((t, k) => this.#writer(t, s.reducer.result[k]!.dtype))
+    const one =
+      old.length === 1 ? { old: old[0]!, left: left[0]!, result: results[0]!, write: writes[0]! } : null
+    const update = (): void => {
+      this.#exprs.begin()
+      if (one) {
+        one.left.value = one.old()
+        one.write(one.result())
+        return
+      }
+      old.forEach((v, k) => {
+        left[k]!.value = v()
+      })
+      const next = results.map((r) => r())
+      writes.forEach((w, k) => {
+        w(next[k]!)
+      })
+    }
+    if (s.lanes)
+      return this.#threads.exchange(
+        s.lanes.width,
+        () => {
+          this.#exprs.begin()
+          return values.map((v) => v())
+        },
+        (other) => {
+          other.forEach((v, k) => {
+            right[k]!.value = v
+          })
+          update()
+        },
+      )
+    const together = s.atomic && scatters(s, path) ? [] : path.filter((l) => l.reduce)
+    const inRegisters = s.targets.some((t) => this.#inRegisters(t.buffer))
+    const combine = this.#threads.reached(together, inRegisters, update)
+    const action = (): void => {
+      this.#exprs.begin()
+      for (let k = 0; k < values.length; k++) right[k]!.value = values[k]!()
+      combine()
+    }
+    const own = this.#threads.statement(action, inRegisters)
+    if (!init) return own
+    return () => {
+      init()
+      own()
+    }
+  }
+
+  #inRegisters(buffer: string): boolean {
+    return this.#exprs.cell(buffer).buffer.scope === 'register'
+  }
+
+  /** How many threads have a copy of the buffer. */
+  #copies(buffer: Buffer): number {
+    return buffer.scope === 'register' ? this.#threads.count : 1
+  }
+
+  #alloc(buffer: Buffer): Cell {
+    const known = this.#exprs.known(buffer.name)
+    if (known) return known
+    const sizes = buffer.shape.map((e) => this.#exprs.of(e)())
+    const cell: Cell = { buffer, sizes, data: [] }
+    this.#exprs.declare(cell)
+    return cell
+  }
+
+  #writer(t: Load | Store, from: Dtype): (value: number) => void {
+    const cell = this.#exprs.cell(t.buffer)
+    const address = this.#exprs.address(t)
+    const to = cell.buffer.dtype
+    const toType = round(to, convert(from, to))
+    return (value) => {
+      const k = address()
+      cell.data[k] = toType(value)
+    }
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * Runs a Stage III plan: what a device is meant to do, one block (or cluster of blocks) after the other, the threads of a
+ * block in turns from barrier to barrier. Undefined behaviour that a device may hide is an `InternalError` here: an index
+ * out of its buffer, two threads touching one element with nothing between them, threads of a block waiting at
+ * different barriers.
+ *
+ * Memory holds numbers; 16-bit floats are not rounded.
+ */
+import { invariant } from '../ast/diagnostic.ts'
+import { evaluate } from '../ir/evaluate.ts'
+import type { Launch, Plan } from '../ir/loops.ts'
+import { compileBody, lockstep, type Threads } from './lockstep.ts'
+import { type Cells, poison } from './memory-cells.ts'
+import { Memory } from './races.ts'
+import type { Frame, Instructions } from './thread-code.ts'
+
+/**
+ * Runs `plan` in place on `buffers`, one array for each of `plan.buffers` (a missing `local` is allocated).
+ * Throws `InternalError` where an access is out of range, where threads race, where a barrier is not met by
+ * all threads of a block, and at a declared instruction without `instructions`.
+ */
+export function interpretPlan(
+  plan: Plan,
+  buffers: ReadonlyMap<string, Cells>,
+  params: ReadonlyMap<string, number>,
+  instructions?: Instructions,
+): void {
+  const memory = new Map<string, Memory>()
+  for (const b of plan.buffers) {
+    const length = Math.max(0, evaluate(b.shape[0]!, params))
+    const cells = buffers.get(b.name) ?? new Array<number>(length).fill(poison(b.dtype))
+    invariant(buffers.has(b.name) || b.role === 'local', `no array for buffer ${b.name}`)
+    invariant(cells.length === length, `${b.name} has ${cells.length} elements, not ${length}`)
+    memory.set(b.name, new Memory(b, cells))
+  }
+  for (const step of plan.steps) {
+    if (step.kind === 'clear') memory.get(step.buffer)!.clear()
+    else {
+      for (const m of memory.values()) m.begin()
+      runLaunch(step, memory, params, instructions)
+    }
+  }
+}
+
+function runLaunch(
+  launch: Launch,
+  memory: ReadonlyMap<string, Memory>,
+  params: ReadonlyMap<string, number>,
+  instructions: Instructions | undefined,
+): void {
+  const run = compileBody(launch.body)
+  const grid = launch.grid.map((e) => evaluate(e, params))
+  const [bx, by, bz] = launch.block
+  const together = launch.cluster ?? 1
+  let block = 0
+  const threadsOf = (x: number, y: number, z: number, cluster: Frame[]): Threads => {
+    const shared = new Map<string, Memory>()
+    const threads: Threads[number][] = []
+    for (let tz = 0; tz < bz; tz++)
+      for (let ty = 0; ty < by; ty++)
+        for (let tx = 0; tx < bx; tx++) {
+          const frame: Frame = {
+            who: { block, row: tz * by + ty, thread: threads.length, epoch: 0, phase: 0 },
+            index: {
+              'block.x': x,
+              'block.y': y,
+              'block.z': z,
+              'thread.x': tx,
+              'thread.y': ty,
+              'thread.z': tz,
+            },
+            vars: new Map(params),
+            memory: new Map(memory),
+            shared,
+            mail: [],
+            cluster,
+            instructions,
+          }
+          threads.push({ run: run(frame), frame })
+        }
+    cluster.push(threads[0]!.frame)
+    block++
+    return threads
+  }
+  invariant(grid[0]! % together === 0, `${launch.name}: ${grid[0]} blocks in clusters of ${together}`)
+  for (let z = 0; z < grid[2]!; z++)
+    for (let y = 0; y < grid[1]!; y++)
+      for (let x = 0; x < grid[0]!; x += together) {
+        const cluster: Frame[] = []
+        lockstep(
+          launch.name,
+          Array.from({ length: together }, (_, k) => threadsOf(x + k, y, z, cluster)),
+        )
+      }
+}

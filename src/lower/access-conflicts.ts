@@ -1,0 +1,142 @@
+/**
+ * Which thread touches an element: may two accesses in different threads of a block be of one element? What is
+ * not evident counts as "may".
+ */
+
+import { linear, linearKey, rangeOf } from '../analysis/integers/linear.ts'
+import { isTogether, type Lanes } from '../analysis/lane-groups.ts'
+import { blockOf, type Space } from '../analysis/subscript-injectivity.ts'
+import { type BufferAccess, targetsOf } from '../ir/accesses.ts'
+import { type Expr, sub, type ThreadAxis, variable } from '../ir/expr.ts'
+import { freeVars, mentions, substitute } from '../ir/expr-tree.ts'
+import type { For } from '../ir/loops.ts'
+
+export interface Block {
+  /** Thread axes of the launch that no loop around the accesses is bound to. */
+  readonly axes: readonly ThreadAxis[]
+  /** Buffers of the launch that each thread has its own copy of. */
+  readonly registers: ReadonlySet<string>
+  /** Buffers of the launch in memory of the block. */
+  readonly shared: ReadonlySet<string>
+  /** Buffers that are validated to be monotone. */
+  readonly indptr: ReadonlySet<string>
+  /** What the threads of thread.x do together. */
+  readonly lanes: Lanes
+}
+
+/** Which threads two accesses may meet in: those of one row of the block, or any. */
+export type Meeting = 'none' | 'row' | 'block'
+
+/**
+ * Whether an element of memory that threads share may be touched by `x` in one thread and by `y` in another, one
+ * of them writing. Paths begin where the accesses part: what is around both has one value for both.
+ */
+export function meeting(x: BufferAccess, y: BufferAccess, block: Block): Meeting {
+  if (x.buffer !== y.buffer || block.registers.has(x.buffer)) return 'none'
+  if (x.mode === 'read' && y.mode === 'read') return 'none'
+  if (isAtomic(x) && isAtomic(y)) return 'none'
+  if (x.index.some((e, d) => differ(e, y.index[d], [...x.path, ...y.path]))) return 'none'
+  if (isDealtOut(x) || isDealtOut(y)) {
+    const along = [...block.axes, ...[...x.path, ...y.path].flatMap((l) => l.along ?? [])]
+    return along.every((axis) => axis === 'thread.x') ? 'row' : 'block'
+  }
+  // Rounds of spatial loops write different elements; memory of the block is used anew in every round.
+  if (x.stmt === y.stmt && !block.shared.has(x.buffer) && [...x.path, ...y.path].every((l) => !l.reduce))
+    if (x.mode === 'write' && y.mode === 'write') return 'none'
+  const proved = new Set<ThreadAxis>()
+  const open = new Set<ThreadAxis>()
+  let inRow = false
+  for (const axis of block.axes) {
+    const [a, b] = [loopOn(x, axis), loopOn(y, axis)]
+    if (a && b) open.add(axis)
+    else if (a || b || !byFirst(x, block) || !byFirst(y, block)) {
+      if (axis !== 'thread.x') return 'block'
+      inRow = true
+    }
+  }
+  // An axis whose thread is known to be the same makes its index a constant for the others.
+  for (let grown = true; grown; ) {
+    grown = false
+    for (const axis of open) {
+      if (proved.has(axis)) continue
+      const mine = owners(x, axis, proved, block)
+      const theirs = owners(y, axis, proved, block)
+      if (!mine.some((text, d) => text !== undefined && text === theirs[d])) continue
+      proved.add(axis)
+      grown = true
+    }
+  }
+  const left = [...open].filter((axis) => !proved.has(axis))
+  if (left.some((axis) => axis !== 'thread.x')) return 'block'
+  return inRow || left.length > 0 ? 'row' : 'none'
+}
+
+/** Whether two indices have different remainders by one number: stages of a buffer, seen from one round. */
+function differ(a: Expr, b: Expr | undefined, own: readonly For[]): boolean {
+  if (a.kind === 'const' && b?.kind === 'const') return a.value !== b.value
+  if (a.kind !== 'binary' || a.op !== 'mod' || a.b.kind !== 'const') return false
+  if (b?.kind !== 'binary' || b.op !== 'mod' || b.b.kind !== 'const' || b.b.value !== a.b.value) return false
+  const away = linear(sub(a.a, b.a))
+  if (away.terms.size > 0 || away.constant % a.b.value === 0) return false
+  return own.every((l) => !mentions(a, l.var) && !mentions(b, l.var))
+}
+
+const isAtomic = (x: BufferAccess): boolean => x.mode === 'write' && x.stmt.kind === 'reduce' && x.stmt.atomic
+
+const isDealtOut = (x: BufferAccess): boolean => x.path.some((l) => l.cooperative)
+
+const loopOn = (x: BufferAccess, axis: ThreadAxis): For | undefined =>
+  x.path.find((l) => l.mode.kind === 'bind' && l.mode.to === axis)
+
+/** Beside all loops on an axis, what changes shared memory is done by the first thread, and the rest by all. */
+const byFirst = (x: BufferAccess, block: Block): boolean => {
+  const targets = targetsOf(x.stmt)
+  const together = x.path.some((l) => l.mode.kind === 'instr') || isTogether(x.stmt, block.lanes)
+  return !together && targets.length > 0 && targets.every((t) => !block.registers.has(t.buffer))
+}
+
+/** For each dimension a text that two accesses share only where one thread of `axis` makes both. */
+function owners(
+  x: BufferAccess,
+  axis: ThreadAxis,
+  proved: ReadonlySet<ThreadAxis>,
+  block: Block,
+): readonly (string | undefined)[] {
+  const hardware = new Map<string, Expr>()
+  const inner = new Map<string, For>()
+  for (const l of x.path) {
+    const to = l.mode.kind === 'bind' ? l.mode.to : undefined
+    if (to === axis || (to && proved.has(to))) hardware.set(l.var, variable(to))
+    else inner.set(l.var, l)
+  }
+  const extent = loopOn(x, axis)?.extent
+  const space: Space = { inner, indptr: block.indptr }
+  return x.index.map((e) => {
+    const at = substitute(e, hardware)
+    return blockOf(at, axis, space) ?? residueOf(at, axis, extent, space)
+  })
+}
+
+/** `big·M + c·t + rest` with `0 <= c·t + rest < M`: the thread is a digit of the index. */
+function residueOf(e: Expr, axis: ThreadAxis, extent: Expr | undefined, space: Space): string | undefined {
+  if (extent?.kind !== 'const') return undefined
+  const sum = linear(e)
+  const own = [...sum.terms.values()].filter((t) => mentions(t.term, axis))
+  const mine = own[0]
+  if (own.length !== 1 || mine?.term.kind !== 'var' || mine.coefficient < 1) return undefined
+  const modulus = mine.coefficient * extent.value
+  const outer = new Map<string, { term: Expr; coefficient: number }>()
+  let [low, high] = [sum.constant, sum.constant]
+  for (const [key, t] of sum.terms) {
+    if (t === mine) continue
+    if (![...freeVars(t.term)].some((v) => space.inner.has(v))) outer.set(key, t)
+    else if (t.coefficient % modulus !== 0) {
+      const r = rangeOf(t.term, space.inner)
+      if (!r) return undefined
+      low += t.coefficient * (t.coefficient > 0 ? r[0] : r[1])
+      high += t.coefficient * (t.coefficient > 0 ? r[1] : r[0])
+    }
+  }
+  if (low < 0 || high >= mine.coefficient) return undefined
+  return `${mine.coefficient}·${axis} mod ${modulus} + ${linearKey({ terms: outer, constant: 0 })}`
+}

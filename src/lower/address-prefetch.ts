@@ -1,0 +1,198 @@
+/**
+ * Addresses that copies of a pipelined loop load from memory (rows that are gathered) are loaded an iteration before the
+ * copies start, into registers: nobody waits for one load to begin the next.
+ */
+import { renameBound } from '../ir/bindings.ts'
+import { local, store, when, whenAll } from '../ir/build.ts'
+import { conjuncts, type Expr, int, type Load, load, lt, not, variable } from '../ir/expr.ts'
+import { askedWhere, children, freeVars, mentions, someExpr, substitute } from '../ir/expr-tree.ts'
+import { keyOf, sameExpr } from '../ir/keys.ts'
+import type { Buffer, For, Stmt } from '../ir/loops.ts'
+import { type Body, exprsOf, rewriteStmts, stmt } from '../ir/tree.ts'
+import type { Names } from './fresh-names.ts'
+
+/** Addresses of one kind that a thread holds. */
+const MOST = 32
+
+export interface AddressesAhead {
+  /** The copies with their addresses from registers. */
+  readonly copies: Body
+  readonly held: readonly Buffer[]
+  /** Loads what the copies of the loop's iteration `at` need. */
+  readonly fill: (at: Expr) => Body
+}
+
+interface Address {
+  readonly load: Load
+  /** The loops of the copy that it changes with. */
+  readonly loops: readonly For[]
+  /** It is read where all conditions of one of these hold: there it is in range. */
+  readonly cases: readonly (readonly Expr[])[]
+}
+
+/** A load that a copy evaluates: the loops around, and what is known to hold by then. */
+interface Use {
+  readonly load: Load
+  readonly path: readonly For[]
+  readonly conditions: readonly Expr[]
+}
+
+/**
+ * `copies` are those that an iteration of `loop` starts, for the iteration `ahead` of it, where `known` holds. `stable`
+ * says which buffers the loop does not change.
+ */
+export function addressesAhead(
+  copies: Body,
+  loop: For,
+  ahead: Expr,
+  known: readonly Expr[],
+  stable: (buffer: string) => boolean,
+  names: Names,
+): AddressesAhead {
+  const uses = new Map<string, Use[]>()
+  visitUses(copies, known, (u, ofAddress) => {
+    if (ofAddress && mentions(u.load, loop.var)) uses.set(keyOf(u.load), [])
+  })
+  visitUses(copies, known, (u) => uses.get(keyOf(u.load))?.push(u))
+  const kept = [...uses].flatMap(([key, list]) => {
+    const a = addressOf(list, stable)
+    return a ? [{ key, ...a, held: registersFor(a, names) }] : []
+  })
+  if (kept.length === 0) return { copies, held: [], fill: () => [] }
+  const by = new Map(kept.map((k) => [k.key, k]))
+  const over = new Set(kept.flatMap((k) => k.loops.map((l) => l.var)))
+  const replaced = rewriteStmts(copies, {
+    expr: (e) => {
+      const k = e.kind === 'load' ? by.get(keyOf(e)) : undefined
+      return k && load(k.held.name, placeIn(k.loops), e.dtype)
+    },
+    stmt: (s) => (s.kind === 'for' && over.has(s.var) ? unrolled(s) : undefined),
+  })
+  const fill = (at: Expr): Body => {
+    const now = new Map<string, Expr>([[loop.var, at]])
+    const within = lt(substitute(ahead, now), loop.extent)
+    return kept.map((k): Stmt => {
+      const held = store(k.held.name, placeIn(k.loops), k.load)
+      const nest = k.loops.reduceRight<Body>(
+        (inner, l) => [unrolled({ ...l, guards: [], body: inner })],
+        k.cases.flatMap((conditions) => whenAll(conditions, [held])),
+      )
+      const rename = new Map(k.loops.map((l) => [l.var, names.fresh(l.var)]))
+      const moved = rewriteStmts(renameBound(nest, rename), {
+        expr: (e) => (e.kind === 'var' ? now.get(e.name) : undefined),
+      })
+      return when(within, moved)
+    })
+  }
+  return { copies: replaced, held: kept.map((k) => k.held), fill }
+}
+
+const placeIn = (loops: readonly For[]): readonly Expr[] =>
+  loops.length > 0 ? loops.map((l) => variable(l.var)) : [int(0)]
+
+const unrolled = (l: For): For =>
+  stmt({ ...l, mode: l.mode.kind === 'serial' ? { kind: 'unroll', factor: null } : l.mode })
+
+const registersFor = (a: Address, names: Names): Buffer =>
+  local(
+    names.fresh(`${a.load.buffer}_next`),
+    a.load.dtype,
+    a.loops.map((l) => l.extent),
+  )
+
+type Visit = (u: Use, ofAddress: boolean) => void
+
+/** Every load of the copies, in the order they are evaluated in; `ofAddress`: a stored value is loaded from there. */
+function visitUses(copies: Body, known: readonly Expr[], visit: Visit): void {
+  for (const s of copies) visitStmt(s, [], known, visit)
+}
+
+function visitStmt(s: Stmt, path: readonly For[], known: readonly Expr[], visit: Visit): void {
+  const bodies = (list: Body, around: readonly For[], conditions: readonly Expr[]): void => {
+    for (const x of list) visitStmt(x, around, conditions, visit)
+  }
+  if (s.kind === 'for') {
+    visitExpr(s.extent, path, known, 0, visit)
+    const inner = [...path, s]
+    const all = visitTerms(s.guards, inner, known, visit)
+    bodies(s.body, inner, all)
+  } else if (s.kind === 'if') {
+    bodies(s.then, path, visitTerms(conjuncts(s.cond), path, known, visit))
+    bodies(s.else, path, [...known, not(s.cond)])
+  } else for (const e of exprsOf(s)) visitExpr(e, path, known, s.kind === 'store' ? 2 : 0, visit)
+}
+
+/** Each condition is evaluated where those before it hold; all of them, after that. */
+function visitTerms(
+  terms: readonly Expr[],
+  path: readonly For[],
+  known: readonly Expr[],
+  visit: Visit,
+): readonly Expr[] {
+  let all = known
+  for (const c of terms) {
+    visitExpr(c, path, all, 0, visit)
+    all = [...all, c]
+  }
+  return all
+}
+
+/** `depth`: 2 in a stored value, 1 in the address of an outermost load there, 0 elsewhere. */
+function visitExpr(e: Expr, path: readonly For[], known: readonly Expr[], depth: number, visit: Visit): void {
+  const go = (x: Expr, conditions = known): void => visitExpr(x, path, conditions, depth, visit)
+  if (e.kind === 'load') {
+    visit({ load: e, path, conditions: known }, depth === 1)
+    for (const x of e.index) visitExpr(x, path, known, Math.max(0, depth - 1), visit)
+    return
+  }
+  for (const [k, x] of children(e).entries()) {
+    const where = askedWhere(e, k)
+    go(x, where ? [...known, where] : known)
+  }
+}
+
+/** What holds one address for all of its uses; nothing where that takes more than a thread can load ahead. */
+function addressOf(uses: readonly Use[], stable: (buffer: string) => boolean): Address | undefined {
+  const found = uses.map((u) => address(u, stable))
+  const [first] = found
+  if (!first) return undefined
+  const cases = new Map<string, readonly Expr[]>()
+  for (const a of found) {
+    if (a?.loops.length !== first.loops.length || a.loops.some((l, k) => !sameLoop(l, first.loops[k]!)))
+      return undefined
+    cases.set([...new Set(a.conditions.map(keyOf))].sort().join(), a.conditions)
+  }
+  const holds = (a: readonly Expr[], b: readonly Expr[]): boolean =>
+    a.every((c) => b.some((d) => keyOf(c) === keyOf(d)))
+  const all = [...cases.values()]
+  return {
+    load: first.load,
+    loops: first.loops,
+    cases: all.filter((b) => !all.some((a) => a !== b && holds(a, b))),
+  }
+}
+
+const sameLoop = (a: For, b: For): boolean =>
+  a.var === b.var && sameExpr(a.extent, b.extent) && a.mode.kind === b.mode.kind
+
+/** What one use needs; nothing where it is not known to be in range without what other loops decide. */
+function address(
+  { load: a, path, conditions }: Use,
+  stable: (buffer: string) => boolean,
+): { readonly load: Load; readonly loops: readonly For[]; readonly conditions: readonly Expr[] } | undefined {
+  const byThread = [a, ...conditions].some((e) => someExpr(e, (x) => x.kind === 'builtin'))
+  const loops = path.filter((l) => mentions(a, l.var) || (byThread && l.cooperative))
+  const size = loops.reduce((n, l) => n * (l.extent.kind === 'const' ? l.extent.value : Infinity), 1)
+  if (size > MOST || loops.some((l) => l.mode.kind === 'instr')) return undefined
+  const others = path.filter((l) => !loops.includes(l))
+  const own = freeVars(a)
+  const kept: Expr[] = []
+  for (const c of conditions) {
+    const vars = [...freeVars(c)]
+    if (!vars.some((v) => others.some((l) => l.var === v))) kept.push(c)
+    else if (vars.some((v) => own.has(v))) return undefined
+  }
+  const moves = (e: Expr): boolean =>
+    someExpr(e, (x) => (x.kind === 'load' || x.kind === 'search') && !stable(x.buffer))
+  return [a, ...kept].some(moves) ? undefined : { load: a, loops, conditions: kept }
+}

@@ -1,0 +1,123 @@
+/**
+ * Invariant reached: what asynchronous instructions do is committed and waited for before anything depends on it.
+ * Other asynchronous work may start in between. A pipeline has groups of its own for its copies; here is the rest.
+ */
+import { invariant } from '../ast/diagnostic.ts'
+import { readsOf, targetsOf, writesOf } from '../ir/accesses.ts'
+import { bool, int } from '../ir/expr.ts'
+import { commitOf, type Instr, kindOf, waitOf } from '../ir/instr.ts'
+import type { Kernel2, Stmt } from '../ir/loops.ts'
+import { type Body, bodiesOf, loopsOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import { namesOf } from './bound-names.ts'
+import type { Names } from './fresh-names.ts'
+import { Counted, type Entry, withEntries } from './transaction-barriers.ts'
+
+export function awaitInstructions(kernel: Kernel2): Kernel2 {
+  const names = namesOf(kernel)
+  const body = mapSame(kernel.body, (s) => new Settling(s, names).run())
+  return body === kernel.body ? kernel : { ...kernel, body }
+}
+
+class Settling {
+  readonly #top: Stmt
+  readonly #names: Names
+  readonly #entries: Entry[] = []
+
+  constructor(top: Stmt, names: Names) {
+    this.#top = top
+    this.#names = names
+  }
+
+  run(): Stmt {
+    const own = withEntries(this.#list([this.#top]), this.#entries)
+    return own.length === 1 ? own[0]! : stmt({ kind: 'if', cond: bool(true), then: own, else: [] })
+  }
+
+  #list(list: Body): Body {
+    const out: Stmt[] = []
+    const open = new Map<string, Instr>()
+    const pending = new Map<string, Instr>()
+    /** What is under way, and may read and write until it was waited for. */
+    let running: Stmt[] = []
+    const commit = (but?: string): void => {
+      for (const [name, instr] of open) {
+        if (name === but) continue
+        out.push(commitOf(instr))
+        open.delete(name)
+        pending.set(name, instr)
+      }
+    }
+    const wait = (): void => {
+      commit()
+      for (const instr of pending.values()) out.push(waitOf(instr, 0))
+      pending.clear()
+      running = []
+    }
+    for (const s of list) {
+      const started = startsOf(s)
+      if (started.some((i) => i.asynchronous?.counted)) {
+        wait()
+        out.push(...this.#counted(s, started))
+        continue
+      }
+      if (started.length > 0) {
+        if (running.some((r) => needs(r, s) || needs(s, r))) wait()
+        running.push(s)
+        commit(started.length === 1 ? started[0]!.name : undefined)
+        for (const instr of started) open.set(instr.name, instr)
+      } else if (s.kind === 'instr') {
+        // A group that stands here already is the pipeline's.
+        open.clear()
+        running = []
+      } else if (s.kind !== 'alloc') wait()
+      out.push(
+        started.length > 0
+          ? s
+          : withBodies(
+              s,
+              bodiesOf(s).map((b) => this.#list(b)),
+            ),
+      )
+    }
+    wait()
+    return out.length === list.length && out.every((s, k) => s === list[k]) ? list : Object.freeze(out)
+  }
+
+  /** Copies that count their bytes, one round of them. */
+  #counted(s: Stmt, [instr]: readonly Instr[]): Body {
+    const [loop] = loopsOf([s])
+    invariant(instr && loop, 'an instruction is a loop')
+    const round = new Counted(instr, [s], 1, loop, this.#top, this.#names)
+    this.#entries.push(...round.entry)
+    const one = int(0)
+    return [...round.here, round.expect(one), ...round.start([s], one), round.wait(one), ...round.end(int(1))]
+  }
+}
+
+/** Whether one writes what the other reads. Ordered sums into the same place need no waiting. */
+function needs(a: Stmt, b: Stmt): boolean {
+  const written = writesOf([a])
+  return [...readsOf([b])].some((x) => written.has(x))
+}
+
+/** What a statement starts that can be waited for behind it: of several kinds, some wait for others within. */
+function startsOf(s: Stmt): readonly Instr[] {
+  const all = onlyStarts(s)
+  return new Set(all.map(kindOf)).size === 1 ? all : []
+}
+
+/** The asynchronous instructions that do all a statement does; none where it does anything else. */
+export function onlyStarts(s: Stmt): readonly Instr[] {
+  const found = new Map<string, Instr>()
+  let others = false
+  walkStmts([s], (x) => {
+    if (x.kind === 'for' && x.mode.kind === 'instr' && x.mode.instr.asynchronous) {
+      // Counted copies that have their barriers are waited for there.
+      if (!x.mode.signals) found.set(x.mode.instr.name, x.mode.instr)
+      return false
+    }
+    if ((x.kind === 'instr' && !x.once) || targetsOf(x).length > 0) others = true
+    return true
+  })
+  return others ? [] : [...found.values()]
+}

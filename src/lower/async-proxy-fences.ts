@@ -1,0 +1,54 @@
+/**
+ * Shared memory that an instruction reads through the async proxy is filled by instructions that leave it fenced: the
+ * proxy need not see ordinary stores, nor asynchronous copies of the threads (PTX ISA, "Async proxy").
+ */
+
+import { matchInstr } from '../analysis/instructions/match.ts'
+import { fail } from '../ast/diagnostic.ts'
+import { accessesOf } from '../ir/accesses.ts'
+import type { Instr } from '../ir/instr.ts'
+import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
+import { type Body, walkStmts } from '../ir/tree.ts'
+
+interface Reader {
+  readonly loop: For
+  readonly instr: Instr
+  readonly operand: string
+}
+
+/** @throws SptError `schedule/unfenced` */
+export function checkFences(body: Body, buffers: ReadonlyMap<string, Buffer>, facts: Kernel2['facts']): void {
+  const readers = new Map<string, Reader>()
+  const writers = new Map<string, string>()
+  const ordinary = (s: Stmt, by: string): void => {
+    for (const a of accessesOf([s]))
+      if (a.mode === 'write' && !writers.has(a.buffer)) writers.set(a.buffer, by)
+  }
+  walkStmts(body, (s, path) => {
+    if (s.kind !== 'for' || s.mode.kind !== 'instr') {
+      if (s.kind === 'store' || s.kind === 'reduce') ordinary(s, path.at(-1)?.nest ?? 'a store')
+      return true
+    }
+    const { instr } = s.mode
+    const found = matchInstr(instr, s, { buffer: (name) => buffers.get(name), facts })
+    if (found.kind === 'mismatch') return false
+    for (const o of instr.operands) {
+      const at = found.operands.get(o.name)
+      if (!at) continue
+      if (o.mode !== 'write' && o.fenced) readers.set(at.buffer, { loop: s, instr, operand: o.name })
+      if (o.mode !== 'read' && !o.fenced) ordinary(s, instr.name)
+    }
+    return false
+  })
+  for (const [buffer, { loop, instr, operand }] of readers) {
+    const by = writers.get(buffer)
+    if (by === undefined) continue
+    fail({
+      code: 'schedule/unfenced',
+      message: `${instr.name} reads its operand ${operand} through the async proxy, and ${by} fills ${buffer} without a fence for it`,
+      ...(loop.span ? { span: loop.span } : {}),
+      expected: `${buffer} filled by instructions whose written operand is declared \`fenced\``,
+      hint: 'tensorize the copy with such an instruction: one that writes through the proxy, or ends with a fence',
+    })
+  }
+}

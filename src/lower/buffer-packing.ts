@@ -1,0 +1,132 @@
+/**
+ * Stage III → Stage III for devices that bind few buffers to one launch. Invariant reached: no launch uses more
+ * than `limit` buffers, as far as arrays that are only read can be brought together: such arrays of one element
+ * type lie one after the other in an arena, each reached from a base offset that is a parameter of the plan.
+ */
+import { readsOf, writesOf } from '../ir/accesses.ts'
+import { add, ceildiv, type Expr, int, load, mul, variable } from '../ir/expr.ts'
+import type { Buffer, Fact, Launch, Plan } from '../ir/loops.ts'
+import type { Param } from '../ir/stage1.ts'
+import { type Body, rewriteStmts } from '../ir/tree.ts'
+import { namesOf } from './bound-names.ts'
+import type { Names } from './fresh-names.ts'
+
+/** An array inside an arena. */
+export interface Member {
+  readonly buffer: Buffer
+  /** The parameter that holds the position of its first element. */
+  readonly base: string
+  /** That position, over the plan's other parameters. */
+  readonly offset: Expr
+}
+
+/** One buffer of the packed plan that holds several of the original's. */
+export interface Arena {
+  readonly buffer: Buffer
+  readonly members: readonly Member[]
+}
+
+export interface PackedPlan {
+  readonly plan: Plan
+  readonly arenas: readonly Arena[]
+}
+
+/** The plan's own buffers that a launch reads or writes. */
+export function buffersOf(plan: Plan, launch: Launch): readonly Buffer[] {
+  const used = new Set([...readsOf(launch.body), ...writesOf(launch.body)])
+  return plan.buffers.filter((b) => used.has(b.name))
+}
+
+/**
+ * Packs as few arrays as bring every launch down to `limit` buffers, index arrays first. A launch that stays
+ * above it is left for the caller to refuse; a plan that fits comes back as it is.
+ */
+export function packBuffers(plan: Plan, limit: number): PackedPlan {
+  const launches = plan.steps.filter((s) => s.kind === 'launch').map((s) => buffersOf(plan, s))
+  if (launches.every((l) => l.length <= limit)) return { plan, arenas: [] }
+  const chosen = choose(launches, limit)
+  const bodies = plan.steps.flatMap((s) => (s.kind === 'launch' ? s.body : []))
+  const names = namesOf({ params: plan.params, buffers: plan.buffers, body: bodies })
+  const arenas = byDtype(plan.buffers.filter((b) => chosen.has(b)))
+    .filter((members) => members.length > 1)
+    .map((members) => arenaOf(members, names))
+  return { plan: withArenas(plan, arenas), arenas }
+}
+
+/** Arrays the kernel only reads, those the compiler itself put there first. */
+const RANK: Readonly<Partial<Record<Buffer['role'], number>>> = { index: 0, in: 1 }
+
+/** The arrays to pack, over all launches: one that is packed already costs the next launch nothing. */
+function choose(launches: readonly (readonly Buffer[])[], limit: number): ReadonlySet<Buffer> {
+  const chosen = new Set<Buffer>()
+  for (const used of launches) {
+    const slots = (): number => {
+      const packed = used.filter((b) => chosen.has(b))
+      return used.length - packed.length + new Set(packed.map((b) => b.dtype)).size
+    }
+    const readOnly = used.filter((b) => RANK[b.role] !== undefined)
+    const groups = byDtype(readOnly.toSorted((a, b) => RANK[a.role]! - RANK[b.role]!))
+    groups.sort((a, b) => RANK[a[0]!.role]! - RANK[b[0]!.role]! || b.length - a.length)
+    for (const b of groups.flat()) {
+      if (slots() <= limit) break
+      chosen.add(b)
+    }
+  }
+  return chosen
+}
+
+function byDtype(buffers: readonly Buffer[]): Buffer[][] {
+  const groups = new Map<string, Buffer[]>()
+  for (const b of buffers) groups.set(b.dtype, [...(groups.get(b.dtype) ?? []), b])
+  return [...groups.values()]
+}
+
+function arenaOf(members: readonly Buffer[], names: Names): Arena {
+  const first = members[0]!
+  let offset: Expr = int(0)
+  const placed = members.map((buffer): Member => {
+    const member = { buffer, base: names.fresh(`base_${buffer.name}`), offset }
+    // Arrays begin at multiples of vectors, so that several elements can be read at once.
+    offset = mul(ceildiv(add(offset, buffer.shape[0]!), int(ALIGN)), int(ALIGN))
+    return member
+  })
+  const index = members.every((b) => b.role === 'index')
+  const buffer: Buffer = {
+    name: names.fresh(`arena_${first.dtype}`),
+    dtype: first.dtype,
+    scope: 'global',
+    role: index ? 'index' : 'in',
+    shape: [offset],
+    fill: 0,
+    accumulate: first.dtype,
+  }
+  return { buffer, members: placed }
+}
+
+/** Elements of a vector on devices that bind few buffers. */
+const ALIGN = 4
+
+function withArenas(plan: Plan, arenas: readonly Arena[]): Plan {
+  const home = new Map(arenas.flatMap((a) => a.members.map((m) => [m.buffer.name, { ...m, arena: a }])))
+  const body = (b: Body): Body =>
+    rewriteStmts(b, {
+      expr: (e) => {
+        const at = e.kind === 'load' ? home.get(e.buffer) : undefined
+        if (e.kind !== 'load' || !at) return undefined
+        return load(at.arena.buffer.name, [add(variable(at.base), e.index[0]!)], e.dtype, e.span)
+      },
+    })
+  const bases = arenas.flatMap((a) =>
+    a.members.map((m): Param => ({ name: m.base, kind: 'size', dtype: 'i32', measured: true })),
+  )
+  return {
+    ...plan,
+    params: [...plan.params, ...bases],
+    facts: [
+      ...(plan.facts ?? []),
+      ...bases.map((b): Fact => ({ size: b.name, relation: 'multiple', by: ALIGN })),
+    ],
+    buffers: [...plan.buffers.filter((b) => !home.has(b.name)), ...arenas.map((a) => a.buffer)],
+    steps: plan.steps.map((s) => (s.kind === 'launch' ? { ...s, body: body(s.body) } : s)),
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * How the shares of threads meet: lanes exchange registers; groups of lanes, in shared memory, are folded half by half
+ * or exchange once more; one thread of each group updates the target. Each phase is a nest of its own over all threads,
+ * so that barriers fall between them.
+ */
+
+import { alloc, store, when, whenAll } from '../ir/build.ts'
+import { add, and, div, type Expr, eq, int, type Load, load, lt, mod, mul, variable } from '../ir/expr.ts'
+import { mentions, substitute } from '../ir/expr-tree.ts'
+import type { Buffer, For, Reduce, Stmt } from '../ir/loops.ts'
+import { type Body, stmt } from '../ir/tree.ts'
+import { nestOf } from './clone-loops.ts'
+import type { Names } from './fresh-names.ts'
+import { apart } from './independent-iterations.ts'
+
+/** The parts that loops play in a reduction over threads. */
+export interface Roles {
+  /** The outermost loop that is reduced over. */
+  readonly root: For
+  /** On threads, reduced over: their shares meet. Those in thread.x are last. */
+  readonly folded: readonly For[]
+  /** Inside of the root, over different elements: in a thread's share, and on threads. Without guards. */
+  readonly serial: readonly For[]
+  readonly threads: readonly For[]
+  /** All loops on threads that run over different elements. */
+  readonly others: readonly For[]
+  /** Where the target is updated. */
+  readonly conditions: readonly Expr[]
+  /** Nothing else is combined into the target. */
+  readonly alone: boolean
+}
+
+export interface Meeting {
+  readonly reduce: Reduce
+  readonly roles: Roles
+  /** A thread's registers, and shared memory for those that lanes cannot exchange; one for each target. */
+  readonly shares: readonly Buffer[]
+  readonly meeting: readonly Buffer[]
+  /** Lanes that exchange, the groups of them that are left over, and whether these are few enough for lanes. */
+  readonly width: number
+  readonly groups: number
+  readonly again: boolean
+  /** All elements of a thread's share meet at once. */
+  readonly atOnce: boolean
+  readonly lane: { readonly among: number; readonly together: boolean | undefined }
+}
+
+type Vars = ReadonlyMap<string, Expr>
+
+/** The element of a thread's share that the serial loops are at. */
+export const elementOf = ({ serial }: Roles, map: Vars = new Map()): Expr[] =>
+  serial.length > 0 ? serial.map((l) => substitute(variable(l.var), map)) : [int(0)]
+
+/** The statements after the loops: what the threads have becomes the result. */
+export function meet(m: Meeting, names: Names): Stmt[] {
+  const { reduce, roles, shares, meeting, width, groups, again, atOnce, lane } = m
+  const { serial, threads, others, folded } = roles
+  // The last phase is over those that update different elements: the first thread of each group does it.
+  const phase = (
+    map: Vars,
+    over: readonly For[],
+    make: (rank: Expr, cell: (rank: Expr) => Expr[], inner: Vars) => Body,
+  ): Body =>
+    nest([...threads, ...over.map((l) => ({ ...l, reduce: false, guards: [] }))], names, (inner) => {
+      const all = new Map([...map, ...inner])
+      const at = (l: For): Expr => substitute(variable(l.var), all)
+      const rank = over.reduce<Expr>((sum, l) => add(mul(sum, l.extent), at(l)), int(0))
+      const row = atOnce ? serial.map(at) : []
+      return make(rank, (r) => [...row, ...others.map(at), r], all)
+    })
+  const share = (map: Vars): Load[] => shares.map((b) => load(b.name, elementOf(roles, map), b.dtype))
+  const cells = (index: Expr[]): Load[] => meeting.map((b) => load(b.name, index, b.dtype))
+  const exchange = (map: Vars, count: number): Stmt => {
+    const own = share(map)
+    const { among, together } = lane
+    const lanes = { width: count, among, ...(together ? { together } : {}) }
+    return stmt({ ...reduce, init: false, atomic: false, targets: own, values: own, lanes })
+  }
+  type Phase = (map: Vars) => Body
+  const phases: Phase[] = width > 1 ? [(map) => [exchange(map, width)]] : []
+  if (groups > 1)
+    phases.push((map) =>
+      phase(map, folded, (rank, cell, all) => {
+        const stores = meeting.map((b, k) => store(b.name, cell(div(rank, int(width))), share(all)[k]!))
+        return width > 1 ? [when(eq(mod(rank, int(width)), int(0)), stores)] : stores
+      }),
+    )
+  if (again)
+    phases.push((map) => [
+      ...phase(map, folded, (rank, cell, all) => {
+        const values = cells(cell(mod(rank, int(groups))))
+        return share(all).map((own, k) => store(own.buffer, own.index, values[k]!))
+      }),
+      exchange(map, groups),
+    ])
+  for (let half = again ? 0 : 2 ** Math.ceil(Math.log2(groups)) / 2; half >= 1; half /= 2)
+    phases.push((map) =>
+      phase(map, folded, (rank, cell) => {
+        const other = add(rank, int(half))
+        const [targets, values] = [cells(cell(rank)), cells(cell(other))]
+        const fold = stmt<Stmt>({ ...reduce, init: false, atomic: false, targets, values })
+        return [when(and(lt(rank, int(half)), lt(other, int(groups))), [fold])]
+      }),
+    )
+  phases.push((map) =>
+    phase(map, [], (_, cell, all) => {
+      const values = groups > 1 && !again ? cells(cell(int(0))) : share(all)
+      return whenAll(
+        roles.conditions.map((g) => substitute(g, all)),
+        update(m, values, all),
+      )
+    }),
+  )
+  return [
+    ...meeting.map(alloc),
+    ...(atOnce
+      ? phases.flatMap((p) => nest(serial, names, p))
+      : nest(serial.map(apart), names, (map) => phases.flatMap((p) => p(map)))),
+  ]
+}
+
+/** Where nothing else is combined, what a target starts with changes nothing. */
+function update({ reduce, roles }: Meeting, values: readonly Load[], map: Vars): Body {
+  const targets = reduce.targets.map((t) =>
+    load(
+      t.buffer,
+      t.index.map((e) => substitute(e, map)),
+      t.dtype,
+    ),
+  )
+  if (!roles.alone) return [stmt<Stmt>({ ...reduce, targets, values })]
+  return targets.map((t, k) => stmt({ ...store(t.buffer, t.index, values[k]!), span: reduce.span }))
+}
+
+/** Copies of loops, with the guards that speak of them. */
+export const nest = (loops: readonly For[], names: Names, make: (map: Vars) => Body): Body =>
+  nestOf(
+    loops.map((l) => ({ ...l, guards: l.guards.filter((g) => mentions(g, l.var)) })),
+    names,
+    new Map(),
+    make,
+  )

@@ -1,0 +1,87 @@
+/**
+ * Invariant reached: no condition is constant, and neighbours under one condition share it. What unrolling decided to
+ * be false is gone, and with it accesses that would be out of range wherever a later pass moved them.
+ *
+ * `x + 3 < d` where 4 divides x and d says `x < d`: the lanes of a vector are all there or none.
+ */
+
+import { divisorOfTerms, divisorsOf, factsOf, gcd } from '../analysis/integers/facts.ts'
+import { linear } from '../analysis/integers/linear.ts'
+import { writesOf } from '../ir/accesses.ts'
+import { type Binary, binary, type Expr, int } from '../ir/expr.ts'
+import { readsAny, rewriteExpr } from '../ir/expr-tree.ts'
+import { keyOf } from '../ir/keys.ts'
+import type { Fact, If, Stmt } from '../ir/loops.ts'
+import { type Body, bodiesOf, stmt, withBodies } from '../ir/tree.ts'
+import { valuesIn, wrapping } from '../ir/wrapping-values.ts'
+
+export function settleBranches(body: Body, facts: readonly Fact[] | undefined): Body {
+  return merged(settled(body, facts ?? [], wrapping(valuesIn(body))))
+}
+
+/** Where a condition on sizes holds, it is a fact. */
+function settled(body: Body, facts: readonly Fact[], wraps: (e: Expr) => boolean): Body {
+  const factor = divisorsOf(facts)
+  const out = body.flatMap((s): Body => {
+    if (s.kind !== 'if')
+      return [
+        withBodies(
+          s,
+          bodiesOf(s).map((b) => settled(b, facts, wraps)),
+        ),
+      ]
+    const cond = facts.length > 0 ? rewriteExpr(s.cond, (e) => whole(e, factor, wraps)) : s.cond
+    const then = settled(s.then, [...facts, ...factsOf(cond)], wraps)
+    const otherwise = settled(s.else, facts, wraps)
+    if (cond.kind === 'const') return cond.value !== 0 ? then : otherwise
+    const same = cond === s.cond && then === s.then && otherwise === s.else
+    return [same ? s : stmt({ ...s, cond, then, else: otherwise })]
+  })
+  return out.length === body.length && out.every((s, k) => s === body[k]) ? body : out
+}
+
+/** A comparison over multiples of g, with a constant that is one as well. */
+function whole(e: Expr, factor: (leaf: Expr) => number, wraps: (e: Expr) => boolean): Expr | undefined {
+  if (e.kind !== 'binary' || e.op !== 'lt' || e.a.dtype !== 'i32' || wraps(e.a) || wraps(e.b))
+    return undefined
+  const { a, b }: Binary = e
+  const left = linear(a)
+  const right = linear(b)
+  const g = gcd(divisorOfTerms(left, factor), divisorOfTerms(right, factor))
+  if (g < 2) return undefined
+  // Σ + q g + r < 0, with g | Σ and 0 <= r < g, holds where Σ + q g < 0 does.
+  const r = (((left.constant - right.constant) % g) + g) % g
+  if (r === 0) return undefined
+  if (a.kind === 'const') return binary('lt', int(a.value - r), b)
+  if (a.kind === 'binary' && a.op === 'add' && a.b.kind === 'const')
+    return binary('lt', binary('add', a.a, int(a.b.value - r)), b)
+  return undefined
+}
+
+/** `if c { x } if c { y }` → `if c { x; y }`, and the same of what holds otherwise. */
+function merged(body: Body): Body {
+  const out: Stmt[] = []
+  let changed = false
+  for (const s of body) {
+    const inner = bodiesOf(s).map(merged)
+    const next = withBodies(s, inner)
+    changed ||= next !== s
+    const last = out.at(-1)
+    if (next.kind === 'if' && last?.kind === 'if' && joins(last, next)) {
+      out[out.length - 1] = stmt<If>({
+        ...last,
+        then: merged([...last.then, ...next.then]),
+        else: merged([...last.else, ...next.else]),
+      })
+      changed = true
+    } else out.push(next)
+  }
+  return changed ? out : body
+}
+
+function joins(first: If, second: If): boolean {
+  if (first.absent !== second.absent) return false
+  if (keyOf(first.cond) !== keyOf(second.cond)) return false
+  const written = writesOf([...first.then, ...first.else])
+  return !readsAny(first.cond, written)
+}

@@ -1,0 +1,195 @@
+/**
+ * Invariant reached: a nest that only fills shared memory, or stores what it holds, is run once by all threads of the
+ * block together, each taking every T-th element, instead of by each thread as a whole.
+ */
+
+import { isTogether, lanesIn, threadsIn } from '../analysis/lane-groups.ts'
+import { accessesOf } from '../ir/accesses.ts'
+import { substituteStmts } from '../ir/bindings.ts'
+import {
+  add,
+  all,
+  builtin,
+  div,
+  type Expr,
+  eq,
+  int,
+  lt,
+  mod,
+  mul,
+  THREAD_AXES,
+  type ThreadAxis,
+  variable,
+} from '../ir/expr.ts'
+import { substitute } from '../ir/expr-tree.ts'
+import type { For, Kernel2, Stmt, Store } from '../ir/loops.ts'
+import { type Body, bodiesOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import { namesOf } from './bound-names.ts'
+import { type Axes, Varying } from './divergence-analysis.ts'
+import type { Names } from './fresh-names.ts'
+import { apart } from './independent-iterations.ts'
+
+export function cooperate(kernel: Kernel2): Kernel2 {
+  const names = namesOf(kernel)
+  const body = mapSame(kernel.body, (top) => distribute(top, names))
+  return body === kernel.body ? kernel : { ...kernel, body }
+}
+
+function distribute(top: Stmt, names: Names): Stmt {
+  const shared = new Set<string>()
+  const local = new Set<string>()
+  walkStmts([top], (s) => {
+    if (s.kind === 'alloc') local.add(s.buffer.name)
+    if (s.kind === 'alloc' && s.buffer.scope === 'shared') shared.add(s.buffer.name)
+  })
+  const threads = threadsIn([top])
+  const lanes = lanesIn([top])
+  if (shared.size === 0 || threads.size === 0) return top
+  const varying = new Varying([top], threads)
+  const visit = (s: Stmt, around: Axes): Stmt => {
+    if ((fillsShared(s, shared) || copiesOut(s, shared, local)) && !isTogether(s, lanes)) {
+      // A thread on which elements, values or whether it runs depend has its own; the others divide the work.
+      const own = varying.ofStmt(s)
+      const free = new Map([...threads].filter(([axis]) => !own.has(axis) && !around.has(axis)))
+      if (free.size > 0) {
+        // Where only values differ, by registers that several threads hold the sum in, the first of them stores it.
+        const places = varying.ofPlaces(s)
+        const several = [...threads.keys()].filter((a) => own.has(a) && !places.has(a) && !around.has(a))
+        return spread(s, free, several, names)
+      }
+    }
+    const control = varying.ofControl(s)
+    const inner = control.size === 0 ? around : new Set([...around, ...control])
+    const next = withBodies(
+      s,
+      bodiesOf(s).map((b) => mapSame(b, (x) => visit(x, inner))),
+    )
+    // Iterations in which threads meet come one after the other.
+    return next.kind === 'for' && next.mode.kind === 'vectorize' && sharesWork(next.body) ? apart(next) : next
+  }
+  return visit(top, new Set())
+}
+
+/** Whether there is shared memory inside, or a nest of all threads: they will meet there. */
+export function sharesWork(body: Body): boolean {
+  let found = false
+  walkStmts(body, (s) => {
+    found ||=
+      (s.kind === 'alloc' && s.buffer.scope === 'shared') || (s.kind === 'for' && s.cooperative === true)
+  })
+  return found
+}
+
+/**
+ * A loop or store all of whose writes go to shared memory declared outside, none of it on threads yet. What is declared
+ * inside is one tile for all iterations: these come one after the other.
+ */
+function fillsShared(s: Stmt, shared: ReadonlySet<string>): s is For | Store {
+  if (s.kind !== 'for' && s.kind !== 'store') return false
+  let whole = true
+  walkStmts([s], (x) => {
+    if (x.kind === 'for' && x.mode.kind === 'bind') whole = false
+    if (x.kind === 'alloc' && x.buffer.scope === 'shared') whole = false
+  })
+  const written = accessesOf([s]).filter((a) => a.mode === 'write')
+  return whole && written.length > 0 && written.every((a) => shared.has(a.buffer) && a.stmt.kind === 'store')
+}
+
+/** Spatial loops that store to global memory what shared memory holds: no two iterations store to one element. */
+function copiesOut(s: Stmt, shared: ReadonlySet<string>, local: ReadonlySet<string>): s is For {
+  if (s.kind !== 'for') return false
+  let plain = true
+  walkStmts([s], (x) => {
+    if (x.kind === 'for') plain &&= !x.reduce && x.mode.kind !== 'bind' && x.mode.kind !== 'instr'
+    else plain &&= x.kind === 'store' && !local.has(x.buffer)
+  })
+  return plain && accessesOf([s]).some((a) => a.mode === 'read' && shared.has(a.buffer))
+}
+
+/**
+ * The chain of constant loops at the top of the nest as one index dealt out to threads; without such loops one
+ * thread does it all. Loops that are to be unrolled or vectors stay each thread's own.
+ */
+function spread(
+  s: For | Store,
+  threads: ReadonlyMap<ThreadAxis, number>,
+  firstOf: readonly ThreadAxis[],
+  names: Names,
+): Stmt {
+  const chain: For[] = []
+  let body: Body = [s]
+  for (;;) {
+    const only = body.length === 1 ? body[0] : undefined
+    if (only?.kind !== 'for' || only.extent.kind !== 'const' || only.mode.kind !== 'serial') break
+    chain.push(only)
+    body = only.body
+  }
+  const extents = chain.map((l) => (l.extent.kind === 'const' ? l.extent.value : 1))
+  const total = extents.reduce((a, b) => a * b, 1)
+  const digits: Digit[] = []
+  let count = 1
+  for (const axis of THREAD_AXES) {
+    const extent = threads.get(axis)
+    if (extent === undefined) continue
+    digits.push({ value: builtin(axis), place: count, end: count * extent })
+    count *= extent
+  }
+  const round = names.fresh('round')
+  digits.push({ value: variable(round), place: count, end: Number.POSITIVE_INFINITY })
+  const at = digits.map((d) => mul(d.value, int(d.place))).reduce((a, b) => add(b, a))
+  const indices = indicesOf(extents, digits, at)
+  const map = new Map<string, Expr>(chain.map((l, k) => [l.var, indices[k]!]))
+  const conditions = [
+    ...firstOf.map((axis) => eq(builtin(axis), int(0))),
+    ...(total % count === 0 ? [] : [lt(at, int(total))]),
+    ...chain.flatMap((l) => l.guards.map((g) => substitute(g, map))),
+  ]
+  const inner = substituteStmts(body, map)
+  const guarded: Body =
+    conditions.length > 0 ? [stmt({ kind: 'if', cond: all(conditions), then: inner, else: [] })] : inner
+  return stmt<For>({
+    kind: 'for',
+    var: round,
+    name: 'round',
+    nest: chain[0]?.nest ?? 'copy',
+    reduce: false,
+    extent: int(Math.ceil(total / count)),
+    guards: [],
+    mode: { kind: 'serial' },
+    cooperative: true,
+    along: [...threads.keys()],
+    body: guarded,
+    span: s.span,
+  })
+}
+
+/** `value · place`, less than `end`: one digit of a number. */
+interface Digit {
+  readonly value: Expr
+  readonly place: number
+  readonly end: number
+}
+
+/**
+ * The indices of nested loops of constant extents at one position of them all, the sum of `digits`. Where the places
+ * of the loops and of the digits divide each other, every index takes its digits as they are, so that what depends
+ * on the thread is computed once.
+ */
+function indicesOf(extents: readonly number[], digits: readonly Digit[], at: Expr): readonly Expr[] {
+  const places = extents.map((_, k) => extents.slice(k + 1).reduce((a, b) => a * b, 1))
+  const all = [...places, ...digits.map((d) => d.place)].sort((a, b) => a - b)
+  const chained = all.every((p, k) => k === 0 || p % all[k - 1]! === 0)
+  return places.map((place, k) => {
+    if (extents[k] === 1) return int(0)
+    const end = k === 0 ? Number.POSITIVE_INFINITY : place * extents[k]!
+    if (!chained) return k === 0 ? div(at, int(place)) : mod(div(at, int(place)), int(extents[k]!))
+    return digits
+      .map((d) => {
+        const [low, high] = [Math.max(place, d.place), Math.min(end, d.end)]
+        if (low >= high) return int(0)
+        const part = div(d.value, int(low / d.place))
+        return mul(high === d.end ? part : mod(part, int(high / low)), int(low / place))
+      })
+      .reduce((a, b) => add(b, a))
+  })
+}

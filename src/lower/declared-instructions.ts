@@ -1,0 +1,178 @@
+/**
+ * Invariant reached: what declared instructions do is calls of them, and buffers in declared register memories are
+ * arrays of what one thread holds: the tiles of a buffer, then the slots of a tile.
+ *
+ * Loops over the elements of such tiles become loops over the slots of each thread (`element-loops.ts`):
+ * initialisation, conversion and write-back need no instruction.
+ */
+
+import { matchInstr } from '../analysis/instructions/match.ts'
+import { iteratorsOf } from '../analysis/instructions/operands.ts'
+import { isTogether, type Lanes, lanesIn } from '../analysis/lane-groups.ts'
+import { tiledShape } from '../analysis/memory-tiles.ts'
+import { fail, invariant } from '../ast/diagnostic.ts'
+import { when } from '../ir/build.ts'
+import { add, builtin, type Expr, eq, int, mod } from '../ir/expr.ts'
+import { mentions, substitute } from '../ir/expr-tree.ts'
+import { type Instr, LANE, meetingAt, type Placeholder, type Signals } from '../ir/instr.ts'
+import type { CallPiece, InstrCall } from '../ir/instr-call.ts'
+import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
+import { type Body, bodiesOf, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import { checkFences } from './async-proxy-fences.ts'
+import type { Names } from './fresh-names.ts'
+import { matrixIndex, matrixOf } from './tensor-maps.ts'
+import { coordinates, physical, refuse, unrolled } from './thread-tiles.ts'
+import { ElementLoops } from './tile-element-loops.ts'
+
+export function lowerInstructions(body: Body, kernel: Kernel2, names: Names): Body {
+  let declared = false
+  walkStmts(body, (s) => {
+    if (s.kind === 'for' && s.mode.kind === 'instr') declared = true
+    if (s.kind === 'instr' && s.once) declared = true
+    if (s.kind === 'alloc' && s.buffer.memory?.scope === 'register') declared = true
+  })
+  return declared ? new Lowering(body, kernel, names).run(body) : body
+}
+
+/** Whatever axes a launch has, threads are numbered from 0 on each. */
+export const FIRST_THREAD = eq(
+  add(builtin('thread.x'), add(builtin('thread.y'), builtin('thread.z'))),
+  int(0),
+)
+
+/** Of the blocks of a cluster, the one whose turn it is copies for all. */
+const inTurn = (signals: Signals | undefined, call: InstrCall): Stmt => {
+  const multicast = signals?.multicast
+  if (!multicast) return call
+  return when(eq(mod(builtin('block.x'), int(multicast.cluster)), multicast.turn), [call])
+}
+
+class Lowering {
+  readonly #lanes: Lanes
+  readonly #buffers: Map<string, Buffer>
+  readonly #kernel: Kernel2
+  readonly #elements: ElementLoops
+
+  constructor(body: Body, kernel: Kernel2, names: Names) {
+    this.#lanes = lanesIn(body)
+    this.#kernel = kernel
+    this.#buffers = new Map(kernel.buffers.map((b) => [b.name, b]))
+    walkStmts(body, (s) => {
+      if (s.kind === 'alloc') this.#buffers.set(s.buffer.name, s.buffer)
+    })
+    this.#elements = new ElementLoops(this.#lanes, this.#buffers, names)
+  }
+
+  run(body: Body): Body {
+    checkFences(body, this.#buffers, this.#kernel.facts)
+    return unrolled(this.#list(body, []), this.#lanes)
+  }
+
+  #list(body: Body, conditions: readonly Expr[]): Body {
+    return body.flatMap((s) => this.#statement(s, conditions))
+  }
+
+  #statement(s: Stmt, conditions: readonly Expr[]): Body {
+    switch (s.kind) {
+      case 'alloc': {
+        const { memory } = s.buffer
+        if (memory?.scope !== 'register') return [s]
+        return [stmt({ ...s, buffer: Object.freeze({ ...s.buffer, shape: tiledShape(s.buffer, memory) }) })]
+      }
+      case 'for':
+        if (s.mode.kind === 'instr') return [inTurn(s.mode.signals, this.#call(s, s.mode.instr, conditions))]
+        if (isTogether(s, this.#lanes) && this.#elements.has(s)) return [this.#elements.lower(s)]
+        return [stmt({ ...s, body: this.#list(s.body, [...conditions, s.extent]) })]
+      case 'if': {
+        const inside = [...conditions, s.cond]
+        return [stmt({ ...s, then: this.#list(s.then, inside), else: this.#list(s.else, inside) })]
+      }
+      case 'instr':
+        return [s.once ? when(FIRST_THREAD, [stmt({ ...s, once: false })]) : s]
+      default:
+        if (isTogether(s, this.#lanes) && this.#elements.has(s)) return [this.#elements.lower(s)]
+        if (isTogether(s, this.#lanes))
+          refuse(s, 'one element of a tile that threads hold together is used alone')
+        return [withBodies(s, bodiesOf(s))]
+    }
+  }
+
+  #call(loop: For, instr: Instr, conditions: readonly Expr[]): InstrCall {
+    const divergent = conditions.find((e) => mentions(e, 'thread.x'))
+    if (instr.threads > 1 && divergent)
+      fail({
+        code: 'schedule/divergent-instruction',
+        message: `${instr.name} is done by ${instr.threads} threads together, and they disagree on whether it is done`,
+        ...(loop.span ? { span: loop.span } : {}),
+        expected: 'conditions that are the same for all threads of thread.x',
+      })
+    const match = matchInstr(instr, loop, {
+      buffer: (name) => this.#buffers.get(name),
+      facts: this.#kernel.facts,
+    })
+    if (match.kind === 'mismatch')
+      return fail({
+        ...match.refusal,
+        code: `schedule/${match.refusal.code}`,
+        message: `${instr.name}: ${match.refusal.message}`,
+        ...(loop.span ? { span: loop.span } : {}),
+      })
+    const signals = loop.mode.kind === 'instr' ? loop.mode.signals : undefined
+    const texts = (signals?.multicast && instr.multicast?.texts) ?? instr.texts
+    const piece = (p: string | Placeholder): CallPiece => {
+      if (typeof p === 'string') return p
+      if (p.kind === 'lane') return { kind: 'value', value: builtin('thread.x') }
+      if (p.kind === 'barrier') {
+        invariant(signals, `${instr.name} has no barrier`)
+        return meetingAt(signals)
+      }
+      if (p.kind === 'blocks') {
+        invariant(signals?.multicast, `${instr.name} is alone`)
+        return String(2 ** signals.multicast.cluster - 1)
+      }
+      invariant(p.kind === 'operand', 'only what waits speaks of groups')
+      const o = instr.operands.find((x) => x.name === p.operand)
+      const l = match.operands.get(p.operand)
+      invariant(o && l, `no operand ${p.operand}`)
+      const own = iteratorsOf(o, instr).map(
+        (name) => match.loops[instr.iters.findIndex((i) => i.name === name)]!,
+      )
+      // Loops that the operand has no index for run once where they stand in its element.
+      const others = match.loops.map((x) => [x.var, int(0)] as const)
+      const at = (values: readonly Expr[]): readonly Expr[] =>
+        l.index.map((e) =>
+          substitute(e, new Map([...others, ...own.map((x, k) => [x.var, values[k]!] as const)])),
+        )
+      const { what } = p
+      if (what === 'map' || what === 'row' || what === 'column') {
+        const b = this.#buffers.get(l.buffer)
+        invariant(b && o.mapped, `${l.buffer} is no matrix`)
+        const [row, column] = matrixIndex(b, at(own.map(() => int(0))))
+        if (what !== 'map') return { kind: 'value', value: what === 'row' ? row : column }
+        return { kind: 'map', buffer: l.buffer, index: [], mode: o.mode, matrix: matrixOf(b, o) }
+      }
+      const ref = (index: readonly Expr[]): CallPiece => ({
+        kind: what,
+        buffer: l.buffer,
+        index,
+        mode: o.mode,
+      })
+      if (what === 'name') return ref([])
+      if (what === 'slot' || what === 'word') {
+        const k = p.args[0]
+        invariant(k?.kind === 'const', 'a register has a constant number')
+        const slot = what === 'word' ? 2 * k.value : k.value
+        const zeros = own.map(() => int(0))
+        return ref(o.memory ? physical(at(zeros), o.memory, int(slot)) : at(coordinates(slot, o.shape)))
+      }
+      return ref(at(p.args.map((e) => substitute(e, new Map([[LANE, builtin('thread.x')]])))))
+    }
+    return stmt<InstrCall>({
+      kind: 'instr',
+      instr: instr.name,
+      threads: instr.threads,
+      texts: texts.map((t) => ({ ...t, pieces: t.pieces.map(piece) })),
+      span: instr.span,
+    })
+  }
+}

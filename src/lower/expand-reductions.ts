@@ -1,0 +1,58 @@
+/**
+ * Invariant reached: a reduction is a load, a combine and a store; only atomic ones are left, over one element.
+ * Where lanes combine, each takes in what its partner has, at twice the distance every time.
+ */
+import { cast, type Expr, load, variable } from '../ir/expr.ts'
+import { substitute } from '../ir/expr-tree.ts'
+import type { Lanes, Reduce, Stmt } from '../ir/loops.ts'
+import { type Body, rewriteStmts, stmt } from '../ir/tree.ts'
+import type { Names } from './fresh-names.ts'
+
+export function lowerReductions(body: Body, names: Names): Body {
+  return rewriteStmts(body, {
+    stmt: (s) => {
+      if (s.kind !== 'reduce' || s.atomic) return undefined
+      return s.lanes ? exchange(s, s.lanes, names) : combine(s, names)
+    },
+  })
+}
+
+function exchange(r: Reduce, lanes: Lanes, names: Names): Stmt[] {
+  const out: Stmt[] = []
+  for (let xor = 1; xor < lanes.width; xor *= 2) {
+    const others = r.targets.map((t) =>
+      stmt<Stmt & { kind: 'let' }>({
+        kind: 'let',
+        name: names.fresh('other'),
+        dtype: t.dtype,
+        value: load(t.buffer, t.index, t.dtype),
+        lane: { xor, among: lanes.among },
+        span: r.span,
+      }),
+    )
+    const values = others.map((o) => variable(o.name, o.dtype))
+    out.push(...others, ...combine({ ...r, values }, names))
+  }
+  return out
+}
+
+function combine(r: Reduce, names: Names): Stmt[] {
+  const map = new Map<string, Expr>()
+  r.targets.forEach((t, k) => {
+    map.set(r.reducer.left[k]!.name, cast(load(t.buffer, t.index, t.dtype), r.reducer.left[k]!.dtype))
+    map.set(r.reducer.right[k]!.name, cast(r.values[k]!, r.reducer.right[k]!.dtype))
+  })
+  const results = r.reducer.result.map((e, k) => cast(substitute(e, map), r.targets[k]!.dtype))
+  const store = (k: number, value: Expr): Stmt =>
+    stmt({ kind: 'store', buffer: r.targets[k]!.buffer, index: r.targets[k]!.index, value, span: r.span })
+  if (results.length === 1) return [store(0, results[0]!)]
+  // All components are computed from the old ones before any is replaced.
+  const lets = results.map((value): Stmt & { kind: 'let' } => ({
+    kind: 'let',
+    name: names.fresh('next'),
+    dtype: value.dtype,
+    value,
+    span: r.span,
+  }))
+  return [...lets, ...lets.map((l, k) => store(k, { kind: 'var', name: l.name, dtype: l.dtype }))]
+}

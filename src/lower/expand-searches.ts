@@ -1,0 +1,178 @@
+/**
+ * Invariant reached: no `search` is left; each is a bisection (or a scan, where it is near or there is no order) that runs
+ * just before the statement that needs its result. What it reads may be real only where the conditions before it hold,
+ * so it stays inside of them: those of statements and those within expressions (`c and search(…) < n`).
+ */
+import { alloc, place, store, when } from '../ir/build.ts'
+import {
+  add,
+  all,
+  binary,
+  conjuncts,
+  type Expr,
+  int,
+  load,
+  lt,
+  not,
+  type Search,
+  sub,
+  variable,
+} from '../ir/expr.ts'
+import { children, isLazy, someExpr, withChildren } from '../ir/expr-tree.ts'
+import { keyOf } from '../ir/keys.ts'
+import type { If, Stmt } from '../ir/loops.ts'
+import { type Body, exprsOf, mapExprs, rewriteStmts, stmt } from '../ir/tree.ts'
+import type { Names } from './fresh-names.ts'
+
+export function lowerSearches(body: Body, names: Names): Body {
+  return rewriteStmts(body, {
+    stmt: (s) => {
+      if (!exprsOf(s).some(searches)) return undefined
+      if (s.kind === 'if' && s.else.length === 0) {
+        const terms = conjuncts(s.cond)
+        const first = terms.findIndex((t, k) => k > 0 && searches(t))
+        if (first > 0) {
+          const inner = stmt<If>({ ...s, cond: all(terms.slice(first)) })
+          return lowerSearches([when(all(terms.slice(0, first)), [inner])], names)
+        }
+      }
+      // `let x = search` is the search's own result.
+      const own = s.kind === 'let' && s.value.kind === 'search' ? s : undefined
+      const before = new Before(names)
+      const replaced = mapExprs(s, (e) => before.take(e, own && e === own.value ? own.name : undefined))
+      return own ? before.body : [...before.body, replaced]
+    },
+  })
+}
+
+/** What runs under one condition of an expression, and the expressions whose value is known there. */
+interface Run {
+  readonly parts: (Stmt | { readonly where: Expr; readonly run: Run })[]
+  readonly known: Map<string, Expr>
+}
+
+/** Where an operand has a certain truth: inside of all that was evaluated for it. */
+interface Truth {
+  readonly value: Expr
+  /** Where the operands before the last that was evaluated for it have that truth. */
+  readonly run: Run
+  readonly last: Expr
+}
+
+/** What runs before a statement for its expressions to have no searches. */
+class Before {
+  readonly #names: Names
+  /** Results that a condition may leave out. */
+  readonly #registers: Stmt[] = []
+  readonly #always: Run = { parts: [], known: new Map() }
+
+  constructor(names: Names) {
+    this.#names = names
+  }
+
+  get body(): Body {
+    return [...this.#registers, ...bodyOf(this.#always)]
+  }
+
+  /** The expression without its searches; the result of one that is the whole of it has a `name`. */
+  take(e: Expr, name: string | undefined): Expr {
+    return this.#expand(e, this.#always, name)
+  }
+
+  #expand(e: Expr, run: Run, name?: string): Expr {
+    if (!searches(e)) return e
+    const known = run.known.get(keyOf(e))
+    if (known) return known
+    const operands: Expr[] = []
+    let truth: Truth | undefined
+    for (const [k, x] of children(e).entries())
+      if (k === 0 && isLazy(e)) {
+        truth = this.#decide(x, run, !isOr(e))
+        operands.push(truth.value)
+      } else operands.push(this.#expand(x, truth ? this.#branch(e, k, truth, run) : run))
+    const rebuilt = withChildren(e, operands)
+    const value = rebuilt.kind === 'search' ? this.#result(rebuilt, run, name) : rebuilt
+    run.known.set(keyOf(e), value)
+    return value
+  }
+
+  /** Where the `k`-th operand of a lazy node is evaluated. */
+  #branch(e: Expr, k: number, { value, run, last }: Truth, around: Run): Run {
+    return e.kind === 'select' && k === 2 ? under(around, not(value)) : under(run, isOr(e) ? not(last) : last)
+  }
+
+  /** The expansion of what has to be `truth` for others to be evaluated: where all of `a and b` holds, both were. */
+  #decide(e: Expr, run: Run, truth: boolean): Truth {
+    if (e.kind !== 'binary' || e.op !== (truth ? 'and' : 'or') || run.known.has(keyOf(e))) {
+      const value = this.#expand(e, run)
+      return { value, run, last: value }
+    }
+    const a = this.#decide(e.a, run, truth)
+    const b = this.#decide(e.b, under(a.run, truth ? a.last : not(a.last)), truth)
+    return { ...b, value: withChildren(e, [a.value, b.value]) }
+  }
+
+  #result(s: Search, run: Run, name = this.#names.fresh('found')): Expr {
+    if (run === this.#always) {
+      run.parts.push(...emit(s, this.#names, (at) => stmt({ kind: 'let', name, dtype: 'i32', value: at })))
+      return variable(name)
+    }
+    this.#registers.push(alloc(place(name)), store(name, [int(0)], int(0)))
+    run.parts.push(...emit(s, this.#names, (at) => store(name, [int(0)], at)))
+    return load(name, [int(0)], 'i32')
+  }
+}
+
+const isOr = (e: Expr): boolean => e.kind === 'binary' && e.op === 'or'
+
+/** What runs within another where a condition holds. */
+function under(run: Run, where: Expr): Run {
+  const inner: Run = { parts: [], known: new Map(run.known) }
+  run.parts.push({ where, run: inner })
+  return inner
+}
+
+const bodyOf = ({ parts }: Run): Body =>
+  parts.flatMap((p) => {
+    if (!('where' in p)) return [p]
+    const inner = bodyOf(p.run)
+    return inner.length > 0 ? [when(p.where, inner)] : []
+  })
+
+const searches = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'search')
+
+function emit(s: Search, names: Names, result: (at: Expr) => Stmt): Stmt[] {
+  const lo = names.fresh('lo')
+  const hi = names.fresh('hi')
+  const get = (b: string): Expr => load(b, [int(0)], 'i32')
+  const set = (b: string, value: Expr): Stmt => store(b, [int(0)], value)
+  const declare = (b: string, value: Expr): Stmt[] => [alloc(place(b, s.hi)), set(b, value)]
+  const at = (p: Expr): Expr => load(s.buffer, [p], s.value.dtype)
+  const loop = (body: readonly Stmt[], cond: Expr): Stmt => stmt({ kind: 'while', cond, body })
+  const end = result(get(lo))
+  if (s.method === 'linear' || s.method === 'next') {
+    const differs = binary(s.method === 'next' ? 'le' : 'ne', at(get(lo)), s.value)
+    const further = binary('and', lt(get(lo), s.hi), differs)
+    return [...declare(lo, s.lo), loop([set(lo, add(get(lo), int(1)))], further), end]
+  }
+  const mid = names.fresh('mid')
+  const m = variable(mid)
+  const goRight = binary(s.method === 'lower' ? 'lt' : 'le', at(m), s.value)
+  return [
+    ...declare(lo, s.lo),
+    ...declare(hi, s.hi),
+    loop(
+      [
+        stmt({
+          kind: 'let',
+          name: mid,
+          dtype: 'i32',
+          value: add(get(lo), binary('quo', sub(get(hi), get(lo)), int(2))),
+        }),
+        when(goRight, [set(lo, add(m, int(1)))], [set(hi, m)]),
+      ],
+      lt(get(lo), get(hi)),
+    ),
+    end,
+  ]
+}

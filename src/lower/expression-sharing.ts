@@ -1,0 +1,187 @@
+/**
+ * Invariant reached: what is written out is no longer than what was shared. A statement whose expressions would be
+ * written out as a tree much larger than their graph gets names for what they share, just before it.
+ *
+ * A name may be computed where an operand of `select`, `and` or `or` would not have been: what it reads is kept within
+ * its array then, a division by 0 is not done, and nobody sees the value.
+ */
+import {
+  all,
+  binary,
+  constant,
+  type Expr,
+  eq,
+  ge,
+  int,
+  load,
+  lt,
+  max,
+  min,
+  search,
+  select,
+  variable,
+} from '../ir/expr.ts'
+import {
+  buffersRead,
+  children,
+  dividesByAny,
+  isLazy,
+  perExpr,
+  treeSize,
+  walkExpr,
+  withChildren,
+} from '../ir/expr-tree.ts'
+import { keyOf } from '../ir/keys.ts'
+import type { Buffer, Stmt } from '../ir/loops.ts'
+import { type Body, bodiesOf, exprsOf, mapExprs, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import type { Names } from './fresh-names.ts'
+
+/** Nodes up to which a statement's expressions are written out without a look at what they share. */
+export const WRITTEN_OUT = 2048
+/**
+ * The same for what may not be evaluated at all. Reading it within its array hides how positions hang together, which
+ * bounds of indices are found by, so it takes more to be worth it.
+ */
+const WRITTEN_OUT_IN_BRANCHES = 16_384
+/** Nodes from which on a shared expression gets a name. */
+const WORTH_A_NAME = 8
+
+type Shapes = ReadonlyMap<string, readonly Expr[]>
+
+/** `inBranches`: nodes up to which what may not be evaluated is written out. */
+export function shareExpressions(
+  body: Body,
+  buffers: readonly Buffer[],
+  names: Names,
+  inBranches = WRITTEN_OUT_IN_BRANCHES,
+): Body {
+  const shapes = new Map(buffers.map((b) => [b.name, b.shape]))
+  walkStmts(body, (s) => {
+    if (s.kind === 'alloc') shapes.set(s.buffer.name, s.buffer.shape)
+  })
+  const shared = (s: Stmt): Body => {
+    if (!isLarge(exprsOf(s), WRITTEN_OUT)) return [s]
+    const named = new Sharing(s, shapes, names, false).run()
+    if (!named.some((x) => isLarge(exprsOf(x), inBranches))) return named
+    return new Sharing(s, shapes, names, true).run()
+  }
+  const go = (list: Body, outside: Named): Body => {
+    const known = new Map(outside)
+    return list.flatMap((s) => {
+      // The nest of an instruction is matched as it stands; a condition of a search is computed in every round.
+      if (s.kind === 'while' || (s.kind === 'for' && s.mode.kind === 'instr')) return [s]
+      const named = shared(isLarge(exprsOf(s), WRITTEN_OUT) ? inNames(s, known) : s)
+      const own = named.at(-1)!
+      for (const x of named)
+        if (x.kind === 'let' && x !== own && buffersRead(x.value).size === 0)
+          known.set(keyOf(x.value), variable(x.name, x.dtype))
+      const inner = withBodies(
+        own,
+        bodiesOf(own).map((b) => go(b, known)),
+      )
+      return [...named.slice(0, -1), inner]
+    })
+  }
+  return go(body, new Map())
+}
+
+/** Variables by the keys of their values, which read nothing: the conditions of a merged launch share sums of blocks. */
+type Named = ReadonlyMap<string, Expr>
+
+function inNames(s: Stmt, known: Named): Stmt {
+  if (known.size === 0) return s
+  const named = perExpr<Expr>((e, of) => {
+    const own = withChildren(e, children(e).map(of))
+    return known.get(keyOf(own)) ?? own
+  })
+  return mapExprs(s, named)
+}
+
+function isLarge(exprs: readonly Expr[], most: number): boolean {
+  const written = exprs.reduce((n, e) => n + treeSize(e), 0)
+  if (written <= most) return false
+  const nodes = new Set<Expr>()
+  for (const e of exprs) walkExpr(e, () => {}, nodes)
+  return written > 2 * nodes.size
+}
+
+class Sharing {
+  readonly #statement: Stmt
+  readonly #shapes: Shapes
+  readonly #names: Names
+  readonly #uses = new Map<Expr, number>()
+  /** What is evaluated whenever the statement is. */
+  readonly #certain = new Set<Expr>()
+  readonly #lets: Stmt[] = []
+
+  readonly #branches: boolean
+
+  /** `branches`: what may not be evaluated gets names, too. */
+  constructor(statement: Stmt, shapes: Shapes, names: Names, branches: boolean) {
+    this.#statement = statement
+    this.#branches = branches
+    this.#shapes = shapes
+    this.#names = names
+    const roots = exprsOf(statement)
+    const seen = new Set<Expr>()
+    for (const e of roots) {
+      this.#use(e)
+      walkExpr(
+        e,
+        (x) => {
+          for (const c of children(x)) this.#use(c)
+        },
+        seen,
+      )
+      walkCertain(e, this.#certain)
+    }
+  }
+
+  run(): Body {
+    const named = perExpr<Expr>((e, of) => {
+      const certain = this.#certain.has(e)
+      const own = withChildren(e, children(e).map(of))
+      if (!certain && !this.#branches) return own
+      const rebuilt = certain ? own : this.#anywhere(own)
+      return this.#uses.get(e)! > 1 && treeSize(e) >= WORTH_A_NAME ? this.#named(rebuilt) : rebuilt
+    })
+    const out = mapExprs(this.#statement, named)
+    return [...this.#lets, out]
+  }
+
+  #use(e: Expr): void {
+    this.#uses.set(e, (this.#uses.get(e) ?? 0) + 1)
+  }
+
+  #named(value: Expr): Expr {
+    if (children(value).length === 0) return value
+    const name = this.#names.fresh(value.kind === 'load' ? `${value.buffer}_at` : 'value')
+    this.#lets.push(stmt({ kind: 'let', name, dtype: value.dtype, value }))
+    return variable(name, value.dtype)
+  }
+
+  /** Reads nothing outside of an array, whatever the index, and divides by nothing that is 0. */
+  #anywhere(e: Expr): Expr {
+    if (dividesByAny(e)) {
+      const by = this.#named(e.b)
+      const zero = constant(0, e.dtype)
+      return select(eq(by, constant(0, by.dtype)), zero, binary(e.op, e.a, by, e.span))
+    }
+    if (e.kind === 'search') {
+      const [length] = this.#shapes.get(e.buffer)!
+      const cut = (x: Expr): Expr => min(max(x, int(0)), length!)
+      return search(e.method, e.buffer, cut(e.lo), cut(e.hi), e.value)
+    }
+    if (e.kind !== 'load') return e
+    const shape = this.#shapes.get(e.buffer)!
+    const index = e.index.map((x) => this.#named(x))
+    const there = index.flatMap((x, d) => [ge(x, int(0)), lt(x, shape[d]!)])
+    return select(all(there), load(e.buffer, index, e.dtype, e.span), constant(0, e.dtype))
+  }
+}
+
+function walkCertain(e: Expr, seen: Set<Expr>): void {
+  if (seen.has(e)) return
+  seen.add(e)
+  for (const c of isLazy(e) ? children(e).slice(0, 1) : children(e)) walkCertain(c, seen)
+}

@@ -1,0 +1,74 @@
+/**
+ * Invariant reached: where blocks of threads run over tiles of which the last may be cut off, and copies of an unrolled
+ * loop would each ask whether they are beyond the end, a block asks once: it runs a body without conditions for whole
+ * tiles, and the body as it was for others. Loads of all copies are under way together then.
+ *
+ * Threads of a block agree on it, so that they still meet inside. Tiles in shared memory stay one: a copy would
+ * allocate their memory twice.
+ */
+
+import { naturals } from '../analysis/integers/non-negative.ts'
+import { when } from '../ir/build.ts'
+import { all, div, type Expr, int, lt, variable } from '../ir/expr.ts'
+import type { For, Kernel2 } from '../ir/loops.ts'
+import { type Body, bodiesOf, loopsOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import { namesOf } from './bound-names.ts'
+import { bodyAt } from './clone-loops.ts'
+import type { Names } from './fresh-names.ts'
+import { reguard, type Tiles, tilesOf } from './loop-partitioning.ts'
+
+export function wholeBlocks(kernel: Kernel2): Kernel2 {
+  const names = namesOf(kernel)
+  const natural = naturals(kernel.body, kernel.params, kernel.buffers)
+  const go = (list: Body, around: readonly For[]): Body =>
+    mapSame(list, (s) => {
+      const blocks = s.kind === 'for' && onBlocks(s) ? [...around, s] : around
+      if (s.kind === 'for' && onBlocks(s) && !loopsOf(s.body).some(onBlocks))
+        return asked(s, blocks, natural, names)
+      return withBodies(
+        s,
+        bodiesOf(s).map((b) => go(b, blocks)),
+      )
+    })
+  const body = go(kernel.body, [])
+  return body === kernel.body ? kernel : { ...kernel, body }
+}
+
+const onBlocks = (l: For): boolean => l.mode.kind === 'bind' && l.mode.to.startsWith('block')
+
+/** The innermost loop over blocks, with a body of its own for whole tiles. */
+function asked(loop: For, blocks: readonly For[], natural: (e: Expr) => boolean, names: Names): For {
+  const tiles = blocks.flatMap((l): { readonly of: For; readonly tiles: Tiles }[] => {
+    const found = tilesOf(l, true)
+    return found && natural(found.total) ? [{ of: l, tiles: found }] : []
+  })
+  const inside = guardsOf(loop.body)
+  const met = tiles.filter((t) => [...t.tiles.guards.keys()].some((g) => inside.has(g)))
+  const repeated = met.some((t) => [...t.tiles.guards.keys()].some((g) => inside.get(g)))
+  if (!repeated || allocatesShared(loop)) return loop
+  const gone = new Set(met.flatMap((t) => [...t.tiles.guards.keys()]))
+  const free = reguard(loop.body, (g) => (gone.has(g) ? [] : [g]))
+  const then = bodyAt({ ...loop, body: free }, variable(loop.var), names)
+  const cond = all(met.map((t) => lt(variable(t.of.var), div(t.tiles.total, int(t.tiles.size)))))
+  return stmt({ ...loop, body: [when(cond, then, loop.body)] })
+}
+
+/** The conditions on loops inside, and whether copies of an unrolled loop would ask them. */
+function guardsOf(body: Body): ReadonlyMap<Expr, boolean> {
+  const out = new Map<Expr, boolean>()
+  walkStmts(body, (s, path) => {
+    if (s.kind !== 'for') return
+    const repeated = [...path, s].some((l) => l.mode.kind === 'unroll' || l.mode.kind === 'vectorize')
+    for (const g of s.guards) out.set(g, repeated || (out.get(g) ?? false))
+  })
+  return out
+}
+
+function allocatesShared(loop: For): boolean {
+  let found = false
+  walkStmts(loop.body, (s) => {
+    if (s.kind === 'alloc' && s.buffer.scope === 'shared') found = true
+    if (s.kind === 'for' && s.cooperative) found = true
+  })
+  return found
+}

@@ -1,0 +1,161 @@
+/**
+ * Invariant reached: a loop that searches, in every iteration, for a place that only moves forward goes on from where
+ * it was: one bisection before the loop, and a step for each segment that it enters.
+ */
+
+import { linear } from '../analysis/integers/linear.ts'
+import { accessesOf, writesOf } from '../ir/accesses.ts'
+import { boundVarsOf } from '../ir/bindings.ts'
+import { place as placeIn, when, whenAll } from '../ir/build.ts'
+import { add, binary, bool, type Expr, int, load, lt, type Search, search, select } from '../ir/expr.ts'
+import { freeVars, mentions, someExpr, substitute, walkExpr } from '../ir/expr-tree.ts'
+import { keyOf } from '../ir/keys.ts'
+import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
+import {
+  type Body,
+  bodiesOf,
+  exprsOf,
+  mapSame,
+  replaceLoop,
+  rewriteStmts,
+  stmt,
+  walkStmts,
+  withBodies,
+} from '../ir/tree.ts'
+import { namesOf } from './bound-names.ts'
+import { sharesWork } from './cooperative-copies.ts'
+import { threadAxis } from './divergence-analysis.ts'
+import type { Names } from './fresh-names.ts'
+
+/** No element of an index array is larger. */
+const END = int(2147483647)
+
+export function advanceSearches(kernel: Kernel2): Kernel2 {
+  const names = namesOf(kernel)
+  const written = writesOf(kernel.body)
+  // Outer loops first, each once: what moves forward in two loops goes on from the outer one's last round. Threads that a
+  // condition leaves out keep no place, and would not meet the others where that decides whether they do.
+  const go = (list: Body, onThreads: boolean): Body =>
+    mapSame(list, (s) => {
+      const searches = s.kind === 'for' && !(onThreads && sharesWork(s.body))
+      const found = searches ? advanced(s, written, names) : undefined
+      const next = found?.loop ?? s
+      const inThread = onThreads || threadAxis(s) !== undefined
+      const inside = withBodies(
+        next,
+        bodiesOf(next).map((b) => go(b, inThread)),
+      )
+      return found ? when(bool(true), [...found.before, inside]) : inside
+    })
+  const body = go(kernel.body, false)
+  return body === kernel.body ? kernel : { ...kernel, body }
+}
+
+/** A search, and the loop in whose iterations its place moves. */
+interface Ascending {
+  readonly search: Search
+  readonly inner: For
+}
+
+interface Advanced {
+  readonly before: Body
+  readonly loop: For
+}
+
+function advanced(loop: For, written: ReadonlySet<string>, names: Names): Advanced | undefined {
+  if (loop.cooperative || !inOrder(loop)) return undefined
+  const before: Stmt[] = []
+  let body: Body = loop.body
+  for (const { search: s, inner } of ascending(loop, written)) {
+    const place = placeIn(names.fresh('place'), s.hi)
+    const limit = placeIn(names.fresh('limit'))
+    const at = (b: Buffer): Expr => load(b.name, [int(0)], 'i32')
+    const set = (b: Buffer, value: Expr): Stmt =>
+      stmt({ kind: 'store', buffer: b.name, index: [int(0)], value })
+    const first = new Map<string, Expr>([loop.var, inner.var].map((v) => [v, int(0)]))
+    // What the next segment begins with: only where a value is not below it, the place moves.
+    const ends = set(limit, select(lt(at(place), s.hi), load(s.buffer, [at(place)], 'i32'), END))
+    const moves = stmt<Stmt>({
+      kind: 'if',
+      cond: binary('le', at(limit), s.value),
+      then: [set(place, search('next', s.buffer, add(at(place), int(1)), s.hi, s.value)), ends],
+      else: [],
+    })
+    before.push(
+      ...[place, limit].map((buffer): Stmt => stmt({ kind: 'alloc', buffer })),
+      set(place, substitute(s, first)),
+      ends,
+    )
+    const found = (list: Body): Body => [
+      moves,
+      ...rewriteStmts(list, {
+        expr: (e) => (e.kind === 'search' && keyOf(e) === keyOf(s) ? at(place) : undefined),
+      }),
+    ]
+    body =
+      inner === loop
+        ? found(body)
+        : replaceLoop(body, inner.var, (l) => {
+            const [first, later] = guardsAround(l, s)
+            return stmt({ ...l, guards: first, body: found(whenAll(later, l.body)) })
+          })
+  }
+  return before.length > 0 ? { before, loop: stmt({ ...loop, body }) } : undefined
+}
+
+/** The loop's conditions before the first that asks where the search ends, and the others: they are asked behind it. */
+function guardsAround(l: For, s: Search): readonly [readonly Expr[], readonly Expr[]] {
+  const asks = (g: Expr): boolean => someExpr(g, (e) => e.kind === 'search' && keyOf(e) === keyOf(s))
+  const at = l.guards.findIndex(asks)
+  return at < 0 ? [l.guards, []] : [l.guards.slice(0, at), l.guards.slice(at)]
+}
+
+const inOrder = (l: For): boolean => l.mode.kind === 'serial' || l.mode.kind === 'unroll'
+
+/** The searches inside whose place never goes back, by the loop alone or by one right inside of it as well. */
+function ascending(loop: For, written: ReadonlySet<string>): readonly Ascending[] {
+  const bound = boundVarsOf(loop.body)
+  const inside = loopsIn(loop.body)
+  const out = new Map<string, Ascending>()
+  walkStmts(loop.body, (s) => {
+    for (const e of exprsOf(s))
+      walkExpr(e, (x) => {
+        if (x.kind !== 'search' || x.method !== 'upper' || out.has(keyOf(x))) return
+        const own = [...freeVars(x)].filter((v) => bound.has(v))
+        const inner = own.length === 0 ? loop : inside.find((l) => own.length === 1 && l.var === own[0])
+        if (inner && isAscending(x, loop, inner) && isFixed(x, written))
+          out.set(keyOf(x), { search: x, inner })
+      })
+  })
+  return [...out.values()]
+}
+
+/** The loops right inside, or under conditions: a round that leaves one out moves nothing, and later ones catch up. */
+const loopsIn = (body: Body): readonly For[] =>
+  body.flatMap((s) =>
+    s.kind === 'for' && inOrder(s) && !s.cooperative
+      ? [s]
+      : s.kind === 'if'
+        ? [...loopsIn(s.then), ...loopsIn(s.else)]
+        : [],
+  )
+
+/** Whether the value grows from iteration to iteration, and the range stays. */
+function isAscending(s: Search, loop: For, inner: For): boolean {
+  const varies = (e: Expr): boolean => mentions(e, loop.var) || mentions(e, inner.var)
+  if (varies(s.lo) || varies(s.hi) || s.value.dtype !== 'i32') return false
+  const step = new Map<string, number>()
+  for (const { term, coefficient } of linear(s.value).terms.values()) {
+    if (!varies(term)) continue
+    if (term.kind !== 'var' || coefficient < 0) return false
+    step.set(term.name, coefficient)
+  }
+  const outer = step.get(loop.var) ?? 0
+  if (inner === loop) return outer > 0
+  const { extent } = inner
+  return extent.kind === 'const' && outer >= (step.get(inner.var) ?? 0) * (extent.value - 1) && outer > 0
+}
+
+/** Nothing writes what is searched, or where. */
+const isFixed = (s: Search, written: ReadonlySet<string>): boolean =>
+  accessesOf([{ kind: 'let', name: '', dtype: 'i32', value: s }]).every((a) => !written.has(a.buffer))

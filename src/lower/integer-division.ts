@@ -1,0 +1,60 @@
+/**
+ * Invariant reached: integer division and modulo are `quo` and `rem`, which every target has. Where the
+ * dividend may be negative, flooring is spelled out; a divisor that may be 0 gives 0.
+ *
+ * Neighbours divide alike: `(x + r) / c` is `x / c`, and `(x + r) mod c` is `x mod c + r`, where some `g` divides `x`
+ * and `c`, `0 <= r < g`, and nothing wraps. So addresses that a tile permutes in groups stay a sum of one base and a constant.
+ */
+
+import { divisor, divisorsOf, gcd } from '../analysis/integers/facts.ts'
+import { naturals } from '../analysis/integers/non-negative.ts'
+import { isFloat } from '../ir/dtype.ts'
+import { add, and, binary, constant, type Expr, eq, select, sub } from '../ir/expr.ts'
+import type { Buffer, Fact } from '../ir/loops.ts'
+import type { Param } from '../ir/stage1.ts'
+import { type Body, rewriteStmts } from '../ir/tree.ts'
+import { valuesIn, wrapping } from '../ir/wrapping-values.ts'
+
+export function lowerDivisions(
+  body: Body,
+  params: readonly Param[],
+  buffers: readonly Buffer[],
+  facts: readonly Fact[] | undefined,
+): Body {
+  const nonNegative = naturals(body, params, buffers)
+  const factor = divisorsOf(facts)
+  const wraps = wrapping(valuesIn(body))
+  return rewriteStmts(body, {
+    expr: (e) => {
+      if (e.kind !== 'binary' || (e.op !== 'div' && e.op !== 'mod') || isFloat(e.dtype)) return undefined
+      const safe = e.b.kind === 'const' && e.b.value !== 0
+      const positive = nonNegative(e.a) && nonNegative(e.b)
+      const [from, rest] = e.b.kind === 'const' && !wraps(e.a) ? apart(e.a, e.b.value, factor) : [e.a, 0]
+      const value = positive ? binary(e.op === 'div' ? 'quo' : 'rem', from, e.b) : floored(e.op, from, e.b)
+      if (e.op === 'mod' && rest > 0) return add(value, constant(rest, e.dtype))
+      return safe ? value : select(eq(e.b, constant(0, e.b.dtype)), constant(0, e.dtype), value)
+    },
+  })
+}
+
+/** `e` as `x + r` where what divides `x` and `c` is greater than `r`; `x` is not negative where `e` is not. */
+function apart(e: Expr, c: number, factor: (leaf: Expr) => number): [x: Expr, r: number] {
+  if (e.kind !== 'binary' || e.op !== 'add' || e.b.kind !== 'const' || c <= 0) return [e, 0]
+  const g = gcd(divisor(e.a, factor), c)
+  const r = e.b.value - g * Math.floor(e.b.value / g)
+  return [add(e.a, constant(e.b.value - r, e.b.dtype)), r]
+}
+
+/** What was rounded towards zero is one too much where signs differ; operands are repeated as rarely as can be. */
+function floored(op: 'div' | 'mod', a: Expr, b: Expr): Expr {
+  const zero = constant(0, b.dtype)
+  const rem = binary('rem', a, b)
+  const negative = binary('lt', rem, zero)
+  const off =
+    b.kind === 'const' && b.value > 0
+      ? negative
+      : and(binary('ne', rem, zero), binary('ne', negative, binary('lt', b, zero)))
+  return op === 'div'
+    ? sub(binary('quo', a, b), select(off, constant(1, b.dtype), zero))
+    : add(rem, select(off, b, zero))
+}

@@ -1,0 +1,128 @@
+/**
+ * Invariant reached: a serial loop over tiles whose last one may be cut off runs its whole tiles without asking:
+ * `for v in 0..ceildiv(n, c)` with guards `v * c + rest < n` inside becomes a loop over `n / c` tiles, where they
+ * hold because of `rest < c`, and the last tile by itself, where they say `rest < n % c`.
+ *
+ * Only guards that are asked again and again are worth a second copy: those with nothing but constant loops inside.
+ * Tiles that threads share stay one: a copy would allocate their memory twice.
+ */
+
+import { linear, linearKey, loopMap, rangeOf } from '../analysis/integers/linear.ts'
+import { naturals } from '../analysis/integers/non-negative.ts'
+import { when } from '../ir/build.ts'
+import { binary, div, type Expr, int, lt, min, mod } from '../ir/expr.ts'
+import type { For, Kernel2, Stmt } from '../ir/loops.ts'
+import { type Body, bodiesOf, loopsOf, rewriteStmts, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import { namesOf } from './bound-names.ts'
+import { bodyAt } from './clone-loops.ts'
+import type { Names } from './fresh-names.ts'
+
+export function partitionLoops(kernel: Kernel2): Kernel2 {
+  const names = namesOf(kernel)
+  const natural = naturals(kernel.body, kernel.params, kernel.buffers)
+  const go = (list: Body): Body =>
+    list.flatMap((s): Body => {
+      const tiles =
+        s.kind === 'for' && s.mode.kind === 'serial' && s.guards.length === 0 ? tilesOf(s) : undefined
+      if (s.kind !== 'for' || !tiles || !natural(tiles.total) || isShared(s)) {
+        const bodies = bodiesOf(s)
+        return [withBodies(s, bodies.map(go))]
+      }
+      const { whole, last } = split(s, tiles, names)
+      return [stmt({ ...whole, body: go(whole.body) }), last]
+    })
+  const body = go(kernel.body)
+  return body.every((s, k) => s === kernel.body[k]) ? kernel : { ...kernel, body }
+}
+
+export interface Tiles {
+  /** The n of `ceildiv(n, c)`, and the c. */
+  readonly total: Expr
+  readonly size: number
+  /** Guards inside that hold in whole tiles, with their `rest`. */
+  readonly guards: ReadonlyMap<Expr, Expr>
+}
+
+/** The tiles of a loop whose conditions stand around constant loops, or around `any`. */
+export function tilesOf(loop: For, any = false): Tiles | undefined {
+  const { extent } = loop
+  if (extent.kind !== 'binary' || extent.op !== 'div' || extent.b.kind !== 'const') return undefined
+  const size = extent.b.value
+  const padded = linear(extent.a)
+  const total = { ...padded, constant: padded.constant - (size - 1) }
+  const guards = new Map<Expr, Expr>()
+  let bound: Expr | undefined
+  walkStmts(loop.body, (s, path) => {
+    if (s.kind !== 'for' || (!any && loopsOf(s.body).some((l) => l.extent.kind !== 'const'))) return
+    for (const g of s.guards) {
+      if (g.kind !== 'binary' || g.op !== 'lt' || linearKey(linear(g.b)) !== linearKey(total)) continue
+      const rest = without(linear(g.a), loop.var, size)
+      const range = rest && rangeOf(rest, loopMap([...path, s]))
+      if (!range || range[1] >= size) continue
+      guards.set(g, rest)
+      bound ??= g.b
+    }
+  })
+  return bound ? { total: bound, size, guards } : undefined
+}
+
+/** A sum less `coefficient · name`; `undefined` where it holds another multiple of it. */
+export function without(sum: ReturnType<typeof linear>, name: string, coefficient: number): Expr | undefined {
+  let rest: Expr = int(0)
+  let found = false
+  for (const { term, coefficient: c } of sum.terms.values()) {
+    if (term.kind === 'var' && term.name === name && c === coefficient) found = true
+    else rest = binary('add', rest, binary('mul', term, int(c)))
+  }
+  return found ? binary('add', rest, int(sum.constant)) : undefined
+}
+
+/** Whether threads share in it: by hardware axes, memory or turns. */
+export function isShared(loop: For): boolean {
+  let found = false
+  walkStmts([loop], (s) => {
+    if (s.kind === 'for' && (s.cooperative || s.mode.kind === 'bind')) found = true
+    if (s.kind === 'alloc' && s.buffer.scope === 'shared') found = true
+  })
+  return found
+}
+
+function split(loop: For, { total, size, guards }: Tiles, names: Names): { whole: For; last: Stmt } {
+  const count = div(total, int(size))
+  const left = mod(total, int(size))
+  const body = reguard(loop.body, (g) => (guards.has(g) ? [] : [g]))
+  const cut = reguard(loop.body, (g) => {
+    const rest = guards.get(g)
+    return [rest ? lt(rest, left) : g]
+  })
+  const last = bodyAt({ ...loop, body: shorten(cut, left, size) }, count, names)
+  return {
+    whole: stmt({ ...loop, extent: count, body }),
+    last: when(lt(count, loop.extent), last),
+  }
+}
+
+export const reguard = (body: Body, f: (g: Expr) => readonly Expr[]): Body =>
+  rewriteStmts(body, {
+    stmt: (s) =>
+      s.kind === 'for' && s.guards.length > 0 ? stmt({ ...s, guards: s.guards.flatMap(f) }) : undefined,
+  })
+
+/** Loops whose guard says where they end (`v < left`) end there. */
+const shorten = (body: Body, left: Expr, size: number): Body =>
+  rewriteStmts(body, {
+    stmt: (s) => {
+      if (s.kind !== 'for') return undefined
+      const ends = (g: Expr): boolean =>
+        g.kind === 'binary' && g.a.kind === 'var' && g.a.name === s.var && g.b === left
+      if (!s.guards.some(ends)) return undefined
+      // `left` is less than the tile's size.
+      const covers = s.extent.kind === 'const' && s.extent.value >= size - 1
+      return stmt<For>({
+        ...s,
+        extent: covers ? left : min(s.extent, left),
+        guards: s.guards.filter((g) => !ends(g)),
+        mode: { kind: 'serial' },
+      })
+    },
+  })

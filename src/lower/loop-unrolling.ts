@@ -1,0 +1,153 @@
+/**
+ * Invariant reached: no loop asks to be unrolled or vectorised. A constant loop becomes copies of its body; a
+ * factor makes a main loop of that many copies and a loop for what is left over.
+ *
+ * A register array that an unrolled loop runs over is accessed at constants there. The other constant loops over
+ * it are unrolled as well: one index that is not constant, and the array is no longer in registers.
+ */
+
+import { copiesOf, unrolledSize } from '../analysis/unrolled-size.ts'
+import { invariant } from '../ast/diagnostic.ts'
+import { accessesOf } from '../ir/accesses.ts'
+import { MAX_UNROLLED } from '../ir/budgets.ts'
+import { when } from '../ir/build.ts'
+import { add, div, type Expr, int, load, lt, mod, mul, select, variable } from '../ir/expr.ts'
+import { mentions } from '../ir/expr-tree.ts'
+import type { For, Stmt } from '../ir/loops.ts'
+import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
+import { bodyAt } from './clone-loops.ts'
+import type { Names } from './fresh-names.ts'
+
+/** Longest loop that is unrolled without being asked. */
+const LONGEST = 64
+
+export function unrollLoops(body: Body, names: Names): Body {
+  const implied = impliedBy(body)
+  const registers = registersOf(body)
+  return rewriteStmts(body, {
+    stmt: (s) => {
+      if (s.kind !== 'for') return undefined
+      const once = s.mode.kind === 'serial' && s.guards.length === 0 && isOne(s.extent)
+      if (s.mode.kind === 'serial' && !once && !implied.has(s.var)) return undefined
+      const factor = s.mode.kind === 'unroll' ? s.mode.factor : null
+      if (factor === null) return whole(s, names)
+      const chosen = s.mode.kind === 'unroll' && s.mode.predicated
+      return chosen ? predicated(s, factor, names, registers) : byFactor(s, factor, names)
+    },
+  })
+}
+
+/** What is unrolled along with others, where that is not too much. */
+function impliedBy(body: Body): ReadonlySet<string> {
+  const implied = alongside(body)
+  const copies = (l: For): number =>
+    implied.has(l.var) && l.extent.kind === 'const' ? l.extent.value : copiesOf(l)
+  return implied.size > 0 && unrolledSize(body, copies) > MAX_UNROLLED ? new Set() : implied
+}
+
+/** The serial loops that run over register arrays which loops unrolled whole run over. */
+function alongside(body: Body): ReadonlySet<string> {
+  const registers = registersOf(body)
+  const uses = accessesOf(body).filter((a) => registers.has(a.buffer))
+  const over = (a: (typeof uses)[number]): readonly For[] =>
+    a.path.filter((l) => a.index.some((e) => mentions(e, l.var)))
+  const unrolled = new Set(uses.filter((a) => over(a).some((l) => isWhole(l))).map((a) => a.buffer))
+  const out = new Set<string>()
+  for (const a of uses) {
+    if (!unrolled.has(a.buffer)) continue
+    for (const l of over(a))
+      if (l.mode.kind === 'serial' && l.extent.kind === 'const' && l.extent.value <= LONGEST) out.add(l.var)
+  }
+  return out
+}
+
+function registersOf(body: Body): ReadonlySet<string> {
+  const out = new Set<string>()
+  walkStmts(body, (s) => {
+    if (s.kind === 'alloc' && s.buffer.scope === 'register') out.add(s.buffer.name)
+  })
+  return out
+}
+
+const isOne = (e: Expr): boolean => e.kind === 'const' && e.value === 1
+
+const isWhole = (l: For): boolean =>
+  l.mode.kind === 'vectorize' || (l.mode.kind === 'unroll' && l.mode.factor === null)
+
+function whole(loop: For, names: Names): Body {
+  invariant(
+    loop.extent.kind === 'const' && loop.guards.length === 0,
+    'only a constant loop without guards unrolls whole',
+  )
+  return Array.from({ length: loop.extent.value }, (_, k) => bodyAt(loop, int(k), names)).flat()
+}
+
+function byFactor(loop: For, factor: number, names: Names): Body {
+  const count = int(factor)
+  const main = names.fresh(loop.var)
+  const rest = names.fresh(loop.var)
+  const serial = { kind: 'serial' } as const
+  const copies = Array.from({ length: factor }, (_, k) =>
+    bodyAt(loop, add(mul(variable(main), count), int(k)), names),
+  ).flat()
+  const done = mul(div(loop.extent, count), count)
+  return [
+    stmt<For>({
+      ...loop,
+      var: main,
+      extent: div(loop.extent, count),
+      guards: [],
+      mode: serial,
+      body: copies,
+    }),
+    stmt<For>({
+      ...loop,
+      var: rest,
+      extent: mod(loop.extent, count),
+      guards: [],
+      mode: serial,
+      body: bodyAt(loop, add(done, variable(rest)), names),
+    }),
+  ]
+}
+
+/**
+ * Whole rounds only. An iteration beyond the end reads what the first one of its round reads, which is there, and what
+ * it writes keeps its value; where it writes other memory than registers, it is left out by a condition.
+ */
+function predicated(loop: For, factor: number, names: Names, registers: ReadonlySet<string>): Body {
+  const round = names.fresh(loop.var)
+  const count = int(factor)
+  const first = mul(variable(round), count)
+  const copies = Array.from({ length: factor }, (_, k) => {
+    if (k === 0) return bodyAt(loop, first, names)
+    const at = add(first, int(k))
+    const there = lt(at, loop.extent)
+    if (!onlyRegisters(loop.body, registers)) return [when(there, bodyAt(loop, at, names))]
+    return keeping(bodyAt(loop, select(there, at, first), names), there, names)
+  }).flat()
+  const extent = div(add(loop.extent, int(factor - 1)), count)
+  return [stmt<For>({ ...loop, var: round, extent, guards: [], mode: { kind: 'serial' }, body: copies })]
+}
+
+/** Whether nothing but registers of the outside changes. */
+function onlyRegisters(body: Body, registers: ReadonlySet<string>): boolean {
+  let only = true
+  walkStmts(body, (s) => {
+    const plain = s.kind === 'if' || s.kind === 'let' || s.kind === 'for'
+    if (!plain && !(s.kind === 'store' && registers.has(s.buffer))) only = false
+  })
+  return only
+}
+
+/** Stores that change something only where the condition holds; what they would store is computed in any case. */
+const keeping = (body: Body, there: Expr, names: Names): Body =>
+  rewriteStmts(body, {
+    stmt: (s) => {
+      if (s.kind !== 'store') return undefined
+      const { dtype } = s.value
+      const name = names.fresh('next')
+      const kept = select(there, variable(name, dtype), load(s.buffer, s.index, dtype))
+      return [stmt<Stmt>({ kind: 'let', name, dtype, value: s.value }), stmt({ ...s, value: kept })]
+    },
+  })

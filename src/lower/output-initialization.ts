@@ -1,0 +1,213 @@
+/**
+ * How each written buffer comes to its initial value, decided on Stage I: every element exactly once, empty
+ * rows included.
+ *
+ * The first writer of a buffer decides. If it visits every element (its index is the buffer's own axes, each by
+ * an S iterator over that whole axis) a reduction initialises in its own nest and an assignment needs nothing.
+ * Otherwise the whole buffer is filled before anything runs: with the reducer's identity, or the fill value. What each
+ * step of one nest has to itself needs no elements but those that it writes.
+ */
+
+import { type Access, accessesOf } from '../analysis/coordinate-accesses.ts'
+import { invariant } from '../ast/diagnostic.ts'
+import { type Axis, isDenseRoot } from '../ir/axis.ts'
+import { ceildiv, constant, type Expr } from '../ir/expr.ts'
+import { freeVars, mentions, substitute } from '../ir/expr-tree.ts'
+import { keyOf, sameExpr } from '../ir/keys.ts'
+import type { Assign, Buffer1, Iter, Iteration, Kernel1, Reduce1, Stmt1 } from '../ir/stage1.ts'
+
+export interface Initialisation {
+  /** Reductions that start their targets at the identity inside their own nest. */
+  readonly inNest: ReadonlySet<Reduce1>
+  /** Buffers to fill first, with what. */
+  readonly fills: readonly { readonly buffer: string; readonly value: Expr }[]
+  /** Conditions that have to stand inside of the loops of reductions, where elements have started. */
+  readonly inside: ReadonlySet<Expr>
+}
+
+interface Writer {
+  readonly stmt: Assign | Reduce1
+  readonly target: number
+  readonly enclosing: readonly Iteration[]
+  readonly conditional: boolean
+  /** What the names stand for that conditions may mention. */
+  readonly lets: ReadonlyMap<string, Expr>
+}
+
+/** `outside`: conditions that stand around the loops, whatever they ask of. */
+export function deriveInitialisation(
+  kernel: Kernel1,
+  outside: ReadonlySet<Expr> = new Set(),
+): Initialisation {
+  const first = firstWriters(kernel)
+  const inside = new Set<Expr>()
+  const inNest = new Set<Reduce1>()
+  const fills: { buffer: string; value: Expr }[] = []
+  const covered = (w: Writer): boolean => covers(kernel, w, outside, inside) || isOwn(kernel, w)
+  for (const buffer of kernel.buffers) {
+    if (buffer.role === 'in' || buffer.role === 'inout') continue
+    const w = first.get(buffer.name)
+    if (!w) {
+      fills.push({ buffer: buffer.name, value: constant(buffer.fill, buffer.dtype) })
+      continue
+    }
+    if (w.stmt.kind === 'assign') {
+      if (!covered(w)) fills.push({ buffer: buffer.name, value: constant(buffer.fill, buffer.dtype) })
+      continue
+    }
+    // A tuple starts in its nest only as a whole: all its targets are new, first written here and covered.
+    const whole = w.stmt.targets.every((t, k) => {
+      const other = first.get(t.buffer)
+      const role = kernel.buffers.find((b) => b.name === t.buffer)?.role
+      return role !== 'inout' && other?.stmt === w.stmt && covered({ ...w, target: k })
+    })
+    if (whole) inNest.add(w.stmt)
+    else fills.push({ buffer: buffer.name, value: retyped(w.stmt.reducer.identity[w.target]!, buffer) })
+  }
+  return { inNest, fills, inside }
+}
+
+const retyped = (identity: Expr, buffer: Buffer1): Expr =>
+  identity.kind === 'const' ? constant(identity.value, buffer.dtype) : identity
+
+function firstWriters(kernel: Kernel1): ReadonlyMap<string, Writer> {
+  const first = new Map<string, Writer>()
+  const visit = (
+    body: readonly Stmt1[],
+    enclosing: readonly Iteration[],
+    conditional: boolean,
+    outer: ReadonlyMap<string, Expr>,
+  ): void => {
+    let lets = outer
+    for (const s of body) {
+      if (s.kind === 'iterate') visit(s.body, [...enclosing, s], conditional, lets)
+      else if (s.kind === 'let') lets = new Map(lets).set(s.name, substitute(s.value, lets))
+      else if (s.kind === 'if') {
+        visit(s.then, enclosing, true, lets)
+        visit(s.else, enclosing, true, lets)
+      } else
+        s.targets.forEach((t, target) => {
+          if (!first.has(t.buffer)) first.set(t.buffer, { stmt: s, target, enclosing, conditional, lets })
+        })
+    }
+  }
+  visit(kernel.body, [], false, new Map())
+  return first
+}
+
+/**
+ * Whether only steps of one nest see the (local) buffer, each an element of its own, which it writes first and in any
+ * case: what they leave out, nobody reads.
+ */
+function isOwn(kernel: Kernel1, w: Writer): boolean {
+  const [nest, ...inner] = w.enclosing
+  const { buffer } = w.stmt.targets[w.target]!
+  if (w.conditional || !nest || kernel.buffers.find((b) => b.name === buffer)?.role !== 'local') return false
+  if (nest.iters.some((x) => x.kind !== 'S')) return false
+  if (inner.some((it) => it.where.length > 0 || it.iters.some((x) => x.kind !== 'R'))) return false
+  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
+  const accesses = (body: readonly Stmt1[]): readonly Access[] =>
+    accessesOf(body, axes).filter((a) => a.buffer === buffer)
+  const inside = accesses([nest])
+  const [first] = inside
+  if (!first || first.mode === 'read' || accesses(kernel.body.filter((s) => s !== nest)).length > 0)
+    return false
+  const names = new Set(first.index.flatMap((e) => [...freeVars(e)]))
+  if (!nest.iters.every((x) => names.delete(x.name)) || names.size > 0) return false
+  const index = first.index.map(keyOf).join()
+  return inside.every((a) => a.index.map(keyOf).join() === index)
+}
+
+function covers(kernel: Kernel1, w: Writer, outside: ReadonlySet<Expr>, inside: Set<Expr>): boolean {
+  if (w.conditional) return false
+  const target = w.stmt.targets[w.target]!
+  const buffer = kernel.buffers.find((b) => b.name === target.buffer)
+  invariant(buffer, `no buffer ${target.buffer}`)
+  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
+  const iters = new Map<string, Iter>(
+    w.enclosing.flatMap((it) => it.iters.flatMap((x) => members(x, axes)).map((x) => [x.name, x] as const)),
+  )
+  const where = w.enclosing.flatMap((it) => it.where)
+  const used = new Set<Expr>()
+  const bare = target.index.every((e, k) => {
+    const axis = axes.get(buffer.axes[k]!)!
+    const permuted = permutation(e, axis, kernel, axes)
+    return permuted
+      ? coversAxis(permuted.index, permuted.axis, axes, iters, where, used)
+      : coversAxis(e, axis, axes, iters, where, used)
+  })
+  const combines = (c: Expr): boolean =>
+    w.stmt.kind === 'reduce' && !outside.has(c) && onlyCombined(substitute(c, w.lets), iters)
+  if (!bare || !where.every((c) => used.has(c) || combines(c))) return false
+  for (const c of where) if (!used.has(c)) inside.add(c)
+  return [...iters.values()].every((it) => runsFor(it, target.index, axes))
+}
+
+/** A fused iterator visits what those of its members would; inside, they go by their axes' names. */
+function members(it: Iter, axes: ReadonlyMap<string, Axis>): Iter[] {
+  const axis = axes.get(it.axis)
+  return axis?.kind === 'fused' ? axis.members.map((name) => ({ ...it, name, axis: name })) : [it]
+}
+
+/** Whether an iterator has a step for each element: the index speaks of it, or it is combined over, or it surely has one. */
+function runsFor(it: Iter, index: readonly Expr[], axes: ReadonlyMap<string, Axis>): boolean {
+  if (it.kind === 'R' || index.some((e) => mentions(e, it.name))) return true
+  const axis = axes.get(it.axis)
+  return axis?.kind === 'dense_fixed' && axis.extent.kind === 'const' && axis.extent.value > 0
+}
+
+/** An index that is loaded from a permutation of all coordinates of the axis: where it is loaded from. */
+function permutation(
+  e: Expr,
+  axis: Axis,
+  kernel: Kernel1,
+  axes: ReadonlyMap<string, Axis>,
+): { readonly index: Expr; readonly axis: Axis } | undefined {
+  if (e.kind !== 'load') return undefined
+  const table = kernel.buffers.find((b) => b.name === e.buffer && b.distinct)
+  const own = table && axes.get(table.axes[0]!)
+  if (!own || !isDenseRoot(own) || !isDenseRoot(axis)) return undefined
+  const whole = 'extent' in own && 'extent' in axis && sameExpr(own.extent, axis.extent)
+  return whole ? { index: e.index[0]!, axis: own } : undefined
+}
+
+function coversAxis(
+  e: Expr,
+  axis: Axis,
+  axes: ReadonlyMap<string, Axis>,
+  iters: ReadonlyMap<string, Iter>,
+  where: readonly Expr[],
+  used: Set<Expr>,
+): boolean {
+  const spatial = (x: Expr): Axis | undefined => {
+    const it = x.kind === 'var' ? iters.get(x.name) : undefined
+    return it?.kind === 'S' ? axes.get(it.axis) : undefined
+  }
+  const own = spatial(e)
+  if (own) {
+    if (own.name === axis.name) return true
+    return own.kind === 'dense_fixed' && axis.kind === 'dense_fixed' && sameExpr(own.extent, axis.extent)
+  }
+  // io * b + ii over ceildiv(extent, b) × b, trimmed by `io * b + ii < extent`.
+  if (axis.kind !== 'dense_fixed' || e.kind !== 'binary' || e.op !== 'add') return false
+  const outer = e.a
+  if (outer.kind !== 'binary' || outer.op !== 'mul') return false
+  const io = spatial(outer.a)
+  const ii = spatial(e.b)
+  if (io?.kind !== 'dense_fixed' || ii?.kind !== 'dense_fixed') return false
+  if (!sameExpr(ii.extent, outer.b) || !sameExpr(io.extent, ceildiv(axis.extent, outer.b))) return false
+  const trim = where.find(
+    (c) => c.kind === 'binary' && c.op === 'lt' && keyOf(c.a) === keyOf(e) && sameExpr(c.b, axis.extent),
+  )
+  if (trim) used.add(trim)
+  return trim !== undefined
+}
+
+/**
+ * Whether a condition decides only which values are combined: it asks of iterators of reductions alone, inside of whose
+ * loops it is tested and before which elements start. Any other may leave out elements, or all of them at once.
+ */
+function onlyCombined(cond: Expr, iters: ReadonlyMap<string, Iter>): boolean {
+  const names = [...freeVars(cond)].filter((n) => iters.has(n))
+  return names.length > 0 && names.every((n) => iters.get(n)!.kind === 'R')
+}

@@ -1,0 +1,105 @@
+/**
+ * Invariant reached: no reduction carries its initialisation; every target is set to the identity once, before
+ * the first combine.
+ *
+ * The identity goes just before the outermost reduction loop, under copies of the spatial loops that lie
+ * between it and the reduction. Where that place cannot hold it (the target's element changes with a reduction
+ * loop, or the loop runs on several blocks or threads at once) the whole buffer is filled first instead.
+ */
+
+import { spatialNest } from '../analysis/spatial-nest.ts'
+import { invariant } from '../ast/diagnostic.ts'
+import { when } from '../ir/build.ts'
+import { constant, type Expr, type Load } from '../ir/expr.ts'
+import { mentions, substitute } from '../ir/expr-tree.ts'
+import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
+import { type FoundReduce, initsOf } from '../ir/reductions.ts'
+import { type Body, replaceLoop, replaceStmt, stmt } from '../ir/tree.ts'
+import { namesOf } from './bound-names.ts'
+import type { Names } from './fresh-names.ts'
+
+export function placeInit(kernel: Kernel2): Kernel2 {
+  const names = namesOf(kernel)
+  let body: Body = kernel.body
+  const fills: Stmt[] = []
+  for (;;) {
+    const found = initsOf(body)[0]
+    if (!found) break
+    const { reduce } = found
+    const plain = stmt<Reduce>({ ...reduce, init: false })
+    const started = withStart(body, found, names)
+    if (started) {
+      body = replaceStmt(started, reduce, () => plain)
+    } else {
+      for (const [k, t] of reduce.targets.entries()) {
+        const buffer = kernel.buffers.find((b) => b.name === t.buffer)
+        invariant(buffer, `the local buffer ${t.buffer} cannot be initialised before its reduction`)
+        fills.push(
+          stmt({ kind: 'fill', buffer: buffer.name, value: typed(reduce.reducer.identity[k]!, buffer) }),
+        )
+      }
+      body = replaceStmt(body, reduce, () => plain)
+    }
+  }
+  return { ...kernel, body: [...fills, ...body] }
+}
+
+/**
+ * The body with the targets of a reduction in it set to the identity before the outermost reduction loop around, where
+ * `cond` holds of the element. Nothing where that place cannot hold it.
+ */
+export function withStart(
+  body: Body,
+  { reduce, path }: FoundReduce,
+  names: Names,
+  cond?: Expr,
+): Body | undefined {
+  const at = path.findIndex((l) => l.reduce)
+  const inside = at < 0 ? [] : path.slice(at)
+  const nest = fitsBefore(reduce, inside) ? initNest(reduce, inside, names, cond) : undefined
+  if (!nest) return undefined
+  return at < 0
+    ? replaceStmt(body, reduce, () => [...nest, reduce])
+    : replaceLoop(body, path[at]!.var, (loop) => [...nest, loop])
+}
+
+/** The element does not change with a reduction loop, and no reduction loop runs in parallel. */
+const fitsBefore = (reduce: Reduce, inside: readonly For[]): boolean =>
+  inside
+    .filter((l) => l.reduce)
+    .every(
+      (r) => r.mode.kind !== 'bind' && reduce.targets.every((t) => t.index.every((e) => !mentions(e, r.var))),
+    )
+
+/** What guards say of no copied loop is left out: an element that nothing is combined into has its identity all the same. */
+const initNest = (
+  reduce: Reduce,
+  inside: readonly For[],
+  names: Names,
+  cond?: Expr,
+): readonly Stmt[] | undefined =>
+  spatialNest(
+    inside,
+    reduce.targets.flatMap((t) => t.index),
+    (base) => names.fresh(base),
+    (renamed) => {
+      const stores = identities(reduce, renamed)
+      return cond ? [when(substitute(cond, renamed), stores)] : stores
+    },
+  )?.nest
+
+const identities = (reduce: Reduce, rename: ReadonlyMap<string, Expr> = new Map()): Stmt[] =>
+  reduce.targets.map((t: Load, k) => {
+    const identity = reduce.reducer.identity[k]!
+    const value = identity.kind === 'const' ? constant(identity.value, t.dtype) : identity
+    return stmt({
+      kind: 'store',
+      buffer: t.buffer,
+      index: t.index.map((e) => substitute(e, rename)),
+      value,
+      span: reduce.span,
+    })
+  })
+
+const typed = (identity: Expr, buffer: Buffer): Expr =>
+  identity.kind === 'const' ? constant(identity.value, buffer.dtype) : identity

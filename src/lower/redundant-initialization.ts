@@ -1,0 +1,60 @@
+/**
+ * Invariant reached: nothing is filled that one nest then combines something into, element by element, each of them
+ * once: the nest stores it. What a format stores beyond the tensor's elements is written in no other way where facts
+ * about sizes say that there is nothing beyond.
+ */
+
+import { visitsAll } from '../analysis/full-coverage.ts'
+import { accessesOf } from '../ir/accesses.ts'
+import type { Expr } from '../ir/expr.ts'
+import { sameExpr } from '../ir/keys.ts'
+import type { Fill, For, Kernel2, Reduce } from '../ir/loops.ts'
+import { type Body, replaceStmt, stmt } from '../ir/tree.ts'
+
+export function storeWholeUpdates(kernel: Kernel2): Kernel2 {
+  let body: Body = kernel.body
+  for (const fill of kernel.body) {
+    if (fill.kind !== 'fill') continue
+    const shape = kernel.buffers.find((b) => b.name === fill.buffer)?.shape
+    const update = shape && onlyUpdate(body, fill, shape, kernel.facts)
+    if (!update) continue
+    const [target] = update.targets
+    body = replaceStmt(
+      body.filter((s) => s !== fill),
+      update,
+      () => stmt({ kind: 'store', buffer: target!.buffer, index: target!.index, value: update.values[0]! }),
+    )
+  }
+  return body === kernel.body ? kernel : { ...kernel, body }
+}
+
+/** The reduction that is all that happens to a filled buffer, to each element once, and begins at the fill's value. */
+function onlyUpdate(
+  body: Body,
+  fill: Fill,
+  shape: readonly Expr[],
+  facts: Kernel2['facts'],
+): Reduce | undefined {
+  const accesses = accessesOf(body).filter((a) => a.buffer === fill.buffer && a.stmt !== fill)
+  const [access] = accesses
+  if (accesses.length !== 1 || access?.stmt.kind !== 'reduce') return undefined
+  const { stmt: update, path } = access
+  const [target] = update.targets
+  const [identity] = update.reducer.identity
+  if (update.targets.length !== 1 || update.init || update.values[0]!.dtype !== target!.dtype)
+    return undefined
+  if (!identity || !sameExpr(identity, fill.value)) return undefined
+  const guards = path.flatMap((l) => l.guards)
+  return isUnconditional(body, update, path) && visitsAll(target!.index, shape, path, guards, facts)
+    ? update
+    : undefined
+}
+
+/** Whether the statement lies directly in the loops, each in the next. */
+function isUnconditional(body: Body, s: Reduce, path: readonly For[]): boolean {
+  const around = [body, ...path.map((l) => l.body)]
+  return (
+    [...path, s].every((x, k) => around[k]!.includes(x)) &&
+    path.every((l) => !l.reduce && l.mode.kind !== 'instr')
+  )
+}

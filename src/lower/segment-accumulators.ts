@@ -1,0 +1,227 @@
+/** The registers in which a thread combines what belongs to one element: sums, and what element they are of. */
+
+import type { Segments } from '../analysis/segmented-loops.ts'
+import { local, store, when } from '../ir/build.ts'
+import {
+  add,
+  and,
+  binary,
+  constant,
+  type Expr,
+  int,
+  type Load,
+  load,
+  lt,
+  type Search,
+  select,
+  sub,
+  variable,
+} from '../ir/expr.ts'
+import { substitute } from '../ir/expr-tree.ts'
+import type { Buffer, For, Reduce, Stmt } from '../ir/loops.ts'
+import { type Body, replaceStmt, stmt } from '../ir/tree.ts'
+import { nestOf } from './clone-loops.ts'
+import type { Names } from './fresh-names.ts'
+
+/** What variables of copied loops are. */
+export type At = ReadonlyMap<string, Expr>
+export const NOTHING: At = new Map()
+
+/** A part of an index that no element has. */
+const NONE = int(-2147483648)
+
+/** No element of an index array is larger. */
+const END = int(2147483647)
+
+/** A cell for each iteration of the loops inside: the last dimensions of a buffer. */
+export interface Cells {
+  readonly buffer: Buffer
+  readonly lead: readonly Expr[]
+}
+
+export class Sums {
+  readonly segments: Segments
+  /** Of the sums, and of what they are of. */
+  readonly registers: readonly Buffer[]
+  readonly #names: Names
+  readonly #sums: readonly Buffer[]
+  readonly #places: readonly Buffer[]
+  /** Up to where the element stays the same, in the values that its search looks for. */
+  readonly #limit: Buffer | undefined
+  readonly #search: Search | undefined
+
+  constructor(segments: Segments, names: Names) {
+    this.segments = segments
+    this.#names = names
+    const { reduce, inner, parts } = segments
+    const shape = inner.map((l) => l.extent)
+    const target = reduce.targets[0]!.buffer
+    this.#sums = reduce.targets.map((t) => local(names.fresh(`${t.buffer}_sum`), t.dtype, shape))
+    this.#places = parts.map(() => local(names.fresh(`${target}_place`), 'i32'))
+    const [only] = parts
+    this.#search = parts.length === 1 && only?.kind === 'search' && only.method === 'upper' ? only : undefined
+    this.#limit = this.#search && local(names.fresh(`${target}_limit`), 'i32')
+    this.registers = [...this.#sums, ...this.#places, ...(this.#limit ? [this.#limit] : [])]
+  }
+
+  /** Sums of nothing. */
+  start(): Body {
+    return [
+      ...this.clear(),
+      ...this.#set(this.#places.map(() => NONE)),
+      ...(this.#limit ? [set(this.#limit, NONE)] : []),
+    ]
+  }
+
+  /** Whether there is an element. */
+  held(): Expr {
+    return binary('ne', this.place(0), NONE)
+  }
+
+  place(k: number): Expr {
+    return get(this.#places[k]!)
+  }
+
+  /**
+   * Whether the sums are of the element of an iteration, and so of all between the latest one and it: what is looked
+   * for grows with the loop, and less than the limit finds the same place.
+   */
+  within(at: At): Expr | undefined {
+    if (!this.#search || !this.#limit) return undefined
+    return lt(substitute(this.#search.value, at), get(this.#limit))
+  }
+
+  /** After `enter`: up to where its element goes. */
+  bound(): Body {
+    return this.#search && this.#limit ? [set(this.#limit, endOf(this.#search, this.place(0)))] : []
+  }
+
+  /** If `parts` are of another element, the sums `leave` theirs, and are of that one from now on. */
+  enter(parts: readonly Expr[], leave: Body): Body {
+    const differs = parts.map((p, k) => binary('ne', this.place(k), p)).reduce((a, b) => binary('or', a, b))
+    return [when(and(this.held(), differs), [...leave, ...this.clear()]), ...this.#set(parts)]
+  }
+
+  oneByOne(loop: For, leave: Body): Stmt {
+    const { reduce, parts } = this.segments
+    const own = this.take(NOTHING, reduce.values)
+    return stmt({
+      ...loop,
+      body: [...this.enter(parts, leave), ...replaceStmt(loop.body, reduce, () => own)],
+    })
+  }
+
+  /** `values` combined into the sums. */
+  take(map: At, values: readonly Expr[]): Stmt {
+    const targets = this.#sums.map((_, k) => this.#sum(k, map))
+    return stmt<Reduce>({ ...this.segments.reduce, atomic: false, targets, values })
+  }
+
+  clear(): Body {
+    const { reducer } = this.segments.reduce
+    return this.#nest(false, (map) =>
+      this.#sums.map((b, k) => {
+        const e = reducer.identity[k]!
+        const value = e.kind === 'const' ? constant(e.value, b.dtype) : e
+        return store(b.name, this.#sum(k, map).index, value)
+      }),
+    )
+  }
+
+  /** The sums combined into their elements. */
+  update(atomic: boolean): Body {
+    const { reduce } = this.segments
+    return this.#nest(true, (map) => [
+      stmt<Reduce>({
+        ...reduce,
+        atomic,
+        targets: this.#elements(map),
+        values: reduce.targets.map((_, k) => this.#sum(k, map)),
+      }),
+    ])
+  }
+
+  /** The sums as their elements, which were at the identity. */
+  store(): Body {
+    return this.#nest(true, (map) =>
+      this.#elements(map).map(({ buffer, index }, k) => store(buffer, index, this.#sum(k, map))),
+    )
+  }
+
+  /** The one sum of each element into cells. */
+  put(to: Cells): Body {
+    return this.#nest(false, (map) => [store(to.buffer.name, this.#cell(to.lead, map), this.#sum(0, map))])
+  }
+
+  /** Cells combined into the sums. */
+  add({ buffer, lead }: Cells): Body {
+    return this.#nest(false, (map) => [
+      this.take(map, [load(buffer.name, this.#cell(lead, map), buffer.dtype)]),
+    ])
+  }
+
+  /** The sums in row `at` of a buffer with the dimensions of the elements that loops inside run over. */
+  carry(to: string, at: Expr): Body {
+    const { rest } = this.segments
+    return this.#nest(true, (map) => {
+      const dims = rest[0]!.flatMap(({ part, more }) => (part === undefined ? [substitute(more, map)] : []))
+      return [store(to, [at, ...dims], this.#sum(0, map))]
+    })
+  }
+
+  #cell(lead: readonly Expr[], map: At): Expr[] {
+    return [...lead, ...this.segments.inner.map((l) => substitute(variable(l.var), map))]
+  }
+
+  #nest(guarded: boolean, make: (map: At) => Body): Body {
+    return nest(this.segments.inner, this.#names, guarded, NOTHING, make)
+  }
+
+  #sum(k: number, map: At): Load {
+    const b = this.#sums[k]!
+    const at = this.segments.inner.map((l) => substitute(variable(l.var), map))
+    return load(b.name, at.length > 0 ? at : [int(0)], b.dtype)
+  }
+
+  #set(values: readonly Expr[]): Stmt[] {
+    return this.#places.map((b, k) => set(b, values[k]!))
+  }
+
+  #elements(map: At): Load[] {
+    const { reduce, rest } = this.segments
+    const places = this.#places.map(get)
+    return reduce.targets.map((t, k) => {
+      const index = rest[k]!.map(({ part, more }) => {
+        const same = substitute(more, map)
+        if (part === undefined) return same
+        const place = places[part]!
+        return same.kind === 'const' && same.value < 0 ? sub(place, int(-same.value)) : add(place, same)
+      })
+      return load(t.buffer, index, t.dtype, t.span)
+    })
+  }
+}
+
+/** Where the segment ends that a search finds at `place`. */
+export const endOf = ({ buffer, hi }: Search, place: Expr): Expr =>
+  select(lt(place, hi), load(buffer, [place], 'i32'), END)
+
+export const set = (b: Buffer, value: Expr): Stmt => store(b.name, [int(0)], value)
+
+export const get = (b: Buffer): Expr => load(b.name, [int(0)], b.dtype)
+
+/** Copies of loops, which then run over different elements. */
+export function nest(
+  loops: readonly For[],
+  names: Names,
+  guarded: boolean,
+  around: At,
+  make: (map: At) => Body,
+): Body {
+  return nestOf(
+    loops.map((l) => ({ ...l, reduce: false, guards: guarded ? l.guards : [] })),
+    names,
+    around,
+    make,
+  )
+}

@@ -1,0 +1,183 @@
+/**
+ * Where the sums of a share go. A segment that begins and ends inside of a share is that share's alone: its sums are
+ * stored. Only the first and the last one of a share go on in other shares.
+ *
+ * Those of the groups of a block meet in shared memory: a share with the rest of a segment that began in an earlier one
+ * leaves its sums there, and the group in whose share the segment began adds them to its own, in their order. What is
+ * left are the segments that go on in other blocks. They meet in atomic updates, or what a later share has of them is
+ * carried to a nest after this one.
+ */
+
+import { type Groups, type Shares, shareNumber } from '../analysis/balanced-shares.ts'
+import { renameBound } from '../ir/bindings.ts'
+import { local, when } from '../ir/build.ts'
+import {
+  add,
+  and,
+  binary,
+  bool,
+  div,
+  type Expr,
+  eq,
+  int,
+  load,
+  lt,
+  min,
+  not,
+  search,
+  sub,
+  variable,
+} from '../ir/expr.ts'
+import { substitute } from '../ir/expr-tree.ts'
+import type { Buffer, For, Stmt } from '../ir/loops.ts'
+import { type Body, stmt } from '../ir/tree.ts'
+import type { Names } from './fresh-names.ts'
+import { type Cells, endOf, get, type Sums, set } from './segment-accumulators.ts'
+
+export interface Ending {
+  /** What exists around `start`, the loop and `end`. */
+  readonly registers: readonly Buffer[]
+  readonly start: Body
+  /** Before the sums become those of another element. */
+  readonly leave: () => Body
+  readonly end: Body
+}
+
+/** How elements are updated. */
+export interface Outlet {
+  /** One that no other share has: `store` where it is at the identity. */
+  readonly own: 'store' | 'update' | 'atomic'
+  /** What shares have of segments that began before them goes to rows of this buffer, and not to elements. */
+  readonly carry?: string | undefined
+}
+
+/** Every element that a thread leaves is updated. */
+export function updates(sums: Sums, atomic: boolean): Ending {
+  const leave = (): Body => sums.update(atomic)
+  return { registers: sums.registers, start: sums.start(), leave, end: [when(sums.held(), leave())] }
+}
+
+/** What a thread knows of the segments of its share. */
+class Segment {
+  readonly sums: Sums
+  readonly shares: Shares
+  readonly registers: readonly Buffer[]
+  /** Whether the sums are of the segment that began before the share. */
+  readonly #open: Buffer
+  readonly #own: Outlet['own']
+
+  constructor(sums: Sums, shares: Shares, own: Outlet['own'], names: Names) {
+    const target = sums.segments.reduce.targets[0]!.buffer
+    this.sums = sums
+    this.shares = shares
+    this.#own = own
+    this.#open = local(names.fresh(`${target}_open`), 'bool')
+    this.registers = [...sums.registers, this.#open]
+  }
+
+  start(): Body {
+    const { search: s, first } = this.shares
+    const begins = load(s.buffer, [sub(search('upper', s.buffer, s.lo, s.hi, first), int(1))], 'i32')
+    return [...this.sums.start(), set(this.#open, lt(begins, first))]
+  }
+
+  open(): Expr {
+    return get(this.#open)
+  }
+
+  /** The sums of the segment that began before the share go `out`, those of others to their elements. */
+  leave(out: Body): Body {
+    return [when(this.open(), [...out, set(this.#open, bool(false))], this.own())]
+  }
+
+  ends(): Expr {
+    return endOf(this.shares.search, this.sums.place(0))
+  }
+
+  /** The sums to an element that no other share has. */
+  own(): Body {
+    return this.#own === 'store' ? this.sums.store() : this.sums.update(this.#own === 'atomic')
+  }
+}
+
+/** Every share by itself. */
+export function alone(sums: Sums, shares: Shares, outlet: Outlet, names: Names): Ending {
+  const segment = new Segment(sums, shares, outlet.own, names)
+  const { carry } = outlet
+  const out = (): Body => (carry === undefined ? sums.update(true) : sums.carry(carry, shareNumber(shares)))
+  const goesOn = lt(add(shares.first, int(shares.length)), segment.ends())
+  const shared = carry === undefined ? binary('or', segment.open(), goesOn) : segment.open()
+  return {
+    registers: segment.registers,
+    start: segment.start(),
+    leave: () => segment.leave(out()),
+    end: [when(sums.held(), [when(shared, out(), segment.own())])],
+  }
+}
+
+/** The groups of a block. `shared` and `after` stand around and after the loop over groups. */
+export function together(
+  sums: Sums,
+  shares: Shares,
+  { loop, between }: Groups,
+  outlet: Outlet,
+  names: Names,
+): Ending & { readonly shared: Buffer; readonly after: Body } {
+  const segment = new Segment(sums, shares, outlet.own, names)
+  const { reduce, inner } = sums.segments
+  const target = reduce.targets[0]!
+  const limit = local(names.fresh(`${target.buffer}_end`), 'i32')
+  const room = [loop, ...between, ...inner].map((l) => l.extent)
+  const shared = local(names.fresh(`${target.buffer}_rest`), target.dtype, room, 'shared')
+  const groups = loop.extent.kind === 'const' ? loop.extent.value : 1
+  const own = variable(loop.var)
+  const rest = (group: Expr): Cells => ({
+    buffer: shared,
+    lead: [group, ...between.map((l) => variable(l.var))],
+  })
+  const isFirst = eq(own, int(0))
+  /** What the block has of a segment that began before it. */
+  const out = (): Body =>
+    outlet.carry === undefined ? sums.update(true) : sums.carry(outlet.carry, shareNumber(shares, groups))
+  const end = [set(limit, segment.ends()), when(and(segment.open(), not(isFirst)), sums.put(rest(own)))]
+  // The last group with a part of the segment, from this one on: all between have nothing else.
+  const others = min(
+    div(sub(sub(get(limit), int(1)), shares.first), int(shares.length)),
+    sub(int(groups - 1), own),
+  )
+  const other = names.fresh(`${loop.var}_other`)
+  const gather: Stmt = stmt<For>({
+    kind: 'for',
+    var: other,
+    name: other,
+    nest: loop.nest,
+    extent: others,
+    reduce: true,
+    guards: [],
+    mode: { kind: 'serial' },
+    body: sums.add(rest(add(own, add(variable(other), int(1))))),
+  })
+  const next = substitute(shares.first, new Map([[loop.var, int(groups)]]))
+  const goesOn = lt(next, get(limit))
+  const apart = outlet.carry === undefined ? binary('or', segment.open(), goesOn) : segment.open()
+  const after = [
+    when(and(sums.held(), binary('or', not(segment.open()), isFirst)), [
+      gather,
+      when(apart, out(), segment.own()),
+    ]),
+  ]
+  return {
+    registers: [...segment.registers, limit],
+    start: segment.start(),
+    leave: () => segment.leave([when(isFirst, out(), sums.put(rest(own)))]),
+    end: [when(sums.held(), end)],
+    shared,
+    after: again([loop, ...between], after, names),
+  }
+}
+
+/** `body` of nested loops in a nest of its own. */
+function again(loops: readonly For[], body: Body, names: Names): Body {
+  const copies = loops.reduceRight<Body>((inside, l) => [stmt({ ...l, body: inside })], body)
+  return renameBound(copies, new Map(loops.map((l) => [l.var, names.fresh(l.var)])))
+}

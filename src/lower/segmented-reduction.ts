@@ -1,0 +1,208 @@
+/**
+ * Invariant reached: no loop has the mode `accumulate`. What such a loop combines into an element goes to registers
+ * as long as the element stays the same, and to the element where it changes and at the end: neighbouring iterations
+ * mostly have one element, so most updates never leave the thread (segmented reduction; Merrill and Garland,
+ * "Merge-based parallel sparse matrix-vector multiplication", SC 2016, has it for whole rows).
+ *
+ * The element is known by the part of its index that changes with the loop; a part that nothing has says that
+ * registers hold nothing yet.
+ */
+
+import { groupsOf, sharesApart, sharesOf } from '../analysis/balanced-shares.ts'
+import { linear } from '../analysis/integers/linear.ts'
+import { isPerfect, segmentsOf } from '../analysis/segmented-loops.ts'
+import { fail, invariant } from '../ast/diagnostic.ts'
+import { accessesOf } from '../ir/accesses.ts'
+import { alloc, local, when } from '../ir/build.ts'
+import { add, all, bool, type Expr, int, type Load, load, mul, variable } from '../ir/expr.ts'
+import { mentions, substitute } from '../ir/expr-tree.ts'
+import { sameExpr } from '../ir/keys.ts'
+import type { For, Kernel2, LoopMode, Reduce, Stmt } from '../ir/loops.ts'
+import { type Body, findLoop, mapSame, replaceStmt, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
+import { namesOf } from './bound-names.ts'
+import { startsCarried } from './carry-out-fixup.ts'
+import type { Names } from './fresh-names.ts'
+import { type At, nest, Sums } from './segment-accumulators.ts'
+import { alone, type Ending, type Outlet, together, updates } from './segment-epilogue.ts'
+
+export function accumulateSegments(kernel: Kernel2): Kernel2 {
+  const names = namesOf(kernel)
+  const replaced = startsCarried(kernel, names)
+  const body = mapSame(kernel.body, (top, k) => {
+    const marked: string[] = []
+    walkStmts([top], (s) => {
+      if (s.kind === 'for' && s.mode.kind === 'accumulate') marked.unshift(s.var)
+    })
+    return marked.reduce((s, v) => accumulated(s, v, kernel, k, names), top)
+  })
+  if (body === kernel.body) return kernel
+  return { ...kernel, body: body.flatMap((s) => replaced.get(s) ?? [s]) }
+}
+
+type Accumulate = LoopMode & { readonly kind: 'accumulate' }
+
+/** `top`, statement `at` of the kernel, without the mode of one loop. */
+function accumulated(whole: Stmt, v: string, kernel: Kernel2, at: number, names: Names): Stmt {
+  const mode = findLoop([whole], v)!.loop.mode as Accumulate
+  const { carry, within, by } = mode
+  const top = carry === undefined ? whole : withoutStart(whole, carry)
+  const { loop: marked, path } = findLoop([top], v)!
+  const loop: For = stmt({ ...marked, mode: { kind: 'serial' } })
+  const segments = segmentsOf(loop)
+  if (typeof segments === 'string') {
+    if (carry !== undefined) refuse(loop, segments)
+    return replaceStmt([top], marked, () => loop)[0]!
+  }
+  const sums = new Sums(segments, names)
+  const { atomic } = segments.reduce
+  const shares = sharesOf(loop, segments, kernel.buffers)
+  if (carry !== undefined && typeof shares === 'string') refuse(loop, shares)
+  const rounds = (ending: Ending): Body => [
+    ...ending.start,
+    // A later step may have put copies beside the reduction: those iterations come one by one.
+    ...(by > 1 && isPerfect(loop, segments)
+      ? batches(loop, sums, ending, by, names)
+      : [sums.oneByOne(loop, ending.leave())]),
+    ...ending.end,
+  ]
+  const one = (ending: Ending): Stmt => {
+    const body = [...ending.registers.map(alloc), ...rounds(ending)]
+    return replaceStmt([top], marked, () => when(bool(true), body))[0]!
+  }
+  const known = typeof shares !== 'string' && (carry !== undefined || (atomic && sharesApart(shares, path)))
+  if (!known) return one(updates(sums, atomic))
+  const outlet: Outlet = { own: ownOf(segments.reduce, top, kernel, at), carry }
+  if (within === undefined) return one(alone(sums, shares, outlet, names))
+  const groups = groupsOf(shares, within, path, marked)
+  if (typeof groups === 'string') return refuse(loop, groups)
+  const ending = together(sums, shares, groups, outlet, names)
+  const inside = replaceStmt([groups.loop], marked, () => rounds(ending))
+  const body = replaceStmt([top], groups.loop, () => [
+    ...ending.registers.map(alloc),
+    ...inside,
+    ...ending.after,
+  ])
+  // Outside of what blocks do: where a body is repeated for whole blocks, both have the memory.
+  return when(bool(true), [alloc(ending.shared), ...body])
+}
+
+/** A later step has changed what the shares, or their groups, were made of. */
+const refuse = (loop: For, why: string): never =>
+  fail({
+    code: 'schedule/no-shares',
+    message: `what the shares of ${loop.name} have in common is not known any more: ${why}`,
+    ...(loop.span ? { span: loop.span } : {}),
+    hint: 'accumulate after the steps that change loops around it',
+  })
+
+/** Without the stores of the identity to `carry`: where a share has something to carry, that is stored. */
+function withoutStart(top: Stmt, carry: string): Stmt {
+  const starts = (s: Stmt): boolean =>
+    s.kind === 'store'
+      ? s.buffer === carry
+      : (s.kind === 'for' && s.body.length === 0) ||
+        (s.kind === 'if' && s.then.length === 0 && s.else.length === 0)
+  return rewriteStmts([top], { stmt: (s) => (starts(s) ? [] : undefined) })[0]!
+}
+
+/** How an element is updated that only one share has. */
+function ownOf(reduce: Reduce, top: Stmt, kernel: Kernel2, at: number): Outlet['own'] {
+  const [target] = reduce.targets
+  const uses = (body: Body): readonly Stmt[] =>
+    accessesOf(body).flatMap((a) => (a.buffer === target!.buffer ? [a.stmt] : []))
+  if (uses([top]).some((s) => s !== reduce)) return 'atomic'
+  const before = uses(kernel.body.slice(0, at))
+  const [identity] = reduce.reducer.identity
+  const last = before.at(-1)
+  const filled = last?.kind === 'fill' && identity && sameExpr(last.value, identity)
+  return filled ? 'store' : 'update'
+}
+
+/**
+ * Rounds of `by` iterations: all values first, so that their loads are under way together, then one after the other
+ * into the sums. Where the last iteration's conditions hold, so do those of all: then nothing asks again.
+ */
+function batches(loop: For, sums: Sums, ending: Ending, by: number, names: Names): Body {
+  const { reduce, inner, parts } = sums.segments
+  const { extent } = loop
+  invariant(extent.kind === 'const' && extent.value % by === 0, 'batches divide a constant loop')
+  const shape = [int(by), ...inner.map((l) => l.extent)]
+  const made = (guarded: boolean): Body => {
+    const values = reduce.values.map((_, k) =>
+      local(names.fresh(`${reduce.targets[k]!.buffer}_value`), reduce.reducer.right[k]!.dtype, shape),
+    )
+    const round = names.fresh(`${loop.var}_round`)
+    const each = (make: (map: At, at: Expr) => Body): Stmt => {
+      const name = names.fresh(loop.var)
+      const map = new Map([[loop.var, add(mul(variable(round), int(by)), variable(name))]])
+      return stmt({
+        ...loop,
+        var: name,
+        extent: int(by),
+        mode: { kind: 'unroll', factor: null },
+        guards: guarded ? loop.guards.map((g) => substitute(g, map)) : [],
+        body: make(map, variable(name)),
+      })
+    }
+    const value = (k: number, at: Expr, map: At): Load =>
+      load(values[k]!.name, [at, ...inner.map((l) => substitute(variable(l.var), map))], values[k]!.dtype)
+    const first: Body = [
+      ...values.map(alloc),
+      each((map, at) =>
+        nest(inner, names, true, map, (all) =>
+          reduce.values.map((v, k) =>
+            stmt({
+              kind: 'store',
+              buffer: values[k]!.name,
+              index: value(k, at, all).index,
+              value: substitute(v, all),
+            }),
+          ),
+        ),
+      ),
+    ]
+    const combine = (enter: (map: At) => Body): Stmt =>
+      each((map, at) => [
+        ...enter(map),
+        ...nest(inner, names, true, map, (all) => [
+          sums.take(
+            all,
+            values.map((_, k) => value(k, at, all)),
+          ),
+        ]),
+      ])
+    const enter = (map: At): Body =>
+      sums.enter(
+        parts.map((p) => substitute(p, map)),
+        ending.leave(),
+      )
+    const end = new Map([[loop.var, add(mul(variable(round), int(by)), int(by - 1))]])
+    // Loads stay outside of the condition: they are under way while it is decided.
+    const one = guarded || !grows(parts, loop) ? undefined : sums.within(end)
+    const second: Stmt = one
+      ? stmt({ kind: 'if', cond: one, then: [combine(() => [])], else: [combine(enter), ...sums.bound()] })
+      : combine(enter)
+    const body: Body = [...first, second]
+    return [stmt({ ...loop, var: round, extent: int(extent.value / by), guards: [], body })]
+  }
+  const last = new Map([[loop.var, int(extent.value - 1)]])
+  const whole = loop.guards.map((g) => substitute(g, last))
+  if (!loop.guards.every((g) => isUpperBound(g, loop))) return made(true)
+  if (whole.length === 0) return made(false)
+  // A share that is cut off is the last one: nobody waits for it.
+  return [when(all(whole), made(false), [sums.oneByOne(loop, ending.leave())])]
+}
+
+/** `c·v + rest < n`: what it says of an iteration, it says of all before it. */
+function isUpperBound(g: Expr, loop: For): boolean {
+  if (g.kind !== 'binary' || g.op !== 'lt' || mentions(g.b, loop.var)) return false
+  const own = [...linear(g.a).terms.values()].filter((t) => mentions(t.term, loop.var))
+  return own.every((t) => t.term.kind === 'var' && t.coefficient > 0)
+}
+
+/** Whether what is looked for grows with the loop, in a place that does not change with it. */
+const grows = ([part]: readonly Expr[], loop: For): boolean => {
+  if (part?.kind !== 'search' || mentions(part.lo, loop.var) || mentions(part.hi, loop.var)) return false
+  const own = [...linear(part.value).terms.values()].filter((t) => mentions(t.term, loop.var))
+  return own.every((t) => t.term.kind === 'var' && t.coefficient > 0)
+}

@@ -1,0 +1,248 @@
+/**
+ * Copies that count their bytes on barriers in shared memory, one barrier for each stage of what they fill. One thread
+ * says how many bytes a round copies; all threads wait for them.
+ *
+ * Round r uses barrier r mod stages, whose phases alternate: it is over when the parity (r / stages) mod 2 is. So that
+ * nobody waits for a phase that two others have followed, a barrier's next phase is expected only after all threads met
+ * behind their wait for this one. A loop that threads run several times goes on counting rounds where it stopped.
+ *
+ * In a cluster of blocks, what each would copy alike one of them copies into all: each stage belongs to a block. Every
+ * block counts its bytes on its own barrier, and when its threads have met behind what they did in a stage, releases it
+ * on a barrier of the block that it belongs to, which waits there for all blocks before it copies. So no barrier is
+ * arrived at, and nothing is copied, in a block that has ended: it would have waited for it.
+ */
+
+import { threadsIn } from '../analysis/lane-groups.ts'
+import { fail } from '../ast/diagnostic.ts'
+import { when } from '../ir/build.ts'
+import { DTYPE_BYTES } from '../ir/dtype.ts'
+import { evaluate } from '../ir/evaluate.ts'
+import { add, div, type Expr, eq, int, load, lt, max, mod, variable } from '../ir/expr.ts'
+import { freeVars, readsMemory, rewriteExpr } from '../ir/expr-tree.ts'
+import {
+  arrivedOf,
+  expectOf,
+  type Instr,
+  kindOf,
+  type Place,
+  prepareOf,
+  publishOf,
+  releaseOf,
+} from '../ir/instr.ts'
+import type { InstrCall } from '../ir/instr-call.ts'
+import type { Buffer, For, Stmt } from '../ir/loops.ts'
+import { type Body, findLoop, replaceLoop, rewriteStmts, stmt, walkStmts, withSignals } from '../ir/tree.ts'
+import type { Alike } from './cluster-multicast.ts'
+import type { Names } from './fresh-names.ts'
+
+/** What stands before a loop, once. */
+export interface Entry {
+  readonly before: string
+  readonly statements: Body
+}
+
+export const withEntries = (body: Body, entries: readonly Entry[]): Body =>
+  entries.reduce((b, e) => replaceLoop(b, e.before, (l) => [...e.statements, l]), body)
+
+export const MEET: Stmt = stmt({ kind: 'barrier' })
+
+export class Counted {
+  readonly #instr: Instr
+  readonly #stages: number
+  readonly #bytes: number
+  readonly #barriers: Buffer
+  /** Rounds of earlier runs of the loop. */
+  readonly #rounds: Buffer | undefined
+  readonly #entry: Body
+  readonly #outermost: For | undefined
+  /** What the blocks of a cluster copy alike, and a barrier for each stage, on which they say that it is free. */
+  readonly #shared: { readonly alike: Alike; readonly free: Buffer } | undefined
+
+  /** `copies` are those of one round, of instructions of one kind, in `loop` of the nest `top`. */
+  constructor(instr: Instr, copies: Body, stages: number, loop: For, top: Stmt, names: Names, alike?: Alike) {
+    const barriers = (name: string): Buffer => local(names.fresh(name), 'u32', 'shared', [stages, WORDS])
+    this.#instr = instr
+    this.#shared = alike && { alike, free: barriers('free') }
+    this.#stages = stages
+    this.#bytes = bytesOf(copies, instr, top)
+    this.#barriers = barriers('arrived')
+    const around = findLoop([top], loop.var)?.path ?? []
+    this.#outermost = around.find((l) => l.mode.kind !== 'bind')
+    const before = this.#outermost && local(names.fresh('rounds'), 'i32', 'register', [1])
+    this.#rounds = before
+    this.#entry = [
+      ...this.#made(this.#barriers, 1),
+      ...(this.#shared ? this.#made(this.#shared.free, this.#shared.alike.cluster) : []),
+      ...publishOf(instr),
+      ...(this.#shared ? [] : [MEET]),
+      ...(before ? [stmt<Stmt>({ kind: 'alloc', buffer: before }), set(before, int(0))] : []),
+    ]
+  }
+
+  /**
+   * Where the barriers are made: before the loop, or before the outermost one around it that threads repeat. A run begins
+   * when all blocks of the cluster are there: what lay in their stages before is not needed any more.
+   */
+  get here(): Body {
+    const made = this.#outermost ? [] : this.#entry
+    return this.#shared ? [...made, stmt<Stmt>({ kind: 'barrier', cluster: true })] : made
+  }
+  get entry(): readonly Entry[] {
+    return this.#outermost ? [{ before: this.#outermost.var, statements: this.#entry }] : []
+  }
+
+  #made(barriers: Buffer, arrivals: number): Body {
+    return [
+      stmt<Stmt>({ kind: 'alloc', buffer: barriers }),
+      ...Array.from({ length: this.#stages }, (_, k) =>
+        prepareOf(this.#instr, this.#place(int(k), barriers), arrivals),
+      ),
+    ]
+  }
+
+  /** The copies of a round, which is the k-th of this run. */
+  start(copies: Body, k: Expr): Body {
+    const round = this.#round(k)
+    const place = this.#place(round)
+    const shared = this.#shared
+    return rewriteStmts(copies, {
+      stmt: (s) => {
+        if (!isCounted(s, this.#instr)) return undefined
+        if (!shared?.alike.is(s)) return withSignals(s, place)
+        const { cluster, rank } = shared.alike
+        const turn = this.#owner(round, cluster)
+        const phase = mod(add(div(round, int(this.#stages)), int(1)), int(2))
+        const all = arrivedOf(this.#instr, this.#place(round, shared.free), phase)
+        return [
+          ...this.#again(round, [when(eq(rank, turn), [all])]),
+          withSignals(s, { ...place, multicast: { cluster, turn } }),
+        ]
+      },
+    })
+  }
+
+  /** Before the copies of a round, where threads have met behind what they did in its stage: other blocks may know. */
+  release(k: Expr): Body {
+    if (!this.#shared) return []
+    const { alike, free } = this.#shared
+    const round = this.#round(k)
+    const owner = this.#owner(round, alike.cluster)
+    return this.#again(round, [releaseOf(this.#instr, this.#place(round, free), owner)])
+  }
+
+  /** The block that the stage of a round belongs to, which waits there for all others before it copies. */
+  #owner = (round: Expr, cluster: number): Expr => mod(mod(round, int(this.#stages)), int(cluster))
+
+  /** Where a stage was used before. */
+  #again(round: Expr, body: Body): Body {
+    const cond = lt(int(this.#stages - 1), round)
+    if (cond.kind === 'const') return cond.value !== 0 ? body : []
+    return [when(cond, body)]
+  }
+
+  expect = (k: Expr): InstrCall => expectOf(this.#instr, this.#place(this.#round(k)), this.#bytes)
+
+  wait(k: Expr): InstrCall {
+    const round = this.#round(k)
+    return arrivedOf(this.#instr, this.#place(round), mod(div(round, int(this.#stages)), int(2)))
+  }
+
+  /** After a run of as many rounds. */
+  end(rounds: Expr): Body {
+    const before = this.#rounds
+    return before ? [MEET, set(before, add(load(before.name, [int(0)], 'i32'), max(rounds, int(0))))] : []
+  }
+
+  #round(k: Expr): Expr {
+    // Said to be natural, it is divided without asking for its sign.
+    return this.#rounds ? add(max(load(this.#rounds.name, [int(0)], 'i32'), int(0)), k) : k
+  }
+
+  #place(round: Expr, barriers = this.#barriers): Place {
+    return { buffer: barriers.name, index: [mod(round, int(this.#stages)), int(0)] }
+  }
+}
+
+/** Of 32 bits, that a barrier takes. */
+const WORDS = 2
+
+/** In every thread: those that take part in nothing else copy and wait, too, and by the same barriers. */
+const set = (b: Buffer, value: Expr): Stmt =>
+  stmt<Stmt>({ kind: 'store', buffer: b.name, index: [int(0)], value, unconditional: true })
+
+const local = (
+  name: string,
+  dtype: 'u32' | 'i32',
+  scope: 'shared' | 'register',
+  shape: readonly number[],
+): Buffer =>
+  Object.freeze({ name, dtype, scope, role: 'local', shape: shape.map(int), fill: 0, accumulate: dtype })
+
+/** Whether a loop is a counted copy of the kind of `instr` that has no barrier yet. */
+const isCounted = (s: Stmt, instr: Instr): s is For =>
+  s.kind === 'for' && s.mode.kind === 'instr' && !s.mode.signals && kindOf(s.mode.instr) === kindOf(instr)
+
+/**
+ * The bytes that one round of copies brings, whichever threads share them out.
+ * @throws SptError `schedule/counted-copies` where not every round brings as many, or other copies stand among them
+ */
+function bytesOf(copies: Body, instr: Instr, top: Stmt): number {
+  const threads = threadsIn([top])
+  const refuse = (s: Stmt, why: string): never => {
+    const span = s.span ?? instr.span
+    return fail({
+      code: 'schedule/counted-copies',
+      message: `${instr.name} counts the bytes that it copies, and ${why}`,
+      ...(span ? { span } : {}),
+      expected: 'copies of as many bytes in every round, shared out among all threads',
+      hint: 'require that the tiles divide the sizes',
+    })
+  }
+  const bytes = (s: Stmt, at: Map<string, number>): number => {
+    if (isCounted(s, instr) && s.mode.kind === 'instr') {
+      const to = s.mode.instr.operands.find((o) => o.mode !== 'read')
+      return to ? to.shape.reduce((a, b) => a * b, DTYPE_BYTES[to.dtype]) : 0
+    }
+    const value = (e: Expr): number => {
+      if ([...freeVars(e)].some((v) => !at.has(v)) || readsMemory(e))
+        return refuse(s, 'some rounds copy more than others')
+      return evaluate(overNames(e), at)
+    }
+    if (s.kind === 'if') return (value(s.cond) !== 0 ? s.then : s.else).reduce((n, x) => n + bytes(x, at), 0)
+    if (s.kind !== 'for') return refuse(s, 'something else stands among its copies')
+    let sum = 0
+    const extent = value(s.extent)
+    for (let k = 0; k < extent; k++) {
+      at.set(s.var, k)
+      if (s.guards.every((g) => value(g) !== 0)) sum += s.body.reduce((n, x) => n + bytes(x, at), 0)
+    }
+    at.delete(s.var)
+    return sum
+  }
+  let total = 0
+  for (const s of copies) {
+    const along = new Set<string>()
+    walkStmts([s], (x) => {
+      if (x.kind === 'for') for (const axis of x.along ?? []) along.add(axis)
+    })
+    if ([...threads].some(([axis, n]) => n > 1 && !along.has(axis)))
+      refuse(s, 'some threads copy by themselves')
+    const [x, y, z] = AXES.map((axis) => threads.get(axis) ?? 1) as [number, number, number]
+    for (let t = 0; t < x * y * z; t++)
+      total += bytes(
+        s,
+        new Map([
+          ['thread.x', t % x],
+          ['thread.y', Math.floor(t / x) % y],
+          ['thread.z', Math.floor(t / (x * y))],
+        ]),
+      )
+  }
+  return total
+}
+
+const AXES = ['thread.x', 'thread.y', 'thread.z'] as const
+
+/** Hardware indices by their names. */
+const overNames = (e: Expr): Expr =>
+  rewriteExpr(e, (x) => (x.kind === 'builtin' ? variable(x.axis) : undefined))

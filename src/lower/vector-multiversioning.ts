@@ -1,0 +1,263 @@
+/**
+ * Invariant reached: a vectorised loop whose accesses are aligned for some sizes only exists twice, under a test of those
+ * sizes: `if (d % 4 == 0) { … } else { … }`. Where the test holds it is a fact for all later passes, as if a schedule had
+ * required it. And where accesses are aligned but the end of the loop may lie within a vector, all lanes are asked about
+ * at once: `if (last lane is there) { no conditions } else { one for each lane }`.
+ *
+ * Sizes are the same for all threads of a launch, so that a version may hold barriers; one test a thread, outside of all
+ * loops, decides between versions. Only where these would allocate shared memory twice, or be very long, it stands further
+ * inside.
+ */
+
+import { divisorOfTerms, divisorsOf, factsOf, gcd } from '../analysis/integers/facts.ts'
+import { type Linear, linear } from '../analysis/integers/linear.ts'
+import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
+import { when } from '../ir/build.ts'
+import { DTYPE_BYTES } from '../ir/dtype.ts'
+import { all, conjuncts, type Expr, eq, int, mod, variable } from '../ir/expr.ts'
+import { freeVars, mentions, substitute } from '../ir/expr-tree.ts'
+import { keyOf } from '../ir/keys.ts'
+import type { Buffer, Fact, For, Kernel2, Stmt } from '../ir/loops.ts'
+import {
+  type Body,
+  bodiesOf,
+  loopsOf,
+  mapSame,
+  rewriteStmts,
+  stmt,
+  walkStmts,
+  withBodies,
+} from '../ir/tree.ts'
+import { valuesIn, wrapping } from '../ir/wrapping-values.ts'
+import { copyOf } from './clone-loops.ts'
+import type { Names } from './fresh-names.ts'
+
+/** The longest access, in bytes. */
+const ACCESS = 16
+/** How many statements, unrolled, are worth a second version. */
+const LONGEST = 1024
+
+type Facts = readonly Fact[]
+
+export function versionVectors(body: Body, kernel: Kernel2, names: Names): Body {
+  const together = alongside(body)
+  const out = new Versions(together, kernel, names).list(together, kernel.facts ?? [])
+  return out === together ? body : out
+}
+
+/**
+ * Loops over registers that vectorised loops run over, which fill them and store them, are vectorised as well: they will be
+ * unrolled with them.
+ */
+function alongside(body: Body): Body {
+  const registers = new Set<string>()
+  walkStmts(body, (s) => {
+    if (s.kind === 'alloc' && s.buffer.scope === 'register') registers.add(s.buffer.name)
+  })
+  const over = (loop: For): readonly string[] =>
+    accessesOf(loop.body).flatMap((a) =>
+      registers.has(a.buffer) && a.index.some((e) => mentions(e, loop.var)) ? [a.buffer] : [],
+    )
+  const lanes = new Map(
+    loopsOf(body).flatMap((l) => (isVector(l) ? over(l).map((b) => [b, lanesOf(l)]) : [])),
+  )
+  return rewriteStmts(body, {
+    stmt: (s) =>
+      s.kind === 'for' &&
+      s.mode.kind === 'serial' &&
+      loopsOf(s.body).length === 0 &&
+      over(s).some((b) => lanes.get(b) === lanesOf(s))
+        ? stmt<For>({ ...s, mode: { kind: 'vectorize' } })
+        : undefined,
+  })
+}
+
+class Versions {
+  readonly #names: Names
+  readonly #sizes: ReadonlySet<string>
+  readonly #memory: ReadonlyMap<string, Buffer>
+  readonly #wraps: (e: Expr) => boolean
+
+  constructor(body: Body, kernel: Kernel2, names: Names) {
+    this.#names = names
+    this.#sizes = new Set(kernel.params.filter((p) => p.kind === 'size').map((p) => p.name))
+    const memory = new Map(kernel.buffers.map((b) => [b.name, b]))
+    walkStmts(body, (s) => {
+      if (s.kind === 'alloc' && s.buffer.scope !== 'register') memory.set(s.buffer.name, s.buffer)
+    })
+    this.#memory = memory
+    this.#wraps = wrapping(valuesIn(body))
+  }
+
+  list(list: Body, known: Facts): Body {
+    const wanted = list.map((s) => this.#wanted(s, known))
+    if (wanted.every((w) => w.length === 0)) return mapSame(list, (s) => this.#lanes(s, known))
+    const first = list.findIndex(hasVector)
+    const last = list.findLastIndex(hasVector)
+    const binds = list.slice(first, last + 1).some((s) => s.kind === 'let' || s.kind === 'alloc')
+    const end = binds ? list.length : last + 1
+    const range = list.slice(first, end)
+    const branches = range.every((s) => s.kind === 'if')
+    if (branches || !isCopied(range))
+      return list.flatMap((s) => (range.length > 1 ? this.list([s], known) : [this.#inside(s, known)]))
+    const facts = strongest(wanted.flat())
+    const cond = all(facts.map((f) => eq(mod(variable(f.size), int(f.by)), int(0))))
+    const then = this.list(copyOf(range, this.#names), [...known, ...facts])
+    const others = (from: number, to?: number): Body => list.slice(from, to).map((s) => this.#lanes(s, known))
+    return [...others(0, first), when(cond, then, others(first, end)), ...others(end)]
+  }
+
+  #inside(s: Stmt, known: Facts): Stmt {
+    const then = s.kind === 'if' ? [...known, ...factsOf(s.cond)] : known
+    return withBodies(
+      s,
+      bodiesOf(s).map((b, k) => this.list(b, k === 0 ? then : known)),
+    )
+  }
+
+  /** What sizes should be multiples of, for the vectorised loops inside. */
+  #wanted(s: Stmt, known: Facts): Facts {
+    if (s.kind === 'for' && isVector(s)) return this.#wantedBy(s, known)
+    const then = s.kind === 'if' ? [...known, ...factsOf(s.cond)] : known
+    return bodiesOf(s).flatMap((b, k) => b.flatMap((x) => this.#wanted(x, k === 0 ? then : known)))
+  }
+
+  #wantedBy(loop: For, known: Facts): Facts {
+    const facts = accessesOf(loop.body).flatMap((a) => this.#alignment(a, loop, known)?.missing ?? [])
+    return facts.length === 0 || this.#open(loop, [...known, ...facts]).every((c) => this.#atLast(c, loop))
+      ? facts
+      : []
+  }
+
+  /** What lanes that are one access have to ask each for itself. */
+  #open(loop: For, known: Facts): readonly Expr[] {
+    const widths = accessesOf(loop.body).flatMap((a) => {
+      const alignment = this.#alignment(a, loop, known)
+      return alignment?.missing.length === 0 ? [alignment.width] : []
+    })
+    return widths.length > 0
+      ? conditionsOn(loop).filter((c) => !this.#isSettled(c, loop, Math.max(...widths), known))
+      : []
+  }
+
+  /** How many lanes of a loop can be one access, and what is missing for it; nothing where they are no neighbours. */
+  #alignment(
+    { buffer, index, whole }: BufferAccess,
+    loop: For,
+    known: Facts,
+  ): { readonly width: number; readonly missing: Facts } | undefined {
+    const memory = this.#memory.get(buffer)
+    const base = memory && !whole ? neighbours(index[0]!, loop) : undefined
+    if (!memory || !base) return undefined
+    const aligned = (facts: Facts): number => divisorOfTerms(base, divisorsOf(facts))
+    const sizes = [...base.terms.values()].flatMap(({ term }) =>
+      [...freeVars(term)].filter((v) => this.#sizes.has(v)),
+    )
+    const widest = Math.min(lanesOf(loop), ACCESS / DTYPE_BYTES[memory.dtype])
+    for (let width = widest; width >= 2; width /= 2) {
+      if (base.constant % width !== 0) continue
+      if (aligned(known) % width === 0) return { width, missing: [] }
+      let missing = [...new Set(sizes)].map((size): Fact => ({ size, relation: 'multiple', by: width }))
+      if (aligned([...known, ...missing]) % width !== 0) continue
+      for (const f of missing) {
+        const fewer = missing.filter((x) => x !== f)
+        if (aligned([...known, ...fewer]) % width === 0) missing = fewer
+      }
+      return { width, missing }
+    }
+    return undefined
+  }
+
+  /** What a condition compares in the first lane, where the others follow it up to one end. */
+  #first(c: Expr, loop: For): { readonly first: Linear; readonly end: Expr } | undefined {
+    if (c.kind !== 'binary' || c.op !== 'lt' || mentions(c.b, loop.var)) return undefined
+    const first = this.#wraps(c.a) || this.#wraps(c.b) ? undefined : neighbours(c.a, loop)
+    return first && { first, end: c.b }
+  }
+
+  /** Whether it says the same of `width` lanes: `x + lane < d` where the width divides x and d. */
+  #isSettled(c: Expr, loop: For, width: number, known: Facts): boolean {
+    const compared = this.#first(c, loop)
+    if (!compared) return false
+    const { first } = compared
+    const end = linear(compared.end)
+    const factor = divisorsOf(known)
+    const g = gcd(divisorOfTerms(first, factor), divisorOfTerms(end, factor))
+    return g % width === 0 && (first.constant - end.constant) % width === 0
+  }
+
+  /** The condition of the last lane, where it holds for all if it holds there. */
+  #atLast(c: Expr, loop: For): Expr | undefined {
+    return this.#first(c, loop) && substitute(c, new Map([[loop.var, int(lanesOf(loop) - 1)]]))
+  }
+
+  /** Vectorised loops whose accesses are aligned ask about all of their lanes at once. */
+  #lanes(s: Stmt, known: Facts): Stmt {
+    if (s.kind !== 'for' || !isVector(s)) {
+      const then = s.kind === 'if' ? [...known, ...factsOf(s.cond)] : known
+      return withBodies(
+        s,
+        bodiesOf(s).map((b, k) => mapSame(b, (x) => this.#lanes(x, k === 0 ? then : known))),
+      )
+    }
+    const open = this.#open(s, known)
+    const last = open.map((c) => this.#atLast(c, s))
+    if (open.length === 0 || last.some((c) => !c)) return s
+    const [only] = s.body
+    if (s.body.length !== 1 || only?.kind !== 'if') return s
+    const rest = conjuncts(only.cond).filter((c) => !open.includes(c))
+    const body = rest.length > 0 ? [stmt({ ...only, cond: all(rest) })] : only.then
+    return when(all(last as Expr[]), copyOf([stmt<For>({ ...s, body })], this.#names), [s])
+  }
+}
+
+const isVector = (l: For): boolean => l.mode.kind === 'vectorize'
+
+const hasVector = (s: Stmt): boolean => loopsOf([s]).some(isVector)
+
+/** Whether a second version is worth its length, and does not need shared memory of its own. */
+function isCopied(body: Body): boolean {
+  let shared = false
+  walkStmts(body, (s) => {
+    if (s.kind === 'alloc' && s.buffer.scope !== 'register') shared = true
+  })
+  return !shared && lengthOf(body) <= LONGEST
+}
+
+/** How many statements it has once loops are unrolled. */
+const lengthOf = (body: Body): number =>
+  body.reduce((n, s) => {
+    const inside = bodiesOf(s).reduce((m, b) => m + lengthOf(b), 0)
+    return n + 1 + (s.kind === 'for' ? inside * copiesOf(s) : inside)
+  }, 0)
+
+function copiesOf({ mode, extent }: For): number {
+  if (mode.kind === 'unroll' && mode.factor !== null) return mode.factor
+  return mode.kind !== 'serial' && extent.kind === 'const' ? extent.value : 1
+}
+
+const lanesOf = (loop: For): number => (loop.extent.kind === 'const' ? loop.extent.value : 1)
+
+/** What the address of the loop's first lane is, where the others follow it. */
+function neighbours(index: Expr, loop: For): Linear | undefined {
+  const { terms, constant } = linear(index)
+  const own = keyOf(variable(loop.var))
+  if (terms.get(own)?.coefficient !== 1) return undefined
+  const others = new Map([...terms].filter(([key]) => key !== own))
+  return [...others.values()].some((t) => mentions(t.term, loop.var))
+    ? undefined
+    : { terms: others, constant }
+}
+
+/** What lanes have to ask: the terms of the condition that is all of the loop's body. */
+function conditionsOn(loop: For): readonly Expr[] {
+  const [only] = loop.body
+  return only?.kind === 'if' ? conjuncts(only.cond).filter((c) => mentions(c, loop.var)) : []
+}
+
+/** One fact a size: for powers of two, the greatest says them all. */
+function strongest(facts: Facts): Facts {
+  const by = new Map<string, Fact>()
+  for (const f of facts) if (f.by > (by.get(f.size)?.by ?? 0)) by.set(f.size, f)
+  return [...by.values()]
+}

@@ -1,0 +1,180 @@
+/** What makes blocks of a part, and where its tensor is cut: from axes, maps and conditions. */
+
+import { allocate, gather } from '../../columns/allocate.ts'
+import { applyMap } from '../../columns/coordmap.ts'
+import { hasIndices, parentOf } from '../../ir/axis.ts'
+import type { Expr } from '../../ir/expr.ts'
+import { freeVars } from '../../ir/expr-tree.ts'
+import type { Instance, PartTree } from '../../ir/format.ts'
+import type { Given } from '../../storage/given.ts'
+import { originalCoords, type StoredPart, type StoredParts } from '../../storage/parts/convert.ts'
+import { withSegments } from '../../storage/parts/tables.ts'
+import { toCoords } from '../../storage/read/coords.ts'
+import { expandTree } from '../../storage/read/expand.ts'
+import type { Level, Storage } from '../../storage/storage.ts'
+
+/** Blocks as half-open boxes over two dimensions of the tensor, which they may leave. */
+export interface Boxes {
+  readonly top: Int32Array
+  readonly left: Int32Array
+  readonly bottom: Int32Array
+  readonly right: Int32Array
+}
+
+/**
+ * The blocks of a part: what lies at the levels without index arrays below, or beside, a position of the last level
+ * that has one, where that fills a box of several elements. `null` where there are none, or more than `most`.
+ *
+ * A box is found from its corners, which the inverse map gives; that it has as many elements as the levels tells
+ * boxes from what is only spread over one (diagonals).
+ */
+export function blocksOf(
+  p: StoredPart,
+  stored: StoredParts,
+  dims: readonly [number, number],
+  most: number,
+): Boxes | null {
+  const { storage } = p
+  const at = anchorOf(storage)
+  if (!at) return null
+  const { tree, depth } = at
+  const above = tree.slice(0, depth + 1)
+  if (storage.levels.get(above[depth]!)!.positions > most) return null
+  const { positions, coords } = expandTree(storage, above)
+  const known = new Map(above.map((name, d) => [name, coords[d]!]))
+  const inside = [
+    ...tree.slice(depth + 1),
+    ...storage.trees.filter((t) => t !== tree).flatMap((t) => [...t]),
+  ].map((name) => storage.levels.get(name)!)
+  const count = positions.length
+  const last = lastCoordinates(inside, above[depth]!, positions)
+  if (!last || count === 0) return null
+  const elements = new Float64Array(count).fill(1)
+  for (const c of last.values()) for (let b = 0; b < count; b++) elements[b]! *= c[b]! + 1
+  const zeros = new Int32Array(count)
+  const box: Boxes = {
+    top: allocate(count, 'blocks').fill(2 ** 31 - 1),
+    left: allocate(count, 'blocks').fill(2 ** 31 - 1),
+    bottom: allocate(count, 'blocks').fill(-(2 ** 31)),
+    right: allocate(count, 'blocks').fill(-(2 ** 31)),
+  }
+  const names = inside.map((l) => l.axis.name)
+  for (let corner = 0; corner < 2 ** names.length; corner++) {
+    const chosen = new Map(names.map((n, k) => [n, (corner >> k) & 1 ? last.get(n)! : zeros]))
+    const found = originalCoords(
+      p,
+      stored,
+      storage.axes.map((a) => known.get(a.name) ?? chosen.get(a.name)!),
+    )
+    stretch(box.top, box.bottom, found[dims[0]]!)
+    stretch(box.left, box.right, found[dims[1]]!)
+  }
+  for (let b = 0; b < count; b++) {
+    const area = (++box.bottom[b]! - box.top[b]!) * (++box.right[b]! - box.left[b]!)
+    if (area !== elements[b]) return null
+  }
+  return elements.some((n) => n > 1) ? box : null
+}
+
+function stretch(low: Int32Array, high: Int32Array, by: Int32Array): void {
+  for (let b = 0; b < by.length; b++) {
+    if (by[b]! < low[b]!) low[b] = by[b]!
+    if (by[b]! > high[b]!) high[b] = by[b]!
+  }
+}
+
+/** The last level with an index array, where only one tree has any. */
+function anchorOf(storage: Storage): { readonly tree: readonly string[]; readonly depth: number } | null {
+  const having = storage.trees.flatMap((tree) => {
+    const depth = tree.findLastIndex((name) => hasIndices(storage.levels.get(name)!.axis))
+    return depth < 0 ? [] : [{ tree, depth }]
+  })
+  return having.length === 1 && having[0]!.depth >= 0 ? having[0]! : null
+}
+
+/** The last coordinate on each level under each anchor position; `null` where segments are empty or not even. */
+function lastCoordinates(
+  inside: readonly Level[],
+  anchor: string,
+  positions: Int32Array,
+): ReadonlyMap<string, Int32Array> | null {
+  if (inside.length === 0 || inside.length > 4) return null
+  const n = positions.length
+  const out = new Map<string, Int32Array>()
+  // Positions of a level under one anchor position: a range.
+  const ranges = new Map<string, { readonly from: Int32Array; readonly to: Int32Array }>([
+    [anchor, { from: positions, to: positions.map((p) => p + 1) }],
+  ])
+  for (const level of inside) {
+    const { axis, indptr, extent } = level
+    const parent = parentOf(axis)
+    const above = parent === null ? undefined : ranges.get(parent)
+    const last = allocate(n, 'blocks')
+    const from = allocate(n, 'blocks')
+    const to = allocate(n, 'blocks')
+    const ragged = axis.kind === 'dense_variable' ? indptr : null
+    const start = (p: number): number => (indptr ? indptr[p]! : p * extent)
+    for (let b = 0; b < n; b++) {
+      const lo = above ? above.from[b]! : 0
+      const hi = above ? above.to[b]! : 1
+      const length = ragged ? ragged[lo + 1]! - ragged[lo]! : extent
+      if (length === 0) return null
+      if (ragged) for (let p = lo + 1; p < hi; p++) if (ragged[p + 1]! - ragged[p]! !== length) return null
+      last[b] = length - 1
+      from[b] = start(lo)
+      to[b] = start(hi)
+    }
+    out.set(axis.name, last)
+    ranges.set(axis.name, { from, to })
+  }
+  return out
+}
+
+/** Where ranges of one dimension go to different parts: the first coordinate of each range but the first. */
+export interface Cut {
+  readonly dim: number
+  readonly at: readonly number[]
+}
+
+/** Cuts that depend on one coordinate alone and not on what is stored. */
+export function cutsOf(instance: Instance, shape: readonly number[], given: Given): readonly Cut[] {
+  const out: Cut[] = []
+  const { sizes } = withSegments(given)
+  const names = instance.over.map((a) => a.name)
+  const visit = (tree: PartTree): void => {
+    if (tree.kind === 'leaf') return
+    if (tree.kind === 'cases') {
+      for (const c of tree.cases) visit(c.child)
+      return
+    }
+    const dim = onlyDimension(tree.index, names)
+    if (tree.queries.length === 0 && dim >= 0) {
+      const all = Int32Array.from({ length: shape[dim]! }, (_, x) => x)
+      const [number] = applyMap({ map: [tree.index], inputs: [names[dim]!], sizes }, [all])
+      const at: number[] = []
+      for (let x = 1; x < all.length; x++) if (number![x] !== number![x - 1]) at.push(x)
+      if (at.length > 0) out.push({ dim, at })
+    }
+    for (const child of tree.children) visit(child)
+  }
+  visit(instance.tree)
+  return out
+}
+
+function onlyDimension(e: Expr, names: readonly string[]): number {
+  const used = [...freeVars(e)].flatMap((v) => (names.includes(v) ? [names.indexOf(v)] : []))
+  return used.length === 1 ? used[0]! : -1
+}
+
+/** Coordinates of all elements that are no padding, those outside of the tensor left out; `null`: more than `most`. */
+export function elementsOf(p: StoredPart, stored: StoredParts, most: number): readonly Int32Array[] | null {
+  if (p.storage.size > most) return null
+  const elements = toCoords(p.storage, p.values, stored.dtype)
+  const coords = originalCoords(p, stored, elements.coords)
+  const n = coords[0]!.length
+  const kept = allocate(n, 'elements')
+  let k = 0
+  for (let e = 0; e < n; e++)
+    if (coords.every((c, d) => c[e]! >= 0 && c[e]! < stored.shape[d]!)) kept[k++] = e
+  return coords.map((c) => gather(c, kept.subarray(0, k)))
+}

@@ -1,0 +1,233 @@
+/**
+ * Tensors in formats as SVG: the matrix with its parts, and how each part is stored. Made of axes, maps and positions
+ * alone, so that every format can be drawn.
+ */
+import { convertTensor, heldEntries, partsToCoords, type StoredParts } from '../../storage/parts/convert.ts'
+import type { CoordTensor } from '../../storage/tensor.ts'
+import { type Boxes, blocksOf, cutsOf, elementsOf } from './blocks.ts'
+import { cropped, type Window, windowOf } from './detail.ts'
+import { drawMatrix, type MatrixPart, SIDE } from './matrix.ts'
+import { drawStorage, HATCHING, type StoragePart } from './storage.ts'
+import { colorOf, count, element, escaped, fitted, NEUTRAL, percent, text } from './svg.ts'
+
+const WIDTH = 960
+const MARGIN = 24
+const LINE = 18
+/** Pixels that a legend needs to stand beside the matrix; of the longer side of a detail, at most. */
+const LEAST_BESIDE = 260
+const DETAIL = 360
+/** Above this, elements that the tensor does not hold are not drawn in the matrix. */
+const ELEMENTS = 2 ** 22
+
+export interface PictureOptions {
+  /** What the tensor is called. */
+  readonly name?: string
+}
+
+/**
+ * A tensor in a format. Of more than two dimensions the last two are drawn, of one a single row.
+ * @returns the text of an SVG file, at most about a megabyte
+ */
+export function drawParts(stored: StoredParts, { name = 'tensor' }: PictureOptions = {}): string {
+  // Ready-made arrays do not tell which elements the tensor holds.
+  const known = stored.parts.every((p) => p.storage.entries)
+    ? stored
+    : convertTensor(partsToCoords(stored), stored.instance, stored.given, stored.fill)
+  const parts = known.parts.map((part): StoragePart => ({ part, held: heldEntries(part, known) }))
+  const dims = drawn(known.shape)
+  const matrix = parts.map(({ part, held }): MatrixPart => {
+    return { entries: plane(held.coords, dims), around: around(part, known, dims) }
+  })
+  const cuts = cutsOf(known.instance, known.shape, known.given)
+  const cutsAt = (d: number): number[] => cuts.filter((c) => c.dim === d).flatMap((c) => [...c.at])
+  const n = parts.reduce((sum, p) => sum + p.held.coords[0]!.length, 0)
+  const slots = parts.reduce((sum, p) => sum + p.part.storage.size, 0)
+  const legend = parts.map(({ part, held }) => ({
+    label: part.part.label,
+    format: part.part.instance.text,
+    stored: held.coords[0]!.length,
+    slots: part.storage.size,
+  }))
+  return page(
+    `${name} as ${known.instance.text}`,
+    `${about(known.shape, n, dims)}, ${count(slots)} slots, ${slots === n ? 'no padding' : `${percent((slots - n) / slots)} padding`}`,
+    {
+      sides: sides(known.shape, dims),
+      parts: matrix,
+      cuts: { rows: cutsAt(dims[0]), columns: cutsAt(dims[1]) },
+    },
+    legend,
+    parts,
+  )
+}
+
+/** A tensor by its coordinates alone. */
+export function drawCoords(tensor: CoordTensor, { name = 'tensor' }: PictureOptions = {}): string {
+  const dims = drawn(tensor.shape)
+  const matrix: MatrixPart = { entries: plane(tensor.coords, dims), around: null }
+  const n = tensor.coords[0]?.length ?? 0
+  return page(
+    name,
+    about(tensor.shape, n, dims),
+    { sides: sides(tensor.shape, dims), parts: [matrix], cuts: { rows: [], columns: [] } },
+    [],
+    [],
+  )
+}
+
+type Dims = readonly [number, number]
+
+/** Rows and columns of the picture; −1: none. */
+const drawn = (shape: readonly number[]): Dims => [shape.length - 2, shape.length - 1]
+
+const sides = (shape: readonly number[], [r, c]: Dims): readonly [number, number] => [
+  r < 0 ? 1 : shape[r]!,
+  shape[c]!,
+]
+
+const plane = (coords: readonly Int32Array[], [r, c]: Dims): readonly [Int32Array, Int32Array] => [
+  r < 0 ? new Int32Array(coords[c]!.length) : coords[r]!,
+  coords[c]!,
+]
+
+function about(shape: readonly number[], n: number, [r]: Dims): string {
+  const all = shape.reduce((a, b) => a * b, 1)
+  const more = r > 0 ? `, drawn over the last two of ${shape.length} dimensions` : ''
+  return `${shape.map(count).join(' × ')}, ${count(n)} nonzeros (${percent(all === 0 ? 0 : n / all)})${more}`
+}
+
+/** Blocks; else what dense axes store besides the entries; else nothing. */
+function around(
+  part: StoragePart['part'],
+  stored: StoredParts,
+  dims: Dims,
+): Boxes | readonly [Int32Array, Int32Array] | null {
+  if (part.storage.size === 0) return null
+  const blocks = dims[0] < 0 ? null : blocksOf(part, stored, dims, ELEMENTS)
+  if (blocks) return blocks
+  const n = part.held ?? 0
+  if (part.storage.size === n) return null
+  const elements = elementsOf(part, stored, ELEMENTS)
+  return elements && elements[0]!.length > n ? plane(elements, dims) : null
+}
+
+interface LegendEntry {
+  readonly label: string
+  readonly format: string
+  readonly stored: number
+  readonly slots: number
+}
+
+interface Plane {
+  readonly sides: readonly [number, number]
+  readonly parts: readonly MatrixPart[]
+  readonly cuts: { readonly rows: readonly number[]; readonly columns: readonly number[] }
+}
+
+function page(
+  title: string,
+  subtitle: string,
+  plane: Plane,
+  legend: readonly LegendEntry[],
+  parts: readonly StoragePart[],
+): string {
+  const top = MARGIN + 48
+  const window = windowOf(plane.sides, plane.parts)
+  const matrix = drawMatrix(plane.sides, plane.parts, plane.cuts, MARGIN, top, SIDE, window)
+  const beside = MARGIN + matrix.width + 32
+  const narrow = WIDTH - beside - MARGIN < LEAST_BESIDE
+  const long = legend.length * LINE > SIDE
+  const left = narrow ? MARGIN : beside
+  const room = WIDTH - MARGIN - left
+  const under = top + matrix.height + 24
+  let y = narrow ? under : top
+  const beneath: string[] = []
+  if (!long) {
+    beneath.push(drawLegend(legend, left, y, room, 1))
+    y += legend.length * LINE + (legend.length > 0 ? 24 : 0)
+  }
+  if (window) {
+    const detail = drawDetail(plane, window, left, y, room)
+    beneath.push(detail.content)
+    y += detail.height
+  }
+  y = Math.max(y, top + matrix.height)
+  if (long) {
+    const columns = 4
+    beneath.push(drawLegend(legend, MARGIN, y + 24, WIDTH - 2 * MARGIN, columns))
+    y += 24 + Math.ceil(legend.length / columns) * LINE
+  }
+  const out = [
+    text(MARGIN, MARGIN + 14, fitted(title, WIDTH - 2 * MARGIN, 18), {
+      'font-size': 18,
+      'font-weight': 'bold',
+    }),
+    text(MARGIN, MARGIN + 34, fitted(subtitle, WIDTH - 2 * MARGIN, 12)),
+    matrix.content,
+    ...beneath,
+  ]
+  if (parts.length > 0) {
+    y += 44
+    out.push(
+      text(MARGIN, y, 'As stored', { 'font-size': 15, 'font-weight': 'bold' }),
+      text(MARGIN + 84, y, 'slots that hold no nonzero are hatched'),
+    )
+    const storage = drawStorage(parts, MARGIN, y + 16, WIDTH - 2 * MARGIN)
+    out.push(storage.content)
+    y += 16 + storage.height
+  }
+  const height = Math.ceil(y + MARGIN)
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" font-family="system-ui, sans-serif" font-size="12" fill="${NEUTRAL}" role="img">
+<title>${escaped(title)}</title>
+<desc>${escaped(subtitle)}</desc>
+<defs>${HATCHING}</defs>
+${out.filter((s) => s !== '').join('\n')}
+</svg>
+`
+}
+
+/** A window with its place written below. */
+function drawDetail({ sides, parts, cuts }: Plane, w: Window, x: number, y: number, room: number) {
+  const inside = (at: readonly number[], from: number, to: number): number[] =>
+    at.filter((c) => c > from && c < to).map((c) => c - from)
+  const panel = drawMatrix(
+    [w.bottom - w.top, w.right - w.left],
+    parts.map((p) => cropped(p, w)),
+    { rows: inside(cuts.rows, w.top, w.bottom), columns: inside(cuts.columns, w.left, w.right) },
+    x,
+    y,
+    Math.min(DETAIL, room),
+  )
+  const range = (from: number, to: number): string => `${count(from)} … ${count(to - 1)}`
+  const rows = sides[0] === 1 ? '' : `rows ${range(w.top, w.bottom)}, `
+  const caption = `marked: ${rows}columns ${range(w.left, w.right)}`
+  return {
+    content: panel.content + text(x, y + panel.height + 16, fitted(caption, room, 12)),
+    height: panel.height + 16,
+  }
+}
+
+/** A line for each part. */
+function drawLegend(
+  entries: readonly LegendEntry[],
+  x: number,
+  y: number,
+  width: number,
+  columns: number,
+): string {
+  const lines = Math.ceil(entries.length / columns)
+  const room = width / columns
+  return entries
+    .map((e, k) => {
+      const left = x + Math.floor(k / lines) * room
+      const base = y + (k % lines) * LINE + 11
+      const padding = e.slots > e.stored ? `, ${percent((e.slots - e.stored) / e.slots)} padding` : ''
+      const name = e.label === '' || e.label === e.format ? e.format : `${e.label}: ${e.format}`
+      const line = `${name}, ${count(e.stored)} nonzeros${padding}`
+      const square = element('rect', { x: left, y: base - 10, width: 11, height: 11, fill: colorOf(k) })
+      const shown = columns === 1 ? line : `${name}, ${count(e.stored)}`
+      const words = text(left + 18, base, fitted(shown, room - 26, 12))
+      return element('g', {}, element('title', {}, escaped(line)) + square + words)
+    })
+    .join('\n')
+}

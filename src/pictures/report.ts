@@ -1,0 +1,171 @@
+/** Figures of a tensor in a format, as plain data. */
+
+import { allocate } from '../columns/allocate.ts'
+import { largest } from '../columns/keys.ts'
+import { DTYPE_BYTES } from '../ir/dtype.ts'
+import { describe, type StorageReport } from '../storage/describe.ts'
+import { heldEntries, type StoredParts } from '../storage/parts/convert.ts'
+import type { CoordTensor } from '../storage/tensor.ts'
+
+/** Entries by coordinate of one dimension: row lengths, where that is the first. */
+export interface LengthReport {
+  /** All coordinates of the dimension, and those without an entry. */
+  readonly segments: number
+  readonly empty: number
+  /** Over all segments, the empty ones included; 0 where there is none. */
+  readonly min: number
+  readonly mean: number
+  readonly median: number
+  readonly max: number
+  /** Segments with more entries than the class before and at most `upTo`: 0, 1, 2, 4, 8, … */
+  readonly histogram: readonly { readonly upTo: number; readonly segments: number }[]
+}
+
+/** Of a part, or summed over the parts. */
+interface Totals {
+  /** Elements of the value array, and how many of them hold a coordinate of the tensor. */
+  readonly slots: number
+  readonly stored: number
+  /** Elements that hold none, and their share of all (0 where there are no elements). */
+  readonly padding: number
+  readonly paddingShare: number
+  /** Index arrays of the axes; permutations and lists; values; all of them. */
+  readonly structureBytes: number
+  readonly tableBytes: number
+  readonly valueBytes: number
+  readonly bytes: number
+}
+
+export interface PartReport extends Totals {
+  readonly label: string
+  readonly format: string
+  /** Values of the part's measured sizes. */
+  readonly measured: Readonly<Record<string, number>>
+  /** Different coordinates of the tensor's first dimension that the part holds elements at. */
+  readonly rows: number
+  readonly storage: StorageReport
+}
+
+export interface TensorReport extends Totals {
+  readonly format: string
+  readonly shape: readonly number[]
+  readonly dtype: CoordTensor['dtype']
+  /** By dimension. */
+  readonly lengths: readonly LengthReport[]
+  readonly parts: readonly PartReport[]
+  /** What the same elements take in plain compressed rows. */
+  readonly compressedBytes: number
+}
+
+/** Counts, bytes and lengths of a tensor in a format. O(entries + positions). */
+export function reportTensor(tensor: StoredParts): TensorReport {
+  const held = tensor.parts.map((p) => heldEntries(p, tensor).coords)
+  const parts = tensor.parts.map((p, k): PartReport => {
+    const storage = describe(p.storage, tensor.dtype)
+    const stored = p.held ?? storage.size - storage.padding
+    const tableBytes = [...p.tables.values()].reduce((sum, t) => sum + t.byteLength, 0)
+    return {
+      label: p.part.label,
+      format: p.part.instance.text,
+      measured: Object.fromEntries(p.measured),
+      rows: different(held[k]![0], tensor.shape[0] ?? 0),
+      slots: storage.size,
+      stored,
+      padding: storage.size - stored,
+      paddingShare: share(storage.size - stored, storage.size),
+      structureBytes: storage.structureBytes,
+      tableBytes,
+      valueBytes: storage.valueBytes,
+      bytes: storage.bytes + tableBytes,
+      storage,
+    }
+  })
+  const sum = (of: (p: PartReport) => number): number => parts.reduce((total, p) => total + of(p), 0)
+  const slots = sum((p) => p.slots)
+  const stored = sum((p) => p.stored)
+  const padding = sum((p) => p.padding)
+  return {
+    format: tensor.instance.text,
+    shape: tensor.shape,
+    dtype: tensor.dtype,
+    lengths: tensor.shape.map((extent, d) =>
+      lengthsOf(
+        held.map((coords) => coords[d]!),
+        extent,
+      ),
+    ),
+    parts,
+    slots,
+    stored,
+    padding,
+    paddingShare: share(padding, slots),
+    structureBytes: sum((p) => p.structureBytes),
+    tableBytes: sum((p) => p.tableBytes),
+    valueBytes: sum((p) => p.valueBytes),
+    bytes: sum((p) => p.bytes),
+    compressedBytes: compressedBytes(tensor.shape, stored, tensor.dtype),
+  }
+}
+
+/** Bounds of each row, for each element its other coordinates and its value. Indices are i32. */
+export function compressedBytes(
+  shape: readonly number[],
+  stored: number,
+  dtype: CoordTensor['dtype'],
+): number {
+  return 4 * ((shape[0] ?? 0) + 1) + stored * (4 * (shape.length - 1) + DTYPE_BYTES[dtype])
+}
+
+function different(column: Int32Array | undefined, extent: number): number {
+  const seen = new Uint8Array(extent)
+  if (column) for (let e = 0; e < column.length; e++) seen[column[e]!] = 1
+  let n = 0
+  for (let x = 0; x < extent; x++) n += seen[x]!
+  return n
+}
+
+const share = (part: number, of: number): number => (of === 0 ? 0 : part / of)
+
+/** Entries by coordinate; equal entries count each. O(entries + extent). */
+export function lengthReport(column: Int32Array, extent: number): LengthReport {
+  return lengthsOf([column], extent)
+}
+
+function lengthsOf(columns: readonly Int32Array[], extent: number): LengthReport {
+  const lengths = allocate(extent, 'coordinates')
+  let count = 0
+  for (const column of columns) {
+    for (let e = 0; e < column.length; e++) lengths[column[e]!]!++
+    count += column.length
+  }
+  const max = largest(lengths)
+  const counts = new Int32Array(max + 1)
+  for (let x = 0; x < extent; x++) counts[lengths[x]!]!++
+  const nth = (k: number): number => {
+    let below = 0
+    for (let length = 0; length <= max; length++) {
+      below += counts[length]!
+      if (below > k) return length
+    }
+    return 0
+  }
+  return {
+    segments: extent,
+    empty: extent === 0 ? 0 : counts[0]!,
+    min: extent === 0 ? 0 : nth(0),
+    mean: share(count, extent),
+    median: extent === 0 ? 0 : (nth((extent - 1) >> 1) + nth(extent >> 1)) / 2,
+    max,
+    histogram: histogram(counts),
+  }
+}
+
+function histogram(counts: Int32Array): { upTo: number; segments: number }[] {
+  const out = [{ upTo: 0, segments: counts[0]! }]
+  for (let lo = 1, upTo = 1; lo < counts.length; lo = upTo + 1, upTo *= 2) {
+    let segments = 0
+    for (let length = lo; length <= Math.min(upTo, counts.length - 1); length++) segments += counts[length]!
+    out.push({ upTo, segments })
+  }
+  return out
+}

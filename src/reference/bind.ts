@@ -1,0 +1,245 @@
+/** From what the caller hands over to placed tensors. */
+import { fail, invariant } from '../ast/diagnostic.ts'
+import { type Axis, chainTo, isDenseChain, isStored, parentOf, type StoredAxis } from '../ir/axis.ts'
+import type { Expr } from '../ir/expr.ts'
+import { freeVars } from '../ir/expr-tree.ts'
+import { wrap } from '../ir/numeric.ts'
+import { rounding } from '../ir/rounding.ts'
+import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
+import { compileExpr, type Thunk } from './expressions.ts'
+import { isCoords, type RefCoords, type RefDense, type RefInputs } from './inputs.ts'
+import { type Columns, type Evaluate, forward, isTranslated, translationsOf } from './reformat.ts'
+import type { Cell, Context, Scope } from './scope.ts'
+import { allocate, at, place, type Tensor } from './storage.ts'
+import { buildLevels, chainOf, type Source } from './structure.ts'
+
+export interface Bound {
+  readonly ctx: Context
+  readonly scope: Scope
+  readonly evaluate: Evaluate
+  readonly extentOf: (a: Axis) => number
+  /** In the caller's coordinates. */
+  readonly sources: readonly Source[]
+}
+
+/** The axes a buffer has for the caller: those it was declared with, or those of the part that it is. */
+export function callerAxes(kernel: Kernel1, b: Buffer1): readonly string[] {
+  for (const r of translationsOf(kernel, b.name)) {
+    const was = r.buffers.find((x) => x.name === b.name)
+    if (was) return was.axes
+  }
+  return b.axes
+}
+
+/** All axes by name, those that formats replaced included. */
+export function allAxes(kernel: Kernel1): ReadonlyMap<string, Axis> {
+  return new Map([...kernel.reformats.flatMap((r) => r.from), ...kernel.axes].map((a) => [a.name, a]))
+}
+
+function bindParams(kernel: Kernel1, inputs: RefInputs): ReadonlyMap<string, Cell> {
+  const cells = new Map<string, Cell>()
+  for (const p of kernel.params) {
+    const v = Object.hasOwn(inputs.params, p.name) ? inputs.params[p.name] : undefined
+    if (v === undefined) {
+      if (p.measured) continue
+      return fail({
+        code: 'reference/missing-param',
+        message: `${p.kind === 'size' ? 'size' : 'scalar'} ${p.name} of kernel ${kernel.name} has no value`,
+        ...at(p.span),
+        hint: `give it in params: { ${p.name}: … }`,
+      })
+    }
+    if (p.kind === 'size' && !(Number.isInteger(v) && v >= 0 && v <= 2147483647))
+      fail({
+        code: 'reference/size',
+        message: `size ${p.name} is ${v}`,
+        expected: 'an integer from 0 to 2^31-1',
+      })
+    cells.set(p.name, { v: rounding(p.dtype)(wrap(p.dtype)(v)) })
+  }
+  return cells
+}
+
+export function bind(kernel: Kernel1, inputs: RefInputs): Bound {
+  const cells = bindParams(kernel, inputs)
+  const scope: Scope = { cells, open: [] }
+  const none: Context = { axes: new Map(), levels: new Map(), tensors: new Map(), doubt: { v: 0 } }
+  const axes = allAxes(kernel)
+  const compiled = new Map<Expr, { cells: Map<string, Cell>; run: Thunk }>()
+  const evaluate: Evaluate = (e, values) => {
+    let c = compiled.get(e)
+    if (!c) {
+      const own = new Map([...freeVars(e)].flatMap((v) => (values.has(v) ? [[v, { v: 0 }] as const] : [])))
+      c = { cells: own, run: compileExpr(e, { cells: new Map([...cells, ...own]), open: [] }, none) }
+      compiled.set(e, c)
+    }
+    for (const [name, cell] of c.cells) cell.v = values.get(name)!
+    return c.run()
+  }
+  const decidable = (e: Expr): boolean => [...freeVars(e)].every((v) => cells.has(v))
+  const extentOf = (a: Axis): number => {
+    invariant(isStored(a), `axis ${a.name} has no extent of its own`)
+    if (!decidable(a.extent))
+      fail({
+        code: 'reference/missing-param',
+        message: `the extent of axis ${a.name} depends on ${[...freeVars(a.extent)].filter((v) => !cells.has(v)).join(', ')}, which has no value`,
+        ...at(a.span),
+        hint: 'give it in params',
+      })
+    return Math.max(0, evaluate(a.extent, new Map()))
+  }
+  const widthOf = (a: StoredAxis): number | null =>
+    a.kind === 'sparse_fixed' && decidable(a.width) ? Math.max(0, evaluate(a.width, new Map())) : null
+
+  const given = kernel.buffers.flatMap((b) => bindBuffer(kernel, b, inputs, axes, extentOf))
+  const extra = Object.entries(inputs.structure ?? {}).map(([name, s]) => {
+    const chain = structureOf(name, axes)
+    return toSource(`the structure of ${name}`, chain, { coords: s.coords, values: null }, chain.length > 0)
+  })
+  const callers = [...given.flatMap((g) => (g.source ? [g.source] : [])), ...extra]
+  const translated = new Map(
+    callers.map((s) => {
+      const c: Columns = forward(s, kernel.reformats.filter(isTranslated), evaluate)
+      return [s, { ...s, axes: c.axes, columns: c.columns }]
+    }),
+  )
+  const { levels, nodes } = buildLevels(kernel.axes, extentOf, widthOf, [...translated.values()])
+  const tensors = new Map(kernel.buffers.map((b) => [b.name, allocate(b, levels)]))
+  for (const g of given) {
+    const t = tensors.get(g.buffer.name)!
+    if (g.source) {
+      const s = translated.get(g.source)!
+      place(t, s, g.values, (axis) => nodes.get(axis)!.get(s)!)
+    } else {
+      const toType = wrap(g.buffer.dtype)
+      t.data.set(Float64Array.from(g.values!, toType))
+    }
+  }
+  checkStructure(kernel, callers, translated, tensors)
+  const ctx: Context = {
+    axes: new Map(kernel.axes.map((a) => [a.name, a])),
+    levels,
+    tensors,
+    doubt: { v: 0 },
+  }
+  return { ctx, scope, evaluate, extentOf, sources: callers }
+}
+
+interface Given {
+  readonly buffer: Buffer1
+  /** `null`: dense values that go in as they are. */
+  readonly source: Source | null
+  readonly values: ArrayLike<number> | null
+}
+
+function bindBuffer(
+  kernel: Kernel1,
+  b: Buffer1,
+  inputs: RefInputs,
+  axes: ReadonlyMap<string, Axis>,
+  extentOf: (a: Axis) => number,
+): Given[] {
+  if (b.role !== 'in' && b.role !== 'inout') return []
+  const t = Object.hasOwn(inputs.buffers, b.name) ? inputs.buffers[b.name] : undefined
+  if (t === undefined) {
+    if (b.role === 'inout') return []
+    return fail({
+      code: 'reference/missing-buffer',
+      message: `buffer ${b.name} of kernel ${kernel.name} has no value`,
+      ...at(b.span),
+      hint: `give it in buffers: { ${b.name}: … }`,
+    })
+  }
+  const names = callerAxes(kernel, b)
+  if (isCoords(t))
+    return [{ buffer: b, source: toSource(b.name, names, t, oneTree(names, axes)), values: t.values }]
+  const shape = names.map((n) => {
+    const a = axes.get(n)
+    invariant(a, `no axis ${n}`)
+    if (!isDenseChain(axes, n))
+      fail({
+        code: 'reference/dense-value',
+        message: `buffer ${b.name} is over the ${a.kind} axis ${n}; its value is a list of coordinates`,
+        expected: '{ coords, values }',
+      })
+    return extentOf(a)
+  })
+  const size = shape.reduce((n, x) => n * x, 1)
+  if (t.length !== size)
+    fail({
+      code: 'reference/shape',
+      message: `buffer ${b.name} has ${t.length} values for the shape [${shape.join(', ')}]`,
+      expected: `${size} values`,
+    })
+  if (names.join() === b.axes.join() && isTreeByTree(names, axes))
+    return [{ buffer: b, source: null, values: t }]
+  return [{ buffer: b, source: denseSource(b.name, names, shape, size), values: t satisfies RefDense }]
+}
+
+function toSource(name: string, axes: readonly string[], t: RefCoords, oneTree: boolean): Source {
+  const length = t.values ? t.values.length : (t.coords[0]?.length ?? 1)
+  if (t.coords.length !== axes.length || t.coords.some((c) => c.length !== length))
+    fail({
+      code: 'reference/coordinates',
+      message: `${name} has ${t.coords.length} coordinate columns of ${t.coords.map((c) => c.length).join(', ')} entries`,
+      expected: `${axes.length} columns (${axes.join(', ')}) of ${length} entries`,
+    })
+  const keep = t.duplicates === 'keep'
+  if (keep && !oneTree)
+    fail({
+      code: 'reference/duplicates',
+      message: `${name} is over several trees, so its duplicates must add up`,
+      hint: "leave out duplicates: 'keep'",
+    })
+  return { name, axes, columns: t.coords.map((c) => Int32Array.from(c)), length, keep }
+}
+
+function denseSource(name: string, axes: readonly string[], shape: readonly number[], size: number): Source {
+  let inner = size
+  const columns = shape.map((extent) => {
+    inner = extent === 0 ? 0 : inner / extent
+    return Int32Array.from({ length: size }, (_, e) => Math.floor(e / inner) % extent)
+  })
+  return { name, axes, columns, length: size, keep: false }
+}
+
+function structureOf(name: string, axes: ReadonlyMap<string, Axis>): readonly string[] {
+  const a = axes.get(name)
+  if (a && isStored(a)) return chainTo(axes, name)
+  return fail({
+    code: 'reference/structure',
+    message: `there is no axis ${name} to give a structure to`,
+    lookup: { name, candidates: [...axes.values()].filter(isStored).map((x) => x.name) },
+  })
+}
+
+const oneTree = (names: readonly string[], axes: ReadonlyMap<string, Axis>): boolean =>
+  names.filter((n) => parentOf(axes.get(n)!) === null).length <= 1
+
+/** Whether the axes of each tree stand together: the order of dimensions is then that of the elements. */
+const isTreeByTree = (names: readonly string[], axes: ReadonlyMap<string, Axis>): boolean =>
+  names.every((n, k) => {
+    const parent = parentOf(axes.get(n)!)
+    return parent === null || names[k - 1] === parent
+  })
+
+/** A tree that holds an output but that nobody described is a mistake of the caller, not an empty tree. */
+function checkStructure(
+  kernel: Kernel1,
+  callers: readonly Source[],
+  translated: ReadonlyMap<Source, Source>,
+  tensors: ReadonlyMap<string, Tensor>,
+): void {
+  const known = new Set(callers.flatMap((s) => translated.get(s)!.axes))
+  for (const b of kernel.buffers)
+    for (const leaf of tensors.get(b.name)!.leaves) {
+      const axis = chainOf(leaf).findLast((l) => l.axis.kind !== 'dense_fixed')?.axis
+      if (axis && !known.has(axis.name))
+        fail({
+          code: 'reference/missing-structure',
+          message: `no input says which coordinates axis ${axis.name} of buffer ${b.name} holds`,
+          ...at(axis.span),
+          hint: `give the structure of ${axis.name}`,
+        })
+    }
+}

@@ -1,0 +1,76 @@
+/** Expressions of Stage I as closures. Loads and targets resolve coordinates to elements in `access.ts`. */
+import { InternalError, unreachable } from '../ast/diagnostic.ts'
+import { isFloat } from '../ir/dtype.ts'
+import type { Binary, Expr } from '../ir/expr.ts'
+import { arithmetic, COMPARE, convert, mathOf, wrap } from '../ir/numeric.ts'
+import { isCompare } from '../ir/ops.ts'
+import { compileLoad } from './access.ts'
+import { type Context, cellOf, type Scope } from './scope.ts'
+
+export type Thunk = () => number
+
+export function compileExpr(e: Expr, scope: Scope, ctx: Context): Thunk {
+  const go = (x: Expr): Thunk => compileExpr(x, scope, ctx)
+  switch (e.kind) {
+    case 'const': {
+      const v = e.value
+      return () => v
+    }
+    case 'var': {
+      const cell = cellOf(scope, e.name)
+      return () => cell.v
+    }
+    case 'unary': {
+      const x = go(e.x)
+      if (e.op === 'not') return () => (x() === 0 ? 1 : 0)
+      if (isFloat(e.dtype)) return () => -x()
+      const toType = wrap(e.dtype)
+      return () => toType(-x())
+    }
+    case 'binary':
+      return compileBinary(e, go)
+    case 'call': {
+      const args = e.args.map(go)
+      const [x, y] = args
+      const fn = mathOf(e.fn)
+      const toType = wrap(e.dtype)
+      return y ? () => toType(fn(x!(), y())) : () => toType(fn(x!(), 0))
+    }
+    case 'select': {
+      const [cond, a, b] = [go(e.cond), go(e.then), go(e.else)]
+      return () => (cond() !== 0 ? a() : b())
+    }
+    case 'cast': {
+      const x = go(e.x)
+      const to = convert(e.x.dtype, e.dtype)
+      return () => to(x())
+    }
+    case 'load':
+      return compileLoad(e, scope, ctx)
+    case 'builtin':
+    case 'search':
+      throw new InternalError(`${e.kind} does not occur in Stage I`)
+    default:
+      return unreachable(e)
+  }
+}
+
+function compileBinary(e: Binary, go: (x: Expr) => Thunk): Thunk {
+  const a = go(e.a)
+  const b = go(e.b)
+  const op = e.op
+  if (op === 'and') return () => (a() !== 0 && b() !== 0 ? 1 : 0)
+  if (op === 'or') return () => (a() !== 0 || b() !== 0 ? 1 : 0)
+  if (isCompare(op)) {
+    const test = COMPARE[op]
+    return () => test(a(), b())
+  }
+  if (isFloat(e.dtype)) {
+    // The common ones without a second call.
+    if (op === 'add') return () => a() + b()
+    if (op === 'sub') return () => a() - b()
+    if (op === 'mul') return () => a() * b()
+  }
+  const f = arithmetic(op, e.dtype)
+  return () => f(a(), b())
+}

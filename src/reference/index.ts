@@ -1,0 +1,162 @@
+/**
+ * The reference: what a kernel means, computed over coordinates. It interprets Stage I and shares nothing with
+ * the rooms it judges: structure is built by its own sorting, coordinates are looked up, loops are closures.
+ */
+import { chainTo, isDenseChain } from '../ir/axis.ts'
+import { isFloat } from '../ir/dtype.ts'
+import { constant, type Expr } from '../ir/expr.ts'
+import type { Buffer1, Kernel1, Stmt1 } from '../ir/stage1.ts'
+import { allAxes, type Bound, bind, callerAxes } from './bind.ts'
+import type { RefInputs, RefOptions, RefOutputs, RefResult, RefSample } from './inputs.ts'
+import { backward, isTranslated, membership } from './reformat.ts'
+import { pick, samplingOf } from './sample.ts'
+import { compileBody, type Restriction } from './statements.ts'
+import { coordinatesOf, finished, resultOf, type Tensor } from './storage.ts'
+
+export type {
+  RefCoords,
+  RefDense,
+  RefDenseResult,
+  RefInputs,
+  RefOptions,
+  RefOutputs,
+  RefResult,
+  RefSample,
+  RefSparseResult,
+  RefTensor,
+} from './inputs.ts'
+
+/**
+ * Runs a kernel on the caller's tensors. Values are float64, or exact integers that wrap to their buffer's
+ * type. Throws `SptError` (`reference/…`) for inputs that do not toType and for writes to absent coordinates.
+ */
+export function reference(kernel: Kernel1, inputs: RefInputs, options: RefOptions = {}): RefOutputs {
+  const bound = bind(kernel, inputs)
+  initialise(kernel, bound)
+  const { restriction, sampled } = restrict(kernel, bound, options)
+  const ctx = options.visits === undefined ? bound.ctx : { ...bound.ctx, visits: { v: options.visits } }
+  compileBody(kernel.body, bound.scope, ctx, restriction)()
+  const outputs = kernel.buffers.filter((b) => b.role === 'out' || b.role === 'inout')
+  return {
+    buffers: Object.fromEntries(outputs.map((b) => [b.name, read(kernel, b, bound)])),
+    sampled,
+  }
+}
+
+/** What elements of a buffer hold before the first statement: the identity of a reduction that comes first. */
+function initialOf(body: readonly Stmt1[], buffer: string): Expr | null | undefined {
+  for (const s of body) {
+    if (s.kind === 'let') continue
+    if (s.kind === 'iterate' || s.kind === 'if') {
+      const inner = s.kind === 'iterate' ? s.body : [...s.then, ...s.else]
+      const found = initialOf(inner, buffer)
+      if (found !== undefined) return found
+      continue
+    }
+    const k = s.targets.findIndex((t) => t.buffer === buffer)
+    if (k >= 0) return s.kind === 'reduce' ? s.reducer.identity[k]! : null
+  }
+  return undefined
+}
+
+function initialise(kernel: Kernel1, bound: Bound): void {
+  for (const b of kernel.buffers) {
+    if (b.role !== 'out' && b.role !== 'local') continue
+    const start = initialOf(kernel.body, b.name) ?? constant(b.fill, b.dtype)
+    bound.ctx.tensors.get(b.name)!.data.fill(bound.evaluate(start, new Map()))
+  }
+  const summed = sumsOf(kernel.body)
+  for (const b of kernel.buffers) {
+    if (b.role === 'in') continue
+    const t = bound.ctx.tensors.get(b.name)!
+    const n = t.data.length
+    const sums =
+      isFloat(b.dtype) && summed.has(b.name)
+        ? { magnitude: new Float64Array(n), terms: new Float64Array(n), fractional: new Uint8Array(n) }
+        : null
+    t.bounds = { error: t.bounds?.error ?? new Float64Array(n), sums }
+  }
+}
+
+/** Buffers that are summed into. */
+function sumsOf(body: readonly Stmt1[], found = new Set<string>()): ReadonlySet<string> {
+  for (const s of body)
+    if (s.kind === 'reduce' && s.reducer.name === '+') found.add(s.targets[0]!.buffer)
+    else if (s.kind === 'iterate') sumsOf(s.body, found)
+    else if (s.kind === 'if') sumsOf([...s.then, ...s.else], found)
+  return found
+}
+
+function restrict(
+  kernel: Kernel1,
+  bound: Bound,
+  options: RefOptions,
+): { restriction: Restriction | null; sampled: RefSample | null } {
+  const sampling = options.sample && kernel.reformats.length === 0 ? samplingOf(kernel) : null
+  if (!sampling || !options.sample) return { restriction: null, sampled: null }
+  const { extent } = bound.ctx.levels.get(sampling.axis)!
+  const coordinates = pick(extent, options.sample)
+  const mask = new Uint8Array(extent)
+  for (const c of coordinates) mask[c] = 1
+  return {
+    restriction: { iters: sampling.iters, mask, coordinates },
+    sampled: { axis: sampling.axis, coordinates, dims: Object.fromEntries(sampling.dims) },
+  }
+}
+
+/** A buffer in the caller's coordinates. */
+function read(kernel: Kernel1, b: Buffer1, bound: Bound): RefResult {
+  const t = bound.ctx.tensors.get(b.name)!
+  const names = callerAxes(kernel, b)
+  const axes = allAxes(kernel)
+  const shape = names.map((n) => bound.extentOf(axes.get(n)!))
+  if (names.join() === b.axes.join()) return resultOf(t, shape)
+  return readBack(kernel, t, names, shape, bound)
+}
+
+/** Through the inverse maps; only what the caller's own structure holds comes back. */
+function readBack(
+  kernel: Kernel1,
+  t: Tensor,
+  names: readonly string[],
+  shape: readonly number[],
+  bound: Bound,
+): RefResult {
+  const axes = allAxes(kernel)
+  const { values, errors } = finished(t)
+  const columns = { axes: t.buffer.axes, columns: coordinatesOf(t), length: t.data.length }
+  const { columns: old, keep } = backward(
+    columns,
+    kernel.reformats.filter(isTranslated),
+    bound.evaluate,
+    bound.extentOf,
+  )
+  const ordered = names.map((n) => old.columns[old.axes.indexOf(n)]!)
+  const sparse = names.filter((n) => !isDenseChain(axes, n))
+  if (sparse.length === 0) {
+    const size = shape.reduce((n, x) => n * x, 1)
+    const placed = (from: Float64Array, fill: number): Float64Array => {
+      const to = new Float64Array(size).fill(fill)
+      for (let e = 0; e < old.length; e++)
+        if (keep[e]) to[ordered.reduce((a, c, k) => a * shape[k]! + c[e]!, 0)] = from[e]!
+      return to
+    }
+    return { kind: 'dense', shape, values: placed(values, t.buffer.fill), errors: placed(errors, 0) }
+  }
+  const inTree = names.filter((n) => sparse.some((s) => chainTo(axes, s).includes(n)))
+  const tree = inTree.map((n) => ordered[names.indexOf(n)]!)
+  const holds = membership(inTree, bound.sources)
+  const kept: number[] = []
+  for (let e = 0; e < old.length; e++) if (keep[e] && holds(tree.map((c) => c[e]!))) kept.push(e)
+  kept.sort((x, y) => {
+    for (const c of ordered) if (c[x] !== c[y]) return c[x]! - c[y]!
+    return 0
+  })
+  return {
+    kind: 'sparse',
+    shape,
+    coords: ordered.map((c) => Int32Array.from(kept, (e) => c[e]!)),
+    values: Float64Array.from(kept, (e) => values[e]!),
+    errors: Float64Array.from(kept, (e) => errors[e]!),
+  }
+}

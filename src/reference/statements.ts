@@ -1,0 +1,279 @@
+/** Statements of Stage I as closures. */
+import { fail, invariant, unreachable } from '../ast/diagnostic.ts'
+import { isStored, parentOf } from '../ir/axis.ts'
+import type { Expr } from '../ir/expr.ts'
+import { freeVars } from '../ir/expr-tree.ts'
+import type { Iter, Iteration, Stmt1 } from '../ir/stage1.ts'
+import { compileTarget } from './access.ts'
+import { compileBounded, isExact } from './bounded.ts'
+import { last, through } from './error.ts'
+import type { Thunk } from './expressions.ts'
+import { type Cell, type Context, innermost, type Open, type Scope, withCell, withOpen } from './scope.ts'
+import { coordinateOf, findNode, type Level } from './structure.ts'
+import { compileReduce, set, stored } from './updates.ts'
+
+type Run = () => void
+
+/** Restricts the iterators listed (or the first member of a fused one) to the coordinates marked. */
+export interface Restriction {
+  readonly iters: ReadonlySet<Iter>
+  readonly mask: Uint8Array
+  readonly coordinates: Int32Array
+}
+
+/** Runs where conditions hold; where some are undecided and none fails, in doubt. */
+const isTrue = (conds: readonly Thunk[], then: Run, { doubt }: Context): Run =>
+  conds.length === 0
+    ? then
+    : () => {
+        let open = 0
+        for (const c of conds) {
+          const holds = c() !== 0
+          if (last.error > 0) open = 1
+          else if (!holds) return
+        }
+        doubt.v += open
+        then()
+        doubt.v -= open
+      }
+
+export function compileBody(
+  body: readonly Stmt1[],
+  scope: Scope,
+  ctx: Context,
+  only: Restriction | null,
+): Run {
+  const runs: Run[] = []
+  let s = scope
+  for (const stmt of body) {
+    if (stmt.kind === 'let') {
+      const value = compileBounded(stmt.value, s, ctx)
+      const cell: Cell = isExact(stmt.value, s, ctx) ? { v: 0 } : { v: 0, error: 0 }
+      runs.push(
+        cell.error === undefined
+          ? () => {
+              cell.v = value()
+            }
+          : () => {
+              cell.v = value()
+              cell.error = last.error
+            },
+      )
+      s = withCell(s, stmt.name, cell)
+    } else runs.push(compileStmt(stmt, s, ctx, only))
+  }
+  const [only1] = runs
+  if (only1 && runs.length === 1) return only1
+  return () => {
+    for (const run of runs) run()
+  }
+}
+
+function compileStmt(
+  s: Exclude<Stmt1, { kind: 'let' }>,
+  scope: Scope,
+  ctx: Context,
+  only: Restriction | null,
+): Run {
+  switch (s.kind) {
+    case 'iterate':
+      return compileIteration(s, scope, ctx, only)
+    case 'if': {
+      const cond = compileBounded(s.cond, scope, ctx)
+      const yes = compileBody(s.then, scope, ctx, only)
+      const no = compileBody(s.else, scope, ctx, only)
+      return () => {
+        const holds = cond() !== 0
+        if (last.error === 0) return holds ? yes() : no()
+        ctx.doubt.v++
+        yes()
+        no()
+        ctx.doubt.v--
+      }
+    }
+    case 'assign': {
+      const values = s.values.map((e) => compileBounded(e, scope, ctx))
+      const targets = s.targets.map((t) => compileTarget(t, scope, ctx))
+      const store = s.targets.map((t) => stored(t.dtype))
+      const errors = values.map(() => 0)
+      return () => {
+        const now = values.map((v, k) => {
+          const x = v()
+          errors[k] = last.error
+          return x
+        })
+        targets.forEach((t, k) => {
+          const a = t.address(false)
+          if (a < 0) return
+          if (ctx.doubt.v > 0) {
+            t.bounds.error[a] = Number.POSITIVE_INFINITY
+            return
+          }
+          const y = store[k]!(now[k]!)
+          t.data[a] = y
+          set(t.bounds, a, y, through(store[k]!, now[k]!, errors[k]!, y))
+        })
+      }
+    }
+    case 'reduce':
+      return compileReduce(s, scope, ctx)
+    default:
+      return unreachable(s)
+  }
+}
+
+/** One loop still to be closed over its body. */
+type Loop = (inner: Run) => Run
+
+function compileIteration(s: Iteration, outer: Scope, ctx: Context, only: Restriction | null): Run {
+  let scope = outer
+  const loops: { loop: Loop; names: ReadonlySet<string> }[] = []
+  for (const it of s.iters) {
+    const keep = only?.iters.has(it) ? only : null
+    const opened = openIter(it, scope, ctx, keep)
+    loops.push({ loop: opened.loop, names: opened.names })
+    scope = opened.scope
+  }
+  // Each condition is tested by the outermost loop that decides it.
+  const at = (cond: Expr): number =>
+    loops.findLastIndex((l) => [...freeVars(cond)].some((v) => l.names.has(v)))
+  const guards = (k: number): Thunk[] =>
+    s.where.filter((c) => at(c) === k).map((c) => compileBounded(c, scope, ctx))
+  let run = compileBody(s.body, scope, ctx, null)
+  for (let k = loops.length - 1; k >= 0; k--) run = loops[k]!.loop(counted(isTrue(guards(k), run, ctx), ctx))
+  return isTrue(guards(-1), run, ctx)
+}
+
+/** With an end where the visits that are allowed have been made. */
+function counted(run: Run, { visits }: Context): Run {
+  if (!visits) return run
+  return () => {
+    if (visits.v-- <= 0)
+      fail({
+        code: 'reference/too-long',
+        message: 'the reference has visited as many coordinates as it may',
+        hint: 'take smaller data, or allow more visits',
+      })
+    run()
+  }
+}
+
+function openIter(
+  it: Iter,
+  scope: Scope,
+  ctx: Context,
+  keep: Restriction | null,
+): { loop: Loop; scope: Scope; names: ReadonlySet<string> } {
+  const axis = ctx.axes.get(it.axis)
+  invariant(axis, `no axis ${it.axis}`)
+  const level = (name: string): Level => {
+    const l = ctx.levels.get(name)
+    invariant(l, `axis ${name} has no storage`)
+    return l
+  }
+  const coord: Cell = { v: 0 }
+  const node: Cell = { v: 0 }
+  const base = { name: it.name, axis: it.axis, coord, node, parent: null, attached: false }
+  const names = new Set([it.name])
+  if (isStored(axis)) {
+    const parentName = parentOf(axis)
+    const parent = parentName === null ? null : innermost(scope, parentName)
+    const open: Open = { ...base, level: level(axis.name), parent }
+    return { loop: segmentLoop(open, keep), scope: withOpen(scope, open), names }
+  }
+  switch (axis.kind) {
+    case 'attached': {
+      const open: Open = {
+        ...base,
+        level: level(axis.base),
+        parent: innermost(scope, axis.parent),
+        attached: true,
+      }
+      return { loop: segmentLoop(open, keep), scope: withOpen(scope, open), names }
+    }
+    case 'gathered': {
+      const list = ctx.tensors.get(axis.buffer)
+      invariant(list, `no buffer ${axis.buffer}`)
+      const extent = level(axis.base).extent
+      const loop: Loop = (inner) => () => {
+        for (const c of list.data)
+          if (c >= 0 && c < extent) {
+            coord.v = c
+            inner()
+          }
+      }
+      return { loop, scope: withOpen(scope, { ...base, level: null }), names }
+    }
+    case 'fused': {
+      let inside = scope
+      let parent: Open | null = null
+      const loops: Loop[] = []
+      for (const member of axis.members) {
+        const open: Open = {
+          name: member,
+          axis: member,
+          level: level(member),
+          coord: { v: 0 },
+          node: { v: 0 },
+          parent,
+          attached: false,
+        }
+        loops.push(segmentLoop(open, parent === null ? keep : null))
+        names.add(member)
+        inside = withOpen(inside, open)
+        parent = open
+      }
+      return { loop: (inner) => loops.reduceRight((run, loop) => loop(run), inner), scope: inside, names }
+    }
+  }
+}
+
+/** Visits the nodes of one segment. */
+function segmentLoop(open: Open, keep: Restriction | null): Loop {
+  const { level, coord, node, parent } = open
+  invariant(level, `iterator ${open.name} has no level`)
+  const { start, coord: coords, extent } = level
+  if (!start)
+    return (inner) => {
+      if (keep)
+        return () => {
+          for (const c of keep.coordinates) {
+            coord.v = c
+            node.v = c
+            inner()
+          }
+        }
+      return () => {
+        for (let c = 0; c < extent; c++) {
+          coord.v = c
+          node.v = c
+          inner()
+        }
+      }
+    }
+  const segments = start.length - 1
+  const entry = parent ? (open.attached ? parent.coord : parent.node) : { v: 0 }
+  const root = open.attached ? level.parent : null
+  return (inner) => {
+    const segment = (p: number): void => {
+      if (p < 0 || p >= segments) return
+      const lo = start[p]!
+      const hi = start[p + 1]!
+      for (let q = lo; q < hi; q++) {
+        const c = coords ? coords[q]! : q - lo
+        if (keep && !keep.mask[c]) continue
+        coord.v = c
+        node.v = q
+        inner()
+      }
+    }
+    if (!root) return () => segment(entry.v)
+    return () => {
+      const c = entry.v
+      let p = findNode(root, 0, c)
+      if (p < 0) return
+      // A nonunique root has several nodes of one coordinate, next to each other.
+      for (; p < root.count && coordinateOf(root, 0, p) === c; p++) segment(p)
+    }
+  }
+}

@@ -1,0 +1,150 @@
+/** Buffers of the reference: one float64 an element, addressed by one leaf node for each tree. */
+import { fail, invariant, type Span } from '../ast/diagnostic.ts'
+import { isFloat } from '../ir/dtype.ts'
+import { wrap } from '../ir/numeric.ts'
+import { rounding } from '../ir/rounding.ts'
+import type { Buffer1 } from '../ir/stage1.ts'
+import { type Bounds, errorAt, settled, through, UNIT } from './error.ts'
+import type { RefResult } from './inputs.ts'
+import { chainOf, coordinateOf, isDense, type Level, type Source } from './structure.ts'
+
+const MAX_ELEMENTS = 2 ** 31
+
+export interface Tensor {
+  readonly buffer: Buffer1
+  /** The leaf level of each tree, in order of the roots' first appearance. */
+  readonly leaves: readonly Level[]
+  /** For each tree, the buffer's dimensions on its chain, root first. */
+  readonly dims: readonly (readonly number[])[]
+  readonly data: Float64Array
+  /** Of what is computed; `null` where all elements are exact. */
+  bounds: Bounds | null
+}
+
+/** The trees of a buffer: each must be a chain from a root. */
+export function treesOf(
+  b: Buffer1,
+  levels: ReadonlyMap<string, Level>,
+): { leaves: Level[]; dims: number[][] } {
+  const leaves: Level[] = []
+  const dims: number[][] = []
+  b.axes.forEach((name, k) => {
+    const level = levels.get(name)
+    invariant(level, `buffer ${b.name} is over ${name}, which has no storage`)
+    const tree = level.parent ? leaves.indexOf(level.parent) : -1
+    invariant(tree >= 0 || !level.parent, `buffer ${b.name}: axis ${name} does not follow its parent`)
+    if (tree < 0) {
+      leaves.push(level)
+      dims.push([k])
+    } else {
+      leaves[tree] = level
+      dims[tree]!.push(k)
+    }
+  })
+  return { leaves, dims }
+}
+
+export function allocate(b: Buffer1, levels: ReadonlyMap<string, Level>): Tensor {
+  const { leaves, dims } = treesOf(b, levels)
+  const size = leaves.reduce((n, l) => n * l.count, 1)
+  if (size > MAX_ELEMENTS)
+    fail({
+      code: 'reference/too-large',
+      message: `buffer ${b.name} would hold ${size} elements; the reference stops at ${MAX_ELEMENTS}`,
+      ...at(b.span),
+      hint: 'verify on smaller sizes',
+    })
+  return { buffer: b, leaves, dims, data: new Float64Array(size).fill(b.fill), bounds: null }
+}
+
+export const at = (span: Span | undefined): { span?: Span } => (span ? { span } : {})
+
+/** Puts the values of a source that was placed; equal coordinates add up. */
+export function place(
+  t: Tensor,
+  s: Source,
+  values: ArrayLike<number> | null,
+  nodesOf: (axis: string) => Float64Array,
+): void {
+  const columns = t.leaves.map((l) => nodesOf(l.axis.name))
+  const toType = wrap(t.buffer.dtype)
+  const size = t.data.length
+  const written = new Uint8Array(size)
+  for (let e = 0; e < s.length; e++) {
+    let a = 0
+    for (let k = 0; k < columns.length; k++) a = a * t.leaves[k]!.count + columns[k]![e]!
+    const v = values ? values[e]! : 1
+    t.data[a] = toType(written[a] ? t.data[a]! + v : v)
+    if (written[a] && isFloat(t.buffer.dtype)) {
+      // Duplicates are added in the type of the values, in any order.
+      t.bounds ??= { error: new Float64Array(size), sums: null }
+      t.bounds.error[a]! += settled(t.data[a]!, UNIT[t.buffer.dtype] * Math.abs(v), t.buffer.dtype)
+    }
+    written[a] = 1
+  }
+}
+
+/** Coordinates of every leaf on its chain: column k is dimension k of the chain. */
+function leafCoordinates(leaf: Level): Int32Array[] {
+  const chain = chainOf(leaf)
+  const columns = chain.map(() => new Int32Array(leaf.count))
+  const path = new Int32Array(chain.length)
+  const walk = (k: number, parent: number): void => {
+    const l = chain[k]!
+    const lo = l.start ? l.start[parent]! : 0
+    const hi = l.start ? l.start[parent + 1]! : l.count
+    for (let q = lo; q < hi; q++) {
+      path[k] = coordinateOf(l, parent, q)
+      if (k + 1 < chain.length) walk(k + 1, q)
+      else for (let c = 0; c < chain.length; c++) columns[c]![q] = path[c]!
+    }
+  }
+  walk(0, 0)
+  return columns
+}
+
+/** Every stored coordinate of a buffer, in storage order. */
+export function coordinatesOf(t: Tensor): Int32Array[] {
+  const size = t.data.length
+  const out = t.buffer.axes.map(() => new Int32Array(size))
+  let inner = size
+  t.leaves.forEach((leaf, k) => {
+    inner = leaf.count === 0 ? 0 : inner / leaf.count
+    const columns = leafCoordinates(leaf)
+    for (let e = 0; e < size; e++) {
+      const node = Math.floor(e / inner) % leaf.count
+      columns.forEach((c, d) => {
+        out[t.dims[k]![d]!]![e] = c[node]!
+      })
+    }
+  })
+  return out
+}
+
+/** Elements as their type has them, and how far others may lie from that. */
+export function finished(t: Tensor): { values: Float64Array; errors: Float64Array } {
+  const { data, bounds, buffer } = t
+  const errors = new Float64Array(data.length)
+  if (!bounds) return { values: data, errors }
+  const round = rounding(buffer.dtype)
+  const values = new Float64Array(data.length)
+  for (let a = 0; a < data.length; a++) {
+    values[a] = round(data[a]!)
+    errors[a] = through(round, data[a]!, errorAt(bounds, a, buffer.dtype, buffer.accumulate), values[a]!)
+  }
+  return { values, errors }
+}
+
+export function resultOf(t: Tensor, shape: readonly number[]): RefResult {
+  const { values, errors } = finished(t)
+  if (!t.leaves.every(isDense)) return { kind: 'sparse', shape, coords: coordinatesOf(t), values, errors }
+  if (t.dims.flat().every((d, k) => d === k)) return { kind: 'dense', shape, values, errors }
+  // Trees that interleave: elements lie tree by tree.
+  const coords = coordinatesOf(t)
+  const placed = (from: Float64Array): Float64Array => {
+    const to = new Float64Array(from.length)
+    for (let e = 0; e < from.length; e++) to[coords.reduce((a, c, k) => a * shape[k]! + c[e]!, 0)] = from[e]!
+    return to
+  }
+  return { kind: 'dense', shape, values: placed(values), errors: placed(errors) }
+}

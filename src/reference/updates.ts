@@ -1,0 +1,144 @@
+/** Updates by reducers as closures: values, and how far results may lie apart when terms come in another order. */
+import { invariant } from '../ast/diagnostic.ts'
+import { computeType, type Dtype, isFloat } from '../ir/dtype.ts'
+import { isBuiltinReducer, type Monoid } from '../ir/monoid.ts'
+import { arithmetic, wrap } from '../ir/numeric.ts'
+import { rounding } from '../ir/rounding.ts'
+import type { Reduce1 } from '../ir/stage1.ts'
+import { compileTarget, type Target } from './access.ts'
+import { compileBounded } from './bounded.ts'
+import { type Bounds, errorAt, last, settled, through } from './error.ts'
+import { compileExpr, type Thunk } from './expressions.ts'
+import type { Cell, Context, Scope } from './scope.ts'
+
+type Run = () => void
+
+const UNDECIDED = Number.POSITIVE_INFINITY
+const NOTHING: Scope = { cells: new Map(), open: [] }
+
+/** A value as an element of the type. */
+export const stored = (t: Dtype): ((x: number) => number) => (isFloat(t) ? rounding(t) : wrap(t))
+
+/** The element has one value from here on. */
+export function set(b: Bounds, a: number, v: number, error: number): void {
+  b.error[a] = error
+  if (!b.sums) return
+  b.sums.magnitude[a] = Math.abs(v)
+  b.sums.terms[a] = 0
+  b.sums.fractional[a] = Number.isInteger(v) ? 0 : 1
+}
+
+export function compileReduce(s: Reduce1, scope: Scope, ctx: Context): Run {
+  const values = s.values.map((e) => compileBounded(e, scope, ctx))
+  const targets = s.targets.map((t) => compileTarget(t, scope, ctx))
+  const { accumulate } = ctx.tensors.get(s.targets[0]!.buffer)!.buffer
+  const types = s.targets.map((t) => t.dtype)
+  const [value] = values
+  const [target] = targets
+  const { doubt } = ctx
+  const identity = s.reducer.identity.map((e) => compileExpr(e, NOTHING, ctx)())
+  if (!isBuiltinReducer(s.reducer.name))
+    return compileMonoid(s.reducer, identity, targets, values, types, ctx)
+  invariant(value && target, 'an operator reduces into one element')
+  const update = updateOf(s.reducer.name, types[0]!, accumulate, target)
+  return () => {
+    const v = value()
+    const error = last.error
+    const a = target.address(v === identity[0])
+    if (a < 0) return
+    if (doubt.v > 0) target.bounds.error[a] = UNDECIDED
+    else update(a, v, error)
+  }
+}
+
+type Update = (a: number, v: number, error: number) => void
+
+function updateOf(reducer: string, t: Dtype, accumulate: Dtype, { data, bounds }: Target): Update {
+  const { error, sums } = bounds
+  if (reducer === 'and' || reducer === 'or') {
+    const decides = reducer === 'and' ? 0 : 1
+    return (a, v, e) => {
+      const held = data[a]! !== 0 ? 1 : 0
+      const x = v !== 0 ? 1 : 0
+      const sure = (error[a] === 0 && held === decides) || (e === 0 && x === decides)
+      error[a] = sure || (error[a] === 0 && e === 0) ? 0 : 1
+      data[a] = decides === 0 ? held & x : held | x
+    }
+  }
+  if (reducer === '+' && sums) {
+    const { magnitude, terms, fractional } = sums
+    return (a, v, e) => {
+      data[a]! += v
+      error[a]! += e
+      magnitude[a]! += Math.abs(v)
+      terms[a]!++
+      if (!Number.isInteger(v)) fractional[a] = 1
+    }
+  }
+  const op = ({ '+': 'add', '*': 'mul', min: 'min', max: 'max' } as const)[reducer]!
+  const f = arithmetic(op, t)
+  return (a, v, e) => {
+    const x = data[a]!
+    const ex = error[a]!
+    const y = f(x, v)
+    data[a] = y
+    if (ex === 0 && e === 0 && !(op === 'mul' && isFloat(t))) return
+    if (op === 'min' || op === 'max') error[a] = Math.max(f(x + ex, v + e) - y, y - f(x - ex, v - e))
+    else if (op === 'mul' && isFloat(t))
+      error[a] = settled(y, Math.abs(x) * e + Math.abs(v) * ex + ex * e, accumulate)
+    else error[a] = UNDECIDED
+    if (Number.isNaN(error[a])) error[a] = UNDECIDED
+  }
+}
+
+function compileMonoid(
+  m: Monoid,
+  identity: readonly number[],
+  targets: readonly Target[],
+  values: readonly Thunk[],
+  types: readonly Dtype[],
+  ctx: Context,
+): Run {
+  invariant(targets.length === m.fields.length, `monoid ${m.name} takes ${m.fields.length} components`)
+  const left = m.left.map((): Cell => ({ v: 0, error: 0 }))
+  const right = m.right.map((): Cell => ({ v: 0, error: 0 }))
+  const cells = new Map<string, Cell>()
+  m.left.forEach((v, k) => {
+    cells.set(v.name, left[k]!)
+  })
+  m.right.forEach((v, k) => {
+    cells.set(v.name, right[k]!)
+  })
+  const result = m.result.map((e) => compileBounded(e, { cells, open: [] }, ctx))
+  const store = types.map(wrap)
+  const errors = types.map(() => 0)
+  return () => {
+    values.forEach((v, k) => {
+      right[k]!.v = v()
+      right[k]!.error = last.error
+    })
+    const changesNothing = right.every((r, k) => r.v === identity[k])
+    const at = targets.map((t) => t.address(changesNothing))
+    if (at.some((a) => a < 0)) return
+    if (ctx.doubt.v > 0) {
+      targets.forEach((t, k) => {
+        t.bounds.error[at[k]!] = UNDECIDED
+      })
+      return
+    }
+    targets.forEach((t, k) => {
+      left[k]!.v = t.data[at[k]!]!
+      left[k]!.error = errorAt(t.bounds, at[k]!, types[k]!, computeType(types[k]!))
+    })
+    const next = result.map((r, k) => {
+      const v = r()
+      errors[k] = last.error
+      return v
+    })
+    targets.forEach((t, k) => {
+      const y = store[k]!(next[k]!)
+      t.data[at[k]!] = y
+      set(t.bounds, at[k]!, y, through(store[k]!, next[k]!, errors[k]!, y))
+    })
+  }
+}

@@ -1,0 +1,71 @@
+/** Dense tensors whose axes are not declared in the order in which they are stored. */
+
+import { arrayClass } from '../../ir/arrays.ts'
+import { chainTo } from '../../ir/axis.ts'
+import type { Dtype } from '../../ir/dtype.ts'
+import type { Kernel1 } from '../../ir/stage1.ts'
+import type { DenseTensor, ValueArray } from '../../storage/tensor.ts'
+import { convert } from '../../storage/values.ts'
+import { allAxesOf } from './axes.ts'
+
+/**
+ * The dimensions in the order in which a buffer over these axes stores them: tree by tree, by the first appearance of
+ * their roots. `null` where that is the order of the dimensions.
+ */
+export function storageOrder(kernel: Kernel1, names: readonly string[]): readonly number[] | null {
+  const axes = allAxesOf(kernel)
+  const roots = names.map((n) => chainTo(axes, n)[0]!)
+  const trees = [...new Set(roots)]
+  const order = trees.flatMap((r) => roots.flatMap((x, k) => (x === r ? [k] : [])))
+  return order.every((d, k) => d === k) ? null : order
+}
+
+/** Row-major values of `shape`, with the dimensions in another order. */
+export function inOrder(
+  values: ValueArray,
+  dtype: Dtype,
+  shape: readonly number[],
+  order: readonly number[],
+): ValueArray {
+  const out = new (arrayClass(dtype))(values.length) as ValueArray
+  const strides = shape.map((_, k) => shape.slice(k + 1).reduce((a, b) => a * b, 1))
+  const at = order.map(() => 0)
+  let from = 0
+  for (let q = 0; q < out.length; q++) {
+    out[q] = values[from]!
+    for (let k = order.length - 1; k >= 0; k--) {
+      const d = order[k]!
+      from += strides[d]!
+      if (++at[k]! < shape[d]!) break
+      from -= strides[d]! * shape[d]!
+      at[k] = 0
+    }
+  }
+  return out
+}
+
+/** The coordinates of an element in row-major order. */
+export function coordinatesAt(element: number, shape: readonly number[]): number[] {
+  const out: number[] = []
+  let rest = element
+  for (let d = shape.length - 1; d >= 0; d--) {
+    out.unshift(rest % shape[d]!)
+    rest = Math.floor(rest / shape[d]!)
+  }
+  return out
+}
+
+/** How people write an element. */
+export const elementOf = (name: string, coordinates: readonly number[]): string =>
+  `${name}[${coordinates.join(', ')}]`
+
+/** The values of a dense tensor in another type. @throws SptError `bind/value-range` */
+export const convertDense = (
+  name: string,
+  { values, dtype, shape }: Pick<DenseTensor, 'values' | 'dtype' | 'shape'>,
+  to: Dtype,
+): ValueArray => convert(values, dtype, to, (at) => elementOf(name, coordinatesAt(at, shape)))
+
+/** The order that undoes another. */
+export const inverseOrder = (order: readonly number[]): readonly number[] =>
+  order.map((_, d) => order.indexOf(d))

@@ -1,0 +1,50 @@
+/** Entries of one coordinate that the kernel's text keeps apart (a `nonunique` axis), in formats that cannot. */
+import { fail } from '../../ast/diagnostic.ts'
+import { type Axis, isNonunique, repeats, type StoredAxis } from '../../ir/axis.ts'
+import { type Storage, treesOf } from '../../storage/storage.ts'
+import { storedAxis } from './axes.ts'
+import type { Piece } from './split-entries.ts'
+import type { Union } from './union.ts'
+
+/** Whether the text declares that equal coordinates of a tensor over these axes stay apart: only over one tree they can. */
+export const keepsApart = (declared: readonly StoredAxis[]): boolean =>
+  declared.some(isNonunique) && treesOf(declared).length === 1
+
+/**
+ * Iterations visit what is declared to stay apart one by one, in any format: so two such entries never have one position.
+ * `pieces`: those that `union`, and from it the storage, was built from.
+ * @throws SptError `bind/duplicates`
+ */
+export function checkApart(
+  axes: ReadonlyMap<string, Axis>,
+  pieces: readonly Piece[],
+  union: Union,
+  storage: Storage,
+): void {
+  const positions = storage.entries?.positions
+  // Without positions each entry has its own, as under an axis that repeats coordinates.
+  if (!positions || (storage.trees.length === 1 && storage.axes.some(repeats))) return
+  for (const piece of pieces) {
+    if (piece.columns.size !== storage.axes.length) continue
+    const declared = piece.source.axes.map((a) => storedAxis(axes, a))
+    if (keepsApart(declared)) checkDistinct(piece, union.positionsOf(piece, positions)!, storage)
+  }
+}
+
+function checkDistinct(piece: Piece, positions: Int32Array, storage: Storage): void {
+  const first = new Int32Array(storage.size).fill(-1)
+  for (let e = 0; e < positions.length; e++) {
+    const at = positions[e]!
+    const other = first[at]!
+    first[at] = e
+    if (other < 0) continue
+    const [a, b] = [other, e].map((k) => piece.entries?.[k] ?? k)
+    const coordinate = piece.source.columns.map((c) => c[b!]).join(', ')
+    fail({
+      code: 'bind/duplicates',
+      message: `entries ${a} and ${b} of ${piece.source.name} are both at (${coordinate}); its axes are declared nonunique, so each is visited, and its format over [${storage.axes.map((x) => x.name).join(', ')}] has one place for them`,
+      expected: 'each coordinate once, or a format with a nonunique axis, such as coo',
+      hint: 'add equal coordinates up before they are bound, or declare the axes unique: then they add up',
+    })
+  }
+}

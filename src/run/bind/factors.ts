@@ -1,0 +1,126 @@
+/**
+ * What formats multiply their fill value by (`Reformat.factors`) in the data: at coordinates of padding it is looked at when
+ * it is bound or written, in blocks that are not full only where a result is found to be wrong.
+ */
+import { fail } from '../../ast/diagnostic.ts'
+import { isFloat } from '../../ir/dtype.ts'
+import { evaluate } from '../../ir/evaluate.ts'
+import type { Expr } from '../../ir/expr.ts'
+import { freeVars } from '../../ir/expr-tree.ts'
+import type { FormatInstance } from '../../ir/format.ts'
+import type { Kernel1, Reformat } from '../../ir/stage1.ts'
+import type { Tensor } from '../../storage/tensor.ts'
+import { convert } from '../../storage/values.ts'
+import type { Bound } from './types.ts'
+
+type Sizes = ReadonlyMap<string, number>
+type Dense = ReadonlyMap<string, Tensor>
+
+/** @throws SptError `bind/padding-factor` */
+export function checkPaddedFactors(kernel: Kernel1, dense: Dense, sizes: Sizes): void {
+  for (const r of kernel.reformats)
+    for (const f of r.factors ?? [])
+      for (const { tensor, by } of f.loads)
+        for (const { instance } of r.instance.parts)
+          for (const padded of paddedCoordinates(r, instance, sizes)) {
+            const dim = by.indexOf(padded.dimension)
+            const t = dense.get(tensor)
+            const at = t && dim >= 0 ? notFinite(t, dim, padded.coordinates) : undefined
+            if (at === undefined) continue
+            fail({
+              code: 'bind/padding-factor',
+              message: `${tensor}[${at.index.join(', ')}] is ${at.value}, and positions of ${instance.text} that hold nothing are padded with its coordinate: 0 times ${f.text} would not be 0 there`,
+              expected: `finite values of ${tensor} where ${r.from[padded.dimension]!.name} is ${padded.coordinates.join(', ')}`,
+              hint: 'choose a format whose padding has no coordinate, or pad with another one',
+            })
+          }
+}
+
+/** Coordinates of old dimensions at which an axis is padded, where they follow from that axis and blocks under it alone. */
+function paddedCoordinates(
+  r: Reformat,
+  part: FormatInstance,
+  sizes: Sizes,
+): { readonly dimension: number; readonly coordinates: readonly number[] }[] {
+  return part.axes.flatMap((a) => {
+    if (a.kind !== 'sparse_fixed' || !a.padding) return []
+    const padding = evaluate(a.padding, sizes)
+    return r.from.flatMap((_, dimension) => {
+      const e = part.inverse[dimension]!
+      const names = [...freeVars(e)].filter((v) => part.order.includes(v))
+      if (!names.includes(a.name)) return []
+      const coordinates = valuesOf(
+        e,
+        names.filter((v) => v !== a.name),
+        part,
+        new Map([...sizes, [a.name, padding]]),
+      )
+      return coordinates ? [{ dimension, coordinates }] : []
+    })
+  })
+}
+
+/** The values of an expression over all coordinates on dense axes. */
+function valuesOf(e: Expr, names: readonly string[], part: FormatInstance, at: Sizes): number[] | undefined {
+  const [name, ...rest] = names
+  if (name === undefined) return [evaluate(e, at)]
+  const axis = part.axes.find((a) => a.name === name)
+  if (axis?.kind !== 'dense_fixed') return undefined
+  const out: number[] = []
+  for (let c = 0; c < evaluate(axis.extent, at); c++) {
+    const own = valuesOf(e, rest, part, new Map([...at, [name, c]]))
+    if (!own) return undefined
+    out.push(...own)
+  }
+  return out
+}
+
+interface Element {
+  readonly index: readonly number[]
+  readonly value: number
+}
+
+/**
+ * The first element that is not finite; with `only`, at these coordinates of a dimension. What is finite is stored as a
+ * finite value, or was refused before.
+ */
+function notFinite(t: Tensor, dim: number, only: readonly number[] | null): Element | undefined {
+  if (t.kind !== 'dense' || !isFloat(t.dtype)) return undefined
+  const { shape } = t
+  const inner = shape.slice(dim + 1).reduce((a, b) => a * b, 1)
+  const extent = shape[dim] ?? 1
+  const outer = shape.slice(0, dim).reduce((a, b) => a * b, 1)
+  const runs = only ?? [0]
+  const length = only ? inner : inner * extent
+  for (let o = 0; o < outer; o++)
+    for (const c of runs) {
+      if (c < 0 || c >= extent) continue
+      const start = (o * extent + c) * inner
+      const values = convert(t.values.subarray(start, start + length), t.dtype, 'f64')
+      const at = values.findIndex((x: number) => !Number.isFinite(x))
+      if (at < 0) continue
+      const index: number[] = []
+      for (let d = shape.length - 1, rest = start + at; d >= 0; rest = Math.floor(rest / shape[d]!), d--)
+        index.unshift(rest % shape[d]!)
+      return { index, value: values[at]! }
+    }
+  return undefined
+}
+
+/** Which factor may have made a result not finite, for people; nothing where all that is bound is finite. */
+export function factorsNotFinite(bound: Bound): string | undefined {
+  for (const r of bound.kernel.reformats)
+    for (const f of r.factors ?? []) {
+      const found = f.loads.flatMap(({ tensor }) => {
+        const t = bound.dense.get(tensor)
+        const at = t && notFinite(t, 0, null)
+        return at ? [`${tensor}[${at.index.join(', ')}] is ${at.value}`] : []
+      })
+      const what = found.length > 0 ? found.join(', ') : undefined
+      // What is computed on the way is not looked at.
+      const known = f.element && f.loads.every(({ tensor }) => bound.dense.has(tensor))
+      if (what === undefined && known) continue
+      return `${r.format} differs from the coordinates that ${r.named ?? 'its tensor'} holds by products of 0 and ${f.text}, which must be finite${what ? `: ${what}` : ''}`
+    }
+  return undefined
+}

@@ -1,0 +1,166 @@
+/** Lists and sets: what formats take from the data. */
+import { fail } from '../../ast/diagnostic.ts'
+import { evaluate } from '../../ir/evaluate.ts'
+import type { Instance } from '../../ir/format.ts'
+import type { Kernel1 } from '../../ir/stage1.ts'
+import { segmentsOf } from '../../storage/parts/tables.ts'
+import { coordsOfDense, toCoords } from '../../storage/read/coords.ts'
+import { storedValues, validateStored } from '../../storage/ready/validate.ts'
+import type { Tensor } from '../../storage/tensor.ts'
+import { givenOf } from './axes.ts'
+import { Random, randomCoords, seedFor } from './random.ts'
+
+export interface GivenData {
+  readonly lists: ReadonlyMap<string, Int32Array>
+  readonly sets: ReadonlyMap<string, readonly Int32Array[]>
+}
+
+/**
+ * Lists and sets by name. With a seed, those that are not bound are random; `params` then learns their lengths.
+ * @throws SptError `bind/missing-list`, `bind/missing-set`, `bind/list`, `bind/coordinate-range`
+ */
+export function bindGiven(
+  kernel: Kernel1,
+  tensors: ReadonlyMap<string, Tensor>,
+  params: Map<string, number>,
+  extents: ReadonlyMap<string, number>,
+  seed: number | undefined,
+): GivenData {
+  const lists = new Map<string, Int32Array>()
+  const sets = new Map<string, readonly Int32Array[]>()
+  for (const [name, { kind, of }] of givenOf(kernel)) {
+    const wanted: Wanted = { name, instance: of.instance, sizes: params, extents, seed }
+    if (kind === 'set') sets.set(name, setOf(wanted, tensors.get(name)))
+    else {
+      const list = listOf(wanted, tensors.get(name))
+      params.set(segmentsOf(name), list.length - 1)
+      lists.set(name, list)
+    }
+  }
+  return { lists, sets }
+}
+
+/** A list or set that an instance takes. */
+export interface Wanted {
+  readonly name: string
+  readonly instance: Instance
+  readonly sizes: ReadonlyMap<string, number>
+  /** Of the axes that are replaced. */
+  readonly extents: ReadonlyMap<string, number>
+  /** Of random data where none is bound. */
+  readonly seed?: number | undefined
+}
+
+/** Boundaries of segments: ascending from 0 to the extent of what they cut; equal ones enclose nothing. */
+export function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
+  const { name, instance, sizes, seed } = wanted
+  const table = instance.parts.flatMap((p) => p.instance.tables).find((t) => t.source === name)
+  const end = table ? evaluate(table.fill, sizes) : undefined
+  const expected = `ascending integers from 0 to ${end ?? 'the extent of what they cut'}`
+  if (!tensor) {
+    if (seed === undefined)
+      return fail({
+        code: 'bind/missing-list',
+        message: `${instance.text} needs the list ${name}, which is not bound`,
+        expected,
+        hint: `bind ${name} to a one-dimensional i32 tensor: the boundaries of the segments`,
+      })
+    return randomList(end ?? 0, new Random(seedFor(seed, name)))
+  }
+  const { values } = tensor
+  if (tensor.kind !== 'dense' || tensor.dtype !== 'i32' || !(values instanceof Int32Array))
+    return fail({
+      code: 'bind/list',
+      message: `the list ${name} is bound to a ${tensor.kind} tensor of type ${tensor.dtype}`,
+      expected: `a dense i32 tensor: ${expected}`,
+      hint: `bind dense([n], Int32Array.of(…), 'i32')`,
+    })
+  const bad = (at: number): never =>
+    fail({
+      code: 'bind/list',
+      message: `position ${at} of the list ${name} is ${values[at]}${at > 0 ? `, after ${values[at - 1]}` : ''}`,
+      expected,
+      hint: 'give the boundaries of all segments, the first 0 and the last the extent',
+    })
+  if (values.length === 0)
+    fail({
+      code: 'bind/list',
+      message: `the list ${name} is empty`,
+      expected,
+      hint: 'a list of n segments has n + 1 boundaries',
+    })
+  if (values[0] !== 0) bad(0)
+  for (let k = 1; k < values.length; k++) if (values[k]! < values[k - 1]!) bad(k)
+  const last = values[values.length - 1]
+  if (end !== undefined && last !== end)
+    fail({
+      code: 'bind/list',
+      message: `the list ${name} ends with ${last}`,
+      expected,
+      hint: 'the last boundary is the extent of what is cut into segments',
+    })
+  return values
+}
+
+/** @throws SptError `bind/missing-set`, `bind/rank`, `bind/shape`, `bind/coordinate-range` */
+export function setOf(wanted: Wanted, tensor: Tensor | undefined): readonly Int32Array[] {
+  const { name, instance, extents, seed } = wanted
+  const axes = instance.over.map((a) => a.name)
+  const shape = axes.map((a) => extents.get(a) ?? 0)
+  if (!tensor) {
+    if (seed === undefined)
+      return fail({
+        code: 'bind/missing-set',
+        message: `${instance.text} needs the set ${name}, which is not bound`,
+        expected: `coordinates over [${axes.join(', ')}]`,
+        hint: `bind ${name} to coords([${shape.join(', ')}], …)`,
+      })
+    return randomCoords(
+      shape,
+      axes.map(() => 'sparse' as const),
+      new Random(seedFor(seed, name)),
+    )
+  }
+  if (tensor.shape.length !== axes.length)
+    fail({
+      code: 'bind/rank',
+      message: `the set ${name} is bound to a tensor of ${tensor.shape.length} dimension(s)`,
+      expected: `coordinates over [${axes.join(', ')}]`,
+    })
+  if (tensor.shape.some((n, d) => extents.has(axes[d]!) && n !== shape[d]))
+    fail({
+      code: 'bind/shape',
+      message: `the set ${name} has the shape [${tensor.shape.join(', ')}], and is over [${axes.join(', ')}]`,
+      expected: `the shape [${shape.join(', ')}]`,
+      hint: 'give the set the shape of what it divides',
+    })
+  const columns = setColumns(wanted, tensor)
+  columns.forEach((c, d) => {
+    const at = c.findIndex((x) => x < 0 || x >= shape[d]!)
+    if (at >= 0)
+      fail({
+        code: 'bind/coordinate-range',
+        message: `entry ${at} of the set ${name} is at (${columns.map((x) => x[at]).join(', ')})`,
+        expected: `coordinates within [${shape.join(', ')}]`,
+        hint: 'check the order of its columns',
+      })
+  })
+  return columns
+}
+
+function setColumns({ instance, extents }: Wanted, tensor: Tensor): readonly Int32Array[] {
+  if (tensor.kind === 'coords') return tensor.coords
+  if (tensor.kind === 'dense') return coordsOfDense(tensor).coords
+  const storage = validateStored(instance.over, extents, tensor)
+  return toCoords(storage, storedValues(storage, tensor, 0), tensor.dtype).coords
+}
+
+/** Segments of one to eight. */
+function randomList(end: number, random: Random): Int32Array {
+  const out = [0]
+  for (let at = 0; at < end; ) {
+    at = Math.min(end, at + 1 + random.below(8))
+    out.push(at)
+  }
+  return Int32Array.from(out)
+}

@@ -1,0 +1,264 @@
+/**
+ * Binding: from values by name to the arrays a plan runs on. Everything that data can get wrong is found here,
+ * before anything is allocated on a device. The caller's arrays are never written.
+ */
+import { fail, invariant } from '../../ast/diagnostic.ts'
+import {
+  chainTo,
+  countOf,
+  hasIndices,
+  hasIndptr,
+  indicesOf,
+  indptrOf,
+  isStored,
+  maskOf,
+} from '../../ir/axis.ts'
+import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
+import { checkClaim } from '../../storage/levels/claims.ts'
+import { storedValues } from '../../storage/ready/validate.ts'
+import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
+import { convert, filled, gatherValues } from '../../storage/values.ts'
+import { allAxesOf, asDeclared, type CallerTensor, callerTensors, givenOf, isStructured } from './axes.ts'
+import { convertDense, inOrder, storageOrder } from './dense-order.ts'
+import { checkPaddedFactors } from './factors.ts'
+import { bindGiven } from './format-inputs.ts'
+import { checkWidths, measuring } from './measured-sizes.ts'
+import { bindingOf } from './names.ts'
+import { type Route, routeOf } from './read.ts'
+import { bindReady } from './ready.ts'
+import { reportOf, type TensorFormat } from './report.ts'
+import { requireInputs, requireStructure } from './required.ts'
+import { bindParams } from './sizes.ts'
+import { extentsOf, randomSources, sourceOf } from './sources.ts'
+import { type Known, type Piece, splitSources } from './split-entries.ts'
+import { buildStructure, placedValues, type Structure } from './structure.ts'
+import type { Bound, Inputs, Source } from './types.ts'
+
+export type { PartFormat, TensorFormat } from './report.ts'
+export type { Bound, Inputs, Source } from './types.ts'
+
+/**
+ * Binds values to a (scheduled) kernel.
+ * @throws SptError `bind/…`: missing sizes, buffers, lists and sets, shapes and types that differ, ready-made arrays
+ * that break an axis' promises, structures that disagree, more than 2^31 - 1 elements; `format/…`: data that a format
+ * or composition does not hold as it says.
+ */
+export function bindInputs(kernel: Kernel1, inputs: Inputs): Bound {
+  const start = performance.now()
+  const tensors = new Map(Object.entries(inputs.tensors ?? {}))
+  const params = bindParams(kernel, tensors, new Map(Object.entries(inputs.params ?? {})))
+  const { dense, ready, sources } = sort(kernel, tensors, params)
+  requireInputs(kernel, tensors, inputs.seed)
+  const given = bindGiven(kernel, tensors, params, extentsOf(kernel, params), inputs.seed)
+  const known: Known = { params, extents: extentsOf(kernel, params), ...given }
+  const parts = bindReady(kernel, tensors, sources, known)
+  const whole = (): Source[] => [...ready].flatMap(([name, t]) => wholeSource(kernel, name, t, params))
+  requireStructure(kernel, tensors, [...sources, ...parts.sources], inputs.seed)
+  const random = [...givenOf(kernel).keys()].filter((name) => !tensors.has(name))
+  let randomTime = 0
+  if (inputs.seed !== undefined) {
+    const bound = [...sources, ...parts.sources, ...whole()]
+    const began = performance.now()
+    const made = randomSources(kernel, bound, dense, params, inputs.seed)
+    randomTime = performance.now() - began
+    sources.push(...made.sources)
+    for (const [name, t] of made.dense) dense.set(name, t)
+    random.push(...made.dense.keys(), ...made.sources.map((s) => s.name))
+  }
+  const measure = measuring(kernel, known)
+  const split = splitSources(kernel, sources, known, measure)
+  const pieces = [...split.pieces, ...parts.pieces]
+  measure(new Set(kernel.axes.map((a) => a.name)), pieces)
+  checkWidths(kernel, params)
+  const structure = measured(kernel, pieces, ready, known)
+  const tables = new Map([...split.tables, ...parts.tables])
+  checkClaims(kernel, structure)
+  const arrays = indexArrays(kernel, structure, params)
+  for (const b of kernel.buffers) if (b.table) arrays.set(b.name, tables.get(b.name)!)
+  for (const t of callerTensors(kernel)) {
+    if (t.first.role !== 'in' && t.first.role !== 'inout') continue
+    for (const b of t.buffers) arrays.set(b.name, valuesOf(kernel, t, b, dense, ready, pieces, structure))
+  }
+  for (const p of kernel.params) if (!params.has(p.name)) params.set(p.name, 0)
+  checkPaddedFactors(kernel, dense, params)
+  let all: readonly Source[] | undefined
+  const boundSources = (): readonly Source[] => {
+    all ??= [...sources, ...parts.sources, ...whole()]
+    return all
+  }
+  const routes = new Map<string, Route>()
+  let report: readonly TensorFormat[] | undefined
+  return {
+    kernel,
+    params,
+    storages: structure.storages,
+    arrays,
+    sources: boundSources,
+    pieces,
+    positions: structure.positions,
+    route: (name) => {
+      const known1 = routes.get(name)
+      if (known1) return known1
+      const { storages, positions } = structure
+      const route = routeOf(
+        { kernel, storages, positions, sources: boundSources, pieces, known, ready: parts.sources },
+        name,
+      )
+      routes.set(name, route)
+      return route
+    },
+    ready,
+    random,
+    given: tensors,
+    dense,
+    buildTime: performance.now() - start,
+    randomTime,
+    get report() {
+      const { storages, times, positions } = structure
+      report ??= reportOf({
+        kernel,
+        storages,
+        positions,
+        tables,
+        pieces,
+        splitTimes: split.times,
+        levelTimes: times,
+      })
+      return report
+    },
+  }
+}
+
+/** A tensor that is used as it is, in coordinates. */
+function wholeSource(
+  kernel: Kernel1,
+  name: string,
+  tensor: StoredTensor,
+  params: ReadonlyMap<string, number>,
+): Source[] {
+  return bindingOf(kernel, name, tensor).kind === 'tensor' ? [sourceOf(kernel, name, tensor, params)] : []
+}
+
+/** Which way each bound tensor goes: dense as it is, ready-made arrays as they are, the rest by coordinates. */
+function sort(
+  kernel: Kernel1,
+  tensors: ReadonlyMap<string, Tensor>,
+  params: ReadonlyMap<string, number>,
+): { dense: Map<string, Tensor>; ready: Map<string, StoredTensor>; sources: Source[] } {
+  const axes = allAxesOf(kernel)
+  const dense = new Map<string, Tensor>()
+  const ready = new Map<string, StoredTensor>()
+  const sources: Source[] = []
+  for (const [name, tensor] of tensors) {
+    const b = bindingOf(kernel, name, tensor)
+    if (b.kind === 'part') {
+      if (tensor.kind === 'stored') ready.set(b.buffer.name, tensor)
+      continue
+    }
+    if (b.kind !== 'tensor' && b.kind !== 'axis') continue
+    const t = b.kind === 'tensor' ? b.tensor : undefined
+    const input = t?.first.role === 'in' || t?.first.role === 'inout'
+    const structured = !t || t.axes.some((a) => isStructured(axes, a))
+    if (t && input && asDeclared(t) && !structured && tensor.kind === 'dense') dense.set(name, tensor)
+    else if (t && asDeclared(t) && tensor.kind === 'stored') ready.set(name, tensor)
+    else sources.push(sourceOf(kernel, name, tensor, params))
+  }
+  return { dense, ready, sources }
+}
+
+/** The structure, and the widths that were left open: of each, the longest segment of all axes that have it. */
+function measured(
+  kernel: Kernel1,
+  pieces: readonly Piece[],
+  ready: ReadonlyMap<string, StoredTensor>,
+  { params, extents }: Known,
+): Structure {
+  const structure = buildStructure(kernel, pieces, ready, params, extents)
+  const widths = new Map<string, number>()
+  let uneven = false
+  for (const a of kernel.axes) {
+    const width = structure.levels.get(a.name)?.width
+    if (a.kind !== 'sparse_fixed' || a.width.kind !== 'var' || params.has(a.width.name)) continue
+    if (width === null || width === undefined) continue
+    const other = widths.get(a.width.name)
+    if (other !== undefined && other !== width) uneven = true
+    widths.set(a.width.name, Math.max(width, other ?? 0))
+  }
+  for (const [name, width] of widths) (params as Map<string, number>).set(name, width)
+  return uneven ? buildStructure(kernel, pieces, ready, params, extents) : structure
+}
+
+/** What formats claim of their axes. @throws SptError `format/claim` */
+function checkClaims(kernel: Kernel1, { levels }: Structure): void {
+  const axes = allAxesOf(kernel)
+  for (const r of kernel.reformats)
+    for (const { instance } of r.instance.parts)
+      for (const { axis, claim } of instance.claims) {
+        const name = instance.names.get(axis) ?? axis
+        // A later format may have replaced the axis.
+        if (!levels.has(name)) continue
+        const chain = chainTo(axes, name).map((a) => levels.get(a)!)
+        checkClaim(chain, name, claim)
+      }
+}
+
+/** Arrays of the levels by name; `params` learns their lengths. */
+function indexArrays(
+  kernel: Kernel1,
+  { levels }: Structure,
+  params: Map<string, number>,
+): Map<string, ValueArray> {
+  const arrays = new Map<string, ValueArray>()
+  for (const a of kernel.axes) {
+    const level = isStored(a) ? levels.get(a.name) : undefined
+    if (!level || !isStored(a)) continue
+    if (hasIndptr(a)) params.set(countOf(a.name), level.positions)
+    if (hasIndptr(a) && level.indptr) arrays.set(indptrOf(a.name), level.indptr)
+    if (hasIndices(a) && level.indices) arrays.set(indicesOf(a.name), level.indices)
+    if (a.kind === 'bitmap' && level.mask) arrays.set(maskOf(a.name), level.mask)
+  }
+  return arrays
+}
+
+function valuesOf(
+  kernel: Kernel1,
+  t: CallerTensor,
+  b: Buffer1,
+  dense: ReadonlyMap<string, Tensor>,
+  ready: ReadonlyMap<string, StoredTensor>,
+  pieces: readonly Piece[],
+  { storages, positions }: Structure,
+): ValueArray {
+  const storage = storages.get(b.name)!
+  const whole = dense.get(t.name)
+  if (whole?.kind === 'dense') return denseValues(kernel, b, whole)
+  const made = ready.get(b.name)
+  if (made)
+    return convert(
+      storedValues(storage, made, b.fill),
+      made.dtype,
+      b.dtype,
+      (at) => `element ${at} of ${b.name}`,
+    )
+  const piece = pieces.find((p) => p.source.name === t.name && b.axes.every((a) => p.columns.has(a)))
+  const tensor = piece?.source.tensor
+  if (!piece || !tensor) return filled(b.dtype, storage.size, b.fill)
+  invariant(tensor.kind === 'coords', `${t.name} is bound by coordinates`)
+  const { values, dtype } = tensor
+  const own = values && piece.entries ? gatherValues({ values, dtype }, piece.entries) : values
+  return placedValues(storage, b, piece, positions(piece, b.name), { values: own, dtype })
+}
+
+function denseValues(kernel: Kernel1, b: Buffer1, t: Extract<Tensor, { kind: 'dense' }>): ValueArray {
+  const size = t.shape.reduce((a, x) => a * x, 1)
+  if (t.values.length !== size)
+    fail({
+      code: 'bind/values-length',
+      message: `${b.name} has ${t.values.length} values for shape [${t.shape.join(', ')}]`,
+      expected: `${size} values`,
+      hint: 'give the values in row-major order',
+    })
+  const values = convertDense(b.name, t, b.dtype)
+  const order = storageOrder(kernel, b.axes)
+  return order ? inOrder(values, b.dtype, t.shape, order) : values
+}

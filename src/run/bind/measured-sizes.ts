@@ -1,0 +1,49 @@
+/** Sizes that formats leave open: extents reach as far as the coordinates. */
+import { fail } from '../../ast/diagnostic.ts'
+import { isStored } from '../../ir/axis.ts'
+import { freeVars } from '../../ir/expr-tree.ts'
+import type { Kernel1 } from '../../ir/stage1.ts'
+import { allAxesOf } from './axes.ts'
+import { extentsOf } from './sources.ts'
+import type { Known, Measure } from './split-entries.ts'
+
+/** Measures extents that nobody gave; `known` learns them, and those that follow. */
+export function measuring(kernel: Kernel1, known: Known): Measure {
+  const params = known.params as Map<string, number>
+  const extents = known.extents as Map<string, number>
+  const axes = [...allAxesOf(kernel).values()]
+  const open = new Set(kernel.params.filter((p) => p.measured && !params.has(p.name)).map((p) => p.name))
+  return (names, pieces) => {
+    let found = false
+    for (const a of axes) {
+      if (!names.has(a.name) || !isStored(a) || a.extent.kind !== 'var' || !open.has(a.extent.name)) continue
+      let n = params.get(a.extent.name) ?? 0
+      for (const p of pieces) {
+        const column = p.columns.get(a.name)
+        if (column) for (let e = 0; e < column.length; e++) if (column[e]! >= n) n = column[e]! + 1
+      }
+      params.set(a.extent.name, n)
+      found = true
+    }
+    if (found) for (const [a, n] of extentsOf(kernel, params)) extents.set(a, n)
+  }
+}
+
+/**
+ * A width that nobody gave is measured with the structure, if it is a whole one.
+ * @throws SptError `bind/missing-size`
+ */
+export function checkWidths({ axes }: Kernel1, params: ReadonlyMap<string, number>): void {
+  for (const a of axes) {
+    if (a.kind !== 'sparse_fixed' || a.width.kind === 'var') continue
+    const missing = [...freeVars(a.width)].filter((v) => !params.has(v))
+    if (missing.length === 0) continue
+    fail({
+      code: 'bind/missing-size',
+      message: `the width of axis ${a.name} needs ${missing.join(', ')}`,
+      ...(a.span ? { span: a.span } : {}),
+      expected: `a value for ${missing.join(', ')}`,
+      hint: 'give the size; a measured one can only be a whole width or a whole extent',
+    })
+  }
+}

@@ -1,0 +1,87 @@
+/** What the names that a caller binds stand for. */
+import { fail } from '../../ast/diagnostic.ts'
+import { chainTo, isStored } from '../../ir/axis.ts'
+import { add, type Expr, int, variable } from '../../ir/expr.ts'
+import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
+import { segmentsOf } from '../../storage/parts/tables.ts'
+import type { Tensor } from '../../storage/tensor.ts'
+import { allAxesOf, asDeclared, type CallerTensor, callerTensors, givenOf, storedAxis } from './axes.ts'
+
+export interface Dimension {
+  /** Of the axis; for a list, its own. */
+  readonly name: string
+  readonly extent: Expr
+}
+
+/**
+ * `tensor`: in the coordinates it is declared over. `part`: ready-made arrays of one buffer of a tensor. `table`:
+ * a ready-made table of a format, with ready-made parts. `axis`: structure alone, on the chain down to an axis.
+ * `list`, `set`: arguments of formats.
+ */
+export type Binding = { readonly dimensions: readonly Dimension[] } & (
+  | { readonly kind: 'tensor'; readonly tensor: CallerTensor }
+  | { readonly kind: 'part'; readonly tensor: CallerTensor; readonly buffer: Buffer1 }
+  | { readonly kind: 'table'; readonly buffer: Buffer1 }
+  | { readonly kind: 'axis'; readonly chain: readonly string[] }
+  | { readonly kind: 'list' | 'set' }
+)
+
+/** @throws SptError `bind/unknown-name` */
+export function bindingOf(kernel: Kernel1, name: string, tensor?: Pick<Tensor, 'kind'>): Binding {
+  const axes = allAxesOf(kernel)
+  const over = (names: readonly string[]): Dimension[] =>
+    names.map((a) => ({ name: a, extent: storedAxis(axes, a).extent }))
+  const tensors = callerTensors(kernel)
+  const whole = tensors.find((t) => t.name === name)
+  if (whole) {
+    if (!tensor || asDeclared(whole) || !namesAxes(tensor, whole.first.axes, whole.axes))
+      return { kind: 'tensor', tensor: whole, dimensions: over(whole.axes) }
+    return { kind: 'part', tensor: whole, buffer: whole.first, dimensions: over(whole.first.axes) }
+  }
+  for (const t of tensors) {
+    const buffer = t.buffers.find((b) => b.name === name)
+    if (buffer) return { kind: 'part', tensor: t, buffer, dimensions: over(buffer.axes) }
+  }
+  // Before tables: where there is one part, the table that holds a list has the list's name.
+  const given = givenOf(kernel).get(name)
+  if (given) {
+    const length = add(variable(segmentsOf(name)), int(1))
+    const dimensions =
+      given.kind === 'list' ? [{ name, extent: length }] : over(given.of.from.map((a) => a.name))
+    return { kind: given.kind, dimensions }
+  }
+  const table = kernel.buffers.find((b) => b.table && b.name === name)
+  if (table) return { kind: 'table', buffer: table, dimensions: over(table.axes) }
+  const axis = axes.get(name)
+  if (axis && isStored(axis)) {
+    const chain = chainTo(axes, name)
+    return { kind: 'axis', chain, dimensions: over(chain) }
+  }
+  const candidates = [...tensors.map((t) => t.name), ...givenOf(kernel).keys(), ...axes.keys()]
+  return fail({
+    code: 'bind/unknown-name',
+    message: `kernel ${kernel.name} has no buffer or axis ${name}`,
+    lookup: { name, candidates },
+    expected: `one of ${candidates.join(', ')}`,
+    hint: 'bind the name that the kernel declares',
+  })
+}
+
+/** Whether ready-made arrays are those of the format's axes, and not of the ones that it replaced. */
+function namesAxes(
+  tensor: Pick<Tensor, 'kind'>,
+  axes: readonly string[],
+  declared: readonly string[],
+): boolean {
+  if (tensor.kind !== 'stored') return false
+  const own = Object.keys((tensor as Extract<Tensor, { kind: 'stored' }>).arrays)
+  return own.some((a) => axes.includes(a) && !declared.includes(a))
+}
+
+/** The axes of what is bound by coordinates: a tensor's as declared, or the chain down to an axis. */
+export function axesOfBinding(kernel: Kernel1, name: string): readonly string[] {
+  const b = bindingOf(kernel, name)
+  if (b.kind === 'axis') return b.chain
+  if (b.kind === 'tensor') return b.tensor.axes
+  return b.dimensions.map((d) => d.name)
+}

@@ -1,0 +1,93 @@
+/** Random tensors for what is not bound: the same seed gives the same data on every machine. */
+
+import { type Dtype, isFloat } from '../../ir/dtype.ts'
+import type { Tensor, ValueArray } from '../../storage/tensor.ts'
+import { encoder, newValues } from '../../storage/values.ts'
+
+/** mulberry32: small, well distributed, reproducible. */
+export class Random {
+  #state: number
+
+  constructor(seed: number) {
+    this.#state = seed >>> 0
+  }
+
+  /** Uniform in [0, 1). */
+  next(): number {
+    this.#state = (this.#state + 0x6d2b79f5) >>> 0
+    let t = this.#state
+    t = Math.imul(t ^ (t >>> 15), t | 1)
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61)
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296
+  }
+
+  below(n: number): number {
+    return Math.floor(this.next() * n)
+  }
+
+  /** Standard normal (Box and Muller). */
+  normal(): number {
+    return Math.sqrt(-2 * Math.log(1 - this.next())) * Math.cos(2 * Math.PI * this.next())
+  }
+}
+
+/** A seed for one name, so that binding one buffer does not change the others. */
+export function seedFor(seed: number, name: string): number {
+  let h = seed >>> 0
+  for (let k = 0; k < name.length; k++) h = Math.imul(h ^ name.charCodeAt(k), 0x01000193) >>> 0
+  return h
+}
+
+/** Normal floats, integers from -8 to 8 (unsigned: 0 to 8), fair booleans. */
+export function randomValues(dtype: Dtype, length: number, random: Random): ValueArray {
+  const out = newValues(dtype, length)
+  const write = encoder(dtype)
+  const signed = dtype === 'i32' || dtype === 'i8'
+  for (let k = 0; k < length; k++) {
+    const x = isFloat(dtype)
+      ? random.normal()
+      : dtype === 'bool'
+        ? random.below(2)
+        : signed
+          ? random.below(17) - 8
+          : random.below(9)
+    out[k] = write ? write(x, k) : x
+  }
+  return out
+}
+
+export function randomDense(shape: readonly number[], dtype: Dtype, random: Random): Tensor {
+  const size = shape.reduce((a, b) => a * b, 1)
+  return { kind: 'dense', shape, values: randomValues(dtype, size, random), dtype }
+}
+
+/** Average children of one parent position, where nothing says. */
+const AVERAGE = 8
+
+/**
+ * Coordinates on a chain of levels with these extents, without duplicates: about eight children for each
+ * parent, some parents with none. `counts` fixes how many children a parent has (a width).
+ */
+export function randomCoords(
+  extents: readonly number[],
+  kinds: readonly ('dense' | 'ragged' | 'sparse' | number)[],
+  random: Random,
+): Int32Array[] {
+  let rows: number[][] = [[]]
+  extents.forEach((extent, level) => {
+    const kind = kinds[level]!
+    const next: number[][] = []
+    for (const row of rows) for (const c of children(extent, kind, random)) next.push([...row, c])
+    rows = next
+  })
+  return extents.map((_, k) => Int32Array.from(rows, (r) => r[k]!))
+}
+
+function children(extent: number, kind: 'dense' | 'ragged' | 'sparse' | number, random: Random): number[] {
+  if (kind === 'dense') return Array.from({ length: extent }, (_, c) => c)
+  if (kind === 'ragged') return Array.from({ length: random.below(extent + 1) }, (_, c) => c)
+  const wanted = Math.min(extent, typeof kind === 'number' ? kind : random.below(2 * AVERAGE + 1))
+  const chosen = new Set<number>()
+  while (chosen.size < wanted) chosen.add(random.below(extent))
+  return [...chosen].sort((a, b) => a - b)
+}

@@ -1,0 +1,169 @@
+/** Results back in the caller's coordinates. */
+import { fail, invariant } from '../../ast/diagnostic.ts'
+import { allocate, gather } from '../../columns/allocate.ts'
+import { lexicographic } from '../../columns/lexicographic-sort.ts'
+import { chainTo } from '../../ir/axis.ts'
+import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
+import { toCoords } from '../../storage/read/coords.ts'
+import { positionsOf } from '../../storage/read/scatter.ts'
+import type { Tensor, ValueArray } from '../../storage/tensor.ts'
+import { newValues } from '../../storage/values.ts'
+import { allAxesOf, asDeclared, type CallerTensor, callerTensor, isStructured } from './axes.ts'
+import { inOrder, inverseOrder, storageOrder } from './dense-order.ts'
+import { extentsOf, fullColumns, inverseOf, largest, ranked } from './sources.ts'
+import { concat, type Known, lengthOf, type Piece, splitSources } from './split-entries.ts'
+import type { Bound, Source } from './types.ts'
+
+/** Where the elements of a tensor lie that a format was applied to. */
+export interface Route {
+  /** Coordinates of its elements over the axes it was declared over, in lexicographic order of its trees. */
+  readonly columns: readonly Int32Array[]
+  /** Element `elements[s]` lies at position `positions[s]` of the buffer; `null`: s itself. */
+  readonly parts: readonly {
+    readonly buffer: string
+    readonly elements: Int32Array | null
+    readonly positions: Int32Array | null
+  }[]
+}
+
+/** The buffers that store a tensor. @throws SptError `bind/unknown-name` */
+export function buffersOf(kernel: Kernel1, name: string): readonly string[] {
+  return tensorOf(kernel, name).buffers.map((b) => b.name)
+}
+
+function tensorOf(kernel: Kernel1, name: string): CallerTensor {
+  const t = callerTensor(kernel, name)
+  if (t) return t
+  const candidates = kernel.buffers.map((b) => b.name)
+  return fail({
+    code: 'bind/unknown-name',
+    message: `kernel ${kernel.name} has no tensor ${name}`,
+    lookup: { name, candidates },
+  })
+}
+
+/** Whether a tensor is read by its shape: its coordinates do not depend on what is bound beside it. */
+export function isAlone(kernel: Kernel1, name: string): boolean {
+  const t = tensorOf(kernel, name)
+  const axes = allAxesOf(kernel)
+  return asDeclared(t) && !t.axes.some((a) => isStructured(axes, a))
+}
+
+/**
+ * A tensor from the values of the buffers that store it, in storage order: dense, or coordinates with values where
+ * any of its axes is not. Padding and fill stay behind.
+ */
+export function readTensor(bound: Bound, name: string, values: ReadonlyMap<string, ValueArray>): Tensor {
+  const { kernel } = bound
+  const t = tensorOf(kernel, name)
+  const axes = allAxesOf(kernel)
+  const { dtype } = t.first
+  const extents = extentsOf(kernel, bound.params)
+  const shape = t.axes.map((a) => extents.get(a) ?? 0)
+  const structured = t.axes.some((a) => isStructured(axes, a))
+  if (asDeclared(t)) {
+    const own = values.get(t.first.name)!
+    if (!structured) {
+      const order = storageOrder(kernel, t.axes)
+      if (!order) return { kind: 'dense', shape, values: own, dtype }
+      const stored = order.map((d) => shape[d]!)
+      return { kind: 'dense', shape, values: inOrder(own, dtype, stored, inverseOrder(order)), dtype }
+    }
+    return { ...toCoords(bound.storages.get(t.first.name)!, own, dtype), shape }
+  }
+  const { columns, parts } = bound.route(name)
+  const n = columns[0]!.length
+  const out = newValues(dtype, n)
+  for (const p of parts) {
+    const own = values.get(p.buffer)!
+    const count = p.elements?.length ?? n
+    for (let s = 0; s < count; s++)
+      out[p.elements ? p.elements[s]! : s] = own[p.positions ? p.positions[s]! : s]!
+  }
+  if (structured) return { kind: 'coords', shape, coords: columns, values: out, dtype }
+  return { kind: 'dense', shape, values: out, dtype }
+}
+
+/** What `routeOf` takes from binding. */
+export type RouteInput = Pick<Bound, 'kernel' | 'storages' | 'sources' | 'pieces' | 'positions'> & {
+  readonly known: Known
+  /** Tensors whose parts came ready-made. */
+  readonly ready: readonly Source[]
+}
+
+/** Splits the coordinates that the caller's structure holds as the sources were split. */
+export function routeOf(input: RouteInput, name: string): Route {
+  const { kernel, storages, known } = input
+  const t = tensorOf(kernel, name)
+  const ready = input.ready.find((s) => s.axes.join() === t.axes.join())
+  if (ready) return routeOfReady(t, ready, input)
+  const direct = routeOfPieces(t, input)
+  if (direct) return direct
+  const columns = fullColumns(t.axes, allAxesOf(kernel), known.extents, input.sources())
+  const all: Source = { name, axes: t.axes, columns, tensor: null }
+  const pieces = splitSources(kernel, [...input.sources(), all], known).pieces.filter((p) => p.source === all)
+  return {
+    columns,
+    parts: pieces.map((p) => {
+      const buffer = bufferOf(t, p).name
+      const storage = storages.get(buffer)!
+      const own = storage.axes.map((a) => p.columns.get(a.name)!)
+      return { buffer, elements: p.entries, positions: positionsOf(storage, own) }
+    }),
+  }
+}
+
+/** The buffer that stores a piece of a tensor. */
+export function bufferOf(t: CallerTensor, p: Piece): Buffer1 {
+  const b = t.buffers.find((x) => x.axes.every((a) => p.columns.has(a)))
+  invariant(b, `no buffer of ${t.name} is over the axes of one of its pieces`)
+  return b
+}
+
+/**
+ * Where all that gives the structure of a tensor was split, nothing needs to be split again: each element is some
+ * entry. `null` where the tensor has dimensions that the structure has not.
+ */
+function routeOfPieces(t: CallerTensor, { kernel, sources, pieces, positions }: RouteInput): Route | null {
+  const axes = allAxesOf(kernel)
+  const structured = t.axes.filter((a) => isStructured(axes, a))
+  if (structured.length === 0 || t.axes.some((a) => chainTo(axes, a)[0] !== t.axes[0])) return null
+  const from = sources().filter((s) => structured.every((a) => s.axes.includes(a)))
+  const mine = pieces.filter((p) => from.includes(p.source))
+  if (from.length === 0 || !mine.every((p) => t.buffers.some((b) => b.axes.every((a) => p.columns.has(a)))))
+    return null
+  const offsets = new Map<Source, number>()
+  let total = 0
+  for (const s of from) {
+    offsets.set(s, total)
+    total += s.columns[0]!.length
+  }
+  const union = t.axes.map((a) => concat(from.map((s) => s.columns[s.axes.indexOf(a)]!)))
+  const { columns, rank } = ranked(union)
+  return {
+    columns,
+    parts: mine.map((p) => {
+      const buffer = bufferOf(t, p).name
+      const at = offsets.get(p.source)!
+      const elements = allocate(lengthOf(p), 'elements')
+      for (let e = 0; e < elements.length; e++) elements[e] = rank[at + (p.entries ? p.entries[e]! : e)]!
+      return { buffer, elements, positions: positions(p, buffer) }
+    }),
+  }
+}
+
+function routeOfReady(t: CallerTensor, ready: Source, { storages, pieces }: RouteInput): Route {
+  const { order, columns } = lexicographic(ready.columns, ready.columns.map(largest))
+  const place = order ? inverseOf(order) : null
+  const mine = pieces.filter((p) => p.source === ready)
+  return {
+    columns,
+    parts: mine.map((p) => {
+      const buffer = bufferOf(t, p).name
+      const storage = storages.get(buffer)!
+      const own = storage.axes.map((a) => p.columns.get(a.name)!)
+      const elements = place && p.entries ? gather(place, p.entries) : (place ?? p.entries)
+      return { buffer, elements, positions: positionsOf(storage, own) }
+    }),
+  }
+}

@@ -1,0 +1,54 @@
+/** Tables that come with ready-made parts. */
+import { fail } from '../../ast/diagnostic.ts'
+import type { Table } from '../../ir/format.ts'
+import type { Kernel1 } from '../../ir/stage1.ts'
+import { checkPermutation } from '../../storage/ready/tables.ts'
+import type { Tensor } from '../../storage/tensor.ts'
+import type { CallerTensor } from './axes.ts'
+import type { Known } from './split-entries.ts'
+
+/** Tables of the formats that a tensor was put into: sorts are brought with the parts, lists were given. */
+export function tablesOf(
+  kernel: Kernel1,
+  t: CallerTensor,
+  tensors: ReadonlyMap<string, Tensor>,
+  known: Known,
+): Map<string, Int32Array> {
+  const out = new Map<string, Int32Array>()
+  const mine = new Set(t.buffers.flatMap((b) => b.axes))
+  for (const r of kernel.reformats)
+    for (const { instance } of r.instance.parts) {
+      if (!instance.order.some((a) => mine.has(a))) continue
+      for (const table of instance.tables)
+        out.set(
+          table.name,
+          table.of === 'list' ? known.lists.get(table.source)! : permutation(t, table, tensors, known),
+        )
+    }
+  return out
+}
+
+function permutation(
+  t: CallerTensor,
+  table: Table,
+  tensors: ReadonlyMap<string, Tensor>,
+  known: Known,
+): Int32Array {
+  const tensor = tensors.get(table.name)
+  if (!tensor)
+    return fail({
+      code: 'bind/missing-table',
+      message: `the parts of ${t.name} are ready-made, and the order that goes with them, ${table.name}, is not bound`,
+      expected: `a dense i32 tensor: a permutation`,
+      hint: `bind ${table.name}`,
+    })
+  const values = tensor.values
+  if (tensor.kind !== 'dense' || !(values instanceof Int32Array))
+    return fail({
+      code: 'bind/table',
+      message: `the table ${table.name} is bound to a ${tensor.kind} tensor of type ${tensor.dtype}`,
+      expected: 'a dense i32 tensor: a permutation',
+      hint: `bind dense([n], Int32Array.of(…), 'i32')`,
+    })
+  return checkPermutation(table, values, known.params)
+}

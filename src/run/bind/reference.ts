@@ -1,0 +1,81 @@
+/** The same inputs as the reference takes them: `kernel` is the kernel as written, without formats. */
+
+import { chainTo, repeats } from '../../ir/axis.ts'
+import type { Dtype } from '../../ir/dtype.ts'
+import type { Kernel1 } from '../../ir/stage1.ts'
+import type { RefInputs, RefTensor } from '../../reference/index.ts'
+import { expandTree } from '../../storage/read/expand.ts'
+import type { ValueArray } from '../../storage/tensor.ts'
+import { decoder } from '../../storage/values.ts'
+import { allAxesOf, isStructured, storedAxis } from './axes.ts'
+import { keepsApart } from './duplicates.ts'
+import { concat } from './split-entries.ts'
+import type { Bound } from './types.ts'
+
+export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {
+  // Names are the user's: `__proto__` is one of them.
+  const buffers: Record<string, RefTensor> = Object.create(null)
+  const structure: Record<string, { coords: Int32Array[] }> = Object.create(null)
+  const axes = allAxesOf(kernel)
+  for (const [name, t] of bound.dense) buffers[name] = numbers(t.values!, t.dtype, kernel, name)
+  for (const s of bound.sources()) {
+    const buffer = kernel.buffers.find((b) => b.name === s.name)
+    if (buffer && (buffer.role === 'in' || buffer.role === 'inout')) {
+      const values = s.tensor?.values ? numbers(s.tensor.values, s.tensor.dtype, kernel, s.name) : null
+      const apart = keepsApart(buffer.axes.map((a) => storedAxis(axes, a)))
+      buffers[s.name] = { coords: [...s.columns], values, duplicates: apart ? 'keep' : 'sum' }
+    } else {
+      const axis = buffer ? leafOf(kernel, s.axes) : s.name
+      if (axis !== undefined) {
+        const keep = chainTo(allAxesOf(kernel), axis).map((a) => s.columns[s.axes.indexOf(a)]!)
+        structure[axis] = { coords: keep }
+      }
+    }
+  }
+  for (const name of bound.ready.keys())
+    for (const { axis, coords } of storedPrefixes(kernel, bound, name)) {
+      const known = structure[axis]?.coords
+      structure[axis] = { coords: known ? known.map((c, d) => concat([c, coords[d]!])) : coords }
+    }
+  const params: Record<string, number> = Object.create(null)
+  for (const p of kernel.params) params[p.name] = bound.params.get(p.name) ?? 0
+  return { params, buffers, structure }
+}
+
+/**
+ * Ready-made arrays may store coordinates with nothing under them, which no element tells of and which iterations over
+ * the first axes of a tree visit.
+ */
+function storedPrefixes(
+  kernel: Kernel1,
+  bound: Bound,
+  name: string,
+): readonly { readonly axis: string; readonly coords: Int32Array[] }[] {
+  const storage = bound.storages.get(name)
+  const buffer = kernel.buffers.find((b) => b.name === name)
+  // Where a format was applied, iterations over these axes are over those of its parts.
+  if (!storage || !buffer || buffer.axes.join() !== storage.axes.map((a) => a.name).join()) return []
+  const axes = allAxesOf(kernel)
+  return storage.trees.flatMap((tree) =>
+    tree.flatMap((axis, depth) => {
+      const prefix = tree.slice(0, depth + 1)
+      const elements = depth + 1 === tree.length && storage.trees.length === 1
+      // What stays apart under a nonunique axis is told by elements alone.
+      if (elements || !isStructured(axes, axis) || prefix.some((a) => repeats(axes.get(a)!))) return []
+      return [{ axis, coords: [...expandTree(storage, prefix).coords] }]
+    }),
+  )
+}
+
+const leafOf = (kernel: Kernel1, over: readonly string[]): string | undefined => {
+  const axes = allAxesOf(kernel)
+  return over.findLast((a) => isStructured(axes, a))
+}
+
+/** Values as float64, rounded to the type they are stored in. */
+function numbers(values: ValueArray, dtype: Dtype, kernel: Kernel1, name: string): ArrayLike<number> {
+  const read = decoder(dtype)
+  const target = kernel.buffers.find((b) => b.name === name)?.dtype
+  const wide = read ? Float64Array.from(values as ArrayLike<number>, read) : values
+  return target === 'f32' && dtype === 'f64' ? Float32Array.from(wide) : wide
+}

@@ -1,0 +1,183 @@
+/** Which formats tensors were put into, and what that costs. */
+
+import { gather } from '../../columns/allocate.ts'
+import { provenance } from '../../formats/proof/provenance.ts'
+import { DTYPE_BYTES } from '../../ir/dtype.ts'
+import type { Buffer1, Kernel1, Reformat } from '../../ir/stage1.ts'
+import { describe, type StorageReport } from '../../storage/describe.ts'
+import type { Storage } from '../../storage/storage.ts'
+import { callerTensors } from './axes.ts'
+import { largest } from './sources.ts'
+import { apartFrom, lengthOf, type Piece } from './split-entries.ts'
+import type { Bound } from './types.ts'
+
+export interface PartFormat {
+  /** Of the part: `p0_w4`; empty where there is one. */
+  readonly label: string
+  /** The buffer that stores it. */
+  readonly buffer: string
+  /** The part's format as written: `bsr(16)`. */
+  readonly format: string
+  /** Different coordinates of the tensor's first dimension that the part has entries at. */
+  readonly rows: number
+  /** Elements of the buffer, how many of them hold a coordinate of the tensor, and how many none: padding and fill. */
+  readonly slots: number
+  readonly stored: number
+  readonly padding: number
+  /** Index arrays, tables and values. */
+  readonly bytes: number
+  readonly levels: StorageReport['levels']
+}
+
+/** A tensor that formats were applied to. */
+export interface TensorFormat {
+  readonly tensor: string
+  /** As written; several where one was applied to the parts of another. */
+  readonly formats: readonly string[]
+  readonly parts: readonly PartFormat[]
+  /** Sums over the parts. */
+  readonly slots: number
+  readonly stored: number
+  readonly padding: number
+  readonly bytes: number
+  /** Milliseconds that bringing all tensors of this structure into the format took: splitting, then building. */
+  readonly buildTime: number
+  /** How it is known that nothing is lost or held twice: one sentence each. */
+  readonly provenance: readonly string[]
+}
+
+export interface ReportInput {
+  readonly kernel: Kernel1
+  readonly storages: ReadonlyMap<string, Storage>
+  readonly tables: ReadonlyMap<string, Int32Array>
+  readonly pieces: readonly Piece[]
+  readonly positions: Bound['positions']
+  /** Milliseconds by format, and by the last axis of a chain. */
+  readonly splitTimes: ReadonlyMap<Reformat, number>
+  readonly levelTimes: ReadonlyMap<string, number>
+}
+
+/** O(stored elements). */
+export function reportOf(input: ReportInput): TensorFormat[] {
+  const { kernel, storages, tables } = input
+  const counts = new Map<string, Counts>()
+  return callerTensors(kernel).flatMap((t): TensorFormat[] => {
+    const steps = stepsTo(
+      kernel,
+      t.buffers.map((b) => b.name),
+    )
+    if (steps.length === 0) return []
+    const axes = new Set(t.buffers.flatMap((b) => b.axes))
+    const parts = t.buffers.map((b): PartFormat => {
+      const storage = storages.get(b.name)!
+      const d = describe(storage, b.dtype)
+      const { label, text, tableNames } = partOf(steps, b.axes)
+      // All tensors of a structure hold the same coordinates.
+      const structure = b.axes.join()
+      const counted = counts.get(structure) ?? countsOf(b, input)
+      counts.set(structure, counted)
+      const { stored, rows } = counted
+      return {
+        label,
+        buffer: b.name,
+        format: text,
+        rows,
+        slots: d.size,
+        stored,
+        padding: d.size - stored,
+        bytes:
+          d.structureBytes +
+          d.size * DTYPE_BYTES[b.dtype] +
+          tableNames.reduce((n, name) => n + (tables.get(name)?.byteLength ?? 0), 0),
+        levels: d.levels,
+      }
+    })
+    const sum = (of: (p: PartFormat) => number): number => parts.reduce((n, p) => n + of(p), 0)
+    const times = [
+      ...steps.map((r) => input.splitTimes.get(r) ?? 0),
+      ...[...input.levelTimes].flatMap(([leaf, ms]) => (axes.has(leaf) ? [ms] : [])),
+    ]
+    return [
+      {
+        tensor: t.name,
+        formats: steps.map((r) => r.format),
+        parts,
+        slots: sum((p) => p.slots),
+        stored: sum((p) => p.stored),
+        padding: sum((p) => p.padding),
+        bytes: sum((p) => p.bytes),
+        buildTime: times.reduce((n, ms) => n + ms, 0),
+        provenance: steps.flatMap((r) => {
+          const { nodes, parts: each } = provenance(r.instance)
+          return [...nodes, ...each].map((x) => x.text)
+        }),
+      },
+    ]
+  })
+}
+
+/** The steps that led to these buffers, in order. */
+function stepsTo(kernel: Kernel1, buffers: readonly string[]): Reformat[] {
+  const wanted = new Set(buffers)
+  const out: Reformat[] = []
+  for (const r of kernel.reformats.toReversed())
+    for (const b of r.buffers)
+      if (b.parts.some((p) => wanted.has(p))) {
+        wanted.add(b.name)
+        if (!out.includes(r)) out.unshift(r)
+      }
+  return out
+}
+
+function partOf(
+  steps: readonly Reformat[],
+  axes: readonly string[],
+): { label: string; text: string; tableNames: readonly string[] } {
+  const found = steps.flatMap((r) =>
+    r.instance.parts.filter((p) => p.instance.order.some((a) => axes.includes(a))),
+  )
+  return {
+    label: found.map((p) => p.label).findLast((l) => l !== '') ?? '',
+    text: found.map((p) => p.instance.text).at(-1) ?? '',
+    tableNames: found.flatMap((p) => p.instance.tables.map((t) => t.name)),
+  }
+}
+
+interface Counts {
+  readonly rows: number
+  readonly stored: number
+}
+
+/** What all pieces over the axes of a buffer hold together. */
+function countsOf(b: Buffer1, { storages, pieces, positions }: ReportInput): Counts {
+  const mine = pieces.filter((p) => b.axes.every((a) => p.columns.has(a)))
+  const { members } = apartFrom(mine, b.axes)
+  const seen = new Uint8Array(storages.get(b.name)!.size)
+  let stored = 0
+  for (const p of members) {
+    const at = positions(p, b.name)
+    const n = lengthOf(p)
+    for (let e = 0; e < n; e++) {
+      const q = at ? at[e]! : e
+      stored += 1 - seen[q]!
+      seen[q] = 1
+    }
+  }
+  return { stored, rows: rowsOf(members) }
+}
+
+/** Different coordinates on the first dimension. */
+function rowsOf(pieces: readonly Piece[]): number {
+  const columns = pieces.map(({ source, entries }) => {
+    const rows = source.columns[0]!
+    return entries ? gather(rows, entries) : rows
+  })
+  const seen = new Uint8Array(1 + columns.reduce((n, c) => Math.max(n, largest(c)), 0))
+  let count = 0
+  for (const c of columns)
+    for (let e = 0; e < c.length; e++) {
+      count += 1 - seen[c[e]!]!
+      seen[c[e]!] = 1
+    }
+  return count
+}

@@ -1,0 +1,67 @@
+/** What has to be bound: inputs, and the coordinates of what is stored sparse. */
+import { fail, SptError } from '../../ast/diagnostic.ts'
+import { chainTo } from '../../ir/axis.ts'
+import type { Kernel1 } from '../../ir/stage1.ts'
+import type { Tensor } from '../../storage/tensor.ts'
+import { allAxesOf, type CallerTensor, callerTensors, isStructured } from './axes.ts'
+import type { Source } from './types.ts'
+
+const isInput = (t: CallerTensor): boolean => t.first.role === 'in' || t.first.role === 'inout'
+
+/** @throws SptError `bind/missing-buffer` */
+export function requireInputs(
+  kernel: Kernel1,
+  tensors: ReadonlyMap<string, Tensor>,
+  seed: number | undefined,
+): void {
+  if (seed !== undefined) return
+  const missing = callerTensors(kernel).filter(
+    (t) => isInput(t) && !tensors.has(t.name) && !t.buffers.some((b) => tensors.has(b.name)),
+  )
+  if (missing.length > 0)
+    throw new SptError(
+      missing.map(({ name, axes, first: { span } }) => ({
+        code: 'bind/missing-buffer',
+        message: `buffer ${name} of kernel ${kernel.name} is not bound`,
+        ...(span ? { span } : {}),
+        expected: `a tensor over [${axes.join(', ')}]`,
+        hint: `bind ${name}, or give a seed for random values`,
+      })),
+    )
+}
+
+/**
+ * Where what a kernel writes is stored sparse, something has to say which coordinates there are: they are neither guessed
+ * nor random.
+ * @throws SptError `bind/no-structure`
+ */
+export function requireStructure(
+  kernel: Kernel1,
+  tensors: ReadonlyMap<string, Tensor>,
+  sources: readonly Source[],
+  seed: number | undefined,
+): void {
+  const axes = allAxesOf(kernel)
+  const all = callerTensors(kernel)
+  const isBound = (t: CallerTensor): boolean =>
+    tensors.has(t.name) || t.buffers.some((b) => tensors.has(b.name))
+  const given = [
+    ...sources.map((s) => s.axes),
+    ...all.filter((t) => isBound(t) || (isInput(t) && seed !== undefined)).map((t) => t.axes),
+  ]
+  for (const t of all) {
+    if (isBound(t) || (isInput(t) && seed !== undefined)) continue
+    const open = t.axes.findLast(
+      (a) => isStructured(axes, a) && !given.some((g) => chainTo(axes, a).every((x) => g.includes(x))),
+    )
+    if (open === undefined) continue
+    const { span } = t.first
+    fail({
+      code: 'bind/no-structure',
+      message: `axis ${open} of ${t.name} has no structure: nothing that is bound says which coordinates it holds`,
+      ...(span ? { span } : {}),
+      expected: `a tensor over [${chainTo(axes, open).join(', ')}] bound to ${open} or to ${t.name}; its values do not count`,
+      hint: `bind ${open} to coordinates, declare ${t.name} over an axis that an input has, or over a dense one`,
+    })
+  }
+}

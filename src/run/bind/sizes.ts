@@ -1,0 +1,131 @@
+/** Sizes: given, or read off the shapes of what is bound. Two sources of one size have to agree. */
+import { type Diagnostic, fail, SptError } from '../../ast/diagnostic.ts'
+import { evaluate } from '../../ir/evaluate.ts'
+import { freeVars } from '../../ir/expr-tree.ts'
+import { rounding } from '../../ir/rounding.ts'
+import type { Kernel1, Param } from '../../ir/stage1.ts'
+import { segmentsOf } from '../../storage/parts/tables.ts'
+import type { Tensor } from '../../storage/tensor.ts'
+import { encoder, rangeOf } from '../../storage/values.ts'
+import { bindingOf, type Dimension } from './names.ts'
+
+const MAX_SIZE = 2 ** 31 - 1
+
+/** Values of all sizes and scalars that are not measured, and of the lengths of lists. */
+export function bindParams(
+  kernel: Kernel1,
+  tensors: ReadonlyMap<string, Tensor>,
+  given: ReadonlyMap<string, number>,
+): Map<string, number> {
+  const params = new Map<string, number>()
+  const from = new Map<string, string>()
+  const names = kernel.params.map((p) => p.name)
+  for (const [name, value] of given) {
+    const p = kernel.params.find((x) => x.name === name)
+    if (!p)
+      fail({
+        code: 'bind/unknown-size',
+        message: `kernel ${kernel.name} has no size or scalar ${name}`,
+        lookup: { name, candidates: names },
+        expected: names.length > 0 ? `one of ${names.join(', ')}` : 'none',
+        hint: 'leave it out, or use one of the names',
+      })
+    params.set(name, checkParam(p, value))
+    from.set(name, 'what was given')
+  }
+  for (const [name, tensor] of tensors) {
+    const { kind } = bindingOf(kernel, name, tensor)
+    measured(kernel, name, tensor).forEach((d, k) => {
+      if (d.extent.kind !== 'var' || !names.includes(d.extent.name)) return
+      const known = params.get(d.extent.name)
+      if (known === undefined) {
+        params.set(d.extent.name, d.size)
+        from.set(d.extent.name, `dimension ${k} of ${name}`)
+      } else if (known !== d.size)
+        fail({
+          code: 'bind/size-mismatch',
+          message: `size ${d.extent.name} is ${known} by ${from.get(d.extent.name)}, and ${d.size} by dimension ${k} of ${name}`,
+          expected: 'one value for each size',
+          hint: `check that ${name} has the shape the kernel declares: [${measured(kernel, name, tensor)
+            .map((x) => x.name)
+            .join(', ')}]`,
+        })
+    })
+    // A list of n + 1 boundaries has n segments.
+    if (kind === 'list') params.set(segmentsOf(name), tensor.shape[0]! - 1)
+  }
+  const missing = kernel.params.filter((p) => !p.measured && !params.has(p.name) && !isWidth(kernel, p))
+  if (missing.length > 0) throw new SptError(missing.map((p) => missingParam(kernel, p)))
+  checkDimensions(kernel, tensors, params)
+  return params
+}
+
+/** A bare width that nobody gives is the longest segment of what is bound. */
+const isWidth = (kernel: Kernel1, p: Param): boolean =>
+  kernel.axes.some((a) => a.kind === 'sparse_fixed' && a.width.kind === 'var' && a.width.name === p.name) &&
+  !kernel.axes.some((a) => 'extent' in a && freeVars(a.extent).has(p.name))
+
+/** The value as its type has it. */
+function checkParam(p: Param, value: number): number {
+  if (p.kind === 'size' && !(Number.isInteger(value) && value >= 0 && value <= MAX_SIZE))
+    fail({
+      code: 'bind/size-range',
+      message: `size ${p.name} is ${value}`,
+      expected: `an integer from 0 to ${MAX_SIZE}`,
+      hint: 'sizes and positions are 32-bit integers',
+    })
+  const misfit = (): never =>
+    fail({
+      code: 'bind/scalar-range',
+      message: `${p.name} is ${value}, which is no ${p.dtype}`,
+      expected: rangeOf(p.dtype),
+      hint: 'give a value of the declared type',
+    })
+  encoder(p.dtype, misfit)?.(value, 0)
+  return rounding(p.dtype)(value)
+}
+
+const missingParam = (kernel: Kernel1, p: Param): Diagnostic => ({
+  code: p.kind === 'size' ? 'bind/missing-size' : 'bind/missing-scalar',
+  message: `${p.kind} ${p.name} of kernel ${kernel.name} has no value`,
+  ...(p.span ? { span: p.span } : {}),
+  expected: p.kind === 'size' ? 'a value, or a tensor whose shape gives it' : `a value of type ${p.dtype}`,
+  hint: `give ${p.name} a number`,
+})
+
+/** The dimensions of a bound tensor with the extents they are declared with. */
+function measured(
+  kernel: Kernel1,
+  name: string,
+  tensor: Tensor,
+): readonly (Dimension & { readonly size: number })[] {
+  const { dimensions } = bindingOf(kernel, name, tensor)
+  if (tensor.shape.length !== dimensions.length)
+    fail({
+      code: 'bind/rank',
+      message: `${name} is bound to a tensor of ${tensor.shape.length} dimension(s); it is over [${dimensions.map((d) => d.name).join(', ')}]`,
+      expected: `${dimensions.length} dimension(s)`,
+      hint: 'bind a tensor with one dimension for each axis',
+    })
+  return dimensions.map((d, k) => ({ ...d, size: tensor.shape[k]! }))
+}
+
+/** Tensors have as many dimensions as is declared, of these sizes. @throws SptError `bind/rank`, `bind/shape` */
+export function checkDimensions(
+  kernel: Kernel1,
+  tensors: ReadonlyMap<string, Tensor>,
+  params: ReadonlyMap<string, number>,
+): void {
+  for (const [name, tensor] of tensors)
+    measured(kernel, name, tensor).forEach((d, k) => {
+      if ([...freeVars(d.extent)].some((v) => !params.has(v))) return
+      const expected = Math.max(0, evaluate(d.extent, params))
+      if (expected !== d.size)
+        fail({
+          code: 'bind/shape',
+          message: `dimension ${k} of ${name} (axis ${d.name}) has ${d.size} coordinates; the sizes say ${expected}`,
+          expected: `${expected}`,
+          hint: `bind a tensor of that shape, or other sizes (${[...freeVars(d.extent)].map((v) => `${v} = ${params.get(v)}`).join(', ')})`,
+        })
+    })
+}

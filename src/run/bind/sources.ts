@@ -1,0 +1,207 @@
+/** Bound and random tensors as columns of coordinates, in the caller's axes. */
+import { invariant } from '../../ast/diagnostic.ts'
+import { allocate, gather } from '../../columns/allocate.ts'
+import { lexicographic } from '../../columns/lexicographic-sort.ts'
+import { chainTo } from '../../ir/axis.ts'
+import { evaluate } from '../../ir/evaluate.ts'
+import { freeVars } from '../../ir/expr-tree.ts'
+import type { Kernel1 } from '../../ir/stage1.ts'
+import { checkCoords } from '../../storage/check.ts'
+import { coordsOfDense, toCoords } from '../../storage/read/coords.ts'
+import { storedValues, validateStored } from '../../storage/ready/validate.ts'
+import type { Tensor } from '../../storage/tensor.ts'
+import {
+  allAxesOf,
+  asDeclared,
+  callerTensor,
+  callerTensors,
+  isStructured,
+  leafChains,
+  storedAxis,
+} from './axes.ts'
+import { axesOfBinding } from './names.ts'
+import { Random, randomCoords, randomDense, randomValues, seedFor } from './random.ts'
+import { concat } from './split-entries.ts'
+import type { Source } from './types.ts'
+
+export const extentsOf = (kernel: Kernel1, params: ReadonlyMap<string, number>): Map<string, number> => {
+  const out = new Map<string, number>()
+  for (const a of allAxesOf(kernel).values()) {
+    if (a.kind === 'fused' || a.kind === 'attached' || a.kind === 'gathered') continue
+    if ([...freeVars(a.extent)].every((v) => params.has(v)))
+      out.set(a.name, Math.max(0, evaluate(a.extent, params)))
+  }
+  return out
+}
+
+/** Columns of one bound tensor. @throws SptError `bind/coordinates`, `bind/coordinate-range` */
+export function sourceOf(
+  kernel: Kernel1,
+  name: string,
+  tensor: Tensor,
+  params: ReadonlyMap<string, number>,
+): Source {
+  const axes = axesOfBinding(kernel, name)
+  const all = allAxesOf(kernel)
+  if (tensor.kind === 'coords') {
+    checkCoords(
+      axes.map((a) => storedAxis(all, a)),
+      extentsOf(kernel, params),
+      tensor.coords,
+    )
+    return { name, axes, columns: tensor.coords, tensor }
+  }
+  // What reads as its value anyway is not stored, and zeros are where that is another.
+  const fill = callerTensor(kernel, name)?.first.fill ?? 0
+  if (tensor.kind === 'dense') {
+    const t = coordsOfDense(tensor, fill)
+    return { name, axes, columns: t.coords, tensor: t }
+  }
+  const stored = axes.map((a) => storedAxis(all, a))
+  const storage = validateStored(stored, extentsOf(kernel, params), tensor)
+  const t = toCoords(storage, storedValues(storage, tensor, fill), tensor.dtype)
+  return { name, axes, columns: t.coords, tensor: t }
+}
+
+/** Structure and values for the inputs that nobody bound. */
+export function randomSources(
+  kernel: Kernel1,
+  bound: readonly Source[],
+  dense: ReadonlyMap<string, Tensor>,
+  params: ReadonlyMap<string, number>,
+  seed: number,
+): { sources: Source[]; dense: Map<string, Tensor> } {
+  const axes = allAxesOf(kernel)
+  const extents = extentsOf(kernel, params)
+  const extent = (a: string): number => extents.get(a) ?? 0
+  const sources: Source[] = []
+  const newDense = new Map<string, Tensor>()
+  const tensors = callerTensors(kernel)
+  // Structure first: one source for each chain that nothing bound says anything about.
+  const used = new Set(tensors.flatMap((t) => t.axes))
+  for (const chain of leafChains([...axes.values()])) {
+    const leaf = chain.findLast((a) => used.has(a))
+    if (leaf === undefined || !isStructured(axes, leaf)) continue
+    const needed = chainTo(axes, leaf)
+    if ([...bound, ...sources].some((s) => needed.every((a) => s.axes.includes(a)))) continue
+    const random = new Random(seedFor(seed, leaf))
+    const kinds = needed.map((a) => {
+      const axis = storedAxis(axes, a)
+      if (axis.kind === 'dense_fixed') return 'dense' as const
+      if (axis.kind === 'dense_variable') return 'ragged' as const
+      if (axis.kind === 'sparse_variable' || axis.kind === 'bitmap') return 'sparse' as const
+      return [...freeVars(axis.width)].every((v) => params.has(v))
+        ? evaluate(axis.width, params)
+        : ('sparse' as const)
+    })
+    sources.push({
+      name: leaf,
+      axes: needed,
+      columns: randomCoords(needed.map(extent), kinds, random),
+      tensor: null,
+    })
+  }
+  for (const t of tensors) {
+    const { name, first: b, axes: over } = t
+    if (b.role !== 'in' && b.role !== 'inout') continue
+    if (dense.has(name) || bound.some((s) => s.name === name)) continue
+    const random = new Random(seedFor(seed, name))
+    if (asDeclared(t) && !over.some((a) => isStructured(axes, a))) {
+      newDense.set(name, randomDense(over.map(extent), b.dtype, random))
+      continue
+    }
+    const columns = fullColumns(over, axes, extents, [...bound, ...sources])
+    const n = columns[0]?.length ?? 0
+    const values = randomValues(b.dtype, n, random)
+    sources.push({
+      name,
+      axes: over,
+      columns,
+      tensor: { kind: 'coords', shape: over.map(extent), coords: columns, values, dtype: b.dtype },
+    })
+  }
+  return { sources, dense: newDense }
+}
+
+/** Every coordinate a buffer over these axes stores: what sources say of its structured chains, times the dense ones. */
+export function fullColumns(
+  over: readonly string[],
+  axes: ReturnType<typeof allAxesOf>,
+  extents: ReadonlyMap<string, number>,
+  sources: readonly Source[],
+): Int32Array[] {
+  const groups: { names: readonly string[]; columns: readonly Int32Array[] }[] = []
+  const done = new Set<string>()
+  for (const a of over) {
+    if (done.has(a)) continue
+    const leaf = over.findLast((x) => chainTo(axes, x)[0] === chainTo(axes, a)[0])!
+    const chain = chainTo(axes, leaf)
+    for (const x of chain) done.add(x)
+    if (!isStructured(axes, leaf)) {
+      for (const x of chain) {
+        const column = allocate(extents.get(x) ?? 0, `coordinates of axis ${x}`)
+        for (let c = 0; c < column.length; c++) column[c] = c
+        groups.push({ names: [x], columns: [column] })
+      }
+      continue
+    }
+    const from = sources.filter((s) => chain.every((x) => s.axes.includes(x)))
+    invariant(from.length > 0, `nothing gives the structure of axis ${leaf}`)
+    groups.push({
+      names: chain,
+      columns: distinct(chain.map((x) => concat(from.map((s) => s.columns[s.axes.indexOf(x)]!)))),
+    })
+  }
+  if (groups.length === 1) return over.map((a) => groups[0]!.columns[groups[0]!.names.indexOf(a)]!)
+  const total = groups.reduce((n, g) => n * (g.columns[0]?.length ?? 0), 1)
+  const byName = new Map<string, Int32Array>()
+  let after = total
+  for (const g of groups) {
+    const size = g.columns[0]?.length ?? 0
+    after = size === 0 ? 0 : after / size
+    g.names.forEach((name, k) => {
+      const from = g.columns[k]!
+      const to = allocate(total, 'coordinates')
+      for (let e = 0; e < total; e++) to[e] = from[Math.floor(e / after) % size]!
+      byName.set(name, to)
+    })
+  }
+  return over.map((a) => byName.get(a)!)
+}
+
+/** Different rows in lexicographic order. */
+const distinct = (columns: readonly Int32Array[]): readonly Int32Array[] => ranked(columns).columns
+
+/** Different rows in lexicographic order, and which of them each entry is. */
+export function ranked(columns: readonly Int32Array[]): {
+  readonly columns: readonly Int32Array[]
+  readonly rank: Int32Array
+} {
+  const { order, columns: sorted } = lexicographic(columns, columns.map(largest))
+  const n = sorted[0]!.length
+  const kept = allocate(n, 'coordinates')
+  const rank = allocate(n, 'coordinates')
+  let count = 0
+  for (let s = 0; s < n; s++) {
+    let same = s > 0
+    for (let k = 0; same && k < sorted.length; k++) same = sorted[k]![s] === sorted[k]![s - 1]
+    if (!same) kept[count++] = s
+    rank[order ? order[s]! : s] = count - 1
+  }
+  if (count === n) return { columns: sorted, rank }
+  return { columns: sorted.map((c) => gather(c, kept.subarray(0, count))), rank }
+}
+
+/** The largest coordinate, at least 0. */
+export function largest(column: Int32Array): number {
+  let most = 0
+  for (let e = 0; e < column.length; e++) if (column[e]! > most) most = column[e]!
+  return most
+}
+
+/** Where each entry stands in an order. */
+export function inverseOf(order: Int32Array): Int32Array {
+  const out = allocate(order.length, 'entries')
+  for (let s = 0; s < order.length; s++) out[order[s]!] = s
+  return out
+}

@@ -1,0 +1,260 @@
+/**
+ * From the caller's coordinates to those of the axes that are stored: formats in the order they were applied.
+ * Which part a coordinate goes to, and where in it, is decided on all sources over the replaced axes together,
+ * so that every tensor of one structure is split alike.
+ */
+import { fail } from '../../ast/diagnostic.ts'
+import { allocate, gather } from '../../columns/allocate.ts'
+import { ascends } from '../../columns/keys.ts'
+import type { Instance, Query } from '../../ir/format.ts'
+import type { Kernel1, Reformat } from '../../ir/stage1.ts'
+import { type EntryValues, placeEntries, splitEntries } from '../../storage/parts/compose.ts'
+import { filled, gatherValues, newValues } from '../../storage/values.ts'
+import { tensorNameOf } from './axes.ts'
+import type { GivenData } from './format-inputs.ts'
+import type { Source } from './types.ts'
+
+/** The entries of a source that have coordinates on one set of stored axes. */
+export interface Piece {
+  readonly source: Source
+  /** Ascending entries of the source; `null`: all of them. */
+  readonly entries: Int32Array | null
+  /** By axis. */
+  readonly columns: ReadonlyMap<string, Int32Array>
+  /** `ascending`: entries are in lexicographic order of the columns. Then, or if `distinct`, no two of them are equal. */
+  readonly order: 'ascending' | 'distinct' | 'unknown'
+}
+
+export interface Pieces {
+  readonly pieces: readonly Piece[]
+  /** Arrays of the formats' tables by buffer name. */
+  readonly tables: ReadonlyMap<string, Int32Array>
+  /** Milliseconds by format, for reports. */
+  readonly times: ReadonlyMap<Reformat, number>
+}
+
+export interface Known extends GivenData {
+  readonly params: ReadonlyMap<string, number>
+  readonly extents: ReadonlyMap<string, number>
+}
+
+/** Measures the open extents of some axes. */
+export type Measure = (axes: ReadonlySet<string>, pieces: readonly Piece[]) => void
+
+/** @throws SptError `format/…` where a description is wrong: a coordinate in two parts, in none, out of range */
+export function splitSources(
+  kernel: Kernel1,
+  sources: readonly Source[],
+  known: Known,
+  measure: Measure = () => {},
+): Pieces {
+  let pieces: Piece[] = sources.map((source) => ({
+    source,
+    entries: null,
+    columns: new Map(source.axes.map((a, k) => [a, source.columns[k]!])),
+    order: ascends(source.columns) ? 'ascending' : 'unknown',
+  }))
+  const tables = new Map<string, Int32Array>()
+  const times = new Map<Reformat, number>()
+  for (const r of kernel.reformats) {
+    const start = performance.now()
+    const from = r.from.map((a) => a.name)
+    // What an earlier format left open.
+    measure(new Set(from), pieces)
+    const mine = pieces.filter((p) => from.every((a) => p.columns.has(a)))
+    checkPrefixes(r, pieces, mine)
+    const fresh = reformat(kernel, r, mine, known, tables)
+    pieces = [...pieces.filter((p) => !mine.includes(p)), ...fresh]
+    times.set(r, performance.now() - start)
+  }
+  return { pieces, tables, times }
+}
+
+/**
+ * Structure bound to the first of the axes that a format replaces: its coordinates are stored as those of elements.
+ * @throws SptError `bind/structure-format` where no element has one of them
+ */
+function checkPrefixes(r: Reformat, pieces: readonly Piece[], mine: readonly Piece[]): void {
+  const from = r.from.map((a) => a.name)
+  const leaving = r.from.filter((a) => a.kind !== 'dense_fixed').map((a) => a.name)
+  for (const p of pieces) {
+    if (mine.includes(p) || !leaving.some((a) => p.columns.has(a))) continue
+    const own = from.filter((a) => p.columns.has(a))
+    const at = (q: Piece, e: number): string => own.map((a) => q.columns.get(a)![e]).join(', ')
+    const held = new Set<string>()
+    for (const q of mine) for (let e = 0; e < lengthOf(q); e++) held.add(at(q, e))
+    for (let e = 0; e < lengthOf(p); e++) {
+      if (held.has(at(p, e))) continue
+      fail({
+        code: 'bind/structure-format',
+        message: `${p.source.name} is bound to structure with (${own.join(', ')}) = (${at(p, e)}), where nothing is stored over ${from.join(', ')}, and ${r.format} holds coordinates of elements only`,
+        expected: `structure on the whole chain, or coordinates that a tensor over ${from.join(', ')} has`,
+        hint: `bind structure to ${from[from.length - 1]}, or leave the axes as they are declared`,
+      })
+    }
+  }
+}
+
+function reformat(
+  kernel: Kernel1,
+  r: Reformat,
+  mine: readonly Piece[],
+  known: Known,
+  tables: Map<string, Int32Array>,
+): Piece[] {
+  const from = r.from.map((a) => a.name)
+  const { members, first } = apartFrom(mine, from)
+  const given = { sizes: known.params, extents: known.extents, lists: known.lists, sets: known.sets }
+  const union = from.map((a) => concat(members.map((p) => p.columns.get(a)!)))
+  const values = asksValues(r.instance) ? valuesOf(kernel, r, mine, members, first) : null
+  const out: Piece[] = []
+  const [alone] = members.length === 1 ? members : []
+  const asBound = alone?.order === 'ascending' && [...alone.columns.keys()].join() === from.join()
+  // Parts of entries that ascend ascend; others may too.
+  const ascending = asBound || ascends(union) || undefined
+  const split = splitEntries(r.instance, union, values, given, ascending)
+  r.instance.parts.forEach((part, k) => {
+    const { entries } = split[k]!
+    const placed = placeEntries(
+      part,
+      r.instance.over,
+      entries ? union.map((c) => gather(c, entries)) : union,
+      entries && values ? { ...values, values: gatherValues(values, entries) } : values,
+      given,
+      { ascending, inRange: true },
+    )
+    for (const [name, table] of placed.tables) tables.set(name, table)
+    const { order } = part.instance
+    const own = new Map<Piece, { entries: Int32Array | null; columns: readonly Int32Array[] }>()
+    let lo = 0
+    let before = 0
+    for (const p of members) {
+      const n = lengthOf(p)
+      const hi = entries ? lowerBound(entries, before + n, lo) : lo + n
+      const whole = lo === 0 && hi === placed.columns[0]!.length
+      own.set(p, {
+        entries: entries ? shifted(entries, lo, hi, before) : null,
+        columns: whole ? placed.columns : placed.columns.map((c) => c.subarray(lo, hi)),
+      })
+      lo = hi
+      before += n
+    }
+    for (const p of mine) {
+      const held = own.get(first.get(p)!)!
+      const columns = new Map<string, Int32Array>()
+      for (const [a, c] of p.columns)
+        if (!from.includes(a)) columns.set(a, held.entries ? gather(c, held.entries) : c)
+      order.forEach((a, d) => {
+        columns.set(a, held.columns[d]!)
+      })
+      const all = held.entries && p.entries ? gather(p.entries, held.entries) : (held.entries ?? p.entries)
+      // A map that has an inverse keeps different coordinates apart.
+      const told = p.order === 'unknown' ? 'unknown' : 'distinct'
+      out.push({ source: p.source, entries: all, columns, order: told })
+    }
+  })
+  return out
+}
+
+/** Pieces whose columns on these axes are the same arrays count once: the first of them stands for all. */
+export function apartFrom(
+  pieces: readonly Piece[],
+  axes: readonly string[],
+): { readonly members: readonly Piece[]; readonly first: ReadonlyMap<Piece, Piece> } {
+  const members: Piece[] = []
+  const first = new Map<Piece, Piece>()
+  for (const p of pieces) {
+    const same = members.find((q) => axes.every((a) => q.columns.get(a) === p.columns.get(a)))
+    if (!same) members.push(p)
+    first.set(p, same ?? p)
+  }
+  return { members, first }
+}
+
+export const lengthOf = (p: Piece): number =>
+  p.entries?.length ?? p.source.columns[0]?.length ?? p.source.tensor?.values?.length ?? 1
+
+/** The first place from `lo` on whose entry is not below `bound`. */
+function lowerBound(ascending: Int32Array, bound: number, from: number): number {
+  let lo = from
+  let hi = ascending.length
+  while (lo < hi) {
+    const middle = (lo + hi) >>> 1
+    if (ascending[middle]! < bound) lo = middle + 1
+    else hi = middle
+  }
+  return lo
+}
+
+function shifted(entries: Int32Array, lo: number, hi: number, by: number): Int32Array {
+  const own = lo === 0 && hi === entries.length ? entries : entries.subarray(lo, hi)
+  if (by === 0) return own
+  const out = allocate(own.length, 'entries')
+  for (let s = 0; s < own.length; s++) out[s] = own[s]! - by
+  return out
+}
+
+export function concat(parts: readonly Int32Array[]): Int32Array {
+  if (parts.length === 1) return parts[0]!
+  const out = allocate(
+    parts.reduce((n, p) => n + p.length, 0),
+    'entries',
+  )
+  let at = 0
+  for (const p of parts) {
+    out.set(p, at)
+    at += p.length
+  }
+  return out
+}
+
+const looks = (q: Query): boolean => q.kind === 'value' || q.kind === 'largest'
+
+/** Whether the parts depend on values. */
+function asksValues(instance: Instance): boolean {
+  const visit = (t: Instance['tree']): boolean => {
+    if (t.kind === 'leaf') return false
+    if (t.queries.some(looks)) return true
+    return t.kind === 'index' ? t.children.some(visit) : t.cases.some((c) => visit(c.child))
+  }
+  return (
+    visit(instance.tree) ||
+    instance.parts.some(
+      (p) => p.instance.queries.some(looks) || p.instance.sorts.some((s) => s.queries.some(looks)),
+    )
+  )
+}
+
+/** Values of the tensor that the format was asked for, 1 where there are none; what only others hold counts as 0. */
+function valuesOf(
+  kernel: Kernel1,
+  r: Reformat,
+  mine: readonly Piece[],
+  members: readonly Piece[],
+  first: ReadonlyMap<Piece, Piece>,
+): EntryValues | null {
+  const name = tensorNameOf(kernel, r.named ?? r.buffers[0]!.name)
+  const named = mine.find((p) => p.source.name === name && p.source.tensor)
+  const own = named ?? mine[0]
+  const tensor = named?.source.tensor
+  const values = tensor?.values ?? null
+  if (!own) return null
+  const dtype = tensor && values ? tensor.dtype : 'u8'
+  const held =
+    values === null
+      ? filled('u8', lengthOf(own), 1)
+      : own.entries
+        ? gatherValues({ values, dtype }, own.entries)
+        : values
+  if (members.length === 1) return { values: held, dtype }
+  const out = newValues(
+    dtype,
+    members.reduce((n, p) => n + lengthOf(p), 0),
+  )
+  let at = 0
+  for (const p of members) {
+    if (p === first.get(own)) out.set(held, at)
+    at += lengthOf(p)
+  }
+  return { values: out, dtype }
+}

@@ -1,0 +1,63 @@
+/** What a caller binds, and what binding makes of it. */
+
+import type { Kernel1 } from '../../ir/stage1.ts'
+import type { Storage } from '../../storage/storage.ts'
+import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
+import type { Route } from './read.ts'
+import type { TensorFormat } from './report.ts'
+import type { Piece } from './split-entries.ts'
+
+/**
+ * Values by name: buffers (an output's tensor gives its structure), axes (structure only), lists and sets of
+ * formats, sizes and scalars. A tensor that is stored in parts may come ready-made, part by part.
+ */
+export interface Inputs {
+  readonly tensors?: Readonly<Record<string, Tensor>>
+  readonly params?: Readonly<Record<string, number>>
+  /** Buffers that are not bound are random from this seed; without it they are missing. */
+  readonly seed?: number
+}
+
+/** A tensor in the caller's coordinates, one column for each axis its buffer was declared over. */
+export interface Source {
+  /** The buffer, or the axis whose chain the columns are on. */
+  readonly name: string
+  readonly axes: readonly string[]
+  readonly columns: readonly Int32Array[]
+  /** `null` for structure without values. */
+  readonly tensor: Tensor | null
+}
+
+/** Everything a plan needs to run, on the host. */
+export interface Bound {
+  /** The scheduled kernel: its axes and buffers are those that are stored. */
+  readonly kernel: Kernel1
+  /** Sizes, scalars, counts and measured widths. */
+  readonly params: ReadonlyMap<string, number>
+  /** How each buffer is stored. */
+  readonly storages: ReadonlyMap<string, Storage>
+  /** Values of `in` and `inout` buffers, the index arrays and tables, by buffer name. */
+  readonly arrays: ReadonlyMap<string, ValueArray>
+  /** What was bound, as coordinates; ready-made arrays are only turned into them when somebody asks. */
+  readonly sources: () => readonly Source[]
+  /** Which entries of the sources each set of stored axes holds. */
+  readonly pieces: readonly Piece[]
+  /** Position of each entry of a piece in a buffer over its axes; `null`: entry e has position e. Found once. */
+  readonly positions: (piece: Piece, buffer: string) => Int32Array | null
+  /** Where the elements of a tensor lie in the buffers that store it. Found once. */
+  readonly route: (tensor: string) => Route
+  /** Ready-made arrays by the buffer that they are used for. */
+  readonly ready: ReadonlyMap<string, StoredTensor>
+  /** Tensors as they were bound, by name. */
+  readonly given: ReadonlyMap<string, Tensor>
+  /** What is random: tensors, axes (their coordinates), lists and sets, by name. */
+  readonly random: readonly string[]
+  /** Dense inputs by name, as they were bound. */
+  readonly dense: ReadonlyMap<string, Tensor>
+  /** Milliseconds spent building storage. */
+  readonly buildTime: number
+  /** Milliseconds of these that making random data took. */
+  readonly randomTime: number
+  /** Which formats tensors were put into, and what that costs. */
+  readonly report: readonly TensorFormat[]
+}

@@ -1,0 +1,253 @@
+/**
+ * New values for a tensor that is bound, where its structure stays: each goes to the position that its entry has.
+ * O(entries). Nothing is split or built again, also where the parts were chosen by values.
+ */
+
+import { fail } from '../../ast/diagnostic.ts'
+import { lexicographic } from '../../columns/lexicographic-sort.ts'
+import type { Dtype } from '../../ir/dtype.ts'
+import type { Buffer1 } from '../../ir/stage1.ts'
+import { scatterValues } from '../../storage/read/scatter.ts'
+import type { DenseTensor, StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
+import { checkValueArray, convert, filled, gatherValues } from '../../storage/values.ts'
+import { type CallerTensor, callerTensor, callerTensors } from './axes.ts'
+import { convertDense, inOrder, storageOrder } from './dense-order.ts'
+import { checkPaddedFactors } from './factors.ts'
+import { bufferOf } from './read.ts'
+import { checkDimensions } from './sizes.ts'
+import { largest, sourceOf } from './sources.ts'
+import { placedValues } from './structure.ts'
+import type { Bound, Source } from './types.ts'
+
+/** Values alone, in the order of what was bound: of its entries, row-major, or of its positions. */
+export interface BareValues {
+  readonly values: ValueArray
+  readonly dtype: Dtype
+}
+
+export interface Written {
+  /** With the new values; everything else is shared. */
+  readonly bound: Bound
+  /** Buffers whose arrays are new. */
+  readonly buffers: readonly string[]
+}
+
+/**
+ * @param update a tensor with some of the coordinates that were bound (the others get the fill), or bare values
+ * @throws SptError `bind/not-input`, `bind/absent-coordinate`, `bind/values-length`, `bind/rank`, `bind/shape`,
+ * `bind/value-range`
+ */
+export function withValues(bound: Bound, name: string, update: Tensor | BareValues): Written {
+  const t = callerTensor(bound.kernel, name)
+  if (!t || (t.first.role !== 'in' && t.first.role !== 'inout')) return notInput(bound, name)
+  if ('kind' in update) checkDimensions(bound.kernel, new Map([[name, update]]), bound.params)
+  const dense = bound.dense.get(name)
+  if (dense) return denseValues(bound, t.first, dense, update)
+  const ready = bound.ready.get(name)
+  if (ready && (!('kind' in update) || (update.kind === 'stored' && sameArrays(update, ready))))
+    return readyValues(bound, t, ready, update)
+  const source = bound.sources().find((s) => s.name === name)!
+  const { dtype, fill } = t.first
+  const tensorNow = sourceOf(bound.kernel, name, tensorOf(bound, source, update), bound.params)
+  const next = matched(source, tensorNow, fill, dtype === 'bool')
+  const arrays = new Map<string, ValueArray>()
+  if (ready) {
+    const coords = source.columns
+    arrays.set(name, scatterValues(bound.storages.get(name)!, { coords, ...next }, dtype, fill))
+  }
+  for (const p of bound.pieces) {
+    if (p.source.name !== name) continue
+    const b = bufferOf(t, p)
+    const values = p.entries ? gatherValues(next, p.entries) : next.values
+    const at = bound.positions(p, b.name)
+    arrays.set(b.name, placedValues(bound.storages.get(b.name)!, b, p, at, { values, dtype: next.dtype }))
+  }
+  const tensor: Tensor = {
+    kind: 'coords',
+    shape: source.tensor?.shape ?? [],
+    coords: source.columns,
+    values: next.values,
+    dtype: next.dtype,
+  }
+  return written(bound, arrays, { ...source, tensor }, null)
+}
+
+function notInput(bound: Bound, name: string): never {
+  const candidates = callerTensors(bound.kernel)
+    .filter(({ first: { role } }) => role === 'in' || role === 'inout')
+    .map((t) => t.name)
+  fail({
+    code: 'bind/not-input',
+    message: `${name} is no input of kernel ${bound.kernel.name}`,
+    lookup: { name, candidates },
+    expected: candidates.length > 0 ? `one of ${candidates.join(', ')}` : 'a kernel with inputs',
+  })
+}
+
+/** The same data with other values. */
+const written = (
+  bound: Bound,
+  fresh: ReadonlyMap<string, ValueArray>,
+  source: Source | null,
+  dense: readonly [string, DenseTensor] | null,
+): Written => ({
+  bound: withArrays(bound, {
+    arrays: new Map([...bound.arrays, ...fresh]),
+    dense: dense ? new Map([...bound.dense, dense]) : bound.dense,
+    sources: () => bound.sources().map((s) => (s.name === source?.name ? source : s)),
+  }),
+  buffers: [...fresh.keys()],
+})
+
+/** The same data with other arrays; what is found when somebody asks is not asked here. */
+export function withArrays(bound: Bound, fresh: Pick<Bound, 'arrays' | 'dense' | 'sources'>): Bound {
+  const { kernel, params, storages, pieces, positions, route, ready, random, given } = bound
+  const { buildTime, randomTime } = bound
+  return {
+    kernel,
+    params,
+    storages,
+    pieces,
+    positions,
+    route,
+    ready,
+    random,
+    given,
+    buildTime,
+    randomTime,
+    ...fresh,
+    get report() {
+      return bound.report
+    },
+  }
+}
+
+function denseValues(bound: Bound, b: Buffer1, was: Tensor, update: Tensor | BareValues): Written {
+  const size = was.shape.reduce((n, x) => n * x, 1)
+  if ('kind' in update && update.kind !== 'dense')
+    return fail({
+      code: 'bind/shape',
+      message: `${b.name} is dense, and is given a ${update.kind} tensor`,
+      expected: `a dense tensor of shape [${was.shape.join(', ')}]`,
+    })
+  const { values, dtype } = update
+  if (values?.length !== size) return wrongLength(b.name, values?.length ?? 0, size)
+  const tensor: DenseTensor = { kind: 'dense', shape: was.shape, values, dtype }
+  const own = convertDense(b.name, tensor, b.dtype)
+  checkPaddedFactors(bound.kernel, new Map([[b.name, tensor]]), bound.params)
+  const order = storageOrder(bound.kernel, b.axes)
+  const stored = order ? inOrder(own, b.dtype, was.shape, order) : own
+  return written(bound, new Map([[b.name, stored]]), null, [b.name, tensor])
+}
+
+/** Whether positions mean the same coordinates; else each value goes where its coordinate is. */
+function sameArrays({ arrays }: StoredTensor, was: StoredTensor): boolean {
+  const names = new Set([...Object.keys(arrays), ...Object.keys(was.arrays)])
+  return [...names].every((axis) =>
+    (['indptr', 'indices', 'mask'] as const).every((kind) => {
+      const [x, y] = [arrays[axis]?.[kind], was.arrays[axis]?.[kind]]
+      return x === y || (x !== undefined && y !== undefined && equal(x, y))
+    }),
+  )
+}
+
+/** Ready-made arrays as they were, with other values. */
+function readyValues(
+  bound: Bound,
+  t: CallerTensor,
+  was: StoredTensor,
+  update: BareValues | StoredTensor,
+): Written {
+  const { values, dtype } = update
+  const size = bound.storages.get(t.name)!.size
+  if (values?.length !== size) return wrongLength(t.name, values?.length ?? 0, size)
+  const source = sourceOf(bound.kernel, t.name, { ...was, values, dtype }, bound.params)
+  return written(
+    bound,
+    new Map([[t.name, convert(values, dtype, t.first.dtype, (at) => `element ${at} of ${t.name}`)]]),
+    source,
+    null,
+  )
+}
+
+/** Bare values take the coordinates of what was bound, in its order. */
+function tensorOf(bound: Bound, source: Source, update: Tensor | BareValues): Tensor {
+  if ('kind' in update) return update
+  const was = bound.given.get(source.name) ?? source.tensor
+  if (bound.given.get(source.name) === undefined && bound.kernel.buffers.every((b) => b.name !== source.name))
+    return fail({
+      code: 'bind/values-length',
+      message: `the parts of ${source.name} came ready-made, so its values have no order`,
+      expected: 'a tensor with coordinates',
+      hint: `write coords(shape, columns, values)`,
+    })
+  const length =
+    was?.kind === 'dense'
+      ? was.shape.reduce((n, x) => n * x, 1)
+      : (was?.kind === 'stored' ? was.values : source.columns[0])?.length
+  if (!was || (length !== undefined && length !== update.values.length))
+    return wrongLength(source.name, update.values.length, length ?? 0)
+  return { ...was, ...update }
+}
+
+function wrongLength(name: string, got: number, wanted: number): never {
+  fail({
+    code: 'bind/values-length',
+    message: `${name} is given ${got} values`,
+    expected: `${wanted} values, in the order of what was bound`,
+    hint: 'give one value for each, or a tensor with coordinates',
+  })
+}
+
+/** Values of `next` in the order of the entries of `source`; what meets at one entry adds up, logically where asked. */
+function matched(source: Source, next: Source, fill: number, logical: boolean): BareValues {
+  const { values, dtype } = next.tensor as { values: ValueArray | null; dtype: Dtype }
+  const n = source.columns[0]?.length ?? 1
+  const m = next.columns[0]?.length ?? 1
+  if (values) checkValueArray(values, dtype)
+  const same = source.columns.every((c, d) => equal(c, next.columns[d]!))
+  if (same) return values ? { values, dtype } : { values: filled(dtype, n, 1), dtype }
+  const maxima = source.columns.map((c, d) => Math.max(largest(c), largest(next.columns[d]!)))
+  const have = lexicographic(source.columns, maxima)
+  const want = lexicographic(next.columns, maxima)
+  const wide = values ? convert(values, dtype, 'f64') : null
+  const out = new Float64Array(n)
+  const compare = (h: number, w: number): number => {
+    for (let d = 0; d < maxima.length; d++) {
+      const by = have.columns[d]![h]! - want.columns[d]![w]!
+      if (by !== 0) return by
+    }
+    return 0
+  }
+  // What is not given reads the fill; of equal coordinates the first, since they add up.
+  const seen = new Uint8Array(n)
+  for (let s = 0; s < n; s++)
+    if (s === 0 || !have.columns.every((c) => c[s] === c[s - 1])) out[have.order ? have.order[s]! : s] = fill
+  let h = 0
+  for (let w = 0; w < m; w++) {
+    const e = want.order ? want.order[w]! : w
+    while (h < n && compare(h, w) < 0) h++
+    if (h >= n || compare(h, w) !== 0)
+      fail({
+        code: 'bind/absent-coordinate',
+        message: `entry ${e} of the new values of ${source.name} is at (${next.columns.map((c) => c[e]).join(', ')}), where ${source.name} holds nothing`,
+        expected: 'coordinates that were bound',
+        hint: 'to write elsewhere, prepare again with all these coordinates, 0 where nothing is (what `read` gives has them)',
+      })
+    // Equal coordinates are entries of their own as far as there are entries; what is left adds up.
+    const to = have.order ? have.order[h]! : h
+    const x = wide ? wide[e]! : 1
+    out[to] = seen[to] === 0 ? x : logical ? Math.max(out[to]!, x) : out[to]! + x
+    seen[to] = 1
+    const another = w + 1 < m && want.columns.every((c) => c[w] === c[w + 1])
+    if (another && h + 1 < n && compare(h + 1, w) === 0) h++
+  }
+  return { values: out, dtype: 'f64' }
+}
+
+function equal(x: Int32Array, y: Int32Array): boolean {
+  if (x === y) return true
+  if (x.length !== y.length) return false
+  for (let e = 0; e < x.length; e++) if (x[e] !== y[e]) return false
+  return true
+}

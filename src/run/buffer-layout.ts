@@ -1,0 +1,84 @@
+/** Where the buffers of a program lie in device memory, and how large they are. */
+import { fail } from '../ast/diagnostic.ts'
+import { evaluate } from '../ir/evaluate.ts'
+import { freeVars } from '../ir/expr-tree.ts'
+import type { Buffer } from '../ir/loops.ts'
+import { checkAlloc } from '../runtime/check.ts'
+import type { Device, DeviceBuffer } from '../runtime/device.ts'
+import type { Bound } from './bind/index.ts'
+import type { Program } from './compiled-program.ts'
+import { checkFacts, elementBytes } from './device-limits.ts'
+import { checkRanges } from './index-ranges.ts'
+
+const MAX_ELEMENTS = 2 ** 31 - 1
+
+/** Where a buffer of the kernel lies: from element `at` of device memory on. */
+export interface Place {
+  readonly buffer: Buffer
+  readonly memory: DeviceBuffer
+  readonly at: number
+}
+
+/** An arena goes by what it holds: its own name says nothing to a user. */
+export const labelOf = (program: Program, b: Buffer): string =>
+  program.arenas
+    .find((a) => a.buffer.name === b.name)
+    ?.members.map((m) => m.buffer.name)
+    .join(' + ') ?? b.name
+
+export function placesOf(
+  program: Program,
+  bound: Bound,
+  memory: ReadonlyMap<string, DeviceBuffer>,
+): ReadonlyMap<string, Place> {
+  const arenas = new Set(program.arenas.map((a) => a.buffer.name))
+  const whole = program.plan.buffers
+    .filter((b) => !arenas.has(b.name))
+    .map((buffer): Place => ({ buffer, memory: memory.get(buffer.name)!, at: 0 }))
+  const packed = program.arenas.flatMap((a) =>
+    a.members.map(
+      ({ buffer, offset }): Place => ({
+        buffer,
+        memory: memory.get(a.buffer.name)!,
+        at: evaluate(offset, bound.params),
+      }),
+    ),
+  )
+  return new Map([...whole, ...packed].map((p) => [p.buffer.name, p]))
+}
+
+/** What sizes are known by. */
+type Sized = Pick<Bound, 'params'>
+
+export function elements(b: Buffer, bound: Sized): number {
+  const n = b.shape.reduce((size, e) => size * Math.max(0, evaluate(e, bound.params)), 1)
+  if (n > MAX_ELEMENTS)
+    fail({
+      code: 'plan/too-large',
+      message: `${b.name} has ${n} elements`,
+      expected: `at most ${MAX_ELEMENTS}: addresses are 32-bit`,
+      hint: 'use smaller sizes, or partition the tensor',
+    })
+  return n
+}
+
+export const byteLength = (device: Device, b: Buffer, bound: Sized): number =>
+  elements(b, bound) * elementBytes(device, b)
+
+/**
+ * Buffers whose lengths these sizes give, against the limits of the device: before data of those sizes are made.
+ * Their bytes in total.
+ * @throws SptError `plan/too-large`, `plan/overflow`, `device/buffer-too-large`
+ */
+export function checkFits({ device, plan }: Program, params: ReadonlyMap<string, number>): number {
+  checkFacts(plan, params)
+  let total = 0
+  for (const b of plan.buffers) {
+    if (b.shape.some((e) => [...freeVars(e)].some((v) => !params.has(v)))) continue
+    const bytes = byteLength(device, b, { params })
+    checkAlloc(bytes, b.name, device.limits)
+    total += bytes
+  }
+  checkRanges(plan, params)
+  return total
+}

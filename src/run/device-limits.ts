@@ -1,0 +1,89 @@
+/** What a device cannot launch is refused when a plan is compiled for it, with the kernel's and buffers' names. */
+
+import { brokenFact, factText } from '../analysis/integers/facts.ts'
+import { fail, SptError } from '../ast/diagnostic.ts'
+import { placeShared } from '../backends/shared-memory-liveness.ts'
+import type { Buffer, Launch, Plan } from '../ir/loops.ts'
+import { walkStmts } from '../ir/tree.ts'
+import { buffersOf, type PackedPlan } from '../lower/buffer-packing.ts'
+import type { Device } from '../runtime/device.ts'
+import { storedBytes } from '../runtime/widened-elements.ts'
+
+/** Bytes of one element of `b` in the device's memory. */
+export const elementBytes = (device: Device, b: Buffer): number => storedBytes(device, b.dtype)
+
+/** @throws SptError `plan/block-too-large`, `plan/shared-too-large`, `plan/too-many-buffers` */
+export function checkLimits(device: Device, packed: PackedPlan): void {
+  for (const step of packed.plan.steps) {
+    if (step.kind === 'clear') continue
+    checkBlock(device, step)
+    checkShared(device, step)
+    checkBuffers(device, packed.plan, step)
+  }
+}
+
+function checkBlock(device: Device, { name, block }: Launch): void {
+  const threads = block[0] * block[1] * block[2]
+  const { maxThreadsPerBlock, maxBlockDim } = device.limits
+  const along = block.findIndex((n, k) => n > maxBlockDim[k]!)
+  if (threads <= maxThreadsPerBlock && along < 0) return
+  fail({
+    code: 'plan/block-too-large',
+    message: `${name} has blocks of ${block.join(' × ')} threads; ${device.name} allows ${maxThreadsPerBlock} (${maxBlockDim.join(', ')} in each dimension)`,
+    expected: [
+      ...(along < 0 ? [] : [`at most ${maxBlockDim[along]} threads in ${'xyz'[along]}`]),
+      ...(threads > maxThreadsPerBlock ? [`at most ${maxThreadsPerBlock} threads in all`] : []),
+    ].join(', '),
+    hint:
+      threads > maxThreadsPerBlock
+        ? 'bind shorter loops to thread axes: split by a smaller factor'
+        : `bind a shorter loop to thread.${'xyz'[along]}, or this one to another axis`,
+  })
+}
+
+function checkShared(device: Device, launch: Launch): void {
+  const sizes: { readonly name: string; readonly bytes: number }[] = []
+  walkStmts(launch.body, (s) => {
+    const length = s.kind === 'alloc' && s.buffer.scope === 'shared' ? s.buffer.shape[0] : undefined
+    if (s.kind === 'alloc' && length?.kind === 'const')
+      sizes.push({ name: s.buffer.name, bytes: length.value * elementBytes(device, s.buffer) })
+  })
+  const total = device.kind === 'cuda' ? placeShared(launch).bytes : sizes.reduce((n, b) => n + b.bytes, 0)
+  if (total > device.limits.maxSharedBytes)
+    fail({
+      code: 'plan/shared-too-large',
+      message: `${launch.name} needs ${total} bytes of shared memory (${sizes.map((b) => `${b.name} ${b.bytes}`).join(', ')}); ${device.name} has ${device.limits.maxSharedBytes} for a block`,
+      expected: `at most ${device.limits.maxSharedBytes} bytes`,
+      hint: 'cache a smaller tile: split the loops inside the cached one by smaller factors',
+    })
+}
+
+function checkBuffers(device: Device, plan: Plan, launch: Launch): void {
+  const used = buffersOf(plan, launch)
+  const limit = device.limits.maxBuffersPerLaunch
+  if (used.length > limit)
+    fail({
+      code: 'plan/too-many-buffers',
+      message: `${launch.name} uses ${used.length} buffers (${used.map((b) => b.name).join(', ')}); ${device.name} allows ${limit} in one launch`,
+      expected: `at most ${limit}, arrays of one type that are only read counting as one`,
+      hint: 'split the kernel into iterations that write fewer tensors, or run it on cpu or cuda',
+    })
+}
+
+/** Refuses sizes that the schedule excludes. @throws SptError `run/requirement` */
+export function checkFacts(plan: Plan, sizes: ReadonlyMap<string, number>): void {
+  const broken = brokenFact(plan.facts, sizes)
+  if (!broken) return
+  fail({
+    code: 'run/requirement',
+    message: `the schedule of ${plan.name} requires ${factText(broken)}, and ${broken.size} is ${sizes.get(broken.size)}`,
+    ...(broken.span ? { span: broken.span } : {}),
+    expected: factText(broken),
+    hint: 'take a schedule without this requirement, or other sizes',
+  })
+}
+
+/** Whether a device does not take a plan that another might: by its limits, its types, or what its threads can complete. */
+export const isRefusedByDevice = (why: unknown): why is SptError =>
+  why instanceof SptError &&
+  ['plan/', 'schedule/', 'emit/'].some((room) => why.diagnostics[0]?.code.startsWith(room))

@@ -1,0 +1,146 @@
+/** What the threads of a launch do together, for the sizes and index arrays of a binding. */
+import { writesOf } from '../../ir/accesses.ts'
+import { evaluate } from '../../ir/evaluate.ts'
+import { THREAD_AXES, type ThreadAxis } from '../../ir/expr.ts'
+import type { Instr } from '../../ir/instr.ts'
+import type { Buffer, Kernel2, Launch, Plan } from '../../ir/loops.ts'
+import { walkStmts } from '../../ir/tree.ts'
+import { relevantNames } from './control-flow-slice.ts'
+import { StatementCounter } from './statements.ts'
+import { actionOf, Counters } from './tally.ts'
+import type { Certainty, Operations } from './types.ts'
+import type { Frame, Numbers } from './values.ts'
+
+/** Iterations and threads that are followed for one launch, about a second's worth. */
+export const MOST_STEPS = 2 ** 23
+
+/** Sizes and arrays by name. */
+export interface Given {
+  readonly params: ReadonlyMap<string, number>
+  readonly arrays: ReadonlyMap<string, Numbers>
+}
+
+export interface Counted {
+  /** Elements, by array. */
+  readonly arrays: ReadonlyMap<
+    string,
+    { readonly loads: number; readonly stores: number; readonly atomics: number }
+  >
+  /** Bytes. */
+  readonly shared: { readonly loaded: number; readonly stored: number }
+  readonly operations: Operations
+  readonly grid: readonly [number, number, number]
+  readonly certainty: Certainty
+}
+
+/** Instructions that loops stand for, by name. */
+export function instructionsOf(kernel: Kernel2): ReadonlyMap<string, Instr> {
+  const out = new Map<string, Instr>()
+  walkStmts(kernel.body, (s) => {
+    if (s.kind === 'for' && s.mode.kind === 'instr') out.set(s.mode.instr.name, s.mode.instr)
+  })
+  return out
+}
+
+/** Arrays whose values are known before the plan runs: nothing in it writes them, and elements are numbers. */
+export function knownArrays(plan: Plan, arrays: Given['arrays']): Map<string, Numbers> {
+  const written = new Set<string>()
+  for (const step of plan.steps)
+    if (step.kind === 'clear') written.add(step.buffer)
+    else for (const b of writesOf(step.body)) written.add(b)
+  const out = new Map<string, Numbers>()
+  for (const b of plan.buffers) {
+    const values = arrays.get(b.name)
+    // Floats of 16 bits lie there as bits.
+    if (values && !written.has(b.name) && b.dtype !== 'f16' && b.dtype !== 'bf16') out.set(b.name, values)
+  }
+  return out
+}
+
+/** `given.arrays` as `knownArrays` gives them. */
+export function countLaunch(
+  launch: Launch,
+  buffers: readonly Buffer[],
+  given: Given,
+  instrs: ReadonlyMap<string, Instr>,
+  most = MOST_STEPS,
+): Counted {
+  const counters = new Counters()
+  for (const b of buffers) counters.buffers.set(b.name, b)
+  const relevant = relevantNames(launch.body)
+  const run = actionOf(new StatementCounter(counters, relevant, instrs).body(launch.body))
+  const counts = new Float64Array(counters.size)
+  const grid = launch.grid.map((e) => Math.max(0, evaluate(e, given.params))) as [number, number, number]
+  const extents = [...grid, ...launch.block]
+  const axes = THREAD_AXES.map((axis, k) => ({ axis, extent: extents[k]! }))
+  const told = axes.filter((a) => relevant.has(a.axis))
+  const alike = axes.filter((a) => !relevant.has(a.axis)).reduce((n, a) => n * a.extent, 1)
+  const frame: Frame = {
+    vars: new Map(given.params),
+    registers: new Map(),
+    arrays: given.arrays,
+    steps: 0,
+    assumed: false,
+  }
+  const share = follow(told, frame, most, () => run(frame, alike, counts))
+  const scale = share === 0 ? 0 : 1 / share
+  const read = (name: Parameters<Counters['read']>[1]): number => counters.read(counts, name) * scale
+  const arrays = buffers.map(
+    (b) =>
+      [
+        b.name,
+        {
+          loads: read(`loads ${b.name}`),
+          stores: read(`stores ${b.name}`),
+          atomics: read(`atomics ${b.name}`),
+        },
+      ] as const,
+  )
+  return {
+    arrays: new Map(arrays.filter(([, a]) => a.loads + a.stores + a.atomics > 0)),
+    shared: { loaded: read('shared loads'), stored: read('shared stores') },
+    operations: {
+      plain: read('plain'),
+      matrix16: read('matrix16'),
+      matrix32: read('matrix32'),
+      matrixOther: read('matrixOther'),
+    },
+    grid,
+    certainty: { share, assumed: frame.assumed },
+  }
+}
+
+/**
+ * Calls `run` for each value of the hardware indices, in an order that spreads over all of them (steps of a golden
+ * section, prime to their number, meet each once), until that takes too long. Gives the share of them that was met.
+ */
+function follow(
+  axes: readonly { readonly axis: ThreadAxis; readonly extent: number }[],
+  frame: Frame,
+  most: number,
+  run: () => void,
+): number {
+  const total = axes.reduce((n, a) => n * a.extent, 1)
+  if (total === 0) return 1
+  const step = stepFor(total)
+  let at = 0
+  let met = 0
+  for (; met < total && frame.steps < most; met++) {
+    let rest = at
+    for (const { axis, extent } of axes) {
+      frame.vars.set(axis, rest % extent)
+      rest = Math.floor(rest / extent)
+    }
+    frame.steps++
+    run()
+    at = (at + step) % total
+  }
+  return met / total
+}
+
+function stepFor(total: number): number {
+  const divisor = (a: number, b: number): number => (b === 0 ? a : divisor(b, a % b))
+  let step = Math.max(1, Math.round(total * 0.6180339887498949))
+  while (divisor(step, total) !== 1) step++
+  return step
+}

@@ -1,0 +1,249 @@
+/** Explanations of kernels: the model of a plan, and what a device tells and measures. `types.ts` says what is counted. */
+
+import { LANES } from '../../backends/emit.ts'
+import { placeShared } from '../../backends/shared-memory-liveness.ts'
+import { DTYPE_BYTES } from '../../ir/dtype.ts'
+import type { Buffer, Launch, Plan } from '../../ir/loops.ts'
+import { walkStmts } from '../../ir/tree.ts'
+import { ceilingsOf } from '../../runtime/ceilings.ts'
+import type { Command, Device, DeviceKind } from '../../runtime/device.ts'
+import { type Measurement, measure } from '../../runtime/measure.ts'
+import type { Bound } from '../bind/index.ts'
+import { elements } from '../buffer-layout.ts'
+import type { Compilation } from '../compile.ts'
+import { elementBytes } from '../device-limits.ts'
+import { type Executable, lanesOf } from '../execute.ts'
+import { checkRanges } from '../index-ranges.ts'
+import { countLaunch, instructionsOf, knownArrays } from './count.ts'
+import { type Multiprocessor, occupancyOf } from './occupancy.ts'
+import { achievedOf, roofOf, sumOf, workOf } from './roofline.ts'
+import type {
+  ArrayTraffic,
+  ClearExplanation,
+  ExplainOptions,
+  Explanation,
+  LaunchExplanation,
+  Resources,
+  Times,
+} from './types.ts'
+
+export type * from './types.ts'
+
+/** What is known of a kernel and data without a device. */
+export function explainModel(compilation: Compilation, bound: Bound, kind: DeviceKind): Explanation {
+  const target = kind === 'cpu' ? 'js' : kind === 'webgpu' ? 'wgsl' : 'cuda'
+  const plan = compilation.planFor(LANES[target])
+  checkRanges(plan, bound.params)
+  const steps = stepsOf(compilation, plan, bound, kind, (b) => DTYPE_BYTES[b.dtype])
+  return explanation(compilation, bound, kind, null, steps, null)
+}
+
+/**
+ * What a kernel with its data does on its device, and how long it takes.
+ * @throws SptError as `Executable.measure`
+ */
+export function explain(
+  compilation: Compilation,
+  executable: Executable,
+  options: ExplainOptions = {},
+): Promise<Explanation> {
+  const work = (): Promise<Explanation> => explained(compilation, executable, options.time ?? true)
+  return options.time === false ? work() : executable.preserving(['out', 'inout'], work)
+}
+
+async function explained(
+  compilation: Compilation,
+  executable: Executable,
+  timed: boolean,
+): Promise<Explanation> {
+  const { program } = executable
+  const { device } = program
+  const bound = await executable.whole()
+  const plan = compilation.planFor(lanesOf(device))
+  const model = stepsOf(compilation, plan, bound, device.kind, (b) => elementBytes(device, b))
+  const launches = executable.commands.flatMap((c) => (c.kind === 'launch' ? [c] : []))
+  const entries = program.texts.flatMap((t) => t.entries)
+  const total = timed ? await timesOf(executable) : null
+  const steps: Explanation['steps'][number][] = []
+  let next = 0
+  for (const step of model) {
+    if (step.kind === 'clear') {
+      steps.push(step)
+      continue
+    }
+    const entry = entries[next++]!
+    const command = launches.find((c) => c.entry === entry.name)
+    const used = program.modules.get(entry.name)?.resources?.[entry.name]
+    const resources: Resources | null = used
+      ? {
+          registers: used.registers ?? 0,
+          shared: (used.shared ?? 0) + entry.sharedBytes,
+          local: used.local ?? 0,
+        }
+      : null
+    const chip = chipOf(device)
+    const alone = model.length === 1
+    const time = !total || !command ? null : alone ? total : await timesOfCommand(device, command, total)
+    const ceilings = ceilingsOf(device.name)
+    steps.push({
+      ...step,
+      resources,
+      occupancy:
+        resources && chip && command ? occupancyOf(chip, resources, step.threads, step.blocks) : null,
+      roof: ceilings ? roofOf(ceilings, step) : null,
+      time,
+      achieved: time && achievedOf(ceilings, step, time),
+    })
+  }
+  return explanation(compilation, bound, device.kind, device.name, steps, total)
+}
+
+function explanation(
+  compilation: Compilation,
+  bound: Bound,
+  device: DeviceKind,
+  deviceName: string | null,
+  steps: Explanation['steps'],
+  time: Times | null,
+): Explanation {
+  const launches = steps.filter((s): s is LaunchExplanation => s.kind === 'launch')
+  const cleared = steps.reduce((n, s) => n + (s.kind === 'clear' ? s.bytes : 0), 0)
+  const total = sumOf(launches, cleared)
+  const ceilings = deviceName === null ? undefined : ceilingsOf(deviceName)
+  const sizes = compilation.kernel.params.filter((p) => !p.measured).map((p) => p.name)
+  return {
+    kernel: compilation.source.name,
+    device,
+    deviceName,
+    sizes: Object.fromEntries(sizes.map((name) => [name, bound.params.get(name) ?? 0])),
+    steps,
+    launches,
+    total,
+    roof: ceilings ? roofOf(ceilings, total) : null,
+    time,
+    achieved: time && achievedOf(ceilings, total, time),
+  }
+}
+
+type Unit = (b: Buffer) => number
+
+function stepsOf(
+  compilation: Compilation,
+  plan: Plan,
+  bound: Bound,
+  device: DeviceKind,
+  unit: Unit,
+): (LaunchExplanation | ClearExplanation)[] {
+  const instrs = instructionsOf(compilation.loops)
+  const given = { params: bound.params, arrays: knownArrays(plan, bound.arrays) }
+  const lengths = new Map(plan.buffers.map((b) => [b.name, elements(b, bound)]))
+  return plan.steps.map((step) => {
+    if (step.kind === 'launch') {
+      const counted = countLaunch(step, plan.buffers, given, instrs)
+      const shared = sharedBytes(step, device, unit)
+      return launchOf(step, plan.buffers, counted, lengths, shared, unit)
+    }
+    const buffer = plan.buffers.find((b) => b.name === step.buffer)!
+    return { kind: 'clear', array: step.buffer, bytes: lengths.get(step.buffer)! * unit(buffer) }
+  })
+}
+
+function launchOf(
+  launch: Launch,
+  buffers: readonly Buffer[],
+  counted: ReturnType<typeof countLaunch>,
+  lengths: ReadonlyMap<string, number>,
+  shared: number,
+  unit: Unit,
+): LaunchExplanation {
+  const arrays = buffers.flatMap((b): ArrayTraffic[] => {
+    const moved = counted.arrays.get(b.name)
+    return moved ? [{ array: b.name, elements: lengths.get(b.name)!, elementBytes: unit(b), ...moved }] : []
+  })
+  const bytes = (of: (a: ArrayTraffic) => number): number =>
+    arrays.reduce((n, a) => n + a.elementBytes * of(a), 0)
+  const work = workOf(
+    {
+      least: bytes(
+        (a) => Math.min(a.elements, a.loads + a.atomics) + Math.min(a.elements, a.stores + a.atomics),
+      ),
+      loaded: bytes((a) => a.loads + a.atomics),
+      stored: bytes((a) => a.stores + a.atomics),
+      sharedLoaded: counted.shared.loaded,
+      sharedStored: counted.shared.stored,
+    },
+    counted.operations,
+    counted.certainty,
+  )
+  return {
+    kind: 'launch',
+    name: launch.name,
+    grid: counted.grid,
+    block: launch.block,
+    blocks: counted.grid.reduce((n, x) => n * x, 1),
+    threads: launch.block.reduce((n, x) => n * x, 1),
+    arrays,
+    sharedBytes: shared,
+    ...work,
+    resources: null,
+    occupancy: null,
+    roof: null,
+    time: null,
+    achieved: null,
+  }
+}
+
+/** What the text takes for a block: on cuda arrays that are not in use at one time lie in one place. */
+function sharedBytes(launch: Launch, device: DeviceKind, unit: Unit): number {
+  if (device === 'cuda') return placeShared(launch).bytes
+  let bytes = 0
+  walkStmts(launch.body, (s) => {
+    const length = s.kind === 'alloc' && s.buffer.scope === 'shared' ? s.buffer.shape[0] : undefined
+    if (s.kind === 'alloc' && length?.kind === 'const') bytes += length.value * unit(s.buffer)
+  })
+  return bytes
+}
+
+/** Of the devices, only cuda's knows what its multiprocessors have. */
+function chipOf(device: Device): Multiprocessor | undefined {
+  return 'chip' in device ? (device as Device & { readonly chip: Multiprocessor }).chip : undefined
+}
+
+const MOST_SAMPLES = 50
+const FEWEST_SAMPLES = 3
+/** Milliseconds that the samples may take together. */
+const PATIENCE = 500
+/** Under so many milliseconds a sample is a batch of runs. */
+const SHORT = 0.02
+const BATCH = 20
+
+async function timesOf(executable: Executable): Promise<Times> {
+  // The first run may load what the others find there.
+  await executable.run()
+  const [first = 0] = await executable.time(1)
+  return summary(await executable.measure(optionsFor(first)))
+}
+
+type LaunchCommand = Extract<Command, { kind: 'launch' }>
+
+async function timesOfCommand(device: Device, command: LaunchCommand, total: Times): Promise<Times> {
+  // Copies of it are not of one run: they must not overlap.
+  return summary(await measure(device, [{ ...command, follows: false }], optionsFor(total.median)))
+}
+
+function optionsFor(expected: number): { warmups: number; repeats: number; batch: number } {
+  const repeats = Math.round(
+    Math.min(MOST_SAMPLES, Math.max(FEWEST_SAMPLES, PATIENCE / Math.max(expected, 1e-3))),
+  )
+  return { warmups: Math.ceil(repeats / 5), repeats, batch: expected < SHORT ? BATCH : 1 }
+}
+
+function summary({ times, floor }: Measurement): Times {
+  const sorted = times.toSorted((a, b) => a - b)
+  return {
+    median: sorted[Math.floor(sorted.length / 2)]!,
+    least: sorted[0]!,
+    samples: sorted.length,
+    floor,
+  }
+}

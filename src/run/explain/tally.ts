@@ -1,0 +1,169 @@
+/** What is counted: one place for each kind of work on each array. */
+import { invariant } from '../../ast/diagnostic.ts'
+import { DTYPE_BYTES, isFloat, isHalf } from '../../ir/dtype.ts'
+import type { Expr } from '../../ir/expr.ts'
+import { children } from '../../ir/expr-tree.ts'
+import type { Instr } from '../../ir/instr.ts'
+import type { InstrCall } from '../../ir/instr-call.ts'
+import type { Buffer, Reduce } from '../../ir/loops.ts'
+import type { Frame } from './values.ts'
+
+export type Access = 'loads' | 'stores' | 'atomics'
+export type Work =
+  | 'plain'
+  | 'matrix16'
+  | 'matrix32'
+  | 'matrixOther'
+  /** Bytes of shared memory. */
+  | 'shared loads'
+  | 'shared stores'
+
+/** Places of counters by name. */
+export class Counters {
+  readonly #places = new Map<string, number>()
+  readonly buffers = new Map<string, Buffer>()
+
+  get size(): number {
+    return this.#places.size
+  }
+
+  work(kind: Work): number {
+    return this.#place(kind)
+  }
+
+  access(buffer: string, access: Access): number {
+    return this.#place(`${access} ${buffer}`)
+  }
+
+  /** Of what was counted. */
+  read(counts: Float64Array, name: Work | `${Access} ${string}`): number {
+    return counts[this.#places.get(name) ?? -1] ?? 0
+  }
+
+  #place(name: string): number {
+    const at = this.#places.get(name) ?? this.#places.size
+    this.#places.set(name, at)
+    return at
+  }
+}
+
+/** Work that is the same whenever it is done, by place. */
+export type Fixed = Map<number, number>
+
+export function addTo(to: Fixed, from: ReadonlyMap<number, number>, times = 1): void {
+  for (const [at, n] of from) to.set(at, (to.get(at) ?? 0) + n * times)
+}
+
+/** One access of one element. */
+export function accessOf(c: Counters, buffer: string, access: Access): Fixed {
+  const b = c.buffers.get(buffer)
+  invariant(b, `no buffer ${buffer}`)
+  if (b.scope === 'register') return new Map()
+  if (b.scope === 'global') return new Map([[c.access(buffer, access), 1]])
+  const bytes = DTYPE_BYTES[b.dtype]
+  const read: [number, number] = [c.work('shared loads'), bytes]
+  const written: [number, number] = [c.work('shared stores'), bytes]
+  return new Map(access === 'loads' ? [read] : access === 'stores' ? [written] : [read, written])
+}
+
+const ARITHMETIC: ReadonlySet<string> = new Set([
+  'add',
+  'sub',
+  'mul',
+  'div',
+  'mod',
+  'min',
+  'max',
+  'quo',
+  'rem',
+])
+
+/** Operations of this node alone. */
+export function operationsOf(e: Expr): number {
+  if (!isFloat(e.dtype)) return 0
+  return e.kind === 'call' || (e.kind === 'binary' && ARITHMETIC.has(e.op)) ? 1 : 0
+}
+
+/** Operations of all of an expression, both sides of a selection included. */
+export const operationsIn = (e: Expr): number =>
+  operationsOf(e) + children(e).reduce((n, x) => n + operationsIn(x), 0)
+
+export const combining = (s: Reduce): number => s.reducer.result.reduce((n, e) => n + operationsIn(e), 0)
+
+/** The share of one thread in what an instruction does, by its declaration: each element of an operand moves once. */
+export function instructionWork(c: Counters, call: InstrCall, instr: Instr): Fixed {
+  const out: Fixed = new Map()
+  const placed = new Map<string, string>()
+  instr.texts.forEach((text, t) => {
+    text.pieces.forEach((p, k) => {
+      const at = call.texts[t]?.pieces[k]
+      if (
+        typeof p !== 'string' &&
+        p.kind === 'operand' &&
+        at &&
+        typeof at !== 'string' &&
+        at.kind !== 'value'
+      )
+        placed.set(p.operand, at.buffer)
+    })
+  })
+  // Commits and waits have the instruction's name, and no operands.
+  if (placed.size === 0) return out
+  for (const o of instr.operands) {
+    const buffer = placed.get(o.name)
+    if (buffer === undefined) continue
+    const share = o.shape.reduce((n, x) => n * x, 1) / instr.threads
+    const access = o.mode === 'read' ? ['loads' as const] : o.mode === 'write' ? ['stores' as const] : UPDATE
+    for (const a of instr.atomic && o.mode === 'update' ? ['atomics' as const] : access)
+      addTo(out, accessOf(c, buffer, a), share)
+  }
+  const { body } = instr
+  const values = body.kind === 'store' ? [body.value] : body.values
+  const each =
+    values.reduce((n, e) => n + operationsIn(e), 0) + (body.kind === 'reduce' ? combining(body) : 0)
+  const times = instr.iters.reduce((n, i) => n * i.extent, 1) / instr.threads
+  if (each > 0) addTo(out, new Map([[c.work(unitOf(instr)), each * times]]))
+  return out
+}
+
+const UPDATE = ['loads', 'stores'] as const
+
+/** Products that several threads compute and add up together are what matrix units do. */
+function unitOf(instr: Instr): Work {
+  const { body, operands } = instr
+  if (instr.threads === 1 || body.kind !== 'reduce' || !body.values.some((v) => operationsIn(v) > 0))
+    return 'plain'
+  const read = operands.filter((o) => o.mode === 'read')
+  if (read.every((o) => isHalf(o.dtype))) return 'matrix16'
+  return read.every((o) => o.dtype === 'f32') ? 'matrix32' : 'matrixOther'
+}
+
+/** What is done where control flow decides, `weight` times. */
+export type Action = (f: Frame, weight: number, counts: Float64Array) => void
+
+/** Work of statements: what is done in any case, and what control flow decides. */
+export interface Part {
+  readonly fixed: Fixed
+  readonly moving: readonly Action[]
+}
+
+export function join(parts: readonly Part[]): Part {
+  const fixed: Fixed = new Map()
+  for (const p of parts) addTo(fixed, p.fixed)
+  return { fixed, moving: parts.flatMap((p) => p.moving) }
+}
+
+export const NOTHING: Part = { fixed: new Map(), moving: [] }
+
+export const isEmpty = (p: Part): boolean => p.fixed.size === 0 && p.moving.length === 0
+
+/** The part as one action. */
+export function actionOf(p: Part): Action {
+  const places = [...p.fixed.keys()]
+  const amounts = [...p.fixed.values()]
+  const { moving } = p
+  return (f, weight, counts) => {
+    for (let k = 0; k < places.length; k++) counts[places[k]!]! += amounts[k]! * weight
+    for (const act of moving) act(f, weight, counts)
+  }
+}

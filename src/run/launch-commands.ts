@@ -1,0 +1,61 @@
+/** What a program launches for the data it is given: clears and launches with concrete grids. */
+import { fail } from '../ast/diagnostic.ts'
+import { physicalGrid } from '../backends/grid-folding.ts'
+import { evaluate } from '../ir/evaluate.ts'
+import type { Expr } from '../ir/expr.ts'
+import type { Launch } from '../ir/loops.ts'
+import type { ArgValue, Command, Device, DeviceBuffer } from '../runtime/device.ts'
+import type { Bound } from './bind/index.ts'
+import type { Program } from './compiled-program.ts'
+
+export function commandsOf(
+  program: Program,
+  bound: Bound,
+  memory: ReadonlyMap<string, DeviceBuffer>,
+): Command[] {
+  const { plan, device } = program
+  const commands: Command[] = []
+  const bases = program.arenas.flatMap((a) =>
+    a.members.map((m) => [m.base, evaluate(m.offset, bound.params)] as const),
+  )
+  const params = new Map([...bound.params, ...bases])
+  const entries = program.texts.flatMap((t) => t.entries)
+  let next = 0
+  for (const step of plan.steps) {
+    if (step.kind === 'clear') {
+      const buffer = memory.get(step.buffer)!
+      if (buffer.bytes > 0) commands.push({ kind: 'clear', buffer })
+      continue
+    }
+    const entry = entries[next++]!
+    const grid = gridOf(device, step, bound)
+    if (!grid) continue
+    const args = entry.args.map((a): ArgValue => {
+      if (a.kind === 'buffer') return memory.get(a.name)!
+      if (a.kind === 'scalar') return params.get(a.name)!
+      const size = (e: Expr): number => evaluate(e, params)
+      return { memory: memory.get(a.buffer)!, rows: size(a.matrix.rows), columns: size(a.matrix.columns) }
+    })
+    const module = program.modules.get(entry.name)!
+    commands.push({ kind: 'launch', module, entry: entry.name, grid, args, follows: commands.length > 0 })
+  }
+  return commands
+}
+
+/** The physical grid, or nothing where there is nothing to do. */
+function gridOf(device: Device, launch: Launch, bound: Bound): [number, number, number] | undefined {
+  const size = (e: Expr): number => evaluate(e, bound.params)
+  const [x, y, z] = launch.grid
+  const logical = [size(x), size(y), size(z)] as const
+  if (logical.some((n) => n <= 0)) return undefined
+  if (device.kind === 'cpu') return [1, 1, 1]
+  const grid = physicalGrid(logical, device.limits.maxGridDim)
+  if (!grid)
+    fail({
+      code: 'plan/grid-too-large',
+      message: `${launch.name} needs ${logical.reduce((a, b) => a * b)} blocks; ${device.name} cannot launch so many`,
+      expected: `at most ${device.limits.maxGridDim.slice(0, 2).join(' × ')} blocks`,
+      hint: 'let each block do more: split the loops bound to block axes by a larger factor',
+    })
+  return grid
+}

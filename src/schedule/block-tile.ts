@@ -1,0 +1,236 @@
+/**
+ * What all threads of a block read in one iteration of a loop, as a box with the dimensions of the buffer: the
+ * threads fill it together, in the order in which the buffer lies in memory, and each reads its part. Loops that
+ * are digits of one index (`io * 32 + it * 4 + ir`) are one dimension of it.
+ */
+import { accessesOf } from '../ir/accesses.ts'
+import { add, div, type Expr, int, mod, mul, variable } from '../ir/expr.ts'
+import { children, freeVars, mentions, perExpr, someExpr, withChildren } from '../ir/expr-tree.ts'
+import type { Buffer, For, Stmt } from '../ir/loops.ts'
+import { closeOver } from '../ir/reductions.ts'
+import { bodiesOf, exprsOf, type Found } from '../ir/tree.ts'
+import type { Use } from './buffer-uses.ts'
+import { allocations, type Context } from './context.ts'
+import type { Footprint } from './footprint.ts'
+import { linear } from './linear.ts'
+
+/** One loop as a digit of a dimension. */
+interface Digit {
+  /** A thread-bound loop around, or which of the loops inside that name the element. */
+  readonly of: For | number
+  readonly stride: number
+}
+
+export interface TileDim {
+  readonly var: string
+  readonly name: string
+  readonly extent: number
+  readonly digits: readonly Digit[]
+}
+
+export interface Tile {
+  readonly dims: readonly TileDim[]
+  /** Of the buffer's element, over the variables of `dims`. */
+  readonly index: readonly Expr[]
+  /** What holds of elements that are read, over the variables of `dims`. */
+  readonly guards: readonly Expr[]
+  /** What has to hold for an address that is read from memory, besides. */
+  readonly conditions: readonly Expr[]
+}
+
+/** The box, or nothing where threads decide for themselves which elements there are. */
+export function tileOf(cx: Context, at: Found, print: Footprint, buffer: Buffer): Tile | undefined {
+  const around = [...at.path, at.loop]
+  const onThreads = around.filter((l) => l.mode.kind === 'bind' && l.mode.to.startsWith('thread'))
+  const threads = onThreads.filter((l) => print.index.some((e) => mentions(e, l.var)))
+  const guards = [...threads, ...print.loops].flatMap((l) => l.guards)
+  const naming = [...print.index, ...guards, ...print.conditions]
+  const others = onThreads.filter((l) => !threads.includes(l))
+  if (naming.some((e) => others.some((l) => mentions(e, l.var)))) return undefined
+  if (!sameForAll(at, threads, naming, buffer)) return undefined
+  const members = [...threads, ...print.loops]
+  const dims: TileDim[] = []
+  for (const e of print.index) {
+    const mine = members.filter((l) => mentions(e, l.var))
+    if (mine.some((l) => dims.some((d) => d.digits.some((g) => member(g, print) === l)))) return undefined
+    for (const group of grouped(e, mine)) {
+      const last = group.at(-1)!
+      const name = group[0]!.loop.name
+      dims.push({
+        var: cx.fresh(name),
+        name,
+        extent: (group[0]!.stride * extentOf(group[0]!.loop)) / last.stride,
+        digits: group.map(({ loop, stride }) => ({
+          of: threads.includes(loop) ? loop : print.loops.indexOf(loop),
+          stride: stride / last.stride,
+        })),
+      })
+    }
+  }
+  if (members.some((l) => !dims.some((d) => d.digits.some((g) => member(g, print) === l)))) return undefined
+  const over = (e: Expr): Expr => regrouped(e, dims, print)
+  return {
+    dims,
+    index: print.index.map(over),
+    guards: guards.map(over),
+    conditions: print.conditions.map(over),
+  }
+}
+
+const member = (d: Digit, print: Pick<Footprint, 'loops'>): For =>
+  typeof d.of === 'number' ? print.loops[d.of]! : d.of
+
+const extentOf = (l: For): number => (l.extent.kind === 'const' ? Math.max(1, l.extent.value) : 1)
+
+/** The element of the box that an access at `path` means. */
+export function tileIndex(tile: Tile, use: Pick<Use, 'index' | 'path'>): readonly Expr[] {
+  const loops = closeOver(use.path, use.index)
+  return tile.dims.map((d) =>
+    d.digits
+      .map((g) => mul(variable(typeof g.of === 'number' ? loops[g.of]!.var : g.of.var), int(g.stride)))
+      .reduce(add),
+  )
+}
+
+/**
+ * Whether all threads reach the copy alike and find the same memory: nothing between the outermost thread loop
+ * and the copy depends on the thread, by its index or by registers, and nothing there writes what is read.
+ */
+function sameForAll(at: Found, threads: readonly For[], naming: readonly Expr[], buffer: Buffer): boolean {
+  const outermost = threads[0]
+  if (!outermost) return true
+  const local = allocations([outermost])
+  const registers = (e: Expr): boolean =>
+    someExpr(
+      e,
+      (x) => (x.kind === 'load' || x.kind === 'search') && local.get(x.buffer)?.scope === 'register',
+    )
+  const depends = (e: Expr): boolean => threads.some((t) => mentions(e, t.var)) || registers(e)
+  if (naming.some(registers)) return false
+  const own = new Set<Stmt>(threads)
+  for (const s of wayTo(outermost, at.loop)) {
+    if (own.has(s)) continue
+    if ((s.kind === 'for' || s.kind === 'if') && exprsOf(s).some(depends)) return false
+  }
+  const read = new Set([buffer.name])
+  for (const e of naming)
+    someExpr(e, (x) => {
+      if (x.kind === 'load' || x.kind === 'search') read.add(x.buffer)
+      return false
+    })
+  return !accessesOf([outermost]).some(
+    (a) =>
+      a.mode === 'write' &&
+      read.has(a.buffer) &&
+      (exprsOf(a.stmt).some(depends) || a.path.some((l) => !own.has(l) && exprsOf(l).some(depends))),
+  )
+}
+
+/** The statements around `to`, from `from` on, both included. */
+function wayTo(from: Stmt, to: Stmt): readonly Stmt[] {
+  const go = (s: Stmt): readonly Stmt[] | undefined => {
+    if (s === to) return [s]
+    for (const b of bodiesOf(s))
+      for (const x of b) {
+        const found = go(x)
+        if (found) return [s, ...found]
+      }
+    return undefined
+  }
+  return go(from) ?? [from]
+}
+
+interface Place {
+  readonly loop: For
+  readonly stride: number
+}
+
+/** The loops of one index, outermost digit first: together where they are the digits of a sum, else each alone. */
+function grouped(e: Expr, loops: readonly For[]): readonly (readonly Place[])[] {
+  if (loops.length === 0) return []
+  const found = digitsIn(e, loops)
+  return found ? [found] : loops.map((loop) => [{ loop, stride: 1 }])
+}
+
+const digitsIn = (e: Expr, loops: readonly For[]): readonly Place[] | undefined =>
+  perExpr<readonly Place[] | undefined>((x, of) => digitsFrom(x, of, loops))(e)
+
+function digitsFrom(
+  e: Expr,
+  of: (e: Expr) => readonly Place[] | undefined,
+  loops: readonly For[],
+): readonly Place[] | undefined {
+  if (!loops.every((l) => mentions(e, l.var))) return undefined
+  const { terms } = linear(e)
+  const places: Place[] = []
+  let others = false
+  for (const { term, coefficient } of terms.values()) {
+    const loop = term.kind === 'var' ? loops.find((l) => l.var === term.name) : undefined
+    if (loop) places.push({ loop, stride: coefficient })
+    else if (loops.some((l) => mentions(term, l.var))) others = true
+  }
+  if (!others && places.length === loops.length) {
+    const sorted = [...places].sort((a, b) => b.stride - a.stride || extentOf(b.loop) - extentOf(a.loop))
+    const dense = sorted.every((p, k) => {
+      const next = sorted[k + 1]
+      return p.stride >= 1 && (!next || p.stride === next.stride * extentOf(next.loop))
+    })
+    if (dense) return sorted
+  }
+  for (const c of children(e)) {
+    const found = of(c)
+    if (found) return found
+  }
+  return undefined
+}
+
+/** An expression over the digits as one over the dimensions. */
+function regrouped(e: Expr, dims: readonly TileDim[], print: Pick<Footprint, 'loops'>): Expr {
+  const digits = new Map<string, Expr>()
+  for (const d of dims)
+    for (const [k, g] of d.digits.entries()) {
+      const high = div(variable(d.var), int(g.stride))
+      const l = member(g, print)
+      digits.set(l.var, k === 0 ? high : mod(high, int(extentOf(l))))
+    }
+  const go = perExpr<Expr>((x, go) => {
+    if (![...freeVars(x)].some((v) => digits.has(v))) return x
+    if (x.kind === 'var') return digits.get(x.name) ?? x
+    if (x.kind !== 'binary' || !['add', 'sub', 'mul'].includes(x.op) || x.dtype !== 'i32')
+      return withChildren(x, children(x).map(go))
+    const sum = linear(x)
+    // A product of two terms is a term itself.
+    if (sum.terms.size === 1 && [...sum.terms.values()][0]!.term === x)
+      return withChildren(x, children(x).map(go))
+    const whole = new Map<string, Expr>()
+    for (const d of dims) {
+      const factors = d.digits.map((g) => {
+        const own = [...sum.terms.values()].find(
+          (t) => t.term.kind === 'var' && t.term.name === member(g, print).var,
+        )
+        return own ? own.coefficient / g.stride : 0
+      })
+      const factor = factors[0]!
+      if (!Number.isInteger(factor) || factor === 0 || factors.some((f) => f !== factor)) continue
+      for (const [k, g] of d.digits.entries())
+        whole.set(member(g, print).var, k === 0 ? mul(variable(d.var), int(factor)) : int(0))
+    }
+    let out: Expr = int(0)
+    for (const { term, coefficient } of sum.terms.values()) {
+      const joined = term.kind === 'var' ? whole.get(term.name) : undefined
+      out = add(out, joined ?? mul(go(term), int(coefficient)))
+    }
+    return add(out, int(sum.constant))
+  })
+  return go(e)
+}
+
+/** Whether the elements of the last dimension lie side by side in the buffer. */
+export function isContiguous(tile: Tile): boolean {
+  const last = tile.dims.at(-1)
+  const index = tile.index.at(-1)
+  if (!last || !index) return false
+  const own = [...linear(index).terms.values()].filter((t) => mentions(t.term, last.var))
+  const elsewhere = tile.index.slice(0, -1).some((e) => mentions(e, last.var))
+  return !elsewhere && own.length === 1 && own[0]!.term.kind === 'var' && own[0]!.coefficient === 1
+}

@@ -1,0 +1,200 @@
+/**
+ * Partial results of equal shares: what a share has of a segment that began in an earlier one is carried to a row of a
+ * buffer, and a nest after all shares adds the rows of a segment to its element, in their order.
+ */
+
+import { type Groups, type Shares, shareNumber, sharesApart } from '../analysis/balanced-shares.ts'
+import { visitsAll } from '../analysis/full-coverage.ts'
+import { linear } from '../analysis/integers/linear.ts'
+import type { Segments } from '../analysis/segmented-loops.ts'
+import { invariant } from '../ast/diagnostic.ts'
+import { store, whenAll } from '../ir/build.ts'
+import { add, ceildiv, div, type Expr, eq, int, load, max, sub, variable } from '../ir/expr.ts'
+import { freeVars, substitute } from '../ir/expr-tree.ts'
+import { keyOf } from '../ir/keys.ts'
+import type { Buffer, For, Stmt } from '../ir/loops.ts'
+import { isBuiltinReducer } from '../ir/monoid.ts'
+import { printExpr } from '../ir/print-stage2.ts'
+import { type Body, type Found, findLoop, stmt } from '../ir/tree.ts'
+import { overParams } from './checks.ts'
+import type { Context } from './context.ts'
+
+export interface Carried {
+  /** A row for each share, or for each block. */
+  readonly buffer: Buffer
+  /** Before the loop over a share: nothing is carried yet. */
+  readonly start: Body
+  /** The nest that adds what is carried. */
+  readonly second: Stmt
+}
+
+/** What is carried of the loop `over`; `groups`: what the shares of a block have of a segment is carried as one. */
+export function carriedOf(
+  cx: Context,
+  over: Found,
+  segments: Segments,
+  shares: Shares,
+  groups: Groups | undefined,
+  into: string,
+): Carried {
+  const { reduce, rest, inner } = segments
+  const [target] = reduce.targets
+  const [dims] = rest
+  const count = sharesApart(shares, over.path)
+  const [identity] = reduce.reducer.identity
+  if (reduce.targets.length > 1 || !isBuiltinReducer(reduce.reducer.name) || identity?.kind !== 'const')
+    return cx.refuse({
+      code: 'no-carry',
+      message: `${reduce.reducer.name} combines several elements, or by a declared monoid`,
+      expected: 'a reduction by + * min max and or',
+    })
+  if (!count) return refuseShares(cx, over, 'several iterations of other loops have one share')
+  checkWhole(cx, over, shares)
+  checkColumns(cx, over, segments, shares)
+  const of = cx.buffer(target!.buffer)
+  const row = dims!.findIndex((d) => d.part !== undefined)
+  const list = cx.buffer(shares.search.buffer)
+  const [offset] = dims!.filter((d) => d.part !== undefined).map((d) => d.more)
+  const shifted = dims!.filter((d) => d.part !== undefined).length > 1 || keyOf(offset!) !== keyOf(int(-1))
+  if (shifted || keyOf(add(of.shape[row]!, int(1))) !== keyOf(list.shape[0]!))
+    return refuseShares(cx, over, `a row of ${of.name} is not a segment of ${list.name}`)
+  const others = of.shape.filter((_, d) => d !== row)
+  const size = groups?.loop.extent.kind === 'const' ? groups.loop.extent.value : 1
+  const buffer: Buffer = Object.freeze({
+    name: cx.claim(into),
+    dtype: of.accumulate,
+    accumulate: of.accumulate,
+    scope: 'global',
+    role: 'local',
+    shape: [ceildiv(count, int(size)), ...others],
+    fill: 0,
+  })
+  const map = new Map<string, Expr>(inner.map((l) => [l.var, variable(cx.fresh(l.var))]))
+  const column = dims!.flatMap((d) => (d.part === undefined ? [substitute(d.more, map)] : []))
+  const clear = store(buffer.name, [shareNumber(shares, size), ...column], {
+    ...identity,
+    dtype: buffer.dtype,
+  })
+  const copies = inner.reduceRight<Body>((body, l) => [copyOf(l, map, buffer.name, body)], [clear])
+  const once = groups ? [eq(variable(groups.loop.var), int(0))] : []
+  return {
+    buffer,
+    start: whenAll(once, copies),
+    second: secondOf(cx, segments, list, buffer, row, of.shape, shares.length * size),
+  }
+}
+
+const copyOf = (l: For, map: ReadonlyMap<string, Expr>, nest: string, body: Body): For => {
+  const own = map.get(l.var)
+  invariant(own?.kind === 'var', 'a loop has a copy')
+  const guards = l.guards.map((g) => substitute(g, map))
+  return stmt({ ...l, var: own.name, nest, extent: substitute(l.extent, map), guards, body })
+}
+
+/** Adds the rows after the first of each segment's shares, `length` positions each, to its element. */
+function secondOf(
+  cx: Context,
+  { reduce }: Segments,
+  list: Buffer,
+  carry: Buffer,
+  row: number,
+  shape: readonly Expr[],
+  length: number,
+): Stmt {
+  const [target] = reduce.targets
+  const loop = (name: string, extent: Expr, more: Partial<For> = {}): For => ({
+    kind: 'for',
+    var: cx.fresh(name),
+    name,
+    nest: carry.name,
+    extent,
+    reduce: false,
+    guards: [],
+    mode: { kind: 'serial' },
+    body: [],
+    ...more,
+  })
+  const rows = loop('row', shape[row]!)
+  const own = variable(rows.var)
+  const bound = (k: number): Expr => load(list.name, [add(own, int(k))], 'i32')
+  const first = add(div(bound(0), int(length)), int(1))
+  const end = ceildiv(bound(1), int(length))
+  const columns = shape.flatMap((e, d) => (d === row ? [] : [loop(columnName(d, row), e)]))
+  const shares = loop('share', max(int(0), sub(end, first)), { reduce: true })
+  const at = columns.map((l) => variable(l.var))
+  const index = [...at.slice(0, row), own, ...at.slice(row)]
+  const value = load(carry.name, [add(first, variable(shares.var)), ...at], carry.dtype)
+  const core: Stmt = stmt({
+    ...reduce,
+    init: false,
+    atomic: false,
+    targets: [load(target!.buffer, index, target!.dtype)],
+    values: [value],
+  })
+  return [rows, ...columns, shares].reduceRight<Stmt>((body, l) => stmt<For>({ ...l, body: [body] }), core)
+}
+
+/** `column`, `column_2`, … from the dimensions without the row. */
+function columnName(d: number, row: number): string {
+  const k = d < row ? d : d - 1
+  return k === 0 ? 'column' : `column_${k + 1}`
+}
+
+/**
+ * Every position is in one iteration of the nest, and nothing else uses the element: what guards loops that a share's
+ * number is made of ends the last rounds and leaves out nothing before.
+ */
+function checkWhole(cx: Context, { loop, path }: Found, { search }: Shares): void {
+  const nest = [...path, loop]
+  const top = cx.kernel.body.find((s) => findLoop([s], loop.var))
+  invariant(top, 'a loop is in the kernel')
+  const around = nest.find((l, k) => (k === 0 ? top !== l : !nest[k - 1]!.body.includes(l)))
+  if (around) refuseShares(cx, { loop, path }, `a condition around ${around.name} decides whether it runs`)
+  const single = new Set(nest.filter((l) => keyOf(l.extent) === keyOf(int(1))).map((l) => l.var))
+  const moves = (e: Expr): boolean => e.kind !== 'var' || !single.has(e.name)
+  const terms = [...linear(search.value).terms.values()].filter((t) => moves(t.term))
+  const digits = new Set(terms.flatMap((t) => [...freeVars(t.term)]))
+  const partial = nest
+    .flatMap((l) => l.guards)
+    .find((g) => {
+      if (![...freeVars(g)].some((v) => digits.has(v))) return false
+      if (g.kind !== 'binary' || g.op !== 'lt' || !overParams(cx, g.b)) return true
+      const own = new Map([...linear(g.a).terms].filter(([, t]) => moves(t.term)))
+      const scales = terms.flatMap(({ term, coefficient }) => {
+        const mine = own.get(keyOf(term))?.coefficient
+        return mine === undefined ? [] : [coefficient / mine]
+      })
+      const scale = scales[0] ?? 0
+      const higher = terms.filter((t) => t.coefficient >= scale).length
+      return scales.length !== own.size || scales.some((s) => s !== scale || s < 1) || higher !== own.size
+    })
+  if (partial) refuseShares(cx, { loop, path }, `${printExpr(partial)} may leave out positions`)
+}
+
+/** Every column of a row that a share has is in one iteration: the nest after it adds them all. */
+function checkColumns(cx: Context, over: Found, { reduce, rest, inner }: Segments, shares: Shares): void {
+  const [target] = reduce.targets
+  const { shape } = cx.buffer(target!.buffer)
+  const digits = freeVars(shares.search.value)
+  const nest = [...over.path, over.loop, ...inner]
+  const columns = rest[0]!.flatMap((d, k) => (d.part === undefined ? [k] : []))
+  const whole = visitsAll(
+    columns.map((k) => target!.index[k]!),
+    columns.map((k) => shape[k]!),
+    nest.filter((l) => !digits.has(l.var)),
+    nest.flatMap((l) => l.guards.filter((g) => ![...freeVars(g)].some((v) => digits.has(v)))),
+    cx.kernel.facts,
+  )
+  if (!whole) refuseShares(cx, over, `loops may leave out columns of ${target!.buffer}`)
+}
+
+/** Refused: what is carried would be incomplete. */
+function refuseShares(cx: Context, { loop, path }: Omit<Found, 'siblings' | 'index'>, why: string): never {
+  return cx.refuse({
+    code: 'no-shares',
+    message: `what the shares of ${loop.name} have in common is not known: ${why}`,
+    loops: [...path, loop],
+    expected: 'a loop over equal shares of the positions of compressed rows',
+    hint: 'fuse the row with its positions, then split by the size of a share',
+  })
+}

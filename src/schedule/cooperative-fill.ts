@@ -1,0 +1,91 @@
+/** The loops by which the threads of a block fill a copy together. */
+
+import { isMultiple } from '../analysis/integers/facts.ts'
+import { linear } from '../analysis/integers/linear.ts'
+import { renameBound, substituteStmts } from '../ir/bindings.ts'
+import { when } from '../ir/build.ts'
+import { add, all, type Expr, int, lt, mul, variable } from '../ir/expr.ts'
+import { mentions, readingLast, substitute } from '../ir/expr-tree.ts'
+import { keyOf } from '../ir/keys.ts'
+import type { For, Stmt } from '../ir/loops.ts'
+import { stmt } from '../ir/tree.ts'
+import type { Tile } from './block-tile.ts'
+import type { Context } from './context.ts'
+
+/**
+ * The loops that fill the box, in the order of the buffer's memory. `vector` is how many elements of the last
+ * dimension are copied together; `copy` stores one, `pad` what stands in for those that the buffer does not have.
+ */
+export function fillNest(
+  cx: Context,
+  tile: Tile,
+  nest: string,
+  vector: number,
+  copy: Stmt,
+  pad: Stmt | undefined,
+): Stmt {
+  const { facts } = cx.kernel
+  const loops: For[] = tile.dims.map((d) => loopOf(d.var, d.name, nest, d.extent))
+  const map = new Map<string, Expr>()
+  const last = tile.dims.at(-1)
+  const lane = vector > 1 && last ? cx.fresh(last.name) : undefined
+  if (last && lane) {
+    const outer = cx.fresh(last.name)
+    map.set(last.var, add(mul(variable(outer), int(vector)), variable(lane)))
+    loops.splice(-1, 1, loopOf(outer, last.name, nest, last.extent / vector), {
+      ...loopOf(lane, last.name, nest, vector),
+      mode: { kind: 'vectorize' },
+    })
+  }
+  // A bound that is a multiple of the vector's width holds for all of its elements or for none.
+  const together = (g: Expr): Expr => {
+    if (!lane || !mentions(g, lane) || g.kind !== 'binary' || g.op !== 'lt') return g
+    const first = substitute(g.a, new Map([[lane, int(0)]]))
+    const own = linear(g.a).terms.get(keyOf(variable(lane)))
+    const whole = own?.coefficient === 1 && !mentions(g.b, lane)
+    return whole && isMultiple(first, vector, facts) && isMultiple(g.b, vector, facts) ? lt(first, g.b) : g
+  }
+  const conditions = readingLast(
+    unique([...tile.guards, ...tile.conditions].map((g) => together(substitute(g, map)))),
+  )
+  const within = (s: Stmt): Stmt => substituteStmts([s], map)[0]!
+  const around = (loops: readonly For[], inner: Stmt): Stmt =>
+    loops.reduceRight<Stmt>((body, l) => stmt<For>({ ...l, body: [body] }), inner)
+  const choose = (own: readonly Expr[], then: Stmt, otherwise: Stmt | undefined): Stmt =>
+    own.length === 0 ? then : when(all(own), [then], otherwise ? [otherwise] : [])
+  if (!pad) {
+    // The innermost loop that decides a condition carries it.
+    const home = (g: Expr): For | undefined => loops.findLast((l) => mentions(g, l.var))
+    const guarded = loops.map((l) => ({ ...l, guards: conditions.filter((g) => home(g) === l) }))
+    return choose(
+      conditions.filter((g) => !home(g)),
+      around(guarded, within(copy)),
+      undefined,
+    )
+  }
+  const lanes = lane ? loops.slice(-1) : []
+  const ofLane = (g: Expr): boolean => lane !== undefined && mentions(g, lane)
+  const one = choose(conditions.filter(ofLane), within(copy), within(pad))
+  const row = choose(
+    conditions.filter((g) => !ofLane(g)),
+    around(lanes, one),
+    lane ? renameLoop(around(lanes, within(pad)), lane, cx.fresh(last!.name)) : within(pad),
+  )
+  return around(lane ? loops.slice(0, -1) : loops, row)
+}
+
+const renameLoop = (s: Stmt, from: string, to: string): Stmt => renameBound([s], new Map([[from, to]]))[0]!
+
+const loopOf = (name: string, called: string, nest: string, extent: number): For => ({
+  kind: 'for',
+  var: name,
+  name: called,
+  nest,
+  extent: int(extent),
+  reduce: false,
+  guards: [],
+  mode: { kind: 'serial' },
+  body: [],
+})
+
+const unique = (es: readonly Expr[]): readonly Expr[] => [...new Map(es.map((e) => [keyOf(e), e])).values()]

@@ -1,0 +1,115 @@
+/** Iterations over some of the replaced axes only: which formats have axes for just these. */
+import type { Diagnostic } from '../../ast/diagnostic.ts'
+import type { FormatInstance } from '../../ir/format.ts'
+import type { Iter, Iteration, Stmt1 } from '../../ir/stage1.ts'
+import { dependsOn } from './query-dependence.ts'
+import type { Split } from './split.ts'
+import { visits } from './visited-coordinates.ts'
+
+/** An iteration that enters some of the old axes. */
+export interface PartialIteration {
+  readonly it: Iteration
+  readonly split: Split
+  readonly part: FormatInstance
+  /** New axes that the old coordinates depend on. */
+  readonly wanted: ReadonlySet<string>
+  /** New axes that it would iterate: these and the parents they need. */
+  readonly names: readonly string[]
+  /** New axes that iterations around it have opened. */
+  readonly placed: ReadonlySet<string>
+  /** Old axes whose coordinates it knows. */
+  readonly known: ReadonlySet<string>
+}
+
+/** `apart`: that coordinates of the iteration are in one part alone has been seen. */
+export function partialProblems(p: PartialIteration, apart = false): readonly Diagnostic[] {
+  if (p.split.instance.parts.length > 1 && !apart) return [inSeveralParts(p)]
+  const problem = notDetermined(p) ?? otherVisits(p, apart)
+  return problem ? [problem] : []
+}
+
+/** Parts have such coordinates in common. */
+const inSeveralParts = ({ it, split, known }: PartialIteration): Diagnostic => ({
+  code: 'schedule/format-partial',
+  message: `iteration ${it.name} is over ${[...known].join(', ')} alone, which several parts of ${split.instance.text} may hold`,
+  ...split.at,
+  expected: `iterations over all of ${namesOf(split)}`,
+  hint: 'choose a format of one part, or an iteration over an axis of its own',
+})
+
+/** Each combination of the old coordinates is one of the new: the others of the format have no say in them. */
+function notDetermined({ it, split, part, wanted, names, known }: PartialIteration): Diagnostic | null {
+  const old = split.over.map((a) => a.name)
+  const free = names.find(
+    (name) =>
+      !wanted.has(name) ||
+      [...dependsOn(part.map[part.order.indexOf(name)]!, part.queries, old)].some((v) => !known.has(v)),
+  )
+  if (free === undefined) return null
+  const missing = old.filter((a) => !known.has(a))
+  return {
+    code: 'schedule/format-partial',
+    message: `iteration ${it.name} is over ${[...known].join(', ')} alone, and ${part.text} has no axes for ${known.size > 1 ? 'them' : 'it'} without ${missing.join(', ')}`,
+    ...split.at,
+    expected: `iterations over all of ${old.join(', ')}, or a format whose outer axes are those of ${[...known].join(', ')}`,
+    hint: 'choose another format, or an iteration over an axis of its own',
+  }
+}
+
+/**
+ * What is done at each of the old coordinates must be done as often as before, unless nothing is done but to iterate
+ * over more of the axes. Where parts have coordinates of their own (`apart`), a part need not visit those it cannot hold.
+ */
+function otherVisits(
+  { it, split, part, names, placed, known }: PartialIteration,
+  apart: boolean,
+): Diagnostic | null {
+  const { instance, leaving } = split
+  const only = (body: readonly Stmt1[]): boolean =>
+    body.every((s) => s.kind === 'iterate' && (s.iters.some((x) => leaving.has(x.axis)) || only(s.body)))
+  if (only(it.body)) return null
+  const { misses, adds, repeats } = visits(
+    apart ? { ...part, where: null } : part,
+    instance,
+    known,
+    new Set([...placed, ...names]),
+  )
+  if (!misses && !adds && !repeats) return null
+  const over = [...known].join(', ')
+  const dense = split.over.every((a) => !known.has(a.name) || a.kind === 'dense_fixed')
+  const what = misses
+    ? `may pass over some of ${known.size > 1 ? 'them' : 'it'}`
+    : adds
+      ? 'visits others as well'
+      : `may visit some of ${known.size > 1 ? 'them' : 'it'} another number of times`
+  return {
+    code: 'schedule/format-partial',
+    message: `iteration ${it.name} is over ${dense ? 'all' : 'what is stored'} of ${over}, and over ${[...placed, ...names].join(', ')} of ${part.text} it ${what}`,
+    ...split.at,
+    expected: dense
+      ? `a format with dense axes for ${over}`
+      : `a format whose axes for ${over} hold what is stored, each once`,
+    hint: dense
+      ? 'choose another format, or put what is done for every coordinate into an iteration of its own'
+      : `choose another format (such as dcsr, where rows are stored), or bind ${over} a second time, over axes of their own`,
+  }
+}
+
+export const visitsTwice = (it: Iteration, x: Iter, split: Split): Diagnostic => ({
+  code: 'schedule/format-twice',
+  message: `iteration ${it.name} runs over ${x.axis} twice, and ${split.instance.text} replaces it together with ${namesOf(split)}`,
+  ...split.at,
+  expected: `one iterator over each of ${namesOf(split)}`,
+  hint: 'bind the tensor a second time, over axes of its own',
+})
+
+/** Positions of the child are found by those of an axis that is not iterated any more. */
+export const standsUnder = (it: Iteration, x: Iter, parent: string, split: Split): Diagnostic => ({
+  code: 'schedule/format-children',
+  message: `iteration ${it.name} enters ${x.axis} by ${parent}, whose iterator ${split.instance.text} replaces together with ${namesOf(split)}`,
+  ...split.at,
+  expected: `no iterator over another axis that lies under ${parent}`,
+  hint: `declare ${x.axis} over a root of its own with the same size, iterate that one too, and compare: if (r == ${parent}) { … }`,
+})
+
+const namesOf = (split: Split): string => split.over.map((a) => a.name).join(', ')

@@ -1,0 +1,55 @@
+/**
+ * Kinds of the iterators that a format brings. Where different steps may write the same element (an axis with a
+ * coordinate several times, pieces of a row, blocks whose rows are entered by another axis) a spatial iterator
+ * becomes a reduction; where what the kernel means does not allow that, the format is refused.
+ */
+
+import { accessesOf } from '../../analysis/coordinate-accesses.ts'
+import { determined } from '../../analysis/coordinate-injectivity.ts'
+import { checkKinds } from '../../analysis/iterator-kinds.ts'
+import { fail } from '../../ast/diagnostic.ts'
+import { type Axis, repeats } from '../../ir/axis.ts'
+import type { Iter, Kernel1, Stmt1 } from '../../ir/stage1.ts'
+import type { At } from './split.ts'
+
+/** `fresh`: the axes of the format. @throws SptError `schedule/format-repeats` */
+export function withKinds(kernel: Kernel1, fresh: readonly Axis[], text: string, at: At): Kernel1 {
+  const combining = combiningIters(kernel, new Set(fresh.map((a) => a.name)))
+  const next = combining.size === 0 ? kernel : { ...kernel, body: demoted(kernel.body, combining) }
+  const [problem] = checkKinds(next)
+  if (!problem) return next
+  const repeated = fresh.filter(repeats).map((a) => a.name)
+  return fail({
+    code: 'schedule/format-repeats',
+    message:
+      repeated.length > 0
+        ? `${text} may hold a coordinate of ${repeated.join(', ')} several times: ${problem.message}`
+        : `${text} does not keep apart what ${kernel.name} writes: ${problem.message}`,
+    ...at,
+    expected: 'sums over the repeated coordinates that nothing reads before they are complete',
+    hint: 'choose a format in which each coordinate stands once, such as one with all elements of a row together',
+  })
+}
+
+/** The spatial iterators over new axes under which some target does not tell their steps apart. */
+function combiningIters(kernel: Kernel1, fresh: ReadonlySet<string>): ReadonlySet<Iter> {
+  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
+  const over = new Map(kernel.buffers.map((b) => [b.name, b.axes]))
+  const permutations = new Set(kernel.buffers.filter((b) => b.distinct).map((b) => b.name))
+  const out = new Set<Iter>()
+  for (const a of accessesOf(kernel.body, axes)) {
+    if (a.mode === 'read') continue
+    const by = determined(a, over.get(a.buffer) ?? [], axes, permutations)
+    for (const { iter, coords } of a.around)
+      if (iter.kind === 'S' && fresh.has(iter.axis) && coords.some((x) => !by.has(x.name))) out.add(iter)
+  }
+  return out
+}
+
+const demoted = (body: readonly Stmt1[], combining: ReadonlySet<Iter>): Stmt1[] =>
+  body.map((s) => {
+    if (s.kind === 'if') return { ...s, then: demoted(s.then, combining), else: demoted(s.else, combining) }
+    if (s.kind !== 'iterate') return s
+    const iters = s.iters.map((x) => (combining.has(x) ? { ...x, kind: 'R' as const } : x))
+    return { ...s, iters, body: demoted(s.body, combining) }
+  })

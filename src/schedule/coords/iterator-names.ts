@@ -1,0 +1,75 @@
+/** Iterators by the names schedules use, in a Stage I kernel. */
+import { fail, type Refusal, type Span } from '../../ast/diagnostic.ts'
+import { print1 } from '../../ir/print-stage1.ts'
+import type { Iter, Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
+
+/** A refusal shows the kernel as it is now; its code is said without the room. */
+export function refuse(kernel: Kernel1, span: Span | undefined, r: Refusal): never {
+  return fail({ ...r, code: `schedule/${r.code}`, ...(span ? { span } : {}), notes: [print1(kernel)] })
+}
+
+export function iterationsOf(body: readonly Stmt1[]): Iteration[] {
+  return body.flatMap((s) =>
+    s.kind === 'iterate'
+      ? [s, ...iterationsOf(s.body)]
+      : s.kind === 'if'
+        ? [...iterationsOf(s.then), ...iterationsOf(s.else)]
+        : [],
+  )
+}
+
+/** The iteration that has all these iterators, `name` or `iteration.name`, and the iterators. */
+export function findIters(
+  kernel: Kernel1,
+  names: readonly string[],
+  span: Span | undefined,
+): { iteration: Iteration; iters: Iter[] } {
+  const all = iterationsOf(kernel.body)
+  const matches = all.filter((it) => names.every((n) => iterOf(it, n)))
+  const candidates = all.flatMap((it) =>
+    it.iters.map((x) =>
+      all.filter((o) => o.iters.some((y) => y.name === x.name)).length > 1 ? `${it.name}.${x.name}` : x.name,
+    ),
+  )
+  const unknown = names.find((n) => !all.some((it) => iterOf(it, n)))
+  if (unknown)
+    refuse(kernel, span, {
+      code: 'unknown-loop',
+      message: `there is no iterator ${unknown}`,
+      lookup: { name: unknown, candidates },
+      expected: `one of ${candidates.join(', ')}`,
+    })
+  if (matches.length === 0)
+    refuse(kernel, span, {
+      code: 'not-together',
+      message: `${names.join(', ')} are iterators of different iterations`,
+      expected: 'iterators of one iteration',
+      hint: 'change each iteration in a step of its own',
+    })
+  if (matches.length > 1)
+    refuse(kernel, span, {
+      code: 'ambiguous-loop',
+      message: `${matches.length} iterations have ${names.join(', ')}`,
+      expected: `names such as ${matches.map((m) => `${m.name}.${names[0]}`).join(', ')}`,
+      hint: "put the iteration's name before the iterator's",
+    })
+  const iteration = matches[0]!
+  return { iteration, iters: names.map((n) => iterOf(iteration, n)!) }
+}
+
+function iterOf(it: Iteration, name: string): Iter | undefined {
+  const dot = name.indexOf('.')
+  if (dot >= 0 && name.slice(0, dot) !== it.name) return undefined
+  return it.iters.find((x) => x.name === name.slice(dot + 1))
+}
+
+/** The kernel's body with one iteration, found by identity, replaced. */
+export function replaceIteration(body: readonly Stmt1[], old: Iteration, by: Iteration): Stmt1[] {
+  return body.map((s) => {
+    if (s === old) return by
+    if (s.kind === 'iterate') return { ...s, body: replaceIteration(s.body, old, by) }
+    if (s.kind === 'if')
+      return { ...s, then: replaceIteration(s.then, old, by), else: replaceIteration(s.else, old, by) }
+    return s
+  })
+}

@@ -1,0 +1,82 @@
+/**
+ * Which iterator each one stands under: the innermost around it that opens the parent of its axis. Several may run
+ * over one axis, so a step that moves, replaces or fuses iterators has to keep these pairs, not only the axes' order.
+ */
+import type { Span } from '../../ast/diagnostic.ts'
+import type { Axis } from '../../ir/axis.ts'
+import type { Iter, Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
+import { refuse } from './iterator-names.ts'
+
+export interface Under {
+  readonly iter: Iter
+  /** `null`: over a root. */
+  readonly parent: Iter | null
+}
+
+/** The iterators of an iteration and of those inside it, outermost first. */
+export function parentsIn(kernel: Kernel1, iteration: Iteration): readonly Under[] {
+  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
+  const out: Under[] = []
+  const walk = (body: readonly Stmt1[], outer: ReadonlyMap<string, Iter>, within: boolean): void => {
+    for (const s of body) {
+      if (s.kind === 'if') for (const branch of [s.then, s.else]) walk(branch, outer, within)
+      if (s.kind !== 'iterate') continue
+      const open = new Map(outer)
+      const inside = within || s === iteration
+      for (const iter of s.iters) {
+        const axis = axes.get(iter.axis)!
+        const wanted = entersBy(axis, axes)
+        if (inside) out.push({ iter, parent: wanted === null ? null : (open.get(wanted) ?? null) })
+        for (const name of openedBy(axis)) open.set(name, iter)
+      }
+      walk(s.body, open, inside)
+    }
+  }
+  walk(kernel.body, new Map(), false)
+  return out
+}
+
+/** The stored axis (or list) whose opening an iterator over the axis needs. */
+function entersBy(axis: Axis, axes: ReadonlyMap<string, Axis>): string | null {
+  if (axis.kind === 'fused' || axis.kind === 'gathered' || axis.parent === null) return null
+  const parent = axes.get(axis.parent)
+  return parent?.kind === 'attached' ? parent.base : axis.parent
+}
+
+const openedBy = (axis: Axis): readonly string[] =>
+  axis.kind === 'fused' ? axis.members : axis.kind === 'attached' ? [axis.base] : [axis.name]
+
+/**
+ * Refuses a step after which an iterator of `before` stands under another one. `stands` says what is in the
+ * place of an old iterator (undefined: nothing need be).
+ * @throws SptError `schedule/another-parent`
+ */
+export function keepParents(
+  kernel: Kernel1,
+  before: Iteration,
+  next: Kernel1,
+  after: Iteration,
+  span: Span | undefined,
+  stands: (old: Iter) => Iter = (x) => x,
+): Kernel1 {
+  const now = parentsIn(next, after)
+  for (const { iter, parent } of parentsIn(kernel, before)) {
+    if (parent === null) continue
+    const [child, above] = [stands(iter), stands(parent)]
+    const found = now.filter((u) => u.iter === child).map((u) => u.parent)
+    // Fused, or entered by what its parent was compared with.
+    const other = child === above ? undefined : found.find((p) => p !== above)
+    if (other === undefined) continue
+    refuse(kernel, span, {
+      code: 'another-parent',
+      message: other
+        ? `${iter.name} stands under ${parent.name}, and would come to stand under ${other.name}, which runs over the same axis`
+        : `${iter.name} stands under ${parent.name}, which would be gone`,
+      expected: `${above.name} the innermost iterator over its axis around ${iter.name}`,
+      hint: other
+        ? `keep ${other.name} after ${iter.name}, or move it before ${above.name}`
+        : `leave ${parent.name}, or do the same to ${iter.name}`,
+    })
+  }
+  return next
+}

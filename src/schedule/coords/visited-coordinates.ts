@@ -1,0 +1,145 @@
+/**
+ * What iterations visit, before and after a format. Over some axes of a tree they visit the stored coordinates on
+ * the *heads*, the ways from a root to a last axis that is not dense, together with all coordinates on the dense axes left, the
+ * *tail*. A format keeps that exactly if heads and tails stand for each other: nothing that was visited may be passed over,
+ * nothing else be visited, and nothing more often than before.
+ */
+
+import { type Determined, determined } from '../../analysis/coordinate-injectivity.ts'
+import { type Axis, chainTo, isPadded, repeats, type StoredAxis } from '../../ir/axis.ts'
+import type { Expr } from '../../ir/expr.ts'
+import { freeVars } from '../../ir/expr-tree.ts'
+import type { FormatInstance, Instance, PartTree } from '../../ir/format.ts'
+import { sameExpr } from '../../ir/keys.ts'
+import type { IterKind } from '../../ir/stage1.ts'
+import { dependsOn } from './query-dependence.ts'
+
+export interface Visits {
+  /** Coordinates that were visited may be passed over. */
+  readonly misses: boolean
+  /** Others may be visited: padding. */
+  readonly adds: boolean
+  /** Some may be visited another number of times. */
+  readonly repeats: boolean
+}
+
+/** How the steps over `fresh`, axes of a part, differ from those over `old` that they stand for; both have their parents. */
+export function visits(
+  part: FormatInstance,
+  instance: Instance,
+  old: ReadonlySet<string>,
+  fresh: ReadonlySet<string>,
+): Visits {
+  const { over, tree } = instance
+  const dims = over.map((a) => a.name)
+  const whole = dims.every((d) => old.has(d))
+  const before = shapeOf(over, old)
+  const after = shapeOf(part.axes, fresh)
+  const from = (axis: string): ReadonlySet<string> =>
+    dependsOn(part.map[part.order.indexOf(axis)]!, part.queries, dims)
+  const back = (dim: string): Expr => part.inverse[dims.indexOf(dim)]!
+  const within = (names: Iterable<string>, head: ReadonlySet<string>): boolean =>
+    [...names].every((n) => head.has(n))
+  // A head's coordinates are those of stored elements: they are the same ones where they follow from each other.
+  const told = after.heads.map((h) =>
+    before.heads.find((o) =>
+      within(
+        [...h].flatMap((a) => [...from(a)]),
+        o,
+      ),
+    ),
+  )
+  const telling = before.heads.map((o) =>
+    after.heads.find((h) =>
+      within(
+        [...o].flatMap((d) => [...freeVars(back(d))].filter((v) => part.order.includes(v))),
+        h,
+      ),
+    ),
+  )
+  const own = part.axes.filter((a) => fresh.has(a.name))
+  const asked = whole && tree.kind !== 'leaf' ? askedOf(tree, dims) : []
+  return {
+    misses:
+      before.ragged ||
+      told.some((o) => o === undefined) ||
+      asked.some((d) => before.tail.has(d)) ||
+      (part.where !== null &&
+        before.tail.size > 0 &&
+        [...after.tail].some((a) => !isDimension(part, a, over))),
+    adds: after.ragged || telling.some((h) => h === undefined) || own.some(isPadded),
+    repeats:
+      after.heads.some((h) => !telling.includes(h)) ||
+      (!whole && [...own, ...over.filter((a) => old.has(a.name))].some(repeats)) ||
+      !tellsApart([...before.tail].map(back), [...after.tail], part),
+  }
+}
+
+interface Shape {
+  readonly heads: readonly ReadonlySet<string>[]
+  readonly tail: ReadonlySet<string>
+  /** A head goes on with an axis whose length follows from what is stored, and that has all coordinates up to it. */
+  readonly ragged: boolean
+}
+
+function shapeOf(axes: readonly StoredAxis[], names: ReadonlySet<string>): Shape {
+  const byName = new Map<string, Axis>(axes.map((a) => [a.name, a]))
+  const kindOf = (name: string): string => byName.get(name)!.kind
+  const chains = [...names].map((name) => chainTo(byName, name))
+  const last = chains.filter((c) => kindOf(c[c.length - 1]!) !== 'dense_fixed')
+  const heads = last.filter(
+    (c) => !last.some((d) => d.length > c.length && d[c.length - 1] === c[c.length - 1]),
+  )
+  const taken = new Set(heads.flat())
+  return {
+    heads: heads.map((c) => new Set(c)),
+    tail: new Set([...names].filter((n) => !taken.has(n))),
+    ragged: heads.some((c) => kindOf(c[c.length - 1]!) === 'dense_variable'),
+  }
+}
+
+/** Dimensions that decide which part of several an element goes to. */
+function askedOf(tree: PartTree, dims: readonly string[]): string[] {
+  if (tree.kind === 'leaf') return []
+  const children = tree.kind === 'index' ? tree.children : tree.cases.map((c) => c.child)
+  const own = tree.kind === 'index' ? [tree.index] : tree.cases.flatMap((c) => c.where ?? [])
+  return [
+    ...own.flatMap((e) => [...dependsOn(e, tree.queries, dims)]),
+    ...children.flatMap((c) => askedOf(c, dims)),
+  ]
+}
+
+/** Whether an axis has the coordinates of a dimension as they are. */
+function isDimension(part: FormatInstance, name: string, over: readonly StoredAxis[]): boolean {
+  const from = part.map[part.order.indexOf(name)]!
+  const axis = part.axes.find((a) => a.name === name)!
+  return from.kind === 'var' && over.some((a) => a.name === from.name && sameExpr(a.extent, axis.extent))
+}
+
+/** Whether different coordinates on dense axes go to different old ones, the axes that are not named being given. */
+function tellsApart(coordinates: readonly Expr[], names: readonly string[], part: FormatInstance): boolean {
+  const axes = new Map<string, Axis>(part.axes.map((a) => [a.name, a]))
+  const permutations = new Set(part.tables.filter((t) => t.of === 'sort').map((t) => t.name))
+  let open = names
+  while (open.length > 0) {
+    const kind: IterKind = 'R'
+    const around = open.map((name) => ({
+      iter: { name, axis: name, kind },
+      coords: [{ name, axis: axes.get(name)! }],
+    }))
+    const at = {
+      buffer: '',
+      index: coordinates,
+      mode: 'read',
+      reducer: null,
+      around,
+      span: undefined,
+      order: 0,
+    } as const
+    const found: Determined = determined(at, [], axes, permutations)
+    const left = open.filter((name) => !found.has(name))
+    if (left.length === open.length) return false
+    open = left
+  }
+  return true
+}

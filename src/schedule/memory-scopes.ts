@@ -1,0 +1,212 @@
+/** What must hold of memory that threads own or share: registers are of one thread, shared memory is of a block. */
+
+import { conditionsAround } from '../analysis/dominating-conditions.ts'
+import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
+import { type Expr, type ThreadAxis, variable } from '../ir/expr.ts'
+import { freeVars, mentions, someExpr, substitute } from '../ir/expr-tree.ts'
+import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
+import { reductionsOf } from '../ir/reductions.ts'
+import { bodiesOf, exprsOf, loopsOf, walkStmts } from '../ir/tree.ts'
+import type { Context } from './context.ts'
+import { blockOf, type Space } from './linear.ts'
+import { monotone } from './loop-dependence.ts'
+
+export const boundTo = (l: For, what: 'block' | 'thread'): boolean =>
+  l.mode.kind === 'bind' && l.mode.to.startsWith(what)
+
+export function checkAllocations(cx: Context, next: Kernel2): void {
+  const paths: Paths = new Map(reductionsOf(next.body).map((r) => [r.reduce, r.path]))
+  const partial = partialRegisters(next, paths)
+  const go = (body: readonly Stmt[], path: readonly For[]): void => {
+    body.forEach((s, k) => {
+      if (s.kind === 'alloc') {
+        const scope = body.slice(k + 1)
+        if (s.buffer.scope === 'register') checkRegisters(cx, next, s.buffer, scope, partial, paths)
+        else checkShared(cx, next, s.buffer, scope, path)
+      }
+      for (const b of bodiesOf(s)) go(b, s.kind === 'for' ? [...path, s] : path)
+    })
+  }
+  go(next.body, [])
+}
+
+/**
+ * Registers that hold their value on some threads of an axis only, by axis: what threads reduce together arrives at
+ * those that do, and what is computed from it outside of loops on that axis is right there.
+ */
+function partialRegisters(next: Kernel2, paths: Paths): ReadonlyMap<ThreadAxis, ReadonlySet<string>> {
+  const registers = new Set<string>()
+  walkStmts(next.body, (s) => {
+    if (s.kind === 'alloc' && s.buffer.scope === 'register') registers.add(s.buffer.name)
+  })
+  const all = accessesOf(next.body)
+  const out = new Map<ThreadAxis, Set<string>>()
+  for (const a of all)
+    for (const axis of collectiveAxes(a, paths))
+      if (
+        !isWhole(
+          next.body.filter((s) => loopsOf([s]).includes(a.path[0]!)),
+          axis,
+        )
+      )
+        out.set(axis, (out.get(axis) ?? new Set()).add(a.buffer))
+  for (const held of out.values())
+    for (let grown = true; grown; ) {
+      grown = false
+      for (const a of all) {
+        if (a.mode !== 'write' || !registers.has(a.buffer) || held.has(a.buffer)) continue
+        if (!accessesOf([a.stmt]).some((x) => x.mode === 'read' && held.has(x.buffer))) continue
+        held.add(a.buffer)
+        grown = true
+      }
+    }
+  return out
+}
+
+/** Whether all loops of a nest on the axis are equally long: the threads that reduce together are all that there are. */
+function isWhole(nest: readonly Stmt[], axis: ThreadAxis): boolean {
+  const extents = loopsOf(nest).flatMap((l) =>
+    l.mode.kind === 'bind' && l.mode.to === axis && l.extent.kind === 'const' ? [l.extent.value] : [],
+  )
+  return new Set(extents).size === 1
+}
+
+/** The axes whose threads carry out a reduction together. */
+function collectiveAxes(a: BufferAccess, paths: Paths): readonly ThreadAxis[] {
+  if (a.mode !== 'write' || a.stmt.kind !== 'reduce' || a.stmt.atomic) return []
+  const path = paths.get(a.stmt) ?? []
+  return path.flatMap((l) => (l.mode.kind === 'bind' && boundTo(l, 'thread') && l.reduce ? [l.mode.to] : []))
+}
+
+/** The loops around each reduction, from the allocation of its targets inwards. */
+type Paths = ReadonlyMap<Reduce, readonly For[]>
+
+/**
+ * Each thread has registers of its own. Where accesses to a register buffer are spread over threads, either
+ * every one reaches the elements of its own thread only, or all threads compute the same outside of loops on
+ * that axis and only read inside.
+ */
+function checkRegisters(
+  cx: Context,
+  next: Kernel2,
+  buffer: Buffer,
+  scope: readonly Stmt[],
+  partial: ReadonlyMap<ThreadAxis, ReadonlySet<string>>,
+  paths: Paths,
+): void {
+  const accesses = accessesOf(scope).filter((a) => a.buffer === buffer.name)
+  const spread = accesses.map((a) => threadsAround(a, paths))
+  const axes = new Set(spread.flatMap((m) => [...m.keys()]))
+  for (const axis of axes) {
+    const repeated = accesses.every((a, k) => a.mode === 'read' || !spread[k]!.has(axis))
+    if (repeated && !partial.get(axis)?.has(buffer.name)) continue
+    const blocks = accesses.map((a, k) => ownBlocks(a, spread[k]!.get(axis), axis, spaceOf(next, a)))
+    const common = blocks[0]!.map((b, d) => b !== undefined && blocks.every((other) => other[d] === b))
+    if (common.some(Boolean)) continue
+    const loops = [...new Set(spread.flatMap((m) => m.get(axis) ?? []))]
+    cx.refuse({
+      code: 'registers-of-other-threads',
+      message: `${loops.map((l) => l.name).join(', ')} would spread ${buffer.name} over threads, and registers belong to one thread`,
+      loops,
+      hint: `keep ${buffer.name} in shared memory, or put the loop outside of where ${buffer.name} is cached`,
+    })
+  }
+}
+
+/** Thread-bound loops around an access below the allocation, by axis; a collective reduction's own aside. */
+function threadsAround(a: BufferAccess, paths: Paths): ReadonlyMap<ThreadAxis, For> {
+  const collective = collectiveAxes(a, paths)
+  const out = new Map<ThreadAxis, For>()
+  for (const l of a.path)
+    if (l.mode.kind === 'bind' && boundTo(l, 'thread') && !collective.includes(l.mode.to))
+      out.set(l.mode.to, l)
+  return out
+}
+
+/** Per dimension, the block of elements that one thread of `axis` reaches, as a text; see `blockOf`. */
+function ownBlocks(
+  a: BufferAccess,
+  loop: For | undefined,
+  axis: ThreadAxis,
+  space: Space,
+): readonly (string | undefined)[] {
+  if (!loop || a.whole) return a.index.map(() => undefined)
+  const map = new Map<string, Expr>([[loop.var, variable(axis)]])
+  const extent = loop.extent.kind === 'const' ? loop.extent.value : '?'
+  return a.index.map((e) => {
+    const block = blockOf(substitute(e, map), axis, space)
+    return block && `${block} of ${extent}`
+  })
+}
+
+/** All loops around the access count as inner: their values are not known to be the same elsewhere. */
+const spaceOf = (kernel: Kernel2, a: BufferAccess): Space => ({
+  inner: new Map(a.path.map((l) => [l.var, l])),
+  indptr: monotone(kernel),
+})
+
+/**
+ * Threads of a block share one copy: where the allocation is inside of a thread-bound loop, its accesses stay
+ * in a part of its own for each thread, or every thread writes the same values.
+ */
+function checkShared(
+  cx: Context,
+  next: Kernel2,
+  buffer: Buffer,
+  scope: readonly Stmt[],
+  path: readonly For[],
+): void {
+  const accesses = accessesOf(scope).filter((a) => a.buffer === buffer.name)
+  for (const t of path.filter((l) => boundTo(l, 'thread'))) {
+    const own = buffer.shape.some((_, d) => {
+      const blocks = accesses.map((a) => blockOf(a.index[d]!, t.var, spaceOf(next, a)))
+      return blocks[0] !== undefined && blocks.every((b) => b === blocks[0])
+    })
+    if (own || sameForAll(accesses, t, path.slice(path.indexOf(t) + 1))) continue
+    cx.refuse({
+      code: 'shared-by-threads',
+      message: `threads of ${t.name} would write different values to the same elements of ${buffer.name}`,
+      loops: [t],
+      hint: `bind ${t.name} before ${buffer.name} is cached, or cache in registers`,
+    })
+  }
+}
+
+/**
+ * Whether what is written, where and whether, is the same in every iteration of `t`, whatever it is computed by on the way.
+ * `around`: the loops between `t` and the memory.
+ */
+function sameForAll(accesses: readonly BufferAccess[], t: For, around: readonly For[]): boolean {
+  const loops = new Map(loopsOf(t.body).map((l) => [l.var, l]))
+  const lets = new Map<string, Expr>()
+  // What threads hold, each stores itself: nobody does it for all.
+  const held = new Set<string>()
+  walkStmts(t.body, (s) => {
+    if (s.kind === 'let') lets.set(s.name, s.value)
+    if (s.kind === 'alloc' && s.buffer.scope === 'register') held.add(s.buffer.name)
+  })
+  const inside = accessesOf(t.body)
+  const seen = new Set<unknown>()
+  /** Whatever has been asked about does not vary, or the answer is known already. */
+  const first = (x: unknown): boolean => !seen.has(x) && !!seen.add(x)
+  const varies = (e: Expr): boolean =>
+    mentions(e, t.var) ||
+    someExpr(e, (x) => (x.kind === 'load' || x.kind === 'search') && first(x.buffer) && filled(x.buffer)) ||
+    [...freeVars(e)].some((v) => {
+      const [l, value] = [loops.get(v), lets.get(v)]
+      return (
+        (l || value) &&
+        first(v) &&
+        [...(l ? [l.extent, ...l.guards] : []), ...(value ? [value] : [])].some(varies)
+      )
+    })
+  const written = (a: BufferAccess): boolean =>
+    [
+      ...exprsOf(a.stmt),
+      ...[...around, ...a.path].flatMap((l) => [l.extent, ...l.guards]),
+      ...conditionsAround(t.body, a.stmt).map((c) => c.cond),
+    ].some(varies) || inside.some((r) => r.stmt === a.stmt && r.mode === 'read' && held.has(r.buffer))
+  const filled = (buffer: string): boolean =>
+    inside.some((a) => a.mode === 'write' && a.buffer === buffer && written(a))
+  return accesses.every((a) => a.mode !== 'write' || (a.stmt.kind === 'store' && !written(a)))
+}

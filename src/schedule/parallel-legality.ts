@@ -1,0 +1,189 @@
+/**
+ * What must hold of bound loops, whatever step came last. Checked on the
+ * kernel that a step proposes; the refusal shows the kernel as it is.
+ */
+
+import { lanesIn } from '../analysis/lane-groups.ts'
+import { copiesOf, unrolledSize } from '../analysis/unrolled-size.ts'
+import { invariant } from '../ast/diagnostic.ts'
+import { countText, MAX_UNROLLED } from '../ir/budgets.ts'
+import type { ThreadAxis } from '../ir/expr.ts'
+import type { Kernel2 } from '../ir/loops.ts'
+import { elementChanges, reductionsOf } from '../ir/reductions.ts'
+import { findLoop, loopsOf, walkStmts } from '../ir/tree.ts'
+import type { Context } from './context.ts'
+import { checkInstr } from './loops/tensorize.ts'
+import { boundTo, checkAllocations } from './memory-scopes.ts'
+import { isAlone } from './one-nest-a-launch.ts'
+
+/** Threads that one block may have on any device that is meant. */
+const THREAD_LIMIT = 1024
+
+/** Nests that the step left alone have been checked, and threads of different nests never meet. */
+export function checkParallel(cx: Context, proposed: Kernel2): void {
+  const before = new Set(cx.kernel.body)
+  const next: Kernel2 = { ...proposed, body: proposed.body.filter((s) => !before.has(s)) }
+  checkAxes(cx, next)
+  checkBlocks(cx, next)
+  checkThreadCount(cx, next)
+  checkVectors(cx, next)
+  checkShares(cx, next)
+  checkAllocations(cx, next)
+  checkInstructions(cx, next)
+  checkUnrolled(cx, next)
+  checkAccumulated(cx, next)
+}
+
+/** The shares of a block that meet in shared memory are of one group: no other threads would meet in it. */
+function checkAccumulated(cx: Context, next: Kernel2): void {
+  walkStmts(next.body, (s, path) => {
+    const group = s.kind === 'for' && s.mode.kind === 'accumulate' ? s.mode.within : undefined
+    if (s.kind !== 'for' || group === undefined) return
+    const at = path.findIndex((l) => l.var === group)
+    const other = path.slice(0, Math.max(0, at)).find((l) => boundTo(l, 'thread'))
+    if (other)
+      cx.refuse({
+        code: 'no-groups',
+        message: `${other.name} around ${path[at]!.name} would give a block several groups of shares, and ${s.name} has memory for one`,
+        loops: [other, path[at]!, s],
+        hint: `bind ${other.name} to a block axis`,
+      })
+  })
+}
+
+/** Unrolled loops within unrolled loops write out the product of their extents. */
+function checkUnrolled(cx: Context, next: Kernel2): void {
+  for (const top of next.body) {
+    const statements = unrolledSize([top])
+    if (statements <= MAX_UNROLLED) continue
+    const unrolled = loopsOf([top]).filter((l) => copiesOf(l) > 1)
+    if (unrolled.length === 0) continue
+    const factors = unrolled.map((l) => `${l.name} ${countText(copiesOf(l))}`)
+    cx.refuse({
+      code: 'too-many-copies',
+      message: `the unrolled loops of ${unrolled[0]!.nest} would make ${countText(statements)} statements (${factors.join(', ')} copies)`,
+      loops: unrolled,
+      expected: `at most ${countText(MAX_UNROLLED)}`,
+      hint: 'unroll the inner loops only, or by a factor',
+    })
+  }
+}
+
+/** One index cannot be two loops' at once, wherever a step moved them. */
+function checkAxes(cx: Context, next: Kernel2): void {
+  walkStmts(next.body, (s, path) => {
+    if (s.kind !== 'for' || s.mode.kind !== 'bind') return
+    const { to } = s.mode
+    const outer = path.find((l) => l.mode.kind === 'bind' && l.mode.to === to)
+    if (outer)
+      cx.refuse({
+        code: 'axis-taken',
+        message: `${s.name} and ${outer.name} around it are both bound to ${to}`,
+        loops: [outer, s],
+        hint: 'bind one of them to another axis',
+      })
+  })
+}
+
+/** Blocks run in no order and share no barrier: their loops stand outermost, with nothing beside them. */
+function checkBlocks(cx: Context, next: Kernel2): void {
+  for (const top of next.body) {
+    const bound = loopsOf([top]).find((l) => boundTo(l, 'block'))
+    invariant(
+      !bound || isAlone(top),
+      () => `other statements stand beside the block-bound loop ${bound!.name}`,
+    )
+  }
+  walkStmts(next.body, (s, path) => {
+    if (s.kind !== 'for' || !boundTo(s, 'block')) return
+    const beside = path.find(
+      (l, k) => !boundTo(l, 'block') || l.body.length > 1 || l.body[0] !== (path[k + 1] ?? s),
+    )
+    if (beside)
+      cx.refuse({
+        code: 'block-not-outermost',
+        message: boundTo(beside, 'block')
+          ? `${beside.name} has other statements beside the block-bound loop ${s.name}`
+          : `${s.name} is bound to a block axis inside of ${beside.name}, which is not`,
+        loops: [beside, s],
+        expected: 'block-bound loops outermost, directly inside of each other',
+        hint: `reorder ${s.name} outwards, or bind it to a thread axis`,
+      })
+  })
+}
+
+function checkThreadCount(cx: Context, next: Kernel2): void {
+  for (const top of next.body) {
+    const extents = new Map<ThreadAxis, number>()
+    const bound = loopsOf([top]).filter((l) => boundTo(l, 'thread'))
+    for (const l of bound) {
+      if (l.mode.kind !== 'bind' || l.extent.kind !== 'const') continue
+      extents.set(l.mode.to, Math.max(extents.get(l.mode.to) ?? 1, l.extent.value))
+    }
+    extents.set('thread.x', Math.max(extents.get('thread.x') ?? 1, lanesIn([top]).count))
+    const threads = [...extents.values()].reduce((x, y) => x * y, 1)
+    if (threads > THREAD_LIMIT)
+      cx.refuse({
+        code: 'too-many-threads',
+        message: `a block would have ${threads} threads`,
+        loops: bound,
+        expected: `at most ${THREAD_LIMIT}`,
+        hint: 'split a loop and bind the smaller one',
+      })
+  }
+}
+
+function checkVectors(cx: Context, next: Kernel2): void {
+  for (const l of loopsOf(next.body))
+    if (l.mode.kind === 'vectorize' && loopsOf(l.body).length > 0)
+      cx.refuse({
+        code: 'not-innermost',
+        message: `the vector loop ${l.name} has to stay innermost`,
+        loops: [l],
+        hint: 'take this step before vectorize',
+      })
+}
+
+/** What an instruction does stays what it does, whatever a step makes of the loops. */
+function checkInstructions(cx: Context, next: Kernel2): void {
+  for (const l of loopsOf(next.body)) {
+    const found = l.mode.kind === 'instr' ? findLoop(next.body, l.var) : undefined
+    if (l.mode.kind === 'instr' && found) checkInstr(cx, next, found, l.mode.instr)
+  }
+  for (const top of next.body) {
+    const { count } = lanesIn([top])
+    if (count === 1) continue
+    const other = loopsOf([top]).find(
+      (l) =>
+        l.mode.kind === 'bind' &&
+        l.mode.to === 'thread.x' &&
+        (l.extent.kind !== 'const' || l.extent.value > count || count % l.extent.value !== 0),
+    )
+    if (other)
+      cx.refuse({
+        code: 'not-idle',
+        message: `thread.x is ${count} threads that do instructions together, and ${other.name} would need others`,
+        loops: [other],
+        hint: `bind ${other.name} to thread.y, or split it by ${count}`,
+      })
+  }
+}
+
+/** What threads reduce together, each keeps a share of in registers: the elements are of a constant number. */
+function checkShares(cx: Context, next: Kernel2): void {
+  for (const { reduce, path } of reductionsOf(next.body)) {
+    const root = path.findIndex((l) => l.reduce && !boundTo(l, 'block'))
+    const inside = root < 0 ? [] : path.slice(root)
+    if (!inside.some((l) => l.reduce && boundTo(l, 'thread'))) continue
+    const changing = inside.filter((l) => elementChanges(reduce, l))
+    if (reduce.atomic && changing.some((l) => l.reduce)) continue
+    const open = changing.find((l) => !l.reduce && !boundTo(l, 'thread') && l.extent.kind !== 'const')
+    if (open)
+      cx.refuse({
+        code: 'extent-not-constant',
+        message: `threads would reduce ${reduce.targets[0]!.buffer} together inside of which ${open.name} has no constant extent, so that no thread can keep its share in registers`,
+        loops: [inside[0]!, open],
+        hint: `reorder ${open.name} outwards, or split it and put the outer loop outside`,
+      })
+  }
+}

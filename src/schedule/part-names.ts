@@ -1,0 +1,183 @@
+/** What the names in a schedule mean: as written, or, inside of `each part of A as p`, those of one part. */
+import { fail } from '../ast/diagnostic.ts'
+import type * as Ast from '../ast/nodes.ts'
+import type { Kernel2 } from '../ir/loops.ts'
+import type { Kernel1 } from '../ir/stage1.ts'
+import { loopsOf } from '../ir/tree.ts'
+import { iterationsOf } from './coords/iterator-names.ts'
+import { axisOf, iterationsOver, labelled, type StoredPart } from './parts.ts'
+
+/** A kernel as it is before a step. */
+export interface Program {
+  /** Stage I. */
+  readonly kernel: Kernel1
+  /** Stage II. */
+  readonly loops: Kernel2
+}
+
+export interface Names {
+  loop(r: Ast.LoopRef): string
+  /** A nest, by the iteration or the step that made it. */
+  nest(name: Ast.Ident): string
+  buffer(name: Ast.Ident): string
+  /** A name that a step gives to something new. */
+  fresh(name: Ast.Ident): string
+  /** `p.width` */
+  constant(e: Ast.Field): number
+}
+
+export const plainNames: Names = {
+  loop: (r) => (r.nest ? `${r.nest.name}.${r.name.name}` : r.name.name),
+  nest: (name) => name.name,
+  buffer: (name) => name.name,
+  fresh: (name) => name.name,
+  constant: (e) =>
+    fail({
+      code: 'schedule/argument',
+      message: `${e.object.name} is no part`,
+      span: e.span,
+      expected: 'a constant of a part, inside of each part of … as …',
+    }),
+}
+
+/**
+ * Names in one part. `p` is the part's buffer, and what shares its structure keeps its name; `p.io` a loop of it, by the
+ * format's name, by one that a step of the block gave, or by that of another iterator where one iteration of the part
+ * has it; `sum` and `sum.f` are the part's copy of an iteration and a loop of that. What steps make gets the label at
+ * its end.
+ */
+export class PartNames implements Names {
+  readonly #as: string
+  readonly #part: StoredPart
+  readonly #kernel: Kernel1
+  readonly #outer: Names
+  /** Loops that there are before the block. */
+  readonly #loops: ReadonlySet<string>
+  /** Buffers that there are before it. */
+  readonly #buffers: ReadonlySet<string>
+  readonly #made: Set<string>
+
+  /** @param made names that earlier steps of the block gave */
+  constructor(as: string, part: StoredPart, now: Program, outer: Names, made: Iterable<string> = []) {
+    this.#as = as
+    this.#part = part
+    this.#kernel = now.kernel
+    this.#loops = new Set(loopsOf(now.loops.body).map((l) => l.name))
+    this.#buffers = new Set(now.loops.buffers.map((b) => b.name))
+    this.#outer = outer
+    this.#made = new Set(made)
+  }
+
+  /** Names that steps gave. */
+  get made(): ReadonlySet<string> {
+    return this.#made
+  }
+
+  loop(r: Ast.LoopRef): string {
+    if (r.nest === null) return this.#bare(r)
+    const name = this.#loopName(r.name.name)
+    if (r.nest.name !== this.#as) {
+      const nest = this.nest(r.nest)
+      return nest === r.nest.name ? this.#outer.loop(r) : `${nest}.${name ?? r.name.name}`
+    }
+    if (name !== undefined) return name
+    const having = iterationsOver(this.#part, this.#kernel).filter((it) =>
+      it.iters.some((x) => x.name === r.name.name),
+    )
+    if (having.length === 1) return `${having[0]!.name}.${r.name.name}`
+    const own = this.#own(r.name.name)
+    if (having.length === 0 && this.#loops.has(own)) return own
+    return this.#noLoop(
+      r,
+      having.map((it) => it.name),
+    )
+  }
+
+  /** A name without `p.`: what a step of the block made, or a loop outside of the parts. */
+  #bare(r: Ast.LoopRef): string {
+    const { name } = r.name
+    if (this.#made.has(name)) return this.#own(name)
+    const known = this.#loops.has(name) || this.#loopName(name) === undefined
+    if (known) return this.#outer.loop(r)
+    return fail({
+      code: 'schedule/unknown-loop',
+      message: `there is no loop ${name} outside of part ${this.#part.buffer} (${this.#part.formats[0]!.text})`,
+      span: r.name.span,
+      expected: `${this.#as}.${name}, the loop of each part`,
+      hint: `in this block loops of a part go by its name: write ${this.#as}.${name}`,
+    })
+  }
+
+  /** `several`: iterations of the part that have it. */
+  #noLoop(r: Ast.LoopRef, several: readonly string[]): never {
+    const { buffer, formats } = this.#part
+    const what = `part ${buffer} (${formats[0]!.text})`
+    const { name } = r.name
+    const format = [...formats[0]!.names.keys()]
+    const others = iterationsOver(this.#part, this.#kernel).flatMap((it) => it.iters.map((x) => x.name))
+    const candidates = [...new Set([...format, ...this.#made, ...others.filter((x) => !this.#isAxis(x))])]
+    if (several.length > 0)
+      return fail({
+        code: 'schedule/ambiguous-loop',
+        message: `${several.length} iterations of ${what} have a loop ${name}: ${several.join(', ')}`,
+        span: r.name.span,
+        expected: `the name of one of them before it: ITERATION.${name}`,
+      })
+    return fail({
+      code: 'schedule/unknown-loop',
+      message: `${what} has no loop ${name}`,
+      span: r.name.span,
+      expected: `one of ${candidates.join(', ')}`,
+      lookup: { name, candidates },
+      hint: `each step is for all parts; outside, loops of one part are called ${this.#own(candidates[0]!)} and so on`,
+    })
+  }
+
+  #isAxis(name: string): boolean {
+    return this.#part.formats.some((f) => [...f.names.values()].includes(name))
+  }
+
+  nest(name: Ast.Ident): string {
+    if (this.#made.has(name.name)) return this.#own(name.name)
+    const iterations = iterationsOf(this.#kernel.body)
+    const copies = this.#part.endings.map((ending) => labelled(name.name, ending))
+    return copies.find((own) => iterations.some((it) => it.name === own)) ?? this.#outer.nest(name)
+  }
+
+  buffer(name: Ast.Ident): string {
+    if (name.name === this.#as) return this.#part.buffer
+    if (this.#made.has(name.name)) return this.#own(name.name)
+    const own = this.#part.endings.map((ending) => labelled(name.name, ending))
+    // Steps may have given each part a buffer of its own in the place of one.
+    const divided = this.#buffers.has(name.name) ? undefined : own.find((b) => this.#buffers.has(b))
+    return this.#part.copies.get(name.name) ?? divided ?? this.#outer.buffer(name)
+  }
+
+  fresh(name: Ast.Ident): string {
+    this.#made.add(name.name)
+    return this.#own(name.name)
+  }
+
+  constant(e: Ast.Field): number {
+    if (e.object.name !== this.#as) return this.#outer.constant(e)
+    const { formats } = this.#part
+    const known = formats.find((f) => f.constants.has(e.field.name))
+    if (known) return known.constants.get(e.field.name)!
+    const candidates = [...new Set(formats.flatMap((f) => [...f.constants.keys()]))]
+    return fail({
+      code: 'schedule/no-constant',
+      message: `${formats[0]!.text} has no constant ${e.field.name}`,
+      span: e.field.span,
+      ...(candidates.length > 0 ? { expected: `one of ${candidates.join(', ')}` } : {}),
+      lookup: { name: e.field.name, candidates },
+    })
+  }
+
+  #own(name: string): string {
+    return labelled(name, this.#part.label)
+  }
+
+  #loopName(name: string): string | undefined {
+    return this.#made.has(name) ? this.#own(name) : axisOf(this.#part, this.#kernel, name)
+  }
+}

@@ -1,0 +1,144 @@
+/** The nest after partial results: it adds them to their elements, in a fixed order. */
+import { conditionsAround } from '../analysis/dominating-conditions.ts'
+import { add, type Expr, int, load, sub, variable } from '../ir/expr.ts'
+import { buffersRead, mentions, substitute } from '../ir/expr-tree.ts'
+import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
+import { printExpr } from '../ir/print-stage2.ts'
+import { closeOver } from '../ir/reductions.ts'
+import { stmt } from '../ir/tree.ts'
+import type { Context } from './context.ts'
+import { meetingOutside } from './distinct-targets.ts'
+import { firstWith } from './monotone-segments.ts'
+
+/** A reduction, the statement of the kernel that it is in, and the loops around it. */
+export interface Update {
+  readonly top: Stmt
+  readonly reduce: Reduce
+  readonly path: readonly For[]
+}
+
+/** The nest that adds partial results to their elements. */
+export function passOf(
+  cx: Context,
+  { top, reduce, path }: Update,
+  through: readonly For[],
+  partials: readonly Buffer[],
+  index: (t: Reduce['targets'][number]) => Expr[],
+): Stmt {
+  const again = closeOver(path, [
+    ...reduce.targets.flatMap((t) => t.index),
+    ...through.map((l) => variable(l.var)),
+  ])
+  const conditions = conditionsAround([top], reduce, again).map((c) => c.cond)
+  checkRestated(cx, path, again, conditions)
+  const nest = partials[0]!.name
+  const list = ascendingList(cx.kernel, reduce, again)
+  const order = spatialFirst(again, reduce)
+  const map = new Map<string, Expr>(order.map((l) => [l.var, variable(cx.fresh(l.var))]))
+  const row = list && variable(cx.fresh('row'))
+  const clones = order.map((l): For => {
+    const renamed = map.get(l.var)!
+    const own = list?.loop === l && row
+    return {
+      ...l,
+      var: (renamed as Expr & { kind: 'var' }).name,
+      nest,
+      mode: { kind: 'serial' },
+      guards: [],
+      extent: own ? sub(list.first(add(row, int(1))), list.first(row)) : substitute(l.extent, map),
+    }
+  })
+  if (list && row) {
+    map.set(list.loop.var, add(list.first(row), map.get(list.loop.var)!))
+    clones.unshift({
+      kind: 'for',
+      var: row.name,
+      name: 'row',
+      nest,
+      extent: list.extent,
+      reduce: false,
+      guards: [],
+      mode: { kind: 'serial' },
+      body: [],
+    })
+  }
+  const element = (t: Reduce['targets'][number]): Expr[] =>
+    t.index.map((e) => (row && list && mentions(e, list.loop.var) ? row : substitute(e, map)))
+  const core: Reduce = stmt({
+    ...reduce,
+    targets: reduce.targets.map((t) => load(t.buffer, element(t), t.dtype)),
+    values: reduce.targets.map((t, k) =>
+      load(
+        partials[k]!.name,
+        index(t).map((e) => substitute(e, map)),
+        t.dtype,
+      ),
+    ),
+  })
+  return guardedNest(
+    clones,
+    conditions.map((c) => substitute(c, map)),
+    core,
+  )
+}
+
+/** Loops that run over different elements come first, as far as they still do there and extents allow. */
+function spatialFirst(again: readonly For[], reduce: Reduce): readonly For[] {
+  const spatial = again.filter((l) => !l.reduce)
+  const meeting = meetingOutside(again, [...spatial, ...again.filter((l) => l.reduce)], [reduce])
+  const first = spatial.filter((l) => !meeting.includes(l))
+  const later = again.filter((l) => !first.includes(l))
+  return first.some((l) => later.some((x) => mentions(l.extent, x.var))) ? again : [...first, ...later]
+}
+
+/** Loops around a statement, each condition at the innermost loop that it mentions. */
+function guardedNest(loops: readonly For[], conditions: readonly Expr[], core: Stmt): Stmt {
+  const home = (c: Expr): For | undefined => loops.findLast((l) => mentions(c, l.var)) ?? loops[0]
+  return loops.reduceRight<Stmt>(
+    (body, l) => stmt<For>({ ...l, guards: conditions.filter((c) => home(c) === l), body: [body] }),
+    core,
+  )
+}
+
+/** What decides whether an update happens has to be said again of the loops that are left. */
+function checkRestated(
+  cx: Context,
+  path: readonly For[],
+  again: readonly For[],
+  conditions: readonly Expr[],
+): void {
+  const hidden = path.filter((l) => !again.includes(l))
+  const lost = conditions.find((c) => hidden.some((l) => mentions(c, l.var)))
+  // Copies are there only where they were made.
+  const kept = new Set(
+    cx.kernel.buffers.filter((b) => b.role === 'in' || b.role === 'index').map((b) => b.name),
+  )
+  const moving = conditions.find((c) => [...buffersRead(c)].some((b) => !kept.has(b)))
+  const problem = lost ?? moving
+  if (problem)
+    cx.refuse({
+      code: 'condition-inside',
+      message: `whether elements are updated depends on ${printExpr(problem)}, which partial results do not know`,
+      loops: hidden.filter((l) => mentions(problem, l.var)),
+      hint: 'use atomic',
+    })
+}
+
+/** The one loop that elements meet in, where the elements it runs through ascend. */
+function ascendingList(
+  kernel: Kernel2,
+  reduce: Reduce,
+  again: readonly For[],
+): { loop: For; first: (row: Expr) => Expr; extent: Expr } | undefined {
+  const [loop, other] = again.filter((l) => l.reduce)
+  if (!loop || other || again.some((l) => l !== loop && mentions(l.extent, loop.var))) return undefined
+  const places = reduce.targets.flatMap((t) =>
+    t.index.flatMap((e, d) => (mentions(e, loop.var) ? [{ e, buffer: t.buffer, d }] : [])),
+  )
+  const [place] = places
+  if (!place || places.length !== reduce.targets.length) return undefined
+  if (places.some((p) => printExpr(p.e) !== printExpr(place.e))) return undefined
+  const extent = kernel.buffers.find((b) => b.name === place.buffer)?.shape[place.d]
+  const first = extent && firstWith(place.e, loop, kernel, extent)
+  return first && { loop, first, extent }
+}

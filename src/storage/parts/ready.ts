@@ -1,0 +1,95 @@
+/** Ready-made arrays of all parts as a tensor in a format: validated as where a kernel is given them, and not copied. */
+
+import { allocate } from '../../columns/allocate.ts'
+import { evaluate } from '../../ir/evaluate.ts'
+import type { Instance, PartInstance } from '../../ir/format.ts'
+import type { Given } from '../given.ts'
+import { isKnown, paddingsOf, widthsOf } from '../levels/reformat.ts'
+import { checkDisjoint } from '../ready/disjoint.ts'
+import { checkPermutation } from '../ready/tables.ts'
+import { storedValues, validateStored } from '../ready/validate.ts'
+import type { StoredTensor } from '../tensor.ts'
+import { partToCoords, type StoredPart, type StoredParts } from './convert.ts'
+import { withSegments } from './tables.ts'
+
+/** Arrays of one part, and the tables that its inverse map loads. */
+export interface PartArrays {
+  readonly tensor: StoredTensor
+  readonly tables: ReadonlyMap<string, Int32Array>
+}
+
+/**
+ * Ready-made arrays of every part as a tensor in a format; nothing is copied.
+ *
+ * @param arrays one for each part of the instance, `shape` being the extents of the part's axes
+ * @throws SptError `bind/shape`, `bind/missing-table`, `bind/table`, `format/overlap`, and as `validateStored`
+ */
+export function partsFromArrays(
+  instance: Instance,
+  arrays: readonly PartArrays[],
+  given: Given,
+  fill = 0,
+): StoredParts {
+  const parts = instance.parts.map((part, k) => partFromArrays(part, arrays[k]!, given, fill))
+  const shape = instance.over.map((a) => given.extents.get(a.name) ?? 0)
+  const dtype = arrays[0]?.tensor.dtype ?? 'f32'
+  const stored: StoredParts = { kind: 'parts', instance, shape, dtype, fill, parts, given }
+  if (parts.length > 1) checkApart(stored)
+  return stored
+}
+
+/** Axes are as long as the format says; what it leaves to the data, the arrays say. */
+function partFromArrays(
+  part: PartInstance,
+  { tensor, tables }: PartArrays,
+  given: Given,
+  fill: number,
+): StoredPart {
+  const { axes, measured } = part.instance
+  const sizes = new Map(withSegments(given).sizes)
+  axes.forEach(({ extent }, d) => {
+    if (extent.kind === 'var' && measured.some((m) => m.name === extent.name) && !sizes.has(extent.name))
+      sizes.set(extent.name, tensor.shape[d] ?? 0)
+  })
+  const extents = new Map(
+    axes.map((a, d) => [
+      a.name,
+      isKnown(a.extent, sizes) ? Math.max(0, evaluate(a.extent, sizes)) : (tensor.shape[d] ?? 0),
+    ]),
+  )
+  const widths = widthsOf(axes, sizes)
+  const storage = validateStored(axes, extents, tensor, { widths, paddings: paddingsOf(axes, sizes) })
+  for (const t of part.instance.tables) if (t.of === 'sort') checkPermutation(t, tables.get(t.name), sizes)
+  return {
+    part,
+    storage,
+    values: storedValues(storage, tensor, fill),
+    tables,
+    measured: new Map(),
+    held: null,
+  }
+}
+
+function checkApart(stored: StoredParts): void {
+  const found = stored.parts.map((p) => partToCoords(p, stored).coords)
+  let begin = 0
+  const parts = stored.parts.map(({ part }, k) => {
+    const own = { name: part.label || `part ${k}`, begin }
+    begin += found[k]![0]?.length ?? 0
+    return own
+  })
+  const columns = stored.shape.map((_, d) => {
+    const all = allocate(begin, 'entries')
+    parts.forEach((p, k) => {
+      all.set(found[k]![d]!, p.begin)
+    })
+    return all
+  })
+  checkDisjoint({
+    axes: stored.instance.over.map((a) => a.name),
+    shape: stored.shape,
+    columns,
+    parts,
+    hint: 'take it out of one of them',
+  })
+}

@@ -1,0 +1,74 @@
+/**
+ * Positions of given coordinates in a finished structure: both sides are put in lexicographic order and merged,
+ * O(entries + positions) whatever the axis kinds, orders and duplicates.
+ */
+import { fail } from '../../ast/diagnostic.ts'
+import { allocate } from '../../columns/allocate.ts'
+import { lexicographic } from '../../columns/lexicographic-sort.ts'
+import { checkCoords } from '../check.ts'
+import type { Storage } from '../storage.ts'
+import { expandTree } from './expand.ts'
+
+/**
+ * Value position of each entry of `coords` (one array for each axis of the storage). Where the structure stores
+ * equal coordinates several times, the k-th of equal entries gets the k-th of them, or the last; in a storage of
+ * several trees all get the first.
+ * @throws SptError `bind/absent-coordinate`, `bind/coordinates`, `bind/coordinate-range`
+ */
+export function locate(storage: Storage, coords: readonly Int32Array[]): Int32Array {
+  const { axes, levels } = storage
+  checkCoords(axes, new Map([...levels].map(([name, l]) => [name, l.extent])), coords)
+  const n = coords[0]?.length ?? 0
+  const out = allocate(n, 'entries')
+  for (const tree of storage.trees) {
+    const keys = tree.map((name) => coords[axes.findIndex((a) => a.name === name)]!)
+    const size = levels.get(tree[tree.length - 1]!)!.positions
+    const at =
+      tree.length === 1 && levels.get(tree[0]!)!.axis.kind === 'dense_fixed'
+        ? keys[0]!
+        : merge(storage, tree, keys, storage.trees.length === 1)
+    for (let e = 0; e < n; e++) out[e] = out[e]! * size + at[e]!
+  }
+  return out
+}
+
+function merge(
+  storage: Storage,
+  tree: readonly string[],
+  keys: readonly Int32Array[],
+  apart: boolean,
+): Int32Array {
+  const maxima = tree.map((name) => Math.max(0, storage.levels.get(name)!.extent - 1))
+  const stored = expandTree(storage, tree)
+  const have = lexicographic(stored.coords, maxima)
+  const want = lexicographic(keys, maxima)
+  const n = keys[0]!.length
+  const m = stored.positions.length
+  const out = allocate(n, 'entries')
+  const compare = (h: number, s: number): number => {
+    for (let k = 0; k < keys.length; k++) {
+      const d = have.columns[k]![h]! - want.columns[k]![s]!
+      if (d !== 0) return d
+    }
+    return 0
+  }
+  let at = 0
+  for (let s = 0; s < n; s++) {
+    const e = want.order ? want.order[s]! : s
+    if (s > 0 && want.columns.every((c) => c[s - 1] === c[s])) {
+      if (apart && at + 1 < m && compare(at + 1, s) === 0) at++
+    } else while (at < m && compare(at, s) < 0) at++
+    if (at >= m || compare(at, s) !== 0) absent(tree, keys, e)
+    out[e] = stored.positions[have.order ? have.order[at]! : at]!
+  }
+  return out
+}
+
+function absent(tree: readonly string[], keys: readonly Int32Array[], e: number): never {
+  fail({
+    code: 'bind/absent-coordinate',
+    message: `entry ${e} is at (${keys.map((k) => k[e]).join(', ')}) of (${tree.join(', ')}), which the structure does not store`,
+    expected: 'coordinates that the structure stores',
+    hint: 'build the structure from the union of the tensors that share it',
+  })
+}

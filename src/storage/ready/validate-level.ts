@@ -1,0 +1,295 @@
+/** The checks of one level's ready-made arrays; each failure names the axis, the position and the value found. */
+import { fail, invariant } from '../../ast/diagnostic.ts'
+import { MAX_POSITIONS, tooLarge } from '../../columns/allocate.ts'
+import { bitCount } from '../../columns/bits.ts'
+import {
+  type Bitmap,
+  isPadded,
+  parentOf,
+  type SparseFixed,
+  type SparseVariable,
+  type StoredAxis,
+} from '../../ir/axis.ts'
+import { segment } from '../read/expand.ts'
+import { type Level, wordsOf } from '../storage.ts'
+
+export interface IndexArrays {
+  readonly indptr?: Int32Array
+  readonly indices?: Int32Array
+  readonly mask?: Int32Array
+}
+
+/** What is known of a `sparse_fixed` level. */
+export interface FixedLevel {
+  readonly width?: number | undefined
+  /** The coordinate that it is padded with, if that is one of the tensor. */
+  readonly padding?: number | undefined
+}
+
+/** A level over validated arrays. `parent` is `null` for a root; `padded` says which of its positions are padding. */
+export function bindLevel(
+  axis: StoredAxis,
+  extent: number,
+  parent: Level | null,
+  arrays: IndexArrays,
+  given: FixedLevel,
+  padded: Uint8Array | null,
+): Level {
+  const parents = parent?.positions ?? 1
+  const make = (positions: number, width: number | null = null, indptr: Int32Array | null = null): Level => {
+    if (positions > MAX_POSITIONS) tooLarge(positions, `positions of axis ${axis.name}`)
+    return {
+      axis,
+      extent,
+      width,
+      positions,
+      indptr,
+      indices: arrays.indices ?? null,
+      mask: arrays.mask ?? null,
+    }
+  }
+  switch (axis.kind) {
+    case 'dense_fixed':
+      return make(parents * extent)
+    case 'bitmap': {
+      const indptr = required(axis, 'indptr', arrays.indptr)
+      checkIndptr(axis, indptr, parents, null)
+      checkMask(axis, required(axis, 'mask', arrays.mask), indptr, extent, parents)
+      const level = make(indptr[parents]!, null, indptr)
+      checkUnderPadding(level, padded)
+      return level
+    }
+    case 'dense_variable': {
+      const indptr = required(axis, 'indptr', arrays.indptr)
+      checkIndptr(axis, indptr, parents, null)
+      checkLengths(axis.name, axis.parent, indptr, extent)
+      const level = make(indptr[parents]!, null, indptr)
+      checkUnderPadding(level, padded)
+      return level
+    }
+    case 'sparse_variable': {
+      const indices = required(axis, 'indices', arrays.indices)
+      const indptr =
+        axis.parent === null && arrays.indptr === undefined
+          ? Int32Array.of(0, indices.length)
+          : required(axis, 'indptr', arrays.indptr)
+      checkIndptr(axis, indptr, parents, indices.length)
+      const level = make(indices.length, null, indptr)
+      checkIndices(axis, level, parents)
+      checkUnderPadding(level, padded)
+      return level
+    }
+    case 'sparse_fixed': {
+      const indices = required(axis, 'indices', arrays.indices)
+      const level = make(indices.length, checkWidth(axis, indices.length, parents, given.width))
+      checkIndices(axis, level, parents, given.padding)
+      checkUnderPadding(level, padded)
+      return level
+    }
+  }
+}
+
+function required(axis: StoredAxis, which: keyof IndexArrays, array: Int32Array | undefined): Int32Array {
+  if (array === undefined)
+    fail({
+      code: 'bind/missing-array',
+      message: `axis ${axis.name} is ${axis.kind} and needs ${which}`,
+      expected: `arrays.${axis.name}.${which}, an Int32Array`,
+      hint: 'bind the array, or bind coordinates and let the structure be built',
+    })
+  if (!(array instanceof Int32Array))
+    fail({
+      code: 'bind/array-type',
+      message: `${which} of axis ${axis.name} is ${Object.prototype.toString.call(array).slice(8, -1)}`,
+      expected: 'Int32Array',
+      hint: 'copy it with Int32Array.from; positions above 2^31 - 1 cannot be bound',
+    })
+  return array
+}
+
+function checkIndptr(axis: StoredAxis, indptr: Int32Array, parents: number, count: number | null): void {
+  if (indptr.length !== parents + 1)
+    fail({
+      code: 'bind/indptr-length',
+      message: `indptr of axis ${axis.name} has ${indptr.length} elements`,
+      expected: `${parents + 1}: one more than the positions of its parent`,
+      hint: 'check the sizes and the parent of the axis',
+    })
+  if (indptr[0] !== 0)
+    fail({
+      code: 'bind/indptr-start',
+      message: `indptr of axis ${axis.name} starts at ${indptr[0]}`,
+      expected: '0',
+      hint: 'subtract the first element from all of them (1-based arrays start at 1)',
+    })
+  for (let p = 0; p < parents; p++)
+    if (indptr[p + 1]! < indptr[p]!)
+      fail({
+        code: 'bind/indptr-order',
+        message: `indptr of axis ${axis.name} falls from ${indptr[p]} to ${indptr[p + 1]} at position ${p + 1}`,
+        expected: 'elements that never fall',
+        hint:
+          indptr[p + 1]! < 0
+            ? 'a negative element is a sum that overflowed 32 bits: the tensor is too large'
+            : 'indptr holds running sums of segment lengths',
+      })
+  if (count !== null && indptr[parents] !== count)
+    fail({
+      code: 'bind/indptr-end',
+      message: `indptr of axis ${axis.name} ends at ${indptr[parents]}, and there are ${count} indices`,
+      expected: `${count}`,
+      hint: 'the last element counts all indices; cut unused tails off',
+    })
+}
+
+function checkLengths(name: string, parent: string, indptr: Int32Array, extent: number): void {
+  for (let p = 0; p + 1 < indptr.length; p++)
+    if (indptr[p + 1]! - indptr[p]! > extent)
+      fail({
+        code: 'bind/lengths',
+        message: `axis ${name} has the length ${indptr[p + 1]! - indptr[p]!} at position ${p} of ${parent}`,
+        expected: `at most ${extent}`,
+        hint: 'bind a larger size',
+      })
+}
+
+function checkWidth(axis: SparseFixed, count: number, parents: number, given: number | undefined): number {
+  const width = given ?? (parents === 0 ? 0 : count / parents)
+  if (Number.isInteger(width) && width >= 0 && width * parents === count) return width
+  return fail({
+    code: given === undefined ? 'bind/indices-length' : 'bind/width',
+    message: `axis ${axis.name} has ${count} indices for ${parents} positions of ${axis.parent}`,
+    expected:
+      given === undefined ? `a multiple of ${parents}` : `${given * parents}: the width ${given} each`,
+    hint: 'every segment has the same width; fill short ones with the extent',
+  })
+}
+
+/** Range, order, uniqueness; padding only on fixed levels, and last. */
+function checkIndices(
+  axis: SparseFixed | SparseVariable,
+  level: Level,
+  parents: number,
+  padding?: number,
+): void {
+  const indices = level.indices!
+  const { extent } = level
+  invariant(!isPadded(axis) || padding !== undefined, `what axis ${axis.name} is padded with is not known`)
+  const open = axis.kind === 'sparse_fixed' && !isPadded(axis)
+  const top = open ? extent : extent - 1
+  for (let q = 0; q < indices.length; q++)
+    if (indices[q]! < 0 || indices[q]! > top)
+      fail({
+        code: 'bind/index-range',
+        message: `indices of axis ${axis.name} hold ${indices[q]} at position ${q}, and the extent is ${extent}`,
+        expected: open ? `0 to ${extent - 1}, or ${extent} for padding` : `0 to ${extent - 1}`,
+        hint:
+          open && indices[q] === -1
+            ? `padding is marked by the extent (${extent}) here, not by -1`
+            : 'bind a larger size, or subtract 1 where indices count from 1',
+      })
+  const seen = !axis.ordered && axis.unique ? lastSegments(extent) : null
+  for (let p = 0; p < parents; p++) {
+    const [lo, end] = segment(level, p)
+    let hi = end
+    if (padding !== undefined) while (hi > lo && indices[hi - 1] === padding) hi--
+    for (let q = lo; q < hi; q++) {
+      const c = indices[q]!
+      const before = q > lo ? indices[q - 1]! : -1
+      if (before === extent && c !== extent)
+        fail({
+          code: 'bind/padding',
+          message: `indices of axis ${axis.name} hold ${c} at position ${q}, after padding`,
+          expected: 'padding at the end of a segment',
+          hint: 'move the padding behind the stored coordinates',
+        })
+      if (c === extent) continue
+      if (axis.ordered && c < before)
+        fail({
+          code: 'bind/unsorted',
+          message: `indices of axis ${axis.name} fall from ${before} to ${c} at position ${q}`,
+          expected: 'ascending coordinates in each segment',
+          hint: `sort the segments, or declare ${axis.name} unordered`,
+        })
+      if (axis.unique && (axis.ordered ? q > lo && c === before : seen!(c, p) === p))
+        fail({
+          code: 'bind/duplicate',
+          message: `indices of axis ${axis.name} hold ${c} again at position ${q}`,
+          expected: 'each coordinate once in a segment',
+          hint: `add the duplicates up, or declare ${axis.name} nonunique`,
+        })
+    }
+  }
+}
+
+/** Returns the segment that saw a coordinate last (-1: none), and notes that `segment` has seen it. */
+function lastSegments(extent: number): (c: number, segment: number) => number {
+  if (extent <= 2 ** 24) {
+    const last = new Int32Array(extent).fill(-1)
+    return (c, segment) => {
+      const before = last[c]!
+      last[c] = segment
+      return before
+    }
+  }
+  const last = new Map<number, number>()
+  return (c, segment) => {
+    const before = last.get(c) ?? -1
+    last.set(c, segment)
+    return before
+  }
+}
+
+/** Under padding there is nothing but padding: its values would otherwise belong to no coordinate. */
+function checkUnderPadding(level: Level, padded: Uint8Array | null): void {
+  if (!padded) return
+  for (let p = 0; p < padded.length; p++) {
+    if (padded[p] === 0) continue
+    const [lo, hi] = segment(level, p)
+    for (let q = lo; q < hi; q++)
+      if (level.indices?.[q] !== level.extent || level.width === null)
+        fail({
+          code: 'bind/padding',
+          message: `axis ${level.axis.name} stores position ${q} under the padding at position ${p} of ${parentOf(level.axis)}`,
+          expected: 'an empty segment, or padding',
+          hint: 'a padded position has no children',
+        })
+  }
+}
+
+/** Length, no bits from `extent` on, and an indptr that counts the bits. */
+function checkMask(
+  axis: Bitmap,
+  mask: Int32Array,
+  indptr: Int32Array,
+  extent: number,
+  parents: number,
+): void {
+  const words = wordsOf(extent)
+  if (mask.length !== parents * words)
+    fail({
+      code: 'bind/mask-length',
+      message: `mask of axis ${axis.name} has ${mask.length} words for ${parents} positions of ${axis.parent}`,
+      expected: `${parents * words}: ${words} of 32 bits for each`,
+      hint: 'every parent position has a whole number of words',
+    })
+  const rest = extent & 31
+  for (let p = 0; p < parents; p++) {
+    let bits = 0
+    for (let w = p * words; w < (p + 1) * words; w++) bits += bitCount(mask[w]!)
+    if (rest !== 0 && mask[(p + 1) * words - 1]! >>> rest !== 0)
+      fail({
+        code: 'bind/mask-range',
+        message: `mask of axis ${axis.name} has bits from ${extent} on at position ${p} of ${axis.parent}, and the extent is ${extent}`,
+        expected: `bits 0 to ${extent - 1}`,
+        hint: 'clear the unused bits of the last word',
+      })
+    if (bits !== indptr[p + 1]! - indptr[p]!)
+      fail({
+        code: 'bind/mask-count',
+        message: `mask of axis ${axis.name} has ${bits} bits at position ${p} of ${axis.parent}, where indptr counts ${indptr[p + 1]! - indptr[p]!}`,
+        expected: 'as many bits as positions',
+        hint: 'indptr holds running sums of the bits of each parent position',
+      })
+  }
+}

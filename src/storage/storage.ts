@@ -1,0 +1,146 @@
+/**
+ * The arrays of an axis tree. A buffer lists axes; each root starts a tree, which is a chain of levels; a level
+ * has one position for each coordinate it stores (`ir/axis.ts` says which arrays give them). An element of the
+ * buffer is one position of the last level of every tree, and lies at
+ *
+ *     ((p_1 · size_2 + p_2) · size_3 + p_3) …
+ *
+ * with the trees in order of their roots' first appearance. Lowering computes the same address
+ * (`lower/positions/levels.ts`).
+ */
+import { fail } from '../ast/diagnostic.ts'
+import { MAX_POSITIONS, tooLarge } from '../columns/allocate.ts'
+import { parentOf, type StoredAxis } from '../ir/axis.ts'
+
+/** One stored axis with its arrays. */
+export interface Level {
+  readonly axis: StoredAxis
+  readonly extent: number
+  /** Positions under one parent position; sparse_fixed only. */
+  readonly width: number | null
+  /** Positions in total. */
+  readonly positions: number
+  readonly indptr: Int32Array | null
+  readonly indices: Int32Array | null
+  /** bitmap only: `wordsOf(extent)` words for each parent position, lowest bit first. */
+  readonly mask: Int32Array | null
+}
+
+/** Mask words of one bitmap segment. */
+export const wordsOf = (extent: number): number => Math.ceil(extent / 32)
+
+/** Which value position each input entry has; kept by `buildStorage` so that values follow without a search. */
+export interface Entries {
+  readonly coords: readonly Int32Array[]
+  /** `null`: entry e has position e. */
+  readonly positions: Int32Array | null
+  /** Whether it is known that no two entries have one position. */
+  readonly distinct: boolean
+}
+
+export interface Storage {
+  /** In the buffer's order; a child after its parent. */
+  readonly axes: readonly StoredAxis[]
+  readonly levels: ReadonlyMap<string, Level>
+  /** One chain of axis names for each tree. */
+  readonly trees: readonly (readonly string[])[]
+  /** Elements of a buffer over all axes: the product of the trees' positions. */
+  readonly size: number
+  /** `null` where the arrays were bound ready-made. */
+  readonly entries: Entries | null
+}
+
+/**
+ * Groups axes into chains, in order of the roots' first appearance.
+ * @throws SptError `bind/axis-order` (a child before its parent), `bind/branching` (two children of one axis).
+ */
+export function treesOf(axes: readonly StoredAxis[]): readonly (readonly StoredAxis[])[] {
+  const trees: StoredAxis[][] = []
+  const treeOf = new Map<string, StoredAxis[]>()
+  for (const axis of axes) {
+    const parent = parentOf(axis)
+    if (treeOf.has(axis.name))
+      fail({
+        code: 'bind/axis-order',
+        message: `axis ${axis.name} occurs twice in one buffer`,
+        expected: 'each axis once',
+        hint: 'declare a second axis with the same extent',
+      })
+    if (parent === null) {
+      const tree = [axis]
+      trees.push(tree)
+      treeOf.set(axis.name, tree)
+      continue
+    }
+    const tree = treeOf.get(parent)
+    if (!tree)
+      fail({
+        code: 'bind/axis-order',
+        message: `axis ${axis.name} comes before its parent ${parent}`,
+        expected: `${parent} among the axes before ${axis.name}`,
+        hint: `write [${parent}, ${axis.name}]`,
+      })
+    const last = tree[tree.length - 1]!
+    if (last.name !== parent)
+      fail({
+        code: 'bind/branching',
+        message: `axes ${last.name} and ${axis.name} of one buffer are both under ${parent}`,
+        expected: 'at most one child of an axis in a buffer',
+        hint: `make ${axis.name} a child of ${last.name}, or use two buffers`,
+      })
+    tree.push(axis)
+    treeOf.set(axis.name, tree)
+  }
+  return trees
+}
+
+/** Assembles a storage from its levels. */
+export function makeStorage(
+  axes: readonly StoredAxis[],
+  trees: readonly (readonly StoredAxis[])[],
+  levels: ReadonlyMap<string, Level>,
+  entries: Entries | null,
+): Storage {
+  const size = elementCount(trees.map((t) => levels.get(t[t.length - 1]!.name)!))
+  return { axes, levels, trees: trees.map((t) => t.map((a) => a.name)), size, entries }
+}
+
+/** The product of the levels' positions. @throws SptError `bind/too-large` */
+export function elementCount(last: readonly Level[]): number {
+  let size = 1
+  for (const l of last) size *= l.positions
+  if (size > MAX_POSITIONS)
+    tooLarge(size, `elements of a buffer over ${last.map((l) => l.axis.name).join(' × ')}`)
+  return size
+}
+
+/** The part of a storage that a buffer over fewer axes uses (a prefix of each of some trees). */
+export function restrict(storage: Storage, axes: readonly string[]): Storage {
+  if (axes.length === storage.axes.length && axes.every((a, k) => a === storage.axes[k]!.name)) return storage
+  const chosen = axes.map((name) => {
+    const level = storage.levels.get(name)
+    if (!level)
+      fail({
+        code: 'bind/unknown-axis',
+        message: `no axis ${name} in this storage`,
+        lookup: { name, candidates: [...storage.levels.keys()] },
+        expected: `some of ${[...storage.levels.keys()].join(', ')}`,
+        hint: 'bind the structure of the axis first',
+      })
+    return level.axis
+  })
+  return makeStorage(chosen, treesOf(chosen), storage.levels, null)
+}
+
+/** A size that shapes depend on. @throws SptError `bind/extent` */
+export function extentOf(extents: ReadonlyMap<string, number>, axis: string): number {
+  const n = extents.get(axis)
+  if (n === undefined || !Number.isInteger(n) || n < 0 || n > MAX_POSITIONS)
+    fail({
+      code: 'bind/extent',
+      message: n === undefined ? `axis ${axis} has no extent` : `axis ${axis} has the extent ${n}`,
+      expected: `an integer from 0 to ${MAX_POSITIONS}`,
+      hint: 'bind the sizes that the extent is made of',
+    })
+  return n
+}

@@ -1,0 +1,258 @@
+/**
+ * What holds of every Stage III plan: after its launches were made, and with each pass that follows more of it.
+ * A violation is a bug of the compiler: `InternalError`, with the place.
+ */
+import { InternalError, invariant } from '../ast/diagnostic.ts'
+import { isReadOnly, targetsOf, writesOf } from '../ir/accesses.ts'
+import { computeType, type Dtype, isFloat, join } from '../ir/dtype.ts'
+import type { Expr } from '../ir/expr.ts'
+import { freeVars, someExpr, walkExpr } from '../ir/expr-tree.ts'
+import type { Buffer, Launch, Plan, Stmt } from '../ir/loops.ts'
+import { isCompare, MATH_ARITY } from '../ir/ops.ts'
+import { printExpr } from '../ir/print-stage2.ts'
+import { exprsOf, piecesOf } from '../ir/tree.ts'
+import { uniformBarriers } from './barrier-uniformity.ts'
+
+/** The passes in order; each name stands for what it reaches and for all before it. */
+const PASSES = [
+  'launches',
+  'share',
+  'instructions',
+  'flatten',
+  'reductions',
+  'versions',
+  'unroll',
+  'branches',
+  'unswitch',
+  'scalars',
+  'divisions',
+  'casts',
+  'share-divisions',
+  'hoist',
+  'promote',
+  'searches',
+  'sink',
+]
+
+/** What is bound here; names are unique in a launch, so a body takes out again what it bound. */
+interface Scope {
+  readonly vars: Map<string, Dtype>
+  readonly buffers: Map<string, Buffer>
+}
+
+interface Context {
+  /** Whether a pass has run. */
+  readonly reached: (pass: string) => boolean
+  readonly seen: Set<string>
+  readonly where: string
+}
+
+/** Throws `InternalError` naming the first violated invariant. `after`: the latest pass; the last if left out. */
+export function verify3(plan: Plan, after = 'sink'): void {
+  const at = PASSES.indexOf(after)
+  invariant(at >= 0, `no pass ${after} of Stage III`)
+  const params = new Map<string, Dtype>(plan.params.map((p) => [p.name, p.kind === 'size' ? 'i32' : p.dtype]))
+  invariant(params.size === plan.params.length, `${plan.name}: a parameter occurs twice`)
+  const buffers = new Map<string, Buffer>()
+  for (const b of plan.buffers) {
+    invariant(!buffers.has(b.name) && !params.has(b.name), `${plan.name}: ${b.name} occurs twice`)
+    invariant(b.scope === 'global', `${b.name}: a plan's buffers are global`)
+    invariant(b.shape.length === 1, `${b.name}: a plan's buffers have one dimension`)
+    overParams(b.shape[0]!, params, b.name)
+    buffers.set(b.name, b)
+  }
+  const names = new Set<string>()
+  const done = new Set(PASSES.slice(0, at + 1))
+  for (const step of plan.steps) {
+    if (step.kind === 'clear') {
+      invariant(buffers.has(step.buffer), `clear ${step.buffer}: no such buffer`)
+      continue
+    }
+    invariant(!names.has(step.name), `${step.name}: two launches of one name`)
+    names.add(step.name)
+    verifyLaunch(step, { vars: params, buffers }, (pass) => done.has(pass))
+  }
+}
+
+function verifyLaunch(l: Launch, scope: Scope, reached: Context['reached']): void {
+  for (const e of l.grid) overParams(e, scope.vars, `the grid of ${l.name}`)
+  for (const n of l.block) invariant(Number.isInteger(n) && n >= 1, `${l.name}: a block of ${l.block}`)
+  const seen = new Set([...scope.vars.keys(), ...scope.buffers.keys()])
+  verifyBody(l.body, scope, { reached, seen, where: l.name })
+  const written = writesOf(l.body)
+  const problem = uniformBarriers(l.body, (b) => !written.has(b), l.block[0])
+  if (problem) throw new InternalError(`${l.name}: ${problem}`)
+}
+
+function verifyBody(body: readonly Stmt[], here: Scope, cx: Context): void {
+  const bind = (name: string): void => {
+    invariant(!cx.seen.has(name), () => `${cx.where}: ${name} is bound twice`)
+    cx.seen.add(name)
+  }
+  const own: string[] = []
+  // What holds of a node here holds for the rest of the body, where only more is bound.
+  const known = new Set<Expr>()
+  for (const s of body) {
+    for (const e of s.kind === 'for' ? [s.extent] : exprsOf(s)) verifyExpr(e, here, cx, known)
+    for (const t of targetsOf(s)) {
+      const b = here.buffers.get(t.buffer)
+      invariant(b, () => `${cx.where}: a write to ${t.buffer}, which is not here`)
+      invariant(!isReadOnly(b), () => `${cx.where}: ${t.buffer} is read only`)
+      invariant(
+        !cx.reached('flatten') || t.index.length === 1,
+        () => `${cx.where}: ${t.buffer} has one dimension`,
+      )
+      if (cx.reached('casts')) for (const e of t.index) typed(e, 'i32', cx, `an index of ${t.buffer}`)
+    }
+    switch (s.kind) {
+      case 'for':
+        bind(s.var)
+        invariant(s.mode.kind !== 'bind', `${cx.where}: ${s.var} is still bound`)
+        invariant(s.guards.length === 0, `${cx.where}: ${s.var} has guards`)
+        invariant(
+          !cx.reached('unroll') || s.mode.kind === 'serial',
+          `${cx.where}: ${s.var} is ${s.mode.kind}`,
+        )
+        invariant(s.extent.dtype === 'i32', `${cx.where}: the extent of ${s.var} is ${s.extent.dtype}`)
+        here.vars.set(s.var, 'i32')
+        verifyBody(s.body, here, cx)
+        here.vars.delete(s.var)
+        break
+      case 'while':
+        invariant(cx.reached('searches'), `${cx.where}: while occurs before searches are lowered`)
+        verifyBody(s.body, here, cx)
+        break
+      case 'if':
+        invariant(s.cond.dtype === 'bool', `${cx.where}: a condition of type ${s.cond.dtype}`)
+        verifyBody(s.then, here, cx)
+        verifyBody(s.else, here, cx)
+        break
+      case 'let':
+        bind(s.name)
+        if (cx.reached('casts')) typed(s.value, s.dtype, cx, s.name)
+        if (s.lane)
+          invariant(
+            powerOfTwo(s.lane.among) && powerOfTwo(s.lane.xor) && s.lane.xor < s.lane.among,
+            `${cx.where}: ${s.name} comes from no lane`,
+          )
+        here.vars.set(s.name, s.dtype)
+        own.push(s.name)
+        break
+      case 'alloc':
+        bind(s.buffer.name)
+        invariant(s.buffer.scope !== 'global', `${cx.where}: ${s.buffer.name} is allocated in global memory`)
+        for (const e of s.buffer.shape)
+          invariant(e.kind === 'const' && e.value >= 1, `${cx.where}: ${s.buffer.name} has no constant shape`)
+        invariant(
+          !cx.reached('flatten') || s.buffer.shape.length === 1,
+          `${cx.where}: ${s.buffer.name} is not flat`,
+        )
+        here.buffers.set(s.buffer.name, s.buffer)
+        own.push(s.buffer.name)
+        break
+      case 'store':
+        if (cx.reached('casts')) typed(s.value, here.buffers.get(s.buffer)!.dtype, cx, s.buffer)
+        break
+      case 'reduce':
+        invariant(!s.init, `${cx.where}: a reduction with its initialisation`)
+        invariant(!cx.reached('reductions') || s.atomic, `${cx.where}: a reduction that is not atomic`)
+        invariant(!s.atomic || s.targets.length === 1, `${cx.where}: an atomic update of several elements`)
+        if (s.lanes)
+          for (const t of s.targets)
+            invariant(
+              here.buffers.get(t.buffer)?.scope === 'register',
+              `${cx.where}: lanes combine ${t.buffer}, which is not in registers`,
+            )
+        break
+      case 'barrier':
+        break
+      case 'instr':
+        for (const p of piecesOf(s)) {
+          if (p.kind === 'value') continue
+          invariant(here.buffers.has(p.buffer), `${cx.where}: ${s.instr} has no buffer ${p.buffer} here`)
+          const flat = p.kind === 'map' || p.index.length === 1
+          invariant(!cx.reached('flatten') || flat, `${cx.where}: ${p.buffer} is not flat`)
+        }
+        break
+      case 'vector_load':
+      case 'vector_store':
+        throw new InternalError(`${cx.where}: vectors come with printing`)
+      case 'fill':
+        throw new InternalError(`${cx.where}: a fill inside of a launch`)
+    }
+  }
+  for (const name of own) if (!here.vars.delete(name)) here.buffers.delete(name)
+}
+
+const verifyExpr = (e: Expr, scope: Scope, cx: Context, known: Set<Expr>): void =>
+  walkExpr(e, (x) => verifyNode(x, scope, cx), known)
+
+function verifyNode(e: Expr, scope: Scope, cx: Context): void {
+  const holds = (condition: boolean, what: string | (() => string)): void => {
+    if (!condition)
+      throw new InternalError(`${cx.where}: ${printExpr(e)}: ${typeof what === 'string' ? what : what()}`)
+  }
+  const casts = cx.reached('casts')
+  switch (e.kind) {
+    case 'var': {
+      const t = scope.vars.get(e.name)
+      holds(t !== undefined, 'not bound here')
+      holds(t === e.dtype, () => `is ${t}, not ${e.dtype}`)
+      break
+    }
+    case 'binary': {
+      const divides = e.op === 'div' || e.op === 'mod'
+      holds(
+        !divides || isFloat(e.dtype) || !cx.reached('divisions'),
+        'integer division is quo and rem by now',
+      )
+      if (!casts) break
+      const operands = isCompare(e.op)
+        ? e.a.dtype === e.b.dtype
+          ? e.a.dtype
+          : join(e.a.dtype, e.b.dtype)
+        : e.dtype
+      const wanted = e.op === 'and' || e.op === 'or' ? 'bool' : operands
+      typed(e.a, wanted, cx, 'an operand')
+      typed(e.b, wanted, cx, 'an operand')
+      break
+    }
+    case 'select':
+      holds(e.cond.dtype === 'bool', () => `the condition is ${e.cond.dtype}`)
+      if (casts) {
+        typed(e.then, e.dtype, cx, 'a branch')
+        typed(e.else, e.dtype, cx, 'a branch')
+      }
+      break
+    case 'call':
+      holds(e.args.length === MATH_ARITY[e.fn], 'wrong number of arguments')
+      break
+    case 'load': {
+      const b = scope.buffers.get(e.buffer)
+      holds(b !== undefined, () => `no buffer ${e.buffer} here`)
+      holds(b?.dtype === e.dtype, () => `${e.buffer} is ${b?.dtype}, not ${e.dtype}`)
+      holds(!cx.reached('flatten') || e.index.length === 1, () => `${e.buffer} has one dimension`)
+      if (casts) for (const x of e.index) typed(x, 'i32', cx, 'an index')
+      break
+    }
+    case 'search':
+      holds(scope.buffers.has(e.buffer), () => `no buffer ${e.buffer} here`)
+      holds(!cx.reached('searches'), 'a search is a loop by now')
+      break
+    default:
+  }
+}
+
+const powerOfTwo = (n: number): boolean => n >= 1 && Number.isInteger(Math.log2(n))
+
+/** `e` computes in the registers' type of `dtype`. */
+function typed(e: Expr, dtype: Dtype, cx: Context, what: string): void {
+  if (computeType(e.dtype) === computeType(dtype)) return
+  throw new InternalError(`${cx.where}: ${what}, ${printExpr(e)}, is ${e.dtype} where ${dtype} is needed`)
+}
+
+function overParams(e: Expr, params: ReadonlyMap<string, Dtype>, what: string): void {
+  for (const v of freeVars(e)) invariant(params.has(v), () => `${what}: ${printExpr(e)} depends on ${v}`)
+  const other = someExpr(e, (x) => x.kind === 'load' || x.kind === 'search' || x.kind === 'builtin')
+  invariant(!other, () => `${what}: ${printExpr(e)}`)
+}
