@@ -18,7 +18,7 @@ export const ROOMS = {
   ir: ['ast'],
   analysis: ['ast', 'ir'],
   reference: ['ast', 'ir'],
-  elaborate: [...IR, 'reference'],
+  elaborate: [...IR, 'reference', 'backends'],
   verifiers: IR,
   interpret: IR,
   columns: IR,

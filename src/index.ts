@@ -42,7 +42,7 @@ export {
 } from './api/resident.ts'
 export { type Bindable, coords, dense, stored } from './api/tensors.ts'
 export { type Diagnostic, InternalError, type Span, SptError } from './ast/diagnostic.ts'
-export type { ModuleText } from './backends/module.ts'
+export type { ModuleText } from './backends/emit.ts'
 export type { Provenance } from './formats/proof/provenance.ts'
 export type { Dtype } from './ir/dtype.ts'
 export type { Instr, Memory } from './ir/instr.ts'

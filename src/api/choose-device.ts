@@ -1,6 +1,7 @@
 /** What choices ask of the device they are made for: its kind, figures and features. */
 import { fail } from '../ast/diagnostic.ts'
-import { DEVICES, type DeviceQuestion, EXPERIMENTAL, FEATURE_WORDS, featureText } from '../elaborate/index.ts'
+import { DEVICE_KINDS } from '../backends/target.ts'
+import { type DeviceQuestion, EXPERIMENTAL, FEATURE_WORDS, featureText } from '../elaborate/index.ts'
 import type { Var } from '../ir/expr.ts'
 import { CPU_FEATURES } from '../runtime/cpu.ts'
 import type { Device, DeviceKind, DeviceLimits } from '../runtime/device.ts'
@@ -93,10 +94,10 @@ export function deviceAnswer(
 export function kindOf(on: ChosenFor): DeviceKind {
   const kind: unknown = isRecord(on) ? on.kind : on
   expectArgument(
-    (DEVICES as readonly unknown[]).includes(kind) && (!isRecord(on) || isRecord(on.features)),
+    (DEVICE_KINDS as readonly unknown[]).includes(kind) && (!isRecord(on) || isRecord(on.features)),
     'what a schedule is chosen for',
     on,
-    `a device, or a kind of device: ${DEVICES.join(', ')}`,
+    `a device, or a kind of device: ${DEVICE_KINDS.join(', ')}`,
   )
   return kind as DeviceKind
 }

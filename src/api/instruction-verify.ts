@@ -1,9 +1,9 @@
 /** Running the generated tests of declared instructions on a device. */
 import { type Diagnostic, InternalError, SptError } from '../ast/diagnostic.ts'
+import { targetOf } from '../backends/targets/index.ts'
 import { add, int, mod, variable } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
 import { type Instr, type Memory, SLOT } from '../ir/instr.ts'
-import { targetOf } from '../run/compiled-program.ts'
 import type { Device } from '../runtime/device.ts'
 import { decoder } from '../storage/values.ts'
 import { instructionTest } from './instruction-test.ts'

@@ -1,6 +1,7 @@
 /** Kernels and schedules as values: every call gives a new kernel and leaves the old one as it was. */
 import { fail } from '../ast/diagnostic.ts'
-import type { ModuleText } from '../backends/module.ts'
+import type { ModuleText } from '../backends/emit.ts'
+import { TARGET_NAMES } from '../backends/targets/index.ts'
 import type { Choice, Schedule } from '../elaborate/index.ts'
 import { print1 } from '../ir/print-stage1.ts'
 import { print2 } from '../ir/print-stage2.ts'
@@ -209,7 +210,7 @@ export class Kernel extends Steps<Kernel> {
 
   /** The texts of its launches for a target. */
   emit(target: ModuleText['target']): readonly ModuleText[] {
-    expectArgument(['js', 'wgsl', 'cuda'].includes(target), 'the target', target, 'js, wgsl or cuda')
+    expectArgument(TARGET_NAMES.includes(target), 'the target', target, TARGET_NAMES.join(', '))
     return this.#c.texts(target)
   }
 

@@ -3,13 +3,13 @@ import { fail } from '../ast/diagnostic.ts'
 import type { Memory } from '../ir/instr.ts'
 import type { CallPiece, InstrCall } from '../ir/instr-call.ts'
 import { walkStmts } from '../ir/tree.ts'
-import type { LaunchUse } from './emit.ts'
-import type { Capability, ModuleText } from './module.ts'
-import type { Target } from './target.ts'
+import type { LaunchUse } from './launch-uses.ts'
+import type { Capability, PrintedModule } from './module.ts'
+import type { Spellings } from './spellings.ts'
 
 /** The instruction in these launches that asks for the newest device. */
-export function newest(uses: readonly LaunchUse[], target: string): Pick<ModuleText, 'needs'> {
-  let needs: ModuleText['needs']
+export function newest(uses: readonly LaunchUse[], target: string): Pick<PrintedModule, 'needs'> {
+  let needs: PrintedModule['needs']
   for (const { launch } of uses)
     walkStmts(launch.body, (s) => {
       const from = s.kind === 'instr' ? (s.texts.find((t) => t.target === target)?.from ?? 0) : 0
@@ -51,7 +51,7 @@ export function typeText(memory: Memory, target: string): string {
 /** The text for the target, with `piece` for what it mentions. */
 export function callText(
   s: InstrCall,
-  target: Target,
+  target: Spellings,
   piece: (p: Exclude<CallPiece, string>) => string,
 ): readonly string[] {
   const text = s.texts.find((t) => t.target === target.name)

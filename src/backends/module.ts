@@ -40,9 +40,8 @@ export interface Entry {
   readonly place?: string | undefined
 }
 
-/** A printed module: one text, one or more entry points. */
-export interface ModuleText {
-  readonly target: 'js' | 'wgsl' | 'cuda'
+/** One text of a target, with one or more entry points. */
+export interface PrintedModule {
   readonly name: string
   readonly text: string
   readonly entries: readonly Entry[]

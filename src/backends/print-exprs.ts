@@ -13,7 +13,7 @@ import { type Body, walkStmts } from '../ir/tree.ts'
 import { type Values, valuesIn } from '../ir/wrapping-values.ts'
 import type { Mangler } from './name-mangling.ts'
 import { branches, FirstIterations } from './peeled-iteration-workaround.ts'
-import type { BufferRef, Helpers, Target } from './target.ts'
+import type { BufferRef, Helpers, Spellings } from './spellings.ts'
 import type { MatrixUse } from './tensor-maps.ts'
 
 const SYMBOL: Readonly<Record<Exclude<BinaryOp, 'min' | 'max' | 'div' | 'mod'>, readonly [string, number]>> =
@@ -44,7 +44,7 @@ const unlessItself = (text: string, operands: readonly Text[]): Text =>
   operands.find(([own]) => own === text) ?? [text, ATOM]
 
 export interface PrintContext {
-  readonly target: Target
+  readonly target: Spellings
   readonly mangler: Mangler
   readonly helpers: Helpers
   /** All buffers of the plan; allocations are added as they are met. */
@@ -59,7 +59,7 @@ export interface PrintContext {
 
 export class ExprPrinter {
   readonly #c: PrintContext
-  readonly #target: Target
+  readonly #target: Spellings
   readonly #buffers: Map<string, Buffer>
   readonly #atomic: ReadonlySet<string>
   readonly #vectors: ReadonlySet<string>
@@ -151,16 +151,10 @@ export class ExprPrinter {
       case 'binary':
         return this.#binary(e.op, e.a, e.b, e)
       case 'call': {
-        const args = e.args.map((a) => this.#print(a))
-        return unlessItself(
-          t.call(
-            e.fn,
-            args.map(([text]) => text),
-            computeType(e.dtype),
-            h,
-          ),
-          args,
-        )
+        const operands = e.args.map((a) => this.#print(a))
+        const args = operands.map(([text]) => text)
+        const [x = '', y = ''] = args
+        return unlessItself(t.math[e.fn]({ args, x, y, dtype: computeType(e.dtype), helpers: h }), operands)
       }
       case 'select':
         return [

@@ -12,11 +12,11 @@ import { isBuiltinReducer } from '../ir/monoid.ts'
 import type { Body } from '../ir/tree.ts'
 import { callText, typeText } from './instr-calls.ts'
 import { ExprPrinter, isScalar, type PrintContext } from './print-exprs.ts'
-import type { BufferRef, Target, VectorRef } from './target.ts'
+import type { BufferRef, Spellings, VectorRef } from './spellings.ts'
 
 export class Printer {
   readonly #c: PrintContext
-  readonly #target: Target
+  readonly #target: Spellings
   readonly #exprs: ExprPrinter
   readonly #exact: Exact
   /** Shared-memory allocations met on the way, for targets that declare them at module scope. */

@@ -1,6 +1,7 @@
 /** What conditions and arguments of choices name: parameters, sizes, the device and statistics of what is bound. */
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
+import { DEVICE_KINDS, type DeviceKind } from '../backends/target.ts'
 import { type Axis, hasIndptr, isDenseChain } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { variable } from '../ir/expr.ts'
@@ -11,15 +12,13 @@ import type { Names } from './expressions.ts'
 import type { ScheduleParam } from './schedule-params.ts'
 import { plain, type Typed } from './types.ts'
 
-export const DEVICES = ['cpu', 'webgpu', 'cuda'] as const
-
 /** Figures of the device: the compute capability of a CUDA one (9.0; 0 of others), and how many multiprocessors it has. */
 const FIGURES = { capability: 'f64', processors: 'i32' } as const
 const isFigure = (name: string): name is keyof typeof FIGURES => Object.hasOwn(FIGURES, name)
 
 /** What is asked of the device: whether it is of a kind, a figure, or whether it has a feature (`f16`, `lanes(32)`). */
 export type DeviceQuestion =
-  | { readonly kind: 'is'; readonly device: (typeof DEVICES)[number] }
+  | { readonly kind: 'is'; readonly device: DeviceKind }
   | { readonly kind: keyof typeof FIGURES }
   | { readonly kind: 'has'; readonly feature: string }
 
@@ -39,8 +38,7 @@ const STATISTICS: readonly string[] = [...AXIS_STATISTICS, 'nnz']
 const OPERATIONS = ['min', 'max', 'ceildiv', 'select', 'abs', 'i32', 'f64']
 const FUNCTIONS: readonly string[] = [...OPERATIONS, 'has', ...STATISTICS]
 
-const isDevice = (name: string): name is (typeof DEVICES)[number] =>
-  (DEVICES as readonly string[]).includes(name)
+const isDevice = (name: string): name is DeviceKind => (DEVICE_KINDS as readonly string[]).includes(name)
 
 /** What a name stands for here whatever the parameters are. */
 export function meaningOf(name: string, kernel: Kernel1): string | null {
@@ -74,7 +72,7 @@ export class ChoiceNames implements Names {
     const param = this.#kernel.params.find((p) => p.name === e.name)
     const sizes = this.#kernel.params.filter((p) => p.kind === 'size').map((p) => p.name)
     const own = this.#params.length > 0 ? `a parameter (${this.#params.join(', ')}), ` : ''
-    const expected = `${own}a size (${sizes.join(', ')}), a device (${DEVICES.join(', ')}) or a statistic`
+    const expected = `${own}a size (${sizes.join(', ')}), a device (${DEVICE_KINDS.join(', ')}) or a statistic`
     if (param?.kind === 'size') return plain(variable(e.name, 'i32', e.span))
     if (param)
       return this.#report.error({
@@ -96,7 +94,7 @@ export class ChoiceNames implements Names {
         : {
             lookup: {
               name: e.name,
-              candidates: [...this.#params, ...sizes, ...DEVICES, ...Object.keys(FIGURES)],
+              candidates: [...this.#params, ...sizes, ...DEVICE_KINDS, ...Object.keys(FIGURES)],
             },
           }),
     })

@@ -18,7 +18,7 @@ import { elaborateMonoid } from './monoids.ts'
 import { elaborateSchedule, type Resolve, type Schedule } from './schedules.ts'
 
 export { FEATURE_WORDS, featureText } from './choice-features.ts'
-export { type AxisStatistic, DEVICES, type DeviceQuestion, type Statistic } from './choice-names.ts'
+export type { AxisStatistic, DeviceQuestion, Statistic } from './choice-names.ts'
 export type { Branch, Choice, Condition } from './choices.ts'
 export { type FormatExpression, parseFormatExpression } from './format-expressions.ts'
 export { type Argument, constantArguments, type Family } from './instances.ts'

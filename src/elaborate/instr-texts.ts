@@ -1,5 +1,6 @@
 /** The texts of instructions: what stands after a `$` is resolved, and tried for every thread. */
 import type * as Ast from '../ast/nodes.ts'
+import { TARGETS, type TargetName } from '../backends/targets/index.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { type Expr, int } from '../ir/expr.ts'
@@ -7,7 +8,7 @@ import { type InstrPiece, type InstrText, LANE, type Operand } from '../ir/instr
 import type { Report } from './diagnostics.ts'
 import { filled, type Values } from './instances.ts'
 import { integerOver } from './memories.ts'
-import { needsOf, TARGETS } from './target-requirements.ts'
+import { needsOf, targetNamed } from './target-requirements.ts'
 import {
   type Mention,
   type Part,
@@ -42,17 +43,11 @@ export function textsOf(
   const counted = s.words.some((w) => w.name === 'counted')
   for (const t of s.items) {
     if (t.kind !== 'text') continue
-    if (!TARGETS.includes(t.target.name)) {
-      report.error({
-        code: 'check/unknown-target',
-        message: `there is no target ${t.target.name}`,
-        span: t.target.span,
-        lookup: { name: t.target.name, candidates: TARGETS },
-      })
-      continue
-    }
+    const target = targetNamed(t.target, report)
+    if (!target) continue
     const pieces = new TextOf(
       t,
+      target,
       t.what === 'run' || t.what === 'multicast' ? operands : [],
       threads,
       wordsOf(t.what, counted),
@@ -61,9 +56,9 @@ export function textsOf(
     ).read()
     if (pieces)
       out[t.what].push({
-        target: t.target.name,
+        target,
         from: t.from ?? 0,
-        ...needsOf(t.needs, t.target.name, values, report),
+        ...needsOf(t.needs, target, values, report),
         pieces,
       })
   }
@@ -110,6 +105,7 @@ type OperandPiece = Extract<InstrPiece, { readonly kind: 'operand' }>
 
 class TextOf {
   readonly #t: Ast.InstrText
+  readonly #target: TargetName
   readonly #operands: readonly Operand[]
   readonly #threads: number
   readonly #words: readonly Word[]
@@ -120,6 +116,7 @@ class TextOf {
 
   constructor(
     t: Ast.InstrText,
+    target: TargetName,
     operands: readonly Operand[],
     threads: number,
     words: readonly Word[],
@@ -127,6 +124,7 @@ class TextOf {
     report: Report,
   ) {
     this.#t = t
+    this.#target = target
     this.#operands = operands
     this.#threads = threads
     this.#words = words
@@ -178,11 +176,6 @@ class TextOf {
     }
     this.#values = outer
     return ''
-  }
-
-  /** Whether the target's texts see memory by address, and narrow values packed in words. */
-  get #hasAddresses(): boolean {
-    return this.#t.target.name === 'cuda'
   }
 
   #refuse(at: Place, message: string, expected: string): null {
@@ -264,8 +257,8 @@ class TextOf {
     const args = this.#coordinates(given)
     if (!args) return null
     const what = p.field === 'word' ? ('word' as const) : ('slot' as const)
-    if (what === 'word' && !this.#hasAddresses)
-      return this.#refuse(p, `registers of ${this.#t.target.name} hold one value each`, `$${o.name}[0]`)
+    if (what === 'word' && !TARGETS[this.#target].declared.addresses)
+      return this.#refuse(p, `registers of ${this.#target} hold one value each`, `$${o.name}[0]`)
     if (what === 'word' && o.scope === 'register' && (!o.memory || DTYPE_BYTES[o.dtype] !== 2))
       return this.#refuse(
         p,
@@ -295,10 +288,10 @@ class TextOf {
       )
     const args = this.#coordinates(p.args)
     if (!args) return null
-    if (field !== 'index' && !this.#hasAddresses)
+    if (field !== 'index' && !TARGETS[this.#target].declared.addresses)
       return this.#refuse(
         p,
-        `${this.#t.target.name} has no addresses`,
+        `${this.#target} has no addresses`,
         `the array $${o.name} and $${o.name}.index(…)`,
       )
     if (o.scope === 'register' || (field === 'shared' && o.scope !== 'shared'))

@@ -11,7 +11,7 @@ import type { Report } from './diagnostics.ts'
 import { elaborateExpr, type Names } from './expressions.ts'
 import type { Values } from './instances.ts'
 import { type Base, object, registers } from './memory-registers.ts'
-import { needsOf, TARGETS } from './target-requirements.ts'
+import { needsOf, targetNamed } from './target-requirements.ts'
 import { coerce, integersOver, plain } from './types.ts'
 
 /** Elements of a tile, each of which is tried. */
@@ -88,14 +88,8 @@ function elementOf(map: Ast.ElementMap, { name, shape }: Base, report: Report): 
 }
 
 function tileText(t: Ast.MemoryText, values: Values, report: Report): TileText | null {
-  const { name: target, span } = t.target
-  if (!TARGETS.includes(target))
-    return report.error({
-      code: 'check/unknown-target',
-      message: `there is no target ${target}`,
-      span,
-      lookup: { name: target, candidates: TARGETS },
-    })
+  const target = targetNamed(t.target, report)
+  if (!target) return null
   return {
     target,
     ...needsOf(t.needs, target, values, report),

@@ -1,30 +1,30 @@
 /** What texts for targets need of them. */
 import type * as Ast from '../ast/nodes.ts'
+import { orList } from '../ast/suggest.ts'
+import type { DeclaredTexts } from '../backends/target.ts'
+import { TARGET_NAMES, TARGETS, type TargetName } from '../backends/targets/index.ts'
 import type { Report } from './diagnostics.ts'
 import type { Values } from './instances.ts'
 
-export const TARGETS: readonly string[] = ['cuda', 'wgsl', 'js']
-
-/** What a text can name, with how many arguments; without any, an extension of the language. */
-const NEEDS: ReadonlyMap<string, ReadonlyMap<string, number>> = new Map([
-  [
-    'wgsl',
-    new Map([
-      ['f16', 0],
-      ['subgroups', 0],
-      ['lanes', 1],
-      ['subgroup_size', 1],
-      ['subgroup_matrix', 5],
-    ]),
-  ],
-])
 /** Extensions that implementations try out come and go. */
 export const EXPERIMENTAL = /^chromium_\w+$/
+
+/** The target that a declared text is for. */
+export function targetNamed({ name, span }: Ast.Ident, report: Report): TargetName | null {
+  const known = TARGET_NAMES.find((t) => t === name)
+  if (known) return known
+  return report.error({
+    code: 'check/unknown-target',
+    message: `there is no target ${name}`,
+    span,
+    lookup: { name, candidates: TARGET_NAMES },
+  })
+}
 
 /** Extensions of the target's language (`f16`), and properties of the device (`lanes(32)`), by name. */
 export function needsOf(
   needs: readonly Ast.Need[],
-  target: string,
+  target: TargetName,
   values: Values,
   report: Report,
 ): { readonly needs?: readonly string[] } {
@@ -34,17 +34,17 @@ export function needsOf(
   return { needs: needs.map((n) => n.name.name + (n.args.length > 0 ? `(${args(n)})` : '')) }
 }
 
-function checkNeed({ name: { name, span }, args }: Ast.Need, target: string, report: Report): void {
-  const known = NEEDS.get(target)
+const declaredIn = (target: TargetName): DeclaredTexts => TARGETS[target].declared
+const withNeeds = TARGET_NAMES.filter((t) => declaredIn(t).needs)
+
+function checkNeed({ name: { name, span }, args }: Ast.Need, target: TargetName, report: Report): void {
+  const { needs: known, instead } = declaredIn(target)
   if (!known) {
     report.error({
       code: 'check/unknown-need',
       message: `texts for ${target} name nothing that they need`,
       span,
-      hint:
-        target === 'cuda'
-          ? '`cuda from 9.0`: the least version of the device'
-          : 'leave out `needs`, which texts for wgsl have',
+      hint: instead ?? `leave out \`needs\`, which texts for ${orList(withNeeds)} have`,
     })
     return
   }

@@ -3,8 +3,8 @@
  * Values are immutable; lowering is done when somebody asks for what it gives, once.
  */
 import { fail, inPass } from '../ast/diagnostic.ts'
-import { emit, LANES } from '../backends/emit.ts'
-import type { ModuleText } from '../backends/module.ts'
+import { emit, type ModuleText } from '../backends/emit.ts'
+import { TARGETS } from '../backends/targets/index.ts'
 import type { Kernel2, Plan } from '../ir/loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { type LowerOptions, lowerToMemory, lowerToPositions, type Observer } from '../lower/pipeline.ts'
@@ -98,7 +98,7 @@ export class Compilation {
   texts(target: ModuleText['target']): ModuleText[] {
     let known = this.#texts.get(target)
     if (!known) {
-      const plan = this.planFor(LANES[target])
+      const plan = this.planFor(TARGETS[target].lowering)
       known = inPass(`printing ${this.source.name} as ${target}`, () => emit(plan, target))
       this.#texts.set(target, known)
     }

@@ -1,7 +1,8 @@
 /** A plan compiled for a device. */
 import { fail } from '../ast/diagnostic.ts'
-import { emit, LANES, type TextOptions } from '../backends/emit.ts'
-import type { ModuleText } from '../backends/module.ts'
+import { emit, type ModuleText } from '../backends/emit.ts'
+import type { TextOptions } from '../backends/target.ts'
+import { TARGETS, targetOf } from '../backends/targets/index.ts'
 import type { Plan } from '../ir/loops.ts'
 import { type Arena, packBuffers } from '../lower/buffer-packing.ts'
 import type { LowerOptions } from '../lower/pipeline.ts'
@@ -10,13 +11,10 @@ import { isWord } from '../runtime/widened-elements.ts'
 import { checkLimits } from './device-limits.ts'
 import { type Sources, withPlaces } from './launch-spans.ts'
 
-export const targetOf = (device: Pick<Device, 'kind'>): ModuleText['target'] =>
-  device.kind === 'cpu' ? 'js' : device.kind === 'webgpu' ? 'wgsl' : 'cuda'
-
 /** What plans for the device may use. */
 export function lanesOf(device: Device): LowerOptions {
   const { lanes } = device.limits
-  if (device.kind !== 'webgpu' || lanes === undefined) return LANES[targetOf(device)]
+  if (device.kind !== 'webgpu' || lanes === undefined) return TARGETS[targetOf(device)].lowering
   // Its uniformity analysis sees blocks, not lanes.
   return { lanes, together: true }
 }

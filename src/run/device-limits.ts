@@ -3,6 +3,7 @@
 import { brokenFact, factText } from '../analysis/integers/facts.ts'
 import { fail, SptError } from '../ast/diagnostic.ts'
 import { placeShared } from '../backends/shared-memory-liveness.ts'
+import { TARGETS, targetOf } from '../backends/targets/index.ts'
 import type { Buffer, Launch, Plan } from '../ir/loops.ts'
 import { walkStmts } from '../ir/tree.ts'
 import { buffersOf, type PackedPlan } from '../lower/buffer-packing.ts'
@@ -48,7 +49,9 @@ function checkShared(device: Device, launch: Launch): void {
     if (s.kind === 'alloc' && length?.kind === 'const')
       sizes.push({ name: s.buffer.name, bytes: length.value * elementBytes(device, s.buffer) })
   })
-  const total = device.kind === 'cuda' ? placeShared(launch).bytes : sizes.reduce((n, b) => n + b.bytes, 0)
+  const total = TARGETS[targetOf(device)].reusesShared
+    ? placeShared(launch).bytes
+    : sizes.reduce((n, b) => n + b.bytes, 0)
   if (total > device.limits.maxSharedBytes)
     fail({
       code: 'plan/shared-too-large',

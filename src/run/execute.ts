@@ -23,7 +23,7 @@ import { lostWrites } from './lost-writes.ts'
 import { KernelGraph } from './replay.ts'
 
 export { checkFits } from './buffer-layout.ts'
-export { compileOn, lanesOf, type Program, targetOf } from './compiled-program.ts'
+export { compileOn, lanesOf, type Program } from './compiled-program.ts'
 
 /** Tensors that were on the device before: on the host, only their shapes are bound. */
 export interface Residents {

@@ -1,7 +1,7 @@
 /** Where launches come from in the user's text: for messages of devices. */
 import type { Source, Span } from '../ast/diagnostic.ts'
 import { position, Text } from '../ast/source-frame.ts'
-import type { ModuleText } from '../backends/module.ts'
+import type { ModuleText } from '../backends/emit.ts'
 import type { Launch, Plan } from '../ir/loops.ts'
 import { walkStmts } from '../ir/tree.ts'
 

@@ -2,11 +2,10 @@
  * What a device must be able to do. A backend prints a `CompiledPlan`'s text; a device compiles and runs it.
  * Implementations: `cpu.ts`, `webgpu.ts`, `cuda/`. None of them knows formats, schedules or loops.
  */
-import type { ModuleText } from '../backends/module.ts'
+import type { ModuleText } from '../backends/emit.ts'
+import type { DeviceKind } from '../backends/target.ts'
 import type { TypedArray } from '../ir/arrays.ts'
 import type { DeviceEvent, Graph, Stream } from './streams.ts'
-
-export type DeviceKind = 'cpu' | 'webgpu' | 'cuda'
 
 /** A typed-array view of host memory. */
 export type HostArray = TypedArray
@@ -36,7 +35,9 @@ export interface DeviceBuffer {
   free(): void
 }
 
-export type { ArgSpec, Entry, ModuleText } from '../backends/module.ts'
+export type { ModuleText } from '../backends/emit.ts'
+export type { ArgSpec, Entry } from '../backends/module.ts'
+export type { DeviceKind } from '../backends/target.ts'
 export type { DeviceEvent, Graph, Stream } from './streams.ts'
 
 /** An argument's value at launch time. */

@@ -1,6 +1,6 @@
 /** Updates of one element by many threads at once, for every element type and reducer. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { CUDA } from '../../src/backends/targets/cuda.ts'
+import { CUDA } from '../../src/backends/targets/cuda/spellings.ts'
 import { packAtomics } from '../../src/backends/vector-atomics.ts'
 import type { Dtype } from '../../src/ir/dtype.ts'
 import type { Stmt } from '../../src/ir/loops.ts'

@@ -4,8 +4,9 @@
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { emit, LANES } from '../../src/backends/emit.ts'
-import type { ModuleText } from '../../src/backends/module.ts'
+import type { ModuleText } from '../../src/backends/emit.ts'
+import { emit } from '../../src/backends/emit.ts'
+import { TARGET_NAMES, TARGETS } from '../../src/backends/targets/index.ts'
 import type { Plan } from '../../src/ir/loops.ts'
 import { packBuffers } from '../../src/lower/buffer-packing.ts'
 import { devices, type Kernel, load } from '../../src/node.ts'
@@ -97,7 +98,7 @@ type Case = (target: ModuleText['target']) => Promise<Plan>
 const kernel =
   (text: string, change: (k: Kernel) => Kernel = (k) => k): Case =>
   async (target) =>
-    change((await load(text)).kernel()).compilation.planFor(target === 'js' ? LANES.js : {})
+    change((await load(text)).kernel()).compilation.planFor(target === 'cuda' ? {} : TARGETS[target].lowering)
 
 const CASES: Readonly<Record<string, Case>> = {
   rows: kernel(ROWS),
@@ -112,8 +113,6 @@ const CASES: Readonly<Record<string, Case>> = {
   packed: async (target) => packBuffers(await kernel(SEARCH, (k) => k.parallel())(target), 3).plan,
 }
 
-const TARGETS = { js: 'js', wgsl: 'wgsl', cuda: 'cu' } as const satisfies Record<ModuleText['target'], string>
-
 const textOf = (plan: Plan, target: ModuleText['target']): string =>
   emit(plan, target)
     .map((m) => m.text.trimEnd())
@@ -121,10 +120,10 @@ const textOf = (plan: Plan, target: ModuleText['target']): string =>
     .concat('\n')
 
 for (const [name, make] of Object.entries(CASES))
-  for (const target of Object.keys(TARGETS) as ModuleText['target'][])
+  for (const target of TARGET_NAMES)
     test(`${name} for ${target}`, async () => {
       const text = textOf(await make(target), target)
-      const file = new URL(`${name}.${TARGETS[target]}`, folder)
+      const file = new URL(`${name}${TARGETS[target].extension}`, folder)
       if (update) {
         mkdirSync(folder, { recursive: true })
         writeFileSync(file, text)
@@ -134,7 +133,7 @@ for (const [name, make] of Object.entries(CASES))
     })
 
 test('no text is left over', () => {
-  const known = Object.keys(CASES).flatMap((n) => Object.values(TARGETS).map((t) => `${n}.${t}`))
+  const known = Object.keys(CASES).flatMap((n) => Object.values(TARGETS).map((t) => `${n}${t.extension}`))
   expect(readdirSync(folder).sort()).toEqual(known.sort())
 })
 

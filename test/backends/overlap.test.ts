@@ -1,7 +1,7 @@
 /** Where launches that overlap wait: against a walk over all paths and a comparison of all pairs of steps. */
 import { expect, test } from 'vitest'
 import { emit } from '../../src/backends/emit.ts'
-import { overlapsOf, withWait } from '../../src/backends/programmatic-dependent-launch.ts'
+import { overlapsOf, withWait } from '../../src/backends/targets/cuda/programmatic-dependent-launch.ts'
 import { accessesOf } from '../../src/ir/accesses.ts'
 import { int, load as loadOf, lt } from '../../src/ir/expr.ts'
 import type { Launch, Plan, PlanStep, Stmt } from '../../src/ir/loops.ts'

@@ -1,7 +1,7 @@
 /** Neighbouring elements as one access, in the text of a target that has them. */
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { CUDA } from '../../src/backends/targets/cuda.ts'
+import { CUDA } from '../../src/backends/targets/cuda/spellings.ts'
 import { vectorAccesses } from '../../src/backends/vectorize-accesses.ts'
 import { local, store, when } from '../../src/ir/build.ts'
 import { constant, int, load, lt, variable } from '../../src/ir/expr.ts'

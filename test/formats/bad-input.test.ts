@@ -1,12 +1,12 @@
 /** One mistake each: the code, and what the message must name. */
 import { describe, expect, it } from 'vitest'
+import { outOfMemory } from '../../src/columns/allocate.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
 import { buildStorage } from '../../src/storage/levels/build.ts'
 import { toCoords } from '../../src/storage/read/coords.ts'
 import { scatterValues } from '../../src/storage/read/scatter.ts'
 import { validateStored } from '../../src/storage/ready/validate.ts'
 import { restrict } from '../../src/storage/storage.ts'
-import { outOfMemory } from '../../src/columns/allocate.ts'
 import type { StoredTensor, ValueArray } from '../../src/storage/tensor.ts'
 import { refusal } from '../support/refusal.ts'
 import { bitmap, denseFixed, denseVariable, sparseFixed, sparseVariable } from './arbitrary.ts'

@@ -1,6 +1,6 @@
 /** One program, one schedule, one set of data: every stage and device against the reference. */
 import { SptError } from '../../src/ast/diagnostic.ts'
-import { LANES } from '../../src/backends/emit.ts'
+import { TARGETS as LANGUAGES } from '../../src/backends/targets/index.ts'
 import { type Cells, poison } from '../../src/interpret/memory-cells.ts'
 import { interpret } from '../../src/interpret/stage2.ts'
 import { interpretPlan } from '../../src/interpret/stage3.ts'
@@ -76,7 +76,12 @@ function plansOf(c: Compilation): readonly Verified[] {
 }
 
 /** No lanes, sums in registers, as few lanes as devices have, and a warp. */
-const TARGETS: readonly LowerOptions[] = [{}, LANES.js, { lanes: 4, together: true }, { lanes: 32 }]
+const TARGETS: readonly LowerOptions[] = [
+  {},
+  LANGUAGES.js.lowering,
+  { lanes: 4, together: true },
+  { lanes: 32 },
+]
 
 /** Lanes make a difference to nothing else. */
 const bindsThreads = (body: readonly Stmt[]): boolean =>

@@ -6,7 +6,7 @@
 import { unrolledSize } from '../../src/analysis/unrolled-size.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
-import type { ModuleText } from '../../src/backends/module.ts'
+import type { ModuleText } from '../../src/backends/emit.ts'
 import type { AnyFormat } from '../../src/ir/format.ts'
 import { print2 } from '../../src/ir/print-stage2.ts'
 import type { LowerOptions } from '../../src/lower/pipeline.ts'

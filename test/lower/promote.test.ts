@@ -1,7 +1,8 @@
 /** Elements that loops combine into are in registers meanwhile, on targets that ask for it. */
 import { expect, test } from 'vitest'
 import type { SptProgram } from '../../src/api/program.ts'
-import { emit, LANES } from '../../src/backends/emit.ts'
+import { emit } from '../../src/backends/emit.ts'
+import { TARGETS } from '../../src/backends/targets/index.ts'
 import { coords, dense, type Kernel, load } from '../../src/node.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { verify3 } from '../../src/verifiers/stage3.ts'
@@ -91,11 +92,11 @@ test('other targets do not ask for it', async () => {
   const { compilation } = loaded.kernel()
   const plain = compilation.planFor({})
   for (const target of ['wgsl', 'cuda'] as const)
-    expect(emit(compilation.planFor(LANES[target]), target)).toEqual(emit(plain, target))
+    expect(emit(compilation.planFor(TARGETS[target].lowering), target)).toEqual(emit(plain, target))
 })
 
 function textOf(kernel: Kernel): string {
-  const plan = kernel.compilation.planFor(LANES.js)
+  const plan = kernel.compilation.planFor(TARGETS.js.lowering)
   verify3(plan)
   return emit(plan, 'js')[0]!.text
 }

@@ -3,7 +3,8 @@ import type { Kernel } from '../../api/kernel.ts'
 import type { SptProgram } from '../../api/program.ts'
 import { type Diagnostic, SptError } from '../../ast/diagnostic.ts'
 import { escapedLine } from '../../ast/render.ts'
-import { LANES } from '../../backends/emit.ts'
+import { DEVICE_KINDS } from '../../backends/target.ts'
+import { TARGETS, type TargetName } from '../../backends/targets/index.ts'
 import { devices } from '../../node.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT, showDiagnostics } from '../failure.ts'
@@ -35,7 +36,7 @@ export const check: CommandSpec = {
   ],
   async run(call) {
     const { args } = call
-    const kind = call.choice('device', ['cpu', 'webgpu', 'cuda'] as const)
+    const kind = call.choice('device', DEVICE_KINDS)
     const verifier = kind && new InstructionVerifier(() => devices[kind]())
     try {
       // Without the device, it is said at once.
@@ -100,9 +101,9 @@ async function checkFile(
  */
 function legalOn(kernel: Kernel, name: string): 'all' | 'lanes' {
   const { compilation } = kernel.schedule(name)
-  const lowers = (target: keyof typeof LANES): SptError | null => {
+  const lowers = (target: TargetName): SptError | null => {
     try {
-      compilation.planFor(LANES[target])
+      compilation.planFor(TARGETS[target].lowering)
       return null
     } catch (error) {
       if (error instanceof SptError) return error

@@ -1,8 +1,10 @@
 import { mkdir, stat, writeFile } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { escapedLine } from '../../ast/render.ts'
-import { LANES } from '../../backends/emit.ts'
-import type { ArgSpec, Entry, ModuleText } from '../../backends/module.ts'
+import { orList } from '../../ast/suggest.ts'
+import type { ModuleText } from '../../backends/emit.ts'
+import type { ArgSpec, Entry } from '../../backends/module.ts'
+import { TARGET_NAMES, TARGETS } from '../../backends/targets/index.ts'
 import { guarded } from '../../io/node.ts'
 import type { Clear, Launch, Plan } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
@@ -23,8 +25,7 @@ import {
 } from '../program.ts'
 import { misused } from '../usage.ts'
 
-const DEVICES = { js: 'cpu', wgsl: 'webgpu', cuda: 'cuda' } as const
-const TARGETS = { wgsl: '.wgsl', cuda: '.cu', js: '.js' } as const
+const NAMES = orList(TARGET_NAMES)
 
 export const emit: CommandSpec = {
   name: 'emit',
@@ -32,7 +33,7 @@ export const emit: CommandSpec = {
   count: [1, 1],
   summary: 'Print the code of a kernel for a target',
   options: [
-    { flags: '--target <T>', about: 'wgsl, cuda or js' },
+    { flags: '--target <T>', about: NAMES },
     KERNEL,
     schedule(
       'Its name, or gpu(8, 32) with arguments (default: cpu for js, gpu for the others, if there and legal; auto with --size or what the device is)',
@@ -54,33 +55,34 @@ export const emit: CommandSpec = {
     "spt emit kernel.spt --target wgsl --schedule auto --size d=64 --size 'nnz(A)=1000000'",
   ],
   async run(call) {
-    const target = call.choice('target', ['wgsl', 'cuda', 'js'] as const)
+    const target = call.choice('target', TARGET_NAMES)
     if (target === undefined)
-      return misused({ command: 'emit', message: '--target is missing', expected: 'wgsl, cuda or js' })
+      return misused({ command: 'emit', message: '--target is missing', expected: NAMES })
+    const { scheduledAs, parallel, lowering, extension } = TARGETS[target]
     const asked = scheduleCall(call)
     const program = await loadFile(call.args[0]!, call)
     const texts = await within(program, async () => {
       const plain = chosenKernel(program, call)
-      const sizes = sizesFor(call, plain, DEVICES[target])
+      const sizes = sizesFor(call, plain, scheduledAs)
       const isGiven =
         asked !== undefined ||
         ['size', 'capability', 'processors', 'feature'].some((o) => call.many(o).length > 0)
       if (!isChosen(plain, asked)) checkDeciding(call, plain, false)
       const decided =
         isGiven && isChosen(plain, asked)
-          ? await chosen(plain, asked, DEVICES[target], sizes)
-          : scheduled(plain, asked, target === 'js' ? 'cpu' : 'gpu')
+          ? await chosen(plain, asked, scheduledAs, sizes)
+          : scheduled(plain, asked, scheduledAs === 'cpu' ? 'cpu' : 'gpu')
       reportPassedOver(call, decided)
       const { kernel } = decided
-      const emitted = target === 'js' ? kernel : kernel.parallel()
-      return withPlan(emitted.emit(target), emitted.compilation.planFor(LANES[target]))
+      const emitted = parallel ? kernel.parallel() : kernel
+      return withPlan(emitted.emit(target), emitted.compilation.planFor(lowering))
     })
     const out = call.one('out')
     if (out === undefined) {
       call.io.out(together(texts))
       return EXIT.ok
     }
-    const written = await guarded(out, 'write', () => write(out, texts, TARGETS[target]))
+    const written = await guarded(out, 'write', () => write(out, texts, extension))
     for (const path of written) call.io.err(`wrote ${escapedLine(path)}\n`)
     return EXIT.ok
   },
@@ -112,7 +114,7 @@ function signature(m: ModuleText, e: Entry, launch: Launch): string {
       ? `${a.name}: ${a.dtype}[]${a.access === 'read' ? '' : ' (written)'}`
       : `${a.name}: ${a.dtype}`
   const call = `// ${e.name}(${e.args.map(argument).join(', ')})`
-  if (m.target === 'js') return call
+  if (!TARGETS[m.target].grid) return call
   const blocks = launch.grid.map((x) => `(${printExpr(x)})`).join(' * ')
   return `${call}\n//   in ${blocks} blocks of ${e.block.join(' × ')} threads`
 }

@@ -2,6 +2,7 @@ import { totalmem } from 'node:os'
 import type { PreparedKernel } from '../../api/compiled.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { fail } from '../../ast/diagnostic.ts'
+import { DEVICE_KINDS } from '../../backends/target.ts'
 import { READABLE, WRITABLE, writeTensor } from '../../io/index.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import { devices } from '../../node.ts'
@@ -62,7 +63,7 @@ export const run: CommandSpec = {
     'spt run kernel.spt --bind A=a.mtx --bind B=b.npy --out C=c.npy',
   ],
   async run(call) {
-    const kind = call.choice('device', ['cpu', 'webgpu', 'cuda'] as const) ?? 'cpu'
+    const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
     const repeat = call.integer('repeat', 1, MAX_REPEAT) ?? DEFAULT_REPEAT
     const asked = scheduleCall(call)
     const { files, seed } = given(call)

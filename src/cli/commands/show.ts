@@ -1,11 +1,11 @@
 import type { Kernel } from '../../api/kernel.ts'
 import { fail } from '../../ast/diagnostic.ts'
-import { LANES } from '../../backends/emit.ts'
+import { DEVICE_KINDS } from '../../backends/target.ts'
+import { TARGETS, targetOf } from '../../backends/targets/index.ts'
 import type { Kernel2, Plan } from '../../ir/loops.ts'
 import { print2 } from '../../ir/print-stage2.ts'
 import { print3 } from '../../ir/print-stage3.ts'
 import { LAUNCH_PASSES, LOOP_PASSES } from '../../lower/pipeline.ts'
-import { targetOf } from '../../run/compiled-program.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
@@ -61,7 +61,7 @@ export const show: CommandSpec = {
     const wanted = call.choice('stage', ['1', '2', '3'] as const)
     const stage = wanted === undefined ? undefined : (Number(wanted) as Stage)
     const named = scheduleCall(call)
-    const device = call.choice('device', ['cpu', 'webgpu', 'cuda'] as const) ?? 'cpu'
+    const device = call.choice('device', DEVICE_KINDS) ?? 'cpu'
     const after = call.one('after')
     const program = await loadFile(call.args[0]!, call)
     const text = await within(program, async () => {
@@ -132,7 +132,7 @@ function afterPass(
     (name, now) => {
       if (name === pass) result = now
     },
-    LANES[targetOf({ kind: device })],
+    TARGETS[targetOf({ kind: device })].lowering,
   )
   return result!.stage === 2 ? print2(result as Kernel2) : print3(result as Plan)
 }

@@ -1,7 +1,7 @@
 /** Explanations of kernels: the model of a plan, and what a device tells and measures. `types.ts` says what is counted. */
 
-import { LANES } from '../../backends/emit.ts'
 import { placeShared } from '../../backends/shared-memory-liveness.ts'
+import { TARGETS, targetOf } from '../../backends/targets/index.ts'
 import { DTYPE_BYTES } from '../../ir/dtype.ts'
 import type { Buffer, Launch, Plan } from '../../ir/loops.ts'
 import { walkStmts } from '../../ir/tree.ts'
@@ -31,8 +31,7 @@ export type * from './types.ts'
 
 /** What is known of a kernel and data without a device. */
 export function explainModel(compilation: Compilation, bound: Bound, kind: DeviceKind): Explanation {
-  const target = kind === 'cpu' ? 'js' : kind === 'webgpu' ? 'wgsl' : 'cuda'
-  const plan = compilation.planFor(LANES[target])
+  const plan = compilation.planFor(TARGETS[targetOf({ kind })].lowering)
   checkRanges(plan, bound.params)
   const steps = stepsOf(compilation, plan, bound, kind, (b) => DTYPE_BYTES[b.dtype])
   return explanation(compilation, bound, kind, null, steps, null)
@@ -193,9 +192,9 @@ function launchOf(
   }
 }
 
-/** What the text takes for a block: on cuda arrays that are not in use at one time lie in one place. */
+/** What the text takes for a block. */
 function sharedBytes(launch: Launch, device: DeviceKind, unit: Unit): number {
-  if (device === 'cuda') return placeShared(launch).bytes
+  if (TARGETS[targetOf({ kind: device })].reusesShared) return placeShared(launch).bytes
   let bytes = 0
   walkStmts(launch.body, (s) => {
     const length = s.kind === 'alloc' && s.buffer.scope === 'shared' ? s.buffer.shape[0] : undefined

@@ -1,7 +1,7 @@
 /** Kernels of a device: one for each structure of a launch, and for several launches of one structure as one. */
 import { invariant } from '../../ast/diagnostic.ts'
-import { emit } from '../../backends/emit.ts'
-import type { ModuleText } from '../../backends/module.ts'
+import { emit, type ModuleText } from '../../backends/emit.ts'
+import { targetOf } from '../../backends/targets/index.ts'
 import { lowerToMemory } from '../../lower/pipeline.ts'
 import type { CompiledModule, Device } from '../../runtime/device.ts'
 import { isWord } from '../../runtime/widened-elements.ts'
@@ -94,9 +94,7 @@ export class Kernels {
   }
 
   async #compile(key: string, spec: LaunchSpec, count: number): Promise<Kernel> {
-    const { kind } = this.#device
-    const target = kind === 'cpu' ? 'js' : kind === 'webgpu' ? 'wgsl' : 'cuda'
-    const text = textOf(key, spec, count, target, !isWord(this.#device, 'f16'))
+    const text = textOf(key, spec, count, targetOf(this.#device), !isWord(this.#device, 'f16'))
     const entry = text.entries[0]!
     return {
       module: await this.#device.compile(text),

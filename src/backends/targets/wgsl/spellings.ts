@@ -1,16 +1,9 @@
 /** WGSL. Values are of 32 bits in registers. Infinities cannot be literals: helpers make them at run time. */
-import { type Dtype, isBeyondF32, isFloat, isHalf, isInt } from '../../ir/dtype.ts'
-import type { MathFn } from '../../ir/ops.ts'
-import { decimal } from '../../ir/rounding.ts'
-import type { BufferRef, Helpers, Target } from '../target.ts'
-import { type AtomicElement, Elements, round, VECTOR } from './wgsl-elements.ts'
-import { called, HELPER, help, need } from './wgsl-helpers.ts'
-
-const RESERVED = new Set(
-  `alias break case const const_assert continue continuing default diagnostic discard else enable false fn for if let loop override requires return struct switch true var while NULL Self abstract active alignas alignof as asm asm_fragment async attribute auto await become cast catch class co_await co_return co_yield coherent column_major common compile compile_fragment concept const_cast consteval constexpr constinit crate debugger decltype delete demote demote_to_helper do dynamic_cast enum explicit export extends extern external fallthrough filter final finally friend from fxgroup get goto groupshared highp impl implements import inline instanceof interface layout lowp macro macro_rules match mediump meta mod module move mut mutable namespace new nil noexcept noinline nointerpolation non_coherent noncoherent noperspective null nullptr of operator package packoffset partition pass patch pixelfragment precise precision premerge priv protected pub public readonly ref regardless register reinterpret_cast require resource restrict self set shared sizeof smooth snorm static static_assert static_cast std subroutine super target template this thread_local throw trait try type typedef typeid typename typeof union unless unorm unsafe unsized use using varying virtual volatile wgsl where with writeonly yield array atomic bool f16 f32 i32 u32 mat2x2 mat2x3 mat2x4 mat3x2 mat3x3 mat3x4 mat4x2 mat4x3 mat4x4 vec2 vec3 vec4 ptr sampler texture_1d texture_2d bitcast all any select abs acos asin atan ceil clamp cos cosh cross degrees determinant distance dot exp exp2 floor fma fract inverseSqrt ldexp length log log2 max min mix modf normalize pow radians reflect refract round sign sin sinh smoothstep sqrt step tan tanh transpose trunc workgroupBarrier storageBarrier atomicAdd atomicLoad atomicStore params group local main function private storage uniform workgroup read write read_write linear groups old_word Params quantizeToF16 fwidth dpdx dpdy sinh cosh asinh acosh atanh atan2 faceForward outerProduct saturate pack4x8snorm pack4xI8 unpack4xI8 dot4I8Packed countOneBits countLeadingZeros countTrailingZeros reverseBits extractBits insertBits firstLeadingBit firstTrailingBit arrayLength workgroupUniformLoad textureBarrier atomicSub atomicMax atomicMin atomicAnd atomicOr atomicXor atomicExchange atomicCompareExchangeWeak subgroupAdd subgroupShuffleXor vec2f vec3f vec4f vec2i vec3i vec4i vec2u vec3u vec4u vec2h vec3h vec4h block_x block_y block_z`.split(
-    ' ',
-  ),
-)
+import { type Dtype, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/dtype.ts'
+import { decimal } from '../../../ir/rounding.ts'
+import type { BufferRef, Helpers, MathCall, Spellings } from '../../spellings.ts'
+import { type AtomicElement, Elements, round, VECTOR } from './elements.ts'
+import { called, help, need } from './helpers.ts'
 
 const REGISTER: Readonly<Record<Dtype, string>> = {
   f64: 'f32',
@@ -24,24 +17,6 @@ const REGISTER: Readonly<Record<Dtype, string>> = {
   bool: 'bool',
 }
 
-const MATH: Readonly<Record<Exclude<MathFn, 'sigmoid' | 'shift_left' | 'bit_xor'>, string>> = {
-  exp: 'exp_f32',
-  log: 'log_f32',
-  sqrt: 'sqrt',
-  rsqrt: 'inverseSqrt',
-  abs: 'abs',
-  sin: 'sin_f32',
-  cos: 'cos_f32',
-  tanh: 'tanh_f32',
-  floor: 'floor',
-  ceil: 'ceil',
-  round: 'round',
-  pow: 'pow_f32',
-  erf: 'erf',
-  sign: 'sign_f32',
-  popcount: 'countOneBits',
-}
-
 const NEGATION = /^\(*(-[^\d]|abs_i32)/
 
 const NATIVE: Readonly<Record<string, string>> = { '+': 'atomicAdd', min: 'atomicMin', max: 'atomicMax' }
@@ -53,8 +28,46 @@ const at = (b: BufferRef, index: string): string =>
 const exchange = (e: AtomicElement, value: string, helpers: Helpers): string =>
   `atomicCompareExchangeWeak(&${e.cell}, old_word, ${e.replaced('old_word', value, helpers)}).exchanged`
 
+/** A function of the language. */
+const builtin =
+  (name: string) =>
+  ({ args }: MathCall): string =>
+    called(name, ...args)
+
+/** A function that texts define. */
+const own =
+  (name: string) =>
+  ({ args, helpers }: MathCall): string =>
+    help(helpers, name, ...args)
+
+const MATH: Spellings['math'] = {
+  exp: own('exp_f32'),
+  log: own('log_f32'),
+  sqrt: builtin('sqrt'),
+  rsqrt: builtin('inverseSqrt'),
+  abs: (call) => (call.dtype === 'i32' ? own('abs_i32') : builtin('abs'))(call),
+  sin: own('sin_f32'),
+  cos: own('cos_f32'),
+  tanh: own('tanh_f32'),
+  sigmoid: ({ x, helpers }) => `(1.0 / (1.0 + ${help(helpers, 'exp_f32', `-(${x})`)}))`,
+  floor: builtin('floor'),
+  ceil: builtin('ceil'),
+  round: builtin('round'),
+  pow: own('pow_f32'),
+  erf: own('erf'),
+  sign: (call) =>
+    isFloat(call.dtype)
+      ? own('sign_f32')(call)
+      : call.dtype === 'u32'
+        ? `min(${call.x}, 1u)`
+        : `sign(${call.x})`,
+  popcount: builtin('countOneBits'),
+  shift_left: ({ x, y }) => `((${x}) << (u32(${y}) & 31u))`,
+  bit_xor: ({ x, y }) => `((${x}) ^ (${y}))`,
+}
+
 /** The table, and how arrays are declared. */
-export interface Wgsl extends Target {
+export interface Wgsl extends Spellings {
   readonly elements: Elements
   readonly storesVectors: true
 }
@@ -63,7 +76,7 @@ const table = (elements: Elements): Wgsl => ({
   elements,
   name: 'wgsl',
   eager: { and: '&', or: '|' },
-  reserved: new Set([...RESERVED, ...Object.keys(HELPER)]),
+  math: MATH,
   type: (t) => REGISTER[t],
   literal: ({ value, dtype }, helpers) => {
     if (dtype === 'bool') return value !== 0 ? 'true' : 'false'
@@ -94,15 +107,6 @@ const table = (elements: Elements): Wgsl => ({
     // A NaN differs from everything; `!=` of floats may say otherwise.
     if (op === 'ne' && isFloat(operand)) return `(!(${a} == ${b}))`
     return null
-  },
-  call: (fn, args, dtype, helpers) => {
-    if (fn === 'sigmoid') return `(1.0 / (1.0 + ${help(helpers, 'exp_f32', `-(${args[0]})`)}))`
-    if (!isFloat(dtype) && fn === 'sign') return dtype === 'u32' ? `min(${args[0]}, 1u)` : `sign(${args[0]})`
-    if (fn === 'bit_xor') return `((${args[0]}) ^ (${args[1]}))`
-    if (fn === 'shift_left') return `((${args[0]}) << (u32(${args[1]}) & 31u))`
-    if (fn === 'abs' && dtype === 'i32') return help(helpers, 'abs_i32', ...args)
-    const name = MATH[fn]
-    return name in HELPER ? help(helpers, name, ...args) : called(name, ...args)
   },
   select: (c, a, b) => called('select', b, a, c),
   cast: (x, from, to, helpers) => {

@@ -8,10 +8,10 @@
  * earlier step writes, and writes none that an earlier step reads. Earlier runs have finished by then: the first step
  * of a run, or what it does before it lets the next one begin, comes after all that was queued before it.
  */
-import { accessesOf, readsOf, writesOf } from '../ir/accesses.ts'
-import type { InstrCall } from '../ir/instr-call.ts'
-import type { Plan, Stmt } from '../ir/loops.ts'
-import type { Body } from '../ir/tree.ts'
+import { accessesOf, readsOf, writesOf } from '../../../ir/accesses.ts'
+import type { InstrCall } from '../../../ir/instr-call.ts'
+import type { Plan, Stmt } from '../../../ir/loops.ts'
+import type { Body } from '../../../ir/tree.ts'
 
 export interface Overlap {
   /** Another launch follows, and may begin as soon as all blocks of this one have. */

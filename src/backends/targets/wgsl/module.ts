@@ -2,20 +2,21 @@
  * Stage III → WGSL: one module for each launch, since a binding has one type in a module. Buffers are bindings
  * 0 … n-1 of group 0 in the order of the entry's arguments; scalars share one uniform block, the next binding.
  */
-import { invariant } from '../../ast/diagnostic.ts'
-import { computeType } from '../../ir/dtype.ts'
-import type { Expr } from '../../ir/expr.ts'
-import type { Plan } from '../../ir/loops.ts'
-import { argsOf, type LaunchUse } from '../emit.ts'
-import { blockDecode, hasPlane, isOne, operand } from '../grid-folding.ts'
-import { capabilitiesOf } from '../instr-calls.ts'
-import type { ModuleText } from '../module.ts'
-import { Mangler } from '../name-mangling.ts'
-import { Printer } from '../printer.ts'
-import type { Helpers } from '../target.ts'
-import type { Wgsl } from '../targets/wgsl.ts'
+import { invariant } from '../../../ast/diagnostic.ts'
+import { computeType } from '../../../ir/dtype.ts'
+import type { Expr } from '../../../ir/expr.ts'
+import type { Plan } from '../../../ir/loops.ts'
+import { blockDecode, hasPlane, isOne, operand } from '../../grid-folding.ts'
+import { capabilitiesOf } from '../../instr-calls.ts'
+import { argsOf, type LaunchUse } from '../../launch-uses.ts'
+import type { PrintedModule } from '../../module.ts'
+import { Mangler } from '../../name-mangling.ts'
+import { Printer } from '../../printer.ts'
+import type { Helpers } from '../../spellings.ts'
+import { RESERVED } from './reserved.ts'
+import type { Wgsl } from './spellings.ts'
 
-export const wgslModules = (plan: Plan, uses: readonly LaunchUse[], target: Wgsl): ModuleText[] =>
+export const wgslModules = (plan: Plan, uses: readonly LaunchUse[], target: Wgsl): PrintedModule[] =>
   uses.map((use) => wgslModule(plan, use, target))
 
 /** Rules of the analysis, by the extension they come with. */
@@ -24,10 +25,10 @@ const UNIFORMITY: Readonly<Record<string, string>> = {
   chromium_experimental_subgroup_matrix: 'chromium.subgroup_matrix_uniformity',
 }
 
-function wgslModule(plan: Plan, use: LaunchUse, target: Wgsl): ModuleText {
+function wgslModule(plan: Plan, use: LaunchUse, target: Wgsl): PrintedModule {
   const { launch } = use
   const helpers: Helpers = new Map()
-  const mangler = new Mangler(target.reserved)
+  const mangler = new Mangler(RESERVED)
   const entry = mangler.unique(launch.name)
   const args = argsOf(use)
   const field = new Map(use.scalars.map((p) => [p.name, mangler.name(`${p.name}`)]))
@@ -122,7 +123,6 @@ function wgslModule(plan: Plan, use: LaunchUse, target: Wgsl): ModuleText {
     ].join('\n'),
   ].join('\n\n')
   return {
-    target: 'wgsl',
     name: launch.name,
     text: `${text}\n`,
     entries: [{ name: entry, args, block: launch.block, sharedBytes: 0 }],

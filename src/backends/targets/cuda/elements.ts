@@ -2,9 +2,9 @@
  * How elements lie in CUDA's memory and registers, one by one and as vectors. Half types are 16 bits in memory and f32 in
  * registers.
  */
-import { type Dtype, isHalf } from '../../ir/dtype.ts'
-import type { Helpers } from '../target.ts'
-import { need } from './cuda-helpers.ts'
+import { type Dtype, isHalf } from '../../../ir/dtype.ts'
+import type { Helpers } from '../../spellings.ts'
+import { need } from './helpers.ts'
 
 /** Element types in memory and in parameter lists. */
 export const CUDA_MEMORY: Readonly<Record<Dtype, string>> = {

@@ -1,8 +1,7 @@
 /** CUDA C++ for NVRTC and nvcc, with no headers: half types are unpacked by hand. */
-import { DTYPE_BYTES, type Dtype, INT_RANGE, isBeyondF32, isFloat, isHalf, isInt } from '../../ir/dtype.ts'
-import type { MathFn } from '../../ir/ops.ts'
-import { decimal } from '../../ir/rounding.ts'
-import type { Target } from '../target.ts'
+import { DTYPE_BYTES, type Dtype, INT_RANGE, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/dtype.ts'
+import { decimal } from '../../../ir/rounding.ts'
+import type { MathCall, Spellings } from '../../spellings.ts'
 import {
   CUDA_MEMORY,
   fromMemory,
@@ -12,38 +11,11 @@ import {
   vectorOf,
   vectorType,
   WIDTHS,
-} from './cuda-elements.ts'
-import { HELPER, MATRIX, need, OVERLAP } from './cuda-helpers.ts'
-
-const RESERVED = new Set(
-  `alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires return short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq blockIdx blockDim threadIdx gridDim warpSize main expf logf sqrtf rsqrtf fabsf sinf cosf tanhf floorf ceilf rintf powf erff exp log sqrt rsqrt fabs sin cos tanh floor ceil rint pow erf min max abs atomicAdd atomicMin atomicMax atomicCAS linux unix block_x block_y block_z old_bits seen cell byte beside shift element shared_memory NULL NAN EOF INFINITY BUFSIZ MAXFLOAT NZERO NFDBITS SNAN SNANF SNANL HUGE_VAL RAND_MAX M_PI M_E FP_NAN FP_ZERO FP_NORMAL INT_MAX INT_MIN UINT_MAX LONG_MAX LONG_MIN ULONG_MAX CHAR_MAX CHAR_MIN CHAR_BIT SHRT_MAX SHRT_MIN SEEK_SET SEEK_CUR SEEK_END BIG_ENDIAN LITTLE_ENDIAN BYTE_ORDER PATH_MAX NAME_MAX TMP_MAX EXIT_SUCCESS EXIT_FAILURE stdin stdout stderr errno assert math_errhandling`.split(
-    ' ',
-  ),
-)
+} from './elements.ts'
+import { need } from './helpers.ts'
 
 /** Lanes of a warp. */
 export const WARP = 32
-
-const MATH: Readonly<Record<MathFn, string>> = {
-  exp: 'exp',
-  log: 'log',
-  sqrt: 'sqrt',
-  rsqrt: 'rsqrt',
-  abs: 'fabs',
-  sin: 'sin',
-  cos: 'cos',
-  tanh: 'tanh',
-  sigmoid: '',
-  floor: 'floor',
-  ceil: 'ceil',
-  round: 'rint',
-  pow: 'pow',
-  erf: 'erf',
-  sign: '',
-  popcount: '',
-  shift_left: '',
-  bit_xor: '',
-}
 
 const NATIVE_ATOMIC: Readonly<Record<string, readonly [fn: string, types: readonly Dtype[]]>> = {
   '+': ['atomicAdd', ['f32', 'f64', 'i32', 'u32']],
@@ -63,17 +35,46 @@ const unsigned = (x: string): string =>
 const wrapping = (symbol: string, a: string, b: string): string =>
   `(int)(${unsigned(a)} ${symbol} ${unsigned(b)})`
 
-export const CUDA: Target = {
+/** A function of the C library, which has another one for floats of 32 bits. */
+const library =
+  (name: string) =>
+  ({ args, dtype }: MathCall): string =>
+    `${name}${dtype === 'f64' ? '' : 'f'}(${args.join(', ')})`
+
+const MATH: Spellings['math'] = {
+  exp: library('exp'),
+  log: library('log'),
+  sqrt: library('sqrt'),
+  rsqrt: library('rsqrt'),
+  abs: (call) => {
+    if (isFloat(call.dtype)) return library('fabs')(call)
+    if (call.dtype === 'u32') return call.x
+    need(call.helpers, 'abs')
+    return `abs_of(${call.x})`
+  },
+  sin: library('sin'),
+  cos: library('cos'),
+  tanh: library('tanh'),
+  sigmoid: ({ x, dtype }) =>
+    dtype === 'f64' ? `(1.0 / (1.0 + exp(-(${x}))))` : `(1.0f / (1.0f + expf(-(${x}))))`,
+  floor: library('floor'),
+  ceil: library('ceil'),
+  round: library('rint'),
+  pow: library('pow'),
+  erf: library('erf'),
+  sign: ({ x, helpers }) => {
+    need(helpers, 'sign')
+    return `sign_of(${x})`
+  },
+  popcount: ({ x }) => `__popc(${x})`,
+  // One instruction, modulo 32 as it is. With << and & 31, ptxas 13.0 runs out of registers on loops over bits (C7600).
+  shift_left: ({ x, y }) => `(int)__funnelshift_l(0u, (unsigned)(${x}), (unsigned)(${y}))`,
+  bit_xor: ({ x, y }) => `((${x}) ^ (${y}))`,
+}
+
+export const CUDA: Spellings = {
   name: 'cuda',
-  reserved: new Set([
-    ...RESERVED,
-    ...Object.keys(HELPER),
-    'sign_of',
-    'abs_of',
-    OVERLAP.begin.name,
-    OVERLAP.wait.name,
-    MATRIX.name,
-  ]),
+  math: MATH,
   type: (t) => REGISTER[t],
   literal: ({ value, dtype }) => {
     if (dtype === 'bool') return value !== 0 ? 'true' : 'false'
@@ -113,25 +114,6 @@ export const CUDA: Target = {
     if (op === 'mod' && isFloat(operand))
       return operand === 'f64' ? `(${a} - ${b} * floor(${a} / ${b}))` : `(${a} - ${b} * floorf(${a} / ${b}))`
     return null
-  },
-  call: (fn, args, dtype, helpers) => {
-    const f = dtype === 'f64' ? '' : 'f'
-    if (fn === 'sigmoid')
-      return dtype === 'f64' ? `(1.0 / (1.0 + exp(-(${args[0]}))))` : `(1.0f / (1.0f + expf(-(${args[0]}))))`
-    if (fn === 'sign') {
-      need(helpers, 'sign')
-      return `sign_of(${args[0]})`
-    }
-    if (fn === 'popcount') return `__popc(${args[0]})`
-    if (fn === 'bit_xor') return `((${args[0]}) ^ (${args[1]}))`
-    // One instruction, modulo 32 as it is. With << and & 31, ptxas 13.0 runs out of registers on loops over bits (C7600).
-    if (fn === 'shift_left') return `(int)__funnelshift_l(0u, (unsigned)(${args[0]}), (unsigned)(${args[1]}))`
-    if (fn === 'abs' && dtype === 'u32') return args[0]!
-    if (fn === 'abs' && !isFloat(dtype)) {
-      need(helpers, 'abs')
-      return `abs_of(${args[0]})`
-    }
-    return `${MATH[fn]}${f}(${args.join(', ')})`
   },
   select: (c, a, b) => `(${c} ? ${a} : ${b})`,
   hidden: (c, helpers) => {

@@ -1,15 +1,16 @@
 /** Stage III → a JavaScript module: one exported function for each launch, over typed arrays and numbers. */
-import type { Expr } from '../../ir/expr.ts'
-import type { Launch, Plan } from '../../ir/loops.ts'
-import { hasBarrier } from '../../ir/tree.ts'
-import { argsOf, type LaunchUse } from '../emit.ts'
-import type { Entry, ModuleText } from '../module.ts'
-import { Mangler } from '../name-mangling.ts'
-import { Printer } from '../printer.ts'
-import type { Helpers } from '../target.ts'
-import { JS, sharedArray } from '../targets/js.ts'
+import type { Expr } from '../../../ir/expr.ts'
+import type { Launch, Plan } from '../../../ir/loops.ts'
+import { hasBarrier } from '../../../ir/tree.ts'
+import { argsOf, type LaunchUse } from '../../launch-uses.ts'
+import type { Entry, PrintedModule } from '../../module.ts'
+import { Mangler } from '../../name-mangling.ts'
+import { Printer } from '../../printer.ts'
+import type { Helpers } from '../../spellings.ts'
+import { RESERVED } from './reserved.ts'
+import { JS, sharedArray } from './spellings.ts'
 
-export function jsModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
+export function jsModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModule {
   const helpers: Helpers = new Map()
   const functions: string[] = []
   const entries: Entry[] = []
@@ -17,7 +18,7 @@ export function jsModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
   const scalars = new Set(plan.params.filter((p) => p.kind === 'scalar').map((p) => p.name))
   for (const use of uses) {
     const { launch } = use
-    const mangler = new Mangler(JS.reserved)
+    const mangler = new Mangler(RESERVED)
     const entry = mangler.unique(launch.name)
     const printer = new Printer(
       { target: JS, mangler, helpers, buffers, param: () => undefined, scalars },
@@ -29,7 +30,7 @@ export function jsModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
     functions.push(functionText(launch, entry, parameters, body, printer))
     entries.push({ name: entry, args, block: launch.block, sharedBytes: 0 })
   }
-  return { target: 'js', name: plan.name, text: [...helpers.values(), ...functions].join('\n\n'), entries }
+  return { name: plan.name, text: [...helpers.values(), ...functions].join('\n\n'), entries }
 }
 
 const AXES = ['block_z', 'block_y', 'block_x', 'thread_z', 'thread_y', 'thread_x'] as const

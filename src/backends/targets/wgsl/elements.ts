@@ -2,9 +2,9 @@
  * How elements lie in WGSL's memory. Those narrower than 32 bits take a word each (the webgpu device converts at its
  * border) and are rounded when they are written; f16 is itself where the device has it.
  */
-import { type Dtype, isFloat } from '../../ir/dtype.ts'
-import type { BufferRef, Helpers } from '../target.ts'
-import { help } from './wgsl-helpers.ts'
+import { type Dtype, isFloat } from '../../../ir/dtype.ts'
+import type { BufferRef, Helpers } from '../../spellings.ts'
+import { help } from './helpers.ts'
 
 /** Elements of a vector: arrays that are read or written so are arrays of these. */
 export const VECTOR = 4

@@ -1,5 +1,5 @@
 /** Functions and types that CUDA texts define where they need them. */
-import type { Helpers } from '../target.ts'
+import type { Helpers } from '../../spellings.ts'
 
 export const HELPER: Readonly<Record<string, string>> = {
   f16_to_f32:

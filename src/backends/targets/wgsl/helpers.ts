@@ -1,6 +1,6 @@
 /** Functions that WGSL texts define where they need them: what the language leaves open, or lacks. */
-import { INT_RANGE } from '../../ir/dtype.ts'
-import type { Helpers } from '../target.ts'
+import { INT_RANGE } from '../../../ir/dtype.ts'
+import type { Helpers } from '../../spellings.ts'
 
 /** A float as an integer: towards zero, at the ends of the range where it is beyond, NaN as 0. */
 const saturating = (to: 'i32' | 'u32' | 'i8' | 'u8'): string => {

@@ -1,24 +1,25 @@
 /** Stage III → CUDA C++: one `extern "C"` kernel for each launch. The physical grid is one-dimensional. */
-import { readsOf, writesOf } from '../../ir/accesses.ts'
-import type { Expr } from '../../ir/expr.ts'
-import type { Launch, Plan } from '../../ir/loops.ts'
-import { hasBarrier } from '../../ir/tree.ts'
-import { argsOf, type LaunchUse } from '../emit.ts'
-import { blockDecode, hasPlane, operand } from '../grid-folding.ts'
-import { newest } from '../instr-calls.ts'
-import { mergedWithUpdated } from '../merged-loads.ts'
-import type { ArgSpec, Entry, ModuleText } from '../module.ts'
-import { Mangler } from '../name-mangling.ts'
-import { Printer } from '../printer.ts'
-import { overlapsOf, plainText, withWait } from '../programmatic-dependent-launch.ts'
-import { placeShared, type SharedMemory } from '../shared-memory-liveness.ts'
-import type { Helpers, Target } from '../target.ts'
-import { CUDA } from '../targets/cuda.ts'
-import { CUDA_MEMORY } from '../targets/cuda-elements.ts'
-import { MATRIX, OVERLAP } from '../targets/cuda-helpers.ts'
-import { type MatrixUse, matricesOf, matrixName } from '../tensor-maps.ts'
+import { readsOf, writesOf } from '../../../ir/accesses.ts'
+import type { Expr } from '../../../ir/expr.ts'
+import type { Launch, Plan } from '../../../ir/loops.ts'
+import { hasBarrier } from '../../../ir/tree.ts'
+import { blockDecode, hasPlane, operand } from '../../grid-folding.ts'
+import { newest } from '../../instr-calls.ts'
+import { argsOf, type LaunchUse } from '../../launch-uses.ts'
+import type { ArgSpec, Entry, PrintedModule } from '../../module.ts'
+import { Mangler } from '../../name-mangling.ts'
+import { Printer } from '../../printer.ts'
+import { placeShared, type SharedMemory } from '../../shared-memory-liveness.ts'
+import type { Helpers, Spellings } from '../../spellings.ts'
+import { type MatrixUse, matricesOf, matrixName } from '../../tensor-maps.ts'
+import { CUDA_MEMORY } from './elements.ts'
+import { MATRIX, OVERLAP } from './helpers.ts'
+import { mergedWithUpdated } from './merged-loads.ts'
+import { overlapsOf, plainText, withWait } from './programmatic-dependent-launch.ts'
+import { RESERVED } from './reserved.ts'
+import { CUDA } from './spellings.ts'
 
-export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
+export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModule {
   const helpers: Helpers = new Map()
   const kernels: string[] = []
   const entries: Entry[] = []
@@ -31,7 +32,7 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
     const { launch } = shared
     if (leads) helpers.set(OVERLAP.begin.name, OVERLAP.begin.text)
     if (held) helpers.set(OVERLAP.wait.name, OVERLAP.wait.text)
-    const mangler = new Mangler(CUDA.reserved)
+    const mangler = new Mangler(RESERVED)
     const entry = mangler.unique(launch.name)
     const target = shared.bytes > STATIC_LIMIT || shared.reused ? carving(shared) : CUDA
     const matrices = matricesOf(launch)
@@ -64,7 +65,6 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): ModuleText {
     entries.push({ name: entry, args, block: launch.block, sharedBytes, ...cluster, ...waits })
   }
   return {
-    target: 'cuda',
     name: plan.name,
     text: `${[...helpers.values(), ...kernels].join('\n\n')}\n`,
     entries,
@@ -85,7 +85,7 @@ const WAIT = plainText('cuda', `${OVERLAP.wait.name}();`)
 const STATIC_LIMIT = 48 * 1024
 
 /** The target that carves what is shared out of one dynamic array. */
-const carving = ({ offsets }: SharedMemory): Target => ({
+const carving = ({ offsets }: SharedMemory): Spellings => ({
   ...CUDA,
   shared: (name, dtype, _length, _align, buffer) => {
     const type = CUDA_MEMORY[dtype]

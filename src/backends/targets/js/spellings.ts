@@ -2,16 +2,9 @@
  * JavaScript over typed arrays. Numbers are doubles: f32 arithmetic is at least as exact as asked and rounds when
  * it is stored; i32 multiplication goes through `Math.imul`.
  */
-import { InternalError } from '../../ast/diagnostic.ts'
-import { type Dtype, INT_RANGE, isBeyondF32, isFloat, isHalf, isInt } from '../../ir/dtype.ts'
-import type { MathFn } from '../../ir/ops.ts'
-import type { Helpers, Target } from '../target.ts'
-
-const RESERVED = new Set(
-  `abstract arguments await boolean break byte case catch char class const continue debugger default delete do double else enum eval export extends false final finally float for function goto if implements import in instanceof int interface let long native new null package private protected public return short static super switch synchronized this throw throws transient true try typeof undefined var void volatile while with yield async of get set Math NaN Infinity Number Object Array Float64Array Float32Array Int32Array Uint32Array Int16Array Uint16Array Int8Array Uint8Array DataView globalThis thread waiting block_x block_y block_z thread_x thread_y thread_z`.split(
-    ' ',
-  ),
-)
+import { InternalError } from '../../../ast/diagnostic.ts'
+import { type Dtype, INT_RANGE, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/dtype.ts'
+import type { Helpers, MathCall, Spellings } from '../../spellings.ts'
 
 const ARRAY: Readonly<Record<Dtype, string>> = {
   f64: 'Float64Array',
@@ -26,28 +19,7 @@ const ARRAY: Readonly<Record<Dtype, string>> = {
   bool: 'Uint8Array',
 }
 
-const MATH: Readonly<Record<MathFn, (...x: string[]) => string>> = {
-  exp: (x) => `Math.exp(${x})`,
-  log: (x) => `Math.log(${x})`,
-  sqrt: (x) => `Math.sqrt(${x})`,
-  rsqrt: (x) => `(1 / Math.sqrt(${x}))`,
-  abs: (x) => `Math.abs(${x})`,
-  sin: (x) => `Math.sin(${x})`,
-  cos: (x) => `Math.cos(${x})`,
-  tanh: (x) => `Math.tanh(${x})`,
-  sigmoid: (x) => `(1 / (1 + Math.exp(-(${x}))))`,
-  floor: (x) => `Math.floor(${x})`,
-  ceil: (x) => `Math.ceil(${x})`,
-  round: (x) => `round_half_even(${x})`,
-  pow: (x, y) => `Math.pow(${x}, ${y})`,
-  erf: (x) => `erf(${x})`,
-  sign: (x) => `Math.sign(${x})`,
-  popcount: (x) => `popcount(${x})`,
-  shift_left: (x, n) => `((${x}) << (${n}))`,
-  bit_xor: (x, y) => `((${x}) ^ (${y}))`,
-}
-
-const HELPER: Readonly<Record<string, string>> = {
+export const HELPER: Readonly<Record<string, string>> = {
   f16_to_f32: `const f16_to_f32 = (h) => {
   const e = (h >> 10) & 31, m = h & 1023, s = h & 32768 ? -1 : 1
   if (e === 0) return s * m * 5.9604644775390625e-8
@@ -123,9 +95,37 @@ const saturated = (x: string, to: Dtype): string => {
   return `(Math.trunc(Math.min(${hi}, Math.max(${lo}, ${x}))) || 0)`
 }
 
-export const JS: Target = {
+/** A function that texts define. */
+const own = ({ x, helpers }: MathCall, name: string): string => {
+  need(helpers, name)
+  return `${name}(${x})`
+}
+
+const MATH: Spellings['math'] = {
+  exp: ({ x }) => `Math.exp(${x})`,
+  log: ({ x }) => `Math.log(${x})`,
+  sqrt: ({ x }) => `Math.sqrt(${x})`,
+  rsqrt: ({ x }) => `(1 / Math.sqrt(${x}))`,
+  // The smallest integer has no opposite.
+  abs: ({ x, dtype }) => (dtype === 'i32' ? `(Math.abs(${x}) | 0)` : `Math.abs(${x})`),
+  sin: ({ x }) => `Math.sin(${x})`,
+  cos: ({ x }) => `Math.cos(${x})`,
+  tanh: ({ x }) => `Math.tanh(${x})`,
+  sigmoid: ({ x }) => `(1 / (1 + Math.exp(-(${x}))))`,
+  floor: ({ x }) => `Math.floor(${x})`,
+  ceil: ({ x }) => `Math.ceil(${x})`,
+  round: (call) => own(call, 'round_half_even'),
+  pow: ({ x, y }) => `Math.pow(${x}, ${y})`,
+  erf: (call) => own(call, 'erf'),
+  sign: ({ x }) => `Math.sign(${x})`,
+  popcount: (call) => own(call, 'popcount'),
+  shift_left: ({ x, y }) => `((${x}) << (${y}))`,
+  bit_xor: ({ x, y }) => `((${x}) ^ (${y}))`,
+}
+
+export const JS: Spellings = {
   name: 'js',
-  reserved: new Set([...RESERVED, ...Object.keys(HELPER), 'f32_view', 'u32_view']),
+  math: MATH,
   type: () => '',
   literal: (c) =>
     c.dtype === 'bool' ? (c.value !== 0 ? 'true' : 'false') : Object.is(c.value, -0) ? '-0' : String(c.value),
@@ -141,13 +141,6 @@ export const JS: Target = {
     if (op === 'rem') return `(${a} % ${b} ${end})`
     if ((op === 'add' || op === 'sub') && wraps) return `((${a} ${op === 'add' ? '+' : '-'} ${b}) ${end})`
     return null
-  },
-  call: (fn, args, dtype, helpers) => {
-    // The smallest integer has no opposite.
-    if (fn === 'abs' && dtype === 'i32') return `(${MATH.abs(...args)} | 0)`
-    if (fn === 'round') need(helpers, 'round_half_even')
-    if (fn === 'erf' || fn === 'popcount') need(helpers, fn)
-    return MATH[fn](...args)
   },
   rounded: (x, dtype) => (dtype === 'f32' ? `Math.fround(${x})` : x),
   select: (c, a, b) => `(${c} ? ${a} : ${b})`,

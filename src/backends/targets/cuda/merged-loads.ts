@@ -3,12 +3,12 @@
  * (`c ? W[j] : Q[p]`, or `x = Q[p]; if (c) x = W[j]`), and takes the one for a load of memory that nobody writes
  * (`ld.global.nc`) where either was, by `const … __restrict__`. If the launch writes Q, its old value is read.
  */
-import { targetsOf, writesOf } from '../ir/accesses.ts'
-import { DTYPE_BYTES } from '../ir/dtype.ts'
-import type { Expr } from '../ir/expr.ts'
-import { children } from '../ir/expr-tree.ts'
-import type { Buffer, Launch, Stmt } from '../ir/loops.ts'
-import { exprsOf, piecesOf, walkStmts } from '../ir/tree.ts'
+import { targetsOf, writesOf } from '../../../ir/accesses.ts'
+import { DTYPE_BYTES } from '../../../ir/dtype.ts'
+import type { Expr } from '../../../ir/expr.ts'
+import { children } from '../../../ir/expr-tree.ts'
+import type { Buffer, Launch, Stmt } from '../../../ir/loops.ts'
+import { exprsOf, piecesOf, walkStmts } from '../../../ir/tree.ts'
 
 /**
  * How a value comes to where it meets others: as it is, or through arithmetic. Operators that meet are made one operator on

@@ -1,0 +1,57 @@
+/** Which buffers and parameters each launch of a plan takes: the arguments of its entry. */
+import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
+import type { Expr } from '../ir/expr.ts'
+import { freeVars, walkExpr } from '../ir/expr-tree.ts'
+import type { Buffer, Launch, Plan } from '../ir/loops.ts'
+import { exprsOf, piecesOf, walkStmts } from '../ir/tree.ts'
+import type { ArgSpec } from './module.ts'
+
+/** What one launch touches. */
+export interface LaunchUse {
+  readonly launch: Launch
+  readonly buffers: readonly { readonly buffer: Buffer; readonly access: 'read' | 'read_write' }[]
+  readonly scalars: Plan['params']
+}
+
+/** Which buffers and parameters each launch of the plan uses, in the plan's order. */
+export function usesOf(plan: Plan): LaunchUse[] {
+  return plan.steps.flatMap((step) => (step.kind === 'launch' ? [useOf(plan, step)] : []))
+}
+
+function useOf(plan: Plan, launch: Launch): LaunchUse {
+  const read = new Set<string>()
+  const written = new Set<string>()
+  for (const a of accessesOf(launch.body))
+    if (!isDescribed(a)) (a.mode === 'write' ? written : read).add(a.buffer)
+  const vars = new Set<string>()
+  walkStmts(launch.body, (s) => {
+    for (const e of exprsOf(s)) walkExpr(e, (x) => x.kind === 'var' && vars.add(x.name))
+  })
+  // The kernel decodes its block index from the grid's extents.
+  for (const g of launch.grid) for (const v of freeVars(g as Expr)) vars.add(v)
+  return {
+    launch,
+    buffers: plan.buffers.flatMap((buffer): LaunchUse['buffers'] =>
+      written.has(buffer.name)
+        ? [{ buffer, access: 'read_write' }]
+        : read.has(buffer.name)
+          ? [{ buffer, access: 'read' }]
+          : [],
+    ),
+    scalars: plan.params.filter((p) => vars.has(p.name)),
+  }
+}
+
+/** Whether an instruction moves boxes of the buffer, and needs no address of it. */
+function isDescribed({ stmt: s, buffer, whole }: BufferAccess): boolean {
+  const pieces = whole && s.kind === 'instr' ? piecesOf(s).filter((p) => p.kind !== 'value') : []
+  const own = pieces.filter((p) => p.buffer === buffer)
+  return own.length > 0 && own.every((p) => p.kind === 'map')
+}
+
+export const argsOf = (use: LaunchUse): ArgSpec[] => [
+  ...use.buffers.map(
+    (b): ArgSpec => ({ kind: 'buffer', name: b.buffer.name, dtype: b.buffer.dtype, access: b.access }),
+  ),
+  ...use.scalars.map((p): ArgSpec => ({ kind: 'scalar', name: p.name, dtype: p.dtype })),
+]

@@ -1,0 +1,52 @@
+/** Words that names in a text must not be: those of its language, and those that its spellings are made of. */
+import { DTYPES } from '../ir/dtype.ts'
+import { MATH_FNS } from '../ir/ops.ts'
+import type { BufferRef, Helpers, Spellings } from './spellings.ts'
+
+/** Stands for every name and operand: no word. */
+const BLANK = '0'
+
+/**
+ * The words of the language (`keywords`, between blanks: what it reserves, its types, what it or its headers define), those
+ * in the table's spellings, the texts' own helpers and what these call, and what the printer of modules writes.
+ */
+export function reservedWords(
+  keywords: string,
+  tables: readonly Spellings[],
+  helpers: Readonly<Record<string, string>>,
+  own: readonly string[],
+): ReadonlySet<string> {
+  const spelled = tables.flatMap((t) => wordsIn(spellings(t), WORD))
+  const called = wordsIn(Object.values(helpers), CALLED)
+  return new Set([...keywords.split(/\s+/), ...spelled, ...Object.keys(helpers), ...called, ...own])
+}
+
+/** Fields of something are no names of their own. */
+const WORD = /(?<![\w.])[A-Za-z_]\w*/g
+/** In texts of helpers, whose parameters are their own: what is called or indexed. One letter is a parameter of a template. */
+const CALLED = /(?<![\w.])[A-Za-z_]\w+(?=[([])/g
+
+const wordsIn = (texts: readonly string[], word: RegExp): readonly string[] =>
+  texts.flatMap((text) => text.match(word) ?? [])
+
+/** What a table writes for each type. */
+function spellings(t: Spellings): readonly string[] {
+  const helpers: Helpers = new Map()
+  const operands = { args: [BLANK, BLANK], x: BLANK, y: BLANK, helpers }
+  return DTYPES.flatMap((dtype) => {
+    const ref: BufferRef = {
+      name: BLANK,
+      buffer: { name: BLANK, dtype, shape: [], scope: 'global', role: 'inout', fill: 0, accumulate: dtype },
+      atomic: true,
+      vector: false,
+    }
+    return [
+      ...MATH_FNS.map((fn) => t.math[fn]({ ...operands, dtype })),
+      ...DTYPES.map((from) => t.cast(BLANK, from, dtype, helpers)),
+      ...(['min', 'max'] as const).map((op) => t.binary(op, BLANK, BLANK, dtype, dtype, null, helpers) ?? ''),
+      ...t.atomicLoop(ref, BLANK, () => BLANK, helpers),
+      ...['+', 'min', 'max'].map((op) => t.atomic(ref, BLANK, op, BLANK, helpers) ?? ''),
+      t.type(dtype),
+    ]
+  })
+}

@@ -1,0 +1,146 @@
+/**
+ * What sets one C-like language apart from the next: a table of spellings. `printer.ts` does everything else.
+ * Registers hold values of `computeType`; only buffers have narrow elements.
+ */
+import type { Dtype } from '../ir/dtype.ts'
+import type { Const, ThreadAxis } from '../ir/expr.ts'
+import type { Buffer } from '../ir/loops.ts'
+import type { BinaryOp, MathFn } from '../ir/ops.ts'
+
+/** Where helper functions that a text turns out to need are collected, by name. */
+export type Helpers = Map<string, string>
+
+/** A buffer as the text under construction knows it. */
+export interface BufferRef {
+  readonly name: string
+  readonly buffer: Buffer
+  /** Updated atomically in this launch: every access goes through the target's atomics. */
+  readonly atomic: boolean
+  /** Declared as an array of vectors of `VECTOR` elements, since the launch has such accesses to it. */
+  readonly vector: boolean
+}
+
+/** A value of several elements in one access. */
+export interface VectorRef {
+  readonly ref: BufferRef
+  /** Of the first element; a multiple of the number of elements. */
+  readonly index: string
+  /** A name that the text has nowhere else. */
+  readonly temporary: string
+}
+
+/** Arithmetic that may leave 32 bits: of what a kernel computes as a value, or of data that lead to an element. */
+export type Wraps = 'value' | 'place'
+
+/** A call of a mathematical function. */
+export interface MathCall {
+  /** Its operands, as they stand: those of lower precedence have no parentheses. */
+  readonly args: readonly string[]
+  readonly x: string
+  readonly y: string
+  /** Of the result, as registers hold it. */
+  readonly dtype: Dtype
+  readonly helpers: Helpers
+}
+
+export interface Spellings {
+  /** By which declared texts say that they are for it. */
+  readonly name: string
+  /** Type of a value in registers. */
+  readonly type: (t: Dtype) => string
+  readonly literal: (c: Const, helpers: Helpers) => string
+  /** `null`: a minus sign will do. The operand is parenthesised already. */
+  readonly neg: (x: string, dtype: Dtype, helpers: Helpers) => string | null
+  /** `null`: the printer's C spelling will do. Operands are parenthesised already. */
+  readonly binary: (
+    op: BinaryOp,
+    a: string,
+    b: string,
+    dtype: Dtype,
+    operand: Dtype,
+    wraps: Wraps | null,
+    helpers: Helpers,
+  ) => string | null
+  readonly math: Readonly<Record<MathFn, (call: MathCall) => string>>
+  readonly select: (cond: string, then: string, otherwise: string) => string
+  /** A condition that tells a loop's first iteration from the others, kept from the compiler (`peeled-iteration-workaround.ts`). */
+  readonly hidden?: (cond: string, helpers: Helpers) => string
+  readonly cast: (x: string, from: Dtype, to: Dtype, helpers: Helpers) => string
+  readonly load: (b: BufferRef, index: string, helpers: Helpers) => string
+  /** `exact`: the value is one that the element type has. */
+  readonly store: (b: BufferRef, index: string, value: string, helpers: Helpers, exact: boolean) => string
+  /** How many neighbouring elements one access may hold, largest first; none where this is not worth it. */
+  readonly widths: (b: Buffer) => readonly number[]
+  /** Statements that define `names` as the elements in order. */
+  readonly loadVector: (v: VectorRef, names: readonly string[], helpers: Helpers) => readonly string[]
+  /** Widths of atomic updates of neighbouring elements, largest first; none where there are no such instructions. */
+  readonly atomicWidths: (b: Buffer, op: string) => readonly number[]
+  readonly atomicVector: (
+    v: VectorRef,
+    op: string,
+    values: readonly string[],
+    helpers: Helpers,
+  ) => readonly string[]
+  readonly storeVector: (
+    v: VectorRef,
+    values: readonly string[],
+    helpers: Helpers,
+    exact: readonly boolean[],
+    /** A vector loaded from memory of the same type, which the values are. */
+    copied: string | undefined,
+  ) => readonly string[]
+  readonly builtin: (axis: ThreadAxis) => string
+  readonly let: (name: string, dtype: Dtype, value: string) => string
+  /** What the thread with this bit of its number flipped has, met among as many neighbours. */
+  readonly exchange: (value: string, dtype: Dtype, xor: number, among: number, helpers: Helpers) => string
+  /** A mutable scalar or a private array of constant length. */
+  readonly register: (name: string, dtype: Dtype, length: number) => string
+  /** A value as its type has it, for registers that hold more digits. */
+  readonly rounded?: (value: string, dtype: Dtype) => string
+  /** Tiles that are objects of a declared type: one, or an array. */
+  readonly objects: (name: string, type: string, length: number) => string
+  /** Private arrays are objects: one for each thread, made before its loops, not one for each round. */
+  readonly arraysAtHead?: boolean
+  /**
+   * Operators that evaluate both operands, where reading outside of an array is defined (WGSL, whose `select` evaluates both,
+   * too): each that may skip one is a branch, and compilers take long, and gigabytes, for dozens of those.
+   */
+  readonly eager?: Readonly<Record<'and' | 'or', string>>
+  /** How pairs of narrow values share registers of 32 bits, and how instructions see memory. */
+  readonly instructions?: {
+    readonly packed: (name: string, words: number) => string
+    readonly half: (name: string, index: string, dtype: Dtype, helpers: Helpers) => string
+    readonly setHalf: (name: string, index: string, value: string, dtype: Dtype, helpers: Helpers) => string
+    readonly address: (name: string, index: string) => string
+    readonly shared: (name: string, index: string, dtype: Dtype) => string
+  }
+  /** Aligned to 16 bytes at least. `null`: declared elsewhere (module scope). */
+  readonly shared: (
+    name: string,
+    dtype: Dtype,
+    length: number,
+    align: number,
+    /** What the array is called in the plan. */
+    buffer: string,
+  ) => string | null
+  readonly forHeader: (name: string, extent: string) => string
+  readonly whileHeader: (cond: string) => string
+  readonly barrier: string
+  /** For targets that have clusters of blocks. */
+  readonly clusterBarrier?: string
+  /** Of as many neighbours, for targets that have it. */
+  /** An element of shared memory that is the same for all threads, which arrive; as any other where it is missing. */
+  readonly uniform?: (element: string) => string
+  readonly laneBarrier?: (among: number, helpers: Helpers) => string
+  /** For targets whose barrier says nothing of global memory. */
+  readonly globalBarrier?: string
+  /** An atomic update by a native instruction, or `null` where there is none for it. */
+  readonly atomic: (b: BufferRef, index: string, op: string, value: string, helpers: Helpers) => string | null
+  /** An atomic update by compare-and-swap; `combine` prints old ∘ value. */
+  readonly atomicLoop: (
+    b: BufferRef,
+    index: string,
+    combine: (old: string) => string,
+    helpers: Helpers,
+  ) => readonly string[]
+}

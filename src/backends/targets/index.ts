@@ -1,0 +1,22 @@
+/** Every language that kernels are printed in, by the name that `emit` and declared texts use. */
+import { invariant } from '../../ast/diagnostic.ts'
+import { DEVICE_KINDS, type DeviceKind, type Target } from '../target.ts'
+import { CUDA } from './cuda/index.ts'
+import { JS } from './js/index.ts'
+import { WGSL } from './wgsl/index.ts'
+
+export const TARGETS = { wgsl: WGSL, cuda: CUDA, js: JS } as const satisfies Readonly<Record<string, Target>>
+export type TargetName = keyof typeof TARGETS
+export const TARGET_NAMES = Object.keys(TARGETS) as readonly TargetName[]
+
+/** Checked at start: each device runs the texts of one target. */
+const BY_DEVICE: ReadonlyMap<DeviceKind, TargetName> = new Map(
+  DEVICE_KINDS.map((kind) => {
+    const [name, ...others] = TARGET_NAMES.filter((t) => TARGETS[t].device === kind)
+    invariant(name && others.length === 0, `one target is for ${kind}`)
+    return [kind, name]
+  }),
+)
+
+/** The target whose texts a device runs. */
+export const targetOf = ({ kind }: { readonly kind: DeviceKind }): TargetName => BY_DEVICE.get(kind)!

@@ -1,0 +1,23 @@
+/** Words that names in JavaScript texts must not be. */
+import { reservedWords } from '../../reserved-words.ts'
+import { HELPER, JS } from './spellings.ts'
+
+/** What is reserved in some mode, and globals of engines. */
+const LANGUAGE = `
+abstract arguments await boolean break byte case catch char class const continue debugger default delete do
+double else enum eval export extends false final finally float for function goto if implements import in
+instanceof int interface let long native new null package private protected public return short static super
+switch synchronized this throw throws transient true try typeof undefined var void volatile while with yield
+async of get set Math NaN Infinity Number Object Array Float64Array Float32Array Int32Array Uint32Array
+Int16Array Uint16Array Int8Array Uint8Array DataView globalThis`
+
+export const RESERVED = reservedWords(LANGUAGE, [JS], HELPER, [
+  'block_x',
+  'block_y',
+  'block_z',
+  'thread_x',
+  'thread_y',
+  'thread_z',
+  'thread',
+  'waiting',
+])

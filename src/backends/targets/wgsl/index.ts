@@ -1,0 +1,37 @@
+/** WGSL: a module for each launch. */
+import { capabilitiesOf } from '../../instr-calls.ts'
+import { type LaunchUse, usesOf } from '../../launch-uses.ts'
+import type { Target } from '../../target.ts'
+import { vectorAccesses } from '../../vectorize-accesses.ts'
+import { refuseDeep, refuseF64 } from './limits.ts'
+import { wgslModules } from './module.ts'
+import { wgsl } from './spellings.ts'
+
+export const WGSL = {
+  device: 'webgpu',
+  scheduledAs: 'webgpu',
+  parallel: true,
+  grid: true,
+  extension: '.wgsl',
+  lowering: {},
+  reusesShared: false,
+  declared: {
+    addresses: false,
+    needs: new Map([
+      ['f16', 0],
+      ['subgroups', 0],
+      ['lanes', 1],
+      ['subgroup_size', 1],
+      ['subgroup_matrix', 5],
+    ]),
+  },
+  print: (plan, options) => {
+    refuseF64(plan)
+    refuseDeep(plan)
+    const table = wgsl(options.f16 ?? usesOf(plan).some(needsF16))
+    const vectors = vectorAccesses(plan, table)
+    return wgslModules(vectors, usesOf(vectors), table)
+  },
+} as const satisfies Target
+
+const needsF16 = (use: LaunchUse): boolean => capabilitiesOf(use, 'wgsl').some((c) => c.name === 'f16')
