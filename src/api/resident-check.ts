@@ -10,7 +10,7 @@ import {
   type DevicePart,
   type Resident,
   type ResidentParts,
-} from '../storage/device/index.ts'
+} from '../storage/engines/device/index.ts'
 import { expectArgument, isRecord } from './check.ts'
 import type { CompiledKernel } from './compiled.ts'
 

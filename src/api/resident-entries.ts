@@ -6,7 +6,7 @@ import { type Bound, bindInputs, type Inputs } from '../run/bind/index.ts'
 import { withArrays } from '../run/bind/write.ts'
 import type { Residents } from '../run/execute.ts'
 import type { DeviceBuffer } from '../runtime/device.ts'
-import { checkNotFreed, type DevicePart, type ResidentParts } from '../storage/device/index.ts'
+import { checkNotFreed, type DevicePart, type ResidentParts } from '../storage/engines/device/index.ts'
 import type { StoredPart } from '../storage/parts/convert.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../storage/tensor.ts'
 

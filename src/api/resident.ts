@@ -14,7 +14,7 @@ import {
   ResidentParts,
   releaseConversions as release,
   resident as upload,
-} from '../storage/device/index.ts'
+} from '../storage/engines/device/index.ts'
 import type { Given } from '../storage/given.ts'
 import { type Level, makeStorage, type Storage } from '../storage/storage.ts'
 import type { CoordTensor, StoredTensor, Tensor } from '../storage/tensor.ts'
@@ -32,7 +32,7 @@ export {
   type ResidentCoords,
   ResidentParts,
   type ResidentStored,
-} from '../storage/device/index.ts'
+} from '../storage/engines/device/index.ts'
 
 /**
  * Uploads a tensor after a check. A stored one is over `axes`, whose extents are its shape.

@@ -10,7 +10,7 @@ import type { Kernel1 } from '../ir/stage1.ts'
 import { allAxesOf, callerTensor, isStructured } from '../run/bind/axes.ts'
 import { bindInputs } from '../run/bind/index.ts'
 import { axesOfBinding, bindingOf } from '../run/bind/names.ts'
-import type { Resident } from '../storage/device/index.ts'
+import type { Resident } from '../storage/engines/device/index.ts'
 import type { CoordTensor, Tensor } from '../storage/tensor.ts'
 
 /** What is bound to a kernel, under the names that its text declares. */

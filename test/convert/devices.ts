@@ -3,8 +3,8 @@
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
-import { queueOf } from '../../src/storage/device/resident.ts'
-import type { Tuning } from '../../src/storage/device/tuning.ts'
+import { queueOf } from '../../src/storage/engines/device/resident.ts'
+import type { Tuning } from '../../src/storage/engines/device/tuning.ts'
 
 /** Blocks do what they do on a GPU, small ones, so that small tensors have several. */
 export const IN_BLOCKS: Tuning = {

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { AnyFormat } from '../../src/ir/format.ts'
 import type { Device } from '../../src/runtime/device.ts'
-import { convertPlan, releaseConversions, resident } from '../../src/storage/device/index.ts'
+import { convertPlan, releaseConversions, resident } from '../../src/storage/engines/device/index.ts'
 import { convertTensor } from '../../src/storage/parts/convert.ts'
 import { runs, sample } from '../support/cases.ts'
 import {

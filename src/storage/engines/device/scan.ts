@@ -1,0 +1,280 @@
+/**
+ * Exclusive scans and reductions over columns of i32. Chunks of one thread, or tiles of a block, are summed up first;
+ * then each goes on from what is before it.
+ */
+import { when } from '../../../ir/build.ts'
+import { add, div, type Expr, eq, int, lt, min, mul, sub, variable } from '../../../ir/expr.ts'
+import type { Stmt } from '../../../ir/loops.ts'
+import { combine, goOn, meeting, type Op, type Running, running } from './block-scan.ts'
+import { type LaunchSpec, read, THREADS, type Use, update, write } from './column-types.ts'
+import { atomic, each, get, loop, scalar, store } from './kernel.ts'
+import type { Queue } from './queue.ts'
+import type { Tile } from './tuning.ts'
+
+interface Over extends Pick<LaunchSpec, 'key' | 'columns' | 'sizes'> {
+  readonly n: number
+}
+
+export interface Scan extends Over {
+  /** `max`: of values that are not negative. Both start at 0. */
+  readonly op: Op
+  readonly value: (e: Expr) => Expr
+  /** Where it holds, a new segment begins: the scan starts over. */
+  readonly reset?: (e: Expr) => Expr
+  /** What is done at `e`, given the scan of the elements before it (of its segment) and its own value. */
+  readonly body: (e: Expr, before: Expr, value: Expr) => readonly Stmt[]
+  /** Cell for the scan of everything (of the last segment). */
+  readonly total?: number | undefined
+}
+
+/** O(n) work in two launches, four if there are very many elements. `body` may overwrite what `value` reads at the same element. */
+export function scan(q: Queue, s: Scan): void {
+  run(q, s, false)
+}
+
+/** Tiles that each block adds up for itself. */
+const ADDED = 2 ** 12
+
+/** `carry`: `body` gets what the elements before left, whether or not a segment begins at `e`. */
+function run(q: Queue, s: Scan, carry: boolean): void {
+  const { n, op, reset, total } = s
+  const { scan: by } = q.tuning
+  const length = by.by === 'block' ? by.threads * by.items : by.length
+  const chunks = Math.ceil(n / length)
+  const sums = chunks > 1 ? q.column(chunks, 'i32', 'sums') : null
+  const resets = sums && reset ? q.column(chunks, 'i32', 'resets') : null
+  const sizes = { ...s.sizes, x_n: n }
+  const key = `${s.key} ${op} ${length}`
+  // Single threads would take long to add them up.
+  const scanned = by.by === 'thread' || chunks > ADDED
+  if (sums) {
+    const spec = {
+      key: `${key} up`,
+      threads: chunks,
+      columns: { ...s.columns, x_sums: write(sums), ...(resets ? { x_resets: write(resets) } : {}) },
+      sizes,
+    }
+    if (by.by === 'block') upByBlock(q, s, by, spec)
+    else q.launch({ ...spec, body: (t) => upByThread(s, t, length) })
+    if (scanned) scanSums(q, op, { sums, resets })
+  }
+  const before: Record<string, Use> = sums
+    ? { x_sums: read(sums), ...(resets && !scanned ? { x_resets: read(resets) } : {}) }
+    : {}
+  const spec = {
+    key: `${key} down ${sums ? 'many' : 'one'} ${scanned} ${carry}`,
+    threads: Math.max(1, chunks),
+    columns: { ...s.columns, ...before, ...(total === undefined ? {} : { x_totals: q.totals }) },
+    sizes: { ...sizes, ...(total === undefined ? {} : { x_cell: total }) },
+  }
+  const last = (e: Expr, sum: Expr): Stmt[] =>
+    total === undefined ? [] : [when(eq(e, variable('x_n')), [store('x_totals', variable('x_cell'), sum)])]
+  const own: Down = { scan: s, carry, last }
+  if (by.by === 'block') downByBlock(q, own, by, sums !== null, scanned, spec)
+  else
+    q.launch({
+      ...spec,
+      body: (t) => {
+        const r = running('x_before', sums ? get('x_sums', t) : int(0))
+        return [...r.declare, ...through(own, r, mul(t, int(length)), length)]
+      },
+    })
+  q.release(sums, resets)
+}
+
+/** Sums of chunks become sums of all chunks before. */
+function scanSums(q: Queue, op: Op, { sums, resets }: Record<'sums' | 'resets', LaunchColumn>): void {
+  run(
+    q,
+    {
+      key: 'sums',
+      n: sums!.length,
+      op,
+      columns: { x_part: update(sums!), ...(resets ? { x_starts: read(resets) } : {}) },
+      value: (e) => get('x_part', e),
+      ...(resets ? { reset: (e: Expr) => eq(get('x_starts', e), int(1)) } : {}),
+      body: (e, before) => [store('x_part', e, before)],
+    },
+    true,
+  )
+}
+
+type LaunchColumn = Use['column'] | null
+
+/** The elements from `lo` on that are below n, `length` at most. */
+const over = (lo: Expr, length: number, body: (e: Expr) => readonly Stmt[], name = 'x_k'): Stmt =>
+  loop(name, min(int(length), sub(variable('x_n'), lo)), (k) => body(add(lo, k)))
+
+/** `r` goes on with the elements from `lo` on. */
+const sumUp = ({ op, reset, value }: Scan, r: Running, lo: Expr, length: number): Stmt =>
+  over(
+    lo,
+    length,
+    (e) => [
+      ...(reset ? [when(reset(e), [r.sum.set(int(0)), r.any.set(int(1))])] : []),
+      r.sum.set(combine(op, r.sum.value, value(e))),
+    ],
+    'x_up',
+  )
+
+const upByThread = (s: Scan, t: Expr, length: number): Stmt[] => {
+  const r = running('x_own', int(0))
+  return [...r.declare, sumUp(s, r, mul(t, int(length)), length), ...leave(s, t, r)]
+}
+
+/** The sum of a chunk, and whether a segment begins in it. */
+const leave = ({ reset }: Scan, chunk: Expr, { sum, any }: Running): Stmt[] => [
+  store('x_sums', chunk, sum.value),
+  ...(reset ? [store('x_resets', chunk, any.value)] : []),
+]
+
+interface Down {
+  readonly scan: Scan
+  readonly carry: boolean
+  /** After the element before `e`. */
+  readonly last: (e: Expr, sum: Expr) => readonly Stmt[]
+}
+
+/** What is done at each element, `r` being the scan before `lo`. */
+function through({ scan: s, carry, last }: Down, r: Running, lo: Expr, length: number): Stmt[] {
+  const value = scalar('x_value', int(0))
+  const { reset } = s
+  const restart = (e: Expr): Stmt[] => (reset ? [when(reset(e), [r.sum.set(int(0))])] : [])
+  return [
+    ...value.declare,
+    over(lo, length, (e) => [
+      value.set(s.value(e)),
+      ...(carry ? [] : restart(e)),
+      ...s.body(e, r.sum.value, value.value),
+      ...(carry ? restart(e) : []),
+      r.sum.set(combine(s.op, r.sum.value, value.value)),
+      ...last(add(e, int(1)), r.sum.value),
+    ]),
+  ]
+}
+
+type Spec = Omit<LaunchSpec, 'body'>
+type ScanTile = Pick<Tile, 'threads' | 'items'>
+
+function upByBlock(q: Queue, s: Scan, { threads, items }: ScanTile, spec: Spec): void {
+  const { op, reset } = s
+  q.launch({
+    ...spec,
+    shared: true,
+    body: (b) => {
+      const meet = meeting('x_meet', threads, op, reset !== undefined)
+      const lo = (t: Expr): Expr => add(mul(b, int(threads * items)), mul(t, int(items)))
+      return [
+        ...meet.declare,
+        each('x_t0', threads, (t) => {
+          const r = running('x_own', int(0))
+          return [...r.declare, sumUp(s, r, lo(t), items), ...meet.put(t, r)]
+        }),
+        each('x_t1', threads, (t) => [meet.join(t)]),
+        each('x_t2', threads, (t) => {
+          const r = running('x_tile', int(0))
+          return [when(eq(t, int(0)), [...r.declare, meet.all(r), ...leave(s, b, r)])]
+        }),
+      ]
+    },
+  })
+}
+
+/** `many`: there are sums of tiles; `scanned`: of all tiles before. */
+function downByBlock(
+  q: Queue,
+  own: Down,
+  { threads, items }: ScanTile,
+  many: boolean,
+  scanned: boolean,
+  spec: Spec,
+): void {
+  const { op, reset } = own.scan
+  const segmented = reset !== undefined
+  const adds = many && !scanned
+  q.launch({
+    ...spec,
+    shared: true,
+    body: (b) => {
+      const tiles = meeting('x_tiles', threads, op, segmented)
+      const meet = meeting('x_meet', threads, op, segmented)
+      const lo = (t: Expr): Expr => add(mul(b, int(threads * items)), mul(t, int(items)))
+      /** Neighbouring tiles before this one, of each thread. */
+      const addUp = (t: Expr): Stmt[] => {
+        const r = running('x_earlier', int(0))
+        const count = div(add(b, int(threads - 1)), int(threads))
+        const first = mul(t, count)
+        return [
+          ...r.declare,
+          loop('x_e', min(count, sub(b, first)), (k) => {
+            const tile = add(first, k)
+            return goOn(op, r, get('x_sums', tile), segmented ? get('x_resets', tile) : null)
+          }),
+          ...tiles.put(t, r),
+        ]
+      }
+      return [
+        ...meet.declare,
+        ...(adds ? tiles.declare : []),
+        each('x_t0', threads, (t) => {
+          const r = running('x_own', int(0))
+          return [
+            ...(adds ? addUp(t) : []),
+            ...r.declare,
+            sumUp(own.scan, r, lo(t), items),
+            ...meet.put(t, r),
+          ]
+        }),
+        each('x_t1', threads, (t) => [...(adds ? [tiles.join(t)] : []), meet.join(t)]),
+        each('x_t2', threads, (t) => {
+          const r = running('x_before', many && scanned ? get('x_sums', b) : int(0))
+          return [
+            ...r.declare,
+            ...(adds ? [tiles.all(r)] : []),
+            ...meet.before(r, t),
+            ...through(own, r, lo(t), items),
+          ]
+        }),
+      ]
+    },
+  })
+}
+
+/** Elements of one thread: threads take turns, so that neighbours read neighbours. */
+const STRIDES = 64
+
+export interface Reduction extends Over {
+  /** `max`: of values that are not negative. Both start at 0. */
+  readonly op: Op
+  readonly values: (e: Expr) => readonly Expr[]
+  /** How many values there are, and the first of as many cells. */
+  readonly count: number
+  readonly cells: number
+}
+
+/** Several reductions over the same elements. */
+export function reduce(q: Queue, r: Reduction): void {
+  const { n, op, count } = r
+  q.launch({
+    key: `${r.key} ${op} ${count}`,
+    threads: Math.ceil(n / STRIDES),
+    columns: { ...r.columns, x_totals: q.totals },
+    sizes: { ...r.sizes, x_n: n, x_cell: r.cells },
+    body: (t) => {
+      const threads = variable(THREADS)
+      const sums = Array.from({ length: count }, (_, j) => scalar(`x_sum${j}`, int(0)))
+      return [
+        ...sums.flatMap((s) => s.declare),
+        loop('x_k', div(add(sub(variable('x_n'), t), sub(threads, int(1))), threads), (k) =>
+          r.values(add(t, mul(k, threads))).map((v, j) => sums[j]!.set(combine(op, sums[j]!.value, v))),
+        ),
+        // Cells begin at 0: most threads of most reductions have nothing to add.
+        ...sums.map((s, j) => {
+          const cell = add(variable('x_cell'), int(j))
+          const least = op === 'max' ? get('x_totals', cell) : int(0)
+          return when(lt(least, s.value), [atomic(op, 'x_totals', cell, s.value)])
+        }),
+      ]
+    },
+  })
+}
