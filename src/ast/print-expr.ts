@@ -1,53 +1,12 @@
 /** Expressions as documents: parentheses only where the grammar needs them. */
 import { bracketed, commas, type Doc, group, line, nest, softline } from './layout-document.ts'
-import type { BinaryOp, Call, Expr, For, NumberLit } from './nodes.ts'
-
-const SYMBOL: Readonly<Record<BinaryOp, string>> = {
-  or: 'or',
-  and: 'and',
-  lt: '<',
-  le: '<=',
-  gt: '>',
-  ge: '>=',
-  eq: '==',
-  ne: '!=',
-  add: '+',
-  sub: '-',
-  mul: '*',
-  div: '/',
-  mod: '%',
-}
-
-/** How tightly an expression holds together; the grammar's levels. */
-const OR = 1
-const AND = 2
-const NOT = 3
-const COMPARE = 4
-const SUM = 5
-const PRODUCT = 6
-const UNARY = 7
-const PRIMARY = 8
-
-const LEVEL: Readonly<Record<BinaryOp, number>> = {
-  or: OR,
-  and: AND,
-  lt: COMPARE,
-  le: COMPARE,
-  gt: COMPARE,
-  ge: COMPARE,
-  eq: COMPARE,
-  ne: COMPARE,
-  add: SUM,
-  sub: SUM,
-  mul: PRODUCT,
-  div: PRODUCT,
-  mod: PRODUCT,
-}
+import type { Call, Expr, For, NumberLit } from './nodes.ts'
+import { INFIX, LEVEL } from './operators.ts'
 
 function levelOf(e: Expr): number {
-  if (e.kind === 'binary') return LEVEL[e.op]
-  if (e.kind === 'unary') return e.op === 'not' ? NOT : UNARY
-  return PRIMARY
+  if (e.kind === 'binary') return INFIX[e.op][1]
+  if (e.kind === 'unary') return e.op === 'not' ? LEVEL.not : LEVEL.negation
+  return LEVEL.primary
 }
 
 /** `e`, in parentheses where it holds less tightly than `level`. */
@@ -56,7 +15,7 @@ function at(level: number, e: Expr): Doc {
 }
 
 /** An operand that binds like a name: parentheses around all else. */
-export const primaryDoc = (e: Expr): Doc => at(PRIMARY, e)
+export const primaryDoc = (e: Expr): Doc => at(LEVEL.primary, e)
 
 export function numberText({ value, float }: NumberLit): string {
   if (value === Number.POSITIVE_INFINITY) return 'inf'
@@ -81,13 +40,15 @@ export function exprDoc(e: Expr): Doc {
       return e.by ? queryDoc(e, e.by) : bracketed(`${e.fn.name}(`, e.args.map(exprDoc), ')')
     case 'unary':
       // `-(-x)`: two signs in a row look like one.
-      return e.op === 'not' ? ['not ', at(NOT, e.x)] : ['-', at(e.x.kind === 'unary' ? PRIMARY : UNARY, e.x)]
+      return e.op === 'not'
+        ? ['not ', at(LEVEL.not, e.x)]
+        : ['-', at(e.x.kind === 'unary' ? LEVEL.primary : LEVEL.negation, e.x)]
     case 'binary':
       return chainDoc(e)
     case 'spread':
       return `${e.list.name}...`
     case 'repeat':
-      return [at(beginsWithMinus(e.value) ? PRIMARY : OR, e.value), forDoc(e.each)]
+      return [at(beginsWithMinus(e.value) ? LEVEL.primary : LEVEL.or, e.value), forDoc(e.each)]
   }
 }
 
@@ -116,19 +77,19 @@ function beginsWithMinus(e: Expr): boolean {
 
 /** `value`, or `value ^ power`. */
 export const widthDoc = (value: Expr, power: Expr | null): Doc =>
-  power ? [at(PRIMARY, value), '^', at(PRIMARY, power)] : exprDoc(value)
+  power ? [at(LEVEL.primary, value), '^', at(LEVEL.primary, power)] : exprDoc(value)
 
 /** `a + b - c`: operands of one level side by side, a line break before any operator. */
 function chainDoc(e: Expr & { kind: 'binary' }): Doc {
-  const level = LEVEL[e.op]
+  const [, level] = INFIX[e.op]
   const tail: Doc[] = []
   let first: Expr = e
-  for (; first.kind === 'binary' && LEVEL[first.op] === level; first = first.a) {
-    tail.unshift([line, `${SYMBOL[first.op]} `, at(level + 1, first.b)])
-    if (level === COMPARE) {
+  for (; first.kind === 'binary' && INFIX[first.op][1] === level; first = first.a) {
+    tail.unshift([line, `${INFIX[first.op][0]} `, at(level + 1, first.b)])
+    if (level === LEVEL.compare) {
       first = first.a
       break
     }
   }
-  return group(at(level === COMPARE ? level + 1 : level, first), nest(...tail))
+  return group(at(level === LEVEL.compare ? level + 1 : level, first), nest(...tail))
 }

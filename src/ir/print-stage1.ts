@@ -4,77 +4,13 @@
  */
 import { unreachable } from '../ast/diagnostic.ts'
 import type { Axis } from './axis.ts'
-import { type Dtype, isFloat } from './dtype.ts'
-import type { Const, Expr } from './expr.ts'
-import { asCeildiv, INFIX } from './infix.ts'
+import type { Expr } from './expr.ts'
 import { isBuiltinReducer, type Monoid } from './monoid.ts'
-import { decimal } from './rounding.ts'
+import { exprPrinter, typedConstant } from './print-expr.ts'
 import type { Buffer1, If1, Iteration, Kernel1, Stmt1 } from './stage1.ts'
 
-const NOT = 3
-const COMPARE = 4
-const NEG = 7
-
-/** A number; `context` is the type its place gives a literal, if any. Others are written with their type. */
-function constText(e: Const, context: Dtype | null): string {
-  const { value, dtype } = e
-  if (dtype === 'bool') return value !== 0 ? 'true' : 'false'
-  const abs = Math.abs(value)
-  const word = Number.isNaN(value) ? 'nan' : abs === Number.POSITIVE_INFINITY ? 'inf' : null
-  const digits = decimal(abs, dtype)
-  const sign = value < 0 || Object.is(value, -0) ? '-' : ''
-  if (dtype === context) return sign + (word ?? digits)
-  const whole = isFloat(dtype) && /^\d+$/.test(digits) ? `${digits}.0` : digits
-  const text = sign + (word ?? whole)
-  return dtype === 'i32' || dtype === 'f32' ? text : `${dtype}(${text})`
-}
-
-const typeBy = (other: Expr): Dtype | null => (other.kind === 'const' ? null : other.dtype)
-
 /** One expression of Stage I with the fewest parentheses; `level` is how strongly its surroundings bind. */
-export function printExpr1(e: Expr, context: Dtype | null = null, level = 0): string {
-  const group = (own: number, text: string): string => (own < level ? `(${text})` : text)
-  const list = (xs: readonly Expr[]): string => xs.map((x) => printExpr1(x)).join(', ')
-  switch (e.kind) {
-    case 'const': {
-      const text = constText(e, context)
-      return text.startsWith('-') ? group(NEG, text) : text
-    }
-    case 'var':
-      return e.name
-    case 'unary':
-      return e.op === 'not'
-        ? group(NOT, `not ${printExpr1(e.x, null, NOT)}`)
-        : group(NEG, `-${printExpr1(e.x, null, NEG + 1)}`)
-    case 'binary': {
-      const up = asCeildiv(e)
-      if (up) return `ceildiv(${list(up)})`
-      const left = (at: number): string => printExpr1(e.a, typeBy(e.b), at)
-      const right = (at: number): string => printExpr1(e.b, typeBy(e.a), at)
-      const infix = INFIX[e.op]
-      if (!infix) return `${e.op}(${left(0)}, ${right(0)})`
-      const [op, own] = infix
-      // Comparisons do not chain.
-      return group(own, `${left(own === COMPARE ? own + 1 : own)} ${op} ${right(own + 1)}`)
-    }
-    case 'call':
-      return e.args.length === 2
-        ? `${e.fn}(${printExpr1(e.args[0]!, typeBy(e.args[1]!))}, ${printExpr1(e.args[1]!, typeBy(e.args[0]!))})`
-        : `${e.fn}(${list(e.args)})`
-    case 'select':
-      return `select(${printExpr1(e.cond)}, ${printExpr1(e.then, typeBy(e.else))}, ${printExpr1(e.else, typeBy(e.then))})`
-    case 'cast':
-      return `${e.dtype}(${printExpr1(e.x)})`
-    case 'load':
-      return `${e.buffer}[${list(e.index)}]`
-    case 'builtin':
-      return e.axis
-    case 'search':
-      return `search_${e.method}(${e.buffer}, ${list([e.lo, e.hi, e.value])})`
-    default:
-      return unreachable(e)
-  }
-}
+export const printExpr1 = exprPrinter(typedConstant)
 
 export function printAxis(a: Axis): string {
   const flags = 'unique' in a ? `${a.ordered ? '' : ' unordered'}${a.unique ? '' : ' nonunique'}` : ''
@@ -104,7 +40,7 @@ export function printAxis(a: Axis): string {
 
 export function printBuffer1(b: Buffer1): string {
   // A fill value takes the type of its buffer.
-  const value = constText({ kind: 'const', value: b.fill, dtype: b.dtype }, b.dtype)
+  const value = typedConstant({ value: b.fill, dtype: b.dtype }, b.dtype)
   const fill = b.fill === 0 ? '' : ` fill ${value}`
   const accumulate = b.accumulate === b.dtype ? '' : ` accumulate ${b.accumulate}`
   return `buffer ${b.name}: ${b.dtype}[${b.axes.join(', ')}] ${b.role}${fill}${accumulate}`

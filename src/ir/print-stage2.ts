@@ -9,67 +9,19 @@
  * ```
  */
 import { unreachable } from '../ast/diagnostic.ts'
-import type { Const, Expr, Load } from './expr.ts'
-import { asCeildiv, INFIX } from './infix.ts'
+import type { Expr, Load } from './expr.ts'
 import type { CallPiece } from './instr-call.ts'
 import type { Buffer, For, Kernel2, LoopMode, Stmt } from './loops.ts'
-import { decimal } from './rounding.ts'
+import { exprPrinter, plainConstant } from './print-expr.ts'
 import { piecesOf } from './tree.ts'
-
-const NOT_LEVEL = 3
-const NEG_LEVEL = 7
-
-function printConst({ value, dtype }: Pick<Const, 'value' | 'dtype'>): string {
-  if (Number.isNaN(value)) return 'nan'
-  if (value === Number.POSITIVE_INFINITY) return 'inf'
-  if (value === Number.NEGATIVE_INFINITY) return '-inf'
-  return decimal(value, dtype)
-}
 
 /** Nodes of one expression that are printed; what is left is `…`. */
 const LONGEST = 4000
 
-/** One expression, with the fewest parentheses; `level` is the binding strength of what stands around it. */
-export const printExpr = (e: Expr, level = 0): string => print(e, level, { left: LONGEST })
+const text = exprPrinter(plainConstant, LONGEST)
 
-function print(e: Expr, level: number, budget: { left: number }): string {
-  if (budget.left-- <= 0) return '…'
-  const wrap = (own: number, text: string): string => (own < level ? `(${text})` : text)
-  const args = (xs: readonly Expr[]): string => xs.map((x) => print(x, 0, budget)).join(', ')
-  switch (e.kind) {
-    case 'const':
-      if (e.dtype === 'bool') return e.value !== 0 ? 'true' : 'false'
-      return e.value < 0 || Object.is(e.value, -0) ? wrap(NEG_LEVEL, printConst(e)) : printConst(e)
-    case 'var':
-      return e.name
-    case 'builtin':
-      return e.axis
-    case 'unary':
-      return e.op === 'neg'
-        ? wrap(NEG_LEVEL, `-${print(e.x, NEG_LEVEL + 1, budget)}`)
-        : wrap(NOT_LEVEL, `not ${print(e.x, NOT_LEVEL, budget)}`)
-    case 'binary': {
-      const up = asCeildiv(e)
-      if (up) return `ceildiv(${args(up)})`
-      const infix = INFIX[e.op]
-      if (!infix) return `${e.op}(${args([e.a, e.b])})`
-      const [op, own] = infix
-      return wrap(own, `${print(e.a, own, budget)} ${op} ${print(e.b, own + 1, budget)}`)
-    }
-    case 'call':
-      return `${e.fn}(${args(e.args)})`
-    case 'select':
-      return `select(${args([e.cond, e.then, e.else])})`
-    case 'cast':
-      return `${e.dtype}(${print(e.x, 0, budget)})`
-    case 'load':
-      return `${e.buffer}[${args(e.index)}]`
-    case 'search':
-      return `search_${e.method}(${e.buffer}, ${args([e.lo, e.hi, e.value])})`
-    default:
-      return unreachable(e)
-  }
-}
+/** One expression, with the fewest parentheses; `level` is the binding strength of what stands around it. */
+export const printExpr = (e: Expr, level = 0): string => text(e, null, level)
 
 export function printMode(mode: LoopMode): string {
   switch (mode.kind) {
@@ -117,7 +69,7 @@ const memoryName = (b: Buffer): string => b.memory?.name ?? b.scope
 
 export function printBuffer(b: Buffer): string {
   const scope = b.scope === 'global' ? '' : `  ${memoryName(b)}`
-  const fill = b.fill === 0 ? '' : `  fill ${printConst({ value: b.fill, dtype: b.dtype })}`
+  const fill = b.fill === 0 ? '' : `  fill ${plainConstant({ value: b.fill, dtype: b.dtype })}`
   const accumulate = b.accumulate === b.dtype ? '' : `  accumulate ${b.accumulate}`
   return `${b.name}: ${b.dtype}[${b.shape.map((e) => printExpr(e)).join(', ')}] ${b.role}${scope}${fill}${accumulate}`
 }

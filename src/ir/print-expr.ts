@@ -1,0 +1,109 @@
+/** Expressions as text, in the language's spelling and with the fewest parentheses: one printer (by precedence) for all stages. */
+import { unreachable } from '../ast/diagnostic.ts'
+import { INFIX, LEVEL } from '../ast/operators.ts'
+import { type Dtype, isFloat } from './dtype.ts'
+import type { Const, Expr } from './expr.ts'
+import { sameExpr } from './keys.ts'
+import type { BinaryOp } from './ops.ts'
+import { decimal } from './rounding.ts'
+
+type Numeral = Pick<Const, 'value' | 'dtype'>
+
+/** How numbers are written; `context` is the type that their place gives a literal, if any. */
+type ConstantText = (e: Numeral, context: Dtype | null) => string
+
+/** A number without its type. */
+export function plainConstant({ value, dtype }: Numeral): string {
+  if (dtype === 'bool') return value !== 0 ? 'true' : 'false'
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf'
+  return decimal(value, dtype)
+}
+
+/** A number that reads back with its type: that of its place, or written around it. */
+export function typedConstant({ value, dtype }: Numeral, context: Dtype | null): string {
+  const sign = dtype !== 'bool' && (value < 0 || Object.is(value, -0)) ? '-' : ''
+  const digits = plainConstant({ value: sign ? -value : value, dtype })
+  if (dtype === context || dtype === 'bool') return sign + digits
+  const text = sign + (isFloat(dtype) && /^\d+$/.test(digits) ? `${digits}.0` : digits)
+  return dtype === 'i32' || dtype === 'f32' ? text : `${dtype}(${text})`
+}
+
+/** Prints one expression; `level` is how tightly its surroundings hold it. */
+type Print = (e: Expr, context?: Dtype | null, level?: number) => string
+
+/** A printer. Of an expression of more than `longest` nodes, what comes late is `…`. */
+export function exprPrinter(constant: ConstantText, longest = Number.POSITIVE_INFINITY): Print {
+  return (e, context = null, level = 0) => {
+    let left = longest
+    const print = (e: Expr, context: Dtype | null, level: number): string => {
+      if (left-- <= 0) return '…'
+      const group = (own: number, text: string): string => (own < level ? `(${text})` : text)
+      const list = (xs: readonly Expr[]): string => xs.map((x) => print(x, null, 0)).join(', ')
+      /** Two operands that give each other's literals their type. */
+      const pair = (a: Expr, b: Expr, of: readonly [number, number] = [0, 0]): readonly [string, string] => [
+        print(a, typeBy(b), of[0]),
+        print(b, typeBy(a), of[1]),
+      ]
+      switch (e.kind) {
+        case 'const': {
+          const text = constant(e, context)
+          return text.startsWith('-') ? group(LEVEL.negation, text) : text
+        }
+        case 'var':
+          return e.name
+        case 'builtin':
+          return e.axis
+        case 'unary':
+          return e.op === 'not'
+            ? group(LEVEL.not, `not ${print(e.x, null, LEVEL.not)}`)
+            : group(LEVEL.negation, `-${print(e.x, null, LEVEL.negation + 1)}`)
+        case 'binary': {
+          const up = asCeildiv(e)
+          if (up) return `ceildiv(${list(up)})`
+          if (!isInfix(e.op)) return `${e.op}(${pair(e.a, e.b).join(', ')})`
+          const [symbol, own] = INFIX[e.op]
+          const sides = pair(e.a, e.b, [own === LEVEL.compare ? own + 1 : own, own + 1])
+          return group(own, sides.join(` ${symbol} `))
+        }
+        case 'call':
+          return `${e.fn}(${e.args.length === 2 ? pair(e.args[0]!, e.args[1]!).join(', ') : list(e.args)})`
+        case 'select':
+          return `select(${[print(e.cond, null, 0), ...pair(e.then, e.else)].join(', ')})`
+        case 'cast':
+          return `${e.dtype}(${print(e.x, null, 0)})`
+        case 'load':
+          return `${e.buffer}[${list(e.index)}]`
+        case 'search':
+          return `search_${e.method}(${e.buffer}, ${list([e.lo, e.hi, e.value])})`
+        default:
+          return unreachable(e)
+      }
+    }
+    return print(e, context, level)
+  }
+}
+
+const typeBy = (other: Expr): Dtype | null => (other.kind === 'const' ? null : other.dtype)
+
+const isInfix = (op: BinaryOp): op is keyof typeof INFIX => op in INFIX
+
+/**
+ * The operands of what was written as `ceildiv(a, c)`: extents and the compiler's own keep it as `(a + (c - 1)) / c`, values
+ * as `a / c + i32(a % c != 0)`.
+ */
+function asCeildiv(e: Expr): readonly [Expr, Expr] | null {
+  if (e.kind !== 'binary') return null
+  const { a, b } = e
+  if (e.op === 'div') {
+    // A quotient of the text is shown as such: its sum may wrap.
+    if (e.span || b.kind !== 'const' || b.value < 2) return null
+    const sum = a.kind === 'binary' && a.op === 'add' && a.b.kind === 'const' && a.b.value === b.value - 1
+    return sum ? [a.a, b] : null
+  }
+  if (e.op !== 'add' || a.kind !== 'binary' || a.op !== 'div' || b.kind !== 'cast') return null
+  const { x } = b
+  if (x.kind !== 'binary' || x.op !== 'ne' || x.b.kind !== 'const' || x.b.value !== 0) return null
+  const rest = x.a
+  const same = rest.kind === 'binary' && rest.op === 'mod' && sameExpr(rest.a, a.a) && sameExpr(rest.b, a.b)
+  return same ? [a.a, a.b] : null
+}
