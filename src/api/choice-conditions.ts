@@ -1,10 +1,9 @@
 /** Which branch of a choice holds, and what of it a user wants to know. */
-import { type Diagnostic, fail, invariant, type Span, SptError } from '../ast/diagnostic.ts'
+import { type Diagnostic, fail, type Span, SptError } from '../ast/diagnostic.ts'
 import type { Branch, Choice, ScheduleParam } from '../elaborate/index.ts'
-import { isFloat } from '../ir/dtype.ts'
+import { exactly, numberOf } from '../ir/evaluate.ts'
 import type { Expr, Var } from '../ir/expr.ts'
 import { children, freeVars } from '../ir/expr-tree.ts'
-import { foldCompare, foldInt } from '../ir/fold.ts'
 import { valuesOf } from '../schedule/resolve.ts'
 
 /** A choice with arguments. */
@@ -185,42 +184,15 @@ function callText({ name, params }: Called, args: readonly (number | undefined)[
 
 /** Exact arithmetic: no sum wraps. What follows an `and` or `or` is looked up only where it counts. */
 function exact(e: Expr, look: Lookup, place: Span): number {
-  switch (e.kind) {
-    case 'const':
-      return e.value
-    case 'var':
-      return look(e)
-    case 'cast': {
-      const x = exact(e.x, look, place)
-      return isFloat(e.dtype) || !isFloat(e.x.dtype) ? x : Math.trunc(x)
-    }
-    case 'unary': {
-      const x = exact(e.x, look, place)
-      return e.op === 'neg' ? -x : x === 0 ? 1 : 0
-    }
-    case 'select':
-      return exact(exact(e.cond, look, place) !== 0 ? e.then : e.else, look, place)
-    case 'call':
-      invariant(e.fn === 'abs' && e.args[0], `${e.fn} in a choice`)
-      return Math.abs(exact(e.args[0], look, place))
-    case 'binary': {
-      const a = exact(e.a, look, place)
-      if (e.op === 'and' && a === 0) return 0
-      if (e.op === 'or' && a !== 0) return 1
-      const b = exact(e.b, look, place)
-      if (e.op === 'and' || e.op === 'or') return b === 0 ? 0 : 1
-      const divides = e.op === 'div' || e.op === 'mod' || e.op === 'quo' || e.op === 'rem'
-      if (divides && b === 0) fail(division(e.span ?? place))
-      if (e.op === 'div' && isFloat(e.dtype)) return a / b
-      const v = foldInt(e.op, a, b) ?? foldCompare(e.op, a, b)
-      invariant(v !== undefined, `${e.op} in a choice`)
-      return Number(v)
-    }
-    default:
-      invariant(false, `${e.kind} in a choice`)
-      return 0
-  }
+  const of = (x: Expr): number =>
+    numberOf(x, of, look, (op) => {
+      const divides = op.kind === 'binary' && DIVISIONS.has(op.op)
+      return divides ? (a, b) => (b === 0 ? fail(division(x.span ?? place)) : exactly(op)(a, b)) : exactly(op)
+    })
+  return of(e)
 }
+
+const DIVISIONS: ReadonlySet<string> = new Set(['div', 'mod', 'quo', 'rem'])
 
 const division = (span: Span): Diagnostic => ({
   code: 'choose/division',

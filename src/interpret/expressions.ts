@@ -1,13 +1,13 @@
 /**
  * Expressions of a Stage II kernel as closures over slots of variables and cells of buffers. Every index is checked.
- * `f32` is rounded after every operation, integers wrap; 16-bit floats are held as plain numbers, unrounded.
  */
-import { InternalError, invariant, unreachable } from '../ast/diagnostic.ts'
+import { InternalError, invariant } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
-import type { Expr, Load, Search, Select } from '../ir/expr.ts'
+import { compileExpr, type Leaves } from '../ir/evaluate.ts'
+import type { Expr, Load } from '../ir/expr.ts'
 import { treeSize } from '../ir/expr-tree.ts'
 import type { Buffer, Store } from '../ir/loops.ts'
-import { arithmetic, COMPARE, convert, mathOf, wrap } from '../ir/numeric.ts'
+import { convert } from '../ir/numeric.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 import type { Cells } from './memory-cells.ts'
 import { firstHit } from './search.ts'
@@ -113,17 +113,27 @@ export class Expressions {
 
   /** `operands`: variables of a reduction's own, which may have names of the kernel. */
   of(e: Expr, operands?: ReadonlyMap<string, Slot>): Value {
-    const known = operands ? new Map<Expr, Value>() : this.#values
-    const go = (x: Expr): Value => {
-      let value = known.get(x)
-      if (!value) {
-        value = this.#compiled(x, go, operands)
-        if (treeSize(x) > WORTH_KEEPING) value = this.#kept(value)
-        known.set(x, value)
-      }
-      return value
+    const leaves: Leaves<void> = {
+      variable: ({ name }) => {
+        const slot = operands?.get(name) ?? this.slot(name)
+        return () => slot.value
+      },
+      builtin: ({ axis }) => {
+        throw new InternalError(`${axis} does not occur in Stage II`)
+      },
+      load: (x) => {
+        const cell = this.cell(x.buffer)
+        const address = this.address(x)
+        return () => cell.data[address()]!
+      },
+      search: (x, of) => {
+        const cell = this.cell(x.buffer)
+        const [lo, hi, wanted] = [of(x.lo), of(x.hi), of(x.value)]
+        return () => firstHit(x, [lo(), hi(), wanted()], cell.data.length, (p) => cell.data[p]!)
+      },
+      node: (x, value) => (treeSize(x) > WORTH_KEEPING ? this.#kept(value) : value),
     }
-    return go(e)
+    return compileExpr(e, leaves, operands ? new Map() : this.#values)
   }
 
   #kept(value: Value): Value {
@@ -136,80 +146,6 @@ export class Expressions {
       }
       return last
     }
-  }
-
-  #compiled(e: Expr, go: (e: Expr) => Value, operands?: ReadonlyMap<string, Slot>): Value {
-    switch (e.kind) {
-      case 'const': {
-        const { value } = e
-        return () => value
-      }
-      case 'var': {
-        const slot = operands?.get(e.name) ?? this.slot(e.name)
-        return () => slot.value
-      }
-      case 'unary': {
-        const x = go(e.x)
-        if (e.op === 'not') return () => (x() === 0 ? 1 : 0)
-        const toType = wrap(e.dtype)
-        return () => toType(-x())
-      }
-      case 'binary':
-        return this.#binary(e.op, go(e.a), go(e.b), e.dtype)
-      case 'call': {
-        const [x, y] = e.args.map(go)
-        const f = mathOf(e.fn)
-        const toType = round(e.dtype, wrap(e.dtype))
-        return y ? () => toType(f(x!(), y())) : () => toType(f(x!(), 0))
-      }
-      case 'select':
-        return this.#select(e, go)
-      case 'cast': {
-        const x = go(e.x)
-        const toType = round(e.dtype, convert(e.x.dtype, e.dtype))
-        return () => toType(x())
-      }
-      case 'load': {
-        const cell = this.cell(e.buffer)
-        const address = this.address(e)
-        return () => cell.data[address()]!
-      }
-      case 'search':
-        return this.#search(e, go)
-      case 'builtin':
-        throw new InternalError(`${e.axis} does not occur in Stage II`)
-      default:
-        return unreachable(e)
-    }
-  }
-
-  #binary(op: Extract<Expr, { kind: 'binary' }>['op'], a: Value, b: Value, dtype: Dtype): Value {
-    if (op === 'and') return () => (a() !== 0 && b() !== 0 ? 1 : 0)
-    if (op === 'or') return () => (a() !== 0 || b() !== 0 ? 1 : 0)
-    if (op === 'lt' || op === 'le' || op === 'gt' || op === 'ge' || op === 'eq' || op === 'ne') {
-      const f = COMPARE[op]
-      return () => f(a(), b())
-    }
-    // The most frequent, without a call.
-    if (dtype === 'i32' && op === 'add') return () => (a() + b()) | 0
-    if (dtype === 'i32' && op === 'mul') return () => Math.imul(a(), b())
-    if (dtype === 'f32' && op === 'add') return () => Math.fround(a() + b())
-    if (dtype === 'f32' && op === 'mul') return () => Math.fround(a() * b())
-    const f = arithmetic(op, dtype)
-    return dtype === 'f32' ? () => Math.fround(f(a(), b())) : () => f(a(), b())
-  }
-
-  #select(e: Select, go: (e: Expr) => Value): Value {
-    const cond = go(e.cond)
-    const then = go(e.then)
-    const otherwise = go(e.else)
-    return () => (cond() !== 0 ? then() : otherwise())
-  }
-
-  #search(e: Search, go: (e: Expr) => Value): Value {
-    const cell = this.cell(e.buffer)
-    const [lo, hi, wanted] = [go(e.lo), go(e.hi), go(e.value)]
-    return () => firstHit(e, [lo(), hi(), wanted()], cell.data.length, (p) => cell.data[p]!)
   }
 }
 

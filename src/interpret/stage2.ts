@@ -1,8 +1,6 @@
 /**
  * Runs a Stage II kernel, one statement after the other: what a schedule step must not change. Every index is
  * checked, and memory that nothing has written holds a poison value, so that a wrong rewrite shows.
- *
- * `f32` is rounded after every operation, integers wrap; 16-bit floats are held as plain numbers, unrounded.
  */
 import { InternalError, invariant, unreachable } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'

@@ -4,12 +4,11 @@
  */
 import { InternalError, invariant, unreachable } from '../ast/diagnostic.ts'
 import { computeType, type Dtype } from '../ir/dtype.ts'
-import { evaluate } from '../ir/evaluate.ts'
-import { type Expr, type Search, THREAD_AXES, type ThreadAxis } from '../ir/expr.ts'
+import { compileExpr as closure, evaluate, type Leaves, type Value } from '../ir/evaluate.ts'
+import { type Expr, THREAD_AXES, type ThreadAxis } from '../ir/expr.ts'
 import type { InstrCall } from '../ir/instr-call.ts'
 import type { Buffer, Reduce, Stmt } from '../ir/loops.ts'
-import { arithmetic, COMPARE, convert, mathOf, wrap } from '../ir/numeric.ts'
-import type { BinaryOp } from '../ir/ops.ts'
+import { convert, wrap } from '../ir/numeric.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 import { poison } from './memory-cells.ts'
 import { Memory, type Who } from './races.ts'
@@ -35,7 +34,6 @@ export interface Instructions {
   begin(call: InstrCall, f: Frame): () => boolean
 }
 
-type Value = (f: Frame) => number
 type Action = (f: Frame) => void
 
 function compileAll(body: readonly Stmt[]): Action {
@@ -150,7 +148,7 @@ const round = (t: Dtype, x: number): number => (t === 'f32' ? Math.fround(x) : x
 const toMemory = (x: number, from: Dtype, to: Dtype): number =>
   from === to ? round(to, wrap(to)(x)) : round(to, convert(from, to)(x))
 
-export function converted(e: Expr, to: Dtype): Value {
+export function converted(e: Expr, to: Dtype): Value<Frame> {
   const value = compileExpr(e)
   const wide = computeType(to)
   return e.dtype === to || computeType(e.dtype) === wide ? value : (f) => toMemory(value(f), e.dtype, to)
@@ -180,78 +178,31 @@ const where = (f: Frame): string =>
     ...THREAD_AXES.map((a) => `${a}=${f.index[a]}`),
   ].join(' ')
 
-export function compileExpr(e: Expr): Value {
-  switch (e.kind) {
-    case 'const': {
-      const { value } = e
-      return () => value
+const LEAVES: Leaves<Frame> = {
+  variable:
+    ({ name }) =>
+    (f) => {
+      const v = f.vars.get(name)
+      if (v === undefined) throw new InternalError(`${name} has no value here`)
+      return v
+    },
+  builtin: (e) => (f) => f.index[e.axis],
+  load(e) {
+    const at = addressOf(e)
+    return (f) => {
+      const [m, k] = at(f)
+      return m.read(k, f.who, false)
     }
-    case 'var': {
-      const { name } = e
-      return (f) => {
-        const v = f.vars.get(name)
-        if (v === undefined) throw new InternalError(`${name} has no value here`)
-        return v
-      }
+  },
+  // Passes before `expand-searches` leave these.
+  search(e, of) {
+    const [lo, hi, wanted] = [of(e.lo), of(e.hi), of(e.value)]
+    return (f) => {
+      const m = f.memory.get(e.buffer)
+      invariant(m, `no buffer ${e.buffer} here`)
+      return firstHit(e, [lo(f), hi(f), wanted(f)], m.length, (p) => m.read(p, f.who, false))
     }
-    case 'builtin':
-      return (f) => f.index[e.axis]
-    case 'unary': {
-      const x = compileExpr(e.x)
-      if (e.op === 'not') return (f) => (x(f) === 0 ? 1 : 0)
-      const toType = wrap(computeType(e.dtype))
-      return (f) => toType(-x(f))
-    }
-    case 'binary':
-      return binaryOf(e.op, compileExpr(e.a), compileExpr(e.b), computeType(e.dtype))
-    case 'call': {
-      const [x, y] = e.args.map(compileExpr)
-      const type = computeType(e.dtype)
-      const fn = mathOf(e.fn)
-      const toType = wrap(type)
-      return (f) => round(type, toType(fn(x!(f), y ? y(f) : 0)))
-    }
-    case 'select': {
-      const cond = compileExpr(e.cond)
-      const then = compileExpr(e.then)
-      const otherwise = compileExpr(e.else)
-      return (f) => (cond(f) !== 0 ? then(f) : otherwise(f))
-    }
-    case 'cast': {
-      const x = compileExpr(e.x)
-      return (f) => toMemory(x(f), e.x.dtype, e.dtype)
-    }
-    case 'load': {
-      const at = addressOf(e)
-      return (f) => {
-        const [m, k] = at(f)
-        return m.read(k, f.who, false)
-      }
-    }
-    case 'search':
-      return searchOf(e)
-    default:
-      return unreachable(e)
-  }
+  },
 }
 
-function binaryOf(op: BinaryOp, a: Value, b: Value, dtype: Dtype): Value {
-  if (op === 'and') return (f) => (a(f) !== 0 && b(f) !== 0 ? 1 : 0)
-  if (op === 'or') return (f) => (a(f) !== 0 || b(f) !== 0 ? 1 : 0)
-  if (op === 'lt' || op === 'le' || op === 'gt' || op === 'ge' || op === 'eq' || op === 'ne') {
-    const compare = COMPARE[op]
-    return (f) => compare(a(f), b(f))
-  }
-  const combine = arithmetic(op, dtype)
-  return (f) => round(dtype, combine(a(f), b(f)))
-}
-
-/** Passes before `searches` leave these. */
-function searchOf(e: Search): Value {
-  const [lo, hi, wanted] = [compileExpr(e.lo), compileExpr(e.hi), compileExpr(e.value)]
-  return (f) => {
-    const m = f.memory.get(e.buffer)
-    invariant(m, `no buffer ${e.buffer} here`)
-    return firstHit(e, [lo(f), hi(f), wanted(f)], m.length, (p) => m.read(p, f.who, false))
-  }
-}
+export const compileExpr = (e: Expr): Value<Frame> => closure(e, LEAVES)

@@ -1,45 +1,205 @@
-/** Values of expressions over parameters: grid sizes, buffer lengths, extents. */
+/**
+ * Values of expressions on the host. What a node gives for its operands' values is here once, in two arithmetics: as
+ * registers hold values, and in exact integers; walkers over whole expressions differ in what names and loads stand for.
+ */
 import { InternalError } from '../ast/diagnostic.ts'
-import type { Expr } from './expr.ts'
+import { computeType, isFloat } from './dtype.ts'
+import type { Expr, Load, Search, Var } from './expr.ts'
 import { perExpr } from './expr-tree.ts'
 import { foldCompare, foldInt } from './fold.ts'
-import { mathOf } from './numeric.ts'
-import { isBitFn } from './ops.ts'
+import { arithmetic, COMPARE, convert, mathOf, wrap } from './numeric.ts'
+import { isBitFn, isCompare } from './ops.ts'
+
+type Builtin = Extract<Expr, { kind: 'builtin' }>
+/** Nodes whose value is that of their operands alone; `select`, and `and` and `or`, need not look at all of them. */
+type Operator = Extract<Expr, { kind: 'unary' | 'binary' | 'call' | 'cast' }>
+
+type Operation = (a: number, b: number) => number
+
+const not: Operation = (x) => (x === 0 ? 1 : 0)
+const and: Operation = (a, b) => (a !== 0 && b !== 0 ? 1 : 0)
+const or: Operation = (a, b) => (a !== 0 || b !== 0 ? 1 : 0)
+
+/** The most frequent ones, without calls inside. */
+const FREQUENT: Readonly<Record<string, Operation>> = {
+  'i32 add': (a, b) => (a + b) | 0,
+  'i32 sub': (a, b) => (a - b) | 0,
+  'i32 mul': Math.imul,
+  'f32 add': (a, b) => Math.fround(a + b),
+  'f32 mul': (a, b) => Math.fround(a * b),
+}
+
+/**
+ * As registers compute, which hold `computeType`: integers wrap, f32 is rounded after every operation, 16-bit floats are
+ * f32 until they are stored.
+ */
+export function inRegisters(e: Operator): Operation {
+  const type = computeType(e.dtype)
+  const rounded = (f: Operation): Operation => (type === 'f32' ? (a, b) => Math.fround(f(a, b)) : f)
+  switch (e.kind) {
+    case 'unary': {
+      const toType = wrap(type)
+      return e.op === 'not' ? not : (x) => toType(-x)
+    }
+    case 'binary':
+      if (e.op === 'and') return and
+      if (e.op === 'or') return or
+      if (isCompare(e.op)) return COMPARE[e.op]
+      return FREQUENT[`${type} ${e.op}`] ?? rounded(arithmetic(e.op, type))
+    case 'call': {
+      const f = mathOf(e.fn)
+      const toType = wrap(type)
+      return rounded((a, b) => toType(f(a, b)))
+    }
+    case 'cast':
+      return rounded(convert(e.x.dtype, e.dtype))
+  }
+}
+
+/** In exact integers, as sizes are counted: nothing wraps, x / 0 is 0. Quotients of floats are not rounded. */
+export function exactly(e: Operator): Operation {
+  switch (e.kind) {
+    case 'unary':
+      return e.op === 'not' ? not : (x) => -x
+    case 'binary': {
+      const { op } = e
+      if (op === 'div' && isFloat(e.dtype)) return (a, b) => a / b
+      // Only a division by 0 folds to nothing.
+      return (a, b) => Number(foldInt(op, a, b) ?? foldCompare(op, a, b) ?? 0)
+    }
+    case 'call':
+      if (e.fn === 'abs' || e.fn === 'sign' || isBitFn(e.fn)) return mathOf(e.fn)
+      throw new InternalError(`${e.fn} cannot be evaluated on the host`)
+    case 'cast':
+      return isFloat(e.dtype) || !isFloat(e.x.dtype) ? (x) => x : Math.trunc
+  }
+}
 
 /** Evaluates an integer expression over sizes; x / 0 is 0, as in kernels. */
-export const evaluate = (e: Expr, params: ReadonlyMap<string, number>): number =>
-  perExpr<number>((x, of) => numberOf(x, of, params))(e)
+export function evaluate(e: Expr, params: ReadonlyMap<string, number>): number {
+  const known = ({ name }: Var): number => {
+    const v = params.get(name)
+    if (v === undefined) throw new InternalError(`no value for ${name}`)
+    return v
+  }
+  const operation = (x: Operator): Operation => (x.kind === 'call' ? inRegisters(x) : exactly(x))
+  return perExpr<number>((x, of) => numberOf(x, of, known, operation))(e)
+}
 
-function numberOf(e: Expr, of: (e: Expr) => number, params: ReadonlyMap<string, number>): number {
+/** The exact value of one node; what does not decide is not looked at. */
+export function numberOf(
+  e: Expr,
+  of: (e: Expr) => number,
+  known: (v: Var) => number,
+  operation: (e: Operator) => Operation = exactly,
+): number {
   switch (e.kind) {
     case 'const':
       return e.value
-    case 'var': {
-      const v = params.get(e.name)
-      if (v === undefined) throw new InternalError(`no value for ${e.name}`)
-      return v
-    }
-    case 'binary': {
-      const a = of(e.a)
-      const b = of(e.b)
-      // Only a division by 0 folds to nothing.
-      return Number(foldInt(e.op, a, b) ?? foldCompare(e.op, a, b) ?? 0)
-    }
-    case 'unary':
-      return e.op === 'neg' ? -of(e.x) : of(e.x) === 0 ? 1 : 0
+    case 'var':
+      return known(e)
     case 'select':
       return of(e.cond) !== 0 ? of(e.then) : of(e.else)
+    case 'unary':
     case 'cast':
-      return of(e.x)
-    case 'call': {
-      const [x = 0, y = 0] = e.args.map((a) => of(a))
-      if (isBitFn(e.fn)) return mathOf(e.fn)(x, y)
-      if (e.fn === 'abs') return Math.abs(x) | 0
-      if (e.fn === 'sign') return Math.sign(x)
-      break
+      return operation(e)(of(e.x), 0)
+    case 'call':
+      return operation(e)(of(e.args[0]!), e.args[1] ? of(e.args[1]) : 0)
+    case 'binary': {
+      const a = of(e.a)
+      if (e.op === 'and' && a === 0) return 0
+      if (e.op === 'or' && a !== 0) return 1
+      return operation(e)(a, of(e.b))
     }
     default:
-      break
+      throw new InternalError(`${e.kind} cannot be evaluated on the host`)
   }
-  throw new InternalError(`${e.kind} cannot be evaluated on the host`)
+}
+
+/** A value that depends on where a program stands: on its frame. */
+export type Value<F> = (f: F) => number
+
+/** What names and memory stand for; operands are closures already. */
+export interface Leaves<F> {
+  variable(e: Var): Value<F>
+  builtin(e: Builtin): Value<F>
+  load(e: Load, of: (e: Expr) => Value<F>): Value<F>
+  search(e: Search, of: (e: Expr) => Value<F>): Value<F>
+  /** Around the closure of a node, such as to keep its value. */
+  node?(e: Expr, value: Value<F>): Value<F>
+  /** Whether NaN stands for values that are not known: neither is what depends on them. */
+  readonly partial?: true
+}
+
+/** The expression as a closure over frames, in the arithmetic of registers. Nodes that are shared share a closure. */
+export function compileExpr<F>(e: Expr, leaves: Leaves<F>, known = new Map<Expr, Value<F>>()): Value<F> {
+  const of = (x: Expr): Value<F> => {
+    let value = known.get(x)
+    if (!value) {
+      value = closureOf(x, of, leaves)
+      if (leaves.node) value = leaves.node(x, value)
+      known.set(x, value)
+    }
+    return value
+  }
+  return of(e)
+}
+
+function closureOf<F>(e: Expr, of: (e: Expr) => Value<F>, leaves: Leaves<F>): Value<F> {
+  const operationOf = (x: Operator): Operation => {
+    const f = inRegisters(x)
+    return leaves.partial ? (a, b) => (Number.isNaN(a) || Number.isNaN(b) ? Number.NaN : f(a, b)) : f
+  }
+  switch (e.kind) {
+    case 'const': {
+      const { value } = e
+      return () => value
+    }
+    case 'var':
+      return leaves.variable(e)
+    case 'builtin':
+      return leaves.builtin(e)
+    case 'load':
+      return leaves.load(e, of)
+    case 'search':
+      return leaves.search(e, of)
+    case 'select': {
+      const [cond, then, otherwise] = [of(e.cond), of(e.then), of(e.else)]
+      if (leaves.partial)
+        return (f) => {
+          const c = cond(f)
+          return Number.isNaN(c) ? c : c !== 0 ? then(f) : otherwise(f)
+        }
+      return (f) => (cond(f) !== 0 ? then(f) : otherwise(f))
+    }
+    case 'unary':
+    case 'cast': {
+      const x = of(e.x)
+      const operation = operationOf(e)
+      return (f) => operation(x(f), 0)
+    }
+    case 'call': {
+      const [x, y] = e.args.map(of)
+      const operation = operationOf(e)
+      return y ? (f) => operation(x!(f), y(f)) : (f) => operation(x!(f), 0)
+    }
+    case 'binary': {
+      const [a, b] = [of(e.a), of(e.b)]
+      if (e.op === 'and' || e.op === 'or') return logic(e.op, a, b)
+      const operation = operationOf(e)
+      return (f) => operation(a(f), b(f))
+    }
+  }
+}
+
+/** One side may decide alone: the other need not be in range, or known. */
+function logic<F>(op: 'and' | 'or', a: Value<F>, b: Value<F>): Value<F> {
+  const decides = op === 'or'
+  return (f) => {
+    const x = a(f)
+    if (!Number.isNaN(x) && (x !== 0) === decides) return Number(decides)
+    const y = b(f)
+    if (Number.isNaN(y) || (y !== 0) === decides) return Number.isNaN(y) ? y : Number(decides)
+    return Number.isNaN(x) ? x : Number(!decides)
+  }
 }
