@@ -1,25 +1,22 @@
 /** Equal shares of positions that lie in segments: what a share knows of the segments it has part in. */
-import { add, type Expr, int, mul, type Search } from '../ir/expr.ts'
+import { add, type Expr, int, mul, search } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
-import type { Buffer, For } from '../ir/loops.ts'
+import type { Buffer, For, Shares, Stmt } from '../ir/loops.ts'
+import { rewriteStmts } from '../ir/tree.ts'
 import { linear } from './integers/linear.ts'
 import type { Segments } from './segmented-loops.ts'
 
-export interface Shares {
-  /** Which segment a position lies in, and one more. */
-  readonly search: Search
-  /** The position that a share begins with: a multiple of `length`, over the loops around. */
-  readonly first: Expr
-  /** How many positions a share has. */
-  readonly length: number
-}
-
 /**
- * The shares that a loop over positions of segments makes: iteration `s` is about position `first + s`. Or why it makes
- * none.
+ * The shares that a loop over positions of segments makes, or why it makes none. A loop makes some only where an element
+ * is in several of them because its segment is: `around` are all loops around it.
  */
-export function sharesOf(loop: For, { parts, rest }: Segments, buffers: readonly Buffer[]): Shares | string {
+export function sharesOf(
+  loop: For,
+  around: readonly For[],
+  { parts, rest }: Segments,
+  buffers: readonly Buffer[],
+): (Shares & { readonly count: Expr }) | string {
   const [part] = parts
   const { extent } = loop
   const list = part?.kind === 'search' ? buffers.find((b) => b.name === part.buffer) : undefined
@@ -37,23 +34,22 @@ export function sharesOf(loop: For, { parts, rest }: Segments, buffers: readonly
   const aligned = sum.constant === 0 && others.every((t) => t.coefficient % extent.value === 0)
   if (!steps || !aligned) return `shares do not begin at multiples of ${extent.value}`
   const first = substitute(part.value, new Map([[loop.var, int(0)]]))
-  return { search: part, first, length: extent.value }
+  const count = countOf(first, extent.value, around)
+  if (!count) return 'iterations of other loops meet in an element, too'
+  return { search: search('upper', part.buffer, part.lo, part.hi, first), length: extent.value, count }
 }
 
 /** The number of a group of `size` shares (1: of the share itself) in their order. */
-export function shareNumber({ first, length }: Shares, size = 1): Expr {
+export function shareNumber({ search, length }: Shares, size = 1): Expr {
   const unit = length * size
-  return [...linear(first).terms.values()]
+  return [...linear(search.value).terms.values()]
     .filter((t) => t.coefficient % unit === 0)
     .map((t) => mul(t.term, int(t.coefficient / unit)))
     .reduce((a, b) => add(a, b), int(0))
 }
 
-/**
- * Whether an element is in several shares only where its segment is: `around` are all loops around the shares. How many
- * shares there are then, over sizes.
- */
-export function sharesApart({ first, length }: Shares, around: readonly For[]): Expr | undefined {
+/** How many shares there are, over sizes; nothing where rounds of loops around have an element in common. */
+function countOf(first: Expr, length: number, around: readonly For[]): Expr | undefined {
   const terms = [...linear(first).terms.values()].sort((a, b) => a.coefficient - b.coefficient)
   const over = new Set<For>()
   let [count, next]: [Expr, number | undefined] = [int(1), length]
@@ -82,7 +78,7 @@ export interface Groups {
 
 /** The groups that a loop around the shares runs over, or why it is none of groups with neighbouring shares. */
 export function groupsOf(
-  { first, length }: Shares,
+  { search, length }: Shares,
   group: string,
   around: readonly For[],
   over: For,
@@ -100,9 +96,20 @@ export function groupsOf(
   if (extent.kind !== 'const' || between.some((l) => l.extent.kind !== 'const'))
     return `${loop.name} has no constant extent`
   const block = length * extent.value
-  const apart = [...linear(first).terms.values()].every(({ term, coefficient }) =>
+  const apart = [...linear(search.value).terms.values()].every(({ term, coefficient }) =>
     term.kind === 'var' && term.name === group ? coefficient === length : coefficient % block === 0,
   )
-  if (!apart || !mentions(first, group)) return `neighbours in ${loop.name} do not have neighbouring shares`
+  if (!apart || !mentions(search.value, group))
+    return `neighbours in ${loop.name} do not have neighbouring shares`
   return { loop, between }
+}
+
+/** A nest without the stores of the identity to `carry`: where a share has something to carry, that is stored. */
+export function withoutStart(top: Stmt, carry: string): Stmt {
+  const starts = (s: Stmt): boolean =>
+    s.kind === 'store'
+      ? s.buffer === carry
+      : (s.kind === 'for' && s.body.length === 0) ||
+        (s.kind === 'if' && s.then.length === 0 && s.else.length === 0)
+  return rewriteStmts([top], { stmt: (s) => (starts(s) ? [] : undefined) })[0]!
 }

@@ -1,6 +1,7 @@
 /** Names in statements: which are bound and used, and statements with others in their place. */
 import { type Expr, load, variable } from './expr.ts'
 import { freeVars } from './expr-tree.ts'
+import type { For } from './loops.ts'
 import { type Body, exprsOf, mapPieces, rewriteStmts, stmt, walkStmts } from './tree.ts'
 
 /** Names bound anywhere inside: loop variables and lets. */
@@ -40,7 +41,17 @@ export function renameBound(body: Body, rename: ReadonlyMap<string, string>): Bo
   return rewriteStmts(body, {
     expr: (e) => (e.kind === 'var' ? uses.get(e.name) : undefined),
     stmt: (s) => {
-      if (s.kind === 'for' && rename.has(s.var)) return stmt({ ...s, var: rename.get(s.var)! })
+      if (s.kind === 'for') {
+        const { mode } = s
+        const within = mode.kind === 'accumulate' && mode.within ? rename.get(mode.within) : undefined
+        const name = rename.get(s.var)
+        if (name === undefined && within === undefined) return undefined
+        return stmt({
+          ...s,
+          var: name ?? s.var,
+          mode: within === undefined ? mode : { ...mode, within },
+        } as For)
+      }
       if (s.kind === 'let' && rename.has(s.name)) return stmt({ ...s, name: rename.get(s.name)! })
       return undefined
     },

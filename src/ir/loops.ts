@@ -11,7 +11,7 @@
  */
 import type { Span } from '../ast/diagnostic.ts'
 import type { Dtype } from './dtype.ts'
-import type { Expr, Load, ThreadAxis } from './expr.ts'
+import type { Expr, Load, Search, ThreadAxis } from './expr.ts'
 import type { Instr, Memory, Signals } from './instr.ts'
 import type { InstrCall } from './instr-call.ts'
 import type { Monoid } from './monoid.ts'
@@ -62,6 +62,8 @@ export type LoopMode =
   | {
       readonly kind: 'accumulate'
       readonly by: number
+      /** Where the loop runs over an equal share of the positions of segments. */
+      readonly shares?: Shares | undefined
       /** The loop over groups of threads whose shares are neighbours. */
       readonly within?: string | undefined
       /** Has a row for each share: what the share has of an element that an earlier share has, too. */
@@ -72,6 +74,14 @@ export type LoopMode =
    * bytes, once it has one; whoever reads the copy has waited there.
    */
   | { readonly kind: 'instr'; readonly instr: Instr; readonly signals?: Signals | undefined }
+
+/** Equal shares of positions that lie in segments (merge path's partition, without the segments' ends among the work). */
+export interface Shares {
+  /** At which segment the share begins, and one more; its value is the position that it begins with. */
+  readonly search: Search
+  /** How many positions a share has; each begins with a multiple of it. */
+  readonly length: number
+}
 
 /** `for var in 0 .. extent`; the body runs where all `guards` hold. */
 export interface For {

@@ -7,7 +7,7 @@ import { type Expr, load } from './expr.ts'
 import { readingLast, rewriteExpr } from './expr-tree.ts'
 import type { Signals } from './instr.ts'
 import type { CallPiece, InstrCall } from './instr-call.ts'
-import type { For, Stmt } from './loops.ts'
+import type { For, LoopMode, Stmt } from './loops.ts'
 
 export type Body = readonly Stmt[]
 
@@ -60,15 +60,28 @@ export function withBodies(s: Stmt, bodies: readonly Body[]): Stmt {
   }
 }
 
-/** The barrier that a loop's instruction signals. */
-const signalsOf = (s: For): Signals | undefined => (s.mode.kind === 'instr' ? s.mode.signals : undefined)
-
 /** The loop, with its instruction signalling this barrier. */
 export const withSignals = (s: For, signals: Signals | undefined): For =>
   s.mode.kind === 'instr' ? stmt({ ...s, mode: Object.freeze({ ...s.mode, signals }) }) : s
 
-const signalExprs = (signals: Signals | undefined): readonly Expr[] =>
-  signals ? [...signals.index, ...(signals.multicast ? [signals.multicast.turn] : [])] : []
+/** What the mode of a loop mentions: how it runs moves along with the loop. */
+function modeExprs({ mode }: For): readonly Expr[] {
+  if (mode.kind === 'accumulate') return mode.shares ? [mode.shares.search] : []
+  if (mode.kind !== 'instr' || !mode.signals) return []
+  const { index, multicast } = mode.signals
+  return [...index, ...(multicast ? [multicast.turn] : [])]
+}
+
+function mapMode(mode: LoopMode, f: (e: Expr) => Expr): LoopMode {
+  if (mode.kind === 'accumulate' && mode.shares) {
+    const search = f(mode.shares.search)
+    invariant(search.kind === 'search', 'segments are searched for')
+    return search === mode.shares.search ? mode : { ...mode, shares: { ...mode.shares, search } }
+  }
+  if (mode.kind !== 'instr' || !mode.signals) return mode
+  const signals = mapSignals(mode.signals, f)
+  return signals === mode.signals ? mode : Object.freeze({ ...mode, signals })
+}
 
 function mapSignals(signals: Signals, f: (e: Expr) => Expr): Signals {
   const { multicast } = signals
@@ -82,7 +95,7 @@ function mapSignals(signals: Signals, f: (e: Expr) => Expr): Signals {
 export function exprsOf(s: Stmt): readonly Expr[] {
   switch (s.kind) {
     case 'for':
-      return [s.extent, ...s.guards, ...signalExprs(signalsOf(s))]
+      return [s.extent, ...s.guards, ...modeExprs(s)]
     case 'if':
     case 'while':
       return [s.cond]
@@ -114,10 +127,9 @@ export function mapExprs(s: Stmt, f: (e: Expr) => Expr): Stmt {
     case 'for': {
       const extent = f(s.extent)
       const guards = mapSame(s.guards, f)
-      const signals = signalsOf(s)
-      const moved = signals && mapSignals(signals, f)
-      const same = extent === s.extent && guards === s.guards && moved === signals
-      return same ? s : withSignals(stmt({ ...s, extent, guards }), moved)
+      const mode = mapMode(s.mode, f)
+      const same = extent === s.extent && guards === s.guards && mode === s.mode
+      return same ? s : stmt({ ...s, extent, guards, mode })
     }
     case 'if':
     case 'while': {

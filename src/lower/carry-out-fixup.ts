@@ -4,11 +4,10 @@
  * every element. It sets those of segments without positions to the identity: nothing need be filled before.
  */
 
-import { sharesOf } from '../analysis/balanced-shares.ts'
 import { segmentsOf } from '../analysis/segmented-loops.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import { add, type Expr, ge, int, load } from '../ir/expr.ts'
-import type { For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
+import type { For, Kernel2, Reduce, Shares, Stmt } from '../ir/loops.ts'
 import { loopsOf, stmt } from '../ir/tree.ts'
 import type { Names } from './fresh-names.ts'
 import { withStart } from './reduction-initialization.ts'
@@ -21,8 +20,9 @@ export function startsCarried(kernel: Kernel2, names: Names): Replaced {
   const out = new Map<Stmt, readonly Stmt[]>()
   kernel.body.forEach((top, at) => {
     for (const loop of loopsOf([top]))
-      if (loop.mode.kind === 'accumulate' && loop.mode.carry !== undefined)
-        for (const [s, by] of startOf(kernel, at, loop, loop.mode.carry, names) ?? []) out.set(s, by)
+      if (loop.mode.kind === 'accumulate' && loop.mode.carry !== undefined && loop.mode.shares)
+        for (const [s, by] of startOf(kernel, at, loop, loop.mode.carry, loop.mode.shares, names) ?? [])
+          out.set(s, by)
   })
   return out
 }
@@ -32,12 +32,12 @@ function startOf(
   at: number,
   marked: For,
   carry: string,
+  shares: Shares,
   names: Names,
 ): Replaced | undefined {
   const loop: For = stmt({ ...marked, mode: { kind: 'serial' } })
   const segments = segmentsOf(loop)
-  const shares = typeof segments === 'string' ? segments : sharesOf(loop, segments, kernel.buffers)
-  if (typeof segments === 'string' || typeof shares === 'string') return undefined
+  if (typeof segments === 'string') return undefined
   const { reduce, rest } = segments
   const [target] = reduce.targets
   const uses = kernel.body.map((s) => accessesOf([s]).filter((a) => a.buffer === target!.buffer))

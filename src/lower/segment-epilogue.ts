@@ -8,7 +8,7 @@
  * carried to a nest after this one.
  */
 
-import { type Groups, type Shares, shareNumber } from '../analysis/balanced-shares.ts'
+import { type Groups, shareNumber } from '../analysis/balanced-shares.ts'
 import { renameBound } from '../ir/bindings.ts'
 import { local, when } from '../ir/build.ts'
 import {
@@ -24,12 +24,11 @@ import {
   lt,
   min,
   not,
-  search,
   sub,
   variable,
 } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
-import type { Buffer, For, Stmt } from '../ir/loops.ts'
+import type { Buffer, For, Shares, Stmt } from '../ir/loops.ts'
 import { type Body, stmt } from '../ir/tree.ts'
 import type { Names } from './fresh-names.ts'
 import { type Cells, endOf, get, type Sums, set } from './segment-accumulators.ts'
@@ -76,9 +75,9 @@ class Segment {
   }
 
   start(): Body {
-    const { search: s, first } = this.shares
-    const begins = load(s.buffer, [sub(search('upper', s.buffer, s.lo, s.hi, first), int(1))], 'i32')
-    return [...this.sums.start(), set(this.#open, lt(begins, first))]
+    const { search } = this.shares
+    const begins = load(search.buffer, [sub(search, int(1))], 'i32')
+    return [...this.sums.start(), set(this.#open, lt(begins, search.value))]
   }
 
   open(): Expr {
@@ -105,7 +104,7 @@ export function alone(sums: Sums, shares: Shares, outlet: Outlet, names: Names):
   const segment = new Segment(sums, shares, outlet.own, names)
   const { carry } = outlet
   const out = (): Body => (carry === undefined ? sums.update(true) : sums.carry(carry, shareNumber(shares)))
-  const goesOn = lt(add(shares.first, int(shares.length)), segment.ends())
+  const goesOn = lt(add(shares.search.value, int(shares.length)), segment.ends())
   const shared = carry === undefined ? binary('or', segment.open(), goesOn) : segment.open()
   return {
     registers: segment.registers,
@@ -142,7 +141,7 @@ export function together(
   const end = [set(limit, segment.ends()), when(and(segment.open(), not(isFirst)), sums.put(rest(own)))]
   // The last group with a part of the segment, from this one on: all between have nothing else.
   const others = min(
-    div(sub(sub(get(limit), int(1)), shares.first), int(shares.length)),
+    div(sub(sub(get(limit), int(1)), shares.search.value), int(shares.length)),
     sub(int(groups - 1), own),
   )
   const other = names.fresh(`${loop.var}_other`)
@@ -157,7 +156,7 @@ export function together(
     mode: { kind: 'serial' },
     body: sums.add(rest(add(own, add(variable(other), int(1))))),
   })
-  const next = substitute(shares.first, new Map([[loop.var, int(groups)]]))
+  const next = substitute(shares.search.value, new Map([[loop.var, int(groups)]]))
   const goesOn = lt(next, get(limit))
   const apart = outlet.carry === undefined ? binary('or', segment.open(), goesOn) : segment.open()
   const after = [

@@ -8,17 +8,17 @@
  * registers hold nothing yet.
  */
 
-import { groupsOf, sharesApart, sharesOf } from '../analysis/balanced-shares.ts'
+import { groupsOf, withoutStart } from '../analysis/balanced-shares.ts'
 import { linear } from '../analysis/integers/linear.ts'
 import { isPerfect, segmentsOf } from '../analysis/segmented-loops.ts'
-import { fail, invariant } from '../ast/diagnostic.ts'
+import { invariant } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import { alloc, local, when } from '../ir/build.ts'
 import { add, all, bool, type Expr, int, type Load, load, mul, variable } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
 import { sameExpr } from '../ir/keys.ts'
 import type { For, Kernel2, LoopMode, Reduce, Stmt } from '../ir/loops.ts'
-import { type Body, findLoop, mapSame, replaceStmt, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
+import { type Body, findLoop, mapSame, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
 import { namesOf } from './bound-names.ts'
 import { startsCarried } from './carry-out-fixup.ts'
 import type { Names } from './fresh-names.ts'
@@ -44,19 +44,17 @@ type Accumulate = LoopMode & { readonly kind: 'accumulate' }
 /** `top`, statement `at` of the kernel, without the mode of one loop. */
 function accumulated(whole: Stmt, v: string, kernel: Kernel2, at: number, names: Names): Stmt {
   const mode = findLoop([whole], v)!.loop.mode as Accumulate
-  const { carry, within, by } = mode
+  const { carry, within, by, shares } = mode
   const top = carry === undefined ? whole : withoutStart(whole, carry)
   const { loop: marked, path } = findLoop([top], v)!
   const loop: For = stmt({ ...marked, mode: { kind: 'serial' } })
   const segments = segmentsOf(loop)
   if (typeof segments === 'string') {
-    if (carry !== undefined) refuse(loop, segments)
+    invariant(carry === undefined, segments)
     return replaceStmt([top], marked, () => loop)[0]!
   }
   const sums = new Sums(segments, names)
   const { atomic } = segments.reduce
-  const shares = sharesOf(loop, segments, kernel.buffers)
-  if (carry !== undefined && typeof shares === 'string') refuse(loop, shares)
   const rounds = (ending: Ending): Body => [
     ...ending.start,
     // A later step may have put copies beside the reduction: those iterations come one by one.
@@ -69,12 +67,11 @@ function accumulated(whole: Stmt, v: string, kernel: Kernel2, at: number, names:
     const body = [...ending.registers.map(alloc), ...rounds(ending)]
     return replaceStmt([top], marked, () => when(bool(true), body))[0]!
   }
-  const known = typeof shares !== 'string' && (carry !== undefined || (atomic && sharesApart(shares, path)))
-  if (!known) return one(updates(sums, atomic))
+  if (!shares || (carry === undefined && !atomic)) return one(updates(sums, atomic))
   const outlet: Outlet = { own: ownOf(segments.reduce, top, kernel, at), carry }
   if (within === undefined) return one(alone(sums, shares, outlet, names))
   const groups = groupsOf(shares, within, path, marked)
-  if (typeof groups === 'string') return refuse(loop, groups)
+  invariant(typeof groups !== 'string', 'steps see to it that groups stay what they are')
   const ending = together(sums, shares, groups, outlet, names)
   const inside = replaceStmt([groups.loop], marked, () => rounds(ending))
   const body = replaceStmt([top], groups.loop, () => [
@@ -84,25 +81,6 @@ function accumulated(whole: Stmt, v: string, kernel: Kernel2, at: number, names:
   ])
   // Outside of what blocks do: where a body is repeated for whole blocks, both have the memory.
   return when(bool(true), [alloc(ending.shared), ...body])
-}
-
-/** A later step has changed what the shares, or their groups, were made of. */
-const refuse = (loop: For, why: string): never =>
-  fail({
-    code: 'schedule/no-shares',
-    message: `what the shares of ${loop.name} have in common is not known any more: ${why}`,
-    ...(loop.span ? { span: loop.span } : {}),
-    hint: 'accumulate after the steps that change loops around it',
-  })
-
-/** Without the stores of the identity to `carry`: where a share has something to carry, that is stored. */
-function withoutStart(top: Stmt, carry: string): Stmt {
-  const starts = (s: Stmt): boolean =>
-    s.kind === 'store'
-      ? s.buffer === carry
-      : (s.kind === 'for' && s.body.length === 0) ||
-        (s.kind === 'if' && s.then.length === 0 && s.else.length === 0)
-  return rewriteStmts([top], { stmt: (s) => (starts(s) ? [] : undefined) })[0]!
 }
 
 /** How an element is updated that only one share has. */

@@ -3,7 +3,7 @@
  * buffer, and a nest after all shares adds the rows of a segment to its element, in their order.
  */
 
-import { type Groups, type Shares, shareNumber, sharesApart } from '../analysis/balanced-shares.ts'
+import { type Groups, shareNumber } from '../analysis/balanced-shares.ts'
 import { visitsAll } from '../analysis/full-coverage.ts'
 import { linear } from '../analysis/integers/linear.ts'
 import type { Segments } from '../analysis/segmented-loops.ts'
@@ -12,7 +12,7 @@ import { store, whenAll } from '../ir/build.ts'
 import { add, ceildiv, div, type Expr, eq, int, load, max, sub, variable } from '../ir/expr.ts'
 import { freeVars, substitute } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
-import type { Buffer, For, Stmt } from '../ir/loops.ts'
+import type { Buffer, For, Shares, Stmt } from '../ir/loops.ts'
 import { isBuiltinReducer } from '../ir/monoid.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 import { type Body, type Found, findLoop, stmt } from '../ir/tree.ts'
@@ -33,14 +33,13 @@ export function carriedOf(
   cx: Context,
   over: Found,
   segments: Segments,
-  shares: Shares,
+  shares: Shares & { readonly count: Expr },
   groups: Groups | undefined,
   into: string,
 ): Carried {
   const { reduce, rest, inner } = segments
   const [target] = reduce.targets
   const [dims] = rest
-  const count = sharesApart(shares, over.path)
   const [identity] = reduce.reducer.identity
   if (reduce.targets.length > 1 || !isBuiltinReducer(reduce.reducer.name) || identity?.kind !== 'const')
     return cx.refuse({
@@ -48,7 +47,6 @@ export function carriedOf(
       message: `${reduce.reducer.name} combines several elements, or by a declared monoid`,
       expected: 'a reduction by + * min max and or',
     })
-  if (!count) return refuseShares(cx, over, 'several iterations of other loops have one share')
   checkWhole(cx, over, shares)
   checkColumns(cx, over, segments, shares)
   const of = cx.buffer(target!.buffer)
@@ -66,7 +64,7 @@ export function carriedOf(
     accumulate: of.accumulate,
     scope: 'global',
     role: 'local',
-    shape: [ceildiv(count, int(size)), ...others],
+    shape: [ceildiv(shares.count, int(size)), ...others],
     fill: 0,
   })
   const map = new Map<string, Expr>(inner.map((l) => [l.var, variable(cx.fresh(l.var))]))
@@ -83,6 +81,9 @@ export function carriedOf(
     second: secondOf(cx, segments, list, buffer, row, of.shape, shares.length * size),
   }
 }
+
+/** The position that an iteration of the loop over a share is about. */
+const positionOf = ({ search }: Shares, over: For): Expr => add(search.value, variable(over.var))
 
 const copyOf = (l: For, map: ReadonlyMap<string, Expr>, nest: string, body: Body): For => {
   const own = map.get(l.var)
@@ -144,7 +145,7 @@ function columnName(d: number, row: number): string {
  * Every position is in one iteration of the nest, and nothing else uses the element: what guards loops that a share's
  * number is made of ends the last rounds and leaves out nothing before.
  */
-function checkWhole(cx: Context, { loop, path }: Found, { search }: Shares): void {
+function checkWhole(cx: Context, { loop, path }: Found, shares: Shares): void {
   const nest = [...path, loop]
   const top = cx.kernel.body.find((s) => findLoop([s], loop.var))
   invariant(top, 'a loop is in the kernel')
@@ -152,7 +153,7 @@ function checkWhole(cx: Context, { loop, path }: Found, { search }: Shares): voi
   if (around) refuseShares(cx, { loop, path }, `a condition around ${around.name} decides whether it runs`)
   const single = new Set(nest.filter((l) => keyOf(l.extent) === keyOf(int(1))).map((l) => l.var))
   const moves = (e: Expr): boolean => e.kind !== 'var' || !single.has(e.name)
-  const terms = [...linear(search.value).terms.values()].filter((t) => moves(t.term))
+  const terms = [...linear(positionOf(shares, loop)).terms.values()].filter((t) => moves(t.term))
   const digits = new Set(terms.flatMap((t) => [...freeVars(t.term)]))
   const partial = nest
     .flatMap((l) => l.guards)
@@ -175,7 +176,7 @@ function checkWhole(cx: Context, { loop, path }: Found, { search }: Shares): voi
 function checkColumns(cx: Context, over: Found, { reduce, rest, inner }: Segments, shares: Shares): void {
   const [target] = reduce.targets
   const { shape } = cx.buffer(target!.buffer)
-  const digits = freeVars(shares.search.value)
+  const digits = freeVars(positionOf(shares, over.loop))
   const nest = [...over.path, over.loop, ...inner]
   const columns = rest[0]!.flatMap((d, k) => (d.part === undefined ? [k] : []))
   const whole = visitsAll(
@@ -189,7 +190,11 @@ function checkColumns(cx: Context, over: Found, { reduce, rest, inner }: Segment
 }
 
 /** Refused: what is carried would be incomplete. */
-function refuseShares(cx: Context, { loop, path }: Omit<Found, 'siblings' | 'index'>, why: string): never {
+export function refuseShares(
+  cx: Context,
+  { loop, path }: Omit<Found, 'siblings' | 'index'>,
+  why: string,
+): never {
   return cx.refuse({
     code: 'no-shares',
     message: `what the shares of ${loop.name} have in common is not known: ${why}`,

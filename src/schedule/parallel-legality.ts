@@ -3,18 +3,22 @@
  * kernel that a step proposes; the refusal shows the kernel as it is.
  */
 
+import { groupsOf, withoutStart } from '../analysis/balanced-shares.ts'
 import { lanesIn } from '../analysis/lane-groups.ts'
+import { segmentsOf } from '../analysis/segmented-loops.ts'
 import { copiesOf, unrolledSize } from '../analysis/unrolled-size.ts'
 import { invariant } from '../ast/diagnostic.ts'
 import { countText, MAX_UNROLLED } from '../ir/budgets.ts'
 import type { ThreadAxis } from '../ir/expr.ts'
-import type { Kernel2 } from '../ir/loops.ts'
+import type { Kernel2, LoopMode, Stmt } from '../ir/loops.ts'
 import { elementChanges, reductionsOf } from '../ir/reductions.ts'
-import { findLoop, loopsOf, walkStmts } from '../ir/tree.ts'
+import { findLoop, loopsOf, stmt, walkStmts } from '../ir/tree.ts'
 import type { Context } from './context.ts'
 import { checkInstr } from './loops/tensorize.ts'
 import { boundTo, checkAllocations } from './memory-scopes.ts'
 import { isAlone } from './one-nest-a-launch.ts'
+
+type Accumulate = LoopMode & { readonly kind: 'accumulate' }
 
 /** Threads that one block may have on any device that is meant. */
 const THREAD_LIMIT = 1024
@@ -34,21 +38,38 @@ export function checkParallel(cx: Context, proposed: Kernel2): void {
   checkAccumulated(cx, next)
 }
 
-/** The shares of a block that meet in shared memory are of one group: no other threads would meet in it. */
+/**
+ * What shares were accumulated by stays: their sums go where the step has said. The shares of a block that meet in shared
+ * memory are of one group: no other threads would meet in it.
+ */
 function checkAccumulated(cx: Context, next: Kernel2): void {
-  walkStmts(next.body, (s, path) => {
-    const group = s.kind === 'for' && s.mode.kind === 'accumulate' ? s.mode.within : undefined
-    if (s.kind !== 'for' || group === undefined) return
-    const at = path.findIndex((l) => l.var === group)
-    const other = path.slice(0, Math.max(0, at)).find((l) => boundTo(l, 'thread'))
-    if (other)
-      cx.refuse({
-        code: 'no-groups',
-        message: `${other.name} around ${path[at]!.name} would give a block several groups of shares, and ${s.name} has memory for one`,
-        loops: [other, path[at]!, s],
-        hint: `bind ${other.name} to a block axis`,
-      })
-  })
+  for (const top of next.body)
+    for (const { var: v, mode } of loopsOf([top]))
+      if (mode.kind === 'accumulate' && (mode.carry !== undefined || mode.within !== undefined))
+        checkShared(cx, top, v, mode)
+}
+
+function checkShared(cx: Context, top: Stmt, v: string, { carry, within, shares }: Accumulate): void {
+  const { loop, path } = findLoop([carry === undefined ? top : withoutStart(top, carry)], v)!
+  const segments = segmentsOf(stmt({ ...loop, mode: { kind: 'serial' } }))
+  const groups = within === undefined || !shares ? undefined : groupsOf(shares, within, path, loop)
+  const broken = typeof segments === 'string' ? segments : typeof groups === 'string' ? groups : undefined
+  if (broken !== undefined)
+    cx.refuse({
+      code: 'no-shares',
+      message: `what the shares of ${loop.name} have in common would not be known any more: ${broken}`,
+      loops: [loop],
+      hint: 'accumulate after this step',
+    })
+  const at = path.findIndex((l) => l.var === within)
+  const other = path.slice(0, Math.max(0, at)).find((l) => boundTo(l, 'thread'))
+  if (other)
+    cx.refuse({
+      code: 'no-groups',
+      message: `${other.name} around ${path[at]!.name} would give a block several groups of shares, and ${loop.name} has memory for one`,
+      loops: [other, path[at]!, loop],
+      hint: `bind ${other.name} to a block axis`,
+    })
 }
 
 /** Unrolled loops within unrolled loops write out the product of their extents. */

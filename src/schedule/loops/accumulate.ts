@@ -1,11 +1,11 @@
-import { type Groups, groupsOf, type Shares, sharesApart, sharesOf } from '../../analysis/balanced-shares.ts'
+import { type Groups, groupsOf, sharesOf } from '../../analysis/balanced-shares.ts'
 import { isPerfect, type Segments, segmentsOf } from '../../analysis/segmented-loops.ts'
 import { accessesOf } from '../../ir/accesses.ts'
 import { readsMemory } from '../../ir/expr-tree.ts'
-import type { For, LoopMode } from '../../ir/loops.ts'
+import type { For, LoopMode, Shares } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { type Body, type Found, findLoop, replaceLoop, rewriteStmts, stmt } from '../../ir/tree.ts'
-import { carriedOf } from '../carry-out.ts'
+import { carriedOf, refuseShares } from '../carry-out.ts'
 import { checkConstantExtent, checkFactor, checkSerial, SEPARATE } from '../checks.ts'
 import type { Context } from '../context.ts'
 import type { Primitive } from '../primitive.ts'
@@ -50,11 +50,15 @@ export const accumulate: Primitive<AccumulateStep> = {
       })
     const by = step.by ?? 1
     if (step.by !== undefined) checkBatches(cx, over, segments, by)
-    const mode: Accumulate = { kind: 'accumulate', by }
+    const shares = sharesOf(over, found.path, segments, cx.kernel.buffers)
+    const mode: Accumulate =
+      typeof shares === 'string'
+        ? { kind: 'accumulate', by }
+        : { kind: 'accumulate', by, shares: { search: shares.search, length: shares.length } }
     const own = (marked: Accumulate): Body =>
       replaceLoop(cx.kernel.body, over.var, (l) => stmt({ ...l, mode: marked }))
     if (step.within === undefined && step.into === undefined) return { body: own(mode) }
-    const shares = sharesIn(cx, found, segments)
+    if (typeof shares === 'string') return refuseShares(cx, found, shares)
     const groups = step.within === undefined ? undefined : groupsIn(cx, found, step.within, shares, segments)
     const grouped: Accumulate = groups ? { ...mode, within: groups.loop.var } : mode
     if (step.into === undefined) return { body: own(grouped) }
@@ -97,19 +101,6 @@ function checkBatches(cx: Context, over: For, segments: Segments, by: number): v
       : `${over.name} holds more than the reduction`,
     loops: [over, ...segments.inner],
     expected: `a loop whose extent is a multiple of the number of values, at most ${MOST_SUMS}`,
-  })
-}
-
-function sharesIn(cx: Context, { loop, path }: Found, segments: Segments): Shares {
-  const shares = sharesOf(loop, segments, cx.kernel.buffers)
-  const apart = typeof shares === 'string' ? undefined : sharesApart(shares, path)
-  if (typeof shares !== 'string' && apart) return shares
-  return cx.refuse({
-    code: 'no-shares',
-    message: `what the shares of ${loop.name} have in common is not known: ${typeof shares === 'string' ? shares : 'iterations of other loops meet in an element, too'}`,
-    loops: [...path, loop],
-    expected: 'a loop over equal shares of the positions of compressed rows',
-    hint: 'fuse the row with its positions, then split by the size of a share',
   })
 }
 
