@@ -8,7 +8,8 @@ import { type Expr, mul } from '../ir/expr.ts'
 import { mentions } from '../ir/expr-tree.ts'
 import { keyOf, sameExpr } from '../ir/keys.ts'
 import type { Access } from './coordinate-accesses.ts'
-import { summands } from './integers/linear.ts'
+import { linear } from './integers/linear.ts'
+import { rangeOfSum, rangesOver } from './integers/ranges.ts'
 import { linearOf } from './integers/symbolic-linear.ts'
 
 /** Coordinate name → dimensions that determine it. */
@@ -86,39 +87,24 @@ function leading(
   coords: ReadonlyMap<string, Known>,
   axes: ReadonlyMap<string, Axis>,
 ): readonly string[] {
-  const terms = summands(e).map(([term, by]) => ({ term, by }))
-  const first = terms.reduce<(typeof terms)[number] | undefined>(
-    (best, t) => (t.term.kind === 'var' && t.by > (best?.by ?? 0) ? t : best),
-    undefined,
+  const { terms } = linear(e)
+  const [first] = [...terms]
+    .flatMap(([key, { term, coefficient }]) =>
+      term.kind === 'var' ? [{ key, coefficient, name: term.name }] : [],
+    )
+    .sort((a, b) => b.coefficient - a.coefficient)
+  const c = first && coords.get(first.name)
+  if (!c || !distinct(c, axes)) return []
+  const rest = new Map([...terms].filter(([key]) => key !== first.key))
+  if ([...rest.values()].some((t) => mentions(t.term, c.name))) return []
+  const extents = new Map(
+    [...coords].flatMap(([name, x]) => {
+      const axis = storedOf(x, axes)
+      return axis && isStored(axis) ? [[name, axis]] : []
+    }),
   )
-  const c = first?.term.kind === 'var' ? coords.get(first.term.name) : undefined
-  if (!first || !c || !distinct(c, axes)) return []
-  let spread = 0
-  for (const t of terms) {
-    if (t === first || t.term.kind === 'const') continue
-    if (first.term.kind === 'var' && mentions(t.term, first.term.name)) return []
-    const most = largest(t.term, coords, axes)
-    if (most === null) return []
-    spread += Math.abs(t.by) * most
-  }
-  return spread < first.by ? [c.name] : []
-}
-
-/** The largest value of a term that is never negative; `null` where that is not evident. */
-function largest(
-  e: Expr,
-  coords: ReadonlyMap<string, Known>,
-  axes: ReadonlyMap<string, Axis>,
-): number | null {
-  if (e.kind === 'var') {
-    const c = coords.get(e.name)
-    const axis = c && storedOf(c, axes)
-    return axis && isStored(axis) && axis.extent.kind === 'const' ? Math.max(0, axis.extent.value - 1) : null
-  }
-  if (e.kind !== 'binary' || e.b.kind !== 'const' || e.b.value <= 0) return null
-  if (e.op === 'mod') return e.b.value - 1
-  const a = e.op === 'div' || e.op === 'mul' ? largest(e.a, coords, axes) : null
-  return a === null ? null : e.op === 'mul' ? a * e.b.value : Math.floor(a / e.b.value)
+  const { known, lo, hi } = rangeOfSum({ terms: rest, constant: 0 }, rangesOver(extents))
+  return known && hi - lo < first.coefficient ? [c.name] : []
 }
 
 /** Every coefficient is the product of those below and their extents: digits of a mixed-radix number. */

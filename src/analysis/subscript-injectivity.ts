@@ -2,7 +2,9 @@
 import type { Expr } from '../ir/expr.ts'
 import { freeVars, mentions } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
-import { type Loops, linear, linearKey, rangeOf } from './integers/linear.ts'
+import { isIndex, isNonNegative } from './integers/interval.ts'
+import { type Linear, type Loops, linear, linearKey, type Term } from './integers/linear.ts'
+import { rangeOfSum, rangesOver } from './integers/ranges.ts'
 
 /** What is known inside of a loop. */
 export interface Space {
@@ -23,12 +25,12 @@ export interface Space {
  */
 export function blockOf(e: Expr, v: string, { inner, indptr }: Space): string | undefined {
   const sum = linear(e)
-  const own: { term: Expr; coefficient: number }[] = []
-  const rest: { term: Expr; coefficient: number }[] = []
-  const outer = new Map<string, { term: Expr; coefficient: number }>()
+  const own: Term[] = []
+  const rest = new Map<string, Term>()
+  const outer = new Map<string, Term>()
   for (const [key, t] of sum.terms) {
     if (mentions(t.term, v)) own.push(t)
-    else if ([...freeVars(t.term)].some((x) => inner.has(x))) rest.push(t)
+    else if ([...freeVars(t.term)].some((x) => inner.has(x))) rest.set(key, t)
     else outer.set(key, t)
   }
   const mine = own[0]
@@ -57,15 +59,9 @@ export function blockOf(e: Expr, v: string, { inner, indptr }: Space): string | 
     return block && within(rest, isWidth, inner) ? `(${block})·${keyOf(width)}` : undefined
   }
   if (mine.term.kind !== 'var') return undefined
-  if (mine.coefficient === 1 && rest.length === 0) return `1·${v} + ${base(sum.constant)}`
-  let [low, high] = [sum.constant, sum.constant]
-  for (const t of rest) {
-    const r = rangeOf(t.term, inner)
-    if (!r) return undefined
-    low += t.coefficient * (t.coefficient > 0 ? r[0] : r[1])
-    high += t.coefficient * (t.coefficient > 0 ? r[1] : r[0])
-  }
-  return low >= 0 && high < mine.coefficient ? `${mine.coefficient}·${v} + ${base(0)}` : undefined
+  if (mine.coefficient === 1 && rest.size === 0) return `1·${v} + ${base(sum.constant)}`
+  const range = rangeOfSum({ terms: rest, constant: sum.constant }, rangesOver(inner))
+  return isIndex(range, mine.coefficient) ? `${mine.coefficient}·${v} + ${base(0)}` : undefined
 }
 
 /** The segment `indptr[start] <= e < indptr[start + 1]` that an index stays in, where that is evident. */
@@ -74,14 +70,14 @@ export function segmentOf(e: Expr, { inner, indptr }: Space): { buffer: string; 
   if (sum.constant !== 0) return undefined
   for (const [key, t] of sum.terms) {
     if (t.term.kind !== 'load' || t.coefficient !== 1 || !indptr.has(t.term.buffer)) continue
-    const rest = [...sum.terms].flatMap(([k, x]) => (k === key ? [] : [x]))
+    const rest = new Map([...sum.terms].filter(([k]) => k !== key))
     const start = t.term.index[0]
     if (start && withinSegment(rest, t.term, inner)) return { buffer: t.term.buffer, start }
   }
   return undefined
 }
 
-type Rest = readonly { readonly term: Expr; readonly coefficient: number }[]
+type Rest = Linear['terms']
 
 /** Whether `0 <= rest < indptr[x + 1] - indptr[x]`. */
 function withinSegment(rest: Rest, start: Expr & { kind: 'load' }, inner: Loops): boolean {
@@ -97,29 +93,17 @@ function withinSegment(rest: Rest, start: Expr & { kind: 'load' }, inner: Loops)
 
 /** Whether `0 <= rest <` a bound that `isLength` recognises, by the extent of one loop or by a guard. */
 function within(rest: Rest, isLength: (e: Expr) => boolean, inner: Loops): boolean {
-  if (rest.length === 0 || rest.some((t) => t.coefficient < 0 || !nonNegative(t.term, inner))) return false
-  const position = linearKey({ terms: new Map(rest.map((t) => [keyOf(t.term), t])), constant: 0 })
-  const only = rest[0]!
-  if (rest.length === 1 && only.coefficient === 1 && only.term.kind === 'var') {
+  const [only] = rest.values()
+  if (!only || !isNonNegative(rangeOfSum({ terms: rest, constant: 0 }, rangesOver(inner)))) return false
+  const position = linearKey({ terms: rest, constant: 0 })
+  if (rest.size === 1 && only.coefficient === 1 && only.term.kind === 'var') {
     const loop = inner.get(only.term.name)
     if (loop && isLength(loop.extent)) return true
   }
-  for (const t of rest)
+  for (const t of rest.values())
     for (const name of freeVars(t.term))
       for (const g of inner.get(name)?.guards ?? [])
         if (g.kind === 'binary' && g.op === 'lt' && isLength(g.b) && linearKey(linear(g.a)) === position)
           return true
   return false
-}
-
-/** Sums, products, quotients and remainders of loop variables: never negative. */
-function nonNegative(e: Expr, inner: Loops): boolean {
-  if (e.kind === 'var') return inner.has(e.name)
-  if (e.kind === 'const') return e.value >= 0
-  if (e.kind !== 'binary') return false
-  return (
-    ['add', 'mul', 'div', 'mod', 'min', 'max'].includes(e.op) &&
-    nonNegative(e.a, inner) &&
-    nonNegative(e.b, inner)
-  )
 }

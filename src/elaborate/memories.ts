@@ -1,6 +1,8 @@
 /** Declared memories: AST → data. Their maps are tried on every element. */
 
-import { type Extents, rangeOf } from '../analysis/integers/linear.ts'
+import { isIndex } from '../analysis/integers/interval.ts'
+import type { Extents } from '../analysis/integers/linear.ts'
+import { rangesOver } from '../analysis/integers/ranges.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { DTYPE_BYTES, type Dtype } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
@@ -151,13 +153,14 @@ function shared(map: Ast.AddressMap, base: Base, report: Report): Memory | null 
 }
 
 /** Without remainders and quotients that the extents of a tile make idle, as in text that is for several. */
-const reduced = (address: Expr, extents: Extents): Expr =>
-  rewriteExpr(address, (e) => {
+function reduced(address: Expr, extents: Extents): Expr {
+  const range = rangesOver(extents)
+  return rewriteExpr(address, (e) => {
     if (e.kind !== 'binary' || (e.op !== 'mod' && e.op !== 'div') || e.b.kind !== 'const') return undefined
-    const range = rangeOf(e.a, extents)
-    if (!range || range[0] < 0 || range[1] >= e.b.value) return undefined
+    if (!isIndex(range(e.a), e.b.value)) return undefined
     return e.op === 'mod' ? e.a : int(0)
   })
+}
 
 /** What a block has at most on any target; every one of them is tried. */
 const MOST_THREADS = 1024

@@ -3,7 +3,9 @@
  * not evident counts as "may".
  */
 
-import { linear, linearKey, rangeOf } from '../analysis/integers/linear.ts'
+import { isIndex } from '../analysis/integers/interval.ts'
+import { linear, linearKey, type Term } from '../analysis/integers/linear.ts'
+import { rangeOfSum, rangesOver } from '../analysis/integers/ranges.ts'
 import { isTogether, type Lanes } from '../analysis/lane-groups.ts'
 import { blockOf, type Space } from '../analysis/subscript-injectivity.ts'
 import { type BufferAccess, targetsOf } from '../ir/accesses.ts'
@@ -125,18 +127,13 @@ function residueOf(e: Expr, axis: ThreadAxis, extent: Expr | undefined, space: S
   const mine = own[0]
   if (own.length !== 1 || mine?.term.kind !== 'var' || mine.coefficient < 1) return undefined
   const modulus = mine.coefficient * extent.value
-  const outer = new Map<string, { term: Expr; coefficient: number }>()
-  let [low, high] = [sum.constant, sum.constant]
+  const [outer, rest] = [new Map<string, Term>(), new Map<string, Term>()]
   for (const [key, t] of sum.terms) {
     if (t === mine) continue
     if (![...freeVars(t.term)].some((v) => space.inner.has(v))) outer.set(key, t)
-    else if (t.coefficient % modulus !== 0) {
-      const r = rangeOf(t.term, space.inner)
-      if (!r) return undefined
-      low += t.coefficient * (t.coefficient > 0 ? r[0] : r[1])
-      high += t.coefficient * (t.coefficient > 0 ? r[1] : r[0])
-    }
+    else if (t.coefficient % modulus !== 0) rest.set(key, t)
   }
-  if (low < 0 || high >= mine.coefficient) return undefined
+  const range = rangeOfSum({ terms: rest, constant: sum.constant }, rangesOver(space.inner))
+  if (!isIndex(range, mine.coefficient)) return undefined
   return `${mine.coefficient}·${axis} mod ${modulus} + ${linearKey({ terms: outer, constant: 0 })}`
 }

@@ -7,7 +7,7 @@
  * allocate their memory twice.
  */
 
-import { naturals } from '../analysis/integers/non-negative.ts'
+import { naturals } from '../analysis/integers/ranges.ts'
 import { when } from '../ir/build.ts'
 import { all, div, type Expr, int, lt, variable } from '../ir/expr.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'

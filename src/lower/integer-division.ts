@@ -7,7 +7,7 @@
  */
 
 import { divisor, divisorsOf, gcd } from '../analysis/integers/facts.ts'
-import { naturals } from '../analysis/integers/non-negative.ts'
+import { naturals } from '../analysis/integers/ranges.ts'
 import { isFloat } from '../ir/dtype.ts'
 import { add, and, binary, constant, type Expr, eq, select, sub } from '../ir/expr.ts'
 import type { Buffer, Fact } from '../ir/loops.ts'

@@ -7,8 +7,8 @@
  * Tiles that threads share stay one: a copy would allocate their memory twice.
  */
 
-import { linear, linearKey, loopMap, rangeOf } from '../analysis/integers/linear.ts'
-import { naturals } from '../analysis/integers/non-negative.ts'
+import { linear, linearKey, loopMap } from '../analysis/integers/linear.ts'
+import { naturals, rangesOver } from '../analysis/integers/ranges.ts'
 import { when } from '../ir/build.ts'
 import { binary, div, type Expr, int, lt, min, mod } from '../ir/expr.ts'
 import type { For, Kernel2, Stmt } from '../ir/loops.ts'
@@ -57,8 +57,9 @@ export function tilesOf(loop: For, any = false): Tiles | undefined {
     for (const g of s.guards) {
       if (g.kind !== 'binary' || g.op !== 'lt' || linearKey(linear(g.b)) !== linearKey(total)) continue
       const rest = without(linear(g.a), loop.var, size)
-      const range = rest && rangeOf(rest, loopMap([...path, s]))
-      if (!range || range[1] >= size) continue
+      if (!rest) continue
+      const { known, hi } = rangesOver(loopMap([...path, s]))(rest)
+      if (!known || hi >= size) continue
       guards.set(g, rest)
       bound ??= g.b
     }

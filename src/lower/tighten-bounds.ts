@@ -4,7 +4,9 @@
  * that share places out by turns (r is a thread's number) ask once instead of at every place.
  */
 
-import { linear, linearKey, loopMap, rangeOf } from '../analysis/integers/linear.ts'
+import { isIndex } from '../analysis/integers/interval.ts'
+import { linear, linearKey, loopMap } from '../analysis/integers/linear.ts'
+import { rangesOver } from '../analysis/integers/ranges.ts'
 import { div, type Expr, int, max, sub } from '../ir/expr.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
 import { type Body, bodiesOf, mapSame, stmt, withBodies } from '../ir/tree.ts'
@@ -31,11 +33,11 @@ function tightened(loop: For, path: readonly For[]): For {
   const size = extent.b.value
   const padded = linear(extent.a)
   const total = linearKey({ ...padded, constant: padded.constant - (size - 1) })
+  const range = rangesOver(loopMap(path))
   const rests = loop.guards.map((g): Expr | undefined => {
     if (g.kind !== 'binary' || g.op !== 'lt' || linearKey(linear(g.b)) !== total) return undefined
     const rest = without(linear(g.a), loop.var, size)
-    const range = rest && rangeOf(rest, loopMap(path))
-    return range && range[0] >= 0 && range[1] < size ? rest : undefined
+    return rest && isIndex(range(rest), size) ? rest : undefined
   })
   const at = rests.findIndex((r) => r !== undefined)
   if (at < 0) return loop

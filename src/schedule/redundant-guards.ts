@@ -3,7 +3,9 @@
  * elements of a local buffer that nothing reads.
  */
 
-import { linear, linearKey, loopMap, rangeOf } from '../analysis/integers/linear.ts'
+import { isIndex } from '../analysis/integers/interval.ts'
+import { linear, linearKey, loopMap } from '../analysis/integers/linear.ts'
+import { rangesOver } from '../analysis/integers/ranges.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import { constant, type Expr, type Load, sub, variable } from '../ir/expr.ts'
 import { freeVars, rewriteExpr, substitute } from '../ir/expr-tree.ts'
@@ -42,13 +44,10 @@ export function withoutUnreadGuards(body: Body, { path, loop }: Found): Body {
 
 /** All that is read and written exists in local buffers, whatever the conditions say. */
 function isWithinLocals(s: Store, path: readonly For[], local: ReadonlyMap<string, Buffer>): boolean {
-  const loops = loopMap(path)
+  const range = rangesOver(loopMap(path))
   return accessesOf([s]).every(({ buffer, index }) => {
     const shape = local.get(buffer)?.shape
-    return shape?.every((n, k) => {
-      const range = index[k] && rangeOf(index[k], loops)
-      return n.kind === 'const' && range && range[0] >= 0 && range[1] < n.value
-    })
+    return shape?.every((n, k) => n.kind === 'const' && index[k] && isIndex(range(index[k]), n.value))
   })
 }
 

@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { boundsOf } from '../../src/analysis/integers/interval.ts'
+import { boundsOf } from '../../src/analysis/integers/ranges.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { when } from '../../src/ir/build.ts'

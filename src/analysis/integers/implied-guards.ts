@@ -4,7 +4,9 @@ import { keyOf } from '../../ir/keys.ts'
 import type { Buffer, Fact, For, Stmt } from '../../ir/loops.ts'
 import { type Body, bodiesOf, mapSame, stmt, withBodies } from '../../ir/tree.ts'
 import { isMultiple } from './facts.ts'
-import { linear, loopMap, rangeOf } from './linear.ts'
+import { isIndex } from './interval.ts'
+import { linear, loopMap } from './linear.ts'
+import { rangeOfSum, rangesOver } from './ranges.ts'
 
 /** The loops without the guards that always hold: `v c + rest < n` over `n / c` tiles, where c divides n; v may be a coordinate. */
 export function withoutHeld(body: Body, buffers: readonly Buffer[], facts: readonly Fact[]): Body {
@@ -42,16 +44,8 @@ function holds(
     if (!whole || c < 1 || !isMultiple(size, c, facts)) continue
     const extent = keyOf(whole)
     if (extent !== keyOf(ceildiv(size, int(c))) && extent !== keyOf(div(size, int(c)))) continue
-    let [low, high] = [sum.constant, sum.constant]
-    let known = true
-    for (const [other, t] of sum.terms) {
-      if (other === key) continue
-      const r = rangeOf(t.term, loops)
-      known &&= r !== undefined
-      low += t.coefficient * (r?.[t.coefficient > 0 ? 0 : 1] ?? 0)
-      high += t.coefficient * (r?.[t.coefficient > 0 ? 1 : 0] ?? 0)
-    }
-    if (known && low >= 0 && high < c) return true
+    const rest = { ...sum, terms: new Map([...sum.terms].filter(([other]) => other !== key)) }
+    if (isIndex(rangeOfSum(rest, rangesOver(loops)), c)) return true
   }
   return false
 }

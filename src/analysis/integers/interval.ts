@@ -1,7 +1,6 @@
 /** Bounds of integer expressions, exactly: where 32 bits hold every result, and where they do not. */
 import { isFloat } from '../../ir/dtype.ts'
 import { type Expr, isZero } from '../../ir/expr.ts'
-import { children } from '../../ir/expr-tree.ts'
 import { foldInt } from '../../ir/fold.ts'
 import { sameExpr } from '../../ir/keys.ts'
 import type { BinaryOp } from '../../ir/ops.ts'
@@ -22,7 +21,7 @@ export const HIGHEST = 2 ** 31 - 1
 
 /** All of `lo … hi`, ends included. Beyond 2^53 the ends are rounded, far outside of 32 bits. */
 export const interval = (lo: number, hi: number, knownLo = true, knownHi = knownLo): Interval => ({
-  // A product of 0 and an infinite end is 0; no end is -0.
+  // No end is -0.
   lo: lo + 0,
   hi: hi + 0,
   fits: lo >= LOWEST && hi <= HIGHEST,
@@ -41,19 +40,18 @@ export const NATURAL = interval(0, HIGHEST, true, false)
 const TRUTH = interval(0, 1)
 const REAL: Interval = { ...interval(-Infinity, Infinity, false), fits: true }
 
+/** The numbers that a variable may be, where they are known. */
+export type NamedRange = (name: string) => readonly [number, number] | undefined
+
 /** Bounds of `e` from those of its operands, in the order of `children`; `range` knows variables. */
-export function intervalOf(
-  e: Expr,
-  operands: readonly Interval[],
-  range: (name: string) => readonly [number, number] | undefined,
-): Interval {
+export function intervalOf(e: Expr, operands: readonly Interval[], range?: NamedRange): Interval {
   if (isFloat(e.dtype)) return REAL
   const [a, b, c] = operands
   switch (e.kind) {
     case 'const':
       return interval(e.value, e.value)
     case 'var': {
-      const r = range(e.name)
+      const r = range?.(e.name)
       return r ? interval(r[0], r[1]) : ANY
     }
     case 'unary':
@@ -62,7 +60,7 @@ export function intervalOf(
       const by = e.op === 'add' ? addedBelowZero(e.a, e.b) : 0
       // What is negative is raised by that much, and nothing else: a remainder as `%` has it.
       if (by > 0) return interval(Math.min(0, a!.lo + by), Math.max(by - 1, a!.hi), a!.knownLo, a!.knownHi)
-      return ofBinary(e.op, a!, b!)
+      return binaryInterval(e.op, a!, b!)
     }
     case 'select':
       if (a!.lo > 0) return b!
@@ -76,11 +74,14 @@ export function intervalOf(
     case 'cast':
       return Number.isFinite(a!.lo) ? a! : { ...ANY, fits: false }
     case 'call':
-      return e.fn === 'abs'
-        ? interval(Math.max(0, a!.lo, -a!.hi), Math.max(-a!.lo, a!.hi), true, a!.known)
-        : e.fn === 'popcount'
-          ? interval(0, 32)
-          : ANY
+      // The absolute value of the lowest number is not in its type.
+      if (e.fn === 'abs')
+        return interval(Math.max(0, a!.lo, -a!.hi), Math.max(-a!.lo, a!.hi), a!.lo > LOWEST, a!.known)
+      if (e.fn === 'popcount') return interval(0, 32)
+      return e.fn === 'bit_xor' && isNonNegative(a!) && isNonNegative(b!) ? NATURAL : ANY
+    // What a search finds: where it begins, or as far as it goes.
+    case 'search':
+      return interval(a!.lo, Math.max(a!.hi, b!.hi), a!.knownLo, a!.knownHi && b!.knownHi)
     default:
       return ANY
   }
@@ -97,33 +98,14 @@ function addedBelowZero(x: Expr, e: Expr): number {
   return asks && e.then.kind === 'const' && isZero(e.else) ? e.then.value : 0
 }
 
-/** Bounds where they are known. Divisors are taken for what they may be: `x / 0` is 0. */
-export function boundsOf(
-  e: Expr,
-  range: (name: string) => readonly [number, number] | undefined,
-): Interval | undefined {
-  const go = (x: Expr): Interval => intervalOf(x, children(x).map(go), range)
-  const found = go(e)
-  return found.known ? found : undefined
-}
+/** Whether it is known to be 0 or more. */
+export const isNonNegative = (x: Interval): boolean => x.knownLo && x.lo >= 0
 
-/** The first part of an i32 expression that may leave 32 bits, where its bounds are known. */
-export function overflowIn(
-  e: Expr,
-  range: (name: string) => readonly [number, number] | undefined,
-): (Interval & { readonly expr: Expr }) | undefined {
-  let found: (Interval & { readonly expr: Expr }) | undefined
-  const go = (x: Expr): Interval => {
-    const own = intervalOf(x, children(x).map(go), range)
-    if (own.fits || x.dtype !== 'i32') return own
-    if (beyond(own)) found ??= { ...own, expr: x }
-    return ANY
-  }
-  go(e)
-  return found
-}
+/** Whether it is known to be an index of `n` elements: `0 <= x < n`. */
+export const isIndex = (x: Interval, n: number): boolean => x.known && x.lo >= 0 && x.hi < n
 
-function ofBinary(op: BinaryOp, a: Interval, b: Interval): Interval {
+/** Bounds of `a op b` from those of `a` and `b`. */
+export function binaryInterval(op: BinaryOp, a: Interval, b: Interval): Interval {
   const known = a.known && b.known
   switch (op) {
     case 'add':
@@ -132,7 +114,9 @@ function ofBinary(op: BinaryOp, a: Interval, b: Interval): Interval {
       return interval(a.lo - b.hi, a.hi - b.lo, a.knownLo && b.knownHi, a.knownHi && b.knownLo)
     case 'mul': {
       const corners = ends(a).flatMap(([x, k]) =>
-        ends(b).map(([y, l]): End => [x * y + 0, (k && l) || (x === 0 && k) || (y === 0 && l)]),
+        ends(b).map(
+          ([y, l]): End => [x === 0 || y === 0 ? 0 : x * y, (k && l) || (x === 0 && k) || (y === 0 && l)],
+        ),
       )
       const lo = Math.min(...corners.map(([x]) => x))
       const hi = Math.max(...corners.map(([x]) => x))
@@ -198,9 +182,10 @@ function quotient(round: (x: number) => number, a: Interval, b: Interval, known:
     ...ends(b.lo, Math.min(-1, b.hi)),
     ...(b.lo <= 0 && b.hi >= 0 ? [0] : []),
   ]
+  const [lo, hi] = [Math.min(...all), Math.max(...all)]
   // Of a dividend that is known on one side, so is the quotient by what is positive.
-  const [knownLo, knownHi] = b.lo > 0 && b.known ? [a.knownLo, a.knownHi] : [known, known]
-  return interval(Math.min(...all), Math.max(...all), knownLo, knownHi)
+  if (b.lo > 0 && b.known) return interval(lo, hi, a.knownLo, a.knownHi)
+  return interval(lo, hi, known || (lo >= 0 && isNonNegative(a) && isNonNegative(b)), known)
 }
 
 /** Of a positive divisor, what is left is less than it, whatever was divided. */

@@ -1,17 +1,21 @@
-/** Integer expressions as sums `Σ coefficient · term + constant`, and their ranges. */
+/** Integer expressions as sums `Σ coefficient · term + constant`. */
 import type { Expr } from '../../ir/expr.ts'
-import { perExpr } from '../../ir/expr-tree.ts'
 import { keyOf } from '../../ir/keys.ts'
 import type { For } from '../../ir/loops.ts'
 
+export interface Term {
+  readonly term: Expr
+  readonly coefficient: number
+}
+
 export interface Linear {
   /** By the key of the term, which is no sum, product by a constant, or constant itself. */
-  readonly terms: ReadonlyMap<string, { readonly term: Expr; readonly coefficient: number }>
+  readonly terms: ReadonlyMap<string, Term>
   readonly constant: number
 }
 
 export function linear(e: Expr): Linear {
-  const terms = new Map<string, { term: Expr; coefficient: number }>()
+  const terms = new Map<string, Term>()
   let constant = 0
   for (const [x, scale] of summands(e)) {
     if (x.kind === 'const') {
@@ -77,37 +81,3 @@ export type Loops = ReadonlyMap<string, For>
 export type Extents = ReadonlyMap<string, { readonly extent: Expr }>
 
 export const loopMap = (path: readonly For[]): Loops => new Map(path.map((l) => [l.var, l]))
-
-/** Constant bounds `[low, high]`, both included. */
-export type Range = readonly [number, number]
-
-/** Constant bounds of an expression over loops with constant extents, where they are known. */
-export const rangeOf = (e: Expr, loops: Extents): Range | undefined => rangesOver(loops)(e)
-
-const rangesOver = (loops: Extents): ((e: Expr) => Range | undefined) =>
-  perExpr<Range | undefined>((e, of) => {
-    if (e.kind === 'const') return [e.value, e.value]
-    if (e.kind === 'var') {
-      const extent = loops.get(e.name)?.extent
-      return extent?.kind === 'const' ? [0, Math.max(0, extent.value - 1)] : undefined
-    }
-    if (e.kind !== 'binary') return undefined
-    const b = of(e.b)
-    if (e.op === 'mod' && b && b[0] === b[1] && b[0] > 0) return [0, b[0] - 1]
-    const a = of(e.a)
-    if (!a || !b) return undefined
-    switch (e.op) {
-      case 'add':
-        return [a[0] + b[0], a[1] + b[1]]
-      case 'sub':
-        return [a[0] - b[1], a[1] - b[0]]
-      case 'mul': {
-        const corners = [a[0] * b[0], a[0] * b[1], a[1] * b[0], a[1] * b[1]]
-        return [Math.min(...corners), Math.max(...corners)]
-      }
-      case 'div':
-        return b[0] === b[1] && b[0] > 0 ? [Math.floor(a[0] / b[0]), Math.floor(a[1] / b[0])] : undefined
-      default:
-        return undefined
-    }
-  })

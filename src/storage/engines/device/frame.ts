@@ -3,7 +3,8 @@
  * over names become expressions over an entry's index, so that a kernel fuses whatever it needs.
  */
 
-import { HIGHEST, overflowIn } from '../../../analysis/integers/interval.ts'
+import { HIGHEST } from '../../../analysis/integers/interval.ts'
+import { overflowIn } from '../../../analysis/integers/ranges.ts'
 import { fail } from '../../../ast/diagnostic.ts'
 import type { Dtype } from '../../../ir/dtype.ts'
 import { evaluate } from '../../../ir/evaluate.ts'

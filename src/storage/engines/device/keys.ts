@@ -1,6 +1,6 @@
 /** Expressions as sort keys, and what queries are asked of. */
 
-import { boundsOf } from '../../../analysis/integers/interval.ts'
+import { boundsOf } from '../../../analysis/integers/ranges.ts'
 import { add, type Expr, int, sub, variable } from '../../../ir/expr.ts'
 import type { Column } from './column-types.ts'
 import type { Frame } from './frame.ts'
