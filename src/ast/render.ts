@@ -1,5 +1,6 @@
 /** Diagnostics → text: the one place that draws them. */
 import type { Diagnostic, Severity, Source, Span } from './diagnostic.ts'
+import { ansi, type Paint, plain } from './paint.ts'
 import { frame, type Mark, Text } from './source-frame.ts'
 import { suggestion } from './suggest.ts'
 
@@ -7,12 +8,6 @@ export interface RenderOptions {
   /** ANSI colours. */
   readonly color?: boolean
 }
-
-const COLORS = { error: '31', warning: '33', note: '36', strong: '1', frame: '34', help: '32' } as const
-export type Paint = (style: keyof typeof COLORS, text: string) => string
-
-const plain: Paint = (_, text) => text
-const ansi: Paint = (style, text) => (text === '' ? '' : `\u001b[${COLORS[style]}m${text}\u001b[0m`)
 
 /**
  * What a terminal would obey, from data or a program, as it is written in JSON: control characters but for line breaks

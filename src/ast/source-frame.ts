@@ -1,6 +1,6 @@
 /** Source lines with marks under them, in the manner of rustc. */
 import type { Severity } from './diagnostic.ts'
-import type { Paint } from './render.ts'
+import type { Paint } from './paint.ts'
 
 /** A marked range `[start, end)` of characters. */
 export interface Mark {
