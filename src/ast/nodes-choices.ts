@@ -1,5 +1,6 @@
 /** Schedules that are chosen when data are bound. */
-import type { Expr, Ident, Item, Node } from './nodes.ts'
+import type { Ident, Item, Node } from './nodes-base.ts'
+import type { Expr } from './nodes-exprs.ts'
 import type { ScheduleParam } from './nodes-schedules.ts'
 
 /** `schedule kernel.name(params) choose { … }`: the first branch whose condition holds says which schedule it is. */

@@ -1,5 +1,5 @@
 /** Expressions, as kernels, formats and schedules write them. */
-import type { For, Ident, Node } from './nodes.ts'
+import type { Ident, Node } from './nodes-base.ts'
 
 export type BinaryOp =
   | 'or'
@@ -75,3 +75,25 @@ export interface Repeat extends Node {
   readonly each: For
 }
 export type Expr = NumberLit | BoolLit | Name | Field | Access | Call | Unary | Binary | Spread | Repeat
+
+/** A dimension or axis of a format; `o[k]`: one of a list of them. */
+export interface Element extends Ident {
+  readonly index?: Expr | undefined
+}
+/** A name; `o...`: all elements of a list, in order. */
+export interface ListName extends Ident {
+  readonly all?: true | undefined
+}
+/** `for name from a to b`, both ends included; without `to`, up to the last of the format's list of dimensions. */
+export interface For extends Node {
+  readonly name: Ident
+  readonly from: Expr
+  readonly to: Expr | null
+}
+
+/** The value of a literal, negated or not; undefined for anything else. */
+export function literalValue(e: Expr): number | boolean | undefined {
+  if (e.kind === 'number' || e.kind === 'bool') return e.value
+  if (e.kind === 'unary' && e.op === 'neg' && e.x.kind === 'number') return -e.x.value
+  return undefined
+}

@@ -1,7 +1,8 @@
 /** Formats: descriptions of axes with maps of coordinates, and compositions of other formats. */
 
-import type { AxisDecl, Element, Ident, Item, ListName, Node } from './nodes.ts'
-import type { Expr } from './nodes-exprs.ts'
+import type { Ident, Item, Node } from './nodes-base.ts'
+import type { Element, Expr, ListName } from './nodes-exprs.ts'
+import type { AxisDecl } from './nodes-kernels.ts'
 
 /** How coordinates are stored, or which of them go to which other formats. */
 export interface Format extends Item {

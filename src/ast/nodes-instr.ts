@@ -1,5 +1,7 @@
 /** Memories and instructions that a program declares (`nodes.ts` has the rest of the AST). */
-import type { Expr, Ident, Item, Iterate, Node, TypeName } from './nodes.ts'
+import type { Ident, Item, Node, TypeName } from './nodes-base.ts'
+import type { Expr } from './nodes-exprs.ts'
+import type { Iterate } from './nodes-kernels.ts'
 
 /** A parameter of a memory or an instruction: `n`, an integer, or `t: f16 or bf16`, one of these types. */
 export interface TileParam extends Node {

@@ -1,7 +1,12 @@
 /** Schedules and their steps: the part of the AST that says how kernels run (`nodes.ts` has the rest). */
 import type { Span } from './diagnostic.ts'
-import type { BindTarget, Expr, FormatUse, Ident, Item, Node } from './nodes.ts'
+import type { Ident, Item, Node } from './nodes-base.ts'
+import type { Expr } from './nodes-exprs.ts'
+import type { FormatUse } from './nodes-formats.ts'
 import type { Instance } from './nodes-instr.ts'
+
+export const BIND_TARGETS = ['block.x', 'block.y', 'block.z', 'thread.x', 'thread.y', 'thread.z'] as const
+export type BindTarget = (typeof BIND_TARGETS)[number]
 
 /** `schedule kernel.name(params) { steps }`. */
 export interface Schedule extends Item {

@@ -1,0 +1,45 @@
+/** What all nodes of the AST have: spans, comments around them, names. */
+import type { Span } from './diagnostic.ts'
+
+export const SCALAR_TYPES = ['f64', 'f32', 'f16', 'bf16', 'i32', 'u32', 'i8', 'u8', 'bool'] as const
+export type ScalarType = (typeof SCALAR_TYPES)[number]
+
+export interface Node {
+  readonly span: Span
+}
+
+/** A comment as written, delimiters included, without the line break. */
+export interface Comment extends Node {
+  readonly text: string
+  /** A blank line stands before it. */
+  readonly blank?: boolean
+}
+
+/** Comments around a node, for the printer; nothing else looks at them. */
+export interface Trivia {
+  /** A blank line stands before the node, after its comments. */
+  readonly blank?: boolean
+  /** On the lines before the node. */
+  readonly before?: readonly Comment[]
+  /** On the line where the node ends. */
+  readonly after?: readonly Comment[]
+  /** On the line where the node's block opens. */
+  readonly open?: readonly Comment[]
+  /** Before the brace that closes the node's block; of a file: at its end. */
+  readonly end?: readonly Comment[]
+  /** The same two for the `else` block. */
+  readonly openElse?: readonly Comment[]
+  readonly endElse?: readonly Comment[]
+}
+
+/** What stands on lines of its own and can carry comments. */
+export interface Item extends Node {
+  readonly trivia?: Trivia | undefined
+}
+
+export interface Ident extends Node {
+  readonly name: string
+}
+export interface TypeName extends Node {
+  readonly name: ScalarType
+}

@@ -1,0 +1,177 @@
+/** Kernels: axes, buffers, statements; and the monoids that they reduce with. */
+import type { Span } from './diagnostic.ts'
+import type { Ident, Item, Node, ScalarType, Trivia, TypeName } from './nodes-base.ts'
+import type { Access, Element, Expr, For } from './nodes-exprs.ts'
+
+export const ROLES = ['in', 'out', 'inout', 'local'] as const
+export type Role = (typeof ROLES)[number]
+
+export interface Kernel extends Item {
+  readonly kind: 'kernel'
+  readonly name: Ident
+  readonly params: readonly Param[]
+  /** In source order. */
+  readonly members: readonly Member[]
+}
+export type Member = AxisDecl | BufferDecl | Iterate
+
+/** `type` is `size` or the type of a scalar operand. */
+export interface Param extends Node {
+  readonly name: Ident
+  readonly type: { readonly name: ScalarType | 'size'; readonly span: Span }
+}
+
+export const AXIS_CLAIMS = ['full', 'compact'] as const
+export interface AxisClaim extends Node {
+  readonly name: (typeof AXIS_CLAIMS)[number]
+}
+
+export interface AxisDecl extends Item {
+  readonly kind: 'axis'
+  /** In a kernel without an index, as are parents. */
+  readonly name: Element
+  readonly def: AxisDef
+  /** Coordinate of positions without an element; only of `sparse_fixed` axes of formats. */
+  readonly padding?: Expr | undefined
+  /** One axis for each number; only in formats. */
+  readonly each?: For | undefined
+  /** Each at most once. */
+  readonly claims: readonly AxisClaim[]
+}
+
+export interface DenseFixedDef extends Node {
+  readonly kind: 'dense_fixed'
+  readonly parent: Element | null
+  readonly extent: Expr
+}
+export interface BitmapDef extends Node {
+  readonly kind: 'bitmap'
+  readonly parent: Element
+  readonly extent: Expr
+}
+/** `extent` bounds the lengths. */
+export interface DenseVariableDef extends Node {
+  readonly kind: 'dense_variable'
+  readonly parent: Element
+  readonly extent: Expr
+}
+export interface SparseFixedDef extends Node {
+  readonly kind: 'sparse_fixed'
+  readonly parent: Element
+  readonly extent: Expr
+  readonly width: Expr
+  readonly ordered: boolean
+  readonly unique: boolean
+}
+export interface SparseVariableDef extends Node {
+  readonly kind: 'sparse_variable'
+  readonly parent: Element | null
+  readonly extent: Expr
+  readonly ordered: boolean
+  readonly unique: boolean
+}
+/** Two members at least. */
+export interface FusedDef extends Node {
+  readonly kind: 'fused'
+  readonly members: readonly Ident[]
+}
+export interface AttachedDef extends Node {
+  readonly kind: 'attached'
+  readonly base: Ident
+  readonly parent: Ident
+}
+export interface GatheredDef extends Node {
+  readonly kind: 'gathered'
+  readonly base: Ident
+  readonly buffer: Ident
+}
+export type AxisDef =
+  | DenseFixedDef
+  | DenseVariableDef
+  | SparseFixedDef
+  | SparseVariableDef
+  | BitmapDef
+  | FusedDef
+  | AttachedDef
+  | GatheredDef
+
+export interface BufferDecl extends Item {
+  readonly kind: 'buffer'
+  readonly name: Ident
+  readonly type: TypeName
+  /** None: a scalar buffer. */
+  readonly axes: readonly Ident[]
+  readonly role: { readonly name: Role; readonly span: Span }
+  /** A literal, possibly negated (see `literalValue`); null where not given. */
+  readonly fill: Expr | null
+  readonly accumulate: TypeName | null
+}
+
+// Statements ---------------------------------------------------------------------------------------------------
+
+export type Stmt = Iterate | Assign | Reduce | Let | If
+
+/** `iterate NAME [iters] as KINDS where (cond) { body }`; no iterators: the body runs once. */
+export interface Iterate extends Item {
+  readonly kind: 'iterate'
+  readonly name: Ident
+  readonly iters: readonly Iter[]
+  /** The body runs only where this holds. */
+  readonly where: Expr | null
+  readonly body: readonly Stmt[]
+}
+
+/** `name in axis`; where only the axis is written, both are the same node. `mode` is its letter after `as`. */
+export interface Iter extends Node {
+  readonly name: Ident
+  readonly axis: Ident
+  readonly mode: 'S' | 'R'
+}
+
+/** `target = value`, or tuples of both; as many values as targets. */
+export interface Assign extends Item {
+  readonly kind: 'assign'
+  readonly targets: readonly Access[]
+  readonly values: readonly Expr[]
+}
+
+/** `target REDUCER= value`; the reducer is one of `+ * min max and or` or the name of a monoid. */
+export interface Reduce extends Item {
+  readonly kind: 'reduce'
+  readonly reducer: Ident
+  readonly targets: readonly Access[]
+  readonly values: readonly Expr[]
+}
+
+export interface Let extends Item {
+  readonly kind: 'let'
+  readonly name: Ident
+  readonly value: Expr
+}
+
+/** `else if` is an `else` whose only statement is an `if`. */
+export interface If extends Item {
+  readonly kind: 'if'
+  readonly cond: Expr
+  readonly then: readonly Stmt[]
+  readonly else: readonly Stmt[]
+}
+
+// Monoids ------------------------------------------------------------------------------------------------------
+
+/** `combine (left, right) = (result…)`; as many components in `identity` and `result` as there are fields. */
+export interface Monoid extends Item {
+  readonly kind: 'monoid'
+  readonly name: Ident
+  readonly fields: readonly MonoidField[]
+  readonly identity: readonly Expr[]
+  readonly left: Ident
+  readonly right: Ident
+  readonly result: readonly Expr[]
+  /** Comments of the two lines. */
+  readonly lines?: { readonly identity?: Trivia; readonly combine?: Trivia } | undefined
+}
+export interface MonoidField extends Node {
+  readonly name: Ident
+  readonly type: TypeName
+}
