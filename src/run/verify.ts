@@ -6,18 +6,12 @@
 import type { Dtype } from '../ir/dtype.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { UNIT } from '../reference/error.ts'
-import {
-  type RefOptions,
-  type RefOutputs,
-  type RefResult,
-  type RefSample,
-  reference,
-} from '../reference/index.ts'
+import type { RefOptions, RefOutputs, RefResult, RefSample } from '../reference/index.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import { decoder } from '../storage/values.ts'
 import { factorsNotFinite } from './bind/factors.ts'
 import type { Bound } from './bind/index.ts'
-import { referenceInputs } from './bind/reference.ts'
+import { expectedOf } from './bind/reference.ts'
 import type { Executable } from './execute.ts'
 
 export interface Verification {
@@ -43,10 +37,6 @@ export interface Verification {
  * own functions; where the reference knows of larger errors (`reference/error.ts`), those pass.
  */
 const SLACK: Readonly<Partial<Record<Dtype, number>>> = { f64: 1e-9, f32: 2e-4, f16: 2e-4, bf16: 2e-4 }
-
-/** What the reference computes from the data of an executable; a sample of it where that is asked for and sound. */
-export const expectedOf = (source: Kernel1, bound: Bound, options: RefOptions = {}): RefOutputs =>
-  reference(source, referenceInputs(source, bound), options)
 
 /** Runs on poisoned memory and compares every output with the reference. */
 export async function verify(

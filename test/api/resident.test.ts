@@ -160,7 +160,8 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
       { A },
       { tensors: { x: dense([5], x) } },
     )
-    const { verifyAgainst, expectedOf } = await import('../../src/run/verify.ts')
+    const { verifyAgainst } = await import('../../src/run/verify.ts')
+    const { expectedOf } = await import('../../src/run/bind/reference.ts')
     const { source } = prepared.kernel.compilation
     const expected = expectedOf(source, await prepared.executable.whole())
     const { memory } = parts.A!.parts[0]!.values

@@ -3,7 +3,7 @@ import { fail } from '../../ast/diagnostic.ts'
 import { type Axis, isNonunique, repeats, type StoredAxis } from '../../ir/axis.ts'
 import { type Storage, treesOf } from '../../storage/storage.ts'
 import { storedAxis } from './axes.ts'
-import type { Piece } from './split-entries.ts'
+import type { Piece } from './types.ts'
 import type { Union } from './union.ts'
 
 /** Whether the text declares that equal coordinates of a tensor over these axes stay apart: only over one tree they can. */

@@ -24,18 +24,17 @@ import { checkPaddedFactors } from './factors.ts'
 import { bindGiven } from './format-inputs.ts'
 import { checkWidths, measuring } from './measured-sizes.ts'
 import { bindingOf } from './names.ts'
-import { type Route, routeOf } from './read.ts'
+import { routeOf } from './read.ts'
 import { bindReady } from './ready.ts'
-import { reportOf, type TensorFormat } from './report.ts'
+import { reportOf } from './report.ts'
 import { requireInputs, requireStructure } from './required.ts'
 import { bindParams } from './sizes.ts'
 import { extentsOf, randomSources, sourceOf } from './sources.ts'
-import { type Known, type Piece, splitSources } from './split-entries.ts'
+import { type Known, splitSources } from './split-entries.ts'
 import { buildStructure, placedValues, type Structure } from './structure.ts'
-import type { Bound, Inputs, Source } from './types.ts'
+import type { Bound, Inputs, Piece, Route, Source, TensorFormat } from './types.ts'
 
-export type { PartFormat, TensorFormat } from './report.ts'
-export type { Bound, Inputs, Source } from './types.ts'
+export type { Bound, Inputs, PartFormat, Source, TensorFormat } from './types.ts'
 
 /**
  * Binds values to a (scheduled) kernel.

@@ -11,20 +11,8 @@ import { newValues } from '../../storage/values.ts'
 import { allAxesOf, asDeclared, type CallerTensor, callerTensor, isStructured } from './axes.ts'
 import { inOrder, inverseOrder, storageOrder } from './dense-order.ts'
 import { extentsOf, fullColumns, inverseOf, largest, ranked } from './sources.ts'
-import { concat, type Known, lengthOf, type Piece, splitSources } from './split-entries.ts'
-import type { Bound, Source } from './types.ts'
-
-/** Where the elements of a tensor lie that a format was applied to. */
-export interface Route {
-  /** Coordinates of its elements over the axes it was declared over, in lexicographic order of its trees. */
-  readonly columns: readonly Int32Array[]
-  /** Element `elements[s]` lies at position `positions[s]` of the buffer; `null`: s itself. */
-  readonly parts: readonly {
-    readonly buffer: string
-    readonly elements: Int32Array | null
-    readonly positions: Int32Array | null
-  }[]
-}
+import { concat, type Known, lengthOf, splitSources } from './split-entries.ts'
+import type { Bound, Piece, Route, Source } from './types.ts'
 
 /** The buffers that store a tensor. @throws SptError `bind/unknown-name` */
 export function buffersOf(kernel: Kernel1, name: string): readonly string[] {

@@ -18,8 +18,8 @@ import { convert, filled, gatherValues, newValues } from '../../storage/values.t
 import { allAxesOf, type CallerTensor, callerTensors, isStructured, storedAxis } from './axes.ts'
 import { bindingOf } from './names.ts'
 import { tablesOf } from './ready-tables.ts'
-import { concat, type Known, type Piece } from './split-entries.ts'
-import type { Source } from './types.ts'
+import { concat, type Known } from './split-entries.ts'
+import type { Piece, Source } from './types.ts'
 
 export interface ReadyParts {
   readonly sources: readonly Source[]

@@ -1,9 +1,15 @@
-/** The same inputs as the reference takes them: `kernel` is the kernel as written, without formats. */
+/** Inputs as the reference takes them, and what it computes: `kernel` is the kernel as written, without formats. */
 
 import { chainTo, repeats } from '../../ir/axis.ts'
 import type { Dtype } from '../../ir/dtype.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
-import type { RefInputs, RefTensor } from '../../reference/index.ts'
+import {
+  type RefInputs,
+  type RefOptions,
+  type RefOutputs,
+  type RefTensor,
+  reference,
+} from '../../reference/index.ts'
 import { expandTree } from '../../storage/read/expand.ts'
 import type { ValueArray } from '../../storage/tensor.ts'
 import { decoder } from '../../storage/values.ts'
@@ -79,3 +85,7 @@ function numbers(values: ValueArray, dtype: Dtype, kernel: Kernel1, name: string
   const wide = read ? Float64Array.from(values as ArrayLike<number>, read) : values
   return target === 'f32' && dtype === 'f64' ? Float32Array.from(wide) : wide
 }
+
+/** What the reference computes from the data that are bound; a sample of it where that is asked for and sound. */
+export const expectedOf = (source: Kernel1, bound: Bound, options: RefOptions = {}): RefOutputs =>
+  reference(source, referenceInputs(source, bound), options)

@@ -4,47 +4,12 @@ import { gather } from '../../columns/allocate.ts'
 import { provenance } from '../../formats/proof/provenance.ts'
 import { DTYPE_BYTES } from '../../ir/dtype.ts'
 import type { Buffer1, Kernel1, Reformat } from '../../ir/stage1.ts'
-import { describe, type StorageReport } from '../../storage/describe.ts'
+import { describe } from '../../storage/describe.ts'
 import type { Storage } from '../../storage/storage.ts'
 import { callerTensors } from './axes.ts'
 import { largest } from './sources.ts'
-import { apartFrom, lengthOf, type Piece } from './split-entries.ts'
-import type { Bound } from './types.ts'
-
-export interface PartFormat {
-  /** Of the part: `p0_w4`; empty where there is one. */
-  readonly label: string
-  /** The buffer that stores it. */
-  readonly buffer: string
-  /** The part's format as written: `bsr(16)`. */
-  readonly format: string
-  /** Different coordinates of the tensor's first dimension that the part has entries at. */
-  readonly rows: number
-  /** Elements of the buffer, how many of them hold a coordinate of the tensor, and how many none: padding and fill. */
-  readonly slots: number
-  readonly stored: number
-  readonly padding: number
-  /** Index arrays, tables and values. */
-  readonly bytes: number
-  readonly levels: StorageReport['levels']
-}
-
-/** A tensor that formats were applied to. */
-export interface TensorFormat {
-  readonly tensor: string
-  /** As written; several where one was applied to the parts of another. */
-  readonly formats: readonly string[]
-  readonly parts: readonly PartFormat[]
-  /** Sums over the parts. */
-  readonly slots: number
-  readonly stored: number
-  readonly padding: number
-  readonly bytes: number
-  /** Milliseconds that bringing all tensors of this structure into the format took: splitting, then building. */
-  readonly buildTime: number
-  /** How it is known that nothing is lost or held twice: one sentence each. */
-  readonly provenance: readonly string[]
-}
+import { apartFrom, lengthOf } from './split-entries.ts'
+import type { Bound, PartFormat, Piece, TensorFormat } from './types.ts'
 
 export interface ReportInput {
   readonly kernel: Kernel1

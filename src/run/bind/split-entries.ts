@@ -12,18 +12,7 @@ import { type EntryValues, placeEntries, splitEntries } from '../../storage/part
 import { filled, gatherValues, newValues } from '../../storage/values.ts'
 import { tensorNameOf } from './axes.ts'
 import type { GivenData } from './format-inputs.ts'
-import type { Source } from './types.ts'
-
-/** The entries of a source that have coordinates on one set of stored axes. */
-export interface Piece {
-  readonly source: Source
-  /** Ascending entries of the source; `null`: all of them. */
-  readonly entries: Int32Array | null
-  /** By axis. */
-  readonly columns: ReadonlyMap<string, Int32Array>
-  /** `ascending`: entries are in lexicographic order of the columns. Then, or if `distinct`, no two of them are equal. */
-  readonly order: 'ascending' | 'distinct' | 'unknown'
-}
+import type { Piece, Source } from './types.ts'
 
 export interface Pieces {
   readonly pieces: readonly Piece[]

@@ -13,7 +13,8 @@ import type { Tensor, ValueArray } from '../../storage/tensor.ts'
 import { allAxesOf, isStructured, leafChains, storedAxis } from './axes.ts'
 import { elementOf } from './dense-order.ts'
 import { checkApart, keepsApart } from './duplicates.ts'
-import { apartFrom, concat, type Piece } from './split-entries.ts'
+import { apartFrom, concat } from './split-entries.ts'
+import type { Piece } from './types.ts'
 import { type Union, united } from './union.ts'
 
 export interface Structure {

@@ -1,11 +1,9 @@
 /** What a caller binds, and what binding makes of it. */
 
 import type { Kernel1 } from '../../ir/stage1.ts'
+import type { StorageReport } from '../../storage/describe.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
-import type { Route } from './read.ts'
-import type { TensorFormat } from './report.ts'
-import type { Piece } from './split-entries.ts'
 
 /**
  * Values by name: buffers (an output's tensor gives its structure), axes (structure only), lists and sets of
@@ -26,6 +24,64 @@ export interface Source {
   readonly columns: readonly Int32Array[]
   /** `null` for structure without values. */
   readonly tensor: Tensor | null
+}
+
+/** The entries of a source that have coordinates on one set of stored axes. */
+export interface Piece {
+  readonly source: Source
+  /** Ascending entries of the source; `null`: all of them. */
+  readonly entries: Int32Array | null
+  /** By axis. */
+  readonly columns: ReadonlyMap<string, Int32Array>
+  /** `ascending`: entries are in lexicographic order of the columns. Then, or if `distinct`, no two of them are equal. */
+  readonly order: 'ascending' | 'distinct' | 'unknown'
+}
+
+/** Where the elements of a tensor lie that a format was applied to. */
+export interface Route {
+  /** Coordinates of its elements over the axes it was declared over, in lexicographic order of its trees. */
+  readonly columns: readonly Int32Array[]
+  /** Element `elements[s]` lies at position `positions[s]` of the buffer; `null`: s itself. */
+  readonly parts: readonly {
+    readonly buffer: string
+    readonly elements: Int32Array | null
+    readonly positions: Int32Array | null
+  }[]
+}
+
+export interface PartFormat {
+  /** Of the part: `p0_w4`; empty where there is one. */
+  readonly label: string
+  /** The buffer that stores it. */
+  readonly buffer: string
+  /** The part's format as written: `bsr(16)`. */
+  readonly format: string
+  /** Different coordinates of the tensor's first dimension that the part has entries at. */
+  readonly rows: number
+  /** Elements of the buffer, how many of them hold a coordinate of the tensor, and how many none: padding and fill. */
+  readonly slots: number
+  readonly stored: number
+  readonly padding: number
+  /** Index arrays, tables and values. */
+  readonly bytes: number
+  readonly levels: StorageReport['levels']
+}
+
+/** A tensor that formats were applied to. */
+export interface TensorFormat {
+  readonly tensor: string
+  /** As written; several where one was applied to the parts of another. */
+  readonly formats: readonly string[]
+  readonly parts: readonly PartFormat[]
+  /** Sums over the parts. */
+  readonly slots: number
+  readonly stored: number
+  readonly padding: number
+  readonly bytes: number
+  /** Milliseconds that bringing all tensors of this structure into the format took: splitting, then building. */
+  readonly buildTime: number
+  /** How it is known that nothing is lost or held twice: one sentence each. */
+  readonly provenance: readonly string[]
 }
 
 /** Everything a plan needs to run, on the host. */

@@ -3,7 +3,8 @@
 import { gather } from '../../columns/allocate.ts'
 import { changes, largest } from '../../columns/keys.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
-import { concat, lengthOf, type Piece } from './split-entries.ts'
+import { concat, lengthOf } from './split-entries.ts'
+import type { Piece } from './types.ts'
 
 export interface Union {
   readonly columns: readonly Int32Array[]
