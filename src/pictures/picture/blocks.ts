@@ -21,6 +21,14 @@ export interface Boxes {
   readonly right: Int32Array
 }
 
+/** A part as it is drawn on two dimensions of the tensor. */
+export interface MatrixPart {
+  /** Rows and columns of what it holds. */
+  readonly entries: readonly [Int32Array, Int32Array]
+  /** Stored boxes, or stored elements whether or not the tensor holds them; `null`: nothing but the entries. */
+  readonly around: Boxes | readonly [Int32Array, Int32Array] | null
+}
+
 /**
  * The blocks of a part: what lies at the levels without index arrays below, or beside, a position of the last level
  * that has one, where that fills a box of several elements. `null` where there are none, or more than `most`.

@@ -1,6 +1,5 @@
 /** A window of a matrix, small enough that elements and blocks can be seen. */
-import type { Boxes } from './blocks.ts'
-import type { MatrixPart } from './matrix.ts'
+import type { Boxes, MatrixPart } from './blocks.ts'
 
 /** Rows and columns of a window at most. */
 const WINDOW = 72

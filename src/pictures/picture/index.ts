@@ -4,9 +4,9 @@
  */
 import { convertTensor, heldEntries, partsToCoords, type StoredParts } from '../../storage/parts/convert.ts'
 import type { CoordTensor } from '../../storage/tensor.ts'
-import { type Boxes, blocksOf, cutsOf, elementsOf } from './blocks.ts'
+import { type Boxes, blocksOf, cutsOf, elementsOf, type MatrixPart } from './blocks.ts'
 import { cropped, type Window, windowOf } from './detail.ts'
-import { drawMatrix, type MatrixPart, SIDE } from './matrix.ts'
+import { drawMatrix, SIDE } from './matrix.ts'
 import { drawStorage, HATCHING, type StoragePart } from './storage.ts'
 import { colorOf, count, element, escaped, fitted, NEUTRAL, percent, text } from './svg.ts'
 

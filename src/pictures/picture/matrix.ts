@@ -1,15 +1,8 @@
 /** A matrix with its parts: where elements are, in which part, what is stored around them, where it is cut. */
-import type { Boxes } from './blocks.ts'
+import type { Boxes, MatrixPart } from './blocks.ts'
 import type { Window } from './detail.ts'
 import { cellsByKey, type Grid, SHADES, shadeOf } from './grid.ts'
 import { colorOf, element, NEUTRAL, Rectangles } from './svg.ts'
-
-export interface MatrixPart {
-  /** Rows and columns of what it holds. */
-  readonly entries: readonly [Int32Array, Int32Array]
-  /** Stored boxes, or stored elements whether or not the tensor holds them; `null`: nothing but the entries. */
-  readonly around: Boxes | readonly [Int32Array, Int32Array] | null
-}
 
 export interface MatrixPanel {
   readonly content: string

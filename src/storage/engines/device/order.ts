@@ -11,7 +11,9 @@ import { before, flag, isFirst, next, store } from './kernel.ts'
 import { inOrder } from './known-orders.ts'
 import type { Queue } from './queue.ts'
 import { reduce, scan } from './scan.ts'
-import { costOf, counters, FEW, type Key, passes, radixSort, type Segments } from './sort.ts'
+import { costOf, counters, FEW, passes, radixSort } from './sort.ts'
+import type { Segments } from './sort-chunks.ts'
+import type { Key } from './sort-pass.ts'
 
 /** Values of `expr` are from 0 to `extent` - 1. */
 export interface SortKey {

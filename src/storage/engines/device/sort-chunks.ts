@@ -21,7 +21,12 @@ import { type Column, natural, write } from './column-types.ts'
 import { before, get, next, scalar, store } from './kernel.ts'
 import type { Queue } from './queue.ts'
 import { scan } from './scan.ts'
-import type { Segments } from './sort.ts'
+
+/** Runs of entries: `starts` has the first of each, and their number at the end. None is empty. */
+export interface Segments {
+  readonly starts: Column
+  readonly count: number
+}
 
 /** The number of each segment's first chunk, and the number of all chunks. */
 export function chunkBases(q: Queue, { starts, count }: Segments, length: number): Column {

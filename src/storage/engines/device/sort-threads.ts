@@ -4,8 +4,8 @@ import type { Stmt } from '../../../ir/loops.ts'
 import { type Column, write } from './column-types.ts'
 import { get, loop, next, registers, scalar, store } from './kernel.ts'
 import type { Queue } from './queue.ts'
-import type { Base, Pass } from './sort.ts'
 import { type Chunk, chunkOf } from './sort-chunks.ts'
+import type { Base, Pass } from './sort-pass.ts'
 
 const digitOf = (x: Expr, { shift, bits }: Pass): Expr => mod(div(x, int(2 ** shift)), int(2 ** bits))
 

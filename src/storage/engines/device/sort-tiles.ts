@@ -22,8 +22,8 @@ import {
   unrolled,
 } from './kernel.ts'
 import type { Queue } from './queue.ts'
-import type { Base, Pass } from './sort.ts'
 import { type Chunk, chunkOf } from './sort-chunks.ts'
+import type { Base, Pass } from './sort-pass.ts'
 import type { Tile } from './tuning.ts'
 
 /** Bits of a round in a block's memory at most: a thread has a counter for each value. */

@@ -4,26 +4,14 @@
  * entry with each digit; then chunks are dealt out in order (Satish, Harris and Garland, IPDPS 2009). Segments are
  * sorted within themselves.
  */
-import type { Expr } from '../../../ir/expr.ts'
-import { type Column, type LaunchSpec, natural, read, type Use, update, write } from './column-types.ts'
+import { type Column, natural, read, update, write } from './column-types.ts'
 import { get, store } from './kernel.ts'
 import type { Queue } from './queue.ts'
 import { scan } from './scan.ts'
-import { chunkBases } from './sort-chunks.ts'
+import { chunkBases, type Segments } from './sort-chunks.ts'
+import type { Base, Key, Pass } from './sort-pass.ts'
 import { countByThread, dealByThread } from './sort-threads.ts'
 import { countByBlock, dealByBlock } from './sort-tiles.ts'
-
-/** A key below 2^bits (at most 31) of each entry. */
-export interface Key extends Pick<LaunchSpec, 'key' | 'columns' | 'sizes'> {
-  readonly bits: number
-  readonly value: (entry: Expr) => Expr
-}
-
-/** Runs of entries: `starts` has the first of each, and their number at the end. None is empty. */
-export interface Segments {
-  readonly starts: Column
-  readonly count: number
-}
 
 /** Entries of a thread's chunk at least. */
 const SHORTEST = 32
@@ -83,29 +71,6 @@ export function radixSort(
     q.release(known)
   }
   return order
-}
-
-export interface Pass {
-  readonly n: number
-  readonly key: Key
-  /** The keys of the entries in `order`, where an earlier pass left them. */
-  readonly known: Column | null
-  readonly order: Column | null
-  readonly shift: number
-  readonly bits: number
-  readonly segments: Segments | null
-  readonly last: boolean
-}
-
-/** What the two kernels of a pass have in common. */
-export interface Base {
-  readonly name: string
-  readonly chunks: number
-  readonly sizes: Readonly<Record<string, number>>
-  /** What `value` reads, and where segments are. */
-  readonly columns: Readonly<Record<string, Use>>
-  /** The key of the entry at place `s`. */
-  readonly value: (s: Expr) => Expr
 }
 
 function pass(q: Queue, p: Pass): { readonly order: Column; readonly known: Column | null } {
