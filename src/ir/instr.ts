@@ -6,7 +6,7 @@ import { invariant, type Span } from '../ast/diagnostic.ts'
 import type { Dtype } from './dtype.ts'
 import type { Expr } from './expr.ts'
 import type { CallPiece, InstrCall } from './instr-call.ts'
-import type { Reduce, Store } from './loops.ts'
+import type { Reduce, Store } from './writes.ts'
 
 /**
  * How a tile of `shape` is held. In registers: by `threads` neighbouring threads together, each of which has `size`

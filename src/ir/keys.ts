@@ -1,5 +1,5 @@
 /** Structural equality of expressions. */
-import type { Expr } from './expr.ts'
+import type { Expr } from './expr-nodes.ts'
 
 const keyCache = new WeakMap<Expr, string>()
 /**

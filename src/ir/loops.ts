@@ -14,8 +14,10 @@ import type { Dtype } from './dtype.ts'
 import type { Expr, Load, Search, ThreadAxis } from './expr.ts'
 import type { Instr, Memory, Signals } from './instr.ts'
 import type { InstrCall } from './instr-call.ts'
-import type { Monoid } from './monoid.ts'
 import type { Param, Role } from './stage1.ts'
+import type { Lanes, Reduce, Store } from './writes.ts'
+
+export type * from './writes.ts'
 
 /** Where a buffer lives. */
 export type Scope = 'global' | 'shared' | 'register'
@@ -112,45 +114,6 @@ export interface If {
   /** Stage II: the condition says that an element of this buffer exists; where it fails, a write to it is lost. */
   readonly absent?: string | undefined
   readonly span?: Span | undefined
-}
-
-/** `buffer[index] = value`. `unconditional`: into every thread's register, whatever conditions they disagree on. */
-export interface Store {
-  readonly kind: 'store'
-  readonly buffer: string
-  readonly index: readonly Expr[]
-  readonly value: Expr
-  readonly unconditional?: true | undefined
-  readonly span?: Span | undefined
-}
-
-/**
- * `targets = targets ∘ values`. With `init` the targets start at the identity: lowering places that before the
- * outermost enclosing reduction loop. `atomic`: other threads may update the same element at the same time.
- */
-export interface Reduce {
-  readonly kind: 'reduce'
-  readonly reducer: Monoid
-  readonly targets: readonly Load[]
-  readonly values: readonly Expr[]
-  readonly init: boolean
-  readonly atomic: boolean
-  /** The threads' own registers `targets` combine with each other's, which are the values too. */
-  readonly lanes?: Lanes | undefined
-  readonly span?: Span | undefined
-}
-
-/**
- * Neighbouring threads that exchange registers. Stands where no loop around is on thread.x; threads that a
- * condition left out take part with what they hold.
- */
-export interface Lanes {
-  /** How many threads combine, a power of two: thread.x from a multiple of it on. All of them get the result. */
-  readonly width: number
-  /** How many neighbours surely arrive together, a multiple of `width`; block extents divide into it. */
-  readonly among: number
-  /** All threads of the block have to arrive together: the target has no exchange among some of them. */
-  readonly together?: boolean | undefined
 }
 
 /** A buffer that exists for the rest of the body. A register or shared buffer has constant shape. */

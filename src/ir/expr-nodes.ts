@@ -1,0 +1,84 @@
+/**
+ * Expressions: one algebra for all three stages. Nodes are plain frozen data (JSON in, JSON out), built by the
+ * constructors in `expr.ts`.
+ *
+ * What `load` and `search` mean by stage:
+ * - I: `index` are coordinates, one per dimension of the buffer; `search` does not occur.
+ * - II: `index` are positions, one per tree of the buffer's axes; searches and index-array loads occur.
+ * - III: `index` is one flat element address; `search` is gone (a loop computed it).
+ */
+import type { Span } from '../ast/diagnostic.ts'
+import type { Dtype } from './dtype.ts'
+import type { BinaryOp, MathFn } from './ops.ts'
+
+/** The hardware indices that a bound loop becomes in Stage III. */
+export const THREAD_AXES = ['block.x', 'block.y', 'block.z', 'thread.x', 'thread.y', 'thread.z'] as const
+export type ThreadAxis = (typeof THREAD_AXES)[number]
+
+interface Node {
+  readonly dtype: Dtype
+  readonly span?: Span | undefined
+}
+
+/** A value of its type, infinities and NaN of floats included. */
+export interface Const extends Node {
+  readonly kind: 'const'
+  readonly value: number
+}
+/** A size, scalar parameter, loop variable or `let`; names are unique in a kernel. */
+export interface Var extends Node {
+  readonly kind: 'var'
+  readonly name: string
+}
+/** A hardware index (Stage III). */
+export interface Builtin extends Node {
+  readonly kind: 'builtin'
+  readonly axis: ThreadAxis
+}
+export interface Unary extends Node {
+  readonly kind: 'unary'
+  readonly op: 'neg' | 'not'
+  readonly x: Expr
+}
+export interface Binary extends Node {
+  readonly kind: 'binary'
+  readonly op: BinaryOp
+  readonly a: Expr
+  readonly b: Expr
+}
+export interface Call extends Node {
+  readonly kind: 'call'
+  readonly fn: MathFn
+  readonly args: readonly Expr[]
+}
+/** Only the chosen branch is evaluated: loads in the other may be out of range. */
+export interface Select extends Node {
+  readonly kind: 'select'
+  readonly cond: Expr
+  readonly then: Expr
+  readonly else: Expr
+}
+export interface Cast extends Node {
+  readonly kind: 'cast'
+  readonly x: Expr
+}
+export interface Load extends Node {
+  readonly kind: 'load'
+  readonly buffer: string
+  readonly index: readonly Expr[]
+}
+/**
+ * The first position p in `[lo, hi)` of the one-dimensional buffer with `buffer[p] >= value` (`lower`) or
+ * `buffer[p] > value` (`upper`), by bisection; `next` is `upper` step by step from `lo`, for a place that is near;
+ * `linear` finds the first equal one and needs no order. `hi` where there is none.
+ */
+export interface Search extends Node {
+  readonly kind: 'search'
+  readonly method: 'lower' | 'upper' | 'next' | 'linear'
+  readonly buffer: string
+  readonly lo: Expr
+  readonly hi: Expr
+  readonly value: Expr
+}
+
+export type Expr = Const | Var | Builtin | Unary | Binary | Call | Select | Cast | Load | Search

@@ -1,0 +1,43 @@
+/** The statements of Stages II and III that write elements; `loops.ts` has all others. */
+import type { Span } from '../ast/diagnostic.ts'
+import type { Expr, Load } from './expr.ts'
+import type { Monoid } from './monoid.ts'
+
+/** `buffer[index] = value`. `unconditional`: into every thread's register, whatever conditions they disagree on. */
+export interface Store {
+  readonly kind: 'store'
+  readonly buffer: string
+  readonly index: readonly Expr[]
+  readonly value: Expr
+  readonly unconditional?: true | undefined
+  readonly span?: Span | undefined
+}
+
+/**
+ * `targets = targets ∘ values`. With `init` the targets start at the identity: lowering places that before the
+ * outermost enclosing reduction loop. `atomic`: other threads may update the same element at the same time.
+ */
+export interface Reduce {
+  readonly kind: 'reduce'
+  readonly reducer: Monoid
+  readonly targets: readonly Load[]
+  readonly values: readonly Expr[]
+  readonly init: boolean
+  readonly atomic: boolean
+  /** The threads' own registers `targets` combine with each other's, which are the values too. */
+  readonly lanes?: Lanes | undefined
+  readonly span?: Span | undefined
+}
+
+/**
+ * Neighbouring threads that exchange registers. Stands where no loop around is on thread.x; threads that a
+ * condition left out take part with what they hold.
+ */
+export interface Lanes {
+  /** How many threads combine, a power of two: thread.x from a multiple of it on. All of them get the result. */
+  readonly width: number
+  /** How many neighbours surely arrive together, a multiple of `width`; block extents divide into it. */
+  readonly among: number
+  /** All threads of the block have to arrive together: the target has no exchange among some of them. */
+  readonly together?: boolean | undefined
+}
