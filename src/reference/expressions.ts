@@ -1,13 +1,11 @@
-/** Expressions of Stage I as closures. Loads and targets resolve coordinates to elements in `access.ts`. */
+/** Expressions of Stage I as closures, by exact arithmetic of their types. */
 import { InternalError, unreachable } from '../ast/diagnostic.ts'
 import { isFloat } from '../ir/dtype.ts'
-import type { Binary, Expr } from '../ir/expr.ts'
+import type { Binary, Expr, Load } from '../ir/expr.ts'
 import { arithmetic, COMPARE, convert, mathOf, wrap } from '../ir/numeric.ts'
 import { isCompare } from '../ir/ops.ts'
-import { compileLoad } from './access.ts'
-import { type Context, cellOf, type Scope } from './scope.ts'
-
-export type Thunk = () => number
+import { compileAddress, tensorOf } from './address.ts'
+import { type Context, cellOf, type Scope, type Thunk } from './scope.ts'
 
 export function compileExpr(e: Expr, scope: Scope, ctx: Context): Thunk {
   const go = (x: Expr): Thunk => compileExpr(x, scope, ctx)
@@ -73,4 +71,15 @@ function compileBinary(e: Binary, go: (x: Expr) => Thunk): Thunk {
   }
   const f = arithmetic(op, e.dtype)
   return () => f(a(), b())
+}
+
+function compileLoad(e: Load, scope: Scope, ctx: Context): Thunk {
+  const t = tensorOf(ctx, e.buffer)
+  const address = compileAddress(t, e, scope, (x) => compileExpr(x, scope, ctx))
+  const { data } = t
+  const { fill } = t.buffer
+  return () => {
+    const a = address()
+    return a < 0 ? fill : data[a]!
+  }
 }

@@ -5,6 +5,9 @@ import type { Expr } from '../ir/expr.ts'
 import type { Tensor } from './storage.ts'
 import type { Level } from './structure.ts'
 
+/** An expression as a closure. */
+export type Thunk = () => number
+
 /** A mutable number; closures hold on to it. */
 export interface Cell {
   v: number

@@ -5,11 +5,11 @@ import { isBuiltinReducer, type Monoid } from '../ir/monoid.ts'
 import { arithmetic, wrap } from '../ir/numeric.ts'
 import { rounding } from '../ir/rounding.ts'
 import type { Reduce1 } from '../ir/stage1.ts'
-import { compileTarget, type Target } from './access.ts'
 import { compileBounded } from './bounded.ts'
 import { type Bounds, errorAt, last, settled, through } from './error.ts'
-import { compileExpr, type Thunk } from './expressions.ts'
-import type { Cell, Context, Scope } from './scope.ts'
+import { compileExpr } from './expressions.ts'
+import type { Cell, Context, Scope, Thunk } from './scope.ts'
+import { compileTarget, type Target } from './targets.ts'
 
 type Run = () => void
 

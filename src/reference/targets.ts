@@ -1,0 +1,46 @@
+/** Elements that statements write. */
+import { fail, invariant } from '../ast/diagnostic.ts'
+import type { Load } from '../ir/expr.ts'
+import { compileAddress, tensorOf } from './address.ts'
+import { undecidedIndex } from './bounded.ts'
+import { type Bounds, undecide } from './error.ts'
+import { compileExpr } from './expressions.ts'
+import type { Context, Scope } from './scope.ts'
+import { at } from './storage.ts'
+
+export interface Target {
+  readonly data: Float64Array
+  readonly bounds: Bounds
+  /**
+   * Throws where the element does not exist, unless `changesNothing` (a reducer's identity); -1 there and where it is
+   * not known which one is written.
+   */
+  readonly address: (changesNothing: boolean) => number
+}
+
+export function compileTarget(e: Load, scope: Scope, ctx: Context): Target {
+  const t = tensorOf(ctx, e.buffer)
+  const address = compileAddress(t, e, scope, (x) => compileExpr(x, scope, ctx))
+  const coords = e.index.map((x) => compileExpr(x, scope, ctx))
+  const unsure = undecidedIndex(e, scope, ctx)
+  const { bounds } = t
+  invariant(bounds, `${e.buffer} is written`)
+  return {
+    data: t.data,
+    bounds,
+    address: (changesNothing) => {
+      if (unsure?.()) {
+        undecide(bounds)
+        return -1
+      }
+      const a = address()
+      if (a >= 0 || changesNothing || ctx.doubt.v > 0) return a
+      return fail({
+        code: 'reference/absent-target',
+        message: `${e.buffer}[${coords.map((c) => c()).join(', ')}] is written, but it is not stored`,
+        ...at(e.span),
+        hint: 'write only to coordinates that the buffer holds: iterate its own axes, or guard with `if`',
+      })
+    },
+  }
+}
