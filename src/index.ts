@@ -20,12 +20,12 @@ import { type Measurement, type MeasureOptions, measure as measureCommands } fro
 import { createWebGpuDevice } from './runtime/webgpu.ts'
 
 export type { Chosen } from './api/choice-conditions.ts'
-export type { ChoiceInputs, ChosenFor, Variant } from './api/choose.ts'
+export type { ChoiceInputs, ChosenFor } from './api/choose.ts'
 export { CompiledKernel, PreparedKernel, type RunInputs } from './api/compiled.ts'
 export { CompiledChoice, type CompiledVariant } from './api/compiled-choice.ts'
 export { type ConvertedPart, ConvertedTensor, type FormatData, SptFormat } from './api/format.ts'
 export { type InstructionTest, instructionTest } from './api/instruction-test.ts'
-export { Kernel, type TraceStep } from './api/kernel.ts'
+export { Kernel, type TraceStep, type Variant } from './api/kernel.ts'
 export { Part } from './api/part.ts'
 export { type LoadOptions, SptProgram } from './api/program.ts'
 export {

@@ -3,13 +3,13 @@
 import { brokenFact, factText } from '../analysis/integers/facts.ts'
 import { fail, SptError } from '../ast/diagnostic.ts'
 import type { Branch, Choice } from '../elaborate/index.ts'
-import { stepsOf } from '../schedule/resolve.ts'
+import type { Compilation } from '../run/compile.ts'
+import { type Step, stepsOf } from '../schedule/resolve.ts'
 import type { Resident } from '../storage/engines/device/index.ts'
 import { type RunInputs, valuesIn } from './bound-inputs.ts'
 import { expectArgument, isRecord } from './check.ts'
 import { type ChoiceUse, type Chosen, type Decision, decide } from './choice-conditions.ts'
 import { type ChosenFor, checkDeviceFacts, type DeviceFacts, deviceAnswer, kindOf } from './choose-device.ts'
-import type { Kernel } from './kernel.ts'
 import { checkResident } from './resident-check.ts'
 import { isDeclared, Statistics } from './statistics.ts'
 
@@ -24,27 +24,33 @@ export interface ChoiceInputs extends RunInputs, DeviceFacts {
   readonly resident?: Readonly<Record<string, Resident>>
 }
 
+/** What schedules are applied to, giving a `K` (of `Kernel`, a `Kernel`). */
+export interface Schedulable<K> {
+  readonly compilation: Compilation
+  apply(steps: readonly Step[]): K
+}
+
 /** A choice, and the kernel that its schedules are applied to. */
-export interface OpenChoice extends ChoiceUse {
-  readonly base: Kernel
+export interface OpenChoice<K extends Schedulable<K>> extends ChoiceUse {
+  readonly base: K
 }
 
 /** A kernel under the schedule that was chosen. */
-export interface Variant {
-  readonly kernel: Kernel
+export interface ChosenKernel<K> {
+  readonly kernel: K
   readonly chosen: Chosen
 }
 
 /** A question about some inputs: what they are, and what is known of them. */
-export interface Question {
-  readonly open: OpenChoice
+export interface Question<K extends Schedulable<K>> {
+  readonly open: OpenChoice<K>
   readonly statistics: Statistics
   readonly facts: DeviceFacts
   /** To be bound: bare values of declared tensors have their shapes. */
   readonly inputs: RunInputs
 }
 
-export function question(open: OpenChoice, given: ChoiceInputs): Question {
+export function question<K extends Schedulable<K>>(open: OpenChoice<K>, given: ChoiceInputs): Question<K> {
   expectArgument(isRecord(given), 'what is bound', given, '{ tensors, params, seed, statistics }')
   const { resident = {}, statistics = {}, capability, processors, features, ...inputs } = given
   const { tensors = {} } = inputs
@@ -99,11 +105,11 @@ function checkedStatistics(
  * The schedule for a kind of device; `make` gives the kernel under it.
  * @throws SptError `choose/…`, `bind/…` of what statistics are taken from, `schedule/…` where a step is not legal
  */
-export function answer(
-  { open, statistics, facts }: Question,
+export function answer<K extends Schedulable<K>>(
+  { open, statistics, facts }: Question<K>,
   on: ChosenFor,
-  make: (d: Decision) => Kernel = (d) => applied(open, d),
-): Variant {
+  make: (d: Decision) => K = (d) => applied(open, d),
+): ChosenKernel<K> {
   const { choice } = open
   kindOf(on)
   const decision = decide(open, (asked) => {
@@ -113,12 +119,12 @@ export function answer(
     return statistic ? statistics.of(statistic, asked) : statistics.size(asked)
   })
   const kernel = make(decision)
-  checkRequirements(open, decision, kernel, statistics.sizes)
+  checkRequirements(open, decision, kernel.compilation, statistics.sizes)
   return { kernel, chosen: decision.chosen }
 }
 
 /** The base under the schedule of a branch. */
-export const applied = ({ base }: OpenChoice, { branch, chosen }: Decision): Kernel =>
+export const applied = <K extends Schedulable<K>>({ base }: OpenChoice<K>, { branch, chosen }: Decision): K =>
   chosenHere(branch, () => base.apply(stepsOf(branch.schedule, chosen.args)))
 
 /** What goes wrong with a schedule tells where it was chosen. */
@@ -143,12 +149,12 @@ export function withPlace(e: unknown, span: Branch['span']): unknown {
 
 /** @throws SptError `choose/requirement` */
 function checkRequirements(
-  { choice, text }: OpenChoice,
+  { choice, text }: ChoiceUse,
   { branch, chosen }: Decision,
-  kernel: Kernel,
+  compilation: Compilation,
   sizes: ReadonlyMap<string, number>,
 ): void {
-  const broken = brokenFact(kernel.compilation.loops.facts, sizes)
+  const broken = brokenFact(compilation.loops.facts, sizes)
   if (!broken) return
   fail({
     code: 'choose/requirement',

@@ -9,13 +9,13 @@ import {
   answer,
   applied,
   type ChoiceInputs,
+  type ChosenKernel,
   type OpenChoice,
   question,
-  type Variant,
+  type Schedulable,
   withPlace,
 } from './choose.ts'
 import { CompiledKernel, type CompiledSchedule, isBound, PreparedKernel } from './compiled.ts'
-import type { Kernel } from './kernel.ts'
 
 /** Compiled under the schedule that was chosen. */
 export interface CompiledVariant {
@@ -23,15 +23,20 @@ export interface CompiledVariant {
   readonly choice: Chosen
 }
 
+/** A kernel that can be compiled under other schedules than its own. */
+interface Compilable extends Schedulable<Compilable> {
+  compileAsIs(device: Device): Promise<CompiledSchedule>
+}
+
 export class CompiledChoice extends CompiledKernel {
   readonly device: Device
-  readonly #open: OpenChoice
+  readonly #open: OpenChoice<Compilable>
   /** By schedule and arguments. */
-  readonly #kernels = new Map<string, Kernel>()
-  readonly #compiled = new Map<Kernel, Promise<CompiledSchedule>>()
-  readonly #bound = new WeakMap<Bound, Variant>()
+  readonly #kernels = new Map<string, Compilable>()
+  readonly #compiled = new Map<Compilable, Promise<CompiledSchedule>>()
+  readonly #bound = new WeakMap<Bound, ChosenKernel<Compilable>>()
 
-  constructor(open: OpenChoice, device: Device) {
+  constructor(open: OpenChoice<Compilable>, device: Device) {
     super()
     this.#open = open
     this.device = device
@@ -110,7 +115,7 @@ export class CompiledChoice extends CompiledKernel {
     return `${choice.kernel}.${text}`
   }
 
-  readonly #make = (decision: Decision): Kernel => {
+  readonly #make = (decision: Decision): Compilable => {
     const { schedule, args } = decision.chosen
     const name = args.length > 0 ? `${schedule}(${args.join(', ')})` : schedule
     const known = this.#kernels.get(name) ?? applied(this.#open, decision)
@@ -118,7 +123,7 @@ export class CompiledChoice extends CompiledKernel {
     return known
   }
 
-  #compile({ kernel, chosen }: Variant): Promise<CompiledSchedule> {
+  #compile({ kernel, chosen }: ChosenKernel<Compilable>): Promise<CompiledSchedule> {
     const known = this.#compiled.get(kernel)
     if (known) return known
     const made = kernel.compileAsIs(this.device).catch((e: unknown) => {

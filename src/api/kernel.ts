@@ -22,9 +22,9 @@ import {
   answer,
   type ChoiceInputs,
   type ChosenFor,
+  type ChosenKernel,
   type OpenChoice,
   question,
-  type Variant,
 } from './choose.ts'
 import { type CompiledKernel, CompiledSchedule } from './compiled.ts'
 import { CompiledChoice } from './compiled-choice.ts'
@@ -35,6 +35,9 @@ import { Steps } from './steps.ts'
 import { printedSteps, type TraceStep, traceOf } from './trace.ts'
 
 export type { TraceStep } from './trace.ts'
+
+/** A kernel under the schedule that was chosen. */
+export type Variant = ChosenKernel<Kernel>
 
 export class Kernel extends Steps<Kernel> {
   readonly #compilation: Compilation
@@ -245,7 +248,7 @@ export class Kernel extends Steps<Kernel> {
     return coordSteps.length === 0 && !onLoops ? this.#around.choices.get('auto') : undefined
   }
 
-  #opened(): OpenChoice | null {
+  #opened(): OpenChoice<Kernel> | null {
     if (this.#choice) return { ...this.#choice, base: new Kernel(this.#compilation, this.#around) }
     const usual = this.#usual
     return usual ? { ...choiceUse(usual, []), base: this } : null
