@@ -146,7 +146,7 @@ export function elaborateInstr(
             wait: texts.wait,
             ordered,
             ...(counted
-              ? { counted: { prepare: texts.prepare, publish: texts.publish, expect: texts.expect } }
+              ? { mbarrier: { prepare: texts.prepare, publish: texts.publish, expect: texts.expect } }
               : {}),
           },
         }

@@ -16,7 +16,7 @@ type Action = () => void
 
 /**
  * How bound and vector loops run. They have no order, so `backward` must give the same results as `forward`;
- * and `threads` gives each thread registers of its own, as devices do (see `threads.ts`).
+ * and `threads` gives each thread registers of its own, as devices do (see `bound-threads.ts`).
  */
 export type Order = 'forward' | 'backward' | 'threads'
 

@@ -139,11 +139,11 @@ export interface Instr {
     /** Those that follow each other on the same operands find what those before did, without waiting. */
     readonly ordered: boolean
     /**
-     * A copy into shared memory that counts its bytes on a barrier there; there are no groups. `prepare`: by one thread
+     * A copy into shared memory that counts its bytes on a transaction barrier (mbarrier) there; there are no groups. `prepare`: by one thread
      * before the first use; `publish`: by the same one after all of them are made, if there is more to do; `expect`: by one
      * thread in each phase, how many bytes end it; `wait`: by all threads.
      */
-    readonly counted?: {
+    readonly mbarrier?: {
       readonly prepare: readonly InstrText[]
       readonly publish: readonly InstrText[]
       readonly expect: readonly InstrText[]
@@ -175,42 +175,42 @@ export interface Multicast {
 export const kindOf = (i: Instr): string => JSON.stringify(i.asynchronous)
 
 /** Ends a group of asynchronous instructions; every thread that may have executed some does it. */
-export const commitOf = (instr: Instr): InstrCall => callOf(instr, instr.asynchronous?.commit, {})
+export const commitGroup = (instr: Instr): InstrCall => callOf(instr, instr.asynchronous?.commit, {})
 
 /** Waits until all but the latest `pending` groups of this thread are done. A barrier makes it true of all threads. */
-export const waitOf = (instr: Instr, pending: number): InstrCall =>
+export const waitGroup = (instr: Instr, pending: number): InstrCall =>
   callOf(instr, instr.asynchronous?.wait, { pending: String(pending) })
 
 /** Makes a barrier whose phases end with so many arrivals and their bytes, before threads meet and begin to use it. */
-export const prepareOf = (instr: Instr, barrier: Place, arrivals: number): InstrCall => ({
-  ...callOf(instr, instr.asynchronous?.counted?.prepare, { barrier, arrivals: String(arrivals) }),
+export const barrierInit = (instr: Instr, barrier: Place, arrivals: number): InstrCall => ({
+  ...callOf(instr, instr.asynchronous?.mbarrier?.prepare, { barrier, arrivals: String(arrivals) }),
   once: true,
 })
 
 /** Lets others know of the barriers that were made: other blocks, and what copies. Nothing where no text says how. */
-export const publishOf = (instr: Instr): readonly InstrCall[] =>
-  instr.asynchronous?.counted?.publish.length
-    ? [{ ...callOf(instr, instr.asynchronous.counted.publish, {}), once: true }]
+export const barrierInitFence = (instr: Instr): readonly InstrCall[] =>
+  instr.asynchronous?.mbarrier?.publish.length
+    ? [{ ...callOf(instr, instr.asynchronous.mbarrier.publish, {}), once: true }]
     : []
 
 /** Says how many bytes of copies end the barrier's current phase. */
-export const expectOf = (instr: Instr, barrier: Place, bytes: number): InstrCall => ({
-  ...callOf(instr, instr.asynchronous?.counted?.expect, { barrier, bytes: String(bytes) }),
+export const expectBytes = (instr: Instr, barrier: Place, bytes: number): InstrCall => ({
+  ...callOf(instr, instr.asynchronous?.mbarrier?.expect, { barrier, bytes: String(bytes) }),
   once: true,
 })
 
 /** Waits until the barrier's phase of this parity has ended: what was copied in it is there, for every thread. */
-export const arrivedOf = (instr: Instr, barrier: Place, phase: Expr): InstrCall =>
+export const barrierWait = (instr: Instr, barrier: Place, phase: Expr): InstrCall =>
   callOf(instr, instr.asynchronous?.wait, { barrier, phase: { kind: 'value', value: phase } })
 
 /** Arrives at the barrier of a block of the cluster. */
-export const releaseOf = (instr: Instr, barrier: Place, block: Expr): InstrCall => ({
+export const barrierArrive = (instr: Instr, barrier: Place, block: Expr): InstrCall => ({
   ...callOf(instr, instr.multicast?.release, { barrier, block: { kind: 'value', value: block } }),
   once: true,
 })
 
 /** The place of a barrier, as it stands in a text. */
-export const meetingAt = ({ buffer, index }: Place): CallPiece => ({
+export const barrierAddress = ({ buffer, index }: Place): CallPiece => ({
   kind: 'shared',
   buffer,
   index,
@@ -229,7 +229,7 @@ interface CallValues {
 function callOf(instr: Instr, texts: readonly InstrText[] | undefined, values: CallValues): InstrCall {
   const piece = (p: InstrPiece): CallPiece => {
     if (typeof p === 'string') return p
-    if (p.kind === 'barrier' && values.barrier) return meetingAt(values.barrier)
+    if (p.kind === 'barrier' && values.barrier) return barrierAddress(values.barrier)
     const value =
       p.kind === 'operand' || p.kind === 'lane' || p.kind === 'barrier' || p.kind === 'blocks'
         ? undefined

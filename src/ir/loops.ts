@@ -1,5 +1,5 @@
 /**
- * Stages II and III share one statement algebra; `verify2.ts` and `verify3.ts` say which nodes each stage
+ * Stages II and III share one statement algebra; `verifiers/stage2.ts` and `verifiers/stage3.ts` say which nodes each stage
  * admits. Nodes are plain frozen data. Statements see the `let`s and `alloc`s before them in the same body.
  *
  * Stage II, positions: `for` nests whose indices are positions, one per tree of a buffer's axes. Reductions

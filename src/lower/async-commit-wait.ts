@@ -1,27 +1,28 @@
 /**
- * Invariant reached: what asynchronous instructions do is committed and waited for before anything depends on it.
+ * Commit and wait groups of asynchronous instructions (`cp.async`, `wgmma`). Invariant reached: what they do is committed
+ * and waited for before anything depends on it.
  * Other asynchronous work may start in between. A pipeline has groups of its own for its copies; here is the rest.
  */
 import { invariant } from '../ast/diagnostic.ts'
 import { readsOf, targetsOf, writesOf } from '../ir/accesses.ts'
 import { bool, int } from '../ir/expr.ts'
-import { commitOf, type Instr, kindOf, waitOf } from '../ir/instr.ts'
+import { commitGroup, type Instr, kindOf, waitGroup } from '../ir/instr.ts'
 import type { Kernel2, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, loopsOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { namesOf } from './bound-names.ts'
 import type { Names } from './fresh-names.ts'
-import { Counted, type Entry, withEntries } from './transaction-barriers.ts'
+import { type Preheader, TransactionBarrier, withPreheaders } from './transaction-barriers.ts'
 
 export function awaitInstructions(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
-  const body = mapSame(kernel.body, (s) => new Settling(s, names).run())
+  const body = mapSame(kernel.body, (s) => new AwaitInsertion(s, names).run())
   return body === kernel.body ? kernel : { ...kernel, body }
 }
 
-class Settling {
+class AwaitInsertion {
   readonly #top: Stmt
   readonly #names: Names
-  readonly #entries: Entry[] = []
+  readonly #preheaders: Preheader[] = []
 
   constructor(top: Stmt, names: Names) {
     this.#top = top
@@ -29,7 +30,7 @@ class Settling {
   }
 
   run(): Stmt {
-    const own = withEntries(this.#list([this.#top]), this.#entries)
+    const own = withPreheaders(this.#list([this.#top]), this.#preheaders)
     return own.length === 1 ? own[0]! : stmt({ kind: 'if', cond: bool(true), then: own, else: [] })
   }
 
@@ -42,22 +43,22 @@ class Settling {
     const commit = (but?: string): void => {
       for (const [name, instr] of open) {
         if (name === but) continue
-        out.push(commitOf(instr))
+        out.push(commitGroup(instr))
         open.delete(name)
         pending.set(name, instr)
       }
     }
     const wait = (): void => {
       commit()
-      for (const instr of pending.values()) out.push(waitOf(instr, 0))
+      for (const instr of pending.values()) out.push(waitGroup(instr, 0))
       pending.clear()
       running = []
     }
     for (const s of list) {
       const started = startsOf(s)
-      if (started.some((i) => i.asynchronous?.counted)) {
+      if (started.some((i) => i.asynchronous?.mbarrier)) {
         wait()
-        out.push(...this.#counted(s, started))
+        out.push(...this.#transactionRound(s, started))
         continue
       }
       if (started.length > 0) {
@@ -83,14 +84,20 @@ class Settling {
     return out.length === list.length && out.every((s, k) => s === list[k]) ? list : Object.freeze(out)
   }
 
-  /** Copies that count their bytes, one round of them. */
-  #counted(s: Stmt, [instr]: readonly Instr[]): Body {
+  /** Copies that count their bytes on an mbarrier, one round of them. */
+  #transactionRound(s: Stmt, [instr]: readonly Instr[]): Body {
     const [loop] = loopsOf([s])
     invariant(instr && loop, 'an instruction is a loop')
-    const round = new Counted(instr, [s], 1, loop, this.#top, this.#names)
-    this.#entries.push(...round.entry)
+    const round = new TransactionBarrier(instr, [s], 1, loop, this.#top, this.#names)
+    this.#preheaders.push(...round.preheaders)
     const one = int(0)
-    return [...round.here, round.expect(one), ...round.start([s], one), round.wait(one), ...round.end(int(1))]
+    return [
+      ...round.setup,
+      round.expect(one),
+      ...round.start([s], one),
+      round.wait(one),
+      ...round.end(int(1)),
+    ]
   }
 }
 
@@ -102,12 +109,12 @@ function needs(a: Stmt, b: Stmt): boolean {
 
 /** What a statement starts that can be waited for behind it: of several kinds, some wait for others within. */
 function startsOf(s: Stmt): readonly Instr[] {
-  const all = onlyStarts(s)
+  const all = asynchronousInstrs(s)
   return new Set(all.map(kindOf)).size === 1 ? all : []
 }
 
 /** The asynchronous instructions that do all a statement does; none where it does anything else. */
-export function onlyStarts(s: Stmt): readonly Instr[] {
+export function asynchronousInstrs(s: Stmt): readonly Instr[] {
   const found = new Map<string, Instr>()
   let others = false
   walkStmts([s], (x) => {

@@ -1,5 +1,5 @@
 /**
- * Shared memory that an instruction reads through the async proxy is filled by instructions that leave it fenced: the
+ * Fences of the async proxy. Shared memory that an instruction reads through the async proxy is filled by instructions that leave it fenced: the
  * proxy need not see ordinary stores, nor asynchronous copies of the threads (PTX ISA, "Async proxy").
  */
 

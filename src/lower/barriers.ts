@@ -2,7 +2,7 @@
  * Invariant reached: between a write of memory that threads of a block share and any access to it by another
  * thread of the block stands a barrier.
  *
- * Siblings get one where the later touches what the earlier may have left to another thread (`owners.ts`). A
+ * Siblings get one where the later touches what the earlier may have left to another thread (`access-conflicts.ts`). A
  * serial loop gets one at its end where a round may touch what another thread touches in the next one. Where only
  * threads of one row can meet, and a row is within one warp, the barrier is theirs alone. Who touches what a copy that
  * signals its own barrier brought has waited there.

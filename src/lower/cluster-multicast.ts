@@ -1,6 +1,7 @@
 /**
- * What the blocks of a cluster copy alike: copies by instructions that have a text for `multicast`, nothing of which
- * changes with the loop that the blocks are iterations of.
+ * Cluster multicast: copies that one block of a thread-block cluster makes for all of them. Those are by instructions
+ * that have a text for `multicast`, and block-invariant: nothing of them changes with the loop that the blocks are
+ * iterations of.
  */
 import { accessesOf } from '../ir/accesses.ts'
 import { type Expr, int, mod, variable } from '../ir/expr.ts'
@@ -8,51 +9,56 @@ import { someExpr } from '../ir/expr-tree.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, findLoop, walkStmts } from '../ir/tree.ts'
 
-export interface Alike {
+export interface BlockInvariantCopies {
   /** Blocks. */
   readonly cluster: number
   /** The number of a block in its cluster. */
   readonly rank: Expr
-  /** Whether it is this copy that all of them make. */
-  is(copy: For): boolean
+  /** Whether all blocks make this copy. */
+  includes(copy: For): boolean
 }
 
 /**
  * Of `copies` in `loop` of the nest `top`, if there are any, and all blocks run the loop alike. `memory`: what the kernel
  * allocates, which may differ.
  */
-export function alikeIn(copies: Body, loop: For, top: Stmt, memory: ReadonlySet<string>): Alike | undefined {
+export function blockInvariantCopies(
+  copies: Body,
+  loop: For,
+  top: Stmt,
+  allocated: ReadonlySet<string>,
+): BlockInvariantCopies | undefined {
   const clustered = clusterOf([top])
   if (!clustered) return undefined
-  const varying = varyingWith(clustered.loop, top)
-  const differs = (e: Expr): boolean =>
+  const varying = dependentOn(clustered.loop, top)
+  const varies = (e: Expr): boolean =>
     someExpr(
       e,
       (x) =>
         (x.kind === 'var' && varying.has(x.name)) ||
-        ((x.kind === 'load' || x.kind === 'search') && memory.has(x.buffer)),
+        ((x.kind === 'load' || x.kind === 'search') && allocated.has(x.buffer)),
     )
-  const runs = (s: Stmt): boolean => findLoop([s], loop.var) !== undefined
-  let together = true
+  const contains = (s: Stmt): boolean => findLoop([s], loop.var) !== undefined
+  let uniform = true
   walkStmts([top], (s) => {
-    if (runs(s) && exprsOf(s).some(differs)) together = false
+    if (contains(s) && exprsOf(s).some(varies)) uniform = false
   })
-  if (!together) return undefined
-  const filled = new Map<string, boolean>()
+  if (!uniform) return undefined
+  const invariantFills = new Map<string, boolean>()
   for (const s of copies) {
     let same = true
     walkStmts([s], (x) => {
       if (x.kind === 'for' && x.mode.kind === 'instr') same &&= x.mode.instr.multicast !== undefined
-      same &&= !exprsOf(x).some(differs)
+      same &&= !exprsOf(x).some(varies)
     })
     for (const a of accessesOf([s]))
-      if (a.mode === 'write') filled.set(a.buffer, same && filled.get(a.buffer) !== false)
+      if (a.mode === 'write') invariantFills.set(a.buffer, same && invariantFills.get(a.buffer) !== false)
   }
-  if (![...filled.values()].includes(true)) return undefined
-  const is = (copy: For): boolean =>
-    accessesOf([copy]).every((a) => a.mode !== 'write' || filled.get(a.buffer) === true)
+  if (![...invariantFills.values()].includes(true)) return undefined
+  const includes = (copy: For): boolean =>
+    accessesOf([copy]).every((a) => a.mode !== 'write' || invariantFills.get(a.buffer) === true)
   const { blocks } = clustered
-  return { cluster: blocks, rank: mod(variable(clustered.loop.var), int(blocks)), is }
+  return { cluster: blocks, rank: mod(variable(clustered.loop.var), int(blocks)), includes }
 }
 
 /** The loop whose iterations form clusters. */
@@ -66,14 +72,14 @@ export function clusterOf(body: Body): { readonly loop: For; readonly blocks: nu
 }
 
 /** The loop's variable, and what is computed from it. */
-function varyingWith(loop: For, top: Stmt): ReadonlySet<string> {
+function dependentOn(loop: For, top: Stmt): ReadonlySet<string> {
   const varying = new Set([loop.var])
-  const differs = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'var' && varying.has(x.name))
+  const varies = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'var' && varying.has(x.name))
   for (;;) {
     const before = varying.size
     walkStmts([top], (s) => {
-      if (s.kind === 'let' && differs(s.value)) varying.add(s.name)
-      if (s.kind === 'for' && differs(s.extent)) varying.add(s.var)
+      if (s.kind === 'let' && varies(s.value)) varying.add(s.name)
+      if (s.kind === 'for' && varies(s.extent)) varying.add(s.var)
     })
     if (varying.size === before) return varying
   }

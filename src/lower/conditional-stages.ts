@@ -1,4 +1,4 @@
-/** Pipelined loops with conditions whose copies count their bytes: every round is copied, or none is made so. */
+/** Software-pipelined loops under conditions, with copies on an mbarrier: every round is copied, or none is made so. */
 import { fail } from '../ast/diagnostic.ts'
 import type { Expr } from '../ir/expr.ts'
 import { children } from '../ir/expr-tree.ts'
@@ -10,7 +10,7 @@ import { type Body, exprsOf, walkStmts } from '../ir/tree.ts'
  * Whether counted copies may be made whatever the loop's conditions say: of a box anywhere, since what lies beyond the
  * matrix is zeros, where the place is loaded from an address that no other load decides.
  */
-export function canAlwaysRun(own: Body, all: Body, instr: Instr): boolean {
+export function canRunUnconditionally(own: Body, all: Body, instr: Instr): boolean {
   const loads = (e: Expr, depth: number): boolean =>
     (e.kind === 'load' && depth === 0) ||
     children(e).some((x) => loads(x, e.kind === 'load' ? depth - 1 : depth))

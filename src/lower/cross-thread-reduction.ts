@@ -4,7 +4,7 @@
  * Each thread reduces its share into registers. The shares of lanes that can exchange registers meet there first
  * (`Lanes`); those of other threads meet in shared memory, where the upper half of the threads is folded onto the lower
  * half until one is left (Harris, "Optimizing parallel reduction in CUDA") or until lanes can exchange again. One thread
- * updates the target (`shares-meet.ts`). Barriers come with `barriers.ts`.
+ * updates the target (`combine-partials.ts`). Barriers come with `barriers.ts`.
  */
 
 import { conditionsAround, hoistable } from '../analysis/dominating-conditions.ts'

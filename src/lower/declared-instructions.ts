@@ -2,7 +2,7 @@
  * Invariant reached: what declared instructions do is calls of them, and buffers in declared register memories are
  * arrays of what one thread holds: the tiles of a buffer, then the slots of a tile.
  *
- * Loops over the elements of such tiles become loops over the slots of each thread (`element-loops.ts`):
+ * Loops over the elements of such tiles become loops over the slots of each thread (`tile-element-loops.ts`):
  * initialisation, conversion and write-back need no instruction.
  */
 
@@ -14,7 +14,7 @@ import { fail, invariant } from '../ast/diagnostic.ts'
 import { when } from '../ir/build.ts'
 import { add, builtin, type Expr, eq, int, mod } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
-import { type Instr, LANE, meetingAt, type Placeholder, type Signals } from '../ir/instr.ts'
+import { barrierAddress, type Instr, LANE, type Placeholder, type Signals } from '../ir/instr.ts'
 import type { CallPiece, InstrCall } from '../ir/instr-call.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, stmt, walkStmts, withBodies } from '../ir/tree.ts'
@@ -124,7 +124,7 @@ class Lowering {
       if (p.kind === 'lane') return { kind: 'value', value: builtin('thread.x') }
       if (p.kind === 'barrier') {
         invariant(signals, `${instr.name} has no barrier`)
-        return meetingAt(signals)
+        return barrierAddress(signals)
       }
       if (p.kind === 'blocks') {
         invariant(signals?.multicast, `${instr.name} is alone`)

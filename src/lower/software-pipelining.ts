@@ -1,13 +1,14 @@
 /**
- * Invariant reached: no loop is pipelined. What copies into shared memory in iteration `k` runs `stages - 1` iterations
+ * Software pipelining (Lam, PLDI 1988). Invariant reached: no loop is pipelined. What copies into shared memory in iteration `k` runs `stages - 1` iterations
  * earlier, into one of `stages` copies of that memory, the one that iteration `k` finds at `k mod stages`:
  *
  *     copies of iterations 0 … stages - 2
  *     for k: start the copies of k + stages - 1; compute k; end them
  *
- * (Lam, "Software pipelining", PLDI 1988.) Copies by asynchronous instructions are committed as one group an iteration
+ * Copies by asynchronous instructions are committed as one group an iteration
  * and waited for by number. The others start with loads into registers and end with stores to shared memory, so that
- * computing hides the loads on any target. Copies that count their bytes go by barriers of their own (`counted.ts`).
+ * computing hides the loads on any target. Copies that count their bytes go by
+ * mbarriers (`transaction-barriers.ts`).
  *
  * Memory may be filled again when all threads have computed what was in it, which they know where they met after that.
  * Computing that is ordered (asynchronous itself) goes on while the next iteration's begins; it is known to be over one
@@ -25,18 +26,18 @@ import { boundVarsOf, renameBound } from '../ir/bindings.ts'
 import { whenAll } from '../ir/build.ts'
 import { add, bool, type Expr, int, load, lt, mod, variable } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
-import { commitOf, type Instr, kindOf, waitOf } from '../ir/instr.ts'
+import { commitGroup, type Instr, kindOf, waitGroup } from '../ir/instr.ts'
 import type { Buffer, For, Kernel2, Stmt, Store } from '../ir/loops.ts'
 import { printBody } from '../ir/print-stage2.ts'
 import { type Body, bodiesOf, type Rewriter, rewriteStmts, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { addressesAhead } from './address-prefetch.ts'
-import { onlyStarts } from './async-commit-wait.ts'
+import { asynchronousInstrs } from './async-commit-wait.ts'
 import { namesOf } from './bound-names.ts'
 import { bodyAt } from './clone-loops.ts'
-import { alikeIn } from './cluster-multicast.ts'
-import { canAlwaysRun, refuseConditions } from './conditional-stages.ts'
+import { blockInvariantCopies } from './cluster-multicast.ts'
+import { canRunUnconditionally, refuseConditions } from './conditional-stages.ts'
 import type { Names } from './fresh-names.ts'
-import { Counted, type Entry, MEET, withEntries } from './transaction-barriers.ts'
+import { BLOCK_BARRIER, type Preheader, TransactionBarrier, withPreheaders } from './transaction-barriers.ts'
 
 /** Elements that a thread holds between the start and the end of its copies. */
 const MOST_REGISTERS = 64
@@ -49,16 +50,16 @@ export function pipelineLoops(kernel: Kernel2): Kernel2 {
   })
   // Each statement of the kernel is a launch, and what became of one loop stays in one.
   const nests = kernel.body.map((s): Stmt => {
-    const entries: Entry[] = []
+    const preheaders: Preheader[] = []
     const pipelined: Rewriter = {
       stmt: (x) => {
         if (x.kind !== 'for' || x.mode.kind !== 'pipeline') return undefined
-        const made = expand(x, x.mode.stages, s, memory, names)
-        entries.push(...made.entries)
-        return made.body
+        const expanded = expandLoop(x, x.mode.stages, s, memory, names)
+        preheaders.push(...expanded.preheaders)
+        return expanded.body
       },
     }
-    const own = withEntries(rewriteStmts([s], pipelined), entries)
+    const own = withPreheaders(rewriteStmts([s], pipelined), preheaders)
     return own.length === 1 ? own[0]! : stmt({ kind: 'if', cond: bool(true), then: own, else: [] })
   })
   return nests.every((s, k) => s === kernel.body[k]) ? kernel : { ...kernel, body: nests }
@@ -66,14 +67,20 @@ export function pipelineLoops(kernel: Kernel2): Kernel2 {
 
 interface Expanded {
   readonly body: Body
-  readonly entries: readonly Entry[]
+  readonly preheaders: readonly Preheader[]
 }
 
 /** `top`: the nest that the loop is in. `memory`: what is allocated, in shared memory and registers. */
-function expand(loop: For, stages: number, top: Stmt, memory: ReadonlySet<string>, names: Names): Expanded {
+function expandLoop(
+  loop: For,
+  stages: number,
+  top: Stmt,
+  memory: ReadonlySet<string>,
+  names: Names,
+): Expanded {
   const { statements, buffers } = copiesIn(loop)
   const serial = { kind: 'serial' } as const
-  if (statements.length === 0) return { body: [stmt({ ...loop, mode: serial })], entries: [] }
+  if (statements.length === 0) return { body: [stmt({ ...loop, mode: serial })], preheaders: [] }
   const staged = new Set(buffers.map((b) => b.name))
   const copies = { ...loop, body: statements }
   const at = (iteration: Expr): Body =>
@@ -83,28 +90,36 @@ function expand(loop: For, stages: number, top: Stmt, memory: ReadonlySet<string
     (s) => !statements.includes(s) && !(s.kind === 'alloc' && staged.has(s.buffer.name)),
   )
   const kinds = asynchronousIn(statements)
-  const counted = kinds
-    .filter((i) => i.asynchronous?.counted)
+  const barriers = kinds
+    .filter((i) => i.asynchronous?.mbarrier)
     .map((i) => {
       const own = statements.filter((s) => asynchronousIn([s]).some((x) => sameKind(x, i)))
-      if (loop.guards.length > 0 && !canAlwaysRun(own, statements, i)) refuseConditions(loop, i)
-      return new Counted(i, own, stages, loop, top, names, alikeIn(own, loop, top, memory))
+      if (loop.guards.length > 0 && !canRunUnconditionally(own, statements, i)) refuseConditions(loop, i)
+      return new TransactionBarrier(
+        i,
+        own,
+        stages,
+        loop,
+        top,
+        names,
+        blockInvariantCopies(own, loop, top, memory),
+      )
     })
-  const groups = kinds.filter((i) => !i.asynchronous?.counted)
-  const chain = statements.every((s) => onlyStarts(s).length > 0) ? chainOf(rest) : undefined
+  const groups = kinds.filter((i) => !i.asynchronous?.mbarrier)
+  const ordered = statements.every((s) => asynchronousInstrs(s).length > 0) ? orderedInstr(rest) : undefined
   const distance = stages - 1
-  const commit = groups.map(commitOf)
-  const wait = groups.map((i) => waitOf(i, distance - 1))
+  const commit = groups.map(commitGroup)
+  const wait = groups.map((i) => waitGroup(i, distance - 1))
   // Rounds that are counted are all copied.
   const guardsAt = (iteration: Expr): readonly Expr[] =>
-    (counted.length > 0 ? [] : loop.guards).map((g) => substitute(g, new Map([[loop.var, iteration]])))
+    (barriers.length > 0 ? [] : loop.guards).map((g) => substitute(g, new Map([[loop.var, iteration]])))
   const when = (iteration: Expr, body: Body): Body =>
     body.length === 0 ? [] : whenAll([lt(iteration, loop.extent), ...guardsAt(iteration)], body)
   const started = (iteration: Expr, body: Body): Body => [
-    ...counted.flatMap((c) => [c.expect(iteration), ...c.release(iteration)]),
-    ...counted.reduce((b, c) => c.start(b, iteration), body),
+    ...barriers.flatMap((c) => [c.expect(iteration), ...c.release(iteration)]),
+    ...barriers.reduce((b, c) => c.start(b, iteration), body),
   ]
-  const first = Array.from({ length: distance }, (_, k) => [
+  const prologue = Array.from({ length: distance }, (_, k) => [
     ...when(int(k), started(int(k), at(int(k)))),
     ...commit,
   ]).flat()
@@ -115,7 +130,7 @@ function expand(loop: For, stages: number, top: Stmt, memory: ReadonlySet<string
   const stable = (b: string): boolean => !written.has(b) && !memory.has(b)
   const later = at(ahead)
   const addresses = addressesAhead(later, loop, ahead, guardsAt(ahead), stable, names)
-  const moved = addresses.copies.map((s, k) => halves(s, later[k]!, names))
+  const moved = addresses.copies.map((s, k) => splitCopy(s, later[k]!, names))
   const start = [
     ...when(
       ahead,
@@ -128,16 +143,16 @@ function expand(loop: For, stages: number, top: Stmt, memory: ReadonlySet<string
     ...addresses.fill(add(now, int(1))),
   ]
   const compute = [
-    ...counted.map((c) => c.wait(now)),
+    ...barriers.map((c) => c.wait(now)),
     ...whenAll(loop.guards, inStage(rest, staged, mod(now, int(stages)))),
-    ...(chain ? [commitOf(chain), waitOf(chain, 1), MEET] : []),
+    ...(ordered ? [commitGroup(ordered), waitGroup(ordered, 1), BLOCK_BARRIER] : []),
   ]
   const body = [
     ...buffers.map((b) =>
       stmt<Stmt>({ kind: 'alloc', buffer: Object.freeze({ ...b, shape: [int(stages), ...b.shape] }) }),
     ),
-    ...counted.flatMap((c) => c.here),
-    ...first,
+    ...barriers.flatMap((c) => c.setup),
+    ...prologue,
     ...addresses.held.map((b) => stmt<Stmt>({ kind: 'alloc', buffer: b })),
     ...addresses.fill(int(0)),
     ...wait,
@@ -146,7 +161,7 @@ function expand(loop: For, stages: number, top: Stmt, memory: ReadonlySet<string
       mode: serial,
       guards: [],
       body: [
-        ...moved.flatMap((m) => (m.held ? [stmt<Stmt>({ kind: 'alloc', buffer: m.held })] : [])),
+        ...moved.flatMap((m) => (m.inFlight ? [stmt<Stmt>({ kind: 'alloc', buffer: m.inFlight })] : [])),
         // Computing that does not wait for itself starts first.
         ...(asynchronousIn(rest).length > 0 ? [...compute, ...start] : [...start, ...compute]),
         ...when(
@@ -154,13 +169,13 @@ function expand(loop: For, stages: number, top: Stmt, memory: ReadonlySet<string
           moved.flatMap((m) => (m.end ? [m.end] : [])),
         ),
         ...wait,
-        ...(counted.length > 0 && !chain ? [MEET] : []),
+        ...(barriers.length > 0 && !ordered ? [BLOCK_BARRIER] : []),
       ],
     }),
-    ...(chain ? [waitOf(chain, 0)] : []),
-    ...counted.flatMap((c) => c.end(loop.extent)),
+    ...(ordered ? [waitGroup(ordered, 0)] : []),
+    ...barriers.flatMap((c) => c.end(loop.extent)),
   ]
-  return { body, entries: counted.flatMap((c) => c.entry) }
+  return { body, preheaders: barriers.flatMap((c) => c.preheaders) }
 }
 
 /** The accesses to `buffers`, in one of their stages. */
@@ -175,8 +190,8 @@ const inStage = (body: Body, buffers: ReadonlySet<string>, stage: Expr): Body =>
   })
 
 /** The ordered instruction that alone computes, if that is so: iterations need not wait for each other's. */
-function chainOf(rest: Body): Instr | undefined {
-  const started = rest.filter((s) => s.kind !== 'alloc').map(onlyStarts)
+function orderedInstr(rest: Body): Instr | undefined {
+  const started = rest.filter((s) => s.kind !== 'alloc').map(asynchronousInstrs)
   const [first] = started[0] ?? []
   return started.every((l) => l.length === 1 && l[0] === first) && first?.asynchronous?.ordered
     ? first
@@ -195,19 +210,19 @@ function asynchronousIn(body: Body): readonly Instr[] {
   return [...found.values()]
 }
 
-/** A copy as its start and, where it can be taken apart, its end; `held` keeps the elements in between. */
-interface Halves {
+/** A copy as its start and, where it can be taken apart, its end; `inFlight` keeps the elements in between. */
+interface SplitCopy {
   readonly start: Stmt
   readonly end?: Stmt
-  readonly held?: Buffer
+  readonly inFlight?: Buffer
 }
 
 /** `plain` is the copy with addresses that stay what they are until it ends. */
-function halves(copy: Stmt, plain: Stmt, names: Names): Halves {
-  const shape = heldShape(copy)
+function splitCopy(copy: Stmt, plain: Stmt, names: Names): SplitCopy {
+  const shape = inFlightShape(copy)
   if (!shape) return { start: copy }
   const to = firstStore(copy)!
-  const held: Buffer = Object.freeze({
+  const inFlight: Buffer = Object.freeze({
     name: names.fresh(`${to.buffer}_ahead`),
     dtype: to.value.dtype,
     scope: 'register',
@@ -217,18 +232,18 @@ function halves(copy: Stmt, plain: Stmt, names: Names): Halves {
     accumulate: to.value.dtype,
   })
   const rename = new Map([...boundVarsOf([plain])].map((v) => [v, names.fresh(v)]))
-  const start = eachStore(copy, [], (s, at) => stmt({ ...s, buffer: held.name, index: at }))
+  const start = eachStore(copy, [], (s, at) => stmt({ ...s, buffer: inFlight.name, index: at }))
   const end = eachStore(renameBound([plain], rename)[0]!, [], (s, at) =>
-    stmt({ ...s, value: load(held.name, at, held.dtype) }),
+    stmt({ ...s, value: load(inFlight.name, at, inFlight.dtype) }),
   )
-  return { start, end: withoutChoice(end), held }
+  return { start, end: withoutChoice(end), inFlight }
 }
 
 /**
  * The extents of the loops in a copy, the same around all of its stores; nothing where a thread cannot hold what it
  * copies, or an instruction does it.
  */
-function heldShape(copy: Stmt): readonly number[] | undefined {
+function inFlightShape(copy: Stmt): readonly number[] | undefined {
   const shapes = new Set<string>()
   let shape: readonly number[] = []
   let plain = true

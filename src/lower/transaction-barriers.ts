@@ -1,6 +1,6 @@
 /**
- * Copies that count their bytes on barriers in shared memory, one barrier for each stage of what they fill. One thread
- * says how many bytes a round copies; all threads wait for them.
+ * Transaction barriers (PTX `mbarrier`): bulk copies by the device (TMA) count their bytes on barriers in shared memory,
+ * one for each stage of what they fill. One thread says how many bytes a round copies; all threads wait for them.
  *
  * Round r uses barrier r mod stages, whose phases alternate: it is over when the parity (r / stages) mod 2 is. So that
  * nobody waits for a phase that two others have followed, a barrier's next phase is expected only after all threads met
@@ -20,61 +20,69 @@ import { evaluate } from '../ir/evaluate.ts'
 import { add, div, type Expr, eq, int, load, lt, max, mod, variable } from '../ir/expr.ts'
 import { freeVars, readsMemory, rewriteExpr } from '../ir/expr-tree.ts'
 import {
-  arrivedOf,
-  expectOf,
+  barrierArrive,
+  barrierInit,
+  barrierInitFence,
+  barrierWait,
+  expectBytes,
   type Instr,
   kindOf,
   type Place,
-  prepareOf,
-  publishOf,
-  releaseOf,
 } from '../ir/instr.ts'
 import type { InstrCall } from '../ir/instr-call.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { type Body, findLoop, replaceLoop, rewriteStmts, stmt, walkStmts, withSignals } from '../ir/tree.ts'
-import type { Alike } from './cluster-multicast.ts'
+import type { BlockInvariantCopies } from './cluster-multicast.ts'
 import type { Names } from './fresh-names.ts'
 
-/** What stands before a loop, once. */
-export interface Entry {
-  readonly before: string
+/** What a loop's preheader holds: statements before it, once. */
+export interface Preheader {
+  readonly loop: string
   readonly statements: Body
 }
 
-export const withEntries = (body: Body, entries: readonly Entry[]): Body =>
-  entries.reduce((b, e) => replaceLoop(b, e.before, (l) => [...e.statements, l]), body)
+export const withPreheaders = (body: Body, preheaders: readonly Preheader[]): Body =>
+  preheaders.reduce((b, e) => replaceLoop(b, e.loop, (l) => [...e.statements, l]), body)
 
-export const MEET: Stmt = stmt({ kind: 'barrier' })
+export const BLOCK_BARRIER: Stmt = stmt({ kind: 'barrier' })
 
-export class Counted {
+export class TransactionBarrier {
   readonly #instr: Instr
   readonly #stages: number
   readonly #bytes: number
   readonly #barriers: Buffer
   /** Rounds of earlier runs of the loop. */
-  readonly #rounds: Buffer | undefined
-  readonly #entry: Body
+  readonly #earlierRounds: Buffer | undefined
+  readonly #setup: Body
   readonly #outermost: For | undefined
   /** What the blocks of a cluster copy alike, and a barrier for each stage, on which they say that it is free. */
-  readonly #shared: { readonly alike: Alike; readonly free: Buffer } | undefined
+  readonly #multicast: { readonly copies: BlockInvariantCopies; readonly free: Buffer } | undefined
 
   /** `copies` are those of one round, of instructions of one kind, in `loop` of the nest `top`. */
-  constructor(instr: Instr, copies: Body, stages: number, loop: For, top: Stmt, names: Names, alike?: Alike) {
+  constructor(
+    instr: Instr,
+    copies: Body,
+    stages: number,
+    loop: For,
+    top: Stmt,
+    names: Names,
+    multicast?: BlockInvariantCopies,
+  ) {
     const barriers = (name: string): Buffer => local(names.fresh(name), 'u32', 'shared', [stages, WORDS])
     this.#instr = instr
-    this.#shared = alike && { alike, free: barriers('free') }
+    this.#multicast = multicast && { copies: multicast, free: barriers('free') }
     this.#stages = stages
-    this.#bytes = bytesOf(copies, instr, top)
+    this.#bytes = transactionBytes(copies, instr, top)
     this.#barriers = barriers('arrived')
     const around = findLoop([top], loop.var)?.path ?? []
     this.#outermost = around.find((l) => l.mode.kind !== 'bind')
     const before = this.#outermost && local(names.fresh('rounds'), 'i32', 'register', [1])
-    this.#rounds = before
-    this.#entry = [
-      ...this.#made(this.#barriers, 1),
-      ...(this.#shared ? this.#made(this.#shared.free, this.#shared.alike.cluster) : []),
-      ...publishOf(instr),
-      ...(this.#shared ? [] : [MEET]),
+    this.#earlierRounds = before
+    this.#setup = [
+      ...this.#initialized(this.#barriers, 1),
+      ...(this.#multicast ? this.#initialized(this.#multicast.free, this.#multicast.copies.cluster) : []),
+      ...barrierInitFence(instr),
+      ...(this.#multicast ? [] : [BLOCK_BARRIER]),
       ...(before ? [stmt<Stmt>({ kind: 'alloc', buffer: before }), set(before, int(0))] : []),
     ]
   }
@@ -83,19 +91,19 @@ export class Counted {
    * Where the barriers are made: before the loop, or before the outermost one around it that threads repeat. A run begins
    * when all blocks of the cluster are there: what lay in their stages before is not needed any more.
    */
-  get here(): Body {
-    const made = this.#outermost ? [] : this.#entry
-    return this.#shared ? [...made, stmt<Stmt>({ kind: 'barrier', cluster: true })] : made
+  get setup(): Body {
+    const made = this.#outermost ? [] : this.#setup
+    return this.#multicast ? [...made, stmt<Stmt>({ kind: 'barrier', cluster: true })] : made
   }
-  get entry(): readonly Entry[] {
-    return this.#outermost ? [{ before: this.#outermost.var, statements: this.#entry }] : []
+  get preheaders(): readonly Preheader[] {
+    return this.#outermost ? [{ loop: this.#outermost.var, statements: this.#setup }] : []
   }
 
-  #made(barriers: Buffer, arrivals: number): Body {
+  #initialized(barriers: Buffer, arrivals: number): Body {
     return [
       stmt<Stmt>({ kind: 'alloc', buffer: barriers }),
       ...Array.from({ length: this.#stages }, (_, k) =>
-        prepareOf(this.#instr, this.#place(int(k), barriers), arrivals),
+        barrierInit(this.#instr, this.#place(int(k), barriers), arrivals),
       ),
     ]
   }
@@ -104,17 +112,17 @@ export class Counted {
   start(copies: Body, k: Expr): Body {
     const round = this.#round(k)
     const place = this.#place(round)
-    const shared = this.#shared
+    const multicast = this.#multicast
     return rewriteStmts(copies, {
       stmt: (s) => {
-        if (!isCounted(s, this.#instr)) return undefined
-        if (!shared?.alike.is(s)) return withSignals(s, place)
-        const { cluster, rank } = shared.alike
-        const turn = this.#owner(round, cluster)
+        if (!isTransactionCopy(s, this.#instr)) return undefined
+        if (!multicast?.copies.includes(s)) return withSignals(s, place)
+        const { cluster, rank } = multicast.copies
+        const turn = this.#owningBlock(round, cluster)
         const phase = mod(add(div(round, int(this.#stages)), int(1)), int(2))
-        const all = arrivedOf(this.#instr, this.#place(round, shared.free), phase)
+        const all = barrierWait(this.#instr, this.#place(round, multicast.free), phase)
         return [
-          ...this.#again(round, [when(eq(rank, turn), [all])]),
+          ...this.#afterFirstUse(round, [when(eq(rank, turn), [all])]),
           withSignals(s, { ...place, multicast: { cluster, turn } }),
         ]
       },
@@ -123,39 +131,41 @@ export class Counted {
 
   /** Before the copies of a round, where threads have met behind what they did in its stage: other blocks may know. */
   release(k: Expr): Body {
-    if (!this.#shared) return []
-    const { alike, free } = this.#shared
+    if (!this.#multicast) return []
+    const { copies, free } = this.#multicast
     const round = this.#round(k)
-    const owner = this.#owner(round, alike.cluster)
-    return this.#again(round, [releaseOf(this.#instr, this.#place(round, free), owner)])
+    const owner = this.#owningBlock(round, copies.cluster)
+    return this.#afterFirstUse(round, [barrierArrive(this.#instr, this.#place(round, free), owner)])
   }
 
   /** The block that the stage of a round belongs to, which waits there for all others before it copies. */
-  #owner = (round: Expr, cluster: number): Expr => mod(mod(round, int(this.#stages)), int(cluster))
+  #owningBlock = (round: Expr, cluster: number): Expr => mod(mod(round, int(this.#stages)), int(cluster))
 
   /** Where a stage was used before. */
-  #again(round: Expr, body: Body): Body {
+  #afterFirstUse(round: Expr, body: Body): Body {
     const cond = lt(int(this.#stages - 1), round)
     if (cond.kind === 'const') return cond.value !== 0 ? body : []
     return [when(cond, body)]
   }
 
-  expect = (k: Expr): InstrCall => expectOf(this.#instr, this.#place(this.#round(k)), this.#bytes)
+  expect = (k: Expr): InstrCall => expectBytes(this.#instr, this.#place(this.#round(k)), this.#bytes)
 
   wait(k: Expr): InstrCall {
     const round = this.#round(k)
-    return arrivedOf(this.#instr, this.#place(round), mod(div(round, int(this.#stages)), int(2)))
+    return barrierWait(this.#instr, this.#place(round), mod(div(round, int(this.#stages)), int(2)))
   }
 
   /** After a run of as many rounds. */
   end(rounds: Expr): Body {
-    const before = this.#rounds
-    return before ? [MEET, set(before, add(load(before.name, [int(0)], 'i32'), max(rounds, int(0))))] : []
+    const before = this.#earlierRounds
+    return before
+      ? [BLOCK_BARRIER, set(before, add(load(before.name, [int(0)], 'i32'), max(rounds, int(0))))]
+      : []
   }
 
   #round(k: Expr): Expr {
     // Said to be natural, it is divided without asking for its sign.
-    return this.#rounds ? add(max(load(this.#rounds.name, [int(0)], 'i32'), int(0)), k) : k
+    return this.#earlierRounds ? add(max(load(this.#earlierRounds.name, [int(0)], 'i32'), int(0)), k) : k
   }
 
   #place(round: Expr, barriers = this.#barriers): Place {
@@ -178,15 +188,15 @@ const local = (
 ): Buffer =>
   Object.freeze({ name, dtype, scope, role: 'local', shape: shape.map(int), fill: 0, accumulate: dtype })
 
-/** Whether a loop is a counted copy of the kind of `instr` that has no barrier yet. */
-const isCounted = (s: Stmt, instr: Instr): s is For =>
+/** Whether a loop is a bulk copy of the kind of `instr` that has no barrier yet. */
+const isTransactionCopy = (s: Stmt, instr: Instr): s is For =>
   s.kind === 'for' && s.mode.kind === 'instr' && !s.mode.signals && kindOf(s.mode.instr) === kindOf(instr)
 
 /**
  * The bytes that one round of copies brings, whichever threads share them out.
  * @throws SptError `schedule/counted-copies` where not every round brings as many, or other copies stand among them
  */
-function bytesOf(copies: Body, instr: Instr, top: Stmt): number {
+function transactionBytes(copies: Body, instr: Instr, top: Stmt): number {
   const threads = threadsIn([top])
   const refuse = (s: Stmt, why: string): never => {
     const span = s.span ?? instr.span
@@ -199,14 +209,14 @@ function bytesOf(copies: Body, instr: Instr, top: Stmt): number {
     })
   }
   const bytes = (s: Stmt, at: Map<string, number>): number => {
-    if (isCounted(s, instr) && s.mode.kind === 'instr') {
+    if (isTransactionCopy(s, instr) && s.mode.kind === 'instr') {
       const to = s.mode.instr.operands.find((o) => o.mode !== 'read')
       return to ? to.shape.reduce((a, b) => a * b, DTYPE_BYTES[to.dtype]) : 0
     }
     const value = (e: Expr): number => {
       if ([...freeVars(e)].some((v) => !at.has(v)) || readsMemory(e))
         return refuse(s, 'some rounds copy more than others')
-      return evaluate(overNames(e), at)
+      return evaluate(hardwareIndicesAsVariables(e), at)
     }
     if (s.kind === 'if') return (value(s.cond) !== 0 ? s.then : s.else).reduce((n, x) => n + bytes(x, at), 0)
     if (s.kind !== 'for') return refuse(s, 'something else stands among its copies')
@@ -244,5 +254,5 @@ function bytesOf(copies: Body, instr: Instr, top: Stmt): number {
 const AXES = ['thread.x', 'thread.y', 'thread.z'] as const
 
 /** Hardware indices by their names. */
-const overNames = (e: Expr): Expr =>
+const hardwareIndicesAsVariables = (e: Expr): Expr =>
   rewriteExpr(e, (x) => (x.kind === 'builtin' ? variable(x.axis) : undefined))

@@ -89,7 +89,7 @@ export interface Device {
   readonly features: ReadonlySet<string>
   /**
    * How elements lie in device memory: `native` (the default) as `DTYPE_BYTES` says; `words` one 32-bit word
-   * each (`widen.ts`; but for f16 where there is `shader-f16`), and no f64.
+   * each (`widened-elements.ts`; but for f16 where there is `shader-f16`), and no f64.
    */
   readonly storage?: 'native' | 'words'
   /**

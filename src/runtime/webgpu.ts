@@ -1,6 +1,6 @@
 /**
  * The WebGPU device, for browsers (`navigator.gpu`) and for Node (`webgpu-node.ts` brings a `GPU`). Elements
- * narrower than 32 bits are stored as 32-bit words (`widen.ts`), f16 as it is where there is `shader-f16`; f64 does
+ * narrower than 32 bits are stored as 32-bit words (`widened-elements.ts`), f16 as it is where there is `shader-f16`; f64 does
  * not exist here.
  */
 import { SptError } from '../ast/diagnostic.ts'

@@ -6,7 +6,7 @@ import { fc } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
 import type { Kernel2, Stmt } from '../../src/ir/loops.ts'
 import { rewriteStmts, stmt, walkStmts } from '../../src/ir/tree.ts'
-import { awaitInstructions, onlyStarts } from '../../src/lower/async-commit-wait.ts'
+import { asynchronousInstrs, awaitInstructions } from '../../src/lower/async-commit-wait.ts'
 import { runs } from '../support/cases.ts'
 import {
   COPIES,
@@ -165,7 +165,7 @@ test('copies that count their bytes begin where what is under way was waited for
   }).compilation.observe((pass, made) => {
     if (pass === 'pipeline' && made.stage === 2) loops = made
   })
-  const isCopy = (s: Stmt): boolean => onlyStarts(s).some((i) => i.asynchronous?.counted)
+  const isCopy = (s: Stmt): boolean => asynchronousInstrs(s).some((i) => i.asynchronous?.mbarrier)
   // Tiles that are filled again where they were used, as if for another product.
   const body = rewriteStmts(loops!.body, {
     stmt: (s) =>

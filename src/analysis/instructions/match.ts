@@ -1,7 +1,7 @@
 /**
  * Whether a nest of loops is what an instruction does: the loops have the extents of its iterators, in order, and
  * the statement is its body with buffers for operands, which lie as the instruction wants them. It may be a copy with
- * zeros in place of what a matrix does not have, where the instruction moves a box of it (`instr-fill.ts`).
+ * zeros in place of what a matrix does not have, where the instruction moves a box of it (`zero-fill.ts`).
  */
 import { computeType } from '../../ir/dtype.ts'
 import { type Expr, type Load, load } from '../../ir/expr.ts'

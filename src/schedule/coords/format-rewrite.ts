@@ -139,7 +139,7 @@ function newAxes(
 }
 
 /**
- * S where an old iterator that the axis says something of is: `kinds.ts` takes back what targets do not tell
+ * S where an old iterator that the axis says something of is: `format-iterator-kinds.ts` takes back what targets do not tell
  * apart. An axis that no coordinate depends on (pieces of a row) is one more way to split whatever is reduced.
  */
 function kindOf(
