@@ -1,6 +1,6 @@
 /** Words that names in a text must not be: those of its language, and those that its spellings are made of. */
 import { DTYPES } from '../ir/dtype.ts'
-import { MATH_FNS } from '../ir/ops.ts'
+import { MATH_FNS } from '../ir/math.ts'
 import type { BufferRef, Helpers, Spellings } from './spellings.ts'
 
 /** Stands for every name and operand: no word. */

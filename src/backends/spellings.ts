@@ -5,7 +5,8 @@
 import type { Dtype } from '../ir/dtype.ts'
 import type { Const, ThreadAxis } from '../ir/expr.ts'
 import type { Buffer } from '../ir/loops.ts'
-import type { BinaryOp, MathFn } from '../ir/ops.ts'
+import type { MathFn } from '../ir/math.ts'
+import type { BinaryOp } from '../ir/ops.ts'
 
 /** Where helper functions that a text turns out to need are collected, by name. */
 export type Helpers = Map<string, string>

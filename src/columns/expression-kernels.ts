@@ -1,17 +1,9 @@
 /** Loops over chunks, one for each operator. */
-import type { BinaryOp, MathFn } from '../ir/ops.ts'
+import type { BinaryOp } from '../ir/ops.ts'
 
 /** Numbers of some entries, integers among them. */
 export type Chunk = Float64Array
 type Kernel = (out: Chunk, a: Chunk, b: Chunk, n: number) => void
-
-export const MATH: Partial<Readonly<Record<MathFn, (x: number) => number>>> = {
-  abs: Math.abs,
-  sign: Math.sign,
-  floor: Math.floor,
-  ceil: Math.ceil,
-  sqrt: Math.sqrt,
-}
 
 const loop =
   (f: (a: number, b: number) => number): Kernel =>

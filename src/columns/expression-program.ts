@@ -10,7 +10,8 @@ import { isFloat } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
 import { children } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
-import { type Chunk, KERNELS, MATH, REAL } from './expression-kernels.ts'
+import { MATH } from '../ir/math.ts'
+import { type Chunk, KERNELS, REAL } from './expression-kernels.ts'
 import { isFlag, thresholdsOf } from './thresholds.ts'
 
 export const CHUNK = 512
@@ -151,9 +152,12 @@ function stepOf(
         for (let k = 0; k < n; k++) out[k] = a![k] !== 0 ? b![k]! : c![k]!
       }
     case 'call': {
-      const f = MATH[e.fn]
-      if (!f) return unsupported(e)
-      return onEach(out, a!, f)
+      const { reproducible, evaluate, arity } = MATH[e.fn]
+      if (!reproducible) return unsupported(e)
+      if (arity === 1) return onEach(out, a!, (x) => evaluate(x, 0))
+      return (_, n) => {
+        for (let k = 0; k < n; k++) out[k] = evaluate(a![k]!, b![k]!)
+      }
     }
     case 'load': {
       const table = input.tables?.get(e.buffer)

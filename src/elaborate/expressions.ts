@@ -3,7 +3,8 @@ import { type Span, unreachable } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { computeType, DTYPES, isDtype, isFloat, isInt } from '../ir/dtype.ts'
 import { binary, bool, call, cast, constant, type Expr, neg, not, select } from '../ir/expr.ts'
-import { type BinaryOp, isBitFn, isCompare, MATH_ARITY, MATH_FNS, type MathFn } from '../ir/ops.ts'
+import { MATH, MATH_FNS, type MathFn } from '../ir/math.ts'
+import { type BinaryOp, isCompare } from '../ir/ops.ts'
 import { divideUp, divisionByZero, type Sizes } from './ceildiv.ts'
 import type { Report } from './diagnostics.ts'
 import { coerce, convert, eachNumber, meet, plain, type Real, settle, type Typed } from './types.ts'
@@ -25,7 +26,7 @@ export interface Names {
 
 const realOf = (names: Names): Real => names.real ?? 'f32'
 
-const isMath = (name: string): name is MathFn => (MATH_FNS as readonly string[]).includes(name)
+const isMath = (name: string): name is MathFn => Object.hasOwn(MATH, name)
 export const FUNCTIONS: readonly string[] = [...MATH_FNS, 'min', 'max', 'select', 'ceildiv', ...DTYPES]
 
 export function elaborateExpr(e: Ast.Expr, names: Names, report: Report): Typed | null {
@@ -192,7 +193,7 @@ function callOf(e: Ast.Call, names: Names, report: Report): Typed | null {
           : isDtype(fn)
             ? [1, 1]
             : isMath(fn)
-              ? [MATH_ARITY[fn], MATH_ARITY[fn]]
+              ? [MATH[fn].arity, MATH[fn].arity]
               : null
   if (!range)
     return report.error({
@@ -241,11 +242,12 @@ function math(
   report: Report,
   real: Real,
 ): Typed | null {
-  if (isBitFn(fn)) {
+  const { type } = MATH[fn]
+  if (type === 'bits') {
     const bits = xs.map((x, k) => coerce(x, 'i32', `an operand of ${fn}`, spans[k]!, report))
     return bits.every((x) => x !== null) ? plain(call(fn, bits, whole)) : null
   }
-  const exact = fn === 'abs' || fn === 'sign'
+  const exact = type === 'operand'
   let args: Expr[]
   if (xs.length === 2) {
     const both = meet(xs[0]!, xs[1]!, { a: spans[0]!, b: spans[1]! }, report, real)

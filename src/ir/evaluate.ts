@@ -7,8 +7,9 @@ import { computeType, isFloat } from './dtype.ts'
 import type { Expr, Load, Search, Var } from './expr.ts'
 import { perExpr } from './expr-tree.ts'
 import { foldCompare, foldInt } from './fold.ts'
+import { MATH } from './math.ts'
 import { arithmetic, COMPARE, convert, mathOf, wrap } from './numeric.ts'
-import { isBitFn, isCompare } from './ops.ts'
+import { isCompare } from './ops.ts'
 
 type Builtin = Extract<Expr, { kind: 'builtin' }>
 /** Nodes whose value is that of their operands alone; `select`, and `and` and `or`, need not look at all of them. */
@@ -68,7 +69,7 @@ export function exactly(e: Operator): Operation {
       return (a, b) => Number(foldInt(op, a, b) ?? foldCompare(op, a, b) ?? 0)
     }
     case 'call':
-      if (e.fn === 'abs' || e.fn === 'sign' || isBitFn(e.fn)) return mathOf(e.fn)
+      if (MATH[e.fn].type !== 'float') return mathOf(e.fn)
       throw new InternalError(`${e.fn} cannot be evaluated on the host`)
     case 'cast':
       return isFloat(e.dtype) || !isFloat(e.x.dtype) ? (x) => x : Math.trunc

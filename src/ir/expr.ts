@@ -7,8 +7,9 @@ import { type Dtype, isFloat, isInt, join } from './dtype.ts'
 import type { Builtin, Const, Expr, Load, Search, ThreadAxis, Var } from './expr-nodes.ts'
 import { foldCall, foldCompare, foldFloat, foldInt, isValue } from './fold.ts'
 import { sameExpr } from './keys.ts'
+import { MATH, type MathFn } from './math.ts'
 import { convert } from './numeric.ts'
-import { type BinaryOp, isBitFn, isCompare, MATH_ARITY, type MathFn } from './ops.ts'
+import { type BinaryOp, isCompare } from './ops.ts'
 import { rounding } from './rounding.ts'
 
 export * from './expr-nodes.ts'
@@ -52,10 +53,10 @@ export function not(x: Expr, span?: Span): Expr {
 }
 
 export function call(fn: MathFn, args: readonly Expr[], span?: Span): Expr {
-  invariant(args.length === MATH_ARITY[fn], `${fn} takes ${MATH_ARITY[fn]} arguments`)
+  const { arity, type } = MATH[fn]
+  invariant(args.length === arity, `${fn} takes ${arity} arguments`)
   const t = args.map((a) => a.dtype).reduce(join)
-  const keeps = fn === 'abs' || fn === 'sign'
-  const dtype = isBitFn(fn) ? 'i32' : keeps || isFloat(t) ? t : 'f32'
+  const dtype = type === 'bits' ? 'i32' : type === 'operand' || isFloat(t) ? t : 'f32'
   const known = args.flatMap((a) => (a.kind === 'const' ? [a.value] : []))
   if (known.length === args.length) {
     const v = foldCall(fn, known, dtype)

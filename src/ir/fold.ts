@@ -1,7 +1,8 @@
 /** What operators and functions give for constants. */
 import { computeType, type Dtype, INT_RANGE, isFloat, isInt } from './dtype.ts'
+import type { MathFn } from './math.ts'
 import { arithmetic, mathOf } from './numeric.ts'
-import type { ArithOp, BinaryOp, MathFn } from './ops.ts'
+import type { ArithOp, BinaryOp } from './ops.ts'
 import { rounding } from './rounding.ts'
 
 /** `a op b` in exact integers; nothing where the divisor is 0 or `op` gives a truth value. */

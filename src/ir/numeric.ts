@@ -1,11 +1,12 @@
 /**
  * Arithmetic of the reference: floats in float64, rounded by casts; integers exact, wrapping
  * to their type. Division and modulo of integers floor, and give 0 where the divisor is 0; `%` of floats floors
- * too. Casts from float to integer truncate and saturate, NaN gives 0. `round` takes ties to even.
+ * too. Casts from float to integer truncate and saturate, NaN gives 0.
  */
 import { InternalError } from '../ast/diagnostic.ts'
 import { type Dtype, INT_RANGE, isFloat } from './dtype.ts'
-import type { ArithOp, CompareOp, MathFn } from './ops.ts'
+import { MATH, type MathFn } from './math.ts'
+import type { ArithOp, CompareOp } from './ops.ts'
 import { rounding } from './rounding.ts'
 
 export type Binary = (a: number, b: number) => number
@@ -83,53 +84,5 @@ export const COMPARE: Readonly<Record<CompareOp, Binary>> = {
   ne: (a, b) => (a !== b ? 1 : 0),
 }
 
-/** erf(x) = 2/√π · e^(-x²) · Σ 2^n x^(2n+1) / (2n+1)!!: positive terms only, so no cancellation. */
-function erf(x: number): number {
-  if (Number.isNaN(x)) return x
-  const a = Math.abs(x)
-  if (a > 6) return Math.sign(x)
-  let term = a
-  let sum = a
-  for (let n = 1; term > sum * 1e-17; n++) {
-    term *= (2 * a * a) / (2 * n + 1)
-    sum += term
-  }
-  return Math.sign(x) * Math.min(1, (2 / Math.sqrt(Math.PI)) * Math.exp(-a * a) * sum)
-}
-
-function roundEven(x: number): number {
-  const f = Math.floor(x)
-  const d = x - f
-  return d < 0.5 || (d === 0.5 && f % 2 === 0) ? f : f + 1
-}
-
-/** The bits that are set in an i32; each step clears the lowest (Kernighan). */
-function popcount(x: number): number {
-  let count = 0
-  for (let rest = x; rest !== 0; rest &= rest - 1) count++
-  return count
-}
-
-const MATH: Readonly<Record<MathFn, Binary>> = {
-  exp: Math.exp,
-  log: Math.log,
-  sqrt: Math.sqrt,
-  rsqrt: (x) => 1 / Math.sqrt(x),
-  abs: Math.abs,
-  sin: Math.sin,
-  cos: Math.cos,
-  tanh: Math.tanh,
-  sigmoid: (x) => 1 / (1 + Math.exp(-x)),
-  floor: Math.floor,
-  ceil: Math.ceil,
-  round: roundEven,
-  pow: (x, y) => x ** y,
-  erf,
-  sign: Math.sign,
-  popcount,
-  shift_left: (x, n) => x << n,
-  bit_xor: (x, n) => x ^ n,
-}
-
 /** A function of one argument ignores the second. */
-export const mathOf = (fn: MathFn): Binary => MATH[fn]
+export const mathOf = (fn: MathFn): Binary => MATH[fn].evaluate

@@ -2,8 +2,9 @@
 import { computeType, INT_RANGE, isFloat } from '../ir/dtype.ts'
 import type { Binary, Call, Expr } from '../ir/expr.ts'
 import { arithmetic, COMPARE, convert, mathOf } from '../ir/numeric.ts'
-import { isCompare, type MathFn } from '../ir/ops.ts'
+import { isCompare } from '../ir/ops.ts'
 import { last, settled, through, UNIT } from './error.ts'
+import { FUNCTION_ERRORS } from './functions.ts'
 import type { Thunk } from './scope.ts'
 
 const UNDECIDED = Number.POSITIVE_INFINITY
@@ -113,43 +114,15 @@ export function cast(x: Thunk, from: Expr['dtype'], to: Expr['dtype']): Thunk {
   }
 }
 
-/** Errors of devices' functions: half units in the last place, and what is added to that in f32 (WGSL, section 15.7.4). */
-const OWN: Partial<
-  Record<MathFn, (x: number, y: number, v: number) => readonly [units: number, absolute: number]>
-> = {
-  exp: (x) => [6 + 4 * Math.abs(x), 0],
-  log: () => [6, 2 ** -21],
-  sqrt: () => [10, 0],
-  rsqrt: () => [4, 0],
-  sin: (x) => [4, 2 ** -11 + 2 ** -20 * Math.abs(x)],
-  cos: (x) => [4, 2 ** -11 + 2 ** -20 * Math.abs(x)],
-  tanh: () => [40, 1e-5],
-  sigmoid: (x) => [20 + 4 * Math.abs(x), 0],
-  pow: (x, y) => [20 + 8 * Math.abs(y * Math.log2(Math.abs(x) || 1)), 0],
-  erf: () => [40, 1e-6],
-}
-
-/** Those that never fall; `rsqrt` never rises. */
-const MONOTONE: ReadonlySet<MathFn> = new Set([
-  'exp',
-  'log',
-  'sqrt',
-  'rsqrt',
-  'tanh',
-  'sigmoid',
-  'erf',
-  'floor',
-  'ceil',
-  'round',
-  'sign',
-])
-
 export function call(e: Call, args: readonly Thunk[]): Thunk {
   const f = mathOf(e.fn)
-  const own = OWN[e.fn]
+  const { carries, own } = FUNCTION_ERRORS[e.fn]
   const t = computeType(e.dtype)
-  const monotone = MONOTONE.has(e.fn)
-  const steady = e.fn === 'sin' || e.fn === 'cos' || e.fn === 'abs'
+  const carried = (x: number, ex: number, y: number, ey: number, v: number): number => {
+    if (carries === 'steady') return ex
+    if (carries === 'monotone') return through((z) => f(z, 0), x, ex, v)
+    return carries === 'undecided' ? UNDECIDED : carries(x, ex, y, ey, v)
+  }
   const [first, second] = args
   return () => {
     const x = first!()
@@ -157,18 +130,10 @@ export function call(e: Call, args: readonly Thunk[]): Thunk {
     const y = second ? second() : 0
     const ey = second ? last.error : 0
     const v = f(x, y)
-    let error = 0
-    if (ex > 0 || ey > 0) {
-      if (steady) error = ex
-      else if (monotone) error = through((z) => f(z, 0), x, ex, v)
-      else if (e.fn === 'pow' && x > 2 * ex)
-        error = 2 * Math.abs(v) * ((Math.abs(y) * ex) / x + Math.abs(Math.log(x)) * ey)
-      else error = UNDECIDED
-    }
+    let error = ex > 0 || ey > 0 ? carried(x, ex, y, ey, v) : 0
     if (own) {
       const [units, absolute] = own(x, y, v)
-      const scale = UNIT[t] / UNIT.f32
-      error = settled(v, known(error) + (v === 0 && e.fn !== 'sin' ? 0 : absolute * scale), t, units)
+      error = settled(v, known(error) + absolute * (UNIT[t] / UNIT.f32), t, units)
     }
     last.error = known(error)
     return v

@@ -5,25 +5,13 @@
  */
 import { isFloat } from '../ir/dtype.ts'
 import type { Expr, Load } from '../ir/expr.ts'
-import type { MathFn } from '../ir/ops.ts'
 import { rounding } from '../ir/rounding.ts'
 import { compileAddress, tensorOf } from './address.ts'
 import { binary, call, cast, known } from './bounded-operators.ts'
 import { errorAt, last, through } from './error.ts'
 import { compileExpr } from './expressions.ts'
+import { FUNCTION_ERRORS } from './functions.ts'
 import { type Context, cellOf, type Scope, type Thunk } from './scope.ts'
-
-/** Functions that bring no rounding of their own. */
-const EXACT_FNS: ReadonlySet<MathFn> = new Set([
-  'abs',
-  'floor',
-  'ceil',
-  'round',
-  'sign',
-  'popcount',
-  'shift_left',
-  'bit_xor',
-])
 
 /** Whether every program computes the same value, whatever it does to get there: known from the text. */
 export function isExact(e: Expr, scope: Scope, ctx: Context): boolean {
@@ -43,7 +31,7 @@ export function isExact(e: Expr, scope: Scope, ctx: Context): boolean {
     case 'binary':
       return (!isFloat(e.dtype) || e.op === 'min' || e.op === 'max') && all([e.a, e.b])
     case 'call':
-      return EXACT_FNS.has(e.fn) && all(e.args)
+      return FUNCTION_ERRORS[e.fn].own === null && all(e.args)
     default:
       return false
   }

@@ -8,7 +8,7 @@ import type { Dtype } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
 import { freeVars, readingLast, readsAny, readsMemory, walkExpr } from '../ir/expr-tree.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
-import { MATH_ARITY } from '../ir/ops.ts'
+import { MATH } from '../ir/math.ts'
 import { printExpr, printLoop } from '../ir/print-stage2.ts'
 import { initsOf } from '../ir/reductions.ts'
 import { exprsOf, hasBarrier, loopsOf, piecesOf } from '../ir/tree.ts'
@@ -237,7 +237,7 @@ function verifyNode(e: Expr, scope: Scope, where: () => string): void {
       holds(e.op !== 'quo' && e.op !== 'rem', `${e.op} does not occur in Stage II`)
       break
     case 'call':
-      holds(e.args.length === MATH_ARITY[e.fn], 'wrong number of arguments')
+      holds(e.args.length === MATH[e.fn].arity, 'wrong number of arguments')
       break
     case 'select':
       holds(e.cond.dtype === 'bool', `the condition is ${e.cond.dtype}`)

@@ -8,7 +8,8 @@ import { computeType, type Dtype, isFloat, join } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
 import { freeVars, someExpr, walkExpr } from '../ir/expr-tree.ts'
 import type { Buffer, Launch, Plan, Stmt } from '../ir/loops.ts'
-import { isCompare, MATH_ARITY } from '../ir/ops.ts'
+import { MATH } from '../ir/math.ts'
+import { isCompare } from '../ir/ops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 import { exprsOf, piecesOf } from '../ir/tree.ts'
 import { uniformBarriers } from './barrier-uniformity.ts'
@@ -225,7 +226,7 @@ function verifyNode(e: Expr, scope: Scope, cx: Context): void {
       }
       break
     case 'call':
-      holds(e.args.length === MATH_ARITY[e.fn], 'wrong number of arguments')
+      holds(e.args.length === MATH[e.fn].arity, 'wrong number of arguments')
       break
     case 'load': {
       const b = scope.buffers.get(e.buffer)

@@ -1,0 +1,86 @@
+/**
+ * The functions of expressions, a row for each. Beside it a function has a row in the table of each target
+ * (`backends/targets`) and in the reference's (`reference/functions.ts`), which the types ask for.
+ */
+
+/** The type of the result: a float, f32 of integers; the operand's; i32, of operands that are taken bit by bit. */
+export type MathType = 'float' | 'operand' | 'bits'
+
+export interface MathRow {
+  readonly arity: 1 | 2
+  readonly type: MathType
+  /** Whether it gives the same in f64 everywhere, so that hosts and devices agree on coordinates computed with it. */
+  readonly reproducible: boolean
+  /** In float64, as exact as that is; of bits, wrapping. */
+  readonly evaluate: (x: number, y: number) => number
+}
+
+const real = (evaluate: MathRow['evaluate'], arity: 1 | 2 = 1): MathRow => ({
+  arity,
+  type: 'float',
+  reproducible: false,
+  evaluate,
+})
+const rounded = (evaluate: MathRow['evaluate']): MathRow => ({ ...real(evaluate), reproducible: true })
+const same = (evaluate: MathRow['evaluate']): MathRow => ({ ...rounded(evaluate), type: 'operand' })
+const bits = (evaluate: MathRow['evaluate'], arity: 1 | 2): MathRow => ({
+  arity,
+  type: 'bits',
+  reproducible: true,
+  evaluate,
+})
+
+const ROWS = {
+  exp: real(Math.exp),
+  log: real(Math.log),
+  // Correctly rounded, by IEEE 754.
+  sqrt: rounded(Math.sqrt),
+  rsqrt: real((x) => 1 / Math.sqrt(x)),
+  abs: same(Math.abs),
+  sin: real(Math.sin),
+  cos: real(Math.cos),
+  tanh: real(Math.tanh),
+  sigmoid: real((x) => 1 / (1 + Math.exp(-x))),
+  floor: rounded(Math.floor),
+  ceil: rounded(Math.ceil),
+  round: rounded(roundEven),
+  pow: real((x, y) => x ** y, 2),
+  erf: real(erf),
+  sign: same(Math.sign),
+  popcount: bits(popcount, 1),
+  /** By `n mod 32` places. */
+  shift_left: bits((x, n) => x << n, 2),
+  bit_xor: bits((x, y) => x ^ y, 2),
+}
+
+export type MathFn = keyof typeof ROWS
+export const MATH: Readonly<Record<MathFn, MathRow>> = ROWS
+export const MATH_FNS = Object.keys(ROWS) as readonly MathFn[]
+
+/** erf(x) = 2/√π · e^(-x²) · Σ 2^n x^(2n+1) / (2n+1)!!: positive terms only, so no cancellation. */
+function erf(x: number): number {
+  if (Number.isNaN(x)) return x
+  const a = Math.abs(x)
+  if (a > 6) return Math.sign(x)
+  let term = a
+  let sum = a
+  for (let n = 1; term > sum * 1e-17; n++) {
+    term *= (2 * a * a) / (2 * n + 1)
+    sum += term
+  }
+  return Math.sign(x) * Math.min(1, (2 / Math.sqrt(Math.PI)) * Math.exp(-a * a) * sum)
+}
+
+/** Ties to even. */
+function roundEven(x: number): number {
+  const f = Math.floor(x)
+  const d = x - f
+  return d < 0.5 || (d === 0.5 && f % 2 === 0) ? f : f + 1
+}
+
+/** The bits that are set in an i32; each step clears the lowest (Kernighan). */
+function popcount(x: number): number {
+  let count = 0
+  for (let rest = x; rest !== 0; rest &= rest - 1) count++
+  return count
+}

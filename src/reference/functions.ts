@@ -1,0 +1,52 @@
+/** What is known of the errors of functions: how they take those of operands on, and what devices add of their own. */
+import type { MathFn } from '../ir/math.ts'
+
+export interface ErrorRow {
+  /**
+   * What an error of the operand becomes: no more than it is (`steady`), what lies between the results at its ends (of a
+   * function that never falls, or never rises: `monotone`), nothing that is known (`undecided`), or what is computed.
+   */
+  readonly carries:
+    | 'steady'
+    | 'monotone'
+    | 'undecided'
+    | ((x: number, ex: number, y: number, ey: number, v: number) => number)
+  /**
+   * Errors of devices for a result v: half units in the last place, and what is added to that in f32 (WGSL, section
+   * 15.7.4). `null`: none, every program that has the operands has the result.
+   */
+  readonly own: null | ((x: number, y: number, v: number) => readonly [units: number, absolute: number])
+}
+
+/** An absolute error where the result is not exactly 0. */
+const unlessZero = (v: number, absolute: number): number => (v === 0 ? 0 : absolute)
+
+const whole: ErrorRow = { carries: 'monotone', own: null }
+const bits: ErrorRow = { carries: 'undecided', own: null }
+
+export const FUNCTION_ERRORS: Readonly<Record<MathFn, ErrorRow>> = {
+  exp: { carries: 'monotone', own: (x) => [6 + 4 * Math.abs(x), 0] },
+  log: { carries: 'monotone', own: (_x, _y, v) => [6, unlessZero(v, 2 ** -21)] },
+  sqrt: { carries: 'monotone', own: () => [10, 0] },
+  rsqrt: { carries: 'monotone', own: () => [4, 0] },
+  abs: { carries: 'steady', own: null },
+  sin: { carries: 'steady', own: (x) => [4, 2 ** -11 + 2 ** -20 * Math.abs(x)] },
+  cos: { carries: 'steady', own: (x, _y, v) => [4, unlessZero(v, 2 ** -11 + 2 ** -20 * Math.abs(x))] },
+  tanh: { carries: 'monotone', own: (_x, _y, v) => [40, unlessZero(v, 1e-5)] },
+  sigmoid: { carries: 'monotone', own: (x) => [20 + 4 * Math.abs(x), 0] },
+  floor: whole,
+  ceil: whole,
+  round: whole,
+  pow: {
+    carries: (x, ex, y, ey, v) =>
+      x > 2 * ex
+        ? 2 * Math.abs(v) * ((Math.abs(y) * ex) / x + Math.abs(Math.log(x)) * ey)
+        : Number.POSITIVE_INFINITY,
+    own: (x, y) => [20 + 8 * Math.abs(y * Math.log2(Math.abs(x) || 1)), 0],
+  },
+  erf: { carries: 'monotone', own: (_x, _y, v) => [40, unlessZero(v, 1e-6)] },
+  sign: whole,
+  popcount: bits,
+  shift_left: bits,
+  bit_xor: bits,
+}
