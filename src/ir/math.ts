@@ -33,6 +33,8 @@ const bits = (evaluate: MathRow['evaluate'], arity: 1 | 2): MathRow => ({
 const ROWS = {
   exp: real(Math.exp),
   log: real(Math.log),
+  /** log(1 + x), of small x as well. */
+  log1p: real(Math.log1p),
   // Correctly rounded, by IEEE 754.
   sqrt: rounded(Math.sqrt),
   rsqrt: real((x) => 1 / Math.sqrt(x)),

@@ -119,6 +119,7 @@ const even = (x: number): number => {
 const UNARY: Readonly<Record<string, (x: number) => number>> = {
   exp: Math.exp,
   log: Math.log,
+  log1p: Math.log1p,
   sqrt: Math.sqrt,
   rsqrt: (x) => 1 / Math.sqrt(x),
   abs: Math.abs,

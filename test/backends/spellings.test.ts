@@ -29,3 +29,15 @@ test.each([
 ])('of %s, %s is rounded in between', async (dtype, value, text) => {
   expect(await statement(dtype, value, 'f32')).toBe(text)
 })
+
+test('a buffer called like a function of the texts gets another name', async () => {
+  const text = `kernel k(m: size) {
+    axis i = dense_fixed(m)
+    buffer log1pf: f32[i] in
+    buffer __popc: i32[i] in
+    buffer Y: f32[i] out
+    iterate s [i] as S { Y[i] = log1p(log1pf[i]) + f32(popcount(__popc[i])) }
+  }`
+  const [module] = (await load(text)).kernel().emit('cuda')
+  expect(module!.text).toContain('= log1pf(log1pf_1[i]) + (float)(__popc(v__popc[i]));')
+})

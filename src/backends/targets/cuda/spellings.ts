@@ -44,6 +44,7 @@ const library =
 const MATH: Spellings['math'] = {
   exp: library('exp'),
   log: library('log'),
+  log1p: library('log1p'),
   sqrt: library('sqrt'),
   rsqrt: library('rsqrt'),
   abs: (call) => {

@@ -104,6 +104,7 @@ const own = ({ x, helpers }: MathCall, name: string): string => {
 const MATH: Spellings['math'] = {
   exp: ({ x }) => `Math.exp(${x})`,
   log: ({ x }) => `Math.log(${x})`,
+  log1p: ({ x }) => `Math.log1p(${x})`,
   sqrt: ({ x }) => `Math.sqrt(${x})`,
   rsqrt: ({ x }) => `(1 / Math.sqrt(${x}))`,
   // The smallest integer has no opposite.

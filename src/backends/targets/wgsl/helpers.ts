@@ -73,6 +73,15 @@ export const HELPER: Readonly<Record<string, string>> = {
   let y = select(log(x), -inf(), x == 0.0);
   return select(select(y, nan(), x < 0.0), x, is_nan(x) || x == inf());
 }`,
+  // The language has none, and 1 + x loses what is small. Near 0: 2 artanh(x / (2 + x)), x being a factor to the last.
+  log1p_f32: `fn log1p_f32(x: f32) -> f32 {
+  if (abs(x) >= 0.25) {
+    return log_f32(1.0 + x);
+  }
+  let t = 2.0 / (2.0 + x);
+  let z = 0.25 * (x * t) * (x * t);
+  return x * (t * (1.0 + z * (0.33333333 + z * (0.2 + z * (0.14285714 + z * 0.11111111)))));
+}`,
   tanh_f32:
     'fn tanh_f32(x: f32) -> f32 {\n  return select(tanh(clamp(x, -10.0, 10.0)), x, is_nan(x) || abs(x) < 1e-4);\n}',
   sign_f32: 'fn sign_f32(x: f32) -> f32 {\n  return select(sign(x), x, is_nan(x));\n}',

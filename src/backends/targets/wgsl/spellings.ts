@@ -43,6 +43,7 @@ const own =
 const MATH: Spellings['math'] = {
   exp: own('exp_f32'),
   log: own('log_f32'),
+  log1p: own('log1p_f32'),
   sqrt: builtin('sqrt'),
   rsqrt: builtin('inverseSqrt'),
   abs: (call) => (call.dtype === 'i32' ? own('abs_i32') : builtin('abs'))(call),
