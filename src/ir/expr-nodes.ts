@@ -9,7 +9,8 @@
  */
 import type { Span } from '../ast/diagnostic.ts'
 import type { Dtype } from './dtype.ts'
-import type { BinaryOp, MathFn } from './ops.ts'
+import type { MathFn } from './math.ts'
+import type { BinaryOp } from './ops.ts'
 
 /** The hardware indices that a bound loop becomes in Stage III. */
 export const THREAD_AXES = ['block.x', 'block.y', 'block.z', 'thread.x', 'thread.y', 'thread.z'] as const
