@@ -1,4 +1,7 @@
-/** Equal shares of positions that lie in segments: what a share knows of the segments it has part in. */
+/**
+ * Load balancing of nonzeros (merge path without rows as work). Equal shares of positions that lie in segments: what a share
+ * knows of the segments it has part in.
+ */
 import { add, type Expr, int, mul, search } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'

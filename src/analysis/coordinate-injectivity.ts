@@ -1,7 +1,8 @@
 /**
- * Which iterators an index tells apart. An index names coordinate c on its dimensions D if elements that agree
- * on D agree on c: bare, alone in a linear form, as a digit of a mixed-radix number (`i * b + ii` with
- * ii < b), by quotient and remainder (`i / b`, `i % b`), or as where a permutation is loaded (`row[i * b + ii]`).
+ * Injectivity of affine index maps on coordinates. Which iterators an index tells apart. An index names coordinate c on its
+ * dimensions D if elements that agree on D agree on c: bare, alone in a linear form, as a digit of a mixed-radix number (`i
+ * * b + ii` with ii < b), by quotient and remainder (`i / b`, `i % b`), or as where a permutation is loaded (`row[i * b +
+ * ii]`).
  */
 import { type Axis, isStored, repeats } from '../ir/axis.ts'
 import { type Expr, mul } from '../ir/expr.ts'

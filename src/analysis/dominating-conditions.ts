@@ -1,4 +1,6 @@
-/** The conditions a statement stands under, and which of them can be said again outside of some loops. */
+/**
+ * Control dependence: the conditions a statement stands under, and which of them can be said again outside of some loops.
+ */
 import { writesOf } from '../ir/accesses.ts'
 import { all, conjuncts, type Expr, not } from '../ir/expr.ts'
 import { freeVars, readsAny } from '../ir/expr-tree.ts'

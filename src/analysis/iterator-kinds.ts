@@ -1,7 +1,7 @@
 /**
- * What S and R promise, checked. S: different values write different elements, and nothing read in one step is
- * written in another, so steps can run in any order or at once. R: steps combine through one reducer, and no
- * partial value is seen.
+ * Dependence testing of spatial (S) and reduction (R) iterators. What S and R promise, checked. S: different values write
+ * different elements, and nothing read in one step is written in another, so steps can run in any order or at once. R: steps
+ * combine through one reducer, and no partial value is seen.
  */
 import type { Diagnostic, Label } from '../ast/diagnostic.ts'
 import type { Axis } from '../ir/axis.ts'

@@ -1,6 +1,7 @@
 /**
- * What neighbouring threads do together without a loop that is bound to them: tiles in declared register memories
- * and instructions of several threads. They are the threads of thread.x, and one statement is done by all of them.
+ * Warp-level (SIMT group) operations. What neighbouring threads do together without a loop that is bound to them: tiles in
+ * declared register memories and instructions of several threads. They are the threads of thread.x, and one statement is
+ * done by all of them.
  */
 import { accessesOf } from '../ir/accesses.ts'
 import type { ThreadAxis } from '../ir/expr.ts'

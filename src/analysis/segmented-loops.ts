@@ -1,4 +1,4 @@
-/** Loops whose neighbouring iterations mostly combine into the same element. */
+/** Segmented reductions: loops whose neighbouring iterations mostly combine into the same element. */
 import { accessesOf, readsOf, writesOf } from '../ir/accesses.ts'
 import { boundVarsOf } from '../ir/bindings.ts'
 import { add, type Expr, int, mul } from '../ir/expr.ts'

@@ -1,4 +1,7 @@
-/** The question every legality check comes down to: do different values of a loop variable reach different elements? */
+/**
+ * Dependence testing of affine subscripts. The question every legality check comes down to: do different values of a loop
+ * variable reach different elements?
+ */
 import type { Expr } from '../ir/expr.ts'
 import { freeVars, mentions } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'

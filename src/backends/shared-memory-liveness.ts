@@ -1,10 +1,10 @@
 /**
- * Where the shared memory of a launch lies in one array. Arrays that are never in use at one time lie in the same place
- * (Chaitin's interference, over the launch's statements in order), with a barrier between their uses: what copies a
- * tile out needs no memory beside what computed it.
+ * Shared-memory allocation by liveness (interference of live ranges). Where the shared memory of a launch lies in one array.
+ * Arrays that are never in use at one time lie in the same place (Chaitin's interference, over the launch's statements in
+ * order), with a barrier between their uses: what copies a tile out needs no memory beside what computed it.
  *
- * A copy that the device makes by itself does not see what threads stored where it goes as done, whatever barrier is
- * between (PTX ISA, "Async proxy"), so that it never goes where they stored before.
+ * A copy that the device makes by itself does not see what threads stored where it goes as done, whatever barrier is between
+ * (PTX ISA, "Async proxy"), so that it never goes where they stored before.
  */
 import { invariant } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'

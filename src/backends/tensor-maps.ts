@@ -1,4 +1,7 @@
-/** Buffers that a launch describes to its device as matrices, whose boxes instructions move. */
+/**
+ * Tensor maps (TMA descriptors) of a launch. Buffers that a launch describes to its device as matrices, whose boxes
+ * instructions move.
+ */
 import type { CallPiece } from '../ir/instr-call.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Launch } from '../ir/loops.ts'

@@ -1,4 +1,4 @@
-/** What divides the addresses of a launch, where it is known. */
+/** Alignment analysis of addresses. What divides the addresses of a launch, where it is known. */
 
 import { divisor, divisorOfTerms, divisorsOf, factsOf } from '../analysis/integers/facts.ts'
 import { type Linear, linear } from '../analysis/integers/linear.ts'

@@ -1,4 +1,4 @@
-/** Atomic updates of neighbouring elements as one. */
+/** Vector atomics (`red.v4` and the like). Atomic updates of neighbouring elements as one. */
 import { type Expr, load } from '../ir/expr.ts'
 import { children } from '../ir/expr-tree.ts'
 import type { Reduce, Stmt } from '../ir/loops.ts'

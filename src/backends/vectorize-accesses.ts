@@ -1,7 +1,8 @@
 /**
- * Invariant reached: neighbouring elements of a buffer that a straight line of statements reads, or writes, are one
- * aligned access of up to 16 bytes (superword-level parallelism; Larsen and Amarasinghe, PLDI 2000). For targets that
- * have such accesses, just before printing; buffers begin at multiples of 16 bytes.
+ * SLP vectorisation of loads and stores. Invariant reached: neighbouring elements of a buffer that a straight line of
+ * statements reads, or writes, are one aligned access of up to 16 bytes (superword-level parallelism; Larsen and
+ * Amarasinghe, PLDI 2000). For targets that have such accesses, just before printing; buffers begin at multiples of 16
+ * bytes.
  *
  * That an address is a multiple follows from its terms: constants, unrolled lanes, and what is known of sizes, because
  * schedules require it or by a condition around.

@@ -1,6 +1,6 @@
 /**
- * Which thread touches an element: may two accesses in different threads of a block be of one element? What is
- * not evident counts as "may".
+ * Data races between the threads of a block (dependence testing). Which thread touches an element: may two accesses in
+ * different threads of a block be of one element? What is not evident counts as "may".
  */
 
 import { isIndex } from '../analysis/integers/interval.ts'
@@ -27,18 +27,18 @@ export interface Block {
 }
 
 /** Which threads two accesses may meet in: those of one row of the block, or any. */
-export type Meeting = 'none' | 'row' | 'block'
+export type ConflictScope = 'none' | 'row' | 'block'
 
 /**
  * Whether an element of memory that threads share may be touched by `x` in one thread and by `y` in another, one
  * of them writing. Paths begin where the accesses part: what is around both has one value for both.
  */
-export function meeting(x: BufferAccess, y: BufferAccess, block: Block): Meeting {
+export function conflictScope(x: BufferAccess, y: BufferAccess, block: Block): ConflictScope {
   if (x.buffer !== y.buffer || block.registers.has(x.buffer)) return 'none'
   if (x.mode === 'read' && y.mode === 'read') return 'none'
   if (isAtomic(x) && isAtomic(y)) return 'none'
-  if (x.index.some((e, d) => differ(e, y.index[d], [...x.path, ...y.path]))) return 'none'
-  if (isDealtOut(x) || isDealtOut(y)) {
+  if (x.index.some((e, d) => distinctResidues(e, y.index[d], [...x.path, ...y.path]))) return 'none'
+  if (isCooperative(x) || isCooperative(y)) {
     const along = [...block.axes, ...[...x.path, ...y.path].flatMap((l) => l.along ?? [])]
     return along.every((axis) => axis === 'thread.x') ? 'row' : 'block'
   }
@@ -57,24 +57,24 @@ export function meeting(x: BufferAccess, y: BufferAccess, block: Block): Meeting
     }
   }
   // An axis whose thread is known to be the same makes its index a constant for the others.
-  for (let grown = true; grown; ) {
-    grown = false
+  for (let changed = true; changed; ) {
+    changed = false
     for (const axis of open) {
       if (proved.has(axis)) continue
-      const mine = owners(x, axis, proved, block)
-      const theirs = owners(y, axis, proved, block)
-      if (!mine.some((text, d) => text !== undefined && text === theirs[d])) continue
+      const ownersOfX = owningThread(x, axis, proved, block)
+      const ownersOfY = owningThread(y, axis, proved, block)
+      if (!ownersOfX.some((text, d) => text !== undefined && text === ownersOfY[d])) continue
       proved.add(axis)
-      grown = true
+      changed = true
     }
   }
-  const left = [...open].filter((axis) => !proved.has(axis))
-  if (left.some((axis) => axis !== 'thread.x')) return 'block'
-  return inRow || left.length > 0 ? 'row' : 'none'
+  const unproved = [...open].filter((axis) => !proved.has(axis))
+  if (unproved.some((axis) => axis !== 'thread.x')) return 'block'
+  return inRow || unproved.length > 0 ? 'row' : 'none'
 }
 
 /** Whether two indices have different remainders by one number: stages of a buffer, seen from one round. */
-function differ(a: Expr, b: Expr | undefined, own: readonly For[]): boolean {
+function distinctResidues(a: Expr, b: Expr | undefined, own: readonly For[]): boolean {
   if (a.kind === 'const' && b?.kind === 'const') return a.value !== b.value
   if (a.kind !== 'binary' || a.op !== 'mod' || a.b.kind !== 'const') return false
   if (b?.kind !== 'binary' || b.op !== 'mod' || b.b.kind !== 'const' || b.b.value !== a.b.value) return false
@@ -85,7 +85,7 @@ function differ(a: Expr, b: Expr | undefined, own: readonly For[]): boolean {
 
 const isAtomic = (x: BufferAccess): boolean => x.mode === 'write' && x.stmt.kind === 'reduce' && x.stmt.atomic
 
-const isDealtOut = (x: BufferAccess): boolean => x.path.some((l) => l.cooperative)
+const isCooperative = (x: BufferAccess): boolean => x.path.some((l) => l.cooperative)
 
 const loopOn = (x: BufferAccess, axis: ThreadAxis): For | undefined =>
   x.path.find((l) => l.mode.kind === 'bind' && l.mode.to === axis)
@@ -98,7 +98,7 @@ const byFirst = (x: BufferAccess, block: Block): boolean => {
 }
 
 /** For each dimension a text that two accesses share only where one thread of `axis` makes both. */
-function owners(
+function owningThread(
   x: BufferAccess,
   axis: ThreadAxis,
   proved: ReadonlySet<ThreadAxis>,

@@ -1,6 +1,7 @@
 /**
- * Addresses that copies of a pipelined loop load from memory (rows that are gathered) are loaded an iteration before the
- * copies start, into registers: nobody waits for one load to begin the next.
+ * Prefetching of gathered addresses (software pipelining of indirect loads). Addresses that copies of a pipelined loop load
+ * from memory (rows that are gathered) are loaded an iteration before the copies start, into registers: nobody waits for one
+ * load to begin the next.
  */
 import { renameBound } from '../ir/bindings.ts'
 import { local, store, when, whenAll } from '../ir/build.ts'

@@ -1,7 +1,7 @@
 /**
- * Commit and wait groups of asynchronous instructions (`cp.async`, `wgmma`). Invariant reached: what they do is committed
- * and waited for before anything depends on it.
- * Other asynchronous work may start in between. A pipeline has groups of its own for its copies; here is the rest.
+ * Commit and wait groups of asynchronous instructions (`cp.async` and the like). Invariant reached: what they do is
+ * committed and waited for before anything depends on it. Other asynchronous work may start in between. A pipeline has
+ * groups of its own for its copies; here is the rest.
  */
 import { invariant } from '../ast/diagnostic.ts'
 import { readsOf, targetsOf, writesOf } from '../ir/accesses.ts'

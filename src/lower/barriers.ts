@@ -1,11 +1,11 @@
 /**
- * Invariant reached: between a write of memory that threads of a block share and any access to it by another
- * thread of the block stands a barrier.
+ * Barrier insertion (`__syncthreads`, `workgroupBarrier`, `__syncwarp`). Invariant reached: between a write of memory that
+ * threads of a block share and any access to it by another thread of the block stands a barrier.
  *
  * Siblings get one where the later touches what the earlier may have left to another thread (`access-conflicts.ts`). A
- * serial loop gets one at its end where a round may touch what another thread touches in the next one. Where only
- * threads of one row can meet, and a row is within one warp, the barrier is theirs alone. Who touches what a copy that
- * signals its own barrier brought has waited there.
+ * serial loop gets one at its end where a round may touch what another thread touches in the next one. Where only threads of
+ * one row can meet, and a row is within one warp, the barrier is theirs alone. Who touches what a copy that signals its own
+ * barrier brought has waited there.
  */
 
 import { linear } from '../analysis/integers/linear.ts'
@@ -16,7 +16,7 @@ import { freeVars, mentions, readsAny } from '../ir/expr-tree.ts'
 import { keyOf, sameExpr } from '../ir/keys.ts'
 import type { For, If, Lanes, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, stmt, walkStmts, withBodies } from '../ir/tree.ts'
-import { type Block, type Meeting, meeting } from './access-conflicts.ts'
+import { type Block, type ConflictScope, conflictScope } from './access-conflicts.ts'
 import { threadAxis } from './divergence-analysis.ts'
 import { threadsMeet } from './divergent-conditions.ts'
 import type { Names } from './fresh-names.ts'
@@ -133,7 +133,7 @@ function meetings(
   a: Touched,
   b: Touched,
   block: Place,
-  where: Exclude<Meeting, 'none'>,
+  where: Exclude<ConflictScope, 'none'>,
   apart: (x: BufferAccess, y: BufferAccess) => boolean = () => false,
 ): readonly string[] {
   const both = [...a.all].flatMap(([buffer, first]) => {
@@ -142,7 +142,7 @@ function meetings(
   })
   const meets = (x: BufferAccess, y: BufferAccess): boolean => {
     if (hasArrived(x)) return false
-    const found = meeting(x, y, block)
+    const found = conflictScope(x, y, block)
     // Only what is in memory of the block is seen at a barrier of a row.
     const inRow = found === 'row' && block.row !== undefined && block.shared.has(x.buffer)
     return found !== 'none' && inRow === (where === 'row') && !apart(x, y)

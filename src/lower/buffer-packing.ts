@@ -1,7 +1,8 @@
 /**
- * Stage III → Stage III for devices that bind few buffers to one launch. Invariant reached: no launch uses more
- * than `limit` buffers, as far as arrays that are only read can be brought together: such arrays of one element
- * type lie one after the other in an arena, each reached from a base offset that is a parameter of the plan.
+ * Packing of buffers into arenas, for binding limits. Stage III → Stage III for devices that bind few buffers to one launch.
+ * Invariant reached: no launch uses more than `limit` buffers, as far as arrays that are only read can be brought together:
+ * such arrays of one element type lie one after the other in an arena, each reached from a base offset that is a parameter
+ * of the plan.
  */
 import { readsOf, writesOf } from '../ir/accesses.ts'
 import { add, ceildiv, type Expr, int, load, mul, variable } from '../ir/expr.ts'

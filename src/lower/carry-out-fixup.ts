@@ -1,7 +1,8 @@
 /**
- * Where what shares have of a segment is carried, each segment with positions is stored by the share that it begins in
- * (`schedule/carry-out.ts` has seen to it that every position and every column has one), and a nest after all shares visits
- * every element. It sets those of segments without positions to the identity: nothing need be filled before.
+ * The fix-up of carry-outs (merge path's word; Merrill and Garland, SC 2016). Where what shares have of a segment is
+ * carried, each segment with positions is stored by the share that it begins in (`schedule/carry-out.ts` has seen to it that
+ * every position and every column has one), and a nest after all shares visits every element. It sets those of segments
+ * without positions to the identity: nothing need be filled before.
  */
 
 import { segmentsOf } from '../analysis/segmented-loops.ts'
@@ -13,28 +14,28 @@ import type { Names } from './fresh-names.ts'
 import { withStart } from './reduction-initialization.ts'
 
 /** What stands in for statements of the kernel: nothing for fills, and nests that start elements. */
-export type Replaced = ReadonlyMap<Stmt, readonly Stmt[]>
+export type Replacements = ReadonlyMap<Stmt, readonly Stmt[]>
 
 /** For statements of `kernel` whose loops still have the mode `accumulate`. */
-export function startsCarried(kernel: Kernel2, names: Names): Replaced {
+export function fixupStarts(kernel: Kernel2, names: Names): Replacements {
   const out = new Map<Stmt, readonly Stmt[]>()
   kernel.body.forEach((top, at) => {
     for (const loop of loopsOf([top]))
       if (loop.mode.kind === 'accumulate' && loop.mode.carry !== undefined && loop.mode.shares)
-        for (const [s, by] of startOf(kernel, at, loop, loop.mode.carry, loop.mode.shares, names) ?? [])
+        for (const [s, by] of fixupStart(kernel, at, loop, loop.mode.carry, loop.mode.shares, names) ?? [])
           out.set(s, by)
   })
   return out
 }
 
-function startOf(
+function fixupStart(
   kernel: Kernel2,
   at: number,
   marked: For,
   carry: string,
   shares: Shares,
   names: Names,
-): Replaced | undefined {
+): Replacements | undefined {
   const loop: For = stmt({ ...marked, mode: { kind: 'serial' } })
   const segments = segmentsOf(loop)
   if (typeof segments === 'string') return undefined
@@ -44,24 +45,24 @@ function startOf(
   const before = uses.findLastIndex((u, k) => k < at && u.length > 0)
   const after = uses.findIndex((u, k) => k > at && u.length > 0)
   const fill = kernel.body[before]
-  const second = kernel.body[after]
-  if (!isStart(fill, reduce) || !second || uses[at]!.some((a) => a.stmt !== reduce)) return undefined
-  if (!accessesOf([second]).some((a) => a.buffer === carry)) return undefined
+  const fixup = kernel.body[after]
+  if (!fillsIdentity(fill, reduce) || !fixup || uses[at]!.some((a) => a.stmt !== reduce)) return undefined
+  if (!accessesOf([fixup]).some((a) => a.buffer === carry)) return undefined
   const update = uses[after]!.length === 1 ? uses[after]![0]! : undefined
   if (update?.stmt.kind !== 'reduce' || update.stmt.atomic) return undefined
   const row = update.stmt.targets[0]!.index[rest[0]!.findIndex((d) => d.part !== undefined)]!
   const bound = (e: Expr): Expr => load(shares.search.buffer, [e], 'i32')
   const empty = ge(bound(row), bound(add(row, int(1))))
-  const started = withStart([second], { reduce: update.stmt, path: update.path }, names, empty)
+  const started = withStart([fixup], { reduce: update.stmt, path: update.path }, names, empty)
   if (!started) return undefined
   return new Map<Stmt, readonly Stmt[]>([
     [fill!, []],
-    [second, started],
+    [fixup, started],
   ])
 }
 
 /** Whether a statement sets all that a reduction combines into to the identity. */
-function isStart(s: Stmt | undefined, { reducer }: Reduce): boolean {
+function fillsIdentity(s: Stmt | undefined, { reducer }: Reduce): boolean {
   const [identity] = reducer.identity
   return (
     s?.kind === 'fill' &&

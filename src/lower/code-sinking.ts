@@ -1,6 +1,6 @@
 /**
- * Invariant reached: a name that is first used after a loop is computed after the loop, so that it takes no register
- * while the loop runs. What reads memory stays early: it takes time to arrive.
+ * Code sinking, for register pressure. Invariant reached: a name that is first used after a loop is computed after the loop,
+ * so that it takes no register while the loop runs. What reads memory stays early: it takes time to arrive.
  */
 import { freeVarsOf } from '../ir/bindings.ts'
 import { someExpr } from '../ir/expr-tree.ts'

@@ -1,7 +1,7 @@
 /**
- * How the shares of threads meet: lanes exchange registers; groups of lanes, in shared memory, are folded half by half
- * or exchange once more; one thread of each group updates the target. Each phase is a nest of its own over all threads,
- * so that barriers fall between them.
+ * Tree reduction of the partial results of threads: warp shuffles, then shared memory. How the shares of threads meet: lanes
+ * exchange registers; groups of lanes, in shared memory, are folded half by half or exchange once more; one thread of each
+ * group updates the target. Each phase is a nest of its own over all threads, so that barriers fall between them.
  */
 
 import { alloc, store, when, whenAll } from '../ir/build.ts'
@@ -30,16 +30,16 @@ export interface Roles {
   readonly alone: boolean
 }
 
-export interface Meeting {
+export interface PartialResults {
   readonly reduce: Reduce
   readonly roles: Roles
   /** A thread's registers, and shared memory for those that lanes cannot exchange; one for each target. */
-  readonly shares: readonly Buffer[]
-  readonly meeting: readonly Buffer[]
+  readonly registers: readonly Buffer[]
+  readonly scratch: readonly Buffer[]
   /** Lanes that exchange, the groups of them that are left over, and whether these are few enough for lanes. */
   readonly width: number
   readonly groups: number
-  readonly again: boolean
+  readonly lanesAgain: boolean
   /** All elements of a thread's share meet at once. */
   readonly atOnce: boolean
   readonly lane: { readonly among: number; readonly together: boolean | undefined }
@@ -52,11 +52,11 @@ export const elementOf = ({ serial }: Roles, map: Vars = new Map()): Expr[] =>
   serial.length > 0 ? serial.map((l) => substitute(variable(l.var), map)) : [int(0)]
 
 /** The statements after the loops: what the threads have becomes the result. */
-export function meet(m: Meeting, names: Names): Stmt[] {
-  const { reduce, roles, shares, meeting, width, groups, again, atOnce, lane } = m
+export function combinePartials(partials: PartialResults, names: Names): Stmt[] {
+  const { reduce, roles, registers, scratch, width, groups, lanesAgain, atOnce, lane } = partials
   const { serial, threads, others, folded } = roles
   // The last phase is over those that update different elements: the first thread of each group does it.
-  const phase = (
+  const nestOfPhase = (
     map: Vars,
     over: readonly For[],
     make: (rank: Expr, cell: (rank: Expr) => Expr[], inner: Vars) => Body,
@@ -68,10 +68,11 @@ export function meet(m: Meeting, names: Names): Stmt[] {
       const row = atOnce ? serial.map(at) : []
       return make(rank, (r) => [...row, ...others.map(at), r], all)
     })
-  const share = (map: Vars): Load[] => shares.map((b) => load(b.name, elementOf(roles, map), b.dtype))
-  const cells = (index: Expr[]): Load[] => meeting.map((b) => load(b.name, index, b.dtype))
+  const registersAt = (map: Vars): Load[] =>
+    registers.map((b) => load(b.name, elementOf(roles, map), b.dtype))
+  const cells = (index: Expr[]): Load[] => scratch.map((b) => load(b.name, index, b.dtype))
   const exchange = (map: Vars, count: number): Stmt => {
-    const own = share(map)
+    const own = registersAt(map)
     const { among, together } = lane
     const lanes = { width: count, among, ...(together ? { together } : {}) }
     return stmt({ ...reduce, init: false, atomic: false, targets: own, values: own, lanes })
@@ -80,39 +81,39 @@ export function meet(m: Meeting, names: Names): Stmt[] {
   const phases: Phase[] = width > 1 ? [(map) => [exchange(map, width)]] : []
   if (groups > 1)
     phases.push((map) =>
-      phase(map, folded, (rank, cell, all) => {
-        const stores = meeting.map((b, k) => store(b.name, cell(div(rank, int(width))), share(all)[k]!))
+      nestOfPhase(map, folded, (rank, cell, all) => {
+        const stores = scratch.map((b, k) => store(b.name, cell(div(rank, int(width))), registersAt(all)[k]!))
         return width > 1 ? [when(eq(mod(rank, int(width)), int(0)), stores)] : stores
       }),
     )
-  if (again)
+  if (lanesAgain)
     phases.push((map) => [
-      ...phase(map, folded, (rank, cell, all) => {
+      ...nestOfPhase(map, folded, (rank, cell, all) => {
         const values = cells(cell(mod(rank, int(groups))))
-        return share(all).map((own, k) => store(own.buffer, own.index, values[k]!))
+        return registersAt(all).map((own, k) => store(own.buffer, own.index, values[k]!))
       }),
       exchange(map, groups),
     ])
-  for (let half = again ? 0 : 2 ** Math.ceil(Math.log2(groups)) / 2; half >= 1; half /= 2)
+  for (let stride = lanesAgain ? 0 : 2 ** Math.ceil(Math.log2(groups)) / 2; stride >= 1; stride /= 2)
     phases.push((map) =>
-      phase(map, folded, (rank, cell) => {
-        const other = add(rank, int(half))
+      nestOfPhase(map, folded, (rank, cell) => {
+        const other = add(rank, int(stride))
         const [targets, values] = [cells(cell(rank)), cells(cell(other))]
         const fold = stmt<Stmt>({ ...reduce, init: false, atomic: false, targets, values })
-        return [when(and(lt(rank, int(half)), lt(other, int(groups))), [fold])]
+        return [when(and(lt(rank, int(stride)), lt(other, int(groups))), [fold])]
       }),
     )
   phases.push((map) =>
-    phase(map, [], (_, cell, all) => {
-      const values = groups > 1 && !again ? cells(cell(int(0))) : share(all)
+    nestOfPhase(map, [], (_, cell, all) => {
+      const values = groups > 1 && !lanesAgain ? cells(cell(int(0))) : registersAt(all)
       return whenAll(
         roles.conditions.map((g) => substitute(g, all)),
-        update(m, values, all),
+        update(partials, values, all),
       )
     }),
   )
   return [
-    ...meeting.map(alloc),
+    ...scratch.map(alloc),
     ...(atOnce
       ? phases.flatMap((p) => nest(serial, names, p))
       : nest(serial.map(apart), names, (map) => phases.flatMap((p) => p(map)))),
@@ -120,7 +121,7 @@ export function meet(m: Meeting, names: Names): Stmt[] {
 }
 
 /** Where nothing else is combined, what a target starts with changes nothing. */
-function update({ reduce, roles }: Meeting, values: readonly Load[], map: Vars): Body {
+function update({ reduce, roles }: PartialResults, values: readonly Load[], map: Vars): Body {
   const targets = reduce.targets.map((t) =>
     load(
       t.buffer,

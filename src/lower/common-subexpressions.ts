@@ -1,15 +1,15 @@
 /**
- * Invariant reached: an expression that is worth a name is computed once, in the outermost place where all it
- * mentions is known (loop-invariant code motion and common subexpressions in one pass).
+ * Common subexpression elimination and loop-invariant code motion. Invariant reached: an expression that is worth a name is
+ * computed once, in the outermost place where all it mentions is known (loop-invariant code motion and common subexpressions
+ * in one pass).
  *
- * Only expressions over what the launch does not write move. They leave loops freely: an access is in range
- * by the ranges of the variables in its own index, or by a condition that mentions them. So an expression
- * with loads stays inside every condition that shares a variable with one of them, with how long what they read is or an
- * array that says where they read, and inside the branch of a `select`; where an array says where they read, inside every
- * condition on how many elements there are (of an unrolled loop `8 < count` is left, and `search(indptr, 8)`); at a constant
- * place, inside every condition at all, unless the array is known to be that long. A division
- * by what may be 0 stays there like an access, and where what the divisor reads is read: C does not define it, and
- * compilers take it for proof that the divisor is not 0.
+ * Only expressions over what the launch does not write move. They leave loops freely: an access is in range by the ranges of
+ * the variables in its own index, or by a condition that mentions them. So an expression with loads stays inside every
+ * condition that shares a variable with one of them, with how long what they read is or an array that says where they read,
+ * and inside the branch of a `select`; where an array says where they read, inside every condition on how many elements
+ * there are (of an unrolled loop `8 < count` is left, and `search(indptr, 8)`); at a constant place, inside every condition
+ * at all, unless the array is known to be that long. A division by what may be 0 stays there like an access, and where what
+ * the divisor reads is read: C does not define it, and compilers take it for proof that the divisor is not 0.
  */
 import { InternalError } from '../ast/diagnostic.ts'
 import { writesOf } from '../ir/accesses.ts'

@@ -1,6 +1,7 @@
 /**
- * Invariant reached: no condition is constant, and neighbours under one condition share it. What unrolling decided to
- * be false is gone, and with it accesses that would be out of range wherever a later pass moved them.
+ * Dead branch elimination and merging of branches. Invariant reached: no condition is constant, and neighbours under one
+ * condition share it. What unrolling decided to be false is gone, and with it accesses that would be out of range wherever a
+ * later pass moved them.
  *
  * `x + 3 < d` where 4 divides x and d says `x < d`: the lanes of a vector are all there or none.
  */

@@ -1,6 +1,7 @@
 /**
- * Invariant reached: a nest that only fills shared memory, or stores what it holds, is run once by all threads of the
- * block together, each taking every T-th element, instead of by each thread as a whole.
+ * Cooperative copies by the threads of a block. Invariant reached: a nest that only fills shared memory, or stores what it
+ * holds, is run once by all threads of the block together, each taking every T-th element, instead of by each thread as a
+ * whole.
  */
 
 import { isTogether, lanesIn, threadsIn } from '../analysis/lane-groups.ts'
@@ -29,13 +30,13 @@ import { type Axes, Varying } from './divergence-analysis.ts'
 import type { Names } from './fresh-names.ts'
 import { apart } from './independent-iterations.ts'
 
-export function cooperate(kernel: Kernel2): Kernel2 {
+export function distributeCopies(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
-  const body = mapSame(kernel.body, (top) => distribute(top, names))
+  const body = mapSame(kernel.body, (top) => distributeIn(top, names))
   return body === kernel.body ? kernel : { ...kernel, body }
 }
 
-function distribute(top: Stmt, names: Names): Stmt {
+function distributeIn(top: Stmt, names: Names): Stmt {
   const shared = new Set<string>()
   const local = new Set<string>()
   walkStmts([top], (s) => {
@@ -55,7 +56,7 @@ function distribute(top: Stmt, names: Names): Stmt {
         // Where only values differ, by registers that several threads hold the sum in, the first of them stores it.
         const places = varying.ofPlaces(s)
         const several = [...threads.keys()].filter((a) => own.has(a) && !places.has(a) && !around.has(a))
-        return spread(s, free, several, names)
+        return distributeOverThreads(s, free, several, names)
       }
     }
     const control = varying.ofControl(s)
@@ -110,7 +111,7 @@ function copiesOut(s: Stmt, shared: ReadonlySet<string>, local: ReadonlySet<stri
  * The chain of constant loops at the top of the nest as one index dealt out to threads; without such loops one
  * thread does it all. Loops that are to be unrolled or vectors stay each thread's own.
  */
-function spread(
+function distributeOverThreads(
   s: For | Store,
   threads: ReadonlyMap<ThreadAxis, number>,
   firstOf: readonly ThreadAxis[],

@@ -1,10 +1,11 @@
 /**
- * Invariant reached: no reduction loop is bound to threads, except around atomic updates of memory.
+ * Reduction across threads, by warp shuffles and shared memory. Invariant reached: no reduction loop is bound to threads,
+ * except around atomic updates of memory.
  *
- * Each thread reduces its share into registers. The shares of lanes that can exchange registers meet there first
- * (`Lanes`); those of other threads meet in shared memory, where the upper half of the threads is folded onto the lower
- * half until one is left (Harris, "Optimizing parallel reduction in CUDA") or until lanes can exchange again. One thread
- * updates the target (`combine-partials.ts`). Barriers come with `barriers.ts`.
+ * Each thread reduces its share into registers. The shares of lanes that can exchange registers meet there first (`Lanes`);
+ * those of other threads meet in shared memory, where the upper half of the threads is folded onto the lower half until one
+ * is left (Harris, "Optimizing parallel reduction in CUDA") or until lanes can exchange again. One thread updates the target
+ * (`combine-partials.ts`). Barriers come with `barriers.ts`.
  */
 
 import { conditionsAround, hoistable } from '../analysis/dominating-conditions.ts'
@@ -27,7 +28,7 @@ import {
   withBodies,
 } from '../ir/tree.ts'
 import { namesOf } from './bound-names.ts'
-import { elementOf, meet, nest, type Roles } from './combine-partials.ts'
+import { combinePartials, elementOf, nest, type Roles } from './combine-partials.ts'
 import type { Names } from './fresh-names.ts'
 import { outsideLifetime } from './reduction-target-lifetime.ts'
 import { laneWidth, onX } from './warp-lanes.ts'
@@ -99,17 +100,18 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
     const { buffer, dtype } = reduce.targets[k]!
     return local(names.fresh(`${buffer}_${scope === 'shared' ? 'shares' : 'share'}`), dtype, shape, scope)
   }
-  const shares = reduce.targets.map((_, k) => room('register', serial.map(extent), k))
+  const registers = reduce.targets.map((_, k) => room('register', serial.map(extent), k))
   const total = folded.reduce((n, l) => n * constantExtent(l), 1)
   const width = laneWidth(body, reduce, folded.at(-1)!, lanes)
   // Groups of lanes that are left over, and whether they are few enough to be combined by lanes again.
   const groups = total / width
-  const again = groups > 1 && laneWidth(body, reduce, folded.at(-1)!, groups) === groups && groups <= width
+  const lanesAgain =
+    groups > 1 && laneWidth(body, reduce, folded.at(-1)!, groups) === groups && groups <= width
   // All elements of a thread's share meet at once where that is little memory, else one after the other.
   const count = [...serial, ...others].reduce((n, l) => n * constantExtent(l), groups)
   const atOnce = count * SHARE_BYTES * reduce.targets.length <= AT_ONCE
   const rows = atOnce ? serial.map(extent) : []
-  const meeting =
+  const scratch =
     groups > 1
       ? reduce.targets.map((_, k) => room('shared', [...rows, ...others.map(extent), int(groups)], k))
       : []
@@ -119,31 +121,31 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
   }
   // Each thread's share starts at the identity and takes the place of the target.
   const start = nest(serial, names, (map) =>
-    shares.map((b, k) => store(b.name, elementOf(roles, map), identity(k))),
+    registers.map((b, k) => store(b.name, elementOf(roles, map), identity(k))),
   )
   const own: Reduce = stmt({
     ...reduce,
     init: false,
     atomic: false,
-    targets: shares.map((b) => load(b.name, elementOf(roles), b.dtype)),
+    targets: registers.map((b) => load(b.name, elementOf(roles), b.dtype)),
   })
   const { early, targets } = loadedEarly(body, reduce, roles.root, path, names)
-  const finish = meet(
+  const finish = combinePartials(
     {
       reduce: { ...reduce, targets },
       roles,
-      shares,
-      meeting,
+      registers,
+      scratch,
       width,
       groups,
-      again,
+      lanesAgain,
       atOnce,
       lane: { among: lanes, together },
     },
     names,
   )
-  const before = [...early, ...shares.map(alloc), ...start]
-  for (const b of [...shares, ...meeting]) done.add(b.name)
+  const before = [...early, ...registers.map(alloc), ...start]
+  for (const b of [...registers, ...scratch]) done.add(b.name)
   const replaced = replaceStmt(body, reduce, () => own)
   return replaceLoop(replaced, roles.root.var, (loop) => {
     const whole = [...before, loop, ...finish]

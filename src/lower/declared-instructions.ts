@@ -1,6 +1,7 @@
 /**
- * Invariant reached: what declared instructions do is calls of them, and buffers in declared register memories are
- * arrays of what one thread holds: the tiles of a buffer, then the slots of a tile.
+ * Instruction selection for declared (tensor core) instructions. Invariant reached: what declared instructions do is calls
+ * of them, and buffers in declared register memories are arrays of what one thread holds: the tiles of a buffer, then the
+ * slots of a tile.
  *
  * Loops over the elements of such tiles become loops over the slots of each thread (`tile-element-loops.ts`):
  * initialisation, conversion and write-back need no instruction.

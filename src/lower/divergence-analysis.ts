@@ -1,8 +1,8 @@
 /**
- * Which threads of a block may have values of their own: what depends on a thread's index, directly, over a
- * register or a name, or because a condition on it decides what was written. What is read of memory that the launch
- * writes is one value for all threads that read the same element, as long as nobody writes it meanwhile; that only the
- * places of barriers can tell, so it is said apart (`memory`).
+ * Divergence (uniformity) analysis. Which threads of a block may have values of their own: what depends on a thread's index,
+ * directly, over a register or a name, or because a condition on it decides what was written. What is read of memory that
+ * the launch writes is one value for all threads that read the same element, as long as nobody writes it meanwhile; that
+ * only the places of barriers can tell, so it is said apart (`memory`).
  */
 import { targetsOf, writesOf } from '../ir/accesses.ts'
 import { type Expr, THREAD_AXES, type ThreadAxis } from '../ir/expr.ts'

@@ -1,6 +1,6 @@
 /**
- * What stands under conditions that threads of a block may disagree on: barriers, shared work and exchanges between
- * lanes stay outside of them, so that every thread that has to arrive does.
+ * Divergent control flow around barriers. What stands under conditions that threads of a block may disagree on: barriers,
+ * shared work and exchanges between lanes stay outside of them, so that every thread that has to arrive does.
  */
 import { fail } from '../ast/diagnostic.ts'
 import { when } from '../ir/build.ts'

@@ -1,6 +1,7 @@
 /**
- * Invariant reached: a reduction is a load, a combine and a store; only atomic ones are left, over one element.
- * Where lanes combine, each takes in what its partner has, at twice the distance every time.
+ * Expansion of reductions, with warp shuffles. Invariant reached: a reduction is a load, a combine and a store; only atomic
+ * ones are left, over one element. Where lanes combine, each takes in what its partner has, at twice the distance every
+ * time.
  */
 import { cast, type Expr, load, variable } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'

@@ -1,7 +1,8 @@
 /**
- * Invariant reached: no `search` is left; each is a bisection (or a scan, where it is near or there is no order) that runs
- * just before the statement that needs its result. What it reads may be real only where the conditions before it hold,
- * so it stays inside of them: those of statements and those within expressions (`c and search(…) < n`).
+ * Expansion of searches: binary search as a loop. Invariant reached: no `search` is left; each is a bisection (or a scan,
+ * where it is near or there is no order) that runs just before the statement that needs its result. What it reads may be
+ * real only where the conditions before it hold, so it stays inside of them: those of statements and those within
+ * expressions (`c and search(…) < n`).
  */
 import { alloc, place, store, when } from '../ir/build.ts'
 import {

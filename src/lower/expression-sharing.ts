@@ -1,9 +1,10 @@
 /**
- * Invariant reached: what is written out is no longer than what was shared. A statement whose expressions would be
- * written out as a tree much larger than their graph gets names for what they share, just before it.
+ * Let insertion for shared subexpressions (no exponential trees). Invariant reached: what is written out is no longer than
+ * what was shared. A statement whose expressions would be written out as a tree much larger than their graph gets names for
+ * what they share, just before it.
  *
- * A name may be computed where an operand of `select`, `and` or `or` would not have been: what it reads is kept within
- * its array then, a division by 0 is not done, and nobody sees the value.
+ * A name may be computed where an operand of `select`, `and` or `or` would not have been: what it reads is kept within its
+ * array then, a division by 0 is not done, and nobody sees the value.
  */
 import {
   all,

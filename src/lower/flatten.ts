@@ -1,6 +1,6 @@
 /**
- * Invariant reached: every buffer has one dimension and every access one index, row-major over the positions of
- * the buffer's trees.
+ * Buffer flattening (row-major linearisation). Invariant reached: every buffer has one dimension and every access one index,
+ * row-major over the positions of the buffer's trees.
  */
 
 import { tiledIndex, tiledShape } from '../analysis/memory-tiles.ts'

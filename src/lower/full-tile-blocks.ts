@@ -1,10 +1,11 @@
 /**
- * Invariant reached: where blocks of threads run over tiles of which the last may be cut off, and copies of an unrolled
- * loop would each ask whether they are beyond the end, a block asks once: it runs a body without conditions for whole
- * tiles, and the body as it was for others. Loads of all copies are under way together then.
+ * Full and partial tiles of blocks (loop multiversioning). Invariant reached: where blocks of threads run over tiles of
+ * which the last may be cut off, and copies of an unrolled loop would each ask whether they are beyond the end, a block asks
+ * once: it runs a body without conditions for whole tiles, and the body as it was for others. Loads of all copies are under
+ * way together then.
  *
- * Threads of a block agree on it, so that they still meet inside. Tiles in shared memory stay one: a copy would
- * allocate their memory twice.
+ * Threads of a block agree on it, so that they still meet inside. Tiles in shared memory stay one: a copy would allocate
+ * their memory twice.
  */
 
 import { naturals } from '../analysis/integers/ranges.ts'
@@ -17,14 +18,14 @@ import { bodyAt } from './clone-loops.ts'
 import type { Names } from './fresh-names.ts'
 import { reguard, type Tiles, tilesOf } from './loop-partitioning.ts'
 
-export function wholeBlocks(kernel: Kernel2): Kernel2 {
+export function versionFullTiles(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const natural = naturals(kernel.body, kernel.params, kernel.buffers)
   const go = (list: Body, around: readonly For[]): Body =>
     mapSame(list, (s) => {
       const blocks = s.kind === 'for' && onBlocks(s) ? [...around, s] : around
       if (s.kind === 'for' && onBlocks(s) && !loopsOf(s.body).some(onBlocks))
-        return asked(s, blocks, natural, names)
+        return withFullTileVersion(s, blocks, natural, names)
       return withBodies(
         s,
         bodiesOf(s).map((b) => go(b, blocks)),
@@ -37,19 +38,24 @@ export function wholeBlocks(kernel: Kernel2): Kernel2 {
 const onBlocks = (l: For): boolean => l.mode.kind === 'bind' && l.mode.to.startsWith('block')
 
 /** The innermost loop over blocks, with a body of its own for whole tiles. */
-function asked(loop: For, blocks: readonly For[], natural: (e: Expr) => boolean, names: Names): For {
+function withFullTileVersion(
+  loop: For,
+  blocks: readonly For[],
+  natural: (e: Expr) => boolean,
+  names: Names,
+): For {
   const tiles = blocks.flatMap((l): { readonly of: For; readonly tiles: Tiles }[] => {
     const found = tilesOf(l, true)
     return found && natural(found.total) ? [{ of: l, tiles: found }] : []
   })
   const inside = guardsOf(loop.body)
-  const met = tiles.filter((t) => [...t.tiles.guards.keys()].some((g) => inside.has(g)))
-  const repeated = met.some((t) => [...t.tiles.guards.keys()].some((g) => inside.get(g)))
+  const tested = tiles.filter((t) => [...t.tiles.guards.keys()].some((g) => inside.has(g)))
+  const repeated = tested.some((t) => [...t.tiles.guards.keys()].some((g) => inside.get(g)))
   if (!repeated || allocatesShared(loop)) return loop
-  const gone = new Set(met.flatMap((t) => [...t.tiles.guards.keys()]))
-  const free = reguard(loop.body, (g) => (gone.has(g) ? [] : [g]))
-  const then = bodyAt({ ...loop, body: free }, variable(loop.var), names)
-  const cond = all(met.map((t) => lt(variable(t.of.var), div(t.tiles.total, int(t.tiles.size)))))
+  const implied = new Set(tested.flatMap((t) => [...t.tiles.guards.keys()]))
+  const unguarded = reguard(loop.body, (g) => (implied.has(g) ? [] : [g]))
+  const then = bodyAt({ ...loop, body: unguarded }, variable(loop.var), names)
+  const cond = all(tested.map((t) => lt(variable(t.of.var), div(t.tiles.total, int(t.tiles.size)))))
   return stmt({ ...loop, body: [when(cond, then, loop.body)] })
 }
 

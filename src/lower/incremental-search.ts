@@ -1,6 +1,6 @@
 /**
- * Invariant reached: a loop that searches, in every iteration, for a place that only moves forward goes on from where
- * it was: one bisection before the loop, and a step for each segment that it enters.
+ * Strength reduction of searches in loops. Invariant reached: a loop that searches, in every iteration, for a place that
+ * only moves forward goes on from where it was: one bisection before the loop, and a step for each segment that it enters.
  */
 
 import { linear } from '../analysis/integers/linear.ts'
@@ -28,9 +28,9 @@ import { threadAxis } from './divergence-analysis.ts'
 import type { Names } from './fresh-names.ts'
 
 /** No element of an index array is larger. */
-const END = int(2147483647)
+const PAST_END = int(2147483647)
 
-export function advanceSearches(kernel: Kernel2): Kernel2 {
+export function makeSearchesIncremental(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const written = writesOf(kernel.body)
   // Outer loops first, each once: what moves forward in two loops goes on from the outer one's last round. Threads that a
@@ -38,35 +38,35 @@ export function advanceSearches(kernel: Kernel2): Kernel2 {
   const go = (list: Body, onThreads: boolean): Body =>
     mapSame(list, (s) => {
       const searches = s.kind === 'for' && !(onThreads && sharesWork(s.body))
-      const found = searches ? advanced(s, written, names) : undefined
-      const next = found?.loop ?? s
+      const incremental = searches ? incrementalLoop(s, written, names) : undefined
+      const next = incremental?.loop ?? s
       const inThread = onThreads || threadAxis(s) !== undefined
       const inside = withBodies(
         next,
         bodiesOf(next).map((b) => go(b, inThread)),
       )
-      return found ? when(bool(true), [...found.before, inside]) : inside
+      return incremental ? when(bool(true), [...incremental.before, inside]) : inside
     })
   const body = go(kernel.body, false)
   return body === kernel.body ? kernel : { ...kernel, body }
 }
 
 /** A search, and the loop in whose iterations its place moves. */
-interface Ascending {
+interface MonotoneSearch {
   readonly search: Search
   readonly inner: For
 }
 
-interface Advanced {
+interface IncrementalLoop {
   readonly before: Body
   readonly loop: For
 }
 
-function advanced(loop: For, written: ReadonlySet<string>, names: Names): Advanced | undefined {
+function incrementalLoop(loop: For, written: ReadonlySet<string>, names: Names): IncrementalLoop | undefined {
   if (loop.cooperative || !inOrder(loop)) return undefined
   const before: Stmt[] = []
   let body: Body = loop.body
-  for (const { search: s, inner } of ascending(loop, written)) {
+  for (const { search: s, inner } of monotoneSearches(loop, written)) {
     const place = placeIn(names.fresh('place'), s.hi)
     const limit = placeIn(names.fresh('limit'))
     const at = (b: Buffer): Expr => load(b.name, [int(0)], 'i32')
@@ -74,30 +74,30 @@ function advanced(loop: For, written: ReadonlySet<string>, names: Names): Advanc
       stmt({ kind: 'store', buffer: b.name, index: [int(0)], value })
     const first = new Map<string, Expr>([loop.var, inner.var].map((v) => [v, int(0)]))
     // What the next segment begins with: only where a value is not below it, the place moves.
-    const ends = set(limit, select(lt(at(place), s.hi), load(s.buffer, [at(place)], 'i32'), END))
-    const moves = stmt<Stmt>({
+    const setLimit = set(limit, select(lt(at(place), s.hi), load(s.buffer, [at(place)], 'i32'), PAST_END))
+    const advance = stmt<Stmt>({
       kind: 'if',
       cond: binary('le', at(limit), s.value),
-      then: [set(place, search('next', s.buffer, add(at(place), int(1)), s.hi, s.value)), ends],
+      then: [set(place, search('next', s.buffer, add(at(place), int(1)), s.hi, s.value)), setLimit],
       else: [],
     })
     before.push(
       ...[place, limit].map((buffer): Stmt => stmt({ kind: 'alloc', buffer })),
       set(place, substitute(s, first)),
-      ends,
+      setLimit,
     )
-    const found = (list: Body): Body => [
-      moves,
+    const withIncremental = (list: Body): Body => [
+      advance,
       ...rewriteStmts(list, {
         expr: (e) => (e.kind === 'search' && keyOf(e) === keyOf(s) ? at(place) : undefined),
       }),
     ]
     body =
       inner === loop
-        ? found(body)
+        ? withIncremental(body)
         : replaceLoop(body, inner.var, (l) => {
             const [first, later] = guardsAround(l, s)
-            return stmt({ ...l, guards: first, body: found(whenAll(later, l.body)) })
+            return stmt({ ...l, guards: first, body: withIncremental(whenAll(later, l.body)) })
           })
   }
   return before.length > 0 ? { before, loop: stmt({ ...loop, body }) } : undefined
@@ -105,25 +105,25 @@ function advanced(loop: For, written: ReadonlySet<string>, names: Names): Advanc
 
 /** The loop's conditions before the first that asks where the search ends, and the others: they are asked behind it. */
 function guardsAround(l: For, s: Search): readonly [readonly Expr[], readonly Expr[]] {
-  const asks = (g: Expr): boolean => someExpr(g, (e) => e.kind === 'search' && keyOf(e) === keyOf(s))
-  const at = l.guards.findIndex(asks)
+  const searches = (g: Expr): boolean => someExpr(g, (e) => e.kind === 'search' && keyOf(e) === keyOf(s))
+  const at = l.guards.findIndex(searches)
   return at < 0 ? [l.guards, []] : [l.guards.slice(0, at), l.guards.slice(at)]
 }
 
 const inOrder = (l: For): boolean => l.mode.kind === 'serial' || l.mode.kind === 'unroll'
 
 /** The searches inside whose place never goes back, by the loop alone or by one right inside of it as well. */
-function ascending(loop: For, written: ReadonlySet<string>): readonly Ascending[] {
+function monotoneSearches(loop: For, written: ReadonlySet<string>): readonly MonotoneSearch[] {
   const bound = boundVarsOf(loop.body)
   const inside = loopsIn(loop.body)
-  const out = new Map<string, Ascending>()
+  const out = new Map<string, MonotoneSearch>()
   walkStmts(loop.body, (s) => {
     for (const e of exprsOf(s))
       walkExpr(e, (x) => {
         if (x.kind !== 'search' || x.method !== 'upper' || out.has(keyOf(x))) return
         const own = [...freeVars(x)].filter((v) => bound.has(v))
         const inner = own.length === 0 ? loop : inside.find((l) => own.length === 1 && l.var === own[0])
-        if (inner && isAscending(x, loop, inner) && isFixed(x, written))
+        if (inner && isMonotone(x, loop, inner) && isReadOnly(x, written))
           out.set(keyOf(x), { search: x, inner })
       })
   })
@@ -141,7 +141,7 @@ const loopsIn = (body: Body): readonly For[] =>
   )
 
 /** Whether the value grows from iteration to iteration, and the range stays. */
-function isAscending(s: Search, loop: For, inner: For): boolean {
+function isMonotone(s: Search, loop: For, inner: For): boolean {
   const varies = (e: Expr): boolean => mentions(e, loop.var) || mentions(e, inner.var)
   if (varies(s.lo) || varies(s.hi) || s.value.dtype !== 'i32') return false
   const step = new Map<string, number>()
@@ -157,5 +157,5 @@ function isAscending(s: Search, loop: For, inner: For): boolean {
 }
 
 /** Nothing writes what is searched, or where. */
-const isFixed = (s: Search, written: ReadonlySet<string>): boolean =>
+const isReadOnly = (s: Search, written: ReadonlySet<string>): boolean =>
   accessesOf([{ kind: 'let', name: '', dtype: 'i32', value: s }]).every((a) => !written.has(a.buffer))

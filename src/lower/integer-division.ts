@@ -1,9 +1,10 @@
 /**
- * Invariant reached: integer division and modulo are `quo` and `rem`, which every target has. Where the
- * dividend may be negative, flooring is spelled out; a divisor that may be 0 gives 0.
+ * Integer division and modulo: floored to truncated, with strength reduction. Invariant reached: integer division and modulo
+ * are `quo` and `rem`, which every target has. Where the dividend may be negative, flooring is spelled out; a divisor that
+ * may be 0 gives 0.
  *
- * Neighbours divide alike: `(x + r) / c` is `x / c`, and `(x + r) mod c` is `x mod c + r`, where some `g` divides `x`
- * and `c`, `0 <= r < g`, and nothing wraps. So addresses that a tile permutes in groups stay a sum of one base and a constant.
+ * Neighbours divide alike: `(x + r) / c` is `x / c`, and `(x + r) mod c` is `x mod c + r`, where some `g` divides `x` and
+ * `c`, `0 <= r < g`, and nothing wraps. So addresses that a tile permutes in groups stay a sum of one base and a constant.
  */
 
 import { divisor, divisorsOf, gcd } from '../analysis/integers/facts.ts'

@@ -1,6 +1,7 @@
 /**
- * Invariant reached: each top-level nest is a launch (or a clear); bound loops are hardware indices; guards are
- * `if`s; memory that threads share is written by the threads that own the element and no others.
+ * Kernel outlining: nests to launches with grids and thread indices. Invariant reached: each top-level nest is a launch (or
+ * a clear); bound loops are hardware indices; guards are `if`s; memory that threads share is written by the threads that own
+ * the element and no others.
  */
 
 import { isTogether, type Lanes, lanesIn, threadsIn } from '../analysis/lane-groups.ts'

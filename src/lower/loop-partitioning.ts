@@ -1,10 +1,10 @@
 /**
- * Invariant reached: a serial loop over tiles whose last one may be cut off runs its whole tiles without asking:
- * `for v in 0..ceildiv(n, c)` with guards `v * c + rest < n` inside becomes a loop over `n / c` tiles, where they
- * hold because of `rest < c`, and the last tile by itself, where they say `rest < n % c`.
+ * Loop partitioning: peeling of the partial last tile. Invariant reached: a serial loop over tiles whose last one may be cut
+ * off runs its whole tiles without asking: `for v in 0..ceildiv(n, c)` with guards `v * c + rest < n` inside becomes a loop
+ * over `n / c` tiles, where they hold because of `rest < c`, and the last tile by itself, where they say `rest < n % c`.
  *
- * Only guards that are asked again and again are worth a second copy: those with nothing but constant loops inside.
- * Tiles that threads share stay one: a copy would allocate their memory twice.
+ * Only guards that are asked again and again are worth a second copy: those with nothing but constant loops inside. Tiles
+ * that threads share stay one: a copy would allocate their memory twice.
  */
 
 import { linear, linearKey, loopMap } from '../analysis/integers/linear.ts'

@@ -1,9 +1,9 @@
 /**
- * Invariant reached: no loop asks to be unrolled or vectorised. A constant loop becomes copies of its body; a
- * factor makes a main loop of that many copies and a loop for what is left over.
+ * Loop unrolling, and of vectorised loops into lanes. Invariant reached: no loop asks to be unrolled or vectorised. A
+ * constant loop becomes copies of its body; a factor makes a main loop of that many copies and a loop for what is left over.
  *
- * A register array that an unrolled loop runs over is accessed at constants there. The other constant loops over
- * it are unrolled as well: one index that is not constant, and the array is no longer in registers.
+ * A register array that an unrolled loop runs over is accessed at constants there. The other constant loops over it are
+ * unrolled as well: one index that is not constant, and the array is no longer in registers.
  */
 
 import { copiesOf, unrolledSize } from '../analysis/unrolled-size.ts'

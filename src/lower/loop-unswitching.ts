@@ -1,6 +1,6 @@
 /**
- * Invariant reached: no serial loop consists of a condition that is the same in all of its iterations; the condition
- * stands around the loop.
+ * Loop unswitching. Invariant reached: no serial loop consists of a condition that is the same in all of its iterations; the
+ * condition stands around the loop.
  */
 import { writesOf } from '../ir/accesses.ts'
 import { substituteStmts } from '../ir/bindings.ts'

@@ -1,8 +1,8 @@
 /**
- * Invariant reached: a write whose element does not exist leaves a mark. The condition that skips it (`If.absent`)
- * gets an `else` that sets the buffer's word in a status buffer of the plan; whoever runs the plan reads it
- * afterwards. A reduction that would combine the identity loses nothing and leaves none. Plans without such writes
- * stay as they are.
+ * Detection of writes outside of a sparsity pattern. Invariant reached: a write whose element does not exist leaves a mark.
+ * The condition that skips it (`If.absent`) gets an `else` that sets the buffer's word in a status buffer of the plan;
+ * whoever runs the plan reads it afterwards. A reduction that would combine the identity loses nothing and leaves none.
+ * Plans without such writes stay as they are.
  */
 import { local, when } from '../ir/build.ts'
 import { binary, type Expr, int, load } from '../ir/expr.ts'

@@ -1,7 +1,7 @@
 /**
- * Invariant reached: both operands of every operation have the type it computes in, so that targets without
- * implicit conversions print what the IR says. Types narrower than 32 bits are computed in 32 (`computeType`);
- * only memory and explicit casts round to them.
+ * Explicit type promotion of operands. Invariant reached: both operands of every operation have the type it computes in, so
+ * that targets without implicit conversions print what the IR says. Types narrower than 32 bits are computed in 32
+ * (`computeType`); only memory and explicit casts round to them.
  */
 
 import { Exact } from '../analysis/exact-narrowing.ts'

@@ -1,11 +1,11 @@
 /**
- * How each written buffer comes to its initial value, decided on Stage I: every element exactly once, empty
- * rows included.
+ * Initialisation of outputs. How each written buffer comes to its initial value, decided on Stage I: every element exactly
+ * once, empty rows included.
  *
- * The first writer of a buffer decides. If it visits every element (its index is the buffer's own axes, each by
- * an S iterator over that whole axis) a reduction initialises in its own nest and an assignment needs nothing.
- * Otherwise the whole buffer is filled before anything runs: with the reducer's identity, or the fill value. What each
- * step of one nest has to itself needs no elements but those that it writes.
+ * The first writer of a buffer decides. If it visits every element (its index is the buffer's own axes, each by an S
+ * iterator over that whole axis) a reduction initialises in its own nest and an assignment needs nothing. Otherwise the
+ * whole buffer is filled before anything runs: with the reducer's identity, or the fill value. What each step of one nest
+ * has to itself needs no elements but those that it writes.
  */
 
 import { type Access, accessesOf } from '../analysis/coordinate-accesses.ts'

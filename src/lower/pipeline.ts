@@ -11,7 +11,7 @@ import { namesOf } from './bound-names.ts'
 import { sinkNames } from './code-sinking.ts'
 import { hoist } from './common-subexpressions.ts'
 import { settleBranches } from './constant-branches.ts'
-import { cooperate } from './cooperative-copies.ts'
+import { distributeCopies } from './cooperative-copies.ts'
 import { reduceAcrossThreads } from './cross-thread-reduction.ts'
 import { lowerInstructions } from './declared-instructions.ts'
 import { lowerReductions } from './expand-reductions.ts'
@@ -19,8 +19,8 @@ import { lowerSearches } from './expand-searches.ts'
 import { shareExpressions, WRITTEN_OUT } from './expression-sharing.ts'
 import { flatBuffer, flatten } from './flatten.ts'
 import type { Names } from './fresh-names.ts'
-import { wholeBlocks } from './full-tile-blocks.ts'
-import { advanceSearches } from './incremental-search.ts'
+import { versionFullTiles } from './full-tile-blocks.ts'
+import { makeSearchesIncremental } from './incremental-search.ts'
 import { lowerDivisions } from './integer-division.ts'
 import { makeLaunches } from './launches.ts'
 import { partitionLoops } from './loop-partitioning.ts'
@@ -60,11 +60,11 @@ export const LOOP_PASSES: readonly {
   { name: 'accumulate', run: accumulateWide },
   { name: 'across-threads', run: reduceAcrossThreads },
   { name: 'segments', run: accumulateSegments },
-  { name: 'cooperate', run: cooperate },
+  { name: 'cooperate', run: distributeCopies },
   { name: 'place-init', run: placeInit },
-  { name: 'advance', run: advanceSearches },
+  { name: 'advance', run: makeSearchesIncremental },
   { name: 'lost-writes', run: markLostWrites },
-  { name: 'whole-blocks', run: wholeBlocks },
+  { name: 'whole-blocks', run: versionFullTiles },
   { name: 'tighten', run: tightenLoops },
   { name: 'partition', run: partitionLoops },
   { name: 'pipeline', run: pipelineLoops },

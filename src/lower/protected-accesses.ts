@@ -1,6 +1,6 @@
 /**
- * Which conditions keep an access in range, or a divisor from being 0: what may stand ahead of a condition is decided by
- * what the two have in common (`common-subexpressions.ts` says the rule).
+ * Speculation safety of loads and divisions. Which conditions keep an access in range, or a divisor from being 0: what may
+ * stand ahead of a condition is decided by what the two have in common (`common-subexpressions.ts` says the rule).
  */
 import type { Expr, Load, Search } from '../ir/expr.ts'
 import { buffersRead, children, dividesByAny, freeVars, isLazy } from '../ir/expr-tree.ts'

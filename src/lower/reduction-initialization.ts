@@ -1,10 +1,10 @@
 /**
- * Invariant reached: no reduction carries its initialisation; every target is set to the identity once, before
- * the first combine.
+ * Initialisation of reductions at the identity. Invariant reached: no reduction carries its initialisation; every target is
+ * set to the identity once, before the first combine.
  *
- * The identity goes just before the outermost reduction loop, under copies of the spatial loops that lie
- * between it and the reduction. Where that place cannot hold it (the target's element changes with a reduction
- * loop, or the loop runs on several blocks or threads at once) the whole buffer is filled first instead.
+ * The identity goes just before the outermost reduction loop, under copies of the spatial loops that lie between it and the
+ * reduction. Where that place cannot hold it (the target's element changes with a reduction loop, or the loop runs on
+ * several blocks or threads at once) the whole buffer is filled first instead.
  */
 
 import { spatialNest } from '../analysis/spatial-nest.ts'

@@ -1,7 +1,7 @@
 /**
- * Invariant reached: an update of global memory is atomic only where other threads may update the same element at
- * the same time. `atomic C` allows it in every nest; one whose parallel loops all write different elements, and
- * whose launch writes the buffer nowhere else, does without.
+ * Removal of redundant atomics. Invariant reached: an update of global memory is atomic only where other threads may update
+ * the same element at the same time. `atomic C` allows it in every nest; one whose parallel loops all write different
+ * elements, and whose launch writes the buffer nowhere else, does without.
  */
 import { accessesOf } from '../ir/accesses.ts'
 import type { Kernel2, Reduce, Stmt } from '../ir/loops.ts'

@@ -1,7 +1,7 @@
 /**
- * Invariant reached: nothing is filled that one nest then combines something into, element by element, each of them
- * once: the nest stores it. What a format stores beyond the tensor's elements is written in no other way where facts
- * about sizes say that there is nothing beyond.
+ * Dead store elimination for initial fills. Invariant reached: nothing is filled that one nest then combines something into,
+ * element by element, each of them once: the nest stores it. What a format stores beyond the tensor's elements is written in
+ * no other way where facts about sizes say that there is nothing beyond.
  */
 
 import { visitsAll } from '../analysis/full-coverage.ts'

@@ -1,10 +1,10 @@
 /**
- * Invariant reached: an element that all iterations of a loop combine into, and that they all name alike, is in a
- * register while the loop runs (scalar promotion). It is the outermost such loop, and nothing else of the buffer is
- * touched in it.
+ * Scalar promotion (register promotion). Invariant reached: an element that all iterations of a loop combine into, and that
+ * they all name alike, is in a register while the loop runs (scalar promotion). It is the outermost such loop, and nothing
+ * else of the buffer is touched in it.
  *
- * For targets whose registers hold at least what the declared type does and where no compiler does it: rounding comes
- * once, with the store behind the loop.
+ * For targets whose registers hold at least what the declared type does and where no compiler does it: rounding comes once,
+ * with the store behind the loop.
  */
 import { accessesOf, type BufferAccess, targetsOf } from '../ir/accesses.ts'
 import { boundVarsOf } from '../ir/bindings.ts'

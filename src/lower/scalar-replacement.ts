@@ -1,6 +1,6 @@
 /**
- * Invariant reached: a register array that is only accessed at constants is one scalar for each element, which is
- * what targets really keep in registers.
+ * Scalar replacement of aggregates (SROA). Invariant reached: a register array that is only accessed at constants is one
+ * scalar for each element, which is what targets really keep in registers.
  */
 
 import { isPacked } from '../analysis/memory-tiles.ts'

@@ -1,4 +1,4 @@
-/** The registers in which a thread combines what belongs to one element: sums, and what element they are of. */
+/** Accumulators of a segmented reduction: registers in which a thread combines what belongs to one element, and which. */
 
 import type { Segments } from '../analysis/segmented-loops.ts'
 import { local, store, when } from '../ir/build.ts'
@@ -28,10 +28,10 @@ export type At = ReadonlyMap<string, Expr>
 export const NOTHING: At = new Map()
 
 /** A part of an index that no element has. */
-const NONE = int(-2147483648)
+const NO_ELEMENT = int(-2147483648)
 
 /** No element of an index array is larger. */
-const END = int(2147483647)
+const PAST_END = int(2147483647)
 
 /** A cell for each iteration of the loops inside: the last dimensions of a buffer. */
 export interface Cells {
@@ -39,12 +39,12 @@ export interface Cells {
   readonly lead: readonly Expr[]
 }
 
-export class Sums {
+export class SegmentAccumulators {
   readonly segments: Segments
   /** Of the sums, and of what they are of. */
   readonly registers: readonly Buffer[]
   readonly #names: Names
-  readonly #sums: readonly Buffer[]
+  readonly #accumulators: readonly Buffer[]
   readonly #places: readonly Buffer[]
   /** Up to where the element stays the same, in the values that its search looks for. */
   readonly #limit: Buffer | undefined
@@ -56,26 +56,26 @@ export class Sums {
     const { reduce, inner, parts } = segments
     const shape = inner.map((l) => l.extent)
     const target = reduce.targets[0]!.buffer
-    this.#sums = reduce.targets.map((t) => local(names.fresh(`${t.buffer}_sum`), t.dtype, shape))
+    this.#accumulators = reduce.targets.map((t) => local(names.fresh(`${t.buffer}_sum`), t.dtype, shape))
     this.#places = parts.map(() => local(names.fresh(`${target}_place`), 'i32'))
     const [only] = parts
     this.#search = parts.length === 1 && only?.kind === 'search' && only.method === 'upper' ? only : undefined
     this.#limit = this.#search && local(names.fresh(`${target}_limit`), 'i32')
-    this.registers = [...this.#sums, ...this.#places, ...(this.#limit ? [this.#limit] : [])]
+    this.registers = [...this.#accumulators, ...this.#places, ...(this.#limit ? [this.#limit] : [])]
   }
 
   /** Sums of nothing. */
   start(): Body {
     return [
       ...this.clear(),
-      ...this.#set(this.#places.map(() => NONE)),
-      ...(this.#limit ? [set(this.#limit, NONE)] : []),
+      ...this.#set(this.#places.map(() => NO_ELEMENT)),
+      ...(this.#limit ? [set(this.#limit, NO_ELEMENT)] : []),
     ]
   }
 
   /** Whether there is an element. */
-  held(): Expr {
-    return binary('ne', this.place(0), NONE)
+  occupied(): Expr {
+    return binary('ne', this.place(0), NO_ELEMENT)
   }
 
   place(k: number): Expr {
@@ -86,44 +86,44 @@ export class Sums {
    * Whether the sums are of the element of an iteration, and so of all between the latest one and it: what is looked
    * for grows with the loop, and less than the limit finds the same place.
    */
-  within(at: At): Expr | undefined {
+  staysWithin(at: At): Expr | undefined {
     if (!this.#search || !this.#limit) return undefined
     return lt(substitute(this.#search.value, at), get(this.#limit))
   }
 
   /** After `enter`: up to where its element goes. */
-  bound(): Body {
-    return this.#search && this.#limit ? [set(this.#limit, endOf(this.#search, this.place(0)))] : []
+  setLimit(): Body {
+    return this.#search && this.#limit ? [set(this.#limit, segmentEnd(this.#search, this.place(0)))] : []
   }
 
   /** If `parts` are of another element, the sums `leave` theirs, and are of that one from now on. */
-  enter(parts: readonly Expr[], leave: Body): Body {
+  switchElement(parts: readonly Expr[], flush: Body): Body {
     const differs = parts.map((p, k) => binary('ne', this.place(k), p)).reduce((a, b) => binary('or', a, b))
-    return [when(and(this.held(), differs), [...leave, ...this.clear()]), ...this.#set(parts)]
+    return [when(and(this.occupied(), differs), [...flush, ...this.clear()]), ...this.#set(parts)]
   }
 
-  oneByOne(loop: For, leave: Body): Stmt {
+  eachIteration(loop: For, flush: Body): Stmt {
     const { reduce, parts } = this.segments
-    const own = this.take(NOTHING, reduce.values)
+    const own = this.combine(NOTHING, reduce.values)
     return stmt({
       ...loop,
-      body: [...this.enter(parts, leave), ...replaceStmt(loop.body, reduce, () => own)],
+      body: [...this.switchElement(parts, flush), ...replaceStmt(loop.body, reduce, () => own)],
     })
   }
 
   /** `values` combined into the sums. */
-  take(map: At, values: readonly Expr[]): Stmt {
-    const targets = this.#sums.map((_, k) => this.#sum(k, map))
+  combine(map: At, values: readonly Expr[]): Stmt {
+    const targets = this.#accumulators.map((_, k) => this.#accumulator(k, map))
     return stmt<Reduce>({ ...this.segments.reduce, atomic: false, targets, values })
   }
 
   clear(): Body {
     const { reducer } = this.segments.reduce
     return this.#nest(false, (map) =>
-      this.#sums.map((b, k) => {
+      this.#accumulators.map((b, k) => {
         const e = reducer.identity[k]!
         const value = e.kind === 'const' ? constant(e.value, b.dtype) : e
-        return store(b.name, this.#sum(k, map).index, value)
+        return store(b.name, this.#accumulator(k, map).index, value)
       }),
     )
   }
@@ -136,7 +136,7 @@ export class Sums {
         ...reduce,
         atomic,
         targets: this.#elements(map),
-        values: reduce.targets.map((_, k) => this.#sum(k, map)),
+        values: reduce.targets.map((_, k) => this.#accumulator(k, map)),
       }),
     ])
   }
@@ -144,28 +144,30 @@ export class Sums {
   /** The sums as their elements, which were at the identity. */
   store(): Body {
     return this.#nest(true, (map) =>
-      this.#elements(map).map(({ buffer, index }, k) => store(buffer, index, this.#sum(k, map))),
+      this.#elements(map).map(({ buffer, index }, k) => store(buffer, index, this.#accumulator(k, map))),
     )
   }
 
   /** The one sum of each element into cells. */
-  put(to: Cells): Body {
-    return this.#nest(false, (map) => [store(to.buffer.name, this.#cell(to.lead, map), this.#sum(0, map))])
+  spill(to: Cells): Body {
+    return this.#nest(false, (map) => [
+      store(to.buffer.name, this.#cell(to.lead, map), this.#accumulator(0, map)),
+    ])
   }
 
   /** Cells combined into the sums. */
-  add({ buffer, lead }: Cells): Body {
+  addCells({ buffer, lead }: Cells): Body {
     return this.#nest(false, (map) => [
-      this.take(map, [load(buffer.name, this.#cell(lead, map), buffer.dtype)]),
+      this.combine(map, [load(buffer.name, this.#cell(lead, map), buffer.dtype)]),
     ])
   }
 
   /** The sums in row `at` of a buffer with the dimensions of the elements that loops inside run over. */
-  carry(to: string, at: Expr): Body {
+  carryOut(to: string, at: Expr): Body {
     const { rest } = this.segments
     return this.#nest(true, (map) => {
       const dims = rest[0]!.flatMap(({ part, more }) => (part === undefined ? [substitute(more, map)] : []))
-      return [store(to, [at, ...dims], this.#sum(0, map))]
+      return [store(to, [at, ...dims], this.#accumulator(0, map))]
     })
   }
 
@@ -177,8 +179,8 @@ export class Sums {
     return nest(this.segments.inner, this.#names, guarded, NOTHING, make)
   }
 
-  #sum(k: number, map: At): Load {
-    const b = this.#sums[k]!
+  #accumulator(k: number, map: At): Load {
+    const b = this.#accumulators[k]!
     const at = this.segments.inner.map((l) => substitute(variable(l.var), map))
     return load(b.name, at.length > 0 ? at : [int(0)], b.dtype)
   }
@@ -203,8 +205,8 @@ export class Sums {
 }
 
 /** Where the segment ends that a search finds at `place`. */
-export const endOf = ({ buffer, hi }: Search, place: Expr): Expr =>
-  select(lt(place, hi), load(buffer, [place], 'i32'), END)
+export const segmentEnd = ({ buffer, hi }: Search, place: Expr): Expr =>
+  select(lt(place, hi), load(buffer, [place], 'i32'), PAST_END)
 
 export const set = (b: Buffer, value: Expr): Stmt => store(b.name, [int(0)], value)
 

@@ -1,11 +1,11 @@
 /**
- * Where the sums of a share go. A segment that begins and ends inside of a share is that share's alone: its sums are
- * stored. Only the first and the last one of a share go on in other shares.
+ * The epilogue of a segmented reduction: where the sums of a share go. A segment that begins and ends inside of a share is
+ * that share's alone: its sums are stored. Only the first and the last one of a share go on in other shares.
  *
  * Those of the groups of a block meet in shared memory: a share with the rest of a segment that began in an earlier one
- * leaves its sums there, and the group in whose share the segment began adds them to its own, in their order. What is
- * left are the segments that go on in other blocks. They meet in atomic updates, or what a later share has of them is
- * carried to a nest after this one.
+ * leaves its sums there, and the group in whose share the segment began adds them to its own, in their order. What is left
+ * are the segments that go on in other blocks. They meet in atomic updates, or what a later share has of them is its
+ * carry-out, which a fix-up nest after this one adds.
  */
 
 import { type Groups, shareNumber } from '../analysis/balanced-shares.ts'
@@ -31,19 +31,19 @@ import { substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Shares, Stmt } from '../ir/loops.ts'
 import { type Body, stmt } from '../ir/tree.ts'
 import type { Names } from './fresh-names.ts'
-import { type Cells, endOf, get, type Sums, set } from './segment-accumulators.ts'
+import { type Cells, get, type SegmentAccumulators, segmentEnd, set } from './segment-accumulators.ts'
 
-export interface Ending {
+export interface Epilogue {
   /** What exists around `start`, the loop and `end`. */
   readonly registers: readonly Buffer[]
   readonly start: Body
   /** Before the sums become those of another element. */
-  readonly leave: () => Body
+  readonly flush: () => Body
   readonly end: Body
 }
 
 /** How elements are updated. */
-export interface Outlet {
+export interface WriteBack {
   /** One that no other share has: `store` where it is at the identity. */
   readonly own: 'store' | 'update' | 'atomic'
   /** What shares have of segments that began before them goes to rows of this buffer, and not to elements. */
@@ -51,46 +51,46 @@ export interface Outlet {
 }
 
 /** Every element that a thread leaves is updated. */
-export function updates(sums: Sums, atomic: boolean): Ending {
-  const leave = (): Body => sums.update(atomic)
-  return { registers: sums.registers, start: sums.start(), leave, end: [when(sums.held(), leave())] }
+export function perElement(sums: SegmentAccumulators, atomic: boolean): Epilogue {
+  const flush = (): Body => sums.update(atomic)
+  return { registers: sums.registers, start: sums.start(), flush, end: [when(sums.occupied(), flush())] }
 }
 
 /** What a thread knows of the segments of its share. */
-class Segment {
-  readonly sums: Sums
+class ShareSegments {
+  readonly sums: SegmentAccumulators
   readonly shares: Shares
   readonly registers: readonly Buffer[]
   /** Whether the sums are of the segment that began before the share. */
-  readonly #open: Buffer
-  readonly #own: Outlet['own']
+  readonly #continued: Buffer
+  readonly #own: WriteBack['own']
 
-  constructor(sums: Sums, shares: Shares, own: Outlet['own'], names: Names) {
+  constructor(sums: SegmentAccumulators, shares: Shares, own: WriteBack['own'], names: Names) {
     const target = sums.segments.reduce.targets[0]!.buffer
     this.sums = sums
     this.shares = shares
     this.#own = own
-    this.#open = local(names.fresh(`${target}_open`), 'bool')
-    this.registers = [...sums.registers, this.#open]
+    this.#continued = local(names.fresh(`${target}_open`), 'bool')
+    this.registers = [...sums.registers, this.#continued]
   }
 
   start(): Body {
     const { search } = this.shares
     const begins = load(search.buffer, [sub(search, int(1))], 'i32')
-    return [...this.sums.start(), set(this.#open, lt(begins, search.value))]
+    return [...this.sums.start(), set(this.#continued, lt(begins, search.value))]
   }
 
-  open(): Expr {
-    return get(this.#open)
+  continued(): Expr {
+    return get(this.#continued)
   }
 
   /** The sums of the segment that began before the share go `out`, those of others to their elements. */
-  leave(out: Body): Body {
-    return [when(this.open(), [...out, set(this.#open, bool(false))], this.own())]
+  flush(flushBoundary: Body): Body {
+    return [when(this.continued(), [...flushBoundary, set(this.#continued, bool(false))], this.own())]
   }
 
-  ends(): Expr {
-    return endOf(this.shares.search, this.sums.place(0))
+  segmentEnd(): Expr {
+    return segmentEnd(this.shares.search, this.sums.place(0))
   }
 
   /** The sums to an element that no other share has. */
@@ -100,29 +100,35 @@ class Segment {
 }
 
 /** Every share by itself. */
-export function alone(sums: Sums, shares: Shares, outlet: Outlet, names: Names): Ending {
-  const segment = new Segment(sums, shares, outlet.own, names)
-  const { carry } = outlet
-  const out = (): Body => (carry === undefined ? sums.update(true) : sums.carry(carry, shareNumber(shares)))
-  const goesOn = lt(add(shares.search.value, int(shares.length)), segment.ends())
-  const shared = carry === undefined ? binary('or', segment.open(), goesOn) : segment.open()
+export function perShare(
+  sums: SegmentAccumulators,
+  shares: Shares,
+  writeBack: WriteBack,
+  names: Names,
+): Epilogue {
+  const segment = new ShareSegments(sums, shares, writeBack.own, names)
+  const { carry } = writeBack
+  const flushBoundary = (): Body =>
+    carry === undefined ? sums.update(true) : sums.carryOut(carry, shareNumber(shares))
+  const goesOn = lt(add(shares.search.value, int(shares.length)), segment.segmentEnd())
+  const shared = carry === undefined ? binary('or', segment.continued(), goesOn) : segment.continued()
   return {
     registers: segment.registers,
     start: segment.start(),
-    leave: () => segment.leave(out()),
-    end: [when(sums.held(), [when(shared, out(), segment.own())])],
+    flush: () => segment.flush(flushBoundary()),
+    end: [when(sums.occupied(), [when(shared, flushBoundary(), segment.own())])],
   }
 }
 
 /** The groups of a block. `shared` and `after` stand around and after the loop over groups. */
-export function together(
-  sums: Sums,
+export function perBlock(
+  sums: SegmentAccumulators,
   shares: Shares,
   { loop, between }: Groups,
-  outlet: Outlet,
+  writeBack: WriteBack,
   names: Names,
-): Ending & { readonly shared: Buffer; readonly after: Body } {
-  const segment = new Segment(sums, shares, outlet.own, names)
+): Epilogue & { readonly shared: Buffer; readonly after: Body } {
+  const segment = new ShareSegments(sums, shares, writeBack.own, names)
   const { reduce, inner } = sums.segments
   const target = reduce.targets[0]!
   const limit = local(names.fresh(`${target.buffer}_end`), 'i32')
@@ -136,9 +142,14 @@ export function together(
   })
   const isFirst = eq(own, int(0))
   /** What the block has of a segment that began before it. */
-  const out = (): Body =>
-    outlet.carry === undefined ? sums.update(true) : sums.carry(outlet.carry, shareNumber(shares, groups))
-  const end = [set(limit, segment.ends()), when(and(segment.open(), not(isFirst)), sums.put(rest(own)))]
+  const flushBoundary = (): Body =>
+    writeBack.carry === undefined
+      ? sums.update(true)
+      : sums.carryOut(writeBack.carry, shareNumber(shares, groups))
+  const end = [
+    set(limit, segment.segmentEnd()),
+    when(and(segment.continued(), not(isFirst)), sums.spill(rest(own))),
+  ]
   // The last group with a part of the segment, from this one on: all between have nothing else.
   const others = min(
     div(sub(sub(get(limit), int(1)), shares.search.value), int(shares.length)),
@@ -154,29 +165,30 @@ export function together(
     reduce: true,
     guards: [],
     mode: { kind: 'serial' },
-    body: sums.add(rest(add(own, add(variable(other), int(1))))),
+    body: sums.addCells(rest(add(own, add(variable(other), int(1))))),
   })
   const next = substitute(shares.search.value, new Map([[loop.var, int(groups)]]))
   const goesOn = lt(next, get(limit))
-  const apart = outlet.carry === undefined ? binary('or', segment.open(), goesOn) : segment.open()
+  const continuesOutside =
+    writeBack.carry === undefined ? binary('or', segment.continued(), goesOn) : segment.continued()
   const after = [
-    when(and(sums.held(), binary('or', not(segment.open()), isFirst)), [
+    when(and(sums.occupied(), binary('or', not(segment.continued()), isFirst)), [
       gather,
-      when(apart, out(), segment.own()),
+      when(continuesOutside, flushBoundary(), segment.own()),
     ]),
   ]
   return {
     registers: [...segment.registers, limit],
     start: segment.start(),
-    leave: () => segment.leave([when(isFirst, out(), sums.put(rest(own)))]),
-    end: [when(sums.held(), end)],
+    flush: () => segment.flush([when(isFirst, flushBoundary(), sums.spill(rest(own)))]),
+    end: [when(sums.occupied(), end)],
     shared,
-    after: again([loop, ...between], after, names),
+    after: inOwnNest([loop, ...between], after, names),
   }
 }
 
 /** `body` of nested loops in a nest of its own. */
-function again(loops: readonly For[], body: Body, names: Names): Body {
+function inOwnNest(loops: readonly For[], body: Body, names: Names): Body {
   const copies = loops.reduceRight<Body>((inside, l) => [stmt({ ...l, body: inside })], body)
   return renameBound(copies, new Map(loops.map((l) => [l.var, names.fresh(l.var)])))
 }

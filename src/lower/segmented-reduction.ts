@@ -1,11 +1,11 @@
 /**
- * Invariant reached: no loop has the mode `accumulate`. What such a loop combines into an element goes to registers
- * as long as the element stays the same, and to the element where it changes and at the end: neighbouring iterations
- * mostly have one element, so most updates never leave the thread (segmented reduction; Merrill and Garland,
- * "Merge-based parallel sparse matrix-vector multiplication", SC 2016, has it for whole rows).
+ * Segmented reduction. Invariant reached: no loop has the mode `accumulate`. What such a loop combines into an element goes
+ * to registers as long as the element stays the same, and to the element where it changes and at the end: neighbouring
+ * iterations mostly have one element, so most updates never leave the thread (Merrill and Garland, "Merge-based parallel
+ * sparse matrix-vector multiplication", SC 2016, has it for whole rows).
  *
- * The element is known by the part of its index that changes with the loop; a part that nothing has says that
- * registers hold nothing yet.
+ * The element is known by the part of its index that changes with the loop; a part that nothing has says that registers hold
+ * nothing yet.
  */
 
 import { groupsOf, withoutStart } from '../analysis/balanced-shares.ts'
@@ -20,20 +20,20 @@ import { sameExpr } from '../ir/keys.ts'
 import type { For, Kernel2, LoopMode, Reduce, Stmt } from '../ir/loops.ts'
 import { type Body, findLoop, mapSame, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
 import { namesOf } from './bound-names.ts'
-import { startsCarried } from './carry-out-fixup.ts'
+import { fixupStarts } from './carry-out-fixup.ts'
 import type { Names } from './fresh-names.ts'
-import { type At, nest, Sums } from './segment-accumulators.ts'
-import { alone, type Ending, type Outlet, together, updates } from './segment-epilogue.ts'
+import { type At, nest, SegmentAccumulators } from './segment-accumulators.ts'
+import { type Epilogue, perBlock, perElement, perShare, type WriteBack } from './segment-epilogue.ts'
 
 export function accumulateSegments(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
-  const replaced = startsCarried(kernel, names)
+  const replaced = fixupStarts(kernel, names)
   const body = mapSame(kernel.body, (top, k) => {
     const marked: string[] = []
     walkStmts([top], (s) => {
       if (s.kind === 'for' && s.mode.kind === 'accumulate') marked.unshift(s.var)
     })
-    return marked.reduce((s, v) => accumulated(s, v, kernel, k, names), top)
+    return marked.reduce((s, v) => withSegmentedReduction(s, v, kernel, k, names), top)
   })
   if (body === kernel.body) return kernel
   return { ...kernel, body: body.flatMap((s) => replaced.get(s) ?? [s]) }
@@ -42,7 +42,7 @@ export function accumulateSegments(kernel: Kernel2): Kernel2 {
 type Accumulate = LoopMode & { readonly kind: 'accumulate' }
 
 /** `top`, statement `at` of the kernel, without the mode of one loop. */
-function accumulated(whole: Stmt, v: string, kernel: Kernel2, at: number, names: Names): Stmt {
+function withSegmentedReduction(whole: Stmt, v: string, kernel: Kernel2, at: number, names: Names): Stmt {
   const mode = findLoop([whole], v)!.loop.mode as Accumulate
   const { carry, within, by, shares } = mode
   const top = carry === undefined ? whole : withoutStart(whole, carry)
@@ -53,38 +53,38 @@ function accumulated(whole: Stmt, v: string, kernel: Kernel2, at: number, names:
     invariant(carry === undefined, segments)
     return replaceStmt([top], marked, () => loop)[0]!
   }
-  const sums = new Sums(segments, names)
+  const sums = new SegmentAccumulators(segments, names)
   const { atomic } = segments.reduce
-  const rounds = (ending: Ending): Body => [
-    ...ending.start,
+  const withEpilogue = (epilogue: Epilogue): Body => [
+    ...epilogue.start,
     // A later step may have put copies beside the reduction: those iterations come one by one.
     ...(by > 1 && isPerfect(loop, segments)
-      ? batches(loop, sums, ending, by, names)
-      : [sums.oneByOne(loop, ending.leave())]),
-    ...ending.end,
+      ? batches(loop, sums, epilogue, by, names)
+      : [sums.eachIteration(loop, epilogue.flush())]),
+    ...epilogue.end,
   ]
-  const one = (ending: Ending): Stmt => {
-    const body = [...ending.registers.map(alloc), ...rounds(ending)]
+  const one = (epilogue: Epilogue): Stmt => {
+    const body = [...epilogue.registers.map(alloc), ...withEpilogue(epilogue)]
     return replaceStmt([top], marked, () => when(bool(true), body))[0]!
   }
-  if (!shares || (carry === undefined && !atomic)) return one(updates(sums, atomic))
-  const outlet: Outlet = { own: ownOf(segments.reduce, top, kernel, at), carry }
-  if (within === undefined) return one(alone(sums, shares, outlet, names))
+  if (!shares || (carry === undefined && !atomic)) return one(perElement(sums, atomic))
+  const writeBack: WriteBack = { own: interiorUpdate(segments.reduce, top, kernel, at), carry }
+  if (within === undefined) return one(perShare(sums, shares, writeBack, names))
   const groups = groupsOf(shares, within, path, marked)
   invariant(typeof groups !== 'string', 'steps see to it that groups stay what they are')
-  const ending = together(sums, shares, groups, outlet, names)
-  const inside = replaceStmt([groups.loop], marked, () => rounds(ending))
+  const epilogue = perBlock(sums, shares, groups, writeBack, names)
+  const inside = replaceStmt([groups.loop], marked, () => withEpilogue(epilogue))
   const body = replaceStmt([top], groups.loop, () => [
-    ...ending.registers.map(alloc),
+    ...epilogue.registers.map(alloc),
     ...inside,
-    ...ending.after,
+    ...epilogue.after,
   ])
   // Outside of what blocks do: where a body is repeated for whole blocks, both have the memory.
-  return when(bool(true), [alloc(ending.shared), ...body])
+  return when(bool(true), [alloc(epilogue.shared), ...body])
 }
 
 /** How an element is updated that only one share has. */
-function ownOf(reduce: Reduce, top: Stmt, kernel: Kernel2, at: number): Outlet['own'] {
+function interiorUpdate(reduce: Reduce, top: Stmt, kernel: Kernel2, at: number): WriteBack['own'] {
   const [target] = reduce.targets
   const uses = (body: Body): readonly Stmt[] =>
     accessesOf(body).flatMap((a) => (a.buffer === target!.buffer ? [a.stmt] : []))
@@ -100,12 +100,12 @@ function ownOf(reduce: Reduce, top: Stmt, kernel: Kernel2, at: number): Outlet['
  * Rounds of `by` iterations: all values first, so that their loads are under way together, then one after the other
  * into the sums. Where the last iteration's conditions hold, so do those of all: then nothing asks again.
  */
-function batches(loop: For, sums: Sums, ending: Ending, by: number, names: Names): Body {
+function batches(loop: For, sums: SegmentAccumulators, epilogue: Epilogue, by: number, names: Names): Body {
   const { reduce, inner, parts } = sums.segments
   const { extent } = loop
   invariant(extent.kind === 'const' && extent.value % by === 0, 'batches divide a constant loop')
   const shape = [int(by), ...inner.map((l) => l.extent)]
-  const made = (guarded: boolean): Body => {
+  const batchLoop = (guarded: boolean): Body => {
     const values = reduce.values.map((_, k) =>
       local(names.fresh(`${reduce.targets[k]!.buffer}_value`), reduce.reducer.right[k]!.dtype, shape),
     )
@@ -124,7 +124,7 @@ function batches(loop: For, sums: Sums, ending: Ending, by: number, names: Names
     }
     const value = (k: number, at: Expr, map: At): Load =>
       load(values[k]!.name, [at, ...inner.map((l) => substitute(variable(l.var), map))], values[k]!.dtype)
-    const first: Body = [
+    const loadPhase: Body = [
       ...values.map(alloc),
       each((map, at) =>
         nest(inner, names, true, map, (all) =>
@@ -139,36 +139,41 @@ function batches(loop: For, sums: Sums, ending: Ending, by: number, names: Names
         ),
       ),
     ]
-    const combine = (enter: (map: At) => Body): Stmt =>
+    const combine = (switchElement: (map: At) => Body): Stmt =>
       each((map, at) => [
-        ...enter(map),
+        ...switchElement(map),
         ...nest(inner, names, true, map, (all) => [
-          sums.take(
+          sums.combine(
             all,
             values.map((_, k) => value(k, at, all)),
           ),
         ]),
       ])
-    const enter = (map: At): Body =>
-      sums.enter(
+    const switchElement = (map: At): Body =>
+      sums.switchElement(
         parts.map((p) => substitute(p, map)),
-        ending.leave(),
+        epilogue.flush(),
       )
     const end = new Map([[loop.var, add(mul(variable(round), int(by)), int(by - 1))]])
     // Loads stay outside of the condition: they are under way while it is decided.
-    const one = guarded || !grows(parts, loop) ? undefined : sums.within(end)
-    const second: Stmt = one
-      ? stmt({ kind: 'if', cond: one, then: [combine(() => [])], else: [combine(enter), ...sums.bound()] })
-      : combine(enter)
-    const body: Body = [...first, second]
+    const one = guarded || !grows(parts, loop) ? undefined : sums.staysWithin(end)
+    const combinePhase: Stmt = one
+      ? stmt({
+          kind: 'if',
+          cond: one,
+          then: [combine(() => [])],
+          else: [combine(switchElement), ...sums.setLimit()],
+        })
+      : combine(switchElement)
+    const body: Body = [...loadPhase, combinePhase]
     return [stmt({ ...loop, var: round, extent: int(extent.value / by), guards: [], body })]
   }
   const last = new Map([[loop.var, int(extent.value - 1)]])
   const whole = loop.guards.map((g) => substitute(g, last))
-  if (!loop.guards.every((g) => isUpperBound(g, loop))) return made(true)
-  if (whole.length === 0) return made(false)
+  if (!loop.guards.every((g) => isUpperBound(g, loop))) return batchLoop(true)
+  if (whole.length === 0) return batchLoop(false)
   // A share that is cut off is the last one: nobody waits for it.
-  return [when(all(whole), made(false), [sums.oneByOne(loop, ending.leave())])]
+  return [when(all(whole), batchLoop(false), [sums.eachIteration(loop, epilogue.flush())])]
 }
 
 /** `c·v + rest < n`: what it says of an iteration, it says of all before it. */

@@ -1,14 +1,14 @@
 /**
- * Software pipelining (Lam, PLDI 1988). Invariant reached: no loop is pipelined. What copies into shared memory in iteration `k` runs `stages - 1` iterations
- * earlier, into one of `stages` copies of that memory, the one that iteration `k` finds at `k mod stages`:
+ * Software pipelining (Lam, PLDI 1988). Invariant reached: no loop is pipelined. What copies into shared memory in iteration
+ * `k` runs `stages - 1` iterations earlier, into one of `stages` copies of that memory, the one that iteration `k` finds at
+ * `k mod stages`:
  *
  *     copies of iterations 0 … stages - 2
  *     for k: start the copies of k + stages - 1; compute k; end them
  *
- * Copies by asynchronous instructions are committed as one group an iteration
- * and waited for by number. The others start with loads into registers and end with stores to shared memory, so that
- * computing hides the loads on any target. Copies that count their bytes go by
- * mbarriers (`transaction-barriers.ts`).
+ * Copies by asynchronous instructions are committed as one group an iteration and waited for by number. The others start
+ * with loads into registers and end with stores to shared memory, so that computing hides the loads on any target. Copies
+ * that count their bytes go by mbarriers (`transaction-barriers.ts`).
  *
  * Memory may be filled again when all threads have computed what was in it, which they know where they met after that.
  * Computing that is ordered (asynchronous itself) goes on while the next iteration's begins; it is known to be over one

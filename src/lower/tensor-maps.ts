@@ -1,4 +1,7 @@
-/** Buffers as the matrices whose boxes instructions move: the last dimension, and all others as rows. */
+/**
+ * Tensor maps (TMA descriptors). Buffers as the matrices whose boxes instructions move: the last dimension, and all others
+ * as rows.
+ */
 import { invariant } from '../ast/diagnostic.ts'
 import { type Expr, int, mul } from '../ir/expr.ts'
 import type { Operand } from '../ir/instr.ts'

@@ -1,4 +1,7 @@
-/** Tiles that threads hold together, as what one thread has of them. */
+/**
+ * Register fragments (tiles distributed over the lanes of a warp). Tiles that threads hold together, as what one thread has
+ * of them.
+ */
 
 import type { Lanes } from '../analysis/lane-groups.ts'
 import { splitBy } from '../analysis/memory-tiles.ts'

@@ -1,7 +1,8 @@
 /**
- * Invariant reached: a serial loop over every c-th place, from place r on, ends where its places do: `for v in
- * 0..ceildiv(n, c)` that runs where `v * c + r < n`, with 0 <= r < c, is `for v in 0..(n + c - 1 - r) / c`. What threads
- * that share places out by turns (r is a thread's number) ask once instead of at every place.
+ * Loop bound tightening (guards become trip counts). Invariant reached: a serial loop over every c-th place, from place r
+ * on, ends where its places do: `for v in 0..ceildiv(n, c)` that runs where `v * c + r < n`, with 0 <= r < c, is `for v in
+ * 0..(n + c - 1 - r) / c`. What threads that share places out by turns (r is a thread's number) ask once instead of at every
+ * place.
  */
 
 import { isIndex } from '../analysis/integers/interval.ts'

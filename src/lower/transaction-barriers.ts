@@ -1,5 +1,5 @@
 /**
- * Transaction barriers (PTX `mbarrier`): bulk copies by the device (TMA) count their bytes on barriers in shared memory,
+ * Transaction barriers (PTX `mbarrier`): copies by the device (TMA) count their bytes on barriers in shared memory,
  * one for each stage of what they fill. One thread says how many bytes a round copies; all threads wait for them.
  *
  * Round r uses barrier r mod stages, whose phases alternate: it is over when the parity (r / stages) mod 2 is. So that
@@ -188,7 +188,7 @@ const local = (
 ): Buffer =>
   Object.freeze({ name, dtype, scope, role: 'local', shape: shape.map(int), fill: 0, accumulate: dtype })
 
-/** Whether a loop is a bulk copy of the kind of `instr` that has no barrier yet. */
+/** Whether a loop is a copy with an mbarrier, of the kind of `instr` that has no barrier yet. */
 const isTransactionCopy = (s: Stmt, instr: Instr): s is For =>
   s.kind === 'for' && s.mode.kind === 'instr' && !s.mode.signals && kindOf(s.mode.instr) === kindOf(instr)
 

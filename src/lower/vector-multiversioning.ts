@@ -1,8 +1,9 @@
 /**
- * Invariant reached: a vectorised loop whose accesses are aligned for some sizes only exists twice, under a test of those
- * sizes: `if (d % 4 == 0) { … } else { … }`. Where the test holds it is a fact for all later passes, as if a schedule had
- * required it. And where accesses are aligned but the end of the loop may lie within a vector, all lanes are asked about
- * at once: `if (last lane is there) { no conditions } else { one for each lane }`.
+ * Multiversioning of vectorised loops, for alignment and remainders. Invariant reached: a vectorised loop whose accesses are
+ * aligned for some sizes only exists twice, under a test of those sizes: `if (d % 4 == 0) { … } else { … }`. Where the test
+ * holds it is a fact for all later passes, as if a schedule had required it. And where accesses are aligned but the end of
+ * the loop may lie within a vector, all lanes are asked about at once: `if (last lane is there) { no conditions } else { one
+ * for each lane }`.
  *
  * Sizes are the same for all threads of a launch, so that a version may hold barriers; one test a thread, outside of all
  * loops, decides between versions. Only where these would allocate shared memory twice, or be very long, it stands further
@@ -40,8 +41,8 @@ const LONGEST = 1024
 type Facts = readonly Fact[]
 
 export function versionVectors(body: Body, kernel: Kernel2, names: Names): Body {
-  const together = alongside(body)
-  const out = new Versions(together, kernel, names).list(together, kernel.facts ?? [])
+  const together = vectorizeRegisterLoops(body)
+  const out = new Multiversioning(together, kernel, names).list(together, kernel.facts ?? [])
   return out === together ? body : out
 }
 
@@ -49,7 +50,7 @@ export function versionVectors(body: Body, kernel: Kernel2, names: Names): Body 
  * Loops over registers that vectorised loops run over, which fill them and store them, are vectorised as well: they will be
  * unrolled with them.
  */
-function alongside(body: Body): Body {
+function vectorizeRegisterLoops(body: Body): Body {
   const registers = new Set<string>()
   walkStmts(body, (s) => {
     if (s.kind === 'alloc' && s.buffer.scope === 'register') registers.add(s.buffer.name)
@@ -72,7 +73,7 @@ function alongside(body: Body): Body {
   })
 }
 
-class Versions {
+class Multiversioning {
   readonly #names: Names
   readonly #sizes: ReadonlySet<string>
   readonly #memory: ReadonlyMap<string, Buffer>
@@ -90,8 +91,9 @@ class Versions {
   }
 
   list(list: Body, known: Facts): Body {
-    const wanted = list.map((s) => this.#wanted(s, known))
-    if (wanted.every((w) => w.length === 0)) return mapSame(list, (s) => this.#lanes(s, known))
+    const missingFacts = list.map((s) => this.#missingFacts(s, known))
+    if (missingFacts.every((w) => w.length === 0))
+      return mapSame(list, (s) => this.#guardByLastLane(s, known))
     const first = list.findIndex(hasVector)
     const last = list.findLastIndex(hasVector)
     const binds = list.slice(first, last + 1).some((s) => s.kind === 'let' || s.kind === 'alloc')
@@ -99,15 +101,16 @@ class Versions {
     const range = list.slice(first, end)
     const branches = range.every((s) => s.kind === 'if')
     if (branches || !isCopied(range))
-      return list.flatMap((s) => (range.length > 1 ? this.list([s], known) : [this.#inside(s, known)]))
-    const facts = strongest(wanted.flat())
+      return list.flatMap((s) => (range.length > 1 ? this.list([s], known) : [this.#versionInside(s, known)]))
+    const facts = strongest(missingFacts.flat())
     const cond = all(facts.map((f) => eq(mod(variable(f.size), int(f.by)), int(0))))
     const then = this.list(copyOf(range, this.#names), [...known, ...facts])
-    const others = (from: number, to?: number): Body => list.slice(from, to).map((s) => this.#lanes(s, known))
+    const others = (from: number, to?: number): Body =>
+      list.slice(from, to).map((s) => this.#guardByLastLane(s, known))
     return [...others(0, first), when(cond, then, others(first, end)), ...others(end)]
   }
 
-  #inside(s: Stmt, known: Facts): Stmt {
+  #versionInside(s: Stmt, known: Facts): Stmt {
     const then = s.kind === 'if' ? [...known, ...factsOf(s.cond)] : known
     return withBodies(
       s,
@@ -116,27 +119,28 @@ class Versions {
   }
 
   /** What sizes should be multiples of, for the vectorised loops inside. */
-  #wanted(s: Stmt, known: Facts): Facts {
-    if (s.kind === 'for' && isVector(s)) return this.#wantedBy(s, known)
+  #missingFacts(s: Stmt, known: Facts): Facts {
+    if (s.kind === 'for' && isVector(s)) return this.#missingForLoop(s, known)
     const then = s.kind === 'if' ? [...known, ...factsOf(s.cond)] : known
-    return bodiesOf(s).flatMap((b, k) => b.flatMap((x) => this.#wanted(x, k === 0 ? then : known)))
+    return bodiesOf(s).flatMap((b, k) => b.flatMap((x) => this.#missingFacts(x, k === 0 ? then : known)))
   }
 
-  #wantedBy(loop: For, known: Facts): Facts {
+  #missingForLoop(loop: For, known: Facts): Facts {
     const facts = accessesOf(loop.body).flatMap((a) => this.#alignment(a, loop, known)?.missing ?? [])
-    return facts.length === 0 || this.#open(loop, [...known, ...facts]).every((c) => this.#atLast(c, loop))
+    return facts.length === 0 ||
+      this.#laneConditions(loop, [...known, ...facts]).every((c) => this.#inLastLane(c, loop))
       ? facts
       : []
   }
 
   /** What lanes that are one access have to ask each for itself. */
-  #open(loop: For, known: Facts): readonly Expr[] {
+  #laneConditions(loop: For, known: Facts): readonly Expr[] {
     const widths = accessesOf(loop.body).flatMap((a) => {
       const alignment = this.#alignment(a, loop, known)
       return alignment?.missing.length === 0 ? [alignment.width] : []
     })
     return widths.length > 0
-      ? conditionsOn(loop).filter((c) => !this.#isSettled(c, loop, Math.max(...widths), known))
+      ? conditionsOn(loop).filter((c) => !this.#isUniform(c, loop, Math.max(...widths), known))
       : []
   }
 
@@ -169,15 +173,15 @@ class Versions {
   }
 
   /** What a condition compares in the first lane, where the others follow it up to one end. */
-  #first(c: Expr, loop: For): { readonly first: Linear; readonly end: Expr } | undefined {
+  #firstLane(c: Expr, loop: For): { readonly first: Linear; readonly end: Expr } | undefined {
     if (c.kind !== 'binary' || c.op !== 'lt' || mentions(c.b, loop.var)) return undefined
     const first = this.#wraps(c.a) || this.#wraps(c.b) ? undefined : neighbours(c.a, loop)
     return first && { first, end: c.b }
   }
 
   /** Whether it says the same of `width` lanes: `x + lane < d` where the width divides x and d. */
-  #isSettled(c: Expr, loop: For, width: number, known: Facts): boolean {
-    const compared = this.#first(c, loop)
+  #isUniform(c: Expr, loop: For, width: number, known: Facts): boolean {
+    const compared = this.#firstLane(c, loop)
     if (!compared) return false
     const { first } = compared
     const end = linear(compared.end)
@@ -187,21 +191,21 @@ class Versions {
   }
 
   /** The condition of the last lane, where it holds for all if it holds there. */
-  #atLast(c: Expr, loop: For): Expr | undefined {
-    return this.#first(c, loop) && substitute(c, new Map([[loop.var, int(lanesOf(loop) - 1)]]))
+  #inLastLane(c: Expr, loop: For): Expr | undefined {
+    return this.#firstLane(c, loop) && substitute(c, new Map([[loop.var, int(lanesOf(loop) - 1)]]))
   }
 
   /** Vectorised loops whose accesses are aligned ask about all of their lanes at once. */
-  #lanes(s: Stmt, known: Facts): Stmt {
+  #guardByLastLane(s: Stmt, known: Facts): Stmt {
     if (s.kind !== 'for' || !isVector(s)) {
       const then = s.kind === 'if' ? [...known, ...factsOf(s.cond)] : known
       return withBodies(
         s,
-        bodiesOf(s).map((b, k) => mapSame(b, (x) => this.#lanes(x, k === 0 ? then : known))),
+        bodiesOf(s).map((b, k) => mapSame(b, (x) => this.#guardByLastLane(x, k === 0 ? then : known))),
       )
     }
-    const open = this.#open(s, known)
-    const last = open.map((c) => this.#atLast(c, s))
+    const open = this.#laneConditions(s, known)
+    const last = open.map((c) => this.#inLastLane(c, s))
     if (open.length === 0 || last.some((c) => !c)) return s
     const [only] = s.body
     if (s.body.length !== 1 || only?.kind !== 'if') return s

@@ -1,4 +1,7 @@
-/** Which threads can exchange registers: neighbours in thread.x, as many as a target says. */
+/**
+ * Lanes of a warp (subgroup) for shuffles. Which threads can exchange registers: neighbours in thread.x, as many as a target
+ * says.
+ */
 import type { For, Reduce, Stmt } from '../ir/loops.ts'
 import { type Body, walkStmts } from '../ir/tree.ts'
 

@@ -1,6 +1,7 @@
 /**
- * Invariant reached: every reduction accumulates in the type its buffer asks for. Where a schedule does not keep
- * the accumulator in registers, it is a temporary of that type, rounded into the buffer at the end.
+ * Wide accumulators (mixed-precision accumulation). Invariant reached: every reduction accumulates in the type its buffer
+ * asks for. Where a schedule does not keep the accumulator in registers, it is a temporary of that type, rounded into the
+ * buffer at the end.
  */
 
 import { renameBuffer } from '../ir/bindings.ts'

@@ -1,7 +1,7 @@
 /**
- * What all threads of a block read in one iteration of a loop, as a box with the dimensions of the buffer: the
- * threads fill it together, in the order in which the buffer lies in memory, and each reads its part. Loops that
- * are digits of one index (`io * 32 + it * 4 + ir`) are one dimension of it.
+ * Block tiles (footprints of a block as boxes). What all threads of a block read in one iteration of a loop, as a box with
+ * the dimensions of the buffer: the threads fill it together, in the order in which the buffer lies in memory, and each
+ * reads its part. Loops that are digits of one index (`io * 32 + it * 4 + ir`) are one dimension of it.
  */
 import { accessesOf } from '../ir/accesses.ts'
 import { add, div, type Expr, int, mod, mul, variable } from '../ir/expr.ts'

@@ -1,6 +1,7 @@
 /**
- * Partial results of equal shares: what a share has of a segment that began in an earlier one is carried to a row of a
- * buffer, and a nest after all shares adds the rows of a segment to its element, in their order.
+ * Carry-out and fix-up of merge path. Partial results of equal shares: what a share has of a segment that began in an
+ * earlier one is carried to a row of a buffer, and a nest after all shares adds the rows of a segment to its element, in
+ * their order.
  */
 
 import { type Groups, shareNumber } from '../analysis/balanced-shares.ts'
@@ -19,24 +20,24 @@ import { type Body, type Found, findLoop, stmt } from '../ir/tree.ts'
 import { overParams } from './checks.ts'
 import type { Context } from './context.ts'
 
-export interface Carried {
+export interface CarryOut {
   /** A row for each share, or for each block. */
   readonly buffer: Buffer
   /** Before the loop over a share: nothing is carried yet. */
   readonly start: Body
   /** The nest that adds what is carried. */
-  readonly second: Stmt
+  readonly fixup: Stmt
 }
 
 /** What is carried of the loop `over`; `groups`: what the shares of a block have of a segment is carried as one. */
-export function carriedOf(
+export function carryOut(
   cx: Context,
   over: Found,
   segments: Segments,
   shares: Shares & { readonly count: Expr },
   groups: Groups | undefined,
   into: string,
-): Carried {
+): CarryOut {
   const { reduce, rest, inner } = segments
   const [target] = reduce.targets
   const [dims] = rest
@@ -78,7 +79,7 @@ export function carriedOf(
   return {
     buffer,
     start: whenAll(once, copies),
-    second: secondOf(cx, segments, list, buffer, row, of.shape, shares.length * size),
+    fixup: fixupNest(cx, segments, list, buffer, row, of.shape, shares.length * size),
   }
 }
 
@@ -93,7 +94,7 @@ const copyOf = (l: For, map: ReadonlyMap<string, Expr>, nest: string, body: Body
 }
 
 /** Adds the rows after the first of each segment's shares, `length` positions each, to its element. */
-function secondOf(
+function fixupNest(
   cx: Context,
   { reduce }: Segments,
   list: Buffer,

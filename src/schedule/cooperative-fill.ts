@@ -1,4 +1,4 @@
-/** The loops by which the threads of a block fill a copy together. */
+/** Cooperative copies into shared memory. The loops by which the threads of a block fill a copy together. */
 
 import { isMultiple } from '../analysis/integers/facts.ts'
 import { linear } from '../analysis/integers/linear.ts'

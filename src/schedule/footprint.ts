@@ -1,6 +1,7 @@
 /**
- * What one iteration of a loop touches of a buffer: the elements named by one index expression, as the loops
- * inside run. Caching copies exactly these, by clones of those loops, so gathers need no intervals.
+ * Footprints (bounds inference by cloned loops). What one iteration of a loop touches of a buffer: the elements named by one
+ * index expression, as the loops inside run. Caching copies exactly these, by clones of those loops, so gathers need no
+ * intervals.
  */
 
 import { linearKey } from '../analysis/integers/linear.ts'

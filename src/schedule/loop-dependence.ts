@@ -1,5 +1,5 @@
 /**
- * Dependences between the iterations of a loop.
+ * Loop-carried dependence testing. Dependences between the iterations of a loop.
  *
  * The contract of Stage II that this rests on: where `for.reduce` is false, one writing statement writes
  * different elements in different iterations, whatever the loops around and inside do (Stage I checks it);

@@ -1,4 +1,7 @@
-/** What must hold of memory that threads own or share: registers are of one thread, shared memory is of a block. */
+/**
+ * Memory scopes (register, shared, global). What must hold of memory that threads own or share: registers are of one thread,
+ * shared memory is of a block.
+ */
 
 import { conditionsAround } from '../analysis/dominating-conditions.ts'
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'

@@ -1,4 +1,7 @@
-/** Where a monotone index expression reaches a value: what turns "all positions of row r" into a range. */
+/**
+ * Inverse images of monotone index arrays. Where a monotone index expression reaches a value: what turns "all positions of
+ * row r" into a range.
+ */
 import { ceildiv, type Expr, int, load, min, mul, search, sub } from '../ir/expr.ts'
 import { mentions } from '../ir/expr-tree.ts'
 import { keyOf, sameExpr } from '../ir/keys.ts'

@@ -1,5 +1,5 @@
 /**
- * What must hold of bound loops, whatever step came last. Checked on the
+ * Legality of parallel loops. What must hold of bound loops, whatever step came last. Checked on the
  * kernel that a step proposes; the refusal shows the kernel as it is.
  */
 

@@ -1,4 +1,4 @@
-/** The nest after partial results: it adds them to their elements, in a fixed order. */
+/** Second pass of a two-pass reduction. The nest after partial results: it adds them to their elements, in a fixed order. */
 import { conditionsAround } from '../analysis/dominating-conditions.ts'
 import { add, type Expr, int, load, sub, variable } from '../ir/expr.ts'
 import { buffersRead, mentions, substitute } from '../ir/expr-tree.ts'
@@ -18,7 +18,7 @@ export interface Update {
 }
 
 /** The nest that adds partial results to their elements. */
-export function passOf(
+export function partialResultsNest(
   cx: Context,
   { top, reduce, path }: Update,
   through: readonly For[],

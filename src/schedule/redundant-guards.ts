@@ -1,6 +1,6 @@
 /**
- * Guards that copies made needless: where they fail, copies hold what changes nothing, or what is computed goes to
- * elements of a local buffer that nothing reads.
+ * Redundant guard elimination. Guards that copies made needless: where they fail, copies hold what changes nothing, or what
+ * is computed goes to elements of a local buffer that nothing reads.
  */
 
 import { isIndex } from '../analysis/integers/interval.ts'

@@ -1,6 +1,7 @@
 /**
- * What an expression of a launch ranges over, for given sizes, by exact interval arithmetic: names stand for what they
- * were given, index arrays for what they can hold, and conditions around bound what they mention.
+ * Range analysis of expressions (abstract interpretation over intervals). What an expression of a launch ranges over, for
+ * given sizes, by exact interval arithmetic: names stand for what they were given, index arrays for what they can hold, and
+ * conditions around bound what they mention.
  */
 import { isFloat } from '../../ir/dtype.ts'
 import type { Expr } from '../../ir/expr.ts'

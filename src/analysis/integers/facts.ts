@@ -1,4 +1,4 @@
-/** What is known of sizes, and what follows for expressions over them. */
+/** Divisibility and equality of sizes. What is known of sizes, and what follows for expressions over them. */
 import { conjuncts, type Expr } from '../../ir/expr.ts'
 import { perExpr } from '../../ir/expr-tree.ts'
 import type { Fact } from '../../ir/loops.ts'

@@ -1,4 +1,4 @@
-/** Guards that facts about sizes decide. */
+/** Implication of guards. Guards that facts about sizes decide. */
 import { ceildiv, div, type Expr, int } from '../../ir/expr.ts'
 import { keyOf } from '../../ir/keys.ts'
 import type { Buffer, Fact, For, Stmt } from '../../ir/loops.ts'

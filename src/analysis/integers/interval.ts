@@ -1,4 +1,4 @@
-/** Bounds of integer expressions, exactly: where 32 bits hold every result, and where they do not. */
+/** Interval arithmetic. Bounds of integer expressions, exactly: where 32 bits hold every result, and where they do not. */
 import { isFloat } from '../../ir/dtype.ts'
 import { type Expr, isZero } from '../../ir/expr.ts'
 import { foldInt } from '../../ir/fold.ts'

@@ -1,4 +1,4 @@
-/** Integer expressions as sums `Σ coefficient · term + constant`. */
+/** Linear (affine) forms: integer expressions as sums `Σ coefficient · term + constant`. */
 import type { Expr } from '../../ir/expr.ts'
 import { keyOf } from '../../ir/keys.ts'
 import type { For } from '../../ir/loops.ts'

@@ -1,9 +1,10 @@
 /**
- * What a plan computes in 32 bits, for given sizes: bounds of every extent, index and condition, by exact interval
- * arithmetic, without running anything. Kernels count and address in i32 and cannot tell where that wraps.
+ * Overflow checks by range analysis. What a plan computes in 32 bits, for given sizes: bounds of every extent, index and
+ * condition, by exact interval arithmetic, without running anything. Kernels count and address in i32 and cannot tell where
+ * that wraps.
  *
- * Arithmetic on data wraps as i32 does, and so does what the text of a kernel computes as a value or compares: the
- * reference wraps there too. What leads to an iteration or to an element is exact, or reported.
+ * Arithmetic on data wraps as i32 does, and so does what the text of a kernel computes as a value or compares: the reference
+ * wraps there too. What leads to an iteration or to an element is exact, or reported.
  */
 import { type Expr, THREAD_AXES, type ThreadAxis, variable } from '../../ir/expr.ts'
 import { children, substitute } from '../../ir/expr-tree.ts'

@@ -5,7 +5,7 @@ import { readsMemory } from '../../ir/expr-tree.ts'
 import type { For, LoopMode, Shares } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { type Body, type Found, findLoop, replaceLoop, rewriteStmts, stmt } from '../../ir/tree.ts'
-import { carriedOf, refuseShares } from '../carry-out.ts'
+import { carryOut, refuseShares } from '../carry-out.ts'
 import { checkConstantExtent, checkFactor, checkSerial, SEPARATE } from '../checks.ts'
 import type { Context } from '../context.ts'
 import type { Primitive } from '../primitive.ts'
@@ -63,7 +63,7 @@ export const accumulate: Primitive<AccumulateStep> = {
     const grouped: Accumulate = groups ? { ...mode, within: groups.loop.var } : mode
     if (step.into === undefined) return { body: own(grouped) }
     checkUnused(cx, found, segments)
-    const { start, buffer, second } = carriedOf(cx, found, segments, shares, groups, step.into)
+    const { start, buffer, fixup } = carryOut(cx, found, segments, shares, groups, step.into)
     const body = own({ ...grouped, carry: buffer.name }).flatMap((top): Body => {
       if (!findLoop([top], over.var)) return [top]
       const rewritten = rewriteStmts([top], {
@@ -74,7 +74,7 @@ export const accumulate: Primitive<AccumulateStep> = {
           return update ? stmt({ ...s, atomic: true }) : undefined
         },
       })
-      return [...rewritten, second]
+      return [...rewritten, fixup]
     })
     return { body, buffers: [buffer] }
   },

@@ -8,7 +8,7 @@ import { findLoop, rewriteStmts, stmt } from '../../ir/tree.ts'
 import { checkNamedOutside, overParams, refuseNoReduction, SEPARATE } from '../checks.ts'
 import type { Context } from '../context.ts'
 import { writtenIn } from '../loop-dependence.ts'
-import { passOf, type Update } from '../partial-results-nest.ts'
+import { partialResultsNest, type Update } from '../partial-results-nest.ts'
 import type { Primitive } from '../primitive.ts'
 import { rowList } from '../samples.ts'
 import type { CombineStep } from '../steps.ts'
@@ -119,7 +119,7 @@ function partial(cx: Context, update: Update): { body: readonly Stmt[]; buffers:
   })
   for (const l of meeting) checkOthersApart(cx, l, rewritten)
   checkInit(cx, own, rewritten)
-  const second = passOf(cx, update, through, partials, index)
+  const second = partialResultsNest(cx, update, through, partials, index)
   return {
     body: cx.kernel.body.flatMap((s) => (s === top ? [...rewritten, second] : [s])),
     buffers: partials,
