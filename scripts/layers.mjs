@@ -14,6 +14,7 @@ const IR = ['ast', 'ir', 'analysis']
  * is listed here is a room of its own.
  */
 export const ROOMS = {
+  cache: [],
   ast: [],
   ir: ['ast'],
   analysis: ['ast', 'ir'],
@@ -28,11 +29,11 @@ export const ROOMS = {
   schedule: [...IR, 'elaborate', 'formats'],
   lower: IR,
   backends: IR,
-  runtime: [...IR, 'backends'],
+  runtime: [...IR, 'cache', 'backends'],
   'storage/engines/device': [...IR, 'columns', 'formats', 'storage', 'lower', 'backends', 'runtime'],
   'run/bind': [...IR, 'columns', 'formats', 'storage', 'reference'],
   run: [...IR, 'formats', 'storage', 'reference', 'schedule', 'lower', 'backends', 'runtime', 'run/bind'],
-  io: [...IR, 'storage'],
+  io: [...IR, 'cache', 'storage'],
   api: [
     ...IR,
     'elaborate',
@@ -53,6 +54,7 @@ export const ROOMS = {
   ],
   cli: [
     ...IR,
+    'cache',
     'formats',
     'storage',
     'pictures',

@@ -1,5 +1,6 @@
 // Takes out of the generated grammar what only writers of grammars need: its text, and where each expression stands in
-// it: more than half of the file, and 12 kB of what a browser loads.
+// it: more than half of the file, and 12 kB of what a browser loads. What is left is built when a text is first read, not
+// when it is imported: a process that reads none, or whose programs are in the cache, does without.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -20,5 +21,9 @@ for (const file of readdirSync(folder).filter((f) => f.endsWith('.ohm-bundle.js'
   const text = readFileSync(path, 'utf8')
   const [start, end] = [text.indexOf('makeRecipe(') + 'makeRecipe('.length, text.lastIndexOf(');export')]
   const recipe = slim(JSON.parse(text.slice(start, end)))
-  writeFileSync(path, text.slice(0, start) + JSON.stringify(recipe) + text.slice(end))
+  writeFileSync(
+    path,
+    `import {makeRecipe} from 'ohm-js';let made;const grammar=()=>made??=makeRecipe(${JSON.stringify(recipe)});
+export default {match:(...args)=>grammar().match(...args),createSemantics:()=>grammar().createSemantics()};\n`,
+  )
 }

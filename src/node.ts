@@ -24,10 +24,10 @@ import { devices as hosted } from './index.ts'
 import { type ReadOptions, readTensor as readFileTensor, writeTensor as writeFileTensor } from './io/index.ts'
 import { packagedFormatsNamed } from './io/package-formats.ts'
 import { readProgramText, refuseFolder, rootedIn } from './io/program-text.ts'
-import { type CudaOptions, createCudaDevice } from './runtime/cuda/index.ts'
+import { programTrees } from './io/program-trees.ts'
+import type { CudaOptions } from './runtime/cuda/index.ts'
 import type { Device } from './runtime/device.ts'
 import type { NodeWebGpuOptions } from './runtime/webgpu/options.ts'
-import { createNodeWebGpu } from './runtime/webgpu-node.ts'
 import type { Tensor } from './storage/tensor.ts'
 import { checkValueArray } from './storage/values.ts'
 
@@ -54,6 +54,7 @@ export async function load(given: TextOrUrl, options: LoadOptions = {}): Promise
           : await rootedIn(root)
         : (read ?? (isFile ? readProgramText : async (path) => refuseImport(path))),
     ),
+    trees: programTrees(),
   })
 }
 
@@ -89,16 +90,19 @@ export async function writeTensor(path: TextOrUrl, tensor: Tensor): Promise<void
 
 readPackaged(packagedFormatsNamed)
 
+/** Those that are asked for are loaded. */
 export const devices = {
   cpu: hosted.cpu,
   webgpu: async (options: NodeWebGpuOptions = {}): Promise<Device> => {
     const own = ['choice', 'robustness', 'toggles'] as const
     expectOptions('devices.webgpu', options, [...own, 'powerPreference', 'forceFallbackAdapter', 'features'])
+    const { createNodeWebGpu } = await import('./runtime/webgpu-node.ts')
     return createNodeWebGpu(options)
   },
   cuda: async (options: CudaOptions = {}): Promise<Device> => {
     const files = ['libcuda', 'nvrtc', 'include', 'cacheDir'] as const
     expectOptions('devices.cuda', options, ['ordinal', ...files, 'syncEachLaunch', 'overlap'])
+    const { createCudaDevice } = await import('./runtime/cuda/index.ts')
     return createCudaDevice(options)
   },
 }

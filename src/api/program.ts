@@ -2,7 +2,7 @@
 import { fail, type Source, SptError } from '../ast/diagnostic.ts'
 import { refuseInstructionTexts } from '../ast/instruction-texts.ts'
 import type { Program as Parsed } from '../ast/program.ts'
-import { type Entry, loadProgram, programOf, type ReadText } from '../ast/resolve-imports.ts'
+import { type Entry, loadProgram, programOf, type ReadText, type Trees } from '../ast/resolve-imports.ts'
 import { type Elaborated, elaborate, type Family } from '../elaborate/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
@@ -120,17 +120,28 @@ export interface Readers {
   /** The file that `load` names. */
   readonly files: ReadText
   readonly imports: ReadText
+  /** Where trees of files are kept between processes. */
+  readonly trees?: Trees | undefined
 }
 
 /** A program from a file, or a text with a name, and what it imports, through readers. */
 export async function readProgram(
   entry: Entry,
-  { files, imports }: Readers,
-  { instructions = true }: LoadOptions = {},
+  readers: Readers,
+  options: LoadOptions = {},
 ): Promise<SptProgram> {
-  const parsed = await loadProgram(entry, textFrom(files), textFrom(imports))
+  return new SptProgram(await readParsed(entry, readers, options), options.instructions)
+}
+
+/** The same before anything of it is checked but that it may have instructions. */
+export async function readParsed(
+  entry: Entry,
+  { files, imports, trees }: Readers,
+  { instructions = true }: LoadOptions = {},
+): Promise<Parsed> {
+  const parsed = await loadProgram(entry, textFrom(files), textFrom(imports), trees)
   if (!instructions) refuseInstructionTexts(parsed)
-  return new SptProgram(parsed, instructions)
+  return parsed
 }
 
 const textFrom =

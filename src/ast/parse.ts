@@ -1,5 +1,5 @@
 /** Text → AST. Only the `parse` files touch Ohm: they hold the actions over the grammar's concrete syntax tree. */
-import grammar from '../../grammar/spt.ohm-bundle.js'
+import grammar, { type SptSemantics } from '../../grammar/spt.ohm-bundle.js'
 import { withoutCodes } from './blank-backticks.ts'
 import { Heights } from './checks.ts'
 import { Attacher, type Slot, Writable } from './comments.ts'
@@ -38,17 +38,21 @@ const files: Actions = {
   },
 }
 
-const semantics = grammar.createSemantics()
-semantics.addOperation<unknown>('ast', {
-  ...files,
-  ...kernels,
-  ...statements,
-  ...expressions,
-  ...formats,
-  ...instructions,
-  ...schedules,
-  ...choices,
-})
+let made: SptSemantics | undefined
+/** Made for the first text: programs may come from a cache. */
+function semantics(): SptSemantics {
+  made ??= grammar.createSemantics().addOperation<unknown>('ast', {
+    ...files,
+    ...kernels,
+    ...statements,
+    ...expressions,
+    ...formats,
+    ...instructions,
+    ...schedules,
+    ...choices,
+  })
+  return made
+}
 
 /** What Ohm knows of a failed match; the method is public in its documentation and absent from its types. */
 interface Failures {
@@ -108,7 +112,7 @@ function reading<T>(given: Source, rule: string, use: (made: unknown, attach: At
       placed(from, () => fail(explain(source, at(match.getRightmostFailurePosition()), failures)))
     }
     const attach = new Attacher(source.text, comments)
-    const result = inContext(context, () => use(semantics(match).ast(), attach))
+    const result = inContext(context, () => use(semantics()(match).ast(), attach))
     for (const [node, slot] of context.slots) setTrivia(node, slot.trivia.value)
     return result
   } catch (e) {

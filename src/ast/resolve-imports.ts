@@ -10,6 +10,12 @@ import { inPackage, isWithin, PACKAGE, resolvePath } from './resolve-path.ts'
 /** Gives the text at a path that `resolvePath` made; rejects where there is none. */
 export type ReadText = (path: string) => Promise<string>
 
+/** Trees of texts between processes; without one for a text, it is parsed. */
+export interface Trees {
+  load(source: Source): Promise<File | undefined>
+  store(source: Source, file: File): Promise<void>
+}
+
 export interface Loaded {
   readonly files: ReadonlyMap<string, File>
   readonly sources: ReadonlyMap<string, Source>
@@ -26,10 +32,11 @@ const KEPT = 2 ** 20
 const trees = new Map<string, File>()
 let kept = 0
 
-/** The tree of a file, read once: programs import the same files again and again, and nobody changes a tree. */
-function parsed(source: Source): File {
-  const key = `${source.name}\n${source.text}`
-  const file = trees.get(key) ?? parse(source)
+const keyOf = (source: Source): string => `${source.name}\n${source.text}`
+
+/** Keeps a tree: programs import the same files again and again, and nobody changes a tree. */
+function keep(source: Source, file: File): File {
+  const key = keyOf(source)
   // The latest come last; the first go where there are too many.
   if (!trees.delete(key)) kept += key.length
   trees.set(key, file)
@@ -41,13 +48,32 @@ function parsed(source: Source): File {
   return file
 }
 
+/** The tree of a file, read once. */
+const parsed = (source: Source): File => keep(source, trees.get(keyOf(source)) ?? parse(source))
+
+/** The same of a text that `between` may have from another process. */
+async function parsedOrStored(source: Source, between: Trees | undefined): Promise<File> {
+  if (!between || trees.has(keyOf(source))) return parsed(source)
+  const stored = await between.load(source)
+  if (stored) return keep(source, stored)
+  const file = parsed(source)
+  await between.store(source, file)
+  return file
+}
+
 const pathOf = (entry: Entry): string => resolvePath('', typeof entry === 'string' ? entry : entry.name)
 
 /**
- * The entry, through `read`, and all that it imports, by normalised path. Throws one `SptError` with the diagnostics of all files that
- * are missing or do not parse, or `import/too-many-files`; its `sources` are those that could be read.
+ * The entry, through `read`, and all that it imports, by normalised path; trees of files may come from `between`. Throws
+ * one `SptError` with the diagnostics of all files that are missing or do not parse, or `import/too-many-files`; its
+ * `sources` are those that could be read.
  */
-export async function loadFiles(entry: Entry, read: ReadText, readImport: ReadText = read): Promise<Loaded> {
+export async function loadFiles(
+  entry: Entry,
+  read: ReadText,
+  readImport: ReadText = read,
+  between?: Trees,
+): Promise<Loaded> {
   const files = new Map<string, File>()
   const sources = new Map<string, Source>()
   const problems: Diagnostic[] = []
@@ -62,21 +88,21 @@ export async function loadFiles(entry: Entry, read: ReadText, readImport: ReadTe
       }),
     )
     const next: typeof wave = []
-    wave.forEach(({ path, span }, k) => {
+    for (const [k, { path, span }] of wave.entries()) {
       const text = texts[k]!
       if (text.status === 'rejected') {
         problems.push(...unreadable(path, span, text.reason))
-        return
+        continue
       }
       const source = { name: path, text: text.value }
       sources.set(path, source)
       let file: File
       try {
-        file = parsed(source)
+        file = await parsedOrStored(source, path === first && typeof entry !== 'string' ? undefined : between)
       } catch (e) {
         if (!(e instanceof SptError)) throw e
         problems.push(...e.diagnostics)
-        return
+        continue
       }
       files.set(path, file)
       for (const i of file.imports) {
@@ -86,7 +112,7 @@ export async function loadFiles(entry: Entry, read: ReadText, readImport: ReadTe
         seen.add(target)
         next.push({ path: target, span: i.path.span })
       }
-    })
+    }
     wave = next
   }
   if (problems.length > 0) throw withSources(new SptError(problems), sources)
@@ -144,8 +170,9 @@ export async function loadProgram(
   entry: Entry,
   read: ReadText,
   readImport: ReadText = read,
+  between?: Trees,
 ): Promise<Program> {
-  const { files, sources } = await loadFiles(entry, read, readImport)
+  const { files, sources } = await loadFiles(entry, read, readImport, between)
   return linked(pathOf(entry), files, sources)
 }
 

@@ -4,25 +4,33 @@ import { stat, writeFile } from 'node:fs/promises'
 import { version } from '../io/package.ts'
 import { longName, parseArgs } from './args.ts'
 import type { CommandSpec } from './command.ts'
-import { bench } from './commands/bench.ts'
-import { check } from './commands/check.ts'
-import { doctor } from './commands/doctor.ts'
-import { emit } from './commands/emit.ts'
-import { explain } from './commands/explain.ts'
-import { fmt } from './commands/fmt.ts'
-import { format } from './commands/format.ts'
-import { run } from './commands/run.ts'
-import { show } from './commands/show.ts'
 import { EXIT, failureJson, showFailure } from './failure.ts'
 import { helpOf, overview } from './help.ts'
 import { type Io, withProgress } from './io.ts'
 import { checkPaths } from './paths.ts'
 import { misused, UsageError } from './usage.ts'
 
-const COMMANDS: readonly CommandSpec[] = [run, check, fmt, show, emit, explain, format, doctor, bench]
+/** Each with what it needs is loaded when it is called. */
+const COMMANDS: Readonly<Record<string, () => Promise<CommandSpec>>> = {
+  run: async () => (await import('./commands/run.ts')).run,
+  check: async () => (await import('./commands/check.ts')).check,
+  fmt: async () => (await import('./commands/fmt.ts')).fmt,
+  show: async () => (await import('./commands/show.ts')).show,
+  emit: async () => (await import('./commands/emit.ts')).emit,
+  explain: async () => (await import('./commands/explain.ts')).explain,
+  format: async () => (await import('./commands/format.ts')).format,
+  doctor: async () => (await import('./commands/doctor.ts')).doctor,
+  bench: async () => (await import('./commands/bench.ts')).bench,
+}
 
-function find(name: string): CommandSpec {
-  const command = COMMANDS.find((c) => c.name === name)
+const loaded = async (name: string): Promise<CommandSpec | undefined> =>
+  Object.hasOwn(COMMANDS, name) ? COMMANDS[name]!() : undefined
+
+const help = async (): Promise<string> =>
+  overview(await Promise.all(Object.values(COMMANDS).map((load) => load())), version())
+
+async function find(name: string): Promise<CommandSpec> {
+  const command = await loaded(name)
   if (command) return command
   if (name.startsWith('-'))
     return misused({
@@ -32,7 +40,7 @@ function find(name: string): CommandSpec {
     })
   return misused({
     message: `there is no command ${name}`,
-    lookup: { name, candidates: [...COMMANDS.map((c) => c.name), 'help'] },
+    lookup: { name, candidates: [...Object.keys(COMMANDS), 'help'] },
     ...(name.endsWith('.spt') ? { hint: `to run a program: spt run ${name}` } : {}),
   })
 }
@@ -44,7 +52,7 @@ export async function main(argv: readonly string[], host: Io): Promise<number> {
   try {
     const [first, ...rest] = argv
     if (first === undefined) {
-      io.err(overview(COMMANDS, version()))
+      io.err(await help())
       return EXIT.usage
     }
     if (first === '-v' || first === '--version') {
@@ -53,10 +61,10 @@ export async function main(argv: readonly string[], host: Io): Promise<number> {
     }
     if (first === '-h' || first === '--help' || first === 'help') {
       const about = rest.find((a) => !a.startsWith('-'))
-      io.out(about === undefined ? overview(COMMANDS, version()) : helpOf(find(about)))
+      io.out(about === undefined ? await help() : helpOf(await find(about)))
       return EXIT.ok
     }
-    const command = find(first)
+    const command = await find(first)
     const call = parseArgs(command, rest, io)
     if (call === 'help') {
       io.out(helpOf(command))
@@ -73,7 +81,7 @@ export async function main(argv: readonly string[], host: Io): Promise<number> {
 
 /** The failure as data, where `--json` would have put the result. */
 async function putFailure(argv: readonly string[], error: unknown, began: number, io: Io): Promise<void> {
-  const json = COMMANDS.find((c) => c.name === argv[0])?.options.find((o) => longName(o) === 'json')
+  const json = (await loaded(argv[0] ?? ''))?.options.find((o) => longName(o) === 'json')
   if (!json) return
   if (json.flags === '--json') {
     if (argv.includes('--json')) io.out(failureJson(error))

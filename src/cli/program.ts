@@ -4,10 +4,12 @@ import type { Chosen } from '../api/choice-conditions.ts'
 import type { ChoiceInputs, ChosenFor } from '../api/choose.ts'
 import { checkFeatures } from '../api/choose-device.ts'
 import type { Kernel } from '../api/kernel.ts'
-import { readProgram, type SptProgram } from '../api/program.ts'
+import { readParsed, SptProgram } from '../api/program.ts'
 import { fail, SptError } from '../ast/diagnostic.ts'
+import type { Program } from '../ast/program.ts'
 import { escaped } from '../ast/render.ts'
 import { readProgramText, rootedIn } from '../io/program-text.ts'
+import { programTrees } from '../io/program-trees.ts'
 import { isRefusedByDevice } from '../run/device-limits.ts'
 import type { DeviceKind } from '../runtime/device.ts'
 import type { Call } from './command.ts'
@@ -16,13 +18,25 @@ import { misused } from './usage.ts'
 
 /** Reads a program with what it imports, as far as the call trusts it. */
 export async function loadFile(path: string, call: Call): Promise<SptProgram> {
+  return programFrom(await parseFile(path, call), call)
+}
+
+/** The same in two steps: its text, and what that means. */
+export async function parseFile(path: string, call: Call): Promise<Program> {
   const root = call.one('import-root')
-  return readProgram(
+  return readParsed(
     path,
-    { files: readProgramText, imports: root === undefined ? readProgramText : await rootedIn(root) },
+    {
+      files: readProgramText,
+      imports: root === undefined ? readProgramText : await rootedIn(root),
+      trees: programTrees(call.io.env),
+    },
     { instructions: !call.flag('no-instr') },
   )
 }
+
+export const programFrom = (parsed: Program, call: Call): SptProgram =>
+  new SptProgram(parsed, !call.flag('no-instr'))
 
 /** Gives errors the texts of the program, so that their spans are shown. */
 export async function within<T>(program: SptProgram, work: () => T | Promise<T>): Promise<T> {

@@ -1,7 +1,9 @@
 /** The built command as a process of its own: what only a process can get wrong. Needs `npm run build`. */
-import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { execFile, spawnSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { afterAll, expect, test } from 'vitest'
 import { Folder, PROGRAM } from './support.ts'
 
@@ -34,6 +36,31 @@ test('an error is one diagnostic: exit 1, nothing on standard output, no stack',
   expect(r.stderr).toMatch(/^error\[bind\/missing-size\]/)
   expect(r.stderr).not.toMatch(/^\s+at /m)
   expect(spawned('rnu').status).toBe(2)
+})
+
+test('results are the same without a cache, with an empty, a full and a broken one, which processes fill at once', async () => {
+  const cache = folder.at('cache')
+  const spt = async (dir: string, ...args: string[]) => {
+    const env = { ...process.env, SPT_CACHE_DIR: dir }
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, [command, ...args], { env })
+    return [stdout, stderr]
+  }
+  const all = (dir: string) =>
+    Promise.all([['check'], ['emit', '--target', 'js'], ['check']].map((args) => spt(dir, ...args, program)))
+  const without = await all('off')
+  expect(await all(cache)).toEqual(without)
+  const names = readdirSync(cache)
+  expect(names.map((f) => extname(f)).toSorted()).toEqual(['.checked', '.tree'])
+  expect(await all(cache)).toEqual(without)
+  for (const broken of [
+    (b: Buffer) => b.subarray(0, b.length >> 1),
+    (b: Buffer) => b.fill(32, b.length >> 1),
+  ]) {
+    const good = names.map((f) => readFileSync(join(cache, f)))
+    for (const [k, f] of names.entries()) writeFileSync(join(cache, f), broken(Buffer.from(good[k]!)))
+    expect(await all(cache)).toEqual(without)
+    expect(names.map((f) => readFileSync(join(cache, f)))).toEqual(good)
+  }
 })
 
 test('a reader that stops early ends it quietly', () => {

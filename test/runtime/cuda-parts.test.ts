@@ -1,12 +1,9 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { fc, test as law } from '@fast-check/vitest'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
+import { openCache } from '../../src/cache/disk-cache.ts'
 import { DTYPES } from '../../src/ir/dtype.ts'
 import { ArgumentBlock, checkScalar, packArguments } from '../../src/runtime/cuda/arguments.ts'
-import { cacheFolder, cacheKey, decodeEntry, encodeEntry, openCache } from '../../src/runtime/cuda/cache.ts'
 import { compileError, excerpt, parseLog } from '../../src/runtime/cuda/compile-log.ts'
 import { openCompiler } from '../../src/runtime/cuda/compiler.ts'
 import { BASE_OPTIONS, chooseTarget, type Nvrtc } from '../../src/runtime/cuda/nvrtc.ts'
@@ -67,60 +64,6 @@ describe('arguments', () => {
     expect(pack(1, 1)).toThrow("argument 'x' is a number")
     expect(pack(b, b)).toThrow("argument 'n' is a buffer")
     pack(b, 1)()
-  })
-})
-
-describe('cache', () => {
-  let folder = ''
-  beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'sparsetile-cache-'))
-  })
-  afterEach(() => rm(folder, { recursive: true, force: true }))
-
-  law.prop([fc.uint8Array({ minLength: 1, maxLength: 200 }), fc.nat(), fc.integer({ min: 1, max: 255 })])(
-    'an entry is read back, and no altered byte or length is',
-    (payload, at, flip) => {
-      const file = encodeEntry(payload)
-      expect([...decodeEntry(file)!]).toEqual([...payload])
-      const changed = Uint8Array.from(file)
-      changed[at % file.length]! ^= flip
-      expect(decodeEntry(changed)).toBeUndefined()
-      expect(decodeEntry(file.subarray(0, at % file.length))).toBeUndefined()
-    },
-  )
-
-  law.prop([fc.array(fc.string()), fc.array(fc.string())])('keys differ where the parts do', (a, b) => {
-    expect(cacheKey(a) === cacheKey(b)).toBe(JSON.stringify(a) === JSON.stringify(b))
-  })
-
-  test('stores atomically, rewrites what is corrupt, and survives a folder it cannot use', async () => {
-    const inner = join(folder, 'a', 'b')
-    const cache = openCache(inner)
-    expect(await cache.load('k')).toBeUndefined()
-    expect(await cache.store('k', Uint8Array.of(1, 2))).toBe(true)
-    expect([...(await cache.load('k'))!]).toEqual([1, 2])
-    const [file] = await readdir(inner)
-    expect(await readdir(inner)).toEqual(['k.kernel'])
-    await writeFile(join(inner, file!), (await readFile(join(inner, file!))).subarray(0, -1))
-    expect(await cache.load('k')).toBeUndefined()
-    await Promise.all(Array.from({ length: 8 }, () => cache.store('k', Uint8Array.of(3))))
-    expect([...(await cache.load('k'))!]).toEqual([3])
-    expect(await readdir(inner)).toEqual(['k.kernel'])
-    const blocked = openCache(join(inner, 'k.kernel', 'below'))
-    expect(await blocked.store('x', Uint8Array.of(1))).toBe(false)
-    expect(await blocked.load('x')).toBeUndefined()
-  })
-
-  test('its folder: option, SPT_CACHE_DIR, XDG_CACHE_HOME, home', () => {
-    expect(cacheFolder(undefined, {}, '/h')).toBe('/h/.cache/sparsetile')
-    expect(cacheFolder(undefined, { XDG_CACHE_HOME: '/x' }, '/h')).toBe('/x/sparsetile')
-    expect(cacheFolder(undefined, { XDG_CACHE_HOME: 'relative' }, '/h')).toBe('/h/.cache/sparsetile')
-    expect(cacheFolder(undefined, { SPT_CACHE_DIR: '/s', XDG_CACHE_HOME: '/x' }, '/h')).toBe('/s')
-    expect(cacheFolder('/o', { SPT_CACHE_DIR: '/s' }, '/h')).toBe('/o')
-    for (const off of ['', 'off', 'OFF', '0', 'none']) {
-      expect(cacheFolder(undefined, { SPT_CACHE_DIR: off }, '/h')).toBeUndefined()
-    }
-    expect(cacheFolder(false, { SPT_CACHE_DIR: '/s' }, '/h')).toBeUndefined()
   })
 })
 
@@ -232,6 +175,8 @@ describe('compiling', () => {
   test('a chip that NVRTC has dropped is refused', () => {
     const nvrtc = { path: 'x', major: 13, minor: 0, supported: [75], compile: async () => Uint8Array.of() }
     const chip = { name: 'old', major: 6, minor: 1 }
-    expect(() => openCompiler(nvrtc, chip, openCache(undefined), fakeMachine([]))).toThrow('device/absent')
+    expect(() => openCompiler(nvrtc, chip, openCache(undefined, 'kernel'), fakeMachine([]))).toThrow(
+      'device/absent',
+    )
   })
 })

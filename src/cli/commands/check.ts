@@ -1,16 +1,20 @@
-import { InstructionVerifier } from '../../api/instruction-verify.ts'
+import type { InstructionVerifier } from '../../api/instruction-verify.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import type { SptProgram } from '../../api/program.ts'
 import { type Diagnostic, SptError } from '../../ast/diagnostic.ts'
+import type { Program } from '../../ast/program.ts'
 import { escapedLine } from '../../ast/render.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { TARGETS, type TargetName } from '../../backends/targets/index.ts'
+import { BUILD } from '../../cache/build.ts'
+import { cacheFolder, cacheKey, openCache } from '../../cache/disk-cache.ts'
 import { devices } from '../../node.ts'
+import type { DeviceKind } from '../../runtime/device.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT, showDiagnostics } from '../failure.ts'
 import type { Io } from '../io.ts'
 import { TRUST } from '../options.ts'
-import { loadFile, within } from '../program.ts'
+import { parseFile, programFrom, within } from '../program.ts'
 
 export const check: CommandSpec = {
   name: 'check',
@@ -37,7 +41,7 @@ export const check: CommandSpec = {
   async run(call) {
     const { args } = call
     const kind = call.choice('device', DEVICE_KINDS)
-    const verifier = kind && new InstructionVerifier(() => devices[kind]())
+    const verifier = kind && (await verifierOn(kind))
     try {
       // Without the device, it is said at once.
       await verifier?.device()
@@ -50,6 +54,11 @@ export const check: CommandSpec = {
   },
 }
 
+async function verifierOn(kind: DeviceKind): Promise<InstructionVerifier> {
+  const { InstructionVerifier } = await import('../../api/instruction-verify.ts')
+  return new InstructionVerifier(() => devices[kind]())
+}
+
 async function checkFile(
   path: string,
   call: Call,
@@ -57,42 +66,67 @@ async function checkFile(
 ): Promise<boolean> {
   const { io } = call
   try {
-    const program = await loadFile(path, call)
-    const found: string[] = []
-    let errors = 0
-    const codes = new Set<string>()
-    for (const name of program.kernels) {
-      const kernel = program.kernel(name)
-      await within(program, () => kernel.compilation.plan)
-      const only = new Map<string, string>()
-      for (const schedule of kernel.schedules.filter((s) => !kernel.parameters(s).some((p) => p.required)))
-        await within(program, () => {
-          if (legalOn(kernel, schedule) === 'lanes') only.set(schedule, `${schedule} on cuda alone`)
-        }).catch((error: unknown) => {
-          if (!(error instanceof SptError)) throw error
-          errors++
-          const [{ code }] = error.diagnostics as [Diagnostic]
-          // What uses a schedule that is too long is too long as well.
-          if (code === 'schedule/too-many-steps' && codes.has(code)) return
-          if (codes.size > 0) io.err('\n')
-          codes.add(code)
-          showDiagnostics(error, io)
-        })
-      const list = [...kernel.schedules.map((s) => only.get(s) ?? s), ...kernel.choices]
-      found.push(`kernel ${name}${list.length > 0 ? ` (schedules ${list.join(', ')})` : ''}`)
-    }
-    for (const name of program.formats.keys()) found.push(`format ${name}`)
-    const { memories, instructions } = program.families
-    for (const [name, { params }] of memories) found.push(`memory ${name}${listed(params)}`)
-    for (const [name, { params }] of instructions) found.push(`instr ${name}${listed(params)}`)
-    if (errors === 0)
+    const parsed = await parseFile(path, call)
+    const passed = verdictsFor(parsed, io)
+    const before = verifier ? undefined : await passed.load()
+    const program = before ? undefined : programFrom(parsed, call)
+    const found = before ?? (await declarations(program!, io))
+    if (found) {
+      if (!before) await passed.store(found)
       io.out(`${escapedLine(path)}: ok${found.length > 0 ? `, ${found.join(', ')}` : ', nothing declared'}\n`)
-    return (await checkInstructions(program, io, verifier)) && errors === 0
+    }
+    return (!verifier || (await checkInstructions(program!, io, verifier))) && found !== null
   } catch (error) {
     if (!(error instanceof SptError)) throw error
     showDiagnostics(error, io)
     return false
   }
+}
+
+/** Programs whose check is remembered. */
+const MOST = 1024
+
+/** What is remembered of a program that has no errors: what it declares. Its texts and this build decide that. */
+function verdictsFor(parsed: Program, io: Io) {
+  const cache = openCache(BUILD === '' ? undefined : cacheFolder(undefined, io.env), 'checked', MOST)
+  const key = cacheKey(['checked', BUILD, ...[...parsed.sources.values()].flatMap((s) => [s.name, s.text])])
+  return {
+    async load(): Promise<readonly string[] | undefined> {
+      const payload = await cache.load(key)
+      return payload && (JSON.parse(Buffer.from(payload).toString()) as string[])
+    },
+    store: (found: readonly string[]) => cache.store(key, Buffer.from(JSON.stringify(found))),
+  }
+}
+
+/** What a program declares, in words; `null`, and its errors are shown, where schedules have some. */
+async function declarations(program: SptProgram, io: Io): Promise<readonly string[] | null> {
+  const found: string[] = []
+  const codes = new Set<string>()
+  for (const name of program.kernels) {
+    const kernel = program.kernel(name)
+    await within(program, () => kernel.compilation.plan)
+    const only = new Map<string, string>()
+    for (const schedule of kernel.schedules.filter((s) => !kernel.parameters(s).some((p) => p.required)))
+      await within(program, () => {
+        if (legalOn(kernel, schedule) === 'lanes') only.set(schedule, `${schedule} on cuda alone`)
+      }).catch((error: unknown) => {
+        if (!(error instanceof SptError)) throw error
+        const [{ code }] = error.diagnostics as [Diagnostic]
+        // What uses a schedule that is too long is too long as well.
+        if (code === 'schedule/too-many-steps' && codes.has(code)) return
+        if (codes.size > 0) io.err('\n')
+        codes.add(code)
+        showDiagnostics(error, io)
+      })
+    const list = [...kernel.schedules.map((s) => only.get(s) ?? s), ...kernel.choices]
+    found.push(`kernel ${name}${list.length > 0 ? ` (schedules ${list.join(', ')})` : ''}`)
+  }
+  for (const name of program.formats.keys()) found.push(`format ${name}`)
+  const { memories, instructions } = program.families
+  for (const [name, { params }] of memories) found.push(`memory ${name}${listed(params)}`)
+  for (const [name, { params }] of instructions) found.push(`instr ${name}${listed(params)}`)
+  return codes.size === 0 ? found : null
 }
 
 /**
@@ -120,9 +154,8 @@ function legalOn(kernel: Kernel, name: string): 'all' | 'lanes' {
 async function checkInstructions(
   program: SptProgram,
   io: Io,
-  verifier: InstructionVerifier | undefined,
+  verifier: InstructionVerifier,
 ): Promise<boolean> {
-  if (!verifier) return true
   const all = [...program.instructions]
   const instructions = all.map(([, i]) => i)
   const device = await verifier.device()

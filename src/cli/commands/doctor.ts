@@ -1,8 +1,6 @@
 import { cpus, totalmem } from 'node:os'
 import { version } from '../../io/package.ts'
-import { reportCuda } from '../../runtime/cuda/index.ts'
 import type { DeviceReport } from '../../runtime/device.ts'
-import { reportWebGpu } from '../../runtime/webgpu-node.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 
@@ -14,11 +12,15 @@ export const doctor: CommandSpec = {
   options: [{ flags: '--json', about: 'One JSON object: { version, node, platform, devices }' }],
   notes: [
     'SPT_WEBGPU=hardware or swiftshader chooses the WebGPU driver; SPT_LIBCUDA and SPT_NVRTC name libraries.',
-    'SPT_CACHE_DIR names the folder of compiled CUDA kernels (off: none); with SPT_CUDA_SYNC=1 a fault names its kernel;',
+    'SPT_CACHE_DIR names the folder of compiled CUDA kernels, of parsed programs and of what spt check found (off: none);\nwith SPT_CUDA_SYNC=1 a fault names its kernel;',
     'with SPT_CUDA_OVERLAP=0 each launch waits until the one before it has ended.',
   ],
   examples: ['spt doctor', 'spt doctor --json'],
   async run(call) {
+    const [{ reportWebGpu }, { reportCuda }] = await Promise.all([
+      import('../../runtime/webgpu-node.ts'),
+      import('../../runtime/cuda/index.ts'),
+    ])
     const reports = [reportCpu(), await reportWebGpu(), await reportCuda()]
     const host = {
       version: version(),

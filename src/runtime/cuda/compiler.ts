@@ -1,7 +1,7 @@
 /** From a printed module to an image the driver loads: cache, headers, NVRTC. */
 import { SptError } from '../../ast/diagnostic.ts'
+import { cacheKey, type DiskCache } from '../../cache/disk-cache.ts'
 import type { ModuleText } from '../device.ts'
-import { cacheKey, type KernelCache } from './cache.ts'
 import { absent } from './errors.ts'
 import { includeCandidates, includedHeaders, type Machine, resolveHeaders } from './libraries.ts'
 import { BASE_OPTIONS, type CompileTarget, chooseTarget, type Nvrtc } from './nvrtc.ts'
@@ -23,7 +23,7 @@ export interface KernelCompiler {
 export function openCompiler(
   nvrtc: Nvrtc,
   chip: { readonly name: string; readonly major: number; readonly minor: number },
-  cache: KernelCache,
+  cache: DiskCache,
   machine: Machine,
   include: readonly string[] = [],
 ): KernelCompiler {

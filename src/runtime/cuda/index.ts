@@ -1,5 +1,5 @@
 /** The CUDA device, through the driver API and NVRTC. Node only. */
-import { cacheFolder, openCache } from './cache.ts'
+import { cacheFolder, openCache } from '../../cache/disk-cache.ts'
 import { canOverlap, readChip } from './chip.ts'
 import { openCompiler } from './compiler.ts'
 import { CudaDevice } from './device.ts'
@@ -22,7 +22,7 @@ export async function createCudaDevice(options: CudaOptions = {}): Promise<CudaD
     const { driver, driverVersion, devices, nvrtc } = await findTools(options, machine)
     checkOrdinal(ordinal, devices)
     const chip = readChip(driver, ordinal)
-    const cache = openCache(cacheFolder(options.cacheDir, machine.env, machine.home))
+    const cache = openCache(cacheFolder(options.cacheDir, machine.env, machine.home), 'kernel')
     const compiler = openCompiler(nvrtc, chip, cache, machine, options.include)
     const syncEachLaunch = options.syncEachLaunch ?? machine.env.SPT_CUDA_SYNC === '1'
     const overlap =

@@ -1,7 +1,7 @@
 /** Whether CUDA can be used here, and if not, why and what to do. */
 import { SptError } from '../../ast/diagnostic.ts'
+import { cacheFolder } from '../../cache/disk-cache.ts'
 import type { DeviceReport } from '../device.ts'
-import { cacheFolder } from './cache.ts'
 import { chipFacts, readChip } from './chip.ts'
 import { type CudaDriver, initDriver, loadDriver, showVersion } from './driver.ts'
 import { absent, CudaCallError, callFailed } from './errors.ts'

@@ -1,17 +1,17 @@
 /**
- * Compiled kernels on disk, by content. A file that is truncated, altered or of another version is ignored and
- * rewritten; a cache that cannot be written is no error.
+ * What is kept on disk between processes, by content. A file that is truncated, altered, of another version or under
+ * another key is ignored and rewritten; a cache that cannot be written is no error.
  */
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdir, readFile, rename, unlink, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, stat, unlink, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
 
-const MAGIC = 'sparsetile-kernel 1\n'
+const MAGIC = 'sparsetile-cache 2\n'
 const HASH_CHARS = 64
 const HEADER = MAGIC.length + HASH_CHARS + 1
 
-export interface KernelCache {
+export interface DiskCache {
   /** The folder; undefined where caching is off. */
   readonly folder: string | undefined
   load(key: string): Promise<Uint8Array | undefined>
@@ -39,38 +39,44 @@ export function cacheFolder(
   return join(xdg && isAbsolute(xdg) ? xdg : join(home, '.cache'), 'sparsetile')
 }
 
-/** The key of a compilation: everything its result depends on. */
+/** The key of a result: everything that it depends on. */
 export function cacheKey(parts: readonly string[]): string {
   const hash = createHash('sha256')
   // Each part's length goes first, so that no two lists of parts run together alike.
-  for (const part of parts) hash.update(`${Buffer.byteLength(part)}:`).update(part)
+  for (const part of parts) hash.update(`${part.length}:`).update(part, 'utf16le')
   return hash.digest('hex')
 }
 
-const digest = (payload: Uint8Array): string => createHash('sha256').update(payload).digest('hex')
+const digest = (key: string, payload: Uint8Array): string =>
+  createHash('sha256').update(`${key}\n`).update(payload).digest('hex')
 
-export function encodeEntry(payload: Uint8Array): Uint8Array {
-  return Buffer.concat([Buffer.from(`${MAGIC}${digest(payload)}\n`, 'latin1'), payload])
+export function encodeEntry(key: string, payload: Uint8Array): Uint8Array {
+  return Buffer.concat([Buffer.from(`${MAGIC}${digest(key, payload)}\n`, 'latin1'), payload])
 }
 
-/** The payload, or undefined where the file is not exactly what `encodeEntry` wrote. */
-export function decodeEntry(file: Uint8Array): Uint8Array | undefined {
+/** The payload, or undefined where the file is not exactly what `encodeEntry` wrote for the key. */
+export function decodeEntry(key: string, file: Uint8Array): Uint8Array | undefined {
   if (file.length <= HEADER) return undefined
   const header = Buffer.from(file.subarray(0, HEADER)).toString('latin1')
   const payload = file.subarray(HEADER)
-  return header === `${MAGIC}${digest(payload)}\n` ? payload : undefined
+  return header === `${MAGIC}${digest(key, payload)}\n` ? payload : undefined
 }
 
-export function openCache(folder: string | undefined): KernelCache {
+/** Entries are files `KEY.ending` of the folder; of those that are oldest, no more than `most` stay (default: all). */
+export function openCache(
+  folder: string | undefined,
+  ending: string,
+  most = Number.POSITIVE_INFINITY,
+): DiskCache {
   if (folder === undefined) {
     return { folder, load: async () => undefined, store: async () => false }
   }
-  const pathOf = (key: string): string => join(folder, `${key}.kernel`)
+  const pathOf = (key: string): string => join(folder, `${key}.${ending}`)
   return {
     folder,
     async load(key) {
       try {
-        return decodeEntry(await readFile(pathOf(key)))
+        return decodeEntry(key, await readFile(pathOf(key)))
       } catch {
         return undefined
       }
@@ -79,9 +85,10 @@ export function openCache(folder: string | undefined): KernelCache {
       const temporary = join(folder, `.${key}.${process.pid}.${randomBytes(6).toString('hex')}`)
       try {
         await mkdir(folder, { recursive: true })
-        await writeFile(temporary, encodeEntry(payload), { flag: 'wx' })
+        await writeFile(temporary, encodeEntry(key, payload), { flag: 'wx' })
         // Renaming is atomic: another process sees the old file, none, or the whole new one.
         await rename(temporary, pathOf(key))
+        await prune(folder, ending, most)
         return true
       } catch {
         await unlink(temporary).catch(() => undefined)
@@ -89,4 +96,16 @@ export function openCache(folder: string | undefined): KernelCache {
       }
     },
   }
+}
+
+/** Removes the oldest where there are too many; what another process removes meanwhile is gone as well. */
+async function prune(folder: string, ending: string, most: number): Promise<void> {
+  if (most === Number.POSITIVE_INFINITY) return
+  const files = (await readdir(folder)).filter((f) => f.endsWith(`.${ending}`)).map((f) => join(folder, f))
+  if (files.length <= most) return
+  const ages = await Promise.all(
+    files.map(async (path) => ({ path, at: (await stat(path).catch(() => null))?.mtimeMs ?? 0 })),
+  )
+  const old = ages.sort((a, b) => a.at - b.at).slice(0, files.length - most)
+  await Promise.all(old.map(({ path }) => unlink(path).catch(() => undefined)))
 }

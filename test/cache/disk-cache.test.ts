@@ -1,0 +1,122 @@
+/** What is kept on disk is what would be computed, or it is not taken. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { fc, test as law } from '@fast-check/vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { parse } from '../../src/ast/parse.ts'
+import { cacheFolder, cacheKey, decodeEntry, encodeEntry, openCache } from '../../src/cache/disk-cache.ts'
+import { decodeTree, encodeTree, treesIn } from '../../src/io/program-trees.ts'
+
+let folder = ''
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sparsetile-cache-'))
+})
+afterEach(() => rm(folder, { recursive: true, force: true }))
+
+/** Any that a program can hold, with halves of pairs. */
+const text = fc.string({ unit: 'binary' })
+
+describe('entries', () => {
+  law.prop([fc.uint8Array({ minLength: 1, maxLength: 200 }), fc.nat(), fc.integer({ min: 1, max: 255 })])(
+    'one is read back, and no altered byte or length or what another key has is',
+    (payload, at, flip) => {
+      const file = encodeEntry('k', payload)
+      expect([...decodeEntry('k', file)!]).toEqual([...payload])
+      expect(decodeEntry('l', file)).toBeUndefined()
+      const changed = Uint8Array.from(file)
+      changed[at % file.length]! ^= flip
+      expect(decodeEntry('k', changed)).toBeUndefined()
+      expect(decodeEntry('k', file.subarray(0, at % file.length))).toBeUndefined()
+    },
+  )
+
+  law.prop([fc.array(text), fc.array(text)])('keys differ where the parts do', (a, b) => {
+    expect(cacheKey(a) === cacheKey(b)).toBe(JSON.stringify(a) === JSON.stringify(b))
+  })
+
+  test('stores atomically, rewrites what is corrupt, and survives a folder it cannot use', async () => {
+    const inner = join(folder, 'a', 'b')
+    const cache = openCache(inner, 'kernel')
+    expect(await cache.load('k')).toBeUndefined()
+    expect(await cache.store('k', Uint8Array.of(1, 2))).toBe(true)
+    expect([...(await cache.load('k'))!]).toEqual([1, 2])
+    const [file] = await readdir(inner)
+    expect(await readdir(inner)).toEqual(['k.kernel'])
+    await writeFile(join(inner, file!), (await readFile(join(inner, file!))).subarray(0, -1))
+    expect(await cache.load('k')).toBeUndefined()
+    await Promise.all(Array.from({ length: 8 }, () => cache.store('k', Uint8Array.of(3))))
+    expect([...(await cache.load('k'))!]).toEqual([3])
+    expect(await readdir(inner)).toEqual(['k.kernel'])
+    const blocked = openCache(join(inner, 'k.kernel', 'below'), 'kernel')
+    expect(await blocked.store('x', Uint8Array.of(1))).toBe(false)
+    expect(await blocked.load('x')).toBeUndefined()
+  })
+
+  test('the oldest go where there are too many', async () => {
+    const cache = openCache(folder, 'e', 3)
+    await openCache(folder, 'other').store('k', Uint8Array.of(1))
+    for (const [k, key] of ['a', 'b', 'c', 'd', 'e'].entries()) {
+      await cache.store(key, Uint8Array.of(k))
+      await utimes(join(folder, `${key}.e`), k, k)
+    }
+    expect((await readdir(folder)).toSorted()).toEqual(['c.e', 'd.e', 'e.e', 'k.other'])
+  })
+
+  test('the folder: option, SPT_CACHE_DIR, XDG_CACHE_HOME, home', () => {
+    expect(cacheFolder(undefined, {}, '/h')).toBe('/h/.cache/sparsetile')
+    expect(cacheFolder(undefined, { XDG_CACHE_HOME: '/x' }, '/h')).toBe('/x/sparsetile')
+    expect(cacheFolder(undefined, { XDG_CACHE_HOME: 'relative' }, '/h')).toBe('/h/.cache/sparsetile')
+    expect(cacheFolder(undefined, { SPT_CACHE_DIR: '/s', XDG_CACHE_HOME: '/x' }, '/h')).toBe('/s')
+    expect(cacheFolder('/o', { SPT_CACHE_DIR: '/s' }, '/h')).toBe('/o')
+    for (const off of ['', 'off', 'OFF', '0', 'none']) {
+      expect(cacheFolder(undefined, { SPT_CACHE_DIR: off }, '/h')).toBeUndefined()
+    }
+    expect(cacheFolder(false, { SPT_CACHE_DIR: '/s' }, '/h')).toBeUndefined()
+  })
+})
+
+describe('trees', () => {
+  const kernels = fileURLToPath(new URL('../../kernels/', import.meta.url))
+  const files = readdirSync(kernels, { recursive: true, encoding: 'utf8' }).filter((f) => f.endsWith('.spt'))
+  const read = (file: string) => ({ name: file, text: readFileSync(join(kernels, file), 'utf8') })
+
+  test.each(files)('%s is what its text parses to, under any name', (file) => {
+    const source = read(file)
+    const stored = encodeTree(parse(source))
+    for (const name of [file, '$& "0"'])
+      expect(decodeTree(stored, name)).toStrictEqual(parse({ ...source, name }))
+  })
+
+  test('what JSON cannot say is kept, and what a text says of it is not taken for it', () => {
+    const monoid = 'monoid m(v: f32) { identity (nan); combine (a, b) = a.v + inf + nan + 1 }'
+    const source = { name: 'a.spt', text: `// "source":0 "value":-1 "value":null\n${monoid}\n` }
+    expect(decodeTree(encodeTree(parse(source)), 'b.spt')).toStrictEqual(parse({ ...source, name: 'b.spt' }))
+  })
+
+  test('another build, another text, a broken file: none is taken', async () => {
+    const cache = openCache(folder, 'tree')
+    const [one, other] = [read('spmm.spt'), read('spmv.spt')]
+    const trees = treesIn([openCache(join(folder, 'shipped'), 'tree'), cache], '1')
+    await trees.store(one, parse(one))
+    await trees.store(other, parse(other))
+    expect(await trees.load(one)).toStrictEqual(parse(one))
+    expect(await treesIn([cache], '2').load(one)).toBeUndefined()
+    expect(await trees.load({ ...one, text: `${one.text} ` })).toBeUndefined()
+    const names = await readdir(folder)
+    const good = await Promise.all(names.map((n) => readFile(join(folder, n))))
+    expect(good.length).toBe(2)
+    const broken = [
+      [good[1]!, good[0]!],
+      good.map((b) => b.subarray(0, -1)),
+      good.map((b) => Buffer.concat([b, b])),
+      good.map(() => Buffer.alloc(0)),
+    ]
+    for (const contents of broken) {
+      for (const [k, name] of names.entries()) await writeFile(join(folder, name), contents[k]!)
+      expect([await trees.load(one), await trees.load(other)]).toEqual([undefined, undefined])
+    }
+  })
+})
