@@ -40,7 +40,7 @@ export interface Decision {
 }
 
 /** The value of a size, a device or a statistic; truth values are 0 and 1. Throws where it is not known. */
-export type Lookup = (asked: Var) => number
+export type Lookup = (variable: Var) => number
 
 /**
  * Arguments by place; the rest take their defaults.
@@ -65,11 +65,11 @@ export function choiceUse(choice: Choice, args: readonly (number | undefined)[])
 export function decide({ choice, values, text }: ChoiceUse, known: Lookup): Decision {
   const seen = new Map<string, number | boolean>()
   const refused: string[] = []
-  refuseMissing(choice, (asked) => values.get(asked.name) ?? known(asked))
+  refuseMissing(choice, (variable) => values.get(variable.name) ?? known(variable))
   for (const branch of choice.branches) {
-    const look: Lookup = (asked) => {
-      const value = values.get(asked.name) ?? known(asked)
-      seen.set(asked.name, asked.dtype === 'bool' ? value !== 0 : value)
+    const look: Lookup = (variable) => {
+      const value = values.get(variable.name) ?? known(variable)
+      seen.set(variable.name, variable.dtype === 'bool' ? value !== 0 : value)
       return value
     }
     const value = (e: Expr): number => exact(e, look, branch.span)

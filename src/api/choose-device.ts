@@ -52,9 +52,9 @@ export function checkDeviceFacts(
   )
 }
 
-/** Names of features that devices may have, or that are `asked` for. @throws SptError `choose/unknown-feature` */
-export function checkFeatures(features: readonly string[], asked: readonly string[] = []): void {
-  const candidates = [...new Set([...FEATURE_WORDS, ...asked])]
+/** Names of features that devices may have, or that are `mentioned`. @throws SptError `choose/unknown-feature` */
+export function checkFeatures(features: readonly string[], mentioned: readonly string[] = []): void {
+  const candidates = [...new Set([...FEATURE_WORDS, ...mentioned])]
   for (const name of features.map(wordOf))
     if (!candidates.includes(name) && !EXPERIMENTAL.test(name))
       fail({
@@ -73,18 +73,18 @@ export function deviceAnswer(
   on: ChosenFor,
   given: DeviceFacts,
   question: DeviceQuestion,
-  asked: Var,
+  variable: Var,
 ): number {
   const kind = kindOf(on)
   switch (question.kind) {
     case 'is':
       return question.device === kind ? 1 : 0
     case 'capability':
-      return kind === 'cuda' ? capabilityOf(on, given.capability, asked) : 0
+      return kind === 'cuda' ? capabilityOf(on, given.capability, variable) : 0
     case 'processors':
-      return processorsOf(on, given.processors, asked)
+      return processorsOf(on, given.processors, variable)
     case 'has': {
-      const features = featuresOf(on, given.features, question.feature, asked)
+      const features = featuresOf(on, given.features, question.feature, variable)
       return features.has(question.feature) ? 1 : 0
     }
   }

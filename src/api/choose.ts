@@ -112,11 +112,11 @@ export function answer<K extends Schedulable<K>>(
 ): ChosenKernel<K> {
   const { choice } = open
   kindOf(on)
-  const decision = decide(open, (asked) => {
-    const question = choice.device.get(asked.name)
-    if (question) return deviceAnswer(on, facts, question, asked)
-    const statistic = choice.statistics.get(asked.name)
-    return statistic ? statistics.of(statistic, asked) : statistics.size(asked)
+  const decision = decide(open, (variable) => {
+    const question = choice.device.get(variable.name)
+    if (question) return deviceAnswer(on, facts, question, variable)
+    const statistic = choice.statistics.get(variable.name)
+    return statistic ? statistics.of(statistic, variable) : statistics.size(variable)
   })
   const kernel = make(decision)
   checkRequirements(open, decision, kernel.compilation, statistics.sizes)

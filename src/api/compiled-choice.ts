@@ -60,18 +60,18 @@ export class CompiledChoice extends CompiledKernel {
    * @throws SptError `choose/…`
    */
   async choose(inputs: ChoiceInputs): Promise<CompiledVariant> {
-    const asked = question(this.#open, inputs)
-    await asked.statistics.download(this.#open.choice.statistics.values())
-    const variant = answer(asked, this.device, this.#make)
+    const asking = question(this.#open, inputs)
+    await asking.statistics.download(this.#open.choice.statistics.values())
+    const variant = answer(asking, this.device, this.#make)
     return { kernel: await this.#compile(variant), choice: variant.chosen }
   }
 
   /** Chooses, and binds data on the host. @throws SptError `choose/…`, `bind/…` */
   bind(inputs: RunInputs): Bound {
-    const asked = question(this.#open, inputs)
-    const variant = answer(asked, this.device, this.#make)
+    const asking = question(this.#open, inputs)
+    const variant = answer(asking, this.device, this.#make)
     const { kernel } = variant.kernel.compilation
-    const { tensors, params, seed } = valuesIn(kernel, asked.inputs)
+    const { tensors, params, seed } = valuesIn(kernel, asking.inputs)
     const bound = bindInputs(kernel, { tensors, params, ...(seed === undefined ? {} : { seed }) })
     this.#bound.set(bound, variant)
     return bound
@@ -93,17 +93,17 @@ export class CompiledChoice extends CompiledKernel {
         })
       return this.#prepared(await this.#compile(variant), inputs, variant.chosen)
     }
-    const asked = question(this.#open, inputs)
-    await asked.statistics.download(this.#open.choice.statistics.values())
-    const variant = answer(asked, this.device, this.#make)
+    const asking = question(this.#open, inputs)
+    await asking.statistics.download(this.#open.choice.statistics.values())
+    const variant = answer(asking, this.device, this.#make)
     const compiled = await this.#compile(variant)
-    return this.#prepared(compiled, compiled.bind(asked.inputs), variant.chosen)
+    return this.#prepared(compiled, compiled.bind(asking.inputs), variant.chosen)
   }
 
   /** Releases every variant; those that are chosen later are compiled anew. */
   release(): void {
-    for (const made of this.#compiled.values())
-      void made.then(
+    for (const pending of this.#compiled.values())
+      void pending.then(
         (c) => c.release(),
         () => {},
       )
@@ -126,13 +126,13 @@ export class CompiledChoice extends CompiledKernel {
   #compile({ kernel, chosen }: ChosenKernel<Compilable>): Promise<CompiledSchedule> {
     const known = this.#compiled.get(kernel)
     if (known) return known
-    const made = kernel.compileAsIs(this.device).catch((e: unknown) => {
+    const pending = kernel.compileAsIs(this.device).catch((e: unknown) => {
       // What a device could not do now it may do later.
       this.#compiled.delete(kernel)
       throw withPlace(e, chosen.span)
     })
-    this.#compiled.set(kernel, made)
-    return made
+    this.#compiled.set(kernel, pending)
+    return pending
   }
 
   async #prepared(compiled: CompiledSchedule, bound: Bound, choice: Chosen): Promise<PreparedKernel> {

@@ -15,7 +15,7 @@ export interface Loops {
   /** Threads of a block that make the same atomic update. */
   readonly thread: string
   /** Executions on the same registers and shared memory. */
-  readonly again: string
+  readonly repetition: string
   /** Places in them that an operand is at. */
   readonly place: string
   /** Of a reduction, executions on the same result. */
@@ -61,7 +61,7 @@ export function layoutOf(o: Operand, instr: Instr, written: boolean, loops: Loop
   if (written)
     return {
       role,
-      dims: [...blocks, ...(instr.atomic ? [] : [loop(loops.again)]), loop(loops.place), ...bare],
+      dims: [...blocks, ...(instr.atomic ? [] : [loop(loops.repetition)]), loop(loops.place), ...bare],
     }
   if (o.scope === 'shared' && !instr.atomic)
     return { role, dims: [...blocks, ...(o.memory ? tiles(o.memory, own, loops) : apart(o, own, loops))] }
@@ -88,7 +88,7 @@ function amid(o: Operand, own: readonly Own[], common: boolean, loops: Loops): r
   const odd = own.map((i, d): Dim => {
     if (d < last - 1) return { index: variable(i.name), extent: i.extent + 1 }
     if (d < last) return placed(loops.place, i, i.extent + 1, 1)
-    const { index, extent } = placed(common ? '' : loops.again, i, roundUp(i.extent, run) + run, run)
+    const { index, extent } = placed(common ? '' : loops.repetition, i, roundUp(i.extent, run) + run, run)
     return { index, extent: extent! }
   })
   return last === 0 ? [loop(loops.place), ...odd] : odd

@@ -45,7 +45,7 @@ function bodyTest(instr: Instr, others: readonly Instr[], seed: number): Instruc
   const loops: Loops = {
     tile: fresh('tile', taken),
     thread: fresh('thread', taken),
-    again: fresh('again', taken),
+    repetition: fresh('again', taken),
     place: fresh('place', taken),
     round: fresh('round', taken),
   }
@@ -58,7 +58,7 @@ function bodyTest(instr: Instr, others: readonly Instr[], seed: number): Instruc
   const halves = instr.operands.some((o) => o.memory?.scope === 'shared' && halfOf(o.memory, o.shape) >= 0)
   const extents = new Map([[loops.tile, contended?.blocks ?? (work > VERY_LONG ? 1 : TWICE)]])
   if (contended && hasThreads(instr)) extents.set(loops.thread, contended.threads)
-  extents.set(loops.again, work > LONG ? 1 : TWICE)
+  extents.set(loops.repetition, work > LONG ? 1 : TWICE)
   extents.set(loops.place, work > LONG && !halves ? 1 : TWICE)
   if (reduces && !instr.atomic) extents.set(loops.round, TWICE)
   for (const i of instr.iters) extents.set(i.name, i.extent)

@@ -120,9 +120,9 @@ export class Kernel extends Steps<Kernel> {
         expected: this.choices.length > 0 ? `schedule('${this.choices[0]}')` : 'a kernel with a choice',
         hint: 'compile it as it is',
       })
-    const asked = question(open, inputs)
-    await asked.statistics.download(open.choice.statistics.values())
-    return answer(asked, on)
+    const asking = question(open, inputs)
+    await asking.statistics.download(open.choice.statistics.values())
+    return answer(asking, on)
   }
 
   apply(steps: readonly Step[]): Kernel {
@@ -230,15 +230,15 @@ export class Kernel extends Steps<Kernel> {
   /** Compiles under the steps that it has; where the device does not take them on threads (`parallel`), without these. */
   async compileAsIs(device: Device): Promise<CompiledSchedule> {
     checkDevice(device)
-    const made = async (k: Kernel): Promise<CompiledSchedule> =>
+    const compiled = async (k: Kernel): Promise<CompiledSchedule> =>
       new CompiledSchedule(k.#c, await compileOn(device, k.#c.planFor(lanesOf(device)), this.#around.sources))
     const k = device.kind === 'cpu' ? this : this.parallel()
-    if (k === this) return made(this)
+    if (k === this) return compiled(this)
     try {
-      return await made(k)
+      return await compiled(k)
     } catch (why) {
       if (!isRefusedByDevice(why)) throw why
-      return made(this)
+      return compiled(this)
     }
   }
 

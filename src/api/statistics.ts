@@ -112,8 +112,8 @@ export class Statistics {
   }
 
   /** Brings what is asked of resident tensors to the host: one array of offsets for each axis. */
-  async download(asked: Iterable<Statistic>): Promise<void> {
-    for (const s of asked) {
+  async download(wantedStatistics: Iterable<Statistic>): Promise<void> {
+    for (const s of wantedStatistics) {
       const axis = s.kind === 'nnz' ? this.#lastAxis(s.tensor) : s.axis
       for (const r of Object.values(this.#given.resident)) {
         const column = axis !== undefined && r.kind === 'stored' ? r.levels.get(axis)?.indptr : undefined

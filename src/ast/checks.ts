@@ -8,7 +8,7 @@ import { BIND_TARGETS } from './nodes.ts'
 export class Heights {
   private readonly known = new WeakMap<Expr, number>()
 
-  grown<T extends Expr>(e: T, parts: readonly Expr[]): T {
+  withinHeight<T extends Expr>(e: T, parts: readonly Expr[]): T {
     let height = 0
     for (const p of parts) height = Math.max(height, this.known.get(p) ?? 0)
     if (height >= MAX_HEIGHT) tooDeep(e.span)
@@ -65,13 +65,13 @@ export function sameNumber(wanted: Counted, given: Counted): void {
 }
 
 /** Names after `->`, as many as the step makes. */
-export function into(names: readonly Ident[] | null, made: number, step: Span): readonly Ident[] | null {
-  if (names && names.length !== made)
+export function into(names: readonly Ident[] | null, loops: number, step: Span): readonly Ident[] | null {
+  if (names && names.length !== loops)
     fail({
       code: 'parse/arity',
-      message: `this step makes ${made} loops and names ${names.length}`,
+      message: `this step makes ${loops} loops and names ${names.length}`,
       span: { ...step, start: names[0]!.span.start, end: names.at(-1)!.span.end },
-      expected: `${made} names after \`->\``,
+      expected: `${loops} names after \`->\``,
       labels: [{ span: step, text: 'the step' }],
     })
   return names

@@ -191,10 +191,10 @@ function scopeFor(
 /** Reported once: in the file that declares both, or in the one that sees both. */
 function conflict(
   problems: Diagnostic[],
-  again: Schedule | Choice,
+  second: Schedule | Choice,
   first: Schedule | Choice,
   path: string,
 ): void {
-  if (again.span.source === first.span.source && again.span.source !== path) return
-  duplicate(problems, `schedule \`${again.kernel.name}.${again.name.name}\``, again.name, first.name)
+  if (second.span.source === first.span.source && second.span.source !== path) return
+  duplicate(problems, `schedule \`${second.kernel.name}.${second.name.name}\``, second.name, first.name)
 }

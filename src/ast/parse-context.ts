@@ -37,7 +37,7 @@ export function register(node: object, slot: Slot): void {
 
 /** Counts the levels of an expression over its parts. */
 export const grown = <T extends ast.Expr>(e: T, ...parts: readonly ast.Expr[]): T =>
-  cx.heights.grown(e, parts)
+  cx.heights.withinHeight(e, parts)
 
 // Reading children ---------------------------------------------------------------------------------------------
 

@@ -93,7 +93,7 @@ function refuseBefore({ name, text: whole }: Source, rule: string, bracket: Span
 }
 
 /** Matches a text with a rule, gives `use` what its action made, and hangs the comments where `use` says. */
-function reading<T>(given: Source, rule: string, use: (made: unknown, attach: Attacher) => T, from = 0): T {
+function reading<T>(given: Source, rule: string, use: (tree: unknown, attach: Attacher) => T, from = 0): T {
   // Some editors begin every file with a mark of its encoding.
   const source = { ...given, text: given.text.replace(/^\uFEFF/, ' ') }
   const { comments, codes } = placed(from, () => scanned(source, rule))
@@ -129,8 +129,8 @@ export const isName = (text: string): boolean => grammar.match(text, 'ident').su
  * language; never anything else.
  */
 export function parse(source: Source): ast.File {
-  return reading(source, 'File', (made, attach) => {
-    const { nodes, imports, decls } = made as {
+  return reading(source, 'File', (tree, attach) => {
+    const { nodes, imports, decls } = tree as {
       readonly nodes: readonly (ast.Import | ast.Decl)[]
       readonly imports: readonly ast.Import[]
       readonly decls: readonly ast.Decl[]
@@ -145,17 +145,17 @@ export function parse(source: Source): ast.File {
 
 /** Reads the steps of a schedule without its braces, as `printStep` writes them: one, or several. Throws like `parse`. */
 export function parseSteps(source: Source): readonly ast.Step[] {
-  return reading(source, 'Steps', (made) => made as readonly ast.Step[])
+  return reading(source, 'Steps', (tree) => tree as readonly ast.Step[])
 }
 
 /** Reads what stands after `as`, on its own. Throws like `parse`. */
 export function parseFormatParts(source: Source): readonly ast.AsPart[] {
-  return reading(source, 'AsParts', (made) => made as readonly ast.AsPart[])
+  return reading(source, 'AsParts', (tree) => tree as readonly ast.AsPart[])
 }
 
 /** Reads an expression on its own, which begins at `from` in its file. Throws like `parse`. */
 export function parseExpression(source: Source, from = 0): ast.Expr {
-  return reading(source, 'Expr', (made) => made as ast.Expr, from)
+  return reading(source, 'Expr', (tree) => tree as ast.Expr, from)
 }
 
 /** What is said of a text that begins at `from` in its file. */

@@ -99,8 +99,8 @@ export class ExprPrinter {
     if (!hidden || !this.#first?.tells(cond) || !between.some(branches)) return text
     // What is written to memory meets nowhere.
     const inRegister = (b: string): boolean => this.#buffers.get(b)?.scope === 'register'
-    const meet = between.some((x) => 'kind' in x || [...writesOf(x)].some(inRegister))
-    return meet ? hidden(text, this.#c.helpers) : text
+    const hasBarrier = between.some((x) => 'kind' in x || [...writesOf(x)].some(inRegister))
+    return hasBarrier ? hidden(text, this.#c.helpers) : text
   }
 
   ref(name: string): BufferRef {

@@ -71,9 +71,9 @@ export function storedAlone(body: Body, addresses: Addresses, otherwise = false)
   for (const s of body) {
     if (s.kind === 'store' && otherwise && addresses.aligned(addresses.sum(s.index[0]!)) % VECTOR !== 0)
       out.add(s.buffer)
-    const asks = s.kind === 'if' && addresses.said(s.cond).length > 0
+    const saysFacts = s.kind === 'if' && addresses.said(s.cond).length > 0
     for (const [k, b] of bodiesOf(s).entries())
-      for (const name of storedAlone(b, addresses, otherwise || (asks && k === 1))) out.add(name)
+      for (const name of storedAlone(b, addresses, otherwise || (saysFacts && k === 1))) out.add(name)
   }
   return out
 }

@@ -22,11 +22,11 @@ interface Member {
  * Each whole chunk of updates stands where its first one stood: between them, nothing changes what the others add.
  */
 export function packAtomics(list: Body, n: Neighbours): Body {
-  const gone = new Map<number, Stmt | null>()
+  const replaced = new Map<number, Stmt | null>()
   let run: Member[] = []
   let changed = new Set<string>()
   const flush = (): void => {
-    pack(run, n, gone)
+    pack(run, n, replaced)
     run = []
     changed = new Set()
   }
@@ -42,9 +42,9 @@ export function packAtomics(list: Body, n: Neighbours): Body {
     else flush()
   })
   flush()
-  if (gone.size === 0) return list
+  if (replaced.size === 0) return list
   return list.flatMap((s, k): Body => {
-    const now = gone.get(k)
+    const now = replaced.get(k)
     return now === undefined ? [s] : now === null ? [] : [now]
   })
 }
@@ -52,7 +52,7 @@ export function packAtomics(list: Body, n: Neighbours): Body {
 const reads = (e: Expr, buffers: ReadonlySet<string>): boolean =>
   (e.kind === 'load' && buffers.has(e.buffer)) || children(e).some((c) => reads(c, buffers))
 
-function pack(run: readonly Member[], n: Neighbours, gone: Map<number, Stmt | null>): void {
+function pack(run: readonly Member[], n: Neighbours, replaced: Map<number, Stmt | null>): void {
   const by = new Map(run.map((m) => [m.constant, m]))
   if (run.length < 2 || by.size < run.length) return
   const done = new Set<number>()
@@ -65,8 +65,8 @@ function pack(run: readonly Member[], n: Neighbours, gone: Map<number, Stmt | nu
       const [first] = members
       const target = first!.reduce.targets[0]!
       const values = members.map((m) => m!.reduce.values[0]!)
-      for (const m of members) gone.set(m!.at, null)
-      gone.set(
+      for (const m of members) replaced.set(m!.at, null)
+      replaced.set(
         first!.at,
         stmt<Stmt>({
           kind: 'vector_store',

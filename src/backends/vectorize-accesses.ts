@@ -144,9 +144,9 @@ class Vectorizer {
           })
       this.#advance(s, writes)
     })
-    const made = new Map<number, Stmt[]>()
+    const vectors = new Map<number, Stmt[]>()
     const named: Named = new Map()
-    for (const [key, group] of groups) this.#chunks(key, group, made, named)
+    for (const [key, group] of groups) this.#chunks(key, group, vectors, named)
     if (named.size === 0) return list
     writes = new Writes(this.#written)
     return list.flatMap((s, k): Body => {
@@ -162,7 +162,7 @@ class Vectorizer {
               }),
             )
       this.#advance(s, writes)
-      return [...(made.get(k) ?? []), replaced]
+      return [...(vectors.get(k) ?? []), replaced]
     })
   }
 
@@ -172,7 +172,7 @@ class Vectorizer {
     else for (const b of writesOf([s])) writes.all(b)
   }
 
-  #chunks(key: string, group: Group, made: Map<number, Stmt[]>, named: Named): void {
+  #chunks(key: string, group: Group, vectors: Map<number, Stmt[]>, named: Named): void {
     const { elements, base } = group
     const some = elements.values().next().value!
     const aligned = this.#addresses.aligned(base)
@@ -188,8 +188,8 @@ class Vectorizer {
         const start = load(at.buffer, [add(at.index[0]!, int(-from))], at.dtype)
         // No name of the kernel has a point in it.
         const names = members.map(() => `${at.buffer}.${this.#count++}`)
-        const list = made.get(first) ?? []
-        made.set(first, list)
+        const list = vectors.get(first) ?? []
+        vectors.set(first, list)
         list.push(stmt({ kind: 'vector_load', names, load: start }))
         for (const [k, n] of names.entries())
           named.set(`${key} ${constant + k}`, { element: variable(n, at.dtype), from: first })

@@ -50,7 +50,7 @@ export async function within<T>(program: SptProgram, work: () => T | Promise<T>)
 
 /** The kernel that `--kernel` names; without it the only one, or the one that is called like its file. */
 export function chosenKernel(program: SptProgram, call: Call): Kernel {
-  const asked = call.one('kernel')
+  const kernelName = call.one('kernel')
   if (program.kernels.length === 0)
     fail({
       code: 'run/no-kernel',
@@ -59,7 +59,7 @@ export function chosenKernel(program: SptProgram, call: Call): Kernel {
     })
   const own = basename(call.args[0]!, '.spt').replaceAll('-', '_')
   return program.kernel(
-    asked ?? (program.kernels.length > 1 && program.kernels.includes(own) ? own : undefined),
+    kernelName ?? (program.kernels.length > 1 && program.kernels.includes(own) ? own : undefined),
   )
 }
 
@@ -127,15 +127,15 @@ export interface Scheduled {
  */
 export function scheduled(
   kernel: Kernel,
-  asked: ScheduleCall | undefined,
+  requested: ScheduleCall | undefined,
   fallback: string | undefined,
 ): Scheduled {
-  if (asked) {
-    const named = [...(asked.named ?? [])].map(([n, v]) => `${n} = ${v}`)
-    const args = [...asked.args, ...named].join(', ')
+  if (requested) {
+    const named = [...(requested.named ?? [])].map(([n, v]) => `${n} = ${v}`)
+    const args = [...requested.args, ...named].join(', ')
     return {
-      kernel: kernel.schedule(asked.name, ...argumentsOf(kernel, asked)),
-      schedule: args === '' ? asked.name : `${asked.name}(${args})`,
+      kernel: kernel.schedule(requested.name, ...argumentsOf(kernel, requested)),
+      schedule: args === '' ? requested.name : `${requested.name}(${args})`,
       chosen: null,
     }
   }
@@ -181,26 +181,26 @@ export async function orWithout<T>(
 }
 
 /** Whether the schedule that was asked for is chosen by data; without one, whether there is one called `auto`. */
-export const isChosen = (kernel: Kernel, asked: ScheduleCall | undefined): boolean =>
-  kernel.choices.includes(asked?.name ?? 'auto')
+export const isChosen = (kernel: Kernel, requested: ScheduleCall | undefined): boolean =>
+  kernel.choices.includes(requested?.name ?? 'auto')
 
 /** The kernel under the schedule for a device, where it does not wait for data to be chosen by. */
 export const scheduledFor = (
   kernel: Kernel,
-  asked: ScheduleCall | undefined,
+  requested: ScheduleCall | undefined,
   kind: DeviceKind,
 ): Scheduled | null =>
-  isChosen(kernel, asked) ? null : scheduled(kernel, asked, kind === 'cpu' ? 'cpu' : 'gpu')
+  isChosen(kernel, requested) ? null : scheduled(kernel, requested, kind === 'cpu' ? 'cpu' : 'gpu')
 
 /** The kernel under what the choice that was asked for, or the one called `auto`, chooses. */
 export async function chosen(
   kernel: Kernel,
-  asked: ScheduleCall | undefined,
+  requested: ScheduleCall | undefined,
   on: ChosenFor,
   inputs: ChoiceInputs,
 ): Promise<Scheduled> {
-  const args = asked ? argumentsOf(kernel, asked) : []
-  const variant = await kernel.schedule(asked?.name ?? 'auto', ...args).choose(on, inputs)
+  const args = requested ? argumentsOf(kernel, requested) : []
+  const variant = await kernel.schedule(requested?.name ?? 'auto', ...args).choose(on, inputs)
   return { kernel: variant.kernel, schedule: variant.chosen.text, chosen: variant.chosen }
 }
 

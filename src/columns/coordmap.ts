@@ -43,7 +43,7 @@ export function applyMap(input: MapInput, columns: readonly Column[]): Int32Arra
   const open = results.flatMap((r, k) => (r === null ? [k] : []))
   const program = compile({ ...input, exprs: open.map((k) => input.map[k]!) }, columns)
   const make = input.temporary ? borrow : renewed
-  const made = open.map(() => make(n, 'mapped coordinates'))
+  const mapped = open.map(() => make(n, 'mapped coordinates'))
   for (let lo = 0; lo < n; lo += CHUNK) {
     const length = Math.min(CHUNK, n - lo)
     for (const step of program.steps) {
@@ -51,10 +51,10 @@ export function applyMap(input: MapInput, columns: readonly Column[]): Int32Arra
       if (input.strict && !step.fits) checkInterval(step, input, columns, lo, length)
     }
     for (let k = 0; k < open.length; k++)
-      store(program.outputs[k]!, made[k]!, input, columns, open[k]!, lo, length)
+      store(program.outputs[k]!, mapped[k]!, input, columns, open[k]!, lo, length)
   }
   open.forEach((k, at) => {
-    results[k] = made[at]!
+    results[k] = mapped[at]!
   })
   return results.map((r) => r!)
 }

@@ -4,7 +4,7 @@ import { isInt, join } from '../ir/dtype.ts'
 import { binary, cast, ceildiv, constant, type Expr } from '../ir/expr.ts'
 import { someExpr } from '../ir/expr-tree.ts'
 import type { Report } from './diagnostics.ts'
-import { meet, plain, type Real, type Typed } from './types.ts'
+import { joinOperands, plain, type Real, type Typed } from './types.ts'
 
 /** Which names are sizes: sums of them are within 32 bits, or what they are sums for is refused. */
 export type Sizes = (name: string) => boolean
@@ -17,7 +17,7 @@ export function divideUp(
   real: Real,
   sizes: Sizes,
 ): Typed | null {
-  const both = meet(xs[0]!, xs[1]!, { a: spans[0]!, b: spans[1]! }, report, real)
+  const both = joinOperands(xs[0]!, xs[1]!, { a: spans[0]!, b: spans[1]! }, report, real)
   if (!both) return null
   const [a, b] = both
   if (!isInt(join(a.dtype, b.dtype)))

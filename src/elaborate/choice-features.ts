@@ -30,9 +30,9 @@ export const featureText = (name: string, args: readonly string[]): string =>
   args.length > 0 ? `${name}(${args.join(', ')})` : name
 
 /** The feature that a call of `has` is about. */
-export function featureAsked(e: Ast.Call, report: Report): string | null {
-  const [asked] = e.args
-  const written = asked?.kind === 'name' || asked?.kind === 'call' ? asked : null
+export function featureOf(e: Ast.Call, report: Report): string | null {
+  const [feature] = e.args
+  const written = feature?.kind === 'name' || feature?.kind === 'call' ? feature : null
   if (!written || e.by || e.args.length !== 1)
     return report.error({
       code: 'check/feature',

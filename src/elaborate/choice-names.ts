@@ -6,7 +6,7 @@ import { type Axis, hasIndptr, isDenseChain } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { variable } from '../ir/expr.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import { featureAsked } from './choice-features.ts'
+import { featureOf } from './choice-features.ts'
 import type { Report } from './diagnostics.ts'
 import type { Names } from './expressions.ts'
 import type { ScheduleParam } from './schedule-params.ts'
@@ -133,7 +133,7 @@ export class ChoiceNames implements Names {
         lookup: { name: fn, candidates: FUNCTIONS },
       })
     if (fn === 'has') {
-      const feature = featureAsked(e, this.#report)
+      const feature = featureOf(e, this.#report)
       return feature === null ? null : this.#asks(`has(${feature})`, { kind: 'has', feature }, 'bool', e.span)
     }
     if (!STATISTICS.includes(fn)) return undefined

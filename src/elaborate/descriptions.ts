@@ -10,7 +10,7 @@ import { namesAt } from './format-names.ts'
 import { givenOf, numbersOf } from './format-params.ts'
 import { integerAt, type Numbers, type Place, type SortNames } from './format-place.ts'
 import { chainOf, type Declared, declare } from './kernel-names.ts'
-import { asked, dimensionsOf, Queries } from './queries.ts'
+import { dimensionsOf, Queries, queriesOf } from './queries.ts'
 
 /** What stands before the body of a format. */
 export interface Head {
@@ -219,7 +219,7 @@ function condition(e: Ast.Expr, head: Head, place: Place, queries: Queries): Exp
   const { report } = place
   const t = elaborateExpr(e, namesAt(here), report)
   const holds = t && truth(t, e.span, report)
-  const sorted = holds && [...asked(holds, queries.list)].find((q) => q.kind === 'place')
+  const sorted = holds && [...queriesOf(holds, queries.list)].find((q) => q.kind === 'place')
   if (!sorted) return holds
   return report.error({
     code: 'check/where-place',

@@ -7,7 +7,7 @@ import { MATH, MATH_FNS, type MathFn } from '../ir/math.ts'
 import { type BinaryOp, isCompare } from '../ir/ops.ts'
 import { divideUp, divisionByZero, type Sizes } from './ceildiv.ts'
 import type { Report } from './diagnostics.ts'
-import { coerce, convert, eachNumber, meet, plain, type Real, settle, type Typed } from './types.ts'
+import { coerce, convert, eachNumber, joinOperands, plain, type Real, settle, type Typed } from './types.ts'
 
 /** What names mean in some place; each reports its own errors and gives `null` then. */
 export interface Names {
@@ -126,7 +126,7 @@ function operate(op: BinaryOp, a: Typed, b: Typed, at: Places, report: Report, r
   }
   if (a.expr.kind === 'const' && b.expr.kind === 'const' && a.literal && b.literal && !isCompare(op))
     return fold(op, a, b, at, report)
-  const both = meet(a, b, at, report, real)
+  const both = joinOperands(a, b, at, report, real)
   if (!both) return null
   const [x, y] = both
   if (isCompare(op)) return plain(binary(op, x, y, at.whole))
@@ -250,7 +250,7 @@ function math(
   const exact = type === 'operand'
   let args: Expr[]
   if (xs.length === 2) {
-    const both = meet(xs[0]!, xs[1]!, { a: spans[0]!, b: spans[1]! }, report, real)
+    const both = joinOperands(xs[0]!, xs[1]!, { a: spans[0]!, b: spans[1]! }, report, real)
     if (!both) return null
     args = [...both]
   } else {
@@ -285,6 +285,8 @@ function choose(
     return { expr: select(cond, open(a.expr), open(b.expr), whole), literal }
   }
   const same = a.literal === null && b.literal === null && a.expr.dtype === b.expr.dtype
-  const both = same ? ([a.expr, b.expr] as const) : meet(a, b, { a: spans[1]!, b: spans[2]! }, report, real)
+  const both = same
+    ? ([a.expr, b.expr] as const)
+    : joinOperands(a, b, { a: spans[1]!, b: spans[2]! }, report, real)
   return cond && both && plain(select(cond, both[0], both[1], whole))
 }

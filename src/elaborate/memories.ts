@@ -61,16 +61,16 @@ export function elaborateMemory(m: Ast.Memory, values: Values, report: Report): 
           : '`of n threads { element (lane, slot) -> (…) }`, or its type on targets',
     })
   if (item.kind === 'address') return shared(item, { ...base, scope: 'shared', threads: 1 }, report)
-  const held = { ...base, scope: 'register', threads } as const
+  const fragment = { ...base, scope: 'register', threads } as const
   if (item.kind === 'text') {
     const made = texts.flatMap((t) => {
       const text = tileText(t, values, report)
       return text ? [{ ...t, text }] : []
     })
-    return made.length < texts.length ? null : object(m, held, made, report)
+    return made.length < texts.length ? null : object(m, fragment, made, report)
   }
-  const element = elementOf(item, held, report)
-  return element && registers(item, element, held, m.replicated, report)
+  const element = elementOf(item, fragment, report)
+  return element && registers(item, element, fragment, m.replicated, report)
 }
 
 function elementOf(map: Ast.ElementMap, { name, shape }: Base, report: Report): readonly Expr[] | null {

@@ -35,7 +35,7 @@ export function registers(
   let found = 0
   const where = (at: number): string =>
     `${map.lane.name} ${at % threads}, ${map.slot.name} ${Math.floor(at / threads)}`
-  const held: Held[] = []
+  const slots: Held[] = []
   // Replicated, as many slots as all elements need.
   const most = replicated ? total : total / threads
   let size = 0
@@ -56,7 +56,7 @@ export function registers(
         })
       const flat = at.reduce((sum, c, d) => sum * shape[d]! + c, 0)
       const before = seen[flat]!
-      const twice = replicated ? held.some((h) => h.flat === flat && h.lane === lane) : before >= 0
+      const twice = replicated ? slots.some((h) => h.flat === flat && h.lane === lane) : before >= 0
       if (twice)
         return report.error({
           code: 'check/memory-overlap',
@@ -68,10 +68,10 @@ export function registers(
         seen[flat] = here
         found++
       }
-      if (replicated) held.push({ flat, lane })
+      if (replicated) slots.push({ flat, lane })
     }
   if (!replicated) return { ...base, size, element }
-  const owner = found === total ? ownerOf(held, total, threads) : undefined
+  const owner = found === total ? ownerOf(slots, total, threads) : undefined
   if (owner) return { ...base, size, element, owner }
   return report.error({
     code: 'check/memory-replicated',
@@ -85,11 +85,11 @@ export function registers(
 }
 
 /** `lane / a % b == 0`, where it holds of one thread for each element. */
-function ownerOf(held: readonly Held[], total: number, threads: number): Expr | undefined {
+function ownerOf(slots: readonly Held[], total: number, threads: number): Expr | undefined {
   for (let a = 1; a <= threads; a++)
     for (let b = 1; a * b <= threads; b++) {
       if (threads % (a * b) !== 0) continue
-      const first = held.filter((h) => Math.floor(h.lane / a) % b === 0)
+      const first = slots.filter((h) => Math.floor(h.lane / a) % b === 0)
       if (first.length !== total || new Set(first.map((h) => h.flat)).size !== total) continue
       const digit = div(variable(LANE), int(a))
       return eq(a * b === threads ? digit : mod(digit, int(b)), int(0))

@@ -40,7 +40,7 @@ export class Queries {
 }
 
 /** The queries that an expression asks, those they ask included. */
-export function asked(e: Expr, queries: readonly Query[]): ReadonlySet<Query> {
+export function queriesOf(e: Expr, queries: readonly Query[]): ReadonlySet<Query> {
   const out = new Set<Query>()
   const visit = (x: Expr): void => {
     for (const q of queries)

@@ -233,13 +233,13 @@ function reducerOf(d: Declared, s: Ast.Reduce, targets: readonly (Load | null)[]
 /** Whether two targets of a tuple are one element, of which the last value alone would be left. */
 function repeats(d: Declared, s: Ast.Assign | Ast.Reduce, targets: readonly Load[]): boolean {
   const keys = targets.map(keyOf)
-  const again = keys.findIndex((key, k) => keys.indexOf(key) < k)
-  if (again < 0) return false
+  const repeated = keys.findIndex((key, k) => keys.indexOf(key) < k)
+  if (repeated < 0) return false
   d.report.error({
     code: 'check/repeated-target',
-    message: `${targets[again]!.buffer} is written twice at one element by one tuple`,
-    span: s.targets[again]!.span,
-    labels: [{ span: s.targets[keys.indexOf(keys[again]!)]!.span, text: 'the same element' }],
+    message: `${targets[repeated]!.buffer} is written twice at one element by one tuple`,
+    span: s.targets[repeated]!.span,
+    labels: [{ span: s.targets[keys.indexOf(keys[repeated]!)]!.span, text: 'the same element' }],
     expected: 'a different element for each value',
     hint: 'write them one after the other, or into a buffer each',
   })

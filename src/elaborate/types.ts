@@ -114,7 +114,7 @@ export function convert(t: Typed, to: Dtype, span: Span, report: Report): Expr |
 }
 
 /** Both operands in the type they meet in; a literal takes the type of the other operand. */
-export function meet(
+export function joinOperands(
   a: Typed,
   b: Typed,
   at: { a: Span; b: Span },

@@ -97,13 +97,13 @@ export class Threads {
     this.#around.push('thread.x')
     const rounds = this.statement(() => {
       for (let xor = 1; xor < width; xor *= 2) {
-        const held = Array.from({ length: x.extent }, (_, k) => {
+        const registers = Array.from({ length: x.extent }, (_, k) => {
           x.value = k
           return take()
         })
-        held.forEach((_, k) => {
+        registers.forEach((_, k) => {
           x.value = k
-          put(held[k ^ xor]!)
+          put(registers[k ^ xor]!)
         })
       }
       x.value = 0

@@ -135,7 +135,7 @@ class Block {
     if (this.state !== 'running') return
     const [threads, at] = [this.#threads, this.#at]
     while (exchanges(threads, at)) {}
-    if (asked(threads, at)) return
+    if (retryInstructions(threads, at)) return
     const done = at.filter((r) => r.done).length
     if (done > 0 && done < threads.length)
       throw new InternalError(`${this.#name}: ${done} of ${threads.length} threads miss a barrier`)
@@ -162,7 +162,7 @@ class Block {
 }
 
 /** Threads at instructions ask once more; whether there are any. */
-function asked(threads: Threads, at: IteratorResult<Stop, void>[]): boolean {
+function retryInstructions(threads: Threads, at: IteratorResult<Stop, void>[]): boolean {
   let any = false
   for (const [k, r] of at.entries()) {
     if (r.value?.stmt.kind !== 'instr') continue

@@ -106,9 +106,9 @@ function allocate(f: Frame, buffer: Buffer): Memory {
   if (buffer.scope !== 'shared') return fresh()
   const known = f.shared.get(buffer.name)
   if (known) return known
-  const made = fresh()
-  f.shared.set(buffer.name, made)
-  return made
+  const registers = fresh()
+  f.shared.set(buffer.name, registers)
+  return registers
 }
 
 function compileReduce(s: Reduce): Action {

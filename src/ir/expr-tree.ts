@@ -104,11 +104,11 @@ export function someExpr(e: Expr, test: (e: Expr) => boolean, seen?: Set<Expr>):
   if (test(e)) return true
   const operands = children(e)
   if (operands.length === 0) return false
-  const met = seen ?? new Set()
+  const visited = seen ?? new Set()
   for (const c of operands) {
-    if (met.has(c)) continue
-    met.add(c)
-    if (someExpr(c, test, met)) return true
+    if (visited.has(c)) continue
+    visited.add(c)
+    if (someExpr(c, test, visited)) return true
   }
   return false
 }
@@ -120,11 +120,11 @@ export function walkExpr(e: Expr, visit: (e: Expr) => void, seen?: Set<Expr>): v
     visit(e)
     return
   }
-  const met = seen ?? new Set()
-  if (met.has(e)) return
-  met.add(e)
+  const visited = seen ?? new Set()
+  if (visited.has(e)) return
+  visited.add(e)
   visit(e)
-  for (const c of operands) walkExpr(c, visit, met)
+  for (const c of operands) walkExpr(c, visit, visited)
 }
 
 /**
@@ -136,9 +136,9 @@ export function perExpr<T>(f: (e: Expr, of: (e: Expr) => T) => T): (e: Expr) => 
   const of = (e: Expr): T => {
     const before = known.get(e)
     if (before !== undefined || known.has(e)) return before as T
-    const made = f(e, of)
-    known.set(e, made)
-    return made
+    const rewritten = f(e, of)
+    known.set(e, rewritten)
+    return rewritten
   }
   return of
 }

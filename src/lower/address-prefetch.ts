@@ -18,7 +18,7 @@ const MOST = 32
 export interface AddressesAhead {
   /** The copies with their addresses from registers. */
   readonly copies: Body
-  readonly held: readonly Buffer[]
+  readonly registers: readonly Buffer[]
   /** Loads what the copies of the loop's iteration `at` need. */
   readonly fill: (at: Expr) => Body
 }
@@ -57,15 +57,15 @@ export function addressesAhead(
   visitUses(copies, known, (u) => uses.get(keyOf(u.load))?.push(u))
   const kept = [...uses].flatMap(([key, list]) => {
     const a = addressOf(list, stable)
-    return a ? [{ key, ...a, held: registersFor(a, names) }] : []
+    return a ? [{ key, ...a, registers: registersFor(a, names) }] : []
   })
-  if (kept.length === 0) return { copies, held: [], fill: () => [] }
+  if (kept.length === 0) return { copies, registers: [], fill: () => [] }
   const by = new Map(kept.map((k) => [k.key, k]))
   const over = new Set(kept.flatMap((k) => k.loops.map((l) => l.var)))
   const replaced = rewriteStmts(copies, {
     expr: (e) => {
       const k = e.kind === 'load' ? by.get(keyOf(e)) : undefined
-      return k && load(k.held.name, placeIn(k.loops), e.dtype)
+      return k && load(k.registers.name, placeIn(k.loops), e.dtype)
     },
     stmt: (s) => (s.kind === 'for' && over.has(s.var) ? unrolled(s) : undefined),
   })
@@ -73,10 +73,10 @@ export function addressesAhead(
     const now = new Map<string, Expr>([[loop.var, at]])
     const within = lt(substitute(ahead, now), loop.extent)
     return kept.map((k): Stmt => {
-      const held = store(k.held.name, placeIn(k.loops), k.load)
+      const registers = store(k.registers.name, placeIn(k.loops), k.load)
       const nest = k.loops.reduceRight<Body>(
         (inner, l) => [unrolled({ ...l, guards: [], body: inner })],
-        k.cases.flatMap((conditions) => whenAll(conditions, [held])),
+        k.cases.flatMap((conditions) => whenAll(conditions, [registers])),
       )
       const rename = new Map(k.loops.map((l) => [l.var, names.fresh(l.var)]))
       const moved = rewriteStmts(renameBound(nest, rename), {
@@ -85,7 +85,7 @@ export function addressesAhead(
       return when(within, moved)
     })
   }
-  return { copies: replaced, held: kept.map((k) => k.held), fill }
+  return { copies: replaced, registers: kept.map((k) => k.registers), fill }
 }
 
 const placeIn = (loops: readonly For[]): readonly Expr[] =>

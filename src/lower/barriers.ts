@@ -81,8 +81,8 @@ function between(list: Body, block: Place): Body {
  */
 function decided(s: If, block: Place): Body {
   const body = [...s.then, ...s.else]
-  const meet = body.some(threadsMeet)
-  const changes = new Set([...writesOf(body)].filter((b) => meet || !block.registers.has(b)))
+  const haveBarrier = body.some(threadsMeet)
+  const changes = new Set([...writesOf(body)].filter((b) => haveBarrier || !block.registers.has(b)))
   const reads = (e: Expr): boolean => readsAny(e, changes)
   if (!reads(s.cond)) return [s]
   const name = block.names.fresh('holds')
@@ -108,10 +108,10 @@ function siblings(inner: Body, block: Place): Body {
       continue
     }
     const now = touchedBy([s])
-    const met = since.flatMap((before) => meetings(before, now, block, 'block'))
-    const rows = recent.flatMap((before) => meetings(before, now, block, 'row'))
-    if (met.length > 0) {
-      out.push(barrierFor([...met, ...rows], block))
+    const conflicts = since.flatMap((before) => conflictsBetween(before, now, block, 'block'))
+    const rows = recent.flatMap((before) => conflictsBetween(before, now, block, 'row'))
+    if (conflicts.length > 0) {
+      out.push(barrierFor([...conflicts, ...rows], block))
       since = []
       recent = []
     } else if (rows.length > 0) {
@@ -129,7 +129,7 @@ function siblings(inner: Body, block: Place): Body {
 const rowBarrier = (block: Place): Stmt => stmt({ kind: 'barrier', lanes: block.row })
 
 /** The buffers in which work of `a` may meet work of `b` in another thread: of the same row, or one beyond it. */
-function meetings(
+function conflictsBetween(
   a: Touched,
   b: Touched,
   block: Place,
@@ -209,8 +209,8 @@ const ofOneRound =
 const isVar = (terms: ReturnType<typeof linear>['terms']): boolean =>
   [...terms.values()].every((t) => t.term.kind === 'var')
 
-const barrierFor = (met: readonly string[], block: Place): Stmt =>
-  barrier(met.some((b) => !block.shared.has(b)))
+const barrierFor = (conflicts: readonly string[], block: Place): Stmt =>
+  barrier(conflicts.some((b) => !block.shared.has(b)))
 
 /** The loop, with a barrier at its end where one round may meet the next. */
 function closed(loop: For, block: Place): For {
@@ -218,16 +218,16 @@ function closed(loop: For, block: Place): For {
   if (loop.cooperative) return loop
   // Seen from two rounds, the loop's own variable has two values: it is part of the paths.
   const round = (body: Body): Body => [{ ...loop, body }]
-  const met = (where: 'row' | 'block'): readonly string[] => {
+  const conflicts = (where: 'row' | 'block'): readonly string[] => {
     const separates = (s: Stmt): boolean => s.kind === 'barrier' && (where === 'row' || !s.lanes)
     const first = loop.body.findIndex(separates)
     const last = loop.body.findLastIndex(separates)
     const tail = touchedBy(round(loop.body.slice(last + 1)))
     const head = touchedBy(round(first < 0 ? loop.body : loop.body.slice(0, first)))
-    return meetings(tail, head, block, where, ofOneRound(loop))
+    return conflictsBetween(tail, head, block, where, ofOneRound(loop))
   }
-  const all = met('block')
-  const rows = met('row')
+  const all = conflicts('block')
+  const rows = conflicts('row')
   if (all.length === 0 && rows.length === 0) return loop
   const end = all.length > 0 ? barrierFor([...all, ...rows], block) : rowBarrier(block)
   return stmt({ ...loop, body: [...loop.body, end] })

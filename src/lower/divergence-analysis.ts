@@ -28,7 +28,7 @@ export class Varying {
   readonly #written: ReadonlySet<string>
   readonly #threads: ReadonlyMap<ThreadAxis, number>
   readonly #mentioned = new Map<Expr, ReadonlySet<string>>()
-  #grown = false
+  #changed = false
 
   /** `threads`: how many of each axis the launch has. */
   constructor(body: Body, threads: ReadonlyMap<ThreadAxis, number>) {
@@ -40,9 +40,9 @@ export class Varying {
     })
     // A register that is read before it is written, in a round of a loop, carries what the round before wrote.
     do {
-      this.#grown = false
+      this.#changed = false
       this.#list(body, NONE)
-    } while (this.#grown)
+    } while (this.#changed)
   }
 
   /** The axes whose threads may have different values of it. */
@@ -115,7 +115,7 @@ export class Varying {
     for (const a of axes) {
       if (known.has(a)) continue
       known.add(a)
-      this.#grown = true
+      this.#changed = true
     }
   }
 

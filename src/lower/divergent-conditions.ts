@@ -48,9 +48,9 @@ export class Conditions {
 
   /** `then` where the condition holds, else `otherwise`; what all have to arrive at is reached by all. */
   choose(cond: Expr, then: Body, otherwise: Body): Body {
-    const meet = this.needsAll(then, cond) || this.needsAll(otherwise, cond)
-    if (!meet || !this.divergent(cond)) {
-      const agreed = meet ? this.agreed(cond, [...then, ...otherwise]) : { before: [], value: cond }
+    const synchronize = this.needsAll(then, cond) || this.needsAll(otherwise, cond)
+    if (!synchronize || !this.divergent(cond)) {
+      const agreed = synchronize ? this.agreed(cond, [...then, ...otherwise]) : { before: [], value: cond }
       return [...agreed.before, stmt({ kind: 'if', cond: agreed.value, then, else: otherwise })]
     }
     if (otherwise.length > 0)
@@ -70,7 +70,7 @@ export class Conditions {
    */
   agreed(value: Expr, body: Body): { readonly before: Body; readonly value: Expr } {
     if (!blockMeets(body) || !this.#varying.of(value).has('memory')) return { before: [], value }
-    const told = this.#names.fresh('agreed')
+    const broadcast = this.#names.fresh('agreed')
     const slot: Buffer = Object.freeze({
       name: this.#names.fresh('agreed_shared'),
       dtype: 'i32',
@@ -84,22 +84,22 @@ export class Conditions {
     // What indices are in range by is still seen.
     const known = truth ? conjuncts(value).filter((e) => !this.#varying.of(e).has('memory')) : []
     const word = truth ? select(value, int(1), int(0)) : value
-    const met = stmt({ kind: 'barrier' })
+    const barrier = stmt({ kind: 'barrier' })
     return {
       before: [
         stmt({ kind: 'alloc', buffer: slot }),
-        met,
+        barrier,
         when(FIRST_THREAD, [stmt({ kind: 'store', buffer: slot.name, index: [int(0)], value: word })]),
-        met,
+        barrier,
         stmt({
           kind: 'let',
-          name: told,
+          name: broadcast,
           dtype: 'i32',
           value: load(slot.name, [int(0)], 'i32'),
           uniform: true,
         }),
       ],
-      value: truth ? all([...known, binary('ne', variable(told), int(0))]) : variable(told),
+      value: truth ? all([...known, binary('ne', variable(broadcast), int(0))]) : variable(broadcast),
     }
   }
 

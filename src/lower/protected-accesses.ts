@@ -84,8 +84,8 @@ export class ProtectedAccesses {
     let known = this.#divisorVars.get(e)
     if (known === undefined) {
       const [first, ...others] = children(e)
-      const asked = isLazy(e) && first ? this.#dependsOn(first) : new Set()
-      const behind = others.flatMap((c) => [...this.ofDivisors(c)]).filter((v) => !asked.has(v))
+      const guards = isLazy(e) && first ? this.#dependsOn(first) : new Set()
+      const behind = others.flatMap((c) => [...this.ofDivisors(c)]).filter((v) => !guards.has(v))
       const own = dividesByAny(e) ? this.#dependsOn(e.b) : []
       known = new Set([...own, ...(first ? this.ofDivisors(first) : []), ...behind])
       this.#divisorVars.set(e, known)

@@ -68,12 +68,12 @@ function promoted(body: Body, outside: Context): Body {
           ...local(cx.names.fresh(`${buffer}_at`), b.dtype, [int(1)]),
           scope: 'register',
         }
-        const held = load(register.name, [int(0)], b.dtype)
-        loop = inRegister(loop, element, held)
+        const registerLoad = load(register.name, [int(0)], b.dtype)
+        loop = inRegister(loop, element, registerLoad)
         const start = known ? takeStart(out, element) : undefined
         const { before, after } = known ? around : guarded
         before.push(alloc(register), store(register.name, [int(0)], start ?? load(buffer, index, b.dtype)))
-        after.push(store(buffer, index, held))
+        after.push(store(buffer, index, registerLoad))
       }
     const within =
       s.kind === 'for' ? { ...cx, extents: new Map([...cx.extents, [s.var, s.extent] as const]) } : cx
@@ -111,14 +111,14 @@ function elementsOf(loop: For, cx: Context): readonly Element[] {
     const [{ index }] = all as [BufferAccess]
     if (!cx.global.has(buffer) || !all.some((a) => a.mode === 'read') || !index[0] || varies(index[0]))
       return []
-    const alike = all.every(
+    const sameElement = all.every(
       (a) =>
         !a.whole &&
         (a.mode === 'read' || a.stmt.kind === 'store') &&
         a.index[0] !== undefined &&
         keyOf(a.index[0]) === keyOf(index[0]!),
     )
-    return alike ? [{ buffer, index }] : []
+    return sameElement ? [{ buffer, index }] : []
   })
 }
 
@@ -175,12 +175,12 @@ function takeStart(before: Stmt[], element: Element): Expr | undefined {
   return undefined
 }
 
-function inRegister(loop: Stmt, { buffer }: Element, held: Expr & { kind: 'load' }): Stmt {
+function inRegister(loop: Stmt, { buffer }: Element, registerLoad: Expr & { kind: 'load' }): Stmt {
   return rewriteStmts([loop], {
-    expr: (e) => (e.kind === 'load' && e.buffer === buffer ? held : undefined),
+    expr: (e) => (e.kind === 'load' && e.buffer === buffer ? registerLoad : undefined),
     stmt: (s) =>
       s.kind === 'store' && s.buffer === buffer
-        ? stmt({ ...s, buffer: held.buffer, index: held.index })
+        ? stmt({ ...s, buffer: registerLoad.buffer, index: registerLoad.index })
         : undefined,
   })[0]!
 }

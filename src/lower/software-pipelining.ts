@@ -153,7 +153,7 @@ function expandLoop(
     ),
     ...barriers.flatMap((c) => c.setup),
     ...prologue,
-    ...addresses.held.map((b) => stmt<Stmt>({ kind: 'alloc', buffer: b })),
+    ...addresses.registers.map((b) => stmt<Stmt>({ kind: 'alloc', buffer: b })),
     ...addresses.fill(int(0)),
     ...wait,
     stmt<For>({

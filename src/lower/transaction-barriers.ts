@@ -92,8 +92,8 @@ export class TransactionBarrier {
    * when all blocks of the cluster are there: what lay in their stages before is not needed any more.
    */
   get setup(): Body {
-    const made = this.#outermost ? [] : this.#setup
-    return this.#multicast ? [...made, stmt<Stmt>({ kind: 'barrier', cluster: true })] : made
+    const initialized = this.#outermost ? [] : this.#setup
+    return this.#multicast ? [...initialized, stmt<Stmt>({ kind: 'barrier', cluster: true })] : initialized
   }
   get preheaders(): readonly Preheader[] {
     return this.#outermost ? [{ loop: this.#outermost.var, statements: this.#setup }] : []

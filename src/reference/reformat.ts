@@ -115,14 +115,14 @@ export function membership(
   axes: readonly string[],
   sources: readonly Source[],
 ): (coords: readonly number[]) => boolean {
-  const held = new Set<string>()
+  const seen = new Set<string>()
   for (const s of sources) {
     if (!axes.every((a) => s.axes.includes(a))) continue
     const columns = axes.map((a) => s.columns[s.axes.indexOf(a)]!)
-    for (let e = 0; e < s.length; e++) held.add(columns.map((c) => c[e]!).join())
+    for (let e = 0; e < s.length; e++) seen.add(columns.map((c) => c[e]!).join())
   }
   return (coords) => {
     invariant(coords.length === axes.length, 'one coordinate an axis')
-    return held.has(coords.join())
+    return seen.has(coords.join())
   }
 }

@@ -291,12 +291,12 @@ function beginsOf(
   if (child?.kind !== 'sparse_fixed') return other
   const width = widthOf(child) ?? Number.POSITIVE_INFINITY
   const inner = beginsOf(entries, chain, widthOf, depth + 1)
-  let held = 0
+  let visited = 0
   return entries.map((_, k) => {
-    const again = other[k]! && child.unique && !differs(k, chain.length + 1)
-    if (inner[k]) held++
-    if (!isNew(k) && !again && held <= width) return false
-    held = 1
+    const sameNode = other[k]! && child.unique && !differs(k, chain.length + 1)
+    if (inner[k]) visited++
+    if (!isNew(k) && !sameNode && visited <= width) return false
+    visited = 1
     return true
   })
 }

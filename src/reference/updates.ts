@@ -58,11 +58,11 @@ function updateOf(reducer: string, t: Dtype, accumulate: Dtype, { data, bounds }
   if (reducer === 'and' || reducer === 'or') {
     const decides = reducer === 'and' ? 0 : 1
     return (a, v, e) => {
-      const held = data[a]! !== 0 ? 1 : 0
+      const nonzero = data[a]! !== 0 ? 1 : 0
       const x = v !== 0 ? 1 : 0
-      const sure = (error[a] === 0 && held === decides) || (e === 0 && x === decides)
+      const sure = (error[a] === 0 && nonzero === decides) || (e === 0 && x === decides)
       error[a] = sure || (error[a] === 0 && e === 0) ? 0 : 1
-      data[a] = decides === 0 ? held & x : held | x
+      data[a] = decides === 0 ? nonzero & x : nonzero | x
     }
   }
   if (reducer === '+' && sums) {

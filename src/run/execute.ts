@@ -250,18 +250,18 @@ export class Executable {
   /** Does `work`, and then brings back what buffers of these roles held before. */
   async preserving<T>(roles: readonly Buffer['role'][], work: () => Promise<T>): Promise<T> {
     const { device, plan } = this.program
-    const held: [DeviceBuffer, Uint8Array][] = []
+    const contents: [DeviceBuffer, Uint8Array][] = []
     for (const b of plan.buffers) {
       // Arenas hold what is only read.
       if (!roles.includes(b.role)) continue
       const { memory } = this.#place(b.name)
       const bytes = byteLength(device, b, this.bound)
-      if (bytes > 0) held.push([memory, new Uint8Array(await device.download(memory, bytes))])
+      if (bytes > 0) contents.push([memory, new Uint8Array(await device.download(memory, bytes))])
     }
     try {
       return await work()
     } finally {
-      for (const [memory, bytes] of held) await device.upload(memory, bytes)
+      for (const [memory, bytes] of contents) await device.upload(memory, bytes)
     }
   }
 

@@ -54,9 +54,9 @@ export async function measure(
   const memory = flush ? device.alloc(bytes, 'what flushes the caches') : undefined
   const graphs: Graph[] = []
   const graph = async (of: readonly Command[]): Promise<Graph> => {
-    const made = await device.graph(of)
-    graphs.push(made)
-    return made
+    const recorded = await device.graph(of)
+    graphs.push(recorded)
+    return recorded
   }
   try {
     const between = memory && (await graph([{ kind: 'clear', buffer: memory }]))
@@ -64,8 +64,8 @@ export async function measure(
       of: readonly Command[],
     ): Promise<(n: number, after?: Graph) => Promise<number[]>> => {
       if (by === 'launches') return (n, after) => device.time(of, n, after)
-      const made = await graph(of)
-      return (n, after) => made.time(n, after)
+      const recorded = await graph(of)
+      return (n, after) => recorded.time(n, after)
     }
     const empty = await sample([])
     const floor = Math.min(...(await empty(FLOOR_SAMPLES)))

@@ -110,9 +110,9 @@ async function findNow(options: NodeWebGpuOptions, choice: WebGpuChoice): Promis
     }
   }
   const request = async (driver: string): Promise<Found | undefined> => {
-    const asked = flags(options)
-    const key = [driver, ...asked].join('\n')
-    const gpu = kept.get(key) ?? create(asked)
+    const dawnFlags = flags(options)
+    const key = [driver, ...dawnFlags].join('\n')
+    const gpu = kept.get(key) ?? create(dawnFlags)
     kept.set(key, gpu)
     const adapter = await gpu.requestAdapter({
       powerPreference: options.powerPreference ?? 'high-performance',

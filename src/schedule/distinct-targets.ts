@@ -35,13 +35,13 @@ export function meetingOutside(
 /** The variables, `fixed` ones aside, that occur in a dimension with `v`, with such a one, and so on. */
 function tiedTo(v: string, index: readonly Expr[], fixed: ReadonlySet<string>): ReadonlySet<string> {
   const out = new Set([v])
-  for (let grown = true; grown; ) {
+  for (let changed = true; changed; ) {
     const before = out.size
     for (const e of index) {
       const own = [...freeVars(e)].filter((x) => !fixed.has(x))
       if (own.some((x) => out.has(x))) for (const x of own) out.add(x)
     }
-    grown = out.size > before
+    changed = out.size > before
   }
   return out
 }

@@ -54,13 +54,13 @@ function partialRegisters(next: Kernel2, paths: Paths): ReadonlyMap<ThreadAxis, 
       )
         out.set(axis, (out.get(axis) ?? new Set()).add(a.buffer))
   for (const held of out.values())
-    for (let grown = true; grown; ) {
-      grown = false
+    for (let changed = true; changed; ) {
+      changed = false
       for (const a of all) {
         if (a.mode !== 'write' || !registers.has(a.buffer) || held.has(a.buffer)) continue
         if (!accessesOf([a.stmt]).some((x) => x.mode === 'read' && held.has(x.buffer))) continue
         held.add(a.buffer)
-        grown = true
+        changed = true
       }
     }
   return out

@@ -25,15 +25,15 @@ export function partialResultsNest(
   partials: readonly Buffer[],
   index: (t: Reduce['targets'][number]) => Expr[],
 ): Stmt {
-  const again = closeOver(path, [
+  const remaining = closeOver(path, [
     ...reduce.targets.flatMap((t) => t.index),
     ...through.map((l) => variable(l.var)),
   ])
-  const conditions = conditionsAround([top], reduce, again).map((c) => c.cond)
-  checkRestated(cx, path, again, conditions)
+  const conditions = conditionsAround([top], reduce, remaining).map((c) => c.cond)
+  checkRestated(cx, path, remaining, conditions)
   const nest = partials[0]!.name
-  const list = ascendingList(cx.kernel, reduce, again)
-  const order = spatialFirst(again, reduce)
+  const list = ascendingList(cx.kernel, reduce, remaining)
+  const order = spatialFirst(remaining, reduce)
   const map = new Map<string, Expr>(order.map((l) => [l.var, variable(cx.fresh(l.var))]))
   const row = list && variable(cx.fresh('row'))
   const clones = order.map((l): For => {
@@ -83,12 +83,12 @@ export function partialResultsNest(
 }
 
 /** Loops that run over different elements come first, as far as they still do there and extents allow. */
-function spatialFirst(again: readonly For[], reduce: Reduce): readonly For[] {
-  const spatial = again.filter((l) => !l.reduce)
-  const meeting = meetingOutside(again, [...spatial, ...again.filter((l) => l.reduce)], [reduce])
-  const first = spatial.filter((l) => !meeting.includes(l))
-  const later = again.filter((l) => !first.includes(l))
-  return first.some((l) => later.some((x) => mentions(l.extent, x.var))) ? again : [...first, ...later]
+function spatialFirst(remaining: readonly For[], reduce: Reduce): readonly For[] {
+  const spatial = remaining.filter((l) => !l.reduce)
+  const reduced = meetingOutside(remaining, [...spatial, ...remaining.filter((l) => l.reduce)], [reduce])
+  const first = spatial.filter((l) => !reduced.includes(l))
+  const later = remaining.filter((l) => !first.includes(l))
+  return first.some((l) => later.some((x) => mentions(l.extent, x.var))) ? remaining : [...first, ...later]
 }
 
 /** Loops around a statement, each condition at the innermost loop that it mentions. */
@@ -104,10 +104,10 @@ function guardedNest(loops: readonly For[], conditions: readonly Expr[], core: S
 function checkRestated(
   cx: Context,
   path: readonly For[],
-  again: readonly For[],
+  remaining: readonly For[],
   conditions: readonly Expr[],
 ): void {
-  const hidden = path.filter((l) => !again.includes(l))
+  const hidden = path.filter((l) => !remaining.includes(l))
   const lost = conditions.find((c) => hidden.some((l) => mentions(c, l.var)))
   // Copies are there only where they were made.
   const kept = new Set(
@@ -128,10 +128,10 @@ function checkRestated(
 function ascendingList(
   kernel: Kernel2,
   reduce: Reduce,
-  again: readonly For[],
+  remaining: readonly For[],
 ): { loop: For; first: (row: Expr) => Expr; extent: Expr } | undefined {
-  const [loop, other] = again.filter((l) => l.reduce)
-  if (!loop || other || again.some((l) => l !== loop && mentions(l.extent, loop.var))) return undefined
+  const [loop, other] = remaining.filter((l) => l.reduce)
+  if (!loop || other || remaining.some((l) => l !== loop && mentions(l.extent, loop.var))) return undefined
   const places = reduce.targets.flatMap((t) =>
     t.index.flatMap((e, d) => (mentions(e, loop.var) ? [{ e, buffer: t.buffer, d }] : [])),
   )

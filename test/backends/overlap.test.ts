@@ -48,16 +48,16 @@ function check(plan: Plan): number {
   let next = 0
   for (const [k, step] of plan.steps.entries()) {
     if (step.kind === 'clear') continue
-    const { held, leads } = overlaps[next++]!
+    const { dependent, leads } = overlaps[next++]!
     expect(leads).toBe(k < plan.steps.length - 1)
-    expect(held !== undefined).toBe(k > 0)
-    if (!held) continue
+    expect(dependent !== undefined).toBe(k > 0)
+    if (!dependent) continue
     const names = new Set(plan.buffers.map((b) => b.name))
     const expected = plan.steps.slice(0, k).flatMap((s) => [...conflicts(s, step)])
-    expect([...held].sort()).toEqual([...new Set(expected)].filter((b) => names.has(b)).sort())
+    expect([...dependent].sort()).toEqual([...new Set(expected)].filter((b) => names.has(b)).sort())
     const early = new Set<string>()
-    expect(waits(withWait(step.body, held, WAIT), false, early), 'every path waits').toBe(true)
-    for (const b of early) expect(held).not.toContain(b)
+    expect(waits(withWait(step.body, dependent, WAIT), false, early), 'every path waits').toBe(true)
+    for (const b of early) expect(dependent).not.toContain(b)
   }
   return next
 }
@@ -134,13 +134,13 @@ test('by hand: what is only read before is held by who writes it', async () => {
   const { plan } = (await load(SWAP)).kernel().compilation
   expect(plan.steps.map((s) => s.kind)).toEqual(['launch', 'launch'])
   expect(check(plan)).toBe(2)
-  expect([...overlapsOf(plan)[1]!.held!]).toEqual(['x'])
+  expect([...overlapsOf(plan)[1]!.dependent!]).toEqual(['x'])
 })
 
 test('by hand: a launch waits for all before it, since the one before may not have waited yet', async () => {
   const { plan } = (await load(LATER)).kernel().compilation
   expect(check(plan)).toBe(3)
-  expect(overlapsOf(plan).map((o) => o.held && [...o.held])).toEqual([undefined, [], ['x']])
+  expect(overlapsOf(plan).map((o) => o.dependent && [...o.dependent])).toEqual([undefined, [], ['x']])
 })
 
 test('by hand: branches and their conditions', () => {

@@ -13,7 +13,7 @@ test('an address that one copy asks about element by element is left to all of i
       guards: bound ? [lt(variable(v), variable(bound))] : [],
     })
   const held = (...copies: Stmt[]): readonly string[] =>
-    addressesAhead(copies, loop('p', 'm', []), variable('p'), [], () => true, new Names()).held.map(
+    addressesAhead(copies, loop('p', 'm', []), variable('p'), [], () => true, new Names()).registers.map(
       (b) => b.name,
     )
 

@@ -131,14 +131,14 @@ function same(pattern: Expr, actual: Expr, ways: readonly Bound[]): readonly Bou
   if (computeType(p.dtype) !== computeType(a.dtype) || p.kind !== a.kind) return []
   const operands = children(p)
   const given = children(a)
-  const alike =
+  const sameLayout =
     (p.kind === 'const' && a.kind === 'const' && Object.is(p.value, a.value)) ||
     (p.kind === 'unary' && a.kind === 'unary' && a.op === p.op) ||
     (p.kind === 'cast' && a.kind === 'cast' && a.dtype === p.dtype) ||
     (p.kind === 'call' && a.kind === 'call' && a.fn === p.fn) ||
     (p.kind === 'binary' && a.kind === 'binary' && a.op === p.op) ||
     p.kind === 'select'
-  if (!alike || operands.length !== given.length) return []
+  if (!sameLayout || operands.length !== given.length) return []
   const inOrder = (xs: readonly Expr[]): readonly Bound[] =>
     operands.reduce<readonly Bound[]>((found, x, k) => same(x, xs[k]!, found), ways)
   const straight = inOrder(given)

@@ -80,13 +80,13 @@ const boundText = (g: Expr): string =>
  */
 export function protectedRead(index: readonly Expr[], where: readonly Expr[]): Expr | undefined {
   const isRead = (e: Expr): boolean => e.kind === 'load' || e.kind === 'search'
-  const asks = (g: Expr, key: string): boolean => someExpr(g, (y) => isRead(y) && keyOf(y) === key)
+  const reads = (g: Expr, key: string): boolean => someExpr(g, (y) => isRead(y) && keyOf(y) === key)
   let found: Expr | undefined
   for (const e of index)
     someExpr(e, (x) => {
       if (!isRead(x)) return false
       const [key, names] = [keyOf(x), freeVars(x)]
-      if (where.some((g) => !asks(g, key) && [...freeVars(g)].some((v) => names.has(v)))) found ??= x
+      if (where.some((g) => !reads(g, key) && [...freeVars(g)].some((v) => names.has(v)))) found ??= x
       return found !== undefined
     })
   return found

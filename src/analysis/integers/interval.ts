@@ -89,13 +89,13 @@ export function intervalOf(e: Expr, operands: readonly Interval[], range?: Named
 
 /** c of `x + select(x < 0, c, 0)`; 0 for other sums. */
 function addedBelowZero(x: Expr, e: Expr): number {
-  const asks =
+  const mentionsSearch =
     e.kind === 'select' &&
     e.cond.kind === 'binary' &&
     e.cond.op === 'lt' &&
     sameExpr(e.cond.a, x) &&
     isZero(e.cond.b)
-  return asks && e.then.kind === 'const' && isZero(e.else) ? e.then.value : 0
+  return mentionsSearch && e.then.kind === 'const' && isZero(e.else) ? e.then.value : 0
 }
 
 /** Whether it is known to be 0 or more. */

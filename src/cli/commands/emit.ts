@@ -59,19 +59,19 @@ export const emit: CommandSpec = {
     if (target === undefined)
       return misused({ command: 'emit', message: '--target is missing', expected: NAMES })
     const { scheduledAs, parallel, lowering, extension } = TARGETS[target]
-    const asked = scheduleCall(call)
+    const requested = scheduleCall(call)
     const program = await loadFile(call.args[0]!, call)
     const texts = await within(program, async () => {
       const plain = chosenKernel(program, call)
       const sizes = sizesFor(call, plain, scheduledAs)
       const isGiven =
-        asked !== undefined ||
+        requested !== undefined ||
         ['size', 'capability', 'processors', 'feature'].some((o) => call.many(o).length > 0)
-      if (!isChosen(plain, asked)) checkDeciding(call, plain, false)
+      if (!isChosen(plain, requested)) checkDeciding(call, plain, false)
       const decided =
-        isGiven && isChosen(plain, asked)
-          ? await chosen(plain, asked, scheduledAs, sizes)
-          : scheduled(plain, asked, scheduledAs === 'cpu' ? 'cpu' : 'gpu')
+        isGiven && isChosen(plain, requested)
+          ? await chosen(plain, requested, scheduledAs, sizes)
+          : scheduled(plain, requested, scheduledAs === 'cpu' ? 'cpu' : 'gpu')
       reportPassedOver(call, decided)
       const { kernel } = decided
       const emitted = parallel ? kernel.parallel() : kernel

@@ -56,12 +56,12 @@ export const explain: CommandSpec = {
   ],
   async run(call) {
     const kind = call.choice('device', ['cuda', 'webgpu', 'cpu'] as const) ?? 'cuda'
-    const asked = scheduleCall(call)
+    const requested = scheduleCall(call)
     const { files, seed } = given(call)
     const program = await loadFile(call.args[0]!, call)
     return within(program, async () => {
       const source = chosenKernel(program, call)
-      const fixed = scheduledFor(source, asked, kind)
+      const fixed = scheduledFor(source, requested, kind)
       const bindable = (fixed?.kernel ?? source).compilation.kernel
       const { params = {}, ...known } = sizesFor(call, source, kind)
       if (fixed) checkDeciding(call, source, true)
@@ -74,7 +74,7 @@ export const explain: CommandSpec = {
       const inputs = { tensors, params, seed }
       const { device, reason } = await open(kind)
       try {
-        const decided = fixed ?? (await chosen(source, asked, device ?? kind, { ...inputs, ...known }))
+        const decided = fixed ?? (await chosen(source, requested, device ?? kind, { ...inputs, ...known }))
         reportPassedOver(call, decided)
         const runs = kind === 'cpu' ? decided.kernel : decided.kernel.parallel()
         const e = device ? await measured(runs, device, inputs) : model(runs, kind, inputs)

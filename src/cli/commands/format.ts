@@ -69,17 +69,17 @@ export const format: CommandSpec = {
     const chosen = withTexts(text, known, () => written.ofOrder(tensor.shape.length))
     checkNames(chosen, files.keys())
     const data = await readGiven(chosen, files)
-    const made = withTexts(text, known, () => {
+    const formats = withTexts(text, known, () => {
       const from = asCoords(tensor)
       const start = performance.now()
       const converted = chosen.convert(from, data)
       return { converted, build: performance.now() - start }
     })
     const { provenance } = chosen
-    const report = made.converted.describe()
+    const report = formats.converted.describe()
     const zeros = zerosOf(tensor)
-    const said = { tensor: label, zeros, over: chosen.over, report, build: made.build, provenance }
-    return finish(call, said, () => made.converted.svg({ name: label }))
+    const said = { tensor: label, zeros, over: chosen.over, report, build: formats.build, provenance }
+    return finish(call, said, () => formats.converted.svg({ name: label }))
   },
 }
 

@@ -65,7 +65,7 @@ export const run: CommandSpec = {
   async run(call) {
     const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
     const repeat = call.integer('repeat', 1, MAX_REPEAT) ?? DEFAULT_REPEAT
-    const asked = scheduleCall(call)
+    const requested = scheduleCall(call)
     const { files, seed } = given(call)
     const params = numbers(call)
     const outs = call.pairs('out', 'PATH')
@@ -75,9 +75,9 @@ export const run: CommandSpec = {
     return within(program, async () => {
       laps.begin('lower')
       const source = chosenKernel(program, call)
-      const fixed = scheduledFor(source, asked, kind)
+      const fixed = scheduledFor(source, requested, kind)
       if (fixed) reportPassedOver(call, fixed)
-      const early = fixed && asked ? lower(fixed.kernel, kind) : fixed?.kernel
+      const early = fixed && requested ? lower(fixed.kernel, kind) : fixed?.kernel
       // A choice is made by data: until then, what is bound goes by the kernel as written.
       const bindable = (early ?? source).compilation.kernel
       laps.begin('read')
@@ -89,7 +89,7 @@ export const run: CommandSpec = {
       const device = await open(kind)
       try {
         laps.begin('choose')
-        const decided = fixed ?? (await chosen(source, asked, device, inputs))
+        const decided = fixed ?? (await chosen(source, requested, device, inputs))
         laps.begin('lower')
         const { used, compiled } = await orWithout(call, decided, source, async (s) => {
           lower(s.kernel, kind)

@@ -70,22 +70,22 @@ export const show: CommandSpec = {
       if (!named || !isChosen(kernel, named)) checkDeciding(call, kernel, false)
       const choice =
         named && isChosen(kernel, named) ? (await chosen(kernel, named, device, sizes)).chosen : null
-      const asked = choice ? { name: choice.schedule, args: choice.args } : named
-      if (after === undefined) return scheduled(kernel, asked, undefined).kernel.show(stage ?? 1)
+      const requested = choice ? { name: choice.schedule, args: choice.args } : named
+      if (after === undefined) return scheduled(kernel, requested, undefined).kernel.show(stage ?? 1)
       if (/^\d+$/.test(after)) {
-        const under = asked ? firstSteps(kernel, Number(after), asked) : noSteps(kernel, after)
+        const under = requested ? firstSteps(kernel, Number(after), requested) : noSteps(kernel, after)
         return under.show(stage ?? 1)
       }
-      return afterPass(call, scheduled(kernel, asked, undefined).kernel, after, stage, device)
+      return afterPass(call, scheduled(kernel, requested, undefined).kernel, after, stage, device)
     })
     call.io.out(`${text.trimEnd()}\n`)
     return EXIT.ok
   },
 }
 
-function firstSteps(kernel: Kernel, count: number, asked: ScheduleCall): Kernel {
-  const { name } = asked
-  const steps = kernel.steps(name, ...argumentsOf(kernel, asked))
+function firstSteps(kernel: Kernel, count: number, requested: ScheduleCall): Kernel {
+  const { name } = requested
+  const steps = kernel.steps(name, ...argumentsOf(kernel, requested))
   if (count > steps.length)
     fail({
       code: 'show/no-step',

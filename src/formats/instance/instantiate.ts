@@ -76,12 +76,12 @@ export function instantiate(
     parts,
     given: givenOf(plan.bound),
   }
-  tryInstance(instance, alike(leaves, cut), at)
+  tryInstance(instance, firstAlike(leaves, cut), at)
   return instance
 }
 
 /** For each part the first of the same format with the same arguments; one that is cut to a range is like no other. */
-function alike(leaves: readonly PlannedLeaf[], cut: ReadonlySet<number>): readonly number[] {
+function firstAlike(leaves: readonly PlannedLeaf[], cut: ReadonlySet<number>): readonly number[] {
   const first = new Map<Format, Map<string, number>>()
   return leaves.map(({ format, args }, k) => {
     if (cut.has(k)) return k
@@ -183,10 +183,10 @@ function nameTree(
     }
     case 'cases': {
       const queries: Query[] = []
-      const asked = new Map<string, string>()
+      const namesByQuery = new Map<string, string>()
       const cases = p.cases.map((c) => {
         const conditions = c.where.map((w) => {
-          const answer = ask(w, fresh, at, asked)
+          const answer = ask(w, fresh, at, namesByQuery)
           queries.push(...answer.queries)
           return answer.expr
         })
@@ -206,9 +206,9 @@ function ask(
   a: Asking,
   fresh: (name: string) => string,
   at: At,
-  asked: Map<string, string> = new Map(),
+  namesByQuery: Map<string, string> = new Map(),
 ): { readonly expr: Expr; readonly queries: readonly Query[] } {
-  const { queries, scope } = translateQueries(a.queries, [a.expr], a.scope, fresh, asked)
+  const { queries, scope } = translateQueries(a.queries, [a.expr], a.scope, fresh, namesByQuery)
   // A sort orders what one part holds, so that it can decide nothing here.
   invariant(
     queries.every((q) => q.kind !== 'place'),

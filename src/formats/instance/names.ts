@@ -77,18 +77,18 @@ export function translate(e: Expr, scope: Scope): Expr {
 }
 
 /**
- * The queries that `wanted` and they themselves need, under fresh names, and the scope that knows these.
- * A query asks what reaches the place where it stands, so each place has queries of its own: `asked` holds those
+ * The queries that `expressions` and they themselves need, under fresh names, and the scope that knows these.
+ * A query asks what reaches the place where it stands, so each place has queries of its own: `namesByQuery` holds those
  * that this place has already, by what they ask.
  */
 export function translateQueries(
   queries: readonly Query[],
-  wanted: readonly Expr[],
+  expressions: readonly Expr[],
   scope: Scope,
   fresh: (name: string) => string,
-  asked: Map<string, string> = new Map(),
+  namesByQuery: Map<string, string> = new Map(),
 ): { readonly queries: readonly Query[]; readonly scope: Scope } {
-  const needed = new Set(wanted.flatMap((e) => [...freeVars(e)]))
+  const needed = new Set(expressions.flatMap((e) => [...freeVars(e)]))
   for (const q of [...queries].reverse())
     if (needed.has(q.name)) for (const e of operandsOf(q)) for (const v of freeVars(e)) needed.add(v)
   let inner = scope
@@ -96,10 +96,10 @@ export function translateQueries(
   for (const q of queries) {
     if (!needed.has(q.name)) continue
     const key = keyOfQuestion(translateQuery(q, '', inner))
-    let name = asked.get(key)
+    let name = namesByQuery.get(key)
     if (name === undefined) {
       name = fresh(q.name)
-      asked.set(key, name)
+      namesByQuery.set(key, name)
       out.push(translateQuery(q, name, inner))
     }
     inner = withVariables(inner, [[q.name, variable(name, q.kind === 'value' ? 'f64' : 'i32')]])

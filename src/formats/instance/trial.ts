@@ -13,25 +13,25 @@ import { type At, spanOf } from './arguments.ts'
 import { type Samples, samples } from './samples.ts'
 
 /** Texts of what was tried and held, by the parts of an instance that decide. */
-const held = new Set<string>()
+const seen = new Set<string>()
 const REMEMBERED = 1000
 
 /**
  * Tries which part each coordinate goes to, and the part on what comes there. Below a condition that asks
  * something of the data nothing is tried: it is not known what comes there.
  *
- * @param alike for each part the first of the same format with the same arguments
+ * @param firstAlike for each part the first of the same format with the same arguments
  * @throws SptError `format/not-inverse`, `format/map-range`, `format/overlap`, `format/leak`
  */
-export function tryInstance(instance: Instance, alike: readonly number[], at: At): void {
+export function tryInstance(instance: Instance, firstAlike: readonly number[], at: At): void {
   const key = keyOfTrial(instance)
-  if (held.has(key)) return
+  if (seen.has(key)) return
   const tried = samples(instance.over, constantsOf(instance))
   if (tried) {
     const reached = instance.parts.map(() => new Uint8Array(tried.rows))
     const all = new Uint8Array(tried.rows).fill(1)
-    tryTree(instance.tree, all, { instance, tried, at, reached: alike.map((k) => reached[k]!) })
-    alike.forEach((first, k) => {
+    tryTree(instance.tree, all, { instance, tried, at, reached: firstAlike.map((k) => reached[k]!) })
+    firstAlike.forEach((first, k) => {
       if (first !== k) return
       const rows = reached[k]!
       tryPart(
@@ -42,8 +42,8 @@ export function tryInstance(instance: Instance, alike: readonly number[], at: At
       )
     })
   }
-  if (held.size >= REMEMBERED) held.clear()
-  held.add(key)
+  if (seen.size >= REMEMBERED) seen.clear()
+  seen.add(key)
 }
 
 function tryPart(part: FormatInstance, over: readonly StoredAxis[], tried: Samples, at: At): void {

@@ -141,28 +141,28 @@ const within = (f: Form, below: Form, facts: Facts): boolean =>
 /** `e` in exact integers; 32-bit overflow is for others to see. */
 export function formOf(e: Expr, facts: Facts): Form {
   try {
-    return made(e, facts)
+    return builtForm(e, facts)
   } catch (error) {
     if (error instanceof GivesUp) return opaqueForm(keyOf(e))
     throw error
   }
 }
 
-function made(e: Expr, facts: Facts): Form {
+function builtForm(e: Expr, facts: Facts): Form {
   switch (e.kind) {
     case 'const':
       return Number.isSafeInteger(e.value) && e.dtype === 'i32' ? constantForm(e.value) : opaqueForm(keyOf(e))
     case 'var':
       return e.dtype === 'i32' ? nameForm(e.name) : opaqueForm(keyOf(e))
     case 'unary':
-      return e.op === 'neg' && e.dtype === 'i32' ? times(made(e.x, facts), -1) : opaqueForm(keyOf(e))
+      return e.op === 'neg' && e.dtype === 'i32' ? times(builtForm(e.x, facts), -1) : opaqueForm(keyOf(e))
     case 'binary':
       return e.dtype === 'i32' ? binaryForm(e, facts) : opaqueForm(keyOf(e))
     case 'load': {
       const table = facts.tables.get(e.buffer)
       const [index] = e.index
       if (!table || !index || e.index.length !== 1) return opaqueForm(keyOf(e))
-      const at = made(index, facts)
+      const at = builtForm(index, facts)
       const of = [...table.places].find(([place]) => sameForm(at, nameForm(place)))
       return of
         ? of[1]
@@ -174,8 +174,8 @@ function made(e: Expr, facts: Facts): Form {
 }
 
 function binaryForm(e: Extract<Expr, { kind: 'binary' }>, facts: Facts): Form {
-  const a = made(e.a, facts)
-  const b = made(e.b, facts)
+  const a = builtForm(e.a, facts)
+  const b = builtForm(e.b, facts)
   const divide = (by: number): Form => quotient(a, by, (f, below) => within(f, constantForm(below), facts))
   const pair = (kind: 'least' | 'most' | 'product'): Form => {
     const [x, y] = formKey(a) <= formKey(b) ? [a, b] : [b, a]

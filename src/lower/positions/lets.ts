@@ -22,10 +22,10 @@ export function usedChanged(rest: readonly Stmt1[], name: string, value: Expr): 
       found ||= written && valuesOf(s).some(uses)
       if (s.kind === 'iterate') {
         // What one round writes, the next one finds.
-        const again = visit(s.body, written)
-        if (again && !written) visit(s.body, true)
-        found ||= again && s.where.some(uses)
-        written = again
+        const writtenAgain = visit(s.body, written)
+        if (writtenAgain && !written) visit(s.body, true)
+        found ||= writtenAgain && s.where.some(uses)
+        written = writtenAgain
       } else if (s.kind === 'if') {
         const [then, otherwise] = [visit(s.then, written), visit(s.else, written)]
         written = then || otherwise

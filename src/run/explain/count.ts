@@ -73,8 +73,8 @@ export function countLaunch(
   const grid = launch.grid.map((e) => Math.max(0, evaluate(e, given.params))) as [number, number, number]
   const extents = [...grid, ...launch.block]
   const axes = THREAD_AXES.map((axis, k) => ({ axis, extent: extents[k]! }))
-  const told = axes.filter((a) => relevant.has(a.axis))
-  const alike = axes.filter((a) => !relevant.has(a.axis)).reduce((n, a) => n * a.extent, 1)
+  const sampled = axes.filter((a) => relevant.has(a.axis))
+  const copies = axes.filter((a) => !relevant.has(a.axis)).reduce((n, a) => n * a.extent, 1)
   const frame: Frame = {
     vars: new Map(given.params),
     registers: new Map(),
@@ -82,7 +82,7 @@ export function countLaunch(
     steps: 0,
     assumed: false,
   }
-  const share = follow(told, frame, most, () => run(frame, alike, counts))
+  const share = follow(sampled, frame, most, () => run(frame, copies, counts))
   const scale = share === 0 ? 0 : 1 / share
   const read = (name: Parameters<Counters['read']>[1]): number => counters.read(counts, name) * scale
   const arrays = buffers.map(
@@ -124,8 +124,8 @@ function follow(
   if (total === 0) return 1
   const step = stepFor(total)
   let at = 0
-  let met = 0
-  for (; met < total && frame.steps < most; met++) {
+  let visited = 0
+  for (; visited < total && frame.steps < most; visited++) {
     let rest = at
     for (const { axis, extent } of axes) {
       frame.vars.set(axis, rest % extent)
@@ -135,7 +135,7 @@ function follow(
     run()
     at = (at + step) % total
   }
-  return met / total
+  return visited / total
 }
 
 function stepFor(total: number): number {

@@ -102,7 +102,7 @@ export class StatementCounter {
     const extent = compileValue(s.extent)
     const once = actionOf(inner)
     // Iterations that control flow cannot tell apart are done once, for all.
-    const alike = !this.#relevant.has(s.var) && !this.#changes(s.body)
+    const uniformTrips = !this.#relevant.has(s.var) && !this.#changes(s.body)
     const loop: Action = (f, weight, counts) => {
       let n = extent(f)
       if (isUnknown(n)) {
@@ -110,7 +110,7 @@ export class StatementCounter {
         n = 1
       }
       if (n <= 0) return
-      if (alike) {
+      if (uniformTrips) {
         f.steps++
         once(f, weight * n, counts)
         return

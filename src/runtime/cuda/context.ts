@@ -40,14 +40,14 @@ export class CudaContext {
   readonly main: CudaQueue
   readonly #queues = new Set<CudaQueue>()
   readonly #handle: Handle
-  readonly #memoryState: (asked: number, label: string) => MemoryState
+  readonly #memoryState: (requested: number, label: string) => MemoryState
   #fault: string | undefined
   #disposed = false
 
   constructor(
     driver: CudaDriver,
     chip: Chip & { readonly device: number },
-    memoryState: (asked: number, label: string) => MemoryState,
+    memoryState: (requested: number, label: string) => MemoryState,
   ) {
     this.driver = driver
     this.calls = driver.calls

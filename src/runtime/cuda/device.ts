@@ -77,7 +77,7 @@ export class CudaDevice implements Device {
     this.features = chipFeatures(chip)
     this.#compiler = parts.compiler
     this.#memory = new CudaMemory(driver, chip.memoryBytes)
-    this.#context = new CudaContext(driver, chip, (asked, label) => this.#memory.state(asked, label))
+    this.#context = new CudaContext(driver, chip, (requested, label) => this.#memory.state(requested, label))
     this.#calls = driver.calls
     this.#timer = new Timer(this.#context)
     this.#launcher = new Launcher(

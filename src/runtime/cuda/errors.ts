@@ -96,20 +96,20 @@ export const showBytes = (bytes: number): string =>
   bytes < MIB ? `${bytes} bytes` : `${bytes} bytes (${(bytes / MIB).toFixed(1)} MiB)`
 
 export interface MemoryState {
-  readonly asked: number
+  readonly requested: number
   readonly label: string
   readonly free: number
   readonly total: number
   /** Bytes this device object holds. */
-  readonly held: number
+  readonly allocated: number
 }
 
 export function outOfMemory(state: MemoryState): SptError {
   return new SptError({
     code: 'device/out-of-memory',
     message:
-      `no device memory for '${state.label}': ${showBytes(state.asked)} asked, ` +
-      `${showBytes(state.free)} free of ${showBytes(state.total)}, ${showBytes(state.held)} held by this program`,
+      `no device memory for '${state.label}': ${showBytes(state.requested)} asked, ` +
+      `${showBytes(state.free)} free of ${showBytes(state.total)}, ${showBytes(state.allocated)} held by this program`,
     expected: 'an allocation that fits in free device memory',
     hint: 'free buffers that are no longer needed, use smaller inputs, or stop other programs on this device',
   })

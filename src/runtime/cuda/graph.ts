@@ -136,13 +136,13 @@ export class CudaGraph implements Graph {
     const { context, launcher } = this.#host
     const { calls } = context
     const out = new BigUint64Array(1)
-    const made: Handle[] = []
+    const handles: Handle[] = []
     try {
       for (let k = 0; k < 2; k++) {
         context.check('cuEventCreate', calls.cuEventCreate(out, 0))
-        made.push(out[0]!)
+        handles.push(out[0]!)
       }
-      const [start, end] = made as [Handle, Handle]
+      const [start, end] = handles as [Handle, Handle]
       const record = (event: Handle, stream: Handle): void =>
         context.check('cuEventRecordWithFlags', calls.cuEventRecordWithFlags(event, stream, RECORD_EXTERNAL))
       const executable = launcher.recording((overlap) =>
@@ -154,7 +154,7 @@ export class CudaGraph implements Graph {
       )
       return { executable, start, end }
     } catch (error) {
-      for (const event of made) calls.cuEventDestroy_v2(event)
+      for (const event of handles) calls.cuEventDestroy_v2(event)
       throw error
     }
   }

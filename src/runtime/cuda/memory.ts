@@ -30,7 +30,7 @@ export class CudaBuffer implements DeviceBuffer {
 
 export class CudaMemory {
   readonly live = new Set<CudaBuffer>()
-  held = 0
+  allocated = 0
   readonly #driver: CudaDriver
   readonly #total: number
 
@@ -61,7 +61,7 @@ export class CudaMemory {
     check(this.#driver, 'cuMemAlloc_v2', code)
     const buffer = new CudaBuffer(bytes, label, out[0]!, release)
     this.live.add(buffer)
-    this.held += bytes
+    this.allocated += bytes
     return buffer
   }
 
@@ -86,19 +86,19 @@ export class CudaMemory {
   free(buffer: CudaBuffer): number {
     buffer.freed = true
     this.live.delete(buffer)
-    this.held -= buffer.bytes
+    this.allocated -= buffer.bytes
     return this.#driver.calls.cuMemFree_v2(buffer.address)
   }
 
-  state(asked: number, label: string) {
+  state(requested: number, label: string) {
     const [free, total] = [new BigUint64Array(1), new BigUint64Array(1)]
     const known = this.#driver.calls.cuMemGetInfo_v2(free, total) === CUDA.SUCCESS
     return {
-      asked,
+      requested,
       label,
       free: known ? Number(free[0]!) : 0,
       total: known ? Number(total[0]!) : this.#total,
-      held: this.held,
+      allocated: this.allocated,
     }
   }
 }

@@ -110,13 +110,13 @@ async function makeEntry(
     })
   const { value, failure } = session.scoped(() => {
     const layout = device.createBindGroupLayout({ label, entries: bindings })
-    const made = device.createComputePipelineAsync({
+    const creation = device.createComputePipelineAsync({
       label,
       layout: device.createPipelineLayout({ label, bindGroupLayouts: [layout] }),
       compute: { module: shader, entryPoint: spec.name },
     })
     // Its rejection is a value here, so that waiting for the device's end cannot leave it unhandled.
-    const pipeline = made.catch((e: unknown) => (e instanceof Error ? e : new Error(String(e))))
+    const pipeline = creation.catch((e: unknown) => (e instanceof Error ? e : new Error(String(e))))
     return { layout, pipeline }
   })
   const [pipeline, failed] = await session.wait(Promise.all([value.pipeline, failure]), call)

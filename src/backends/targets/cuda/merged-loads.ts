@@ -45,12 +45,12 @@ const loadedAs = ({ dtype }: Buffer): string =>
 /** How arrays, registers and names are read, those through other registers and names included. */
 function readsBy(body: Launch['body'], global: ReadonlyMap<string, Buffer>): Reads {
   const reads: Reads = new Map()
-  let grown = true
+  let changed = true
   const add = (name: string, how: How): void => {
     const known = reads.get(name) ?? new Set()
     if (known.has(how)) return
     reads.set(name, known.add(how))
-    grown = true
+    changed = true
   }
   const seen = { bare: new Set<Expr>(), computed: new Set<Expr>() }
   const visit = (e: Expr, how: How): void => {
@@ -78,8 +78,8 @@ function readsBy(body: Launch['body'], global: ReadonlyMap<string, Buffer>): Rea
     for (const e of exprsOf(s)) for (const how of values) visit(e, how)
     for (const t of targetsOf(s)) for (const e of t.index) visit(e, 'bare')
   }
-  while (grown) {
-    grown = false
+  while (changed) {
+    changed = false
     walkStmts(body, statement)
   }
   return reads

@@ -26,12 +26,14 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModul
   const buffers = new Map(plan.buffers.map((b) => [b.name, b]))
   const overlaps = overlapsOf(plan)
   for (const [k, use] of uses.entries()) {
-    const { leads, held } = overlaps[k]!
-    const waiting = held ? { ...use.launch, body: withWait(use.launch.body, held, WAIT) } : use.launch
+    const { leads, dependent } = overlaps[k]!
+    const waiting = dependent
+      ? { ...use.launch, body: withWait(use.launch.body, dependent, WAIT) }
+      : use.launch
     const shared = placeShared(waiting)
     const { launch } = shared
     if (leads) helpers.set(OVERLAP.begin.name, OVERLAP.begin.text)
-    if (held) helpers.set(OVERLAP.wait.name, OVERLAP.wait.text)
+    if (dependent) helpers.set(OVERLAP.wait.name, OVERLAP.wait.text)
     const mangler = new Mangler(RESERVED)
     const entry = mangler.unique(launch.name)
     const target = shared.bytes > STATIC_LIMIT || shared.reused ? carving(shared) : CUDA
@@ -47,7 +49,11 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModul
       }),
     ]
     if (matrices.length > 0) helpers.set(MATRIX.name, MATRIX.text)
-    const shares = new Set([...(held ?? []), ...exchangedIn(launch), ...mergedWithUpdated(launch, buffers)])
+    const shares = new Set([
+      ...(dependent ?? []),
+      ...exchangedIn(launch),
+      ...mergedWithUpdated(launch, buffers),
+    ])
     const parameters = args.map((a) => {
       if (a.kind === 'matrix') return `const __grid_constant__ ${MATRIX.name} ${a.name}`
       const name = mangler.name(a.name)
@@ -60,7 +66,7 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModul
     const sharedBytes = target === CUDA ? 0 : shared.bytes
     const align = sharedBytes > 0 ? shared.align : 0
     kernels.push(kernelText(launch, entry, parameters, printer, align, leads))
-    const waits = held ? { waits: true } : {}
+    const waits = dependent ? { waits: true } : {}
     const cluster = launch.cluster ? { cluster: [launch.cluster, 1, 1] as const } : {}
     entries.push({ name: entry, args, block: launch.block, sharedBytes, ...cluster, ...waits })
   }

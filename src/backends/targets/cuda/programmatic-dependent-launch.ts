@@ -17,7 +17,7 @@ export interface Overlap {
   /** Another launch follows, and may begin as soon as all blocks of this one have. */
   readonly leads: boolean
   /** What must not be touched before the wait; nothing for a launch that has none. */
-  readonly held: ReadonlySet<string> | undefined
+  readonly dependent: ReadonlySet<string> | undefined
 }
 
 /** For each launch of the plan, in its order. */
@@ -29,9 +29,9 @@ export function overlapsOf(plan: Plan): Overlap[] {
     const reads = step.kind === 'launch' ? readsOf(step.body) : []
     const writes = step.kind === 'launch' ? writesOf(step.body) : [step.buffer]
     if (step.kind === 'launch') {
-      const held = new Set([...reads, ...writes].filter((b) => written.has(b)))
-      for (const b of writes) if (read.has(b)) held.add(b)
-      out.push({ leads: k + 1 < plan.steps.length, held: k > 0 ? held : undefined })
+      const dependent = new Set([...reads, ...writes].filter((b) => written.has(b)))
+      for (const b of writes) if (read.has(b)) dependent.add(b)
+      out.push({ leads: k + 1 < plan.steps.length, dependent: k > 0 ? dependent : undefined })
     }
     for (const b of reads) read.add(b)
     for (const b of writes) written.add(b)
@@ -40,22 +40,22 @@ export function overlapsOf(plan: Plan): Overlap[] {
 }
 
 /** The body with the wait as late as it may be: once on every path of a thread, before all that touches `held`. */
-export function withWait(body: Body, held: ReadonlySet<string>, wait: Stmt): readonly Stmt[] {
-  const at = body.findIndex((s) => touches([s], held))
+export function withWait(body: Body, dependent: ReadonlySet<string>, wait: Stmt): readonly Stmt[] {
+  const at = body.findIndex((s) => touches([s], dependent))
   const first = body[at]
   if (!first) return [...body, wait]
-  if (first.kind !== 'if' || touches([{ ...first, then: [], else: [] }], held))
+  if (first.kind !== 'if' || touches([{ ...first, then: [], else: [] }], dependent))
     return [...body.slice(0, at), wait, ...body.slice(at)]
   const inside = {
     ...first,
-    then: withWait(first.then, held, wait),
-    else: withWait(first.else, held, wait),
+    then: withWait(first.then, dependent, wait),
+    else: withWait(first.else, dependent, wait),
   }
   return [...body.slice(0, at), inside, ...body.slice(at + 1)]
 }
 
-const touches = (body: Body, held: ReadonlySet<string>): boolean =>
-  accessesOf(body).some((a) => held.has(a.buffer))
+const touches = (body: Body, dependent: ReadonlySet<string>): boolean =>
+  accessesOf(body).some((a) => dependent.has(a.buffer))
 
 /** A statement of the target's own. */
 export const plainText = (target: string, text: string): InstrCall => ({
