@@ -114,7 +114,8 @@ interface Hint {
   readonly text: string
 }
 
-const RESERVED = /^(let|if|else|iterate|as|and|or|not|true|false|inf|nan)$/
+/** What names cannot be: `reserved` of the grammar. */
+export const RESERVED = /^(let|if|else|iterate|as|and|or|not|true|false|inf|nan)$/
 const SPELLED: ReadonlyMap<string, string> = new Map(
   Object.entries({
     '&&': 'write `and`',

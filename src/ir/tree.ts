@@ -7,7 +7,7 @@ import { type Expr, load } from './expr.ts'
 import { readingLast, rewriteExpr } from './expr-tree.ts'
 import type { Signals } from './instr.ts'
 import type { CallPiece, InstrCall } from './instr-call.ts'
-import type { For, LoopMode, Stmt } from './loops.ts'
+import type { Buffer, For, LoopMode, Stmt } from './loops.ts'
 
 export type Body = readonly Stmt[]
 
@@ -256,26 +256,59 @@ export interface Found {
 }
 
 /** The loop with this variable. */
-export function findLoop(body: Body, name: string, path: readonly For[] = []): Found | undefined {
-  for (const [index, s] of body.entries()) {
+export function findLoop(body: Body, name: string): Found | undefined {
+  const at = body.findIndex((s) => heldBy(s).vars.has(name))
+  return at < 0 ? undefined : foundIn(body, at, name, [])
+}
+
+function foundIn(body: Body, from: number, name: string, path: readonly For[]): Found | undefined {
+  for (let index = from; index < body.length; index++) {
+    const s = body[index]!
     if (s.kind === 'for' && s.var === name) return { loop: s, path, siblings: body, index }
     const inner = s.kind === 'for' ? [...path, s] : path
     for (const b of bodiesOf(s)) {
-      const found = findLoop(b, name, inner)
+      const found = foundIn(b, 0, name, inner)
       if (found) return found
     }
   }
   return undefined
 }
 
-/** All loops, outer before inner. */
-export function loopsOf(body: Body): readonly For[] {
-  const out: For[] = []
-  walkStmts(body, (s) => {
-    if (s.kind === 'for') out.push(s)
-  })
-  return out
+/** What stands in a statement, with itself. */
+interface Held {
+  /** Outer before inner. */
+  readonly loops: readonly For[]
+  readonly vars: ReadonlySet<string>
+  readonly allocs: readonly Buffer[]
 }
+
+const NOTHING: Held = { loops: [], vars: new Set(), allocs: [] }
+const held = new WeakMap<Stmt, Held>()
+
+/** Found once for each statement: steps and passes share those that they leave alone. */
+export function heldBy(s: Stmt): Held {
+  if (s.kind !== 'alloc' && bodiesOf(s).length === 0) return NOTHING
+  const known = held.get(s)
+  if (known) return known
+  const [loops, allocs]: [For[], Buffer[]] = [[], []]
+  const go = (x: Stmt): void => {
+    if (x.kind === 'for') loops.push(x)
+    if (x.kind === 'alloc') allocs.push(x.buffer)
+    for (const b of bodiesOf(x)) b.forEach(go)
+  }
+  go(s)
+  const made = { loops, vars: new Set(loops.map((l) => l.var)), allocs }
+  held.set(s, made)
+  return made
+}
+
+/** All loops, outer before inner. */
+export const loopsOf = (body: Body): readonly For[] =>
+  body.length === 1 ? heldBy(body[0]!).loops : body.flatMap((s) => heldBy(s).loops)
+
+/** Buffers that statements allocate, by name. */
+export const allocations = (body: Body): ReadonlyMap<string, Buffer> =>
+  new Map(body.flatMap((s) => heldBy(s).allocs.map((b) => [b.name, b] as const)))
 
 /** Replaces one statement, found by identity, by what `f` makes of it. */
 export function replaceStmt(body: Body, target: Stmt, f: (s: Stmt) => Stmt | Body): Body {
@@ -303,9 +336,11 @@ export function replaceStmt(body: Body, target: Stmt, f: (s: Stmt) => Stmt | Bod
 
 /** Replaces the loop with this variable by what `f` makes of it. */
 export function replaceLoop(body: Body, name: string, f: (loop: For) => Stmt | Body): Body {
-  const found = findLoop(body, name)
+  const at = body.findIndex((s) => heldBy(s).vars.has(name))
+  const found = at < 0 ? undefined : foundIn(body, at, name, [])
   invariant(found, `no loop ${name}`)
-  return replaceStmt(body, found.loop, (s) => f(s as For))
+  const replaced = replaceStmt([body[at]!], found.loop, (s) => f(s as For))
+  return Object.freeze([...body.slice(0, at), ...replaced, ...body.slice(at + 1)])
 }
 
 /** Whether a barrier stands anywhere inside. */

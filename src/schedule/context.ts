@@ -2,7 +2,7 @@
 import { fail, type Refusal, type Span } from '../ast/diagnostic.ts'
 import type { Buffer, For, Kernel2 } from '../ir/loops.ts'
 import { print2 } from '../ir/print-stage2.ts'
-import { type Body, type Found, findLoop, loopsOf, walkStmts } from '../ir/tree.ts'
+import { allocations, type Found, findLoop, heldBy, loopsOf } from '../ir/tree.ts'
 import type { LoopRef } from './steps.ts'
 
 /** What became of a loop that a step replaced. */
@@ -21,14 +21,18 @@ export class Context {
   readonly kernel: Kernel2
   readonly consumed: readonly Consumed[]
   readonly span: Span | undefined
-  readonly #taken: Set<string>
+  #taken: Set<string> | undefined
 
   constructor(kernel: Kernel2, consumed: readonly Consumed[], span: Span | undefined) {
     this.kernel = kernel
     this.consumed = consumed
     this.span = span
-    this.#taken = namesIn(kernel)
-    for (const c of consumed) this.#taken.add(c.var)
+  }
+
+  /** Names that something has; most steps make none. */
+  get #names(): Set<string> {
+    this.#taken ??= namesIn(this.kernel, this.consumed)
+    return this.#taken
   }
 
   /** The same context over a kernel that this step has already changed. */
@@ -56,10 +60,9 @@ export class Context {
   }
 
   #resolve(name: string): For {
-    const loops = loopsOf(this.kernel.body)
     const dot = name.indexOf('.')
     const [nest, own] = dot < 0 ? [undefined, name] : [name.slice(0, dot), name.slice(dot + 1)]
-    let matches = loops.filter((l) => l.name === own && (nest === undefined || l.nest === nest))
+    let matches = this.#loops((l) => l.name === own && (nest === undefined || l.nest === nest))
     // The loops of copies and passes that steps made for a buffer carry the names of those they stand for; a bare
     // name means the kernel's own.
     if (nest === undefined && matches.length > 1) {
@@ -87,6 +90,12 @@ export class Context {
     const gone = this.consumed.findLast((c) => c.name === own && (nest === undefined || c.nest === nest))
     if (gone) this.#refuseConsumed(gone)
     return this.#refuseUnknown(name)
+  }
+
+  #loops(is: (l: For) => boolean): readonly For[] {
+    const out: For[] = []
+    for (const s of this.kernel.body) for (const l of heldBy(s).loops) if (is(l)) out.push(l)
+    return out
   }
 
   #refuseConsumed(gone: Consumed): never {
@@ -133,23 +142,23 @@ export class Context {
   /** `base`, or `base_2` and so on where it is taken. */
   fresh(base: string): string {
     let name = base
-    for (let k = 2; this.#taken.has(name); k++) name = `${base}_${k}`
-    this.#taken.add(name)
+    for (let k = 2; this.#names.has(name); k++) name = `${base}_${k}`
+    this.#names.add(name)
     return name
   }
 
   /** Takes the name a user chose for a buffer, or refuses it. */
   claim(name: string): string {
-    if (this.#taken.has(name))
+    if (this.#names.has(name))
       this.refuse({ code: 'name-taken', message: `the name ${name} is taken`, hint: 'choose another name' })
-    this.#taken.add(name)
+    this.#names.add(name)
     return name
   }
 
   /** Refuses user names for new loops that this nest already uses. */
   claimLoops(nest: string, names: readonly string[], replaced: readonly For[]): void {
     const gone = new Set(replaced.map((l) => l.var))
-    const others = loopsOf(this.kernel.body).filter((l) => l.nest === nest && !gone.has(l.var))
+    const others = this.#loops((l) => l.nest === nest && !gone.has(l.var))
     for (const [k, name] of names.entries()) {
       const clash = others.find((l) => l.name === name)
       if (clash || names.indexOf(name) !== k)
@@ -163,18 +172,15 @@ export class Context {
   }
 }
 
-/** Buffers that statements allocate, by name. */
-export function allocations(body: Body): ReadonlyMap<string, Buffer> {
-  const out = new Map<string, Buffer>()
-  walkStmts(body, (s) => {
-    if (s.kind === 'alloc') out.set(s.buffer.name, s.buffer)
-  })
-  return out
-}
-
-function namesIn(kernel: Kernel2): Set<string> {
-  const out = new Set([...kernel.params.map((p) => p.name), ...kernel.buffers.map((b) => b.name)])
-  for (const l of loopsOf(kernel.body)) out.add(l.var)
-  for (const name of allocations(kernel.body).keys()) out.add(name)
+function namesIn(kernel: Kernel2, consumed: readonly Consumed[]): Set<string> {
+  const out = new Set<string>()
+  for (const p of kernel.params) out.add(p.name)
+  for (const b of kernel.buffers) out.add(b.name)
+  for (const s of kernel.body) {
+    const { vars, allocs } = heldBy(s)
+    for (const v of vars) out.add(v)
+    for (const b of allocs) out.add(b.name)
+  }
+  for (const c of consumed) out.add(c.var)
   return out
 }

@@ -14,11 +14,16 @@ import { loopsOf, walkStmts } from '../ir/tree.ts'
 import { blockOf, type Space } from './linear.ts'
 
 /** The index arrays that binding validates to be monotone. */
-export function monotone(kernel: Kernel2): ReadonlySet<string> {
-  return new Set(
-    kernel.buffers.filter((b: Buffer) => b.role === 'index' && b.name.endsWith('_indptr')).map((b) => b.name),
+export function monotone({ buffers }: Kernel2): ReadonlySet<string> {
+  const known = monotoneOf.get(buffers)
+  if (known) return known
+  const out = new Set(
+    buffers.filter((b) => b.role === 'index' && b.name.endsWith('_indptr')).map((b) => b.name),
   )
+  monotoneOf.set(buffers, out)
+  return out
 }
+const monotoneOf = new WeakMap<readonly Buffer[], ReadonlySet<string>>()
 
 export function spaceIn(kernel: Kernel2, loop: For): Space {
   return { inner: new Map(loopsOf(loop.body).map((l) => [l.var, l])), indptr: monotone(kernel) }

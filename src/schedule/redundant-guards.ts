@@ -12,8 +12,7 @@ import { freeVars, rewriteExpr, substitute } from '../ir/expr-tree.ts'
 import { coordinateName } from '../ir/instr.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../ir/loops.ts'
-import { type Body, type Found, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
-import { allocations } from './context.ts'
+import { allocations, type Body, type Found, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
 
 /** The body without the guards of loops around reductions over padded copies that the copies have made needless. */
 export function withoutNeedlessGuards(body: Body): Body {

@@ -2,7 +2,7 @@
  * A schedule as a value: the kernel as it is now, the steps that made it, and what became of loops that steps
  * replaced. States are immutable; a trace replays on any kernel with the same names, and travels as JSON.
  */
-import { castDraft, produce } from 'immer'
+import { freeze } from 'immer'
 import { SptError } from '../ast/diagnostic.ts'
 import { int } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
@@ -40,12 +40,13 @@ export function apply(state: ScheduleState, step: LoopStep): ScheduleState {
     const outcome = run(cx, step)
     const kernel = nextKernel(state.kernel, outcome)
     checkParallel(cx, kernel)
-    const next = produce(state, (draft) => {
-      draft.kernel = castDraft(kernel)
-      draft.trace.push(castDraft(step))
-      for (const g of outcome.gone ?? []) draft.consumed.push(castDraft({ ...g, step: number }))
+    const gone = outcome.gone?.map((g) => Object.freeze({ ...g, step: number })) ?? []
+    return Object.freeze({
+      kernel,
+      trace: Object.freeze([...state.trace, freeze(step, true)]),
+      consumed: gone.length > 0 ? Object.freeze([...state.consumed, ...gone]) : state.consumed,
+      before: state,
     })
-    return Object.freeze({ ...next, before: state })
   } catch (e) {
     if (!(e instanceof SptError)) throw e
     throw new SptError(
@@ -77,12 +78,15 @@ export function printTrace(state: ScheduleState): readonly string[] {
 const run = <S extends LoopStep>(cx: Context, step: S): Outcome =>
   (PRIMITIVES[step.kind] as unknown as Primitive<S>).apply(cx, step)
 
+/** What stays the same is the same list, by which others know that they have seen it. */
 const nextKernel = (kernel: Kernel2, outcome: Outcome): Kernel2 =>
   Object.freeze({
     ...kernel,
     body: launchesApart(outcome.body),
     buffers: sized(
-      [...kernel.buffers, ...(outcome.buffers ?? [])].filter((b) => !outcome.unused?.includes(b.name)),
+      outcome.buffers || outcome.unused
+        ? [...kernel.buffers, ...(outcome.buffers ?? [])].filter((b) => !outcome.unused?.includes(b.name))
+        : kernel.buffers,
       outcome.facts,
     ),
     ...(outcome.facts ? { facts: [...(kernel.facts ?? []), ...outcome.facts] } : {}),

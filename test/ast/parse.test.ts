@@ -1,10 +1,12 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import grammar from '../../grammar/spt.ohm-bundle.js'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { MAX_BRANCHES, MAX_HEIGHT, MAX_NESTING } from '../../src/ast/lexical-scan.ts'
 import type { Expr, File } from '../../src/ast/nodes.ts'
 import { literalValue } from '../../src/ast/nodes.ts'
+import { isName } from '../../src/ast/parse.ts'
 import { print, printExpr } from '../../src/ast/print.ts'
 import { runs } from '../support/cases.ts'
 import { file } from './arbitrary.ts'
@@ -211,4 +213,19 @@ describe('any text at all', () => {
     expect(accepted).toBeGreaterThan(0)
     expect(refused).toBeGreaterThan(50)
   })
+})
+
+test('what is a name is what the grammar takes for one', () => {
+  const words = fc.constantFrom(...'let if else iterate as and or not true false inf nan'.split(' '))
+  const texts = fc.oneof(
+    words,
+    fc.tuple(words, fc.constantFrom('_', '1', 'x', '')).map((w) => w.join('')),
+    fc.string({ unit: fc.constantFrom(...'aZ_09 -é'), maxLength: 3 }),
+  )
+  fc.assert(
+    fc.property(texts, (text) => {
+      expect(isName(text)).toBe(grammar.match(text, 'ident').succeeded())
+    }),
+    { numRuns: runs(300) },
+  )
 })

@@ -8,6 +8,7 @@ import type { For, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { initsOf } from '../../ir/reductions.ts'
 import {
+  allocations,
   type Body,
   bodiesOf,
   type Found,
@@ -18,7 +19,7 @@ import {
   withBodies,
 } from '../../ir/tree.ts'
 import { checkOneNest, overParams } from '../checks.ts'
-import { allocations, type Context } from '../context.ts'
+import type { Context } from '../context.ts'
 import { loopMap, type Space, segmentOf } from '../linear.ts'
 import { monotone, writtenIn } from '../loop-dependence.ts'
 import { gone, type Primitive } from '../primitive.ts'

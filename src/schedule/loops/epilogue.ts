@@ -12,8 +12,16 @@ import { mentions, substitute } from '../../ir/expr-tree.ts'
 import { keyOf } from '../../ir/keys.ts'
 import type { For, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import { closeOver } from '../../ir/reductions.ts'
-import { type Body, bodiesOf, type Found, replaceLoop, replaceStmt, stmt } from '../../ir/tree.ts'
-import { allocations, type Context } from '../context.ts'
+import {
+  allocations,
+  type Body,
+  bodiesOf,
+  type Found,
+  replaceLoop,
+  replaceStmt,
+  stmt,
+} from '../../ir/tree.ts'
+import type { Context } from '../context.ts'
 import { iterationsOf } from '../loop-dependence.ts'
 import { apartBy } from '../nest-dependence.ts'
 import { gone, type Outcome } from '../primitive.ts'

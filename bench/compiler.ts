@@ -1,0 +1,198 @@
+/**
+ * How the compiler's time grows: `npm run build && node dist/bench/compiler.js [--most N] [--json PATH]`. Programs of one
+ * shape and many sizes, each in a process of its own, whose stages are timed in milliseconds of CPU: the best of a few
+ * runs, after one that is not counted. `growth` is the exponent between the last two sizes: 1 is linear.
+ */
+
+import { readParsed } from '../src/api/program.ts'
+import { SptError } from '../src/ast/diagnostic.ts'
+import { programOf } from '../src/ast/resolve-imports.ts'
+import { emit } from '../src/backends/emit.ts'
+import { elaborate } from '../src/elaborate/index.ts'
+import { readProgramText } from '../src/io/program-text.ts'
+import { Compilation } from '../src/run/compile.ts'
+import { stepsOf } from '../src/schedule/resolve.ts'
+import { child, count, isMain, option, table, writeJson } from './support.ts'
+
+const STAGES = ['parse', 'elaborate', 'steps', 'lower', 'print'] as const
+type Times = Record<(typeof STAGES)[number], number>
+
+export interface CompilerFigure {
+  readonly shape: string
+  readonly size: number
+  readonly times?: Times
+  /** The code of the refusal. */
+  readonly refused?: string
+}
+
+interface Shape {
+  readonly name: string
+  readonly sizes: readonly number[]
+  /** A kernel and its schedules; the first is timed, or all (`every`). */
+  readonly text: (n: number) => string
+  readonly args?: (n: number) => readonly number[]
+  readonly every?: true
+}
+
+const times = (n: number, f: (k: number) => string, between = '\n'): string =>
+  Array.from({ length: n }, (_, k) => f(k)).join(between)
+
+const elementwise = (body: string, more = ''): string => `kernel k(n: size) {
+  axis i = dense_fixed(n)
+  buffer A: f32[i] in
+  buffer B: f32[i] out
+${body}
+}
+${more}`
+
+const SPMM = `kernel spmm(m: size, n: size, d: size) {
+  axis i  = dense_fixed(m)
+  axis j  = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  axis f  = dense_fixed(d)
+  buffer A: f32[i, j] in
+  buffer B: f32[jd, f] in
+  buffer C: f32[i, f] out
+  iterate sum [i, j, f] as SRS { C[i, f] += A[i, j] * B[j, f] }
+}
+`
+const GPU = (k: number): string => `schedule spmm.gpu${k} {
+  reorder (i, f, j)
+  split f by 32 -> (fo, fi)
+  split i by ${(k % 8) + 1} -> (io, ii)
+  bind io to block.x, fo to block.y, ii to thread.y, fi to thread.x
+}`
+
+const SIZES = [10, 30, 100, 300, 1000]
+
+const SHAPES: readonly Shape[] = [
+  {
+    name: 'statements',
+    sizes: SIZES,
+    text: (n) => elementwise(`  iterate s [i] as S {\n${times(n, (k) => `    B[i] = A[i] + ${k}.0`)}\n  }`),
+  },
+  {
+    name: 'iterations (launches)',
+    sizes: SIZES,
+    text: (n) => elementwise(times(n, (k) => `  iterate s${k} [i] as S { B[i] = A[i] + ${k}.0 }`)),
+  },
+  {
+    name: 'lets',
+    sizes: SIZES,
+    text: (n) =>
+      elementwise(
+        `  iterate s [i] as S {\n    let x0 = A[i]\n${times(n, (k) => `    let x${k + 1} = x${k} * x${k} + ${k}.0`)}\n    B[i] = x${n}\n  }`,
+      ),
+  },
+  {
+    name: 'chained splits',
+    sizes: SIZES,
+    text: (n) =>
+      elementwise(
+        '  iterate s [i] as S { B[i] = A[i] }',
+        `schedule k.s {\n${times(n, (k) => `  split ${k === 0 ? 'i' : `i${k - 1}`} by 1 -> (i${k}, o${k})`)}\n}`,
+      ),
+  },
+  {
+    name: 'parts (hyb)',
+    sizes: [1, 2, 4, 8, 16, 32],
+    text: () => `import "sparsetile/kernels/spmm.spt"\nkernel unused(n: size) {}`,
+    args: (c) => [c, 5],
+  },
+  {
+    name: 'schedules',
+    sizes: SIZES,
+    text: (n) => `${SPMM}${times(n, GPU)}`,
+    every: true,
+  },
+]
+
+const cpu = (): number => {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
+}
+
+/** Every stage once. */
+async function once(shape: Shape, n: number): Promise<Times> {
+  const out = { parse: 0, elaborate: 0, steps: 0, lower: 0, print: 0 }
+  let before = cpu()
+  const lap = (stage: keyof Times): void => {
+    const now = cpu()
+    out[stage] += now - before
+    before = now
+  }
+  // Texts are kept by their names.
+  const name = `text${runs++}.spt`
+  const text = shape.text(n)
+  const program = text.startsWith('import')
+    ? await readParsed({ name, text }, { files: readProgramText, imports: readProgramText })
+    : programOf({ name, text })
+  lap('parse')
+  const { kernels, schedules } = elaborate(program)
+  lap('elaborate')
+  const kernel = kernels.get(shape.args ? 'spmm' : [...kernels.keys()][0]!)!
+  const named = schedules.get(kernel.name)
+  const chosen = shape.args ? [named!.get('hyb')!] : [...(named?.values() ?? [])]
+  for (const schedule of chosen.length > 0 ? chosen.slice(0, shape.every ? n : 1) : [null]) {
+    const steps = schedule ? stepsOf(schedule, shape.args?.(n)) : []
+    const scheduled = steps.reduce((k, s) => k.step(s), Compilation.of(kernel))
+    void scheduled.loops
+    lap('steps')
+    const { plan } = scheduled
+    lap('lower')
+    emit(plan, shape.every ? 'cuda' : 'js')
+    lap('print')
+  }
+  return out
+}
+let runs = 0
+
+async function measure(shape: Shape, size: number): Promise<CompilerFigure> {
+  try {
+    const best = await once(shape, size)
+    for (let k = 0; k < (size > 100 ? 2 : 5); k++) {
+      const next = await once(shape, size)
+      for (const stage of STAGES) best[stage] = k === 0 ? next[stage] : Math.min(best[stage], next[stage])
+    }
+    return { shape: shape.name, size, times: best }
+  } catch (e) {
+    const refused = e instanceof SptError ? e.diagnostics[0]!.code : String(e).split('\n')[0]!
+    return { shape: shape.name, size, refused }
+  }
+}
+
+export function compilerFigures(most: number): CompilerFigure[] {
+  return SHAPES.flatMap((shape, s) =>
+    shape.sizes
+      .filter((size) => size <= most)
+      .map((size) => child<CompilerFigure>(['--shape', String(s), '--size', String(size)], import.meta.url)),
+  )
+}
+
+/** How a stage grows from the size before. */
+function growth(all: readonly CompilerFigure[], k: number): string {
+  const [a, b] = [all[k - 1], all[k]!]
+  if (a?.shape !== b.shape || !a.times || !b.times) return ''
+  const sum = (t: Times): number => STAGES.reduce((x, s) => x + t[s], 0)
+  return (Math.log(sum(b.times) / sum(a.times)) / Math.log(b.size / a.size)).toFixed(2)
+}
+
+if (isMain(import.meta.url)) {
+  const shape = option('shape')
+  if (shape === undefined) {
+    const figures = compilerFigures(count('most', 1000))
+    console.log('Milliseconds of CPU, warm; growth: the exponent from the size before, 1 is linear.\n')
+    console.log(
+      table(
+        ['shape', 'size', ...STAGES, 'growth'],
+        figures.map((f, k) => [
+          f.shape,
+          String(f.size),
+          ...(f.times ? STAGES.map((s) => f.times![s]) : STAGES.map((_, s) => (s === 0 ? f.refused! : ''))),
+          growth(figures, k),
+        ]),
+      ),
+    )
+    writeJson(figures)
+  } else process.stdout.write(JSON.stringify(await measure(SHAPES[Number(shape)]!, count('size', 1))))
+}
