@@ -1,6 +1,6 @@
 /** sparsetile in any JavaScript host: programs from text, the cpu device, the browser's GPU. */
 
-import { checkDevice, expectArgument, expectOptions, isRecord } from './api/check.ts'
+import { checkDevice, expectArgument, expectOptions, isRecord } from './api/argument-checks.ts'
 import {
   checkLoadOptions,
   isPath,
@@ -23,7 +23,7 @@ export type { Chosen } from './api/choice-conditions.ts'
 export type { ChoiceInputs, ChosenFor } from './api/choose.ts'
 export { CompiledKernel, PreparedKernel, type RunInputs } from './api/compiled.ts'
 export { CompiledChoice, type CompiledVariant } from './api/compiled-choice.ts'
-export { type ConvertedPart, ConvertedTensor, type FormatData, SptFormat } from './api/format.ts'
+export { type ConvertedPart, ConvertedTensor, type FormatData, SptFormat } from './api/format-values.ts'
 export { type InstructionTest, instructionTest } from './api/instruction-test.ts'
 export { Kernel, type TraceStep, type Variant } from './api/kernel.ts'
 export { Part } from './api/part.ts'
@@ -46,8 +46,8 @@ export type { ModuleText } from './backends/emit.ts'
 export type { Provenance } from './formats/proof/provenance.ts'
 export type { Dtype } from './ir/dtype.ts'
 export type { Instr, Memory } from './ir/instr.ts'
+export type { PartReport, TensorReport } from './pictures/format-figures.ts'
 export type { PictureOptions } from './pictures/picture/index.ts'
-export type { PartReport, TensorReport } from './pictures/report.ts'
 export type { PartFormat, TensorFormat } from './run/bind/index.ts'
 export type {
   ClearExplanation,

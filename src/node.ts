@@ -6,7 +6,7 @@ import {
   checkWithin,
   expectArgument,
   expectOptions,
-} from './api/check.ts'
+} from './api/argument-checks.ts'
 import {
   checkLoadOptions,
   isOddPath,

@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { dirname, extname } from 'node:path'
 import { fail, SptError } from '../../src/ast/diagnostic.ts'
-import { guarded } from '../../src/io/node.ts'
+import { guarded } from '../../src/io/node-files.ts'
 import { packageFile } from '../support.ts'
 import { ANY, type Candidate, fieldsFor, fileOf, parseCandidate, programOf } from './candidates.ts'
 

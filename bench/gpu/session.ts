@@ -1,6 +1,6 @@
 /** What a run of suites shares: devices, libraries, matrices, time. Each is opened when first asked for. */
 import { fail, SptError } from '../../src/ast/diagnostic.ts'
-import { guarded } from '../../src/io/node.ts'
+import { guarded } from '../../src/io/node-files.ts'
 import { devices } from '../../src/node.ts'
 import { type Ceilings, ceilingsOf } from '../../src/runtime/ceilings.ts'
 import type { CudaDevice } from '../../src/runtime/cuda/index.ts'

@@ -16,7 +16,7 @@ import {
   isRecord,
   isTyped,
   numbersOf,
-} from './check.ts'
+} from './argument-checks.ts'
 import { type Bindable, dtypeOf } from './tensors.ts'
 
 export interface RunInputs {

@@ -2,7 +2,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import type { RefOptions } from '../reference/index.ts'
 import type { ExplainOptions } from '../run/explain/index.ts'
-import { expectArgument, expectFlag, expectOptions } from './check.ts'
+import { expectArgument, expectFlag, expectOptions } from './argument-checks.ts'
 
 /** @throws SptError `api/argument`, `api/unknown-option` */
 export function checkExplain(options: ExplainOptions): void {

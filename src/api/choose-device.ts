@@ -5,7 +5,7 @@ import { type DeviceQuestion, EXPERIMENTAL, FEATURE_WORDS, featureText } from '.
 import type { Var } from '../ir/expr.ts'
 import { CPU_FEATURES } from '../runtime/cpu.ts'
 import type { Device, DeviceKind, DeviceLimits } from '../runtime/device.ts'
-import { expectArgument, isRecord } from './check.ts'
+import { expectArgument, isRecord } from './argument-checks.ts'
 
 /** A device, or one of a kind. */
 export type ChosenFor =

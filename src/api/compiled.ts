@@ -18,7 +18,6 @@ import { MAX_RUNS } from '../runtime/check-calls.ts'
 import type { Command, Device } from '../runtime/device.ts'
 import type { Measurement, MeasureOptions } from '../runtime/measure.ts'
 import type { Tensor, ValueArray } from '../storage/tensor.ts'
-import { type RunInputs, valuesIn } from './bound-inputs.ts'
 import {
   checkTensor,
   expectArgument,
@@ -28,7 +27,8 @@ import {
   isTyped,
   nameText,
   numbersOf,
-} from './check.ts'
+} from './argument-checks.ts'
+import { type RunInputs, valuesIn } from './bound-inputs.ts'
 import { checkExplain, checkVerify } from './check-run.ts'
 import type { Chosen } from './choice-conditions.ts'
 import { Handle } from './handle.ts'
@@ -218,7 +218,7 @@ export class PreparedKernel extends Handle {
 
   /**
    * What each launch moves and computes by the model, what it takes of the device, and how long it takes
-   * (`run/explain/types.ts`). Outputs are afterwards as they were.
+   * (`run/explain/explanation.ts`). Outputs are afterwards as they were.
    */
   async explain(options: ExplainOptions = {}): Promise<Explanation> {
     checkExplain(options)

@@ -1,7 +1,7 @@
 import type { Choice, Schedule } from '../elaborate/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
 import type { Sources } from '../run/launch-spans.ts'
-import type { Declarations } from './declared-instructions.ts'
+import type { Declarations } from './instruction-lookup.ts'
 
 /** What a kernel can name: formats, schedules, memories and instructions of its program. */
 export interface Surroundings extends Declarations {

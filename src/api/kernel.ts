@@ -16,7 +16,7 @@ import { partsOf } from '../schedule/parts.ts'
 import { mergeParts, type Step, stepsOf } from '../schedule/resolve.ts'
 import { handle } from '../schedule/state.ts'
 import type { LoopRef, LoopStep } from '../schedule/steps.ts'
-import { checkDevice, expectArgument, expectEach, expectName, isRecord, nameText } from './check.ts'
+import { checkDevice, expectArgument, expectEach, expectName, isRecord, nameText } from './argument-checks.ts'
 import { type ChoiceUse, choiceUse } from './choice-conditions.ts'
 import {
   answer,
@@ -28,13 +28,13 @@ import {
 } from './choose.ts'
 import { type CompiledKernel, CompiledSchedule } from './compiled.ts'
 import { CompiledChoice } from './compiled-choice.ts'
-import { refuseTextsOf } from './declared-instructions.ts'
+import { refuseTextsOf } from './instruction-lookup.ts'
 import type { Surroundings } from './kernel-scope.ts'
 import { Part } from './part.ts'
+import { printedSteps, type TraceStep, traceOf } from './printed-trace.ts'
 import { Steps } from './steps.ts'
-import { printedSteps, type TraceStep, traceOf } from './trace.ts'
 
-export type { TraceStep } from './trace.ts'
+export type { TraceStep } from './printed-trace.ts'
 
 /** A kernel under the schedule that was chosen. */
 export type Variant = ChosenKernel<Kernel>

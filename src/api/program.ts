@@ -1,13 +1,13 @@
 /** Programs: text or files, elaborated. */
 import { fail, type Source, SptError } from '../ast/diagnostic.ts'
 import { refuseInstructionTexts } from '../ast/instruction-texts.ts'
-import type { Program as Parsed } from '../ast/program.ts'
+import type { Program as Parsed } from '../ast/linked-program.ts'
 import { type Entry, loadProgram, programOf, type ReadText, type Trees } from '../ast/resolve-imports.ts'
 import { type Elaborated, elaborate, type Family } from '../elaborate/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
-import { expectArgument, expectFlag, expectOptions, isRecord, nameText, show } from './check.ts'
-import { chooseFormat, SptFormat } from './format.ts'
+import { expectArgument, expectFlag, expectOptions, isRecord, nameText, show } from './argument-checks.ts'
+import { chooseFormat, SptFormat } from './format-values.ts'
 import { Handle } from './handle.ts'
 import { Kernel } from './kernel.ts'
 

@@ -11,7 +11,7 @@ import {
   type Resident,
   type ResidentParts,
 } from '../storage/engines/device/index.ts'
-import { expectArgument, isRecord } from './check.ts'
+import { expectArgument, isRecord } from './argument-checks.ts'
 import type { CompiledKernel } from './compiled.ts'
 
 /** @throws SptError `api/argument`, `device/freed` */

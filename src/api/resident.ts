@@ -19,8 +19,15 @@ import type { Given } from '../storage/given.ts'
 import { type Level, makeStorage, type Storage } from '../storage/storage.ts'
 import type { CoordTensor, StoredTensor, Tensor } from '../storage/tensor.ts'
 import { newValues } from '../storage/values.ts'
+import {
+  checkDevice,
+  checkTensor,
+  expectArgument,
+  expectName,
+  expectOptions,
+  isRecord,
+} from './argument-checks.ts'
 import { valuesIn } from './bound-inputs.ts'
-import { checkDevice, checkTensor, expectArgument, expectName, expectOptions, isRecord } from './check.ts'
 import { CompiledKernel, PreparedKernel } from './compiled.ts'
 import { checkAgree, checkFormat, checkResident, checkShared } from './resident-check.ts'
 import { type PlacedPart, residentsOf } from './resident-entries.ts'

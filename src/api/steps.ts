@@ -4,10 +4,10 @@ import type { AnyFormat } from '../ir/format.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
 import type { CoordStep } from '../schedule/coords/steps.ts'
 import type { CacheScope, CopyLayout, LoopRef, LoopStep } from '../schedule/steps.ts'
-import { expectArgument, expectFlag, expectOptions, isRecord } from './check.ts'
-import { instrOf, placeOf } from './declared-instructions.ts'
-import { chooseFormat } from './format.ts'
+import { expectArgument, expectFlag, expectOptions, isRecord } from './argument-checks.ts'
+import { chooseFormat } from './format-values.ts'
 import { Handle } from './handle.ts'
+import { instrOf, placeOf } from './instruction-lookup.ts'
 import type { Surroundings } from './kernel-scope.ts'
 
 /** `K`: the kernel that a step gives. */

@@ -14,7 +14,7 @@ import {
   isRecord,
   isTyped,
   numbersOf,
-} from './check.ts'
+} from './argument-checks.ts'
 
 const NATURAL: readonly (readonly [new (n: number) => ValueArray, Dtype])[] = [
   [Float64Array, 'f64'],

@@ -1,6 +1,6 @@
 /** Texts in the languages of targets: what they do is whoever's word that wrote them, and nothing checks it. */
 import { type Diagnostic, SptError } from './diagnostic.ts'
-import type { Program } from './program.ts'
+import type { Program } from './linked-program.ts'
 
 /**
  * For programs that nobody vouches for: no file of the program has texts of instructions or memories, whether they are

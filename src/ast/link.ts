@@ -1,5 +1,6 @@
 /** Files → scopes: what each name means in each file. */
 import { type Diagnostic, type Source, SptError } from './diagnostic.ts'
+import type { Program, Scope } from './linked-program.ts'
 import type {
   Choice,
   Decl,
@@ -13,7 +14,6 @@ import type {
   Monoid,
   Schedule,
 } from './nodes.ts'
-import type { Program, Scope } from './program.ts'
 import { resolvePath } from './resolve-path.ts'
 
 /** What a file can import from another by name. */

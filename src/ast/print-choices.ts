@@ -1,9 +1,9 @@
 /** Choices among schedules as text. */
 import type { Doc } from './layout-document.ts'
 import type { Branch, Choice } from './nodes.ts'
+import type { Printer } from './print-blocks.ts'
 import { exprDoc } from './print-expr.ts'
 import { optional, scheduleHead } from './print-parts.ts'
-import type { Printer } from './printer.ts'
 
 export function printChoice(p: Printer, c: Choice): void {
   p.block(c.trivia, true, [scheduleHead(c), ' choose'], () => {

@@ -11,9 +11,9 @@ import type {
   Rule,
   Trivia,
 } from './nodes.ts'
+import type { Printer } from './print-blocks.ts'
 import { exprDoc, widthDoc } from './print-expr.ts'
 import { axisDoc, elementText, exprs, listNames, optional, run, tuple } from './print-parts.ts'
-import type { Printer } from './printer.ts'
 
 export function printFormat(p: Printer, f: Format): void {
   const head = [`format ${f.name.name}`, optional(f.params.map(paramDoc)), ' over ', tuple(listNames(f.over))]

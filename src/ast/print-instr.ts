@@ -14,9 +14,9 @@ import type {
   Operand,
   TileParam,
 } from './nodes.ts'
+import type { Printer } from './print-blocks.ts'
 import { exprDoc } from './print-expr.ts'
 import { exprs, names, optional, tuple } from './print-parts.ts'
-import type { Printer } from './printer.ts'
 
 const paramText = ({ name, types }: TileParam): string =>
   types ? `${name.name}: ${types.map((t) => t.name).join(' or ')}` : name.name

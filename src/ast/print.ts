@@ -21,12 +21,12 @@ import type {
   Step,
   Stmt,
 } from './nodes.ts'
+import { Printer } from './print-blocks.ts'
 import { printChoice } from './print-choices.ts'
 import { exprDoc, primaryDoc } from './print-expr.ts'
 import { partsDoc, printFormat } from './print-format.ts'
 import { instanceDoc, printInstr, printMemory } from './print-instr.ts'
 import { axisDoc, exprs, names, optional, run, scheduleHead, tuple, values, widest } from './print-parts.ts'
-import { Printer } from './printer.ts'
 
 /** A whole file; ends with a line break unless it is empty. */
 export function print(file: File): string {

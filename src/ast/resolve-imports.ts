@@ -2,9 +2,9 @@
 import { type Diagnostic, fail, type Source, type Span, SptError } from './diagnostic.ts'
 import { nameText } from './expect-argument.ts'
 import { link } from './link.ts'
+import type { Program } from './linked-program.ts'
 import type { File } from './nodes.ts'
 import { parse } from './parse.ts'
-import type { Program } from './program.ts'
 import { inPackage, isWithin, PACKAGE, resolvePath } from './resolve-path.ts'
 
 /** Gives the text at a path that `resolvePath` made; rejects where there is none. */

@@ -14,7 +14,7 @@ import { type Values, valuesIn } from '../ir/wrapping-values.ts'
 import type { Mangler } from './name-mangling.ts'
 import { branches, FirstIterations } from './peeled-iteration-workaround.ts'
 import type { BufferRef, Helpers, Spellings } from './spellings.ts'
-import type { MatrixUse } from './tensor-maps.ts'
+import type { MatrixUse } from './tensor-map-uses.ts'
 
 const SYMBOL: Readonly<Record<Exclude<BinaryOp, 'min' | 'max' | 'div' | 'mod'>, readonly [string, number]>> =
   {

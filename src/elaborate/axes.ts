@@ -7,7 +7,7 @@ import type { Report } from './diagnostics.ts'
 import { type Names, settled } from './expressions.ts'
 import { tooLong } from './extent-mismatch.ts'
 import { chainOf, type Declared, declare, storedAxis } from './kernel-names.ts'
-import { plain, type Typed } from './types.ts'
+import { plain, type Typed } from './type-conversion.ts'
 
 export function declareParams(d: Declared, params: readonly Ast.Param[]): void {
   for (const p of params) {

@@ -5,7 +5,7 @@ import { isDenseRoot, isStored, parentOf } from '../ir/axis.ts'
 import { DTYPE_BYTES, type Dtype, isFloat, isInt } from '../ir/dtype.ts'
 import { constant } from '../ir/expr.ts'
 import { chainOf, type Declared, declare } from './kernel-names.ts'
-import { coerce } from './types.ts'
+import { coerce } from './type-conversion.ts'
 
 export function declareBuffers(d: Declared, decls: readonly Ast.BufferDecl[]): void {
   for (const b of decls) {

@@ -4,7 +4,7 @@ import { isInt, join } from '../ir/dtype.ts'
 import { binary, cast, ceildiv, constant, type Expr } from '../ir/expr.ts'
 import { someExpr } from '../ir/expr-tree.ts'
 import type { Report } from './diagnostics.ts'
-import { joinOperands, plain, type Real, type Typed } from './types.ts'
+import { joinOperands, plain, type Real, type Typed } from './type-conversion.ts'
 
 /** Which names are sizes: sums of them are within 32 bits, or what they are sums for is refused. */
 export type Sizes = (name: string) => boolean

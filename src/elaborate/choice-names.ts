@@ -10,7 +10,7 @@ import { featureOf } from './choice-features.ts'
 import type { Report } from './diagnostics.ts'
 import type { Names } from './expressions.ts'
 import type { ScheduleParam } from './schedule-params.ts'
-import { plain, type Typed } from './types.ts'
+import { plain, type Typed } from './type-conversion.ts'
 
 /** Figures of the device: the compute capability of a CUDA one (9.0; 0 of others), and how many multiprocessors it has. */
 const FIGURES = { capability: 'f64', processors: 'i32' } as const

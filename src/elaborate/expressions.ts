@@ -7,7 +7,16 @@ import { MATH, MATH_FNS, type MathFn } from '../ir/math.ts'
 import { type BinaryOp, isCompare } from '../ir/ops.ts'
 import { divideUp, divisionByZero, type Sizes } from './ceildiv.ts'
 import type { Report } from './diagnostics.ts'
-import { coerce, convert, eachNumber, joinOperands, plain, type Real, settle, type Typed } from './types.ts'
+import {
+  coerce,
+  convert,
+  eachNumber,
+  joinOperands,
+  plain,
+  type Real,
+  settle,
+  type Typed,
+} from './type-conversion.ts'
 
 /** What names mean in some place; each reports its own errors and gives `null` then. */
 export interface Names {

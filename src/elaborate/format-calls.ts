@@ -4,7 +4,7 @@ import { binary, cast, type Expr, int, variable } from '../ir/expr.ts'
 import type { Names } from './expressions.ts'
 import { integerAt, integersAt, type Place, queriesAt } from './format-place.ts'
 import type { Queries } from './queries.ts'
-import { plain, type Typed } from './types.ts'
+import { plain, type Typed } from './type-conversion.ts'
 
 const QUERIES = ['count', 'rank', 'largest', 'top', 'density', 'held', 'find'] as const
 type QueryName = (typeof QUERIES)[number]

@@ -4,7 +4,7 @@ import { type Expr, load, variable } from '../ir/expr.ts'
 import { FUNCTIONS, type Names } from './expressions.ts'
 import { callAt, FORMAT_FUNCTIONS } from './format-calls.ts'
 import { expectedNames, integerAt, type Place, queriesAt, type SortNames } from './format-place.ts'
-import { plain, type Typed } from './types.ts'
+import { plain, type Typed } from './type-conversion.ts'
 
 export function namesAt(p: Place): Names {
   const sizes = new Set<string | undefined>([

@@ -7,7 +7,7 @@ import { elaborateExpr } from './expressions.ts'
 import { namesAt } from './format-names.ts'
 import { type Given, integerAt, type Numbers, type Place } from './format-place.ts'
 import { type Declared, declare } from './kernel-names.ts'
-import { coerce } from './types.ts'
+import { coerce } from './type-conversion.ts'
 
 export function declareFormatParams(d: Declared, list: readonly Ast.FormatParam[]): FormatParam[] {
   const params: FormatParam[] = []

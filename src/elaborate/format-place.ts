@@ -7,7 +7,7 @@ import type { FormatParamKind } from '../ir/format.ts'
 import type { Report } from './diagnostics.ts'
 import { elaborateExpr, type Names } from './expressions.ts'
 import type { Queries } from './queries.ts'
-import { settle } from './types.ts'
+import { settle } from './type-conversion.ts'
 
 /** What a sort is called: where a coordinate goes, and which one stands at a place. */
 export interface SortNames {

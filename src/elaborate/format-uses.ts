@@ -1,8 +1,8 @@
 /** Formats by name, with arguments: in compositions and in schedules. */
 import type { Span } from '../ast/diagnostic.ts'
+import type { Scope as FileScope } from '../ast/linked-program.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { packagedFormat } from '../ast/packaged.ts'
-import type { Scope as FileScope } from '../ast/program.ts'
 import type { AnyFormat, FormatParam } from '../ir/format.ts'
 import type { Report } from './diagnostics.ts'
 

@@ -1,6 +1,7 @@
 /** Elaboration: what a program's text says, resolved, typed and checked. AST → Stage I. */
+
+import { type Program, type Scope, scopeOf } from '../ast/linked-program.ts'
 import type * as Ast from '../ast/nodes.ts'
-import { type Program, type Scope, scopeOf } from '../ast/program.ts'
 import { nearest } from '../ast/suggest.ts'
 import type { AnyFormat } from '../ir/format.ts'
 import type { Instr, Memory } from '../ir/instr.ts'

@@ -6,7 +6,7 @@ import type { Reduce, Store } from '../ir/loops.ts'
 import { builtinMonoid, isBuiltinReducer } from '../ir/monoid.ts'
 import type { Report } from './diagnostics.ts'
 import { elaborateExpr, type Names } from './expressions.ts'
-import { coerce, plain, type Typed } from './types.ts'
+import { coerce, plain, type Typed } from './type-conversion.ts'
 
 export interface InstrBody {
   readonly iters: readonly InstrIter[]

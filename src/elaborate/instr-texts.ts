@@ -19,7 +19,7 @@ import {
   WORDS,
   type Word,
 } from './templates.ts'
-import { integersOver } from './types.ts'
+import { integersOver } from './type-conversion.ts'
 
 type Texts = Readonly<Record<Ast.InstrText['what'], readonly InstrText[]>>
 

@@ -9,7 +9,7 @@ import { checkGathered, declareBuffers } from './buffers.ts'
 import { checkDataflow } from './definite-assignment.ts'
 import type { Report } from './diagnostics.ts'
 import { checkOwnedNames, nothingDeclared } from './kernel-names.ts'
-import { Scope } from './scope.ts'
+import { Scope } from './statement-scope.ts'
 import { elaborateIteration } from './statements.ts'
 
 const isAxis = (m: Ast.Member): m is Ast.AxisDecl => m.kind === 'axis'

@@ -14,7 +14,7 @@ import { elaborateExpr, type Names } from './expressions.ts'
 import type { Values } from './instances.ts'
 import { type Base, object, registers } from './memory-registers.ts'
 import { needsOf, targetNamed } from './target-requirements.ts'
-import { coerce, integersOver, plain } from './types.ts'
+import { coerce, integersOver, plain } from './type-conversion.ts'
 
 /** Elements of a tile, each of which is tried. */
 const MOST = 1 << 16

@@ -6,8 +6,8 @@
 import { isFloat } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
 import type { Monoid } from '../ir/monoid.ts'
-import { compileExpr } from '../reference/expressions.ts'
-import type { Cell } from '../reference/scope.ts'
+import type { Cell } from '../reference/cells.ts'
+import { compileExpr } from '../reference/compile-expressions.ts'
 
 const SAMPLES = 24
 const TOLERANCE = 1e-6

@@ -5,7 +5,7 @@ import { isBuiltinReducer, type Monoid } from '../ir/monoid.ts'
 import type { Report } from './diagnostics.ts'
 import { elaborateExpr, type Names } from './expressions.ts'
 import { violation } from './monoid-laws.ts'
-import { coerce, plain } from './types.ts'
+import { coerce, plain } from './type-conversion.ts'
 
 export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {
   const before = report.count

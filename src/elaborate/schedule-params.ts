@@ -5,7 +5,7 @@ import type { Dtype } from '../ir/dtype.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import type { Report } from './diagnostics.ts'
 import { type Names, settled } from './expressions.ts'
-import { integersOver, plain } from './types.ts'
+import { integersOver, plain } from './type-conversion.ts'
 
 export interface ScheduleParam {
   readonly name: string

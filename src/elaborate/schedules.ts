@@ -3,8 +3,8 @@
  * found when the steps run, since steps make them.
  */
 import { type Span, unreachable } from '../ast/diagnostic.ts'
+import type { Scope as FileScope } from '../ast/linked-program.ts'
 import type * as Ast from '../ast/nodes.ts'
-import type { Scope as FileScope } from '../ast/program.ts'
 import { indicesOf, indptrOf, maskOf } from '../ir/axis.ts'
 import { type AnyFormat, tablesOf } from '../ir/format.ts'
 import type { Instr, Memory } from '../ir/instr.ts'

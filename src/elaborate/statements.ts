@@ -10,10 +10,10 @@ import { keyOf } from '../ir/keys.ts'
 import { BUILTIN_REDUCERS, builtinMonoid, isBuiltinReducer, type Monoid } from '../ir/monoid.ts'
 import type { Iter, Iteration, Stmt1 } from '../ir/stage1.ts'
 import { elaborateExpr, settled, truth } from './expressions.ts'
+import { accessOf, bodyNames } from './kernel-accesses.ts'
 import { type Declared, declare } from './kernel-names.ts'
-import { accessOf, bodyNames } from './names.ts'
-import { Scope, type Seen, standsOn } from './scope.ts'
-import { coerce } from './types.ts'
+import { Scope, type Seen, standsOn } from './statement-scope.ts'
+import { coerce } from './type-conversion.ts'
 
 export function elaborateBody(d: Declared, body: readonly Ast.Stmt[], outer: Scope): readonly Stmt1[] {
   const out: Stmt1[] = []

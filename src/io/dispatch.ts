@@ -2,9 +2,9 @@
 import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { Tensor } from '../storage/tensor.ts'
+import { type ByteSource, type Chunks, WHOLE } from './byte-source.ts'
 import { readEdges } from './edges.ts'
 import { gzip, inflate, MAX_EXPANSION } from './inflate.ts'
-import { toCoords } from './matrix.ts'
 import { readMatrixMarket } from './matrix-market.ts'
 import { matrixMarketChunks } from './matrix-market-write.ts'
 import { readNpy } from './npy.ts'
@@ -13,7 +13,7 @@ import { openNpz } from './npz.ts'
 import { readNpzTensor } from './npz-tensor.ts'
 import { npzArrays, npzChunks } from './npz-write.ts'
 import { readSmtx } from './smtx.ts'
-import { type ByteSource, type Chunks, WHOLE } from './source.ts'
+import { toCoords } from './sparse-matrix.ts'
 
 export interface ReadOptions {
   /** Element type to read the values as; default: the nearest to the file's. */

@@ -5,11 +5,11 @@
 import { type Advice, fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { CoordTensor, ValueArray } from '../storage/tensor.ts'
-import { failAt, type Scanner, scan } from './blocks.ts'
+import type { Chunks } from './byte-source.ts'
+import { beyondDoubles, encoder, valueArray } from './element-arrays.ts'
+import { failAt, type Scanner, scan } from './line-blocks.ts'
 import type { TextOptions } from './matrix-market.ts'
 import { Numbers } from './number.ts'
-import type { Chunks } from './source.ts'
-import { beyondDoubles, encoder, valueArray } from './values.ts'
 
 export interface EdgeOptions extends TextOptions {
   /** Rows and columns; default: both one more than the largest id, the adjacency matrix of a graph. */

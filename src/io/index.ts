@@ -1,25 +1,31 @@
 /** Files ↔ tensors, in Node. Browsers import `dispatch.ts` and the formats' own files, which need no file system. */
 import type { Tensor } from '../storage/tensor.ts'
 import { checkReadable, type ReadOptions, readTensorFrom, splitAddress, tensorChunks } from './dispatch.ts'
-import type { SparseMatrix } from './matrix.ts'
-import { withFile, writeFile } from './node.ts'
+import { withFile, writeFile } from './node-files.ts'
 import { openNpz } from './npz.ts'
 import { readNpzMatrix } from './npz-tensor.ts'
+import type { SparseMatrix } from './sparse-matrix.ts'
 
+export { type ByteSource, blobSource, bytesSource, type Chunks } from './byte-source.ts'
 export { READABLE, type ReadOptions, readTensorFrom, tensorChunks, WRITABLE } from './dispatch.ts'
 export { type EdgeOptions, readEdges } from './edges.ts'
-export { type BlockMatrix, type CompressedMatrix, type SparseMatrix, toCoords, toStored } from './matrix.ts'
+export { convertValues, valueArray } from './element-arrays.ts'
 export { readMatrixMarket, type TextOptions } from './matrix-market.ts'
 export { matrixMarketChunks } from './matrix-market-write.ts'
-export { withFile, writeFile } from './node.ts'
+export { withFile, writeFile } from './node-files.ts'
 export { type NpyOptions, readNpy } from './npy.ts'
 export { npyChunks } from './npy-write.ts'
 export { type Npz, openNpz } from './npz.ts'
 export { readNpzMatrix, readNpzTensor } from './npz-tensor.ts'
 export { type NamedArray, npzArrays, npzChunks } from './npz-write.ts'
 export { readSmtx } from './smtx.ts'
-export { type ByteSource, blobSource, bytesSource, type Chunks } from './source.ts'
-export { convertValues, valueArray } from './values.ts'
+export {
+  type BlockMatrix,
+  type CompressedMatrix,
+  type SparseMatrix,
+  toCoords,
+  toStored,
+} from './sparse-matrix.ts'
 
 /**
  * Reads a tensor: `.mtx .smtx .el .edges .txt .tsv .csv` (each also `.gz`), `.npy`, `.npz`. Sparse files give coordinates,

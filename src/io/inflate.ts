@@ -1,7 +1,7 @@
 /** Expands gzip (RFC 1952) and raw deflate (RFC 1951) streams with the platform's own decompressor. */
 import { fail, SptError } from '../ast/diagnostic.ts'
+import { type Chunks, WHOLE } from './byte-source.ts'
 import { through } from './pipe.ts'
-import { type Chunks, WHOLE } from './source.ts'
 
 /** Deflate codes 258 bytes in two bits at best: no stream expands further than this. */
 export const MAX_EXPANSION = 1032

@@ -2,11 +2,11 @@
 import { type Advice, fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { CoordTensor, DenseTensor, ValueArray } from '../storage/tensor.ts'
-import { CUT_SHORT, failAt, type Scanner, scan } from './blocks.ts'
+import { allocate, type Chunks, WHOLE } from './byte-source.ts'
+import { beyondDoubles, encoder, valueArray } from './element-arrays.ts'
+import { CUT_SHORT, failAt, type Scanner, scan } from './line-blocks.ts'
 import { type Banner, type Header, parseBanner, parseSizes } from './matrix-market-header.ts'
 import { Numbers } from './number.ts'
-import { allocate, type Chunks, WHOLE } from './source.ts'
-import { beyondDoubles, encoder, valueArray } from './values.ts'
 
 export interface TextOptions {
   /** What diagnostics call the file. */

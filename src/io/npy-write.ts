@@ -2,9 +2,9 @@
 
 import type { Dtype } from '../ir/dtype.ts'
 import type { ValueArray } from '../storage/tensor.ts'
+import { HOST_IS_LITTLE_ENDIAN } from './byte-source.ts'
+import { convertValues } from './element-arrays.ts'
 import { DESCRIPTORS } from './npy-elements.ts'
-import { HOST_IS_LITTLE_ENDIAN } from './source.ts'
-import { convertValues } from './values.ts'
 
 /** Data begin at a multiple of this, so that the file can be mapped into memory. */
 const ALIGN = 64

@@ -4,9 +4,9 @@
 import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { DenseTensor, ValueArray } from '../storage/tensor.ts'
+import { type Chunks, HOST_IS_LITTLE_ENDIAN, WHOLE } from './byte-source.ts'
+import { encoder, valueArray } from './element-arrays.ts'
 import { type ElementType, elementReader, elementType } from './npy-elements.ts'
-import { type Chunks, HOST_IS_LITTLE_ENDIAN, WHOLE } from './source.ts'
-import { encoder, valueArray } from './values.ts'
 
 export interface NpyHeader {
   readonly descriptor: string

@@ -2,9 +2,9 @@
 import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { CoordTensor, Tensor } from '../storage/tensor.ts'
-import { type SparseMatrix, toCoords } from './matrix.ts'
 import type { Npz } from './npz.ts'
 import { checkCoords, hasMatrix, matrixGroups, readMatrix } from './scipy.ts'
+import { type SparseMatrix, toCoords } from './sparse-matrix.ts'
 
 export interface AddressOptions {
   readonly dtype?: Dtype | undefined

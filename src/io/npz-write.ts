@@ -3,8 +3,8 @@ import { Zip, ZipDeflate, ZipPassThrough } from 'fflate'
 import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { CoordTensor, StoredTensor, Tensor, ValueArray } from '../storage/tensor.ts'
+import { encoder, valueArray } from './element-arrays.ts'
 import { npyBytesChunks, npyChunks } from './npy-write.ts'
-import { encoder, valueArray } from './values.ts'
 
 /** An array to be written; text becomes a zero-dimensional array of bytes. */
 export type NamedArray =

@@ -2,8 +2,8 @@
 import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { DenseTensor, ValueArray } from '../storage/tensor.ts'
+import type { ByteSource } from './byte-source.ts'
 import { denseOf, readNpyArray } from './npy.ts'
-import type { ByteSource } from './source.ts'
 import { type ZipEntry, zipBytes, zipEntries } from './zip.ts'
 
 export interface Npz {

@@ -1,5 +1,5 @@
 /** Sends a stream through one of the platform's transforms (compression, decompression). */
-import type { Chunks } from './source.ts'
+import type { Chunks } from './byte-source.ts'
 
 /**
  * What comes out of `pair` when `chunks` go in. Errors of either end reject; a reader that stops early closes

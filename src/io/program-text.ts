@@ -6,7 +6,7 @@ import { fail } from '../ast/diagnostic.ts'
 import { MAX_SOURCE } from '../ast/lexical-scan.ts'
 import { type ReadText, refuseOutside } from '../ast/resolve-imports.ts'
 import { inPackage } from '../ast/resolve-path.ts'
-import { folderAt, guarded, refuseAsFolder, regular } from './node.ts'
+import { folderAt, guarded, refuseAsFolder, regular } from './node-files.ts'
 import { placeOf } from './package.ts'
 
 /** UTF-8 takes at most 3 bytes for a UTF-16 code unit, which is what a program's length is counted in. */

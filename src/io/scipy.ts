@@ -5,8 +5,8 @@
 import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { CoordTensor, ValueArray } from '../storage/tensor.ts'
-import { checkCompressed, type SparseMatrix } from './matrix.ts'
 import { type Npz, vector, wrongRank } from './npz.ts'
+import { checkCompressed, type SparseMatrix } from './sparse-matrix.ts'
 
 export interface MatrixOptions {
   /** Element type to read the values as; of a pattern, which stores none, the type it is given (default f32). */

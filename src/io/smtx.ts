@@ -4,11 +4,11 @@
  * so the file is read number by number.
  */
 import type { Advice } from '../ast/diagnostic.ts'
-import { CUT_SHORT, failAt, type Scanner, scan } from './blocks.ts'
-import { type CompressedMatrix, checkCompressed } from './matrix.ts'
+import { allocate, type Chunks } from './byte-source.ts'
+import { CUT_SHORT, failAt, type Scanner, scan } from './line-blocks.ts'
 import type { TextOptions } from './matrix-market.ts'
 import { Numbers } from './number.ts'
-import { allocate, type Chunks } from './source.ts'
+import { type CompressedMatrix, checkCompressed } from './sparse-matrix.ts'
 
 const INT32_MAX = 2147483647
 const SIZES = ['rows', 'columns', 'nonzeros'] as const

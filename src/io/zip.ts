@@ -3,9 +3,9 @@
  * directory is trusted; every entry's size and CRC are checked.
  */
 import { fail } from '../ast/diagnostic.ts'
+import { type ByteSource, CHUNK_BYTES, WHOLE } from './byte-source.ts'
 import { crc32 } from './crc.ts'
 import { inflate, MAX_EXPANSION } from './inflate.ts'
-import { type ByteSource, CHUNK_BYTES, WHOLE } from './source.ts'
 
 export interface ZipEntry {
   readonly name: string

@@ -21,7 +21,7 @@ import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { checkFences } from './async-proxy-fences.ts'
 import type { Names } from './fresh-names.ts'
-import { matrixIndex, matrixOf } from './tensor-maps.ts'
+import { matrixIndex, matrixOf } from './matrix-boxes.ts'
 import { coordinates, physical, refuse, unrolled } from './thread-tiles.ts'
 import { ElementLoops } from './tile-element-loops.ts'
 

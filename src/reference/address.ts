@@ -5,9 +5,9 @@
  */
 import { invariant } from '../ast/diagnostic.ts'
 import type { Expr, Load } from '../ir/expr.ts'
-import { type Context, type Open, openOf, type Scope, type Thunk } from './scope.ts'
-import type { Tensor } from './storage.ts'
-import { chainOf, findNode, findPath, isUnique, type Level } from './structure.ts'
+import { chainOf, findNode, findPath, isUnique, type Level } from './axis-trees.ts'
+import { type Context, type Open, openOf, type Scope, type Thunk } from './cells.ts'
+import type { Tensor } from './reference-buffers.ts'
 
 /** Gives the leaf node of one tree, or -1. `sure`: never -1. */
 interface Finder {

@@ -3,9 +3,9 @@ import { computeType, INT_RANGE, isFloat } from '../ir/dtype.ts'
 import type { Binary, Call, Expr } from '../ir/expr.ts'
 import { arithmetic, COMPARE, convert, mathOf } from '../ir/numeric.ts'
 import { isCompare } from '../ir/ops.ts'
+import type { Thunk } from './cells.ts'
 import { last, settled, through, UNIT } from './error.ts'
 import { FUNCTION_ERRORS } from './functions.ts'
-import type { Thunk } from './scope.ts'
 
 const UNDECIDED = Number.POSITIVE_INFINITY
 

@@ -8,10 +8,10 @@ import type { Expr, Load } from '../ir/expr.ts'
 import { rounding } from '../ir/rounding.ts'
 import { compileAddress, tensorOf } from './address.ts'
 import { binary, call, cast, known } from './bounded-operators.ts'
+import { type Context, cellOf, type Scope, type Thunk } from './cells.ts'
+import { compileExpr } from './compile-expressions.ts'
 import { errorAt, last, through } from './error.ts'
-import { compileExpr } from './expressions.ts'
 import { FUNCTION_ERRORS } from './functions.ts'
-import { type Context, cellOf, type Scope, type Thunk } from './scope.ts'
 
 /** Whether every program computes the same value, whatever it does to get there: known from the text. */
 export function isExact(e: Expr, scope: Scope, ctx: Context): boolean {

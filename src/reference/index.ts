@@ -6,12 +6,12 @@ import { chainTo, isDenseChain } from '../ir/axis.ts'
 import { isFloat } from '../ir/dtype.ts'
 import { constant, type Expr } from '../ir/expr.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../ir/stage1.ts'
-import { allAxes, type Bound, bind, callerAxes } from './bind.ts'
-import type { RefInputs, RefOptions, RefOutputs, RefResult, RefSample } from './inputs.ts'
-import { backward, isTranslated, membership } from './reformat.ts'
+import { compileBody, type Restriction } from './compile-statements.ts'
+import type { RefInputs, RefOptions, RefOutputs, RefResult, RefSample } from './inputs-and-results.ts'
+import { allAxes, type Bound, bind, callerAxes } from './place-tensors.ts'
+import { coordinatesOf, finished, resultOf, type Tensor } from './reference-buffers.ts'
+import { backward, isTranslated, membership } from './reformatted-tensors.ts'
 import { pick, samplingOf } from './sample.ts'
-import { compileBody, type Restriction } from './statements.ts'
-import { coordinatesOf, finished, resultOf, type Tensor } from './storage.ts'
 
 export type {
   RefCoords,
@@ -24,7 +24,7 @@ export type {
   RefSample,
   RefSparseResult,
   RefTensor,
-} from './inputs.ts'
+} from './inputs-and-results.ts'
 
 /**
  * Runs a kernel on the caller's tensors. Values are float64, or exact integers that wrap to their buffer's

@@ -7,7 +7,7 @@ import { type Axis, isStored, parentOf } from '../ir/axis.ts'
 import type { Expr, Load } from '../ir/expr.ts'
 import { walkExpr } from '../ir/expr-tree.ts'
 import type { Iter, Kernel1, Stmt1 } from '../ir/stage1.ts'
-import type { RefOptions } from './inputs.ts'
+import type { RefOptions } from './inputs-and-results.ts'
 
 export interface Sampling {
   readonly axis: string

@@ -3,10 +3,10 @@ import { fail, invariant } from '../ast/diagnostic.ts'
 import type { Load } from '../ir/expr.ts'
 import { compileAddress, tensorOf } from './address.ts'
 import { undecidedIndex } from './bounded.ts'
+import type { Context, Scope } from './cells.ts'
+import { compileExpr } from './compile-expressions.ts'
 import { type Bounds, undecide } from './error.ts'
-import { compileExpr } from './expressions.ts'
-import type { Context, Scope } from './scope.ts'
-import { at } from './storage.ts'
+import { at } from './reference-buffers.ts'
 
 export interface Target {
   readonly data: Float64Array

@@ -6,9 +6,9 @@ import { arithmetic, wrap } from '../ir/numeric.ts'
 import { rounding } from '../ir/rounding.ts'
 import type { Reduce1 } from '../ir/stage1.ts'
 import { compileBounded } from './bounded.ts'
+import type { Cell, Context, Scope, Thunk } from './cells.ts'
+import { compileExpr } from './compile-expressions.ts'
 import { type Bounds, errorAt, last, settled, through } from './error.ts'
-import { compileExpr } from './expressions.ts'
-import type { Cell, Context, Scope, Thunk } from './scope.ts'
 import { compileTarget, type Target } from './targets.ts'
 
 type Run = () => void

@@ -19,7 +19,7 @@ import type { Program } from './compiled-program.ts'
 import { checkFacts, elementBytes } from './device-limits.ts'
 import { checkRanges } from './index-ranges.ts'
 import { commandsOf } from './launch-commands.ts'
-import { lostWrites } from './lost-writes.ts'
+import { lostWrites } from './lost-write-error.ts'
 import { KernelGraph } from './replay.ts'
 
 export { checkFits } from './buffer-layout.ts'

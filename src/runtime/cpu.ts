@@ -3,16 +3,6 @@ import { fail, invariant } from '../ast/diagnostic.ts'
 import { arrayClass } from '../ir/arrays.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import {
-  checkAlloc,
-  checkBuffer,
-  checkCommands,
-  checkEntry,
-  checkRange,
-  checkTarget,
-  failDisposed,
-  type HandleState,
-} from './check.ts'
-import {
   checkRepeats,
   expectBuffer,
   expectCommands,
@@ -32,6 +22,16 @@ import type {
   ModuleText,
   Stream,
 } from './device.ts'
+import {
+  checkAlloc,
+  checkBuffer,
+  checkCommands,
+  checkEntry,
+  checkRange,
+  checkTarget,
+  failDisposed,
+  type HandleState,
+} from './device-checks.ts'
 import { checkStream, failFreed, type InOrder, InOrderEvent, InOrderStream } from './in-order.ts'
 
 type Fn = (...args: (HostArray | number | boolean)[]) => void

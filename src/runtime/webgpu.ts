@@ -4,7 +4,6 @@
  * not exist here.
  */
 import { SptError } from '../ast/diagnostic.ts'
-import { checkCommands } from './check.ts'
 import { checkRepeats, expectCommands, expectLabel, expectModule } from './check-calls.ts'
 import type {
   Command,
@@ -18,6 +17,7 @@ import type {
   ModuleText,
   Stream,
 } from './device.ts'
+import { checkCommands } from './device-checks.ts'
 import { InOrderEvent, InOrderStream } from './in-order.ts'
 import { GpuGraph, type GraphHost } from './webgpu/graph.ts'
 import { lanesOf } from './webgpu/lanes.ts'

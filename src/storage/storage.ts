@@ -6,7 +6,7 @@
  *     ((p_1 · size_2 + p_2) · size_3 + p_3) …
  *
  * with the trees in order of their roots' first appearance. Lowering computes the same address
- * (`lower/positions/levels.ts`).
+ * (`lower/positions/level-positions.ts`).
  */
 import { fail } from '../ast/diagnostic.ts'
 import { MAX_POSITIONS, tooLarge } from '../columns/allocate.ts'

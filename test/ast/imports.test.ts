@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
-import { resolve, scopeOf } from '../../src/ast/program.ts'
+import { resolve, scopeOf } from '../../src/ast/linked-program.ts'
 import { render } from '../../src/ast/render.ts'
 import { loadProgram, programOf } from '../../src/ast/resolve-imports.ts'
 import { resolvePath } from '../../src/ast/resolve-path.ts'

@@ -1,6 +1,6 @@
 /** Formats by hand: every array, on one small matrix. */
 import { describe, expect, it } from 'vitest'
-import { lengthReport, reportTensor } from '../../src/pictures/report.ts'
+import { lengthReport, reportTensor } from '../../src/pictures/format-figures.ts'
 import { convertTensor, partsToCoords, type StoredParts } from '../../src/storage/parts/convert.ts'
 import { partsFromArrays } from '../../src/storage/parts/ready.ts'
 import type { StoredTensor } from '../../src/storage/tensor.ts'

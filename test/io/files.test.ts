@@ -24,7 +24,7 @@ import {
   writeTensor,
 } from '../../src/io/index.ts'
 import { inflate } from '../../src/io/inflate.ts'
-import { fileDiagnostic } from '../../src/io/node.ts'
+import { fileDiagnostic } from '../../src/io/node-files.ts'
 import type { Tensor } from '../../src/storage/tensor.ts'
 import { bytesOf, collect, elements, pieces, problem, sameBytes, survives } from './support.ts'
 

@@ -1,8 +1,8 @@
 /** What the tests of this room share. */
 import fc from 'fast-check'
 import { SptError } from '../../src/ast/diagnostic.ts'
-import type { Chunks } from '../../src/io/source.ts'
-import { valueArray } from '../../src/io/values.ts'
+import type { Chunks } from '../../src/io/byte-source.ts'
+import { valueArray } from '../../src/io/element-arrays.ts'
 import type { Dtype } from '../../src/ir/dtype.ts'
 import type { CoordTensor, Tensor, ValueArray } from '../../src/storage/tensor.ts'
 

@@ -2,9 +2,9 @@ import { test as prop } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type EdgeOptions, readEdges } from '../../src/io/edges.ts'
-import { toCoords } from '../../src/io/matrix.ts'
 import { readMatrixMarket } from '../../src/io/matrix-market.ts'
 import { readSmtx } from '../../src/io/smtx.ts'
+import { toCoords } from '../../src/io/sparse-matrix.ts'
 import { bytesOf, coordsArb, elements, pieces, problem, sameBytes, survives } from './support.ts'
 
 const edges = (text: string, options: EdgeOptions = {}) =>

@@ -1,4 +1,4 @@
-import { folderAt } from '../../io/node.ts'
+import { folderAt } from '../../io/node-files.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { misused } from '../usage.ts'

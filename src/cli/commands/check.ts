@@ -2,7 +2,7 @@ import type { InstructionVerifier } from '../../api/instruction-verify.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import type { SptProgram } from '../../api/program.ts'
 import { type Diagnostic, SptError } from '../../ast/diagnostic.ts'
-import type { Program } from '../../ast/program.ts'
+import type { Program } from '../../ast/linked-program.ts'
 import { escapedLine } from '../../ast/render.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { TARGETS, type TargetName } from '../../backends/targets/index.ts'
@@ -14,7 +14,7 @@ import type { Call, CommandSpec } from '../command.ts'
 import { EXIT, showDiagnostics } from '../failure.ts'
 import type { Io } from '../io.ts'
 import { TRUST } from '../options.ts'
-import { parseFile, programFrom, within } from '../program.ts'
+import { parseFile, programFrom, within } from '../scheduled-kernel.ts'
 
 export const check: CommandSpec = {
   name: 'check',

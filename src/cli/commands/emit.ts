@@ -5,7 +5,7 @@ import { orList } from '../../ast/suggest.ts'
 import type { ModuleText } from '../../backends/emit.ts'
 import type { ArgSpec, Entry } from '../../backends/module.ts'
 import { TARGET_NAMES, TARGETS } from '../../backends/targets/index.ts'
-import { guarded } from '../../io/node.ts'
+import { guarded } from '../../io/node-files.ts'
 import type { Clear, Launch, Plan } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import type { CommandSpec } from '../command.ts'
@@ -22,7 +22,7 @@ import {
   scheduled,
   sizesFor,
   within,
-} from '../program.ts'
+} from '../scheduled-kernel.ts'
 import { misused } from '../usage.ts'
 
 const NAMES = orList(TARGET_NAMES)

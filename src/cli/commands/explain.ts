@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { type RunInputs, valuesIn } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { SptError } from '../../ast/diagnostic.ts'
-import { guarded } from '../../io/node.ts'
+import { guarded } from '../../io/node-files.ts'
 import { devices } from '../../node.ts'
 import { bindInputs } from '../../run/bind/index.ts'
 import { type Explanation, explainModel } from '../../run/explain/index.ts'
@@ -10,6 +10,8 @@ import type { Device, DeviceKind } from '../../runtime/device.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { BIND, DEVICE_FACTS, KERNEL, SCHEDULE, SEED, TRUST } from '../options.ts'
+import { checkNames, given, readInputs } from '../run/bind-options.ts'
+import { explained } from '../run/explained.ts'
 import {
   checkDeciding,
   chosen,
@@ -20,9 +22,7 @@ import {
   scheduledFor,
   sizesFor,
   within,
-} from '../program.ts'
-import { explained } from '../run/explained.ts'
-import { checkNames, given, readInputs } from '../run/inputs.ts'
+} from '../scheduled-kernel.ts'
 
 export const explain: CommandSpec = {
   name: 'explain',

@@ -13,6 +13,10 @@ import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { size } from '../figures.ts'
 import { BIND, KERNEL, SCHEDULE, SEED, TRUST } from '../options.ts'
+import { checkNames, checkOutputs, given, numbers, paddingOf, readInputs } from '../run/bind-options.ts'
+import { Laps } from '../run/laps.ts'
+import { human, json, type Report } from '../run/run-report.ts'
+import { sparseSizes } from '../run/sparse.ts'
 import {
   chosen,
   chosenKernel,
@@ -22,11 +26,7 @@ import {
   scheduleCall,
   scheduledFor,
   within,
-} from '../program.ts'
-import { checkNames, checkOutputs, given, numbers, paddingOf, readInputs } from '../run/inputs.ts'
-import { Laps } from '../run/laps.ts'
-import { human, json, type Report } from '../run/report.ts'
-import { sparseSizes } from '../run/sparse.ts'
+} from '../scheduled-kernel.ts'
 
 /** Above this, the reference computes a sample of the coordinates where each can be computed by itself. */
 const SAMPLE_FROM = 2 ** 27

@@ -22,7 +22,7 @@ import {
   scheduled,
   sizesFor,
   within,
-} from '../program.ts'
+} from '../scheduled-kernel.ts'
 import { misused } from '../usage.ts'
 
 type Stage = 1 | 2 | 3

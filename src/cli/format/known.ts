@@ -1,10 +1,10 @@
 /** The formats that a command line can name: those of the package, and those of files. */
-import { chooseFormat, SptFormat } from '../../api/format.ts'
+import { chooseFormat, SptFormat } from '../../api/format-values.ts'
 import { type Source, SptError } from '../../ast/diagnostic.ts'
 import { packagedFormatFiles } from '../../io/package-formats.ts'
 import type { AnyFormat } from '../../ir/format.ts'
 import type { Call } from '../command.ts'
-import { loadFile } from '../program.ts'
+import { loadFile } from '../scheduled-kernel.ts'
 
 export interface KnownFormats {
   readonly formats: ReadonlyMap<string, AnyFormat>

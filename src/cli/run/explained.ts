@@ -1,6 +1,14 @@
 /** An explanation as people read it. */
+
+import type {
+  Achieved,
+  Explanation,
+  LaunchExplanation,
+  Roof,
+  Times,
+  Work,
+} from '../../run/explain/explanation.ts'
 import { allOperations } from '../../run/explain/roofline.ts'
-import type { Achieved, Explanation, LaunchExplanation, Roof, Times, Work } from '../../run/explain/types.ts'
 import { ceilingsOf, MEASURED } from '../../runtime/ceilings.ts'
 import { count, ms, percent } from '../figures.ts'
 

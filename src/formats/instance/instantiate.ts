@@ -13,15 +13,15 @@ import {
   type Query,
 } from '../../ir/format.ts'
 import { keyOf } from '../../ir/keys.ts'
-import { type Arguments, type At, spanOf } from './arguments.ts'
-import { formatInstance } from './format.ts'
-import { translate, translateQueries } from './names.ts'
+import { type Arguments, type At, spanOf } from './format-arguments.ts'
+import { formatInstance } from './instantiate-format.ts'
 import { cutToRanges } from './ranges.ts'
 import { type Asking, type Planned, type PlannedLeaf, planParts } from './rules.ts'
+import { translate, translateQueries } from './translate-names.ts'
 import { tryInstance } from './trial.ts'
 
 export type { FormatInstance } from '../../ir/format.ts'
-export { instantiateFormat } from './format.ts'
+export { instantiateFormat } from './instantiate-format.ts'
 
 /** A format and its arguments: numbers, and names of lists and sets among the data. */
 export interface InstantiateUse {

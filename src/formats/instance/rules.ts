@@ -6,10 +6,10 @@ import { fail, invariant } from '../../ast/diagnostic.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
 import { add, binary, ceildiv, div, type Expr, int, mul, select, sub, variable } from '../../ir/expr.ts'
 import type { Composition, Format, OrderedFormat, PartRule, Query } from '../../ir/format.ts'
-import { type Arguments, type At, bindArguments, spanOf } from './arguments.ts'
-import { checkOver } from './format.ts'
-import { extentScope, type Scope, scopeOf, sizeOf, translate, withVariables } from './names.ts'
+import { type Arguments, type At, bindArguments, spanOf } from './format-arguments.ts'
+import { checkOver } from './instantiate-format.ts'
 import { isIn, type Ranges, rangeOf, within } from './ranges.ts'
+import { extentScope, type Scope, scopeOf, sizeOf, translate, withVariables } from './translate-names.ts'
 import { bucketWidths } from './widths.ts'
 
 /** More parts than this are a mistake: each is an iteration of its own. */

@@ -9,8 +9,8 @@ import type { Expr } from '../../ir/expr.ts'
 import { freeVars, someExpr, walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance, PartTree } from '../../ir/format.ts'
 import { keyOf } from '../../ir/keys.ts'
-import { type At, spanOf } from './arguments.ts'
-import { type Samples, samples } from './samples.ts'
+import { type At, spanOf } from './format-arguments.ts'
+import { type Samples, samples } from './sample-coordinates.ts'
 
 /** Texts of what was tried and held, by the parts of an instance that decide. */
 const seen = new Set<string>()

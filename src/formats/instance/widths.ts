@@ -2,7 +2,7 @@
 import { fail } from '../../ast/diagnostic.ts'
 import type { Expr } from '../../ir/expr.ts'
 import type { Composition, PartRule } from '../../ir/format.ts'
-import { type At, spanOf } from './arguments.ts'
+import { type At, spanOf } from './format-arguments.ts'
 
 const MAX_WIDTH = 2 ** 30
 

@@ -8,8 +8,8 @@ import { hasIndices, indicesOf, isPadded, repeats, type StoredAxis } from '../..
 import { add, all, and, type Expr, eq, ge, int, load, lt, max, search, select } from '../../ir/expr.ts'
 import { sameExpr } from '../../ir/keys.ts'
 import { isSet, rankOf, wordsOf } from './bitmap.ts'
-import type { Levels } from './levels.ts'
-import type { OpenAxis, Scope } from './scope.ts'
+import type { Levels } from './level-positions.ts'
+import type { OpenAxis, Scope } from './nest-scope.ts'
 
 export interface Place {
   /** One position for each tree of the buffer. */

@@ -27,8 +27,8 @@ import { locate, type Place, whenPresent } from './access.ts'
 import { wordsOf } from './bitmap.ts'
 import { openIterator } from './iterate.ts'
 import { Copies, usedChanged } from './lets.ts'
-import { Levels } from './levels.ts'
-import { emptyScope, type Scope, withFacts, withValue } from './scope.ts'
+import { Levels } from './level-positions.ts'
+import { emptyScope, type Scope, withFacts, withValue } from './nest-scope.ts'
 
 /** Lowers a Stage I kernel to loops over positions. */
 export function lowerToPositions(kernel: Kernel1): Kernel2 {

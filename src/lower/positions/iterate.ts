@@ -6,8 +6,8 @@ import { fail, invariant } from '../../ast/diagnostic.ts'
 import { type Axis, indptrOf, type StoredAxis } from '../../ir/axis.ts'
 import { add, and, div, type Expr, int, load, lt, mod, mul, search, sub, variable } from '../../ir/expr.ts'
 import { segmentAt } from './access.ts'
-import type { Levels } from './levels.ts'
-import { type Scope, withAxis, withFacts, withValue } from './scope.ts'
+import type { Levels } from './level-positions.ts'
+import { type Scope, withAxis, withFacts, withValue } from './nest-scope.ts'
 
 export interface Opened {
   readonly extent: Expr

@@ -6,8 +6,8 @@ import { convertTensor, heldEntries, partsToCoords, type StoredParts } from '../
 import type { CoordTensor } from '../../storage/tensor.ts'
 import { type Boxes, blocksOf, cutsOf, elementsOf, type MatrixPart } from './blocks.ts'
 import { cropped, type Window, windowOf } from './detail.ts'
-import { drawMatrix, SIDE } from './matrix.ts'
-import { drawStorage, HATCHING, type StoragePart } from './storage.ts'
+import { drawMatrix, SIDE } from './matrix-panel.ts'
+import { drawStorage, HATCHING, type StoragePart } from './storage-panel.ts'
 import { colorOf, count, element, escaped, fitted, NEUTRAL, percent, text } from './svg.ts'
 
 const WIDTH = 960

@@ -6,10 +6,10 @@ import type { Instr } from '../../ir/instr.ts'
 import type { Buffer, Kernel2, Launch, Plan } from '../../ir/loops.ts'
 import { walkStmts } from '../../ir/tree.ts'
 import { relevantNames } from './control-flow-slice.ts'
-import { StatementCounter } from './statements.ts'
+import type { Certainty, Operations } from './explanation.ts'
+import type { Frame, Numbers } from './known-values.ts'
+import { StatementCounter } from './statement-counter.ts'
 import { actionOf, Counters } from './tally.ts'
-import type { Certainty, Operations } from './types.ts'
-import type { Frame, Numbers } from './values.ts'
 
 /** Iterations and threads that are followed for one launch, about a second's worth. */
 export const MOST_STEPS = 2 ** 23

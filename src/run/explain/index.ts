@@ -15,8 +15,6 @@ import { elementBytes } from '../device-limits.ts'
 import { type Executable, lanesOf } from '../execute.ts'
 import { checkRanges } from '../index-ranges.ts'
 import { countLaunch, instructionsOf, knownArrays } from './count.ts'
-import { type Multiprocessor, occupancyOf } from './occupancy.ts'
-import { achievedOf, roofOf, sumOf, workOf } from './roofline.ts'
 import type {
   ArrayTraffic,
   ClearExplanation,
@@ -25,9 +23,11 @@ import type {
   LaunchExplanation,
   Resources,
   Times,
-} from './types.ts'
+} from './explanation.ts'
+import { type Multiprocessor, occupancyOf } from './occupancy.ts'
+import { achievedOf, roofOf, sumOf, workOf } from './roofline.ts'
 
-export type * from './types.ts'
+export type * from './explanation.ts'
 
 /** What is known of a kernel and data without a device. */
 export function explainModel(compilation: Compilation, bound: Bound, kind: DeviceKind): Explanation {

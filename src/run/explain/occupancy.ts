@@ -1,5 +1,5 @@
 /** How many blocks of a launch a multiprocessor holds at once: NVIDIA's occupancy calculation. */
-import type { Occupancy, OccupancyLimit, Resources } from './types.ts'
+import type { Occupancy, OccupancyLimit, Resources } from './explanation.ts'
 
 /** What a chip has, as the driver tells; `Chip` of the cuda device is one. */
 export interface Multiprocessor {

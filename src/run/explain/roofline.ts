@@ -1,6 +1,6 @@
 /** Work and times against what a chip can do at most. */
 import type { Ceilings } from '../../runtime/ceilings.ts'
-import type { Achieved, Bytes, Certainty, Operations, Roof, Times, Work } from './types.ts'
+import type { Achieved, Bytes, Certainty, Operations, Roof, Times, Work } from './explanation.ts'
 
 const SECOND = 1000
 

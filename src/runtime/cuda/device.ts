@@ -28,7 +28,6 @@ import type {
   Stream,
 } from '../device.ts'
 import { failForeign } from '../in-order.ts'
-import { MAX_ARGUMENTS } from './arguments.ts'
 import { type Chip, chipFeatures, chipLimits } from './chip.ts'
 import type { Image, KernelCompiler } from './compiler.ts'
 import { CudaContext } from './context.ts'
@@ -39,6 +38,7 @@ import { CudaGraph, type GraphHost } from './graph.ts'
 import { Launcher } from './launch.ts'
 import { type CudaBuffer, CudaMemory, checkRange } from './memory.ts'
 import { CudaModule } from './module.ts'
+import { MAX_ARGUMENTS } from './pack-arguments.ts'
 import { CudaEvent, CudaStream } from './stream.ts'
 import { Timer } from './timer.ts'
 

@@ -1,11 +1,11 @@
 /**
  * Zeroing memory by a kernel where launches of the same run follow: unlike the driver's own fills it takes part in
- * overlapping launches (`backends/programmatic-dependent-launch.ts`), and it fills several buffers at once.
+ * overlapping launches (`backends/targets/cuda/programmatic-dependent-launch.ts`), and it fills several buffers at once.
  */
 import type { ModuleText } from '../device.ts'
-import type { ArgumentBlock } from './arguments.ts'
 import type { Chip } from './chip.ts'
 import type { CudaBuffer } from './memory.ts'
+import type { ArgumentBlock } from './pack-arguments.ts'
 
 /** Buffers that one launch fills. */
 export const FILL_RANGES = 8

@@ -1,15 +1,15 @@
 /** The CUDA device, through the driver API and NVRTC. Node only. */
 import { cacheFolder, openCache } from '../../cache/disk-cache.ts'
+import { type CudaOptions, checkOrdinal, findTools } from './availability.ts'
 import { canOverlap, readChip } from './chip.ts'
 import { openCompiler } from './compiler.ts'
 import { CudaDevice } from './device.ts'
 import { CudaCallError, callFailed } from './errors.ts'
 import { thisMachine } from './libraries.ts'
-import { type CudaOptions, checkOrdinal, findTools } from './report.ts'
 
+export { type CudaOptions, reportCuda } from './availability.ts'
 export type { Chip } from './chip.ts'
 export { CudaDevice } from './device.ts'
-export { type CudaOptions, reportCuda } from './report.ts'
 
 /**
  * Opens a CUDA device. Rejects with `device/absent` where the driver, a device or NVRTC is missing, saying which

@@ -1,7 +1,6 @@
 /** Queueing commands on a stream, or recording them while it is captured. */
 import { fail } from '../../ast/diagnostic.ts'
 import type { Command, DeviceBuffer } from '../device.ts'
-import { ArgumentBlock, packArguments } from './arguments.ts'
 import type { CudaContext, CudaQueue } from './context.ts'
 import { callError, type Handle } from './driver.ts'
 import { CUDA, isSticky } from './errors.ts'
@@ -9,7 +8,8 @@ import { FILL, FILL_RANGES, packFill } from './fills.ts'
 import { LaunchConfig } from './launch-config.ts'
 import type { CudaBuffer, CudaMemory } from './memory.ts'
 import { CudaModule, type LoadedEntry } from './module.ts'
-import { Matrices } from './tensor-maps.ts'
+import { ArgumentBlock, packArguments } from './pack-arguments.ts'
+import { Matrices } from './tensor-map-descriptors.ts'
 
 type Launch = Extract<Command, { kind: 'launch' }>
 type Grid = readonly [number, number, number]
@@ -21,7 +21,7 @@ export class Launcher {
   readonly #block: ArgumentBlock
   readonly #config: LaunchConfig
   readonly #matrices: Matrices
-  /** Whether launches may begin before the one before them has finished (`backends/programmatic-dependent-launch.ts`). */
+  /** Whether launches may begin before the one before them has finished (`backends/targets/cuda/programmatic-dependent-launch.ts`). */
   #overlap: boolean
   /** Launches that were tried so. */
   #tried = 0

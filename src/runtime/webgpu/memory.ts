@@ -4,9 +4,9 @@
  * bindings are not allowed, copies move whole words, and an `array<vec4<f32>>` view then covers every element.
  */
 import { SptError } from '../../ast/diagnostic.ts'
-import { checkAlloc, checkBuffer, checkRange, type HandleState } from '../check.ts'
 import { expectBuffer, expectData, expectLabel } from '../check-calls.ts'
 import type { DeviceBuffer, DeviceLimits, HostArray } from '../device.ts'
+import { checkAlloc, checkBuffer, checkRange, type HandleState } from '../device-checks.ts'
 import { BUFFER_ALIGN } from './limits.ts'
 import { type Session, validationError } from './session.ts'
 

@@ -4,8 +4,8 @@
  * its scalars are 4-byte members, in their order, of one uniform structure at the binding after the last buffer.
  */
 import { type Diagnostic, SptError } from '../../ast/diagnostic.ts'
-import { checkEntry, checkTarget } from '../check.ts'
 import type { ArgSpec, CompiledModule, DeviceLimits, Entry, ModuleText } from '../device.ts'
+import { checkEntry, checkTarget } from '../device-checks.ts'
 import { wordDtype } from '../widened-elements.ts'
 import { firstLine, type Session } from './session.ts'
 

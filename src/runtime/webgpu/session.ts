@@ -3,7 +3,7 @@
  * promises need not), and validation errors become rejections instead of console output.
  */
 import { SptError } from '../../ast/diagnostic.ts'
-import { failDisposed } from '../check.ts'
+import { failDisposed } from '../device-checks.ts'
 
 export class Session {
   readonly device: GPUDevice

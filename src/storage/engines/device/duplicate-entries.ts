@@ -38,7 +38,7 @@ export function conditionOf(frame: Frame, more: readonly Expr[], starts: Starts 
 /**
  * One for each axis of a tree whose entries are in order; `null`: it begins none. Under a `sparse_fixed` child a
  * position takes as many child positions as the child is wide (any number where that is still to be measured);
- * without one, it takes one tuple of all coordinates (`formats/runs.ts`).
+ * without one, it takes one tuple of all coordinates (`storage/levels/segment-runs.ts`).
  */
 export function startsOf(frame: Frame, tree: readonly Dimension[]): readonly (Starts | null)[] {
   const out: (Starts | null)[] = tree.map(() => null)

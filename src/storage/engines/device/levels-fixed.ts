@@ -23,7 +23,7 @@ export async function sparseFixed(
   invariant(parent.at, `${axis.name} has a parent`)
   const name = `@rank ${axis.name}`
   if (d.width !== null && d.width > 0 && frame.columns.has(name)) {
-    // The parent began a new position wherever the width was used up (`repeats.ts`).
+    // The parent began a new position wherever the width was used up (`duplicate-entries.ts`).
     const at = add(mul(parent.at, sizeOf(frame, 'width', axis, d.width)), variable(name))
     return fixed(frame, d, d.width, at, parent.positions * d.width)
   }

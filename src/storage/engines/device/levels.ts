@@ -1,5 +1,5 @@
 /**
- * The levels of axis trees from entries on a device: the arrays that `formats/build.ts` makes on the host, element
+ * The levels of axis trees from entries on a device: the arrays that `storage/levels/build.ts` makes on the host, element
  * for element. Runs of equal coordinates are flags, their numbers scans; segments end where the parent changes.
  */
 import { invariant } from '../../../ast/diagnostic.ts'

@@ -20,7 +20,7 @@ import { evaluateQueries } from './queries.ts'
 import type { Queue } from './queue.ts'
 import { evaluateSort } from './sorts.ts'
 
-/** A part as it lies on the device: like `StoredPart` of `formats/convert.ts`. */
+/** A part as it lies on the device: like `StoredPart` of `storage/parts/convert.ts`. */
 export interface DevicePart {
   readonly part: PartInstance
   readonly levels: ReadonlyMap<string, DeviceLevel>

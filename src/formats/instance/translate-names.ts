@@ -5,7 +5,7 @@ import { type Expr, load, variable } from '../../ir/expr.ts'
 import { children, freeVars, walkExpr, withChildren } from '../../ir/expr-tree.ts'
 import type { OrderedFormat, Query } from '../../ir/format.ts'
 import { keyOfQuestion, operandsOf } from '../../ir/query-properties.ts'
-import { type Arguments, segments, signature, spanOf } from './arguments.ts'
+import { type Arguments, segments, signature, spanOf } from './format-arguments.ts'
 
 /** What the names of a format's text stand for at one place. */
 export interface Scope {

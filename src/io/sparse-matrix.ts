@@ -2,8 +2,8 @@
 import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { CoordTensor, StoredTensor, ValueArray } from '../storage/tensor.ts'
-import { allocate } from './source.ts'
-import { valueArray } from './values.ts'
+import { allocate } from './byte-source.ts'
+import { valueArray } from './element-arrays.ts'
 
 /** Rows (csr) or columns (csc) compressed: segment s holds `indices[indptr[s] … indptr[s+1]-1]`. */
 export interface CompressedMatrix {

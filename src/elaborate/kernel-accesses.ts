@@ -5,8 +5,8 @@ import { cast, type Expr, type Load, load, variable } from '../ir/expr.ts'
 import { elaborateExpr, FUNCTIONS, type Names } from './expressions.ts'
 import { tooLong } from './extent-mismatch.ts'
 import { type Declared, extentOf } from './kernel-names.ts'
-import type { Scope } from './scope.ts'
-import { plain, settle, type Typed } from './types.ts'
+import type { Scope } from './statement-scope.ts'
+import { plain, settle, type Typed } from './type-conversion.ts'
 
 const VALUES = 'a size, a scalar, an iterator or a `let`'
 

@@ -1,6 +1,6 @@
 /** Cuts a stream of chunks at line or token ends, so that scanners never see half a number. */
 import { type Advice, fail } from '../ast/diagnostic.ts'
-import type { Chunks } from './source.ts'
+import type { Chunks } from './byte-source.ts'
 
 const NEWLINE = 10
 /** No line (token) of a sane file is longer; without a limit a binary file would be collected whole. */

@@ -2,7 +2,7 @@
 
 import { escapedLine } from '../../ast/render.ts'
 import type { Provenance } from '../../formats/proof/provenance.ts'
-import type { LengthReport, TensorReport } from '../../pictures/report.ts'
+import type { LengthReport, TensorReport } from '../../pictures/format-figures.ts'
 import { count, ms, percent, size } from '../figures.ts'
 
 /** A tensor by itself. */

@@ -7,8 +7,8 @@ import { type Provenance, provenance } from '../formats/proof/provenance.ts'
 import type { StoredAxis } from '../ir/axis.ts'
 import { variable } from '../ir/expr.ts'
 import { type AnyFormat, type Instance, type OrderedFormat, ofOrder } from '../ir/format.ts'
+import { reportTensor, type TensorReport } from '../pictures/format-figures.ts'
 import { drawParts, type PictureOptions } from '../pictures/picture/index.ts'
-import { reportTensor, type TensorReport } from '../pictures/report.ts'
 import { listOf, setOf } from '../run/bind/format-inputs.ts'
 import type { Given } from '../storage/given.ts'
 import { convertTensor, partsToCoords, type StoredPart, type StoredParts } from '../storage/parts/convert.ts'
@@ -25,7 +25,7 @@ import {
   isRecord,
   isTyped,
   nameText,
-} from './check.ts'
+} from './argument-checks.ts'
 import { Handle } from './handle.ts'
 import type { Bindable } from './tensors.ts'
 

@@ -2,8 +2,8 @@
 import { InternalError, invariant } from '../ast/diagnostic.ts'
 import type { Axis } from '../ir/axis.ts'
 import type { Expr } from '../ir/expr.ts'
-import type { Tensor } from './storage.ts'
-import type { Level } from './structure.ts'
+import type { Level } from './axis-trees.ts'
+import type { Tensor } from './reference-buffers.ts'
 
 /** An expression as a closure. */
 export type Thunk = () => number

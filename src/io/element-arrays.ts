@@ -3,7 +3,7 @@ import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { ValueArray } from '../storage/tensor.ts'
 import { arrayClass, decoder, rangeOf, encoder as storing } from '../storage/values.ts'
-import { allocate } from './source.ts'
+import { allocate } from './byte-source.ts'
 
 /** Zeros. Throws `io/too-large` where the host cannot hold them. */
 export function valueArray(dtype: Dtype, length: number, name: string): ValueArray {

@@ -14,7 +14,7 @@ import {
   type MatrixValue,
 } from '../device.ts'
 import { showKernel } from './errors.ts'
-import type { MatrixSpec } from './tensor-maps.ts'
+import type { MatrixSpec } from './tensor-map-descriptors.ts'
 
 /** CUDA's limit is 4 KiB of parameters on every chip; 8-byte slots make that 512. */
 export const MAX_ARGUMENTS = 512

@@ -3,8 +3,8 @@ import { type FileHandle, open, readdir, realpath, stat } from 'node:fs/promises
 import { basename, dirname, extname, isAbsolute } from 'node:path'
 import { type Diagnostic, fail, SptError } from '../ast/diagnostic.ts'
 import { PACKAGE } from '../ast/resolve-path.ts'
+import { type ByteSource, CHUNK_BYTES, type Chunks, WHOLE } from './byte-source.ts'
 import { fromUrl, placeOf } from './package.ts'
-import { type ByteSource, CHUNK_BYTES, type Chunks, WHOLE } from './source.ts'
 
 /** What a failed call of the file system means to the user. */
 export function fileDiagnostic(error: unknown, path: string, action: 'read' | 'write'): Diagnostic {

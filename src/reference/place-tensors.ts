@@ -6,12 +6,12 @@ import { freeVars } from '../ir/expr-tree.ts'
 import { wrap } from '../ir/numeric.ts'
 import { rounding } from '../ir/rounding.ts'
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
-import { compileExpr } from './expressions.ts'
-import { isCoords, type RefCoords, type RefDense, type RefInputs } from './inputs.ts'
-import { type Columns, type Evaluate, forward, isTranslated, translationsOf } from './reformat.ts'
-import type { Cell, Context, Scope, Thunk } from './scope.ts'
-import { allocate, at, place, type Tensor } from './storage.ts'
-import { buildLevels, chainOf, type Source } from './structure.ts'
+import { buildLevels, chainOf, type Source } from './axis-trees.ts'
+import type { Cell, Context, Scope, Thunk } from './cells.ts'
+import { compileExpr } from './compile-expressions.ts'
+import { isCoords, type RefCoords, type RefDense, type RefInputs } from './inputs-and-results.ts'
+import { allocate, at, place, type Tensor } from './reference-buffers.ts'
+import { type Columns, type Evaluate, forward, isTranslated, translationsOf } from './reformatted-tensors.ts'
 
 export interface Bound {
   readonly ctx: Context

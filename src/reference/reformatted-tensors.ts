@@ -7,7 +7,7 @@ import type { Axis } from '../ir/axis.ts'
 import type { Expr } from '../ir/expr.ts'
 import type { FormatInstance } from '../ir/format.ts'
 import type { Kernel1, Reformat } from '../ir/stage1.ts'
-import type { Source } from './structure.ts'
+import type { Source } from './axis-trees.ts'
 
 export type Evaluate = (e: Expr, values: ReadonlyMap<string, number>) => number
 

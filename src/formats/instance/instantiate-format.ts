@@ -4,8 +4,8 @@ import { MAX_BITMAP, type StoredAxis } from '../../ir/axis.ts'
 import { add, type Expr, int, variable } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Format, FormatInstance, Query, Sort, Table } from '../../ir/format.ts'
-import { type Arguments, type At, bindArguments, spanOf } from './arguments.ts'
-import { extentScope, type Scope, scopeOf, translate, translateQueries } from './names.ts'
+import { type Arguments, type At, bindArguments, spanOf } from './format-arguments.ts'
+import { extentScope, type Scope, scopeOf, translate, translateQueries } from './translate-names.ts'
 
 /**
  * Replaces the format's parameters by arguments, its dimensions by `over`, and the names of its axes, tables and

@@ -5,7 +5,7 @@ import type { Binary, Expr, Load } from '../ir/expr.ts'
 import { arithmetic, COMPARE, convert, mathOf, wrap } from '../ir/numeric.ts'
 import { isCompare } from '../ir/ops.ts'
 import { compileAddress, tensorOf } from './address.ts'
-import { type Context, cellOf, type Scope, type Thunk } from './scope.ts'
+import { type Context, cellOf, type Scope, type Thunk } from './cells.ts'
 
 export function compileExpr(e: Expr, scope: Scope, ctx: Context): Thunk {
   const go = (x: Expr): Thunk => compileExpr(x, scope, ctx)

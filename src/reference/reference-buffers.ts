@@ -4,9 +4,9 @@ import { isFloat } from '../ir/dtype.ts'
 import { wrap } from '../ir/numeric.ts'
 import { rounding } from '../ir/rounding.ts'
 import type { Buffer1 } from '../ir/stage1.ts'
+import { chainOf, coordinateOf, isDense, type Level, type Source } from './axis-trees.ts'
 import { type Bounds, errorAt, settled, through, UNIT } from './error.ts'
-import type { RefResult } from './inputs.ts'
-import { chainOf, coordinateOf, isDense, type Level, type Source } from './structure.ts'
+import type { RefResult } from './inputs-and-results.ts'
 
 const MAX_ELEMENTS = 2 ** 31
 
