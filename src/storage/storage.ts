@@ -12,18 +12,18 @@ import { fail } from '../ast/diagnostic.ts'
 import { MAX_POSITIONS, tooLarge } from '../columns/allocate.ts'
 import { parentOf, type StoredAxis } from '../ir/axis.ts'
 
-/** One stored axis with its arrays. */
-export interface Level {
+/** One stored axis with its arrays, on the host or where else columns lie. */
+export interface Level<C = Int32Array> {
   readonly axis: StoredAxis
   readonly extent: number
   /** Positions under one parent position; sparse_fixed only. */
   readonly width: number | null
   /** Positions in total. */
   readonly positions: number
-  readonly indptr: Int32Array | null
-  readonly indices: Int32Array | null
+  readonly indptr: C | null
+  readonly indices: C | null
   /** bitmap only: `wordsOf(extent)` words for each parent position, lowest bit first. */
-  readonly mask: Int32Array | null
+  readonly mask: C | null
 }
 
 /** Mask words of one bitmap segment. */

@@ -8,10 +8,10 @@ import { freeVars } from '../../ir/expr-tree.ts'
 import type { Instance, PartTree } from '../../ir/format.ts'
 import type { Given } from '../../storage/given.ts'
 import { originalCoords, type StoredPart, type StoredParts } from '../../storage/parts/convert.ts'
-import { withSegments } from '../../storage/parts/tables.ts'
 import { toCoords } from '../../storage/read/coords.ts'
 import { expandTree } from '../../storage/read/expand.ts'
 import type { Level, Storage } from '../../storage/storage.ts'
+import { withSegments } from '../../storage/tables.ts'
 
 /** Blocks as half-open boxes over two dimensions of the tensor, which they may leave. */
 export interface Boxes {

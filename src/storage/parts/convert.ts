@@ -17,11 +17,11 @@ import { giveBackOf } from '../queries/queries.ts'
 import { toCoords } from '../read/coords.ts'
 import { scatterValues } from '../read/scatter.ts'
 import type { Storage } from '../storage.ts'
+import { listsOf, withSegments } from '../tables.ts'
 import type { CoordTensor, ValueArray } from '../tensor.ts'
 import { gatherValues, newValues } from '../values.ts'
 import { splitEntries } from './compose.ts'
 import { placeEntries } from './place.ts'
-import { listsOf, withSegments } from './tables.ts'
 
 /** One part of a tensor: a buffer over the axes of its format. */
 export interface StoredPart {

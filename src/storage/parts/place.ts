@@ -13,7 +13,7 @@ import type { FormatInstance, PartInstance } from '../../ir/format.ts'
 import type { EntryValues, Given } from '../given.ts'
 import { evaluateQueries, giveBackOf } from '../queries/queries.ts'
 import { evaluateSort } from '../queries/sorts.ts'
-import { tablesOf, withSegments } from './tables.ts'
+import { tablesOf, withSegments } from '../tables.ts'
 
 export interface Placed {
   /** One coordinate array for each axis of the part's `order`; may be arrays of the input. */

@@ -8,9 +8,9 @@ import { isKnown, paddingsOf, widthsOf } from '../levels/reformat.ts'
 import { checkDisjoint } from '../ready/disjoint.ts'
 import { checkPermutation } from '../ready/tables.ts'
 import { storedValues, validateStored } from '../ready/validate.ts'
+import { withSegments } from '../tables.ts'
 import type { StoredTensor } from '../tensor.ts'
 import { partToCoords, type StoredPart, type StoredParts } from './convert.ts'
-import { withSegments } from './tables.ts'
 
 /** Arrays of one part, and the tables that its inverse map loads. */
 export interface PartArrays {

@@ -1,5 +1,6 @@
 /** Columns in another order: element s of each becomes the one that `order` names. */
 import { add, load, variable } from '../../../ir/expr.ts'
+import type { Frame } from '../../frame.ts'
 import { type Column, natural, read, write } from './column-types.ts'
 import { get, store } from './kernel.ts'
 import type { Queue } from './queue.ts'
@@ -44,4 +45,43 @@ export function gather(
       },
     })
   }
+}
+
+/** Puts the entries in another order: place s gets entry `order[s]`. Takes `order` over. */
+export function reorder(q: Queue, frame: Frame<Column>, order: Column): void {
+  const moved: [from: Column, to: Column, name: string | null][] = []
+  for (const [name, from] of frame.columns) moved.push([from, q.column(frame.n, from.dtype, name), name])
+  if (frame.entry) moved.push([frame.entry, q.column(frame.n, 'i32', 'entry'), null])
+  gather(
+    q,
+    order,
+    moved.map(([from, to]) => [from, to] as const),
+  )
+  for (const [, to, name] of moved) {
+    if (name === null) frame.setEntry(to)
+    else frame.set(name, to)
+  }
+  if (frame.entry) q.release(order)
+  else frame.setEntry(order)
+}
+
+/** The entries `order[from …]`, `count` of them, as a frame of their own. */
+export function part(
+  q: Queue,
+  frame: Frame<Column>,
+  order: Column,
+  from: number,
+  count: number,
+): Frame<Column> {
+  const out = frame.sibling(count)
+  const pairs = [...frame.columns].map(([name, column]) => {
+    const to = q.column(count, column.dtype, name)
+    out.set(name, to)
+    return [column, to] as const
+  })
+  const entry = q.column(count, 'i32', 'entry')
+  out.setEntry(entry)
+  if (frame.entry) gather(q, order, [...pairs, [frame.entry, entry]], { first: from, count })
+  else gather(q, order, pairs, { first: from, count, places: entry })
+  return out
 }

@@ -27,10 +27,13 @@
  * (`device/buffer-too-large`), and so are positions that 32 bits do not count (`convert/too-large`).
  */
 
+import type { Part } from '../../place.ts'
+import type { Column } from './column-types.ts'
+
+/** A part as it lies on a device. */
+export type DevicePart = Part<Column>
 export type { Column } from './column-types.ts'
 export { type ConvertPlan, convertPlan } from './convert.ts'
-export type { DeviceLevel } from './level.ts'
-export type { DevicePart } from './place.ts'
 export {
   checkNotFreed,
   type Resident,

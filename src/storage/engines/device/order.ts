@@ -5,21 +5,21 @@
  */
 import { when } from '../../../ir/build.ts'
 import { add, and, binary, bool, type Expr, eq, int, lt, mul, select, variable } from '../../../ir/expr.ts'
-import { write } from './column-types.ts'
-import type { Frame } from './frame.ts'
+import type { Frame, SortKey } from '../../frame.ts'
+import { inOrder } from '../../known-orders.ts'
+import type { Steps } from '../../steps.ts'
+import { type Column, write } from './column-types.ts'
+import { reorder } from './gather.ts'
 import { before, flag, isFirst, next, store } from './kernel.ts'
-import { inOrder } from './known-orders.ts'
+import { numbers } from './maps.ts'
 import type { Queue } from './queue.ts'
 import { reduce, scan } from './scan.ts'
 import { costOf, counters, FEW, passes, radixSort } from './sort.ts'
 import type { Segments } from './sort-chunks.ts'
 import type { Key } from './sort-pass.ts'
+import { termsOf } from './terms.ts'
 
-/** Values of `expr` are from 0 to `extent` - 1. */
-export interface SortKey {
-  readonly expr: Expr
-  readonly extent: number
-}
+type F = Frame<Column>
 
 /** Whether some expression differs from the entry before; true at the first. */
 export function differs(at: (e: Expr) => readonly Expr[], e: Expr): Expr {
@@ -28,43 +28,25 @@ export function differs(at: (e: Expr) => readonly Expr[], e: Expr): Expr {
   return here.reduce<Expr>((any, x, k) => binary('or', any, binary('ne', x, there[k]!)), isFirst(e))
 }
 
-/** Entries in order of `by`, then `of`: how many different tuples `of` came before each in its group, as a column. */
-export function distinctBefore(frame: Frame, name: string, by: readonly Expr[], of: readonly Expr[]): void {
-  const { queue: q, n } = frame
-  const t = frame.terms([...by, ...of])
-  const out = q.column(n, 'i32', name)
-  scan(q, {
-    ...t,
-    key: `rank ${by.length} ${t.key}`,
-    n,
-    op: '+',
-    columns: { ...t.columns, x_out: write(out) },
-    value: (e) => flag(differs(t.at, e)),
-    ...(by.length > 0 ? { reset: (e: Expr) => differs((x) => t.at(x).slice(0, by.length), e) } : {}),
-    body: (e, sum, own) => [store('x_out', e, add(sum, add(own, int(-1))))],
-  })
-  frame.set(name, out)
-}
-
 /** Reads back once where the order is unknown, and once more where there are runs to sort. */
-export async function orderBy(frame: Frame, keys: readonly SortKey[]): Promise<void> {
-  const { queue: q, n } = frame
+export function* orderBy(q: Queue, frame: F, keys: readonly SortKey[]): Steps<void> {
+  const { n } = frame
   const exprs = keys.map((k) => k.expr)
   if (n < 2) return
   const known = knownOrder(frame, exprs)
   if (known.prefix < keys.length) {
     // A look at few entries takes longer than what it may save.
     const looks = frame.sortedBy.length === 0 || n > FEW
-    const { prefix, suffix } = looks ? await presentOrder(frame, keys) : known
+    const { prefix, suffix } = looks ? yield* presentOrder(q, frame, keys) : known
     if (prefix < keys.length) {
-      const within = grouped(frame, keys.slice(prefix, suffix(prefix)))
-      const whole = grouped(frame, keys.slice(0, suffix(0)))
+      const within = grouped(q, frame, keys.slice(prefix, suffix(prefix)))
+      const whole = grouped(q, frame, keys.slice(0, suffix(0)))
       const more = passesOf(q, n, whole) - passesOf(q, n, within)
-      const runs = prefix > 0 && (n > FEW || more > 2) ? await runsOf(frame, keys.slice(0, prefix)) : null
+      const runs = prefix > 0 && (n > FEW || more > 2) ? yield* runsOf(q, frame, keys.slice(0, prefix)) : null
       const worth = runs !== null && isCheaper(q, n, runs, within, whole)
       const order = radixSort(q, n, worth ? within : whole, worth ? runs : null)
       q.release(runs?.starts)
-      if (order) frame.reorder(order)
+      if (order) reorder(q, frame, order)
     }
   }
   frame.sortedBy = exprs
@@ -81,7 +63,7 @@ interface Present {
 }
 
 /** What follows from the order that entries were put in. */
-function knownOrder(frame: Frame, keys: readonly Expr[]): Present {
+function knownOrder(frame: F, keys: readonly Expr[]): Present {
   const positive = (e: Expr): boolean =>
     e.kind === 'const' ? e.value > 0 : e.kind === 'var' && (frame.sizes.get(e.name) ?? 0) > 0
   const leading = (some: readonly Expr[]): number => inOrder(some, frame.sortedBy, frame.rising, positive)
@@ -108,12 +90,16 @@ function isCheaper(
 }
 
 /** What order there is. */
-async function presentOrder(frame: Frame, keys: readonly SortKey[]): Promise<Present> {
+function* presentOrder(q: Queue, frame: F, keys: readonly SortKey[]): Steps<Present> {
   const count = keys.length
-  const t = frame.terms(keys.map((k) => k.expr))
+  const t = termsOf(
+    q,
+    frame,
+    keys.map((k) => k.expr),
+  )
   const pairs = keys.flatMap((_, p) => keys.flatMap((_, k) => (k > p ? [[p, k] as const] : [])))
-  const cells = frame.queue.cells(1 + pairs.length)
-  reduce(frame.queue, {
+  const cells = q.cells(1 + pairs.length)
+  reduce(q, {
     ...t,
     key: `order ${t.key}`,
     n: frame.n,
@@ -139,22 +125,26 @@ async function presentOrder(frame: Frame, keys: readonly SortKey[]): Promise<Pre
     count: 1 + pairs.length,
     cells,
   })
-  const found = await frame.queue.numbers(Array.from({ length: 1 + pairs.length }, (_, k) => cells + k))
+  const found = yield* numbers(q, cells, 1 + pairs.length)
   return {
     prefix: count - found[0]!,
     suffix: (p: number): number => {
-      const good = pairs.findIndex(([q], k) => q === p && found[1 + k] === 0)
+      const good = pairs.findIndex(([lead], k) => lead === p && found[1 + k] === 0)
       return good < 0 ? count : pairs[good]![1]
     },
   }
 }
 
 /** Runs of entries with equal leading keys. */
-async function runsOf(frame: Frame, keys: readonly SortKey[]): Promise<Segments> {
-  const { queue: q, n } = frame
+function* runsOf(q: Queue, frame: F, keys: readonly SortKey[]): Steps<Segments> {
+  const { n } = frame
   const most = keys.reduce((size, k) => Math.min(n, size * Math.max(1, k.extent)), 1)
   const starts = q.column(most + 1, 'i32', 'runs')
-  const t = frame.terms(keys.map((k) => k.expr))
+  const t = termsOf(
+    q,
+    frame,
+    keys.map((k) => k.expr),
+  )
   const total = q.cells()
   scan(q, {
     ...t,
@@ -169,12 +159,12 @@ async function runsOf(frame: Frame, keys: readonly SortKey[]): Promise<Segments>
     ],
     total,
   })
-  const [count = 0] = await q.numbers([total])
+  const [count = 0] = yield* numbers(q, total, 1)
   return { starts, count }
 }
 
 /** Neighbouring keys as one number each, as far as 31 bits hold them. */
-function grouped(frame: Frame, keys: readonly SortKey[]): Key[] {
+function grouped(q: Queue, frame: F, keys: readonly SortKey[]): Key[] {
   const groups: { exprs: Expr[]; extents: number[]; size: number }[] = []
   for (const { expr, extent } of keys) {
     const last = groups.at(-1)
@@ -188,7 +178,7 @@ function grouped(frame: Frame, keys: readonly SortKey[]): Key[] {
     } else groups.push({ exprs: [expr], extents: [size], size })
   }
   return groups.map(({ exprs, extents, size }) => {
-    const t = frame.terms(exprs)
+    const t = termsOf(q, frame, exprs)
     const sizes = Object.fromEntries(extents.map((n, k) => [`x_extent${k}`, n]))
     return {
       key: t.key,

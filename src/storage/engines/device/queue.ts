@@ -176,8 +176,13 @@ export class Queue {
     return cells.map((c) => all[c]!)
   }
 
-  async #readCells(): Promise<HostArray> {
+  /** Until others have asked for what can be done beside. */
+  async patience(): Promise<void> {
     for (let k = 0; k < PATIENCE; k++) await null
+  }
+
+  async #readCells(): Promise<HostArray> {
+    await this.patience()
     this.#reading = null
     return this.download({ ...this.#cells, length: this.#cell })
   }

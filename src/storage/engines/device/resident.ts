@@ -7,12 +7,11 @@ import type { Device } from '../../../runtime/device.ts'
 import { checkCoords } from '../../check.ts'
 import type { Given } from '../../given.ts'
 import type { StoredParts } from '../../parts/convert.ts'
+import type { Part } from '../../place.ts'
 import { storedValues, validateStored } from '../../ready/validate.ts'
 import { type Level, makeStorage, treesOf } from '../../storage.ts'
 import type { CoordTensor, StoredTensor } from '../../tensor.ts'
 import type { Column } from './column-types.ts'
-import type { DeviceLevel } from './level.ts'
-import type { DevicePart } from './place.ts'
 import { Queue } from './queue.ts'
 
 interface Base {
@@ -36,7 +35,7 @@ export interface ResidentCoords extends Base {
 export interface ResidentStored extends Base {
   readonly kind: 'stored'
   readonly axes: readonly StoredAxis[]
-  readonly levels: ReadonlyMap<string, DeviceLevel>
+  readonly levels: ReadonlyMap<string, Level<Column>>
   readonly size: number
   readonly values: Column | null
 }
@@ -106,7 +105,7 @@ async function uploadStored(
       hint: 'pass the axes of the buffer that the arrays belong to: those of these names in kernel.compilation.source.axes',
     })
   const storage = validateStored(axes, new Map(axes.map((a, k) => [a.name, tensor.shape[k] ?? 0])), tensor)
-  const levels = new Map<string, DeviceLevel>()
+  const levels = new Map<string, Level<Column>>()
   const up = async (a: Int32Array | null): Promise<Column | null> =>
     a ? queue.upload(a, 'i32', 'index') : null
   for (const [name, level] of storage.levels)
@@ -140,7 +139,7 @@ function owning<const T extends { readonly queue: Queue }>(tensor: T, columns: r
   }
 }
 
-const columnsOf = (levels: ReadonlyMap<string, DeviceLevel>): (Column | null)[] =>
+const columnsOf = (levels: ReadonlyMap<string, Level<Column>>): (Column | null)[] =>
   [...levels.values()].flatMap((l) => [l.indptr, l.indices, l.mask])
 
 /** A tensor in a format or composition, on a device: one buffer, one set of arrays for each part. */
@@ -151,7 +150,7 @@ export class ResidentParts implements Base {
   readonly shape: readonly number[]
   readonly dtype: Dtype
   readonly fill: number
-  readonly parts: readonly DevicePart[]
+  readonly parts: readonly Part<Column>[]
   readonly given: Given
   #freed = false
 

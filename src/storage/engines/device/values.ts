@@ -1,10 +1,11 @@
-/** What queries ask of values. */
+/** Values by entry: as columns, in order of magnitude, and where they are stored. */
 import { invariant } from '../../../ast/diagnostic.ts'
 import {
   add,
   binary,
   call,
   cast,
+  constant,
   div,
   type Expr,
   int,
@@ -16,13 +17,19 @@ import {
   variable,
 } from '../../../ir/expr.ts'
 import type { Query } from '../../../ir/format.ts'
+import { ENTRY, type Frame, type Scope, type SortKey, type Stored } from '../../frame.ts'
+import { keysOf } from '../../keys.ts'
+import type { Steps } from '../../steps.ts'
 import { type Column, natural, read, update, write } from './column-types.ts'
-import { ENTRY, type Frame } from './frame.ts'
-import { atomic, flag, get, next, store } from './kernel.ts'
-import { keysOf, type Scope } from './keys.ts'
-import { differs, distinctBefore, orderBy, type SortKey } from './order.ts'
+import { atomic, flag, get, next, store, zero } from './kernel.ts'
+import { ranks } from './levels.ts'
+import { compute, numbers } from './maps.ts'
+import { differs, orderBy } from './order.ts'
 import type { Queue } from './queue.ts'
 import { scan } from './scan.ts'
+import { termsOf } from './terms.ts'
+
+type F = Frame<Column>
 
 const BITS = '@bits'
 const ENTRIES = '@entries'
@@ -31,17 +38,23 @@ const ENTRIES = '@entries'
  * Values for queries where coordinates may be equal: each entry has the sum of all that are equal to it, in the widest
  * type that the device has. The stored ones where no two are.
  */
-export async function sumsOfEqual(
-  frame: Frame,
+export function* sumsOfEqual(
+  q: Queue,
+  frame: F,
   values: Column,
-  dims: Scope['dims'],
-): Promise<{ readonly sums: Column; readonly distinct: boolean }> {
-  await orderBy(
+  dims: Scope<Column>['dims'],
+): Steps<{ readonly sums: Column; readonly distinct: boolean }> {
+  yield* orderBy(
+    q,
     frame,
     dims.map((d) => ({ expr: variable(d.name), extent: d.extent })),
   )
-  const { queue: q, n } = frame
-  const t = frame.terms(dims.map((d) => variable(d.name)))
+  const { n } = frame
+  const t = termsOf(
+    q,
+    frame,
+    dims.map((d) => variable(d.name)),
+  )
   const groups = q.column(n, 'i32', 'groups')
   const total = q.cells()
   scan(q, {
@@ -54,7 +67,7 @@ export async function sumsOfEqual(
     body: (e, sum, own) => [store('x_groups', e, add(sum, add(own, int(-1))))],
     total,
   })
-  const [count = 0] = await q.numbers([total])
+  const [count = 0] = yield* numbers(q, total, 1)
   if (count === n) {
     q.release(groups)
     return { sums: values, distinct: true }
@@ -84,62 +97,56 @@ export async function sumsOfEqual(
   return { sums, distinct: false }
 }
 
-export function valueColumn(frame: Frame, name: string, scope: Scope): void {
-  const { queue: q, n } = frame
-  frame.signed.add(name)
-  if (!scope.values) {
-    frame.signed.delete(name)
-    frame.compute(name, int(1))
-    return
-  }
-  const { values } = scope
-  const out = q.column(n, values.dtype, name)
+/** Values of the source as a column. */
+export function takeValues(q: Queue, frame: F, name: string, values: Column): void {
   const { entry } = frame
+  const out = taken(q, values, entry, frame.n, name)
+  frame.set(name, out)
+}
+
+function taken(q: Queue, values: Column, entry: Column | null, n: number, label: string): Column {
+  const out = q.column(n, values.dtype, label)
   q.launch({
     key: `value ${entry ? 'entry' : ''}`,
     threads: n,
     columns: { x_values: read(values), ...(entry ? { x_entry: natural(entry) } : {}), x_out: write(out) },
     body: (e) => [store('x_out', e, load('x_values', [entry ? get('x_entry', e) : e], values.dtype))],
   })
-  frame.set(name, out)
+  return out
 }
 
 /** By decreasing magnitude: the bits of positive reals have their order. */
-export async function largest(
-  frame: Frame,
+export function* largestFirst(
+  q: Queue,
+  frame: F,
   { name, by }: Extract<Query, { kind: 'largest' }>,
-  scope: Scope,
-): Promise<void> {
-  const values = scope.values && ordered(frame.queue, scope.values)
-  const keys = await keysOf(frame, by)
+  scope: Scope<Column>,
+): Steps<void> {
+  const values = scope.values && ordered(q, scope.values)
+  const keys = yield* keysOf(frame, by)
   const parts: SortKey[] = []
   if (values) {
     const found = magnitudeKeys(frame, values)
     found.forEach((e, k) => {
-      frame.compute(`@magnitude ${k}`, e)
+      compute(q, frame, `@magnitude ${k}`, e)
       parts.push({ expr: variable(`@magnitude ${k}`), extent: k === 2 ? 2 : 2 ** 31 })
     })
   }
   const dims = scope.dims.map((d) => ({ expr: variable(d.name), extent: d.extent }))
-  await orderBy(frame, [...keys, ...parts, ...dims])
+  yield* orderBy(q, frame, [...keys, ...parts, ...dims])
   for (const k of parts.keys()) frame.drop(`@magnitude ${k}`)
   for (const t of [BITS, ENTRIES]) frame.tables.delete(t)
-  if (values !== scope.values) frame.queue.release(values)
+  if (values !== scope.values) q.release(values)
   frame.sortedBy = frame.sortedBy.slice(0, by.length)
   // Equal coordinates have equal values, and one place.
-  distinctBefore(
-    frame,
-    name,
-    by,
-    dims.map((d) => d.expr),
-  )
+  ranks(q, frame, name, { keys: [...by, ...dims.map((d) => d.expr)], cut: null }, by.length)
 }
 
 const MOST = 2 ** 31 - 1
 const LEAST = -(2 ** 31)
 
 /** Keys that rise while magnitudes fall, from the values' bits read as i32 words. */
-function magnitudeKeys(frame: Frame, values: Column): Expr[] {
+function magnitudeKeys(frame: F, values: Column): Expr[] {
   const { dtype } = values
   frame.tables.set(BITS, { ...values, dtype: 'i32' })
   frame.signed.add(BITS)
@@ -172,5 +179,49 @@ function ordered(q: Queue, values: Column): Column {
     columns: { x_from: read(values), x_to: write(out) },
     body: (e) => [store('x_to', e, cast(load('x_from', [e], dtype), wide))],
   })
+  return out
+}
+
+/** Values where their entries stand, the fill elsewhere; values at one position add up. */
+export function storeValues(q: Queue, frame: F, at: Expr, size: number, of: Stored<Column>): Column {
+  const { stored: values, dtype, fill, distinct } = of
+  const out = q.column(size, dtype, 'values')
+  const t = termsOf(q, frame, [at])
+  const entry = frame.entry
+  const source = {
+    ...t.columns,
+    ...(values ? { x_values: read(values) } : {}),
+    ...(values && entry ? { x_entry: natural(entry) } : {}),
+  }
+  const value = (e: Expr): Expr =>
+    values
+      ? load('x_values', [entry ? get('x_entry', e) : e], dtype)
+      : cast(constant(1, dtype === 'bool' ? 'i32' : dtype), dtype)
+  if (Object.is(fill, 0)) q.clear(out)
+  else
+    q.launch({
+      key: `fill ${fill}`,
+      threads: size,
+      columns: { x_to: write(out) },
+      body: (e) => [store('x_to', e, cast(constant(fill, dtype === 'bool' ? 'i32' : dtype), dtype))],
+    })
+  const assign = distinct || dtype === 'bool'
+  const put = (
+    key: string,
+    access: typeof write,
+    body: (to: Expr, e: Expr) => ReturnType<typeof store>,
+  ): void =>
+    q.launch({
+      ...t,
+      key: `${key} ${values ? 'values' : 'ones'} ${entry ? 'entry' : ''} ${t.key}`,
+      threads: frame.n,
+      columns: { ...source, x_to: access(out) },
+      body: (e) => [body(t.at(e)[0]!, e)],
+    })
+  if (assign) put('scatter', write, (to, e) => store('x_to', to, value(e)))
+  else {
+    if (!Object.is(fill, 0)) put('start sums', write, (to) => store('x_to', to, zero(dtype)))
+    put('sum', update, (to, e) => atomic('+', 'x_to', to, value(e)))
+  }
   return out
 }

@@ -1,10 +1,10 @@
 /** Arrays that maps and inverse maps load, and the sizes that come with them. */
-import { invariant } from '../../ast/diagnostic.ts'
-import { allocate } from '../../columns/allocate.ts'
-import type { MapTable } from '../../columns/expression-program.ts'
-import { evaluate } from '../../ir/evaluate.ts'
-import type { FormatInstance, Table } from '../../ir/format.ts'
-import type { Given } from '../given.ts'
+import { invariant } from '../ast/diagnostic.ts'
+import { allocate } from '../columns/allocate.ts'
+import type { MapTable } from '../columns/expression-program.ts'
+import { evaluate } from '../ir/evaluate.ts'
+import type { FormatInstance, Table } from '../ir/format.ts'
+import type { Given } from './given.ts'
 
 /** The name of the size that counts the segments of a list. */
 export const segmentsOf = (list: string): string => `${list}_segments`

@@ -1,7 +1,4 @@
-/**
- * Coordinates of the positions of a chain of levels, from its last level up: parents by arithmetic where levels are
- * fixed, by a column where they are ragged, compressed or bits.
- */
+/** From levels to entries: parents of positions, the bits that are set, and the positions that hold something. */
 import { invariant } from '../../../ast/diagnostic.ts'
 import { when } from '../../../ir/build.ts'
 import {
@@ -12,72 +9,26 @@ import {
   type Expr,
   eq,
   int,
-  load,
   lt,
   mod,
   mul,
   select,
-  sub,
   variable,
 } from '../../../ir/expr.ts'
+import { Frame } from '../../frame.ts'
+import type { Steps } from '../../steps.ts'
+import type { Level } from '../../storage.ts'
 import { type Column, natural, read, update, write } from './column-types.ts'
-import type { Frame } from './frame.ts'
-import { get, loop, next, scalar, store } from './kernel.ts'
-import type { DeviceLevel } from './level.ts'
+import { flag, get, loop, next, scalar, store } from './kernel.ts'
+import { numbers } from './maps.ts'
 import type { Queue } from './queue.ts'
-import { scan } from './scan.ts'
+import { reduce, scan } from './scan.ts'
+import { termsOf } from './terms.ts'
 
-/** Coordinates of each level above position `at` of a chain's last. */
-export function walkUp(
-  frame: Frame,
-  tree: readonly DeviceLevel[],
-  at: Expr,
-  coordinates: Map<string, Expr>,
-  made: Column[],
-): void {
-  let position = at
-  for (let k = tree.length - 1; k >= 0; k--) {
-    const level = tree[k]!
-    const above = tree[k - 1]
-    const { axis, indptr, indices } = level
-    const table = (what: string, column: Column): string => {
-      const name = `@${what} ${axis.name}`
-      frame.tables.set(name, column)
-      return name
-    }
-    const own = position
-    if (!above) {
-      const stored = indices ? load(table('indices', indices), [own], 'i32') : own
-      coordinates.set(axis.name, stored)
-      return
-    }
-    if (axis.kind === 'dense_fixed' || axis.kind === 'sparse_fixed') {
-      const width = frame.sized(level.width ?? level.extent)
-      position = div(own, width)
-      coordinates.set(
-        axis.name,
-        indices ? load(table('indices', indices), [own], 'i32') : sub(own, mul(position, width)),
-      )
-      continue
-    }
-    invariant(indptr, `${axis.name} has segments`)
-    const parents = level.mask ? null : parentsOf(frame.queue, indptr, above.positions, level.positions)
-    const bits = level.mask ? bitsOf(frame.queue, level, above.positions) : null
-    const parent = parents ?? bits!.parents
-    made.push(parent, ...(bits ? [bits.coordinates] : []))
-    position = load(table('parents', parent), [own], 'i32')
-    const stored = indices ?? bits?.coordinates
-    coordinates.set(
-      axis.name,
-      stored
-        ? load(table('indices', stored), [own], 'i32')
-        : sub(own, load(table('indptr', indptr), [position], 'i32')),
-    )
-  }
-}
+type F = Frame<Column>
 
 /** The parent position of each position: its number where a segment begins, then the largest so far. */
-function parentsOf(q: Queue, indptr: Column, parents: number, positions: number): Column {
+export function parentsOf(q: Queue, indptr: Column, parents: number, positions: number): Column {
   const out = q.column(positions, 'i32', 'parents')
   q.clear(out)
   q.launch({
@@ -102,7 +53,11 @@ function parentsOf(q: Queue, indptr: Column, parents: number, positions: number)
 const WORD = 32
 
 /** Parents and coordinates of the bits that are set. */
-function bitsOf(q: Queue, level: DeviceLevel, parents: number): { parents: Column; coordinates: Column } {
+export function bitsOf(
+  q: Queue,
+  level: Level<Column>,
+  parents: number,
+): { parents: Column; coordinates: Column } {
   const { indptr, mask, positions, extent } = level
   invariant(indptr && mask, 'a bitmap has a mask')
   const out = {
@@ -144,5 +99,53 @@ function bitsOf(q: Queue, level: DeviceLevel, parents: number): { parents: Colum
       ]
     },
   })
+  return out
+}
+
+/** The positions where the condition holds, in order. */
+export function* compact(
+  q: Queue,
+  positions: F,
+  condition: Expr,
+  columns: ReadonlyMap<string, Expr>,
+  sizes: ReadonlyMap<string, number>,
+): Steps<F> {
+  const { n } = positions
+  const c = termsOf(q, positions, [condition])
+  const total = q.cells()
+  reduce(q, {
+    ...c,
+    key: `kept ${c.key}`,
+    n,
+    op: '+',
+    values: (e) => [flag(c.at(e)[0]!)],
+    count: 1,
+    cells: total,
+  })
+  const [count = 0] = yield* numbers(q, total, 1)
+  const out = new Frame(positions.engine, count, sizes)
+  const entry = q.column(count, 'i32', 'entry')
+  scan(q, {
+    ...c,
+    key: `keep ${c.key}`,
+    n,
+    op: '+',
+    columns: { ...c.columns, x_entry: write(entry) },
+    value: (e) => flag(c.at(e)[0]!),
+    body: (e, to, own) => [when(eq(own, int(1)), [store('x_entry', to, e)])],
+  })
+  for (const [name, value] of columns) {
+    const t = termsOf(q, positions, [value])
+    const column = q.column(count, 'i32', name)
+    q.launch({
+      ...t,
+      key: `coordinates ${t.key}`,
+      threads: count,
+      columns: { ...t.columns, x_entry: natural(entry), x_to: write(column) },
+      body: (s) => [store('x_to', s, t.at(get('x_entry', s))[0]!)],
+    })
+    out.set(name, column)
+  }
+  out.setEntry(entry)
   return out
 }

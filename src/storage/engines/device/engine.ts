@@ -1,0 +1,138 @@
+/** Conversion's operations as generated kernels on columns in a device's memory. */
+import { fail, type Span } from '../../../ast/diagnostic.ts'
+import type { Dtype } from '../../../ir/dtype.ts'
+import { add, load, variable } from '../../../ir/expr.ts'
+import type { Engine, Frame, SortKey, Unmeasured } from '../../frame.ts'
+import { keysOf } from '../../keys.ts'
+import { completed, type Steps, waitFor } from '../../steps.ts'
+import { type Column, natural, read, update } from './column-types.ts'
+import { get, store } from './kernel.ts'
+import * as levels from './levels.ts'
+import * as maps from './maps.ts'
+import { orderBy } from './order.ts'
+import { filled, partition } from './partition.ts'
+import * as queries from './queries.ts'
+import type { Queue } from './queue.ts'
+import * as reading from './reading.ts'
+import * as values from './values.ts'
+
+type F = Frame<Column>
+
+export function deviceEngine(q: Queue): Engine<Column> {
+  return {
+    upload: (array, label) => waitFor(q.upload(array, 'i32', label)),
+    release: (...columns) => q.release(...columns),
+    empty: (length, label) => q.column(length, 'i32', label),
+    filled: (length, value, label) => filled(q, length, value, label),
+    concatenated: (parts, dtype) => concatenated(q, parts, dtype),
+    tooLarge,
+    together,
+    flush: () => waitFor(q.flush()),
+    compute: (frame, name, e) => maps.compute(q, frame, name, e),
+    *computeChecked(frame, name, e, conditions) {
+      const found = conditions.length > 0 ? yield* maps.first(q, frame, conditions) : []
+      if (found.every((x) => x < 0)) maps.compute(q, frame, name, e)
+      return found
+    },
+    // Kernels fuse what they need.
+    settle: (_frame, _name, e) => e,
+    valuesAt: (frame, exprs, entry) => maps.valuesAt(q, frame, exprs, entry),
+    // What may not fit is refused while a kernel is built.
+    fits: () => true,
+    fillsTables: false,
+    bindNumbers(frame, name, column, dtype) {
+      frame.tables.set(name, column)
+      frame.signed.add(name)
+      return dtype
+    },
+    first: (frame, conditions) => maps.first(q, frame, conditions),
+    largest: (frame, e) => maps.largest(q, frame, e),
+    bounds: (frame, e) => maps.bounds(q, frame, e),
+    ascends: () => false,
+    *order(frame, keys) {
+      yield* orderBy(q, frame, yield* measured(frame, keys))
+      return frame
+    },
+    restore: (_frame, _ordered, _name, e) => e,
+    partition: (frame, name, count) => partition(q, frame, name, count),
+    compact: (frame, condition, columns, sizes) => reading.compact(q, frame, condition, columns, sizes),
+    scatter: (frame, to, at, value) => levels.scatter(q, frame, to, at, value),
+    scatterFirsts: (frame, to, at, value) => levels.scatterFirsts(q, frame, to, at, value),
+    runs: (frame, name, starts) => levels.runs(q, frame, name, starts),
+    ranks: (frame, name, starts, within) => levels.ranks(q, frame, name, starts, within),
+    cuts: (frame, name, rank, of) => levels.cuts(q, frame, name, rank, of),
+    segmentEnds: (frame, at, parent, parents, label) =>
+      levels.segmentEnds(q, frame, at, parent, parents, label),
+    segment: (positions, label) => levels.segment(q, positions, label),
+    lengths: (frame, parent, coordinate, parents, label) =>
+      levels.lengths(q, frame, parent, coordinate, parents, label),
+    offsets: (lengths, most, label) => levels.offsets(q, lengths, most, label),
+    bitmap: (frame, name, starts, of) => levels.bitmap(q, frame, name, starts, of),
+    ranked: null,
+    count: (frame, query, apart) => queries.count(q, frame, query, apart),
+    rank: (frame, query) => queries.rank(q, frame, query),
+    largestFirst: (frame, query, scope) => values.largestFirst(q, frame, query, scope),
+    takeValues: (frame, name, column) => values.takeValues(q, frame, name, column),
+    sumsOfEqual: (frame, column, _dtype, dims) => values.sumsOfEqual(q, frame, column, dims),
+    storeValues: (frame, at, size, of) => values.storeValues(q, frame, at, size, of),
+    find: null,
+    parentsOf: (indptr, parents, positions) => reading.parentsOf(q, indptr, parents, positions),
+    bitsOf: (level, parents) => reading.bitsOf(q, level, parents),
+  }
+}
+
+/** @throws SptError `convert/too-large` */
+function tooLarge(count: number, what: string, span?: Span): never {
+  return fail({
+    code: 'convert/too-large',
+    message: `${Number.isFinite(count) ? count : 'too many'} ${what}: more than a 32-bit position can count`,
+    ...(span ? { span } : {}),
+    expected: 'at most 2147483647: positions are 32-bit',
+    hint: 'store fewer positions: a smaller width or block, or a sparse axis instead of a dense one',
+  })
+}
+
+/** Side by side, so that what they read back comes with one download. */
+function* together(work: readonly Steps<void>[]): Steps<void> {
+  const done = yield* waitFor(Promise.allSettled(work.map((w) => completed(w))))
+  for (const d of done) if (d.status === 'rejected') throw d.reason
+}
+
+function* measured(frame: F, keys: readonly Unmeasured[]): Steps<SortKey[]> {
+  const open = yield* keysOf(
+    frame,
+    keys.flatMap((k) => (k.extent === undefined ? [k.expr] : [])),
+  )
+  return keys.map(({ expr, extent }) => (extent === undefined ? open.shift()! : { expr, extent }))
+}
+
+function concatenated(
+  q: Queue,
+  parts: readonly { readonly column: Column; readonly entry: Column | null; readonly n: number }[],
+  dtype: Dtype,
+): Column {
+  const out = q.column(
+    parts.reduce((n, p) => n + p.n, 0),
+    dtype,
+    'entries',
+  )
+  let at = 0
+  for (const p of parts) {
+    append(q, p.column, p.entry, out, at, p.n)
+    at += p.n
+  }
+  return out
+}
+
+/** `to[at + e] = from[entry[e]]`. */
+function append(q: Queue, from: Column, entry: Column | null, to: Column, at: number, n: number): void {
+  q.launch({
+    key: `append ${entry ? 'entry' : ''}`,
+    threads: n,
+    columns: { x_from: read(from), ...(entry ? { x_entry: natural(entry) } : {}), x_to: update(to) },
+    sizes: { x_at: at },
+    body: (e) => [
+      store('x_to', add(e, variable('x_at')), load('x_from', [entry ? get('x_entry', e) : e], from.dtype)),
+    ],
+  })
+}

@@ -1,0 +1,90 @@
+/** Entries by a small number that each has, as frames of their own: a sort by it, and where its runs begin. */
+import { when } from '../../../ir/build.ts'
+import { binary, type Expr, variable } from '../../../ir/expr.ts'
+import type { Frame } from '../../frame.ts'
+import { type Steps, waitFor } from '../../steps.ts'
+import { type Column, natural, update, write } from './column-types.ts'
+import { part } from './gather.ts'
+import { before, get, isFirst, store } from './kernel.ts'
+import type { Queue } from './queue.ts'
+import { radixSort } from './sort.ts'
+import { termsOf } from './terms.ts'
+
+type F = Frame<Column>
+
+/** Drops the column. Takes the frame over; where one number has all entries, it is that frame. */
+export function* partition(q: Queue, frame: F, name: string, count: number): Steps<F[]> {
+  const { n } = frame
+  const all = Array.from({ length: count }, (_, k) => k)
+  if (n === 0) {
+    const none = all.map(() => emptied(q, frame))
+    frame.release()
+    return none
+  }
+  const t = termsOf(q, frame, [variable(name)])
+  const bits = Math.ceil(Math.log2(count))
+  const key = { key: 'child', bits, columns: t.columns, sizes: t.sizes, value: (e: Expr) => t.at(e)[0]! }
+  const order = radixSort(q, n, [key], null)
+  const bounds = yield* boundsOf(q, frame, name, order, count)
+  frame.drop(name)
+  const whole = all.find((k) => bounds[k] === 0 && bounds[k + 1] === n)
+  if (!order || whole !== undefined) {
+    q.release(order)
+    return all.map((k) => (k === whole ? frame : emptied(q, frame)))
+  }
+  const out = all.map((k) => {
+    const own = part(q, frame, order, bounds[k]!, bounds[k + 1]! - bounds[k]!)
+    // Dealing keeps the order of entries.
+    own.sortedBy = frame.sortedBy
+    return own
+  })
+  q.release(order)
+  frame.release()
+  return out
+}
+
+/** Where each child's entries begin in `order`, and their number at the end. */
+function* boundsOf(q: Queue, frame: F, name: string, order: Column | null, count: number): Steps<number[]> {
+  const { n } = frame
+  const starts = filled(q, count, n, 'starts')
+  const t = termsOf(q, frame, [variable(name)])
+  const child = (s: Expr): Expr => t.at(order ? get('x_order', s) : s)[0]!
+  q.launch({
+    ...t,
+    key: `starts of children ${order !== null}`,
+    threads: n,
+    columns: { ...t.columns, ...(order ? { x_order: natural(order) } : {}), x_starts: update(starts) },
+    body: (s) => [
+      when(binary('or', isFirst(s), binary('ne', child(s), child(before(s)))), [
+        store('x_starts', child(s), s),
+      ]),
+    ],
+  })
+  yield* waitFor(q.patience())
+  const found = [...(yield* waitFor(q.download(starts))), n]
+  q.release(starts)
+  for (let k = count - 1; k >= 0; k--) found[k] = Math.min(found[k]!, found[k + 1]!)
+  return found
+}
+
+/** All elements are an integer. */
+export function filled(q: Queue, length: number, value: number, label: string): Column {
+  const column = q.column(length, 'i32', label)
+  if (Object.is(value, 0)) q.clear(column)
+  else
+    q.launch({
+      key: 'fill',
+      threads: length,
+      columns: { x_to: write(column) },
+      sizes: { x_value: value },
+      body: (e) => [store('x_to', e, variable('x_value'))],
+    })
+  return column
+}
+
+function emptied(q: Queue, frame: F): F {
+  const out = frame.sibling(0)
+  for (const [name, column] of frame.columns) out.set(name, q.column(0, column.dtype, name))
+  out.setEntry(q.column(0, 'i32', 'entry'))
+  return out
+}

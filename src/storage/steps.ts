@@ -1,0 +1,35 @@
+/**
+ * Work that may have to wait: for numbers that a device computes and that decide what is done next. Each step is a
+ * generator that yields what it waits for; on the host nothing is waited for, and it runs to its end.
+ */
+import { invariant } from '../ast/diagnostic.ts'
+
+export type Steps<T> = Generator<Promise<unknown>, T, unknown>
+
+/** The value of a promise. */
+export function* waitFor<T>(promise: Promise<T>): Steps<T> {
+  return (yield promise) as T
+}
+
+/** Runs work that waits for nothing. */
+export function finished<T>(steps: Steps<T>): T {
+  const { done, value } = steps.next()
+  invariant(done, 'the host waits for nothing')
+  return value as T
+}
+
+/** Runs work, and waits where it has to. */
+export async function completed<T>(steps: Steps<T>): Promise<T> {
+  let step = steps.next()
+  while (!step.done) {
+    let value: unknown
+    try {
+      value = await step.value
+    } catch (e) {
+      step = steps.throw(e)
+      continue
+    }
+    step = steps.next(value)
+  }
+  return step.value
+}
