@@ -6,11 +6,11 @@
 
 import { readParsed } from '../src/api/program.ts'
 import { SptError } from '../src/ast/diagnostic.ts'
-import { programOf } from '../src/ast/resolve-imports.ts'
 import { emit } from '../src/backends/emit.ts'
 import { elaborate } from '../src/elaborate/index.ts'
 import { readProgramText } from '../src/io/program-text.ts'
 import { Compilation } from '../src/run/compile.ts'
+import { programOf } from '../src/schedule/language.ts'
 import { stepsOf } from '../src/schedule/resolve.ts'
 import { child, count, isMain, option, table, writeJson } from './support.ts'
 

@@ -6,10 +6,10 @@
 import { readFileSync } from 'node:fs'
 import type { Program } from '../src/ast/linked-program.ts'
 import { print } from '../src/ast/print.ts'
-import { loadFiles, loadProgram, programOf } from '../src/ast/resolve-imports.ts'
 import { emit } from '../src/backends/emit.ts'
 import { elaborate } from '../src/elaborate/index.ts'
 import { Compilation } from '../src/run/compile.ts'
+import { loadFiles, loadProgram, programOf } from '../src/schedule/language.ts'
 import { stepsOf } from '../src/schedule/resolve.ts'
 import { child, count, isMain, median, option, packageFile, table, writeJson } from './support.ts'
 

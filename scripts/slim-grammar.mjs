@@ -24,6 +24,7 @@ for (const file of readdirSync(folder).filter((f) => f.endsWith('.ohm-bundle.js'
   writeFileSync(
     path,
     `import {makeRecipe} from 'ohm-js';let made;const grammar=()=>made??=makeRecipe(${JSON.stringify(recipe)});
-export default {match:(...args)=>grammar().match(...args),createSemantics:()=>grammar().createSemantics()};\n`,
+export default {match:(...args)=>grammar().match(...args),createSemantics:()=>grammar().createSemantics(),
+with:(name,rules)=>makeRecipe(['grammar',null,name,grammar(),null,rules])};\n`,
   )
 }

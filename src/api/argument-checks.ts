@@ -6,30 +6,14 @@ import { DTYPE_BYTES } from '../ir/dtype.ts'
 import type { Device } from '../runtime/device.ts'
 import type { Tensor, ValueArray } from '../storage/tensor.ts'
 
-export { expectArgument, isRecord, nameText, show } from '../ast/expect-argument.ts'
-
-/**
- * Options are an object, and have no others than these: what nobody reads would be dropped without a word.
- * @throws SptError `api/argument`, `api/unknown-option`
- */
-export function expectOptions<T extends object>(
-  what: string,
-  options: T,
-  known: readonly (keyof T & string)[],
-): void {
-  expectArgument(isRecord(options), `the options of ${what}`, options, 'an object')
-  const name = Object.keys(options).find((k) => !(known as readonly string[]).includes(k))
-  if (name === undefined) return
-  fail({
-    code: 'api/unknown-option',
-    message: `${what} has no option ${name}`,
-    lookup: { name, candidates: known },
-    expected: known.length === 0 ? 'no options' : `some of ${known.join(', ')}`,
-    ...((known as readonly string[]).includes('params') && /^size/i.test(name)
-      ? { hint: 'sizes and scalars are params: { params: { m: 3 } }' }
-      : {}),
-  })
-}
+export {
+  expectArgument,
+  expectFlag,
+  expectOptions,
+  isRecord,
+  nameText,
+  show,
+} from '../ast/expect-argument.ts'
 
 /** A list, each entry of which `holds`; the first that does not is named. @throws SptError `api/argument` */
 export function expectEach(
@@ -58,11 +42,6 @@ export function checkDevice(device: Device): void {
 /** @throws SptError `api/argument` */
 export function expectName(what: string, name: unknown): asserts name is string {
   expectArgument(typeof name === 'string', `the name of ${what}`, name, 'a string')
-}
-
-/** @throws SptError `api/argument` */
-export function expectFlag(what: string, flag: unknown): void {
-  expectArgument(flag === undefined || typeof flag === 'boolean', what, flag, 'true or false')
 }
 
 /** Sizes of a tensor. @throws SptError `tensor/shape` */

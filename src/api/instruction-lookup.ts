@@ -5,7 +5,8 @@ import { parseExpression } from '../ast/parse.ts'
 import { Report } from '../elaborate/diagnostics.ts'
 import { constantArguments, type Family } from '../elaborate/index.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
-import type { CacheScope, LoopStep } from '../schedule/steps.ts'
+import type { CacheScope, Place } from '../schedule/arguments.ts'
+import type { LoopStep } from '../schedule/steps.ts'
 
 /** What a program declares or imports. */
 export interface Declarations {
@@ -15,7 +16,7 @@ export interface Declarations {
 
 /** Where a copy lives: `shared`, `register`, or a declared memory. */
 export function placeOf(
-  place: CacheScope | string | Memory,
+  place: Place,
   { memories }: Declarations,
 ): { readonly scope: CacheScope; readonly memory?: Memory } {
   // What is no place at all is refused with the step.
@@ -68,7 +69,7 @@ const unknown = (what: string, name: string, candidates: readonly string[]): nev
  */
 export function refuseTextsOf(steps: readonly LoopStep[]): void {
   for (const s of steps) {
-    const brings = s.kind === 'tensorize' || ('memory' in s && s.memory?.opaque !== undefined)
+    const brings = 'instr' in s || ('memory' in s && s.memory?.opaque !== undefined)
     if (!brings) continue
     fail({
       code: 'check/instruction-text',

@@ -1,6 +1,6 @@
 /** The steps of a kernel for people, and for other programs. */
 import type { Compilation } from '../run/compile.ts'
-import type { AsStep, CoordStep } from '../schedule/coords/steps.ts'
+import { printCoordStep } from '../schedule/coords/steps.ts'
 import type { LoopStep } from '../schedule/steps.ts'
 
 /** A step as JSON carries it: formats by name, those put together in place by their text. */
@@ -18,20 +18,9 @@ export type TraceStep =
 export function printedSteps(c: Compilation): string[] {
   let applied = 0
   const coords = c.coordSteps.map((s) =>
-    s.kind === 'as' ? `${s.buffer} as ${c.kernel.reformats[applied++]!.format}` : printedIterStep(s),
+    s.kind === 'as' ? `${s.buffer} as ${c.kernel.reformats[applied++]!.format}` : printCoordStep(s),
   )
   return [...coords, ...c.printedLoopSteps]
-}
-
-function printedIterStep(s: Exclude<CoordStep, AsStep>): string {
-  switch (s.kind) {
-    case 'reorder':
-      return `reorder (${s.loops.join(', ')})`
-    case 'fuse':
-      return `fuse (${s.loops.join(', ')})${s.into ? ` -> ${s.into}` : ''}`
-    case 'attach':
-      return `attach ${s.loop} to ${s.to}`
-  }
 }
 
 export function traceOf(c: Compilation): TraceStep[] {

@@ -32,9 +32,9 @@ export function typeName<T extends string>(
   })
 }
 
-export function bindTarget(text: string, span: Span): { readonly name: BindTarget; readonly span: Span } {
+export function bindTarget(text: string, span: Span): BindTarget {
   const name = BIND_TARGETS.find((t) => t === text)
-  if (name) return { name, span }
+  if (name) return name
   fail({
     code: 'parse/bind-target',
     message: `\`${text}\` is no hardware axis`,
@@ -65,16 +65,15 @@ export function sameNumber(wanted: Counted, given: Counted): void {
 }
 
 /** Names after `->`, as many as the step makes. */
-export function into(names: readonly Ident[] | null, loops: number, step: Span): readonly Ident[] | null {
-  if (names && names.length !== loops)
-    fail({
-      code: 'parse/arity',
-      message: `this step makes ${loops} loops and names ${names.length}`,
-      span: { ...step, start: names[0]!.span.start, end: names.at(-1)!.span.end },
-      expected: `${loops} names after \`->\``,
-      labels: [{ span: step, text: 'the step' }],
-    })
-  return names
+export function newNames(names: readonly Ident[], loops: number, step: Span): void {
+  if (names.length === loops) return
+  fail({
+    code: 'parse/arity',
+    message: `this step makes ${loops} loops and names ${names.length}`,
+    span: { ...step, start: names[0]!.span.start, end: names.at(-1)!.span.end },
+    expected: `${loops} names after \`->\``,
+    labels: [{ span: step, text: 'the step' }],
+  })
 }
 
 export function numberLit(text: string, span: Span): NumberLit {

@@ -31,3 +31,31 @@ export function expectArgument(
 
 export const isRecord = (x: unknown): x is Readonly<Record<string, unknown>> =>
   typeof x === 'object' && x !== null && !Array.isArray(x) && !ArrayBuffer.isView(x) && !(x instanceof Map)
+
+/**
+ * Options are an object, and have no others than these: what nobody reads would be dropped without a word.
+ * @throws SptError `api/argument`, `api/unknown-option`
+ */
+export function expectOptions<T extends object>(
+  what: string,
+  options: T,
+  known: readonly (keyof T & string)[],
+): void {
+  expectArgument(isRecord(options), `the options of ${what}`, options, 'an object')
+  const name = Object.keys(options).find((k) => !(known as readonly string[]).includes(k))
+  if (name === undefined) return
+  fail({
+    code: 'api/unknown-option',
+    message: `${what} has no option ${name}`,
+    lookup: { name, candidates: known },
+    expected: known.length === 0 ? 'no options' : `some of ${known.join(', ')}`,
+    ...((known as readonly string[]).includes('params') && /^size/i.test(name)
+      ? { hint: 'sizes and scalars are params: { params: { m: 3 } }' }
+      : {}),
+  })
+}
+
+/** @throws SptError `api/argument` */
+export function expectFlag(what: string, flag: unknown): void {
+  expectArgument(flag === undefined || typeof flag === 'boolean', what, flag, 'true or false')
+}

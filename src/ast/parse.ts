@@ -1,5 +1,5 @@
 /** Text → AST. Only the `parse` files touch Ohm: they hold the actions over the grammar's concrete syntax tree. */
-import grammar, { type SptSemantics } from '../../grammar/spt.ohm-bundle.js'
+import grammar, { type SptGrammar } from '../../grammar/spt.ohm-bundle.js'
 import { withoutCodes } from './blank-backticks.ts'
 import { Heights } from './checks.ts'
 import { Attacher, type Slot, Writable } from './comments.ts'
@@ -12,6 +12,8 @@ import { type Actions, all, get, inContext, item, list, maybe, slotsOf, spanOf }
 import { formats, monoidLines } from './parse-formats.ts'
 import { instructions } from './parse-instr.ts'
 import { schedules } from './parse-schedules.ts'
+import { stepActions, stepRules } from './parse-steps.ts'
+import type { StepSyntax } from './step-syntax.ts'
 import { explain, RESERVED } from './syntax-errors.ts'
 
 const files: Actions = {
@@ -38,10 +40,15 @@ const files: Actions = {
   },
 }
 
-let made: SptSemantics | undefined
-/** Made for the first text: programs may come from a cache. */
-function semantics(): SptSemantics {
-  made ??= grammar.createSemantics().addOperation<unknown>('ast', {
+/** A grammar, and what its nodes say; the words that steps begin with. */
+interface Language {
+  readonly grammar: SptGrammar
+  readonly semantics: ReturnType<SptGrammar['createSemantics']>
+  readonly words: readonly string[]
+}
+
+function languageOf(grammar: SptGrammar, steps: readonly StepSyntax[]): Language {
+  const semantics = grammar.createSemantics().addOperation<unknown>('ast', {
     ...files,
     ...kernels,
     ...statements,
@@ -50,9 +57,25 @@ function semantics(): SptSemantics {
     ...instructions,
     ...schedules,
     ...choices,
+    ...stepActions(steps),
   })
-  return made
+  return { grammar, semantics, words: steps.map((s) => s.word) }
 }
+
+/** Made for the first text: programs may come from a cache. */
+function lazily(make: () => Language): () => Language {
+  let language: Language | undefined
+  return () => {
+    language ??= make()
+    return language
+  }
+}
+
+/** What needs no steps: expressions and formats. */
+const withoutSteps = lazily(() => languageOf(grammar, []))
+
+/** The same grammar with more rules: what the build adds to Ohm's bundle (`scripts/slim-grammar.mjs`). */
+const extensible = grammar as SptGrammar & { with(name: string, rules: object): SptGrammar }
 
 /** What Ohm knows of a failed match; the method is public in its documentation and absent from its types. */
 interface Failures {
@@ -63,17 +86,17 @@ interface Failures {
  * Scans a text. Where a bracket closes nothing, the one that it should close may be missing far before: then what stands
  * before it is no program either, and is refused where it stops to be one.
  */
-function scanned(source: Source, rule: string): Scanned {
+function scanned(source: Source, rule: string, language: Language): Scanned {
   try {
     return scan(source)
   } catch (e) {
     const [d] = e instanceof SptError ? e.diagnostics : []
-    if (d?.code === 'parse/unopened' && d.span) refuseBefore(source, rule, d.span)
+    if (d?.code === 'parse/unopened' && d.span) refuseBefore(source, rule, language, d.span)
     throw e
   }
 }
 
-function refuseBefore({ name, text: whole }: Source, rule: string, bracket: Span): void {
+function refuseBefore({ name, text: whole }: Source, rule: string, language: Language, bracket: Span): void {
   const before = { name, text: whole.slice(0, bracket.start) }
   let codes: Scanned['codes']
   try {
@@ -83,20 +106,26 @@ function refuseBefore({ name, text: whole }: Source, rule: string, bracket: Span
     return
   }
   const { text, at } = withoutCodes(before.text, codes)
-  const match = grammar.match(text, rule)
+  const match = language.grammar.match(text, rule)
   if (!match.failed()) return
   const place = at(match.getRightmostFailurePosition())
   if (place >= before.text.trimEnd().length) return
   const failures = (match as unknown as Failures).getRightmostFailures().map(String)
   const label = { span: bracket, text: 'this then closes nothing' }
-  fail({ ...explain(before, place, failures), labels: [label] })
+  fail({ ...explain(before, place, failures, language.words), labels: [label] })
 }
 
 /** Matches a text with a rule, gives `use` what its action made, and hangs the comments where `use` says. */
-function reading<T>(given: Source, rule: string, use: (tree: unknown, attach: Attacher) => T, from = 0): T {
+function reading<T>(
+  given: Source,
+  rule: string,
+  language: Language,
+  use: (tree: unknown, attach: Attacher) => T,
+  from = 0,
+): T {
   // Some editors begin every file with a mark of its encoding.
   const source = { ...given, text: given.text.replace(/^\uFEFF/, ' ') }
-  const { comments, codes } = placed(from, () => scanned(source, rule))
+  const { comments, codes } = placed(from, () => scanned(source, rule, language))
   const { text, at } = withoutCodes(source.text, codes)
   const context = {
     name: source.name,
@@ -106,13 +135,14 @@ function reading<T>(given: Source, rule: string, use: (tree: unknown, attach: At
     heights: new Heights(),
   }
   try {
-    const match = grammar.match(text, rule)
+    const match = language.grammar.match(text, rule)
     if (match.failed()) {
       const failures = (match as unknown as Failures).getRightmostFailures().map(String)
-      placed(from, () => fail(explain(source, at(match.getRightmostFailurePosition()), failures)))
+      const place = at(match.getRightmostFailurePosition())
+      placed(from, () => fail(explain(source, place, failures, language.words)))
     }
     const attach = new Attacher(source.text, comments)
-    const result = inContext(context, () => use(semantics()(match).ast(), attach))
+    const result = inContext(context, () => use(language.semantics(match).ast(), attach))
     for (const [node, slot] of context.slots) setTrivia(node, slot.trivia.value)
     return result
   } catch (e) {
@@ -124,38 +154,44 @@ function reading<T>(given: Source, rule: string, use: (tree: unknown, attach: At
 /** Whether a text is a name: what the grammar takes for one, which no reserved word is. Steps ask, of every loop they make. */
 export const isName = (text: string): boolean => /^[A-Za-z_]\w*$/.test(text) && !RESERVED.test(text)
 
-/**
- * Reads a file. Throws `SptError` with one diagnostic, whose span lies in `source`, for text that is not in the
- * language; never anything else.
- */
-export function parse(source: Source): ast.File {
-  return reading(source, 'File', (tree, attach) => {
-    const { nodes, imports, decls } = tree as {
-      readonly nodes: readonly (ast.Import | ast.Decl)[]
-      readonly imports: readonly ast.Import[]
-      readonly decls: readonly ast.Decl[]
-    }
-    const trivia = new Writable()
-    attach.file(slotsOf(nodes), trivia)
-    const end = trivia.value
-    const span = { source: source.name, start: 0, end: source.text.length }
-    return { kind: 'file', imports, decls, span, ...(end && { trivia: end }) }
-  })
+/** Reads texts that have steps. Both throw `SptError` with one diagnostic, whose span lies in `source`, never anything else. */
+export interface Parser {
+  /** A file. */
+  parse(source: Source): ast.File
+  /** The steps of a schedule without its braces, as `printStep` writes them: one, or several. */
+  parseSteps(source: Source): readonly ast.Step[]
 }
 
-/** Reads the steps of a schedule without its braces, as `printStep` writes them: one, or several. Throws like `parse`. */
-export function parseSteps(source: Source): readonly ast.Step[] {
-  return reading(source, 'Steps', (tree) => tree as readonly ast.Step[])
+/** A parser that knows these steps. */
+export function parserFor(steps: readonly StepSyntax[]): Parser {
+  const language = lazily(() => languageOf(extensible.with('SptWithSteps', stepRules(steps)), steps))
+  return {
+    parse: (source) => reading(source, 'File', language(), (tree, attach) => fileOf(source, tree, attach)),
+    parseSteps: (source) => reading(source, 'Steps', language(), (tree) => tree as readonly ast.Step[]),
+  }
+}
+
+function fileOf(source: Source, tree: unknown, attach: Attacher): ast.File {
+  const { nodes, imports, decls } = tree as {
+    readonly nodes: readonly (ast.Import | ast.Decl)[]
+    readonly imports: readonly ast.Import[]
+    readonly decls: readonly ast.Decl[]
+  }
+  const trivia = new Writable()
+  attach.file(slotsOf(nodes), trivia)
+  const end = trivia.value
+  const span = { source: source.name, start: 0, end: source.text.length }
+  return { kind: 'file', imports, decls, span, ...(end && { trivia: end }) }
 }
 
 /** Reads what stands after `as`, on its own. Throws like `parse`. */
 export function parseFormatParts(source: Source): readonly ast.AsPart[] {
-  return reading(source, 'AsParts', (tree) => tree as readonly ast.AsPart[])
+  return reading(source, 'AsParts', withoutSteps(), (tree) => tree as readonly ast.AsPart[])
 }
 
 /** Reads an expression on its own, which begins at `from` in its file. Throws like `parse`. */
 export function parseExpression(source: Source, from = 0): ast.Expr {
-  return reading(source, 'Expr', (tree) => tree as ast.Expr, from)
+  return reading(source, 'Expr', withoutSteps(), (tree) => tree as ast.Expr, from)
 }
 
 /** What is said of a text that begins at `from` in its file. */

@@ -10,7 +10,6 @@ import type {
   EachStep,
   Expr,
   File,
-  Ident,
   Import,
   Iterate,
   Kernel,
@@ -19,6 +18,7 @@ import type {
   Monoid,
   Schedule,
   Step,
+  StepValue,
   Stmt,
 } from './nodes.ts'
 import { Printer } from './print-blocks.ts'
@@ -153,10 +153,7 @@ function steps(p: Printer, list: readonly Step[]): void {
 
 const eachHead = (s: EachStep): Doc => `each part of ${s.buffer.name} as ${s.as.name}`
 
-export const printLoop = (l: LoopRef): string => (l.nest ? `${l.nest.name}.${l.name.name}` : l.name.name)
-const loops = (list: readonly LoopRef[]): Doc => tuple(list.map(printLoop))
-const arrow = (into: Ident | null): string => (into ? ` -> ${into.name}` : '')
-const arrows = (into: readonly Ident[] | null): Doc => (into ? [' -> ', tuple(names(into))] : '')
+const printLoop = (l: LoopRef): string => (l.nest ? `${l.nest.name}.${l.name.name}` : l.name.name)
 
 function stepDoc(s: Step): Doc {
   switch (s.kind) {
@@ -166,70 +163,30 @@ function stepDoc(s: Step): Doc {
       return [eachHead(s), ' {', s.steps.map((x, k) => [k === 0 ? ' ' : '; ', stepDoc(x)]), ' }']
     case 'merge_parts':
       return `merge parts of ${s.buffer.name}`
-    case 'merge':
-      return ['merge ', tuple(names(s.nests))]
-    case 'reorder':
-      return ['reorder ', loops(s.loops)]
-    case 'serpentine':
-      return [`serpentine ${printLoop(s.loop)} by `, exprDoc(s.by)]
-    case 'fuse':
-      return ['fuse ', loops(s.loops), arrow(s.into)]
-    case 'attach':
-      return `attach ${printLoop(s.loop)} to ${printLoop(s.to)}`
-    case 'split':
-      return [`split ${printLoop(s.loop)} by `, exprDoc(s.by), arrows(s.into)]
-    case 'tile':
-      return ['tile ', loops(s.loops), ' by ', tuple(exprs(s.by)), arrows(s.into)]
-    case 'bind':
-      return group('bind ', nest(commas(s.binds.map((b) => `${printLoop(b.loop)} to ${b.to.name}`))))
-    case 'unroll':
-      return [
-        `unroll ${printLoop(s.loop)}`,
-        s.by ? [' by ', exprDoc(s.by)] : '',
-        s.predicated ? ' predicated' : '',
-      ]
-    case 'vectorize':
-      return `vectorize ${printLoop(s.loop)}`
-    case 'tensorize':
-      return [`tensorize ${printLoop(s.loop)} with `, instanceDoc(s.instr)]
-    case 'require':
-      return s.relation === 'multiple'
-        ? [`require ${s.size.name} % `, primaryDoc(s.by), ' == 0']
-        : [`require ${s.size.name} == `, exprDoc(s.by)]
-    case 'cache_read':
-      return [
-        `cache_read ${s.buffer.name} at ${printLoop(s.at)} in `,
-        instanceDoc(s.memory),
-        s.layout.transposed ? ' transposed' : '',
-        s.layout.stride ? [' stride ', exprDoc(s.layout.stride)] : '',
-        s.layout.by ? [' by ', exprDoc(s.layout.by)] : '',
-        s.layout.padded ? [' padded ', exprDoc(s.layout.padded)] : '',
-        arrow(s.into),
-      ]
-    case 'accumulate':
-      return [
-        `accumulate ${s.buffer.name} over ${printLoop(s.loop)}`,
-        s.by ? [' by ', exprDoc(s.by)] : '',
-        s.within ? ` within ${printLoop(s.within)}` : '',
-        arrow(s.into),
-      ]
-    case 'cluster':
-      return [`cluster ${printLoop(s.loop)} by `, exprDoc(s.by)]
-    case 'pipeline':
-      return [`pipeline ${printLoop(s.loop)} by `, exprDoc(s.by)]
-    case 'cache_write':
-      return [`${s.kind} ${s.buffer.name} at ${printLoop(s.at)} in `, instanceDoc(s.memory), arrow(s.into)]
-    case 'compute_at':
-      return `compute_at ${s.iteration.name} at ${printLoop(s.at)}`
-    case 'fission':
-      return `fission ${printLoop(s.loop)} after ${typeof s.after === 'number' ? s.after : s.after.name}`
-    case 'rfactor':
-      return `rfactor ${printLoop(s.loop)}${arrow(s.into)}`
-    case 'atomic':
-      return `atomic ${s.buffer.name}`
-    case 'combine':
-      return `combine ${s.buffer.name}${s.nest ? ` in ${s.nest.name}` : ''}`
     case 'use':
       return [`use ${s.schedule.name}`, optional(exprs(s.args))]
+    case 'step':
+      return [s.word, s.args.map((a) => [' ', typeof a === 'string' ? a : valueDoc(a.value)])]
+  }
+}
+
+function valueDoc(v: StepValue): Doc {
+  switch (v.kind) {
+    case 'loop':
+      return printLoop(v.loop)
+    case 'name':
+      return v.name.name
+    case 'integer':
+      return v.operand ? primaryDoc(v.value) : exprDoc(v.value)
+    case 'word':
+      return v.text
+    case 'binding':
+      return `${printLoop(v.loop)} to ${v.to}`
+    case 'instance':
+      return instanceDoc(v.use)
+    case 'list': {
+      const items = v.items.map(valueDoc)
+      return v.parentheses ? tuple(items) : group(nest(commas(items)))
+    }
   }
 }

@@ -4,7 +4,7 @@ import { nameText } from './expect-argument.ts'
 import { link } from './link.ts'
 import type { Program } from './linked-program.ts'
 import type { File } from './nodes.ts'
-import { parse } from './parse.ts'
+import type { Parser } from './parse.ts'
 import { inPackage, isWithin, PACKAGE, resolvePath } from './resolve-path.ts'
 
 /** Gives the text at a path that `resolvePath` made; rejects where there is none. */
@@ -29,50 +29,83 @@ export const MAX_FILES = 1000
 
 /** Characters of texts whose trees are kept: a tree takes about twenty times as many bytes. */
 const KEPT = 2 ** 20
-const trees = new Map<string, File>()
-let kept = 0
 
 const keyOf = (source: Source): string => `${source.name}\n${source.text}`
 
-/** Keeps a tree: programs import the same files again and again, and nobody changes a tree. */
-function keep(source: Source, file: File): File {
-  const key = keyOf(source)
-  // The latest come last; the first go where there are too many.
-  if (!trees.delete(key)) kept += key.length
-  trees.set(key, file)
-  for (const old of trees.keys()) {
-    if (kept <= KEPT) break
-    trees.delete(old)
-    kept -= old.length
+/** Reads texts, each once: programs import the same files again and again, and nobody changes a tree. */
+class Memory {
+  readonly #parse: Parser['parse']
+  readonly #trees = new Map<string, File>()
+  #kept = 0
+
+  constructor({ parse }: Parser) {
+    this.#parse = parse
   }
-  return file
+
+  #keep(source: Source, file: File): File {
+    const key = keyOf(source)
+    // The latest come last; the first go where there are too many.
+    if (!this.#trees.delete(key)) this.#kept += key.length
+    this.#trees.set(key, file)
+    for (const old of this.#trees.keys()) {
+      if (this.#kept <= KEPT) break
+      this.#trees.delete(old)
+      this.#kept -= old.length
+    }
+    return file
+  }
+
+  parsed(source: Source): File {
+    return this.#keep(source, this.#trees.get(keyOf(source)) ?? this.#parse(source))
+  }
+
+  /** The same of a text that `between` may have from another process. */
+  async parsedOrStored(source: Source, between: Trees | undefined): Promise<File> {
+    if (!between || this.#trees.has(keyOf(source))) return this.parsed(source)
+    const stored = await between.load(source)
+    if (stored) return this.#keep(source, stored)
+    const file = this.parsed(source)
+    await between.store(source, file)
+    return file
+  }
 }
 
-/** The tree of a file, read once. */
-const parsed = (source: Source): File => keep(source, trees.get(keyOf(source)) ?? parse(source))
+/** Reads programs, with the steps of a parser. */
+export interface Loader {
+  /**
+   * The entry, through `read`, and all that it imports, by normalised path; trees of files may come from `between`. Throws
+   * one `SptError` with the diagnostics of all files that are missing or do not parse, or `import/too-many-files`; its
+   * `sources` are those that could be read.
+   */
+  loadFiles(entry: Entry, read: ReadText, readImport?: ReadText, between?: Trees): Promise<Loaded>
+  /** A program from its entry. */
+  loadProgram(entry: Entry, read: ReadText, readImport?: ReadText, between?: Trees): Promise<Program>
+  /** A program of one text, which imports nothing. */
+  programOf(source: Source): Program
+}
 
-/** The same of a text that `between` may have from another process. */
-async function parsedOrStored(source: Source, between: Trees | undefined): Promise<File> {
-  if (!between || trees.has(keyOf(source))) return parsed(source)
-  const stored = await between.load(source)
-  if (stored) return keep(source, stored)
-  const file = parsed(source)
-  await between.store(source, file)
-  return file
+export function loaderOf(parser: Parser): Loader {
+  const memory = new Memory(parser)
+  const loadFiles: Loader['loadFiles'] = (entry, read, readImport = read, between = undefined) =>
+    filesFrom(entry, read, readImport, between, memory)
+  return {
+    loadFiles,
+    loadProgram: async (entry, ...from) => {
+      const { files, sources } = await loadFiles(entry, ...from)
+      return linked(pathOf(entry), files, sources)
+    },
+    programOf: (source) => alone(source, memory),
+  }
 }
 
 const pathOf = (entry: Entry): string => resolvePath('', typeof entry === 'string' ? entry : entry.name)
 
-/**
- * The entry, through `read`, and all that it imports, by normalised path; trees of files may come from `between`. Throws
- * one `SptError` with the diagnostics of all files that are missing or do not parse, or `import/too-many-files`; its
- * `sources` are those that could be read.
- */
-export async function loadFiles(
+async function filesFrom(
   entry: Entry,
   read: ReadText,
-  readImport: ReadText = read,
-  between?: Trees,
+  readImport: ReadText,
+  between: Trees | undefined,
+  memory: Memory,
 ): Promise<Loaded> {
   const files = new Map<string, File>()
   const sources = new Map<string, Source>()
@@ -98,7 +131,8 @@ export async function loadFiles(
       sources.set(path, source)
       let file: File
       try {
-        file = await parsedOrStored(source, path === first && typeof entry !== 'string' ? undefined : between)
+        const isText = path === first && typeof entry !== 'string'
+        file = await memory.parsedOrStored(source, isText ? undefined : between)
       } catch (e) {
         if (!(e instanceof SptError)) throw e
         problems.push(...e.diagnostics)
@@ -165,22 +199,10 @@ function withSources(error: SptError, sources: ReadonlyMap<string, Source>): Spt
   return error
 }
 
-/** Reads a program from its entry. */
-export async function loadProgram(
-  entry: Entry,
-  read: ReadText,
-  readImport: ReadText = read,
-  between?: Trees,
-): Promise<Program> {
-  const { files, sources } = await loadFiles(entry, read, readImport, between)
-  return linked(pathOf(entry), files, sources)
-}
-
-/** A program of one text, which imports nothing. */
-export function programOf(source: Source): Program {
+function alone(source: Source, memory: Memory): Program {
   const sources = new Map([[source.name, source]])
   try {
-    const file = parsed(source)
+    const file = memory.parsed(source)
     const [first] = file.imports
     if (first) refuseImport(first.path.value, first.span)
     return linked(source.name, new Map([[source.name, file]]), sources)

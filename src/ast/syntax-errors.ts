@@ -11,32 +11,14 @@ interface Group {
 }
 
 const EXPRESSION = ['a number', 'a function', 'a name', '"("', 'a literal', 'an expression']
-const STEP_WORDS = [
-  'split',
-  'bind',
-  'reorder',
-  'fuse',
-  'serpentine',
-  'tile',
-  'unroll',
-  'vectorize',
-  'require',
-  'cache_read',
-  'pipeline',
-  'cluster',
-  'accumulate',
-  'tensorize',
-  'cache_write',
-  'compute_at',
-  'fission',
-  'rfactor',
-  'atomic',
-  'combine',
-  'attach',
-  'use',
-  'each',
-  'merge',
-].map((w) => `"${w}"`)
+/** What the grammar itself says of steps; the rest begin with the words that a parser is given. */
+const OTHER_STEPS = ['use', 'each', 'merge']
+const quoted = (words: readonly string[]): string[] => words.map((w) => `"${w}"`)
+const stepGroup = (words: readonly string[]): Group => ({
+  when: quoted([...words, ...OTHER_STEPS]),
+  of: [...quoted([...words, ...OTHER_STEPS]), 'a name'],
+  instead: 'a step',
+})
 
 const GROUPS: readonly Group[] = [
   { when: ['a function'], of: EXPRESSION, instead: 'an expression' },
@@ -45,7 +27,6 @@ const GROUPS: readonly Group[] = [
     of: ['"kernel"', '"monoid"', '"format"', '"schedule"', '"import"', '"memory"', '"instr"'],
     instead: 'a declaration (`kernel`, `format`, `monoid`, `schedule`, `memory`, `instr` or `import`)',
   },
-  { when: ['"split"', '"bind"'], of: [...STEP_WORDS, 'a name'], instead: 'a step' },
   { when: ['"let"', '"if"'], of: ['"let"', '"if"', '"iterate"', '"("', 'a name'], instead: 'a statement' },
   { when: ['an operator'], of: ['"["', '"."', '"("'], instead: 'an operator' },
   {
@@ -70,9 +51,9 @@ const GROUPS: readonly Group[] = [
 /** What white space and the ends of statements add to every set of failures, and negative conditions. */
 const noise = (failure: string): boolean => /^(not |"(\/|;|\s|\\[nrt])"$)/.test(failure)
 
-function condense(failures: readonly string[]): string[] {
+function condense(failures: readonly string[], steps: readonly string[]): string[] {
   let set = new Set(failures)
-  for (const { when, of, instead } of GROUPS) {
+  for (const { when, of, instead } of [...GROUPS, stepGroup(steps)]) {
     if (!when.every((w) => set.has(w))) continue
     set = new Set([...set].filter((f) => !of.includes(f)))
     set.add(instead)
@@ -219,12 +200,8 @@ const HINTS: readonly Hint[] = [
 ]
 
 /** A misspelt word that begins a line reads as a name, and fails after it: what must follow a name, and the words. */
-const LEADS: readonly {
-  readonly expected: string
-  readonly what: string
-  readonly words: readonly string[]
-}[] = [
-  { expected: '"as"', what: 'step', words: unquoted(STEP_WORDS) },
+const leadsOf = (steps: readonly string[]) => [
+  { expected: '"as"', what: 'step', words: [...steps, ...OTHER_STEPS] },
   { expected: '"["', what: 'statement', words: ['let', 'if', 'iterate'] },
 ]
 
@@ -232,8 +209,13 @@ function unquoted(failures: readonly string[]): string[] {
   return failures.flatMap((f) => /^"([a-z_]+)"$/.exec(f)?.[1] ?? [])
 }
 
-function misspelt(at: number, source: Source, failures: readonly string[]): Diagnostic | undefined {
-  const lead = LEADS.find((l) => failures.length === 1 && failures[0] === l.expected)
+function misspelt(
+  at: number,
+  source: Source,
+  failures: readonly string[],
+  steps: readonly string[],
+): Diagnostic | undefined {
+  const lead = leadsOf(steps).find((l) => failures.length === 1 && failures[0] === l.expected)
   const before = source.text.slice(Math.max(0, at - 80), at).trimEnd()
   const name = /[A-Za-z_]\w*$/.exec(before)?.[0]
   if (!lead || !name || nearest(name, lead.words).length === 0) return undefined
@@ -263,14 +245,22 @@ function spacedCall(at: number, source: Source, expected: readonly string[]): Di
   }
 }
 
-/** The diagnostic for failures at `at`; texts are Ohm's: descriptions, or terminals in double quotes. */
-export function explain(source: Source, at: number, all: readonly string[]): Diagnostic {
+/**
+ * The diagnostic for failures at `at`; texts are Ohm's: descriptions, or terminals in double quotes.
+ * @param steps the words that steps begin with
+ */
+export function explain(
+  source: Source,
+  at: number,
+  all: readonly string[],
+  steps: readonly string[],
+): Diagnostic {
   const { name, text } = source
   const failures = all.filter((f) => !noise(f))
-  const lead = misspelt(at, source, failures)
+  const lead = misspelt(at, source, failures, steps)
   if (lead) return lead
   const found = tokenAt(text, at)
-  const expected = condense(failures)
+  const expected = condense(failures, steps)
   const call = spacedCall(at, source, expected)
   if (call) return call
   const place: Place = {

@@ -2,7 +2,7 @@
  * Schedules, as far as names go: the kernel, buffers, formats, other schedules and parameters exist. Loops are
  * found when the steps run, since steps make them.
  */
-import { type Span, unreachable } from '../ast/diagnostic.ts'
+import type { Span } from '../ast/diagnostic.ts'
 import type { Scope as FileScope } from '../ast/linked-program.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { indicesOf, indptrOf, maskOf } from '../ir/axis.ts'
@@ -104,27 +104,38 @@ class StepWalk {
   }
 
   #step(step: Ast.Step, parts: readonly string[]): void {
-    for (const e of argumentsOf(step)) this.#number(e, 'integer', parts)
-    if ('buffer' in step) this.#checkBuffer(step.buffer, parts)
-    if (makesBuffer(step) && step.into) this.#made.add(step.into.name)
-    if (step.kind === 'cache_read' || step.kind === 'cache_write') {
-      const { name, args, span } = step.memory
-      const plain = PLAIN.includes(name.name)
-      if (plain) checkArguments(name.name, args.length, [], span, this.#r.report)
-      const memory = plain ? null : this.#r.memory(name, PLAIN)
-      if (memory && this.#instance(step.memory, memory, parts))
-        this.memories.set(step.memory.name.name, memory)
+    if (step.kind === 'step') {
+      const values = valuesIn(step.args)
+      for (const v of values) if (v.kind === 'integer') this.#number(v.value, 'integer', parts)
+      for (const v of values) this.#value(v, parts)
+      return
     }
-    if (step.kind === 'tensorize') {
-      const instr = this.#r.instr(step.instr.name)
-      if (instr && this.#instance(step.instr, instr, parts)) this.instrs.set(step.instr.name.name, instr)
-    }
-    if (step.kind === 'as') this.#apply(step, parts)
-    if (step.kind === 'each') this.#each(step, parts)
     if (step.kind === 'use') {
+      for (const e of step.args) this.#number(e, 'integer', parts)
       const used = findSchedule(this.#s, step, this.#r, [...this.#path, this.#s])
       if (used) this.uses.set(step.schedule.name, used)
+      return
     }
+    this.#checkBuffer(step.buffer, parts)
+    if (step.kind === 'as') this.#apply(step, parts)
+    if (step.kind === 'each') this.#each(step, parts)
+  }
+
+  /** What a value names; loops and nests are found when the steps run. */
+  #value(v: Ast.StepValue, parts: readonly string[]): void {
+    if (v.kind === 'name' && v.of === 'buffer') this.#checkBuffer(v.name, parts)
+    if (v.kind === 'name' && v.of === 'new buffer') this.#made.add(v.name.name)
+    if (v.kind !== 'instance') return
+    const { name, args, span } = v.use
+    if (v.of === 'instr') {
+      const instr = this.#r.instr(name)
+      if (instr && this.#instance(v.use, instr, parts)) this.instrs.set(name.name, instr)
+      return
+    }
+    const plain = PLAIN.includes(name.name)
+    if (plain) checkArguments(name.name, args.length, [], span, this.#r.report)
+    const memory = plain ? null : this.#r.memory(name, PLAIN)
+    if (memory && this.#instance(v.use, memory, parts)) this.memories.set(name.name, memory)
   }
 
   /** The number, where it does not depend on parameters. */
@@ -207,50 +218,9 @@ class StepWalk {
   }
 }
 
-const makesBuffer = (s: Ast.Step): s is Ast.Step & { readonly into: Ast.Ident | null } =>
-  s.kind === 'cache_read' || s.kind === 'cache_write' || s.kind === 'rfactor' || s.kind === 'accumulate'
-
-/** The step's arguments that are integers; those of formats, memories and instructions aside. */
-function argumentsOf(step: Ast.Step): readonly Ast.Expr[] {
-  switch (step.kind) {
-    case 'use':
-      return step.args
-    case 'tile':
-      return step.by
-    case 'split':
-    case 'serpentine':
-    case 'cluster':
-    case 'pipeline':
-    case 'require':
-      return [step.by]
-    case 'unroll':
-    case 'accumulate':
-      return step.by ? [step.by] : []
-    case 'cache_read': {
-      const { stride, by, padded } = step.layout
-      return [stride, by, padded].filter((e) => e !== null)
-    }
-    case 'as':
-    case 'each':
-    case 'merge_parts':
-    case 'merge':
-    case 'reorder':
-    case 'fuse':
-    case 'attach':
-    case 'bind':
-    case 'vectorize':
-    case 'tensorize':
-    case 'cache_write':
-    case 'compute_at':
-    case 'fission':
-    case 'rfactor':
-    case 'atomic':
-    case 'combine':
-      return []
-    default:
-      return unreachable(step)
-  }
-}
+/** The values in what a step takes, those in lists included. */
+const valuesIn = (args: readonly Ast.StepArgument[]): readonly Ast.StepValue[] =>
+  args.flatMap((a) => (typeof a === 'string' ? [] : a.value.kind === 'list' ? a.value.items : [a.value]))
 
 function findSchedule(
   s: Ast.Schedule,

@@ -3,7 +3,7 @@ import { fail, type Refusal, type Span } from '../ast/diagnostic.ts'
 import type { Buffer, For, Kernel2 } from '../ir/loops.ts'
 import { print2 } from '../ir/print-stage2.ts'
 import { allocations, type Found, findLoop, heldBy, loopsOf } from '../ir/tree.ts'
-import type { LoopRef } from './steps.ts'
+import type { LoopRef } from './loop-ref.ts'
 
 /** What became of a loop that a step replaced. */
 export interface Consumed {

@@ -15,11 +15,11 @@ import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 import { closeOver } from '../ir/reductions.ts'
 import { type Found, stmt } from '../ir/tree.ts'
+import type { CacheScope } from './arguments.ts'
 import type { Use } from './buffer-uses.ts'
 import { checkConstantExtent } from './checks.ts'
 import type { Context } from './context.ts'
 import { linear } from './linear.ts'
-import type { CacheScope } from './steps.ts'
 
 /** Elements of one cached buffer beyond which no thread or block can hold it. */
 const SIZE_LIMIT: Readonly<Record<CacheScope, number>> = { register: 1024, shared: 65536 }

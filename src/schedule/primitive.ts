@@ -1,8 +1,12 @@
-/** The shape of a primitive: arguments → named legality checks → a rewrite → what became of the loops. */
+/**
+ * The shape of a primitive: its word and what it takes → named legality checks → a rewrite → what became of the loops.
+ * All else about it, in texts, in TypeScript and as JSON, follows from this one declaration.
+ */
+import type { StepSyntax } from '../ast/step-syntax.ts'
 import type { Apart, Buffer, Fact, For, Kernel2 } from '../ir/loops.ts'
 import type { Body } from '../ir/tree.ts'
+import { type Forms, type GivenOf, type StepOf, syntaxOf, type Takes } from './arguments.ts'
 import type { Consumed, Context } from './context.ts'
-import type { LoopStep } from './steps.ts'
 
 /** A loop that no longer exists and the names that stand in for it. */
 export type Gone = Omit<Consumed, 'step'>
@@ -21,18 +25,48 @@ export interface Outcome {
 }
 
 /** Documentation that a test runs: `step` turns `before` into a kernel whose body prints as `after`. */
-export interface Example<S extends LoopStep> {
+export interface Example<S> {
   readonly before: Kernel2
   readonly step: S
   readonly after: string
 }
 
-export interface Primitive<S extends LoopStep> {
-  readonly kind: S['kind']
+/** A step that texts, TypeScript and JSON have. `S`: the step as data; `A`: the arguments of its method. */
+export interface Declared<S, A extends readonly unknown[]> extends StepSyntax {
+  /** The fields of the step from the arguments of its method; what is undefined is left out. */
+  readonly given: (...args: A) => object
+  /** For the type alone. */
+  readonly step?: S
+}
+
+export interface Primitive<S, A extends readonly unknown[] = readonly unknown[]> extends Declared<S, A> {
   /** Refuses (`SptError`, `schedule/…`) what could change the result; never mutates. */
   readonly apply: (cx: Context, step: S) => Outcome
   readonly example: Example<S>
 }
+
+/** The steps of a list of primitives. */
+export type StepIn<L extends Readonly<Record<string, { readonly step?: unknown }>>> = NonNullable<
+  L[keyof L]['step']
+>
+
+/** What a primitive declares; `given` is its method: the parameters, and the fields of the step that they are. */
+interface Declaration<W extends string, T extends Takes, A extends readonly unknown[]> {
+  readonly word: W
+  readonly takes: T | Forms<T>
+  readonly given: (...args: A) => GivenOf<T>
+  readonly apply: (cx: Context, step: StepOf<W, T>) => Outcome
+  readonly example: Example<StepOf<W, T>>
+}
+
+/** A primitive on loops. */
+export const primitive = <const W extends string, const T extends Takes, A extends readonly unknown[]>({
+  takes,
+  ...is
+}: Declaration<W, T, A>): Primitive<StepOf<W, T>, A> => ({ forms: formsOf(takes), ...is })
+
+export const formsOf = (takes: Takes | Forms<Takes>): StepSyntax['forms'] =>
+  ('forms' in takes ? takes.forms : [takes]).map(syntaxOf)
 
 export const gone = (loop: For, how: Consumed['how'], into: readonly string[]): Gone => ({
   var: loop.var,

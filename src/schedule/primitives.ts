@@ -1,5 +1,7 @@
-/** The primitives on loops, by step. */
-
+/**
+ * The primitives on loops. Whatever else has to know of them knows it from here: the language and its errors, traces,
+ * JSON, the methods of kernels (which have these comments), and the generators of the tests.
+ */
 import { accumulate } from './loops/accumulate.ts'
 import { atomic } from './loops/atomic.ts'
 import { bind } from './loops/bind.ts'
@@ -21,29 +23,42 @@ import { tensorize } from './loops/tensorize.ts'
 import { tile } from './loops/tile.ts'
 import { unroll } from './loops/unroll.ts'
 import { vectorize } from './loops/vectorize.ts'
-import type { Primitive } from './primitive.ts'
-import type { LoopStep } from './steps.ts'
 
-export const PRIMITIVES: { readonly [K in LoopStep['kind']]: Primitive<Extract<LoopStep, { kind: K }>> } = {
+export const LOOP_STEPS = {
   split,
   fuse,
+  /** Stage I until the first step on loops, Stage II after it. */
   reorder,
+  /** Of every `by` iterations in turn, every second lot runs backwards. */
   serpentine,
   tile,
+  /** The nest of a loop is done by a declared instruction, by name or as another program has it. */
   tensorize,
+  /** `bind({ io: 'block.x', ii: 'thread.x' })`, or pairs where loops are handles. */
   bind,
+  /** `{ predicated: true }`: the last round runs whole, and changes nothing beyond the end. */
   unroll,
   vectorize,
+  /** `require('d', { multiple: 4 })` or `require('d', { equal: 128 })`: later steps and lowering rely on it. */
   require,
+  /** `place`: `shared`, `register`, or a declared memory, by name or as another program has it. */
   cache_read: cacheRead,
+  /** Copies into shared memory are made `by - 1` iterations before they are used. */
   pipeline,
+  /** So many neighbouring blocks run together, and make copies that each would make alike once for all. */
   cluster,
+  /**
+   * What neighbouring iterations of a loop combine into one element of the buffer is combined in registers. `within`: the
+   * loop over groups of threads that meet in shared memory; `into`: the buffer, and the nest, of what other shares have.
+   */
   accumulate,
   cache_write: cacheWrite,
   compute_at: computeAt,
   fission,
   rfactor,
   atomic,
+  /** Partial results instead of atomics, added in a fixed order. */
   combine,
+  /** Nests on blocks in one launch. */
   merge,
 }

@@ -9,11 +9,13 @@ import type { Schedule } from '../elaborate/index.ts'
 import { countText, MAX_STEPS } from '../ir/budgets.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { iterationsOf } from './coords/iterator-names.ts'
+import { COORD_STEPS } from './coords/primitives.ts'
 import type { CoordStep } from './coords/steps.ts'
-import { type Env, loopStep, type StepOnLoops } from './loop-steps.ts'
 import { PartNames, type Program, plainNames } from './part-names.ts'
 import { labelled, partsOf } from './parts.ts'
+import { LOOP_STEPS } from './primitives.ts'
 import { arithmetic, integer } from './step-arguments.ts'
+import { type Env, fieldsOf } from './step-fields.ts'
 import type { LoopStep } from './steps.ts'
 
 /** What steps are applied to. */
@@ -125,11 +127,11 @@ function isOnLoops(
 ): boolean {
   switch (step.kind) {
     case 'as':
-    case 'attach':
       return false
-    case 'reorder':
-    case 'fuse':
-      return onLoops
+    case 'merge_parts':
+      return true
+    case 'step':
+      return !isOnCoords(step.word, onLoops)
     case 'each':
       return step.steps.some((s) => isOnLoops(s, schedule, onLoops, known))
     case 'use': {
@@ -138,10 +140,12 @@ function isOnLoops(
       known.set(used, is)
       return is
     }
-    default:
-      return true
   }
 }
+
+/** Words of both stages act on coordinates until the first step on loops. */
+const isOnCoords = (word: string, onLoops: boolean): boolean =>
+  Object.hasOwn(COORD_STEPS, word) && !(onLoops && Object.hasOwn(LOOP_STEPS, word))
 
 /** The block once for each part: first what acts on coordinates, for all of them. */
 function eachPart(step: Ast.EachStep, env: Env, onLoops: boolean, now: Now): Step[] {
@@ -201,13 +205,7 @@ export function mergeParts(step: MergeParts, now: Program): Step[] {
 function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
   const { span } = step
   const { names } = env
-  const ref = (r: Ast.LoopRef): string => names.loop(r)
   const ofPart = (b: Ast.Ident): Ast.Ident => ({ ...b, name: names.buffer(b) })
-  const coord = (s: CoordStep): Step[] => [{ stage: 1, step: s }]
-  const loop = (s: StepOnLoops): Step[] => {
-    progress.onLoops = true
-    return [{ stage: 2, step: loopStep(s, env) }]
-  }
   const early = (what: string): void => {
     if (progress.onLoops)
       fail({
@@ -222,19 +220,16 @@ function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
     case 'as': {
       early('as')
       const { format, args } = env.schedule.formats.get(step)!
-      return coord({
-        kind: 'as',
-        buffer: names.buffer(step.buffer),
-        format,
-        args: args.map((a, k) =>
-          typeof a === 'string'
-            ? a
-            : format.params[k]!.kind === 'real'
-              ? arithmetic(a, env, true)
-              : integer(a, env),
-        ),
-        span,
-      })
+      const values = args.map((a, k) =>
+        typeof a === 'string'
+          ? a
+          : format.params[k]!.kind === 'real'
+            ? arithmetic(a, env, true)
+            : integer(a, env),
+      )
+      return [
+        { stage: 1, step: { kind: 'as', buffer: names.buffer(step.buffer), format, args: values, span } },
+      ]
     }
     case 'use':
       return stepsIn(
@@ -259,21 +254,12 @@ function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
           steps: (now) => mergeParts({ span, buffer: ofPart(step.buffer) }, now),
         },
       ]
-    case 'attach':
-      early('attach')
-      return coord({ kind: 'attach', loop: ref(step.loop), to: ref(step.to), span })
-    case 'reorder':
-      if (progress.onLoops) return loop(step)
-      return coord({ kind: 'reorder', loops: step.loops.map(ref), span })
-    case 'fuse':
-      if (progress.onLoops) return loop(step)
-      return coord({
-        kind: 'fuse',
-        loops: step.loops.map(ref),
-        ...(step.into ? { into: names.fresh(step.into) } : {}),
-        span,
-      })
-    default:
-      return loop(step)
+    case 'step': {
+      const onCoords = isOnCoords(step.word, progress.onLoops)
+      if (onCoords) early(step.word)
+      else progress.onLoops = true
+      const made = { kind: step.word, ...fieldsOf(step.args, env), span }
+      return [onCoords ? { stage: 1, step: made as CoordStep } : { stage: 2, step: made as LoopStep }]
+    }
   }
 }

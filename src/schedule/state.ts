@@ -10,12 +10,13 @@ import type { Buffer, Fact, Kernel2 } from '../ir/loops.ts'
 import { loopsOf } from '../ir/tree.ts'
 import { type Consumed, Context } from './context.ts'
 import { checkNewNames } from './fresh-names.ts'
+import type { LoopRef } from './loop-ref.ts'
 import { launchesApart } from './one-nest-a-launch.ts'
 import { checkParallel } from './parallel-legality.ts'
 import type { Outcome, Primitive } from './primitive.ts'
-import { PRIMITIVES } from './primitives.ts'
-import { type LoopRef, type LoopStep, printStep } from './steps.ts'
-import { checkStep } from './trace.ts'
+import { LOOP_STEPS } from './primitives.ts'
+import { checkStep } from './step-data.ts'
+import { type LoopStep, printStep } from './steps.ts'
 
 export interface ScheduleState {
   readonly kernel: Kernel2
@@ -32,7 +33,7 @@ export const start = (kernel: Kernel2): ScheduleState =>
 
 /** The state after one more step. Throws `SptError` (`schedule/…`) where the step is not legal. */
 export function apply(state: ScheduleState, step: LoopStep): ScheduleState {
-  checkStep(step)
+  checkStep(step, LOOP_STEPS)
   const number = state.trace.length + 1
   const cx = new Context(state.kernel, state.consumed, step.span)
   try {
@@ -75,8 +76,8 @@ export function printTrace(state: ScheduleState): readonly string[] {
   return out.reverse()
 }
 
-const run = <S extends LoopStep>(cx: Context, step: S): Outcome =>
-  (PRIMITIVES[step.kind] as unknown as Primitive<S>).apply(cx, step)
+const run = (cx: Context, step: LoopStep): Outcome =>
+  (LOOP_STEPS[step.kind] as Primitive<LoopStep>).apply(cx, step)
 
 /** What stays the same is the same list, by which others know that they have seen it. */
 const nextKernel = (kernel: Kernel2, outcome: Outcome): Kernel2 =>

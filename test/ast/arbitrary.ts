@@ -2,6 +2,8 @@
 import fc from 'fast-check'
 import * as ast from '../../src/ast/nodes.ts'
 import { BIND_TARGETS, ROLES, SCALAR_TYPES } from '../../src/ast/nodes.ts'
+import type { Syntax, ValueSyntax } from '../../src/ast/step-syntax.ts'
+import { STEP_SYNTAX } from '../../src/schedule/language.ts'
 
 const span = { source: 'generated', start: 0, end: 0 }
 type Arb<T> = fc.Arbitrary<T>
@@ -382,87 +384,75 @@ const format: Arb<ast.Format> = fc
 
 const loop: Arb<ast.LoopRef> = fc.record({ nest: fc.option(ident), name: ident, span: fc.constant(span) })
 const args = fc.array(expr, { maxLength: 2 })
-const two: Arb<readonly [ast.Ident, ast.Ident]> = fc.tuple(ident, ident)
-const loops = fc.array(loop, { minLength: 1, maxLength: 3 })
 const instance: Arb<ast.Instance> = fc.record({ name: ident, args }).map((i) => ({ ...i, span }))
-const cache = { buffer: ident, at: loop, memory: instance, into: fc.option(ident) }
-/** One generator for each kind, so that none can be forgotten. */
-export const STEPS: {
-  readonly [K in Exclude<ast.Step['kind'], 'each'>]: Arb<
-    Omit<Extract<ast.Step, { kind: K }>, 'kind' | 'span'>
-  >
-} = {
-  as: fc.record({
-    buffer: ident,
-    parts: fc.array(
-      fc.record({ ...use, where: fc.option(expr) }).map((p) => ({ ...p, span })),
-      { minLength: 1, maxLength: 3 },
-    ),
-  }),
-  merge: fc.record({ nests: idents(1) }),
-  merge_parts: fc.record({ buffer: ident }),
-  reorder: fc.record({ loops }),
-  fuse: fc.record({ loops, into: fc.option(ident) }),
-  serpentine: fc.record({ loop, by: expr }),
-  attach: fc.record({ loop, to: loop }),
-  split: fc.record({ loop, by: expr, into: fc.option(two) }),
-  require: fc.record({
-    size: ident,
-    relation: fc.constantFrom('multiple' as const, 'equal' as const),
-    by: expr,
-  }),
-  tile: fc.tuple(loops, fc.boolean()).chain(([ls, named]) =>
-    fc.record({
-      loops: fc.constant(ls),
-      by: fc.array(expr, { minLength: ls.length, maxLength: ls.length }),
-      into: named ? idents(2 * ls.length, 2 * ls.length) : fc.constant(null),
-    }),
-  ),
-  bind: fc.record({
-    binds: fc.array(
-      fc
-        .record({ loop, to: fc.constantFrom(...BIND_TARGETS) })
-        .map((b) => ({ loop: b.loop, to: { name: b.to, span }, span })),
-      { minLength: 1, maxLength: 2 },
-    ),
-  }),
-  unroll: fc.record({ loop, by: fc.option(expr), predicated: fc.boolean() }).map((s) => ({
-    ...s,
-    predicated: s.by !== null && s.predicated,
-  })),
-  vectorize: fc.record({ loop }),
-  cache_read: fc.record({
-    ...cache,
-    layout: fc.record({
-      transposed: fc.boolean(),
-      stride: fc.option(expr),
-      by: fc.option(expr),
-      padded: fc.option(expr),
-    }),
-  }),
-  pipeline: fc.record({ loop, by: expr }),
-  cluster: fc.record({ loop, by: expr }),
-  tensorize: fc.record({ loop, instr: instance }),
-  cache_write: fc.record(cache),
-  compute_at: fc.record({ iteration: ident, at: loop }),
-  fission: fc.record({ loop, after: fc.oneof(ident, fc.integer({ min: 1, max: 99 })) }),
-  rfactor: fc.record({ loop, into: fc.option(ident) }),
-  atomic: fc.record({ buffer: ident }),
-  accumulate: fc.record({
-    buffer: ident,
-    loop,
-    by: fc.option(expr),
-    within: fc.option(loop),
-    into: fc.option(ident),
-  }),
-  combine: fc.record({ buffer: ident, nest: fc.option(ident) }),
-  use: fc.record({ schedule: ident, args }),
+
+/** What a syntax takes, in lists of `n` where it does not say of how many. */
+const takes = (syntax: readonly Syntax[], n: number): Arb<ast.StepArgument[]> =>
+  fc
+    .tuple(
+      ...syntax.map((s): Arb<ast.StepArgument[]> => {
+        if (typeof s === 'string') return fc.constant([s])
+        if ('optional' in s) return fc.option(takes(s.optional, n)).map((given) => given ?? [])
+        return stepValue(s.value, n).map((value) => [{ field: s.field, value }])
+      }),
+    )
+    .map((parts) => parts.flat())
+
+function stepValue(v: ValueSyntax, n: number): Arb<ast.StepValue> {
+  switch (v.kind) {
+    case 'loop':
+      return loop.map((l) => ({ kind: 'loop', loop: l }))
+    case 'name':
+      return ident.map((name) => ({ kind: 'name', of: v.of, name }))
+    case 'integer':
+      return expr.map((value) => ({ kind: 'integer', value, operand: v.operand }))
+    case 'place':
+      return fc.oneof(
+        stepValue({ kind: 'name', of: 'nest' }, n),
+        fc.integer({ min: 1, max: 99 }).map((means) => ({ kind: 'word', text: `${means}`, means }) as const),
+      )
+    case 'binding':
+      return fc
+        .tuple(loop, fc.constantFrom(...BIND_TARGETS))
+        .map(([l, to]) => ({ kind: 'binding', loop: l, to }))
+    case 'word':
+      return fc.constant({ kind: 'word', text: v.text, means: v.means })
+    case 'instance':
+      return instance.map((i) => ({ kind: 'instance', of: v.of, use: i }))
+    case 'list': {
+      const length = typeof v.count === 'object' ? v.count.times * n : (v.count ?? n)
+      return fc
+        .array(stepValue(v.of, n), { minLength: length, maxLength: length })
+        .map((items) => ({ kind: 'list', parentheses: v.parentheses, items }))
+    }
+    case 'data':
+      throw new Error('data have no text')
+  }
 }
-const plainStep: Arb<ast.Step> = fc.oneof(
-  ...Object.entries(STEPS).map(([kind, a]) =>
-    (a as Arb<object>).map((fields) => ({ kind, ...fields, span }) as ast.Step),
-  ),
-)
+
+/** One generator for each step, by its word or kind; those with a word follow from their syntax. */
+const words = Object.values(STEP_SYNTAX).map(({ word, forms }): [string, Arb<ast.Step>] => [
+  word,
+  fc
+    .tuple(fc.constantFrom(...forms), fc.integer({ min: 1, max: 3 }))
+    .chain(([form, n]) => takes(form, n))
+    .map((given) => ({ kind: 'step', word, args: given, span })),
+])
+const others: { readonly [K in Exclude<ast.Step['kind'], 'each' | 'step'>]: Arb<ast.Step> } = {
+  as: fc
+    .record({
+      buffer: ident,
+      parts: fc.array(
+        fc.record({ ...use, where: fc.option(expr) }).map((p) => ({ ...p, span })),
+        { minLength: 1, maxLength: 3 },
+      ),
+    })
+    .map((s) => ({ kind: 'as', ...s, span })),
+  merge_parts: ident.map((b) => ({ kind: 'merge_parts', buffer: b, span })),
+  use: fc.record({ schedule: ident, args }).map((s) => ({ kind: 'use', ...s, span })),
+}
+export const STEPS: ReadonlyMap<string, Arb<ast.Step>> = new Map([...words, ...Object.entries(others)])
+const plainStep = fc.oneof(...STEPS.values())
 const stepPlace = (s: ast.Step): Pick<Place, 'blocks' | 'filled'> =>
   s.kind === 'each' ? { blocks: 1, filled: [s.steps.length > 0] } : plain()
 /** `each part`, with comments in it or, to fit on one line, without. */

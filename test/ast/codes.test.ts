@@ -4,7 +4,8 @@ import { expect, test } from 'vitest'
 import { withoutCodes } from '../../src/ast/blank-backticks.ts'
 import { scan } from '../../src/ast/lexical-scan.ts'
 import type * as Ast from '../../src/ast/nodes.ts'
-import { parse, parseExpression } from '../../src/ast/parse.ts'
+import { parseExpression } from '../../src/ast/parse.ts'
+import { parse } from '../../src/schedule/language.ts'
 import { refusal } from '../support/refusal.ts'
 
 const codes = fc.array(fc.string({ unit: fc.constantFrom('a', '(', '"', '\n', '/', '$', ' ') }), {

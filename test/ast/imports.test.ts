@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { resolve, scopeOf } from '../../src/ast/linked-program.ts'
 import { render } from '../../src/ast/render.ts'
-import { loadProgram, programOf } from '../../src/ast/resolve-imports.ts'
 import { resolvePath } from '../../src/ast/resolve-path.ts'
+import { loadProgram, programOf } from '../../src/schedule/language.ts'
 
 type Texts = Readonly<Record<string, string>>
 const reader = (texts: Texts) => async (path: string) => {

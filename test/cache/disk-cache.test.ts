@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { fc, test as law } from '@fast-check/vitest'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { parse } from '../../src/ast/parse.ts'
 import { cacheFolder, cacheKey, decodeEntry, encodeEntry, openCache } from '../../src/cache/disk-cache.ts'
 import { decodeTree, encodeTree, treesIn } from '../../src/io/program-trees.ts'
+import { parse } from '../../src/schedule/language.ts'
 
 let folder = ''
 beforeEach(async () => {

@@ -1,11 +1,11 @@
 /** Formats as users write them, and the tensors that laws bring into them. */
 import fc from 'fast-check'
-import { programOf } from '../../src/ast/resolve-imports.ts'
 import { elaborate } from '../../src/elaborate/index.ts'
 import { instantiate } from '../../src/formats/instance/instantiate.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
 import { variable } from '../../src/ir/expr.ts'
 import type { Instance } from '../../src/ir/format.ts'
+import { programOf } from '../../src/schedule/language.ts'
 import type { Given } from '../../src/storage/given.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { denseFixed, sparseVariable } from './arbitrary.ts'

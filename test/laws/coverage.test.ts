@@ -2,11 +2,15 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { loopsOf } from '../../src/ir/tree.ts'
+import { LOOP_STEPS } from '../../src/schedule/primitives.ts'
 import { LONG } from '../support/cases.ts'
 import { formatCase, poolOf } from './formats.ts'
 import { type Case, caseOf, numbers } from './law.ts'
 
 const SEED = 20
+
+/** Steps that need more than the usual number of cases, or a program of their own. */
+const RARE = ['accumulate', 'combine', 'merge', 'cluster', 'tensorize', 'require']
 
 /** What has to occur in cases that were carried out, at the usual number of cases and more. */
 const COVERED = [
@@ -31,19 +35,7 @@ const COVERED = [
   ...['affine', 'div-mod', 'indirect', 'keyword'],
   // steps
   ...['coords.as', 'coords.reorder', 'coords.fuse', 'coords.attach'],
-  ...[
-    'split',
-    'fuse',
-    'reorder',
-    'serpentine',
-    'tile',
-    'bind',
-    'unroll',
-    'vectorize',
-    'cache_read',
-    'cache_write',
-  ],
-  ...['compute_at', 'fission', 'rfactor', 'atomic', 'pipeline'],
+  ...Object.keys(LOOP_STEPS).filter((word) => !RARE.includes(word)),
 ]
 
 const made = <T extends Case>(count: number, of: (choices: readonly number[]) => T | undefined): T[] =>

@@ -5,22 +5,16 @@ import '../../src/node.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import type { SptError } from '../../src/ast/diagnostic.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
-import { example as asExample } from '../../src/schedule/coords/as.ts'
 import { nest, parts } from '../../src/schedule/coords/as-examples.ts'
-import { example as attachExample } from '../../src/schedule/coords/attach.ts'
-import { checkCoordStep } from '../../src/schedule/coords/check.ts'
-import { example as fuseExample } from '../../src/schedule/coords/fuse.ts'
-import { example as reorderExample } from '../../src/schedule/coords/reorder.ts'
+import { COORD_STEPS } from '../../src/schedule/coords/primitives.ts'
+import { checkStep } from '../../src/schedule/step-data.ts'
 import { refusal } from '../support/refusal.ts'
 import { standard } from '../support/standard-formats.ts'
 
 const EXAMPLES = {
-  as: asExample,
+  ...Object.fromEntries(Object.values(COORD_STEPS).map(({ word, example }) => [word, example])),
   'as in parts': parts,
   'as of a nest': nest,
-  attach: attachExample,
-  fuse: fuseExample,
-  reorder: reorderExample,
 }
 
 const apply = (text: string, steps: string) =>
@@ -81,7 +75,7 @@ describe.each(Object.entries(EXAMPLES))('%s', (_, example) => {
   })
 })
 
-const K = reorderExample.before
+const K = COORD_STEPS.reorder.example.before
 const refusals: readonly (readonly [string, string, string])[] = [
   ['a child before its parent', 'reorder (j, i)', 'schedule/parent-first'],
   ['an unknown iterator', 'reorder (i, q)', 'schedule/unknown-loop'],
@@ -135,7 +129,7 @@ test('a format says where the package has formats, and why an attached operand k
   const unknown = refusal(() => apply(K, 'A as hyb(2, 5)'))
   expect(unknown.hint).toContain('import "sparsetile/kernels/formats-composed.spt"')
   const csr = standard('csr')
-  const attached = refusal(() => apply(csr + attachExample.before, 'attach v to j\nH as csr'))
+  const attached = refusal(() => apply(csr + COORD_STEPS.attach.example.before, 'attach v to j\nH as csr'))
   expect(attached.message).toBe('axis v_at_j is attached: v, which csr replaces')
   expect(attached.hint).toContain('put the format before that step')
 })
@@ -147,24 +141,21 @@ test('a loop of each part goes by the name of the part', () => {
 })
 
 test('what untyped callers give as a format is looked at', () => {
-  const as = (format: object) => () =>
-    checkCoordStep({ kind: 'as', buffer: 'A', format, args: [] } as unknown as Parameters<
-      typeof checkCoordStep
-    >[0])
+  const as = (format: object) => () => checkStep({ kind: 'as', buffer: 'A', format, args: [] }, COORD_STEPS)
   as({ kind: 'format', params: [], axes: [] })()
   for (const format of [{ kind: 'format', axes: [] }, { kind: 'composition', params: [] }, { params: [] }])
     expect(refusal(as(format)).message).toBe('as has no proper format')
 })
 
 test('refuses a format whose padding would take part', () => {
-  const text = asExample.before.replace('y[i] += A[i, j] * x[j]', 'y[i] max= A[i, j] * x[j]')
+  const text = COORD_STEPS.as.example.before.replace('y[i] += A[i, j] * x[j]', 'y[i] max= A[i, j] * x[j]')
   expect(refusal(() => apply(text, 'A as blocks(2)')).code).toBe('schedule/format-padding')
   for (const [value, legal] of [
     ['A[i, j] * x[j] - 1', false],
     ['1 - A[i, j]', false],
     ['0 + A[i, j] * x[j] - 0', true],
   ] as const) {
-    const sum = () => apply(asExample.before.replace('A[i, j] * x[j]', value), 'A as blocks(2)')
+    const sum = () => apply(COORD_STEPS.as.example.before.replace('A[i, j] * x[j]', value), 'A as blocks(2)')
     if (legal) sum()
     else expect(refusal(sum).code).toBe('schedule/format-padding')
   }
@@ -217,7 +208,7 @@ kernel k(m: size, n: size) {
 })
 
 test('a format step after a step on loops is too late', () => {
-  expect(refusal(() => apply(asExample.before, 'split i by 2\nA as blocks(2)')).code).toBe(
+  expect(refusal(() => apply(COORD_STEPS.as.example.before, 'split i by 2\nA as blocks(2)')).code).toBe(
     'schedule/too-late',
   )
 })

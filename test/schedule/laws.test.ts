@@ -4,7 +4,7 @@ import { SptError } from '../../src/ast/diagnostic.ts'
 import type { ThreadAxis } from '../../src/ir/expr.ts'
 import type { For } from '../../src/ir/loops.ts'
 import { print2 } from '../../src/ir/print-stage2.ts'
-import { PRIMITIVES } from '../../src/schedule/primitives.ts'
+import { LOOP_STEPS } from '../../src/schedule/primitives.ts'
 import { apply, replay, type ScheduleState, start, undo } from '../../src/schedule/state.ts'
 import { type LoopStep, printStep } from '../../src/schedule/steps.ts'
 import { traceFromJson, traceToJson } from '../../src/schedule/trace.ts'
@@ -63,7 +63,7 @@ describe('legal steps', () => {
     )
     // Merging, instructions and requirements need more than luck, and have tests of their own.
     const others = ['merge', 'tensorize', 'require']
-    for (const kind of LONG ? Object.keys(PRIMITIVES) : [])
+    for (const kind of LONG ? Object.keys(LOOP_STEPS) : [])
       if (!others.includes(kind)) expect.soft(reached.get(kind) ?? 0, kind).toBeGreaterThan(0)
   })
 

@@ -8,8 +8,11 @@ import { loopsOf } from '../../src/ir/tree.ts'
 import type { Compilation } from '../../src/run/compile.ts'
 import { iterationsOf } from '../../src/schedule/coords/iterator-names.ts'
 import type { CoordStep } from '../../src/schedule/coords/steps.ts'
-import { type CopyLayout, type LoopRef, type LoopStep, printStep } from '../../src/schedule/steps.ts'
+import type { LoopRef } from '../../src/schedule/loop-ref.ts'
+import { LOOP_STEPS } from '../../src/schedule/primitives.ts'
+import { type LoopStep, printStep } from '../../src/schedule/steps.ts'
 import type { Choices } from './choices.ts'
+import { drawnStep } from './draw-step.ts'
 import { argumentsFor } from './format-gen.ts'
 
 export interface Scheduled {
@@ -229,8 +232,8 @@ function coordStep(
 const BLOCKS = ['block.x', 'block.y', 'block.z'] as const
 const THREADS = ['thread.x', 'thread.y', 'thread.z'] as const
 
-/** What a candidate does to the loops. */
-const LOOP_STEPS = [
+/** What a candidate does to the loops, where a step alone would be refused too often. */
+const WAYS = [
   'parallel',
   'threads',
   'split',
@@ -261,10 +264,17 @@ const LOOP_STEPS = [
   'partial',
 ] as const
 
-type LoopStepKind = (typeof LOOP_STEPS)[number]
+type Way = (typeof WAYS)[number]
+
+/** What one draw does not make: it needs a declared instruction, blocks that copy alike, or data for which it holds. */
+const APART = ['tensorize', 'cluster', 'require']
+/** Words that need nothing else: each is drawn from what it takes. */
+const WORDS = Object.values(LOOP_STEPS).filter(
+  ({ word }) => !APART.includes(word) && !(WAYS as readonly string[]).includes(word),
+)
 
 /** Dealing loops out to threads, and what threads share. */
-const SHARING: readonly LoopStepKind[] = [
+const SHARING: readonly Way[] = [
   'threads',
   'threads',
   'bind',
@@ -277,7 +287,7 @@ const SHARING: readonly LoopStepKind[] = [
 ]
 
 /** One step, or a few that belong together. */
-function loopSteps(c: Choices, k: Compilation, among: readonly LoopStepKind[] = LOOP_STEPS): LoopStep[] {
+function loopSteps(c: Choices, k: Compilation, among: readonly Way[] = WAYS): LoopStep[] {
   const body = k.loops.body
   const loops = loopsOf(body)
   if (loops.length === 0) return []
@@ -311,7 +321,16 @@ function loopSteps(c: Choices, k: Compilation, among: readonly LoopStepKind[] = 
     by,
     into: [`${l.var}_a`, `${l.var}_b`],
   })
-  const how = c.pick(among)
+  const how = c.pick(among === WAYS ? [...WAYS, ...WORDS] : among)
+  if (typeof how === 'object')
+    return [
+      drawnStep(how, {
+        below: (n) => c.below(n),
+        loop: () => ref(any()),
+        buffer: () => c.pick(buffers),
+        nest: () => c.pick(nests),
+      }),
+    ]
   switch (how) {
     case 'parallel': {
       // The outermost loop over blocks of threads.
@@ -470,7 +489,7 @@ function requirement(c: Choices, k: Compilation): LoopStep[] {
 }
 
 /** Mostly none: what has no layout refuses one. */
-const layout = (c: Choices): CopyLayout => ({
+const layout = (c: Choices) => ({
   ...(c.chance(20) ? { padded: c.below(2) } : {}),
   ...(c.chance(10) ? { transposed: true } : {}),
   ...(c.chance(10) ? { stride: 2 + c.below(6) } : {}),

@@ -4,39 +4,19 @@ import { segmentsOf } from '../../src/analysis/segmented-loops.ts'
 import { THREAD_AXES } from '../../src/ir/expr.ts'
 import type { For } from '../../src/ir/loops.ts'
 import { loopsOf } from '../../src/ir/tree.ts'
+import { LOOP_STEPS } from '../../src/schedule/primitives.ts'
 import type { ScheduleState } from '../../src/schedule/state.ts'
 import type { LoopStep } from '../../src/schedule/steps.ts'
+import { drawnStep } from './draw-step.ts'
 
 /** Numbers that choose one step. */
 export const choices = fc.array(fc.nat({ max: 9999 }), { minLength: 6, maxLength: 6 })
 
-const KINDS: readonly Exclude<LoopStep['kind'], 'require' | 'tensorize'>[] = [
-  'split',
-  'split',
-  'fuse',
-  'serpentine',
-  'reorder',
-  'reorder',
-  'tile',
-  'bind',
-  'bind',
-  'unroll',
-  'vectorize',
-  'cache_read',
-  'cache_read',
-  'pipeline',
-  'cluster',
-  'cache_write',
-  'cache_write',
-  'compute_at',
-  'fission',
-  'rfactor',
-  'atomic',
-  'accumulate',
-  'combine',
-  'merge',
-  'merge',
-]
+/** What needs more than luck: a declared instruction, and data for which it holds. */
+const NEVER = ['tensorize', 'require']
+/** What is drawn more often, since it is refused more often, or since much depends on it. */
+const OFTEN = ['split', 'reorder', 'bind', 'cache_read', 'cache_write', 'merge'] as const
+const KINDS = [...Object.keys(LOOP_STEPS).filter((w) => !NEVER.includes(w)), ...OFTEN] as LoopStep['kind'][]
 
 /** The names by which the loops can be meant now, outermost first; qualified where several share one. */
 function namesOf(loops: readonly For[]): readonly string[] {
@@ -62,12 +42,18 @@ export function stepFor(state: ScheduleState, [kind, a, b, c, e, f]: readonly nu
     const top = state.kernel.body.flatMap((s) => (s.kind === 'for' ? [s] : []))
     return top.length > 0 ? name(loops.indexOf(pick(top, n))) : 'i'
   }
-  const scope = pick(['register', 'shared'] as const, c!)
-  switch (pick(KINDS, kind!)) {
-    case 'split':
-      return { kind: 'split', loop: name(a!), by: 1 + (b! % 4) }
-    case 'serpentine':
-      return { kind: 'serpentine', loop: name(a!), by: 1 + (b! % 4) }
+  const drawn = (among: readonly string[]): LoopStep => {
+    const numbers = [a!, b!, c!, e!, f!]
+    const next = (): number => numbers.push(numbers.shift()!) && numbers.at(-1)!
+    return drawnStep(LOOP_STEPS[word], {
+      below: (n) => next() % n,
+      loop: () => name(next()),
+      buffer: () => pick(among, next()),
+      nest: () => pick(['produce', ...nests], next()),
+    })
+  }
+  const word = pick(KINDS, kind!)
+  switch (word) {
     case 'fuse':
       return { kind: 'fuse', loops: inside(a!) }
     case 'reorder': {
@@ -85,40 +71,18 @@ export function stepFor(state: ScheduleState, [kind, a, b, c, e, f]: readonly nu
       return { kind: 'bind', bindings: [{ loop: name(a!), to: pick(THREAD_AXES, b!) }] }
     case 'cluster':
       return { kind: 'cluster', loop: tops(a!), by: 2 + (b! % 3) }
-    case 'unroll':
-      return { kind: 'unroll', loop: name(a!), ...(b! % 2 ? { by: 2 + (c! % 3) } : {}) }
-    case 'vectorize':
-      return { kind: 'vectorize', loop: name(a!) }
-    case 'cache_read':
-      return { kind: 'cache_read', buffer: pick(buffers, a!), at: name(b!), scope }
     case 'pipeline': {
       const copying = loops.findIndex((l) =>
         l.body.some((s) => s.kind === 'alloc' && s.buffer.scope === 'shared'),
       )
       return { kind: 'pipeline', loop: name(copying < 0 || b! % 4 === 0 ? a! : copying), by: 2 + (c! % 3) }
     }
-    case 'cache_write':
-      return { kind: 'cache_write', buffer: pick(buffers.slice(-5), a!), at: name(b!), scope }
-    case 'compute_at':
-      return { kind: 'compute_at', nest: pick(['produce', ...nests], a!), at: name(b!) }
-    case 'fission':
-      return {
-        kind: 'fission',
-        loop: name(a!),
-        after: e! % 2 ? 1 + (f! % 2) : pick(['produce', ...nests], c!),
-      }
-    case 'rfactor':
-      return { kind: 'rfactor', loop: name(a!) }
     case 'accumulate': {
       const over = loops.findIndex((l) => typeof segmentsOf(l) !== 'string')
       const segments = over < 0 ? '' : segmentsOf(loops[over]!)
       const target = typeof segments === 'string' ? pick(buffers, a!) : segments.reduce.targets[0]!.buffer
       return { kind: 'accumulate', buffer: target, loop: name(over < 0 ? b! : over) }
     }
-    case 'atomic':
-      return { kind: 'atomic', buffer: pick(buffers.slice(-5), a!) }
-    case 'combine':
-      return { kind: 'combine', buffer: pick(buffers.slice(-5), a!) }
     case 'merge': {
       const top = [...new Set(state.kernel.body.flatMap((s) => (s.kind === 'for' ? [s.nest] : [])))]
       const bound = top.filter((n) =>
@@ -126,5 +90,12 @@ export function stepFor(state: ScheduleState, [kind, a, b, c, e, f]: readonly nu
       )
       return { kind: 'merge', nests: a! % 4 === 0 ? top.slice(b! % 2) : bound }
     }
+    case 'cache_write':
+    case 'atomic':
+    case 'combine':
+      // Index arrays come first.
+      return drawn(buffers.slice(-5))
+    default:
+      return drawn(buffers)
   }
 }

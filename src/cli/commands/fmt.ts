@@ -1,10 +1,10 @@
 import { writeFile } from 'node:fs/promises'
 import { SptError } from '../../ast/diagnostic.ts'
-import { parse } from '../../ast/parse.ts'
 import { print } from '../../ast/print.ts'
 import { escapedLine } from '../../ast/render.ts'
 import { guarded } from '../../io/node-files.ts'
 import { readProgramText } from '../../io/program-text.ts'
+import { parse } from '../../schedule/language.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT, showDiagnostics } from '../failure.ts'
 

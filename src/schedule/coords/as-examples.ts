@@ -1,5 +1,5 @@
-/** What `as` does to iterations when a format has several parts: run by a test. */
-import type { CoordExample } from './steps.ts'
+/** What `as` does to iterations, also when a format has several parts: run by a test. */
+import type { CoordExample } from './primitive.ts'
 
 const FORMATS = `format rows(w) over (i, j) {
   axis io = sparse_variable(i) nonunique
@@ -96,6 +96,44 @@ kernel k(m: size, n: size) {
   }
   iterate scale_plain [io_plain, jo_plain] as SS {
     P_plain[io_plain, jo_plain] = A_plain[io_plain, jo_plain] / M[io_plain]
+  }
+}`,
+}
+
+/** One part: the axes are others, and coordinates are computed from theirs. */
+export const blocks: CoordExample = {
+  before: `format blocks(b) over (i, j) {
+  axis io = dense_fixed(ceildiv(i, b))
+  axis jo = sparse_variable(io, ceildiv(j, b))
+  axis ii = dense_fixed(b)
+  axis ji = dense_fixed(b)
+  map (i, j) -> (i / b, j / b, i % b, j % b)
+  inverse (io, jo, ii, ji) -> (io * b + ii, jo * b + ji)
+}
+kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  buffer A: f32[i, j] in
+  buffer x: f32[jd] in
+  buffer y: f32[i] out
+  iterate sum [i, j] as SR {
+    y[i] += A[i, j] * x[j]
+  }
+}`,
+  steps: 'A as blocks(2)',
+  after: `kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis jd = dense_fixed(n)
+  axis io = dense_fixed(ceildiv(m, 2))
+  axis jo = sparse_variable(io, ceildiv(n, 2))
+  axis ii = dense_fixed(2)
+  axis ji = dense_fixed(2)
+  buffer A: f32[io, jo, ii, ji] in
+  buffer x: f32[jd] in
+  buffer y: f32[i] out
+  iterate sum [io, jo, ii, ji] as SRSR where (io * 2 + ii < m and jo * 2 + ji < n) {
+    y[io * 2 + ii] += A[io, jo, ii, ji] * x[jo * 2 + ji]
   }
 }`,
 }

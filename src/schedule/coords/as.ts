@@ -13,13 +13,17 @@ import { namesOfAxis, repeats, type StoredAxis } from '../../ir/axis.ts'
 import { isFloat } from '../../ir/dtype.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
+import type { AnyFormat } from '../../ir/format.ts'
 import { printExpr1 } from '../../ir/print-stage1.ts'
 import type { Buffer1, FillFactor, Iteration, Kernel1, Param, Reformat, Stmt1 } from '../../ir/stage1.ts'
+import * as arg from '../arguments.ts'
+import { blocks } from './as-examples.ts'
 import { distribute, enters, isNest } from './distribute.ts'
 import { withKinds } from './format-iterator-kinds.ts'
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
 import { iterationsOf } from './iterator-names.ts'
 import { checkPadding, type Factor } from './padding.ts'
+import { coordPrimitive } from './primitive.ts'
 import {
   type At,
   checkChildren,
@@ -29,13 +33,15 @@ import {
   type Split,
   splitBuffers,
 } from './split.ts'
-import type { AsStep, CoordExample } from './steps.ts'
 import { type Locals, wholeNests } from './whole-nests.ts'
+
+/** Arguments are numbers, and names of lists and sets among the data. */
+export type AsStep = arg.StepOf<'as', typeof takes>
 
 /** A name that nothing has; `label` is the part it belongs to. */
 type Unused = (name: string, label?: string) => string
 
-export function applyAs(kernel: Kernel1, step: AsStep): Kernel1 {
+function applyAs(kernel: Kernel1, step: AsStep): Kernel1 {
   const at: At = step.span ? { span: step.span } : {}
   const buffer = kernel.buffers.find((b) => b.name === step.buffer) ?? unknownBuffer(kernel, step, at)
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
@@ -247,39 +253,31 @@ function inParts(it: Iteration, split: Split, unused: Unused): Stmt1[] {
   })
 }
 
-export const example: CoordExample = {
-  before: `format blocks(b) over (i, j) {
-  axis io = dense_fixed(ceildiv(i, b))
-  axis jo = sparse_variable(io, ceildiv(j, b))
-  axis ii = dense_fixed(b)
-  axis ji = dense_fixed(b)
-  map (i, j) -> (i / b, j / b, i % b, j % b)
-  inverse (io, jo, ii, ji) -> (io * b + ii, jo * b + ji)
+/** A format of this program or of another: it has parameters, and axes, parts or a member for each order. */
+function isFormat(x: unknown): boolean {
+  const f = x as { [field in 'kind' | 'axes' | 'parts' | 'params' | 'ofOrder']?: unknown } | null
+  if (typeof f !== 'object' || f === null || !Array.isArray(f.params)) return false
+  if (f.kind === 'family') return typeof f.ofOrder === 'function'
+  return Array.isArray(f.kind === 'composition' ? f.parts : f.axes)
 }
-kernel k(m: size, n: size) {
-  axis i = dense_fixed(m)
-  axis j = sparse_variable(i, n)
-  axis jd = dense_fixed(n)
-  buffer A: f32[i, j] in
-  buffer x: f32[jd] in
-  buffer y: f32[i] out
-  iterate sum [i, j] as SR {
-    y[i] += A[i, j] * x[j]
-  }
-}`,
-  steps: 'A as blocks(2)',
-  after: `kernel k(m: size, n: size) {
-  axis i = dense_fixed(m)
-  axis jd = dense_fixed(n)
-  axis io = dense_fixed(ceildiv(m, 2))
-  axis jo = sparse_variable(io, ceildiv(n, 2))
-  axis ii = dense_fixed(2)
-  axis ji = dense_fixed(2)
-  buffer A: f32[io, jo, ii, ji] in
-  buffer x: f32[jd] in
-  buffer y: f32[i] out
-  iterate sum [io, jo, ii, ji] as SRSR where (io * 2 + ii < m and jo * 2 + ji < n) {
-    y[io * 2 + ii] += A[io, jo, ii, ji] * x[jo * 2 + ji]
-  }
-}`,
-}
+const areArguments = (x: unknown): boolean =>
+  Array.isArray(x) && x.every((a) => typeof a === 'string' || (typeof a === 'number' && Number.isFinite(a)))
+
+/** Its text has a rule of the grammar: the buffer comes first, and a format may be put together in place. */
+const takes = arg.takes(
+  arg.buffer('buffer'),
+  arg.data<AnyFormat>(isFormat, 'a format')('format'),
+  arg.data<readonly (number | string)[]>(areArguments, 'a list of numbers and names')('args'),
+)
+
+export const as = coordPrimitive({
+  word: 'as',
+  takes,
+  given: (buffer: string, format: AnyFormat, args: readonly (number | string)[]) => ({
+    buffer,
+    format,
+    args,
+  }),
+  apply: applyAs,
+  example: blocks,
+})

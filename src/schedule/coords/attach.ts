@@ -9,11 +9,14 @@ import { mentions } from '../../ir/expr-tree.ts'
 import { sameExpr } from '../../ir/keys.ts'
 import { rewriteBody1 } from '../../ir/rewrite-stage1.ts'
 import type { If1, Iter, Kernel1 } from '../../ir/stage1.ts'
+import * as arg from '../arguments.ts'
 import { findIters, refuse, replaceIteration } from './iterator-names.ts'
 import { keepParents, parentsIn } from './parent-iterators.ts'
-import type { AttachIter, CoordExample } from './steps.ts'
+import { coordPrimitive } from './primitive.ts'
 
-export function applyAttach(kernel: Kernel1, step: AttachIter): Kernel1 {
+const takes = arg.takes(arg.iterator('loop'), 'to', arg.iterator('to'))
+
+function applyAttach(kernel: Kernel1, step: arg.StepOf<'attach', typeof takes>): Kernel1 {
   const { iteration, iters } = findIters(kernel, [step.loop, step.to], step.span)
   const [k, e] = [iters[0]!, iters[1]!]
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
@@ -93,8 +96,13 @@ function join(s: If1, p: string, e: string): boolean {
   )
 }
 
-export const example: CoordExample = {
-  before: `kernel k(m: size, n: size, q: size) {
+export const attach = coordPrimitive({
+  word: 'attach',
+  takes,
+  given: (loop: string, to: string) => ({ loop, to }),
+  apply: applyAttach,
+  example: {
+    before: `kernel k(m: size, n: size, q: size) {
   axis i = dense_fixed(m)
   axis j = sparse_variable(i, n)
   axis p = dense_fixed(n)
@@ -110,8 +118,8 @@ export const example: CoordExample = {
     }
   }
 }`,
-  steps: 'attach v to j',
-  after: `kernel k(m: size, n: size, q: size) {
+    steps: 'attach v to j',
+    after: `kernel k(m: size, n: size, q: size) {
   axis i = dense_fixed(m)
   axis j = sparse_variable(i, n)
   axis p = dense_fixed(n)
@@ -126,4 +134,5 @@ export const example: CoordExample = {
     y[i] += A[i, j] * H[j, v] * x[v]
   }
 }`,
-}
+  },
+})

@@ -8,11 +8,15 @@ import { parentOf } from '../../ir/axis.ts'
 import { variable } from '../../ir/expr.ts'
 import { rewriteBody1 } from '../../ir/rewrite-stage1.ts'
 import type { Iter, Kernel1 } from '../../ir/stage1.ts'
+import * as arg from '../arguments.ts'
+import type { LoopRef } from '../loop-ref.ts'
 import { findIters, iterationsOf, refuse, replaceIteration } from './iterator-names.ts'
 import { keepParents, parentsIn } from './parent-iterators.ts'
-import type { CoordExample, FuseIters } from './steps.ts'
+import { coordPrimitive, namesOf } from './primitive.ts'
 
-export function applyFuse(kernel: Kernel1, step: FuseIters): Kernel1 {
+const takes = arg.takes(arg.iterators(2)('loops'), arg.optional('->', arg.newLoop('into')))
+
+function applyFuse(kernel: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kernel1 {
   const { iteration, iters } = findIters(kernel, step.loops, step.span)
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const chain = iters.map((x) => axes.get(x.axis)!)
@@ -92,8 +96,13 @@ export function applyFuse(kernel: Kernel1, step: FuseIters): Kernel1 {
   return keepParents(kernel, iteration, next, by, step.span, (x) => (iters.includes(x) ? fused : x))
 }
 
-export const example: CoordExample = {
-  before: `kernel k(m: size, n: size) {
+export const fuse = coordPrimitive({
+  word: 'fuse',
+  takes,
+  given: (loops: readonly LoopRef[], into?: string) => ({ loops: namesOf(loops), into }),
+  apply: applyFuse,
+  example: {
+    before: `kernel k(m: size, n: size) {
   axis i = dense_fixed(m)
   axis j = sparse_variable(i, n)
   axis jd = dense_fixed(n)
@@ -104,8 +113,8 @@ export const example: CoordExample = {
     B[r, j] = A[r, j] * x[j]
   }
 }`,
-  steps: 'fuse (r, j) -> e',
-  after: `kernel k(m: size, n: size) {
+    steps: 'fuse (r, j) -> e',
+    after: `kernel k(m: size, n: size) {
   axis i = dense_fixed(m)
   axis j = sparse_variable(i, n)
   axis jd = dense_fixed(n)
@@ -117,7 +126,8 @@ export const example: CoordExample = {
     B[i, j] = A[i, j] * x[j]
   }
 }`,
-}
+  },
+})
 
 /** `ij` of i and j; apart where that is a word of the language. */
 const joined = (names: readonly string[]): string =>

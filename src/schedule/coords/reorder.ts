@@ -4,11 +4,15 @@
  * different elements and reductions commute, so any order in which every axis comes after its parent is legal.
  */
 import type { Iter, Kernel1 } from '../../ir/stage1.ts'
+import * as arg from '../arguments.ts'
+import type { LoopRef } from '../loop-ref.ts'
 import { findIters, refuse, replaceIteration } from './iterator-names.ts'
 import { keepParents, parentsIn } from './parent-iterators.ts'
-import type { CoordExample, ReorderIters } from './steps.ts'
+import { coordPrimitive, namesOf } from './primitive.ts'
 
-export function applyReorder(kernel: Kernel1, step: ReorderIters): Kernel1 {
+const takes = arg.takes(arg.iterators(1)('loops'))
+
+function applyReorder(kernel: Kernel1, step: arg.StepOf<'reorder', typeof takes>): Kernel1 {
   const { iteration, iters } = findIters(kernel, step.loops, step.span)
   if (new Set(iters).size !== iters.length)
     refuse(kernel, step.span, {
@@ -51,8 +55,13 @@ export function applyReorder(kernel: Kernel1, step: ReorderIters): Kernel1 {
   return keepParents(kernel, iteration, next, by, step.span)
 }
 
-export const example: CoordExample = {
-  before: `kernel k(m: size, n: size, d: size) {
+export const reorder = coordPrimitive({
+  word: 'reorder',
+  takes,
+  given: (...loops: LoopRef[]) => ({ loops: namesOf(loops) }),
+  apply: applyReorder,
+  example: {
+    before: `kernel k(m: size, n: size, d: size) {
   axis i = dense_fixed(m)
   axis j = sparse_variable(i, n)
   axis f = dense_fixed(d)
@@ -62,8 +71,8 @@ export const example: CoordExample = {
     y[i, f] += A[i, j]
   }
 }`,
-  steps: 'reorder (f, j)',
-  after: `kernel k(m: size, n: size, d: size) {
+    steps: 'reorder (f, j)',
+    after: `kernel k(m: size, n: size, d: size) {
   axis i = dense_fixed(m)
   axis j = sparse_variable(i, n)
   axis f = dense_fixed(d)
@@ -73,4 +82,5 @@ export const example: CoordExample = {
     y[i, f] += A[i, j]
   }
 }`,
-}
+  },
+})

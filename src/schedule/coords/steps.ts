@@ -1,42 +1,17 @@
-/** Steps on coordinates (Stage I) as plain data. */
-import type { Span } from '../../ast/diagnostic.ts'
-import type { AnyFormat } from '../../ir/format.ts'
+/** Steps on coordinates (Stage I) as plain data; iterators are named as loops are. */
+import type { Kernel1 } from '../../ir/stage1.ts'
+import type { StepIn } from '../primitive.ts'
+import { checkStep, stepText } from '../step-data.ts'
+import type { CoordPrimitive } from './primitive.ts'
+import { COORD_STEPS } from './primitives.ts'
 
-interface At {
-  readonly span?: Span | undefined
-}
+export type CoordStep = StepIn<typeof COORD_STEPS>
 
-/** `A as blocks(16)`, `A as by_length(5)`: arguments are numbers, and names of lists and sets among the data */
-export interface AsStep extends At {
-  readonly kind: 'as'
-  readonly buffer: string
-  readonly format: AnyFormat
-  readonly args: readonly (number | string)[]
-}
-/** `reorder (f, j)` on iterators: the new order, outermost first */
-export interface ReorderIters extends At {
-  readonly kind: 'reorder'
-  readonly loops: readonly string[]
-}
-/** `fuse (i, j) -> ij` on iterators */
-export interface FuseIters extends At {
-  readonly kind: 'fuse'
-  readonly loops: readonly string[]
-  readonly into?: string | undefined
-}
-/** `attach k to e`: iterator k enters its axis by the coordinate of e */
-export interface AttachIter extends At {
-  readonly kind: 'attach'
-  readonly loop: string
-  readonly to: string
+/** Applies one step. @throws SptError `schedule/…`, `format/…` where it could change the result */
+export function applyCoordStep(kernel: Kernel1, step: CoordStep): Kernel1 {
+  checkStep(step, COORD_STEPS, ' on coordinates')
+  return (COORD_STEPS[step.kind] as CoordPrimitive<CoordStep>).apply(kernel, step)
 }
 
-/** Iterators are named as in loops: `i`, or `iteration.i` where several iterations have one. */
-export type CoordStep = AsStep | ReorderIters | FuseIters | AttachIter
-
-/** Documentation that a test runs: `steps` turn the only kernel of `before` into one that prints as `after`. */
-export interface CoordExample {
-  readonly before: string
-  readonly steps: string
-  readonly after: string
-}
+/** A step as the language writes it; of formats, those that are declared. */
+export const printCoordStep = (step: CoordStep): string => stepText(COORD_STEPS[step.kind], step)

@@ -5,12 +5,13 @@ import { readsMemory } from '../../ir/expr-tree.ts'
 import type { For, LoopMode, Shares } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { type Body, type Found, findLoop, replaceLoop, rewriteStmts, stmt } from '../../ir/tree.ts'
+import * as arg from '../arguments.ts'
 import { carryOut, refuseShares } from '../carry-out.ts'
 import { checkConstantExtent, checkFactor, checkSerial, SEPARATE } from '../checks.ts'
 import type { Context } from '../context.ts'
-import type { Primitive } from '../primitive.ts'
+import type { LoopRef } from '../loop-ref.ts'
+import { primitive } from '../primitive.ts'
 import { listedRows } from '../samples.ts'
-import type { AccumulateStep, LoopRef } from '../steps.ts'
 
 type Accumulate = LoopMode & { readonly kind: 'accumulate' }
 
@@ -31,8 +32,22 @@ const MOST_SUMS = 64
  * Loops inside that run over different elements keep a register for each. Refused where a sum in registers would not
  * be what goes to the element.
  */
-export const accumulate: Primitive<AccumulateStep> = {
-  kind: 'accumulate',
+export const accumulate = primitive({
+  word: 'accumulate',
+  takes: [
+    arg.buffer('buffer'),
+    'over',
+    arg.loop('loop'),
+    arg.optional('by', arg.integer('by')),
+    arg.optional('within', arg.loop('within')),
+    arg.optional('->', arg.newBuffer('into')),
+  ],
+  given: (
+    buffer: string,
+    over: LoopRef,
+    by?: number,
+    more?: { readonly within?: LoopRef; readonly into?: string },
+  ) => ({ buffer, loop: over, by, ...arg.options('accumulate', more, ['within', 'into']) }),
   apply(cx, step) {
     const found = cx.loop(step.loop)
     const over = found.loop
@@ -86,7 +101,7 @@ for p in 0..p_count  reduce  @accumulate
   for f in 0..4
     C[rows[p], f] += A[p, f]`,
   },
-}
+})
 
 /** Batches divide the loop, which holds nothing but the reduction. */
 function checkBatches(cx: Context, over: For, segments: Segments, by: number): void {

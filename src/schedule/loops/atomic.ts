@@ -1,17 +1,19 @@
 import { isBuiltinReducer } from '../../ir/monoid.ts'
 import { rewriteStmts, stmt, walkStmts } from '../../ir/tree.ts'
+import * as arg from '../arguments.ts'
 import { refuseNoReduction } from '../checks.ts'
-import type { Primitive } from '../primitive.ts'
+import { primitive } from '../primitive.ts'
 import { rowSums } from '../samples.ts'
-import type { AtomicStep } from '../steps.ts'
 
 /**
  * `atomic C`: reductions into `C` update it atomically, so that loops which combine into its elements may be
  * bound to blocks. For reducers of one element; the order of combining is free then. Types narrower than a word, and
  * reducers without an instruction of their own, are updated by compare-and-swap on the word around the element.
  */
-export const atomic: Primitive<AtomicStep> = {
-  kind: 'atomic',
+export const atomic = primitive({
+  word: 'atomic',
+  takes: [arg.buffer('buffer')],
+  given: (buffer: string) => ({ buffer }),
   apply(cx, step) {
     const buffer = cx.buffer(step.buffer)
     if (buffer.scope === 'register')
@@ -50,4 +52,4 @@ for i in 0..m
   for j in 0..j_indptr[i + 1] - j_indptr[i]  reduce
     y[i] += A[j_indptr[i] + j]  init  atomic`,
   },
-}
+})

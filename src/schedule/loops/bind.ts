@@ -1,22 +1,29 @@
+import { expectArgument, isRecord } from '../../ast/expect-argument.ts'
 import type { ThreadAxis } from '../../ir/expr.ts'
 import type { For } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { elementChanges } from '../../ir/reductions.ts'
 import { type Body, type Found, loopsOf, replaceLoop, stmt } from '../../ir/tree.ts'
+import * as arg from '../arguments.ts'
 import { checkConstantExtent, checkOrderFree, checkSerial, overParams } from '../checks.ts'
 import type { Context } from '../context.ts'
 import { iterationsOf } from '../loop-dependence.ts'
-import type { Primitive } from '../primitive.ts'
+import type { LoopRef } from '../loop-ref.ts'
+import { primitive } from '../primitive.ts'
 import { rowSums } from '../samples.ts'
-import type { BindStep } from '../steps.ts'
+
+/** `{ io: 'block.x', ii: 'thread.x' }`, or pairs where loops are handles. */
+type Bindings = Readonly<Record<string, ThreadAxis>> | readonly (readonly [LoopRef, ThreadAxis])[]
 
 /**
  * `bind i to block.x`: iterations run in parallel, one a block or one a thread. A thread axis has a constant
  * extent, a block axis one over parameters; block-bound loops stand outermost. Iterations must not depend on
  * each other. What iterations combine is reduced across the threads of a block; across blocks only atomically.
  */
-export const bind: Primitive<BindStep> = {
-  kind: 'bind',
+export const bind = primitive({
+  word: 'bind',
+  takes: [arg.bindings('bindings')],
+  given: (loops: Bindings) => ({ bindings: pairsOf(loops).map(([loop, to]) => ({ loop, to })) }),
   apply(cx, step) {
     let here = cx
     const found = step.bindings.map((b) => ({ ...cx.loop(b.loop), to: b.to }))
@@ -34,6 +41,17 @@ for i in 0..m  @block.x
   for j in 0..j_indptr[i + 1] - j_indptr[i]  reduce
     y[i] += A[j_indptr[i] + j]  init`,
   },
+})
+
+function pairsOf(loops: Bindings): readonly (readonly [LoopRef, ThreadAxis])[] {
+  const pairs = Array.isArray(loops) ? loops : isRecord(loops) ? Object.entries(loops) : []
+  expectArgument(
+    pairs.length > 0 && pairs.every((p) => Array.isArray(p)),
+    'what is bound',
+    loops,
+    "loops with thread axes: { io: 'block.x', ii: 'thread.x' }",
+  )
+  return pairs
 }
 
 function bindLoop(cx: Context, { loop, path }: Found, to: ThreadAxis): Body {

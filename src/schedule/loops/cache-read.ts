@@ -5,6 +5,7 @@ import { coordinateName } from '../../ir/instr.ts'
 import type { Buffer, For, Stmt } from '../../ir/loops.ts'
 import { initsOf } from '../../ir/reductions.ts'
 import { replaceLoop, stmt } from '../../ir/tree.ts'
+import * as arg from '../arguments.ts'
 import { isContiguous, type Tile, tileIndex, tileOf } from '../block-tile.ts'
 import { replaceLoads, type Use, usesOf } from '../buffer-uses.ts'
 import { checkOneNest } from '../checks.ts'
@@ -13,10 +14,36 @@ import { fillNest } from '../cooperative-fill.ts'
 import { inMemory } from '../declared-memory-copies.ts'
 import { checkStable, copyNest, type Footprint, footprint, localIndex, readConditions } from '../footprint.ts'
 import { allocatedIn } from '../loop-dependence.ts'
-import type { Primitive } from '../primitive.ts'
+import type { LoopRef } from '../loop-ref.ts'
+import { primitive } from '../primitive.ts'
 import { withoutNeedlessGuards } from '../redundant-guards.ts'
 import { featureMajor } from '../samples.ts'
-import type { CacheReadStep } from '../steps.ts'
+
+/** How a copy is laid out and filled. */
+export interface CopyLayout {
+  /** The last two dimensions are swapped. */
+  readonly transposed?: boolean | undefined
+  /** Elements from one row to the next, at least as many as a row has: against bank conflicts. */
+  readonly stride?: number | undefined
+  /** Elements in a row that a thread copies at once: 2, 4 or 8. */
+  readonly by?: number | undefined
+  /** What elements hold that are not read from the buffer. */
+  readonly padded?: number | undefined
+}
+
+const takes = arg.takes(
+  arg.buffer('buffer'),
+  'at',
+  arg.loop('at'),
+  'in',
+  arg.memory,
+  arg.flag('transposed'),
+  arg.optional('stride', arg.integer('stride')),
+  arg.optional('by', arg.integer('by')),
+  arg.optional('padded', arg.integer('padded')),
+  arg.optional('->', arg.newBuffer('into')),
+)
+type CacheReadStep = arg.StepOf<'cache_read', typeof takes>
 
 /**
  * `cache_read B at jo in shared -> Bs`: in each iteration of `jo`, what the iteration reads of `B` is copied
@@ -26,8 +53,16 @@ import type { CacheReadStep } from '../steps.ts'
  *
  * Refused where the reads differ in their index, may not happen, or where the loop also writes the buffer.
  */
-export const cacheRead: Primitive<CacheReadStep> = {
-  kind: 'cache_read',
+export const cacheRead = primitive({
+  word: 'cache_read',
+  takes,
+  given: (buffer: string, at: LoopRef, place: arg.Place, into?: string, how?: CopyLayout) => ({
+    buffer,
+    at,
+    place,
+    ...arg.options('cache_read', how, ['transposed', 'stride', 'by', 'padded']),
+    into,
+  }),
   apply(cx, step) {
     const at = cx.loop(step.at)
     const { loop } = at
@@ -115,7 +150,7 @@ for i in 0..m
       Ar[0] = A[j_indptr[i] + j]
       C[i, f] += Ar[0] * B[j_indices[j_indptr[i] + j], f]  init`,
   },
-}
+})
 
 /** The elements that a reduction updates have the identity before its outermost reduction loop: they are found there, too. */
 function checkStarts(cx: Context, loop: For, buffer: Buffer): void {

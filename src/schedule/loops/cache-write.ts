@@ -5,15 +5,16 @@ import { freeVars } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import { isBuiltinReducer, type Monoid, widened } from '../../ir/monoid.ts'
 import { type Body, type Found, replaceLoop, replaceStmt, stmt } from '../../ir/tree.ts'
+import * as arg from '../arguments.ts'
 import { replaceLoads, type Use, usesOf } from '../buffer-uses.ts'
 import { checkOneNest } from '../checks.ts'
 import type { Context } from '../context.ts'
 import { inMemory } from '../declared-memory-copies.ts'
 import { checkSameLoops, checkStable, copyNest, type Footprint, footprint, localIndex } from '../footprint.ts'
 import { allocatedIn, writtenIn } from '../loop-dependence.ts'
-import type { Primitive } from '../primitive.ts'
+import type { LoopRef } from '../loop-ref.ts'
+import { primitive } from '../primitive.ts'
 import { featureMajor } from '../samples.ts'
-import type { CacheWriteStep } from '../steps.ts'
 import {
   checkAskedAgain,
   checkEveryElement,
@@ -31,8 +32,17 @@ import {
  * that goes on in other iterations is combined into `C` by its reducer. All targets of a tuple move together.
  * A local buffer of the kernel that only the iteration uses is replaced for good.
  */
-export const cacheWrite: Primitive<CacheWriteStep> = {
-  kind: 'cache_write',
+export const cacheWrite = primitive({
+  word: 'cache_write',
+  takes: [
+    arg.buffer('buffer'),
+    'at',
+    arg.loop('at'),
+    'in',
+    arg.memory,
+    arg.optional('->', arg.newBuffer('into')),
+  ],
+  given: (buffer: string, at: LoopRef, place: arg.Place, into?: string) => ({ buffer, at, place, into }),
   apply(cx, step) {
     const at = cx.loop(step.at)
     const { loop } = at
@@ -124,7 +134,7 @@ for i in 0..m
       Cr[0] += A[j_indptr[i] + j] * B[j_indices[j_indptr[i] + j], f]  init
     C[i, f] = Cr[0]`,
   },
-}
+})
 
 /**
  * A reduction that starts its elements starts them under the guards that do not change with its reduction loops:
@@ -186,7 +196,7 @@ const identities = (
   writer: Reduce,
   locals: readonly Buffer[],
   prints: readonly Footprint[],
-  scope: CacheWriteStep['scope'],
+  scope: arg.CacheScope,
 ): readonly Stmt[] =>
   locals.map((b, k) =>
     copyNest(cx, prints[k]!, b.name, scope, (index) =>
@@ -200,7 +210,7 @@ function copyBack(
   buffers: readonly Buffer[],
   locals: readonly Buffer[],
   prints: readonly Footprint[],
-  scope: CacheWriteStep['scope'],
+  scope: arg.CacheScope,
   whole: boolean,
   conditions: readonly Condition[],
 ): readonly Stmt[] {

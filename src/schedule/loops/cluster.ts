@@ -1,9 +1,10 @@
 import { isMultiple } from '../../analysis/integers/facts.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { replaceLoop, stmt } from '../../ir/tree.ts'
-import type { Primitive } from '../primitive.ts'
+import * as arg from '../arguments.ts'
+import type { LoopRef } from '../loop-ref.ts'
+import { primitive } from '../primitive.ts'
 import { rowBlocks } from '../samples.ts'
-import type { ClusterStep } from '../steps.ts'
 
 /** Blocks that every GPU which has clusters runs together (CUDA programming guide, thread block clusters). */
 const MOST_BLOCKS = 8
@@ -15,8 +16,10 @@ const MOST_BLOCKS = 8
  *
  * Refused where clusters would not be whole.
  */
-export const cluster: Primitive<ClusterStep> = {
-  kind: 'cluster',
+export const cluster = primitive({
+  word: 'cluster',
+  takes: [arg.loop('loop'), 'by', arg.integer('by')],
+  given: (loop: LoopRef, by: number) => ({ loop, by }),
   apply(cx, step) {
     const { loop } = cx.loop(step.loop)
     const { mode } = loop
@@ -52,4 +55,4 @@ export const cluster: Primitive<ClusterStep> = {
 for i in 0..8  @block.x, clusters of 2
   y[i] = x[i]`,
   },
-}
+})

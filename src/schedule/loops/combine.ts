@@ -5,13 +5,13 @@ import type { Buffer, For, Reduce, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { elementChanges, initLoops, reductionsOf } from '../../ir/reductions.ts'
 import { findLoop, rewriteStmts, stmt } from '../../ir/tree.ts'
+import * as arg from '../arguments.ts'
 import { checkNamedOutside, overParams, refuseNoReduction, SEPARATE } from '../checks.ts'
 import type { Context } from '../context.ts'
 import { writtenIn } from '../loop-dependence.ts'
 import { partialResultsNest, type Update } from '../partial-results-nest.ts'
-import type { Primitive } from '../primitive.ts'
+import { primitive } from '../primitive.ts'
 import { rowList } from '../samples.ts'
-import type { CombineStep } from '../steps.ts'
 import { rfactor } from './rfactor.ts'
 
 /**
@@ -22,8 +22,10 @@ import { rfactor } from './rfactor.ts'
  * as it is; further ones have their results added in the order of the nests. With a nest's name only that one is
  * taken apart.
  */
-export const combine: Primitive<CombineStep> = {
-  kind: 'combine',
+export const combine = primitive({
+  word: 'combine',
+  takes: [arg.buffer('buffer'), arg.optional('in', arg.nest('nest'))],
+  given: (buffer: string) => ({ buffer }),
   apply(cx, step) {
     const { name, scope } = cx.buffer(step.buffer)
     if (scope !== 'global')
@@ -74,7 +76,7 @@ for row in 0..m
   for i_2 (y_partial.i) in 0..search_lower(i_indices, 0, i_count, row + 1) - search_lower(i_indices, 0, i_count, row)  reduce
     y[row] += y_partial[search_lower(i_indices, 0, i_count, row) + i_2]`,
   },
-}
+})
 
 /** The update with a temporary in between. */
 function partial(cx: Context, update: Update): { body: readonly Stmt[]; buffers: readonly Buffer[] } {

@@ -18,13 +18,14 @@ import {
   walkStmts,
   withBodies,
 } from '../../ir/tree.ts'
+import * as arg from '../arguments.ts'
 import { checkOneNest, overParams } from '../checks.ts'
 import type { Context } from '../context.ts'
 import { loopMap, type Space, segmentOf } from '../linear.ts'
 import { monotone, writtenIn } from '../loop-dependence.ts'
-import { gone, type Primitive } from '../primitive.ts'
+import type { LoopRef } from '../loop-ref.ts'
+import { gone, primitive } from '../primitive.ts'
 import { twoNests } from '../samples.ts'
-import type { ComputeAtStep } from '../steps.ts'
 import { consumeAt, findConsumer } from './epilogue.ts'
 
 /**
@@ -36,8 +37,10 @@ import { consumeAt, findConsumer } from './epilogue.ts'
  * Refused where the buffers produced are read elsewhere or leave the kernel, where different iterations would
  * compute the same elements, and where something in between writes what the producer reads.
  */
-export const computeAt: Primitive<ComputeAtStep> = {
-  kind: 'compute_at',
+export const computeAt = primitive({
+  word: 'compute_at',
+  takes: [arg.nest('nest'), 'at', arg.loop('at')],
+  given: (nest: string, at: LoopRef) => ({ nest, at }),
   apply(cx, step) {
     const at = cx.loop(step.at)
     checkOneNest(cx, at.loop, 'compute_at')
@@ -72,7 +75,7 @@ for i2 (consume.i) in 0..m
   for k2 (consume.k) in 0..d  reduce
     y[i2] += T[i2, k2]  init`,
   },
-}
+})
 
 const findByVar = (body: Body, name: string): For => loopsOf(body).find((l) => l.var === name)!
 

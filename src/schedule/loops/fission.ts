@@ -3,20 +3,23 @@ import { substituteStmts } from '../../ir/bindings.ts'
 import { variable } from '../../ir/expr.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
 import { allocations, type Body, replaceLoop, stmt } from '../../ir/tree.ts'
+import * as arg from '../arguments.ts'
 import { checkSerial } from '../checks.ts'
 import type { Context } from '../context.ts'
 import { writtenIn } from '../loop-dependence.ts'
-import type { Primitive } from '../primitive.ts'
+import type { LoopRef } from '../loop-ref.ts'
+import { primitive } from '../primitive.ts'
 import { twoPhases } from '../samples.ts'
-import type { FissionStep } from '../steps.ts'
 
 /**
  * `fission i after produce`: the statements of `i` up to `produce` and those after it get a loop each. All
  * iterations of the first part then run before any of the second; so what one part writes and the other
  * touches has to be different elements in different iterations, or combined by one reducer.
  */
-export const fission: Primitive<FissionStep> = {
-  kind: 'fission',
+export const fission = primitive({
+  word: 'fission',
+  takes: [arg.loop('loop'), 'after', arg.place('after')],
+  given: (loop: LoopRef, after: string | number) => ({ loop, after }),
   apply(cx, step) {
     const { loop } = cx.loop(step.loop)
     checkSerial(cx, loop, 'fission')
@@ -46,7 +49,7 @@ for i_2 (consume.i) in 0..m
   for k2 (consume.k) in 0..d  reduce
     y[i_2] += T[i_2, k2]  init`,
   },
-}
+})
 
 const nestOf = (body: Body): string | undefined => body.find((s): s is For => s.kind === 'for')?.nest
 

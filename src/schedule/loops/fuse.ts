@@ -3,19 +3,22 @@ import { div, type Expr, mod, mul, variable } from '../../ir/expr.ts'
 import { mentions, substitute } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
 import { loopsOf, replaceLoop, stmt } from '../../ir/tree.ts'
+import * as arg from '../arguments.ts'
 import { checkPerfectChain, checkRectangular, checkSerial } from '../checks.ts'
 import type { Context } from '../context.ts'
-import { gone, type Primitive } from '../primitive.ts'
+import type { LoopRef } from '../loop-ref.ts'
+import { gone, primitive } from '../primitive.ts'
 import { featureMajor } from '../samples.ts'
-import type { FuseStep } from '../steps.ts'
 
 /**
  * `fuse (i, f) -> g`: loops that stand directly inside of each other become one over the product of their
  * extents, in the same order. Refused where an inner extent depends on an outer loop (ragged rows: a fused
  * *axis* covers that), and where only some of the loops are reductions.
  */
-export const fuse: Primitive<FuseStep> = {
-  kind: 'fuse',
+export const fuse = primitive({
+  word: 'fuse',
+  takes: [arg.loops('loops'), arg.optional('->', arg.newLoop('into'))],
+  given: (loops: readonly LoopRef[], into?: string) => ({ loops, into }),
   apply(cx, step) {
     const found = step.loops.map((r) => cx.loop(r))
     if (found.length < 2)
@@ -65,7 +68,7 @@ for g in 0..m * 32
   for j in 0..j_indptr[g / 32 + 1] - j_indptr[g / 32]  reduce
     C[g / 32, g % 32] += A[j_indptr[g / 32] + j] * B[j_indices[j_indptr[g / 32] + j], g % 32]  init`,
   },
-}
+})
 
 /**
  * A loop of one iteration vanishes from expressions. A guard that lost its last mention of a reduction loop would

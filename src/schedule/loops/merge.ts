@@ -1,11 +1,11 @@
 import { writesOf } from '../../ir/accesses.ts'
 import type { Fill, For, Reduce, Stmt } from '../../ir/loops.ts'
 import { rewriteStmts, stmt, walkStmts } from '../../ir/tree.ts'
+import * as arg from '../arguments.ts'
 import type { Context } from '../context.ts'
 import { atOnce, inAnyOrder } from '../nest-dependence.ts'
-import { gone, type Primitive } from '../primitive.ts'
+import { gone, primitive } from '../primitive.ts'
 import { boundNests } from '../samples.ts'
-import type { MergeStep } from '../steps.ts'
 import { startApart } from './merge-apart.ts'
 import { launchOf } from './merge-blocks.ts'
 
@@ -15,8 +15,10 @@ import { launchOf } from './merge-blocks.ts'
  * must not use what another writes, but for updates that are atomic on both sides. What a nest starts at an
  * identity that another nest updates as well is filled before, unless formats say whose rows are whose.
  */
-export const merge: Primitive<MergeStep> = {
-  kind: 'merge',
+export const merge = primitive({
+  word: 'merge',
+  takes: [arg.nests('nests')],
+  given: (...nests: string[]) => ({ nests }),
   apply(cx, step) {
     if (step.nests.length < 2 || new Set(step.nests).size < step.nests.length)
       cx.refuse({
@@ -56,7 +58,7 @@ for merged_block (merged.block) in 0..m + ceildiv(n, 8)  @block.x
       for j in 0..d  reduce
         y[(merged_block - m) * 8 + b] += V[(merged_block - m) * 8 + b, j]  init`,
   },
-}
+})
 
 /** A nest that takes part. */
 interface Member {

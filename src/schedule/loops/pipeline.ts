@@ -1,11 +1,12 @@
 import { copiesIn } from '../../analysis/shared-memory-copies.ts'
 import type { For } from '../../ir/loops.ts'
 import { loopsOf, replaceLoop, stmt } from '../../ir/tree.ts'
+import * as arg from '../arguments.ts'
 import { checkSerial } from '../checks.ts'
 import type { Context } from '../context.ts'
-import type { Primitive } from '../primitive.ts'
+import type { LoopRef } from '../loop-ref.ts'
+import { primitive } from '../primitive.ts'
 import { stagedRows } from '../samples.ts'
-import type { PipelineStep } from '../steps.ts'
 
 /** Stages beyond which no shared memory holds the copies. */
 const MOST_STAGES = 16
@@ -17,8 +18,10 @@ const MOST_STAGES = 16
  *
  * Refused where the loop has no such copies, or they read what it writes.
  */
-export const pipeline: Primitive<PipelineStep> = {
-  kind: 'pipeline',
+export const pipeline = primitive({
+  word: 'pipeline',
+  takes: [arg.loop('loop'), 'by', arg.integer('by')],
+  given: (loop: LoopRef, by: number) => ({ loop, by }),
   apply(cx, step) {
     const { loop } = cx.loop(step.loop)
     checkSerial(cx, loop, 'pipeline')
@@ -45,7 +48,7 @@ for i in 0..m
     for k in 0..8  reduce
       y[i] += Xs[k]`,
   },
-}
+})
 
 function checkCopies(cx: Context, loop: For): void {
   const { statements, late } = copiesIn(loop)

@@ -1,12 +1,13 @@
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
 import { replaceLoop, stmt } from '../../ir/tree.ts'
+import * as arg from '../arguments.ts'
 import { checkOrderFree, checkPerfectChain, checkRectangular, checkSerial } from '../checks.ts'
 import type { Context } from '../context.ts'
 import { meetingOutside } from '../distinct-targets.ts'
-import type { Primitive } from '../primitive.ts'
+import type { LoopRef } from '../loop-ref.ts'
+import { primitive } from '../primitive.ts'
 import { rowProduct } from '../samples.ts'
-import type { ReorderStep } from '../steps.ts'
 
 /**
  * `reorder (f, j)`: the loops named take each other's places, in the order given; loops between them that are
@@ -14,8 +15,10 @@ import type { ReorderStep } from '../steps.ts'
  * leave one that its extent depends on, and where the order of iterations matters. A spatial loop whose iterations
  * reach the same elements in different rounds of a reduction loop that it leaves becomes a reduction loop.
  */
-export const reorder: Primitive<ReorderStep> = {
-  kind: 'reorder',
+export const reorder = primitive({
+  word: 'reorder',
+  takes: [arg.loops('loops')],
+  given: (...loops: LoopRef[]) => ({ loops }),
   apply(cx, step) {
     const found = step.loops.map((r) => cx.loop(r))
     if (found.length < 2)
@@ -43,7 +46,7 @@ for i in 0..m
     for j in 0..j_indptr[i + 1] - j_indptr[i]  reduce
       C[i, f] += A[j_indptr[i] + j] * B[j_indices[j_indptr[i] + j], f]  init`,
   },
-}
+})
 
 function reorderChain(cx: Context, chain: readonly For[], wanted: readonly For[]): readonly Stmt[] {
   const queue = [...wanted]

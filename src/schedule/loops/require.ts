@@ -1,19 +1,27 @@
 import { withoutHeld } from '../../analysis/integers/implied-guards.ts'
+import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
 import { type Expr, int } from '../../ir/expr.ts'
 import { rewriteExpr } from '../../ir/expr-tree.ts'
 import type { Fact } from '../../ir/loops.ts'
 import { type Body, rewriteStmts } from '../../ir/tree.ts'
-import type { Primitive } from '../primitive.ts'
+import * as arg from '../arguments.ts'
+import { primitive } from '../primitive.ts'
 import { rowSums } from '../samples.ts'
-import type { RequireStep } from '../steps.ts'
+
+type Requirement = { readonly multiple: number } | { readonly equal: number }
 
 /**
  * `require d % 4 == 0`, `require d == 128`: the schedule is for such sizes. Later steps and lowering rely on it: splits
  * by a divisor leave no rest, neighbouring elements are aligned, an equal size is a constant. A run with other sizes is
  * refused (`run/requirement`) before anything is launched.
  */
-export const require: Primitive<RequireStep> = {
-  kind: 'require',
+export const require = primitive({
+  word: 'require',
+  takes: arg.forms(
+    [arg.size('size'), arg.word('%', 'multiple')('relation'), arg.operand('by'), '==', '0'],
+    [arg.size('size'), arg.word('==', 'equal')('relation'), arg.integer('by')],
+  ),
+  given: (size: string, what: Requirement) => ({ size, ...relationOf(what) }),
   apply(cx, step) {
     const sizes = cx.kernel.params.filter((p) => p.kind === 'size').map((p) => p.name)
     if (!sizes.includes(step.size))
@@ -42,11 +50,25 @@ for i in 0..64
   for j in 0..j_indptr[i + 1] - j_indptr[i]  reduce
     y[i] += A[j_indptr[i] + j]  init`,
   },
-}
+})
 
 /** A size as a constant. */
 function fixed(body: Body, size: string, value: number): Body {
   const replace = (e: Expr): Expr | undefined =>
     e.kind === 'var' && e.name === size ? int(value) : undefined
   return rewriteStmts(body, { expr: (e) => rewriteExpr(e, replace) })
+}
+
+function relationOf(what: Requirement) {
+  expectOptions('require', what as { multiple?: number; equal?: number }, ['multiple', 'equal'])
+  const [, second] = Object.keys(what)
+  expectArgument(
+    Object.keys(what).length === 1,
+    'what is required',
+    second ?? what,
+    '{ multiple } or { equal }',
+  )
+  return 'equal' in what
+    ? ({ relation: 'equal', by: what.equal } as const)
+    : ({ relation: 'multiple', by: what.multiple } as const)
 }

@@ -5,19 +5,22 @@ import type { Buffer, For, Reduce, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { closeOver, elementChanges, type FoundReduce, reductionsOf } from '../../ir/reductions.ts'
 import { type Found, findLoop, replaceStmt, stmt, walkStmts } from '../../ir/tree.ts'
+import * as arg from '../arguments.ts'
 import { checkNamedOutside, checkNoReduction, checkSerial, overParams, SEPARATE } from '../checks.ts'
 import type { Context } from '../context.ts'
-import type { Primitive } from '../primitive.ts'
+import type { LoopRef } from '../loop-ref.ts'
+import { primitive } from '../primitive.ts'
 import { columnSplit } from '../samples.ts'
-import type { RfactorStep } from '../steps.ts'
 
 /**
  * `rfactor ji -> yp`: partial results. The reduction into `y` becomes one into `yp`, which has `ji` as a
  * further dimension, so that `ji` runs over different elements; a second nest right after combines the
  * partial results. The loop's extent is constant or over sizes.
  */
-export const rfactor: Primitive<RfactorStep> = {
-  kind: 'rfactor',
+export const rfactor = primitive({
+  word: 'rfactor',
+  takes: [arg.loop('loop'), arg.optional('->', arg.newBuffer('into'))],
+  given: (loop: LoopRef, into?: string) => ({ loop, into }),
   apply(cx, step) {
     const at = cx.loop(step.loop)
     const { loop } = at
@@ -87,7 +90,7 @@ for i in 0..m
   for ji_2 (yp.ji) in 0..32  reduce
     y[i] += yp[i, ji_2]  init`,
   },
-}
+})
 
 /** The one statement of the loop, with the loops around it. */
 function onlyReduction(cx: Context, at: Found): FoundReduce {

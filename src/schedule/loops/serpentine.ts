@@ -3,10 +3,11 @@ import { add, div, eq, int, min, mod, mul, select, sub, variable } from '../../i
 import { substitute } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
 import { replaceLoop, stmt } from '../../ir/tree.ts'
+import * as arg from '../arguments.ts'
 import { checkFactor, checkOrderFree, checkSerial } from '../checks.ts'
-import type { Primitive } from '../primitive.ts'
+import type { LoopRef } from '../loop-ref.ts'
+import { primitive } from '../primitive.ts'
 import { rowProduct } from '../samples.ts'
-import type { SerpentineStep } from '../steps.ts'
 
 /**
  * `serpentine i by c`: of every `c` iterations in turn, the second lot runs backwards, the fourth, and so on (the last,
@@ -15,8 +16,10 @@ import type { SerpentineStep } from '../steps.ts'
  *
  * The same iterations run, in another order, which must be free; so a loop may be bound before it turns.
  */
-export const serpentine: Primitive<SerpentineStep> = {
-  kind: 'serpentine',
+export const serpentine = primitive({
+  word: 'serpentine',
+  takes: [arg.loop('loop'), 'by', arg.integer('by')],
+  given: (loop: LoopRef, by: number) => ({ loop, by }),
   apply(cx, step) {
     const { loop } = cx.loop(step.loop)
     checkFactor(cx, step.by, 2, 'the number of iterations before a serpentine turns', loop)
@@ -47,4 +50,4 @@ for i in 0..m
     for f in 0..32
       C[i, select(f / 8 % 2 == 0, f, f / 8 * 8 + min(f / 8 * 8 + 8, 32) - 1 - f)] += A[j_indptr[i] + j] * B[j_indices[j_indptr[i] + j], select(f / 8 % 2 == 0, f, f / 8 * 8 + min(f / 8 * 8 + 8, 32) - 1 - f)]  init`,
   },
-}
+})

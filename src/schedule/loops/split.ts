@@ -3,18 +3,21 @@ import { substituteStmts } from '../../ir/bindings.ts'
 import { add, ceildiv, type Expr, int, lt, mul, variable } from '../../ir/expr.ts'
 import type { For } from '../../ir/loops.ts'
 import { replaceLoop, stmt } from '../../ir/tree.ts'
+import * as arg from '../arguments.ts'
 import { checkFactor, checkSerial } from '../checks.ts'
-import { gone, type Primitive } from '../primitive.ts'
+import type { LoopRef } from '../loop-ref.ts'
+import { gone, primitive } from '../primitive.ts'
 import { rowSums } from '../samples.ts'
-import type { SplitStep } from '../steps.ts'
 
 /**
  * `split i by c -> (io, ii)`: `i` becomes `io * c + ii`, with `ii` in `0..c`. The order stays, so it is always
  * legal for a loop that is still serial. Where the extent is no evident multiple of `c`, the inner loop is
  * guarded; whatever depended on `i` stays inside of the guard.
  */
-export const split: Primitive<SplitStep> = {
-  kind: 'split',
+export const split = primitive({
+  word: 'split',
+  takes: [arg.loop('loop'), 'by', arg.integer('by'), arg.optional('->', arg.twoNewLoops('into'))],
+  given: (loop: LoopRef, by: number, into?: readonly [string, string]) => ({ loop, by, into }),
   apply(cx, step) {
     const { loop } = cx.loop(step.loop)
     checkSerial(cx, loop, 'split')
@@ -38,7 +41,7 @@ for io in 0..ceildiv(m, 8)
     for j in 0..j_indptr[io * 8 + ii + 1] - j_indptr[io * 8 + ii]  reduce
       y[io * 8 + ii] += A[j_indptr[io * 8 + ii] + j]  init`,
   },
-}
+})
 
 function splitLoop(
   loop: For,

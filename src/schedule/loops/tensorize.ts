@@ -5,12 +5,13 @@ import type { Instr } from '../../ir/instr.ts'
 import type { For, Kernel2 } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { allocations, type Found, findLoop, loopsOf, replaceLoop, stmt } from '../../ir/tree.ts'
+import * as arg from '../arguments.ts'
 import { checkSerial } from '../checks.ts'
 import type { Context } from '../context.ts'
-import type { Primitive } from '../primitive.ts'
+import type { LoopRef } from '../loop-ref.ts'
+import { primitive } from '../primitive.ts'
 import { withoutUnreadGuards } from '../redundant-guards.ts'
 import { fourWide } from '../samples.ts'
-import type { TensorizeStep } from '../steps.ts'
 
 /** `Y[i] = X[i] + X[i]`, of the example. */
 function doubled(): Instr['body'] {
@@ -27,8 +28,10 @@ function doubled(): Instr['body'] {
  * A copy between local buffers is made as a whole, where nobody reads what its conditions leave out; one that is `padded
  * 0` may be of a box that goes beyond the edge of a matrix.
  */
-export const tensorize: Primitive<TensorizeStep> = {
-  kind: 'tensorize',
+export const tensorize = primitive({
+  word: 'tensorize',
+  takes: [arg.loop('loop'), 'with', arg.instruction],
+  given: (loop: LoopRef, instr: string | Instr) => ({ loop, instr }),
   apply(cx, step) {
     const found = cx.loop(step.loop)
     for (const l of loopsOf([found.loop])) checkSerial(cx, l, 'tensorize')
@@ -60,7 +63,7 @@ for i in 0..m
   for f in 0..4  @double4
     Y[i, f] = X[i, f] + X[i, f]`,
   },
-}
+})
 
 /** The nest is what the instruction does; checked again after every later step. */
 export function checkInstr(cx: Context, kernel: Kernel2, { loop, path }: Found, instr: Instr): void {

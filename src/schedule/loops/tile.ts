@@ -1,7 +1,8 @@
+import * as arg from '../arguments.ts'
 import { checkPerfectChain } from '../checks.ts'
-import type { Gone, Primitive } from '../primitive.ts'
+import type { LoopRef } from '../loop-ref.ts'
+import { type Gone, primitive } from '../primitive.ts'
 import { elementwise } from '../samples.ts'
-import type { TileStep } from '../steps.ts'
 import { reorder } from './reorder.ts'
 import { split } from './split.ts'
 
@@ -9,8 +10,19 @@ import { split } from './split.ts'
  * `tile (i, f) by (8, 32) -> (io, fo, ii, fi)`: splits each loop and brings the inner loops inside. Legal where
  * the splits and the reorder are.
  */
-export const tile: Primitive<TileStep> = {
-  kind: 'tile',
+export const tile = primitive({
+  word: 'tile',
+  takes: [
+    arg.loops('loops'),
+    'by',
+    arg.factors('loops')('by'),
+    arg.optional('->', arg.newLoops(2, 'loops')('into')),
+  ],
+  given: (loops: readonly LoopRef[], by: readonly number[], into?: readonly string[]) => ({
+    loops,
+    by,
+    into,
+  }),
   apply(cx, step) {
     const n = step.loops.length
     const found = step.loops.map((r) => cx.loop(r))
@@ -56,4 +68,4 @@ for io in 0..ceildiv(m, 8)
       for fi in 0..32  where fo * 32 + fi < d
         Y[io * 8 + ii, fo * 32 + fi] = X[io * 8 + ii, fo * 32 + fi] + X[io * 8 + ii, fo * 32 + fi]`,
   },
-}
+})

@@ -1,8 +1,10 @@
+import { expectFlag } from '../../ast/expect-argument.ts'
 import { replaceLoop, stmt } from '../../ir/tree.ts'
+import * as arg from '../arguments.ts'
 import { checkConstantExtent, checkFactor, checkSerial } from '../checks.ts'
-import type { Primitive } from '../primitive.ts'
+import type { LoopRef } from '../loop-ref.ts'
+import { primitive } from '../primitive.ts'
 import { featureMajor } from '../samples.ts'
-import type { UnrollStep } from '../steps.ts'
 
 /** Copies of a body beyond which unrolling whole only makes the text long. */
 const WHOLE_LIMIT = 1024
@@ -13,8 +15,14 @@ const WHOLE_LIMIT = 1024
  * round is whole as well, so that its reads are in flight together; beyond the end they repeat the round's first
  * iteration, and what they would change stays. That is so where the body changes registers only; others ask.
  */
-export const unroll: Primitive<UnrollStep> = {
-  kind: 'unroll',
+export const unroll = primitive({
+  word: 'unroll',
+  takes: [arg.loop('loop'), arg.optional('by', arg.integer('by'), arg.flag('predicated'))],
+  given: (loop: LoopRef, by?: number, more?: { readonly predicated?: boolean }) => ({
+    loop,
+    by,
+    predicated: isPredicated(more),
+  }),
   apply(cx, step) {
     const { loop } = cx.loop(step.loop)
     checkSerial(cx, loop, 'unroll')
@@ -46,4 +54,10 @@ for i in 0..m
     for j in 0..j_indptr[i + 1] - j_indptr[i]  reduce  @unroll(4)
       C[i, f] += A[j_indptr[i] + j] * B[j_indices[j_indptr[i] + j], f]  init`,
   },
+})
+
+function isPredicated(more: { readonly predicated?: boolean } | undefined): true | undefined {
+  const { predicated } = arg.options('unroll', more, ['predicated'])
+  expectFlag('predicated', predicated)
+  return predicated ? true : undefined
 }

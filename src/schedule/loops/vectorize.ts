@@ -1,8 +1,9 @@
 import { loopsOf, replaceLoop, stmt } from '../../ir/tree.ts'
+import * as arg from '../arguments.ts'
 import { checkConstantExtent, checkNoReduction, checkOrderFree, checkSerial } from '../checks.ts'
-import type { Primitive } from '../primitive.ts'
+import type { LoopRef } from '../loop-ref.ts'
+import { primitive } from '../primitive.ts'
 import { fourWide } from '../samples.ts'
-import type { VectorizeStep } from '../steps.ts'
 
 const LANES = [2, 4, 8]
 
@@ -11,8 +12,10 @@ const LANES = [2, 4, 8]
  * access aligned, and where all of them are there; elsewhere one after the other (`lower/vector-multiversioning.ts`). Refused for
  * reductions (lanes would combine into one element) and where iterations depend on each other.
  */
-export const vectorize: Primitive<VectorizeStep> = {
-  kind: 'vectorize',
+export const vectorize = primitive({
+  word: 'vectorize',
+  takes: [arg.loop('loop')],
+  given: (loop: LoopRef) => ({ loop }),
   apply(cx, step) {
     const { loop } = cx.loop(step.loop)
     checkSerial(cx, loop, 'vectorize')
@@ -52,4 +55,4 @@ for i in 0..m
   for f in 0..4  @vectorize
     Y[i, f] = X[i, f] + X[i, f]`,
   },
-}
+})

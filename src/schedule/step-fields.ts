@@ -1,0 +1,69 @@
+/** Steps from text to data: what loops, nests and buffers are called now, arguments evaluated. */
+import type * as Ast from '../ast/nodes.ts'
+import type { Argument, Family, Schedule } from '../elaborate/index.ts'
+import type { Memory } from '../ir/instr.ts'
+import type { Names } from './part-names.ts'
+import { integer, type Known } from './step-arguments.ts'
+
+/** Where a step stands. */
+export interface Env extends Known {
+  readonly schedule: Schedule
+  readonly names: Names
+}
+
+/** The fields of a step, in the order of its text. */
+export const fieldsOf = (args: readonly Ast.StepArgument[], env: Env): Readonly<Record<string, unknown>> =>
+  Object.assign({}, ...args.map((a) => (typeof a === 'string' ? {} : fieldOf(a.field, a.value, env))))
+
+const fieldOf = (field: string, v: Ast.StepValue, env: Env): object =>
+  v.kind === 'instance' && v.of === 'memory' ? memoryOf(v.use, env) : { [field]: dataOf(v, env) }
+
+function dataOf(v: Ast.StepValue, env: Env): unknown {
+  switch (v.kind) {
+    case 'loop':
+      return env.names.loop(v.loop)
+    case 'name':
+      return nameOf(v.of, v.name, env.names)
+    case 'integer':
+      return integer(v.value, env)
+    case 'word':
+      return v.means
+    case 'instance':
+      return instanceOf(env.schedule.instrs.get(v.use.name.name)!, v.use, env)
+    case 'list':
+      return v.items.map((x) => dataOf(x, env))
+    case 'binding':
+      return { loop: env.names.loop(v.loop), to: v.to }
+  }
+}
+
+function nameOf(of: Ast.StepName, name: Ast.Ident, names: Names): string {
+  switch (of) {
+    case 'buffer':
+      return names.buffer(name)
+    case 'nest':
+      return names.nest(name)
+    case 'size':
+      return name.name
+    case 'new loop':
+    case 'new buffer':
+      return names.fresh(name)
+  }
+}
+
+function memoryOf(use: Ast.Instance, env: Env): object {
+  const { name } = use.name
+  if (name === 'shared' || name === 'register') return { scope: name }
+  const declared: Memory = instanceOf(env.schedule.memories.get(name)!, use, env)
+  return { scope: declared.scope, memory: declared }
+}
+
+/** The memory or instruction that a step names; its arguments fit, except that a value may be none. */
+function instanceOf<T>(family: Family<T>, use: Ast.Instance, env: Env): T {
+  const args = use.args.map((e, k): Argument => {
+    const types = family.params[k]!.types
+    const type = types?.find((t) => e.kind === 'name' && e.name === t)
+    return type ?? integer(e, env)
+  })
+  return family.of(args, use.span)
+}
