@@ -1,5 +1,5 @@
 /** Words that names in a text must not be: those of its language, and those that its spellings are made of. */
-import { DTYPES } from '../ir/dtype.ts'
+import { computeType, DTYPES } from '../ir/dtype.ts'
 import { MATH_FNS } from '../ir/math.ts'
 import type { BufferRef, Helpers, Spellings } from './spellings.ts'
 
@@ -34,6 +34,7 @@ function spellings(t: Spellings): readonly string[] {
   const helpers: Helpers = new Map()
   const operands = { args: [BLANK, BLANK], x: BLANK, y: BLANK, helpers }
   return DTYPES.flatMap((dtype) => {
+    const held = computeType(dtype)
     const ref: BufferRef = {
       name: BLANK,
       buffer: { name: BLANK, dtype, shape: [], scope: 'global', role: 'inout', fill: 0, accumulate: dtype },
@@ -41,12 +42,12 @@ function spellings(t: Spellings): readonly string[] {
       vector: false,
     }
     return [
-      ...MATH_FNS.map((fn) => t.math[fn]({ ...operands, dtype })),
+      ...MATH_FNS.map((fn) => t.math[fn]({ ...operands, dtype: held })),
       ...DTYPES.map((from) => t.cast(BLANK, from, dtype, helpers)),
-      ...(['min', 'max'] as const).map((op) => t.binary(op, BLANK, BLANK, dtype, dtype, null, helpers) ?? ''),
+      ...(['min', 'max'] as const).map((op) => t.binary(op, BLANK, BLANK, held, held, null, helpers) ?? ''),
       ...t.atomicLoop(ref, BLANK, () => BLANK, helpers),
       ...['+', 'min', 'max'].map((op) => t.atomic(ref, BLANK, op, BLANK, helpers) ?? ''),
-      t.type(dtype),
+      t.type(held),
     ]
   })
 }

@@ -1,11 +1,14 @@
 /** Every language that kernels are printed in, by the name that `emit` and declared texts use. */
 import { invariant } from '../../ast/diagnostic.ts'
 import { DEVICE_KINDS, type DeviceKind, type Target } from '../target.ts'
+import { C } from './c/index.ts'
 import { CUDA } from './cuda/index.ts'
 import { JS } from './js/index.ts'
 import { WGSL } from './wgsl/index.ts'
 
-export const TARGETS = { wgsl: WGSL, cuda: CUDA, js: JS } as const satisfies Readonly<Record<string, Target>>
+export const TARGETS = { wgsl: WGSL, cuda: CUDA, js: JS, c: C } as const satisfies Readonly<
+  Record<string, Target>
+>
 export type TargetName = keyof typeof TARGETS
 export const TARGET_NAMES = Object.keys(TARGETS) as readonly TargetName[]
 

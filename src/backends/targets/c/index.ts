@@ -1,0 +1,16 @@
+/** C11 with OpenMP: a function for each launch, which runs its blocks side by side. Printed alone: no device runs it. */
+import { usesOf } from '../../launch-uses.ts'
+import type { Target } from '../../target.ts'
+import { cModule } from './module.ts'
+
+export const C = {
+  device: null,
+  scheduledAs: 'cpu',
+  parallel: true,
+  grid: false,
+  extension: '.c',
+  lowering: { promote: true },
+  reusesShared: false,
+  declared: { addresses: false },
+  print: (plan) => [cModule(plan, usesOf(plan))],
+} as const satisfies Target

@@ -1,0 +1,58 @@
+/** Stage III → C: one function for each launch. Its blocks are iterations of a parallel loop, its threads of loops inside. */
+import { variable } from '../../../ir/expr.ts'
+import type { ThreadAxis } from '../../../ir/expr-nodes.ts'
+import type { Launch, Plan } from '../../../ir/loops.ts'
+import { isOne } from '../../grid-folding.ts'
+import { argsOf, type LaunchUse } from '../../launch-uses.ts'
+import type { Entry, PrintedModule } from '../../module.ts'
+import { Mangler } from '../../name-mangling.ts'
+import { Printer } from '../../printer.ts'
+import type { Helpers } from '../../spellings.ts'
+import { RESERVED } from './reserved.ts'
+import { C, MEMORY } from './spellings.ts'
+import { serialThreads } from './thread-loops.ts'
+
+export function cModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModule {
+  const helpers: Helpers = new Map()
+  const functions: string[] = []
+  const entries: Entry[] = []
+  const buffers = new Map(plan.buffers.map((b) => [b.name, b]))
+  for (const use of uses) {
+    const launch = serialThreads(use.launch)
+    const mangler = new Mangler(RESERVED)
+    const entry = mangler.unique(launch.name)
+    const context = { target: C, mangler, helpers, buffers, param: () => undefined }
+    const printer = new Printer(context, launch)
+    const args = argsOf(use)
+    const parameters = args.map((a) => {
+      const name = mangler.name(a.name)
+      if (a.kind === 'scalar') return `${C.type(a.dtype)} ${name}`
+      const constant = a.kind === 'buffer' && a.access === 'read' ? 'const ' : ''
+      return `${constant}${MEMORY[a.dtype]}* restrict ${name}`
+    })
+    functions.push(functionText(launch, entry, parameters, printer))
+    entries.push({ name: entry, args, block: use.launch.block, sharedBytes: 0 })
+  }
+  const head = '#include <math.h>\n#include <stdbool.h>'
+  return { name: plan.name, text: `${[head, ...helpers.values(), ...functions].join('\n\n')}\n`, entries }
+}
+
+function functionText(launch: Launch, name: string, parameters: readonly string[], printer: Printer): string {
+  const axes = (['block.z', 'block.y', 'block.x'] as const).filter((a) => !isOne(extentOf(launch, a)))
+  const indent = '  '.repeat(axes.length + 1)
+  const open = axes.map((a, k) => {
+    const index = printer.expr(variable(a))
+    return `${'  '.repeat(k + 1)}${C.forHeader(index, printer.expr(extentOf(launch, a)))} {`
+  })
+  const collapsed = axes.length > 1 ? ` collapse(${axes.length})` : ''
+  return [
+    `void ${name}(${parameters.join(', ')}) {`,
+    ...(axes.length > 0 ? [`  #pragma omp parallel for${collapsed}`] : []),
+    ...open,
+    ...printer.body(launch.body, indent),
+    ...open.map((_, k) => `${'  '.repeat(axes.length - k)}}`),
+    '}',
+  ].join('\n')
+}
+
+const extentOf = (launch: Launch, axis: ThreadAxis) => launch.grid['xyz'.indexOf(axis.slice(-1))]!

@@ -1,0 +1,120 @@
+/** C is printed alone: what a compiler of this machine makes of it computes what the reference does. */
+import { readdirSync } from 'node:fs'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { SptError } from '../../src/ast/diagnostic.ts'
+import { emit } from '../../src/backends/emit.ts'
+import { TARGETS } from '../../src/backends/targets/index.ts'
+import { load } from '../../src/node.ts'
+import { type RefResult, reference } from '../../src/reference/index.ts'
+import { bindInputs } from '../../src/run/bind/index.ts'
+import { referenceInputs } from '../../src/run/bind/reference.ts'
+import type { Tensor } from '../../src/storage/tensor.ts'
+import { decoder } from '../../src/storage/values.ts'
+import { compare, memoryOf } from '../laws/agree.ts'
+import { caseOf, numbers } from '../laws/law.ts'
+import { compilerOfC, type PlanOnArrays, runAsC } from '../support/c-program.ts'
+import { runs, SEED, sample } from '../support/cases.ts'
+
+interface Checked extends PlanOnArrays {
+  readonly check: () => void
+}
+
+/** Nothing where the target refuses the plan: instructions without a text, for example. */
+function allowed<T>(make: () => T): T | undefined {
+  try {
+    return make()
+  } catch (e) {
+    if (e instanceof SptError) return undefined
+    throw e
+  }
+}
+
+/** All of them as one program, with its pragmas and without. */
+function runAll(cases: readonly Checked[], options: readonly string[]): void {
+  const fresh = cases.map((c) => ({ ...c, memory: new Map(c.memory) }))
+  runAsC(fresh, options)
+  fresh.forEach((c, k) => {
+    for (const [name, cells] of c.memory) cases[k]!.memory.set(name, cells)
+    cases[k]!.check()
+  })
+}
+
+test.skipIf(!compilerOfC)('generated programs under schedules of all kinds', () => {
+  const cases: Checked[] = []
+  for (const choices of fc.sample(numbers, { numRuns: runs(12), seed: SEED })) {
+    const k = caseOf(choices, 6)
+    if (!k) continue
+    const c = k.compilation
+    const plan = allowed(() => {
+      const made = c.planFor(TARGETS.c.lowering)
+      emit(made, 'c')
+      return made
+    })
+    if (!plan) continue
+    const memory = memoryOf(plan.buffers, k.bound)
+    const check = (): void => {
+      try {
+        compare('c', k.bound, memory, k.expected)
+      } catch (e) {
+        const text = emit(plan, 'c').map((m) => m.text)
+        throw new Error(`${(e as Error).message}\n${k.sample.text}\n${k.scheduled.trace.join('\n')}\n${text}`)
+      }
+    }
+    cases.push({ plan, params: k.bound.params, memory, check })
+  }
+  expect(cases.length).toBeGreaterThan(runs(12) / 6)
+  runAll(cases, ['-fopenmp'])
+})
+
+/** Within what the reference allows. */
+function within(what: string, got: Tensor, want: RefResult): void {
+  const read = decoder(got.dtype)
+  const values = Array.from(got.values!, (x) => (read ? read(x) : x))
+  const wrong = values.findIndex((x, k) => {
+    const error = want.errors[k]!
+    return !(
+      error === Infinity ||
+      Object.is(x + 0, want.values[k]! + 0) ||
+      Math.abs(x - want.values[k]!) <= error
+    )
+  })
+  if (values.length !== want.values.length || wrong >= 0)
+    throw new Error(
+      `${what}[${wrong}] is ${values[wrong]}, the reference has ${want.values[wrong]} ± ${want.errors[wrong]}`,
+    )
+}
+
+test.skipIf(!compilerOfC)('packaged kernels under their schedules', async () => {
+  const folder = new URL('../../kernels/', import.meta.url)
+  const cases: Checked[] = []
+  for (const file of sample(
+    readdirSync(folder).filter((f) => f.endsWith('.spt')),
+    1,
+  )) {
+    const program = await load(new URL(file, folder))
+    for (const name of program.kernels) {
+      const kernel = program.kernel(name)
+      const names = kernel.schedules.filter((s) => !kernel.parameters(s).some((p) => p.required))
+      for (const s of ['', ...names]) {
+        const made = allowed(() => {
+          const c = (s ? kernel.schedule(s) : kernel.parallel()).compilation
+          const params = Object.fromEntries(c.kernel.params.map((p) => [p.name, p.kind === 'size' ? 32 : 1]))
+          const bound = bindInputs(c.kernel, { params, seed: SEED })
+          const plan = c.planFor(TARGETS.c.lowering)
+          emit(plan, 'c')
+          const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
+          return { bound, plan, expected, memory: memoryOf(plan.buffers, bound) }
+        })
+        if (!made) continue
+        const { bound, plan, memory, expected } = made
+        const check = (): void => compare(`${file} ${name}.${s}`, bound, memory, expected, within)
+        cases.push({ plan, params: bound.params, memory, check })
+      }
+    }
+  }
+  expect(cases.length).toBeGreaterThan(0)
+  runAll(cases, ['-fopenmp'])
+})
+
+if (!compilerOfC) console.log('skipped: compiling C: there is no cc, gcc or clang')

@@ -1,0 +1,122 @@
+/** Plans as one C program that a compiler of this machine makes: each runs on arrays of its own. */
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { emit } from '../../src/backends/emit.ts'
+import type { Cells } from '../../src/interpret/memory-cells.ts'
+import type { Plan } from '../../src/ir/loops.ts'
+import { decoder, encoder, newValues } from '../../src/storage/values.ts'
+
+export const compilerOfC = ['cc', 'gcc', 'clang'].find((c) => spawnSync(c, ['--version']).status === 0)
+
+export interface PlanOnArrays {
+  readonly plan: Plan
+  readonly params: ReadonlyMap<string, number>
+  readonly memory: Map<string, Cells>
+}
+
+/** Runs each plan once, in place. Functions that texts share stand in the program once. */
+export function runAsC(cases: readonly PlanOnArrays[], options: readonly string[] = ['-fopenmp']): void {
+  const chunks = new Set<string>()
+  const calls: string[] = []
+  let bytes = 0
+  const arrays = cases.map(({ plan, memory, params }, k) => {
+    const places = new Map<string, { readonly at: number; readonly bytes: number }>()
+    for (const b of plan.buffers) {
+      const values = newValues(b.dtype, memory.get(b.name)!.length)
+      const write = encoder(b.dtype)
+      memory.get(b.name)!.forEach((x, i) => {
+        values[i] = write ? write(x, i) : x
+      })
+      places.set(b.name, { at: bytes, bytes: values.byteLength })
+      parts.push([bytes, new Uint8Array(values.buffer, values.byteOffset, values.byteLength)])
+      bytes = Math.ceil((bytes + values.byteLength + 1) / 16) * 16
+    }
+    const modules = emit(plan, 'c')
+    const entries = modules.flatMap((m) => m.entries)
+    for (const chunk of modules.flatMap((m) => m.text.trimEnd().split('\n\n')))
+      chunks.add(
+        entries.reduce((t, e) => t.replace(`void ${e.name}(`, `static void of${k}_${e.name}(`), chunk),
+      )
+    let next = 0
+    for (const step of plan.steps) {
+      if (step.kind === 'clear') {
+        const { at, bytes: n } = places.get(step.buffer)!
+        calls.push(`  memset(data + ${at}, 0, ${n});`)
+        continue
+      }
+      const entry = entries[next++]!
+      const args = entry.args.map((a) => {
+        if (a.kind === 'buffer') return `(void*)(data + ${places.get(a.name)!.at})`
+        return `${params.get(a.name)!}`
+      })
+      calls.push(`  of${k}_${entry.name}(${args.join(', ')});`)
+    }
+    return places
+  })
+  const image = new Uint8Array(bytes + 16)
+  for (const [at, part] of parts.splice(0)) image.set(part, at)
+  const folder = mkdtempSync(join(tmpdir(), 'spt-c-'))
+  const file = (name: string): string => join(folder, name)
+  try {
+    writeFileSync(file('data'), image)
+    writeFileSync(file('all.c'), programOf([...chunks], calls, image.length))
+    const made = spawnSync(
+      compilerOfC!,
+      [
+        '-std=c11',
+        '-O1',
+        '-Wall',
+        '-Wno-unknown-pragmas',
+        '-Wno-unused',
+        ...options,
+        file('all.c'),
+        '-o',
+        file('all'),
+        '-lm',
+      ],
+      { encoding: 'utf8' },
+    )
+    if (made.status !== 0 || made.stderr !== '') throw new Error(made.stderr.slice(0, 4000))
+    const ran = spawnSync(file('all'), [file('data')], {
+      timeout: 20_000,
+      encoding: 'utf8',
+      env: { OMP_NUM_THREADS: '2' },
+    })
+    if (ran.status !== 0) throw new Error(`the program ended with ${ran.status ?? ran.signal}: ${ran.stderr}`)
+    const after = readFileSync(file('data'))
+    cases.forEach(({ plan, memory }, k) => {
+      for (const b of plan.buffers) {
+        const { at, bytes: n } = arrays[k]!.get(b.name)!
+        const values = newValues(b.dtype, memory.get(b.name)!.length)
+        new Uint8Array(values.buffer, values.byteOffset, n).set(after.subarray(at, at + n))
+        const read = decoder(b.dtype)
+        memory.set(
+          b.name,
+          Array.from(values, (x) => (read ? read(x) : x)),
+        )
+      }
+    })
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+const parts: (readonly [number, Uint8Array])[] = []
+
+const programOf = (chunks: readonly string[], calls: readonly string[], bytes: number): string => `
+#include <stdio.h>
+#include <string.h>
+${chunks.join('\n\n')}
+
+static _Alignas(16) unsigned char data[${bytes}];
+int main(int count, char** names) {
+  FILE* f = fopen(names[count - 1], "rb");
+  if (!f || fread(data, 1, sizeof data, f) != sizeof data) return 1;
+  fclose(f);
+${calls.join('\n')}
+  f = fopen(names[count - 1], "wb");
+  return !f || fwrite(data, 1, sizeof data, f) != sizeof data || fclose(f) != 0;
+}
+`
