@@ -26,7 +26,7 @@ export function runAsC(cases: readonly PlanOnArrays[], options: readonly string[
     for (const b of plan.buffers) {
       const values = newValues(b.dtype, memory.get(b.name)!.length)
       const write = encoder(b.dtype)
-      memory.get(b.name)!.forEach((x, i) => {
+      Array.from(memory.get(b.name)!).forEach((x, i) => {
         values[i] = write ? write(x, i) : x
       })
       places.set(b.name, { at: bytes, bytes: values.byteLength })
