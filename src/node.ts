@@ -5,8 +5,10 @@ import {
   checkTensor,
   checkWithin,
   expectArgument,
+  expectFlag,
   expectOptions,
 } from './api/argument-checks.ts'
+import { verifierFor } from './api/lazy-verifier.ts'
 import {
   checkLoadOptions,
   isOddPath,
@@ -33,15 +35,24 @@ import { checkValueArray } from './storage/values.ts'
 
 export * from './index.ts'
 
+export interface NodeLoadOptions extends LoadOptions {
+  /**
+   * The invariants of each stage are checked after every step and pass; what breaks one is named by an `InternalError`.
+   * Default: `SPT_VERIFY=1`.
+   */
+  readonly verify?: boolean | undefined
+}
+
 /**
  * Loads a program: its text, or the path of a `.spt` file. `sparsetile/…` is a file of the package; anything else that
  * a file imports comes through `read` (default: the file system). A text alone imports from the package, and with a
  * `root` from there.
  * @throws SptError with every error found; `render` prints it
  */
-export async function load(given: TextOrUrl, options: LoadOptions = {}): Promise<SptProgram> {
-  checkLoadOptions(options)
-  const { read, root } = options
+export async function load(given: TextOrUrl, options: NodeLoadOptions = {}): Promise<SptProgram> {
+  checkLoadOptions(options, 'verify')
+  const { read, root, verify = process.env.SPT_VERIFY === '1' } = options
+  expectFlag('verify', verify)
   const textOrPath = textOf(given)
   const isFile = isPath(textOrPath)
   if (!read && isOddPath(textOrPath)) await refuseFolder(textOrPath)
@@ -55,6 +66,7 @@ export async function load(given: TextOrUrl, options: LoadOptions = {}): Promise
         : (read ?? (isFile ? readProgramText : async (path) => refuseImport(path))),
     ),
     trees: programTrees(),
+    observer: await verifierFor(verify),
   })
 }
 

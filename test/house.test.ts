@@ -54,6 +54,21 @@ test('no operator is named in src', () => {
   expect(found).toEqual([])
 })
 
+test('who does not ask for the verifiers does not load them', () => {
+  const loaded = new Set<string>()
+  const visit = (file: string): void => {
+    if (loaded.has(file)) return
+    loaded.add(file)
+    for (const [, path] of readFileSync(file, 'utf8').matchAll(
+      /^(?:import|export) (?!type )[^;]*?from '(\.[^']+\.ts)'/gm,
+    ))
+      visit(join(file, '..', path!))
+  }
+  for (const entry of ['src/node.ts', 'src/cli/index.ts']) visit(entry)
+  expect(loaded.size).toBeGreaterThan(100)
+  expect([...loaded].filter((f) => /^src\/(verifiers|interpret)\//.test(f))).toEqual([])
+})
+
 test("plain tests run once: the library's test repeats each as often as a law", () => {
   const found = files('test').filter((f) =>
     /import \{[^}]*\b(test|it)\b(?! as (law|prop)\b)[^}]*\} from '@fast-check\/vitest'/.test(

@@ -4,7 +4,6 @@ import { brokenFact, factText } from '../analysis/integers/facts.ts'
 import { fail, SptError } from '../ast/diagnostic.ts'
 import type { Branch, Choice } from '../elaborate/index.ts'
 import type { Compilation } from '../run/compile.ts'
-import { type Step, stepsOf } from '../schedule/resolve.ts'
 import type { Resident } from '../storage/engines/device/index.ts'
 import { expectArgument, isRecord } from './argument-checks.ts'
 import { type RunInputs, valuesIn } from './bound-inputs.ts'
@@ -27,7 +26,7 @@ export interface ChoiceInputs extends RunInputs, DeviceFacts {
 /** What schedules are applied to, giving a `K` (of `Kernel`, a `Kernel`). */
 export interface Schedulable<K> {
   readonly compilation: Compilation
-  apply(steps: readonly Step[]): K
+  schedule(name: string, ...args: (number | undefined)[]): K
 }
 
 /** A choice, and the kernel that its schedules are applied to. */
@@ -125,7 +124,7 @@ export function answer<K extends Schedulable<K>>(
 
 /** The base under the schedule of a branch. */
 export const applied = <K extends Schedulable<K>>({ base }: OpenChoice<K>, { branch, chosen }: Decision): K =>
-  chosenHere(branch, () => base.apply(stepsOf(branch.schedule, chosen.args)))
+  chosenHere(branch, () => base.schedule(branch.schedule.name, ...chosen.args))
 
 /** What goes wrong with a schedule tells where it was chosen. */
 export function chosenHere<T>({ span }: Branch, work: () => T): T {

@@ -1,5 +1,6 @@
 import type { Choice, Schedule } from '../elaborate/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
+import type { StageObserver } from '../run/compile.ts'
 import type { Sources } from '../run/launch-spans.ts'
 import type { Declarations } from './instruction-lookup.ts'
 
@@ -13,4 +14,6 @@ export interface Surroundings extends Declarations {
   readonly sources: Sources
   /** Whether steps may bring instructions and memories with texts, which run as they are written. */
   readonly instructions: boolean
+  /** Sees its kernels after every step and pass. */
+  readonly observer: StageObserver | null
 }

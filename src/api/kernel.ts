@@ -7,7 +7,7 @@ import { print1 } from '../ir/print-stage1.ts'
 import { print2 } from '../ir/print-stage2.ts'
 import { print3 } from '../ir/print-stage3.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import { Compilation } from '../run/compile.ts'
+import { Compilation, type StepOf } from '../run/compile.ts'
 import { isRefusedByDevice } from '../run/device-limits.ts'
 import { compileOn, lanesOf } from '../run/execute.ts'
 import type { Device } from '../runtime/device.ts'
@@ -60,7 +60,7 @@ export class Kernel extends Steps<Kernel> {
   }
 
   static of(kernel: Kernel1, around: Surroundings): Kernel {
-    return new Kernel(Compilation.of(kernel), around)
+    return new Kernel(Compilation.of(kernel, around.observer), around)
   }
 
   get name(): string {
@@ -104,7 +104,7 @@ export class Kernel extends Steps<Kernel> {
    */
   schedule(name: string, ...args: (number | undefined)[]): Kernel {
     const choice = this.#around.choices.get(name)
-    if (!choice) return this.apply(this.steps(name, ...args))
+    if (!choice) return this.#after(this.steps(name, ...args), name)
     return new Kernel(this.#c, this.#around, choiceUse(choice, args))
   }
 
@@ -129,7 +129,14 @@ export class Kernel extends Steps<Kernel> {
   apply(steps: readonly Step[]): Kernel {
     const isStep = (s: unknown) => isRecord(s) && [1, 2, 'parts'].includes(s.stage as number)
     expectEach('what is applied', steps, isStep, 'step', 'as steps() gives them')
-    return this.#with(steps.reduce((c, s) => c.step(s), this.#c))
+    return this.#after(steps)
+  }
+
+  /** `schedule`: the one that the steps are those of. */
+  #after(steps: readonly Step[], schedule?: string): Kernel {
+    const which = (k: number): StepOf | undefined =>
+      schedule === undefined ? undefined : { schedule, number: k + 1, of: steps.length }
+    return this.#with(steps.reduce((c, s, k) => c.step(s, which(k)), this.#c))
   }
 
   /** `merge parts of A`: one launch for each iteration over the parts. */

@@ -6,22 +6,29 @@ import type { Entry, ReadText, Trees } from '../ast/resolve-imports.ts'
 import { type Elaborated, elaborate, type Family } from '../elaborate/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
+import type { StageObserver } from '../run/compile.ts'
 import { loadProgram, programOf } from '../schedule/language.ts'
 import { expectArgument, expectFlag, expectOptions, isRecord, nameText, show } from './argument-checks.ts'
 import { chooseFormat, SptFormat } from './format-values.ts'
 import { Handle } from './handle.ts'
 import { Kernel } from './kernel.ts'
 
+interface ProgramOptions {
+  /** `false`: its kernels take no steps that bring texts of other programs. */
+  readonly instructions?: boolean
+  /** Sees its kernels after every step and pass. */
+  readonly observer?: StageObserver | null
+}
+
 export class SptProgram extends Handle {
   readonly #e: Elaborated
-  readonly #instructions: boolean
+  readonly #made: ProgramOptions
   /** Sources by name, for rendering diagnostics. */
   readonly sources: Parsed['sources']
 
-  /** Without `instructions` its kernels take no steps that bring texts of other programs. */
-  constructor(parsed: Parsed, instructions = true) {
+  constructor(parsed: Parsed, options: ProgramOptions = {}) {
     super()
-    this.#instructions = instructions
+    this.#made = options
     this.sources = parsed.sources
     try {
       this.#e = elaborate(parsed)
@@ -88,7 +95,8 @@ export class SptProgram extends Handle {
       schedules: this.#e.schedules.get(chosen!) ?? new Map(),
       choices: this.#e.choices.get(chosen!) ?? new Map(),
       sources: this.sources,
-      instructions: this.#instructions,
+      instructions: this.#made.instructions ?? true,
+      observer: this.#made.observer ?? null,
     })
   }
 }
@@ -116,28 +124,29 @@ export interface LoadOptions {
   readonly instructions?: boolean | undefined
 }
 
-/** How a host reads programs. */
-export interface Readers {
+/** How a host reads programs, and who sees what becomes of them. */
+export interface Host {
   /** The file that `load` names. */
   readonly files: ReadText
   readonly imports: ReadText
   /** Where trees of files are kept between processes. */
   readonly trees?: Trees | undefined
+  readonly observer?: StageObserver | null
 }
 
 /** A program from a file, or a text with a name, and what it imports, through readers. */
-export async function readProgram(
-  entry: Entry,
-  readers: Readers,
-  options: LoadOptions = {},
-): Promise<SptProgram> {
-  return new SptProgram(await readParsed(entry, readers, options), options.instructions)
+export async function readProgram(entry: Entry, host: Host, options: LoadOptions = {}): Promise<SptProgram> {
+  const { instructions = true } = options
+  return new SptProgram(await readParsed(entry, host, options), {
+    instructions,
+    observer: host.observer ?? null,
+  })
 }
 
 /** The same before anything of it is checked but that it may have instructions. */
 export async function readParsed(
   entry: Entry,
-  { files, imports, trees }: Readers,
+  { files, imports, trees }: Host,
   { instructions = true }: LoadOptions = {},
 ): Promise<Parsed> {
   const parsed = await loadProgram(entry, textFrom(files), textFrom(imports), trees)
@@ -153,9 +162,12 @@ const textFrom =
     return text
   }
 
-/** @throws SptError `api/argument`, `api/unknown-option` */
-export function checkLoadOptions(options: LoadOptions): void {
-  expectOptions('load', options, ['read', 'name', 'root', 'instructions'])
+/** `more`: options that this host has besides. @throws SptError `api/argument`, `api/unknown-option` */
+export function checkLoadOptions<T extends LoadOptions>(
+  options: T,
+  ...more: readonly (keyof T & string)[]
+): void {
+  expectOptions('load', options, ['read', 'name', 'root', 'instructions', ...more])
   const { read, name, root, instructions } = options
   const isText = (x: unknown) => x === undefined || typeof x === 'string'
   expectArgument(read === undefined || typeof read === 'function', 'read', read, 'a function')
@@ -165,12 +177,8 @@ export function checkLoadOptions(options: LoadOptions): void {
 }
 
 /** `load` of each host: a path, or a text, which without a `name` is called `text.spt`. */
-export async function loadWith(
-  textOrPath: string,
-  options: LoadOptions,
-  readers: Readers,
-): Promise<SptProgram> {
-  if (isPath(textOrPath)) return readProgram(textOrPath, readers, options)
+export async function loadWith(textOrPath: string, options: LoadOptions, host: Host): Promise<SptProgram> {
+  if (isPath(textOrPath)) return readProgram(textOrPath, host, options)
   const source = namedText(textOrPath, options.name)
   if (isOddPath(source.text))
     expectArgument(
@@ -180,7 +188,7 @@ export async function loadWith(
       'its text, or a path that ends in .spt',
       `load('FOLDER/NAME.spt')`,
     )
-  return readProgram(source, readers, options)
+  return readProgram(source, host, options)
 }
 
 /** A declaration has blanks in it; a path in place of a text is not explained by what the parser expects. */

@@ -49,13 +49,12 @@ interface Problem {
 }
 
 function problemsOf(error: unknown): readonly Problem[] {
-  const failure = failureOf(error)
-  if (failure)
-    return failure.diagnostics.map(withHint).map(
+  if (isFailure(error))
+    return error.diagnostics.map(withHint).map(
       (d): Problem => ({
         code: d.code,
         message: d.message,
-        ...(d.span && placeOf(d.span, failure.sources?.get(d.span.source)?.text)),
+        ...(d.span && placeOf(d.span, error.sources?.get(d.span.source)?.text)),
         ...(d.expected !== undefined && { expected: d.expected }),
         ...(d.hint !== undefined && { hint: d.hint }),
         ...(d.lookup && { candidates: d.lookup.candidates }),
@@ -81,8 +80,8 @@ function problemsOf(error: unknown): readonly Problem[] {
 const described = (error: unknown): string =>
   (error instanceof Error ? `${error.name}: ${error.message}` : String(error)).split('\n')[0]!
 
-const failureOf = (error: unknown): Failure | undefined =>
-  error instanceof SptError || error instanceof InternalError ? error : undefined
+export const isFailure = (error: unknown): error is SptError | InternalError =>
+  error instanceof SptError || error instanceof InternalError
 
 function placeOf({ source, start, end }: Span, text: string | undefined): Partial<Problem> {
   const place = { file: source, span: { start, end } }
@@ -104,8 +103,7 @@ export function showFailure(error: unknown, io: Io): number {
     io.err(`error[run/out-of-memory]: ${NO_MEMORY}\n  = hint: use smaller sizes\n`)
     return EXIT.failed
   }
-  const failure = failureOf(error)
-  showDiagnostics(failure ?? new SptError(bugDiagnostic(described(error))), io)
+  showDiagnostics(isFailure(error) ? error : new SptError(bugDiagnostic(described(error))), io)
   if (io.env.SPT_DEBUG === '1' && error instanceof Error && !(error instanceof SptError))
     io.err(traceOf(error))
   return EXIT.failed

@@ -4,6 +4,7 @@ import type { Chosen } from '../api/choice-conditions.ts'
 import type { ChoiceInputs, ChosenFor } from '../api/choose.ts'
 import { checkFeatures } from '../api/choose-device.ts'
 import type { Kernel } from '../api/kernel.ts'
+import { verifierFor } from '../api/lazy-verifier.ts'
 import { readParsed, SptProgram } from '../api/program.ts'
 import { fail, SptError } from '../ast/diagnostic.ts'
 import type { Program } from '../ast/linked-program.ts'
@@ -35,8 +36,15 @@ export async function parseFile(path: string, call: Call): Promise<Program> {
   )
 }
 
-export const programFrom = (parsed: Program, call: Call): SptProgram =>
-  new SptProgram(parsed, !call.flag('no-instr'))
+/** `verify`: every stage is checked after each step and pass. */
+export const programFrom = async (
+  parsed: Program,
+  call: Call,
+  verify = verifies(call),
+): Promise<SptProgram> =>
+  new SptProgram(parsed, { instructions: !call.flag('no-instr'), observer: await verifierFor(verify) })
+
+export const verifies = (call: Call): boolean => call.io.env.SPT_VERIFY === '1'
 
 /** Gives errors the texts of the program, so that their spans are shown. */
 export async function within<T>(program: SptProgram, work: () => T | Promise<T>): Promise<T> {

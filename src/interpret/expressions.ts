@@ -111,6 +111,16 @@ export class Expressions {
     return () => toType(value())
   }
 
+  /** An element as it is kept, which is in the type that it is combined in. */
+  kept(target: Load, to: Dtype): Value {
+    const cell = this.cell(target.buffer)
+    const address = this.address(target)
+    const { accumulate } = cell.buffer
+    if (accumulate === to) return () => cell.data[address()]!
+    const toType = round(to, convert(accumulate, to))
+    return () => toType(cell.data[address()]!)
+  }
+
   /** `operands`: variables of a reduction's own, which may have names of the kernel. */
   of(e: Expr, operands?: ReadonlyMap<string, Slot>): Value {
     const leaves: Leaves<void> = {
@@ -124,7 +134,11 @@ export class Expressions {
       load: (x) => {
         const cell = this.cell(x.buffer)
         const address = this.address(x)
-        return () => cell.data[address()]!
+        const { dtype, accumulate } = cell.buffer
+        if (accumulate === dtype) return () => cell.data[address()]!
+        // An element that is combined in a wider type has it until it is read.
+        const toType = convert(accumulate, dtype)
+        return () => toType(cell.data[address()]!)
       },
       search: (x, of) => {
         const cell = this.cell(x.buffer)

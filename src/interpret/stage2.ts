@@ -4,7 +4,7 @@
  */
 import { InternalError, invariant, unreachable } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
-import { type Load, load } from '../ir/expr.ts'
+import type { Load } from '../ir/expr.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt, Store } from '../ir/loops.ts'
 import { convert } from '../ir/numeric.ts'
 import { initLoops, reductionsOf, scatters } from '../ir/reductions.ts'
@@ -200,9 +200,7 @@ class Interpreter {
     const path = this.#paths.get(s)!
     const init = s.init && !path.some((l) => l.reduce) ? this.#identity(s) : undefined
     const values = s.values.map((v, k) => this.#exprs.converted(v, s.reducer.right[k]!.dtype))
-    const old = s.targets.map((t, k) =>
-      this.#exprs.converted(load(t.buffer, t.index, t.dtype), s.reducer.left[k]!.dtype),
-    )
+    const old = s.targets.map((t, k) => this.#exprs.kept(t, s.reducer.left[k]!.dtype))
     const left = s.reducer.left.map(() => ({ value: 0 }))
     const right = s.reducer.right.map(() => ({ value: 0 }))
     const operands = new Map([
@@ -210,7 +208,9 @@ class Interpreter {
       ...s.reducer.right.map((v, k) => [v.name, right[k]!] as const),
     ])
     const results = s.reducer.result.map((e) => this.#exprs.of(e, operands))
-    const writes = s.targets.map((t, k) => this.#writer(t, s.reducer.result[k]!.dtype))
+    const writes = s.targets.map((t, k) =>
+      this.#writer(t, s.reducer.result[k]!.dtype, this.#exprs.cell(t.buffer).buffer.accumulate),
+    )
     const one =
       old.length === 1 ? { old: old[0]!, left: left[0]!, result: results[0]!, write: writes[0]! } : null
     const update = (): void => {
@@ -276,11 +276,12 @@ class Interpreter {
     return cell
   }
 
-  #writer(t: Load | Store, from: Dtype): (value: number) => void {
+  /** `to`: what is kept; an element that is combined in a wider type is rounded only when it is read. */
+  #writer(t: Load | Store, from: Dtype, to?: Dtype): (value: number) => void {
     const cell = this.#exprs.cell(t.buffer)
     const address = this.#exprs.address(t)
-    const to = cell.buffer.dtype
-    const toType = round(to, convert(from, to))
+    const kept = to ?? cell.buffer.dtype
+    const toType = round(kept, convert(from, kept))
     return (value) => {
       const k = address()
       cell.data[k] = toType(value)

@@ -111,7 +111,15 @@ export const LAUNCH_PASSES: readonly {
   { name: 'sink', run: (b) => sinkNames(b) },
 ]
 
-/** Called after every pass: for verifiers in tests, timing, and `spt show`. */
+/** All passes from Stage I to Stage III, in order. */
+export const PASSES: readonly string[] = [
+  'positions',
+  ...LOOP_PASSES.map((p) => p.name),
+  'launches',
+  ...LAUNCH_PASSES.map((p) => p.name),
+]
+
+/** Called after every pass: for verifiers, timing, and `spt show`. */
 export type Observer = (pass: string, result: Kernel2 | Plan) => void
 
 /** Stage I → II. */

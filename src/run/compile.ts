@@ -7,7 +7,13 @@ import { emit, type ModuleText } from '../backends/emit.ts'
 import { TARGETS } from '../backends/targets/index.ts'
 import type { Kernel2, Plan } from '../ir/loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import { type LowerOptions, lowerToMemory, lowerToPositions, type Observer } from '../lower/pipeline.ts'
+import {
+  type LowerOptions,
+  lowerToMemory,
+  lowerToPositions,
+  type Observer,
+  PASSES,
+} from '../lower/pipeline.ts'
 import { applyCoordStep, type CoordStep } from '../schedule/coords/steps.ts'
 import { automatic } from '../schedule/default-schedule.ts'
 import { checkNewNames } from '../schedule/fresh-names.ts'
@@ -16,11 +22,45 @@ import type { Step } from '../schedule/resolve.ts'
 import { apply, printTrace, type ScheduleState, start, undo } from '../schedule/state.ts'
 import type { LoopStep } from '../schedule/steps.ts'
 
-/** A kernel under a schedule. */
-export class Compilation {
+/** Where in a compilation a kernel is as it is. */
+export interface Place {
+  readonly kernel: string
+  /** The schedule of the program that its steps are those of. */
+  readonly schedule: string | null
+  /** `null`: the kernel as written. */
+  readonly after: {
+    readonly what: 'step' | 'pass'
+    readonly name: string
+    /** Counted from 1: steps of the schedule, or passes from Stage I to III. */
+    readonly number: number
+    /** Of how many; `null` for a step that no schedule has. */
+    readonly of: number | null
+  } | null
+}
+
+/** Called with a kernel at its stage, as written and after every step and pass. */
+export type StageObserver = (program: Kernel1 | Kernel2 | Plan, at: Place) => void
+
+/** What stays the same from step to step. */
+interface Origin {
   /** The kernel as written: what the reference runs. */
   readonly source: Kernel1
+  readonly observer: StageObserver | null
+  readonly schedule: string | null
+}
+
+/** Which step of a schedule of the program is taken. */
+export interface StepOf {
+  readonly schedule: string
+  /** From 1. */
+  readonly number: number
+  readonly of: number
+}
+
+/** A kernel under a schedule. */
+export class Compilation {
   readonly coordSteps: readonly CoordStep[]
+  readonly #origin: Origin
   readonly #kernels: readonly Kernel1[]
   readonly #loops: ScheduleState | null
   #lowered: ScheduleState | undefined
@@ -28,19 +68,31 @@ export class Compilation {
   readonly #texts = new Map<ModuleText['target'], ModuleText[]>()
 
   private constructor(
-    source: Kernel1,
+    origin: Origin,
     coordSteps: readonly CoordStep[],
     kernels: readonly Kernel1[],
     loops: ScheduleState | null,
   ) {
-    this.source = source
+    this.#origin = origin
     this.coordSteps = coordSteps
     this.#kernels = kernels
     this.#loops = loops
   }
 
-  static of(kernel: Kernel1): Compilation {
-    return new Compilation(kernel, [], [kernel], null)
+  static of(kernel: Kernel1, observer: StageObserver | null = null): Compilation {
+    const c = new Compilation({ source: kernel, observer, schedule: null }, [], [kernel], null)
+    c.#observed(kernel, null)
+    return c
+  }
+
+  /** The kernel as written: what the reference runs. */
+  get source(): Kernel1 {
+    return this.#origin.source
+  }
+
+  /** Which kernel it is of, under which schedule. */
+  get place(): Omit<Place, 'after'> {
+    return { kernel: this.source.name, schedule: this.#origin.schedule }
   }
 
   /** Whether a step on loops has been applied: `reorder` and `fuse` act on loops from then on. */
@@ -54,8 +106,14 @@ export class Compilation {
   }
 
   get state(): ScheduleState {
-    this.#lowered ??= this.#loops ?? start(withApart(lowerToPositions(this.kernel), this.kernel))
+    this.#lowered ??= this.#loops ?? this.#positions()
     return this.#lowered
+  }
+
+  #positions(): ScheduleState {
+    const state = start(withApart(lowerToPositions(this.kernel), this.kernel))
+    this.#tell('positions', state.kernel)
+    return state
   }
 
   /** Stage II, with all steps applied. */
@@ -73,7 +131,7 @@ export class Compilation {
     const key = `${options.lanes ?? 1} ${options.together ?? false} ${options.promote ?? false}`
     let plan = this.#plans.get(key)
     if (!plan) {
-      plan = lowerToMemory(this.loops, undefined, options)
+      plan = lowerToMemory(this.loops, this.#origin.observer ? this.#tell : undefined, options)
       this.#plans.set(key, plan)
     }
     return plan
@@ -91,7 +149,11 @@ export class Compilation {
 
   /** Stage III, with every pass reported. */
   observe(observer: Observer, options: LowerOptions = {}): Plan {
-    return lowerToMemory(this.loops, observer, options)
+    const both: Observer = (pass, result) => {
+      this.#tell(pass, result)
+      observer(pass, result)
+    }
+    return lowerToMemory(this.loops, both, options)
   }
 
   texts(target: ModuleText['target']): ModuleText[] {
@@ -105,12 +167,12 @@ export class Compilation {
   }
 
   /** @throws SptError `schedule/…` where the step is not legal */
-  step(s: Step): Compilation {
-    if (s.stage === 'parts') return s.steps(this).reduce<Compilation>((c, part) => c.step(part), this)
-    return s.stage === 1 ? this.onCoords(s.step) : this.onLoop(s.step)
+  step(s: Step, which?: StepOf): Compilation {
+    if (s.stage === 'parts') return s.steps(this).reduce<Compilation>((c, part) => c.step(part, which), this)
+    return s.stage === 1 ? this.onCoords(s.step, which) : this.onLoop(s.step, which)
   }
 
-  onCoords(s: CoordStep): Compilation {
+  onCoords(s: CoordStep, which?: StepOf): Compilation {
     // The loops would have to be made anew, and the steps on them would be lost.
     if (this.#loops)
       fail({
@@ -121,18 +183,35 @@ export class Compilation {
         hint: 'move it to the front',
       })
     checkNewNames(s)
-    return new Compilation(
-      this.source,
-      [...this.coordSteps, s],
-      [...this.#kernels, inPass(placeOf(s), () => applyCoordStep(this.kernel, s))],
-      null,
-    )
+    const next = inPass(placeOf(s), () => applyCoordStep(this.kernel, s))
+    const steps = [...this.coordSteps, s]
+    const made = new Compilation(this.#after(which), steps, [...this.#kernels, next], null)
+    made.#tellStep(next, s, which)
+    return made
   }
 
-  onLoop(s: LoopStep): Compilation {
+  onLoop(s: LoopStep, which?: StepOf): Compilation {
     const { state } = this
     const next = inPass(placeOf(s), () => apply(state, s))
-    return new Compilation(this.source, this.coordSteps, this.#kernels, next)
+    const made = new Compilation(this.#after(which), this.coordSteps, this.#kernels, next)
+    made.#tellStep(next.kernel, s, which)
+    return made
+  }
+
+  #after(which: StepOf | undefined): Origin {
+    return which ? { ...this.#origin, schedule: which.schedule } : this.#origin
+  }
+
+  #tellStep(kernel: Kernel1 | Kernel2, { kind }: CoordStep | LoopStep, which: StepOf | undefined): void {
+    const { number, of } = which ?? { number: this.coordSteps.length + this.loopSteps.length, of: null }
+    this.#observed(kernel, { what: 'step', name: kind, number, of })
+  }
+
+  readonly #tell: Observer = (name, result) =>
+    this.#observed(result, { what: 'pass', name, number: PASSES.indexOf(name) + 1, of: PASSES.length })
+
+  #observed(program: Kernel1 | Kernel2 | Plan, after: Place['after']): void {
+    this.#origin.observer?.(program, { ...this.place, after })
   }
 
   /** Without the latest step; itself where there is none. */
@@ -140,21 +219,23 @@ export class Compilation {
     if (this.#loops && this.#loops.trace.length > 0) {
       const before = undo(this.#loops)
       return new Compilation(
-        this.source,
+        this.#origin,
         this.coordSteps,
         this.#kernels,
         before.trace.length > 0 ? before : null,
       )
     }
     if (this.coordSteps.length === 0) return this
-    return new Compilation(this.source, this.coordSteps.slice(0, -1), this.#kernels.slice(0, -1), null)
+    return new Compilation(this.#origin, this.coordSteps.slice(0, -1), this.#kernels.slice(0, -1), null)
   }
 
   /** With nests bound to threads that bind nothing yet: what a GPU runs when no schedule says better. */
   parallel(): Compilation {
     const next = automatic(this.state)
     if (next === this.state) return this
-    return new Compilation(this.source, this.coordSteps, this.#kernels, next)
+    const made = new Compilation(this.#origin, this.coordSteps, this.#kernels, next)
+    made.#observed(next.kernel, { what: 'step', name: 'parallel', number: next.trace.length, of: null })
+    return made
   }
 }
 

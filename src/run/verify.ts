@@ -108,6 +108,10 @@ function chosen(name: string, want: RefResult, sampled: RefSample | null): Float
   return Float64Array.from(out)
 }
 
+/** How an output differs from the reference by more than rounding, for people, or `null`. */
+export const problemOf = (name: string, got: Tensor, want: RefResult): string | null =>
+  compare(name, got, want, null).problem
+
 interface Comparison {
   readonly relative: number
   readonly absolute: number

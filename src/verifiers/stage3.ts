@@ -14,26 +14,9 @@ import { printExpr } from '../ir/print-stage2.ts'
 import { exprsOf, piecesOf } from '../ir/tree.ts'
 import { uniformBarriers } from './barrier-uniformity.ts'
 
-/** The passes in order; each name stands for what it reaches and for all before it. */
-const PASSES = [
-  'launches',
-  'share',
-  'instructions',
-  'flatten',
-  'reductions',
-  'versions',
-  'unroll',
-  'branches',
-  'unswitch',
-  'scalars',
-  'divisions',
-  'casts',
-  'share-divisions',
-  'hoist',
-  'promote',
-  'searches',
-  'sink',
-]
+/** Passes whose results the invariants tell from what comes before. */
+export const MILESTONES = ['flatten', 'reductions', 'unroll', 'divisions', 'casts', 'searches'] as const
+export type Milestone = (typeof MILESTONES)[number]
 
 /** What is bound here; names are unique in a launch, so a body takes out again what it bound. */
 interface Scope {
@@ -43,15 +26,13 @@ interface Scope {
 
 interface Context {
   /** Whether a pass has run. */
-  readonly reached: (pass: string) => boolean
+  readonly reached: (pass: Milestone) => boolean
   readonly seen: Set<string>
   readonly where: string
 }
 
-/** Throws `InternalError` naming the first violated invariant. `after`: the latest pass; the last if left out. */
-export function verify3(plan: Plan, after = 'sink'): void {
-  const at = PASSES.indexOf(after)
-  invariant(at >= 0, `no pass ${after} of Stage III`)
+/** Throws `InternalError` naming the first violated invariant. `reached`: whether a pass has run; all, if left out. */
+export function verify3(plan: Plan, reached: Context['reached'] = () => true): void {
   const params = new Map<string, Dtype>(plan.params.map((p) => [p.name, p.kind === 'size' ? 'i32' : p.dtype]))
   invariant(params.size === plan.params.length, `${plan.name}: a parameter occurs twice`)
   const buffers = new Map<string, Buffer>()
@@ -63,7 +44,6 @@ export function verify3(plan: Plan, after = 'sink'): void {
     buffers.set(b.name, b)
   }
   const names = new Set<string>()
-  const done = new Set(PASSES.slice(0, at + 1))
   for (const step of plan.steps) {
     if (step.kind === 'clear') {
       invariant(buffers.has(step.buffer), `clear ${step.buffer}: no such buffer`)
@@ -71,7 +51,7 @@ export function verify3(plan: Plan, after = 'sink'): void {
     }
     invariant(!names.has(step.name), `${step.name}: two launches of one name`)
     names.add(step.name)
-    verifyLaunch(step, { vars: params, buffers }, (pass) => done.has(pass))
+    verifyLaunch(step, { vars: params, buffers }, reached)
   }
 }
 
@@ -171,7 +151,7 @@ function verifyBody(body: readonly Stmt[], here: Scope, cx: Context): void {
         for (const p of piecesOf(s)) {
           if (p.kind === 'value') continue
           invariant(here.buffers.has(p.buffer), `${cx.where}: ${s.instr} has no buffer ${p.buffer} here`)
-          const flat = p.kind === 'map' || p.index.length === 1
+          const flat = p.kind === 'map' || p.kind === 'name' || p.index.length === 1
           invariant(!cx.reached('flatten') || flat, `${cx.where}: ${p.buffer} is not flat`)
         }
         break

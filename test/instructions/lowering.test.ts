@@ -4,11 +4,10 @@ import { describe, expect, test } from 'vitest'
 import { instructionTest } from '../../src/api/instruction-test.ts'
 import { mistaken, movable } from '../../src/api/instruction-verify.ts'
 import { parseProgram } from '../../src/api/program.ts'
+import { verifyPass } from '../../src/api/stage-verifier.ts'
 import { interpret } from '../../src/interpret/stage2.ts'
 import { interpretPlan } from '../../src/interpret/stage3.ts'
 import { type Kernel, load } from '../../src/node.ts'
-import { verify2 } from '../../src/verifiers/stage2.ts'
-import { verify3 } from '../../src/verifiers/stage3.ts'
 import { sample } from '../support/cases.ts'
 import { FRAGMENTS, IN_SHARED, scheduled, TILED } from './support.ts'
 
@@ -25,10 +24,7 @@ kernel product(m: size, n: size) {
 function planned(k: Kernel, m: number, n: number): number[] {
   const A = Array.from({ length: m * n }, (_, e) => e)
   const C = new Array<number>(m * n).fill(Number.NaN)
-  const plan = k.compilation.observe((pass, made) => {
-    if (made.stage === 2) verify2(made)
-    else verify3(made, pass)
-  })
+  const plan = k.compilation.observe(verifyPass)
   const buffers = new Map([
     ['A', A],
     ['C', C],

@@ -2,10 +2,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { instructionTest } from '../../src/api/instruction-test.ts'
 import { parseProgram } from '../../src/api/program.ts'
+import { verifyPass } from '../../src/api/stage-verifier.ts'
 import { interpretPlan } from '../../src/interpret/stage3.ts'
 import { type Device, devices, load } from '../../src/node.ts'
-import { verify2 } from '../../src/verifiers/stage2.ts'
-import { verify3 } from '../../src/verifiers/stage3.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 import { wgslErrors } from '../support/wgsl-valid.ts'
 
@@ -98,10 +97,7 @@ describe('elements that several threads hold', () => {
     for (const m of [8, 21, 1]) {
       const A = Array.from({ length: m }, (_, k) => k)
       const y = Array.from({ length: m }, () => 100)
-      const plan = kernel.compilation.observe((pass, made) => {
-        if (made.stage === 2) verify2(made)
-        else verify3(made, pass)
-      })
+      const plan = kernel.compilation.observe(verifyPass)
       const buffers = new Map([
         ['A', A],
         ['y', y],

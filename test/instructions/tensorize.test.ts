@@ -1,11 +1,11 @@
 /** What `tensorize` takes and what it refuses; what it takes stays what it was for everything that looks at loops. */
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
+import { verifyPass } from '../../src/api/stage-verifier.ts'
 import { interpret } from '../../src/interpret/stage2.ts'
 import { print2 } from '../../src/ir/print-stage2.ts'
 import { traceFromJson, traceToJson } from '../../src/schedule/trace.ts'
 import { verify2 } from '../../src/verifiers/stage2.ts'
-import { verify3 } from '../../src/verifiers/stage3.ts'
 import { diagnosticOf } from '../support/refusal.ts'
 import { FRAGMENTS, IN_SHARED, MEMORIES, PRODUCT, scheduled, TILED } from './support.ts'
 
@@ -23,10 +23,7 @@ describe('an instruction is taken', () => {
     expect(text).toContain('for ir in 0..8  @multiply')
     expect(text).toContain('alloc Cr: f32[8, 8] c_tile')
     verify2(k.compilation.loops)
-    k.compilation.observe((pass, made) => {
-      if (made.stage === 2) verify2(made)
-      else verify3(made, pass)
-    })
+    k.compilation.observe(verifyPass)
   })
 
   test('with factors the other way round, and one thread alone', () => {

@@ -1,27 +1,21 @@
 /** One program, one schedule, one set of data: every stage and device against the reference. */
+import { type Memory, outputIn, runLaunches, runLoops } from '../../src/api/stage-runs.ts'
+import { verifyPass, verifyStage } from '../../src/api/stage-verifier.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { TARGETS as LANGUAGES } from '../../src/backends/targets/index.ts'
-import { type Cells, poison } from '../../src/interpret/memory-cells.ts'
-import { interpret } from '../../src/interpret/stage2.ts'
-import { interpretPlan } from '../../src/interpret/stage3.ts'
-import { evaluate } from '../../src/ir/evaluate.ts'
-import type { Buffer, Plan, Stmt } from '../../src/ir/loops.ts'
+import type { Plan, Stmt } from '../../src/ir/loops.ts'
 import { print3 } from '../../src/ir/print-stage3.ts'
 import { loopsOf, walkStmts } from '../../src/ir/tree.ts'
 import type { LowerOptions } from '../../src/lower/pipeline.ts'
 import { type RefResult, reference } from '../../src/reference/index.ts'
 import { type Bound, bindInputs, type Inputs } from '../../src/run/bind/index.ts'
-import { buffersOf, readTensor } from '../../src/run/bind/read.ts'
 import { referenceInputs } from '../../src/run/bind/reference.ts'
 import type { Compilation } from '../../src/run/compile.ts'
 import { compileOn, Executable, lanesOf } from '../../src/run/execute.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
-import type { Tensor, ValueArray } from '../../src/storage/tensor.ts'
-import { decoder, encoder, newValues } from '../../src/storage/values.ts'
-import { verify1 } from '../../src/verifiers/stage1.ts'
-import { verify2 } from '../../src/verifiers/stage2.ts'
-import { verify3 } from '../../src/verifiers/stage3.ts'
+import type { Tensor } from '../../src/storage/tensor.ts'
+import { decoder } from '../../src/storage/values.ts'
 import type { Sample } from '../support/program-gen.ts'
 
 export type Expected = Readonly<Record<string, RefResult>>
@@ -36,16 +30,9 @@ export const bind = (sample: Sample, c: Compilation): Bound =>
 /** Verifiers after every pass; the interpreters of Stages II and III. */
 export function agreeOnStages(c: Compilation, bound: Bound, expected: Expected): void {
   const plans = plansOf(c)
-  for (const order of ['forward', 'backward'] as const) {
-    const memory = memoryOf(c.loops.buffers, bound)
-    interpret(c.loops, memory, bound.params, order)
-    compare(`stage 2 ${order}`, bound, memory, expected)
-  }
-  for (const { what, plan } of plans) {
-    const memory = memoryOf(plan.buffers, bound)
-    interpretPlan(plan, memory, bound.params)
-    compare(`stage 3, ${what}`, bound, memory, expected)
-  }
+  for (const order of ['forward', 'backward'] as const)
+    compare(`stage 2 ${order}`, bound, runLoops(c.loops, bound, order), expected)
+  for (const { what, plan } of plans) compare(`stage 3, ${what}`, bound, runLaunches(plan, bound), expected)
 }
 
 interface Verified {
@@ -59,14 +46,11 @@ const verified = new WeakMap<Compilation, readonly Verified[]>()
 function plansOf(c: Compilation): readonly Verified[] {
   const known = verified.get(c)
   if (known) return known
-  verify1(c.kernel)
-  verify2(c.loops)
+  verifyStage(c.kernel)
+  verifyStage(c.loops)
   const plans: Verified[] = []
   for (const options of bindsThreads(c.loops.body) ? TARGETS : TARGETS.slice(0, 2)) {
-    const plan = c.observe((pass, result) => {
-      if (result.stage === 2) verify2(result)
-      else verify3(result, pass)
-    }, options)
+    const plan = c.observe(verifyPass, options)
     if (options.lanes && !meetsInRows(plan)) continue
     if (options.promote && print3(plan) === print3(c.plan)) continue
     plans.push({ what: `${options.lanes ?? 1} lanes${options.promote ? ', promoted' : ''}`, plan })
@@ -163,41 +147,10 @@ const LIMITS = new Set([
   'emit/no-f64',
 ])
 
-/** Arrays of numbers for all buffers: those that are bound, others poisoned. */
-export function memoryOf(buffers: readonly Buffer[], bound: Bound): Map<string, Cells> {
-  const out = new Map<string, Cells>()
-  for (const b of buffers) {
-    const n = b.shape.reduce((size, e) => size * Math.max(0, evaluate(e, bound.params)), 1)
-    const given = bound.arrays.get(b.name)
-    const read = decoder(b.dtype)
-    const cells = given
-      ? Array.from(given, (x) => (read ? read(x) : x))
-      : new Array<number>(n).fill(poison(b.dtype))
-    if (cells.length !== n) throw new Error(`${b.name} is bound to ${cells.length} elements, not ${n}`)
-    out.set(b.name, cells)
-  }
-  return out
-}
-
-export function compare(
-  what: string,
-  bound: Bound,
-  memory: ReadonlyMap<string, Cells>,
-  expected: Expected,
-  check = same,
-): void {
-  for (const [name, want] of Object.entries(expected)) {
-    const stored = new Map<string, ValueArray>()
-    for (const part of buffersOf(bound.kernel, name)) {
-      const { dtype } = bound.kernel.buffers.find((b) => b.name === part)!
-      const cells = memory.get(part)!
-      const values = newValues(dtype, cells.length)
-      const write = encoder(dtype)
-      for (let k = 0; k < cells.length; k++) values[k] = write ? write(cells[k]!, k) : cells[k]!
-      stored.set(part, values)
-    }
-    check(`${what} ${name}`, readTensor(bound, name, stored), want)
-  }
+/** Every output in memory. */
+export function compare(what: string, bound: Bound, memory: Memory, expected: Expected, check = same): void {
+  for (const [name, want] of Object.entries(expected))
+    check(`${what} ${name}`, outputIn(memory, bound, name), want)
 }
 
 /** Equal to the last bit; both zeros are equal, and what a rounded condition leaves undecided may be anything. */

@@ -5,15 +5,13 @@
 
 import { unrolledSize } from '../../src/analysis/unrolled-size.ts'
 import { parseProgram } from '../../src/api/program.ts'
+import { verifyPass, verifyStage } from '../../src/api/stage-verifier.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import type { ModuleText } from '../../src/backends/emit.ts'
 import type { AnyFormat } from '../../src/ir/format.ts'
 import { print2 } from '../../src/ir/print-stage2.ts'
 import type { LowerOptions } from '../../src/lower/pipeline.ts'
 import type { Compilation } from '../../src/run/compile.ts'
-import { verify1 } from '../../src/verifiers/stage1.ts'
-import { verify2 } from '../../src/verifiers/stage2.ts'
-import { verify3 } from '../../src/verifiers/stage3.ts'
 import type { Choices } from '../support/choices.ts'
 import { compositions } from '../support/format-gen.ts'
 import type { Sample } from '../support/program-gen.ts'
@@ -100,8 +98,8 @@ function stored(c: Choices, start: Compilation, formats: readonly AnyFormat[]): 
 
 /** Every pass keeps what verifiers know; every text is there, and not too long, or refused. */
 export function carry(k: Compilation): Pick<Emitted, 'refused' | 'texts'> {
-  verify1(k.kernel)
-  verify2(k.loops)
+  verifyStage(k.kernel)
+  verifyStage(k.loops)
   const refused: string[] = []
   const note = (what: string, result: unknown): void => {
     if (typeof result === 'string') refused.push(`${what} ${result}`)
@@ -111,8 +109,7 @@ export function carry(k: Compilation): Pick<Emitted, 'refused' | 'texts'> {
     const plan = allowed(() =>
       k.observe((pass, result) => {
         at = pass
-        if (result.stage === 2) verify2(result)
-        else verify3(result, pass)
+        verifyPass(pass, result)
       }, options),
     )
     note(`after ${at}`, plan)

@@ -1,12 +1,11 @@
 /** Products whose tiles arrive by counted copies: their schedules, inputs and results, for laws. */
 import { expect } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
+import { verifyPass } from '../../src/api/stage-verifier.ts'
 import { coords, dense } from '../../src/api/tensors.ts'
 import { interpretPlan } from '../../src/interpret/stage3.ts'
 import type { Kernel } from '../../src/node.ts'
 import { bindInputs, type Inputs } from '../../src/run/bind/index.ts'
-import { verify2 } from '../../src/verifiers/stage2.ts'
-import { verify3 } from '../../src/verifiers/stage3.ts'
 import { DECLARED, Device } from '../support/asynchronous.ts'
 
 /** `single`: what `bulk` is, as another kind. */
@@ -219,10 +218,7 @@ export function copiesOf(k: Kernel, inputs: Inputs, C: readonly number[], seed: 
 /** The device computes C. */
 export function expectOn(device: Device, k: Kernel, inputs: Inputs, C: readonly number[]): void {
   const bound = bindInputs(k.compilation.kernel, inputs)
-  const plan = k.compilation.observe((pass, made) => {
-    if (made.stage === 2) verify2(made)
-    else verify3(made, pass)
-  })
+  const plan = k.compilation.observe(verifyPass)
   const memory = new Map<string, number[]>([['C', new Array<number>(C.length).fill(Number.NaN)]])
   for (const [name, values] of bound.arrays) if (name !== 'C') memory.set(name, Array.from(values, Number))
   interpretPlan(plan, memory, bound.params, device)

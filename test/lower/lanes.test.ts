@@ -1,9 +1,9 @@
 /** Reductions over neighbouring threads: by exchange of registers, as far as a target can. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { verifyPass } from '../../src/api/stage-verifier.ts'
 import type { Plan, Stmt } from '../../src/ir/loops.ts'
 import { type Kernel, load } from '../../src/node.ts'
-import { verify3 } from '../../src/verifiers/stage3.ts'
 import { runs } from '../support/cases.ts'
 import { compileTogether, noNvcc } from '../support/nvcc.ts'
 import { runPlan, statementsOf } from '../support/plans.ts'
@@ -153,12 +153,7 @@ describe('the result does not depend on how many lanes exchange', () => {
         const X = numbers(m * d, seed)
         const y = Array.from({ length: m }, (_, i) => X.slice(i * d, (i + 1) * d).reduce((a, b) => a + b, 0))
         const size = m * Math.ceil(d / w)
-        const plan = scheduled('both', 'lanes', r, w).compilation.observe(
-          (pass, result) => {
-            if (result.stage === 3) verify3(result, pass)
-          },
-          { lanes: l, together },
-        )
+        const plan = scheduled('both', 'lanes', r, w).compilation.observe(verifyPass, { lanes: l, together })
         const out = runPlan(
           plan,
           { m, d },

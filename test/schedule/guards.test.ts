@@ -1,6 +1,7 @@
 /** Conditions stand where what protects their reads has been decided, and vector loops innermost, after every pass. */
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
+import { verifyPass } from '../../src/api/stage-verifier.ts'
 import { type Expr, int, load, lt, variable } from '../../src/ir/expr.ts'
 import { at, buffer, kernel2, loop, store } from '../../src/schedule/build.ts'
 import { verify2 } from '../../src/verifiers/stage2.ts'
@@ -19,9 +20,7 @@ schedule k.t { fuse (i, j)  combine Y  split Y_partial.ij by 4 -> (a, b)  split 
 
 test.each(['s', 't'])('%s: what is read is tested to be there first', (name) => {
   const kernel = parseProgram(POSITIVE).kernel().schedule(name)
-  kernel.compilation.observe((_, result) => {
-    if (result.stage === 2) verify2(result)
-  })
+  kernel.compilation.observe(verifyPass)
   for (const count of [1, 3, 5]) {
     const rows = Int32Array.from({ length: count }, (_, e) => e)
     const columns = rows.map((e) => e % 2)
@@ -67,9 +66,8 @@ schedule k.s { fuse (i, j)  split q by 2 -> (qa, qb)  atomic Y  split ij by 2 ->
     .parallel()
   let vectors = 0
   for (const options of [{}, { lanes: 4, together: true }, { lanes: 32 }])
-    kernel.compilation.observe((_, result) => {
-      if (result.stage !== 2) return
-      verify2(result)
+    kernel.compilation.observe((pass, result) => {
+      verifyPass(pass, result)
       vectors++
     }, options)
   expect(vectors).toBeGreaterThan(0)

@@ -1,5 +1,4 @@
 import type { InstructionVerifier } from '../../api/instruction-verify.ts'
-import type { Kernel } from '../../api/kernel.ts'
 import type { SptProgram } from '../../api/program.ts'
 import { type Diagnostic, SptError } from '../../ast/diagnostic.ts'
 import type { Program } from '../../ast/linked-program.ts'
@@ -9,12 +8,14 @@ import { TARGETS, type TargetName } from '../../backends/targets/index.ts'
 import { BUILD } from '../../cache/build.ts'
 import { cacheFolder, cacheKey, openCache } from '../../cache/disk-cache.ts'
 import { devices } from '../../node.ts'
+import type { Compilation } from '../../run/compile.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import type { Call, CommandSpec } from '../command.ts'
-import { EXIT, showDiagnostics } from '../failure.ts'
+import { EXIT, isFailure, showDiagnostics } from '../failure.ts'
 import type { Io } from '../io.ts'
 import { TRUST } from '../options.ts'
-import { parseFile, programFrom, within } from '../scheduled-kernel.ts'
+import { parseFile, programFrom, verifies, within } from '../scheduled-kernel.ts'
+import { StageRuns } from '../verify-stages.ts'
 
 export const check: CommandSpec = {
   name: 'check',
@@ -27,16 +28,23 @@ export const check: CommandSpec = {
       about:
         'Compare what instructions do there with their bodies: cpu, webgpu or cuda; exit 1 where they differ',
     },
+    {
+      flags: '--verify-stages',
+      about:
+        'Check what holds of each stage after every step and pass, and run stages 2 and 3 on small random data',
+    },
     ...TRUST,
   ],
   notes: [
     'Names, types and shapes are checked, and every schedule whose parameters all have defaults is\napplied and lowered, so that a step that is not legal is found without data or a device.',
     'With --device, each declared instruction (with parameters: its examples) runs on tiles amid others, whose\nelements it must not touch; those without a text for the device, or that it lacks, are said to be untested.',
+    'With --verify-stages, interpreters run the loops (stage 2) and the plans (stage 3) for every target, under every schedule,\nand have to compute what the reference does. What differs, or breaks an invariant of its stage, is an error of the compiler,\nshown with the kernel, the schedule and the step or pass. SPT_VERIFY=1 checks the invariants in every command.',
   ],
   examples: [
     'spt check kernel.spt',
     'spt check kernels/*.spt',
     'spt check kernels/instructions/lanes.spt --device webgpu',
+    'spt check kernel.spt --verify-stages',
   ],
   async run(call) {
     const { args } = call
@@ -66,18 +74,21 @@ async function checkFile(
 ): Promise<boolean> {
   const { io } = call
   try {
+    const stages = call.flag('verify-stages') ? await StageRuns.load() : undefined
+    const verify = stages !== undefined || verifies(call)
     const parsed = await parseFile(path, call)
     const passed = verdictsFor(parsed, io)
-    const before = verifier ? undefined : await passed.load()
-    const program = before ? undefined : programFrom(parsed, call)
-    const found = before ?? (await declarations(program!, io))
+    const before = verifier || verify ? undefined : await passed.load()
+    const program = before ? undefined : await programFrom(parsed, call, verify)
+    const found = before ?? (await declarations(program!, io, stages))
     if (found) {
       if (!before) await passed.store(found)
       io.out(`${escapedLine(path)}: ok${found.length > 0 ? `, ${found.join(', ')}` : ', nothing declared'}\n`)
     }
+    for (const line of stages?.lines ?? []) io.out(`  ${line}\n`)
     return (!verifier || (await checkInstructions(program!, io, verifier))) && found !== null
   } catch (error) {
-    if (!(error instanceof SptError)) throw error
+    if (!isFailure(error)) throw error
     showDiagnostics(error, io)
     return false
   }
@@ -100,25 +111,37 @@ function verdictsFor(parsed: Program, io: Io) {
 }
 
 /** What a program declares, in words; `null`, and its errors are shown, where schedules have some. */
-async function declarations(program: SptProgram, io: Io): Promise<readonly string[] | null> {
+async function declarations(
+  program: SptProgram,
+  io: Io,
+  stages: StageRuns | undefined,
+): Promise<readonly string[] | null> {
   const found: string[] = []
   const codes = new Set<string>()
+  const shown = (error: unknown): void => {
+    if (!isFailure(error)) throw error
+    const [{ code }] = error.diagnostics as [Diagnostic]
+    // What uses a schedule that is too long is too long as well.
+    if (code === 'schedule/too-many-steps' && codes.has(code)) return
+    if (codes.size > 0) io.err('\n')
+    codes.add(code)
+    showDiagnostics(error, io)
+  }
   for (const name of program.kernels) {
     const kernel = program.kernel(name)
     await within(program, () => kernel.compilation.plan)
+    for (const k of stages ? new Set([kernel, kernel.parallel()]) : [])
+      await within(program, () =>
+        stages!.check(k === kernel ? name : `${name} in parallel`, k.compilation),
+      ).catch(shown)
     const only = new Map<string, string>()
     for (const schedule of kernel.schedules.filter((s) => !kernel.parameters(s).some((p) => p.required)))
       await within(program, () => {
-        if (legalOn(kernel, schedule) === 'lanes') only.set(schedule, `${schedule} on cuda alone`)
-      }).catch((error: unknown) => {
-        if (!(error instanceof SptError)) throw error
-        const [{ code }] = error.diagnostics as [Diagnostic]
-        // What uses a schedule that is too long is too long as well.
-        if (code === 'schedule/too-many-steps' && codes.has(code)) return
-        if (codes.size > 0) io.err('\n')
-        codes.add(code)
-        showDiagnostics(error, io)
-      })
+        const { compilation } = kernel.schedule(schedule)
+        const what = `${name}.${schedule}`
+        if (legalOn(compilation, what) === 'lanes') only.set(schedule, `${schedule} on cuda alone`)
+        stages?.check(what, compilation)
+      }).catch(shown)
     const list = [...kernel.schedules.map((s) => only.get(s) ?? s), ...kernel.choices]
     found.push(`kernel ${name}${list.length > 0 ? ` (schedules ${list.join(', ')})` : ''}`)
   }
@@ -133,8 +156,7 @@ async function declarations(program: SptProgram, io: Io): Promise<readonly strin
  * Whether the schedule is legal where threads meet in blocks alone, or (`lanes`) only where those of a warp do by themselves.
  * @throws SptError where it is legal for neither, naming it
  */
-function legalOn(kernel: Kernel, name: string): 'all' | 'lanes' {
-  const { compilation } = kernel.schedule(name)
+function legalOn(compilation: Compilation, what: string): 'all' | 'lanes' {
   const lowers = (target: TargetName): SptError | null => {
     try {
       compilation.planFor(TARGETS[target].lowering)
@@ -147,8 +169,8 @@ function legalOn(kernel: Kernel, name: string): 'all' | 'lanes' {
   const refused = lowers('wgsl')
   if (!refused) return 'all'
   if (!lowers('cuda')) return 'lanes'
-  const under = `under schedule ${kernel.name}.${name}`
-  throw new SptError(refused.diagnostics.map((d) => ({ ...d, message: `${d.message}, ${under}` })))
+  const message = (d: Diagnostic): string => `${d.message}, under schedule ${what}`
+  throw new SptError(refused.diagnostics.map((d) => ({ ...d, message: message(d) })))
 }
 
 async function checkInstructions(

@@ -5,7 +5,7 @@ import { TARGETS, targetOf } from '../../backends/targets/index.ts'
 import type { Kernel2, Plan } from '../../ir/loops.ts'
 import { print2 } from '../../ir/print-stage2.ts'
 import { print3 } from '../../ir/print-stage3.ts'
-import { LAUNCH_PASSES, LOOP_PASSES } from '../../lower/pipeline.ts'
+import { PASSES } from '../../lower/pipeline.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
@@ -28,8 +28,8 @@ import { misused } from '../usage.ts'
 type Stage = 1 | 2 | 3
 
 /** Passes by the stage that their result is at. */
-const LOOPS = ['positions', ...LOOP_PASSES.map((p) => p.name)]
-const MEMORY = ['launches', ...LAUNCH_PASSES.map((p) => p.name)]
+const LOOPS = PASSES.slice(0, PASSES.indexOf('launches'))
+const MEMORY = PASSES.slice(LOOPS.length)
 
 export const show: CommandSpec = {
   name: 'show',
@@ -111,13 +111,12 @@ function afterPass(
   stage: Stage | undefined,
   device: Device['kind'],
 ): string {
-  const names = [...LOOPS, ...MEMORY]
-  if (!names.includes(pass))
+  if (!PASSES.includes(pass))
     misused({
       command: call.command,
       message: `there is no step or pass ${pass}`,
       expected: 'the number of a step, or a pass as the help lists them',
-      lookup: { name: pass, candidates: names },
+      lookup: { name: pass, candidates: PASSES },
     })
   const at = LOOPS.includes(pass) ? 2 : 3
   if (stage !== undefined && stage !== at)

@@ -54,11 +54,15 @@ export function bindParams(
     // A list of n + 1 boundaries has n segments.
     if (kind === 'list') params.set(segmentsOf(name), tensor.shape[0]! - 1)
   }
-  const missing = kernel.params.filter((p) => !p.measured && !params.has(p.name) && !isWidth(kernel, p))
+  const missing = openParams(kernel).filter((p) => !params.has(p.name))
   if (missing.length > 0) throw new SptError(missing.map((p) => missingParam(kernel, p)))
   checkDimensions(kernel, tensors, params)
   return params
 }
+
+/** Sizes and scalars that are not measured: they are given, or read off shapes. */
+export const openParams = (kernel: Kernel1): readonly Param[] =>
+  kernel.params.filter((p) => !p.measured && !isWidth(kernel, p))
 
 /** A bare width that nobody gives is the longest segment of what is bound. */
 const isWidth = (kernel: Kernel1, p: Param): boolean =>

@@ -1,0 +1,96 @@
+/**
+ * A kernel under a schedule at every stage: lowered for each target with its verifiers, and run on small random data by the
+ * interpreters of Stages II and III, which have to agree with the reference. Nothing but who asks for it imports this file.
+ */
+import { InternalError, inPass, SptError } from '../ast/diagnostic.ts'
+import { TARGETS } from '../backends/targets/index.ts'
+import type { Plan } from '../ir/loops.ts'
+import { walkStmts } from '../ir/tree.ts'
+import type { LowerOptions } from '../lower/pipeline.ts'
+import type { Compilation } from '../run/compile.ts'
+import { problemOf } from '../run/verify.ts'
+import { smallData } from './small-data.ts'
+import { type Memory, outputIn, runLaunches, runLoops } from './stage-runs.ts'
+import { titleOf } from './stage-verifier.ts'
+
+/** What plans differ by: targets, and whether a device whose threads meet in blocks alone has subgroups (as small as they come). */
+const WAYS: ReadonlyMap<string, LowerOptions> = new Map<string, LowerOptions>([
+  ...alike().map(({ names, lowering }) => [names.join('/'), lowering] as const),
+  ['subgroups', { lanes: 4, together: true }],
+])
+
+/** Targets that plans are lowered for in one way. */
+function alike(): readonly { readonly names: readonly string[]; readonly lowering: LowerOptions }[] {
+  const ways = new Map<string, { names: string[]; lowering: LowerOptions }>()
+  for (const [name, { lowering }] of Object.entries(TARGETS)) {
+    const key = JSON.stringify(lowering)
+    const known = ways.get(key)
+    if (known) known.names.push(name)
+    else ways.set(key, { names: [name], lowering })
+  }
+  return [...ways.values()]
+}
+
+export interface StageCheck {
+  /** What ran: `loops` (Stage II), and plans (Stage III) by what they are for. */
+  readonly ran: readonly string[]
+  /** What did not, by the reason. */
+  readonly skipped: ReadonlyMap<string, readonly string[]>
+}
+
+/** @throws InternalError the first stage that differs from what the reference computes, or breaks an invariant */
+export function checkStages(c: Compilation): StageCheck {
+  const ran: string[] = []
+  const skipped = new Map<string, string[]>()
+  const skip = (what: string, why: string): void => {
+    skipped.set(why, [...(skipped.get(why) ?? []), what])
+  }
+  const plans = new Map<string, Plan>()
+  for (const [way, options] of WAYS) {
+    const plan = orRefused(() => c.planFor(options))
+    if (plan instanceof SptError) skip(way, messageOf(plan))
+    else plans.set(way, plan)
+  }
+  const data = smallData(c)
+  if (data instanceof SptError) {
+    for (const what of ['loops', ...plans.keys()]) skip(what, messageOf(data))
+    return { ran, skipped }
+  }
+  const { bound, expected } = data
+  const compare = (how: string, run: () => Memory): void =>
+    inPass(how, () => {
+      const memory = run()
+      for (const [name, want] of Object.entries(expected.buffers)) {
+        const problem = problemOf(name, outputIn(memory, bound, name), want)
+        if (problem) throw new InternalError(problem)
+      }
+    })
+  for (const order of ['forward', 'backward'] as const)
+    compare(`${titleOf(2, c.place)}, run ${order} on small data`, () => runLoops(c.loops, bound, order))
+  ran.push('loops')
+  for (const [way, plan] of plans)
+    if (callsInstructions(plan)) skip(way, 'instructions run on devices alone')
+    else {
+      compare(`${titleOf(3, c.place)} for ${way}, run on small data`, () => runLaunches(plan, bound))
+      ran.push(way)
+    }
+  return { ran, skipped }
+}
+
+function orRefused<T>(work: () => T): T | SptError {
+  try {
+    return work()
+  } catch (e) {
+    if (e instanceof SptError) return e
+    throw e
+  }
+}
+
+const messageOf = (e: SptError): string => e.diagnostics[0]!.message
+
+function callsInstructions(plan: Plan): boolean {
+  let found = false
+  for (const step of plan.steps)
+    if (step.kind === 'launch') walkStmts(step.body, (s) => void (found ||= s.kind === 'instr'))
+  return found
+}

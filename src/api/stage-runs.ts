@@ -1,0 +1,58 @@
+/** What the interpreters of Stages II and III make of a kernel that is bound. */
+import { invariant } from '../ast/diagnostic.ts'
+import { type Cells, poison } from '../interpret/memory-cells.ts'
+import { interpret, type Order } from '../interpret/stage2.ts'
+import { interpretPlan } from '../interpret/stage3.ts'
+import { evaluate } from '../ir/evaluate.ts'
+import type { Buffer, Kernel2, Plan } from '../ir/loops.ts'
+import type { Bound } from '../run/bind/index.ts'
+import { buffersOf, readTensor } from '../run/bind/read.ts'
+import type { Tensor, ValueArray } from '../storage/tensor.ts'
+import { decoder, encoder, newValues } from '../storage/values.ts'
+
+/** Row-major elements of every buffer, by name. */
+export type Memory = ReadonlyMap<string, Cells>
+
+/** What memory holds after the loops, whose bound loops run in that order. @throws InternalError as `interpret` */
+export function runLoops(loops: Kernel2, bound: Bound, order: Order): Memory {
+  const memory = memoryOf(loops.buffers, bound)
+  interpret(loops, memory, bound.params, order)
+  return memory
+}
+
+/** What memory holds after the launches. @throws InternalError as `interpretPlan` */
+export function runLaunches(plan: Plan, bound: Bound): Memory {
+  const memory = memoryOf(plan.buffers, bound)
+  interpretPlan(plan, memory, bound.params)
+  return memory
+}
+
+/** An output in the caller's coordinates. */
+export function outputIn(memory: Memory, bound: Bound, name: string): Tensor {
+  const stored = new Map<string, ValueArray>()
+  for (const part of buffersOf(bound.kernel, name)) {
+    const { dtype } = bound.kernel.buffers.find((b) => b.name === part)!
+    const cells = memory.get(part)!
+    const values = newValues(dtype, cells.length)
+    const write = encoder(dtype)
+    for (let k = 0; k < cells.length; k++) values[k] = write ? write(cells[k]!, k) : cells[k]!
+    stored.set(part, values)
+  }
+  return readTensor(bound, name, stored)
+}
+
+/** What is bound as numbers; poison in all else, so that an element that nobody writes shows. */
+export function memoryOf(buffers: readonly Buffer[], bound: Bound): Memory {
+  const out = new Map<string, Cells>()
+  for (const b of buffers) {
+    const n = b.shape.reduce((size, e) => size * Math.max(0, evaluate(e, bound.params)), 1)
+    const given = bound.arrays.get(b.name)
+    const read = decoder(b.dtype)
+    const cells = given
+      ? Array.from(given, (x) => (read ? read(x) : x))
+      : new Array<number>(n).fill(poison(b.dtype))
+    invariant(cells.length === n, `${b.name} is bound to ${cells.length} elements, not ${n}`)
+    out.set(b.name, cells)
+  }
+  return out
+}

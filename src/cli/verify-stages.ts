@@ -1,0 +1,33 @@
+/** `--verify-stages`: what the interpreters of Stages II and III make of each kernel under each schedule. */
+import type { StageCheck } from '../api/stage-check.ts'
+import type { Compilation } from '../run/compile.ts'
+
+/** Runs kernels on small data, and keeps what to say of it. */
+export class StageRuns {
+  readonly #check: (c: Compilation) => StageCheck
+  readonly #agree: string[] = []
+  readonly #untested: string[] = []
+
+  private constructor(check: (c: Compilation) => StageCheck) {
+    this.#check = check
+  }
+
+  static async load(): Promise<StageRuns> {
+    return new StageRuns((await import('../api/stage-check.ts')).checkStages)
+  }
+
+  /** @throws InternalError where a stage differs from the reference */
+  check(name: string, c: Compilation): void {
+    const { ran, skipped } = this.#check(c)
+    if (ran.length > 0) this.#agree.push(`${name}: ${ran.join(', ')}`)
+    for (const [why, what] of skipped) this.#untested.push(`${name}: ${what.join(', ')}: ${why}`)
+  }
+
+  /** What was run of each schedule, then what was not. */
+  get lines(): readonly string[] {
+    return [
+      ...this.#agree.map((name) => `${'agrees'.padEnd(9)}${name}`),
+      ...this.#untested.map((what) => `${'untested'.padEnd(9)}${what}`),
+    ]
+  }
+}

@@ -1,0 +1,143 @@
+/** The verifiers and interpreters for users: what they find is a diagnostic that says where, and costs nothing unasked. */
+import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
+import { SptError } from '../../src/ast/diagnostic.ts'
+import { int, variable } from '../../src/ir/expr.ts'
+import type { Body } from '../../src/ir/tree.ts'
+import { rewriteStmts, stmt } from '../../src/ir/tree.ts'
+import { LAUNCH_PASSES, LOOP_PASSES, PASSES } from '../../src/lower/pipeline.ts'
+import { InternalError, load } from '../../src/node.ts'
+import { LOOP_STEPS } from '../../src/schedule/primitives.ts'
+import { MILESTONES } from '../../src/verifiers/stage3.ts'
+import { Folder, PROGRAM, spt } from './support.ts'
+
+const folder = new Folder()
+afterAll(() => folder.remove())
+afterEach(() => vi.restoreAllMocks())
+const program = folder.file('mul.spt', PROGRAM)
+const STAGES = ['check', program, '--verify-stages']
+
+/** The pass goes on to do what `mistake` makes of its result. */
+function broken(name: string, mistake: (body: Body) => Body): void {
+  const pass = LAUNCH_PASSES.find((p) => p.name === name)!
+  const run = pass.run
+  vi.spyOn(pass, 'run').mockImplementation((body, c) => mistake(run(body, c)))
+}
+
+const numbered = (pass: string): string => `${pass} (${PASSES.indexOf(pass) + 1} of ${PASSES.length})`
+
+/** A name that nothing binds. */
+const unbound = (body: Body): Body => [
+  stmt({ kind: 'let', name: 'x', dtype: 'i32', value: variable('nowhere') }),
+  ...body,
+]
+
+/** Loops one round short: an invariant of no stage, and a wrong result. */
+const short = (body: Body): Body =>
+  rewriteStmts(body, {
+    stmt: (s) => (s.kind === 'for' && s.extent.kind === 'var' ? stmt({ ...s, extent: int(1) }) : undefined),
+  })
+
+describe('spt check --verify-stages', () => {
+  test('runs every kernel under every schedule, and says what ran', async () => {
+    const { code, out, err } = await spt(STAGES)
+    expect([code, err]).toEqual([0, ''])
+    const ran = 'loops, wgsl/c, cuda, js, subgroups'
+    expect(folder.plain(out)).toBe(
+      `FOLDER/mul.spt: ok, kernel mul (schedules gpu, blocks)
+  agrees   mul: ${ran}
+  agrees   mul in parallel: ${ran}
+  agrees   mul.gpu: ${ran}
+`,
+    )
+  })
+
+  test.each(['attention', 'segment-reduce'])('kernels/%s.spt', async (name) => {
+    const { code, out, err } = await spt(['check', `sparsetile/kernels/${name}.spt`, '--verify-stages'])
+    expect([code, err]).toEqual([0, ''])
+    expect(out).toContain('  agrees   ')
+  })
+
+  test('a pass that breaks an invariant is named, with its number and the stage', async () => {
+    broken('hoist', unbound)
+    const { code, err } = await spt(STAGES)
+    expect(code).toBe(1)
+    expect(err).toContain(`error[compiler/internal]`)
+    expect(err).toContain(
+      `stage 3 of kernel mul, after pass ${numbered('hoist')}: mul_0: nowhere: not bound here`,
+    )
+  })
+
+  test('a pass that changes the result is found on data, under each schedule', async () => {
+    broken('sink', short)
+    const { code, out, err } = await spt(STAGES)
+    expect([code, out]).toEqual([1, ''])
+    for (const what of ['kernel mul', 'kernel mul under schedule gpu'])
+      expect(err).toMatch(
+        new RegExp(
+          `stage 3 of ${what} for wgsl/c, run on small data: C\\[\\d+, \\d+\\] is \\S+, the reference has `,
+        ),
+      )
+  })
+
+  test('so are loops that compute something else', async () => {
+    const { apply } = LOOP_STEPS.split
+    vi.spyOn(LOOP_STEPS.split, 'apply').mockImplementation((cx, step) => {
+      const outcome = apply(cx, step)
+      return { ...outcome, body: short(outcome.body) }
+    })
+    const { code, err } = await spt(STAGES)
+    expect(code).toBe(1)
+    expect(err).toContain('stage 2 of kernel mul under schedule gpu, run forward on small data: C[')
+  })
+})
+
+describe('SPT_VERIFY=1', () => {
+  const emit = (env: Record<string, string>) =>
+    spt(['emit', program, '--schedule', 'gpu', '--target', 'wgsl'], { env })
+
+  test('names the step of a schedule that breaks an invariant', async () => {
+    const { apply } = LOOP_STEPS.split
+    vi.spyOn(LOOP_STEPS.split, 'apply').mockImplementation((cx, step) => {
+      const outcome = apply(cx, step)
+      return { ...outcome, body: [...outcome.body, ...outcome.body] }
+    })
+    const { code, err } = await emit({ SPT_VERIFY: '1' })
+    expect(code).toBe(1)
+    expect(err).toContain('stage 2 of kernel mul under schedule gpu, after step split (2 of 4): ')
+    expect(err).toContain('is bound twice')
+  })
+
+  test('names the pass, in every command; without it nobody looks', async () => {
+    const pass = LOOP_PASSES.find((p) => p.name === 'tighten')!
+    const { run } = pass
+    vi.spyOn(pass, 'run').mockImplementation((k, options) => {
+      const made = run(k, options)
+      return { ...made, buffers: [...made.buffers, made.buffers[0]!] }
+    })
+    const { code, err } = await emit({ SPT_VERIFY: '1' })
+    expect(code).toBe(1)
+    expect(err).toContain(
+      `stage 2 of kernel mul under schedule gpu, after pass ${numbered('tighten')}: mul: buffer A occurs twice`,
+    )
+    expect(await emit({})).toMatchObject({ code: 0, err: '' })
+  })
+})
+
+describe('load', () => {
+  test('with verify, says the same of kernels that steps made', async () => {
+    broken('flatten', unbound)
+    const kernel = (await load(PROGRAM, { verify: true })).kernel().split('i', 2, ['io', 'ii'])
+    expect(() => kernel.emit('js')).toThrow(InternalError)
+    expect(() => kernel.emit('js')).toThrow(`stage 3 of kernel mul, after pass ${numbered('flatten')}: `)
+    expect(() => kernel.reorder('ii', 'io')).not.toThrow()
+    expect((await load(PROGRAM)).kernel().emit('js')).toHaveLength(1)
+  })
+
+  test('takes a truth value', async () => {
+    await expect(load(PROGRAM, { verify: 1 as never })).rejects.toThrow(SptError)
+  })
+})
+
+test('what the verifier tells apart are passes', () => {
+  for (const m of MILESTONES) expect(PASSES).toContain(m)
+})
