@@ -5,6 +5,7 @@ import { interpret, type Order } from '../interpret/stage2.ts'
 import { interpretPlan } from '../interpret/stage3.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import type { Buffer, Kernel2, Plan } from '../ir/loops.ts'
+import { convert } from '../ir/numeric.ts'
 import type { Bound } from '../run/bind/index.ts'
 import { buffersOf, readTensor } from '../run/bind/read.ts'
 import type { Tensor, ValueArray } from '../storage/tensor.ts'
@@ -31,18 +32,23 @@ export function runLaunches(plan: Plan, bound: Bound): Memory {
 export function outputIn(memory: Memory, bound: Bound, name: string): Tensor {
   const stored = new Map<string, ValueArray>()
   for (const part of buffersOf(bound.kernel, name)) {
-    const { dtype } = bound.kernel.buffers.find((b) => b.name === part)!
+    const { dtype, accumulate } = bound.kernel.buffers.find((b) => b.name === part)!
     const cells = memory.get(part)!
     const values = newValues(dtype, cells.length)
     const write = encoder(dtype)
-    for (let k = 0; k < cells.length; k++) values[k] = write ? write(cells[k]!, k) : cells[k]!
+    // Loops keep an element in the type that it is combined in.
+    const settled = convert(accumulate, dtype)
+    for (let k = 0; k < cells.length; k++) {
+      const x = accumulate === dtype ? cells[k]! : settled(cells[k]!)
+      values[k] = write ? write(x, k) : x
+    }
     stored.set(part, values)
   }
   return readTensor(bound, name, stored)
 }
 
 /** What is bound as numbers; poison in all else, so that an element that nobody writes shows. */
-export function memoryOf(buffers: readonly Buffer[], bound: Bound): Memory {
+export function memoryOf(buffers: readonly Buffer[], bound: Bound): Map<string, Cells> {
   const out = new Map<string, Cells>()
   for (const b of buffers) {
     const n = b.shape.reduce((size, e) => size * Math.max(0, evaluate(e, bound.params)), 1)

@@ -6,6 +6,7 @@ import { InternalError, invariant, unreachable } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { Load } from '../ir/expr.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt, Store } from '../ir/loops.ts'
+import { isBuiltinReducer, type Monoid, widened } from '../ir/monoid.ts'
 import { convert } from '../ir/numeric.ts'
 import { initLoops, reductionsOf, scatters } from '../ir/reductions.ts'
 import { Threads } from './bound-threads.ts'
@@ -198,18 +199,19 @@ class Interpreter {
 
   #reduce(s: Reduce): Action {
     const path = this.#paths.get(s)!
+    const reducer = this.#combining(s)
     const init = s.init && !path.some((l) => l.reduce) ? this.#identity(s) : undefined
-    const values = s.values.map((v, k) => this.#exprs.converted(v, s.reducer.right[k]!.dtype))
-    const old = s.targets.map((t, k) => this.#exprs.kept(t, s.reducer.left[k]!.dtype))
-    const left = s.reducer.left.map(() => ({ value: 0 }))
-    const right = s.reducer.right.map(() => ({ value: 0 }))
+    const values = s.values.map((v, k) => this.#exprs.converted(v, reducer.right[k]!.dtype))
+    const old = s.targets.map((t, k) => this.#exprs.kept(t, reducer.left[k]!.dtype))
+    const left = reducer.left.map(() => ({ value: 0 }))
+    const right = reducer.right.map(() => ({ value: 0 }))
     const operands = new Map([
-      ...s.reducer.left.map((v, k) => [v.name, left[k]!] as const),
-      ...s.reducer.right.map((v, k) => [v.name, right[k]!] as const),
+      ...reducer.left.map((v, k) => [v.name, left[k]!] as const),
+      ...reducer.right.map((v, k) => [v.name, right[k]!] as const),
     ])
-    const results = s.reducer.result.map((e) => this.#exprs.of(e, operands))
+    const results = reducer.result.map((e) => this.#exprs.of(e, operands))
     const writes = s.targets.map((t, k) =>
-      this.#writer(t, s.reducer.result[k]!.dtype, this.#exprs.cell(t.buffer).buffer.accumulate),
+      this.#writer(t, reducer.result[k]!.dtype, this.#exprs.cell(t.buffer).buffer.accumulate),
     )
     const one =
       old.length === 1 ? { old: old[0]!, left: left[0]!, result: results[0]!, write: writes[0]! } : null
@@ -256,6 +258,12 @@ class Interpreter {
       init()
       own()
     }
+  }
+
+  /** What combines, in the type that elements are kept in. */
+  #combining({ reducer, targets: [target] }: Reduce): Monoid {
+    const { dtype, accumulate } = this.#exprs.cell(target!.buffer).buffer
+    return accumulate !== dtype && isBuiltinReducer(reducer.name) ? widened(reducer, accumulate) : reducer
   }
 
   #inRegisters(buffer: string): boolean {

@@ -41,7 +41,7 @@ describe('spt check --verify-stages', () => {
   test('runs every kernel under every schedule, and says what ran', async () => {
     const { code, out, err } = await spt(STAGES)
     expect([code, err]).toEqual([0, ''])
-    const ran = 'loops, wgsl/c, cuda, js, subgroups'
+    const ran = 'loops, wgsl, cuda, js/c, subgroups'
     expect(folder.plain(out)).toBe(
       `FOLDER/mul.spt: ok, kernel mul (schedules gpu, blocks)
   agrees   mul: ${ran}
@@ -74,7 +74,7 @@ describe('spt check --verify-stages', () => {
     for (const what of ['kernel mul', 'kernel mul under schedule gpu'])
       expect(err).toMatch(
         new RegExp(
-          `stage 3 of ${what} for wgsl/c, run on small data: C\\[\\d+, \\d+\\] is \\S+, the reference has `,
+          `stage 3 of ${what} for wgsl, run on small data: C\\[\\d+, \\d+\\] is \\S+, the reference has `,
         ),
       )
   })
