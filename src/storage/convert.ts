@@ -3,7 +3,7 @@
  *
  *     tensor ──entries──▶ frame of entries ──split──▶ frames of parts ──place, levels──▶ arrays of each part
  *
- * Coordinates are the common ground. Everything is a bulk operation over columns (`Engine`): maps of expressions,
+ * Coordinates are the common ground. Everything is a data-parallel operation over columns (`Engine`): maps of expressions,
  * scans, sorts, gathers, scatters and reductions, on the host or on a device.
  */
 import { fail } from '../ast/diagnostic.ts'

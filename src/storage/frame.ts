@@ -1,5 +1,5 @@
 /**
- * Entries as columns by name, one element for each entry, and the bulk operations that conversion is made of. Where
+ * Entries as columns by name, one element for each entry, and the data-parallel operations of conversion. Where
  * columns lie and who works on them an engine says: typed arrays on the host, memory and generated kernels on a device.
  */
 import { fail, type Span } from '../ast/diagnostic.ts'

@@ -29,13 +29,13 @@ describe('in a browser', async () => {
     const imports = Object.values(metafile.inputs).flatMap((i) => i.imports.map((x) => x.path))
     expect(imports.filter((p) => p.startsWith('node:'))).toEqual([])
     const inputs = Object.keys(metafile.inputs)
-    expect(inputs.filter((p) => /\/(io|cli|cuda|verifiers|interpret)\/|-node\./.test(p))).toEqual([])
+    expect(inputs.filter((p) => /\/(io|cli|runtime\/cuda|verifiers|interpret)\/|-node\./.test(p))).toEqual([])
   })
 
   test('stays small', () => {
     const size = gzipSync(text, { level: 9 }).length
-    // 370 kB when this was written, much of it the parser's grammar machinery, the schedule and conversion on devices.
-    expect(size).toBeLessThan(380_000)
+    // 388 kB when this was written, much of it the grammar machinery, schedules, and conversion (twice until the host is an engine).
+    expect(size).toBeLessThan(395_000)
   })
 
   test('runs', async () => {
