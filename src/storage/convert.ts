@@ -3,8 +3,8 @@
  *
  *     tensor ──entries──▶ frame of entries ──split──▶ frames of parts ──place, levels──▶ arrays of each part
  *
- * Coordinates are the common ground. Everything is a data-parallel operation over columns (`Engine`): maps of expressions,
- * scans, sorts, gathers, scatters and reductions, on the host or on a device.
+ * Coordinates are the common ground. Everything is a data-parallel operation over columns (`Engine`): maps of
+ * expressions, scans, sorts, gathers, scatters and reductions, on the host or on a device.
  */
 import { fail } from '../ast/diagnostic.ts'
 import type { Proved } from '../formats/proof/proved.ts'
