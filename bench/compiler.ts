@@ -60,6 +60,7 @@ const GPU = (k: number): string => `schedule spmm.gpu${k} {
   reorder (i, f, j)
   split f by 32 -> (fo, fi)
   split i by ${(k % 8) + 1} -> (io, ii)
+  reorder (io, fo, ii, fi, j)
   bind io to block.x, fo to block.y, ii to thread.y, fi to thread.x
 }`
 

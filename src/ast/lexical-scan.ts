@@ -1,8 +1,9 @@
 /**
  * One walk over the characters before the grammar sees them: finds the comments (the parser drops them, the printer
- * needs them) and what stands between backticks (the grammar does not look at it), and refuses what a grammar explains
- * badly: unbalanced brackets, open comments, bottomless nesting.
+ * needs them), leaves out what the grammar need not look at, and refuses what a grammar explains badly: unbalanced
+ * brackets, open comments, bottomless nesting.
  */
+import { type Condensed, Condenser } from './condensed-source.ts'
 import { fail, type Source, type Span } from './diagnostic.ts'
 import type { Comment } from './nodes.ts'
 
@@ -20,8 +21,7 @@ interface Open {
 
 export interface Scanned {
   readonly comments: readonly Comment[]
-  /** Where texts between backticks begin and end, without these. */
-  readonly codes: readonly { readonly start: number; readonly end: number }[]
+  readonly condensed: Condensed
 }
 
 export function scan(source: Source): Scanned {
@@ -34,36 +34,23 @@ export function scan(source: Source): Scanned {
       hint: 'is this a data file? Those are bound with --bind NAME=PATH',
     })
   const comments: Comment[] = []
-  const codes: { start: number; end: number }[] = []
+  const condenser = new Condenser(text)
   const stack: Open[] = []
   let suspect: Open | undefined
   let p = 0
   while (p < text.length) {
     const c = text[p]!
-    if (c === '/' && text[p + 1] === '/') {
-      const newline = text.indexOf('\n', p)
-      let end = newline < 0 ? text.length : newline
-      if (text[end - 1] === '\r') end--
-      comments.push({ text: text.slice(p, end).trimEnd(), span: span(p, end) })
-      p = newline < 0 ? text.length : newline
-    } else if (c === '/' && text[p + 1] === '*') {
-      const close = text.indexOf('*/', p + 2)
-      if (close < 0)
-        fail({
-          code: 'parse/open-comment',
-          message: 'this comment is never closed',
-          span: span(p, p + 2),
-          expected: '`*/` before the end of the file',
-        })
-      comments.push({ text: text.slice(p, close + 2).replaceAll('\r\n', '\n'), span: span(p, close + 2) })
-      p = close + 2
+    if (BLANK.has(c) || startsComment(text, p)) {
+      const end = endOfBlanks(text, p, span, comments)
+      condenser.blank(p, end)
+      p = end
     } else if (c === '"') {
       p = endOfString(text, p)
     } else if (c === '`') {
       const end = endOfCode(text, p, span)
-      codes.push({ start: p + 1, end: end - 1 })
+      condenser.omit(p + 1, end - 1)
       p = end
-    } else if (/[^\S \t\r\n]/.test(c)) {
+    } else if (/\s/.test(c)) {
       const code = c.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')
       fail({
         code: 'parse/unexpected',
@@ -87,6 +74,7 @@ export function scan(source: Source): Scanned {
           })
         if (CLOSER[open.char] !== c) unclosed(open, span(p, p + 1), span)
         if (c === '}' && !suspect && indentOf(text, p) < indentOf(text, open.at)) suspect = open
+        if (c === '}' && stack.length === 0) condenser.declared(p + 1)
       }
       p++
     }
@@ -94,7 +82,46 @@ export function scan(source: Source): Scanned {
   const last = stack.pop()
   const end = text.trimEnd().length
   if (last) unclosed(suspect ?? last, span(end, end), span)
-  return { comments, codes }
+  return { comments, condensed: condenser.end() }
+}
+
+const BLANK: ReadonlySet<string> = new Set(' \t\r\n')
+
+const startsComment = (text: string, p: number): boolean =>
+  text[p] === '/' && (text[p + 1] === '/' || text[p + 1] === '*')
+
+/** Past blanks and comments, which it adds to `comments`. */
+function endOfBlanks(
+  text: string,
+  start: number,
+  span: (start: number, end: number) => Span,
+  comments: Comment[],
+): number {
+  let p = start
+  for (; ; p = comments.at(-1)!.span.end) {
+    while (BLANK.has(text[p]!)) p++
+    if (!startsComment(text, p)) return p
+    comments.push(text[p + 1] === '/' ? lineComment(text, p, span) : blockComment(text, p, span))
+  }
+}
+
+function lineComment(text: string, p: number, span: (start: number, end: number) => Span): Comment {
+  const newline = text.indexOf('\n', p)
+  let end = newline < 0 ? text.length : newline
+  if (text[end - 1] === '\r') end--
+  return { text: text.slice(p, end).trimEnd(), span: span(p, end) }
+}
+
+function blockComment(text: string, p: number, span: (start: number, end: number) => Span): Comment {
+  const close = text.indexOf('*/', p + 2)
+  if (close < 0)
+    fail({
+      code: 'parse/open-comment',
+      message: 'this comment is never closed',
+      span: span(p, p + 2),
+      expected: '`*/` before the end of the file',
+    })
+  return { text: text.slice(p, close + 2).replaceAll('\r\n', '\n'), span: span(p, close + 2) }
 }
 
 /** Whether a bracket that `closer` closes is open in the innermost braces; `}` closes whatever is left open in it. */

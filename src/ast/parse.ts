@@ -1,6 +1,5 @@
 /** Text → AST. Only the `parse` files touch Ohm: they hold the actions over the grammar's concrete syntax tree. */
 import grammar, { type SptGrammar } from '../../grammar/spt.ohm-bundle.js'
-import { withoutCodes } from './blank-backticks.ts'
 import { Heights } from './checks.ts'
 import { Attacher, type Slot, Writable } from './comments.ts'
 import { type Diagnostic, fail, type Source, type Span, SptError } from './diagnostic.ts'
@@ -17,12 +16,7 @@ import type { StepSyntax } from './step-syntax.ts'
 import { explain, RESERVED } from './syntax-errors.ts'
 
 const files: Actions = {
-  File(tops) {
-    const nodes = all<ast.Import | ast.Decl>(tops)
-    const imports = nodes.filter((n) => n.kind === 'import')
-    const decls = nodes.filter((n) => n.kind !== 'import')
-    return { nodes, imports, decls }
-  },
+  File: (tops) => all<ast.Import | ast.Decl>(tops),
   Top: (node, _) => get(node),
   Import(_, names, _from, path) {
     const span = spanOf(path)
@@ -98,14 +92,14 @@ function scanned(source: Source, rule: string, language: Language): Scanned {
 
 function refuseBefore({ name, text: whole }: Source, rule: string, language: Language, bracket: Span): void {
   const before = { name, text: whole.slice(0, bracket.start) }
-  let codes: Scanned['codes']
+  let condensed: Scanned['condensed']
   try {
-    ;({ codes } = scan(before))
+    ;({ condensed } = scan(before))
   } catch {
     // Its own brackets do not match: the one that was found is as good.
     return
   }
-  const { text, at } = withoutCodes(before.text, codes)
+  const { text, at } = condensed
   const match = language.grammar.match(text, rule)
   if (!match.failed()) return
   const place = at(match.getRightmostFailurePosition())
@@ -115,35 +109,56 @@ function refuseBefore({ name, text: whole }: Source, rule: string, language: Lan
   fail({ ...explain(before, place, failures, language.words), labels: [label] })
 }
 
-/** Matches a text with a rule, gives `use` what its action made, and hangs the comments where `use` says. */
+/**
+ * Matches a text with a rule, gives `use` what its action made, and hangs the comments where `use` says. A file is matched
+ * and read piece by piece, and what Ohm keeps of each can go with it.
+ */
 function reading<T>(
   given: Source,
   rule: string,
   language: Language,
-  use: (tree: unknown, attach: Attacher) => T,
+  use: (trees: readonly unknown[], attach: Attacher) => T,
   from = 0,
 ): T {
   // Some editors begin every file with a mark of its encoding.
   const source = { ...given, text: given.text.replace(/^\uFEFF/, ' ') }
-  const { comments, codes } = placed(from, () => scanned(source, rule, language))
-  const { text, at } = withoutCodes(source.text, codes)
-  const context = {
+  const { comments, condensed } = placed(from, () => scanned(source, rule, language))
+  const { text, at } = condensed
+  const shared = {
     name: source.name,
     text: source.text,
-    at: (place: number) => from + at(place),
     slots: new Map<object, Slot>(),
     heights: new Heights(),
   }
-  try {
-    const match = language.grammar.match(text, rule)
-    if (match.failed()) {
-      const failures = (match as unknown as Failures).getRightmostFailures().map(String)
-      const place = at(match.getRightmostFailurePosition())
-      placed(from, () => fail(explain(source, place, failures, language.words)))
+  const within = <U>(start: number, run: () => U): U =>
+    inContext({ ...shared, at: (place) => from + at(start + place) }, run)
+  const read = (piece: string, start: number): unknown => {
+    const match = language.grammar.match(piece, rule)
+    if (!match.failed()) return within(start, () => language.semantics(match).ast())
+    const failures = (match as unknown as Failures).getRightmostFailures().map(String)
+    const place = at(start + match.getRightmostFailurePosition())
+    return placed(from, () => fail(explain(source, place, failures, language.words)))
+  }
+  const readPieces = (): readonly unknown[] => {
+    let end = 0
+    return condensed.pieces.map((piece) => {
+      end += piece.length
+      return read(piece, end - piece.length)
+    })
+  }
+  // What is wrong is said of the whole: the grammar's refusals come before those of actions.
+  const readAll = (): readonly unknown[] => {
+    if (rule !== 'File' || condensed.pieces.length === 1) return [read(text, 0)]
+    try {
+      return readPieces()
+    } catch {
+      return [read(text, 0)]
     }
-    const attach = new Attacher(source.text, comments)
-    const result = inContext(context, () => use(language.semantics(match).ast(), attach))
-    for (const [node, slot] of context.slots) setTrivia(node, slot.trivia.value)
+  }
+  try {
+    const trees = readAll()
+    const result = within(0, () => use(trees, new Attacher(source.text, comments)))
+    for (const [node, slot] of shared.slots) setTrivia(node, slot.trivia.value)
     return result
   } catch (e) {
     if (e instanceof SptError || !(e instanceof RangeError)) throw e
@@ -166,17 +181,15 @@ export interface Parser {
 export function parserFor(steps: readonly StepSyntax[]): Parser {
   const language = lazily(() => languageOf(extensible.with('SptWithSteps', stepRules(steps)), steps))
   return {
-    parse: (source) => reading(source, 'File', language(), (tree, attach) => fileOf(source, tree, attach)),
-    parseSteps: (source) => reading(source, 'Steps', language(), (tree) => tree as readonly ast.Step[]),
+    parse: (source) => reading(source, 'File', language(), (trees, attach) => fileOf(source, trees, attach)),
+    parseSteps: (source) => reading(source, 'Steps', language(), ([tree]) => tree as readonly ast.Step[]),
   }
 }
 
-function fileOf(source: Source, tree: unknown, attach: Attacher): ast.File {
-  const { nodes, imports, decls } = tree as {
-    readonly nodes: readonly (ast.Import | ast.Decl)[]
-    readonly imports: readonly ast.Import[]
-    readonly decls: readonly ast.Decl[]
-  }
+function fileOf(source: Source, trees: readonly unknown[], attach: Attacher): ast.File {
+  const nodes = (trees as readonly (readonly (ast.Import | ast.Decl)[])[]).flat()
+  const imports = nodes.filter((n) => n.kind === 'import')
+  const decls = nodes.filter((n) => n.kind !== 'import')
   const trivia = new Writable()
   attach.file(slotsOf(nodes), trivia)
   const end = trivia.value
@@ -186,12 +199,12 @@ function fileOf(source: Source, tree: unknown, attach: Attacher): ast.File {
 
 /** Reads what stands after `as`, on its own. Throws like `parse`. */
 export function parseFormatParts(source: Source): readonly ast.AsPart[] {
-  return reading(source, 'AsParts', withoutSteps(), (tree) => tree as readonly ast.AsPart[])
+  return reading(source, 'AsParts', withoutSteps(), ([tree]) => tree as readonly ast.AsPart[])
 }
 
 /** Reads an expression on its own, which begins at `from` in its file. Throws like `parse`. */
 export function parseExpression(source: Source, from = 0): ast.Expr {
-  return reading(source, 'Expr', withoutSteps(), (tree) => tree as ast.Expr, from)
+  return reading(source, 'Expr', withoutSteps(), ([tree]) => tree as ast.Expr, from)
 }
 
 /** What is said of a text that begins at `from` in its file. */

@@ -1,7 +1,6 @@
 /** Texts between backticks are not matched, and every place is still that of the source. */
 import { fc, test as law } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
-import { withoutCodes } from '../../src/ast/blank-backticks.ts'
 import { scan } from '../../src/ast/lexical-scan.ts'
 import type * as Ast from '../../src/ast/nodes.ts'
 import { parseExpression } from '../../src/ast/parse.ts'
@@ -11,17 +10,33 @@ import { refusal } from '../support/refusal.ts'
 const codes = fc.array(fc.string({ unit: fc.constantFrom('a', '(', '"', '\n', '/', '$', ' ') }), {
   maxLength: 5,
 })
+const blanks = fc.string({ unit: fc.constantFrom('x', ' ', '\n', '\t', '// a (\n', '/* ` */', '"a  b"') })
 
-law.prop([codes, fc.string({ unit: fc.constantFrom('x', ' ', '\n') })])(
-  'what is left is where it was',
+law.prop([codes, blanks])(
+  'what is left is where it was, without codes, comments and runs of blanks',
   (inside, outside) => {
     const text = inside.map((c) => `${outside}\`${c}\``).join('') + outside
-    const short = withoutCodes(text, scan({ name: 't', text }).codes)
-    expect(short.text).toBe(inside.map(() => `${outside}\`\``).join('') + outside)
-    for (let p = 0; p < short.text.length; p++) expect(text[short.at(p)]).toBe(short.text[p])
-    expect(short.at(short.text.length)).toBe(text.length)
+    const { condensed } = scan({ name: 't', text })
+    const tokens = (t: string) => t.match(/"[^"]*"|[^\s"]+/g)
+    expect(tokens(condensed.text)).toEqual(
+      tokens(
+        text.replace(/`[^`]*`|"[^"]*"|\/\/.*|\/\*.*?\*\//g, (m) =>
+          m[0] === '/' ? ' ' : m[0] === '`' ? '``' : m,
+        ),
+      ),
+    )
+    expect(condensed.text.replace(/"[^"]*"/g, 's')).not.toMatch(/\s\s/)
+    for (let p = 0; p < condensed.text.length; p++)
+      if (condensed.text[p] !== ' ') expect(text[condensed.at(p)]).toBe(condensed.text[p])
+    expect(condensed.at(condensed.text.length)).toBe(text.length)
+    expect(condensed.pieces.join('')).toBe(condensed.text)
   },
 )
+
+test('declarations are pieces; braces of imports are not', () => {
+  const { pieces } = scan({ name: 't', text: 'import { a } from "b"\nk { { } } // c\nj {}\n' }).condensed
+  expect(pieces).toEqual(['import { a } from "b"\nk { { } }', ' j {}', '\n'])
+})
 
 const INSTR = `instr add(D: f32[1] in register, S: f32[1] in register) {
   iterate add [i] as S { D[i] += S[i] }
