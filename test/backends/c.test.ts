@@ -1,4 +1,5 @@
 /** C is printed alone: what a compiler of this machine makes of it computes what the reference does. */
+import { readdirSync } from 'node:fs'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { memoryOf } from '../../src/api/stage-runs.ts'
@@ -9,12 +10,13 @@ import { load } from '../../src/node.ts'
 import { type RefResult, reference } from '../../src/reference/index.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference.ts'
+import { checkFacts } from '../../src/run/device-limits.ts'
 import type { Tensor } from '../../src/storage/tensor.ts'
 import { decoder } from '../../src/storage/values.ts'
 import { compare } from '../laws/agree.ts'
 import { caseOf, numbers } from '../laws/law.ts'
 import { compilerOfC, type PlanOnArrays, runAsC } from '../support/c-program.ts'
-import { runs, SEED } from '../support/cases.ts'
+import { runs, SEED, sample } from '../support/cases.ts'
 
 interface Checked extends PlanOnArrays {
   readonly check: () => void
@@ -85,13 +87,14 @@ function within(what: string, got: Tensor, want: RefResult): void {
     )
 }
 
-/** Others have plans whose registers outlive the loops between barriers that declare them: C does not take those yet. */
-const FILES = ['spmv.spt', 'spmm.spt']
+/** Others need sizes of their own, or instructions: some files have no plan that C takes. */
+const ALWAYS = 'softmax.spt'
 
 test.skipIf(!compilerOfC)('packaged kernels under their schedules', async () => {
   const folder = new URL('../../kernels/', import.meta.url)
   const cases: Checked[] = []
-  for (const file of FILES) {
+  const others = readdirSync(folder).filter((f) => f.endsWith('.spt') && f !== ALWAYS)
+  for (const file of [ALWAYS, ...sample(others, 1)]) {
     const program = await load(new URL(file, folder))
     for (const name of program.kernels) {
       const kernel = program.kernel(name)
@@ -99,10 +102,11 @@ test.skipIf(!compilerOfC)('packaged kernels under their schedules', async () => 
       for (const s of ['', ...names]) {
         const made = allowed(() => {
           const c = (s ? kernel.schedule(s) : kernel.parallel()).compilation
-          const params = Object.fromEntries(c.kernel.params.map((p) => [p.name, p.kind === 'size' ? 32 : 1]))
+          const params = Object.fromEntries(c.kernel.params.map((p) => [p.name, p.kind === 'size' ? 16 : 1]))
           const bound = bindInputs(c.kernel, { params, seed: SEED })
           const plan = c.planFor(TARGETS.c.lowering)
           emit(plan, 'c')
+          checkFacts(plan, bound.params)
           const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
           return { bound, plan, expected, memory: memoryOf(plan.buffers, bound) }
         })

@@ -113,6 +113,7 @@ class Fission {
           }
           walkStmts(r.group, (s) => {
             if (s.kind === 'let') use(s.name, r)
+            if (s.kind === 'alloc') use(s.buffer.name, r)
             for (const e of exprsOf(s)) for (const v of freeVars(e)) use(v, r)
           })
           for (const a of accessesOf(r.group)) use(a.buffer, r)
@@ -199,7 +200,7 @@ class Fission {
       }
       const to = x.kind === 'load' ? this.#kept.get(x.buffer) : undefined
       if (x.kind !== 'load' || !to) return undefined
-      return load(x.buffer, [this.#place(to, x.index[0]!, thread)], x.dtype)
+      return load(x.buffer, [this.#place(to, this.#at(x.index[0]!, thread, first), thread)], x.dtype)
     })
   }
 
