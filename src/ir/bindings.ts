@@ -2,15 +2,13 @@
 import { type Expr, load, variable } from './expr.ts'
 import { freeVars } from './expr-tree.ts'
 import type { For } from './loops.ts'
-import { type Body, exprsOf, mapPieces, rewriteStmts, stmt, walkStmts } from './tree.ts'
+import { type Body, boundBy, exprsOf, mapPieces, rewriteStmts, stmt, walkStmts } from './tree.ts'
 
 /** Names bound anywhere inside: loop variables and lets. */
 export function boundVarsOf(body: Body): ReadonlySet<string> {
   const out = new Set<string>()
   walkStmts(body, (s) => {
-    if (s.kind === 'for') out.add(s.var)
-    if (s.kind === 'let') out.add(s.name)
-    if (s.kind === 'vector_load') for (const n of s.names) out.add(n)
+    if (s.kind !== 'alloc') for (const name of boundBy(s)) out.add(name)
   })
   return out
 }

@@ -280,24 +280,44 @@ interface Held {
   readonly loops: readonly For[]
   readonly vars: ReadonlySet<string>
   readonly allocs: readonly Buffer[]
+  /** All that is bound: of loops, lets and allocations. */
+  readonly names: ReadonlySet<string>
 }
 
-const NOTHING: Held = { loops: [], vars: new Set(), allocs: [] }
+const NOTHING: Held = { loops: [], vars: new Set(), allocs: [], names: new Set() }
 const held = new WeakMap<Stmt, Held>()
+
+/** What a statement itself binds. */
+export function boundBy(s: Stmt): readonly string[] {
+  switch (s.kind) {
+    case 'for':
+      return [s.var]
+    case 'let':
+      return [s.name]
+    case 'alloc':
+      return [s.buffer.name]
+    case 'vector_load':
+      return s.names
+    default:
+      return []
+  }
+}
 
 /** Found once for each statement: steps and passes share those that they leave alone. */
 export function heldBy(s: Stmt): Held {
-  if (s.kind !== 'alloc' && bodiesOf(s).length === 0) return NOTHING
+  if (boundBy(s).length === 0 && bodiesOf(s).length === 0) return NOTHING
   const known = held.get(s)
   if (known) return known
   const [loops, allocs]: [For[], Buffer[]] = [[], []]
+  const names = new Set<string>()
   const go = (x: Stmt): void => {
     if (x.kind === 'for') loops.push(x)
     if (x.kind === 'alloc') allocs.push(x.buffer)
+    for (const name of boundBy(x)) names.add(name)
     for (const b of bodiesOf(x)) b.forEach(go)
   }
   go(s)
-  const made = { loops, vars: new Set(loops.map((l) => l.var)), allocs }
+  const made = { loops, vars: new Set(loops.map((l) => l.var)), allocs, names }
   held.set(s, made)
   return made
 }

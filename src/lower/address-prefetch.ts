@@ -4,13 +4,13 @@
  * load to begin the next.
  */
 import { renameBound } from '../ir/bindings.ts'
+import type { Names } from '../ir/bound-names.ts'
 import { local, store, when, whenAll } from '../ir/build.ts'
 import { conjuncts, type Expr, int, type Load, load, lt, not, variable } from '../ir/expr.ts'
 import { askedWhere, children, freeVars, mentions, someExpr, substitute } from '../ir/expr-tree.ts'
 import { keyOf, sameExpr } from '../ir/keys.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, rewriteStmts, stmt } from '../ir/tree.ts'
-import type { Names } from './fresh-names.ts'
 
 /** Addresses of one kind that a thread holds. */
 const MOST = 32

@@ -5,12 +5,12 @@
  */
 import { invariant } from '../ast/diagnostic.ts'
 import { readsOf, targetsOf, writesOf } from '../ir/accesses.ts'
+import type { Names } from '../ir/bound-names.ts'
+import { namesOf } from '../ir/bound-names.ts'
 import { bool, int } from '../ir/expr.ts'
 import { commitGroup, type Instr, kindOf, waitGroup } from '../ir/instr.ts'
 import type { Kernel2, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, loopsOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'
-import { namesOf } from './bound-names.ts'
-import type { Names } from './fresh-names.ts'
 import { type Preheader, TransactionBarrier, withPreheaders } from './transaction-barriers.ts'
 
 export function awaitInstructions(kernel: Kernel2): Kernel2 {

@@ -11,6 +11,7 @@
 import { linear } from '../analysis/integers/linear.ts'
 import { lanesIn, threadsIn } from '../analysis/lane-groups.ts'
 import { accessesOf, type BufferAccess, targetsOf, writesOf } from '../ir/accesses.ts'
+import type { Names } from '../ir/bound-names.ts'
 import { all, conjuncts, type Expr, variable } from '../ir/expr.ts'
 import { freeVars, mentions, readsAny } from '../ir/expr-tree.ts'
 import { keyOf, sameExpr } from '../ir/keys.ts'
@@ -19,7 +20,6 @@ import { type Body, bodiesOf, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { type Block, type ConflictScope, conflictScope } from './access-conflicts.ts'
 import { threadAxis } from './divergence-analysis.ts'
 import { threadsMeet } from './divergent-conditions.ts'
-import type { Names } from './fresh-names.ts'
 
 const barrier = (global: boolean): Stmt => stmt(global ? { kind: 'barrier', global } : { kind: 'barrier' })
 

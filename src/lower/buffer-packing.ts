@@ -5,12 +5,12 @@
  * of the plan.
  */
 import { readsOf, writesOf } from '../ir/accesses.ts'
+import type { Names } from '../ir/bound-names.ts'
+import { namesOf } from '../ir/bound-names.ts'
 import { add, ceildiv, type Expr, int, load, mul, variable } from '../ir/expr.ts'
 import type { Buffer, Fact, Launch, Plan } from '../ir/loops.ts'
 import type { Param } from '../ir/stage1.ts'
 import { type Body, rewriteStmts } from '../ir/tree.ts'
-import { namesOf } from './bound-names.ts'
-import type { Names } from './fresh-names.ts'
 
 /** An array inside an arena. */
 export interface Member {

@@ -4,13 +4,13 @@
  * group updates the target. Each phase is a nest of its own over all threads, so that barriers fall between them.
  */
 
+import type { Names } from '../ir/bound-names.ts'
 import { alloc, store, when, whenAll } from '../ir/build.ts'
+import { nestOf } from '../ir/clone-loops.ts'
 import { add, and, div, type Expr, eq, int, type Load, load, lt, mod, mul, variable } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt } from '../ir/loops.ts'
 import { type Body, stmt } from '../ir/tree.ts'
-import { nestOf } from './clone-loops.ts'
-import type { Names } from './fresh-names.ts'
 import { apart } from './independent-iterations.ts'
 
 /** The parts that loops play in a reduction over threads. */

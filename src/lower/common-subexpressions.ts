@@ -13,12 +13,12 @@
  */
 import { InternalError } from '../ast/diagnostic.ts'
 import { writesOf } from '../ir/accesses.ts'
+import type { Names } from '../ir/bound-names.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import { children, freeVars, isLazy, withChildren } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, mapExprs, stmt, walkStmts } from '../ir/tree.ts'
-import type { Names } from './fresh-names.ts'
 import { ProtectedAccesses } from './protected-accesses.ts'
 
 /** What one evaluation costs, roughly in cycles of arithmetic; decides what is worth a name. */

@@ -7,6 +7,8 @@
 import { isTogether, lanesIn, threadsIn } from '../analysis/lane-groups.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import { substituteStmts } from '../ir/bindings.ts'
+import type { Names } from '../ir/bound-names.ts'
+import { namesOf } from '../ir/bound-names.ts'
 import {
   add,
   all,
@@ -25,9 +27,7 @@ import {
 import { substitute } from '../ir/expr-tree.ts'
 import type { For, Kernel2, Stmt, Store } from '../ir/loops.ts'
 import { type Body, bodiesOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'
-import { namesOf } from './bound-names.ts'
 import { type Axes, Varying } from './divergence-analysis.ts'
-import type { Names } from './fresh-names.ts'
 import { apart } from './independent-iterations.ts'
 
 export function distributeCopies(kernel: Kernel2): Kernel2 {

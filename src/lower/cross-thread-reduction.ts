@@ -11,6 +11,8 @@
 import { conditionsAround, hoistable } from '../analysis/dominating-conditions.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { writesOf } from '../ir/accesses.ts'
+import type { Names } from '../ir/bound-names.ts'
+import { namesOf } from '../ir/bound-names.ts'
 import { alloc, local, store, when } from '../ir/build.ts'
 import { bool, constant, type Expr, int, type Load, load } from '../ir/expr.ts'
 import { children, freeVars, isLazy, withChildren } from '../ir/expr-tree.ts'
@@ -27,9 +29,7 @@ import {
   walkStmts,
   withBodies,
 } from '../ir/tree.ts'
-import { namesOf } from './bound-names.ts'
 import { combinePartials, elementOf, nest, type Roles } from './combine-partials.ts'
-import type { Names } from './fresh-names.ts'
 import { outsideLifetime } from './reduction-target-lifetime.ts'
 import { laneWidth, onX } from './warp-lanes.ts'
 

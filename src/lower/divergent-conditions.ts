@@ -3,6 +3,7 @@
  * shared work and exchanges between lanes stay outside of them, so that every thread that has to arrive does.
  */
 import { fail } from '../ast/diagnostic.ts'
+import type { Names } from '../ir/bound-names.ts'
 import { when } from '../ir/build.ts'
 import { all, binary, conjuncts, type Expr, int, load, select, variable } from '../ir/expr.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
@@ -10,7 +11,6 @@ import { printExpr } from '../ir/print-stage2.ts'
 import { type Body, bodiesOf, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 import { FIRST_THREAD } from './declared-instructions.ts'
 import type { Varying } from './divergence-analysis.ts'
-import type { Names } from './fresh-names.ts'
 
 /** Whether all threads of the block have to take part in the statement. */
 export function isCooperative(s: Stmt): boolean {

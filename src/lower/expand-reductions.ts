@@ -3,11 +3,12 @@
  * ones are left, over one element. Where lanes combine, each takes in what its partner has, at twice the distance every
  * time.
  */
+
+import type { Names } from '../ir/bound-names.ts'
 import { cast, type Expr, load, variable } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
 import type { Lanes, Reduce, Stmt } from '../ir/loops.ts'
 import { type Body, rewriteStmts, stmt } from '../ir/tree.ts'
-import type { Names } from './fresh-names.ts'
 
 export function lowerReductions(body: Body, names: Names): Body {
   return rewriteStmts(body, {

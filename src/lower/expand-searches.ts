@@ -4,6 +4,8 @@
  * real only where the conditions before it hold, so it stays inside of them: those of statements and those within
  * expressions (`c and search(…) < n`).
  */
+
+import type { Names } from '../ir/bound-names.ts'
 import { alloc, place, store, when } from '../ir/build.ts'
 import {
   add,
@@ -23,7 +25,6 @@ import { children, isLazy, someExpr, withChildren } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { If, Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, mapExprs, rewriteStmts, stmt } from '../ir/tree.ts'
-import type { Names } from './fresh-names.ts'
 
 export function lowerSearches(body: Body, names: Names): Body {
   return rewriteStmts(body, {

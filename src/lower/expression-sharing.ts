@@ -6,6 +6,8 @@
  * A name may be computed where an operand of `select`, `and` or `or` would not have been: what it reads is kept within its
  * array then, a division by 0 is not done, and nobody sees the value.
  */
+
+import type { Names } from '../ir/bound-names.ts'
 import {
   all,
   binary,
@@ -35,7 +37,6 @@ import {
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, exprsOf, mapExprs, stmt, walkStmts, withBodies } from '../ir/tree.ts'
-import type { Names } from './fresh-names.ts'
 
 /** Nodes up to which a statement's expressions are written out without a look at what they share. */
 export const WRITTEN_OUT = 2048

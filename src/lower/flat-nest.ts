@@ -1,8 +1,9 @@
 /** A loop over all elements of a buffer by flat address: what fills and whole-buffer copies are. */
+
+import type { Names } from '../ir/bound-names.ts'
 import { add, type Expr, int, lt, mul, variable } from '../ir/expr.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { stmt, walkStmts } from '../ir/tree.ts'
-import type { Names } from './fresh-names.ts'
 
 /** Threads of such a kernel's blocks. */
 const THREADS = 256

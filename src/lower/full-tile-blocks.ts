@@ -9,13 +9,13 @@
  */
 
 import { naturals } from '../analysis/integers/ranges.ts'
+import type { Names } from '../ir/bound-names.ts'
+import { namesOf } from '../ir/bound-names.ts'
 import { when } from '../ir/build.ts'
+import { bodyAt } from '../ir/clone-loops.ts'
 import { all, div, type Expr, int, lt, variable } from '../ir/expr.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
 import { type Body, bodiesOf, loopsOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'
-import { namesOf } from './bound-names.ts'
-import { bodyAt } from './clone-loops.ts'
-import type { Names } from './fresh-names.ts'
 import { reguard, type Tiles, tilesOf } from './loop-partitioning.ts'
 
 export function versionFullTiles(kernel: Kernel2): Kernel2 {

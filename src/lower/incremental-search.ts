@@ -6,6 +6,8 @@
 import { linear } from '../analysis/integers/linear.ts'
 import { accessesOf, writesOf } from '../ir/accesses.ts'
 import { boundVarsOf } from '../ir/bindings.ts'
+import type { Names } from '../ir/bound-names.ts'
+import { namesOf } from '../ir/bound-names.ts'
 import { place as placeIn, when, whenAll } from '../ir/build.ts'
 import { add, binary, bool, type Expr, int, load, lt, type Search, search, select } from '../ir/expr.ts'
 import { freeVars, mentions, someExpr, substitute, walkExpr } from '../ir/expr-tree.ts'
@@ -22,10 +24,8 @@ import {
   walkStmts,
   withBodies,
 } from '../ir/tree.ts'
-import { namesOf } from './bound-names.ts'
 import { sharesWork } from './cooperative-copies.ts'
 import { threadAxis } from './divergence-analysis.ts'
-import type { Names } from './fresh-names.ts'
 
 /** No element of an index array is larger. */
 const PAST_END = int(2147483647)

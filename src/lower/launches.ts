@@ -8,6 +8,7 @@ import { isTogether, type Lanes, lanesIn, threadsIn } from '../analysis/lane-gro
 import { fail, InternalError, invariant } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import { substituteStmts } from '../ir/bindings.ts'
+import type { Names } from '../ir/bound-names.ts'
 import {
   all,
   binary,
@@ -29,7 +30,6 @@ import { clusterOf } from './cluster-multicast.ts'
 import { Varying } from './divergence-analysis.ts'
 import { Conditions, isCooperative } from './divergent-conditions.ts'
 import { flatNest, isParallel } from './flat-nest.ts'
-import type { Names } from './fresh-names.ts'
 
 /** `warp`: lanes that can meet without the rest of their block, 1 for none. */
 export function makeLaunches(kernel: Kernel2, names: Names, warp = 1): PlanStep[] {

@@ -9,13 +9,13 @@
 
 import { linear, linearKey, loopMap } from '../analysis/integers/linear.ts'
 import { naturals, rangesOver } from '../analysis/integers/ranges.ts'
+import type { Names } from '../ir/bound-names.ts'
+import { namesOf } from '../ir/bound-names.ts'
 import { when } from '../ir/build.ts'
+import { bodyAt } from '../ir/clone-loops.ts'
 import { binary, div, type Expr, int, lt, min, mod } from '../ir/expr.ts'
 import type { For, Kernel2, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, loopsOf, rewriteStmts, stmt, walkStmts, withBodies } from '../ir/tree.ts'
-import { namesOf } from './bound-names.ts'
-import { bodyAt } from './clone-loops.ts'
-import type { Names } from './fresh-names.ts'
 
 export function partitionLoops(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)

@@ -9,14 +9,14 @@
 import { copiesOf, unrolledSize } from '../analysis/unrolled-size.ts'
 import { invariant } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
+import type { Names } from '../ir/bound-names.ts'
 import { MAX_UNROLLED } from '../ir/budgets.ts'
 import { when } from '../ir/build.ts'
+import { bodyAt } from '../ir/clone-loops.ts'
 import { add, div, type Expr, int, load, lt, mod, mul, select, variable } from '../ir/expr.ts'
 import { mentions } from '../ir/expr-tree.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
-import { bodyAt } from './clone-loops.ts'
-import type { Names } from './fresh-names.ts'
 
 /** Longest loop that is unrolled without being asked. */
 const LONGEST = 64

@@ -4,11 +4,11 @@
  */
 import { writesOf } from '../ir/accesses.ts'
 import { substituteStmts } from '../ir/bindings.ts'
+import type { Names } from '../ir/bound-names.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import { mentions, someExpr } from '../ir/expr-tree.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { type Body, hasBarrier, rewriteStmts, stmt } from '../ir/tree.ts'
-import type { Names } from './fresh-names.ts'
 
 export function unswitch(body: Body, names: Names): Body {
   return rewriteStmts(body, { stmt: (s) => (s.kind === 'for' ? around(s, names) : undefined) })

@@ -4,12 +4,13 @@
  * whoever runs the plan reads it afterwards. A reduction that would combine the identity loses nothing and leaves none.
  * Plans without such writes stay as they are.
  */
+
+import { namesOf } from '../ir/bound-names.ts'
 import { local, when } from '../ir/build.ts'
 import { binary, type Expr, int, load } from '../ir/expr.ts'
 import type { If, Kernel2, Stmt } from '../ir/loops.ts'
 import { builtinMonoid } from '../ir/monoid.ts'
 import { rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
-import { namesOf } from './bound-names.ts'
 
 export function markLostWrites(kernel: Kernel2): Kernel2 {
   const targets = new Set<string>()

@@ -9,14 +9,14 @@
 
 import { spatialNest } from '../analysis/spatial-nest.ts'
 import { invariant } from '../ast/diagnostic.ts'
+import type { Names } from '../ir/bound-names.ts'
+import { namesOf } from '../ir/bound-names.ts'
 import { when } from '../ir/build.ts'
 import { constant, type Expr, type Load } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { type FoundReduce, initsOf } from '../ir/reductions.ts'
 import { type Body, replaceLoop, replaceStmt, stmt } from '../ir/tree.ts'
-import { namesOf } from './bound-names.ts'
-import type { Names } from './fresh-names.ts'
 
 export function placeInit(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)

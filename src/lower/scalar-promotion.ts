@@ -8,6 +8,7 @@
  */
 import { accessesOf, type BufferAccess, targetsOf } from '../ir/accesses.ts'
 import { boundVarsOf } from '../ir/bindings.ts'
+import type { Names } from '../ir/bound-names.ts'
 import { alloc, local, store, when } from '../ir/build.ts'
 import { type Dtype, isHalf } from '../ir/dtype.ts'
 import { type Expr, int, load, lt } from '../ir/expr.ts'
@@ -15,7 +16,6 @@ import { freeVars, readsAny, someExpr } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, exprsOf, rewriteStmts, stmt, walkStmts, withBodies } from '../ir/tree.ts'
-import type { Names } from './fresh-names.ts'
 
 export function promote(body: Body, buffers: readonly Buffer[], names: Names): Body {
   let threads = false

@@ -5,10 +5,10 @@
 
 import { isPacked } from '../analysis/memory-tiles.ts'
 import { accessesOf } from '../ir/accesses.ts'
+import type { Names } from '../ir/bound-names.ts'
 import { type Expr, int, load } from '../ir/expr.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
 import { type Body, mapPieces, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
-import type { Names } from './fresh-names.ts'
 
 export function scalars(body: Body, names: Names): Body {
   const arrays = new Map<string, readonly Buffer[]>()

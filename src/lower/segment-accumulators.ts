@@ -1,7 +1,9 @@
 /** Accumulators of a segmented reduction: registers in which a thread combines what belongs to one element, and which. */
 
 import type { Segments } from '../analysis/segmented-loops.ts'
+import type { Names } from '../ir/bound-names.ts'
 import { local, store, when } from '../ir/build.ts'
+import { nestOf } from '../ir/clone-loops.ts'
 import {
   add,
   and,
@@ -20,8 +22,6 @@ import {
 import { substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt } from '../ir/loops.ts'
 import { type Body, replaceStmt, stmt } from '../ir/tree.ts'
-import { nestOf } from './clone-loops.ts'
-import type { Names } from './fresh-names.ts'
 
 /** What variables of copied loops are. */
 export type At = ReadonlyMap<string, Expr>

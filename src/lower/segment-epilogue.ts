@@ -10,6 +10,7 @@
 
 import { type Groups, shareNumber } from '../analysis/balanced-shares.ts'
 import { renameBound } from '../ir/bindings.ts'
+import type { Names } from '../ir/bound-names.ts'
 import { local, when } from '../ir/build.ts'
 import {
   add,
@@ -30,7 +31,6 @@ import {
 import { substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Shares, Stmt } from '../ir/loops.ts'
 import { type Body, stmt } from '../ir/tree.ts'
-import type { Names } from './fresh-names.ts'
 import { type Cells, get, type SegmentAccumulators, segmentEnd, set } from './segment-accumulators.ts'
 
 export interface Epilogue {

@@ -14,6 +14,7 @@
 
 import { threadsIn } from '../analysis/lane-groups.ts'
 import { fail } from '../ast/diagnostic.ts'
+import type { Names } from '../ir/bound-names.ts'
 import { when } from '../ir/build.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
@@ -33,7 +34,6 @@ import type { InstrCall } from '../ir/instr-call.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { type Body, findLoop, replaceLoop, rewriteStmts, stmt, walkStmts, withSignals } from '../ir/tree.ts'
 import type { BlockInvariantCopies } from './cluster-multicast.ts'
-import type { Names } from './fresh-names.ts'
 
 /** What a loop's preheader holds: statements before it, once. */
 export interface Preheader {

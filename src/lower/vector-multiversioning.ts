@@ -13,7 +13,9 @@
 import { divisorOfTerms, divisorsOf, factsOf, gcd } from '../analysis/integers/facts.ts'
 import { type Linear, linear } from '../analysis/integers/linear.ts'
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
+import type { Names } from '../ir/bound-names.ts'
 import { when } from '../ir/build.ts'
+import { copyOf } from '../ir/clone-loops.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import { all, conjuncts, type Expr, eq, int, mod, variable } from '../ir/expr.ts'
 import { freeVars, mentions, substitute } from '../ir/expr-tree.ts'
@@ -30,8 +32,6 @@ import {
   withBodies,
 } from '../ir/tree.ts'
 import { valuesIn, wrapping } from '../ir/wrapping-values.ts'
-import { copyOf } from './clone-loops.ts'
-import type { Names } from './fresh-names.ts'
 
 /** The longest access, in bytes. */
 const ACCESS = 16

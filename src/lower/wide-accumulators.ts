@@ -5,11 +5,11 @@
  */
 
 import { renameBuffer } from '../ir/bindings.ts'
+import { namesOf } from '../ir/bound-names.ts'
 import { cast, constant, div, type Expr, load, mod } from '../ir/expr.ts'
 import type { Buffer, Kernel2, Stmt } from '../ir/loops.ts'
 import { isBuiltinReducer, widened } from '../ir/monoid.ts'
 import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
-import { namesOf } from './bound-names.ts'
 import { flatNest, isParallel } from './flat-nest.ts'
 
 export function accumulateWide(kernel: Kernel2): Kernel2 {

@@ -1,5 +1,6 @@
 /** What a primitive sees: the kernel, names looked up as the user means them, fresh names, refusals. */
 import { fail, type Refusal, type Span } from '../ast/diagnostic.ts'
+import { type FreshNames, type Names, namesOf } from '../ir/bound-names.ts'
 import type { Buffer, For, Kernel2 } from '../ir/loops.ts'
 import { print2 } from '../ir/print-stage2.ts'
 import { allocations, type Found, findLoop, heldBy, loopsOf } from '../ir/tree.ts'
@@ -17,11 +18,11 @@ export interface Consumed {
   readonly step: number
 }
 
-export class Context {
+export class Context implements FreshNames {
   readonly kernel: Kernel2
   readonly consumed: readonly Consumed[]
   readonly span: Span | undefined
-  #taken: Set<string> | undefined
+  #known: Names | undefined
 
   constructor(kernel: Kernel2, consumed: readonly Consumed[], span: Span | undefined) {
     this.kernel = kernel
@@ -30,9 +31,12 @@ export class Context {
   }
 
   /** Names that something has; most steps make none. */
-  get #names(): Set<string> {
-    this.#taken ??= namesIn(this.kernel, this.consumed)
-    return this.#taken
+  get #names(): Names {
+    this.#known ??= namesOf(
+      this.kernel,
+      this.consumed.map((c) => c.var),
+    )
+    return this.#known
   }
 
   /** The same context over a kernel that this step has already changed. */
@@ -141,17 +145,13 @@ export class Context {
 
   /** `base`, or `base_2` and so on where it is taken. */
   fresh(base: string): string {
-    let name = base
-    for (let k = 2; this.#names.has(name); k++) name = `${base}_${k}`
-    this.#names.add(name)
-    return name
+    return this.#names.fresh(base)
   }
 
   /** Takes the name a user chose for a buffer, or refuses it. */
   claim(name: string): string {
-    if (this.#names.has(name))
+    if (!this.#names.take(name))
       this.refuse({ code: 'name-taken', message: `the name ${name} is taken`, hint: 'choose another name' })
-    this.#names.add(name)
     return name
   }
 
@@ -170,17 +170,4 @@ export class Context {
         })
     }
   }
-}
-
-function namesIn(kernel: Kernel2, consumed: readonly Consumed[]): Set<string> {
-  const out = new Set<string>()
-  for (const p of kernel.params) out.add(p.name)
-  for (const b of kernel.buffers) out.add(b.name)
-  for (const s of kernel.body) {
-    const { vars, allocs } = heldBy(s)
-    for (const v of vars) out.add(v)
-    for (const b of allocs) out.add(b.name)
-  }
-  for (const c of consumed) out.add(c.var)
-  return out
 }

@@ -1,9 +1,9 @@
 /** Which addresses of copies are loaded an iteration before the copies start. */
 import { expect, test } from 'vitest'
+import { Names } from '../../src/ir/bound-names.ts'
 import { lt, variable } from '../../src/ir/expr.ts'
 import type { Stmt } from '../../src/ir/loops.ts'
 import { addressesAhead } from '../../src/lower/address-prefetch.ts'
-import { Names } from '../../src/lower/fresh-names.ts'
 import { at, loop, store } from '../../src/schedule/build.ts'
 
 test('an address that one copy asks about element by element is left to all of its copies', () => {

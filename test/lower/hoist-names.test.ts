@@ -1,12 +1,12 @@
 /** A condition that has a name protects the same accesses as one that is written out. */
 import { expect, test } from 'vitest'
+import { Names } from '../../src/ir/bound-names.ts'
 import { store } from '../../src/ir/build.ts'
 import { type Expr, int, load, lt, select, variable } from '../../src/ir/expr.ts'
 import type { Stmt } from '../../src/ir/loops.ts'
 import { printBody } from '../../src/ir/print-stage2.ts'
 import { stmt } from '../../src/ir/tree.ts'
 import { hoist } from '../../src/lower/common-subexpressions.ts'
-import { Names } from '../../src/lower/fresh-names.ts'
 import { buffer, loop } from '../../src/schedule/build.ts'
 
 const [i, n] = [variable('i'), variable('n')]

@@ -1,6 +1,7 @@
 /** Searches run before their statement, where the conditions of its expressions hold that protect what they read. */
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
+import { Names } from '../../src/ir/bound-names.ts'
 import { when } from '../../src/ir/build.ts'
 import {
   add,
@@ -18,7 +19,6 @@ import {
 import type { Stmt } from '../../src/ir/loops.ts'
 import { printBody } from '../../src/ir/print-stage2.ts'
 import { lowerSearches } from '../../src/lower/expand-searches.ts'
-import { Names } from '../../src/lower/fresh-names.ts'
 import { interpreted, interpretedPlan } from '../support/interpreted.ts'
 
 const [i, m] = [variable('i'), variable('m')]

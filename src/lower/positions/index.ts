@@ -15,13 +15,13 @@ import {
   isStored,
   maskOf,
 } from '../../ir/axis.ts'
+import { Names } from '../../ir/bound-names.ts'
 import { add, all, constant, type Expr, ge, int, load, mul, variable } from '../../ir/expr.ts'
 import { freeVars, readsAny, rewriteExpr } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../ir/loops.ts'
 import { writtenBy } from '../../ir/rewrite-stage1.ts'
 import type { Access, Buffer1, Iteration, Kernel1, Param, Stmt1 } from '../../ir/stage1.ts'
 import { stmt } from '../../ir/tree.ts'
-import { Names } from '../fresh-names.ts'
 import { deriveInitialisation } from '../output-initialization.ts'
 import { locate, type Place, whenPresent } from './access.ts'
 import { wordsOf } from './bitmap.ts'
