@@ -4,15 +4,16 @@ import type { FreshNames } from './bound-names.ts'
 import { type Expr, variable } from './expr.ts'
 import { substitute } from './expr-tree.ts'
 import type { For } from './loops.ts'
-import { allocations, type Body, stmt } from './tree.ts'
+import { allocations, type Body, rewriteStmts, stmt } from './tree.ts'
 
 /** The body at one value of the loop variable, with its own names for what it binds. */
 export const bodyAt = (loop: For, value: Expr, names: FreshNames): Body =>
   copyOf(substituteStmts(loop.body, new Map([[loop.var, value]])), names)
 
-/** The same statements with their own names for what they bind. */
+/** The same statements with their own names for what they bind; none is one of the others, by which they are found. */
 export function copyOf(statements: Body, names: FreshNames): Body {
-  const body = renameBound(statements, new Map([...boundVarsOf(statements)].map((v) => [v, names.fresh(v)])))
+  const own = rewriteStmts(statements, { stmt: (s) => stmt({ ...s }) })
+  const body = renameBound(own, new Map([...boundVarsOf(own)].map((v) => [v, names.fresh(v)])))
   return [...allocations(body).keys()].reduce((b, name) => renameBuffer(b, name, names.fresh(name)), body)
 }
 

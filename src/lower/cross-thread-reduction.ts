@@ -10,7 +10,7 @@
 
 import { conditionsAround, hoistable } from '../analysis/dominating-conditions.ts'
 import { fail } from '../ast/diagnostic.ts'
-import { writesOf } from '../ir/accesses.ts'
+import { accessesOf, writesOf } from '../ir/accesses.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
 import { alloc, local, store, when } from '../ir/build.ts'
@@ -30,6 +30,7 @@ import {
   withBodies,
 } from '../ir/tree.ts'
 import { combinePartials, elementOf, nest, type Roles } from './combine-partials.ts'
+import { startsOf } from './reduction-initialization.ts'
 import { outsideLifetime } from './reduction-target-lifetime.ts'
 import { laneWidth, onX } from './warp-lanes.ts'
 
@@ -95,7 +96,11 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
   const { names, done } = context
   const { lanes = 1, together } = context.exchange
   const roles = rolesOf(reduce, path)
-  const { serial, others, folded } = roles
+  const { serial, others, folded, root } = roles
+  // Others combine into the target in the meantime: it starts before them.
+  const starts = roles.alone && combinesElsewhere(root, reduce)
+  const first = starts ? startsOf(reduce, path.slice(path.indexOf(root)), names) : []
+  if (!first) refuse(root, `its elements cannot be started before ${root.name}`)
   const room = (scope: Buffer['scope'], shape: readonly Expr[], k: number): Buffer => {
     const { buffer, dtype } = reduce.targets[k]!
     return local(names.fresh(`${buffer}_${scope === 'shared' ? 'shares' : 'share'}`), dtype, shape, scope)
@@ -129,11 +134,11 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
     atomic: false,
     targets: registers.map((b) => load(b.name, elementOf(roles), b.dtype)),
   })
-  const { early, targets } = loadedEarly(body, reduce, roles.root, path, names)
+  const { early, targets } = loadedEarly(body, reduce, root, path, names)
   const finish = combinePartials(
     {
-      reduce: { ...reduce, targets },
-      roles,
+      reduce: { ...reduce, targets, init: reduce.init && !starts },
+      roles: { ...roles, alone: roles.alone && !starts },
       registers,
       scratch,
       width,
@@ -144,13 +149,13 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
     },
     names,
   )
-  const before = [...early, ...registers.map(alloc), ...start]
+  const before = [...first, ...early, ...registers.map(alloc), ...start]
   for (const b of [...registers, ...scratch]) done.add(b.name)
   const replaced = replaceStmt(body, reduce, () => own)
-  return replaceLoop(replaced, roles.root.var, (loop) => {
+  return replaceLoop(replaced, root.var, (loop) => {
     const whole = [...before, loop, ...finish]
     // At the top, what belongs together stays in one statement, and so in one launch.
-    return roles.root === path[0] ? [when(bool(true), whole)] : whole
+    return root === path[0] ? [when(bool(true), whole)] : whole
   })
 }
 
@@ -238,6 +243,10 @@ function rolesOf(reduce: Reduce, path: readonly For[]): Roles {
     alone: reduce.init && !reduce.atomic && around.every((l) => !l.reduce),
   }
 }
+
+/** Whether other statements of the loop use what is reduced into. */
+const combinesElsewhere = (root: For, reduce: Reduce): boolean =>
+  accessesOf([root]).some((a) => a.stmt !== reduce && reduce.targets.some((t) => t.buffer === a.buffer))
 
 /** The loops on threads no longer reduce into anything that others see. */
 function settled(s: Stmt, shares: ReadonlySet<string>): Stmt {

@@ -56,7 +56,7 @@ export function withStart(
 ): Body | undefined {
   const at = path.findIndex((l) => l.reduce)
   const inside = at < 0 ? [] : path.slice(at)
-  const nest = fitsBefore(reduce, inside) ? initNest(reduce, inside, names, cond) : undefined
+  const nest = fitsBefore(reduce, inside) ? startsOf(reduce, inside, names, cond) : undefined
   if (!nest) return undefined
   return at < 0
     ? replaceStmt(body, reduce, () => [...nest, reduce])
@@ -71,8 +71,11 @@ const fitsBefore = (reduce: Reduce, inside: readonly For[]): boolean =>
       (r) => r.mode.kind !== 'bind' && reduce.targets.every((t) => t.index.every((e) => !mentions(e, r.var))),
     )
 
-/** What guards say of no copied loop is left out: an element that nothing is combined into has its identity all the same. */
-const initNest = (
+/**
+ * Sets the elements to the identity, over loops from the outermost that is reduced over. What guards say of no copied loop is
+ * left out: an element that nothing is combined into has its identity all the same.
+ */
+export const startsOf = (
   reduce: Reduce,
   inside: readonly For[],
   names: Names,
