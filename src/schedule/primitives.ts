@@ -13,6 +13,7 @@ import { computeAt } from './loops/compute-at.ts'
 import { fission } from './loops/fission.ts'
 import { fuse } from './loops/fuse.ts'
 import { merge } from './loops/merge.ts'
+import { peel } from './loops/peel.ts'
 import { pipeline } from './loops/pipeline.ts'
 import { reorder } from './loops/reorder.ts'
 import { require } from './loops/require.ts'
@@ -26,6 +27,7 @@ import { vectorize } from './loops/vectorize.ts'
 
 export const LOOP_STEPS = {
   split,
+  peel,
   fuse,
   /** Stage I until the first step on loops, Stage II after it. */
   reorder,

@@ -103,6 +103,7 @@ const kernel =
 const CASES: Readonly<Record<string, Case>> = {
   rows: kernel(ROWS),
   'rows-gpu': kernel(ROWS, (k) => k.schedule('gpu')),
+  'rows-peeled': kernel(ROWS, (k) => k.reorder('i', 'f', 'j').peel('j')),
   'rows-blocked': kernel(ROWS, (k) => k.schedule('blocked')),
   tile: kernel(MATMUL(64), (k) => k.bind({ i: 'block.x', o: 'thread.x' }).cache_read('x', 'i', 'shared')),
   'tile-dynamic': kernel(MATMUL(16384), (k) =>

@@ -939,3 +939,29 @@ test.each(['f16', 'bf16'])('what is computed of %s is rounded where it is stored
     { tensors: { x, y: x } },
   )
 })
+
+const all = (statements: string): Kernel =>
+  kernel(`kernel k(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = dense_fixed(n)
+    buffer A: f32[i, j] in
+    buffer y: f32[] out
+    iterate sum [i, j] as RR { ${statements} }
+  }`)
+const fifteen: Inputs = {
+  tensors: {
+    A: dense(
+      [3, 5],
+      Float32Array.from({ length: 15 }, (_, k) => k + 1),
+    ),
+  },
+}
+
+test('what threads reduce starts before others combine into it', () =>
+  agree(all('y[] += A[i, j]').peel('j').split('sum.j', 2, ['a', 'b']).bind({ b: 'thread.x' }), fifteen))
+
+test('a copy of a statement that mentions no loop is another statement', () =>
+  agree(
+    all('if (A[i, j] > 3) { y[] += 1 }').split('j', 2, ['a', 'b']).bind({ b: 'thread.x' }).peel('i'),
+    fifteen,
+  ))

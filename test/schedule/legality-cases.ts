@@ -226,6 +226,13 @@ export const ILLEGAL: readonly Illegal[] = [
     steps: `fuse (i, j) -> ij  atomic y  split ij by 1 -> (o, s)  split o by 2 -> (b, t)  split b by 2 -> (bo, bi)
       bind t to thread.x  accumulate y over s within t  bind bi to thread.y`,
   },
+  {
+    code: 'no-shares',
+    wrong: 'values',
+    // Shares are told apart by their loop's number, and two loops would begin with 0.
+    kernel: rows,
+    steps: 'fuse (i, j) -> ij  split ij by 2 -> (o, s)  accumulate y over s -> K  peel o',
+  },
   { code: 'extent-not-constant', wrong: 'stage', kernel: rows, steps: 'unroll j' },
   {
     code: 'format-padding',

@@ -204,6 +204,8 @@ const cases: readonly (readonly [string, Kernel2, readonly LoopStep[]])[] = [
   ['order-matters', chain, [bind('i', 'block.x')]],
   ['order-matters', diagonals, [bind('i', 'block.x')]],
   ['order-matters', ahead, [{ kind: 'fission', loop: 'i', after: 1 }]],
+  ['nothing-to-separate', rowSums, [split('i', 1), { kind: 'peel', loop: 'ii' }]],
+  ['not-serial', rowSums, [bind('i', 'block.x'), { kind: 'peel', loop: 'i' }]],
   ['bad-factor', rowSums, [serpentine('i', 1)]],
   ['order-matters', chain, [serpentine('i', 4)]],
   ['order-matters', overwritten, [{ kind: 'compute_at', nest: 'produce', at: 'consume.i' }]],

@@ -1,0 +1,111 @@
+import { bodyAt } from '../../ir/clone-loops.ts'
+import { add, int, max, min, sub, variable } from '../../ir/expr.ts'
+import { substitute } from '../../ir/expr-tree.ts'
+import type { For } from '../../ir/loops.ts'
+import { printExpr } from '../../ir/print-stage2.ts'
+import { initsOf } from '../../ir/reductions.ts'
+import { allocations, type Body, loopsOf, replaceLoop, rewriteStmts, stmt } from '../../ir/tree.ts'
+import * as arg from '../arguments.ts'
+import { checkSerial } from '../checks.ts'
+import type { Context } from '../context.ts'
+import type { LoopRef } from '../loop-ref.ts'
+import { primitive } from '../primitive.ts'
+import { rowSums } from '../samples.ts'
+
+/**
+ * `peel j`: the first iteration of `j` by itself, where there is one, then a loop over the others, whose loops are those of
+ * a nest of their own (`rows_rest.j` beside `rows.j`). The order stays, so it is always legal for a loop that is still
+ * serial: reductions over `j` start in the first loop, and the rest goes on.
+ *
+ * Refused where the loop holds shares that meet in shared memory or whose sums are carried to a buffer: they are told apart
+ * by one loop's number.
+ */
+export const peel = primitive({
+  word: 'peel',
+  takes: [arg.loop('loop')],
+  given: (loop: LoopRef) => ({ loop }),
+  apply(cx, step) {
+    const { loop } = cx.loop(step.loop)
+    checkSerial(cx, loop, 'peel')
+    checkSeveral(cx, loop)
+    checkNoShares(cx, loop)
+    return { body: replaceLoop(cx.kernel.body, loop.var, (l) => [firstOf(l), restOf(cx, l)]) }
+  },
+  example: {
+    before: rowSums,
+    step: { kind: 'peel', loop: 'j' },
+    after: `\
+for i in 0..m
+  for j in 0..min(j_indptr[i + 1] - j_indptr[i], 1)  reduce
+    y[i] += A[j_indptr[i] + j]  init
+  for j_2 (main_rest.j) in 0..max(j_indptr[i + 1] - j_indptr[i] - 1, 0)  reduce
+    y[i] += A[j_indptr[i] + j_2 + 1]`,
+  },
+})
+
+const firstOf = (loop: For): For => stmt({ ...loop, extent: min(loop.extent, int(1)) })
+
+function restOf(cx: Context, loop: For): For {
+  const name = cx.fresh(loop.var)
+  const next = add(variable(name), int(1))
+  const body = bodyAt({ ...loop, body: loop.reduce ? goesOn(loop.body) : loop.body }, next, cx)
+  const rest = stmt<For>({
+    ...loop,
+    var: name,
+    extent: max(sub(loop.extent, int(1)), int(0)),
+    guards: loop.guards.map((g) => substitute(g, new Map([[loop.var, next]]))),
+    body,
+  })
+  return ownNests(cx, loop, rest)
+}
+
+/** What the first iteration has started: sums that outlive an iteration. */
+function goesOn(body: Body): Body {
+  const local = allocations(body)
+  const started = new Set(
+    initsOf(body).flatMap(({ reduce }) => (reduce.targets.some((t) => local.has(t.buffer)) ? [] : [reduce])),
+  )
+  return rewriteStmts(body, {
+    stmt: (s) => (s.kind === 'reduce' && started.has(s) ? stmt({ ...s, init: false }) : undefined),
+  })
+}
+
+/** The copy with nests of its own: those of copied buffers are called as the copies are. */
+function ownNests(cx: Context, loop: For, copy: For): For {
+  const taken = new Set(loopsOf(cx.kernel.body).map((l) => l.nest))
+  const copied = [...allocations(copy.body).keys()]
+  const names = new Map([...allocations(loop.body).keys()].map((b, k) => [b, copied[k]!]))
+  for (const { nest } of loopsOf([loop])) {
+    if (names.has(nest)) continue
+    let name = `${nest}_rest`
+    for (let k = 2; taken.has(name); k++) name = `${nest}_rest_${k}`
+    names.set(nest, name)
+  }
+  const renamed = rewriteStmts([copy], {
+    stmt: (s) => (s.kind === 'for' ? stmt({ ...s, nest: names.get(s.nest)! }) : undefined),
+  })
+  return renamed[0] as For
+}
+
+function checkSeveral(cx: Context, loop: For): void {
+  if (loop.extent.kind !== 'const' || loop.extent.value > 1) return
+  cx.refuse({
+    code: 'nothing-to-separate',
+    message: `${loop.name} has ${printExpr(loop.extent)} iterations, and peeling leaves one part empty`,
+    loops: [loop],
+    expected: 'a loop of several iterations',
+  })
+}
+
+function checkNoShares(cx: Context, loop: For): void {
+  const shares = loopsOf(loop.body).find(
+    ({ mode }) => mode.kind === 'accumulate' && (mode.within !== undefined || mode.carry !== undefined),
+  )
+  if (!shares) return
+  cx.refuse({
+    code: 'no-shares',
+    message: `peel: ${shares.name} inside of ${loop.name} accumulates over shares that are told apart by one loop`,
+    loops: [loop, shares],
+    hint: 'peel first, then accumulate',
+  })
+}
