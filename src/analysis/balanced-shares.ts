@@ -2,8 +2,10 @@
  * Load balancing of nonzeros (merge path without rows as work). Equal shares of positions that lie in segments: what a share
  * knows of the segments it has part in.
  */
+import { isOffsets } from '../ir/accesses.ts'
 import { add, type Expr, int, mul, search } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
+import { boundTo } from '../ir/hardware-axes.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Shares, Stmt } from '../ir/loops.ts'
 import { rewriteStmts } from '../ir/tree.ts'
@@ -23,9 +25,15 @@ export function sharesOf(
   const [part] = parts
   const { extent } = loop
   const list = part?.kind === 'search' ? buffers.find((b) => b.name === part.buffer) : undefined
-  const bounds = list?.role === 'index' && list.name.endsWith('_indptr')
   const fixed = rest.flat().every(({ part: p, more }) => p === undefined || more.kind === 'const')
-  if (parts.length !== 1 || part?.kind !== 'search' || part.method !== 'upper' || !bounds || !fixed)
+  if (
+    parts.length !== 1 ||
+    part?.kind !== 'search' ||
+    part.method !== 'upper' ||
+    !list ||
+    !isOffsets(list) ||
+    !fixed
+  )
     return `the element is not that of the segment in which ${loop.name}'s position lies`
   if (keyOf(part.lo) !== keyOf(int(0)) || keyOf(part.hi) !== keyOf(list.shape[0]!))
     return `${part.buffer} is searched in part`
@@ -91,7 +99,7 @@ export function groupsOf(
   if (!loop) return `${group} is not around ${over.name}`
   const between = around.slice(at + 1)
   const chain = [loop, ...between]
-  const serial = chain.find((l) => l.mode.kind !== 'bind' || !l.mode.to.startsWith('thread'))
+  const serial = chain.find((l) => !boundTo(l, 'thread'))
   if (serial) return `${serial.name} is not bound to threads`
   const beside = chain.find((l, k) => l.body.length !== 1 || l.body[0] !== (chain[k + 1] ?? over))
   if (beside) return `${beside.name} holds more than one loop`

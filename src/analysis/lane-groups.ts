@@ -3,8 +3,10 @@
  * declared register memories and instructions of several threads. They are the threads of thread.x, and one statement is
  * done by all of them.
  */
+
 import { accessesOf } from '../ir/accesses.ts'
 import type { ThreadAxis } from '../ir/expr.ts'
+import { levelOf } from '../ir/hardware-axes.ts'
 import type { Stmt } from '../ir/loops.ts'
 import { type Body, walkStmts } from '../ir/tree.ts'
 
@@ -37,7 +39,7 @@ export function threadsIn(body: Body): ReadonlyMap<ThreadAxis, number> {
   }
   walkStmts(body, (s) => {
     if (s.kind !== 'for' || s.mode.kind !== 'bind' || s.extent.kind !== 'const') return
-    if (s.mode.to.startsWith('thread')) most(s.mode.to, s.extent.value)
+    if (levelOf(s.mode.to) === 'thread') most(s.mode.to, s.extent.value)
   })
   const { count } = lanesIn(body)
   if (count > 1) most('thread.x', count)

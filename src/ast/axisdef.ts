@@ -100,6 +100,9 @@ const RULES: Readonly<Record<AxisDef['kind'], Rule>> = {
   },
 }
 
+/** Words for kinds of axes. */
+export const AXIS_KINDS: readonly string[] = Object.keys(RULES)
+
 export function axisDef(p: Parts): AxisDef {
   const rule = Object.hasOwn(RULES, p.kind.name) ? RULES[p.kind.name as AxisDef['kind']] : undefined
   if (!rule)
@@ -107,7 +110,7 @@ export function axisDef(p: Parts): AxisDef {
       code: 'parse/axis-kind',
       message: `there is no axis kind \`${p.kind.name}\``,
       span: p.kind.span,
-      lookup: { name: p.kind.name, candidates: Object.keys(RULES) },
+      lookup: { name: p.kind.name, candidates: AXIS_KINDS },
     })
   if (p.args.length < rule.min || p.args.length > rule.max)
     fail({

@@ -6,7 +6,8 @@ import { integerAt, integersAt, type Place, queriesAt } from './format-place.ts'
 import type { Queries } from './queries.ts'
 import { plain, type Typed } from './type-conversion.ts'
 
-const QUERIES = ['count', 'rank', 'largest', 'top', 'density', 'held', 'find'] as const
+/** Written as calls. */
+export const QUERIES = ['count', 'rank', 'largest', 'top', 'density', 'held', 'find'] as const
 type QueryName = (typeof QUERIES)[number]
 const isQuery = (name: string): name is QueryName => (QUERIES as readonly string[]).includes(name)
 

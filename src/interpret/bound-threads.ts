@@ -4,7 +4,9 @@
  * and by the first one where others see it; what threads reduce together arrives at the first of them, in registers at
  * each of them.
  */
+
 import type { ThreadAxis } from '../ir/expr.ts'
+import { boundTo } from '../ir/hardware-axes.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { type Body, walkStmts } from '../ir/tree.ts'
 
@@ -22,7 +24,7 @@ export class Threads {
   constructor(body: Body, enabled: boolean) {
     if (!enabled) return
     walkStmts(body, (s: Stmt) => {
-      const axis = s.kind === 'for' ? threadAxis(s) : undefined
+      const axis = boundTo(s, 'thread')
       if (s.kind !== 'for' || axis === undefined || s.extent.kind !== 'const') return
       const extent = Math.max(1, s.extent.value, this.#axes.get(axis)?.extent ?? 1)
       this.#axes.set(axis, { extent, value: 0 })
@@ -42,7 +44,7 @@ export class Threads {
 
   /** Compiles what is inside of a loop, and says how to enter an iteration. */
   inside<T>(loop: For, compile: () => T): { readonly inner: T; readonly enter: (k: number) => void } {
-    const name = threadAxis(loop)
+    const name = boundTo(loop, 'thread')
     const axis = name === undefined ? undefined : this.#axes.get(name)
     if (name === undefined || !axis) return { inner: compile(), enter: () => {} }
     this.#around.push(name)
@@ -115,7 +117,7 @@ export class Threads {
   /** `action` at the first thread of the axes of these loops, or at each of them. */
   reached(loops: readonly For[], byAll: boolean, action: () => void): () => void {
     const axes = loops.flatMap((l) => {
-      const name = threadAxis(l)
+      const name = boundTo(l, 'thread')
       const axis = name === undefined ? undefined : this.#axes.get(name)
       return axis ? [axis] : []
     })
@@ -132,8 +134,4 @@ export class Threads {
     }
     return () => at(0)
   }
-}
-
-function threadAxis(loop: For): ThreadAxis | undefined {
-  return loop.mode.kind === 'bind' && loop.mode.to.startsWith('thread') ? loop.mode.to : undefined
 }

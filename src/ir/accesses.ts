@@ -8,6 +8,19 @@ import { type Body, exprsOf, piecesOf, walkStmts } from './tree.ts'
 export const isReadOnly = (b: Buffer): boolean =>
   b.scope !== 'register' && (b.role === 'in' || b.role === 'index')
 
+/** Where segments of an axis begin and end: binding validates that these ascend. */
+export const isOffsets = (b: Buffer): boolean => b.positions !== undefined
+
+/** The offsets among buffers, by name. */
+export function offsetsIn(buffers: readonly Buffer[]): ReadonlySet<string> {
+  const known = offsetsOf.get(buffers)
+  if (known) return known
+  const out = new Set(buffers.filter(isOffsets).map((b) => b.name))
+  offsetsOf.set(buffers, out)
+  return out
+}
+const offsetsOf = new WeakMap<readonly Buffer[], ReadonlySet<string>>()
+
 /** One read or write of a buffer element. */
 export interface BufferAccess {
   readonly buffer: string

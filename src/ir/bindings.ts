@@ -1,6 +1,7 @@
 /** Names in statements: which are bound and used, and statements with others in their place. */
 import { type Expr, load, variable } from './expr.ts'
 import { freeVars } from './expr-tree.ts'
+import { sameData } from './keys.ts'
 import type { For } from './loops.ts'
 import { type Body, boundBy, exprsOf, mapPieces, rewriteStmts, stmt, walkStmts } from './tree.ts'
 
@@ -54,6 +55,13 @@ export function renameBound(body: Body, rename: ReadonlyMap<string, string>): Bo
       return undefined
     },
   })
+}
+
+/** Whether statements are the same, whatever they call what they bind. */
+export function sameStmts(a: Body, b: Body): boolean {
+  const numbered = (body: Body): Body =>
+    renameBound(body, new Map([...boundVarsOf(body)].map((v, k) => [v, `#${k}`])))
+  return sameData(numbered(a), numbered(b))
 }
 
 /** Every access to `from` (loads, searches, writes, allocations, fills) goes to `to` instead. */

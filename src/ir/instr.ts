@@ -6,6 +6,7 @@ import { invariant, type Span } from '../ast/diagnostic.ts'
 import type { Dtype } from './dtype.ts'
 import type { Expr } from './expr.ts'
 import type { CallPiece, InstrCall } from './instr-call.ts'
+import { sameData } from './keys.ts'
 import type { Reduce, Store } from './writes.ts'
 
 /**
@@ -171,8 +172,8 @@ export interface Multicast {
   readonly turn: Expr
 }
 
-/** Whether asynchronous instructions end, and are waited for, together: equal for those. */
-export const kindOf = (i: Instr): string => JSON.stringify(i.asynchronous)
+/** Whether asynchronous instructions end, and are waited for, together. */
+export const endTogether = (a: Instr, b: Instr): boolean => sameData(a.asynchronous, b.asynchronous)
 
 /** Ends a group of asynchronous instructions; every thread that may have executed some does it. */
 export const commitGroup = (instr: Instr): InstrCall => callOf(instr, instr.asynchronous?.commit, {})

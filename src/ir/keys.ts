@@ -1,4 +1,4 @@
-/** Structural equality of expressions. */
+/** Structural equality of expressions and of other plain data. */
 import type { Expr } from './expr-nodes.ts'
 
 const keyCache = new WeakMap<Expr, string>()
@@ -59,3 +59,21 @@ function digest(text: string): string {
 }
 
 export const sameExpr = (a: Expr, b: Expr): boolean => a === b || keyOf(a) === keyOf(b)
+
+/** Whether plain data is structurally equal, spans aside. */
+export function sameData(a: unknown, b: unknown): boolean {
+  // What has been compared, or is being compared, is equal as long as nothing says otherwise: operands may be shared.
+  const pairs = new Map<object, object>()
+  const same = (x: unknown, y: unknown): boolean => {
+    if (Object.is(x, y)) return true
+    if (typeof x !== 'object' || typeof y !== 'object' || !x || !y) return false
+    if (Array.isArray(x) !== Array.isArray(y)) return false
+    if (pairs.get(x) === y) return true
+    pairs.set(x, y)
+    const [p, q] = [x, y] as Readonly<Record<string, unknown>>[]
+    return [...new Set([...Object.keys(x), ...Object.keys(y)])].every(
+      (k) => k === 'span' || same(p![k], q![k]),
+    )
+  }
+  return same(a, b)
+}

@@ -1,7 +1,9 @@
 /** Where reductions stand, and where their targets begin. */
+
 import { writesOf } from './accesses.ts'
 import type { Expr } from './expr.ts'
 import { freeVars, mentions, readsAny } from './expr-tree.ts'
+import { boundTo } from './hardware-axes.ts'
 import type { For, Reduce } from './loops.ts'
 import { type Body, bodiesOf } from './tree.ts'
 
@@ -62,10 +64,7 @@ export function elementChanges(reduce: Reduce, loop: For): boolean {
 
 /** Which element is updated changes with a reduction loop: no thread can update it for others. */
 export const scatters = (reduce: Reduce, path: readonly For[]): boolean =>
-  path.some(
-    (l) =>
-      l.reduce && !(l.mode.kind === 'bind' && l.mode.to.startsWith('block')) && elementChanges(reduce, l),
-  )
+  path.some((l) => l.reduce && !boundTo(l, 'block') && elementChanges(reduce, l))
 
 /** The loops whose variables `exprs` mention, and those that the extents of such loops mention; in path order. */
 export function closeOver(path: readonly For[], exprs: readonly Expr[]): readonly For[] {

@@ -8,7 +8,7 @@ import { readsOf, targetsOf, writesOf } from '../ir/accesses.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
 import { bool, int } from '../ir/expr.ts'
-import { commitGroup, type Instr, kindOf, waitGroup } from '../ir/instr.ts'
+import { commitGroup, endTogether, type Instr, waitGroup } from '../ir/instr.ts'
 import type { Kernel2, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, loopsOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { type Preheader, TransactionBarrier, withPreheaders } from './transaction-barriers.ts'
@@ -110,7 +110,7 @@ function needs(a: Stmt, b: Stmt): boolean {
 /** What a statement starts that can be waited for behind it: of several kinds, some wait for others within. */
 function startsOf(s: Stmt): readonly Instr[] {
   const all = asynchronousInstrs(s)
-  return new Set(all.map(kindOf)).size === 1 ? all : []
+  return all.every((i) => endTogether(i, all[0]!)) ? all : []
 }
 
 /** The asynchronous instructions that do all a statement does; none where it does anything else. */

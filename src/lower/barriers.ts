@@ -14,11 +14,11 @@ import { accessesOf, type BufferAccess, targetsOf, writesOf } from '../ir/access
 import type { Names } from '../ir/bound-names.ts'
 import { all, conjuncts, type Expr, variable } from '../ir/expr.ts'
 import { freeVars, mentions, readsAny } from '../ir/expr-tree.ts'
+import { boundTo } from '../ir/hardware-axes.ts'
 import { keyOf, sameExpr } from '../ir/keys.ts'
 import type { For, If, Lanes, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { type Block, type ConflictScope, conflictScope } from './access-conflicts.ts'
-import { threadAxis } from './divergence-analysis.ts'
 import { threadsMeet } from './divergent-conditions.ts'
 
 const barrier = (global: boolean): Stmt => stmt(global ? { kind: 'barrier', global } : { kind: 'barrier' })
@@ -52,7 +52,7 @@ export function insertBarriers(body: Body, indptr: ReadonlySet<string>, warp: nu
 function rowOf(body: Body, least: number): number | undefined {
   let width: number | undefined = least
   walkStmts(body, (s) => {
-    if (s.kind !== 'for' || threadAxis(s) !== 'thread.x') return
+    if (s.kind !== 'for' || boundTo(s, 'thread') !== 'thread.x') return
     width = width === undefined || s.extent.kind !== 'const' ? undefined : Math.max(width, s.extent.value)
   })
   return width
@@ -61,7 +61,7 @@ function rowOf(body: Body, least: number): number | undefined {
 function between(list: Body, block: Place): Body {
   const inner = list.flatMap((s): Body => {
     if (s.kind === 'for' && s.mode.kind === 'instr') return [s]
-    const axis = threadAxis(s)
+    const axis = boundTo(s, 'thread')
     const inside = axis ? { ...block, axes: block.axes.filter((a) => a !== axis) } : block
     const rebuilt = withBodies(
       s,

@@ -16,6 +16,7 @@ import { namesOf } from '../ir/bound-names.ts'
 import { alloc, local, store, when } from '../ir/build.ts'
 import { bool, constant, type Expr, int, type Load, load } from '../ir/expr.ts'
 import { children, freeVars, isLazy, withChildren } from '../ir/expr-tree.ts'
+import { boundTo } from '../ir/hardware-axes.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { elementChanges, reductionsOf, scatters } from '../ir/reductions.ts'
@@ -64,8 +65,7 @@ const SHARE_BYTES = 8
 const extent = (l: For): Expr => l.extent
 const constantExtent = (l: For): number => (l.extent.kind === 'const' ? l.extent.value : 1)
 
-const onThreads = (l: For): boolean => l.mode.kind === 'bind' && l.mode.to.startsWith('thread')
-const onBlocks = (l: For): boolean => l.mode.kind === 'bind' && l.mode.to.startsWith('block')
+const onThreads = (l: For): boolean => boundTo(l, 'thread') !== undefined
 
 /**
  * The last reduction over threads that is not into shares yet. What is completed after a loop comes before what
@@ -199,7 +199,7 @@ function loadedEarly(
 function rolesOf(reduce: Reduce, path: readonly For[]): Roles {
   // A reduction loop on blocks stays outside: its blocks meet through the atomic update at the end.
   const outside = outsideLifetime(reduce, path)
-  const first = path.findIndex((l, k) => k >= outside && l.reduce && !onBlocks(l))
+  const first = path.findIndex((l, k) => k >= outside && l.reduce && !boundTo(l, 'block'))
   const root = path[first]!
   const inside = path.slice(first)
   const depends = (l: For): boolean => elementChanges(reduce, l)

@@ -4,9 +4,11 @@
  * the launch writes is one value for all threads that read the same element, as long as nobody writes it meanwhile; that
  * only the places of barriers can tell, so it is said apart (`memory`).
  */
+
 import { targetsOf, writesOf } from '../ir/accesses.ts'
 import { type Expr, THREAD_AXES, type ThreadAxis } from '../ir/expr.ts'
 import { children } from '../ir/expr-tree.ts'
+import { boundTo, levelOf } from '../ir/hardware-axes.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, exprsOf, walkStmts } from '../ir/tree.ts'
 
@@ -16,10 +18,6 @@ const NONE: Axes = new Set()
 
 /** What a value is made of: loop variables, names, registers, hardware indices; `memory` for what the launch writes. */
 const MEMORY = 'memory'
-
-/** The axis of threads of a block that the loop is bound to. */
-export const threadAxis = (s: Stmt): ThreadAxis | undefined =>
-  s.kind === 'for' && s.mode.kind === 'bind' && s.mode.to.startsWith('thread') ? s.mode.to : undefined
 
 export class Varying {
   /** Of loop variables, names, and registers: one set for all elements of an array, whoever writes them. */
@@ -55,7 +53,7 @@ export class Varying {
   /** Whether it differs between threads, or neighbours in a row of them. */
   differs(e: Expr, along?: ThreadAxis): boolean {
     const axes = this.of(e)
-    return along ? axes.has(along) : THREAD_AXES.some((a) => a.startsWith('thread') && axes.has(a))
+    return along ? axes.has(along) : THREAD_AXES.some((a) => levelOf(a) === 'thread' && axes.has(a))
   }
 
   /** The axes whose threads may execute it differently: other elements, other values, another number of times. */
@@ -81,7 +79,7 @@ export class Varying {
    * they say which elements exist, and what does not depend on a thread's element does no harm without it.
    */
   ofControl(s: Stmt): Axes {
-    if (s.kind === 'for') return threadAxis(s) ? NONE : this.of(s.extent)
+    if (s.kind === 'for') return boundTo(s, 'thread') ? NONE : this.of(s.extent)
     return s.kind === 'if' || s.kind === 'while' ? this.of(s.cond) : NONE
   }
 
@@ -137,7 +135,7 @@ export class Varying {
   /** What the loop decides by threads about what its body leaves behind: a thread may sit out. */
   #loop(l: For): Axes {
     const guards = l.guards.flatMap((g) => [...this.of(g)])
-    const axis = threadAxis(l)
+    const axis = boundTo(l, 'thread')
     if (!axis) {
       const rounds = this.of(l.extent)
       this.#add(l.var, rounds)

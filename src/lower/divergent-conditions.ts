@@ -2,10 +2,12 @@
  * Divergent control flow around barriers. What stands under conditions that threads of a block may disagree on: barriers,
  * shared work and exchanges between lanes stay outside of them, so that every thread that has to arrive does.
  */
+
 import { fail } from '../ast/diagnostic.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { when } from '../ir/build.ts'
 import { all, binary, conjuncts, type Expr, int, load, select, variable } from '../ir/expr.ts'
+import { levelOf } from '../ir/hardware-axes.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 import { type Body, bodiesOf, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
@@ -237,7 +239,7 @@ const holdsOnFirst = (e: Expr): boolean =>
   e.kind === 'binary' &&
   e.op === 'eq' &&
   e.a.kind === 'builtin' &&
-  e.a.axis.startsWith('thread') &&
+  levelOf(e.a.axis) === 'thread' &&
   e.b.kind === 'const' &&
   e.b.value === 0
 

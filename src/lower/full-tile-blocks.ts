@@ -14,6 +14,7 @@ import { namesOf } from '../ir/bound-names.ts'
 import { when } from '../ir/build.ts'
 import { bodyAt } from '../ir/clone-loops.ts'
 import { all, div, type Expr, int, lt, variable } from '../ir/expr.ts'
+import { boundTo } from '../ir/hardware-axes.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
 import { type Body, bodiesOf, loopsOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { reguard, type Tiles, tilesOf } from './loop-partitioning.ts'
@@ -23,8 +24,8 @@ export function versionFullTiles(kernel: Kernel2): Kernel2 {
   const natural = naturals(kernel.body, kernel.params, kernel.buffers)
   const go = (list: Body, around: readonly For[]): Body =>
     mapSame(list, (s) => {
-      const blocks = s.kind === 'for' && onBlocks(s) ? [...around, s] : around
-      if (s.kind === 'for' && onBlocks(s) && !loopsOf(s.body).some(onBlocks))
+      const blocks = s.kind === 'for' && boundTo(s, 'block') ? [...around, s] : around
+      if (s.kind === 'for' && boundTo(s, 'block') && !loopsOf(s.body).some((l) => boundTo(l, 'block')))
         return withFullTileVersion(s, blocks, natural, names)
       return withBodies(
         s,
@@ -34,8 +35,6 @@ export function versionFullTiles(kernel: Kernel2): Kernel2 {
   const body = go(kernel.body, [])
   return body === kernel.body ? kernel : { ...kernel, body }
 }
-
-const onBlocks = (l: For): boolean => l.mode.kind === 'bind' && l.mode.to.startsWith('block')
 
 /** The innermost loop over blocks, with a body of its own for whole tiles. */
 function withFullTileVersion(

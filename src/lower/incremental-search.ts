@@ -11,6 +11,7 @@ import { namesOf } from '../ir/bound-names.ts'
 import { place as placeIn, when, whenAll } from '../ir/build.ts'
 import { add, binary, bool, type Expr, int, load, lt, type Search, search, select } from '../ir/expr.ts'
 import { freeVars, mentions, someExpr, substitute, walkExpr } from '../ir/expr-tree.ts'
+import { boundTo } from '../ir/hardware-axes.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
 import {
@@ -25,7 +26,6 @@ import {
   withBodies,
 } from '../ir/tree.ts'
 import { sharesWork } from './cooperative-copies.ts'
-import { threadAxis } from './divergence-analysis.ts'
 
 /** No element of an index array is larger. */
 const PAST_END = int(2147483647)
@@ -40,7 +40,7 @@ export function makeSearchesIncremental(kernel: Kernel2): Kernel2 {
       const searches = s.kind === 'for' && !(onThreads && sharesWork(s.body))
       const incremental = searches ? incrementalLoop(s, written, names) : undefined
       const next = incremental?.loop ?? s
-      const inThread = onThreads || threadAxis(s) !== undefined
+      const inThread = onThreads || boundTo(s, 'thread') !== undefined
       const inside = withBodies(
         next,
         bodiesOf(next).map((b) => go(b, inThread)),

@@ -6,7 +6,7 @@
 
 import { isTogether, type Lanes, lanesIn, threadsIn } from '../analysis/lane-groups.ts'
 import { fail, InternalError, invariant } from '../ast/diagnostic.ts'
-import { accessesOf } from '../ir/accesses.ts'
+import { accessesOf, offsetsIn } from '../ir/accesses.ts'
 import { substituteStmts } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import {
@@ -22,6 +22,7 @@ import {
   type ThreadAxis,
 } from '../ir/expr.ts'
 import { rewriteExpr } from '../ir/expr-tree.ts'
+import { levelOf } from '../ir/hardware-axes.ts'
 import { sameExpr } from '../ir/keys.ts'
 import type { Buffer, Fill, For, Kernel2, Launch, PlanStep, Stmt } from '../ir/loops.ts'
 import { type Body, hasBarrier, stmt, walkStmts } from '../ir/tree.ts'
@@ -35,9 +36,7 @@ import { flatNest, isParallel } from './flat-nest.ts'
 export function makeLaunches(kernel: Kernel2, names: Names, warp = 1): PlanStep[] {
   const steps: PlanStep[] = []
   const parallel = isParallel(kernel.body)
-  const indptr = new Set(
-    kernel.buffers.flatMap((b) => (b.role === 'index' && b.name.endsWith('_indptr') ? [b.name] : [])),
-  )
+  const indptr = offsetsIn(kernel.buffers)
   for (const s of kernel.body) {
     const name = `${kernel.name}_${steps.length}`
     if (s.kind === 'fill') {
@@ -124,7 +123,7 @@ function collectExtents(body: Body): Extents {
       out.set(axis, int(Math.max(e.a.value, e.b.value)))
   // A block has a thread at least: loops that do not run are left out by their extents.
   for (const [axis, e] of out)
-    if (axis.startsWith('thread') && e.kind === 'const' && e.value < 1) out.set(axis, int(1))
+    if (levelOf(axis) === 'thread' && e.kind === 'const' && e.value < 1) out.set(axis, int(1))
   return out
 }
 
@@ -192,7 +191,7 @@ class Binder {
     const axis = loop.mode.to
     const whole = this.#extents.get(axis)!
     // One thread disagrees with nobody: what all do together may stand under its conditions.
-    const index = axis.startsWith('thread') && sameExpr(whole, int(1)) ? int(0) : builtin(axis)
+    const index = levelOf(axis) === 'thread' && sameExpr(whole, int(1)) ? int(0) : builtin(axis)
     const map = new Map<string, Expr>([[loop.var, index]])
     // The loop variable is gone: what it bounded has to be re-said of the hardware index.
     const inner = substituteStmts(loop.body, map)
@@ -224,6 +223,6 @@ class Binder {
     if (written.some((a) => scopeOf(a.buffer) === 'register')) return []
     const global = written.some((a) => scopeOf(a.buffer) === 'global')
     const shared = written.some((a) => scopeOf(a.buffer) === 'shared')
-    return idle.filter((a) => (a.startsWith('thread') ? global || shared : global && !shared))
+    return idle.filter((a) => (levelOf(a) === 'thread' ? global || shared : global && !shared))
   }
 }

@@ -22,17 +22,25 @@
 
 import { copiesIn } from '../analysis/shared-memory-copies.ts'
 import { writesOf } from '../ir/accesses.ts'
-import { boundVarsOf, renameBound } from '../ir/bindings.ts'
+import { boundVarsOf, renameBound, sameStmts } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
 import { whenAll } from '../ir/build.ts'
 import { bodyAt } from '../ir/clone-loops.ts'
 import { add, bool, type Expr, int, load, lt, mod, variable } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
-import { commitGroup, type Instr, kindOf, waitGroup } from '../ir/instr.ts'
+import { commitGroup, endTogether, type Instr, waitGroup } from '../ir/instr.ts'
 import type { Buffer, For, Kernel2, Stmt, Store } from '../ir/loops.ts'
-import { printBody } from '../ir/print-stage2.ts'
-import { type Body, bodiesOf, type Rewriter, rewriteStmts, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import {
+  type Body,
+  bodiesOf,
+  loopsOf,
+  type Rewriter,
+  rewriteStmts,
+  stmt,
+  walkStmts,
+  withBodies,
+} from '../ir/tree.ts'
 import { addressesAhead } from './address-prefetch.ts'
 import { asynchronousInstrs } from './async-commit-wait.ts'
 import { blockInvariantCopies } from './cluster-multicast.ts'
@@ -93,7 +101,7 @@ function expandLoop(
   const barriers = kinds
     .filter((i) => i.asynchronous?.mbarrier)
     .map((i) => {
-      const own = statements.filter((s) => asynchronousIn([s]).some((x) => sameKind(x, i)))
+      const own = statements.filter((s) => asynchronousIn([s]).some((x) => endTogether(x, i)))
       if (loop.guards.length > 0 && !canRunUnconditionally(own, statements, i)) refuseConditions(loop, i)
       return new TransactionBarrier(
         i,
@@ -198,16 +206,12 @@ function orderedInstr(rest: Body): Instr | undefined {
     : undefined
 }
 
-const sameKind = (a: Instr, b: Instr): boolean => kindOf(a) === kindOf(b)
-
 /** Asynchronous instructions that carry copies out, one of each kind. */
 function asynchronousIn(body: Body): readonly Instr[] {
-  const found = new Map<string, Instr>()
-  walkStmts(body, (s) => {
-    if (s.kind === 'for' && s.mode.kind === 'instr' && s.mode.instr.asynchronous)
-      found.set(kindOf(s.mode.instr), s.mode.instr)
-  })
-  return [...found.values()]
+  const all = loopsOf(body).flatMap(({ mode }) =>
+    mode.kind === 'instr' && mode.instr.asynchronous ? [mode.instr] : [],
+  )
+  return all.filter((i, k) => all.findIndex((x) => endTogether(x, i)) === k)
 }
 
 /** A copy as its start and, where it can be taken apart, its end; `inFlight` keeps the elements in between. */
@@ -282,14 +286,10 @@ function eachStore(s: Stmt, around: readonly Expr[], f: (s: Store, at: readonly 
 
 /** Of branches that do the same, one. */
 function withoutChoice(s: Stmt): Stmt {
-  if (s.kind === 'if' && s.else.length > 0 && plainText(s.then) === plainText(s.else) && s.then.length === 1)
+  if (s.kind === 'if' && s.else.length > 0 && sameStmts(s.then, s.else) && s.then.length === 1)
     return withoutChoice(s.then[0]!)
   return withBodies(
     s,
     bodiesOf(s).map((b) => b.map(withoutChoice)),
   )
 }
-
-/** The text of statements whatever their loops are called. */
-const plainText = (body: Body): string =>
-  printBody(renameBound(body, new Map([...boundVarsOf(body)].map((v, k) => [v, `#${k}`]))))

@@ -3,9 +3,11 @@
  * the dimensions of the buffer: the threads fill it together, in the order in which the buffer lies in memory, and each
  * reads its part. Loops that are digits of one index (`io * 32 + it * 4 + ir`) are one dimension of it.
  */
+
 import { accessesOf } from '../ir/accesses.ts'
 import { add, div, type Expr, int, mod, mul, variable } from '../ir/expr.ts'
 import { children, freeVars, mentions, perExpr, someExpr, withChildren } from '../ir/expr-tree.ts'
+import { boundTo } from '../ir/hardware-axes.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { closeOver } from '../ir/reductions.ts'
 import { allocations, bodiesOf, exprsOf, type Found } from '../ir/tree.ts'
@@ -41,7 +43,7 @@ export interface Tile {
 /** The box, or nothing where threads decide for themselves which elements there are. */
 export function tileOf(cx: Context, at: Found, print: Footprint, buffer: Buffer): Tile | undefined {
   const around = [...at.path, at.loop]
-  const onThreads = around.filter((l) => l.mode.kind === 'bind' && l.mode.to.startsWith('thread'))
+  const onThreads = around.filter((l) => boundTo(l, 'thread'))
   const threads = onThreads.filter((l) => print.index.some((e) => mentions(e, l.var)))
   const guards = [...threads, ...print.loops].flatMap((l) => l.guards)
   const naming = [...print.index, ...guards, ...print.conditions]

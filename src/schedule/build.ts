@@ -61,7 +61,7 @@ export function buffer(
   name: string,
   shape: readonly Operand[],
   role: Buffer['role'],
-  more: Partial<Pick<Buffer, 'dtype' | 'scope' | 'fill' | 'accumulate'>> = {},
+  more: Partial<Pick<Buffer, 'dtype' | 'scope' | 'fill' | 'accumulate' | 'positions'>> = {},
 ): Buffer {
   const dtype = more.dtype ?? (role === 'index' ? 'i32' : 'f32')
   return Object.freeze({

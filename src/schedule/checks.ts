@@ -2,9 +2,11 @@
  * Legality checks shared by the primitives: one function per question, with the text of its refusal. A check
  * returns when all is well.
  */
+
 import { accessesOf } from '../ir/accesses.ts'
 import type { Expr } from '../ir/expr.ts'
 import { freeVars, readsMemory, someExpr } from '../ir/expr-tree.ts'
+import { boundTo } from '../ir/hardware-axes.ts'
 import type { For, Reduce, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 import { reductionsOf } from '../ir/reductions.ts'
@@ -184,8 +186,8 @@ export function checkNamedOutside(cx: Context, top: Stmt, reduce: Reduce, verb: 
 /** The loop holds one nest: its blocks are not those of several. */
 export function checkOneNest(cx: Context, loop: For, verb: string): void {
   const [only] = loop.body
-  const onBlocks = loop.mode.kind === 'bind' && loop.mode.to.startsWith('block')
-  if (!onBlocks || loop.body.length !== 1 || only?.kind !== 'if' || only.else.length === 0) return
+  if (!boundTo(loop, 'block') || loop.body.length !== 1 || only?.kind !== 'if' || only.else.length === 0)
+    return
   cx.refuse({
     code: 'merged-loop',
     message: `${verb}: the blocks of ${loop.name} are those of several nests`,

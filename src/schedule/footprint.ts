@@ -9,6 +9,7 @@ import { writesOf } from '../ir/accesses.ts'
 import { when } from '../ir/build.ts'
 import { add, type Expr, int, lt, mul, variable } from '../ir/expr.ts'
 import { buffersRead, freeVars, mentions, readsMemory, substitute } from '../ir/expr-tree.ts'
+import { boundTo } from '../ir/hardware-axes.ts'
 import type { Memory } from '../ir/instr.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
@@ -76,7 +77,7 @@ export function footprint(
     })
   const loops = neededBy(first)
   checkGuards(cx, loop, first, loops)
-  const around = [...at.path, loop].filter((l) => l.mode.kind === 'bind' && l.mode.to.startsWith('thread'))
+  const around = [...at.path, loop].filter((l) => boundTo(l, 'thread'))
   const speaksOf = [...first.index, ...loops.flatMap((l) => l.guards)]
   const threads = scope === 'shared' ? around.filter((l) => speaksOf.some((e) => freeVars(e).has(l.var))) : []
   const why = `a copy in ${scope === 'shared' ? 'shared memory' : 'registers'} has constant size`

@@ -5,28 +5,16 @@
  * different elements in different iterations, whatever the loops around and inside do (Stage I checks it);
  * where it is true, what is written in common is combined by a reducer.
  */
-import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
+import { accessesOf, type BufferAccess, offsetsIn } from '../ir/accesses.ts'
 import type { Expr } from '../ir/expr.ts'
 import { freeVars, mentions, readsAny } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
-import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
+import type { For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { loopsOf, walkStmts } from '../ir/tree.ts'
 import { blockOf, type Space } from './linear.ts'
 
-/** The index arrays that binding validates to be monotone. */
-export function monotone({ buffers }: Kernel2): ReadonlySet<string> {
-  const known = monotoneOf.get(buffers)
-  if (known) return known
-  const out = new Set(
-    buffers.filter((b) => b.role === 'index' && b.name.endsWith('_indptr')).map((b) => b.name),
-  )
-  monotoneOf.set(buffers, out)
-  return out
-}
-const monotoneOf = new WeakMap<readonly Buffer[], ReadonlySet<string>>()
-
 export function spaceIn(kernel: Kernel2, loop: For): Space {
-  return { inner: new Map(loopsOf(loop.body).map((l) => [l.var, l])), indptr: monotone(kernel) }
+  return { inner: new Map(loopsOf(loop.body).map((l) => [l.var, l])), indptr: offsetsIn(kernel.buffers) }
 }
 
 /** Buffers allocated inside: each iteration has its own. */

@@ -4,18 +4,15 @@
  */
 
 import { conditionsAround } from '../analysis/dominating-conditions.ts'
-import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
+import { accessesOf, type BufferAccess, offsetsIn } from '../ir/accesses.ts'
 import { type Expr, type ThreadAxis, variable } from '../ir/expr.ts'
 import { freeVars, mentions, someExpr, substitute } from '../ir/expr-tree.ts'
+import { boundTo } from '../ir/hardware-axes.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { reductionsOf } from '../ir/reductions.ts'
 import { bodiesOf, exprsOf, loopsOf, walkStmts } from '../ir/tree.ts'
 import type { Context } from './context.ts'
 import { blockOf, type Space } from './linear.ts'
-import { monotone } from './loop-dependence.ts'
-
-export const boundTo = (l: For, what: 'block' | 'thread'): boolean =>
-  l.mode.kind === 'bind' && l.mode.to.startsWith(what)
 
 export function checkAllocations(cx: Context, next: Kernel2): void {
   const paths: Paths = new Map(reductionsOf(next.body).map((r) => [r.reduce, r.path]))
@@ -78,7 +75,7 @@ function isWhole(nest: readonly Stmt[], axis: ThreadAxis): boolean {
 function collectiveAxes(a: BufferAccess, paths: Paths): readonly ThreadAxis[] {
   if (a.mode !== 'write' || a.stmt.kind !== 'reduce' || a.stmt.atomic) return []
   const path = paths.get(a.stmt) ?? []
-  return path.flatMap((l) => (l.mode.kind === 'bind' && boundTo(l, 'thread') && l.reduce ? [l.mode.to] : []))
+  return path.flatMap((l) => (l.reduce ? (boundTo(l, 'thread') ?? []) : []))
 }
 
 /** The loops around each reduction, from the allocation of its targets inwards. */
@@ -120,9 +117,10 @@ function checkRegisters(
 function threadsAround(a: BufferAccess, paths: Paths): ReadonlyMap<ThreadAxis, For> {
   const collective = collectiveAxes(a, paths)
   const out = new Map<ThreadAxis, For>()
-  for (const l of a.path)
-    if (l.mode.kind === 'bind' && boundTo(l, 'thread') && !collective.includes(l.mode.to))
-      out.set(l.mode.to, l)
+  for (const l of a.path) {
+    const to = boundTo(l, 'thread')
+    if (to && !collective.includes(to)) out.set(to, l)
+  }
   return out
 }
 
@@ -145,7 +143,7 @@ function ownBlocks(
 /** All loops around the access count as inner: their values are not known to be the same elsewhere. */
 const spaceOf = (kernel: Kernel2, a: BufferAccess): Space => ({
   inner: new Map(a.path.map((l) => [l.var, l])),
-  indptr: monotone(kernel),
+  indptr: offsetsIn(kernel.buffers),
 })
 
 /**

@@ -2,11 +2,11 @@
  * Inverse images of monotone index arrays. Where a monotone index expression reaches a value: what turns "all positions of
  * row r" into a range.
  */
+import { offsetsIn } from '../ir/accesses.ts'
 import { ceildiv, type Expr, int, load, min, mul, search, sub } from '../ir/expr.ts'
 import { mentions } from '../ir/expr-tree.ts'
 import { keyOf, sameExpr } from '../ir/keys.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
-import { monotone } from './loop-dependence.ts'
 
 /**
  * The first iteration of `loop` with `e >= bound`, its extent where there is none, where `e` is evidently monotone in its
@@ -58,7 +58,8 @@ function valueWith(e: Expr, loop: For, kernel: Kernel2, most?: Expr): ((bound: E
   }
   const { a } = e
   if (e.op !== 'sub' || keyOf(e.b) !== keyOf(int(1)) || a.kind !== 'search') return undefined
-  const whole = keyOf(a.lo) === keyOf(int(0)) && a.method === 'upper' && monotone(kernel).has(a.buffer)
+  const whole =
+    keyOf(a.lo) === keyOf(int(0)) && a.method === 'upper' && offsetsIn(kernel.buffers).has(a.buffer)
   if (!whole || mentions(a.hi, v)) return undefined
   const inner = valueWith(a.value, loop, kernel)
   // Beyond the last segment there are no offsets.

@@ -1,7 +1,9 @@
 /** Second pass of a two-pass reduction. The nest after partial results: it adds them to their elements, in a fixed order. */
+
 import { conditionsAround } from '../analysis/dominating-conditions.ts'
 import { add, type Expr, int, load, sub, variable } from '../ir/expr.ts'
 import { buffersRead, mentions, substitute } from '../ir/expr-tree.ts'
+import { sameExpr } from '../ir/keys.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 import { closeOver } from '../ir/reductions.ts'
@@ -137,7 +139,7 @@ function ascendingList(
   )
   const [place] = places
   if (!place || places.length !== reduce.targets.length) return undefined
-  if (places.some((p) => printExpr(p.e) !== printExpr(place.e))) return undefined
+  if (places.some((p) => !sameExpr(p.e, place.e))) return undefined
   const extent = kernel.buffers.find((b) => b.name === place.buffer)?.shape[place.d]
   const first = extent && firstWith(place.e, loop, kernel, extent)
   return first && { loop, first, extent }

@@ -10,7 +10,7 @@ const column = at('j_indices', [position], 'i32')
 const strip = add(mul(expr('jo'), expr(32)), expr('ji'))
 const row = add(mul(expr('a'), expr(8)), expr('b'))
 const rows = [
-  buffer('j_indptr', [add(expr('m'), expr(1))], 'index'),
+  buffer('j_indptr', [add(expr('m'), expr(1))], 'index', { positions: expr('j_count') }),
   buffer('j_indices', ['j_count'], 'index'),
 ]
 

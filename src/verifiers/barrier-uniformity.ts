@@ -2,8 +2,10 @@
  * Whether all threads of a block reach every barrier together, by what the text says alone: no condition and no
  * trip count around a barrier may differ between them. This is what WGSL's uniformity analysis asks for, too.
  */
+
 import type { Expr, ThreadAxis } from '../ir/expr.ts'
 import { someExpr } from '../ir/expr-tree.ts'
+import { levelOf } from '../ir/hardware-axes.ts'
 import type { Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 import { type Body, hasBarrier, walkStmts } from '../ir/tree.ts'
@@ -26,7 +28,7 @@ export function uniformBarriers(
   const ofLanes = (s: Stmt): boolean => amongOf(s) !== undefined
   const inRow = (s: Stmt): boolean => width % (amongOf(s) ?? Number.NaN) === 0
   const inCluster = (s: Stmt): boolean => s.kind === 'barrier' && s.cluster === true
-  const threads = (axis: ThreadAxis): boolean => axis.startsWith('thread')
+  const threads = (axis: ThreadAxis): boolean => levelOf(axis) === 'thread'
   // What lanes read of memory that is written is one value where barriers are: no language asks its text to say so.
   const any = (): boolean => true
   return (

@@ -2,11 +2,13 @@
  * What holds of every Stage II kernel, before and after every step. A violation is a bug of the compiler:
  * `InternalError`, with the place.
  */
+
 import { InternalError, invariant } from '../ast/diagnostic.ts'
 import { isReadOnly, targetsOf, writesOf } from '../ir/accesses.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
 import { freeVars, readingLast, readsAny, readsMemory, walkExpr } from '../ir/expr-tree.ts'
+import { boundTo, levelOf } from '../ir/hardware-axes.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { MATH } from '../ir/math.ts'
 import { printExpr, printLoop } from '../ir/print-stage2.ts'
@@ -143,7 +145,7 @@ function verifyFor(s: For, scope: Scope, cx: Context): void {
         l.mode.kind !== 'bind' || l.mode.to !== mode.to,
         () => `${what()}: ${mode.to} is bound twice on this path`,
       )
-    if (mode.to.startsWith('thread'))
+    if (levelOf(mode.to) === 'thread')
       invariant(s.extent.kind === 'const', () => `${what()}: a thread axis needs a constant extent`)
     else {
       overParams(s.extent, cx.params, what)
@@ -174,7 +176,7 @@ function verifyFor(s: For, scope: Scope, cx: Context): void {
   verifyBody(s.body, inside, cx)
 }
 
-const isBlock = (l: For): boolean => l.mode.kind === 'bind' && l.mode.to.startsWith('block')
+const isBlock = (l: For): boolean => boundTo(l, 'block') !== undefined
 
 function verifyReduce(s: Reduce, scope: Scope): void {
   const what = describe(s)

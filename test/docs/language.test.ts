@@ -2,11 +2,17 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { AXIS_KINDS } from '../../src/ast/axisdef.ts'
+import { QUERIES } from '../../src/elaborate/format-calls.ts'
+import { MATH } from '../../src/ir/math.ts'
 import { devices, load, type SptError, type SptProgram } from '../../src/node.ts'
+import { COORD_STEPS } from '../../src/schedule/coords/primitives.ts'
+import { LOOP_STEPS } from '../../src/schedule/primitives.ts'
 import { Folder } from '../cli/support.ts'
 import { blocksOf } from './chapter.ts'
 
-const examples = blocksOf(readFileSync('docs/language.md', 'utf8')).map((b) => b.text)
+const page = readFileSync('docs/language.md', 'utf8')
+const examples = blocksOf(page).map((b) => b.text)
 const declared = examples.flatMap((text) =>
   [...text.matchAll(/^schedule (\w+)\.(\w+)(?:\([^)]*\))?( choose)?/gm)].map((m) => ({
     kernel: m[1]!,
@@ -43,6 +49,18 @@ beforeAll(async () => {
   program = await load(folder.file('page.spt', text.join('\n')))
 })
 afterAll(() => folder.remove())
+
+test('has a row for each step and query, and names each kind of axis and function', () => {
+  const rows = new Map(
+    [...page.matchAll(/^\| ([^|]+) \| ([^|]+)/gm)].map(([, first, second]) => [first!.trim(), second!]),
+  )
+  const steps = Object.keys({ ...COORD_STEPS, ...LOOP_STEPS })
+  expect(steps.filter((word) => !rows.get(word)?.includes(word))).toEqual([])
+  const queries = [...rows.keys()].flatMap((row) => /^`(\w+)[`([]/.exec(row)?.[1] ?? [])
+  expect(QUERIES.filter((name) => !queries.includes(name))).toEqual([])
+  const words = new Set(page.match(/\w+/g))
+  expect([...AXIS_KINDS, ...Object.keys(MATH)].filter((name) => !words.has(name))).toEqual([])
+})
 
 test('has schedules', () => {
   expect(schedules).toContainEqual(['spmm', 'gpu'])

@@ -277,7 +277,7 @@ function build(s: Shape, seed: number): Sample {
       ...(p === 'two' ? b.twoNests() : p === 'list' ? b.listed(fused) : [b.reduction(p, `nest_${p}`)]),
     )
   const buffers: Buffer[] = [
-    buffer('j_indptr', [add(expr('m'), expr(1))], 'index'),
+    buffer('j_indptr', [add(expr('m'), expr(1))], 'index', { positions: expr('j_count') }),
     buffer('j_indices', ['j_count'], 'index'),
     buffer('A', ['j_count'], 'in'),
     buffer('r_indices', ['r_count'], 'index'),

@@ -5,7 +5,7 @@ import { evaluate } from '../../ir/evaluate.ts'
 import { type Expr, type Load, variable } from '../../ir/expr.ts'
 import { mentions, substitute } from '../../ir/expr-tree.ts'
 import { coordinateName, type Instr, type Memory, type Operand } from '../../ir/instr.ts'
-import { keyOf } from '../../ir/keys.ts'
+import { keyOf, sameData } from '../../ir/keys.ts'
 import type { Buffer, Fact, For } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { divisor, divisorsOf } from '../integers/facts.ts'
@@ -111,21 +111,7 @@ export function iteratorsOf(o: Operand, instr: Instr): readonly string[] {
 }
 
 /** Whether two declarations say the same. */
-export function sameMemory(a: Memory, b: Memory): boolean {
-  const key = (m: Memory): string =>
-    [
-      m.dtype,
-      m.shape,
-      m.scope,
-      m.threads,
-      m.size,
-      m.element.map(keyOf),
-      m.owner ? keyOf(m.owner) : '',
-      JSON.stringify(m.opaque ?? null),
-      m.address ? keyOf(m.address) : '',
-    ].join(';')
-  return a === b || (a.name === b.name && key(a) === key(b))
-}
+export const sameMemory = (a: Memory, b: Memory): boolean => sameData(a, b)
 
 /** An operand in registers is one whole tile, or, of the thread's own registers, neighbouring ones. */
 function registerProblem(o: Operand, b: Buffer, l: Load, own: readonly For[]): Mismatch | undefined {

@@ -1,5 +1,6 @@
 import { expectArgument, isRecord } from '../../ast/expect-argument.ts'
 import type { ThreadAxis } from '../../ir/expr.ts'
+import { levelOf } from '../../ir/hardware-axes.ts'
 import type { For } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { elementChanges } from '../../ir/reductions.ts'
@@ -57,10 +58,10 @@ function pairsOf(loops: Bindings): readonly (readonly [LoopRef, ThreadAxis])[] {
 function bindLoop(cx: Context, { loop, path }: Found, to: ThreadAxis): Body {
   checkSerial(cx, loop, 'bind')
   checkAxisFree(cx, loop, path, to)
-  if (to.startsWith('thread')) checkConstantExtent(cx, loop, `${to} needs a constant extent`)
+  if (levelOf(to) === 'thread') checkConstantExtent(cx, loop, `${to} needs a constant extent`)
   else checkBlockExtent(cx, loop, to)
   checkOrderFree(cx, loop, 'bind')
-  if (to.startsWith('block')) checkAtomic(cx, loop, to)
+  if (levelOf(to) === 'block') checkAtomic(cx, loop, to)
   else checkTogether(cx, loop, path)
   return replaceLoop(cx.kernel.body, loop.var, (l) => stmt({ ...l, mode: { kind: 'bind', to } }))
 }

@@ -1,4 +1,4 @@
-import { accessesOf, type BufferAccess } from '../../ir/accesses.ts'
+import { accessesOf, type BufferAccess, offsetsIn } from '../../ir/accesses.ts'
 import { boundVarsOf, substituteStmts } from '../../ir/bindings.ts'
 import { when } from '../../ir/build.ts'
 import { type Expr, lt } from '../../ir/expr.ts'
@@ -22,7 +22,7 @@ import * as arg from '../arguments.ts'
 import { checkOneNest, overParams } from '../checks.ts'
 import type { Context } from '../context.ts'
 import { loopMap, type Space, segmentOf } from '../linear.ts'
-import { monotone, writtenIn } from '../loop-dependence.ts'
+import { writtenIn } from '../loop-dependence.ts'
 import type { LoopRef } from '../loop-ref.ts'
 import { gone, primitive } from '../primitive.ts'
 import { twoNests } from '../samples.ts'
@@ -185,7 +185,7 @@ function matchLoops(
   produced: ReadonlySet<string>,
 ): ReadonlyMap<string, Expr> {
   const moving = boundVarsOf(loop.body)
-  const [indptr, inside] = [monotone(cx.kernel), (l: For): Space['inner'] => loopMap(loopsOf([l]))]
+  const [indptr, inside] = [offsetsIn(cx.kernel.buffers), (l: For): Space['inner'] => loopMap(loopsOf([l]))]
   const reads = accessesOf(loop.body).filter((a) => produced.has(a.buffer))
   const writes = accessesOf([producer]).filter((a) => produced.has(a.buffer))
   const out = new Map<string, Expr>()

@@ -7,7 +7,7 @@ import { accessesOf } from '../../ir/accesses.ts'
 import { renameBuffer, substituteStmts } from '../../ir/bindings.ts'
 import { all, type Expr, int, load, lt, select, variable } from '../../ir/expr.ts'
 import { mentions } from '../../ir/expr-tree.ts'
-import type { Apart, Buffer, For, Reduce, Stmt } from '../../ir/loops.ts'
+import type { Apart, Buffer, For, Kernel2, Reduce, Stmt } from '../../ir/loops.ts'
 import { type Body, replaceLoop, replaceStmt, stmt } from '../../ir/tree.ts'
 import type { Context } from '../context.ts'
 import { heldOf, isMissing, listOf, type Shared, sharedBy, type Writer } from './merge-apart.ts'
@@ -38,11 +38,11 @@ export function partsAfter(
 }
 
 /** Whether a row of the first part is in none of the lists. They are only searched for rows that it holds nothing of. */
-export function isFirsts({ first, lists, row }: Parts): Expr {
+export function isFirsts(kernel: Kernel2, { first, lists, row }: Parts): Expr {
   const { path, index } = first.access
   const coordinate = index[row]!
   const loop = path.findLast((l) => mentions(coordinate, l.var))
-  const held = loop && heldOf(loop, coordinate)
+  const held = loop && heldOf(kernel, loop, coordinate)
   const end = (length: Expr): Expr => (held ? select(lt(int(0), held), int(0), length) : length)
   return all(lists.map((l) => isMissing(l, coordinate, end(l.shape[0]!))))
 }

@@ -166,7 +166,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
       }
     }
     checkGuards(cx, around, write.index, chain, { places, exact, map })
-    if (parts?.buffer.name === name) conditions.push(substitute(isFirsts(parts), map))
+    if (parts?.buffer.name === name) conditions.push(substitute(isFirsts(cx.kernel, parts), map))
   }
   const open = chain.find((l) => !values.has(l.var))
   if (open)

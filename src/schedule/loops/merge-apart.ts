@@ -8,7 +8,7 @@
 
 import { visitsAll } from '../../analysis/full-coverage.ts'
 import { spatialNest } from '../../analysis/spatial-nest.ts'
-import { accessesOf, type BufferAccess } from '../../ir/accesses.ts'
+import { accessesOf, type BufferAccess, offsetsIn } from '../../ir/accesses.ts'
 import { store, when, whenAll } from '../../ir/build.ts'
 import { add, all, binary, constant, div, type Expr, int, load, lt, search, select } from '../../ir/expr.ts'
 import { freeVars, mentions, substitute, walkExpr } from '../../ir/expr-tree.ts'
@@ -145,7 +145,7 @@ function leavingOut(
   const identity = reducer.identity[0]!
   if (!loop || identity.kind !== 'const' || path.slice(0, at + 1).some((l) => l.reduce)) return undefined
   const others = all(lists.map((l) => isMissing(l, row)))
-  const held = heldOf(loop, row)
+  const held = heldOf(cx.kernel, loop, row)
   const empty = held && startOf(cx, path.slice(at + 1), access, constant(identity.value, identity.dtype))
   const body: Body =
     held && empty ? [when(lt(int(0), held), loop.body, [when(others, empty)])] : [when(others, loop.body)]
@@ -162,7 +162,8 @@ export function isMissing({ name, shape }: Buffer, coordinate: Expr, length = sh
  * How many positions of a row a part has, where that is how often everything that is combined inside of the loop is: then
  * none are nothing, and any are the row's. Rows are those positions' parents, one each.
  */
-export function heldOf(loop: For, row: Expr): Expr | undefined {
+export function heldOf(kernel: Kernel2, loop: For, row: Expr): Expr | undefined {
+  const offsets = offsetsIn(kernel.buffers)
   const at = row.kind === 'load' ? row.index[0]! : row
   let held: Expr | undefined
   walkStmts(loop.body, (s) => {
@@ -170,7 +171,7 @@ export function heldOf(loop: For, row: Expr): Expr | undefined {
     walkExpr(s.extent, (e) => {
       if (e.kind !== 'binary' || e.op !== 'sub' || e.a.kind !== 'load' || e.b.kind !== 'load') return
       const [to, from] = [e.a.index[0]!, e.b.index[0]!]
-      const segment = e.a.buffer === e.b.buffer && e.a.buffer.endsWith('_indptr')
+      const segment = e.a.buffer === e.b.buffer && offsets.has(e.a.buffer)
       if (segment && sameExpr(from, at) && sameExpr(to, add(at, int(1)))) held ??= e
     })
   })

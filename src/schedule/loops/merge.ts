@@ -1,4 +1,5 @@
 import { writesOf } from '../../ir/accesses.ts'
+import { boundTo } from '../../ir/hardware-axes.ts'
 import type { Fill, For, Reduce, Stmt } from '../../ir/loops.ts'
 import { rewriteStmts, stmt, walkStmts } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
@@ -109,8 +110,7 @@ function memberOf(cx: Context, name: string): Member {
   return { name, ...only, loops }
 }
 
-const onBlocks = (s: Stmt | undefined): s is For =>
-  s?.kind === 'for' && s.mode.kind === 'bind' && s.mode.to.startsWith('block')
+const onBlocks = (s: Stmt | undefined): s is For => s?.kind === 'for' && boundTo(s, 'block') !== undefined
 
 function blockLoops(top: For): readonly For[] {
   const out: For[] = []

@@ -1,6 +1,8 @@
 /** Stage III → C: one function for each launch. Its blocks are iterations of a parallel loop, its threads of loops inside. */
+
 import { variable } from '../../../ir/expr.ts'
 import type { ThreadAxis } from '../../../ir/expr-nodes.ts'
+import { dimensionOf } from '../../../ir/hardware-axes.ts'
 import type { Launch, Plan } from '../../../ir/loops.ts'
 import { isOne } from '../../grid-folding.ts'
 import { argsOf, type LaunchUse } from '../../launch-uses.ts'
@@ -55,4 +57,4 @@ function functionText(launch: Launch, name: string, parameters: readonly string[
   ].join('\n')
 }
 
-const extentOf = (launch: Launch, axis: ThreadAxis) => launch.grid['xyz'.indexOf(axis.slice(-1))]!
+const extentOf = (launch: Launch, axis: ThreadAxis) => launch.grid[dimensionOf(axis)]!

@@ -3,12 +3,14 @@
  * loops, and what a thread keeps across it has an element for each thread. Barriers are met by all threads of a block or by
  * none, so that a loop or a condition around one is the same for all, and is asked once, as the first thread would.
  */
+
 import { invariant } from '../../../ast/diagnostic.ts'
 import { accessesOf } from '../../../ir/accesses.ts'
 import { alloc, local, store } from '../../../ir/build.ts'
 import { computeType, type Dtype } from '../../../ir/dtype.ts'
 import { add, type Expr, int, load, mul, variable } from '../../../ir/expr.ts'
 import { freeVars, rewriteExpr } from '../../../ir/expr-tree.ts'
+import { dimensionOf, levelOf } from '../../../ir/hardware-axes.ts'
 import type { Alloc, Buffer, For, Launch, Stmt } from '../../../ir/loops.ts'
 import {
   type Body,
@@ -33,9 +35,9 @@ export function serialThreads(launch: Launch): Launch {
 function withIndices(s: Stmt, launch: Launch): Stmt {
   const { block, grid } = launch
   const index = (axis: (typeof AXES)[number]): Expr => {
-    const k = 'xyz'.indexOf(axis.slice(-1))
+    const k = dimensionOf(axis)
     const extent = grid[k]!
-    const alone = axis.startsWith('thread') ? block[k] === 1 : extent.kind === 'const' && extent.value === 1
+    const alone = levelOf(axis) === 'thread' ? block[k] === 1 : extent.kind === 'const' && extent.value === 1
     return alone ? int(0) : variable(axis)
   }
   const replaced = (e: Expr): Expr =>

@@ -1,5 +1,7 @@
 /** CUDA C++ for NVRTC and nvcc, with no headers: half types are unpacked by hand. */
+
 import { DTYPE_BYTES, type Dtype, INT_RANGE, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/dtype.ts'
+import { directionOf, levelOf } from '../../../ir/hardware-axes.ts'
 import { decimal } from '../../../ir/rounding.ts'
 import type { MathCall, Spellings } from '../../spellings.ts'
 import {
@@ -167,7 +169,7 @@ export const CUDA: Spellings = {
     return [`*(${type}*)${at} = ${copied ?? vectorOf(dtype, values, helpers)};`]
   },
   builtin: (axis) =>
-    axis.startsWith('thread') ? `(int)threadIdx.${axis.slice(-1)}` : axis.replace('.', '_'),
+    levelOf(axis) === 'thread' ? `(int)threadIdx.${directionOf(axis)}` : axis.replace('.', '_'),
   let: (name, dtype, value) => `const ${REGISTER[dtype]} ${name} = ${value};`,
   exchange: (value, _dtype, xor, among, helpers) => {
     if (among === WARP) return `__shfl_xor_sync(0xffffffffu, ${value}, ${xor})`

@@ -1,5 +1,7 @@
 /** Stage III → a JavaScript module: one exported function for each launch, over typed arrays and numbers. */
-import type { Expr } from '../../../ir/expr.ts'
+
+import { type Expr, int, type ThreadAxis } from '../../../ir/expr.ts'
+import { dimensionOf, levelOf } from '../../../ir/hardware-axes.ts'
 import type { Launch, Plan } from '../../../ir/loops.ts'
 import { hasBarrier } from '../../../ir/tree.ts'
 import { argsOf, type LaunchUse } from '../../launch-uses.ts'
@@ -33,7 +35,9 @@ export function jsModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModule 
   return { name: plan.name, text: [...helpers.values(), ...functions].join('\n\n'), entries }
 }
 
-const AXES = ['block_z', 'block_y', 'block_x', 'thread_z', 'thread_y', 'thread_x'] as const
+/** Loops over indices, outermost first, and what each is called. */
+const AXES: readonly ThreadAxis[] = ['block.z', 'block.y', 'block.x', 'thread.z', 'thread.y', 'thread.x']
+const nameOf = (axis: ThreadAxis): string => JS.builtin(axis)
 
 function functionText(
   launch: Launch,
@@ -42,28 +46,26 @@ function functionText(
   body: readonly string[],
   printer: Printer,
 ): string {
-  const extent = (axis: (typeof AXES)[number]): string => {
-    const k = 'xyz'.indexOf(axis.slice(-1))
-    return axis.startsWith('block') ? printer.expr(launch.grid[k]!) : String(launch.block[k])
+  const extent = (axis: ThreadAxis): Expr => {
+    const k = dimensionOf(axis)
+    return levelOf(axis) === 'block' ? launch.grid[k]! : int(launch.block[k]!)
   }
-  const one = (axis: (typeof AXES)[number]): boolean => {
-    const k = 'xyz'.indexOf(axis.slice(-1))
-    return axis.startsWith('block') ? isOne(launch.grid[k]!) : launch.block[k] === 1
-  }
+  const one = (axis: ThreadAxis): boolean => isOne(extent(axis))
   const loops = AXES.filter((a) => !one(a))
-  const open = (axes: readonly string[], indent: string): string[] =>
-    axes.map(
-      (a, k) =>
-        `${indent}${'  '.repeat(k)}for (let ${a} = 0; ${a} < ${extent(a as (typeof AXES)[number])}; ${a}++) {`,
-    )
-  const close = (axes: readonly string[], indent: string): string[] =>
+  const open = (axes: readonly ThreadAxis[], indent: string): string[] =>
+    axes.map((axis, k) => {
+      const a = nameOf(axis)
+      return `${indent}${'  '.repeat(k)}for (let ${a} = 0; ${a} < ${printer.expr(extent(axis))}; ${a}++) {`
+    })
+  const close = (axes: readonly ThreadAxis[], indent: string): string[] =>
     axes.map((_, k) => `${indent}${'  '.repeat(axes.length - 1 - k)}}`)
   const shared = printer.shared.map(
     (b) => `const ${printer.ref(b.name).name} = new ${sharedArray(b.dtype)}(${printer.expr(b.shape[0]!)});`,
   )
-  const zeros = AXES.filter(one).map((a) => `const ${a} = 0;`)
-  const usesAxis = (a: string): boolean => body.some((l) => l.includes(a))
-  const constants = zeros.filter((_, k) => usesAxis(AXES.filter(one)[k]!))
+  const used = AXES.filter(one)
+    .map(nameOf)
+    .filter((a) => body.some((l) => l.includes(a)))
+  const constants = used.map((a) => `const ${a} = 0;`)
   const head = `export function ${name}(${parameters.join(', ')}) {`
   const pad = (lines: readonly string[], by: string): string[] => lines.map((l) => by + l)
   if (!hasBarrier(launch.body)) {
@@ -80,9 +82,10 @@ function functionText(
     ].join('\n')
   }
   // Threads that meet at barriers take turns: each is a generator that yields where it waits.
-  const blocks = loops.filter((a) => a.startsWith('block'))
-  const threads = loops.filter((a) => a.startsWith('thread'))
+  const blocks = loops.filter((a) => levelOf(a) === 'block')
+  const threads = loops.filter((a) => levelOf(a) === 'thread')
   const by = '  '.repeat(blocks.length)
+  const indices = threads.map(nameOf).join(', ')
   return [
     head,
     ...pad(constants, '  '),
@@ -90,13 +93,13 @@ function functionText(
     ...pad(
       [
         ...pad(shared, '  '),
-        `  const thread = function* (${threads.join(', ')}) {`,
+        `  const thread = function* (${indices}) {`,
         ...pad(printer.arrays, '    '),
         ...pad(body, '  '),
         '  };',
         '  let waiting = [];',
         ...open(threads, '  '),
-        `  ${'  '.repeat(threads.length)}waiting.push(thread(${threads.join(', ')}));`,
+        `  ${'  '.repeat(threads.length)}waiting.push(thread(${indices}));`,
         ...close(threads, '  '),
         '  while (waiting.length > 0) waiting = waiting.filter((t) => !t.next().done);',
       ],

@@ -1,5 +1,7 @@
 /** WGSL. Values are of 32 bits in registers. Infinities cannot be literals: helpers make them at run time. */
+
 import { type Dtype, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/dtype.ts'
+import { directionOf, levelOf } from '../../../ir/hardware-axes.ts'
 import { decimal } from '../../../ir/rounding.ts'
 import type { BufferRef, Helpers, MathCall, Spellings } from '../../spellings.ts'
 import { type AtomicElement, Elements, round, VECTOR } from './elements.ts'
@@ -143,7 +145,8 @@ const table = (elements: Elements): Wgsl => ({
       `vec4<${elements.type(t)}>(${values.map((v, k) => elements.encode(t, v, helpers, exact[k])).join(', ')})`
     return [`${ref.name}[(${index}) >> 2u] = ${copied ?? encoded()};`]
   },
-  builtin: (axis) => (axis.startsWith('thread') ? `i32(local.${axis.slice(-1)})` : axis.replace('.', '_')),
+  builtin: (axis) =>
+    levelOf(axis) === 'thread' ? `i32(local.${directionOf(axis)})` : axis.replace('.', '_'),
   let: (name, _dtype, value) => `let ${name} = ${value};`,
   uniform: (element) => `workgroupUniformLoad(&${element})`,
   exchange: (value, dtype, xor) =>

@@ -1,0 +1,25 @@
+/** Hardware indices: of the blocks of a launch and of the threads of a block, and the loops that are bound to them. */
+import type { ThreadAxis } from './expr-nodes.ts'
+import type { Stmt } from './loops.ts'
+
+type Direction = 'x' | 'y' | 'z'
+/** What an index is of. */
+export type AxisLevel = 'block' | 'thread'
+
+const AXES: Readonly<Record<ThreadAxis, readonly [AxisLevel, Direction]>> = {
+  'block.x': ['block', 'x'],
+  'block.y': ['block', 'y'],
+  'block.z': ['block', 'z'],
+  'thread.x': ['thread', 'x'],
+  'thread.y': ['thread', 'y'],
+  'thread.z': ['thread', 'z'],
+}
+
+export const levelOf = (axis: ThreadAxis): AxisLevel => AXES[axis][0]
+export const directionOf = (axis: ThreadAxis): Direction => AXES[axis][1]
+/** Its place in the grid of a launch or in its blocks. */
+export const dimensionOf = (axis: ThreadAxis): number => 'xyz'.indexOf(directionOf(axis))
+
+/** The index of this level that a loop is bound to. */
+export const boundTo = (s: Stmt, level: AxisLevel): ThreadAxis | undefined =>
+  s.kind === 'for' && s.mode.kind === 'bind' && levelOf(s.mode.to) === level ? s.mode.to : undefined
