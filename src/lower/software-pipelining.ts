@@ -211,7 +211,7 @@ function asynchronousIn(body: Body): readonly Instr[] {
   const all = loopsOf(body).flatMap(({ mode }) =>
     mode.kind === 'instr' && mode.instr.asynchronous ? [mode.instr] : [],
   )
-  return all.filter((i, k) => all.findIndex((x) => endTogether(x, i)) === k)
+  return all.filter((i, k) => all.findLastIndex((x) => endTogether(x, i)) === k)
 }
 
 /** A copy as its start and, where it can be taken apart, its end; `inFlight` keeps the elements in between. */
