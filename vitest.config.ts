@@ -23,8 +23,15 @@ export default defineConfig(({ mode }) => {
     hookTimeout: 120_000,
     testTimeout: 180_000 * Math.max(1, Number(process.env.SPT_RUNS)),
     pool: 'forks' as const,
-    // Programs are trees that are rewritten: most of what is allocated is short-lived.
-    execArgv: ['--max-semi-space-size=64'],
+    execArgv: [
+      // Programs are trees that are rewritten: most of what is allocated is short-lived.
+      '--min-semi-space-size=64',
+      '--max-semi-space-size=64',
+      // The other core has tests of its own.
+      '--single-threaded-gc',
+      // Most code of a compiler runs a few times a test: compiled well only after eight times as much work as usual.
+      '--interrupt-budget=540672',
+    ],
   }
   return {
     test: {
