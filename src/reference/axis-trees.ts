@@ -154,11 +154,11 @@ function buildLevel(
   const base = { axis, parent, extent }
   if (axis.kind === 'dense_fixed') {
     for (let p = 0; p <= parents; p++) start[p] = p * extent
-    for (const s of sources)
-      placed.set(
-        s,
-        Float64Array.from(columnOf(s), (c, e) => under(s, e) * extent + c),
-      )
+    for (const s of sources) {
+      const column = columnOf(s)
+      const nodes = new Float64Array(s.length).map((_, e) => under(s, e) * extent + column[e]!)
+      placed.set(s, nodes)
+    }
     return { ...base, count: parents * extent, start, coord: null }
   }
   if (axis.kind === 'dense_variable') {
@@ -170,11 +170,11 @@ function buildLevel(
       }
     }
     for (let p = 0; p < parents; p++) start[p + 1]! += start[p]!
-    for (const s of sources)
-      placed.set(
-        s,
-        Float64Array.from(columnOf(s), (c, e) => start[under(s, e)]! + c),
-      )
+    for (const s of sources) {
+      const column = columnOf(s)
+      const nodes = new Float64Array(s.length).map((_, e) => start[under(s, e)]! + column[e]!)
+      placed.set(s, nodes)
+    }
     return { ...base, count: start[parents]!, start, coord: null }
   }
   if ('unique' in axis && !axis.unique)

@@ -65,7 +65,7 @@ export function hostToDevice(dtype: Dtype, values: HostArray): WordArray {
     }
     return new Float32Array(bits.buffer)
   }
-  if (dtype === 'bool') return Uint32Array.from(values as Uint8Array, (v) => (v === 0 ? 0 : 1))
+  if (dtype === 'bool') return new Uint32Array(values as Uint8Array).map((v) => (v === 0 ? 0 : 1))
   if (word === 'f32') return values instanceof Float32Array ? values : Float32Array.from(values)
   if (word === 'i32') return values instanceof Int32Array ? values : Int32Array.from(values)
   return values instanceof Uint32Array ? values : Uint32Array.from(values)
@@ -93,7 +93,7 @@ export function deviceToHost(
     case 'u8':
       return Uint8Array.from(new Uint32Array(words, 0, length))
     case 'bool':
-      return Uint8Array.from(new Uint32Array(words, 0, length), (v) => (v === 0 ? 0 : 1))
+      return new Uint8Array(new Uint32Array(words, 0, length).map((v) => (v === 0 ? 0 : 1)))
     case 'f64':
       wordDtype(dtype)
   }

@@ -82,8 +82,10 @@ const leafOf = (kernel: Kernel1, over: readonly string[]): string | undefined =>
 function numbers(values: ValueArray, dtype: Dtype, kernel: Kernel1, name: string): ArrayLike<number> {
   const read = decoder(dtype)
   const target = kernel.buffers.find((b) => b.name === name)?.dtype
-  const wide = read ? Float64Array.from(values as ArrayLike<number>, read) : values
-  return target === 'f32' && dtype === 'f64' ? Float32Array.from(wide) : wide
+  const wide = read
+    ? new Float64Array(values.length).map((_, e) => read((values as ArrayLike<number>)[e]!))
+    : values
+  return target === 'f32' && dtype === 'f64' ? new Float32Array(wide as ArrayLike<number>) : wide
 }
 
 /** What the reference computes from the data that are bound; a sample of it where that is asked for and sound. */
