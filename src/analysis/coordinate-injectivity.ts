@@ -9,9 +9,8 @@ import { type Expr, mul } from '../ir/expr.ts'
 import { mentions } from '../ir/expr-tree.ts'
 import { keyOf, sameExpr } from '../ir/keys.ts'
 import type { Access } from './coordinate-accesses.ts'
-import { linear } from './integers/linear.ts'
+import { coefficientsOf, keepTerms, linear } from './integers/linear.ts'
 import { rangeOfSum, rangesOver } from './integers/ranges.ts'
-import { linearOf } from './integers/symbolic-linear.ts'
 
 /** Coordinate name → dimensions that determine it. */
 export type Determined = ReadonlyMap<string, readonly number[]>
@@ -70,9 +69,9 @@ function alone(
   const bare = e.kind === 'var' ? coords.get(e.name) : undefined
   // On its own axis even a repeated coordinate is an element of its own.
   if (bare && bare.axis.kind !== 'gathered' && storedOf(bare, axes)?.name === dim) return [bare.name]
-  const form = linearOf(e, new Set(coords.keys()))
-  if (!form) return leading(e, coords, axes)
-  const terms = new Map([...form.terms].filter(([name]) => !single(coords.get(name)!, axes)))
+  const all = coefficientsOf(e, new Set(coords.keys()))
+  if (!all) return leading(e, coords, axes)
+  const terms = new Map([...all].filter(([name]) => !single(coords.get(name)!, axes)))
   const names = [...terms.keys()]
   if (!names.every((n) => distinct(coords.get(n)!, axes))) return []
   if (names.length === 1) {
@@ -88,23 +87,21 @@ function leading(
   coords: ReadonlyMap<string, Known>,
   axes: ReadonlyMap<string, Axis>,
 ): readonly string[] {
-  const { terms } = linear(e)
-  const [first] = [...terms]
-    .flatMap(([key, { term, coefficient }]) =>
-      term.kind === 'var' ? [{ key, coefficient, name: term.name }] : [],
-    )
+  const sum = linear(e)
+  const [first] = [...sum.terms.values()]
+    .filter((t) => t.term.kind === 'var')
     .sort((a, b) => b.coefficient - a.coefficient)
-  const c = first && coords.get(first.name)
+  const c = first?.term.kind === 'var' && coords.get(first.term.name)
   if (!c || !distinct(c, axes)) return []
-  const rest = new Map([...terms].filter(([key]) => key !== first.key))
-  if ([...rest.values()].some((t) => mentions(t.term, c.name))) return []
+  const rest = keepTerms(sum, (t) => t !== first)
+  if ([...rest.terms.values()].some((t) => mentions(t.term, c.name))) return []
   const extents = new Map(
     [...coords].flatMap(([name, x]) => {
       const axis = storedOf(x, axes)
       return axis && isStored(axis) ? [[name, axis]] : []
     }),
   )
-  const { known, lo, hi } = rangeOfSum({ terms: rest, constant: 0 }, rangesOver(extents))
+  const { known, lo, hi } = rangeOfSum(rest, rangesOver(extents))
   return known && hi - lo < first.coefficient ? [c.name] : []
 }
 

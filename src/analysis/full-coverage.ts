@@ -2,7 +2,7 @@
 import { ceildiv, div, type Expr, int } from '../ir/expr.ts'
 import { sameExpr } from '../ir/keys.ts'
 import type { Fact, For } from '../ir/loops.ts'
-import { isMultiple } from './integers/facts.ts'
+import { Facts } from './integers/facts.ts'
 import { type Linear, linear, linearKey, loopMap } from './integers/linear.ts'
 
 /** Whether loops over digits of each dimension visit every element, and each of them once; conditions may only end the last round. */
@@ -11,8 +11,9 @@ export function visitsAll(
   shape: readonly Expr[],
   path: readonly For[],
   conditions: readonly Expr[],
-  facts: readonly Fact[] | undefined,
+  sizes: readonly Fact[] | undefined,
 ): boolean {
+  const facts = new Facts({ sizes })
   const loops = loopMap(path)
   const unused = new Set(path.filter((l) => !isOne(l.extent)))
   const guards = new Set(conditions)
@@ -36,11 +37,11 @@ export function visitsAll(
   }
   /** The last round has no rest, or ends where the dimension does. */
   const rounds = (digits: Linear, extent: Expr, size: number): boolean =>
-    isTrimmed(digits, extent) || isMultiple(extent, size, facts)
+    isTrimmed(digits, extent) || facts.isMultiple(extent, size)
   const covers = (e: Expr, extent: Expr): boolean => {
     const digits = digitsOf(e)
     if (digits.constant !== 0) return false
-    const equal = facts?.find(
+    const equal = sizes?.find(
       (f) => f.relation === 'equal' && extent.kind === 'var' && f.size === extent.name,
     )
     const length = extent.kind === 'const' ? extent.value : equal?.by
@@ -52,7 +53,7 @@ export function visitsAll(
       if (loop.extent.kind === 'const') size *= loop.extent.value
       else if (k < ascending.length - 1) return false
       else if (sameExpr(loop.extent, extent)) return size === 1
-      else if (isMultiple(extent, size, facts) && sameExpr(loop.extent, div(extent, int(size)))) return true
+      else if (facts.isMultiple(extent, size) && sameExpr(loop.extent, div(extent, int(size)))) return true
       else return sameExpr(loop.extent, ceildiv(extent, int(size))) && rounds(digits, extent, size)
     }
     return length === size || (length !== undefined && length < size && isTrimmed(digits, extent))

@@ -2,11 +2,19 @@
  * Dependence testing of affine subscripts. The question every legality check comes down to: do different values of a loop
  * variable reach different elements?
  */
-import type { Expr } from '../ir/expr.ts'
+import { add, type Expr, int } from '../ir/expr.ts'
 import { freeVars, mentions } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import { isIndex, isNonNegative } from './integers/interval.ts'
-import { type Linear, type Loops, linear, linearKey, type Term } from './integers/linear.ts'
+import {
+  keepTerms,
+  type Linear,
+  type Loops,
+  linear,
+  linearKey,
+  sameSum,
+  type Term,
+} from './integers/linear.ts'
 import { rangeOfSum, rangesOver } from './integers/ranges.ts'
 
 /** What is known inside of a loop. */
@@ -28,14 +36,14 @@ export interface Space {
  */
 export function blockOf(e: Expr, v: string, { inner, indptr }: Space): string | undefined {
   const sum = linear(e)
+  const varies = (x: Expr): boolean => [...freeVars(x)].some((name) => inner.has(name))
   const own: Term[] = []
-  const rest = new Map<string, Term>()
-  const outer = new Map<string, Term>()
+  const [inside, outer] = [new Map<string, Term>(), new Map<string, Term>()]
   for (const [key, t] of sum.terms) {
     if (mentions(t.term, v)) own.push(t)
-    else if ([...freeVars(t.term)].some((x) => inner.has(x))) rest.set(key, t)
-    else outer.set(key, t)
+    else (varies(t.term) ? inside : outer).set(key, t)
   }
+  const rest: Linear = { terms: inside, constant: sum.constant }
   const mine = own[0]
   if (!mine || own.length !== 1 || mine.coefficient < 1) return undefined
   const base = (constant: number): string => linearKey({ terms: outer, constant })
@@ -55,55 +63,53 @@ export function blockOf(e: Expr, v: string, { inner, indptr }: Space): string | 
   }
   if (mine.term.kind === 'binary' && mine.term.op === 'mul') {
     const { a: row, b: width } = mine.term
-    const varies = mentions(width, v) || [...freeVars(width)].some((x) => inner.has(x))
-    if (mine.coefficient !== 1 || outer.size > 0 || sum.constant !== 0 || varies) return undefined
+    if (mine.coefficient !== 1 || outer.size > 0 || sum.constant !== 0) return undefined
+    if (mentions(width, v) || varies(width)) return undefined
     const block = blockOf(row, v, { inner, indptr })
     const isWidth = (x: Expr): boolean => keyOf(x) === keyOf(width)
     return block && within(rest, isWidth, inner) ? `(${block})·${keyOf(width)}` : undefined
   }
   if (mine.term.kind !== 'var') return undefined
-  if (mine.coefficient === 1 && rest.size === 0) return `1·${v} + ${base(sum.constant)}`
-  const range = rangeOfSum({ terms: rest, constant: sum.constant }, rangesOver(inner))
-  return isIndex(range, mine.coefficient) ? `${mine.coefficient}·${v} + ${base(0)}` : undefined
+  if (mine.coefficient === 1 && rest.terms.size === 0) return `1·${v} + ${base(sum.constant)}`
+  return isIndex(rangeOfSum(rest, rangesOver(inner)), mine.coefficient)
+    ? `${mine.coefficient}·${v} + ${base(0)}`
+    : undefined
 }
 
 /** The segment `indptr[start] <= e < indptr[start + 1]` that an index stays in, where that is evident. */
 export function segmentOf(e: Expr, { inner, indptr }: Space): { buffer: string; start: Expr } | undefined {
   const sum = linear(e)
   if (sum.constant !== 0) return undefined
-  for (const [key, t] of sum.terms) {
+  for (const t of sum.terms.values()) {
     if (t.term.kind !== 'load' || t.coefficient !== 1 || !indptr.has(t.term.buffer)) continue
-    const rest = new Map([...sum.terms].filter(([k]) => k !== key))
+    const rest = keepTerms(sum, (x) => x !== t)
     const start = t.term.index[0]
     if (start && withinSegment(rest, t.term, inner)) return { buffer: t.term.buffer, start }
   }
   return undefined
 }
 
-type Rest = Linear['terms']
-
 /** Whether `0 <= rest < indptr[x + 1] - indptr[x]`. */
-function withinSegment(rest: Rest, start: Expr & { kind: 'load' }, inner: Loops): boolean {
+function withinSegment(rest: Linear, start: Expr & { kind: 'load' }, inner: Loops): boolean {
   const isLength = (e: Expr): boolean => {
     if (e.kind !== 'binary' || e.op !== 'sub' || keyOf(e.b) !== keyOf(start) || e.a.kind !== 'load')
       return false
     if (e.a.buffer !== start.buffer || e.a.index.length !== 1) return false
-    const next = linear(e.a.index[0]!)
-    return linearKey({ ...next, constant: next.constant - 1 }) === linearKey(linear(start.index[0]!))
+    return sameSum(e.a.index[0]!, add(start.index[0]!, int(1)))
   }
   return within(rest, isLength, inner)
 }
 
 /** Whether `0 <= rest <` a bound that `isLength` recognises, by the extent of one loop or by a guard. */
-function within(rest: Rest, isLength: (e: Expr) => boolean, inner: Loops): boolean {
-  const [only] = rest.values()
-  if (!only || !isNonNegative(rangeOfSum({ terms: rest, constant: 0 }, rangesOver(inner)))) return false
-  const position = linearKey({ terms: rest, constant: 0 })
-  if (rest.size === 1 && only.coefficient === 1 && only.term.kind === 'var') {
+function within(rest: Linear, isLength: (e: Expr) => boolean, inner: Loops): boolean {
+  const [only] = rest.terms.values()
+  if (!only || !isNonNegative(rangeOfSum(rest, rangesOver(inner)))) return false
+  const position = linearKey(rest)
+  if (rest.terms.size === 1 && only.coefficient === 1 && only.term.kind === 'var') {
     const loop = inner.get(only.term.name)
     if (loop && isLength(loop.extent)) return true
   }
-  for (const t of rest.values())
+  for (const t of rest.terms.values())
     for (const name of freeVars(t.term))
       for (const g of inner.get(name)?.guards ?? [])
         if (g.kind === 'binary' && g.op === 'lt' && isLength(g.b) && linearKey(linear(g.a)) === position)

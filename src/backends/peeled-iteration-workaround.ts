@@ -3,7 +3,7 @@
  * LLVM of CUDA 13.0 crashes, and the process with it, where it holds branches whose values meet in one.
  */
 
-import { linear } from '../analysis/integers/linear.ts'
+import { linear, minus } from '../analysis/integers/linear.ts'
 import type { Expr } from '../ir/expr.ts'
 import { someExpr } from '../ir/expr-tree.ts'
 import { foldCompare } from '../ir/fold.ts'
@@ -30,15 +30,10 @@ export class FirstIterations {
     }
     if (cond.kind === 'unary') return cond.op === 'not' && this.tells(cond.x)
     if (cond.kind !== 'binary' || !isCompare(cond.op) || cond.a.dtype !== 'i32') return false
-    const [a, b] = [linear(cond.a), linear(cond.b)]
-    const terms = new Map<string, { readonly term: Expr; readonly coefficient: number }>(a.terms)
-    for (const [key, { term, coefficient }] of b.terms)
-      terms.set(key, { term, coefficient: (terms.get(key)?.coefficient ?? 0) - coefficient })
-    const [left, ...others] = [...terms.values()].filter((t) => t.coefficient !== 0)
+    const { terms, constant } = minus(linear(cond.a), linear(cond.b))
+    const [left, ...others] = terms.values()
     if (left?.term.kind !== 'var' || others.length > 0 || !this.#loops.has(left.term.name)) return false
-    const [first, second] = [0, left.coefficient].map((x) =>
-      foldCompare(cond.op, x + a.constant - b.constant, 0),
-    )
+    const [first, second] = [0, left.coefficient].map((x) => foldCompare(cond.op, x + constant, 0))
     return first !== second
   }
 }

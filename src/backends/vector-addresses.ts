@@ -1,6 +1,6 @@
 /** Alignment analysis of addresses. What divides the addresses of a launch, where it is known. */
 
-import { divisor, divisorOfTerms, divisorsOf, factsOf } from '../analysis/integers/facts.ts'
+import { Facts } from '../analysis/integers/facts.ts'
 import { type Linear, linear } from '../analysis/integers/linear.ts'
 import type { Expr } from '../ir/expr.ts'
 import { rewriteExpr } from '../ir/expr-tree.ts'
@@ -8,14 +8,12 @@ import type { Fact } from '../ir/loops.ts'
 import { type Body, bodiesOf, walkStmts } from '../ir/tree.ts'
 
 export class Addresses {
-  #facts: readonly Fact[]
-  #factor: (leaf: Expr) => number
+  #facts: Facts
   /** Values of `let`s, by name. */
   readonly #lets = new Map<string, Expr>()
 
-  constructor(body: Body, facts: readonly Fact[] = []) {
-    this.#facts = facts
-    this.#factor = divisorsOf(facts)
+  constructor(body: Body, sizes: readonly Fact[] = []) {
+    this.#facts = new Facts({ sizes, defined: (name) => this.#lets.get(name) })
     walkStmts(body, (s) => {
       if (s.kind === 'let') this.#lets.set(s.name, s.value)
     })
@@ -24,17 +22,15 @@ export class Addresses {
   /** What is made of the body of a condition, which may say something of sizes. */
   where<T>(cond: Expr, make: () => T): T {
     const around = this.#facts
-    this.#facts = [...around, ...this.said(cond)]
-    this.#factor = divisorsOf(this.#facts)
+    this.#facts = around.where(cond)
     const out = make()
     this.#facts = around
-    this.#factor = divisorsOf(around)
     return out
   }
 
   /** What a condition says of sizes. */
   said(cond: Expr): readonly Fact[] {
-    return factsOf(cond, (name) => this.#lets.get(name))
+    return this.#facts.multiples(cond)
   }
 
   /** The sum that an address is; a `let` of a sum with a constant is that sum. */
@@ -52,13 +48,7 @@ export class Addresses {
 
   /** What divides an address, constant aside; 0 for none. */
   aligned(base: Linear): number {
-    return divisorOfTerms(base, this.#divisorOf)
-  }
-
-  /** What divides a leaf: facts say it of sizes, their values of `let`s. */
-  #divisorOf = (leaf: Expr): number => {
-    const value = leaf.kind === 'var' ? this.#lets.get(leaf.name) : undefined
-    return value ? divisor(value, this.#divisorOf) : this.#factor(leaf)
+    return this.#facts.divisorOfTerms(base)
   }
 }
 

@@ -4,12 +4,12 @@
  */
 
 import { isIndex } from '../analysis/integers/interval.ts'
-import { linear, linearKey, type Term } from '../analysis/integers/linear.ts'
+import { linear, linearKey, minus, type Term } from '../analysis/integers/linear.ts'
 import { rangeOfSum, rangesOver } from '../analysis/integers/ranges.ts'
 import { isTogether, type Lanes } from '../analysis/lane-groups.ts'
 import { blockOf, type Space } from '../analysis/subscript-injectivity.ts'
 import { type BufferAccess, targetsOf } from '../ir/accesses.ts'
-import { type Expr, sub, type ThreadAxis, variable } from '../ir/expr.ts'
+import { type Expr, type ThreadAxis, variable } from '../ir/expr.ts'
 import { freeVars, mentions, substitute } from '../ir/expr-tree.ts'
 import type { For } from '../ir/loops.ts'
 
@@ -78,7 +78,7 @@ function distinctResidues(a: Expr, b: Expr | undefined, own: readonly For[]): bo
   if (a.kind === 'const' && b?.kind === 'const') return a.value !== b.value
   if (a.kind !== 'binary' || a.op !== 'mod' || a.b.kind !== 'const') return false
   if (b?.kind !== 'binary' || b.op !== 'mod' || b.b.kind !== 'const' || b.b.value !== a.b.value) return false
-  const away = linear(sub(a.a, b.a))
+  const away = minus(linear(a.a), linear(b.a))
   if (away.terms.size > 0 || away.constant % a.b.value === 0) return false
   return own.every((l) => !mentions(a, l.var) && !mentions(b, l.var))
 }

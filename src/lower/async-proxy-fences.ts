@@ -4,10 +4,11 @@
  */
 
 import { matchInstr } from '../analysis/instructions/match.ts'
+import type { Facts } from '../analysis/integers/facts.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import type { Instr } from '../ir/instr.ts'
-import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
+import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { type Body, walkStmts } from '../ir/tree.ts'
 
 interface Reader {
@@ -17,7 +18,7 @@ interface Reader {
 }
 
 /** @throws SptError `schedule/unfenced` */
-export function checkFences(body: Body, buffers: ReadonlyMap<string, Buffer>, facts: Kernel2['facts']): void {
+export function checkFences(body: Body, buffers: ReadonlyMap<string, Buffer>, facts: Facts): void {
   const readers = new Map<string, Reader>()
   const writers = new Map<string, string>()
   const ordinary = (s: Stmt, by: string): void => {

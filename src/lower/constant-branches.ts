@@ -6,8 +6,8 @@
  * `x + 3 < d` where 4 divides x and d says `x < d`: the lanes of a vector are all there or none.
  */
 
-import { divisorOfTerms, divisorsOf, factsOf, gcd } from '../analysis/integers/facts.ts'
-import { linear } from '../analysis/integers/linear.ts'
+import { Facts } from '../analysis/integers/facts.ts'
+import { linear, minus } from '../analysis/integers/linear.ts'
 import { writesOf } from '../ir/accesses.ts'
 import { type Binary, binary, type Expr, int } from '../ir/expr.ts'
 import { readsAny, rewriteExpr } from '../ir/expr-tree.ts'
@@ -16,13 +16,11 @@ import type { Fact, If, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, stmt, withBodies } from '../ir/tree.ts'
 import { valuesIn, wrapping } from '../ir/wrapping-values.ts'
 
-export function settleBranches(body: Body, facts: readonly Fact[] | undefined): Body {
-  return merged(settled(body, facts ?? [], wrapping(valuesIn(body))))
-}
+export const settleBranches = (body: Body, sizes: readonly Fact[] | undefined): Body =>
+  merged(settled(body, new Facts({ sizes }), wrapping(valuesIn(body))))
 
 /** Where a condition on sizes holds, it is a fact. */
-function settled(body: Body, facts: readonly Fact[], wraps: (e: Expr) => boolean): Body {
-  const factor = divisorsOf(facts)
+function settled(body: Body, facts: Facts, wraps: (e: Expr) => boolean): Body {
   const out = body.flatMap((s): Body => {
     if (s.kind !== 'if')
       return [
@@ -31,8 +29,8 @@ function settled(body: Body, facts: readonly Fact[], wraps: (e: Expr) => boolean
           bodiesOf(s).map((b) => settled(b, facts, wraps)),
         ),
       ]
-    const cond = facts.length > 0 ? rewriteExpr(s.cond, (e) => whole(e, factor, wraps)) : s.cond
-    const then = settled(s.then, [...facts, ...factsOf(cond)], wraps)
+    const cond = facts.ofSizes.length > 0 ? rewriteExpr(s.cond, (e) => whole(e, facts, wraps)) : s.cond
+    const then = settled(s.then, facts.where(cond), wraps)
     const otherwise = settled(s.else, facts, wraps)
     if (cond.kind === 'const') return cond.value !== 0 ? then : otherwise
     const same = cond === s.cond && then === s.then && otherwise === s.else
@@ -42,16 +40,15 @@ function settled(body: Body, facts: readonly Fact[], wraps: (e: Expr) => boolean
 }
 
 /** A comparison over multiples of g, with a constant that is one as well. */
-function whole(e: Expr, factor: (leaf: Expr) => number, wraps: (e: Expr) => boolean): Expr | undefined {
+function whole(e: Expr, facts: Facts, wraps: (e: Expr) => boolean): Expr | undefined {
   if (e.kind !== 'binary' || e.op !== 'lt' || e.a.dtype !== 'i32' || wraps(e.a) || wraps(e.b))
     return undefined
   const { a, b }: Binary = e
-  const left = linear(a)
-  const right = linear(b)
-  const g = gcd(divisorOfTerms(left, factor), divisorOfTerms(right, factor))
+  const difference = minus(linear(a), linear(b))
+  const g = facts.divisorOfTerms(difference)
   if (g < 2) return undefined
   // Σ + q g + r < 0, with g | Σ and 0 <= r < g, holds where Σ + q g < 0 does.
-  const r = (((left.constant - right.constant) % g) + g) % g
+  const r = ((difference.constant % g) + g) % g
   if (r === 0) return undefined
   if (a.kind === 'const') return binary('lt', int(a.value - r), b)
   if (a.kind === 'binary' && a.op === 'add' && a.b.kind === 'const')

@@ -9,6 +9,7 @@
 
 import { matchInstr } from '../analysis/instructions/match.ts'
 import { iteratorsOf } from '../analysis/instructions/operands.ts'
+import { Facts } from '../analysis/integers/facts.ts'
 import { isTogether, type Lanes, lanesIn } from '../analysis/lane-groups.ts'
 import { tiledShape } from '../analysis/memory-tiles.ts'
 import { fail, invariant } from '../ast/diagnostic.ts'
@@ -51,12 +52,12 @@ const inTurn = (signals: Signals | undefined, call: InstrCall): Stmt => {
 class Lowering {
   readonly #lanes: Lanes
   readonly #buffers: Map<string, Buffer>
-  readonly #kernel: Kernel2
+  readonly #facts: Facts
   readonly #elements: ElementLoops
 
   constructor(body: Body, kernel: Kernel2, names: Names) {
     this.#lanes = lanesIn(body)
-    this.#kernel = kernel
+    this.#facts = new Facts({ sizes: kernel.facts })
     this.#buffers = new Map(kernel.buffers.map((b) => [b.name, b]))
     walkStmts(body, (s) => {
       if (s.kind === 'alloc') this.#buffers.set(s.buffer.name, s.buffer)
@@ -65,7 +66,7 @@ class Lowering {
   }
 
   run(body: Body): Body {
-    checkFences(body, this.#buffers, this.#kernel.facts)
+    checkFences(body, this.#buffers, this.#facts)
     return unrolled(this.#list(body, []), this.#lanes)
   }
 
@@ -109,7 +110,7 @@ class Lowering {
       })
     const match = matchInstr(instr, loop, {
       buffer: (name) => this.#buffers.get(name),
-      facts: this.#kernel.facts,
+      facts: this.#facts,
     })
     if (match.kind === 'mismatch')
       return fail({

@@ -7,7 +7,8 @@
  * `c`, `0 <= r < g`, and nothing wraps. So addresses that a tile permutes in groups stay a sum of one base and a constant.
  */
 
-import { divisor, divisorsOf, gcd } from '../analysis/integers/facts.ts'
+import { gcd } from '../analysis/integers/divisors.ts'
+import { Facts } from '../analysis/integers/facts.ts'
 import { naturals } from '../analysis/integers/ranges.ts'
 import { isFloat } from '../ir/dtype.ts'
 import { add, and, binary, constant, type Expr, eq, select, sub } from '../ir/expr.ts'
@@ -20,17 +21,17 @@ export function lowerDivisions(
   body: Body,
   params: readonly Param[],
   buffers: readonly Buffer[],
-  facts: readonly Fact[] | undefined,
+  sizes: readonly Fact[] | undefined,
 ): Body {
   const nonNegative = naturals(body, params, buffers)
-  const factor = divisorsOf(facts)
+  const facts = new Facts({ sizes })
   const wraps = wrapping(valuesIn(body))
   return rewriteStmts(body, {
     expr: (e) => {
       if (e.kind !== 'binary' || (e.op !== 'div' && e.op !== 'mod') || isFloat(e.dtype)) return undefined
       const safe = e.b.kind === 'const' && e.b.value !== 0
       const positive = nonNegative(e.a) && nonNegative(e.b)
-      const [from, rest] = e.b.kind === 'const' && !wraps(e.a) ? apart(e.a, e.b.value, factor) : [e.a, 0]
+      const [from, rest] = e.b.kind === 'const' && !wraps(e.a) ? apart(e.a, e.b.value, facts) : [e.a, 0]
       const value = positive ? binary(e.op === 'div' ? 'quo' : 'rem', from, e.b) : floored(e.op, from, e.b)
       if (e.op === 'mod' && rest > 0) return add(value, constant(rest, e.dtype))
       return safe ? value : select(eq(e.b, constant(0, e.b.dtype)), constant(0, e.dtype), value)
@@ -39,9 +40,9 @@ export function lowerDivisions(
 }
 
 /** `e` as `x + r` where what divides `x` and `c` is greater than `r`; `x` is not negative where `e` is not. */
-function apart(e: Expr, c: number, factor: (leaf: Expr) => number): [x: Expr, r: number] {
+function apart(e: Expr, c: number, facts: Facts): [x: Expr, r: number] {
   if (e.kind !== 'binary' || e.op !== 'add' || e.b.kind !== 'const' || c <= 0) return [e, 0]
-  const g = gcd(divisor(e.a, factor), c)
+  const g = gcd(facts.divisor(e.a), c)
   const r = e.b.value - g * Math.floor(e.b.value / g)
   return [add(e.a, constant(e.b.value - r, e.b.dtype)), r]
 }

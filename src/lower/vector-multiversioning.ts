@@ -10,8 +10,8 @@
  * inside.
  */
 
-import { divisorOfTerms, divisorsOf, factsOf, gcd } from '../analysis/integers/facts.ts'
-import { type Linear, linear } from '../analysis/integers/linear.ts'
+import { Facts } from '../analysis/integers/facts.ts'
+import { keepTerms, type Linear, linear, minus } from '../analysis/integers/linear.ts'
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { when } from '../ir/build.ts'
@@ -38,11 +38,12 @@ const ACCESS = 16
 /** How many statements, unrolled, are worth a second version. */
 const LONGEST = 1024
 
-type Facts = readonly Fact[]
-
 export function versionVectors(body: Body, kernel: Kernel2, names: Names): Body {
   const together = vectorizeRegisterLoops(body)
-  const out = new Multiversioning(together, kernel, names).list(together, kernel.facts ?? [])
+  const out = new Multiversioning(together, kernel, names).list(
+    together,
+    new Facts({ sizes: kernel.facts }),
+  )
   return out === together ? body : out
 }
 
@@ -104,14 +105,14 @@ class Multiversioning {
       return list.flatMap((s) => (range.length > 1 ? this.list([s], known) : [this.#versionInside(s, known)]))
     const facts = strongest(missingFacts.flat())
     const cond = all(facts.map((f) => eq(mod(variable(f.size), int(f.by)), int(0))))
-    const then = this.list(copyOf(range, this.#names), [...known, ...facts])
+    const then = this.list(copyOf(range, this.#names), known.with(facts))
     const others = (from: number, to?: number): Body =>
       list.slice(from, to).map((s) => this.#guardByLastLane(s, known))
     return [...others(0, first), when(cond, then, others(first, end)), ...others(end)]
   }
 
   #versionInside(s: Stmt, known: Facts): Stmt {
-    const then = s.kind === 'if' ? [...known, ...factsOf(s.cond)] : known
+    const then = s.kind === 'if' ? known.where(s.cond) : known
     return withBodies(
       s,
       bodiesOf(s).map((b, k) => this.list(b, k === 0 ? then : known)),
@@ -119,16 +120,16 @@ class Multiversioning {
   }
 
   /** What sizes should be multiples of, for the vectorised loops inside. */
-  #missingFacts(s: Stmt, known: Facts): Facts {
+  #missingFacts(s: Stmt, known: Facts): readonly Fact[] {
     if (s.kind === 'for' && isVector(s)) return this.#missingForLoop(s, known)
-    const then = s.kind === 'if' ? [...known, ...factsOf(s.cond)] : known
+    const then = s.kind === 'if' ? known.where(s.cond) : known
     return bodiesOf(s).flatMap((b, k) => b.flatMap((x) => this.#missingFacts(x, k === 0 ? then : known)))
   }
 
-  #missingForLoop(loop: For, known: Facts): Facts {
+  #missingForLoop(loop: For, known: Facts): readonly Fact[] {
     const facts = accessesOf(loop.body).flatMap((a) => this.#alignment(a, loop, known)?.missing ?? [])
     return facts.length === 0 ||
-      this.#laneConditions(loop, [...known, ...facts]).every((c) => this.#inLastLane(c, loop))
+      this.#laneConditions(loop, known.with(facts)).every((c) => this.#inLastLane(c, loop))
       ? facts
       : []
   }
@@ -149,23 +150,24 @@ class Multiversioning {
     { buffer, index, whole }: BufferAccess,
     loop: For,
     known: Facts,
-  ): { readonly width: number; readonly missing: Facts } | undefined {
+  ): { readonly width: number; readonly missing: readonly Fact[] } | undefined {
     const memory = this.#memory.get(buffer)
     const base = memory && !whole ? neighbours(index[0]!, loop) : undefined
     if (!memory || !base) return undefined
-    const aligned = (facts: Facts): number => divisorOfTerms(base, divisorsOf(facts))
     const sizes = [...base.terms.values()].flatMap(({ term }) =>
       [...freeVars(term)].filter((v) => this.#sizes.has(v)),
     )
     const widest = Math.min(lanesOf(loop), ACCESS / DTYPE_BYTES[memory.dtype])
     for (let width = widest; width >= 2; width /= 2) {
       if (base.constant % width !== 0) continue
-      if (aligned(known) % width === 0) return { width, missing: [] }
+      const isAligned = (facts: readonly Fact[]): boolean =>
+        known.with(facts).divisorOfTerms(base) % width === 0
+      if (isAligned([])) return { width, missing: [] }
       let missing = [...new Set(sizes)].map((size): Fact => ({ size, relation: 'multiple', by: width }))
-      if (aligned([...known, ...missing]) % width !== 0) continue
+      if (!isAligned(missing)) continue
       for (const f of missing) {
         const fewer = missing.filter((x) => x !== f)
-        if (aligned([...known, ...fewer]) % width === 0) missing = fewer
+        if (isAligned(fewer)) missing = fewer
       }
       return { width, missing }
     }
@@ -183,11 +185,8 @@ class Multiversioning {
   #isUniform(c: Expr, loop: For, width: number, known: Facts): boolean {
     const compared = this.#firstLane(c, loop)
     if (!compared) return false
-    const { first } = compared
-    const end = linear(compared.end)
-    const factor = divisorsOf(known)
-    const g = gcd(divisorOfTerms(first, factor), divisorOfTerms(end, factor))
-    return g % width === 0 && (first.constant - end.constant) % width === 0
+    const difference = minus(compared.first, linear(compared.end))
+    return known.divisorOfTerms(difference) % width === 0 && difference.constant % width === 0
   }
 
   /** The condition of the last lane, where it holds for all if it holds there. */
@@ -198,7 +197,7 @@ class Multiversioning {
   /** Vectorised loops whose accesses are aligned ask about all of their lanes at once. */
   #guardByLastLane(s: Stmt, known: Facts): Stmt {
     if (s.kind !== 'for' || !isVector(s)) {
-      const then = s.kind === 'if' ? [...known, ...factsOf(s.cond)] : known
+      const then = s.kind === 'if' ? known.where(s.cond) : known
       return withBodies(
         s,
         bodiesOf(s).map((b, k) => mapSame(b, (x) => this.#guardByLastLane(x, k === 0 ? then : known))),
@@ -244,13 +243,11 @@ const lanesOf = (loop: For): number => (loop.extent.kind === 'const' ? loop.exte
 
 /** What the address of the loop's first lane is, where the others follow it. */
 function neighbours(index: Expr, loop: For): Linear | undefined {
-  const { terms, constant } = linear(index)
-  const own = keyOf(variable(loop.var))
-  if (terms.get(own)?.coefficient !== 1) return undefined
-  const others = new Map([...terms].filter(([key]) => key !== own))
-  return [...others.values()].some((t) => mentions(t.term, loop.var))
-    ? undefined
-    : { terms: others, constant }
+  const sum = linear(index)
+  const own = sum.terms.get(keyOf(variable(loop.var)))
+  if (own?.coefficient !== 1) return undefined
+  const others = keepTerms(sum, (t) => t !== own)
+  return [...others.terms.values()].some((t) => mentions(t.term, loop.var)) ? undefined : others
 }
 
 /** What lanes have to ask: the terms of the condition that is all of the loop's body. */
@@ -260,7 +257,7 @@ function conditionsOn(loop: For): readonly Expr[] {
 }
 
 /** One fact a size: for powers of two, the greatest says them all. */
-function strongest(facts: Facts): Facts {
+function strongest(facts: readonly Fact[]): readonly Fact[] {
   const by = new Map<string, Fact>()
   for (const f of facts) if (f.by > (by.get(f.size)?.by ?? 0)) by.set(f.size, f)
   return [...by.values()]

@@ -1,6 +1,6 @@
 /** Cooperative copies into shared memory. The loops by which the threads of a block fill a copy together. */
 
-import { isMultiple } from '../analysis/integers/facts.ts'
+import { Facts } from '../analysis/integers/facts.ts'
 import { linear } from '../analysis/integers/linear.ts'
 import { renameBound, substituteStmts } from '../ir/bindings.ts'
 import { when } from '../ir/build.ts'
@@ -24,7 +24,7 @@ export function fillNest(
   copy: Stmt,
   pad: Stmt | undefined,
 ): Stmt {
-  const { facts } = cx.kernel
+  const facts = new Facts({ sizes: cx.kernel.facts })
   const loops: For[] = tile.dims.map((d) => loopOf(d.var, d.name, nest, d.extent))
   const map = new Map<string, Expr>()
   const last = tile.dims.at(-1)
@@ -43,7 +43,7 @@ export function fillNest(
     const first = substitute(g.a, new Map([[lane, int(0)]]))
     const own = linear(g.a).terms.get(keyOf(variable(lane)))
     const whole = own?.coefficient === 1 && !mentions(g.b, lane)
-    return whole && isMultiple(first, vector, facts) && isMultiple(g.b, vector, facts) ? lt(first, g.b) : g
+    return whole && facts.isMultiple(first, vector) && facts.isMultiple(g.b, vector) ? lt(first, g.b) : g
   }
   const conditions = readingLast(
     unique([...tile.guards, ...tile.conditions].map((g) => together(substitute(g, map)))),

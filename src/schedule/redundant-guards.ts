@@ -4,13 +4,12 @@
  */
 
 import { isIndex } from '../analysis/integers/interval.ts'
-import { linear, linearKey, loopMap } from '../analysis/integers/linear.ts'
+import { boundKey, linear, linearKey, loopMap } from '../analysis/integers/linear.ts'
 import { rangesOver } from '../analysis/integers/ranges.ts'
 import { accessesOf } from '../ir/accesses.ts'
-import { constant, type Expr, type Load, sub, variable } from '../ir/expr.ts'
+import { constant, type Expr, type Load, variable } from '../ir/expr.ts'
 import { freeVars, rewriteExpr, substitute } from '../ir/expr-tree.ts'
 import { coordinateName } from '../ir/instr.ts'
-import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../ir/loops.ts'
 import { allocations, type Body, type Found, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
 
@@ -85,7 +84,7 @@ function textOf(condition: Expr): string {
       ? variable(`${e.buffer}[${e.index.map((x) => linearKey(linear(x))).join(', ')}]`, e.dtype)
       : undefined,
   )
-  return g.kind === 'binary' && g.op === 'lt' ? `0 < ${linearKey(linear(sub(g.b, g.a)))}` : keyOf(g)
+  return boundKey(g)
 }
 
 /** Where the guard fails, all values are the reducer's identity: what is read then is padding. */

@@ -1,5 +1,6 @@
 /** What is read through the async proxy is written through it, or with a fence: other copies are refused. */
 import { expect, test } from 'vitest'
+import { Facts } from '../../src/analysis/integers/facts.ts'
 import type { Stmt } from '../../src/ir/loops.ts'
 import { walkStmts } from '../../src/ir/tree.ts'
 import { checkFences } from '../../src/lower/async-proxy-fences.ts'
@@ -27,7 +28,8 @@ test('statements that fill it are refused', async () => {
   walkStmts(loops.body, (s) => {
     if (s.kind === 'alloc') buffers.set(s.buffer.name, s.buffer)
   })
-  const check = (more: readonly Stmt[]) => () => checkFences([...loops.body, ...more], buffers, loops.facts)
+  const facts = new Facts({ sizes: loops.facts })
+  const check = (more: readonly Stmt[]) => () => checkFences([...loops.body, ...more], buffers, facts)
   expect(check([])).not.toThrow()
   const to = at('As', [0, 0], 'f16')
   for (const fill of [store(to, 1), reduce(to, '+', 1)])

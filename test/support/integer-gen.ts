@@ -1,6 +1,26 @@
 /** Random integer expressions over names, and values for these. */
 import fc from 'fast-check'
-import { add, binary, type Expr, int, max, min, mul, neg, select, sub, variable } from '../../src/ir/expr.ts'
+import { Facts } from '../../src/analysis/integers/facts.ts'
+import { evaluate } from '../../src/ir/evaluate.ts'
+import {
+  add,
+  binary,
+  ceildiv,
+  div,
+  type Expr,
+  ge,
+  int,
+  lt,
+  max,
+  min,
+  mul,
+  neg,
+  select,
+  sub,
+  variable,
+} from '../../src/ir/expr.ts'
+import type { Pattern } from '../../src/ir/patterns.ts'
+import { Choices, choiceNumbers } from './choices.ts'
 
 /** Loops of a constant extent, loops of as many rounds as a size says, and sizes. */
 export const NAMES = ['i', 'j', 'v', 'w', 'n', 'm'] as const
@@ -65,3 +85,62 @@ export const integers: fc.Arbitrary<Expr> = fc.letrec<{ e: Expr }>((tie) => {
     ),
   }
 }).e
+
+/** Facts that are true, and an expression and an end to ask about, as the patterns of a rule have them. */
+export interface Question {
+  readonly at: ReadonlyMap<string, number>
+  readonly facts: Facts
+  readonly of: Expr
+  readonly end: Expr
+}
+
+export const questions = (ofPattern: Pattern, endPattern: Pattern): fc.Arbitrary<Question> =>
+  fc.noBias(choiceNumbers(60)).map((numbers) => {
+    const c = new Choices(numbers)
+    const by = c.pick([2, 3, 4, 8])
+    const at = new Map([
+      ['n', by * c.between(1, 12)],
+      ['m', c.between(1, 40)],
+      ['s', c.between(0, 9)],
+      ['a', c.between(-6, 30)],
+      ['b', c.chance(70) ? c.below(by) : c.between(-6, 40)],
+    ])
+    const name = (...of: string[]): Expr => variable(c.pick(of))
+    const size = (): Expr => c.pick([name('n', 'm'), name('n', 'm'), int(c.between(1, 40))])
+    const end = (): Expr =>
+      c.pick([
+        size,
+        () => sub(size(), variable('s')),
+        () => sub(size(), variable('s')),
+        () => min(size(), size()),
+        () => ceildiv(size(), int(by)),
+        () => div(size(), int(by)),
+      ])()
+    const ends = [end(), end()]
+    const facts = new Facts({ sizes: c.chance(80) ? [{ size: 'n', relation: 'multiple', by }] : [] })
+    for (const v of ['n', 'm', 's', 'a', 'b'])
+      if (c.chance(80) && at.get(v)! >= 0) facts.holds(ge(variable(v), int(0)))
+    for (const v of ['a', 'b'])
+      for (const cond of [...ends, int(by)].map((e) => lt(variable(v), e)))
+        if (c.chance(70) && evaluate(cond, at) !== 0) facts.holds(cond)
+    const letters = new Map<string, Expr>([['c', int(by)]])
+    const made = (p: Pattern, others: () => Expr): Expr => {
+      if (typeof p === 'number') return int(p)
+      if (typeof p !== 'string') return binary(p[0], made(p[1], others), made(p[2], others))
+      const e = letters.get(p) ?? (p === 'y' && c.chance(60) ? variable('s') : others())
+      letters.set(p, e)
+      return e
+    }
+    const sum = (): Expr => add(mul(variable('a'), int(by)), c.pick([variable('b'), int(c.below(by + 1))]))
+    const of = made(ofPattern, () => c.pick([() => variable('a'), () => name('a', 'b', 's'), sum, sum])())
+    const asked = (): Expr =>
+      c.pick([
+        () => c.pick(ends),
+        () => ceildiv(c.pick(ends), int(by)),
+        // What an end is made of.
+        () => c.pick(ends.flatMap((e) => (e.kind === 'binary' ? [e.a, e.b] : [e]))),
+        size,
+        () => variable('n'),
+      ])()
+    return { at, facts, of, end: made(endPattern, asked) }
+  })

@@ -6,9 +6,9 @@ import { type Expr, type Load, variable } from '../../ir/expr.ts'
 import { mentions, substitute } from '../../ir/expr-tree.ts'
 import { coordinateName, type Instr, type Memory, type Operand } from '../../ir/instr.ts'
 import { keyOf, sameData } from '../../ir/keys.ts'
-import type { Buffer, Fact, For } from '../../ir/loops.ts'
+import type { Buffer, For } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
-import { divisor, divisorsOf } from '../integers/facts.ts'
+import type { Facts } from '../integers/facts.ts'
 import { linear } from '../integers/linear.ts'
 
 export interface Mismatch {
@@ -18,7 +18,7 @@ export interface Mismatch {
 
 export interface Around {
   readonly buffer: (name: string) => Buffer | undefined
-  readonly facts: readonly Fact[] | undefined
+  readonly facts: Facts
 }
 
 export const no = (code: string, message: string, advice: Advice): Mismatch => ({
@@ -74,7 +74,7 @@ export function operandProblem(
     for (const [d, t] of b.memory.shape.entries()) {
       const unit = Math.min(t, o.shape[o.shape.length - b.memory.shape.length + d] ?? 1)
       const base = substitute(l.index[at + d]!, new Map(own.map((x) => [x.var, ZERO])))
-      if (divisor(base, divisorsOf(around.facts)) % unit !== 0)
+      if (!around.facts.isMultiple(base, unit))
         return no(
           'not-aligned',
           `operand ${o.name} of ${instr.name} begins at ${printExpr(base)} of ${b.name}, inside of a tile of ${b.memory.name}`,
@@ -151,7 +151,7 @@ function alignProblem(
       `operand ${o.name} needs ${run} neighbouring elements of ${b.name} aligned to ${o.align} bytes, and ${why}`,
       { hint: 'require that sizes are multiples, or lay the copy out otherwise' },
     )
-  const factor = divisorsOf(around.facts)
+  const { facts } = around
   const last = own.at(-1)
   const e = l.index.at(-1)
   if (!last || !e) return bad('it is one element')
@@ -160,10 +160,10 @@ function alignProblem(
   if (term?.coefficient !== 1 || l.index.slice(0, -1).some((x) => mentions(x, last.var)))
     return bad(`${last.name} does not go along it`)
   for (const t of sum.terms.values())
-    if (t !== term && (Math.abs(t.coefficient) * divisor(t.term, factor)) % run !== 0)
+    if (t !== term && (t.coefficient * facts.divisor(t.term)) % run !== 0)
       return bad(`${printExpr(e)} may begin anywhere`)
   if (sum.constant % run !== 0) return bad(`${printExpr(e)} begins between`)
-  if (l.index.length > 1 && divisor(b.shape.at(-1)!, factor) % run !== 0)
+  if (l.index.length > 1 && !facts.isMultiple(b.shape.at(-1)!, run))
     return bad(`rows of ${printExpr(b.shape.at(-1)!)} elements follow each other`)
   if (b.memory?.scope === 'shared' && !runsIn(b.memory, run)) return bad(`${b.memory.name} takes them apart`)
   return undefined
@@ -191,14 +191,14 @@ function mappedProblem(
       { expected: `neighbouring rows and columns of ${b.name}` },
     )
   const columns = b.shape.at(-1)!
-  if ((divisor(columns, divisorsOf(around.facts)) * DTYPE_BYTES[o.dtype]) % MAPPED_BYTES !== 0)
+  if ((around.facts.divisor(columns) * DTYPE_BYTES[o.dtype]) % MAPPED_BYTES !== 0)
     return no(
       'not-aligned',
       `rows of operand ${o.name} begin at multiples of ${MAPPED_BYTES} bytes, and those of ${b.name} have ${printExpr(columns)} elements`,
       { hint: 'require that sizes are multiples' },
     )
   const first = substitute(along.at(-1)!, new Map(own.map((x) => [x.var, ZERO])))
-  if ((divisor(first, divisorsOf(around.facts)) * DTYPE_BYTES[o.dtype]) % MAPPED_BYTES !== 0)
+  if ((around.facts.divisor(first) * DTYPE_BYTES[o.dtype]) % MAPPED_BYTES !== 0)
     return no(
       'not-aligned',
       `boxes of operand ${o.name} begin at multiples of ${MAPPED_BYTES} bytes, and this one at column ${printExpr(first)} of ${b.name}`,

@@ -2,13 +2,13 @@
  * Copies at the edge of a buffer: elements that it does not have are zeros. A box of a matrix is filled so by the device
  * (PTX ISA, copies of tensors), and all of it arrives.
  */
-import { conjuncts, type Expr, type Load, lt, sub } from '../../ir/expr.ts'
+import { conjuncts, type Expr, type Load, lt } from '../../ir/expr.ts'
 import { freeVars, someExpr } from '../../ir/expr-tree.ts'
 import type { Instr } from '../../ir/instr.ts'
 import { keyOf } from '../../ir/keys.ts'
 import type { Buffer, Stmt, Store } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
-import { linear, linearKey } from '../integers/linear.ts'
+import { boundKey } from '../integers/linear.ts'
 import { type Around, type Mismatch, no } from './operands.ts'
 
 /** A store that happens where all of `where` hold; elsewhere its element is zero. */
@@ -47,8 +47,8 @@ export function fillProblem(
       },
     )
   const limits = limitsOf(b, l)
-  const known = new Set(limits.map(boundText))
-  const other = where.find((g) => !known.has(boundText(g)))
+  const known = new Set(limits.map(boundKey))
+  const other = where.find((g) => !known.has(boundKey(g)))
   if (other)
     return no(
       'guarded',
@@ -69,10 +69,6 @@ const limitsOf = (b: Buffer, l: Load): readonly Expr[] => [
   lt(l.index[0]!, b.shape[0]!),
   lt(l.index.at(-1)!, b.shape.at(-1)!),
 ]
-
-/** Equal for equal bounds, however they are written. */
-const boundText = (g: Expr): string =>
-  g.kind === 'binary' && g.op === 'lt' ? linearKey(linear(sub(g.b, g.a))) : keyOf(g)
 
 /**
  * What an index is read from where the conditions may have protected it: the box is asked for whatever holds. (Before

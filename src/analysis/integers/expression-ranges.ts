@@ -8,7 +8,17 @@ import type { Expr } from '../../ir/expr.ts'
 import { children } from '../../ir/expr-tree.ts'
 import { keyOf } from '../../ir/keys.ts'
 import type { Buffer } from '../../ir/loops.ts'
-import { ANY, beyond, HIGHEST, type Interval, interval, intervalOf, LOWEST, NATURAL } from './interval.ts'
+import {
+  ANY,
+  beyond,
+  HIGHEST,
+  type Interval,
+  interval,
+  intervalOf,
+  LOWEST,
+  NATURAL,
+  narrowed,
+} from './interval.ts'
 
 /** Least and greatest value of each parameter; of those that it lacks nothing is known. */
 export type Box = ReadonlyMap<string, readonly [number, number]>
@@ -187,14 +197,7 @@ export class Ranges {
   #bounded(e: Expr, range: Ranged, { bounds }: Scope): Ranged {
     const said = bounds.size > 0 && e.kind !== 'const' ? bounds.get(keyOf(e)) : undefined
     if (!said) return range
-    const [lo, hi] = [Math.max(range.lo, said[0]), Math.min(range.hi, said[1])]
-    // Whoever contradicts what is known is never reached.
-    const knownLo = said[0] > LOWEST && said[0] >= range.lo
-    const knownHi = said[1] < HIGHEST && said[1] <= range.hi
-    return {
-      ...interval(lo, Math.max(lo, hi), knownLo || range.knownLo, knownHi || range.knownHi),
-      ...('over' in range && range.over ? { over: range.over } : {}),
-    }
+    return { ...narrowed(range, ...said), ...(range.over ? { over: range.over } : {}) }
   }
 
   /** The scope where the condition holds. */

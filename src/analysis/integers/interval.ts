@@ -89,13 +89,25 @@ export function intervalOf(e: Expr, operands: readonly Interval[], range?: Named
 
 /** c of `x + select(x < 0, c, 0)`; 0 for other sums. */
 function addedBelowZero(x: Expr, e: Expr): number {
-  const mentionsSearch =
+  const matches =
     e.kind === 'select' &&
     e.cond.kind === 'binary' &&
     e.cond.op === 'lt' &&
     sameExpr(e.cond.a, x) &&
     isZero(e.cond.b)
-  return mentionsSearch && e.then.kind === 'const' && isZero(e.else) ? e.then.value : 0
+  return matches && e.then.kind === 'const' && isZero(e.else) ? e.then.value : 0
+}
+
+/** A range within bounds that are known otherwise; infinite, or those of the type, where they say nothing. */
+export function narrowed(range: Interval, lo: number, hi: number): Interval {
+  const least = Math.max(range.lo, lo)
+  // Whoever contradicts what is known is never reached.
+  return interval(
+    least,
+    Math.max(least, Math.min(range.hi, hi)),
+    (lo > LOWEST && lo >= range.lo) || range.knownLo,
+    (hi < HIGHEST && hi <= range.hi) || range.knownHi,
+  )
 }
 
 /** Whether it is known to be 0 or more. */

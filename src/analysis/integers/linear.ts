@@ -1,37 +1,50 @@
-/** Linear (affine) forms: integer expressions as sums `Σ coefficient · term + constant`. */
-import type { Expr } from '../../ir/expr.ts'
+/** Linear (affine) forms: integer expressions as sums `Σ coefficient · term + constant`, and arithmetic on such sums. */
+import { add, type Expr, int, isZero, mul } from '../../ir/expr.ts'
+import { freeVars } from '../../ir/expr-tree.ts'
 import { keyOf } from '../../ir/keys.ts'
 import type { For } from '../../ir/loops.ts'
 
-export interface Term {
-  readonly term: Expr
+export interface Term<T = Expr> {
+  readonly term: T
   readonly coefficient: number
 }
 
-export interface Linear {
-  /** By the key of the term, which is no sum, product by a constant, or constant itself. */
-  readonly terms: ReadonlyMap<string, Term>
+export interface Linear<T = Expr> {
+  /** By the key of the term, which is no sum, product by a constant, or constant itself; no coefficient is 0. */
+  readonly terms: ReadonlyMap<string, Term<T>>
   readonly constant: number
 }
 
+const known = new WeakMap<Expr, Linear>()
+
+/** The sum that an expression is. */
 export function linear(e: Expr): Linear {
+  let sum = known.get(e)
+  if (!sum) {
+    sum = sumOf(e)
+    known.set(e, sum)
+  }
+  return sum
+}
+
+function sumOf(e: Expr): Linear {
   const terms = new Map<string, Term>()
   let constant = 0
   for (const [x, scale] of summands(e)) {
-    if (x.kind === 'const') {
-      constant += scale * x.value
-      continue
-    }
-    const key = keyOf(x)
-    const coefficient = (terms.get(key)?.coefficient ?? 0) + scale
-    if (coefficient === 0) terms.delete(key)
-    else terms.set(key, { term: x, coefficient })
+    if (x.kind === 'const') constant += scale * x.value
+    else addTerm(terms, keyOf(x), x, scale)
   }
   return { terms, constant }
 }
 
+function addTerm<T>(terms: Map<string, Term<T>>, key: string, term: T, by: number): void {
+  const coefficient = (terms.get(key)?.coefficient ?? 0) + by
+  if (coefficient === 0) terms.delete(key)
+  else terms.set(key, { term, coefficient })
+}
+
 /** What is summed up with its constant factor, each node once, in the order of the text. */
-export function summands(e: Expr): readonly (readonly [x: Expr, scale: number])[] {
+function summands(e: Expr): readonly (readonly [x: Expr, scale: number])[] {
   const order: Expr[] = []
   const seen = new Set<Expr>()
   const visit = (x: Expr): void => {
@@ -54,25 +67,70 @@ export function summands(e: Expr): readonly (readonly [x: Expr, scale: number])[
 function summandsOf(x: Expr): readonly (readonly [x: Expr, factor: number])[] | undefined {
   if (x.kind === 'unary' && x.op === 'neg') return [[x.x, -1]]
   if (x.kind !== 'binary') return undefined
-  if (x.op === 'add')
+  if (x.op === 'add' || x.op === 'sub')
     return [
       [x.a, 1],
-      [x.b, 1],
-    ]
-  if (x.op === 'sub')
-    return [
-      [x.a, 1],
-      [x.b, -1],
+      [x.b, x.op === 'add' ? 1 : -1],
     ]
   if (x.op === 'mul' && x.b.kind === 'const') return [[x.a, x.b.value]]
   if (x.op === 'mul' && x.a.kind === 'const') return [[x.b, x.a.value]]
   return undefined
 }
 
+/** `a + scale · b`. */
+export function plus<T>(a: Linear<T>, b: Linear<T>, scale = 1): Linear<T> {
+  const terms = new Map(a.terms)
+  for (const [key, t] of b.terms) addTerm(terms, key, t.term, scale * t.coefficient)
+  return { terms, constant: a.constant + scale * b.constant + 0 }
+}
+
+export const minus = <T>(a: Linear<T>, b: Linear<T>): Linear<T> => plus(a, b, -1)
+
+export const shift = <T>({ terms, constant }: Linear<T>, by: number): Linear<T> => ({
+  terms,
+  constant: constant + by,
+})
+
+/** The terms that pass, and the constant. */
+export const keepTerms = <T>(
+  { terms, constant }: Linear<T>,
+  keep: (t: Term<T>, key: string) => boolean,
+): Linear<T> => ({ terms: new Map([...terms].filter(([key, t]) => keep(t, key))), constant })
+
 /** A text equal exactly for equal sums, whatever the order they were written in. */
-export function linearKey(l: Linear): string {
+export function linearKey<T>(l: Linear<T>): string {
   const parts = [...l.terms].map(([key, t]) => `${t.coefficient}·${key}`).sort()
   return [...parts, String(l.constant)].join(' + ')
+}
+
+export const sameSum = (a: Expr, b: Expr): boolean => a === b || linearKey(linear(a)) === linearKey(linear(b))
+
+/** A text equal for equal bounds `a < b`, however they are written; of other conditions their key. */
+export const boundKey = (cond: Expr): string =>
+  cond.kind === 'binary' && cond.op === 'lt'
+    ? `0 < ${linearKey(minus(linear(cond.b), linear(cond.a)))}`
+    : keyOf(cond)
+
+/**
+ * Coefficients of a sum in `variables`, by variable: any expressions that do not mention them; `null` where it is no such
+ * sum.
+ */
+export function coefficientsOf(e: Expr, variables: ReadonlySet<string>): ReadonlyMap<string, Expr> | null {
+  const out = new Map<string, Expr>()
+  const isFree = (x: Expr): boolean => ![...freeVars(x)].some((v) => variables.has(v))
+  const go = (part: Expr, scale: Expr): boolean =>
+    summands(part).every(([x, by]): boolean => {
+      const factor = mul(scale, int(by))
+      if (isFree(x)) return true
+      if (x.kind === 'var') {
+        out.set(x.name, add(out.get(x.name) ?? int(0), factor))
+        return true
+      }
+      if (x.kind !== 'binary' || x.op !== 'mul') return false
+      if (isFree(x.b)) return go(x.a, mul(x.b, factor))
+      return isFree(x.a) && go(x.b, mul(x.a, factor))
+    })
+  return go(e, int(1)) ? new Map([...out].filter(([, c]) => !isZero(c))) : null
 }
 
 /** Loops by variable: the ones whose ranges may be used. */

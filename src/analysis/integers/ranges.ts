@@ -19,10 +19,12 @@ import {
 } from './interval.ts'
 import type { Extents, Linear } from './linear.ts'
 
-/** Bounds of expressions, each node once; `known` are those that follow from something else than operands. */
-export const rangesBy = (
-  known: (e: Expr, of: (e: Expr) => Interval) => Interval | undefined,
-): ((e: Expr) => Interval) => perExpr((e, of) => known(e, of) ?? intervalOf(e, children(e).map(of)))
+/** Bounds that follow from something else than those of operands; `of` gives these. */
+export type KnownRange = (e: Expr, of: (e: Expr) => Interval) => Interval | undefined
+
+/** Bounds of expressions, each node once. */
+export const rangesBy = (known: KnownRange): ((e: Expr) => Interval) =>
+  perExpr((e, of) => known(e, of) ?? intervalOf(e, children(e).map(of)))
 
 /** Bounds of expressions over loops. */
 export const rangesOver = (loops: Extents): ((e: Expr) => Interval) =>

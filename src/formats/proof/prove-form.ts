@@ -2,7 +2,7 @@
  * Linear forms over integers: `Σ coefficient · atom + constant`, with rounded-down quotients by constants as atoms.
  * `e % c` is `e - c · (e / c)`, so that what a map takes apart and its inverse puts together cancels.
  */
-import { gcd } from '../../analysis/integers/facts.ts'
+import { gcd } from '../../analysis/integers/divisors.ts'
 
 /** A part of a form that is no sum: equal keys have equal values. */
 export type Atom = { readonly key: string } & (

@@ -1,6 +1,6 @@
 /** What the body of a nest can see: coordinates by name, open axes, facts. Immutable; scopes extend. */
+import { Facts } from '../../analysis/integers/facts.ts'
 import type { Expr } from '../../ir/expr.ts'
-import { Facts } from './coordinate-facts.ts'
 
 /** An axis whose loop is open. */
 export interface OpenAxis {

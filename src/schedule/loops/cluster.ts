@@ -1,4 +1,4 @@
-import { isMultiple } from '../../analysis/integers/facts.ts'
+import { Facts } from '../../analysis/integers/facts.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { replaceLoop, stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
@@ -37,7 +37,7 @@ export const cluster = primitive({
         loops: [loop],
         expected: `a whole number from 2 to ${MOST_BLOCKS}`,
       })
-    if (!isMultiple(loop.extent, step.by, cx.kernel.facts))
+    if (!new Facts({ sizes: cx.kernel.facts }).isMultiple(loop.extent, step.by))
       cx.refuse({
         code: 'not-whole',
         message: `${printExpr(loop.extent)} iterations of ${loop.name} are not known to be whole clusters of ${step.by}`,

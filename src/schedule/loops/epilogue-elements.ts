@@ -1,6 +1,6 @@
 /** The elements that a consumer's loops run over, as those that loops of the producer reach. */
 
-import { isMultiple } from '../../analysis/integers/facts.ts'
+import { Facts } from '../../analysis/integers/facts.ts'
 import { linear, linearKey } from '../../analysis/integers/linear.ts'
 import { ceildiv, type Expr, int } from '../../ir/expr.ts'
 import { freeVars, mentions, substitute } from '../../ir/expr-tree.ts'
@@ -72,7 +72,7 @@ export function covers(
         ? `begin at a loop of ${earlier.nest}, which writes ${name} first, or leave ${of.nest} a nest of its own`
         : `where an axis is sparse, what has nothing stored has no iteration: choose a format that has one for every ${of.name}, or leave ${of.nest} a nest of its own`,
     })
-  return isMultiple(of.extent, digits.at(-1)?.stride ?? 1, cx.kernel.facts)
+  return new Facts({ sizes: cx.kernel.facts }).isMultiple(of.extent, digits.at(-1)?.stride ?? 1)
 }
 
 /** Whether `count · stride` reaches `extent`, and `count - 1` times does not. */

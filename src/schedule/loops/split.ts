@@ -1,4 +1,4 @@
-import { isMultiple } from '../../analysis/integers/facts.ts'
+import { Facts } from '../../analysis/integers/facts.ts'
 import { substituteStmts } from '../../ir/bindings.ts'
 import { add, ceildiv, type Expr, int, lt, mul, variable } from '../../ir/expr.ts'
 import type { For } from '../../ir/loops.ts'
@@ -24,10 +24,11 @@ export const split = primitive({
     checkFactor(cx, step.by, 1, 'the factor of a split', loop)
     const names = step.into ?? [`${loop.name}o`, `${loop.name}i`]
     cx.claimLoops(loop.nest, names, [loop])
+    const facts = new Facts({ sizes: cx.kernel.facts })
     const [outer, inner] = names.map((n) => cx.fresh(n)) as [string, string]
     return {
       body: replaceLoop(cx.kernel.body, loop.var, (l) =>
-        splitLoop(l, step.by, names, [outer, inner], isMultiple(l.extent, step.by, cx.kernel.facts)),
+        splitLoop(l, step.by, names, [outer, inner], facts.isMultiple(l.extent, step.by)),
       ),
       gone: [gone(loop, 'split', names)],
     }

@@ -1,5 +1,6 @@
 import { matchInstr } from '../../analysis/instructions/match.ts'
 import { protectedRead } from '../../analysis/instructions/zero-fill.ts'
+import { Facts } from '../../analysis/integers/facts.ts'
 import { add, load, variable } from '../../ir/expr.ts'
 import type { Instr } from '../../ir/instr.ts'
 import type { For, Kernel2 } from '../../ir/loops.ts'
@@ -69,7 +70,7 @@ for i in 0..m
 export function checkInstr(cx: Context, kernel: Kernel2, { loop, path }: Found, instr: Instr): void {
   const local = allocations(kernel.body)
   const buffer = (name: string) => local.get(name) ?? kernel.buffers.find((b) => b.name === name)
-  const match = matchInstr(instr, loop, { buffer, facts: kernel.facts })
+  const match = matchInstr(instr, loop, { buffer, facts: new Facts({ sizes: kernel.facts }) })
   if (match.kind === 'mismatch')
     cx.refuse({
       ...match.refusal,
