@@ -3,13 +3,13 @@
  * knows of the segments it has part in.
  */
 import { isOffsets } from '../ir/accesses.ts'
-import { add, type Expr, int, mul, search } from '../ir/expr.ts'
+import { type Expr, int, mul, search } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Shares, Stmt } from '../ir/loops.ts'
 import { rewriteStmts } from '../ir/tree.ts'
-import { linear } from './integers/linear.ts'
+import { coefficientOf, keepTerms, linear, mapNumbers, sumExpr, termsWith } from './integers/linear.ts'
 import type { Segments } from './segmented-loops.ts'
 
 /**
@@ -39,9 +39,9 @@ export function sharesOf(
     return `${part.buffer} is searched in part`
   if (extent.kind !== 'const') return `${loop.name} has no constant extent`
   const sum = linear(part.value)
-  const own = [...sum.terms.values()].filter((t) => mentions(t.term, loop.var))
-  const others = [...sum.terms.values()].filter((t) => !mentions(t.term, loop.var))
-  const steps = own.length === 1 && own[0]!.term.kind === 'var' && own[0]!.coefficient === 1
+  const own = termsWith(sum, loop.var)
+  const others = [...sum.terms.values()].filter((t) => !own.includes(t))
+  const steps = own.length === 1 && coefficientOf(part.value, loop.var) === 1
   const aligned = sum.constant === 0 && others.every((t) => t.coefficient % extent.value === 0)
   if (!steps || !aligned) return `shares do not begin at multiples of ${extent.value}`
   const first = substitute(part.value, new Map([[loop.var, int(0)]]))
@@ -53,10 +53,8 @@ export function sharesOf(
 /** The number of a group of `size` shares (1: of the share itself) in their order. */
 export function shareNumber({ search, length }: Shares, size = 1): Expr {
   const unit = length * size
-  return [...linear(search.value).terms.values()]
-    .filter((t) => t.coefficient % unit === 0)
-    .map((t) => mul(t.term, int(t.coefficient / unit)))
-    .reduce((a, b) => add(a, b), int(0))
+  const { terms } = keepTerms(linear(search.value), (t) => t.coefficient % unit === 0)
+  return sumExpr(mapNumbers({ terms, constant: 0 }, (n) => n / unit))
 }
 
 /** How many shares there are, over sizes; nothing where rounds of loops around have an element in common. */

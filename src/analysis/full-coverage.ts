@@ -3,7 +3,7 @@ import { ceildiv, div, type Expr, int } from '../ir/expr.ts'
 import { sameExpr } from '../ir/keys.ts'
 import type { Fact, For } from '../ir/loops.ts'
 import { Facts } from './integers/facts.ts'
-import { type Linear, linear, linearKey, loopMap } from './integers/linear.ts'
+import { keepTerms, type Linear, linear, linearKey, loopMap } from './integers/linear.ts'
 
 /** Whether loops over digits of each dimension visit every element, and each of them once; conditions may only end the last round. */
 export function visitsAll(
@@ -17,14 +17,11 @@ export function visitsAll(
   const loops = loopMap(path)
   const unused = new Set(path.filter((l) => !isOne(l.extent)))
   const guards = new Set(conditions)
-  const digitsOf = (e: Expr): Linear => {
-    const { constant, terms } = linear(e)
-    const more = [...terms].filter(([, { term }]) => {
+  const digitsOf = (e: Expr): Linear =>
+    keepTerms(linear(e), ({ term }) => {
       const loop = term.kind === 'var' ? loops.get(term.name) : undefined
       return !loop || !isOne(loop.extent)
     })
-    return { constant, terms: new Map(more) }
-  }
   const isTrimmed = (digits: Linear, extent: Expr): boolean => {
     const trim = [...guards].find(
       (g) =>

@@ -1,25 +1,20 @@
 /** Addresses in declared memories: the last dimensions of a buffer are tiles, each held as the memory says. */
 import { invariant } from '../ast/diagnostic.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
-import { add, div, type Expr, int, mod, mul } from '../ir/expr.ts'
+import { add, div, type Expr, int, mod } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
 import { coordinateName, type Memory } from '../ir/instr.ts'
 import type { Buffer } from '../ir/loops.ts'
-import { linear } from './integers/linear.ts'
+import { keepTerms, linear, mapNumbers, minus, sumExpr } from './integers/linear.ts'
 
 /** `e = T·quotient + rest`; the multiples of T that the sum shows go to the quotient, the others are computed. */
 export function splitBy(e: Expr, t: number): { readonly quotient: Expr; readonly rest: Expr } {
   const sum = linear(e)
-  let quotient: Expr = int(0)
-  let rest: Expr = int(0)
-  for (const { term, coefficient } of sum.terms.values())
-    if (coefficient % t === 0) quotient = add(quotient, mul(term, int(coefficient / t)))
-    else rest = add(rest, mul(term, int(coefficient)))
-  const whole = Math.floor(sum.constant / t)
-  quotient = add(quotient, int(whole))
-  rest = add(rest, int(sum.constant - whole * t))
-  if (rest.kind === 'const') return { quotient, rest }
-  if (sum.terms.size === 0) return { quotient, rest }
+  const constant = sum.constant - t * Math.floor(sum.constant / t)
+  const over = keepTerms({ ...sum, constant }, ({ coefficient }) => coefficient % t !== 0)
+  const quotient = sumExpr(mapNumbers(minus(sum, over), (n) => n / t))
+  const rest = sumExpr(over)
+  if (over.terms.size === 0) return { quotient, rest }
   return { quotient: add(quotient, div(rest, int(t))), rest: mod(rest, int(t)) }
 }
 

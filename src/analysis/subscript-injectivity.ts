@@ -13,7 +13,7 @@ import {
   linear,
   linearKey,
   sameSum,
-  type Term,
+  termsWith,
 } from './integers/linear.ts'
 import { rangeOfSum, rangesOver } from './integers/ranges.ts'
 
@@ -37,13 +37,10 @@ export interface Space {
 export function blockOf(e: Expr, v: string, { inner, indptr }: Space): string | undefined {
   const sum = linear(e)
   const varies = (x: Expr): boolean => [...freeVars(x)].some((name) => inner.has(name))
-  const own: Term[] = []
-  const [inside, outer] = [new Map<string, Term>(), new Map<string, Term>()]
-  for (const [key, t] of sum.terms) {
-    if (mentions(t.term, v)) own.push(t)
-    else (varies(t.term) ? inside : outer).set(key, t)
-  }
-  const rest: Linear = { terms: inside, constant: sum.constant }
+  const own = termsWith(sum, v)
+  const others = keepTerms(sum, (t) => !own.includes(t))
+  const rest = keepTerms(others, (t) => varies(t.term))
+  const { terms: outer } = keepTerms(others, (t) => !varies(t.term))
   const mine = own[0]
   if (!mine || own.length !== 1 || mine.coefficient < 1) return undefined
   const base = (constant: number): string => linearKey({ terms: outer, constant })

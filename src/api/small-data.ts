@@ -1,7 +1,9 @@
 /** Small random data for a kernel, and what the reference computes from them: what interpreters get through in an instant. */
+import { Facts } from '../analysis/integers/facts.ts'
 import { SptError } from '../ast/diagnostic.ts'
 import { type Axis, chainTo } from '../ir/axis.ts'
 import { type Dtype, isFloat } from '../ir/dtype.ts'
+import { variable } from '../ir/expr.ts'
 import type { Fact } from '../ir/loops.ts'
 import type { Kernel1, Param } from '../ir/stage1.ts'
 import type { RefOutputs } from '../reference/index.ts'
@@ -67,11 +69,9 @@ function sized({ name }: Param, usual: number, facts: readonly Fact[]): number {
   const own = facts.filter((f) => f.size === name)
   const equal = own.find((f) => f.relation === 'equal')
   if (equal) return equal.by
-  const step = own.reduce((n, f) => (n * f.by) / gcd(n, f.by), 1)
+  const step = new Facts({ sizes: own }).divisor(variable(name))
   return Math.max(1, Math.round(usual / step)) * step
 }
-
-const gcd = (a: number, b: number): number => (b === 0 ? a : gcd(b, a % b))
 
 const scalar = ({ dtype }: Param): number => (dtype === 'bool' ? 1 : isFloat(dtype) ? 0.5 : 2)
 

@@ -6,10 +6,10 @@ import { InternalError } from '../ast/diagnostic.ts'
 import { computeType, isFloat } from './dtype.ts'
 import type { Expr, Load, Search, Var } from './expr.ts'
 import { perExpr } from './expr-tree.ts'
-import { foldCompare, foldInt } from './fold.ts'
+import { foldInt } from './fold.ts'
 import { MATH } from './math.ts'
-import { arithmetic, COMPARE, convert, mathOf, wrap } from './numeric.ts'
-import { isCompare } from './ops.ts'
+import { arithmetic, convert, mathOf, TRUTH, wrap } from './numeric.ts'
+import { isTruth } from './ops.ts'
 
 type Builtin = Extract<Expr, { kind: 'builtin' }>
 /** Nodes whose value is that of their operands alone; `select`, and `and` and `or`, need not look at all of them. */
@@ -18,8 +18,6 @@ type Operator = Extract<Expr, { kind: 'unary' | 'binary' | 'call' | 'cast' }>
 type Operation = (a: number, b: number) => number
 
 const not: Operation = (x) => (x === 0 ? 1 : 0)
-const and: Operation = (a, b) => (a !== 0 && b !== 0 ? 1 : 0)
-const or: Operation = (a, b) => (a !== 0 || b !== 0 ? 1 : 0)
 
 /** The most frequent ones, without calls inside. */
 const FREQUENT: Readonly<Record<string, Operation>> = {
@@ -43,9 +41,7 @@ export function inRegisters(e: Operator): Operation {
       return e.op === 'not' ? not : (x) => toType(-x)
     }
     case 'binary':
-      if (e.op === 'and') return and
-      if (e.op === 'or') return or
-      if (isCompare(e.op)) return COMPARE[e.op]
+      if (isTruth(e.op)) return TRUTH[e.op]
       return FREQUENT[`${type} ${e.op}`] ?? rounded(arithmetic(e.op, type))
     case 'call': {
       const f = mathOf(e.fn)
@@ -64,9 +60,9 @@ export function exactly(e: Operator): Operation {
       return e.op === 'not' ? not : (x) => -x
     case 'binary': {
       const { op } = e
+      if (isTruth(op)) return TRUTH[op]
       if (op === 'div' && isFloat(e.dtype)) return (a, b) => a / b
-      // Only a division by 0 folds to nothing.
-      return (a, b) => Number(foldInt(op, a, b) ?? foldCompare(op, a, b) ?? 0)
+      return (a, b) => foldInt(op, a, b) ?? 0
     }
     case 'call':
       if (MATH[e.fn].type !== 'float') return mathOf(e.fn)

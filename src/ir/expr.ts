@@ -9,7 +9,7 @@ import { foldCall, foldCompare, foldFloat, foldInt, isValue } from './fold.ts'
 import { sameExpr } from './keys.ts'
 import { MATH, type MathFn } from './math.ts'
 import { convert } from './numeric.ts'
-import { type BinaryOp, isCompare } from './ops.ts'
+import { type BinaryOp, isTruth } from './ops.ts'
 import { rounding } from './rounding.ts'
 
 export * from './expr-nodes.ts'
@@ -86,7 +86,7 @@ export function cast(x: Expr, dtype: Dtype, span?: Span): Expr {
 
 /** The type of `a op b`. */
 export function binaryType(op: BinaryOp, a: Dtype, b: Dtype): Dtype {
-  return isCompare(op) || op === 'and' || op === 'or' ? 'bool' : a === b ? a : join(a, b)
+  return isTruth(op) ? 'bool' : a === b ? a : join(a, b)
 }
 
 const is = (e: Expr, value: number): boolean => e.kind === 'const' && e.value === value

@@ -1,35 +1,17 @@
 /** What operators and functions give for constants. */
 import { computeType, type Dtype, INT_RANGE, isFloat, isInt } from './dtype.ts'
 import type { MathFn } from './math.ts'
-import { arithmetic, mathOf } from './numeric.ts'
-import type { ArithOp, BinaryOp } from './ops.ts'
+import { arithmetic, mathOf, TRUTH, WHOLE } from './numeric.ts'
+import { type ArithOp, type BinaryOp, isTruth } from './ops.ts'
 import { rounding } from './rounding.ts'
 
 /** `a op b` in exact integers; nothing where the divisor is 0 or `op` gives a truth value. */
 export function foldInt(op: BinaryOp, a: number, b: number): number | undefined {
-  switch (op) {
-    case 'add':
-      return a + b
-    case 'sub':
-      return a - b
-    case 'mul':
-      return a * b
-    case 'div':
-      return b === 0 ? undefined : Math.floor(a / b)
-    case 'mod':
-      return b === 0 ? undefined : a - b * Math.floor(a / b)
-    case 'quo':
-      return b === 0 ? undefined : Math.trunc(a / b)
-    case 'rem':
-      return b === 0 ? undefined : a % b
-    case 'min':
-      return Math.min(a, b)
-    case 'max':
-      return Math.max(a, b)
-    default:
-      return undefined
-  }
+  if (isTruth(op) || (b === 0 && isDivision(op))) return undefined
+  return WHOLE[op](a, b)
 }
+
+const isDivision = (op: ArithOp): boolean => op === 'div' || op === 'mod' || op === 'quo' || op === 'rem'
 
 /** `a op b` of floats, rounded to the type that they are computed in; nothing where the divisor is 0, as of integers. */
 export function foldFloat(op: BinaryOp, a: number, b: number, dtype: Dtype): number | undefined {
@@ -47,25 +29,5 @@ export const isValue = (v: number, dtype: Dtype): boolean => {
   return isInt(dtype) && v >= INT_RANGE[dtype as 'i32'][0] && v <= INT_RANGE[dtype as 'i32'][1]
 }
 
-export function foldCompare(op: BinaryOp, a: number, b: number): boolean | undefined {
-  switch (op) {
-    case 'lt':
-      return a < b
-    case 'le':
-      return a <= b
-    case 'gt':
-      return a > b
-    case 'ge':
-      return a >= b
-    case 'eq':
-      return a === b
-    case 'ne':
-      return a !== b
-    case 'and':
-      return a !== 0 && b !== 0
-    case 'or':
-      return a !== 0 || b !== 0
-    default:
-      return undefined
-  }
-}
+export const foldCompare = (op: BinaryOp, a: number, b: number): boolean | undefined =>
+  isTruth(op) ? TRUTH[op](a, b) !== 0 : undefined

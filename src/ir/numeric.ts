@@ -6,7 +6,7 @@
 import { InternalError } from '../ast/diagnostic.ts'
 import { type Dtype, INT_RANGE, isFloat } from './dtype.ts'
 import { MATH, type MathFn } from './math.ts'
-import type { ArithOp, CompareOp } from './ops.ts'
+import type { ArithOp, CompareOp, LogicOp } from './ops.ts'
 import { rounding } from './rounding.ts'
 
 export type Binary = (a: number, b: number) => number
@@ -49,17 +49,17 @@ const FLOAT: Readonly<Record<ArithOp, Binary>> = {
   max: Math.max,
 }
 
+/** Of exact integers, by divisors that are not 0. */
+export const WHOLE: Readonly<Record<ArithOp, Binary>> = { ...FLOAT, div: (a, b) => Math.floor(a / b) }
+
 /** On integers of at most 32 bits every result below is exact in float64, except `mul`. */
 const INT: Readonly<Record<ArithOp, Binary>> = {
-  add: (a, b) => a + b,
-  sub: (a, b) => a - b,
+  ...WHOLE,
   mul: Math.imul,
   div: (a, b) => (b === 0 ? 0 : Math.floor(a / b)),
   mod: (a, b) => (b === 0 ? 0 : a - b * Math.floor(a / b)),
   quo: (a, b) => Math.trunc(a / divisor(b)),
   rem: (a, b) => a % divisor(b),
-  min: Math.min,
-  max: Math.max,
 }
 
 /** What targets divide by, which C defines for other divisors than 0 alone: compilers take it for proof of that. */
@@ -82,6 +82,13 @@ export const COMPARE: Readonly<Record<CompareOp, Binary>> = {
   ge: (a, b) => (a >= b ? 1 : 0),
   eq: (a, b) => (a === b ? 1 : 0),
   ne: (a, b) => (a !== b ? 1 : 0),
+}
+
+/** What gives 1 where it holds, else 0. */
+export const TRUTH: Readonly<Record<CompareOp | LogicOp, Binary>> = {
+  ...COMPARE,
+  and: (a, b) => (a !== 0 && b !== 0 ? 1 : 0),
+  or: (a, b) => (a !== 0 || b !== 0 ? 1 : 0),
 }
 
 /** A function of one argument ignores the second. */

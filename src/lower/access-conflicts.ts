@@ -4,7 +4,7 @@
  */
 
 import { isIndex } from '../analysis/integers/interval.ts'
-import { linear, linearKey, minus, type Term } from '../analysis/integers/linear.ts'
+import { coefficientOf, keepTerms, linear, linearKey, minus, termsWith } from '../analysis/integers/linear.ts'
 import { rangeOfSum, rangesOver } from '../analysis/integers/ranges.ts'
 import { isTogether, type Lanes } from '../analysis/lane-groups.ts'
 import { blockOf, type Space } from '../analysis/subscript-injectivity.ts'
@@ -123,17 +123,13 @@ function owningThread(
 function residueOf(e: Expr, axis: ThreadAxis, extent: Expr | undefined, space: Space): string | undefined {
   if (extent?.kind !== 'const') return undefined
   const sum = linear(e)
-  const own = [...sum.terms.values()].filter((t) => mentions(t.term, axis))
-  const mine = own[0]
-  if (own.length !== 1 || mine?.term.kind !== 'var' || mine.coefficient < 1) return undefined
-  const modulus = mine.coefficient * extent.value
-  const [outer, rest] = [new Map<string, Term>(), new Map<string, Term>()]
-  for (const [key, t] of sum.terms) {
-    if (t === mine) continue
-    if (![...freeVars(t.term)].some((v) => space.inner.has(v))) outer.set(key, t)
-    else if (t.coefficient % modulus !== 0) rest.set(key, t)
-  }
-  const range = rangeOfSum({ terms: rest, constant: sum.constant }, rangesOver(space.inner))
-  if (!isIndex(range, mine.coefficient)) return undefined
-  return `${mine.coefficient}·${axis} mod ${modulus} + ${linearKey({ terms: outer, constant: 0 })}`
+  const scale = coefficientOf(e, axis)
+  if (scale < 1 || termsWith(sum, axis).length !== 1) return undefined
+  const modulus = scale * extent.value
+  const varies = (x: Expr): boolean => [...freeVars(x)].some((v) => space.inner.has(v))
+  const others = keepTerms(sum, (t) => !mentions(t.term, axis))
+  const rest = keepTerms(others, (t) => varies(t.term) && t.coefficient % modulus !== 0)
+  if (!isIndex(rangeOfSum(rest, rangesOver(space.inner)), scale)) return undefined
+  const { terms } = keepTerms(others, (t) => !varies(t.term))
+  return `${scale}·${axis} mod ${modulus} + ${linearKey({ terms, constant: 0 })}`
 }

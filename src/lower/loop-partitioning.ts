@@ -7,13 +7,22 @@
  * that threads share stay one: a copy would allocate their memory twice.
  */
 
-import { linear, linearKey, loopMap } from '../analysis/integers/linear.ts'
+import {
+  coefficientOf,
+  keepTerms,
+  linear,
+  linearKey,
+  loopMap,
+  type RoundedUp,
+  roundedUp,
+  sumExpr,
+} from '../analysis/integers/linear.ts'
 import { naturals, rangesOver } from '../analysis/integers/ranges.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
 import { when } from '../ir/build.ts'
 import { bodyAt } from '../ir/clone-loops.ts'
-import { binary, div, type Expr, int, lt, min, mod } from '../ir/expr.ts'
+import { div, type Expr, int, lt, min, mod } from '../ir/expr.ts'
 import type { For, Kernel2, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, loopsOf, rewriteStmts, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 
@@ -43,21 +52,25 @@ export interface Tiles {
   readonly guards: ReadonlyMap<Expr, Expr>
 }
 
+/** The rest in `v * c + rest < n`, for tiles of a loop over `ceildiv(n, c)`; of other conditions `undefined`. */
+export function restIn(g: Expr, { var: name }: For, { total, by }: RoundedUp): Expr | undefined {
+  if (g.kind !== 'binary' || g.op !== 'lt' || linearKey(linear(g.b)) !== linearKey(total)) return undefined
+  if (coefficientOf(g.a, name) !== by) return undefined
+  return sumExpr(keepTerms(linear(g.a), ({ term }) => term.kind !== 'var' || term.name !== name))
+}
+
 /** The tiles of a loop whose conditions stand around constant loops, or around `any`. */
 export function tilesOf(loop: For, any = false): Tiles | undefined {
-  const { extent } = loop
-  if (extent.kind !== 'binary' || extent.op !== 'div' || extent.b.kind !== 'const') return undefined
-  const size = extent.b.value
-  const padded = linear(extent.a)
-  const total = { ...padded, constant: padded.constant - (size - 1) }
+  const tiles = roundedUp(loop.extent)
+  if (!tiles) return undefined
+  const size = tiles.by
   const guards = new Map<Expr, Expr>()
   let bound: Expr | undefined
   walkStmts(loop.body, (s, path) => {
     if (s.kind !== 'for' || (!any && loopsOf(s.body).some((l) => l.extent.kind !== 'const'))) return
     for (const g of s.guards) {
-      if (g.kind !== 'binary' || g.op !== 'lt' || linearKey(linear(g.b)) !== linearKey(total)) continue
-      const rest = without(linear(g.a), loop.var, size)
-      if (!rest) continue
+      const rest = restIn(g, loop, tiles)
+      if (!rest || g.kind !== 'binary') continue
       const { known, hi } = rangesOver(loopMap([...path, s]))(rest)
       if (!known || hi >= size) continue
       guards.set(g, rest)
@@ -65,17 +78,6 @@ export function tilesOf(loop: For, any = false): Tiles | undefined {
     }
   })
   return bound ? { total: bound, size, guards } : undefined
-}
-
-/** A sum less `coefficient · name`; `undefined` where it holds another multiple of it. */
-export function without(sum: ReturnType<typeof linear>, name: string, coefficient: number): Expr | undefined {
-  let rest: Expr = int(0)
-  let found = false
-  for (const { term, coefficient: c } of sum.terms.values()) {
-    if (term.kind === 'var' && term.name === name && c === coefficient) found = true
-    else rest = binary('add', rest, binary('mul', term, int(c)))
-  }
-  return found ? binary('add', rest, int(sum.constant)) : undefined
 }
 
 /** Whether threads share in it: by hardware axes, memory or turns. */

@@ -14,6 +14,7 @@ import { type Axis, isDenseRoot } from '../ir/axis.ts'
 import { ceildiv, constant, type Expr } from '../ir/expr.ts'
 import { freeVars, mentions, substitute } from '../ir/expr-tree.ts'
 import { keyOf, sameExpr } from '../ir/keys.ts'
+import { matcher } from '../ir/patterns.ts'
 import type { Assign, Buffer1, Iter, Iteration, Kernel1, Reduce1, Stmt1 } from '../ir/stage1.ts'
 
 export interface Initialisation {
@@ -171,6 +172,8 @@ function permutation(
   return whole ? { index: e.index[0]!, axis: own } : undefined
 }
 
+const inTiles = matcher(['add', ['mul', 'x', 'y'], 'z'])
+
 function coversAxis(
   e: Expr,
   axis: Axis,
@@ -189,13 +192,11 @@ function coversAxis(
     return own.kind === 'dense_fixed' && axis.kind === 'dense_fixed' && sameExpr(own.extent, axis.extent)
   }
   // io * b + ii over ceildiv(extent, b) × b, trimmed by `io * b + ii < extent`.
-  if (axis.kind !== 'dense_fixed' || e.kind !== 'binary' || e.op !== 'add') return false
-  const outer = e.a
-  if (outer.kind !== 'binary' || outer.op !== 'mul') return false
-  const io = spatial(outer.a)
-  const ii = spatial(e.b)
+  const tile = inTiles(e)
+  if (axis.kind !== 'dense_fixed' || !tile) return false
+  const [io, ii] = [spatial(tile.x!), spatial(tile.z!)]
   if (io?.kind !== 'dense_fixed' || ii?.kind !== 'dense_fixed') return false
-  if (!sameExpr(ii.extent, outer.b) || !sameExpr(io.extent, ceildiv(axis.extent, outer.b))) return false
+  if (!sameExpr(ii.extent, tile.y!) || !sameExpr(io.extent, ceildiv(axis.extent, tile.y!))) return false
   const trim = where.find(
     (c) => c.kind === 'binary' && c.op === 'lt' && keyOf(c.a) === keyOf(e) && sameExpr(c.b, axis.extent),
   )

@@ -9,7 +9,7 @@
  */
 
 import { groupsOf, withoutStart } from '../analysis/balanced-shares.ts'
-import { linear } from '../analysis/integers/linear.ts'
+import { rises } from '../analysis/integers/linear.ts'
 import { isPerfect, segmentsOf } from '../analysis/segmented-loops.ts'
 import { invariant } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
@@ -178,14 +178,12 @@ function batches(loop: For, sums: SegmentAccumulators, epilogue: Epilogue, by: n
 
 /** `c·v + rest < n`: what it says of an iteration, it says of all before it. */
 function isUpperBound(g: Expr, loop: For): boolean {
-  if (g.kind !== 'binary' || g.op !== 'lt' || mentions(g.b, loop.var)) return false
-  const own = [...linear(g.a).terms.values()].filter((t) => mentions(t.term, loop.var))
-  return own.every((t) => t.term.kind === 'var' && t.coefficient > 0)
+  return g.kind === 'binary' && g.op === 'lt' && !mentions(g.b, loop.var) && rises(g.a, loop.var)
 }
 
 /** Whether what is looked for grows with the loop, in a place that does not change with it. */
-const grows = ([part]: readonly Expr[], loop: For): boolean => {
-  if (part?.kind !== 'search' || mentions(part.lo, loop.var) || mentions(part.hi, loop.var)) return false
-  const own = [...linear(part.value).terms.values()].filter((t) => mentions(t.term, loop.var))
-  return own.every((t) => t.term.kind === 'var' && t.coefficient > 0)
-}
+const grows = ([part]: readonly Expr[], loop: For): boolean =>
+  part?.kind === 'search' &&
+  !mentions(part.lo, loop.var) &&
+  !mentions(part.hi, loop.var) &&
+  rises(part.value, loop.var)

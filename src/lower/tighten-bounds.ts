@@ -6,12 +6,12 @@
  */
 
 import { isIndex } from '../analysis/integers/interval.ts'
-import { linear, linearKey, loopMap } from '../analysis/integers/linear.ts'
+import { loopMap, roundedUp } from '../analysis/integers/linear.ts'
 import { rangesOver } from '../analysis/integers/ranges.ts'
 import { div, type Expr, int, max, sub } from '../ir/expr.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
 import { type Body, bodiesOf, mapSame, stmt, withBodies } from '../ir/tree.ts'
-import { isShared, without } from './loop-partitioning.ts'
+import { isShared, restIn } from './loop-partitioning.ts'
 
 export function tightenLoops(kernel: Kernel2): Kernel2 {
   const go = (list: Body, path: readonly For[]): Body =>
@@ -29,15 +29,12 @@ export function tightenLoops(kernel: Kernel2): Kernel2 {
 
 function tightened(loop: For, path: readonly For[]): For {
   if (loop.mode.kind === 'bind' || loop.cooperative || loop.guards.length === 0 || isShared(loop)) return loop
-  const { extent } = loop
-  if (extent.kind !== 'binary' || extent.op !== 'div' || extent.b.kind !== 'const') return loop
-  const size = extent.b.value
-  const padded = linear(extent.a)
-  const total = linearKey({ ...padded, constant: padded.constant - (size - 1) })
+  const tiles = roundedUp(loop.extent)
+  if (!tiles) return loop
+  const size = tiles.by
   const range = rangesOver(loopMap(path))
   const rests = loop.guards.map((g): Expr | undefined => {
-    if (g.kind !== 'binary' || g.op !== 'lt' || linearKey(linear(g.b)) !== total) return undefined
-    const rest = without(linear(g.a), loop.var, size)
+    const rest = restIn(g, loop, tiles)
     return rest && isIndex(range(rest), size) ? rest : undefined
   })
   const at = rests.findIndex((r) => r !== undefined)
@@ -45,7 +42,7 @@ function tightened(loop: For, path: readonly For[]): For {
   return stmt({
     ...loop,
     // Never negative, by the range of r; said so that no rounding down is spelled out.
-    extent: div(max(int(0), sub(extent.a, rests[at]!)), int(size)),
+    extent: div(max(int(0), sub(tiles.padded, rests[at]!)), int(size)),
     guards: loop.guards.filter((_, k) => k !== at),
   })
 }

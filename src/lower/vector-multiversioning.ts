@@ -40,10 +40,7 @@ const LONGEST = 1024
 
 export function versionVectors(body: Body, kernel: Kernel2, names: Names): Body {
   const together = vectorizeRegisterLoops(body)
-  const out = new Multiversioning(together, kernel, names).list(
-    together,
-    new Facts({ sizes: kernel.facts }),
-  )
+  const out = new Multiversioning(together, kernel, names).list(together, new Facts({ sizes: kernel.facts }))
   return out === together ? body : out
 }
 

@@ -4,6 +4,7 @@
  * reads its part. Loops that are digits of one index (`io * 32 + it * 4 + ir`) are one dimension of it.
  */
 
+import { coefficientOf, linear, termsWith } from '../analysis/integers/linear.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import { add, div, type Expr, int, mod, mul, variable } from '../ir/expr.ts'
 import { children, freeVars, mentions, perExpr, someExpr, withChildren } from '../ir/expr-tree.ts'
@@ -14,7 +15,6 @@ import { allocations, bodiesOf, exprsOf, type Found } from '../ir/tree.ts'
 import type { Use } from './buffer-uses.ts'
 import type { Context } from './context.ts'
 import type { Footprint } from './footprint.ts'
-import { linear } from './linear.ts'
 
 /** One loop as a digit of a dimension. */
 interface Digit {
@@ -232,7 +232,6 @@ export function isContiguous(tile: Tile): boolean {
   const last = tile.dims.at(-1)
   const index = tile.index.at(-1)
   if (!last || !index) return false
-  const own = [...linear(index).terms.values()].filter((t) => mentions(t.term, last.var))
   const elsewhere = tile.index.slice(0, -1).some((e) => mentions(e, last.var))
-  return !elsewhere && own.length === 1 && own[0]!.term.kind === 'var' && own[0]!.coefficient === 1
+  return !elsewhere && termsWith(linear(index), last.var).length === 1 && coefficientOf(index, last.var) === 1
 }

@@ -1,7 +1,7 @@
 /** Cooperative copies into shared memory. The loops by which the threads of a block fill a copy together. */
 
 import { Facts } from '../analysis/integers/facts.ts'
-import { linear } from '../analysis/integers/linear.ts'
+import { coefficientOf } from '../analysis/integers/linear.ts'
 import { renameBound, substituteStmts } from '../ir/bindings.ts'
 import { when } from '../ir/build.ts'
 import { add, all, type Expr, int, lt, mul, variable } from '../ir/expr.ts'
@@ -41,8 +41,7 @@ export function fillNest(
   const together = (g: Expr): Expr => {
     if (!lane || !mentions(g, lane) || g.kind !== 'binary' || g.op !== 'lt') return g
     const first = substitute(g.a, new Map([[lane, int(0)]]))
-    const own = linear(g.a).terms.get(keyOf(variable(lane)))
-    const whole = own?.coefficient === 1 && !mentions(g.b, lane)
+    const whole = coefficientOf(g.a, lane) === 1 && !mentions(g.b, lane)
     return whole && facts.isMultiple(first, vector) && facts.isMultiple(g.b, vector) ? lt(first, g.b) : g
   }
   const conditions = readingLast(

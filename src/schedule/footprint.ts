@@ -4,10 +4,10 @@
  * intervals.
  */
 
-import { linearKey } from '../analysis/integers/linear.ts'
+import { linear, linearKey, rises, roundedUp, sameSum } from '../analysis/integers/linear.ts'
 import { writesOf } from '../ir/accesses.ts'
 import { when } from '../ir/build.ts'
-import { add, type Expr, int, lt, mul, variable } from '../ir/expr.ts'
+import { type Expr, int, lt, mul, variable } from '../ir/expr.ts'
 import { buffersRead, freeVars, mentions, readsMemory, substitute } from '../ir/expr-tree.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
 import type { Memory } from '../ir/instr.ts'
@@ -20,7 +20,6 @@ import type { CacheScope } from './arguments.ts'
 import type { Use } from './buffer-uses.ts'
 import { checkConstantExtent } from './checks.ts'
 import type { Context } from './context.ts'
-import { linear } from './linear.ts'
 
 /** Elements of one cached buffer beyond which no thread or block can hold it. */
 const SIZE_LIMIT: Readonly<Record<CacheScope, number>> = { register: 1024, shared: 65536 }
@@ -207,21 +206,15 @@ function conditionsOf(cx: Context, at: Found, use: Use): readonly Expr[] {
 }
 
 /** Whether `first < bound` says that a loop over tiles has begun one: it runs to `ceildiv(bound, c)`, and `first` is `c` times it. */
-function isWithin(first: Expr, bound: Expr, { extent, ...loop }: For): boolean {
-  if (extent.kind !== 'binary' || extent.op !== 'div' || extent.b.kind !== 'const') return false
-  const tile = extent.b.value
-  const tiles = linear(add(bound, int(tile - 1)))
-  const begins = linear(mul(variable(loop.var), int(tile)))
-  return linearKey(linear(first)) === linearKey(begins) && linearKey(linear(extent.a)) === linearKey(tiles)
+function isWithin(first: Expr, bound: Expr, loop: For): boolean {
+  const tiles = roundedUp(loop.extent)
+  if (!tiles || linearKey(tiles.total) !== linearKey(linear(bound))) return false
+  return sameSum(first, mul(variable(loop.var), int(tiles.by)))
 }
 
 /** A sum with the loops `names` in their first iteration, where it is then the smallest. */
 function atFirst(e: Expr, names: ReadonlySet<string>): Expr | undefined {
-  const rises = [...linear(e).terms.values()].every(
-    (t) => !dependsOn(t.term, names) || (t.term.kind === 'var' && t.coefficient > 0),
-  )
-  if (!rises) return undefined
-  return substitute(e, new Map([...names].map((n) => [n, int(0)])))
+  return rises(e, ...names) ? substitute(e, new Map([...names].map((n) => [n, int(0)]))) : undefined
 }
 
 const dependsOn = (e: Expr, names: ReadonlySet<string>): boolean => [...freeVars(e)].some((v) => names.has(v))

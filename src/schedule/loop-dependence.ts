@@ -5,13 +5,13 @@
  * different elements in different iterations, whatever the loops around and inside do (Stage I checks it);
  * where it is true, what is written in common is combined by a reducer.
  */
+import { blockOf, type Space } from '../analysis/subscript-injectivity.ts'
 import { accessesOf, type BufferAccess, offsetsIn } from '../ir/accesses.ts'
 import type { Expr } from '../ir/expr.ts'
 import { freeVars, mentions, readsAny } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { loopsOf, walkStmts } from '../ir/tree.ts'
-import { blockOf, type Space } from './linear.ts'
 
 export function spaceIn(kernel: Kernel2, loop: For): Space {
   return { inner: new Map(loopsOf(loop.body).map((l) => [l.var, l])), indptr: offsetsIn(kernel.buffers) }

@@ -4,6 +4,7 @@
  */
 
 import { conditionsAround } from '../analysis/dominating-conditions.ts'
+import { blockOf, type Space } from '../analysis/subscript-injectivity.ts'
 import { accessesOf, type BufferAccess, offsetsIn } from '../ir/accesses.ts'
 import { type Expr, type ThreadAxis, variable } from '../ir/expr.ts'
 import { freeVars, mentions, someExpr, substitute } from '../ir/expr-tree.ts'
@@ -12,7 +13,6 @@ import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { reductionsOf } from '../ir/reductions.ts'
 import { bodiesOf, exprsOf, loopsOf, walkStmts } from '../ir/tree.ts'
 import type { Context } from './context.ts'
-import { blockOf, type Space } from './linear.ts'
 
 export function checkAllocations(cx: Context, next: Kernel2): void {
   const paths: Paths = new Map(reductionsOf(next.body).map((r) => [r.reduce, r.path]))

@@ -2,14 +2,18 @@
 import { test as law } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { BOUND_RULES, isBelowBy } from '../../src/analysis/integers/bound-rules.ts'
+import { END_RULES } from '../../src/analysis/integers/bound-rules.ts'
 import { Facts } from '../../src/analysis/integers/facts.ts'
 import { linear, linearKey } from '../../src/analysis/integers/linear.ts'
+import { neverNegative } from '../../src/analysis/integers/non-negative.ts'
 import { rangeOfSum, rangesOver } from '../../src/analysis/integers/ranges.ts'
+import { RELAXATIONS } from '../../src/analysis/integers/relaxations.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
-import { add, ge, int, lt, mul, sub } from '../../src/ir/expr.ts'
+import { add, type Expr, ge, int, lt, mul, sub, variable } from '../../src/ir/expr.ts'
+import { freeVars } from '../../src/ir/expr-tree.ts'
+import { matcher } from '../../src/ir/patterns.ts'
 import { runs } from '../support/cases.ts'
-import { EXTENTS, integers, questions, values } from '../support/integer-gen.ts'
+import { EXTENTS, integers, questions, quotients, values } from '../support/integer-gen.ts'
 
 const RUNS = { numRuns: runs(1500) }
 
@@ -44,20 +48,67 @@ law.prop([integers, values, fc.constantFrom(2, 3, 4, 8)], RUNS)(
   },
 )
 
-law.prop([questions('x', 'z')], RUNS)('what is implied holds', ({ facts, of, end, at }) => {
+law.prop([questions('x')], RUNS)('what is implied holds', ({ facts, of, end, at }) => {
   for (const cond of [lt(of, end), ge(of, int(0)), lt(of, int(20))])
     if (facts.implies(cond)) expect(evaluate(cond, at)).toBe(1)
 })
 
-test.each(BOUND_RULES)('less by rule: $name', (rule) => {
+test('a normal form has the value of the expression', () => {
+  const facts = new Facts()
+  for (const [name, { extent }] of EXTENTS) facts.coordinate(variable(name), extent)
   let cases = 0
   fc.assert(
-    fc.property(questions(rule.of, rule.below), ({ facts, of, end, at }) => {
-      if (!isBelowBy(rule, of, end, facts)) return
+    fc.property(fc.oneof(integers, quotients), values, (e, at) => {
+      const { terms, constant } = facts.form(e)
+      // What is no form of anything has no value either.
+      if ([...terms.values()].some((t) => [...freeVars(t.term)].some((v) => v.startsWith('?')))) return
       cases++
-      expect(evaluate(of, at)).toBeLessThan(evaluate(end, at))
+      const sum = [...terms.values()].reduce((n, t) => n + t.coefficient * evaluate(t.term, at), constant)
+      expect(sum).toBe(evaluate(e, at) + 0)
+      for (const x of [e, sub(int(0), e)])
+        if (neverNegative(facts.form(x), facts)) expect(evaluate(x, at)).toBeGreaterThanOrEqual(0)
+    }),
+    RUNS,
+  )
+  expect(cases).toBeGreaterThan(RUNS.numRuns / 4)
+})
+
+law.prop([questions('x')], RUNS)('what is proved never to be negative is not', ({ facts, of, end, at }) => {
+  const proved = [sub(end, of), of, sub(of, end)].filter((e) => neverNegative(facts.form(e), facts))
+  for (const e of proved) expect(evaluate(e, at)).toBeGreaterThanOrEqual(0)
+})
+
+test.each(END_RULES)('less by rule: $name', (rule) => {
+  const match = matcher(rule.of)
+  let cases = 0
+  fc.assert(
+    fc.property(questions(rule.of), ({ facts, of, at }) => {
+      const found = match(of)
+      for (const end of found ? rule.ends(found, facts) : []) {
+        cases++
+        expect(evaluate(of, at)).toBeLessThan(evaluate(end, at))
+      }
     }),
     { numRuns: runs(4000) },
+  )
+  expect(cases).toBeGreaterThan(0)
+})
+
+test.each(RELAXATIONS)('between by rule: $name', (rule) => {
+  const match = matcher(rule.of)
+  let cases = 0
+  fc.assert(
+    fc.property(questions(rule.of), ({ of, at }) => {
+      const found = match(of)
+      const valuesOf = (list: readonly Expr[] = []): number[] => list.map((e) => evaluate(e, at))
+      if (!found || !valuesOf(rule.where?.(found)).every((n) => n >= 0)) return
+      const value = (rule.times?.(found) ?? 1) * evaluate(of, at)
+      for (const n of valuesOf(rule.low?.(found))) expect(value).toBeGreaterThanOrEqual(n)
+      for (const n of valuesOf(rule.high?.(found))) expect(value).toBeLessThanOrEqual(n)
+      if (rule.oneOf) expect(valuesOf(rule.oneOf(found))).toContain(value)
+      cases++
+    }),
+    { numRuns: runs(1000) },
   )
   expect(cases).toBeGreaterThan(0)
 })

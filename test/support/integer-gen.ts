@@ -86,7 +86,27 @@ export const integers: fc.Arbitrary<Expr> = fc.letrec<{ e: Expr }>((tie) => {
   }
 }).e
 
-/** Facts that are true, and an expression and an end to ask about, as the patterns of a rule have them. */
+/** Quotients and remainders of sums, one inside of the other. */
+export const quotients: fc.Arbitrary<Expr> = fc
+  .array(
+    fc.tuple(
+      fc.constantFrom('div', 'mod'),
+      fc.constantFrom(2, 3, 4, 6, 8, 12),
+      fc.integer({ min: -9, max: 12 }),
+      fc.constantFrom('i', 'j', 'v', 'n'),
+      constants,
+    ),
+    { minLength: 1, maxLength: 3 },
+  )
+  .map((steps) =>
+    steps.reduce(
+      (e: Expr, [op, by, factor, name, c]) =>
+        binary(op, add(add(mul(e, int(factor)), mul(variable(name), int(2 * factor))), c), int(by)),
+      variable('m'),
+    ),
+  )
+
+/** Facts that are true, and an expression and an end to ask about, the expression as the pattern of a rule has it. */
 export interface Question {
   readonly at: ReadonlyMap<string, number>
   readonly facts: Facts
@@ -94,7 +114,7 @@ export interface Question {
   readonly end: Expr
 }
 
-export const questions = (ofPattern: Pattern, endPattern: Pattern): fc.Arbitrary<Question> =>
+export const questions = (pattern: Pattern): fc.Arbitrary<Question> =>
   fc.noBias(choiceNumbers(60)).map((numbers) => {
     const c = new Choices(numbers)
     const by = c.pick([2, 3, 4, 8])
@@ -132,7 +152,7 @@ export const questions = (ofPattern: Pattern, endPattern: Pattern): fc.Arbitrary
       return e
     }
     const sum = (): Expr => add(mul(variable('a'), int(by)), c.pick([variable('b'), int(c.below(by + 1))]))
-    const of = made(ofPattern, () => c.pick([() => variable('a'), () => name('a', 'b', 's'), sum, sum])())
+    const of = made(pattern, () => c.pick([() => variable('a'), () => name('a', 'b', 's'), sum, sum])())
     const asked = (): Expr =>
       c.pick([
         () => c.pick(ends),
@@ -142,5 +162,5 @@ export const questions = (ofPattern: Pattern, endPattern: Pattern): fc.Arbitrary
         size,
         () => variable('n'),
       ])()
-    return { at, facts, of, end: made(endPattern, asked) }
+    return { at, facts, of, end: asked() }
   })

@@ -9,7 +9,7 @@ import { keyOf, sameData } from '../../ir/keys.ts'
 import type { Buffer, For } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import type { Facts } from '../integers/facts.ts'
-import { linear } from '../integers/linear.ts'
+import { coefficientOf, linear } from '../integers/linear.ts'
 
 export interface Mismatch {
   readonly kind: 'mismatch'
@@ -181,7 +181,7 @@ function mappedProblem(
   const lost = own.find(
     (x, d) =>
       along.length !== own.length ||
-      linear(along[d]!).terms.get(keyOf(variable(x.var)))?.coefficient !== 1 ||
+      coefficientOf(along[d]!, x.var) !== 1 ||
       l.index.some((e, k) => k !== l.index.length - own.length + d && mentions(e, x.var)),
   )
   if (lost)

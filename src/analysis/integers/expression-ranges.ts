@@ -4,7 +4,7 @@
  * conditions around bound what they mention.
  */
 import { isFloat } from '../../ir/dtype.ts'
-import type { Expr } from '../../ir/expr.ts'
+import type { Expr, Load } from '../../ir/expr.ts'
 import { children } from '../../ir/expr-tree.ts'
 import { keyOf } from '../../ir/keys.ts'
 import type { Buffer } from '../../ir/loops.ts'
@@ -119,7 +119,6 @@ export class Ranges {
       case 'builtin':
         return this.#loops.get(e.axis) ?? NATURAL
       case 'load':
-      case 'search':
         return this.#loaded(e, scope)
       case 'binary': {
         const length = this.#segmentOf(e, scope)
@@ -139,12 +138,11 @@ export class Ranges {
     return { ...ANY, over: { expr: e, lo: range.lo, hi: range.hi } }
   }
 
-  #loaded(e: Extract<Expr, { kind: 'load' | 'search' }>, scope: Scope): Ranged {
+  #loaded(e: Load, scope: Scope): Ranged {
     const over = overOf(children(e).map((x) => this.of(x, scope)))
     const buffer = this.#buffers.get(e.buffer)
     let range: Interval = ANY
-    if (e.kind === 'search') range = between(this.of(e.lo, scope), this.of(e.hi, scope))
-    else if (e.dtype === 'bool') range = interval(0, 1)
+    if (e.dtype === 'bool') range = interval(0, 1)
     else if (e.dtype === 'u8') range = interval(0, 255)
     else if (e.dtype === 'i8') range = interval(-128, 127)
     else if (this.#places.has(e.buffer)) range = this.#place(this.#places.get(e.buffer), scope)
@@ -258,7 +256,3 @@ export class Ranges {
 const below = (extent: Interval): Interval => interval(0, Math.max(0, extent.hi - 1), true, extent.knownHi)
 
 const upTo = (most: Interval): Interval => interval(0, Math.max(0, most.hi), true, most.knownHi)
-
-/** What a search finds: where it begins, or as far as it goes. */
-const between = (from: Interval, to: Interval): Interval =>
-  interval(from.lo, Math.max(from.hi, to.hi), from.knownLo, from.knownHi && to.knownHi)

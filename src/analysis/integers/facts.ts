@@ -2,14 +2,16 @@
  * What is known of integers where an expression stands, and what follows from it: bounds, signs, divisors, conditions that
  * hold. Conclusions are one-sided: what is not proved may hold as well. Sums and products are taken not to wrap.
  */
-import { conjuncts, type Expr } from '../../ir/expr.ts'
+import { ceildiv, conjuncts, type Expr, int } from '../../ir/expr.ts'
 import { children, perExpr, readsAny } from '../../ir/expr-tree.ts'
-import { keyOf } from '../../ir/keys.ts'
+import { keyOf, sameExpr } from '../../ir/keys.ts'
 import type { Fact } from '../../ir/loops.ts'
-import { BOUND_RULES, type Bounds, isBelowBy } from './bound-rules.ts'
+import { type Bounds, endsBy } from './bound-rules.ts'
 import { divisorsBy, gcd } from './divisors.ts'
 import { HIGHEST, type Interval, intervalOf, isNonNegative, LOWEST, narrowed } from './interval.ts'
-import type { Linear } from './linear.ts'
+import { constantSum, type Linear, linear, linearKey, minus, roundedUp, shift } from './linear.ts'
+import { neverNegative } from './non-negative.ts'
+import { type FormPremises, isWithin, normalForms, type Table } from './normal-forms.ts'
 import type { KnownRange } from './ranges.ts'
 
 /** What is known from the start, of names and arrays. */
@@ -22,27 +24,37 @@ export interface Known {
   readonly range?: KnownRange
 }
 
-export class Facts implements Bounds {
+export class Facts implements Bounds, FormPremises {
   readonly #known: Known
   readonly #factors: ReadonlyMap<string, number>
   /** By key of an expression: what it is less than. */
   readonly #ends: Map<string, readonly Expr[]>
-  /** Keys of expressions that are not negative. */
-  readonly #natural: Set<string>
+  /** By key of an expression: what it is not less than. */
+  readonly #least: Map<string, number>
+  /** Sums that are 0 or more. */
+  readonly assumptions: readonly Linear[]
+  readonly #tables: Map<string, Table>
   // What has been asked since the last fact came.
+  #forms: ((e: Expr) => Linear) | undefined
   #ranges: ((e: Expr) => Interval) | undefined
-  #below = new Map<string, (e: Expr) => boolean>()
+  #allEnds: ((e: Expr) => readonly Expr[]) | undefined
 
-  constructor(known: Known = {}, around?: Facts) {
+  constructor(known: Known = {}, around?: Facts, assumptions: readonly Linear[] = []) {
     this.#known = known
     this.#factors = factorsOf(this.ofSizes)
     this.#ends = new Map(around ? around.#ends : [])
-    this.#natural = new Set(around ? around.#natural : [])
+    this.#least = new Map(around ? around.#least : [])
+    this.assumptions = [...(around?.assumptions ?? []), ...assumptions]
+    this.#tables = new Map(around?.tables)
   }
 
   /** What is known of sizes. */
   get ofSizes(): readonly Fact[] {
     return this.#known.sizes ?? []
+  }
+
+  get tables(): ReadonlyMap<string, Table> {
+    return this.#tables
   }
 
   /** A copy to extend in an inner scope. */
@@ -56,6 +68,11 @@ export class Facts implements Bounds {
     return new Facts({ ...this.#known, sizes: [...this.ofSizes, ...sizes] }, this)
   }
 
+  /** What is known where these sums are 0 or more. */
+  assuming(sums: readonly Linear[]): Facts {
+    return new Facts(this.#known, this, sums)
+  }
+
   /** What is known of sizes where a condition holds. */
   where(cond: Expr): Facts {
     return this.with(this.multiples(cond))
@@ -65,32 +82,40 @@ export class Facts implements Bounds {
 
   /** `0 <= e < end`. */
   coordinate(e: Expr, end: Expr): void {
-    this.#isNatural(e)
-    this.#isBelow(e, end)
+    this.atLeast(e, 0)
+    this.isBelow(e, end)
   }
 
   /** A condition that holds in this scope, where `written` is: what reads that holds only until then. */
   holds(cond: Expr, written: ReadonlySet<string> = new Set()): void {
     for (const c of conjuncts(cond)) {
       if (c.kind !== 'binary' || c.a.dtype !== 'i32' || readsAny(c, written)) continue
-      if (c.op === 'lt') this.#isBelow(c.a, c.b)
-      if (c.op === 'ge' && c.b.kind === 'const' && c.b.value >= 0) this.#isNatural(c.a)
+      if (c.op === 'lt') this.isBelow(c.a, c.b)
+      if (c.op === 'ge' && c.b.kind === 'const' && c.b.value >= 0) this.atLeast(c.a, c.b.value)
     }
   }
 
-  #isBelow(e: Expr, end: Expr): void {
+  /** `e < end`. */
+  isBelow(e: Expr, end: Expr): void {
     this.#ends.set(keyOf(e), [...(this.#ends.get(keyOf(e)) ?? []), end])
     this.#forget()
   }
 
-  #isNatural(e: Expr): void {
-    this.#natural.add(keyOf(e))
+  /** `e >= least`. */
+  atLeast(e: Expr, least: number): void {
+    this.#least.set(keyOf(e), Math.max(least, this.#least.get(keyOf(e)) ?? least))
+    this.#forget()
+  }
+
+  table(name: string, holds: Table): void {
+    this.#tables.set(name, holds)
     this.#forget()
   }
 
   #forget(): void {
+    this.#forms = undefined
     this.#ranges = undefined
-    this.#below.clear()
+    this.#allEnds = undefined
   }
 
   /** What a condition says of sizes where it holds: that they are multiples. */
@@ -132,40 +157,82 @@ export class Facts implements Bounds {
   readonly range = (e: Expr): Interval => {
     this.#ranges ??= perExpr<Interval>((x, of) => {
       const own = this.#known.range?.(x, of) ?? intervalOf(x, children(x).map(of))
-      const ends = this.ends(x).flatMap((n) => (n.kind === 'const' ? [n.value - 1] : []))
-      const natural = this.#natural.has(keyOf(x)) || this.#known.end?.(x)
-      return ends.length === 0 && !natural
+      const ends = this.#knownEnds(x).flatMap((n) => (n.kind === 'const' ? [n.value - 1] : []))
+      const least = this.#leastOf(x)
+      return ends.length === 0 && least === undefined
         ? own
-        : narrowed(own, natural ? 0 : LOWEST, Math.min(HIGHEST, ...ends))
+        : narrowed(own, least ?? LOWEST, Math.min(HIGHEST, ...ends))
     })
     return this.#ranges(e)
+  }
+
+  #leastOf(e: Expr): number | undefined {
+    return this.#least.get(keyOf(e)) ?? (this.#known.end?.(e) ? 0 : undefined)
+  }
+
+  #knownEnds(e: Expr): readonly Expr[] {
+    const known = this.#ends.get(keyOf(e)) ?? []
+    const end = this.#known.end?.(e)
+    return end ? [...known, end] : known
+  }
+
+  /** The normal form. */
+  readonly form = (e: Expr): Linear => {
+    this.#forms ??= normalForms(this)
+    return this.#forms(e)
+  }
+
+  /** Whether `a <= b`, by a proof. */
+  provesOrder(a: Expr, b: Expr): boolean {
+    return neverNegative(minus(this.form(b), this.form(a)), this)
+  }
+
+  /** Whether `0 <= e < end`, by a proof. */
+  provesWithin(e: Expr, end: Expr): boolean {
+    return isWithin(this.form(e), this.form(end), this)
+  }
+
+  low(term: Expr): readonly Linear[] {
+    const least = this.#leastOf(term)
+    return [...(least === undefined ? [] : [constantSum(least)]), ...this.#near(term, 1)]
+  }
+
+  high(term: Expr): readonly Linear[] {
+    return [...this.#near(term, 0), ...this.#knownEnds(term).map((end) => shift(this.form(end), -1))]
+  }
+
+  /** What lies in the segment of a list that begins or ends at an element. */
+  #near(e: Expr, distance: 0 | 1): readonly Linear[] {
+    const table = e.kind === 'load' ? this.tables.get(e.buffer) : undefined
+    if (e.kind !== 'load' || !table) return []
+    const of = table.found.get(linearKey(shift(linear(e.index[0]!), -distance)))
+    const value = of ? [shift(this.form(of), distance)] : []
+    return [...value, distance === 0 ? this.form(table.fill) : constantSum(0)]
   }
 
   nonNegative(e: Expr): boolean {
     return isNonNegative(this.range(e))
   }
 
-  ends(e: Expr): readonly Expr[] {
-    const known = this.#ends.get(keyOf(e)) ?? []
-    const end = this.#known.end?.(e)
-    return end ? [...known, end] : known
+  /** What is known to be greater. */
+  readonly ends = (e: Expr): readonly Expr[] => {
+    this.#allEnds ??= perExpr<readonly Expr[]>((x) => [...this.#knownEnds(x), ...endsBy(x, this)])
+    return this.#allEnds(e)
   }
 
   /** Whether `e < end`. */
   below(e: Expr, end: Expr): boolean {
-    const key = keyOf(end)
-    let of = this.#below.get(key)
-    if (!of) {
-      of = perExpr<boolean>((x) => {
-        const { knownHi, hi } = this.range(x)
-        return (
-          (end.kind === 'const' && knownHi && hi < end.value) ||
-          BOUND_RULES.some((r) => isBelowBy(r, x, end, this))
-        )
-      })
-      this.#below.set(key, of)
-    }
-    return of(e)
+    const { knownHi, hi } = this.range(e)
+    if (end.kind === 'const' && knownHi && hi < end.value) return true
+    return this.ends(e).some((x) => {
+      if (sameExpr(x, end)) return true
+      if (x.kind === 'binary' && x.op === 'min') return sameExpr(x.a, end) || sameExpr(x.b, end)
+      // 0 <= e < ceildiv(X, c) says that X is positive, so that it is no less than its c-th part.
+      const part = roundedUp(x)
+      return (
+        part !== undefined && part.by > 0 && sameExpr(x, ceildiv(end, int(part.by))) && this.nonNegative(e)
+      )
+    })
   }
 
   /** Whether a condition holds. */

@@ -1,6 +1,6 @@
 /** Linear (affine) forms: integer expressions as sums `Σ coefficient · term + constant`, and arithmetic on such sums. */
-import { add, type Expr, int, isZero, mul } from '../../ir/expr.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
+import { add, type Expr, int, isZero, mul, variable } from '../../ir/expr.ts'
+import { freeVars, mentions } from '../../ir/expr-tree.ts'
 import { keyOf } from '../../ir/keys.ts'
 import type { For } from '../../ir/loops.ts'
 
@@ -37,8 +37,11 @@ function sumOf(e: Expr): Linear {
   return { terms, constant }
 }
 
+/** No number where it is beyond exact ones, so that nothing is concluded of it. */
+const exact = (n: number): number => (Number.isSafeInteger(n) ? n + 0 : Number.NaN)
+
 function addTerm<T>(terms: Map<string, Term<T>>, key: string, term: T, by: number): void {
-  const coefficient = (terms.get(key)?.coefficient ?? 0) + by
+  const coefficient = exact((terms.get(key)?.coefficient ?? 0) + by)
   if (coefficient === 0) terms.delete(key)
   else terms.set(key, { term, coefficient })
 }
@@ -80,22 +83,79 @@ function summandsOf(x: Expr): readonly (readonly [x: Expr, factor: number])[] | 
 /** `a + scale · b`. */
 export function plus<T>(a: Linear<T>, b: Linear<T>, scale = 1): Linear<T> {
   const terms = new Map(a.terms)
-  for (const [key, t] of b.terms) addTerm(terms, key, t.term, scale * t.coefficient)
-  return { terms, constant: a.constant + scale * b.constant + 0 }
+  for (const [key, t] of b.terms) addTerm(terms, key, t.term, exact(scale * t.coefficient))
+  return { terms, constant: exact(a.constant + exact(scale * b.constant)) }
 }
 
 export const minus = <T>(a: Linear<T>, b: Linear<T>): Linear<T> => plus(a, b, -1)
 
 export const shift = <T>({ terms, constant }: Linear<T>, by: number): Linear<T> => ({
   terms,
-  constant: constant + by,
+  constant: exact(constant + by),
 })
+
+/** What `f` makes of each coefficient, and of the constant. */
+export const mapNumbers = <T>({ terms, constant }: Linear<T>, f: (n: number) => number): Linear<T> => ({
+  terms: new Map(
+    [...terms].flatMap(([key, { term, coefficient }]) => {
+      const to = exact(f(coefficient))
+      return to === 0 ? [] : [[key, { term, coefficient: to }]]
+    }),
+  ),
+  constant: exact(f(constant)),
+})
+
+/** The expression of a sum, in the order of its terms. */
+export const sumExpr = ({ terms, constant }: Linear): Expr =>
+  add(
+    [...terms.values()].reduce((sum: Expr, t) => add(sum, mul(t.term, int(t.coefficient))), int(0)),
+    int(constant),
+  )
+
+/** The terms that mention a variable. */
+export const termsWith = ({ terms }: Linear, name: string): readonly Term[] =>
+  [...terms.values()].filter((t) => mentions(t.term, name))
+
+/** Whether a sum grows with each of these variables that it mentions. */
+export const rises = (e: Expr, ...names: readonly string[]): boolean =>
+  names.every((name) => termsWith(linear(e), name).every((t) => t.term.kind === 'var' && t.coefficient > 0))
+
+/** What a variable is multiplied by; 0 where it is no term. */
+export const coefficientOf = (e: Expr, name: string): number =>
+  linear(e).terms.get(keyOf(variable(name)))?.coefficient ?? 0
+
+/** `ceildiv(total, by)`, which is `padded / by`. */
+export interface RoundedUp {
+  readonly total: Linear
+  readonly by: number
+  readonly padded: Expr
+}
+
+export function roundedUp(e: Expr): RoundedUp | undefined {
+  if (e.kind !== 'binary' || e.op !== 'div' || e.b.kind !== 'const') return undefined
+  const by = e.b.value
+  return { total: shift(linear(e.a), 1 - by), by, padded: e.a }
+}
 
 /** The terms that pass, and the constant. */
 export const keepTerms = <T>(
   { terms, constant }: Linear<T>,
   keep: (t: Term<T>, key: string) => boolean,
 ): Linear<T> => ({ terms: new Map([...terms].filter(([key, t]) => keep(t, key))), constant })
+
+/** A proof that ran into numbers or sizes that are not worth following. */
+export class GivesUp extends Error {}
+
+const MOST_TERMS = 40
+
+/** A sum of few exact numbers. @throws GivesUp */
+export function handy(sum: Linear): Linear {
+  const isExact = [...sum.terms.values()].every((t) => Number.isSafeInteger(t.coefficient))
+  if (sum.terms.size > MOST_TERMS || !isExact || !Number.isSafeInteger(sum.constant)) throw new GivesUp()
+  return sum
+}
+
+export const constantSum = (constant: number): Linear => ({ terms: new Map(), constant })
 
 /** A text equal exactly for equal sums, whatever the order they were written in. */
 export function linearKey<T>(l: Linear<T>): string {

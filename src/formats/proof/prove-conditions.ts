@@ -1,15 +1,17 @@
 /** Conditions as alternatives of literals, and proofs that some of them cannot hold together. */
+import type { Facts } from '../../analysis/integers/facts.ts'
+import { constantSum, GivesUp, type Linear, minus, shift } from '../../analysis/integers/linear.ts'
+import { neverNegative } from '../../analysis/integers/non-negative.ts'
 import { isFloat } from '../../ir/dtype.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { children } from '../../ir/expr-tree.ts'
 import { keyOf } from '../../ir/keys.ts'
+import { COMPARE } from '../../ir/numeric.ts'
 import { type CompareOp, isCompare } from '../../ir/ops.ts'
-import { assuming, type Facts, formOf, neverNegative } from './prove-facts.ts'
-import { type Form, GivesUp, minus, shift } from './prove-form.ts'
 
 type Literal =
   /** A form that is 0 or more. */
-  | { readonly kind: 'form'; readonly form: Form }
+  | { readonly kind: 'form'; readonly form: Linear }
   /** A real that compares to a constant, which NaN does not. */
   | { readonly kind: 'real'; readonly of: string; readonly op: Exclude<CompareOp, 'ne'>; readonly to: number }
   | { readonly kind: 'truth'; readonly of: string; readonly holds: boolean }
@@ -61,23 +63,18 @@ const MIRRORED: Readonly<Record<CompareOp, CompareOp>> = {
 }
 
 function integers(op: CompareOp, a: Expr, b: Expr, holds: boolean, facts: Facts): readonly Conjunction[] {
-  const difference = minus(formOf(a, facts), formOf(b, facts))
-  const opposite = minus(formOf(b, facts), formOf(a, facts))
-  const least = (form: Form): Literal => ({ kind: 'form', form })
-  switch (holds ? op : OPPOSITE[op]) {
-    case 'lt':
-      return [[least(shift(opposite, -1))]]
-    case 'le':
-      return [[least(opposite)]]
-    case 'gt':
-      return [[least(shift(difference, -1))]]
-    case 'ge':
-      return [[least(difference)]]
-    case 'eq':
-      return [[least(difference), least(opposite)]]
-    case 'ne':
-      return [[least(shift(difference, -1))], [least(shift(opposite, -1))]]
+  const difference = minus(facts.form(a), facts.form(b))
+  const opposite = minus(facts.form(b), facts.form(a))
+  const least = (form: Linear, by = 0): Conjunction => [{ kind: 'form', form: shift(form, by) }]
+  const alternatives: Readonly<Record<CompareOp, readonly Conjunction[]>> = {
+    lt: [least(opposite, -1)],
+    le: [least(opposite)],
+    gt: [least(difference, -1)],
+    ge: [least(difference)],
+    eq: [[...least(difference), ...least(opposite)]],
+    ne: [least(difference, -1), least(opposite, -1)],
   }
+  return alternatives[holds ? op : OPPOSITE[op]]
 }
 
 /** Comparisons of one text are decided alike; the opposite holds where neither side can be NaN. */
@@ -122,40 +119,30 @@ const truthsClash = (all: Conjunction): boolean =>
     (x) => x.kind === 'truth' && x.holds && all.some((y) => y.kind === 'truth' && !y.holds && y.of === x.of),
   )
 
+/** Comparisons with constants hold together nowhere if not at these constants, between or beside them. */
 function realsClash(all: Conjunction): boolean {
-  const names = new Set(all.flatMap((x) => (x.kind === 'real' ? [x.of] : [])))
-  return [...names].some((name) => {
-    let low = Number.NEGATIVE_INFINITY
-    let high = Number.POSITIVE_INFINITY
-    let open = false
-    const mine = all.filter((x) => x.kind === 'real' && x.of === name)
-    for (const x of mine) {
-      if (x.kind !== 'real') continue
-      if (Number.isNaN(x.to)) return true
-      if (x.op === 'gt' || x.op === 'ge' || x.op === 'eq') low = Math.max(low, x.to)
-      if (x.op === 'lt' || x.op === 'le' || x.op === 'eq') high = Math.min(high, x.to)
-    }
-    for (const x of mine)
-      if (x.kind === 'real' && ((x.op === 'gt' && x.to === low) || (x.op === 'lt' && x.to === high)))
-        open = true
-    return low > high || (low === high && open)
+  const reals = all.flatMap((x) => (x.kind === 'real' ? [x] : []))
+  return reals.some(({ of }) => {
+    const mine = reals.filter((x) => x.of === of)
+    const ends = [...ENDS, ...mine.map((x) => x.to)].sort((a, b) => a - b)
+    const between = ends.slice(1).map((x, k) => x / 2 + ends[k]! / 2)
+    return ![...ends, ...between].some((x) => mine.every(({ op, to }) => COMPARE[op](x, to) !== 0))
   })
 }
+
+const ENDS = [Number.NEGATIVE_INFINITY, -Number.MAX_VALUE, Number.MAX_VALUE, Number.POSITIVE_INFINITY]
 
 /** One of the forms is negative wherever the others are not. */
 function formsClash(all: Conjunction, facts: Facts): boolean {
   const forms = all.flatMap((x) => (x.kind === 'form' ? [x.form] : []))
   return forms.some((f, k) => {
-    const others = assuming(
-      facts,
-      forms.filter((_, m) => m !== k),
-    )
-    return neverNegative(shift(minus({ terms: [], constant: 0 }, f), -1), others)
+    const others = facts.assuming(forms.filter((_, m) => m !== k))
+    return neverNegative(minus(constantSum(-1), f), others)
   })
 }
 
 /** Forms that are 0 or more where a condition holds or fails, as far as that is one conjunction. */
-export function assumptionsOf(e: Expr, holds: boolean, facts: Facts): readonly Form[] {
+export function assumptionsOf(e: Expr, holds: boolean, facts: Facts): readonly Linear[] {
   try {
     const [only, more] = alternatives(e, holds, facts)
     return only && !more ? only.flatMap((x) => (x.kind === 'form' ? [x.form] : [])) : []

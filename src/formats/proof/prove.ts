@@ -4,46 +4,38 @@
  *
  * Arithmetic is that of exact integers. Lists are taken to ascend from 0 to the extent that they cut.
  */
+import type { Facts } from '../../analysis/integers/facts.ts'
+import { GivesUp, linear, linearKey } from '../../analysis/integers/linear.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
-import type { Expr } from '../../ir/expr.ts'
+import { type Expr, int, variable } from '../../ir/expr.ts'
 import { freeVars, substitute } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
+import { factsOf } from './format-facts.ts'
 import { alternatives, type Conjunction, impossible, product } from './prove-conditions.ts'
-import { type Facts, factsOf, formOf, neverNegative } from './prove-facts.ts'
-import { GivesUp, minus, nameForm, sameForm, shift } from './prove-form.ts'
-
-export { assumptionsOf } from './prove-conditions.ts'
-export { assuming, type Facts, factsOf } from './prove-facts.ts'
 
 /** `inverse(map(x)) = x` for all coordinates x of which the facts hold. `false`: not proved. */
 export function provesInverse(part: FormatInstance, over: readonly StoredAxis[], facts: Facts): boolean {
   const mapped = new Map(part.order.map((name, k) => [name, part.map[k]!]))
-  return attempt(() =>
-    over.every((a, k) => sameForm(formOf(substitute(part.inverse[k]!, mapped), facts), nameForm(a.name))),
-  )
+  return over.every(({ name }, k) => {
+    const back = facts.form(substitute(part.inverse[k]!, mapped))
+    return linearKey(back) === linearKey(linear(variable(name)))
+  })
 }
 
 /** Every component of the map lies within its axis; extents that are measured fit anything. */
 export function provesRange(part: FormatInstance, facts: Facts): boolean {
   const measured = new Set(part.measured.map((m) => m.name))
-  return attempt(() =>
-    part.order.every((name, k) => {
-      const axis = part.axes.find((a) => a.name === name)!
-      const at = formOf(part.map[k]!, facts)
-      if (!neverNegative(at, facts)) return false
-      if (axis.extent.kind === 'var' && measured.has(axis.extent.name)) return true
-      if ([...freeVars(axis.extent)].some((v) => measured.has(v))) return false
-      return neverNegative(shift(minus(formOf(axis.extent, facts), at), -1), facts)
-    }),
-  )
+  return part.order.every((name, k) => {
+    const { extent } = part.axes.find((a) => a.name === name)!
+    const at = part.map[k]!
+    if (extent.kind === 'var' && measured.has(extent.name)) return facts.provesOrder(int(0), at)
+    return ![...freeVars(extent)].some((v) => measured.has(v)) && facts.provesWithin(at, extent)
+  })
 }
 
 /** `e <= bound`, over sizes, wherever the axes have coordinates. */
 export const provesBelow = (e: Expr, bound: Expr, axes: readonly StoredAxis[]): boolean =>
-  attempt(() => {
-    const facts = factsOf(axes, [])
-    return neverNegative(minus(formOf(bound, facts), formOf(e, facts)), facts)
-  })
+  factsOf(axes, []).provesOrder(e, bound)
 
 /** No coordinate satisfies two of the conditions. */
 export function provesDisjoint(conditions: readonly Expr[], facts: Facts): boolean {

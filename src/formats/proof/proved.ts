@@ -1,7 +1,8 @@
 /** What need not be checked on data: it is proved of the format, for every tensor. */
 import type { StoredAxis } from '../../ir/axis.ts'
 import type { FormatInstance } from '../../ir/format.ts'
-import { type Facts, factsOf, provesInverse, provesRange } from './prove.ts'
+import { factsOf } from './format-facts.ts'
+import { provesInverse, provesRange } from './prove.ts'
 
 export interface Proved {
   /** The inverse undoes the map, in exact integers, wherever coordinates are within their extents. */
@@ -19,7 +20,7 @@ export function provedOf(instance: FormatInstance, over: readonly StoredAxis[]):
   if (done) return done
   const lists =
     instance.tables.some((t) => t.of === 'list') || instance.queries.some((q) => q.kind === 'find')
-  const facts: Facts | null = lists ? null : factsOf(over, instance.queries, instance)
+  const facts = lists ? null : factsOf(over, instance.queries, instance)
   const proved = facts
     ? { inverse: provesInverse(instance, over, facts), range: provesRange(instance, facts) }
     : NOTHING

@@ -1,16 +1,10 @@
 /** What is known of a format or composition before there are data, and how. */
+import type { Facts } from '../../analysis/integers/facts.ts'
 import { all as conjunction, type Expr, not } from '../../ir/expr.ts'
 import type { FormatInstance, Instance, PartTree, Query } from '../../ir/format.ts'
-import {
-  assuming,
-  assumptionsOf,
-  type Facts,
-  factsOf,
-  provesCover,
-  provesDisjoint,
-  provesInverse,
-  provesRange,
-} from './prove.ts'
+import { factsOf } from './format-facts.ts'
+import { provesCover, provesDisjoint, provesInverse, provesRange } from './prove.ts'
+import { assumptionsOf } from './prove-conditions.ts'
 
 /**
  * `construction`: cannot be otherwise, by the meaning of what is written. `proved`: symbolically, for all sizes and
@@ -104,7 +98,7 @@ function visit(tree: PartTree, path: Path): void {
 
 function factsAt({ instance, queries, conditions }: Path, part?: FormatInstance): Facts {
   const facts = factsOf(instance.over, [...queries, ...(part?.queries ?? [])], part)
-  return conditions.reduce((f, c) => assuming(f, assumptionsOf(c, true, f)), facts)
+  return conditions.reduce((f, c) => f.assuming(assumptionsOf(c, true, f)), facts)
 }
 
 function ofPart(part: number, path: Path): PartProvenance {

@@ -1,4 +1,5 @@
 /** What the threads of a launch do together, for the sizes and index arrays of a binding. */
+import { gcd } from '../../analysis/integers/divisors.ts'
 import { writesOf } from '../../ir/accesses.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { THREAD_AXES, type ThreadAxis } from '../../ir/expr.ts'
@@ -139,8 +140,7 @@ function follow(
 }
 
 function stepFor(total: number): number {
-  const divisor = (a: number, b: number): number => (b === 0 ? a : divisor(b, a % b))
   let step = Math.max(1, Math.round(total * 0.6180339887498949))
-  while (divisor(step, total) !== 1) step++
+  while (gcd(step, total) !== 1) step++
   return step
 }

@@ -1,3 +1,5 @@
+import { loopMap } from '../../analysis/integers/linear.ts'
+import { type Space, segmentOf } from '../../analysis/subscript-injectivity.ts'
 import { accessesOf, type BufferAccess, offsetsIn } from '../../ir/accesses.ts'
 import { boundVarsOf, substituteStmts } from '../../ir/bindings.ts'
 import { when } from '../../ir/build.ts'
@@ -21,7 +23,6 @@ import {
 import * as arg from '../arguments.ts'
 import { checkOneNest, overParams } from '../checks.ts'
 import type { Context } from '../context.ts'
-import { loopMap, type Space, segmentOf } from '../linear.ts'
 import { writtenIn } from '../loop-dependence.ts'
 import type { LoopRef } from '../loop-ref.ts'
 import { gone, primitive } from '../primitive.ts'
