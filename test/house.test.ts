@@ -62,6 +62,23 @@ test('no fact is read from a name', () => {
   expect(found).toEqual([])
 })
 
+test('statements are made by constructors', () => {
+  // `ir/build.ts` has them, and `stmt` checks what it is given. Statements of Stage I are made in `elaborate`, and by steps on it.
+  const literal =
+    /(?<!readonly )kind: '(?:for|if|while|store|reduce|alloc|let|barrier|fill|vector_load|vector_store|instr)'/
+  const apart = /^src\/(?:ir\/(?:build|instr-call)\.ts|ast\/|elaborate\/|reference\/|schedule\/coords\/)/
+  const found = files('src').flatMap((f) =>
+    apart.test(f)
+      ? []
+      : readFileSync(f, 'utf8')
+          .split('\n')
+          .flatMap((line, k) =>
+            literal.test(line) && !line.includes('const mode =') ? [`${f}:${k + 1}: ${line.trim()}`] : [],
+          ),
+  )
+  expect(found).toEqual([])
+})
+
 test('who does not ask for the verifiers does not load them', () => {
   const loaded = new Set<string>()
   const visit = (file: string): void => {

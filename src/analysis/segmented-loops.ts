@@ -1,6 +1,8 @@
 /** Segmented reductions: loops whose neighbouring iterations mostly combine into the same element. */
+
 import { accessesOf, readsOf, writesOf } from '../ir/accesses.ts'
 import { boundVarsOf } from '../ir/bindings.ts'
+import { define } from '../ir/build.ts'
 import { add, type Expr, int, mul } from '../ir/expr.ts'
 import { freeVars, mentions } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
@@ -94,7 +96,7 @@ export function segmentsOf(loop: For): Segments | string {
   }
   // All that is asked outside of the loop, when an element is complete.
   const outside = [...parts, ...rest.flat().map((d) => d.more), ...inner.flatMap((l) => l.guards)]
-  const reads = readsOf(outside.map((value) => ({ kind: 'let', name: '', dtype: value.dtype, value })))
+  const reads = readsOf(outside.map((value) => define('', value)))
   if ([...reads].some((b) => written.has(b))) return `${loop.name} writes what decides on the element`
   return { reduce, inner, parts, rest }
 }

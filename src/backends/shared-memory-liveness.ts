@@ -6,11 +6,13 @@
  * A copy that the device makes by itself does not see what threads stored where it goes as done, whatever barrier is between
  * (PTX ISA, "Async proxy"), so that it never goes where they stored before.
  */
+
 import { invariant } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
+import { barrier } from '../ir/build.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import type { Buffer, Launch, Stmt } from '../ir/loops.ts'
-import { type Body, piecesOf, stmt, walkStmts } from '../ir/tree.ts'
+import { type Body, piecesOf, walkStmts } from '../ir/tree.ts'
 import { sharedAlign } from './printer.ts'
 
 export interface SharedMemory {
@@ -63,9 +65,7 @@ export function placeShared(launch: Launch): SharedMemory {
       placed.some((q) => q.last < p.first && q.offset < p.end && p.offset < q.end) ? [p.first] : [],
     ),
   )
-  const body = launch.body.flatMap((s, k): readonly Stmt[] =>
-    before.has(k) ? [stmt({ kind: 'barrier' }), s] : [s],
-  )
+  const body = launch.body.flatMap((s, k): readonly Stmt[] => (before.has(k) ? [barrier(), s] : [s]))
   return {
     launch: before.size > 0 ? { ...launch, body: Object.freeze(body) } : launch,
     bytes: end(placed),

@@ -1,8 +1,9 @@
 /** Vector atomics (`red.v4` and the like). Atomic updates of neighbouring elements as one. */
+import { vectorStore } from '../ir/build.ts'
 import { type Expr, load } from '../ir/expr.ts'
 import { children } from '../ir/expr-tree.ts'
 import type { Reduce, Stmt } from '../ir/loops.ts'
-import { type Body, stmt } from '../ir/tree.ts'
+import type { Body } from '../ir/tree.ts'
 
 export interface Neighbours {
   /** What tells the elements of one base from others, and which of them this one is. */
@@ -68,12 +69,7 @@ function pack(run: readonly Member[], n: Neighbours, replaced: Map<number, Stmt 
       for (const m of members) replaced.set(m!.at, null)
       replaced.set(
         first!.at,
-        stmt<Stmt>({
-          kind: 'vector_store',
-          target: load(target.buffer, target.index, target.dtype),
-          values,
-          atomic: first!.reduce.reducer.name,
-        }),
+        vectorStore(load(target.buffer, target.index, target.dtype), values, first!.reduce.reducer.name),
       )
       for (let k = 0; k < width; k++) done.add(constant + k)
     }

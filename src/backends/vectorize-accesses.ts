@@ -10,19 +10,11 @@
 
 import { type Linear, linearKey } from '../analysis/integers/linear.ts'
 import { writesOf } from '../ir/accesses.ts'
+import { define, vectorLoad, vectorStore } from '../ir/build.ts'
 import { add, type Expr, int, type Load, load, variable } from '../ir/expr.ts'
 import { children, rewriteExpr } from '../ir/expr-tree.ts'
 import type { Buffer, Launch, Plan, Stmt, Store } from '../ir/loops.ts'
-import {
-  type Body,
-  bodiesOf,
-  exprsOf,
-  hasBarrier,
-  mapExprs,
-  stmt,
-  walkStmts,
-  withBodies,
-} from '../ir/tree.ts'
+import { type Body, bodiesOf, exprsOf, hasBarrier, mapExprs, walkStmts, withBodies } from '../ir/tree.ts'
 import { Addresses, storedAlone } from './vector-addresses.ts'
 import { type Neighbours, packAtomics } from './vector-atomics.ts'
 import { type Element, Writes } from './vector-writes.ts'
@@ -190,7 +182,7 @@ class Vectorizer {
         const names = members.map(() => `${at.buffer}.${this.#count++}`)
         const list = vectors.get(first) ?? []
         vectors.set(first, list)
-        list.push(stmt({ kind: 'vector_load', names, load: start }))
+        list.push(vectorLoad(names, start))
         for (const [k, n] of names.entries())
           named.set(`${key} ${constant + k}`, { element: variable(n, at.dtype), from: first })
       }
@@ -258,11 +250,10 @@ class Vectorizer {
         const last = Math.max(...members.map((m) => m!.at))
         const { store } = members[0]!
         const target = load(store.buffer, store.index, this.#buffers.get(store.buffer)!.dtype)
-        const whole = stmt<Stmt>({
-          kind: 'vector_store',
+        const whole = vectorStore(
           target,
-          values: members.map((m) => m!.store.value),
-        })
+          members.map((m) => m!.store.value),
+        )
         for (const m of members) out[m!.at] = NOTHING
         out[last] = whole
         for (let k = 0; k < width; k++) done.add(constant + k)
@@ -272,7 +263,7 @@ class Vectorizer {
 }
 
 /** Stands where a store was that became part of another. */
-const NOTHING: Stmt = stmt({ kind: 'let', name: '', dtype: 'i32', value: int(0) })
+const NOTHING: Stmt = define('', int(0))
 
 const someLoad = (e: Expr, buffer: string): boolean =>
   (e.kind === 'load' && e.buffer === buffer) || children(e).some((c) => someLoad(c, buffer))

@@ -1,21 +1,72 @@
-/** Short spellings of statements and buffers that passes make. */
+/** Constructors of statements, and of buffers that passes make. Nobody else writes a statement's fields out. */
 import type { Dtype } from './dtype.ts'
-import { add, all, type Expr, int } from './expr.ts'
+import { add, all, type Expr, int, type Load } from './expr.ts'
 import { someExpr } from './expr-tree.ts'
-import type { Alloc, Buffer, If, Scope, Store } from './loops.ts'
+import type {
+  Alloc,
+  Barrier,
+  Buffer,
+  Fill,
+  For,
+  If,
+  Let,
+  Reduce,
+  Scope,
+  Store,
+  VectorLoad,
+  VectorStore,
+  While,
+} from './loops.ts'
 import { type Body, stmt } from './tree.ts'
 
-export const when = (cond: Expr, then: Body, otherwise: Body = []): If =>
-  stmt({ kind: 'if', cond, then, else: otherwise })
+/** The rest of a statement's fields. */
+type More<T> = Partial<Omit<T, 'kind'>>
+
+/** A serial loop, of no nest unless it is said. */
+export const forLoop = (name: string, extent: Expr, body: Body, more: More<For> = {}): For =>
+  stmt({
+    kind: 'for',
+    var: name,
+    name,
+    nest: '',
+    extent,
+    reduce: false,
+    guards: [],
+    mode: { kind: 'serial' },
+    body,
+    ...more,
+  })
+
+export const when = (cond: Expr, then: Body, otherwise: Body = [], more: More<If> = {}): If =>
+  stmt({ kind: 'if', cond, then, else: otherwise, ...more })
+
+export const whileHolds = (cond: Expr, body: Body): While => stmt({ kind: 'while', cond, body })
 
 /** `body` where all conditions hold. */
 export const whenAll = (conditions: readonly Expr[], body: Body): Body =>
   conditions.length > 0 ? [when(all(conditions), body)] : body
 
-export const store = (buffer: string, index: readonly Expr[], value: Expr): Store =>
-  stmt({ kind: 'store', buffer, index, value })
+export const store = (buffer: string, index: readonly Expr[], value: Expr, more: More<Store> = {}): Store =>
+  stmt({ kind: 'store', buffer, index, value, ...more })
+
+export const reduction = (fields: Omit<Reduce, 'kind'>): Reduce => stmt({ kind: 'reduce', ...fields })
 
 export const alloc = (buffer: Buffer): Alloc => stmt({ kind: 'alloc', buffer })
+
+/** A name for a value. */
+export const define = (name: string, value: Expr, more: More<Let> = {}): Let =>
+  stmt({ kind: 'let', name, dtype: value.dtype, value, ...more })
+
+export const barrier = (more: More<Barrier> = {}): Barrier => stmt({ kind: 'barrier', ...more })
+
+export const fill = (buffer: string, value: Expr): Fill => stmt({ kind: 'fill', buffer, value })
+
+export const vectorLoad = (names: readonly string[], first: Load): VectorLoad =>
+  stmt({ kind: 'vector_load', names, load: first })
+
+/** `atomic`: the name of a reducer. */
+export const vectorStore = (target: Load, values: readonly Expr[], atomic?: string): VectorStore =>
+  stmt({ kind: 'vector_store', target, values, ...(atomic === undefined ? {} : { atomic }) })
 
 /** A register that holds a position, which is not data: one of those before `end` or `end` itself. */
 export const place = (name: string, end?: Expr): Buffer =>

@@ -51,3 +51,6 @@ export interface InstrCall {
   }[]
   readonly span?: Span | undefined
 }
+
+export const instrCall = (fields: Omit<InstrCall, 'kind'>): InstrCall =>
+  Object.freeze({ kind: 'instr', ...fields })

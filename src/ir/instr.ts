@@ -2,10 +2,12 @@
  * Memories and instructions that programs declare, as plain data. Nothing here knows a particular one: what an
  * instruction computes is its body, what it looks like is its text.
  */
+
 import { invariant, type Span } from '../ast/diagnostic.ts'
 import type { Dtype } from './dtype.ts'
 import type { Expr } from './expr.ts'
 import type { CallPiece, InstrCall } from './instr-call.ts'
+import { instrCall } from './instr-call.ts'
 import { sameData } from './keys.ts'
 import type { Reduce, Store } from './writes.ts'
 
@@ -238,8 +240,7 @@ function callOf(instr: Instr, texts: readonly InstrText[] | undefined, values: C
     invariant(value !== undefined, `${instr.name} speaks of ${p.kind} where there is none`)
     return value
   }
-  return Object.freeze({
-    kind: 'instr',
+  return instrCall({
     instr: instr.name,
     threads: 1,
     texts: (texts ?? []).map((t) => ({ ...t, pieces: t.pieces.map(piece) })),

@@ -27,8 +27,26 @@ export function mapSame<T>(xs: readonly T[], f: (x: T, k: number) => T): readonl
  * their order: bounds are tested before what is read within them, whatever steps brought them together.
  */
 export function stmt<T extends Stmt>(s: T): T {
+  invariant(isTyped(s), () => `a statement ${s.kind} of another type than what it holds`)
   const guards = s.kind === 'for' ? readingLast(s.guards) : undefined
   return Object.freeze(s.kind === 'for' && guards !== s.guards ? { ...s, guards } : s)
+}
+
+/** Types of what a statement holds, as far as they show without what is declared around it. */
+function isTyped(s: Stmt): boolean {
+  switch (s.kind) {
+    case 'for':
+      return s.extent.dtype === 'i32' && s.guards.every((g) => g.dtype === 'bool')
+    case 'if':
+    case 'while':
+      return s.cond.dtype === 'bool'
+    case 'let':
+      return s.dtype === s.value.dtype
+    case 'reduce':
+      return s.targets.length === s.reducer.fields.length && s.values.length === s.targets.length
+    default:
+      return true
+  }
 }
 
 /** The nested bodies of a statement. */

@@ -3,14 +3,16 @@
  * committed and waited for before anything depends on it. Other asynchronous work may start in between. A pipeline has
  * groups of its own for its copies; here is the rest.
  */
+
 import { invariant } from '../ast/diagnostic.ts'
 import { readsOf, targetsOf, writesOf } from '../ir/accesses.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
+import { when } from '../ir/build.ts'
 import { bool, int } from '../ir/expr.ts'
 import { commitGroup, endTogether, type Instr, waitGroup } from '../ir/instr.ts'
 import type { Kernel2, Stmt } from '../ir/loops.ts'
-import { type Body, bodiesOf, loopsOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import { type Body, bodiesOf, loopsOf, mapSame, walkStmts, withBodies } from '../ir/tree.ts'
 import { type Preheader, TransactionBarrier, withPreheaders } from './transaction-barriers.ts'
 
 export function awaitInstructions(kernel: Kernel2): Kernel2 {
@@ -31,7 +33,7 @@ class AwaitInsertion {
 
   run(): Stmt {
     const own = withPreheaders(this.#list([this.#top]), this.#preheaders)
-    return own.length === 1 ? own[0]! : stmt({ kind: 'if', cond: bool(true), then: own, else: [] })
+    return own.length === 1 ? own[0]! : when(bool(true), own)
   }
 
   #list(list: Body): Body {

@@ -12,6 +12,7 @@ import { linear } from '../analysis/integers/linear.ts'
 import { lanesIn, threadsIn } from '../analysis/lane-groups.ts'
 import { accessesOf, type BufferAccess, targetsOf, writesOf } from '../ir/accesses.ts'
 import type { Names } from '../ir/bound-names.ts'
+import { barrier, define } from '../ir/build.ts'
 import { all, conjuncts, type Expr, variable } from '../ir/expr.ts'
 import { freeVars, mentions, readsAny } from '../ir/expr-tree.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
@@ -20,8 +21,6 @@ import type { For, If, Lanes, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { type Block, type ConflictScope, conflictScope } from './access-conflicts.ts'
 import { threadsMeet } from './divergent-conditions.ts'
-
-const barrier = (global: boolean): Stmt => stmt(global ? { kind: 'barrier', global } : { kind: 'barrier' })
 
 /** Where barriers stand, and threads that can meet by themselves. */
 interface Place extends Block {
@@ -88,10 +87,7 @@ function decided(s: If, block: Place): Body {
   const name = block.names.fresh('holds')
   // What indices are in range by is still seen.
   const known = conjuncts(s.cond).filter((e) => !reads(e))
-  return [
-    stmt({ kind: 'let', name, dtype: 'bool', value: s.cond }),
-    stmt({ ...s, cond: all([...known, variable(name, 'bool')]) }),
-  ]
+  return [define(name, s.cond), stmt({ ...s, cond: all([...known, variable(name, 'bool')]) })]
 }
 
 /** With barriers between statements one after the other, in which they are already. */
@@ -126,7 +122,7 @@ function siblings(inner: Body, block: Place): Body {
   return out.length === inner.length ? inner : Object.freeze(out)
 }
 
-const rowBarrier = (block: Place): Stmt => stmt({ kind: 'barrier', lanes: block.row })
+const rowBarrier = (block: Place): Stmt => barrier({ lanes: block.row })
 
 /** The buffers in which work of `a` may meet work of `b` in another thread: of the same row, or one beyond it. */
 function conflictsBetween(
@@ -210,7 +206,7 @@ const isVar = (terms: ReturnType<typeof linear>['terms']): boolean =>
   [...terms.values()].every((t) => t.term.kind === 'var')
 
 const barrierFor = (conflicts: readonly string[], block: Place): Stmt =>
-  barrier(conflicts.some((b) => !block.shared.has(b)))
+  barrier(conflicts.some((b) => !block.shared.has(b)) ? { global: true } : {})
 
 /** The loop, with a barrier at its end where one round may meet the next. */
 function closed(loop: For, block: Place): For {

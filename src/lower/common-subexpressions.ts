@@ -11,9 +11,11 @@
  * at all, unless the array is known to be that long. A division by what may be 0 stays there like an access, and where what
  * the divisor reads is read: C does not define it, and compilers take it for proof that the divisor is not 0.
  */
+
 import { InternalError } from '../ast/diagnostic.ts'
 import { writesOf } from '../ir/accesses.ts'
 import type { Names } from '../ir/bound-names.ts'
+import { define } from '../ir/build.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import { children, freeVars, isLazy, withChildren } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
@@ -214,8 +216,7 @@ class Hoister {
         // A trip count is computed once, not before every iteration.
         const extent =
           children(t.extent).length === 0 ? t.extent : variable(this.#names.fresh(`${t.var}_end`))
-        if (extent.kind === 'var' && extent !== t.extent)
-          rest.push(stmt({ kind: 'let', name: extent.name, dtype: 'i32', value: t.extent }))
+        if (extent.kind === 'var' && extent !== t.extent) rest.push(define(extent.name, t.extent))
         rest.push(stmt({ ...t, extent, body: this.#rewrite(t.body, this.#take()) }))
       } else if (t.kind === 'if') {
         const then = this.#rewrite(t.then, this.#take())
@@ -238,7 +239,7 @@ class Hoister {
         const value = this.#rebuild(e, home)
         const name = this.#names.fresh(nameFor(e))
         const v = variable(name, e.dtype)
-        home.lets.push(stmt({ kind: 'let', name, dtype: e.dtype, value }))
+        home.lets.push(define(name, value))
         home.named.set(key, v)
         return v
       }

@@ -9,9 +9,9 @@ import { accessesOf } from '../ir/accesses.ts'
 import { substituteStmts } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
+import { forLoop, whenAll } from '../ir/build.ts'
 import {
   add,
-  all,
   builtin,
   div,
   type Expr,
@@ -26,7 +26,7 @@ import {
 } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
 import type { For, Kernel2, Stmt, Store } from '../ir/loops.ts'
-import { type Body, bodiesOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import { type Body, bodiesOf, mapSame, walkStmts, withBodies } from '../ir/tree.ts'
 import { type Axes, Varying } from './divergence-analysis.ts'
 import { apart } from './independent-iterations.ts'
 
@@ -146,20 +146,11 @@ function distributeOverThreads(
     ...chain.flatMap((l) => l.guards.map((g) => substitute(g, map))),
   ]
   const inner = substituteStmts(body, map)
-  const guarded: Body =
-    conditions.length > 0 ? [stmt({ kind: 'if', cond: all(conditions), then: inner, else: [] })] : inner
-  return stmt<For>({
-    kind: 'for',
-    var: round,
+  return forLoop(round, int(Math.ceil(total / count)), whenAll(conditions, inner), {
     name: 'round',
     nest: chain[0]?.nest ?? 'copy',
-    reduce: false,
-    extent: int(Math.ceil(total / count)),
-    guards: [],
-    mode: { kind: 'serial' },
     cooperative: true,
     along: [...threads.keys()],
-    body: guarded,
     span: s.span,
   })
 }

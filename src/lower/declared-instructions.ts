@@ -19,6 +19,7 @@ import { add, builtin, type Expr, eq, int, mod } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
 import { barrierAddress, type Instr, LANE, type Placeholder, type Signals } from '../ir/instr.ts'
 import type { CallPiece, InstrCall } from '../ir/instr-call.ts'
+import { instrCall } from '../ir/instr-call.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { checkFences } from './async-proxy-fences.ts'
@@ -169,8 +170,7 @@ class Lowering {
       }
       return ref(at(p.args.map((e) => substitute(e, new Map([[LANE, builtin('thread.x')]])))))
     }
-    return stmt<InstrCall>({
-      kind: 'instr',
+    return instrCall({
       instr: instr.name,
       threads: instr.threads,
       texts: texts.map((t) => ({ ...t, pieces: t.pieces.map(piece) })),

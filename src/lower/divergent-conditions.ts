@@ -5,7 +5,7 @@
 
 import { fail } from '../ast/diagnostic.ts'
 import type { Names } from '../ir/bound-names.ts'
-import { when } from '../ir/build.ts'
+import { alloc, barrier, define, store, when } from '../ir/build.ts'
 import { all, binary, conjuncts, type Expr, int, load, select, variable } from '../ir/expr.ts'
 import { levelOf } from '../ir/hardware-axes.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
@@ -53,7 +53,7 @@ export class Conditions {
     const synchronize = this.needsAll(then, cond) || this.needsAll(otherwise, cond)
     if (!synchronize || !this.divergent(cond)) {
       const agreed = synchronize ? this.agreed(cond, [...then, ...otherwise]) : { before: [], value: cond }
-      return [...agreed.before, stmt({ kind: 'if', cond: agreed.value, then, else: otherwise })]
+      return [...agreed.before, when(agreed.value, then, otherwise)]
     }
     if (otherwise.length > 0)
       return [...this.predicate(then, cond), ...this.predicate(otherwise, negated(cond))]
@@ -86,20 +86,13 @@ export class Conditions {
     // What indices are in range by is still seen.
     const known = truth ? conjuncts(value).filter((e) => !this.#varying.of(e).has('memory')) : []
     const word = truth ? select(value, int(1), int(0)) : value
-    const barrier = stmt({ kind: 'barrier' })
     return {
       before: [
-        stmt({ kind: 'alloc', buffer: slot }),
-        barrier,
-        when(FIRST_THREAD, [stmt({ kind: 'store', buffer: slot.name, index: [int(0)], value: word })]),
-        barrier,
-        stmt({
-          kind: 'let',
-          name: broadcast,
-          dtype: 'i32',
-          value: load(slot.name, [int(0)], 'i32'),
-          uniform: true,
-        }),
+        alloc(slot),
+        barrier(),
+        when(FIRST_THREAD, [store(slot.name, [int(0)], word)]),
+        barrier(),
+        define(broadcast, load(slot.name, [int(0)], 'i32'), { uniform: true }),
       ],
       value: truth ? all([...known, binary('ne', variable(broadcast), int(0))]) : variable(broadcast),
     }

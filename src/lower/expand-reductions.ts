@@ -5,10 +5,11 @@
  */
 
 import type { Names } from '../ir/bound-names.ts'
+import { define, store } from '../ir/build.ts'
 import { cast, type Expr, load, variable } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
 import type { Lanes, Reduce, Stmt } from '../ir/loops.ts'
-import { type Body, rewriteStmts, stmt } from '../ir/tree.ts'
+import { type Body, rewriteStmts } from '../ir/tree.ts'
 
 export function lowerReductions(body: Body, names: Names): Body {
   return rewriteStmts(body, {
@@ -23,11 +24,7 @@ function exchange(r: Reduce, lanes: Lanes, names: Names): Stmt[] {
   const out: Stmt[] = []
   for (let xor = 1; xor < lanes.width; xor *= 2) {
     const others = r.targets.map((t) =>
-      stmt<Stmt & { kind: 'let' }>({
-        kind: 'let',
-        name: names.fresh('other'),
-        dtype: t.dtype,
-        value: load(t.buffer, t.index, t.dtype),
+      define(names.fresh('other'), load(t.buffer, t.index, t.dtype), {
         lane: { xor, among: lanes.among },
         span: r.span,
       }),
@@ -45,16 +42,10 @@ function combine(r: Reduce, names: Names): Stmt[] {
     map.set(r.reducer.right[k]!.name, cast(r.values[k]!, r.reducer.right[k]!.dtype))
   })
   const results = r.reducer.result.map((e, k) => cast(substitute(e, map), r.targets[k]!.dtype))
-  const store = (k: number, value: Expr): Stmt =>
-    stmt({ kind: 'store', buffer: r.targets[k]!.buffer, index: r.targets[k]!.index, value, span: r.span })
-  if (results.length === 1) return [store(0, results[0]!)]
+  const set = (k: number, value: Expr): Stmt =>
+    store(r.targets[k]!.buffer, r.targets[k]!.index, value, { span: r.span })
+  if (results.length === 1) return [set(0, results[0]!)]
   // All components are computed from the old ones before any is replaced.
-  const lets = results.map((value): Stmt & { kind: 'let' } => ({
-    kind: 'let',
-    name: names.fresh('next'),
-    dtype: value.dtype,
-    value,
-    span: r.span,
-  }))
-  return [...lets, ...lets.map((l, k) => store(k, { kind: 'var', name: l.name, dtype: l.dtype }))]
+  const lets = results.map((value) => define(names.fresh('next'), value, { span: r.span }))
+  return [...lets, ...lets.map((l, k) => set(k, variable(l.name, l.dtype)))]
 }

@@ -6,7 +6,7 @@
  */
 
 import type { Names } from '../ir/bound-names.ts'
-import { alloc, place, store, when } from '../ir/build.ts'
+import { alloc, define, place, store, when, whileHolds } from '../ir/build.ts'
 import {
   add,
   all,
@@ -116,7 +116,7 @@ class Before {
 
   #result(s: Search, run: Run, name = this.#names.fresh('found')): Expr {
     if (run === this.#always) {
-      run.parts.push(...emit(s, this.#names, (at) => stmt({ kind: 'let', name, dtype: 'i32', value: at })))
+      run.parts.push(...emit(s, this.#names, (at) => define(name, at)))
       return variable(name)
     }
     this.#registers.push(alloc(place(name)), store(name, [int(0)], int(0)))
@@ -150,7 +150,7 @@ function emit(s: Search, names: Names, result: (at: Expr) => Stmt): Stmt[] {
   const set = (b: string, value: Expr): Stmt => store(b, [int(0)], value)
   const declare = (b: string, value: Expr): Stmt[] => [alloc(place(b, s.hi)), set(b, value)]
   const at = (p: Expr): Expr => load(s.buffer, [p], s.value.dtype)
-  const loop = (body: readonly Stmt[], cond: Expr): Stmt => stmt({ kind: 'while', cond, body })
+  const loop = (body: readonly Stmt[], cond: Expr): Stmt => whileHolds(cond, body)
   const end = result(get(lo))
   if (s.method === 'linear' || s.method === 'next') {
     const differs = binary(s.method === 'next' ? 'le' : 'ne', at(get(lo)), s.value)
@@ -165,12 +165,7 @@ function emit(s: Search, names: Names, result: (at: Expr) => Stmt): Stmt[] {
     ...declare(hi, s.hi),
     loop(
       [
-        stmt({
-          kind: 'let',
-          name: mid,
-          dtype: 'i32',
-          value: add(get(lo), binary('quo', sub(get(hi), get(lo)), int(2))),
-        }),
+        define(mid, add(get(lo), binary('quo', sub(get(hi), get(lo)), int(2)))),
         when(goRight, [set(lo, add(m, int(1)))], [set(hi, m)]),
       ],
       lt(get(lo), get(hi)),

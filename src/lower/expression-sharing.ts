@@ -8,6 +8,7 @@
  */
 
 import type { Names } from '../ir/bound-names.ts'
+import { define } from '../ir/build.ts'
 import {
   all,
   binary,
@@ -36,7 +37,7 @@ import {
 } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
-import { type Body, bodiesOf, exprsOf, mapExprs, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import { type Body, bodiesOf, exprsOf, mapExprs, walkStmts, withBodies } from '../ir/tree.ts'
 
 /** Nodes up to which a statement's expressions are written out without a look at what they share. */
 export const WRITTEN_OUT = 2048
@@ -158,7 +159,7 @@ class Sharing {
   #named(value: Expr): Expr {
     if (children(value).length === 0) return value
     const name = this.#names.fresh(value.kind === 'load' ? `${value.buffer}_at` : 'value')
-    this.#lets.push(stmt({ kind: 'let', name, dtype: value.dtype, value }))
+    this.#lets.push(define(name, value))
     return variable(name, value.dtype)
   }
 

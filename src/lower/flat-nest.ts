@@ -1,9 +1,10 @@
 /** A loop over all elements of a buffer by flat address: what fills and whole-buffer copies are. */
 
 import type { Names } from '../ir/bound-names.ts'
+import { forLoop } from '../ir/build.ts'
 import { add, type Expr, int, lt, mul, variable } from '../ir/expr.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
-import { stmt, walkStmts } from '../ir/tree.ts'
+import { walkStmts } from '../ir/tree.ts'
 
 /** Threads of such a kernel's blocks. */
 const THREADS = 256
@@ -26,26 +27,15 @@ export function flatNest(
   each: (p: Expr) => Stmt,
 ): For {
   const total = buffer.shape.reduce(mul, int(1))
-  const base = { kind: 'for', name: nest, nest, reduce: false } as const
   const p = names.fresh('p')
-  if (!parallel)
-    return stmt<For>({
-      ...base,
-      var: p,
-      extent: total,
-      guards: [],
-      mode: { kind: 'serial' },
-      body: [each(variable(p))],
-    })
+  if (!parallel) return forLoop(p, total, [each(variable(p))], { name: nest, nest })
   const block = names.fresh('p_block')
   const at = add(mul(variable(block), int(THREADS)), variable(p))
-  const inner = stmt<For>({
-    ...base,
-    var: p,
-    extent: int(THREADS),
+  const inner = forLoop(p, int(THREADS), [each(at)], {
+    name: nest,
+    nest,
     guards: [lt(at, total)],
     mode: { kind: 'bind', to: 'thread.x' },
-    body: [each(at)],
   })
   const blocks: Expr = {
     kind: 'binary',
@@ -54,12 +44,5 @@ export function flatNest(
     b: int(THREADS),
     dtype: 'i32',
   }
-  return stmt<For>({
-    ...base,
-    var: block,
-    extent: blocks,
-    guards: [],
-    mode: { kind: 'bind', to: 'block.x' },
-    body: [inner],
-  })
+  return forLoop(block, blocks, [inner], { name: nest, nest, mode: { kind: 'bind', to: 'block.x' } })
 }

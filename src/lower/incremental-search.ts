@@ -8,7 +8,7 @@ import { accessesOf, writesOf } from '../ir/accesses.ts'
 import { boundVarsOf } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
-import { place as placeIn, when, whenAll } from '../ir/build.ts'
+import { alloc, define, place as placeIn, store, when, whenAll } from '../ir/build.ts'
 import { add, binary, bool, type Expr, int, load, lt, type Search, search, select } from '../ir/expr.ts'
 import { freeVars, mentions, someExpr, substitute, walkExpr } from '../ir/expr-tree.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
@@ -70,22 +70,15 @@ function incrementalLoop(loop: For, written: ReadonlySet<string>, names: Names):
     const place = placeIn(names.fresh('place'), s.hi)
     const limit = placeIn(names.fresh('limit'))
     const at = (b: Buffer): Expr => load(b.name, [int(0)], 'i32')
-    const set = (b: Buffer, value: Expr): Stmt =>
-      stmt({ kind: 'store', buffer: b.name, index: [int(0)], value })
+    const set = (b: Buffer, value: Expr): Stmt => store(b.name, [int(0)], value)
     const first = new Map<string, Expr>([loop.var, inner.var].map((v) => [v, int(0)]))
     // What the next segment begins with: only where a value is not below it, the place moves.
     const setLimit = set(limit, select(lt(at(place), s.hi), load(s.buffer, [at(place)], 'i32'), PAST_END))
-    const advance = stmt<Stmt>({
-      kind: 'if',
-      cond: binary('le', at(limit), s.value),
-      then: [set(place, search('next', s.buffer, add(at(place), int(1)), s.hi, s.value)), setLimit],
-      else: [],
-    })
-    before.push(
-      ...[place, limit].map((buffer): Stmt => stmt({ kind: 'alloc', buffer })),
-      set(place, substitute(s, first)),
+    const advance = when(binary('le', at(limit), s.value), [
+      set(place, search('next', s.buffer, add(at(place), int(1)), s.hi, s.value)),
       setLimit,
-    )
+    ])
+    before.push(...[place, limit].map(alloc), set(place, substitute(s, first)), setLimit)
     const withIncremental = (list: Body): Body => [
       advance,
       ...rewriteStmts(list, {
@@ -158,4 +151,4 @@ function isMonotone(s: Search, loop: For, inner: For): boolean {
 
 /** Nothing writes what is searched, or where. */
 const isReadOnly = (s: Search, written: ReadonlySet<string>): boolean =>
-  accessesOf([{ kind: 'let', name: '', dtype: 'i32', value: s }]).every((a) => !written.has(a.buffer))
+  accessesOf([define('', s)]).every((a) => !written.has(a.buffer))

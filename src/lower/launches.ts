@@ -9,6 +9,7 @@ import { fail, InternalError, invariant } from '../ast/diagnostic.ts'
 import { accessesOf, offsetsIn } from '../ir/accesses.ts'
 import { substituteStmts } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
+import { store } from '../ir/build.ts'
 import {
   all,
   binary,
@@ -53,9 +54,7 @@ const isZero = (e: Expr): boolean => e.kind === 'const' && Object.is(e.value, 0)
 function fillNest(s: Fill, kernel: Kernel2, names: Names, parallel: boolean): Stmt {
   const buffer = kernel.buffers.find((b) => b.name === s.buffer)
   invariant(buffer, `no buffer ${s.buffer}`)
-  return flatNest(buffer, 'fill', names, parallel, (p) =>
-    stmt({ kind: 'store', buffer: s.buffer, index: [p], value: s.value }),
-  )
+  return flatNest(buffer, 'fill', names, parallel, (p) => store(s.buffer, [p], s.value))
 }
 
 type Extents = ReadonlyMap<ThreadAxis, Expr>

@@ -11,11 +11,11 @@ import { invariant } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { MAX_UNROLLED } from '../ir/budgets.ts'
-import { when } from '../ir/build.ts'
+import { define, when } from '../ir/build.ts'
 import { bodyAt } from '../ir/clone-loops.ts'
 import { add, div, type Expr, int, load, lt, mod, mul, select, variable } from '../ir/expr.ts'
 import { mentions } from '../ir/expr-tree.ts'
-import type { For, Stmt } from '../ir/loops.ts'
+import type { For } from '../ir/loops.ts'
 import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 
 /** Longest loop that is unrolled without being asked. */
@@ -148,6 +148,6 @@ const keeping = (body: Body, there: Expr, names: Names): Body =>
       const { dtype } = s.value
       const name = names.fresh('next')
       const kept = select(there, variable(name, dtype), load(s.buffer, s.index, dtype))
-      return [stmt<Stmt>({ kind: 'let', name, dtype, value: s.value }), stmt({ ...s, value: kept })]
+      return [define(name, s.value), stmt({ ...s, value: kept })]
     },
   })

@@ -6,7 +6,7 @@
  */
 
 import { namesOf } from '../ir/bound-names.ts'
-import { local, when } from '../ir/build.ts'
+import { fill, local, reduction, when } from '../ir/build.ts'
 import { binary, type Expr, int, load } from '../ir/expr.ts'
 import type { If, Kernel2, Stmt } from '../ir/loops.ts'
 import { builtinMonoid } from '../ir/monoid.ts'
@@ -21,8 +21,7 @@ export function markLostWrites(kernel: Kernel2): Kernel2 {
   const list = [...targets]
   const status = local(namesOf(kernel).fresh('lost_writes'), 'i32', [int(list.length)], 'global')
   const mark = (buffer: string): Stmt =>
-    stmt({
-      kind: 'reduce',
+    reduction({
       reducer: builtinMonoid('max', 'i32'),
       targets: [load(status.name, [int(list.indexOf(buffer))], 'i32')],
       values: [int(1)],
@@ -42,7 +41,7 @@ export function markLostWrites(kernel: Kernel2): Kernel2 {
   return {
     ...kernel,
     buffers: [...kernel.buffers, status],
-    body: [stmt({ kind: 'fill', buffer: status.name, value: int(0) }), ...body],
+    body: [fill(status.name, int(0)), ...body],
     lostWrites: { buffer: status.name, targets: list },
   }
 }

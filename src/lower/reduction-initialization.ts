@@ -11,7 +11,7 @@ import { spatialNest } from '../analysis/spatial-nest.ts'
 import { invariant } from '../ast/diagnostic.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
-import { when } from '../ir/build.ts'
+import { fill, store, when } from '../ir/build.ts'
 import { constant, type Expr, type Load } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
@@ -34,9 +34,7 @@ export function placeInit(kernel: Kernel2): Kernel2 {
       for (const [k, t] of reduce.targets.entries()) {
         const buffer = kernel.buffers.find((b) => b.name === t.buffer)
         invariant(buffer, `the local buffer ${t.buffer} cannot be initialised before its reduction`)
-        fills.push(
-          stmt({ kind: 'fill', buffer: buffer.name, value: typed(reduce.reducer.identity[k]!, buffer) }),
-        )
+        fills.push(fill(buffer.name, typed(reduce.reducer.identity[k]!, buffer)))
       }
       body = replaceStmt(body, reduce, () => plain)
     }
@@ -95,13 +93,8 @@ const identities = (reduce: Reduce, rename: ReadonlyMap<string, Expr> = new Map(
   reduce.targets.map((t: Load, k) => {
     const identity = reduce.reducer.identity[k]!
     const value = identity.kind === 'const' ? constant(identity.value, t.dtype) : identity
-    return stmt({
-      kind: 'store',
-      buffer: t.buffer,
-      index: t.index.map((e) => substitute(e, rename)),
-      value,
-      span: reduce.span,
-    })
+    const index = t.index.map((e) => substitute(e, rename))
+    return store(t.buffer, index, value, { span: reduce.span })
   })
 
 const typed = (identity: Expr, buffer: Buffer): Expr =>

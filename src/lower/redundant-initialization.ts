@@ -6,10 +6,11 @@
 
 import { visitsAll } from '../analysis/full-coverage.ts'
 import { accessesOf } from '../ir/accesses.ts'
+import { store } from '../ir/build.ts'
 import type { Expr } from '../ir/expr.ts'
 import { sameExpr } from '../ir/keys.ts'
 import type { Fill, For, Kernel2, Reduce } from '../ir/loops.ts'
-import { type Body, replaceStmt, stmt } from '../ir/tree.ts'
+import { type Body, replaceStmt } from '../ir/tree.ts'
 
 export function storeWholeUpdates(kernel: Kernel2): Kernel2 {
   let body: Body = kernel.body
@@ -22,7 +23,7 @@ export function storeWholeUpdates(kernel: Kernel2): Kernel2 {
     body = replaceStmt(
       body.filter((s) => s !== fill),
       update,
-      () => stmt({ kind: 'store', buffer: target!.buffer, index: target!.index, value: update.values[0]! }),
+      () => store(target!.buffer, target!.index, update.values[0]!),
     )
   }
   return body === kernel.body ? kernel : { ...kernel, body }

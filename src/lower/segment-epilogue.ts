@@ -11,7 +11,7 @@
 import { type Groups, shareNumber } from '../analysis/balanced-shares.ts'
 import { renameBound } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
-import { local, when } from '../ir/build.ts'
+import { forLoop, local, when } from '../ir/build.ts'
 import {
   add,
   and,
@@ -29,7 +29,7 @@ import {
   variable,
 } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
-import type { Buffer, For, Shares, Stmt } from '../ir/loops.ts'
+import type { Buffer, For, Shares } from '../ir/loops.ts'
 import { type Body, stmt } from '../ir/tree.ts'
 import { type Cells, get, type SegmentAccumulators, segmentEnd, set } from './segment-accumulators.ts'
 
@@ -156,17 +156,8 @@ export function perBlock(
     sub(int(groups - 1), own),
   )
   const other = names.fresh(`${loop.var}_other`)
-  const gather: Stmt = stmt<For>({
-    kind: 'for',
-    var: other,
-    name: other,
-    nest: loop.nest,
-    extent: others,
-    reduce: true,
-    guards: [],
-    mode: { kind: 'serial' },
-    body: sums.addCells(rest(add(own, add(variable(other), int(1))))),
-  })
+  const cells = sums.addCells(rest(add(own, add(variable(other), int(1)))))
+  const gather = forLoop(other, others, cells, { nest: loop.nest, reduce: true })
   const next = substitute(shares.search.value, new Map([[loop.var, int(groups)]]))
   const goesOn = lt(next, get(limit))
   const continuesOutside =

@@ -15,7 +15,7 @@ import { invariant } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
-import { alloc, local, when } from '../ir/build.ts'
+import { alloc, local, store, when } from '../ir/build.ts'
 import { add, all, bool, type Expr, int, type Load, load, mul, variable } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
 import { sameExpr } from '../ir/keys.ts'
@@ -128,14 +128,7 @@ function batches(loop: For, sums: SegmentAccumulators, epilogue: Epilogue, by: n
       ...values.map(alloc),
       each((map, at) =>
         nest(inner, names, true, map, (all) =>
-          reduce.values.map((v, k) =>
-            stmt({
-              kind: 'store',
-              buffer: values[k]!.name,
-              index: value(k, at, all).index,
-              value: substitute(v, all),
-            }),
-          ),
+          reduce.values.map((v, k) => store(values[k]!.name, value(k, at, all).index, substitute(v, all))),
         ),
       ),
     ]
@@ -158,12 +151,7 @@ function batches(loop: For, sums: SegmentAccumulators, epilogue: Epilogue, by: n
     // Loads stay outside of the condition: they are under way while it is decided.
     const one = guarded || !grows(parts, loop) ? undefined : sums.staysWithin(end)
     const combinePhase: Stmt = one
-      ? stmt({
-          kind: 'if',
-          cond: one,
-          then: [combine(() => [])],
-          else: [combine(switchElement), ...sums.setLimit()],
-        })
+      ? when(one, [combine(() => [])], [combine(switchElement), ...sums.setLimit()])
       : combine(switchElement)
     const body: Body = [...loadPhase, combinePhase]
     return [stmt({ ...loop, var: round, extent: int(extent.value / by), guards: [], body })]

@@ -25,7 +25,7 @@ import { writesOf } from '../ir/accesses.ts'
 import { boundVarsOf, renameBound, sameStmts } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
-import { whenAll } from '../ir/build.ts'
+import { alloc, when, whenAll } from '../ir/build.ts'
 import { bodyAt } from '../ir/clone-loops.ts'
 import { add, bool, type Expr, int, load, lt, mod, variable } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
@@ -68,7 +68,7 @@ export function pipelineLoops(kernel: Kernel2): Kernel2 {
       },
     }
     const own = withPreheaders(rewriteStmts([s], pipelined), preheaders)
-    return own.length === 1 ? own[0]! : stmt({ kind: 'if', cond: bool(true), then: own, else: [] })
+    return own.length === 1 ? own[0]! : when(bool(true), own)
   })
   return nests.every((s, k) => s === kernel.body[k]) ? kernel : { ...kernel, body: nests }
 }
@@ -121,14 +121,14 @@ function expandLoop(
   // Rounds that are counted are all copied.
   const guardsAt = (iteration: Expr): readonly Expr[] =>
     (barriers.length > 0 ? [] : loop.guards).map((g) => substitute(g, new Map([[loop.var, iteration]])))
-  const when = (iteration: Expr, body: Body): Body =>
+  const inRound = (iteration: Expr, body: Body): Body =>
     body.length === 0 ? [] : whenAll([lt(iteration, loop.extent), ...guardsAt(iteration)], body)
   const started = (iteration: Expr, body: Body): Body => [
     ...barriers.flatMap((c) => [c.expect(iteration), ...c.release(iteration)]),
     ...barriers.reduce((b, c) => c.start(b, iteration), body),
   ]
   const prologue = Array.from({ length: distance }, (_, k) => [
-    ...when(int(k), started(int(k), at(int(k)))),
+    ...inRound(int(k), started(int(k), at(int(k)))),
     ...commit,
   ]).flat()
 
@@ -140,7 +140,7 @@ function expandLoop(
   const addresses = addressesAhead(later, loop, ahead, guardsAt(ahead), stable, names)
   const moved = addresses.copies.map((s, k) => splitCopy(s, later[k]!, names))
   const start = [
-    ...when(
+    ...inRound(
       ahead,
       started(
         ahead,
@@ -156,12 +156,10 @@ function expandLoop(
     ...(ordered ? [commitGroup(ordered), waitGroup(ordered, 1), BLOCK_BARRIER] : []),
   ]
   const body = [
-    ...buffers.map((b) =>
-      stmt<Stmt>({ kind: 'alloc', buffer: Object.freeze({ ...b, shape: [int(stages), ...b.shape] }) }),
-    ),
+    ...buffers.map((b) => alloc(Object.freeze({ ...b, shape: [int(stages), ...b.shape] }))),
     ...barriers.flatMap((c) => c.setup),
     ...prologue,
-    ...addresses.registers.map((b) => stmt<Stmt>({ kind: 'alloc', buffer: b })),
+    ...addresses.registers.map((b) => alloc(b)),
     ...addresses.fill(int(0)),
     ...wait,
     stmt<For>({
@@ -169,10 +167,10 @@ function expandLoop(
       mode: serial,
       guards: [],
       body: [
-        ...moved.flatMap((m) => (m.inFlight ? [stmt<Stmt>({ kind: 'alloc', buffer: m.inFlight })] : [])),
+        ...moved.flatMap((m) => (m.inFlight ? [alloc(m.inFlight)] : [])),
         // Computing that does not wait for itself starts first.
         ...(asynchronousIn(rest).length > 0 ? [...compute, ...start] : [...start, ...compute]),
-        ...when(
+        ...inRound(
           ahead,
           moved.flatMap((m) => (m.end ? [m.end] : [])),
         ),

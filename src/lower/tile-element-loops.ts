@@ -11,12 +11,13 @@ import { fail } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
 import { substituteStmts } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
-import { when } from '../ir/build.ts'
+import { forLoop, when } from '../ir/build.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { builtin, div, type Expr, int, type Load, load, mod, variable } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
 import { LANE, type Memory, SLOT, type TileText } from '../ir/instr.ts'
-import type { CallPiece, InstrCall } from '../ir/instr-call.ts'
+import type { CallPiece } from '../ir/instr-call.ts'
+import { instrCall } from '../ir/instr-call.ts'
 import type { Buffer, For, Stmt, Store } from '../ir/loops.ts'
 import { type Body, mapSame, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 import { combines, physical, refuse, sameElements } from './thread-tiles.ts'
@@ -111,16 +112,10 @@ export class ElementLoops {
         return stmt<For>({ ...s, var: tile, extent: int(count), mode: { kind: 'unroll', factor: null } })
       },
     })
-    return stmt<For>({
-      kind: 'for',
-      var: slot,
+    return forLoop(slot, int(memory.size), over, {
       name: 'slot',
       nest: root.kind === 'for' ? root.nest : memory.name,
-      extent: int(memory.size),
-      reduce: false,
-      guards: [],
       mode: { kind: 'unroll', factor: null },
-      body: over,
       span: root.span,
     })
   }
@@ -205,8 +200,7 @@ export class ElementLoops {
     if (fills.length === 0) return refuseObject(s, `${memory.name} does not say how a tile is filled`)
     const tile: CallPiece = { kind: 'slot', buffer: s.buffer, index, mode: 'write' }
     const value: CallPiece = { kind: 'value', value: s.value }
-    return stmt<InstrCall>({
-      kind: 'instr',
+    return instrCall({
       instr: memory.name,
       threads: memory.threads,
       texts: fills.map((t) => ({

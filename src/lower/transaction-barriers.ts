@@ -15,7 +15,7 @@
 import { threadsIn } from '../analysis/lane-groups.ts'
 import { fail } from '../ast/diagnostic.ts'
 import type { Names } from '../ir/bound-names.ts'
-import { when } from '../ir/build.ts'
+import { alloc, barrier, store, when } from '../ir/build.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { add, div, type Expr, eq, int, load, lt, max, mod, variable } from '../ir/expr.ts'
@@ -32,7 +32,7 @@ import {
 } from '../ir/instr.ts'
 import type { InstrCall } from '../ir/instr-call.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
-import { type Body, findLoop, replaceLoop, rewriteStmts, stmt, walkStmts, withSignals } from '../ir/tree.ts'
+import { type Body, findLoop, replaceLoop, rewriteStmts, walkStmts, withSignals } from '../ir/tree.ts'
 import type { BlockInvariantCopies } from './cluster-multicast.ts'
 
 /** What a loop's preheader holds: statements before it, once. */
@@ -44,7 +44,7 @@ export interface Preheader {
 export const withPreheaders = (body: Body, preheaders: readonly Preheader[]): Body =>
   preheaders.reduce((b, e) => replaceLoop(b, e.loop, (l) => [...e.statements, l]), body)
 
-export const BLOCK_BARRIER: Stmt = stmt({ kind: 'barrier' })
+export const BLOCK_BARRIER: Stmt = barrier()
 
 export class TransactionBarrier {
   readonly #instr: Instr
@@ -83,7 +83,7 @@ export class TransactionBarrier {
       ...(this.#multicast ? this.#initialized(this.#multicast.free, this.#multicast.copies.cluster) : []),
       ...barrierInitFence(instr),
       ...(this.#multicast ? [] : [BLOCK_BARRIER]),
-      ...(before ? [stmt<Stmt>({ kind: 'alloc', buffer: before }), set(before, int(0))] : []),
+      ...(before ? [alloc(before), set(before, int(0))] : []),
     ]
   }
 
@@ -93,7 +93,7 @@ export class TransactionBarrier {
    */
   get setup(): Body {
     const initialized = this.#outermost ? [] : this.#setup
-    return this.#multicast ? [...initialized, stmt<Stmt>({ kind: 'barrier', cluster: true })] : initialized
+    return this.#multicast ? [...initialized, barrier({ cluster: true })] : initialized
   }
   get preheaders(): readonly Preheader[] {
     return this.#outermost ? [{ loop: this.#outermost.var, statements: this.#setup }] : []
@@ -101,7 +101,7 @@ export class TransactionBarrier {
 
   #initialized(barriers: Buffer, arrivals: number): Body {
     return [
-      stmt<Stmt>({ kind: 'alloc', buffer: barriers }),
+      alloc(barriers),
       ...Array.from({ length: this.#stages }, (_, k) =>
         barrierInit(this.#instr, this.#place(int(k), barriers), arrivals),
       ),
@@ -177,8 +177,7 @@ export class TransactionBarrier {
 const WORDS = 2
 
 /** In every thread: those that take part in nothing else copy and wait, too, and by the same barriers. */
-const set = (b: Buffer, value: Expr): Stmt =>
-  stmt<Stmt>({ kind: 'store', buffer: b.name, index: [int(0)], value, unconditional: true })
+const set = (b: Buffer, value: Expr): Stmt => store(b.name, [int(0)], value, { unconditional: true })
 
 const local = (
   name: string,

@@ -6,6 +6,7 @@
 
 import { renameBuffer } from '../ir/bindings.ts'
 import { namesOf } from '../ir/bound-names.ts'
+import { store } from '../ir/build.ts'
 import { cast, constant, div, type Expr, load, mod } from '../ir/expr.ts'
 import type { Buffer, Kernel2, Stmt } from '../ir/loops.ts'
 import { isBuiltinReducer, widened } from '../ir/monoid.ts'
@@ -31,7 +32,7 @@ export function accumulateWide(kernel: Kernel2): Kernel2 {
     const copy = (to: Buffer, from: Buffer): Stmt =>
       flatNest(b, `${b.name}_round`, names, parallel, (p) => {
         const index = unflattened(p, b.shape)
-        return stmt({ kind: 'store', buffer: to.name, index, value: load(from.name, index, from.dtype) })
+        return store(to.name, index, load(from.name, index, from.dtype))
       })
     body = [...(b.role === 'inout' ? [copy(temporary, b)] : []), ...renamed, copy(b, temporary)]
   }

@@ -1,10 +1,10 @@
 /** Short spellings for building Stage II trees: documentation examples, tests, and rewrites. */
+import { forLoop, reduction, store as storeAt } from '../ir/build.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { constant, type Expr, int, type Load, load, variable } from '../ir/expr.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt, Store } from '../ir/loops.ts'
 import { type BuiltinReducer, builtinMonoid } from '../ir/monoid.ts'
 import type { Body } from '../ir/tree.ts'
-import { stmt } from '../ir/tree.ts'
 
 export type Operand = Expr | number | string
 
@@ -18,25 +18,14 @@ export function loop(
   body: readonly Stmt[],
   more: Partial<Omit<For, 'kind' | 'extent' | 'body'>> = {},
 ): For {
-  return stmt({
-    kind: 'for',
-    var: name,
-    name,
-    nest: 'main',
-    extent: expr(extent),
-    reduce: false,
-    guards: [],
-    mode: { kind: 'serial' },
-    body,
-    ...more,
-  })
+  return forLoop(name, expr(extent), body, { nest: 'main', ...more })
 }
 
 export const at = (buffer: string, index: readonly Operand[], dtype: Dtype = 'f32'): Load =>
   load(buffer, index.map(expr), dtype)
 
 export const store = (target: Load, value: Operand): Store =>
-  stmt({ kind: 'store', buffer: target.buffer, index: target.index, value: valueFor(target, value) })
+  storeAt(target.buffer, target.index, valueFor(target, value))
 
 export function reduce(
   target: Load,
@@ -44,8 +33,7 @@ export function reduce(
   value: Operand,
   more: { init?: boolean; atomic?: boolean } = { init: true },
 ): Reduce {
-  return stmt({
-    kind: 'reduce',
+  return reduction({
     reducer: builtinMonoid(op, target.dtype),
     targets: [target],
     values: [valueFor(target, value)],

@@ -9,7 +9,7 @@ import { visitsAll } from '../analysis/full-coverage.ts'
 import { linear } from '../analysis/integers/linear.ts'
 import type { Segments } from '../analysis/segmented-loops.ts'
 import { invariant } from '../ast/diagnostic.ts'
-import { store, whenAll } from '../ir/build.ts'
+import { forLoop, store, whenAll } from '../ir/build.ts'
 import { add, ceildiv, div, type Expr, eq, int, load, max, sub, variable } from '../ir/expr.ts'
 import { freeVars, substitute } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
@@ -104,18 +104,8 @@ function fixupNest(
   length: number,
 ): Stmt {
   const [target] = reduce.targets
-  const loop = (name: string, extent: Expr, more: Partial<For> = {}): For => ({
-    kind: 'for',
-    var: cx.fresh(name),
-    name,
-    nest: carry.name,
-    extent,
-    reduce: false,
-    guards: [],
-    mode: { kind: 'serial' },
-    body: [],
-    ...more,
-  })
+  const loop = (name: string, extent: Expr, more: Partial<For> = {}): For =>
+    forLoop(cx.fresh(name), extent, [], { name, nest: carry.name, ...more })
   const rows = loop('row', shape[row]!)
   const own = variable(rows.var)
   const bound = (k: number): Expr => load(list.name, [add(own, int(k))], 'i32')

@@ -3,7 +3,7 @@
 import { Facts } from '../analysis/integers/facts.ts'
 import { coefficientOf } from '../analysis/integers/linear.ts'
 import { renameBound, substituteStmts } from '../ir/bindings.ts'
-import { when } from '../ir/build.ts'
+import { forLoop, when } from '../ir/build.ts'
 import { add, all, type Expr, int, lt, mul, variable } from '../ir/expr.ts'
 import { mentions, readingLast, substitute } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
@@ -75,16 +75,7 @@ export function fillNest(
 
 const renameLoop = (s: Stmt, from: string, to: string): Stmt => renameBound([s], new Map([[from, to]]))[0]!
 
-const loopOf = (name: string, called: string, nest: string, extent: number): For => ({
-  kind: 'for',
-  var: name,
-  name: called,
-  nest,
-  extent: int(extent),
-  reduce: false,
-  guards: [],
-  mode: { kind: 'serial' },
-  body: [],
-})
+const loopOf = (name: string, called: string, nest: string, extent: number): For =>
+  forLoop(name, int(extent), [], { name: called, nest })
 
 const unique = (es: readonly Expr[]): readonly Expr[] => [...new Map(es.map((e) => [keyOf(e), e])).values()]

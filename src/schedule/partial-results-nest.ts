@@ -1,6 +1,7 @@
 /** Second pass of a two-pass reduction. The nest after partial results: it adds them to their elements, in a fixed order. */
 
 import { conditionsAround } from '../analysis/dominating-conditions.ts'
+import { forLoop } from '../ir/build.ts'
 import { add, type Expr, int, load, sub, variable } from '../ir/expr.ts'
 import { buffersRead, mentions, substitute } from '../ir/expr-tree.ts'
 import { sameExpr } from '../ir/keys.ts'
@@ -52,17 +53,7 @@ export function partialResultsNest(
   })
   if (list && row) {
     map.set(list.loop.var, add(list.first(row), map.get(list.loop.var)!))
-    clones.unshift({
-      kind: 'for',
-      var: row.name,
-      name: 'row',
-      nest,
-      extent: list.extent,
-      reduce: false,
-      guards: [],
-      mode: { kind: 'serial' },
-      body: [],
-    })
+    clones.unshift(forLoop(row.name, list.extent, [], { name: 'row', nest }))
   }
   const element = (t: Reduce['targets'][number]): Expr[] =>
     t.index.map((e) => (row && list && mentions(e, list.loop.var) ? row : substitute(e, map)))

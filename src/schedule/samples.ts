@@ -1,7 +1,7 @@
 /** Small kernels that the documentation examples of the primitives start from. */
+import { alloc, fill } from '../ir/build.ts'
 import { add, ceildiv, constant, lt, mul, sub } from '../ir/expr.ts'
 import type { Kernel2 } from '../ir/loops.ts'
-import { stmt } from '../ir/tree.ts'
 import { at, buffer, expr, kernel2, loop, reduce, store } from './build.ts'
 
 const position = add(at('j_indptr', ['i'], 'i32'), expr('j'))
@@ -205,7 +205,7 @@ export const rowList: Kernel2 = {
       buffer('y', ['m'], 'out'),
     ],
     [
-      stmt({ kind: 'fill', buffer: 'y', value: constant(0, 'f32') }),
+      fill('y', constant(0, 'f32')),
       loop(
         'i',
         'i_count',
@@ -244,7 +244,7 @@ export const stagedRows: Kernel2 = kernel2(
         'ko',
         'n',
         [
-          stmt({ kind: 'alloc', buffer: buffer('Xs', [8], 'local', { scope: 'shared' }) }),
+          alloc(buffer('Xs', [8], 'local', { scope: 'shared' })),
           loop('k2', 8, [store(at('Xs', ['k2']), at('X', [add(mul(expr('ko'), expr(8)), expr('k2'))]))], {
             name: 'k',
             nest: 'Xs',

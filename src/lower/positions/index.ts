@@ -3,6 +3,7 @@
  * variables and index arrays. Nothing is hoisted here: statements stay closed over loop variables, so that any
  * loop step can move them; Stage III shares what is common.
  */
+
 import { InternalError, invariant } from '../../ast/diagnostic.ts'
 import { writesOf } from '../../ir/accesses.ts'
 import {
@@ -16,6 +17,7 @@ import {
   maskOf,
 } from '../../ir/axis.ts'
 import { Names } from '../../ir/bound-names.ts'
+import { fill, forLoop, reduction, store, when } from '../../ir/build.ts'
 import { add, all, constant, type Expr, ge, int, load, mul, variable } from '../../ir/expr.ts'
 import { freeVars, readsAny, rewriteExpr } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../ir/loops.ts'
@@ -62,7 +64,7 @@ class PositionLowering {
   }
 
   run(): Kernel2 {
-    const fills: Stmt[] = this.#init.fills.map((f) => ({ kind: 'fill', buffer: f.buffer, value: f.value }))
+    const fills = this.#init.fills.map((f) => fill(f.buffer, f.value))
     const kernel = this.#kernel
     const scope = emptyScope()
     for (const p of kernel.params)
@@ -147,16 +149,11 @@ class PositionLowering {
           several && readsAny(e, written) ? this.#copies.keep(e, name, out) : e
         const stores = s.targets.map((t, k) => {
           const { index, present } = this.#place(t, scope)
-          const store: Stmt = {
-            kind: 'store',
-            buffer: t.buffer,
-            index: index.map((e) => before(e, `${t.buffer}_index`)),
-            value: before(this.#expr(s.values[k]!, scope), `${t.buffer}_value`),
-            span: s.span,
-          }
+          const at = index.map((e) => before(e, `${t.buffer}_index`))
+          const value = before(this.#expr(s.values[k]!, scope), `${t.buffer}_value`)
           return guarded(
             present.map((e) => before(e, `${t.buffer}_present`)),
-            [store],
+            [store(t.buffer, at, value, { span: s.span })],
             t.buffer,
           )
         })
@@ -169,7 +166,7 @@ class PositionLowering {
         const init = this.#init.inNest.has(s)
         return guarded(
           places.flatMap((p) => p.present),
-          [{ kind: 'reduce', reducer: s.reducer, targets, values, init, atomic: false, span: s.span }],
+          [reduction({ reducer: s.reducer, targets, values, init, atomic: false, span: s.span })],
           targets[places.findIndex((p) => p.present.length > 0)]?.buffer,
         )
       }
@@ -181,7 +178,7 @@ class PositionLowering {
         const otherwise = this.#body(s.else, scope, nest)
         const out: Stmt[] = []
         const decided = this.#copies.decided(cond, [...then, ...otherwise], out)
-        return [...out, { kind: 'if', cond: decided, then, else: otherwise, span: s.span }]
+        return [...out, when(decided, then, otherwise, { span: s.span })]
       }
       case 'let':
         throw new InternalError('lets are bound where their body is lowered')
@@ -207,24 +204,22 @@ class PositionLowering {
 
   #iteration(it: Iteration, outer: Scope): Stmt[] {
     let scope = withFacts(outer)
-    const loops: Omit<For, 'body'>[] = []
+    const loops: For[] = []
     for (const iter of it.iters) {
       const axis = this.#levels.axis(iter.axis)
       const loopVar = this.#names.fresh(iter.name)
       const opened = openIterator(this.#levels, scope, axis, iter.name, loopVar, (b) => this.#lengthOf(b))
       scope = opened.scope
       for (const g of opened.guards) scope.facts.holds(g)
-      loops.push({
-        kind: 'for',
-        var: loopVar,
-        name: iter.name,
-        nest: it.name,
-        extent: opened.extent,
-        reduce: iter.kind === 'R',
-        guards: opened.guards,
-        mode: { kind: 'serial' },
-        span: iter.span,
-      })
+      loops.push(
+        forLoop(loopVar, opened.extent, [], {
+          name: iter.name,
+          nest: it.name,
+          reduce: iter.kind === 'R',
+          guards: opened.guards,
+          span: iter.span,
+        }),
+      )
     }
     const where = it.where.map((c) => this.#expr(c, scope))
     const outside: Expr[] = []
@@ -294,5 +289,5 @@ class PositionLowering {
 /** `body` under conditions, each tested only where those before it hold; `absent` is what they say exists. */
 function guarded(conditions: readonly Expr[], body: readonly Stmt[], absent?: string): Stmt[] {
   if (conditions.length === 0) return [...body]
-  return [{ kind: 'if', cond: all(conditions), then: body, else: [], ...(absent ? { absent } : {}) }]
+  return [when(all(conditions), body, [], absent ? { absent } : {})]
 }

@@ -1,3 +1,4 @@
+import { alloc, store } from '../../ir/build.ts'
 import { INT_RANGE, isFloat, isInt } from '../../ir/dtype.ts'
 import { constant, type Expr, int, load, variable } from '../../ir/expr.ts'
 import { buffersRead, readingLast, substitute } from '../../ir/expr-tree.ts'
@@ -134,7 +135,7 @@ export const cacheRead = primitive({
     const next = replaceLoop(cx.kernel.body, loop.var, (l) =>
       stmt({
         ...l,
-        body: [...body.slice(0, first), stmt({ kind: 'alloc', buffer: local }), copy, ...body.slice(first)],
+        body: [...body.slice(0, first), alloc(local), copy, ...body.slice(first)],
       }),
     )
     return { body: padding ? withoutNeedlessGuards(next) : next }
@@ -198,12 +199,7 @@ function own(
   return {
     shape: print.shape,
     copy: copyNest(cx, print, name, step.scope, (index, element) =>
-      stmt({
-        kind: 'store',
-        buffer: name,
-        index,
-        value: load(buffer.name, print.index.map(element), buffer.dtype),
-      }),
+      store(name, index, load(buffer.name, print.index.map(element), buffer.dtype)),
     ),
     element: (use) => localIndex(print, use),
   }
@@ -247,9 +243,9 @@ function boxed(cx: Context, loop: For, step: CacheReadStep, tile: Tile, buffer: 
   if (step.stride !== undefined) shape[shape.length - 1] = step.stride
   const at = (xs: readonly Expr[]): readonly Expr[] => (xs.length > 0 ? laid(xs) : [int(0)])
   const vars = tile.dims.map((d) => variable(d.var))
-  const store = (value: Expr): Stmt => stmt({ kind: 'store', buffer: name, index: at(vars), value })
-  const pad = step.padded === undefined ? undefined : store(constant(step.padded, buffer.dtype))
-  const copy = store(load(buffer.name, tile.index, buffer.dtype))
+  const set = (value: Expr): Stmt => store(name, at(vars), value)
+  const pad = step.padded === undefined ? undefined : set(constant(step.padded, buffer.dtype))
+  const copy = set(load(buffer.name, tile.index, buffer.dtype))
   return {
     shape,
     copy: fillNest(cx, tile, name, vector, copy, pad),

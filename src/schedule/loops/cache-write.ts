@@ -1,5 +1,6 @@
 import { type Condition, conditionsAround, hoistable } from '../../analysis/dominating-conditions.ts'
 import { accessesOf } from '../../ir/accesses.ts'
+import { alloc, store, when } from '../../ir/build.ts'
 import { cast, type Expr, int, load } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../../ir/loops.ts'
@@ -117,7 +118,7 @@ export const cacheWrite = primitive({
       body: replaceLoop(cx.kernel.body, loop.var, (l) =>
         stmt({
           ...l,
-          body: [...locals.map((b) => stmt<Stmt>({ kind: 'alloc', buffer: b })), ...before, ...body, ...back],
+          body: [...locals.map(alloc), ...before, ...body, ...back],
         }),
       ),
       unused,
@@ -200,7 +201,7 @@ const identities = (
 ): readonly Stmt[] =>
   locals.map((b, k) =>
     copyNest(cx, prints[k]!, b.name, scope, (index) =>
-      stmt({ kind: 'store', buffer: b.name, index, value: cast(writer.reducer.identity[k]!, b.dtype) }),
+      store(b.name, index, cast(writer.reducer.identity[k]!, b.dtype)),
     ),
   )
 
@@ -219,7 +220,7 @@ function copyBack(
   if (writer.kind === 'store' || whole)
     return buffers.map((b, k) =>
       copyNest(cx, prints[k]!, locals[k]!.name, scope, (index, element) =>
-        stmt({ kind: 'store', buffer: b.name, index: prints[k]!.index.map(element), value: value(k, index) }),
+        store(b.name, prints[k]!.index.map(element), value(k, index)),
       ),
     )
   return [
@@ -230,8 +231,7 @@ function copyBack(
         values: buffers.map((_, k) => value(k, index)),
       })
       return conditions.reduceRight<Stmt>(
-        (then, { cond, absent }) =>
-          stmt({ kind: 'if', cond: element(cond), then: [then], else: [], ...(absent ? { absent } : {}) }),
+        (then, { cond, absent }) => when(element(cond), [then], [], absent ? { absent } : {}),
         combine,
       )
     }),

@@ -1,8 +1,10 @@
 /** One launch of several nests on blocks: their ranges of blocks follow each other, and a block finds its nest by its number. */
+
 import type { Span } from '../../ast/diagnostic.ts'
 import { substituteStmts } from '../../ir/bindings.ts'
-import { when, whenAll } from '../../ir/build.ts'
+import { forLoop, when, whenAll } from '../../ir/build.ts'
 import { add, div, type Expr, int, lt, mod, mul, sub, type ThreadAxis, variable } from '../../ir/expr.ts'
+import { directionOf } from '../../ir/hardware-axes.ts'
 import { sameExpr } from '../../ir/keys.ts'
 import type { For } from '../../ir/loops.ts'
 import { type Body, stmt } from '../../ir/tree.ts'
@@ -26,34 +28,30 @@ interface Part {
 /** The nests as one that is called `name`. */
 export function launchOf(cx: Context, name: string, nests: readonly Nest[], span: Span | undefined): For {
   const block = cx.fresh(`${name}_block`)
-  const base = { kind: 'for', nest: name, guards: [], span } as const
   const axes = commonAxes(nests)
   const common = axes.map((to): For => {
     const loops = nests.map((m) => onAxis(m, to)!)
-    return {
-      ...base,
-      var: cx.fresh(`${name}_block_${to.at(-1)}`),
-      name: `block_${to.at(-1)}`,
-      extent: loops[0]!.extent,
+    return forLoop(cx.fresh(`${name}_block_${directionOf(to)}`), loops[0]!.extent, [], {
+      name: `block_${directionOf(to)}`,
+      nest: name,
       reduce: loops.some((l) => l.reduce),
       mode: { kind: 'bind', to },
-      body: [],
-    }
+      span,
+    })
   })
   const parts = nests.map((m): Part => {
     const shared = new Map(common.map((c, k) => [onAxis(m, axes[k]!)!.var, variable(c.var)] as const))
     const own = m.loops.filter((l) => !shared.has(l.var))
     return { loops: m.loops, own, shared, blocks: own.map((l) => l.extent).reduce(mul, int(1)) }
   })
-  return common.reduceRight<For>((inside, c) => stmt<For>({ ...c, body: [inside] }), {
-    ...base,
-    var: block,
+  const own = forLoop(block, parts.map((m) => m.blocks).reduce(add), select(parts, variable(block)), {
     name: 'block',
-    extent: parts.map((m) => m.blocks).reduce(add),
+    nest: name,
     reduce: parts.some((m) => m.own.some((l) => l.reduce)),
     mode: { kind: 'bind', to: 'block.x' },
-    body: select(parts, variable(block)),
+    span,
   })
+  return common.reduceRight<For>((inside, c) => stmt({ ...c, body: [inside] }), own)
 }
 
 const onAxis = (m: Nest, to: ThreadAxis): For | undefined =>

@@ -1,4 +1,5 @@
 import { writesOf } from '../../ir/accesses.ts'
+import { fill } from '../../ir/build.ts'
 import { boundTo } from '../../ir/hardware-axes.ts'
 import type { Fill, For, Reduce, Stmt } from '../../ir/loops.ts'
 import { rewriteStmts, stmt, walkStmts } from '../../ir/tree.ts'
@@ -209,7 +210,7 @@ function withoutInits(
         if (s.kind !== 'reduce' || !s.init || !shared(s)) return undefined
         for (const [k, t] of s.targets.entries()) {
           checkUnwritten(cx, t.buffer, members, at)
-          fills.set(t.buffer, stmt({ kind: 'fill', buffer: t.buffer, value: s.reducer.identity[k]! }))
+          fills.set(t.buffer, fill(t.buffer, s.reducer.identity[k]!))
         }
         return stmt({ ...s, init: false })
       },

@@ -1,6 +1,7 @@
 import { matchInstr } from '../../analysis/instructions/match.ts'
 import { protectedRead } from '../../analysis/instructions/zero-fill.ts'
 import { Facts } from '../../analysis/integers/facts.ts'
+import { store } from '../../ir/build.ts'
 import { add, load, variable } from '../../ir/expr.ts'
 import type { Instr } from '../../ir/instr.ts'
 import type { For, Kernel2 } from '../../ir/loops.ts'
@@ -17,7 +18,7 @@ import { fourWide } from '../samples.ts'
 /** `Y[i] = X[i] + X[i]`, of the example. */
 function doubled(): Instr['body'] {
   const x = load('X', [variable('i')], 'f32')
-  return { kind: 'store', buffer: 'Y', index: [variable('i')], value: add(x, x) }
+  return store('Y', [variable('i')], add(x, x))
 }
 
 /**

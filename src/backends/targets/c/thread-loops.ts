@@ -6,19 +6,18 @@
 
 import { invariant } from '../../../ast/diagnostic.ts'
 import { accessesOf } from '../../../ir/accesses.ts'
-import { alloc, local, store } from '../../../ir/build.ts'
+import { alloc, forLoop, local, store } from '../../../ir/build.ts'
 import { computeType, type Dtype } from '../../../ir/dtype.ts'
 import { add, type Expr, int, load, mul, variable } from '../../../ir/expr.ts'
 import { freeVars, rewriteExpr } from '../../../ir/expr-tree.ts'
 import { dimensionOf, levelOf } from '../../../ir/hardware-axes.ts'
-import type { Alloc, Buffer, For, Launch, Stmt } from '../../../ir/loops.ts'
+import type { Alloc, Buffer, Launch, Stmt } from '../../../ir/loops.ts'
 import {
   type Body,
   bodiesOf,
   exprsOf,
   hasBarrier,
   mapExprs,
-  stmt,
   walkStmts,
   withBodies,
 } from '../../../ir/tree.ts'
@@ -161,22 +160,7 @@ class Fission {
     const axes = [...'xyz'].flatMap((d, k) =>
       this.#block[k]! > 1 ? [[`thread.${d}`, this.#block[k]!] as const] : [],
     )
-    return axes.reduce<Body>(
-      (inner, [name, extent]) => [
-        stmt<For>({
-          kind: 'for',
-          var: name,
-          name,
-          nest: '',
-          extent: int(extent),
-          reduce: false,
-          guards: [],
-          mode: { kind: 'serial' },
-          body: inner,
-        }),
-      ],
-      body,
-    )
+    return axes.reduce<Body>((inner, [name, extent]) => [forLoop(name, int(extent), inner)], body)
   }
 
   /** A statement of a thread: what it keeps is among those of all threads. */

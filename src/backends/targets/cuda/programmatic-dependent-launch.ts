@@ -8,8 +8,10 @@
  * earlier step writes, and writes none that an earlier step reads. Earlier runs have finished by then: the first step
  * of a run, or what it does before it lets the next one begin, comes after all that was queued before it.
  */
+
 import { accessesOf, readsOf, writesOf } from '../../../ir/accesses.ts'
 import type { InstrCall } from '../../../ir/instr-call.ts'
+import { instrCall } from '../../../ir/instr-call.ts'
 import type { Plan, Stmt } from '../../../ir/loops.ts'
 import type { Body } from '../../../ir/tree.ts'
 
@@ -58,9 +60,5 @@ const touches = (body: Body, dependent: ReadonlySet<string>): boolean =>
   accessesOf(body).some((a) => dependent.has(a.buffer))
 
 /** A statement of the target's own. */
-export const plainText = (target: string, text: string): InstrCall => ({
-  kind: 'instr',
-  instr: text,
-  threads: 1,
-  texts: [{ target, from: 0, pieces: [text] }],
-})
+export const plainText = (target: string, text: string): InstrCall =>
+  instrCall({ instr: text, threads: 1, texts: [{ target, from: 0, pieces: [text] }] })

@@ -1,5 +1,5 @@
 /** Statements of generated kernels: one thread for each index, scalars in registers, serial loops. */
-import { alloc, local, store as storeAt } from '../../../ir/build.ts'
+import { alloc, forLoop, local, reduction, store as storeAt } from '../../../ir/build.ts'
 import type { Dtype } from '../../../ir/dtype.ts'
 import {
   add,
@@ -29,17 +29,7 @@ export function loop(
   mode: LoopMode = SERIAL,
   guards: readonly Expr[] = [],
 ): For {
-  return Object.freeze({
-    kind: 'for',
-    var: name,
-    name,
-    nest: '',
-    extent,
-    reduce: false,
-    guards,
-    mode,
-    body: body(variable(name)),
-  })
+  return forLoop(name, extent, body(variable(name)), { guards, mode })
 }
 
 /** Into an element of a column. */
@@ -47,8 +37,7 @@ export const store = (buffer: string, index: Expr, value: Expr): Stmt => storeAt
 
 /** `buffer[index] = buffer[index] op value`, whoever else does the same. */
 export const atomic = (op: '+' | 'max', buffer: string, index: Expr, value: Expr): Stmt =>
-  Object.freeze({
-    kind: 'reduce',
+  reduction({
     reducer: builtinMonoid(op, value.dtype),
     targets: [load(buffer, [index], value.dtype)],
     values: [value],
