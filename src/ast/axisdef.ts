@@ -1,7 +1,8 @@
-/** What each axis kind takes: the parser reads `KIND(arguments) modifiers` and this table makes sense of it. */
+/** Definitions of axes: the parser reads `KIND(arguments) modifiers`, and `axis-kinds.ts` says what that means. */
+import { AXES, type AxisDef, type AxisWord, type Flags } from './axis-kinds.ts'
 import { refuseTwice } from './checks.ts'
 import { fail, type Span } from './diagnostic.ts'
-import type { AxisDef, Element, Expr, Ident } from './nodes.ts'
+import type { Element, Expr, Ident } from './nodes.ts'
 
 interface Parts {
   readonly kind: Ident
@@ -10,122 +11,45 @@ interface Parts {
   readonly span: Span
 }
 
-interface Flags {
-  readonly ordered: boolean
-  readonly unique: boolean
-}
-
-interface Rule {
-  readonly form: string
-  readonly min: number
-  readonly max: number
-  readonly sparse: boolean
-  readonly make: (p: Parts, flags: Flags) => AxisDef
-}
-
-const RULES: Readonly<Record<AxisDef['kind'], Rule>> = {
-  dense_fixed: {
-    form: 'dense_fixed(extent)` or, under a parent, `dense_fixed(parent, extent)',
-    min: 1,
-    max: 2,
-    sparse: false,
-    make: (p) => ({
-      kind: 'dense_fixed',
-      parent: p.args.length === 2 ? parentName(p) : null,
-      extent: p.args.at(-1)!,
-      span: p.span,
-    }),
-  },
-  dense_variable: {
-    form: 'dense_variable(parent, max)',
-    min: 2,
-    max: 2,
-    sparse: false,
-    make: (p) => ({ kind: 'dense_variable', parent: parentName(p), extent: p.args[1]!, span: p.span }),
-  },
-  sparse_fixed: {
-    form: 'sparse_fixed(parent, extent, width)',
-    min: 3,
-    max: 3,
-    sparse: true,
-    make: (p, flags) => ({
-      kind: 'sparse_fixed',
-      parent: parentName(p),
-      extent: p.args[1]!,
-      width: p.args[2]!,
-      ...flags,
-      span: p.span,
-    }),
-  },
-  sparse_variable: {
-    form: 'sparse_variable(parent, extent)` or, as a root, `sparse_variable(extent)',
-    min: 1,
-    max: 2,
-    sparse: true,
-    make: (p, flags) => ({
-      kind: 'sparse_variable',
-      parent: p.args.length === 2 ? parentName(p) : null,
-      extent: p.args.at(-1)!,
-      ...flags,
-      span: p.span,
-    }),
-  },
-  bitmap: {
-    form: 'bitmap(parent, extent)',
-    min: 2,
-    max: 2,
-    sparse: false,
-    make: (p) => ({ kind: 'bitmap', parent: parentName(p), extent: p.args[1]!, span: p.span }),
-  },
-  fused: {
-    form: 'fused(root, child, …)',
-    min: 2,
-    max: Number.POSITIVE_INFINITY,
-    sparse: false,
-    make: (p) => ({ kind: 'fused', members: p.args.map((_, k) => axisName(p, k)), span: p.span }),
-  },
-  attached: {
-    form: 'attached(base, parent)',
-    min: 2,
-    max: 2,
-    sparse: false,
-    make: (p) => ({ kind: 'attached', base: axisName(p, 0), parent: axisName(p, 1), span: p.span }),
-  },
-  gathered: {
-    form: 'gathered(base, L)',
-    min: 2,
-    max: 2,
-    sparse: false,
-    make: (p) => ({ kind: 'gathered', base: axisName(p, 0), buffer: axisName(p, 1), span: p.span }),
-  },
-}
-
 /** Words for kinds of axes. */
-export const AXIS_KINDS: readonly string[] = Object.keys(RULES)
+export const AXIS_KINDS: readonly string[] = Object.keys(AXES)
 
 export function axisDef(p: Parts): AxisDef {
-  const rule = Object.hasOwn(RULES, p.kind.name) ? RULES[p.kind.name as AxisDef['kind']] : undefined
-  if (!rule)
+  const kind = p.kind.name
+  if (!isWord(kind))
     fail({
       code: 'parse/axis-kind',
-      message: `there is no axis kind \`${p.kind.name}\``,
+      message: `there is no axis kind \`${kind}\``,
       span: p.kind.span,
-      lookup: { name: p.kind.name, candidates: AXIS_KINDS },
+      lookup: { name: kind, candidates: AXIS_KINDS },
     })
-  if (p.args.length < rule.min || p.args.length > rule.max)
+  const takes = Object.entries<string>(AXES[kind].takes)
+  const list = takes.some(([, of]) => of === 'axes')
+  const isRoot = takes.some(([, of]) => of === 'root?') && p.args.length === takes.length - 1
+  if (list ? p.args.length < 2 : p.args.length !== takes.length && !isRoot)
     fail({
       code: 'parse/arity',
-      message: `\`${p.kind.name}\` does not take ${p.args.length} argument${p.args.length === 1 ? '' : 's'}`,
+      message: `\`${kind}\` does not take ${p.args.length} argument${p.args.length === 1 ? '' : 's'}`,
       span: p.span,
-      expected: `\`${rule.form}\``,
+      expected: `\`${AXES[kind].form}\``,
     })
-  return rule.make(p, flagsOf(p, rule))
+  const operand = (of: string, k: number): unknown => {
+    const at = isRoot ? k - 1 : k
+    if (of === 'axes') return p.args.map((_, n) => axisName(p, n))
+    if (of === 'size') return p.args[at]!
+    return at < 0 ? null : of === 'axis' ? axisName(p, at) : parentName(p)
+  }
+  const operands = takes.map(([field, of], k) => [field, operand(of, k)])
+  return { kind, ...Object.fromEntries(operands), ...flagsOf(p, kind), span: p.span } as AxisDef
 }
 
-function flagsOf(p: Parts, rule: Rule): Flags {
+const isWord = (name: string): name is AxisWord => Object.hasOwn(AXES, name)
+
+function flagsOf(p: Parts, kind: AxisWord): Flags | undefined {
+  const sparse = 'sparse' in AXES[kind]
   const seen = new Set<string>()
   for (const m of p.modifiers) {
-    if (!rule.sparse)
+    if (!sparse)
       fail({
         code: 'parse/modifier',
         message: `a \`${p.kind.name}\` axis cannot be \`${m.name}\``,
@@ -135,7 +59,7 @@ function flagsOf(p: Parts, rule: Rule): Flags {
     if (seen.has(m.name)) refuseTwice(m.name, 'written', m.span)
     seen.add(m.name)
   }
-  return { ordered: !seen.has('unordered'), unique: !seen.has('nonunique') }
+  return sparse ? { ordered: !seen.has('unordered'), unique: !seen.has('nonunique') } : undefined
 }
 
 /** An argument that must be a name: the parent of an axis, a member, a buffer. */
@@ -146,7 +70,7 @@ function axisName(p: Parts, k: number): Ident {
     code: 'parse/unexpected',
     message: `argument ${k + 1} of \`${p.kind.name}\` is a name`,
     span: e.span,
-    expected: `\`${RULES[p.kind.name as AxisDef['kind']].form}\``,
+    expected: `\`${AXES[p.kind.name as AxisWord].form}\``,
   })
 }
 

@@ -1,7 +1,10 @@
 /** Kernels: axes, buffers, statements; and the monoids that they reduce with. */
+import type { AxisDef } from './axis-kinds.ts'
 import type { Span } from './diagnostic.ts'
 import type { Ident, Item, Node, ScalarType, Trivia, TypeName } from './nodes-base.ts'
 import type { Access, Element, Expr, For } from './nodes-exprs.ts'
+
+export type { AxisDef, AxisDefOf } from './axis-kinds.ts'
 
 export const ROLES = ['in', 'out', 'inout', 'local'] as const
 export type Role = (typeof ROLES)[number]
@@ -38,62 +41,6 @@ export interface AxisDecl extends Item {
   /** Each at most once. */
   readonly claims: readonly AxisClaim[]
 }
-
-export interface DenseFixedDef extends Node {
-  readonly kind: 'dense_fixed'
-  readonly parent: Element | null
-  readonly extent: Expr
-}
-export interface BitmapDef extends Node {
-  readonly kind: 'bitmap'
-  readonly parent: Element
-  readonly extent: Expr
-}
-/** `extent` bounds the lengths. */
-export interface DenseVariableDef extends Node {
-  readonly kind: 'dense_variable'
-  readonly parent: Element
-  readonly extent: Expr
-}
-export interface SparseFixedDef extends Node {
-  readonly kind: 'sparse_fixed'
-  readonly parent: Element
-  readonly extent: Expr
-  readonly width: Expr
-  readonly ordered: boolean
-  readonly unique: boolean
-}
-export interface SparseVariableDef extends Node {
-  readonly kind: 'sparse_variable'
-  readonly parent: Element | null
-  readonly extent: Expr
-  readonly ordered: boolean
-  readonly unique: boolean
-}
-/** Two members at least. */
-export interface FusedDef extends Node {
-  readonly kind: 'fused'
-  readonly members: readonly Ident[]
-}
-export interface AttachedDef extends Node {
-  readonly kind: 'attached'
-  readonly base: Ident
-  readonly parent: Ident
-}
-export interface GatheredDef extends Node {
-  readonly kind: 'gathered'
-  readonly base: Ident
-  readonly buffer: Ident
-}
-export type AxisDef =
-  | DenseFixedDef
-  | DenseVariableDef
-  | SparseFixedDef
-  | SparseVariableDef
-  | BitmapDef
-  | FusedDef
-  | AttachedDef
-  | GatheredDef
 
 export interface BufferDecl extends Item {
   readonly kind: 'buffer'

@@ -1,4 +1,6 @@
 /** Documents for what several declarations have: names, tuples, axes. */
+
+import { operandsOf } from './axis-kinds.ts'
 import { bracketed, type Doc, layout } from './layout-document.ts'
 import type { AxisDecl, AxisDef, Choice, Element, Expr, Ident, ListName, Schedule, Trivia } from './nodes.ts'
 import { exprDoc, forDoc } from './print-expr.ts'
@@ -50,24 +52,13 @@ export function axisDoc(a: AxisDecl, peers: readonly AxisDecl[]): Doc {
 }
 
 function axisDefDoc(d: AxisDef): Doc {
-  const of = (...args: Doc[]): Doc => bracketed(`${d.kind}(`, args, ')')
-  switch (d.kind) {
-    case 'dense_fixed':
-      return of(...(d.parent ? [elementText(d.parent)] : []), exprDoc(d.extent))
-    case 'dense_variable':
-    case 'bitmap':
-      return of(elementText(d.parent), exprDoc(d.extent))
-    case 'sparse_fixed':
-      return [of(elementText(d.parent), exprDoc(d.extent), exprDoc(d.width)), modifiers(d)]
-    case 'sparse_variable':
-      return [of(...(d.parent ? [elementText(d.parent)] : []), exprDoc(d.extent)), modifiers(d)]
-    case 'fused':
-      return of(...names(d.members))
-    case 'attached':
-      return of(d.base.name, d.parent.name)
-    case 'gathered':
-      return of(d.base.name, d.buffer.name)
-  }
+  const operands = operandsOf(d).flatMap((o): Doc[] => {
+    if (o.kind === 'axes') return names(o.value)
+    if (o.kind === 'size') return [exprDoc(o.value)]
+    return o.value ? [elementText(o.value)] : []
+  })
+  const doc = bracketed(`${d.kind}(`, operands, ')')
+  return 'ordered' in d ? [doc, modifiers(d)] : doc
 }
 
 const modifiers = (d: { readonly ordered: boolean; readonly unique: boolean }): string =>

@@ -185,7 +185,11 @@ function build(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
   }
 }
 
-function fused(d: Declared, def: Ast.FusedDef, base: { name: string; span: Ast.Expr['span'] }): Axis | null {
+function fused(
+  d: Declared,
+  def: Ast.AxisDefOf<'fused'>,
+  base: { name: string; span: Ast.Expr['span'] },
+): Axis | null {
   const members = def.members.map((m) => find(d, m, false))
   if (members.some((m) => m === null)) return null
   for (const [k, m] of (members as StoredAxis[]).entries()) {
@@ -208,7 +212,7 @@ function fused(d: Declared, def: Ast.FusedDef, base: { name: string; span: Ast.E
 
 function attached(
   d: Declared,
-  def: Ast.AttachedDef,
+  def: Ast.AxisDefOf<'attached'>,
   base: { name: string; span: Ast.Expr['span'] },
 ): Axis | null {
   const of = find(d, def.base, false)

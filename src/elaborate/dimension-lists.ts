@@ -2,6 +2,7 @@
  * Lists of dimensions and axes in a format's text, written out for tensors of one order: `d[1]` becomes the name
  * `d1`, `d...` all of them, `e for k from 1` a copy for each number. What comes after knows single names only.
  */
+import { mapOperands } from '../ast/axis-kinds.ts'
 import type * as Ast from '../ast/nodes.ts'
 import type { Report } from './diagnostics.ts'
 import {
@@ -192,24 +193,11 @@ function axisLists(copies: readonly Copy[], f: Ast.Format, here: Here): Map<stri
   return out
 }
 
-function defOf(def: Ast.AxisDef, here: Here): Ast.AxisDef {
-  switch (def.kind) {
-    case 'fused':
-    case 'attached':
-    case 'gathered':
-      return def
-    case 'dense_fixed':
-    case 'sparse_variable':
-      return { ...def, parent: def.parent && element(def.parent, here), extent: expr(def.extent, here) }
-    case 'sparse_fixed': {
-      const extents = { extent: expr(def.extent, here), width: expr(def.width, here) }
-      return { ...def, parent: element(def.parent, here), ...extents }
-    }
-    case 'dense_variable':
-    case 'bitmap':
-      return { ...def, parent: element(def.parent, here), extent: expr(def.extent, here) }
-  }
-}
+const defOf = (def: Ast.AxisDef, here: Here): Ast.AxisDef =>
+  mapOperands(def, ({ kind, value }) => {
+    if (kind === 'size') return expr(value, here)
+    return value && (kind === 'parent' || kind === 'root?') ? element(value, here) : value
+  })
 
 /** `own`: what the map is from, one list or name after the other; its operands may have other names. */
 function mapOf(m: Ast.CoordMap, own: readonly string[], here: Here): Ast.CoordMap {
