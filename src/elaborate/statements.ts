@@ -2,7 +2,7 @@
 import { unreachable } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { isStored, parentOf } from '../ir/axis.ts'
-import { ACCESS_LEVELS, countText, MAX_LEVELS } from '../ir/budgets.ts'
+import { ACCESS_LEVELS, countText, MAX_LEVELS, MAX_NEST } from '../ir/budgets.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { cast, conjuncts, type Expr, type Load } from '../ir/expr.ts'
 import { children, perExpr } from '../ir/expr-tree.ts'
@@ -104,7 +104,26 @@ function statement(d: Declared, s: Exclude<Ast.Stmt, Ast.Let>, scope: Scope): St
   }
 }
 
+/** Iterators of an iteration and of those in it, within each other. */
+const nestOf = (body: readonly Ast.Stmt[]): number =>
+  Math.max(
+    0,
+    ...body.map((s) => {
+      if (s.kind === 'iterate') return s.iters.length + nestOf(s.body)
+      return s.kind === 'if' ? nestOf([...s.then, ...s.else]) : 0
+    }),
+  )
+
 export function elaborateIteration(d: Declared, s: Ast.Iterate, outer: Scope): Iteration | null {
+  const count = nestOf([s])
+  if (count > MAX_NEST)
+    return d.report.error({
+      code: 'check/too-deep',
+      message: `${s.name.name} has ${count} iterators within each other`,
+      span: s.name.span,
+      expected: `at most ${MAX_NEST}`,
+      hint: 'let one axis stand for several, with their coordinates by `/` and `%`',
+    })
   const fresh = declare(d, s.name, 'iteration')
   const scope = new Scope(outer)
   const iters: (Iter | null)[] = []

@@ -9,6 +9,9 @@ export const MAX_STEPS = 10_000
 /** Statements that loops which are unrolled whole make of one nest. */
 export const MAX_UNROLLED = 8192
 
+/** Loops within each other: what walks a nest is recursive. */
+export const MAX_NEST = 128
+
 /** Levels of operations in the value of a `let`, with the values of those it mentions: what walks it is recursive. */
 export const MAX_LEVELS = 1200
 

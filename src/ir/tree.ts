@@ -22,6 +22,16 @@ export function mapSame<T>(xs: readonly T[], f: (x: T, k: number) => T): readonl
   return out ? Object.freeze(out) : xs
 }
 
+/** What stands in one of two lists alone, between what both begin and end with. */
+export function differing<T>(before: readonly T[], after: readonly T[]): readonly [T[], T[]] {
+  let [start, back] = [0, 0]
+  if (before === after) return [[], []]
+  const shorter = Math.min(before.length, after.length)
+  while (start < shorter && before[start] === after[start]) start++
+  while (back < shorter - start && before.at(-1 - back) === after.at(-1 - back)) back++
+  return [before.slice(start, before.length - back), after.slice(start, after.length - back)]
+}
+
 /**
  * Freezes a statement that a pass just built. Guards of a loop that read memory come after those that do not, otherwise in
  * their order: bounds are tested before what is read within them, whatever steps brought them together.
@@ -273,9 +283,20 @@ export interface Found {
   readonly index: number
 }
 
+/** Where the last one was found: steps on a nest follow each other. No two loops have one variable. */
+let latest = 0
+
+function holderOf(body: Body, name: string): number {
+  const near = body[latest]
+  if (near && heldBy(near).vars.has(name)) return latest
+  const at = body.findIndex((s) => heldBy(s).vars.has(name))
+  if (at > 0) latest = at
+  return at
+}
+
 /** The loop with this variable. */
 export function findLoop(body: Body, name: string): Found | undefined {
-  const at = body.findIndex((s) => heldBy(s).vars.has(name))
+  const at = holderOf(body, name)
   return at < 0 ? undefined : foundIn(body, at, name, [])
 }
 
@@ -297,12 +318,20 @@ interface Held {
   /** Outer before inner. */
   readonly loops: readonly For[]
   readonly vars: ReadonlySet<string>
-  readonly allocs: readonly Buffer[]
+  /** Loops by what users call them. */
+  readonly named: ReadonlyMap<string, readonly For[]>
+  readonly allocs: ReadonlyMap<string, Buffer>
   /** All that is bound: of loops, lets and allocations. */
   readonly names: ReadonlySet<string>
 }
 
-const NOTHING: Held = { loops: [], vars: new Set(), allocs: [], names: new Set() }
+const NOTHING: Held = {
+  loops: [],
+  vars: new Set(),
+  named: new Map(),
+  allocs: new Map(),
+  names: new Set(),
+}
 const held = new WeakMap<Stmt, Held>()
 
 /** What a statement itself binds. */
@@ -326,16 +355,23 @@ export function heldBy(s: Stmt): Held {
   if (boundBy(s).length === 0 && bodiesOf(s).length === 0) return NOTHING
   const known = held.get(s)
   if (known) return known
-  const [loops, allocs]: [For[], Buffer[]] = [[], []]
+  const loops: For[] = []
   const names = new Set<string>()
+  const named = new Map<string, For[]>()
+  const allocs = new Map<string, Buffer>()
   const go = (x: Stmt): void => {
-    if (x.kind === 'for') loops.push(x)
-    if (x.kind === 'alloc') allocs.push(x.buffer)
+    if (x.kind === 'for') {
+      loops.push(x)
+      const others = named.get(x.name)
+      if (others) others.push(x)
+      else named.set(x.name, [x])
+    }
     for (const name of boundBy(x)) names.add(name)
+    if (x.kind === 'alloc') allocs.set(x.buffer.name, x.buffer)
     for (const b of bodiesOf(x)) b.forEach(go)
   }
   go(s)
-  const made = { loops, vars: new Set(loops.map((l) => l.var)), allocs, names }
+  const made = { loops, vars: new Set(loops.map((l) => l.var)), named, allocs, names }
   held.set(s, made)
   return made
 }
@@ -346,7 +382,7 @@ export const loopsOf = (body: Body): readonly For[] =>
 
 /** Buffers that statements allocate, by name. */
 export const allocations = (body: Body): ReadonlyMap<string, Buffer> =>
-  new Map(body.flatMap((s) => heldBy(s).allocs.map((b) => [b.name, b] as const)))
+  new Map(body.flatMap((s) => [...heldBy(s).allocs]))
 
 /** Replaces one statement, found by identity, by what `f` makes of it. */
 export function replaceStmt(body: Body, target: Stmt, f: (s: Stmt) => Stmt | Body): Body {
@@ -374,7 +410,7 @@ export function replaceStmt(body: Body, target: Stmt, f: (s: Stmt) => Stmt | Bod
 
 /** Replaces the loop with this variable by what `f` makes of it. */
 export function replaceLoop(body: Body, name: string, f: (loop: For) => Stmt | Body): Body {
-  const at = body.findIndex((s) => heldBy(s).vars.has(name))
+  const at = holderOf(body, name)
   const found = at < 0 ? undefined : foundIn(body, at, name, [])
   invariant(found, `no loop ${name}`)
   const replaced = replaceStmt([body[at]!], found.loop, (s) => f(s as For))

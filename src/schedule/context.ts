@@ -1,9 +1,10 @@
 /** What a primitive sees: the kernel, names looked up as the user means them, fresh names, refusals. */
 import { fail, type Refusal, type Span } from '../ast/diagnostic.ts'
-import { type FreshNames, type Names, namesOf } from '../ir/bound-names.ts'
+import type { FreshNames } from '../ir/bound-names.ts'
 import type { Buffer, For, Kernel2 } from '../ir/loops.ts'
 import { print2 } from '../ir/print-stage2.ts'
 import { allocations, type Found, findLoop, heldBy, loopsOf } from '../ir/tree.ts'
+import { KernelNames } from './kernel-names.ts'
 import type { LoopRef } from './loop-ref.ts'
 
 /** What became of a loop that a step replaced. */
@@ -22,26 +23,34 @@ export class Context implements FreshNames {
   readonly kernel: Kernel2
   readonly consumed: readonly Consumed[]
   readonly span: Span | undefined
-  #known: Names | undefined
+  readonly #known: KernelNames
+  /** Names that this step has taken. */
+  readonly #own = new Set<string>()
 
-  constructor(kernel: Kernel2, consumed: readonly Consumed[], span: Span | undefined) {
+  constructor(
+    kernel: Kernel2,
+    consumed: readonly Consumed[],
+    span: Span | undefined,
+    known: KernelNames = new KernelNames(),
+  ) {
     this.kernel = kernel
     this.consumed = consumed
     this.span = span
+    this.#known = known
   }
 
-  /** Names that something has; most steps make none. */
-  get #names(): Names {
-    this.#known ??= namesOf(
-      this.kernel,
-      this.consumed.map((c) => c.var),
-    )
-    return this.#known
+  get #names(): KernelNames {
+    return this.#known.follow(this.kernel, this.consumed)
+  }
+
+  #isTaken(name: string): boolean {
+    return this.#own.has(name) || this.#names.has(name)
   }
 
   /** The same context over a kernel that this step has already changed. */
   on(kernel: Kernel2, consumed: readonly Consumed[] = []): Context {
-    return new Context(kernel, [...this.consumed, ...consumed], this.span)
+    const gone = consumed.length > 0 ? [...this.consumed, ...consumed] : this.consumed
+    return new Context(kernel, gone, this.span, this.#known)
   }
 
   /** A refusal shows the loops as they are now, some of them marked; its code is said without the room. */
@@ -66,7 +75,7 @@ export class Context implements FreshNames {
   #resolve(name: string): For {
     const dot = name.indexOf('.')
     const [nest, own] = dot < 0 ? [undefined, name] : [name.slice(0, dot), name.slice(dot + 1)]
-    let matches = this.#loops((l) => l.name === own && (nest === undefined || l.nest === nest))
+    let matches = this.#named(own).filter((l) => nest === undefined || l.nest === nest)
     // The loops of copies and passes that steps made for a buffer carry the names of those they stand for; a bare
     // name means the kernel's own.
     if (nest === undefined && matches.length > 1) {
@@ -96,10 +105,8 @@ export class Context implements FreshNames {
     return this.#refuseUnknown(name)
   }
 
-  #loops(is: (l: For) => boolean): readonly For[] {
-    const out: For[] = []
-    for (const s of this.kernel.body) for (const l of heldBy(s).loops) if (is(l)) out.push(l)
-    return out
+  #named(name: string): readonly For[] {
+    return this.#names.nestsWith(name).flatMap((s) => heldBy(s).named.get(name)!)
   }
 
   #refuseConsumed(gone: Consumed): never {
@@ -129,9 +136,11 @@ export class Context implements FreshNames {
 
   /** A buffer of the kernel or an allocation, by name. */
   buffer(name: string): Buffer {
-    const all = [...this.kernel.buffers, ...allocations(this.kernel.body).values()]
-    const found = all.find((b) => b.name === name)
-    if (found) return found
+    const { buffers, body } = this.kernel
+    const found = buffers.find((b) => b.name === name)
+    const holder = found ? undefined : body.find((s) => heldBy(s).allocs.has(name))
+    if (found || holder) return found ?? heldBy(holder!).allocs.get(name)!
+    const all = [...buffers, ...allocations(body).values()]
     const candidates = all.filter((b) => b.role !== 'index').map((b) => b.name)
     const parts = candidates.filter((c) => c.startsWith(`${name}_`))
     return this.refuse({
@@ -145,22 +154,25 @@ export class Context implements FreshNames {
 
   /** `base`, or `base_2` and so on where it is taken. */
   fresh(base: string): string {
-    return this.#names.fresh(base)
+    let name = base
+    for (let k = 2; this.#isTaken(name); k++) name = `${base}_${k}`
+    this.#own.add(name)
+    return name
   }
 
   /** Takes the name a user chose for a buffer, or refuses it. */
   claim(name: string): string {
-    if (!this.#names.take(name))
+    if (this.#isTaken(name))
       this.refuse({ code: 'name-taken', message: `the name ${name} is taken`, hint: 'choose another name' })
+    this.#own.add(name)
     return name
   }
 
   /** Refuses user names for new loops that this nest already uses. */
   claimLoops(nest: string, names: readonly string[], replaced: readonly For[]): void {
     const gone = new Set(replaced.map((l) => l.var))
-    const others = this.#loops((l) => l.nest === nest && !gone.has(l.var))
     for (const [k, name] of names.entries()) {
-      const clash = others.find((l) => l.name === name)
+      const clash = this.#named(name).find((l) => l.nest === nest && !gone.has(l.var))
       if (clash || names.indexOf(name) !== k)
         this.refuse({
           code: 'name-taken',

@@ -13,7 +13,8 @@ import { type Body, loopsOf, stmt } from '../ir/tree.ts'
  * `if c { a; b }` → `if c { a }; if c { b }`, `if c { a } else { b }` → `if c { a }; if not c { b }`, where a writes nothing
  * that decides c. A grid is as large as the loops of one nest say, and a branch without them has to run all the same.
  */
-export const launchesApart = (body: Body): Body => body.flatMap(apart)
+export const launchesApart = (body: Body): Body =>
+  body.some((s) => s.kind === 'if') ? body.flatMap(apart) : body
 
 function apart(s: Stmt): Body {
   if (s.kind !== 'if' || loopsOf([s]).length === 0) return [s]

@@ -8,12 +8,12 @@ import { lanesIn } from '../analysis/lane-groups.ts'
 import { segmentsOf } from '../analysis/segmented-loops.ts'
 import { copiesOf, unrolledSize } from '../analysis/unrolled-size.ts'
 import { invariant } from '../ast/diagnostic.ts'
-import { countText, MAX_UNROLLED } from '../ir/budgets.ts'
+import { countText, MAX_NEST, MAX_UNROLLED } from '../ir/budgets.ts'
 import type { ThreadAxis } from '../ir/expr.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
 import type { Kernel2, LoopMode, Stmt } from '../ir/loops.ts'
 import { elementChanges, reductionsOf } from '../ir/reductions.ts'
-import { findLoop, loopsOf, stmt, walkStmts } from '../ir/tree.ts'
+import { differing, findLoop, loopsOf, stmt, walkStmts } from '../ir/tree.ts'
 import type { Context } from './context.ts'
 import { checkInstr } from './loops/tensorize.ts'
 import { checkAllocations } from './memory-scopes.ts'
@@ -26,8 +26,9 @@ const THREAD_LIMIT = 1024
 
 /** Nests that the step left alone have been checked, and threads of different nests never meet. */
 export function checkParallel(cx: Context, proposed: Kernel2): void {
-  const before = new Set(cx.kernel.body)
-  const next: Kernel2 = { ...proposed, body: proposed.body.filter((s) => !before.has(s)) }
+  const [gone, come] = differing(cx.kernel.body, proposed.body)
+  const next: Kernel2 = { ...proposed, body: come.filter((s) => !gone.includes(s)) }
+  checkDepth(cx, next)
   checkAxes(cx, next)
   checkBlocks(cx, next)
   checkThreadCount(cx, next)
@@ -87,6 +88,24 @@ function checkUnrolled(cx: Context, next: Kernel2): void {
       loops: unrolled,
       expected: `at most ${countText(MAX_UNROLLED)}`,
       hint: 'unroll the inner loops only, or by a factor',
+    })
+  }
+}
+
+function checkDepth(cx: Context, next: Kernel2): void {
+  for (const top of next.body) {
+    // Most nests have fewer loops at all.
+    if (loopsOf([top]).length <= MAX_NEST) continue
+    walkStmts([top], (s, path) => {
+      if (s.kind !== 'for' || path.length < MAX_NEST) return
+      const outer = path[0]!
+      cx.refuse({
+        code: 'too-deep',
+        message: `${outer.nest} would have ${path.length + 1} loops within each other`,
+        loops: [outer],
+        expected: `at most ${MAX_NEST}`,
+        hint: 'split fewer loops, or unroll what is split this finely',
+      })
     })
   }
 }

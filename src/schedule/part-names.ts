@@ -40,6 +40,24 @@ export const plainNames: Names = {
     }),
 }
 
+interface KernelNames {
+  readonly loops: ReadonlySet<string>
+  readonly buffers: ReadonlySet<string>
+}
+const known = new WeakMap<Kernel2, KernelNames>()
+
+/** Every part of a buffer asks of the same kernel. */
+function namesIn(kernel: Kernel2): KernelNames {
+  const before = known.get(kernel)
+  if (before) return before
+  const names = {
+    loops: new Set(loopsOf(kernel.body).map((l) => l.name)),
+    buffers: new Set(kernel.buffers.map((b) => b.name)),
+  }
+  known.set(kernel, names)
+  return names
+}
+
 /**
  * Names in one part. `p` is the part's buffer, and what shares its structure keeps its name; `p.io` a loop of it, by the
  * format's name, by one that a step of the block gave, or by that of another iterator where one iteration of the part
@@ -62,8 +80,9 @@ export class PartNames implements Names {
     this.#as = as
     this.#part = part
     this.#kernel = now.kernel
-    this.#loops = new Set(loopsOf(now.loops.body).map((l) => l.name))
-    this.#buffers = new Set(now.loops.buffers.map((b) => b.name))
+    const { loops, buffers } = namesIn(now.loops)
+    this.#loops = loops
+    this.#buffers = buffers
     this.#outer = outer
     this.#made = new Set(made)
   }

@@ -10,6 +10,7 @@ import type { Buffer, Fact, Kernel2 } from '../ir/loops.ts'
 import { loopsOf } from '../ir/tree.ts'
 import { type Consumed, Context } from './context.ts'
 import { checkNewNames } from './fresh-names.ts'
+import { KernelNames } from './kernel-names.ts'
 import type { LoopRef } from './loop-ref.ts'
 import { launchesApart } from './one-nest-a-launch.ts'
 import { checkParallel } from './parallel-legality.ts'
@@ -26,16 +27,18 @@ export interface ScheduleState {
   readonly consumed: readonly Consumed[]
   /** What this state came from by its latest step; the two share all that the step left alone. */
   readonly before: ScheduleState | null
+  /** Common to all states of a schedule. */
+  readonly names: KernelNames
 }
 
 export const start = (kernel: Kernel2): ScheduleState =>
-  Object.freeze({ kernel, trace: [], consumed: [], before: null })
+  Object.freeze({ kernel, trace: [], consumed: [], before: null, names: new KernelNames() })
 
 /** The state after one more step. Throws `SptError` (`schedule/…`) where the step is not legal. */
 export function apply(state: ScheduleState, step: LoopStep): ScheduleState {
   checkStep(step, LOOP_STEPS)
   const number = state.trace.length + 1
-  const cx = new Context(state.kernel, state.consumed, step.span)
+  const cx = new Context(state.kernel, state.consumed, step.span, state.names)
   try {
     checkNewNames(step)
     const outcome = run(cx, step)
@@ -47,6 +50,7 @@ export function apply(state: ScheduleState, step: LoopStep): ScheduleState {
       trace: Object.freeze([...state.trace, freeze(step, true)]),
       consumed: gone.length > 0 ? Object.freeze([...state.consumed, ...gone]) : state.consumed,
       before: state,
+      names: state.names,
     })
   } catch (e) {
     if (!(e instanceof SptError)) throw e
@@ -111,6 +115,6 @@ export const replay = (kernel: Kernel2, trace: readonly LoopStep[]): ScheduleSta
 
 /** A handle on a loop, which stays good through later steps as long as the loop exists. */
 export function handle(state: ScheduleState, name: string): LoopRef {
-  const cx = new Context(state.kernel, state.consumed, undefined)
+  const cx = new Context(state.kernel, state.consumed, undefined, state.names)
   return Object.freeze({ var: cx.loop(name).loop.var })
 }

@@ -217,6 +217,24 @@ ${seq(n, (k) => `schedule grow.u${k + 1} { use u${k}\n use u${k} }`).join('\n')}
 schedule grow.s { use u${n}\n split a by 4 -> (ao, ai) }`,
     code: 'schedule/too-many-steps',
   },
+  'splits of what was split': {
+    program: (n) =>
+      `${cube(3)}\nschedule grow.s {\n${seq(5 * n, (k) => `  split ${k === 0 ? 'a' : `o${k - 1}`} by 2 -> (o${k}, i${k})`).join('\n')}\n}`,
+    code: 'schedule/too-deep',
+  },
+  'iterators within each other': {
+    program: (n) => {
+      const axes = seq(4 * n, (k) => `a${k}`)
+      return `kernel grow(n: size) {
+${axes.map((a) => `  axis ${a} = dense_fixed(2)`).join('\n')}
+  buffer x: i32[${axes.join(', ')}] in
+  buffer y: i32[${axes.join(', ')}] out
+  iterate go [${axes.join(', ')}] as ${'S'.repeat(4 * n)} { y[${axes.join(', ')}] = x[${axes.join(', ')}] }
+}
+schedule grow.s { unroll a0 }`
+    },
+    code: 'check/too-deep',
+  },
   'lets upon lets': {
     program: (n) => kernel(`${lets(60 * n, (a) => `${a} + 1 - p[i]`, 'x[i]')}\n    y[i] = a${60 * n}`),
     code: 'check/too-deep',

@@ -134,8 +134,8 @@ function apartBy(r: Reformat, x: Write, y: Write): readonly number[] | undefined
     )
   const dims = over.map((a) => a.name)
   const pairs = x.indices.flatMap((a) => y.indices.map((b) => [a, b] as const))
-  const asked = [...askedBetween(instance.tree, x.part, y.part, dims)].map((v) => dims.indexOf(v))
-  const told = asked.map((k) => (k < 0 ? [[]] : pairs.map(([a, b]) => at(a, b, k))))
+  const between = [...askedBetween(instance.tree, x.part, y.part, dims)].map((v) => dims.indexOf(v))
+  const told = between.map((k) => (k < 0 ? [[]] : pairs.map(([a, b]) => at(a, b, k))))
   if (!told.every((of) => of.every((d) => d.length > 0))) return undefined
   const common = told.map((of) => of[0]?.find((d) => of.every((other) => other.includes(d))))
   return common.every((d) => d !== undefined) ? [...new Set(common)] : []
@@ -144,14 +144,33 @@ function apartBy(r: Reformat, x: Write, y: Write): readonly number[] | undefined
 /** Dimensions that decide between two parts. */
 function askedBetween(tree: PartTree, x: number, y: number, dims: readonly string[]): ReadonlySet<string> {
   if (tree.kind === 'leaf') return new Set()
-  const children = tree.kind === 'index' ? tree.children : tree.cases.map((c) => c.child)
-  const both = children.find((c) => holds(c, x) && holds(c, y))
+  const both = childrenOf(tree).find((c) => partsIn(c).has(x) && partsIn(c).has(y))
   if (both) return askedBetween(both, x, y, dims)
-  const asked = tree.kind === 'index' ? [tree.index] : tree.cases.flatMap((c) => (c.where ? [c.where] : []))
-  return new Set(asked.flatMap((e) => [...dependsOn(e, tree.queries, dims)]))
+  return askedBy(tree, dims)
 }
 
-const holds = (tree: PartTree, part: number): boolean =>
-  tree.kind === 'leaf'
-    ? tree.part === part
-    : (tree.kind === 'index' ? tree.children : tree.cases.map((c) => c.child)).some((c) => holds(c, part))
+// Trees belong to one instance, and its dimensions.
+const asked = new WeakMap<PartTree, ReadonlySet<string>>()
+
+function askedBy(tree: Exclude<PartTree, { kind: 'leaf' }>, dims: readonly string[]): ReadonlySet<string> {
+  const before = asked.get(tree)
+  if (before) return before
+  const all = tree.kind === 'index' ? [tree.index] : tree.cases.flatMap((c) => (c.where ? [c.where] : []))
+  const found = new Set(all.flatMap((e) => [...dependsOn(e, tree.queries, dims)]))
+  asked.set(tree, found)
+  return found
+}
+
+const childrenOf = (tree: Exclude<PartTree, { kind: 'leaf' }>): readonly PartTree[] =>
+  tree.kind === 'index' ? tree.children : tree.cases.map((c) => c.child)
+
+const parts = new WeakMap<PartTree, ReadonlySet<number>>()
+
+function partsIn(tree: PartTree): ReadonlySet<number> {
+  const before = parts.get(tree)
+  if (before) return before
+  const found =
+    tree.kind === 'leaf' ? new Set([tree.part]) : new Set(childrenOf(tree).flatMap((c) => [...partsIn(c)]))
+  parts.set(tree, found)
+  return found
+}

@@ -30,7 +30,7 @@ export function visits(
   old: ReadonlySet<string>,
   fresh: ReadonlySet<string>,
 ): Visits {
-  const { over, tree } = instance
+  const { over } = instance
   const dims = over.map((a) => a.name)
   const whole = dims.every((d) => old.has(d))
   const before = shapeOf(over, old)
@@ -58,12 +58,12 @@ export function visits(
     ),
   )
   const own = part.axes.filter((a) => fresh.has(a.name))
-  const asked = whole && tree.kind !== 'leaf' ? askedOf(tree, dims) : []
+  const asked = whole ? dimensionsAsked(instance) : []
   return {
     misses:
       before.ragged ||
       told.some((o) => o === undefined) ||
-      asked.some((d) => before.tail.has(d)) ||
+      [...asked].some((d) => before.tail.has(d)) ||
       (part.where !== null &&
         before.tail.size > 0 &&
         [...after.tail].some((a) => !isDimension(part, a, over))),
@@ -98,7 +98,18 @@ function shapeOf(axes: readonly StoredAxis[], names: ReadonlySet<string>): Shape
   }
 }
 
-/** Dimensions that decide which part of several an element goes to. */
+const known = new WeakMap<Instance, ReadonlySet<string>>()
+
+/** Dimensions that decide which part of several an element goes to: each part is asked about. */
+function dimensionsAsked(instance: Instance): ReadonlySet<string> {
+  const before = known.get(instance)
+  if (before) return before
+  const dims = instance.over.map((a) => a.name)
+  const asked = new Set(askedOf(instance.tree, dims))
+  known.set(instance, asked)
+  return asked
+}
+
 function askedOf(tree: PartTree, dims: readonly string[]): string[] {
   if (tree.kind === 'leaf') return []
   const children = tree.kind === 'index' ? tree.children : tree.cases.map((c) => c.child)
