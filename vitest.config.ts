@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { defineConfig } from 'vitest/config'
+import { nativeSources } from './test/support/native-sources.ts'
 
 // Every run draws a seed; `--mode long` (npm run test:long) takes ten times as many cases of every law.
 process.env.SPT_SEED ??= String(Math.floor(Math.random() * 2 ** 31))
@@ -13,7 +14,7 @@ const apart = readdirSync('test', { recursive: true, encoding: 'utf8' })
       /\bvi\.(mock|hoisted|stub)|process\.env\.\w+ = /.test(readFileSync(f, 'utf8')),
   )
 
-export default defineConfig(({ mode }) => {
+export default defineConfig(async ({ mode }) => {
   const long = mode === 'long'
   process.env.SPT_RUNS ??= long ? '10' : '1'
   console.error(`SPT_SEED=${process.env.SPT_SEED} SPT_RUNS=${process.env.SPT_RUNS}`)
@@ -39,6 +40,7 @@ export default defineConfig(({ mode }) => {
       maxWorkers: 2,
       projects: [
         {
+          plugins: process.argv.includes('run') ? [await nativeSources()] : [],
           test: { ...common, name: 'shared', include: ['test/**/*.test.ts'], exclude: apart, isolate: false },
         },
         { test: { ...common, name: 'apart', include: apart } },
