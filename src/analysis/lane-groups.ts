@@ -8,7 +8,7 @@ import { accessesOf } from '../ir/accesses.ts'
 import type { ThreadAxis } from '../ir/expr.ts'
 import { levelOf } from '../ir/hardware-axes.ts'
 import type { Stmt } from '../ir/loops.ts'
-import { type Body, walkStmts } from '../ir/tree.ts'
+import { type Body, someStmt, walkStmts } from '../ir/tree.ts'
 
 export interface Lanes {
   /** How many threads; 1 where nothing is done together. */
@@ -49,10 +49,8 @@ export function threadsIn(body: Body): ReadonlyMap<ThreadAxis, number> {
 /** Whether the threads of thread.x do the statement, or something in it, together. */
 export function isTogether(s: Stmt, lanes: Lanes): boolean {
   if (lanes.count === 1) return false
-  let found = false
-  walkStmts([s], (x) => {
-    if (x.kind === 'instr' && x.threads > 1) found = true
-    if (x.kind === 'for' && x.mode.kind === 'instr' && x.mode.instr.threads > 1) found = true
-  })
-  return found || accessesOf([s]).some((a) => lanes.buffers.has(a.buffer))
+  const isWide = (x: Stmt): boolean =>
+    (x.kind === 'instr' && x.threads > 1) ||
+    (x.kind === 'for' && x.mode.kind === 'instr' && x.mode.instr.threads > 1)
+  return someStmt([s], isWide) || accessesOf([s]).some((a) => lanes.buffers.has(a.buffer))
 }

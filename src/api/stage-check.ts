@@ -5,7 +5,7 @@
 import { InternalError, inPass, SptError } from '../ast/diagnostic.ts'
 import { TARGETS } from '../backends/targets/index.ts'
 import type { Plan } from '../ir/loops.ts'
-import { walkStmts } from '../ir/tree.ts'
+import { someStmt } from '../ir/tree.ts'
 import type { LowerOptions } from '../lower/pipeline.ts'
 import type { Compilation } from '../run/compile.ts'
 import { problemOf } from '../run/verify.ts'
@@ -88,9 +88,5 @@ function orRefused<T>(work: () => T): T | SptError {
 
 const messageOf = (e: SptError): string => e.diagnostics[0]!.message
 
-function callsInstructions(plan: Plan): boolean {
-  let found = false
-  for (const step of plan.steps)
-    if (step.kind === 'launch') walkStmts(step.body, (s) => void (found ||= s.kind === 'instr'))
-  return found
-}
+const callsInstructions = (plan: Plan): boolean =>
+  plan.steps.some((step) => step.kind === 'launch' && someStmt(step.body, (s) => s.kind === 'instr'))

@@ -1,7 +1,7 @@
 /** Vector atomics (`red.v4` and the like). Atomic updates of neighbouring elements as one. */
 import { vectorStore } from '../ir/build.ts'
-import { type Expr, load } from '../ir/expr.ts'
-import { children } from '../ir/expr-tree.ts'
+import { load } from '../ir/expr.ts'
+import { readsAny } from '../ir/expr-tree.ts'
 import type { Reduce, Stmt } from '../ir/loops.ts'
 import type { Body } from '../ir/tree.ts'
 
@@ -36,7 +36,7 @@ export function packAtomics(list: Body, n: Neighbours): Body {
     const element = s.kind === 'reduce' ? n.element(s) : undefined
     if (s.kind === 'reduce' && element) {
       const other = run[0] && run[0].key !== element.key
-      if (other || [...s.values, ...s.targets[0]!.index].some((v) => reads(v, changed))) flush()
+      if (other || [...s.values, ...s.targets[0]!.index].some((v) => readsAny(v, changed))) flush()
       run.push({ reduce: s, ...element, at })
     } else if (s.kind === 'store' && run.length > 0 && run[0]!.reduce.targets[0]!.buffer !== s.buffer)
       changed.add(s.buffer)
@@ -50,16 +50,13 @@ export function packAtomics(list: Body, n: Neighbours): Body {
   })
 }
 
-const reads = (e: Expr, buffers: ReadonlySet<string>): boolean =>
-  (e.kind === 'load' && buffers.has(e.buffer)) || children(e).some((c) => reads(c, buffers))
-
 function pack(run: readonly Member[], n: Neighbours, replaced: Map<number, Stmt | null>): void {
   const by = new Map(run.map((m) => [m.constant, m]))
   if (run.length < 2 || by.size < run.length) return
   const done = new Set<number>()
   for (const width of n.widths(run[0]!.reduce))
     for (const constant of by.keys()) {
-      if (((constant % width) + width) % width !== 0) continue
+      if (constant % width !== 0) continue
       const members = Array.from({ length: width }, (_, k) => by.get(constant + k))
       // The address of the first element has to be known where the first update stands.
       if (members.some((m, k) => !m || done.has(constant + k) || m.at < members[0]!.at)) continue

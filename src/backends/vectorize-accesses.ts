@@ -12,7 +12,7 @@ import { type Linear, linearKey } from '../analysis/integers/linear.ts'
 import { writesOf } from '../ir/accesses.ts'
 import { define, vectorLoad, vectorStore } from '../ir/build.ts'
 import { add, type Expr, int, type Load, load, variable } from '../ir/expr.ts'
-import { children, rewriteExpr } from '../ir/expr-tree.ts'
+import { buffersRead, children, isLazy, rewriteExpr } from '../ir/expr-tree.ts'
 import type { Buffer, Launch, Plan, Stmt, Store } from '../ir/loops.ts'
 import { type Body, bodiesOf, exprsOf, hasBarrier, mapExprs, walkStmts, withBodies } from '../ir/tree.ts'
 import { Addresses, storedAlone } from './vector-addresses.ts'
@@ -171,7 +171,7 @@ class Vectorizer {
     for (const width of this.#usable(some.load.buffer)) {
       if (aligned % width !== 0) continue
       for (const constant of elements.keys()) {
-        if (((constant % width) + width) % width !== 0) continue
+        if (constant % width !== 0) continue
         const members = Array.from({ length: width }, (_, k) => elements.get(constant + k))
         if (members.some((m, k) => !m || named.has(`${key} ${constant + k}`))) continue
         const first = Math.min(...members.map((m) => m!.first))
@@ -219,10 +219,10 @@ class Vectorizer {
       const element = s.kind === 'store' ? this.#element(s) : undefined
       if (s.kind === 'store' && element) {
         const first = run[0]
-        const reads = someLoad(s.value, s.buffer)
+        const reads = buffersRead(s.value).has(s.buffer)
         if (reads || (first && first.element.key !== element.key)) flush()
         if (!reads) run.push({ store: s, element, at: out.length })
-      } else if (s.kind !== 'let' || run.some((r) => someLoad(s.value, r.store.buffer))) flush()
+      } else if (s.kind !== 'let' || run.some((r) => buffersRead(s.value).has(r.store.buffer))) flush()
       out.push(s)
     }
     flush()
@@ -244,7 +244,7 @@ class Vectorizer {
     for (const width of this.#usable(run[0]!.store.buffer)) {
       if (aligned % width !== 0) continue
       for (const constant of by.keys()) {
-        if (((constant % width) + width) % width !== 0) continue
+        if (constant % width !== 0) continue
         const members = Array.from({ length: width }, (_, k) => by.get(constant + k))
         if (members.some((m, k) => !m || done.has(constant + k))) continue
         const last = Math.max(...members.map((m) => m!.at))
@@ -265,17 +265,8 @@ class Vectorizer {
 /** Stands where a store was that became part of another. */
 const NOTHING: Stmt = define('', int(0))
 
-const someLoad = (e: Expr, buffer: string): boolean =>
-  (e.kind === 'load' && e.buffer === buffer) || children(e).some((c) => someLoad(c, buffer))
-
 /** The loads that happen whenever the expression is evaluated. */
 function unconditional(e: Expr, visit: (l: Load) => void): void {
   if (e.kind === 'load') visit(e)
-  const operands =
-    e.kind === 'select'
-      ? [e.cond]
-      : e.kind === 'binary' && (e.op === 'and' || e.op === 'or')
-        ? [e.a]
-        : children(e)
-  for (const c of operands) unconditional(c, visit)
+  for (const c of isLazy(e) ? children(e).slice(0, 1) : children(e)) unconditional(c, visit)
 }

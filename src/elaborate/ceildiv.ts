@@ -1,4 +1,6 @@
 /** `ceildiv(a, b)`: the least integer that is no less than a / b. */
+import { isNonNegative, NATURAL } from '../analysis/integers/interval.ts'
+import { rangesBy } from '../analysis/integers/ranges.ts'
 import type { Span } from '../ast/diagnostic.ts'
 import { isInt, join } from '../ir/dtype.ts'
 import { binary, cast, ceildiv, constant, type Expr } from '../ir/expr.ts'
@@ -44,16 +46,8 @@ const isSize = (e: Expr, sizes: Sizes): boolean =>
   e.dtype === 'i32' && !someExpr(e, (x) => x.kind === 'load' || (x.kind === 'var' && !sizes(x.name)))
 
 /** Of an expression over sizes, that it is never negative, as no size is. */
-function isNatural(e: Expr): boolean {
-  if (e.kind === 'const') return e.value >= 0
-  if (e.kind === 'var') return true
-  return (
-    e.kind === 'binary' &&
-    ['add', 'mul', 'div', 'mod', 'min', 'max'].includes(e.op) &&
-    isNatural(e.a) &&
-    isNatural(e.b)
-  )
-}
+const isNatural = (e: Expr): boolean =>
+  isNonNegative(rangesBy((x) => (x.kind === 'var' ? NATURAL : undefined))(e))
 
 export const divisionByZero = (span: Span, report: Report): null =>
   report.error({

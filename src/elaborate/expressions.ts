@@ -4,7 +4,8 @@ import type * as Ast from '../ast/nodes.ts'
 import { computeType, DTYPES, isDtype, isFloat, isInt } from '../ir/dtype.ts'
 import { binary, bool, call, cast, constant, type Expr, neg, not, select } from '../ir/expr.ts'
 import { MATH, MATH_FNS, type MathFn } from '../ir/math.ts'
-import { type BinaryOp, isCompare } from '../ir/ops.ts'
+import { arithmetic } from '../ir/numeric.ts'
+import { type ArithOp, type BinaryOp, isCompare } from '../ir/ops.ts'
 import { divideUp, divisionByZero, type Sizes } from './ceildiv.ts'
 import type { Report } from './diagnostics.ts'
 import {
@@ -164,15 +165,7 @@ function fold(op: BinaryOp, a: Typed, b: Typed, at: Places, report: Report): Typ
       span: at.whole,
       hint: `write ${x}.0 / ${y} for the fraction`,
     })
-  const value = {
-    add: x + y,
-    sub: x - y,
-    mul: x * y,
-    div: x / y,
-    mod: x - y * Math.floor(x / y),
-    min: Math.min(x, y),
-    max: Math.max(x, y),
-  }[op as 'add' | 'sub' | 'mul' | 'div' | 'mod' | 'min' | 'max']
+  const value = arithmetic(op as ArithOp, 'f64')(x, y)
   if (integer && !Number.isSafeInteger(value))
     return report.error({
       code: 'check/literal-range',

@@ -4,6 +4,7 @@ import { isIndex } from '../analysis/integers/interval.ts'
 import type { Extents } from '../analysis/integers/linear.ts'
 import { rangesOver } from '../analysis/integers/ranges.ts'
 import type * as Ast from '../ast/nodes.ts'
+import { coordinatesAt } from '../ir/arrays.ts'
 import { DTYPE_BYTES, type Dtype } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { type Expr, int, variable } from '../ir/expr.ts'
@@ -120,11 +121,7 @@ function shared(map: Ast.AddressMap, base: Base, report: Report): Memory | null 
   let last = 0
   const total = shape.reduce((a, b) => a * b, 1)
   for (let flat = 0; flat < total; flat++) {
-    const at: number[] = []
-    for (let d = shape.length - 1, rest = flat; d >= 0; d--) {
-      at.unshift(rest % shape[d]!)
-      rest = Math.floor(rest / shape[d]!)
-    }
+    const at = coordinatesAt(flat, shape)
     const place = evaluate(address, new Map(at.map((c, d) => [coordinateName(d), c])))
     const before = seen.get(place)
     if (place < 0 || place >= 4 * MOST || before !== undefined)

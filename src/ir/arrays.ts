@@ -1,4 +1,4 @@
-/** The typed arrays that carry element types on the host. */
+/** Arrays on the host: the typed ones that carry element types, and where elements lie in them. */
 import type { Dtype } from './dtype.ts'
 
 /** f16 and bf16 travel as their bit patterns in `Uint16Array`; bool as 0/1 in `Uint8Array`. */
@@ -26,3 +26,13 @@ const ARRAY = {
 
 /** The array class that carries a type: `Float32Array` for f32, `Uint16Array` (bits) for f16. */
 export const arrayClass = (dtype: Dtype): (typeof ARRAY)[Dtype] => ARRAY[dtype]
+
+/** The coordinates of an element in row-major order. */
+export function coordinatesAt(element: number, shape: readonly number[]): number[] {
+  const out: number[] = []
+  for (let d = shape.length - 1, rest = element; d >= 0; d--) {
+    out.unshift(rest % shape[d]!)
+    rest = Math.floor(rest / shape[d]!)
+  }
+  return out
+}

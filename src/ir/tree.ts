@@ -274,6 +274,10 @@ export function walkStmts(
   }
 }
 
+/** Whether a statement passes, or one inside of it. */
+export const someStmt = (body: Body, test: (s: Stmt) => boolean): boolean =>
+  body.some((s) => test(s) || bodiesOf(s).some((b) => someStmt(b, test)))
+
 export interface Found {
   readonly loop: For
   /** The loops around it, outermost first. */
@@ -418,5 +422,4 @@ export function replaceLoop(body: Body, name: string, f: (loop: For) => Stmt | B
 }
 
 /** Whether a barrier stands anywhere inside. */
-export const hasBarrier = (body: Body): boolean =>
-  body.some((s) => s.kind === 'barrier' || bodiesOf(s).some(hasBarrier))
+export const hasBarrier = (body: Body): boolean => someStmt(body, (s) => s.kind === 'barrier')

@@ -26,7 +26,7 @@ import {
 } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
 import type { For, Kernel2, Stmt, Store } from '../ir/loops.ts'
-import { type Body, bodiesOf, mapSame, walkStmts, withBodies } from '../ir/tree.ts'
+import { type Body, bodiesOf, mapSame, someStmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { type Axes, Varying } from './divergence-analysis.ts'
 import { apart } from './independent-iterations.ts'
 
@@ -72,14 +72,10 @@ function distributeIn(top: Stmt, names: Names): Stmt {
 }
 
 /** Whether there is shared memory inside, or a nest of all threads: they will meet there. */
-export function sharesWork(body: Body): boolean {
-  let found = false
-  walkStmts(body, (s) => {
-    found ||=
-      (s.kind === 'alloc' && s.buffer.scope === 'shared') || (s.kind === 'for' && s.cooperative === true)
-  })
-  return found
-}
+export const sharesWork = (body: Body): boolean =>
+  someStmt(body, (s) =>
+    s.kind === 'alloc' ? s.buffer.scope === 'shared' : s.kind === 'for' && s.cooperative === true,
+  )
 
 /**
  * A loop or store all of whose writes go to shared memory declared outside, none of it on threads yet. What is declared

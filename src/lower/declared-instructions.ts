@@ -13,6 +13,7 @@ import { Facts } from '../analysis/integers/facts.ts'
 import { isTogether, type Lanes, lanesIn } from '../analysis/lane-groups.ts'
 import { tiledShape } from '../analysis/memory-tiles.ts'
 import { fail, invariant } from '../ast/diagnostic.ts'
+import { coordinatesAt } from '../ir/arrays.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { when } from '../ir/build.ts'
 import { add, builtin, type Expr, eq, int, mod } from '../ir/expr.ts'
@@ -21,20 +22,18 @@ import { barrierAddress, type Instr, LANE, type Placeholder, type Signals } from
 import type { CallPiece, InstrCall } from '../ir/instr-call.ts'
 import { instrCall } from '../ir/instr-call.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
-import { type Body, bodiesOf, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import { type Body, bodiesOf, someStmt, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { checkFences } from './async-proxy-fences.ts'
 import { matrixIndex, matrixOf } from './matrix-boxes.ts'
-import { coordinates, physical, refuse, unrolled } from './thread-tiles.ts'
+import { physical, refuse, unrolled } from './thread-tiles.ts'
 import { ElementLoops } from './tile-element-loops.ts'
 
 export function lowerInstructions(body: Body, kernel: Kernel2, names: Names): Body {
-  let declared = false
-  walkStmts(body, (s) => {
-    if (s.kind === 'for' && s.mode.kind === 'instr') declared = true
-    if (s.kind === 'instr' && s.once) declared = true
-    if (s.kind === 'alloc' && s.buffer.memory?.scope === 'register') declared = true
-  })
-  return declared ? new Lowering(body, kernel, names).run(body) : body
+  const isDeclared = (s: Stmt): boolean =>
+    (s.kind === 'for' && s.mode.kind === 'instr') ||
+    (s.kind === 'instr' && s.once === true) ||
+    (s.kind === 'alloc' && s.buffer.memory?.scope === 'register')
+  return someStmt(body, isDeclared) ? new Lowering(body, kernel, names).run(body) : body
 }
 
 /** Whatever axes a launch has, threads are numbered from 0 on each. */
@@ -166,7 +165,9 @@ class Lowering {
         invariant(k?.kind === 'const', 'a register has a constant number')
         const slot = what === 'word' ? 2 * k.value : k.value
         const zeros = own.map(() => int(0))
-        return ref(o.memory ? physical(at(zeros), o.memory, int(slot)) : at(coordinates(slot, o.shape)))
+        return ref(
+          o.memory ? physical(at(zeros), o.memory, int(slot)) : at(coordinatesAt(slot, o.shape).map(int)),
+        )
       }
       return ref(at(p.args.map((e) => substitute(e, new Map([[LANE, builtin('thread.x')]])))))
     }

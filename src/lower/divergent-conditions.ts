@@ -10,18 +10,13 @@ import { all, binary, conjuncts, type Expr, int, load, select, variable } from '
 import { levelOf } from '../ir/hardware-axes.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
-import { type Body, bodiesOf, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
+import { type Body, bodiesOf, rewriteStmts, someStmt, stmt } from '../ir/tree.ts'
 import { FIRST_THREAD } from './declared-instructions.ts'
 import type { Varying } from './divergence-analysis.ts'
 
 /** Whether all threads of the block have to take part in the statement. */
-export function isCooperative(s: Stmt): boolean {
-  let found = false
-  walkStmts([s], (x) => {
-    if (x.kind === 'for' && x.cooperative) found = true
-  })
-  return found
-}
+export const isCooperative = (s: Stmt): boolean =>
+  someStmt([s], (x) => x.kind === 'for' && x.cooperative === true)
 
 /** Which statements stand under conditions, once it is known what threads disagree on. */
 export class Conditions {

@@ -4,19 +4,14 @@ import type { Names } from '../ir/bound-names.ts'
 import { forLoop } from '../ir/build.ts'
 import { add, type Expr, int, lt, mul, variable } from '../ir/expr.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
-import { walkStmts } from '../ir/tree.ts'
+import { someStmt } from '../ir/tree.ts'
 
 /** Threads of such a kernel's blocks. */
 const THREADS = 256
 
 /** Whether anything in the bodies is bound to hardware: then these nests are too. */
-export function isParallel(body: readonly Stmt[]): boolean {
-  let found = false
-  walkStmts(body, (s) => {
-    if (s.kind === 'for' && s.mode.kind === 'bind') found = true
-  })
-  return found
-}
+export const isParallel = (body: readonly Stmt[]): boolean =>
+  someStmt(body, (s) => s.kind === 'for' && s.mode.kind === 'bind')
 
 /** `each(p)` for every flat address p of the buffer. */
 export function flatNest(

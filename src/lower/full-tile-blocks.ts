@@ -17,6 +17,7 @@ import { all, div, type Expr, int, lt, variable } from '../ir/expr.ts'
 import { boundTo } from '../ir/hardware-axes.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
 import { type Body, bodiesOf, loopsOf, mapSame, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import { sharesWork } from './cooperative-copies.ts'
 import { reguard, type Tiles, tilesOf } from './loop-partitioning.ts'
 
 export function versionFullTiles(kernel: Kernel2): Kernel2 {
@@ -50,7 +51,7 @@ function withFullTileVersion(
   const inside = guardsOf(loop.body)
   const tested = tiles.filter((t) => [...t.tiles.guards.keys()].some((g) => inside.has(g)))
   const repeated = tested.some((t) => [...t.tiles.guards.keys()].some((g) => inside.get(g)))
-  if (!repeated || allocatesShared(loop)) return loop
+  if (!repeated || sharesWork(loop.body)) return loop
   const implied = new Set(tested.flatMap((t) => [...t.tiles.guards.keys()]))
   const unguarded = reguard(loop.body, (g) => (implied.has(g) ? [] : [g]))
   const then = bodyAt({ ...loop, body: unguarded }, variable(loop.var), names)
@@ -67,13 +68,4 @@ function guardsOf(body: Body): ReadonlyMap<Expr, boolean> {
     for (const g of s.guards) out.set(g, repeated || (out.get(g) ?? false))
   })
   return out
-}
-
-function allocatesShared(loop: For): boolean {
-  let found = false
-  walkStmts(loop.body, (s) => {
-    if (s.kind === 'alloc' && s.buffer.scope === 'shared') found = true
-    if (s.kind === 'for' && s.cooperative) found = true
-  })
-  return found
 }

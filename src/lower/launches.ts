@@ -26,7 +26,7 @@ import { rewriteExpr } from '../ir/expr-tree.ts'
 import { levelOf } from '../ir/hardware-axes.ts'
 import { sameExpr } from '../ir/keys.ts'
 import type { Buffer, Fill, For, Kernel2, Launch, PlanStep, Stmt } from '../ir/loops.ts'
-import { type Body, hasBarrier, stmt, walkStmts } from '../ir/tree.ts'
+import { type Body, hasBarrier, someStmt, stmt, walkStmts } from '../ir/tree.ts'
 import { insertBarriers } from './barriers.ts'
 import { clusterOf } from './cluster-multicast.ts'
 import { Varying } from './divergence-analysis.ts'
@@ -83,11 +83,9 @@ function inClusters(body: Body): Pick<Launch, 'cluster'> {
   const clustered = clusterOf(body)
   if (!clustered) return {}
   const { loop, blocks } = clustered
-  let together = false
-  walkStmts(body, (s) => {
-    together ||= s.kind === 'for' && s.mode.kind === 'instr' && s.mode.signals?.multicast !== undefined
-  })
-  if (together) return { cluster: blocks }
+  const isTogether = ({ mode }: For): boolean =>
+    mode.kind === 'instr' && mode.signals?.multicast !== undefined
+  if (someStmt(body, (s) => s.kind === 'for' && isTogether(s))) return { cluster: blocks }
   return fail({
     code: 'schedule/idle-cluster',
     message: `blocks of ${loop.name} run in clusters of ${blocks}, and copy nothing together`,

@@ -25,6 +25,7 @@ import { bodyAt } from '../ir/clone-loops.ts'
 import { div, type Expr, int, lt, min, mod } from '../ir/expr.ts'
 import type { For, Kernel2, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, loopsOf, rewriteStmts, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import { sharesWork } from './cooperative-copies.ts'
 
 export function partitionLoops(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
@@ -81,14 +82,8 @@ export function tilesOf(loop: For, any = false): Tiles | undefined {
 }
 
 /** Whether threads share in it: by hardware axes, memory or turns. */
-export function isShared(loop: For): boolean {
-  let found = false
-  walkStmts([loop], (s) => {
-    if (s.kind === 'for' && (s.cooperative || s.mode.kind === 'bind')) found = true
-    if (s.kind === 'alloc' && s.buffer.scope === 'shared') found = true
-  })
-  return found
-}
+export const isShared = (loop: For): boolean =>
+  sharesWork([loop]) || loopsOf([loop]).some((l) => l.mode.kind === 'bind')
 
 function split(loop: For, { total, size, guards }: Tiles, names: Names): { whole: For; last: Stmt } {
   const count = div(total, int(size))

@@ -15,13 +15,19 @@ import { type Expr, int, load, lt } from '../ir/expr.ts'
 import { freeVars, readsAny, someExpr } from '../ir/expr-tree.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
-import { type Body, bodiesOf, exprsOf, rewriteStmts, stmt, walkStmts, withBodies } from '../ir/tree.ts'
+import {
+  type Body,
+  bodiesOf,
+  exprsOf,
+  rewriteStmts,
+  someStmt,
+  stmt,
+  walkStmts,
+  withBodies,
+} from '../ir/tree.ts'
 
 export function promote(body: Body, buffers: readonly Buffer[], names: Names): Body {
-  let threads = false
-  walkStmts(body, (s) => {
-    threads ||= exprsOf(s).some((e) => someExpr(e, (x) => x.kind === 'builtin'))
-  })
+  const threads = someStmt(body, (s) => exprsOf(s).some((e) => someExpr(e, (x) => x.kind === 'builtin')))
   const global = new Map(buffers.filter((b) => isWhole(b.dtype)).map((b) => [b.name, b]))
   return promoted(body, { global, threads, names, extents: new Map(), values: new Map() })
 }

@@ -7,27 +7,17 @@ import type { Lanes } from '../analysis/lane-groups.ts'
 import { splitBy } from '../analysis/memory-tiles.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
-import { type Expr, int } from '../ir/expr.ts'
+import type { Expr } from '../ir/expr.ts'
 import { freeVars, mentions } from '../ir/expr-tree.ts'
 import type { Memory } from '../ir/instr.ts'
 import { keyOf } from '../ir/keys.ts'
 import type { For, Stmt } from '../ir/loops.ts'
-import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
+import { type Body, rewriteStmts, someStmt, stmt } from '../ir/tree.ts'
 
 /** The place of a slot of the tile that begins at `index`, in the shape that `tiledShape` gives. */
 export function physical(index: readonly Expr[], memory: Memory, slot: Expr): readonly Expr[] {
   const at = index.length - memory.shape.length
   return [...index.slice(0, at), ...memory.shape.map((t, d) => splitBy(index[at + d]!, t).quotient), slot]
-}
-
-/** The coordinates of the k-th element, the last dimension fastest. */
-export function coordinates(k: number, shape: readonly number[]): readonly Expr[] {
-  const out: Expr[] = []
-  for (let d = shape.length - 1, rest = k; d >= 0; d--) {
-    out.unshift(int(rest % shape[d]!))
-    rest = Math.floor(rest / shape[d]!)
-  }
-  return out
 }
 
 export const sameElements = (a: Memory, b: Memory): boolean =>
@@ -36,14 +26,11 @@ export const sameElements = (a: Memory, b: Memory): boolean =>
   a.element.every((e, d) => keyOf(e) === keyOf(b.element[d]!))
 
 /** Whether iterations meet in one element: copies of what a reduction reads have its loops, too. */
-export function combines(loop: For): boolean {
-  let found = false
-  walkStmts(loop.body, (s) => {
-    if (s.kind === 'reduce' && s.targets.some((t) => t.index.every((e) => !mentions(e, loop.var))))
-      found = true
-  })
-  return found
-}
+export const combines = (loop: For): boolean =>
+  someStmt(
+    loop.body,
+    (s) => s.kind === 'reduce' && s.targets.some((t) => t.index.every((e) => !mentions(e, loop.var))),
+  )
 
 export function refuse(s: Stmt, why: string): never {
   return fail({

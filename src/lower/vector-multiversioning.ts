@@ -27,6 +27,7 @@ import {
   loopsOf,
   mapSame,
   rewriteStmts,
+  someStmt,
   stmt,
   walkStmts,
   withBodies,
@@ -216,13 +217,8 @@ const isVector = (l: For): boolean => l.mode.kind === 'vectorize'
 const hasVector = (s: Stmt): boolean => loopsOf([s]).some(isVector)
 
 /** Whether a second version is worth its length, and does not need shared memory of its own. */
-function isCopied(body: Body): boolean {
-  let shared = false
-  walkStmts(body, (s) => {
-    if (s.kind === 'alloc' && s.buffer.scope !== 'register') shared = true
-  })
-  return !shared && lengthOf(body) <= LONGEST
-}
+const isCopied = (body: Body): boolean =>
+  !someStmt(body, (s) => s.kind === 'alloc' && s.buffer.scope !== 'register') && lengthOf(body) <= LONGEST
 
 /** How many statements it has once loops are unrolled. */
 const lengthOf = (body: Body): number =>

@@ -3,19 +3,13 @@
  * says.
  */
 import type { For, Reduce, Stmt } from '../ir/loops.ts'
-import { type Body, walkStmts } from '../ir/tree.ts'
+import { type Body, someStmt, walkStmts } from '../ir/tree.ts'
 
 export const onX = (l: For): boolean => l.mode.kind === 'bind' && l.mode.to === 'thread.x'
 
 /** Threads of a block in thread.x, in the nest that holds the reduction. */
 function threadsInX(body: Body, reduce: Reduce): number {
-  const holds = (top: Stmt): boolean => {
-    let found = false
-    walkStmts([top], (s) => {
-      if (s === reduce) found = true
-    })
-    return found
-  }
+  const holds = (top: Stmt): boolean => someStmt([top], (s) => s === reduce)
   let out = 1
   walkStmts(body.filter(holds), (s) => {
     if (s.kind === 'for' && onX(s) && s.extent.kind === 'const') out = Math.max(out, s.extent.value)

@@ -3,6 +3,7 @@
  * nobody writes is found; a NaN only passes where the reference has one.
  */
 
+import { coordinatesAt } from '../ir/arrays.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { UNIT } from '../reference/error.ts'
@@ -190,7 +191,7 @@ function compare(
   const at =
     want.kind === 'sparse'
       ? want.coords.map((c) => c[worst.at]).join(', ')
-      : unflatten(worst.at, want.shape).join(', ')
+      : coordinatesAt(worst.at, want.shape).join(', ')
   const value = read ? read(values[worst.at]!) : values[worst.at]
   return {
     relative,
@@ -199,14 +200,4 @@ function compare(
     undecided,
     problem: `${name}[${at}] is ${value}, the reference has ${want.values[worst.at]} (allowed error ${worst.allowed.toExponential(2)})`,
   }
-}
-
-function unflatten(at: number, shape: readonly number[]): number[] {
-  const out: number[] = []
-  let rest = at
-  for (let d = shape.length - 1; d >= 0; d--) {
-    out.unshift(rest % shape[d]!)
-    rest = Math.floor(rest / shape[d]!)
-  }
-  return out
 }

@@ -8,7 +8,7 @@ import { someExpr } from '../ir/expr-tree.ts'
 import { levelOf } from '../ir/hardware-axes.ts'
 import type { Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
-import { type Body, hasBarrier, walkStmts } from '../ir/tree.ts'
+import { type Body, hasBarrier, someStmt, walkStmts } from '../ir/tree.ts'
 
 /**
  * What is wrong with the barriers of a launch and with its exchanges between lanes, or nothing. `readOnly` says which
@@ -20,11 +20,7 @@ export function uniformBarriers(
   readOnly: (buffer: string) => boolean,
   width: number,
 ): string | undefined {
-  let waits = false
-  walkStmts(body, (s) => {
-    waits ||= s.kind === 'barrier' || amongOf(s) !== undefined
-  })
-  if (!waits) return undefined
+  if (!someStmt(body, (s) => s.kind === 'barrier' || amongOf(s) !== undefined)) return undefined
   const ofLanes = (s: Stmt): boolean => amongOf(s) !== undefined
   const inRow = (s: Stmt): boolean => width % (amongOf(s) ?? Number.NaN) === 0
   const inCluster = (s: Stmt): boolean => s.kind === 'barrier' && s.cluster === true

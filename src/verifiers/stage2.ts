@@ -3,17 +3,17 @@
  * `InternalError`, with the place.
  */
 
-import { InternalError, invariant } from '../ast/diagnostic.ts'
+import { invariant } from '../ast/diagnostic.ts'
 import { isReadOnly, targetsOf, writesOf } from '../ir/accesses.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
-import { freeVars, readingLast, readsAny, readsMemory, walkExpr } from '../ir/expr-tree.ts'
+import { freeVars, readingLast, readsAny, readsMemory } from '../ir/expr-tree.ts'
 import { boundTo, levelOf } from '../ir/hardware-axes.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
-import { MATH } from '../ir/math.ts'
 import { printExpr, printLoop } from '../ir/print-stage2.ts'
 import { initsOf } from '../ir/reductions.ts'
 import { exprsOf, hasBarrier, loopsOf, piecesOf } from '../ir/tree.ts'
+import { type Holds, verifyExpr } from './expression-invariants.ts'
 
 interface Scope {
   readonly vars: ReadonlyMap<string, Dtype>
@@ -52,7 +52,8 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
   const known = new Set<Expr>()
   for (const s of body) {
     const what = () => describe(s)
-    for (const e of s.kind === 'for' ? [s.extent] : exprsOf(s)) verifyExpr(e, here, what, known)
+    for (const e of s.kind === 'for' ? [s.extent] : exprsOf(s))
+      verifyExpr(e, here, what, known, nodesOf(here))
     for (const t of targetsOf(s)) {
       const b = here.buffers.get(t.buffer)
       invariant(b, () => `${what()}: no buffer ${t.buffer} here`)
@@ -123,7 +124,7 @@ function verifyFor(s: For, scope: Scope, cx: Context): void {
   }
   const known = new Set<Expr>()
   for (const g of s.guards) {
-    verifyExpr(g, inside, what, known)
+    verifyExpr(g, inside, what, known, nodesOf(inside))
     invariant(g.dtype === 'bool', () => `${what()}: guard ${printExpr(g)} is ${g.dtype}`)
     const own = freeVars(g).has(s.var) || scope.path.every((l) => !freeVars(g).has(l.var))
     invariant(own, () => `${what()}: guard ${printExpr(g)} belongs to a loop further out`)
@@ -213,50 +214,21 @@ function verifyInit(s: Reduce, path: readonly For[]): void {
   }
 }
 
-const verifyExpr = (e: Expr, scope: Scope, where: () => string, known: Set<Expr>): void =>
-  walkExpr(e, (x) => verifyNode(x, scope, where), known)
-
-function verifyNode(e: Expr, scope: Scope, where: () => string): void {
-  const holds = (condition: boolean, what: string | (() => string)): void => {
-    if (!condition)
-      throw new InternalError(`${where()}: ${printExpr(e)}: ${typeof what === 'string' ? what : what()}`)
+/** What Stage II asks of nodes besides. */
+const nodesOf =
+  ({ path, buffers }: Scope) =>
+  (e: Expr, holds: Holds): void => {
+    // Threads deal out the rounds of a cooperative loop by their own indices.
+    const absent =
+      e.kind === 'builtin'
+        ? !path.some((l) => l.cooperative)
+        : e.kind === 'binary' && (e.op === 'quo' || e.op === 'rem')
+    holds(!absent, () => 'does not occur in Stage II')
+    if (e.kind !== 'load' && e.kind !== 'search') return
+    const dims = buffers.get(e.buffer)?.shape.length
+    const wanted = e.kind === 'load' ? e.index.length : 1
+    holds(wanted === dims, () => `${e.buffer} has ${dims} dimensions`)
   }
-  switch (e.kind) {
-    case 'var': {
-      const t = scope.vars.get(e.name)
-      holds(t !== undefined, 'not bound here')
-      holds(t === e.dtype, () => `is ${t}, not ${e.dtype}`)
-      break
-    }
-    case 'builtin':
-      // Threads deal out the rounds of a cooperative loop by their own indices.
-      holds(
-        scope.path.some((l) => l.cooperative),
-        'does not occur in Stage II',
-      )
-      break
-    case 'binary':
-      holds(e.op !== 'quo' && e.op !== 'rem', `${e.op} does not occur in Stage II`)
-      break
-    case 'call':
-      holds(e.args.length === MATH[e.fn].arity, 'wrong number of arguments')
-      break
-    case 'select':
-      holds(e.cond.dtype === 'bool', `the condition is ${e.cond.dtype}`)
-      break
-    case 'load': {
-      const b = scope.buffers.get(e.buffer)
-      holds(b !== undefined, () => `no buffer ${e.buffer} here`)
-      holds(b?.dtype === e.dtype, () => `${e.buffer} is ${b?.dtype}, not ${e.dtype}`)
-      holds(e.index.length === b?.shape.length, () => `${e.buffer} has ${b?.shape.length} dimensions`)
-      break
-    }
-    case 'search':
-      holds(scope.buffers.get(e.buffer)?.shape.length === 1, 'a search needs a one-dimensional buffer')
-      break
-    default:
-  }
-}
 
 function overParams(e: Expr, params: ReadonlyMap<string, Dtype>, what: () => string): void {
   for (const v of freeVars(e))

@@ -4,15 +4,15 @@
  */
 import { InternalError, invariant } from '../ast/diagnostic.ts'
 import { isReadOnly, targetsOf, writesOf } from '../ir/accesses.ts'
-import { computeType, type Dtype, isFloat, join } from '../ir/dtype.ts'
-import type { Expr } from '../ir/expr.ts'
-import { freeVars, someExpr, walkExpr } from '../ir/expr-tree.ts'
+import { computeType, type Dtype, isFloat } from '../ir/dtype.ts'
+import { binaryType, type Expr } from '../ir/expr.ts'
+import { freeVars, someExpr } from '../ir/expr-tree.ts'
 import type { Buffer, Launch, Plan, Stmt } from '../ir/loops.ts'
-import { MATH } from '../ir/math.ts'
 import { isCompare } from '../ir/ops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 import { exprsOf, piecesOf } from '../ir/tree.ts'
 import { uniformBarriers } from './barrier-uniformity.ts'
+import { type Holds, verifyExpr } from './expression-invariants.ts'
 
 /** Passes whose results the invariants tell from what comes before. */
 export const MILESTONES = ['flatten', 'reductions', 'unroll', 'divisions', 'casts', 'searches'] as const
@@ -74,7 +74,8 @@ function verifyBody(body: readonly Stmt[], here: Scope, cx: Context): void {
   // What holds of a node here holds for the rest of the body, where only more is bound.
   const known = new Set<Expr>()
   for (const s of body) {
-    for (const e of s.kind === 'for' ? [s.extent] : exprsOf(s)) verifyExpr(e, here, cx, known)
+    for (const e of s.kind === 'for' ? [s.extent] : exprsOf(s))
+      verifyExpr(e, here, () => cx.where, known, nodesOf(cx))
     for (const t of targetsOf(s)) {
       const b = here.buffers.get(t.buffer)
       invariant(b, () => `${cx.where}: a write to ${t.buffer}, which is not here`)
@@ -165,64 +166,37 @@ function verifyBody(body: readonly Stmt[], here: Scope, cx: Context): void {
   for (const name of own) if (!here.vars.delete(name)) here.buffers.delete(name)
 }
 
-const verifyExpr = (e: Expr, scope: Scope, cx: Context, known: Set<Expr>): void =>
-  walkExpr(e, (x) => verifyNode(x, scope, cx), known)
-
-function verifyNode(e: Expr, scope: Scope, cx: Context): void {
-  const holds = (condition: boolean, what: string | (() => string)): void => {
-    if (!condition)
-      throw new InternalError(`${cx.where}: ${printExpr(e)}: ${typeof what === 'string' ? what : what()}`)
-  }
-  const casts = cx.reached('casts')
-  switch (e.kind) {
-    case 'var': {
-      const t = scope.vars.get(e.name)
-      holds(t !== undefined, 'not bound here')
-      holds(t === e.dtype, () => `is ${t}, not ${e.dtype}`)
-      break
-    }
-    case 'binary': {
-      const divides = e.op === 'div' || e.op === 'mod'
-      holds(
-        !divides || isFloat(e.dtype) || !cx.reached('divisions'),
-        'integer division is quo and rem by now',
-      )
-      if (!casts) break
-      const operands = isCompare(e.op)
-        ? e.a.dtype === e.b.dtype
-          ? e.a.dtype
-          : join(e.a.dtype, e.b.dtype)
-        : e.dtype
-      const wanted = e.op === 'and' || e.op === 'or' ? 'bool' : operands
-      typed(e.a, wanted, cx, 'an operand')
-      typed(e.b, wanted, cx, 'an operand')
-      break
-    }
-    case 'select':
-      holds(e.cond.dtype === 'bool', () => `the condition is ${e.cond.dtype}`)
-      if (casts) {
-        typed(e.then, e.dtype, cx, 'a branch')
-        typed(e.else, e.dtype, cx, 'a branch')
+/** What Stage III asks of nodes besides. */
+const nodesOf =
+  (cx: Context) =>
+  (e: Expr, holds: Holds): void => {
+    const casts = cx.reached('casts')
+    switch (e.kind) {
+      case 'binary': {
+        const divides = e.op === 'div' || e.op === 'mod'
+        holds(
+          !divides || isFloat(e.dtype) || !cx.reached('divisions'),
+          () => 'integer division is quo and rem by now',
+        )
+        if (!casts) break
+        const operands = isCompare(e.op) ? binaryType('add', e.a.dtype, e.b.dtype) : e.dtype
+        typed(e.a, operands, cx, 'an operand')
+        typed(e.b, operands, cx, 'an operand')
+        break
       }
-      break
-    case 'call':
-      holds(e.args.length === MATH[e.fn].arity, 'wrong number of arguments')
-      break
-    case 'load': {
-      const b = scope.buffers.get(e.buffer)
-      holds(b !== undefined, () => `no buffer ${e.buffer} here`)
-      holds(b?.dtype === e.dtype, () => `${e.buffer} is ${b?.dtype}, not ${e.dtype}`)
-      holds(!cx.reached('flatten') || e.index.length === 1, () => `${e.buffer} has one dimension`)
-      if (casts) for (const x of e.index) typed(x, 'i32', cx, 'an index')
-      break
+      case 'select':
+        if (casts) for (const x of [e.then, e.else]) typed(x, e.dtype, cx, 'a branch')
+        break
+      case 'load':
+        holds(!cx.reached('flatten') || e.index.length === 1, () => `${e.buffer} has one dimension`)
+        if (casts) for (const x of e.index) typed(x, 'i32', cx, 'an index')
+        break
+      case 'search':
+        holds(!cx.reached('searches'), () => 'a search is a loop by now')
+        break
+      default:
     }
-    case 'search':
-      holds(scope.buffers.has(e.buffer), () => `no buffer ${e.buffer} here`)
-      holds(!cx.reached('searches'), 'a search is a loop by now')
-      break
-    default:
   }
-}
 
 const powerOfTwo = (n: number): boolean => n >= 1 && Number.isInteger(Math.log2(n))
 

@@ -1,5 +1,7 @@
 /** Whether buffers lie as the operands of an instruction want them: in their memories, whole tiles, aligned. */
+
 import type { Advice, Refusal } from '../../ast/diagnostic.ts'
+import { coordinatesAt } from '../../ir/arrays.ts'
 import { DTYPE_BYTES } from '../../ir/dtype.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { type Expr, type Load, variable } from '../../ir/expr.ts'
@@ -220,12 +222,7 @@ function runsIn(m: Memory, run: number): boolean {
   const total = shape.reduce((x, y) => x * y, 1)
   let first = 0
   for (let flat = 0; flat < total; flat++) {
-    const values = new Map<string, number>()
-    for (let d = shape.length - 1, rest = flat; d >= 0; d--) {
-      values.set(coordinateName(d), rest % shape[d]!)
-      rest = Math.floor(rest / shape[d]!)
-    }
-    const at = evaluate(address, values)
+    const at = evaluate(address, new Map(coordinatesAt(flat, shape).map((c, d) => [coordinateName(d), c])))
     if (flat % run === 0) first = at
     if (first % run !== 0 || at !== first + (flat % run)) return false
   }

@@ -12,7 +12,6 @@ import { HIGHEST, type Interval, intervalOf, isNonNegative, LOWEST, narrowed } f
 import { constantSum, type Linear, linear, linearKey, minus, roundedUp, shift } from './linear.ts'
 import { neverNegative } from './non-negative.ts'
 import { type FormPremises, isWithin, normalForms, type Table } from './normal-forms.ts'
-import type { KnownRange } from './ranges.ts'
 
 /** What is known from the start, of names and arrays. */
 export interface Known {
@@ -21,7 +20,6 @@ export interface Known {
   readonly defined?: (name: string) => Expr | undefined
   /** What a variable, or what an array holds, is below; neither is negative then. */
   readonly end?: (leaf: Expr) => Expr | undefined
-  readonly range?: KnownRange
 }
 
 export class Facts implements Bounds, FormPremises {
@@ -156,7 +154,7 @@ export class Facts implements Bounds, FormPremises {
   /** Bounds of an expression. */
   readonly range = (e: Expr): Interval => {
     this.#ranges ??= perExpr<Interval>((x, of) => {
-      const own = this.#known.range?.(x, of) ?? intervalOf(x, children(x).map(of))
+      const own = intervalOf(x, children(x).map(of))
       const ends = this.#knownEnds(x).flatMap((n) => (n.kind === 'const' ? [n.value - 1] : []))
       const least = this.#leastOf(x)
       return ends.length === 0 && least === undefined

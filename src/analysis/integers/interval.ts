@@ -3,6 +3,7 @@ import { isFloat } from '../../ir/dtype.ts'
 import { type Expr, isZero } from '../../ir/expr.ts'
 import { foldInt } from '../../ir/fold.ts'
 import { sameExpr } from '../../ir/keys.ts'
+import { TRUTH } from '../../ir/numeric.ts'
 import type { BinaryOp } from '../../ir/ops.ts'
 
 export interface Interval {
@@ -37,7 +38,7 @@ export const beyond = (x: Interval): 'lo' | 'hi' | undefined =>
 export const ANY = interval(LOWEST, HIGHEST, false)
 /** Offsets and positions of which nothing more is known. */
 export const NATURAL = interval(0, HIGHEST, true, false)
-const TRUTH = interval(0, 1)
+const EITHER = interval(0, 1)
 const REAL: Interval = { ...interval(-Infinity, Infinity, false), fits: true }
 
 /** The numbers that a variable may be, where they are known. */
@@ -55,7 +56,7 @@ export function intervalOf(e: Expr, operands: readonly Interval[], range?: Named
       return r ? interval(r[0], r[1]) : ANY
     }
     case 'unary':
-      return e.op === 'neg' ? interval(-a!.hi, -a!.lo, a!.knownHi, a!.knownLo) : TRUTH
+      return e.op === 'neg' ? interval(-a!.hi, -a!.lo, a!.knownHi, a!.knownLo) : EITHER
     case 'binary': {
       const by = e.op === 'add' ? addedBelowZero(e.a, e.b) : 0
       // What is negative is raised by that much, and nothing else: a remainder as `%` has it.
@@ -156,22 +157,17 @@ export function binaryInterval(op: BinaryOp, a: Interval, b: Interval): Interval
     case 'mod':
     case 'rem':
       return remainder(op, a, b, known)
-    case 'lt':
-      return compared(a.hi < b.lo, a.lo >= b.hi)
-    case 'le':
-      return compared(a.hi <= b.lo, a.lo > b.hi)
-    case 'gt':
-      return compared(a.lo > b.hi, a.hi <= b.lo)
-    case 'ge':
-      return compared(a.lo >= b.hi, a.hi < b.lo)
     case 'eq':
-      return compared(a.lo === a.hi && b.lo === b.hi && a.lo === b.lo, a.hi < b.lo || b.hi < a.lo)
-    case 'ne':
-      return compared(a.hi < b.lo || b.hi < a.lo, a.lo === a.hi && b.lo === b.hi && a.lo === b.lo)
-    case 'and':
-      return compared(a.lo > 0 && b.lo > 0, a.hi === 0 || b.hi === 0)
-    case 'or':
-      return compared(a.lo > 0 || b.lo > 0, a.hi === 0 && b.hi === 0)
+    case 'ne': {
+      const same = a.lo === a.hi && b.lo === b.hi && a.lo === b.lo
+      const apart = a.hi < b.lo || b.hi < a.lo
+      return op === 'eq' ? compared(same, apart) : compared(apart, same)
+    }
+    // Of the others the corners decide.
+    default: {
+      const truths = [a.lo, a.hi].flatMap((x) => [b.lo, b.hi].map((y) => TRUTH[op](x, y)))
+      return compared(!truths.includes(0), !truths.includes(1))
+    }
   }
 }
 
@@ -183,7 +179,7 @@ const ends = (x: Interval): readonly End[] => [
 ]
 
 const compared = (holds: boolean, fails: boolean): Interval =>
-  holds ? interval(1, 1) : fails ? interval(0, 0) : TRUTH
+  holds ? interval(1, 1) : fails ? interval(0, 0) : EITHER
 
 /** Quotients are monotone on each side of a divisor of 0, which gives 0. */
 function quotient(round: (x: number) => number, a: Interval, b: Interval, known: boolean): Interval {

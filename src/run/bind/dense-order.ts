@@ -1,6 +1,6 @@
 /** Dense tensors whose axes are not declared in the order in which they are stored. */
 
-import { arrayClass } from '../../ir/arrays.ts'
+import { arrayClass, coordinatesAt } from '../../ir/arrays.ts'
 import { chainTo } from '../../ir/axis.ts'
 import type { Dtype } from '../../ir/dtype.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
@@ -40,17 +40,6 @@ export function inOrder(
       from -= strides[d]! * shape[d]!
       at[k] = 0
     }
-  }
-  return out
-}
-
-/** The coordinates of an element in row-major order. */
-export function coordinatesAt(element: number, shape: readonly number[]): number[] {
-  const out: number[] = []
-  let rest = element
-  for (let d = shape.length - 1; d >= 0; d--) {
-    out.unshift(rest % shape[d]!)
-    rest = Math.floor(rest / shape[d]!)
   }
   return out
 }

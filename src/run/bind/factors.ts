@@ -2,7 +2,9 @@
  * What formats multiply their fill value by (`Reformat.factors`) in the data: at coordinates of padding it is looked at when
  * it is bound or written, in blocks that are not full only where a result is found to be wrong.
  */
+
 import { fail } from '../../ast/diagnostic.ts'
+import { coordinatesAt } from '../../ir/arrays.ts'
 import { isFloat } from '../../ir/dtype.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import type { Expr } from '../../ir/expr.ts'
@@ -99,10 +101,7 @@ function notFinite(t: Tensor, dim: number, only: readonly number[] | null): Elem
       const values = convert(t.values.subarray(start, start + length), t.dtype, 'f64')
       const at = values.findIndex((x: number) => !Number.isFinite(x))
       if (at < 0) continue
-      const index: number[] = []
-      for (let d = shape.length - 1, rest = start + at; d >= 0; rest = Math.floor(rest / shape[d]!), d--)
-        index.unshift(rest % shape[d]!)
-      return { index, value: values[at]! }
+      return { index: coordinatesAt(start + at, shape), value: values[at]! }
     }
   return undefined
 }

@@ -1,6 +1,6 @@
 /** Which names of a launch its control flow depends on: they alone have to have values to count what is done. */
 import type { Expr } from '../../ir/expr.ts'
-import { walkExpr } from '../../ir/expr-tree.ts'
+import { someExpr, walkExpr } from '../../ir/expr-tree.ts'
 import type { Stmt } from '../../ir/loops.ts'
 import { type Body, exprsOf, walkStmts } from '../../ir/tree.ts'
 import { operationsOf } from './tally.ts'
@@ -38,13 +38,7 @@ export function relevantNames(body: Body): ReadonlySet<string> {
 }
 
 /** Whether anything in it is counted. */
-function works(e: Expr): boolean {
-  let found = false
-  walkExpr(e, (x) => {
-    if (x.kind === 'load' || operationsOf(x) > 0) found = true
-  })
-  return found
-}
+const works = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'load' || operationsOf(x) > 0)
 
 function controlOf(s: Stmt): readonly Expr[] {
   if (s.kind === 'for') return [s.extent, ...s.guards]

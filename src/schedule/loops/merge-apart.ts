@@ -16,7 +16,7 @@ import { sameExpr } from '../../ir/keys.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../../ir/loops.ts'
 import { isBuiltinReducer } from '../../ir/monoid.ts'
 import { reductionsOf } from '../../ir/reductions.ts'
-import { type Body, replaceLoop, replaceStmt, stmt, walkStmts } from '../../ir/tree.ts'
+import { allocations, type Body, replaceLoop, replaceStmt, stmt, walkStmts } from '../../ir/tree.ts'
 import type { Context } from '../context.ts'
 import { apartBy } from '../nest-dependence.ts'
 
@@ -87,10 +87,7 @@ function starts({ top, access }: Writer): Reduce['reducer'] | undefined {
   if (s.kind === 'reduce') return s.init && isPlain(s, s.reducer) ? s.reducer : undefined
   if (s.kind !== 'store' || s.value.kind !== 'load') return undefined
   const { buffer } = s.value
-  let register = false
-  walkStmts([top], (x) => {
-    if (x.kind === 'alloc' && x.buffer.name === buffer) register = x.buffer.scope === 'register'
-  })
+  const register = allocations([top]).get(buffer)?.scope === 'register'
   const [made, more] = accessesOf([top]).filter((a) => a.buffer === buffer && a.mode === 'write')
   const r = register && !more && made?.stmt.kind === 'reduce' ? made.stmt : undefined
   return r?.init && isPlain(r, r.reducer) ? r.reducer : undefined
