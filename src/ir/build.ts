@@ -1,6 +1,6 @@
 /** Constructors of statements, and of buffers that passes make. Nobody else writes a statement's fields out. */
 import type { Dtype } from './dtype.ts'
-import { add, all, type Expr, int, type Load } from './expr.ts'
+import { add, all, div, type Expr, int, type Load, mod } from './expr.ts'
 import { someExpr } from './expr-tree.ts'
 import type {
   Alloc,
@@ -45,6 +45,17 @@ export const whileHolds = (cond: Expr, body: Body): While => stmt({ kind: 'while
 /** `body` where all conditions hold. */
 export const whenAll = (conditions: readonly Expr[], body: Body): Body =>
   conditions.length > 0 ? [when(all(conditions), body)] : body
+
+/** The index of the element at a flat address, the last dimension fastest. */
+export function unflattened(p: Expr, shape: readonly Expr[]): Expr[] {
+  const out: Expr[] = []
+  let rest = p
+  for (let k = shape.length - 1; k >= 0; k--) {
+    out.unshift(k === 0 ? rest : mod(rest, shape[k]!))
+    rest = div(rest, shape[k]!)
+  }
+  return out
+}
 
 export const store = (buffer: string, index: readonly Expr[], value: Expr, more: More<Store> = {}): Store =>
   stmt({ kind: 'store', buffer, index, value, ...more })

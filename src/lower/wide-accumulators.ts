@@ -6,8 +6,8 @@
 
 import { renameBuffer } from '../ir/bindings.ts'
 import { namesOf } from '../ir/bound-names.ts'
-import { store } from '../ir/build.ts'
-import { cast, constant, div, type Expr, load, mod } from '../ir/expr.ts'
+import { store, unflattened } from '../ir/build.ts'
+import { cast, constant, load } from '../ir/expr.ts'
 import type { Buffer, Kernel2, Stmt } from '../ir/loops.ts'
 import { isBuiltinReducer, widened } from '../ir/monoid.ts'
 import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
@@ -37,17 +37,6 @@ export function accumulateWide(kernel: Kernel2): Kernel2 {
     body = [...(b.role === 'inout' ? [copy(temporary, b)] : []), ...renamed, copy(b, temporary)]
   }
   return { ...kernel, buffers: [...kernel.buffers, ...temporaries], body }
-}
-
-/** The index of the element at a flat address. */
-function unflattened(p: Expr, shape: readonly Expr[]): Expr[] {
-  const out: Expr[] = []
-  let rest = p
-  for (let k = shape.length - 1; k >= 0; k--) {
-    out.unshift(k === 0 ? rest : mod(rest, shape[k]!))
-    rest = div(rest, shape[k]!)
-  }
-  return out
 }
 
 /** What was renamed has the type of the temporary, and is combined in it; what is read of it is the buffer's value. */

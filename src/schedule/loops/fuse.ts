@@ -1,5 +1,6 @@
 import { substituteStmts } from '../../ir/bindings.ts'
-import { div, type Expr, mod, mul, variable } from '../../ir/expr.ts'
+import { unflattened } from '../../ir/build.ts'
+import { type Expr, mul, variable } from '../../ir/expr.ts'
 import { mentions, substitute } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
 import { loopsOf, replaceLoop, stmt } from '../../ir/tree.ts'
@@ -90,13 +91,11 @@ function checkGuardsSpeakOf(cx: Context, fused: string, chain: readonly For[], m
 type Digits = ReadonlyMap<string, Expr>
 
 function digitsOf(chain: readonly For[], fused: string): Digits {
-  const map = new Map<string, Expr>()
-  let rest: Expr = variable(fused)
-  for (const l of chain.slice(1).reverse()) {
-    map.set(l.var, mod(rest, l.extent))
-    rest = div(rest, l.extent)
-  }
-  return map.set(chain[0]!.var, rest)
+  const digits = unflattened(
+    variable(fused),
+    chain.map((l) => l.extent),
+  )
+  return new Map(chain.map((l, k) => [l.var, digits[k]!]))
 }
 
 function fuseLoops(chain: readonly For[], name: string, fused: string, map: Digits): For {

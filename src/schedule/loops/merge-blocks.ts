@@ -2,8 +2,8 @@
 
 import type { Span } from '../../ast/diagnostic.ts'
 import { substituteStmts } from '../../ir/bindings.ts'
-import { forLoop, when, whenAll } from '../../ir/build.ts'
-import { add, div, type Expr, int, lt, mod, mul, sub, type ThreadAxis, variable } from '../../ir/expr.ts'
+import { forLoop, unflattened, when, whenAll } from '../../ir/build.ts'
+import { add, type Expr, int, lt, mul, sub, type ThreadAxis, variable } from '../../ir/expr.ts'
 import { directionOf } from '../../ir/hardware-axes.ts'
 import { sameExpr } from '../../ir/keys.ts'
 import type { For } from '../../ir/loops.ts'
@@ -79,14 +79,12 @@ function select(parts: readonly Part[], block: Expr): Body {
 /** What block number `rank` of a nest does; x runs fastest, as in a grid. */
 function bodyOf(m: Part, rank: Expr): Body {
   const axisOf = (l: For): string => (l.mode.kind === 'bind' ? l.mode.to : '')
-  const inOrder = [...m.own].sort((a, b) => (axisOf(a) < axisOf(b) ? -1 : 1))
-  const map = new Map<string, Expr>(m.shared)
-  let rest = rank
-  for (const [k, l] of inOrder.entries()) {
-    const last = k === inOrder.length - 1
-    map.set(l.var, last ? rest : mod(rest, l.extent))
-    rest = div(rest, l.extent)
-  }
+  const inOrder = [...m.own].sort((a, b) => (axisOf(a) < axisOf(b) ? 1 : -1))
+  const digits = unflattened(
+    rank,
+    inOrder.map((l) => l.extent),
+  )
+  const map = new Map<string, Expr>([...m.shared, ...inOrder.map((l, k) => [l.var, digits[k]!] as const)])
   const guards = m.loops.flatMap((l) => l.guards)
   const { body } = m.loops.at(-1)!
   return substituteStmts(whenAll(guards, body), map)
