@@ -1,9 +1,11 @@
 /**
- * How the compiler's time grows: `npm run build && node dist/bench/compiler.js [--most N] [--json PATH]`. Programs of one
- * shape and many sizes, each in a process of its own, whose stages are timed in milliseconds of CPU: the best of a few
- * runs, after one that is not counted. `growth` is the exponent between the last two sizes: 1 is linear.
+ * How long commands take and how the compiler's time grows: `npm run build && node dist/bench/compiler.js [--most N]
+ * [--json PATH]`. Commands are timed whole, the best of five processes. Programs of one shape and many sizes, each in a
+ * process of its own, have their stages timed: the best of a few runs, after one that is not counted; of one size, of a
+ * hundred. All in milliseconds of CPU. `growth` is the exponent between the last two sizes: 1 is linear.
  */
 
+import { spawnSync } from 'node:child_process'
 import { readParsed } from '../src/api/program.ts'
 import { SptError } from '../src/ast/diagnostic.ts'
 import { emit } from '../src/backends/emit.ts'
@@ -12,7 +14,7 @@ import { readProgramText } from '../src/io/program-text.ts'
 import { Compilation } from '../src/run/compile.ts'
 import { programOf } from '../src/schedule/language.ts'
 import { stepsOf } from '../src/schedule/resolve.ts'
-import { child, count, isMain, option, table, writeJson } from './support.ts'
+import { child, count, isMain, option, packageFile, table, writeJson } from './support.ts'
 
 const STAGES = ['parse', 'elaborate', 'steps', 'lower', 'print'] as const
 type Times = Record<(typeof STAGES)[number], number>
@@ -68,6 +70,11 @@ const SIZES = [10, 30, 100, 300, 1000]
 
 const SHAPES: readonly Shape[] = [
   {
+    name: 'a kernel of nine lines',
+    sizes: [1],
+    text: () => elementwise('  iterate add [i] as S {\n    B[i] = 2.0 * A[i] + 1.0\n  }'),
+  },
+  {
     name: 'statements',
     sizes: SIZES,
     text: (n) => elementwise(`  iterate s [i] as S {\n${times(n, (k) => `    B[i] = A[i] + ${k}.0`)}\n  }`),
@@ -102,7 +109,7 @@ const SHAPES: readonly Shape[] = [
   },
   {
     name: 'schedules',
-    sizes: SIZES,
+    sizes: [1, ...SIZES],
     text: (n) => `${SPMM}${times(n, GPU)}`,
     every: true,
   },
@@ -151,7 +158,7 @@ let runs = 0
 async function measure(shape: Shape, size: number): Promise<CompilerFigure> {
   try {
     const best = await once(shape, size)
-    for (let k = 0; k < (size > 100 ? 2 : 5); k++) {
+    for (let k = 0; k < (size > 100 ? 2 : size === 1 ? 100 : 5); k++) {
       const next = await once(shape, size)
       for (const stage of STAGES) best[stage] = k === 0 ? next[stage] : Math.min(best[stage], next[stage])
     }
@@ -170,6 +177,37 @@ export function compilerFigures(most: number): CompilerFigure[] {
   )
 }
 
+const SPMM_FILE = packageFile('kernels/spmm.spt')
+const CORA = ['--kernel', 'spmm', '--bind', `A=${packageFile('data/cora.mtx')}`, '--size', 'd=64']
+
+/** Command lines; `cold`: nothing is kept from one to the next. */
+const COMMANDS: readonly { readonly name: string; readonly args: readonly string[]; readonly cold?: true }[] =
+  [
+    { name: '--version', args: ['--version'] },
+    {
+      name: 'emit of one schedule',
+      args: ['emit', SPMM_FILE, '--kernel', 'spmm', '--target', 'cuda', '--schedule', 'gpu'],
+    },
+    { name: 'run on cora', args: ['run', SPMM_FILE, ...CORA] },
+    { name: 'check, nothing changed', args: ['check', SPMM_FILE] },
+    { name: 'check, cold', args: ['check', SPMM_FILE], cold: true },
+  ]
+
+const TELLS =
+  'data:text/javascript,process.on("exit",()=>{const{user,system}=process.cpuUsage();process.stderr.write("\\nCPU "+(user+system)/1000)})'
+
+/** Milliseconds of CPU of a whole process, the best of five. */
+function commandTime({ name, args, cold }: (typeof COMMANDS)[number]): number {
+  const env = { ...process.env, ...(cold ? { SPT_CACHE_DIR: 'off' } : {}) }
+  const command = ['--import', TELLS, packageFile('dist/src/cli/main.js'), ...args]
+  const once = (): number => {
+    const { status, stderr } = spawnSync(process.execPath, command, { encoding: 'utf8', env })
+    if (status !== 0) throw new Error(`spt ${name} failed: ${stderr}`)
+    return Number(/CPU ([\d.]+)$/.exec(stderr)![1])
+  }
+  return Math.min(...Array.from({ length: 5 }, once))
+}
+
 /** How a stage grows from the size before. */
 function growth(all: readonly CompilerFigure[], k: number): string {
   const [a, b] = [all[k - 1], all[k]!]
@@ -181,8 +219,15 @@ function growth(all: readonly CompilerFigure[], k: number): string {
 if (isMain(import.meta.url)) {
   const shape = option('shape')
   if (shape === undefined) {
+    const commands = COMMANDS.map((c) => ({ name: c.name, ms: commandTime(c) }))
+    console.log(
+      table(
+        ['command', 'ms of CPU'],
+        commands.map((c) => [c.name, c.ms]),
+      ),
+    )
     const figures = compilerFigures(count('most', 1000))
-    console.log('Milliseconds of CPU, warm; growth: the exponent from the size before, 1 is linear.\n')
+    console.log('\nMilliseconds of CPU, warm; growth: the exponent from the size before, 1 is linear.\n')
     console.log(
       table(
         ['shape', 'size', ...STAGES, 'growth'],
@@ -194,6 +239,6 @@ if (isMain(import.meta.url)) {
         ]),
       ),
     )
-    writeJson(figures)
+    writeJson({ commands, figures })
   } else process.stdout.write(JSON.stringify(await measure(SHAPES[Number(shape)]!, count('size', 1))))
 }

@@ -23,8 +23,16 @@ export function address(shape: readonly Expr[], index: readonly Expr[]): Expr {
 const apart = (index: readonly Expr[], lost: readonly string[]): readonly Expr[] =>
   index.map((e, k) => (k > 0 && lost.some((v) => mentions(e, v)) ? cast(cast(e, 'u32'), 'i32') : e))
 
-export const flatBuffer = (b: Buffer): Buffer =>
-  Object.freeze({ ...b, shape: [storedShape(b).reduce(mul, int(1))] })
+const flatBuffer = (b: Buffer): Buffer => Object.freeze({ ...b, shape: [storedShape(b).reduce(mul, int(1))] })
+
+const flat = new WeakMap<readonly Buffer[], readonly Buffer[]>()
+
+/** The same list for one list: each launch of a kernel asks. */
+export function flatBuffers(buffers: readonly Buffer[]): readonly Buffer[] {
+  const known = flat.get(buffers) ?? buffers.map(flatBuffer)
+  flat.set(buffers, known)
+  return known
+}
 
 /** Row-major over these dimensions: tiles of a memory with addresses of its own lie one after the other. */
 const storedShape = (b: Buffer): readonly Expr[] =>
@@ -35,7 +43,7 @@ export function flatten(body: Body, buffers: readonly Buffer[]): Body {
   walkStmts(body, (s) => {
     if (s.kind === 'alloc') all.set(s.buffer.name, s.buffer)
   })
-  const flat = (buffer: string, index: readonly Expr[]): Expr => {
+  const flatIndex = (buffer: string, index: readonly Expr[]): Expr => {
     const b = all.get(buffer)
     invariant(b, `no buffer ${buffer}`)
     const at = b.memory?.scope === 'shared' ? tiledIndex(index, b.memory) : index
@@ -49,23 +57,23 @@ export function flatten(body: Body, buffers: readonly Buffer[]): Body {
   return rewriteStmts(body, {
     expr: (e) =>
       e.kind === 'load' && !isFlat(e)
-        ? load(e.buffer, [flat(e.buffer, e.index)], e.dtype, e.span)
+        ? load(e.buffer, [flatIndex(e.buffer, e.index)], e.dtype, e.span)
         : undefined,
     stmt: (s): Stmt | undefined => {
       switch (s.kind) {
         case 'store':
-          return isFlat(s) ? undefined : stmt({ ...s, index: [flat(s.buffer, s.index)] })
+          return isFlat(s) ? undefined : stmt({ ...s, index: [flatIndex(s.buffer, s.index)] })
         case 'reduce':
           return stmt({
             ...s,
             targets: s.targets.map((t) =>
-              isFlat(t) ? t : load(t.buffer, [flat(t.buffer, t.index)], t.dtype, t.span),
+              isFlat(t) ? t : load(t.buffer, [flatIndex(t.buffer, t.index)], t.dtype, t.span),
             ),
           })
         case 'instr':
           return mapPieces(s, (p) => {
             if (p.kind === 'value' || p.kind === 'name' || p.kind === 'map') return p
-            const index = flat(p.buffer, p.index)
+            const index = flatIndex(p.buffer, p.index)
             return { ...p, index: [p.kind === 'word' ? div(index, int(2)) : index] }
           })
         case 'alloc':

@@ -18,7 +18,7 @@ import { lowerInstructions } from './declared-instructions.ts'
 import { lowerReductions } from './expand-reductions.ts'
 import { lowerSearches } from './expand-searches.ts'
 import { shareExpressions, WRITTEN_OUT } from './expression-sharing.ts'
-import { flatBuffer, flatten } from './flatten.ts'
+import { flatBuffers, flatten } from './flatten.ts'
 import { versionFullTiles } from './full-tile-blocks.ts'
 import { makeSearchesIncremental } from './incremental-search.ts'
 import { lowerDivisions } from './integer-division.ts'
@@ -97,7 +97,7 @@ export const LAUNCH_PASSES: readonly {
     // Flooring mentions what is divided up to three times. Nobody looks at how positions hang together any more.
     name: 'share-divisions',
     run: (b, { kernel: k, names }) => {
-      const shared = shareExpressions(b, k.buffers.map(flatBuffer), names, WRITTEN_OUT)
+      const shared = shareExpressions(b, flatBuffers(k.buffers), names, WRITTEN_OUT)
       // What keeps reads within their arrays mentions lengths, which may be quotients of sizes.
       return lowerDivisions(shared, k.params, k.buffers, k.facts)
     },
@@ -105,7 +105,7 @@ export const LAUNCH_PASSES: readonly {
   { name: 'hoist', run: (b, c) => hoist(b, c.names, c.kernel.buffers) },
   {
     name: 'promote',
-    run: (b, c) => (c.options.promote ? promote(b, c.kernel.buffers.map(flatBuffer), c.names) : b),
+    run: (b, c) => (c.options.promote ? promote(b, flatBuffers(c.kernel.buffers), c.names) : b),
   },
   { name: 'searches', run: (b, c) => lowerSearches(b, c.names) },
   { name: 'sink', run: (b) => sinkNames(b) },
@@ -142,7 +142,7 @@ export function lowerToMemory(kernel: Kernel2, observe?: Observer, options: Lowe
     stage: 3,
     name: kernel.name,
     params: loops.params,
-    buffers: loops.buffers.map(flatBuffer),
+    buffers: flatBuffers(loops.buffers),
     steps: inPass(placed('launches', kernel), () =>
       makeLaunches(loops, names, options.together ? 1 : options.lanes),
     ),

@@ -16,31 +16,47 @@ const AT_CONSTANTS = 'at constants'
 /** What `#dependsOn` calls arrays. */
 const isArray = (v: string): boolean => v.endsWith('[]')
 
+/** What buffers say, common to the launches of a kernel. */
+interface Lengths {
+  /** Sizes that say by themselves how long a buffer is. */
+  readonly counts: ReadonlySet<string>
+  /** The lengths of buffers that are constant. */
+  readonly constants: ReadonlyMap<string, number>
+  /** The sizes that decide how long a buffer is. */
+  readonly lengths: ReadonlyMap<string, readonly string[]>
+}
+const known = new WeakMap<readonly Buffer[], Lengths>()
+
+function lengthsOf(buffers: readonly Buffer[]): Lengths {
+  const before = known.get(buffers)
+  if (before) return before
+  const found = {
+    lengths: new Map(buffers.map((b) => [b.name, b.shape.flatMap((e) => [...freeVars(e)])])),
+    constants: new Map(
+      buffers.flatMap(({ name, shape }) =>
+        shape.every((e) => e.kind === 'const')
+          ? [[name, shape.reduce((n, e) => n * e.value, 1)] as const]
+          : [],
+      ),
+    ),
+    counts: new Set(
+      buffers.flatMap(({ shape: [n, ...more] }) => (n?.kind === 'var' && more.length === 0 ? [n.name] : [])),
+    ),
+  }
+  known.set(buffers, found)
+  return found
+}
+
 /** What accesses and divisors depend on, and what conditions protect: by names that the two share. */
 export class ProtectedAccesses {
-  /** Sizes that say by themselves how long a buffer is. */
-  readonly #counts: ReadonlySet<string>
-  /** The lengths of buffers that are constant. */
-  readonly #constants: ReadonlyMap<string, number>
-  /** The sizes that decide how long a buffer is. */
-  readonly #lengths: ReadonlyMap<string, readonly string[]>
+  readonly #buffers: Lengths
   readonly #loadVars = new WeakMap<Expr, ReadonlySet<string>>()
   readonly #divisorVars = new WeakMap<Expr, ReadonlySet<string>>()
   /** What the value of a name depends on: a condition that has a name protects the same accesses. */
   readonly #behind = new Map<string, ReadonlySet<string>>()
 
   constructor(body: Body, buffers: readonly Buffer[]) {
-    this.#lengths = new Map(buffers.map((b) => [b.name, b.shape.flatMap((e) => [...freeVars(e)])]))
-    this.#constants = new Map(
-      buffers.flatMap(({ name, shape }) =>
-        shape.every((e) => e.kind === 'const')
-          ? [[name, shape.reduce((n, e) => n * e.value, 1)] as const]
-          : [],
-      ),
-    )
-    this.#counts = new Set(
-      buffers.flatMap(({ shape: [n, ...more] }) => (n?.kind === 'var' && more.length === 0 ? [n.name] : [])),
-    )
+    this.#buffers = lengthsOf(buffers)
     walkStmts(body, (s) => {
       if (s.kind === 'let') this.#behind.set(s.name, this.#dependsOn(s.value))
     })
@@ -49,7 +65,7 @@ export class ProtectedAccesses {
   /** What an access mentions that a condition may keep in range. */
   protects(cond: Expr): ReadonlySet<string> {
     const vars = this.#dependsOn(cond)
-    const counts = [...vars].some((v) => this.#counts.has(v))
+    const counts = [...vars].some((v) => this.#buffers.counts.has(v))
     return new Set([...vars, AT_CONSTANTS, ...(counts ? [FROM_ARRAYS] : [])])
   }
 
@@ -63,7 +79,7 @@ export class ProtectedAccesses {
         known = new Set([
           ...known,
           ...places,
-          ...(this.#lengths.get(e.buffer) ?? []),
+          ...(this.#buffers.lengths.get(e.buffer) ?? []),
           ...(places.some(isArray) ? [FROM_ARRAYS] : []),
           ...(places.length === 0 && !this.#isWithin(e) ? [AT_CONSTANTS] : []),
         ])
@@ -75,7 +91,7 @@ export class ProtectedAccesses {
   /** Whether a constant place is one of the array, whatever sizes are. */
   #isWithin(e: Load | Search): boolean {
     const [place] = children(e)
-    const length = this.#constants.get(e.buffer)
+    const length = this.#buffers.constants.get(e.buffer)
     return e.kind === 'load' && length !== undefined && place?.kind === 'const' && place.value < length
   }
 
