@@ -164,6 +164,9 @@ test('a product with blocks, whose tiles do not divide the columns of what they 
   )
 }, 300_000)
 
+/** Of the tests below, for one start of the compiler. */
+const cudaTexts: string[] = []
+
 const blockSparse = (await load('kernels/block-sparse-f16.spt')).kernel()
 
 /** Rows of blocks of different lengths, one of them empty. */
@@ -199,7 +202,7 @@ test.each([
       }
       expect(interpreted(k, inputs).get('C'), `d = ${d}`).toEqual(C)
     }
-    if (!noNvcc) expect(compileTogether(k.emit('cuda').map((t) => t.text))).toBe('')
+    cudaTexts.push(...k.emit('cuda').map((t) => t.text))
   },
 )
 
@@ -215,8 +218,16 @@ test('bulk of gemm_f16 computes tiles that are cut off', () => {
     const { inputs, C } = product(m, n, deep, 3)
     expect(interpreted(k, inputs).get('C')).toEqual(C)
   }
-  if (!noNvcc) expect(compileTogether(k.emit('cuda').map((t) => t.text))).toBe('')
+  cudaTexts.push(...k.emit('cuda').map((t) => t.text))
 })
+
+test.skipIf(noNvcc !== null)(
+  'nvcc takes what these kernels are',
+  () => {
+    expect(compileTogether(cudaTexts)).toBe('')
+  },
+  300_000,
+)
 
 describe('a box that goes beyond the edge', () => {
   const steps = (more: string): string => `

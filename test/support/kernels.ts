@@ -95,8 +95,18 @@ export interface KernelSuite {
 /** Milliseconds: a file may have dozens of schedules, and its device be a processor that others use as well. */
 const MINUTES = 300_000
 
+/** Of the suites of a test file, for one start of the compiler: that takes longer than a text. */
+const cudaTexts: string[] = []
+
+function compileGathered(): void {
+  const texts = cudaTexts.splice(0)
+  if (texts.length > 0) expect(compileTogether(texts)).toBe('')
+}
+
 /** Tests of one file. Every kernel needs schedules for the CPU and for GPUs. */
 export function kernelSuite({ file, cases, onlyCuda = [], onlyWgsl = [], alsoWith = [] }: KernelSuite): void {
+  // At the end of the file: the first of these hooks finds the texts of all suites.
+  afterAll(compileGathered, MINUTES)
   describe(file, () => {
     let program: SptProgram
     const present: Device[] = []
@@ -157,7 +167,7 @@ export function kernelSuite({ file, cases, onlyCuda = [], onlyWgsl = [], alsoWit
         MINUTES,
       )
 
-    test('its CUDA text compiles', ({ skip }) => {
+    test('its CUDA text is printed, and compiles with those of the file', ({ skip }) => {
       if (noNvcc) skip('nvcc is not installed: the CUDA text was printed, not compiled')
       const own = program.kernels.flatMap((name) =>
         program.kernel(name).schedules.flatMap((s) => (onlyWgsl.includes(s) ? [] : [[name, s] as const])),
@@ -170,7 +180,8 @@ export function kernelSuite({ file, cases, onlyCuda = [], onlyWgsl = [], alsoWit
           .schedule(s, ...args)
           .emit('cuda'),
       )
-      expect(compileTogether(sample(texts, 2).map((t) => t.text))).toBe('')
+      expect(texts.length).toBeGreaterThan(0)
+      cudaTexts.push(...sample(texts, 2).map((t) => t.text))
     })
 
     if (onlyWgsl.length > 0)
