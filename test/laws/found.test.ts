@@ -965,3 +965,30 @@ test('a copy of a statement that mentions no loop is another statement', () =>
     all('if (A[i, j] > 3) { y[] += 1 }').split('j', 2, ['a', 'b']).bind({ b: 'thread.x' }).peel('i'),
     fifteen,
   ))
+
+// Columns 0 and 1 of row 0 are one place of `every_other`: only its condition tells them apart.
+test('a part of a bucket is asked only for the coordinates that it takes', () =>
+  agree(
+    kernel(`format every_other over (i, j) {
+      axis io = dense_fixed(i)
+      axis jo = sparse_variable(io, ceildiv(j, 2))
+      map (i, j) -> (i, j / 2)
+      inverse (io, jo) -> (io, jo * 2 + io % 2)
+      where ((i - j) % 2 == 0)
+    }
+    format halves over (i, j) {
+      bucket j by length into 2, 16 as width {
+        part every_other
+        part csr
+      }
+    }
+    kernel k(m: size, n: size) {
+      axis i = dense_fixed(m)
+      axis j = dense_variable(i, n)
+      axis c = dense_fixed(n)
+      buffer A: f32[i, j] in
+      buffer y: f32[c] out
+      iterate first [c] as S { y[c] = A[0, c] }
+    }`).as('A', 'halves'),
+    { tensors: { A: sparse } },
+  ))

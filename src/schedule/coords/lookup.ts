@@ -4,7 +4,21 @@
  * then it is the only part that holds anything but the fill value.
  */
 import { fail } from '../../ast/diagnostic.ts'
-import { all, binary, constant, type Expr, eq, ge, int, type Load, load, lt, select } from '../../ir/expr.ts'
+import {
+  all,
+  binary,
+  conjuncts,
+  constant,
+  type Expr,
+  eq,
+  ge,
+  int,
+  type Load,
+  load,
+  lt,
+  not,
+  select,
+} from '../../ir/expr.ts'
 import { freeVars, substitute } from '../../ir/expr-tree.ts'
 import type { FormatInstance, PartTree, Query } from '../../ir/format.ts'
 import type { Split, SplitBuffer } from './split.ts'
@@ -89,14 +103,41 @@ function choose(tree: PartTree, l: Lookup, elements: readonly Expr[], fill: Expr
   }, fill)
 }
 
-/** A coordinate is in one part, and the others read their fill value there: inside dense levels, or as absent. */
+/**
+ * A coordinate is in one part, and the others read their fill value there: inside dense levels, or as absent. Maps tell only
+ * coordinates apart that their part takes (`j / s` where `j % s == 0`), so the part's conditions are asked, but for queries.
+ */
 function firstThatHolds(l: Lookup, elements: readonly Expr[], value: number, fill: Expr): Expr {
   if (Number.isNaN(value))
     refuse(
       l,
       `${l.buffer.buffer.name} is read at other coordinates than the iterators' own, and a fill value of nan does not tell which part of ${l.split.instance.text} holds them`,
     )
-  return elements.reduceRight((rest, e) => select(binary('ne', e, fill), e, rest))
+  const at = coordinates(l)
+  const taken = new Map(conditionsOf(l.split.instance.tree))
+  return elements.reduceRight<Expr>((rest, e, part) => {
+    const conditions = taken.get(part)!.map((c) => substitute(c, at))
+    const last = part === elements.length - 1
+    return select(all(last ? conditions : [...conditions, binary('ne', e, fill)]), e, rest)
+  }, fill)
+}
+
+/** For each part, the conditions on the way to it that ask the stored coordinates nothing. */
+function conditionsOf(
+  tree: PartTree,
+  outside: readonly Expr[] = [],
+): readonly (readonly [number, readonly Expr[]])[] {
+  if (tree.kind === 'leaf') return [[tree.part, outside]]
+  const queries = new Set(tree.queries.map((q) => q.name))
+  const known = (e: Expr): boolean => ![...freeVars(e)].some((v) => queries.has(v))
+  if (tree.kind === 'index')
+    return tree.children.flatMap((c, k) =>
+      conditionsOf(c, known(tree.index) ? [...outside, eq(tree.index, int(k))] : outside),
+    )
+  const others = tree.cases.flatMap(({ where }) => (where && known(where) ? [not(where)] : []))
+  return tree.cases.flatMap(({ where, child }) =>
+    conditionsOf(child, [...outside, ...(where ? conjuncts(where).filter(known) : others)]),
+  )
 }
 
 const asksNothing = (tree: PartTree): boolean =>
